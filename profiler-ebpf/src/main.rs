@@ -1,0 +1,3 @@
+//! The kernel half of flame-bpf.
+#![no_std]
+#![no_main]

@@ -1,0 +1,2 @@
+//! flame-bpf: the library behind the command.
+pub mod profile;

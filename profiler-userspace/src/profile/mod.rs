@@ -1,0 +1,145 @@
+//! The symbolized profile: the model that every output reads.
+//!
+//! In: frames and samples from [`crate::symbolize`], or folded text read back by [`fold`].
+//! Out: borrowed views for [`crate::output`].
+//! Never: files, the kernel, or the network. This module depends on nothing else of ours, so each
+//! output can be tested with a profile written by hand.
+
+pub mod fold;
+pub mod merge;
+pub mod raw;
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// What a weight counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Firings of a fixed-period event: each sample weighs one.
+    Samples,
+    /// Occurrences of a named event, such as `cycles`, where each sample weighs its period.
+    Events(String),
+}
+
+impl Unit {
+    /// The plural noun that a reader sees behind a weight.
+    pub fn noun(&self) -> &str {
+        match self {
+            Self::Samples => "samples",
+            Self::Events(name) => name,
+        }
+    }
+}
+
+/// What one level of a stack is. Decides annotations, colours, and where the delimiter goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum FrameKind {
+    /// The process's `comm`, at the root.
+    Process,
+    /// A label that the user asked for with `--per-thread` or `--per-cpu`, beside the process.
+    Label,
+    /// A function of the program or its libraries.
+    User,
+    /// A function of the kernel.
+    Kernel,
+    /// A synthetic frame that says what the walk could not, such as `[truncated]`.
+    Mark,
+}
+
+/// One symbolized level of a stack.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Frame {
+    /// The function's demangled name, or `[module+0xoffset]`. Any characters at all: it is the
+    /// output's business to escape what its format cannot hold.
+    pub name: String,
+    /// What this level is.
+    pub kind: FrameKind,
+}
+
+/// A frame's place in its profile's table; meaningless in any other profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FrameId(u32);
+
+/// One distinct stack with all that was counted for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// From root to leaf: labels and process, then user frames, then kernel frames.
+    pub stack: Box<[FrameId]>,
+    /// How much was counted, in the profile's [`Unit`].
+    pub weight: u64,
+    /// How many firings were counted.
+    pub count: u64,
+}
+
+/// The span of time that a profile covers, measured from the start of the recording.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Window {
+    /// When the first sample could have been taken.
+    pub start: Duration,
+    /// When the last sample could have been taken.
+    pub end: Duration,
+}
+
+/// Samples of one window with the frames that they share.
+#[derive(Clone, Debug)]
+pub struct Profile {
+    /// What the weights count.
+    pub unit: Unit,
+    /// When the samples were taken.
+    pub window: Window,
+    frames: Vec<Frame>,
+    ids: HashMap<Frame, FrameId>,
+    samples: Vec<Sample>,
+}
+
+impl Profile {
+    /// A profile without samples.
+    pub fn new(unit: Unit, window: Window) -> Self {
+        Self {
+            unit,
+            window,
+            frames: Vec::new(),
+            ids: HashMap::new(),
+            samples: Vec::new(),
+        }
+    }
+
+    /// The ID of `frame`, which is added to the table when it is not there yet.
+    pub fn intern(&mut self, frame: Frame) -> FrameId {
+        if let Some(&id) = self.ids.get(&frame) {
+            return id;
+        }
+        let id = FrameId(
+            u32::try_from(self.frames.len()).expect("a profile has fewer than 2^32 distinct frames"),
+        );
+        self.frames.push(frame.clone());
+        self.ids.insert(frame, id);
+        id
+    }
+
+    /// The frame behind an ID of this profile.
+    pub fn frame(&self, id: FrameId) -> &Frame {
+        &self.frames[id.0 as usize]
+    }
+
+    /// Adds a sample whose frames were interned in this profile.
+    pub fn push(&mut self, sample: Sample) {
+        debug_assert!(sample.stack.iter().all(|id| (id.0 as usize) < self.frames.len()));
+        self.samples.push(sample);
+    }
+
+    /// All samples, in the order in which they were pushed; the same stack may occur repeatedly.
+    pub fn samples(&self) -> &[Sample] {
+        &self.samples
+    }
+
+    /// The sum of all weights.
+    pub fn total_weight(&self) -> u64 {
+        self.samples.iter().map(|sample| sample.weight).sum()
+    }
+
+    /// The sum of all counts.
+    pub fn total_count(&self) -> u64 {
+        self.samples.iter().map(|sample| sample.count).sum()
+    }
+}

@@ -1,0 +1,1 @@
+//! Black-box and kernel tests of flame-bpf.

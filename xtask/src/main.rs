@@ -1,0 +1,2 @@
+//! The flame-bpf command.
+fn main() {}
