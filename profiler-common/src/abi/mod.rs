@@ -1,5 +1,19 @@
-//! The types that cross the boundary between kernel and user space.
+//! Every type that crosses the boundary between kernel and user space, re-exported flat.
 
+mod books;
+mod config;
+mod counter;
+mod notice;
+mod pod;
+mod sample;
 mod stack;
 
-pub use stack::{MAX_KERNEL_FRAMES, MAX_USER_FRAMES, StackEnd};
+pub use books::{Books, Control, Live, SIDES, Side};
+pub use config::{Config, Switches, TargetKind, TaskLayout};
+pub use counter::{Class, Counter};
+pub use notice::{Notice, NoticeKind};
+pub use sample::{COMM_BYTES, KEY_WORDS, SampleKey, Tally};
+pub use stack::{
+    BLOCK_WORDS, CHUNK_BLOCKS, CHUNK_WORDS, Chunk, Header, MAX_KERNEL_FRAMES, MAX_USER_FRAMES,
+    RECORD_WORDS, Record, StackEnd, StackPosition,
+};

@@ -1,11 +1,34 @@
-//! Stacks as they cross the boundary.
+//! Stacks as they are stored in the kernel and read by user space.
+//!
+//! A stack is a *record*: one [`Header`] word, then its addresses from leaf to root, then zeros up to a
+//! whole number of blocks. Records lie one after the other in *chunks*; none crosses the end of its
+//! chunk. Blocks are one cache line each, so that comparing and copying go line by line.
 
 /// The most frames kept of one user stack.
 pub const MAX_USER_FRAMES: usize = 1024;
 
 /// The most frames kept of one kernel stack: the default of `kernel.perf_event_max_stack`, which the
-/// kernel's own walker obeys.
+/// kernel's own walker obeys (`include/linux/perf_event.h`, `PERF_MAX_STACK_DEPTH`).
 pub const MAX_KERNEL_FRAMES: usize = 127;
+
+/// Words in one block: 64 bytes, one cache line.
+pub const BLOCK_WORDS: usize = 8;
+
+/// Words in the longest record: the header and [`MAX_USER_FRAMES`] addresses, in whole blocks.
+pub const RECORD_WORDS: usize = (1 + MAX_USER_FRAMES).next_multiple_of(BLOCK_WORDS);
+
+/// Blocks in one chunk; a power of two, so that an index can be masked.
+pub const CHUNK_BLOCKS: usize = 1024;
+
+/// Words in one chunk: 64 KiB. One chunk is one value of an array map, whose values older kernels
+/// limit to 4 MiB.
+pub const CHUNK_WORDS: usize = CHUNK_BLOCKS * BLOCK_WORDS;
+
+/// The longest record, as it is put together before it is stored.
+pub type Record = [u64; RECORD_WORDS];
+
+/// One value of the stack store.
+pub type Chunk = [u64; CHUNK_WORDS];
 
 /// Why a walk stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -34,5 +57,76 @@ impl StackEnd {
             4 => Some(Self::Compat),
             _ => None,
         }
+    }
+}
+
+/// The first word of a record: bits 0–15 the number of addresses, bits 16–23 the [`StackEnd`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header(pub u64);
+
+impl Header {
+    /// The header of a stack of `frames` addresses.
+    pub const fn new(frames: u16, end: StackEnd) -> Self {
+        Self(frames as u64 | (end as u64) << 16)
+    }
+
+    /// The number of addresses behind the header.
+    pub const fn frames(self) -> usize {
+        (self.0 & 0xffff) as usize
+    }
+
+    /// Why the walk stopped; none if the word is no header.
+    pub const fn end(self) -> Option<StackEnd> {
+        StackEnd::from_code((self.0 >> 16) as u8)
+    }
+
+    /// How many blocks a record of `frames` addresses takes.
+    pub const fn blocks(frames: u32) -> u32 {
+        (frames + 1).div_ceil(BLOCK_WORDS as u32)
+    }
+}
+
+/// Where a record begins in one side of the stack store, in blocks, plus one; zero is "no stack". The
+/// kernel half's name of a stack: valid until that side of the store is cleared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct StackPosition(pub u32);
+
+impl StackPosition {
+    /// No stack.
+    pub const NONE: Self = Self(0);
+
+    /// The position of the record that begins at `block`.
+    pub const fn at(block: u32) -> Self {
+        Self(block + 1)
+    }
+
+    /// Where the record begins, if there is one.
+    pub const fn block(self) -> Option<u32> {
+        self.0.checked_sub(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn header_keeps_length_and_end() {
+        for end in [StackEnd::Root, StackEnd::Truncated, StackEnd::Compat] {
+            let header = Header::new(1024, end);
+            assert_eq!(header.frames(), 1024);
+            assert_eq!(header.end(), Some(end));
+        }
+        assert_eq!(Header(0xff_0000).end(), None);
+    }
+
+    #[test]
+    fn blocks_hold_the_header_and_every_address() {
+        assert_eq!(Header::blocks(0), 1);
+        assert_eq!(Header::blocks(7), 1);
+        assert_eq!(Header::blocks(8), 2);
+        let most = u32::try_from(MAX_USER_FRAMES).unwrap();
+        assert_eq!(Header::blocks(most) as usize * BLOCK_WORDS, RECORD_WORDS);
     }
 }

@@ -1,0 +1,104 @@
+//! The two small maps through which the halves speak while a recording runs: the books, one per CPU,
+//! which the kernel half writes, and the control word, which user space writes.
+
+use super::{Class, Counter};
+
+/// One CPU's counters. Two cache lines, so that CPUs do not share one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C, align(128))]
+pub struct Books {
+    /// One sum per [`Counter`], in the order of [`Counter::ALL`]; the rest is zero.
+    pub counters: [u64; 16],
+}
+
+const _: () = assert!(Counter::ALL.len() <= 16, "every counter has a place in the books");
+
+impl Books {
+    /// The sum under one counter.
+    pub const fn get(&self, counter: Counter) -> u64 {
+        self.counters[counter as usize]
+    }
+
+    /// The sum of all counters of a class.
+    pub fn sum(&self, class: Class) -> u64 {
+        Counter::ALL
+            .iter()
+            .filter(|counter| counter.class() == class)
+            .map(|&counter| self.get(counter))
+            .sum()
+    }
+
+    /// How many firings have ended, in whatever way. Equal to `Fired` whenever no firing is under way
+    /// on this CPU.
+    pub fn closed(&self) -> u64 {
+        self.sum(Class::Recorded) + self.sum(Class::Filtered) + self.sum(Class::Lost)
+    }
+}
+
+/// How many sides each store has: one is live, the other is drained or empty.
+pub const SIDES: usize = 2;
+
+/// Which sides are live: bit 0 the tallies', bit 1 the stacks'.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Live(pub u64);
+
+impl Live {
+    /// The given sides, each 0 or 1.
+    pub const fn new(tallies: u32, stacks: u32) -> Self {
+        Self((tallies & 1) as u64 | ((stacks & 1) as u64) << 1)
+    }
+
+    /// The live side of the tallies: 0 or 1.
+    pub const fn tallies(self) -> u32 {
+        self.0 as u32 & 1
+    }
+
+    /// The live side of the stacks: 0 or 1.
+    pub const fn stacks(self) -> u32 {
+        (self.0 as u32 >> 1) & 1
+    }
+}
+
+/// How far one side of one store is filled. Alone on its cache line: every new entry bumps it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C, align(64))]
+pub struct Side {
+    /// Entries given out so far: tallies, or blocks of stacks. Grows past the capacity when full.
+    pub cursor: u64,
+}
+
+/// The one value of the control map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C, align(64))]
+pub struct Control {
+    /// Which sides are live; written by user space alone. A [`Live`].
+    pub live: u64,
+    /// How far each side of the tallies is filled.
+    pub tallies: [Side; SIDES],
+    /// How far each side of the stacks is filled.
+    pub stacks: [Side; SIDES],
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn live_keeps_both_sides_apart() {
+        for (tallies, stacks) in [(0, 0), (1, 0), (0, 1), (1, 1)] {
+            let live = Live::new(tallies, stacks);
+            assert_eq!((live.tallies(), live.stacks()), (tallies, stacks));
+        }
+    }
+
+    #[test]
+    fn a_firing_is_closed_by_one_outcome_and_by_nothing_else() {
+        for &counter in Counter::ALL {
+            let mut books = Books { counters: [0; 16] };
+            books.counters[counter as usize] = 1;
+            let closes = matches!(counter.class(), Class::Recorded | Class::Filtered | Class::Lost);
+            assert_eq!(books.closed(), u64::from(closes), "{}", counter.name());
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! What is fixed when the programs are loaded. The verifier knows these values and drops the code that
+//! they switch off.
+
+/// Which tasks are sampled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum TargetKind {
+    /// Every task.
+    All = 0,
+    /// Threads of the processes whose IDs are marked.
+    Processes = 1,
+    /// The threads whose IDs are marked.
+    Threads = 2,
+}
+
+/// What is wanted of each sample, as bits of one word.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Switches(pub u32);
+
+impl Switches {
+    /// Walk user stacks.
+    pub const USER_STACKS: Self = Self(1);
+    /// Walk kernel stacks.
+    pub const KERNEL_STACKS: Self = Self(1 << 1);
+    /// Record the idle task too.
+    pub const INCLUDE_IDLE: Self = Self(1 << 2);
+    /// Tell threads apart.
+    pub const PER_THREAD: Self = Self(1 << 3);
+    /// Tell CPUs apart.
+    pub const PER_CPU: Self = Self(1 << 4);
+    /// A sample weighs its period; otherwise it weighs one.
+    pub const WEIGH_BY_PERIOD: Self = Self(1 << 5);
+    /// The kernel has the helper `bpf_loop` (5.17 and later).
+    pub const BPF_LOOP: Self = Self(1 << 6);
+    /// The kernel's type information was found, so [`TaskLayout`] holds true offsets.
+    pub const TASK_LAYOUT: Self = Self(1 << 7);
+    /// We are not in the initial PID namespace, so IDs must be translated.
+    pub const PID_NAMESPACE: Self = Self(1 << 8);
+    /// Children of targets become targets.
+    pub const FOLLOW_CHILDREN: Self = Self(1 << 9);
+
+    /// Both sets of switches together.
+    #[must_use]
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// These switches, together with `other` if `on`.
+    #[must_use]
+    pub const fn with_if(self, other: Self, on: bool) -> Self {
+        if on { self.with(other) } else { self }
+    }
+
+    /// Whether all of `other` are on.
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+/// Byte offsets of the fields that the kernel half reads, from the running kernel's type information.
+/// Named `<struct>_<field>`; the structs are those of `include/linux/sched.h`, `pid.h` and
+/// `pid_namespace.h`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct TaskLayout {
+    /// `task_struct.pid`: the thread ID in the initial namespace.
+    pub task_pid: u32,
+    /// `task_struct.tgid`: the process ID in the initial namespace.
+    pub task_tgid: u32,
+    /// `task_struct.group_leader`.
+    pub task_group_leader: u32,
+    /// `task_struct.thread_pid`.
+    pub task_thread_pid: u32,
+    /// `task_struct.start_boottime`, nanoseconds; `real_start_time` before Linux 5.5.
+    pub task_start_boottime: u32,
+    /// `task_struct.self_exec_id`.
+    pub task_self_exec_id: u32,
+    /// `pid.level`.
+    pub pid_level: u32,
+    /// `pid.numbers`.
+    pub pid_numbers: u32,
+    /// The size of one `upid`.
+    pub upid_bytes: u32,
+    /// `upid.nr`.
+    pub upid_nr: u32,
+    /// `upid.ns`.
+    pub upid_ns: u32,
+    /// `pid_namespace.ns.inum`.
+    pub namespace_inum: u32,
+}
+
+/// Everything that is fixed at load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Config {
+    /// Random: makes the hashes of this run unforeseeable for the programs that are sampled.
+    pub seed: u64,
+    /// What is wanted.
+    pub switches: Switches,
+    /// Which tasks; a [`TargetKind`].
+    pub target: u32,
+    /// Our PID namespace's level below the initial one.
+    pub namespace_level: u32,
+    /// Our PID namespace's inode number.
+    pub namespace_inum: u32,
+    /// Tallies on one side.
+    pub tally_capacity: u32,
+    /// Slots on one side of the tallies' index, less one; the slots are a power of two.
+    pub tally_index_mask: u32,
+    /// Chunks on one side of the stack store.
+    pub stack_chunks: u32,
+    /// Slots on one side of the stacks' index, less one; the slots are a power of two.
+    pub stack_index_mask: u32,
+    /// Where the kernel keeps what we read.
+    pub layout: TaskLayout,
+}

@@ -1,0 +1,34 @@
+//! Byte and type: the one place that vouches for the layout of what crosses the boundary.
+#![cfg_attr(feature = "user", expect(unsafe_code, reason = "aya's Pod is an unsafe trait"))]
+
+use super::{
+    Books, COMM_BYTES, Config, Control, KEY_WORDS, Notice, SIDES, SampleKey, Side, Switches, Tally, TaskLayout,
+};
+
+/// The sizes of a list of types, added up.
+macro_rules! sum_of {
+    ($($field:ty),* $(,)?) => { 0 $(+ size_of::<$field>())* };
+}
+
+// A type without padding is as large as its fields together: every byte of it is somebody's.
+const _: () = {
+    assert!(size_of::<SampleKey>() == sum_of!(u64, [u32; 6], [u8; COMM_BYTES]));
+    assert!(size_of::<SampleKey>() == KEY_WORDS * 8);
+    assert!(size_of::<Tally>() == sum_of!(u64, u64, SampleKey));
+    assert!(size_of::<Tally>() == 64, "a tally is one cache line");
+    assert!(size_of::<Notice>() == sum_of!(u32, u32, u64));
+    assert!(size_of::<Books>() == sum_of!([u64; 16]));
+    assert!(size_of::<TaskLayout>() == sum_of!([u32; 12]));
+    assert!(size_of::<Config>() == sum_of!(u64, Switches, [u32; 7], TaskLayout));
+    // These two do have padding, to keep cache lines apart; it is never read.
+    assert!(size_of::<Side>() == 64);
+    assert!(size_of::<Control>() == 64 * (1 + 2 * SIDES));
+};
+
+#[cfg(feature = "user")]
+mod user {
+    use super::Config;
+
+    // SAFETY: `Config` is `repr(C)`, holds only integers, and has no padding (asserted above).
+    unsafe impl aya::Pod for Config {}
+}
