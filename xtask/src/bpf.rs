@@ -33,12 +33,13 @@ const VERSIONS: &str = "profiler-ebpf/prebuilt/VERSIONS";
 pub(crate) fn make() -> Result<()> {
     let (workspace, rustc) = (Workspace::find()?, Rustc::find()?);
     let object = build(&workspace, &rustc)?;
+    let report = object_lint::lint(&object)?;
     write(&workspace.root.join(OBJECT), &object)?;
     write(
         &workspace.root.join(VERSIONS),
         versions(&workspace, &rustc)?.as_bytes(),
     )?;
-    println!("{OBJECT}\n{}", object_lint::lint(&object)?);
+    println!("{OBJECT}\n{report}");
     Ok(())
 }
 

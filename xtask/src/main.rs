@@ -11,6 +11,7 @@
 mod bpf;
 mod bpf_linker;
 mod bpf_object;
+mod btf;
 mod object_code;
 mod object_lint;
 mod workspace;

@@ -21,7 +21,7 @@ const CALL: u8 = 0x85;
 /// What a call's source register says of its target.
 const TO_KERNEL: u8 = 0;
 
-/// The section of functions that are no programs.
+/// How the names of the sections begin whose functions are no programs.
 const SHARED: &str = ".text";
 
 /// What an object's code consists of.
@@ -60,7 +60,7 @@ enum Callee {
 impl Function {
     /// Whether the kernel calls it, rather than another function.
     pub(crate) fn is_program(&self) -> bool {
-        self.section != SHARED
+        !self.section.starts_with(SHARED)
     }
 
     fn holds(&self, index: SectionIndex, offset: u64) -> bool {

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context as _, Result, ensure};
 use object::{Object as _, ObjectSection as _};
 
+use crate::btf;
 use crate::object_code::Code;
 
 /// What tells the kernel which of its functions the programs may call.
@@ -41,6 +42,13 @@ pub(crate) fn lint(bytes: &[u8]) -> Result<String> {
     }
     if code.programs().next().is_none() {
         wrong.push("it has no program".to_owned());
+    }
+    // Those are the ones that came compiled with Rust itself. LLVM writes a random number for their type: no two builds would
+    // be equal, and the kernel would refuse the section. In practice they are `core`'s panics.
+    for name in btf::functions_without_type(section(&file, ".BTF"))? {
+        wrong.push(format!(
+            "it carries {name} of Rust's own library: the source can still panic; index with `get` or mask the index"
+        ));
     }
     for name in &code.undefined {
         wrong.push(format!("it calls {name}, which is nowhere"));
