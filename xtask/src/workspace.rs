@@ -47,17 +47,13 @@ pub(crate) struct Rustc {
 impl Workspace {
     /// Asks Cargo.
     pub(crate) fn find() -> Result<Self> {
-        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+        // Asked when run, not when compiled: a target directory may be shared by several copies of the repository.
+        let folder = std::env::var_os("CARGO_MANIFEST_DIR").context("run this as `cargo xtask`")?;
         let text = output(
             cargo()
-                .args([
-                    "metadata",
-                    "--locked",
-                    "--all-features",
-                    "--format-version=1",
-                    "--manifest-path",
-                ])
-                .arg(manifest),
+                .args(["metadata", "--locked", "--all-features"])
+                .args(["--format-version=1", "--manifest-path"])
+                .arg(Path::new(&folder).join("Cargo.toml")),
         )?;
         let metadata: Value =
             serde_json::from_str(&text).context("cargo metadata printed no JSON")?;
