@@ -1,1 +1,46 @@
-//! Black-box and kernel tests of flame-bpf.
+//! Black-box and kernel tests of flame-bpf: the harness.
+//!
+//! In: the flame-bpf binary as a user would run it, and the programs under `workloads/`.
+//! Out: [`Workload`], a program with known call chains that dies with its test; [`Run`], what one
+//! invocation of flame-bpf left behind; [`Folded`] and [`Balance`], its output and its accounts read
+//! strictly; [`require!`], which skips a test aloud where it cannot run.
+//! Never: flame-bpf's own parsers or formatters. What a test reads it reads with the code here, so
+//! that a mistake cannot cancel itself out.
+
+mod balance;
+mod binary;
+mod feature;
+mod folded;
+mod program;
+mod run;
+mod svg;
+mod workload;
+
+pub use balance::Balance;
+pub use binary::binary;
+pub use feature::{
+    PrivateCopy, Sysctl, Turn, allowed_cpus, file_contains, kernel_turn, skip, tool,
+};
+pub use folded::{Folded, Stack};
+pub use program::{Mangling, Program};
+pub use run::{Invocation, Run, Running};
+pub use svg::{assert_whole_svg, svg_titles};
+pub use workload::{Workload, cpu_ns, thread_cpu_ns};
+
+/// Unwraps an `Ok`, or prints `SKIP <test>: <reason>` and returns from the test.
+///
+/// The line goes to stderr past the test runner's capture, so that skips are seen and can be counted
+/// although the test passes.
+#[macro_export]
+macro_rules! require {
+    ($feature:expr) => {
+        match $feature {
+            Ok(granted) => granted,
+            Err(reason) => {
+                fn here() {}
+                $crate::skip(std::any::type_name_of_val(&here), &reason);
+                return;
+            }
+        }
+    };
+}

@@ -1,0 +1,195 @@
+//! What this machine lets a test do: privilege, tools, CPUs, sysctls.
+//!
+//! Each question answers `Err(reason)` where a test should be skipped; see [`crate::require!`].
+
+use std::env;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::program::cache;
+
+/// Prints that a test is skipped. `here` is the path of an item inside the test.
+pub fn skip(here: &str, reason: &str) {
+    // Not `eprintln!`, which the test runner hides while a test passes. A closed stderr has no reader
+    // who could miss the line.
+    writeln!(io::stderr(), "{}", skip_line(here, reason)).ok();
+}
+
+fn skip_line(here: &str, reason: &str) -> String {
+    format!("SKIP {}: {reason}", here.trim_end_matches("::here"))
+}
+
+/// The right to run a kernel test, held by one test at a time on the whole machine: two recordings at
+/// once would take CPU time from each other's workloads.
+#[derive(Debug)]
+pub struct Turn {
+    _lock: File,
+}
+
+/// Waits for this test's turn to use the kernel.
+///
+/// # Errors
+///
+/// When the user is not root.
+pub fn kernel_turn() -> Result<Turn, String> {
+    if !rustix::process::geteuid().is_root() {
+        return Err("kernel tests need root".to_owned());
+    }
+    let path = cache().join("turn");
+    let lock = File::create(&path)
+        .and_then(|file| file.lock().map(|()| file))
+        .unwrap_or_else(|error| panic!("{} cannot be locked: {error}", path.display()));
+    Ok(Turn { _lock: lock })
+}
+
+/// Asks for a program on the `PATH`.
+///
+/// # Errors
+///
+/// When it is not there.
+pub fn tool(name: &str) -> Result<PathBuf, String> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path)
+        .map(|folder| folder.join(name))
+        .find(|file| file.is_file())
+        .ok_or_else(|| format!("{name} is not installed"))
+}
+
+/// Asks for at least `count` CPUs that this process may use, and gives their numbers.
+///
+/// # Errors
+///
+/// When there are fewer.
+pub fn allowed_cpus(count: usize) -> Result<Vec<usize>, String> {
+    let allowed = rustix::thread::sched_getaffinity(None)
+        .map_err(|error| format!("the allowed CPUs cannot be asked for: {error}"))?;
+    let cpus: Vec<_> = (0..rustix::thread::CpuSet::MAX_CPU)
+        .filter(|&cpu| allowed.is_set(cpu))
+        .collect();
+    if cpus.len() < count {
+        return Err(format!("{count} CPUs are needed, {} allowed", cpus.len()));
+    }
+    Ok(cpus)
+}
+
+/// Asks for a file that contains one of `wanted`.
+///
+/// # Errors
+///
+/// When the file cannot be read or holds none of them.
+pub fn file_contains(path: &str, wanted: &[&str]) -> Result<(), String> {
+    let text = fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
+    if wanted.iter().any(|part| text.contains(part)) {
+        Ok(())
+    } else {
+        Err(format!("{path} holds {:?}", text.trim()))
+    }
+}
+
+/// A sysctl changed for the length of a test.
+#[derive(Debug)]
+pub struct Sysctl {
+    path: PathBuf,
+    before: String,
+}
+
+impl Sysctl {
+    /// Sets `/proc/sys/<name>` until the value is dropped.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read or written.
+    pub fn set(name: &str, value: &str) -> Result<Self, String> {
+        let path = Path::new("/proc/sys").join(name);
+        let refused = |error: io::Error| format!("{} cannot be set: {error}", path.display());
+        let before = fs::read_to_string(&path).map_err(refused)?;
+        fs::write(&path, value).map_err(refused)?;
+        Ok(Self { path, before })
+    }
+}
+
+impl Drop for Sysctl {
+    fn drop(&mut self) {
+        if let Err(error) = fs::write(&self.path, &self.before) {
+            let path = self.path.display();
+            writeln!(io::stderr(), "{path} could not be restored: {error}").ok();
+        }
+    }
+}
+
+/// A file copied to where every user can execute it, whatever folders the original is hidden in.
+#[derive(Debug)]
+pub struct PrivateCopy {
+    folder: tempfile::TempDir,
+    path: PathBuf,
+}
+
+impl PrivateCopy {
+    /// Copies the executable at `original`.
+    ///
+    /// # Panics
+    ///
+    /// When the temporary folder cannot be written.
+    pub fn of(original: &Path) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let path = folder
+            .path()
+            .join(original.file_name().expect("an executable has a name"));
+        fs::copy(original, &path).expect("the executable can be copied");
+        for made in [folder.path(), &path] {
+            fs::set_permissions(made, fs::Permissions::from_mode(0o755))
+                .expect("a file just made can be opened to all");
+        }
+        Self { folder, path }
+    }
+
+    /// The copy.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The folder that holds the copy and nothing else; it goes with this value.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_tool_is_a_reason() {
+        assert!(tool("sh").is_ok());
+        let reason = tool("no-such-tool-anywhere").expect_err("nobody has this");
+        assert_eq!(reason, "no-such-tool-anywhere is not installed");
+    }
+
+    #[test]
+    fn more_cpus_than_there_are_is_a_reason() {
+        assert!(!allowed_cpus(1).expect("this test runs on one").is_empty());
+        assert!(allowed_cpus(rustix::thread::CpuSet::MAX_CPU + 1).is_err());
+    }
+
+    #[test]
+    fn a_required_feature_that_is_there_is_handed_over() {
+        fn body(reached: &mut u32) {
+            *reached = crate::require!(Ok::<_, String>(7));
+        }
+        let mut reached = 0;
+        body(&mut reached);
+        assert_eq!(reached, 7);
+    }
+
+    #[test]
+    fn a_skip_names_the_test_and_the_reason() {
+        fn here() {}
+        let line = skip_line(std::any::type_name_of_val(&here), "no moon");
+        assert_eq!(
+            line,
+            "SKIP flame_bpf_tests::feature::tests::a_skip_names_the_test_and_the_reason: no moon"
+        );
+    }
+}
