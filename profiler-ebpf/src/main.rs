@@ -1,3 +1,66 @@
-//! The kernel half of flame-bpf.
+//! The kernel half of flame-bpf: it supplies memory, maps and loops to the decisions that live in
+//! `profiler-common`, and decides nothing itself.
+//!
+//! In: firings of perf events. Out: tallies, stacks, books and notices in BPF maps ([`maps`]).
+//! Compiled by `cargo xtask bpf` alone; the object that it makes ships in `profiler-ebpf/prebuilt`.
 #![no_std]
 #![no_main]
+
+mod aggregate;
+mod config;
+mod counter;
+mod filter;
+mod maps;
+mod memory;
+mod notice;
+mod probe;
+mod repeat;
+mod stack;
+mod symbol;
+mod task;
+mod walk;
+mod word;
+
+use aya_ebpf::{
+    macros::{perf_event, raw_tracepoint},
+    programs::{PerfEventContext, RawTracePointContext},
+};
+
+/// A clock tick or a counter overflow: where is the CPU?
+#[perf_event]
+pub(crate) fn on_cpu(ctx: PerfEventContext) -> u32 {
+    probe::on_cpu::fire(&ctx);
+    0
+}
+
+/// A task was made: is it a target?
+#[raw_tracepoint(tracepoint = "sched_process_fork")]
+pub(crate) fn fork(ctx: RawTracePointContext) -> i32 {
+    filter::forked(ctx.arg(0), ctx.arg(1));
+    0
+}
+
+/// Not attached: user space runs it to have the kernel name an address.
+#[raw_tracepoint(tracepoint = "sched_process_fork")]
+pub(crate) fn name_symbol(ctx: RawTracePointContext) -> i32 {
+    symbol::name(ctx.arg(0));
+    0
+}
+
+/// Not attached: user space runs it to learn how deep its own PID namespace lies.
+#[raw_tracepoint(tracepoint = "sched_process_fork")]
+pub(crate) fn own_level(_: RawTracePointContext) -> i32 {
+    task::own_level() as i32
+}
+
+/// Some of the helpers that we call are only for programs under a GPL-compatible licence.
+#[expect(unsafe_code, reason = "the loader finds the licence by its section")]
+#[unsafe(link_section = "license")]
+#[unsafe(no_mangle)]
+static LICENSE: [u8; 13] = *b"Dual MIT/GPL\0";
+
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    // Unreachable in an object that the verifier accepts: it lets no program loop for ever.
+    loop {}
+}

@@ -74,6 +74,8 @@ pub struct Side {
 pub struct Control {
     /// Which sides are live; written by user space alone. A [`Live`].
     pub live: u64,
+    /// How deep our PID namespace lies below the initial one; written by user space before sampling.
+    pub namespace_level: u64,
     /// How far each side of the tallies is filled.
     pub tallies: [Side; SIDES],
     /// How far each side of the stacks is filled.

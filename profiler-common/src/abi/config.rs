@@ -100,8 +100,6 @@ pub struct Config {
     pub switches: Switches,
     /// Which tasks; a [`TargetKind`].
     pub target: u32,
-    /// Our PID namespace's level below the initial one.
-    pub namespace_level: u32,
     /// Our PID namespace's inode number.
     pub namespace_inum: u32,
     /// Tallies on one side.
@@ -112,6 +110,8 @@ pub struct Config {
     pub stack_chunks: u32,
     /// Slots on one side of the stacks' index, less one; the slots are a power of two.
     pub stack_index_mask: u32,
+    /// Always zero; here so that there is no padding.
+    pub reserved: u32,
     /// Where the kernel keeps what we read.
     pub layout: TaskLayout,
 }

@@ -5,6 +5,8 @@
 
 use super::Window;
 use profiler_common::abi::StackEnd;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 /// Whom a sample belongs to: only what the user asked to tell apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -36,7 +38,7 @@ pub struct RawStack {
 pub struct StackIndex(pub u32);
 
 /// One tally: everything that was counted for one combination of owner and stacks.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawSample {
     /// Whose.
     pub who: Who,
@@ -50,13 +52,57 @@ pub struct RawSample {
     pub count: u64,
 }
 
-/// Everything drained from one window.
+/// Everything drained from one window, in one drain or several.
 #[derive(Clone, Debug, Default)]
 pub struct RawProfile {
     /// The window that this covers.
     pub window: Window,
     /// Distinct stacks, of either kind.
     pub stacks: Vec<RawStack>,
-    /// One per tally.
+    /// One per distinct owner and stacks.
     pub samples: Vec<RawSample>,
+    stack_indices: HashMap<RawStack, StackIndex>,
+    sample_indices: HashMap<(Who, Option<StackIndex>, Option<StackIndex>), usize>,
+}
+
+impl RawProfile {
+    /// The index of `stack`, which is added when it is not there yet.
+    pub fn intern(&mut self, stack: RawStack) -> StackIndex {
+        match self.stack_indices.entry(stack) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(new) => {
+                let index = StackIndex(
+                    u32::try_from(self.stacks.len()).expect("fewer than 2^32 distinct stacks"),
+                );
+                self.stacks.push(new.key().clone());
+                *new.insert(index)
+            }
+        }
+    }
+
+    /// Adds what was counted: to the sample of the same owner and stacks, if there is one.
+    pub fn add(&mut self, sample: RawSample) {
+        let key = (sample.who, sample.user, sample.kernel);
+        match self.sample_indices.entry(key) {
+            Entry::Occupied(known) => {
+                let known = &mut self.samples[*known.get()];
+                known.weight = known.weight.saturating_add(sample.weight);
+                known.count += sample.count;
+            }
+            Entry::Vacant(new) => {
+                new.insert(self.samples.len());
+                self.samples.push(sample);
+            }
+        }
+    }
+
+    /// The stack at an index of this profile.
+    pub fn stack(&self, index: StackIndex) -> &RawStack {
+        &self.stacks[index.0 as usize]
+    }
+
+    /// The sum of all counts.
+    pub fn total_count(&self) -> u64 {
+        self.samples.iter().map(|sample| sample.count).sum()
+    }
 }

@@ -1,0 +1,56 @@
+//! The constants fixed at load.
+#![expect(
+    unsafe_code,
+    reason = "a static that user space overwrites before the load"
+)]
+
+use profiler_common::abi::{Config, Switches, TargetKind, TaskLayout};
+
+/// Overwritten by user space in the object's read-only section before the programs are loaded; the
+/// values here are never seen by a running program.
+#[unsafe(no_mangle)]
+static CONFIG: Config = Config {
+    seed: 0,
+    switches: Switches(0),
+    target: TargetKind::All as u32,
+    namespace_inum: 0,
+    tally_capacity: 0,
+    tally_index_mask: 0,
+    stack_chunks: 0,
+    stack_index_mask: 0,
+    reserved: 0,
+    layout: TaskLayout {
+        task_pid: 0,
+        task_tgid: 0,
+        task_group_leader: 0,
+        task_thread_pid: 0,
+        task_start_boottime: 0,
+        task_self_exec_id: 0,
+        pid_level: 0,
+        pid_numbers: 0,
+        upid_bytes: 0,
+        upid_nr: 0,
+        upid_ns: 0,
+        namespace_inum: 0,
+    },
+};
+
+/// Reads one field of the configuration. A macro, because each read must name its field as a place:
+/// the verifier then sees a constant behind each.
+macro_rules! config {
+    ($($field:ident).+) => { $crate::config::load(|config| &raw const (*config).$($field).+) };
+}
+pub(crate) use config;
+
+/// Reads what `field` points at, without letting the compiler know the value that stands above.
+#[inline(always)]
+pub(crate) fn load<T: Copy>(field: impl FnOnce(&'static Config) -> *const T) -> T {
+    // SAFETY: `field` points into CONFIG, which lives for ever and which nobody writes after load.
+    unsafe { field(&CONFIG).read_volatile() }
+}
+
+/// Whether a switch is on.
+#[inline(always)]
+pub(crate) fn has(switch: Switches) -> bool {
+    config!(switches).has(switch)
+}

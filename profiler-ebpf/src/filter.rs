@@ -1,0 +1,74 @@
+//! Is this task ours?
+
+use crate::{
+    config::{self, config},
+    maps::TARGETS,
+    task::{self, Ids},
+};
+use profiler_common::abi::{Counter, Switches, TargetKind};
+
+/// The running task's IDs, or why it is not to be recorded.
+#[inline(always)]
+pub(crate) fn current() -> Result<Ids, Counter> {
+    let ids = task::current().ok_or(Counter::FilteredNamespace)?;
+    if ids.tid == 0 {
+        // The idle task is every CPU's and no target's.
+        let wanted =
+            config::has(Switches::INCLUDE_IDLE) && config!(target) == TargetKind::All as u32;
+        return if wanted {
+            Ok(ids)
+        } else {
+            Err(Counter::FilteredIdle)
+        };
+    }
+    if config!(target) == TargetKind::All as u32 || is_target(id(ids)) {
+        Ok(ids)
+    } else {
+        Err(Counter::FilteredTarget)
+    }
+}
+
+/// Keeps the targets true when `parent` has made `child`, both addresses of tasks: a child of a target
+/// becomes one if children are followed, and an ID that a target once had and that is now somebody
+/// else's stops being one.
+#[inline(always)]
+pub(crate) fn forked(parent: u64, child: u64) {
+    let Some(child) = task::of(child) else { return };
+    let processes = config!(target) == TargetKind::Processes as u32;
+    if processes && child.tid != child.tgid {
+        // A thread: its process is what counts, and that is not new.
+        return;
+    }
+    let follow = config::has(Switches::FOLLOW_CHILDREN)
+        && task::of(parent).is_some_and(|parent| is_target(id(parent)));
+    mark(id(child), follow);
+}
+
+/// The ID by which targets are named.
+#[inline(always)]
+fn id(ids: Ids) -> u32 {
+    if config!(target) == TargetKind::Threads as u32 {
+        ids.tid
+    } else {
+        ids.tgid
+    }
+}
+
+#[inline(always)]
+fn is_target(id: u32) -> bool {
+    TARGETS
+        .get(id / 64)
+        .is_some_and(|word| word.load() & (1 << (id % 64)) != 0)
+}
+
+#[inline(always)]
+fn mark(id: u32, on: bool) {
+    let bit = 1u64 << (id % 64);
+    if let Some(word) = TARGETS.get(id / 64) {
+        if on {
+            word.set(bit);
+        } else if word.load() & bit != 0 {
+            word.clear(bit);
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Reads of memory that may not be there.
+#![expect(unsafe_code, reason = "the kernel's reading helpers take raw pointers")]
+
+use aya_ebpf::helpers::{bpf_probe_read_kernel, generated::bpf_probe_read_user};
+use profiler_common::walk::Memory;
+
+/// The memory of the process that is running.
+pub(crate) struct UserMemory;
+
+impl Memory for UserMemory {
+    #[inline(always)]
+    fn read<const N: usize>(&self, address: u64) -> Option<[u64; N]> {
+        let mut words = [0u64; N];
+        // SAFETY: the destination is as large as said; the source is checked by the helper.
+        let failed = unsafe {
+            bpf_probe_read_user(
+                words.as_mut_ptr().cast(),
+                size_of::<[u64; N]>() as u32,
+                address as *const _,
+            )
+        };
+        (failed == 0).then_some(words)
+    }
+}
+
+/// Reads a value of the kernel's; zero if there is none at that address.
+#[inline(always)]
+pub(crate) fn kernel<T: Copy + Default>(address: u64) -> T {
+    // SAFETY: the helper checks the address; `T` is an integer, for which any bytes are a value.
+    unsafe { bpf_probe_read_kernel(address as *const T) }.unwrap_or_default()
+}

@@ -1,0 +1,48 @@
+//! News for user space: what it should know before the next drain.
+
+use crate::{
+    config::config,
+    counter,
+    maps::{ANNOUNCED, ANNOUNCED_SLOTS, Books, NOTICES},
+};
+use aya_ebpf::bindings::BPF_RB_FORCE_WAKEUP;
+use profiler_common::{
+    abi::{Counter, Notice, NoticeKind},
+    intern::Hash,
+};
+
+/// Announces a process, unless it was announced lately: its mappings are best read while it lives.
+#[inline(always)]
+pub(crate) fn new_process(books: &Books, tgid: u32, incarnation: u64) {
+    let hash = Hash::new(config!(seed))
+        .with(u64::from(tgid))
+        .with(incarnation);
+    let Some(slot) = ANNOUNCED.get(hash.slot(0, ANNOUNCED_SLOTS - 1)) else {
+        return;
+    };
+    if slot.load() != hash.0 && send(books, NoticeKind::NewProcess, tgid, incarnation) {
+        slot.store(hash.0);
+    }
+}
+
+/// Asks for a drain.
+#[inline(always)]
+pub(crate) fn half_full(books: &Books) {
+    send(books, NoticeKind::HalfFull, 0, 0);
+}
+
+#[inline(always)]
+fn send(books: &Books, kind: NoticeKind, tgid: u32, incarnation: u64) -> bool {
+    let notice = Notice {
+        kind: kind as u32,
+        tgid,
+        incarnation,
+    };
+    let sent = NOTICES
+        .output::<Notice>(&notice, u64::from(BPF_RB_FORCE_WAKEUP))
+        .is_ok();
+    if !sent {
+        counter::bump(books, Counter::NoticesDropped);
+    }
+    sent
+}

@@ -1,0 +1,40 @@
+//! A loop that the verifier accepts whatever its length.
+#![expect(unsafe_code, reason = "bpf_loop hands the state back as a raw pointer")]
+
+use crate::config;
+use aya_ebpf::{cty::c_void, helpers::generated::bpf_loop};
+use core::ops::ControlFlow;
+use profiler_common::abi::Switches;
+
+/// One turn of a loop.
+pub(crate) trait Turn {
+    /// Does turn number `index`, counted from zero, and says whether to go on.
+    fn turn(&mut self, index: u32) -> ControlFlow<()>;
+}
+
+/// Takes up to `turns` turns, at most `MOST`, as long as they say to go on.
+///
+/// With `bpf_loop` the verifier checks one turn, however many there are. Kernels without it check
+/// every turn of an ordinary loop, which is why the most must be a constant.
+#[inline(always)]
+pub(crate) fn repeat<const MOST: u32, T: Turn>(turns: u32, state: &mut T) {
+    if config::has(Switches::BPF_LOOP) {
+        let callback: unsafe extern "C" fn(u32, *mut c_void) -> i64 = call::<T>;
+        // SAFETY: the kernel passes `state` on to `callback` and to nobody else, and returns only
+        // after the last call.
+        unsafe { bpf_loop(turns, callback as *mut c_void, (&raw mut *state).cast(), 0) };
+    } else {
+        for index in 0..MOST {
+            if index >= turns || state.turn(index).is_break() {
+                break;
+            }
+        }
+    }
+}
+
+/// One turn, in the shape that `bpf_loop` calls: returns 0 to go on and 1 to stop.
+unsafe extern "C" fn call<T: Turn>(index: u32, state: *mut c_void) -> i64 {
+    // SAFETY: `state` is what `repeat` passed for this very `T`, alive and not borrowed elsewhere.
+    let state = unsafe { &mut *state.cast::<T>() };
+    i64::from(state.turn(index).is_break())
+}

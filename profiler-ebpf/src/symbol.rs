@@ -1,0 +1,36 @@
+//! What the kernel itself calls one of its addresses.
+//!
+//! Reading `/proc/kallsyms` costs user space tens of milliseconds and megabytes; a profile needs a few
+//! hundred names. The kernel's own printing knows them all: functions, modules, BPF programs.
+#![expect(unsafe_code, reason = "the printing helper takes raw pointers")]
+
+use crate::maps::SYMBOL;
+use aya_ebpf::helpers::generated::bpf_snprintf;
+
+/// Bytes kept of a name: the kernel's longest (`include/linux/kallsyms.h`, `KSYM_SYMBOL_LEN`) has 512
+/// characters and what surrounds it.
+pub(crate) const NAME_BYTES: usize = 640;
+
+/// `%ps`: the symbol that an address lies in, without the offset (`Documentation/core-api/printk-formats.rst`).
+#[unsafe(no_mangle)]
+static SYMBOL_FORMAT: [u8; 4] = *b"%ps\0";
+
+/// Prints the name of the symbol at `address` into the map, NUL-terminated.
+#[inline(always)]
+pub(crate) fn name(address: u64) {
+    let Some(name) = SYMBOL.get_ptr_mut(0) else {
+        return;
+    };
+    let arguments = [address];
+    // SAFETY: the map's value has as many bytes as said; the format is NUL-terminated and lies in a
+    // read-only map, as the helper asks; one argument stands for one conversion.
+    unsafe {
+        bpf_snprintf(
+            name.cast(),
+            NAME_BYTES as u32,
+            SYMBOL_FORMAT.as_ptr().cast(),
+            arguments.as_ptr().cast_mut().cast(),
+            size_of_val(&arguments) as u32,
+        )
+    };
+}

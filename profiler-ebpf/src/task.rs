@@ -1,0 +1,202 @@
+//! Who is running: IDs as the user sees them, name, identity, user registers.
+#![expect(
+    unsafe_code,
+    reason = "registers are read through pointers that the verifier vouches for"
+)]
+
+use crate::{
+    config::{self, config},
+    maps::CONTROL,
+    memory,
+};
+use aya_ebpf::{
+    bindings::pt_regs,
+    helpers::{
+        bpf_get_current_comm, bpf_get_current_pid_tgid,
+        generated::{
+            bpf_get_current_task, bpf_get_current_task_btf, bpf_get_smp_processor_id,
+            bpf_ktime_get_ns, bpf_task_pt_regs,
+        },
+    },
+    programs::PerfEventContext,
+};
+use profiler_common::{
+    abi::{COMM_BYTES, Switches},
+    walk::Registers,
+};
+
+/// A task's IDs in our PID namespace.
+#[derive(Clone, Copy)]
+pub(crate) struct Ids {
+    pub(crate) tgid: u32,
+    pub(crate) tid: u32,
+}
+
+/// The running task's IDs; none if it lives outside our PID namespace.
+#[inline(always)]
+pub(crate) fn current() -> Option<Ids> {
+    let ids = bpf_get_current_pid_tgid();
+    if ids as u32 == 0 || !config::has(Switches::PID_NAMESPACE) {
+        return Some(Ids {
+            tgid: (ids >> 32) as u32,
+            tid: ids as u32,
+        });
+    }
+    namespaced(current_address())
+}
+
+/// The IDs of the task at a kernel address; none if it lives outside our PID namespace.
+#[inline(always)]
+pub(crate) fn of(task: u64) -> Option<Ids> {
+    if config::has(Switches::PID_NAMESPACE) {
+        return namespaced(task);
+    }
+    Some(Ids {
+        tgid: memory::kernel(task + u64::from(config!(layout.task_tgid))),
+        tid: memory::kernel(task + u64::from(config!(layout.task_pid))),
+    })
+}
+
+#[inline(always)]
+fn namespaced(task: u64) -> Option<Ids> {
+    Some(Ids {
+        tgid: number(leader(task))?,
+        tid: number(task)?,
+    })
+}
+
+/// The first thread of a task's process.
+#[inline(always)]
+fn leader(task: u64) -> u64 {
+    memory::kernel(task + u64::from(config!(layout.task_group_leader)))
+}
+
+/// The task's ID in our PID namespace: `pid->numbers[level].nr`, if that entry is of our namespace.
+#[inline(always)]
+fn number(task: u64) -> Option<u32> {
+    let pid: u64 = memory::kernel(task + u64::from(config!(layout.task_thread_pid)));
+    let level: u32 = memory::kernel(pid + u64::from(config!(layout.pid_level)));
+    let ours = CONTROL.get(0)?.namespace_level.load() as u32;
+    if pid == 0 || level < ours {
+        return None;
+    }
+    let offset = config!(layout.pid_numbers) + ours * config!(layout.upid_bytes);
+    let upid = pid + u64::from(offset);
+    let namespace: u64 = memory::kernel(upid + u64::from(config!(layout.upid_ns)));
+    let inum: u32 = memory::kernel(namespace + u64::from(config!(layout.namespace_inum)));
+    (inum == config!(namespace_inum))
+        .then(|| memory::kernel(upid + u64::from(config!(layout.upid_nr))))
+}
+
+/// How deep the running task's PID namespace lies below the initial one.
+#[inline(always)]
+pub(crate) fn own_level() -> u32 {
+    let pid: u64 = memory::kernel(current_address() + u64::from(config!(layout.task_thread_pid)));
+    memory::kernel(pid + u64::from(config!(layout.pid_level)))
+}
+
+/// See `SampleKey::incarnation`.
+#[inline(always)]
+pub(crate) fn incarnation() -> u64 {
+    if !config::has(Switches::TASK_LAYOUT) {
+        return 0;
+    }
+    let task = current_address();
+    let started: u64 =
+        memory::kernel(leader(task) + u64::from(config!(layout.task_start_boottime)));
+    let execs: u32 = memory::kernel(task + u64::from(config!(layout.task_self_exec_id)));
+    started.wrapping_add(u64::from(execs))
+}
+
+/// The running thread's name.
+#[inline(always)]
+pub(crate) fn comm() -> [u8; COMM_BYTES] {
+    bpf_get_current_comm().unwrap_or_default()
+}
+
+/// The CPU that this runs on.
+#[inline(always)]
+pub(crate) fn cpu() -> u32 {
+    // SAFETY: the helper takes nothing.
+    unsafe { bpf_get_smp_processor_id() }
+}
+
+/// Nanoseconds since boot, without the time spent asleep.
+#[inline(always)]
+pub(crate) fn now() -> u64 {
+    // SAFETY: the helper takes nothing.
+    unsafe { bpf_ktime_get_ns() }
+}
+
+/// Where the running task's kernel structure lies.
+#[inline(always)]
+fn current_address() -> u64 {
+    // SAFETY: the helper takes nothing and only returns an address.
+    unsafe { bpf_get_current_task() }
+}
+
+/// Whether the firing found the CPU in user mode.
+#[inline(always)]
+pub(crate) fn in_user_mode(ctx: &PerfEventContext) -> bool {
+    // SAFETY: the context is valid for the whole firing.
+    arch::is_user(unsafe { (*ctx.ctx).regs.cs })
+}
+
+/// The period behind this firing.
+#[inline(always)]
+pub(crate) fn period(ctx: &PerfEventContext) -> u64 {
+    // SAFETY: the context is valid for the whole firing.
+    unsafe { (*ctx.ctx).sample_period }
+}
+
+/// The registers with which the running task left, or would resume, user mode.
+pub(crate) enum UserRegisters {
+    /// A kernel thread: there is no user mode.
+    None,
+    /// A 32-bit program.
+    Compat(Registers),
+    /// A 64-bit program.
+    Native(Registers),
+}
+
+/// The running task's user registers.
+#[inline(always)]
+pub(crate) fn user_registers(ctx: &PerfEventContext) -> UserRegisters {
+    if in_user_mode(ctx) {
+        // SAFETY: the context is valid for the whole firing.
+        let regs = unsafe { &raw const (*ctx.ctx).regs };
+        return arch::registers(regs);
+    }
+    // SAFETY: the first helper returns the running task, which the second asks for.
+    let regs = unsafe { bpf_task_pt_regs(bpf_get_current_task_btf()) } as *const pt_regs;
+    arch::registers(regs)
+}
+
+#[cfg(bpf_target_arch = "x86_64")]
+mod arch {
+    use super::{Registers, UserRegisters, pt_regs};
+
+    /// The code segment of 64-bit programs (`arch/x86/include/asm/segment.h`, `__USER_CS`).
+    const USER_CS: u64 = 0x33;
+
+    /// Whether a code segment is one of user mode: its privilege level is 3.
+    #[inline(always)]
+    pub(super) fn is_user(cs: u64) -> bool {
+        cs & 3 == 3
+    }
+
+    #[inline(always)]
+    pub(super) fn registers(regs: *const pt_regs) -> UserRegisters {
+        // SAFETY: `regs` points to registers that the verifier knows to be readable: the context's,
+        // or those that `bpf_task_pt_regs` returned.
+        let (cs, ip, sp, fp) = unsafe { ((*regs).cs, (*regs).rip, (*regs).rsp, (*regs).rbp) };
+        let registers = Registers { ip, sp, fp };
+        if !is_user(cs) {
+            UserRegisters::None
+        } else if cs == USER_CS {
+            UserRegisters::Native(registers)
+        } else {
+            UserRegisters::Compat(registers)
+        }
+    }
+}

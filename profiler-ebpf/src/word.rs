@@ -1,0 +1,80 @@
+//! A word that several CPUs, and user space, read and write at once.
+//!
+//! Rust's `AtomicU64` would be this type, if LLVM's BPF backend knew its plain loads and stores; below
+//! CPU version 4 it knows only the operations that read, change and write. An aligned word is never
+//! torn, so volatile accesses are what a relaxed atomic access would be.
+#![expect(unsafe_code, reason = "volatile accesses of shared memory")]
+
+use core::{
+    cell::UnsafeCell,
+    sync::atomic::{
+        AtomicU64,
+        Ordering::{Relaxed, SeqCst},
+    },
+};
+
+/// One shared word of a map.
+#[repr(transparent)]
+pub(crate) struct Word(UnsafeCell<u64>);
+
+// SAFETY: every access is one volatile or atomic access of one aligned word.
+unsafe impl Sync for Word {}
+
+impl Word {
+    /// The word's value now.
+    #[inline(always)]
+    pub(crate) fn load(&self) -> u64 {
+        // SAFETY: the word is valid and aligned for as long as the reference to it.
+        unsafe { self.0.get().read_volatile() }
+    }
+
+    /// Sets the word.
+    #[inline(always)]
+    pub(crate) fn store(&self, value: u64) {
+        // SAFETY: as for `load`.
+        unsafe { self.0.get().write_volatile(value) }
+    }
+
+    /// Adds to the word.
+    #[inline(always)]
+    pub(crate) fn add(&self, amount: u64) {
+        self.atomic().fetch_add(amount, Relaxed);
+    }
+
+    /// Adds to the word and returns what it was; a full barrier.
+    #[inline(always)]
+    pub(crate) fn fetch_add(&self, amount: u64) -> u64 {
+        // Seen to be used, the result makes this BPF_FETCH, which is a barrier on every architecture.
+        core::hint::black_box(self.atomic().fetch_add(amount, SeqCst))
+    }
+
+    /// Sets bits of the word.
+    #[inline(always)]
+    pub(crate) fn set(&self, bits: u64) {
+        self.atomic().fetch_or(bits, Relaxed);
+    }
+
+    /// Clears bits of the word.
+    #[inline(always)]
+    pub(crate) fn clear(&self, bits: u64) {
+        self.atomic().fetch_and(!bits, Relaxed);
+    }
+
+    /// Sets the word if it is zero, after everything written before; otherwise leaves it.
+    #[inline(always)]
+    pub(crate) fn claim(&self, value: u64) {
+        let _ours = self.atomic().compare_exchange(0, value, SeqCst, Relaxed);
+    }
+
+    /// The word's address, for helpers that write to it.
+    #[inline(always)]
+    pub(crate) fn as_ptr(&self) -> *mut u64 {
+        self.0.get()
+    }
+
+    #[inline(always)]
+    fn atomic(&self) -> &AtomicU64 {
+        // SAFETY: as for `load`; nobody accesses the word but through this type or in another process.
+        unsafe { AtomicU64::from_ptr(self.0.get()) }
+    }
+}

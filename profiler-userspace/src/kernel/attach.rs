@@ -1,0 +1,140 @@
+//! Attaching: one perf event per CPU, and the tracepoint that keeps the targets true.
+
+use super::load::{is_refusal, privilege};
+use super::{Error, Kernel, Result};
+use aya::programs::perf_event::{PerfEventConfig, PerfEventScope, SamplePolicy};
+use aya::programs::{PerfEvent, ProgramError, RawTracePoint};
+use profiler_common::abi::TargetKind;
+use std::io;
+
+/// An event of `perf_event_open`.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// What messages call it.
+    pub name: String,
+    /// `perf_event_attr.type`.
+    pub kind: u32,
+    /// `perf_event_attr.config`.
+    pub config: u64,
+}
+
+/// When the event fires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// About this many times a second on each CPU, with a period that the kernel adjusts.
+    Frequency(u64),
+    /// Every so many occurrences.
+    Period(u64),
+}
+
+/// The CPUs that are running.
+///
+/// # Errors
+/// The list under `/sys` cannot be read.
+pub fn online_cpus() -> io::Result<Vec<u32>> {
+    aya::util::online_cpus().map_err(|(_, error)| error)
+}
+
+impl Kernel {
+    /// Attaches the probe on the given CPUs; samples are taken from here on. A CPU that has gone
+    /// offline is left out.
+    pub fn attach(&mut self, source: &Source, policy: Policy, cpus: &[u32]) -> Result<()> {
+        if self.request.target != TargetKind::All && self.follows_targets() {
+            let fork: &mut RawTracePoint = self.program("fork")?;
+            fork.attach("sched_process_fork")
+                .map_err(|error| failed("the tracepoint sched_process_fork".into(), error))?;
+        }
+        let policy = match policy {
+            Policy::Frequency(hz) => SamplePolicy::Frequency(hz),
+            Policy::Period(count) => SamplePolicy::Period(count),
+        };
+        let config = PerfEventConfig::Pmu {
+            pmu_type: source.kind,
+            config: source.config,
+        };
+        let mut attached = 0;
+        for &cpu in cpus {
+            let program: &mut PerfEvent = self.program("on_cpu")?;
+            let scope = PerfEventScope::AllProcessesOneCpu { cpu };
+            match program.attach(config, scope, policy, false) {
+                Ok(_) => attached += 1,
+                Err(error) => match open_error(source, cpu, error) {
+                    // A CPU may go offline while we attach; only if none is left is that a failure.
+                    Error::NoEvent { .. } if attached > 0 && !is_online(cpu) => {}
+                    error => return Err(error),
+                },
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether new tasks change who is a target, and we can see them.
+    fn follows_targets(&self) -> bool {
+        self.verified().iter().any(|program| program.name == "fork")
+    }
+
+    /// Detaches everything. When this returns, no program runs and none will.
+    pub fn detach(&mut self) -> Result<()> {
+        let on_cpu: &mut PerfEvent = self.program("on_cpu")?;
+        unloaded("the perf event", on_cpu.unload())?;
+        let fork: &mut RawTracePoint = self.program("fork")?;
+        unloaded("the tracepoint sched_process_fork", fork.unload())?;
+        Ok(())
+    }
+}
+
+fn unloaded(what: &str, result: std::result::Result<(), ProgramError>) -> Result<()> {
+    match result {
+        Ok(()) | Err(ProgramError::NotLoaded) => Ok(()),
+        Err(error) => Err(failed(format!("(and detaching again from) {what}"), error)),
+    }
+}
+
+fn is_online(cpu: u32) -> bool {
+    online_cpus().is_ok_and(|cpus| cpus.contains(&cpu))
+}
+
+fn open_error(source: &Source, cpu: u32, error: ProgramError) -> Error {
+    let ProgramError::SyscallError(error) = error else {
+        return failed(format!("the event {}", source.name), error);
+    };
+    let io_error = error.io_error;
+    match io_error.raw_os_error() {
+        _ if is_refusal(&io_error) => {
+            let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid")
+                .ok()
+                .and_then(|text| text.trim().parse::<i32>().ok());
+            let error = privilege(format!("opening the perf event {}", source.name), io_error);
+            match (error, paranoid) {
+                (Error::Privilege { what, hint, source }, Some(level)) if level > 0 => Error::Privilege {
+                    what,
+                    hint: format!(
+                        "{hint}; or, with CAP_BPF alone, allow all users perf events: sudo sysctl kernel.perf_event_paranoid=-1 (now {level})"
+                    ),
+                    source,
+                },
+                (error, _) => error,
+            }
+        }
+        // ENOENT, ENODEV, EOPNOTSUPP, ENXIO: no such event, counter or CPU.
+        Some(2 | 19 | 95 | 6) => Error::NoEvent {
+            event: source.name.clone(),
+            cpu: if is_online(cpu) { String::new() } else { format!(" on CPU {cpu}, which is not online") },
+            source: io_error,
+        },
+        _ => Error::Attach {
+            what: format!("the event {} on CPU {cpu}", source.name),
+            source: io_error,
+        },
+    }
+}
+
+fn failed(what: String, error: ProgramError) -> Error {
+    match error {
+        ProgramError::SyscallError(error) if is_refusal(&error.io_error) => {
+            privilege(format!("attaching to {what}"), error.io_error)
+        }
+        ProgramError::SyscallError(error) => Error::Attach { what, source: error.io_error },
+        other => Error::Loader { doing: "attaching", detail: other.to_string() },
+    }
+}

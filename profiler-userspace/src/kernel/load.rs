@@ -1,0 +1,287 @@
+//! Loading: constants in, sizes in, programs verified.
+
+use super::drain::Drained;
+use super::shared::Shared;
+use super::size::Sizes;
+use super::{Error, Kernel, Result, Support};
+use aya::maps::{Map, MapData, MapError, RingBuf};
+use aya::programs::{ProgramError, RawTracePoint, RawTracePointRunOptions, TestRun as _};
+use aya::{Ebpf, EbpfError, EbpfLoader, VerifierLogLevel};
+use profiler_common::abi::{Books, Config, Control, SIDES, Switches, TargetKind};
+use std::hash::{BuildHasher as _, RandomState};
+use std::io;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// The BPF object that `cargo xtask bpf` made.
+static OBJECT: &[u8] = aya::include_bytes_aligned!("../../../profiler-ebpf/prebuilt/flame.bpf.o");
+
+/// What to sample, and what of it to keep.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// What is wanted of each sample. What the kernel supports is added at load.
+    pub switches: Switches,
+    /// Which tasks.
+    pub target: TargetKind,
+    /// The targets' IDs, as seen in our PID namespace; empty for [`TargetKind::All`].
+    pub ids: Vec<u32>,
+    /// What the maps may take, in bytes.
+    pub map_memory: u64,
+}
+
+/// A program that the verifier accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verified {
+    /// The program's name.
+    pub name: String,
+    /// How many instructions the verifier looked at, where it says so (Linux 5.16).
+    pub instructions: Option<u32>,
+}
+
+/// The array maps that are mapped in pieces when they are drained.
+pub(super) struct Maps {
+    pub(super) tallies: MapData,
+    pub(super) tally_index: MapData,
+    pub(super) stacks: MapData,
+    pub(super) stack_index: MapData,
+    pub(super) symbol: MapData,
+}
+
+impl Kernel {
+    /// Creates the maps and loads the programs; attaches nothing yet.
+    pub fn load(request: Request, support: &Support) -> Result<Self> {
+        if support.pid_namespace.is_some() && support.layout.is_none() {
+            return Err(Error::NamespaceWithoutBtf);
+        }
+        let cpus = possible_cpus();
+        let sizes = Sizes::new(cpus, support.task_ids, request.map_memory)?;
+        raise_memlock();
+        let config = config(&request, support, &sizes);
+        let mut ebpf = EbpfLoader::new()
+            // Reading all of the kernel's types would cost more than the rest of a recording.
+            .btf(None)
+            .verifier_log_level(VerifierLogLevel::DISABLE)
+            .override_global("CONFIG", &config, true)
+            .map_max_entries("BOOKS", cpus)
+            .map_max_entries("SCRATCH", cpus)
+            .map_max_entries("TARGETS", sizes.target_words)
+            .map_max_entries("TALLIES", SIDES as u32 * sizes.tallies)
+            .map_max_entries("TALLY_INDEX", SIDES as u32 * sizes.tally_slots())
+            .map_max_entries("STACKS", SIDES as u32 * sizes.chunks)
+            .map_max_entries("STACK_INDEX", SIDES as u32 * sizes.stack_slots())
+            .load(OBJECT)
+            .map_err(loading)?;
+        let control = array(&mut ebpf, "CONTROL")?;
+        let books = array(&mut ebpf, "BOOKS")?;
+        let targets = array(&mut ebpf, "TARGETS")?;
+        let maps = Maps {
+            tallies: array(&mut ebpf, "TALLIES")?,
+            tally_index: array(&mut ebpf, "TALLY_INDEX")?,
+            stacks: array(&mut ebpf, "STACKS")?,
+            stack_index: array(&mut ebpf, "STACK_INDEX")?,
+            symbol: array(&mut ebpf, "SYMBOL")?,
+        };
+        let notices = ebpf
+            .take_map("NOTICES")
+            .and_then(|map| RingBuf::try_from(map).ok())
+            .ok_or_else(|| missing("NOTICES"))?;
+        mark_targets(&targets, &request.ids, &sizes)?;
+        let mut kernel = Self {
+            control: map("CONTROL", &control, 0, size_of::<Control>() / 8)?,
+            books: map("BOOKS", &books, 0, cpus as usize * size_of::<Books>() / 8)?,
+            ebpf,
+            maps,
+            sizes,
+            request,
+            notices,
+            drained: Drained::default(),
+        };
+        kernel.load_programs(support)?;
+        Ok(kernel)
+    }
+
+    fn load_programs(&mut self, support: &Support) -> Result<()> {
+        let on_cpu: &mut aya::programs::PerfEvent = self.program("on_cpu")?;
+        on_cpu.load().map_err(|error| rejected("on_cpu", error))?;
+        if support.layout.is_some() && self.request.target != TargetKind::All {
+            let fork: &mut RawTracePoint = self.program("fork")?;
+            fork.load().map_err(|error| rejected("fork", error))?;
+        }
+        if support.pid_namespace.is_some() {
+            let level = self.namespace_level()?;
+            self.control.words()[NAMESPACE_LEVEL_WORD].store(u64::from(level), Relaxed);
+        }
+        Ok(())
+    }
+
+    /// How deep our PID namespace lies: asked of the kernel half, which looks at the running task.
+    fn namespace_level(&mut self) -> Result<u32> {
+        let program: &mut RawTracePoint = self.program("own_level")?;
+        program.load().map_err(|error| rejected("own_level", error))?;
+        let result = program
+            .test_run(RawTracePointRunOptions::new())
+            .map_err(|error| rejected("own_level", error))?;
+        Ok(result.return_value)
+    }
+
+    /// The programs that are loaded, with what the verifier says of them.
+    pub fn verified(&self) -> Vec<Verified> {
+        self.ebpf
+            .programs()
+            .filter_map(|(name, program)| {
+                let info = program.info().ok()?;
+                Some(Verified {
+                    name: name.to_owned(),
+                    instructions: info.verified_instruction_count(),
+                })
+            })
+            .collect()
+    }
+
+    pub(super) fn program<'a, P>(&'a mut self, name: &'static str) -> Result<&'a mut P>
+    where
+        &'a mut P: TryFrom<&'a mut aya::programs::Program, Error = ProgramError>,
+    {
+        self.ebpf
+            .program_mut(name)
+            .ok_or_else(|| missing(name))?
+            .try_into()
+            .map_err(|error: ProgramError| Error::Loader {
+                doing: "looking for a program",
+                detail: error.to_string(),
+            })
+    }
+}
+
+/// Which word of the control map is `Control::namespace_level`.
+const NAMESPACE_LEVEL_WORD: usize = std::mem::offset_of!(Control, namespace_level) / 8;
+
+fn config(request: &Request, support: &Support, sizes: &Sizes) -> Config {
+    Config {
+        seed: RandomState::new().hash_one(std::process::id()),
+        switches: request
+            .switches
+            .with_if(Switches::BPF_LOOP, support.bpf_loop)
+            .with_if(Switches::TASK_LAYOUT, support.layout.is_some())
+            .with_if(Switches::PID_NAMESPACE, support.pid_namespace.is_some()),
+        target: request.target as u32,
+        namespace_inum: support.pid_namespace.unwrap_or(0),
+        tally_capacity: sizes.tallies,
+        tally_index_mask: sizes.tally_slots() - 1,
+        stack_chunks: sizes.chunks,
+        stack_index_mask: sizes.stack_slots() - 1,
+        reserved: 0,
+        layout: support.layout.unwrap_or_default(),
+    }
+}
+
+fn mark_targets(targets: &MapData, ids: &[u32], sizes: &Sizes) -> Result<()> {
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let bits = map("TARGETS", targets, 0, sizes.target_words as usize)?;
+    for &id in ids {
+        if let Some(word) = bits.words().get(id as usize / 64) {
+            word.fetch_or(1 << (id % 64), Relaxed);
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn map(name: &'static str, data: &MapData, skip: usize, words: usize) -> Result<Shared> {
+    Shared::new(data.fd(), skip, words).map_err(|source| Error::Mapping { name, source })
+}
+
+fn array(ebpf: &mut Ebpf, name: &'static str) -> Result<MapData> {
+    match ebpf.take_map(name) {
+        Some(Map::Array(data)) => Ok(data),
+        _ => Err(missing(name)),
+    }
+}
+
+fn missing(name: &'static str) -> Error {
+    Error::Loader {
+        doing: "looking into the BPF object",
+        detail: format!("it has no {name}"),
+    }
+}
+
+/// CPUs that may ever run; the kernel half is asked for books by CPU number, and no number is above.
+fn possible_cpus() -> u32 {
+    aya::util::nr_cpus().ok().and_then(|cpus| u32::try_from(cpus).ok()).unwrap_or(1)
+}
+
+/// Before Linux 5.11, maps count against the limit on locked memory. Where raising it is refused, the
+/// maps may still fit, so that is no failure.
+fn raise_memlock() {
+    use rustix::process::{Resource, Rlimit, setrlimit};
+    let unlimited = Rlimit { current: None, maximum: None };
+    if setrlimit(Resource::Memlock, unlimited).is_err() {
+        let limit = rustix::process::getrlimit(Resource::Memlock);
+        let raised = Rlimit { current: limit.maximum, ..limit };
+        let _refused = setrlimit(Resource::Memlock, raised);
+    }
+}
+
+/// Whether the kernel's answer means "not you".
+pub(super) fn is_refusal(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::PermissionDenied)
+}
+
+fn loading(error: EbpfError) -> Error {
+    match error {
+        EbpfError::MapError(MapError::CreateError { name, io_error }) => {
+            if is_refusal(&io_error) {
+                privilege("making BPF maps".into(), io_error)
+            } else {
+                Error::Map { name, source: io_error }
+            }
+        }
+        other => Error::Loader {
+            doing: "loading the BPF object",
+            detail: chain(&other),
+        },
+    }
+}
+
+pub(super) fn privilege(what: String, source: io::Error) -> Error {
+    let lockdown = std::fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
+    let hint = if lockdown.contains("[confidentiality]") {
+        "; the kernel is locked down for confidentiality, which forbids BPF to read memory even for root: boot with lockdown=integrity or none"
+    } else if rustix::process::geteuid().is_root() {
+        "; you are root, so a container or a security policy holds these back (docker: --privileged, or --cap-add BPF --cap-add PERFMON with a seccomp profile that allows bpf and perf_event_open)"
+    } else {
+        ""
+    };
+    Error::Privilege { what, hint: hint.into(), source }
+}
+
+fn rejected(name: &'static str, error: ProgramError) -> Error {
+    match error {
+        ProgramError::LoadError { io_error, verifier_log } => {
+            let log = verifier_log.to_string();
+            if is_refusal(&io_error) && log.is_empty() {
+                return privilege(format!("loading the BPF program {name}"), io_error);
+            }
+            let lines: Vec<&str> = log.lines().collect();
+            Error::Program {
+                name,
+                log: lines[lines.len().saturating_sub(12)..].join("\n"),
+                source: io_error,
+            }
+        }
+        ProgramError::SyscallError(error) if is_refusal(&error.io_error) => {
+            privilege(format!("running the BPF program {name}"), error.io_error)
+        }
+        other => Error::Loader { doing: "loading a BPF program", detail: chain(&other) },
+    }
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,189 @@
+//! The kernel: the only module that names aya.
+//!
+//! In: what to sample ([`Request`]), which event ([`Source`]). Out: [`RawProfile`]s, [`Books`],
+//! notices, names of kernel addresses. It knows nothing of ELF files, symbols or formats.
+//!
+//! [`RawProfile`]: crate::profile::raw::RawProfile
+
+mod attach;
+mod btf;
+mod drain;
+mod load;
+mod shared;
+mod size;
+mod support;
+mod symbols;
+
+pub use attach::{Policy, Source, online_cpus};
+pub use load::{Request, Verified};
+pub use support::Support;
+
+use aya::Ebpf;
+use aya::maps::{MapData, RingBuf};
+use profiler_common::abi::{Books, Counter, Notice};
+use shared::Shared;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The loaded programs and their maps.
+pub struct Kernel {
+    ebpf: Ebpf,
+    maps: load::Maps,
+    sizes: size::Sizes,
+    request: Request,
+    /// The control map and the books, mapped for as long as we live.
+    control: Shared,
+    books: Shared,
+    notices: RingBuf<MapData>,
+    drained: drain::Drained,
+}
+
+/// Why the kernel would not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A system call was refused for want of privilege.
+    #[error(
+        "{what} is not permitted: it needs the capabilities CAP_BPF and CAP_PERFMON (CAP_SYS_ADMIN before Linux 5.8); \
+         run with sudo, or grant them once: sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace=ep \"$(command -v flame-bpf)\"{hint}"
+    )]
+    Privilege {
+        /// What was refused.
+        what: String,
+        /// More to try, with its own punctuation; empty if there is nothing.
+        hint: String,
+        /// The kernel's answer.
+        #[source]
+        source: io::Error,
+    },
+    /// The memory limit leaves no room for the smallest maps.
+    #[error(
+        "{limit} bytes are not enough for the BPF maps, which take at least {least} MiB on this machine; use --map-memory {least}"
+    )]
+    MapMemory {
+        /// The limit asked for, in bytes.
+        limit: u64,
+        /// What would do, in MiB.
+        least: u64,
+    },
+    /// A map could not be made.
+    #[error(
+        "cannot make the BPF map {name}; if memory is short, use a smaller --map-memory, and on Linux before 5.11 a larger `ulimit -l`"
+    )]
+    Map {
+        /// The map's name.
+        name: String,
+        /// The kernel's answer.
+        #[source]
+        source: io::Error,
+    },
+    /// A program was rejected.
+    #[error("the kernel rejects the BPF program {name}; flame-bpf needs Linux 5.15 or later with BPF enabled: {log}")]
+    Program {
+        /// The program's name.
+        name: &'static str,
+        /// The end of the verifier's log.
+        log: String,
+        /// The kernel's answer.
+        #[source]
+        source: io::Error,
+    },
+    /// A perf event could not be opened because it does not exist here.
+    #[error(
+        "this machine cannot count the event {event}{cpu}; use another with -e, or -e cpu-clock, which works everywhere"
+    )]
+    NoEvent {
+        /// The event's name.
+        event: String,
+        /// Where, if only there; begins with a space.
+        cpu: String,
+        /// The kernel's answer.
+        #[source]
+        source: io::Error,
+    },
+    /// A perf event or tracepoint could not be attached for another reason.
+    #[error("cannot attach to {what}")]
+    Attach {
+        /// What was to be attached to.
+        what: String,
+        /// The kernel's answer.
+        #[source]
+        source: io::Error,
+    },
+    /// Without type information, a PID namespace cannot be told from another.
+    #[error(
+        "inside a PID namespace, flame-bpf needs the kernel's type information in /sys/kernel/btf/vmlinux (CONFIG_DEBUG_INFO_BTF); run it outside of the container, or mount /sys"
+    )]
+    NamespaceWithoutBtf,
+    /// Shared memory could not be mapped.
+    #[error("cannot map the BPF map {name} into memory")]
+    Mapping {
+        /// The map's name.
+        name: &'static str,
+        /// The kernel's answer.
+        #[source]
+        source: io::Error,
+    },
+    /// A firing did not end in any reasonable time.
+    #[error("CPU {cpu} has not finished a sample for {seconds} s; the machine is too loaded to drain the counts safely")]
+    Stuck {
+        /// The CPU.
+        cpu: usize,
+        /// How long we waited.
+        seconds: u64,
+    },
+    /// aya failed in a way that it should not.
+    #[error("unexpected failure of the BPF loader while {doing}: {detail}")]
+    Loader {
+        /// What was being done.
+        doing: &'static str,
+        /// What it said.
+        detail: String,
+    },
+}
+
+/// The result of what the kernel is asked.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Kernel {
+    /// Every CPU's books, added up.
+    pub fn books(&self) -> Books {
+        let mut sum = Books { counters: [0; 16] };
+        for cpu in self.books.words().chunks_exact(sum.counters.len()) {
+            for (sum, word) in sum.counters.iter_mut().zip(cpu) {
+                *sum += word.load(Relaxed);
+            }
+        }
+        sum
+    }
+
+    /// What all maps take, in bytes.
+    pub fn map_bytes(&self) -> u64 {
+        self.sizes.bytes()
+    }
+
+    /// The next notice, if there is one.
+    pub fn next_notice(&mut self) -> Option<Notice> {
+        loop {
+            let item = self.notices.next()?;
+            let word = |at: usize| Some(u32::from_ne_bytes(item.get(at..at + 4)?.try_into().ok()?));
+            if let (Some(kind), Some(tgid), Some(low), Some(high)) =
+                (word(0), word(4), word(8), word(12))
+            {
+                let incarnation = u64::from(low) | u64::from(high) << 32;
+                return Some(Notice { kind, tgid, incarnation });
+            }
+        }
+    }
+
+    /// A file descriptor that becomes readable when there is a notice.
+    pub fn notices_fd(&self) -> BorrowedFd<'_> {
+        self.notices.as_fd()
+    }
+}
+
+/// The sum under `counter` in one CPU's books, as the kernel half last wrote it.
+fn read(cpu: &[AtomicU64], counter: Counter) -> u64 {
+    cpu[counter as usize].load(Ordering::SeqCst)
+}

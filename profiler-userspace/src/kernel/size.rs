@@ -1,0 +1,138 @@
+//! How large the maps are: what fits into the memory limit, whatever the number of CPUs.
+//!
+//! Pure: numbers in, numbers out.
+
+use super::Error;
+use profiler_common::abi::{
+    BLOCK_WORDS, Books, CHUNK_BLOCKS, CHUNK_WORDS, MAX_KERNEL_FRAMES, RECORD_WORDS, SIDES, Tally,
+};
+
+/// Entries of the maps whose size is decided at load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sizes {
+    /// CPUs that may ever run.
+    pub(super) cpus: u32,
+    /// Words of the bit map of targets.
+    pub(super) target_words: u32,
+    /// Tallies on one side.
+    pub(super) tallies: u32,
+    /// Chunks on one side of the stack store.
+    pub(super) chunks: u32,
+}
+
+/// What one CPU takes: its books, and the scratch space where stacks are put together.
+const CPU_BYTES: u64 = (size_of::<Books>()
+    + 8 * (RECORD_WORDS + (1 + MAX_KERNEL_FRAMES).next_multiple_of(BLOCK_WORDS))) as u64;
+
+/// Ring buffer (its data, and two pages for its positions), announced processes, control, symbol name,
+/// constants; each map's page roundings and bookkeeping.
+const FIXED_BYTES: u64 = 64 * 1024 + 2 * 4096 + 32 * 1024 + 16 * 4096;
+
+/// The number of tallies on one side is a multiple of this, so that sides begin at a page.
+const TALLY_STEP: u32 = 1024;
+
+/// Fewer than this, and draining would never rest.
+const FEWEST_CHUNKS: u32 = 4;
+
+impl Sizes {
+    /// The sizes for a machine with `cpus` possible CPUs and task IDs below `task_ids`, in at most
+    /// `limit` bytes.
+    pub(super) fn new(cpus: u32, task_ids: u32, limit: u64) -> Result<Self, Error> {
+        let target_words = task_ids.div_ceil(64).next_multiple_of(512);
+        let mut sizes = Self {
+            cpus,
+            target_words,
+            tallies: TALLY_STEP,
+            chunks: FEWEST_CHUNKS,
+        };
+        if sizes.bytes() > limit {
+            let least = sizes.bytes().div_ceil(1 << 20);
+            return Err(Error::MapMemory { limit, least });
+        }
+        // Each CPU brings new stacks at the same rate; a machine with two needs no room for hundreds.
+        // Doubled in turn until it is enough, or no more fits.
+        let enough_tallies = (16 * TALLY_STEP).max(cpus.saturating_mul(TALLY_STEP));
+        let enough_chunks = 96u32.max(cpus.saturating_mul(8));
+        loop {
+            let mut larger = sizes;
+            if larger.chunks < enough_chunks {
+                larger.chunks *= 2;
+            }
+            if larger.tallies < enough_tallies {
+                larger.tallies *= 2;
+            }
+            if larger == sizes || larger.bytes() > limit {
+                break;
+            }
+            sizes = larger;
+        }
+        // What the doubling left over goes to the stacks, which need it most.
+        while sizes.chunks < enough_chunks {
+            let larger = Self { chunks: sizes.chunks + 1, ..sizes };
+            if larger.bytes() > limit {
+                break;
+            }
+            sizes = larger;
+        }
+        Ok(sizes)
+    }
+
+    /// Slots on one side of the tallies' index: twice the tallies, a power of two.
+    pub(super) fn tally_slots(&self) -> u32 {
+        (2 * self.tallies).next_power_of_two()
+    }
+
+    /// Slots on one side of the stacks' index: enough for stacks of ten frames, a power of two.
+    pub(super) fn stack_slots(&self) -> u32 {
+        (self.chunks * CHUNK_BLOCKS as u32).next_power_of_two()
+    }
+
+    /// What all maps take together.
+    pub(super) fn bytes(&self) -> u64 {
+        let side = u64::from(self.tallies) * size_of::<Tally>() as u64
+            + u64::from(self.tally_slots()) * 8
+            + u64::from(self.chunks) * CHUNK_WORDS as u64 * 8
+            + u64::from(self.stack_slots()) * 8;
+        FIXED_BYTES + u64::from(self.cpus) * CPU_BYTES + u64::from(self.target_words) * 8 + SIDES as u64 * side
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn every_machine_fits_the_default_limit() {
+        for cpus in [1, 2, 4, 16, 64, 256, 512, 1024] {
+            let sizes = Sizes::new(cpus, 1 << 22, 32 * MIB).unwrap();
+            assert!(sizes.bytes() <= 32 * MIB, "{cpus} CPUs: {sizes:?}");
+            assert!(sizes.tallies >= 4 * TALLY_STEP && sizes.chunks >= 64, "{cpus} CPUs: {sizes:?}");
+        }
+    }
+
+    #[test]
+    fn more_memory_is_used_where_there_are_cpus_for_it() {
+        let chunks = |limit| Sizes::new(256, 1 << 22, limit).unwrap().chunks;
+        assert!(chunks(128 * MIB) > chunks(32 * MIB));
+    }
+
+    #[test]
+    fn sides_begin_at_a_page() {
+        for limit in [3 * MIB, 7 * MIB, 32 * MIB] {
+            let sizes = Sizes::new(3, 32768, limit).unwrap();
+            for bytes in [sizes.tallies * 64, sizes.tally_slots() * 8, sizes.stack_slots() * 8] {
+                assert_eq!(bytes % 4096, 0, "{sizes:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_limit_too_small_says_what_would_do() {
+        let Err(Error::MapMemory { least, .. }) = Sizes::new(2, 32768, MIB) else {
+            panic!("one MiB cannot be enough");
+        };
+        assert!(Sizes::new(2, 32768, least * MIB).is_ok());
+    }
+}

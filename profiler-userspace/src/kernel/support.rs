@@ -1,0 +1,99 @@
+//! What this kernel offers, found out once at the start.
+
+use super::btf::Btf;
+use profiler_common::abi::TaskLayout;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+
+/// Where the kernel keeps its type information.
+const BTF_PATH: &str = "/sys/kernel/btf/vmlinux";
+
+/// The inode number of the initial PID namespace (`include/linux/proc_ns.h`, `PROC_PID_INIT_INO`).
+const INITIAL_PID_NAMESPACE: u32 = 0xefff_fffc;
+
+/// What was found.
+#[derive(Clone, Debug)]
+pub struct Support {
+    /// Where fields lie in the kernel's structs; none where the kernel has no type information.
+    pub layout: Option<TaskLayout>,
+    /// The helper `bpf_loop` exists (Linux 5.17).
+    pub bpf_loop: bool,
+    /// The inode number of our PID namespace, when it is not the initial one.
+    pub pid_namespace: Option<u32>,
+    /// All task IDs are below this.
+    pub task_ids: u32,
+}
+
+impl Support {
+    /// Asks the running kernel. Nothing here can fail: what cannot be found out is absent.
+    pub fn detect() -> Self {
+        let bytes = fs::read(BTF_PATH).unwrap_or_default();
+        let btf = Btf::parse(&bytes);
+        let namespace = fs::metadata("/proc/self/ns/pid").ok();
+        Self {
+            layout: btf.as_ref().and_then(task_layout),
+            bpf_loop: btf.as_ref().is_some_and(|btf| btf.has_name("BPF_FUNC_loop")),
+            pid_namespace: namespace
+                .and_then(|metadata| u32::try_from(metadata.ino()).ok())
+                .filter(|&inode| inode != INITIAL_PID_NAMESPACE),
+            task_ids: fs::read_to_string("/proc/sys/kernel/pid_max")
+                .ok()
+                .and_then(|text| text.trim().parse().ok())
+                .unwrap_or(MOST_TASK_IDS)
+                .min(MOST_TASK_IDS),
+        }
+    }
+}
+
+/// The largest `kernel.pid_max` there can be (`include/linux/threads.h`, `PID_MAX_LIMIT`).
+const MOST_TASK_IDS: u32 = 4 << 20;
+
+fn task_layout(btf: &Btf<'_>) -> Option<TaskLayout> {
+    let mut wanted = [
+        ("task_struct", "pid", None),
+        ("task_struct", "tgid", None),
+        ("task_struct", "group_leader", None),
+        ("task_struct", "thread_pid", None),
+        ("task_struct", "start_boottime", None),
+        ("task_struct", "self_exec_id", None),
+        ("pid", "level", None),
+        ("pid", "numbers", None),
+        ("upid", "", None),
+        ("upid", "nr", None),
+        ("upid", "ns", None),
+        ("pid_namespace", "ns", None),
+        ("ns_common", "inum", None),
+        ("task_struct", "real_start_time", None),
+    ];
+    btf.find(&mut wanted);
+    let [
+        task_pid,
+        task_tgid,
+        task_group_leader,
+        task_thread_pid,
+        task_start_boottime,
+        task_self_exec_id,
+        pid_level,
+        pid_numbers,
+        upid_bytes,
+        upid_nr,
+        upid_ns,
+        namespace_ns,
+        ns_inum,
+        task_real_start_time,
+    ] = wanted.map(|(.., offset)| offset);
+    Some(TaskLayout {
+        task_pid: task_pid?,
+        task_tgid: task_tgid?,
+        task_group_leader: task_group_leader?,
+        task_thread_pid: task_thread_pid?,
+        task_start_boottime: task_start_boottime.or(task_real_start_time)?,
+        task_self_exec_id: task_self_exec_id?,
+        pid_level: pid_level?,
+        pid_numbers: pid_numbers?,
+        upid_bytes: upid_bytes?,
+        upid_nr: upid_nr?,
+        upid_ns: upid_ns?,
+        namespace_inum: namespace_ns? + ns_inum?,
+    })
+}

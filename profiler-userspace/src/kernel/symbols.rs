@@ -1,0 +1,44 @@
+//! Names of kernel addresses, asked of the kernel itself.
+
+use super::load::map;
+use super::{Kernel, Result};
+use aya::programs::{RawTracePoint, RawTracePointRunOptions, TestRun as _};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Words of the map into which the kernel half prints; its `NAME_BYTES`.
+const NAME_WORDS: usize = 640 / 8;
+
+impl Kernel {
+    /// What the kernel calls each address: the symbol it lies in, a module's in the form `name [module]`.
+    /// `None` inside where it has no name. `None` outside where this kernel cannot be asked (before
+    /// Linux 5.13, whose BPF programs cannot print): read `/proc/kallsyms` then.
+    pub fn name_symbols(&mut self, addresses: &[u64]) -> Option<Vec<Option<String>>> {
+        let program: &mut RawTracePoint = self.program("name_symbol").ok()?;
+        program.load().ok()?;
+        let names = self.ask(addresses).ok();
+        let program: &mut RawTracePoint = self.program("name_symbol").ok()?;
+        program.unload().ok()?;
+        names
+    }
+
+    fn ask(&mut self, addresses: &[u64]) -> Result<Vec<Option<String>>> {
+        let buffer = map("SYMBOL", &self.maps.symbol, 0, NAME_WORDS)?;
+        let program: &mut RawTracePoint = self.program("name_symbol")?;
+        let mut names = Vec::with_capacity(addresses.len());
+        for &address in addresses {
+            let mut options = RawTracePointRunOptions::new();
+            options.args[0] = address;
+            let ran = program.test_run(options);
+            let bytes: Vec<u8> = buffer
+                .words()
+                .iter()
+                .flat_map(|word| word.load(Relaxed).to_ne_bytes())
+                .take_while(|&byte| byte != 0)
+                .collect();
+            let name = String::from_utf8_lossy(&bytes).into_owned();
+            // An address without a symbol is printed as a number.
+            names.push(Some(name).filter(|name| ran.is_ok() && !name.is_empty() && !name.starts_with("0x")));
+        }
+        Ok(names)
+    }
+}
