@@ -11,6 +11,7 @@ mod balance;
 mod binary;
 mod feature;
 mod folded;
+mod invocation;
 mod program;
 mod run;
 mod svg;
@@ -22,8 +23,9 @@ pub use feature::{
     PrivateCopy, Sysctl, Turn, allowed_cpus, file_contains, kernel_turn, skip, tool,
 };
 pub use folded::{Folded, Stack};
+pub use invocation::{Invocation, Running};
 pub use program::{Mangling, Program};
-pub use run::{Invocation, Run, Running};
+pub use run::Run;
 pub use svg::{assert_whole_svg, svg_titles};
 pub use workload::{Workload, cpu_ns, thread_cpu_ns};
 

@@ -1,0 +1,288 @@
+//! Names: demangled, of stripped programs, of the dead, and of those with hostile names.
+
+use std::ffi::OsStr;
+use std::fmt::Write;
+use std::os::unix::ffi::OsStrExt;
+
+use flame_bpf_tests::{
+    Folded, Invocation, Program, Stack, Workload, kernel_turn, require, svg_titles,
+};
+use tempfile::tempdir;
+
+fn record(workload: &Workload) -> Folded {
+    Invocation::new("-f -F 997 -d 2")
+        .flag("-p", workload.pid())
+        .run()
+        .expect_no_panic()
+        .expect_code(0)
+        .folded()
+}
+
+#[test]
+fn cpp_names_are_demangled() {
+    let _turn = require!(kernel_turn());
+    let workload = Program::cpp("templates").start(&[]);
+    let folded = record(&workload);
+    for part in [
+        "furnace::Stove<int>::heat(int)",
+        "furnace::Stove<double>::heat(double, char const*)",
+    ] {
+        assert!(folded.any(|stack| stack.has(part)), "no {part} in {folded}");
+    }
+    let lambda = |stack: &Stack| {
+        stack
+            .frames
+            .iter()
+            .any(|frame| frame.contains("{lambda(double)#1}"))
+    };
+    assert!(folded.any(lambda), "{folded}");
+    assert!(!folded.any(|stack| stack.mentions("_ZN")), "{folded}");
+}
+
+/// A frame of an object whose functions have no names.
+fn nameless(frame: &str, module: &str) -> bool {
+    frame
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'))
+        .and_then(|rest| rest.strip_prefix(module))
+        .and_then(|rest| rest.strip_prefix("+0x"))
+        .is_some_and(|offset| u64::from_str_radix(offset, 16).is_ok())
+}
+
+#[test]
+fn a_stripped_program_shows_its_module_and_offsets() {
+    let _turn = require!(kernel_turn());
+    let workload = Program::c("shares").stripped().start(&[]);
+    let folded = record(&workload);
+    // main, work_round, a chain of one to three functions, burn.
+    let whole = |stack: &Stack| {
+        stack
+            .frames
+            .iter()
+            .filter(|frame| nameless(frame, "shares"))
+            .count()
+            >= 4
+    };
+    assert!(folded.share(whole) > 0.9, "{folded}");
+    assert!(!folded.any(|stack| stack.has("alpha")), "{folded}");
+}
+
+#[test]
+fn a_separate_debug_file_gives_the_names_back() {
+    let _turn = require!(kernel_turn());
+    let workload = Program::c("shares").with_debug_file().start(&[]);
+    let folded = record(&workload);
+    let chain = ["main", "work_round", "alpha", "alpha_inner", "burn"];
+    assert!(folded.any(|stack| stack.has_chain(&chain)), "{folded}");
+    assert!(
+        folded.share(|stack| stack.has("work_round")) > 0.9,
+        "{folded}"
+    );
+}
+
+#[test]
+fn code_that_no_file_holds_is_shown_and_not_dropped() {
+    let _turn = require!(kernel_turn());
+    require!(
+        if cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
+            Ok(())
+        } else {
+            Err("the workload has no machine code for this architecture".to_owned())
+        }
+    );
+    let workload = Program::c("anonymous").start(&[]);
+    let folded = record(&workload);
+    let unnamed = |stack: &Stack| {
+        stack.position("call_the_unnamed").is_some_and(|caller| {
+            stack
+                .frames
+                .get(caller + 1)
+                .is_some_and(|frame| frame.starts_with('['))
+        })
+    };
+    assert!(folded.share(unnamed) > 0.9, "{folded}");
+}
+
+#[test]
+fn a_process_that_exits_during_the_run_keeps_its_names() {
+    let _turn = require!(kernel_turn());
+    let mut running = Invocation::new("-f -a -F 997 -d 5").start();
+    running.wait_until_attached();
+    let mortal = Program::c("shares").named("mortal").start(&["1000"]);
+    mortal.stop_by_itself();
+    let folded = running.finish().expect_code(0).folded();
+    let named = folded.share_among(
+        |stack| stack.root() == "mortal",
+        |stack| stack.has_chain(&["main", "work_round"]),
+    );
+    assert!(
+        named > 0.9,
+        "names in {named:.3} of the dead process's samples: {folded}"
+    );
+}
+
+#[test]
+fn children_that_live_milliseconds_have_names() {
+    let _turn = require!(kernel_turn());
+    let storm = Program::c("forkstorm").start(&["40", "10000", "5"]);
+    let folded = Invocation::new("-f -a -F 997 -d 4")
+        .run()
+        .expect_code(0)
+        .folded();
+    let children = |stack: &Stack| stack.root() == "forkstorm";
+    assert!(folded.any(children), "{folded}");
+    let named = folded.share_among(children, |stack| stack.has("child_work"));
+    assert!(
+        named > 0.8,
+        "names in {named:.3} of the children's samples: {folded}"
+    );
+    drop(storm);
+}
+
+#[test]
+fn one_pid_keeps_the_names_from_before_and_after_exec() {
+    let _turn = require!(kernel_turn());
+    let shares = Program::c("shares");
+    let next = shares.path().display().to_string();
+    let workload = Program::c("relay").start(&["1500", &next, "1500"]);
+    let folded = Invocation::new("-f -F 997 -d 4")
+        .flag("-p", workload.pid())
+        .run()
+        .expect_no_panic()
+        .folded();
+    for (comm, function) in [("relay", "before_exec"), ("shares", "work_round")] {
+        let named = folded.share_among(|stack| stack.root() == comm, |stack| stack.has(function));
+        assert!(
+            named > 0.9,
+            "{function} has {named:.3} of {comm}'s samples: {folded}"
+        );
+    }
+}
+
+/// What stands between `a<number>` and `z` in a hostile name, so that it can be found again however
+/// an output writes the middle.
+const HOSTILE: [&[u8]; 10] = [
+    b";",
+    b"\n",
+    b"\"",
+    b"'",
+    b"<x>",
+    b"&",
+    b"\xff\xfe",
+    b"\x1b[1m",
+    b" 7 ",
+    b"\t\r",
+];
+
+/// Whether `frame` is what became of the hostile name with this number.
+fn survived(frame: &str, number: usize) -> bool {
+    frame.starts_with(&format!("a{number}")) && frame.ends_with('z')
+}
+
+/// Records all workloads at once, into folded text and an SVG.
+fn record_hostile(workloads: &[Workload]) -> (Folded, Vec<String>) {
+    let folder = tempdir().expect("a temporary folder can be made");
+    let (folded, svg) = (folder.path().join("x.folded"), folder.path().join("x.svg"));
+    let pids: Vec<String> = workloads
+        .iter()
+        .map(|workload| workload.pid().to_string())
+        .collect();
+    let run = Invocation::new("-F 997 -d 4 --minwidth 0")
+        .flag("-p", pids.join(","))
+        .path("-o", &folded)
+        .path("-o", &svg)
+        .run()
+        .expect_no_panic()
+        .expect_code(0);
+    (run.folded_file(&folded), svg_titles(&svg))
+}
+
+#[test]
+fn hostile_process_names_stay_one_frame_in_every_output() {
+    let _turn = require!(kernel_turn());
+    let program = Program::c("comm");
+    let workloads: Vec<Workload> = HOSTILE
+        .iter()
+        .enumerate()
+        .map(|(number, middle)| {
+            let mut hex = String::new();
+            for byte in [format!("a{number}").as_bytes(), middle, b"z"].concat() {
+                write!(hex, "{byte:02x}").expect("a string takes all");
+            }
+            program.start(&[&hex])
+        })
+        .collect();
+    let (folded, titles) = record_hostile(&workloads);
+    for (number, middle) in HOSTILE.iter().enumerate() {
+        let whole = |stack: &Stack| survived(stack.root(), number) && stack.has("named_work");
+        assert!(folded.any(whole), "{number} {middle:?} is not in {folded}");
+        assert!(
+            titles
+                .iter()
+                .any(|title| title.starts_with(&format!("a{number}"))),
+            "{number} {middle:?} is not in {titles:?}"
+        );
+    }
+    assert!(
+        titles.iter().any(|title| title.contains("<x>")),
+        "{titles:?}"
+    );
+    let orphan = folded
+        .stacks
+        .iter()
+        .find(|stack| !stack.root().ends_with('z'));
+    assert_eq!(orphan, None, "a name came apart");
+}
+
+#[test]
+fn hostile_function_names_stay_one_frame_in_every_output() {
+    let _turn = require!(kernel_turn());
+    let program = Program::c("comm");
+    let workloads: Vec<Workload> = HOSTILE
+        .iter()
+        .enumerate()
+        .map(|(number, middle)| {
+            let name = [format!("a{number}").as_bytes(), middle, b"z"].concat();
+            let hex = format!("{:02x}", b'A' + number as u8);
+            program
+                .with_symbol("named_work", OsStr::from_bytes(&name))
+                .start(&[&hex])
+        })
+        .collect();
+    let (folded, titles) = record_hostile(&workloads);
+    for (number, middle) in HOSTILE.iter().enumerate() {
+        let comm = char::from(b'A' + number as u8).to_string();
+        let whole = |stack: &Stack| {
+            stack.frames.windows(3).any(|frames| {
+                frames[0] == "main" && survived(&frames[1], number) && frames[2] == "burn"
+            })
+        };
+        let share = folded.share_among(|stack| stack.root() == comm, whole);
+        assert!(
+            share > 0.9,
+            "{number} {middle:?} has {share:.3} of {folded}"
+        );
+    }
+    assert!(
+        titles.iter().any(|title| title.contains("<x>")),
+        "{titles:?}"
+    );
+}
+
+#[test]
+fn hostile_titles_are_escaped() {
+    let _turn = require!(kernel_turn());
+    let workload = Program::c("shares").named("a<b>&\"c\"").start(&[]);
+    let folder = tempdir().expect("a temporary folder can be made");
+    let svg = folder.path().join("x.svg");
+    for title in [None, Some("<script>&\"]]>")] {
+        let mut invocation = Invocation::new("-d 1 -F 997")
+            .flag("-p", workload.pid())
+            .path("-o", &svg);
+        if let Some(title) = title {
+            invocation = invocation.flag("--title", title).flag("--subtitle", title);
+        }
+        invocation.run().expect_no_panic().expect_code(0);
+        assert!(!svg_titles(&svg).is_empty());
+    }
+}

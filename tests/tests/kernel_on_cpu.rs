@@ -1,0 +1,354 @@
+//! What the on-CPU probe sees of programs whose truth is known: shares, call chains, both kinds of
+//! frames, depth.
+
+use std::path::Path;
+
+use flame_bpf_tests::{
+    Folded, Invocation, Mangling, Program, Run, Stack, Workload, file_contains, kernel_turn,
+    require, thread_cpu_ns,
+};
+
+/// How far a share may be from the truth. With the thousands of samples taken here, chance alone
+/// stays well within.
+const TOLERANCE: f64 = 0.02;
+
+fn record(flags: &str, pid: u32) -> Run {
+    Invocation::new(flags)
+        .flag("-p", pid)
+        .run()
+        .expect_no_panic()
+        .expect_code(0)
+}
+
+/// Compares the shares of `shares`'s functions, among themselves, with what the program measured.
+#[track_caller]
+fn assert_true_shares(folded: &Folded, said: &[String]) {
+    let truth = Workload::truth(said);
+    let burning = |stack: &Stack| truth.iter().any(|(function, _)| stack.has(function));
+    assert!(folded.any(burning), "no function has a name in {folded}");
+    for (function, share) in &truth {
+        let seen = folded.share_among(burning, |stack| stack.has(function));
+        assert!(
+            (seen - share).abs() < TOLERANCE,
+            "{function} takes {share:.3} and is shown as {seen:.3} in {folded}"
+        );
+    }
+}
+
+#[test]
+fn shares_are_true_and_chains_whole() {
+    let _turn = require!(kernel_turn());
+    let workload = Program::c("shares").start(&[]);
+    let folded = record("-f -F 997 -d 8", workload.pid()).folded();
+
+    assert_true_shares(&folded, &workload.stop());
+    assert!(
+        folded.stacks.iter().all(|stack| stack.root() == "shares"),
+        "{folded}"
+    );
+    for chain in [
+        &["main", "work_round", "alpha", "alpha_inner", "burn"][..],
+        &["main", "work_round", "beta", "burn"],
+        &[
+            "main",
+            "work_round",
+            "gamma_outer",
+            "gamma_inner",
+            "gamma_leaf",
+            "burn",
+        ],
+        &["main", "work_round", "delta", "burn"],
+    ] {
+        let whole = folded.share_among(|stack| stack.has(chain[2]), |stack| stack.has_chain(chain));
+        assert!(whole > 0.97, "{chain:?} is whole in {whole:.3} of {folded}");
+    }
+}
+
+#[test]
+fn shares_are_true_at_a_fixed_period() {
+    let _turn = require!(kernel_turn());
+    let workload = Program::c("shares").start(&[]);
+    let folded = record("-f -e cpu-clock -c 1003001 -d 8", workload.pid()).folded();
+    assert_true_shares(&folded, &workload.stop());
+}
+
+fn rust_threads(mangling: Mangling) {
+    let workload = Program::rust("threads", mangling).start(&[]);
+    let tids = workload.words().to_vec();
+    let used = || {
+        tids.iter()
+            .map(|tid| thread_cpu_ns(tid))
+            .collect::<Vec<_>>()
+    };
+    let before = used();
+    let folded = record("-f -F 997 -d 4", workload.pid()).folded();
+    let spent: Vec<f64> = used()
+        .iter()
+        .zip(&before)
+        .map(|(after, before)| (after - before) as f64)
+        .collect();
+    let total: f64 = spent.iter().sum();
+
+    let threads = [
+        ("alpha-thread", "threads::alpha::checksum"),
+        ("beta-thread", "<threads::Beta as threads::Churn>::churn"),
+        ("gamma-thread", "threads::generic_grind"),
+    ];
+    for ((comm, function), ns) in threads.iter().zip(&spent) {
+        let runs = |stack: &Stack| {
+            stack
+                .frames
+                .windows(2)
+                .any(|pair| pair[0].starts_with(function) && pair[1] == "threads::turn_over")
+        };
+        let own = folded.share_among(|stack| stack.root() == *comm, runs);
+        assert!(
+            own > 0.8,
+            "{comm} is seen in {function} in {own:.3} of {folded}"
+        );
+        assert!(
+            !folded.any(|stack| stack.root() != *comm && runs(stack)),
+            "{function} runs in {comm} alone, but not in {folded}"
+        );
+        // Wider than for one thread: what was measured outside the recording is not the very span
+        // that was recorded.
+        let (truth, seen) = (ns / total, folded.share(|stack| stack.root() == *comm));
+        assert!(
+            (seen - truth).abs() < 0.05,
+            "{comm} takes {truth:.3}, not {seen:.3}: {folded}"
+        );
+    }
+    let mangled = |frame: &String| {
+        let hash = frame.rsplit_once("::h").is_some_and(|(_, hash)| {
+            hash.len() == 16 && hash.bytes().all(|digit| digit.is_ascii_hexdigit())
+        });
+        hash || frame.starts_with("_ZN") || frame.starts_with("_R")
+    };
+    assert!(
+        !folded.any(|stack| stack.frames.iter().any(mangled)),
+        "mangled names in {folded}"
+    );
+}
+
+#[test]
+fn rust_threads_are_told_apart_with_default_mangling() {
+    let _turn = require!(kernel_turn());
+    rust_threads(Mangling::Default);
+}
+
+#[test]
+fn rust_threads_are_told_apart_with_v0_mangling() {
+    let _turn = require!(kernel_turn());
+    rust_threads(Mangling::V0);
+}
+
+/// The first frame that contains `part`, counted from the root.
+fn position(stack: &Stack, part: &str) -> Option<usize> {
+    stack.frames.iter().position(|frame| frame.contains(part))
+}
+
+#[test]
+fn a_pipe_shows_its_kernel_functions_under_their_callers() {
+    let _turn = require!(kernel_turn());
+    let workload = Program::c("pipe").start(&[]);
+    let folded = Invocation::new("-f -F 997 -d 3 --annotate")
+        .flag("-p", format!("{},{}", workload.pid(), workload.words()[0]))
+        .run()
+        .expect_code(0)
+        .folded();
+    for (caller, callee) in [
+        ("write_messages", "pipe_write"),
+        ("read_messages", "pipe_read"),
+    ] {
+        let under = |stack: &Stack| {
+            let (Some(user), Some(kernel)) = (stack.position(caller), position(stack, callee))
+            else {
+                return false;
+            };
+            user < kernel && stack.frames[kernel].ends_with("_[k]")
+        };
+        let share = folded.share_among(|stack| stack.has(caller), under);
+        assert!(
+            share > 0.3,
+            "{callee} under {caller}: {share:.3} of {folded}"
+        );
+    }
+    for stack in &folded.stacks {
+        let kernel: Vec<bool> = stack
+            .frames
+            .iter()
+            .map(|frame| frame.ends_with("_[k]"))
+            .collect();
+        assert!(
+            kernel.is_sorted(),
+            "user frames below kernel frames in {:?}",
+            stack.frames
+        );
+    }
+}
+
+#[test]
+fn user_stacks_only_means_no_kernel_frames() {
+    let _turn = require!(kernel_turn());
+    let workload = Program::c("pipe").start(&[]);
+    let folded = record("-f -U -F 997 -d 2 --annotate", workload.pid()).folded();
+    assert!(
+        folded.share(|stack| stack.has("write_messages")) > 0.9,
+        "{folded}"
+    );
+    assert!(!folded.any(|stack| stack.mentions("_[k]")), "{folded}");
+}
+
+#[test]
+fn kernel_stacks_only_means_no_user_frames() {
+    let _turn = require!(kernel_turn());
+    let workload = Program::c("pipe").start(&[]);
+    let folded = record("-f -K -F 997 -d 2 --annotate", workload.pid()).folded();
+    assert!(
+        folded.share(|stack| position(stack, "pipe_write").is_some()) > 0.2,
+        "{folded}"
+    );
+    for stack in &folded.stacks {
+        assert_eq!(stack.root(), "pipe");
+        assert!(
+            stack.frames[1..]
+                .iter()
+                .all(|frame| frame.ends_with("_[k]")),
+            "user frames in {:?}",
+            stack.frames
+        );
+    }
+}
+
+#[test]
+fn the_delimiter_stands_between_user_and_kernel_frames() {
+    let _turn = require!(kernel_turn());
+    let workload = Program::c("pipe").start(&[]);
+    let folded = record("-f -F 997 -d 2 --annotate --delimited", workload.pid()).folded();
+    let both = |stack: &Stack| stack.has("write_messages") && stack.mentions("_[k]");
+    assert!(folded.any(both), "{folded}");
+    for stack in folded.only(both) {
+        let delimiters = stack.frames.iter().filter(|frame| *frame == "-").count();
+        let place = stack.position("-");
+        let first_kernel = stack
+            .frames
+            .iter()
+            .position(|frame| frame.ends_with("_[k]"));
+        assert_eq!(delimiters, 1, "{:?}", stack.frames);
+        assert_eq!(
+            place.map(|place| place + 1),
+            first_kernel,
+            "{:?}",
+            stack.frames
+        );
+    }
+    let plain = record("-f -F 997 -d 1", workload.pid()).folded();
+    assert!(
+        !plain.any(|stack| stack.has("-") || stack.mentions("_[k]")),
+        "{plain}"
+    );
+}
+
+/// The heaviest stack among those in which `deep` burns at its bottom.
+fn deep_stack(depth: usize) -> Stack {
+    let workload = Program::c("deep").start(&[&depth.to_string()]);
+    let folded = record("-f -F 997 -d 2", workload.pid()).folded();
+    let burning = Folded {
+        stacks: folded.only(|stack| stack.has("bottom")).cloned().collect(),
+    };
+    assert!(burning.total() * 10 > folded.total() * 9, "{folded}");
+    burning.heaviest().clone()
+}
+
+fn steps(count: usize) -> Vec<String> {
+    (0..count)
+        .map(|step| format!("step_{}", step % 16))
+        .collect()
+}
+
+#[test]
+fn deep_stacks_are_whole_and_in_order() {
+    let _turn = require!(kernel_turn());
+    for depth in [1, 100, 500, 1000] {
+        let stack = deep_stack(depth);
+        let mut chain = vec!["main".to_owned()];
+        chain.extend(steps(depth));
+        chain.extend(["bottom".to_owned(), "burn".to_owned()]);
+        let chain: Vec<&str> = chain.iter().map(String::as_str).collect();
+        assert!(
+            stack.has_chain(&chain),
+            "at depth {depth}: {:?}",
+            stack.frames
+        );
+        assert!(
+            !stack.has("[truncated]"),
+            "at depth {depth}: {:?}",
+            stack.frames
+        );
+    }
+}
+
+#[test]
+fn a_stack_beyond_the_limit_says_so_at_its_root_and_keeps_its_leaves() {
+    let _turn = require!(kernel_turn());
+    let stack = deep_stack(2000);
+    assert_eq!(stack.root(), "deep");
+    assert_eq!(stack.frames[1], "[truncated]", "{:?}", stack.frames);
+    let bottom = stack
+        .position("bottom")
+        .expect("only such stacks were chosen");
+    let kept = &stack.frames[2..bottom];
+    // `bottom` and `burn` are user frames too.
+    assert!(
+        kept.len() + 2 >= 1024,
+        "{} frames were kept",
+        kept.len() + 2
+    );
+    let all = steps(2000);
+    assert_eq!(kept, &all[all.len() - kept.len()..]);
+    assert_eq!(stack.frames[bottom + 1], "burn");
+}
+
+#[test]
+fn another_event_can_be_asked_for() {
+    let _turn = require!(kernel_turn());
+    let workload = Program::c("faults").start(&[]);
+    let run = record("-f -e page-faults -d 2", workload.pid()).expect_stderr("page-faults");
+    let folded = run.folded();
+    assert!(
+        folded.share(|stack| stack.has("touch_pages")) > 0.9,
+        "{folded}"
+    );
+}
+
+#[test]
+fn the_event_that_was_taken_is_named() {
+    let _turn = require!(kernel_turn());
+    let workload = Program::c("shares").start(&[]);
+    let run = record("-f -d 1", workload.pid());
+    // Without a core PMU there is nothing that counts cycles.
+    let counts_cycles = ["cpu", "cpu_core", "armv8_pmuv3_0"].iter().any(|pmu| {
+        Path::new("/sys/bus/event_source/devices")
+            .join(pmu)
+            .exists()
+    });
+    if counts_cycles {
+        run.expect_any_stderr(&["cycles", "cpu-clock"]);
+    } else {
+        run.expect_stderr("cpu-clock");
+    }
+}
+
+#[test]
+fn the_vdso_has_a_name() {
+    let _turn = require!(kernel_turn());
+    require!(file_contains(
+        "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+        // The others are read by a system call, and the vDSO only passes the question on.
+        &["tsc", "kvm-clock", "arch_sys_counter"]
+    ));
+    let workload = Program::c("clock").start(&[]);
+    let folded = record("-f -F 997 -d 2", workload.pid()).folded();
+    let share = folded.share(|stack| stack.mentions("vdso"));
+    assert!(share > 0.2, "the vDSO has {share:.3} of {folded}");
+}

@@ -1,0 +1,103 @@
+//! Half a machine: users without privilege, with just enough of it, and limits set low.
+
+use std::fs;
+use std::path::Path;
+
+use flame_bpf_tests::{
+    Folded, Invocation, PrivateCopy, Program, Sysctl, binary, kernel_turn, require, tool,
+};
+use tempfile::tempdir;
+
+const NOBODY: &str = "setpriv --reuid 65534 --regid 65534 --clear-groups";
+
+#[test]
+fn a_user_without_privilege_is_told_which_is_missing() {
+    let _turn = require!(kernel_turn());
+    require!(tool("setpriv"));
+    let copy = PrivateCopy::of(&binary());
+    Invocation::new("-f -a -d 1")
+        .with_binary(copy.path())
+        .wrapped(&format!("{NOBODY} --inh-caps=-all --bounding-set=-all"))
+        .run()
+        .expect_no_panic()
+        .expect_code(1)
+        .expect_stderr("CAP_BPF")
+        .expect_stderr("CAP_PERFMON")
+        .expect_any_stderr(&["sudo", "setcap"]);
+}
+
+#[test]
+fn two_capabilities_are_enough_for_a_command_of_ones_own() {
+    let _turn = require!(kernel_turn());
+    require!(tool("setpriv"));
+    let copy = PrivateCopy::of(&binary());
+    let folder = tempdir().expect("a temporary folder can be made");
+    open_to_all(folder.path());
+    let file = folder.path().join("x.folded");
+    let run = Invocation::new("-F 997")
+        .path("-o", &file)
+        .with_binary(copy.path())
+        .wrapped(&format!(
+            "{NOBODY} --inh-caps=-all,+bpf,+perfmon --ambient-caps=-all,+bpf,+perfmon"
+        ))
+        .command(Program::c("shares").path(), &["1000"])
+        .run()
+        .expect_no_panic()
+        .expect_code(0);
+    let folded = run.folded_file(&file);
+    assert!(
+        folded.share(|stack| stack.has("work_round")) > 0.9,
+        "{folded}"
+    );
+}
+
+fn open_to_all(folder: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o777))
+        .expect("a folder just made can be opened to all");
+}
+
+/// Records the pipe's two ends under a wrapper, and checks that the profile is there.
+fn record_pipe(wrapper: &str) -> Folded {
+    let workload = Program::c("pipe").start(&[]);
+    let folded = Invocation::new("-f -F 997 -d 1")
+        .wrapped(wrapper)
+        .flag("-p", format!("{},{}", workload.pid(), workload.words()[0]))
+        .run()
+        .expect_no_panic()
+        .expect_code(0)
+        .folded();
+    assert!(folded.any(|stack| stack.has("write_messages")), "{folded}");
+    folded
+}
+
+#[test]
+fn a_refused_limit_of_locked_memory_is_not_fatal() {
+    let _turn = require!(kernel_turn());
+    require!(tool("prlimit"));
+    require!(tool("setpriv"));
+    record_pipe("prlimit --memlock=0:0");
+    record_pipe(
+        "prlimit --memlock=0:0 setpriv --bounding-set=-sys_resource --inh-caps=-sys_resource",
+    );
+}
+
+#[test]
+fn hidden_kernel_addresses_are_not_fatal() {
+    let _turn = require!(kernel_turn());
+    for value in ["1", "2"] {
+        let _hidden = require!(Sysctl::set("kernel/kptr_restrict", value));
+        let folded = record_pipe("");
+        // Root may read the symbols' addresses at 1, and nobody may at 2.
+        if value == "1" {
+            assert!(folded.any(|stack| stack.mentions("pipe_write")), "{folded}");
+        }
+    }
+}
+
+#[test]
+fn few_file_descriptors_are_enough() {
+    let _turn = require!(kernel_turn());
+    require!(tool("prlimit"));
+    record_pipe("prlimit --nofile=64:64");
+}

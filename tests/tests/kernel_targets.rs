@@ -1,0 +1,326 @@
+//! Who is sampled: processes, threads, CPUs, everything, and how the samples are labelled.
+
+use flame_bpf_tests::{
+    Folded, Invocation, Program, Stack, allowed_cpus, kernel_turn, require, thread_cpu_ns, tool,
+};
+
+/// The number in a label such as `tid 12`.
+fn label(frame: &str, word: &str) -> Option<u32> {
+    frame.strip_prefix(word)?.strip_prefix(' ')?.parse().ok()
+}
+
+fn record(invocation: Invocation) -> Folded {
+    invocation.run().expect_no_panic().expect_code(0).folded()
+}
+
+#[test]
+fn two_processes_weigh_as_much_as_they_use() {
+    let _turn = require!(kernel_turn());
+    let spin = Program::c("spin");
+    let (a, b) = (
+        spin.start(&["worker_a=3000/0"]),
+        spin.start(&["worker_b=1000/4000"]),
+    );
+    let bystander = spin.start(&["bystander=1000/1000"]);
+    let before = (a.cpu_ns(), b.cpu_ns());
+    let folded =
+        record(Invocation::new("-f -F 997 -d 4").flag("-p", format!("{},{}", a.pid(), b.pid())));
+    let (spent_a, spent_b) = (a.cpu_ns() - before.0, b.cpu_ns() - before.1);
+    let truth = spent_a as f64 / (spent_a + spent_b) as f64;
+    let seen = folded.share(|stack| stack.root() == "worker_a");
+    assert!(
+        (seen - truth).abs() < 0.05,
+        "{truth:.3} is shown as {seen:.3} in {folded}"
+    );
+    assert!(
+        folded
+            .stacks
+            .iter()
+            .all(|stack| ["worker_a", "worker_b", "spin"].contains(&stack.root())),
+        "somebody else is in {folded}"
+    );
+    drop(bystander);
+}
+
+#[test]
+fn all_threads_of_a_process_are_sampled() {
+    let _turn = require!(kernel_turn());
+    let workload = Program::c("spin").start(&["one=1000/500", "two=1000/500", "three=1000/500"]);
+    let folded = record(Invocation::new("-f -F 997 -d 2").flag("-p", workload.pid()));
+    for name in ["one", "two", "three"] {
+        assert!(
+            folded.any(|stack| stack.root() == name),
+            "{name} is not in {folded}"
+        );
+    }
+}
+
+#[test]
+fn one_thread_alone_is_sampled_when_asked_for() {
+    let _turn = require!(kernel_turn());
+    let workload = Program::c("spin").start(&["wanted=1000/0", "unwanted=1000/0"]);
+    let wanted = &workload.words()[0];
+    let folded = record(Invocation::new("-f -F 997 -d 2").flag("-t", wanted));
+    assert!(
+        folded.share(|stack| stack.has("spin_thread")) > 0.9,
+        "{folded}"
+    );
+    assert!(
+        folded.stacks.iter().all(|stack| stack.root() == "wanted"),
+        "{folded}"
+    );
+}
+
+#[test]
+fn several_threads_can_be_asked_for() {
+    let _turn = require!(kernel_turn());
+    let workload = Program::c("spin").start(&["one=1000/1000", "two=1000/1000", "not=1000/1000"]);
+    let tids = workload.words()[..2].join(",");
+    let folded = record(Invocation::new("-f -F 997 -d 2").flag("--tid", tids));
+    for name in ["one", "two"] {
+        assert!(
+            folded.any(|stack| stack.root() == name),
+            "{name} is not in {folded}"
+        );
+    }
+    assert!(!folded.any(|stack| stack.root() == "not"), "{folded}");
+}
+
+#[test]
+fn only_the_listed_cpus_are_sampled() {
+    let _turn = require!(kernel_turn());
+    let cpus = require!(allowed_cpus(2));
+    let shares = Program::c("shares");
+    let (inside, outside) = (shares.named("inside"), shares.named("outside"));
+    let (_inside, _outside) = (
+        inside.start_on(cpus[0], &[]),
+        outside.start_on(cpus[1], &[]),
+    );
+    let folded = record(Invocation::new("-f -a -F 997 -d 2 --per-cpu").flag("-C", cpus[0]));
+    assert!(folded.any(|stack| stack.frames[1] == "inside"), "{folded}");
+    assert!(
+        !folded.any(|stack| stack.frames[1] == "outside"),
+        "{folded}"
+    );
+    assert!(
+        folded
+            .stacks
+            .iter()
+            .all(|stack| label(stack.root(), "cpu") == Some(cpus[0] as u32)),
+        "{folded}"
+    );
+}
+
+#[test]
+fn a_list_of_cpus_narrows_a_process() {
+    let _turn = require!(kernel_turn());
+    let cpus = require!(allowed_cpus(2));
+    let workload = Program::c("shares").start_on(cpus[1], &[]);
+    let on = |cpu: usize| {
+        Invocation::new("-f -F 997 -d 1")
+            .flag("-p", workload.pid())
+            .flag("-C", cpu)
+            .run()
+            .expect_no_panic()
+            .folded()
+    };
+    assert!(on(cpus[1]).any(|stack| stack.has("alpha")));
+    assert_eq!(on(cpus[0]).total(), 0);
+}
+
+#[test]
+fn no_target_means_the_whole_machine() {
+    let _turn = require!(kernel_turn());
+    let shares = Program::c("shares");
+    let (_one, _two) = (
+        shares.named("first_one").start(&[]),
+        shares.named("other_one").start(&[]),
+    );
+    for flags in ["-f -F 997 -d 2", "-f -F 997 -d 2 -a", "-f -F 997 --all 2"] {
+        let folded = record(Invocation::new(flags));
+        for name in ["first_one", "other_one"] {
+            let seen = folded.any(|stack| stack.root() == name && stack.has("alpha"));
+            assert!(seen, "{name} is not in {folded}");
+        }
+    }
+}
+
+#[test]
+fn a_duration_may_stand_alone() {
+    let _turn = require!(kernel_turn());
+    let workload = Program::c("shares").start(&[]);
+    // That this ends at all is the point: the workload does not.
+    let folded = record(
+        Invocation::new("-f -F 997")
+            .flag("-p", workload.pid())
+            .arg(1),
+    );
+    assert!(folded.any(|stack| stack.has("alpha")), "{folded}");
+}
+
+#[test]
+fn threads_are_labelled_only_when_asked_for() {
+    let _turn = require!(kernel_turn());
+    let workload = Program::c("spin").start(&["twin=2000/0", "twin=500/2000"]);
+    let tids: Vec<u32> = workload
+        .words()
+        .iter()
+        .map(|tid| tid.parse().expect("the workload prints numbers"))
+        .collect();
+    let used = || {
+        tids.iter()
+            .map(|tid| thread_cpu_ns(&tid.to_string()))
+            .collect::<Vec<_>>()
+    };
+
+    let before = used();
+    let folded = record(Invocation::new("-f -F 997 -d 3 --per-thread").flag("-p", workload.pid()));
+    let after = used();
+    let of = |stack: &Stack| label(&stack.frames[1], "tid");
+    assert!(
+        folded.stacks.iter().all(|stack| of(stack).is_some()),
+        "{folded}"
+    );
+    let spent: Vec<u64> = after
+        .iter()
+        .zip(&before)
+        .map(|(after, before)| after - before)
+        .collect();
+    let truth = spent[0] as f64 / (spent[0] + spent[1]) as f64;
+    let seen = folded.share_among(
+        |stack| stack.root() == "twin",
+        |stack| of(stack) == Some(tids[0]),
+    );
+    assert!(
+        (seen - truth).abs() < 0.05,
+        "{truth:.3} is shown as {seen:.3} in {folded}"
+    );
+
+    let plain = record(Invocation::new("-f -F 997 -d 1").flag("-p", workload.pid()));
+    let labelled = |stack: &Stack| {
+        stack
+            .frames
+            .iter()
+            .any(|frame| label(frame, "tid").is_some())
+    };
+    assert!(!plain.any(labelled), "{plain}");
+}
+
+#[test]
+fn cpus_are_labelled_only_when_asked_for() {
+    let _turn = require!(kernel_turn());
+    let cpus = require!(allowed_cpus(2));
+    let shares = Program::c("shares");
+    let (first, second) = (shares.named("on_first"), shares.named("on_second"));
+    let (first, second) = (first.start_on(cpus[0], &[]), second.start_on(cpus[1], &[]));
+    let pids = format!("{},{}", first.pid(), second.pid());
+
+    let labelled = Invocation::new("-f -F 997 -d 2 --per-cpu --per-thread").flag("-p", &pids);
+    let folded = record(labelled);
+    for (name, cpu, pid) in [
+        ("on_first", cpus[0], first.pid()),
+        ("on_second", cpus[1], second.pid()),
+    ] {
+        assert!(folded.any(|stack| stack.frames[1] == name), "{folded}");
+        for stack in folded.only(|stack| stack.has(name)) {
+            let expected = [format!("cpu {cpu}"), name.to_owned(), format!("tid {pid}")];
+            assert_eq!(stack.frames[..3], expected);
+        }
+    }
+    let plain = record(Invocation::new("-f -F 997 -d 1").flag("-p", &pids));
+    let any = |stack: &Stack| {
+        stack
+            .frames
+            .iter()
+            .any(|frame| label(frame, "cpu").is_some())
+    };
+    assert!(!plain.any(any), "{plain}");
+}
+
+#[test]
+fn idle_is_counted_and_shown_only_when_asked_for() {
+    let _turn = require!(kernel_turn());
+    let idle = |stack: &Stack| stack.mentions("swapper");
+    let run = Invocation::new("-v -f -a -F 997 -d 2 -e cpu-clock")
+        .run()
+        .expect_code(0);
+    assert!(!run.folded().any(idle), "{}", run.folded());
+    let counted = run.balance().filtered.get("filtered-idle").copied();
+    require!(match counted {
+        Some(0) => Err("no idle CPU fired here".to_owned()),
+        Some(_) => Ok(()),
+        None => panic!("idle firings are not counted:\n{}", run.stderr),
+    });
+    let run = Invocation::new("-v -f -a -F 997 -d 2 -e cpu-clock -I")
+        .run()
+        .expect_code(0);
+    assert!(run.folded().any(idle), "{}", run.folded());
+    assert_eq!(
+        run.balance()
+            .filtered
+            .get("filtered-idle")
+            .copied()
+            .unwrap_or(0),
+        0
+    );
+}
+
+/// Runs a script as the first process of a new PID namespace with its own /proc.
+fn in_pid_namespace(script: &str) -> Folded {
+    let output = std::process::Command::new("unshare")
+        .args([
+            "--pid",
+            "--fork",
+            "--kill-child",
+            "--mount-proc",
+            "sh",
+            "-c",
+            script,
+        ])
+        .output()
+        .expect("unshare was asked for");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "`{script}` failed:\n{stderr}");
+    Folded::parse(&output.stdout).unwrap_or_else(|error| panic!("{error}\n{stderr}"))
+}
+
+#[test]
+fn pids_are_those_of_the_namespace_that_the_user_is_in() {
+    let _turn = require!(kernel_turn());
+    require!(tool("unshare"));
+    let shares = Program::c("shares");
+    let bystander = shares.named("bystander").start(&[]);
+    for flags in ["-p", "-t"] {
+        let folded = in_pid_namespace(&format!(
+            "{} >/dev/null & {} $!; exit $?",
+            shares.path().display(),
+            Invocation::new("-f -F 997 -d 2").arg(flags).shell()
+        ));
+        assert!(
+            folded.share(|stack| stack.has_chain(&["main", "work_round"])) > 0.9,
+            "{folded}"
+        );
+        assert!(
+            folded.stacks.iter().all(|stack| stack.root() == "shares"),
+            "{folded}"
+        );
+    }
+    drop(bystander);
+}
+
+#[test]
+fn labels_are_those_of_the_namespace_that_the_user_is_in() {
+    let _turn = require!(kernel_turn());
+    require!(tool("unshare"));
+    let folded = in_pid_namespace(&format!(
+        "{} >/dev/null & {} $!; exit $?",
+        Program::c("shares").path().display(),
+        Invocation::new("-f -F 997 -d 1 --per-thread -p").shell()
+    ));
+    // The shell is 1, and started no more than the workload and flame-bpf.
+    assert!(folded.any(|stack| stack.has("alpha")), "{folded}");
+    for stack in &folded.stacks {
+        let tid = label(&stack.frames[1], "tid");
+        assert!(tid.is_some_and(|tid| tid < 100), "{:?}", stack.frames);
+    }
+}
