@@ -1,0 +1,394 @@
+//! The names of events: perf's, so that habits keep working.
+//!
+//! In: what was typed behind `-e`. Out: an [`Event`] under its canonical name, or a sentence that
+//! lists the nearest names. Never: asks whether this machine has the event.
+//!
+//! The numbers are those of `perf_event_open`, see `include/uapi/linux/perf_event.h` in the kernel.
+
+use std::borrow::Cow;
+
+use crate::plan::{Event, EventKind};
+
+/// Canonical name, other names for it, family, number.
+type Row = (&'static str, &'static [&'static str], EventKind, u64);
+
+/// Left out: `dummy` and `bpf-output`, which never count anything.
+const NAMED: &[Row] = &[
+    ("cycles", &["cpu-cycles"], EventKind::Hardware, 0),
+    ("instructions", &[], EventKind::Hardware, 1),
+    ("cache-references", &[], EventKind::Hardware, 2),
+    ("cache-misses", &[], EventKind::Hardware, 3),
+    ("branches", &["branch-instructions"], EventKind::Hardware, 4),
+    ("branch-misses", &[], EventKind::Hardware, 5),
+    ("bus-cycles", &[], EventKind::Hardware, 6),
+    (
+        "stalled-cycles-frontend",
+        &["idle-cycles-frontend"],
+        EventKind::Hardware,
+        7,
+    ),
+    (
+        "stalled-cycles-backend",
+        &["idle-cycles-backend"],
+        EventKind::Hardware,
+        8,
+    ),
+    ("ref-cycles", &[], EventKind::Hardware, 9),
+    ("cpu-clock", &[], EventKind::Software, 0),
+    ("task-clock", &[], EventKind::Software, 1),
+    ("page-faults", &["faults"], EventKind::Software, 2),
+    ("context-switches", &["cs"], EventKind::Software, 3),
+    ("cpu-migrations", &["migrations"], EventKind::Software, 4),
+    ("minor-faults", &[], EventKind::Software, 5),
+    ("major-faults", &[], EventKind::Software, 6),
+    ("alignment-faults", &[], EventKind::Software, 7),
+    ("emulation-faults", &[], EventKind::Software, 8),
+    ("cgroup-switches", &[], EventKind::Software, 11),
+];
+
+const LOAD: u64 = 0;
+const STORE: u64 = 1;
+const PREFETCH: u64 = 2;
+
+/// Canonical name, other names for it, number, and what the kernel can count it doing.
+type Cache = (&'static str, &'static [&'static str], u64, &'static [u64]);
+
+const CACHES: &[Cache] = &[
+    (
+        "L1-dcache",
+        &["l1-d", "l1d", "L1-data"],
+        0,
+        &[LOAD, STORE, PREFETCH],
+    ),
+    (
+        "L1-icache",
+        &["l1-i", "l1i", "L1-instruction"],
+        1,
+        &[LOAD, PREFETCH],
+    ),
+    ("LLC", &["L2"], 2, &[LOAD, STORE, PREFETCH]),
+    ("dTLB", &["d-tlb", "Data-TLB"], 3, &[LOAD, STORE, PREFETCH]),
+    ("iTLB", &["i-tlb", "Instruction-TLB"], 4, &[LOAD]),
+    ("branch", &["bpu", "btb", "bpc"], 5, &[LOAD]),
+    ("node", &[], 6, &[LOAD, STORE, PREFETCH]),
+];
+
+/// What a cache did: the number of the deed, whether it missed, and the suffixes that say so, the
+/// canonical one first.
+type Deed = (u64, bool, &'static [&'static str]);
+
+const DEEDS: &[Deed] = &[
+    (
+        LOAD,
+        false,
+        &["-loads", "-load", "-read", "-load-refs", "-refs"],
+    ),
+    (
+        LOAD,
+        true,
+        &[
+            "-load-misses",
+            "-loads-misses",
+            "-read-misses",
+            "-load-miss",
+            "-misses",
+            "-miss",
+        ],
+    ),
+    (
+        STORE,
+        false,
+        &["-stores", "-store", "-write", "-store-refs"],
+    ),
+    (
+        STORE,
+        true,
+        &[
+            "-store-misses",
+            "-stores-misses",
+            "-write-misses",
+            "-store-miss",
+        ],
+    ),
+    (
+        PREFETCH,
+        false,
+        &["-prefetches", "-prefetch", "-prefetch-refs"],
+    ),
+    (
+        PREFETCH,
+        true,
+        &["-prefetch-misses", "-prefetches-misses", "-prefetch-miss"],
+    ),
+];
+
+/// More near matches than this are noise.
+const NEAR_MATCHES: usize = 3;
+
+/// Jaro-Winkler similarity, from 0 to 1, below which names have nothing to do with each other.
+const NEAR: f64 = 0.75;
+
+/// Reads the name of an event.
+///
+/// # Errors
+/// A sentence for a name that stands for no event we can sample.
+pub(super) fn parse(name: &str) -> Result<Event, String> {
+    named(name)
+        .or_else(|| cache(name))
+        .or_else(|| raw(name))
+        .ok_or_else(|| refusal(name))
+}
+
+fn named(name: &str) -> Option<Event> {
+    let &(canonical, _, kind, config) = NAMED
+        .iter()
+        .find(|(canonical, aliases, ..)| *canonical == name || aliases.contains(&name))?;
+    Some(Event::new(canonical, kind, config))
+}
+
+fn cache(name: &str) -> Option<Event> {
+    for &(cache, aliases, number, deeds) in CACHES {
+        for alias in std::iter::once(&cache).chain(aliases) {
+            let Some((head, tail)) = name.split_at_checked(alias.len()) else {
+                continue;
+            };
+            if !head.eq_ignore_ascii_case(alias) {
+                continue;
+            }
+            for &(deed, missed, suffixes) in DEEDS {
+                if deeds.contains(&deed)
+                    && suffixes
+                        .iter()
+                        .any(|suffix| suffix.eq_ignore_ascii_case(tail))
+                {
+                    return Some(Event {
+                        name: Cow::Owned(format!("{cache}{}", suffixes[0])),
+                        kind: EventKind::HardwareCache,
+                        config: number | deed << 8 | u64::from(missed) << 16,
+                    });
+                }
+            }
+        }
+    }
+    None
+}
+
+/// `r` and hexadecimal digits: the number that the processor's manual gives.
+fn raw(name: &str) -> Option<Event> {
+    let digits = name.strip_prefix('r')?;
+    if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    Some(Event {
+        name: Cow::Owned(name.to_owned()),
+        kind: EventKind::Raw,
+        config: u64::from_str_radix(digits, 16).ok()?,
+    })
+}
+
+fn refusal(name: &str) -> String {
+    if name.contains(',') {
+        return "one recording samples one event; name one, or record again for the next"
+            .to_owned();
+    }
+    if name.contains('/') {
+        return "this notation is perf's; give the number in the processor's manual as rNNN, in \
+                hexadecimal"
+            .to_owned();
+    }
+    if let Some((event, modifiers)) = name.split_once(':') {
+        return if parse(event).is_ok() {
+            format!(
+                "flame-bpf has no modifiers such as `:{modifiers}`; say -e {event}, with -U for user \
+                 stacks only or -K for kernel stacks only"
+            )
+        } else {
+            "flame-bpf samples counters and clocks, not tracepoints".to_owned()
+        };
+    }
+    let near = near(name);
+    if near.is_empty() {
+        "no such event; `flame-bpf --help` lists them".to_owned()
+    } else {
+        format!("no such event; near it: {}", near.join(", "))
+    }
+}
+
+fn near(name: &str) -> Vec<String> {
+    let wanted = name.to_ascii_lowercase();
+    let mut scored: Vec<(f64, String)> = names()
+        .map(|known| {
+            (
+                strsim::jaro_winkler(&wanted, &known.to_ascii_lowercase()),
+                known,
+            )
+        })
+        .filter(|(score, _)| *score >= NEAR)
+        .collect();
+    scored.sort_by(|left, right| right.0.total_cmp(&left.0));
+    scored
+        .into_iter()
+        .take(NEAR_MATCHES)
+        .map(|(_, known)| known)
+        .collect()
+}
+
+/// All canonical names.
+fn names() -> impl Iterator<Item = String> {
+    let named = NAMED.iter().map(|(name, ..)| (*name).to_owned());
+    let caches = CACHES.iter().flat_map(|&(cache, _, _, deeds)| {
+        let of_this = DEEDS.iter().filter(|(deed, ..)| deeds.contains(deed));
+        of_this.map(move |(_, _, suffixes)| format!("{cache}{}", suffixes[0]))
+    });
+    named.chain(caches)
+}
+
+/// The paragraph of `--help` that lists what there is, made from the tables so that it stays true.
+pub(super) fn list() -> String {
+    let of = |wanted: EventKind| {
+        let rows = NAMED.iter().filter(|(_, _, kind, _)| *kind == wanted);
+        rows.map(|(name, aliases, ..)| match aliases {
+            [] => (*name).to_owned(),
+            _ => format!("{name} ({})", aliases.join(", ")),
+        })
+        .collect::<Vec<_>>()
+        .join(", ")
+    };
+    let caches: Vec<&str> = CACHES.iter().map(|(name, ..)| *name).collect();
+    format!(
+        "Events of the processor, where it has counters:\n{}; of its caches: {} with -loads, \
+         -load-misses, -stores, -store-misses, -prefetches or -prefetch-misses; rNNN for the number \
+         in its manual.\n\nEvents of the kernel, everywhere:\n{}.",
+        of(EventKind::Hardware),
+        caches.join(", "),
+        of(EventKind::Software),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn perfs_names_and_aliases_mean_what_they_mean_to_perf() {
+        for (typed, kind, config, canonical) in [
+            ("cycles", EventKind::Hardware, 0, "cycles"),
+            ("cpu-cycles", EventKind::Hardware, 0, "cycles"),
+            ("branch-misses", EventKind::Hardware, 5, "branch-misses"),
+            ("ref-cycles", EventKind::Hardware, 9, "ref-cycles"),
+            ("cs", EventKind::Software, 3, "context-switches"),
+            ("faults", EventKind::Software, 2, "page-faults"),
+            (
+                "cgroup-switches",
+                EventKind::Software,
+                11,
+                "cgroup-switches",
+            ),
+            (
+                "L1-dcache-load-misses",
+                EventKind::HardwareCache,
+                0x1_0000,
+                "L1-dcache-load-misses",
+            ),
+            ("l1d-loads", EventKind::HardwareCache, 0, "L1-dcache-loads"),
+            (
+                "LLC-store-misses",
+                EventKind::HardwareCache,
+                0x1_0102,
+                "LLC-store-misses",
+            ),
+            (
+                "llc-misses",
+                EventKind::HardwareCache,
+                0x1_0002,
+                "LLC-load-misses",
+            ),
+            (
+                "dTLB-prefetches",
+                EventKind::HardwareCache,
+                0x203,
+                "dTLB-prefetches",
+            ),
+            ("branch-loads", EventKind::HardwareCache, 5, "branch-loads"),
+            (
+                "node-stores",
+                EventKind::HardwareCache,
+                0x106,
+                "node-stores",
+            ),
+            ("r1A8", EventKind::Raw, 0x1a8, "r1A8"),
+        ] {
+            let event = parse(typed).unwrap_or_else(|refusal| panic!("{typed}: {refusal}"));
+            assert_eq!(
+                (event.kind, event.config, &*event.name),
+                (kind, config, canonical),
+                "{typed}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_listed_name_parses_to_itself() {
+        let mut configs = std::collections::HashSet::new();
+        for name in names() {
+            let event = parse(&name).unwrap_or_else(|refusal| panic!("{name}: {refusal}"));
+            assert_eq!(event.name, name);
+            assert!(
+                configs.insert((event.kind as u32, event.config)),
+                "{name} repeats a number"
+            );
+        }
+        assert!(configs.len() > 40);
+    }
+
+    #[test]
+    fn what_caches_cannot_be_asked_is_refused() {
+        for name in [
+            "iTLB-stores",
+            "branch-store-misses",
+            "L1-icache-stores",
+            "L1-dcache",
+            "é-loads",
+        ] {
+            assert!(parse(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_misspelt_name_lists_its_neighbours() {
+        for (typed, meant) in [
+            ("page-fault", "page-faults"),
+            ("cyles", "cycles"),
+            ("Instructions", "instructions"),
+            ("cpuclock", "cpu-clock"),
+            ("contextswitches", "context-switches"),
+            ("llc-load-mises", "LLC-load-misses"),
+        ] {
+            let refusal = parse(typed).unwrap_err();
+            assert!(
+                refusal.contains(&format!("near it: {meant}")),
+                "{typed}: {refusal}"
+            );
+        }
+        assert!(parse("zzz").unwrap_err().contains("--help"));
+    }
+
+    #[test]
+    fn notations_of_perf_that_are_not_understood_say_what_to_do() {
+        assert!(parse("cycles:u").unwrap_err().contains("-e cycles"));
+        assert!(
+            parse("cycles,instructions")
+                .unwrap_err()
+                .contains("one event")
+        );
+        assert!(parse("cpu/event=0x3c/").unwrap_err().contains("rNNN"));
+        assert!(
+            parse("sched:sched_switch")
+                .unwrap_err()
+                .contains("tracepoints")
+        );
+        for not_a_number in ["r", "rxyz", "r11112222333344445"] {
+            assert!(parse(not_a_number).is_err(), "{not_a_number}");
+        }
+    }
+}

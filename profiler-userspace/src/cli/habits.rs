@@ -1,0 +1,356 @@
+//! Answers for hands that know another profiler.
+//!
+//! In: a command line that flame-bpf does not understand. Out: why, and the command that does the
+//! same here, where the line reads like one for bcc's `profile`, for `perf record`, or for the
+//! launchers that draw flame graphs. Never: guesses at a line that is understood, or shows a command
+//! that flame-bpf would refuse.
+
+mod foreign;
+
+use std::borrow::Cow;
+use std::ffi::OsString;
+
+use clap::{Arg, CommandFactory as _};
+
+use self::foreign::{BCC_LETTERS, EXAMPLE, FLAGS, Flag, Instead, VERBS};
+use super::value::{duration, shell_word};
+use crate::output::Format;
+
+/// What to know about `typed` (without the program's name), and the command that would do it.
+///
+/// `accepted` tells whether flame-bpf would obey a command line, again without the program's name.
+pub(super) fn advice(typed: &[OsString], accepted: impl Fn(&[OsString]) -> bool) -> Option<String> {
+    let end = typed
+        .iter()
+        .position(|word| word == "--")
+        .unwrap_or(typed.len());
+    let (words, command) = typed.split_at(end);
+    let words: Vec<&str> = words
+        .iter()
+        .map(|word| word.to_str())
+        .collect::<Option<_>>()?;
+
+    let mut spelling = Spelling {
+        command: command.get(1..).unwrap_or_default().to_vec(),
+        ..Spelling::default()
+    };
+    let verb = words
+        .first()
+        .and_then(|first| VERBS.iter().find(|(verb, ..)| verb == first));
+    let example = match verb {
+        Some((_, why, Some(example))) => return Some(sentence(&[(*why).into()], example)),
+        Some((_, why, None)) => {
+            spelling.because(*why);
+            Some(EXAMPLE)
+        }
+        None => None,
+    };
+    spelling.tongue = match verb {
+        Some(_) => Tongue::Verbs,
+        None if is_bcc(&words) => Tongue::Bcc,
+        None => Tongue::Unknown,
+    };
+    let rest = &words[usize::from(verb.is_some())..];
+    let whole = spelling.translate(rest);
+    if spelling.reasons.is_empty() {
+        return None;
+    }
+    let ours = spelling.words();
+    if whole && accepted(&ours) {
+        let shown: Vec<_> = ours
+            .iter()
+            .map(|word| shell_word(&word.to_string_lossy()))
+            .collect();
+        return Some(sentence(
+            &spelling.reasons,
+            &format!("flame-bpf {}", shown.join(" ")),
+        ));
+    }
+    match example {
+        Some(example) => Some(sentence(&spelling.reasons, example)),
+        // There is another mistake in the line; it will be told when this one is gone.
+        None => whole.then(|| spelling.reasons.join("; ")),
+    }
+}
+
+fn sentence(reasons: &[Cow<'_, str>], command: &str) -> String {
+    format!("{}\n\n  tip: {command}", reasons.join("; "))
+}
+
+/// Whether a `-d` stands where ours would need a value and bcc's, which delimits, does not.
+fn is_bcc(words: &[&str]) -> bool {
+    words.iter().enumerate().any(|(at, word)| {
+        let Some(letters) = word
+            .strip_prefix('-')
+            .filter(|letters| !letters.starts_with('-'))
+        else {
+            return false;
+        };
+        for (place, letter) in letters.char_indices() {
+            let behind = &letters[place + letter.len_utf8()..];
+            if letter == 'd' {
+                return match (behind, words.get(at + 1)) {
+                    ("", next) => next.is_none_or(|next| next.starts_with('-')),
+                    (_, _) => behind.chars().all(|letter| BCC_LETTERS.contains(letter)),
+                };
+            }
+            if own(&format!("-{letter}")) == Some(true) {
+                return false;
+            }
+        }
+        false
+    })
+}
+
+/// Whether a flag of ours takes a value; none if it is not ours.
+fn own(flag: &str) -> Option<bool> {
+    let named = |arg: &&Arg| match (flag.strip_prefix("--"), flag.chars().nth(1)) {
+        (Some(long), _) => {
+            arg.get_long() == Some(long)
+                || arg.get_all_aliases().is_some_and(|all| all.contains(&long))
+        }
+        (None, Some(short)) => {
+            arg.get_short() == Some(short)
+                || arg
+                    .get_all_short_aliases()
+                    .is_some_and(|all| all.contains(&short))
+        }
+        (None, None) => false,
+    };
+    let ours = super::Args::command();
+    ours.get_arguments()
+        .find(named)
+        .map(|arg| arg.get_action().takes_values())
+}
+
+/// What became of one flag.
+enum Translated {
+    Alone,
+    WithValue,
+    Not,
+}
+
+/// Whose flags a line uses besides ours.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Tongue {
+    /// bcc's `profile`.
+    Bcc,
+    /// A profiler's with verbs, such as perf.
+    Verbs,
+    #[default]
+    Unknown,
+}
+
+/// A command line of ours in the making.
+#[derive(Default)]
+struct Spelling {
+    /// Whose line it is.
+    tongue: Tongue,
+    /// Letters of flags without value.
+    letters: String,
+    /// Other flags, each with its value, and the duration.
+    rest: Vec<OsString>,
+    /// The command behind `--`.
+    command: Vec<OsString>,
+    /// Why the line as typed is not ours.
+    reasons: Vec<Cow<'static, str>>,
+}
+
+impl Spelling {
+    fn because(&mut self, reason: impl Into<Cow<'static, str>>) {
+        let reason = reason.into();
+        if !self.reasons.contains(&reason) {
+            self.reasons.push(reason);
+        }
+    }
+
+    /// Takes over what stands before `--`; false where something cannot be.
+    fn translate(&mut self, words: &[&str]) -> bool {
+        let mut words = words.iter().copied();
+        while let Some(word) = words.next() {
+            let understood = if word.starts_with("--") {
+                let (flag, value) = match word.split_once('=') {
+                    Some((flag, value)) => (flag, Some(value)),
+                    None => (word, None),
+                };
+                match self.flag(flag, value, &mut words) {
+                    Translated::Alone => value.is_none(),
+                    Translated::WithValue => true,
+                    Translated::Not => false,
+                }
+            } else if let Some(letters) =
+                word.strip_prefix('-').filter(|letters| !letters.is_empty())
+            {
+                self.cluster(letters, &mut words)
+            } else if duration(word).is_ok() {
+                self.rest.push(word.into());
+                true
+            } else {
+                return self.launch(word, words);
+            };
+            if !understood {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn cluster<'a>(&mut self, letters: &'a str, next: &mut impl Iterator<Item = &'a str>) -> bool {
+        for (place, letter) in letters.char_indices() {
+            if self.tongue == Tongue::Bcc && self.bcc_letter(letter) {
+                continue;
+            }
+            let behind = &letters[place + letter.len_utf8()..];
+            let value = Some(behind).filter(|behind| !behind.is_empty());
+            match self.flag(&format!("-{letter}"), value, next) {
+                Translated::Alone => {}
+                Translated::WithValue => return true,
+                Translated::Not => return false,
+            }
+        }
+        true
+    }
+
+    /// A letter that bcc's `profile` gives another meaning.
+    fn bcc_letter(&mut self, letter: char) -> bool {
+        let (flag, why) = match letter {
+            'd' => (
+                "--delimited",
+                "-d is the duration in seconds here; bcc's -d is --delimited",
+            ),
+            'a' => (
+                "--annotate",
+                "-a is the whole machine here, which is the default; bcc's -a is --annotate",
+            ),
+            _ => return false,
+        };
+        self.because(why);
+        self.rest.push(flag.into());
+        true
+    }
+
+    /// A flag of anyone's: with `attached` as its value if it takes one, else with the next word.
+    fn flag<'a>(
+        &mut self,
+        flag: &str,
+        attached: Option<&'a str>,
+        next: &mut impl Iterator<Item = &'a str>,
+    ) -> Translated {
+        let (takes_value, instead, why) = match own(flag) {
+            Some(takes_value) => (takes_value, Instead::Flag(flag), None),
+            None => match self.foreign(flag) {
+                Some(&(_, takes_value, instead, why)) => (takes_value, instead, Some(why)),
+                None => return Translated::Not,
+            },
+        };
+        let value = if takes_value {
+            attached.or_else(|| next.next())
+        } else {
+            None
+        };
+        if takes_value && value.is_none() {
+            return Translated::Not;
+        }
+        if let Some(why) = why {
+            self.because(why);
+        }
+        match (instead, value) {
+            (Instead::Nothing, _) => {}
+            (Instead::Flag(ours), Some(value)) => self.valued(ours, value),
+            (Instead::Flag(ours), None) if ours.starts_with("--") => self.rest.push(ours.into()),
+            (Instead::Flag(ours), None) => self.letters.push_str(&ours[1..]),
+        }
+        if takes_value {
+            Translated::WithValue
+        } else {
+            Translated::Alone
+        }
+    }
+
+    fn foreign(&self, flag: &str) -> Option<&'static Flag> {
+        // perf's own meaning of these is another, and rare.
+        if self.tongue == Tongue::Verbs && ["-u", "-k"].contains(&flag) {
+            return None;
+        }
+        FLAGS.iter().find(|(names, ..)| names.contains(&flag))
+    }
+
+    /// A flag of ours, with a value that may not be.
+    fn valued(&mut self, flag: &str, value: &str) {
+        let value = match flag {
+            "-F" | "--freq" if value == "max" => {
+                self.because(
+                    "-F takes a number; the most that the kernel allows: sysctl \
+                     kernel.perf_event_max_sample_rate",
+                );
+                "997"
+            }
+            // A file for another program to read.
+            "-o" | "--output"
+                if self.tongue == Tongue::Verbs
+                    && value != "-"
+                    && Format::from_path(value.as_ref()).is_err() =>
+            {
+                self.because("flame-bpf writes .svg and .folded files");
+                return;
+            }
+            "-e" | "--event" => match value.split_once(':') {
+                Some((event, modifiers))
+                    if modifiers
+                        .bytes()
+                        .all(|letter| b"pPukhGHD".contains(&letter)) =>
+                {
+                    self.because("events have no modifiers here; see -U and -K");
+                    event
+                }
+                _ => value,
+            },
+            _ => value,
+        };
+        self.rest.push(flag.into());
+        self.rest.push(value.into());
+    }
+
+    /// A word that is not ours begins a command, unless it is a number gone wrong.
+    fn launch<'a>(&mut self, word: &str, arguments: impl Iterator<Item = &'a str>) -> bool {
+        let mut arguments = arguments.peekable();
+        if self.tongue == Tongue::Bcc
+            || word.is_empty()
+            || word.starts_with(|first: char| first == '-' || first.is_ascii_digit())
+        {
+            return false;
+        }
+        if arguments.peek().is_none() && !word.contains('/') {
+            let name = shell_word(word);
+            self.because(format!(
+                "a command to run goes behind `--`; a program that runs already: -p $(pgrep -n {name})"
+            ));
+        } else {
+            self.because("a command to run goes behind `--`");
+        }
+        let behind = std::mem::take(&mut self.command);
+        self.command.push(word.into());
+        self.command.extend(arguments.map(OsString::from));
+        if !behind.is_empty() {
+            self.command.push("--".into());
+            self.command.extend(behind);
+        }
+        true
+    }
+
+    fn words(&self) -> Vec<OsString> {
+        let mut words = Vec::new();
+        if !self.letters.is_empty() {
+            words.push(format!("-{}", self.letters).into());
+        }
+        words.extend(self.rest.iter().cloned());
+        if !self.command.is_empty() {
+            words.push("--".into());
+            words.extend(self.command.iter().cloned());
+        }
+        words
+    }
+}
+
+#[cfg(test)]
+mod tests;

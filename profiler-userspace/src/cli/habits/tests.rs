@@ -1,0 +1,195 @@
+use std::ffi::OsString;
+
+/// What flame-bpf says to a command line at a terminal.
+#[track_caller]
+fn said(line: &str) -> String {
+    let words = std::iter::once("flame-bpf")
+        .chain(line.split_whitespace())
+        .map(OsString::from);
+    match super::super::parse(words, true) {
+        Ok(plan) => panic!("{line} is accepted: {plan:?}"),
+        Err(exit) => {
+            assert_eq!(exit.code, 2, "{line}");
+            exit.text
+        }
+    }
+}
+
+/// The command that the answer shows, which must be one that flame-bpf obeys.
+#[track_caller]
+fn tip(line: &str) -> String {
+    let said = said(line);
+    let tip = said.lines().find_map(|line| line.strip_prefix("  tip: "));
+    let tip = tip
+        .unwrap_or_else(|| panic!("{line}: no tip in {said}"))
+        .to_owned();
+    // A shell would remove these quotes.
+    let words: Vec<OsString> = tip
+        .replace('\'', "")
+        .replace("PID", "1")
+        .split(' ')
+        .map(OsString::from)
+        .collect();
+    if let Err(exit) = super::super::parse(words, true) {
+        assert_eq!(
+            exit.code, 0,
+            "{line}: the tip `{tip}` does not work: {}",
+            exit.text
+        );
+    }
+    tip
+}
+
+#[test]
+fn bccs_delimiting_d() {
+    for (typed, ours) in [
+        ("-dfK", "flame-bpf -fK --delimited"),
+        ("-df", "flame-bpf -f --delimited"),
+        ("-dfU 10", "flame-bpf -fU --delimited 10"),
+        ("-adf", "flame-bpf -f --annotate --delimited"),
+        (
+            "-adf -F 49 -p 185 30",
+            "flame-bpf -f --annotate --delimited -F 49 -p 185 30",
+        ),
+        ("-dfp 185 30", "flame-bpf -f --delimited -p 185 30"),
+        ("-fd -p 185", "flame-bpf -f --delimited -p 185"),
+        ("-f -d", "flame-bpf -f --delimited"),
+        (
+            "-dfK --stack-storage-size 8192 5",
+            "flame-bpf -fK --delimited 5",
+        ),
+    ] {
+        assert_eq!(tip(typed), ours, "{typed}");
+        assert!(
+            said(typed).contains("-d is the duration in seconds here"),
+            "{typed}"
+        );
+    }
+}
+
+#[test]
+fn a_wrong_duration_is_no_habit_of_bccs() {
+    for line in ["-d soon", "-d 10M", "-p 185 -d x"] {
+        let said = said(line);
+        assert!(
+            said.contains("not a duration") && !said.contains("bcc"),
+            "{line}: {said}"
+        );
+    }
+}
+
+#[test]
+fn perfs_flags() {
+    for (typed, ours) in [
+        ("-g -p 185", "flame-bpf -p 185"),
+        ("-F 99 -ag -- sleep 10", "flame-bpf -a -F 99 -- sleep 10"),
+        (
+            "-F 99 -a --call-graph dwarf -- sleep 10",
+            "flame-bpf -a -F 99 -- sleep 10",
+        ),
+        (
+            "--call-graph=dwarf,16384 -p 185 -d 10",
+            "flame-bpf -p 185 -d 10",
+        ),
+        ("-F max -p 185", "flame-bpf -F 997 -p 185"),
+        ("--all-kernel -a 10", "flame-bpf -Ka 10"),
+        ("--all-cpus 10", "flame-bpf -a 10"),
+        ("-e cycles:pp -p 185", "flame-bpf -e cycles -p 185"),
+        ("-k -p 185 10", "flame-bpf -K -p 185 10"),
+    ] {
+        assert_eq!(tip(typed), ours, "{typed}");
+    }
+}
+
+#[test]
+fn verbs() {
+    for (typed, ours) in [
+        ("record -g -p 185", "flame-bpf -p 185"),
+        (
+            "record -F 99 -a -g -- sleep 60",
+            "flame-bpf -a -F 99 -- sleep 60",
+        ),
+        (
+            "record -g -o perf.data ./prog -x 1",
+            "flame-bpf -- ./prog -x 1",
+        ),
+        (
+            "record --rate 1000 -d 10 -p 185 --save-only",
+            "flame-bpf -F 1000 -d 10 -p 185",
+        ),
+        ("record ./prog", "flame-bpf -- ./prog"),
+        ("record -o out.svg -p 185", "flame-bpf -o out.svg -p 185"),
+        ("flamegraph -p 185", "flame-bpf -p 185"),
+        // What cannot be translated gets an example.
+        ("record -p", "flame-bpf -p PID -d 10"),
+        ("record -b -p 185", "flame-bpf -p PID -d 10"),
+        ("record -p nginx", "flame-bpf -p PID -d 10"),
+        ("report --stdio", "flame-bpf -p PID -d 10"),
+        ("script", "flame-bpf -a -d 10 -o stacks.folded"),
+        ("top -F 99", "flame-bpf -a -d 10"),
+        ("stat -p 185", "flame-bpf -p PID -d 10"),
+        ("help", "flame-bpf --help"),
+    ] {
+        assert_eq!(tip(typed), ours, "{typed}");
+    }
+}
+
+#[test]
+fn a_command_without_dashes_before_it() {
+    for (typed, ours) in [
+        ("./prog", "flame-bpf -- ./prog"),
+        ("-F 997 make -j8 all", "flame-bpf -F 997 -- make -j8 all"),
+        ("10 ./prog --pid 5", "flame-bpf 10 -- ./prog --pid 5"),
+        ("./prog -- x", "flame-bpf -- ./prog -- x"),
+        ("prog a;b", "flame-bpf -- prog 'a;b'"),
+    ] {
+        assert_eq!(tip(typed), ours, "{typed}");
+        assert!(said(typed).contains("behind `--`"), "{typed}");
+    }
+}
+
+#[test]
+fn a_name_that_may_be_that_of_a_running_program_is_told_how_to_find_it() {
+    assert!(said("nginx").contains("-p $(pgrep -n nginx)"));
+}
+
+#[test]
+fn a_habit_beside_a_mistake_is_told_without_a_tip() {
+    for (line, answer) in [
+        ("-g -p nginx", "always recorded"),
+        ("-dfK -p nginx", "--delimited"),
+    ] {
+        let said = said(line);
+        assert!(
+            said.contains(answer) && !said.contains("tip"),
+            "{line}: {said}"
+        );
+    }
+}
+
+#[test]
+fn mistakes_that_are_nobodys_habit_keep_their_own_error() {
+    for (line, answer) in [
+        ("--frobnicate", "--frobnicate"),
+        ("-p nginx", "pgrep"),
+        ("-F 0", "at 0 Hz"),
+        ("10x", "not a duration"),
+        ("-a -p 7", "keep one"),
+        ("--title -dfK", "--title"),
+        ("-o perf.data", "let it end in"),
+        ("-Z -g", "-Z"),
+    ] {
+        let said = said(line);
+        assert!(
+            said.contains(answer) && !said.contains("tip: flame-bpf"),
+            "{line}: {said}"
+        );
+    }
+}
+
+#[test]
+fn words_of_a_launched_command_are_none_of_ours() {
+    let words = ["flame-bpf", "--", "perf", "record", "-g", "-dfK"].map(OsString::from);
+    let plan = super::super::parse(words.clone(), true).unwrap();
+    assert_eq!(plan.launch.as_deref(), Some(&words[2..]));
+}

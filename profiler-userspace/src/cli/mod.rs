@@ -1,0 +1,311 @@
+//! The command line: its flags, and the help that documents them.
+//!
+//! In: the arguments of the process. Out: a [`Plan`], or the text and exit code with which to end.
+//! Never: prints, ends the process, or looks at the machine.
+//!
+//! Here are the flags alone. What a single value may look like is in [`value`] and [`event`]; every
+//! rule that connects two flags, and every default, is in [`plan`]; answers to flags that people
+//! know from other profilers are in [`habits`].
+
+mod event;
+mod habits;
+mod plan;
+mod value;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Parser as _;
+use clap::error::{ContextKind, ErrorKind};
+
+use crate::output::{MinWidth, Palette};
+use crate::plan::{Event, Plan};
+
+/// Reads the command line, the program's own name first.
+///
+/// # Errors
+/// What to print, and the exit code to end with, where there is nothing to record: help that was
+/// asked for, or a command line that cannot be obeyed.
+pub fn parse(
+    arguments: impl IntoIterator<Item = OsString>,
+    stdout_is_terminal: bool,
+) -> Result<Plan, Exit> {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    read(&arguments, stdout_is_terminal).map_err(|exit| {
+        if exit.code == 0 {
+            return exit;
+        }
+        let typed = arguments.get(1..).unwrap_or_default();
+        let accepted = |spelling: &[OsString]| {
+            let program = arguments.iter().take(1);
+            let whole: Vec<OsString> = program.chain(spelling).cloned().collect();
+            read(&whole, stdout_is_terminal).is_ok()
+        };
+        habits::advice(typed, accepted).map_or(exit, |advice| Exit::usage(&advice))
+    })
+}
+
+/// [`parse`], without advice.
+fn read(arguments: &[OsString], stdout_is_terminal: bool) -> Result<Plan, Exit> {
+    let args = Args::try_parse_from(arguments).map_err(Exit::from_clap)?;
+    if args.command.is_empty() && arguments.iter().any(|argument| argument == "--") {
+        return Err(Exit::usage("there is no command behind `--`"));
+    }
+    plan::build(args, stdout_is_terminal).map_err(|error| Exit::usage(&format!("{error:#}")))
+}
+
+/// How to end instead of recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exit {
+    /// What to print: on stdout where `code` is 0, on stderr otherwise. Ends with a newline.
+    pub text: String,
+    /// The exit code: 0 for help and the version, 2 for a command line that cannot be obeyed.
+    pub code: u8,
+}
+
+impl Exit {
+    fn usage(sentence: &str) -> Self {
+        Self {
+            text: format!("error: {sentence}\n\nFor more information, try '--help'.\n"),
+            code: 2,
+        }
+    }
+
+    fn from_clap(mut error: clap::Error) -> Self {
+        // A tip to put the flag behind `--`, where it would be run as a command.
+        error.remove(ContextKind::Suggested);
+        let code = match error.kind() {
+            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => 0,
+            _ => 2,
+        };
+        Self {
+            text: error.render().to_string(),
+            code,
+        }
+    }
+}
+
+/// Shows where time goes on a running Linux machine: samples stacks, counts them in the kernel, and
+/// draws a flame graph.
+#[derive(Debug, clap::Parser)]
+#[command(
+    name = "flame-bpf",
+    version,
+    override_usage = "flame-bpf [OPTIONS] [DURATION] [-- COMMAND [ARGS]...]",
+    after_help = EXAMPLES,
+    after_long_help = format!("{EXAMPLES}\n\n{READING}"),
+    max_term_width = 120
+)]
+struct Args {
+    // The duration. A list, so that stray words are ours to explain, and hidden, so that it does not
+    // look like one.
+    #[arg(value_name = "DURATION", hide = true, allow_negative_numbers = true)]
+    words: Vec<OsString>,
+    /// Run COMMAND and sample it with its children; with -a, -p or -t, sample those until it ends
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+    #[command(flatten)]
+    scope: ScopeArgs,
+    #[command(flatten)]
+    sampling: SamplingArgs,
+    #[command(flatten)]
+    stacks: StackArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    look: LookArgs,
+    #[command(flatten)]
+    running: RunningArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  sudo flame-bpf -p 1234 -d 10             one process for 10 s: flamegraph.svg
+  sudo flame-bpf -d 10 -o all.svg          the whole machine
+  sudo flame-bpf -p $(pgrep -d, nginx) 30  every process of a name, for 30 s
+  sudo flame-bpf -F 997 -- make -j8        a command with its children, in detail
+  sudo flame-bpf -a -- sleep 10            the whole machine while a command runs
+  sudo flame-bpf -fK 10 | grep ext4        kernel stacks as text, one to a line
+  sudo flame-bpf -e page-faults -p 1234    every page fault, until Ctrl-C
+
+Where stdout is a pipe or a file and no output is named, folded stacks go there and nothing else;
+messages go to stderr. Needs root, or CAP_BPF and CAP_PERFMON.
+
+Exit status: 0 done, 1 failed, 2 wrong usage; with -- COMMAND, the command's own.";
+
+const READING: &str = "\
+Reading the graph: a frame is as wide as its share of what was sampled. It was called by the frame
+below it, and called those above it; at the bottom is the process. Frames beside each other are
+sorted by name, not by time. Look for wide frames with nothing above them. Click on one to enlarge
+it, and search with Ctrl-F. Names in brackets stand for what is not known.
+
+Folded stacks: `process;main;work 42`, from the root to the leaf, and how much was sampled there.";
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Target")]
+struct ScopeArgs {
+    /// Sample these processes, all their threads included
+    #[arg(short, long, value_name = "PID[,PID]", value_parser = value::pids, allow_negative_numbers = true)]
+    pid: Vec<value::Ids>,
+    /// Sample these threads
+    #[arg(
+        short, long, visible_short_alias = 'L', value_name = "TID[,TID]",
+        value_parser = value::tids, allow_negative_numbers = true
+    )]
+    tid: Vec<value::Ids>,
+    /// Sample the whole machine [default where no target is named]
+    #[arg(short, long)]
+    all: bool,
+    /// Sample on these CPUs only, such as 0-3,8
+    #[arg(short = 'C', long, value_name = "LIST", value_parser = value::cpus, allow_negative_numbers = true)]
+    cpu: Option<value::Cpus>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Sampling")]
+struct SamplingArgs {
+    /// Stop after 10, 0.5, 500ms, 2m, ...; `-d` may be left out [default: at Ctrl-C or the target's end]
+    #[arg(short, long, value_name = "DURATION", value_parser = value::duration, allow_negative_numbers = true)]
+    duration: Option<Duration>,
+    /// Sample this many times a second on each CPU [default: 99]
+    #[arg(short = 'F', long, value_name = "HZ", value_parser = value::frequency, allow_negative_numbers = true)]
+    freq: Option<u64>,
+    /// Sample once every PERIOD occurrences of the event (nanoseconds for clocks)
+    #[arg(short, long, value_name = "PERIOD", value_parser = value::period, allow_negative_numbers = true)]
+    count: Option<u64>,
+    /// Sample on this event [default: cycles where the processor counts them, else cpu-clock]
+    #[arg(short, long, value_name = "NAME", value_parser = event::parse, long_help = event_help())]
+    event: Option<Event>,
+}
+
+fn event_help() -> String {
+    format!(
+        "Sample on this event [default: cycles where the processor counts them, else cpu-clock]\n\n\
+         {}\n\n\
+         Without -F or -c, clocks and events of the processor are sampled at 99 Hz; the other events of \
+         the kernel, such as page-faults, are all kept, as with -c 1.",
+        event::list()
+    )
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Stacks")]
+struct StackArgs {
+    /// Record user stacks only
+    #[arg(short = 'U', long)]
+    user_stacks_only: bool,
+    /// Record kernel stacks only
+    #[arg(short = 'K', long)]
+    kernel_stacks_only: bool,
+    /// Keep samples of idle CPUs, which are only counted otherwise
+    #[arg(short = 'I', long)]
+    include_idle: bool,
+    /// Tell threads apart
+    #[arg(long)]
+    per_thread: bool,
+    /// Tell CPUs apart
+    #[arg(long)]
+    per_cpu: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Output")]
+struct OutputArgs {
+    /// Write to FILE: a flame graph (.svg) or folded stacks (.folded; `-` for stdout). Repeatable
+    #[arg(short, long, value_name = "FILE")]
+    output: Vec<PathBuf>,
+    /// Write folded stacks to stdout, as -o - does
+    #[arg(short, long)]
+    folded: bool,
+    /// Put a frame `-` between user and kernel frames
+    #[arg(long)]
+    delimited: bool,
+    /// Mark kernel frames with _[k] in folded text
+    #[arg(long)]
+    annotate: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Look of the flame graph")]
+struct LookArgs {
+    /// Title [default: what was sampled, event, rate, duration and host]
+    #[arg(long, value_name = "TEXT")]
+    title: Option<String>,
+    /// Second line under the title
+    #[arg(long, value_name = "TEXT")]
+    subtitle: Option<String>,
+    /// Width of the image [default: as wide as the window]
+    #[arg(long, alias = "image-width", value_name = "PIXELS", value_parser = value::pixels)]
+    width: Option<u32>,
+    /// Height of each frame [default: 16]
+    #[arg(long, value_name = "PIXELS", value_parser = value::pixels)]
+    height: Option<u32>,
+    /// Leave out frames narrower than this many pixels, or than a share such as 0.5% [default: 0.1]
+    #[arg(long, value_name = "PIXELS")]
+    minwidth: Option<MinWidth>,
+    // The help is made from the list of palettes.
+    #[arg(long, aliases = ["color", "palette"], value_name = "NAME", help = colors_help())]
+    colors: Option<Palette>,
+    /// Grow downward, as icicles do
+    #[arg(long)]
+    inverted: bool,
+    /// Merge stacks from the leaves, to see who calls the busiest functions
+    #[arg(long)]
+    reverse: bool,
+}
+
+impl LookArgs {
+    /// One of the flags that were given, if any was.
+    fn first_flag(&self) -> Option<&'static str> {
+        let given = [
+            ("--title", self.title.is_some()),
+            ("--subtitle", self.subtitle.is_some()),
+            ("--width", self.width.is_some()),
+            ("--height", self.height.is_some()),
+            ("--minwidth", self.minwidth.is_some()),
+            ("--colors", self.colors.is_some()),
+            ("--inverted", self.inverted),
+            ("--reverse", self.reverse),
+        ];
+        given
+            .into_iter()
+            .find(|(_, given)| *given)
+            .map(|(flag, _)| flag)
+    }
+}
+
+fn colors_help() -> String {
+    let names: Vec<_> = Palette::names().collect();
+    format!(
+        "Palette [default: {}]: {}",
+        Palette::default(),
+        names.join(", ")
+    )
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Running")]
+struct RunningArgs {
+    /// Say nothing but warnings and errors
+    #[arg(short, long)]
+    quiet: bool,
+    /// Say more; -vv says most
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    verbose: u8,
+    /// Let the maps in the kernel take this much memory at most [default: 32]
+    #[arg(long, value_name = "MIB", value_parser = value::mebibytes)]
+    map_memory: Option<u32>,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_flags_are_consistent() {
+        Args::command().debug_assert();
+    }
+}

@@ -1,0 +1,245 @@
+//! From flags to a plan: every rule that connects two flags, and every default.
+//!
+//! In: flags that are right one by one. Out: a [`Plan`], or a sentence about flags that do not go
+//! together. Never: looks at the machine; whether stdout is a terminal is told.
+
+use std::ffi::OsString;
+use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Result, anyhow, bail, ensure};
+
+use super::value::{self, Ids, shell_word};
+use super::{Args, LookArgs, OutputArgs, SamplingArgs, ScopeArgs, StackArgs};
+use crate::output::{Format, Style};
+use crate::plan::{
+    Capture, DEFAULT_HZ, DEFAULT_MAP_MEMORY_BYTES, EventChoice, Output, Plan, Sampling, Target,
+    Verbosity,
+};
+use crate::profile::fold::FoldStyle;
+
+/// Where the graph goes when nothing is said, and stdout is a terminal.
+const DEFAULT_FILE: &str = "flamegraph.svg";
+
+/// A number without unit and flag is more likely a PID where it would mean more than an hour: someone
+/// left out -p, or `-p $(pgrep NAME)` found two.
+const LONGEST_BARE_NUMBER: Duration = Duration::from_secs(3600);
+
+/// Makes the plan.
+pub(super) fn build(args: Args, stdout_is_terminal: bool) -> Result<Plan> {
+    let Args {
+        words,
+        command,
+        scope,
+        sampling: pace,
+        stacks,
+        output,
+        look,
+        running,
+    } = args;
+    let event = pace
+        .event
+        .clone()
+        .map_or(EventChoice::Auto, EventChoice::Named);
+    let sampling = sampling(&pace, &event)?;
+    let duration = duration(&words, &pace, &scope)?;
+    ensure!(
+        !running.quiet || running.verbose == 0,
+        "-q says less and -v says more; keep one of them"
+    );
+    let outputs = outputs(&output, stdout_is_terminal)?;
+    let style = style(&look, &output, &outputs)?;
+    let target = target(&scope, &command)?;
+    Ok(Plan {
+        target,
+        launch: Some(command).filter(|command| !command.is_empty()),
+        cpus: scope.cpu.map(|cpus| cpus.0),
+        event,
+        sampling,
+        duration,
+        capture: capture(&stacks)?,
+        outputs,
+        title: look.title,
+        style,
+        verbosity: Verbosity {
+            quiet: running.quiet,
+            verbose: running.verbose,
+        },
+        map_memory_bytes: running
+            .map_memory
+            .map_or(DEFAULT_MAP_MEMORY_BYTES, |mib| u64::from(mib) << 20),
+    })
+}
+
+fn target(scope: &ScopeArgs, command: &[OsString]) -> Result<Target> {
+    let pids = distinct(&scope.pid);
+    let tids = distinct(&scope.tid);
+    match (scope.all, pids.is_empty(), tids.is_empty()) {
+        (true, true, true) => Ok(Target::All),
+        (false, false, true) => Ok(Target::Processes(pids)),
+        (false, true, false) => Ok(Target::Threads(tids)),
+        (false, true, true) if !command.is_empty() => Ok(Target::Launched),
+        (false, true, true) => Ok(Target::All),
+        (true, ..) => bail!(
+            "-a is the whole machine, -p and -t are parts of it; keep one of them (to mark kernel frames, as \
+             bcc's -a does: --annotate)"
+        ),
+        (false, false, false) => {
+            bail!("-p samples whole processes, -t single threads; record twice to have both")
+        }
+    }
+}
+
+fn distinct(lists: &[Ids]) -> Vec<u32> {
+    let mut ids = Vec::new();
+    for &id in lists.iter().flat_map(|list| &list.0) {
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
+    ids
+}
+
+fn sampling(pace: &SamplingArgs, event: &EventChoice) -> Result<Sampling> {
+    let asked = match (pace.freq, pace.count) {
+        (Some(_), Some(_)) => bail!("-F is a rate and -c a period; keep one of them"),
+        (Some(hz), None) => Some(Sampling::Frequency(hz)),
+        (None, Some(period)) => Some(Sampling::Period(period)),
+        (None, None) => None,
+    };
+    match event {
+        EventChoice::Auto => Ok(asked.unwrap_or(Sampling::Frequency(DEFAULT_HZ))),
+        EventChoice::Named(event) => {
+            let sampling = asked.unwrap_or_else(|| event.default_sampling());
+            // The kernel's own limit is for the recording to read.
+            sampling.check(event, u64::MAX)?;
+            Ok(sampling)
+        }
+    }
+}
+
+fn duration(
+    words: &[OsString],
+    pace: &SamplingArgs,
+    scope: &ScopeArgs,
+) -> Result<Option<Duration>> {
+    let word = match (words, pace.duration) {
+        ([], flag) => return Ok(flag),
+        ([word], None) => word.to_string_lossy(),
+        ([_], Some(_)) => {
+            bail!("the duration is given twice, with -d and without; keep one of them")
+        }
+        (words, _) => bail!("{}", stray(words, scope)),
+    };
+    let duration = value::duration(&word).map_err(|sentence| anyhow!("`{word}`: {sentence}"))?;
+    let bare = word.bytes().all(|byte| byte.is_ascii_digit());
+    ensure!(
+        !bare || duration <= LONGEST_BARE_NUMBER,
+        "`{word}` could be meant as a PID or as a duration; write -p {word}, with commas between several, or \
+         -d {word} for that many seconds"
+    );
+    Ok(Some(duration))
+}
+
+fn stray(words: &[OsString], scope: &ScopeArgs) -> String {
+    let words: Vec<_> = words
+        .iter()
+        .map(|word| shell_word(&word.to_string_lossy()))
+        .collect();
+    let rule = if scope.pid.is_empty() && scope.tid.is_empty() {
+        "a command to run goes behind `--`"
+    } else {
+        "IDs need commas between them, as `pgrep -d,` prints them"
+    };
+    format!(
+        "one duration is enough, but here are `{}`; {rule}",
+        words.join(" ")
+    )
+}
+
+fn capture(stacks: &StackArgs) -> Result<Capture> {
+    ensure!(
+        !(stacks.user_stacks_only && stacks.kernel_stacks_only),
+        "-U leaves out kernel stacks and -K user stacks, which leaves nothing; without both flags, both are \
+         recorded"
+    );
+    Ok(Capture {
+        user_stacks: !stacks.kernel_stacks_only,
+        kernel_stacks: !stacks.user_stacks_only,
+        include_idle: stacks.include_idle,
+        per_thread: stacks.per_thread,
+        per_cpu: stacks.per_cpu,
+    })
+}
+
+fn outputs(output: &OutputArgs, stdout_is_terminal: bool) -> Result<Vec<Output>> {
+    let mut outputs: Vec<Output> = Vec::new();
+    let mut places: Vec<PathBuf> = Vec::new();
+    for path in &output.output {
+        let place = without_dots(path);
+        ensure!(
+            !places.contains(&place),
+            "-o {} is given twice",
+            path.display()
+        );
+        places.push(place);
+        outputs.push(if path == Path::new("-") {
+            Output::Stdout
+        } else {
+            Output::File {
+                path: path.clone(),
+                format: Format::from_path(path)?,
+            }
+        });
+    }
+    if output.folded && !outputs.contains(&Output::Stdout) {
+        outputs.push(Output::Stdout);
+    }
+    if outputs.is_empty() {
+        outputs.push(if stdout_is_terminal {
+            Output::File {
+                path: PathBuf::from(DEFAULT_FILE),
+                format: Format::Svg,
+            }
+        } else {
+            Output::Stdout
+        });
+    }
+    Ok(outputs)
+}
+
+/// `./a.svg` and `a.svg` are the same file.
+fn without_dots(path: &Path) -> PathBuf {
+    path.components()
+        .filter(|part| *part != Component::CurDir)
+        .collect()
+}
+
+fn style(look: &LookArgs, output: &OutputArgs, outputs: &[Output]) -> Result<Style> {
+    let defaults = Style::default();
+    let style = Style {
+        subtitle: look.subtitle.clone(),
+        width: look.width,
+        height: look.height.unwrap_or(defaults.height),
+        minwidth: look.minwidth.unwrap_or(defaults.minwidth),
+        colors: look.colors.unwrap_or(defaults.colors),
+        inverted: look.inverted,
+        reverse: look.reverse,
+        fold: FoldStyle {
+            delimited: output.delimited,
+            annotate: output.annotate,
+        },
+        ..defaults
+    };
+    style.check()?;
+    if let Some(flag) = look.first_flag() {
+        ensure!(
+            outputs.iter().any(|output| output.format() == Format::Svg),
+            "{flag} is about a flame graph, and only folded text is to be written; add -o {DEFAULT_FILE}"
+        );
+    }
+    Ok(style)
+}
+
+#[cfg(test)]
+mod tests;

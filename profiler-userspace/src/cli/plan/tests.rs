@@ -1,0 +1,280 @@
+use super::*;
+use crate::output::{MinWidth, Palette};
+use crate::plan::Event;
+use clap::Parser as _;
+
+fn plan_for(line: &str, stdout_is_terminal: bool) -> Result<Plan> {
+    let words = std::iter::once("flame-bpf").chain(line.split_whitespace());
+    let args = Args::try_parse_from(words).unwrap_or_else(|error| panic!("{line}: {error}"));
+    build(args, stdout_is_terminal)
+}
+
+/// The plan for a command line typed at a terminal.
+#[track_caller]
+fn plan(line: &str) -> Plan {
+    plan_for(line, true).unwrap_or_else(|error| panic!("{line}: {error:#}"))
+}
+
+#[track_caller]
+fn refusal(line: &str) -> String {
+    match plan_for(line, true) {
+        Ok(plan) => panic!("{line} is accepted: {plan:?}"),
+        Err(error) => format!("{error:#}"),
+    }
+}
+
+fn words(words: &[&str]) -> Option<Vec<OsString>> {
+    Some(words.iter().map(OsString::from).collect())
+}
+
+fn file(path: &str, format: Format) -> Output {
+    Output::File {
+        path: path.into(),
+        format,
+    }
+}
+
+#[test]
+fn nothing_said_is_the_whole_machine_until_ctrl_c() {
+    let expected = Plan {
+        target: Target::All,
+        launch: None,
+        cpus: None,
+        event: EventChoice::Auto,
+        sampling: Sampling::Frequency(99),
+        duration: None,
+        capture: Capture {
+            user_stacks: true,
+            kernel_stacks: true,
+            include_idle: false,
+            per_thread: false,
+            per_cpu: false,
+        },
+        outputs: vec![file("flamegraph.svg", Format::Svg)],
+        title: None,
+        style: Style::default(),
+        verbosity: Verbosity {
+            quiet: false,
+            verbose: 0,
+        },
+        map_memory_bytes: 32 << 20,
+    };
+    assert_eq!(plan(""), expected);
+    assert_eq!(plan("-a"), expected);
+}
+
+#[test]
+fn targets() {
+    assert_eq!(plan("-p 7").target, Target::Processes(vec![7]));
+    assert_eq!(
+        plan("-p 9,7 --pid 8 -p9").target,
+        Target::Processes(vec![9, 7, 8]),
+        "distinct, in order"
+    );
+    assert_eq!(
+        plan("-t 9,7 -L 8 --tid=9").target,
+        Target::Threads(vec![9, 7, 8])
+    );
+    assert_eq!(plan("-C 8,0-2").cpus, Some(vec![0, 1, 2, 8]));
+    assert!(refusal("-a -p 7").contains("--annotate"));
+    assert!(refusal("-a -t 7").contains("keep one"));
+    assert!(refusal("-p 7 -t 7").contains("record twice"));
+}
+
+#[test]
+fn a_command_is_the_target_unless_another_is_named() {
+    let make = words(&["make", "-j8", "--", "-p"]);
+    let launched = plan("-F 997 -- make -j8 -- -p");
+    assert_eq!((launched.target, launched.launch), (Target::Launched, make));
+    let clocked = plan("-a -- sleep 10");
+    assert_eq!(
+        (clocked.target, clocked.launch),
+        (Target::All, words(&["sleep", "10"]))
+    );
+    let clocked = plan("-p 7 -- sleep 10");
+    assert_eq!(
+        (clocked.target, clocked.launch),
+        (Target::Processes(vec![7]), words(&["sleep", "10"]))
+    );
+    let bounded = plan("5 -- sleep 10");
+    assert_eq!(
+        (bounded.target, bounded.duration),
+        (Target::Launched, Some(Duration::from_secs(5)))
+    );
+}
+
+#[test]
+fn rates_and_periods() {
+    assert_eq!(plan("-F 997").sampling, Sampling::Frequency(997));
+    assert_eq!(plan("-c 1000000").sampling, Sampling::Period(1_000_000));
+    assert_eq!(plan("-e cycles").sampling, Sampling::Frequency(99));
+    assert_eq!(plan("-e page-faults").sampling, Sampling::Period(1));
+    assert_eq!(
+        plan("-e page-faults -F 99").sampling,
+        Sampling::Frequency(99)
+    );
+    assert_eq!(plan("-e cs -c 10").sampling, Sampling::Period(10));
+    assert_eq!(
+        plan("-e cpu-clock").event,
+        EventChoice::Named(Event::CPU_CLOCK)
+    );
+    assert!(refusal("-F 99 -c 10").contains("keep one"));
+    assert!(refusal("-e cpu-clock -c 100").contains("-c 10000"));
+    assert!(refusal("-e task-clock -F 200000").contains("-F 100000"));
+}
+
+#[test]
+fn durations() {
+    for line in ["10", "-d 10", "-d10", "10s", "-d 10s", "-p 7 10", "10 -p 7"] {
+        assert_eq!(plan(line).duration, Some(Duration::from_secs(10)), "{line}");
+    }
+    assert!(refusal("10 -d 10").contains("twice"));
+    assert!(refusal("10 20").contains("one duration"));
+    assert!(refusal("-5").contains("negative"));
+    assert!(refusal("0").contains("until Ctrl-C"));
+}
+
+#[test]
+fn a_number_that_looks_like_a_pid_is_not_taken_for_hours() {
+    assert_eq!(plan("-p 7 3600").duration, Some(Duration::from_secs(3600)));
+    assert_eq!(
+        plan("-p 7 -d 7200").duration,
+        Some(Duration::from_secs(7200))
+    );
+    assert_eq!(plan("-p 7 2h").duration, Some(Duration::from_secs(7200)));
+    // What the shell makes of `-p $(pgrep NAME)`.
+    let two = refusal("-p 23456 23457");
+    assert!(
+        two.contains("-p 23457") && two.contains("-d 23457"),
+        "{two}"
+    );
+    assert!(refusal("-p 23456 23457 23458").contains("pgrep -d,"));
+    assert!(refusal("23456").contains("-p 23456"));
+}
+
+#[test]
+fn captures() {
+    let user = plan("-U").capture;
+    assert!(user.user_stacks && !user.kernel_stacks);
+    let kernel = plan("-K").capture;
+    assert!(!kernel.user_stacks && kernel.kernel_stacks);
+    let told_apart = plan("-I --per-thread --per-cpu").capture;
+    assert!(told_apart.include_idle && told_apart.per_thread && told_apart.per_cpu);
+    assert!(refusal("-UK").contains("leaves nothing"));
+}
+
+#[test]
+fn outputs_are_what_was_named_or_what_suits_stdout() {
+    let svg = file("a.svg", Format::Svg);
+    let piped = |line| plan_for(line, false).unwrap().outputs;
+    assert_eq!(piped(""), [Output::Stdout]);
+    assert_eq!(piped("-o a.svg"), [svg.clone()]);
+    assert_eq!(plan("-f").outputs, [Output::Stdout]);
+    assert_eq!(plan("-o -").outputs, [Output::Stdout]);
+    assert_eq!(
+        plan("-f -o -").outputs,
+        [Output::Stdout],
+        "one and the same"
+    );
+    assert_eq!(plan("-fo a.svg").outputs, [svg.clone(), Output::Stdout]);
+    assert_eq!(
+        plan("-o a.svg -o b.folded").outputs,
+        [svg, file("b.folded", Format::Folded)]
+    );
+}
+
+#[test]
+fn a_name_in_dev_gets_text() {
+    assert_eq!(
+        plan("-o /dev/null").outputs,
+        [file("/dev/null", Format::Folded)]
+    );
+}
+
+#[test]
+fn outputs_that_cannot_be_meant() {
+    for line in [
+        "-o a.svg -o a.svg",
+        "-o a.svg -o ./a.svg",
+        "-o - -o -",
+        "-o x/a.svg -o x/./a.svg",
+    ] {
+        assert!(refusal(line).contains("twice"), "{line}");
+    }
+    for line in ["-o perf.data", "-o out", "-o out.html"] {
+        assert!(refusal(line).contains(".svg"), "{line}");
+    }
+}
+
+#[test]
+fn looks() {
+    let plan = plan(
+        "--title T --subtitle S --width 800 --height 20 --minwidth 0.5% --colors java --inverted --reverse \
+         --delimited --annotate",
+    );
+    assert_eq!(plan.title.as_deref(), Some("T"));
+    let expected = Style {
+        subtitle: Some("S".to_owned()),
+        width: Some(800),
+        height: 20,
+        minwidth: MinWidth::Percent(0.5),
+        colors: "java".parse::<Palette>().unwrap(),
+        inverted: true,
+        reverse: true,
+        fold: FoldStyle {
+            delimited: true,
+            annotate: true,
+        },
+        ..Style::default()
+    };
+    assert_eq!(plan.style, expected);
+    assert!(refusal("--height 0").contains("pixels"));
+    assert!(refusal("--width 1").contains("pixels"));
+}
+
+#[test]
+fn looks_without_a_graph_are_refused() {
+    for look in [
+        "--title T",
+        "--subtitle S",
+        "--width 800",
+        "--height 20",
+        "--minwidth 1",
+        "--colors java",
+        "--inverted",
+        "--reverse",
+    ] {
+        let flag = look.split(' ').next().unwrap();
+        let error = plan_for(look, false).unwrap_err().to_string();
+        assert!(
+            error.starts_with(flag) && error.contains("-o flamegraph.svg"),
+            "{look}: {error}"
+        );
+        assert!(
+            plan_for(&format!("{look} -o a.svg"), false).is_ok(),
+            "{look}"
+        );
+    }
+    // These are about folded text as well.
+    assert!(plan_for("--delimited --annotate", false).is_ok());
+}
+
+#[test]
+fn running() {
+    assert_eq!(
+        plan("-q").verbosity,
+        Verbosity {
+            quiet: true,
+            verbose: 0
+        }
+    );
+    assert_eq!(
+        plan("-vv").verbosity,
+        Verbosity {
+            quiet: false,
+            verbose: 2
+        }
+    );
+    assert_eq!(plan("--map-memory 64").map_memory_bytes, 64 << 20);
+    assert!(refusal("-q -v").contains("keep one"));
+}

@@ -1,0 +1,294 @@
+//! The notations of single values: lists of IDs and CPUs, durations, rates.
+//!
+//! In: what was typed as one flag's value. Out: the value, or a sentence for a person who typed
+//! something else. Never: looks at other flags; that is [`super::plan`]'s business.
+
+use std::time::Duration;
+
+/// IDs as typed in one place, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Ids(pub(super) Vec<u32>);
+
+/// CPUs, sorted and distinct.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Cpus(pub(super) Vec<u32>);
+
+/// No Linux gives out a higher PID (`PID_MAX_LIMIT` in `include/linux/threads.h`).
+const HIGHEST_ID: u32 = 1 << 22;
+
+/// No Linux numbers CPUs higher (`NR_CPUS` in `arch/x86/Kconfig` with `MAXSMP`); without a limit,
+/// `-C 0-4000000000` would fill the memory.
+const HIGHEST_CPU: u32 = 8191;
+
+/// Longer is a slip of the hand.
+const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
+
+/// One PID or several.
+pub(super) fn pids(text: &str) -> Result<Ids, String> {
+    ids(text, "PID", |word| {
+        let word = shell_word(word);
+        format!(
+            "`{word}` is not a PID; for the newest process of that name: -p $(pgrep -n {word}), for all \
+             of them: -p $(pgrep -d, {word})"
+        )
+    })
+}
+
+/// One TID or several.
+pub(super) fn tids(text: &str) -> Result<Ids, String> {
+    ids(text, "TID", |word| {
+        format!("`{word}` is not a TID; the threads of a process are listed in /proc/PID/task")
+    })
+}
+
+fn ids(text: &str, noun: &str, not_a_number: impl Fn(&str) -> String) -> Result<Ids, String> {
+    if text.trim().is_empty() {
+        return Err(format!(
+            "no {noun} here; if a command should have found it, it found none"
+        ));
+    }
+    let mut ids = Vec::new();
+    for item in text.split(',') {
+        if item.trim().is_empty() {
+            return Err(format!(
+                "there is no {noun} between two commas, or beside the last one"
+            ));
+        }
+        // `pgrep` without -d, writes one to a line.
+        for word in item.split_whitespace() {
+            let digits = word.strip_prefix('-').unwrap_or(word);
+            if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+                return Err(not_a_number(word));
+            }
+            match word.parse() {
+                Ok(0) => return Err(format!("{noun} 0 is the idle task; to see it: -a -I")),
+                Ok(id) if id <= HIGHEST_ID => ids.push(id),
+                _ => {
+                    return Err(format!(
+                        "`{word}` is no {noun}: they go from 1 to {HIGHEST_ID}"
+                    ));
+                }
+            }
+        }
+    }
+    Ok(Ids(ids))
+}
+
+/// `0-3,8`.
+pub(super) fn cpus(text: &str) -> Result<Cpus, String> {
+    let number = |word: &str| match word.trim().parse::<u32>() {
+        Ok(cpu) if cpu <= HIGHEST_CPU => Ok(cpu),
+        _ => Err(format!(
+            "`{word}` is not a CPU's number; say for instance 0-3,8"
+        )),
+    };
+    let mut cpus = Vec::new();
+    for item in text.split(',') {
+        let (first, last) = match item.split_once('-') {
+            Some((first, last)) => (number(first)?, number(last)?),
+            None => (number(item)?, number(item)?),
+        };
+        if first > last {
+            return Err(format!("`{item}` runs backwards; say {last}-{first}"));
+        }
+        cpus.extend(first..=last);
+    }
+    cpus.sort_unstable();
+    cpus.dedup();
+    Ok(Cpus(cpus))
+}
+
+/// Seconds, with a fraction if need be, or with a unit: `10`, `0.5`, `500ms`, `10s`, `2m`, `1h`.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let seconds_each = match &text[digits.len()..] {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => {
+            return Err(
+                "not a duration; say seconds, or for instance 500ms, 10s, 2m, 1h".to_owned(),
+            );
+        }
+    };
+    // `f64` reads more than people call a number: `inf`, `1e3`, `+1`.
+    let plain = digits
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let count: f64 = match digits.parse() {
+        Ok(count) if plain => count,
+        _ if digits.starts_with('-') => return Err("a duration cannot be negative".to_owned()),
+        _ => {
+            return Err(
+                "not a duration; say seconds, or for instance 500ms, 10s, 2m, 1h".to_owned(),
+            );
+        }
+    };
+    match Duration::try_from_secs_f64(count * seconds_each) {
+        Ok(Duration::ZERO) => {
+            Err("nothing can be recorded in no time; without a duration, recording goes on until Ctrl-C"
+                .to_owned())
+        }
+        Ok(duration) if duration <= LONGEST => Ok(duration),
+        _ => Err("longer than a year; without a duration, recording goes on until Ctrl-C".to_owned()),
+    }
+}
+
+/// Samples a second.
+pub(super) fn frequency(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(0) => Err("at 0 Hz nothing would ever be sampled; the default is 99".to_owned()),
+        Ok(hz) => Ok(hz),
+        Err(_) => {
+            Err("not a rate; say samples a second as a whole number, such as 99 or 997".to_owned())
+        }
+    }
+}
+
+/// Occurrences between samples.
+pub(super) fn period(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(0) => Err("a period of 0 has no end; 1 keeps every occurrence".to_owned()),
+        // The kernel refuses periods with the highest bit set.
+        Ok(period) if period >> 63 == 0 => Ok(period),
+        _ => Err("not a period; say the number of occurrences between two samples".to_owned()),
+    }
+}
+
+/// A length in an image; whether it can be drawn is the output's to say.
+pub(super) fn pixels(text: &str) -> Result<u32, String> {
+    text.parse()
+        .map_err(|_| "not a number of pixels; say for instance 1200".to_owned())
+}
+
+/// An amount of memory.
+pub(super) fn mebibytes(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(0) => Err("nothing can be counted in no memory; the default is 32".to_owned()),
+        Ok(mebibytes) => Ok(mebibytes),
+        Err(_) => Err("not an amount of memory; say a whole number of MiB, such as 64".to_owned()),
+    }
+}
+
+/// A word as a shell must be given it to pass it on unchanged.
+pub(super) fn shell_word(word: &str) -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./,:=+@%".contains(letter);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_come_with_commas_blanks_or_lines_between() {
+        assert_eq!(pids("7"), Ok(Ids(vec![7])));
+        assert_eq!(pids("7,8, 9"), Ok(Ids(vec![7, 8, 9])));
+        assert_eq!(pids("7\n8\n"), Ok(Ids(vec![7, 8])));
+        assert_eq!(tids("4194304"), Ok(Ids(vec![4_194_304])));
+    }
+
+    #[test]
+    fn what_is_no_id_says_how_to_find_one() {
+        for (typed, answer) in [
+            ("nginx", "-p $(pgrep -n nginx)"),
+            ("1,my prog", "pgrep -n my"),
+            ("$(x)", "pgrep -n '$(x)'"),
+            ("", "found none"),
+            ("1,,2", "between two commas"),
+            ("1,", "between two commas"),
+            ("0", "-a -I"),
+            ("-5", "from 1 to"),
+            ("-", "not a PID"),
+            ("4194305", "from 1 to"),
+            ("99999999999999", "from 1 to"),
+        ] {
+            let refusal = pids(typed).unwrap_err();
+            assert!(refusal.contains(answer), "{typed}: {refusal}");
+        }
+        assert!(tids("main").unwrap_err().contains("/proc/PID/task"));
+    }
+
+    #[test]
+    fn cpus_are_listed_as_the_kernel_lists_them() {
+        assert_eq!(cpus("8,0-3,2"), Ok(Cpus(vec![0, 1, 2, 3, 8])));
+        assert_eq!(cpus("0-0"), Ok(Cpus(vec![0])));
+        assert!(cpus("3-0").unwrap_err().contains("say 0-3"));
+        for wrong in ["", "a", "1-", "-1", "1-2-3", "0-4000000000", "1,,2"] {
+            assert!(cpus(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn durations_are_seconds_unless_they_have_a_unit() {
+        for (typed, milliseconds) in [
+            ("10", 10_000),
+            ("0.5", 500),
+            (".5", 500),
+            ("10s", 10_000),
+            ("500ms", 500),
+            ("2m", 120_000),
+            ("1.5h", 5_400_000),
+        ] {
+            assert_eq!(
+                duration(typed),
+                Ok(Duration::from_millis(milliseconds)),
+                "{typed}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_duration_is_refused() {
+        for (typed, answer) in [
+            ("fK", "say seconds"),
+            ("", "say seconds"),
+            ("s", "say seconds"),
+            (".", "say seconds"),
+            ("1e3", "say seconds"),
+            ("inf", "say seconds"),
+            ("nan", "say seconds"),
+            ("+1", "say seconds"),
+            ("10 s", "say seconds"),
+            ("10M", "say seconds"),
+            ("é", "say seconds"),
+            ("-5", "negative"),
+            ("0", "until Ctrl-C"),
+            ("0.0s", "until Ctrl-C"),
+            ("9000h", "longer than a year"),
+            ("99999999999999999999999999", "longer than a year"),
+        ] {
+            let refusal = duration(typed).unwrap_err();
+            assert!(refusal.contains(answer), "{typed}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn rates_and_periods_are_whole_and_more_than_nothing() {
+        assert_eq!(frequency("997"), Ok(997));
+        assert_eq!(period("1000000"), Ok(1_000_000));
+        for wrong in ["0", "-1", "9.5", "max", ""] {
+            assert!(
+                frequency(wrong).is_err() && period(wrong).is_err(),
+                "{wrong}"
+            );
+        }
+        assert!(period("9223372036854775808").is_err());
+        assert_eq!(pixels("1200"), Ok(1200));
+        assert_eq!(mebibytes("64"), Ok(64));
+        assert!(pixels("wide").is_err() && mebibytes("0").is_err() && mebibytes("64M").is_err());
+    }
+
+    #[test]
+    fn words_that_a_shell_would_change_are_quoted() {
+        assert_eq!(shell_word("./a-b_c.1"), "./a-b_c.1");
+        assert_eq!(shell_word("a b"), "'a b'");
+        assert_eq!(shell_word("it's"), r"'it'\''s'");
+        assert_eq!(shell_word(""), "''");
+    }
+}

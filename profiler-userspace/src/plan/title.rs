@@ -1,0 +1,264 @@
+//! The title of a graph that nobody titled: what was sampled, how, for how long, and where.
+//!
+//! In: the plan, and what only its recording knows. Out: text with any characters that the names in
+//! it hold. Never: escaped for a format; that is the output's business.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use super::{Event, Plan, Sampling, Target};
+
+/// What only the recording knows.
+#[derive(Clone, Copy)]
+pub struct TitleFacts<'a> {
+    /// The event that was sampled in the end.
+    pub event: &'a Event,
+    /// How long was really recorded.
+    pub elapsed: Duration,
+    /// The machine's name.
+    pub host: &'a str,
+    /// The `comm` of a process or thread by ID, where it is known.
+    pub comm: &'a dyn Fn(u32) -> Option<String>,
+}
+
+/// More IDs than this are counted instead of listed, so that a title fits above its graph.
+const LISTED_IDS: usize = 3;
+
+/// Longer command lines are cut, in characters, for the same reason.
+const COMMAND_LENGTH: usize = 40;
+
+impl Plan {
+    /// The title for a graph that nobody titled, such as
+    /// `on-CPU: nginx (PID 123), cpu-clock 99 Hz, 10 s, host web1`.
+    pub fn default_title(&self, facts: &TitleFacts<'_>) -> String {
+        let event = facts.event;
+        let subject = if event.is_cpu_time() {
+            "on-CPU"
+        } else {
+            &event.name
+        };
+        let mut parts = vec![format!("{subject}: {}", self.subject(facts))];
+        if let Some(cpus) = &self.cpus {
+            let noun = if cpus.len() == 1 { "CPU" } else { "CPUs" };
+            parts.push(format!("{noun} {}", ranges(cpus)));
+        }
+        parts.push(rate(self.sampling, event));
+        parts.push(seconds(facts.elapsed));
+        parts.push(format!("host {}", facts.host));
+        parts.join(", ")
+    }
+
+    fn subject(&self, facts: &TitleFacts<'_>) -> String {
+        let target = match &self.target {
+            Target::All => "whole machine".to_owned(),
+            Target::Processes(pids) => named("PID", pids, facts.comm),
+            Target::Threads(tids) => named("TID", tids, facts.comm),
+            Target::Launched => return self.command_line().unwrap_or_default(),
+        };
+        match self.command_line() {
+            Some(command) => format!("{target} during {command}"),
+            None => target,
+        }
+    }
+
+    fn command_line(&self) -> Option<String> {
+        let command = self.launch.as_ref()?;
+        let words: Vec<Cow<'_, str>> = command.iter().map(|word| word.to_string_lossy()).collect();
+        let line = words.join(" ");
+        Some(match line.char_indices().nth(COMMAND_LENGTH) {
+            Some((cut, _)) => format!("{}…", &line[..cut]),
+            None => line,
+        })
+    }
+}
+
+/// `nginx (PID 1)`, `nginx (PIDs 1, 2)` where all have that name, otherwise just the IDs.
+fn named(noun: &str, ids: &[u32], comm: &dyn Fn(u32) -> Option<String>) -> String {
+    let mut listed: Vec<String> = ids.iter().take(LISTED_IDS).map(u32::to_string).collect();
+    if ids.len() > LISTED_IDS {
+        listed.push(format!("{} more", ids.len() - LISTED_IDS));
+    }
+    let plural = if ids.len() == 1 { "" } else { "s" };
+    let listed = format!("{noun}{plural} {}", listed.join(", "));
+
+    let mut names = ids.iter().map(|&id| comm(id));
+    let first = names.next().flatten();
+    match first {
+        Some(name) if names.all(|other| other.as_ref() == Some(&name)) => {
+            format!("{name} ({listed})")
+        }
+        _ => listed,
+    }
+}
+
+/// How often, with the event's name where the title does not begin with it.
+fn rate(sampling: Sampling, event: &Event) -> String {
+    let name = &event.name;
+    match sampling {
+        Sampling::Frequency(hz) if event.is_cpu_time() => format!("{name} {hz} Hz"),
+        Sampling::Frequency(hz) => format!("{hz} Hz"),
+        Sampling::Period(ns) if event.is_clock() => format!("{name} every {ns} ns"),
+        Sampling::Period(period) if event.is_cpu_time() => format!("every {period} {name}"),
+        Sampling::Period(1) => "every one".to_owned(),
+        Sampling::Period(period) => format!("one in {period}"),
+    }
+}
+
+/// `10 s`, `0.5 s`; a tenth is as exact as a title needs to be.
+fn seconds(elapsed: Duration) -> String {
+    let tenths = format!("{:.1}", elapsed.as_secs_f64());
+    format!("{} s", tenths.strip_suffix(".0").unwrap_or(&tenths))
+}
+
+/// `0-3,8`: the notation in which CPUs are asked for.
+fn ranges(sorted: &[u32]) -> String {
+    sorted
+        .chunk_by(|left, right| left + 1 == *right)
+        .map(|run| match run {
+            [first, .., last] => format!("{first}-{last}"),
+            [] | [_] => run.iter().map(u32::to_string).collect(),
+        })
+        .collect::<Vec<_>>()
+        .join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::Style;
+    use crate::plan::{Capture, EventChoice, EventKind, Verbosity};
+
+    fn plan(target: Target, sampling: Sampling) -> Plan {
+        Plan {
+            target,
+            launch: None,
+            cpus: None,
+            event: EventChoice::Auto,
+            sampling,
+            duration: None,
+            capture: Capture {
+                user_stacks: true,
+                kernel_stacks: true,
+                include_idle: false,
+                per_thread: false,
+                per_cpu: false,
+            },
+            outputs: Vec::new(),
+            title: None,
+            style: Style::default(),
+            verbosity: Verbosity::default(),
+            map_memory_bytes: 0,
+        }
+    }
+
+    fn title(plan: &Plan, event: &Event, elapsed_ms: u64) -> String {
+        plan.default_title(&TitleFacts {
+            event,
+            elapsed: Duration::from_millis(elapsed_ms),
+            host: "web1",
+            comm: &|id| match id {
+                100..200 => Some("nginx".to_owned()),
+                200 => Some("perl".to_owned()),
+                _ => None,
+            },
+        })
+    }
+
+    const HZ: Sampling = Sampling::Frequency(99);
+
+    #[test]
+    fn processes_and_threads_are_named_where_one_name_fits_all() {
+        for (target, expected) in [
+            (Target::Processes(vec![123]), "nginx (PID 123)"),
+            (Target::Processes(vec![7]), "PID 7"),
+            (Target::Processes(vec![101, 102]), "nginx (PIDs 101, 102)"),
+            (Target::Processes(vec![101, 200]), "PIDs 101, 200"),
+            (
+                Target::Threads(vec![101, 102, 103, 104, 105]),
+                "nginx (TIDs 101, 102, 103, 2 more)",
+            ),
+            (Target::All, "whole machine"),
+        ] {
+            let title = title(&plan(target, HZ), &Event::CPU_CLOCK, 10_003);
+            assert_eq!(
+                title,
+                format!("on-CPU: {expected}, cpu-clock 99 Hz, 10 s, host web1")
+            );
+        }
+    }
+
+    #[test]
+    fn rates_and_periods_say_of_what() {
+        let faults = Event::new("page-faults", EventKind::Software, 2);
+        let misses = Event::new("cache-misses", EventKind::Hardware, 3);
+        for (event, sampling, subject, rate) in [
+            (&Event::CYCLES, HZ, "on-CPU", "cycles 99 Hz"),
+            (
+                &Event::CYCLES,
+                Sampling::Period(1_000_000),
+                "on-CPU",
+                "every 1000000 cycles",
+            ),
+            (
+                &Event::CPU_CLOCK,
+                Sampling::Period(1_000_000),
+                "on-CPU",
+                "cpu-clock every 1000000 ns",
+            ),
+            (&misses, HZ, "cache-misses", "99 Hz"),
+            (&faults, Sampling::Period(1), "page-faults", "every one"),
+            (&faults, Sampling::Period(10), "page-faults", "one in 10"),
+        ] {
+            let title = title(&plan(Target::All, sampling), event, 540);
+            assert_eq!(
+                title,
+                format!("{subject}: whole machine, {rate}, 0.5 s, host web1")
+            );
+        }
+    }
+
+    #[test]
+    fn cpus_are_listed_as_ranges() {
+        for (cpus, expected) in [(vec![3], "CPU 3"), (vec![0, 1, 2, 8], "CPUs 0-2,8")] {
+            let plan = Plan {
+                cpus: Some(cpus),
+                ..plan(Target::All, HZ)
+            };
+            let title = title(&plan, &Event::CYCLES, 1_000);
+            assert_eq!(
+                title,
+                format!("on-CPU: whole machine, {expected}, cycles 99 Hz, 1 s, host web1")
+            );
+        }
+    }
+
+    #[test]
+    fn a_command_is_the_subject_or_the_clock() {
+        let launch = Some(vec!["make".into(), "-j8".into()]);
+        for (target, expected) in [
+            (Target::Launched, "make -j8"),
+            (Target::All, "whole machine during make -j8"),
+        ] {
+            let plan = Plan {
+                launch: launch.clone(),
+                ..plan(target, HZ)
+            };
+            let title = title(&plan, &Event::CYCLES, 61_000);
+            assert_eq!(
+                title,
+                format!("on-CPU: {expected}, cycles 99 Hz, 61 s, host web1")
+            );
+        }
+    }
+
+    #[test]
+    fn a_long_command_line_is_cut_between_characters() {
+        let launch = Some(vec!["ä".repeat(COMMAND_LENGTH + 1).into()]);
+        let plan = Plan {
+            launch,
+            ..plan(Target::Launched, HZ)
+        };
+        let cut = format!("on-CPU: {}…, ", "ä".repeat(COMMAND_LENGTH));
+        assert!(title(&plan, &Event::CYCLES, 1_000).starts_with(&cut));
+    }
+}
