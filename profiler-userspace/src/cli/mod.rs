@@ -301,11 +301,39 @@ struct RunningArgs {
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory as _;
+    use proptest::prelude::*;
 
     use super::*;
 
     #[test]
     fn the_flags_are_consistent() {
         Args::command().debug_assert();
+    }
+    /// Words that bring the parser, and the answers to habits, to every corner.
+    fn word() -> impl Strategy<Value = String> {
+        let flags = "--?(-|p|pid|d|dfK|adf|F|e|o|t|g|r|call-graph|title|é)(=?[0-9a-z.,:-]{0,4})";
+        prop_oneof![
+            flags,
+            "(record|top|sleep|10|0|max|a\\.svg|cycles:u|nginx|-|é)",
+            any::<String>()
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_typed_gets_a_plan_or_an_answer(words in prop::collection::vec(word(), 0..6)) {
+            let program = std::iter::once("flame-bpf".to_owned());
+            match parse(program.chain(words).map(OsString::from), true) {
+                Ok(plan) => {
+                    prop_assert!(!plan.outputs.is_empty());
+                    prop_assert!(plan.target != crate::plan::Target::Launched || plan.launch.is_some());
+                    prop_assert!(plan.launch.is_none_or(|command| !command.is_empty()));
+                }
+                Err(exit) => {
+                    prop_assert!(exit.text.ends_with('\n'));
+                    prop_assert!(exit.code == 2 || (exit.code == 0 && !exit.text.starts_with("error")));
+                }
+            }
+        }
     }
 }

@@ -168,7 +168,7 @@ fn outputs_are_what_was_named_or_what_suits_stdout() {
     let svg = file("a.svg", Format::Svg);
     let piped = |line| plan_for(line, false).unwrap().outputs;
     assert_eq!(piped(""), [Output::Stdout]);
-    assert_eq!(piped("-o a.svg"), [svg.clone()]);
+    assert_eq!(piped("-o a.svg"), std::slice::from_ref(&svg));
     assert_eq!(plan("-f").outputs, [Output::Stdout]);
     assert_eq!(plan("-o -").outputs, [Output::Stdout]);
     assert_eq!(
