@@ -14,7 +14,8 @@
 //! - `opt-level = "z"` for aya-ebpf: its `memset` would else be recognised as `memset` and call itself.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
@@ -71,33 +72,39 @@ pub(crate) fn check() -> Result<()> {
     Ok(())
 }
 
+/// Lints the kernel half's source as it is compiled, but without linking.
+pub(crate) fn clippy(workspace: &Workspace, rustc: &Rustc) -> Result<()> {
+    run(cargo_for_bpf(workspace, rustc, "clippy")?.args(["--", "--deny=warnings"]))
+}
+
 /// Compiles, links and strips; returns the object's bytes.
 fn build(workspace: &Workspace, rustc: &Rustc) -> Result<Vec<u8>> {
     let linker = bpf_linker::provision(&workspace.target, rustc)?;
-    let target = workspace.target.join("bpf");
+    run(cargo_for_bpf(workspace, rustc, "build")?.env(bpf_linker::REQUEST, linker))?;
+    let target = target(workspace).join(&rustc.host);
+    bpf_object::strip(&read(&target.join("bpf/profiler-ebpf"))?)
+}
+
+/// A target directory of its own, so that neither kind of build makes the other's stale.
+fn target(workspace: &Workspace) -> PathBuf {
+    workspace.target.join("bpf")
+}
+
+fn cargo_for_bpf(workspace: &Workspace, rustc: &Rustc, verb: &str) -> Result<Command> {
     let itself = std::env::current_exe().context("cannot find this program's own path")?;
-    run(cargo()
-        .args([
-            "build",
-            "--quiet",
-            "--locked",
-            "--package=profiler-ebpf",
-            "--features=bpf",
-            "--profile=bpf",
-        ])
+    let flags = flags(workspace, rustc, &itself)?;
+    let mut command = cargo();
+    command
+        .args([verb, "--quiet", "--locked"])
+        .args(["--package=profiler-ebpf", "--features=bpf", "--profile=bpf"])
         // Named, so that the flags are for the BPF crate alone and not for build scripts and procedural macros.
         .arg(format!("--target={}", rustc.host))
         .arg("--target-dir")
-        .arg(&target)
+        .arg(target(workspace))
         .current_dir(&workspace.root)
-        .env(
-            "CARGO_ENCODED_RUSTFLAGS",
-            flags(workspace, rustc, &itself)?.join("\x1f"),
-        )
-        .env("CARGO_INCREMENTAL", "0")
-        .env(bpf_linker::REQUEST, linker))?;
-    let linked = read(&target.join(&rustc.host).join("bpf/profiler-ebpf"))?;
-    bpf_object::strip(&linked)
+        .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
+        .env("CARGO_INCREMENTAL", "0");
+    Ok(command)
 }
 
 fn flags(workspace: &Workspace, rustc: &Rustc, linker: &Path) -> Result<Vec<String>> {

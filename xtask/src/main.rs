@@ -8,14 +8,25 @@
     reason = "a chore's progress goes beside its output"
 )]
 
+mod bless;
 mod bpf;
 mod bpf_linker;
 mod bpf_object;
 mod btf;
+mod build;
+mod check;
+mod house;
+mod links;
 mod object_code;
 mod object_lint;
+mod outcome;
+mod root;
+mod run;
+mod source;
+mod test;
 mod workspace;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -31,22 +42,36 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Chore {
+    /// Build flame-bpf and run it as root
+    Run {
+        /// What flame-bpf gets
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
+    /// Run the tests, those that need root included
+    Test(test::Choice),
+    /// Check everything that can be checked without running it
+    Check,
     /// Make the BPF object under profiler-ebpf/prebuilt from its source
     Bpf {
         /// Change nothing; fail unless the committed object is byte for byte what the source makes
         #[arg(long)]
         check: bool,
     },
+    /// Rewrite the files that the golden tests compare with
+    Bless,
 }
 
 fn main() -> ExitCode {
     // rustc calls this very program as the linker of the BPF object; there is no command line of ours to parse then.
     let done = match bpf_linker::requested() {
-        Some(linker) => bpf_linker::link(&linker),
+        Some(linker) => bpf_linker::link(&linker).map(|()| true),
         None => run(Args::parse()),
     };
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(true) => ExitCode::SUCCESS,
+        // The chore has said what is wrong, and its last line shall stay the last.
+        Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
@@ -54,9 +79,15 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(args: Args) -> Result<()> {
+/// Does a chore; `false` when it failed and has said all about it.
+fn run(args: Args) -> Result<bool> {
     match args.chore {
-        Chore::Bpf { check: false } => bpf::make(),
-        Chore::Bpf { check: true } => bpf::check(),
+        Chore::Run { arguments } => run::run(&arguments)?,
+        Chore::Test(choice) => return test::test(&choice),
+        Chore::Check => check::check()?,
+        Chore::Bpf { check: false } => bpf::make()?,
+        Chore::Bpf { check: true } => bpf::check()?,
+        Chore::Bless => bless::bless()?,
     }
+    Ok(true)
 }

@@ -1,0 +1,21 @@
+//! Accepts what the golden tests see as what they shall see from now on.
+//!
+//! In: the golden tests. Out: the files that they compare with, rewritten; `git diff` shows what changed.
+
+use anyhow::Result;
+
+use crate::workspace::{Workspace, cargo, run};
+
+/// Runs the golden tests in the mode in which they write.
+pub(crate) fn bless() -> Result<()> {
+    let workspace = Workspace::find()?;
+    run(cargo()
+        .args([
+            "test",
+            "--locked",
+            "--package=flame-bpf-tests",
+            "--test=golden",
+        ])
+        .current_dir(&workspace.root)
+        .env("FLAME_BPF_BLESS", "1"))
+}

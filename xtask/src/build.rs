@@ -1,0 +1,75 @@
+//! Building the executables that a chore runs, as the user who asked for it.
+//!
+//! In: the workspace. Out: paths of executables, as Cargo reports them. It runs none of them.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+
+use crate::workspace::{Workspace, cargo, output};
+
+/// An executable that Cargo made.
+pub(crate) struct Executable {
+    /// The name of the crate or test file that it was made from.
+    pub(crate) name: String,
+    /// The package's folder, where its tests expect to run.
+    pub(crate) folder: PathBuf,
+    /// Where it is.
+    pub(crate) path: PathBuf,
+}
+
+/// The optimized flame-bpf.
+pub(crate) fn flame_bpf(workspace: &Workspace) -> Result<PathBuf> {
+    let made = executables(
+        cargo().args(["build", "--release", "--package=flame-bpf"]),
+        workspace,
+    )?;
+    let found = made
+        .into_iter()
+        .find(|executable| executable.name == "flame-bpf");
+    Ok(found.context("cargo made no flame-bpf")?.path)
+}
+
+/// Every test executable of the workspace's default members.
+pub(crate) fn tests(workspace: &Workspace) -> Result<Vec<Executable>> {
+    let mut made = executables(cargo().args(["test", "--no-run"]), workspace)?;
+    // Cargo reports them as they get ready.
+    made.sort_by(|one, other| (&one.folder, &one.name).cmp(&(&other.folder, &other.name)));
+    Ok(made)
+}
+
+fn executables(command: &mut Command, workspace: &Workspace) -> Result<Vec<Executable>> {
+    let command = command.args(["--locked", "--message-format=json-render-diagnostics"]);
+    let messages = output(command.current_dir(&workspace.root))?;
+    messages
+        .lines()
+        .filter_map(|line| executable(line).transpose())
+        .collect()
+}
+
+/// Reads one of Cargo's messages; most are about something other than an executable.
+fn executable(line: &str) -> Result<Option<Executable>> {
+    let message: Value =
+        serde_json::from_str(line).context("cargo printed something other than JSON")?;
+    let (Some(path), Some(name)) = (
+        message["executable"].as_str(),
+        message["target"]["name"].as_str(),
+    ) else {
+        return Ok(None);
+    };
+    let manifest = PathBuf::from(
+        message["manifest_path"]
+            .as_str()
+            .context("an executable of no package")?,
+    );
+    Ok(Some(Executable {
+        name: name.to_owned(),
+        folder: manifest
+            .parent()
+            .context("a manifest lies in a folder")?
+            .to_owned(),
+        path: path.into(),
+    }))
+}

@@ -1,0 +1,289 @@
+//! The rules of the house that no compiler knows: who may use whom, and where `unsafe` may be.
+//!
+//! In: the workspace's Rust files. Out: what breaks a rule, and what is about to. The rules are `docs/architecture.md`'s.
+
+use std::path::Path;
+
+use crate::source::Source;
+
+/// A module of the userspace crate, and the modules that it may use. Whatever has no row may use, and be used by, nobody.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("main", &["cli", "plan", "recording"]),
+    ("cli", &["output", "plan", "probe", "profile"]),
+    (
+        "recording",
+        &[
+            "interp",
+            "kernel",
+            "object",
+            "output",
+            "plan",
+            "probe",
+            "process",
+            "profile",
+            "symbolize",
+            "unwind",
+        ],
+    ),
+    ("plan", &["output", "probe", "profile"]),
+    ("kernel", &["probe", "profile"]),
+    ("symbolize", &["interp", "object", "process", "profile"]),
+    ("output", &["profile"]),
+    ("unwind", &["object"]),
+    ("interp", &["object", "process"]),
+    ("probe", &["profile"]),
+    ("process", &["object", "profile"]),
+    ("object", &[]),
+    ("profile", &[]),
+];
+
+/// A crate that has one door in userspace: the files or folders that may name it.
+const DOORS: &[(&str, &[&str])] = &[
+    ("aya", &["kernel"]),
+    ("blazesym", &["symbolize"]),
+    ("inferno", &["output/svg"]),
+    ("clap", &["cli"]),
+    ("tokio", &["recording", "output/sink"]),
+];
+
+/// The files that may hold `unsafe`, each for the reason that its first lines give.
+const UNSAFE: &[&str] = &[
+    "profiler-common/src/abi/pod.rs",
+    "profiler-ebpf/src/config.rs",
+    "profiler-ebpf/src/main.rs",
+    "profiler-ebpf/src/memory.rs",
+    "profiler-ebpf/src/repeat.rs",
+    "profiler-ebpf/src/symbol.rs",
+    "profiler-ebpf/src/task.rs",
+    "profiler-ebpf/src/walk.rs",
+    "profiler-ebpf/src/word.rs",
+    "profiler-userspace/src/kernel/shared.rs",
+    "profiler-userspace/src/recording/launch.rs",
+];
+
+/// A file that is longer asks to be two.
+const LONG: usize = 450;
+
+const USERSPACE: &str = "profiler-userspace/src";
+
+/// Everything that breaks a rule, one sentence each.
+pub(crate) fn violations(sources: &[Source]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for source in sources {
+        let shown = source.path.display();
+        let tests = source
+            .path
+            .file_name()
+            .is_some_and(|name| name == "tests.rs");
+        if !tests && !source.text.starts_with("//!") {
+            wrong.push(format!(
+                "{shown} does not begin with a `//!` that says what comes in and what goes out"
+            ));
+        }
+        let may = UNSAFE.iter().any(|path| Path::new(path) == source.path);
+        if holds_unsafe(source) && !may {
+            wrong.push(format!(
+                "{shown} holds `unsafe` and is not one of the files that may"
+            ));
+        }
+        if let Ok(path) = source.path.strip_prefix(USERSPACE) {
+            let place = Place::new(path);
+            wrong.extend(
+                source
+                    .paths()
+                    .iter()
+                    .filter_map(|used| place.objection(used))
+                    .map(|said| format!("{shown} {said}")),
+            );
+        }
+    }
+    wrong.dedup();
+    wrong
+}
+
+/// What breaks no rule yet, one sentence each.
+pub(crate) fn warnings(sources: &[Source]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for source in sources {
+        let (shown, lines) = (source.path.display(), source.text.lines().count());
+        if lines > LONG {
+            warnings.push(format!("{shown} has {lines} lines: is it two files?"));
+        }
+    }
+    for path in UNSAFE {
+        let used = sources
+            .iter()
+            .any(|source| source.path == Path::new(path) && holds_unsafe(source));
+        if !used {
+            warnings.push(format!(
+                "{path} may hold `unsafe` and need not: strike it from the list"
+            ));
+        }
+    }
+    warnings
+}
+
+fn holds_unsafe(source: &Source) -> bool {
+    source.paths().iter().any(|path| path[0] == "unsafe")
+}
+
+/// Where a file of the userspace crate stands among its modules.
+struct Place {
+    /// Its path without `.rs` and `mod`, such as `["output", "svg"]`.
+    module: Vec<String>,
+}
+
+impl Place {
+    fn new(path: &Path) -> Self {
+        let path = path.with_extension("");
+        let names = path.iter().map(|name| name.to_string_lossy().into_owned());
+        Self {
+            module: names.filter(|name| name != "mod").collect(),
+        }
+    }
+
+    /// What is wrong with using the path `used` here.
+    fn objection(&self, used: &[String]) -> Option<String> {
+        let door = DOORS.iter().find(|(name, _)| *name == used[0]);
+        if let Some((name, folders)) = door.filter(|_| used.len() > 1) {
+            let module = self.module.join("/");
+            let within =
+                |folder: &&str| module == **folder || module.starts_with(&format!("{folder}/"));
+            return (!folders.iter().any(within))
+                .then(|| format!("names {name}, whose door is {}", folders.join(" and ")));
+        }
+        let here = self.module.first()?;
+        let other = self.neighbour(used)?;
+        let known = |name: &str| ARROWS.iter().find(|(module, _)| *module == name);
+        known(other)?;
+        let allowed = known(here).is_some_and(|(_, allowed)| allowed.contains(&other));
+        (here != other && here != "lib" && !allowed)
+            .then(|| format!("uses {other}, which {here} may not"))
+    }
+
+    /// The module directly under the crate's root that the path leads through.
+    fn neighbour<'path>(&self, used: &'path [String]) -> Option<&'path str> {
+        let ups = used.iter().take_while(|name| *name == "super").count();
+        let next = match used.first()?.as_str() {
+            "crate" | "flame_bpf" => used.get(1),
+            "super" if ups >= self.module.len() => used.get(ups),
+            _ => None,
+        };
+        next.map(String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(path: &str, text: &str) -> Vec<String> {
+        let text = format!("//! In, out, never.\n{text}");
+        violations(&[Source::new(Path::new(path), text).expect("Rust")])
+    }
+
+    #[test]
+    fn an_arrow_of_the_table_may_be_used() {
+        assert!(
+            said(
+                "profiler-userspace/src/kernel/drain.rs",
+                "use crate::profile::raw::Who; use super::load::map;"
+            )
+            .is_empty()
+        );
+        assert!(
+            said(
+                "profiler-userspace/src/main.rs",
+                "use flame_bpf::{cli, recording};"
+            )
+            .is_empty()
+        );
+    }
+
+    #[test]
+    fn any_other_arrow_is_refused_however_it_is_written() {
+        for text in [
+            "use crate::kernel::Kernel;",
+            "fn f() { crate::kernel::f() }",
+            "use crate::{profile, kernel as k};",
+        ] {
+            assert_eq!(
+                said("profiler-userspace/src/output/svg.rs", text),
+                ["profiler-userspace/src/output/svg.rs uses kernel, which output may not"]
+            );
+        }
+        assert_eq!(
+            said(
+                "profiler-userspace/src/output/svg.rs",
+                "use super::super::kernel;"
+            )
+            .len(),
+            1
+        );
+        assert_eq!(
+            said("profiler-userspace/src/output/mod.rs", "use super::kernel;").len(),
+            1
+        );
+        assert_eq!(
+            said(
+                "profiler-userspace/src/newcomer.rs",
+                "use crate::profile::Profile;"
+            )
+            .len(),
+            1
+        );
+    }
+
+    #[test]
+    fn a_crate_is_named_behind_its_door_alone() {
+        assert!(said("profiler-userspace/src/kernel/load.rs", "use aya::Ebpf;").is_empty());
+        assert!(
+            said(
+                "profiler-userspace/src/output/sink/place.rs",
+                "use tokio::net::TcpStream;"
+            )
+            .is_empty()
+        );
+        assert_eq!(
+            said("profiler-userspace/src/plan.rs", "use clap::ValueEnum;"),
+            ["profiler-userspace/src/plan.rs names clap, whose door is cli"]
+        );
+        assert_eq!(
+            said(
+                "profiler-userspace/src/output/svgs.rs",
+                "use inferno::flamegraph;"
+            )
+            .len(),
+            1
+        );
+    }
+
+    #[test]
+    fn unsafe_stays_in_the_files_named() {
+        let text = "fn f() { unsafe { g() } }";
+        assert!(said("profiler-common/src/abi/pod.rs", text).is_empty());
+        assert_eq!(said("profiler-common/src/abi/sample.rs", text).len(), 1);
+        assert!(
+            said(
+                "profiler-common/src/abi/sample.rs",
+                "#![deny(unsafe_code)] // unsafe"
+            )
+            .is_empty()
+        );
+    }
+
+    #[test]
+    fn a_module_opens_with_what_it_is_for() {
+        let bare =
+            Source::new(Path::new("xtask/src/x.rs"), "use std::fs;".to_owned()).expect("Rust");
+        assert_eq!(violations(&[bare]).len(), 1);
+    }
+
+    #[test]
+    fn a_long_file_and_an_idle_permission_are_mentioned() {
+        let long = Source::new(Path::new("x.rs"), "//!\n".repeat(LONG + 1)).expect("Rust");
+        let warnings = warnings(&[long]);
+        assert_eq!(warnings[0], "x.rs has 451 lines: is it two files?");
+        assert_eq!(warnings.len(), 1 + UNSAFE.len());
+    }
+}

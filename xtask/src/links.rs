@@ -1,0 +1,70 @@
+//! Links from the documents to files of this repository.
+//!
+//! In: `README.md` and `docs/*.md`. Out: the links that lead nowhere. It never asks the network.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+
+/// What stands before a link's target in Markdown and in the HTML that Markdown may hold, and what ends it.
+const OPENINGS: [(&str, &[char]); 3] =
+    [("](", &[')', ' ']), ("src=\"", &['"']), ("href=\"", &['"'])];
+
+/// Every link to a file that is not there, one sentence each.
+pub(crate) fn broken(root: &Path) -> Result<Vec<String>> {
+    let mut broken = Vec::new();
+    for document in documents(root)? {
+        let text = fs::read_to_string(&document)
+            .with_context(|| format!("cannot read {}", document.display()))?;
+        let folder = document.parent().unwrap_or(root);
+        for target in targets(&text) {
+            if !folder.join(&target).exists() {
+                let shown = document.strip_prefix(root).unwrap_or(&document).display();
+                broken.push(format!("{shown} links to {target}, which is not there"));
+            }
+        }
+    }
+    Ok(broken)
+}
+
+fn documents(root: &Path) -> Result<Vec<PathBuf>> {
+    let mut documents = vec![root.join("README.md")];
+    let docs = root.join("docs");
+    for entry in fs::read_dir(&docs).with_context(|| format!("cannot list {}", docs.display()))? {
+        documents.push(entry?.path());
+    }
+    documents.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
+    documents.sort();
+    Ok(documents)
+}
+
+/// The files that a document links to, without the places inside them.
+fn targets(text: &str) -> Vec<String> {
+    let mut targets = Vec::new();
+    for (opening, ends) in OPENINGS {
+        for rest in text.split(opening).skip(1) {
+            let target = rest.split(ends).next().unwrap_or_default();
+            let file = target.split('#').next().unwrap_or_default();
+            if !(file.is_empty()
+                || file.contains("://")
+                || file.starts_with("mailto:")
+                || file.contains('\n'))
+            {
+                targets.push(file.to_owned());
+            }
+        }
+    }
+    targets
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_files_of_the_repository_are_targets() {
+        let text = "[a](docs/a.md#part) [b](https://x.org/y) [c](#here) ![d](d.svg \"title\") <img src=\"e.png\">";
+        assert_eq!(targets(text), ["docs/a.md", "d.svg", "e.png"]);
+    }
+}
