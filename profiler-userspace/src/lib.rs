@@ -1,4 +1,15 @@
-//! flame-bpf: the library behind the command.
+//! flame-bpf as a library: everything behind the command.
+//!
+//! The modules are one straight line. A [`plan`] says what to do, [`cli`] makes one from the command
+//! line, and [`recording`] carries it out: the [`kernel`] counts stacks and hands them up as a raw
+//! [`profile`], [`symbolize`] names them with what [`process`] and [`object`] know, [`output`] writes.
+
 pub mod cli;
+pub mod kernel;
+pub mod object;
+pub mod output;
 pub mod plan;
+pub mod process;
 pub mod profile;
+pub mod recording;
+pub mod symbolize;

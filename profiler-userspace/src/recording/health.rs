@@ -1,0 +1,250 @@
+//! The balance in words: what was sampled, what was lost and what would have kept it, what it cost.
+//!
+//! In: numbers. Out: sentences, for stderr and for the outputs that can carry them.
+
+use profiler_common::abi::{Books, Class, Counter, StackEnd};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// What the profiler itself used.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Cost {
+    /// CPU time of this process.
+    pub(super) cpu: Duration,
+    /// The most memory that was ever resident, in bytes.
+    pub(super) peak_bytes: u64,
+    /// What the BPF maps took, in bytes.
+    pub(super) map_bytes: u64,
+}
+
+impl Cost {
+    /// What was used up to now.
+    pub(super) fn now(map_bytes: u64) -> Self {
+        let cpu = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let peak = status.lines().find_map(|line| {
+            let kib: u64 = line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok()?;
+            Some(kib * 1024)
+        });
+        Self {
+            cpu: Duration::new(
+                u64::try_from(cpu.tv_sec).unwrap_or(0),
+                u32::try_from(cpu.tv_nsec).unwrap_or(0),
+            ),
+            peak_bytes: peak.unwrap_or(0),
+            map_bytes,
+        }
+    }
+}
+
+/// Everything that a finished recording can say of itself.
+pub(super) struct Health<'a> {
+    /// What was sampled, as in a title.
+    pub(super) subject: &'a str,
+    /// The kernel half's books.
+    pub(super) books: &'a Books,
+    /// Distinct stacks, user and kernel.
+    pub(super) stacks: usize,
+    /// Distinct processes.
+    pub(super) processes: usize,
+    /// How many samples' user stacks ended in each way.
+    pub(super) ends: &'a BTreeMap<StackEnd, u64>,
+    /// What else went less than well, in sentences.
+    pub(super) remarks: &'a [String],
+}
+
+impl Health<'_> {
+    /// What was recorded, lost and left out: the part that belongs into outputs.
+    pub(super) fn balance(&self) -> String {
+        let recorded = self.books.sum(Class::Recorded);
+        let mut text = format!(
+            "{}: {} in {} of {}.",
+            self.subject,
+            counted(recorded, "sample"),
+            counted(self.stacks as u64, "distinct stack"),
+            counted(self.processes as u64, "process"),
+        );
+        let lost = self.books.sum(Class::Lost);
+        if lost == 0 {
+            text.push_str(" Nothing was lost.");
+        } else {
+            for &counter in Counter::ALL.iter().filter(|counter| counter.class() == Class::Lost) {
+                let count = self.books.get(counter);
+                if count > 0 {
+                    let _ = write!(text, " LOST: {}.", lost_sentence(counter, count));
+                }
+            }
+        }
+        let filtered: Vec<String> = Counter::ALL
+            .iter()
+            .filter(|counter| counter.class() == Class::Filtered && self.books.get(**counter) > 0)
+            .map(|&counter| format!("{} {}", grouped(self.books.get(counter)), filter_phrase(counter)))
+            .collect();
+        if !filtered.is_empty() {
+            let _ = write!(text, " Left out, as asked: {}.", filtered.join(", "));
+        }
+        text.push_str(&self.ends());
+        for remark in self.remarks {
+            let _ = write!(text, " {remark}");
+        }
+        text
+    }
+
+    fn ends(&self) -> String {
+        let all: u64 = self.ends.values().sum();
+        let mut text = String::new();
+        let mut say = |end: StackEnd, tail: &str| {
+            let count = self.ends.get(&end).copied().unwrap_or(0);
+            if count > 0 {
+                let _ = write!(text, " {} of the user stacks {tail}.", share(count, all));
+            }
+        };
+        say(
+            StackEnd::NoFramePointer,
+            "end before their root, in code built without frame pointers",
+        );
+        say(StackEnd::Unreadable, "end at memory that could not be read");
+        say(StackEnd::Truncated, "go on beyond 1,024 frames (marked [truncated])");
+        say(StackEnd::Compat, "are of 32-bit programs, which are not walked");
+        text
+    }
+
+    /// What it cost.
+    pub(super) fn cost(&self, cost: &Cost) -> String {
+        let fired = self.books.sum(Class::Fired);
+        let in_bpf = Duration::from_nanos(self.books.get(Counter::RunTime));
+        let each = self.books.get(Counter::RunTime).checked_div(fired).unwrap_or(0);
+        format!(
+            "Cost: {:.3} s in the kernel ({:.1} µs each time), {:.2} s of CPU and {} of memory here, {} in BPF maps.",
+            in_bpf.as_secs_f64(),
+            each as f64 / 1000.0,
+            cost.cpu.as_secs_f64(),
+            mebibytes(cost.peak_bytes),
+            mebibytes(cost.map_bytes),
+        )
+    }
+}
+
+/// Every counter by name, for verbose output.
+pub(super) fn counters(books: &Books) -> String {
+    let mut text = String::new();
+    for &counter in Counter::ALL {
+        let _ = writeln!(text, "counter: {} {}", counter.name(), books.get(counter));
+    }
+    text
+}
+
+fn lost_sentence(counter: Counter, count: u64) -> String {
+    let samples = counted(count, "sample");
+    match counter {
+        Counter::LostStackStore => format!(
+            "{samples}, because new stacks came faster than they could be drained; a larger --map-memory or a lower -F keeps them"
+        ),
+        Counter::LostTallyTable => format!(
+            "{samples}, because distinct samples came faster than they could be drained; a larger --map-memory or a lower -F keeps them"
+        ),
+        other => format!("{samples} ({})", other.name()),
+    }
+}
+
+fn filter_phrase(counter: Counter) -> &'static str {
+    match counter {
+        Counter::FilteredIdle => "while idle (-I keeps them)",
+        Counter::FilteredTarget => "of other tasks",
+        Counter::FilteredNamespace => "outside this PID namespace",
+        Counter::FilteredUserMode => "in user mode (-K)",
+        Counter::FilteredKernelThread => "of kernel threads (-U)",
+        other => other.name(),
+    }
+}
+
+/// `1 sample`, `2,000 samples`.
+fn counted(count: u64, noun: &str) -> String {
+    let plural = match (count, noun.ends_with('s')) {
+        (1, _) => "",
+        (_, true) => "es",
+        (_, false) => "s",
+    };
+    format!("{} {noun}{plural}", grouped(count))
+}
+
+/// A number with its thousands grouped.
+pub(super) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn share(part: u64, all: u64) -> String {
+    let percent = part as f64 * 100.0 / all.max(1) as f64;
+    if percent < 0.1 { "<0.1%".to_owned() } else { format!("{percent:.1}%") }
+}
+
+/// A number of bytes for people.
+pub(super) fn mebibytes(bytes: u64) -> String {
+    format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn books(counts: &[(Counter, u64)]) -> Books {
+        let mut books = Books { counters: [0; 16] };
+        for &(counter, count) in counts {
+            books.counters[counter as usize] = count;
+        }
+        books
+    }
+
+    fn balance(counts: &[(Counter, u64)], ends: &[(StackEnd, u64)]) -> String {
+        Health {
+            subject: "on-CPU: nginx",
+            books: &books(counts),
+            stacks: 1,
+            processes: 2,
+            ends: &ends.iter().copied().collect(),
+            remarks: &["One thing more.".to_owned()],
+        }
+        .balance()
+    }
+
+    #[test]
+    fn says_what_was_recorded_and_that_nothing_was_lost() {
+        assert_eq!(
+            balance(&[(Counter::Fired, 1980), (Counter::Recorded, 1980)], &[]),
+            "on-CPU: nginx: 1,980 samples in 1 distinct stack of 2 processes. Nothing was lost. One thing more."
+        );
+    }
+
+    #[test]
+    fn every_loss_is_named_with_the_flag_that_mends_it() {
+        for &counter in Counter::ALL.iter().filter(|counter| counter.class() == Class::Lost) {
+            let text = balance(&[(counter, 3)], &[]);
+            assert!(text.contains("LOST: 3 samples") && text.contains("--map-memory"), "{text}");
+            assert!(!text.contains("Nothing was lost"), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_filter_has_a_phrase_of_its_own() {
+        for &counter in Counter::ALL.iter().filter(|counter| counter.class() == Class::Filtered) {
+            let text = balance(&[(counter, 1_234_567)], &[]);
+            assert!(text.contains("1,234,567 ") && !text.contains(counter.name()), "{text}");
+        }
+    }
+
+    #[test]
+    fn incomplete_stacks_are_told_by_share() {
+        let text = balance(&[], &[(StackEnd::Root, 3), (StackEnd::NoFramePointer, 1)]);
+        assert!(text.contains("25.0% of the user stacks end before their root"), "{text}");
+        assert!(!text.contains("1,024"), "{text}");
+    }
+}

@@ -1,0 +1,204 @@
+//! The conductor: from a [`Plan`] to files on disk.
+//!
+//! In: the plan. Out: the outputs, sentences on stderr, and an exit code. It is the one module that
+//! sees all others, and the only one that knows of time passing.
+
+mod finish;
+mod health;
+mod launch;
+mod progress;
+mod sampling;
+mod target;
+
+use crate::kernel::{self, Kernel, Policy, Request, Source, Support};
+use crate::output::sink::Sink;
+use crate::plan::{Event, EventChoice, Output, Plan, Sampling, Target};
+use anyhow::{Context as _, Result, bail};
+use finish::{Circumstances, finish};
+use launch::Held;
+use profiler_common::abi::{Switches, TargetKind};
+use sampling::{Session, Signals};
+use std::io::Write as _;
+use std::path::Path;
+
+/// The exit code of a recording that a second Ctrl-C broke off, as a shell has it for SIGINT.
+const ABORTED: u8 = 130;
+
+/// Records as planned and writes the outputs. Returns the exit code: the command's own where one was
+/// run, otherwise 0, or 1 when there was nothing to write.
+pub fn run(plan: &Plan) -> Result<u8> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(1)
+        .build()
+        .context("cannot start the event loop")?;
+    let result = runtime.block_on(record(plan));
+    // After an abort, symbolizing may still be at work on its thread; the process's end ends it.
+    runtime.shutdown_background();
+    result
+}
+
+async fn record(plan: &Plan) -> Result<u8> {
+    let sinks = prepare(&plan.outputs)?;
+    target::check(&plan.target)?;
+    let cpus = cpus(plan.cpus.as_deref())?;
+    let mut signals = Signals::listen()?;
+    let held = match &plan.launch {
+        Some(command) => Some(Held::start(command, sinks.iter().any(Sink::is_stdout))?),
+        None => None,
+    };
+    let ids: Vec<u32> = match (&plan.target, &held) {
+        (Target::Launched, Some(held)) => vec![held.pid],
+        (target, _) => target::ids(target).to_vec(),
+    };
+    let mut circumstances = Circumstances::look(plan);
+    let support = Support::detect();
+    let (kernel, event) = attach(plan, &ids, &support, &cpus)?;
+    if plan.target == Target::Launched && support.layout.is_none() {
+        circumstances.remark(
+            "Children of the command were not followed: this kernel has no type information (CONFIG_DEBUG_INFO_BTF).",
+        );
+    }
+    tell_details(plan, &kernel);
+    let mut session = Session::new(kernel)?;
+    let mut command = held.map(Held::release).transpose()?;
+    let stop = session.sample(plan, &ids, &mut signals, &mut command).await?;
+    circumstances.ended(event, stop, session.elapsed());
+    let plan_of_finish = plan.clone();
+    let finishing =
+        tokio::task::spawn_blocking(move || finish(session, &plan_of_finish, circumstances, &sinks));
+    let Some(report) = signals.unless_interrupted(finishing).await? else {
+        return Ok(ABORTED);
+    };
+    tell(&report.text);
+    let Some(mut command) = command else {
+        return Ok(u8::from(!report.wrote));
+    };
+    if !command.has_ended() {
+        let name = format!("{} (PID {})", command.name(), command.pid());
+        tell(&format!("Waiting for {name} to end; Ctrl-C leaves it running.\n"));
+        if !signals.wait_for(&mut command).await {
+            return Ok(ABORTED);
+        }
+    }
+    Ok(command.exit_code().unwrap_or(0))
+}
+
+/// Opens the way to every output, or refuses before anything is recorded.
+fn prepare(outputs: &[Output]) -> Result<Vec<Sink>> {
+    outputs
+        .iter()
+        .map(|output| match output {
+            Output::Stdout => Ok(Sink::stdout()),
+            Output::File { path, .. } => Ok(Sink::prepare(path)?),
+        })
+        .collect()
+}
+
+/// The CPUs to sample on: those that run, or those of them that were named.
+fn cpus(named: Option<&[u32]>) -> Result<Vec<u32>> {
+    let online = kernel::online_cpus().context("cannot read which CPUs are online from /sys")?;
+    let Some(named) = named else { return Ok(online) };
+    if let Some(absent) = named.iter().find(|cpu| !online.contains(cpu)) {
+        let list: Vec<String> = online.iter().map(u32::to_string).collect();
+        bail!("CPU {absent} is not online; those that are: {}", list.join(","));
+    }
+    Ok(named.to_vec())
+}
+
+/// Loads the programs and attaches them to the first event that this machine has.
+fn attach(plan: &Plan, ids: &[u32], support: &Support, cpus: &[u32]) -> Result<(Kernel, Event)> {
+    let events = match &plan.event {
+        EventChoice::Named(event) => vec![event.clone()],
+        // A virtual machine's kernel may know of a counter that its host does not lend.
+        EventChoice::Auto if has_cycle_counter() => vec![Event::CYCLES, Event::CPU_CLOCK],
+        EventChoice::Auto => vec![Event::CPU_CLOCK],
+    };
+    let (last, earlier) = events.split_last().context("there is no event to try")?;
+    for event in earlier {
+        match attach_to(event, plan, ids, support, cpus) {
+            Err(error) if matches!(error.downcast_ref(), Some(kernel::Error::NoEvent { .. })) => {}
+            result => return Ok((result?, event.clone())),
+        }
+    }
+    Ok((attach_to(last, plan, ids, support, cpus)?, last.clone()))
+}
+
+fn attach_to(event: &Event, plan: &Plan, ids: &[u32], support: &Support, cpus: &[u32]) -> Result<Kernel> {
+    plan.sampling.check(event, highest_rate())?;
+    let capture = plan.capture;
+    let switches = Switches::default()
+        .with_if(Switches::USER_STACKS, capture.user_stacks)
+        .with_if(Switches::KERNEL_STACKS, capture.kernel_stacks)
+        .with_if(Switches::INCLUDE_IDLE, capture.include_idle)
+        .with_if(Switches::PER_THREAD, capture.per_thread)
+        .with_if(Switches::PER_CPU, capture.per_cpu)
+        .with_if(Switches::WEIGH_BY_PERIOD, finish::is_weighed(event))
+        .with_if(Switches::FOLLOW_CHILDREN, plan.target == Target::Launched);
+    let request = Request {
+        switches,
+        target: match plan.target {
+            Target::All => TargetKind::All,
+            Target::Processes(_) | Target::Launched => TargetKind::Processes,
+            Target::Threads(_) => TargetKind::Threads,
+        },
+        ids: ids.to_vec(),
+        map_memory: plan.map_memory_bytes,
+    };
+    let source = Source {
+        name: event.name.to_string(),
+        kind: event.kind as u32,
+        config: event.config,
+    };
+    let policy = match plan.sampling {
+        // The kernel would make a fixed period of a clock's rate as well; said outright, it is exact.
+        Sampling::Frequency(hz) if event.is_clock() => Policy::Period(1_000_000_000 / hz),
+        Sampling::Frequency(hz) => Policy::Frequency(hz),
+        Sampling::Period(period) => Policy::Period(period),
+    };
+    let mut kernel = Kernel::load(request, support)?;
+    kernel.attach(&source, policy, cpus)?;
+    Ok(kernel)
+}
+
+/// Whether the kernel drives a performance counter of the processor's cores.
+fn has_cycle_counter() -> bool {
+    let Ok(devices) = std::fs::read_dir("/sys/bus/event_source/devices") else { return false };
+    devices.flatten().any(|device| {
+        let name = device.file_name();
+        let name = name.to_string_lossy();
+        // Intel and AMD; Intel's performance cores; ARM.
+        name == "cpu" || name == "cpu_core" || name.starts_with("armv8_")
+    })
+}
+
+/// The highest rate that the kernel allows; its default where it does not say.
+fn highest_rate() -> u64 {
+    std::fs::read_to_string(Path::new("/proc/sys/kernel/perf_event_max_sample_rate"))
+        .ok()
+        .and_then(|text| text.trim().parse().ok())
+        .unwrap_or(100_000)
+}
+
+fn tell_details(plan: &Plan, kernel: &Kernel) {
+    if plan.verbosity.verbose == 0 {
+        return;
+    }
+    let mut text = format!("BPF maps: {} bytes\n", kernel.map_bytes());
+    for program in kernel.verified() {
+        let instructions = program.instructions.map_or_else(
+            || "an unknown number of".to_owned(),
+            |count| health::grouped(u64::from(count)),
+        );
+        text.push_str(&format!(
+            "BPF program {}: {instructions} instructions verified\n",
+            program.name
+        ));
+    }
+    tell(&text);
+}
+
+/// Says something on stderr. Where nobody listens any more, that is no reason to fail.
+fn tell(text: &str) {
+    let _nobody_there = std::io::stderr().write_all(text.as_bytes());
+}

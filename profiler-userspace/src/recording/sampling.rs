@@ -1,0 +1,226 @@
+//! While sampling: waiting for the end, and for the kernel half's news.
+
+use super::launch::Running;
+use super::progress::Progress;
+use super::target;
+use crate::kernel::Kernel;
+use crate::plan::{Plan, Target};
+use crate::process::{Identity, Processes};
+use crate::profile::raw::RawProfile;
+use anyhow::{Context as _, Result};
+use profiler_common::abi::{Class, NoticeKind};
+use rustix::process::Signal;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::signal::unix::{Signal as Listener, SignalKind, signal};
+use tokio::task::JoinHandle;
+use tokio::time::MissedTickBehavior;
+
+/// How often the progress line is drawn, the tables' filling looked at, and named targets looked for.
+const TICK: Duration = Duration::from_millis(100);
+
+/// How long an interrupt waits for files that are just being written.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// Why sampling stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// The time was up.
+    Duration,
+    /// A signal asked for it.
+    Interrupted,
+    /// None of the named targets runs any more.
+    TargetEnded,
+    /// The command has ended.
+    CommandEnded,
+}
+
+/// The signals that mean something to us, listened to from the start.
+pub(super) struct Signals {
+    ends: Ends,
+    child: Listener,
+}
+
+/// Those that ask for the end.
+struct Ends {
+    interrupt: Listener,
+    terminate: Listener,
+    hangup: Listener,
+}
+
+impl Ends {
+    async fn next(&mut self) -> Signal {
+        tokio::select! {
+            _ = self.interrupt.recv() => Signal::INT,
+            _ = self.terminate.recv() => Signal::TERM,
+            _ = self.hangup.recv() => Signal::HUP,
+        }
+    }
+}
+
+impl Signals {
+    pub(super) fn listen() -> Result<Self> {
+        let listen = |kind| signal(kind).context("cannot listen for signals");
+        Ok(Self {
+            ends: Ends {
+                interrupt: listen(SignalKind::interrupt())?,
+                terminate: listen(SignalKind::terminate())?,
+                hangup: listen(SignalKind::hangup())?,
+            },
+            child: listen(SignalKind::child())?,
+        })
+    }
+
+    /// What `work` returns; nothing if a signal comes first and the work is not nearly done.
+    pub(super) async fn unless_interrupted<T>(
+        &mut self,
+        mut work: JoinHandle<Result<T>>,
+    ) -> Result<Option<T>> {
+        tokio::select! {
+            done = &mut work => done.context("symbolizing failed unexpectedly")?.map(Some),
+            _ = self.ends.next() => match tokio::time::timeout(GRACE, work).await {
+                Ok(done) => done.context("symbolizing failed unexpectedly")?.map(Some),
+                Err(_) => Ok(None),
+            },
+        }
+    }
+
+    /// Waits for the command to end; false if a signal came first.
+    pub(super) async fn wait_for(&mut self, command: &mut Running) -> bool {
+        while !command.has_ended() {
+            tokio::select! {
+                _ = self.child.recv() => {}
+                // Not every exit is told by a signal of its own.
+                () = tokio::time::sleep(TICK) => {}
+                signal = self.ends.next() => {
+                    command.pass_on(signal);
+                    return false;
+                }
+            }
+        }
+        true
+    }
+}
+
+/// A recording under way.
+pub(super) struct Session {
+    pub(super) kernel: Kernel,
+    pub(super) processes: Processes,
+    pub(super) raw: RawProfile,
+    started: Instant,
+    stopped: Option<Duration>,
+    notices: AsyncFd<OwnedFd>,
+}
+
+impl Session {
+    /// Takes over what is attached and sampling.
+    pub(super) fn new(kernel: Kernel) -> Result<Self> {
+        let notices = kernel
+            .notices_fd()
+            .try_clone_to_owned()
+            .and_then(listen)
+            .context("cannot listen for the kernel's notices")?;
+        Ok(Self {
+            kernel,
+            processes: Processes::new(),
+            raw: RawProfile::default(),
+            started: Instant::now(),
+            stopped: None,
+            notices,
+        })
+    }
+
+    /// How long sampling took.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.stopped.unwrap_or_else(|| self.started.elapsed())
+    }
+
+    /// Lets the kernel half sample until the plan, a signal, or the target's end says to stop.
+    pub(super) async fn sample(
+        &mut self,
+        plan: &Plan,
+        ids: &[u32],
+        signals: &mut Signals,
+        command: &mut Option<Running>,
+    ) -> Result<Stop> {
+        let progress = Progress::new(plan.duration, plan.verbosity.quiet);
+        let watched = if plan.target == Target::Launched { &[] } else { ids };
+        let mut tick = tokio::time::interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let deadline = self.started + plan.duration.unwrap_or(Duration::MAX / 4);
+        let time_is_up = tokio::time::sleep_until(deadline.into());
+        tokio::pin!(time_is_up);
+        let stop = loop {
+            tokio::select! {
+                () = &mut time_is_up, if plan.duration.is_some() => break Stop::Duration,
+                signal = signals.ends.next() => {
+                    if let Some(command) = command {
+                        command.pass_on(signal);
+                    }
+                    break Stop::Interrupted;
+                }
+                _ = signals.child.recv(), if command.is_some() => {
+                    if command.as_mut().is_some_and(Running::has_ended) {
+                        break Stop::CommandEnded;
+                    }
+                }
+                ready = self.notices.readable() => {
+                    ready.context("cannot listen for the kernel's notices")?.clear_ready();
+                    self.hear()?;
+                }
+                _ = tick.tick() => {
+                    self.drain_if_half_full()?;
+                    if progress.is_visible() {
+                        progress.sampling(self.elapsed(), self.kernel.books().sum(Class::Recorded));
+                    }
+                    if !watched.is_empty() && !target::any_runs(watched) {
+                        break Stop::TargetEnded;
+                    }
+                    if command.as_mut().is_some_and(Running::has_ended) {
+                        break Stop::CommandEnded;
+                    }
+                }
+            }
+        };
+        self.stopped = Some(self.started.elapsed());
+        progress.clear();
+        Ok(stop)
+    }
+
+    /// Takes in the notices: looks at new processes while they live, and makes room where it is short.
+    pub(super) fn hear(&mut self) -> Result<()> {
+        let mut drain = false;
+        while let Some(notice) = self.kernel.next_notice() {
+            match NoticeKind::from_code(notice.kind) {
+                Some(NoticeKind::NewProcess) => {
+                    self.processes.see(Identity {
+                        tgid: notice.tgid,
+                        incarnation: notice.incarnation,
+                    });
+                }
+                Some(NoticeKind::HalfFull) => drain = true,
+                None => {}
+            }
+        }
+        if drain {
+            self.drain_if_half_full()?;
+        }
+        Ok(())
+    }
+
+    fn drain_if_half_full(&mut self) -> Result<()> {
+        if self.kernel.is_half_full() {
+            self.kernel.drain(&mut self.raw)?;
+        }
+        Ok(())
+    }
+}
+
+#[expect(unsafe_code, reason = "tokio asks for a promise that the descriptor stays open")]
+fn listen(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: `AsyncFd` owns the descriptor, and nobody else can close it.
+    Ok(unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?)
+}
