@@ -127,10 +127,11 @@ impl Program {
         let header = read(&self::source("c/workload.h"));
         let stem = source.file_stem().expect("a source file has a name");
         let stem = stem.to_str().expect("our source files have plain names");
-        // Sibling calls are jumps, which leave no frame behind.
+        // Sibling calls are jumps, which leave no frame behind; shrink-wrapping makes frames late.
         let common = [
             "-O1",
             "-fno-omit-frame-pointer",
+            "-fno-shrink-wrap",
             "-fno-optimize-sibling-calls",
             "-pthread",
         ];

@@ -23,11 +23,12 @@ fn cpp_names_are_demangled() {
     let _turn = require!(kernel_turn());
     let workload = Program::cpp("templates").start(&[]);
     let folded = record(&workload);
-    for part in [
-        "furnace::Stove<int>::heat(int)",
-        "furnace::Stove<double>::heat(double, char const*)",
-    ] {
-        assert!(folded.any(|stack| stack.has(part)), "no {part} in {folded}");
+    for name in ["furnace::Stove<int>::heat", "furnace::Stove<double>::heat"] {
+        let named = |frame: &String| frame.starts_with(name);
+        assert!(
+            folded.any(|stack| stack.frames.iter().any(named)),
+            "no {name} in {folded}"
+        );
     }
     let lambda = |stack: &Stack| {
         stack
@@ -144,7 +145,8 @@ fn one_pid_keeps_the_names_from_before_and_after_exec() {
     let _turn = require!(kernel_turn());
     let shares = Program::c("shares");
     let next = shares.path().display().to_string();
-    let workload = Program::c("relay").start(&["1500", &next, "1500"]);
+    // CPU time goes on counting through exec: each program burns as much as the other.
+    let workload = Program::c("relay").start(&["1500", &next, "3000"]);
     let folded = Invocation::new("-f -F 997 -d 4")
         .flag("-p", workload.pid())
         .run()

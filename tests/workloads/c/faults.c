@@ -6,6 +6,7 @@ enum { PAGES = 64, PAGE = 65536 };
 
 FRAME void touch_pages(volatile char *memory)
 {
+    KEEP_FRAME();
     for (long page = 0; page < PAGES; page++)
         memory[page * PAGE] = 1;
 }

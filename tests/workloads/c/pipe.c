@@ -32,12 +32,14 @@ static char message[MESSAGE];
 
 FRAME void write_messages(int fd)
 {
+    KEEP_FRAME();
     while (!stopped && system_call(SYS_write, fd, message, MESSAGE) > 0)
         ;
 }
 
 FRAME void read_messages(int fd)
 {
+    KEEP_FRAME();
     while (system_call(SYS_read, fd, message, MESSAGE) > 0)
         ;
 }
