@@ -1,0 +1,132 @@
+//! Opening files that a profiled program named.
+//!
+//! In: a path. Out: a [`RegularFile`] and which file it is. Never opens anything but a regular file:
+//! opening a FIFO may wait for ever, and opening a device may set it going.
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxFlags, open, openat, statx};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+/// Which file it is, whatever its path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FileNumber {
+    /// The major number of the device that it lies on.
+    pub major: u32,
+    /// The device's minor number.
+    pub minor: u32,
+    /// The inode; zero where there is no file.
+    pub inode: u64,
+}
+
+/// An open regular file.
+#[derive(Debug)]
+pub struct RegularFile {
+    /// Open for reading.
+    pub file: File,
+    /// Which file it is.
+    pub number: FileNumber,
+    /// When the file was made, where the file system remembers. Unlike its other times, nobody can
+    /// set this one.
+    pub born: Option<SystemTime>,
+}
+
+impl RegularFile {
+    /// Opens the regular file at `path`.
+    ///
+    /// # Errors
+    ///
+    /// When there is none, or it cannot be read.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        // Located first and only then opened, so that nothing else is ever opened, not even when the
+        // path changes hands in between.
+        let located = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        Self::reopen(located.as_fd())
+    }
+
+    /// A memory file that holds `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel refuses one.
+    pub fn in_memory(name: &str, bytes: &[u8]) -> io::Result<Self> {
+        let memory = rustix::fs::memfd_create(name, rustix::fs::MemfdFlags::CLOEXEC)?;
+        io::Write::write_all(&mut File::from(memory.try_clone()?), bytes)?;
+        Ok(Self {
+            // Its age says nothing about what is in it.
+            born: None,
+            ..Self::reopen(memory.as_fd())?
+        })
+    }
+
+    fn reopen(located: BorrowedFd<'_>) -> io::Result<Self> {
+        let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+        let status = statx(located, "", AtFlags::EMPTY_PATH, wanted)?;
+        if FileType::from_raw_mode(status.stx_mode.into()) != FileType::RegularFile {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "not a regular file",
+            ));
+        }
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let itself = format!("/proc/self/fd/{}", located.as_raw_fd());
+        let born = StatxFlags::from_bits_retain(status.stx_mask).contains(StatxFlags::BTIME);
+        Ok(Self {
+            file: File::from(openat(CWD, itself, flags, Mode::empty())?),
+            number: FileNumber {
+                major: status.stx_dev_major,
+                minor: status.stx_dev_minor,
+                inode: status.stx_ino,
+            },
+            born: born.then_some(()).and_then(|()| {
+                let seconds = Duration::from_secs(status.stx_btime.tv_sec.try_into().ok()?);
+                let rest = Duration::from_nanos(status.stx_btime.tv_nsec.into());
+                SystemTime::UNIX_EPOCH.checked_add(seconds + rest)
+            }),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt as _;
+
+    #[test]
+    fn says_which_file_it_is() {
+        let made = tempfile::NamedTempFile::new().unwrap();
+        let opened = RegularFile::open(made.path()).unwrap();
+        let status = made.as_file().metadata().unwrap();
+        assert_eq!(opened.number.inode, status.ino());
+        assert_eq!(
+            rustix::fs::makedev(opened.number.major, opened.number.minor),
+            status.dev(),
+        );
+        if let (Some(born), Ok(created)) = (opened.born, status.created()) {
+            assert_eq!(born, created);
+        }
+    }
+
+    #[test]
+    fn refuses_what_is_no_regular_file_at_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let fifo = directory.path().join("fifo");
+        rustix::fs::mknodat(CWD, &fifo, FileType::Fifo, Mode::RUSR, 0).unwrap();
+        for path in [
+            &fifo,
+            directory.path(),
+            Path::new("/dev/zero"),
+            Path::new("/nowhere"),
+        ] {
+            assert!(RegularFile::open(path).is_err(), "{path:?}");
+        }
+    }
+
+    #[test]
+    fn memory_reads_back() {
+        let memory = RegularFile::in_memory("test", b"hello").unwrap();
+        assert_eq!(io::read_to_string(memory.file).unwrap(), "hello");
+    }
+}

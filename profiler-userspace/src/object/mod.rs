@@ -1,0 +1,22 @@
+//! Object files: what a mapped ELF file says about itself.
+//!
+//! In: a path, an open file, or bytes. Out: its segments, its build ID, and where its symbols are.
+//! Never maps a file into memory, where another's truncating it would kill us, and never believes a
+//! size that it finds in one.
+
+mod bounded;
+pub mod build_id;
+mod elf;
+mod file;
+
+pub use build_id::BuildId;
+pub use elf::{DebugLink, Elf, Layout, Segments, SymbolTable};
+pub use file::{FileNumber, RegularFile};
+
+/// A position in an object's file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FileOffset(pub u64);
+
+/// An address as an object's own tables give it, before it is loaded anywhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ElfAddress(pub u64);

@@ -1,0 +1,192 @@
+//! What lies behind a mapping, each told once however many processes map it.
+//!
+//! In: entries of `/proc/PID/maps`. Out: [`Backing`]s by number. Never opens anything.
+
+use super::maps::{self, Entry};
+use crate::object::FileNumber;
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::PathBuf;
+
+/// A file that some process has mapped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MappedFile {
+    /// Where it was when the process was seen; for a deleted file, where it had been.
+    pub path: PathBuf,
+    /// Which file it is: the path alone does not say.
+    pub number: FileNumber,
+    /// The kernel no longer finds it under its path: deleted, replaced, or never there (memfd).
+    pub deleted: bool,
+}
+
+impl MappedFile {
+    /// How frames call the file: its name without directories. `memfd:NAME` for memory that poses as
+    /// a file.
+    pub fn module(&self) -> &OsStr {
+        let path = self.path.as_os_str();
+        match path.as_bytes().strip_prefix(b"/") {
+            Some(memory) if memory.starts_with(b"memfd:") => OsStr::from_bytes(memory),
+            _ => self.path.file_name().unwrap_or(path),
+        }
+    }
+}
+
+/// What lies behind a mapping.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Backing {
+    /// A file, or memory that poses as one.
+    File(MappedFile),
+    /// The code that the kernel maps into each process.
+    Vdso,
+    /// Memory; the label says which, such as `anon`, `heap`, or a name that the process gave it.
+    Memory {
+        /// What a frame calls it.
+        label: Box<[u8]>,
+    },
+}
+
+impl Backing {
+    fn new(entry: &Entry<'_>) -> Self {
+        let name = maps::unescape(entry.name);
+        if let Some(label) = name
+            .strip_prefix(b"[")
+            .and_then(|name| name.strip_suffix(b"]"))
+        {
+            return match label {
+                b"vdso" => Self::Vdso,
+                _ => Self::memory(label),
+            };
+        }
+        let (path, deleted) = match name.strip_suffix(b" (deleted)") {
+            Some(path) => (path, true),
+            None => (&*name, false),
+        };
+        // Shared anonymous memory is a file only to the kernel.
+        let nameless = path.is_empty()
+            || path == b"//anon"
+            || deleted && matches!(path, b"/dev/zero" | b"/anon_hugepage");
+        if nameless {
+            Self::memory(b"anon")
+        } else if path.starts_with(b"/") && entry.number.inode != 0 {
+            Self::File(MappedFile {
+                path: PathBuf::from(OsString::from_vec(path.to_vec())),
+                number: entry.number,
+                deleted,
+            })
+        } else {
+            Self::memory(path)
+        }
+    }
+
+    fn memory(label: &[u8]) -> Self {
+        Self::Memory {
+            label: label.into(),
+        }
+    }
+}
+
+/// A backing's place in its [`Backings`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BackingId(u32);
+
+/// All backings, each once.
+#[derive(Debug, Default)]
+pub(super) struct Backings {
+    all: Vec<Backing>,
+    // Two steps, so that a name need not be copied to be looked for.
+    ids: HashMap<FileNumber, HashMap<Box<[u8]>, BackingId>>,
+}
+
+impl Backings {
+    /// The number of what the entry maps.
+    pub(super) fn intern(&mut self, entry: &Entry<'_>) -> BackingId {
+        let names = self.ids.entry(entry.number).or_default();
+        if let Some(&id) = names.get(entry.name) {
+            return id;
+        }
+        let id = BackingId(
+            u32::try_from(self.all.len()).expect("mappings are fewer than 2^32 in any recording"),
+        );
+        self.all.push(Backing::new(entry));
+        names.insert(entry.name.into(), id);
+        id
+    }
+
+    /// What the number stands for.
+    pub(super) fn get(&self, id: BackingId) -> &Backing {
+        &self.all[id.0 as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn backing(inode: u64, name: &[u8]) -> Backing {
+        Backing::new(&Entry {
+            range: 0..1,
+            offset: 0,
+            number: FileNumber {
+                major: 8,
+                minor: 1,
+                inode,
+            },
+            name,
+        })
+    }
+
+    fn file(name: &[u8]) -> MappedFile {
+        match backing(7, name) {
+            Backing::File(file) => file,
+            other => panic!("{other:?} is no file"),
+        }
+    }
+
+    #[test]
+    fn tells_files_from_memory() {
+        let memory = |label: &[u8]| Backing::Memory {
+            label: label.into(),
+        };
+        assert_eq!(backing(0, b""), memory(b"anon"));
+        assert_eq!(backing(5, b"//anon"), memory(b"anon"));
+        assert_eq!(backing(5, b"/dev/zero (deleted)"), memory(b"anon"));
+        assert_eq!(backing(0, b"[heap]"), memory(b"heap"));
+        assert_eq!(
+            backing(0, b"[anon:JIT \xff code]"),
+            memory(b"anon:JIT \xff code")
+        );
+        assert_eq!(backing(0, b"[vdso]"), Backing::Vdso);
+        assert_eq!(backing(9, b"anon_inode:[x]"), memory(b"anon_inode:[x]"));
+        assert_eq!(file(b"/usr/bin/cat").module(), "cat");
+    }
+
+    #[test]
+    fn a_deleted_file_keeps_the_name_that_it_had() {
+        let deleted = file(b"/opt/a b/lib\\012x.so (deleted)");
+        assert!(deleted.deleted);
+        assert_eq!(deleted.path, PathBuf::from("/opt/a b/lib\nx.so"));
+        assert_eq!(deleted.module(), "lib\nx.so");
+        assert_eq!(file(b"/memfd:a/b (deleted)").module(), "memfd:a/b");
+    }
+
+    #[test]
+    fn one_number_for_one_backing() {
+        let mut backings = Backings::default();
+        let mut intern = |inode, name| {
+            backings.intern(&Entry {
+                range: 0..1,
+                offset: 0,
+                number: FileNumber {
+                    inode,
+                    ..FileNumber::default()
+                },
+                name,
+            })
+        };
+        let cat = intern(1, b"/bin/cat");
+        assert_ne!(intern(2, b"/bin/cat"), cat);
+        assert_ne!(intern(1, b"/bin/tac"), cat);
+        assert_eq!(intern(1, b"/bin/cat"), cat);
+    }
+}

@@ -1,0 +1,271 @@
+//! Opening the file behind a mapping: that very file, or none.
+//!
+//! In: a [`Backing`] and who maps it. Out: the open file. A path may by now lead to another file: it
+//! was deleted or replaced, or the process sees other mounts than we do. So the file's number is
+//! compared with what the kernel said was mapped, and its age with the time when that was seen.
+
+use super::{Backing, BackingId, Identity, MappedFile, Processes};
+use crate::object::{FileNumber, RegularFile};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// The most processes asked for one file. Whoever maps it has the same one, so more help only where
+/// the first ones have ended.
+const MAX_ASKED: usize = 16;
+
+/// A process that maps the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// Which process.
+    pub identity: Identity,
+    /// Where the file is mapped.
+    pub mapping: Range<u64>,
+    /// When that was seen.
+    pub seen: SystemTime,
+}
+
+/// A file that was mapped.
+#[derive(Debug)]
+pub struct Opened {
+    /// The file.
+    pub file: RegularFile,
+    /// The root directory below which the file's own path, and what belongs to it, was found.
+    pub root: PathBuf,
+}
+
+impl Opened {
+    /// A file of our own making.
+    pub fn ours(file: RegularFile) -> Self {
+        Self {
+            file,
+            root: PathBuf::from("/"),
+        }
+    }
+}
+
+impl Processes {
+    /// Opens the file behind `backing`, if it can be reached: under its path, under its path below the
+    /// root directory of an owner that still runs, or through that owner's mapping itself.
+    pub fn open(&self, backing: BackingId, owners: &[Owner]) -> Option<Opened> {
+        let Backing::File(file) = self.backing(backing) else {
+            return None;
+        };
+        let current: Vec<&Owner> = owners
+            .iter()
+            .filter(|owner| self.is_current(owner.identity))
+            .take(MAX_ASKED)
+            .collect();
+        let ours = || under_root(file, Path::new("/"));
+        let exact = || ours().filter(|opened| opened.file.number == file.number);
+        let theirs = || {
+            current.iter().find_map(|owner| {
+                under_root(
+                    file,
+                    Path::new(&format!("/proc/{}/root", owner.identity.tgid)),
+                )
+            })
+        };
+        let mapped = || {
+            current
+                .iter()
+                .find_map(|owner| through_mapping(file, owner))
+        };
+        let opened = exact().or_else(theirs).or_else(mapped).or_else(ours)?;
+        // One made after all of them were seen has at most inherited the number.
+        let existed = |owner: &Owner| opened.file.born.is_none_or(|born| born <= owner.seen);
+        owners.iter().any(existed).then_some(opened)
+    }
+}
+
+/// The file under its own path below `root`, if it still is that file.
+fn under_root(file: &MappedFile, root: &Path) -> Option<Opened> {
+    if file.deleted {
+        return None;
+    }
+    let below = file.path.strip_prefix("/").ok()?;
+    let opened = RegularFile::open(&root.join(below)).ok()?;
+    is_same(file.number, opened.number).then(|| Opened {
+        file: opened,
+        root: root.to_owned(),
+    })
+}
+
+/// The file as the kernel holds it for the mapping, whatever became of its path.
+fn through_mapping(file: &MappedFile, owner: &Owner) -> Option<Opened> {
+    let tgid = owner.identity.tgid;
+    let Range { start, end } = owner.mapping;
+    let link = format!("/proc/{tgid}/map_files/{start:x}-{end:x}");
+    let opened = RegularFile::open(Path::new(&link)).ok()?;
+    is_same(file.number, opened.number).then(|| Opened {
+        file: opened,
+        root: PathBuf::from(format!("/proc/{tgid}/root")),
+    })
+}
+
+/// Whether a file that was found is the one that was mapped. File systems made of several others show
+/// different devices to `maps` and to `stat` (btrfs, overlayfs), so inodes alone must do; that two
+/// files under one path, of different devices, have the same inode is left to chance.
+fn is_same(mapped: FileNumber, found: FileNumber) -> bool {
+    mapped.inode == found.inode
+}
+
+#[cfg(test)]
+#[expect(clippy::print_stdout, reason = "tests say what they skip")]
+mod tests {
+    use super::super::maps;
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::process::{Child, Command};
+    use std::time::Duration;
+
+    /// A program that sleeps, at a path that the test may do with as it likes.
+    struct Sleeper {
+        directory: tempfile::TempDir,
+        child: Child,
+        processes: Processes,
+        owner: Owner,
+        backing: BackingId,
+    }
+
+    impl Sleeper {
+        fn start() -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join("nap");
+            fs::copy("/bin/sleep", &path).unwrap();
+            let child = Command::new(&path).arg("60").spawn().unwrap();
+            let identity = Identity {
+                tgid: child.id(),
+                incarnation: 1,
+            };
+            // A program is loaded only after its start has been reported.
+            let (processes, owner, backing) = loop {
+                let mut processes = Processes::new();
+                processes.see(identity);
+                let place = mapped_code(identity.tgid, &path)
+                    .and_then(|address| processes.get(identity)?.place(address));
+                if let Some(place) = place {
+                    let owner = Owner {
+                        identity,
+                        mapping: place.mapping,
+                        seen: place.seen,
+                    };
+                    break (processes, owner, place.backing);
+                }
+                std::thread::yield_now();
+            };
+            Self {
+                directory,
+                child,
+                processes,
+                owner,
+                backing,
+            }
+        }
+
+        fn path(&self) -> PathBuf {
+            self.directory.path().join("nap")
+        }
+
+        fn open(&self) -> Option<Opened> {
+            self.processes
+                .open(self.backing, std::slice::from_ref(&self.owner))
+        }
+
+        fn end(&mut self) {
+            self.child.kill().unwrap();
+            self.child.wait().unwrap();
+        }
+    }
+
+    impl Drop for Sleeper {
+        fn drop(&mut self) {
+            self.child.kill().ok();
+            self.child.wait().ok();
+        }
+    }
+
+    /// Where a process has the code of the program at `path`.
+    fn mapped_code(tgid: u32, path: &Path) -> Option<u64> {
+        let maps = fs::read(format!("/proc/{tgid}/maps")).unwrap();
+        let mut found = None;
+        maps::each_executable(maps.as_slice(), |entry| {
+            if entry.name == path.as_os_str().as_encoded_bytes() {
+                found = Some(entry.range.start);
+            }
+            found.is_none()
+        })
+        .unwrap();
+        found
+    }
+
+    /// Only the privileged may follow the links of `map_files`.
+    fn may_follow_mappings() -> bool {
+        let may = rustix::process::geteuid().is_root();
+        if !may {
+            println!("SKIP: following /proc/PID/map_files needs root");
+        }
+        may
+    }
+
+    #[test]
+    fn opens_by_path_while_it_runs_and_after() {
+        let mut sleeper = Sleeper::start();
+        assert!(sleeper.open().is_some());
+        sleeper.end();
+        assert!(sleeper.open().is_some());
+    }
+
+    #[test]
+    fn a_deleted_file_is_opened_through_its_mapping_only_while_it_runs() {
+        let mut sleeper = Sleeper::start();
+        fs::remove_file(sleeper.path()).unwrap();
+        if may_follow_mappings() {
+            assert!(sleeper.open().is_some());
+        }
+        sleeper.end();
+        assert!(sleeper.open().is_none());
+    }
+
+    #[test]
+    fn a_replaced_file_is_not_taken_for_the_mapped_one() {
+        let mut sleeper = Sleeper::start();
+        let other = sleeper.directory.path().join("other");
+        fs::copy("/bin/cat", &other).unwrap();
+        fs::rename(&other, sleeper.path()).unwrap();
+        if may_follow_mappings() {
+            let Backing::File(file) = sleeper.processes.backing(sleeper.backing) else {
+                panic!()
+            };
+            assert_eq!(sleeper.open().unwrap().file.number.inode, file.number.inode);
+        }
+        sleeper.end();
+        assert!(sleeper.open().is_none());
+        fs::remove_file(sleeper.path()).unwrap();
+        symlink("/dev/zero", sleeper.path()).unwrap();
+        assert!(sleeper.open().is_none());
+    }
+
+    #[test]
+    fn a_file_made_after_the_mapping_was_seen_is_another() {
+        let mut sleeper = Sleeper::start();
+        if sleeper.open().unwrap().file.born.is_none() {
+            println!("SKIP: this file system does not remember when a file was made");
+            return;
+        }
+        sleeper.owner.seen -= Duration::from_secs(3600);
+        assert!(sleeper.open().is_none());
+    }
+
+    #[test]
+    fn other_devices_do_not_matter_where_inodes_agree() {
+        let number = FileNumber {
+            major: 1,
+            minor: 2,
+            inode: 3,
+        };
+        assert!(is_same(number, FileNumber { major: 9, ..number }));
+        assert!(!is_same(number, FileNumber { inode: 4, ..number }));
+    }
+}

@@ -1,0 +1,180 @@
+//! Symbols as their authors wrote them.
+//!
+//! In: a symbol's name as a linker knows it. Out: text for a reader. Pure, bounded, never fails: what
+//! cannot be demangled stays as it is.
+//!
+//! Rust loses its hash, C++ its parameters and return type: a graph's boxes are narrow, and profilers'
+//! readers are used to names alone.
+
+use cpp_demangle::{BorrowedSymbol, DemangleOptions};
+use std::fmt::{self, Write};
+
+/// The most of a name that is kept, in bytes. Templates of templates reach a few thousand.
+const MAX_BYTES: usize = 16 << 10;
+
+/// The readable form of `mangled`.
+pub(super) fn demangle(mangled: &[u8]) -> String {
+    // The linker's version of a symbol, as in `memcpy@@GLIBC_2.14`, is not its name.
+    let end = mangled
+        .iter()
+        .skip(1)
+        .position(|&byte| byte == b'@')
+        .map_or(mangled.len(), |at| at + 1);
+    let plain = &mangled[..end];
+    str::from_utf8(plain)
+        .ok()
+        .and_then(|name| rust(name).or_else(|| cpp(name)))
+        .unwrap_or_else(|| visible(plain))
+}
+
+/// Bytes that should have been text. What is not UTF-8 is written as `\xff`.
+pub(super) fn visible(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes[..bytes.len().min(MAX_BYTES)].utf8_chunks() {
+        text.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            write!(text, "\\x{byte:02x}").expect("a string takes any text");
+        }
+    }
+    text
+}
+
+/// The Rust path, without the hash that tells apart one crate's versions.
+fn rust(name: &str) -> Option<String> {
+    let demangled = rustc_demangle::try_demangle(name).ok()?;
+    let mut text = Bounded::default();
+    write!(text, "{demangled:#}").ok()?;
+    Some(text.0)
+}
+
+fn cpp(name: &str) -> Option<String> {
+    // The demangler reads `_Z`, `__Z` and the like; anything else is not worth starting it.
+    if !name.trim_start_matches('_').starts_with('Z') || !name.starts_with('_') {
+        return None;
+    }
+    let symbol = BorrowedSymbol::new(name.as_bytes()).ok()?;
+    let mut text = Bounded::default();
+    symbol
+        .structured_demangle(
+            &mut text,
+            &DemangleOptions::new().no_params().no_return_type(),
+        )
+        .ok()?;
+    // Of the parameters, the qualifier of `this` is still there.
+    Some(
+        text.0
+            .strip_suffix(" const")
+            .map(str::to_owned)
+            .unwrap_or(text.0),
+    )
+}
+
+/// Text of limited length: a short name can stand for an endless one, by repeating its own parts.
+#[derive(Default)]
+struct Bounded(String);
+
+impl Write for Bounded {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        if self.0.len() + text.len() > MAX_BYTES {
+            return Err(fmt::Error);
+        }
+        self.0.push_str(text);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn demangles_rust_of_both_schemes_without_hash() {
+        for (mangled, plain) in [
+            (
+                "_ZN4core3fmt9Formatter3pad17h0123456789abcdefE",
+                "core::fmt::Formatter::pad",
+            ),
+            ("_ZN3foo3bar17h0123456789abcdefE.llvm.1234", "foo::bar"),
+            ("_RNvCs15kBYyAo9fc_7mycrate4main", "mycrate::main"),
+            ("_RNvMCs1234_3fooNtB2_3Bar3baz", "<foo::Bar>::baz"),
+            (
+                "_ZN60_$LT$alloc..vec..Vec$LT$T$GT$$u20$as$u20$core..ops..Drop$GT$4drop17h0123456789abcdefE",
+                "<alloc::vec::Vec<T> as core::ops::Drop>::drop",
+            ),
+        ] {
+            assert_eq!(demangle(mangled.as_bytes()), plain);
+        }
+    }
+
+    #[test]
+    fn demangles_cpp_to_the_name_alone() {
+        for (mangled, plain) in [
+            ("_ZN5space3fooEibc", "space::foo"),
+            (
+                "_ZNSt6vectorIiSaIiEE9push_backEOi",
+                "std::vector<int, std::allocator<int> >::push_back",
+            ),
+            ("_Z3addIiET_S0_S0_", "add<int>"),
+            ("_ZN12_GLOBAL__N_14workEv", "(anonymous namespace)::work"),
+            ("_ZZ4mainENKUlvE_clEv", "main::{lambda()#1}::operator()"),
+            ("_ZN1AC1Ev", "A::A"),
+            ("_ZN1AplERKS_", "A::operator+"),
+            ("_ZTV1A", "{vtable(A)}"),
+            ("_ZN5space3fooEi.part.0", "space::foo"),
+            ("_ZNK5space3fooEi.cold", "space::foo"),
+        ] {
+            assert_eq!(demangle(mangled.as_bytes()), plain);
+        }
+    }
+
+    #[test]
+    fn leaves_other_names_alone() {
+        for name in [
+            "main",
+            "_start",
+            "__libc_start_main",
+            "_Z",
+            "_Zebra",
+            "_ZN",
+            "foo.constprop.0",
+            "",
+        ] {
+            assert_eq!(demangle(name.as_bytes()), name);
+        }
+        assert_eq!(demangle(b"memcpy@@GLIBC_2.14"), "memcpy");
+        assert_eq!(demangle(b"pthread_create@GLIBC_2.2.5"), "pthread_create");
+        assert_eq!(demangle(b"@odd"), "@odd");
+    }
+
+    #[test]
+    fn what_is_not_text_is_made_visible() {
+        assert_eq!(demangle(b"caf\xc3\xa9\xff;\n"), "caf\u{e9}\\xff;\n");
+    }
+
+    #[test]
+    fn a_name_that_grows_without_end_is_left_alone() {
+        // Each template argument is twice the one before.
+        let mut mangled = String::from("_Z1fI1AIiiE");
+        for substitution in [
+            "S0_", "S1_", "S2_", "S3_", "S4_", "S5_", "S6_", "S7_", "S8_", "S9_", "SA_", "SB_",
+        ] {
+            mangled.push_str(&format!("1AI{substitution}{substitution}E"));
+        }
+        mangled.push_str("Evv");
+        assert!(demangle(mangled.as_bytes()).len() <= MAX_BYTES);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_come_out_bounded(prefix in "(_ZN|_R|_Z|)", bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let name = [prefix.as_bytes(), &bytes].concat();
+            prop_assert!(demangle(&name).len() <= 4 * MAX_BYTES);
+        }
+
+        #[test]
+        fn grammar_like_names_come_out_bounded(name in "_(ZN|Z|R|RNv)([0-9]{1,2}|[a-zA-Z_]{1,3}|S[0-9]?_|T_|I|E|K){0,40}") {
+            prop_assert!(demangle(name.as_bytes()).len() <= MAX_BYTES);
+        }
+    }
+}

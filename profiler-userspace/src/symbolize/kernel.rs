@@ -1,0 +1,303 @@
+//! Names for code of the kernel.
+//!
+//! In: addresses, and the kernel's own word for them if it can be asked. Out: for each address a name
+//! or none, and a [`KernelNaming`] that says why there are none. Never touches `/proc/kallsyms` unless
+//! there is an address to name: printing its hundred thousand lines costs the kernel 30 ms.
+
+use super::demangle::demangle;
+use blazesym::MaybeDefault;
+use blazesym::symbolize::source::{self, Source};
+use blazesym::symbolize::{Input, Symbolized, Symbolizer};
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::Path;
+
+/// Where the kernel lists its symbols.
+const KALLSYMS: &str = "/proc/kallsyms";
+
+/// Further from a symbol's start than any function reaches, in bytes. `kallsyms` tells no sizes, so
+/// this is what keeps a symbol from standing for all memory behind it.
+const MAX_FUNCTION_BYTES: usize = 1 << 20;
+
+/// Asks the kernel what it calls some addresses. Answers in their order, none for an address that it
+/// does not know; or not at all.
+pub type AskKernel<'a> = &'a mut dyn FnMut(&[u64]) -> Option<Vec<Option<String>>>;
+
+/// Where the names of kernel functions come from.
+#[derive(Default)]
+pub struct KernelNames<'a> {
+    ask: Option<AskKernel<'a>>,
+}
+
+/// How the kernel's functions got their names, or why they have none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KernelNaming {
+    /// There was nothing to name.
+    NotNeeded,
+    /// The kernel was asked.
+    Asked,
+    /// From `/proc/kallsyms`.
+    Listed,
+    /// The kernel lists its symbols with all addresses zero.
+    Hidden {
+        /// The value of `kernel.kptr_restrict`, where it can be read.
+        kptr_restrict: Option<u8>,
+    },
+    /// The kernel does not list its symbols.
+    Unlisted {
+        /// Why not.
+        reason: String,
+    },
+}
+
+impl KernelNaming {
+    /// For a reader whose kernel frames have no names: why, and what mends it.
+    pub fn complaint(&self) -> Option<String> {
+        match self {
+            Self::NotNeeded | Self::Asked | Self::Listed => None,
+            Self::Hidden {
+                kptr_restrict: Some(2),
+            } => Some(
+                "kernel functions have no names because kernel.kptr_restrict is 2; \
+                 mend it with `sysctl kernel.kptr_restrict=1`"
+                    .to_owned(),
+            ),
+            Self::Hidden { .. } => Some(
+                "kernel functions have no names because the kernel hides their addresses; \
+                 run with sudo or grant CAP_SYSLOG"
+                    .to_owned(),
+            ),
+            Self::Unlisted { reason } => Some(format!(
+                "kernel functions have no names because {KALLSYMS} cannot be read: {reason}; \
+                 mount /proc, and use a kernel with CONFIG_KALLSYMS"
+            )),
+        }
+    }
+}
+
+impl<'a> KernelNames<'a> {
+    /// Names out of the kernel's list.
+    pub fn listed() -> Self {
+        Self { ask: None }
+    }
+
+    /// Names out of the kernel's mouth; out of its list if it does not answer.
+    pub fn asked(ask: AskKernel<'a>) -> Self {
+        Self { ask: Some(ask) }
+    }
+
+    /// Names for `addresses`, which are ascending and distinct.
+    pub(super) fn name(&mut self, addresses: &[u64]) -> (Vec<Option<String>>, KernelNaming) {
+        if addresses.is_empty() {
+            return (Vec::new(), KernelNaming::NotNeeded);
+        }
+        if let Some(ask) = &mut self.ask
+            && let Some(names) = ask(addresses).filter(|names| names.len() == addresses.len())
+        {
+            let names = names.into_iter().map(|name| readable(name?.as_bytes()));
+            return (names.collect(), KernelNaming::Asked);
+        }
+        let naming = listing(Path::new(KALLSYMS));
+        let names = match naming {
+            KernelNaming::Listed => look_up(Path::new(KALLSYMS), addresses),
+            _ => vec![None; addresses.len()],
+        };
+        (names, naming)
+    }
+}
+
+/// A kernel symbol without the module that it is said to be of, so that all sources agree.
+fn readable(symbol: &[u8]) -> Option<String> {
+    let name = symbol
+        .split(|&byte| byte == b' ')
+        .next()
+        .filter(|name| !name.is_empty())?;
+    Some(demangle(name))
+}
+
+/// Whether the list can be read and tells addresses. Those that may not see them get the same lines
+/// with zeros, so the first lines say it of all.
+fn listing(kallsyms: &Path) -> KernelNaming {
+    let mut start = [0; 4096];
+    let read = File::open(kallsyms).and_then(|mut file| file.read(&mut start));
+    let lines = match read {
+        Ok(0) => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it is empty")),
+        Ok(read) => Ok(&start[..read]),
+        Err(error) => Err(error),
+    };
+    match lines {
+        Err(error) => KernelNaming::Unlisted {
+            reason: error.to_string(),
+        },
+        Ok(lines) => {
+            let told = lines.split(|&byte| byte == b'\n').any(|line| {
+                let digits = line.split(|&byte| byte == b' ').next().unwrap_or_default();
+                digits.iter().any(|&digit| digit != b'0')
+            });
+            if told {
+                KernelNaming::Listed
+            } else {
+                let setting = fs::read_to_string("/proc/sys/kernel/kptr_restrict").ok();
+                KernelNaming::Hidden {
+                    kptr_restrict: setting.and_then(|setting| setting.trim().parse().ok()),
+                }
+            }
+        }
+    }
+}
+
+fn look_up(kallsyms: &Path, addresses: &[u64]) -> Vec<Option<String>> {
+    let kernel = source::Kernel {
+        kallsyms: MaybeDefault::Some(kallsyms.to_owned()),
+        // Its debug information would tell inlined functions too, for a gigabyte of memory.
+        vmlinux: MaybeDefault::None,
+        debug_syms: false,
+        ..source::Kernel::default()
+    };
+    let symbolizer = Symbolizer::builder()
+        .enable_code_info(false)
+        .enable_inlined_fns(false)
+        .enable_demangling(false)
+        .build();
+    match symbolizer.symbolize(&Source::Kernel(kernel), Input::AbsAddr(addresses)) {
+        Ok(symbols) => symbols
+            .into_iter()
+            .map(|symbol| match symbol {
+                Symbolized::Sym(symbol) if symbol.offset < MAX_FUNCTION_BYTES => {
+                    readable(symbol.name.as_bytes())
+                }
+                _ => None,
+            })
+            .collect(),
+        Err(_) => vec![None; addresses.len()],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    fn list(text: &str) -> tempfile::NamedTempFile {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        file
+    }
+
+    const LISTED: &str = "\
+0000000000000000 A fixed_percpu_data
+ffffffff81000000 T _text
+ffffffff81001000 T do_one
+ffffffff81001100 t do_two.isra.0
+ffffffffc0201000 t fuse_read\t[fuse]
+ffffffffc0301000 t bpf_prog_7cc47bbf07148bfe_on_cpu\t[bpf]
+";
+
+    #[test]
+    fn finds_functions_of_kernel_modules_and_bpf_programs() {
+        let file = list(LISTED);
+        let addresses = [
+            0xffff_ffff_8100_10ff,
+            0xffff_ffff_8100_1100,
+            0xffff_ffff_c020_1fff,
+            0xffff_ffff_c030_1010,
+        ];
+        assert_eq!(
+            look_up(file.path(), &addresses),
+            [
+                "do_one",
+                "do_two.isra.0",
+                "fuse_read",
+                "bpf_prog_7cc47bbf07148bfe_on_cpu"
+            ]
+            .map(|name| Some(name.to_owned())),
+        );
+    }
+
+    #[test]
+    fn no_symbol_stands_for_all_that_lies_behind_it() {
+        let file = list(LISTED);
+        assert_eq!(
+            look_up(file.path(), &[0xffff_ffff_a000_0000, u64::MAX]),
+            [None, None]
+        );
+    }
+
+    #[test]
+    fn zeros_are_recognised_and_mended() {
+        let zeros = list("0000000000000000 T _text\n0000000000000000 T do_one\n");
+        let naming = listing(zeros.path());
+        assert!(matches!(naming, KernelNaming::Hidden { .. }), "{naming:?}");
+        assert_eq!(listing(list(LISTED).path()), KernelNaming::Listed);
+        let restricted = KernelNaming::Hidden {
+            kptr_restrict: Some(2),
+        };
+        assert!(
+            restricted
+                .complaint()
+                .unwrap()
+                .contains("sysctl kernel.kptr_restrict=1")
+        );
+        assert!(
+            KernelNaming::Hidden {
+                kptr_restrict: Some(1)
+            }
+            .complaint()
+            .unwrap()
+            .contains("sudo")
+        );
+        assert_eq!(KernelNaming::Listed.complaint(), None);
+    }
+
+    #[test]
+    fn no_list_is_told_with_the_reason() {
+        let missing = listing(Path::new("/nowhere/kallsyms"));
+        assert!(
+            missing.complaint().unwrap().contains("No such file"),
+            "{missing:?}"
+        );
+        let empty = listing(list("").path());
+        assert!(empty.complaint().unwrap().contains("empty"));
+    }
+
+    #[test]
+    fn the_kernels_own_word_comes_first() {
+        let mut asked = Vec::new();
+        let mut ask = |addresses: &[u64]| {
+            asked.extend_from_slice(addresses);
+            Some(vec![
+                Some("schedule".to_owned()),
+                Some("fuse_read [fuse]".to_owned()),
+                None,
+            ])
+        };
+        let (names, naming) = KernelNames::asked(&mut ask).name(&[1, 2, 3]);
+        assert_eq!(
+            names,
+            [
+                Some("schedule".to_owned()),
+                Some("fuse_read".to_owned()),
+                None
+            ]
+        );
+        assert_eq!(naming, KernelNaming::Asked);
+        assert_eq!(asked, [1, 2, 3]);
+    }
+
+    #[test]
+    fn nothing_is_asked_for_nothing() {
+        let mut ask = |_: &[u64]| -> Option<Vec<Option<String>>> { panic!("asked for no address") };
+        assert_eq!(
+            KernelNames::asked(&mut ask).name(&[]),
+            (vec![], KernelNaming::NotNeeded)
+        );
+    }
+
+    #[test]
+    fn an_answer_that_does_not_fit_is_none() {
+        let mut ask = |_: &[u64]| Some(vec![Some("one".to_owned())]);
+        let (names, naming) = KernelNames::asked(&mut ask).name(&[1, 2]);
+        assert_eq!(names.len(), 2);
+        assert_ne!(naming, KernelNaming::Asked);
+    }
+}

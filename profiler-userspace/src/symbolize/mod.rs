@@ -1,0 +1,125 @@
+//! From addresses to names.
+//!
+//! In: a [`RawProfile`], the [`Processes`] that it is of, and a source of kernel names. Out: a
+//! [`Profile`] of the same weight. Each place in each object is named once, objects one after the
+//! other, so that at most one is open. Nothing is ever dropped: what has no name is shown by where it
+//! lies, and what lies nowhere as `[unknown]`.
+
+mod debug_file;
+mod demangle;
+mod frames;
+mod kernel;
+mod native;
+mod symbol_table;
+#[cfg(test)]
+mod tests;
+mod vdso;
+
+pub use kernel::{AskKernel, KernelNames, KernelNaming};
+
+use crate::process::{Identity, Processes};
+use crate::profile::raw::{RawProfile, RawStack, Who};
+use crate::profile::{Frame, FrameId, FrameKind, Profile, Sample, Unit};
+use demangle::visible;
+use profiler_common::abi::StackEnd;
+use std::collections::BTreeMap;
+
+/// A symbolized profile, and how it came to its kernel names.
+#[derive(Clone, Debug)]
+pub struct Symbolized {
+    /// The profile.
+    pub profile: Profile,
+    /// Where the names of kernel functions came from, or why they are missing.
+    pub kernel: KernelNaming,
+}
+
+/// Names everything in `raw`. Processes that were not seen before are looked at now, which is late for
+/// those that have ended.
+pub fn symbolize(
+    raw: &RawProfile,
+    unit: Unit,
+    processes: &mut Processes,
+    mut kernel: KernelNames<'_>,
+) -> Symbolized {
+    let mut profile = Profile::new(unit, raw.window);
+    let user = frames::user(raw, processes, &mut profile);
+    let (kernel, naming) = frames::kernel(raw, &mut kernel, &mut profile);
+    for sample in &raw.samples {
+        let mut stack = Vec::new();
+        labels(&sample.who, &mut profile, &mut stack);
+        let parts = [
+            (sample.user, user.get(&Identity::from(&sample.who))),
+            (sample.kernel, Some(&kernel)),
+        ];
+        for (index, frames) in parts {
+            let (Some(part), Some(frames)) = (index.map(|index| raw.stack(index)), frames) else {
+                continue;
+            };
+            if part.end == StackEnd::Truncated {
+                stack.push(profile.intern(frame("[truncated]".to_owned(), FrameKind::Mark)));
+            }
+            stack.extend(lookups(part).rev().map(|address| frames.get(address)));
+        }
+        profile.push(Sample {
+            stack: stack.into_boxed_slice(),
+            weight: sample.weight,
+            count: sample.count,
+        });
+    }
+    Symbolized {
+        profile,
+        kernel: naming,
+    }
+}
+
+/// How many firings each kind of end cut short, of user stacks; [`StackEnd::Root`] cuts none.
+pub fn stack_ends(raw: &RawProfile) -> BTreeMap<StackEnd, u64> {
+    let mut counts = BTreeMap::new();
+    for sample in &raw.samples {
+        if let Some(index) = sample.user {
+            *counts.entry(raw.stack(index).end).or_default() += sample.count;
+        }
+    }
+    counts
+}
+
+/// The addresses to look up for a stack, from leaf to root.
+///
+/// The leaf is where the CPU was. Every other address is where a call will return to: the instruction
+/// behind the call. If the call was the last thing in its function, because it never returns, that
+/// instruction is already the next function's. One byte earlier is still the call.
+fn lookups(stack: &RawStack) -> impl DoubleEndedIterator<Item = u64> {
+    stack.addresses.iter().enumerate().map(|(depth, &address)| {
+        if depth == 0 {
+            address
+        } else {
+            address.saturating_sub(1)
+        }
+    })
+}
+
+/// The frames outside of both stacks: the CPU if asked for, the process, the thread if asked for.
+fn labels(who: &Who, profile: &mut Profile, stack: &mut Vec<FrameId>) {
+    let mut push = |name, kind| stack.push(profile.intern(frame(name, kind)));
+    if let Some(cpu) = who.cpu {
+        push(format!("cpu {cpu}"), FrameKind::Label);
+    }
+    push(comm(&who.comm), FrameKind::Process);
+    if let Some(tid) = who.tid {
+        push(format!("tid {tid}"), FrameKind::Label);
+    }
+}
+
+/// A thread's name, which may hold anything, or nothing.
+fn comm(bytes: &[u8]) -> String {
+    let name = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
+    if name.is_empty() {
+        "[nameless]".to_owned()
+    } else {
+        visible(name)
+    }
+}
+
+fn frame(name: String, kind: FrameKind) -> Frame {
+    Frame { name, kind }
+}

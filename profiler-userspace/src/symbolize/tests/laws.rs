@@ -1,0 +1,111 @@
+//! What holds for every raw profile.
+
+use super::*;
+use proptest::prelude::*;
+use std::time::Duration;
+
+const ENDS: [StackEnd; 5] = [
+    StackEnd::Root,
+    StackEnd::Truncated,
+    StackEnd::Unreadable,
+    StackEnd::NoFramePointer,
+    StackEnd::Compat,
+];
+
+/// An address of this very process, of the kernel's half, or any at all.
+fn address() -> impl Strategy<Value = u64> {
+    let code = address as fn() -> _ as usize as u64;
+    prop_oneof![
+        code - 0x8000..code + 0x8000,
+        0xffff_ffff_8100_0000u64..0xffff_ffff_8200_0000,
+        any::<u64>(),
+        Just(0)
+    ]
+}
+
+fn stack() -> impl Strategy<Value = RawStack> {
+    (
+        proptest::collection::vec(address(), 0..20),
+        proptest::sample::select(&ENDS[..]),
+    )
+        .prop_map(|(addresses, end)| RawStack {
+            addresses: addresses.into(),
+            end,
+        })
+}
+
+fn who() -> impl Strategy<Value = Who> {
+    let tgid = prop_oneof![Just(std::process::id()), Just(0), Just(u32::MAX)];
+    (
+        tgid,
+        0u64..2,
+        any::<[u8; 16]>(),
+        any::<Option<u32>>(),
+        any::<Option<u32>>(),
+    )
+        .prop_map(|(tgid, incarnation, comm, tid, cpu)| Who {
+            tgid,
+            incarnation,
+            comm,
+            tid,
+            cpu,
+        })
+}
+
+fn profile() -> impl Strategy<Value = RawProfile> {
+    proptest::collection::vec(stack(), 1..8).prop_flat_map(|stacks| {
+        let index = (0..u32::try_from(stacks.len()).unwrap()).prop_map(StackIndex);
+        let index = proptest::option::of(index);
+        let sample = (who(), index.clone(), index, 0u64..1 << 40, 0u64..1 << 20).prop_map(
+            |(who, user, kernel, weight, count)| RawSample {
+                who,
+                user,
+                kernel,
+                weight,
+                count,
+            },
+        );
+        proptest::collection::vec(sample, 0..20).prop_map(move |samples| {
+            let mut raw = RawProfile::default();
+            raw.window.end = Duration::from_secs(1);
+            raw.stacks.clone_from(&stacks);
+            raw.samples = samples;
+            raw
+        })
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn symbolizing_conserves_weight_count_and_depth(raw in profile(), knows: bool) {
+        let mut ask = |addresses: &[u64]| {
+            assert!(addresses.is_sorted_by(|one, next| one < next));
+            Some(addresses.iter().map(|address| knows.then(|| format!("f{address:x}"))).collect())
+        };
+        let symbolized =
+            symbolize(&raw, Unit::Samples, &mut Processes::new(), KernelNames::asked(&mut ask));
+        let profile = symbolized.profile;
+        prop_assert_eq!(profile.window, raw.window);
+        prop_assert_eq!(profile.samples().len(), raw.samples.len());
+        for (sample, raw_sample) in profile.samples().iter().zip(&raw.samples) {
+            prop_assert_eq!((sample.weight, sample.count), (raw_sample.weight, raw_sample.count));
+            let kinds: Vec<FrameKind> = sample.stack.iter().map(|id| profile.frame(*id).kind).collect();
+            let of = |kind| kinds.iter().filter(|found| **found == kind).count();
+            let part = |index: Option<StackIndex>| index.map(|index| raw.stack(index));
+            let (user, kernel) = (part(raw_sample.user), part(raw_sample.kernel));
+            let frames = |part: Option<&RawStack>| part.map_or(0, |part| part.addresses.len());
+            prop_assert_eq!(of(FrameKind::User), frames(user));
+            prop_assert_eq!(of(FrameKind::Kernel), frames(kernel));
+            prop_assert_eq!(of(FrameKind::Process), 1);
+            let cut = [user, kernel].into_iter().flatten().filter(|part| part.end == StackEnd::Truncated);
+            prop_assert_eq!(of(FrameKind::Mark), cut.count());
+            prop_assert!(sample.stack.iter().all(|id| !profile.frame(*id).name.is_empty()));
+            // Callers first, and the kernel last.
+            let order = |kind| kinds.iter().position(|found| *found == kind);
+            let last_user = kinds.iter().rposition(|found| *found == FrameKind::User);
+            prop_assert!(order(FrameKind::Kernel).is_none_or(|first| last_user.is_none_or(|last| last < first)));
+        }
+    }
+}

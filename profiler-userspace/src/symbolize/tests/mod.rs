@@ -1,0 +1,129 @@
+//! Symbolizing as a whole.
+
+mod laws;
+mod mappings;
+mod program;
+mod programs;
+mod sources;
+
+use super::*;
+use crate::profile::raw::{RawSample, StackIndex};
+
+/// Prints where two functions are.
+const TWO_FUNCTIONS: &str = r#"
+#include <stdio.h>
+static __attribute__((noinline)) int inner(int x) { return x * 3 + 1; }
+__attribute__((noinline)) int outer(int x) { return inner(x) + 1; }
+int main(void) {
+    printf("%p %p\n", (void *)inner, (void *)outer);
+    fflush(stdout);
+    getchar();
+    return outer(1);
+}
+"#;
+
+fn raw(identity: Identity, addresses: &[u64]) -> RawProfile {
+    let mut raw = RawProfile::default();
+    raw.stacks.push(RawStack {
+        addresses: addresses.into(),
+        end: StackEnd::Root,
+    });
+    raw.samples.push(RawSample {
+        who: Who {
+            tgid: identity.tgid,
+            incarnation: identity.incarnation,
+            comm: *b"test\0\0\0\0\0\0\0\0\0\0\0\0",
+            tid: None,
+            cpu: None,
+        },
+        user: Some(StackIndex(0)),
+        kernel: None,
+        weight: 1,
+        count: 1,
+    });
+    raw
+}
+
+fn named_by(processes: &mut Processes, raw: &RawProfile) -> Vec<String> {
+    let symbolized = symbolize(raw, Unit::Samples, processes, KernelNames::listed());
+    let profile = symbolized.profile;
+    let names = profile.samples()[0]
+        .stack
+        .iter()
+        .map(|id| profile.frame(*id).name.clone());
+    names.collect()
+}
+
+/// Names of a stack, given and returned from leaf to root, without the process.
+fn names(processes: &mut Processes, identity: Identity, addresses: &[u64]) -> Vec<String> {
+    let mut names = named_by(processes, &raw(identity, addresses));
+    assert_eq!(names.remove(0), "test");
+    names.reverse();
+    names
+}
+
+#[test]
+fn the_stack_goes_from_labels_over_user_to_kernel() {
+    let gone = Identity {
+        tgid: u32::MAX,
+        incarnation: 1,
+    };
+    let mut raw = raw(gone, &[0x10, 0x20]);
+    raw.stacks[0].end = StackEnd::Truncated;
+    raw.stacks.push(RawStack {
+        addresses: Box::new([0x1000, 0x2001]),
+        end: StackEnd::Root,
+    });
+    raw.samples[0].kernel = Some(StackIndex(1));
+    raw.samples[0].who.cpu = Some(3);
+    raw.samples[0].who.tid = Some(77);
+    raw.samples[0].who.comm = *b"a;\xff\n\0rest\0\0\0\0\0\0\0";
+    raw.samples[0].weight = 10;
+    raw.samples[0].count = 2;
+    let mut ask = |addresses: &[u64]| {
+        assert_eq!(addresses, [0x1000, 0x2000]);
+        Some(vec![Some("leaf".to_owned()), None])
+    };
+    let symbolized = symbolize(
+        &raw,
+        Unit::Samples,
+        &mut Processes::new(),
+        KernelNames::asked(&mut ask),
+    );
+    let profile = symbolized.profile;
+    let stack: Vec<(&str, FrameKind)> = profile.samples()[0]
+        .stack
+        .iter()
+        .map(|id| profile.frame(*id))
+        .map(|frame| (frame.name.as_str(), frame.kind))
+        .collect();
+    assert_eq!(
+        stack,
+        [
+            ("cpu 3", FrameKind::Label),
+            ("a;\\xff\n", FrameKind::Process),
+            ("tid 77", FrameKind::Label),
+            ("[truncated]", FrameKind::Mark),
+            ("[unknown]", FrameKind::User),
+            ("[unknown]", FrameKind::User),
+            ("[kernel+0x2000]", FrameKind::Kernel),
+            ("leaf", FrameKind::Kernel),
+        ],
+    );
+    assert_eq!((profile.total_weight(), profile.total_count()), (10, 2));
+    assert_eq!(symbolized.kernel, KernelNaming::Asked);
+    assert_eq!(stack_ends(&raw), BTreeMap::from([(StackEnd::Truncated, 2)]));
+}
+
+#[test]
+fn a_thread_without_stacks_or_a_name_is_still_counted() {
+    let gone = Identity {
+        tgid: 0,
+        incarnation: 0,
+    };
+    let mut raw = raw(gone, &[]);
+    raw.samples[0].user = None;
+    raw.samples[0].who.comm = [0; 16];
+    assert_eq!(named_by(&mut Processes::new(), &raw), ["[nameless]"]);
+    assert_eq!(stack_ends(&raw), BTreeMap::new());
+}

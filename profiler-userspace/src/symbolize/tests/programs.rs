@@ -1,0 +1,224 @@
+//! Programs that tell where their functions are.
+
+use super::program::{Running, Workshop};
+use super::{TWO_FUNCTIONS, names};
+use crate::process::Processes;
+
+#[test]
+fn functions_of_a_program_have_their_names_even_after_its_end() {
+    let shop = Workshop::new();
+    let Some(program) = shop.compile("gcc", "two", TWO_FUNCTIONS, &["-O1"]) else {
+        return;
+    };
+    let mut running = Running::start(&program);
+    let found = running.addresses();
+    let mut processes = Processes::new();
+    processes.see(running.identity());
+    running.end();
+    let stack = [found[0] + 1, found[1] + 2];
+    assert_eq!(
+        names(&mut processes, running.identity(), &stack),
+        ["inner", "outer"]
+    );
+}
+
+#[test]
+fn a_stripped_function_is_told_by_its_address_in_the_object() {
+    let shop = Workshop::new();
+    let flags = ["-O1", "-s", "-no-pie", "-Wl,-Ttext-segment=0x10000000"];
+    let Some(program) = shop.compile("gcc", "bare prog", TWO_FUNCTIONS, &flags) else {
+        return;
+    };
+    let mut running = Running::start(&program);
+    let inner = running.addresses()[0];
+    let mut processes = Processes::new();
+    // Without PIE, the address in the object is that in the process.
+    let wanted = format!("[bare prog+{inner:#x}]");
+    assert_eq!(
+        names(&mut processes, running.identity(), &[inner]),
+        [wanted]
+    );
+}
+
+#[test]
+fn exported_functions_of_a_stripped_program_have_names() {
+    let shop = Workshop::new();
+    let Some(program) = shop.compile("gcc", "exports", TWO_FUNCTIONS, &["-O1", "-s", "-rdynamic"])
+    else {
+        return;
+    };
+    let mut running = Running::start(&program);
+    let outer = running.addresses()[1];
+    assert_eq!(
+        names(&mut Processes::new(), running.identity(), &[outer]),
+        ["outer"]
+    );
+}
+
+#[test]
+fn a_deleted_program_that_runs_has_names() {
+    let shop = Workshop::new();
+    let Some(program) = shop.compile("gcc", "gone", TWO_FUNCTIONS, &["-O1"]) else {
+        return;
+    };
+    let mut running = Running::start(&program);
+    let inner = running.addresses()[0];
+    std::fs::remove_file(&program).unwrap();
+    let mut processes = Processes::new();
+    let name = names(&mut processes, running.identity(), &[inner]).remove(0);
+    if rustix::process::geteuid().is_root() {
+        assert_eq!(name, "inner");
+    }
+    running.end();
+    let name = names(&mut processes, running.identity(), &[inner]).remove(0);
+    assert!(name.starts_with("[gone+0x"), "{name}");
+}
+
+#[test]
+fn a_replaced_program_lends_no_names() {
+    let shop = Workshop::new();
+    let Some(program) = shop.compile("gcc", "old", TWO_FUNCTIONS, &["-O1"]) else {
+        return;
+    };
+    let mut running = Running::start(&program);
+    let inner = running.addresses()[0];
+    let mut processes = Processes::new();
+    processes.see(running.identity());
+    running.end();
+    let renamed = TWO_FUNCTIONS.replace("inner", "false_name");
+    let Some(new) = shop.compile("gcc", "new", &renamed, &["-O1"]) else {
+        return;
+    };
+    std::fs::rename(new, program).unwrap();
+    let name = names(&mut processes, running.identity(), &[inner]).remove(0);
+    assert!(name.starts_with("[old+0x"), "{name}");
+}
+
+#[test]
+fn a_call_that_never_returns_is_its_callers() {
+    let shop = Workshop::new();
+    let source = r#"
+#include <stdio.h>
+#include <stdlib.h>
+__attribute__((noinline, noreturn)) void last(void) {
+    printf("%p\n", __builtin_return_address(0));
+    fflush(stdout);
+    getchar();
+    exit(0);
+}
+__attribute__((noinline, noreturn)) void caller(void) { last(); }
+__attribute__((noinline)) int next(void) { return rand(); }
+int main(void) { if (next() == -1) return 1; caller(); }
+"#;
+    let flags = [
+        "-O2",
+        "-fno-reorder-functions",
+        "-fno-toplevel-reorder",
+        "-falign-functions=1",
+    ];
+    let Some(program) = shop.compile("gcc", "never", source, &flags) else {
+        return;
+    };
+    let mut running = Running::start(&program);
+    let back = running.addresses()[0];
+    let mut processes = Processes::new();
+    let named = names(&mut processes, running.identity(), &[back, back]);
+    assert_eq!(named[1], "caller");
+    assert_ne!(named[0], "caller", "as a leaf the address is where it is");
+}
+
+#[test]
+fn rust_and_cpp_are_demangled() {
+    let shop = Workshop::new();
+    let rust = r#"
+mod deep {
+    pub struct Thing;
+    pub trait Work { fn work(&self) -> usize; }
+    impl Work for Thing { #[inline(never)] fn work(&self) -> usize { std::hint::black_box(7) } }
+    #[inline(never)] pub fn generic<T: Copy>(t: T) -> T { std::hint::black_box(t) }
+}
+fn main() {
+    use deep::Work;
+    deep::Thing.work();
+    deep::generic(3u8);
+    println!("{:p} {:p}", <deep::Thing as Work>::work as *const (), deep::generic::<u8> as *const ());
+    std::io::stdin().read_line(&mut String::new()).unwrap();
+}
+"#;
+    let v0 = "-Csymbol-mangling-version=v0";
+    for (scheme, generic) in [
+        (None, "rusty::deep::generic"),
+        (Some(v0), "rusty::deep::generic::<u8>"),
+    ] {
+        let mut args = vec!["--edition=2021", "-O", "--crate-name=rusty"];
+        args.extend(scheme);
+        let Some(program) = shop.compile("rustc", "rusty", rust, &args) else {
+            return;
+        };
+        let mut running = Running::start(&program);
+        let found = running.addresses();
+        let named = names(
+            &mut Processes::new(),
+            running.identity(),
+            &[found[0], found[1] + 1],
+        );
+        assert_eq!(
+            named,
+            ["<rusty::deep::Thing as rusty::deep::Work>::work", generic]
+        );
+    }
+    let cpp = r#"
+#include <cstdio>
+#include <vector>
+namespace deep {
+template <typename T> struct Box { __attribute__((noinline)) static T twice(T t) { return t + t; } };
+__attribute__((noinline)) int plain(std::vector<int> v, char) { return v[0]; }
+}
+int main() {
+    std::printf("%p %p\n", (void *)&deep::Box<long>::twice, (void *)&deep::plain);
+    std::fflush(stdout);
+    std::getchar();
+    return deep::plain({1}, 'c') + deep::Box<long>::twice(2);
+}
+"#;
+    let Some(program) = shop.compile("g++", "cpp", cpp, &["-O1"]) else {
+        return;
+    };
+    let mut running = Running::start(&program);
+    let found = running.addresses();
+    let named = names(
+        &mut Processes::new(),
+        running.identity(),
+        &[found[0], found[1] + 1],
+    );
+    assert_eq!(named, ["deep::Box<long>::twice", "deep::plain"]);
+}
+
+#[test]
+fn a_program_in_another_root_directory_has_names() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let shop = Workshop::new();
+    // Moved within a mount namespace of its own, so that its path exists for it alone.
+    let Some(program) = shop.compile("gcc", "inside", TWO_FUNCTIONS, &["-O1", "-static"]) else {
+        return;
+    };
+    let script = shop.path("enter.sh");
+    let hidden = shop.path("hidden");
+    std::fs::create_dir(&hidden).unwrap();
+    let text = format!(
+        "#!/bin/sh\nexec unshare -m sh -c 'mount -t tmpfs none {0} && cp {1} {0}/ && exec {0}/inside'\n",
+        hidden.display(),
+        program.display(),
+    );
+    std::fs::write(&script, text).unwrap();
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&script, executable).unwrap();
+    let mut running = Running::start(&script);
+    let inner = running.addresses()[0];
+    assert_eq!(
+        names(&mut Processes::new(), running.identity(), &[inner]),
+        ["inner"]
+    );
+}

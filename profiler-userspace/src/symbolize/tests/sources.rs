@@ -1,0 +1,247 @@
+//! Where an object's names come from, and in which order.
+
+use super::native::{self, Symbol};
+use super::program::Workshop;
+use super::{TWO_FUNCTIONS, debug_file};
+use crate::object::{Elf, FileOffset, RegularFile};
+use crate::process::Opened;
+use ::object::read::elf::{ElfFile64, ProgramHeader as _};
+use ::object::{Endianness, Object as _, ObjectSymbol as _};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Where a function lies in a program's file.
+fn offset_of(program: &Path, function: &str) -> FileOffset {
+    let bytes = fs::read(program).unwrap();
+    let elf: ElfFile64<'_, Endianness> = ElfFile64::parse(bytes.as_slice()).unwrap();
+    let address = elf
+        .symbols()
+        .find(|symbol| symbol.name() == Ok(function))
+        .unwrap()
+        .address();
+    let endian = Endianness::Little;
+    elf.elf_program_headers()
+        .iter()
+        .find_map(|segment| {
+            let into = address.checked_sub(segment.p_vaddr(endian))?;
+            (segment.p_type(endian) == ::object::elf::PT_LOAD && into < segment.p_filesz(endian))
+                .then(|| FileOffset(segment.p_offset(endian) + into))
+        })
+        .unwrap()
+}
+
+/// What a program's function is called, if debug files are looked for below the workshop.
+fn name(shop: &Workshop, program: &Path, offset: FileOffset) -> Option<String> {
+    let opened = Opened {
+        file: RegularFile::open(program).unwrap(),
+        root: shop.path(""),
+    };
+    let below = Path::new("/").join(program.strip_prefix(shop.path("")).unwrap());
+    let mut named = native::name(&opened, &below, &[offset]);
+    match named.of[0] {
+        Symbol::Named(index) => Some(named.names.swap_remove(index)),
+        Symbol::At(_) => None,
+        Symbol::Unknown => panic!("the offset was taken from the program"),
+    }
+}
+
+/// A program, and the same one stripped, with what was stripped beside it.
+struct Stripped {
+    shop: Workshop,
+    bare: PathBuf,
+    debug: PathBuf,
+    inner: FileOffset,
+}
+
+impl Stripped {
+    fn make(build_id: &str) -> Option<Self> {
+        let shop = Workshop::new();
+        let linker = format!("-Wl,--build-id={build_id}");
+        let whole = shop.compile("gcc", "whole", TWO_FUNCTIONS, &["-O1", "-g", &linker])?;
+        let made = shop.run("objcopy", ["--only-keep-debug", "whole", "bare.debug"])
+            && shop.run(
+                "objcopy",
+                [
+                    "--strip-all",
+                    "--add-gnu-debuglink=bare.debug",
+                    "whole",
+                    "bare",
+                ],
+            );
+        made.then(|| Self {
+            bare: shop.path("bare"),
+            debug: shop.path("bare.debug"),
+            inner: offset_of(&whole, "inner"),
+            shop,
+        })
+    }
+
+    fn name(&self) -> Option<String> {
+        name(&self.shop, &self.bare, self.inner)
+    }
+
+    /// Moves the debug file to a path in the workshop.
+    fn move_debug(&mut self, path: &str) {
+        let path = self.shop.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::rename(&self.debug, &path).unwrap();
+        self.debug = path;
+    }
+}
+
+#[test]
+fn a_debug_file_is_found_by_its_link() {
+    let Some(mut stripped) = Stripped::make("none") else {
+        return;
+    };
+    assert_eq!(stripped.name().as_deref(), Some("inner"));
+    for path in [".debug/bare.debug", "usr/lib/debug/bare.debug"] {
+        stripped.move_debug(path);
+        assert_eq!(stripped.name().as_deref(), Some("inner"), "{path}");
+    }
+    stripped.move_debug("elsewhere/bare.debug");
+    assert_eq!(stripped.name(), None);
+}
+
+#[test]
+fn a_debug_file_is_found_by_its_build_id() {
+    let Some(mut stripped) = Stripped::make("sha1") else {
+        return;
+    };
+    let elf = Elf::read(&fs::File::open(&stripped.bare).unwrap()).unwrap();
+    let (directory, rest) = elf.build_id.unwrap().split();
+    stripped.move_debug(&format!("usr/lib/debug/.build-id/{directory}/{rest}.debug"));
+    assert_eq!(stripped.name().as_deref(), Some("inner"));
+}
+
+#[test]
+fn another_builds_debug_file_is_not_taken() {
+    for build_id in ["none", "sha1"] {
+        let Some(stripped) = Stripped::make(build_id) else {
+            return;
+        };
+        let other = TWO_FUNCTIONS.replace("inner", "false_name");
+        let linker = format!("-Wl,--build-id={build_id}");
+        stripped
+            .shop
+            .compile("gcc", "other", &other, &["-O1", "-g", &linker])
+            .unwrap();
+        stripped
+            .shop
+            .run("objcopy", ["--only-keep-debug", "other", "bare.debug"]);
+        assert_eq!(stripped.name(), None, "{build_id}");
+    }
+}
+
+#[test]
+fn whatever_lies_where_a_debug_file_might_is_not_waited_for() {
+    let Some(stripped) = Stripped::make("none") else {
+        return;
+    };
+    fs::remove_file(&stripped.debug).unwrap();
+    let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR);
+    rustix::fs::mknodat(rustix::fs::CWD, &stripped.debug, kind, mode, 0).unwrap();
+    assert_eq!(stripped.name(), None);
+}
+
+#[test]
+fn an_object_with_symbols_needs_no_debug_file() {
+    let shop = Workshop::new();
+    let Some(whole) = shop.compile("gcc", "whole", TWO_FUNCTIONS, &["-O1"]) else {
+        return;
+    };
+    let elf = Elf::read(&fs::File::open(&whole).unwrap()).unwrap();
+    assert!(debug_file::find(&[&shop.path("")], Path::new("/whole"), &elf).is_none());
+    assert_eq!(
+        name(&shop, &whole, offset_of(&whole, "inner")).as_deref(),
+        Some("inner")
+    );
+}
+
+/// Turns the symbol table of a program into a section that nobody reads.
+fn hide_symbols(program: &Path) {
+    let mut bytes = fs::read(program).unwrap();
+    let word = |at: usize| {
+        usize::try_from(u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())).unwrap()
+    };
+    let (sections, count) = (
+        word(40),
+        usize::from(u16::from_le_bytes([bytes[60], bytes[61]])),
+    );
+    for section in (0..count).map(|index| sections + 64 * index) {
+        if bytes[section + 4..section + 8] == ::object::elf::SHT_SYMTAB.to_le_bytes() {
+            bytes[section + 4..section + 8].copy_from_slice(&0x6fff_0000u32.to_le_bytes());
+        }
+    }
+    fs::write(program, bytes).unwrap();
+}
+
+#[test]
+fn dwarf_names_what_no_symbol_table_does() {
+    for flags in [["-O1", "-g"].as_slice(), &["-O1", "-g", "-gz=zlib"]] {
+        let shop = Workshop::new();
+        let Some(program) = shop.compile("gcc", "dwarf", TWO_FUNCTIONS, flags) else {
+            return;
+        };
+        let inner = offset_of(&program, "inner");
+        hide_symbols(&program);
+        assert_eq!(
+            name(&shop, &program, inner).as_deref(),
+            Some("inner"),
+            "{flags:?}"
+        );
+    }
+}
+
+#[test]
+fn packed_dwarf_that_claims_to_be_endless_is_left_alone() {
+    let shop = Workshop::new();
+    let flags = ["-O1", "-g", "-gz=zlib"];
+    let Some(program) = shop.compile("gcc", "bomb", TWO_FUNCTIONS, &flags) else {
+        return;
+    };
+    let inner = offset_of(&program, "inner");
+    hide_symbols(&program);
+    let mut bytes = fs::read(&program).unwrap();
+    // Every packed section starts with its kind, a word of nothing, and the size it claims.
+    let packed: Vec<usize> = (0..bytes.len() - 24)
+        .filter(|&at| {
+            bytes[at..at + 8] == [1, 0, 0, 0, 0, 0, 0, 0] && bytes[at + 24..at + 25] == [0x78]
+        })
+        .collect();
+    assert!(!packed.is_empty());
+    for at in packed {
+        bytes[at + 8..at + 16].copy_from_slice(&(u64::MAX / 4).to_le_bytes());
+    }
+    fs::write(&program, bytes).unwrap();
+    assert_eq!(name(&shop, &program, inner), None);
+}
+
+#[test]
+fn damaged_programs_are_read_without_a_panic() {
+    let shop = Workshop::new();
+    let Some(program) = shop.compile("gcc", "damaged", TWO_FUNCTIONS, &["-O1", "-g"]) else {
+        return;
+    };
+    let whole = fs::read(&program).unwrap();
+    let inner = offset_of(&program, "inner");
+    hide_symbols(&program);
+    let hidden = fs::read(&program).unwrap();
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    for bytes in [&whole, &hidden] {
+        for _ in 0..60 {
+            let mut bytes = bytes.clone();
+            for _ in 0..200 {
+                random ^= random << 13;
+                random ^= random >> 7;
+                random ^= random << 17;
+                let at = usize::try_from(random % bytes.len() as u64).unwrap();
+                bytes[at] = random.to_le_bytes()[7];
+            }
+            fs::write(&program, bytes).unwrap();
+            let opened = Opened::ours(RegularFile::open(&program).unwrap());
+            let named = native::name(&opened, &program, &[inner, FileOffset(u64::MAX)]);
+            assert_eq!(named.of.len(), 2);
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! The code that the kernel maps into every process.
+//!
+//! In: our own mapping of it. Out: its bytes as a file. All 64-bit processes have the same image, so
+//! ours serves for those of others, even of those that have ended. See `vdso(7)`.
+
+use crate::object::RegularFile;
+use crate::process::maps;
+use std::fs::File;
+use std::io::BufReader;
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+
+/// Larger than any image, in bytes; they have two or three pages.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// The image; none where the kernel maps none.
+pub(super) fn image() -> Option<RegularFile> {
+    let maps = BufReader::new(File::open("/proc/self/maps").ok()?);
+    let mut range: Option<Range<u64>> = None;
+    maps::each_executable(maps, |entry| {
+        if entry.name == b"[vdso]" {
+            range = Some(entry.range);
+        }
+        range.is_none()
+    })
+    .ok()?;
+    let range = range.filter(|range| range.end - range.start <= MAX_BYTES)?;
+    let mut bytes = vec![0; usize::try_from(range.end - range.start).ok()?];
+    File::open("/proc/self/mem")
+        .ok()?
+        .read_exact_at(&mut bytes, range.start)
+        .ok()?;
+    RegularFile::in_memory("vdso", &bytes).ok()
+}
+
+/// Whether a process that maps the image there is one of 64 bits; others have another image.
+pub(super) fn is_ours(mapping: &Range<u64>) -> bool {
+    mapping.end > u64::from(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::Elf;
+
+    #[test]
+    fn our_image_is_an_object_with_symbols() {
+        let image = image().unwrap();
+        let elf = Elf::read(&image.file).unwrap();
+        assert!(elf.dynamic_symbols.is_some());
+        assert!(elf.layout.wide);
+    }
+}
