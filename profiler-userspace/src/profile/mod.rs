@@ -56,6 +56,24 @@ pub struct Frame {
     pub kind: FrameKind,
 }
 
+impl Frame {
+    /// The label of one thread, for `--per-thread`. [`fold::parse`] knows it by its shape.
+    pub fn thread(tid: u32) -> Self {
+        Self {
+            name: format!("[tid {tid}]"),
+            kind: FrameKind::Label,
+        }
+    }
+
+    /// The label of one CPU, for `--per-cpu`. [`fold::parse`] knows it by its shape.
+    pub fn cpu(cpu: u32) -> Self {
+        Self {
+            name: format!("[cpu {cpu}]"),
+            kind: FrameKind::Label,
+        }
+    }
+}
+
 /// A frame's place in its profile's table; meaningless in any other profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FrameId(u32);
@@ -110,7 +128,8 @@ impl Profile {
             return id;
         }
         let id = FrameId(
-            u32::try_from(self.frames.len()).expect("a profile has fewer than 2^32 distinct frames"),
+            u32::try_from(self.frames.len())
+                .expect("a profile has fewer than 2^32 distinct frames"),
         );
         self.frames.push(frame.clone());
         self.ids.insert(frame, id);
@@ -122,9 +141,19 @@ impl Profile {
         &self.frames[id.0 as usize]
     }
 
+    /// All distinct frames.
+    pub fn frames(&self) -> &[Frame] {
+        &self.frames
+    }
+
     /// Adds a sample whose frames were interned in this profile.
     pub fn push(&mut self, sample: Sample) {
-        debug_assert!(sample.stack.iter().all(|id| (id.0 as usize) < self.frames.len()));
+        debug_assert!(
+            sample
+                .stack
+                .iter()
+                .all(|id| (id.0 as usize) < self.frames.len())
+        );
         self.samples.push(sample);
     }
 

@@ -1,0 +1,255 @@
+//! Folded text: one line per distinct stack, root first, as `comm;main;work 42`.
+//!
+//! In: a [`Profile`], or folded text that we or another tool wrote.
+//! Out: sorted lines in which equal stacks are summed, or the profile that such lines tell of.
+//! Never: a line that holds more or less than one stack, whatever a program called its functions.
+//!
+//! Two frames are one here if they read the same, so folding is also where frames that differ only
+//! in what text cannot hold come together. Weight is conserved both ways.
+//!
+//! The format is that of <https://github.com/brendangregg/FlameGraph>.
+
+#[cfg(test)]
+mod laws;
+mod name;
+mod parse;
+#[cfg(test)]
+mod tests;
+
+pub use name::visible;
+pub use parse::{ParseError, parse};
+
+use super::{Frame, FrameKind, Profile, Sample};
+use std::borrow::Cow;
+use std::io::{self, Write};
+use std::ops::Range;
+
+/// The frame that stands between the user and the kernel part of a stack.
+const DELIMITER: &str = "-";
+/// What marks a kernel frame.
+const KERNEL_SUFFIX: &str = "_[k]";
+/// What an empty name or an empty stack reads as.
+const UNKNOWN: &str = "[unknown]";
+/// How much text is gathered before it is written.
+const CHUNK_BYTES: usize = 64 * 1024;
+
+/// What folded text says beside names and weights.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FoldStyle {
+    /// Puts a frame `-` between the user and the kernel part of a stack that has both.
+    pub delimited: bool,
+    /// Appends `_[k]` to kernel frames.
+    pub annotate: bool,
+}
+
+/// Which end of a stack comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// As in folded text.
+    RootFirst,
+    /// For graphs that merge stacks from where the time was spent.
+    LeafFirst,
+}
+
+/// Writes the profile as folded lines, sorted frame by frame, and equal stacks summed.
+///
+/// That order differs from that of `sort` where a name holds a character below `;`: here, all that
+/// `main` called stays together, and `main(int)` follows.
+pub fn fold(profile: &Profile, style: FoldStyle, out: &mut dyn Write) -> io::Result<()> {
+    let folded = Folded::new(profile, style, Order::RootFirst);
+    let mut chunk = String::new();
+    for line in folded.lines() {
+        folded.append(line, &mut chunk);
+        if chunk.len() >= CHUNK_BYTES {
+            out.write_all(chunk.as_bytes())?;
+            chunk.clear();
+        }
+    }
+    out.write_all(chunk.as_bytes())
+}
+
+/// How `frame` reads in a line.
+pub(crate) fn frame_name(frame: &Frame, annotate: bool) -> Cow<'_, str> {
+    let name = name::frame(&frame.name);
+    if annotate && frame.kind == FrameKind::Kernel {
+        Cow::Owned(name.into_owned() + KERNEL_SUFFIX)
+    } else {
+        name
+    }
+}
+
+/// One line to be.
+#[derive(Clone, Debug)]
+pub(crate) struct Line {
+    /// Where the stack is in [`Folded::levels`].
+    stack: Range<usize>,
+    weight: u64,
+}
+
+/// A profile's lines as ranks of names: small, and quick to sort, since ranks compare as names do.
+#[derive(Debug)]
+pub(crate) struct Folded<'a> {
+    /// Distinct names as they will be written, sorted; a rank is an index into it.
+    names: Vec<Cow<'a, str>>,
+    /// All stacks, one behind the other, as ranks.
+    levels: Vec<u32>,
+    lines: Vec<Line>,
+}
+
+impl Line {
+    pub(crate) fn weight(&self) -> u64 {
+        self.weight
+    }
+}
+
+impl<'a> Folded<'a> {
+    pub(crate) fn new(profile: &'a Profile, style: FoldStyle, order: Order) -> Self {
+        let (names, ranks) = rank(profile, style);
+        let rank_of = |name: &str| {
+            let found = names.binary_search_by(|known| known.as_ref().cmp(name));
+            u32::try_from(found.expect("the fixed names are always among the ranked"))
+                .expect("no more names than frame IDs")
+        };
+        let (delimiter, unknown) = (rank_of(DELIMITER), rank_of(UNKNOWN));
+
+        let mut levels =
+            Vec::with_capacity(profile.samples.iter().map(|s| s.stack.len() + 1).sum());
+        let mut lines = Vec::with_capacity(profile.samples.len());
+        for sample in &profile.samples {
+            let start = levels.len();
+            let split = if style.delimited {
+                kernel_part(profile, sample)
+            } else {
+                None
+            };
+            for (depth, id) in sample.stack.iter().enumerate() {
+                if split == Some(depth) {
+                    levels.push(delimiter);
+                }
+                levels.push(ranks[id.0 as usize]);
+            }
+            if sample.stack.is_empty() {
+                levels.push(unknown);
+            }
+            if order == Order::LeafFirst {
+                levels[start..].reverse();
+            }
+            lines.push(Line {
+                stack: start..levels.len(),
+                weight: sample.weight,
+            });
+        }
+        lines.sort_unstable_by(|a, b| levels[a.stack.clone()].cmp(&levels[b.stack.clone()]));
+        let mut folded = Self {
+            names,
+            levels,
+            lines,
+        };
+        folded.sum_neighbours();
+        folded
+    }
+
+    /// The lines in order.
+    pub(crate) fn lines(&self) -> &[Line] {
+        &self.lines
+    }
+
+    /// Appends the line's text, with a line feed.
+    pub(crate) fn append(&self, line: &Line, text: &mut String) {
+        for (depth, &rank) in self.levels[line.stack.clone()].iter().enumerate() {
+            if depth > 0 {
+                text.push(';');
+            }
+            text.push_str(&self.names[rank as usize]);
+        }
+        text.push(' ');
+        text.push_str(&line.weight.to_string());
+        text.push('\n');
+    }
+
+    /// Cuts every stack where its subtree weighs less than `least`, for a drawing that would leave
+    /// it out anyway. The root of a stack always stays, so that the total does.
+    ///
+    /// The lines stay where they are in the order, and so does every frame that is left.
+    pub(crate) fn prune(&mut self, least: f64) {
+        let mut kept: Vec<usize> = self.lines.iter().map(|line| line.stack.len()).collect();
+        // For each frame of the line at hand: the first line below it, and the weight before that.
+        let mut open: Vec<(usize, u64)> = Vec::new();
+        let mut before = 0;
+        for index in 0..=self.lines.len() {
+            let shared = match (index.checked_sub(1), self.lines.get(index)) {
+                (Some(last), Some(line)) => {
+                    let (last, this) = (self.stack(&self.lines[last]), self.stack(line));
+                    last.iter().zip(this).take_while(|(a, b)| a == b).count()
+                }
+                _ => 0,
+            };
+            // A frame that weighs too little has few lines below it, so that this stays linear.
+            while open.len() > shared {
+                let depth = open.len() - 1;
+                let (first, opened_at) = open.pop().expect("longer than what is shared");
+                if ((before - opened_at) as f64) < least {
+                    kept[first..index]
+                        .iter_mut()
+                        .for_each(|kept| *kept = depth.max(1));
+                }
+            }
+            if let Some(line) = self.lines.get(index) {
+                open.resize(line.stack.len(), (index, before));
+                before += line.weight;
+            }
+        }
+        for (line, kept) in self.lines.iter_mut().zip(kept) {
+            line.stack.end = line.stack.start + kept;
+        }
+        self.sum_neighbours();
+    }
+
+    fn stack(&self, line: &Line) -> &[u32] {
+        &self.levels[line.stack.clone()]
+    }
+
+    fn sum_neighbours(&mut self) {
+        let levels = &self.levels;
+        self.lines.dedup_by(|line, last| {
+            let same = levels[line.stack.clone()] == levels[last.stack.clone()];
+            if same {
+                last.weight += line.weight;
+            }
+            same
+        });
+    }
+}
+
+/// The distinct names, sorted, and for each frame of the profile the rank of its name.
+fn rank(profile: &Profile, style: FoldStyle) -> (Vec<Cow<'_, str>>, Vec<u32>) {
+    let fixed = [Cow::Borrowed(DELIMITER), Cow::Borrowed(UNKNOWN)];
+    let shown: Vec<Cow<'_, str>> = profile
+        .frames
+        .iter()
+        .map(|frame| frame_name(frame, style.annotate))
+        .chain(fixed)
+        .collect();
+
+    let mut by_name: Vec<usize> = (0..shown.len()).collect();
+    by_name.sort_unstable_by(|&a, &b| shown[a].cmp(&shown[b]));
+    let mut ranks = vec![0; shown.len()];
+    let mut names: Vec<Cow<'_, str>> = Vec::with_capacity(shown.len());
+    for index in by_name {
+        if names.last() != Some(&shown[index]) {
+            names.push(shown[index].clone());
+        }
+        ranks[index] = u32::try_from(names.len() - 1).expect("no more names than frame IDs");
+    }
+    (names, ranks)
+}
+
+/// Where the kernel part begins, marks included, in a stack that has user frames before it.
+fn kernel_part(profile: &Profile, sample: &Sample) -> Option<usize> {
+    let kind_is = |wanted| move |id: &_| profile.frame(*id).kind == wanted;
+    let kernel = sample.stack.iter().position(kind_is(FrameKind::Kernel))?;
+    let user = sample.stack[..kernel]
+        .iter()
+        .rposition(kind_is(FrameKind::User))?;
+    Some(user + 1)
+}

@@ -1,0 +1,204 @@
+//! What holds for every profile, whatever its names.
+
+use super::tests::{STYLES, read, text};
+use super::*;
+use crate::profile::FrameKind::{Kernel, Mark, Process, User};
+use crate::profile::{Frame, Unit, Window};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+fn name() -> impl Strategy<Value = String> {
+    prop_oneof![
+        prop::sample::select(vec![
+            "a",
+            "b",
+            "main",
+            "main(int)",
+            "a b",
+            "",
+            "-",
+            "--",
+            "x 3",
+            "x 3.",
+            ".",
+            "7",
+            "# a",
+            "#",
+            " ",
+            " a ",
+            "a;b",
+            "\n",
+            "\t",
+            "_[k]",
+            "a_[k]",
+            "a_[k]_[k]",
+            "a_[j]",
+            "[unknown]",
+            "[x]",
+            "[x+0x1]",
+            "[tid 3]",
+            "[cpu 1]",
+            "\u{fffe}",
+            "\u{a0}",
+            "é",
+        ])
+        .prop_map(str::to_owned),
+        any::<String>(),
+    ]
+}
+
+fn frames(kind: FrameKind, most: usize) -> impl Strategy<Value = Vec<Frame>> {
+    vec(name().prop_map(move |name| Frame { name, kind }), 0..=most)
+}
+
+fn marks() -> impl Strategy<Value = Vec<Frame>> {
+    let mark = prop::sample::select(vec!["[truncated]", "[no user stack]"]);
+    vec(
+        mark.prop_map(|name| Frame {
+            name: name.to_owned(),
+            kind: Mark,
+        }),
+        0..=1,
+    )
+}
+
+fn labels() -> impl Strategy<Value = Vec<Frame>> {
+    vec(
+        prop_oneof![
+            (0..3_u32).prop_map(Frame::thread),
+            (0..3_u32).prop_map(Frame::cpu)
+        ],
+        0..=2,
+    )
+}
+
+/// Stacks as symbolizing makes them, apart from the names, which are as bad as they can be.
+fn any_profile() -> impl Strategy<Value = Profile> {
+    let process = name().prop_map(|name| {
+        vec![Frame {
+            name,
+            kind: Process,
+        }]
+    });
+    let stack = (
+        labels(),
+        process,
+        labels(),
+        marks(),
+        frames(User, 3),
+        marks(),
+        frames(Kernel, 3),
+    );
+    vec((stack, 0..1000_u64, 0..1000_u64), 0..12).prop_map(|samples| {
+        let mut profile = Profile::new(Unit::Samples, Window::default());
+        for (parts, weight, count) in samples {
+            let parts = [
+                parts.0, parts.1, parts.2, parts.3, parts.4, parts.5, parts.6,
+            ];
+            let stack = parts
+                .into_iter()
+                .flatten()
+                .map(|frame| profile.intern(frame))
+                .collect();
+            profile.push(Sample {
+                stack,
+                weight,
+                count,
+            });
+        }
+        profile
+    })
+}
+
+proptest! {
+    #[test]
+    fn folding_conserves_weight(profile in any_profile()) {
+        for style in STYLES {
+            let text = text(&profile, style);
+            let weights = text.lines().map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap());
+            prop_assert_eq!(weights.sum::<u64>(), profile.total_weight());
+        }
+    }
+
+    #[test]
+    fn reading_conserves_weight(profile in any_profile()) {
+        for style in STYLES {
+            prop_assert_eq!(read(&text(&profile, style)).total_weight(), profile.total_weight());
+        }
+    }
+
+    #[test]
+    fn what_was_read_folds_to_the_same_text(profile in any_profile()) {
+        for style in STYLES {
+            let text = text(&profile, style);
+            prop_assert_eq!(&super::tests::text(&read(&text), style), &text);
+        }
+    }
+
+    #[test]
+    fn others_text_settles_after_one_fold(lines in vec(("[ab_k;\\-\\[\\] #]{1,12}", 0..9_u64), 0..8)) {
+        let foreign: String = lines.iter().map(|(stack, weight)| format!("{stack} {weight}\n")).collect();
+        // Some of these lines are comments, or hold a weight only.
+        let Ok(profile) = parse(foreign.as_bytes(), Unit::Samples) else { return Ok(()) };
+        for style in STYLES {
+            let once = text(&profile, style);
+            prop_assert_eq!(&text(&read(&once), style), &once);
+        }
+    }
+
+    #[test]
+    fn a_line_holds_no_character_that_could_break_it(profile in any_profile()) {
+        for line in text(&profile, STYLES[0]).lines() {
+            prop_assert!(!line.contains(|c: char| c.is_control() || (c.is_whitespace() && c != ' ')), "{:?}", line);
+            prop_assert_eq!(line.trim(), line);
+            prop_assert!(!line.starts_with("# "));
+            let stack = line.rsplit_once(' ').unwrap().0;
+            prop_assert!(!stack.is_empty() && !stack.split(';').any(str::is_empty), "{:?}", line);
+            let second_number = stack.rsplit_once(' ').is_some_and(|(_, word)| word.bytes().all(|b| b"0123456789.".contains(&b)));
+            prop_assert!(!second_number, "{:?}", line);
+        }
+    }
+
+    #[test]
+    fn leaf_first_lines_are_the_same_stacks_reversed(profile in any_profile()) {
+        let lines = |order| {
+            let folded = Folded::new(&profile, STYLES[3], order);
+            let line = |line: &Line| {
+                let mut stack: Vec<_> = folded.stack(line).iter().map(|&rank| folded.names[rank as usize].clone().into_owned()).collect();
+                if order == Order::LeafFirst {
+                    stack.reverse();
+                }
+                (stack, line.weight)
+            };
+            let mut lines: Vec<_> = folded.lines().iter().map(line).collect();
+            lines.sort();
+            lines
+        };
+        prop_assert_eq!(lines(Order::RootFirst), lines(Order::LeafFirst));
+    }
+
+    #[test]
+    fn pruning_leaves_out_what_is_too_light_and_no_more(profile in any_profile(), least in 0..3000_u32) {
+        let least = f64::from(least);
+        let weights = |folded: &Folded<'_>| {
+            let mut weights = std::collections::BTreeMap::new();
+            for line in folded.lines() {
+                let stack = folded.stack(line);
+                for depth in 1..=stack.len() {
+                    *weights.entry(stack[..depth].to_vec()).or_insert(0) += line.weight;
+                }
+            }
+            weights
+        };
+        let mut folded = Folded::new(&profile, STYLES[0], Order::RootFirst);
+        let mut wanted = weights(&folded);
+        wanted.retain(|stack, weight| stack.len() == 1 || *weight as f64 >= least);
+        folded.prune(least);
+        prop_assert_eq!(weights(&folded), wanted);
+    }
+
+    #[test]
+    fn reading_never_panics(text in any::<Vec<u8>>()) {
+        let _either = parse(&text, Unit::Samples);
+    }
+}

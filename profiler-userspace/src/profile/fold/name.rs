@@ -1,0 +1,93 @@
+//! How a name is made fit for one line of text.
+//!
+//! In: any characters, chosen by whoever wrote the program that is sampled.
+//! Out: one printable frame name that no reader of folded text takes for anything else. What is fit
+//! already stays as it is, so that doing this twice is doing it once.
+//! Never: an empty name.
+
+use super::{DELIMITER, KERNEL_SUFFIX, UNKNOWN};
+use std::borrow::Cow;
+
+/// A frame's name as folded text can hold it.
+pub(super) fn frame(name: &str) -> Cow<'_, str> {
+    if name.is_empty() {
+        return Cow::Borrowed(UNKNOWN);
+    }
+    // Readers take the one for the border between user and kernel, and a lone other for a comment.
+    match name {
+        DELIMITER => return Cow::Borrowed("[-]"),
+        "#" => return Cow::Borrowed("[#]"),
+        _ => {}
+    }
+    let mut name = visible(name);
+    if name.contains(';') {
+        name = Cow::Owned(name.replace(';', ":"));
+    }
+    if let Some(spaces) = misleading_spaces(&name) {
+        let mut text = name.into_owned();
+        for at in spaces {
+            text.replace_range(at..=at, "_");
+        }
+        name = Cow::Owned(text);
+    }
+    // Only the kernel's frames may say that they are the kernel's.
+    if let Some(stem) = name.strip_suffix(KERNEL_SUFFIX) {
+        name = Cow::Owned(format!("{stem}_(k)"));
+    }
+    name
+}
+
+/// The same text with everything that a terminal or an XML parser would not show as a character
+/// of this line written out, as in `\n` and `\u{1b}`.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_unprintable) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        if is_unprintable(c) {
+            shown.extend(c.escape_default());
+        } else {
+            shown.push(c);
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// Control characters, white space other than the plain one, marks that turn the direction of
+/// writing, and the characters that XML 1.0 forbids.
+fn is_unprintable(c: char) -> bool {
+    match c {
+        ' '..='~' => false,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+            true
+        }
+        '\u{feff}' | '\u{fffe}' | '\u{ffff}' => true,
+        _ => c.is_control() || c.is_whitespace(),
+    }
+}
+
+/// Where the spaces are that a reader would trim, or take for the one before a weight, or for that
+/// of a comment: `# name`, ` name`, `name `, `name 12`.
+fn misleading_spaces(name: &str) -> Option<Vec<usize>> {
+    if !name.contains(' ') {
+        return None;
+    }
+    let start = name.len() - name.trim_start_matches(' ').len();
+    let end = name.trim_end_matches(' ').len();
+    let mut spaces: Vec<usize> = (0..start).chain(end.max(start)..name.len()).collect();
+    if name.starts_with("# ") {
+        spaces.push(1);
+    }
+    if let Some(space) = name.rfind(' ')
+        && reads_as_number(&name[space + 1..])
+    {
+        spaces.push(space);
+    }
+    (!spaces.is_empty()).then_some(spaces)
+}
+
+/// Whether another column of digits would be a weight to those who allow two, and fractions.
+pub(super) fn reads_as_number(word: &str) -> bool {
+    !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit() || b == b'.')
+}

@@ -1,0 +1,288 @@
+use super::name::frame as sanitised;
+use super::*;
+use crate::profile::FrameKind::{Kernel, Mark, Process, User};
+use crate::profile::{Frame, FrameId, Unit, Window};
+
+pub(super) const STYLES: [FoldStyle; 4] = [
+    FoldStyle {
+        delimited: false,
+        annotate: false,
+    },
+    FoldStyle {
+        delimited: false,
+        annotate: true,
+    },
+    FoldStyle {
+        delimited: true,
+        annotate: false,
+    },
+    FoldStyle {
+        delimited: true,
+        annotate: true,
+    },
+];
+
+fn profile(samples: &[(&[(&str, FrameKind)], u64)]) -> Profile {
+    let mut profile = Profile::new(Unit::Samples, Window::default());
+    for &(stack, weight) in samples {
+        let ids = stack
+            .iter()
+            .map(|&(name, kind)| {
+                profile.intern(Frame {
+                    name: name.to_owned(),
+                    kind,
+                })
+            })
+            .collect();
+        profile.push(Sample {
+            stack: ids,
+            weight,
+            count: weight,
+        });
+    }
+    profile
+}
+
+pub(super) fn text(profile: &Profile, style: FoldStyle) -> String {
+    let mut bytes = Vec::new();
+    fold(profile, style, &mut bytes).expect("a vector takes everything");
+    String::from_utf8(bytes).expect("folded text is UTF-8")
+}
+
+pub(super) fn read(text: &str) -> Profile {
+    parse(text.as_bytes(), Unit::Samples).unwrap_or_else(|error| panic!("{error} in {text:?}"))
+}
+
+/// Each stack's names with a letter for the kind.
+fn told(profile: &Profile) -> Vec<String> {
+    let level = |&id: &FrameId| {
+        let Frame { name, kind } = profile.frame(id);
+        format!("{:?}", kind).chars().take(1).collect::<String>() + ":" + name
+    };
+    profile
+        .samples()
+        .iter()
+        .map(|s| s.stack.iter().map(level).collect::<Vec<_>>().join(" "))
+        .collect()
+}
+
+#[test]
+fn equal_stacks_are_summed_and_lines_sorted() {
+    let profile = profile(&[
+        (&[("sh", Process), ("main", User), ("work", User)], 3),
+        (&[("sh", Process), ("main(int)", User)], 1),
+        (&[("sh", Process), ("main", User)], 2),
+        (&[("ash", Process)], 9),
+        (&[("sh", Process), ("main", User), ("work", User)], 4),
+    ]);
+    assert_eq!(
+        text(&profile, STYLES[0]),
+        "ash 9\nsh;main 2\nsh;main;work 7\nsh;main(int) 1\n"
+    );
+}
+
+#[test]
+fn frames_that_read_the_same_are_the_same() {
+    let profile = profile(&[
+        (&[("a;b", User)], 1),
+        (&[("a:b", User)], 2),
+        (&[("", User)], 3),
+        (&[], 4),
+    ]);
+    assert_eq!(text(&profile, STYLES[0]), "[unknown] 7\na:b 3\n");
+}
+
+#[test]
+fn styles_mark_the_kernel_part() {
+    let profile = profile(&[
+        (
+            &[
+                ("sh", Process),
+                ("main", User),
+                ("read", User),
+                ("entry", Kernel),
+                ("vfs_read", Kernel),
+            ],
+            1,
+        ),
+        (&[("sh", Process), ("main", User)], 2),
+        (&[("kworker", Process), ("work", Kernel)], 3),
+        (
+            &[
+                ("sh", Process),
+                ("main", User),
+                ("[truncated]", Mark),
+                ("vfs_read", Kernel),
+            ],
+            4,
+        ),
+    ]);
+    let lines = |style| text(&profile, style);
+    assert_eq!(
+        lines(FoldStyle {
+            delimited: true,
+            annotate: false
+        }),
+        "kworker;work 3\nsh;main 2\nsh;main;-;[truncated];vfs_read 4\nsh;main;read;-;entry;vfs_read 1\n",
+    );
+    assert_eq!(
+        lines(FoldStyle {
+            delimited: false,
+            annotate: true
+        }),
+        "kworker;work_[k] 3\nsh;main 2\nsh;main;[truncated];vfs_read_[k] 4\nsh;main;read;entry_[k];vfs_read_[k] 1\n",
+    );
+    assert_eq!(
+        lines(FoldStyle {
+            delimited: true,
+            annotate: true
+        })
+        .lines()
+        .last(),
+        Some("sh;main;read;-;entry_[k];vfs_read_[k] 1"),
+    );
+}
+
+#[test]
+fn hostile_names_stay_one_frame_of_one_line() {
+    let cases = [
+        ("a\nb", r"a\nb"),
+        ("a\tb\r", r"a\tb\r"),
+        ("\u{1b}[31mred", r"\u{1b}[31mred"),
+        ("\u{0}", r"\u{0}"),
+        ("a\u{2028}b", r"a\u{2028}b"),
+        ("\u{202e}cba", r"\u{202e}cba"),
+        ("\u{fffe}", r"\u{fffe}"),
+        ("std::vec<int>; x", "std::vec<int>: x"),
+        ("", "[unknown]"),
+        ("-", "[-]"),
+        ("--", "--"),
+        ("Worker 12", "Worker_12"),
+        ("1.5 0.5", "1.5_0.5"),
+        (" x ", "_x_"),
+        ("   ", "___"),
+        ("# x", "#_x"),
+        ("#", "[#]"),
+        ("# ", "#_"),
+        (" [k]", "_(k)"),
+        ("sneaky_[k]", "sneaky_(k)"),
+        ("operator new(unsigned long)", "operator new(unsigned long)"),
+        ("größe\u{200d}", "größe\u{200d}"),
+    ];
+    for (given, wanted) in cases {
+        assert_eq!(sanitised(given), wanted);
+        assert_eq!(sanitised(wanted), wanted, "sanitising twice");
+    }
+}
+
+#[test]
+fn kinds_are_read_from_what_the_text_says() {
+    let cases = [
+        ("sh;main;read 1", "P:sh U:main U:read"),
+        (
+            "sh;main;-;entry;[truncated];read 1",
+            "P:sh U:main K:entry M:[truncated] K:read",
+        ),
+        ("sh;main;-;[unknown] 1", "P:sh U:main K:[unknown]"),
+        (
+            "sh;[tid 4];[cpu 0];main 1",
+            "P:sh L:[tid 4] L:[cpu 0] U:main",
+        ),
+        (
+            "[cpu 12];sh;[truncated];[libc.so.6+0x12] 1",
+            "L:[cpu 12] P:sh M:[truncated] U:[libc.so.6+0x12]",
+        ),
+        ("sh;main;entry_[k];read_[k] 1", "P:sh U:main K:entry K:read"),
+        (
+            "sh;main;-;entry_[k];[nf+0x1]_[k] 1",
+            "P:sh U:main K:entry K:[nf+0x1]",
+        ),
+        ("swapper;idle_[k] 1", "P:swapper K:idle"),
+        // A border needs two sides.
+        ("sh;- 1", "P:sh U:-"),
+        (
+            "java;A:.run_[j];B:.run_[i] 1",
+            "P:java U:A:.run_[j] U:B:.run_[i]",
+        ),
+    ];
+    for (line, wanted) in cases {
+        assert_eq!(told(&read(line)), [wanted], "{line}");
+    }
+}
+
+#[test]
+fn others_ways_of_writing_are_read() {
+    let profile = read("# from another tool\r\n\n  sh;main\t 7  \r\n#\nfirefox;Web Content 3\n");
+    assert_eq!(told(&profile), ["P:sh U:main", "P:firefox U:Web Content"]);
+    assert_eq!(profile.total_weight(), 10);
+    assert_eq!(profile.total_count(), 10);
+    assert_eq!(
+        told(&parse(b"a\xff;b 1", Unit::Samples).unwrap()),
+        ["P:a\u{fffd} U:b"]
+    );
+}
+
+#[test]
+fn a_weight_of_events_does_not_count_firings() {
+    let profile = parse(b"a;b 1000\na 2000\n", Unit::Events("cycles".to_owned())).unwrap();
+    assert_eq!((profile.total_weight(), profile.total_count()), (3000, 2));
+}
+
+#[test]
+fn errors_name_the_line_and_what_is_wrong() {
+    let cases = [
+        (
+            "a 1\nmain\n",
+            "line 2 has no weight: `main` should end in a space and a whole number",
+        ),
+        (
+            "a;b 1.5",
+            "line 1 ends in `1.5`, which is no weight: it should be a whole number below 2^64",
+        ),
+        (
+            "a;b -1",
+            "line 1 ends in `-1`, which is no weight: it should be a whole number below 2^64",
+        ),
+        (
+            "a;b 18446744073709551616",
+            "line 1 ends in `18446744073709551616`, which is no weight: it should be a whole number below 2^64",
+        ),
+        (
+            "a 18446744073709551615\n\na 1",
+            "the weights up to line 3 add up to 2^64 or more; divide them all by the same number first",
+        ),
+        (
+            "a;b 3 4",
+            "line 1 has two weights, as the difference of two profiles has; give one of these two profiles instead",
+        ),
+        (
+            "a \u{1b}[2J",
+            r"line 1 ends in `\u{1b}[2J`, which is no weight: it should be a whole number below 2^64",
+        ),
+    ];
+    for (text, wanted) in cases {
+        assert_eq!(
+            parse(text.as_bytes(), Unit::Samples)
+                .unwrap_err()
+                .to_string(),
+            wanted
+        );
+    }
+    let long = parse("x".repeat(1000).as_bytes(), Unit::Samples)
+        .unwrap_err()
+        .to_string();
+    assert!(long.len() < 200, "{long}");
+}
+
+#[test]
+fn pruning_keeps_the_total_and_what_is_wide_enough() {
+    let profile = read("a;b;c 1\na;b;d 1\na;b;d;e 1\na;f 5\na;g 1\nh;i 1\n");
+    let mut folded = Folded::new(&profile, STYLES[0], Order::RootFirst);
+    folded.prune(2.0);
+    let mut pruned = String::new();
+    folded
+        .lines()
+        .iter()
+        .for_each(|line| folded.append(line, &mut pruned));
+    assert_eq!(pruned, "a;b 1\na;b;d 2\na;f 5\na 1\nh 1\n");
+}
