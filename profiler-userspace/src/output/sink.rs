@@ -1,0 +1,220 @@
+//! Where bytes go: standard output, a file, or something special such as a pipe.
+//!
+//! In: a path, and later a function that writes. Out: the complete file, or an error and nothing at
+//! all. Never: a file that is half written, or an older one that is lost to a failure.
+//!
+//! A file is written under another name beside its place and renamed when it is complete. Whether
+//! that will work is tried before the recording, when it is not yet too late to choose another place.
+
+mod place;
+
+use super::Error as OutputError;
+use place::{Owner, Place};
+use rustix::fs::{Access, AtFlags, CWD};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+const BUFFER_BYTES: usize = 64 * 1024;
+
+/// Why something cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// What the path names can never hold a profile.
+    #[error("cannot write `{}`: it is {what}; {remedy}", path.display())]
+    Unsuitable {
+        /// As given.
+        path: PathBuf,
+        /// What it is.
+        what: &'static str,
+        /// What to do about it.
+        remedy: &'static str,
+    },
+    /// The directory does not exist.
+    #[error("cannot write `{}`: there is no directory `{}`; make it with `mkdir -p` first", path.display(), directory.display())]
+    NoDirectory {
+        /// As given.
+        path: PathBuf,
+        /// Where the file would be.
+        directory: PathBuf,
+    },
+    /// The system refuses.
+    #[error("cannot write `{}`: {source}; {}", path.display(), remedy(source))]
+    Refused {
+        /// As given.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// Writing a file failed. Nothing is left of it.
+    #[error("cannot finish `{}`: {source}; nothing of it was kept; {}", path.display(), remedy(source))]
+    Failed {
+        /// As given.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// Writing to something that keeps what it got has failed.
+    #[error("cannot write all to {name}: {source}; {}", remedy(source))]
+    Interrupted {
+        /// The path as given, or standard output.
+        name: String,
+        /// The system's reason.
+        source: io::Error,
+    },
+}
+
+fn remedy(reason: &io::Error) -> &'static str {
+    match reason.kind() {
+        io::ErrorKind::PermissionDenied if !rustix::process::geteuid().is_root() => {
+            "run with sudo, or write to a directory of your own"
+        }
+        io::ErrorKind::ReadOnlyFilesystem => "write to another file system",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "free some space, or write to another file system"
+        }
+        io::ErrorKind::InvalidFilename => "choose a shorter name",
+        _ => "write to another place",
+    }
+}
+
+/// What became of the bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// All of them are there.
+    Complete,
+    /// Whoever read the other end of a pipe had enough. No failure: that is how `head` ends.
+    ReaderGone,
+}
+
+/// A place that bytes can go to.
+#[derive(Debug)]
+pub struct Sink {
+    /// As the user knows it.
+    name: PathBuf,
+    target: Target,
+}
+
+#[derive(Debug)]
+enum Target {
+    Stdout,
+    /// Not a file that could be replaced: a device, a pipe, someone's descriptor.
+    Special,
+    File(Place),
+}
+
+impl Sink {
+    /// Standard output.
+    pub fn stdout() -> Self {
+        Self {
+            name: PathBuf::from("standard output"),
+            target: Target::Stdout,
+        }
+    }
+
+    /// The file `path`, or what it links to. Refuses what cannot be written, as far as that can be
+    /// known now, and leaves everything as it was.
+    pub fn prepare(path: &Path) -> Result<Self, Error> {
+        Self::prepare_for(path, Owner::from_sudo())
+    }
+
+    fn prepare_for(path: &Path, owner: Option<Owner>) -> Result<Self, Error> {
+        let target = match place::find(path)? {
+            place::Found::Stdout => Target::Stdout,
+            place::Found::Special => {
+                rustix::fs::accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS).map_err(
+                    |source| Error::Refused {
+                        path: path.to_owned(),
+                        source: source.into(),
+                    },
+                )?;
+                Target::Special
+            }
+            place::Found::File(file) => {
+                let place = Place::new(file, owner);
+                place.probe().map_err(|source| Error::Refused {
+                    path: path.to_owned(),
+                    source,
+                })?;
+                Target::File(place)
+            }
+        };
+        Ok(Self {
+            name: path.to_owned(),
+            target,
+        })
+    }
+
+    /// The name by which the user knows this place.
+    pub fn name(&self) -> &Path {
+        &self.name
+    }
+
+    /// Whether this is standard output, under whatever name.
+    pub fn is_stdout(&self) -> bool {
+        matches!(self.target, Target::Stdout)
+    }
+
+    /// Has `fill` write everything, and puts it into its place. On an error of `fill`, or of the
+    /// system, the place is as it was before, unless it is one that bytes pass through.
+    pub fn deliver(
+        &self,
+        fill: impl FnOnce(&mut dyn Write) -> Result<(), OutputError>,
+    ) -> Result<Delivery, OutputError> {
+        let outcome = match &self.target {
+            Target::Stdout => io::stdout()
+                .as_fd()
+                .try_clone_to_owned()
+                .map_err(OutputError::Write)
+                .and_then(|stdout| pour(File::from(stdout), fill)),
+            Target::Special => File::options()
+                .write(true)
+                .open(&self.name)
+                .map_err(OutputError::Write)
+                .and_then(|file| pour(file, fill)),
+            Target::File(place) => place
+                .create()
+                .map_err(OutputError::Write)
+                .and_then(|beside| {
+                    pour(beside.as_file(), fill)?;
+                    Ok(place.replace(beside)?)
+                }),
+        };
+        match outcome {
+            Ok(()) => Ok(Delivery::Complete),
+            Err(OutputError::Write(reason)) if reason.kind() == io::ErrorKind::BrokenPipe => {
+                Ok(Delivery::ReaderGone)
+            }
+            Err(OutputError::Write(source)) => Err(match &self.target {
+                Target::File(_) => Error::Failed {
+                    path: self.name.clone(),
+                    source,
+                },
+                Target::Stdout | Target::Special => Error::Interrupted {
+                    name: self.name.display().to_string(),
+                    source,
+                },
+            }
+            .into()),
+            Err(other) => Err(other),
+        }
+    }
+}
+
+fn pour(
+    file: impl Write,
+    fill: impl FnOnce(&mut dyn Write) -> Result<(), OutputError>,
+) -> Result<(), OutputError> {
+    let mut buffer = BufWriter::with_capacity(BUFFER_BYTES, file);
+    let filled = fill(&mut buffer);
+    if filled.is_err() {
+        // What is still in the buffer is worth nothing now, and writing it could only fail again.
+        drop(buffer.into_parts());
+        return filled;
+    }
+    Ok(buffer.flush()?)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,185 @@
+//! How a graph is to look.
+//!
+//! In: the user's words. Out: plain values that [`super::svg`] can draw, or an error that names what
+//! it cannot. Never: a value that is changed silently to one that fits.
+
+use super::Error;
+use crate::profile::fold::FoldStyle;
+use std::fmt;
+use std::str::FromStr;
+
+/// The width in pixels that is assumed where none is given, since the graph then fits its window.
+pub(super) const NOMINAL_WIDTH: u32 = 1200;
+/// What the drawing leaves free at either side of the frames, in pixels.
+pub(super) const MARGIN: u32 = 10;
+
+/// Everything about an output that is not the profile. Formats ignore what they cannot show.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Style {
+    /// The headline. Any characters.
+    pub title: String,
+    /// A second line below it.
+    pub subtitle: Option<String>,
+    /// Text that the file carries along for whoever opens it later, such as the balance of the
+    /// recording. May have several lines.
+    pub notes: String,
+    /// The graph's width in pixels; without one it is as wide as the window that shows it.
+    pub width: Option<u32>,
+    /// A frame's height in pixels.
+    pub height: u32,
+    /// Frames narrower than this are left out.
+    pub minwidth: MinWidth,
+    /// The frames' colours.
+    pub colors: Palette,
+    /// Grows downwards from the root, as an icicle.
+    pub inverted: bool,
+    /// Merges stacks from the leaf, to show who called the functions where the time was spent.
+    pub reverse: bool,
+    /// How frames read in folded text. A graph draws the delimiter, too, and has its own ways to
+    /// mark the kernel's frames.
+    pub fold: FoldStyle,
+}
+
+impl Default for Style {
+    fn default() -> Self {
+        Self {
+            title: "Flame Graph".to_owned(),
+            subtitle: None,
+            notes: String::new(),
+            width: None,
+            height: 16,
+            minwidth: MinWidth::Pixels(0.1),
+            colors: Palette::default(),
+            inverted: false,
+            reverse: false,
+            fold: FoldStyle::default(),
+        }
+    }
+}
+
+impl Style {
+    /// Says what cannot be drawn, before anything is recorded for it.
+    pub fn check(&self) -> Result<(), Error> {
+        // A frame needs a line of its own and one between it and the next.
+        in_range("the frame height", self.height, 2..=1_000)?;
+        // The headline and the buttons beside it need some room.
+        self.width
+            .map_or(Ok(()), |width| in_range("the width", width, 100..=100_000))
+    }
+
+    /// The least width of a frame as a share of the whole, in percent.
+    pub(super) fn min_percent(&self) -> f64 {
+        match self.minwidth {
+            MinWidth::Pixels(pixels) => {
+                let frames_width = self
+                    .width
+                    .unwrap_or(NOMINAL_WIDTH)
+                    .saturating_sub(2 * MARGIN);
+                100.0 * pixels / f64::from(frames_width.max(1))
+            }
+            MinWidth::Percent(percent) => percent,
+        }
+    }
+}
+
+fn in_range(
+    what: &'static str,
+    given: u32,
+    allowed: std::ops::RangeInclusive<u32>,
+) -> Result<(), Error> {
+    if allowed.contains(&given) {
+        return Ok(());
+    }
+    Err(Error::Undrawable {
+        what,
+        given: given.to_string(),
+        remedy: format!("{} to {} pixels", allowed.start(), allowed.end()),
+    })
+}
+
+/// How wide a frame must be to be drawn.
+///
+/// Written as FlameGraph's `--minwidth` takes it: `0.1` is a tenth of a pixel, `0.5%` is half a
+/// percent of all. Pixels are those of a graph of [`Style::width`], or of 1200 without one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum MinWidth {
+    /// At least this many pixels.
+    Pixels(f64),
+    /// At least this share of all.
+    Percent(f64),
+}
+
+impl FromStr for MinWidth {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let (number, most) = match text.strip_suffix('%') {
+            Some(number) => (number, 100.0),
+            None => (text.strip_suffix("px").unwrap_or(text), f64::MAX),
+        };
+        match number.trim().parse::<f64>() {
+            Ok(width) if (0.0..=most).contains(&width) => Ok(match text.ends_with('%') {
+                true => Self::Percent(width),
+                false => Self::Pixels(width),
+            }),
+            _ => Err(Error::Undrawable {
+                what: "the least width",
+                given: text.to_owned(),
+                remedy: "pixels, such as 0.1, or a share, such as 0.5%".to_owned(),
+            }),
+        }
+    }
+}
+
+impl fmt::Display for MinWidth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pixels(width) => write!(f, "{width}"),
+            Self::Percent(width) => write!(f, "{width}%"),
+        }
+    }
+}
+
+/// A palette's name; always a known one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Palette(&'static str);
+
+impl Palette {
+    /// Warm colours for programs, blue for the kernel, grey for marks.
+    pub const LAND: Self = Self("land");
+
+    /// All names: our own and those of FlameGraph.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        std::iter::once(Self::LAND.0).chain(super::svg::palettes())
+    }
+
+    /// The name.
+    pub fn name(self) -> &'static str {
+        self.0
+    }
+}
+
+impl Default for Palette {
+    fn default() -> Self {
+        Self::LAND
+    }
+}
+
+impl FromStr for Palette {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        match Self::names().find(|&known| known == name) {
+            Some(known) => Ok(Self(known)),
+            None => Err(Error::UnknownPalette {
+                name: name.to_owned(),
+            }),
+        }
+    }
+}
+
+impl fmt::Display for Palette {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.0)
+    }
+}

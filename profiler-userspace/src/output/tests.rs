@@ -1,0 +1,44 @@
+use super::*;
+use crate::profile::{Unit, Window};
+
+#[test]
+fn the_name_tells_the_format() {
+    let cases = [
+        ("a.svg", Format::Svg),
+        ("A.SVG", Format::Svg),
+        ("/tmp/x.y/a.b.folded", Format::Folded),
+        ("/dev/null", Format::Folded),
+        ("/dev/fd/63", Format::Folded),
+        ("/dev/shm/a.svg", Format::Svg),
+    ];
+    for (path, wanted) in cases {
+        assert_eq!(
+            Format::from_path(Path::new(path)).unwrap(),
+            wanted,
+            "{path}"
+        );
+    }
+}
+
+#[test]
+fn an_unknown_name_is_told_the_known_ones() {
+    for path in ["a.png", "svg", ".svg", "a.svg.gz", "a."] {
+        let error = Format::from_path(Path::new(path)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!("cannot tell a format from the name `{path}`; let it end in .folded or .svg")
+        );
+    }
+}
+
+#[test]
+fn folded_text_of_nothing_is_no_text_and_a_graph_of_nothing_an_error() {
+    let empty = Profile::new(Unit::Samples, Window::default());
+    let mut out = Vec::new();
+    write(&empty, Format::Folded, &Style::default(), &mut out).unwrap();
+    assert!(matches!(
+        write(&empty, Format::Svg, &Style::default(), &mut out),
+        Err(Error::Empty)
+    ));
+    assert!(out.is_empty());
+}
