@@ -1,0 +1,233 @@
+//! The bytes of every format, compared with files that a person has looked at.
+//!
+//! In: one profile, written by hand to be as awkward as real ones are. Out: a difference, if any.
+//! `cargo xtask bless` accepts what is written now; `git diff` then shows what that means.
+
+use std::path::PathBuf;
+
+use flame_bpf::output::{self, Format, MinWidth, Style};
+use flame_bpf::profile::fold::FoldStyle;
+use flame_bpf::profile::{Frame, FrameKind, Profile, Sample, Unit, Window};
+
+/// Names that programs have and names that they could have to do harm.
+fn profile() -> Profile {
+    use FrameKind::{Kernel, Mark, Process, User};
+    let frame = |name: &str, kind| Frame {
+        name: name.to_owned(),
+        kind,
+    };
+    let shell = || frame("sh", Process);
+    let main = || frame("main", User);
+    let work = || frame("work(int, char const*)", User);
+    let syscall = || frame("entry_SYSCALL_64_after_hwframe", Kernel);
+    let stacks = [
+        (vec![shell(), main(), work()], 40),
+        (
+            vec![
+                shell(),
+                main(),
+                work(),
+                syscall(),
+                frame("vfs_read", Kernel),
+            ],
+            25,
+        ),
+        // The same stack again, as another window or an inlined caller of the same name makes it.
+        (vec![shell(), main(), work()], 2),
+        // Sorted as text, this would part `main` from what it called.
+        (vec![shell(), frame("main(int)", User)], 4),
+        (vec![shell(), main()], 1),
+        // Cut short in user space, and in the kernel.
+        (
+            vec![shell(), frame("[truncated]", Mark), work(), syscall()],
+            3,
+        ),
+        (
+            vec![
+                shell(),
+                main(),
+                frame("[truncated]", Mark),
+                frame("do_exit", Kernel),
+            ],
+            2,
+        ),
+        // No user part, so nothing to be parted from.
+        (
+            vec![
+                frame("kworker/0:1", Process),
+                frame("worker_thread", Kernel),
+            ],
+            6,
+        ),
+        (
+            vec![
+                shell(),
+                frame("[libc.so.6+0x2a1ca]", User),
+                frame("[unknown]", User),
+            ],
+            5,
+        ),
+        // Labels, of a sample with frames and of one without.
+        (
+            vec![
+                Frame::cpu(1),
+                frame("Web Content", Process),
+                Frame::thread(77),
+                main(),
+            ],
+            3,
+        ),
+        (
+            vec![
+                Frame::cpu(1),
+                frame("Worker 12", Process),
+                Frame::thread(77),
+            ],
+            1,
+        ),
+        // Rust and C++, demangled.
+        (
+            vec![
+                frame("rustc", Process),
+                frame("<alloc::vec::Vec<T> as core::ops::Drop>::drop", User),
+                frame("core::ptr::drop_in_place<[u8; 8]>", User),
+                frame("operator new(unsigned long)", User),
+            ],
+            8,
+        ),
+        // What someone could call things in order to be seen elsewhere, or not at all.
+        (
+            vec![frame("a;b\nc 1", Process), frame("\u{1b}[2J\u{7}", User)],
+            2,
+        ),
+        (
+            vec![
+                frame("# no comment", Process),
+                frame("-", User),
+                frame("sneaky_[k]", User),
+            ],
+            2,
+        ),
+        (
+            vec![
+                frame("<script>alert('x & y')</script>", Process),
+                frame("]]>\"--><!--", User),
+            ],
+            2,
+        ),
+        (
+            vec![
+                frame("", Process),
+                frame("\u{fffe}\u{202e}evil", User),
+                frame("größe 日本", User),
+            ],
+            2,
+        ),
+    ];
+    let mut profile = Profile::new(Unit::Events("cycles".to_owned()), Window::default());
+    for (stack, weight) in stacks {
+        let stack = stack
+            .into_iter()
+            .map(|frame| profile.intern(frame))
+            .collect();
+        profile.push(Sample {
+            stack,
+            weight: weight * 1_000,
+            count: weight,
+        });
+    }
+    profile
+}
+
+fn written(format: Format, style: &Style) -> String {
+    let mut bytes = Vec::new();
+    output::write(&profile(), format, style, &mut bytes).expect("a vector takes everything");
+    String::from_utf8(bytes).expect("both formats are UTF-8")
+}
+
+#[track_caller]
+fn compare(name: &str, actual: &str) {
+    let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "golden", name]
+        .iter()
+        .collect();
+    if std::env::var_os("FLAME_BPF_BLESS").is_some_and(|value| value == "1") {
+        std::fs::write(&path, actual).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        return;
+    }
+    let advice = "If what is written now is right, accept it with `cargo xtask bless`.";
+    let expected = std::fs::read_to_string(&path)
+        .unwrap_or_else(|error| panic!("{}: {error}\n{advice}", path.display()));
+    let (mut left, mut right) = (expected.lines(), actual.lines());
+    for line in 1.. {
+        match (left.next(), right.next()) {
+            (None, None) => break,
+            (expected, actual) => assert!(
+                expected == actual,
+                "tests/golden/{name}, line {line}:\n  expected {expected:?}\n   written {actual:?}\n{advice}"
+            ),
+        }
+    }
+    assert!(
+        expected == actual,
+        "tests/golden/{name} differs in its line ends\n{advice}"
+    );
+}
+
+#[test]
+fn folded_text_in_every_style() {
+    for (name, delimited, annotate) in [
+        ("plain.folded", false, false),
+        ("annotated.folded", false, true),
+        ("delimited.folded", true, false),
+        ("delimited-annotated.folded", true, true),
+    ] {
+        let style = Style {
+            fold: FoldStyle {
+                delimited,
+                annotate,
+            },
+            ..Style::default()
+        };
+        compare(name, &written(Format::Folded, &style));
+    }
+}
+
+/// The SVG, one element per line, without inferno's script, which is not ours to check.
+fn readable(svg: &str) -> String {
+    let (before, script) = svg
+        .split_once("<![CDATA[\"use strict\"")
+        .expect("a script of inferno's");
+    let (script, after) = script.split_once("]]>").expect("its end");
+    assert!(script.contains("function zoom(") && script.contains("function search("));
+    format!("{before}<!-- script -->{after}").replace("><", ">\n<") + "\n"
+}
+
+#[test]
+fn a_flame_graph() {
+    let style = Style {
+        title: "PID 1 <init> & co., cycles at 99 Hz for 10 s".to_owned(),
+        notes: "108 samples, 2 lost: --buffer 2M would have kept them.\n\"<&>\" -->".to_owned(),
+        ..Style::default()
+    };
+    compare("flame.svg", &readable(&written(Format::Svg, &style)));
+}
+
+#[test]
+fn a_reversed_icicle_with_all_that_can_be_chosen() {
+    let style = Style {
+        title: "Where the time went]]>".to_owned(),
+        subtitle: Some("a subtitle with <markup> & \u{0}".to_owned()),
+        width: Some(800),
+        height: 20,
+        minwidth: MinWidth::Percent(2.0),
+        colors: "java".parse().expect("a palette"),
+        inverted: true,
+        reverse: true,
+        fold: FoldStyle {
+            delimited: true,
+            annotate: true,
+        },
+        ..Style::default()
+    };
+    compare("icicle.svg", &readable(&written(Format::Svg, &style)));
+}
