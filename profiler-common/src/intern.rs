@@ -6,8 +6,6 @@
 //! store the same thing at once, or the slots around a hash are all taken, the log simply holds it
 //! twice: user space adds up equal entries, so nothing is lost or mixed.
 
-use crate::abi::CHUNK_BLOCKS;
-
 /// How many slots are looked at before the index counts as crowded.
 pub const PROBES: u32 = 16;
 
@@ -83,12 +81,6 @@ impl Slot {
     }
 }
 
-/// Whether a record of `blocks` blocks that was given the place `block` lies inside one chunk.
-#[inline(always)]
-pub const fn fits_chunk(block: u64, blocks: u32) -> bool {
-    (block as u32 & (CHUNK_BLOCKS as u32 - 1)) + blocks <= CHUNK_BLOCKS as u32
-}
-
 /// Whether a side that holds `capacity` entries becomes half full when `cursor` grows by `more`.
 #[inline(always)]
 pub const fn passes_half(cursor: u64, more: u64, capacity: u64) -> bool {
@@ -103,7 +95,9 @@ mod tests {
     use std::vec::Vec;
 
     fn hash_of(seed: u64, words: &[u64]) -> Hash {
-        words.iter().fold(Hash::new(seed), |hash, &word| hash.with(word))
+        words
+            .iter()
+            .fold(Hash::new(seed), |hash, &word| hash.with(word))
     }
 
     proptest! {
@@ -145,18 +139,13 @@ mod tests {
                 prop_assert_ne!(hash_of(seed, &swapped), hash);
             }
         }
-
-        #[test]
-        fn a_record_fits_exactly_up_to_the_end_of_its_chunk(block in 0u64..10_000, blocks in 1u32..130) {
-            let last = block + u64::from(blocks) - 1;
-            let chunk = CHUNK_BLOCKS as u64;
-            prop_assert_eq!(fits_chunk(block, blocks), block / chunk == last / chunk);
-        }
     }
 
     #[test]
     fn half_is_passed_once() {
-        let passes = (0..100).filter(|&cursor| passes_half(cursor, 1, 100)).count();
+        let passes = (0..100)
+            .filter(|&cursor| passes_half(cursor, 1, 100))
+            .count();
         assert_eq!(passes, 1);
         assert!(passes_half(40, 20, 100));
         assert!(!passes_half(50, 20, 100));

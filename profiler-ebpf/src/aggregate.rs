@@ -3,12 +3,13 @@
 use crate::{
     config::config,
     counter,
+    index::{self, Found},
     maps::{Books, CONTROL, TALLIES, TALLY_INDEX, Tally},
     notice,
 };
 use profiler_common::{
     abi::{Counter, KEY_WORDS, SampleKey},
-    intern::{self, Hash, PROBES, Probe, Slot},
+    intern::{self, Hash},
 };
 
 /// Adds one firing of the given weight to the key's tally on the given side. None if the table is full.
@@ -20,24 +21,14 @@ pub(crate) fn record(books: &Books, side: u32, key: &SampleKey, weight: u64) -> 
         .fold(Hash::new(config!(seed)), |hash, &word| hash.with(word));
     let mask = config!(tally_index_mask);
     let base = side * config!(tally_capacity);
-    let mut free = None;
-    for probe in 0..PROBES {
-        let slot = TALLY_INDEX.get(side * (mask + 1) + hash.slot(probe, mask))?;
-        match Slot(slot.load()).probe(hash) {
-            Probe::Other => {}
-            Probe::Entry(entry) => {
-                let tally = TALLIES.get(base + entry)?;
-                if has_key(tally, &words) {
-                    tally.weight.add(weight);
-                    tally.count.add(1);
-                    return Some(());
-                }
-            }
-            Probe::Free => {
-                free = Some(slot);
-                break;
-            }
-        }
+    let found = index::find(&TALLY_INDEX, side * (mask + 1), mask, hash);
+    if let Found::Entry(entry) = found
+        && let Some(tally) = TALLIES.get(base + entry)
+        && has_key(tally, &words)
+    {
+        tally.weight.add(weight);
+        tally.count.add(1);
+        return Some(());
     }
     let capacity = u64::from(config!(tally_capacity));
     let entry = CONTROL
@@ -58,12 +49,9 @@ pub(crate) fn record(books: &Books, side: u32, key: &SampleKey, weight: u64) -> 
     }
     tally.weight.store(weight);
     tally.count.store(1);
-    match free {
-        // Whoever else took the slot meanwhile keeps it; this tally is counted all the same.
-        Some(slot) => {
-            slot.claim(Slot::new(hash, entry as u32).0);
-        }
-        None => counter::bump(books, Counter::IndexCrowded),
+    match found {
+        Found::Free(slot) => index::claim(&TALLY_INDEX, slot, hash, entry as u32),
+        Found::Entry(_) | Found::Crowded => counter::bump(books, Counter::IndexCrowded),
     }
     notice::new_process(books, key.tgid, key.incarnation);
     Some(())

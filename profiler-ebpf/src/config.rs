@@ -16,7 +16,7 @@ static CONFIG: Config = Config {
     namespace_inum: 0,
     tally_capacity: 0,
     tally_index_mask: 0,
-    stack_chunks: 0,
+    stack_blocks: 0,
     stack_index_mask: 0,
     reserved: 0,
     layout: TaskLayout {

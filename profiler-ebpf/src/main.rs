@@ -10,6 +10,7 @@ mod aggregate;
 mod config;
 mod counter;
 mod filter;
+mod index;
 mod maps;
 mod memory;
 mod notice;

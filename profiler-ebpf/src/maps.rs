@@ -11,7 +11,7 @@ use aya_ebpf::{
     macros::map,
     maps::{Array, RingBuf},
 };
-use profiler_common::abi::{CHUNK_WORDS, KEY_WORDS, SIDES};
+use profiler_common::abi::{BLOCK_WORDS, KEY_WORDS, SIDES};
 
 /// [`profiler_common::abi::Books`], as the kernel half writes it.
 pub(crate) type Books = [Word; 16];
@@ -39,8 +39,8 @@ pub(crate) struct Tally {
     pub(crate) key: [Word; KEY_WORDS],
 }
 
-/// [`profiler_common::abi::Chunk`], as the kernel half writes it.
-pub(crate) type Chunk = [Word; CHUNK_WORDS];
+/// [`profiler_common::abi::Block`], as the kernel half writes it.
+pub(crate) type Block = [Word; BLOCK_WORDS];
 
 /// One value: which sides are live and how far they are filled.
 #[map]
@@ -63,9 +63,9 @@ pub(crate) static TALLIES: Array<Tally> = Array::with_max_entries(2, BPF_F_MMAPA
 #[map]
 pub(crate) static TALLY_INDEX: Array<Word> = Array::with_max_entries(2, BPF_F_MMAPABLE);
 
-/// Both sides' stacks (chunks set at load).
+/// Both sides' stacks (blocks set at load).
 #[map]
-pub(crate) static STACKS: Array<Chunk> = Array::with_max_entries(2, BPF_F_MMAPABLE);
+pub(crate) static STACKS: Array<Block> = Array::with_max_entries(2, BPF_F_MMAPABLE);
 
 /// Both sides' index from hash to stack (size set at load).
 #[map]

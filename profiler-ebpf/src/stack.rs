@@ -3,7 +3,8 @@
 use crate::{
     config::config,
     counter,
-    maps::{Books, CONTROL, Chunk, STACK_INDEX, STACKS},
+    index::{self, Found},
+    maps::{Block, Books, CONTROL, STACK_INDEX, STACKS},
     notice,
     repeat::{Turn, repeat},
     word::Word,
@@ -11,20 +12,17 @@ use crate::{
 use core::ops::ControlFlow;
 use profiler_common::{
     abi::{
-        BLOCK_WORDS, CHUNK_BLOCKS, CHUNK_WORDS, Counter, Header, MAX_KERNEL_FRAMES, RECORD_WORDS,
-        StackEnd, StackPosition,
+        BLOCK_WORDS, Counter, Header, KERNEL_SCRATCH_WORDS, PADDING_WORDS, RECORD_BLOCKS, StackEnd,
+        StackPosition, USER_SCRATCH_WORDS,
     },
-    intern::{self, Hash, PROBES, Probe, Slot},
+    intern::{self, Hash},
 };
-
-/// Words of the longest kernel stack's record.
-pub(crate) const KERNEL_WORDS: usize = (1 + MAX_KERNEL_FRAMES).next_multiple_of(BLOCK_WORDS);
 
 /// Where a firing puts its records together: too large for the BPF stack.
 #[repr(C, align(64))]
 pub(crate) struct Scratch {
-    pub(crate) user: [Word; RECORD_WORDS],
-    pub(crate) kernel: [Word; KERNEL_WORDS],
+    pub(crate) user: [Word; USER_SCRATCH_WORDS],
+    pub(crate) kernel: [Word; KERNEL_SCRATCH_WORDS],
 }
 
 /// A record that is complete: header, addresses, zeros up to a whole block.
@@ -35,30 +33,34 @@ pub(crate) struct Sealed<const WORDS: usize> {
 }
 
 impl<const WORDS: usize> Sealed<WORDS> {
-    /// Completes a record whose `frames` addresses stand behind the place of the header.
+    /// Completes a record whose `frames` addresses, at most `WORDS` less what else it holds, stand
+    /// behind the place of the header.
     #[inline(always)]
     pub(crate) fn new(
         words: &'static [Word; WORDS],
         frames: u32,
         end: StackEnd,
-        hash: Hash,
-    ) -> Self {
-        let header = Header::new(frames as u16, end);
-        words[0].store(header.0);
-        for beyond in 0..BLOCK_WORDS as u32 {
-            let index = 1 + frames + beyond;
-            if index.is_multiple_of(BLOCK_WORDS as u32) {
-                break;
-            }
-            if let Some(word) = words.get(index as usize) {
-                word.store(0);
-            }
+        seed: u64,
+    ) -> Option<Self> {
+        let frames = frames as usize;
+        if frames > WORDS - 1 - PADDING_WORDS {
+            return None;
         }
-        Self {
+        words[0].store(Header::new(frames as u16, end).0);
+        for word in words.get(1 + frames..1 + frames + PADDING_WORDS)? {
+            word.store(0);
+        }
+        let blocks = Header::blocks(frames as u32);
+        let mut hashing = Hashing {
             words,
-            blocks: Header::blocks(frames),
-            hash: hash.with(header.0),
-        }
+            hash: Hash::new(seed),
+        };
+        repeat::<{ RECORD_BLOCKS as u32 }, _>(blocks, &mut hashing);
+        Some(Self {
+            words,
+            blocks,
+            hash: hashing.hash,
+        })
     }
 
     /// Where this stack is stored on the given side: where it was, or where it now is. None if the
@@ -66,31 +68,18 @@ impl<const WORDS: usize> Sealed<WORDS> {
     #[inline(always)]
     pub(crate) fn intern(&self, books: &Books, side: u32) -> Option<StackPosition> {
         let mask = config!(stack_index_mask);
-        let mut free = None;
-        for probe in 0..PROBES {
-            let slot = STACK_INDEX.get(side * (mask + 1) + self.hash.slot(probe, mask))?;
-            match Slot(slot.load()).probe(self.hash) {
-                Probe::Other => {}
-                Probe::Entry(block) => {
-                    if self.is_at(side, block)? {
-                        return Some(StackPosition::at(block));
-                    }
-                    // Another stack under the same tag: stored without a slot of its own.
-                    break;
-                }
-                Probe::Free => {
-                    free = Some(slot);
-                    break;
-                }
-            }
+        let found = index::find(&STACK_INDEX, side * (mask + 1), mask, self.hash);
+        if let Found::Entry(block) = found
+            && self.is_at(side, block)
+        {
+            return Some(StackPosition::at(block));
         }
         let block = self.store(books, side)?;
-        match free {
-            // Whoever else took the slot meanwhile keeps it; the record is found by its position.
-            Some(slot) => {
-                slot.claim(Slot::new(self.hash, block).0);
-            }
-            None => counter::bump(books, Counter::IndexCrowded),
+        // A stack whose slot leads to another one with the same tag, or whose slots are all taken, is
+        // found by its position alone.
+        match found {
+            Found::Free(slot) => index::claim(&STACK_INDEX, slot, self.hash, block),
+            Found::Entry(_) | Found::Crowded => counter::bump(books, Counter::IndexCrowded),
         }
         Some(StackPosition::at(block))
     }
@@ -98,64 +87,57 @@ impl<const WORDS: usize> Sealed<WORDS> {
     /// Appends the record to the given side; none if it is full.
     #[inline(always)]
     fn store(&self, books: &Books, side: u32) -> Option<u32> {
-        /// A record that would cross the end of a chunk tries again behind it. Others do so too, so
-        /// even the second place may be a bad one; four in a row never are.
-        const ATTEMPTS: u32 = 4;
-        let chunks = config!(stack_chunks);
-        let capacity = u64::from(chunks) * CHUNK_BLOCKS as u64;
+        let capacity = u64::from(config!(stack_blocks));
+        let more = u64::from(self.blocks);
         let cursor = &CONTROL.get(0)?.stacks.get(side as usize)?.cursor;
-        for _ in 0..ATTEMPTS {
-            let more = u64::from(self.blocks);
-            let block = cursor.fetch_add(more);
-            if intern::passes_half(block, more, capacity) {
-                notice::half_full(books);
-            }
-            if block + more > capacity {
-                return None;
-            }
-            if intern::fits_chunk(block, self.blocks) {
-                self.copy_to(side, block as u32)?;
-                return Some(block as u32);
-            }
+        let block = cursor.fetch_add(more);
+        if intern::passes_half(block, more, capacity) {
+            notice::half_full(books);
         }
-        None
-    }
-
-    #[inline(always)]
-    fn chunk(side: u32, block: u32) -> Option<&'static Chunk> {
-        STACKS.get(side * config!(stack_chunks) + block / CHUNK_BLOCKS as u32)
-    }
-
-    #[inline(always)]
-    fn is_at(&self, side: u32, block: u32) -> Option<bool> {
-        let mut compare = Compare {
-            chunk: Self::chunk(side, block)?,
+        if block + more > capacity {
+            return None;
+        }
+        let mut copy = Copy {
             words: self.words,
-            first: block,
+            first: side * config!(stack_blocks) + block as u32,
+        };
+        repeat::<{ RECORD_BLOCKS as u32 }, _>(self.blocks, &mut copy);
+        Some(block as u32)
+    }
+
+    #[inline(always)]
+    fn is_at(&self, side: u32, block: u32) -> bool {
+        let mut compare = Compare {
+            words: self.words,
+            first: side * config!(stack_blocks) + block,
             same: true,
         };
-        repeat::<{ MOST_BLOCKS }, _>(self.blocks, &mut compare);
-        Some(compare.same)
-    }
-
-    #[inline(always)]
-    fn copy_to(&self, side: u32, block: u32) -> Option<()> {
-        let mut copy = Copy {
-            chunk: Self::chunk(side, block)?,
-            words: self.words,
-            first: block,
-        };
-        repeat::<{ MOST_BLOCKS }, _>(self.blocks, &mut copy);
-        Some(())
+        repeat::<{ RECORD_BLOCKS as u32 }, _>(self.blocks, &mut compare);
+        compare.same
     }
 }
 
-/// Blocks of the longest record.
-const MOST_BLOCKS: u32 = (RECORD_WORDS / BLOCK_WORDS) as u32;
+/// Hashes a record, a block a turn.
+struct Hashing<const WORDS: usize> {
+    words: &'static [Word; WORDS],
+    hash: Hash,
+}
+
+impl<const WORDS: usize> Turn for Hashing<WORDS> {
+    #[inline(always)]
+    fn turn(&mut self, index: u32) -> ControlFlow<()> {
+        let Some(block) = block_of(self.words, index) else {
+            return ControlFlow::Break(());
+        };
+        for word in block {
+            self.hash = self.hash.with(word.load());
+        }
+        ControlFlow::Continue(())
+    }
+}
 
 /// Compares a record with a stored one, a block a turn.
 struct Compare<const WORDS: usize> {
-    chunk: &'static Chunk,
     words: &'static [Word; WORDS],
     first: u32,
     same: bool,
@@ -164,12 +146,12 @@ struct Compare<const WORDS: usize> {
 impl<const WORDS: usize> Turn for Compare<WORDS> {
     #[inline(always)]
     fn turn(&mut self, index: u32) -> ControlFlow<()> {
-        let Some((stored, words)) = blocks(self.chunk, self.words, self.first, index) else {
-            return ControlFlow::Break(());
-        };
-        let mut difference = 0;
-        for (stored, word) in stored.iter().zip(words) {
-            difference |= stored.load() ^ word.load();
+        let mut difference = u64::MAX;
+        if let Some((stored, words)) = blocks(self.words, self.first, index) {
+            difference = 0;
+            for (stored, word) in stored.iter().zip(words) {
+                difference |= stored.load() ^ word.load();
+            }
         }
         if difference != 0 {
             self.same = false;
@@ -181,7 +163,6 @@ impl<const WORDS: usize> Turn for Compare<WORDS> {
 
 /// Copies a record to its place, a block a turn.
 struct Copy<const WORDS: usize> {
-    chunk: &'static Chunk,
     words: &'static [Word; WORDS],
     first: u32,
 }
@@ -189,7 +170,7 @@ struct Copy<const WORDS: usize> {
 impl<const WORDS: usize> Turn for Copy<WORDS> {
     #[inline(always)]
     fn turn(&mut self, index: u32) -> ControlFlow<()> {
-        let Some((stored, words)) = blocks(self.chunk, self.words, self.first, index) else {
+        let Some((stored, words)) = blocks(self.words, self.first, index) else {
             return ControlFlow::Break(());
         };
         for (stored, word) in stored.iter().zip(words) {
@@ -199,22 +180,25 @@ impl<const WORDS: usize> Turn for Copy<WORDS> {
     }
 }
 
-/// The `index`-th block of a stored record that begins at block `first`, and of a record put together.
+/// The `index`-th block of the stored record that begins at block `first`, and of a record put together.
 #[inline(always)]
 fn blocks<const WORDS: usize>(
-    chunk: &'static Chunk,
     words: &'static [Word; WORDS],
     first: u32,
     index: u32,
-) -> Option<(&'static [Word; BLOCK_WORDS], &'static [Word; BLOCK_WORDS])> {
+) -> Option<(&'static Block, &'static Block)> {
+    Some((STACKS.get(first + index)?, block_of(words, index)?))
+}
+
+/// The `index`-th block of a record put together.
+#[inline(always)]
+fn block_of<const WORDS: usize>(
+    words: &'static [Word; WORDS],
+    index: u32,
+) -> Option<&'static Block> {
     if index as usize >= WORDS / BLOCK_WORDS {
         return None;
     }
-    let stored = ((first + index) as usize & (CHUNK_BLOCKS - 1)) * BLOCK_WORDS;
-    let ours = index as usize * BLOCK_WORDS;
-    const { assert!(CHUNK_WORDS == CHUNK_BLOCKS * BLOCK_WORDS) };
-    Some((
-        chunk[stored..stored + BLOCK_WORDS].try_into().ok()?,
-        words[ours..ours + BLOCK_WORDS].try_into().ok()?,
-    ))
+    let start = index as usize * BLOCK_WORDS;
+    words[start..start + BLOCK_WORDS].try_into().ok()
 }

@@ -4,24 +4,22 @@
 use crate::{
     memory::UserMemory,
     repeat::{Turn, repeat},
-    stack::{KERNEL_WORDS, Sealed},
+    stack::Sealed,
     task::UserRegisters,
     word::Word,
 };
 use aya_ebpf::{EbpfContext as _, helpers::generated::bpf_get_stack, programs::PerfEventContext};
 use core::ops::ControlFlow;
 use profiler_common::{
-    abi::{MAX_KERNEL_FRAMES, MAX_USER_FRAMES, RECORD_WORDS, StackEnd},
-    intern::Hash,
+    abi::{KERNEL_SCRATCH_WORDS, MAX_KERNEL_FRAMES, MAX_USER_FRAMES, StackEnd, USER_SCRATCH_WORDS},
     walk::{Registers, Step, frame_pointer},
 };
 
 /// A user stack being walked.
 struct UserWalk {
     registers: Registers,
-    record: &'static [Word; RECORD_WORDS],
+    record: &'static [Word; USER_SCRATCH_WORDS],
     frames: u32,
-    hash: Hash,
     end: StackEnd,
 }
 
@@ -38,7 +36,6 @@ impl Turn for UserWalk {
             return ControlFlow::Break(());
         };
         place.store(self.registers.ip);
-        self.hash = self.hash.with(self.registers.ip);
         self.frames = index + 1;
         match frame_pointer::step(self.registers, &UserMemory) {
             Step::Caller(caller) => {
@@ -57,9 +54,9 @@ impl Turn for UserWalk {
 #[inline(always)]
 pub(crate) fn user(
     registers: UserRegisters,
-    record: &'static [Word; RECORD_WORDS],
+    record: &'static [Word; USER_SCRATCH_WORDS],
     seed: u64,
-) -> Option<Sealed<RECORD_WORDS>> {
+) -> Option<Sealed<USER_SCRATCH_WORDS>> {
     let (registers, turns) = match registers {
         UserRegisters::None => return None,
         // The first frame is known; how 32-bit frames lie is not our business.
@@ -71,27 +68,25 @@ pub(crate) fn user(
         registers,
         record,
         frames: 0,
-        hash: Hash::new(seed),
         end: StackEnd::Root,
     };
     if turns == 0 {
         record[1].store(walk.registers.ip);
-        walk.hash = walk.hash.with(walk.registers.ip);
         walk.frames = 1;
         walk.end = StackEnd::Compat;
     } else {
         repeat::<{ MAX_USER_FRAMES as u32 + 1 }, _>(turns, &mut walk);
     }
-    Some(Sealed::new(record, walk.frames, walk.end, walk.hash))
+    Sealed::new(record, walk.frames, walk.end, seed)
 }
 
 /// Has the kernel walk its own stack into `record`; none if there is none, as in user mode.
 #[inline(always)]
 pub(crate) fn kernel(
     ctx: &PerfEventContext,
-    record: &'static [Word; KERNEL_WORDS],
+    record: &'static [Word; KERNEL_SCRATCH_WORDS],
     seed: u64,
-) -> Option<Sealed<KERNEL_WORDS>> {
+) -> Option<Sealed<KERNEL_SCRATCH_WORDS>> {
     const BYTES: usize = MAX_KERNEL_FRAMES * 8;
     // SAFETY: the record has room for the header and as many words as said.
     let bytes = unsafe { bpf_get_stack(ctx.as_ptr(), record[1].as_ptr().cast(), BYTES as u32, 0) };
@@ -99,17 +94,10 @@ pub(crate) fn kernel(
         return None;
     }
     let frames = bytes as u32 / 8;
-    let mut hash = Hash::new(!seed);
-    for (index, word) in record[1..=MAX_KERNEL_FRAMES].iter().enumerate() {
-        if index as u32 >= frames {
-            break;
-        }
-        hash = hash.with(word.load());
-    }
     let end = if frames as usize == MAX_KERNEL_FRAMES {
         StackEnd::Truncated
     } else {
         StackEnd::Root
     };
-    Some(Sealed::new(record, frames, end, hash))
+    Sealed::new(record, frames, end, seed)
 }

@@ -11,7 +11,10 @@ pub struct Books {
     pub counters: [u64; 16],
 }
 
-const _: () = assert!(Counter::ALL.len() <= 16, "every counter has a place in the books");
+const _: () = assert!(
+    Counter::ALL.len() <= 16,
+    "every counter has a place in the books"
+);
 
 impl Books {
     /// The sum under one counter.
@@ -99,7 +102,10 @@ mod tests {
         for &counter in Counter::ALL {
             let mut books = Books { counters: [0; 16] };
             books.counters[counter as usize] = 1;
-            let closes = matches!(counter.class(), Class::Recorded | Class::Filtered | Class::Lost);
+            let closes = matches!(
+                counter.class(),
+                Class::Recorded | Class::Filtered | Class::Lost
+            );
             assert_eq!(books.closed(), u64::from(closes), "{}", counter.name());
         }
     }

@@ -106,8 +106,8 @@ pub struct Config {
     pub tally_capacity: u32,
     /// Slots on one side of the tallies' index, less one; the slots are a power of two.
     pub tally_index_mask: u32,
-    /// Chunks on one side of the stack store.
-    pub stack_chunks: u32,
+    /// Blocks on one side of the stack store.
+    pub stack_blocks: u32,
     /// Slots on one side of the stacks' index, less one; the slots are a power of two.
     pub stack_index_mask: u32,
     /// Always zero; here so that there is no padding.

@@ -14,6 +14,6 @@ pub use counter::{Class, Counter};
 pub use notice::{Notice, NoticeKind};
 pub use sample::{COMM_BYTES, KEY_WORDS, SampleKey, Tally};
 pub use stack::{
-    BLOCK_WORDS, CHUNK_BLOCKS, CHUNK_WORDS, Chunk, Header, MAX_KERNEL_FRAMES, MAX_USER_FRAMES,
-    RECORD_WORDS, Record, StackEnd, StackPosition,
+    BLOCK_WORDS, Block, Header, KERNEL_SCRATCH_WORDS, MAX_KERNEL_FRAMES, MAX_USER_FRAMES,
+    PADDING_WORDS, RECORD_BLOCKS, StackEnd, StackPosition, USER_SCRATCH_WORDS,
 };

@@ -1,8 +1,12 @@
 //! Byte and type: the one place that vouches for the layout of what crosses the boundary.
-#![cfg_attr(feature = "user", expect(unsafe_code, reason = "aya's Pod is an unsafe trait"))]
+#![cfg_attr(
+    feature = "user",
+    expect(unsafe_code, reason = "aya's Pod is an unsafe trait")
+)]
 
 use super::{
-    Books, COMM_BYTES, Config, Control, KEY_WORDS, Notice, SIDES, SampleKey, Side, Switches, Tally, TaskLayout,
+    Books, COMM_BYTES, Config, Control, KEY_WORDS, Notice, SIDES, SampleKey, Side, Switches, Tally,
+    TaskLayout,
 };
 
 /// The sizes of a list of types, added up.

@@ -1,8 +1,8 @@
 //! Stacks as they are stored in the kernel and read by user space.
 //!
 //! A stack is a *record*: one [`Header`] word, then its addresses from leaf to root, then zeros up to a
-//! whole number of blocks. Records lie one after the other in *chunks*; none crosses the end of its
-//! chunk. Blocks are one cache line each, so that comparing and copying go line by line.
+//! whole number of *blocks*. Records lie one after the other. Blocks are one cache line each, so that
+//! comparing and copying go line by line.
 
 /// The most frames kept of one user stack.
 pub const MAX_USER_FRAMES: usize = 1024;
@@ -14,21 +14,26 @@ pub const MAX_KERNEL_FRAMES: usize = 127;
 /// Words in one block: 64 bytes, one cache line.
 pub const BLOCK_WORDS: usize = 8;
 
-/// Words in the longest record: the header and [`MAX_USER_FRAMES`] addresses, in whole blocks.
-pub const RECORD_WORDS: usize = (1 + MAX_USER_FRAMES).next_multiple_of(BLOCK_WORDS);
+/// Blocks in the longest record: the header and [`MAX_USER_FRAMES`] addresses.
+pub const RECORD_BLOCKS: usize = (1 + MAX_USER_FRAMES).div_ceil(BLOCK_WORDS);
 
-/// Blocks in one chunk; a power of two, so that an index can be masked.
-pub const CHUNK_BLOCKS: usize = 1024;
+/// How many zeros the kernel half writes behind the last address: enough to fill its block, wherever
+/// in it the address stands.
+pub const PADDING_WORDS: usize = BLOCK_WORDS - 1;
 
-/// Words in one chunk: 64 KiB. One chunk is one value of an array map, whose values older kernels
-/// limit to 4 MiB.
-pub const CHUNK_WORDS: usize = CHUNK_BLOCKS * BLOCK_WORDS;
+/// Words of the longest user stack's record while it is put together.
+pub const USER_SCRATCH_WORDS: usize = scratch(MAX_USER_FRAMES);
 
-/// The longest record, as it is put together before it is stored.
-pub type Record = [u64; RECORD_WORDS];
+/// Words of the longest kernel stack's record while it is put together.
+pub const KERNEL_SCRATCH_WORDS: usize = scratch(MAX_KERNEL_FRAMES);
+
+/// Header, addresses and padding, in whole blocks.
+const fn scratch(frames: usize) -> usize {
+    (1 + frames + PADDING_WORDS).next_multiple_of(BLOCK_WORDS)
+}
 
 /// One value of the stack store.
-pub type Chunk = [u64; CHUNK_WORDS];
+pub type Block = [u64; BLOCK_WORDS];
 
 /// Why a walk stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -127,6 +132,6 @@ mod tests {
         assert_eq!(Header::blocks(7), 1);
         assert_eq!(Header::blocks(8), 2);
         let most = u32::try_from(MAX_USER_FRAMES).unwrap();
-        assert_eq!(Header::blocks(most) as usize * BLOCK_WORDS, RECORD_WORDS);
+        assert_eq!(Header::blocks(most) as usize, RECORD_BLOCKS);
     }
 }

@@ -93,16 +93,28 @@ mod tests {
 
     #[test]
     fn a_return_address_of_zero_is_the_root() {
-        let memory = Words(HashMap::from([(0x7000_0010, 0x7000_0040), (0x7000_0018, 0)]));
+        let memory = Words(HashMap::from([
+            (0x7000_0010, 0x7000_0040),
+            (0x7000_0018, 0),
+        ]));
         assert_eq!(step(START, &memory), Step::End(StackEnd::Root));
     }
 
     #[test]
     fn a_chain_that_turns_back_ends() {
-        let below = Registers { fp: START.sp - 8, ..START };
-        assert_eq!(step(below, &Words(HashMap::new())), Step::End(StackEnd::NoFramePointer));
+        let below = Registers {
+            fp: START.sp - 8,
+            ..START
+        };
+        assert_eq!(
+            step(below, &Words(HashMap::new())),
+            Step::End(StackEnd::NoFramePointer)
+        );
         // A frame that is its own caller would go round for ever.
-        let memory = Words(HashMap::from([(0x7000_0010, 0x7000_0010), (0x7000_0018, 0x40_2000)]));
+        let memory = Words(HashMap::from([
+            (0x7000_0010, 0x7000_0010),
+            (0x7000_0018, 0x40_2000),
+        ]));
         let (ips, end) = walk(START, &memory, 10);
         assert_eq!((ips.len(), end), (2, StackEnd::NoFramePointer));
     }
@@ -121,7 +133,10 @@ mod tests {
     #[test]
     fn kernel_addresses_and_small_numbers_are_no_return_addresses() {
         for bad in [1, 4095, 0xffff_ffff_8100_0000] {
-            let memory = Words(HashMap::from([(0x7000_0010, 0x7000_0040), (0x7000_0018, bad)]));
+            let memory = Words(HashMap::from([
+                (0x7000_0010, 0x7000_0040),
+                (0x7000_0018, bad),
+            ]));
             assert_eq!(step(START, &memory), Step::End(StackEnd::NoFramePointer));
         }
     }

@@ -106,20 +106,26 @@ fn open_error(source: &Source, cpu: u32, error: ProgramError) -> Error {
                 .and_then(|text| text.trim().parse::<i32>().ok());
             let error = privilege(format!("opening the perf event {}", source.name), io_error);
             match (error, paranoid) {
-                (Error::Privilege { what, hint, source }, Some(level)) if level > 0 => Error::Privilege {
-                    what,
-                    hint: format!(
-                        "{hint}; or, with CAP_BPF alone, allow all users perf events: sudo sysctl kernel.perf_event_paranoid=-1 (now {level})"
-                    ),
-                    source,
-                },
+                (Error::Privilege { what, hint, source }, Some(level)) if level > 0 => {
+                    Error::Privilege {
+                        what,
+                        hint: format!(
+                            "{hint}; or, with CAP_BPF alone, allow all users perf events: sudo sysctl kernel.perf_event_paranoid=-1 (now {level})"
+                        ),
+                        source,
+                    }
+                }
                 (error, _) => error,
             }
         }
         // ENOENT, ENODEV, EOPNOTSUPP, ENXIO: no such event, counter or CPU.
         Some(2 | 19 | 95 | 6) => Error::NoEvent {
             event: source.name.clone(),
-            cpu: if is_online(cpu) { String::new() } else { format!(" on CPU {cpu}, which is not online") },
+            cpu: if is_online(cpu) {
+                String::new()
+            } else {
+                format!(" on CPU {cpu}, which is not online")
+            },
             source: io_error,
         },
         _ => Error::Attach {
@@ -134,7 +140,13 @@ fn failed(what: String, error: ProgramError) -> Error {
         ProgramError::SyscallError(error) if is_refusal(&error.io_error) => {
             privilege(format!("attaching to {what}"), error.io_error)
         }
-        ProgramError::SyscallError(error) => Error::Attach { what, source: error.io_error },
-        other => Error::Loader { doing: "attaching", detail: other.to_string() },
+        ProgramError::SyscallError(error) => Error::Attach {
+            what,
+            source: error.io_error,
+        },
+        other => Error::Loader {
+            doing: "attaching",
+            detail: other.to_string(),
+        },
     }
 }

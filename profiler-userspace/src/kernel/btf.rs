@@ -100,7 +100,11 @@ impl<'a> Btf<'a> {
             let name = self.name(u32_at(self.types, member)?);
             let of_type = u32_at(self.types, member + 4)? as usize;
             let raw = u32_at(self.types, member + 8)?;
-            let bits = if head.fields_are_bits { raw & 0xff_ffff } else { raw };
+            let bits = if head.fields_are_bits {
+                raw & 0xff_ffff
+            } else {
+                raw
+            };
             if name == wanted.as_bytes() {
                 (bits % 8 == 0).then_some(bits / 8)
             } else if name.is_empty() {
@@ -125,7 +129,10 @@ impl<'a> Btf<'a> {
 
     fn name(&self, offset: u32) -> &'a [u8] {
         let rest = self.strings.get(offset as usize..).unwrap_or_default();
-        let end = rest.iter().position(|&byte| byte == 0).unwrap_or(rest.len());
+        let end = rest
+            .iter()
+            .position(|&byte| byte == 0)
+            .unwrap_or(rest.len());
         &rest[..end]
     }
 }
@@ -145,12 +152,16 @@ fn size_of(head: &Head) -> Option<usize> {
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_ne_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?))
+    Some(u32::from_ne_bytes(
+        bytes.get(at..at.checked_add(4)?)?.try_into().ok()?,
+    ))
 }
 
 /// Whether `pattern`, which begins with a NUL, occurs in a table of NUL-terminated strings.
 fn memchr_like(table: &[u8], pattern: &[u8]) -> bool {
-    table.split_inclusive(|&byte| byte == 0).any(|string| *string == pattern[1..])
+    table
+        .split_inclusive(|&byte| byte == 0)
+        .any(|string| *string == pattern[1..])
 }
 
 #[cfg(test)]
@@ -161,15 +172,42 @@ mod tests {
     fn sample() -> Vec<u8> {
         let strings = b"\0int\0outer\0first\0inner\0BPF_FUNC_loop\0";
         let types: &[u32] = &[
-            1, 1 << 24, 4, 32, // 1: int
-            0, 4 << 24 | 1, 8, 17, 1, 0, // 2: anonymous struct { inner }
-            0, 5 << 24 | 1, 8, 0, 2, 0, // 3: anonymous union { 2 }
-            5, 4 << 24 | 2, 16, 11, 1, 0, 0, 3, 64, // 4: outer
+            1,
+            1 << 24,
+            4,
+            32, // 1: int
+            0,
+            4 << 24 | 1,
+            8,
+            17,
+            1,
+            0, // 2: anonymous struct { inner }
+            0,
+            5 << 24 | 1,
+            8,
+            0,
+            2,
+            0, // 3: anonymous union { 2 }
+            5,
+            4 << 24 | 2,
+            16,
+            11,
+            1,
+            0,
+            0,
+            3,
+            64, // 4: outer
         ];
         let mut bytes = Vec::new();
         bytes.extend(MAGIC.to_ne_bytes());
         bytes.extend([1, 0]);
-        for word in [24, 0, types.len() as u32 * 4, types.len() as u32 * 4, strings.len() as u32] {
+        for word in [
+            24,
+            0,
+            types.len() as u32 * 4,
+            types.len() as u32 * 4,
+            strings.len() as u32,
+        ] {
             bytes.extend(word.to_ne_bytes());
         }
         for word in types {
@@ -191,8 +229,13 @@ mod tests {
             ("absent", "first", None),
         ];
         btf.find(&mut wanted);
-        assert_eq!(wanted.map(|(.., offset)| offset), [Some(0), Some(8), Some(16), None, None]);
-        assert!(btf.has_name("BPF_FUNC_loop") && !btf.has_name("FUNC_loop") && !btf.has_name("BPF"));
+        assert_eq!(
+            wanted.map(|(.., offset)| offset),
+            [Some(0), Some(8), Some(16), None, None]
+        );
+        assert!(
+            btf.has_name("BPF_FUNC_loop") && !btf.has_name("FUNC_loop") && !btf.has_name("BPF")
+        );
     }
 
     #[test]

@@ -9,8 +9,8 @@ use super::shared::Shared;
 use super::{Error, Kernel, Result, read};
 use crate::profile::raw::{RawProfile, RawSample, RawStack, StackIndex, Who};
 use profiler_common::abi::{
-    BLOCK_WORDS, CHUNK_BLOCKS, CHUNK_WORDS, Class, Control, Counter, Header, KEY_WORDS, Live, Side,
-    StackEnd, StackPosition, Switches, Tally,
+    BLOCK_WORDS, Class, Control, Counter, Header, KEY_WORDS, Live, RECORD_BLOCKS, Side, StackEnd,
+    StackPosition, Switches, Tally,
 };
 use std::collections::{BTreeSet, HashMap};
 use std::mem::offset_of;
@@ -27,6 +27,12 @@ pub(super) struct Drained {
 
 const TALLY_WORDS: usize = size_of::<Tally>() / 8;
 
+/// Blocks in one page of memory: mappings begin at a page.
+const PAGE_BLOCKS: usize = 4096 / (BLOCK_WORDS * 8);
+
+/// Blocks looked at through one mapping: 512 KiB.
+const WINDOW_BLOCKS: usize = 8192;
+
 /// How long a firing may take to end before we give up. They take microseconds; a virtual machine's CPU
 /// may be kept from running in the middle of one.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -37,7 +43,11 @@ impl Kernel {
     pub fn drain(&mut self, into: &mut RawProfile) -> Result<()> {
         let old = self.live();
         let crowded = self.filled(old).1 * 2 > self.block_capacity();
-        let stacks = if crowded { 1 - old.stacks() } else { old.stacks() };
+        let stacks = if crowded {
+            1 - old.stacks()
+        } else {
+            old.stacks()
+        };
         let begun: Vec<u64> = {
             self.control.words()[LIVE].store(Live::new(1 - old.tallies(), stacks).0, SeqCst);
             fence(SeqCst);
@@ -77,7 +87,7 @@ impl Kernel {
     }
 
     fn block_capacity(&self) -> u64 {
-        u64::from(self.sizes.chunks) * CHUNK_BLOCKS as u64
+        u64::from(self.sizes.blocks)
     }
 
     fn cpus(&self) -> impl Iterator<Item = &[AtomicU64]> {
@@ -90,7 +100,10 @@ impl Kernel {
         for (number, (cpu, &begun)) in self.cpus().zip(begun).enumerate() {
             while closed(cpu) < begun {
                 if since.elapsed() > PATIENCE {
-                    return Err(Error::Stuck { cpu: number, seconds: PATIENCE.as_secs() });
+                    return Err(Error::Stuck {
+                        cpu: number,
+                        seconds: PATIENCE.as_secs(),
+                    });
                 }
                 std::thread::sleep(Duration::from_micros(50));
             }
@@ -117,14 +130,25 @@ impl Kernel {
         for tally in &tallies {
             let (weight, count) = (tally[0], tally[1]);
             let (who, user, kernel) = self.key(tally);
-            into.add(RawSample { who, user: at(user), kernel: at(kernel), weight, count });
+            into.add(RawSample {
+                who,
+                user: at(user),
+                kernel: at(kernel),
+                weight,
+                count,
+            });
         }
         Ok(())
     }
 
-    /// Reads the stacks that `tallies` name and that are not known yet: chunk by chunk, so that little
-    /// of the store is ever mapped.
-    fn read_stacks(&mut self, side: u32, tallies: &[[u64; TALLY_WORDS]], into: &mut RawProfile) -> Result<()> {
+    /// Reads the stacks that `tallies` name and that are not known yet: window by window, so that
+    /// little of the store is ever mapped.
+    fn read_stacks(
+        &mut self,
+        side: u32,
+        tallies: &[[u64; TALLY_WORDS]],
+        into: &mut RawProfile,
+    ) -> Result<()> {
         let known = &mut self.drained.stacks[side as usize];
         let new: BTreeSet<u32> = tallies
             .iter()
@@ -132,15 +156,21 @@ impl Kernel {
             .filter_map(StackPosition::block)
             .filter(|block| !known.contains_key(block))
             .collect();
-        let mut mapped: Option<(u32, Shared)> = None;
+        let capacity = self.sizes.blocks as usize;
+        let mut window = 0..0;
+        let mut mapped: Option<Shared> = None;
         for block in new {
-            let chunk = side * self.sizes.chunks + block / CHUNK_BLOCKS as u32;
-            if mapped.as_ref().is_none_or(|(number, _)| *number != chunk) {
-                let skip = chunk as usize * CHUNK_WORDS;
-                mapped = Some((chunk, map("STACKS", &self.maps.stacks, skip, CHUNK_WORDS)?));
+            let first = block as usize;
+            if !window.contains(&first) {
+                // A record may reach beyond the blocks that begin in the window.
+                window = first - first % PAGE_BLOCKS..(first + WINDOW_BLOCKS).min(capacity);
+                let end = (window.end + RECORD_BLOCKS).min(capacity);
+                let skip = (side as usize * capacity + window.start) * BLOCK_WORDS;
+                let words = (end - window.start) * BLOCK_WORDS;
+                mapped = Some(map("STACKS", &self.maps.stacks, skip, words)?);
             }
-            if let Some((_, shared)) = &mapped {
-                let start = block as usize % CHUNK_BLOCKS * BLOCK_WORDS;
+            if let Some(shared) = &mapped {
+                let start = (first - window.start) * BLOCK_WORDS;
                 known.insert(block, into.intern(stack(&shared.words()[start..])));
             }
         }
@@ -148,7 +178,9 @@ impl Kernel {
     }
 
     fn key(&self, tally: &[u64; TALLY_WORDS]) -> (Who, StackPosition, StackPosition) {
-        let key: &[u64; KEY_WORDS] = tally[2..].try_into().expect("a tally is two words and a key");
+        let key: &[u64; KEY_WORDS] = tally[2..]
+            .try_into()
+            .expect("a tally is two words and a key");
         let [user, kernel] = positions(tally);
         let has = |switch| self.request.switches.has(switch);
         let mut comm = [0; 16];
@@ -166,14 +198,24 @@ impl Kernel {
 
     fn clear_tallies(&self, side: u32) -> Result<()> {
         let slots = self.sizes.tally_slots() as usize;
-        clear(&map("TALLY_INDEX", &self.maps.tally_index, side as usize * slots, slots)?);
+        clear(&map(
+            "TALLY_INDEX",
+            &self.maps.tally_index,
+            side as usize * slots,
+            slots,
+        )?);
         self.control.words()[tally_cursor(side)].store(0, SeqCst);
         Ok(())
     }
 
     fn clear_stacks(&mut self, side: u32) -> Result<()> {
         let slots = self.sizes.stack_slots() as usize;
-        clear(&map("STACK_INDEX", &self.maps.stack_index, side as usize * slots, slots)?);
+        clear(&map(
+            "STACK_INDEX",
+            &self.maps.stack_index,
+            side as usize * slots,
+            slots,
+        )?);
         self.control.words()[stack_cursor(side)].store(0, SeqCst);
         self.drained.stacks[side as usize].clear();
         Ok(())
@@ -192,14 +234,22 @@ fn stack_cursor(side: u32) -> usize {
 
 /// User and kernel stack of a tally: the third and the fourth word of its key hold them.
 fn positions(tally: &[u64; TALLY_WORDS]) -> [StackPosition; 2] {
-    [StackPosition((tally[4] >> 32) as u32), StackPosition(tally[5] as u32)]
+    [
+        StackPosition((tally[4] >> 32) as u32),
+        StackPosition(tally[5] as u32),
+    ]
 }
 
 /// How many firings a CPU has ended.
 fn closed(cpu: &[AtomicU64]) -> u64 {
     Counter::ALL
         .iter()
-        .filter(|counter| matches!(counter.class(), Class::Recorded | Class::Filtered | Class::Lost))
+        .filter(|counter| {
+            matches!(
+                counter.class(),
+                Class::Recorded | Class::Filtered | Class::Lost
+            )
+        })
         .map(|&counter| read(cpu, counter))
         .sum()
 }
@@ -209,7 +259,10 @@ fn stack(record: &[AtomicU64]) -> RawStack {
     let header = Header(record[0].load(Relaxed));
     let frames = header.frames().min(record.len() - 1);
     RawStack {
-        addresses: record[1..=frames].iter().map(|word| word.load(Relaxed)).collect(),
+        addresses: record[1..=frames]
+            .iter()
+            .map(|word| word.load(Relaxed))
+            .collect(),
         end: header.end().unwrap_or(StackEnd::Unreadable),
     }
 }

@@ -8,6 +8,7 @@ use aya::maps::{Map, MapData, MapError, RingBuf};
 use aya::programs::{ProgramError, RawTracePoint, RawTracePointRunOptions, TestRun as _};
 use aya::{Ebpf, EbpfError, EbpfLoader, VerifierLogLevel};
 use profiler_common::abi::{Books, Config, Control, SIDES, Switches, TargetKind};
+use rustix::process::Rlimit;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
@@ -56,9 +57,7 @@ impl Kernel {
         let sizes = Sizes::new(cpus, support.task_ids, request.map_memory)?;
         raise_memlock();
         let config = config(&request, support, &sizes);
-        let mut ebpf = EbpfLoader::new()
-            // Reading all of the kernel's types would cost more than the rest of a recording.
-            .btf(None)
+        let mut ebpf = loader_without_kernel_types()
             .verifier_log_level(VerifierLogLevel::DISABLE)
             .override_global("CONFIG", &config, true)
             .map_max_entries("BOOKS", cpus)
@@ -66,7 +65,7 @@ impl Kernel {
             .map_max_entries("TARGETS", sizes.target_words)
             .map_max_entries("TALLIES", SIDES as u32 * sizes.tallies)
             .map_max_entries("TALLY_INDEX", SIDES as u32 * sizes.tally_slots())
-            .map_max_entries("STACKS", SIDES as u32 * sizes.chunks)
+            .map_max_entries("STACKS", SIDES as u32 * sizes.blocks)
             .map_max_entries("STACK_INDEX", SIDES as u32 * sizes.stack_slots())
             .load(OBJECT)
             .map_err(loading)?;
@@ -116,7 +115,9 @@ impl Kernel {
     /// How deep our PID namespace lies: asked of the kernel half, which looks at the running task.
     fn namespace_level(&mut self) -> Result<u32> {
         let program: &mut RawTracePoint = self.program("own_level")?;
-        program.load().map_err(|error| rejected("own_level", error))?;
+        program
+            .load()
+            .map_err(|error| rejected("own_level", error))?;
         let result = program
             .test_run(RawTracePointRunOptions::new())
             .map_err(|error| rejected("own_level", error))?;
@@ -155,6 +156,28 @@ impl Kernel {
 /// Which word of the control map is `Control::namespace_level`.
 const NAMESPACE_LEVEL_WORD: usize = std::mem::offset_of!(Control, namespace_level) / 8;
 
+/// A loader that has not read the kernel's type information.
+///
+/// aya's only constructor parses all of it at once, and treats a file that cannot be opened as one that
+/// is not there. Nothing of ours is relocated against those types, and the parsing takes 40 ms and
+/// 20 MB, more than all the rest of a recording. So for the length of that one call this process may
+/// open no files; those that are open are not touched.
+fn loader_without_kernel_types<'a>() -> EbpfLoader<'a> {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let usual = getrlimit(Resource::Nofile);
+    let none = Rlimit {
+        current: Some(0),
+        ..usual
+    };
+    let limited = setrlimit(Resource::Nofile, none).is_ok();
+    let mut loader = EbpfLoader::new();
+    if limited {
+        let _restored = setrlimit(Resource::Nofile, usual);
+    }
+    loader.btf(None);
+    loader
+}
+
 fn config(request: &Request, support: &Support, sizes: &Sizes) -> Config {
     Config {
         seed: RandomState::new().hash_one(std::process::id()),
@@ -167,7 +190,7 @@ fn config(request: &Request, support: &Support, sizes: &Sizes) -> Config {
         namespace_inum: support.pid_namespace.unwrap_or(0),
         tally_capacity: sizes.tallies,
         tally_index_mask: sizes.tally_slots() - 1,
-        stack_chunks: sizes.chunks,
+        stack_blocks: sizes.blocks,
         stack_index_mask: sizes.stack_slots() - 1,
         reserved: 0,
         layout: support.layout.unwrap_or_default(),
@@ -207,17 +230,26 @@ fn missing(name: &'static str) -> Error {
 
 /// CPUs that may ever run; the kernel half is asked for books by CPU number, and no number is above.
 fn possible_cpus() -> u32 {
-    aya::util::nr_cpus().ok().and_then(|cpus| u32::try_from(cpus).ok()).unwrap_or(1)
+    aya::util::nr_cpus()
+        .ok()
+        .and_then(|cpus| u32::try_from(cpus).ok())
+        .unwrap_or(1)
 }
 
 /// Before Linux 5.11, maps count against the limit on locked memory. Where raising it is refused, the
 /// maps may still fit, so that is no failure.
 fn raise_memlock() {
-    use rustix::process::{Resource, Rlimit, setrlimit};
-    let unlimited = Rlimit { current: None, maximum: None };
+    use rustix::process::{Resource, setrlimit};
+    let unlimited = Rlimit {
+        current: None,
+        maximum: None,
+    };
     if setrlimit(Resource::Memlock, unlimited).is_err() {
         let limit = rustix::process::getrlimit(Resource::Memlock);
-        let raised = Rlimit { current: limit.maximum, ..limit };
+        let raised = Rlimit {
+            current: limit.maximum,
+            ..limit
+        };
         let _refused = setrlimit(Resource::Memlock, raised);
     }
 }
@@ -233,7 +265,10 @@ fn loading(error: EbpfError) -> Error {
             if is_refusal(&io_error) {
                 privilege("making BPF maps".into(), io_error)
             } else {
-                Error::Map { name, source: io_error }
+                Error::Map {
+                    name,
+                    source: io_error,
+                }
             }
         }
         other => Error::Loader {
@@ -252,12 +287,19 @@ pub(super) fn privilege(what: String, source: io::Error) -> Error {
     } else {
         ""
     };
-    Error::Privilege { what, hint: hint.into(), source }
+    Error::Privilege {
+        what,
+        hint: hint.into(),
+        source,
+    }
 }
 
 fn rejected(name: &'static str, error: ProgramError) -> Error {
     match error {
-        ProgramError::LoadError { io_error, verifier_log } => {
+        ProgramError::LoadError {
+            io_error,
+            verifier_log,
+        } => {
             let log = verifier_log.to_string();
             if is_refusal(&io_error) && log.is_empty() {
                 return privilege(format!("loading the BPF program {name}"), io_error);
@@ -272,7 +314,10 @@ fn rejected(name: &'static str, error: ProgramError) -> Error {
         ProgramError::SyscallError(error) if is_refusal(&error.io_error) => {
             privilege(format!("running the BPF program {name}"), error.io_error)
         }
-        other => Error::Loader { doing: "loading a BPF program", detail: chain(&other) },
+        other => Error::Loader {
+            doing: "loading a BPF program",
+            detail: chain(&other),
+        },
     }
 }
 

@@ -79,7 +79,9 @@ pub enum Error {
         source: io::Error,
     },
     /// A program was rejected.
-    #[error("the kernel rejects the BPF program {name}; flame-bpf needs Linux 5.15 or later with BPF enabled: {log}")]
+    #[error(
+        "the kernel rejects the BPF program {name}; flame-bpf needs Linux 5.15 or later with BPF enabled: {log}"
+    )]
     Program {
         /// The program's name.
         name: &'static str,
@@ -126,7 +128,9 @@ pub enum Error {
         source: io::Error,
     },
     /// A firing did not end in any reasonable time.
-    #[error("CPU {cpu} has not finished a sample for {seconds} s; the machine is too loaded to drain the counts safely")]
+    #[error(
+        "CPU {cpu} has not finished a sample for {seconds} s; the machine is too loaded to drain the counts safely"
+    )]
     Stuck {
         /// The CPU.
         cpu: usize,
@@ -172,7 +176,11 @@ impl Kernel {
                 (word(0), word(4), word(8), word(12))
             {
                 let incarnation = u64::from(low) | u64::from(high) << 32;
-                return Some(Notice { kind, tgid, incarnation });
+                return Some(Notice {
+                    kind,
+                    tgid,
+                    incarnation,
+                });
             }
         }
     }

@@ -3,9 +3,7 @@
 //! Pure: numbers in, numbers out.
 
 use super::Error;
-use profiler_common::abi::{
-    BLOCK_WORDS, Books, CHUNK_BLOCKS, CHUNK_WORDS, MAX_KERNEL_FRAMES, RECORD_WORDS, SIDES, Tally,
-};
+use profiler_common::abi::{Block, Books, KERNEL_SCRATCH_WORDS, SIDES, Tally, USER_SCRATCH_WORDS};
 
 /// Entries of the maps whose size is decided at load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,13 +14,13 @@ pub(super) struct Sizes {
     pub(super) target_words: u32,
     /// Tallies on one side.
     pub(super) tallies: u32,
-    /// Chunks on one side of the stack store.
-    pub(super) chunks: u32,
+    /// Blocks on one side of the stack store.
+    pub(super) blocks: u32,
 }
 
 /// What one CPU takes: its books, and the scratch space where stacks are put together.
-const CPU_BYTES: u64 = (size_of::<Books>()
-    + 8 * (RECORD_WORDS + (1 + MAX_KERNEL_FRAMES).next_multiple_of(BLOCK_WORDS))) as u64;
+const CPU_BYTES: u64 =
+    (size_of::<Books>() + 8 * (USER_SCRATCH_WORDS + KERNEL_SCRATCH_WORDS)) as u64;
 
 /// Ring buffer (its data, and two pages for its positions), announced processes, control, symbol name,
 /// constants; each map's page roundings and bookkeeping.
@@ -31,8 +29,11 @@ const FIXED_BYTES: u64 = 64 * 1024 + 2 * 4096 + 32 * 1024 + 16 * 4096;
 /// The number of tallies on one side is a multiple of this, so that sides begin at a page.
 const TALLY_STEP: u32 = 1024;
 
+/// The number of blocks on one side is a multiple of this: 64 KiB, eight of the longest stacks.
+const BLOCK_STEP: u32 = 1024;
+
 /// Fewer than this, and draining would never rest.
-const FEWEST_CHUNKS: u32 = 4;
+const FEWEST_BLOCKS: u32 = 4 * BLOCK_STEP;
 
 impl Sizes {
     /// The sizes for a machine with `cpus` possible CPUs and task IDs below `task_ids`, in at most
@@ -43,7 +44,7 @@ impl Sizes {
             cpus,
             target_words,
             tallies: TALLY_STEP,
-            chunks: FEWEST_CHUNKS,
+            blocks: FEWEST_BLOCKS,
         };
         if sizes.bytes() > limit {
             let least = sizes.bytes().div_ceil(1 << 20);
@@ -52,11 +53,11 @@ impl Sizes {
         // Each CPU brings new stacks at the same rate; a machine with two needs no room for hundreds.
         // Doubled in turn until it is enough, or no more fits.
         let enough_tallies = (16 * TALLY_STEP).max(cpus.saturating_mul(TALLY_STEP));
-        let enough_chunks = 96u32.max(cpus.saturating_mul(8));
+        let enough_blocks = BLOCK_STEP * 96u32.max(cpus.saturating_mul(8));
         loop {
             let mut larger = sizes;
-            if larger.chunks < enough_chunks {
-                larger.chunks *= 2;
+            if larger.blocks < enough_blocks {
+                larger.blocks *= 2;
             }
             if larger.tallies < enough_tallies {
                 larger.tallies *= 2;
@@ -67,8 +68,11 @@ impl Sizes {
             sizes = larger;
         }
         // What the doubling left over goes to the stacks, which need it most.
-        while sizes.chunks < enough_chunks {
-            let larger = Self { chunks: sizes.chunks + 1, ..sizes };
+        while sizes.blocks < enough_blocks {
+            let larger = Self {
+                blocks: sizes.blocks + BLOCK_STEP,
+                ..sizes
+            };
             if larger.bytes() > limit {
                 break;
             }
@@ -82,18 +86,21 @@ impl Sizes {
         (2 * self.tallies).next_power_of_two()
     }
 
-    /// Slots on one side of the stacks' index: enough for stacks of ten frames, a power of two.
+    /// Slots on one side of the stacks' index: one a block, which is several a stack; a power of two.
     pub(super) fn stack_slots(&self) -> u32 {
-        (self.chunks * CHUNK_BLOCKS as u32).next_power_of_two()
+        self.blocks.next_power_of_two()
     }
 
     /// What all maps take together.
     pub(super) fn bytes(&self) -> u64 {
         let side = u64::from(self.tallies) * size_of::<Tally>() as u64
             + u64::from(self.tally_slots()) * 8
-            + u64::from(self.chunks) * CHUNK_WORDS as u64 * 8
+            + u64::from(self.blocks) * size_of::<Block>() as u64
             + u64::from(self.stack_slots()) * 8;
-        FIXED_BYTES + u64::from(self.cpus) * CPU_BYTES + u64::from(self.target_words) * 8 + SIDES as u64 * side
+        FIXED_BYTES
+            + u64::from(self.cpus) * CPU_BYTES
+            + u64::from(self.target_words) * 8
+            + SIDES as u64 * side
     }
 }
 
@@ -108,21 +115,28 @@ mod tests {
         for cpus in [1, 2, 4, 16, 64, 256, 512, 1024] {
             let sizes = Sizes::new(cpus, 1 << 22, 32 * MIB).unwrap();
             assert!(sizes.bytes() <= 32 * MIB, "{cpus} CPUs: {sizes:?}");
-            assert!(sizes.tallies >= 4 * TALLY_STEP && sizes.chunks >= 64, "{cpus} CPUs: {sizes:?}");
+            assert!(
+                sizes.tallies >= 4 * TALLY_STEP && sizes.blocks >= 64 * BLOCK_STEP,
+                "{cpus} CPUs: {sizes:?}"
+            );
         }
     }
 
     #[test]
     fn more_memory_is_used_where_there_are_cpus_for_it() {
-        let chunks = |limit| Sizes::new(256, 1 << 22, limit).unwrap().chunks;
-        assert!(chunks(128 * MIB) > chunks(32 * MIB));
+        let blocks = |limit| Sizes::new(256, 1 << 22, limit).unwrap().blocks;
+        assert!(blocks(128 * MIB) > blocks(32 * MIB));
     }
 
     #[test]
     fn sides_begin_at_a_page() {
         for limit in [3 * MIB, 7 * MIB, 32 * MIB] {
             let sizes = Sizes::new(3, 32768, limit).unwrap();
-            for bytes in [sizes.tallies * 64, sizes.tally_slots() * 8, sizes.stack_slots() * 8] {
+            for bytes in [
+                sizes.tallies * 64,
+                sizes.tally_slots() * 8,
+                sizes.stack_slots() * 8,
+            ] {
                 assert_eq!(bytes % 4096, 0, "{sizes:?}");
             }
         }

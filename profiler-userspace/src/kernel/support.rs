@@ -32,7 +32,9 @@ impl Support {
         let namespace = fs::metadata("/proc/self/ns/pid").ok();
         Self {
             layout: btf.as_ref().and_then(task_layout),
-            bpf_loop: btf.as_ref().is_some_and(|btf| btf.has_name("BPF_FUNC_loop")),
+            bpf_loop: btf
+                .as_ref()
+                .is_some_and(|btf| btf.has_name("BPF_FUNC_loop")),
             pid_namespace: namespace
                 .and_then(|metadata| u32::try_from(metadata.ino()).ok())
                 .filter(|&inode| inode != INITIAL_PID_NAMESPACE),

@@ -37,7 +37,10 @@ impl Kernel {
                 .collect();
             let name = String::from_utf8_lossy(&bytes).into_owned();
             // An address without a symbol is printed as a number.
-            names.push(Some(name).filter(|name| ran.is_ok() && !name.is_empty() && !name.starts_with("0x")));
+            names.push(
+                Some(name)
+                    .filter(|name| ran.is_ok() && !name.is_empty() && !name.starts_with("0x")),
+            );
         }
         Ok(names)
     }

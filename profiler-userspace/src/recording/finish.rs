@@ -41,8 +41,14 @@ impl Circumstances {
             event: Event::CPU_CLOCK,
             stop: Stop::Duration,
             elapsed: Duration::ZERO,
-            host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
-            comms: named.iter().filter_map(|&id| Some((id, target::comm(id)?))).collect(),
+            host: rustix::system::uname()
+                .nodename()
+                .to_string_lossy()
+                .into_owned(),
+            comms: named
+                .iter()
+                .filter_map(|&id| Some((id, target::comm(id)?)))
+                .collect(),
             cpu_before: target::cpu_time(named),
             remarks: Vec::new(),
         }
@@ -87,8 +93,16 @@ pub(super) fn finish(
     session.kernel.detach()?;
     session.hear()?;
     session.kernel.drain_rest(&mut session.raw)?;
-    let Session { mut kernel, mut processes, mut raw, .. } = session;
-    raw.window = Window { start: Duration::ZERO, end: circumstances.elapsed };
+    let Session {
+        mut kernel,
+        mut processes,
+        mut raw,
+        ..
+    } = session;
+    raw.window = Window {
+        start: Duration::ZERO,
+        end: circumstances.elapsed,
+    };
     let drained = began.elapsed();
     let unit = if is_weighed(&circumstances.event) {
         Unit::Events(circumstances.event.name.to_string())
@@ -96,8 +110,10 @@ pub(super) fn finish(
         Unit::Samples
     };
     let mut ask = |addresses: &[u64]| kernel.name_symbols(addresses);
-    let Symbolized { profile, kernel: naming } =
-        symbolize::symbolize(&raw, unit, &mut processes, KernelNames::asked(&mut ask));
+    let Symbolized {
+        profile,
+        kernel: naming,
+    } = symbolize::symbolize(&raw, unit, &mut processes, KernelNames::asked(&mut ask));
     let symbolized = began.elapsed();
     if circumstances.stop == Stop::TargetEnded {
         circumstances.remark(format!(
@@ -110,8 +126,11 @@ pub(super) fn finish(
     }
     let books = kernel.books();
     let title = circumstances.title(plan);
-    let processes: HashSet<(u32, u64)> =
-        raw.samples.iter().map(|sample| (sample.who.tgid, sample.who.incarnation)).collect();
+    let processes: HashSet<(u32, u64)> = raw
+        .samples
+        .iter()
+        .map(|sample| (sample.who.tgid, sample.who.incarnation))
+        .collect();
     let ends = symbolize::stack_ends(&raw);
     let health = Health {
         subject: &title,
@@ -177,16 +196,22 @@ fn nothing_sampled(
     let seconds = circumstances.elapsed.as_secs_f64();
     let lost = books.sum(Class::Lost);
     let reason = match &plan.target {
-        _ if lost > 0 => format!(
-            "all {lost} were lost; a larger --map-memory or a lower -F keeps them"
-        ),
+        _ if lost > 0 => {
+            format!("all {lost} were lost; a larger --map-memory or a lower -F keeps them")
+        }
         Target::Launched => format!(
             "the command used the CPU too little in its {seconds:.3} s to be sampled; try a higher -F"
         ),
         Target::Processes(ids) | Target::Threads(ids) => {
-            let used = target::cpu_time(ids).saturating_sub(circumstances.cpu_before).as_secs_f64();
+            let used = target::cpu_time(ids)
+                .saturating_sub(circumstances.cpu_before)
+                .as_secs_f64();
             let list: Vec<String> = ids.iter().map(u32::to_string).collect();
-            let ended = if circumstances.stop == Stop::TargetEnded { " and ended" } else { "" };
+            let ended = if circumstances.stop == Stop::TargetEnded {
+                " and ended"
+            } else {
+                ""
+            };
             format!(
                 "{} used {used:.2} s of CPU in {seconds:.1} s{ended}; record for longer, while it is busy, or with a higher -F",
                 list.join(", "),
@@ -195,9 +220,12 @@ fn nothing_sampled(
         Target::All if books.get(Counter::FilteredIdle) > 0 => format!(
             "the CPUs were idle for all of the {seconds:.1} s; record while they are busy, or use -I to see the idle task"
         ),
-        Target::All => format!("nothing ran in {seconds:.1} s; record for longer, or with a higher -F"),
+        Target::All => {
+            format!("nothing ran in {seconds:.1} s; record for longer, or with a higher -F")
+        }
     };
-    let filtered: u64 = books.get(Counter::FilteredUserMode) + books.get(Counter::FilteredKernelThread);
+    let filtered: u64 =
+        books.get(Counter::FilteredUserMode) + books.get(Counter::FilteredKernelThread);
     let left_out = if filtered > 0 {
         format!(" ({filtered} samples were left out by -U or -K)")
     } else {

@@ -24,7 +24,12 @@ impl Cost {
         let cpu = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let peak = status.lines().find_map(|line| {
-            let kib: u64 = line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok()?;
+            let kib: u64 = line
+                .strip_prefix("VmHWM:")?
+                .trim()
+                .strip_suffix(" kB")?
+                .parse()
+                .ok()?;
             Some(kib * 1024)
         });
         Self {
@@ -69,7 +74,10 @@ impl Health<'_> {
         if lost == 0 {
             text.push_str(" Nothing was lost.");
         } else {
-            for &counter in Counter::ALL.iter().filter(|counter| counter.class() == Class::Lost) {
+            for &counter in Counter::ALL
+                .iter()
+                .filter(|counter| counter.class() == Class::Lost)
+            {
                 let count = self.books.get(counter);
                 if count > 0 {
                     let _ = write!(text, " LOST: {}.", lost_sentence(counter, count));
@@ -79,7 +87,13 @@ impl Health<'_> {
         let filtered: Vec<String> = Counter::ALL
             .iter()
             .filter(|counter| counter.class() == Class::Filtered && self.books.get(**counter) > 0)
-            .map(|&counter| format!("{} {}", grouped(self.books.get(counter)), filter_phrase(counter)))
+            .map(|&counter| {
+                format!(
+                    "{} {}",
+                    grouped(self.books.get(counter)),
+                    filter_phrase(counter)
+                )
+            })
             .collect();
         if !filtered.is_empty() {
             let _ = write!(text, " Left out, as asked: {}.", filtered.join(", "));
@@ -105,8 +119,14 @@ impl Health<'_> {
             "end before their root, in code built without frame pointers",
         );
         say(StackEnd::Unreadable, "end at memory that could not be read");
-        say(StackEnd::Truncated, "go on beyond 1,024 frames (marked [truncated])");
-        say(StackEnd::Compat, "are of 32-bit programs, which are not walked");
+        say(
+            StackEnd::Truncated,
+            "go on beyond 1,024 frames (marked [truncated])",
+        );
+        say(
+            StackEnd::Compat,
+            "are of 32-bit programs, which are not walked",
+        );
         text
     }
 
@@ -114,7 +134,11 @@ impl Health<'_> {
     pub(super) fn cost(&self, cost: &Cost) -> String {
         let fired = self.books.sum(Class::Fired);
         let in_bpf = Duration::from_nanos(self.books.get(Counter::RunTime));
-        let each = self.books.get(Counter::RunTime).checked_div(fired).unwrap_or(0);
+        let each = self
+            .books
+            .get(Counter::RunTime)
+            .checked_div(fired)
+            .unwrap_or(0);
         format!(
             "Cost: {:.3} s in the kernel ({:.1} µs each time), {:.2} s of CPU and {} of memory here, {} in BPF maps.",
             in_bpf.as_secs_f64(),
@@ -184,7 +208,11 @@ pub(super) fn grouped(number: u64) -> String {
 
 fn share(part: u64, all: u64) -> String {
     let percent = part as f64 * 100.0 / all.max(1) as f64;
-    if percent < 0.1 { "<0.1%".to_owned() } else { format!("{percent:.1}%") }
+    if percent < 0.1 {
+        "<0.1%".to_owned()
+    } else {
+        format!("{percent:.1}%")
+    }
 }
 
 /// A number of bytes for people.
@@ -226,25 +254,40 @@ mod tests {
 
     #[test]
     fn every_loss_is_named_with_the_flag_that_mends_it() {
-        for &counter in Counter::ALL.iter().filter(|counter| counter.class() == Class::Lost) {
+        for &counter in Counter::ALL
+            .iter()
+            .filter(|counter| counter.class() == Class::Lost)
+        {
             let text = balance(&[(counter, 3)], &[]);
-            assert!(text.contains("LOST: 3 samples") && text.contains("--map-memory"), "{text}");
+            assert!(
+                text.contains("LOST: 3 samples") && text.contains("--map-memory"),
+                "{text}"
+            );
             assert!(!text.contains("Nothing was lost"), "{text}");
         }
     }
 
     #[test]
     fn every_filter_has_a_phrase_of_its_own() {
-        for &counter in Counter::ALL.iter().filter(|counter| counter.class() == Class::Filtered) {
+        for &counter in Counter::ALL
+            .iter()
+            .filter(|counter| counter.class() == Class::Filtered)
+        {
             let text = balance(&[(counter, 1_234_567)], &[]);
-            assert!(text.contains("1,234,567 ") && !text.contains(counter.name()), "{text}");
+            assert!(
+                text.contains("1,234,567 ") && !text.contains(counter.name()),
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn incomplete_stacks_are_told_by_share() {
         let text = balance(&[], &[(StackEnd::Root, 3), (StackEnd::NoFramePointer, 1)]);
-        assert!(text.contains("25.0% of the user stacks end before their root"), "{text}");
+        assert!(
+            text.contains("25.0% of the user stacks end before their root"),
+            "{text}"
+        );
         assert!(!text.contains("1,024"), "{text}");
     }
 }

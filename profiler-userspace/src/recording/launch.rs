@@ -2,7 +2,10 @@
 //!
 //! The child stops between `fork` and `exec`, reading from a pipe; one byte lets it go on. `spawn`
 //! returns only after the `exec`, so it runs on a thread of its own.
-#![expect(unsafe_code, reason = "code between fork and exec must be async-signal-safe")]
+#![expect(
+    unsafe_code,
+    reason = "code between fork and exec must be async-signal-safe"
+)]
 
 use anyhow::{Context as _, Result, bail};
 use rustix::fd::OwnedFd;
@@ -79,7 +82,10 @@ impl Held {
         rustix::io::write(&self.gate, &[1]).context("cannot release the command")?;
         let child = match self.spawning.join() {
             Ok(result) => result.with_context(|| {
-                format!("cannot run {}; is it installed, in PATH, and executable?", self.name)
+                format!(
+                    "cannot run {}; is it installed, in PATH, and executable?",
+                    self.name
+                )
             })?,
             Err(_) => bail!("cannot run {}: the thread that starts it failed", self.name),
         };
@@ -129,14 +135,18 @@ impl Running {
     /// killed. None while it runs.
     pub(super) fn exit_code(&self) -> Option<u8> {
         let status = self.status?;
-        let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal))?;
+        let code = status
+            .code()
+            .or_else(|| status.signal().map(|signal| 128 + signal))?;
         u8::try_from(code & 0xff).ok()
     }
 }
 
 /// Whether we belong to the foreground of our terminal, if we have one.
 fn in_foreground() -> bool {
-    let Ok(terminal) = std::fs::File::open("/dev/tty") else { return false };
+    let Ok(terminal) = std::fs::File::open("/dev/tty") else {
+        return false;
+    };
     rustix::termios::tcgetpgrp(&terminal).is_ok_and(|group| group == rustix::process::getpgrp())
 }
 
@@ -161,7 +171,11 @@ mod tests {
     fn the_command_runs_only_when_released_and_its_exit_code_comes_back() {
         let folder = tempfile::tempdir().unwrap();
         let trace = folder.path().join("trace");
-        let held = Held::start(&shell(&format!("echo ran > {}; exit 7", trace.display())), false).unwrap();
+        let held = Held::start(
+            &shell(&format!("echo ran > {}; exit 7", trace.display())),
+            false,
+        )
+        .unwrap();
         std::thread::sleep(std::time::Duration::from_millis(50));
         assert!(!trace.exists(), "the command ran before it was released");
         let mut running = held.release().unwrap();

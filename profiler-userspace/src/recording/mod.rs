@@ -62,11 +62,14 @@ async fn record(plan: &Plan) -> Result<u8> {
     tell_details(plan, &kernel);
     let mut session = Session::new(kernel)?;
     let mut command = held.map(Held::release).transpose()?;
-    let stop = session.sample(plan, &ids, &mut signals, &mut command).await?;
+    let stop = session
+        .sample(plan, &ids, &mut signals, &mut command)
+        .await?;
     circumstances.ended(event, stop, session.elapsed());
     let plan_of_finish = plan.clone();
-    let finishing =
-        tokio::task::spawn_blocking(move || finish(session, &plan_of_finish, circumstances, &sinks));
+    let finishing = tokio::task::spawn_blocking(move || {
+        finish(session, &plan_of_finish, circumstances, &sinks)
+    });
     let Some(report) = signals.unless_interrupted(finishing).await? else {
         return Ok(ABORTED);
     };
@@ -76,7 +79,9 @@ async fn record(plan: &Plan) -> Result<u8> {
     };
     if !command.has_ended() {
         let name = format!("{} (PID {})", command.name(), command.pid());
-        tell(&format!("Waiting for {name} to end; Ctrl-C leaves it running.\n"));
+        tell(&format!(
+            "Waiting for {name} to end; Ctrl-C leaves it running.\n"
+        ));
         if !signals.wait_for(&mut command).await {
             return Ok(ABORTED);
         }
@@ -98,10 +103,15 @@ fn prepare(outputs: &[Output]) -> Result<Vec<Sink>> {
 /// The CPUs to sample on: those that run, or those of them that were named.
 fn cpus(named: Option<&[u32]>) -> Result<Vec<u32>> {
     let online = kernel::online_cpus().context("cannot read which CPUs are online from /sys")?;
-    let Some(named) = named else { return Ok(online) };
+    let Some(named) = named else {
+        return Ok(online);
+    };
     if let Some(absent) = named.iter().find(|cpu| !online.contains(cpu)) {
         let list: Vec<String> = online.iter().map(u32::to_string).collect();
-        bail!("CPU {absent} is not online; those that are: {}", list.join(","));
+        bail!(
+            "CPU {absent} is not online; those that are: {}",
+            list.join(",")
+        );
     }
     Ok(named.to_vec())
 }
@@ -124,7 +134,13 @@ fn attach(plan: &Plan, ids: &[u32], support: &Support, cpus: &[u32]) -> Result<(
     Ok((attach_to(last, plan, ids, support, cpus)?, last.clone()))
 }
 
-fn attach_to(event: &Event, plan: &Plan, ids: &[u32], support: &Support, cpus: &[u32]) -> Result<Kernel> {
+fn attach_to(
+    event: &Event,
+    plan: &Plan,
+    ids: &[u32],
+    support: &Support,
+    cpus: &[u32],
+) -> Result<Kernel> {
     plan.sampling.check(event, highest_rate())?;
     let capture = plan.capture;
     let switches = Switches::default()
@@ -163,7 +179,9 @@ fn attach_to(event: &Event, plan: &Plan, ids: &[u32], support: &Support, cpus: &
 
 /// Whether the kernel drives a performance counter of the processor's cores.
 fn has_cycle_counter() -> bool {
-    let Ok(devices) = std::fs::read_dir("/sys/bus/event_source/devices") else { return false };
+    let Ok(devices) = std::fs::read_dir("/sys/bus/event_source/devices") else {
+        return false;
+    };
     devices.flatten().any(|device| {
         let name = device.file_name();
         let name = name.to_string_lossy();

@@ -19,7 +19,8 @@ impl Progress {
         } else {
             ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr())
         };
-        let style = ProgressStyle::with_template("{spinner} {msg}").expect("the template is well-formed");
+        let style =
+            ProgressStyle::with_template("{spinner} {msg}").expect("the template is well-formed");
         bar.set_style(style);
         Self { bar, duration }
     }

@@ -147,7 +147,11 @@ impl Session {
         command: &mut Option<Running>,
     ) -> Result<Stop> {
         let progress = Progress::new(plan.duration, plan.verbosity.quiet);
-        let watched = if plan.target == Target::Launched { &[] } else { ids };
+        let watched = if plan.target == Target::Launched {
+            &[]
+        } else {
+            ids
+        };
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let deadline = self.started + plan.duration.unwrap_or(Duration::MAX / 4);
@@ -219,7 +223,10 @@ impl Session {
     }
 }
 
-#[expect(unsafe_code, reason = "tokio asks for a promise that the descriptor stays open")]
+#[expect(
+    unsafe_code,
+    reason = "tokio asks for a promise that the descriptor stays open"
+)]
 fn listen(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: `AsyncFd` owns the descriptor, and nobody else can close it.
     Ok(unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?)

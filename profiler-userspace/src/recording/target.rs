@@ -64,9 +64,13 @@ fn runs_or_bail(noun: &str, id_noun: &str, id: u32) -> Result<()> {
 
 fn process_of(id: u32) -> Option<u32> {
     let status = fs::read(format!("/proc/{id}/status")).ok()?;
-    status
-        .split(|&byte| byte == b'\n')
-        .find_map(|line| std::str::from_utf8(line.strip_prefix(b"Tgid:")?).ok()?.trim().parse().ok())
+    status.split(|&byte| byte == b'\n').find_map(|line| {
+        std::str::from_utf8(line.strip_prefix(b"Tgid:")?)
+            .ok()?
+            .trim()
+            .parse()
+            .ok()
+    })
 }
 
 /// The IDs that were named, if any were.
@@ -84,7 +88,11 @@ pub(super) fn any_runs(ids: &[u32]) -> bool {
 
 /// The CPU time that the named targets have used since they began; what has ended counts nothing.
 pub(super) fn cpu_time(ids: &[u32]) -> Duration {
-    let ticks: u64 = ids.iter().filter_map(|&id| Stat::read(id)).map(|stat| stat.cpu_ticks).sum();
+    let ticks: u64 = ids
+        .iter()
+        .filter_map(|&id| Stat::read(id))
+        .map(|stat| stat.cpu_ticks)
+        .sum();
     Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second().max(1))
 }
 
@@ -103,14 +111,25 @@ mod tests {
     fn reads_a_task_whatever_its_name() {
         let line = b"42 (a ) S 9 (\xff\n) R 1 42 42 0 -1 4194304 95 0 0 0 7 5 0 0 20 0 3 0 100 1 1";
         let stat = Stat::parse(line).unwrap();
-        assert_eq!(stat, Stat { state: b'R', cpu_ticks: 12, threads: 3 });
+        assert_eq!(
+            stat,
+            Stat {
+                state: b'R',
+                cpu_ticks: 12,
+                threads: 3
+            }
+        );
         assert_eq!(Stat::parse(b"42 (x) R 1"), None);
         assert_eq!(Stat::parse(b""), None);
     }
 
     #[test]
     fn a_zombie_runs_only_while_it_has_other_threads() {
-        let stat = |state, threads| Stat { state, cpu_ticks: 0, threads };
+        let stat = |state, threads| Stat {
+            state,
+            cpu_ticks: 0,
+            threads,
+        };
         assert!(stat(b'S', 1).runs() && stat(b'Z', 2).runs());
         assert!(!stat(b'Z', 1).runs() && !stat(b'X', 1).runs());
     }
@@ -120,7 +139,9 @@ mod tests {
         let own = std::process::id();
         check(&Target::Processes(vec![own])).unwrap();
         assert!(any_runs(&[own]) && !any_runs(&[]));
-        let error = check(&Target::Processes(vec![u32::MAX - 1])).unwrap_err().to_string();
+        let error = check(&Target::Processes(vec![u32::MAX - 1]))
+            .unwrap_err()
+            .to_string();
         assert!(error.contains(&(u32::MAX - 1).to_string()), "{error}");
     }
 }

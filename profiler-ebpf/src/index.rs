@@ -1,0 +1,70 @@
+//! Looking through an index: from a hash to the slot that leads on, or to a free one.
+
+use crate::{
+    repeat::{Turn, repeat},
+    word::Word,
+};
+use aya_ebpf::maps::Array;
+use core::ops::ControlFlow;
+use profiler_common::intern::{Hash, PROBES, Probe, Slot};
+
+/// What an index says of a hash.
+#[derive(Clone, Copy)]
+pub(crate) enum Found {
+    /// This entry has the same tag, and is probably what is looked for.
+    Entry(u32),
+    /// Nothing has; this slot of the map is free.
+    Free(u32),
+    /// Nothing has among the slots that are looked at, and none of them is free.
+    Crowded,
+}
+
+/// One probe after the other.
+struct Probing {
+    map: &'static Array<Word>,
+    base: u32,
+    mask: u32,
+    hash: Hash,
+    found: Found,
+}
+
+impl Turn for Probing {
+    #[inline(always)]
+    fn turn(&mut self, index: u32) -> ControlFlow<()> {
+        let place = self.base + self.hash.slot(index, self.mask);
+        let Some(slot) = self.map.get(place) else {
+            return ControlFlow::Break(());
+        };
+        self.found = match Slot(slot.load()).probe(self.hash) {
+            Probe::Other => return ControlFlow::Continue(()),
+            Probe::Entry(entry) => Found::Entry(entry),
+            Probe::Free => Found::Free(place),
+        };
+        ControlFlow::Break(())
+    }
+}
+
+/// Looks for `hash` among the `mask + 1` slots that begin at `base`.
+///
+/// Through `repeat` although the loop is short: what follows is then verified once, and not once for
+/// each probe that might have ended the search.
+#[inline(always)]
+pub(crate) fn find(map: &'static Array<Word>, base: u32, mask: u32, hash: Hash) -> Found {
+    let mut probing = Probing {
+        map,
+        base,
+        mask,
+        hash,
+        found: Found::Crowded,
+    };
+    repeat::<PROBES, _>(PROBES, &mut probing);
+    probing.found
+}
+
+/// Makes a free slot lead from `hash` to `entry`. Whoever took it meanwhile keeps it.
+#[inline(always)]
+pub(crate) fn claim(map: &'static Array<Word>, slot: u32, hash: Hash, entry: u32) {
+    if let Some(slot) = map.get(slot) {
+        slot.claim(Slot::new(hash, entry).0);
+    }
+}
