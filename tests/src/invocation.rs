@@ -164,13 +164,11 @@ impl Running {
         self.child.id()
     }
 
-    /// Waits until flame-bpf holds a perf event, so that samples can be taken, or has ended.
+    /// Waits until flame-bpf holds a probe, so that samples can be taken, or has ended.
     pub fn wait_until_attached(&mut self) {
-        self.wait_for(|pid| {
-            open_files(pid)
-                .iter()
-                .any(|file| file.contains("perf_event"))
-        });
+        // Either is enough for a firing: the event, or the program's link to it.
+        let probe = |file: &String| file.contains("perf_event") || file.contains("bpf_link");
+        self.wait_for(|pid| open_files(pid).iter().any(probe));
     }
 
     /// Waits until `state` holds of flame-bpf's PID, or it has ended.

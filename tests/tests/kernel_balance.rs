@@ -79,7 +79,7 @@ fn every_way_of_narrowing_filters_and_loses_nothing() {
         &format!("-t {pid}"),
         &format!("-p {pid} -U"),
         &format!("-p {pid} -K"),
-        &format!("-p {pid} -C 0"),
+        "-a -C 0",
         "-a -U",
         "-a -K",
         "-a -I",
