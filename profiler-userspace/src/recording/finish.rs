@@ -124,6 +124,12 @@ pub(super) fn finish(
     if let Some(complaint) = naming.complaint() {
         circumstances.remark(format!("Note: {complaint}."));
     }
+    if processes.refused() > 0 {
+        circumstances.remark(format!(
+            "Note: the mappings of {} processes may not be read, so their functions have no names; run with sudo or grant CAP_SYS_PTRACE.",
+            processes.refused()
+        ));
+    }
     let books = kernel.books();
     let title = circumstances.title(plan);
     let processes: HashSet<(u32, u64)> = raw

@@ -100,14 +100,12 @@ fn lookups(stack: &RawStack) -> impl DoubleEndedIterator<Item = u64> {
 
 /// The frames outside of both stacks: the CPU if asked for, the process, the thread if asked for.
 fn labels(who: &Who, profile: &mut Profile, stack: &mut Vec<FrameId>) {
-    let mut push = |name, kind| stack.push(profile.intern(frame(name, kind)));
-    if let Some(cpu) = who.cpu {
-        push(format!("cpu {cpu}"), FrameKind::Label);
-    }
-    push(comm(&who.comm), FrameKind::Process);
-    if let Some(tid) = who.tid {
-        push(format!("tid {tid}"), FrameKind::Label);
-    }
+    let labels = [
+        who.cpu.map(Frame::cpu),
+        Some(frame(comm(&who.comm), FrameKind::Process)),
+        who.tid.map(Frame::thread),
+    ];
+    stack.extend(labels.into_iter().flatten().map(|label| profile.intern(label)));
 }
 
 /// A thread's name, which may hold anything, or nothing.

@@ -100,9 +100,9 @@ fn the_stack_goes_from_labels_over_user_to_kernel() {
     assert_eq!(
         stack,
         [
-            ("cpu 3", FrameKind::Label),
+            ("[cpu 3]", FrameKind::Label),
             ("a;\\xff\n", FrameKind::Process),
-            ("tid 77", FrameKind::Label),
+            ("[tid 77]", FrameKind::Label),
             ("[truncated]", FrameKind::Mark),
             ("[unknown]", FrameKind::User),
             ("[unknown]", FrameKind::User),
