@@ -4,11 +4,10 @@ use flame_bpf_tests::{
     Folded, Invocation, Program, Stack, allowed_cpus, kernel_turn, require, thread_cpu_ns, tool,
 };
 
-/// The number in a label such as `tid 12`, which a line of folded text may hold as `tid_12`: there a
-/// number behind a space is a weight.
+/// The number in a label such as `[tid 12]`.
 fn label(frame: &str, word: &str) -> Option<u32> {
-    let number = frame.strip_prefix(word)?;
-    number.strip_prefix([' ', '_'])?.parse().ok()
+    let inside = frame.strip_prefix('[')?.strip_suffix(']')?;
+    inside.strip_prefix(word)?.strip_prefix(' ')?.parse().ok()
 }
 
 fn record(invocation: Invocation) -> Folded {
