@@ -48,10 +48,11 @@ pub(crate) fn name_symbol(ctx: RawTracePointContext) -> i32 {
     0
 }
 
-/// Not attached: user space runs it to learn how deep its own PID namespace lies.
+/// Not attached: user space runs it, to have noted how deep its own PID namespace lies.
 #[raw_tracepoint(tracepoint = "sched_process_fork")]
 pub(crate) fn own_level(_: RawTracePointContext) -> i32 {
-    task::own_level() as i32
+    task::note_own_level();
+    0
 }
 
 /// Some of the helpers that we call are only for programs under a GPL-compatible licence.

@@ -88,11 +88,14 @@ fn number(task: u64) -> Option<u32> {
         .then(|| memory::kernel(upid + u64::from(config!(layout.upid_nr))))
 }
 
-/// How deep the running task's PID namespace lies below the initial one.
+/// Notes how deep the running task's PID namespace lies below the initial one.
 #[inline(always)]
-pub(crate) fn own_level() -> u32 {
+pub(crate) fn note_own_level() {
     let pid: u64 = memory::kernel(current_address() + u64::from(config!(layout.task_thread_pid)));
-    memory::kernel(pid + u64::from(config!(layout.pid_level)))
+    let level: u32 = memory::kernel(pid + u64::from(config!(layout.pid_level)));
+    if let Some(control) = CONTROL.get(0) {
+        control.namespace_level.store(u64::from(level));
+    }
 }
 
 /// See `SampleKey::incarnation`.

@@ -77,7 +77,8 @@ pub struct Side {
 pub struct Control {
     /// Which sides are live; written by user space alone. A [`Live`].
     pub live: u64,
-    /// How deep our PID namespace lies below the initial one; written by user space before sampling.
+    /// How deep our PID namespace lies below the initial one; noted by the kernel half, before sampling,
+    /// when user space has it look.
     pub namespace_level: u64,
     /// How far each side of the tallies is filled.
     pub tallies: [Side; SIDES],

@@ -106,22 +106,24 @@ impl Kernel {
             fork.load().map_err(|error| rejected("fork", error))?;
         }
         if support.pid_namespace.is_some() {
-            let level = self.namespace_level()?;
-            self.control.words()[NAMESPACE_LEVEL_WORD].store(u64::from(level), Relaxed);
+            self.note_namespace_level()?;
         }
         Ok(())
     }
 
-    /// How deep our PID namespace lies: asked of the kernel half, which looks at the running task.
-    fn namespace_level(&mut self) -> Result<u32> {
+    /// Has the kernel half note how deep our PID namespace lies: it looks at the task that runs it,
+    /// which is us.
+    fn note_namespace_level(&mut self) -> Result<()> {
         let program: &mut RawTracePoint = self.program("own_level")?;
         program
             .load()
             .map_err(|error| rejected("own_level", error))?;
-        let result = program
+        program
             .test_run(RawTracePointRunOptions::new())
             .map_err(|error| rejected("own_level", error))?;
-        Ok(result.return_value)
+        program
+            .unload()
+            .map_err(|error| rejected("own_level", error))
     }
 
     /// The programs that are loaded, with what the verifier says of them.
@@ -152,9 +154,6 @@ impl Kernel {
             })
     }
 }
-
-/// Which word of the control map is `Control::namespace_level`.
-const NAMESPACE_LEVEL_WORD: usize = std::mem::offset_of!(Control, namespace_level) / 8;
 
 /// A loader that has not read the kernel's type information.
 ///
