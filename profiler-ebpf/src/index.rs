@@ -57,7 +57,7 @@ pub(crate) fn find(map: &'static Array<Word>, base: u32, mask: u32, hash: Hash) 
         hash,
         found: Found::Crowded,
     };
-    repeat::<PROBES, _>(PROBES, &mut probing);
+    repeat(PROBES, &mut probing);
     probing.found
 }
 

@@ -1,10 +1,8 @@
 //! A loop that the verifier accepts whatever its length.
 #![expect(unsafe_code, reason = "bpf_loop hands the state back as a raw pointer")]
 
-use crate::config;
 use aya_ebpf::{cty::c_void, helpers::generated::bpf_loop};
 use core::ops::ControlFlow;
-use profiler_common::abi::Switches;
 
 /// One turn of a loop.
 pub(crate) trait Turn {
@@ -12,24 +10,17 @@ pub(crate) trait Turn {
     fn turn(&mut self, index: u32) -> ControlFlow<()>;
 }
 
-/// Takes up to `turns` turns, at most `MOST`, as long as they say to go on.
+/// Takes up to `turns` turns, as long as they say to go on.
 ///
-/// With `bpf_loop` the verifier checks one turn, however many there are. Kernels without it check
-/// every turn of an ordinary loop, which is why the most must be a constant.
+/// With `bpf_loop` the verifier checks one turn, however many there are, and what follows the loop
+/// once. It would check every turn of an ordinary loop, and all that follows for each turn that may
+/// have been the last.
 #[inline(always)]
-pub(crate) fn repeat<const MOST: u32, T: Turn>(turns: u32, state: &mut T) {
-    if config::has(Switches::BPF_LOOP) {
-        let callback: unsafe extern "C" fn(u32, *mut c_void) -> i64 = call::<T>;
-        // SAFETY: the kernel passes `state` on to `callback` and to nobody else, and returns only
-        // after the last call.
-        unsafe { bpf_loop(turns, callback as *mut c_void, (&raw mut *state).cast(), 0) };
-    } else {
-        for index in 0..MOST {
-            if index >= turns || state.turn(index).is_break() {
-                break;
-            }
-        }
-    }
+pub(crate) fn repeat<T: Turn>(turns: u32, state: &mut T) {
+    let callback: unsafe extern "C" fn(u32, *mut c_void) -> i64 = call::<T>;
+    // SAFETY: the kernel passes `state` on to `callback` and to nobody else, and returns only after
+    // the last call.
+    unsafe { bpf_loop(turns, callback as *mut c_void, (&raw mut *state).cast(), 0) };
 }
 
 /// One turn, in the shape that `bpf_loop` calls: returns 0 to go on and 1 to stop.

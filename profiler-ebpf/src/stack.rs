@@ -12,8 +12,8 @@ use crate::{
 use core::ops::ControlFlow;
 use profiler_common::{
     abi::{
-        BLOCK_WORDS, Counter, Header, KERNEL_SCRATCH_WORDS, PADDING_WORDS, RECORD_BLOCKS, StackEnd,
-        StackPosition, USER_SCRATCH_WORDS,
+        BLOCK_WORDS, Counter, Header, KERNEL_SCRATCH_WORDS, PADDING_WORDS, StackEnd, StackPosition,
+        USER_SCRATCH_WORDS,
     },
     intern::{self, Hash},
 };
@@ -42,7 +42,10 @@ impl<const WORDS: usize> Sealed<WORDS> {
         end: StackEnd,
         seed: u64,
     ) -> Option<Self> {
-        let frames = frames as usize;
+        // Through memory, so that the verifier forgets what it knows of the number: what follows is
+        // then verified once, and not once for each way here.
+        words[0].store(u64::from(frames));
+        let frames = words[0].load() as usize;
         if frames > WORDS - 1 - PADDING_WORDS {
             return None;
         }
@@ -55,7 +58,7 @@ impl<const WORDS: usize> Sealed<WORDS> {
             words,
             hash: Hash::new(seed),
         };
-        repeat::<{ RECORD_BLOCKS as u32 }, _>(blocks, &mut hashing);
+        repeat(blocks, &mut hashing);
         Some(Self {
             words,
             blocks,
@@ -101,7 +104,7 @@ impl<const WORDS: usize> Sealed<WORDS> {
             words: self.words,
             first: side * config!(stack_blocks) + block as u32,
         };
-        repeat::<{ RECORD_BLOCKS as u32 }, _>(self.blocks, &mut copy);
+        repeat(self.blocks, &mut copy);
         Some(block as u32)
     }
 
@@ -112,7 +115,7 @@ impl<const WORDS: usize> Sealed<WORDS> {
             first: side * config!(stack_blocks) + block,
             same: true,
         };
-        repeat::<{ RECORD_BLOCKS as u32 }, _>(self.blocks, &mut compare);
+        repeat(self.blocks, &mut compare);
         compare.same
     }
 }

@@ -75,7 +75,7 @@ pub(crate) fn user(
         walk.frames = 1;
         walk.end = StackEnd::Compat;
     } else {
-        repeat::<{ MAX_USER_FRAMES as u32 + 1 }, _>(turns, &mut walk);
+        repeat(turns, &mut walk);
     }
     Sealed::new(record, walk.frames, walk.end, seed)
 }

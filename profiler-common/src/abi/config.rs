@@ -31,14 +31,12 @@ impl Switches {
     pub const PER_CPU: Self = Self(1 << 4);
     /// A sample weighs its period; otherwise it weighs one.
     pub const WEIGH_BY_PERIOD: Self = Self(1 << 5);
-    /// The kernel has the helper `bpf_loop` (5.17 and later).
-    pub const BPF_LOOP: Self = Self(1 << 6);
     /// The kernel's type information was found, so [`TaskLayout`] holds true offsets.
-    pub const TASK_LAYOUT: Self = Self(1 << 7);
+    pub const TASK_LAYOUT: Self = Self(1 << 6);
     /// We are not in the initial PID namespace, so IDs must be translated.
-    pub const PID_NAMESPACE: Self = Self(1 << 8);
+    pub const PID_NAMESPACE: Self = Self(1 << 7);
     /// Children of targets become targets.
-    pub const FOLLOW_CHILDREN: Self = Self(1 << 9);
+    pub const FOLLOW_CHILDREN: Self = Self(1 << 8);
 
     /// Both sets of switches together.
     #[must_use]

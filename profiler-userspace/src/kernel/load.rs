@@ -53,12 +53,16 @@ impl Kernel {
         if support.pid_namespace.is_some() && support.layout.is_none() {
             return Err(Error::NamespaceWithoutBtf);
         }
+        if support.bpf_loop == Some(false) {
+            return Err(Error::NoLoop);
+        }
         let cpus = possible_cpus();
         let sizes = Sizes::new(cpus, support.task_ids, request.map_memory)?;
         raise_memlock();
         let config = config(&request, support, &sizes);
         let mut ebpf = loader_without_kernel_types()
-            .verifier_log_level(VerifierLogLevel::DISABLE)
+            // Asked for only when a program is rejected.
+            .verifier_log_level(VerifierLogLevel::DEBUG)
             .override_global("CONFIG", &config, true)
             .map_max_entries("BOOKS", cpus)
             .map_max_entries("SCRATCH", cpus)
@@ -182,7 +186,6 @@ fn config(request: &Request, support: &Support, sizes: &Sizes) -> Config {
         seed: RandomState::new().hash_one(std::process::id()),
         switches: request
             .switches
-            .with_if(Switches::BPF_LOOP, support.bpf_loop)
             .with_if(Switches::TASK_LAYOUT, support.layout.is_some())
             .with_if(Switches::PID_NAMESPACE, support.pid_namespace.is_some()),
         target: request.target as u32,

@@ -80,7 +80,7 @@ pub enum Error {
     },
     /// A program was rejected.
     #[error(
-        "the kernel rejects the BPF program {name}; flame-bpf needs Linux 5.15 or later with BPF enabled: {log}"
+        "the kernel rejects the BPF program {name}; flame-bpf needs Linux 5.17 or later with BPF enabled: {log}"
     )]
     Program {
         /// The program's name.
@@ -118,6 +118,11 @@ pub enum Error {
         "inside a PID namespace, flame-bpf needs the kernel's type information in /sys/kernel/btf/vmlinux (CONFIG_DEBUG_INFO_BTF); run it outside of the container, or mount /sys"
     )]
     NamespaceWithoutBtf,
+    /// The kernel is too old to walk stacks of any depth.
+    #[error(
+        "this kernel has no bpf_loop, with which flame-bpf walks stacks; it came with Linux 5.17: use a later kernel"
+    )]
+    NoLoop,
     /// Shared memory could not be mapped.
     #[error("cannot map the BPF map {name} into memory")]
     Mapping {

@@ -16,8 +16,8 @@ const INITIAL_PID_NAMESPACE: u32 = 0xefff_fffc;
 pub struct Support {
     /// Where fields lie in the kernel's structs; none where the kernel has no type information.
     pub layout: Option<TaskLayout>,
-    /// The helper `bpf_loop` exists (Linux 5.17).
-    pub bpf_loop: bool,
+    /// Whether the helper `bpf_loop` exists (Linux 5.17); unknown without type information.
+    pub bpf_loop: Option<bool>,
     /// The inode number of our PID namespace, when it is not the initial one.
     pub pid_namespace: Option<u32>,
     /// All task IDs are below this.
@@ -32,9 +32,7 @@ impl Support {
         let namespace = fs::metadata("/proc/self/ns/pid").ok();
         Self {
             layout: btf.as_ref().and_then(task_layout),
-            bpf_loop: btf
-                .as_ref()
-                .is_some_and(|btf| btf.has_name("BPF_FUNC_loop")),
+            bpf_loop: btf.as_ref().map(|btf| btf.has_name("BPF_FUNC_loop")),
             pid_namespace: namespace
                 .and_then(|metadata| u32::try_from(metadata.ino()).ok())
                 .filter(|&inode| inode != INITIAL_PID_NAMESPACE),

@@ -1,0 +1,133 @@
+//! The verifier accepts every program, in every configuration that switches other code on.
+//!
+//! The instruction counts are printed; `docs/kernel.md` records them.
+
+use flame_bpf::kernel::{Kernel, Request, Support};
+use flame_bpf_tests::{kernel_turn, require};
+use profiler_common::abi::{Switches, TargetKind};
+
+const BOTH: Switches = Switches::USER_STACKS.with(Switches::KERNEL_STACKS);
+
+fn load(what: &str, switches: Switches, target: TargetKind, support: &Support) -> Kernel {
+    let request = Request {
+        switches,
+        target,
+        ids: Vec::new(),
+        map_memory: 32 << 20,
+    };
+    let kernel = Kernel::load(request, support)
+        .unwrap_or_else(|error| panic!("{what}: {error}: {:?}", std::error::Error::source(&error)));
+    for program in kernel.verified() {
+        println!(
+            "{what}: {} {:?} instructions",
+            program.name, program.instructions
+        );
+    }
+    kernel
+}
+
+fn programs(kernel: &Kernel) -> Vec<String> {
+    let mut names: Vec<String> = kernel
+        .verified()
+        .into_iter()
+        .map(|program| program.name)
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn the_whole_machine_needs_one_program() {
+    let _turn = require!(kernel_turn());
+    let kernel = load("whole machine", BOTH, TargetKind::All, &Support::detect());
+    assert_eq!(programs(&kernel), ["on_cpu"]);
+}
+
+#[test]
+fn named_targets_need_the_tracepoint_too() {
+    let _turn = require!(kernel_turn());
+    let support = Support::detect();
+    for target in [TargetKind::Processes, TargetKind::Threads] {
+        let switches = BOTH.with(Switches::FOLLOW_CHILDREN);
+        let kernel = load(&format!("{target:?}"), switches, target, &support);
+        assert_eq!(programs(&kernel), ["fork", "on_cpu"]);
+    }
+}
+
+#[test]
+fn every_switch_is_accepted() {
+    let _turn = require!(kernel_turn());
+    let support = Support::detect();
+    for (what, switches) in [
+        ("user stacks", Switches::USER_STACKS),
+        ("kernel stacks", Switches::KERNEL_STACKS),
+        (
+            "all labels",
+            BOTH.with(Switches::PER_THREAD)
+                .with(Switches::PER_CPU)
+                .with(Switches::INCLUDE_IDLE)
+                .with(Switches::WEIGH_BY_PERIOD),
+        ),
+    ] {
+        drop(load(what, switches, TargetKind::All, &support));
+    }
+}
+
+#[test]
+fn a_kernel_without_loops_is_refused_by_name() {
+    let _turn = require!(kernel_turn());
+    let support = Support {
+        bpf_loop: Some(false),
+        ..Support::detect()
+    };
+    let request = Request {
+        switches: BOTH,
+        target: TargetKind::All,
+        ids: Vec::new(),
+        map_memory: 32 << 20,
+    };
+    let refusal = Kernel::load(request, &support)
+        .err()
+        .expect("no loop, no walk");
+    assert!(refusal.to_string().contains("Linux 5.17"), "{refusal}");
+}
+
+#[test]
+fn a_kernel_without_type_information_still_samples_the_whole_machine() {
+    let _turn = require!(kernel_turn());
+    let support = Support {
+        layout: None,
+        ..Support::detect()
+    };
+    let kernel = load("without BTF", BOTH, TargetKind::Processes, &support);
+    assert_eq!(programs(&kernel), ["on_cpu"]);
+}
+
+#[test]
+fn another_pid_namespace_is_accepted() {
+    let _turn = require!(kernel_turn());
+    let support = Support {
+        // Of no task: what matters here is that the code is switched on.
+        pid_namespace: Some(1),
+        ..Support::detect()
+    };
+    let switches = BOTH.with(Switches::FOLLOW_CHILDREN);
+    let kernel = load("PID namespace", switches, TargetKind::Processes, &support);
+    assert_eq!(programs(&kernel), ["fork", "on_cpu"]);
+}
+
+#[test]
+fn maps_stay_below_the_limit_that_was_given() {
+    let _turn = require!(kernel_turn());
+    let support = Support::detect();
+    for mebibytes in [3u64, 8, 32] {
+        let request = Request {
+            switches: BOTH,
+            target: TargetKind::All,
+            ids: Vec::new(),
+            map_memory: mebibytes << 20,
+        };
+        let kernel = Kernel::load(request, &support).unwrap();
+        assert!(kernel.map_bytes() <= mebibytes << 20, "{mebibytes} MiB");
+    }
+}
