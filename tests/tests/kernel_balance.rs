@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use flame_bpf_tests::{Balance, Invocation, Program, Run, kernel_turn, require};
+use flame_bpf_tests::{Balance, Invocation, Program, Run, Stack, kernel_turn, require};
 
 /// Makes one sample weigh one on every machine, so that weights can be compared with counters.
 const EVENT: &str = "-v -f -e cpu-clock -F 997";
@@ -50,6 +50,24 @@ fn nothing_is_lost_under_a_storm_of_short_lived_processes_with_deep_stacks() {
             "{name} is not in {folded}"
         );
     }
+}
+
+#[test]
+fn nothing_is_lost_where_every_process_has_deep_stacks_of_its_own() {
+    let _turn = require!(kernel_turn());
+    let _storm = Program::c("execstorm").start(&["200", "5000", "900"]);
+    let run = Invocation::new(EVENT)
+        .arg("-a")
+        .flag("-d", 10)
+        .run()
+        .expect_no_panic()
+        .expect_code(0);
+    let balance = assert_conserved(&run);
+    assert_eq!(balance.lost_total(), 0, "{balance:?}");
+    let folded = run.folded();
+    // `/proc/self/exe` is what was executed, so `exe` is the name.
+    let deep = |stack: &Stack| stack.has_chain(&["descend"; 890]);
+    assert!(folded.any(deep), "{folded}");
 }
 
 #[test]
