@@ -7,6 +7,7 @@ mod notice;
 mod pod;
 mod sample;
 mod stack;
+mod table;
 
 pub use books::{Books, Control, Live, SIDES, Side};
 pub use config::{Config, Switches, TargetKind, TaskLayout};
@@ -17,3 +18,4 @@ pub use stack::{
     BLOCK_WORDS, Block, Header, KERNEL_SCRATCH_WORDS, MAX_KERNEL_FRAMES, MAX_USER_FRAMES,
     PADDING_WORDS, RECORD_BLOCKS, StackEnd, StackPosition, USER_SCRATCH_WORDS,
 };
+pub use table::{How, MAX_RULES, Origin, PageRows, Row, Rule, Slot, TABLE_PAGE_BITS};

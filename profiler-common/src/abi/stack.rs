@@ -49,9 +49,46 @@ pub enum StackEnd {
     NoFramePointer = 3,
     /// A 32-bit process, whose frames are not walked.
     Compat = 4,
+    /// The code of the next frame has no unwind instructions.
+    NoRow = 5,
+    /// There are unwind instructions for the next frame, but they cannot be followed: their kind is
+    /// not supported, or they want a register that nobody kept.
+    BadRow = 6,
+    /// Unwind instructions led to what cannot be a caller.
+    Implausible = 7,
+    /// Unwind instructions for the next frame were not in the kernel yet.
+    NotLoaded = 8,
 }
 
 impl StackEnd {
+    /// Every end, in the order of their discriminants.
+    pub const ALL: [Self; 9] = [
+        Self::Root,
+        Self::Truncated,
+        Self::Unreadable,
+        Self::NoFramePointer,
+        Self::Compat,
+        Self::NoRow,
+        Self::BadRow,
+        Self::Implausible,
+        Self::NotLoaded,
+    ];
+
+    /// The frame that stands for what is missing below a stack's outermost one; none at the root.
+    pub const fn mark(self) -> Option<&'static str> {
+        match self {
+            Self::Root => None,
+            Self::Truncated => Some("[truncated]"),
+            Self::Unreadable => Some("[unreadable stack]"),
+            Self::NoFramePointer => Some("[no frame pointer]"),
+            Self::Compat => Some("[32-bit program]"),
+            Self::NoRow => Some("[no unwind info]"),
+            Self::BadRow => Some("[unwind info not understood]"),
+            Self::Implausible => Some("[implausible caller]"),
+            Self::NotLoaded => Some("[unwind info not loaded]"),
+        }
+    }
+
     /// The end whose discriminant is `code`, if there is one.
     pub const fn from_code(code: u8) -> Option<Self> {
         match code {
@@ -60,6 +97,10 @@ impl StackEnd {
             2 => Some(Self::Unreadable),
             3 => Some(Self::NoFramePointer),
             4 => Some(Self::Compat),
+            5 => Some(Self::NoRow),
+            6 => Some(Self::BadRow),
+            7 => Some(Self::Implausible),
+            8 => Some(Self::NotLoaded),
             _ => None,
         }
     }
@@ -118,12 +159,22 @@ mod tests {
 
     #[test]
     fn header_keeps_length_and_end() {
-        for end in [StackEnd::Root, StackEnd::Truncated, StackEnd::Compat] {
+        for (code, end) in StackEnd::ALL.into_iter().enumerate() {
+            assert_eq!(end as usize, code);
             let header = Header::new(1024, end);
             assert_eq!(header.frames(), 1024);
             assert_eq!(header.end(), Some(end));
         }
         assert_eq!(Header(0xff_0000).end(), None);
+    }
+
+    #[test]
+    fn every_end_but_the_root_has_a_mark_of_its_own() {
+        let marks = StackEnd::ALL.map(StackEnd::mark);
+        assert_eq!(marks.iter().filter(|mark| mark.is_none()).count(), 1);
+        for (i, mark) in marks.iter().enumerate() {
+            assert!(!marks[..i].contains(mark), "{mark:?}");
+        }
     }
 
     #[test]

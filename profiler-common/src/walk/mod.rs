@@ -4,7 +4,10 @@
 //! through [`Memory`] and nothing else, so the same step runs in the kernel, in tests over a slice, and
 //! over captured stacks. The loop is not here: the kernel's verifier owns loops.
 
+pub mod bisect;
 pub mod frame_pointer;
+pub mod native;
+pub mod x86_64;
 
 use crate::abi::StackEnd;
 
@@ -25,11 +28,11 @@ pub struct Registers {
     pub fp: u64,
 }
 
-/// What follows a frame.
+/// What follows a frame, of which a kind of step knows what `F` says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// The caller's registers.
-    Caller(Registers),
+pub enum Step<F = Registers> {
+    /// The caller.
+    Caller(F),
     /// No caller, for this reason.
     End(StackEnd),
 }

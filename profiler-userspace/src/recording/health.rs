@@ -127,6 +127,22 @@ impl Health<'_> {
             StackEnd::Compat,
             "are of 32-bit programs, which are not walked",
         );
+        say(
+            StackEnd::NoRow,
+            "end before their root, in code without unwind instructions",
+        );
+        say(
+            StackEnd::BadRow,
+            "end at unwind instructions that cannot be followed",
+        );
+        say(
+            StackEnd::Implausible,
+            "end where unwind instructions led to no caller",
+        );
+        say(
+            StackEnd::NotLoaded,
+            "end in objects whose unwind instructions were not loaded yet",
+        );
         text
     }
 
@@ -278,6 +294,14 @@ mod tests {
                 text.contains("1,234,567 ") && !text.contains(counter.name()),
                 "{text}"
             );
+        }
+    }
+
+    #[test]
+    fn every_end_but_the_root_has_a_sentence() {
+        for end in StackEnd::ALL {
+            let text = balance(&[], &[(end, 1)]);
+            assert_eq!(text.contains("100.0%"), end != StackEnd::Root, "{text}");
         }
     }
 

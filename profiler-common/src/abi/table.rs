@@ -1,0 +1,289 @@
+//! Unwind tables as user space writes them and the kernel half reads them.
+//!
+//! An object's code is divided into *pages* of 64 KiB. Each page has its [`PageRows`]: a run of
+//! [`Row`]s, sorted, the first of them for the page's first byte, so that every address of a page has
+//! a row in that page. A row names a [`Rule`] by its place in one table that all objects share: how to
+//! get from a frame to its caller, in one word. What rules mean is in [`walk::native`](crate::walk::native).
+
+/// The binary logarithm of the bytes in one page of a table.
+pub const TABLE_PAGE_BITS: u32 = 16;
+
+/// The most rules that a row can tell apart.
+pub const MAX_RULES: usize = 1 << 16;
+
+/// From this address of its page on, up to the next row's, this rule holds. Compared as two halves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub struct Row {
+    /// The address's position in its page, in bytes.
+    pub low: u16,
+    /// The rule's place in the table of rules.
+    pub rule: u16,
+}
+
+/// The rows of one page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub struct PageRows {
+    /// Where the first one stands. Its `low` is zero.
+    pub first: u32,
+    /// How many there are: at least one, at most one for every byte.
+    pub count: u32,
+}
+
+/// How to find a frame's caller: a word, of these bits.
+///
+/// | bits  | what |
+/// | ---   | --- |
+/// | 0–31  | the operand: one signed number, or two signed halves ([`How`] says which) |
+/// | 32–35 | the base: a register, numbered as in DWARF |
+/// | 36–39 | the [`How`] |
+/// | 40–41 | the [`Origin`] of the next two |
+/// | 42–52 | the [`Slot`] of the caller's frame pointer |
+/// | 53–63 | the [`Slot`] of the caller's rbx |
+///
+/// The word zero is the rule of code that has none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(transparent)]
+pub struct Rule(pub u64);
+
+const _: () = {
+    assert!(size_of::<Row>() == 4);
+    assert!(size_of::<PageRows>() == 8);
+    assert!(size_of::<Rule>() == 8);
+};
+
+/// Which kind of rule. The *canonical frame address* (CFA, DWARF 5, section 6.4) is the stack pointer
+/// that the caller will have. Unless said otherwise, the return address lies in the word below it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum How {
+    /// Nothing is known about this code.
+    Missing = 0,
+    /// CFA = base + operand.
+    Offset = 1,
+    /// CFA = the word at (base + low half), + high half.
+    Memory = 2,
+    /// CFA = the word at (base + low half + 8 × register), + addend, where the lowest four bits of the
+    /// high half are the register and the rest is the addend.
+    IndexedMemory = 3,
+    /// CFA = base + low half, + 8 if the ip is at or behind position `high half` of its 16 bytes:
+    /// the entries of a procedure linkage table, which push one word halfway.
+    Linkage = 4,
+    /// The kernel stored all registers of the interrupted code: its stack pointer at base + operand.
+    Signal = 5,
+    /// As `Signal`, but the frame found is one that called (`setcontext`).
+    Switch = 6,
+    /// CFA = base + low half; the return address is in the register that the high half numbers.
+    InRegister = 7,
+    /// The outermost frame: there is no caller.
+    Root = 8,
+    /// There are unwind instructions, and no kind of rule can say what they say.
+    Unsupported = 9,
+}
+
+impl How {
+    /// The kind whose discriminant is `code`; all that is none is unsupported.
+    #[inline(always)]
+    pub const fn from_code(code: u8) -> Self {
+        match code {
+            0 => Self::Missing,
+            1 => Self::Offset,
+            2 => Self::Memory,
+            3 => Self::IndexedMemory,
+            4 => Self::Linkage,
+            5 => Self::Signal,
+            6 => Self::Switch,
+            7 => Self::InRegister,
+            8 => Self::Root,
+            _ => Self::Unsupported,
+        }
+    }
+}
+
+/// What the slots of a rule count from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Origin {
+    /// Words from the CFA.
+    Cfa = 0,
+    /// Words from what the frame-pointer register points to.
+    FramePointer = 1,
+    /// Words from the stack pointer.
+    StackPointer = 2,
+    /// Not memory: the slot is the number of the register that keeps the value.
+    Register = 3,
+}
+
+impl Origin {
+    /// The origin that the lowest two bits of `code` name.
+    #[inline(always)]
+    pub const fn from_code(code: u8) -> Self {
+        match code & 3 {
+            0 => Self::Cfa,
+            1 => Self::FramePointer,
+            2 => Self::StackPointer,
+            _ => Self::Register,
+        }
+    }
+}
+
+/// Where a register of the caller's is kept: words from an [`Origin`], or one of two marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(transparent)]
+pub struct Slot(pub i16);
+
+impl Slot {
+    /// The register was not touched: the caller's is this frame's.
+    pub const SAME: Self = Self(-1024);
+    /// The value is nowhere, or in a place that rules cannot name.
+    pub const LOST: Self = Self(1023);
+
+    /// The slot `bytes` away from its origin; none if no slot is there.
+    pub const fn at(bytes: i64) -> Option<Self> {
+        let words = bytes / 8;
+        if bytes % 8 != 0 || words <= Self::SAME.0 as i64 || words >= Self::LOST.0 as i64 {
+            return None;
+        }
+        Some(Self(words as i16))
+    }
+
+    /// How far the slot is from its origin, in bytes.
+    #[inline(always)]
+    pub const fn bytes(self) -> i64 {
+        self.0 as i64 * 8
+    }
+}
+
+const SLOT_MASK: u64 = 0x7ff;
+
+impl Rule {
+    /// The rule of code without unwind instructions.
+    pub const MISSING: Self = Self(0);
+    /// The rule of the outermost frame.
+    pub const ROOT: Self = Self((How::Root as u64) << 36);
+    /// The rule of unwind instructions that no rule can express.
+    pub const UNSUPPORTED: Self = Self((How::Unsupported as u64) << 36);
+
+    /// A rule that leaves all kept registers as they are.
+    pub const fn new(how: How, base: u8, operand: i32) -> Self {
+        Self(operand as u32 as u64 | (base as u64 & 15) << 32 | (how as u64) << 36).with_slots(
+            Origin::Cfa,
+            Slot::SAME,
+            Slot::SAME,
+        )
+    }
+
+    /// A rule whose operand is two halves.
+    pub const fn halves(how: How, base: u8, low: i16, high: i16) -> Self {
+        Self::new(how, base, low as u16 as i32 | (high as i32) << 16)
+    }
+
+    /// The same rule with other slots, for the frame pointer and for rbx.
+    #[must_use]
+    pub const fn with_slots(self, origin: Origin, fp: Slot, bx: Slot) -> Self {
+        let slots = (fp.0 as u64 & SLOT_MASK) << 42 | (bx.0 as u64 & SLOT_MASK) << 53;
+        Self(self.0 & 0xff_ffff_ffff | (origin as u64) << 40 | slots)
+    }
+
+    /// The kind.
+    #[inline(always)]
+    pub const fn how(self) -> How {
+        How::from_code((self.0 >> 36 & 15) as u8)
+    }
+
+    /// The base register's number in DWARF.
+    #[inline(always)]
+    pub const fn base(self) -> u8 {
+        (self.0 >> 32 & 15) as u8
+    }
+
+    /// The operand as one number.
+    #[inline(always)]
+    pub const fn operand(self) -> i64 {
+        self.0 as i32 as i64
+    }
+
+    /// The lower half of the operand.
+    #[inline(always)]
+    pub const fn low(self) -> i64 {
+        self.0 as i16 as i64
+    }
+
+    /// The upper half of the operand.
+    #[inline(always)]
+    pub const fn high(self) -> i64 {
+        (self.0 >> 16) as i16 as i64
+    }
+
+    /// What the slots count from.
+    #[inline(always)]
+    pub const fn origin(self) -> Origin {
+        Origin::from_code((self.0 >> 40) as u8)
+    }
+
+    /// Where the caller's frame pointer is.
+    #[inline(always)]
+    pub const fn fp(self) -> Slot {
+        // Up to the top and down again, with the sign.
+        Slot(((self.0 << 11) as i64 >> 53) as i16)
+    }
+
+    /// Where the caller's rbx is.
+    #[inline(always)]
+    pub const fn bx(self) -> Slot {
+        Slot((self.0 as i64 >> 53) as i16)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::{any, prop_assert_eq, proptest};
+
+    #[test]
+    fn every_kind_and_origin_is_found_by_its_code() {
+        for code in 0..=9 {
+            assert_eq!(How::from_code(code) as u8, code);
+        }
+        assert_eq!(How::from_code(12), How::Unsupported);
+        for code in 0..4 {
+            assert_eq!(Origin::from_code(code) as u8, code);
+        }
+    }
+
+    #[test]
+    fn the_plain_rules_are_what_they_are_called() {
+        assert_eq!(Rule::MISSING.how(), How::Missing);
+        assert_eq!(Rule::ROOT.how(), How::Root);
+        assert_eq!(Rule::UNSUPPORTED.how(), How::Unsupported);
+    }
+
+    #[test]
+    fn a_slot_is_a_whole_number_of_words_within_reach() {
+        assert_eq!(Slot::at(-16), Some(Slot(-2)));
+        assert_eq!(Slot::at(-12), None);
+        assert_eq!(Slot::at(-1024 * 8), None);
+        assert_eq!(Slot::at(1023 * 8), None);
+        assert_eq!(Slot::at(-1023 * 8).map(Slot::bytes), Some(-8184));
+    }
+
+    proptest! {
+        #[test]
+        fn a_rule_gives_back_what_was_put_in(
+            how in 0u8..10, base in 0u8..16, operand: i32, origin in 0u8..4,
+            fp in -1024i16..1024, bx in -1024i16..1024,
+        ) {
+            let rule = Rule::new(How::from_code(how), base, operand)
+                .with_slots(Origin::from_code(origin), Slot(fp), Slot(bx));
+            prop_assert_eq!((rule.how() as u8, rule.base(), rule.operand()), (how, base, i64::from(operand)));
+            prop_assert_eq!((rule.origin() as u8, rule.fp(), rule.bx()), (origin, Slot(fp), Slot(bx)));
+        }
+
+        #[test]
+        fn halves_stay_apart(low: i16, high in any::<i16>()) {
+            let rule = Rule::halves(How::Memory, 7, low, high);
+            prop_assert_eq!((rule.low(), rule.high()), (i64::from(low), i64::from(high)));
+        }
+    }
+}

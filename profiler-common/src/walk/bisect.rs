@@ -1,0 +1,121 @@
+//! Finding the row that holds for an address: one narrowing of a binary search.
+//!
+//! In: which rows are left, and the one in their middle. Out: which rows are left then. Never reads
+//! rows itself, and never loops: both are the caller's.
+
+use crate::abi::{PageRows, Row};
+
+/// How many narrowings leave one row of the longest page.
+pub const MAX_NARROWINGS: u32 = 16;
+
+/// The rows among which the one looked for is: the last whose address is not above the one asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    first: u32,
+    count: u32,
+}
+
+impl Span {
+    /// All rows of a page, which begin with one for the page's first byte.
+    #[inline(always)]
+    pub const fn new(page: PageRows) -> Self {
+        Self {
+            first: page.first,
+            count: page.count,
+        }
+    }
+
+    /// Where the row stands that has to be looked at next; none once only one row is left.
+    #[inline(always)]
+    pub const fn middle(self) -> Option<u32> {
+        if self.count < 2 {
+            return None;
+        }
+        Some(self.first.wrapping_add(self.count / 2))
+    }
+
+    /// What is left for the address `low` of the page, given the row in the middle.
+    #[inline(always)]
+    #[must_use]
+    pub const fn narrow(self, middle: Row, low: u16) -> Self {
+        let half = self.count / 2;
+        if middle.low <= low {
+            Self {
+                first: self.first.wrapping_add(half),
+                count: self.count - half,
+            }
+        } else {
+            Self {
+                first: self.first,
+                count: half,
+            }
+        }
+    }
+
+    /// Where the row stands that holds for the address, once only one is left.
+    #[inline(always)]
+    pub const fn first(self) -> u32 {
+        self.first
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
+    use std::{collections::BTreeSet, vec::Vec};
+
+    fn rows(lows: impl IntoIterator<Item = u16>) -> Vec<Row> {
+        let lows: BTreeSet<u16> = lows.into_iter().chain([0]).collect();
+        let row = |low| Row { low, rule: 0 };
+        lows.into_iter().map(row).collect()
+    }
+
+    /// The row found, and how many narrowings it took.
+    fn search(rows: &[Row], before: u32, low: u16) -> (usize, u32) {
+        let count = u32::try_from(rows.len()).unwrap();
+        let mut span = Span::new(PageRows {
+            first: before,
+            count,
+        });
+        let mut narrowings = 0;
+        while let Some(middle) = span.middle() {
+            span = span.narrow(rows[(middle - before) as usize], low);
+            narrowings += 1;
+        }
+        ((span.first() - before) as usize, narrowings)
+    }
+
+    #[test]
+    fn the_longest_page_takes_the_most_narrowings() {
+        let rows = rows(0..=u16::MAX);
+        for low in [0, 1, 0x7fff, 0x8000, u16::MAX] {
+            assert_eq!(
+                search(&rows, 7, low),
+                (usize::from(low), MAX_NARROWINGS),
+                "{low}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_empty_page_needs_no_look() {
+        assert_eq!(Span::new(PageRows::default()).middle(), None);
+    }
+
+    proptest! {
+        #[test]
+        fn finds_what_a_linear_scan_finds(
+            lows in proptest::collection::vec(0u16.., 0..300),
+            low: u16,
+            before in 0u32..1_000_000_000,
+        ) {
+            let rows = rows(lows);
+            let (found, narrowings) = search(&rows, before, low);
+            let scanned = rows.iter().rposition(|row| row.low <= low);
+            prop_assert_eq!(Some(found), scanned);
+            prop_assert!(narrowings <= MAX_NARROWINGS);
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! One step by unwind rule, on x86-64.
+//!
+//! In: a frame, the rule of the row that holds where it is, and memory. Out: the caller's frame, or why
+//! there is none. Never searches rows: [`bisect`](super::bisect) does.
+//!
+//! Registers that callees preserve are not read when a frame has saved them, but when a rule asks for
+//! them: of most frames only the return address is ever read.
+
+use super::x86_64::{RBP, RBX, RSP, SAVED_RBP, SAVED_RBX};
+use super::{Memory, Registers, Step, is_user_address};
+use crate::abi::{How, Origin, Rule, Slot, StackEnd};
+
+/// A preserved register of a frame's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// Its value.
+    Value(u64),
+    /// The address where a callee saved it.
+    At(u64),
+    /// Nobody kept it.
+    Lost,
+}
+
+impl Kept {
+    /// The value, from memory if need be.
+    #[inline(always)]
+    fn value(self, memory: &impl Memory) -> Result<u64, StackEnd> {
+        match self {
+            Self::Value(value) => Ok(value),
+            Self::At(address) => {
+                let [value] = memory.read::<1>(address).ok_or(StackEnd::Unreadable)?;
+                Ok(value)
+            }
+            Self::Lost => Err(StackEnd::BadRow),
+        }
+    }
+}
+
+/// How execution came to be where a frame is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reached {
+    /// It is there now: the first frame, of which every register is known.
+    Running,
+    /// It was interrupted there by a signal.
+    Interrupted,
+    /// It will return there.
+    Called,
+}
+
+/// What is known of one frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Where execution is or will resume.
+    pub ip: u64,
+    /// The stack pointer.
+    pub sp: u64,
+    /// The frame pointer, or whatever the program keeps in that register.
+    pub fp: Kept,
+    /// rbx.
+    pub bx: Kept,
+    /// How execution came to be at `ip`.
+    pub reached: Reached,
+}
+
+impl Frame {
+    /// The first frame of a stack.
+    #[inline(always)]
+    pub const fn running(registers: Registers, bx: u64) -> Self {
+        Self {
+            ip: registers.ip,
+            sp: registers.sp,
+            fp: Kept::Value(registers.fp),
+            bx: Kept::Value(bx),
+            reached: Reached::Running,
+        }
+    }
+
+    /// A frame that called and of which no more is known than this.
+    #[inline(always)]
+    pub const fn called(registers: Registers) -> Self {
+        Self {
+            ip: registers.ip,
+            sp: registers.sp,
+            fp: Kept::Value(registers.fp),
+            bx: Kept::Lost,
+            reached: Reached::Called,
+        }
+    }
+
+    /// The address whose row holds for the frame. A call that never returns may be the last
+    /// instruction of its function; what is behind it is then another's.
+    #[inline(always)]
+    pub const fn lookup(&self) -> u64 {
+        match self.reached {
+            Reached::Running | Reached::Interrupted => self.ip,
+            Reached::Called => self.ip.wrapping_sub(1),
+        }
+    }
+
+    /// What a step by frame pointer wants to know; none if the frame pointer is lost.
+    #[inline(always)]
+    pub fn registers(&self, memory: &impl Memory) -> Option<Registers> {
+        Some(Registers {
+            ip: self.ip,
+            sp: self.sp,
+            fp: self.fp.value(memory).ok()?,
+        })
+    }
+}
+
+/// Between two stacks there is at least a guard page, of this many bytes.
+const STACKS_APART_BYTES: u64 = 4096;
+
+/// The caller of `frame`, by the rule of the row that holds at [`Frame::lookup`].
+///
+/// `register` gives the value of a register of the first frame's by its DWARF number; it is asked for
+/// nothing else, and only where code keeps the way to its caller in an unusual place.
+#[inline(always)]
+pub fn step(
+    rule: Rule,
+    frame: &Frame,
+    register: impl Fn(u8) -> Option<u64>,
+    memory: &impl Memory,
+) -> Step<Frame> {
+    match caller(rule, frame, register, memory) {
+        Ok(caller) => Step::Caller(caller),
+        Err(end) => Step::End(end),
+    }
+}
+
+#[inline(always)]
+fn caller(
+    rule: Rule,
+    frame: &Frame,
+    register: impl Fn(u8) -> Option<u64>,
+    memory: &impl Memory,
+) -> Result<Frame, StackEnd> {
+    let unusual = |number| match frame.reached {
+        Reached::Running => register(number).ok_or(StackEnd::BadRow),
+        Reached::Interrupted | Reached::Called => Err(StackEnd::BadRow),
+    };
+    let how = rule.how();
+    match how {
+        How::Missing => return Err(StackEnd::NoRow),
+        How::Root => return Err(StackEnd::Root),
+        How::Unsupported => return Err(StackEnd::BadRow),
+        _ => {}
+    }
+    let base = match rule.base() {
+        RSP => frame.sp,
+        RBP => frame.fp.value(memory)?,
+        RBX => frame.bx.value(memory)?,
+        number => unusual(number)?,
+    };
+    let low = base.wrapping_add_signed(rule.low());
+    let cfa = match how {
+        How::Offset => base.wrapping_add_signed(rule.operand()),
+        How::Signal | How::Switch => return stored(rule, base, memory),
+        How::InRegister => low,
+        How::Linkage => {
+            let pushed = frame.ip & 15 >= rule.high() as u64;
+            low.wrapping_add(u64::from(pushed) << 3)
+        }
+        How::Memory | How::IndexedMemory => {
+            let (place, addend) = if let How::Memory = how {
+                (low, rule.high())
+            } else {
+                let index = unusual((rule.high() & 15) as u8)?;
+                (low.wrapping_add(index << 3), rule.high() >> 4)
+            };
+            let [word] = memory.read::<1>(place).ok_or(StackEnd::Unreadable)?;
+            word.wrapping_add_signed(addend)
+        }
+        // Returned above.
+        How::Missing | How::Root | How::Unsupported => return Err(StackEnd::BadRow),
+    };
+    if !leads_on(frame.sp, cfa, how, rule.base()) {
+        return Err(StackEnd::Implausible);
+    }
+    let mut fp = kept(rule.fp(), frame.fp, rule, frame, cfa, &unusual, memory);
+    let ip = if let How::InRegister = how {
+        unusual((rule.high() & 15) as u8)?
+    } else if let Kept::At(address) = fp
+        && address == cfa.wrapping_sub(16)
+    {
+        // The frame record of code with frame pointers, in one look.
+        let [value, ip] = memory.read::<2>(address).ok_or(StackEnd::Unreadable)?;
+        fp = Kept::Value(value);
+        ip
+    } else {
+        let [ip] = memory
+            .read::<1>(cfa.wrapping_sub(8))
+            .ok_or(StackEnd::Unreadable)?;
+        ip
+    };
+    let bx = kept(rule.bx(), frame.bx, rule, frame, cfa, &unusual, memory);
+    Ok(Frame {
+        ip: code(ip)?,
+        sp: cfa,
+        fp,
+        bx,
+        reached: Reached::Called,
+    })
+}
+
+/// Whether a caller's stack pointer may be `cfa`. Stacks grow down, so it is above its callee's; but a
+/// function may run its callee on another stack, and finds back by any register but the stack pointer.
+#[inline(always)]
+fn leads_on(sp: u64, cfa: u64, how: How, base: u8) -> bool {
+    let above = cfa > sp || (cfa == sp && matches!(how, How::InRegister));
+    let elsewhere = base != RSP || !matches!(how, How::Offset | How::Linkage);
+    let far = elsewhere && sp.wrapping_sub(cfa) >= STACKS_APART_BYTES;
+    cfa & 7 == 0 && is_user_address(cfa) && (above || far)
+}
+
+/// A return address, if it can be one.
+#[inline(always)]
+fn code(ip: u64) -> Result<u64, StackEnd> {
+    if ip == 0 {
+        Err(StackEnd::Root)
+    } else if is_user_address(ip) {
+        Ok(ip)
+    } else {
+        Err(StackEnd::Implausible)
+    }
+}
+
+/// The frame whose registers are all in memory.
+#[inline(always)]
+fn stored(rule: Rule, base: u64, memory: &impl Memory) -> Result<Frame, StackEnd> {
+    let place = base.wrapping_add_signed(rule.operand());
+    let [sp, ip] = memory.read::<2>(place).ok_or(StackEnd::Unreadable)?;
+    Ok(Frame {
+        ip: code(ip)?,
+        sp,
+        fp: Kept::At(place.wrapping_add_signed(SAVED_RBP)),
+        bx: Kept::At(place.wrapping_add_signed(SAVED_RBX)),
+        reached: if let How::Signal = rule.how() {
+            Reached::Interrupted
+        } else {
+            Reached::Called
+        },
+    })
+}
+
+/// Where the caller's register is that this frame's slot tells of.
+#[inline(always)]
+fn kept(
+    slot: Slot,
+    ours: Kept,
+    rule: Rule,
+    frame: &Frame,
+    cfa: u64,
+    unusual: &impl Fn(u8) -> Result<u64, StackEnd>,
+    memory: &impl Memory,
+) -> Kept {
+    if slot == Slot::SAME {
+        return ours;
+    }
+    if slot == Slot::LOST {
+        return Kept::Lost;
+    }
+    let origin = match rule.origin() {
+        Origin::Cfa => Ok(cfa),
+        Origin::StackPointer => Ok(frame.sp),
+        Origin::FramePointer => frame.fp.value(memory),
+        Origin::Register => return unusual((slot.0 & 15) as u8).map_or(Kept::Lost, Kept::Value),
+    };
+    origin.map_or(Kept::Lost, |origin| {
+        Kept::At(origin.wrapping_add_signed(slot.bytes()))
+    })
+}
+
+#[cfg(test)]
+mod tests;

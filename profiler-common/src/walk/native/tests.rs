@@ -1,0 +1,256 @@
+extern crate std;
+use super::*;
+use proptest::prelude::{any, prop_assert, proptest};
+use std::collections::HashMap;
+
+const SP: u64 = 0x7000_0000;
+const FP: u64 = SP + 0x100;
+const CODE: u64 = 0x40_1000;
+
+/// Words at addresses.
+struct Words(HashMap<u64, u64>);
+
+impl Memory for Words {
+    fn read<const N: usize>(&self, address: u64) -> Option<[u64; N]> {
+        let mut words = [0; N];
+        for (i, word) in words.iter_mut().enumerate() {
+            *word = *self.0.get(&address.wrapping_add(8 * i as u64))?;
+        }
+        Some(words)
+    }
+}
+
+fn words<const N: usize>(words: [(u64, u64); N]) -> Words {
+    Words(HashMap::from(words))
+}
+
+fn running() -> Frame {
+    Frame::running(
+        Registers {
+            ip: 0x40_5000,
+            sp: SP,
+            fp: FP,
+        },
+        7,
+    )
+}
+
+/// The registers of the first frame: each holds its number, but 10 and 11 point into the stack.
+fn register(number: u8) -> Option<u64> {
+    Some(match number {
+        10 => SP + 0x40,
+        11 => CODE,
+        other => u64::from(other),
+    })
+}
+
+fn run(rule: Rule, frame: Frame, memory: &Words) -> Step<Frame> {
+    step(rule, &frame, register, memory)
+}
+
+/// The caller, which must be there.
+fn follow(rule: Rule, memory: &Words) -> Frame {
+    match run(rule, running(), memory) {
+        Step::Caller(caller) => caller,
+        Step::End(end) => panic!("{end:?}"),
+    }
+}
+
+#[test]
+fn a_frame_without_a_frame_pointer_is_left_by_its_size() {
+    let rule = Rule::new(How::Offset, RSP, 24);
+    let caller = follow(rule, &words([(SP + 16, CODE)]));
+    assert_eq!((caller.ip, caller.sp), (CODE, SP + 24));
+    assert_eq!((caller.fp, caller.bx), (Kept::Value(FP), Kept::Value(7)));
+    assert_eq!(caller.lookup(), CODE - 1);
+}
+
+#[test]
+fn saved_registers_are_read_when_they_are_wanted() {
+    let rule = Rule::new(How::Offset, RSP, 48).with_slots(Origin::Cfa, Slot(-3), Slot(-4));
+    let mut memory = words([(SP + 40, CODE)]);
+    let caller = follow(rule, &memory);
+    assert_eq!(
+        (caller.fp, caller.bx),
+        (Kept::At(SP + 24), Kept::At(SP + 16))
+    );
+    assert_eq!(caller.registers(&memory), None);
+    let next = Rule::new(How::Offset, RBP, 16);
+    assert_eq!(run(next, caller, &memory), Step::End(StackEnd::Unreadable));
+    memory.0.extend([(SP + 24, FP), (FP + 8, CODE + 1)]);
+    assert_eq!(caller.registers(&memory).unwrap().fp, FP);
+    let Step::Caller(next) = run(next, caller, &memory) else {
+        panic!("the frame pointer is readable");
+    };
+    assert_eq!((next.ip, next.sp), (CODE + 1, FP + 16));
+    assert_eq!(next.bx, Kept::At(SP + 16));
+}
+
+#[test]
+fn a_frame_record_is_read_at_once() {
+    let rule = Rule::new(How::Offset, RBP, 16).with_slots(Origin::Cfa, Slot(-2), Slot::SAME);
+    let caller = follow(rule, &words([(FP, FP + 64), (FP + 8, CODE)]));
+    assert_eq!(
+        (caller.ip, caller.sp, caller.fp),
+        (CODE, FP + 16, Kept::Value(FP + 64))
+    );
+}
+
+#[test]
+fn a_realigned_frame_finds_its_caller_through_memory() {
+    let rule =
+        Rule::halves(How::Memory, RBP, -8, 0).with_slots(Origin::FramePointer, Slot(0), Slot(-3));
+    let memory = words([(FP - 8, FP + 0x80), (FP + 0x78, CODE), (FP, 99)]);
+    let caller = follow(rule, &memory);
+    assert_eq!((caller.ip, caller.sp), (CODE, FP + 0x80));
+    assert_eq!((caller.fp, caller.bx), (Kept::At(FP), Kept::At(FP - 24)));
+}
+
+#[test]
+fn a_stack_pointer_put_aside_is_found_in_the_frame() {
+    let rule =
+        Rule::halves(How::Memory, RSP, 56, 8).with_slots(Origin::StackPointer, Slot(2), Slot::LOST);
+    let caller = follow(rule, &words([(SP + 56, SP + 0x200), (SP + 0x200, CODE)]));
+    assert_eq!((caller.ip, caller.sp), (CODE, SP + 0x208));
+    assert_eq!((caller.fp, caller.bx), (Kept::At(SP + 16), Kept::Lost));
+}
+
+#[test]
+fn a_stack_pointer_put_aside_at_a_computed_place_is_found() {
+    let rule = Rule::halves(How::IndexedMemory, RSP, 8, 9 | 16 << 4);
+    let caller = follow(
+        rule,
+        &words([(SP + 8 + 72, SP + 0x200), (SP + 0x208, CODE)]),
+    );
+    assert_eq!((caller.ip, caller.sp), (CODE, SP + 0x210));
+}
+
+#[test]
+fn an_entry_of_a_linkage_table_pushes_halfway() {
+    let rule = Rule::halves(How::Linkage, RSP, 8, 11);
+    let memory = words([(SP, CODE), (SP + 8, CODE + 64)]);
+    for (position, ip) in [(0, CODE), (10, CODE), (11, CODE + 64), (15, CODE + 64)] {
+        let mut frame = running();
+        frame.ip += position;
+        let Step::Caller(caller) = run(rule, frame, &memory) else {
+            panic!("both words are readable");
+        };
+        assert_eq!(caller.ip, ip, "at {position}");
+    }
+}
+
+#[test]
+fn a_signal_frame_gives_back_every_register_and_the_exact_place() {
+    let rule = Rule::new(How::Signal, RSP, 160);
+    let memory = words([
+        (SP + 160, 0x1234_5670),
+        (SP + 168, CODE),
+        (SP + 120, 11),
+        (SP + 128, 12),
+    ]);
+    let caller = follow(rule, &memory);
+    assert_eq!((caller.ip, caller.sp), (CODE, 0x1234_5670));
+    assert_eq!(caller.lookup(), CODE);
+    assert_eq!(caller.registers(&memory).unwrap().fp, 11);
+    assert_eq!(caller.bx.value(&memory), Ok(12));
+    let caller = follow(Rule::new(How::Switch, RSP, 160), &memory);
+    assert_eq!(caller.lookup(), CODE - 1);
+}
+
+#[test]
+fn a_return_address_can_be_in_a_register() {
+    let rule = Rule::halves(How::InRegister, RSP, 0, 11);
+    let caller = follow(rule, &words([]));
+    assert_eq!((caller.ip, caller.sp), (CODE, SP));
+}
+
+#[test]
+fn a_frame_can_begin_at_a_register_that_only_the_first_frame_has() {
+    let rule = Rule::new(How::Offset, 10, 8).with_slots(Origin::Register, Slot(9), Slot(8));
+    let memory = words([(SP + 0x40, CODE)]);
+    let caller = follow(rule, &memory);
+    assert_eq!((caller.ip, caller.sp), (CODE, SP + 0x48));
+    assert_eq!((caller.fp, caller.bx), (Kept::Value(9), Kept::Value(8)));
+    for reached in [Reached::Called, Reached::Interrupted] {
+        let frame = Frame {
+            reached,
+            ..running()
+        };
+        assert_eq!(run(rule, frame, &memory), Step::End(StackEnd::BadRow));
+    }
+}
+
+#[test]
+fn a_frame_can_begin_at_rbx() {
+    let rule = Rule::new(How::Offset, RBX, 24);
+    let memory = words([(SP + 0x40, SP + 0x80), (SP + 0x90, CODE)]);
+    let frame = Frame {
+        bx: Kept::At(SP + 0x40),
+        reached: Reached::Called,
+        ..running()
+    };
+    let Step::Caller(caller) = run(rule, frame, &memory) else {
+        panic!("rbx was saved");
+    };
+    assert_eq!((caller.ip, caller.sp), (CODE, SP + 0x98));
+    let frame = Frame::called(frame.registers(&memory).unwrap());
+    assert_eq!(run(rule, frame, &memory), Step::End(StackEnd::BadRow));
+}
+
+#[test]
+fn what_has_no_caller_says_why() {
+    for (rule, end) in [
+        (Rule::ROOT, StackEnd::Root),
+        (Rule::MISSING, StackEnd::NoRow),
+        (Rule::UNSUPPORTED, StackEnd::BadRow),
+        (Rule(15 << 36), StackEnd::BadRow),
+        (Rule::new(How::Offset, RSP, 800), StackEnd::Unreadable),
+        (Rule::halves(How::Memory, RSP, 800, 0), StackEnd::Unreadable),
+        (Rule::new(How::Signal, RSP, 800), StackEnd::Unreadable),
+        (Rule::new(How::Offset, RSP, 0), StackEnd::Implausible),
+        (Rule::new(How::Offset, RSP, 12), StackEnd::Implausible),
+        (Rule::new(How::Offset, RSP, -8192), StackEnd::Implausible),
+    ] {
+        assert_eq!(run(rule, running(), &words([])), Step::End(end), "{rule:?}");
+    }
+    let rule = Rule::new(How::Offset, RSP, 8);
+    for (word, end) in [
+        (0, StackEnd::Root),
+        (1, StackEnd::Implausible),
+        (0xffff_ffff_8100_0000, StackEnd::Implausible),
+    ] {
+        assert_eq!(run(rule, running(), &words([(SP, word)])), Step::End(end));
+    }
+}
+
+#[test]
+fn a_frame_pointer_may_lead_to_another_stack_but_not_round_in_circles() {
+    let rule = Rule::new(How::Offset, RBP, 16);
+    let leading_to = |fp: u64| {
+        let mut frame = running();
+        frame.fp = Kept::Value(fp);
+        run(rule, frame, &words([(fp + 8, CODE)]))
+    };
+    assert!(matches!(leading_to(SP - 0x10_0000), Step::Caller(_)));
+    assert_eq!(leading_to(SP - 16), Step::End(StackEnd::Implausible));
+    assert_eq!(leading_to(SP - 64), Step::End(StackEnd::Implausible));
+}
+
+proptest! {
+    /// Whatever the rule and the registers, a step ends, and only code that a process can have comes out.
+    #[test]
+    fn any_rule_is_followed_or_refused(rule: u64, kind in 0u64..10, sp: u64, fp: u64, near in any::<bool>(), content: u64) {
+        struct Everywhere(u64);
+        impl Memory for Everywhere {
+            fn read<const N: usize>(&self, _: u64) -> Option<[u64; N]> {
+                Some([self.0; N])
+            }
+        }
+        let rule = Rule(rule & !(15 << 36) | kind << 36);
+        let sp = if near { SP } else { sp };
+        let frame = Frame::running(Registers { ip: CODE, sp, fp }, fp);
+        if let Step::Caller(caller) = step(rule, &frame, register, &Everywhere(content)) {
+            prop_assert!(is_user_address(caller.ip));
+        }
+    }
+}
