@@ -1,29 +1,25 @@
 //! The flame-bpf command: parse, record, exit code.
-#![expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "the one place that prints help and errors"
-)]
 
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let plan = match flame_bpf::cli::parse(std::env::args_os(), std::io::stdout().is_terminal()) {
         Ok(plan) => plan,
         Err(exit) => {
-            if exit.code == 0 {
-                print!("{}", exit.text);
+            // Whoever reads help through `head` may have closed the pipe: nobody to tell, no failure.
+            let _nobody_there = if exit.code == 0 {
+                std::io::stdout().write_all(exit.text.as_bytes())
             } else {
-                eprint!("{}", exit.text);
-            }
+                std::io::stderr().write_all(exit.text.as_bytes())
+            };
             return ExitCode::from(exit.code);
         }
     };
     match flame_bpf::recording::run(&plan) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            eprintln!("flame-bpf: {error:#}");
+            let _nobody_there = writeln!(std::io::stderr(), "flame-bpf: {error:#}");
             ExitCode::FAILURE
         }
     }

@@ -2,6 +2,11 @@
 //!
 //! The instruction counts are printed; `docs/kernel.md` records them.
 
+#![expect(
+    clippy::print_stdout,
+    reason = "instruction counts are for the reader of the test log"
+)]
+
 use flame_bpf::kernel::{Kernel, Request, Support};
 use flame_bpf_tests::{kernel_turn, require};
 use profiler_common::abi::{Switches, TargetKind};

@@ -58,6 +58,7 @@ const UNSAFE: &[&str] = &[
     "profiler-ebpf/src/walk.rs",
     "profiler-ebpf/src/word.rs",
     "profiler-userspace/src/kernel/shared.rs",
+    "profiler-userspace/src/recording/sampling.rs",
     "profiler-userspace/src/recording/launch.rs",
 ];
 

@@ -116,7 +116,7 @@ impl Health<'_> {
         };
         say(
             StackEnd::NoFramePointer,
-            "end before their root, in code built without frame pointers",
+            "were followed as far as frame pointers go (callers in code built without them are missing)",
         );
         say(StackEnd::Unreadable, "end at memory that could not be read");
         say(
@@ -309,7 +309,7 @@ mod tests {
     fn incomplete_stacks_are_told_by_share() {
         let text = balance(&[], &[(StackEnd::Root, 3), (StackEnd::NoFramePointer, 1)]);
         assert!(
-            text.contains("25.0% of the user stacks end before their root"),
+            text.contains("25.0% of the user stacks were followed as far as frame pointers go"),
             "{text}"
         );
         assert!(!text.contains("1,024"), "{text}");

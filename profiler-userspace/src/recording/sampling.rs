@@ -9,7 +9,7 @@ use crate::process::{Identity, Processes};
 use crate::profile::raw::RawProfile;
 use anyhow::{Context as _, Result};
 use profiler_common::abi::{Class, NoticeKind};
-use rustix::process::Signal;
+use rustix::process::{Signal, getpriority_process, setpriority_process};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -105,6 +105,32 @@ impl Signals {
     }
 }
 
+/// The highest ordinary priority, for as long as this lives. On a machine with more to do than it can,
+/// the few milliseconds that we need must come in time: before the kernel half's tables are full, and
+/// while new processes still live. Where this is not allowed, it goes without.
+struct Urgent {
+    usual: Option<i32>,
+}
+
+impl Urgent {
+    const NICE: i32 = -20;
+
+    fn now() -> Self {
+        let usual = getpriority_process(None).ok();
+        Self {
+            usual: usual.filter(|_| setpriority_process(None, Self::NICE).is_ok()),
+        }
+    }
+}
+
+impl Drop for Urgent {
+    fn drop(&mut self) {
+        if let Some(usual) = self.usual {
+            let _lowering_is_always_allowed = setpriority_process(None, usual);
+        }
+    }
+}
+
 /// A recording under way.
 pub(super) struct Session {
     pub(super) kernel: Kernel,
@@ -146,6 +172,7 @@ impl Session {
         signals: &mut Signals,
         command: &mut Option<Running>,
     ) -> Result<Stop> {
+        let _urgent = Urgent::now();
         let progress = Progress::new(plan.duration, plan.verbosity.quiet);
         let watched = if plan.target == Target::Launched {
             &[]

@@ -22,7 +22,7 @@ use crate::profile::raw::{RawProfile, RawStack, Who};
 use crate::profile::{Frame, FrameId, FrameKind, Profile, Sample, Unit};
 use demangle::visible;
 use profiler_common::abi::StackEnd;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// A symbolized profile, and how it came to its kernel names.
 #[derive(Clone, Debug)]
@@ -44,6 +44,9 @@ pub fn symbolize(
     let mut profile = Profile::new(unit, raw.window);
     let user = frames::user(raw, processes, &mut profile);
     let (kernel, naming) = frames::kernel(raw, &mut kernel, &mut profile);
+    // Programs that ran many times, each time at addresses of their own, become one here; what is
+    // left is small, whatever was sampled.
+    let mut named: HashMap<Vec<FrameId>, (u64, u64)> = HashMap::new();
     for sample in &raw.samples {
         let mut stack = Vec::new();
         labels(&sample.who, &mut profile, &mut stack);
@@ -60,10 +63,15 @@ pub fn symbolize(
             }
             stack.extend(lookups(part).rev().map(|address| frames.get(address)));
         }
+        let (weight, count) = named.entry(stack).or_default();
+        *weight = weight.saturating_add(sample.weight);
+        *count += sample.count;
+    }
+    for (stack, (weight, count)) in named {
         profile.push(Sample {
             stack: stack.into_boxed_slice(),
-            weight: sample.weight,
-            count: sample.count,
+            weight,
+            count,
         });
     }
     Symbolized {
@@ -105,7 +113,12 @@ fn labels(who: &Who, profile: &mut Profile, stack: &mut Vec<FrameId>) {
         Some(frame(comm(&who.comm), FrameKind::Process)),
         who.tid.map(Frame::thread),
     ];
-    stack.extend(labels.into_iter().flatten().map(|label| profile.intern(label)));
+    stack.extend(
+        labels
+            .into_iter()
+            .flatten()
+            .map(|label| profile.intern(label)),
+    );
 }
 
 /// A thread's name, which may hold anything, or nothing.
