@@ -173,6 +173,89 @@ fn compare(name: &str, actual: &str) {
     );
 }
 
+/// Sizes and offsets of what crosses the boundary to the kernel half: a change to the layout is then
+/// always a visible difference.
+#[test]
+fn the_layout_of_what_crosses_the_boundary() {
+    use profiler_common::abi;
+    use std::mem::{align_of, offset_of, size_of};
+
+    let mut text = String::new();
+    macro_rules! layout {
+        ($type:ident { $($field:ident),* $(,)? }) => {
+            text.push_str(&format!(
+                "{} size {} align {}\n",
+                stringify!($type),
+                size_of::<abi::$type>(),
+                align_of::<abi::$type>()
+            ));
+            $(text.push_str(&format!(
+                "  {} at {}\n",
+                stringify!($field),
+                offset_of!(abi::$type, $field)
+            ));)*
+        };
+    }
+    layout!(Config {
+        seed,
+        switches,
+        target,
+        namespace_inum,
+        tally_capacity,
+        tally_index_mask,
+        stack_blocks,
+        stack_index_mask,
+        reserved,
+        layout,
+    });
+    layout!(TaskLayout {
+        task_pid,
+        task_tgid,
+        task_group_leader,
+        task_thread_pid,
+        task_start_boottime,
+        task_self_exec_id,
+        pid_level,
+        pid_numbers,
+        upid_bytes,
+        upid_nr,
+        upid_ns,
+        namespace_inum,
+    });
+    layout!(Control {
+        live,
+        namespace_level,
+        tallies,
+        stacks
+    });
+    layout!(Side { cursor });
+    layout!(Books { counters });
+    layout!(Tally { weight, count, key });
+    layout!(SampleKey {
+        incarnation,
+        tgid,
+        tid,
+        cpu,
+        user,
+        kernel,
+        reserved,
+        comm
+    });
+    layout!(Notice {
+        kind,
+        tgid,
+        incarnation
+    });
+    for &counter in abi::Counter::ALL {
+        text.push_str(&format!(
+            "counter {} is {}\n",
+            counter as usize,
+            counter.name()
+        ));
+    }
+    compare("abi.txt", &text);
+}
+
 #[test]
 fn folded_text_in_every_style() {
     for (name, delimited, annotate) in [
