@@ -33,7 +33,7 @@ impl Progress {
     /// Draws the line anew.
     pub(super) fn sampling(&self, elapsed: Duration, samples: u64) {
         let of = match self.duration {
-            Some(duration) => format!(" of {} s", duration.as_secs_f64()),
+            Some(duration) => format!(" of {}", duration.as_secs_f64()),
             None => String::new(),
         };
         self.bar.set_message(format!(
