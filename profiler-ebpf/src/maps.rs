@@ -5,13 +5,15 @@
 //! them without one system call per entry. What several CPUs write is atomic. The sizes here are
 //! placeholders where they say so: user space sets them from the number of CPUs and the memory limit.
 
-use crate::{stack::Scratch, word::Word};
+use crate::word::Word;
 use aya_ebpf::{
     bindings::BPF_F_MMAPABLE,
     macros::map,
     maps::{Array, RingBuf},
 };
-use profiler_common::abi::{BLOCK_WORDS, KEY_WORDS, SIDES};
+use profiler_common::abi::{
+    BLOCK_WORDS, KERNEL_SCRATCH_WORDS, KEY_WORDS, SIDES, SYMBOL_BYTES, USER_SCRATCH_WORDS,
+};
 
 /// [`profiler_common::abi::Books`], as the kernel half writes it.
 pub(crate) type Books = [Word; 16];
@@ -41,6 +43,13 @@ pub(crate) struct Tally {
 
 /// [`profiler_common::abi::Block`], as the kernel half writes it.
 pub(crate) type Block = [Word; BLOCK_WORDS];
+
+/// Where a firing puts its records together: too large for the BPF stack.
+#[repr(C, align(64))]
+pub(crate) struct Scratch {
+    pub(crate) user: [Word; USER_SCRATCH_WORDS],
+    pub(crate) kernel: [Word; KERNEL_SCRATCH_WORDS],
+}
 
 /// One value: which sides are live and how far they are filled.
 #[map]
@@ -91,5 +100,4 @@ pub(crate) static NOTICES: RingBuf = RingBuf::with_byte_size(64 * 1024, 0);
 
 /// What the kernel calls an address; see [`crate::symbol`].
 #[map]
-pub(crate) static SYMBOL: Array<[u8; crate::symbol::NAME_BYTES]> =
-    Array::with_max_entries(1, BPF_F_MMAPABLE);
+pub(crate) static SYMBOL: Array<[u8; SYMBOL_BYTES]> = Array::with_max_entries(1, BPF_F_MMAPABLE);

@@ -11,19 +11,9 @@ use crate::{
 };
 use core::ops::ControlFlow;
 use profiler_common::{
-    abi::{
-        BLOCK_WORDS, Counter, Header, KERNEL_SCRATCH_WORDS, PADDING_WORDS, StackEnd, StackPosition,
-        USER_SCRATCH_WORDS,
-    },
+    abi::{BLOCK_WORDS, Counter, Header, PADDING_WORDS, StackEnd, StackPosition},
     intern::{self, Hash},
 };
-
-/// Where a firing puts its records together: too large for the BPF stack.
-#[repr(C, align(64))]
-pub(crate) struct Scratch {
-    pub(crate) user: [Word; USER_SCRATCH_WORDS],
-    pub(crate) kernel: [Word; KERNEL_SCRATCH_WORDS],
-}
 
 /// A record that is complete: header, addresses, zeros up to a whole block.
 pub(crate) struct Sealed<const WORDS: usize> {

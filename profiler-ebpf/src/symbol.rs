@@ -6,10 +6,7 @@
 
 use crate::maps::SYMBOL;
 use aya_ebpf::helpers::generated::bpf_snprintf;
-
-/// Bytes kept of a name: the kernel's longest (`include/linux/kallsyms.h`, `KSYM_SYMBOL_LEN`) has 512
-/// characters and what surrounds it.
-pub(crate) const NAME_BYTES: usize = 640;
+use profiler_common::abi::SYMBOL_BYTES;
 
 /// `%ps`: the symbol that an address lies in, without the offset (`Documentation/core-api/printk-formats.rst`).
 #[unsafe(no_mangle)]
@@ -27,7 +24,7 @@ pub(crate) fn name(address: u64) {
     unsafe {
         bpf_snprintf(
             name.cast(),
-            NAME_BYTES as u32,
+            SYMBOL_BYTES as u32,
             SYMBOL_FORMAT.as_ptr().cast(),
             arguments.as_ptr().cast_mut().cast(),
             size_of_val(&arguments) as u32,

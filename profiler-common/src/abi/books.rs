@@ -1,5 +1,5 @@
-//! The two small maps through which the halves speak while a recording runs: the books, one per CPU,
-//! which the kernel half writes, and the control word, which user space writes.
+//! The small maps through which the halves speak while a recording runs: the books, one per CPU, which
+//! the kernel half writes; the control map, whose first word user space writes; the name of a symbol.
 
 use super::{Class, Counter};
 
@@ -37,6 +37,10 @@ impl Books {
         self.sum(Class::Recorded) + self.sum(Class::Filtered) + self.sum(Class::Lost)
     }
 }
+
+/// Bytes kept of what the kernel calls an address: its longest name (`include/linux/kallsyms.h`,
+/// `KSYM_SYMBOL_LEN`) has 512 characters and what surrounds it. A whole number of words.
+pub const SYMBOL_BYTES: usize = 640;
 
 /// How many sides each store has: one is live, the other is drained or empty.
 pub const SIDES: usize = 2;

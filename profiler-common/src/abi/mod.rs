@@ -9,7 +9,7 @@ mod sample;
 mod stack;
 mod table;
 
-pub use books::{Books, Control, Live, SIDES, Side};
+pub use books::{Books, Control, Live, SIDES, SYMBOL_BYTES, Side};
 pub use config::{Config, Switches, TargetKind, TaskLayout};
 pub use counter::{Class, Counter};
 pub use notice::{Notice, NoticeKind};

@@ -4,8 +4,7 @@
 //! sides are live, and as ended after its last write. So once every CPU has ended as many firings as it
 //! had begun when we flipped, all that follow know of the flip, and the old sides are ours alone.
 
-use super::load::map;
-use super::shared::Shared;
+use super::shared::{Shared, map};
 use super::{Error, Kernel, Result, read};
 use crate::profile::raw::{RawProfile, RawSample, RawStack, StackIndex, Who};
 use profiler_common::abi::{

@@ -1,7 +1,7 @@
 //! Loading: constants in, sizes in, programs verified.
 
 use super::drain::Drained;
-use super::shared::Shared;
+use super::shared::map;
 use super::size::Sizes;
 use super::{Error, Kernel, Result, Support};
 use aya::maps::{Map, MapData, MapError, RingBuf};
@@ -210,10 +210,6 @@ fn mark_targets(targets: &MapData, ids: &[u32], sizes: &Sizes) -> Result<()> {
         }
     }
     Ok(())
-}
-
-pub(super) fn map(name: &'static str, data: &MapData, skip: usize, words: usize) -> Result<Shared> {
-    Shared::new(data.fd(), skip, words).map_err(|source| Error::Mapping { name, source })
 }
 
 fn array(ebpf: &mut Ebpf, name: &'static str) -> Result<MapData> {

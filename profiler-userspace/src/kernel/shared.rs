@@ -1,6 +1,8 @@
 //! Memory that we share with the kernel half: (part of) an array map, mapped into our address space.
 #![expect(unsafe_code, reason = "a memory mapping is a raw pointer")]
 
+use super::{Error, Result};
+use aya::maps::MapData;
 use memmap2::{MmapOptions, MmapRaw};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _};
@@ -15,7 +17,7 @@ pub(super) struct Shared {
 impl Shared {
     /// Maps `words` words of an array map that lie `skip` words behind its beginning. The skip must be
     /// a multiple of the page size.
-    pub(super) fn new(map: impl AsFd, skip: usize, words: usize) -> io::Result<Self> {
+    fn new(map: impl AsFd, skip: usize, words: usize) -> io::Result<Self> {
         let mapping = MmapOptions::new()
             .offset(skip as u64 * 8)
             .len(words * 8)
@@ -30,4 +32,9 @@ impl Shared {
         // aligned words, which is what an atomic is.
         unsafe { std::slice::from_raw_parts(self.mapping.as_ptr().cast::<AtomicU64>(), self.words) }
     }
+}
+
+/// Maps a range of the array map `name`; see [`Shared::new`].
+pub(super) fn map(name: &'static str, data: &MapData, skip: usize, words: usize) -> Result<Shared> {
+    Shared::new(data.fd(), skip, words).map_err(|source| Error::Mapping { name, source })
 }

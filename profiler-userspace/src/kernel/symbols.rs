@@ -1,12 +1,10 @@
 //! Names of kernel addresses, asked of the kernel itself.
 
-use super::load::map;
+use super::shared::map;
 use super::{Kernel, Result};
 use aya::programs::{RawTracePoint, RawTracePointRunOptions, TestRun as _};
+use profiler_common::abi::SYMBOL_BYTES;
 use std::sync::atomic::Ordering::Relaxed;
-
-/// Words of the map into which the kernel half prints; its `NAME_BYTES`.
-const NAME_WORDS: usize = 640 / 8;
 
 impl Kernel {
     /// What the kernel calls each address: the symbol it lies in, a module's in the form `name [module]`.
@@ -22,7 +20,7 @@ impl Kernel {
     }
 
     fn ask(&mut self, addresses: &[u64]) -> Result<Vec<Option<String>>> {
-        let buffer = map("SYMBOL", &self.maps.symbol, 0, NAME_WORDS)?;
+        let buffer = map("SYMBOL", &self.maps.symbol, 0, SYMBOL_BYTES / 8)?;
         let program: &mut RawTracePoint = self.program("name_symbol")?;
         let mut names = Vec::with_capacity(addresses.len());
         for &address in addresses {
