@@ -17,16 +17,21 @@ const STRING_BYTES: u64 = 4096;
 
 /// A file of which only so much can be read.
 #[derive(Debug)]
-pub(super) struct Bounded<'f> {
+pub struct Bounded<'f> {
     cache: ReadCache<&'f File>,
     left: Cell<u64>,
 }
 
 impl<'f> Bounded<'f> {
     pub(super) fn new(file: &'f File) -> Self {
+        Self::with_budget(file, 0)
+    }
+
+    /// Allows for reading `bytes` more than the small tables take.
+    pub fn with_budget(file: &'f File, bytes: u64) -> Self {
         Self {
             cache: ReadCache::new(file),
-            left: Cell::new(BUDGET_BYTES),
+            left: Cell::new(BUDGET_BYTES + bytes),
         }
     }
 

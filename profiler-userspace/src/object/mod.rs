@@ -9,6 +9,7 @@ pub mod build_id;
 mod elf;
 mod file;
 
+pub use bounded::Bounded;
 pub use build_id::BuildId;
 pub use elf::{DebugLink, Elf, Layout, Segments, SymbolTable};
 pub use file::{FileNumber, RegularFile};

@@ -1,0 +1,329 @@
+//! From the descriptions in unwind sections to stretches of code with their rules.
+//!
+//! In: sections. Out: [`Found`]. A description that cannot be read to its end gets the rule
+//! [`Rule::UNSUPPORTED`] from there on; one that cannot be read at all is not there. Each byte is looked at
+//! a bounded number of times, whatever the sections say.
+
+use super::program::{Effect, Factors, Nonsense, Program, State};
+use super::rules::RuleSet;
+use super::source::Sources;
+use super::{Statistics, x86_64};
+use gimli::{
+    BaseAddresses, CieOrFde, CommonInformationEntry, DebugFrame, EhFrame, EndianSlice,
+    FrameDescriptionEntry, LittleEndian, UnwindOffset, UnwindSection,
+};
+use profiler_common::abi::Rule;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::rc::Rc;
+
+type Slice<'a> = EndianSlice<'a, LittleEndian>;
+
+/// From this address on, this rule holds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Change {
+    /// How far it is from where the stretch begins, in bytes.
+    pub(super) after: u32,
+    /// The place of the rule.
+    pub(super) rule: u16,
+}
+
+/// Code that one description is about.
+#[derive(Clone, Debug)]
+pub(super) struct Stretch {
+    pub(super) addresses: Range<u64>,
+    /// Where its changes are. The first one is where it begins.
+    pub(super) changes: Range<u32>,
+}
+
+/// Everything that was found.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// Sorted by where they begin, no two of them at one address.
+    pub(super) stretches: Vec<Stretch>,
+    pub(super) changes: Vec<Change>,
+    pub(super) rules: RuleSet,
+    pub(super) statistics: Statistics,
+}
+
+/// Reads all descriptions of code of the object. Those in `.debug_frame` count where `.eh_frame` has none.
+pub(super) fn collect(sources: &Sources<'_>) -> Found {
+    let mut found = Found {
+        stretches: Vec::new(),
+        changes: Vec::new(),
+        rules: RuleSet::new(),
+        statistics: Statistics::default(),
+    };
+    if let Some(section) = &sources.eh_frame {
+        let section = EhFrame::from(EndianSlice::new(&section.bytes, LittleEndian));
+        read(section, sources, &mut found);
+    }
+    sort(&mut found);
+    if let Some(section) = &sources.debug_frame {
+        let known = std::mem::take(&mut found.stretches);
+        let section = DebugFrame::from(EndianSlice::new(&section.bytes, LittleEndian));
+        read(section, sources, &mut found);
+        found
+            .stretches
+            .retain(|stretch| !touches(&known, &stretch.addresses));
+        found.stretches.extend(known);
+        sort(&mut found);
+    }
+    found.statistics.descriptions = count(found.stretches.len());
+    found.statistics.changes = count(found.changes.len());
+    found
+}
+
+/// Whether any of the sorted stretches has an address in the range.
+fn touches(sorted: &[Stretch], range: &Range<u64>) -> bool {
+    let behind = sorted.partition_point(|stretch| stretch.addresses.start < range.end);
+    sorted[..behind]
+        .last()
+        .is_some_and(|stretch| stretch.addresses.end > range.start)
+}
+
+fn sort(found: &mut Found) {
+    let before = found.stretches.len();
+    found
+        .stretches
+        .sort_by_key(|stretch| stretch.addresses.start);
+    found
+        .stretches
+        .dedup_by_key(|stretch| stretch.addresses.start);
+    found.statistics.overlaps += count(before - found.stretches.len());
+}
+
+fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// What descriptions share.
+#[derive(Debug)]
+struct Common<'a> {
+    entry: CommonInformationEntry<Slice<'a>>,
+    factors: Factors,
+    /// What holds at the beginning.
+    initial: Result<State, Nonsense>,
+}
+
+/// Reads one section.
+fn read<'a, S>(section: S, sources: &Sources<'_>, found: &mut Found)
+where
+    S: UnwindSection<Slice<'a>>,
+{
+    let mut reading = Reading {
+        bases: &sources.bases,
+        commons: HashMap::new(),
+        latest: None,
+        budget: section.section().len(),
+        section,
+        program: Program::new(),
+    };
+    let section = reading.section.clone();
+    let mut entries = section.entries(&sources.bases);
+    loop {
+        match entries.next() {
+            Ok(Some(CieOrFde::Cie(_))) => {}
+            Ok(Some(CieOrFde::Fde(partial))) => {
+                let Some(common) = reading.common(partial.cie_offset()) else {
+                    found.statistics.broken += 1;
+                    continue;
+                };
+                match partial.parse(|_, _, _| Ok(common.entry.clone())) {
+                    Ok(entry) => reading.describe(&entry, &common, &sources.code, found),
+                    Err(_) => found.statistics.broken += 1,
+                }
+            }
+            Ok(None) => return,
+            Err(_) => {
+                found.statistics.broken += 1;
+                return;
+            }
+        }
+    }
+}
+
+/// A section being read.
+struct Reading<'a, 'bases, S> {
+    section: S,
+    bases: &'bases BaseAddresses,
+    commons: HashMap<usize, Option<Rc<Common<'a>>>>,
+    /// The one asked for last, which is mostly the one asked for next.
+    latest: Option<(usize, Rc<Common<'a>>)>,
+    /// How many bytes of entries shared by descriptions may still be read. Honest ones are read once
+    /// each; these could be made to overlap.
+    budget: usize,
+    program: Program,
+}
+
+impl<'a, S> Reading<'a, '_, S>
+where
+    S: UnwindSection<Slice<'a>>,
+{
+    /// The entry at `offset`, and what its instructions say; none if it cannot be read.
+    fn common(&mut self, offset: S::Offset) -> Option<Rc<Common<'a>>> {
+        let place = UnwindOffset::into(offset);
+        if let Some((latest, common)) = &self.latest
+            && *latest == place
+        {
+            return Some(Rc::clone(common));
+        }
+        if !self.commons.contains_key(&place) {
+            let common = self.read_common(offset).map(Rc::new);
+            self.commons.insert(place, common);
+        }
+        let common = Rc::clone(self.commons.get(&place)?.as_ref()?);
+        self.latest = Some((place, Rc::clone(&common)));
+        Some(common)
+    }
+
+    fn read_common(&mut self, offset: S::Offset) -> Option<Common<'a>> {
+        let entry = self.section.cie_from_offset(self.bases, offset).ok()?;
+        self.budget = self.budget.checked_sub(entry.entry_len())?;
+        let factors = Factors {
+            code: entry.code_alignment_factor(),
+            stack: entry.data_alignment_factor(),
+            encoding: entry.encoding(),
+        };
+        self.program.begin(State::EMPTY);
+        let mut instructions = entry.instructions(&self.section, self.bases);
+        let mut initial = Ok(State::EMPTY);
+        loop {
+            match instructions.next() {
+                Ok(None) => break,
+                Ok(Some(instruction)) => {
+                    match self.program.run(instruction, &factors, &self.section) {
+                        Ok(Effect::State) => initial = Ok(self.program.state),
+                        _ => {
+                            initial = Err(Nonsense);
+                            break;
+                        }
+                    }
+                }
+                Err(_) => {
+                    initial = Err(Nonsense);
+                    break;
+                }
+            }
+        }
+        if entry.return_address_register().0 != x86_64::RETURN_ADDRESS {
+            initial = Err(Nonsense);
+        }
+        Some(Common {
+            entry,
+            factors,
+            initial,
+        })
+    }
+
+    /// Notes what one description says.
+    fn describe(
+        &mut self,
+        entry: &FrameDescriptionEntry<Slice<'a>>,
+        common: &Common<'a>,
+        code: &[Range<u64>],
+        found: &mut Found,
+    ) {
+        let addresses = entry.initial_address()..entry.end_address();
+        let within = |part: &&Range<u64>| part.contains(&addresses.start);
+        let Some(part) = code.iter().find(within) else {
+            found.statistics.strays += 1;
+            return;
+        };
+        let end = addresses.end.min(part.end);
+        let Ok(bytes) = u32::try_from(end.saturating_sub(addresses.start)) else {
+            found.statistics.strays += 1;
+            return;
+        };
+        if bytes == 0 {
+            found.statistics.strays += 1;
+            return;
+        }
+        let first = count(found.changes.len());
+        let mut noting = Noting {
+            found,
+            signal: entry.is_signal_trampoline(),
+            last: None,
+        };
+        let after = match common.initial {
+            Ok(initial) => {
+                self.program.begin(initial);
+                let code = addresses.start..addresses.start + u64::from(bytes);
+                self.follow(entry, &common.factors, code, &mut noting)
+            }
+            Err(Nonsense) => Err(0),
+        };
+        if let Err(after) = after {
+            noting.note_rule(after, Rule::UNSUPPORTED);
+            found.statistics.broken += 1;
+        }
+        found.stretches.push(Stretch {
+            addresses: addresses.start..end,
+            changes: first..count(found.changes.len()),
+        });
+    }
+
+    /// Runs the instructions for `code`. Where they make no sense any more, says from how far on.
+    fn follow(
+        &mut self,
+        entry: &FrameDescriptionEntry<Slice<'a>>,
+        factors: &Factors,
+        code: Range<u64>,
+        noting: &mut Noting<'_>,
+    ) -> Result<(), u32> {
+        let mut instructions = entry.instructions(&self.section, self.bases);
+        let mut after = 0;
+        loop {
+            let instruction = match instructions.next() {
+                Ok(Some(instruction)) => instruction,
+                Ok(None) => break,
+                Err(_) => return Err(after),
+            };
+            let effect = self
+                .program
+                .run(instruction, factors, &self.section)
+                .map_err(|Nonsense| after)?;
+            let next = match effect {
+                Effect::State => continue,
+                Effect::Advance(bytes) => u64::from(after).saturating_add(bytes),
+                Effect::Jump(address) => match address.checked_sub(code.start) {
+                    Some(next) if next >= u64::from(after) => next,
+                    _ => return Err(after),
+                },
+            };
+            noting.note(after, &self.program.state);
+            match u32::try_from(next) {
+                Ok(next) if u64::from(next) < code.end - code.start => after = next,
+                _ => return Ok(()),
+            }
+        }
+        noting.note(after, &self.program.state);
+        Ok(())
+    }
+}
+
+/// Notes the changes of one description.
+struct Noting<'f> {
+    found: &'f mut Found,
+    signal: bool,
+    last: Option<(State, u32)>,
+}
+
+impl Noting<'_> {
+    fn note(&mut self, after: u32, state: &State) {
+        // Most instructions are about registers that are not followed.
+        if let Some((last, at)) = &self.last
+            && last == state
+            && *at <= after
+        {
+            return;
+        }
+        self.last = Some((*state, after));
+        self.note_rule(after, x86_64::rule(state, self.signal));
+    }
+
+    fn note_rule(&mut self, after: u32, rule: Rule) {
+        let rule = self.found.rules.place(rule);
+        self.found.changes.push(Change { after, rule });
+    }
+}

@@ -1,0 +1,162 @@
+//! The expressions of unwind instructions that compilers, assemblers and C libraries write.
+//!
+//! In: an expression's operations. Out: which of a few shapes it has. Never evaluates any.
+//! See DWARF 5, section 2.5.
+
+use gimli::{EndianSlice, LittleEndian, Operation};
+
+/// What an expression says, if it is one of those that occur.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Expression {
+    /// register + offset.
+    Place { register: u16, offset: i64 },
+    /// The word at (register + offset), + addend.
+    Memory {
+        register: u16,
+        offset: i64,
+        addend: i64,
+    },
+    /// The word at (register + offset + 8 × index), + addend.
+    IndexedMemory {
+        register: u16,
+        offset: i64,
+        index: u16,
+        addend: i64,
+    },
+    /// register + offset, + 8 where ip & 15 ≥ threshold.
+    Linkage {
+        register: u16,
+        offset: i64,
+        threshold: u64,
+    },
+    /// Something else.
+    Other,
+}
+
+/// The DWARF number of the instruction pointer on x86-64, which linkage tables compute with.
+const RIP: u16 = 16;
+
+/// The most operations of a shape that is known.
+const MOST: usize = 9;
+
+type Op<'a> = Operation<EndianSlice<'a, LittleEndian>>;
+
+impl Expression {
+    pub(super) fn read(
+        expression: gimli::Expression<EndianSlice<'_, LittleEndian>>,
+        encoding: gimli::Encoding,
+    ) -> Self {
+        let mut operations = [Op::Nop; MOST];
+        let mut count = 0;
+        let mut iter = expression.operations(encoding);
+        while let Ok(Some(operation)) = iter.next() {
+            let Some(place) = operations.get_mut(count) else {
+                return Self::Other;
+            };
+            *place = operation;
+            count += 1;
+        }
+        operations.get(..count).map_or(Self::Other, shape)
+    }
+}
+
+fn shape(operations: &[Op<'_>]) -> Expression {
+    use Operation::{
+        And, Deref, Drop, Ge, Mul, Plus, PlusConstant, RegisterOffset, Shl, UnsignedConstant,
+    };
+    match *operations {
+        // Where a register is saved; the CFA, which is given, may be dropped first.
+        [
+            RegisterOffset {
+                register, offset, ..
+            },
+        ]
+        | [
+            Drop,
+            RegisterOffset {
+                register, offset, ..
+            },
+        ] => Expression::Place {
+            register: register.0,
+            offset,
+        },
+        // A stack pointer put aside, as code that realigns its stack does.
+        [
+            RegisterOffset {
+                register, offset, ..
+            },
+            Deref {
+                size: 8,
+                space: false,
+                ..
+            },
+        ] => Expression::Memory {
+            register: register.0,
+            offset,
+            addend: 0,
+        },
+        [
+            RegisterOffset {
+                register, offset, ..
+            },
+            Deref {
+                size: 8,
+                space: false,
+                ..
+            },
+            PlusConstant { value },
+        ] => Expression::Memory {
+            register: register.0,
+            offset,
+            addend: value.cast_signed(),
+        },
+        // OpenSSL's multiplication, which puts it aside behind a number of words.
+        [
+            RegisterOffset {
+                register, offset, ..
+            },
+            RegisterOffset {
+                register: index,
+                offset: 0,
+                ..
+            },
+            UnsignedConstant { value: 8 },
+            Mul,
+            Plus,
+            Deref {
+                size: 8,
+                space: false,
+                ..
+            },
+            PlusConstant { value },
+        ] => Expression::IndexedMemory {
+            register: register.0,
+            offset,
+            index: index.0,
+            addend: value.cast_signed(),
+        },
+        // What linkers write for procedure linkage tables.
+        [
+            RegisterOffset {
+                register, offset, ..
+            },
+            RegisterOffset {
+                register: gimli::Register(RIP),
+                offset: 0,
+                ..
+            },
+            UnsignedConstant { value: 15 },
+            And,
+            UnsignedConstant { value: threshold },
+            Ge,
+            UnsignedConstant { value: 3 },
+            Shl,
+            Plus,
+        ] => Expression::Linkage {
+            register: register.0,
+            offset,
+            threshold,
+        },
+        _ => Expression::Other,
+    }
+}

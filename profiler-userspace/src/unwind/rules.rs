@@ -1,0 +1,129 @@
+//! Rules by number.
+//!
+//! In: rules. Out: the place of each in one list without repetitions.
+
+use profiler_common::abi::{MAX_RULES, Rule};
+use std::collections::HashMap;
+
+/// The binary logarithm of how many rules are found without the map.
+const RECENT_BITS: u32 = 10;
+
+/// A list of rules in which each has one place. Once it is full, further rules get the place of
+/// [`Rule::UNSUPPORTED`]: walks end there and say so.
+#[derive(Clone, Debug)]
+pub struct RuleSet {
+    rules: Vec<Rule>,
+    places: HashMap<Rule, u16>,
+    /// Rules asked for before, by a few of their bits: the same few are asked for all the time, and a
+    /// map that no file can slow down by its choice of rules is slow itself.
+    recent: Box<[(Rule, u16); 1 << RECENT_BITS]>,
+    refused: usize,
+}
+
+impl RuleSet {
+    /// The place of [`Rule::MISSING`] in every set.
+    pub const MISSING: u16 = 0;
+    /// The place of [`Rule::UNSUPPORTED`] in every set.
+    pub const UNSUPPORTED: u16 = 1;
+
+    /// A set of the two rules that are in every set.
+    pub fn new() -> Self {
+        let mut set = Self {
+            rules: Vec::new(),
+            places: HashMap::new(),
+            // True of the place of the first rule that is put in.
+            recent: Box::new([(Rule::MISSING, Self::MISSING); 1 << RECENT_BITS]),
+            refused: 0,
+        };
+        set.place(Rule::MISSING);
+        set.place(Rule::UNSUPPORTED);
+        set
+    }
+
+    /// The place of a rule, which is put into the set if it is not there.
+    pub fn place(&mut self, rule: Rule) -> u16 {
+        let slot = rule.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - RECENT_BITS);
+        let slot = slot as usize;
+        if self.recent[slot].0 == rule && !self.rules.is_empty() {
+            return self.recent[slot].1;
+        }
+        let place = self.place_by_map(rule);
+        self.recent[slot] = (rule, place);
+        place
+    }
+
+    fn place_by_map(&mut self, rule: Rule) -> u16 {
+        if let Some(&place) = self.places.get(&rule) {
+            return place;
+        }
+        match u16::try_from(self.rules.len()) {
+            Ok(place) if usize::from(place) < MAX_RULES => {
+                self.rules.push(rule);
+                self.places.insert(rule, place);
+                place
+            }
+            _ => {
+                self.refused += 1;
+                Self::UNSUPPORTED
+            }
+        }
+    }
+
+    /// The places of all of `rules`.
+    pub fn adopt(&mut self, rules: &[Rule]) -> Vec<u16> {
+        rules.iter().map(|&rule| self.place(rule)).collect()
+    }
+
+    /// The rules by place.
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// How often there was no room for a rule, one asked for again and again counted once or more.
+    pub const fn refused(&self) -> usize {
+        self.refused
+    }
+
+    pub(super) fn into_rules(self) -> Vec<Rule> {
+        self.rules
+    }
+}
+
+impl Default for RuleSet {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use profiler_common::abi::How;
+
+    #[test]
+    fn a_rule_has_one_place_in_each_set() {
+        let mut set = RuleSet::new();
+        let rule = Rule::new(How::Offset, 7, 8);
+        let place = set.place(rule);
+        assert_eq!(set.place(rule), place);
+        assert_eq!(set.rules()[usize::from(place)], rule);
+        let mut other = RuleSet::new();
+        other.place(Rule::ROOT);
+        assert_eq!(other.adopt(set.rules()), [0, 1, 3]);
+    }
+
+    #[test]
+    fn a_full_set_refuses_and_counts() {
+        let mut set = RuleSet::new();
+        for offset in 0..70_000 {
+            set.place(Rule::new(How::Offset, 7, offset));
+        }
+        assert_eq!(set.rules().len(), MAX_RULES);
+        assert_eq!(set.refused(), 70_002 - MAX_RULES);
+        assert_eq!(
+            set.place(Rule::new(How::Offset, 7, 69_999)),
+            RuleSet::UNSUPPORTED
+        );
+        assert_eq!(set.place(Rule::new(How::Offset, 7, 0)), 2);
+    }
+}

@@ -1,0 +1,141 @@
+//! An unwind table as text, for people who look into why a walk ended.
+//!
+//! In: a table, or one address of it. Out: text.
+
+use super::{UnwindTable, page_of, x86_64};
+use crate::object::ElfAddress;
+use profiler_common::abi::{How, Origin, Rule, Slot, TABLE_PAGE_BITS};
+use std::fmt::Write as _;
+
+/// All rows of a table after a few lines of sizes; or, if an address is given, the row for it alone.
+pub fn show(table: &UnwindTable, address: Option<ElfAddress>) -> String {
+    let mut text = String::new();
+    if let Some(address) = address {
+        match table.row_at(address) {
+            Some(row) => {
+                let start = start_of(table, address, row);
+                line(&mut text, table, start, row);
+            }
+            None => {
+                let _ = writeln!(text, "{:#x} is not in the object's code", address.0);
+            }
+        }
+        return text;
+    }
+    sizes(&mut text, table);
+    for range in &table.ranges {
+        let addresses = &range.addresses;
+        let _ = writeln!(text, "code {:#x}..{:#x}", addresses.start, addresses.end);
+        for page in page_of(addresses.start)..=page_of(addresses.end - 1) {
+            let place = page - page_of(addresses.start) + u64::from(range.first_page);
+            let Some(rows) = usize::try_from(place)
+                .ok()
+                .and_then(|place| table.pages.get(place))
+            else {
+                continue;
+            };
+            for row in rows.first..rows.first + rows.count {
+                let low = table.rows.get(row as usize).map_or(0, |row| row.low);
+                let start = (page << TABLE_PAGE_BITS) + u64::from(low);
+                line(&mut text, table, start, row as usize);
+            }
+        }
+    }
+    text
+}
+
+fn sizes(text: &mut String, table: &UnwindTable) {
+    let origin = &table.origin;
+    let _ = writeln!(
+        text,
+        "{} rows of {} rules in {} pages, {} bytes",
+        table.rows.len(),
+        table.rules.len(),
+        table.pages.len(),
+        table.bytes(),
+    );
+    let _ = writeln!(
+        text,
+        "from {} descriptions with {} changes in {} bytes; {} stray, {} overlapping, {} broken",
+        origin.descriptions,
+        origin.changes,
+        origin.section_bytes,
+        origin.strays,
+        origin.overlaps,
+        origin.broken,
+    );
+}
+
+/// Where the row begins that holds at an address: in the same page, if not at the address.
+fn start_of(table: &UnwindTable, address: ElfAddress, row: usize) -> u64 {
+    let low = table.rows.get(row).map_or(0, |row| row.low);
+    (page_of(address.0) << TABLE_PAGE_BITS) + u64::from(low)
+}
+
+fn line(text: &mut String, table: &UnwindTable, start: u64, row: usize) {
+    let rule = table
+        .rows
+        .get(row)
+        .and_then(|row| table.rules.get(usize::from(row.rule)))
+        .copied()
+        .unwrap_or(Rule::MISSING);
+    let _ = writeln!(text, "{start:#14x}  {}", describe(rule));
+}
+
+/// A rule in words.
+fn describe(rule: Rule) -> String {
+    let base = name(i64::from(rule.base()));
+    let low = signed(rule.low());
+    let frame = match rule.how() {
+        How::Missing => return "no unwind info".to_owned(),
+        How::Root => return "the outermost frame".to_owned(),
+        How::Unsupported => return "unwind info not understood".to_owned(),
+        How::Signal => return format!("signal frame, rsp at {base}{}", signed(rule.operand())),
+        How::Switch => return format!("stored registers, rsp at {base}{}", signed(rule.operand())),
+        How::Offset => format!("cfa={base}{}", signed(rule.operand())),
+        How::Memory => format!("cfa=[{base}{low}]{}", signed(rule.high())),
+        How::IndexedMemory => format!(
+            "cfa=[{base}{low}+8*{}]{}",
+            name(rule.high() & 15),
+            signed(rule.high() >> 4)
+        ),
+        How::Linkage => format!("cfa={base}{low}, +8 if rip&15>={}", rule.high()),
+        How::InRegister => format!("cfa={base}{low} ra={}", name(rule.high() & 15)),
+    };
+    let mut text = frame;
+    for (register, slot) in [("rbp", rule.fp()), ("rbx", rule.bx())] {
+        match slot {
+            Slot::SAME => {}
+            Slot::LOST => {
+                let _ = write!(text, " {register} lost");
+            }
+            slot => {
+                let bytes = signed(slot.bytes());
+                let place = match rule.origin() {
+                    Origin::Cfa => format!("[cfa{bytes}]"),
+                    Origin::FramePointer => format!("[rbp{bytes}]"),
+                    Origin::StackPointer => format!("[rsp{bytes}]"),
+                    Origin::Register => name(i64::from(slot.0)).to_owned(),
+                };
+                let _ = write!(text, " {register}={place}");
+            }
+        }
+    }
+    text
+}
+
+fn name(register: i64) -> &'static str {
+    usize::try_from(register)
+        .ok()
+        .and_then(|register| x86_64::NAMES.get(register).copied())
+        .unwrap_or("?")
+}
+
+/// `+8`, `-16`, or nothing for zero.
+fn signed(number: i64) -> String {
+    if number == 0 {
+        String::new()
+    } else {
+        format!("{number:+}")
+    }
+}

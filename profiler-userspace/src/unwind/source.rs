@@ -1,0 +1,216 @@
+//! Where an object keeps its unwind instructions.
+//!
+//! In: an ELF file's bytes. Out: its [`Sources`]: code, sections, addresses. Never believes a size.
+//!
+//! `.eh_frame` is found by its section header, and in a file without section headers through the
+//! program header of its index (`PT_GNU_EH_FRAME`; Linux Standard Base 5.0, core, section 10.6).
+
+use super::{Error, x86_64};
+use flate2::read::ZlibDecoder;
+use gimli::{BaseAddresses, EhFrameHdr, EndianSlice, LittleEndian, Pointer};
+use object::elf::{
+    ELFCOMPRESS_ZLIB, FileHeader64, PF_X, PT_GNU_EH_FRAME, PT_LOAD, ProgramHeader64, SHT_NOBITS,
+};
+use object::read::ReadRef;
+use object::read::elf::{
+    CompressionHeader as _, FileHeader as _, ProgramHeader as _, SectionHeader as _,
+};
+use object::{FileKind, LittleEndian as Little};
+use std::borrow::Cow;
+use std::io::Read as _;
+use std::ops::Range;
+
+/// The most bytes of one section, unpacked. The largest known (of browsers) are a third of it.
+const MAX_SECTION_BYTES: u64 = 64 << 20;
+
+/// The most bytes that are read of all unwind sections of one file.
+pub(super) const MAX_BYTES: u64 = 4 * MAX_SECTION_BYTES;
+
+/// The most bytes of code of one object: many times what the largest known have.
+const MAX_CODE_BYTES: u64 = 4 << 30;
+
+/// The most parts that code can be in.
+const MAX_CODE_RANGES: usize = 1024;
+
+/// A section's bytes.
+#[derive(Debug)]
+pub(super) struct Section<'data> {
+    pub(super) bytes: Cow<'data, [u8]>,
+    pub(super) address: u64,
+}
+
+/// All that a table is made from.
+#[derive(Debug)]
+pub(super) struct Sources<'data> {
+    /// The addresses of code: sorted, and apart.
+    pub(super) code: Vec<Range<u64>>,
+    pub(super) eh_frame: Option<Section<'data>>,
+    pub(super) debug_frame: Option<Section<'data>>,
+    /// What addresses in the sections may be relative to.
+    pub(super) bases: BaseAddresses,
+}
+
+type Header = FileHeader64<Little>;
+type Segment = ProgramHeader64<Little>;
+
+impl<'data> Sources<'data> {
+    pub(super) fn find<R: ReadRef<'data>>(data: R) -> Result<Self, Error> {
+        let header = match FileKind::parse(data).map_err(|_| Error::NotElf)? {
+            FileKind::Elf64 => Header::parse(data).map_err(|_| Error::NotElf)?,
+            FileKind::Elf32 => return Err(Error::OtherMachine),
+            _ => return Err(Error::NotElf),
+        };
+        let endian = header.endian().map_err(|_| Error::OtherMachine)?;
+        if header.e_machine.get(endian) != x86_64::MACHINE {
+            return Err(Error::OtherMachine);
+        }
+        let segments = header
+            .program_headers(endian, data)
+            .map_err(|_| Error::NotElf)?;
+        let mut sources = Self {
+            code: code(segments, data.len().map_err(|()| Error::NotElf)?)?,
+            eh_frame: None,
+            debug_frame: None,
+            bases: BaseAddresses::default(),
+        };
+        sources.read_sections(header, data);
+        if sources.eh_frame.is_none() {
+            sources.eh_frame = by_index(segments, data);
+        }
+        if let Some(section) = &sources.eh_frame {
+            sources.bases = std::mem::take(&mut sources.bases).set_eh_frame(section.address);
+        }
+        Ok(sources)
+    }
+
+    /// How many bytes the sections have.
+    pub(super) fn bytes(&self) -> u64 {
+        let sections = [&self.eh_frame, &self.debug_frame];
+        let bytes = |section: &Section<'_>| section.bytes.len() as u64;
+        sections.into_iter().flatten().map(bytes).sum()
+    }
+
+    fn read_sections<R: ReadRef<'data>>(&mut self, header: &Header, data: R) {
+        let endian = Little;
+        let Ok(sections) = header.sections(endian, data) else {
+            return;
+        };
+        for section in sections.iter() {
+            let address = section.sh_addr(endian);
+            if section.sh_type(endian) == SHT_NOBITS {
+                continue;
+            }
+            match sections.section_name(endian, section) {
+                Ok(b".text") => self.bases = std::mem::take(&mut self.bases).set_text(address),
+                Ok(b".got") => self.bases = std::mem::take(&mut self.bases).set_got(address),
+                Ok(b".eh_frame") if self.eh_frame.is_none() => {
+                    self.eh_frame = bytes(section, data).map(|bytes| Section { bytes, address });
+                }
+                Ok(b".debug_frame") if self.debug_frame.is_none() => {
+                    self.debug_frame = bytes(section, data).map(|bytes| Section { bytes, address });
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The bytes of a section, unpacked; none if there are none, or more than is believed.
+fn bytes<'data, R: ReadRef<'data>>(
+    section: &object::elf::SectionHeader64<Little>,
+    data: R,
+) -> Option<Cow<'data, [u8]>> {
+    if section.sh_size(Little) > MAX_SECTION_BYTES {
+        return None;
+    }
+    let found = match section.compression(Little, data).ok()? {
+        None => Cow::Borrowed(section.data(Little, data).ok()?),
+        Some((header, offset, size)) => {
+            let unpacked = header.ch_size(Little);
+            if header.ch_type(Little) != ELFCOMPRESS_ZLIB || unpacked > MAX_SECTION_BYTES {
+                return None;
+            }
+            let packed = data.read_bytes_at(offset, size).ok()?;
+            let mut bytes = Vec::new();
+            ZlibDecoder::new(packed)
+                .take(unpacked)
+                .read_to_end(&mut bytes)
+                .ok()?;
+            Cow::Owned(bytes)
+        }
+    };
+    (!found.is_empty()).then_some(found)
+}
+
+/// The addresses of code: sorted, and apart.
+fn code(segments: &[Segment], file_bytes: u64) -> Result<Vec<Range<u64>>, Error> {
+    let executable = |segment: &&Segment| {
+        segment.p_type(Little) == PT_LOAD && segment.p_flags(Little) & PF_X != 0
+    };
+    let mut parts: Vec<Range<u64>> = segments
+        .iter()
+        .filter(executable)
+        .filter_map(|segment| {
+            let (offset, size) = segment.file_range(Little);
+            // What lies behind the end of the file cannot be run.
+            let size = size.min(file_bytes.saturating_sub(offset));
+            let start = segment.p_vaddr(Little);
+            (size > 0).then_some(start..start.checked_add(size)?)
+        })
+        .collect();
+    parts.sort_by_key(|part| part.start);
+    let mut code: Vec<Range<u64>> = Vec::new();
+    for part in parts {
+        match code.last_mut() {
+            Some(last) if part.start <= last.end => last.end = last.end.max(part.end),
+            _ => code.push(part),
+        }
+    }
+    let bytes = code
+        .iter()
+        .fold(0u64, |sum, part| sum.saturating_add(part.end - part.start));
+    if bytes > MAX_CODE_BYTES || code.len() > MAX_CODE_RANGES {
+        return Err(Error::TooLarge);
+    }
+    Ok(code)
+}
+
+/// `.eh_frame` as the program header of its index leads to it: it ends somewhere in its segment.
+fn by_index<'data, R: ReadRef<'data>>(segments: &[Segment], data: R) -> Option<Section<'data>> {
+    let index = segments
+        .iter()
+        .find(|segment| segment.p_type(Little) == PT_GNU_EH_FRAME)?;
+    let address = index.p_vaddr(Little);
+    let head = at(segments, address, data, 64)?;
+    let bases = BaseAddresses::default().set_eh_frame_hdr(address);
+    let parsed = EhFrameHdr::from(EndianSlice::new(head, LittleEndian))
+        .parse(&bases, 8)
+        .ok()?;
+    let Pointer::Direct(address) = parsed.eh_frame_ptr() else {
+        return None;
+    };
+    Some(Section {
+        bytes: Cow::Borrowed(at(segments, address, data, MAX_SECTION_BYTES)?),
+        address,
+    })
+}
+
+/// The bytes that are loaded at an address: at most so many, to the end of the segment.
+fn at<'data, R: ReadRef<'data>>(
+    segments: &[Segment],
+    address: u64,
+    data: R,
+    most: u64,
+) -> Option<&'data [u8]> {
+    segments
+        .iter()
+        .filter(|segment| segment.p_type(Little) == PT_LOAD)
+        .find_map(|segment| {
+            let into = address.checked_sub(segment.p_vaddr(Little))?;
+            let (offset, size) = segment.file_range(Little);
+            let size = size.checked_sub(into)?.min(most);
+            let offset = offset.checked_add(into)?;
+            let size = size.min(data.len().ok()?.checked_sub(offset)?);
+            (size > 0).then(|| data.read_bytes_at(offset, size).ok())?
+        })
+}

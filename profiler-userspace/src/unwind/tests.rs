@@ -1,0 +1,431 @@
+#![expect(clippy::print_stdout, reason = "tests say why they were skipped")]
+
+use super::eh_frame::{Change, Found, Stretch};
+use super::expression::Expression;
+use super::program::{Saved, State};
+use super::*;
+use profiler_common::abi::{How, Origin, Slot};
+use proptest::prelude::*;
+use std::path::Path;
+use std::process::Command;
+use std::sync::LazyLock;
+
+/// A small program of every Linux system that has one.
+static PROGRAM: LazyLock<Vec<u8>> = LazyLock::new(|| std::fs::read("/proc/self/exe").unwrap());
+
+/// The state of most code: the CFA so far from rsp, the return address below it.
+fn usual(offset: i64) -> State {
+    let [fp, bx, sp, _] = State::EMPTY.saved;
+    State {
+        base: 7,
+        offset,
+        expression: None,
+        saved: [fp, bx, sp, Saved::Offset(-8)],
+    }
+}
+
+fn place(register: u16, offset: i64) -> Saved {
+    Saved::At(Expression::Place { register, offset })
+}
+
+#[test]
+fn states_become_the_rules_that_say_the_same() {
+    let mut state = usual(48);
+    state.saved[0] = Saved::Offset(-16);
+    state.saved[1] = Saved::Offset(-24);
+    let rule = Rule::new(How::Offset, 7, 48).with_slots(Origin::Cfa, Slot(-2), Slot(-3));
+    assert_eq!(x86_64::rule(&state, false), rule);
+
+    let mut realigned = State {
+        expression: Some(Expression::Memory {
+            register: 6,
+            offset: -8,
+            addend: 0,
+        }),
+        ..usual(0)
+    };
+    realigned.saved[0] = place(6, 0);
+    let rule =
+        Rule::halves(How::Memory, 6, -8, 0).with_slots(Origin::FramePointer, Slot(0), Slot::SAME);
+    assert_eq!(x86_64::rule(&realigned, false), rule);
+
+    let mut root = usual(8);
+    root.saved[3] = Saved::Undefined;
+    assert_eq!(x86_64::rule(&root, false), Rule::ROOT);
+
+    let mut fork = usual(0);
+    fork.saved[3] = Saved::Register(5);
+    assert_eq!(
+        x86_64::rule(&fork, false),
+        Rule::halves(How::InRegister, 7, 0, 5)
+    );
+}
+
+#[test]
+fn a_signal_frame_is_one_only_if_all_registers_are_in_their_places() {
+    let mut state = State {
+        expression: Some(Expression::Memory {
+            register: 7,
+            offset: 160,
+            addend: 0,
+        }),
+        ..usual(0)
+    };
+    state.saved = [place(7, 120), place(7, 128), Saved::Same, place(7, 168)];
+    assert_eq!(x86_64::rule(&state, true), Rule::new(How::Signal, 7, 160));
+    assert_eq!(x86_64::rule(&state, false), Rule::new(How::Switch, 7, 160));
+    state.saved[0] = place(7, 112);
+    assert_eq!(x86_64::rule(&state, true), Rule::UNSUPPORTED);
+}
+
+#[test]
+fn what_does_not_fit_into_a_rule_is_unsupported_or_lost_and_never_wrong() {
+    assert_eq!(x86_64::rule(&usual(1 << 40), false), Rule::UNSUPPORTED);
+    let vector = State {
+        base: 17,
+        ..usual(8)
+    };
+    assert_eq!(x86_64::rule(&vector, false), Rule::UNSUPPORTED);
+    let unknown = State {
+        expression: Some(Expression::Other),
+        ..usual(8)
+    };
+    assert_eq!(x86_64::rule(&unknown, false), Rule::UNSUPPORTED);
+    let mut apart = usual(8);
+    apart.saved[0] = Saved::Offset(-16);
+    apart.saved[1] = place(7, 8);
+    let rule = x86_64::rule(&apart, false);
+    assert_eq!((rule.fp(), rule.bx()), (Slot(-2), Slot::LOST));
+    apart.saved[0] = Saved::Offset(-1 << 20);
+    assert_eq!(x86_64::rule(&apart, false).fp(), Slot::LOST);
+}
+
+/// From so many bytes on, this rule.
+type Step = (u32, Rule);
+
+/// Stretches of the given rules: each begins somewhere and has changes so many bytes further on.
+fn found(stretches: &[(Range<u64>, &[Step])]) -> Found {
+    let mut found = Found {
+        stretches: Vec::new(),
+        changes: Vec::new(),
+        rules: RuleSet::new(),
+        statistics: Statistics::default(),
+    };
+    for (addresses, changes) in stretches {
+        let first = u32::try_from(found.changes.len()).unwrap();
+        for &(after, rule) in *changes {
+            let rule = found.rules.place(rule);
+            found.changes.push(Change { after, rule });
+        }
+        found.stretches.push(Stretch {
+            addresses: addresses.clone(),
+            changes: first..u32::try_from(found.changes.len()).unwrap(),
+        });
+    }
+    found
+}
+
+/// The rule at an address by looking at everything.
+fn scan(code: &[Range<u64>], found: &Found, address: u64) -> Option<Rule> {
+    code.iter().find(|part| part.contains(&address))?;
+    let stretch = found
+        .stretches
+        .iter()
+        .rfind(|stretch| stretch.addresses.start <= address);
+    let Some(stretch) = stretch.filter(|stretch| stretch.addresses.contains(&address)) else {
+        return Some(Rule::MISSING);
+    };
+    let changes = stretch.changes.start as usize..stretch.changes.end as usize;
+    let change = found.changes[changes]
+        .iter()
+        .rfind(|change| u64::from(change.after) <= address - stretch.addresses.start);
+    let rule = change.map_or(0, |change| change.rule);
+    Some(found.rules.rules()[usize::from(rule)])
+}
+
+fn table(code: &[Range<u64>], found: &Found) -> UnwindTable {
+    let mut table = compact::lay_out(code, found);
+    table.rules = found.rules.rules().to_vec();
+    table
+}
+
+#[test]
+fn code_without_descriptions_has_one_row_a_page() {
+    let code = 0x1_0000..0x4_8000;
+    let found = found(&[]);
+    let table = table(std::slice::from_ref(&code), &found);
+    assert_eq!((table.pages.len(), table.rows.len()), (4, 4));
+    assert_eq!(table.rule_at(ElfAddress(0x2_0000)), Some(Rule::MISSING));
+    assert_eq!(table.rule_at(ElfAddress(0xffff)), None);
+    assert_eq!(table.rule_at(ElfAddress(0x4_8000)), None);
+    assert!(table.is_empty());
+}
+
+#[test]
+fn alike_neighbours_share_a_row_and_gaps_have_their_own() {
+    let rule = Rule::new(How::Offset, 7, 8);
+    let found = found(&[
+        (0x1000..0x1100, &[(0, rule), (16, rule)]),
+        (0x1100..0x1200, &[(0, rule)]),
+        (0x1300..0x1400, &[(0, Rule::ROOT), (0, rule)]),
+    ]);
+    let code = 0x1000..0x2000;
+    let table = table(std::slice::from_ref(&code), &found);
+    let lows: Vec<u16> = table.rows.iter().map(|row| row.low).collect();
+    assert_eq!(lows, [0, 0x1000, 0x1200, 0x1300, 0x1400]);
+    assert_eq!(table.rule_at(ElfAddress(0x11ff)), Some(rule));
+    assert_eq!(table.rule_at(ElfAddress(0x1200)), Some(Rule::MISSING));
+    assert_eq!(table.rule_at(ElfAddress(0x1300)), Some(rule));
+}
+
+#[test]
+fn rows_can_be_given_the_places_of_another_set() {
+    let rule = Rule::new(How::Offset, 7, 8);
+    let found = found(&[(0x1000..0x1100, &[(0, rule)])]);
+    let code = 0x1000..0x2000;
+    let table = table(std::slice::from_ref(&code), &found);
+    let mut all = RuleSet::new();
+    all.place(Rule::ROOT);
+    let places = all.adopt(&table.rules);
+    let rules: Vec<Rule> = table
+        .rows_with(&places)
+        .map(|row| all.rules()[usize::from(row.rule)])
+        .collect();
+    assert_eq!(rules, [Rule::MISSING, rule, Rule::MISSING]);
+}
+
+#[test]
+fn a_table_is_shown_whole_or_at_one_address() {
+    let found = found(&[(
+        0x1000..0x1100,
+        &[
+            (0, Rule::new(How::Offset, 7, 8)),
+            (
+                16,
+                Rule::new(How::Offset, 6, 16).with_slots(Origin::Cfa, Slot(-2), Slot::LOST),
+            ),
+        ],
+    )]);
+    let code = 0x1000..0x2000;
+    let table = table(std::slice::from_ref(&code), &found);
+    let text = show(&table, None);
+    assert!(text.contains("4 rows of 4 rules in 1 pages"), "{text}");
+    assert!(text.contains("0x1000  cfa=rsp+8\n"), "{text}");
+    assert!(text.contains("0x1100  no unwind info\n"), "{text}");
+    assert_eq!(
+        show(&table, Some(ElfAddress(0x1080))),
+        "        0x1010  cfa=rbp+16 rbp=[cfa-16] rbx lost\n"
+    );
+    assert_eq!(
+        show(&table, Some(ElfAddress(0x9000))),
+        "0x9000 is not in the object's code\n"
+    );
+}
+
+/// The name of the test that runs.
+fn thread() -> String {
+    std::thread::current().name().unwrap_or_default().to_owned()
+}
+
+/// Compiles a program and has `objcopy` change it; none without these tools.
+fn made(folder: &Path, compiler: &[&str], objcopy: &[&str]) -> Option<Vec<u8>> {
+    let (source, program) = (folder.join("a.c"), folder.join("a"));
+    let text = "int twice(int n) { char room[200]; __builtin_memset(room, n, 200); __asm__ volatile(\"\" :: \"r\"(room)); return room[n & 7]; }\nint main(int n, char **v) { return twice(n) + 1; }\n";
+    std::fs::write(&source, text).unwrap();
+    let compiled = Command::new("cc")
+        .arg("-O2")
+        .args(compiler)
+        .args([source.as_os_str(), "-o".as_ref(), program.as_os_str()])
+        .status();
+    if !compiled.is_ok_and(|status| status.success()) {
+        println!(
+            "SKIP {}: there is no C compiler that can do {compiler:?}",
+            thread()
+        );
+        return None;
+    }
+    if !objcopy.is_empty() {
+        let changed = Command::new("objcopy").args(objcopy).arg(&program).status();
+        assert!(changed.unwrap().success(), "objcopy {objcopy:?}");
+    }
+    Some(std::fs::read(program).unwrap())
+}
+
+#[test]
+fn instructions_are_found_without_section_headers() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(mut bytes) = made(folder.path(), &[], &[]) else {
+        return;
+    };
+    let whole = UnwindTable::parse(bytes.as_slice()).unwrap();
+    assert!(whole.origin.descriptions > 2);
+    // The number of section headers, and where they are.
+    bytes[60..62].fill(0);
+    bytes[40..48].fill(0);
+    let headless = UnwindTable::parse(bytes.as_slice()).unwrap();
+    assert_eq!(headless.rows, whole.rows);
+    assert_eq!(headless.rules, whole.rules);
+}
+
+#[test]
+fn instructions_for_debuggers_fill_the_gaps() {
+    let folder = tempfile::tempdir().unwrap();
+    let without = [
+        "-g",
+        "-fno-asynchronous-unwind-tables",
+        "-fno-unwind-tables",
+    ];
+    for packing in [&[][..], &["--compress-debug-sections=zlib"]] {
+        let Some(bytes) = made(folder.path(), &without, packing) else {
+            return;
+        };
+        let file = object::File::parse(bytes.as_slice()).unwrap();
+        use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
+        let of = |name| {
+            let symbol = file.symbols().find(|symbol| symbol.name() == Ok(name));
+            ElfAddress(symbol.unwrap().address())
+        };
+        assert!(file.section_by_name(".debug_frame").unwrap().size() > 0);
+        let table = UnwindTable::parse(bytes.as_slice()).unwrap();
+        assert_eq!(
+            table.rule_at(of("twice")),
+            Some(Rule::new(How::Offset, 7, 8))
+        );
+        assert_eq!(table.rule_at(of("_start")), Some(Rule::ROOT));
+    }
+}
+
+#[test]
+fn what_is_no_64_bit_x86_object_is_refused() {
+    for bytes in [b"".as_slice(), b"#!/bin/sh", b"\x7fELF\x02\x01\x01"] {
+        assert_eq!(UnwindTable::parse(bytes), Err(Error::NotElf));
+    }
+    let mut other = PROGRAM[..64].to_vec();
+    other[18] = 183;
+    assert_eq!(
+        UnwindTable::parse(other.as_slice()),
+        Err(Error::OtherMachine)
+    );
+}
+
+/// The unwind section of this program, and where its code is: small enough to damage it often.
+fn piece() -> (Vec<u8>, u64, Vec<Range<u64>>) {
+    let sources = source::Sources::find(PROGRAM.as_slice()).unwrap();
+    let section = sources.eh_frame.unwrap();
+    (
+        section.bytes[..20_000].to_vec(),
+        section.address,
+        sources.code,
+    )
+}
+
+fn from_section(bytes: Vec<u8>, address: u64, code: &[Range<u64>]) -> (UnwindTable, Found) {
+    let sources = source::Sources {
+        code: code.to_vec(),
+        eh_frame: Some(source::Section {
+            bytes: bytes.clone().into(),
+            address,
+        }),
+        debug_frame: Some(source::Section {
+            bytes: bytes.into(),
+            address,
+        }),
+        bases: gimli::BaseAddresses::default().set_eh_frame(address),
+    };
+    let found = eh_frame::collect(&sources);
+    (table(code, &found), found)
+}
+
+/// That a table is one that can be walked with, and no larger than what it was made from.
+fn check(table: &UnwindTable, found: &Found) -> Result<(), TestCaseError> {
+    let most = found.changes.len() + 2 * found.stretches.len() + table.pages.len();
+    prop_assert!(table.rows.len() <= most);
+    for page in &table.pages {
+        let rows = &table.rows[page.first as usize..(page.first + page.count) as usize];
+        prop_assert_eq!(rows[0].low, 0);
+        prop_assert!(rows.is_sorted_by(|a, b| a.low < b.low && a.rule != b.rule));
+        prop_assert!(
+            rows.iter()
+                .all(|row| usize::from(row.rule) < table.rules.len())
+        );
+    }
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn a_damaged_section_makes_a_table_or_none(
+        damage in proptest::collection::vec((0usize..20_000, any::<u8>()), 1..40),
+        cut in 0usize..20_000,
+    ) {
+        let (mut bytes, address, code) = piece();
+        for (at, byte) in damage {
+            bytes[at] = byte;
+        }
+        bytes.truncate(20_000 - cut / 4);
+        let (table, found) = from_section(bytes, address, &code);
+        check(&table, &found)?;
+    }
+
+    #[test]
+    fn any_bytes_make_a_table_or_none(bytes in proptest::collection::vec(any::<u8>(), 0..2000)) {
+        let (table, found) = from_section(bytes, 0x1000, &[0..0x10_0000, 0x2000_0000..0x2000_1000]);
+        check(&table, &found)?;
+    }
+
+    #[test]
+    fn a_damaged_file_makes_a_table_or_none(
+        damage in proptest::collection::vec((0usize..2000, any::<u8>()), 1..10),
+        cut in 64usize..200_000,
+    ) {
+        let mut bytes = PROGRAM[..200_000].to_vec();
+        for (at, byte) in damage {
+            bytes[at] = byte;
+        }
+        bytes.truncate(cut);
+        if let Ok(table) = UnwindTable::parse(bytes.as_slice()) {
+            let _shown = show(&table, None);
+        }
+    }
+
+    #[test]
+    fn compaction_loses_nothing(
+        begin in 0u64..0x3_0000,
+        stretches in proptest::collection::vec(
+            (1u64..0x9000, 0u64..0xa000, proptest::collection::vec((0u32..0x4000, 0i32..3), 1..6)), 0..12),
+        apart in 0x1_0000u64..0x5_0000,
+    ) {
+        // Sorted, and now and then overlapping.
+        let mut start = begin;
+        let mut given: Vec<(Range<u64>, Vec<Step>)> = Vec::new();
+        for (bytes, gap, mut changes) in stretches {
+            changes.sort_by_key(|change| change.0);
+            changes[0].0 = 0;
+            let changes = changes
+                .into_iter()
+                .map(|(after, size)| (after, Rule::new(How::Offset, 7, 8 * size)));
+            given.push((start..start + bytes, changes.collect()));
+            start += gap.max(1);
+        }
+        let given: Vec<(Range<u64>, &[Step])> = given
+            .iter()
+            .map(|(addresses, changes)| (addresses.clone(), changes.as_slice()))
+            .collect();
+        let found = found(&given);
+        // A stretch never begins before its code, nor ends behind it.
+        let end = given.iter().map(|(addresses, _)| addresses.end).max().unwrap_or(begin + 1);
+        let code = [begin..end, end + apart..end + 2 * apart];
+        let table = table(&code, &found);
+        check(&table, &found)?;
+        let edges = given.iter().flat_map(|(addresses, changes)| {
+            changes.iter().map(|change| addresses.start + u64::from(change.0)).chain([addresses.end])
+        });
+        let pages = (0..10).map(|page| page << TABLE_PAGE_BITS);
+        for edge in edges.chain(pages).chain([begin, end, end + apart, end + 2 * apart]) {
+            for address in edge.saturating_sub(1)..=edge + 1 {
+                let found = scan(&code, &found, address);
+                prop_assert_eq!(table.rule_at(ElfAddress(address)), found, "at {:#x}", address);
+            }
+        }
+    }
+}

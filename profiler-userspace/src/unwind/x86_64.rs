@@ -1,0 +1,207 @@
+//! Rules for x86-64.
+//!
+//! In: the state that unwind instructions lead to. Out: the [`Rule`] that says the same, or that none
+//! can. All that user space knows of the machine is here; see the System V ABI, AMD64 supplement,
+//! section 3.6.
+
+use super::expression::Expression;
+use super::program::{Saved, State};
+use profiler_common::abi::{How, Origin, Rule, Slot};
+use profiler_common::walk::x86_64::{RBP, RBX, RSP, SAVED_RBP, SAVED_RBX};
+
+/// The ELF machine.
+pub(super) const MACHINE: u16 = object::elf::EM_X86_64;
+
+/// How the registers of this machine are called, by their number in DWARF.
+pub(super) const NAMES: [&str; 16] = [
+    "rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11", "r12", "r13",
+    "r14", "r15",
+];
+
+/// The column of the return address.
+pub(super) const RETURN_ADDRESS: u16 = 16;
+
+/// How many registers are followed.
+pub(super) const FOLLOWED: usize = 4;
+
+const FP: usize = 0;
+const BX: usize = 1;
+const SP: usize = 2;
+const RA: usize = 3;
+
+/// Which of the followed registers this one is, if it is one.
+pub(super) const fn followed(register: u16) -> Option<usize> {
+    const FP_REGISTER: u16 = RBP as u16;
+    const BX_REGISTER: u16 = RBX as u16;
+    const SP_REGISTER: u16 = RSP as u16;
+    match register {
+        FP_REGISTER => Some(FP),
+        BX_REGISTER => Some(BX),
+        SP_REGISTER => Some(SP),
+        RETURN_ADDRESS => Some(RA),
+        _ => None,
+    }
+}
+
+/// The rule for code in this state. `signal` is whether the description is marked as a signal frame's.
+pub(super) fn rule(state: &State, signal: bool) -> Rule {
+    unusual_return(state, signal)
+        .unwrap_or_else(|| usual(state))
+        .unwrap_or(Rule::UNSUPPORTED)
+}
+
+/// The rule where the return address is not in the word below the CFA; an inner none if no rule says it.
+#[expect(
+    clippy::option_option,
+    reason = "not unusual, or unusual without a rule"
+)]
+fn unusual_return(state: &State, signal: bool) -> Option<Option<Rule>> {
+    match (state.saved[RA], state.saved[SP]) {
+        (Saved::Undefined, _) => Some(Some(Rule::ROOT)),
+        (Saved::Offset(-8), Saved::Same) if !signal => None,
+        (Saved::Register(register), sp) => Some(in_register(state, register, sp)),
+        _ => Some(stored(state, signal)),
+    }
+}
+
+/// The return address in a register, as around system calls that return twice; and then possibly the
+/// stack pointer, as where a long jump jumps.
+fn in_register(state: &State, register: u16, sp: Saved) -> Option<Rule> {
+    let (base, offset) = match (sp, state.expression) {
+        (Saved::Same, None) => (state.base, state.offset),
+        (Saved::Register(sp), _) => (sp, 0),
+        _ => return None,
+    };
+    let rule = Rule::halves(
+        How::InRegister,
+        number(base)?,
+        offset.try_into().ok()?,
+        number(register)?.into(),
+    );
+    Some(with_slots(rule, state))
+}
+
+/// All registers in memory, as the kernel stores them for a signal handler.
+fn stored(state: &State, signal: bool) -> Option<Rule> {
+    let (ra, fp, bx, sp) = (
+        place(state, state.saved[RA])?,
+        place(state, state.saved[FP])?,
+        place(state, state.saved[BX])?,
+        match (state.expression, state.saved[SP]) {
+            // The CFA is the stack pointer, from where it is stored.
+            (
+                Some(Expression::Memory {
+                    register,
+                    offset,
+                    addend: 0,
+                }),
+                Saved::Same,
+            ) => (register, offset),
+            (_, saved) => place(state, saved)?,
+        },
+    );
+    let beside = |bytes| (sp.0, sp.1.checked_add(bytes).unwrap_or(sp.1));
+    if ra != beside(8) || fp != beside(SAVED_RBP) || bx != beside(SAVED_RBX) {
+        return None;
+    }
+    let how = if signal { How::Signal } else { How::Switch };
+    Some(Rule::new(how, number(sp.0)?, sp.1.try_into().ok()?))
+}
+
+/// The address at which a register is saved: a register's value and some bytes.
+fn place(state: &State, saved: Saved) -> Option<(u16, i64)> {
+    match (saved, state.expression) {
+        (Saved::At(Expression::Place { register, offset }), _) => Some((register, offset)),
+        (Saved::Offset(offset), None) => Some((state.base, state.offset.checked_add(offset)?)),
+        _ => None,
+    }
+}
+
+/// The return address in the word below the CFA.
+fn usual(state: &State) -> Option<Rule> {
+    let rule = match state.expression {
+        None => Rule::new(
+            How::Offset,
+            number(state.base)?,
+            state.offset.try_into().ok()?,
+        ),
+        Some(Expression::Memory {
+            register,
+            offset,
+            addend,
+        }) => Rule::halves(
+            How::Memory,
+            number(register)?,
+            offset.try_into().ok()?,
+            addend.try_into().ok()?,
+        ),
+        Some(Expression::IndexedMemory {
+            register,
+            offset,
+            index,
+            addend,
+        }) => {
+            let addend = i16::try_from(addend).ok()?.checked_mul(16)?;
+            let high = addend | i16::from(number(index)?);
+            Rule::halves(
+                How::IndexedMemory,
+                number(register)?,
+                offset.try_into().ok()?,
+                high,
+            )
+        }
+        Some(Expression::Linkage {
+            register,
+            offset,
+            threshold,
+        }) => Rule::halves(
+            How::Linkage,
+            number(register)?,
+            offset.try_into().ok()?,
+            threshold.try_into().ok()?,
+        ),
+        Some(Expression::Place { register, offset }) => {
+            Rule::new(How::Offset, number(register)?, offset.try_into().ok()?)
+        }
+        Some(Expression::Other) => return None,
+    };
+    Some(with_slots(rule, state))
+}
+
+/// Says where rbp and rbx are. Both count from one origin, rbp's; a slot that has another is lost.
+fn with_slots(rule: Rule, state: &State) -> Rule {
+    let slots = [state.saved[FP], state.saved[BX]].map(slot);
+    let [(fp_origin, fp), (bx_origin, bx)] = slots;
+    let origin = fp_origin.or(bx_origin).unwrap_or(Origin::Cfa);
+    let bx = if bx_origin.is_some_and(|other| other != origin) {
+        Slot::LOST
+    } else {
+        bx
+    };
+    rule.with_slots(origin, fp, bx)
+}
+
+/// The slot of one register, and what it counts from if that matters.
+fn slot(saved: Saved) -> (Option<Origin>, Slot) {
+    let at =
+        |origin, bytes| Slot::at(bytes).map_or((None, Slot::LOST), |slot| (Some(origin), slot));
+    match saved {
+        Saved::Same => (None, Slot::SAME),
+        Saved::Offset(bytes) => at(Origin::Cfa, bytes),
+        Saved::At(Expression::Place { register, offset }) => match u8::try_from(register) {
+            Ok(RBP) => at(Origin::FramePointer, offset),
+            Ok(RSP) => at(Origin::StackPointer, offset),
+            _ => (None, Slot::LOST),
+        },
+        Saved::Register(register) => match number(register) {
+            Some(number) => (Some(Origin::Register), Slot(number.into())),
+            None => (None, Slot::LOST),
+        },
+        Saved::Undefined | Saved::At(_) | Saved::Computed => (None, Slot::LOST),
+    }
+}
+
+/// The number of a general register.
+fn number(register: u16) -> Option<u8> {
+    u8::try_from(register).ok().filter(|number| *number < 16)
+}
