@@ -69,9 +69,37 @@ pub(super) fn collect(sources: &Sources<'_>) -> Found {
         found.stretches.extend(known);
         sort(&mut found);
     }
+    describe_linkage(sources, &mut found);
     found.statistics.descriptions = count(found.stretches.len());
     found.statistics.changes = count(found.changes.len());
     found
+}
+
+/// Adds what linkers did not describe and is known all the same.
+fn describe_linkage(sources: &Sources<'_>, found: &mut Found) {
+    let mut added = Vec::new();
+    for section in &sources.linkage {
+        let bytes = section.bytes.len() as u64;
+        let Some(end) = section.address.checked_add(bytes) else {
+            continue;
+        };
+        let addresses = section.address..end;
+        let within = |part: &Range<u64>| part.start <= addresses.start && part.end >= end;
+        if !sources.code.iter().any(within) || touches(&found.stretches, &addresses) {
+            continue;
+        }
+        let first = count(found.changes.len());
+        for (after, rule) in x86_64::linkage(&section.bytes) {
+            let rule = found.rules.place(rule);
+            found.changes.push(Change { after, rule });
+        }
+        added.push(Stretch {
+            addresses,
+            changes: first..count(found.changes.len()),
+        });
+    }
+    found.stretches.extend(added);
+    sort(found);
 }
 
 /// Whether any of the sorted stretches has an address in the range.

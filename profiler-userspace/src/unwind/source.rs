@@ -46,6 +46,8 @@ pub(super) struct Sources<'data> {
     pub(super) code: Vec<Range<u64>>,
     pub(super) eh_frame: Option<Section<'data>>,
     pub(super) debug_frame: Option<Section<'data>>,
+    /// Procedure linkage tables, which some linkers leave without descriptions.
+    pub(super) linkage: Vec<Section<'data>>,
     /// What addresses in the sections may be relative to.
     pub(super) bases: BaseAddresses,
 }
@@ -71,6 +73,7 @@ impl<'data> Sources<'data> {
             code: code(segments, data.len().map_err(|()| Error::NotElf)?)?,
             eh_frame: None,
             debug_frame: None,
+            linkage: Vec::new(),
             bases: BaseAddresses::default(),
         };
         sources.read_sections(header, data);
@@ -108,6 +111,10 @@ impl<'data> Sources<'data> {
                 }
                 Ok(b".debug_frame") if self.debug_frame.is_none() => {
                     self.debug_frame = bytes(section, data).map(|bytes| Section { bytes, address });
+                }
+                Ok(b".plt" | b".plt.sec" | b".plt.got" | b".iplt") if self.linkage.len() < 8 => {
+                    let section = bytes(section, data).map(|bytes| Section { bytes, address });
+                    self.linkage.extend(section);
                 }
                 _ => {}
             }

@@ -79,6 +79,30 @@ fn a_signal_frame_is_one_only_if_all_registers_are_in_their_places() {
 }
 
 #[test]
+fn linkage_tables_are_known_by_their_instructions() {
+    let head = [
+        0xff, 0x35, 1, 2, 3, 4, 0xff, 0x25, 1, 2, 3, 4, 0x0f, 0x1f, 0x40, 0,
+    ];
+    let late = [0xff, 0x25, 1, 2, 3, 4, 0x68, 0, 0, 0, 0, 0xe9, 1, 2, 3, 4];
+    let rules: Vec<_> = x86_64::linkage(&[head, late].concat())
+        .into_iter()
+        .map(|(after, rule)| (after, rule.how(), rule.low(), rule.high()))
+        .collect();
+    assert_eq!(
+        rules,
+        [
+            (0, How::Offset, 16, 0),
+            (6, How::Offset, 24, 0),
+            (16, How::Linkage, 8, 11)
+        ]
+    );
+    let bound = [0xf3, 0x0f, 0x1e, 0xfa, 0xff, 0x25, 1, 2, 3, 4];
+    assert_eq!(x86_64::linkage(&bound), [(0, Rule::new(How::Offset, 7, 8))]);
+    assert!(x86_64::linkage(&[head, head].concat()).is_empty());
+    assert!(x86_64::linkage(b"").is_empty());
+}
+
+#[test]
 fn what_does_not_fit_into_a_rule_is_unsupported_or_lost_and_never_wrong() {
     assert_eq!(x86_64::rule(&usual(1 << 40), false), Rule::UNSUPPORTED);
     let vector = State {
@@ -330,6 +354,7 @@ fn from_section(bytes: Vec<u8>, address: u64, code: &[Range<u64>]) -> (UnwindTab
             bytes: bytes.into(),
             address,
         }),
+        linkage: Vec::new(),
         bases: gimli::BaseAddresses::default().set_eh_frame(address),
     };
     let found = eh_frame::collect(&sources);

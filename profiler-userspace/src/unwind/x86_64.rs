@@ -201,6 +201,46 @@ fn slot(saved: Saved) -> (Option<Origin>, Slot) {
     }
 }
 
+/// The rules of a procedure linkage table that has none, each with where it begins. The table is
+/// told from its first instructions; of one that is not known, nothing is said. See the System V ABI,
+/// AMD64 supplement, section 5.2, and GNU ld's `elf_x86_64_lazy_plt_entry` in `bfd/elf64-x86-64.c`.
+pub(super) fn linkage(table: &[u8]) -> Vec<(u32, Rule)> {
+    const JUMP: [u8; 2] = [0xff, 0x25];
+    const PUSH: [u8; 2] = [0xff, 0x35];
+    const PUSH_NUMBER: u8 = 0x68;
+    const BRANCH_TARGET: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
+    let jumps = |entry: &[u8]| {
+        let entry = entry.strip_prefix(&BRANCH_TARGET).unwrap_or(entry);
+        entry
+            .strip_prefix(&[0xf2])
+            .unwrap_or(entry)
+            .starts_with(&JUMP)
+    };
+    let called = |bytes| Rule::new(How::Offset, RSP, bytes);
+    // Entries jump, push their number, and jump to the head of the table.
+    let entry = |entry: &[u8]| {
+        let targeted = entry.starts_with(&BRANCH_TARGET) && entry.get(4) == Some(&PUSH_NUMBER);
+        if targeted {
+            Some(Rule::halves(How::Linkage, RSP, 8, 9))
+        } else if jumps(entry) && entry.get(6) == Some(&PUSH_NUMBER) {
+            Some(Rule::halves(How::Linkage, RSP, 8, 11))
+        } else {
+            None
+        }
+    };
+    if table.starts_with(&PUSH) {
+        let entry = table.get(16..).and_then(entry);
+        entry.map_or_else(Vec::new, |entry| {
+            vec![(0, called(16)), (6, called(24)), (16, entry)]
+        })
+    } else if jumps(table) {
+        // Nothing is bound late, and nothing is pushed.
+        vec![(0, called(8))]
+    } else {
+        Vec::new()
+    }
+}
+
 /// The number of a general register.
 fn number(register: u16) -> Option<u8> {
     u8::try_from(register).ok().filter(|number| *number < 16)
