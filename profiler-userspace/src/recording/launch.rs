@@ -13,6 +13,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
 use std::io;
+use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
@@ -46,10 +47,13 @@ impl Held {
         if stdout_is_ours {
             command.stdout(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?));
         }
-        // SAFETY: between fork and exec this makes three system calls (getpid, write, read) and
-        // touches neither locks nor the heap.
+        let parents_end = gate.as_raw_fd();
+        // SAFETY: between fork and exec this makes four system calls (close, getpid, write, read) and
+        // touches neither locks nor the heap. What it closes is the child's copy, which nobody uses.
         unsafe {
             command.pre_exec(move || {
+                // With this copy open, the gate would never be seen to close.
+                rustix::io::close(parents_end);
                 let pid = rustix::process::getpid().as_raw_nonzero().get();
                 rustix::io::write(&pid_write, &pid.to_ne_bytes())?;
                 let mut byte = [0];
@@ -150,11 +154,18 @@ fn in_foreground() -> bool {
     rustix::termios::tcgetpgrp(&terminal).is_ok_and(|group| group == rustix::process::getpgrp())
 }
 
-use std::os::fd::AsFd as _;
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+
+    /// One child at a time, as in a recording: a child that another test forks holds copies of all
+    /// that is open until it runs its program.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+    fn turn() -> MutexGuard<'static, ()> {
+        ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 
     fn wait(running: &mut Running) -> u8 {
         while !running.has_ended() {
@@ -169,6 +180,7 @@ mod tests {
 
     #[test]
     fn the_command_runs_only_when_released_and_its_exit_code_comes_back() {
+        let _turn = turn();
         let folder = tempfile::tempdir().unwrap();
         let trace = folder.path().join("trace");
         let held = Held::start(
@@ -185,6 +197,7 @@ mod tests {
 
     #[test]
     fn a_command_that_was_never_released_never_runs() {
+        let _turn = turn();
         let folder = tempfile::tempdir().unwrap();
         let trace = folder.path().join("trace");
         let held = Held::start(&shell(&format!("echo ran > {}", trace.display())), false).unwrap();
@@ -196,12 +209,14 @@ mod tests {
 
     #[test]
     fn signals_are_told_as_a_shell_tells_them() {
+        let _turn = turn();
         let held = Held::start(&shell("kill -TERM $$; sleep 5"), false).unwrap();
         assert_eq!(wait(&mut held.release().unwrap()), 128 + 15);
     }
 
     #[test]
     fn a_program_that_does_not_exist_is_named() {
+        let _turn = turn();
         let held = Held::start(&["/no/such/program".into()], false).unwrap();
         let error = format!("{:#}", held.release().err().unwrap());
         assert!(error.contains("/no/such/program"), "{error}");

@@ -2,6 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 const ENDS: [StackEnd; 5] = [
@@ -88,24 +89,34 @@ proptest! {
             symbolize(&raw, Unit::Samples, &mut Processes::new(), KernelNames::asked(&mut ask));
         let profile = symbolized.profile;
         prop_assert_eq!(profile.window, raw.window);
-        prop_assert_eq!(profile.samples().len(), raw.samples.len());
-        for (sample, raw_sample) in profile.samples().iter().zip(&raw.samples) {
-            prop_assert_eq!((sample.weight, sample.count), (raw_sample.weight, raw_sample.count));
+        // Equal stacks are added up, so what is compared is what stacks of one shape weigh together.
+        let mut expected: BTreeMap<[usize; 3], (u64, u64)> = BTreeMap::new();
+        for sample in &raw.samples {
+            let part = |index: Option<StackIndex>| index.map(|index| raw.stack(index));
+            let (user, kernel) = (part(sample.user), part(sample.kernel));
+            let frames = |part: Option<&RawStack>| part.map_or(0, |part| part.addresses.len());
+            let cut = [user, kernel].into_iter().flatten().filter(|part| part.end == StackEnd::Truncated);
+            let sums = expected.entry([frames(user), frames(kernel), cut.count()]).or_default();
+            sums.0 += sample.weight;
+            sums.1 += sample.count;
+        }
+        let mut found: BTreeMap<[usize; 3], (u64, u64)> = BTreeMap::new();
+        let mut stacks = HashSet::new();
+        for sample in profile.samples() {
+            prop_assert!(stacks.insert(&sample.stack), "a stack occurs twice");
             let kinds: Vec<FrameKind> = sample.stack.iter().map(|id| profile.frame(*id).kind).collect();
             let of = |kind| kinds.iter().filter(|found| **found == kind).count();
-            let part = |index: Option<StackIndex>| index.map(|index| raw.stack(index));
-            let (user, kernel) = (part(raw_sample.user), part(raw_sample.kernel));
-            let frames = |part: Option<&RawStack>| part.map_or(0, |part| part.addresses.len());
-            prop_assert_eq!(of(FrameKind::User), frames(user));
-            prop_assert_eq!(of(FrameKind::Kernel), frames(kernel));
             prop_assert_eq!(of(FrameKind::Process), 1);
-            let cut = [user, kernel].into_iter().flatten().filter(|part| part.end == StackEnd::Truncated);
-            prop_assert_eq!(of(FrameKind::Mark), cut.count());
             prop_assert!(sample.stack.iter().all(|id| !profile.frame(*id).name.is_empty()));
             // Callers first, and the kernel last.
             let order = |kind| kinds.iter().position(|found| *found == kind);
             let last_user = kinds.iter().rposition(|found| *found == FrameKind::User);
             prop_assert!(order(FrameKind::Kernel).is_none_or(|first| last_user.is_none_or(|last| last < first)));
+            let shape = [of(FrameKind::User), of(FrameKind::Kernel), of(FrameKind::Mark)];
+            let sums = found.entry(shape).or_default();
+            sums.0 += sample.weight;
+            sums.1 += sample.count;
         }
+        prop_assert_eq!(found, expected);
     }
 }
