@@ -1,26 +1,44 @@
 //! The flame-bpf command: parse, record, exit code.
 
+use flame_bpf::cli::{self, Exit, ShowUnwind};
+use flame_bpf::recording;
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let plan = match flame_bpf::cli::parse(std::env::args_os(), std::io::stdout().is_terminal()) {
-        Ok(plan) => plan,
-        Err(exit) => {
-            // Whoever reads help through `head` may have closed the pipe: nobody to tell, no failure.
-            let _nobody_there = if exit.code == 0 {
-                std::io::stdout().write_all(exit.text.as_bytes())
-            } else {
-                std::io::stderr().write_all(exit.text.as_bytes())
-            };
-            return ExitCode::from(exit.code);
-        }
-    };
-    match flame_bpf::recording::run(&plan) {
-        Ok(code) => ExitCode::from(code),
-        Err(error) => {
-            let _nobody_there = writeln!(std::io::stderr(), "flame-bpf: {error:#}");
-            ExitCode::FAILURE
-        }
+    let arguments: Vec<_> = std::env::args_os().collect();
+    if let Some(asked) = ShowUnwind::parse(&arguments) {
+        return asked.map_or_else(|exit| end(&exit), |asked| show(&asked));
     }
+    let plan = match cli::parse(arguments, std::io::stdout().is_terminal()) {
+        Ok(plan) => plan,
+        Err(exit) => return end(&exit),
+    };
+    recording::run(&plan).map_or_else(|error| fail(&error), ExitCode::from)
+}
+
+fn show(asked: &ShowUnwind) -> ExitCode {
+    match recording::show_unwind(&asked.file, asked.address) {
+        Ok(text) => match std::io::stdout().write_all(text.as_bytes()) {
+            // Whoever stops reading, as `head` does, has seen enough.
+            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => fail(&error.into()),
+            _ => ExitCode::SUCCESS,
+        },
+        Err(error) => fail(&error),
+    }
+}
+
+fn end(exit: &Exit) -> ExitCode {
+    // Whoever reads help through `head` may have closed the pipe: nobody to tell, no failure.
+    let _nobody_there = if exit.code == 0 {
+        std::io::stdout().write_all(exit.text.as_bytes())
+    } else {
+        std::io::stderr().write_all(exit.text.as_bytes())
+    };
+    ExitCode::from(exit.code)
+}
+
+fn fail(error: &anyhow::Error) -> ExitCode {
+    let _nobody_there = writeln!(std::io::stderr(), "flame-bpf: {error:#}");
+    ExitCode::FAILURE
 }

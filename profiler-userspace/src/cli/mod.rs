@@ -10,7 +10,10 @@
 mod event;
 mod habits;
 mod plan;
+mod show_unwind;
 mod value;
+
+pub use show_unwind::ShowUnwind;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -128,6 +131,7 @@ Examples:
   sudo flame-bpf -a -- sleep 10            the whole machine while a command runs
   sudo flame-bpf -fK 10 | grep ext4        kernel stacks as text, one to a line
   sudo flame-bpf -e page-faults -p 1234    every page fault, until Ctrl-C
+  flame-bpf show-unwind FILE [ADDRESS]     how the stacks of a program's code are walked
 
 Where stdout is a pipe or a file and no output is named, folded stacks go there and nothing else;
 messages go to stderr. Needs root, or CAP_BPF and CAP_PERFMON.

@@ -8,7 +8,10 @@ mod health;
 mod launch;
 mod progress;
 mod sampling;
+mod show_unwind;
 mod target;
+
+pub use show_unwind::show_unwind;
 
 use crate::kernel::{self, Kernel, Policy, Request, Source, Support};
 use crate::output::sink::Sink;
