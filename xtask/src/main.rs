@@ -24,6 +24,7 @@ mod root;
 mod run;
 mod source;
 mod test;
+mod vm;
 mod workspace;
 
 use std::ffi::OsString;
@@ -60,6 +61,8 @@ enum Chore {
     },
     /// Rewrite the files that the golden tests compare with
     Bless,
+    /// Boot other kernels under an emulator, and profile there
+    Vm(vm::Choice),
 }
 
 fn main() -> ExitCode {
@@ -88,6 +91,7 @@ fn run(args: Args) -> Result<bool> {
         Chore::Bpf { check: false } => bpf::make()?,
         Chore::Bpf { check: true } => bpf::check()?,
         Chore::Bless => bless::bless()?,
+        Chore::Vm(choice) => return vm::vm(&choice),
     }
     Ok(true)
 }

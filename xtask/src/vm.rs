@@ -1,0 +1,283 @@
+//! Boots other kernels under an emulator, and profiles there.
+//!
+//! In: kernel versions. Out: a table of what the verifier and each step of `vm/init.sh` came to, whose last line is
+//! `N passed, M failed, K skipped`. The machine's file system is made here, from what this machine has; nothing of this
+//! machine is changed but the target directory, and missing programs are installed.
+
+mod debian;
+mod log;
+mod newc;
+mod verdict;
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use clap::Args;
+
+use crate::object_code::Code;
+use crate::workspace::{Workspace, run};
+use crate::{bpf, build};
+
+use log::Log;
+use newc::Archive;
+
+/// Debian's stable kernels, the oldest first.
+const VERSIONS: [&str; 2] = ["6.1", "6.12"];
+
+/// How long a machine may run; it takes a tenth of this.
+const LIMIT: Duration = Duration::from_secs(180);
+
+/// The workloads that the script starts, by the names of their sources.
+const WORKLOADS: [&str; 2] = ["shares", "exit_code"];
+
+/// Which kernels to boot.
+#[derive(Args)]
+pub(crate) struct Choice {
+    /// Debian kernels, such as 6.12 [default: 6.1 6.12]
+    versions: Vec<String>,
+}
+
+/// What the kernels came to.
+#[derive(Default)]
+struct Sum {
+    passed: usize,
+    failed: usize,
+    skipped: usize,
+}
+
+/// Boots each kernel; says whether everything that ran passed.
+pub(crate) fn vm(choice: &Choice) -> Result<bool> {
+    ensure!(
+        std::env::consts::ARCH == "x86_64",
+        "the kernels are for x86-64, and what is built here is not"
+    );
+    let workspace = Workspace::find()?;
+    let folder = workspace.target.join("vm");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    debian::provide()?;
+    let archive = folder.join("initramfs.cpio");
+    fs::write(&archive, file_system(&workspace, &folder)?)
+        .with_context(|| format!("cannot write {}", archive.display()))?;
+    let programs = programs(&workspace)?;
+    let mut sum = Sum::default();
+    let named = !choice.versions.is_empty();
+    let defaults = VERSIONS.map(str::to_owned);
+    for version in if named {
+        &choice.versions[..]
+    } else {
+        &defaults
+    } {
+        match debian::image(version, &folder)? {
+            Some(image) => sum.boot(version, &image, &archive, &programs)?,
+            None if named => bail!("no package of this Debian release has a kernel {version}"),
+            None => {
+                println!("\nkernel {version}: skipped, for this Debian release has none");
+                sum.skipped += verdict::names().count();
+            }
+        }
+    }
+    let Sum {
+        passed,
+        failed,
+        skipped,
+    } = sum;
+    println!("\n{passed} passed, {failed} failed, {skipped} skipped");
+    Ok(failed == 0)
+}
+
+impl Sum {
+    /// Boots a kernel, and reports and counts what it came to.
+    fn boot(
+        &mut self,
+        version: &str,
+        image: &Path,
+        archive: &Path,
+        programs: &[String],
+    ) -> Result<()> {
+        let console = archive.with_file_name(format!("serial-{version}.log"));
+        let begun = Instant::now();
+        let late = emulate(image, archive, &console)?;
+        let took = begun.elapsed().as_secs();
+        let text =
+            fs::read(&console).with_context(|| format!("cannot read {}", console.display()))?;
+        let log = Log::parse(&String::from_utf8_lossy(&text));
+        let kernel = log.kernel.as_deref().unwrap_or("that did not start");
+        println!("\nkernel {kernel} ({version}), {took} s");
+        for loaded in log.verified() {
+            let (program, instructions) = (loaded.program, loaded.instructions);
+            println!("  {program:<14} {instructions:>7} instructions verified");
+        }
+        let failed_before = self.failed;
+        for (name, verdict) in verdict::names().zip(verdict::judge(&log, programs)) {
+            match verdict {
+                Ok(()) => {
+                    println!("  {name:<14} ok");
+                    self.passed += 1;
+                }
+                Err(reason) => {
+                    println!("  {name:<14} FAILED: {reason}");
+                    self.failed += 1;
+                }
+            }
+        }
+        if late {
+            println!("  it was still running after {} s", LIMIT.as_secs());
+        } else if !log.ended {
+            println!("  it stopped before the end of its script");
+        }
+        // A machine that takes every step well and then hangs is not well.
+        if self.failed == failed_before && !log.ended {
+            self.failed += 1;
+        }
+        if self.failed > failed_before {
+            println!("  the console said: {}", console.display());
+        }
+        Ok(())
+    }
+}
+
+/// Runs a machine to its end, with its console going to a file; `true` when it had to be stopped.
+fn emulate(image: &Path, archive: &Path, console: &Path) -> Result<bool> {
+    let file =
+        File::create(console).with_context(|| format!("cannot make {}", console.display()))?;
+    let complaints = file
+        .try_clone()
+        .context("cannot share the console's file")?;
+    // Without hardware's assistance, which the machines that test this lack; without a network, whose firmware need not be
+    // installed. A kernel that panics ends the machine.
+    let mut machine = Command::new("qemu-system-x86_64")
+        .args(["-accel", "tcg", "-cpu", "max", "-smp", "2", "-m", "1024"])
+        .args(["-display", "none", "-monitor", "none", "-serial", "stdio"])
+        .args(["-nic", "none", "-no-reboot"])
+        .args(["-append", "console=ttyS0 quiet panic=1"])
+        .arg("-kernel")
+        .arg(image)
+        .arg("-initrd")
+        .arg(archive)
+        .stdin(Stdio::null())
+        .stdout(file)
+        .stderr(complaints)
+        .spawn()
+        .context("cannot start qemu-system-x86_64")?;
+    let end = Instant::now() + LIMIT;
+    while machine
+        .try_wait()
+        .context("cannot wait for qemu")?
+        .is_none()
+    {
+        if Instant::now() >= end {
+            machine.kill().context("cannot stop qemu")?;
+            machine.wait().context("cannot wait for qemu")?;
+            return Ok(true);
+        }
+        sleep(Duration::from_millis(50));
+    }
+    Ok(false)
+}
+
+/// Makes the machine's first and only file system.
+fn file_system(workspace: &Workspace, folder: &Path) -> Result<Vec<u8>> {
+    let flame_bpf = build::flame_bpf(workspace)?;
+    let busybox = debian::in_path("busybox").context("busybox was installed and is not in PATH")?;
+    let mut programs = vec![("flame-bpf", flame_bpf), ("busybox", busybox)];
+    for name in WORKLOADS {
+        programs.push((name, workload(workspace, folder, name)?));
+    }
+    let mut archive = Archive::default();
+    for folder in ["dev", "proc", "sys", "tmp"] {
+        archive.folder(folder)?;
+    }
+    archive.file("init", include_bytes!("vm/init.sh"))?;
+    let mut libraries = BTreeSet::new();
+    for (name, path) in &programs {
+        archive.file(&format!("bin/{name}"), &read(path)?)?;
+        libraries.extend(shared_libraries(path)?);
+    }
+    for library in libraries {
+        let name = library.trim_start_matches('/');
+        archive.file(name, &read(Path::new(&library))?)?;
+    }
+    archive.finish()
+}
+
+/// Compiles a workload that needs nothing of the machine that it runs on.
+fn workload(workspace: &Workspace, folder: &Path, name: &str) -> Result<PathBuf> {
+    let (source, made) = (
+        workspace.root.join(format!("tests/workloads/c/{name}.c")),
+        folder.join(name),
+    );
+    // As for the tests: every function is a frame of its own, even one that ends in calling another.
+    run(Command::new("gcc")
+        .args(["-std=gnu11", "-O1", "-static", "-fno-omit-frame-pointer"])
+        .args(["-fno-shrink-wrap", "-fno-optimize-sibling-calls", "-o"])
+        .arg(&made)
+        .arg(source))?;
+    Ok(made)
+}
+
+/// The files that a program is linked with when it starts; none if it is whole.
+fn shared_libraries(program: &Path) -> Result<Vec<String>> {
+    let listed = Command::new("ldd")
+        .arg(program)
+        .output()
+        .context("cannot start ldd")?;
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    ensure!(
+        !listed.contains("not found"),
+        "{} lacks a library:\n{listed}",
+        program.display()
+    );
+    Ok(library_paths(&listed))
+}
+
+/// The paths in what ldd(1) prints, which tells names and the kernel's own library along with them.
+fn library_paths(listed: &str) -> Vec<String> {
+    let words = listed.lines().filter_map(|line| {
+        let found = line.split_once("=> ").map_or(line, |(_, found)| found);
+        found.split_whitespace().next()
+    });
+    words
+        .filter(|word| word.starts_with('/'))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The programs of the BPF object that ships.
+fn programs(workspace: &Workspace) -> Result<Vec<String>> {
+    let bytes = read(&workspace.root.join(bpf::OBJECT))?;
+    let file = object::File::parse(&*bytes).context("the BPF object is no object")?;
+    let code = Code::read(&file)?;
+    Ok(code
+        .programs()
+        .map(|program| program.name.clone())
+        .collect())
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libraries_are_found_by_path_alone() {
+        let listed = "\tlinux-vdso.so.1 (0x00007f52c88bc000)\n\
+            \tlibc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007f52c821e000)\n\
+            \t/lib64/ld-linux-x86-64.so.2 (0x00007f52c88be000)\n";
+        assert_eq!(
+            library_paths(listed),
+            [
+                "/lib/x86_64-linux-gnu/libc.so.6",
+                "/lib64/ld-linux-x86-64.so.2"
+            ]
+        );
+        assert!(library_paths("\tnot a dynamic executable\n").is_empty());
+    }
+}

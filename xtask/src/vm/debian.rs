@@ -1,0 +1,180 @@
+//! What Debian's packages provide: the emulator, and kernels that are only booted, never installed.
+//!
+//! In: a kernel version. Out: its image in a folder, kept there for the next time. Only installing programs and refreshing
+//! the package lists needs root; both are named where root is out of reach.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::root::Root;
+use crate::workspace::{output, run};
+
+/// A program that is needed, and the package that has it.
+const PROGRAMS: &[(&str, &str)] = &[
+    ("qemu-system-x86_64", "qemu-system-x86"),
+    ("busybox", "busybox-static"),
+    ("gcc", "gcc"),
+];
+
+/// How a kernel package is called around its version.
+const PACKAGE: (&str, &str) = ("linux-image-", "-unsigned");
+
+/// Small kernels for virtual machines, and the one kind that is asked for here.
+const FLAVOUR: &str = "-cloud-amd64";
+
+/// How an image is called before its version.
+const IMAGE: &str = "vmlinuz-";
+
+/// Installs the programs that are missing.
+pub(super) fn provide() -> Result<()> {
+    let missing: Vec<&str> = PROGRAMS
+        .iter()
+        .filter(|(program, _)| in_path(program).is_none())
+        .map(|(_, package)| *package)
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    refresh()?;
+    let mut arguments = vec!["install", "-qq", "-y", "--no-install-recommends"];
+    arguments.extend(missing);
+    as_root("apt-get", &arguments)
+}
+
+/// Where a program is that the user can start.
+pub(super) fn in_path(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(program))
+        .find(|file| file.is_file())
+}
+
+/// The newest image of `version` in `folder`, fetched if there is none; `None` when Debian has none either.
+pub(super) fn image(version: &str, folder: &Path) -> Result<Option<PathBuf>> {
+    let mut kept = Vec::new();
+    for entry in
+        fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?
+    {
+        let name = entry.context("cannot list the kernels")?.file_name();
+        kept.extend(
+            name.to_str()
+                .and_then(|name| name.strip_prefix(IMAGE))
+                .map(str::to_owned),
+        );
+    }
+    if let Some(release) = newest(version, &kept) {
+        return Ok(Some(folder.join(format!("{IMAGE}{release}"))));
+    }
+    let mut offered = offered()?;
+    if newest(version, &offered).is_none() {
+        refresh()?;
+        offered = self::offered()?;
+    }
+    let release = newest(version, &offered);
+    release.map(|release| fetch(release, folder)).transpose()
+}
+
+/// The kernels that the package lists know, as `uname -r` would print them.
+fn offered() -> Result<Vec<String>> {
+    let (prefix, suffix) = PACKAGE;
+    let pattern = format!("^{prefix}.*{FLAVOUR}{suffix}$");
+    let listed = output(Command::new("apt-cache").args(["search", "--names-only", &pattern]))
+        .context("the kernels are Debian's packages")?;
+    let releases = listed.lines().filter_map(|line| {
+        let package = line.split_whitespace().next()?;
+        package.strip_prefix(prefix)?.strip_suffix(suffix)
+    });
+    Ok(releases.map(str::to_owned).collect())
+}
+
+/// Downloads a package and takes the kernel out of it.
+fn fetch(release: &str, folder: &Path) -> Result<PathBuf> {
+    let (prefix, suffix) = PACKAGE;
+    let package = format!("{prefix}{release}{suffix}");
+    println!("vm: fetching {package}");
+    let scratch = folder.join("package");
+    // What an interrupted run left.
+    if scratch.exists() {
+        fs::remove_dir_all(&scratch).context("cannot remove an unpacked package")?;
+    }
+    fs::create_dir_all(&scratch).context("cannot make a folder for a package")?;
+    // As whoever runs this: apt's own user may not reach the folder.
+    run(Command::new("apt-get")
+        .args(["download", "-qq", "-o", "APT::Sandbox::User=root"])
+        .arg(&package)
+        .current_dir(&scratch))?;
+    let mut files = fs::read_dir(&scratch).context("cannot list the download")?;
+    let file = files.next().context("apt-get downloaded nothing")?;
+    let file = file.context("cannot list the download")?.path();
+    run(Command::new("dpkg").arg("-x").arg(&file).arg(&scratch))?;
+    let (name, image) = (
+        format!("{IMAGE}{release}"),
+        folder.join(format!("{IMAGE}{release}")),
+    );
+    fs::rename(scratch.join("boot").join(name), &image)
+        .with_context(|| format!("{package} holds no kernel"))?;
+    fs::remove_dir_all(&scratch).context("cannot remove an unpacked package")?;
+    Ok(image)
+}
+
+fn refresh() -> Result<()> {
+    as_root("apt-get", &["update", "-qq"])
+}
+
+fn as_root(program: &str, arguments: &[&str]) -> Result<()> {
+    match Root::find() {
+        Ok(root) => {
+            let silent = [("DEBIAN_FRONTEND", OsStr::new("noninteractive"))];
+            run(root.command(Path::new(program), &silent).args(arguments))
+        }
+        Err(reason) => bail!("{reason}; run `{program} {}` as root", arguments.join(" ")),
+    }
+}
+
+/// The newest release of a version such as `6.1`, which `6.12` is none of.
+fn newest<'release>(version: &str, releases: &'release [String]) -> Option<&'release str> {
+    let of_version = |release: &&String| {
+        let rest = release.strip_prefix(version);
+        release.ends_with(FLAVOUR)
+            && rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_digit()))
+    };
+    let found = releases.iter().filter(of_version);
+    found
+        .max_by_key(|release| numbers(release))
+        .map(String::as_str)
+}
+
+fn numbers(release: &str) -> Vec<u64> {
+    release
+        .split(|character: char| !character.is_ascii_digit())
+        .filter_map(|digits| digits.parse().ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_is_so_by_numbers_not_by_letters() {
+        let releases = [
+            "6.1.0-9-cloud-amd64",
+            "6.1.0-56-cloud-amd64",
+            "6.1.0-57-rt-amd64",
+            "6.12.107+deb12-cloud-amd64",
+            "6.12.9+deb12-cloud-amd64",
+        ]
+        .map(str::to_owned);
+        assert_eq!(newest("6.1", &releases), Some("6.1.0-56-cloud-amd64"));
+        assert_eq!(newest("6.1.0-9", &releases), Some("6.1.0-9-cloud-amd64"));
+        assert_eq!(
+            newest("6.12", &releases),
+            Some("6.12.107+deb12-cloud-amd64")
+        );
+        assert_eq!(newest("6.13", &releases), None);
+    }
+}

@@ -1,0 +1,55 @@
+#!/bin/busybox sh
+# The first process of the machine that `cargo xtask vm` boots. It takes each step, prints what came of it on the console
+# between marks that vm/log.rs reads, and turns the machine off. vm/verdict.rs knows what each step must come to.
+
+/bin/busybox --install -s /bin
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t devtmpfs dev /dev
+mount -t tmpfs tmp /tmp
+
+# Into files first: the console is a terminal, and one that changes the ends of lines.
+step() {
+    echo "@@ step $1"
+    shift
+    "$@" >/tmp/out 2>/tmp/errors
+    code=$?
+    cat /tmp/out
+    echo
+    echo "@@ errors"
+    cat /tmp/errors
+    echo
+    echo "@@ exit $code"
+}
+
+# PIDs count from 1 in here, and /proc must say so.
+namespace() {
+    unshare -m -p -f sh -c '
+        [ $$ = 1 ] || { echo "this is no new PID namespace" >&2; exit 99; }
+        mount -t proc proc /proc
+        shares >/dev/null &
+        sleep 0.3
+        flame-bpf -v -p $! -d 2 -F 99 -f'
+}
+
+# The command shares its standard output with flame-bpf, so the stacks go elsewhere.
+launch() {
+    flame-bpf -v -F 499 -o /tmp/launch.folded -- exit_code 7 200 200
+    code=$?
+    cat /tmp/launch.folded
+    return $code
+}
+
+echo "@@ kernel $(uname -r)"
+shares >/dev/null &
+shares=$!
+sleep 0.5
+step process flame-bpf -v -p $shares -d 2 -F 499 -f
+step machine flame-bpf -v -a -d 1 -F 99 -f
+step kernel-stacks flame-bpf -v -a -K -I -d 1 -F 99 -f
+step labels flame-bpf -v -a --per-thread --per-cpu -I -d 1 -F 99 -f
+step namespace namespace
+kill $shares
+step launch launch
+echo "@@ end"
+poweroff -f

@@ -1,0 +1,273 @@
+//! What each step of `init.sh` must come to.
+//!
+//! In: the log of one machine. Out: each step's name, and what is wrong with it if something is. Shares and presence count,
+//! never numbers of samples: an emulated machine runs at no speed in particular.
+
+use super::log::{Log, Step};
+
+/// What a step must come to.
+struct Expected {
+    step: &'static str,
+    exit: i32,
+    shape: Shape,
+}
+
+/// What its folded stacks must look like.
+enum Shape {
+    /// Some stack holds these frames.
+    Holds(&'static str),
+    /// The workload `shares`: nearly all stacks hold its root frames, and its chains come in their order.
+    Shares,
+}
+
+/// Where all the work of `shares` is done.
+const WORK: &str = ";main;work_round;";
+
+/// The work that may be missed, in percent: its leaves end without a frame of their own now and then.
+const MISSED: u64 = 20;
+
+/// Frames under [`WORK`], by falling share.
+const CHAINS: [&str; 3] = ["alpha", "beta", "gamma_outer"];
+
+const STEPS: &[Expected] = &[
+    Expected {
+        step: "process",
+        exit: 0,
+        shape: Shape::Shares,
+    },
+    Expected {
+        step: "machine",
+        exit: 0,
+        shape: Shape::Holds(WORK),
+    },
+    Expected {
+        step: "kernel-stacks",
+        exit: 0,
+        // With idle CPUs in it, and one of the two is idle.
+        shape: Shape::Holds(";do_idle;"),
+    },
+    Expected {
+        step: "labels",
+        exit: 0,
+        shape: Shape::Holds(WORK),
+    },
+    Expected {
+        step: "namespace",
+        exit: 0,
+        shape: Shape::Holds(WORK),
+    },
+    Expected {
+        step: "launch",
+        // The command's own, passed on.
+        exit: 7,
+        shape: Shape::Holds(";main;late;"),
+    },
+];
+
+/// Programs that are loaded to be run once and are not listed, with the step that cannot pass without them: the kernel's own
+/// names of its functions come from one, the depth of a PID namespace from the other.
+const IN_PASSING: &[(&str, &str)] = &[("name_symbol", "kernel-stacks"), ("own_level", "namespace")];
+
+/// The name of each check.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    ["programs"]
+        .into_iter()
+        .chain(STEPS.iter().map(|expected| expected.step))
+}
+
+/// Judges a machine; `programs` are those that the BPF object holds. One result for each of [`names`], in that order.
+pub(super) fn judge(log: &Log, programs: &[String]) -> Vec<Result<(), String>> {
+    let steps: Vec<_> = STEPS.iter().map(|expected| expected.find(log)).collect();
+    let passed = |name: &str| {
+        let mut all = STEPS.iter().zip(&steps);
+        all.any(|(expected, verdict)| expected.step == name && verdict.is_ok())
+    };
+    let verified = log.verified();
+    let missing: Vec<&str> = programs
+        .iter()
+        .map(String::as_str)
+        .filter(|name| {
+            let listed = verified.iter().any(|loaded| loaded.program == *name);
+            let run = IN_PASSING
+                .iter()
+                .any(|(program, step)| program == name && passed(step));
+            !listed && !run
+        })
+        .collect();
+    let loaded = if missing.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("no step loaded {}", missing.join(", ")))
+    };
+    [loaded].into_iter().chain(steps).collect()
+}
+
+impl Expected {
+    fn find(&self, log: &Log) -> Result<(), String> {
+        let step = log.steps.iter().find(|step| step.name == self.step);
+        self.judge(step.ok_or("the machine never came to it")?)
+    }
+
+    fn judge(&self, step: &Step) -> Result<(), String> {
+        let Some(exit) = step.exit else {
+            return Err("it did not end".to_owned());
+        };
+        if exit != self.exit {
+            let last = step.errors.last().map_or("nothing", String::as_str);
+            return Err(format!(
+                "exit code {exit} instead of {}, and it said: {last}",
+                self.exit
+            ));
+        }
+        let recorded = balance(&step.errors)?;
+        let stacks = folded(&step.out);
+        let total: u64 = stacks.iter().map(|(_, weight)| weight).sum();
+        if recorded == 0 || total != recorded {
+            return Err(format!(
+                "{recorded} samples recorded and {total} in the stacks"
+            ));
+        }
+        self.shape.judge(&stacks, total)
+    }
+}
+
+impl Shape {
+    fn judge(&self, stacks: &[(&str, u64)], total: u64) -> Result<(), String> {
+        let holding = |frames: &str| -> u64 {
+            let holding = stacks.iter().filter(|(stack, _)| stack.contains(frames));
+            holding.map(|(_, weight)| weight).sum()
+        };
+        match self {
+            Self::Holds(frames) if holding(frames) > 0 => Ok(()),
+            Self::Holds(frames) => Err(format!("no stack holds {frames}")),
+            Self::Shares => {
+                let work = holding(WORK);
+                if work * 100 < total * (100 - MISSED) {
+                    return Err(format!("only {work} of {total} samples are in {WORK}"));
+                }
+                let shares = CHAINS.map(|chain| holding(&format!("{WORK}{chain};")));
+                if !shares.is_sorted_by(|one, next| one > next) || shares.contains(&0) {
+                    return Err(format!("{CHAINS:?} should fall, and are {shares:?}"));
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The stacks among the lines, with their weights.
+fn folded(lines: &[String]) -> Vec<(&str, u64)> {
+    let read = |line: &'_ String| -> Option<u64> { line.rsplit_once(' ')?.1.parse().ok() };
+    lines
+        .iter()
+        .filter_map(|line| Some((line.rsplit_once(' ')?.0, read(line)?)))
+        .collect()
+}
+
+/// How many samples were recorded, if every firing ended in exactly one place.
+fn balance(errors: &[String]) -> Result<u64, String> {
+    let (mut fired, mut recorded, mut others) = (None, None, 0);
+    for line in errors {
+        let Some((name, value)) = line
+            .strip_prefix("counter: ")
+            .and_then(|counter| counter.rsplit_once(' '))
+        else {
+            continue;
+        };
+        let value: u64 = value
+            .parse()
+            .map_err(|_| format!("a counter is no number: {line}"))?;
+        match name {
+            "fired" => fired = Some(value),
+            "recorded" => recorded = Some(value),
+            _ if name.starts_with("filtered-") || name.starts_with("lost-") => others += value,
+            _ => (),
+        }
+    }
+    let (Some(fired), Some(recorded)) = (fired, recorded) else {
+        return Err("it printed no counters".to_owned());
+    };
+    if fired == recorded + others {
+        Ok(recorded)
+    } else {
+        Err(format!(
+            "{fired} firings, of which {recorded} were recorded and {others} filtered or lost"
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STACKS: &str = "shares;start;main;work_round;alpha;burn 50\n\
+        shares;start;main;work_round;beta;burn 30\n\
+        shares;start;main;work_round;gamma_outer;burn 15\n\
+        shares;start;main 5\n";
+
+    const COUNTERS: &str = "BPF program on_cpu: 9 instructions verified\n\
+        counter: fired 150\ncounter: recorded 100\ncounter: filtered-target 49\n\
+        counter: lost-tally-table 1\ncounter: run-time-ns 99999\n";
+
+    /// The log of one step.
+    fn log(name: &str, out: &str, errors: &str, exit: i32) -> Log {
+        let lines = |text: &str| text.lines().map(str::to_owned).collect();
+        Log {
+            steps: vec![Step {
+                name: name.to_owned(),
+                out: lines(out),
+                errors: lines(errors),
+                exit: Some(exit),
+            }],
+            ..Log::default()
+        }
+    }
+
+    /// What is wrong with a step `process` that says this.
+    fn wrong(out: &str, errors: &str, exit: i32) -> Option<String> {
+        let log = log("process", out, errors, exit);
+        judge(&log, &["on_cpu".to_owned()]).remove(1).err()
+    }
+
+    #[test]
+    fn a_profile_of_the_right_shape_passes() {
+        assert_eq!(wrong(STACKS, COUNTERS, 0), None);
+    }
+
+    #[test]
+    fn anything_else_is_said() {
+        let said = |out: &str, errors: &str, exit, part: &str| {
+            let wrong = wrong(out, errors, exit).expect("it is wrong");
+            assert!(wrong.contains(part), "{wrong}");
+        };
+        said(STACKS, "error: refused", 1, "error: refused");
+        said(STACKS, "", 0, "no counters");
+        let leaking = COUNTERS.replace("fired 150", "fired 151");
+        said(STACKS, &leaking, 0, "151 firings");
+        said("shares;main 99", COUNTERS, 0, "99 in the stacks");
+        said("shares;start 100", COUNTERS, 0, "only 0 of 100");
+        let flat = STACKS
+            .replace("burn 50", "burn 30")
+            .replace("main 5", "main 25");
+        said(&flat, COUNTERS, 0, "only 75 of 100");
+        let swapped = STACKS.replace("alpha", "x").replace("beta", "alpha");
+        said(&swapped, COUNTERS, 0, "should fall");
+    }
+
+    #[test]
+    fn a_program_that_no_step_loaded_and_a_step_that_never_came_fail() {
+        let verdicts = judge(&Log::default(), &["on_cpu".to_owned()]);
+        assert_eq!(verdicts.len(), names().count());
+        assert!(verdicts.iter().all(Result::is_err), "{verdicts:?}");
+        assert_eq!(verdicts[0], Err("no step loaded on_cpu".to_owned()));
+    }
+
+    #[test]
+    fn a_program_that_is_run_once_is_proved_by_what_it_did() {
+        let programs = ["on_cpu", "name_symbol"].map(str::to_owned);
+        let verdict = |out| judge(&log("kernel-stacks", out, COUNTERS, 0), &programs).remove(0);
+        assert_eq!(verdict("swapper;do_idle;halt 100"), Ok(()));
+        let unnamed = verdict("swapper;[kernel] 100");
+        assert_eq!(unnamed, Err("no step loaded name_symbol".to_owned()));
+    }
+}
