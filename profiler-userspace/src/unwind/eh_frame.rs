@@ -17,6 +17,10 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
 
+/// The most entries that descriptions may share, so that none but honest sections are held in memory
+/// many times over: linkers merge them, and leave a few, or a few per source file.
+const MAX_COMMONS: usize = 1 << 17;
+
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
 /// From this address on, this rule holds.
@@ -197,6 +201,9 @@ where
             return Some(Rc::clone(common));
         }
         if !self.commons.contains_key(&place) {
+            if self.commons.len() == MAX_COMMONS {
+                return None;
+            }
             let common = self.read_common(offset).map(Rc::new);
             self.commons.insert(place, common);
         }
@@ -253,8 +260,9 @@ where
         found: &mut Found,
     ) {
         let addresses = entry.initial_address()..entry.end_address();
-        let within = |part: &&Range<u64>| part.contains(&addresses.start);
-        let Some(part) = code.iter().find(within) else {
+        let before = code.partition_point(|part| part.start <= addresses.start);
+        let part = code.get(..before).and_then(<[_]>::last);
+        let Some(part) = part.filter(|part| part.contains(&addresses.start)) else {
             found.statistics.strays += 1;
             return;
         };

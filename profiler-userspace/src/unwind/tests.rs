@@ -1,8 +1,6 @@
 #![expect(clippy::print_stdout, reason = "tests say why they were skipped")]
 
 use super::eh_frame::{Change, Found, Stretch};
-use super::expression::Expression;
-use super::program::{Saved, State};
 use super::*;
 use profiler_common::abi::{How, Origin, Slot};
 use proptest::prelude::*;
@@ -12,117 +10,6 @@ use std::sync::LazyLock;
 
 /// A small program of every Linux system that has one.
 static PROGRAM: LazyLock<Vec<u8>> = LazyLock::new(|| std::fs::read("/proc/self/exe").unwrap());
-
-/// The state of most code: the CFA so far from rsp, the return address below it.
-fn usual(offset: i64) -> State {
-    let [fp, bx, sp, _] = State::EMPTY.saved;
-    State {
-        base: 7,
-        offset,
-        expression: None,
-        saved: [fp, bx, sp, Saved::Offset(-8)],
-    }
-}
-
-fn place(register: u16, offset: i64) -> Saved {
-    Saved::At(Expression::Place { register, offset })
-}
-
-#[test]
-fn states_become_the_rules_that_say_the_same() {
-    let mut state = usual(48);
-    state.saved[0] = Saved::Offset(-16);
-    state.saved[1] = Saved::Offset(-24);
-    let rule = Rule::new(How::Offset, 7, 48).with_slots(Origin::Cfa, Slot(-2), Slot(-3));
-    assert_eq!(x86_64::rule(&state, false), rule);
-
-    let mut realigned = State {
-        expression: Some(Expression::Memory {
-            register: 6,
-            offset: -8,
-            addend: 0,
-        }),
-        ..usual(0)
-    };
-    realigned.saved[0] = place(6, 0);
-    let rule =
-        Rule::halves(How::Memory, 6, -8, 0).with_slots(Origin::FramePointer, Slot(0), Slot::SAME);
-    assert_eq!(x86_64::rule(&realigned, false), rule);
-
-    let mut root = usual(8);
-    root.saved[3] = Saved::Undefined;
-    assert_eq!(x86_64::rule(&root, false), Rule::ROOT);
-
-    let mut fork = usual(0);
-    fork.saved[3] = Saved::Register(5);
-    assert_eq!(
-        x86_64::rule(&fork, false),
-        Rule::halves(How::InRegister, 7, 0, 5)
-    );
-}
-
-#[test]
-fn a_signal_frame_is_one_only_if_all_registers_are_in_their_places() {
-    let mut state = State {
-        expression: Some(Expression::Memory {
-            register: 7,
-            offset: 160,
-            addend: 0,
-        }),
-        ..usual(0)
-    };
-    state.saved = [place(7, 120), place(7, 128), Saved::Same, place(7, 168)];
-    assert_eq!(x86_64::rule(&state, true), Rule::new(How::Signal, 7, 160));
-    assert_eq!(x86_64::rule(&state, false), Rule::new(How::Switch, 7, 160));
-    state.saved[0] = place(7, 112);
-    assert_eq!(x86_64::rule(&state, true), Rule::UNSUPPORTED);
-}
-
-#[test]
-fn linkage_tables_are_known_by_their_instructions() {
-    let head = [
-        0xff, 0x35, 1, 2, 3, 4, 0xff, 0x25, 1, 2, 3, 4, 0x0f, 0x1f, 0x40, 0,
-    ];
-    let late = [0xff, 0x25, 1, 2, 3, 4, 0x68, 0, 0, 0, 0, 0xe9, 1, 2, 3, 4];
-    let rules: Vec<_> = x86_64::linkage(&[head, late].concat())
-        .into_iter()
-        .map(|(after, rule)| (after, rule.how(), rule.low(), rule.high()))
-        .collect();
-    assert_eq!(
-        rules,
-        [
-            (0, How::Offset, 16, 0),
-            (6, How::Offset, 24, 0),
-            (16, How::Linkage, 8, 11)
-        ]
-    );
-    let bound = [0xf3, 0x0f, 0x1e, 0xfa, 0xff, 0x25, 1, 2, 3, 4];
-    assert_eq!(x86_64::linkage(&bound), [(0, Rule::new(How::Offset, 7, 8))]);
-    assert!(x86_64::linkage(&[head, head].concat()).is_empty());
-    assert!(x86_64::linkage(b"").is_empty());
-}
-
-#[test]
-fn what_does_not_fit_into_a_rule_is_unsupported_or_lost_and_never_wrong() {
-    assert_eq!(x86_64::rule(&usual(1 << 40), false), Rule::UNSUPPORTED);
-    let vector = State {
-        base: 17,
-        ..usual(8)
-    };
-    assert_eq!(x86_64::rule(&vector, false), Rule::UNSUPPORTED);
-    let unknown = State {
-        expression: Some(Expression::Other),
-        ..usual(8)
-    };
-    assert_eq!(x86_64::rule(&unknown, false), Rule::UNSUPPORTED);
-    let mut apart = usual(8);
-    apart.saved[0] = Saved::Offset(-16);
-    apart.saved[1] = place(7, 8);
-    let rule = x86_64::rule(&apart, false);
-    assert_eq!((rule.fp(), rule.bx()), (Slot(-2), Slot::LOST));
-    apart.saved[0] = Saved::Offset(-1 << 20);
-    assert_eq!(x86_64::rule(&apart, false).fp(), Slot::LOST);
-}
 
 /// From so many bytes on, this rule.
 type Step = (u32, Rule);

@@ -245,3 +245,6 @@ pub(super) fn linkage(table: &[u8]) -> Vec<(u32, Rule)> {
 fn number(register: u16) -> Option<u8> {
     u8::try_from(register).ok().filter(|number| *number < 16)
 }
+
+#[cfg(test)]
+mod tests;
