@@ -134,9 +134,11 @@ Examples:
   flame-bpf show-unwind FILE [ADDRESS]     how the stacks of a program's code are walked
 
 Where stdout is a pipe or a file and no output is named, folded stacks go there and nothing else;
-messages go to stderr. Needs root, or CAP_BPF and CAP_PERFMON.
+messages go to stderr. Needs Linux 5.17, and root or the capabilities CAP_BPF, CAP_PERFMON and
+CAP_SYS_PTRACE.
 
-Exit status: 0 done, 1 failed, 2 wrong usage; with -- COMMAND, the command's own.";
+Exit status: 0 done, 1 failed or nothing sampled, 2 wrong usage, 130 broken off by a second Ctrl-C;
+with -- COMMAND, the command's own.";
 
 const READING: &str = "\
 Reading the graph: a frame is as wide as its share of what was sampled. It was called by the frame
@@ -202,7 +204,7 @@ struct StackArgs {
     /// Record kernel stacks only
     #[arg(short = 'K', long)]
     kernel_stacks_only: bool,
-    /// Keep samples of idle CPUs, which are only counted otherwise
+    /// Keep samples of idle CPUs, which are only counted otherwise (whole machine only)
     #[arg(short = 'I', long)]
     include_idle: bool,
     /// Tell threads apart
@@ -294,10 +296,10 @@ struct RunningArgs {
     /// Say nothing but warnings and errors
     #[arg(short, long)]
     quiet: bool,
-    /// Say more; -vv says most
+    /// Say more: the BPF programs, every counter, and where the time went
     #[arg(short, long, action = clap::ArgAction::Count)]
     verbose: u8,
-    /// Let the maps in the kernel take this much memory at most [default: 32]
+    /// Let the BPF maps take this much memory at most; more where samples were LOST [default: 32]
     #[arg(long, value_name = "MIB", value_parser = value::mebibytes)]
     map_memory: Option<u32>,
 }

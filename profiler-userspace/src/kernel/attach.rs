@@ -101,22 +101,7 @@ fn open_error(source: &Source, cpu: u32, error: ProgramError) -> Error {
     let io_error = error.io_error;
     match io_error.raw_os_error() {
         _ if is_refusal(&io_error) => {
-            let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid")
-                .ok()
-                .and_then(|text| text.trim().parse::<i32>().ok());
-            let error = privilege(format!("opening the perf event {}", source.name), io_error);
-            match (error, paranoid) {
-                (Error::Privilege { what, hint, source }, Some(level)) if level > 0 => {
-                    Error::Privilege {
-                        what,
-                        hint: format!(
-                            "{hint}; or, with CAP_BPF alone, allow all users perf events: sudo sysctl kernel.perf_event_paranoid=-1 (now {level})"
-                        ),
-                        source,
-                    }
-                }
-                (error, _) => error,
-            }
+            privilege(format!("opening the perf event {}", source.name), io_error)
         }
         // ENOENT, ENODEV, EOPNOTSUPP, ENXIO: no such event, counter or CPU.
         Some(2 | 19 | 95 | 6) => Error::NoEvent {

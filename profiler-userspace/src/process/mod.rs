@@ -153,11 +153,16 @@ impl Processes {
                 .any(|reading| reading.find(mapping.range.start) == Some(mapping))
         };
         // Another program has its files elsewhere. Where the kernel tells of `exec`, a reading that
-        // shares none with the first is of a program whose own samples have yet to come.
+        // shares none with the first is of a program whose own samples have yet to come; unless the
+        // first was taken so early in `exec` that there was nothing to share.
         let is_file =
             |mapping: &&Mapping| matches!(self.backings.get(mapping.backing), Backing::File(_));
-        let same_program =
-            identity.incarnation == 0 || fresh.mappings.iter().filter(is_file).any(known);
+        let none_before = !readings
+            .iter()
+            .any(|reading| reading.mappings.iter().any(|mapping| is_file(&mapping)));
+        let same_program = identity.incarnation == 0
+            || none_before
+            || fresh.mappings.iter().filter(is_file).any(known);
         if !same_program || fresh.mappings.iter().all(known) {
             return false;
         }

@@ -14,7 +14,7 @@ pub struct Who {
     /// The process (thread group) ID, as seen in our PID namespace; 0 is the idle task.
     pub tgid: u32,
     /// Tells apart processes that wore the same PID, and one process before and after `exec`. Zero
-    /// where the kernel has no type information. See `profiler_common::abi::Tally::incarnation`.
+    /// where the kernel has no type information. See `profiler_common::abi::SampleKey::incarnation`.
     pub incarnation: u64,
     /// The thread's name, NUL-padded. Bytes from the target: anything may be in it.
     pub comm: [u8; 16],

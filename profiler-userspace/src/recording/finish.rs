@@ -126,7 +126,7 @@ pub(super) fn finish(
     }
     if processes.refused() > 0 {
         circumstances.remark(format!(
-            "Note: the mappings of {} processes may not be read, so their functions have no names; run with sudo or grant CAP_SYS_PTRACE.",
+            "Note: the mappings of {} processes may not be read, so their functions have no names; run with sudo.",
             processes.refused()
         ));
     }
@@ -144,6 +144,7 @@ pub(super) fn finish(
         stacks: raw.stacks.len(),
         processes: processes.len(),
         ends: &ends,
+        idle_is_offered: plan.target == Target::All,
         remarks: &circumstances.remarks,
     };
     let wrote = !profile.samples().is_empty();
@@ -205,6 +206,10 @@ fn nothing_sampled(
         _ if lost > 0 => {
             format!("all {lost} were lost; a larger --map-memory or a lower -F keeps them")
         }
+        _ if !circumstances.event.is_cpu_time() => format!(
+            "there were no {} in {seconds:.1} s; record for longer",
+            circumstances.event.name
+        ),
         Target::Launched => format!(
             "the command used the CPU too little in its {seconds:.3} s to be sampled; try a higher -F"
         ),
@@ -237,7 +242,12 @@ fn nothing_sampled(
     } else {
         String::new()
     };
-    format!("flame-bpf: no samples: {reason}{left_out}. Nothing was written.\n")
+    let remarks: String = circumstances
+        .remarks
+        .iter()
+        .map(|remark| format!(" {remark}"))
+        .collect();
+    format!("flame-bpf: no samples: {reason}{left_out}. Nothing was written.{remarks}\n")
 }
 
 fn milliseconds(duration: Duration) -> f64 {

@@ -55,6 +55,8 @@ pub(super) struct Health<'a> {
     pub(super) processes: usize,
     /// How many samples' user stacks ended in each way.
     pub(super) ends: &'a BTreeMap<StackEnd, u64>,
+    /// Whether idle CPUs could have been recorded, had it been asked for.
+    pub(super) idle_is_offered: bool,
     /// What else went less than well, in sentences.
     pub(super) remarks: &'a [String],
 }
@@ -91,7 +93,7 @@ impl Health<'_> {
                 format!(
                     "{} {}",
                     grouped(self.books.get(counter)),
-                    filter_phrase(counter)
+                    self.filter_phrase(counter)
                 )
             })
             .collect();
@@ -146,6 +148,18 @@ impl Health<'_> {
         text
     }
 
+    fn filter_phrase(&self, counter: Counter) -> &'static str {
+        match counter {
+            Counter::FilteredIdle if self.idle_is_offered => "while idle (-I keeps them)",
+            Counter::FilteredIdle => "while idle",
+            Counter::FilteredTarget => "of other tasks",
+            Counter::FilteredNamespace => "outside this PID namespace",
+            Counter::FilteredUserMode => "in user mode (-K)",
+            Counter::FilteredKernelThread => "of kernel threads (-U)",
+            other => other.name(),
+        }
+    }
+
     /// What it cost.
     pub(super) fn cost(&self, cost: &Cost) -> String {
         let fired = self.books.sum(Class::Fired);
@@ -185,17 +199,6 @@ fn lost_sentence(counter: Counter, count: u64) -> String {
             "{samples}, because distinct samples came faster than they could be drained; a larger --map-memory or a lower -F keeps them"
         ),
         other => format!("{samples} ({})", other.name()),
-    }
-}
-
-fn filter_phrase(counter: Counter) -> &'static str {
-    match counter {
-        Counter::FilteredIdle => "while idle (-I keeps them)",
-        Counter::FilteredTarget => "of other tasks",
-        Counter::FilteredNamespace => "outside this PID namespace",
-        Counter::FilteredUserMode => "in user mode (-K)",
-        Counter::FilteredKernelThread => "of kernel threads (-U)",
-        other => other.name(),
     }
 }
 
@@ -255,6 +258,7 @@ mod tests {
             stacks: 1,
             processes: 2,
             ends: &ends.iter().copied().collect(),
+            idle_is_offered: true,
             remarks: &["One thing more.".to_owned()],
         }
         .balance()

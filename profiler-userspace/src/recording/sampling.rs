@@ -10,6 +10,8 @@ use crate::profile::raw::RawProfile;
 use anyhow::{Context as _, Result};
 use profiler_common::abi::{Class, NoticeKind};
 use rustix::process::{Signal, getpriority_process, setpriority_process};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -131,6 +133,32 @@ impl Drop for Urgent {
     }
 }
 
+/// When a young process is looked at again, after its first sample: that may have been taken inside
+/// `exec`, before there were any mappings, or in the loader, before there were all. Libraries that come
+/// later still have names if the process lives until the recording's end.
+const LOOKS: [Duration; 4] = [
+    Duration::from_millis(2),
+    Duration::from_millis(10),
+    Duration::from_millis(50),
+    Duration::from_millis(250),
+];
+
+/// A process is young for this long. Those that are older have loaded what they begin with.
+const YOUTH: Duration = Duration::from_secs(1);
+
+/// Looks that may be waiting. In a storm of processes most are gone before their turn, and reading the
+/// rest again and again would be dear.
+const MOST_LOOKS: usize = 512;
+
+/// Another look at a process.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Look {
+    due: Instant,
+    identity: Identity,
+    /// Which of [`LOOKS`] this is.
+    step: usize,
+}
+
 /// A recording under way.
 pub(super) struct Session {
     pub(super) kernel: Kernel,
@@ -139,6 +167,8 @@ pub(super) struct Session {
     started: Instant,
     stopped: Option<Duration>,
     notices: AsyncFd<OwnedFd>,
+    /// Soonest first.
+    looks: BinaryHeap<Reverse<Look>>,
 }
 
 impl Session {
@@ -156,6 +186,7 @@ impl Session {
             started: Instant::now(),
             stopped: None,
             notices,
+            looks: BinaryHeap::new(),
         })
     }
 
@@ -202,6 +233,9 @@ impl Session {
                     ready.context("cannot listen for the kernel's notices")?.clear_ready();
                     self.hear()?;
                 }
+                () = tokio::time::sleep_until(self.next_look().into()), if !self.looks.is_empty() => {
+                    self.look_again();
+                }
                 _ = tick.tick() => {
                     self.drain_if_half_full()?;
                     if progress.is_visible() {
@@ -226,12 +260,10 @@ impl Session {
         let mut drain = false;
         while let Some(notice) = self.kernel.next_notice() {
             match NoticeKind::from_code(notice.kind) {
-                Some(NoticeKind::NewProcess) => {
-                    self.processes.see(Identity {
-                        tgid: notice.tgid,
-                        incarnation: notice.incarnation,
-                    });
-                }
+                Some(NoticeKind::NewProcess) => self.meet(Identity {
+                    tgid: notice.tgid,
+                    incarnation: notice.incarnation,
+                }),
                 Some(NoticeKind::HalfFull) => drain = true,
                 None => {}
             }
@@ -240,6 +272,44 @@ impl Session {
             self.drain_if_half_full()?;
         }
         Ok(())
+    }
+
+    /// Looks at a process that was sampled, and plans to look again if it is new to us and young.
+    fn meet(&mut self, identity: Identity) {
+        if self.processes.see(identity) && is_young(identity) && self.looks.len() < MOST_LOOKS {
+            self.looks.push(Reverse(Look {
+                due: Instant::now() + LOOKS[0],
+                identity,
+                step: 0,
+            }));
+        }
+    }
+
+    fn next_look(&self) -> Instant {
+        let soonest = self.looks.peek().map(|Reverse(look)| look.due);
+        soonest.unwrap_or_else(Instant::now)
+    }
+
+    /// Takes the looks that are due.
+    fn look_again(&mut self) {
+        let now = Instant::now();
+        while self
+            .looks
+            .peek()
+            .is_some_and(|Reverse(look)| look.due <= now)
+        {
+            let Some(Reverse(Look { identity, step, .. })) = self.looks.pop() else {
+                return;
+            };
+            self.processes.refresh(identity);
+            if let Some(&delay) = LOOKS.get(step + 1) {
+                self.looks.push(Reverse(Look {
+                    due: now + delay,
+                    identity,
+                    step: step + 1,
+                }));
+            }
+        }
     }
 
     fn drain_if_half_full(&mut self) -> Result<()> {
@@ -257,4 +327,15 @@ impl Session {
 fn listen(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: `AsyncFd` owns the descriptor, and nobody else can close it.
     Ok(unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?)
+}
+
+/// Whether a process began a short while ago, or may have.
+fn is_young(identity: Identity) -> bool {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let since_boot = Duration::new(
+        u64::try_from(now.tv_sec).unwrap_or(0),
+        u32::try_from(now.tv_nsec).unwrap_or(0),
+    );
+    let began = Duration::from_nanos(identity.incarnation);
+    identity.incarnation == 0 || since_boot.saturating_sub(began) < YOUTH
 }
