@@ -131,7 +131,7 @@ Examples:
   sudo flame-bpf -a -- sleep 10            the whole machine while a command runs
   sudo flame-bpf -fK 10 | grep ext4        kernel stacks as text, one to a line
   sudo flame-bpf -e page-faults -p 1234    every page fault, until Ctrl-C
-  flame-bpf show-unwind FILE [ADDRESS]     how the stacks of a program's code are walked
+  flame-bpf show-unwind FILE [ADDRESS]     the unwind table of a program's code
 
 Where stdout is a pipe or a file and no output is named, folded stacks go there and nothing else;
 messages go to stderr. Needs Linux 5.17, and root or the capabilities CAP_BPF, CAP_PERFMON and
