@@ -8,6 +8,7 @@
     reason = "a chore's progress goes beside its output"
 )]
 
+mod bench;
 mod bless;
 mod bpf;
 mod bpf_linker;
@@ -63,6 +64,14 @@ enum Chore {
     Bless,
     /// Boot other kernels under an emulator, and profile there
     Vm(vm::Choice),
+    /// Measure what flame-bpf costs, beside the other profilers that are installed
+    Bench(bench::Choice),
+    /// The half of `bench` that runs as root
+    #[command(hide = true)]
+    BenchMeasure(bench::Order),
+    /// Runs a command for `bench` and tells what it used
+    #[command(hide = true)]
+    BenchSpent(bench::spent::Order),
 }
 
 fn main() -> ExitCode {
@@ -92,6 +101,9 @@ fn run(args: Args) -> Result<bool> {
         Chore::Bpf { check: true } => bpf::check()?,
         Chore::Bless => bless::bless()?,
         Chore::Vm(choice) => return vm::vm(&choice),
+        Chore::Bench(choice) => bench::bench(&choice)?,
+        Chore::BenchMeasure(order) => bench::measure(&order)?,
+        Chore::BenchSpent(order) => return bench::spent::run(&order),
     }
     Ok(true)
 }
