@@ -47,8 +47,11 @@ static void capture(int signal, siginfo_t *about, void *interrupted)
     captured++;
     for (size_t i = 0; i < sizeof order / sizeof *order; i++)
         put(&registers[order[i]], 8);
-    int count = backtrace(found, MOST_CALLERS), first = 0;
-    /* Its own frames and the trampoline come first. */
+    /*
+     * Its own frame and the trampoline come first. The trampoline may also be what was interrupted, in
+     * an earlier handler's end, and so be there twice.
+     */
+    int count = backtrace(found, MOST_CALLERS), first = 2;
     while (first < count && found[first] != (void *)registers[REG_RIP])
         first++;
     first++;
