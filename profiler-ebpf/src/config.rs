@@ -4,7 +4,7 @@
     reason = "a static that user space overwrites before the load"
 )]
 
-use profiler_common::abi::{Config, Switches, TargetKind, TaskLayout};
+use profiler_common::abi::{Config, MappingLayout, Switches, TargetKind, TaskLayout};
 
 /// Overwritten by user space in the object's read-only section before the programs are loaded; the
 /// values here are never seen by a running program.
@@ -32,6 +32,24 @@ static CONFIG: Config = Config {
         upid_nr: 0,
         upid_ns: 0,
         namespace_inum: 0,
+    },
+    mapping: MappingLayout {
+        task_mm: 0,
+        mm_root: 0,
+        node_pivots: 0,
+        node_slots: 0,
+        gap_node_slots: 0,
+        vma_start: 0,
+        vma_flags: 0,
+        vma_offset: 0,
+        vma_private: 0,
+        file_inode: 0,
+        inode_super: 0,
+        inode_number: 0,
+        inode_seconds: 0,
+        inode_nanoseconds: 0,
+        super_device: 0,
+        reserved: 0,
     },
 };
 

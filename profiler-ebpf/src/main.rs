@@ -7,10 +7,13 @@
 #![no_main]
 
 mod aggregate;
+mod apart;
+mod code;
 mod config;
 mod counter;
 mod filter;
 mod index;
+mod mapping;
 mod maps;
 mod memory;
 mod notice;
@@ -18,6 +21,7 @@ mod probe;
 mod repeat;
 mod stack;
 mod symbol;
+mod table;
 mod task;
 mod walk;
 mod word;
@@ -52,6 +56,13 @@ pub(crate) fn name_symbol(ctx: RawTracePointContext) -> i32 {
 #[raw_tracepoint(tracepoint = "sched_process_fork")]
 pub(crate) fn own_level(_: RawTracePointContext) -> i32 {
     task::note_own_level();
+    0
+}
+
+/// Not attached: user space runs it to learn what the kernel knows a file by that it has mapped.
+#[raw_tracepoint(tracepoint = "sched_process_fork")]
+pub(crate) fn code_key(ctx: RawTracePointContext) -> i32 {
+    mapping::note_code(ctx.arg(0));
     0
 }
 

@@ -5,14 +5,22 @@
 //! them without one system call per entry. What several CPUs write is atomic. The sizes here are
 //! placeholders where they say so: user space sets them from the number of CPUs and the memory limit.
 
-use crate::word::Word;
+use crate::word::{Half, Word};
 use aya_ebpf::{
     bindings::BPF_F_MMAPABLE,
-    macros::map,
+    btf_maps,
+    macros::{btf_map, map},
     maps::{Array, RingBuf},
 };
-use profiler_common::abi::{
-    BLOCK_WORDS, KERNEL_SCRATCH_WORDS, KEY_WORDS, SIDES, SYMBOL_BYTES, USER_SCRATCH_WORDS,
+use profiler_common::{
+    abi::{
+        BLOCK_WORDS, CODE_SLOT_BITS, CodeState, KERNEL_SCRATCH_WORDS, KEY_WORDS, MAX_RULES, SIDES,
+        SLAB_WORDS, SYMBOL_BYTES, USER_SCRATCH_WORDS,
+    },
+    walk::{
+        maple::PIVOTS,
+        native::{FRAME_WORDS, Frame},
+    },
 };
 
 /// [`profiler_common::abi::Books`], as the kernel half writes it.
@@ -44,11 +52,88 @@ pub(crate) struct Tally {
 /// [`profiler_common::abi::Block`], as the kernel half writes it.
 pub(crate) type Block = [Word; BLOCK_WORDS];
 
+/// [`profiler_common::abi::Code`], as the kernel half reads it.
+#[repr(C, align(64))]
+pub(crate) struct Code {
+    pub(crate) key: [Word; 3],
+    pub(crate) start: Word,
+    pub(crate) end: Word,
+    pub(crate) shift: Word,
+    pub(crate) state: Word,
+    pub(crate) used: Word,
+}
+
 /// Where a firing puts its records together: too large for the BPF stack.
 #[repr(C, align(64))]
 pub(crate) struct Scratch {
     pub(crate) user: [Word; USER_SCRATCH_WORDS],
     pub(crate) kernel: [Word; KERNEL_SCRATCH_WORDS],
+    pub(crate) walk: Walk,
+    /// What was read of a node of the tree of mappings.
+    pub(crate) node: [Word; PIVOTS + 1],
+}
+
+/// A user stack being walked.
+#[repr(C)]
+pub(crate) struct Walk {
+    /// The first frame's registers by their DWARF numbers.
+    pub(crate) registers: [Word; 16],
+    frame: [Word; FRAME_WORDS],
+    /// How many frames are noted.
+    pub(crate) frames: Word,
+    /// Why it ended; a [`profiler_common::abi::StackEnd`].
+    pub(crate) end: Word,
+    /// Not zero once a frame pointer was followed where an object's rows say nothing.
+    pub(crate) guessed: Word,
+    /// How often the kernel was asked what lies at an address.
+    pub(crate) turn: Word,
+    /// Which of `found` is looked at.
+    pub(crate) current: Word,
+    /// The last answers.
+    pub(crate) found: [Found; FOUND],
+}
+
+/// How many answers are kept: stacks go back and forth between few objects. A power of two.
+pub(crate) const FOUND: usize = 4;
+
+/// What lies at the addresses of one range.
+#[repr(C)]
+pub(crate) struct Found {
+    pub(crate) start: Word,
+    pub(crate) end: Word,
+    /// What to add to an address to have the object's own.
+    pub(crate) shift: Word,
+    /// The [`CodeState`] of published code, or one of the constants.
+    pub(crate) kind: Word,
+}
+
+impl Found {
+    /// No code.
+    pub(crate) const NOWHERE: u64 = 0;
+    /// Code without rows.
+    pub(crate) const BARE: u64 = CodeState::BARE.0;
+    /// Code of a file that has not been published.
+    pub(crate) const UNKNOWN: u64 = 1 << 40;
+}
+
+impl Walk {
+    /// The frame that is looked at.
+    #[inline(always)]
+    pub(crate) fn frame(&self) -> Frame {
+        let mut words = [0; FRAME_WORDS];
+        for (word, place) in words.iter_mut().zip(&self.frame) {
+            *word = place.load();
+        }
+        Frame::from_words(words)
+    }
+
+    /// Sets the frame to look at next.
+    #[inline(always)]
+    pub(crate) fn put(&self, frame: Frame) {
+        for (place, word) in self.frame.iter().zip(frame.words()) {
+            place.store(word);
+        }
+    }
 }
 
 /// One value: which sides are live and how far they are filled.
@@ -97,6 +182,27 @@ pub(crate) const ANNOUNCED_SLOTS: u32 = 4096;
 /// machine starts in the milliseconds that user space needs to wake up.
 #[map]
 pub(crate) static NOTICES: RingBuf = RingBuf::with_byte_size(64 * 1024, 0);
+
+/// The index of code: see [`crate::code`]. 8,192 slots, 512 KiB; user space takes out what was used
+/// least before it is full.
+#[map]
+pub(crate) static CODE: Array<Code> = Array::with_max_entries(1 << CODE_SLOT_BITS, BPF_F_MMAPABLE);
+
+/// The rules that rows name: 512 KiB.
+#[map]
+pub(crate) static RULES: Array<Word> = Array::with_max_entries(MAX_RULES as u32, BPF_F_MMAPABLE);
+
+/// One slab of table memory.
+pub(crate) type Slab = btf_maps::Array<[Half; SLAB_WORDS], 1, { BPF_F_MMAPABLE as usize }>;
+
+/// Table memory: rows and what leads to them, in slabs that user space makes as it needs them (their
+/// most is set at load from the limit on memory).
+#[btf_map]
+pub(crate) static SLABS: btf_maps::ArrayOfMaps<Slab, 1> = btf_maps::ArrayOfMaps::new();
+
+/// What user space asked for with [`crate::mapping::note_code`]: a [`profiler_common::abi::CodeKey`].
+#[map]
+pub(crate) static ASKED_CODE: Array<[Word; 3]> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
 /// What the kernel calls an address; see [`crate::symbol`].
 #[map]

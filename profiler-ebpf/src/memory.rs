@@ -1,8 +1,12 @@
 //! Reads of memory that may not be there.
 #![expect(unsafe_code, reason = "the kernel's reading helpers take raw pointers")]
 
-use aya_ebpf::helpers::{bpf_probe_read_kernel, generated::bpf_probe_read_user};
-use profiler_common::walk::Memory;
+use crate::word::Word;
+use aya_ebpf::helpers::{
+    bpf_probe_read_kernel,
+    generated::{bpf_probe_read_kernel as bpf_copy_kernel, bpf_probe_read_user},
+};
+use profiler_common::walk::{Memory, maple::PIVOTS};
 
 /// The memory of the process that is running.
 pub(crate) struct UserMemory;
@@ -28,4 +32,20 @@ impl Memory for UserMemory {
 pub(crate) fn kernel<T: Copy + Default>(address: u64) -> T {
     // SAFETY: the helper checks the address; `T` is an integer, for which any bytes are a value.
     unsafe { bpf_probe_read_kernel(address as *const T) }.unwrap_or_default()
+}
+
+/// Reads consecutive words of the kernel's; none if any cannot be read.
+#[inline(always)]
+pub(crate) fn kernel_words<const N: usize>(address: u64) -> Option<[u64; N]> {
+    // SAFETY: the helper checks the address; any bytes are words.
+    unsafe { bpf_probe_read_kernel(address as *const [u64; N]) }.ok()
+}
+
+/// Copies the pivots of a node of a maple tree.
+#[inline(always)]
+pub(crate) fn copy_pivots(into: &'static [Word; PIVOTS + 1], address: u64) -> Option<()> {
+    const BYTES: u32 = (PIVOTS * 8) as u32;
+    // SAFETY: there is room for as many bytes; the source is checked by the helper.
+    let failed = unsafe { bpf_copy_kernel(into[0].as_ptr().cast(), BYTES, address as *const _) };
+    (failed == 0).then_some(())
 }

@@ -7,7 +7,7 @@ use crate::{
 };
 use aya_ebpf::bindings::BPF_RB_FORCE_WAKEUP;
 use profiler_common::{
-    abi::{Counter, Notice, NoticeKind},
+    abi::{Counter, Notice, NoticeKind, used_clock},
     intern::Hash,
 };
 
@@ -20,7 +20,28 @@ pub(crate) fn new_process(books: &Books, tgid: u32, incarnation: u64) {
     let Some(slot) = ANNOUNCED.get(hash.slot(0, ANNOUNCED_SLOTS - 1)) else {
         return;
     };
-    if slot.load() != hash.0 && send(books, NoticeKind::NewProcess, tgid, incarnation) {
+    if slot.load() != hash.0 && send(books, NoticeKind::NewProcess, tgid, incarnation, 0) {
+        slot.store(hash.0);
+    }
+}
+
+/// Announces code that has not been published and that lies at `address` of a process, unless it was
+/// announced a moment ago. `hash`: the file's.
+#[inline(always)]
+pub(crate) fn unknown_code(
+    books: &Books,
+    tgid: u32,
+    incarnation: u64,
+    address: u64,
+    hash: Hash,
+    now: u64,
+) {
+    // Where this process could not help, because it has ended, another may, later.
+    let hash = hash.with(u64::from(tgid)).with(used_clock(now));
+    let Some(slot) = ANNOUNCED.get(hash.slot(0, ANNOUNCED_SLOTS - 1)) else {
+        return;
+    };
+    if slot.load() != hash.0 && send(books, NoticeKind::UnknownCode, tgid, incarnation, address) {
         slot.store(hash.0);
     }
 }
@@ -28,15 +49,16 @@ pub(crate) fn new_process(books: &Books, tgid: u32, incarnation: u64) {
 /// Asks for a drain.
 #[inline(always)]
 pub(crate) fn half_full(books: &Books) {
-    send(books, NoticeKind::HalfFull, 0, 0);
+    send(books, NoticeKind::HalfFull, 0, 0, 0);
 }
 
 #[inline(always)]
-fn send(books: &Books, kind: NoticeKind, tgid: u32, incarnation: u64) -> bool {
+fn send(books: &Books, kind: NoticeKind, tgid: u32, incarnation: u64, address: u64) -> bool {
     let notice = Notice {
         kind: kind as u32,
         tgid,
         incarnation,
+        address,
     };
     let sent = NOTICES
         .output::<Notice>(&notice, u64::from(BPF_RB_FORCE_WAKEUP))

@@ -11,7 +11,7 @@ use crate::{
 };
 use core::ops::ControlFlow;
 use profiler_common::{
-    abi::{BLOCK_WORDS, Counter, Header, PADDING_WORDS, StackEnd, StackPosition},
+    abi::{BLOCK_WORDS, Counter, Header, PADDING_WORDS, StackPosition},
     intern::{self, Hash},
 };
 
@@ -23,23 +23,17 @@ pub(crate) struct Sealed<const WORDS: usize> {
 }
 
 impl<const WORDS: usize> Sealed<WORDS> {
-    /// Completes a record whose `frames` addresses, at most `WORDS` less what else it holds, stand
-    /// behind the place of the header.
+    /// Completes a record whose addresses, at most `WORDS` less what else it holds, stand behind the
+    /// place of the header.
     #[inline(always)]
-    pub(crate) fn new(
-        words: &'static [Word; WORDS],
-        frames: u32,
-        end: StackEnd,
-        seed: u64,
-    ) -> Option<Self> {
-        // Through memory, so that the verifier forgets what it knows of the number: what follows is
+    pub(crate) fn new(words: &'static [Word; WORDS], header: Header, seed: u64) -> Option<Self> {
+        words[0].store(header.0);
+        // From memory, so that the verifier forgets what it knows of the number: what follows is
         // then verified once, and not once for each way here.
-        words[0].store(u64::from(frames));
-        let frames = words[0].load() as usize;
+        let frames = Header(words[0].load()).frames();
         if frames > WORDS - 1 - PADDING_WORDS {
             return None;
         }
-        words[0].store(Header::new(frames as u16, end).0);
         for word in words.get(1 + frames..1 + frames + PADDING_WORDS)? {
             word.store(0);
         }

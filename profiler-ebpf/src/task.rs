@@ -6,7 +6,7 @@
 
 use crate::{
     config::{self, config},
-    maps::CONTROL,
+    maps::{CONTROL, Walk},
     memory,
 };
 use aya_ebpf::{
@@ -20,10 +20,7 @@ use aya_ebpf::{
     },
     programs::PerfEventContext,
 };
-use profiler_common::{
-    abi::{COMM_BYTES, Switches},
-    walk::Registers,
-};
+use profiler_common::abi::{COMM_BYTES, Switches};
 
 /// A task's IDs in our PID namespace.
 #[derive(Clone, Copy)]
@@ -133,7 +130,7 @@ pub(crate) fn now() -> u64 {
 
 /// Where the running task's kernel structure lies.
 #[inline(always)]
-fn current_address() -> u64 {
+pub(crate) fn current_address() -> u64 {
     // SAFETY: the helper takes nothing and only returns an address.
     unsafe { bpf_get_current_task() }
 }
@@ -152,32 +149,32 @@ pub(crate) fn period(ctx: &PerfEventContext) -> u64 {
     unsafe { (*ctx.ctx).sample_period }
 }
 
-/// The registers with which the running task left, or would resume, user mode.
-pub(crate) enum UserRegisters {
-    /// A kernel thread: there is no user mode.
+/// Which kind of user mode the running task left, or would resume.
+pub(crate) enum UserMode {
+    /// A kernel thread: there is none.
     None,
     /// A 32-bit program.
-    Compat(Registers),
+    Compat,
     /// A 64-bit program.
-    Native(Registers),
+    Native,
 }
 
-/// The running task's user registers.
+/// Puts the running task's user registers into `walk`, as its first frame: those with which it came into
+/// the kernel, be it by a system call or by the very interrupt that fires.
 #[inline(always)]
-pub(crate) fn user_registers(ctx: &PerfEventContext) -> UserRegisters {
-    if in_user_mode(ctx) {
-        // SAFETY: the context is valid for the whole firing.
-        let regs = unsafe { &raw const (*ctx.ctx).regs };
-        return arch::registers(regs);
-    }
+pub(crate) fn user_registers(walk: &Walk) -> UserMode {
     // SAFETY: the first helper returns the running task, which the second asks for.
     let regs = unsafe { bpf_task_pt_regs(bpf_get_current_task_btf()) } as *const pt_regs;
-    arch::registers(regs)
+    arch::registers(regs, walk)
 }
 
 #[cfg(bpf_target_arch = "x86_64")]
 mod arch {
-    use super::{Registers, UserRegisters, pt_regs};
+    use super::{UserMode, Walk, config, pt_regs};
+    use profiler_common::{
+        abi::Switches,
+        walk::{Registers, native::Frame},
+    };
 
     /// The code segment of 64-bit programs (`arch/x86/include/asm/segment.h`, `__USER_CS`).
     const USER_CS: u64 = 0x33;
@@ -189,17 +186,34 @@ mod arch {
     }
 
     #[inline(always)]
-    pub(super) fn registers(regs: *const pt_regs) -> UserRegisters {
+    pub(super) fn registers(regs: *const pt_regs, walk: &Walk) -> UserMode {
         // SAFETY: `regs` points to registers that the verifier knows to be readable: the context's,
         // or those that `bpf_task_pt_regs` returned.
-        let (cs, ip, sp, fp) = unsafe { ((*regs).cs, (*regs).rip, (*regs).rsp, (*regs).rbp) };
-        let registers = Registers { ip, sp, fp };
+        let (cs, ip, sp, fp, bx) = unsafe {
+            let regs = &*regs;
+            (regs.cs, regs.rip, regs.rsp, regs.rbp, regs.rbx)
+        };
         if !is_user(cs) {
-            UserRegisters::None
-        } else if cs == USER_CS {
-            UserRegisters::Native(registers)
-        } else {
-            UserRegisters::Compat(registers)
+            return UserMode::None;
         }
+        walk.put(Frame::running(Registers { ip, sp, fp }, bx));
+        if cs != USER_CS {
+            return UserMode::Compat;
+        }
+        if config::has(Switches::UNWIND_ROWS) {
+            // By number: System V ABI, AMD64 supplement, figure 3.36.
+            // SAFETY: as above.
+            let by_number = unsafe {
+                let regs = &*regs;
+                [
+                    regs.rax, regs.rdx, regs.rcx, bx, regs.rsi, regs.rdi, fp, sp, regs.r8, regs.r9,
+                    regs.r10, regs.r11, regs.r12, regs.r13, regs.r14, regs.r15,
+                ]
+            };
+            for (place, value) in walk.registers.iter().zip(by_number) {
+                place.store(value);
+            }
+        }
+        UserMode::Native
     }
 }

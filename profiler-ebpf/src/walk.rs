@@ -2,82 +2,224 @@
 #![expect(unsafe_code, reason = "the kernel's walker takes a raw pointer")]
 
 use crate::{
+    apart, config, mapping,
+    maps::{Books, FOUND, Found, Scratch},
     memory::UserMemory,
+    notice,
     repeat::{Turn, repeat},
     stack::Sealed,
-    task::UserRegisters,
+    task::UserMode,
     word::Word,
 };
 use aya_ebpf::{EbpfContext as _, helpers::generated::bpf_get_stack, programs::PerfEventContext};
-use core::ops::ControlFlow;
+use core::{hint::black_box, ops::ControlFlow};
 use profiler_common::{
-    abi::{KERNEL_SCRATCH_WORDS, MAX_KERNEL_FRAMES, MAX_USER_FRAMES, StackEnd, USER_SCRATCH_WORDS},
-    walk::{Registers, Step, frame_pointer},
+    abi::{
+        Header, KERNEL_SCRATCH_WORDS, MAX_KERNEL_FRAMES, MAX_USER_FRAMES, Rule, StackEnd, Switches,
+        USER_SCRATCH_WORDS,
+    },
+    walk::{
+        Step, frame_pointer,
+        native::{Frame, Reached},
+    },
 };
 
-/// A user stack being walked.
+/// Whose stack is walked, as far as user space must know to load what is missing.
+#[derive(Clone, Copy)]
+pub(crate) struct Subject {
+    pub(crate) tgid: u32,
+    pub(crate) incarnation: u64,
+    /// The CPU that this runs on.
+    pub(crate) cpu: u32,
+    /// When the firing began.
+    pub(crate) now: u64,
+}
+
+/// A user stack being walked. What changes from frame to frame is in the scratch memory: the verifier
+/// knows nothing of what is there, and so checks one turn for all.
 struct UserWalk {
-    registers: Registers,
-    record: &'static [Word; USER_SCRATCH_WORDS],
-    frames: u32,
-    end: StackEnd,
+    scratch: &'static Scratch,
+    books: &'static Books,
+    subject: Subject,
+    space: u64,
 }
 
 impl Turn for UserWalk {
     #[inline(always)]
     fn turn(&mut self, index: u32) -> ControlFlow<()> {
-        // The limit is the loop's too; said here, the verifier knows it.
-        let Some(place) = self
-            .record
-            .get(index as usize + 1)
-            .filter(|_| index < MAX_USER_FRAMES as u32)
-        else {
-            self.end = StackEnd::Truncated;
-            return ControlFlow::Break(());
-        };
-        place.store(self.registers.ip);
-        self.frames = index + 1;
-        match frame_pointer::step(self.registers, &UserMemory) {
-            Step::Caller(caller) => {
-                self.registers = caller;
-                ControlFlow::Continue(())
-            }
-            Step::End(end) => {
-                self.end = end;
+        match self.step(index) {
+            ControlFlow::Continue(()) => ControlFlow::Continue(()),
+            ControlFlow::Break(end) => {
+                self.scratch.walk.end.store(end);
                 ControlFlow::Break(())
             }
         }
     }
 }
 
-/// Walks the user stack that begins at `registers` into `record`; none for a kernel thread.
+impl UserWalk {
+    /// Notes the frame and puts its caller in its place, or says why there is none.
+    #[inline(always)]
+    fn step(&self, index: u32) -> ControlFlow<u64> {
+        if index >= MAX_USER_FRAMES as u32 {
+            return end(StackEnd::Truncated);
+        }
+        // Hidden from the compiler, which would compute the place before it has checked the number.
+        let Some(place) = self.scratch.user.get(1 + black_box(index as usize)) else {
+            return end(StackEnd::Truncated);
+        };
+        let frame = self.scratch.walk.frame();
+        if !config::has(Switches::UNWIND_ROWS) {
+            self.note(place, index, &frame);
+            return self.by_frame_pointer(&frame);
+        }
+        let address = frame.lookup();
+        let Some(found) = self.look(address) else {
+            return end(StackEnd::Implausible);
+        };
+        let kind = found.kind.load();
+        if kind == Found::NOWHERE {
+            // Not noted: where no code is, there was no call. That goes for the first frame, too: the
+            // process is ending, or becoming another program, and its memory is gone.
+            return end(StackEnd::Implausible);
+        }
+        self.note(place, index, &frame);
+        match kind {
+            Found::UNKNOWN => end(StackEnd::NotLoaded),
+            Found::BARE if config::has(Switches::FRAME_POINTERS) => self.by_frame_pointer(&frame),
+            Found::BARE => end(StackEnd::NoRow),
+            table => match apart::rule(table as u32, address.wrapping_add(found.shift.load())) {
+                Some(Rule::MISSING) if config::has(Switches::FRAME_POINTERS) => self.guess(&frame),
+                Some(rule) => apart::leave(self.subject.cpu, rule),
+                None => end(StackEnd::NotLoaded),
+            },
+        }
+    }
+
+    #[inline(always)]
+    fn note(&self, place: &Word, index: u32, frame: &Frame) {
+        place.store(if index == 0 { frame.ip } else { frame.shown() });
+        self.scratch.walk.frames.store(u64::from(index) + 1);
+    }
+
+    /// Leaves code of which its object's rows say nothing: by frame pointer, if that leads to code.
+    #[inline(always)]
+    fn guess(&self, frame: &Frame) -> ControlFlow<u64> {
+        match self.by_frame_pointer(frame) {
+            ControlFlow::Continue(()) => {
+                self.scratch.walk.guessed.store(1);
+                ControlFlow::Continue(())
+            }
+            // Assembly that begins a thread clears the frame pointer. In a leaf it may hold anything.
+            ControlFlow::Break(why)
+                if why == StackEnd::Root as u64 && frame.reached == Reached::Called =>
+            {
+                end(StackEnd::Root)
+            }
+            ControlFlow::Break(_) => end(StackEnd::NoRow),
+        }
+    }
+
+    #[inline(always)]
+    fn by_frame_pointer(&self, frame: &Frame) -> ControlFlow<u64> {
+        let Some(registers) = frame.registers(&UserMemory) else {
+            return end(StackEnd::NoFramePointer);
+        };
+        match frame_pointer::step(registers, &UserMemory) {
+            Step::Caller(registers) => {
+                self.scratch.walk.put(Frame::called(registers));
+                ControlFlow::Continue(())
+            }
+            Step::End(why) => end(why),
+        }
+    }
+
+    /// What lies at an address: among the last answers, or asked of the kernel.
+    #[inline(always)]
+    fn look(&self, address: u64) -> Option<&'static Found> {
+        let walk = &self.scratch.walk;
+        let mut current = FOUND as u64;
+        for (place, found) in walk.found.iter().enumerate() {
+            if found.start.load() <= address && address < found.end.load() {
+                current = place as u64;
+            }
+        }
+        walk.current.store(current);
+        // From memory, so that the verifier takes all places for one.
+        let mut current = walk.current.load();
+        if current >= FOUND as u64 {
+            current = walk.turn.load();
+            walk.turn.store(current.wrapping_add(1));
+            let Subject {
+                tgid,
+                incarnation,
+                cpu,
+                now,
+            } = self.subject;
+            if let Some(hash) = apart::ask(cpu, self.space, address, current as u32, now) {
+                notice::unknown_code(self.books, tgid, incarnation, address, hash, now);
+            }
+        }
+        walk.found.get(current as usize & (FOUND - 1))
+    }
+}
+
+#[inline(always)]
+fn end(why: StackEnd) -> ControlFlow<u64> {
+    ControlFlow::Break(why as u64)
+}
+
+/// Walks the running task's user stack, whose first frame is in the scratch memory; none for a kernel
+/// thread, and for a process whose memory is gone.
 #[inline(always)]
 pub(crate) fn user(
-    registers: UserRegisters,
-    record: &'static [Word; USER_SCRATCH_WORDS],
+    mode: UserMode,
+    scratch: &'static Scratch,
+    books: &'static Books,
+    subject: Subject,
     seed: u64,
 ) -> Option<Sealed<USER_SCRATCH_WORDS>> {
-    let (registers, turns) = match registers {
-        UserRegisters::None => return None,
+    let walk = &scratch.walk;
+    walk.guessed.store(0);
+    match mode {
+        UserMode::None => return None,
         // The first frame is known; how 32-bit frames lie is not our business.
-        UserRegisters::Compat(registers) => (registers, 0),
-        // One turn more than there is room for frames, which notes that the stack goes on.
-        UserRegisters::Native(registers) => (registers, MAX_USER_FRAMES as u32 + 1),
-    };
-    let mut walk = UserWalk {
-        registers,
-        record,
-        frames: 0,
-        end: StackEnd::Root,
-    };
-    if turns == 0 {
-        record[1].store(walk.registers.ip);
-        walk.frames = 1;
-        walk.end = StackEnd::Compat;
-    } else {
-        repeat(turns, &mut walk);
+        UserMode::Compat => {
+            scratch.user[1].store(walk.frame().ip);
+            walk.frames.store(1);
+            walk.end.store(StackEnd::Compat as u64);
+        }
+        UserMode::Native => {
+            walk.frames.store(0);
+            walk.end.store(StackEnd::Truncated as u64);
+            let mut space = 0;
+            if config::has(Switches::UNWIND_ROWS) {
+                for found in &walk.found {
+                    found.end.store(0);
+                }
+                space = mapping::space();
+            }
+            let mut walk = UserWalk {
+                scratch,
+                books,
+                subject,
+                space,
+            };
+            // One turn more than there is room for frames, which notes that the stack goes on.
+            repeat(MAX_USER_FRAMES as u32 + 1, &mut walk);
+        }
     }
-    Sealed::new(record, walk.frames, walk.end, seed)
+    let frames = walk.frames.load();
+    if frames == 0 {
+        return None;
+    }
+    let header = Header(frames | walk.end.load() << 16);
+    let header = if walk.guessed.load() != 0 {
+        header.guessed()
+    } else {
+        header
+    };
+    Sealed::new(&scratch.user, header, seed)
 }
 
 /// Has the kernel walk its own stack into `record`; none if there is none, as in user mode.
@@ -93,11 +235,11 @@ pub(crate) fn kernel(
     if bytes <= 0 || bytes > BYTES as i64 {
         return None;
     }
-    let frames = bytes as u32 / 8;
-    let end = if frames as usize == MAX_KERNEL_FRAMES {
+    let frames = bytes as u16 / 8;
+    let end = if usize::from(frames) == MAX_KERNEL_FRAMES {
         StackEnd::Truncated
     } else {
         StackEnd::Root
     };
-    Sealed::new(record, frames, end, seed)
+    Sealed::new(record, Header::new(frames, end), seed)
 }

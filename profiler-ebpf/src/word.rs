@@ -78,3 +78,19 @@ impl Word {
         unsafe { AtomicU64::from_ptr(self.0.get()) }
     }
 }
+
+/// Four bytes of a map that user space writes and the kernel half only reads.
+#[repr(transparent)]
+pub(crate) struct Half(UnsafeCell<u32>);
+
+// SAFETY: every access is one volatile access of one aligned half word.
+unsafe impl Sync for Half {}
+
+impl Half {
+    /// The value now.
+    #[inline(always)]
+    pub(crate) fn load(&self) -> u32 {
+        // SAFETY: valid and aligned for as long as the reference.
+        unsafe { self.0.get().read_volatile() }
+    }
+}

@@ -42,8 +42,26 @@ pub struct Plan {
     pub style: Style,
     /// How much is said on stderr.
     pub verbosity: Verbosity,
-    /// The most memory that the BPF maps may take, in bytes.
-    pub map_memory_bytes: u64,
+    /// The most memory that may be used.
+    pub memory: MemoryLimits,
+}
+
+/// The most memory that may be used in the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryLimits {
+    /// For counting: all BPF maps but unwind tables, in bytes.
+    pub map_bytes: u64,
+    /// For unwind tables, in bytes. Taken only as they are loaded.
+    pub unwind_bytes: u64,
+}
+
+impl Default for MemoryLimits {
+    fn default() -> Self {
+        Self {
+            map_bytes: 32 << 20,
+            unwind_bytes: 256 << 20,
+        }
+    }
 }
 
 /// Whose stacks are sampled.
@@ -141,9 +159,6 @@ impl Event {
 /// programs that do something every 10 ms.
 pub const DEFAULT_HZ: u64 = 99;
 
-/// What the BPF maps may take unless told otherwise, in bytes.
-pub const DEFAULT_MAP_MEMORY_BYTES: u64 = 32 << 20;
-
 /// The kernel fires its timer events this often at most, and silently stretches shorter periods
 /// (`perf_swevent_start_hrtimer` in `kernel/events/core.c`), which would falsify weights.
 const SHORTEST_CLOCK_PERIOD_NS: u64 = 10_000;
@@ -233,6 +248,8 @@ pub enum SamplingError {
 pub struct Capture {
     /// Walk user stacks.
     pub user_stacks: bool,
+    /// How user stacks are walked.
+    pub call_graph: CallGraph,
     /// Walk kernel stacks. Never false together with `user_stacks`.
     pub kernel_stacks: bool,
     /// Keep firings that found the CPU idle.
@@ -241,6 +258,18 @@ pub struct Capture {
     pub per_thread: bool,
     /// Tell CPUs apart.
     pub per_cpu: bool,
+}
+
+/// How user stacks are walked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CallGraph {
+    /// By unwind rows where an object has them, by frame pointers where it has not.
+    #[default]
+    Auto,
+    /// By frame pointers alone.
+    Fp,
+    /// By unwind rows alone.
+    Dwarf,
 }
 
 /// One place that the result goes to.

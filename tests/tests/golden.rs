@@ -244,7 +244,39 @@ fn the_layout_of_what_crosses_the_boundary() {
     layout!(Notice {
         kind,
         tgid,
-        incarnation
+        incarnation,
+        address
+    });
+    layout!(Code {
+        key,
+        start,
+        end,
+        shift,
+        state,
+        used
+    });
+    layout!(CodeKey {
+        device,
+        inode,
+        modified
+    });
+    layout!(MappingLayout {
+        task_mm,
+        mm_root,
+        node_pivots,
+        node_slots,
+        gap_node_slots,
+        vma_start,
+        vma_flags,
+        vma_offset,
+        vma_private,
+        file_inode,
+        inode_super,
+        inode_number,
+        inode_seconds,
+        inode_nanoseconds,
+        super_device,
+        reserved
     });
     for &counter in abi::Counter::ALL {
         text.push_str(&format!(

@@ -13,12 +13,18 @@ use profiler_common::abi::{Switches, TargetKind};
 
 const BOTH: Switches = Switches::USER_STACKS.with(Switches::KERNEL_STACKS);
 
+/// How stacks are walked unless told otherwise.
+const AUTO: Switches = BOTH
+    .with(Switches::UNWIND_ROWS)
+    .with(Switches::FRAME_POINTERS);
+
 fn load(what: &str, switches: Switches, target: TargetKind, support: &Support) -> Kernel {
     let request = Request {
         switches,
         target,
         ids: Vec::new(),
         map_memory: 32 << 20,
+        unwind_memory: 256 << 20,
     };
     let kernel = Kernel::load(request, support)
         .unwrap_or_else(|error| panic!("{what}: {error}: {:?}", std::error::Error::source(&error)));
@@ -46,6 +52,55 @@ fn the_whole_machine_needs_one_program() {
     let _turn = require!(kernel_turn());
     let kernel = load("whole machine", BOTH, TargetKind::All, &Support::detect());
     assert_eq!(programs(&kernel), ["on_cpu"]);
+}
+
+#[test]
+fn unwind_tables_need_a_program_that_knows_files() {
+    let _turn = require!(kernel_turn());
+    let support = Support::detect();
+    if support.mapping.is_none() {
+        println!("skipped: this kernel keeps mappings otherwise than in a maple tree");
+        return;
+    }
+    let mut kernel = load("by rows", AUTO, TargetKind::All, &support);
+    assert_eq!(programs(&kernel), ["code_key", "on_cpu"]);
+    assert!(kernel.take_tables().is_some() && kernel.take_tables().is_none());
+    let rows_alone = BOTH.with(Switches::UNWIND_ROWS);
+    let kernel = load("by rows alone", rows_alone, TargetKind::All, &support);
+    assert_eq!(programs(&kernel), ["code_key", "on_cpu"]);
+}
+
+#[test]
+fn the_kernel_knows_a_file_whoever_maps_it() {
+    let _turn = require!(kernel_turn());
+    let support = Support::detect();
+    if support.mapping.is_none() {
+        println!("skipped: this kernel keeps mappings otherwise than in a maple tree");
+        return;
+    }
+    let mut kernel = load("by rows", AUTO, TargetKind::All, &support);
+    let mut key = |path: &std::path::Path| kernel.code_key(&std::fs::File::open(path).unwrap());
+    let copied = tempfile::NamedTempFile::new().unwrap();
+    let ours = std::env::current_exe().unwrap();
+    std::fs::copy(&ours, copied.path()).unwrap();
+    let own = key(&ours).expect("a file can be mapped");
+    let copy = key(copied.path()).expect("a file can be mapped");
+    assert_ne!(own, copy);
+    assert_eq!(key(&ours), Some(own));
+    assert_eq!(key(std::path::Path::new("/proc/self/exe")), Some(own));
+    // Written again, it is another file.
+    std::fs::write(copied.path(), "short").unwrap();
+    let rewritten = key(copied.path()).expect("a file can be mapped");
+    assert_eq!(
+        (rewritten.device, rewritten.inode),
+        (copy.device, copy.inode)
+    );
+    assert_ne!(rewritten.modified, copy.modified);
+    assert_eq!(key(std::path::Path::new("/dev/null")), None);
+    // Our own code, where the kernel itself mapped it.
+    let here = the_kernel_knows_a_file_whoever_maps_it as fn() as usize as u64;
+    assert_eq!(kernel.code_key_at(here), Some(own));
+    assert_eq!(kernel.code_key_at(8), None);
 }
 
 #[test]
@@ -90,6 +145,7 @@ fn a_kernel_without_loops_is_refused_by_name() {
         target: TargetKind::All,
         ids: Vec::new(),
         map_memory: 32 << 20,
+        unwind_memory: 256 << 20,
     };
     let refusal = Kernel::load(request, &support)
         .err()
@@ -131,6 +187,7 @@ fn maps_stay_below_the_limit_that_was_given() {
             target: TargetKind::All,
             ids: Vec::new(),
             map_memory: mebibytes << 20,
+            unwind_memory: 256 << 20,
         };
         let kernel = Kernel::load(request, &support).unwrap();
         assert!(kernel.map_bytes() <= mebibytes << 20, "{mebibytes} MiB");

@@ -49,6 +49,7 @@ const DOORS: &[(&str, &[&str])] = &[
 /// The files that may hold `unsafe`, each for the reason that its first lines give.
 const UNSAFE: &[&str] = &[
     "profiler-common/src/abi/pod.rs",
+    "profiler-ebpf/src/apart.rs",
     "profiler-ebpf/src/config.rs",
     "profiler-ebpf/src/main.rs",
     "profiler-ebpf/src/memory.rs",

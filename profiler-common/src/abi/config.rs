@@ -37,6 +37,10 @@ impl Switches {
     pub const PID_NAMESPACE: Self = Self(1 << 7);
     /// Children of targets become targets.
     pub const FOLLOW_CHILDREN: Self = Self(1 << 8);
+    /// Walk user stacks by unwind rows where there are some. [`MappingLayout`] holds true offsets then.
+    pub const UNWIND_ROWS: Self = Self(1 << 9);
+    /// Where there are no rows, follow frame pointers.
+    pub const FRAME_POINTERS: Self = Self(1 << 10);
 
     /// Both sets of switches together.
     #[must_use]
@@ -48,6 +52,12 @@ impl Switches {
     #[must_use]
     pub const fn with_if(self, other: Self, on: bool) -> Self {
         if on { self.with(other) } else { self }
+    }
+
+    /// These switches, but for those of `other`.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
     }
 
     /// Whether all of `other` are on.
@@ -88,6 +98,45 @@ pub struct TaskLayout {
     pub namespace_inum: u32,
 }
 
+/// Byte offsets of the fields by which the kernel half finds what is mapped where, named as those of
+/// [`TaskLayout`]; the structs are those of `include/linux/mm_types.h`, `maple_tree.h` and `fs.h`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct MappingLayout {
+    /// `task_struct.mm`.
+    pub task_mm: u32,
+    /// `mm_struct.mm_mt.ma_root`: the tree of mappings.
+    pub mm_root: u32,
+    /// The first pivot of a node, of whichever kind.
+    pub node_pivots: u32,
+    /// The first slot of leaves and plain inner nodes.
+    pub node_slots: u32,
+    /// The first slot of inner nodes that note gaps.
+    pub gap_node_slots: u32,
+    /// `vm_area_struct.vm_start`, behind which `vm_end` stands.
+    pub vma_start: u32,
+    /// `vm_area_struct.vm_flags`.
+    pub vma_flags: u32,
+    /// `vm_area_struct.vm_pgoff`, behind which `vm_file` stands.
+    pub vma_offset: u32,
+    /// `vm_area_struct.vm_private_data`.
+    pub vma_private: u32,
+    /// `file.f_inode`.
+    pub file_inode: u32,
+    /// `inode.i_sb`.
+    pub inode_super: u32,
+    /// `inode.i_ino`.
+    pub inode_number: u32,
+    /// The seconds of `inode.i_mtime`.
+    pub inode_seconds: u32,
+    /// The nanoseconds of `inode.i_mtime`.
+    pub inode_nanoseconds: u32,
+    /// `super_block.s_dev`.
+    pub super_device: u32,
+    /// Always zero; here so that there is no padding.
+    pub reserved: u32,
+}
+
 /// Everything that is fixed at load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
@@ -110,6 +159,8 @@ pub struct Config {
     pub stack_index_mask: u32,
     /// Always zero; here so that there is no padding.
     pub reserved: u32,
-    /// Where the kernel keeps what we read.
+    /// Where the kernel keeps what we read of tasks.
     pub layout: TaskLayout,
+    /// Where it keeps what we read of mappings.
+    pub mapping: MappingLayout,
 }

@@ -53,8 +53,8 @@ counters! {
     FilteredNamespace = "filtered-namespace", Filtered;
     /// The CPU was in user mode, and only kernel stacks were asked for.
     FilteredUserMode = "filtered-user-mode", Filtered;
-    /// A kernel thread, and only user stacks were asked for.
-    FilteredKernelThread = "filtered-kernel-thread", Filtered;
+    /// A kernel thread, or a process whose memory is gone already, and only user stacks were asked for.
+    FilteredNoUserStack = "filtered-no-user-stack", Filtered;
     /// The store of stacks was full.
     LostStackStore = "lost-stack-store", Lost;
     /// The table of tallies was full.

@@ -1,6 +1,7 @@
 //! Every type that crosses the boundary between kernel and user space, re-exported flat.
 
 mod books;
+mod code;
 mod config;
 mod counter;
 mod notice;
@@ -10,7 +11,11 @@ mod stack;
 mod table;
 
 pub use books::{Books, Control, Live, SIDES, SYMBOL_BYTES, Side};
-pub use config::{Config, Switches, TargetKind, TaskLayout};
+pub use code::{
+    CODE_PROBES, CODE_SLOT_BITS, Code, CodeKey, CodeState, SLAB_BITS, SLAB_WORDS, slab_of,
+    used_clock,
+};
+pub use config::{Config, MappingLayout, Switches, TargetKind, TaskLayout};
 pub use counter::{Class, Counter};
 pub use notice::{Notice, NoticeKind};
 pub use sample::{COMM_BYTES, KEY_WORDS, SampleKey, Tally};

@@ -8,6 +8,8 @@ pub enum NoticeKind {
     NewProcess = 0,
     /// A live side has become half full: drain before the other half fills too.
     HalfFull = 1,
+    /// A walk came to code that has not been published.
+    UnknownCode = 2,
 }
 
 impl NoticeKind {
@@ -16,6 +18,7 @@ impl NoticeKind {
         match code {
             0 => Some(Self::NewProcess),
             1 => Some(Self::HalfFull),
+            2 => Some(Self::UnknownCode),
             _ => None,
         }
     }
@@ -31,4 +34,6 @@ pub struct Notice {
     pub tgid: u32,
     /// The process's [`SampleKey::incarnation`](super::SampleKey::incarnation).
     pub incarnation: u64,
+    /// For `UnknownCode`, an address in that code; otherwise zero.
+    pub address: u64,
 }

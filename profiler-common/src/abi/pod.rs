@@ -5,8 +5,8 @@
 )]
 
 use super::{
-    Books, COMM_BYTES, Config, Control, KEY_WORDS, Notice, SIDES, SampleKey, Side, Switches, Tally,
-    TaskLayout,
+    Books, COMM_BYTES, Code, CodeKey, Config, Control, KEY_WORDS, MappingLayout, Notice, SIDES,
+    SampleKey, Side, Switches, Tally, TaskLayout,
 };
 
 /// The sizes of a list of types, added up.
@@ -20,10 +20,12 @@ const _: () = {
     assert!(size_of::<SampleKey>() == KEY_WORDS * 8);
     assert!(size_of::<Tally>() == sum_of!(u64, u64, SampleKey));
     assert!(size_of::<Tally>() == 64, "a tally is one cache line");
-    assert!(size_of::<Notice>() == sum_of!(u32, u32, u64));
+    assert!(size_of::<Notice>() == sum_of!(u32, u32, u64, u64));
     assert!(size_of::<Books>() == sum_of!([u64; 16]));
     assert!(size_of::<TaskLayout>() == sum_of!([u32; 12]));
-    assert!(size_of::<Config>() == sum_of!(u64, Switches, [u32; 7], TaskLayout));
+    assert!(size_of::<Config>() == sum_of!(u64, Switches, [u32; 7], TaskLayout, MappingLayout));
+    assert!(size_of::<MappingLayout>() == sum_of!([u32; 16]));
+    assert!(size_of::<Code>() == sum_of!(CodeKey, [u64; 5]));
     // These two do have padding, to keep cache lines apart; it is never read.
     assert!(size_of::<Side>() == 64);
     assert!(size_of::<Control>() == 64 * (1 + 2 * SIDES));

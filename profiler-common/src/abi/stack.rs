@@ -106,7 +106,8 @@ impl StackEnd {
     }
 }
 
-/// The first word of a record: bits 0–15 the number of addresses, bits 16–23 the [`StackEnd`].
+/// The first word of a record: bits 0–15 the number of addresses, bits 16–23 the [`StackEnd`], bit 24
+/// whether the walk was [guessed](Self::is_guessed).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header(pub u64);
 
@@ -114,6 +115,12 @@ impl Header {
     /// The header of a stack of `frames` addresses.
     pub const fn new(frames: u16, end: StackEnd) -> Self {
         Self(frames as u64 | (end as u64) << 16)
+    }
+
+    /// The same header, of a walk that was guessed.
+    #[must_use]
+    pub const fn guessed(self) -> Self {
+        Self(self.0 | 1 << 24)
     }
 
     /// The number of addresses behind the header.
@@ -124,6 +131,12 @@ impl Header {
     /// Why the walk stopped; none if the word is no header.
     pub const fn end(self) -> Option<StackEnd> {
         StackEnd::from_code((self.0 >> 16) as u8)
+    }
+
+    /// Whether the walk went through code of an object that has unwind instructions, but none for
+    /// this code, and followed the frame pointer there: a caller may be missing.
+    pub const fn is_guessed(self) -> bool {
+        self.0 >> 24 & 1 != 0
     }
 
     /// How many blocks a record of `frames` addresses takes.

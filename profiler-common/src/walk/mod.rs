@@ -6,6 +6,7 @@
 
 pub mod bisect;
 pub mod frame_pointer;
+pub mod maple;
 pub mod native;
 pub mod x86_64;
 

@@ -10,34 +10,79 @@ use super::x86_64::{RBP, RBX, RSP, SAVED_RBP, SAVED_RBX};
 use super::{Memory, Registers, Step, is_user_address};
 use crate::abi::{How, Origin, Rule, Slot, StackEnd};
 
-/// A preserved register of a frame's.
+/// A preserved register of a frame's: its value, or the address where a callee saved it, or nothing.
+///
+/// Not an enum with these as its payloads: where there is none, the compiler would leave the number to
+/// chance, and the verifier lets no program move what was never set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept {
-    /// Its value.
-    Value(u64),
-    /// The address where a callee saved it.
-    At(u64),
-    /// Nobody kept it.
-    Lost,
+pub struct Kept {
+    how: KeptHow,
+    number: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+enum KeptHow {
+    Lost = 0,
+    Value = 1,
+    At = 2,
 }
 
 impl Kept {
-    /// The value, from memory if need be.
+    /// Nobody kept it.
+    pub const LOST: Self = Self {
+        how: KeptHow::Lost,
+        number: 0,
+    };
+
+    /// It has this value.
     #[inline(always)]
-    fn value(self, memory: &impl Memory) -> Result<u64, StackEnd> {
-        match self {
-            Self::Value(value) => Ok(value),
-            Self::At(address) => {
-                let [value] = memory.read::<1>(address).ok_or(StackEnd::Unreadable)?;
+    pub const fn value(number: u64) -> Self {
+        Self {
+            how: KeptHow::Value,
+            number,
+        }
+    }
+
+    /// A callee saved it at this address.
+    #[inline(always)]
+    pub const fn at(number: u64) -> Self {
+        Self {
+            how: KeptHow::At,
+            number,
+        }
+    }
+
+    /// The value, from memory if need be.
+    ///
+    /// # Errors
+    /// The memory cannot be read, or nobody kept the register.
+    #[inline(always)]
+    pub fn read(self, memory: &impl Memory) -> Result<u64, StackEnd> {
+        match self.how {
+            KeptHow::Value => Ok(self.number),
+            KeptHow::At => {
+                let [value] = memory.read::<1>(self.number).ok_or(StackEnd::Unreadable)?;
                 Ok(value)
             }
-            Self::Lost => Err(StackEnd::BadRow),
+            KeptHow::Lost => Err(StackEnd::BadRow),
         }
+    }
+
+    #[inline(always)]
+    const fn from_parts(how: u64, number: u64) -> Self {
+        let how = match how & 3 {
+            1 => KeptHow::Value,
+            2 => KeptHow::At,
+            _ => KeptHow::Lost,
+        };
+        Self { how, number }
     }
 }
 
 /// How execution came to be where a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub enum Reached {
     /// It is there now: the first frame, of which every register is known.
     Running,
@@ -62,15 +107,43 @@ pub struct Frame {
     pub reached: Reached,
 }
 
+/// Words of a frame between two steps; see [`Frame::words`].
+pub const FRAME_WORDS: usize = 5;
+
 impl Frame {
+    /// The frame as words, from which [`from_words`](Self::from_words) makes it again: ip, sp, the
+    /// numbers that go with fp and bx, and the kinds. Kept in memory between two steps, a frame is
+    /// nothing special to the verifier, which would otherwise tell apart every combination of kinds.
+    #[inline(always)]
+    pub const fn words(self) -> [u64; FRAME_WORDS] {
+        let kinds = self.fp.how as u64 | (self.bx.how as u64) << 2 | (self.reached as u64) << 4;
+        [self.ip, self.sp, self.fp.number, self.bx.number, kinds]
+    }
+
+    /// The frame that these words tell of.
+    #[inline(always)]
+    pub const fn from_words([ip, sp, fp, bx, kinds]: [u64; FRAME_WORDS]) -> Self {
+        Self {
+            ip,
+            sp,
+            fp: Kept::from_parts(kinds, fp),
+            bx: Kept::from_parts(kinds >> 2, bx),
+            reached: match kinds >> 4 {
+                0 => Reached::Running,
+                1 => Reached::Interrupted,
+                _ => Reached::Called,
+            },
+        }
+    }
+
     /// The first frame of a stack.
     #[inline(always)]
     pub const fn running(registers: Registers, bx: u64) -> Self {
         Self {
             ip: registers.ip,
             sp: registers.sp,
-            fp: Kept::Value(registers.fp),
-            bx: Kept::Value(bx),
+            fp: Kept::value(registers.fp),
+            bx: Kept::value(bx),
             reached: Reached::Running,
         }
     }
@@ -81,8 +154,8 @@ impl Frame {
         Self {
             ip: registers.ip,
             sp: registers.sp,
-            fp: Kept::Value(registers.fp),
-            bx: Kept::Lost,
+            fp: Kept::value(registers.fp),
+            bx: Kept::LOST,
             reached: Reached::Called,
         }
     }
@@ -97,13 +170,23 @@ impl Frame {
         }
     }
 
+    /// The address that stands for the frame in a stack, where every address but the first is taken
+    /// for a return address and looked up one byte before: that of interrupted code is one more.
+    #[inline(always)]
+    pub const fn shown(&self) -> u64 {
+        match self.reached {
+            Reached::Running | Reached::Called => self.ip,
+            Reached::Interrupted => self.ip.wrapping_add(1),
+        }
+    }
+
     /// What a step by frame pointer wants to know; none if the frame pointer is lost.
     #[inline(always)]
     pub fn registers(&self, memory: &impl Memory) -> Option<Registers> {
         Some(Registers {
             ip: self.ip,
             sp: self.sp,
-            fp: self.fp.value(memory).ok()?,
+            fp: self.fp.read(memory).ok()?,
         })
     }
 }
@@ -122,20 +205,26 @@ pub fn step(
     register: impl Fn(u8) -> Option<u64>,
     memory: &impl Memory,
 ) -> Step<Frame> {
-    match caller(rule, frame, register, memory) {
-        Ok(caller) => Step::Caller(caller),
+    let mut caller = *frame;
+    match advance(rule, &mut caller, register, memory) {
+        Ok(()) => Step::Caller(caller),
         Err(end) => Step::End(end),
     }
 }
 
+/// As [`step`], with the caller in the place of the frame. If there is none, the frame is as it was.
+///
+/// # Errors
+/// Why there is no caller.
 #[inline(always)]
-fn caller(
+pub fn advance(
     rule: Rule,
-    frame: &Frame,
+    frame: &mut Frame,
     register: impl Fn(u8) -> Option<u64>,
     memory: &impl Memory,
-) -> Result<Frame, StackEnd> {
-    let unusual = |number| match frame.reached {
+) -> Result<(), StackEnd> {
+    let reached = frame.reached;
+    let unusual = |number| match reached {
         Reached::Running => register(number).ok_or(StackEnd::BadRow),
         Reached::Interrupted | Reached::Called => Err(StackEnd::BadRow),
     };
@@ -148,14 +237,17 @@ fn caller(
     }
     let base = match rule.base() {
         RSP => frame.sp,
-        RBP => frame.fp.value(memory)?,
-        RBX => frame.bx.value(memory)?,
+        RBP => frame.fp.read(memory)?,
+        RBX => frame.bx.read(memory)?,
         number => unusual(number)?,
     };
     let low = base.wrapping_add_signed(rule.low());
     let cfa = match how {
         How::Offset => base.wrapping_add_signed(rule.operand()),
-        How::Signal | How::Switch => return stored(rule, base, memory),
+        How::Signal | How::Switch => {
+            *frame = stored(rule, base, memory)?;
+            return Ok(());
+        }
         How::InRegister => low,
         How::Linkage => {
             let pushed = frame.ip & 15 >= rule.high() as u64;
@@ -180,12 +272,12 @@ fn caller(
     let mut fp = kept(rule.fp(), frame.fp, rule, frame, cfa, &unusual, memory);
     let ip = if let How::InRegister = how {
         unusual((rule.high() & 15) as u8)?
-    } else if let Kept::At(address) = fp
-        && address == cfa.wrapping_sub(16)
-    {
+    } else if fp == Kept::at(cfa.wrapping_sub(16)) {
         // The frame record of code with frame pointers, in one look.
-        let [value, ip] = memory.read::<2>(address).ok_or(StackEnd::Unreadable)?;
-        fp = Kept::Value(value);
+        let [value, ip] = memory
+            .read::<2>(cfa.wrapping_sub(16))
+            .ok_or(StackEnd::Unreadable)?;
+        fp = Kept::value(value);
         ip
     } else {
         let [ip] = memory
@@ -194,13 +286,14 @@ fn caller(
         ip
     };
     let bx = kept(rule.bx(), frame.bx, rule, frame, cfa, &unusual, memory);
-    Ok(Frame {
+    *frame = Frame {
         ip: code(ip)?,
         sp: cfa,
         fp,
         bx,
         reached: Reached::Called,
-    })
+    };
+    Ok(())
 }
 
 /// Whether a caller's stack pointer may be `cfa`. Stacks grow down, so it is above its callee's; but a
@@ -233,8 +326,8 @@ fn stored(rule: Rule, base: u64, memory: &impl Memory) -> Result<Frame, StackEnd
     Ok(Frame {
         ip: code(ip)?,
         sp,
-        fp: Kept::At(place.wrapping_add_signed(SAVED_RBP)),
-        bx: Kept::At(place.wrapping_add_signed(SAVED_RBX)),
+        fp: Kept::at(place.wrapping_add_signed(SAVED_RBP)),
+        bx: Kept::at(place.wrapping_add_signed(SAVED_RBX)),
         reached: if let How::Signal = rule.how() {
             Reached::Interrupted
         } else {
@@ -258,16 +351,16 @@ fn kept(
         return ours;
     }
     if slot == Slot::LOST {
-        return Kept::Lost;
+        return Kept::LOST;
     }
     let origin = match rule.origin() {
         Origin::Cfa => Ok(cfa),
         Origin::StackPointer => Ok(frame.sp),
-        Origin::FramePointer => frame.fp.value(memory),
-        Origin::Register => return unusual((slot.0 & 15) as u8).map_or(Kept::Lost, Kept::Value),
+        Origin::FramePointer => frame.fp.read(memory),
+        Origin::Register => return unusual((slot.0 & 15) as u8).map_or(Kept::LOST, Kept::value),
     };
-    origin.map_or(Kept::Lost, |origin| {
-        Kept::At(origin.wrapping_add_signed(slot.bytes()))
+    origin.map_or(Kept::LOST, |origin| {
+        Kept::at(origin.wrapping_add_signed(slot.bytes()))
     })
 }
 

@@ -6,7 +6,7 @@ use crate::{
     counter, filter,
     maps::{Books, CONTROL, SCRATCH},
     task::{self, Ids},
-    walk,
+    walk::{self, Subject},
 };
 use aya_ebpf::programs::PerfEventContext;
 use profiler_common::abi::{Counter, Live, SampleKey, StackPosition, Switches};
@@ -23,32 +23,44 @@ pub(crate) fn fire(ctx: &PerfEventContext) {
         return;
     };
     counter::open(books);
-    let outcome = sample(ctx, books, cpu);
+    let outcome = sample(ctx, books, cpu, started);
     counter::add(books, Counter::RunTime, task::now().wrapping_sub(started));
     counter::bump(books, outcome);
 }
 
 /// Records one sample, and says what became of it.
 #[inline(always)]
-fn sample(ctx: &PerfEventContext, books: &Books, cpu: u32) -> Counter {
+fn sample(ctx: &PerfEventContext, books: &'static Books, cpu: u32, now: u64) -> Counter {
     let ids = match filter::current() {
         Ok(ids) => ids,
         Err(filtered) => return filtered,
     };
-    match record(ctx, books, cpu, ids) {
+    match record(ctx, books, cpu, ids, now) {
         Ok(()) => Counter::Recorded,
         Err(outcome) => outcome,
     }
 }
 
 #[inline(always)]
-fn record(ctx: &PerfEventContext, books: &Books, cpu: u32, ids: Ids) -> Result<(), Counter> {
+fn record(
+    ctx: &PerfEventContext,
+    books: &'static Books,
+    cpu: u32,
+    ids: Ids,
+    now: u64,
+) -> Result<(), Counter> {
     let control = CONTROL.get(0).ok_or(Counter::LostTallyTable)?;
     let live = Live(control.live.load());
-    let (user, kernel) = stacks(ctx, books, cpu, live.stacks())?;
     let idle = ids.tid == 0;
-    let key = SampleKey {
+    let subject = Subject {
+        tgid: ids.tgid,
         incarnation: if idle { 0 } else { task::incarnation() },
+        cpu,
+        now,
+    };
+    let (user, kernel) = stacks(ctx, books, cpu, live.stacks(), subject)?;
+    let key = SampleKey {
+        incarnation: subject.incarnation,
         tgid: ids.tgid,
         tid: if config::has(Switches::PER_THREAD) {
             ids.tid
@@ -77,9 +89,10 @@ fn record(ctx: &PerfEventContext, books: &Books, cpu: u32, ids: Ids) -> Result<(
 #[inline(always)]
 fn stacks(
     ctx: &PerfEventContext,
-    books: &Books,
+    books: &'static Books,
     cpu: u32,
     side: u32,
+    subject: Subject,
 ) -> Result<(StackPosition, StackPosition), Counter> {
     let scratch = SCRATCH.get(cpu).ok_or(Counter::LostStackStore)?;
     let seed = config!(seed);
@@ -94,10 +107,11 @@ fn stacks(
         }
     }
     if config::has(Switches::USER_STACKS) {
-        if let Some(stack) = walk::user(task::user_registers(ctx), &scratch.user, seed) {
+        let mode = task::user_registers(&scratch.walk);
+        if let Some(stack) = walk::user(mode, scratch, books, subject, seed) {
             user = stack.intern(books, side).ok_or(Counter::LostStackStore)?;
         } else if !config::has(Switches::KERNEL_STACKS) {
-            return Err(Counter::FilteredKernelThread);
+            return Err(Counter::FilteredNoUserStack);
         }
     }
     Ok((user, kernel))

@@ -23,7 +23,7 @@ use clap::Parser as _;
 use clap::error::{ContextKind, ErrorKind};
 
 use crate::output::{MinWidth, Palette};
-use crate::plan::{Event, Plan};
+use crate::plan::{CallGraph, Event, Plan};
 
 /// Reads the command line, the program's own name first.
 ///
@@ -204,6 +204,9 @@ struct StackArgs {
     /// Record kernel stacks only
     #[arg(short = 'K', long)]
     kernel_stacks_only: bool,
+    /// Walk user stacks by unwind rows (dwarf), frame pointers (fp), or as each program allows [default: auto]
+    #[arg(long, value_name = "HOW", value_parser = value::call_graph)]
+    call_graph: Option<CallGraph>,
     /// Keep samples of idle CPUs, which are only counted otherwise (whole machine only)
     #[arg(short = 'I', long)]
     include_idle: bool,
@@ -302,6 +305,9 @@ struct RunningArgs {
     /// Let the BPF maps take this much memory at most; more where samples were LOST [default: 32]
     #[arg(long, value_name = "MIB", value_parser = value::mebibytes)]
     map_memory: Option<u32>,
+    /// Let unwind tables take this much memory in the kernel at most; used as needed [default: 256]
+    #[arg(long, value_name = "MIB", value_parser = value::mebibytes)]
+    max_unwind_memory: Option<u32>,
 }
 
 #[cfg(test)]

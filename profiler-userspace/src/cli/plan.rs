@@ -13,8 +13,7 @@ use super::value::{self, Ids, shell_word};
 use super::{Args, LookArgs, OutputArgs, SamplingArgs, ScopeArgs, StackArgs};
 use crate::output::{Format, Style};
 use crate::plan::{
-    Capture, DEFAULT_HZ, DEFAULT_MAP_MEMORY_BYTES, EventChoice, Output, Plan, Sampling, Target,
-    Verbosity,
+    Capture, DEFAULT_HZ, EventChoice, MemoryLimits, Output, Plan, Sampling, Target, Verbosity,
 };
 use crate::profile::fold::FoldStyle;
 
@@ -65,10 +64,17 @@ pub(super) fn build(args: Args, stdout_is_terminal: bool) -> Result<Plan> {
             quiet: running.quiet,
             verbose: running.verbose,
         },
-        map_memory_bytes: running
-            .map_memory
-            .map_or(DEFAULT_MAP_MEMORY_BYTES, |mib| u64::from(mib) << 20),
+        memory: memory(running.map_memory, running.max_unwind_memory),
     })
+}
+
+fn memory(map_mib: Option<u32>, unwind_mib: Option<u32>) -> MemoryLimits {
+    let usual = MemoryLimits::default();
+    let bytes = |mib: u32| u64::from(mib) << 20;
+    MemoryLimits {
+        map_bytes: map_mib.map_or(usual.map_bytes, bytes),
+        unwind_bytes: unwind_mib.map_or(usual.unwind_bytes, bytes),
+    }
 }
 
 fn target(scope: &ScopeArgs, command: &[OsString]) -> Result<Target> {
@@ -163,8 +169,13 @@ fn capture(stacks: &StackArgs) -> Result<Capture> {
         "-U leaves out kernel stacks and -K user stacks, which leaves nothing; without both flags, both are \
          recorded"
     );
+    ensure!(
+        !(stacks.kernel_stacks_only && stacks.call_graph.is_some()),
+        "--call-graph says how user stacks are walked, and -K leaves them out; keep one of them"
+    );
     Ok(Capture {
         user_stacks: !stacks.kernel_stacks_only,
+        call_graph: stacks.call_graph.unwrap_or_default(),
         kernel_stacks: !stacks.user_stacks_only,
         include_idle: stacks.include_idle,
         per_thread: stacks.per_thread,

@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use crate::plan::CallGraph;
+
 /// IDs as typed in one place, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Ids(pub(super) Vec<u32>);
@@ -171,6 +173,22 @@ pub(super) fn mebibytes(text: &str) -> Result<u32, String> {
     }
 }
 
+/// How to walk user stacks; in perf's spelling, too, with a size behind a comma, which means nothing
+/// here: no stacks are copied.
+pub(super) fn call_graph(text: &str) -> Result<CallGraph, String> {
+    let (how, size) = text.split_once(',').unwrap_or((text, "0"));
+    match how {
+        "auto" => Ok(CallGraph::Auto),
+        "fp" => Ok(CallGraph::Fp),
+        "dwarf" if size.parse::<u32>().is_ok() => Ok(CallGraph::Dwarf),
+        "lbr" => Err(
+            "the processor's branch records are not used; auto, dwarf and fp are the ways to walk"
+                .to_owned(),
+        ),
+        _ => Err("not a way to walk; say auto, dwarf or fp".to_owned()),
+    }
+}
+
 /// A word as a shell must be given it to pass it on unchanged.
 pub(super) fn shell_word(word: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./,:=+@%".contains(letter);
@@ -282,6 +300,17 @@ mod tests {
         assert_eq!(pixels("1200"), Ok(1200));
         assert_eq!(mebibytes("64"), Ok(64));
         assert!(pixels("wide").is_err() && mebibytes("0").is_err() && mebibytes("64M").is_err());
+    }
+
+    #[test]
+    fn ways_to_walk_are_perfs_and_our_own() {
+        assert_eq!(call_graph("auto"), Ok(CallGraph::Auto));
+        assert_eq!(call_graph("fp"), Ok(CallGraph::Fp));
+        assert_eq!(call_graph("dwarf"), Ok(CallGraph::Dwarf));
+        assert_eq!(call_graph("dwarf,16384"), Ok(CallGraph::Dwarf));
+        for wrong in ["", "dwarf,x", "lbr", "DWARF", "none"] {
+            assert!(call_graph(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -1,21 +1,16 @@
 //! Draining: flip the live sides, wait until nobody writes to the old ones, read them, clear them.
-//!
-//! The books are the grace period. A firing counts itself as begun (a full barrier) before it looks which
-//! sides are live, and as ended after its last write. So once every CPU has ended as many firings as it
-//! had begun when we flipped, all that follow know of the flip, and the old sides are ours alone.
 
 use super::shared::{Shared, map};
-use super::{Error, Kernel, Result, read};
+use super::{Kernel, Result, grace};
 use crate::profile::raw::{RawProfile, RawSample, RawStack, StackIndex, Who};
 use profiler_common::abi::{
-    BLOCK_WORDS, Class, Control, Counter, Header, KEY_WORDS, Live, RECORD_BLOCKS, Side, StackEnd,
-    StackPosition, Switches, Tally,
+    BLOCK_WORDS, Control, Header, KEY_WORDS, Live, RECORD_BLOCKS, Side, StackEnd, StackPosition,
+    Switches, Tally,
 };
 use std::collections::{BTreeSet, HashMap};
 use std::mem::offset_of;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicU64, fence};
-use std::time::{Duration, Instant};
 
 /// What was read of the stack store so far: on each side, by position. A stack is read once for as
 /// long as its side is not cleared.
@@ -32,10 +27,6 @@ const PAGE_BLOCKS: usize = 4096 / (BLOCK_WORDS * 8);
 /// Blocks looked at through one mapping: 512 KiB.
 const WINDOW_BLOCKS: usize = 8192;
 
-/// How long a firing may take to end before we give up. They take microseconds; a virtual machine's CPU
-/// may be kept from running in the middle of one.
-const PATIENCE: Duration = Duration::from_secs(10);
-
 impl Kernel {
     /// Moves everything counted so far into `into`, while sampling goes on. Always drain into the same
     /// profile: what was read of the stacks before is known by its index there.
@@ -47,12 +38,8 @@ impl Kernel {
         } else {
             old.stacks()
         };
-        let begun: Vec<u64> = {
-            self.control.words()[LIVE].store(Live::new(1 - old.tallies(), stacks).0, SeqCst);
-            fence(SeqCst);
-            self.cpus().map(|cpu| read(cpu, Counter::Fired)).collect()
-        };
-        self.wait_for(&begun)?;
+        self.control.words()[LIVE].store(Live::new(1 - old.tallies(), stacks).0, SeqCst);
+        grace::wait(self.books.words())?;
         self.read_side(old, into)?;
         self.clear_tallies(old.tallies())?;
         if crowded {
@@ -87,27 +74,6 @@ impl Kernel {
 
     fn block_capacity(&self) -> u64 {
         u64::from(self.sizes.blocks)
-    }
-
-    fn cpus(&self) -> impl Iterator<Item = &[AtomicU64]> {
-        self.books.words().chunks_exact(16)
-    }
-
-    /// Waits until each CPU has ended as many firings as are given.
-    fn wait_for(&self, begun: &[u64]) -> Result<()> {
-        let since = Instant::now();
-        for (number, (cpu, &begun)) in self.cpus().zip(begun).enumerate() {
-            while closed(cpu) < begun {
-                if since.elapsed() > PATIENCE {
-                    return Err(Error::Stuck {
-                        cpu: number,
-                        seconds: PATIENCE.as_secs(),
-                    });
-                }
-                std::thread::sleep(Duration::from_micros(50));
-            }
-        }
-        Ok(())
     }
 
     fn read_side(&mut self, side: Live, into: &mut RawProfile) -> Result<()> {
@@ -239,20 +205,6 @@ fn positions(tally: &[u64; TALLY_WORDS]) -> [StackPosition; 2] {
     ]
 }
 
-/// How many firings a CPU has ended.
-fn closed(cpu: &[AtomicU64]) -> u64 {
-    Counter::ALL
-        .iter()
-        .filter(|counter| {
-            matches!(
-                counter.class(),
-                Class::Recorded | Class::Filtered | Class::Lost
-            )
-        })
-        .map(|&counter| read(cpu, counter))
-        .sum()
-}
-
 /// The stack whose record begins at the first word.
 fn stack(record: &[AtomicU64]) -> RawStack {
     let header = Header(record[0].load(Relaxed));
@@ -263,6 +215,7 @@ fn stack(record: &[AtomicU64]) -> RawStack {
             .map(|word| word.load(Relaxed))
             .collect(),
         end: header.end().unwrap_or(StackEnd::Unreadable),
+        guessed: header.is_guessed(),
     }
 }
 

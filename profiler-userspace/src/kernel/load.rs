@@ -3,11 +3,15 @@
 use super::drain::Drained;
 use super::shared::map;
 use super::size::Sizes;
+use super::slabs::SLAB_BYTES;
+use super::tables::Tables;
 use super::{Error, Kernel, Result, Support};
 use aya::maps::{Map, MapData, MapError, RingBuf};
 use aya::programs::{ProgramError, RawTracePoint, RawTracePointRunOptions, TestRun as _};
 use aya::{Ebpf, EbpfError, EbpfLoader, VerifierLogLevel};
-use profiler_common::abi::{Books, Config, Control, SIDES, Switches, TargetKind};
+use profiler_common::abi::{
+    Books, CODE_SLOT_BITS, Config, Control, MAX_RULES, SIDES, SLAB_BITS, Switches, TargetKind,
+};
 use rustix::process::Rlimit;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io;
@@ -25,8 +29,10 @@ pub struct Request {
     pub target: TargetKind,
     /// The targets' IDs, as seen in our PID namespace; empty for [`TargetKind::All`].
     pub ids: Vec<u32>,
-    /// What the maps may take, in bytes.
+    /// What the maps may take, in bytes; unwind tables not counted.
     pub map_memory: u64,
+    /// What unwind tables may take beside, in bytes.
+    pub unwind_memory: u64,
 }
 
 /// A program that the verifier accepted.
@@ -45,6 +51,7 @@ pub(super) struct Maps {
     pub(super) stacks: MapData,
     pub(super) stack_index: MapData,
     pub(super) symbol: MapData,
+    pub(super) asked_code: MapData,
 }
 
 impl Kernel {
@@ -60,6 +67,7 @@ impl Kernel {
         let sizes = Sizes::new(cpus, support.task_ids, request.map_memory)?;
         raise_memlock();
         let config = config(&request, support, &sizes);
+        let rows = config.switches.has(Switches::UNWIND_ROWS);
         let mut ebpf = loader_without_kernel_types()
             // Asked for only when a program is rejected.
             .verifier_log_level(VerifierLogLevel::DEBUG)
@@ -71,6 +79,9 @@ impl Kernel {
             .map_max_entries("TALLY_INDEX", SIDES as u32 * sizes.tally_slots())
             .map_max_entries("STACKS", SIDES as u32 * sizes.blocks)
             .map_max_entries("STACK_INDEX", SIDES as u32 * sizes.stack_slots())
+            .map_max_entries("SLABS", slabs(&request, rows))
+            .map_max_entries("CODE", if rows { 1 << CODE_SLOT_BITS } else { 1 })
+            .map_max_entries("RULES", if rows { MAX_RULES as u32 } else { 1 })
             .load(OBJECT)
             .map_err(loading)?;
         let control = array(&mut ebpf, "CONTROL")?;
@@ -82,6 +93,16 @@ impl Kernel {
             stacks: array(&mut ebpf, "STACKS")?,
             stack_index: array(&mut ebpf, "STACK_INDEX")?,
             symbol: array(&mut ebpf, "SYMBOL")?,
+            asked_code: array(&mut ebpf, "ASKED_CODE")?,
+        };
+        // All maps must live until the programs that name them are loaded.
+        let (code, rules) = (array(&mut ebpf, "CODE")?, array(&mut ebpf, "RULES")?);
+        let tables = if rows {
+            let slabs = maps_of(&mut ebpf, "SLABS")?;
+            let shared = [&code, &rules, &books];
+            Some(Tables::new(slabs, shared, cpus as usize, config.seed)?)
+        } else {
+            None
         };
         let notices = ebpf
             .take_map("NOTICES")
@@ -97,6 +118,7 @@ impl Kernel {
             request,
             notices,
             drained: Drained::default(),
+            tables,
         };
         kernel.load_programs(support)?;
         Ok(kernel)
@@ -108,6 +130,12 @@ impl Kernel {
         if support.layout.is_some() && self.request.target != TargetKind::All {
             let fork: &mut RawTracePoint = self.program("fork")?;
             fork.load().map_err(|error| rejected("fork", error))?;
+        }
+        if self.tables.is_some() {
+            let code_key: &mut RawTracePoint = self.program("code_key")?;
+            code_key
+                .load()
+                .map_err(|error| rejected("code_key", error))?;
         }
         if support.pid_namespace.is_some() {
             self.note_namespace_level()?;
@@ -182,10 +210,14 @@ fn loader_without_kernel_types<'a>() -> EbpfLoader<'a> {
 }
 
 fn config(request: &Request, support: &Support, sizes: &Sizes) -> Config {
+    let rows = Switches::UNWIND_ROWS.with(Switches::USER_STACKS);
+    let rows = request.switches.has(rows) && support.mapping.is_some();
     Config {
         seed: RandomState::new().hash_one(std::process::id()),
         switches: request
             .switches
+            .without(Switches::UNWIND_ROWS)
+            .with_if(Switches::UNWIND_ROWS, rows)
             .with_if(Switches::TASK_LAYOUT, support.layout.is_some())
             .with_if(Switches::PID_NAMESPACE, support.pid_namespace.is_some()),
         target: request.target as u32,
@@ -196,6 +228,7 @@ fn config(request: &Request, support: &Support, sizes: &Sizes) -> Config {
         stack_index_mask: sizes.stack_slots() - 1,
         reserved: 0,
         layout: support.layout.unwrap_or_default(),
+        mapping: support.mapping.unwrap_or_default(),
     }
 }
 
@@ -218,6 +251,27 @@ fn array(ebpf: &mut Ebpf, name: &'static str) -> Result<MapData> {
         _ => Err(missing(name)),
     }
 }
+
+/// A map of maps. Taken by whoever fills it; its type is checked there.
+fn maps_of(ebpf: &mut Ebpf, name: &'static str) -> Result<MapData> {
+    match ebpf.take_map(name) {
+        Some(Map::ArrayOfMaps(data)) => Ok(data),
+        _ => Err(missing(name)),
+    }
+}
+
+/// How many slabs there may be.
+fn slabs(request: &Request, rows: bool) -> u32 {
+    if !rows {
+        return 1;
+    }
+    u32::try_from(request.unwind_memory / SLAB_BYTES)
+        .unwrap_or(u32::MAX)
+        .clamp(1, MOST_SLABS)
+}
+
+/// As many as places of rows, which are numbers of 32 bits, can tell apart: 16 GiB.
+const MOST_SLABS: u32 = 1 << (32 - SLAB_BITS);
 
 fn missing(name: &'static str) -> Error {
     Error::Loader {
@@ -292,7 +346,7 @@ pub(super) fn privilege(what: String, source: io::Error) -> Error {
     }
 }
 
-fn rejected(name: &'static str, error: ProgramError) -> Error {
+pub(super) fn rejected(name: &'static str, error: ProgramError) -> Error {
     match error {
         ProgramError::LoadError {
             io_error,

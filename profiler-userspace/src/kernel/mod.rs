@@ -8,15 +8,21 @@
 mod attach;
 mod btf;
 mod drain;
+mod files;
+mod grace;
+mod layout;
 mod load;
 mod shared;
 mod size;
+mod slabs;
 mod support;
 mod symbols;
+mod tables;
 
 pub use attach::{Policy, Source, online_cpus};
 pub use load::{Request, Verified};
 pub use support::Support;
+pub use tables::{CodePart, StoredTable, Tables};
 
 use aya::Ebpf;
 use aya::maps::{MapData, RingBuf};
@@ -38,6 +44,7 @@ pub struct Kernel {
     books: Shared,
     notices: RingBuf<MapData>,
     drained: drain::Drained,
+    tables: Option<Tables>,
 }
 
 /// Why the kernel would not do what was asked.
@@ -179,15 +186,24 @@ impl Kernel {
             let word = |at: usize| Some(u32::from_ne_bytes(item.get(at..at + 4)?.try_into().ok()?));
             if let (Some(kind), Some(tgid), Some(low), Some(high)) =
                 (word(0), word(4), word(8), word(12))
+                && let (Some(address_low), Some(address_high)) = (word(16), word(20))
             {
                 let incarnation = u64::from(low) | u64::from(high) << 32;
+                let address = u64::from(address_low) | u64::from(address_high) << 32;
                 return Some(Notice {
                     kind,
                     tgid,
                     incarnation,
+                    address,
                 });
             }
         }
+    }
+
+    /// The unwind tables, to be filled by whoever takes them; none a second time, and none where stacks
+    /// are walked without.
+    pub fn take_tables(&mut self) -> Option<Tables> {
+        self.tables.take()
     }
 
     /// A file descriptor that becomes readable when there is a notice.

@@ -18,9 +18,10 @@ pub(super) struct Sizes {
     pub(super) blocks: u32,
 }
 
-/// What one CPU takes: its books, and the scratch space where stacks are put together.
+/// What one CPU takes: its books, and the scratch space where stacks are put together, of which 64
+/// words are for the walk itself.
 const CPU_BYTES: u64 =
-    (size_of::<Books>() + 8 * (USER_SCRATCH_WORDS + KERNEL_SCRATCH_WORDS)) as u64;
+    (size_of::<Books>() + 8 * (USER_SCRATCH_WORDS + KERNEL_SCRATCH_WORDS + 64)) as u64;
 
 /// Ring buffer (its data, and two pages for its positions), announced processes, control, symbol name,
 /// constants; each map's page roundings and bookkeeping.

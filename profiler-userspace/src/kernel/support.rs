@@ -1,7 +1,8 @@
 //! What this kernel offers, found out once at the start.
 
 use super::btf::Btf;
-use profiler_common::abi::TaskLayout;
+use super::layout::{mapping_layout, task_layout};
+use profiler_common::abi::{MappingLayout, TaskLayout};
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 
@@ -16,6 +17,9 @@ const INITIAL_PID_NAMESPACE: u32 = 0xefff_fffc;
 pub struct Support {
     /// Where fields lie in the kernel's structs; none where the kernel has no type information.
     pub layout: Option<TaskLayout>,
+    /// Where the kernel keeps what is mapped where; none where it keeps it otherwise than in a maple tree
+    /// (before Linux 6.1), or has no type information.
+    pub mapping: Option<MappingLayout>,
     /// Whether the helper `bpf_loop` exists (Linux 5.17); unknown without type information.
     pub bpf_loop: Option<bool>,
     /// The inode number of our PID namespace, when it is not the initial one.
@@ -32,6 +36,7 @@ impl Support {
         let namespace = fs::metadata("/proc/self/ns/pid").ok();
         Self {
             layout: btf.as_ref().and_then(task_layout),
+            mapping: btf.as_ref().and_then(mapping_layout),
             bpf_loop: btf.as_ref().map(|btf| btf.has_name("BPF_FUNC_loop")),
             pid_namespace: namespace
                 .and_then(|metadata| u32::try_from(metadata.ino()).ok())
@@ -47,53 +52,3 @@ impl Support {
 
 /// The largest `kernel.pid_max` there can be (`include/linux/threads.h`, `PID_MAX_LIMIT`).
 const MOST_TASK_IDS: u32 = 4 << 20;
-
-fn task_layout(btf: &Btf<'_>) -> Option<TaskLayout> {
-    let mut wanted = [
-        ("task_struct", "pid", None),
-        ("task_struct", "tgid", None),
-        ("task_struct", "group_leader", None),
-        ("task_struct", "thread_pid", None),
-        ("task_struct", "start_boottime", None),
-        ("task_struct", "self_exec_id", None),
-        ("pid", "level", None),
-        ("pid", "numbers", None),
-        ("upid", "", None),
-        ("upid", "nr", None),
-        ("upid", "ns", None),
-        ("pid_namespace", "ns", None),
-        ("ns_common", "inum", None),
-        ("task_struct", "real_start_time", None),
-    ];
-    btf.find(&mut wanted);
-    let [
-        task_pid,
-        task_tgid,
-        task_group_leader,
-        task_thread_pid,
-        task_start_boottime,
-        task_self_exec_id,
-        pid_level,
-        pid_numbers,
-        upid_bytes,
-        upid_nr,
-        upid_ns,
-        namespace_ns,
-        ns_inum,
-        task_real_start_time,
-    ] = wanted.map(|(.., offset)| offset);
-    Some(TaskLayout {
-        task_pid: task_pid?,
-        task_tgid: task_tgid?,
-        task_group_leader: task_group_leader?,
-        task_thread_pid: task_thread_pid?,
-        task_start_boottime: task_start_boottime.or(task_real_start_time)?,
-        task_self_exec_id: task_self_exec_id?,
-        pid_level: pid_level?,
-        pid_numbers: pid_numbers?,
-        upid_bytes: upid_bytes?,
-        upid_nr: upid_nr?,
-        upid_ns: upid_ns?,
-        namespace_inum: namespace_ns? + ns_inum?,
-    })
-}

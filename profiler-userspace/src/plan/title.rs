@@ -126,7 +126,7 @@ fn ranges(sorted: &[u32]) -> String {
 mod tests {
     use super::*;
     use crate::output::Style;
-    use crate::plan::{Capture, EventChoice, EventKind, Verbosity};
+    use crate::plan::{CallGraph, Capture, EventChoice, EventKind, MemoryLimits, Verbosity};
 
     fn plan(target: Target, sampling: Sampling) -> Plan {
         Plan {
@@ -138,6 +138,7 @@ mod tests {
             duration: None,
             capture: Capture {
                 user_stacks: true,
+                call_graph: CallGraph::Auto,
                 kernel_stacks: true,
                 include_idle: false,
                 per_thread: false,
@@ -147,7 +148,7 @@ mod tests {
             title: None,
             style: Style::default(),
             verbosity: Verbosity::default(),
-            map_memory_bytes: 0,
+            memory: MemoryLimits::default(),
         }
     }
 

@@ -7,6 +7,7 @@
 mod backing;
 pub mod maps;
 mod opening;
+pub mod vdso;
 
 pub use backing::{Backing, BackingId, MappedFile};
 pub use opening::{Opened, Owner};
@@ -91,6 +92,17 @@ impl Process {
                 seen: reading.taken,
             })
         })
+    }
+}
+
+impl Process {
+    /// What the process maps as code, as it was read last, with where.
+    pub fn code(&self) -> impl Iterator<Item = (BackingId, Range<u64>)> {
+        let last = self.readings.last();
+        let mappings = last.map(|reading| &*reading.mappings).unwrap_or_default();
+        mappings
+            .iter()
+            .map(|mapping| (mapping.backing, mapping.range.clone()))
     }
 }
 

@@ -31,6 +31,9 @@ pub struct RawStack {
     pub addresses: Box<[u64]>,
     /// Why the walk stopped.
     pub end: StackEnd,
+    /// Whether it went by frame pointer through code that its object's unwind instructions leave out,
+    /// where a caller may be missing.
+    pub guessed: bool,
 }
 
 /// An index into the [`RawProfile`]'s `stacks`.

@@ -3,6 +3,7 @@
 use super::health::{self, Cost, Health};
 use super::sampling::{Session, Stop};
 use super::target;
+use super::unwinding::Unwinding;
 use crate::output::sink::{Delivery, Sink};
 use crate::output::{self, Style};
 use crate::plan::{Event, Plan, Target, TitleFacts};
@@ -93,6 +94,7 @@ pub(super) fn finish(
     session.kernel.detach()?;
     session.hear()?;
     session.kernel.drain_rest(&mut session.raw)?;
+    let loaded = session.unwinding.as_ref().map(Unwinding::loaded);
     let Session {
         mut kernel,
         mut processes,
@@ -132,18 +134,22 @@ pub(super) fn finish(
     }
     let books = kernel.books();
     let title = circumstances.title(plan);
-    let processes: HashSet<(u32, u64)> = raw
+    let sampled: HashSet<(u32, u64)> = raw
         .samples
         .iter()
         .map(|sample| (sample.who.tgid, sample.who.incarnation))
         .collect();
     let ends = symbolize::stack_ends(&raw);
+    for sentence in loaded.iter().flat_map(health::unwind_remarks) {
+        circumstances.remark(sentence);
+    }
     let health = Health {
         subject: &title,
         books: &books,
         stacks: raw.stacks.len(),
-        processes: processes.len(),
+        processes: sampled.len(),
         ends: &ends,
+        guessed: symbolize::guessed(&raw),
         idle_is_offered: plan.target == Target::All,
         remarks: &circumstances.remarks,
     };
@@ -151,6 +157,10 @@ pub(super) fn finish(
     let mut text = String::new();
     if plan.verbosity.verbose > 0 {
         text.push_str(&health::counters(&books));
+        if let Some(loaded) = &loaded {
+            text.push_str(&health::tables(loaded));
+        }
+        text.push_str(&health::cut_short(&symbolize::cut_short(&raw, &processes)));
     }
     if wrote {
         let style = Style {
@@ -179,7 +189,8 @@ pub(super) fn finish(
             text.push_str(&health.balance());
         }
         if !plan.verbosity.quiet {
-            let cost = Cost::now(kernel.map_bytes());
+            let tables = loaded.map_or(0, |loaded| loaded.bytes);
+            let cost = Cost::now(kernel.map_bytes() + tables);
             text.push_str(&format!(" {}", health.cost(&cost)));
             if !places.is_empty() {
                 text.push_str(&format!(" Wrote {}.", places.join(", ")));
@@ -236,7 +247,7 @@ fn nothing_sampled(
         }
     };
     let filtered: u64 =
-        books.get(Counter::FilteredUserMode) + books.get(Counter::FilteredKernelThread);
+        books.get(Counter::FilteredUserMode) + books.get(Counter::FilteredNoUserStack);
     let left_out = if filtered > 0 {
         format!(" ({filtered} samples were left out by -U or -K)")
     } else {

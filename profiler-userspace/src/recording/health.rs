@@ -2,6 +2,7 @@
 //!
 //! In: numbers. Out: sentences, for stderr and for the outputs that can carry them.
 
+use super::tables::Loaded;
 use profiler_common::abi::{Books, Class, Counter, StackEnd};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -55,6 +56,8 @@ pub(super) struct Health<'a> {
     pub(super) processes: usize,
     /// How many samples' user stacks ended in each way.
     pub(super) ends: &'a BTreeMap<StackEnd, u64>,
+    /// How many samples' user stacks were guessed in part.
+    pub(super) guessed: u64,
     /// Whether idle CPUs could have been recorded, had it been asked for.
     pub(super) idle_is_offered: bool,
     /// What else went less than well, in sentences.
@@ -145,6 +148,13 @@ impl Health<'_> {
             StackEnd::NotLoaded,
             "end in objects whose unwind instructions were not loaded yet",
         );
+        if self.guessed > 0 {
+            let _ = write!(
+                text,
+                " {} of the user stacks lead by frame pointer through code without unwind instructions, where a caller may be missing.",
+                share(self.guessed, all)
+            );
+        }
         text
     }
 
@@ -155,7 +165,7 @@ impl Health<'_> {
             Counter::FilteredTarget => "of other tasks",
             Counter::FilteredNamespace => "outside this PID namespace",
             Counter::FilteredUserMode => "in user mode (-K)",
-            Counter::FilteredKernelThread => "of kernel threads (-U)",
+            Counter::FilteredNoUserStack => "without a user stack (-U)",
             other => other.name(),
         }
     }
@@ -185,6 +195,50 @@ pub(super) fn counters(books: &Books) -> String {
     let mut text = String::new();
     for &counter in Counter::ALL {
         let _ = writeln!(text, "counter: {} {}", counter.name(), books.get(counter));
+    }
+    text
+}
+
+/// What there is to say of unwind tables, in sentences: only what someone can do something about.
+pub(super) fn unwind_remarks(loaded: &Loaded) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if loaded.evicted > 0 || loaded.refused > 0 {
+        remarks.push(format!(
+            "Unwind tables did not all fit into {}: {} made room for others, {} found none; a larger --max-unwind-memory holds them.",
+            mebibytes(loaded.bytes),
+            loaded.evicted,
+            loaded.refused,
+        ));
+    }
+    if loaded.left_out > 0 || loaded.rules_refused > 0 {
+        remarks.push(format!(
+            "{} of code and {} of unwinding found no room in the index of objects.",
+            counted(loaded.left_out as u64, "part"),
+            counted(loaded.rules_refused as u64, "rule"),
+        ));
+    }
+    remarks
+}
+
+/// The unwind tables, for verbose output.
+pub(super) fn tables(loaded: &Loaded) -> String {
+    format!(
+        "unwind tables: {} of objects, {} rows, {} bytes in the kernel, made in {:.1} ms; {} files without; {} evicted\n",
+        loaded.tables,
+        grouped(loaded.rows as u64),
+        grouped(loaded.bytes),
+        loaded.time.as_secs_f64() * 1000.0,
+        loaded.bare,
+        loaded.evicted,
+    )
+}
+
+/// Where user stacks were cut short, for verbose output: by reason and module of the last frame.
+pub(super) fn cut_short(counts: &BTreeMap<(StackEnd, String), u64>) -> String {
+    let mut text = String::new();
+    for ((end, module), count) in counts {
+        let mark = end.mark().unwrap_or_default();
+        let _ = writeln!(text, "cut short: {count} in {module} {mark}");
     }
     text
 }
@@ -258,6 +312,7 @@ mod tests {
             stacks: 1,
             processes: 2,
             ends: &ends.iter().copied().collect(),
+            guessed: 0,
             idle_is_offered: true,
             remarks: &["One thing more.".to_owned()],
         }

@@ -15,8 +15,20 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
+
+/// The file that a command runs, if it can be found: by its path, or in the directories of `PATH`.
+pub(super) fn program(command: &[OsString]) -> Option<PathBuf> {
+    let name = Path::new(command.first()?);
+    if name.components().count() > 1 {
+        return Some(name.to_owned());
+    }
+    std::env::split_paths(&std::env::var_os("PATH")?)
+        .map(|directory| directory.join(name))
+        .find(|path| path.is_file())
+}
 
 /// A command between `fork` and `exec`.
 pub(super) struct Held {

@@ -9,13 +9,15 @@ mod launch;
 mod progress;
 mod sampling;
 mod show_unwind;
+mod tables;
 mod target;
+mod unwinding;
 
 pub use show_unwind::show_unwind;
 
 use crate::kernel::{self, Kernel, Policy, Request, Source, Support};
 use crate::output::sink::Sink;
-use crate::plan::{Event, EventChoice, Output, Plan, Sampling, Target};
+use crate::plan::{CallGraph, Event, EventChoice, Output, Plan, Sampling, Target};
 use anyhow::{Context as _, Result, bail};
 use finish::{Circumstances, finish};
 use launch::Held;
@@ -23,6 +25,7 @@ use profiler_common::abi::{Switches, TargetKind};
 use sampling::{Session, Signals};
 use std::io::Write as _;
 use std::path::Path;
+use unwinding::Unwinding;
 
 /// The exit code of a recording that a second Ctrl-C broke off, as a shell has it for SIGINT.
 const ABORTED: u8 = 130;
@@ -56,14 +59,24 @@ async fn record(plan: &Plan) -> Result<u8> {
     };
     let mut circumstances = Circumstances::look(plan);
     let support = Support::detect();
-    let (kernel, event) = attach(plan, &ids, &support, &cpus)?;
+    let Attached {
+        kernel,
+        unwinding,
+        event,
+    } = attach(plan, &ids, &support, &cpus)?;
     if plan.target == Target::Launched && support.layout.is_none() {
         circumstances.remark(
             "Children of the command were not followed: this kernel has no type information (CONFIG_DEBUG_INFO_BTF).",
         );
     }
+    if unwinding.is_none() && plan.capture.user_stacks && plan.capture.call_graph == CallGraph::Auto
+    {
+        circumstances.remark(format!(
+            "User stacks were walked by frame pointers alone: {NO_ROWS}."
+        ));
+    }
     tell_details(plan, &kernel);
-    let mut session = Session::new(kernel)?;
+    let mut session = Session::new(kernel, unwinding)?;
     let mut command = held.map(Held::release).transpose()?;
     let stop = session
         .sample(plan, &ids, &mut signals, &mut command)
@@ -120,7 +133,7 @@ fn cpus(named: Option<&[u32]>) -> Result<Vec<u32>> {
 }
 
 /// Loads the programs and attaches them to the first event that this machine has.
-fn attach(plan: &Plan, ids: &[u32], support: &Support, cpus: &[u32]) -> Result<(Kernel, Event)> {
+fn attach(plan: &Plan, ids: &[u32], support: &Support, cpus: &[u32]) -> Result<Attached> {
     let events = match &plan.event {
         EventChoice::Named(event) => vec![event.clone()],
         // A virtual machine's kernel may know of a counter that its host does not lend.
@@ -131,10 +144,10 @@ fn attach(plan: &Plan, ids: &[u32], support: &Support, cpus: &[u32]) -> Result<(
     for event in earlier {
         match attach_to(event, plan, ids, support, cpus) {
             Err(error) if matches!(error.downcast_ref(), Some(kernel::Error::NoEvent { .. })) => {}
-            result => return Ok((result?, event.clone())),
+            result => return result,
         }
     }
-    Ok((attach_to(last, plan, ids, support, cpus)?, last.clone()))
+    attach_to(last, plan, ids, support, cpus)
 }
 
 fn attach_to(
@@ -143,7 +156,7 @@ fn attach_to(
     ids: &[u32],
     support: &Support,
     cpus: &[u32],
-) -> Result<Kernel> {
+) -> Result<Attached> {
     plan.sampling.check(event, highest_rate())?;
     let capture = plan.capture;
     let switches = Switches::default()
@@ -153,7 +166,15 @@ fn attach_to(
         .with_if(Switches::PER_THREAD, capture.per_thread)
         .with_if(Switches::PER_CPU, capture.per_cpu)
         .with_if(Switches::WEIGH_BY_PERIOD, finish::is_weighed(event))
-        .with_if(Switches::FOLLOW_CHILDREN, plan.target == Target::Launched);
+        .with_if(Switches::FOLLOW_CHILDREN, plan.target == Target::Launched)
+        .with_if(Switches::UNWIND_ROWS, capture.call_graph != CallGraph::Fp)
+        .with_if(
+            Switches::FRAME_POINTERS,
+            capture.call_graph != CallGraph::Dwarf,
+        );
+    if capture.call_graph == CallGraph::Dwarf && support.mapping.is_none() {
+        bail!("{NO_ROWS}; use --call-graph fp here, or Linux 6.1 or later");
+    }
     let request = Request {
         switches,
         target: match plan.target {
@@ -162,7 +183,8 @@ fn attach_to(
             Target::Threads(_) => TargetKind::Threads,
         },
         ids: ids.to_vec(),
-        map_memory: plan.map_memory_bytes,
+        map_memory: plan.memory.map_bytes,
+        unwind_memory: plan.memory.unwind_bytes,
     };
     let source = Source {
         name: event.name.to_string(),
@@ -175,10 +197,36 @@ fn attach_to(
         Sampling::Frequency(hz) => Policy::Frequency(hz),
         Sampling::Period(period) => Policy::Period(period),
     };
+    // A command that is held is still a copy of ourselves.
+    let named: &[u32] = if plan.target == Target::Launched {
+        &[]
+    } else {
+        ids
+    };
     let mut kernel = Kernel::load(request, support)?;
+    let mut unwinding = Unwinding::start(&mut kernel)?;
+    if let Some(unwinding) = &mut unwinding {
+        let command = plan.launch.as_deref().and_then(launch::program);
+        unwinding.prepare(&mut kernel, named, command.as_deref());
+    }
     kernel.attach(&source, policy, cpus)?;
-    Ok(kernel)
+    Ok(Attached {
+        kernel,
+        unwinding,
+        event: event.clone(),
+    })
 }
+
+/// A kernel that samples.
+struct Attached {
+    kernel: Kernel,
+    unwinding: Option<Unwinding>,
+    event: Event,
+}
+
+/// Why unwind tables cannot be used.
+const NO_ROWS: &str = "unwind tables need Linux 6.1 with type information (CONFIG_DEBUG_INFO_BTF): the kernel half \
+     finds out from the kernel's own mappings what lies where";
 
 /// Whether the kernel drives a performance counter of the processor's cores.
 fn has_cycle_counter() -> bool {

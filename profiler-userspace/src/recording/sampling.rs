@@ -2,7 +2,9 @@
 
 use super::launch::Running;
 use super::progress::Progress;
+use super::tables::Need;
 use super::target;
+use super::unwinding::Unwinding;
 use crate::kernel::Kernel;
 use crate::plan::{Plan, Target};
 use crate::process::{Identity, Processes};
@@ -169,11 +171,13 @@ pub(super) struct Session {
     notices: AsyncFd<OwnedFd>,
     /// Soonest first.
     looks: BinaryHeap<Reverse<Look>>,
+    /// None where stacks are walked by frame pointers alone.
+    pub(super) unwinding: Option<Unwinding>,
 }
 
 impl Session {
     /// Takes over what is attached and sampling.
-    pub(super) fn new(kernel: Kernel) -> Result<Self> {
+    pub(super) fn new(kernel: Kernel, unwinding: Option<Unwinding>) -> Result<Self> {
         let notices = kernel
             .notices_fd()
             .try_clone_to_owned()
@@ -187,6 +191,7 @@ impl Session {
             stopped: None,
             notices,
             looks: BinaryHeap::new(),
+            unwinding,
         })
     }
 
@@ -210,6 +215,11 @@ impl Session {
         } else {
             ids
         };
+        if let Some(unwinding) = &mut self.unwinding
+            && plan.target == Target::All
+        {
+            unwinding.cover_machine();
+        }
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let deadline = self.started + plan.duration.unwrap_or(Duration::MAX / 4);
@@ -236,6 +246,11 @@ impl Session {
                 () = tokio::time::sleep_until(self.next_look().into()), if !self.looks.is_empty() => {
                     self.look_again();
                 }
+                () = has_time(self.unwinding.as_ref()) => {
+                    if let Some(unwinding) = &mut self.unwinding {
+                        unwinding.cover_next(&mut self.kernel);
+                    }
+                }
                 _ = tick.tick() => {
                     self.drain_if_half_full()?;
                     if progress.is_visible() {
@@ -259,11 +274,18 @@ impl Session {
     pub(super) fn hear(&mut self) -> Result<()> {
         let mut drain = false;
         while let Some(notice) = self.kernel.next_notice() {
+            let identity = Identity {
+                tgid: notice.tgid,
+                incarnation: notice.incarnation,
+            };
             match NoticeKind::from_code(notice.kind) {
-                Some(NoticeKind::NewProcess) => self.meet(Identity {
-                    tgid: notice.tgid,
-                    incarnation: notice.incarnation,
-                }),
+                Some(NoticeKind::NewProcess) => self.meet(identity),
+                Some(NoticeKind::UnknownCode) => {
+                    if let Some(unwinding) = &mut self.unwinding {
+                        let (kernel, processes) = (&mut self.kernel, &mut self.processes);
+                        unwinding.cover_address(kernel, processes, identity, notice.address);
+                    }
+                }
                 Some(NoticeKind::HalfFull) => drain = true,
                 None => {}
             }
@@ -276,7 +298,11 @@ impl Session {
 
     /// Looks at a process that was sampled, and plans to look again if it is new to us and young.
     fn meet(&mut self, identity: Identity) {
-        if self.processes.see(identity) && is_young(identity) && self.looks.len() < MOST_LOOKS {
+        let is_new = self.processes.see(identity);
+        if is_new {
+            self.cover(identity);
+        }
+        if is_new && is_young(identity) && self.looks.len() < MOST_LOOKS {
             self.looks.push(Reverse(Look {
                 due: Instant::now() + LOOKS[0],
                 identity,
@@ -301,7 +327,9 @@ impl Session {
             let Some(Reverse(Look { identity, step, .. })) = self.looks.pop() else {
                 return;
             };
-            self.processes.refresh(identity);
+            if self.processes.refresh(identity) {
+                self.cover(identity);
+            }
             if let Some(&delay) = LOOKS.get(step + 1) {
                 self.looks.push(Reverse(Look {
                     due: now + delay,
@@ -312,11 +340,25 @@ impl Session {
         }
     }
 
+    /// Loads the tables of what a process maps, before a walk comes there.
+    fn cover(&mut self, identity: Identity) {
+        if let Some(unwinding) = &mut self.unwinding {
+            unwinding.cover(&mut self.kernel, &self.processes, identity, Need::Now);
+        }
+    }
+
     fn drain_if_half_full(&mut self) -> Result<()> {
         if self.kernel.is_half_full() {
             self.kernel.drain(&mut self.raw)?;
         }
         Ok(())
+    }
+}
+
+async fn has_time(unwinding: Option<&Unwinding>) {
+    match unwinding {
+        Some(unwinding) => unwinding.has_time().await,
+        None => std::future::pending().await,
     }
 }
 

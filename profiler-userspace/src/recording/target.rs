@@ -96,6 +96,22 @@ pub(super) fn cpu_time(ids: &[u32]) -> Duration {
     Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second().max(1))
 }
 
+/// The PIDs of all processes that have used the CPU, those that used most first.
+pub(super) fn busiest() -> Vec<u32> {
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let pids = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let mut used: Vec<(u64, u32)> = pids
+        .filter_map(|pid| Some((Stat::read(pid)?.cpu_ticks, pid)))
+        .filter(|&(ticks, _)| ticks > 0)
+        .collect();
+    used.sort_unstable_by(|left, right| right.cmp(left));
+    used.into_iter().map(|(_, pid)| pid).collect()
+}
+
 /// The name of a process or thread.
 pub(super) fn comm(id: u32) -> Option<String> {
     let bytes = fs::read(format!("/proc/{id}/comm")).ok()?;

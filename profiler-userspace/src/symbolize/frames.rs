@@ -7,9 +7,9 @@
 use super::demangle::visible;
 use super::kernel::{KernelNames, KernelNaming};
 use super::native::{self, Named, Symbol};
-use super::{frame, lookups, vdso};
+use super::{frame, lookups};
 use crate::object::FileOffset;
-use crate::process::{Backing, BackingId, Identity, Opened, Owner, Process, Processes};
+use crate::process::{Backing, BackingId, Identity, Opened, Owner, Process, Processes, vdso};
 use crate::profile::raw::RawProfile;
 use crate::profile::{Frame, FrameId, FrameKind, Profile};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -251,7 +251,7 @@ pub(super) fn kernel(
 }
 
 /// How frames call what lies behind a mapping.
-fn module(backing: &Backing) -> String {
+pub(super) fn module(backing: &Backing) -> String {
     match backing {
         Backing::File(file) => visible(file.module().as_bytes()),
         Backing::Vdso => "vdso".to_owned(),

@@ -7,22 +7,22 @@
 
 mod debug_file;
 mod demangle;
+mod ends;
 mod frames;
 mod kernel;
 mod native;
 mod symbol_table;
 #[cfg(test)]
 mod tests;
-mod vdso;
 
+pub use ends::{cut_short, guessed, stack_ends};
 pub use kernel::{AskKernel, KernelNames, KernelNaming};
 
 use crate::process::{Identity, Processes};
 use crate::profile::raw::{RawProfile, RawStack, Who};
 use crate::profile::{Frame, FrameId, FrameKind, Profile, Sample, Unit};
 use demangle::visible;
-use profiler_common::abi::StackEnd;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 /// A symbolized profile, and how it came to its kernel names.
 #[derive(Clone, Debug)]
@@ -58,8 +58,8 @@ pub fn symbolize(
             let (Some(part), Some(frames)) = (index.map(|index| raw.stack(index)), frames) else {
                 continue;
             };
-            if part.end == StackEnd::Truncated {
-                stack.push(profile.intern(frame("[truncated]".to_owned(), FrameKind::Mark)));
+            if let Some(mark) = part.end.mark() {
+                stack.push(profile.intern(frame(mark.to_owned(), FrameKind::Mark)));
             }
             stack.extend(lookups(part).rev().map(|address| frames.get(address)));
         }
@@ -78,17 +78,6 @@ pub fn symbolize(
         profile,
         kernel: naming,
     }
-}
-
-/// How many firings each kind of end cut short, of user stacks; [`StackEnd::Root`] cuts none.
-pub fn stack_ends(raw: &RawProfile) -> BTreeMap<StackEnd, u64> {
-    let mut counts = BTreeMap::new();
-    for sample in &raw.samples {
-        if let Some(index) = sample.user {
-            *counts.entry(raw.stack(index).end).or_default() += sample.count;
-        }
-    }
-    counts
 }
 
 /// The addresses to look up for a stack, from leaf to root.

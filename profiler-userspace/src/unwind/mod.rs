@@ -53,6 +53,8 @@ pub enum Error {
 pub struct UnwindTable {
     /// Where code is, sorted.
     pub ranges: Vec<CodeRange>,
+    /// Where in the file the code lies.
+    pub loads: Vec<Load>,
     /// The rows of each page of each range.
     pub pages: Vec<PageRows>,
     /// The rows of all pages. Their rules are places in `rules`.
@@ -70,6 +72,15 @@ pub struct CodeRange {
     pub addresses: Range<u64>,
     /// The place in [`UnwindTable::pages`] of the page in which the range begins.
     pub first_page: u32,
+}
+
+/// A part of the file that is mapped as code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// Its bytes in the file.
+    pub file: Range<u64>,
+    /// The address of the first one, in the object's own terms.
+    pub address: u64,
 }
 
 /// What was found in an object's unwind sections.
@@ -107,6 +118,7 @@ impl UnwindTable {
         let found = eh_frame::collect(&sources);
         let mut table = compact::lay_out(&sources.code, &found);
         table.origin.section_bytes = sources.bytes();
+        table.loads = sources.loads;
         table.rules = found.rules.into_rules();
         Ok(table)
     }
@@ -127,6 +139,16 @@ impl UnwindTable {
             low: row.low,
             rule: places.get(usize::from(row.rule)).copied().unwrap_or(0),
         })
+    }
+
+    /// Where the [`PageRows`] of the page of `address`, which lies in code, stand in
+    /// [`pages`](Self::pages).
+    pub fn page_at(&self, address: u64) -> Option<u32> {
+        let before = |range: &CodeRange| range.addresses.start <= address;
+        let place = self.ranges.partition_point(before).checked_sub(1)?;
+        let range = self.ranges.get(place)?;
+        let page = page_of(address) - page_of(range.addresses.start);
+        u32::try_from(page).ok()?.checked_add(range.first_page)
     }
 
     /// The rule for an address, found as the kernel half finds it; none outside of code.

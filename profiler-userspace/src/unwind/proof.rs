@@ -181,11 +181,7 @@ fn ours(rule: Rule, ip: u64) -> Answer {
         Step::End(StackEnd::Implausible) => Answer::Implausible,
         Step::End(end) => panic!("{end:?} by {rule:?}"),
         Step::Caller(caller) => {
-            let value = |kept| match kept {
-                Kept::Value(value) => Some(value),
-                Kept::At(address) => Some(Everywhere::word(address)),
-                Kept::Lost => None,
-            };
+            let value = |kept: Kept| kept.read(&Everywhere).ok();
             Answer::Caller {
                 ip: caller.ip,
                 sp: caller.sp,

@@ -5,7 +5,7 @@
 //! `.eh_frame` is found by its section header, and in a file without section headers through the
 //! program header of its index (`PT_GNU_EH_FRAME`; Linux Standard Base 5.0, core, section 10.6).
 
-use super::{Error, x86_64};
+use super::{Error, Load, x86_64};
 use flate2::read::ZlibDecoder;
 use gimli::{BaseAddresses, EhFrameHdr, EndianSlice, LittleEndian, Pointer};
 use object::elf::{
@@ -44,6 +44,8 @@ pub(super) struct Section<'data> {
 pub(super) struct Sources<'data> {
     /// The addresses of code: sorted, and apart.
     pub(super) code: Vec<Range<u64>>,
+    /// Where in the file it lies.
+    pub(super) loads: Vec<Load>,
     pub(super) eh_frame: Option<Section<'data>>,
     pub(super) debug_frame: Option<Section<'data>>,
     /// Procedure linkage tables, which some linkers leave without descriptions.
@@ -69,8 +71,10 @@ impl<'data> Sources<'data> {
         let segments = header
             .program_headers(endian, data)
             .map_err(|_| Error::NotElf)?;
+        let loads = loads(segments, data.len().map_err(|()| Error::NotElf)?);
         let mut sources = Self {
-            code: code(segments, data.len().map_err(|()| Error::NotElf)?)?,
+            code: code(&loads)?,
+            loads,
             eh_frame: None,
             debug_frame: None,
             linkage: Vec::new(),
@@ -149,21 +153,31 @@ fn bytes<'data, R: ReadRef<'data>>(
     (!found.is_empty()).then_some(found)
 }
 
-/// The addresses of code: sorted, and apart.
-fn code(segments: &[Segment], file_bytes: u64) -> Result<Vec<Range<u64>>, Error> {
+/// The parts of the file that are mapped as code.
+fn loads(segments: &[Segment], file_bytes: u64) -> Vec<Load> {
     let executable = |segment: &&Segment| {
         segment.p_type(Little) == PT_LOAD && segment.p_flags(Little) & PF_X != 0
     };
-    let mut parts: Vec<Range<u64>> = segments
+    segments
         .iter()
         .filter(executable)
         .filter_map(|segment| {
             let (offset, size) = segment.file_range(Little);
             // What lies behind the end of the file cannot be run.
             let size = size.min(file_bytes.saturating_sub(offset));
-            let start = segment.p_vaddr(Little);
-            (size > 0).then_some(start..start.checked_add(size)?)
+            let address = segment.p_vaddr(Little);
+            address.checked_add(size)?;
+            let file = offset..offset.checked_add(size)?;
+            (size > 0).then_some(Load { file, address })
         })
+        .collect()
+}
+
+/// The addresses of code: sorted, and apart.
+fn code(loads: &[Load]) -> Result<Vec<Range<u64>>, Error> {
+    let mut parts: Vec<Range<u64>> = loads
+        .iter()
+        .map(|load| load.address..load.address + (load.file.end - load.file.start))
         .collect();
     parts.sort_by_key(|part| part.start);
     let mut code: Vec<Range<u64>> = Vec::new();

@@ -233,6 +233,7 @@ fn piece() -> (Vec<u8>, u64, Vec<Range<u64>>) {
 fn from_section(bytes: Vec<u8>, address: u64, code: &[Range<u64>]) -> (UnwindTable, Found) {
     let sources = source::Sources {
         code: code.to_vec(),
+        loads: Vec::new(),
         eh_frame: Some(source::Section {
             bytes: bytes.clone().into(),
             address,

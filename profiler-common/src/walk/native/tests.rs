@@ -61,7 +61,7 @@ fn a_frame_without_a_frame_pointer_is_left_by_its_size() {
     let rule = Rule::new(How::Offset, RSP, 24);
     let caller = follow(rule, &words([(SP + 16, CODE)]));
     assert_eq!((caller.ip, caller.sp), (CODE, SP + 24));
-    assert_eq!((caller.fp, caller.bx), (Kept::Value(FP), Kept::Value(7)));
+    assert_eq!((caller.fp, caller.bx), (Kept::value(FP), Kept::value(7)));
     assert_eq!(caller.lookup(), CODE - 1);
 }
 
@@ -72,7 +72,7 @@ fn saved_registers_are_read_when_they_are_wanted() {
     let caller = follow(rule, &memory);
     assert_eq!(
         (caller.fp, caller.bx),
-        (Kept::At(SP + 24), Kept::At(SP + 16))
+        (Kept::at(SP + 24), Kept::at(SP + 16))
     );
     assert_eq!(caller.registers(&memory), None);
     let next = Rule::new(How::Offset, RBP, 16);
@@ -83,7 +83,7 @@ fn saved_registers_are_read_when_they_are_wanted() {
         panic!("the frame pointer is readable");
     };
     assert_eq!((next.ip, next.sp), (CODE + 1, FP + 16));
-    assert_eq!(next.bx, Kept::At(SP + 16));
+    assert_eq!(next.bx, Kept::at(SP + 16));
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn a_frame_record_is_read_at_once() {
     let caller = follow(rule, &words([(FP, FP + 64), (FP + 8, CODE)]));
     assert_eq!(
         (caller.ip, caller.sp, caller.fp),
-        (CODE, FP + 16, Kept::Value(FP + 64))
+        (CODE, FP + 16, Kept::value(FP + 64))
     );
 }
 
@@ -103,7 +103,7 @@ fn a_realigned_frame_finds_its_caller_through_memory() {
     let memory = words([(FP - 8, FP + 0x80), (FP + 0x78, CODE), (FP, 99)]);
     let caller = follow(rule, &memory);
     assert_eq!((caller.ip, caller.sp), (CODE, FP + 0x80));
-    assert_eq!((caller.fp, caller.bx), (Kept::At(FP), Kept::At(FP - 24)));
+    assert_eq!((caller.fp, caller.bx), (Kept::at(FP), Kept::at(FP - 24)));
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn a_stack_pointer_put_aside_is_found_in_the_frame() {
         Rule::halves(How::Memory, RSP, 56, 8).with_slots(Origin::StackPointer, Slot(2), Slot::LOST);
     let caller = follow(rule, &words([(SP + 56, SP + 0x200), (SP + 0x200, CODE)]));
     assert_eq!((caller.ip, caller.sp), (CODE, SP + 0x208));
-    assert_eq!((caller.fp, caller.bx), (Kept::At(SP + 16), Kept::Lost));
+    assert_eq!((caller.fp, caller.bx), (Kept::at(SP + 16), Kept::LOST));
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn a_signal_frame_gives_back_every_register_and_the_exact_place() {
     assert_eq!((caller.ip, caller.sp), (CODE, 0x1234_5670));
     assert_eq!(caller.lookup(), CODE);
     assert_eq!(caller.registers(&memory).unwrap().fp, 11);
-    assert_eq!(caller.bx.value(&memory), Ok(12));
+    assert_eq!(caller.bx.read(&memory), Ok(12));
     let caller = follow(Rule::new(How::Switch, RSP, 160), &memory);
     assert_eq!(caller.lookup(), CODE - 1);
 }
@@ -170,7 +170,7 @@ fn a_frame_can_begin_at_a_register_that_only_the_first_frame_has() {
     let memory = words([(SP + 0x40, CODE)]);
     let caller = follow(rule, &memory);
     assert_eq!((caller.ip, caller.sp), (CODE, SP + 0x48));
-    assert_eq!((caller.fp, caller.bx), (Kept::Value(9), Kept::Value(8)));
+    assert_eq!((caller.fp, caller.bx), (Kept::value(9), Kept::value(8)));
     for reached in [Reached::Called, Reached::Interrupted] {
         let frame = Frame {
             reached,
@@ -185,7 +185,7 @@ fn a_frame_can_begin_at_rbx() {
     let rule = Rule::new(How::Offset, RBX, 24);
     let memory = words([(SP + 0x40, SP + 0x80), (SP + 0x90, CODE)]);
     let frame = Frame {
-        bx: Kept::At(SP + 0x40),
+        bx: Kept::at(SP + 0x40),
         reached: Reached::Called,
         ..running()
     };
@@ -228,7 +228,7 @@ fn a_frame_pointer_may_lead_to_another_stack_but_not_round_in_circles() {
     let rule = Rule::new(How::Offset, RBP, 16);
     let leading_to = |fp: u64| {
         let mut frame = running();
-        frame.fp = Kept::Value(fp);
+        frame.fp = Kept::value(fp);
         run(rule, frame, &words([(fp + 8, CODE)]))
     };
     assert!(matches!(leading_to(SP - 0x10_0000), Step::Caller(_)));

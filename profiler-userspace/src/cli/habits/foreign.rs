@@ -61,7 +61,6 @@ const STACKS: &str = "stacks are always recorded, without a flag";
 /// Flags that people know from elsewhere, and only those: what is nobody's habit gets clap's answer.
 pub(super) const FLAGS: &[Flag] = &[
     (&["-g"], false, Instead::Nothing, STACKS),
-    (&["--call-graph"], true, Instead::Nothing, STACKS),
     (
         &["--all-cpus"],
         false,

@@ -1,6 +1,6 @@
 use super::*;
 use crate::output::{MinWidth, Palette};
-use crate::plan::Event;
+use crate::plan::{CallGraph, Event};
 use clap::Parser as _;
 
 fn plan_for(line: &str, stdout_is_terminal: bool) -> Result<Plan> {
@@ -45,6 +45,7 @@ fn nothing_said_is_the_whole_machine_until_ctrl_c() {
         duration: None,
         capture: Capture {
             user_stacks: true,
+            call_graph: CallGraph::Auto,
             kernel_stacks: true,
             include_idle: false,
             per_thread: false,
@@ -57,7 +58,7 @@ fn nothing_said_is_the_whole_machine_until_ctrl_c() {
             quiet: false,
             verbose: 0,
         },
-        map_memory_bytes: 32 << 20,
+        memory: MemoryLimits::default(),
     };
     assert_eq!(plan(""), expected);
     assert_eq!(plan("-a"), expected);
@@ -275,6 +276,7 @@ fn running() {
             verbose: 2
         }
     );
-    assert_eq!(plan("--map-memory 64").map_memory_bytes, 64 << 20);
+    assert_eq!(plan("--map-memory 64").memory.map_bytes, 64 << 20);
+    assert_eq!(plan("--max-unwind-memory 8").memory.unwind_bytes, 8 << 20);
     assert!(refusal("-q -v").contains("keep one"));
 }

@@ -32,6 +32,7 @@ fn stack() -> impl Strategy<Value = RawStack> {
         .prop_map(|(addresses, end)| RawStack {
             addresses: addresses.into(),
             end,
+            guessed: false,
         })
 }
 
@@ -95,7 +96,7 @@ proptest! {
             let part = |index: Option<StackIndex>| index.map(|index| raw.stack(index));
             let (user, kernel) = (part(sample.user), part(sample.kernel));
             let frames = |part: Option<&RawStack>| part.map_or(0, |part| part.addresses.len());
-            let cut = [user, kernel].into_iter().flatten().filter(|part| part.end == StackEnd::Truncated);
+            let cut = [user, kernel].into_iter().flatten().filter(|part| part.end.mark().is_some());
             let sums = expected.entry([frames(user), frames(kernel), cut.count()]).or_default();
             sums.0 += sample.weight;
             sums.1 += sample.count;

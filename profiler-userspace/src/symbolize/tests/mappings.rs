@@ -1,9 +1,9 @@
 //! Code in memory, in the kernel's library, and in libraries that come late.
 
+use super::names;
 use super::program::{Running, Workshop};
-use super::{names, vdso};
 use crate::object::Elf;
-use crate::process::Processes;
+use crate::process::{Processes, vdso};
 
 /// Prints where it has code that no compiler made, and the kernel's; then loads a library.
 const MAPPINGS: &str = r#"

@@ -8,6 +8,8 @@ mod sources;
 
 use super::*;
 use crate::profile::raw::{RawSample, StackIndex};
+use profiler_common::abi::StackEnd;
+use std::collections::BTreeMap;
 
 /// Prints where two functions are.
 const TWO_FUNCTIONS: &str = r#"
@@ -27,6 +29,7 @@ fn raw(identity: Identity, addresses: &[u64]) -> RawProfile {
     raw.stacks.push(RawStack {
         addresses: addresses.into(),
         end: StackEnd::Root,
+        guessed: false,
     });
     raw.samples.push(RawSample {
         who: Who {
@@ -73,6 +76,7 @@ fn the_stack_goes_from_labels_over_user_to_kernel() {
     raw.stacks.push(RawStack {
         addresses: Box::new([0x1000, 0x2001]),
         end: StackEnd::Root,
+        guessed: false,
     });
     raw.samples[0].kernel = Some(StackIndex(1));
     raw.samples[0].who.cpu = Some(3);

@@ -3,8 +3,8 @@
 //! In: our own mapping of it. Out: its bytes as a file. All 64-bit processes have the same image, so
 //! ours serves for those of others, even of those that have ended. See `vdso(7)`.
 
+use super::maps;
 use crate::object::RegularFile;
-use crate::process::maps;
 use std::fs::File;
 use std::io::BufReader;
 use std::ops::Range;
@@ -13,8 +13,8 @@ use std::os::unix::fs::FileExt as _;
 /// Larger than any image, in bytes; they have two or three pages.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// The image; none where the kernel maps none.
-pub(super) fn image() -> Option<RegularFile> {
+/// Where the image is mapped in our own process; none where the kernel maps none.
+pub fn mapping() -> Option<Range<u64>> {
     let maps = BufReader::new(File::open("/proc/self/maps").ok()?);
     let mut range: Option<Range<u64>> = None;
     maps::each_executable(maps, |entry| {
@@ -24,7 +24,12 @@ pub(super) fn image() -> Option<RegularFile> {
         range.is_none()
     })
     .ok()?;
-    let range = range.filter(|range| range.end - range.start <= MAX_BYTES)?;
+    range.filter(|range| range.end - range.start <= MAX_BYTES)
+}
+
+/// The image; none where the kernel maps none.
+pub fn image() -> Option<RegularFile> {
+    let range = mapping()?;
     let mut bytes = vec![0; usize::try_from(range.end - range.start).ok()?];
     File::open("/proc/self/mem")
         .ok()?
@@ -34,7 +39,7 @@ pub(super) fn image() -> Option<RegularFile> {
 }
 
 /// Whether a process that maps the image there is one of 64 bits; others have another image.
-pub(super) fn is_ours(mapping: &Range<u64>) -> bool {
+pub fn is_ours(mapping: &Range<u64>) -> bool {
     mapping.end > u64::from(u32::MAX)
 }
 

@@ -1,0 +1,126 @@
+//! Code as user space publishes it and the kernel half finds it: which part of which file has which
+//! unwind table.
+//!
+//! The kernel half sees, for each address, the mapping that it lies in, as the kernel has it at that
+//! moment, and behind the mapping a file. So nothing is published for each process: a program that
+//! starts, forks or loads a library is walked at once if its files are known.
+
+/// What the kernel knows a mapped file by. Made by the kernel half alone, for user space too, so that
+/// both always mean the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(C)]
+pub struct CodeKey {
+    /// The device (`super_block.s_dev`), plus one. Zero is memory: code that the kernel itself maps.
+    pub device: u64,
+    /// The inode's number; for memory, the address of what describes it to the kernel
+    /// (`vm_area_struct.vm_private_data`), zero if nothing does.
+    pub inode: u64,
+    /// When the file was last written, as seconds and nanoseconds in one number: an inode's number is
+    /// given out again.
+    pub modified: u64,
+}
+
+impl CodeKey {
+    /// Whether this is memory that nothing describes: made by the process itself.
+    #[inline(always)]
+    pub const fn is_anonymous(self) -> bool {
+        self.device == 0 && self.inode == 0
+    }
+}
+
+/// One slot of the index of code: a part of a file that is mapped as code. Alone on its cache line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C, align(64))]
+pub struct Code {
+    /// The file.
+    pub key: CodeKey,
+    /// Where the part begins in the file, in bytes.
+    pub start: u64,
+    /// Where it ends in the file, in bytes.
+    pub end: u64,
+    /// What to add to a position in the file to have the object's own address.
+    pub shift: u64,
+    /// A [`CodeState`]; written last.
+    pub state: u64,
+    /// When a walk last came here, as [`used_clock`] counts; written by the kernel half.
+    pub used: u64,
+}
+
+const _: () = assert!(size_of::<Code>() == 64, "a slot is one cache line");
+
+/// The binary logarithm of how many slots the index of code has.
+pub const CODE_SLOT_BITS: u32 = 13;
+
+/// How many slots are looked at for a file, at most.
+pub const CODE_PROBES: u32 = 32;
+
+/// What [`Code::used`] counts in: about seconds, so that a slot is seldom written to.
+#[inline(always)]
+pub const fn used_clock(now_ns: u64) -> u64 {
+    now_ns >> 30
+}
+
+/// What a slot holds. Bits 0–31: where the [`PageRows`](super::PageRows) of the object's page 0 would
+/// be, in words of table memory, if there were one; it may wrap around. Zero is a slot never used, behind
+/// which no more of the same hash are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct CodeState(pub u64);
+
+impl CodeState {
+    /// Nothing any more; more may follow.
+    pub const GONE: Self = Self(1 << 32);
+    /// Code without any rows: to be walked by frame pointers.
+    pub const BARE: Self = Self(1 << 33);
+    const TABLE: u64 = 1 << 34;
+
+    /// Code whose rows are found from there.
+    pub const fn table(pages: u32) -> Self {
+        Self(Self::TABLE | pages as u64)
+    }
+
+    /// Whether there are rows.
+    #[inline(always)]
+    pub const fn has_table(self) -> bool {
+        self.0 & Self::TABLE != 0
+    }
+
+    /// Where the pages are; see the type.
+    #[inline(always)]
+    pub const fn pages(self) -> u32 {
+        self.0 as u32
+    }
+}
+
+/// The binary logarithm of the words in one *slab* of table memory: 1 MiB, mapped by user space while it
+/// writes. What lies in a slab does not cross its end.
+pub const SLAB_BITS: u32 = 18;
+
+/// Words of four bytes in one slab.
+pub const SLAB_WORDS: usize = 1 << SLAB_BITS;
+
+/// The slab of a place in table memory, and the word in it.
+#[inline(always)]
+pub const fn slab_of(place: u32) -> (u32, u32) {
+    (place >> SLAB_BITS, place & (SLAB_WORDS as u32 - 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_are_told_apart() {
+        let table = CodeState::table(u32::MAX);
+        assert!(table.has_table() && table.pages() == u32::MAX);
+        assert!(!CodeState::BARE.has_table() && !CodeState::GONE.has_table());
+        assert_ne!(CodeState::table(0).0, 0);
+    }
+
+    #[test]
+    fn places_count_on_from_slab_to_slab() {
+        assert_eq!(slab_of(0), (0, 0));
+        assert_eq!(slab_of((1 << SLAB_BITS) - 1), (0, (1 << SLAB_BITS) - 1));
+        assert_eq!(slab_of(3 << SLAB_BITS | 5), (3, 5));
+    }
+}

@@ -1,0 +1,120 @@
+//! The tree in which the kernel keeps a process's mappings, one node at a time.
+//!
+//! Since Linux 6.1 that is a *maple tree* (`include/linux/maple_tree.h`): each node holds up to 15
+//! *pivots*, the last addresses of as many ranges, and behind them one slot per range, which leads to
+//! another node or, in a leaf, to what lies there. In: words read of a node. Out: which slot to follow.
+//! Never reads memory: the tree may change while it is walked, and its reader must be able to fail.
+
+/// The most pivots of any node: those of leaves and of plain inner nodes (`MAPLE_RANGE64_SLOTS` - 1).
+pub const PIVOTS: usize = 15;
+
+/// Pivots of inner nodes that also note gaps (`MAPLE_ARANGE64_SLOTS` - 1), as trees of mappings have.
+pub const GAP_PIVOTS: usize = 9;
+
+/// The most levels that are followed. Nodes are at least half full, so that nine levels would hold more
+/// mappings than `vm.max_map_count` lets a process have by orders of magnitude.
+pub const LEVELS: u32 = 9;
+
+/// Nodes are aligned to this; the bits below say what kind they are (`MAPLE_NODE_MASK`).
+const NODE_ALIGNMENT: u64 = 256;
+
+/// A node by its encoded address (`struct maple_enode`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Node(u64);
+
+impl Node {
+    /// The node that an entry leads to: a tree's root, or a slot of an inner node.
+    #[inline(always)]
+    pub const fn from_entry(entry: u64) -> Option<Self> {
+        // Small numbers are marks. A root has bit 1 set, any other node bit 2, and no pointer has either.
+        if entry > 4096 && entry & 6 != 0 {
+            Some(Self(entry))
+        } else {
+            None
+        }
+    }
+
+    /// Where it lies in the kernel's memory.
+    #[inline(always)]
+    pub const fn address(self) -> u64 {
+        self.0 & !(NODE_ALIGNMENT - 1)
+    }
+
+    /// `enum maple_type`: 1 is a leaf, 2 an inner node, 3 one that also notes gaps.
+    #[inline(always)]
+    const fn kind(self) -> u64 {
+        self.0 >> 3 & 15
+    }
+
+    /// Whether its slots lead to what is stored, and not to more nodes.
+    #[inline(always)]
+    pub const fn is_leaf(self) -> bool {
+        self.kind() < 2
+    }
+
+    /// Whether it is of the kind that notes gaps, which has [`GAP_PIVOTS`] pivots.
+    #[inline(always)]
+    pub const fn has_gaps(self) -> bool {
+        self.kind() == 3
+    }
+}
+
+/// The number of the slot for `address`, given the words at a node's pivots, of which the first
+/// `pivots` are pivots. Unused pivots are zero.
+#[inline(always)]
+pub fn slot(words: [u64; PIVOTS], pivots: u64, address: u64) -> u64 {
+    let mut slot = 0;
+    for (place, pivot) in words.into_iter().enumerate() {
+        // Without a branch: pivots ascend, so those below the address are those before its slot.
+        slot += u64::from(pivot.wrapping_sub(1) < address.wrapping_sub(1))
+            & u64::from((place as u64) < pivots);
+    }
+    slot
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use proptest::prelude::{any, prop_assert_eq, proptest};
+
+    #[test]
+    fn tells_nodes_from_marks_and_kinds_apart() {
+        assert_eq!(Node::from_entry(0), None);
+        assert_eq!(Node::from_entry(0xffff_8880_1234_5600), None);
+        // A root: address, kind 3, the root's mark.
+        let root = Node::from_entry(0xffff_8880_1234_5600 | 3 << 3 | 2).unwrap();
+        assert_eq!(root.address(), 0xffff_8880_1234_5600);
+        assert!(root.has_gaps() && !root.is_leaf());
+        // An inner slot: address, kind 1, `MAPLE_ENODE_NULL`.
+        let leaf = Node::from_entry(0xffff_8880_1234_5700 | 1 << 3 | 4).unwrap();
+        assert!(leaf.is_leaf() && !leaf.has_gaps());
+    }
+
+    #[test]
+    fn the_last_range_needs_no_pivot() {
+        let mut words = [0; PIVOTS];
+        words[0] = 0x1fff;
+        words[1] = 0x2fff;
+        assert_eq!(slot(words, 15, 0x1fff), 0);
+        assert_eq!(slot(words, 15, 0x2000), 1);
+        assert_eq!(slot(words, 15, 0x3000), 2);
+        assert_eq!(slot([0x1000; PIVOTS], 9, u64::MAX), 9);
+    }
+
+    proptest! {
+        /// As the kernel finds it: the first slot whose pivot is not below the address.
+        #[test]
+        fn finds_what_a_scan_finds(mut pivots in proptest::collection::vec(1u64.., 0..16), address in 1u64.., junk: u64, gaps in any::<bool>()) {
+            pivots.sort_unstable();
+            pivots.dedup();
+            let most = if gaps { GAP_PIVOTS } else { PIVOTS };
+            pivots.truncate(most);
+            let mut words = [if gaps { junk } else { 0 }; PIVOTS];
+            words[..most].fill(0);
+            words[..pivots.len()].copy_from_slice(&pivots);
+            let scanned = pivots.iter().position(|&pivot| pivot >= address).unwrap_or(pivots.len());
+            prop_assert_eq!(slot(words, most as u64, address), scanned as u64);
+        }
+    }
+}

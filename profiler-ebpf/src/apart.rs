@@ -1,0 +1,138 @@
+//! The parts of a walk that the verifier checks apart.
+//!
+//! A function whose name is kept (a *global* function, Linux 5.6) is verified once, for any arguments, and
+//! not again at each call for all that may be known there. Arguments and results are numbers: what is
+//! larger goes through the scratch memory of the CPU.
+#![expect(
+    unsafe_code,
+    reason = "names that are kept are what makes functions global"
+)]
+
+use crate::{
+    code, mapping,
+    maps::{FOUND, Found, SCRATCH},
+    memory::UserMemory,
+    table,
+};
+use core::ops::ControlFlow;
+use profiler_common::{
+    abi::{Rule, StackEnd},
+    intern::Hash,
+    walk::native,
+};
+
+/// What [`leave_by_rule`] returns when it has found the caller; no [`StackEnd`].
+const FOUND_CALLER: u64 = u8::MAX as u64;
+
+/// No [`Rule`].
+const NO_TABLE: u64 = u64::MAX;
+
+/// What lies at an address of the process `space`: noted at `place`. Of code that has not been published,
+/// returns the hash of its file.
+#[inline(always)]
+pub(crate) fn ask(cpu: u32, space: u64, address: u64, place: u32, now: u64) -> Option<Hash> {
+    match ask_what_lies_at(cpu, space, address, place, now) {
+        0 => None,
+        hash => Some(Hash(hash)),
+    }
+}
+
+/// The rule for an object's own `address`, whose page's rows are found from `pages` on; none if the table
+/// is not there.
+#[inline(always)]
+pub(crate) fn rule(pages: u32, address: u64) -> Option<Rule> {
+    match find_rule(pages, address) {
+        NO_TABLE => None,
+        rule => Some(Rule(rule)),
+    }
+}
+
+/// Puts the caller of the frame in the scratch memory in its place, or says why there is none.
+#[inline(always)]
+pub(crate) fn leave(cpu: u32, rule: Rule) -> ControlFlow<u64> {
+    match leave_by_rule(cpu, rule.0) {
+        FOUND_CALLER => ControlFlow::Continue(()),
+        end => ControlFlow::Break(end),
+    }
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn ask_what_lies_at(cpu: u32, space: u64, address: u64, place: u32, now: u64) -> u64 {
+    let Some(scratch) = SCRATCH.get(cpu) else {
+        return 0;
+    };
+    let Some(found) = scratch.walk.found.get(place as usize & (FOUND - 1)) else {
+        return 0;
+    };
+    found.start.store(address);
+    found.end.store(address.wrapping_add(1));
+    found.kind.store(Found::NOWHERE);
+    let Some(mapping) = mapping::find(space, scratch, address) else {
+        return 0;
+    };
+    if !mapping.is_executable() {
+        return 0;
+    }
+    found.start.store(mapping.start);
+    found.end.store(mapping.end);
+    let (key, offset) = mapping.code();
+    if key.is_anonymous() {
+        found.kind.store(Found::BARE);
+        return 0;
+    }
+    // What to add to an address to have the place in the file.
+    let in_file = offset.wrapping_sub(mapping.start);
+    match code::find(key, address.wrapping_add(in_file), now) {
+        Some(known) => {
+            let first = known.start.wrapping_sub(in_file) as i64;
+            if first > mapping.start as i64 {
+                found.start.store(first as u64);
+            }
+            let end = known.end.wrapping_sub(in_file) as i64;
+            if end < mapping.end as i64 {
+                found.end.store(end as u64);
+            }
+            found.shift.store(in_file.wrapping_add(known.shift));
+            found.kind.store(known.state.0);
+            0
+        }
+        // Memory that the kernel itself maps, and that is not the vDSO.
+        None if key.device == 0 => {
+            found.kind.store(Found::BARE);
+            0
+        }
+        None => {
+            found.kind.store(Found::UNKNOWN);
+            // Zero is another answer.
+            code::hash(key).0 | 1
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn find_rule(pages: u32, address: u64) -> u64 {
+    table::rule(pages, address).map_or(NO_TABLE, |rule| rule.0)
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn leave_by_rule(cpu: u32, rule: u64) -> u64 {
+    let Some(scratch) = SCRATCH.get(cpu) else {
+        return StackEnd::BadRow as u64;
+    };
+    let walk = &scratch.walk;
+    let register = |number: u8| {
+        let word = walk.registers.get(usize::from(number & 15))?;
+        Some(word.load())
+    };
+    let mut frame = walk.frame();
+    match native::advance(Rule(rule), &mut frame, register, &UserMemory) {
+        Ok(()) => {
+            walk.put(frame);
+            FOUND_CALLER
+        }
+        Err(end) => end as u64,
+    }
+}

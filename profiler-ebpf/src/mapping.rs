@@ -1,0 +1,121 @@
+//! What lies where: the kernel's own mappings of the process that is running.
+//!
+//! Read without a lock. The helper that finds a mapping (`bpf_find_vma`) takes one, which inside an
+//! interrupt it can do only once in each firing. The firing is in an RCU read section, as all programs
+//! are, so nodes and mappings that others take out stay readable; whatever was read may be out of date,
+//! as any answer is a moment later.
+
+use crate::{
+    config::config,
+    maps::{ASKED_CODE, SCRATCH, Scratch},
+    memory, task,
+    word::Word,
+};
+use profiler_common::{
+    abi::CodeKey,
+    walk::maple::{self, GAP_PIVOTS, LEVELS, Node, PIVOTS},
+};
+
+/// Mappings of executable memory (`include/linux/mm.h`, `VM_EXEC`).
+const EXECUTABLE: u64 = 4;
+
+/// The binary logarithm of what `vm_pgoff` counts in: bytes of a page.
+const PAGE_BITS: u64 = 12;
+
+/// A mapping by the address of its `vm_area_struct`.
+#[derive(Clone, Copy)]
+pub(crate) struct Mapping {
+    vma: u64,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+}
+
+/// The process's `mm_struct`; zero for a kernel thread.
+#[inline(always)]
+pub(crate) fn space() -> u64 {
+    memory::kernel(task::current_address() + u64::from(config!(mapping.task_mm)))
+}
+
+/// The mapping that an address of a process lies in.
+#[inline(always)]
+pub(crate) fn find(space: u64, scratch: &'static Scratch, address: u64) -> Option<Mapping> {
+    let vma = entry(space, &scratch.node, address)?;
+    let at = vma + u64::from(config!(mapping.vma_start));
+    let [start, end] = memory::kernel_words(at)?;
+    // The tree is not locked: what was found is believed only if it says the same.
+    (start <= address && address < end).then_some(Mapping { vma, start, end })
+}
+
+/// What the tree of mappings holds for an address.
+#[inline(always)]
+fn entry(space: u64, words: &'static [Word; PIVOTS + 1], address: u64) -> Option<u64> {
+    let mut entry: u64 = memory::kernel(space + u64::from(config!(mapping.mm_root)));
+    for _ in 0..LEVELS {
+        let node = Node::from_entry(entry)?;
+        let place = node.address();
+        memory::copy_pivots(words, place + u64::from(config!(mapping.node_pivots)))?;
+        let mut pivots = [0; PIVOTS];
+        for (pivot, word) in pivots.iter_mut().zip(words) {
+            *pivot = word.load();
+        }
+        let (count, slots) = if node.has_gaps() {
+            (GAP_PIVOTS, config!(mapping.gap_node_slots))
+        } else {
+            (PIVOTS, config!(mapping.node_slots))
+        };
+        let slot = maple::slot(pivots, count as u64, address);
+        entry = memory::kernel(place + u64::from(slots) + slot * 8);
+        if node.is_leaf() {
+            return (entry != 0).then_some(entry);
+        }
+    }
+    None
+}
+
+impl Mapping {
+    #[inline(always)]
+    pub(crate) fn is_executable(self) -> bool {
+        let flags: u64 = memory::kernel(self.vma + u64::from(config!(mapping.vma_flags)));
+        flags & EXECUTABLE != 0
+    }
+
+    /// What is mapped, and the offset of the mapping's first byte in it.
+    #[inline(always)]
+    pub(crate) fn code(self) -> (CodeKey, u64) {
+        let at = self.vma + u64::from(config!(mapping.vma_offset));
+        let [offset, file] = memory::kernel_words(at).unwrap_or_default();
+        if file == 0 {
+            let key = CodeKey {
+                inode: memory::kernel(self.vma + u64::from(config!(mapping.vma_private))),
+                ..CodeKey::default()
+            };
+            return (key, 0);
+        }
+        let inode: u64 = memory::kernel(file + u64::from(config!(mapping.file_inode)));
+        let of_inode = |offset: u32| inode + u64::from(offset);
+        let super_block: u64 = memory::kernel(of_inode(config!(mapping.inode_super)));
+        let device: u32 = memory::kernel(super_block + u64::from(config!(mapping.super_device)));
+        let seconds: u64 = memory::kernel(of_inode(config!(mapping.inode_seconds)));
+        let nanoseconds: u32 = memory::kernel(of_inode(config!(mapping.inode_nanoseconds)));
+        let key = CodeKey {
+            device: u64::from(device) + 1,
+            inode: memory::kernel(of_inode(config!(mapping.inode_number))),
+            modified: seconds << 30 | u64::from(nanoseconds),
+        };
+        (key, offset << PAGE_BITS)
+    }
+}
+
+/// Notes what the kernel knows the running task's memory at an address by; all zeros if nothing is
+/// mapped there.
+#[inline(always)]
+pub(crate) fn note_code(address: u64) {
+    let (Some(asked), Some(scratch)) = (ASKED_CODE.get(0), SCRATCH.get(task::cpu())) else {
+        return;
+    };
+    let key =
+        find(space(), scratch, address).map_or(CodeKey::default(), |mapping| mapping.code().0);
+    asked[0].store(key.device);
+    asked[1].store(key.inode);
+    asked[2].store(key.modified);
+}

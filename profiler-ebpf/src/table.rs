@@ -1,0 +1,49 @@
+//! Unwind tables: from an address of an object's own to the rule that holds there.
+
+use crate::{
+    maps::{RULES, SLABS},
+    word::Half,
+};
+use profiler_common::{
+    abi::{PageRows, Row, Rule, SLAB_WORDS, TABLE_PAGE_BITS, slab_of},
+    walk::bisect::{MAX_NARROWINGS, Span},
+};
+
+/// The rule for `address`, whose page's rows are found from `pages` on; none if the table is not there.
+#[inline(always)]
+pub(crate) fn rule(pages: u32, address: u64) -> Option<Rule> {
+    let page = (address >> TABLE_PAGE_BITS) as u32;
+    let (slab, word) = slab_of(pages.wrapping_add(page.wrapping_mul(2)));
+    let slab = SLABS.get_value(slab, &0)?;
+    let span = Span::new(PageRows {
+        first: load(slab, word),
+        count: load(slab, word.wrapping_add(1)),
+    });
+    let (slab, _) = slab_of(span.first());
+    let row = search(SLABS.get_value(slab, &0)?, span, address as u16);
+    Some(Rule(RULES.get(u32::from(row.rule))?.load()))
+}
+
+/// The row for the lowest bits of an address among a page's.
+#[inline(always)]
+fn search(slab: &'static [Half; SLAB_WORDS], mut span: Span, low: u16) -> Row {
+    for _ in 0..MAX_NARROWINGS {
+        let Some(middle) = span.middle() else { break };
+        span = span.narrow(row(slab, middle), low);
+    }
+    row(slab, span.first())
+}
+
+#[inline(always)]
+fn row(slab: &'static [Half; SLAB_WORDS], place: u32) -> Row {
+    let word = load(slab, place);
+    Row {
+        low: word as u16,
+        rule: (word >> 16) as u16,
+    }
+}
+
+#[inline(always)]
+fn load(slab: &'static [Half; SLAB_WORDS], place: u32) -> u32 {
+    slab[place as usize & (SLAB_WORDS - 1)].load()
+}

@@ -1,0 +1,48 @@
+//! The grace period: until nobody uses any more what has been taken out of the kernel half's sight.
+//!
+//! The books are what it is told by. A firing counts itself as begun (a full barrier) before it looks at
+//! anything, and as ended after it last touched anything. So once every CPU has ended as many firings
+//! as it had begun at some moment, all that follow know what was written before that moment.
+
+use super::{Error, Result, read};
+use profiler_common::abi::{Class, Counter};
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst, fence};
+use std::time::{Duration, Instant};
+
+/// How long a firing may take to end before we give up. They take microseconds; a virtual machine's CPU
+/// may be kept from running in the middle of one.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Waits until every firing has ended that began before this call. `books`: all CPUs' words.
+pub(super) fn wait(books: &[AtomicU64]) -> Result<()> {
+    fence(SeqCst);
+    let cpus = || books.chunks_exact(16);
+    let begun: Vec<u64> = cpus().map(|cpu| read(cpu, Counter::Fired)).collect();
+    let since = Instant::now();
+    for (number, (cpu, begun)) in cpus().zip(begun).enumerate() {
+        while ended(cpu) < begun {
+            if since.elapsed() > PATIENCE {
+                return Err(Error::Stuck {
+                    cpu: number,
+                    seconds: PATIENCE.as_secs(),
+                });
+            }
+            std::thread::sleep(Duration::from_micros(50));
+        }
+    }
+    Ok(())
+}
+
+/// How many firings a CPU has ended.
+fn ended(cpu: &[AtomicU64]) -> u64 {
+    Counter::ALL
+        .iter()
+        .filter(|counter| {
+            matches!(
+                counter.class(),
+                Class::Recorded | Class::Filtered | Class::Lost
+            )
+        })
+        .map(|&counter| read(cpu, counter))
+        .sum()
+}

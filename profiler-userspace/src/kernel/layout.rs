@@ -1,0 +1,143 @@
+//! Where the running kernel keeps what the kernel half reads.
+//!
+//! In: the kernel's type information. Out: offsets of fields. Pure.
+
+use super::btf::Btf;
+use profiler_common::abi::{MappingLayout, TaskLayout};
+use profiler_common::walk::maple::{GAP_PIVOTS, PIVOTS};
+
+/// Where fields of tasks, PIDs and namespaces lie; none if one is not found.
+pub(super) fn task_layout(btf: &Btf<'_>) -> Option<TaskLayout> {
+    let mut wanted = [
+        ("task_struct", "pid", None),
+        ("task_struct", "tgid", None),
+        ("task_struct", "group_leader", None),
+        ("task_struct", "thread_pid", None),
+        ("task_struct", "start_boottime", None),
+        ("task_struct", "self_exec_id", None),
+        ("pid", "level", None),
+        ("pid", "numbers", None),
+        ("upid", "", None),
+        ("upid", "nr", None),
+        ("upid", "ns", None),
+        ("pid_namespace", "ns", None),
+        ("ns_common", "inum", None),
+        ("task_struct", "real_start_time", None),
+    ];
+    btf.find(&mut wanted);
+    let [
+        task_pid,
+        task_tgid,
+        task_group_leader,
+        task_thread_pid,
+        task_start_boottime,
+        task_self_exec_id,
+        pid_level,
+        pid_numbers,
+        upid_bytes,
+        upid_nr,
+        upid_ns,
+        namespace_ns,
+        ns_inum,
+        task_real_start_time,
+    ] = wanted.map(|(.., offset)| offset);
+    Some(TaskLayout {
+        task_pid: task_pid?,
+        task_tgid: task_tgid?,
+        task_group_leader: task_group_leader?,
+        task_thread_pid: task_thread_pid?,
+        task_start_boottime: task_start_boottime.or(task_real_start_time)?,
+        task_self_exec_id: task_self_exec_id?,
+        pid_level: pid_level?,
+        pid_numbers: pid_numbers?,
+        upid_bytes: upid_bytes?,
+        upid_nr: upid_nr?,
+        upid_ns: upid_ns?,
+        namespace_inum: namespace_ns? + ns_inum?,
+    })
+}
+
+/// Where the fields lie that lead from an address to the file mapped there; none if one is not found, or
+/// what the kernel half takes for granted is not so.
+pub(super) fn mapping_layout(btf: &Btf<'_>) -> Option<MappingLayout> {
+    let mut wanted = [
+        ("task_struct", "mm", None),
+        ("mm_struct", "mm_mt", None),
+        ("maple_tree", "ma_root", None),
+        ("maple_range_64", "pivot", None),
+        ("maple_range_64", "slot", None),
+        ("maple_arange_64", "pivot", None),
+        ("maple_arange_64", "slot", None),
+        ("vm_area_struct", "vm_start", None),
+        ("vm_area_struct", "vm_end", None),
+        ("vm_area_struct", "vm_flags", None),
+        ("vm_area_struct", "vm_pgoff", None),
+        ("vm_area_struct", "vm_file", None),
+        ("vm_area_struct", "vm_private_data", None),
+        ("file", "f_inode", None),
+        ("inode", "i_sb", None),
+        ("inode", "i_ino", None),
+        ("super_block", "s_dev", None),
+        // Two numbers since Linux 6.11; before, a `struct timespec64`, whose name changed in 6.7.
+        ("inode", "i_mtime_sec", None),
+        ("inode", "i_mtime_nsec", None),
+        ("inode", "__i_mtime", None),
+        ("inode", "i_mtime", None),
+    ];
+    btf.find(&mut wanted);
+    let [
+        task_mm,
+        mm_tree,
+        tree_root,
+        node_pivots,
+        node_slots,
+        gap_node_pivots,
+        gap_node_slots,
+        vma_start,
+        vma_end,
+        vma_flags,
+        vma_offset,
+        vma_file,
+        vma_private,
+        file_inode,
+        inode_super,
+        inode_number,
+        super_device,
+        seconds,
+        nanoseconds,
+        renamed_time,
+        time,
+    ] = wanted.map(|(.., offset)| offset);
+    let (inode_seconds, inode_nanoseconds) = match (seconds, nanoseconds) {
+        (Some(seconds), Some(nanoseconds)) => (seconds, nanoseconds),
+        _ => {
+            let time = renamed_time.or(time)?;
+            (time, time + 8)
+        }
+    };
+    let layout = MappingLayout {
+        task_mm: task_mm?,
+        mm_root: mm_tree? + tree_root?,
+        node_pivots: node_pivots?,
+        node_slots: node_slots?,
+        gap_node_slots: gap_node_slots?,
+        vma_start: vma_start?,
+        vma_flags: vma_flags?,
+        vma_offset: vma_offset?,
+        vma_private: vma_private?,
+        file_inode: file_inode?,
+        inode_super: inode_super?,
+        inode_number: inode_number?,
+        inode_seconds,
+        inode_nanoseconds,
+        super_device: super_device?,
+        reserved: 0,
+    };
+    let pivots = |slots: u32| (slots.checked_sub(layout.node_pivots)? / 8).try_into().ok();
+    let as_expected = gap_node_pivots? == layout.node_pivots
+        && pivots(layout.node_slots) == Some(PIVOTS)
+        && pivots(layout.gap_node_slots) == Some(GAP_PIVOTS)
+        && vma_end? == layout.vma_start + 8
+        && vma_file? == layout.vma_offset + 8;
+    as_expected.then_some(layout)
+}

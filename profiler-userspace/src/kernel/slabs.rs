@@ -1,0 +1,192 @@
+//! Table memory: slabs that are made when they are needed.
+//!
+//! In: words to store. Out: their place, by which the kernel half finds them. Never takes more than its
+//! limit.
+
+use super::shared::map;
+use super::{Error, Result};
+use aya::maps::{Array, ArrayOfMaps, IterableMap as _, Map, MapData, MapError};
+use profiler_common::abi::{SLAB_BITS, SLAB_WORDS, slab_of};
+use std::io;
+use std::ops::Range;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// The inner map, as the kernel half declares it: one value, which is the whole slab.
+type SlabMap = Array<MapData, [u32; SLAB_WORDS]>;
+
+/// `BPF_F_MMAPABLE` (`include/uapi/linux/bpf.h`).
+const MAPPABLE: u32 = 1 << 10;
+
+/// Bytes of one slab.
+pub(super) const SLAB_BYTES: u64 = (SLAB_WORDS * 4) as u64;
+
+/// Words are stored in pairs, being written eight bytes at a time.
+const PAIR: u32 = 2;
+
+/// All slabs.
+pub(super) struct Slabs {
+    outer: ArrayOfMaps<MapData, SlabMap>,
+    slabs: Vec<Option<Slab>>,
+}
+
+struct Slab {
+    map: SlabMap,
+    /// Free words, in order, no two parts touching.
+    free: Vec<Range<u32>>,
+}
+
+/// Words that were stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Stored {
+    place: u32,
+    words: u32,
+}
+
+impl Stored {
+    /// Where the first word is.
+    pub(super) fn place(&self) -> u32 {
+        self.place
+    }
+}
+
+impl Slabs {
+    pub(super) fn new(outer: MapData) -> Result<Self> {
+        let outer = ArrayOfMaps::try_from(Map::ArrayOfMaps(outer)).map_err(not_made)?;
+        let slabs = (0..outer.len()).map(|_| None).collect();
+        Ok(Self { outer, slabs })
+    }
+
+    /// What the slabs take, in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.slabs.iter().flatten().count() as u64 * SLAB_BYTES
+    }
+
+    /// Stores words, at most [`SLAB_WORDS`], together; none if there is no room.
+    pub(super) fn store(&mut self, words: &[u32]) -> Result<Option<Stored>> {
+        let wanted = u32::try_from(words.len())
+            .expect("at most a slab")
+            .next_multiple_of(PAIR);
+        let Some((number, first)) = self.room(wanted)? else {
+            return Ok(None);
+        };
+        let slab = self.slabs[number].as_ref().expect("room is in a slab");
+        // Mappings begin at a page: 512 words of eight bytes.
+        let (from, pairs) = (first as usize / 2, wanted as usize / 2);
+        let skip = from - from % 512;
+        let mapped = map("SLABS", slab.map.map(), skip, from - skip + pairs)?;
+        for (place, pair) in mapped.words()[from - skip..].iter().zip(words.chunks(2)) {
+            let high = pair.get(1).copied().unwrap_or(0);
+            place.store(u64::from(pair[0]) | u64::from(high) << 32, Relaxed);
+        }
+        Ok(Some(Stored {
+            place: (number as u32) << SLAB_BITS | first,
+            words: wanted,
+        }))
+    }
+
+    /// Gives room back. Nobody may be reading it.
+    pub(super) fn release(&mut self, stored: &Stored) {
+        let (number, first) = slab_of(stored.place);
+        let slab = self.slabs[number as usize].as_mut();
+        let slab = slab.expect("what is stored is in a slab");
+        give_back(&mut slab.free, first..first + stored.words);
+    }
+
+    /// Takes room for so many words: the slab and the word in it.
+    fn room(&mut self, words: u32) -> Result<Option<(usize, u32)>> {
+        for (number, slab) in self.slabs.iter_mut().enumerate() {
+            if let Some(first) = slab.as_mut().and_then(|slab| take(&mut slab.free, words)) {
+                return Ok(Some((number, first)));
+            }
+        }
+        let Some(number) = self.slabs.iter().position(Option::is_none) else {
+            return Ok(None);
+        };
+        let map = SlabMap::create(1, MAPPABLE).map_err(not_made)?;
+        self.outer.set(number as u32, &map, 0).map_err(not_made)?;
+        let mut free = whole(SLAB_WORDS as u32);
+        let first = take(&mut free, words);
+        self.slabs[number] = Some(Slab { map, free });
+        Ok(first.map(|first| (number, first)))
+    }
+}
+
+fn not_made(error: MapError) -> Error {
+    let source = match error {
+        MapError::CreateError { io_error, .. } => io_error,
+        MapError::SyscallError(error) => error.io_error,
+        other => io::Error::other(other),
+    };
+    Error::Map {
+        name: "SLABS".to_owned(),
+        source,
+    }
+}
+
+/// One free part: all words below `end`.
+fn whole(end: u32) -> Vec<Range<u32>> {
+    std::iter::once(0..end).collect()
+}
+
+/// Takes the first part that is large enough.
+fn take(free: &mut Vec<Range<u32>>, words: u32) -> Option<u32> {
+    let place = free
+        .iter()
+        .position(|part| part.end - part.start >= words)?;
+    let first = free[place].start;
+    free[place].start += words;
+    if free[place].is_empty() {
+        free.remove(place);
+    }
+    Some(first)
+}
+
+fn give_back(free: &mut Vec<Range<u32>>, part: Range<u32>) {
+    let place = free.partition_point(|other| other.start < part.start);
+    free.insert(place, part);
+    free.dedup_by(|next, before| {
+        let touches = before.end == next.start;
+        if touches {
+            before.end = next.end;
+        }
+        touches
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
+
+    proptest! {
+        /// Whatever is taken and given back, no two hold the same words, and in the end all are free.
+        #[test]
+        fn room_is_held_by_one(sizes in proptest::collection::vec(1u32..200, 1..60), order in proptest::collection::vec(0usize..60, 60)) {
+            let mut free = whole(4096);
+            let mut held: Vec<Range<u32>> = Vec::new();
+            for (&size, &choice) in sizes.iter().zip(&order) {
+                if let Some(first) = take(&mut free, size) {
+                    let part = first..first + size;
+                    prop_assert!(held.iter().all(|other| other.end <= part.start || part.end <= other.start));
+                    held.push(part);
+                }
+                if choice % 3 == 0 && !held.is_empty() {
+                    give_back(&mut free, held.swap_remove(choice % held.len()));
+                }
+            }
+            for part in held {
+                give_back(&mut free, part);
+            }
+            prop_assert_eq!(free, whole(4096));
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_takes_nothing() {
+        let mut free = vec![0..8, 16..20];
+        assert_eq!(take(&mut free, 9), None);
+        assert_eq!(free, [0..8, 16..20]);
+        assert_eq!(take(&mut free, 8), Some(0));
+        assert_eq!(free, std::slice::from_ref(&(16..20)));
+    }
+}

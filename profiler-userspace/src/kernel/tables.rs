@@ -1,0 +1,248 @@
+//! Unwind tables in the kernel: stored, published, taken out again.
+//!
+//! In: rows and pages of an object's table, and what parts of which files they are for. Out: nothing; the
+//! kernel half finds them. Never knows of ELF files.
+
+use super::shared::{Shared, map};
+use super::slabs::{Slabs, Stored};
+use super::{Result, grace};
+use aya::maps::MapData;
+use profiler_common::abi::{
+    Books, CODE_PROBES, CODE_SLOT_BITS, Code, CodeKey, CodeState, MAX_RULES, PageRows, Row, Rule,
+    SLAB_WORDS,
+};
+use profiler_common::intern::Hash;
+use std::mem::offset_of;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+/// Words of a slot of the index of code.
+const SLOT_WORDS: usize = size_of::<Code>() / 8;
+
+const START: usize = offset_of!(Code, start) / 8;
+const END: usize = offset_of!(Code, end) / 8;
+const SHIFT: usize = offset_of!(Code, shift) / 8;
+const STATE: usize = offset_of!(Code, state) / 8;
+const USED: usize = offset_of!(Code, used) / 8;
+
+/// The kernel half's tables. It is used by one thread.
+pub struct Tables {
+    pub(super) slabs: Slabs,
+    pub(super) code: Shared,
+    pub(super) rules: Shared,
+    pub(super) books: Shared,
+    pub(super) seed: u64,
+}
+
+/// One object's rows in the kernel.
+#[derive(Debug, Default)]
+pub struct StoredTable {
+    rows: Vec<Stored>,
+    pages: Option<Stored>,
+}
+
+/// A part of a file that is mapped as code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CodePart {
+    /// Where it begins in the file, in bytes.
+    pub start: u64,
+    /// Where it ends in the file, in bytes.
+    pub end: u64,
+    /// What to add to a position in the file to have the object's own address.
+    pub shift: u64,
+    /// The page of its first address, and where that page's rows are among those stored; none for code
+    /// that has no table and is walked by frame pointers.
+    pub first_page: Option<(u64, u32)>,
+}
+
+impl CodePart {
+    /// All of a file that has no table.
+    pub const BARE: Self = Self {
+        start: 0,
+        // More than any file has, and little enough that no sum with an address overflows.
+        end: 1 << 56,
+        shift: 0,
+        first_page: None,
+    };
+}
+
+impl Tables {
+    pub(super) fn new(
+        slabs: MapData,
+        [code, rules, books]: [&MapData; 3],
+        cpus: usize,
+        seed: u64,
+    ) -> Result<Self> {
+        Ok(Self {
+            slabs: Slabs::new(slabs)?,
+            code: map("CODE", code, 0, SLOT_WORDS << CODE_SLOT_BITS)?,
+            rules: map("RULES", rules, 0, MAX_RULES)?,
+            books: map("BOOKS", books, 0, cpus * size_of::<Books>() / 8)?,
+            seed,
+        })
+    }
+
+    /// What the tables take in the kernel, in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.slabs.bytes()
+    }
+
+    /// Makes rules known, the first of them under the number `from`. To be done before rows that name
+    /// them are published.
+    pub fn set_rules(&self, from: usize, rules: &[Rule]) {
+        for (place, rule) in self.rules.words()[from..].iter().zip(rules) {
+            place.store(rule.0, Relaxed);
+        }
+    }
+
+    /// Stores an object's rows; none if there is no room. Row numbers in `pages` are places in `rows`.
+    pub fn store(&mut self, pages: &[PageRows], rows: &[Row]) -> Result<Option<StoredTable>> {
+        let mut stored = StoredTable::default();
+        match self.store_parts(pages, rows, &mut stored) {
+            Ok(true) => Ok(Some(stored)),
+            Ok(false) => {
+                self.release_memory(&stored);
+                Ok(None)
+            }
+            Err(error) => {
+                self.release_memory(&stored);
+                Err(error)
+            }
+        }
+    }
+
+    fn store_parts(
+        &mut self,
+        pages: &[PageRows],
+        rows: &[Row],
+        stored: &mut StoredTable,
+    ) -> Result<bool> {
+        if pages.len() * 2 > SLAB_WORDS {
+            return Ok(false);
+        }
+        let mut directory: Vec<u32> = Vec::with_capacity(pages.len() * 2);
+        let mut words = Vec::new();
+        let mut rest = pages;
+        // As many pages at a time as fit into one slab: a page's rows stay together.
+        while let Some(first) = rest.first() {
+            let fits =
+                |page: &&PageRows| (page.first + page.count - first.first) as usize <= SLAB_WORDS;
+            let count = rest.iter().take_while(fits).count();
+            let (now, later) = rest.split_at(count);
+            let Some(last) = now.last() else {
+                return Ok(false);
+            };
+            let range = first.first as usize..(last.first + last.count) as usize;
+            words.clear();
+            words.extend(
+                rows[range]
+                    .iter()
+                    .map(|row| u32::from(row.low) | u32::from(row.rule) << 16),
+            );
+            let Some(chunk) = self.slabs.store(&words)? else {
+                return Ok(false);
+            };
+            for page in now {
+                directory.extend([chunk.place() + (page.first - first.first), page.count]);
+            }
+            stored.rows.push(chunk);
+            rest = later;
+        }
+        stored.pages = self.slabs.store(&directory)?;
+        Ok(stored.pages.is_some())
+    }
+
+    /// Lets the kernel half see a file's code. `table`: what its parts' pages are stored in. Parts for
+    /// which the index has no room are left out; returns how many.
+    pub fn publish(&self, key: CodeKey, table: Option<&StoredTable>, parts: &[CodePart]) -> usize {
+        let base = table
+            .and_then(|table| table.pages.as_ref())
+            .map_or(0, Stored::place);
+        let mut left_out = 0;
+        for part in parts {
+            let state = match part.first_page {
+                Some((page, place)) => {
+                    let first = base.wrapping_add(place * 2);
+                    CodeState::table(first.wrapping_sub((page as u32).wrapping_mul(2)))
+                }
+                None => CodeState::BARE,
+            };
+            left_out += usize::from(!self.put(key, part, state));
+        }
+        left_out
+    }
+
+    fn put(&self, key: CodeKey, part: &CodePart, state: CodeState) -> bool {
+        let free = self.slots(key).find(|slot| {
+            let state = slot[STATE].load(Relaxed);
+            state == 0 || state == CodeState::GONE.0
+        });
+        let Some(slot) = free else { return false };
+        let words = [key.device, key.inode, key.modified];
+        for (place, word) in slot.iter().zip(words) {
+            place.store(word, Relaxed);
+        }
+        slot[START].store(part.start, Relaxed);
+        slot[END].store(part.end, Relaxed);
+        slot[SHIFT].store(part.shift, Relaxed);
+        slot[USED].store(0, Relaxed);
+        slot[STATE].store(state.0, Release);
+        true
+    }
+
+    /// When a walk last came to the file's code, in [`used_clock`](profiler_common::abi::used_clock)'s
+    /// terms; zero if none did.
+    pub fn last_used(&self, key: CodeKey) -> u64 {
+        self.of(key)
+            .map(|slot| slot[USED].load(Relaxed))
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// Takes files out of the kernel half's sight. When this returns, nobody uses them.
+    pub fn withdraw(&self, keys: &[CodeKey]) -> Result<()> {
+        for &key in keys {
+            for slot in self.of(key) {
+                slot[STATE].store(CodeState::GONE.0, Release);
+            }
+        }
+        grace::wait(self.books.words())
+    }
+
+    /// Gives a table's memory back, after [`Tables::withdraw`] of all files that it was published for.
+    pub fn release(&mut self, table: StoredTable) {
+        self.release_memory(&table);
+    }
+
+    fn release_memory(&mut self, table: &StoredTable) {
+        for stored in table.rows.iter().chain(&table.pages) {
+            self.slabs.release(stored);
+        }
+    }
+
+    /// The slots of a file that is published.
+    fn of(&self, key: CodeKey) -> impl Iterator<Item = &[AtomicU64]> {
+        self.slots(key).filter(move |slot| {
+            let state = slot[STATE].load(Acquire);
+            let words = [key.device, key.inode, key.modified];
+            state != 0
+                && state != CodeState::GONE.0
+                && slot
+                    .iter()
+                    .zip(words)
+                    .all(|(place, word)| place.load(Relaxed) == word)
+        })
+    }
+
+    /// All slots that are looked at for a file, as the kernel half goes through them.
+    fn slots(&self, key: CodeKey) -> impl Iterator<Item = &[AtomicU64]> {
+        let hash = Hash::new(self.seed)
+            .with(key.device)
+            .with(key.inode)
+            .with(key.modified);
+        (0..CODE_PROBES).map(move |probe| {
+            let slot = hash.slot(probe, (1 << CODE_SLOT_BITS) - 1) as usize;
+            &self.code.words()[slot * SLOT_WORDS..][..SLOT_WORDS]
+        })
+    }
+}
