@@ -85,6 +85,8 @@ fn help_names_every_flag_and_goes_to_stdout() {
             "-q, --quiet",
             "-v, --verbose",
             "--map-memory",
+            "--max-unwind-memory",
+            "--call-graph",
             "-V, --version",
             "Examples:",
             "Exit status:",
@@ -198,7 +200,7 @@ fn habits_are_answered_with_the_command_that_does_it_here() {
             "flame-bpf -f --annotate --delimited -p 185 30",
         ),
         ("-F 99 -ag -- sleep 10", "flame-bpf -a -F 99 -- sleep 10"),
-        ("--call-graph dwarf -p 185", "flame-bpf -p 185"),
+        ("-g --call-graph dwarf -p 185", "flame-bpf --call-graph dwarf -p 185"),
         (
             "record -F 99 -a -g -- sleep 60",
             "flame-bpf -a -F 99 -- sleep 60",

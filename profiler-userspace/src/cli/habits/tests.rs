@@ -85,7 +85,7 @@ fn perfs_flags() {
         ("-F 99 -ag -- sleep 10", "flame-bpf -a -F 99 -- sleep 10"),
         (
             "-F 99 -ag --call-graph dwarf -- sleep 10",
-            "flame-bpf -a --call-graph dwarf -F 99 -- sleep 10",
+            "flame-bpf -a -F 99 --call-graph dwarf -- sleep 10",
         ),
         ("-F max -p 185", "flame-bpf -F 997 -p 185"),
         ("--all-kernel -a 10", "flame-bpf -Ka 10"),
