@@ -177,7 +177,7 @@ fn tools(flame_bpf: &Path, wanted: Option<&str>) -> Result<(Vec<Tool>, Vec<Absen
     let (peers, mut absent) = tool::peers();
     let ours = Tool::flame_bpf(flame_bpf);
     ours.try_out().context("flame-bpf does not run here")?;
-    let mut tools = vec![ours];
+    let mut tools = vec![ours, Tool::flame_bpf_by_pointers(flame_bpf)];
     for peer in peers {
         if !wanted.is_none_or(|part| peer.name.contains(part)) {
             continue;

@@ -46,7 +46,9 @@ pub(super) struct Absent {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     FlameBpf,
+    FlameBpfPointers,
     Perf,
+    PerfDwarf,
     PerfWithoutStacks,
     Bpftrace,
     Libbpf,
@@ -102,6 +104,7 @@ pub(super) fn peers() -> (Vec<Tool>, Vec<Absent>) {
     }
     let candidates = [
         (Kind::Perf, "perf record -g", "perf", "linux-perf"),
+        (Kind::PerfDwarf, "perf, dwarf", "perf", "linux-perf"),
         (
             Kind::Libbpf,
             "libbpf-tools",
@@ -136,8 +139,8 @@ pub(super) fn peers() -> (Vec<Tool>, Vec<Absent>) {
 impl Drawing {
     fn of(&self, kind: Kind) -> Option<String> {
         let folded = match kind {
-            Kind::FlameBpf | Kind::PerfWithoutStacks => return None,
-            Kind::Perf => format!("perf script -i perf.data | {} |", self.collapse_perf),
+            Kind::FlameBpf | Kind::FlameBpfPointers | Kind::PerfWithoutStacks => return None,
+            Kind::Perf | Kind::PerfDwarf => format!("perf script -i perf.data | {} |", self.collapse_perf),
             Kind::Bpftrace => format!("{} {PRINTED} |", self.collapse_bpftrace?),
             Kind::Libbpf | Kind::Bcc => format!("< {PRINTED}"),
         };
@@ -160,6 +163,16 @@ impl Tool {
         }
     }
 
+    /// As [`flame_bpf`](Self::flame_bpf), following frame pointers alone.
+    pub(super) fn flame_bpf_by_pointers(program: &Path) -> Self {
+        Self {
+            name: "flame-bpf, fp",
+            full_name: "flame-bpf, frame pointers".to_owned(),
+            kind: Kind::FlameBpfPointers,
+            ..Self::flame_bpf(program)
+        }
+    }
+
     /// perf as it interrupts, but walks no stack: what the interrupts alone cost.
     pub(super) fn without_stacks(&self) -> Option<Self> {
         (self.kind == Kind::Perf).then(|| Self {
@@ -173,7 +186,10 @@ impl Tool {
 
     /// Whether it counts in BPF programs.
     pub(super) fn uses_bpf(&self) -> bool {
-        !matches!(self.kind, Kind::Perf | Kind::PerfWithoutStacks)
+        !matches!(
+            self.kind,
+            Kind::Perf | Kind::PerfDwarf | Kind::PerfWithoutStacks
+        )
     }
 
     /// Whether it can keep to one CPU.
@@ -187,9 +203,9 @@ impl Tool {
         let seconds = order.seconds.map(|seconds| seconds.to_string());
         let cpu = order.cpu.map(|cpu| format!("-C{cpu}"));
         let mut words: Vec<&str> = match self.kind {
-            Kind::FlameBpf => vec!["-a", "-q", "-e", "cpu-clock", "-o", GRAPH, "-F", &rate],
+            Kind::FlameBpf | Kind::FlameBpfPointers => vec!["-a", "-q", "-e", "cpu-clock", "-o", GRAPH, "-F", &rate],
             // Without -N it copies objects to a cache in the home folder; it does so once, not each time.
-            Kind::Perf | Kind::PerfWithoutStacks => vec![
+            Kind::Perf | Kind::PerfDwarf | Kind::PerfWithoutStacks => vec![
                 "record",
                 "-q",
                 "-a",
@@ -214,14 +230,17 @@ impl Tool {
                 .map(|seconds| format!("interval:s:{seconds} {{ exit(); }}"))
                 .unwrap_or_default()
         );
-        if self.kind == Kind::Perf {
-            words.push("-g");
+        match self.kind {
+            Kind::Perf => words.push("-g"),
+            Kind::PerfDwarf => words.extend(["--call-graph", "dwarf,16384"]),
+            Kind::FlameBpfPointers => words.extend(["--call-graph", "fp"]),
+            _ => {}
         }
         match (self.kind, seconds.as_deref()) {
             (Kind::Bpftrace, _) => words.push(&script),
             (_, None) => {}
-            (Kind::FlameBpf, Some(seconds)) => words.extend(["-d", seconds]),
-            (Kind::Perf | Kind::PerfWithoutStacks, Some(seconds)) => {
+            (Kind::FlameBpf | Kind::FlameBpfPointers, Some(seconds)) => words.extend(["-d", seconds]),
+            (Kind::Perf | Kind::PerfDwarf | Kind::PerfWithoutStacks, Some(seconds)) => {
                 words.extend(["--", "sleep", seconds]);
             }
             (Kind::Libbpf | Kind::Bcc, Some(seconds)) => words.push(seconds),
@@ -236,7 +255,7 @@ impl Tool {
     pub(super) fn draw(&self) -> Option<Step> {
         let script = match (&self.drawing, self.kind) {
             (Some(script), _) => script,
-            (None, Kind::Perf) => &format!("perf script -i perf.data > {PRINTED}"),
+            (None, Kind::Perf | Kind::PerfDwarf) => &format!("perf script -i perf.data > {PRINTED}"),
             (None, _) => return None,
         };
         Some(Step {
@@ -282,7 +301,8 @@ impl Tool {
 
     /// Whether the folder holds what it was asked for.
     pub(super) fn check(&self, folder: &Path) -> Result<()> {
-        if self.kind == Kind::FlameBpf || self.drawing.is_some() {
+        let ours = matches!(self.kind, Kind::FlameBpf | Kind::FlameBpfPointers);
+        if ours || self.drawing.is_some() {
             let graph = fs::read_to_string(folder.join(GRAPH)).unwrap_or_default();
             ensure!(
                 graph.trim_end().ends_with("</svg>"),
