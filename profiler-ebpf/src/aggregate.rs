@@ -4,27 +4,31 @@ use crate::{
     config::config,
     counter,
     index::{self, Found},
-    maps::{Books, CONTROL, TALLIES, TALLY_INDEX, Tally},
+    maps::{CONTROL, Scratch, TALLIES, TALLY_INDEX, Tally},
     notice,
+    word::Word,
 };
 use profiler_common::{
     abi::{Counter, KEY_WORDS, SampleKey},
     intern::{self, Hash},
 };
 
-/// Adds one firing of the given weight to the key's tally on the given side. None if the table is full.
+/// Adds one firing of the given weight to the tally, on the given side, of the key in the scratch memory.
+/// None if the table is full.
 #[inline(always)]
-pub(crate) fn record(books: &Books, side: u32, key: &SampleKey, weight: u64) -> Option<()> {
-    let words = key.words();
-    let hash = words
-        .iter()
-        .fold(Hash::new(config!(seed)), |hash, &word| hash.with(word));
+pub(crate) fn count(cpu: u32, scratch: &Scratch, side: u32, weight: u64) -> Option<()> {
+    let words = &scratch.key;
+    let books = counter::books(cpu)?;
+    let mut hash = Hash::new(config!(seed));
+    for word in words {
+        hash = hash.with(word.load());
+    }
     let mask = config!(tally_index_mask);
     let base = side * config!(tally_capacity);
     let found = index::find(&TALLY_INDEX, side * (mask + 1), mask, hash);
     if let Found::Entry(entry) = found
         && let Some(tally) = TALLIES.get(base + entry)
-        && has_key(tally, &words)
+        && has_key(tally, words)
     {
         tally.weight.add(weight);
         tally.count.add(1);
@@ -45,7 +49,7 @@ pub(crate) fn record(books: &Books, side: u32, key: &SampleKey, weight: u64) -> 
     }
     let tally = TALLIES.get(base + entry as u32)?;
     for (place, word) in tally.key.iter().zip(words) {
-        place.store(word);
+        place.store(word.load());
     }
     tally.weight.store(weight);
     tally.count.store(1);
@@ -53,16 +57,17 @@ pub(crate) fn record(books: &Books, side: u32, key: &SampleKey, weight: u64) -> 
         Found::Free(slot) => index::claim(&TALLY_INDEX, slot, hash, entry as u32),
         Found::Entry(_) | Found::Crowded => counter::bump(books, Counter::IndexCrowded),
     }
-    notice::new_process(books, key.tgid, key.incarnation);
+    let tgid = words[SampleKey::TGID_WORD].load() as u32;
+    notice::new_process(books, tgid, words[SampleKey::INCARNATION_WORD].load());
     Some(())
 }
 
 /// Whether the tally belongs to the key. A tally is published only when its key is complete.
 #[inline(always)]
-fn has_key(tally: &Tally, words: &[u64; KEY_WORDS]) -> bool {
+fn has_key(tally: &Tally, words: &[Word; KEY_WORDS]) -> bool {
     let mut difference = 0;
     for (place, word) in tally.key.iter().zip(words) {
-        difference |= place.load() ^ word;
+        difference |= place.load() ^ word.load();
     }
     difference == 0
 }

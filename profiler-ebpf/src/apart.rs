@@ -9,14 +9,21 @@
 )]
 
 use crate::{
-    code, mapping,
+    code,
+    counter::{self, Outcome},
+    mapping,
     maps::{FOUND, Found, SCRATCH},
     memory::UserMemory,
+    notice, sample,
+    stack::Sealed,
     table,
+    task::Ids,
+    walk::{self, Subject},
+    word::Word,
 };
 use core::ops::ControlFlow;
 use profiler_common::{
-    abi::{Rule, StackEnd},
+    abi::{Header, NoticeKind, Rule, StackEnd, StackPosition},
     intern::Hash,
     walk::native,
 };
@@ -56,6 +63,121 @@ pub(crate) fn leave(cpu: u32, rule: Rule) -> ControlFlow<u64> {
     }
 }
 
+/// Where the user stack is stored whose record is in the scratch memory; none if the store is full.
+#[inline(always)]
+pub(crate) fn keep_user(cpu: u32, side: u32, header: Header) -> Option<StackPosition> {
+    position(keep_user_stack(cpu, side, header.0))
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn keep_user_stack(cpu: u32, side: u32, header: u64) -> u32 {
+    let Some(scratch) = SCRATCH.get(cpu) else {
+        return 0;
+    };
+    keep(cpu, side, header, &scratch.user)
+}
+
+/// As [`keep_user`], of the kernel stack.
+#[inline(always)]
+pub(crate) fn keep_kernel(cpu: u32, side: u32, header: Header) -> Option<StackPosition> {
+    position(keep_kernel_stack(cpu, side, header.0))
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn keep_kernel_stack(cpu: u32, side: u32, header: u64) -> u32 {
+    let Some(scratch) = SCRATCH.get(cpu) else {
+        return 0;
+    };
+    keep(cpu, side, header, &scratch.kernel)
+}
+
+#[inline(always)]
+fn keep<const WORDS: usize>(
+    cpu: u32,
+    side: u32,
+    header: u64,
+    record: &'static [Word; WORDS],
+) -> u32 {
+    let stored = counter::books(cpu)
+        .and_then(|books| Sealed::new(record, Header(header))?.intern(books, side));
+    stored.map_or(StackPosition::NONE.0, |position| position.0)
+}
+
+#[inline(always)]
+fn position(number: u32) -> Option<StackPosition> {
+    (number != StackPosition::NONE.0).then_some(StackPosition(number))
+}
+
+/// See [`walk::user`].
+#[inline(always)]
+pub(crate) fn walk(subject: Subject) {
+    let Subject {
+        ids,
+        incarnation,
+        cpu,
+        now,
+    } = subject;
+    walk_user_stack(cpu, one(ids), incarnation, now);
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn walk_user_stack(cpu: u32, ids: u64, incarnation: u64, now: u64) -> u32 {
+    walk::user(Subject {
+        ids: two(ids),
+        incarnation,
+        cpu,
+        now,
+    });
+    0
+}
+
+/// See [`sample::take`].
+#[inline(always)]
+pub(crate) fn take(subject: Subject, weight: u64) -> Outcome {
+    let Subject {
+        ids,
+        incarnation,
+        cpu,
+        ..
+    } = subject;
+    Outcome(take_sample(cpu, one(ids), incarnation, weight))
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn take_sample(cpu: u32, ids: u64, incarnation: u64, weight: u64) -> u32 {
+    Outcome::from(sample::take(cpu, two(ids), incarnation, weight)).0
+}
+
+/// Both IDs in one argument, of which there may be five.
+#[inline(always)]
+fn one(ids: Ids) -> u64 {
+    u64::from(ids.tgid) << 32 | u64::from(ids.tid)
+}
+
+#[inline(always)]
+fn two(ids: u64) -> Ids {
+    Ids {
+        tgid: (ids >> 32) as u32,
+        tid: ids as u32,
+    }
+}
+
+/// Puts a notice into the queue; false if that is full.
+#[inline(always)]
+pub(crate) fn send(kind: NoticeKind, tgid: u32, incarnation: u64, address: u64) -> bool {
+    send_notice(kind as u32, tgid, incarnation, address) != 0
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn send_notice(kind: u32, tgid: u32, incarnation: u64, address: u64) -> u32 {
+    u32::from(notice::queue(kind, tgid, incarnation, address))
+}
+
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn ask_what_lies_at(cpu: u32, space: u64, address: u64, place: u32, now: u64) -> u64 {
@@ -83,18 +205,19 @@ extern "C" fn ask_what_lies_at(cpu: u32, space: u64, address: u64, place: u32, n
     }
     // What to add to an address to have the place in the file.
     let in_file = offset.wrapping_sub(mapping.start);
-    match code::find(key, address.wrapping_add(in_file), now) {
-        Some(known) => {
-            let first = known.start.wrapping_sub(in_file) as i64;
+    match code::find(key, address.wrapping_add(in_file)) {
+        Some(slot) => {
+            code::note_use(slot, now);
+            let first = slot.start.load().wrapping_sub(in_file) as i64;
             if first > mapping.start as i64 {
                 found.start.store(first as u64);
             }
-            let end = known.end.wrapping_sub(in_file) as i64;
+            let end = slot.end.load().wrapping_sub(in_file) as i64;
             if end < mapping.end as i64 {
                 found.end.store(end as u64);
             }
-            found.shift.store(in_file.wrapping_add(known.shift));
-            found.kind.store(known.state.0);
+            found.shift.store(in_file.wrapping_add(slot.shift.load()));
+            found.kind.store(slot.state.load());
             0
         }
         // Memory that the kernel itself maps, and that is not the vDSO.

@@ -11,27 +11,21 @@ use profiler_common::{
     intern::Hash,
 };
 
-/// What is published of a place in a file.
-#[derive(Clone, Copy)]
-pub(crate) struct Known {
-    pub(crate) start: u64,
-    pub(crate) end: u64,
-    pub(crate) shift: u64,
-    pub(crate) state: CodeState,
-}
-
 struct Probing {
-    hash: Hash,
+    hash: u32,
+    /// The slot that was found; none yet if it is past the last one.
+    slot: u32,
     key: CodeKey,
     offset: u64,
-    now: u64,
-    known: Option<Known>,
 }
+
+const SLOTS: u32 = 1 << CODE_SLOT_BITS;
 
 impl Turn for Probing {
     #[inline(always)]
     fn turn(&mut self, index: u32) -> ControlFlow<()> {
-        let Some(slot) = CODE.get(self.hash.slot(index, (1 << CODE_SLOT_BITS) - 1)) else {
+        let place = self.hash.wrapping_add(index) & (SLOTS - 1);
+        let Some(slot) = CODE.get(place) else {
             return ControlFlow::Break(());
         };
         let state = slot.state.load();
@@ -41,16 +35,7 @@ impl Turn for Probing {
         if state == CodeState::GONE.0 || !self.is_for(slot) {
             return ControlFlow::Continue(());
         }
-        self.known = Some(Known {
-            start: slot.start.load(),
-            end: slot.end.load(),
-            shift: slot.shift.load(),
-            state: CodeState(state),
-        });
-        let used = used_clock(self.now);
-        if slot.used.load() != used {
-            slot.used.store(used);
-        }
+        self.slot = place;
         ControlFlow::Break(())
     }
 }
@@ -65,18 +50,26 @@ impl Probing {
     }
 }
 
-/// What is published of the byte at `offset` of a file.
+/// The slot in which the byte at `offset` of a file is published.
 #[inline(always)]
-pub(crate) fn find(key: CodeKey, offset: u64, now: u64) -> Option<Known> {
+pub(crate) fn find(key: CodeKey, offset: u64) -> Option<&'static Code> {
     let mut probing = Probing {
-        hash: hash(key),
+        hash: hash(key).slot(0, u32::MAX),
+        slot: SLOTS,
         key,
         offset,
-        now,
-        known: None,
     };
     repeat(CODE_PROBES, &mut probing);
-    probing.known
+    CODE.get(probing.slot)
+}
+
+/// Notes that a slot was used.
+#[inline(always)]
+pub(crate) fn note_use(slot: &Code, now: u64) {
+    let used = used_clock(now);
+    if slot.used.load() != used {
+        slot.used.store(used);
+    }
 }
 
 /// Where the search for a file begins.

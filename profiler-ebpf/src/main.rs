@@ -19,6 +19,7 @@ mod memory;
 mod notice;
 mod probe;
 mod repeat;
+mod sample;
 mod stack;
 mod symbol;
 mod table;

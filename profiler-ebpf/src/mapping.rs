@@ -13,7 +13,7 @@ use crate::{
 };
 use profiler_common::{
     abi::CodeKey,
-    walk::maple::{self, GAP_PIVOTS, LEVELS, Node, PIVOTS},
+    walk::maple::{self, LEVELS, Node, PIVOTS},
 };
 
 /// Mappings of executable memory (`include/linux/mm.h`, `VM_EXEC`).
@@ -54,16 +54,12 @@ fn entry(space: u64, words: &'static [Word; PIVOTS + 1], address: u64) -> Option
         let node = Node::from_entry(entry)?;
         let place = node.address();
         memory::copy_pivots(words, place + u64::from(config!(mapping.node_pivots)))?;
-        let mut pivots = [0; PIVOTS];
-        for (pivot, word) in pivots.iter_mut().zip(words) {
-            *pivot = word.load();
-        }
-        let (count, slots) = if node.has_gaps() {
-            (GAP_PIVOTS, config!(mapping.gap_node_slots))
+        let slots = if node.has_gaps() {
+            config!(mapping.gap_node_slots)
         } else {
-            (PIVOTS, config!(mapping.node_slots))
+            config!(mapping.node_slots)
         };
-        let slot = maple::slot(pivots, count as u64, address);
+        let slot = maple::slot(|place| words[place].load(), node.has_gaps(), address);
         entry = memory::kernel(place + u64::from(slots) + slot * 8);
         if node.is_leaf() {
             return (entry != 0).then_some(entry);

@@ -68,6 +68,8 @@ pub(crate) struct Code {
 pub(crate) struct Scratch {
     pub(crate) user: [Word; USER_SCRATCH_WORDS],
     pub(crate) kernel: [Word; KERNEL_SCRATCH_WORDS],
+    /// The words of a [`profiler_common::abi::SampleKey`].
+    pub(crate) key: [Word; KEY_WORDS],
     pub(crate) walk: Walk,
     /// What was read of a node of the tree of mappings.
     pub(crate) node: [Word; PIVOTS + 1],

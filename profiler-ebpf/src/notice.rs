@@ -1,6 +1,7 @@
 //! News for user space: what it should know before the next drain.
 
 use crate::{
+    apart,
     config::config,
     counter,
     maps::{ANNOUNCED, ANNOUNCED_SLOTS, Books, NOTICES},
@@ -54,17 +55,23 @@ pub(crate) fn half_full(books: &Books) {
 
 #[inline(always)]
 fn send(books: &Books, kind: NoticeKind, tgid: u32, incarnation: u64, address: u64) -> bool {
-    let notice = Notice {
-        kind: kind as u32,
-        tgid,
-        incarnation,
-        address,
-    };
-    let sent = NOTICES
-        .output::<Notice>(&notice, u64::from(BPF_RB_FORCE_WAKEUP))
-        .is_ok();
+    let sent = apart::send(kind, tgid, incarnation, address);
     if !sent {
         counter::bump(books, Counter::NoticesDropped);
     }
     sent
+}
+
+/// Puts a notice into the queue; false if that is full. `kind`: a [`NoticeKind`].
+#[inline(always)]
+pub(crate) fn queue(kind: u32, tgid: u32, incarnation: u64, address: u64) -> bool {
+    let notice = Notice {
+        kind,
+        tgid,
+        incarnation,
+        address,
+    };
+    NOTICES
+        .output::<Notice>(&notice, u64::from(BPF_RB_FORCE_WAKEUP))
+        .is_ok()
 }

@@ -26,7 +26,7 @@ impl<const WORDS: usize> Sealed<WORDS> {
     /// Completes a record whose addresses, at most `WORDS` less what else it holds, stand behind the
     /// place of the header.
     #[inline(always)]
-    pub(crate) fn new(words: &'static [Word; WORDS], header: Header, seed: u64) -> Option<Self> {
+    pub(crate) fn new(words: &'static [Word; WORDS], header: Header) -> Option<Self> {
         words[0].store(header.0);
         // From memory, so that the verifier forgets what it knows of the number: what follows is
         // then verified once, and not once for each way here.
@@ -40,7 +40,7 @@ impl<const WORDS: usize> Sealed<WORDS> {
         let blocks = Header::blocks(frames as u32);
         let mut hashing = Hashing {
             words,
-            hash: Hash::new(seed),
+            hash: Hash::new(config!(seed)),
         };
         repeat(blocks, &mut hashing);
         Some(Self {

@@ -201,18 +201,27 @@ mod arch {
             return UserMode::Compat;
         }
         if config::has(Switches::UNWIND_ROWS) {
-            // By number: System V ABI, AMD64 supplement, figure 3.36.
+            // By number: System V ABI, AMD64 supplement, figure 3.36. One by one, since all of them at
+            // once would have to be kept on the stack.
+            let place = |number: usize, value: u64| walk.registers[number].store(value);
             // SAFETY: as above.
-            let by_number = unsafe {
-                let regs = &*regs;
-                [
-                    regs.rax, regs.rdx, regs.rcx, bx, regs.rsi, regs.rdi, fp, sp, regs.r8, regs.r9,
-                    regs.r10, regs.r11, regs.r12, regs.r13, regs.r14, regs.r15,
-                ]
-            };
-            for (place, value) in walk.registers.iter().zip(by_number) {
-                place.store(value);
-            }
+            let regs = unsafe { &*regs };
+            place(0, regs.rax);
+            place(1, regs.rdx);
+            place(2, regs.rcx);
+            place(3, regs.rbx);
+            place(4, regs.rsi);
+            place(5, regs.rdi);
+            place(6, regs.rbp);
+            place(7, regs.rsp);
+            place(8, regs.r8);
+            place(9, regs.r9);
+            place(10, regs.r10);
+            place(11, regs.r11);
+            place(12, regs.r12);
+            place(13, regs.r13);
+            place(14, regs.r14);
+            place(15, regs.r15);
         }
         UserMode::Native
     }

@@ -2,21 +2,20 @@
 #![expect(unsafe_code, reason = "the kernel's walker takes a raw pointer")]
 
 use crate::{
-    apart, config, mapping,
-    maps::{Books, FOUND, Found, Scratch},
+    apart, config, counter, mapping,
+    maps::{Books, FOUND, Found, SCRATCH, Scratch},
     memory::UserMemory,
     notice,
     repeat::{Turn, repeat},
-    stack::Sealed,
-    task::UserMode,
+    task::{self, Ids, UserMode},
     word::Word,
 };
 use aya_ebpf::{EbpfContext as _, helpers::generated::bpf_get_stack, programs::PerfEventContext};
 use core::{hint::black_box, ops::ControlFlow};
 use profiler_common::{
     abi::{
-        Header, KERNEL_SCRATCH_WORDS, MAX_KERNEL_FRAMES, MAX_USER_FRAMES, Rule, StackEnd, Switches,
-        USER_SCRATCH_WORDS,
+        CodeState, Header, KERNEL_SCRATCH_WORDS, MAX_KERNEL_FRAMES, MAX_USER_FRAMES, Rule,
+        StackEnd, Switches,
     },
     walk::{
         Step, frame_pointer,
@@ -24,10 +23,10 @@ use profiler_common::{
     },
 };
 
-/// Whose stack is walked, as far as user space must know to load what is missing.
+/// Whose stack is walked, when and where.
 #[derive(Clone, Copy)]
 pub(crate) struct Subject {
-    pub(crate) tgid: u32,
+    pub(crate) ids: Ids,
     pub(crate) incarnation: u64,
     /// The CPU that this runs on.
     pub(crate) cpu: u32,
@@ -88,6 +87,7 @@ impl UserWalk {
             Found::UNKNOWN => end(StackEnd::NotLoaded),
             Found::BARE if config::has(Switches::FRAME_POINTERS) => self.by_frame_pointer(&frame),
             Found::BARE => end(StackEnd::NoRow),
+            state if !CodeState(state).has_table() => end(StackEnd::NotLoaded),
             table => match apart::rule(table as u32, address.wrapping_add(found.shift.load())) {
                 Some(Rule::MISSING) if config::has(Switches::FRAME_POINTERS) => self.guess(&frame),
                 Some(rule) => apart::leave(self.subject.cpu, rule),
@@ -151,13 +151,13 @@ impl UserWalk {
             current = walk.turn.load();
             walk.turn.store(current.wrapping_add(1));
             let Subject {
-                tgid,
+                ids,
                 incarnation,
                 cpu,
                 now,
             } = self.subject;
             if let Some(hash) = apart::ask(cpu, self.space, address, current as u32, now) {
-                notice::unknown_code(self.books, tgid, incarnation, address, hash, now);
+                notice::unknown_code(self.books, ids.tgid, incarnation, address, hash, now);
             }
         }
         walk.found.get(current as usize & (FOUND - 1))
@@ -169,77 +169,72 @@ fn end(why: StackEnd) -> ControlFlow<u64> {
     ControlFlow::Break(why as u64)
 }
 
-/// Walks the running task's user stack, whose first frame is in the scratch memory; none for a kernel
-/// thread, and for a process whose memory is gone.
+/// Walks the running task's user stack into its record in the scratch memory, header included; the header
+/// is zero for a kernel thread, and for a process whose memory is gone.
 #[inline(always)]
-pub(crate) fn user(
-    mode: UserMode,
-    scratch: &'static Scratch,
-    books: &'static Books,
-    subject: Subject,
-    seed: u64,
-) -> Option<Sealed<USER_SCRATCH_WORDS>> {
+pub(crate) fn user(subject: Subject) {
+    let Some(scratch) = SCRATCH.get(subject.cpu) else {
+        return;
+    };
     let walk = &scratch.walk;
     walk.guessed.store(0);
-    match mode {
-        UserMode::None => return None,
+    walk.frames.store(0);
+    match task::user_registers(walk) {
+        UserMode::None => {}
         // The first frame is known; how 32-bit frames lie is not our business.
         UserMode::Compat => {
             scratch.user[1].store(walk.frame().ip);
             walk.frames.store(1);
             walk.end.store(StackEnd::Compat as u64);
         }
-        UserMode::Native => {
-            walk.frames.store(0);
-            walk.end.store(StackEnd::Truncated as u64);
-            let mut space = 0;
-            if config::has(Switches::UNWIND_ROWS) {
-                for found in &walk.found {
-                    found.end.store(0);
-                }
-                space = mapping::space();
-            }
-            let mut walk = UserWalk {
-                scratch,
-                books,
-                subject,
-                space,
-            };
-            // One turn more than there is room for frames, which notes that the stack goes on.
-            repeat(MAX_USER_FRAMES as u32 + 1, &mut walk);
-        }
+        UserMode::Native => native(scratch, subject),
     }
     let frames = walk.frames.load();
-    if frames == 0 {
-        return None;
-    }
     let header = Header(frames | walk.end.load() << 16);
-    let header = if walk.guessed.load() != 0 {
-        header.guessed()
+    scratch.user[0].store(if frames == 0 {
+        0
+    } else if walk.guessed.load() != 0 {
+        header.guessed().0
     } else {
-        header
-    };
-    Sealed::new(&scratch.user, header, seed)
+        header.0
+    });
 }
 
-/// Has the kernel walk its own stack into `record`; none if there is none, as in user mode.
 #[inline(always)]
-pub(crate) fn kernel(
-    ctx: &PerfEventContext,
-    record: &'static [Word; KERNEL_SCRATCH_WORDS],
-    seed: u64,
-) -> Option<Sealed<KERNEL_SCRATCH_WORDS>> {
+fn native(scratch: &'static Scratch, subject: Subject) {
+    let Some(books) = counter::books(subject.cpu) else {
+        return;
+    };
+    let mut space = 0;
+    if config::has(Switches::UNWIND_ROWS) {
+        for found in &scratch.walk.found {
+            found.end.store(0);
+        }
+        space = mapping::space();
+    }
+    scratch.walk.end.store(StackEnd::Truncated as u64);
+    let mut turns = UserWalk {
+        scratch,
+        books,
+        subject,
+        space,
+    };
+    // One turn more than there is room for frames, which notes that the stack goes on.
+    repeat(MAX_USER_FRAMES as u32 + 1, &mut turns);
+}
+
+/// Has the kernel walk its own stack into `record`, header included; the header is zero if there is no
+/// stack.
+#[inline(always)]
+pub(crate) fn kernel(ctx: &PerfEventContext, record: &'static [Word; KERNEL_SCRATCH_WORDS]) {
     const BYTES: usize = MAX_KERNEL_FRAMES * 8;
     // SAFETY: the record has room for the header and as many words as said.
     let bytes = unsafe { bpf_get_stack(ctx.as_ptr(), record[1].as_ptr().cast(), BYTES as u32, 0) };
-    if bytes <= 0 || bytes > BYTES as i64 {
-        return None;
-    }
-    let frames = bytes as u16 / 8;
-    let end = if usize::from(frames) == MAX_KERNEL_FRAMES {
-        StackEnd::Truncated
+    record[0].store(if bytes <= 0 || bytes > BYTES as i64 {
+        0
+    } else if bytes == BYTES as i64 {
+        Header::new(MAX_KERNEL_FRAMES as u16, StackEnd::Truncated).0
     } else {
-        StackEnd::Root
-    };
-    Sealed::new(record, Header::new(frames, end), seed)
+        Header::new(bytes as u16 / 8, StackEnd::Root).0
+    });
 }

@@ -34,6 +34,12 @@ pub struct SampleKey {
 }
 
 impl SampleKey {
+    /// Which of its [`words`](Self::words) is the incarnation.
+    pub const INCARNATION_WORD: usize = 0;
+
+    /// Which of them holds the process ID, in the lower half.
+    pub const TGID_WORD: usize = 1;
+
     /// The key as words, for hashing and comparing.
     pub fn words(&self) -> [u64; KEY_WORDS] {
         let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;

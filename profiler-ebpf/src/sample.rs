@@ -1,0 +1,76 @@
+//! One sample of the running task: its stacks, walked into the scratch memory, are stored, and the firing is
+//! counted.
+
+use crate::{
+    aggregate, apart, config,
+    maps::{CONTROL, SCRATCH},
+    task::{self, Ids},
+    walk::Subject,
+};
+use profiler_common::abi::{Counter, Header, Live, SampleKey, StackPosition, Switches};
+
+/// The name under which the idle tasks of all CPUs are one; the kernel's has the CPU's number behind it.
+const IDLE_COMM: [u8; 16] = *b"swapper\0\0\0\0\0\0\0\0\0";
+
+/// Whom a firing found.
+#[inline(always)]
+pub(crate) fn subject(cpu: u32, ids: Ids, now: u64) -> Subject {
+    Subject {
+        ids,
+        incarnation: if ids.tid == 0 { 0 } else { task::incarnation() },
+        cpu,
+        now,
+    }
+}
+
+/// Counts the firing with what is in the scratch memory, and says what became of it.
+#[inline(always)]
+pub(crate) fn take(cpu: u32, ids: Ids, incarnation: u64, weight: u64) -> Counter {
+    match record(cpu, ids, incarnation, weight) {
+        Ok(()) => Counter::Recorded,
+        Err(outcome) => outcome,
+    }
+}
+
+#[inline(always)]
+fn record(cpu: u32, ids: Ids, incarnation: u64, weight: u64) -> Result<(), Counter> {
+    let scratch = SCRATCH.get(cpu).ok_or(Counter::LostStackStore)?;
+    let control = CONTROL.get(0).ok_or(Counter::LostTallyTable)?;
+    let live = Live(control.live.load());
+    let side = live.stacks();
+    let user = match scratch.user[0].load() {
+        0 if !config::has(Switches::KERNEL_STACKS) => return Err(Counter::FilteredNoUserStack),
+        0 => StackPosition::NONE,
+        header => apart::keep_user(cpu, side, Header(header)).ok_or(Counter::LostStackStore)?,
+    };
+    let kernel = match scratch.kernel[0].load() {
+        0 => StackPosition::NONE,
+        header => apart::keep_kernel(cpu, side, Header(header)).ok_or(Counter::LostStackStore)?,
+    };
+    let key = SampleKey {
+        incarnation,
+        tgid: ids.tgid,
+        tid: if config::has(Switches::PER_THREAD) {
+            ids.tid
+        } else {
+            0
+        },
+        cpu: if config::has(Switches::PER_CPU) {
+            cpu
+        } else {
+            0
+        },
+        user,
+        kernel,
+        reserved: 0,
+        comm: if ids.tid == 0 {
+            IDLE_COMM
+        } else {
+            task::comm()
+        },
+    };
+    for (place, word) in scratch.key.iter().zip(key.words()) {
+        place.store(word);
+    }
+    aggregate::count(cpu, scratch, live.tallies(), weight).ok_or(Counter::LostTallyTable)
+}
