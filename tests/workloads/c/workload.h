@@ -22,9 +22,14 @@
 
 /*
  * GCC leaves the frame pointer out of leaves that need no stack whatever it is told, and the leaf's
- * caller would go missing. Asking for the frame's address keeps it.
+ * caller would go missing. Asking for the frame's address keeps it, unless FRAMELESS says that nothing
+ * shall have a frame pointer.
  */
+#ifdef FRAMELESS
+#define KEEP_FRAME() ((void)0)
+#else
 #define KEEP_FRAME() __asm__ volatile("" : : "r"(__builtin_frame_address(0)))
+#endif
 
 /* One turn of the loop is a dependent multiplication, so its cost does not depend on the caller. */
 static FRAME void burn(unsigned long turns)
