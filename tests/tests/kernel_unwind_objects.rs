@@ -113,7 +113,11 @@ fn the_caller_of_a_linkage_table() {
             let shown = || format!("{compile} {link}: {:?} in {folded}", stack.frames);
             assert_eq!(stack.mark(), None, "{}", shown());
             assert!(stack.begins_at_start(), "{}", shown());
-            assert!(stack.has_chain(&["main", "call_often"]), "{}", shown());
+            assert!(
+                stack.ends_along(&["main"]) || stack.has_chain(&["main", "call_often"]),
+                "{}",
+                shown()
+            );
             let main = stack.position("main").expect("it begins at the start");
             assert!(stack.frames.len() - main <= 3, "{}", shown());
         }
@@ -204,13 +208,23 @@ fn a_function_without_unwind_instructions_is_passed_by_its_frame_pointer() {
     assert!(whole > 0.99, "{whole:.3} are whole in {folded}");
 }
 
+/// GCC does not say that such a function's last three instructions have given the frame pointer back, so
+/// whoever believes it misses callers there, or finds none.
 #[test]
 fn frames_that_were_moved() {
     let _turn = require!(kernel_turn());
     let chain = ["main", "forced", "with_room", "with_vectors", "burn"];
-    profile(&Recipe::c("realigned").make(), &[]).assert_complete(&chain);
-    let unoptimized = Recipe::c("realigned").compiled("-O0 -fomit-frame-pointer");
-    profile(&unoptimized.make(), &[]).assert_complete(&chain);
+    for flags in ["", "-fno-omit-frame-pointer", "-O0 -fomit-frame-pointer"] {
+        let folded = profile(&Recipe::c("realigned").compiled(flags).make(), &[]);
+        folded.assert_honest(&chain);
+        let in_burn = |stack: &Stack| stack.leaf() == "burn";
+        for stack in folded.only(in_burn) {
+            assert!(stack.begins_at_start(), "{:?} in {folded}", stack.frames);
+            assert!(stack.has_chain(&chain), "{:?} in {folded}", stack.frames);
+        }
+        let whole = folded.share(|stack| stack.begins_at_start() && stack.ends_along(&chain));
+        assert!(whole > 0.98, "{whole:.3} are whole in {folded}");
+    }
 }
 
 #[test]

@@ -1,17 +1,14 @@
 /*
- * Burns CPU in `before_fork`, then has a child do so that never becomes another program.
+ * Burns CPU in `before_fork` until it gets SIGUSR1, then has a child do so that never becomes another program.
  *
  *     main;before_fork;burn      main;in_child;child_work;burn
- *
- * branch MS   MS of CPU time before the fork
  */
 #include "workload.h"
 #include <sys/wait.h>
 
-FRAME void before_fork(uint64_t ms)
+FRAME void before_fork(void)
 {
-    uint64_t end = clock_ns(CLOCK_PROCESS_CPUTIME_ID) + ms * 1000000u;
-    while (clock_ns(CLOCK_PROCESS_CPUTIME_ID) < end)
+    while (!told)
         burn(50000);
 }
 
@@ -28,10 +25,11 @@ FRAME void in_child(void)
         child_work();
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
+    listen_for_a_word();
     announce("");
-    before_fork((uint64_t)argument(argc, argv, 1, 500));
+    before_fork();
     pid_t child = fork();
     if (child < 0)
         return 1;

@@ -93,13 +93,10 @@ FRAME ELSEWHERE unsigned long sixth(unsigned long turns, long a, long b, long c,
     return seventh(turns, (unsigned long)a, 2.0, b) + (unsigned long)(c + d + e + f + g + h + room[0]);
 }
 
-/* Moves its frame to a rounder address than the stack has. */
 FRAME unsigned long fifth(unsigned long turns)
 {
     TAKE_ROOM();
-    volatile int round[16] __attribute__((aligned(64)));
-    round[turns % 16] = 1;
-    return sixth(turns, 1, 2, 3, 4, 5, 6, 7, 8) + (unsigned long)(round[turns % 16] + room[0]);
+    return sixth(turns, 1, 2, 3, 4, 5, 6, 7, 8) + (unsigned long)room[0];
 }
 
 FRAME ELSEWHERE unsigned long fourth(unsigned long turns)

@@ -1,17 +1,16 @@
 /*
- * Burns CPU in `waiting`, then loads a plugin and burns CPU there:
+ * Burns CPU in `waiting`, unless told not to, until it gets SIGUSR1; then loads a plugin and burns CPU there:
  *
  *     main;waiting;burn      main;call_plugin;plugin_outer;plugin_inner;burn
  *
- * host PLUGIN MS   MS of CPU time before the plugin is loaded; ready before with MS, after with none
+ * host PLUGIN [now]   with `now` it is ready when the plugin is loaded, without before
  */
 #include "workload.h"
 #include <dlfcn.h>
 
-FRAME void waiting(uint64_t ms)
+FRAME void waiting(void)
 {
-    uint64_t end = clock_ns(CLOCK_PROCESS_CPUTIME_ID) + ms * 1000000u;
-    while (clock_ns(CLOCK_PROCESS_CPUTIME_ID) < end)
+    while (!told)
         burn(50000);
 }
 
@@ -25,16 +24,17 @@ int main(int argc, char **argv)
 {
     if (argc < 2)
         return 2;
-    uint64_t ms = (uint64_t)argument(argc, argv, 2, 0);
-    if (ms) {
+    int now = argc > 2;
+    if (!now) {
+        listen_for_a_word();
         announce("");
-        waiting(ms);
+        waiting();
     }
     void *library = dlopen(argv[1], RTLD_NOW);
     void (*plugin)(void) = library ? (void (*)(void))dlsym(library, "plugin_outer") : NULL;
     if (!plugin)
         return 1;
-    if (!ms)
+    if (now)
         announce("");
     call_plugin(plugin);
     return 0;

@@ -18,7 +18,7 @@ FRAME unsigned long leaf(unsigned long turns)
 FRAME unsigned long call_leaf(void)
 {
     unsigned long sum = 0;
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; i < 2; i++)
         sum += leaf(200);
     return sum;
 }
@@ -26,7 +26,7 @@ FRAME unsigned long call_leaf(void)
 FRAME unsigned long count_letters(void)
 {
     unsigned long sum = 0;
-    for (int i = 0; i < 16; i++)
+    for (int i = 0; i < 1024; i++)
         sum += strlen(letters);
     return sum;
 }
