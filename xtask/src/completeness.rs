@@ -163,8 +163,9 @@ fn profile(program: &Program, order: &Order) -> Result<Vec<u8>> {
             ground.await_server()?;
             ground.start("load")?;
         }
+        Shape::Commands => {}
     }
-    let folded = record(&mut ground, order)?;
+    let folded = record(&mut ground, program, order)?;
     let bytes =
         std::fs::read(&folded).with_context(|| format!("cannot read {}", folded.display()))?;
     if let Some(folder) = &order.choice.keep {
@@ -175,16 +176,21 @@ fn profile(program: &Program, order: &Order) -> Result<Vec<u8>> {
 }
 
 /// Profiles what runs on the ground; says in which file the folded stacks are.
-fn record(ground: &mut Ground, order: &Order) -> Result<PathBuf> {
+fn record(ground: &mut Ground, program: &Program, order: &Order) -> Result<PathBuf> {
     let folded = ground.folder().join("profile.folded");
     let mut left = ATTEMPTS;
     loop {
         let mut command = Command::new(&order.flame_bpf);
         command.args(["-U", "-F", &RATE.to_string()]);
-        command.arg("-d").arg(order.choice.seconds.to_string());
+        let seconds = order.choice.seconds.to_string();
         command.arg("-o").arg(&folded);
         command.args(order.choice.flags.split_whitespace());
-        command.arg("-p").arg(ground.pids()?);
+        if program.shape == Shape::Commands {
+            command.args(["--", "timeout", &seconds]);
+            command.args(Ground::shell("work"));
+        } else {
+            command.args(["-d", &seconds, "-p", &ground.pids()?]);
+        }
         left -= 1;
         match ground.run(&mut command) {
             Ok(()) => return Ok(folded),

@@ -17,6 +17,7 @@ mod btf;
 mod build;
 mod check;
 mod completeness;
+mod fuzz;
 mod house;
 mod links;
 mod object_code;
@@ -67,6 +68,8 @@ enum Chore {
     Vm(vm::Choice),
     /// Measure what flame-bpf costs, beside the other profilers that are installed
     Bench(bench::Choice),
+    /// Feed broken input to everything that reads what others wrote
+    Fuzz(fuzz::Choice),
     /// Profile stock programs at work, and count how many stacks go down to the root
     Completeness(completeness::Choice),
     /// The half of `completeness` that runs as root
@@ -108,6 +111,7 @@ fn run(args: Args) -> Result<bool> {
         Chore::Bless => bless::bless()?,
         Chore::Vm(choice) => return vm::vm(&choice),
         Chore::Bench(choice) => bench::bench(&choice)?,
+        Chore::Fuzz(choice) => return fuzz::fuzz(&choice),
         Chore::Completeness(choice) => completeness::completeness(&choice)?,
         Chore::CompletenessMeasure(order) => return completeness::measure(&order),
         Chore::BenchMeasure(order) => bench::measure(&order)?,

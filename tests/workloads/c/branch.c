@@ -1,14 +1,21 @@
 /*
- * Burns CPU in `before_fork` until it gets SIGUSR1, then has a child do so that never becomes another program.
+ * Burns CPU in `before_fork`, then has a child do so that never becomes another program.
  *
  *     main;before_fork;burn      main;in_child;child_work;burn
+ *
+ * branch MS   MS of CPU time in each process
  */
 #include "workload.h"
 #include <sys/wait.h>
 
-FRAME void before_fork(void)
+static inline int has_used(uint64_t ms)
 {
-    while (!told)
+    return clock_ns(CLOCK_PROCESS_CPUTIME_ID) >= ms * 1000000u;
+}
+
+FRAME void before_fork(uint64_t ms)
+{
+    while (!has_used(ms))
         burn(50000);
 }
 
@@ -18,25 +25,24 @@ FRAME void child_work(void)
     __asm__ volatile("");
 }
 
-FRAME void in_child(void)
+FRAME void in_child(uint64_t ms)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    while (!stopped)
+    while (!has_used(ms))
         child_work();
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    listen_for_a_word();
+    uint64_t ms = (uint64_t)argument(argc, argv, 1, 500);
     announce("");
-    before_fork();
+    before_fork(ms);
     pid_t child = fork();
     if (child < 0)
         return 1;
     if (child == 0)
-        in_child();
+        in_child(ms);
     else
-        while (!stopped && waitpid(child, NULL, 0) != child)
-            ;
+        waitpid(child, NULL, 0);
     return 0;
 }

@@ -26,8 +26,10 @@ FRAME unsigned long call_leaf(void)
 FRAME unsigned long count_letters(void)
 {
     unsigned long sum = 0;
-    for (int i = 0; i < 1024; i++)
+    for (int i = 0; i < 64; i++) {
         sum += strlen(letters);
+        __asm__ volatile("" : : : "memory");
+    }
     return sum;
 }
 

@@ -13,8 +13,10 @@ pub(super) const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 /// How a program is profiled.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// Processes that go on working, or make others which do.
+    /// Processes that go on working.
     Worker,
+    /// Short processes, one after the other, which are started by flame-bpf.
+    Commands,
     /// A server under load, with its children.
     Server,
 }
@@ -81,16 +83,19 @@ pub(super) const PROGRAMS: &[Program] = &[
     },
     Program {
         needs: &["git"],
+        shape: Shape::Commands,
         comms: &["git"],
         ..plain("git", &["git"], include_str!("work/git.sh"))
     },
     Program {
         needs: &["gcc"],
+        shape: Shape::Commands,
         comms: &["cc1"],
         ..plain("cc1", &["gcc"], include_str!("work/cc1.sh"))
     },
     Program {
         needs: &["ld.bfd", "g++"],
+        shape: Shape::Commands,
         comms: &["ld.bfd"],
         ..plain("ld", &["binutils", "g++"], include_str!("work/ld.sh"))
     },
@@ -164,6 +169,7 @@ pub(super) const PROGRAMS: &[Program] = &[
     },
     Program {
         needs: &["convert-im6.q16"],
+        shape: Shape::Commands,
         comms: &["convert"],
         ..plain(
             "imagemagick",
@@ -173,6 +179,7 @@ pub(super) const PROGRAMS: &[Program] = &[
     },
     Program {
         // Whichever builds this repository.
+        shape: Shape::Commands,
         comms: &["rustc", "opt ", "coordinator"],
         ..plain("rustc", &["rustc"], include_str!("work/rustc.sh"))
     },
