@@ -9,7 +9,7 @@
 #define ROOM 8
 #endif
 
-FRAME int plugin_inner(void)
+FRAME __attribute__((visibility("hidden"))) int plugin_inner(void)
 {
     volatile char room[ROOM];
     room[0] = room[ROOM - 1] = 1;

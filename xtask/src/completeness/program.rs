@@ -101,6 +101,7 @@ pub(super) const PROGRAMS: &[Program] = &[
     },
     Program {
         needs: &["openssl"],
+        shape: Shape::Commands,
         comms: &["openssl"],
         ..plain("openssl", &["openssl"], include_str!("work/openssl.sh"))
     },
