@@ -200,10 +200,7 @@ fn habits_are_answered_with_the_command_that_does_it_here() {
             "flame-bpf -f --annotate --delimited -p 185 30",
         ),
         ("-F 99 -ag -- sleep 10", "flame-bpf -a -F 99 -- sleep 10"),
-        (
-            "-g --call-graph dwarf -p 185",
-            "flame-bpf --call-graph dwarf -p 185",
-        ),
+        ("-g --call-graph dwarf -p 185", "flame-bpf --call-graph dwarf -p 185"),
         (
             "record -F 99 -a -g -- sleep 60",
             "flame-bpf -a -F 99 -- sleep 60",

@@ -140,9 +140,7 @@ impl Drawing {
     fn of(&self, kind: Kind) -> Option<String> {
         let folded = match kind {
             Kind::FlameBpf | Kind::FlameBpfPointers | Kind::PerfWithoutStacks => return None,
-            Kind::Perf | Kind::PerfDwarf => {
-                format!("perf script -i perf.data | {} |", self.collapse_perf)
-            }
+            Kind::Perf | Kind::PerfDwarf => format!("perf script -i perf.data | {} |", self.collapse_perf),
             Kind::Bpftrace => format!("{} {PRINTED} |", self.collapse_bpftrace?),
             Kind::Libbpf | Kind::Bcc => format!("< {PRINTED}"),
         };
@@ -205,9 +203,7 @@ impl Tool {
         let seconds = order.seconds.map(|seconds| seconds.to_string());
         let cpu = order.cpu.map(|cpu| format!("-C{cpu}"));
         let mut words: Vec<&str> = match self.kind {
-            Kind::FlameBpf | Kind::FlameBpfPointers => {
-                vec!["-a", "-q", "-e", "cpu-clock", "-o", GRAPH, "-F", &rate]
-            }
+            Kind::FlameBpf | Kind::FlameBpfPointers => vec!["-a", "-q", "-e", "cpu-clock", "-o", GRAPH, "-F", &rate],
             // Without -N it copies objects to a cache in the home folder; it does so once, not each time.
             Kind::Perf | Kind::PerfDwarf | Kind::PerfWithoutStacks => vec![
                 "record",
@@ -243,9 +239,7 @@ impl Tool {
         match (self.kind, seconds.as_deref()) {
             (Kind::Bpftrace, _) => words.push(&script),
             (_, None) => {}
-            (Kind::FlameBpf | Kind::FlameBpfPointers, Some(seconds)) => {
-                words.extend(["-d", seconds])
-            }
+            (Kind::FlameBpf | Kind::FlameBpfPointers, Some(seconds)) => words.extend(["-d", seconds]),
             (Kind::Perf | Kind::PerfDwarf | Kind::PerfWithoutStacks, Some(seconds)) => {
                 words.extend(["--", "sleep", seconds]);
             }
@@ -261,9 +255,7 @@ impl Tool {
     pub(super) fn draw(&self) -> Option<Step> {
         let script = match (&self.drawing, self.kind) {
             (Some(script), _) => script,
-            (None, Kind::Perf | Kind::PerfDwarf) => {
-                &format!("perf script -i perf.data > {PRINTED}")
-            }
+            (None, Kind::Perf | Kind::PerfDwarf) => &format!("perf script -i perf.data > {PRINTED}"),
             (None, _) => return None,
         };
         Some(Step {

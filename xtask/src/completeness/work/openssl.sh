@@ -2,9 +2,9 @@
 prepare() { :; }
 work() {
     while :; do
-        openssl speed -seconds 1 -bytes 8192 sha256 sha512 aes-256-cbc camellia-256-cbc md5 hmac
-        openssl speed -seconds 1 rsa2048 ecdsap256 ecdhx25519 dsa2048 ed25519
-        openssl speed -seconds 1 -bytes 8192 -evp chacha20-poly1305
         openssl speed -seconds 1 -bytes 8192 -evp aes-256-gcm
+        openssl speed -seconds 1 -bytes 8192 -evp chacha20-poly1305
+        openssl speed -seconds 1 rsa2048 ecdsap256 ed25519
+        openssl speed -seconds 1 -bytes 8192 sha256 sha512 aes-256-cbc md5
     done
 }
