@@ -189,14 +189,27 @@ mod arch {
     pub(super) fn registers(regs: *const pt_regs, walk: &Walk) -> UserMode {
         // SAFETY: `regs` points to registers that the verifier knows to be readable: the context's,
         // or those that `bpf_task_pt_regs` returned.
-        let (cs, ip, sp, fp, bx) = unsafe {
+        let (cs, ip, sp, fp, bx, call) = unsafe {
             let regs = &*regs;
-            (regs.cs, regs.rip, regs.rsp, regs.rbp, regs.rbx)
+            (
+                regs.cs,
+                regs.rip,
+                regs.rsp,
+                regs.rbp,
+                regs.rbx,
+                regs.orig_rax,
+            )
         };
         if !is_user(cs) {
             return UserMode::None;
         }
-        walk.put(Frame::running(Registers { ip, sp, fp }, bx));
+        let registers = Registers { ip, sp, fp };
+        // A system call's number, or -1 for any other way in (`arch/x86/entry/entry_64.S`).
+        walk.put(if (call as i64) < 0 {
+            Frame::running(registers, bx)
+        } else {
+            Frame::waiting(registers, bx)
+        });
         if cs != USER_CS {
             return UserMode::Compat;
         }

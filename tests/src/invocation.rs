@@ -47,6 +47,13 @@ impl Invocation {
         self
     }
 
+    /// More arguments, which are split at white space.
+    pub fn args(mut self, arguments: &str) -> Self {
+        let words = arguments.split_whitespace().map(str::to_owned);
+        self.arguments.extend(words);
+        self
+    }
+
     /// A flag and its value.
     pub fn flag(self, flag: &str, value: impl Display) -> Self {
         self.arg(flag).arg(value)

@@ -13,8 +13,10 @@ mod feature;
 mod folded;
 mod invocation;
 mod program;
+mod recipe;
 mod run;
 mod svg;
+mod walked;
 mod workload;
 
 pub use balance::Balance;
@@ -25,8 +27,10 @@ pub use feature::{
 pub use folded::{Folded, Stack};
 pub use invocation::{Invocation, Running};
 pub use program::{Mangling, Program};
+pub use recipe::{Recipe, compiles_32_bit};
 pub use run::Run;
 pub use svg::{assert_whole_svg, svg_titles};
+pub use walked::{MARKS, TWELVE};
 pub use workload::{Workload, cpu_ns, thread_cpu_ns};
 
 /// Unwraps an `Ok`, or prints `SKIP <test>: <reason>` and returns from the test.

@@ -157,7 +157,7 @@ impl Program {
 }
 
 /// Makes `<cache>/<hash of key>/<name>`, unless it is there.
-fn cached(key: &(impl Hash + ?Sized), name: &str, make: impl FnOnce(&Path)) -> Program {
+pub(crate) fn cached(key: &(impl Hash + ?Sized), name: &str, make: impl FnOnce(&Path)) -> Program {
     let mut hasher = DefaultHasher::new();
     (key, name).hash(&mut hasher);
     let folder = cache().join(format!("{:016x}", hasher.finish()));
@@ -200,13 +200,13 @@ pub(crate) fn cache() -> PathBuf {
     folder
 }
 
-fn source(relative: &str) -> PathBuf {
+pub(crate) fn source(relative: &str) -> PathBuf {
     // What cargo says now comes first: the sources may have moved since this was compiled.
     let package = env::var_os("CARGO_MANIFEST_DIR").unwrap_or(env!("CARGO_MANIFEST_DIR").into());
     Path::new(&package).join("workloads").join(relative)
 }
 
-fn read(path: &Path) -> Vec<u8> {
+pub(crate) fn read(path: &Path) -> Vec<u8> {
     fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
@@ -221,7 +221,7 @@ fn rustc() -> PathBuf {
 }
 
 #[track_caller]
-fn run(command: &mut Command) {
+pub(crate) fn run(command: &mut Command) {
     let output = command
         .output()
         .unwrap_or_else(|error| panic!("{command:?} could not be started: {error}"));

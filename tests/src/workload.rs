@@ -81,6 +81,11 @@ impl Workload {
         cpu_ns(self.pid())
     }
 
+    /// Gives the workload the word that it waits for, if its source says that it does.
+    pub fn tell(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::USR1).ok();
+    }
+
     /// Asks the workload to stop and returns the lines that it said behind the first.
     ///
     /// # Panics

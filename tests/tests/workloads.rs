@@ -7,7 +7,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use flame_bpf_tests::{Mangling, Program, Workload, cpu_ns, thread_cpu_ns};
+use flame_bpf_tests::{Mangling, Program, Recipe, TWELVE, Workload, cpu_ns, thread_cpu_ns};
 
 fn comm(task: &str) -> Vec<u8> {
     fs::read(format!("/proc/{task}/comm")).expect("the task is alive")
@@ -185,4 +185,114 @@ fn derived_programs_are_what_they_say() {
             4
         );
     }
+}
+
+/// The names of an executable's sections.
+fn sections(program: &Program) -> Vec<String> {
+    let output = Command::new("readelf")
+        .args(["--section-headers", "--wide"])
+        .arg(program.path())
+        .output()
+        .expect("readelf comes with gcc");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let words = text.split_whitespace();
+    words
+        .filter(|word| word.starts_with('.'))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn the_chain_has_its_functions_however_it_is_built() {
+    let chain = Recipe::c("chain");
+    for recipe in [
+        chain.clone(),
+        chain.clone().compiled("-fno-pie").linked("-no-pie"),
+        chain.clone().linked("-static"),
+        chain.clone().compiled("-fPIE").linked("-static-pie"),
+        chain.clone().compiled("-DROOM=100000"),
+        chain.clone().compiled("-O0 -fomit-frame-pointer"),
+    ] {
+        let program = recipe.make();
+        let symbols = symbols(&program);
+        for function in TWELVE {
+            assert!(
+                symbols.contains(&format!(" {function}\n")),
+                "no {function} in {recipe:?}"
+            );
+        }
+        let workload = program.start(&["40"]);
+        thread::sleep(Duration::from_millis(50));
+        assert!(workload.cpu_ns() > 0, "{recipe:?} is idle");
+        assert_eq!(workload.stop(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn unwind_sections_are_as_the_recipe_says() {
+    let has = |recipe: &Recipe, name: &str| sections(&recipe.make()).iter().any(|s| s == name);
+    let chain = Recipe::c("chain");
+    assert!(has(&chain, ".eh_frame_hdr"));
+    assert!(!has(&chain, ".debug_frame"));
+    let without = chain.clone().linked("-Wl,--no-eh-frame-hdr");
+    assert!(!has(&without, ".eh_frame_hdr") && has(&without, ".eh_frame"));
+    let debug = chain.clone().compiled("-g -fno-asynchronous-unwind-tables");
+    assert!(has(&debug, ".debug_frame"));
+    let apart = chain
+        .compiled("-DAPART -fno-pie")
+        .linked("-no-pie -Wl,--section-start=.text_apart=0x10000000");
+    assert!(has(&apart, ".text_apart"));
+}
+
+#[test]
+fn what_is_interrupted_goes_on() {
+    let signals = Recipe::c("signals").make();
+    for stack in ["usual", "below", "above"] {
+        let workload = signals.start(&[stack]);
+        thread::sleep(Duration::from_millis(50));
+        assert!(workload.cpu_ns() > 0, "{stack}");
+        assert_eq!(workload.stop(), Vec::<String>::new(), "{stack}");
+    }
+    for stem in ["edge", "leaves", "realigned", "threaded"] {
+        let workload = Recipe::c(stem).make().start(&[]);
+        thread::sleep(Duration::from_millis(50));
+        assert!(workload.cpu_ns() > 0, "{stem} is idle");
+    }
+}
+
+#[test]
+fn plugins_are_loaded_and_libraries_linked() {
+    let plugin = Recipe::c("plugin").named("plugin.so").shared().make();
+    let plugin = plugin.path().to_str().expect("our paths are plain");
+    for arguments in [&[plugin, "now"][..], &[plugin]] {
+        let workload = Recipe::c("host").make().start(arguments);
+        // The other one does not wait for a word, and would die of it.
+        if arguments.len() == 1 {
+            workload.tell();
+        }
+        thread::sleep(Duration::from_millis(100));
+        let maps = fs::read_to_string(format!("/proc/{}/maps", workload.pid()));
+        assert!(maps.expect("the workload lives").contains("plugin.so"));
+    }
+    let library = Recipe::c("tiny").named("libtiny.so").shared().make();
+    let program = Recipe::c("linkage").with_library(&library).make();
+    assert_eq!(program.start(&[]).stop(), Vec::<String>::new());
+    let gap = Recipe::c("gap").part("gap_middle").make();
+    assert_eq!(gap.start(&[]).stop(), Vec::<String>::new());
+}
+
+#[test]
+fn a_branch_has_a_child() {
+    let workload = Recipe::c("branch").make().start(&["500"]);
+    let path = format!("/proc/{0}/task/{0}/children", workload.pid());
+    for _ in 0..400 {
+        let children = fs::read_to_string(&path).expect("the parent waits");
+        if let Some(child) = children.split_whitespace().next() {
+            thread::sleep(Duration::from_millis(30));
+            assert!(thread_cpu_ns(child) > 0, "the child is idle");
+            return;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    panic!("no child was seen");
 }

@@ -11,7 +11,7 @@ mod cost;
 mod figure;
 mod firing;
 mod machine;
-mod patience;
+pub(crate) mod patience;
 mod program;
 mod recording;
 mod slowdown;

@@ -32,6 +32,23 @@ pub(crate) fn flame_bpf(workspace: &Workspace) -> Result<PathBuf> {
     Ok(found.context("cargo made no flame-bpf")?.path)
 }
 
+/// The program that feeds broken input, optimized but with every check.
+pub(crate) fn fuzz(workspace: &Workspace) -> Result<PathBuf> {
+    const NAME: &str = "flame-bpf-fuzz";
+    let made = executables(
+        cargo().args([
+            "build",
+            "--profile=fuzz",
+            "--package=flame-bpf-tests",
+            "--bin",
+            NAME,
+        ]),
+        workspace,
+    )?;
+    let found = made.into_iter().find(|executable| executable.name == NAME);
+    Ok(found.context("cargo made no flame-bpf-fuzz")?.path)
+}
+
 /// Every test executable of the workspace's default members.
 pub(crate) fn tests(workspace: &Workspace) -> Result<Vec<Executable>> {
     let mut made = executables(cargo().args(["test", "--no-run"]), workspace)?;

@@ -16,6 +16,8 @@ mod bpf_object;
 mod btf;
 mod build;
 mod check;
+mod completeness;
+mod fuzz;
 mod house;
 mod links;
 mod object_code;
@@ -66,6 +68,13 @@ enum Chore {
     Vm(vm::Choice),
     /// Measure what flame-bpf costs, beside the other profilers that are installed
     Bench(bench::Choice),
+    /// Feed broken input to everything that reads what others wrote
+    Fuzz(fuzz::Choice),
+    /// Profile stock programs at work, and count how many stacks go down to the root
+    Completeness(completeness::Choice),
+    /// The half of `completeness` that runs as root
+    #[command(hide = true)]
+    CompletenessMeasure(completeness::Order),
     /// The half of `bench` that runs as root
     #[command(hide = true)]
     BenchMeasure(bench::Order),
@@ -102,6 +111,9 @@ fn run(args: Args) -> Result<bool> {
         Chore::Bless => bless::bless()?,
         Chore::Vm(choice) => return vm::vm(&choice),
         Chore::Bench(choice) => bench::bench(&choice)?,
+        Chore::Fuzz(choice) => return fuzz::fuzz(&choice),
+        Chore::Completeness(choice) => completeness::completeness(&choice)?,
+        Chore::CompletenessMeasure(order) => return completeness::measure(&order),
         Chore::BenchMeasure(order) => bench::measure(&order)?,
         Chore::BenchSpent(order) => return bench::spent::run(&order),
     }

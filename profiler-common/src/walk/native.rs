@@ -88,6 +88,9 @@ pub enum Reached {
     Running,
     /// It was interrupted there by a signal.
     Interrupted,
+    /// It will resume there after a system call, whose instruction is the one before and may be the
+    /// last of its function: the first frame, of which every register is known.
+    Waiting,
     /// It will return there.
     Called,
 }
@@ -131,6 +134,7 @@ impl Frame {
             reached: match kinds >> 4 {
                 0 => Reached::Running,
                 1 => Reached::Interrupted,
+                2 => Reached::Waiting,
                 _ => Reached::Called,
             },
         }
@@ -145,6 +149,15 @@ impl Frame {
             fp: Kept::value(registers.fp),
             bx: Kept::value(bx),
             reached: Reached::Running,
+        }
+    }
+
+    /// The first frame of a stack whose task is in a system call.
+    #[inline(always)]
+    pub const fn waiting(registers: Registers, bx: u64) -> Self {
+        Self {
+            reached: Reached::Waiting,
+            ..Self::running(registers, bx)
         }
     }
 
@@ -166,7 +179,7 @@ impl Frame {
     pub const fn lookup(&self) -> u64 {
         match self.reached {
             Reached::Running | Reached::Interrupted => self.ip,
-            Reached::Called => self.ip.wrapping_sub(1),
+            Reached::Waiting | Reached::Called => self.ip.wrapping_sub(1),
         }
     }
 
@@ -175,7 +188,7 @@ impl Frame {
     #[inline(always)]
     pub const fn shown(&self) -> u64 {
         match self.reached {
-            Reached::Running | Reached::Called => self.ip,
+            Reached::Running | Reached::Waiting | Reached::Called => self.ip,
             Reached::Interrupted => self.ip.wrapping_add(1),
         }
     }
@@ -225,7 +238,7 @@ pub fn advance(
 ) -> Result<(), StackEnd> {
     let reached = frame.reached;
     let unusual = |number| match reached {
-        Reached::Running => register(number).ok_or(StackEnd::BadRow),
+        Reached::Running | Reached::Waiting => register(number).ok_or(StackEnd::BadRow),
         Reached::Interrupted | Reached::Called => Err(StackEnd::BadRow),
     };
     let how = rule.how();

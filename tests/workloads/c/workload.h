@@ -22,9 +22,14 @@
 
 /*
  * GCC leaves the frame pointer out of leaves that need no stack whatever it is told, and the leaf's
- * caller would go missing. Asking for the frame's address keeps it.
+ * caller would go missing. Asking for the frame's address keeps it, unless FRAMELESS says that nothing
+ * shall have a frame pointer.
  */
+#ifdef FRAMELESS
+#define KEEP_FRAME() ((void)0)
+#else
 #define KEEP_FRAME() __asm__ volatile("" : : "r"(__builtin_frame_address(0)))
+#endif
 
 /* One turn of the loop is a dependent multiplication, so its cost does not depend on the caller. */
 static FRAME void burn(unsigned long turns)
@@ -68,6 +73,23 @@ static inline void announce(const char *words)
     alarm(240);
     printf("ready%s%s\n", *words ? " " : "", words);
     fflush(stdout);
+}
+
+static volatile sig_atomic_t told;
+
+static inline void tell(int signal)
+{
+    (void)signal;
+    told = 1;
+}
+
+/* From now on SIGUSR1 sets `told`. Comes before `announce`, behind which the test may send it. */
+static inline void listen_for_a_word(void)
+{
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = tell;
+    sigaction(SIGUSR1, &action, NULL);
 }
 
 static inline long argument(int argc, char **argv, int index, long otherwise)

@@ -17,7 +17,7 @@ static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 const STEP: Duration = Duration::from_millis(20);
 
 /// From now on, the signals that would end this process are noted instead.
-pub(super) fn listen() -> Result<()> {
+pub(crate) fn listen() -> Result<()> {
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&INTERRUPTED))
             .context("cannot listen for signals")?;
@@ -26,7 +26,7 @@ pub(super) fn listen() -> Result<()> {
 }
 
 /// An error once somebody asked for the end.
-pub(super) fn check() -> Result<()> {
+pub(crate) fn check() -> Result<()> {
     if INTERRUPTED.load(Ordering::Relaxed) {
         bail!("interrupted");
     }
@@ -34,7 +34,7 @@ pub(super) fn check() -> Result<()> {
 }
 
 /// Sleeps.
-pub(super) fn pause(length: Duration) -> Result<()> {
+pub(crate) fn pause(length: Duration) -> Result<()> {
     let end = Instant::now() + length;
     loop {
         check()?;
@@ -47,7 +47,7 @@ pub(super) fn pause(length: Duration) -> Result<()> {
 }
 
 /// Asks every `step` until there is an answer; gives up after `limit`.
-pub(super) fn until<T>(
+pub(crate) fn until<T>(
     step: Duration,
     limit: Duration,
     mut ask: impl FnMut() -> Result<Option<T>>,

@@ -254,3 +254,16 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_task_in_a_system_call_is_looked_up_at_that_instruction() {
+    let registers = running().registers(&words([])).unwrap();
+    let frame = Frame::waiting(registers, 3);
+    assert_eq!(frame.lookup(), frame.ip - 1);
+    assert_eq!(frame.shown(), frame.ip);
+    assert_eq!(Frame::from_words(frame.words()), frame);
+    // Nothing else about it is lost.
+    let rule = Rule::new(How::Offset, 10, 8);
+    let memory = words([(SP + 0x40, CODE)]);
+    assert!(matches!(run(rule, frame, &memory), Step::Caller(_)));
+}

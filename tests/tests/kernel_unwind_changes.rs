@@ -1,0 +1,186 @@
+//! Complete user stacks while programs change: what they have loaded, who they are, and what lies at
+//! their paths.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use flame_bpf_tests::{
+    Folded, Invocation, PrivateCopy, Recipe, Stack, TWELVE, Workload, kernel_turn, require,
+};
+
+const PLUGIN: [&str; 5] = [
+    "main",
+    "call_plugin",
+    "plugin_outer",
+    "plugin_inner",
+    "burn",
+];
+
+fn profile(workload: &Workload, duration: &str) -> Folded {
+    Invocation::new("-f -U -F 997")
+        .flag("-d", duration)
+        .flag("-p", workload.pid())
+        .run()
+        .expect_no_panic()
+        .expect_code(0)
+        .folded()
+}
+
+/// Records for this long; some time after its beginning the workload gets its word to go on.
+fn profile_around(workload: &Workload, duration: &str) -> Folded {
+    let mut running = Invocation::new("-f -U -F 997")
+        .flag("-d", duration)
+        .flag("-p", workload.pid())
+        .start();
+    running.wait_until_attached();
+    // So that there is something before it, too.
+    thread::sleep(Duration::from_millis(800));
+    workload.tell();
+    running.finish().expect_no_panic().expect_code(0).folded()
+}
+
+/// Records a command to its end, which is to be one with `code`.
+fn profile_command(stem: &str, argument: &str, code: i32) -> Folded {
+    let program = Recipe::c(stem).make();
+    let run = Invocation::new("-f -U -F 997")
+        .command(program.path(), &[argument])
+        .run()
+        .expect_no_panic()
+        .expect_code(code);
+    // The first line is the workload's own `ready`.
+    let text = String::from_utf8(run.stdout).expect("folded text is UTF-8");
+    let stacks = text.strip_prefix("ready\n").unwrap_or(&text);
+    Folded::parse(stacks.as_bytes()).expect("folded text is well-formed")
+}
+
+/// Starts a copy of a program that may be removed.
+fn start(path: &Path, arguments: &[&str]) -> Workload {
+    Workload::start(Command::new(path).args(arguments))
+}
+
+/// Panics unless nearly all stacks with `function` are complete, and all frames that any stack has are of
+/// the chain.
+#[track_caller]
+fn assert_soon_complete(folded: &Folded, function: &str, chain: &[&str]) {
+    let there = |stack: &Stack| stack.has(function);
+    assert!(folded.share(there) > 0.02, "{function} is rare in {folded}");
+    let complete = folded.share_among(there, |stack| {
+        stack.mark().is_none() && stack.begins_at_start() && stack.ends_along(chain)
+    });
+    assert!(
+        complete > 0.95,
+        "{complete:.3} of the stacks with {function} are complete in {folded}"
+    );
+}
+
+#[test]
+fn a_library_loaded_while_recording() {
+    let _turn = require!(kernel_turn());
+    let plugin = Recipe::c("plugin").named("plugin.so").shared().make();
+    let plugin = plugin.path().to_str().expect("our paths are plain");
+    let workload = Recipe::c("host").make().start(&[plugin]);
+    let folded = profile_around(&workload, "3");
+    assert_soon_complete(&folded, "plugin_inner", &PLUGIN);
+    assert_soon_complete(&folded, "waiting", &["main", "waiting", "burn"]);
+}
+
+#[test]
+fn a_library_replaced_while_it_is_in_use() {
+    let _turn = require!(kernel_turn());
+    let plugin = |room: &str| {
+        let recipe = Recipe::c("plugin").named("plugin.so").compiled(room);
+        recipe.shared().make()
+    };
+    let copy = PrivateCopy::of(plugin("-DROOM=64").path());
+    let other = PrivateCopy::of(plugin("-DROOM=9000").path());
+    let path = copy.path().to_str().expect("our paths are plain");
+    let workload = Recipe::c("host").make().start(&[path, "now"]);
+    fs::rename(other.path(), copy.path()).expect("a file of ours can be replaced");
+    profile(&workload, "1.5").assert_complete(&PLUGIN);
+}
+
+#[test]
+fn a_program_that_is_deleted() {
+    let _turn = require!(kernel_turn());
+    let copy = PrivateCopy::of(Recipe::c("chain").make().path());
+    let workload = start(copy.path(), &["40"]);
+    fs::remove_file(copy.path()).expect("a file of ours can be removed");
+    profile(&workload, "1.5").assert_complete(&TWELVE);
+}
+
+#[test]
+fn a_program_that_is_replaced() {
+    let _turn = require!(kernel_turn());
+    let copy = PrivateCopy::of(Recipe::c("chain").make().path());
+    let other = Recipe::c("chain").compiled("-DROOM=9000").make();
+    let other = PrivateCopy::of(other.path());
+    let workload = start(copy.path(), &["40"]);
+    fs::rename(other.path(), copy.path()).expect("a file of ours can be replaced");
+    profile(&workload, "1.5").assert_complete(&TWELVE);
+}
+
+#[test]
+fn a_child_that_stays_what_its_parent_was() {
+    let _turn = require!(kernel_turn());
+    let folded = profile_command("branch", "700", 0);
+    // The clock that ends each loop is not what this is about.
+    let steady = Folded {
+        stacks: folded
+            .only(|stack| !stack.mentions("clock_gettime"))
+            .cloned()
+            .collect(),
+    };
+    let chain = ["main", "in_child", "child_work", "burn"];
+    assert_soon_complete(&steady, "child_work", &chain);
+    assert_soon_complete(&steady, "before_fork", &["main", "before_fork", "burn"]);
+}
+
+#[test]
+fn a_process_that_becomes_another_program() {
+    let _turn = require!(kernel_turn());
+    // The next one at the same addresses, with other frames.
+    let fixed = |stem| Recipe::c(stem).compiled("-fno-pie").linked("-no-pie");
+    let next = fixed("chain").compiled("-DROOM=3000").make();
+    let next = next.path().to_str().expect("our paths are plain");
+    let workload = fixed("become").make().start(&[next]);
+    let folded = profile_around(&workload, "3");
+    assert_soon_complete(&folded, "first", &TWELVE);
+    assert_soon_complete(&folded, "before_exec", &["main", "before_exec", "burn"]);
+}
+
+#[test]
+fn a_thread_from_its_first_function() {
+    let _turn = require!(kernel_turn());
+    let workload = Recipe::c("threaded").make().start(&[]);
+    let folded = profile(&workload, "1.5");
+    for stack in &folded.stacks {
+        assert_eq!(stack.mark(), None, "{:?} in {folded}", stack.frames);
+        let start = stack.position("thread_main");
+        // The functions of the C library that make and start a thread.
+        assert!(
+            start.is_some_and(|start| (2..=4).contains(&start)),
+            "{:?} in {folded}",
+            stack.frames
+        );
+        assert!(
+            stack.ends_along(&["thread_main", "thread_work", "burn"]),
+            "{:?} in {folded}",
+            stack.frames
+        );
+    }
+    assert!(folded.any(|stack| stack.leaf() == "burn"), "{folded}");
+}
+
+#[test]
+fn a_command_from_its_beginning() {
+    let _turn = require!(kernel_turn());
+    // It ends with 1, as it was told of no other program to become; that is the command's own code.
+    let folded = profile_command("relay", "1500", 1);
+    let there = |stack: &Stack| stack.has("before_exec");
+    assert!(folded.share(there) > 0.9, "{folded}");
+    let complete = folded.share_among(there, Stack::begins_at_start);
+    assert!(complete > 0.98, "{complete:.3} are complete in {folded}");
+}

@@ -1,0 +1,239 @@
+//! Complete user stacks through code of every origin: signal trampolines, the vDSO, linkage tables, objects
+//! whose unwind instructions are in unusual places or missing, frames that were moved.
+
+use flame_bpf_tests::{
+    Folded, Invocation, Program, Recipe, Stack, TWELVE, file_contains, kernel_turn, require,
+};
+
+fn profile(program: &Program, arguments: &[&str]) -> Folded {
+    let workload = program.start(arguments);
+    Invocation::new("-f -U -F 997 -d 1.5")
+        .flag("-p", workload.pid())
+        .run()
+        .expect_no_panic()
+        .expect_code(0)
+        .folded()
+}
+
+/// Panics unless each stack is complete: first along `below`, then, through one more frame, along `above`.
+#[track_caller]
+fn assert_through_a_signal(folded: &Folded, below: &[&str], above: &[&str]) {
+    let mut handled = 0;
+    for stack in &folded.stacks {
+        let shown = || format!("{:?} in {folded}", stack.frames);
+        assert_eq!(stack.mark(), None, "{}", shown());
+        assert!(stack.begins_at_start(), "{}", shown());
+        let main = stack.position("main").expect("it begins at the start");
+        let frames = &stack.frames[main..];
+        let common = frames.iter().zip(below).take_while(|(a, b)| a == b).count();
+        assert!(common > 0, "{}", shown());
+        match &frames[common..] {
+            // Nothing but the trampoline: on the way back from the handler.
+            [] | [_] => {}
+            [_, handler @ ..] => {
+                handled += stack.weight;
+                let along = handler.iter().zip(above).all(|(a, b)| a == b);
+                assert!(along && handler.len() <= above.len(), "{}", shown());
+            }
+        }
+    }
+    let share = handled as f64 / folded.total() as f64;
+    assert!(share > 0.1, "{share:.3} is in the handler, in {folded}");
+}
+
+#[test]
+fn what_a_signal_interrupted_is_below_its_handler() {
+    let _turn = require!(kernel_turn());
+    let program = Recipe::c("signals").make();
+    for stack in ["usual", "below", "above"] {
+        assert_through_a_signal(
+            &profile(&program, &[stack]),
+            &["main", "outside", "interrupted", "burn"],
+            &["on_alarm", "inside", "burn"],
+        );
+    }
+}
+
+#[test]
+fn a_signal_in_a_static_program() {
+    let _turn = require!(kernel_turn());
+    assert_through_a_signal(
+        &profile(&Recipe::c("signals").linked("-static").make(), &["usual"]),
+        &["main", "outside", "interrupted", "burn"],
+        &["on_alarm", "inside", "burn"],
+    );
+}
+
+#[test]
+fn a_function_interrupted_at_its_first_instruction() {
+    let _turn = require!(kernel_turn());
+    let folded = profile(&Recipe::c("edge").make(), &[]);
+    assert_through_a_signal(&folded, &["main", "edge"], &["on_trap", "burn"]);
+    let share = folded.share_among(|stack| stack.has("on_trap"), |stack| stack.has("edge"));
+    assert!(share > 0.99, "{share:.3} is called by edge in {folded}");
+}
+
+#[test]
+fn the_caller_of_the_vdso() {
+    let _turn = require!(kernel_turn());
+    require!(file_contains(
+        "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+        // The others are read by a system call, and the vDSO only passes the question on.
+        &["tsc", "kvm-clock", "arch_sys_counter"]
+    ));
+    let folded = profile(&Recipe::c("clock").make(), &[]);
+    for stack in &folded.stacks {
+        assert_eq!(stack.mark(), None, "{:?} in {folded}", stack.frames);
+        assert!(stack.begins_at_start(), "{:?} in {folded}", stack.frames);
+        if stack.leaf() != "main" {
+            assert!(
+                stack.has_chain(&["main", "ask_the_time"]),
+                "{:?} in {folded}",
+                stack.frames
+            );
+        }
+    }
+    let inside = folded.share(|stack| stack.mentions("vdso"));
+    assert!(inside > 0.2, "the vDSO has {inside:.3} of {folded}");
+}
+
+#[test]
+fn the_caller_of_a_linkage_table() {
+    let _turn = require!(kernel_turn());
+    let library = Recipe::c("tiny").named("libtiny.so").shared().make();
+    for (compile, link) in [
+        ("-fcf-protection=full", "-Wl,-z,lazy"),
+        ("-fcf-protection=none", "-Wl,-z,lazy"),
+        ("-fcf-protection=full", "-Wl,-z,now"),
+        ("-fno-plt", "-Wl,-z,now"),
+    ] {
+        let recipe = Recipe::c("linkage").compiled(compile).linked(link);
+        let folded = profile(&recipe.with_library(&library).make(), &[]);
+        for stack in &folded.stacks {
+            let shown = || format!("{compile} {link}: {:?} in {folded}", stack.frames);
+            assert_eq!(stack.mark(), None, "{}", shown());
+            assert!(stack.begins_at_start(), "{}", shown());
+            assert!(
+                stack.ends_along(&["main"]) || stack.has_chain(&["main", "call_often"]),
+                "{}",
+                shown()
+            );
+            let main = stack.position("main").expect("it begins at the start");
+            assert!(stack.frames.len() - main <= 3, "{}", shown());
+        }
+        let in_table = |stack: &Stack| !["call_often", "tiny"].contains(&stack.leaf());
+        let share = folded.share(in_table);
+        assert_eq!(
+            share > 0.02,
+            compile != "-fno-plt",
+            "{compile} {link}: {share:.3} is in the table, in {folded}"
+        );
+    }
+}
+
+#[track_caller]
+fn assert_twelve(recipe: Recipe) {
+    let program = recipe.make();
+    for turns in ["100000", "40"] {
+        profile(&program, &[turns]).assert_complete(&TWELVE);
+    }
+}
+
+#[test]
+fn code_in_several_segments() {
+    let _turn = require!(kernel_turn());
+    for address in ["0x10000000", "0x70000000"] {
+        let recipe = Recipe::c("chain").compiled("-DAPART -fno-pie");
+        let place = format!("-no-pie -Wl,--section-start=.text_apart={address}");
+        assert_twelve(recipe.linked(&place));
+    }
+}
+
+#[test]
+fn unwind_instructions_without_an_index() {
+    let _turn = require!(kernel_turn());
+    assert_twelve(Recipe::c("chain").linked("-Wl,--no-eh-frame-hdr"));
+}
+
+#[test]
+fn unwind_instructions_for_debuggers_alone() {
+    let _turn = require!(kernel_turn());
+    let recipe = Recipe::c("chain").compiled("-g -fno-asynchronous-unwind-tables");
+    assert_twelve(recipe.clone());
+    assert_twelve(recipe.linked("-Wl,--compress-debug-sections=zlib"));
+}
+
+/// `middle` without any unwind instructions.
+fn gap(flags: &str) -> Program {
+    let without = "-fno-asynchronous-unwind-tables -fno-unwind-tables -fno-exceptions";
+    let middle = Recipe::c("gap").part("gap_middle").compiled(without);
+    middle.compiled(flags).make()
+}
+
+const GAP: [&str; 5] = ["main", "outer", "middle", "inner", "burn"];
+
+#[test]
+fn a_function_without_unwind_instructions_or_frame_pointer_is_where_the_stack_ends() {
+    let _turn = require!(kernel_turn());
+    let folded = profile(&gap(""), &[]);
+    folded.assert_honest(&GAP);
+    let above = |stack: &Stack| stack.leaf() == "burn";
+    let chain = folded.share_among(above, |stack| stack.has_chain(&["middle", "inner", "burn"]));
+    assert!(chain > 0.99, "{chain:.3} reach the middle in {folded}");
+    for stack in folded.only(above) {
+        assert!(
+            stack.mark().is_some() || stack.has_chain(&GAP),
+            "{:?} does not say that it lacks frames, in {folded}",
+            stack.frames
+        );
+    }
+    let said = folded.share_among(above, |stack| {
+        matches!(
+            stack.mark(),
+            Some("[no unwind info]" | "[no frame pointer]")
+        )
+    });
+    assert!(said > 0.9, "{said:.3} say why in {folded}");
+}
+
+#[test]
+fn a_function_without_unwind_instructions_is_passed_by_its_frame_pointer() {
+    let _turn = require!(kernel_turn());
+    let folded = profile(&gap("-fno-omit-frame-pointer"), &[]);
+    folded.assert_honest(&GAP);
+    let whole = folded.share_among(
+        |stack| stack.leaf() == "burn",
+        |stack| stack.begins_at_start() && stack.has_chain(&GAP),
+    );
+    assert!(whole > 0.99, "{whole:.3} are whole in {folded}");
+}
+
+/// GCC does not say that such a function's last three instructions have given the frame pointer back, so
+/// whoever believes it misses callers there, or finds none.
+#[test]
+fn frames_that_were_moved() {
+    let _turn = require!(kernel_turn());
+    let chain = ["main", "forced", "with_room", "with_vectors", "burn"];
+    for flags in ["", "-fno-omit-frame-pointer", "-O0 -fomit-frame-pointer"] {
+        let folded = profile(&Recipe::c("realigned").compiled(flags).make(), &[]);
+        folded.assert_honest(&chain);
+        let in_burn = |stack: &Stack| stack.leaf() == "burn";
+        for stack in folded.only(in_burn) {
+            assert!(stack.begins_at_start(), "{:?} in {folded}", stack.frames);
+            assert!(stack.has_chain(&chain), "{:?} in {folded}", stack.frames);
+        }
+        let whole = folded.share(|stack| stack.begins_at_start() && stack.ends_along(&chain));
+        assert!(whole > 0.98, "{whole:.3} are whole in {folded}");
+    }
+}
+
+#[test]
+fn code_made_at_run_time_between_functions_without_frame_pointers() {
+    let _turn = require!(kernel_turn());
+    let folded = profile(&Recipe::c("anonymous").make(), &[]);
+    for stack in &folded.stacks {
+        assert!(stack.begins_at_start(), "{:?} in {folded}", stack.frames);
+    }
+    let called = folded.share(|stack| stack.has_chain(&["main", "call_the_unnamed"]));
+    assert!(called > 0.95, "{called:.3} has its caller in {folded}");
+}

@@ -1,0 +1,207 @@
+//! Profiles stock programs at real work, and counts how many stacks go down to the root.
+//!
+//! In: which programs, and for how long. Out: a table in Markdown, and whether every program that ran is above the mark. It
+//! leaves no process and no file behind, and installs nothing unless it is told to.
+//!
+//! The chore has two halves, as `bench` does: the first builds, as the user who asked, the second profiles, as root.
+
+mod ground;
+mod program;
+mod report;
+
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use clap::Args;
+
+use crate::bench::patience;
+use crate::build;
+use crate::root::Root;
+use crate::workspace::{Workspace, run};
+use ground::Ground;
+use program::{PROGRAMS, Program, Shape};
+use report::{Outcome, Report};
+
+/// Samples a second on each CPU: many, and not in step with anything.
+const RATE: u32 = 997;
+
+/// A process that ends before flame-bpf looks at it ends the recording; its parent goes on.
+const ATTEMPTS: u32 = 5;
+
+/// Which programs to profile, and how long.
+#[derive(Args)]
+pub(crate) struct Choice {
+    /// The programs wanted; all of them where none is named
+    programs: Vec<String>,
+    /// How long each is profiled
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    seconds: u32,
+    /// Install what is missing, by apt-get
+    #[arg(long)]
+    install: bool,
+    /// Leave each program's folded stacks in this folder
+    #[arg(long)]
+    keep: Option<PathBuf>,
+    /// What else flame-bpf gets, split at white space
+    #[arg(long, default_value = "", allow_hyphen_values = true)]
+    flags: String,
+}
+
+/// What the first half hands to the second.
+#[derive(Args)]
+pub(crate) struct Order {
+    #[command(flatten)]
+    choice: Choice,
+    /// The flame-bpf that profiles
+    #[arg(long)]
+    flame_bpf: PathBuf,
+    /// The Rust compiler that is profiled
+    #[arg(long)]
+    rustc: PathBuf,
+}
+
+/// Builds, then becomes the half that profiles; returns only when that fails.
+pub(crate) fn completeness(choice: &Choice) -> Result<()> {
+    let known = |name: &String| PROGRAMS.iter().any(|program| program.name == name);
+    if let Some(unknown) = choice.programs.iter().find(|name| !known(name)) {
+        let names: Vec<_> = PROGRAMS.iter().map(|program| program.name).collect();
+        bail!(
+            "there is no program {unknown:?} here, but {}",
+            names.join(", ")
+        );
+    }
+    let flame_bpf = build::flame_bpf(&Workspace::find()?)?;
+    let rustc = crate::workspace::Rustc::find()?.sysroot.join("bin/rustc");
+    let root = match Root::find() {
+        Ok(root) => root,
+        Err(reason) => bail!("{reason}; profiling needs root"),
+    };
+    let itself = std::env::current_exe().context("cannot find this program's own path")?;
+    let mut command = root.command(&itself, &[]);
+    command.arg("completeness-measure");
+    command.arg("--flame-bpf").arg(flame_bpf);
+    command.arg("--rustc").arg(rustc);
+    command.arg(format!("--seconds={}", choice.seconds));
+    command.arg(format!("--flags={}", choice.flags));
+    if choice.install {
+        command.arg("--install");
+    }
+    if let Some(folder) = &choice.keep {
+        command.arg("--keep").arg(std::path::absolute(folder)?);
+    }
+    command.args(&choice.programs);
+    Err(command.exec()).with_context(|| format!("cannot start {command:?}"))
+}
+
+/// Profiles, and prints the table; says whether every program that ran is above the mark.
+pub(crate) fn measure(order: &Order) -> Result<bool> {
+    patience::listen()?;
+    let choice = &order.choice;
+    let wanted = |program: &&Program| {
+        choice.programs.is_empty() || choice.programs.iter().any(|name| name == program.name)
+    };
+    let wanted: Vec<&Program> = PROGRAMS.iter().filter(wanted).collect();
+    if choice.install {
+        install(&wanted)?;
+    }
+    let mut report = Report::default();
+    for program in wanted {
+        eprintln!("{}...", program.name);
+        let outcome = match program.missing() {
+            Some(missing) => Outcome::Absent(missing),
+            None => match profile(program, order) {
+                Ok(folded) => Outcome::of(&folded, program.comms)?,
+                Err(error) => {
+                    patience::check()?;
+                    Outcome::Failed(format!("{error:#}"))
+                }
+            },
+        };
+        report.add(program.name, outcome);
+    }
+    println!("{report}");
+    Ok(report.is_good())
+}
+
+/// Installs the packages of the programs that are not there.
+fn install(programs: &[&Program]) -> Result<()> {
+    let mut packages: Vec<&str> = programs
+        .iter()
+        .filter(|program| program.missing().is_some())
+        .flat_map(|program| program.packages)
+        .copied()
+        .collect();
+    if packages.is_empty() {
+        return Ok(());
+    }
+    packages.sort_unstable();
+    packages.dedup();
+    // What it prints is no part of the table.
+    let quiet = |arguments: &[&str]| {
+        let mut command = Command::new("apt-get");
+        command
+            .args(arguments)
+            .env("DEBIAN_FRONTEND", "noninteractive");
+        run(command.stdout(Stdio::null()))
+    };
+    quiet(&["update", "-qq"])?;
+    let mut arguments = vec!["install", "-qq", "-y", "--no-install-recommends"];
+    arguments.extend(packages);
+    quiet(&arguments)
+}
+
+/// Folded stacks of a program at work.
+fn profile(program: &Program, order: &Order) -> Result<Vec<u8>> {
+    let mut ground = Ground::new(program, &order.rustc)?;
+    ground.prepare()?;
+    match program.shape {
+        Shape::Worker => ground.start("work")?,
+        Shape::Server => {
+            ground.start("serve")?;
+            ground.await_server()?;
+            ground.start("load")?;
+        }
+        Shape::Commands => {}
+    }
+    let folded = record(&mut ground, program, order)?;
+    let bytes =
+        std::fs::read(&folded).with_context(|| format!("cannot read {}", folded.display()))?;
+    if let Some(folder) = &order.choice.keep {
+        keep(folder, program.name, &bytes)?;
+    }
+    ensure!(!bytes.is_empty(), "there are no samples of it");
+    Ok(bytes)
+}
+
+/// Profiles what runs on the ground; says in which file the folded stacks are.
+fn record(ground: &mut Ground, program: &Program, order: &Order) -> Result<PathBuf> {
+    let folded = ground.folder().join("profile.folded");
+    let mut left = ATTEMPTS;
+    loop {
+        let mut command = Command::new(&order.flame_bpf);
+        command.args(["-U", "-F", &RATE.to_string()]);
+        let seconds = order.choice.seconds.to_string();
+        command.arg("-o").arg(&folded);
+        command.args(order.choice.flags.split_whitespace());
+        if program.shape == Shape::Commands {
+            command.args(["--", "timeout", &seconds]);
+            command.args(Ground::shell("work"));
+        } else {
+            command.args(["-d", &seconds, "-p", &ground.pids()?]);
+        }
+        left -= 1;
+        match ground.run(&mut command) {
+            Ok(()) => return Ok(folded),
+            Err(error) if left == 0 => return Err(error),
+            Err(_) => patience::check()?,
+        }
+    }
+}
+
+fn keep(folder: &Path, name: &str, folded: &[u8]) -> Result<()> {
+    std::fs::create_dir_all(folder)
+        .and_then(|()| std::fs::write(folder.join(name).with_extension("folded"), folded))
+        .with_context(|| format!("cannot write into {}", folder.display()))
+}

@@ -1,0 +1,3 @@
+# xz: compressing what libraries there are.
+prepare() { :; }
+work() { find /usr/lib/x86_64-linux-gnu -maxdepth 1 -name '*.so*' -type f -exec cat {} + | xz -T2 -6 -c; }
