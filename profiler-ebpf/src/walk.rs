@@ -17,10 +17,7 @@ use profiler_common::{
         CodeState, Header, KERNEL_SCRATCH_WORDS, MAX_KERNEL_FRAMES, MAX_USER_FRAMES, Rule,
         StackEnd, Switches,
     },
-    walk::{
-        Step, frame_pointer,
-        native::{Frame, Reached},
-    },
+    walk::{Step, frame_pointer, native::Frame},
 };
 
 /// Whose stack is walked, when and where.
@@ -111,9 +108,7 @@ impl UserWalk {
                 ControlFlow::Continue(())
             }
             // Assembly that begins a thread clears the frame pointer. In a leaf it may hold anything.
-            ControlFlow::Break(why)
-                if why == StackEnd::Root as u64 && frame.reached == Reached::Called =>
-            {
+            ControlFlow::Break(why) if why == StackEnd::Root as u64 && frame.has_called() => {
                 end(StackEnd::Root)
             }
             ControlFlow::Break(_) => end(StackEnd::NoRow),

@@ -91,6 +91,9 @@ pub enum Reached {
     /// It will resume there after a system call, whose instruction is the one before and may be the
     /// last of its function: the first frame, of which every register is known.
     Waiting,
+    /// It called the first frame and will return there. A callee that says nothing of a register has left
+    /// it alone, as far as DWARF goes; one call deep, that is believed of every register.
+    CalledFirst,
     /// It will return there.
     Called,
 }
@@ -135,6 +138,7 @@ impl Frame {
                 0 => Reached::Running,
                 1 => Reached::Interrupted,
                 2 => Reached::Waiting,
+                3 => Reached::CalledFirst,
                 _ => Reached::Called,
             },
         }
@@ -173,13 +177,19 @@ impl Frame {
         }
     }
 
+    /// Whether the frame called another one that is known.
+    #[inline(always)]
+    pub const fn has_called(&self) -> bool {
+        matches!(self.reached, Reached::CalledFirst | Reached::Called)
+    }
+
     /// The address whose row holds for the frame. A call that never returns may be the last
     /// instruction of its function; what is behind it is then another's.
     #[inline(always)]
     pub const fn lookup(&self) -> u64 {
         match self.reached {
             Reached::Running | Reached::Interrupted => self.ip,
-            Reached::Waiting | Reached::Called => self.ip.wrapping_sub(1),
+            Reached::Waiting | Reached::CalledFirst | Reached::Called => self.ip.wrapping_sub(1),
         }
     }
 
@@ -188,7 +198,7 @@ impl Frame {
     #[inline(always)]
     pub const fn shown(&self) -> u64 {
         match self.reached {
-            Reached::Running | Reached::Waiting | Reached::Called => self.ip,
+            Reached::Running | Reached::Waiting | Reached::CalledFirst | Reached::Called => self.ip,
             Reached::Interrupted => self.ip.wrapping_add(1),
         }
     }
@@ -238,7 +248,9 @@ pub fn advance(
 ) -> Result<(), StackEnd> {
     let reached = frame.reached;
     let unusual = |number| match reached {
-        Reached::Running | Reached::Waiting => register(number).ok_or(StackEnd::BadRow),
+        Reached::Running | Reached::Waiting | Reached::CalledFirst => {
+            register(number).ok_or(StackEnd::BadRow)
+        }
         Reached::Interrupted | Reached::Called => Err(StackEnd::BadRow),
     };
     let how = rule.how();
@@ -304,7 +316,10 @@ pub fn advance(
         sp: cfa,
         fp,
         bx,
-        reached: Reached::Called,
+        reached: match reached {
+            Reached::Running | Reached::Waiting => Reached::CalledFirst,
+            _ => Reached::Called,
+        },
     };
     Ok(())
 }

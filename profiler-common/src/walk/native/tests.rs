@@ -267,3 +267,22 @@ fn a_task_in_a_system_call_is_looked_up_at_that_instruction() {
     let memory = words([(SP + 0x40, CODE)]);
     assert!(matches!(run(rule, frame, &memory), Step::Caller(_)));
 }
+
+#[test]
+fn one_call_deep_a_register_that_nobody_speaks_of_is_as_it_was() {
+    let first = Rule::new(How::Offset, 7, 0x20);
+    let memory = words([(SP + 0x18, CODE), (SP + 0x40, CODE), (SP + 0x38, CODE)]);
+    let second = follow(first, &memory);
+    assert_eq!(second.reached, Reached::CalledFirst);
+    // OpenSSL's AES-GCM finds its frame by rax, here 10, while its own helpers run.
+    let by_register = Rule::new(How::Offset, 10, 8);
+    let Step::Caller(third) = run(by_register, second, &memory) else {
+        panic!("the register is as it was")
+    };
+    assert_eq!((third.sp, third.reached), (SP + 0x48, Reached::Called));
+    // Two calls deep it may be anything.
+    assert_eq!(
+        run(by_register, third, &memory),
+        Step::End(StackEnd::BadRow)
+    );
+}
