@@ -230,7 +230,7 @@ struct OutputArgs {
     /// Put a frame `-` between user and kernel frames
     #[arg(long)]
     delimited: bool,
-    /// Mark kernel frames with _[k] in folded text
+    /// Mark kernel frames with _[k] and code made at run time with _[j] in folded text
     #[arg(long)]
     annotate: bool,
 }

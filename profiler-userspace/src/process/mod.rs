@@ -5,15 +5,19 @@
 //! Never names anything, and never fails: a process that has gone has no mappings.
 
 mod backing;
+mod code_map;
 pub mod maps;
 mod opening;
+mod runtime;
 pub mod vdso;
 
 pub use backing::{Backing, BackingId, MappedFile};
 pub use opening::{Opened, Owner};
+pub use runtime::Runtime;
 
 use crate::profile::raw::Who;
 use backing::Backings;
+use code_map::CodeMaps;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind};
@@ -113,6 +117,7 @@ pub struct Processes {
     // The latest incarnation seen under each PID: only that one can still be read.
     latest: HashMap<u32, u64>,
     backings: Backings,
+    code_maps: CodeMaps,
     refused: usize,
 }
 
@@ -141,6 +146,9 @@ impl Processes {
             }
             None => None,
         };
+        if let Some(reading) = &reading {
+            self.look_for_code_map(identity, reading);
+        }
         let readings = reading.into_iter().collect();
         self.known.insert(identity, Process { readings });
         true
@@ -156,7 +164,7 @@ impl Processes {
         let Ok(fresh) = self.read(identity.tgid) else {
             return false;
         };
-        let Some(Process { readings }) = self.known.get_mut(&identity) else {
+        let Some(Process { readings }) = self.known.get(&identity) else {
             return false;
         };
         let known = |mapping: &Mapping| {
@@ -175,9 +183,17 @@ impl Processes {
         let same_program = identity.incarnation == 0
             || none_before
             || fresh.mappings.iter().filter(is_file).any(known);
-        if !same_program || fresh.mappings.iter().all(known) {
+        let nothing_new = fresh.mappings.iter().all(known);
+        if !same_program {
             return false;
         }
+        self.look_for_code_map(identity, &fresh);
+        if nothing_new {
+            return false;
+        }
+        let Some(Process { readings }) = self.known.get_mut(&identity) else {
+            return false;
+        };
         // The first reading stays, being the one that most samples fit.
         if readings.len() == MAX_READINGS {
             readings.remove(1);

@@ -83,8 +83,7 @@ fn under_root(file: &MappedFile, root: &Path) -> Option<Opened> {
     if file.deleted {
         return None;
     }
-    let below = file.path.strip_prefix("/").ok()?;
-    let opened = RegularFile::open(&root.join(below)).ok()?;
+    let opened = RegularFile::open_within(root, &file.path).ok()?;
     is_same(file.number, opened.number).then(|| Opened {
         file: opened,
         root: root.to_owned(),

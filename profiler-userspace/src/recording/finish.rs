@@ -1,5 +1,7 @@
 //! After sampling: the last drain, names, files, and the closing paragraph.
 
+use super::advice;
+use super::distribution::Distribution;
 use super::health::{self, Cost, Health};
 use super::sampling::{Session, Stop};
 use super::target;
@@ -115,6 +117,7 @@ pub(super) fn finish(
     let Symbolized {
         profile,
         kernel: naming,
+        unnamed,
     } = symbolize::symbolize(&raw, unit, &mut processes, KernelNames::asked(&mut ask));
     let symbolized = began.elapsed();
     if circumstances.stop == Stop::TargetEnded {
@@ -131,6 +134,9 @@ pub(super) fn finish(
             "Note: the mappings of {} processes may not be read, so their functions have no names; run with sudo.",
             processes.refused()
         ));
+    }
+    for sentence in advice::on_names(&unnamed, raw.total_count(), &Distribution::here()) {
+        circumstances.remark(sentence);
     }
     let books = kernel.books();
     let title = circumstances.title(plan);

@@ -3,6 +3,8 @@
 //! In: the plan. Out: the outputs, sentences on stderr, and an exit code. It is the one module that
 //! sees all others, and the only one that knows of time passing.
 
+mod advice;
+mod distribution;
 mod finish;
 mod health;
 mod launch;

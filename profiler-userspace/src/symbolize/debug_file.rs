@@ -23,11 +23,12 @@ pub(super) struct DebugFile {
     pub(super) elf: Elf,
 }
 
-/// The debug file of the object at `path`, below one of the root directories.
+/// The debug file of the object at `path`, below one of the root directories. Links are followed as
+/// a process would whose root directory that is.
 pub(super) fn find(roots: &[&Path], path: &Path, elf: &Elf) -> Option<DebugFile> {
     roots.iter().find_map(|root| {
-        candidates(root, path, elf).iter().find_map(|candidate| {
-            let file = RegularFile::open(candidate).ok()?.file;
+        candidates(path, elf).iter().find_map(|candidate| {
+            let file = RegularFile::open_within(root, candidate).ok()?.file;
             let found = Elf::read(&file)?;
             (found.symbols.is_some() && belongs(elf, &found, &file))
                 .then_some(DebugFile { file, elf: found })
@@ -35,8 +36,8 @@ pub(super) fn find(roots: &[&Path], path: &Path, elf: &Elf) -> Option<DebugFile>
     })
 }
 
-fn candidates(root: &Path, path: &Path, elf: &Elf) -> Vec<PathBuf> {
-    let installed = root.join(DEBUG_DIRECTORY);
+fn candidates(path: &Path, elf: &Elf) -> Vec<PathBuf> {
+    let installed = Path::new(DEBUG_DIRECTORY);
     let mut candidates = Vec::new();
     if let Some(id) = &elf.build_id {
         let (directory, rest) = id.split();
@@ -51,8 +52,8 @@ fn candidates(root: &Path, path: &Path, elf: &Elf) -> Vec<PathBuf> {
         .parent()
         .and_then(|directory| directory.strip_prefix("/").ok());
     if let (Some(link), Some(directory)) = (&elf.debug_link, directory) {
-        candidates.push(root.join(directory).join(&link.name));
-        candidates.push(root.join(directory).join(".debug").join(&link.name));
+        candidates.push(directory.join(&link.name));
+        candidates.push(directory.join(".debug").join(&link.name));
         candidates.push(installed.join(directory).join(&link.name));
     }
     candidates

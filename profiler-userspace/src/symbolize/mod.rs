@@ -5,10 +5,13 @@
 //! other, so that at most one is open. Nothing is ever dropped: what has no name is shown by where it
 //! lies, and what lies nowhere as `[unknown]`.
 
+mod backings;
+mod code_map;
 mod debug_file;
 mod demangle;
 mod ends;
 mod frames;
+mod gaps;
 mod kernel;
 mod native;
 mod symbol_table;
@@ -16,12 +19,14 @@ mod symbol_table;
 mod tests;
 
 pub use ends::{cut_short, guessed, stack_ends};
+pub use gaps::{Gap, Reached, Unnamed};
 pub use kernel::{AskKernel, KernelNames, KernelNaming};
 
 use crate::process::{Identity, Processes};
 use crate::profile::raw::{RawProfile, RawStack, Who};
 use crate::profile::{Frame, FrameId, FrameKind, Profile, Sample, Unit};
 use demangle::visible;
+use gaps::Gaps;
 use std::collections::HashMap;
 
 /// A symbolized profile, and how it came to its kernel names.
@@ -31,6 +36,8 @@ pub struct Symbolized {
     pub profile: Profile,
     /// Where the names of kernel functions came from, or why they are missing.
     pub kernel: KernelNaming,
+    /// The programs' code that had no names, the widest gap first.
+    pub unnamed: Vec<Unnamed>,
 }
 
 /// Names everything in `raw`. Processes that were not seen before are looked at now, which is late for
@@ -42,7 +49,8 @@ pub fn symbolize(
     mut kernel: KernelNames<'_>,
 ) -> Symbolized {
     let mut profile = Profile::new(unit, raw.window);
-    let user = frames::user(raw, processes, &mut profile);
+    let mut gaps = Gaps::default();
+    let user = frames::user(raw, processes, &mut profile, &mut gaps);
     let (kernel, naming) = frames::kernel(raw, &mut kernel, &mut profile);
     // Programs that ran many times, each time at addresses of their own, become one here; what is
     // left is small, whatever was sampled.
@@ -62,6 +70,10 @@ pub fn symbolize(
                 stack.push(profile.intern(frame(mark.to_owned(), FrameKind::Mark)));
             }
             stack.extend(lookups(part).rev().map(|address| frames.get(address)));
+            gaps.count(
+                lookups(part).map(|address| frames.gap(address)),
+                sample.count,
+            );
         }
         let (weight, count) = named.entry(stack).or_default();
         *weight = weight.saturating_add(sample.weight);
@@ -77,6 +89,7 @@ pub fn symbolize(
     Symbolized {
         profile,
         kernel: naming,
+        unnamed: gaps.into_widest_first(),
     }
 }
 

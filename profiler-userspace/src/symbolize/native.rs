@@ -12,7 +12,7 @@
 use super::debug_file;
 use super::demangle::demangle;
 use super::symbol_table::{self, Found};
-use crate::object::{Elf, ElfAddress, FileOffset};
+use crate::object::{BuildId, Elf, ElfAddress, FileOffset};
 use crate::process::Opened;
 use blazesym::symbolize::source::{self, Source};
 use blazesym::symbolize::{Input, Symbolized, Symbolizer};
@@ -39,6 +39,12 @@ pub(super) struct Named {
     pub(super) names: Vec<String>,
     /// For each offset what is known.
     pub(super) of: Vec<Symbol>,
+    /// Whether it is an object at all.
+    pub(super) is_object: bool,
+    /// Whether there was a source that names all of its functions.
+    pub(super) has_symbols: bool,
+    /// Which build of the object it is.
+    pub(super) build_id: Option<BuildId>,
 }
 
 /// Names the `offsets` into the object that was mapped under `path`.
@@ -81,9 +87,13 @@ fn read(opened: &Opened, path: &Path, offsets: &[FileOffset]) -> Named {
             symbol_table::look_up(file, elf, table, addresses)
         });
     }
-    if stripped && debug.is_none() && elf.has_dwarf {
+    let only_dwarf = stripped && debug.is_none() && elf.has_dwarf;
+    if only_dwarf {
         named.take(&mut unnamed, |addresses| dwarf(file, addresses));
     }
+    named.is_object = true;
+    named.has_symbols = !stripped || debug.is_some() || only_dwarf;
+    named.build_id = elf.build_id;
     named
 }
 
@@ -91,8 +101,8 @@ impl Named {
     /// Nothing is known of any offset.
     pub(super) fn nothing(offsets: usize) -> Self {
         Self {
-            names: Vec::new(),
             of: vec![Symbol::Unknown; offsets],
+            ..Self::default()
         }
     }
 
