@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::output::{Format, Style};
+use crate::symbolize::Naming;
 pub use title::TitleFacts;
 
 /// What one recording was asked to do.
@@ -38,6 +39,8 @@ pub struct Plan {
     pub outputs: Vec<Output>,
     /// The title that was asked for; none means [`Plan::default_title`].
     pub title: Option<String>,
+    /// How code is named.
+    pub naming: Naming,
     /// How the result looks, but for its title and notes, which only the recording can fill in.
     pub style: Style,
     /// How much is said on stderr.

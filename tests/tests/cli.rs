@@ -74,6 +74,7 @@ fn help_names_every_flag_and_goes_to_stdout() {
             "-f, --folded",
             "--delimited",
             "--annotate",
+            "--debug-dir",
             "--title",
             "--subtitle",
             "--width",

@@ -9,7 +9,7 @@ use crate::source::Source;
 /// A module of the userspace crate, and the modules that it may use. Whatever has no row may use, and be used by, nobody.
 const ARROWS: &[(&str, &[&str])] = &[
     ("main", &["cli", "plan", "recording"]),
-    ("cli", &["output", "plan", "probe", "profile"]),
+    ("cli", &["output", "plan", "probe", "profile", "symbolize"]),
     (
         "recording",
         &[
@@ -25,7 +25,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "unwind",
         ],
     ),
-    ("plan", &["output", "probe", "profile"]),
+    ("plan", &["output", "probe", "profile", "symbolize"]),
     ("kernel", &["probe", "profile"]),
     ("symbolize", &["interp", "object", "process", "profile"]),
     ("output", &["profile"]),

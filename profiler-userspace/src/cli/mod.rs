@@ -117,6 +117,8 @@ struct Args {
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
+    names: NameArgs,
+    #[command(flatten)]
     look: LookArgs,
     #[command(flatten)]
     running: RunningArgs,
@@ -233,6 +235,14 @@ struct OutputArgs {
     /// Mark kernel frames with _[k] and code made at run time with _[j] in folded text
     #[arg(long)]
     annotate: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Names")]
+struct NameArgs {
+    /// Look for debug files in DIR first, laid out as /usr/lib/debug is. Repeatable
+    #[arg(long, value_name = "DIR")]
+    debug_dir: Vec<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]

@@ -10,12 +10,13 @@ use std::time::Duration;
 use anyhow::{Result, anyhow, bail, ensure};
 
 use super::value::{self, Ids, shell_word};
-use super::{Args, LookArgs, OutputArgs, SamplingArgs, ScopeArgs, StackArgs};
+use super::{Args, LookArgs, NameArgs, OutputArgs, SamplingArgs, ScopeArgs, StackArgs};
 use crate::output::{Format, Style};
 use crate::plan::{
     Capture, DEFAULT_HZ, EventChoice, MemoryLimits, Output, Plan, Sampling, Target, Verbosity,
 };
 use crate::profile::fold::FoldStyle;
+use crate::symbolize::Naming;
 
 /// Where the graph goes when nothing is said, and stdout is a terminal.
 const DEFAULT_FILE: &str = "flamegraph.svg";
@@ -33,6 +34,7 @@ pub(super) fn build(args: Args, stdout_is_terminal: bool) -> Result<Plan> {
         sampling: pace,
         stacks,
         output,
+        names,
         look,
         running,
     } = args;
@@ -59,6 +61,7 @@ pub(super) fn build(args: Args, stdout_is_terminal: bool) -> Result<Plan> {
         capture: capture(&stacks)?,
         outputs,
         title: look.title,
+        naming: naming(names),
         style,
         verbosity: Verbosity {
             quiet: running.quiet,
@@ -181,6 +184,12 @@ fn capture(stacks: &StackArgs) -> Result<Capture> {
         per_thread: stacks.per_thread,
         per_cpu: stacks.per_cpu,
     })
+}
+
+fn naming(names: NameArgs) -> Naming {
+    Naming {
+        debug_directories: names.debug_dir,
+    }
 }
 
 fn outputs(output: &OutputArgs, stdout_is_terminal: bool) -> Result<Vec<Output>> {

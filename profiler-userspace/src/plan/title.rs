@@ -146,6 +146,7 @@ mod tests {
             },
             outputs: Vec::new(),
             title: None,
+            naming: crate::symbolize::Naming::default(),
             style: Style::default(),
             verbosity: Verbosity::default(),
             memory: MemoryLimits::default(),

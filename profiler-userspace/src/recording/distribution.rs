@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 const DPKG_LISTS: &str = "/var/lib/dpkg/info";
 
 /// What brings symbols whatever the distribution.
-pub(super) const ANYWHERE: &str = "a debug file beside it has its symbols";
+pub(super) const ANYWHERE: &str = "--debug-dir DIR, if you have its debug file";
 
 /// The distributions whose commands are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

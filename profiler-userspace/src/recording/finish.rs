@@ -11,7 +11,7 @@ use crate::output::{self, Style};
 use crate::plan::{Event, Plan, Target, TitleFacts};
 use crate::profile::Unit;
 use crate::profile::Window;
-use crate::symbolize::{self, KernelNames, Symbolized};
+use crate::symbolize::{self, KernelNames, Sources, Symbolized};
 use anyhow::Result;
 use profiler_common::abi::{Class, Counter};
 use std::collections::{HashMap, HashSet};
@@ -118,7 +118,16 @@ pub(super) fn finish(
         profile,
         kernel: naming,
         unnamed,
-    } = symbolize::symbolize(&raw, unit, &mut processes, KernelNames::asked(&mut ask));
+    } = symbolize::symbolize(
+        &raw,
+        unit,
+        &mut processes,
+        Sources {
+            kernel: KernelNames::asked(&mut ask),
+            naming: &plan.naming,
+            fetch: None,
+        },
+    );
     let symbolized = began.elapsed();
     if circumstances.stop == Stop::TargetEnded {
         circumstances.remark(format!(

@@ -7,7 +7,7 @@ use super::demangle::visible;
 use super::frame;
 use super::frames::Frames;
 use super::gaps::{Gap, GapId, Gaps, Reached};
-use super::native::{self, Named, Symbol};
+use super::native::{self, Named, Sources, Symbol};
 use crate::object::FileOffset;
 use crate::process::{Backing, BackingId, Identity, Opened, Owner, Place, Processes, vdso};
 use crate::profile::{Frame, FrameId, FrameKind, Profile};
@@ -20,12 +20,12 @@ use std::time::SystemTime;
 #[derive(Debug, Default)]
 pub(super) struct Wanted {
     owners: Vec<Owner>,
-    queries: Vec<Query>,
+    pub(super) queries: Vec<Query>,
 }
 
 /// One address of one process.
 #[derive(Debug)]
-struct Query {
+pub(super) struct Query {
     offset: FileOffset,
     /// Which of the owners asks.
     owner: usize,
@@ -61,60 +61,106 @@ pub(super) fn want(
     }
 }
 
-/// Names all that is asked of one backing.
-pub(super) fn answer(
-    id: BackingId,
-    mut wanted: Wanted,
-    processes: &Processes,
-    profile: &mut Profile,
-    gaps: &mut Gaps,
-    all: &mut HashMap<Identity, Frames>,
-) {
-    wanted.queries.sort_unstable_by_key(|query| query.offset);
-    let mut offsets: Vec<FileOffset> = wanted.queries.iter().map(|query| query.offset).collect();
-    offsets.dedup();
-    let backing = processes.backing(id);
-    let looked_up = look_up(id, backing, &wanted.owners, processes, &offsets);
-    let gap_of = gap(backing, &looked_up);
-    let LookedUp { named, age, .. } = looked_up;
-    // Many addresses lie in one function.
-    let ids: Vec<FrameId> = named
-        .names
-        .into_iter()
-        .map(|name| profile.intern(frame(name, FrameKind::User)))
-        .collect();
-    let module = module(backing);
-    let mut at = 0;
-    for query in &wanted.queries {
-        if offsets[at] != query.offset {
-            at += 1;
-        }
-        let owner = &wanted.owners[query.owner];
-        // Another owner's file was an earlier one, now replaced, if it was seen before this was made.
-        let known = age.is_none_or(|born| born <= owner.seen);
-        let id = match named.of[at] {
-            Symbol::Named(index) if known => Ok(ids[index]),
-            Symbol::At(address) if known => Err(address.0),
-            _ => Err(query.offset.0),
-        };
-        let frames = all
-            .get_mut(&owner.identity)
-            .expect("every owner was gathered");
-        frames.frames[query.address] = id.unwrap_or_else(|number| {
-            frames.gaps[query.address] = match &gap_of {
-                GapOf::Nothing => GapId::default(),
-                GapOf::Object(gap) => gaps.intern(gap.clone()),
-                GapOf::Maker => {
-                    let told = gaps.told(owner.identity);
-                    gaps.intern(Gap::Made {
-                        tgid: owner.identity.tgid,
-                        runtime: processes.runtime(owner.identity),
-                        told,
-                    })
-                }
+/// What answers are made from, and where they go.
+pub(super) struct Answers<'a> {
+    pub(super) processes: &'a Processes,
+    pub(super) sources: Sources<'a>,
+    pub(super) profile: &'a mut Profile,
+    pub(super) gaps: &'a mut Gaps,
+    /// The frames of all who ask.
+    pub(super) all: &'a mut HashMap<Identity, Frames>,
+}
+
+impl Answers<'_> {
+    /// Names all that is asked of one backing.
+    pub(super) fn answer(&mut self, id: BackingId, mut wanted: Wanted) {
+        wanted.queries.sort_unstable_by_key(|query| query.offset);
+        let mut offsets: Vec<FileOffset> =
+            wanted.queries.iter().map(|query| query.offset).collect();
+        offsets.dedup();
+        let backing = self.processes.backing(id);
+        let looked_up = self.look_up(id, backing, &wanted.owners, &offsets);
+        let gap_of = gap(backing, &looked_up);
+        let LookedUp { named, age, .. } = looked_up;
+        // Many addresses lie in one function.
+        let ids: Vec<FrameId> = named
+            .names
+            .into_iter()
+            .map(|name| self.profile.intern(frame(name, FrameKind::User)))
+            .collect();
+        let module = module(backing);
+        let mut at = 0;
+        for query in &wanted.queries {
+            if offsets[at] != query.offset {
+                at += 1;
+            }
+            let owner = &wanted.owners[query.owner];
+            // Another owner's file was an earlier one, now replaced, if it was seen before this was made.
+            let known = age.is_none_or(|born| born <= owner.seen);
+            let id = match named.of[at] {
+                Symbol::Named(index) if known => Ok(ids[index]),
+                Symbol::At(address) if known => Err(address.0),
+                _ => Err(query.offset.0),
             };
-            profile.intern(unnamed(&module, number))
-        });
+            let gap = match id {
+                Ok(_) => GapId::default(),
+                Err(_) => self.gap(&gap_of, owner.identity),
+            };
+            let id = id.unwrap_or_else(|number| self.profile.intern(unnamed(&module, number)));
+            let frames = self
+                .all
+                .get_mut(&owner.identity)
+                .expect("every owner was gathered");
+            frames.frames[query.address] = id;
+            frames.gaps[query.address] = gap;
+        }
+    }
+
+    fn gap(&mut self, gap: &GapOf, identity: Identity) -> GapId {
+        match gap {
+            GapOf::Nothing => GapId::default(),
+            GapOf::Object(gap) => self.gaps.intern(gap.clone()),
+            GapOf::Maker => self.gaps.intern(Gap::Made {
+                tgid: identity.tgid,
+                runtime: self.processes.runtime(identity),
+                told: self.gaps.told(identity),
+            }),
+        }
+    }
+
+    /// What the object behind a backing tells of some offsets.
+    fn look_up(
+        &self,
+        id: BackingId,
+        backing: &Backing,
+        owners: &[Owner],
+        offsets: &[FileOffset],
+    ) -> LookedUp {
+        let object = match backing {
+            Backing::File(file) => self
+                .processes
+                .open(id, owners)
+                .map(|opened| (opened, file.path.as_path())),
+            Backing::Vdso if owners.iter().all(|owner| vdso::is_ours(&owner.mapping)) => {
+                vdso::image().map(|image| (Opened::ours(image), Path::new("")))
+            }
+            Backing::Vdso | Backing::Memory { .. } => None,
+        };
+        match object {
+            Some((opened, path)) => LookedUp {
+                named: native::name(&opened, path, offsets, self.sources),
+                age: opened.file.born,
+                reached: match opened.root == Path::new("/") {
+                    true => Reached::Here,
+                    false => Reached::Elsewhere,
+                },
+            },
+            None => LookedUp {
+                named: Named::nothing(offsets.len()),
+                age: None,
+                reached: Reached::Gone,
+            },
+        }
     }
 }
 
@@ -152,40 +198,6 @@ struct LookedUp {
     /// When it was made, where that is known.
     age: Option<SystemTime>,
     reached: Reached,
-}
-
-/// What the object behind a backing tells of some offsets.
-fn look_up(
-    id: BackingId,
-    backing: &Backing,
-    owners: &[Owner],
-    processes: &Processes,
-    offsets: &[FileOffset],
-) -> LookedUp {
-    let object = match backing {
-        Backing::File(file) => processes
-            .open(id, owners)
-            .map(|opened| (opened, file.path.as_path())),
-        Backing::Vdso if owners.iter().all(|owner| vdso::is_ours(&owner.mapping)) => {
-            vdso::image().map(|image| (Opened::ours(image), Path::new("")))
-        }
-        Backing::Vdso | Backing::Memory { .. } => None,
-    };
-    match object {
-        Some((opened, path)) => LookedUp {
-            named: native::name(&opened, path, offsets),
-            age: opened.file.born,
-            reached: match opened.root == Path::new("/") {
-                true => Reached::Here,
-                false => Reached::Elsewhere,
-            },
-        },
-        None => LookedUp {
-            named: Named::nothing(offsets.len()),
-            age: None,
-            reached: Reached::Gone,
-        },
-    }
 }
 
 /// How frames call what lies behind a mapping.

@@ -4,15 +4,17 @@
 //! kernel. Addresses are gathered first, then named object by object, so that each object is opened
 //! once, and no two at a time.
 
-use super::backings::{Wanted, answer, at, want};
+use super::backings::{Answers, Wanted, at, want};
 use super::code_map;
 use super::demangle::visible;
 use super::gaps::{GapId, Gaps};
 use super::kernel::{KernelNames, KernelNaming};
+use super::native::Sources;
 use super::{frame, lookups};
 use crate::process::{BackingId, Identity, Place, Process, Processes};
 use crate::profile::raw::RawProfile;
 use crate::profile::{FrameId, FrameKind, Profile};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
@@ -82,6 +84,7 @@ impl Gathered {
 pub(super) fn user(
     raw: &RawProfile,
     processes: &mut Processes,
+    sources: Sources<'_>,
     profile: &mut Profile,
     gaps: &mut Gaps,
 ) -> HashMap<Identity, Frames> {
@@ -123,8 +126,18 @@ pub(super) fn user(
         };
         all.insert(identity, frames);
     }
+    // What may have to be fetched from elsewhere, in limited time, is fetched where most is asked for.
+    let mut wanted: Vec<(BackingId, Wanted)> = wanted.into_iter().collect();
+    wanted.sort_by_key(|(_, wanted)| Reverse(wanted.queries.len()));
+    let mut naming = Answers {
+        processes,
+        sources,
+        profile,
+        gaps,
+        all: &mut all,
+    };
     for (backing, wanted) in wanted {
-        answer(backing, wanted, processes, profile, gaps, &mut all);
+        naming.answer(backing, wanted);
     }
     all
 }

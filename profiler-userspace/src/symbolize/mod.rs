@@ -7,8 +7,8 @@
 
 mod backings;
 mod code_map;
-mod debug_file;
 mod demangle;
+mod dwarf;
 mod ends;
 mod frames;
 mod gaps;
@@ -22,12 +22,14 @@ pub use ends::{cut_short, guessed, stack_ends};
 pub use gaps::{Gap, Reached, Unnamed};
 pub use kernel::{AskKernel, KernelNames, KernelNaming};
 
+use crate::object::Fetch;
 use crate::process::{Identity, Processes};
 use crate::profile::raw::{RawProfile, RawStack, Who};
 use crate::profile::{Frame, FrameId, FrameKind, Profile, Sample, Unit};
 use demangle::visible;
 use gaps::Gaps;
 use std::collections::HashMap;
+use std::path::PathBuf;
 
 /// A symbolized profile, and how it came to its kernel names.
 #[derive(Clone, Debug)]
@@ -40,18 +42,39 @@ pub struct Symbolized {
     pub unnamed: Vec<Unnamed>,
 }
 
+/// How code is to be named.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Naming {
+    /// Directories of debug files to look in before any other, laid out as `/usr/lib/debug` is.
+    pub debug_directories: Vec<PathBuf>,
+}
+
+/// Where names come from.
+pub struct Sources<'a> {
+    /// Names of the kernel's functions.
+    pub kernel: KernelNames<'a>,
+    /// How programs' code is to be named.
+    pub naming: &'a Naming,
+    /// Asks for a debug file that is not on this machine.
+    pub fetch: Option<&'a Fetch<'a>>,
+}
+
 /// Names everything in `raw`. Processes that were not seen before are looked at now, which is late for
 /// those that have ended.
 pub fn symbolize(
     raw: &RawProfile,
     unit: Unit,
     processes: &mut Processes,
-    mut kernel: KernelNames<'_>,
+    mut sources: Sources<'_>,
 ) -> Symbolized {
     let mut profile = Profile::new(unit, raw.window);
     let mut gaps = Gaps::default();
-    let user = frames::user(raw, processes, &mut profile, &mut gaps);
-    let (kernel, naming) = frames::kernel(raw, &mut kernel, &mut profile);
+    let asked = native::Sources {
+        directories: &sources.naming.debug_directories,
+        fetch: sources.fetch,
+    };
+    let user = frames::user(raw, processes, asked, &mut profile, &mut gaps);
+    let (kernel, naming) = frames::kernel(raw, &mut sources.kernel, &mut profile);
     // Programs that ran many times, each time at addresses of their own, become one here; what is
     // left is small, whatever was sampled.
     let mut named: HashMap<Vec<FrameId>, (u64, u64)> = HashMap::new();

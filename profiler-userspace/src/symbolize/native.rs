@@ -2,24 +2,30 @@
 //!
 //! In: an open object and offsets into it. Out: for each offset a name, or the address that a
 //! disassembler would show for it. Sources in order, each asked for what the former left: the object's
-//! own symbol table; if it was stripped, that of its debug file; the symbols for other objects; and
-//! DWARF, if there was no symbol table at all.
+//! own symbol table; if it was stripped, that of its debug file, or the minimal one that it carries
+//! packed in itself; the symbols for other objects; and DWARF, if there was no symbol table at all.
 //!
 //! Symbols come first because they are there for the whole of an object and cost milliseconds; reading
 //! DWARF can cost seconds and hundreds of megabytes. Next to a symbol table it has nothing to add: what
 //! no symbol covers is a linker's stub or padding.
 
-use super::debug_file;
 use super::demangle::demangle;
+use super::dwarf;
 use super::symbol_table::{self, Found};
-use crate::object::{BuildId, Elf, ElfAddress, FileOffset};
+use crate::object::{BuildId, DebugFile, Elf, ElfAddress, Fetch, FileOffset, RegularFile, Search};
 use crate::process::Opened;
-use blazesym::symbolize::source::{self, Source};
-use blazesym::symbolize::{Input, Symbolized, Symbolizer};
 use std::fs::File;
-use std::os::fd::AsRawFd as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// Where names may come from, beside the objects themselves.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Sources<'a> {
+    /// Directories of debug files.
+    pub(super) directories: &'a [PathBuf],
+    /// Whom to ask for those that are not here.
+    pub(super) fetch: Option<&'a Fetch<'a>>,
+}
 
 /// What is known of an offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,14 +54,19 @@ pub(super) struct Named {
 }
 
 /// Names the `offsets` into the object that was mapped under `path`.
-pub(super) fn name(opened: &Opened, path: &Path, offsets: &[FileOffset]) -> Named {
+pub(super) fn name(
+    opened: &Opened,
+    path: &Path,
+    offsets: &[FileOffset],
+    sources: Sources<'_>,
+) -> Named {
     // The object may be anything, also one made to break whoever reads it. It shall not take the
     // recording with it.
-    catch_unwind(AssertUnwindSafe(|| read(opened, path, offsets)))
+    catch_unwind(AssertUnwindSafe(|| read(opened, path, offsets, sources)))
         .unwrap_or_else(|_| Named::nothing(offsets.len()))
 }
 
-fn read(opened: &Opened, path: &Path, offsets: &[FileOffset]) -> Named {
+fn read(opened: &Opened, path: &Path, offsets: &[FileOffset], sources: Sources<'_>) -> Named {
     let mut named = Named::nothing(offsets.len());
     let file = &opened.file.file;
     let Some(elf) = Elf::read(file) else {
@@ -69,32 +80,59 @@ fn read(opened: &Opened, path: &Path, offsets: &[FileOffset]) -> Named {
         }
     }
     unnamed.sort_unstable();
+    let roots = roots(opened);
+    let search = Search {
+        directories: sources.directories,
+        roots: &roots,
+        fetch: sources.fetch,
+    };
     let stripped = elf.symbols.is_none();
     let debug = stripped
-        .then(|| debug_file::find(&roots(opened), path, &elf))
+        .then(|| search.find(path, &elf, |found| found.symbols.is_some()))
         .flatten();
-    let own = elf.symbols.as_ref().map(|table| (file, &elf, table));
-    let separate = debug.as_ref().and_then(|debug| {
-        let table = debug.elf.symbols.as_ref()?;
-        Some((&debug.file, &debug.elf, table))
-    });
-    let dynamic = elf
-        .dynamic_symbols
-        .as_ref()
-        .map(|table| (file, &elf, table));
-    for (file, elf, table) in [own, separate, dynamic].into_iter().flatten() {
+    let minimal = (stripped && debug.is_none())
+        .then(|| minimal(file, &elf))
+        .flatten();
+    let tables = [
+        elf.symbols.as_ref().map(|table| (file, &elf, table)),
+        debug.as_ref().and_then(symbols),
+        minimal.as_ref().and_then(symbols),
+        elf.dynamic_symbols
+            .as_ref()
+            .map(|table| (file, &elf, table)),
+    ];
+    for (file, elf, table) in tables.into_iter().flatten() {
         named.take(&mut unnamed, |addresses| {
             symbol_table::look_up(file, elf, table, addresses)
         });
     }
-    let only_dwarf = stripped && debug.is_none() && elf.has_dwarf;
+    let only_dwarf = stripped && debug.is_none() && minimal.is_none() && elf.debug.has_dwarf();
     if only_dwarf {
-        named.take(&mut unnamed, |addresses| dwarf(file, addresses));
+        let own = DebugFile::of(file, &elf);
+        let shared = own.as_ref().and_then(|own| search.find_shared(own));
+        named.take(&mut unnamed, |addresses| {
+            functions(file, &elf, shared.as_ref(), addresses)
+        });
     }
     named.is_object = true;
-    named.has_symbols = !stripped || debug.is_some() || only_dwarf;
+    named.has_symbols = !stripped || debug.is_some() || minimal.is_some() || only_dwarf;
     named.build_id = elf.build_id;
     named
+}
+
+fn symbols(debug: &DebugFile) -> Option<(&File, &Elf, &crate::object::SymbolTable)> {
+    let table = debug.elf.symbols.as_ref()?;
+    Some((&debug.file, &debug.elf, table))
+}
+
+/// The object that a stripped one carries in itself, packed: the symbols of those of its functions that
+/// are not for other objects.
+fn minimal(file: &File, elf: &Elf) -> Option<DebugFile> {
+    let bytes = elf.debug.minimal_object(file)?;
+    let memory = RegularFile::in_memory("minimal debug information", &bytes).ok()?;
+    drop(bytes);
+    let found = DebugFile::of(&memory.file, &Elf::read(&memory.file)?)?;
+    found.elf.symbols.is_some().then_some(found)
 }
 
 impl Named {
@@ -142,29 +180,25 @@ fn roots(opened: &Opened) -> Vec<&Path> {
     }
 }
 
-/// The functions that DWARF tells of.
-fn dwarf(file: &File, addresses: &[ElfAddress]) -> Found {
-    let symbolizer = Symbolizer::builder()
-        .enable_code_info(false)
-        .enable_inlined_fns(false)
-        .enable_demangling(false)
-        .enable_auto_reload(false)
-        .build();
-    // By descriptor, so that it reads the file that was opened and not what its path leads to.
-    let elf = source::Elf::new(format!("/proc/self/fd/{}", file.as_raw_fd()));
-    let numbers: Vec<u64> = addresses.iter().map(|address| address.0).collect();
+/// The functions that DWARF tells of, without those that were compiled into them.
+fn functions(
+    file: &File,
+    elf: &Elf,
+    shared: Option<&DebugFile>,
+    addresses: &[ElfAddress],
+) -> Found {
     let mut found = Found {
         names: Vec::new(),
         of: vec![None; addresses.len()],
     };
-    if let Ok(symbols) = symbolizer.symbolize(&Source::Elf(elf), Input::VirtOffset(&numbers)) {
-        for (of, symbol) in found.of.iter_mut().zip(symbols) {
-            if let Symbolized::Sym(symbol) = symbol
-                && !symbol.name.is_empty()
-            {
-                *of = Some(found.names.len());
-                found.names.push(symbol.name.as_bytes().to_vec());
+    let levels = dwarf::look_up(file, elf, shared, addresses);
+    for (of, levels) in found.of.iter_mut().zip(levels) {
+        let outermost = levels.into_iter().next();
+        if let Some(name) = outermost.and_then(|level| level.name) {
+            if found.names.last() != Some(&name) {
+                found.names.push(name);
             }
+            *of = Some(found.names.len() - 1);
         }
     }
     found
