@@ -13,6 +13,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::debuginfod::Servers;
 use crate::output::{Format, Style};
 use crate::symbolize::Naming;
 pub use title::TitleFacts;
@@ -41,6 +42,8 @@ pub struct Plan {
     pub title: Option<String>,
     /// How code is named.
     pub naming: Naming,
+    /// Who is asked for debug files that are not here.
+    pub servers: Servers,
     /// How the result looks, but for its title and notes, which only the recording can fill in.
     pub style: Style,
     /// How much is said on stderr.

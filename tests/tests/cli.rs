@@ -75,6 +75,7 @@ fn help_names_every_flag_and_goes_to_stdout() {
             "--delimited",
             "--annotate",
             "--debug-dir",
+            "--debuginfod",
             "--title",
             "--subtitle",
             "--width",

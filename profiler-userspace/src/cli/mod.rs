@@ -243,6 +243,13 @@ struct NameArgs {
     /// Look for debug files in DIR first, laid out as /usr/lib/debug is. Repeatable
     #[arg(long, value_name = "DIR")]
     debug_dir: Vec<PathBuf>,
+    /// Fetch debug files that are not here from the servers at URLS, or else from those in DEBUGINFOD_URLS or
+    /// /etc/debuginfod [default: from those in DEBUGINFOD_URLS, if it is set]
+    #[arg(
+        long, value_name = "URLS", num_args = 0..=1, require_equals = true, default_missing_value = "",
+        hide_default_value = true
+    )]
+    debuginfod: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]

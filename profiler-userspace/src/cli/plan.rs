@@ -11,11 +11,12 @@ use anyhow::{Result, anyhow, bail, ensure};
 
 use super::value::{self, Ids, shell_word};
 use super::{Args, LookArgs, NameArgs, OutputArgs, SamplingArgs, ScopeArgs, StackArgs};
+use crate::debuginfod::Servers;
 use crate::output::{Format, Style};
 use crate::plan::{
     Capture, DEFAULT_HZ, EventChoice, MemoryLimits, Output, Plan, Sampling, Target, Verbosity,
 };
-use crate::profile::fold::FoldStyle;
+use crate::profile::fold::{FoldStyle, visible};
 use crate::symbolize::Naming;
 
 /// Where the graph goes when nothing is said, and stdout is a terminal.
@@ -61,6 +62,7 @@ pub(super) fn build(args: Args, stdout_is_terminal: bool) -> Result<Plan> {
         capture: capture(&stacks)?,
         outputs,
         title: look.title,
+        servers: servers(names.debuginfod.as_deref())?,
         naming: naming(names),
         style,
         verbosity: Verbosity {
@@ -184,6 +186,22 @@ fn capture(stacks: &StackArgs) -> Result<Capture> {
         per_thread: stacks.per_thread,
         per_cpu: stacks.per_cpu,
     })
+}
+
+fn servers(given: Option<&str>) -> Result<Servers> {
+    let Some(given) = given else {
+        return Ok(Servers::IfSet);
+    };
+    if given.is_empty() {
+        return Ok(Servers::Usual);
+    }
+    let servers = Servers::Named(given.to_owned());
+    ensure!(
+        !servers.addresses().is_empty(),
+        "--debuginfod={} holds no address of a server; one begins with https:// or http://",
+        visible(given)
+    );
+    Ok(servers)
 }
 
 fn naming(names: NameArgs) -> Naming {

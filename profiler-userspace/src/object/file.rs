@@ -86,6 +86,15 @@ impl RegularFile {
         Self::reopen(located.as_fd())
     }
 
+    /// A regular file that is open already.
+    ///
+    /// # Errors
+    ///
+    /// When it is none, or may not be read.
+    pub fn opened(file: &File) -> io::Result<Self> {
+        Self::reopen(file.as_fd())
+    }
+
     /// The same file once more, read from its beginning.
     ///
     /// # Errors

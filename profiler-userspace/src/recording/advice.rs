@@ -3,8 +3,9 @@
 //! In: the gaps that were met, how many samples there are, and the distribution. Out: sentences for the
 //! balance, each with a share, a cause and a remedy. Gaps that hardly show in a graph are not mentioned.
 
-use super::distribution::{ANYWHERE, Distribution};
-use super::health::share;
+use super::distribution::Distribution;
+use super::health::{mebibytes, share};
+use crate::debuginfod::Fetched;
 use crate::process::Runtime;
 use crate::profile::fold::visible;
 use crate::symbolize::{Gap, Reached, Unnamed};
@@ -19,6 +20,35 @@ const MOST_OBJECTS: usize = 3;
 
 /// So many PIDs are listed.
 const MOST_PIDS: usize = 3;
+
+/// What to say of debug files that were fetched, or should have been.
+pub(super) fn on_fetching(fetched: &Fetched) -> Option<String> {
+    let mut text = match fetched.files {
+        0 => String::new(),
+        1 => format!("Fetched a debug file of {}.", mebibytes(fetched.bytes)),
+        files => format!(
+            "Fetched {files} debug files of {}.",
+            mebibytes(fetched.bytes)
+        ),
+    };
+    for (is_so, note) in [
+        (
+            fetched.failed,
+            "Note: a debuginfod server did not answer as it should, and was not asked again.",
+        ),
+        (
+            fetched.limited,
+            "Note: fetching debug files met a limit; a larger DEBUGINFOD_MAXTIME (seconds) or DEBUGINFOD_MAXSIZE \
+             (bytes) allows more.",
+        ),
+    ] {
+        if is_so {
+            let space = if text.is_empty() { "" } else { " " };
+            text = text + space + note;
+        }
+    }
+    (!text.is_empty()).then_some(text)
+}
 
 /// What to say of code without names, the widest gap first.
 pub(super) fn on_names(
@@ -170,7 +200,10 @@ fn on_object(gap: &Gap, share: String, distribution: &Distribution) -> Option<St
             format!("{what}, which was stripped: {remedy}.")
         }
         Reached::Elsewhere => {
-            format!("{what}, which was stripped and lies in another mount namespace: {ANYWHERE}.")
+            format!(
+                "{what}, which was stripped and lies in another mount namespace: {}.",
+                distribution.anywhere()
+            )
         }
     })
 }
@@ -270,6 +303,28 @@ mod tests {
         assert_eq!(starts, ["30.0%", "25.0%", "20.0%", "10.0%"]);
         assert!(said[2].contains("deleted or replaced"), "{said:?}");
         assert!(said[3].contains("another mount namespace"), "{said:?}");
+    }
+
+    #[test]
+    fn fetching_is_told_with_its_failures() {
+        assert_eq!(on_fetching(&Fetched::default()), None);
+        let said = |files, limited, failed| {
+            let fetched = Fetched {
+                files,
+                bytes: 3 << 19,
+                limited,
+                failed,
+            };
+            on_fetching(&fetched).unwrap()
+        };
+        assert_eq!(said(1, false, false), "Fetched a debug file of 1.5 MiB.");
+        let all = said(2, true, true);
+        assert!(
+            all.starts_with("Fetched 2 debug files of 1.5 MiB. Note: a debuginfod server")
+                && all.contains("DEBUGINFOD_MAXTIME"),
+            "{all}"
+        );
+        assert!(said(0, true, false).starts_with("Note: fetching"));
     }
 
     #[test]

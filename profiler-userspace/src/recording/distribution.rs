@@ -13,9 +13,6 @@ use std::path::{Path, PathBuf};
 /// Where dpkg keeps a list of the files of each package.
 const DPKG_LISTS: &str = "/var/lib/dpkg/info";
 
-/// What brings symbols whatever the distribution.
-pub(super) const ANYWHERE: &str = "--debug-dir DIR, if you have its debug file";
-
 /// The distributions whose commands are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Family {
@@ -29,16 +26,19 @@ enum Family {
 pub(super) struct Distribution {
     family: Option<Family>,
     lists: PathBuf,
+    /// Whether debuginfod servers were asked already.
+    servers_asked: bool,
 }
 
 impl Distribution {
     /// The one that runs here.
-    pub(super) fn here() -> Self {
+    pub(super) fn here(servers_asked: bool) -> Self {
         let release = fs::read_to_string("/etc/os-release")
             .or_else(|_| fs::read_to_string("/usr/lib/os-release"));
         Self {
             family: release.ok().and_then(|text| family(&text)),
             lists: DPKG_LISTS.into(),
+            servers_asked,
         }
     }
 
@@ -48,6 +48,7 @@ impl Distribution {
         Self {
             family: None,
             lists: PathBuf::new(),
+            servers_asked: false,
         }
     }
 
@@ -62,8 +63,18 @@ impl Distribution {
             None => None,
         };
         match command {
-            Some(command) => format!("{command} brings its symbols, or {ANYWHERE}"),
-            None => ANYWHERE.to_owned(),
+            Some(command) => format!("{command} brings its symbols, or {}", self.anywhere()),
+            None => self.anywhere().to_owned(),
+        }
+    }
+
+    /// What brings symbols whatever the distribution.
+    pub(super) fn anywhere(&self) -> &'static str {
+        match self.servers_asked {
+            true => "--debug-dir DIR, if you have its debug file",
+            false => {
+                "--debuginfod, which fetches them, or --debug-dir DIR, if you have its debug file"
+            }
         }
     }
 
@@ -160,6 +171,7 @@ mod tests {
         let distribution = Distribution {
             family: Some(Family::Debian),
             lists: lists.path().to_owned(),
+            servers_asked: false,
         };
         (lists, distribution)
     }
@@ -175,7 +187,7 @@ mod tests {
             ssl.starts_with("`apt install libssl3-dbgsym` (with deb.debian.org"),
             "{ssl}"
         );
-        assert_eq!(said(&debian, "/usr/bin/none"), ANYWHERE);
+        assert_eq!(said(&debian, "/usr/bin/none"), debian.anywhere());
         debian.family = Some(Family::Ubuntu);
         assert!(said(&debian, "/usr/lib/libssl.so.3").contains("ddebs.ubuntu.com"));
     }
@@ -185,11 +197,12 @@ mod tests {
         let fedora = Distribution {
             family: Some(Family::Fedora),
             lists: PathBuf::new(),
+            servers_asked: false,
         };
         let file = fs::File::open("/proc/self/exe").unwrap();
         let elf = crate::object::Elf::read(&file).unwrap();
         let path = Path::new("/usr/lib64/libx.so");
-        assert_eq!(fedora.symbols_of(path, None), ANYWHERE);
+        assert_eq!(fedora.symbols_of(path, None), fedora.anywhere());
         if let Some(id) = elf.build_id {
             let said = fedora.symbols_of(path, Some(&id));
             let (directory, rest) = id.split();

@@ -3,9 +3,12 @@
 use super::advice;
 use super::distribution::Distribution;
 use super::health::{self, Cost, Health};
+use super::progress::Progress;
 use super::sampling::{Session, Stop};
 use super::target;
 use super::unwinding::Unwinding;
+use crate::debuginfod::{Client, Fetched, Limits};
+use crate::object::{BuildId, Fetch};
 use crate::output::sink::{Delivery, Sink};
 use crate::output::{self, Style};
 use crate::plan::{Event, Plan, Target, TitleFacts};
@@ -114,6 +117,10 @@ pub(super) fn finish(
         Unit::Samples
     };
     let mut ask = |addresses: &[u64]| kernel.name_symbols(addresses);
+    let progress = Progress::new(None, plan.verbosity.quiet);
+    let tell = |fetched: &Fetched| progress.fetching(fetched);
+    let client = Client::new(plan.servers.addresses(), Limits::from_environment(), &tell);
+    let fetch = client.as_ref().map(|client| |id: &BuildId| client.find(id));
     let Symbolized {
         profile,
         kernel: naming,
@@ -125,9 +132,10 @@ pub(super) fn finish(
         Sources {
             kernel: KernelNames::asked(&mut ask),
             naming: &plan.naming,
-            fetch: None,
+            fetch: fetch.as_ref().map(|fetch| fetch as &Fetch<'_>),
         },
     );
+    progress.clear();
     let symbolized = began.elapsed();
     if circumstances.stop == Stop::TargetEnded {
         circumstances.remark(format!(
@@ -144,7 +152,17 @@ pub(super) fn finish(
             processes.refused()
         ));
     }
-    for sentence in advice::on_names(&unnamed, raw.total_count(), &Distribution::here()) {
+    if let Some(sentence) = client
+        .as_ref()
+        .and_then(|client| advice::on_fetching(&client.fetched()))
+    {
+        circumstances.remark(sentence);
+    }
+    for sentence in advice::on_names(
+        &unnamed,
+        raw.total_count(),
+        &Distribution::here(client.is_some()),
+    ) {
         circumstances.remark(sentence);
     }
     let books = kernel.books();
