@@ -250,6 +250,18 @@ struct NameArgs {
         hide_default_value = true
     )]
     debuginfod: Option<String>,
+    /// Show functions that were compiled into others as frames of their own, marked _[i] in folded text
+    #[arg(long)]
+    inline: bool,
+    /// Show the file and line of each frame of programs
+    #[arg(long)]
+    lines: bool,
+    /// Leave out template and generic arguments: std::vector::push_back
+    #[arg(long, conflicts_with = "no_demangle")]
+    simplify: bool,
+    /// Leave names as the linker knows them: _ZN4core3fmt5write17h01234567E
+    #[arg(long)]
+    no_demangle: bool,
 }
 
 #[derive(Debug, clap::Args)]

@@ -17,7 +17,7 @@ use crate::plan::{
     Capture, DEFAULT_HZ, EventChoice, MemoryLimits, Output, Plan, Sampling, Target, Verbosity,
 };
 use crate::profile::fold::{FoldStyle, visible};
-use crate::symbolize::Naming;
+use crate::symbolize::{Demangling, Naming};
 
 /// Where the graph goes when nothing is said, and stdout is a terminal.
 const DEFAULT_FILE: &str = "flamegraph.svg";
@@ -207,6 +207,13 @@ fn servers(given: Option<&str>) -> Result<Servers> {
 fn naming(names: NameArgs) -> Naming {
     Naming {
         debug_directories: names.debug_dir,
+        demangling: match (names.simplify, names.no_demangle) {
+            (true, _) => Demangling::Simplified,
+            (_, true) => Demangling::Off,
+            (false, false) => Demangling::Full,
+        },
+        inlined: names.inline,
+        lines: names.lines,
     }
 }
 

@@ -7,13 +7,14 @@ use super::demangle::visible;
 use super::frame;
 use super::frames::Frames;
 use super::gaps::{Gap, GapId, Gaps, Reached};
-use super::native::{self, Named, Sources, Symbol};
+use super::native::{self, Function, Named, Sources, Symbol};
 use crate::object::FileOffset;
 use crate::process::{Backing, BackingId, Identity, Opened, Owner, Place, Processes, vdso};
 use crate::profile::{Frame, FrameId, FrameKind, Profile};
 use std::collections::{BTreeMap, HashMap};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
+use std::rc::Rc;
 use std::time::SystemTime;
 
 /// What is asked of one backing.
@@ -83,10 +84,10 @@ impl Answers<'_> {
         let gap_of = gap(backing, &looked_up);
         let LookedUp { named, age, .. } = looked_up;
         // Many addresses lie in one function.
-        let ids: Vec<FrameId> = named
-            .names
+        let ids: Vec<(FrameId, Rc<[FrameId]>)> = named
+            .functions
             .into_iter()
-            .map(|name| self.profile.intern(frame(name, FrameKind::User)))
+            .map(|function| self.intern(function))
             .collect();
         let module = module(backing);
         let mut at = 0;
@@ -98,7 +99,7 @@ impl Answers<'_> {
             // Another owner's file was an earlier one, now replaced, if it was seen before this was made.
             let known = age.is_none_or(|born| born <= owner.seen);
             let id = match named.of[at] {
-                Symbol::Named(index) if known => Ok(ids[index]),
+                Symbol::Named(index) if known => Ok(&ids[index]),
                 Symbol::At(address) if known => Err(address.0),
                 _ => Err(query.offset.0),
             };
@@ -106,14 +107,31 @@ impl Answers<'_> {
                 Ok(_) => GapId::default(),
                 Err(_) => self.gap(&gap_of, owner.identity),
             };
-            let id = id.unwrap_or_else(|number| self.profile.intern(unnamed(&module, number)));
             let frames = self
                 .all
                 .get_mut(&owner.identity)
                 .expect("every owner was gathered");
+            let (id, inlined) = match id {
+                Ok((id, inlined)) => (*id, Some(inlined)),
+                Err(number) => (self.profile.intern(unnamed(&module, number)), None),
+            };
             frames.frames[query.address] = id;
+            if let Some(inlined) = inlined.filter(|inlined| !inlined.is_empty()) {
+                frames.inlined.insert(query.address, Rc::clone(inlined));
+            }
             frames.gaps[query.address] = gap;
         }
+    }
+
+    fn intern(&mut self, function: Function) -> (FrameId, Rc<[FrameId]>) {
+        let outermost = frame(function.name, FrameKind::User);
+        let inlined = function.inlined.into_iter();
+        (
+            self.profile.intern(outermost),
+            inlined
+                .map(|name| self.profile.intern(frame(name, FrameKind::Inlined)))
+                .collect(),
+        )
     }
 
     fn gap(&mut self, gap: &GapOf, identity: Identity) -> GapId {

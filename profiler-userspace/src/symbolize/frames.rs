@@ -17,6 +17,7 @@ use crate::profile::{FrameId, FrameKind, Profile};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
+use std::rc::Rc;
 
 /// Addresses that no program's code has, at either end. They come of walks that went astray, and are
 /// not worth reading a process's mappings again.
@@ -31,12 +32,20 @@ pub(super) struct Frames {
     pub(super) frames: Vec<FrameId>,
     // One for each address, or none at all.
     pub(super) gaps: Vec<GapId>,
+    // What was compiled into the function at an address, by the address's place.
+    pub(super) inlined: HashMap<usize, Rc<[FrameId]>>,
 }
 
 impl Frames {
-    /// The frame of an address that was gathered.
-    pub(super) fn get(&self, address: u64) -> FrameId {
-        self.frames[self.place(address)]
+    /// The frames of an address that was gathered, the outermost first.
+    pub(super) fn levels(&self, address: u64) -> impl Iterator<Item = FrameId> {
+        let place = self.place(address);
+        let inlined = match self.inlined.is_empty() {
+            true => None,
+            false => self.inlined.get(&place),
+        };
+        let inlined = inlined.into_iter().flat_map(|levels| levels.iter());
+        std::iter::once(self.frames[place]).chain(inlined.copied())
     }
 
     /// What has no name at an address that was gathered.
@@ -123,6 +132,7 @@ pub(super) fn user(
             gaps: vec![GapId::default(); addresses.len()],
             addresses,
             frames,
+            inlined: HashMap::new(),
         };
         all.insert(identity, frames);
     }
@@ -223,6 +233,7 @@ pub(super) fn kernel(
         addresses,
         frames,
         gaps: Vec::new(),
+        inlined: HashMap::new(),
     };
     (frames, naming)
 }

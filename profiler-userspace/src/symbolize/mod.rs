@@ -14,10 +14,12 @@ mod frames;
 mod gaps;
 mod kernel;
 mod native;
+mod simplify;
 mod symbol_table;
 #[cfg(test)]
 mod tests;
 
+pub use demangle::Demangling;
 pub use ends::{cut_short, guessed, stack_ends};
 pub use gaps::{Gap, Reached, Unnamed};
 pub use kernel::{AskKernel, KernelNames, KernelNaming};
@@ -47,6 +49,12 @@ pub struct Symbolized {
 pub struct Naming {
     /// Directories of debug files to look in before any other, laid out as `/usr/lib/debug` is.
     pub debug_directories: Vec<PathBuf>,
+    /// What becomes of mangled names.
+    pub demangling: Demangling,
+    /// Frames for functions that were compiled into others, from DWARF.
+    pub inlined: bool,
+    /// File and line in the name of each frame, from DWARF.
+    pub lines: bool,
 }
 
 /// Where names come from.
@@ -70,7 +78,7 @@ pub fn symbolize(
     let mut profile = Profile::new(unit, raw.window);
     let mut gaps = Gaps::default();
     let asked = native::Sources {
-        directories: &sources.naming.debug_directories,
+        naming: sources.naming,
         fetch: sources.fetch,
     };
     let user = frames::user(raw, processes, asked, &mut profile, &mut gaps);
@@ -92,7 +100,11 @@ pub fn symbolize(
             if let Some(mark) = part.end.mark() {
                 stack.push(profile.intern(frame(mark.to_owned(), FrameKind::Mark)));
             }
-            stack.extend(lookups(part).rev().map(|address| frames.get(address)));
+            stack.extend(
+                lookups(part)
+                    .rev()
+                    .flat_map(|address| frames.levels(address)),
+            );
             gaps.count(
                 lookups(part).map(|address| frames.gap(address)),
                 sample.count,

@@ -9,28 +9,38 @@
 //! DWARF can cost seconds and hundreds of megabytes. Next to a symbol table it has nothing to add: what
 //! no symbol covers is a linker's stub or padding.
 
-use super::demangle::demangle;
-use super::dwarf;
+use super::Naming;
+use super::demangle::{Demangling, demangle};
+use super::dwarf::{self, Level};
 use super::symbol_table::{self, Found};
 use crate::object::{BuildId, DebugFile, Elf, ElfAddress, Fetch, FileOffset, RegularFile, Search};
 use crate::process::Opened;
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// Where names may come from, beside the objects themselves.
-#[derive(Clone, Copy, Default)]
+/// How names are wanted, and where they may come from beside the objects themselves.
+#[derive(Clone, Copy)]
 pub(super) struct Sources<'a> {
-    /// Directories of debug files.
-    pub(super) directories: &'a [PathBuf],
-    /// Whom to ask for those that are not here.
+    /// What is wanted.
+    pub(super) naming: &'a Naming,
+    /// Whom to ask for debug files that are not here.
     pub(super) fetch: Option<&'a Fetch<'a>>,
+}
+
+/// A function's name, for readers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Function {
+    /// The function that has code there.
+    pub(super) name: String,
+    /// Those that were compiled into it there, each into the one before. Empty unless asked for.
+    pub(super) inlined: Vec<String>,
 }
 
 /// What is known of an offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Symbol {
-    /// An index into the names.
+    /// An index into the functions.
     Named(usize),
     /// No name, but where it lies in the object.
     At(ElfAddress),
@@ -41,8 +51,8 @@ pub(super) enum Symbol {
 /// What is known of some offsets.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Named {
-    /// Names for readers.
-    pub(super) names: Vec<String>,
+    /// Functions; the same one may occur several times.
+    pub(super) functions: Vec<Function>,
     /// For each offset what is known.
     pub(super) of: Vec<Symbol>,
     /// Whether it is an object at all.
@@ -80,9 +90,10 @@ fn read(opened: &Opened, path: &Path, offsets: &[FileOffset], sources: Sources<'
         }
     }
     unnamed.sort_unstable();
+    let asked = unnamed.clone();
     let roots = roots(opened);
     let search = Search {
-        directories: sources.directories,
+        directories: &sources.naming.debug_directories,
         roots: &roots,
         fetch: sources.fetch,
     };
@@ -90,6 +101,7 @@ fn read(opened: &Opened, path: &Path, offsets: &[FileOffset], sources: Sources<'
     let debug = stripped
         .then(|| search.find(path, &elf, |found| found.symbols.is_some()))
         .flatten();
+    let has_debug_file = debug.is_some();
     let minimal = (stripped && debug.is_none())
         .then(|| minimal(file, &elf))
         .flatten();
@@ -102,20 +114,31 @@ fn read(opened: &Opened, path: &Path, offsets: &[FileOffset], sources: Sources<'
             .map(|table| (file, &elf, table)),
     ];
     for (file, elf, table) in tables.into_iter().flatten() {
-        named.take(&mut unnamed, |addresses| {
+        named.take(&mut unnamed, sources.naming.demangling, |addresses| {
             symbol_table::look_up(file, elf, table, addresses)
         });
     }
-    let only_dwarf = stripped && debug.is_none() && minimal.is_none() && elf.debug.has_dwarf();
-    if only_dwarf {
-        let own = DebugFile::of(file, &elf);
-        let shared = own.as_ref().and_then(|own| search.find_shared(own));
-        named.take(&mut unnamed, |addresses| {
-            functions(file, &elf, shared.as_ref(), addresses)
-        });
+    let only_dwarf = stripped && !has_debug_file && minimal.is_none() && elf.debug.has_dwarf();
+    let detailed = sources.naming.inlined || sources.naming.lines;
+    if only_dwarf || detailed {
+        let has_dwarf = |found: &Elf| found.debug.has_dwarf();
+        let source = match debug.filter(|debug| has_dwarf(&debug.elf)) {
+            Some(debug) => Some(debug),
+            None if has_dwarf(&elf) => DebugFile::of(file, &elf),
+            None => search.find(path, &elf, has_dwarf),
+        };
+        if let Some(source) = source {
+            let asked = if detailed { &asked } else { &unnamed };
+            let addresses: Vec<ElfAddress> = asked.iter().map(|(address, _)| *address).collect();
+            let shared = search.find_shared(&source);
+            let levels = dwarf::look_up(&source.file, &source.elf, shared.as_ref(), &addresses);
+            for ((_, at), levels) in asked.iter().zip(levels) {
+                named.detail(*at, levels, sources.naming);
+            }
+        }
     }
     named.is_object = true;
-    named.has_symbols = !stripped || debug.is_some() || minimal.is_some() || only_dwarf;
+    named.has_symbols = !stripped || has_debug_file || minimal.is_some() || only_dwarf;
     named.build_id = elf.build_id;
     named
 }
@@ -148,6 +171,7 @@ impl Named {
     fn take(
         &mut self,
         unnamed: &mut Vec<(ElfAddress, usize)>,
+        demangling: Demangling,
         ask: impl FnOnce(&[ElfAddress]) -> Found,
     ) {
         if unnamed.is_empty() {
@@ -155,9 +179,12 @@ impl Named {
         }
         let addresses: Vec<ElfAddress> = unnamed.iter().map(|(address, _)| *address).collect();
         let found = ask(&addresses);
-        let first = self.names.len();
-        self.names
-            .extend(found.names.iter().map(|name| demangle(name)));
+        let first = self.functions.len();
+        let functions = found.names.iter().map(|name| Function {
+            name: demangle(name, demangling),
+            inlined: Vec::new(),
+        });
+        self.functions.extend(functions);
         let mut answers = found.of.into_iter();
         unnamed.retain(|(_, at)| match answers.next().flatten() {
             Some(index) => {
@@ -166,6 +193,45 @@ impl Named {
             }
             None => true,
         });
+    }
+}
+
+impl Named {
+    /// Adds to what is known of an offset what DWARF tells of it, as far as that is wanted.
+    fn detail(&mut self, at: usize, levels: Vec<Level>, naming: &Naming) {
+        let mut levels = levels.into_iter();
+        let Some(outermost) = levels.next() else {
+            return;
+        };
+        let name = |level: &Level| {
+            let name = level.name.as_ref()?;
+            Some(demangle(name, naming.demangling))
+        };
+        let with_line = |name: String, level: &Level| match &level.line {
+            Some(line) if naming.lines => format!("{name} ({line})"),
+            _ => name,
+        };
+        // The linker's name is the one that the function has without all this.
+        let known = match self.of[at] {
+            Symbol::Named(index) => Some(self.functions[index].name.clone()),
+            _ => name(&outermost),
+        };
+        let Some(known) = known else {
+            return;
+        };
+        let inlined = levels.take_while(|_| naming.inlined).map(|level| {
+            let name = name(&level).unwrap_or_else(|| "[unknown]".to_owned());
+            with_line(name, &level)
+        });
+        let function = Function {
+            name: with_line(known, &outermost),
+            inlined: inlined.collect(),
+        };
+        // Addresses in one function follow each other.
+        if self.functions.last() != Some(&function) {
+            self.functions.push(function);
+        }
+        self.of[at] = Symbol::Named(self.functions.len() - 1);
     }
 }
 
@@ -178,28 +244,4 @@ fn roots(opened: &Opened) -> Vec<&Path> {
     } else {
         vec![ours, &opened.root]
     }
-}
-
-/// The functions that DWARF tells of, without those that were compiled into them.
-fn functions(
-    file: &File,
-    elf: &Elf,
-    shared: Option<&DebugFile>,
-    addresses: &[ElfAddress],
-) -> Found {
-    let mut found = Found {
-        names: Vec::new(),
-        of: vec![None; addresses.len()],
-    };
-    let levels = dwarf::look_up(file, elf, shared, addresses);
-    for (of, levels) in found.of.iter_mut().zip(levels) {
-        let outermost = levels.into_iter().next();
-        if let Some(name) = outermost.and_then(|level| level.name) {
-            if found.names.last() != Some(&name) {
-                found.names.push(name);
-            }
-            *of = Some(found.names.len() - 1);
-        }
-    }
-    found
 }

@@ -26,15 +26,19 @@ int main(void) {
 
 /// Names of programs as they come unless told otherwise.
 fn from(kernel: KernelNames<'_>) -> Sources<'_> {
-    const USUAL: &Naming = &Naming {
-        debug_directories: Vec::new(),
-    };
     Sources {
         kernel,
-        naming: USUAL,
+        naming: &USUAL,
         fetch: None,
     }
 }
+
+static USUAL: Naming = Naming {
+    debug_directories: Vec::new(),
+    demangling: Demangling::Full,
+    inlined: false,
+    lines: false,
+};
 
 fn raw(identity: Identity, addresses: &[u64]) -> RawProfile {
     let mut raw = RawProfile::default();
