@@ -6,6 +6,7 @@
 
 mod backing;
 mod code_map;
+mod held;
 pub mod maps;
 mod opening;
 mod runtime;
@@ -18,6 +19,7 @@ pub use runtime::Runtime;
 use crate::profile::raw::Who;
 use backing::Backings;
 use code_map::CodeMaps;
+use held::Held;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind};
@@ -118,6 +120,7 @@ pub struct Processes {
     latest: HashMap<u32, u64>,
     backings: Backings,
     code_maps: CodeMaps,
+    held: Held,
     refused: usize,
 }
 
@@ -125,6 +128,15 @@ impl Processes {
     /// No processes yet.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// No processes yet. What they map will be kept open, so that it can be read after they and their
+    /// files have gone.
+    pub fn holding_files() -> Self {
+        Self {
+            held: Held::taking(),
+            ..Self::default()
+        }
     }
 
     /// Reads the mappings of a process that has not been seen yet, and says whether it was so. The
@@ -148,6 +160,7 @@ impl Processes {
         };
         if let Some(reading) = &reading {
             self.look_for_code_map(identity, reading);
+            self.hold(identity, reading);
         }
         let readings = reading.into_iter().collect();
         self.known.insert(identity, Process { readings });
@@ -191,6 +204,7 @@ impl Processes {
         if nothing_new {
             return false;
         }
+        self.hold(identity, &fresh);
         let Some(Process { readings }) = self.known.get_mut(&identity) else {
             return false;
         };

@@ -185,7 +185,7 @@ impl Session {
             .context("cannot listen for the kernel's notices")?;
         Ok(Self {
             kernel,
-            processes: Processes::new(),
+            processes: Processes::holding_files(),
             raw: RawProfile::default(),
             started: Instant::now(),
             stopped: None,
