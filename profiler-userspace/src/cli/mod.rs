@@ -10,9 +10,11 @@
 mod event;
 mod habits;
 mod plan;
+mod show_names;
 mod show_unwind;
 mod value;
 
+pub use show_names::ShowNames;
 pub use show_unwind::ShowUnwind;
 
 use std::ffi::OsString;
@@ -134,6 +136,7 @@ Examples:
   sudo flame-bpf -fK 10 | grep ext4        kernel stacks as text, one to a line
   sudo flame-bpf -e page-faults -p 1234    every page fault, until Ctrl-C
   flame-bpf show-unwind FILE [ADDRESS]     the unwind table of a program's code
+  flame-bpf show-names FILE                the names of addresses that come on stdin
 
 Where stdout is a pipe or a file and no output is named, folded stacks go there and nothing else;
 messages go to stderr. Needs Linux 5.17, and root or the capabilities CAP_BPF, CAP_PERFMON and

@@ -188,7 +188,7 @@ fn capture(stacks: &StackArgs) -> Result<Capture> {
     })
 }
 
-fn servers(given: Option<&str>) -> Result<Servers> {
+pub(super) fn servers(given: Option<&str>) -> Result<Servers> {
     let Some(given) = given else {
         return Ok(Servers::IfSet);
     };
@@ -204,7 +204,7 @@ fn servers(given: Option<&str>) -> Result<Servers> {
     Ok(servers)
 }
 
-fn naming(names: NameArgs) -> Naming {
+pub(super) fn naming(names: NameArgs) -> Naming {
     Naming {
         debug_directories: names.debug_dir,
         demangling: match (names.simplify, names.no_demangle) {

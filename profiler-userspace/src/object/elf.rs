@@ -40,6 +40,15 @@ struct Segment {
 pub struct Segments(Vec<Segment>);
 
 impl Segments {
+    /// Where in the file the byte lies that is meant for an address.
+    pub fn offset(&self, address: ElfAddress) -> Option<FileOffset> {
+        self.0.iter().find_map(|segment| {
+            let into = address.0.checked_sub(segment.address)?;
+            let size = segment.file.end.checked_sub(segment.file.start)?;
+            (into < size).then_some(FileOffset(segment.file.start + into))
+        })
+    }
+
     /// The address that the byte at `offset` is meant for. Where segments overlap in the file, the
     /// executable one is asked first: offsets come from code.
     pub fn address(&self, offset: FileOffset) -> Option<ElfAddress> {
@@ -277,6 +286,17 @@ mod tests {
         assert_eq!(address(0x2fff), Some(0x40_3fff));
         assert_eq!(address(0x3000), None);
         assert_eq!(address(0x8000), None);
+    }
+
+    #[test]
+    fn an_address_is_found_where_it_came_from() {
+        for offset in [0x10, 0x1010, 0x2fff] {
+            let address = segments().address(FileOffset(offset)).unwrap();
+            assert_eq!(segments().offset(address), Some(FileOffset(offset)));
+        }
+        for nowhere in [0, 0x40_1100, 0x40_4000, 0x50_0000, u64::MAX] {
+            assert_eq!(segments().offset(ElfAddress(nowhere)), None);
+        }
     }
 
     #[test]

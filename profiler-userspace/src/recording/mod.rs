@@ -10,11 +10,13 @@ mod health;
 mod launch;
 mod progress;
 mod sampling;
+mod show_names;
 mod show_unwind;
 mod tables;
 mod target;
 mod unwinding;
 
+pub use show_names::show_names;
 pub use show_unwind::show_unwind;
 
 use crate::kernel::{self, Kernel, Policy, Request, Source, Support};

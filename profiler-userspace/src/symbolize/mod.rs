@@ -24,14 +24,14 @@ pub use ends::{cut_short, guessed, stack_ends};
 pub use gaps::{Gap, Reached, Unnamed};
 pub use kernel::{AskKernel, KernelNames, KernelNaming};
 
-use crate::object::Fetch;
-use crate::process::{Identity, Processes};
+use crate::object::{Elf, ElfAddress, Fetch, FileOffset, RegularFile};
+use crate::process::{Identity, Opened, Processes};
 use crate::profile::raw::{RawProfile, RawStack, Who};
 use crate::profile::{Frame, FrameId, FrameKind, Profile, Sample, Unit};
 use demangle::visible;
 use gaps::Gaps;
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A symbolized profile, and how it came to its kernel names.
 #[derive(Clone, Debug)]
@@ -126,6 +126,39 @@ pub fn symbolize(
         kernel: naming,
         unnamed: gaps.into_widest_first(),
     }
+}
+
+/// The frames at addresses of one object, which lies at `path`, the outermost first; none where nothing is
+/// known.
+pub fn name_object(
+    file: RegularFile,
+    path: &Path,
+    addresses: &[ElfAddress],
+    naming: &Naming,
+    fetch: Option<&Fetch<'_>>,
+) -> Vec<Vec<String>> {
+    // An offset that no file has stands for an address that this one has not.
+    let nowhere = FileOffset(u64::MAX);
+    let segments = Elf::read(&file.file)
+        .map(|elf| elf.segments)
+        .unwrap_or_default();
+    let offsets: Vec<FileOffset> = addresses
+        .iter()
+        .map(|address| segments.offset(*address).unwrap_or(nowhere))
+        .collect();
+    let sources = native::Sources { naming, fetch };
+    let named = native::name(&Opened::ours(file), path, &offsets, sources);
+    let frames = |symbol: &native::Symbol| match symbol {
+        native::Symbol::Named(index) => {
+            let function = &named.functions[*index];
+            let inlined = function.inlined.iter().cloned();
+            std::iter::once(function.name.clone())
+                .chain(inlined)
+                .collect()
+        }
+        native::Symbol::At(_) | native::Symbol::Unknown => Vec::new(),
+    };
+    named.of.iter().map(frames).collect()
 }
 
 /// The addresses to look up for a stack, from leaf to root.
