@@ -214,15 +214,67 @@ fn java_is_named_by_the_map_that_jcmd_writes() {
     let workload = Workload::start(&mut command);
     let _map = map_of(workload.pid());
     record(workload.pid()).expect_stderr(&format!("jcmd {} Compiler.perfmap", workload.pid()));
-    let written = Command::new(&jcmd)
-        .args([&workload.pid().to_string(), "Compiler.perfmap"])
-        .output()
-        .expect("jcmd can be started");
-    assert!(written.status.success(), "{written:?}");
-    let folded = record(workload.pid()).folded();
     let function = |stack: &Stack| {
         let made = |frame: &String| frame.contains("Work") && frame.ends_with("_[j]");
         stack.frames.iter().any(made)
     };
-    assert!(folded.share(function) > 0.6, "{folded}");
+    // A busy machine compiles late, and what comes after a map is only in the next.
+    let mut last = None;
+    for _ in 0..5 {
+        let written = Command::new(&jcmd)
+            .args([&workload.pid().to_string(), "Compiler.perfmap"])
+            .output()
+            .expect("jcmd can be started");
+        assert!(written.status.success(), "{written:?}");
+        let folded = record(workload.pid()).folded();
+        if folded.share(function) > 0.6 {
+            return;
+        }
+        last = Some(folded);
+    }
+    panic!("{last:?}");
+}
+
+const BUSY_PYTHON: &str = "\
+import time
+def leaf_work(n):
+    x = n
+    for i in range(2000):
+        x = (x * 31 + i) % 1000003
+    return x
+print('ready', flush=True)
+end = time.time() + 60
+while time.time() < end:
+    leaf_work(3)
+";
+
+/// A Python that can tell of its functions: 3.12 or later, and built so.
+fn telling_python() -> Result<PathBuf, String> {
+    let asks = "import sys; sys.activate_stack_trampoline('perf')";
+    ["python3.14", "python3.13", "python3.12", "python3"]
+        .iter()
+        .filter_map(|name| tool(name).ok())
+        .find(|python| {
+            Command::new(python)
+                .args(["-c", asks])
+                .output()
+                .is_ok_and(|output| output.status.success())
+        })
+        .ok_or_else(|| "no Python here has trampolines for profilers".to_owned())
+}
+
+#[test]
+fn python_functions_are_named_by_its_trampolines() {
+    let _turn = require!(kernel_turn());
+    let python = require!(telling_python());
+    let folder = tempdir().expect("a temporary folder can be made");
+    let script = script(&folder, "busy.py", BUSY_PYTHON);
+    let workload = Workload::start(Command::new(&python).args(["-X", "perf", &script]));
+    let _map = map_of(workload.pid());
+    let folded = record(workload.pid()).folded();
+    let function = |stack: &Stack| {
+        let made = |frame: &String| frame.contains("leaf_work") && frame.ends_with("_[j]");
+        stack.frames.iter().any(made)
+    };
+    assert!(folded.share(function) > 0.8, "{folded}");
 }
