@@ -2,9 +2,11 @@
 //!
 //! The modules are one straight line. A [`plan`] says what to do, [`cli`] makes one from the command
 //! line, and [`recording`] carries it out: the [`kernel`] counts stacks and hands them up as a raw
-//! [`profile`], [`symbolize`] names them with what [`process`] and [`object`] know, [`output`] writes.
+//! [`profile`], [`symbolize`] names them with what [`process`], [`object`] and
+//! [`debuginfod`] know, [`output`] writes.
 
 pub mod cli;
+pub mod debuginfod;
 pub mod kernel;
 pub mod object;
 pub mod output;

@@ -1,6 +1,6 @@
 //! The flame-bpf command: parse, record, exit code.
 
-use flame_bpf::cli::{self, Exit, ShowUnwind};
+use flame_bpf::cli::{self, Exit, ShowNames, ShowUnwind};
 use flame_bpf::recording;
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
@@ -8,7 +8,15 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
     if let Some(asked) = ShowUnwind::parse(&arguments) {
-        return asked.map_or_else(|exit| end(&exit), |asked| show(&asked));
+        let text = |asked: ShowUnwind| recording::show_unwind(&asked.file, asked.address);
+        return asked.map_or_else(|exit| end(&exit), |asked| show(text(asked)));
+    }
+    if let Some(asked) = ShowNames::parse(&arguments) {
+        let text = |asked: ShowNames| {
+            let input = std::io::stdin().lock();
+            recording::show_names(&asked.file, input, &asked.naming, &asked.servers)
+        };
+        return asked.map_or_else(|exit| end(&exit), |asked| show(text(asked)));
     }
     let plan = match cli::parse(arguments, std::io::stdout().is_terminal()) {
         Ok(plan) => plan,
@@ -17,8 +25,8 @@ fn main() -> ExitCode {
     recording::run(&plan).map_or_else(|error| fail(&error), ExitCode::from)
 }
 
-fn show(asked: &ShowUnwind) -> ExitCode {
-    match recording::show_unwind(&asked.file, asked.address) {
+fn show(text: anyhow::Result<String>) -> ExitCode {
+    match text {
         Ok(text) => match std::io::stdout().write_all(text.as_bytes()) {
             // Whoever stops reading, as `head` does, has seen enough.
             Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => fail(&error.into()),

@@ -13,7 +13,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::debuginfod::Servers;
 use crate::output::{Format, Style};
+use crate::symbolize::Naming;
 pub use title::TitleFacts;
 
 /// What one recording was asked to do.
@@ -38,6 +40,10 @@ pub struct Plan {
     pub outputs: Vec<Output>,
     /// The title that was asked for; none means [`Plan::default_title`].
     pub title: Option<String>,
+    /// How code is named.
+    pub naming: Naming,
+    /// Who is asked for debug files that are not here.
+    pub servers: Servers,
     /// How the result looks, but for its title and notes, which only the recording can fill in.
     pub style: Style,
     /// How much is said on stderr.

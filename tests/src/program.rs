@@ -36,6 +36,15 @@ impl Program {
         Self::compiled("gcc".as_ref(), &["-std=gnu11"], &format!("c/{stem}.c"))
     }
 
+    /// Builds `workloads/c/<stem>.c` with frame pointers and debug information.
+    pub fn c_with_debug_information(stem: &str) -> Self {
+        Self::compiled(
+            "gcc".as_ref(),
+            &["-std=gnu11", "-g"],
+            &format!("c/{stem}.c"),
+        )
+    }
+
     /// Builds `workloads/cpp/<stem>.cpp` with frame pointers.
     pub fn cpp(stem: &str) -> Self {
         Self::compiled(

@@ -40,6 +40,62 @@ fn cpp_names_are_demangled() {
     assert!(!folded.any(|stack| stack.mentions("_ZN")), "{folded}");
 }
 
+#[test]
+fn names_are_simplified_or_left_mangled_when_asked_for() {
+    let _turn = require!(kernel_turn());
+    let workload = Program::cpp("templates").start(&[]);
+    let folded = |flag: &str| {
+        Invocation::new("-f -F 997 -d 1")
+            .arg(flag)
+            .flag("-p", workload.pid())
+            .run()
+            .expect_no_panic()
+            .expect_code(0)
+            .folded()
+    };
+    let simple = folded("--simplify");
+    assert!(
+        simple.any(|stack| stack.has("furnace::Stove::heat")),
+        "{simple}"
+    );
+    let mangled = folded("--no-demangle");
+    assert!(
+        mangled.any(|stack| stack.mentions("_ZN7furnace")),
+        "{mangled}"
+    );
+}
+
+#[test]
+fn inlined_functions_and_lines_are_shown_when_asked_for() {
+    let _turn = require!(kernel_turn());
+    let workload = Program::c_with_debug_information("inlined").start(&[]);
+    let folded = |flags: &str| {
+        Invocation::new(flags)
+            .flag("-p", workload.pid())
+            .run()
+            .expect_no_panic()
+            .expect_code(0)
+            .folded()
+    };
+    let plain = folded("-f -F 997 -d 1");
+    assert!(
+        plain.share(|stack| stack.leaf() == "outermost") > 0.9,
+        "{plain}"
+    );
+    let inlined = folded("-f -F 997 -d 1 --inline");
+    let chain = ["main", "outermost", "middle_[i]", "innermost_[i]"];
+    assert!(
+        inlined.share(|stack| stack.has_chain(&chain)) > 0.9,
+        "{inlined}"
+    );
+    let lines = folded("-f -F 997 -d 1 --inline --lines");
+    let told = |stack: &Stack| {
+        let innermost = |frame: &String| frame.starts_with("innermost (inlined.c:");
+        stack.frames.iter().any(innermost)
+    };
+    assert!(lines.share(told) > 0.9, "{lines}");
+}
+
 /// A frame of an object whose functions have no names.
 fn nameless(frame: &str, module: &str) -> bool {
     frame

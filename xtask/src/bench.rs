@@ -18,6 +18,7 @@ mod slowdown;
 pub(crate) mod spent;
 mod startup;
 mod stop;
+mod symbols;
 mod tool;
 
 use std::ffi::OsStr;
@@ -66,6 +67,8 @@ enum Section {
     Stop,
     /// From start to the first sample
     Startup,
+    /// Naming the code of large objects
+    Symbols,
 }
 
 /// What the first half hands to the second.
@@ -86,6 +89,8 @@ struct Bench {
     /// flame-bpf first, then the peers that run here.
     tools: Vec<Tool>,
     programs: Programs,
+    /// The binary that is measured.
+    flame_bpf: PathBuf,
     /// How often each figure is taken.
     runs: u32,
     /// Whether the figures only have to appear.
@@ -150,18 +155,20 @@ pub(crate) fn measure(order: &Order) -> Result<()> {
     let bench = Bench {
         tools,
         programs,
+        flame_bpf: flame_bpf.clone(),
         runs: choice.runs.unwrap_or(if choice.quick { 1 } else { 5 }),
         quick: choice.quick,
     };
     if bench.quick {
         println!("A smoke run: these figures are worth little.");
     }
-    let sections: [(Section, Measure); 5] = [
+    let sections: [(Section, Measure); 6] = [
         (Section::Slowdown, slowdown::measure),
         (Section::Firing, firing::measure),
         (Section::Cost, cost::measure),
         (Section::Stop, stop::measure),
         (Section::Startup, startup::measure),
+        (Section::Symbols, symbols::measure),
     ];
     for (section, measure) in sections {
         if choice.sections.is_empty() || choice.sections.contains(&section) {

@@ -9,10 +9,21 @@ use crate::source::Source;
 /// A module of the userspace crate, and the modules that it may use. Whatever has no row may use, and be used by, nobody.
 const ARROWS: &[(&str, &[&str])] = &[
     ("main", &["cli", "plan", "recording"]),
-    ("cli", &["output", "plan", "probe", "profile"]),
+    (
+        "cli",
+        &[
+            "debuginfod",
+            "output",
+            "plan",
+            "probe",
+            "profile",
+            "symbolize",
+        ],
+    ),
     (
         "recording",
         &[
+            "debuginfod",
             "interp",
             "kernel",
             "object",
@@ -25,13 +36,17 @@ const ARROWS: &[(&str, &[&str])] = &[
             "unwind",
         ],
     ),
-    ("plan", &["output", "probe", "profile"]),
+    (
+        "plan",
+        &["debuginfod", "output", "probe", "profile", "symbolize"],
+    ),
     ("kernel", &["probe", "profile"]),
     ("symbolize", &["interp", "object", "process", "profile"]),
     ("output", &["profile"]),
     ("unwind", &["object"]),
     ("interp", &["object", "process"]),
     ("probe", &["profile"]),
+    ("debuginfod", &["object"]),
     ("process", &["object", "profile"]),
     ("object", &[]),
     ("profile", &[]),
@@ -44,6 +59,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("inferno", &["output/svg"]),
     ("clap", &["cli"]),
     ("tokio", &["recording", "output/sink"]),
+    ("ureq", &["debuginfod"]),
 ];
 
 /// The files that may hold `unsafe`, each for the reason that its first lines give.

@@ -10,9 +10,11 @@
 mod event;
 mod habits;
 mod plan;
+mod show_names;
 mod show_unwind;
 mod value;
 
+pub use show_names::ShowNames;
 pub use show_unwind::ShowUnwind;
 
 use std::ffi::OsString;
@@ -117,6 +119,8 @@ struct Args {
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
+    names: NameArgs,
+    #[command(flatten)]
     look: LookArgs,
     #[command(flatten)]
     running: RunningArgs,
@@ -132,6 +136,7 @@ Examples:
   sudo flame-bpf -fK 10 | grep ext4        kernel stacks as text, one to a line
   sudo flame-bpf -e page-faults -p 1234    every page fault, until Ctrl-C
   flame-bpf show-unwind FILE [ADDRESS]     the unwind table of a program's code
+  flame-bpf show-names FILE                the names of addresses that come on stdin
 
 Where stdout is a pipe or a file and no output is named, folded stacks go there and nothing else;
 messages go to stderr. Needs Linux 5.17, and root or the capabilities CAP_BPF, CAP_PERFMON and
@@ -230,9 +235,36 @@ struct OutputArgs {
     /// Put a frame `-` between user and kernel frames
     #[arg(long)]
     delimited: bool,
-    /// Mark kernel frames with _[k] in folded text
+    /// Mark kernel frames with _[k] and code made at run time with _[j] in folded text
     #[arg(long)]
     annotate: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Names")]
+struct NameArgs {
+    /// Look for debug files in DIR first, laid out as /usr/lib/debug is. Repeatable
+    #[arg(long, value_name = "DIR")]
+    debug_dir: Vec<PathBuf>,
+    /// Fetch debug files that are not here from the servers at URLS, or else from those in DEBUGINFOD_URLS or
+    /// /etc/debuginfod [default: from those in DEBUGINFOD_URLS, if it is set]
+    #[arg(
+        long, value_name = "URLS", num_args = 0..=1, require_equals = true, default_missing_value = "",
+        hide_default_value = true
+    )]
+    debuginfod: Option<String>,
+    /// Show functions that were compiled into others as frames of their own, marked _[i] in folded text
+    #[arg(long)]
+    inline: bool,
+    /// Show the file and line of each frame of programs
+    #[arg(long)]
+    lines: bool,
+    /// Leave out template and generic arguments: std::vector::push_back
+    #[arg(long, conflicts_with = "no_demangle")]
+    simplify: bool,
+    /// Leave names as the linker knows them: _ZN4core3fmt5write17h01234567E
+    #[arg(long)]
+    no_demangle: bool,
 }
 
 #[derive(Debug, clap::Args)]

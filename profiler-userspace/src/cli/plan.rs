@@ -10,12 +10,14 @@ use std::time::Duration;
 use anyhow::{Result, anyhow, bail, ensure};
 
 use super::value::{self, Ids, shell_word};
-use super::{Args, LookArgs, OutputArgs, SamplingArgs, ScopeArgs, StackArgs};
+use super::{Args, LookArgs, NameArgs, OutputArgs, SamplingArgs, ScopeArgs, StackArgs};
+use crate::debuginfod::Servers;
 use crate::output::{Format, Style};
 use crate::plan::{
     Capture, DEFAULT_HZ, EventChoice, MemoryLimits, Output, Plan, Sampling, Target, Verbosity,
 };
-use crate::profile::fold::FoldStyle;
+use crate::profile::fold::{FoldStyle, visible};
+use crate::symbolize::{Demangling, Naming};
 
 /// Where the graph goes when nothing is said, and stdout is a terminal.
 const DEFAULT_FILE: &str = "flamegraph.svg";
@@ -33,6 +35,7 @@ pub(super) fn build(args: Args, stdout_is_terminal: bool) -> Result<Plan> {
         sampling: pace,
         stacks,
         output,
+        names,
         look,
         running,
     } = args;
@@ -59,6 +62,8 @@ pub(super) fn build(args: Args, stdout_is_terminal: bool) -> Result<Plan> {
         capture: capture(&stacks)?,
         outputs,
         title: look.title,
+        servers: servers(names.debuginfod.as_deref())?,
+        naming: naming(names),
         style,
         verbosity: Verbosity {
             quiet: running.quiet,
@@ -181,6 +186,35 @@ fn capture(stacks: &StackArgs) -> Result<Capture> {
         per_thread: stacks.per_thread,
         per_cpu: stacks.per_cpu,
     })
+}
+
+pub(super) fn servers(given: Option<&str>) -> Result<Servers> {
+    let Some(given) = given else {
+        return Ok(Servers::IfSet);
+    };
+    if given.is_empty() {
+        return Ok(Servers::Usual);
+    }
+    let servers = Servers::Named(given.to_owned());
+    ensure!(
+        !servers.addresses().is_empty(),
+        "--debuginfod={} holds no address of a server; one begins with https:// or http://",
+        visible(given)
+    );
+    Ok(servers)
+}
+
+pub(super) fn naming(names: NameArgs) -> Naming {
+    Naming {
+        debug_directories: names.debug_dir,
+        demangling: match (names.simplify, names.no_demangle) {
+            (true, _) => Demangling::Simplified,
+            (_, true) => Demangling::Off,
+            (false, false) => Demangling::Full,
+        },
+        inlined: names.inline,
+        lines: names.lines,
+    }
 }
 
 fn outputs(output: &OutputArgs, stdout_is_terminal: bool) -> Result<Vec<Output>> {

@@ -14,14 +14,19 @@ const MAX_BYTES: usize = 64;
 pub struct BuildId(Box<[u8]>);
 
 impl BuildId {
+    /// An ID, if it is of a sensible length.
+    pub fn new(bytes: &[u8]) -> Option<Self> {
+        (2..=MAX_BYTES)
+            .contains(&bytes.len())
+            .then(|| Self(bytes.into()))
+    }
+
     /// The ID among the notes of one segment, if it is there and of a sensible length.
     pub fn among<H: FileHeader>(notes: NoteIterator<'_, H>, endian: H::Endian) -> Option<Self> {
         notes
             .map_while(Result::ok)
             .find(|note| note.name() == ELF_NOTE_GNU && note.n_type(endian) == NT_GNU_BUILD_ID)
-            .map(|note| note.desc())
-            .filter(|id| (2..=MAX_BYTES).contains(&id.len()))
-            .map(|id| Self(id.into()))
+            .and_then(|note| Self::new(note.desc()))
     }
 
     /// The ID in hexadecimal, in the two parts that directories of debug files are made of.

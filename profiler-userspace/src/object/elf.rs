@@ -4,24 +4,19 @@
 //! read is not there. See `elf(5)`.
 
 use super::bounded::Bounded;
+use super::debug::{Debug, DebugSection, Packing, debug_link, shared_link};
 use super::{BuildId, ElfAddress, FileOffset};
 use object::elf::{
-    ELFCOMPRESS_ZLIB, FileHeader32, FileHeader64, PF_X, PT_LOAD, SHF_EXECINSTR, SHT_DYNSYM,
-    SHT_NOBITS, SHT_SYMTAB,
+    FileHeader32, FileHeader64, PF_X, PT_LOAD, SHF_EXECINSTR, SHT_DYNSYM, SHT_SYMTAB,
 };
 use object::read::ReadRef;
-use object::read::elf::{
-    CompressionHeader as _, FileHeader, ProgramHeader as _, SectionHeader as _,
-};
+use object::read::elf::{CompressionHeader as _, FileHeader, ProgramHeader as _, SectionHeader};
 use object::{Endianness, FileKind};
-use std::ffi::OsString;
 use std::fs::File;
 use std::ops::Range;
-use std::os::unix::ffi::OsStringExt as _;
 
-/// The most that debug sections may grow to when unpacked, in bytes; the packed size is the file's
-/// word alone.
-const MAX_UNPACKED_BYTES: u64 = 1 << 30;
+/// So many sections of DWARF are looked at; there are two dozen kinds.
+const MAX_DEBUG_SECTIONS: usize = 64;
 
 /// How the file's numbers are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +40,15 @@ struct Segment {
 pub struct Segments(Vec<Segment>);
 
 impl Segments {
+    /// Where in the file the byte lies that is meant for an address.
+    pub fn offset(&self, address: ElfAddress) -> Option<FileOffset> {
+        self.0.iter().find_map(|segment| {
+            let into = address.0.checked_sub(segment.address)?;
+            let size = segment.file.end.checked_sub(segment.file.start)?;
+            (into < size).then_some(FileOffset(segment.file.start + into))
+        })
+    }
+
     /// The address that the byte at `offset` is meant for. Where segments overlap in the file, the
     /// executable one is asked first: offsets come from code.
     pub fn address(&self, offset: FileOffset) -> Option<ElfAddress> {
@@ -69,15 +73,6 @@ pub struct SymbolTable {
     pub names: Range<u64>,
 }
 
-/// The name of a separate debug file, and the checksum that proves it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DebugLink {
-    /// A file name, without any directory.
-    pub name: OsString,
-    /// The CRC-32 of the whole debug file.
-    pub crc: u32,
-}
-
 /// What an ELF file says about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Elf {
@@ -87,16 +82,14 @@ pub struct Elf {
     pub segments: Segments,
     /// Which build it is.
     pub build_id: Option<BuildId>,
-    /// Which file holds what was stripped from it.
-    pub debug_link: Option<DebugLink>,
     /// All symbols, in a file that was not stripped.
     pub symbols: Option<SymbolTable>,
     /// The symbols that other objects may use.
     pub dynamic_symbols: Option<SymbolTable>,
     /// The addresses of each section, by index, if it holds code.
     pub code: Vec<Option<Range<u64>>>,
-    /// Whether it holds DWARF that can be read without opening other files and in bounded memory.
-    pub has_dwarf: bool,
+    /// What it says of its debug information.
+    pub debug: Debug,
 }
 
 impl Elf {
@@ -128,11 +121,10 @@ impl Elf {
             },
             segments: Segments::default(),
             build_id: None,
-            debug_link: None,
             symbols: None,
             dynamic_symbols: None,
             code: Vec::new(),
-            has_dwarf: false,
+            debug: Debug::default(),
         };
         for segment in header.program_headers(endian, data).unwrap_or_default() {
             if segment.p_type(endian) == PT_LOAD {
@@ -177,7 +169,6 @@ impl Elf {
                 names: range(names)?,
             })
         };
-        let mut debug = Debug::default();
         for section in sections {
             let start: u64 = section.sh_addr(endian).into();
             let size: u64 = section.sh_size(endian).into();
@@ -191,67 +182,65 @@ impl Elf {
                 }
                 _ => {}
             }
-            match names.and_then(|names| name(names, section.sh_name(endian))) {
-                Some(b".gnu_debuglink") => {
-                    self.debug_link = section
-                        .data(endian, data)
-                        .ok()
-                        .and_then(|link| debug_link(link, endian));
-                    debug.elsewhere = true;
+            let Some(name) = names.and_then(|names| name(names, section.sh_name(endian))) else {
+                continue;
+            };
+            let bytes = || section.data(endian, data).ok();
+            match name {
+                b".gnu_debuglink" => {
+                    self.debug.link = bytes().and_then(|link| debug_link(link, endian));
                 }
-                Some(b".gnu_debugaltlink" | b".debug_sup") => debug.elsewhere = true,
-                Some(name)
-                    if name.starts_with(b".debug_") && section.sh_type(endian) != SHT_NOBITS =>
+                b".gnu_debugaltlink" => self.debug.shared = bytes().and_then(shared_link),
+                b".gnu_debugdata" => {
+                    self.debug.minimal = section
+                        .file_range(endian)
+                        .map(|(start, size)| start..start.saturating_add(size));
+                }
+                _ if name.starts_with(b".debug_")
+                    && self.debug.sections.len() < MAX_DEBUG_SECTIONS =>
                 {
-                    debug.found |= name == b".debug_info";
-                    match section.compression(endian, data) {
-                        Ok(None) => {}
-                        Ok(Some((header, ..))) if header.ch_type(endian) == ELFCOMPRESS_ZLIB => {
-                            debug.unpacked =
-                                debug.unpacked.saturating_add(header.ch_size(endian).into());
-                        }
-                        _ => debug.elsewhere = true,
-                    }
+                    self.debug
+                        .sections
+                        .extend(debug_section(name, section, endian, data));
                 }
                 _ => {}
             }
         }
-        self.has_dwarf = debug.found && !debug.elsewhere && debug.unpacked <= MAX_UNPACKED_BYTES;
     }
 }
 
-/// What the sections tell of DWARF.
-#[derive(Default)]
-struct Debug {
-    found: bool,
-    /// Some of it is in another file, or packed in a way that is not read.
-    elsewhere: bool,
-    /// How large the packed sections claim to be, in bytes.
-    unpacked: u64,
+/// Where a section of DWARF lies, if it is in this file.
+fn debug_section<'a, S, R>(
+    name: &[u8],
+    section: &S,
+    endian: Endianness,
+    data: R,
+) -> Option<DebugSection>
+where
+    S: SectionHeader<Endian = Endianness>,
+    R: ReadRef<'a>,
+{
+    // One without bytes has no place either.
+    let (start, size) = section.file_range(endian)?;
+    let (packing, start, size, bytes) = match section.compression(endian, data).ok()? {
+        None => (Packing::None, start, size, size),
+        Some((header, start, size)) => {
+            let packing = Packing::of(header.ch_type(endian));
+            (packing, start, size, header.ch_size(endian).into())
+        }
+    };
+    Some(DebugSection {
+        name: name.into(),
+        file: start..start.saturating_add(size),
+        packing,
+        bytes,
+    })
 }
 
 /// The NUL-terminated name at `offset`.
 fn name(names: &[u8], offset: u32) -> Option<&[u8]> {
     let rest = names.get(usize::try_from(offset).ok()?..)?;
     rest.split(|&byte| byte == 0).next()
-}
-
-/// A debug link: a name, NULs up to a multiple of four bytes, and a checksum.
-fn debug_link(section: &[u8], endian: Endianness) -> Option<DebugLink> {
-    let end = section.iter().position(|&byte| byte == 0)?;
-    let crc = section
-        .get((end + 1).next_multiple_of(4)..)?
-        .first_chunk()?;
-    let name = &section[..end];
-    // A name with directories in it would reach beyond those that are searched.
-    let plain = !name.is_empty() && !name.contains(&b'/') && name != b"." && name != b"..";
-    plain.then(|| DebugLink {
-        name: OsString::from_vec(name.to_vec()),
-        crc: match endian {
-            Endianness::Little => u32::from_le_bytes(*crc),
-            Endianness::Big => u32::from_be_bytes(*crc),
-        },
-    })
 }
 
 #[cfg(test)]
@@ -300,35 +289,26 @@ mod tests {
     }
 
     #[test]
+    fn an_address_is_found_where_it_came_from() {
+        for offset in [0x10, 0x1010, 0x2fff] {
+            let address = segments().address(FileOffset(offset)).unwrap();
+            assert_eq!(segments().offset(address), Some(FileOffset(offset)));
+        }
+        for nowhere in [0, 0x40_1100, 0x40_4000, 0x50_0000, u64::MAX] {
+            assert_eq!(segments().offset(ElfAddress(nowhere)), None);
+        }
+    }
+
+    #[test]
     fn reads_its_own_program() {
         let elf = Elf::read(&OURSELVES).unwrap();
         assert!(elf.layout.wide);
         assert!(elf.symbols.is_some());
         assert!(elf.dynamic_symbols.is_some());
         assert!(elf.code.iter().flatten().any(|code| !code.is_empty()));
-        assert!(elf.has_dwarf);
+        assert!(elf.debug.has_dwarf());
         let bytes = std::fs::read("/proc/self/exe").unwrap();
         assert_eq!(Elf::parse(bytes.as_slice()), Some(elf));
-    }
-
-    #[test]
-    fn a_debug_link_is_a_plain_name_and_a_checksum() {
-        let link = |bytes: &[u8]| debug_link(bytes, Endianness::Little);
-        let found = link(b"libx.debug\0\0\x78\x56\x34\x12").unwrap();
-        assert_eq!(
-            (found.name.to_str(), found.crc),
-            (Some("libx.debug"), 0x1234_5678)
-        );
-        assert!(link(b"abc\0\x78\x56\x34\x12").is_some());
-        for bad in [
-            b"../x\0\0\0\0\x01\x02\x03\x04".as_slice(),
-            b"..\0\0\x01\x02\x03\x04",
-            b"abc\0\x78\x56",
-            b"abc",
-            b"",
-        ] {
-            assert_eq!(link(bad), None);
-        }
     }
 
     #[test]

@@ -3,7 +3,10 @@
 //! In: a path. Out: a [`RegularFile`] and which file it is. Never opens anything but a regular file:
 //! opening a FIFO may wait for ever, and opening a device may set it going.
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxFlags, open, openat, statx};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, StatxFlags, open, openat, openat2, statx,
+};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
@@ -44,6 +47,61 @@ impl RegularFile {
         // path changes hands in between.
         let located = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
         Self::reopen(located.as_fd())
+    }
+
+    /// Opens the regular file at `path` as a process sees it whose root directory is `root`: links
+    /// lead where they would lead that process, and never out of the directory.
+    ///
+    /// # Errors
+    ///
+    /// When there is none, or it cannot be read.
+    pub fn open_within(root: &Path, path: &Path) -> io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = open(root, flags, Mode::empty())?;
+        let within = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+        let located = openat2(
+            root,
+            path,
+            OFlags::PATH | OFlags::CLOEXEC,
+            Mode::empty(),
+            within,
+        )?;
+        Self::reopen(located.as_fd())
+    }
+
+    /// Opens the regular file of that name in a directory; a link there is not followed.
+    ///
+    /// # Errors
+    ///
+    /// When there is none, or it cannot be read.
+    pub fn open_entry(directory: BorrowedFd<'_>, name: &OsStr) -> io::Result<Self> {
+        let strictly = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        let located = openat2(
+            directory,
+            name,
+            OFlags::PATH | OFlags::CLOEXEC,
+            Mode::empty(),
+            strictly,
+        )?;
+        Self::reopen(located.as_fd())
+    }
+
+    /// A regular file that is open already.
+    ///
+    /// # Errors
+    ///
+    /// When it is none, or may not be read.
+    pub fn opened(file: &File) -> io::Result<Self> {
+        Self::reopen(file.as_fd())
+    }
+
+    /// The same file once more, read from its beginning.
+    ///
+    /// # Errors
+    ///
+    /// When it may not be read any more.
+    pub fn again(&self) -> io::Result<Self> {
+        Self::reopen(self.file.as_fd())
     }
 
     /// A memory file that holds `bytes`.

@@ -6,12 +6,16 @@
 
 mod bounded;
 pub mod build_id;
+mod debug;
+mod debug_file;
 mod elf;
 mod file;
 
 pub use bounded::Bounded;
 pub use build_id::BuildId;
-pub use elf::{DebugLink, Elf, Layout, Segments, SymbolTable};
+pub use debug::{Debug, DebugLink, DebugSection, Packing, SharedLink};
+pub use debug_file::{DebugFile, Fetch, Search};
+pub use elf::{Elf, Layout, Segments, SymbolTable};
 pub use file::{FileNumber, RegularFile};
 
 /// A position in an object's file.

@@ -145,7 +145,8 @@ impl fmt::Display for MinWidth {
 pub struct Palette(&'static str);
 
 impl Palette {
-    /// Warm colours for programs, blue for the kernel, grey for marks.
+    /// Warm colours for programs, green for what runtimes compiled, violet for what was inlined,
+    /// blue for the kernel, grey for marks.
     pub const LAND: Self = Self("land");
 
     /// All names: our own and those of FlameGraph.

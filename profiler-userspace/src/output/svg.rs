@@ -14,7 +14,7 @@ use inferno::flamegraph::color::{Color, PaletteMap};
 use inferno::flamegraph::{self, Direction, Options, TextTruncateDirection};
 use std::io::{self, BufWriter, Write};
 
-/// Kernel frames always carry their annotation here: the palettes read it, and nobody sees it.
+/// Frames always carry their annotations here: the palettes read it, and nobody sees it.
 const ANNOTATED: bool = true;
 /// The colour of frames that stand for what is not known.
 const MARK: Color = Color {
@@ -102,6 +102,8 @@ fn land_colors(profile: &Profile) -> PaletteMap {
     for frame in profile.frames() {
         let color = match frame.kind {
             FrameKind::Kernel => kernel_color(&frame.name),
+            FrameKind::Jit => made_color(&frame.name),
+            FrameKind::Inlined => inlined_color(&frame.name),
             FrameKind::Mark => MARK,
             FrameKind::Process | FrameKind::Label | FrameKind::User => continue,
         };
@@ -110,17 +112,43 @@ fn land_colors(profile: &Profile) -> PaletteMap {
     colors
 }
 
-/// One of many blues, always the same for a name.
-fn kernel_color(name: &str) -> Color {
+/// Two numbers that are always the same for a name, and spread over names.
+fn spread(name: &str) -> (u8, u8) {
     // FNV-1a: all that is needed here is that names spread.
     let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     });
     let [.., shade, tint] = (hash >> 16).to_be_bytes();
+    (shade, tint)
+}
+
+/// One of many blues, always the same for a name.
+fn kernel_color(name: &str) -> Color {
+    let (shade, tint) = spread(name);
     Color {
         r: 70 + shade / 3,
         g: 150 + shade / 4,
         b: 205 + tint / 6,
+    }
+}
+
+/// One of many greens, for code that a runtime made.
+fn made_color(name: &str) -> Color {
+    let (shade, tint) = spread(name);
+    Color {
+        r: 60 + shade / 3,
+        g: 190 + tint / 5,
+        b: 60 + shade / 3,
+    }
+}
+
+/// One of many violets, for functions that were compiled into others.
+fn inlined_color(name: &str) -> Color {
+    let (shade, tint) = spread(name);
+    Color {
+        r: 170 + shade / 5,
+        g: 120 + shade / 4,
+        b: 200 + tint / 5,
     }
 }
 

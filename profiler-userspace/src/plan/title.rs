@@ -146,6 +146,8 @@ mod tests {
             },
             outputs: Vec::new(),
             title: None,
+            naming: crate::symbolize::Naming::default(),
+            servers: crate::debuginfod::Servers::default(),
             style: Style::default(),
             verbosity: Verbosity::default(),
             memory: MemoryLimits::default(),

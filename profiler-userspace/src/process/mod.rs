@@ -5,15 +5,21 @@
 //! Never names anything, and never fails: a process that has gone has no mappings.
 
 mod backing;
+mod code_map;
+mod held;
 pub mod maps;
 mod opening;
+mod runtime;
 pub mod vdso;
 
 pub use backing::{Backing, BackingId, MappedFile};
 pub use opening::{Opened, Owner};
+pub use runtime::Runtime;
 
 use crate::profile::raw::Who;
 use backing::Backings;
+use code_map::CodeMaps;
+use held::Held;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind};
@@ -113,6 +119,8 @@ pub struct Processes {
     // The latest incarnation seen under each PID: only that one can still be read.
     latest: HashMap<u32, u64>,
     backings: Backings,
+    code_maps: CodeMaps,
+    held: Held,
     refused: usize,
 }
 
@@ -120,6 +128,15 @@ impl Processes {
     /// No processes yet.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// No processes yet. What they map will be kept open, so that it can be read after they and their
+    /// files have gone.
+    pub fn holding_files() -> Self {
+        Self {
+            held: Held::taking(),
+            ..Self::default()
+        }
     }
 
     /// Reads the mappings of a process that has not been seen yet, and says whether it was so. The
@@ -141,6 +158,10 @@ impl Processes {
             }
             None => None,
         };
+        if let Some(reading) = &reading {
+            self.look_for_code_map(identity, reading);
+            self.hold(identity, reading);
+        }
         let readings = reading.into_iter().collect();
         self.known.insert(identity, Process { readings });
         true
@@ -156,7 +177,7 @@ impl Processes {
         let Ok(fresh) = self.read(identity.tgid) else {
             return false;
         };
-        let Some(Process { readings }) = self.known.get_mut(&identity) else {
+        let Some(Process { readings }) = self.known.get(&identity) else {
             return false;
         };
         let known = |mapping: &Mapping| {
@@ -175,9 +196,18 @@ impl Processes {
         let same_program = identity.incarnation == 0
             || none_before
             || fresh.mappings.iter().filter(is_file).any(known);
-        if !same_program || fresh.mappings.iter().all(known) {
+        let nothing_new = fresh.mappings.iter().all(known);
+        if !same_program {
             return false;
         }
+        self.look_for_code_map(identity, &fresh);
+        if nothing_new {
+            return false;
+        }
+        self.hold(identity, &fresh);
+        let Some(Process { readings }) = self.known.get_mut(&identity) else {
+            return false;
+        };
         // The first reading stays, being the one that most samples fit.
         if readings.len() == MAX_READINGS {
             readings.remove(1);

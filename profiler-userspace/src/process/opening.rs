@@ -45,12 +45,23 @@ impl Opened {
 }
 
 impl Processes {
-    /// Opens the file behind `backing`, if it can be reached: under its path, under its path below the
-    /// root directory of an owner that still runs, or through that owner's mapping itself.
+    /// Opens the file behind `backing`, if it can be reached: because it was kept open, under its path,
+    /// under its path below the root directory of an owner that still runs, or through that owner's
+    /// mapping itself.
     pub fn open(&self, backing: BackingId, owners: &[Owner]) -> Option<Opened> {
         let Backing::File(file) = self.backing(backing) else {
             return None;
         };
+        let opened = match self.held.get(backing) {
+            Some(held) => held,
+            None => self.reach(file, owners)?,
+        };
+        // One made after all of them were seen has at most inherited the number.
+        let existed = |owner: &Owner| opened.file.born.is_none_or(|born| born <= owner.seen);
+        owners.iter().any(existed).then_some(opened)
+    }
+
+    fn reach(&self, file: &MappedFile, owners: &[Owner]) -> Option<Opened> {
         let current: Vec<&Owner> = owners
             .iter()
             .filter(|owner| self.is_current(owner.identity))
@@ -71,10 +82,7 @@ impl Processes {
                 .iter()
                 .find_map(|owner| through_mapping(file, owner))
         };
-        let opened = exact().or_else(theirs).or_else(mapped).or_else(ours)?;
-        // One made after all of them were seen has at most inherited the number.
-        let existed = |owner: &Owner| opened.file.born.is_none_or(|born| born <= owner.seen);
-        owners.iter().any(existed).then_some(opened)
+        exact().or_else(theirs).or_else(mapped).or_else(ours)
     }
 }
 
@@ -83,8 +91,7 @@ fn under_root(file: &MappedFile, root: &Path) -> Option<Opened> {
     if file.deleted {
         return None;
     }
-    let below = file.path.strip_prefix("/").ok()?;
-    let opened = RegularFile::open(&root.join(below)).ok()?;
+    let opened = RegularFile::open_within(root, &file.path).ok()?;
     is_same(file.number, opened.number).then(|| Opened {
         file: opened,
         root: root.to_owned(),
@@ -116,6 +123,7 @@ mod tests {
     use super::super::maps;
     use super::*;
     use std::fs;
+    use std::io;
     use std::os::unix::fs::symlink;
     use std::process::{Child, Command};
     use std::time::Duration;
@@ -245,6 +253,29 @@ mod tests {
         fs::remove_file(sleeper.path()).unwrap();
         symlink("/dev/zero", sleeper.path()).unwrap();
         assert!(sleeper.open().is_none());
+    }
+
+    #[test]
+    fn a_file_that_was_kept_open_outlives_its_name_and_its_process() {
+        let mut sleeper = Sleeper::start();
+        let mut processes = Processes::holding_files();
+        processes.see(sleeper.owner.identity);
+        let address = sleeper.owner.mapping.start;
+        let process = processes.get(sleeper.owner.identity).unwrap();
+        let place = process.place(address).unwrap();
+        fs::remove_file(sleeper.path()).unwrap();
+        sleeper.end();
+        let owner = Owner {
+            seen: place.seen,
+            ..sleeper.owner.clone()
+        };
+        for _ in 0..2 {
+            let opened = processes.open(place.backing, std::slice::from_ref(&owner));
+            let mut bytes = Vec::new();
+            io::Read::read_to_end(&mut opened.unwrap().file.file, &mut bytes).unwrap();
+            assert!(bytes.starts_with(b"\x7fELF"));
+        }
+        assert!(sleeper.open().is_none(), "kept by the other alone");
     }
 
     #[test]

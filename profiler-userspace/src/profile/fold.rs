@@ -19,7 +19,7 @@ mod tests;
 pub use name::visible;
 pub use parse::{ParseError, parse};
 
-use super::{Frame, FrameKind, Profile, Sample};
+use super::{Frame, FrameId, FrameKind, Profile, Sample};
 use std::borrow::Cow;
 use std::io::{self, Write};
 use std::ops::Range;
@@ -28,6 +28,10 @@ use std::ops::Range;
 const DELIMITER: &str = "-";
 /// What marks a kernel frame.
 const KERNEL_SUFFIX: &str = "_[k]";
+/// What marks a frame of code that a runtime made.
+const JIT_SUFFIX: &str = "_[j]";
+/// What marks a frame that was compiled into the one before it.
+const INLINED_SUFFIX: &str = "_[i]";
 /// What an empty name or an empty stack reads as.
 const UNKNOWN: &str = "[unknown]";
 /// How much text is gathered before it is written.
@@ -38,7 +42,8 @@ const CHUNK_BYTES: usize = 64 * 1024;
 pub struct FoldStyle {
     /// Puts a frame `-` between the user and the kernel part of a stack that has both.
     pub delimited: bool,
-    /// Appends `_[k]` to kernel frames.
+    /// Appends `_[k]` to kernel frames, and `_[j]` to those of code that a runtime made. Inlined
+    /// frames, which are only there when they were asked for, always have their `_[i]`.
     pub annotate: bool,
 }
 
@@ -71,11 +76,13 @@ pub fn fold(profile: &Profile, style: FoldStyle, out: &mut dyn Write) -> io::Res
 /// How `frame` reads in a line.
 pub(crate) fn frame_name(frame: &Frame, annotate: bool) -> Cow<'_, str> {
     let name = name::frame(&frame.name);
-    if annotate && frame.kind == FrameKind::Kernel {
-        Cow::Owned(name.into_owned() + KERNEL_SUFFIX)
-    } else {
-        name
-    }
+    let suffix = match frame.kind {
+        FrameKind::Kernel if annotate => KERNEL_SUFFIX,
+        FrameKind::Jit if annotate => JIT_SUFFIX,
+        FrameKind::Inlined => INLINED_SUFFIX,
+        _ => return name,
+    };
+    Cow::Owned(name.into_owned() + suffix)
 }
 
 /// One line to be.
@@ -246,10 +253,10 @@ fn rank(profile: &Profile, style: FoldStyle) -> (Vec<Cow<'_, str>>, Vec<u32>) {
 
 /// Where the kernel part begins, marks included, in a stack that has user frames before it.
 fn kernel_part(profile: &Profile, sample: &Sample) -> Option<usize> {
-    let kind_is = |wanted| move |id: &_| profile.frame(*id).kind == wanted;
-    let kernel = sample.stack.iter().position(kind_is(FrameKind::Kernel))?;
-    let user = sample.stack[..kernel]
-        .iter()
-        .rposition(kind_is(FrameKind::User))?;
+    let kind = |id: &FrameId| profile.frame(*id).kind;
+    let mut stack = sample.stack.iter();
+    let kernel = stack.position(|id| kind(id) == FrameKind::Kernel)?;
+    let mut before = sample.stack[..kernel].iter();
+    let user = before.rposition(|id| kind(id).is_user())?;
     Some(user + 1)
 }

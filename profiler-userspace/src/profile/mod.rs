@@ -40,6 +40,10 @@ pub enum FrameKind {
     Label,
     /// A function of the program or its libraries.
     User,
+    /// A function that a runtime compiled while the program ran.
+    Jit,
+    /// A function that was compiled into the one below it, and has no frame of its own in memory.
+    Inlined,
     /// A function of the kernel.
     Kernel,
     /// A synthetic frame that says what the walk could not, such as `[truncated]`.
@@ -54,6 +58,13 @@ pub struct Frame {
     pub name: String,
     /// What this level is.
     pub kind: FrameKind,
+}
+
+impl FrameKind {
+    /// Whether this is code of the program's side, however it was made.
+    pub fn is_user(self) -> bool {
+        matches!(self, Self::User | Self::Jit | Self::Inlined)
+    }
 }
 
 impl Frame {

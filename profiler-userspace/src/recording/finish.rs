@@ -1,15 +1,20 @@
 //! After sampling: the last drain, names, files, and the closing paragraph.
 
+use super::advice;
+use super::distribution::Distribution;
 use super::health::{self, Cost, Health};
+use super::progress::Progress;
 use super::sampling::{Session, Stop};
 use super::target;
 use super::unwinding::Unwinding;
+use crate::debuginfod::{Client, Fetched, Limits};
+use crate::object::{BuildId, Fetch};
 use crate::output::sink::{Delivery, Sink};
 use crate::output::{self, Style};
 use crate::plan::{Event, Plan, Target, TitleFacts};
 use crate::profile::Unit;
 use crate::profile::Window;
-use crate::symbolize::{self, KernelNames, Symbolized};
+use crate::symbolize::{self, KernelNames, Sources, Symbolized};
 use anyhow::Result;
 use profiler_common::abi::{Class, Counter};
 use std::collections::{HashMap, HashSet};
@@ -112,10 +117,25 @@ pub(super) fn finish(
         Unit::Samples
     };
     let mut ask = |addresses: &[u64]| kernel.name_symbols(addresses);
+    let progress = Progress::new(None, plan.verbosity.quiet);
+    let tell = |fetched: &Fetched| progress.fetching(fetched);
+    let client = Client::new(plan.servers.addresses(), Limits::from_environment(), &tell);
+    let fetch = client.as_ref().map(|client| |id: &BuildId| client.find(id));
     let Symbolized {
         profile,
         kernel: naming,
-    } = symbolize::symbolize(&raw, unit, &mut processes, KernelNames::asked(&mut ask));
+        unnamed,
+    } = symbolize::symbolize(
+        &raw,
+        unit,
+        &mut processes,
+        Sources {
+            kernel: KernelNames::asked(&mut ask),
+            naming: &plan.naming,
+            fetch: fetch.as_ref().map(|fetch| fetch as &Fetch<'_>),
+        },
+    );
+    progress.clear();
     let symbolized = began.elapsed();
     if circumstances.stop == Stop::TargetEnded {
         circumstances.remark(format!(
@@ -131,6 +151,19 @@ pub(super) fn finish(
             "Note: the mappings of {} processes may not be read, so their functions have no names; run with sudo.",
             processes.refused()
         ));
+    }
+    if let Some(sentence) = client
+        .as_ref()
+        .and_then(|client| advice::on_fetching(&client.fetched()))
+    {
+        circumstances.remark(sentence);
+    }
+    for sentence in advice::on_names(
+        &unnamed,
+        raw.total_count(),
+        &Distribution::here(client.is_some()),
+    ) {
+        circumstances.remark(sentence);
     }
     let books = kernel.books();
     let title = circumstances.title(plan);

@@ -279,7 +279,7 @@ pub(super) fn grouped(number: u64) -> String {
     text
 }
 
-fn share(part: u64, all: u64) -> String {
+pub(super) fn share(part: u64, all: u64) -> String {
     let percent = part as f64 * 100.0 / all.max(1) as f64;
     if percent < 0.1 {
         "<0.1%".to_owned()

@@ -3,16 +3,20 @@
 //! In: the plan. Out: the outputs, sentences on stderr, and an exit code. It is the one module that
 //! sees all others, and the only one that knows of time passing.
 
+mod advice;
+mod distribution;
 mod finish;
 mod health;
 mod launch;
 mod progress;
 mod sampling;
+mod show_names;
 mod show_unwind;
 mod tables;
 mod target;
 mod unwinding;
 
+pub use show_names::show_names;
 pub use show_unwind::show_unwind;
 
 use crate::kernel::{self, Kernel, Policy, Request, Source, Support};

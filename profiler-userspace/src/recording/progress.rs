@@ -1,6 +1,7 @@
-//! The progress line: elapsed time and samples so far, on a terminal, until recording ends.
+//! The progress line, on a terminal: elapsed time and samples so far; later, what is being fetched.
 
-use super::health::grouped;
+use super::health::{grouped, mebibytes};
+use crate::debuginfod::Fetched;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal as _;
 use std::time::Duration;
@@ -40,6 +41,15 @@ impl Progress {
             "{:.1}{of} s, {} samples; Ctrl-C stops and draws",
             elapsed.as_secs_f64(),
             grouped(samples)
+        ));
+        self.bar.tick();
+    }
+
+    /// Draws the line anew while debug files are fetched.
+    pub(super) fn fetching(&self, fetched: &Fetched) {
+        self.bar.set_message(format!(
+            "fetching debug files: {} so far; a second Ctrl-C gives up",
+            mebibytes(fetched.bytes)
         ));
         self.bar.tick();
     }

@@ -185,7 +185,7 @@ impl Session {
             .context("cannot listen for the kernel's notices")?;
         Ok(Self {
             kernel,
-            processes: Processes::new(),
+            processes: Processes::holding_files(),
             raw: RawProfile::default(),
             started: Instant::now(),
             stopped: None,
@@ -281,6 +281,8 @@ impl Session {
             match NoticeKind::from_code(notice.kind) {
                 Some(NoticeKind::NewProcess) => self.meet(identity),
                 Some(NoticeKind::UnknownCode) => {
+                    // It may be this that tells of a process first.
+                    self.meet(identity);
                     if let Some(unwinding) = &mut self.unwinding {
                         let (kernel, processes) = (&mut self.kernel, &mut self.processes);
                         unwinding.cover_address(kernel, processes, identity, notice.address);

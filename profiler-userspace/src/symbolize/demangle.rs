@@ -4,16 +4,42 @@
 //! cannot be demangled stays as it is.
 //!
 //! Rust loses its hash, C++ its parameters and return type: a graph's boxes are narrow, and profilers'
-//! readers are used to names alone.
+//! readers are used to names alone. Every name loses what compilers append to parts and copies of a
+//! function. All that only on request is what [`super::simplify`] does.
 
+use super::simplify::simplify;
 use cpp_demangle::{BorrowedSymbol, DemangleOptions};
 use std::fmt::{self, Write};
 
 /// The most of a name that is kept, in bytes. Templates of templates reach a few thousand.
 const MAX_BYTES: usize = 16 << 10;
 
+/// What becomes of names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Demangling {
+    /// They become what their authors wrote.
+    #[default]
+    Full,
+    /// So they do, without the arguments of templates and generics.
+    Simplified,
+    /// They stay as the linker knows them.
+    Off,
+}
+
+/// What compilers append to the name of a part or a copy of a function, perhaps with a number behind it.
+const SUFFIXES: [&[u8]; 8] = [
+    b"cold",
+    b"part",
+    b"isra",
+    b"constprop",
+    b"llvm",
+    b"lto_priv",
+    b"localalias",
+    b"clone",
+];
+
 /// The readable form of `mangled`.
-pub(super) fn demangle(mangled: &[u8]) -> String {
+pub(super) fn demangle(mangled: &[u8], demangling: Demangling) -> String {
     // The linker's version of a symbol, as in `memcpy@@GLIBC_2.14`, is not its name.
     let end = mangled
         .iter()
@@ -21,10 +47,40 @@ pub(super) fn demangle(mangled: &[u8]) -> String {
         .position(|&byte| byte == b'@')
         .map_or(mangled.len(), |at| at + 1);
     let plain = &mangled[..end];
+    if demangling == Demangling::Off {
+        return visible(plain);
+    }
+    let name = unmangled(whole(plain));
+    match demangling {
+        Demangling::Simplified => simplify(&name).unwrap_or(name),
+        Demangling::Full | Demangling::Off => name,
+    }
+}
+
+/// The readable form of a whole name.
+pub(super) fn unmangled(plain: &[u8]) -> String {
     str::from_utf8(plain)
         .ok()
         .and_then(|name| rust(name).or_else(|| cpp(name)))
         .unwrap_or_else(|| visible(plain))
+}
+
+/// The name of the whole function that this may be a part or a copy of.
+fn whole(name: &[u8]) -> &[u8] {
+    let mut whole = name;
+    while let Some(dot) = whole.iter().rposition(|&byte| byte == b'.') {
+        let (rest, last) = (&whole[..dot], &whole[dot + 1..]);
+        let numbered = !last.is_empty() && last.iter().all(u8::is_ascii_digit);
+        let (rest, word) = match rest.iter().rposition(|&byte| byte == b'.') {
+            Some(dot) if numbered => (&rest[..dot], &rest[dot + 1..]),
+            _ => (rest, last),
+        };
+        if rest.is_empty() || !SUFFIXES.contains(&word) {
+            break;
+        }
+        whole = rest;
+    }
+    whole
 }
 
 /// Bytes that should have been text. What is not UTF-8 is written as `\xff`.
@@ -88,6 +144,44 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn full(mangled: &[u8]) -> String {
+        demangle(mangled, Demangling::Full)
+    }
+
+    #[test]
+    fn parts_and_copies_have_the_name_of_the_whole() {
+        for name in [
+            "work.cold",
+            "work.part.0",
+            "work.isra.0",
+            "work.constprop.12",
+            "work.constprop.0.isra.1.cold",
+            "work.llvm.1234567890",
+            "work.lto_priv.0",
+            "work.cold.3",
+        ] {
+            assert_eq!(full(name.as_bytes()), "work", "{name}");
+            assert_eq!(demangle(name.as_bytes(), Demangling::Off), name);
+        }
+        assert_eq!(full(b"_ZN5space3fooEi.llvm.99"), "space::foo");
+        assert_eq!(full(b"_ZN5space3fooEi.isra.0.cold"), "space::foo");
+        assert_eq!(
+            full(b"_RNvCs15kBYyAo9fc_7mycrate4main.llvm.7"),
+            "mycrate::main"
+        );
+    }
+
+    #[test]
+    fn names_may_stay_mangled_or_lose_their_arguments() {
+        let name = b"_ZNSt6vectorIiSaIiEE9push_backEOi@@VERS_1";
+        let as_it_is = demangle(name, Demangling::Off);
+        assert_eq!(as_it_is, "_ZNSt6vectorIiSaIiEE9push_backEOi");
+        assert_eq!(
+            demangle(name, Demangling::Simplified),
+            "std::vector::push_back"
+        );
+    }
+
     #[test]
     fn demangles_rust_of_both_schemes_without_hash() {
         for (mangled, plain) in [
@@ -103,7 +197,7 @@ mod tests {
                 "<alloc::vec::Vec<T> as core::ops::Drop>::drop",
             ),
         ] {
-            assert_eq!(demangle(mangled.as_bytes()), plain);
+            assert_eq!(full(mangled.as_bytes()), plain);
         }
     }
 
@@ -124,7 +218,7 @@ mod tests {
             ("_ZN5space3fooEi.part.0", "space::foo"),
             ("_ZNK5space3fooEi.cold", "space::foo"),
         ] {
-            assert_eq!(demangle(mangled.as_bytes()), plain);
+            assert_eq!(full(mangled.as_bytes()), plain);
         }
     }
 
@@ -137,19 +231,22 @@ mod tests {
             "_Z",
             "_Zebra",
             "_ZN",
-            "foo.constprop.0",
+            "foo.0",
+            "go.foo",
+            ".cold",
+            "foo.cold.bar",
             "",
         ] {
-            assert_eq!(demangle(name.as_bytes()), name);
+            assert_eq!(full(name.as_bytes()), name);
         }
-        assert_eq!(demangle(b"memcpy@@GLIBC_2.14"), "memcpy");
-        assert_eq!(demangle(b"pthread_create@GLIBC_2.2.5"), "pthread_create");
-        assert_eq!(demangle(b"@odd"), "@odd");
+        assert_eq!(full(b"memcpy@@GLIBC_2.14"), "memcpy");
+        assert_eq!(full(b"pthread_create@GLIBC_2.2.5"), "pthread_create");
+        assert_eq!(full(b"@odd"), "@odd");
     }
 
     #[test]
     fn what_is_not_text_is_made_visible() {
-        assert_eq!(demangle(b"caf\xc3\xa9\xff;\n"), "caf\u{e9}\\xff;\n");
+        assert_eq!(full(b"caf\xc3\xa9\xff;\n"), "caf\u{e9}\\xff;\n");
     }
 
     #[test]
@@ -162,19 +259,19 @@ mod tests {
             mangled.push_str(&format!("1AI{substitution}{substitution}E"));
         }
         mangled.push_str("Evv");
-        assert!(demangle(mangled.as_bytes()).len() <= MAX_BYTES);
+        assert!(full(mangled.as_bytes()).len() <= MAX_BYTES);
     }
 
     proptest! {
         #[test]
         fn any_bytes_come_out_bounded(prefix in "(_ZN|_R|_Z|)", bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let name = [prefix.as_bytes(), &bytes].concat();
-            prop_assert!(demangle(&name).len() <= 4 * MAX_BYTES);
+            prop_assert!(full(&name).len() <= 4 * MAX_BYTES);
         }
 
         #[test]
         fn grammar_like_names_come_out_bounded(name in "_(ZN|Z|R|RNv)([0-9]{1,2}|[a-zA-Z_]{1,3}|S[0-9]?_|T_|I|E|K){0,40}") {
-            prop_assert!(demangle(name.as_bytes()).len() <= MAX_BYTES);
+            prop_assert!(full(name.as_bytes()).len() <= MAX_BYTES);
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! In: a [`RawProfile`]. Out: numbers of firings. Names nothing but modules.
 
-use super::frames::module;
+use super::backings::module;
 use crate::process::{Identity, Processes};
 use crate::profile::raw::{RawProfile, RawSample, RawStack};
 use profiler_common::abi::StackEnd;

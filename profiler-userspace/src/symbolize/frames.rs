@@ -4,19 +4,20 @@
 //! kernel. Addresses are gathered first, then named object by object, so that each object is opened
 //! once, and no two at a time.
 
+use super::backings::{Answers, Wanted, at, want};
+use super::code_map;
 use super::demangle::visible;
+use super::gaps::{GapId, Gaps};
 use super::kernel::{KernelNames, KernelNaming};
-use super::native::{self, Named, Symbol};
+use super::native::Sources;
 use super::{frame, lookups};
-use crate::object::FileOffset;
-use crate::process::{Backing, BackingId, Identity, Opened, Owner, Process, Processes, vdso};
+use crate::process::{BackingId, Identity, Place, Process, Processes};
 use crate::profile::raw::RawProfile;
-use crate::profile::{Frame, FrameId, FrameKind, Profile};
+use crate::profile::{FrameId, FrameKind, Profile};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
-use std::time::SystemTime;
+use std::rc::Rc;
 
 /// Addresses that no program's code has, at either end. They come of walks that went astray, and are
 /// not worth reading a process's mappings again.
@@ -28,14 +29,34 @@ pub(super) struct Frames {
     // Ascending and distinct.
     addresses: Vec<u64>,
     // One for each address.
-    frames: Vec<FrameId>,
+    pub(super) frames: Vec<FrameId>,
+    // One for each address, or none at all.
+    pub(super) gaps: Vec<GapId>,
+    // What was compiled into the function at an address, by the address's place.
+    pub(super) inlined: HashMap<usize, Rc<[FrameId]>>,
 }
 
 impl Frames {
-    /// The frame of an address that was gathered.
-    pub(super) fn get(&self, address: u64) -> FrameId {
+    /// The frames of an address that was gathered, the outermost first.
+    pub(super) fn levels(&self, address: u64) -> impl Iterator<Item = FrameId> {
+        let place = self.place(address);
+        let inlined = match self.inlined.is_empty() {
+            true => None,
+            false => self.inlined.get(&place),
+        };
+        let inlined = inlined.into_iter().flat_map(|levels| levels.iter());
+        std::iter::once(self.frames[place]).chain(inlined.copied())
+    }
+
+    /// What has no name at an address that was gathered.
+    pub(super) fn gap(&self, address: u64) -> GapId {
+        let gap = self.gaps.get(self.place(address));
+        gap.copied().unwrap_or_default()
+    }
+
+    fn place(&self, address: u64) -> usize {
         let at = self.addresses.binary_search(&address);
-        self.frames[at.expect("all addresses of the profile were gathered")]
+        at.expect("all addresses of the profile were gathered")
     }
 }
 
@@ -68,28 +89,13 @@ impl Gathered {
     }
 }
 
-/// What is asked of one backing.
-#[derive(Debug, Default)]
-struct Wanted {
-    owners: Vec<Owner>,
-    queries: Vec<Query>,
-}
-
-/// One address of one process.
-#[derive(Debug)]
-struct Query {
-    offset: FileOffset,
-    /// Which of the owners asks.
-    owner: usize,
-    /// Which of its addresses.
-    address: usize,
-}
-
 /// A frame for each address of each process's user stacks.
 pub(super) fn user(
     raw: &RawProfile,
     processes: &mut Processes,
+    sources: Sources<'_>,
     profile: &mut Profile,
+    gaps: &mut Gaps,
 ) -> HashMap<Identity, Frames> {
     let mut gathered: BTreeMap<Identity, Gathered> = BTreeMap::new();
     let mut known = HashSet::new();
@@ -110,23 +116,44 @@ pub(super) fn user(
     let mut all = HashMap::new();
     for (identity, gathered) in gathered {
         let addresses = gathered.into_distinct();
-        want(identity, &addresses, processes, &mut wanted);
-        let frames = vec![unknown; addresses.len()];
-        all.insert(identity, Frames { addresses, frames });
+        let mut frames = vec![unknown; addresses.len()];
+        let mut places = find(identity, &addresses, processes);
+        name_made(
+            identity,
+            &addresses,
+            &mut places,
+            &mut frames,
+            processes,
+            profile,
+            gaps,
+        );
+        want(identity, places, &mut wanted);
+        let frames = Frames {
+            gaps: vec![GapId::default(); addresses.len()],
+            addresses,
+            frames,
+            inlined: HashMap::new(),
+        };
+        all.insert(identity, frames);
     }
+    // What may have to be fetched from elsewhere, in limited time, is fetched where most is asked for.
+    let mut wanted: Vec<(BackingId, Wanted)> = wanted.into_iter().collect();
+    wanted.sort_by_key(|(_, wanted)| Reverse(wanted.queries.len()));
+    let mut naming = Answers {
+        processes,
+        sources,
+        profile,
+        gaps,
+        all: &mut all,
+    };
     for (backing, wanted) in wanted {
-        answer(backing, wanted, processes, profile, &mut all);
+        naming.answer(backing, wanted);
     }
     all
 }
 
-/// Finds what each address of a process lies in.
-fn want(
-    identity: Identity,
-    addresses: &[u64],
-    processes: &mut Processes,
-    wanted: &mut BTreeMap<BackingId, Wanted>,
-) {
+/// What each address of a process lies in.
+fn find(identity: Identity, addresses: &[u64], processes: &mut Processes) -> Vec<Option<Place>> {
     processes.see(identity);
     let astray = |process: &Process| {
         addresses
@@ -136,91 +163,46 @@ fn want(
     if processes.get(identity).is_some_and(astray) {
         processes.refresh(identity);
     }
-    let Some(process) = processes.get(identity) else {
-        return;
-    };
-    for (at, &address) in addresses.iter().enumerate() {
-        let Some(place) = process.place(address) else {
-            continue;
-        };
-        let wanted = wanted.entry(place.backing).or_default();
-        let owner = Owner {
-            identity,
-            mapping: place.mapping,
-            seen: place.seen,
-        };
-        // Addresses ascend, so those in one mapping follow each other.
-        if wanted.owners.last() != Some(&owner) {
-            wanted.owners.push(owner);
-        }
-        wanted.queries.push(Query {
-            offset: FileOffset(place.offset),
-            owner: wanted.owners.len() - 1,
-            address: at,
-        });
-    }
+    let process = processes.get(identity);
+    addresses
+        .iter()
+        .map(|address| process?.place(*address))
+        .collect()
 }
 
-/// Names all that is asked of one backing.
-fn answer(
-    id: BackingId,
-    mut wanted: Wanted,
-    processes: &Processes,
+/// Names what the process made itself, as its own maps tell; such places are then done with.
+fn name_made(
+    identity: Identity,
+    addresses: &[u64],
+    places: &mut [Option<Place>],
+    frames: &mut [FrameId],
+    processes: &mut Processes,
     profile: &mut Profile,
-    all: &mut HashMap<Identity, Frames>,
+    gaps: &mut Gaps,
 ) {
-    wanted.queries.sort_unstable_by_key(|query| query.offset);
-    let mut offsets: Vec<FileOffset> = wanted.queries.iter().map(|query| query.offset).collect();
-    offsets.dedup();
-    let backing = processes.backing(id);
-    let (named, age) = look_up(id, backing, &wanted.owners, processes, &offsets);
-    // Many addresses lie in one function.
-    let ids: Vec<FrameId> = named
-        .names
-        .into_iter()
-        .map(|name| profile.intern(frame(name, FrameKind::User)))
-        .collect();
-    let module = module(backing);
-    let mut at = 0;
-    for query in &wanted.queries {
-        if offsets[at] != query.offset {
-            at += 1;
-        }
-        let owner = &wanted.owners[query.owner];
-        // Another owner's file was an earlier one, now replaced, if it was seen before this was made.
-        let known = age.is_none_or(|born| born <= owner.seen);
-        let id = match named.of[at] {
-            Symbol::Named(index) if known => ids[index],
-            Symbol::At(address) if known => profile.intern(unnamed(&module, address.0)),
-            _ => profile.intern(unnamed(&module, query.offset.0)),
-        };
-        let frames = all
-            .get_mut(&owner.identity)
-            .expect("every owner was gathered");
-        frames.frames[query.address] = id;
-    }
-}
-
-/// What the object behind a backing tells of some offsets, and when it was made.
-fn look_up(
-    id: BackingId,
-    backing: &Backing,
-    owners: &[Owner],
-    processes: &Processes,
-    offsets: &[FileOffset],
-) -> (Named, Option<SystemTime>) {
-    let object = match backing {
-        Backing::File(file) => processes
-            .open(id, owners)
-            .map(|opened| (opened, file.path.as_path())),
-        Backing::Vdso if owners.iter().all(|owner| vdso::is_ours(&owner.mapping)) => {
-            vdso::image().map(|image| (Opened::ours(image), Path::new("")))
-        }
-        Backing::Vdso | Backing::Memory { .. } => None,
+    let may_be_made = |at: &usize| {
+        let place: Option<&Place> = places[*at].as_ref();
+        place.is_some_and(|place| processes.backing(place.backing).may_be_made())
     };
-    match object {
-        Some((opened, path)) => (native::name(&opened, path, offsets), opened.file.born),
-        None => (Named::nothing(offsets.len()), None),
+    let made: Vec<usize> = (0..places.len()).filter(may_be_made).collect();
+    if made.is_empty() {
+        return;
+    }
+    let asked: Vec<u64> = made.iter().map(|at| addresses[*at]).collect();
+    let found = code_map::name(processes, identity, &asked);
+    let ids: Vec<FrameId> = found
+        .names
+        .iter()
+        .map(|name| profile.intern(frame(visible(name), FrameKind::Jit)))
+        .collect();
+    if !ids.is_empty() {
+        gaps.note_teller(identity);
+    }
+    for (at, index) in made.into_iter().zip(found.of) {
+        if let Some(index) = index {
+            frames[at] = ids[index];
+            places[at] = None;
+        }
     }
 }
 
@@ -247,26 +229,11 @@ pub(super) fn kernel(
             profile.intern(frame(name, FrameKind::Kernel))
         })
         .collect();
-    (Frames { addresses, frames }, naming)
-}
-
-/// How frames call what lies behind a mapping.
-pub(super) fn module(backing: &Backing) -> String {
-    match backing {
-        Backing::File(file) => visible(file.module().as_bytes()),
-        Backing::Vdso => "vdso".to_owned(),
-        Backing::Memory { label } => visible(label),
-    }
-}
-
-/// A frame that has no name.
-fn unnamed(module: &str, offset: u64) -> Frame {
-    frame(at(module, offset), FrameKind::User)
-}
-
-/// How a place without a name is shown. The number is, where the object could be read, the address in
-/// it that `objdump` and `addr2line` take; else how far into the file it lies, or into the mapping if
-/// there is no file. For the kernel, whose base is as unknown as its names, it is the address itself.
-fn at(module: &str, offset: u64) -> String {
-    format!("[{module}+{offset:#x}]")
+    let frames = Frames {
+        addresses,
+        frames,
+        gaps: Vec::new(),
+        inlined: HashMap::new(),
+    };
+    (frames, naming)
 }

@@ -4,7 +4,7 @@
 //! or none, and a [`KernelNaming`] that says why there are none. Never touches `/proc/kallsyms` unless
 //! there is an address to name: printing its hundred thousand lines costs the kernel 30 ms.
 
-use super::demangle::demangle;
+use super::demangle::unmangled;
 use blazesym::MaybeDefault;
 use blazesym::symbolize::source::{self, Source};
 use blazesym::symbolize::{Input, Symbolized, Symbolizer};
@@ -112,7 +112,7 @@ fn readable(symbol: &[u8]) -> Option<String> {
         .split(|&byte| byte == b' ')
         .next()
         .filter(|name| !name.is_empty())?;
-    Some(demangle(name))
+    Some(unmangled(name))
 }
 
 /// Whether the list can be read and tells addresses. Those that may not see them get the same lines

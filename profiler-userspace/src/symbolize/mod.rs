@@ -5,24 +5,33 @@
 //! other, so that at most one is open. Nothing is ever dropped: what has no name is shown by where it
 //! lies, and what lies nowhere as `[unknown]`.
 
-mod debug_file;
+mod backings;
+mod code_map;
 mod demangle;
+mod dwarf;
 mod ends;
 mod frames;
+mod gaps;
 mod kernel;
 mod native;
+mod simplify;
 mod symbol_table;
 #[cfg(test)]
 mod tests;
 
+pub use demangle::Demangling;
 pub use ends::{cut_short, guessed, stack_ends};
+pub use gaps::{Gap, Reached, Unnamed};
 pub use kernel::{AskKernel, KernelNames, KernelNaming};
 
-use crate::process::{Identity, Processes};
+use crate::object::{Elf, ElfAddress, Fetch, FileOffset, RegularFile};
+use crate::process::{Identity, Opened, Processes};
 use crate::profile::raw::{RawProfile, RawStack, Who};
 use crate::profile::{Frame, FrameId, FrameKind, Profile, Sample, Unit};
 use demangle::visible;
+use gaps::Gaps;
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 
 /// A symbolized profile, and how it came to its kernel names.
 #[derive(Clone, Debug)]
@@ -31,6 +40,31 @@ pub struct Symbolized {
     pub profile: Profile,
     /// Where the names of kernel functions came from, or why they are missing.
     pub kernel: KernelNaming,
+    /// The programs' code that had no names, the widest gap first.
+    pub unnamed: Vec<Unnamed>,
+}
+
+/// How code is to be named.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Naming {
+    /// Directories of debug files to look in before any other, laid out as `/usr/lib/debug` is.
+    pub debug_directories: Vec<PathBuf>,
+    /// What becomes of mangled names.
+    pub demangling: Demangling,
+    /// Frames for functions that were compiled into others, from DWARF.
+    pub inlined: bool,
+    /// File and line in the name of each frame, from DWARF.
+    pub lines: bool,
+}
+
+/// Where names come from.
+pub struct Sources<'a> {
+    /// Names of the kernel's functions.
+    pub kernel: KernelNames<'a>,
+    /// How programs' code is to be named.
+    pub naming: &'a Naming,
+    /// Asks for a debug file that is not on this machine.
+    pub fetch: Option<&'a Fetch<'a>>,
 }
 
 /// Names everything in `raw`. Processes that were not seen before are looked at now, which is late for
@@ -39,11 +73,16 @@ pub fn symbolize(
     raw: &RawProfile,
     unit: Unit,
     processes: &mut Processes,
-    mut kernel: KernelNames<'_>,
+    mut sources: Sources<'_>,
 ) -> Symbolized {
     let mut profile = Profile::new(unit, raw.window);
-    let user = frames::user(raw, processes, &mut profile);
-    let (kernel, naming) = frames::kernel(raw, &mut kernel, &mut profile);
+    let mut gaps = Gaps::default();
+    let asked = native::Sources {
+        naming: sources.naming,
+        fetch: sources.fetch,
+    };
+    let user = frames::user(raw, processes, asked, &mut profile, &mut gaps);
+    let (kernel, naming) = frames::kernel(raw, &mut sources.kernel, &mut profile);
     // Programs that ran many times, each time at addresses of their own, become one here; what is
     // left is small, whatever was sampled.
     let mut named: HashMap<Vec<FrameId>, (u64, u64)> = HashMap::new();
@@ -61,7 +100,15 @@ pub fn symbolize(
             if let Some(mark) = part.end.mark() {
                 stack.push(profile.intern(frame(mark.to_owned(), FrameKind::Mark)));
             }
-            stack.extend(lookups(part).rev().map(|address| frames.get(address)));
+            stack.extend(
+                lookups(part)
+                    .rev()
+                    .flat_map(|address| frames.levels(address)),
+            );
+            gaps.count(
+                lookups(part).map(|address| frames.gap(address)),
+                sample.count,
+            );
         }
         let (weight, count) = named.entry(stack).or_default();
         *weight = weight.saturating_add(sample.weight);
@@ -77,7 +124,41 @@ pub fn symbolize(
     Symbolized {
         profile,
         kernel: naming,
+        unnamed: gaps.into_widest_first(),
     }
+}
+
+/// The frames at addresses of one object, which lies at `path`, the outermost first; none where nothing is
+/// known.
+pub fn name_object(
+    file: RegularFile,
+    path: &Path,
+    addresses: &[ElfAddress],
+    naming: &Naming,
+    fetch: Option<&Fetch<'_>>,
+) -> Vec<Vec<String>> {
+    // An offset that no file has stands for an address that this one has not.
+    let nowhere = FileOffset(u64::MAX);
+    let segments = Elf::read(&file.file)
+        .map(|elf| elf.segments)
+        .unwrap_or_default();
+    let offsets: Vec<FileOffset> = addresses
+        .iter()
+        .map(|address| segments.offset(*address).unwrap_or(nowhere))
+        .collect();
+    let sources = native::Sources { naming, fetch };
+    let named = native::name(&Opened::ours(file), path, &offsets, sources);
+    let frames = |symbol: &native::Symbol| match symbol {
+        native::Symbol::Named(index) => {
+            let function = &named.functions[*index];
+            let inlined = function.inlined.iter().cloned();
+            std::iter::once(function.name.clone())
+                .chain(inlined)
+                .collect()
+        }
+        native::Symbol::At(_) | native::Symbol::Unknown => Vec::new(),
+    };
+    named.of.iter().map(frames).collect()
 }
 
 /// The addresses to look up for a stack, from leaf to root.

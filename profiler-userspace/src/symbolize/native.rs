@@ -2,29 +2,45 @@
 //!
 //! In: an open object and offsets into it. Out: for each offset a name, or the address that a
 //! disassembler would show for it. Sources in order, each asked for what the former left: the object's
-//! own symbol table; if it was stripped, that of its debug file; the symbols for other objects; and
-//! DWARF, if there was no symbol table at all.
+//! own symbol table; if it was stripped, that of its debug file, or the minimal one that it carries
+//! packed in itself; the symbols for other objects; and DWARF, if there was no symbol table at all.
 //!
 //! Symbols come first because they are there for the whole of an object and cost milliseconds; reading
 //! DWARF can cost seconds and hundreds of megabytes. Next to a symbol table it has nothing to add: what
 //! no symbol covers is a linker's stub or padding.
 
-use super::debug_file;
-use super::demangle::demangle;
+use super::Naming;
+use super::demangle::{Demangling, demangle};
+use super::dwarf::{self, Level};
 use super::symbol_table::{self, Found};
-use crate::object::{Elf, ElfAddress, FileOffset};
+use crate::object::{BuildId, DebugFile, Elf, ElfAddress, Fetch, FileOffset, RegularFile, Search};
 use crate::process::Opened;
-use blazesym::symbolize::source::{self, Source};
-use blazesym::symbolize::{Input, Symbolized, Symbolizer};
 use std::fs::File;
-use std::os::fd::AsRawFd as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+
+/// How names are wanted, and where they may come from beside the objects themselves.
+#[derive(Clone, Copy)]
+pub(super) struct Sources<'a> {
+    /// What is wanted.
+    pub(super) naming: &'a Naming,
+    /// Whom to ask for debug files that are not here.
+    pub(super) fetch: Option<&'a Fetch<'a>>,
+}
+
+/// A function's name, for readers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Function {
+    /// The function that has code there.
+    pub(super) name: String,
+    /// Those that were compiled into it there, each into the one before. Empty unless asked for.
+    pub(super) inlined: Vec<String>,
+}
 
 /// What is known of an offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Symbol {
-    /// An index into the names.
+    /// An index into the functions.
     Named(usize),
     /// No name, but where it lies in the object.
     At(ElfAddress),
@@ -35,21 +51,32 @@ pub(super) enum Symbol {
 /// What is known of some offsets.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Named {
-    /// Names for readers.
-    pub(super) names: Vec<String>,
+    /// Functions; the same one may occur several times.
+    pub(super) functions: Vec<Function>,
     /// For each offset what is known.
     pub(super) of: Vec<Symbol>,
+    /// Whether it is an object at all.
+    pub(super) is_object: bool,
+    /// Whether there was a source that names all of its functions.
+    pub(super) has_symbols: bool,
+    /// Which build of the object it is.
+    pub(super) build_id: Option<BuildId>,
 }
 
 /// Names the `offsets` into the object that was mapped under `path`.
-pub(super) fn name(opened: &Opened, path: &Path, offsets: &[FileOffset]) -> Named {
+pub(super) fn name(
+    opened: &Opened,
+    path: &Path,
+    offsets: &[FileOffset],
+    sources: Sources<'_>,
+) -> Named {
     // The object may be anything, also one made to break whoever reads it. It shall not take the
     // recording with it.
-    catch_unwind(AssertUnwindSafe(|| read(opened, path, offsets)))
+    catch_unwind(AssertUnwindSafe(|| read(opened, path, offsets, sources)))
         .unwrap_or_else(|_| Named::nothing(offsets.len()))
 }
 
-fn read(opened: &Opened, path: &Path, offsets: &[FileOffset]) -> Named {
+fn read(opened: &Opened, path: &Path, offsets: &[FileOffset], sources: Sources<'_>) -> Named {
     let mut named = Named::nothing(offsets.len());
     let file = &opened.file.file;
     let Some(elf) = Elf::read(file) else {
@@ -63,36 +90,80 @@ fn read(opened: &Opened, path: &Path, offsets: &[FileOffset]) -> Named {
         }
     }
     unnamed.sort_unstable();
+    let asked = unnamed.clone();
+    let roots = roots(opened);
+    let search = Search {
+        directories: &sources.naming.debug_directories,
+        roots: &roots,
+        fetch: sources.fetch,
+    };
     let stripped = elf.symbols.is_none();
     let debug = stripped
-        .then(|| debug_file::find(&roots(opened), path, &elf))
+        .then(|| search.find(path, &elf, |found| found.symbols.is_some()))
         .flatten();
-    let own = elf.symbols.as_ref().map(|table| (file, &elf, table));
-    let separate = debug.as_ref().and_then(|debug| {
-        let table = debug.elf.symbols.as_ref()?;
-        Some((&debug.file, &debug.elf, table))
-    });
-    let dynamic = elf
-        .dynamic_symbols
-        .as_ref()
-        .map(|table| (file, &elf, table));
-    for (file, elf, table) in [own, separate, dynamic].into_iter().flatten() {
-        named.take(&mut unnamed, |addresses| {
+    let has_debug_file = debug.is_some();
+    let minimal = (stripped && debug.is_none())
+        .then(|| minimal(file, &elf))
+        .flatten();
+    let tables = [
+        elf.symbols.as_ref().map(|table| (file, &elf, table)),
+        debug.as_ref().and_then(symbols),
+        minimal.as_ref().and_then(symbols),
+        elf.dynamic_symbols
+            .as_ref()
+            .map(|table| (file, &elf, table)),
+    ];
+    for (file, elf, table) in tables.into_iter().flatten() {
+        named.take(&mut unnamed, sources.naming.demangling, |addresses| {
             symbol_table::look_up(file, elf, table, addresses)
         });
     }
-    if stripped && debug.is_none() && elf.has_dwarf {
-        named.take(&mut unnamed, |addresses| dwarf(file, addresses));
+    let only_dwarf = stripped && !has_debug_file && minimal.is_none() && elf.debug.has_dwarf();
+    let detailed = sources.naming.inlined || sources.naming.lines;
+    if only_dwarf || detailed {
+        let has_dwarf = |found: &Elf| found.debug.has_dwarf();
+        let source = match debug.filter(|debug| has_dwarf(&debug.elf)) {
+            Some(debug) => Some(debug),
+            None if has_dwarf(&elf) => DebugFile::of(file, &elf),
+            None => search.find(path, &elf, has_dwarf),
+        };
+        if let Some(source) = source {
+            let asked = if detailed { &asked } else { &unnamed };
+            let addresses: Vec<ElfAddress> = asked.iter().map(|(address, _)| *address).collect();
+            let shared = search.find_shared(&source);
+            let levels = dwarf::look_up(&source.file, &source.elf, shared.as_ref(), &addresses);
+            for ((_, at), levels) in asked.iter().zip(levels) {
+                named.detail(*at, levels, sources.naming);
+            }
+        }
     }
+    named.is_object = true;
+    named.has_symbols = !stripped || has_debug_file || minimal.is_some() || only_dwarf;
+    named.build_id = elf.build_id;
     named
+}
+
+fn symbols(debug: &DebugFile) -> Option<(&File, &Elf, &crate::object::SymbolTable)> {
+    let table = debug.elf.symbols.as_ref()?;
+    Some((&debug.file, &debug.elf, table))
+}
+
+/// The object that a stripped one carries in itself, packed: the symbols of those of its functions that
+/// are not for other objects.
+fn minimal(file: &File, elf: &Elf) -> Option<DebugFile> {
+    let bytes = elf.debug.minimal_object(file)?;
+    let memory = RegularFile::in_memory("minimal debug information", &bytes).ok()?;
+    drop(bytes);
+    let found = DebugFile::of(&memory.file, &Elf::read(&memory.file)?)?;
+    found.elf.symbols.is_some().then_some(found)
 }
 
 impl Named {
     /// Nothing is known of any offset.
     pub(super) fn nothing(offsets: usize) -> Self {
         Self {
-            names: Vec::new(),
             of: vec![Symbol::Unknown; offsets],
+            ..Self::default()
         }
     }
 
@@ -100,6 +171,7 @@ impl Named {
     fn take(
         &mut self,
         unnamed: &mut Vec<(ElfAddress, usize)>,
+        demangling: Demangling,
         ask: impl FnOnce(&[ElfAddress]) -> Found,
     ) {
         if unnamed.is_empty() {
@@ -107,9 +179,12 @@ impl Named {
         }
         let addresses: Vec<ElfAddress> = unnamed.iter().map(|(address, _)| *address).collect();
         let found = ask(&addresses);
-        let first = self.names.len();
-        self.names
-            .extend(found.names.iter().map(|name| demangle(name)));
+        let first = self.functions.len();
+        let functions = found.names.iter().map(|name| Function {
+            name: demangle(name, demangling),
+            inlined: Vec::new(),
+        });
+        self.functions.extend(functions);
         let mut answers = found.of.into_iter();
         unnamed.retain(|(_, at)| match answers.next().flatten() {
             Some(index) => {
@@ -118,6 +193,45 @@ impl Named {
             }
             None => true,
         });
+    }
+}
+
+impl Named {
+    /// Adds to what is known of an offset what DWARF tells of it, as far as that is wanted.
+    fn detail(&mut self, at: usize, levels: Vec<Level>, naming: &Naming) {
+        let mut levels = levels.into_iter();
+        let Some(outermost) = levels.next() else {
+            return;
+        };
+        let name = |level: &Level| {
+            let name = level.name.as_ref()?;
+            Some(demangle(name, naming.demangling))
+        };
+        let with_line = |name: String, level: &Level| match &level.line {
+            Some(line) if naming.lines => format!("{name} ({line})"),
+            _ => name,
+        };
+        // The linker's name is the one that the function has without all this.
+        let known = match self.of[at] {
+            Symbol::Named(index) => Some(self.functions[index].name.clone()),
+            _ => name(&outermost),
+        };
+        let Some(known) = known else {
+            return;
+        };
+        let inlined = levels.take_while(|_| naming.inlined).map(|level| {
+            let name = name(&level).unwrap_or_else(|| "[unknown]".to_owned());
+            with_line(name, &level)
+        });
+        let function = Function {
+            name: with_line(known, &outermost),
+            inlined: inlined.collect(),
+        };
+        // Addresses in one function follow each other.
+        if self.functions.last() != Some(&function) {
+            self.functions.push(function);
+        }
+        self.of[at] = Symbol::Named(self.functions.len() - 1);
     }
 }
 
@@ -130,32 +244,4 @@ fn roots(opened: &Opened) -> Vec<&Path> {
     } else {
         vec![ours, &opened.root]
     }
-}
-
-/// The functions that DWARF tells of.
-fn dwarf(file: &File, addresses: &[ElfAddress]) -> Found {
-    let symbolizer = Symbolizer::builder()
-        .enable_code_info(false)
-        .enable_inlined_fns(false)
-        .enable_demangling(false)
-        .enable_auto_reload(false)
-        .build();
-    // By descriptor, so that it reads the file that was opened and not what its path leads to.
-    let elf = source::Elf::new(format!("/proc/self/fd/{}", file.as_raw_fd()));
-    let numbers: Vec<u64> = addresses.iter().map(|address| address.0).collect();
-    let mut found = Found {
-        names: Vec::new(),
-        of: vec![None; addresses.len()],
-    };
-    if let Ok(symbols) = symbolizer.symbolize(&Source::Elf(elf), Input::VirtOffset(&numbers)) {
-        for (of, symbol) in found.of.iter_mut().zip(symbols) {
-            if let Symbolized::Sym(symbol) = symbol
-                && !symbol.name.is_empty()
-            {
-                *of = Some(found.names.len());
-                found.names.push(symbol.name.as_bytes().to_vec());
-            }
-        }
-    }
-    found
 }

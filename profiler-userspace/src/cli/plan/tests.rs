@@ -53,6 +53,8 @@ fn nothing_said_is_the_whole_machine_until_ctrl_c() {
         },
         outputs: vec![file("flamegraph.svg", Format::Svg)],
         title: None,
+        naming: Naming::default(),
+        servers: Servers::default(),
         style: Style::default(),
         verbosity: Verbosity {
             quiet: false,

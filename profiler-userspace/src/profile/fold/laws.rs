@@ -2,7 +2,7 @@
 
 use super::tests::{STYLES, read, text};
 use super::*;
-use crate::profile::FrameKind::{Kernel, Mark, Process, User};
+use crate::profile::FrameKind::{Inlined, Jit, Kernel, Mark, Process, User};
 use crate::profile::{Frame, Unit, Window};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -33,6 +33,9 @@ fn name() -> impl Strategy<Value = String> {
             "a_[k]",
             "a_[k]_[k]",
             "a_[j]",
+            "a_[i]",
+            "a_[j]_[k]",
+            "a_[i]_[j]",
             "[unknown]",
             "[x]",
             "[x+0x1]",
@@ -49,6 +52,14 @@ fn name() -> impl Strategy<Value = String> {
 
 fn frames(kind: FrameKind, most: usize) -> impl Strategy<Value = Vec<Frame>> {
     vec(name().prop_map(move |name| Frame { name, kind }), 0..=most)
+}
+
+fn user_frames() -> impl Strategy<Value = Vec<Frame>> {
+    let kind = prop::sample::select(vec![User, User, Jit, Inlined]);
+    vec(
+        (name(), kind).prop_map(|(name, kind)| Frame { name, kind }),
+        0..=3,
+    )
 }
 
 fn marks() -> impl Strategy<Value = Vec<Frame>> {
@@ -85,7 +96,7 @@ fn any_profile() -> impl Strategy<Value = Profile> {
         process,
         labels(),
         marks(),
-        frames(User, 3),
+        user_frames(),
         marks(),
         frames(Kernel, 3),
     );

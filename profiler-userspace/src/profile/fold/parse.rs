@@ -5,11 +5,12 @@
 //! Never: a line that is skipped silently; only blank lines and comments (`# `) hold no stack.
 //!
 //! The kind of a frame is read from what the text says of it. A line with `_[k]` in it is annotated
-//! throughout. In one without, all behind a `-` is the kernel's. A bracketed name without an offset
-//! is a mark, and `[tid 1]` or `[cpu 1]` beside the process is a label.
+//! throughout. In one without, all behind a `-` is the kernel's. `_[j]` is code that a runtime made and
+//! `_[i]` an inlined function, wherever they stand. A bracketed name without an offset is a mark, and
+//! `[tid 1]` or `[cpu 1]` beside the process is a label.
 
 use super::name::reads_as_number;
-use super::{DELIMITER, KERNEL_SUFFIX, visible};
+use super::{DELIMITER, INLINED_SUFFIX, JIT_SUFFIX, KERNEL_SUFFIX, visible};
 use crate::profile::{Frame, FrameId, FrameKind, Profile, Sample, Unit, Window};
 
 /// Why text is not folded stacks.
@@ -129,12 +130,14 @@ fn frames(stack: &str, kinds: &mut Vec<FrameKind>, profile: &mut Profile) -> Box
         .filter(|&(at, _)| Some(at) != border);
     frames
         .map(|(_, (&name, &kind))| {
-            let bare = match kind {
-                FrameKind::Kernel => name.strip_suffix(KERNEL_SUFFIX).unwrap_or(name),
-                _ => name,
+            let suffix = match kind {
+                FrameKind::Kernel => KERNEL_SUFFIX,
+                FrameKind::Jit => JIT_SUFFIX,
+                FrameKind::Inlined => INLINED_SUFFIX,
+                _ => "",
             };
             profile.intern(Frame {
-                name: bare.to_owned(),
+                name: name.strip_suffix(suffix).unwrap_or(name).to_owned(),
                 kind,
             })
         })
@@ -157,6 +160,10 @@ fn guess_kinds(names: &[&str], border: Option<usize>, kinds: &mut Vec<FrameKind>
             FrameKind::Kernel
         } else if beside_process && is_label(name) {
             FrameKind::Label
+        } else if name.ends_with(JIT_SUFFIX) {
+            FrameKind::Jit
+        } else if name.ends_with(INLINED_SUFFIX) {
+            FrameKind::Inlined
         } else if !process_seen && beside_process {
             process_seen = true;
             FrameKind::Process
@@ -170,7 +177,9 @@ fn guess_kinds(names: &[&str], border: Option<usize>, kinds: &mut Vec<FrameKind>
     }
     let Some(border) = border else { return };
     // The border stands right behind the last user frame, and only before something of the kernel's.
-    kinds[border - 1] = FrameKind::User;
+    if !kinds[border - 1].is_user() {
+        kinds[border - 1] = FrameKind::User;
+    }
     let kernel_part = &mut kinds[border + 1..];
     if !kernel_part.contains(&FrameKind::Kernel) {
         kernel_part.fill(FrameKind::Kernel);

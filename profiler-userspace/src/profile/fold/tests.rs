@@ -1,6 +1,6 @@
 use super::name::frame as sanitised;
 use super::*;
-use crate::profile::FrameKind::{Kernel, Mark, Process, User};
+use crate::profile::FrameKind::{Inlined, Jit, Kernel, Mark, Process, User};
 use crate::profile::{Frame, FrameId, Unit, Window};
 
 pub(super) const STYLES: [FoldStyle; 4] = [
@@ -144,6 +144,38 @@ fn styles_mark_the_kernel_part() {
 }
 
 #[test]
+fn code_that_a_runtime_made_and_inlined_functions_have_marks_of_their_own() {
+    let profile = profile(&[(
+        &[
+            ("java", Process),
+            ("Thread::run", Jit),
+            ("Main::work", Inlined),
+            ("read", Kernel),
+        ],
+        1,
+    )]);
+    for (style, wanted) in [
+        (STYLES[0], "java;Thread::run;Main::work_[i];read 1\n"),
+        (
+            STYLES[1],
+            "java;Thread::run_[j];Main::work_[i];read_[k] 1\n",
+        ),
+        (STYLES[2], "java;Thread::run;Main::work_[i];-;read 1\n"),
+        (
+            STYLES[3],
+            "java;Thread::run_[j];Main::work_[i];-;read_[k] 1\n",
+        ),
+    ] {
+        assert_eq!(text(&profile, style), wanted);
+        assert_eq!(text(&read(wanted), style), wanted);
+    }
+    assert_eq!(
+        told(&read("java;Thread::run_[j];Main::work_[i];-;read_[k] 1\n")),
+        ["P:java J:Thread::run I:Main::work K:read"]
+    );
+}
+
+#[test]
 fn hostile_names_stay_one_frame_of_one_line() {
     let cases = [
         ("a\nb", r"a\nb"),
@@ -166,6 +198,8 @@ fn hostile_names_stay_one_frame_of_one_line() {
         ("# ", "#_"),
         (" [k]", "_(k)"),
         ("sneaky_[k]", "sneaky_(k)"),
+        ("sneaky_[j]", "sneaky_(j)"),
+        ("sneaky_[i]", "sneaky_(i)"),
         ("operator new(unsigned long)", "operator new(unsigned long)"),
         ("größe\u{200d}", "größe\u{200d}"),
     ];
@@ -200,10 +234,7 @@ fn kinds_are_read_from_what_the_text_says() {
         ("swapper;idle_[k] 1", "P:swapper K:idle"),
         // A border needs two sides.
         ("sh;- 1", "P:sh U:-"),
-        (
-            "java;A:.run_[j];B:.run_[i] 1",
-            "P:java U:A:.run_[j] U:B:.run_[i]",
-        ),
+        ("java;A:.run_[j];B:.run_[i] 1", "P:java J:A:.run I:B:.run"),
     ];
     for (line, wanted) in cases {
         assert_eq!(told(&read(line)), [wanted], "{line}");

@@ -36,11 +36,10 @@ fn elf() -> Elf {
         },
         segments: Segments::default(),
         build_id: None,
-        debug_link: None,
         symbols: None,
         dynamic_symbols: None,
         code: vec![None, Some(0x1000..0x2000), None],
-        has_dwarf: false,
+        debug: crate::object::Debug::default(),
     }
 }
 

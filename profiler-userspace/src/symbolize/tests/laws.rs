@@ -87,7 +87,7 @@ proptest! {
             Some(addresses.iter().map(|address| knows.then(|| format!("f{address:x}"))).collect())
         };
         let symbolized =
-            symbolize(&raw, Unit::Samples, &mut Processes::new(), KernelNames::asked(&mut ask));
+            symbolize(&raw, Unit::Samples, &mut Processes::new(), from(KernelNames::asked(&mut ask)));
         let profile = symbolized.profile;
         prop_assert_eq!(profile.window, raw.window);
         // Equal stacks are added up, so what is compared is what stacks of one shape weigh together.

@@ -24,6 +24,22 @@ int main(void) {
 }
 "#;
 
+/// Names of programs as they come unless told otherwise.
+fn from(kernel: KernelNames<'_>) -> Sources<'_> {
+    Sources {
+        kernel,
+        naming: &USUAL,
+        fetch: None,
+    }
+}
+
+static USUAL: Naming = Naming {
+    debug_directories: Vec::new(),
+    demangling: Demangling::Full,
+    inlined: false,
+    lines: false,
+};
+
 fn raw(identity: Identity, addresses: &[u64]) -> RawProfile {
     let mut raw = RawProfile::default();
     raw.stacks.push(RawStack {
@@ -48,7 +64,8 @@ fn raw(identity: Identity, addresses: &[u64]) -> RawProfile {
 }
 
 fn named_by(processes: &mut Processes, raw: &RawProfile) -> Vec<String> {
-    let symbolized = symbolize(raw, Unit::Samples, processes, KernelNames::listed());
+    let sources = from(KernelNames::listed());
+    let symbolized = symbolize(raw, Unit::Samples, processes, sources);
     let profile = symbolized.profile;
     let names = profile.samples()[0]
         .stack
@@ -92,7 +109,7 @@ fn the_stack_goes_from_labels_over_user_to_kernel() {
         &raw,
         Unit::Samples,
         &mut Processes::new(),
-        KernelNames::asked(&mut ask),
+        from(KernelNames::asked(&mut ask)),
     );
     let profile = symbolized.profile;
     let stack: Vec<(&str, FrameKind)> = profile.samples()[0]

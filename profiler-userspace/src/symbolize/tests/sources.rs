@@ -1,14 +1,20 @@
 //! Where an object's names come from, and in which order.
 
-use super::native::{self, Symbol};
+use super::native::{self, Sources, Symbol};
 use super::program::Workshop;
-use super::{TWO_FUNCTIONS, debug_file};
-use crate::object::{Elf, FileOffset, RegularFile};
+use super::{Demangling, Naming, TWO_FUNCTIONS, USUAL};
+use crate::object::{BuildId, Elf, Fetch, FileOffset, RegularFile};
 use crate::process::Opened;
 use ::object::read::elf::{ElfFile64, ProgramHeader as _};
 use ::object::{Endianness, Object as _, ObjectSymbol as _};
 use std::fs;
 use std::path::{Path, PathBuf};
+
+/// Usual names, from this machine alone.
+const HERE: Sources<'static> = Sources {
+    naming: &USUAL,
+    fetch: None,
+};
 
 /// Where a function lies in a program's file.
 fn offset_of(program: &Path, function: &str) -> FileOffset {
@@ -32,14 +38,24 @@ fn offset_of(program: &Path, function: &str) -> FileOffset {
 
 /// What a program's function is called, if debug files are looked for below the workshop.
 fn name(shop: &Workshop, program: &Path, offset: FileOffset) -> Option<String> {
+    name_from(shop, program, offset, HERE)
+}
+
+/// The same, from these sources.
+fn name_from(
+    shop: &Workshop,
+    program: &Path,
+    offset: FileOffset,
+    sources: Sources<'_>,
+) -> Option<String> {
     let opened = Opened {
         file: RegularFile::open(program).unwrap(),
         root: shop.path(""),
     };
     let below = Path::new("/").join(program.strip_prefix(shop.path("")).unwrap());
-    let mut named = native::name(&opened, &below, &[offset]);
+    let mut named = native::name(&opened, &below, &[offset], sources);
     match named.of[0] {
-        Symbol::Named(index) => Some(named.names.swap_remove(index)),
+        Symbol::Named(index) => Some(named.functions.swap_remove(index).name),
         Symbol::At(_) => None,
         Symbol::Unknown => panic!("the offset was taken from the program"),
     }
@@ -115,6 +131,132 @@ fn a_debug_file_is_found_by_its_build_id() {
 }
 
 #[test]
+fn a_debug_file_is_found_in_a_directory_that_was_named() {
+    for build_id in ["none", "sha1"] {
+        let Some(mut stripped) = Stripped::make(build_id) else {
+            return;
+        };
+        let elsewhere = tempfile::tempdir().unwrap();
+        let elf = Elf::read(&fs::File::open(&stripped.bare).unwrap()).unwrap();
+        let place = match elf.build_id {
+            Some(id) => {
+                let (directory, rest) = id.split();
+                format!("named/.build-id/{directory}/{rest}.debug")
+            }
+            None => "named/bare.debug".to_owned(),
+        };
+        stripped.move_debug(&place);
+        assert_eq!(stripped.name(), None);
+        let directories = [elsewhere.path().to_owned(), stripped.shop.path("named")];
+        let naming = Naming {
+            debug_directories: directories.to_vec(),
+            ..Naming::default()
+        };
+        let sources = Sources {
+            naming: &naming,
+            fetch: None,
+        };
+        let (shop, bare, inner) = (&stripped.shop, &stripped.bare, stripped.inner);
+        let name = name_from(shop, bare, inner, sources);
+        assert_eq!(name.as_deref(), Some("inner"), "{build_id}");
+    }
+}
+
+#[test]
+fn a_debug_file_is_fetched_when_it_is_nowhere_here() {
+    let Some(mut stripped) = Stripped::make("sha1") else {
+        return;
+    };
+    stripped.move_debug("elsewhere/bare.debug");
+    let wanted = Elf::read(&fs::File::open(&stripped.bare).unwrap()).unwrap();
+    let fetch = |id: &BuildId| {
+        assert_eq!(Some(id), wanted.build_id.as_ref());
+        RegularFile::open(&stripped.debug).ok()
+    };
+    let fetched = |fetch: &Fetch<'_>| {
+        let sources = Sources {
+            fetch: Some(fetch),
+            ..HERE
+        };
+        name_from(&stripped.shop, &stripped.bare, stripped.inner, sources)
+    };
+    assert_eq!(fetched(&fetch).as_deref(), Some("inner"));
+    assert_eq!(fetched(&|_: &BuildId| None), None);
+    // Whoever was asked may answer with anything.
+    let other = |_: &BuildId| RegularFile::open(Path::new("/proc/self/exe")).ok();
+    assert_eq!(fetched(&other), None);
+}
+
+#[test]
+fn a_link_does_not_lead_out_of_the_root_directory() {
+    let Some(mut stripped) = Stripped::make("sha1") else {
+        return;
+    };
+    stripped.move_debug("usr/lib/debug/real");
+    let elf = Elf::read(&fs::File::open(&stripped.bare).unwrap()).unwrap();
+    let (directory, rest) = elf.build_id.unwrap().split();
+    let by_id = stripped
+        .shop
+        .path(&format!("usr/lib/debug/.build-id/{directory}"));
+    fs::create_dir_all(&by_id).unwrap();
+    let link = by_id.join(rest + ".debug");
+    let root = stripped.shop.path("");
+    for (target, leads_there) in [
+        ("/usr/lib/debug/real".to_owned(), true),
+        ("../../real".to_owned(), true),
+        (
+            "../../../../../../../../usr/lib/debug/real".to_owned(),
+            true,
+        ),
+        (root.join("usr/lib/debug/real").display().to_string(), false),
+    ] {
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        assert_eq!(stripped.name().is_some(), leads_there, "{target}");
+        fs::remove_file(&link).unwrap();
+    }
+}
+
+#[test]
+fn minimal_debug_information_names_what_is_not_exported() {
+    let shop = Workshop::new();
+    let flags = ["-O1", "-g", "-rdynamic"];
+    let Some(whole) = shop.compile("gcc", "whole", TWO_FUNCTIONS, &flags) else {
+        return;
+    };
+    let inner = offset_of(&whole, "inner");
+    let made = shop.run("objcopy", ["--only-keep-debug", "whole", "debug"])
+        && shop.run("objcopy", ["--strip-debug", "debug", "minimal"])
+        && shop.run("xz", ["minimal"])
+        && shop.run("strip", ["-o", "bare", "whole"]);
+    if !made {
+        return;
+    }
+    let bare = shop.path("bare");
+    assert_eq!(name(&shop, &bare, inner), None);
+    shop.run(
+        "objcopy",
+        [
+            "--add-section",
+            ".gnu_debugdata=minimal.xz",
+            "bare",
+            "carrying",
+        ],
+    );
+    let carrying = shop.path("carrying");
+    assert_eq!(name(&shop, &carrying, inner).as_deref(), Some("inner"));
+    let outer = offset_of(&whole, "outer");
+    assert_eq!(name(&shop, &carrying, outer).as_deref(), Some("outer"));
+    // A broken one is as good as none.
+    let bytes = fs::read(shop.path("minimal.xz")).unwrap();
+    fs::write(shop.path("broken.xz"), &bytes[..bytes.len() / 2]).unwrap();
+    shop.run(
+        "objcopy",
+        ["--add-section", ".gnu_debugdata=broken.xz", "bare", "torn"],
+    );
+    assert_eq!(name(&shop, &shop.path("torn"), inner), None);
+}
+
+#[test]
 fn another_builds_debug_file_is_not_taken() {
     for build_id in ["none", "sha1"] {
         let Some(stripped) = Stripped::make(build_id) else {
@@ -150,8 +292,6 @@ fn an_object_with_symbols_needs_no_debug_file() {
     let Some(whole) = shop.compile("gcc", "whole", TWO_FUNCTIONS, &["-O1"]) else {
         return;
     };
-    let elf = Elf::read(&fs::File::open(&whole).unwrap()).unwrap();
-    assert!(debug_file::find(&[&shop.path("")], Path::new("/whole"), &elf).is_none());
     assert_eq!(
         name(&shop, &whole, offset_of(&whole, "inner")).as_deref(),
         Some("inner")
@@ -240,8 +380,109 @@ fn damaged_programs_are_read_without_a_panic() {
             }
             fs::write(&program, bytes).unwrap();
             let opened = Opened::ours(RegularFile::open(&program).unwrap());
-            let named = native::name(&opened, &program, &[inner, FileOffset(u64::MAX)]);
+            let named = native::name(&opened, &program, &[inner, FileOffset(u64::MAX)], HERE);
             assert_eq!(named.of.len(), 2);
         }
+    }
+}
+
+const INLINED: &str = r#"
+#include <stdio.h>
+static inline __attribute__((always_inline)) int core(volatile int *x) {
+    return *x * 3;
+}
+static inline __attribute__((always_inline)) int middle(volatile int *x) {
+    return core(x) + 1;
+}
+__attribute__((noinline)) int outer(volatile int *x) {
+    return middle(x);
+}
+int main(void) {
+    volatile int x = 1;
+    return outer(&x);
+}
+"#;
+
+/// All that is told of a function's first instructions.
+fn told(shop: &Workshop, program: &Path, function: &str, naming: &Naming) -> Vec<native::Function> {
+    let opened = Opened {
+        file: RegularFile::open(program).unwrap(),
+        root: shop.path(""),
+    };
+    let below = Path::new("/").join(program.strip_prefix(shop.path("")).unwrap());
+    let start = offset_of(&shop.path("whole"), function).0;
+    let offsets: Vec<FileOffset> = (start..start + 7).map(FileOffset).collect();
+    let sources = Sources {
+        naming,
+        fetch: None,
+    };
+    let named = native::name(&opened, &below, &offsets, sources);
+    let function = |symbol: Symbol| match symbol {
+        Symbol::Named(index) => named.functions[index].clone(),
+        other => panic!("{other:?} of {named:?}"),
+    };
+    named.of.iter().map(|symbol| function(*symbol)).collect()
+}
+
+#[test]
+fn inlined_functions_and_lines_are_told_when_asked_for() {
+    let shop = Workshop::new();
+    let flags = ["-O2", "-g", "-Wl,--build-id=sha1"];
+    let made = shop.compile("gcc", "whole", INLINED, &flags).is_some()
+        && shop.run("strip", ["-o", "bare", "whole"])
+        && shop.run("objcopy", ["--only-keep-debug", "whole", "bare.debug"])
+        && shop.run("objcopy", ["--add-gnu-debuglink=bare.debug", "bare"]);
+    if !made {
+        return;
+    }
+    let naming = |inlined, lines| Naming {
+        inlined,
+        lines,
+        ..Naming::default()
+    };
+    let function = |name: &str, inlined: &[&str]| native::Function {
+        name: name.to_owned(),
+        inlined: inlined.iter().map(|name| (*name).to_owned()).collect(),
+    };
+    // From the program itself, and from its debug file.
+    for program in ["whole", "bare"] {
+        let told =
+            |inlined, lines| told(&shop, &shop.path(program), "outer", &naming(inlined, lines));
+        assert_eq!(told(false, false), vec![function("outer", &[]); 7]);
+        let both = function(
+            "outer (whole.c:10)",
+            &["middle (whole.c:7)", "core (whole.c:4)"],
+        );
+        assert!(told(true, true).contains(&both), "{:?}", told(true, true));
+        let inlined = function("outer", &["middle", "core"]);
+        assert!(told(true, false).contains(&inlined), "{program}");
+        // Without its parts, a function is told by where it calls the first of them.
+        let lines = function("outer (whole.c:10)", &[]);
+        assert!(
+            told(false, true).contains(&lines),
+            "{:?}",
+            told(false, true)
+        );
+    }
+}
+
+#[test]
+fn names_stay_mangled_when_asked_for() {
+    let shop = Workshop::new();
+    let source = "namespace space { __attribute__((noinline)) int work(int x) { return x; } }\n\
+                  int main() { return space::work(0); }\n";
+    let Some(program) = shop.compile("g++", "whole", source, &["-O1"]) else {
+        return;
+    };
+    for (demangling, name) in [
+        (Demangling::Full, "space::work"),
+        (Demangling::Off, "_ZN5space4workEi"),
+    ] {
+        let naming = Naming {
+            demangling,
+            ..Naming::default()
+        };
+        let told = told(&shop, &program, "_ZN5space4workEi", &naming);
+        assert_eq!(told[0].name, name);
     }
 }

@@ -1,0 +1,287 @@
+//! Debug files from debuginfod servers, by build ID.
+//!
+//! In: servers, and a build ID. Out: an open file that is an object of that build, from the cache or
+//! over the network. Never waits for longer, nor takes more, than its limits allow: what answers may be
+//! slow, endless, or lying. The protocol and the environment variables are elfutils', see
+//! `debuginfod(8)` and `debuginfod_find_debuginfo(3)`.
+
+mod cache;
+mod limits;
+#[cfg(test)]
+mod tests;
+
+pub use limits::Limits;
+
+use crate::object::{BuildId, Elf, RegularFile};
+use cache::{Cache, Cached};
+use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{self, Seek as _, Write as _};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Where distributions list their servers.
+const LISTS: &str = "/etc/debuginfod";
+
+/// The first word from a server is waited for so long at most.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How much is read at a time.
+const BLOCK_BYTES: usize = 64 << 10;
+
+/// Whom to ask.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Servers {
+    /// Those in `DEBUGINFOD_URLS`; nobody, if it is not set.
+    #[default]
+    IfSet,
+    /// Those in `DEBUGINFOD_URLS`, or the distribution's.
+    Usual,
+    /// These, separated by spaces.
+    Named(String),
+}
+
+impl Servers {
+    /// The servers' addresses; none if nobody is to be asked.
+    pub fn addresses(&self) -> Vec<String> {
+        let set = || std::env::var("DEBUGINFOD_URLS").unwrap_or_default();
+        let text = match self {
+            Self::IfSet => set(),
+            Self::Usual => match set() {
+                text if text.trim().is_empty() => listed(Path::new(LISTS)),
+                text => text,
+            },
+            Self::Named(text) => text.clone(),
+        };
+        addresses(&text)
+    }
+}
+
+/// What the distribution's lists hold.
+fn listed(directory: &Path) -> String {
+    let mut lists: Vec<_> = fs::read_dir(directory)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|end| end == "urls"))
+        .collect();
+    lists.sort();
+    lists
+        .iter()
+        .filter_map(|list| fs::read_to_string(list).ok())
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// The words that are addresses; others are settings of elfutils' own.
+fn addresses(text: &str) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        let known = word.starts_with("http://") || word.starts_with("https://");
+        let address = word.trim_end_matches('/').to_owned();
+        if known && !found.contains(&address) {
+            found.push(address);
+        }
+    }
+    found
+}
+
+/// What fetching came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fetched {
+    /// Files that came over the network.
+    pub files: u64,
+    /// How large these are together.
+    pub bytes: u64,
+    /// Whether a limit was met, so that something was not asked for, or not taken.
+    pub limited: bool,
+    /// Whether a server did not answer, or not to the purpose.
+    pub failed: bool,
+}
+
+/// Asks servers.
+pub struct Client<'a> {
+    agent: ureq::Agent,
+    servers: Vec<String>,
+    cache: Cache,
+    limits: Limits,
+    /// Told whenever there is something new to tell.
+    progress: &'a dyn Fn(&Fetched),
+    spent: Cell<Duration>,
+    fetched: Cell<Fetched>,
+    // Those that did not answer are not asked again.
+    silent: RefCell<HashSet<usize>>,
+}
+
+/// What one server said.
+enum Answer {
+    Found(RegularFile),
+    /// It has no such file.
+    Unknown,
+    /// It has one, which is too much.
+    Limited,
+    /// It is of no use.
+    Failed,
+}
+
+impl<'a> Client<'a> {
+    /// Someone to ask `servers`; nobody, if there are none.
+    pub fn new(
+        servers: Vec<String>,
+        limits: Limits,
+        progress: &'a dyn Fn(&Fetched),
+    ) -> Option<Self> {
+        Self::with_cache(servers, limits, Cache::usual(), progress)
+    }
+
+    fn with_cache(
+        servers: Vec<String>,
+        limits: Limits,
+        cache: Cache,
+        progress: &'a dyn Fn(&Fetched),
+    ) -> Option<Self> {
+        let config = ureq::Agent::config_builder()
+            .timeout_connect(Some(CONNECT_TIMEOUT))
+            .timeout_resolve(Some(CONNECT_TIMEOUT))
+            .timeout_recv_response(Some(limits.silence))
+            .http_status_as_error(false)
+            .max_redirects(5)
+            .user_agent(concat!("flame-bpf/", env!("CARGO_PKG_VERSION")))
+            .build();
+        (!servers.is_empty()).then(|| Self {
+            agent: config.into(),
+            servers,
+            cache,
+            limits,
+            progress,
+            spent: Cell::default(),
+            fetched: Cell::default(),
+            silent: RefCell::default(),
+        })
+    }
+
+    /// The debug file of a build.
+    pub fn find(&self, id: &BuildId) -> Option<RegularFile> {
+        match self.cache.get(id) {
+            Cached::File(file) => return Some(file),
+            Cached::KnownMissing => return None,
+            Cached::Nothing => {}
+        }
+        let mut all_answered = true;
+        for (number, server) in self.servers.iter().enumerate() {
+            if self.silent.borrow().contains(&number) {
+                all_answered = false;
+                continue;
+            }
+            let began = Instant::now();
+            let answer = self.ask(server, id);
+            self.spent.set(self.spent.get() + began.elapsed());
+            match answer {
+                Answer::Found(file) => return Some(file),
+                Answer::Unknown => {}
+                Answer::Limited => {
+                    self.note(|fetched| fetched.limited = true);
+                    return None;
+                }
+                Answer::Failed => {
+                    self.note(|fetched| fetched.failed = true);
+                    self.silent.borrow_mut().insert(number);
+                    all_answered = false;
+                }
+            }
+        }
+        if all_answered {
+            self.cache.put_missing(id);
+        }
+        None
+    }
+
+    /// What has been fetched so far.
+    pub fn fetched(&self) -> Fetched {
+        self.fetched.get()
+    }
+
+    fn note(&self, change: impl FnOnce(&mut Fetched)) {
+        let mut fetched = self.fetched.get();
+        change(&mut fetched);
+        self.fetched.set(fetched);
+        (self.progress)(&fetched);
+    }
+
+    fn ask(&self, server: &str, id: &BuildId) -> Answer {
+        let left = self.limits.time.saturating_sub(self.spent.get());
+        if left.is_zero() {
+            return Answer::Limited;
+        }
+        (self.progress)(&self.fetched.get());
+        let request = self
+            .agent
+            .get(format!("{server}/buildid/{id}/debuginfo"))
+            .config()
+            .timeout_global(Some(left))
+            .build();
+        let Ok(mut response) = request.call() else {
+            return self.out_of_time(left, Answer::Failed);
+        };
+        match response.status().as_u16() {
+            200 => {}
+            404 => return Answer::Unknown,
+            _ => return Answer::Failed,
+        }
+        let body = response.body_mut();
+        let too_large = |bytes: u64| bytes > self.limits.bytes;
+        if body.content_length().is_some_and(too_large) {
+            return Answer::Limited;
+        }
+        let body = body.with_config().limit(u64::MAX).reader();
+        match self.take(body, id) {
+            Ok(answer) => answer,
+            Err(_) => self.out_of_time(left, Answer::Failed),
+        }
+    }
+
+    /// What a failure is called after which no time is left.
+    fn out_of_time(&self, left: Duration, otherwise: Answer) -> Answer {
+        // The server may have been slow only because we wanted so much of it.
+        match left < self.limits.silence {
+            true => Answer::Limited,
+            false => otherwise,
+        }
+    }
+
+    /// Takes a file as it comes.
+    fn take(&self, mut body: impl io::Read, id: &BuildId) -> io::Result<Answer> {
+        let mut target = self.cache.begin(id)?;
+        let before = self.fetched.get();
+        let mut block = vec![0; BLOCK_BYTES];
+        let mut bytes = 0;
+        loop {
+            let read = body.read(&mut block)?;
+            if read == 0 {
+                break;
+            }
+            bytes += read as u64;
+            if bytes > self.limits.bytes {
+                self.fetched.set(before);
+                return Ok(Answer::Limited);
+            }
+            target.file().write_all(&block[..read])?;
+            self.note(|fetched| fetched.bytes = before.bytes + bytes);
+        }
+        if !is_of(target.file(), id)? {
+            self.fetched.set(before);
+            return Ok(Answer::Failed);
+        }
+        self.note(|fetched| fetched.files += 1);
+        Ok(Answer::Found(target.keep()?))
+    }
+}
+
+/// Whether a file is an object of that build.
+fn is_of(file: &mut File, id: &BuildId) -> io::Result<bool> {
+    file.rewind()?;
+    let elf = std::panic::catch_unwind(|| Elf::read(file));
+    Ok(elf.ok().flatten().and_then(|elf| elf.build_id).as_ref() == Some(id))
+}

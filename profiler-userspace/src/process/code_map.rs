@@ -1,0 +1,300 @@
+//! Where a runtime tells which code it made, and how much of that is to be believed.
+//!
+//! In: a process with executable memory that no file holds. Out: the open file `/tmp/perf-PID.map` of its
+//! own root directory, under the PID that it has in its own namespace, and the jitdumps that it has mapped.
+//! Never follows a link out of the process's root directory, nor one to the map itself, and never takes
+//! a map that another user wrote, or that is older than the process.
+//!
+//! The directory and the file are opened while the process lives, so that they are still there when it
+//! and its mounts have gone.
+
+use super::{Backing, BackingId, Identity, MappedFile, Owner, Processes, Reading};
+use crate::object::RegularFile;
+use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2};
+use rustix::time::{ClockId, clock_gettime};
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fs;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::time::Duration;
+
+/// The most processes whose directories are kept open; each takes two descriptors of the thousand that
+/// a process has. The maps of any more can be read only while these run.
+const MAX_KEPT: usize = 64;
+
+/// By how much a file may seem older than the process that wrote it: clocks of files are coarse.
+const SLACK: Duration = Duration::from_secs(2);
+
+/// Memory that is executable in many processes and never holds what a runtime made.
+const KERNELS_OWN: [&[u8]; 3] = [b"vsyscall", b"uprobes", b"vvar"];
+
+/// Where one process writes its map.
+#[derive(Debug)]
+struct Place {
+    /// The `/tmp` of the process.
+    directory: OwnedFd,
+    /// `perf-PID.map`, by the innermost PID.
+    name: OsString,
+    /// Whose process it is: the real, the effective, the saved and the file system's user.
+    users: Vec<u32>,
+}
+
+/// What was found for one process.
+#[derive(Debug)]
+struct Found {
+    place: Place,
+    map: Option<RegularFile>,
+}
+
+/// The maps of all processes that have been seen to make code.
+#[derive(Debug, Default)]
+pub(super) struct CodeMaps(HashMap<Identity, Found>);
+
+impl CodeMaps {
+    /// Looks for the map of a process that is there right now.
+    fn look(&mut self, identity: Identity) {
+        if let Some(found) = self.0.get_mut(&identity) {
+            if found.map.is_none() {
+                found.map = found.place.open(identity);
+            }
+            return;
+        }
+        if self.0.len() < MAX_KEPT
+            && let Some(place) = Place::of(identity.tgid)
+        {
+            let map = place.open(identity);
+            self.0.insert(identity, Found { place, map });
+        }
+    }
+}
+
+impl Place {
+    fn of(tgid: u32) -> Option<Self> {
+        let status = fs::read_to_string(format!("/proc/{tgid}/status")).ok()?;
+        let numbers = |field: &str| -> Option<Vec<u32>> {
+            let line = status.lines().find_map(|line| line.strip_prefix(field))?;
+            Some(
+                line.split_whitespace()
+                    .filter_map(|word| word.parse().ok())
+                    .collect(),
+            )
+        };
+        // From the outermost namespace to the process's own.
+        let inner = numbers("NSpid:").and_then(|pids| pids.last().copied());
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = open(format!("/proc/{tgid}/root"), flags, Mode::empty()).ok()?;
+        let within = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+        Some(Self {
+            directory: openat2(root, "tmp", flags, Mode::empty(), within).ok()?,
+            name: format!("perf-{}.map", inner.unwrap_or(tgid)).into(),
+            users: numbers("Uid:")?,
+        })
+    }
+
+    /// The map, if it is there and to be believed.
+    fn open(&self, identity: Identity) -> Option<RegularFile> {
+        let map = RegularFile::open_entry(self.directory.as_fd(), &self.name).ok()?;
+        let status = map.file.metadata().ok()?;
+        let by_them = status.uid() == 0 || self.users.contains(&status.uid());
+        let changed = Duration::from_secs(u64::try_from(status.ctime()).unwrap_or(0));
+        (by_them && !is_older(changed, identity)).then_some(map)
+    }
+}
+
+/// Whether a file that was last changed then, in time since 1970, is older than the process: it is of
+/// an earlier one, which had the same PID.
+fn is_older(changed: Duration, identity: Identity) -> bool {
+    // Zero where the kernel cannot tell.
+    if identity.incarnation == 0 {
+        return false;
+    }
+    let age = now(ClockId::Boottime).saturating_sub(Duration::from_nanos(identity.incarnation));
+    changed + SLACK < now(ClockId::Realtime).saturating_sub(age)
+}
+
+fn now(clock: ClockId) -> Duration {
+    let now = clock_gettime(clock);
+    let seconds = Duration::from_secs(u64::try_from(now.tv_sec).unwrap_or(0));
+    seconds + Duration::from_nanos(u64::try_from(now.tv_nsec).unwrap_or(0))
+}
+
+impl Backing {
+    /// Whether code in it may have been made by the process itself.
+    pub fn may_be_made(&self) -> bool {
+        match self {
+            Self::File(file) => file.is_memory(),
+            Self::Vdso => false,
+            Self::Memory { label } => !KERNELS_OWN.contains(&&**label),
+        }
+    }
+}
+
+impl MappedFile {
+    /// Whether it is memory that poses as a file.
+    pub fn is_memory(&self) -> bool {
+        self.path.as_os_str().as_bytes().starts_with(b"/memfd:")
+    }
+
+    /// Whether it is a jitdump, of which runtimes map the beginning so that it can be found.
+    fn is_jitdump(&self) -> bool {
+        let name = self.module().as_bytes();
+        name.strip_prefix(b"jit-")
+            .and_then(|name| name.strip_suffix(b".dump"))
+            .is_some_and(|pid| !pid.is_empty() && pid.iter().all(u8::is_ascii_digit))
+    }
+}
+
+impl Processes {
+    /// Looks for the map of a process whose mappings were just read, if it makes code.
+    pub(super) fn look_for_code_map(&mut self, identity: Identity, reading: &Reading) {
+        let mut mappings = reading.mappings.iter();
+        if mappings.any(|mapping| self.backings.get(mapping.backing).may_be_made()) {
+            self.code_maps.look(identity);
+        }
+    }
+
+    /// The perf map of a process, as it is now.
+    pub fn code_map(&mut self, identity: Identity) -> Option<RegularFile> {
+        if let Some(found) = self.code_maps.0.get(&identity) {
+            // Whoever still writes has a path to it; what has none any more is as it was left.
+            let now = found.place.open(identity);
+            return now.or_else(|| found.map.as_ref()?.again().ok());
+        }
+        let place = self
+            .is_current(identity)
+            .then(|| Place::of(identity.tgid))??;
+        place.open(identity)
+    }
+
+    /// The jitdumps that a process has mapped, the one seen last in front.
+    pub fn jitdumps(&self, identity: Identity) -> Vec<(BackingId, Owner)> {
+        let mut dumps: Vec<(BackingId, Owner)> = Vec::new();
+        let readings = self.get(identity).into_iter();
+        for reading in readings.flat_map(|process| process.readings.iter().rev()) {
+            for mapping in &reading.mappings {
+                let is_dump = match self.backings.get(mapping.backing) {
+                    Backing::File(file) => file.is_jitdump(),
+                    Backing::Vdso | Backing::Memory { .. } => false,
+                };
+                if is_dump && !dumps.iter().any(|(known, _)| *known == mapping.backing) {
+                    let owner = Owner {
+                        identity,
+                        mapping: mapping.range.clone(),
+                        seen: reading.taken,
+                    };
+                    dumps.push((mapping.backing, owner));
+                }
+            }
+        }
+        dumps
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::CWD;
+    use std::os::unix::fs::symlink;
+    use std::path::Path;
+
+    const USER: u32 = 4_000_000;
+
+    fn place(directory: &Path, users: &[u32]) -> Place {
+        Place {
+            directory: open(directory, OFlags::PATH, Mode::empty()).unwrap(),
+            name: "perf-7.map".into(),
+            users: users.to_vec(),
+        }
+    }
+
+    fn ourselves() -> Vec<u32> {
+        vec![rustix::process::geteuid().as_raw()]
+    }
+
+    /// A process that began now, but for so many seconds.
+    fn born(ago: u64) -> Identity {
+        let began = now(ClockId::Boottime).saturating_sub(Duration::from_secs(ago));
+        Identity {
+            tgid: 7,
+            incarnation: u64::try_from(began.as_nanos()).unwrap().max(1),
+        }
+    }
+
+    #[test]
+    fn a_map_of_the_same_user_is_taken() {
+        let tmp = tempfile::tempdir().unwrap();
+        assert!(place(tmp.path(), &ourselves()).open(born(9)).is_none());
+        fs::write(tmp.path().join("perf-7.map"), "1 1 f\n").unwrap();
+        assert!(place(tmp.path(), &ourselves()).open(born(9)).is_some());
+        let unknown = Identity {
+            tgid: 7,
+            incarnation: 0,
+        };
+        assert!(place(tmp.path(), &ourselves()).open(unknown).is_some());
+    }
+
+    #[test]
+    fn another_users_map_is_not_believed() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let tmp = tempfile::tempdir().unwrap();
+        let path = tmp.path().join("perf-7.map");
+        fs::write(&path, "1 1 f\n").unwrap();
+        std::os::unix::fs::chown(&path, Some(USER), None).unwrap();
+        assert!(place(tmp.path(), &ourselves()).open(born(9)).is_none());
+        assert!(place(tmp.path(), &[1, USER]).open(born(9)).is_some());
+        std::os::unix::fs::chown(&path, Some(0), None).unwrap();
+        assert!(place(tmp.path(), &[1, USER]).open(born(9)).is_some());
+    }
+
+    #[test]
+    fn a_map_from_before_the_process_is_anothers() {
+        let ago = |seconds| now(ClockId::Realtime) - Duration::from_secs(seconds);
+        assert!(!is_older(ago(0), born(0)));
+        assert!(is_older(ago(10), born(5)));
+        assert!(!is_older(ago(5), born(10)));
+    }
+
+    #[test]
+    fn links_and_what_is_no_file_are_not_taken() {
+        let tmp = tempfile::tempdir().unwrap();
+        let (real, path) = (tmp.path().join("real"), tmp.path().join("perf-7.map"));
+        fs::write(&real, "1 1 f\n").unwrap();
+        symlink("real", &path).unwrap();
+        assert!(place(tmp.path(), &ourselves()).open(born(9)).is_none());
+        fs::remove_file(&path).unwrap();
+        let (kind, mode) = (rustix::fs::FileType::Fifo, Mode::RUSR);
+        rustix::fs::mknodat(CWD, &path, kind, mode, 0).unwrap();
+        assert!(place(tmp.path(), &ourselves()).open(born(9)).is_none());
+    }
+
+    #[test]
+    fn a_process_tells_its_directory_and_its_users() {
+        let place = Place::of(std::process::id()).unwrap();
+        assert!(place.users.contains(&ourselves()[0]));
+        let name = place.name.into_string().unwrap();
+        assert!(name.starts_with("perf-") && name.ends_with(".map"));
+        assert!(Place::of(u32::MAX).is_none());
+    }
+
+    #[test]
+    fn jitdumps_are_known_by_their_names() {
+        let file = |path: &str| MappedFile {
+            path: path.into(),
+            number: crate::object::FileNumber::default(),
+            deleted: false,
+        };
+        assert!(file("/tmp/jit-12.dump").is_jitdump());
+        for path in [
+            "/tmp/jit-.dump",
+            "/tmp/jit-x.dump",
+            "/tmp/jit-1.dumps",
+            "/j",
+        ] {
+            assert!(!file(path).is_jitdump(), "{path}");
+        }
+    }
+}

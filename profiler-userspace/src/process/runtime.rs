@@ -1,0 +1,106 @@
+//! Which runtime makes code in a process.
+//!
+//! In: the names of the files that the process has mapped. Out: a [`Runtime`] that is known to tell of its
+//! code when it is asked to. A guess, for advice alone: names prove nothing.
+
+use super::{Backing, Identity, Processes};
+use std::os::unix::ffi::OsStrExt as _;
+
+/// A runtime that makes code and can be asked to tell of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Runtime {
+    /// Node.js.
+    Node,
+    /// The Java virtual machine.
+    Java,
+    /// CPython, of which only trampolines are made.
+    Python,
+    /// .NET.
+    DotNet,
+    /// LuaJIT, also within OpenResty.
+    LuaJit,
+    /// PHP's opcache.
+    Php,
+    /// Ruby's YJIT.
+    Ruby,
+    /// Erlang's and Elixir's BEAM.
+    Beam,
+}
+
+/// How the names of files begin that belong to a runtime: what a program links against says more than
+/// what it is called, and so comes first.
+const SIGNS: &[(&str, Runtime)] = &[
+    ("libjvm.so", Runtime::Java),
+    ("libcoreclr.so", Runtime::DotNet),
+    ("libnode.so", Runtime::Node),
+    ("libluajit", Runtime::LuaJit),
+    ("libruby", Runtime::Ruby),
+    ("beam.smp", Runtime::Beam),
+    ("node", Runtime::Node),
+    ("luajit", Runtime::LuaJit),
+    ("openresty", Runtime::LuaJit),
+    ("opcache.so", Runtime::Php),
+    ("libphp", Runtime::Php),
+    ("php", Runtime::Php),
+    ("ruby", Runtime::Ruby),
+    ("libpython3", Runtime::Python),
+    ("python3", Runtime::Python),
+];
+
+impl Runtime {
+    fn among<'a>(modules: impl Iterator<Item = &'a [u8]> + Clone) -> Option<Self> {
+        let is_there = |sign: &&str| {
+            modules
+                .clone()
+                .any(|module| module.starts_with(sign.as_bytes()))
+        };
+        SIGNS
+            .iter()
+            .find_map(|(sign, runtime)| is_there(sign).then_some(*runtime))
+    }
+}
+
+impl Processes {
+    /// The runtime that a process seems to be.
+    pub fn runtime(&self, identity: Identity) -> Option<Runtime> {
+        let readings = &self.get(identity)?.readings;
+        let mappings = readings.iter().flat_map(|reading| &reading.mappings);
+        let modules = mappings.filter_map(|mapping| match self.backings.get(mapping.backing) {
+            Backing::File(file) => Some(file.module().as_bytes()),
+            Backing::Vdso | Backing::Memory { .. } => None,
+        });
+        Runtime::among(modules)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_runtime_is_known_by_what_it_maps() {
+        for (modules, runtime) in [
+            (vec!["java", "libc.so.6", "libjvm.so"], Some(Runtime::Java)),
+            (vec!["node", "libc.so.6"], Some(Runtime::Node)),
+            (vec!["postgres", "libLLVM.so.22"], None),
+            (vec!["nginx", "libluajit-5.1.so.2"], Some(Runtime::LuaJit)),
+            (vec!["python3.12", "libc.so.6"], Some(Runtime::Python)),
+            (vec!["app", "libcoreclr.so"], Some(Runtime::DotNet)),
+            (vec![], None),
+        ] {
+            let found = Runtime::among(modules.iter().map(|module| module.as_bytes()));
+            assert_eq!(found, runtime, "{modules:?}");
+        }
+    }
+
+    #[test]
+    fn a_test_is_no_runtime() {
+        let ourselves = Identity {
+            tgid: std::process::id(),
+            incarnation: 1,
+        };
+        let mut processes = Processes::new();
+        processes.see(ourselves);
+        assert_eq!(processes.runtime(ourselves), None);
+    }
+}

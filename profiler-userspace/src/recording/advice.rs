@@ -1,0 +1,335 @@
+//! What would bring the names that are missing.
+//!
+//! In: the gaps that were met, how many samples there are, and the distribution. Out: sentences for the
+//! balance, each with a share, a cause and a remedy. Gaps that hardly show in a graph are not mentioned.
+
+use super::distribution::Distribution;
+use super::health::{mebibytes, share};
+use crate::debuginfod::Fetched;
+use crate::process::Runtime;
+use crate::profile::fold::visible;
+use crate::symbolize::{Gap, Reached, Unnamed};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// Gaps of fewer samples than one in so many are not worth a sentence.
+const WORTH_ONE_IN: u64 = 100;
+
+/// So many objects are named, the widest gaps first.
+const MOST_OBJECTS: usize = 3;
+
+/// So many PIDs are listed.
+const MOST_PIDS: usize = 3;
+
+/// What to say of debug files that were fetched, or should have been.
+pub(super) fn on_fetching(fetched: &Fetched) -> Option<String> {
+    let mut text = match fetched.files {
+        0 => String::new(),
+        1 => format!("Fetched a debug file of {}.", mebibytes(fetched.bytes)),
+        files => format!(
+            "Fetched {files} debug files of {}.",
+            mebibytes(fetched.bytes)
+        ),
+    };
+    for (is_so, note) in [
+        (
+            fetched.failed,
+            "Note: a debuginfod server did not answer as it should, and was not asked again.",
+        ),
+        (
+            fetched.limited,
+            "Note: fetching debug files met a limit; a larger DEBUGINFOD_MAXTIME (seconds) or DEBUGINFOD_MAXSIZE \
+             (bytes) allows more.",
+        ),
+    ] {
+        if is_so {
+            let space = if text.is_empty() { "" } else { " " };
+            text = text + space + note;
+        }
+    }
+    (!text.is_empty()).then_some(text)
+}
+
+/// What to say of code without names, the widest gap first.
+pub(super) fn on_names(
+    unnamed: &[Unnamed],
+    samples: u64,
+    distribution: &Distribution,
+) -> Vec<String> {
+    let worth = |count: u64| count > 0 && count.saturating_mul(WORTH_ONE_IN) >= samples;
+    let mut sentences: Vec<(u64, String)> = Vec::new();
+    for (makers, made) in makers(unnamed) {
+        if worth(made.count) {
+            sentences.push((made.count, made.sentence(makers, samples)));
+        }
+    }
+    let objects = unnamed.iter().filter(|unnamed| worth(unnamed.count));
+    let objects = objects.filter_map(|unnamed| {
+        let sentence = on_object(&unnamed.gap, share(unnamed.count, samples), distribution)?;
+        Some((unnamed.count, sentence))
+    });
+    sentences.extend(objects.take(MOST_OBJECTS));
+    sentences.sort_by_key(|(count, _)| Reverse(*count));
+    sentences
+        .into_iter()
+        .map(|(_, sentence)| sentence)
+        .collect()
+}
+
+/// Code that processes of one kind made.
+#[derive(Default)]
+struct Made {
+    count: u64,
+    pids: Vec<u32>,
+}
+
+/// What the makers have in common: what they seem to be, and whether they told of other code.
+type Makers = (Option<Runtime>, bool);
+
+fn makers(unnamed: &[Unnamed]) -> BTreeMap<Makers, Made> {
+    let mut all: BTreeMap<Makers, Made> = BTreeMap::new();
+    for unnamed in unnamed {
+        if let Gap::Made {
+            tgid,
+            runtime,
+            told,
+        } = unnamed.gap
+        {
+            let made = all.entry((runtime, told)).or_default();
+            made.count += unnamed.count;
+            if !made.pids.contains(&tgid) {
+                made.pids.push(tgid);
+            }
+        }
+    }
+    all
+}
+
+impl Made {
+    fn sentence(&self, (runtime, told): Makers, samples: u64) -> String {
+        let share = share(self.count, samples);
+        let pids: Vec<String> = self
+            .pids
+            .iter()
+            .take(MOST_PIDS)
+            .map(u32::to_string)
+            .collect();
+        let more = match self.pids.len().saturating_sub(MOST_PIDS) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let whose = format!(
+            "{} (PID {}{more})",
+            runtime.map_or("a program", name_of),
+            pids.join(", ")
+        );
+        let what =
+            format!("{share} of the samples have nameless frames, of code that {whose} made");
+        let first = self.pids.first().copied().unwrap_or_default();
+        match (runtime, told) {
+            (Some(Runtime::Java), true) => format!(
+                "{what} and its map does not tell of: `jcmd {first} Compiler.perfmap` writes a new one."
+            ),
+            (_, true) => format!("{what} and its map does not tell of."),
+            (Some(runtime), false) => format!("{what}: {}.", remedy(runtime, first)),
+            (None, false) => format!("{what} without a /tmp/perf-{first}.map that tells of it."),
+        }
+    }
+}
+
+fn name_of(runtime: Runtime) -> &'static str {
+    match runtime {
+        Runtime::Node => "node",
+        Runtime::Java => "java",
+        Runtime::Python => "python",
+        Runtime::DotNet => ".NET",
+        Runtime::LuaJit => "LuaJIT",
+        Runtime::Php => "PHP",
+        Runtime::Ruby => "ruby",
+        Runtime::Beam => "the BEAM",
+    }
+}
+
+/// How a runtime is made to tell of its code.
+fn remedy(runtime: Runtime, pid: u32) -> String {
+    match runtime {
+        Runtime::Node => "it tells their names if it is started with --perf-basic-prof".to_owned(),
+        Runtime::Java => format!(
+            "`jcmd {pid} Compiler.perfmap` while it runs brings the names (JDK 17 and later), or starting it with \
+             -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit"
+        ),
+        Runtime::Python => {
+            "it tells their names if it is started with -X perf (Python 3.12 and later)".to_owned()
+        }
+        Runtime::DotNet => {
+            "it tells their names if it is started with DOTNET_PerfMapEnabled=1".to_owned()
+        }
+        Runtime::LuaJit => {
+            "it tells their names if it was built with -DLUAJIT_USE_PERFTOOLS".to_owned()
+        }
+        Runtime::Php => {
+            "it tells their names if it is started with -d opcache.jit_debug=16".to_owned()
+        }
+        Runtime::Ruby => {
+            "it tells their names if it is started with --yjit-perf (Ruby 3.3 and later)".to_owned()
+        }
+        Runtime::Beam => "it tells their names if it is started with +JPperf true".to_owned(),
+    }
+}
+
+fn on_object(gap: &Gap, share: String, distribution: &Distribution) -> Option<String> {
+    let Gap::Object {
+        module,
+        path,
+        build_id,
+        reached,
+    } = gap
+    else {
+        return None;
+    };
+    let what = format!(
+        "{share} of the samples have nameless frames in {}",
+        visible(module)
+    );
+    Some(match reached {
+        Reached::Gone => format!(
+            "{what}, which was deleted or replaced before it could be read; record while its processes run."
+        ),
+        Reached::Here => {
+            let remedy = distribution.symbols_of(path, build_id.as_ref());
+            format!("{what}, which was stripped: {remedy}.")
+        }
+        Reached::Elsewhere => {
+            format!(
+                "{what}, which was stripped and lies in another mount namespace: {}.",
+                distribution.anywhere()
+            )
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(tgid: u32, runtime: Option<Runtime>, told: bool, count: u64) -> Unnamed {
+        Unnamed {
+            gap: Gap::Made {
+                tgid,
+                runtime,
+                told,
+            },
+            count,
+        }
+    }
+
+    fn object(module: &str, reached: Reached, count: u64) -> Unnamed {
+        Unnamed {
+            gap: Gap::Object {
+                module: module.to_owned(),
+                path: format!("/opt/{module}").into(),
+                build_id: None,
+                reached,
+            },
+            count,
+        }
+    }
+
+    fn said(unnamed: &[Unnamed]) -> Vec<String> {
+        on_names(unnamed, 1000, &Distribution::unknown())
+    }
+
+    #[test]
+    fn every_runtime_has_a_remedy() {
+        for (runtime, remedy) in [
+            (Runtime::Node, "--perf-basic-prof"),
+            (Runtime::Java, "`jcmd 7 Compiler.perfmap`"),
+            (Runtime::Python, "-X perf"),
+            (Runtime::DotNet, "DOTNET_PerfMapEnabled=1"),
+            (Runtime::LuaJit, "LUAJIT_USE_PERFTOOLS"),
+            (Runtime::Php, "opcache.jit_debug"),
+            (Runtime::Ruby, "--yjit-perf"),
+            (Runtime::Beam, "+JPperf true"),
+        ] {
+            let said = said(&[made(7, Some(runtime), false, 500)]);
+            assert_eq!(said.len(), 1);
+            assert!(
+                said[0].starts_with("50.0% of the samples have nameless frames")
+                    && said[0].contains("PID 7")
+                    && said[0].contains(remedy),
+                "{said:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn processes_of_one_kind_share_a_sentence() {
+        let all: Vec<Unnamed> = (1..=5)
+            .map(|pid| made(pid, Some(Runtime::Node), false, 4))
+            .collect();
+        let said = said(&all);
+        assert_eq!(said.len(), 1);
+        assert!(
+            said[0].starts_with("2.0%") && said[0].contains("PID 1, 2, 3 and 2 more"),
+            "{said:?}"
+        );
+    }
+
+    #[test]
+    fn a_map_with_gaps_is_not_called_missing() {
+        let node = said(&[made(7, Some(Runtime::Node), true, 50)]);
+        assert!(
+            node[0].ends_with("and its map does not tell of."),
+            "{node:?}"
+        );
+        let java = said(&[made(7, Some(Runtime::Java), true, 50)]);
+        assert!(java[0].contains("jcmd 7"), "{java:?}");
+        let other = said(&[made(7, None, false, 50)]);
+        assert!(other[0].contains("/tmp/perf-7.map"), "{other:?}");
+    }
+
+    #[test]
+    fn the_widest_gaps_come_first_and_narrow_ones_not_at_all() {
+        let said = said(&[
+            object("a", Reached::Here, 300),
+            object("b", Reached::Gone, 200),
+            object("c", Reached::Elsewhere, 100),
+            object("d", Reached::Here, 90),
+            object("e", Reached::Here, 9),
+            made(7, None, false, 250),
+            made(8, Some(Runtime::Php), false, 9),
+        ]);
+        let starts: Vec<&str> = said.iter().map(|said| &said[..5]).collect();
+        assert_eq!(starts, ["30.0%", "25.0%", "20.0%", "10.0%"]);
+        assert!(said[2].contains("deleted or replaced"), "{said:?}");
+        assert!(said[3].contains("another mount namespace"), "{said:?}");
+    }
+
+    #[test]
+    fn fetching_is_told_with_its_failures() {
+        assert_eq!(on_fetching(&Fetched::default()), None);
+        let said = |files, limited, failed| {
+            let fetched = Fetched {
+                files,
+                bytes: 3 << 19,
+                limited,
+                failed,
+            };
+            on_fetching(&fetched).unwrap()
+        };
+        assert_eq!(said(1, false, false), "Fetched a debug file of 1.5 MiB.");
+        let all = said(2, true, true);
+        assert!(
+            all.starts_with("Fetched 2 debug files of 1.5 MiB. Note: a debuginfod server")
+                && all.contains("DEBUGINFOD_MAXTIME"),
+            "{all}"
+        );
+        assert!(said(0, true, false).starts_with("Note: fetching"));
+    }
+
+    #[test]
+    fn without_gaps_nothing_is_said() {
+        assert!(said(&[]).is_empty());
+        assert!(on_names(&[], 0, &Distribution::unknown()).is_empty());
+    }
+}

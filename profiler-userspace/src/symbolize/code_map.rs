@@ -1,0 +1,122 @@
+//! Names that runtimes give to the code they make.
+//!
+//! In: a process and addresses of its memory that no file holds. Out: the functions that its jitdump or
+//! its perf map has there. Both files tell of code in the order in which it was made, and go by once:
+//! of several definitions that cover an address, the last one counts, since memory is used again. No
+//! index is made, so that a map of a gigabyte costs no memory.
+//! Never believes a number in either: both are written by whom we look at.
+//!
+//! Formats: `tools/perf/Documentation/jit-interface.txt` and `jitdump-specification.txt` in the kernel.
+
+mod jitdump;
+mod perf_map;
+
+use super::symbol_table::Found;
+use crate::process::{Identity, Processes};
+use std::rc::Rc;
+
+/// The most of a file that is read, in bytes. Of a longer perf map it is the end, of a jitdump the
+/// beginning.
+const MAX_FILE_BYTES: u64 = 1 << 30;
+
+/// The most addresses that all definitions of one file may claim together, so that a file full of
+/// definitions of everything takes no longer than others.
+const MAX_CLAIMS: u64 = 1 << 26;
+
+/// The longest name that is kept, in bytes.
+const MAX_NAME_BYTES: usize = 4 << 10;
+
+/// The functions at some addresses, ascending, of a process.
+pub(super) fn name(processes: &mut Processes, identity: Identity, addresses: &[u64]) -> Found {
+    let mut names = Names::new(addresses);
+    for (backing, owner) in processes.jitdumps(identity) {
+        if let Some(dump) = processes.open(backing, &[owner]) {
+            jitdump::read(&dump.file.file, &mut names);
+        }
+    }
+    let found = names.into_found();
+    let left: Vec<usize> = (0..addresses.len())
+        .filter(|at| found.of[*at].is_none())
+        .collect();
+    if left.is_empty() {
+        return found;
+    }
+    let Some(map) = processes.code_map(identity) else {
+        return found;
+    };
+    let addresses: Vec<u64> = left.iter().map(|at| addresses[*at]).collect();
+    let mut names = Names::new(&addresses);
+    perf_map::read(&map.file, &mut names);
+    merge(found, &left, names.into_found())
+}
+
+/// Puts what one source knows into the gaps of another.
+fn merge(mut found: Found, left: &[usize], more: Found) -> Found {
+    let first = found.names.len();
+    found.names.extend(more.names);
+    for (at, of) in left.iter().zip(more.of) {
+        found.of[*at] = of.map(|index| first + index);
+    }
+    found
+}
+
+/// The latest name for each of some addresses.
+struct Names<'a> {
+    addresses: &'a [u64],
+    of: Vec<Option<Latest>>,
+    claims: u64,
+}
+
+/// What was last said of an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Latest {
+    Named(Rc<[u8]>),
+    /// Moved there from elsewhere: what has this number.
+    Moved(u64),
+}
+
+impl<'a> Names<'a> {
+    fn new(addresses: &'a [u64]) -> Self {
+        debug_assert!(addresses.is_sorted());
+        Self {
+            addresses,
+            of: vec![None; addresses.len()],
+            claims: 0,
+        }
+    }
+
+    /// Notes that the code of `size` bytes at `start` is this; `false` once a file has claimed too much.
+    fn define(&mut self, start: u64, size: u64, latest: impl FnOnce() -> Latest) -> bool {
+        let from = self.addresses.partition_point(|address| *address < start);
+        let covered = self.addresses[from..]
+            .iter()
+            .take_while(|address| **address - start < size)
+            .count();
+        if covered > 0 {
+            self.claims += covered as u64;
+            self.of[from..from + covered].fill(Some(latest()));
+        }
+        self.claims <= MAX_CLAIMS
+    }
+
+    fn into_found(self) -> Found {
+        let mut found = Found {
+            names: Vec::new(),
+            of: vec![None; self.of.len()],
+        };
+        for (of, latest) in found.of.iter_mut().zip(self.of) {
+            let Some(Latest::Named(name)) = latest else {
+                continue;
+            };
+            // Addresses in one function follow each other.
+            if found.names.last().is_none_or(|last| **last != *name) {
+                found.names.push(name.to_vec());
+            }
+            *of = Some(found.names.len() - 1);
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests;

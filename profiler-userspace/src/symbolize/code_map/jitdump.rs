@@ -1,0 +1,186 @@
+//! The jitdump: a header, then a record for each piece of code that was made or moved.
+//!
+//! In: an open file and addresses. Out: the last name for each. Reading ends at the first record that
+//! makes no sense, which is also where one may be half-written.
+
+use super::{Latest, MAX_FILE_BYTES, MAX_NAME_BYTES, Names};
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::{BufReader, Read, Seek as _, SeekFrom};
+use std::rc::Rc;
+
+/// The first word, as whoever wrote it reads it.
+const MAGIC: u32 = 0x4a69_5444;
+
+/// Code was made.
+const CODE_LOAD: u32 = 0;
+
+/// Code was moved.
+const CODE_MOVE: u32 = 1;
+
+/// What precedes each record: kind, size and time.
+const PREFIX_BYTES: u32 = 16;
+
+/// What precedes the name of code that was made.
+const LOAD_BYTES: u32 = 40;
+
+/// What tells of code that was moved.
+const MOVE_BYTES: u32 = 48;
+
+/// The order of bytes in the whole file.
+#[derive(Clone, Copy)]
+enum Order {
+    Little,
+    Big,
+}
+
+/// What a record tells.
+enum Record {
+    Load {
+        start: u64,
+        size: u64,
+        number: u64,
+        name: Rc<[u8]>,
+    },
+    Move {
+        start: u64,
+        size: u64,
+        number: u64,
+    },
+    Other,
+}
+
+/// Reads the dump as far as it is written.
+pub(super) fn read(file: &File, names: &mut Names<'_>) {
+    each(file, |record| match record {
+        Record::Load {
+            start, size, name, ..
+        } => names.define(start, size, || Latest::Named(name)),
+        Record::Move {
+            start,
+            size,
+            number,
+        } => names.define(start, size, || Latest::Moved(number)),
+        Record::Other => true,
+    });
+    let moved = |latest: &Option<Latest>| match latest {
+        Some(Latest::Moved(number)) => Some(*number),
+        _ => None,
+    };
+    let wanted: HashSet<u64> = names.of.iter().filter_map(moved).collect();
+    if wanted.is_empty() {
+        return;
+    }
+    let mut known = HashMap::new();
+    each(file, |record| {
+        if let Record::Load { number, name, .. } = record
+            && wanted.contains(&number)
+        {
+            known.insert(number, name);
+        }
+        true
+    });
+    for latest in &mut names.of {
+        if let Some(number) = moved(latest) {
+            *latest = known.get(&number).cloned().map(Latest::Named);
+        }
+    }
+}
+
+/// Shows each record to `visit`, until that returns `false` or the file makes no more sense.
+fn each(mut file: &File, visit: impl FnMut(Record) -> bool) -> Option<()> {
+    file.seek(SeekFrom::Start(0)).ok()?;
+    walk(
+        BufReader::with_capacity(128 << 10, file.take(MAX_FILE_BYTES)),
+        visit,
+    )
+}
+
+fn walk(mut dump: impl Read, mut visit: impl FnMut(Record) -> bool) -> Option<()> {
+    let magic = array::<4>(&mut dump)?;
+    let order = match (u32::from_le_bytes(magic), u32::from_be_bytes(magic)) {
+        (MAGIC, _) => Order::Little,
+        (_, MAGIC) => Order::Big,
+        _ => return None,
+    };
+    let _version = order.word(array(&mut dump)?);
+    let header = order.word(array(&mut dump)?);
+    skip(&mut dump, u64::from(header.checked_sub(12)?))?;
+    loop {
+        let kind = order.word(array(&mut dump)?);
+        let size = order.word(array(&mut dump)?);
+        skip(&mut dump, 8)?;
+        let size = size.checked_sub(PREFIX_BYTES)?;
+        let mut body = (&mut dump).take(u64::from(size));
+        let record = match kind {
+            CODE_LOAD if size >= LOAD_BYTES => load(order, &mut body)?,
+            CODE_MOVE if size >= MOVE_BYTES => moved(order, &mut body)?,
+            _ => Record::Other,
+        };
+        let rest = body.limit();
+        skip(&mut dump, rest)?;
+        if !visit(record) {
+            return None;
+        }
+    }
+}
+
+fn load(order: Order, body: &mut impl Read) -> Option<Record> {
+    // The process, the thread, and an address that is the other's twin.
+    skip(body, 16)?;
+    let start = order.double(array(body)?);
+    let size = order.double(array(body)?);
+    let number = order.double(array(body)?);
+    let mut name = Vec::new();
+    let mut byte = [0];
+    // It comes out of a buffer, so that a byte at a time is no matter.
+    while name.len() < MAX_NAME_BYTES && body.read(&mut byte).ok()? == 1 && byte[0] != 0 {
+        name.push(byte[0]);
+    }
+    if name.is_empty() {
+        return Some(Record::Other);
+    }
+    Some(Record::Load {
+        start,
+        size,
+        number,
+        name: name.into(),
+    })
+}
+
+fn moved(order: Order, body: &mut impl Read) -> Option<Record> {
+    // As above, and where it was.
+    skip(body, 24)?;
+    Some(Record::Move {
+        start: order.double(array(body)?),
+        size: order.double(array(body)?),
+        number: order.double(array(body)?),
+    })
+}
+
+fn array<const N: usize>(from: &mut impl Read) -> Option<[u8; N]> {
+    let mut bytes = [0; N];
+    from.read_exact(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+fn skip(from: &mut impl Read, bytes: u64) -> Option<()> {
+    let skipped = std::io::copy(&mut from.take(bytes), &mut std::io::sink()).ok()?;
+    (skipped == bytes).then_some(())
+}
+
+impl Order {
+    fn word(self, bytes: [u8; 4]) -> u32 {
+        match self {
+            Self::Little => u32::from_le_bytes(bytes),
+            Self::Big => u32::from_be_bytes(bytes),
+        }
+    }
+
+    fn double(self, bytes: [u8; 8]) -> u64 {
+        match self {
+            Self::Little => u64::from_le_bytes(bytes),
+            Self::Big => u64::from_be_bytes(bytes),
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Names of programs whose files are deleted, replaced, elsewhere, or never were.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use flame_bpf_tests::{Folded, Invocation, Program, Stack, Workload, kernel_turn, require, tool};
+use tempfile::{TempDir, tempdir};
+
+/// A program at a path that the test may do with as it likes.
+struct Copy {
+    folder: TempDir,
+    path: PathBuf,
+}
+
+impl Copy {
+    fn of(program: &Program, name: &str) -> Self {
+        let folder = tempdir().expect("a temporary folder can be made");
+        let path = folder.path().join(name);
+        fs::copy(program.path(), &path).expect("a program can be copied");
+        Self { folder, path }
+    }
+
+    fn start(&self, arguments: &[&str]) -> Workload {
+        Workload::start(Command::new(&self.path).args(arguments))
+    }
+
+    fn delete(&self) {
+        fs::remove_file(&self.path).expect("a copy can be deleted");
+    }
+
+    /// Puts another program in its place, as a package manager does.
+    fn replace(&self, program: &Program) {
+        let other = self.folder.path().join("other");
+        fs::copy(program.path(), &other).expect("a program can be copied");
+        fs::rename(&other, &self.path).expect("a program can be replaced");
+    }
+}
+
+fn whole(stack: &Stack) -> bool {
+    stack.has_chain(&["main", "work_round"])
+}
+
+/// Whether nearly all samples of the program have their names.
+#[track_caller]
+fn assert_named(folded: &Folded, comm: &str) {
+    let named = folded.share_among(|stack| stack.root() == comm, whole);
+    let all: Vec<&Stack> = folded.only(|stack| stack.root() == comm).collect();
+    assert!(named > 0.9, "names in {named:.3} of {comm}: {all:?}");
+}
+
+fn record(workload: &Workload) -> Folded {
+    Invocation::new("-f -F 997 -d 2")
+        .flag("-p", workload.pid())
+        .run()
+        .expect_no_panic()
+        .expect_code(0)
+        .folded()
+}
+
+#[test]
+fn a_program_deleted_before_the_recording_has_names() {
+    let _turn = require!(kernel_turn());
+    let copy = Copy::of(&Program::c("shares"), "early");
+    let workload = copy.start(&[]);
+    copy.delete();
+    assert_named(&record(&workload), "early");
+}
+
+#[test]
+fn a_program_deleted_during_the_recording_has_names_even_if_it_ends() {
+    let _turn = require!(kernel_turn());
+    for lives in [true, false] {
+        let copy = Copy::of(&Program::c("shares"), "late");
+        let workload = copy.start(&["1500"][..usize::from(!lives)]);
+        let mut running = Invocation::new("-f -F 997 -d 3")
+            .flag("-p", workload.pid())
+            .start();
+        running.wait_until_attached();
+        // It is looked at when the first sample is taken.
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        copy.delete();
+        let folded = running.finish().expect_no_panic().folded();
+        assert_named(&folded, "late");
+    }
+}
+
+#[test]
+fn a_replaced_program_keeps_its_own_names() {
+    let _turn = require!(kernel_turn());
+    let copy = Copy::of(&Program::c("shares"), "service");
+    let workload = copy.start(&[]);
+    copy.replace(&Program::c("deep"));
+    let folded = record(&workload);
+    assert_named(&folded, "service");
+    drop(workload);
+    // Nor does the newcomer get those of its predecessor.
+    let successor = copy.start(&["1"]);
+    let folded = record(&successor);
+    assert!(!folded.any(|stack| stack.has("work_round")), "{folded}");
+}
+
+/// Runs itself from memory: a file that has no name.
+const FROM_MEMORY: &str = "\
+import os, sys
+memory = os.memfd_create('unnamed')
+with open(sys.argv[1], 'rb') as program:
+    os.write(memory, program.read())
+os.execv(f'/proc/self/fd/{memory}', ['inmemory'])
+";
+
+#[test]
+fn a_program_that_only_memory_holds_has_names() {
+    let _turn = require!(kernel_turn());
+    let python = require!(tool("python3"));
+    let program = Program::c("shares");
+    let workload = Workload::start(
+        Command::new(python)
+            .args(["-c", FROM_MEMORY])
+            .arg(program.path()),
+    );
+    let folded = record(&workload);
+    assert!(folded.share(whole) > 0.9, "{folded}");
+}
+
+#[test]
+fn a_program_in_another_root_directory_has_names() {
+    let _turn = require!(kernel_turn());
+    require!(tool("unshare"));
+    require!(tool("chroot"));
+    let copy = Copy::of(&Program::c("shares"), "caged");
+    let root = copy.folder.path().join("root");
+    fs::create_dir_all(&root).expect("a temporary folder can be written");
+    // Its libraries are the system's, at the same paths; itself it is where nothing is outside.
+    let script = format!(
+        "set -e; cd {root}; for part in usr lib lib64 bin; do \
+         [ -e /$part ] && mkdir -p $part && mount --bind /$part $part; done; mkdir app; \
+         cp {program} app/caged; exec chroot . /app/caged",
+        root = root.display(),
+        program = copy.path.display(),
+    );
+    let workload = Workload::start(Command::new("unshare").args(["--mount", "sh", "-c", &script]));
+    assert_named(&record(&workload), "caged");
+}
+
+#[test]
+fn a_program_on_a_mount_of_its_own_namespace_has_names() {
+    let _turn = require!(kernel_turn());
+    require!(tool("unshare"));
+    let copy = Copy::of(&Program::c("shares"), "hidden");
+    let mount = copy.folder.path().join("mount");
+    fs::create_dir(&mount).expect("a temporary folder can be written");
+    let script = format!(
+        "set -e; mount -t tmpfs none {0}; cp {1} {0}/hidden; exec {0}/hidden",
+        mount.display(),
+        copy.path.display()
+    );
+    let workload = Workload::start(Command::new("unshare").args(["--mount", "sh", "-c", &script]));
+    assert!(!mount.join("hidden").exists());
+    assert_named(&record(&workload), "hidden");
+}
