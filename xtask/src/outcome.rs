@@ -69,6 +69,16 @@ impl Transcript {
 }
 
 impl Outcome {
+    /// Counts a check that is no test of an executable's as passed.
+    pub(crate) fn pass(&mut self) {
+        self.passed += 1;
+    }
+
+    /// Counts such a check as failed.
+    pub(crate) fn fail(&mut self, check: &str, reason: &str) {
+        self.failed.push(format!("{check}: {reason}"));
+    }
+
     /// Counts a test as skipped.
     pub(crate) fn skip(&mut self, test: &str, reason: &str) {
         self.skipped.push(format!("{test}: {reason}"));

@@ -15,6 +15,7 @@ use clap::Args;
 use crate::build::{self, Executable};
 use crate::outcome::{Outcome, Transcript};
 use crate::root::Root;
+use crate::vm;
 use crate::workspace::{Workspace, cargo, output};
 
 /// How the names of the tests' files begin that need root.
@@ -32,6 +33,9 @@ pub(crate) struct Choice {
     /// Only the tests that need root
     #[arg(long)]
     kernel: bool,
+    /// The checks of `cargo xtask vm`, too
+    #[arg(long, conflicts_with_all = ["host", "filter"])]
+    vm: bool,
     /// Only tests with this in their name
     filter: Option<String>,
 }
@@ -50,6 +54,12 @@ pub(crate) fn test(choice: &Choice) -> Result<bool> {
     }
     if !choice.host {
         run_as_root(&kernel, &binary, choice, &mut outcome)?;
+    }
+    // What goes wrong before the first kernel boots must not take the tests' results along.
+    if choice.vm
+        && let Err(error) = vm::boot_all(&mut outcome)
+    {
+        outcome.fail("vm", &format!("{error:#}"));
     }
     println!("\n{outcome}");
     Ok(outcome.is_good())

@@ -1,8 +1,8 @@
 //! Boots other kernels under an emulator, and profiles there.
 //!
-//! In: kernel versions. Out: a table of what the verifier and each step of `vm/init.sh` came to, whose last line is
-//! `N passed, M failed, K skipped`. The machine's file system is made here, from what this machine has; nothing of this
-//! machine is changed but the target directory, and missing programs are installed.
+//! In: kernel versions. Out: a table of what the verifier and each step of `vm/init.sh` came to, and an [`Outcome`]. The
+//! machine's file system is made here, from what this machine has; nothing of this machine is changed but the target
+//! directory, and missing programs are installed. Where the emulator or a kernel cannot be had, all checks are skipped.
 
 mod debian;
 mod log;
@@ -16,10 +16,11 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use clap::Args;
 
 use crate::object_code::Code;
+use crate::outcome::Outcome;
 use crate::workspace::{Workspace, run};
 use crate::{bpf, build};
 
@@ -29,11 +30,23 @@ use newc::Archive;
 /// Debian's stable kernels, the oldest first.
 const VERSIONS: [&str; 2] = ["6.1", "6.12"];
 
-/// How long a machine may run; it takes a tenth of this.
+/// How long a machine may run; it takes a tenth to a fifth of this.
 const LIMIT: Duration = Duration::from_secs(180);
 
-/// The workloads that the script starts, by the names of their sources.
-const WORKLOADS: [&str; 2] = ["shares", "exit_code"];
+/// What the workloads are compiled with that have frame pointers: as for the tests, every function is a frame of its
+/// own, even one that ends in calling another.
+const POINTERS: &str = "-O1 -fno-omit-frame-pointer -fno-shrink-wrap -fno-optimize-sibling-calls";
+
+/// And what without: as distributions build, but for jumps in the place of calls, which leave no frame behind.
+const NO_POINTERS: &str = "-O2 -fomit-frame-pointer -fno-optimize-sibling-calls -DFRAMELESS";
+
+/// The workloads that the script starts: their names, those of their sources, and how they are compiled.
+const WORKLOADS: [(&str, &str, &str); 4] = [
+    ("shares", "shares", POINTERS),
+    ("exit_code", "exit_code", POINTERS),
+    ("chain", "chain", POINTERS),
+    ("bare_chain", "chain", NO_POINTERS),
+];
 
 /// Which kernels to boot.
 #[derive(Args)]
@@ -42,66 +55,93 @@ pub(crate) struct Choice {
     versions: Vec<String>,
 }
 
-/// What the kernels came to.
-#[derive(Default)]
-struct Sum {
-    passed: usize,
-    failed: usize,
-    skipped: usize,
-}
-
 /// Boots each kernel; says whether everything that ran passed.
 pub(crate) fn vm(choice: &Choice) -> Result<bool> {
-    ensure!(
-        std::env::consts::ARCH == "x86_64",
-        "the kernels are for x86-64, and what is built here is not"
-    );
-    let workspace = Workspace::find()?;
-    let folder = workspace.target.join("vm");
-    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    debian::provide()?;
-    let archive = folder.join("initramfs.cpio");
-    fs::write(&archive, file_system(&workspace, &folder)?)
-        .with_context(|| format!("cannot write {}", archive.display()))?;
-    let programs = programs(&workspace)?;
-    let mut sum = Sum::default();
-    let named = !choice.versions.is_empty();
-    let defaults = VERSIONS.map(str::to_owned);
-    for version in if named {
-        &choice.versions[..]
+    let mut outcome = Outcome::default();
+    if choice.versions.is_empty() {
+        boot_all(&mut outcome)?;
     } else {
-        &defaults
-    } {
-        match debian::image(version, &folder)? {
-            Some(image) => sum.boot(version, &image, &archive, &programs)?,
-            None if named => bail!("no package of this Debian release has a kernel {version}"),
-            None => {
-                println!("\nkernel {version}: skipped, for this Debian release has none");
-                sum.skipped += verdict::names().count();
-            }
+        let machines = Machines::prepare()??;
+        for version in &choice.versions {
+            let image = debian::image(version, &machines.folder)?;
+            let image = image.with_context(|| {
+                format!("no package of this Debian release has a kernel {version}")
+            })?;
+            machines.boot(version, &image, &mut outcome)?;
         }
     }
-    let Sum {
-        passed,
-        failed,
-        skipped,
-    } = sum;
-    println!("\n{passed} passed, {failed} failed, {skipped} skipped");
-    Ok(failed == 0)
+    println!("\n{outcome}");
+    Ok(outcome.is_good())
 }
 
-impl Sum {
+/// Boots Debian's kernels, those that can be had.
+pub(crate) fn boot_all(outcome: &mut Outcome) -> Result<()> {
+    let machines = match Machines::prepare()? {
+        Ok(machines) => machines,
+        Err(reason) => {
+            VERSIONS
+                .iter()
+                .for_each(|version| skip(version, &format!("{reason:#}"), outcome));
+            return Ok(());
+        }
+    };
+    for version in VERSIONS {
+        match debian::image(version, &machines.folder) {
+            Ok(Some(image)) => machines.boot(version, &image, outcome)?,
+            Ok(None) => skip(version, "this Debian release has no such kernel", outcome),
+            Err(reason) => skip(version, &format!("{reason:#}"), outcome),
+        }
+    }
+    Ok(())
+}
+
+fn skip(version: &str, reason: &str, outcome: &mut Outcome) {
+    println!("\nkernel {version}: skipped: {reason}");
+    for name in verdict::names() {
+        outcome.skip(&check(version, name), reason);
+    }
+}
+
+/// How a check is called among the tests.
+fn check(version: &str, name: &str) -> String {
+    format!("vm {version}::{name}")
+}
+
+/// What all machines have in common.
+struct Machines {
+    /// Where all that is made and downloaded lies.
+    folder: PathBuf,
+    /// Their file system.
+    archive: PathBuf,
+    /// The programs of the BPF object.
+    programs: Vec<String>,
+}
+
+impl Machines {
+    /// Makes it; the inner error is why this machine can emulate none.
+    fn prepare() -> Result<Result<Self>> {
+        let workspace = Workspace::find()?;
+        let folder = workspace.target.join("vm");
+        fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        if let Err(reason) = debian::provide() {
+            return Ok(Err(reason));
+        }
+        let archive = folder.join("initramfs.cpio");
+        fs::write(&archive, file_system(&workspace, &folder)?)
+            .with_context(|| format!("cannot write {}", archive.display()))?;
+        let programs = programs(&workspace)?;
+        Ok(Ok(Self {
+            folder,
+            archive,
+            programs,
+        }))
+    }
+
     /// Boots a kernel, and reports and counts what it came to.
-    fn boot(
-        &mut self,
-        version: &str,
-        image: &Path,
-        archive: &Path,
-        programs: &[String],
-    ) -> Result<()> {
-        let console = archive.with_file_name(format!("serial-{version}.log"));
+    fn boot(&self, version: &str, image: &Path, outcome: &mut Outcome) -> Result<()> {
+        let console = self.folder.join(format!("serial-{version}.log"));
         let begun = Instant::now();
-        let late = emulate(image, archive, &console)?;
+        let late = emulate(image, &self.archive, &console)?;
         let took = begun.elapsed().as_secs();
         let text =
             fs::read(&console).with_context(|| format!("cannot read {}", console.display()))?;
@@ -112,29 +152,34 @@ impl Sum {
             let (program, instructions) = (loaded.program, loaded.instructions);
             println!("  {program:<14} {instructions:>7} instructions verified");
         }
-        let failed_before = self.failed;
-        for (name, verdict) in verdict::names().zip(verdict::judge(&log, programs)) {
+        let mut well = true;
+        for (name, verdict) in verdict::names().zip(verdict::judge(&log, &self.programs)) {
             match verdict {
                 Ok(()) => {
                     println!("  {name:<14} ok");
-                    self.passed += 1;
+                    outcome.pass();
                 }
                 Err(reason) => {
                     println!("  {name:<14} FAILED: {reason}");
-                    self.failed += 1;
+                    outcome.fail(&check(version, name), &reason);
+                    well = false;
                 }
             }
         }
-        if late {
-            println!("  it was still running after {} s", LIMIT.as_secs());
-        } else if !log.ended {
-            println!("  it stopped before the end of its script");
+        let hung = if late {
+            Some(format!("it was still running after {} s", LIMIT.as_secs()))
+        } else {
+            (!log.ended).then(|| "it stopped before the end of its script".to_owned())
+        };
+        if let Some(reason) = hung {
+            println!("  {reason}");
+            // A machine that takes every step well and then hangs is not well.
+            if well {
+                outcome.fail(&check(version, "end"), &reason);
+            }
+            well = false;
         }
-        // A machine that takes every step well and then hangs is not well.
-        if self.failed == failed_before && !log.ended {
-            self.failed += 1;
-        }
-        if self.failed > failed_before {
+        if !well {
             println!("  the console said: {}", console.display());
         }
         Ok(())
@@ -185,8 +230,10 @@ fn file_system(workspace: &Workspace, folder: &Path) -> Result<Vec<u8>> {
     let flame_bpf = build::flame_bpf(workspace)?;
     let busybox = debian::in_path("busybox").context("busybox was installed and is not in PATH")?;
     let mut programs = vec![("flame-bpf", flame_bpf), ("busybox", busybox)];
-    for name in WORKLOADS {
-        programs.push((name, workload(workspace, folder, name)?));
+    for (name, source, flags) in WORKLOADS {
+        let made = folder.join(name);
+        compile(workspace, source, flags, &made)?;
+        programs.push((name, made));
     }
     let mut archive = Archive::default();
     for folder in ["dev", "proc", "sys", "tmp"] {
@@ -205,19 +252,15 @@ fn file_system(workspace: &Workspace, folder: &Path) -> Result<Vec<u8>> {
     archive.finish()
 }
 
-/// Compiles a workload that needs nothing of the machine that it runs on.
-fn workload(workspace: &Workspace, folder: &Path, name: &str) -> Result<PathBuf> {
-    let (source, made) = (
-        workspace.root.join(format!("tests/workloads/c/{name}.c")),
-        folder.join(name),
-    );
-    // As for the tests: every function is a frame of its own, even one that ends in calling another.
+/// Compiles a workload so that it needs nothing of the machine that it runs on.
+fn compile(workspace: &Workspace, source: &str, flags: &str, made: &Path) -> Result<()> {
+    let folder = workspace.root.join("tests/workloads/c");
     run(Command::new("gcc")
-        .args(["-std=gnu11", "-O1", "-static", "-fno-omit-frame-pointer"])
-        .args(["-fno-shrink-wrap", "-fno-optimize-sibling-calls", "-o"])
-        .arg(&made)
-        .arg(source))?;
-    Ok(made)
+        .args(["-std=gnu11", "-static"])
+        .args(flags.split_whitespace())
+        .arg("-o")
+        .arg(made)
+        .arg(folder.join(format!("{source}.c"))))
 }
 
 /// The files that a program is linked with when it starts; none if it is whole.

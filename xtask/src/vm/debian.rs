@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::root::Root;
 use crate::workspace::{output, run};
@@ -30,7 +30,15 @@ const FLAVOUR: &str = "-cloud-amd64";
 const IMAGE: &str = "vmlinuz-";
 
 /// Installs the programs that are missing.
+///
+/// # Errors
+///
+/// They cannot be installed here, or what they would emulate is not for this processor's programs.
 pub(super) fn provide() -> Result<()> {
+    ensure!(
+        std::env::consts::ARCH == "x86_64",
+        "the kernels are for x86-64, and what is built here is not"
+    );
     let missing: Vec<&str> = PROGRAMS
         .iter()
         .filter(|(program, _)| in_path(program).is_none())
@@ -39,10 +47,11 @@ pub(super) fn provide() -> Result<()> {
     if missing.is_empty() {
         return Ok(());
     }
-    refresh()?;
     let mut arguments = vec!["install", "-qq", "-y", "--no-install-recommends"];
-    arguments.extend(missing);
-    as_root("apt-get", &arguments)
+    arguments.extend(&missing);
+    refresh()
+        .and_then(|()| as_root("apt-get", &arguments))
+        .with_context(|| format!("{} cannot be installed", missing.join(" and ")))
 }
 
 /// Where a program is that the user can start.

@@ -50,6 +50,17 @@ step kernel-stacks flame-bpf -v -a -K -I -d 1 -F 99 -f
 step labels flame-bpf -v -a --per-thread --per-cpu -I -d 1 -F 99 -f
 step namespace namespace
 kill $shares
+bare_chain 100000 >/dev/null &
+bare=$!
+bare_chain 40 >/dev/null &
+calling=$!
+chain >/dev/null &
+chain=$!
+sleep 0.5
+step tables flame-bpf -v -U -p $bare,$calling -d 2 -F 499 -f
+step no-tables flame-bpf -v -U -p $bare --call-graph fp -d 1 -F 499 -f
+step pointers flame-bpf -v -U -p $chain --call-graph fp -d 1 -F 499 -f
+kill $bare $calling $chain
 step launch launch
 echo "@@ end"
 poweroff -f

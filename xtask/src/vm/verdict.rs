@@ -18,16 +18,32 @@ enum Shape {
     Holds(&'static str),
     /// The workload `shares`: nearly all stacks hold its root frames, and its chains come in their order.
     Shares,
+    /// The workload `chain`: every stack leads from the process's start along [`TWELVE`], and many to its end.
+    Complete,
+    /// The workload `chain`: nearly all stacks lead along all of [`TWELVE`]. What is below `main` is not looked at.
+    Whole,
+    /// The workload `chain`: most stacks have this mark, and all have no other frames than those of [`TWELVE`], in their
+    /// order.
+    Marked(&'static str),
 }
 
 /// Where all the work of `shares` is done.
 const WORK: &str = ";main;work_round;";
 
-/// The work that may be missed, in percent: its leaves end without a frame of their own now and then.
-const MISSED: u64 = 20;
+/// The samples that may be outside of it, in percent: before the first round, and between two.
+const MISSED: u64 = 5;
 
 /// Frames under [`WORK`], by falling share.
 const CHAINS: [&str; 3] = ["alpha", "beta", "gamma_outer"];
+
+/// The functions of the workload `chain`, from root to leaf.
+const TWELVE: [&str; 14] = [
+    "main", "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth",
+    "tenth", "eleventh", "twelfth", "burn",
+];
+
+/// The most functions between a process's first and its `main`.
+const BETWEEN: usize = 3;
 
 const STEPS: &[Expected] = &[
     Expected {
@@ -55,6 +71,21 @@ const STEPS: &[Expected] = &[
         step: "namespace",
         exit: 0,
         shape: Shape::Holds(WORK),
+    },
+    Expected {
+        step: "tables",
+        exit: 0,
+        shape: Shape::Complete,
+    },
+    Expected {
+        step: "no-tables",
+        exit: 0,
+        shape: Shape::Marked("[no frame pointer]"),
+    },
+    Expected {
+        step: "pointers",
+        exit: 0,
+        shape: Shape::Whole,
     },
     Expected {
         step: "launch",
@@ -151,8 +182,52 @@ impl Shape {
                 }
                 Ok(())
             }
+            Self::Complete => {
+                if let Some((stack, _)) = stacks.iter().find(|(stack, _)| !is_complete(stack)) {
+                    return Err(format!(
+                        "{stack} does not lead from the start along the chain"
+                    ));
+                }
+                at_least(30, total, "led to its end", holding(&TWELVE.join(";")))
+            }
+            Self::Whole => at_least(90, total, "hold it", holding(&TWELVE.join(";"))),
+            Self::Marked(mark) => {
+                let strange = stacks.iter().find(|(stack, _)| !is_honest(stack, mark));
+                if let Some((stack, _)) = strange {
+                    return Err(format!("{stack} holds what was not called there"));
+                }
+                at_least(50, total, "are marked", holding(&format!(";{mark};")))
+            }
         }
     }
+}
+
+fn at_least(percent: u64, total: u64, what: &str, weight: u64) -> Result<(), String> {
+    if weight * 100 >= total * percent {
+        Ok(())
+    } else {
+        Err(format!("only {weight} of {total} samples {what}"))
+    }
+}
+
+/// Whether a stack leads from the process's first function along [`TWELVE`], as far as it goes.
+fn is_complete(stack: &str) -> bool {
+    let frames: Vec<&str> = stack.split(';').skip(1).collect();
+    let Some(main) = frames.iter().position(|frame| *frame == TWELVE[0]) else {
+        return false;
+    };
+    let chain = &frames[main..];
+    frames[0] == "_start" && (1..=1 + BETWEEN).contains(&main) && TWELVE.starts_with(chain)
+}
+
+/// Whether a stack has, but for a mark at its root, only frames of [`TWELVE`], in their order.
+fn is_honest(stack: &str, mark: &str) -> bool {
+    let mut left = TWELVE.iter();
+    stack
+        .split(';')
+        .skip(1)
+        .skip_while(|frame| *frame == mark)
+        .all(|frame| left.any(|function| *function == frame))
 }
 
 /// The stacks among the lines, with their weights.
@@ -252,6 +327,50 @@ mod tests {
         said(&flat, COUNTERS, 0, "only 75 of 100");
         let swapped = STACKS.replace("alpha", "x").replace("beta", "alpha");
         said(&swapped, COUNTERS, 0, "should fall");
+    }
+
+    /// What is wrong with stacks in the shape of `step`.
+    fn misshapen(step: &str, stacks: &[(&str, u64)]) -> Option<String> {
+        let expected = STEPS.iter().find(|expected| expected.step == step);
+        let total = stacks.iter().map(|(_, weight)| weight).sum();
+        expected.unwrap().shape.judge(stacks, total).err()
+    }
+
+    #[test]
+    fn a_complete_stack_leads_from_the_start_along_the_chain() {
+        let all = TWELVE.join(";");
+        let whole = &*format!("bare_chain;_start;__libc_start_main;{all}");
+        let part = "bare_chain;_start;x;y;main;first;second";
+        assert_eq!(misshapen("tables", &[(whole, 40), (part, 60)]), None);
+        let said = misshapen("tables", &[(whole, 20), (part, 80)]).unwrap();
+        assert!(said.contains("only 20 of 100"), "{said}");
+        for wrong in [
+            "bare_chain;main;first",
+            "bare_chain;[no unwind info];main;first",
+            "bare_chain;_start;x;main;second",
+            "bare_chain;_start;x;main;first;first",
+            "bare_chain;_start;a;b;c;d;main;first",
+            "bare_chain;_start",
+        ] {
+            let said = misshapen("tables", &[(whole, 99), (wrong, 1)]);
+            assert!(said.is_some_and(|said| said.contains(wrong)), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_marked_stack_holds_nothing_that_was_not_called() {
+        let marked = "bare_chain;[no frame pointer];main;twelfth;burn";
+        assert_eq!(misshapen("no-tables", &[(marked, 9)]), None);
+        assert!(misshapen("no-tables", &[("bare_chain;burn", 9)]).is_some());
+        let strange = "bare_chain;[no frame pointer];burn;main";
+        assert!(misshapen("no-tables", &[(marked, 9), (strange, 1)]).is_some());
+    }
+
+    #[test]
+    fn the_chain_of_a_program_with_frame_pointers_is_whole() {
+        let whole = &*format!("chain;[no frame pointer];{}", TWELVE.join(";"));
+        assert_eq!(misshapen("pointers", &[(whole, 9)]), None);
+        assert!(misshapen("pointers", &[(whole, 8), ("chain;main;twelfth;burn", 2)]).is_some());
     }
 
     #[test]
