@@ -87,7 +87,13 @@ impl UserWalk {
             state if !CodeState(state).has_table() => end(StackEnd::NotLoaded),
             table => match apart::rule(table as u32, address.wrapping_add(found.shift.load())) {
                 Some(Rule::MISSING) if config::has(Switches::FRAME_POINTERS) => self.guess(&frame),
-                Some(rule) => apart::leave(self.subject.cpu, rule),
+                Some(rule) => {
+                    if rule.is_signal() && index > 0 {
+                        // A handler returns to the trampoline's first byte, which nothing called.
+                        place.store(frame.ip.wrapping_add(1));
+                    }
+                    apart::leave(self.subject.cpu, rule)
+                }
                 None => end(StackEnd::NotLoaded),
             },
         }

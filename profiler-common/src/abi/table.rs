@@ -192,6 +192,12 @@ impl Rule {
         How::from_code((self.0 >> 36 & 15) as u8)
     }
 
+    /// Whether it is for code to which the kernel has a signal handler return.
+    #[inline(always)]
+    pub const fn is_signal(self) -> bool {
+        matches!(self.how(), How::Signal)
+    }
+
     /// The base register's number in DWARF.
     #[inline(always)]
     pub const fn base(self) -> u8 {

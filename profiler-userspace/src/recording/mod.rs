@@ -8,6 +8,7 @@ mod distribution;
 mod finish;
 mod health;
 mod launch;
+mod linked;
 mod progress;
 mod sampling;
 mod show_names;
@@ -15,6 +16,7 @@ mod show_unwind;
 mod tables;
 mod target;
 mod unwinding;
+mod urgent;
 
 pub use show_names::show_names;
 pub use show_unwind::show_unwind;

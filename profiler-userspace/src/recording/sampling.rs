@@ -5,13 +5,14 @@ use super::progress::Progress;
 use super::tables::Need;
 use super::target;
 use super::unwinding::Unwinding;
+use super::urgent::Urgent;
 use crate::kernel::Kernel;
 use crate::plan::{Plan, Target};
 use crate::process::{Identity, Processes};
 use crate::profile::raw::RawProfile;
 use anyhow::{Context as _, Result};
 use profiler_common::abi::{Class, NoticeKind};
-use rustix::process::{Signal, getpriority_process, setpriority_process};
+use rustix::process::Signal;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
@@ -106,32 +107,6 @@ impl Signals {
             }
         }
         true
-    }
-}
-
-/// The highest ordinary priority, for as long as this lives. On a machine with more to do than it can,
-/// the few milliseconds that we need must come in time: before the kernel half's tables are full, and
-/// while new processes still live. Where this is not allowed, it goes without.
-struct Urgent {
-    usual: Option<i32>,
-}
-
-impl Urgent {
-    const NICE: i32 = -20;
-
-    fn now() -> Self {
-        let usual = getpriority_process(None).ok();
-        Self {
-            usual: usual.filter(|_| setpriority_process(None, Self::NICE).is_ok()),
-        }
-    }
-}
-
-impl Drop for Urgent {
-    fn drop(&mut self) {
-        if let Some(usual) = self.usual {
-            let _lowering_is_always_allowed = setpriority_process(None, usual);
-        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! [`Loaded`], which tells of them. A file that is no object, or has no rows, is published as such and
 //! walked by frame pointers. Once the memory limit is reached, what was used least makes room.
 
+use super::urgent::Urgent;
 use crate::kernel::{self, CodePart, StoredTable, Tables};
 use crate::unwind::{RuleSet, UnwindTable};
 use profiler_common::abi::{CodeKey, Row, TABLE_PAGE_BITS};
@@ -81,13 +82,15 @@ impl Desk {
         self.more.notify_one();
     }
 
-    /// The next order, the urgent ones first; waits for one.
-    fn next(&self) -> Order {
+    /// The next order, the urgent ones first, and how soon it is wanted; waits for one.
+    fn next(&self) -> (Need, Order) {
         let mut orders = lock(&self.orders);
         loop {
-            let urgent = orders.urgent.pop_front();
-            if let Some(order) = urgent.or_else(|| orders.usual.pop_front()) {
-                return order;
+            if let Some(order) = orders.urgent.pop_front() {
+                return (Need::Now, order);
+            }
+            if let Some(order) = orders.usual.pop_front() {
+                return (Need::Later, order);
             }
             orders = self
                 .more
@@ -189,7 +192,9 @@ impl Shelf {
 
     fn obey(mut self, desk: &Desk, idle: &Notify) {
         loop {
-            match desk.next() {
+            let (need, order) = desk.next();
+            let _urgent = (need == Need::Now).then(Urgent::now);
+            match order {
                 Order::Load(key, file) => {
                     let began = Instant::now();
                     // A map that cannot be made is a table that cannot be had: walks end there, and

@@ -4,6 +4,7 @@
 //! In: processes, and what the kernel half tells of code that it does not know. Out: orders to the
 //! [`Loader`]. Each file is opened once; one that cannot be opened is tried again when it is met again.
 
+use super::linked::linked_with;
 use super::tables::{Loaded, Loader, Need};
 use crate::kernel::Kernel;
 use crate::object::{FileNumber, RegularFile};
@@ -11,7 +12,7 @@ use crate::process::{Backing, BackingId, Identity, Owner, Processes, vdso};
 use anyhow::{Context as _, Result};
 use std::collections::{HashSet, VecDeque};
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 use tokio::sync::Notify;
@@ -61,10 +62,12 @@ impl Unwinding {
         for &id in ids {
             self.cover_running(kernel, id);
         }
-        if let Some(opened) = command.and_then(|path| RegularFile::open(path).ok()) {
-            self.load(kernel, Need::Now, &opened);
-            // What we ourselves are linked with, the command most probably is, too.
-            self.cover_running(kernel, std::process::id());
+        if let Some(command) = command {
+            let libraries = linked_with(command);
+            let files = std::iter::once(command).chain(libraries.iter().map(PathBuf::as_path));
+            for opened in files.filter_map(|path| RegularFile::open(path).ok()) {
+                self.load(kernel, Need::Now, &opened);
+            }
         }
         self.loader.wait();
     }
