@@ -23,7 +23,7 @@ use crate::{
 };
 use core::ops::ControlFlow;
 use profiler_common::{
-    abi::{Header, NoticeKind, Rule, StackEnd, StackPosition},
+    abi::{Counter, Doing, Header, NoticeKind, Rule, StackEnd, StackPosition},
     intern::Hash,
     walk::native,
 };
@@ -150,6 +150,49 @@ pub(crate) fn take(subject: Subject, weight: u64) -> Outcome {
 #[inline(never)]
 extern "C" fn take_sample(cpu: u32, ids: u64, incarnation: u64, weight: u64) -> u32 {
     Outcome::from(sample::take(cpu, two(ids), incarnation, weight)).0
+}
+
+/// See [`sample::key`]. None if the key is in the scratch memory; otherwise what became of the firing.
+#[inline(always)]
+pub(crate) fn key(subject: Subject, doing: Doing) -> Option<Outcome> {
+    let Subject {
+        ids,
+        incarnation,
+        cpu,
+        ..
+    } = subject;
+    let outcome = make_key(cpu, one(ids), incarnation, doing as u32);
+    (outcome != MADE).then_some(Outcome(outcome))
+}
+
+/// What [`make_key`] returns when it has made one; no [`Counter`].
+const MADE: u32 = u32::MAX;
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn make_key(cpu: u32, ids: u64, incarnation: u64, doing: u32) -> u32 {
+    let doing = if doing == Doing::Runnable as u32 {
+        Doing::Runnable
+    } else {
+        Doing::Blocked
+    };
+    match sample::key(cpu, two(ids), incarnation, doing) {
+        Ok(()) => MADE,
+        Err(outcome) => Outcome::from(outcome).0,
+    }
+}
+
+/// See [`sample::count`]; says what became of the firing.
+#[inline(always)]
+pub(crate) fn count(cpu: u32, weight: u64) -> Outcome {
+    Outcome(count_key(cpu, weight))
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn count_key(cpu: u32, weight: u64) -> u32 {
+    let counted = sample::count(cpu, weight);
+    Outcome::from(counted.err().unwrap_or(Counter::Recorded)).0
 }
 
 /// Both IDs in one argument, of which there may be five.

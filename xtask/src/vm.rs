@@ -33,7 +33,7 @@ const VERSIONS: [&str; 2] = ["6.1", "6.12"];
 const LIMIT: Duration = Duration::from_secs(180);
 
 /// The workloads that the script starts, by the names of their sources.
-const WORKLOADS: [&str; 2] = ["shares", "exit_code"];
+const WORKLOADS: [&str; 3] = ["shares", "exit_code", "waits"];
 
 /// Which kernels to boot.
 #[derive(Args)]

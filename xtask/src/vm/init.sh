@@ -49,7 +49,13 @@ step machine flame-bpf -v -a -d 1 -F 99 -f
 step kernel-stacks flame-bpf -v -a -K -I -d 1 -F 99 -f
 step labels flame-bpf -v -a --per-thread --per-cpu -I -d 1 -F 99 -f
 step namespace namespace
+step tracepoint flame-bpf -v -e sched:sched_switch -a -d 1 -f
 kill $shares
+waits >/dev/null &
+waits=$!
+sleep 0.5
+step off-cpu flame-bpf -v --off-cpu -p $waits -d 2 -f
+kill $waits
 step launch launch
 echo "@@ end"
 poweroff -f
