@@ -8,10 +8,13 @@
 )]
 
 use crate::{maps::SLEEPERS, word::Word};
-use profiler_common::abi::{KEY_WORDS, SLEEPER_WORDS};
+use profiler_common::abi::{KEY_WORDS, SLEEPER_WORDS, Sleeper};
 
 /// A thread's entry.
 pub(crate) struct Entry(&'static [Word; SLEEPER_WORDS]);
+
+/// The entry of a thread that is on a CPU. In memory of its own: the BPF stack is short, and walking needs it.
+static NEW: Sleeper = [0; SLEEPER_WORDS];
 
 /// The entry of a thread, by its ID in the initial namespace.
 #[inline(always)]
@@ -28,7 +31,7 @@ pub(crate) fn make(id: u32) -> Option<Entry> {
     if let Some(entry) = find(id) {
         return Some(entry);
     }
-    let _full = SLEEPERS.insert(id, [0; SLEEPER_WORDS], 0);
+    let _full = SLEEPERS.insert(id, &NEW, 0);
     find(id)
 }
 
@@ -54,14 +57,12 @@ impl Entry {
         self.0[0].store(now_ns);
     }
 
-    /// Notes that the thread is back, and returns the key that it left under.
+    /// Notes that the thread is back, and puts the key that it left under into `key`.
     #[inline(always)]
-    pub(crate) fn arrive(&self) -> [u64; KEY_WORDS] {
+    pub(crate) fn arrive(&self, key: &[Word; KEY_WORDS]) {
         self.0[0].store(0);
-        let mut key = [0; KEY_WORDS];
-        for (word, place) in key.iter_mut().zip(&self.0[1..]) {
-            *word = place.load();
+        for (word, place) in key.iter().zip(&self.0[1..]) {
+            word.store(place.load());
         }
-        key
     }
 }

@@ -133,7 +133,7 @@ fn arrived_unseen(books: &Books, cpu: u32, entry: &sleepers::Entry, since: u64, 
         counter::bump(books, Counter::EndReckoned);
         counter::close(books, settle(cpu, entry, end - since));
     } else {
-        entry.arrive();
+        // The entry is about to be overwritten, or forgotten.
         counter::bump(books, Counter::LostPair);
     }
 }
@@ -141,15 +141,12 @@ fn arrived_unseen(books: &Books, cpu: u32, entry: &sleepers::Entry, since: u64, 
 /// Counts the time that a thread was away, and says what became of the firing.
 #[inline(always)]
 fn settle(cpu: u32, entry: &sleepers::Entry, spent_ns: u64) -> Outcome {
-    let key = entry.arrive();
-    if spent_ns < config!(shortest_ns) || spent_ns > config!(longest_ns) {
-        return Counter::FilteredBlockTime.into();
-    }
-    let Some(place) = scratch_key(cpu) else {
+    let Some(key) = scratch_key(cpu) else {
         return Counter::LostTallyTable.into();
     };
-    for (place, word) in place.iter().zip(key) {
-        place.store(word);
+    entry.arrive(key);
+    if spent_ns < config!(shortest_ns) || spent_ns > config!(longest_ns) {
+        return Counter::FilteredBlockTime.into();
     }
     apart::count(cpu, spent_ns)
 }
