@@ -39,6 +39,14 @@ pub(crate) fn close(books: &Books, outcome: Outcome) {
     }
 }
 
+/// Closes a firing that has come to something.
+#[inline(always)]
+pub(crate) fn close_if(books: &Books, outcome: Option<Outcome>) {
+    if let Some(outcome) = outcome {
+        close(books, outcome);
+    }
+}
+
 /// Opens a look at a switch, whose firing will last longer than the look: as [`open`], but counted apart.
 #[inline(always)]
 pub(crate) fn enter(books: &Books) {

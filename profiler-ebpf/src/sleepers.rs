@@ -14,7 +14,7 @@ use profiler_common::abi::{KEY_WORDS, SLEEPER_WORDS, Sleeper};
 pub(crate) struct Entry(&'static [Word; SLEEPER_WORDS]);
 
 /// The entry of a thread that is on a CPU. In memory of its own: the BPF stack is short, and walking needs it.
-static NEW: Sleeper = [0; SLEEPER_WORDS];
+static NEW: &Sleeper = &[0; SLEEPER_WORDS];
 
 /// The entry of a thread, by its ID in the initial namespace.
 #[inline(always)]
@@ -31,7 +31,7 @@ pub(crate) fn make(id: u32) -> Option<Entry> {
     if let Some(entry) = find(id) {
         return Some(entry);
     }
-    let _full = SLEEPERS.insert(id, &NEW, 0);
+    let _full = SLEEPERS.insert(id, NEW, 0);
     find(id)
 }
 

@@ -15,13 +15,12 @@ use crate::{
     maps::{Books, SCRATCH},
     notice,
     probe::tracepoint,
-    sample, sleepers,
-    task::{self, Ids},
+    sample, sleepers, task,
     walk::Subject,
     word::Word,
 };
 use aya_ebpf::programs::RawTracePointContext;
-use profiler_common::abi::{Counter, KEY_WORDS, States, TaskState};
+use profiler_common::abi::{Counter, Doing, KEY_WORDS, SampleKey, States, TaskState};
 
 /// A CPU goes from one task to another.
 #[inline(always)]
@@ -43,66 +42,79 @@ pub(crate) fn switch(ctx: &RawTracePointContext) {
     counter::enter(books);
     let now = task::now();
     if let Some(ids) = leaving {
-        leave(ctx, books, cpu, ids, now);
+        leave(ctx, books, sample::subject(cpu, ids, now));
     }
     if arriving {
-        arrive(books, cpu, task::initial_id_of(next), now);
+        apart::arrive(cpu, task::initial_id_of(next), now);
     }
     counter::add(books, Counter::RunTime, task::now().wrapping_sub(now));
     counter::bump(books, Counter::Left);
 }
 
 /// The running thread leaves the CPU.
+///
+/// Little is kept on the BPF stack here: all that walking needs comes on top of it. So what comes before and
+/// after that is checked, and has its stack, apart.
 #[inline(always)]
-fn leave(ctx: &RawTracePointContext, books: &'static Books, cpu: u32, ids: Ids, now: u64) {
+fn leave(ctx: &RawTracePointContext, books: &'static Books, subject: Subject) {
+    let preempted = ctx.arg::<u64>(0) & 1 != 0;
+    let doing = match apart::depart(subject.cpu, subject.now, ctx.arg(3), preempted) {
+        Ok(doing) => doing,
+        Err(outcome) => return counter::close_if(books, outcome),
+    };
+    let outcome = tracepoint::walk_stacks(ctx, subject)
+        .or_else(|| apart::key(subject, doing))
+        .or_else(|| apart::fall_asleep(subject.cpu, subject.now));
+    counter::close_if(books, outcome);
+}
+
+/// The running thread leaves the CPU in this state: settles what was not seen of it, and says what it will be
+/// doing, or what became of the firing, if it is one.
+#[inline(always)]
+pub(crate) fn depart(
+    cpu: u32,
+    now: u64,
+    state: u32,
+    preempted: bool,
+) -> Result<Doing, Option<Outcome>> {
+    let Some(books) = counter::books(cpu) else {
+        return Err(None);
+    };
     let id = task::initial_id();
     if let Some(entry) = sleepers::find(id)
         && let Some(since) = entry.since_ns()
     {
         arrived_unseen(books, cpu, &entry, since, now);
     }
-    let preempted = ctx.arg::<u64>(0) & 1 != 0;
-    let Some(state) = TaskState::of(ctx.arg::<u64>(3) as u32, preempted) else {
+    let Some(state) = TaskState::of(state, preempted) else {
         sleepers::forget(id);
-        return;
+        return Err(None);
     };
     counter::bump(books, Counter::Fired);
-    let outcome = begin(ctx, books, sample::subject(cpu, ids, now), id, state);
-    if let Some(outcome) = outcome {
-        counter::close(books, outcome);
-    }
-}
-
-/// Notes that the running thread leaves, and where; or says what became of the firing.
-#[inline(always)]
-fn begin(
-    ctx: &RawTracePointContext,
-    books: &'static Books,
-    subject: Subject,
-    id: u32,
-    state: TaskState,
-) -> Option<Outcome> {
     if !filter::is_wanted_kind(task::current_address()) {
-        return Some(Counter::FilteredThreadKind.into());
+        return Err(Some(Counter::FilteredThreadKind.into()));
     }
     if !States(config!(states)).has(state) {
-        return Some(Counter::FilteredState.into());
+        return Err(Some(Counter::FilteredState.into()));
     }
-    if let Some(outcome) = tracepoint::walk_stacks(ctx, subject) {
-        return Some(outcome);
-    }
-    if let Some(outcome) = apart::key(subject, state.doing()) {
-        return Some(outcome);
-    }
+    Ok(state.doing())
+}
+
+/// Notes that the running thread leaves, and for which key, which is in the scratch memory; or says what
+/// became of the firing.
+#[inline(always)]
+pub(crate) fn fall_asleep(cpu: u32, now: u64) -> Option<Outcome> {
+    let (Some(books), Some(key)) = (counter::books(cpu), scratch_key(cpu)) else {
+        return Some(Counter::LostSleeperTable.into());
+    };
     // Now, and not when the thread is back: by then it may be about to end.
-    notice::new_process(books, subject.ids.tgid, subject.incarnation);
-    match (sleepers::make(id), scratch_key(subject.cpu)) {
-        (Some(entry), Some(key)) => {
-            entry.leave(subject.now, key);
-            None
-        }
-        _ => Some(Counter::LostSleeperTable.into()),
-    }
+    let tgid = key[SampleKey::TGID_WORD].load() as u32;
+    notice::new_process(books, tgid, key[SampleKey::INCARNATION_WORD].load());
+    let Some(entry) = sleepers::make(task::initial_id()) else {
+        return Some(Counter::LostSleeperTable.into());
+    };
+    entry.leave(now, key);
+    None
 }
 
 /// Where a key is put together.
@@ -113,7 +125,10 @@ fn scratch_key(cpu: u32) -> Option<&'static [Word; KEY_WORDS]> {
 
 /// A thread, named by its ID in the initial namespace, is given the CPU.
 #[inline(always)]
-fn arrive(books: &Books, cpu: u32, id: u32, now: u64) {
+pub(crate) fn arrive(cpu: u32, id: u32, now: u64) {
+    let Some(books) = counter::books(cpu) else {
+        return;
+    };
     // An entry even for one that is not known to have left: it says that the thread has run since.
     let Some(entry) = sleepers::make(id) else {
         return;
