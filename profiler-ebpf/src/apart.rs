@@ -14,7 +14,9 @@ use crate::{
     mapping,
     maps::{FOUND, Found, SCRATCH},
     memory::UserMemory,
-    notice, sample,
+    notice,
+    probe::off_cpu,
+    sample,
     stack::Sealed,
     table,
     task::Ids,
@@ -23,7 +25,7 @@ use crate::{
 };
 use core::ops::ControlFlow;
 use profiler_common::{
-    abi::{Header, NoticeKind, Rule, StackEnd, StackPosition},
+    abi::{Counter, Doing, Header, NoticeKind, Rule, StackEnd, StackPosition},
     intern::Hash,
     walk::native,
 };
@@ -150,6 +152,106 @@ pub(crate) fn take(subject: Subject, weight: u64) -> Outcome {
 #[inline(never)]
 extern "C" fn take_sample(cpu: u32, ids: u64, incarnation: u64, weight: u64) -> u32 {
     Outcome::from(sample::take(cpu, two(ids), incarnation, weight)).0
+}
+
+/// See [`sample::key`]. None if the key is in the scratch memory; otherwise what became of the firing.
+#[inline(always)]
+pub(crate) fn key(subject: Subject, doing: Doing) -> Option<Outcome> {
+    let Subject {
+        ids,
+        incarnation,
+        cpu,
+        ..
+    } = subject;
+    let outcome = make_key(cpu, one(ids), incarnation, doing as u32);
+    (outcome != NOTHING).then_some(Outcome(outcome))
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn make_key(cpu: u32, ids: u64, incarnation: u64, doing: u32) -> u32 {
+    let doing = if doing == Doing::Runnable as u32 {
+        Doing::Runnable
+    } else {
+        Doing::Blocked
+    };
+    match sample::key(cpu, two(ids), incarnation, doing) {
+        Ok(()) => NOTHING,
+        Err(outcome) => Outcome::from(outcome).0,
+    }
+}
+
+/// See [`off_cpu::depart`].
+#[inline(always)]
+pub(crate) fn depart(
+    cpu: u32,
+    now: u64,
+    state: u64,
+    preempted: bool,
+) -> Result<Doing, Option<Outcome>> {
+    const BLOCKED: u32 = Doing::Blocked as u32;
+    const RUNNABLE: u32 = Doing::Runnable as u32;
+    let answer = depart_from_cpu(cpu, now, state, u32::from(preempted));
+    match answer & !DOING {
+        _ if answer == NOTHING => Err(None),
+        BLOCKED if answer & DOING != 0 => Ok(Doing::Blocked),
+        RUNNABLE if answer & DOING != 0 => Ok(Doing::Runnable),
+        outcome => Err(Some(Outcome(outcome))),
+    }
+}
+
+/// Stands in what [`depart_from_cpu`] returns before what the thread will be doing.
+const DOING: u32 = 1 << 16;
+
+/// No firing, or one that goes on.
+const NOTHING: u32 = u32::MAX;
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn depart_from_cpu(cpu: u32, now: u64, state: u64, preempted: u32) -> u32 {
+    match off_cpu::depart(cpu, now, state as u32, preempted != 0) {
+        Ok(doing) => doing as u32 | DOING,
+        Err(outcome) => outcome.map_or(NOTHING, |outcome| outcome.0),
+    }
+}
+
+/// See [`off_cpu::fall_asleep`].
+#[inline(always)]
+pub(crate) fn fall_asleep(cpu: u32, now: u64) -> Option<Outcome> {
+    let outcome = fall_asleep_now(cpu, now);
+    (outcome != NOTHING).then_some(Outcome(outcome))
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn fall_asleep_now(cpu: u32, now: u64) -> u32 {
+    off_cpu::fall_asleep(cpu, now).map_or(NOTHING, |outcome| outcome.0)
+}
+
+/// See [`off_cpu::arrive`].
+#[inline(always)]
+pub(crate) fn arrive(cpu: u32, id: u32, now: u64) {
+    arrive_on_cpu(cpu, id, now);
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn arrive_on_cpu(cpu: u32, id: u32, now: u64) -> u32 {
+    off_cpu::arrive(cpu, id, now);
+    0
+}
+
+/// See [`sample::count`]; says what became of the firing.
+#[inline(always)]
+pub(crate) fn count(cpu: u32, weight: u64) -> Outcome {
+    Outcome(count_key(cpu, weight))
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn count_key(cpu: u32, weight: u64) -> u32 {
+    let counted = sample::count(cpu, weight);
+    Outcome::from(counted.err().unwrap_or(Counter::Recorded)).0
 }
 
 /// Both IDs in one argument, of which there may be five.

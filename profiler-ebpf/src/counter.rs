@@ -2,7 +2,7 @@
 
 use crate::maps::{BOOKS, Books};
 use core::hint::black_box;
-use profiler_common::abi::Counter;
+use profiler_common::abi::{BOOK_WORDS, Counter};
 
 /// The books of one CPU.
 #[inline(always)]
@@ -34,9 +34,23 @@ impl From<Counter> for Outcome {
 #[inline(always)]
 pub(crate) fn close(books: &Books, outcome: Outcome) {
     // The verifier knows nothing of counters. The compiler does, and would leave out the mask.
-    if let Some(word) = books.get(black_box(outcome.0 as usize) & 15) {
+    if let Some(word) = books.get(black_box(outcome.0 as usize) & (BOOK_WORDS - 1)) {
         word.add(1);
     }
+}
+
+/// Closes a firing that has come to something.
+#[inline(always)]
+pub(crate) fn close_if(books: &Books, outcome: Option<Outcome>) {
+    if let Some(outcome) = outcome {
+        close(books, outcome);
+    }
+}
+
+/// Opens a look at a switch, whose firing will last longer than the look: as [`open`], but counted apart.
+#[inline(always)]
+pub(crate) fn enter(books: &Books) {
+    books[Counter::Entered as usize].fetch_add(1);
 }
 
 /// Adds one to a counter.

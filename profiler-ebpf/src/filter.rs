@@ -3,6 +3,7 @@
 use crate::{
     config::{self, config},
     maps::TARGETS,
+    memory,
     task::{self, Ids},
 };
 use profiler_common::abi::{Counter, Switches, TargetKind};
@@ -26,6 +27,30 @@ pub(crate) fn current() -> Result<Ids, Counter> {
     } else {
         Err(Counter::FilteredTarget)
     }
+}
+
+/// The IDs of the task at a kernel address, if it is to be recorded.
+#[inline(always)]
+pub(crate) fn task(task: u64) -> Option<Ids> {
+    let ids = task::of(task)?;
+    let wanted = config!(target) == TargetKind::All as u32 || is_target(id(ids));
+    (ids.tid != 0 && wanted).then_some(ids)
+}
+
+/// Whether the task at a kernel address is of the kind that is wanted: user or kernel threads.
+#[inline(always)]
+pub(crate) fn is_wanted_kind(task: u64) -> bool {
+    /// Of a task's flags, the one of kernel threads (`include/linux/sched.h`, `PF_KTHREAD`).
+    const KERNEL_THREAD: u32 = 0x20_0000;
+    let (user, kernel) = (
+        config::has(Switches::USER_THREADS_ONLY),
+        config::has(Switches::KERNEL_THREADS_ONLY),
+    );
+    if !user && !kernel {
+        return true;
+    }
+    let flags: u32 = memory::kernel(task + u64::from(config!(layout.task_flags)));
+    (flags & KERNEL_THREAD != 0) == kernel
 }
 
 /// Keeps the targets true when `parent` has made `child`, both addresses of tasks: a child of a target

@@ -20,6 +20,7 @@ mod notice;
 mod probe;
 mod repeat;
 mod sample;
+mod sleepers;
 mod stack;
 mod symbol;
 mod table;
@@ -36,6 +37,29 @@ use aya_ebpf::{
 #[perf_event]
 pub(crate) fn on_cpu(ctx: PerfEventContext) -> u32 {
     probe::on_cpu::fire(&ctx);
+    0
+}
+
+/// A CPU goes from one task to another: for how long was the one away, and when did the other leave?
+#[raw_tracepoint(tracepoint = "sched_switch")]
+pub(crate) fn off_cpu(ctx: RawTracePointContext) -> i32 {
+    probe::off_cpu::switch(&ctx);
+    0
+}
+
+/// The kernel comes by a tracepoint, whichever user space attaches this to.
+#[raw_tracepoint(tracepoint = "sched_switch")]
+pub(crate) fn tracepoint(ctx: RawTracePointContext) -> i32 {
+    probe::tracepoint::fire(&ctx);
+    0
+}
+
+/// Each task in turn: has it been off the CPU since before anybody looked?
+#[expect(unsafe_code, reason = "aya has no macro for this kind of program")]
+#[unsafe(link_section = "iter/task")]
+#[unsafe(no_mangle)]
+pub(crate) fn asleep(ctx: &task::Iteration) -> i32 {
+    probe::asleep::look(ctx);
     0
 }
 

@@ -1,6 +1,6 @@
 //! Every map, with its size and the reason for it.
 //!
-//! All but the ring buffer are arrays: the verifier turns their lookups into plain arithmetic, they take
+//! All but the ring buffer and the threads off the CPU are arrays: the verifier turns their lookups into plain arithmetic, they take
 //! no locks (so a firing in an NMI can use them), and user space maps them into its memory and drains
 //! them without one system call per entry. What several CPUs write is atomic. The sizes here are
 //! placeholders where they say so: user space sets them from the number of CPUs and the memory limit.
@@ -10,12 +10,13 @@ use aya_ebpf::{
     bindings::BPF_F_MMAPABLE,
     btf_maps,
     macros::{btf_map, map},
-    maps::{Array, RingBuf},
+    maps::{Array, HashMap, RingBuf},
 };
 use profiler_common::{
     abi::{
-        BLOCK_WORDS, CODE_SLOT_BITS, CodeState, KERNEL_SCRATCH_WORDS, KEY_WORDS, MAX_RULES, SIDES,
-        SLAB_WORDS, SYMBOL_BYTES, USER_SCRATCH_WORDS,
+        ASLEEP_WORDS, BLOCK_WORDS, BOOK_WORDS, CODE_SLOT_BITS, CodeState, KERNEL_SCRATCH_WORDS,
+        KEY_WORDS, MAX_KERNEL_FRAMES, MAX_RULES, SIDES, SLAB_WORDS, SYMBOL_BYTES, Sleeper,
+        USER_SCRATCH_WORDS,
     },
     walk::{
         maple::PIVOTS,
@@ -24,7 +25,7 @@ use profiler_common::{
 };
 
 /// [`profiler_common::abi::Books`], as the kernel half writes it.
-pub(crate) type Books = [Word; 16];
+pub(crate) type Books = [Word; BOOK_WORDS];
 
 /// [`profiler_common::abi::Side`], as the kernel half writes it.
 #[repr(C, align(64))]
@@ -209,3 +210,15 @@ pub(crate) static ASKED_CODE: Array<[Word; 3]> = Array::with_max_entries(1, BPF_
 /// What the kernel calls an address; see [`crate::symbol`].
 #[map]
 pub(crate) static SYMBOL: Array<[u8; SYMBOL_BYTES]> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+
+/// Threads that are off the CPU or have been, by their IDs in the initial namespace (size set at load).
+/// A hash, because IDs are sparse and threads end. No program that may interrupt another uses it, and
+/// but for a thread's first and last switch its entry is only looked up, which takes no lock.
+#[map]
+pub(crate) static SLEEPERS: HashMap<u32, Sleeper> = HashMap::with_max_entries(1, 0);
+
+/// One value: where a thread that is looked at from outside is described, before it goes to user space.
+/// Not the CPU's scratch, which a switch meanwhile would use.
+#[map]
+pub(crate) static ASLEEP: Array<[Word; ASLEEP_WORDS + MAX_KERNEL_FRAMES]> =
+    Array::with_max_entries(1, 0);

@@ -7,7 +7,9 @@ use crate::{
     task::{self, Ids},
     walk::Subject,
 };
-use profiler_common::abi::{Counter, Header, Live, SampleKey, StackPosition, Switches};
+use profiler_common::abi::{
+    Counter, Doing, Header, Live, SampleKey, StackPosition, Stamp, Switches,
+};
 
 /// The name under which the idle tasks of all CPUs are one; the kernel's has the CPU's number behind it.
 const IDLE_COMM: [u8; 16] = *b"swapper\0\0\0\0\0\0\0\0\0";
@@ -23,7 +25,7 @@ pub(crate) fn subject(cpu: u32, ids: Ids, now: u64) -> Subject {
     }
 }
 
-/// Counts the firing with what is in the scratch memory, and says what became of it.
+/// Counts the firing, of a thread that runs, with what is in the scratch memory, and says what became of it.
 #[inline(always)]
 pub(crate) fn take(cpu: u32, ids: Ids, incarnation: u64, weight: u64) -> Counter {
     match record(cpu, ids, incarnation, weight) {
@@ -34,6 +36,22 @@ pub(crate) fn take(cpu: u32, ids: Ids, incarnation: u64, weight: u64) -> Counter
 
 #[inline(always)]
 fn record(cpu: u32, ids: Ids, incarnation: u64, weight: u64) -> Result<(), Counter> {
+    key(cpu, ids, incarnation, Doing::Running)?;
+    count(cpu, weight)
+}
+
+/// Counts a firing for the key in the scratch memory.
+#[inline(always)]
+pub(crate) fn count(cpu: u32, weight: u64) -> Result<(), Counter> {
+    let scratch = SCRATCH.get(cpu).ok_or(Counter::LostTallyTable)?;
+    let control = CONTROL.get(0).ok_or(Counter::LostTallyTable)?;
+    let side = Live(control.live.load()).tallies();
+    aggregate::count(cpu, scratch, side, weight).ok_or(Counter::LostTallyTable)
+}
+
+/// Stores the stacks in the scratch memory, and puts the key of the running task there.
+#[inline(always)]
+pub(crate) fn key(cpu: u32, ids: Ids, incarnation: u64, doing: Doing) -> Result<(), Counter> {
     let scratch = SCRATCH.get(cpu).ok_or(Counter::LostStackStore)?;
     let control = CONTROL.get(0).ok_or(Counter::LostTallyTable)?;
     let live = Live(control.live.load());
@@ -62,7 +80,7 @@ fn record(cpu: u32, ids: Ids, incarnation: u64, weight: u64) -> Result<(), Count
         },
         user,
         kernel,
-        reserved: 0,
+        stamp: Stamp::new(live.epoch(), doing),
         comm: if ids.tid == 0 {
             IDLE_COMM
         } else {
@@ -72,5 +90,5 @@ fn record(cpu: u32, ids: Ids, incarnation: u64, weight: u64) -> Result<(), Count
     for (place, word) in scratch.key.iter().zip(key.words()) {
         place.store(word);
     }
-    aggregate::count(cpu, scratch, live.tallies(), weight).ok_or(Counter::LostTallyTable)
+    Ok(())
 }

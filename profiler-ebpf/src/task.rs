@@ -8,19 +8,21 @@ use crate::{
     config::{self, config},
     maps::{CONTROL, Walk},
     memory,
+    word::Word,
 };
 use aya_ebpf::{
-    bindings::pt_regs,
+    bindings::{pt_regs, seq_file, task_struct},
     helpers::{
         bpf_get_current_comm, bpf_get_current_pid_tgid,
         generated::{
             bpf_get_current_task, bpf_get_current_task_btf, bpf_get_smp_processor_id,
-            bpf_ktime_get_ns, bpf_task_pt_regs,
+            bpf_get_task_stack, bpf_ktime_get_ns, bpf_seq_write, bpf_task_pt_regs,
         },
     },
     programs::PerfEventContext,
 };
-use profiler_common::abi::{COMM_BYTES, Switches};
+use core::hint::black_box;
+use profiler_common::abi::{COMM_BYTES, KeptRegisters, MAX_KERNEL_FRAMES, Switches};
 
 /// A task's IDs in our PID namespace.
 #[derive(Clone, Copy)]
@@ -48,9 +50,18 @@ pub(crate) fn of(task: u64) -> Option<Ids> {
     if config::has(Switches::PID_NAMESPACE) {
         return namespaced(task);
     }
+    let (pid, tgid) = (config!(layout.task_pid), config!(layout.task_tgid));
+    if tgid == pid + 4 {
+        // As in every kernel so far: one read instead of two, where nanoseconds count.
+        let both: u64 = memory::kernel(task + u64::from(pid));
+        return Some(Ids {
+            tgid: (both >> 32) as u32,
+            tid: both as u32,
+        });
+    }
     Some(Ids {
-        tgid: memory::kernel(task + u64::from(config!(layout.task_tgid))),
-        tid: memory::kernel(task + u64::from(config!(layout.task_pid))),
+        tgid: memory::kernel(task + u64::from(tgid)),
+        tid: memory::kernel(task + u64::from(pid)),
     })
 }
 
@@ -101,11 +112,26 @@ pub(crate) fn incarnation() -> u64 {
     if !config::has(Switches::TASK_LAYOUT) {
         return 0;
     }
-    let task = current_address();
+    incarnation_of(current_address())
+}
+
+/// [`incarnation`], of the task at a kernel address.
+#[inline(always)]
+pub(crate) fn incarnation_of(task: u64) -> u64 {
     let started: u64 =
         memory::kernel(leader(task) + u64::from(config!(layout.task_start_boottime)));
     let execs: u32 = memory::kernel(task + u64::from(config!(layout.task_self_exec_id)));
     started.wrapping_add(u64::from(execs))
+}
+
+/// For how long the running thread has had the CPU this time, as the scheduler knows when it takes it
+/// away: `se.sum_exec_runtime` less what that was when it came (`include/linux/sched.h`).
+#[inline(always)]
+pub(crate) fn ran_ns() -> u64 {
+    let task = current_address();
+    let now: u64 = memory::kernel(task + u64::from(config!(layout.task_ran)));
+    let then: u64 = memory::kernel(task + u64::from(config!(layout.task_ran_before)));
+    now.wrapping_sub(then)
 }
 
 /// The running thread's name.
@@ -168,9 +194,86 @@ pub(crate) fn user_registers(walk: &Walk) -> UserMode {
     arch::registers(regs, walk)
 }
 
+/// The running task's ID in the initial namespace, whatever ours is.
+#[inline(always)]
+pub(crate) fn initial_id() -> u32 {
+    bpf_get_current_pid_tgid() as u32
+}
+
+/// The ID in the initial namespace of the task at a kernel address.
+#[inline(always)]
+pub(crate) fn initial_id_of(task: u64) -> u32 {
+    memory::kernel(task + u64::from(config!(layout.task_pid)))
+}
+
+/// What a task iterator's program is given (`struct bpf_iter__task` in `kernel/bpf/task_iter.c`).
+#[repr(C)]
+pub(crate) struct Iteration {
+    meta: *const IterationMeta,
+    task: *mut task_struct,
+}
+
+/// The beginning of `struct bpf_iter_meta` (`include/linux/bpf.h`).
+#[repr(C)]
+struct IterationMeta {
+    file: *mut seq_file,
+}
+
+impl Iteration {
+    /// The task's kernel address; none behind the last task.
+    #[inline(always)]
+    pub(crate) fn task(&self, place: &Word) -> Option<u64> {
+        if self.task.is_null() {
+            return None;
+        }
+        // Through a map: what comes out is a number, and the verifier has nothing more to say about it.
+        place.store(self.task as u64);
+        Some(place.load())
+    }
+
+    /// Has the kernel walk the task's kernel stack to where `place` lies; the number of addresses.
+    /// There must be room for [`MAX_KERNEL_FRAMES`].
+    #[inline(always)]
+    pub(crate) fn kernel_stack(&self, place: &[Word; MAX_KERNEL_FRAMES]) -> usize {
+        const BYTES: usize = MAX_KERNEL_FRAMES * 8;
+        if self.task.is_null() {
+            return 0;
+        }
+        // SAFETY: the place has as many bytes as said, and the task is not null.
+        let bytes =
+            unsafe { bpf_get_task_stack(self.task, place[0].as_ptr().cast(), BYTES as u32, 0) };
+        if bytes <= 0 || bytes > BYTES as i64 {
+            return 0;
+        }
+        bytes as usize / 8
+    }
+
+    /// Instruction, stack pointer, frame pointer and rbx of the task's user mode.
+    #[inline(always)]
+    pub(crate) fn user_registers(&self) -> (KeptRegisters, [u64; 4]) {
+        if self.task.is_null() {
+            return (KeptRegisters::None, [0; 4]);
+        }
+        // SAFETY: the task is not null.
+        arch::kept(unsafe { bpf_task_pt_regs(self.task) } as *const pt_regs)
+    }
+
+    /// Passes the first words of `record` on to whoever reads the iteration.
+    #[inline(always)]
+    pub(crate) fn tell<const WORDS: usize>(&self, record: &[Word; WORDS], words: usize) {
+        // Hidden from the compiler, which knows the bound and would not compare; the verifier must see it.
+        let bytes = black_box(words * 8);
+        if bytes > WORDS * 8 || self.meta.is_null() {
+            return;
+        }
+        // SAFETY: the record has as many words as said; the file is the one that is being read.
+        unsafe { bpf_seq_write((*self.meta).file, record[0].as_ptr().cast(), bytes as u32) };
+    }
+}
+
 #[cfg(bpf_target_arch = "x86_64")]
 mod arch {
-    use super::{UserMode, Walk, config, pt_regs};
+    use super::{KeptRegisters, UserMode, Walk, config, pt_regs};
     use profiler_common::{
         abi::Switches,
         walk::{Registers, native::Frame},
@@ -183,6 +286,25 @@ mod arch {
     #[inline(always)]
     pub(super) fn is_user(cs: u64) -> bool {
         cs & 3 == 3
+    }
+
+    /// As [`registers`], all that a later walk may ask for.
+    #[inline(always)]
+    pub(super) fn kept(regs: *const pt_regs) -> (KeptRegisters, [u64; 4]) {
+        // SAFETY: `bpf_task_pt_regs` returned these.
+        let (cs, kept) = unsafe {
+            (
+                (*regs).cs,
+                [(*regs).rip, (*regs).rsp, (*regs).rbp, (*regs).rbx],
+            )
+        };
+        if !is_user(cs) {
+            (KeptRegisters::None, kept)
+        } else if cs == USER_CS {
+            (KeptRegisters::Native, kept)
+        } else {
+            (KeptRegisters::Compat, kept)
+        }
     }
 
     #[inline(always)]

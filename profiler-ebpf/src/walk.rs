@@ -10,7 +10,7 @@ use crate::{
     task::{self, Ids, UserMode},
     word::Word,
 };
-use aya_ebpf::{EbpfContext as _, helpers::generated::bpf_get_stack, programs::PerfEventContext};
+use aya_ebpf::{EbpfContext, helpers::generated::bpf_get_stack};
 use core::{hint::black_box, ops::ControlFlow};
 use profiler_common::{
     abi::{
@@ -227,7 +227,7 @@ fn native(scratch: &'static Scratch, subject: Subject) {
 /// Has the kernel walk its own stack into `record`, header included; the header is zero if there is no
 /// stack.
 #[inline(always)]
-pub(crate) fn kernel(ctx: &PerfEventContext, record: &'static [Word; KERNEL_SCRATCH_WORDS]) {
+pub(crate) fn kernel(ctx: &impl EbpfContext, record: &'static [Word; KERNEL_SCRATCH_WORDS]) {
     const BYTES: usize = MAX_KERNEL_FRAMES * 8;
     // SAFETY: the record has room for the header and as many words as said.
     let bytes = unsafe { bpf_get_stack(ctx.as_ptr(), record[1].as_ptr().cast(), BYTES as u32, 0) };

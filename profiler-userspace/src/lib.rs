@@ -11,6 +11,7 @@ pub mod kernel;
 pub mod object;
 pub mod output;
 pub mod plan;
+pub mod probe;
 pub mod process;
 pub mod profile;
 pub mod recording;

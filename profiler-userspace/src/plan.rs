@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use crate::debuginfod::Servers;
 use crate::output::{Format, Style};
+use crate::probe::Probe;
 use crate::symbolize::Naming;
 pub use title::TitleFacts;
 
@@ -28,7 +29,9 @@ pub struct Plan {
     pub launch: Option<Vec<OsString>>,
     /// The CPUs to sample on, sorted and distinct; none means every CPU.
     pub cpus: Option<Vec<u32>>,
-    /// What makes the probe fire.
+    /// What triggers samples.
+    pub probe: Probe,
+    /// What makes the probe fire, where that is an event.
     pub event: EventChoice,
     /// How often the probe fires.
     pub sampling: Sampling,

@@ -45,6 +45,29 @@ impl Program {
         )
     }
 
+    /// Builds `workloads/c/<stem>.c` without frame pointers. Shrink-wrapping stays off, so that
+    /// functions are whole.
+    pub fn c_without_frame_pointers(stem: &str) -> Self {
+        let flags = [
+            "-std=gnu11",
+            "-O1",
+            "-fno-shrink-wrap",
+            "-fno-optimize-sibling-calls",
+            "-pthread",
+            "-fomit-frame-pointer",
+        ];
+        let relative = format!("c/{stem}.c");
+        let source = source(&relative);
+        let header = read(&self::source("c/workload.h"));
+        cached(&(read(&source), header, flags), stem, |out| {
+            run(Command::new("gcc")
+                .args(flags)
+                .arg("-o")
+                .arg(out)
+                .arg(&source));
+        })
+    }
+
     /// Builds `workloads/cpp/<stem>.cpp` with frame pointers.
     pub fn cpp(stem: &str) -> Self {
         Self::compiled(

@@ -205,7 +205,9 @@ fn the_layout_of_what_crosses_the_boundary() {
         tally_index_mask,
         stack_blocks,
         stack_index_mask,
-        reserved,
+        states,
+        shortest_ns,
+        longest_ns,
         layout,
     });
     layout!(TaskLayout {
@@ -215,6 +217,12 @@ fn the_layout_of_what_crosses_the_boundary() {
         task_thread_pid,
         task_start_boottime,
         task_self_exec_id,
+        task_state,
+        task_on_cpu,
+        task_flags,
+        task_comm,
+        task_ran,
+        task_ran_before,
         pid_level,
         pid_numbers,
         upid_bytes,
@@ -238,7 +246,21 @@ fn the_layout_of_what_crosses_the_boundary() {
         cpu,
         user,
         kernel,
-        reserved,
+        stamp,
+        comm
+    });
+    layout!(Asleep {
+        id,
+        frames,
+        tgid,
+        tid,
+        incarnation,
+        doing,
+        kept,
+        ip,
+        sp,
+        fp,
+        bx,
         comm
     });
     layout!(Notice {

@@ -8,6 +8,7 @@
 )]
 
 use flame_bpf::kernel::{Kernel, Request, Support};
+use flame_bpf::probe::{Probe, ThreadKind, Waits};
 use flame_bpf_tests::{kernel_turn, require};
 use profiler_common::abi::{Switches, TargetKind};
 
@@ -25,6 +26,7 @@ fn load(what: &str, switches: Switches, target: TargetKind, support: &Support) -
         ids: Vec::new(),
         map_memory: 32 << 20,
         unwind_memory: 256 << 20,
+        probe: Probe::OnCpu,
     };
     let kernel = Kernel::load(request, support)
         .unwrap_or_else(|error| panic!("{what}: {error}: {:?}", std::error::Error::source(&error)));
@@ -146,6 +148,7 @@ fn a_kernel_without_loops_is_refused_by_name() {
         ids: Vec::new(),
         map_memory: 32 << 20,
         unwind_memory: 256 << 20,
+        probe: Probe::OnCpu,
     };
     let refusal = Kernel::load(request, &support)
         .err()
@@ -188,8 +191,81 @@ fn maps_stay_below_the_limit_that_was_given() {
             ids: Vec::new(),
             map_memory: mebibytes << 20,
             unwind_memory: 256 << 20,
+            probe: Probe::OnCpu,
         };
         let kernel = Kernel::load(request, &support).unwrap();
         assert!(kernel.map_bytes() <= mebibytes << 20, "{mebibytes} MiB");
     }
+}
+
+#[test]
+fn off_the_cpu_every_switch_is_accepted() {
+    let _turn = require!(kernel_turn());
+    let support = Support::detect();
+    for (what, switches) in [
+        ("both stacks", BOTH),
+        ("user stacks", Switches::USER_STACKS),
+        ("kernel stacks", Switches::KERNEL_STACKS),
+        (
+            "tables",
+            BOTH.with(Switches::UNWIND_ROWS)
+                .with(Switches::FRAME_POINTERS)
+                .with(Switches::PER_THREAD),
+        ),
+    ] {
+        let request = Request {
+            switches,
+            target: TargetKind::Processes,
+            ids: Vec::new(),
+            map_memory: 32 << 20,
+            unwind_memory: 256 << 20,
+            probe: Probe::OffCpu(Waits {
+                threads: ThreadKind::User,
+                ..Waits::default()
+            }),
+        };
+        let mut kernel = Kernel::load(request, &support).unwrap_or_else(|error| {
+            panic!("{what}: {error}: {:?}", std::error::Error::source(&error))
+        });
+        for program in kernel.verified() {
+            println!(
+                "off-CPU, {what}: {} {:?} instructions",
+                program.name, program.instructions
+            );
+        }
+        let loaded = programs(&kernel);
+        for name in ["asleep", "fork", "off_cpu"] {
+            assert!(
+                loaded.iter().any(|loaded| loaded == name),
+                "{name} of {loaded:?}"
+            );
+        }
+        // Nobody is a target, so nobody is asleep.
+        kernel.attach_tracepoint().expect("the tracepoint is there");
+        assert_eq!(kernel.asleep().expect("tasks can be gone through"), []);
+    }
+}
+
+#[test]
+fn a_kernel_without_type_information_has_no_switches() {
+    let _turn = require!(kernel_turn());
+    let support = Support {
+        layout: None,
+        ..Support::detect()
+    };
+    let request = Request {
+        switches: BOTH,
+        target: TargetKind::All,
+        ids: Vec::new(),
+        map_memory: 32 << 20,
+        unwind_memory: 256 << 20,
+        probe: Probe::OffCpu(Waits::default()),
+    };
+    let refusal = Kernel::load(request, &support)
+        .err()
+        .expect("no types, no switches");
+    assert!(
+        refusal.to_string().contains("type information"),
+        "{refusal}"
+    );
 }

@@ -70,6 +70,7 @@ const UNSAFE: &[&str] = &[
     "profiler-ebpf/src/main.rs",
     "profiler-ebpf/src/memory.rs",
     "profiler-ebpf/src/repeat.rs",
+    "profiler-ebpf/src/sleepers.rs",
     "profiler-ebpf/src/symbol.rs",
     "profiler-ebpf/src/task.rs",
     "profiler-ebpf/src/walk.rs",

@@ -41,9 +41,10 @@ const POINTERS: &str = "-O1 -fno-omit-frame-pointer -fno-shrink-wrap -fno-optimi
 const NO_POINTERS: &str = "-O2 -fomit-frame-pointer -fno-optimize-sibling-calls -DFRAMELESS";
 
 /// The workloads that the script starts: their names, those of their sources, and how they are compiled.
-const WORKLOADS: [(&str, &str, &str); 4] = [
+const WORKLOADS: [(&str, &str, &str); 5] = [
     ("shares", "shares", POINTERS),
     ("exit_code", "exit_code", POINTERS),
+    ("waits", "waits", POINTERS),
     ("chain", "chain", POINTERS),
     ("bare_chain", "chain", NO_POINTERS),
 ];

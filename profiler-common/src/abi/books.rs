@@ -1,22 +1,30 @@
 //! The small maps through which the halves speak while a recording runs: the books, one per CPU, which
 //! the kernel half writes; the control map, whose first word user space writes; the name of a symbol.
 
-use super::{Class, Counter};
+use super::{Class, Counter, Stamp};
 
-/// One CPU's counters. Two cache lines, so that CPUs do not share one.
+/// How many counters one CPU has room for.
+pub const BOOK_WORDS: usize = 32;
+
+/// One CPU's counters. Whole pairs of cache lines, so that CPUs do not share one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(128))]
 pub struct Books {
     /// One sum per [`Counter`], in the order of [`Counter::ALL`]; the rest is zero.
-    pub counters: [u64; 16],
+    pub counters: [u64; BOOK_WORDS],
 }
 
 const _: () = assert!(
-    Counter::ALL.len() <= 16,
+    Counter::ALL.len() <= BOOK_WORDS,
     "every counter has a place in the books"
 );
 
 impl Books {
+    /// Nothing counted yet.
+    pub const EMPTY: Self = Self {
+        counters: [0; BOOK_WORDS],
+    };
+
     /// The sum under one counter.
     pub const fn get(&self, counter: Counter) -> u64 {
         self.counters[counter as usize]
@@ -45,15 +53,22 @@ pub const SYMBOL_BYTES: usize = 640;
 /// How many sides each store has: one is live, the other is drained or empty.
 pub const SIDES: usize = 2;
 
-/// Which sides are live: bit 0 the tallies', bit 1 the stacks'.
+/// Which sides are live: bit 0 the tallies'; from bit 1 on the [epoch](Live::epoch) of the stacks, whose
+/// lowest bit is their side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Live(pub u64);
 
 impl Live {
-    /// The given sides, each 0 or 1.
-    pub const fn new(tallies: u32, stacks: u32) -> Self {
-        Self((tallies & 1) as u64 | ((stacks & 1) as u64) << 1)
+    /// The given side of the tallies, and the given epoch of the stacks.
+    pub const fn new(tallies: u32, epoch: u32) -> Self {
+        Self((tallies & 1) as u64 | ((epoch & Stamp::LAST_EPOCH) as u64) << 1)
+    }
+
+    /// How often the stacks' live side has changed, modulo what a [`Stamp`] holds. A position means
+    /// one stack within one epoch.
+    pub const fn epoch(self) -> u32 {
+        (self.0 >> 1) as u32 & Stamp::LAST_EPOCH
     }
 
     /// The live side of the tallies: 0 or 1.
@@ -96,16 +111,27 @@ mod tests {
 
     #[test]
     fn live_keeps_both_sides_apart() {
-        for (tallies, stacks) in [(0, 0), (1, 0), (0, 1), (1, 1)] {
-            let live = Live::new(tallies, stacks);
-            assert_eq!((live.tallies(), live.stacks()), (tallies, stacks));
+        for (tallies, epoch) in [
+            (0, 0),
+            (1, 0),
+            (0, 1),
+            (1, 1),
+            (1, 6),
+            (0, Stamp::LAST_EPOCH),
+        ] {
+            let live = Live::new(tallies, epoch);
+            assert_eq!(
+                (live.tallies(), live.epoch(), live.stacks()),
+                (tallies, epoch, epoch & 1)
+            );
         }
+        assert_eq!(Live::new(0, Stamp::LAST_EPOCH + 1).epoch(), 0);
     }
 
     #[test]
     fn a_firing_is_closed_by_one_outcome_and_by_nothing_else() {
         for &counter in Counter::ALL {
-            let mut books = Books { counters: [0; 16] };
+            let mut books = Books::EMPTY;
             books.counters[counter as usize] = 1;
             let closes = matches!(
                 counter.class(),

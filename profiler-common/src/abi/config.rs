@@ -41,6 +41,10 @@ impl Switches {
     pub const UNWIND_ROWS: Self = Self(1 << 9);
     /// Where there are no rows, follow frame pointers.
     pub const FRAME_POINTERS: Self = Self(1 << 10);
+    /// Record no kernel threads.
+    pub const USER_THREADS_ONLY: Self = Self(1 << 11);
+    /// Record nothing but kernel threads.
+    pub const KERNEL_THREADS_ONLY: Self = Self(1 << 12);
 
     /// Both sets of switches together.
     #[must_use]
@@ -84,6 +88,18 @@ pub struct TaskLayout {
     pub task_start_boottime: u32,
     /// `task_struct.self_exec_id`.
     pub task_self_exec_id: u32,
+    /// `task_struct.__state`.
+    pub task_state: u32,
+    /// `task_struct.on_cpu`.
+    pub task_on_cpu: u32,
+    /// `task_struct.flags`.
+    pub task_flags: u32,
+    /// `task_struct.comm`.
+    pub task_comm: u32,
+    /// `task_struct.se.sum_exec_runtime`.
+    pub task_ran: u32,
+    /// `task_struct.se.prev_sum_exec_runtime`.
+    pub task_ran_before: u32,
     /// `pid.level`.
     pub pid_level: u32,
     /// `pid.numbers`.
@@ -157,8 +173,12 @@ pub struct Config {
     pub stack_blocks: u32,
     /// Slots on one side of the stacks' index, less one; the slots are a power of two.
     pub stack_index_mask: u32,
-    /// Always zero; here so that there is no padding.
-    pub reserved: u32,
+    /// The states of switched-out threads that are wanted; a [`States`](super::States).
+    pub states: u32,
+    /// The shortest time off the CPU that is wanted, in nanoseconds.
+    pub shortest_ns: u64,
+    /// The longest time off the CPU that is wanted, in nanoseconds.
+    pub longest_ns: u64,
     /// Where the kernel keeps what we read of tasks.
     pub layout: TaskLayout,
     /// Where it keeps what we read of mappings.

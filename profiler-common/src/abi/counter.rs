@@ -55,16 +55,39 @@ counters! {
     FilteredUserMode = "filtered-user-mode", Filtered;
     /// A kernel thread, or a process whose memory is gone already, and only user stacks were asked for.
     FilteredNoUserStack = "filtered-no-user-stack", Filtered;
+    /// The thread was left out by the kind that was asked for: user or kernel threads.
+    FilteredThreadKind = "filtered-thread-kind", Filtered;
+    /// The thread was switched out in a state that was not asked for.
+    FilteredState = "filtered-state", Filtered;
+    /// The thread was off the CPU for a shorter or longer time than was asked for.
+    FilteredBlockTime = "filtered-block-time", Filtered;
     /// The store of stacks was full.
     LostStackStore = "lost-stack-store", Lost;
     /// The table of tallies was full.
     LostTallyTable = "lost-tally-table", Lost;
+    /// The table of threads that are off the CPU was full.
+    LostSleeperTable = "lost-sleeper-table", Lost;
+    /// A thread was switched out twice, and not in between; the first time is not in a tally.
+    LostPair = "lost-pair", Lost;
     /// Nanoseconds spent in the probe's program.
     RunTime = "run-time-ns", Note;
     /// The queue of notices was full; the process is announced again by its next new stack.
     NoticesDropped = "notices-dropped", Note;
     /// Slots of an index were taken all around; the entry is counted, but takes room of its own.
     IndexCrowded = "index-crowded", Note;
+    /// The probe began to look at a switch that concerns a target. Off the CPU, a firing lasts as long as
+    /// the wait does; this and `Left` tell when nobody writes.
+    Entered = "entered", Note;
+    /// The probe ended doing so.
+    Left = "left", Note;
+    /// Switches between tasks that are no targets.
+    OtherSwitches = "other-switches", Note;
+    /// Waits whose end the kernel did not tell, and that was reckoned from how long the thread then ran.
+    EndReckoned = "end-reckoned", Note;
+    /// Waits that had not ended when the recording did, and are counted up to then.
+    StillWaiting = "still-waiting", Note;
+    /// Waits that had begun before the recording did, and are counted from its beginning.
+    WaitingBefore = "waiting-before", Note;
 }
 
 #[cfg(test)]

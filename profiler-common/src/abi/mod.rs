@@ -7,10 +7,11 @@ mod counter;
 mod notice;
 mod pod;
 mod sample;
+mod sleeper;
 mod stack;
 mod table;
 
-pub use books::{Books, Control, Live, SIDES, SYMBOL_BYTES, Side};
+pub use books::{BOOK_WORDS, Books, Control, Live, SIDES, SYMBOL_BYTES, Side};
 pub use code::{
     CODE_PROBES, CODE_SLOT_BITS, Code, CodeKey, CodeState, SLAB_BITS, SLAB_WORDS, slab_of,
     used_clock,
@@ -18,7 +19,8 @@ pub use code::{
 pub use config::{Config, MappingLayout, Switches, TargetKind, TaskLayout};
 pub use counter::{Class, Counter};
 pub use notice::{Notice, NoticeKind};
-pub use sample::{COMM_BYTES, KEY_WORDS, SampleKey, Tally};
+pub use sample::{COMM_BYTES, Doing, KEY_WORDS, SampleKey, Stamp, Tally};
+pub use sleeper::{ASLEEP_WORDS, Asleep, KeptRegisters, SLEEPER_WORDS, Sleeper, States, TaskState};
 pub use stack::{
     BLOCK_WORDS, Block, Header, KERNEL_SCRATCH_WORDS, MAX_KERNEL_FRAMES, MAX_USER_FRAMES,
     PADDING_WORDS, RECORD_BLOCKS, StackEnd, StackPosition, USER_SCRATCH_WORDS,

@@ -5,8 +5,8 @@
 )]
 
 use super::{
-    Books, COMM_BYTES, Code, CodeKey, Config, Control, KEY_WORDS, MappingLayout, Notice, SIDES,
-    SampleKey, Side, Switches, Tally, TaskLayout,
+    BOOK_WORDS, Books, COMM_BYTES, Code, CodeKey, Config, Control, KEY_WORDS, MappingLayout,
+    Notice, SIDES, SampleKey, Side, Stamp, Switches, Tally, TaskLayout,
 };
 
 /// The sizes of a list of types, added up.
@@ -16,14 +16,16 @@ macro_rules! sum_of {
 
 // A type without padding is as large as its fields together: every byte of it is somebody's.
 const _: () = {
-    assert!(size_of::<SampleKey>() == sum_of!(u64, [u32; 6], [u8; COMM_BYTES]));
+    assert!(size_of::<SampleKey>() == sum_of!(u64, [u32; 5], Stamp, [u8; COMM_BYTES]));
     assert!(size_of::<SampleKey>() == KEY_WORDS * 8);
     assert!(size_of::<Tally>() == sum_of!(u64, u64, SampleKey));
     assert!(size_of::<Tally>() == 64, "a tally is one cache line");
     assert!(size_of::<Notice>() == sum_of!(u32, u32, u64, u64));
-    assert!(size_of::<Books>() == sum_of!([u64; 16]));
-    assert!(size_of::<TaskLayout>() == sum_of!([u32; 12]));
-    assert!(size_of::<Config>() == sum_of!(u64, Switches, [u32; 7], TaskLayout, MappingLayout));
+    assert!(size_of::<Books>() == sum_of!([u64; BOOK_WORDS]));
+    assert!(size_of::<TaskLayout>() == sum_of!([u32; 18]));
+    assert!(
+        size_of::<Config>() == sum_of!([u64; 3], Switches, [u32; 7], TaskLayout, MappingLayout)
+    );
     assert!(size_of::<MappingLayout>() == sum_of!([u32; 16]));
     assert!(size_of::<Code>() == sum_of!(CodeKey, [u64; 5]));
     // These two do have padding, to keep cache lines apart; it is never read.

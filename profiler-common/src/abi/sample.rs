@@ -27,8 +27,8 @@ pub struct SampleKey {
     pub user: StackPosition,
     /// Where the kernel stack is stored.
     pub kernel: StackPosition,
-    /// Always zero; here so that there is no padding.
-    pub reserved: u32,
+    /// When the stacks were stored, and what the thread was doing.
+    pub stamp: Stamp,
     /// The thread's name, NUL-padded.
     pub comm: [u8; COMM_BYTES],
 }
@@ -48,10 +48,55 @@ impl SampleKey {
             self.incarnation,
             pair(self.tgid, self.tid),
             pair(self.cpu, self.user.0),
-            pair(self.kernel.0, self.reserved),
+            pair(self.kernel.0, self.stamp.0),
             u64::from_ne_bytes([a, b, c, d, e, f, g, h]),
             u64::from_ne_bytes([i, j, k, l, m, n, o, p]),
         ]
+    }
+}
+
+/// What a thread was doing while the time that a sample stands for went by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u32)]
+pub enum Doing {
+    /// It was on a CPU.
+    #[default]
+    Running = 0,
+    /// It waited for something to happen.
+    Blocked = 1,
+    /// It could have run, and another had the CPU.
+    Runnable = 2,
+}
+
+/// Where a key's stacks come from: bits 0–23 the epoch in which they were stored ([`Live::epoch`]), the
+/// bits above what the thread was [`Doing`].
+///
+/// [`Live::epoch`]: super::Live::epoch
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct Stamp(pub u32);
+
+impl Stamp {
+    /// The highest epoch that there is room for; after it comes the first again.
+    pub const LAST_EPOCH: u32 = (1 << 24) - 1;
+
+    /// Stacks of the given epoch.
+    pub const fn new(epoch: u32, doing: Doing) -> Self {
+        Self((epoch & Self::LAST_EPOCH) | (doing as u32) << 24)
+    }
+
+    /// The epoch of the stacks.
+    pub const fn epoch(self) -> u32 {
+        self.0 & Self::LAST_EPOCH
+    }
+
+    /// What the thread was doing.
+    pub const fn doing(self) -> Doing {
+        match self.0 >> 24 {
+            1 => Doing::Blocked,
+            2 => Doing::Runnable,
+            _ => Doing::Running,
+        }
     }
 }
 
@@ -65,4 +110,19 @@ pub struct Tally {
     pub count: u64,
     /// Whose they are.
     pub key: SampleKey,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stamp_keeps_epoch_and_doing_apart() {
+        for doing in [Doing::Running, Doing::Blocked, Doing::Runnable] {
+            for epoch in [0, 1, Stamp::LAST_EPOCH] {
+                let stamp = Stamp::new(epoch, doing);
+                assert_eq!((stamp.epoch(), stamp.doing()), (epoch, doing));
+            }
+        }
+    }
 }

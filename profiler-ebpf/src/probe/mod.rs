@@ -1,3 +1,6 @@
 //! One file per probe: what triggers a sample, and what its weight is.
 
+pub(crate) mod asleep;
+pub(crate) mod off_cpu;
 pub(crate) mod on_cpu;
+pub(crate) mod tracepoint;

@@ -9,9 +9,11 @@
 
 mod event;
 mod habits;
+mod off_cpu;
 mod plan;
 mod show_names;
 mod show_unwind;
+mod trigger;
 mod value;
 
 pub use show_names::ShowNames;
@@ -25,7 +27,7 @@ use clap::Parser as _;
 use clap::error::{ContextKind, ErrorKind};
 
 use crate::output::{MinWidth, Palette};
-use crate::plan::{CallGraph, Event, Plan};
+use crate::plan::{CallGraph, Plan};
 
 /// Reads the command line, the program's own name first.
 ///
@@ -115,6 +117,8 @@ struct Args {
     #[command(flatten)]
     sampling: SamplingArgs,
     #[command(flatten)]
+    off_cpu: off_cpu::OffCpuArgs,
+    #[command(flatten)]
     stacks: StackArgs,
     #[command(flatten)]
     output: OutputArgs,
@@ -135,6 +139,7 @@ Examples:
   sudo flame-bpf -a -- sleep 10            the whole machine while a command runs
   sudo flame-bpf -fK 10 | grep ext4        kernel stacks as text, one to a line
   sudo flame-bpf -e page-faults -p 1234    every page fault, until Ctrl-C
+  sudo flame-bpf --off-cpu -p 1234 -d 10   where its threads wait, and for how long
   flame-bpf show-unwind FILE [ADDRESS]     the unwind table of a program's code
   flame-bpf show-names FILE                the names of addresses that come on stdin
 
@@ -186,8 +191,14 @@ struct SamplingArgs {
     #[arg(short, long, value_name = "PERIOD", value_parser = value::period, allow_negative_numbers = true)]
     count: Option<u64>,
     /// Sample on this event [default: cycles where the processor counts them, else cpu-clock]
-    #[arg(short, long, value_name = "NAME", value_parser = event::parse, long_help = event_help())]
-    event: Option<Event>,
+    #[arg(short, long, value_name = "NAME", value_parser = trigger::parse, long_help = event_help())]
+    event: Option<trigger::Trigger>,
+    /// Sample every page fault: -e page-faults
+    #[arg(long, conflicts_with_all = ["event", "context_switches"])]
+    page_faults: bool,
+    /// Sample every context switch: -e context-switches
+    #[arg(long, conflicts_with = "event")]
+    context_switches: bool,
 }
 
 fn event_help() -> String {
@@ -195,7 +206,8 @@ fn event_help() -> String {
         "Sample on this event [default: cycles where the processor counts them, else cpu-clock]\n\n\
          {}\n\n\
          Without -F or -c, clocks and events of the processor are sampled at 99 Hz; the other events of \
-         the kernel, such as page-faults, are all kept, as with -c 1.",
+         the kernel, such as page-faults, are all kept, as with -c 1.\n\n\
+         Tracepoints of the kernel, every one counted: CATEGORY:NAME, such as sched:sched_switch.",
         event::list()
     )
 }

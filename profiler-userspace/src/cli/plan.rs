@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail, ensure};
 
+use super::trigger::{self, Trigger};
 use super::value::{self, Ids, shell_word};
 use super::{Args, LookArgs, NameArgs, OutputArgs, SamplingArgs, ScopeArgs, StackArgs};
 use crate::debuginfod::Servers;
@@ -16,6 +17,7 @@ use crate::output::{Format, Style};
 use crate::plan::{
     Capture, DEFAULT_HZ, EventChoice, MemoryLimits, Output, Plan, Sampling, Target, Verbosity,
 };
+use crate::probe::Probe;
 use crate::profile::fold::{FoldStyle, visible};
 use crate::symbolize::{Demangling, Naming};
 
@@ -33,16 +35,26 @@ pub(super) fn build(args: Args, stdout_is_terminal: bool) -> Result<Plan> {
         command,
         scope,
         sampling: pace,
+        off_cpu,
         stacks,
         output,
         names,
         look,
         running,
     } = args;
-    let event = pace
-        .event
-        .clone()
-        .map_or(EventChoice::Auto, EventChoice::Named);
+    let mut probe = off_cpu.probe()?;
+    if probe != Probe::OnCpu {
+        refuse_with_off_cpu(&pace, &scope, &stacks)?;
+    }
+    let event = match trigger(&pace)? {
+        None => EventChoice::Auto,
+        Some(Trigger::Event(event)) => EventChoice::Named(event),
+        Some(Trigger::Tracepoint(tracepoint)) => {
+            refuse_with_tracepoint(&pace, &scope)?;
+            probe = Probe::Tracepoint(tracepoint);
+            EventChoice::Auto
+        }
+    };
     let sampling = sampling(&pace, &event)?;
     let duration = duration(&words, &pace, &scope)?;
     ensure!(
@@ -56,6 +68,7 @@ pub(super) fn build(args: Args, stdout_is_terminal: bool) -> Result<Plan> {
         target,
         launch: Some(command).filter(|command| !command.is_empty()),
         cpus: scope.cpu.map(|cpus| cpus.0),
+        probe,
         event,
         sampling,
         duration,
@@ -71,6 +84,53 @@ pub(super) fn build(args: Args, stdout_is_terminal: bool) -> Result<Plan> {
         },
         memory: memory(running.map_memory, running.max_unwind_memory),
     })
+}
+
+/// What was named to be sampled, if anything was.
+fn trigger(pace: &SamplingArgs) -> Result<Option<Trigger>> {
+    let short = [
+        (pace.page_faults, "page-faults"),
+        (pace.context_switches, "context-switches"),
+    ];
+    match short.into_iter().find(|(given, _)| *given) {
+        Some((_, name)) => trigger::parse(name)
+            .map(Some)
+            .map_err(|sentence| anyhow!(sentence)),
+        None => Ok(pace.event.clone()),
+    }
+}
+
+/// A tracepoint is everywhere, and all of it is counted.
+fn refuse_with_tracepoint(pace: &SamplingArgs, scope: &ScopeArgs) -> Result<()> {
+    ensure!(
+        pace.freq.is_none() && pace.count.is_none(),
+        "of a tracepoint every passing is counted; leave out -F and -c"
+    );
+    ensure!(
+        scope.cpu.is_none(),
+        "a tracepoint is watched on all CPUs; leave out -C, and tell them apart with --per-cpu"
+    );
+    Ok(())
+}
+
+/// What says something of a CPU, or of how often to look, has no meaning off the CPU.
+fn refuse_with_off_cpu(pace: &SamplingArgs, scope: &ScopeArgs, stacks: &StackArgs) -> Result<()> {
+    let every = "--off-cpu measures every wait; leave it out";
+    let nowhere = "a thread that waits is on no CPU; leave it out";
+    let given = [
+        ("-F", pace.freq.is_some(), every),
+        ("-c", pace.count.is_some(), every),
+        ("-e", pace.event.is_some(), every),
+        ("--page-faults", pace.page_faults, every),
+        ("--context-switches", pace.context_switches, every),
+        ("-C", scope.cpu.is_some(), nowhere),
+        ("--per-cpu", stacks.per_cpu, nowhere),
+        ("-I", stacks.include_idle, nowhere),
+    ];
+    match given.into_iter().find(|(_, given, _)| *given) {
+        Some((flag, _, reason)) => bail!("{flag} does not go with --off-cpu: {reason}"),
+        None => Ok(()),
+    }
 }
 
 fn memory(map_mib: Option<u32>, unwind_mib: Option<u32>) -> MemoryLimits {

@@ -1,7 +1,7 @@
 //! Attaching: one perf event per CPU, and the tracepoint that keeps the targets true.
 
 use super::load::{is_refusal, privilege};
-use super::{Error, Kernel, Result};
+use super::{Error, Kernel, Result, btf, sleepers};
 use aya::programs::perf_event::{PerfEventConfig, PerfEventScope, SamplePolicy};
 use aya::programs::{PerfEvent, ProgramError, RawTracePoint};
 use profiler_common::abi::TargetKind;
@@ -39,11 +39,7 @@ impl Kernel {
     /// Attaches the probe on the given CPUs; samples are taken from here on. A CPU that has gone
     /// offline is left out.
     pub fn attach(&mut self, source: &Source, policy: Policy, cpus: &[u32]) -> Result<()> {
-        if self.request.target != TargetKind::All && self.follows_targets() {
-            let fork: &mut RawTracePoint = self.program("fork")?;
-            fork.attach("sched_process_fork")
-                .map_err(|error| failed("the tracepoint sched_process_fork".into(), error))?;
-        }
+        self.attach_fork()?;
         let policy = match policy {
             Policy::Frequency(hz) => SamplePolicy::Frequency(hz),
             Policy::Period(count) => SamplePolicy::Period(count),
@@ -68,6 +64,41 @@ impl Kernel {
         Ok(())
     }
 
+    /// Attaches the probe to its tracepoint; samples are taken from here on.
+    pub fn attach_tracepoint(&mut self) -> Result<()> {
+        let (name, tracepoint) = self.tracepoint();
+        self.attach_fork()?;
+        self.began_ns = sleepers::now_ns();
+        let program: &mut RawTracePoint = self.program(name)?;
+        match program.attach(&tracepoint) {
+            Ok(_) => Ok(()),
+            Err(ProgramError::SyscallError(error))
+                if error.io_error.kind() == io::ErrorKind::NotFound =>
+            {
+                Err(Error::NoTracepoint {
+                    near: btf::near_tracepoints(&tracepoint),
+                    name: tracepoint,
+                })
+            }
+            Err(error) => Err(failed(format!("the tracepoint {tracepoint}"), error)),
+        }
+    }
+
+    fn tracepoint(&self) -> (&'static str, String) {
+        let probe = &self.request.probe;
+        let tracepoint = probe.tracepoint().unwrap_or_default();
+        (probe.program(), tracepoint.to_owned())
+    }
+
+    fn attach_fork(&mut self) -> Result<()> {
+        if self.request.target != TargetKind::All && self.follows_targets() {
+            let fork: &mut RawTracePoint = self.program("fork")?;
+            fork.attach("sched_process_fork")
+                .map_err(|error| failed("the tracepoint sched_process_fork".into(), error))?;
+        }
+        Ok(())
+    }
+
     /// Whether new tasks change who is a target, and we can see them.
     fn follows_targets(&self) -> bool {
         self.verified().iter().any(|program| program.name == "fork")
@@ -75,8 +106,15 @@ impl Kernel {
 
     /// Detaches everything. When this returns, no program runs and none will.
     pub fn detach(&mut self) -> Result<()> {
-        let on_cpu: &mut PerfEvent = self.program("on_cpu")?;
-        unloaded("the perf event", on_cpu.unload())?;
+        self.ended_ns = sleepers::now_ns();
+        let (name, tracepoint) = self.tracepoint();
+        if tracepoint.is_empty() {
+            let program: &mut PerfEvent = self.program(name)?;
+            unloaded("the perf event", program.unload())?;
+        } else {
+            let program: &mut RawTracePoint = self.program(name)?;
+            unloaded(&format!("the tracepoint {tracepoint}"), program.unload())?;
+        }
         let fork: &mut RawTracePoint = self.program("fork")?;
         unloaded("the tracepoint sched_process_fork", fork.unload())?;
         Ok(())

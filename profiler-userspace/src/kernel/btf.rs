@@ -16,6 +16,62 @@ const MAGIC: u16 = 0xeb9f;
 const KIND_ARRAY: u32 = 3;
 const KIND_STRUCT: u32 = 4;
 const KIND_UNION: u32 = 5;
+const KIND_FORWARD: u32 = 7;
+const KIND_FUNCTION: u32 = 12;
+
+/// Type information for aya in which a function of the running kernel has the number that it has there,
+/// and all else is of the smallest kind: numbers are all that is asked of it. None if the kernel has
+/// no such function, or no type information.
+pub(super) fn stand_in(function: &str) -> Option<aya::Btf> {
+    let bytes = std::fs::read(super::support::BTF_PATH).ok()?;
+    let number = Btf::parse(&bytes)?.function(function)?;
+    let fillers = number as usize - 1;
+    let strings = format!("\0{function}\0");
+    let types = 12 * (fillers + 1);
+    let word = |value: usize| u32::try_from(value).ok();
+    let mut small = Vec::with_capacity(24 + types + strings.len());
+    small.extend(MAGIC.to_ne_bytes());
+    small.extend([1, 0]);
+    for value in [24, 0, word(types)?, word(types)?, word(strings.len())?] {
+        small.extend(value.to_ne_bytes());
+    }
+    let filler = [0, KIND_FORWARD << 24, 0];
+    let wanted = [1, KIND_FUNCTION << 24, 0];
+    for head in std::iter::repeat_n(filler, fillers).chain([wanted]) {
+        small.extend(head.iter().flat_map(|word| word.to_ne_bytes()));
+    }
+    small.extend(strings.as_bytes());
+    aya::Btf::parse(&small, aya::Endianness::default()).ok()
+}
+
+/// Which tracepoints of the running kernel have names near this one, in words. The kernel's type
+/// information has one type for each.
+pub(super) fn near_tracepoints(name: &str) -> String {
+    /// More near matches than this are noise.
+    const MOST: usize = 3;
+    /// Jaro-Winkler similarity, from 0 to 1, below which names have nothing to do with each other.
+    const NEAR: f64 = 0.8;
+    let bytes = std::fs::read(super::support::BTF_PATH).unwrap_or_default();
+    let Some(btf) = Btf::parse(&bytes) else {
+        return "; its type information, which would list them, cannot be read".to_owned();
+    };
+    let known = btf
+        .strings
+        .split(|&byte| byte == 0)
+        .filter_map(|string| std::str::from_utf8(string.strip_prefix(b"btf_trace_")?).ok());
+    let mut scored: Vec<(f64, &str)> = known
+        .map(|known| (strsim::jaro_winkler(name, known), known))
+        .filter(|(score, _)| *score >= NEAR)
+        .collect();
+    scored.sort_by(|left, right| right.0.total_cmp(&left.0));
+    scored.truncate(MOST);
+    let names: Vec<&str> = scored.into_iter().map(|(_, known)| known).collect();
+    if names.is_empty() {
+        String::new()
+    } else {
+        format!("; near it: {}", names.join(", "))
+    }
+}
 
 /// The first twelve bytes of every type: name, kind with the number of parts behind it, size or type.
 struct Head {
@@ -80,6 +136,19 @@ impl<'a> Btf<'a> {
                 };
             }
         }
+    }
+
+    /// The number of the function of this name.
+    fn function(&self, name: &str) -> Option<u32> {
+        let (mut at, mut number) = (0, 1);
+        while let Some(head) = self.head(at) {
+            if head.kind == KIND_FUNCTION && self.name(head.name) == name.as_bytes() {
+                return Some(number);
+            }
+            at += size_of(&head)?;
+            number += 1;
+        }
+        None
     }
 
     fn is_wanted(&self, head: &Head, wanted: &[(&str, &str, Option<u32>)]) -> bool {

@@ -5,24 +5,33 @@ use super::{Kernel, Result, grace};
 use crate::profile::raw::{RawProfile, RawSample, RawStack, StackIndex, Who};
 use profiler_common::abi::{
     BLOCK_WORDS, Control, Header, KEY_WORDS, Live, RECORD_BLOCKS, Side, StackEnd, StackPosition,
-    Switches, Tally,
+    Stamp, Switches, Tally,
 };
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem::offset_of;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
-/// What was read of the stack store so far: on each side, by position. A stack is read once for as
-/// long as its side is not cleared.
+/// What was read of the stack store so far: by epoch and position. A stack is read once for as long as
+/// its side is not cleared.
 #[derive(Default)]
 pub(super) struct Drained {
-    stacks: [HashMap<u32, StackIndex>; 2],
+    epochs: BTreeMap<u32, HashMap<u32, StackIndex>>,
+    /// Epochs that threads off the CPU named when a side was last cleared. They may have come back
+    /// since, and be named by tallies that are yet to be read.
+    named: BTreeSet<u32>,
+}
+
+impl Drained {
+    fn find(&self, epoch: u32, position: StackPosition) -> Option<StackIndex> {
+        Some(self.epochs[&epoch][&position.block()?])
+    }
 }
 
 const TALLY_WORDS: usize = size_of::<Tally>() / 8;
 
 /// Blocks in one page of memory: mappings begin at a page.
-const PAGE_BLOCKS: usize = 4096 / (BLOCK_WORDS * 8);
+pub(super) const PAGE_BLOCKS: usize = 4096 / (BLOCK_WORDS * 8);
 
 /// Blocks looked at through one mapping: 512 KiB.
 const WINDOW_BLOCKS: usize = 8192;
@@ -33,16 +42,13 @@ impl Kernel {
     pub fn drain(&mut self, into: &mut RawProfile) -> Result<()> {
         let old = self.live();
         let crowded = self.filled(old).1 * 2 > self.block_capacity();
-        let stacks = if crowded {
-            1 - old.stacks()
-        } else {
-            old.stacks()
-        };
-        self.control.words()[LIVE].store(Live::new(1 - old.tallies(), stacks).0, SeqCst);
+        let epoch = old.epoch() + u32::from(crowded);
+        self.control.words()[LIVE].store(Live::new(1 - old.tallies(), epoch).0, SeqCst);
         grace::wait(self.books.words())?;
         self.read_side(old, into)?;
         self.clear_tallies(old.tallies())?;
         if crowded {
+            self.keep_stacks(old, into)?;
             self.clear_stacks(old.stacks())?;
         }
         Ok(())
@@ -50,7 +56,10 @@ impl Kernel {
 
     /// Moves the rest into `into`, after [`Kernel::detach`].
     pub fn drain_rest(&mut self, into: &mut RawProfile) -> Result<()> {
-        self.read_side(self.live(), into)
+        // A tracepoint's program may still be at work when it is detached.
+        grace::wait(self.books.words())?;
+        self.read_side(self.live(), into)?;
+        self.settle(into)
     }
 
     /// Whether either live side is so full that it should be drained.
@@ -59,7 +68,7 @@ impl Kernel {
         tallies * 2 > u64::from(self.sizes.tallies) || blocks * 2 > self.block_capacity()
     }
 
-    fn live(&self) -> Live {
+    pub(super) fn live(&self) -> Live {
         Live(self.control.words()[LIVE].load(SeqCst))
     }
 
@@ -72,7 +81,7 @@ impl Kernel {
         )
     }
 
-    fn block_capacity(&self) -> u64 {
+    pub(super) fn block_capacity(&self) -> u64 {
         u64::from(self.sizes.blocks)
     }
 
@@ -89,38 +98,89 @@ impl Kernel {
             .map(|words| std::array::from_fn(|index| words[index].load(Relaxed)))
             .collect();
         drop(mapped);
-        self.read_stacks(side.stacks(), &tallies, into)?;
-        let known = &self.drained.stacks[side.stacks() as usize];
-        let at = |position: StackPosition| Some(known[&position.block()?]);
-        for tally in &tallies {
+        let keys: Vec<[u64; KEY_WORDS]> = tallies
+            .iter()
+            .map(|tally| std::array::from_fn(|word| tally[word + 2]))
+            .collect();
+        self.read_stacks(&keys, into)?;
+        for (tally, key) in tallies.iter().zip(&keys) {
             let (weight, count) = (tally[0], tally[1]);
-            let (who, user, kernel) = self.key(tally);
-            into.add(RawSample {
-                who,
-                user: at(user),
-                kernel: at(kernel),
-                weight,
-                count,
-            });
+            into.add(self.sample(key, weight, count));
         }
         Ok(())
     }
 
-    /// Reads the stacks that `tallies` name and that are not known yet: window by window, so that
-    /// little of the store is ever mapped.
-    fn read_stacks(
+    /// Before the side of `old` is cleared: what threads off the CPU may still name is read, and what
+    /// nobody can name any more forgotten.
+    fn keep_stacks(&mut self, old: Live, into: &mut RawProfile) -> Result<()> {
+        if self.request.probe.waits().is_none() {
+            self.drained.epochs.remove(&old.epoch());
+            return Ok(());
+        }
+        let all = self.positions_of(old)?;
+        self.read_positions(old.epoch(), all, into)?;
+        let named = self.slept_in();
+        let before = std::mem::replace(&mut self.drained.named, named);
+        let (named, live) = (&self.drained.named, self.live().epoch());
+        self.drained.epochs.retain(|epoch, _| {
+            [old.epoch(), live].contains(epoch) || named.contains(epoch) || before.contains(epoch)
+        });
+        Ok(())
+    }
+
+    /// Where the records of one side begin.
+    fn positions_of(&self, side: Live) -> Result<BTreeSet<u32>> {
+        let capacity = self.sizes.blocks as usize;
+        let filled = (self.filled(side).1 as usize).min(capacity);
+        let skip = side.stacks() as usize * capacity * BLOCK_WORDS;
+        let shared = map(
+            "STACKS",
+            &self.maps.stacks,
+            skip,
+            filled.max(1) * BLOCK_WORDS,
+        )?;
+        let mut positions = BTreeSet::new();
+        let mut block = 0;
+        while block < filled {
+            positions.insert(block as u32);
+            let header = Header(shared.words()[block * BLOCK_WORDS].load(Relaxed));
+            block += Header::blocks(header.frames() as u32) as usize;
+        }
+        Ok(positions)
+    }
+
+    /// Reads the stacks that `keys` name and that are not known yet.
+    pub(super) fn read_stacks(
         &mut self,
-        side: u32,
-        tallies: &[[u64; TALLY_WORDS]],
+        keys: &[[u64; KEY_WORDS]],
         into: &mut RawProfile,
     ) -> Result<()> {
-        let known = &mut self.drained.stacks[side as usize];
-        let new: BTreeSet<u32> = tallies
-            .iter()
-            .flat_map(positions)
-            .filter_map(StackPosition::block)
-            .filter(|block| !known.contains_key(block))
-            .collect();
+        let mut wanted: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+        for key in keys {
+            let (user, kernel, stamp) = words_of(key);
+            let blocks = [user, kernel].into_iter().filter_map(StackPosition::block);
+            wanted.entry(stamp.epoch()).or_default().extend(blocks);
+        }
+        for (epoch, blocks) in wanted {
+            self.read_positions(epoch, blocks, into)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the stacks of an epoch that begin at `blocks` and are not known yet: window by window, so
+    /// that little of the store is ever mapped.
+    fn read_positions(
+        &mut self,
+        epoch: u32,
+        blocks: BTreeSet<u32>,
+        into: &mut RawProfile,
+    ) -> Result<()> {
+        let known = self.drained.epochs.entry(epoch).or_default();
+        let side = epoch & 1;
+        let new = blocks
+            .into_iter()
+            .filter(|block| !known.contains_key(block));
+        let new: Vec<u32> = new.collect();
         let capacity = self.sizes.blocks as usize;
         let mut window = 0..0;
         let mut mapped: Option<Shared> = None;
@@ -142,23 +202,31 @@ impl Kernel {
         Ok(())
     }
 
-    fn key(&self, tally: &[u64; TALLY_WORDS]) -> (Who, StackPosition, StackPosition) {
-        let key: &[u64; KEY_WORDS] = tally[2..]
-            .try_into()
-            .expect("a tally is two words and a key");
-        let [user, kernel] = positions(tally);
+    /// What was counted for a key whose stacks have been read.
+    pub(super) fn sample(&self, key: &[u64; KEY_WORDS], weight: u64, count: u64) -> RawSample {
+        let (user, kernel, stamp) = words_of(key);
+        RawSample {
+            who: self.who(key),
+            user: self.drained.find(stamp.epoch(), user),
+            kernel: self.drained.find(stamp.epoch(), kernel),
+            doing: stamp.doing(),
+            weight,
+            count,
+        }
+    }
+
+    fn who(&self, key: &[u64; KEY_WORDS]) -> Who {
         let has = |switch| self.request.switches.has(switch);
         let mut comm = [0; 16];
         comm[..8].copy_from_slice(&key[4].to_ne_bytes());
         comm[8..].copy_from_slice(&key[5].to_ne_bytes());
-        let who = Who {
+        Who {
             incarnation: key[0],
             tgid: key[1] as u32,
             tid: has(Switches::PER_THREAD).then_some((key[1] >> 32) as u32),
             cpu: has(Switches::PER_CPU).then_some(key[2] as u32),
             comm,
-        };
-        (who, user, kernel)
+        }
     }
 
     fn clear_tallies(&self, side: u32) -> Result<()> {
@@ -173,7 +241,7 @@ impl Kernel {
         Ok(())
     }
 
-    fn clear_stacks(&mut self, side: u32) -> Result<()> {
+    fn clear_stacks(&self, side: u32) -> Result<()> {
         let slots = self.sizes.stack_slots() as usize;
         clear(&map(
             "STACK_INDEX",
@@ -182,7 +250,6 @@ impl Kernel {
             slots,
         )?);
         self.control.words()[stack_cursor(side)].store(0, SeqCst);
-        self.drained.stacks[side as usize].clear();
         Ok(())
     }
 }
@@ -193,16 +260,17 @@ fn tally_cursor(side: u32) -> usize {
     (offset_of!(Control, tallies) + side as usize * size_of::<Side>()) / 8
 }
 
-fn stack_cursor(side: u32) -> usize {
+pub(super) fn stack_cursor(side: u32) -> usize {
     (offset_of!(Control, stacks) + side as usize * size_of::<Side>()) / 8
 }
 
-/// User and kernel stack of a tally: the third and the fourth word of its key hold them.
-fn positions(tally: &[u64; TALLY_WORDS]) -> [StackPosition; 2] {
-    [
-        StackPosition((tally[4] >> 32) as u32),
-        StackPosition(tally[5] as u32),
-    ]
+/// User stack, kernel stack and stamp of a key: its third and fourth word hold them.
+pub(super) fn words_of(key: &[u64]) -> (StackPosition, StackPosition, Stamp) {
+    (
+        StackPosition((key[2] >> 32) as u32),
+        StackPosition(key[3] as u32),
+        Stamp((key[3] >> 32) as u32),
+    )
 }
 
 /// The stack whose record begins at the first word.

@@ -5,7 +5,7 @@
 //! as it had begun at some moment, all that follow know what was written before that moment.
 
 use super::{Error, Result, read};
-use profiler_common::abi::{Class, Counter};
+use profiler_common::abi::{BOOK_WORDS, Class, Counter};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst, fence};
 use std::time::{Duration, Instant};
 
@@ -16,8 +16,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Waits until every firing has ended that began before this call. `books`: all CPUs' words.
 pub(super) fn wait(books: &[AtomicU64]) -> Result<()> {
     fence(SeqCst);
-    let cpus = || books.chunks_exact(16);
-    let begun: Vec<u64> = cpus().map(|cpu| read(cpu, Counter::Fired)).collect();
+    let cpus = || books.chunks_exact(BOOK_WORDS);
+    let begun: Vec<u64> = cpus().map(begun).collect();
     let since = Instant::now();
     for (number, (cpu, begun)) in cpus().zip(begun).enumerate() {
         while ended(cpu) < begun {
@@ -33,8 +33,20 @@ pub(super) fn wait(books: &[AtomicU64]) -> Result<()> {
     Ok(())
 }
 
-/// How many firings a CPU has ended.
+/// How many runs of the probe's program a CPU has begun: as many as firings, unless a firing lasts longer
+/// than its run, and runs are counted apart.
+fn begun(cpu: &[AtomicU64]) -> u64 {
+    match read(cpu, Counter::Entered) {
+        0 => read(cpu, Counter::Fired),
+        entered => entered,
+    }
+}
+
+/// How many runs a CPU has ended.
 fn ended(cpu: &[AtomicU64]) -> u64 {
+    if read(cpu, Counter::Entered) != 0 {
+        return read(cpu, Counter::Left);
+    }
     Counter::ALL
         .iter()
         .filter(|counter| {

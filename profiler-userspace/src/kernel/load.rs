@@ -4,10 +4,14 @@ use super::drain::Drained;
 use super::shared::map;
 use super::size::Sizes;
 use super::slabs::SLAB_BYTES;
+use super::sleepers::{self, Sleepers};
 use super::tables::Tables;
 use super::{Error, Kernel, Result, Support};
-use aya::maps::{Map, MapData, MapError, RingBuf};
-use aya::programs::{ProgramError, RawTracePoint, RawTracePointRunOptions, TestRun as _};
+use crate::probe::{Probe, ThreadKind};
+use aya::maps::{HashMap, Map, MapData, MapError, RingBuf};
+use aya::programs::{
+    PerfEvent, ProgramError, RawTracePoint, RawTracePointRunOptions, TestRun as _,
+};
 use aya::{Ebpf, EbpfError, EbpfLoader, VerifierLogLevel};
 use profiler_common::abi::{
     Books, CODE_SLOT_BITS, Config, Control, MAX_RULES, SIDES, SLAB_BITS, Switches, TargetKind,
@@ -16,6 +20,7 @@ use rustix::process::Rlimit;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 /// The BPF object that `cargo xtask bpf` made.
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../../profiler-ebpf/prebuilt/flame.bpf.o");
@@ -33,6 +38,8 @@ pub struct Request {
     pub map_memory: u64,
     /// What unwind tables may take beside, in bytes.
     pub unwind_memory: u64,
+    /// What triggers samples.
+    pub probe: Probe,
 }
 
 /// A program that the verifier accepted.
@@ -60,11 +67,21 @@ impl Kernel {
         if support.pid_namespace.is_some() && support.layout.is_none() {
             return Err(Error::NamespaceWithoutBtf);
         }
+        if request.probe.waits().is_some() && support.layout.is_none() {
+            return Err(Error::SwitchesWithoutBtf);
+        }
         if support.bpf_loop == Some(false) {
             return Err(Error::NoLoop);
         }
         let cpus = possible_cpus();
-        let sizes = Sizes::new(cpus, support.task_ids, request.map_memory)?;
+        let room = request
+            .probe
+            .waits()
+            .map(|_| sleepers::room(request.map_memory));
+        let sleeper_bytes = room.map_or(0, sleepers::bytes);
+        let left = request.map_memory.saturating_sub(sleeper_bytes);
+        let sizes = Sizes::new(cpus, support.task_ids, left)
+            .map_err(|error| error.with_more_map_memory(sleeper_bytes))?;
         raise_memlock();
         let config = config(&request, support, &sizes);
         let rows = config.switches.has(Switches::UNWIND_ROWS);
@@ -78,6 +95,7 @@ impl Kernel {
             .map_max_entries("TALLIES", SIDES as u32 * sizes.tallies)
             .map_max_entries("TALLY_INDEX", SIDES as u32 * sizes.tally_slots())
             .map_max_entries("STACKS", SIDES as u32 * sizes.blocks)
+            .map_max_entries("SLEEPERS", room.unwrap_or(1))
             .map_max_entries("STACK_INDEX", SIDES as u32 * sizes.stack_slots())
             .map_max_entries("SLABS", slabs(&request, rows))
             .map_max_entries("CODE", if rows { 1 << CODE_SLOT_BITS } else { 1 })
@@ -109,6 +127,11 @@ impl Kernel {
             .and_then(|map| RingBuf::try_from(map).ok())
             .ok_or_else(|| missing("NOTICES"))?;
         mark_targets(&targets, &request.ids, &sizes)?;
+        let sleepers = Sleepers {
+            looking: Ok(()),
+            table: room.and_then(|_| HashMap::try_from(ebpf.take_map("SLEEPERS")?).ok()),
+            bytes: sleeper_bytes,
+        };
         let mut kernel = Self {
             control: map("CONTROL", &control, 0, size_of::<Control>() / 8)?,
             books: map("BOOKS", &books, 0, cpus as usize * size_of::<Books>() / 8)?,
@@ -119,14 +142,29 @@ impl Kernel {
             notices,
             drained: Drained::default(),
             tables,
+            sleepers,
+            own: Books::EMPTY,
+            began_ns: 0,
+            ended_ns: 0,
         };
         kernel.load_programs(support)?;
         Ok(kernel)
     }
 
     fn load_programs(&mut self, support: &Support) -> Result<()> {
-        let on_cpu: &mut aya::programs::PerfEvent = self.program("on_cpu")?;
-        on_cpu.load().map_err(|error| rejected("on_cpu", error))?;
+        let name = self.request.probe.program();
+        let loaded = if self.request.probe.tracepoint().is_some() {
+            let program: &mut RawTracePoint = self.program(name)?;
+            program.load()
+        } else {
+            let program: &mut PerfEvent = self.program(name)?;
+            program.load()
+        };
+        loaded.map_err(|error| rejected(name, error))?;
+        if self.request.probe.waits().is_some() {
+            // Without it, threads are counted from their first switch on.
+            self.sleepers.looking = self.load_asleep();
+        }
         if support.layout.is_some() && self.request.target != TargetKind::All {
             let fork: &mut RawTracePoint = self.program("fork")?;
             fork.load().map_err(|error| rejected("fork", error))?;
@@ -212,6 +250,8 @@ fn loader_without_kernel_types<'a>() -> EbpfLoader<'a> {
 fn config(request: &Request, support: &Support, sizes: &Sizes) -> Config {
     let rows = Switches::UNWIND_ROWS.with(Switches::USER_STACKS);
     let rows = request.switches.has(rows) && support.mapping.is_some();
+    let waits = request.probe.waits().cloned().unwrap_or_default();
+    let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     Config {
         seed: RandomState::new().hash_one(std::process::id()),
         switches: request
@@ -219,14 +259,24 @@ fn config(request: &Request, support: &Support, sizes: &Sizes) -> Config {
             .without(Switches::UNWIND_ROWS)
             .with_if(Switches::UNWIND_ROWS, rows)
             .with_if(Switches::TASK_LAYOUT, support.layout.is_some())
-            .with_if(Switches::PID_NAMESPACE, support.pid_namespace.is_some()),
+            .with_if(Switches::PID_NAMESPACE, support.pid_namespace.is_some())
+            .with_if(
+                Switches::USER_THREADS_ONLY,
+                waits.threads == ThreadKind::User,
+            )
+            .with_if(
+                Switches::KERNEL_THREADS_ONLY,
+                waits.threads == ThreadKind::Kernel,
+            ),
         target: request.target as u32,
         namespace_inum: support.pid_namespace.unwrap_or(0),
         tally_capacity: sizes.tallies,
         tally_index_mask: sizes.tally_slots() - 1,
         stack_blocks: sizes.blocks,
         stack_index_mask: sizes.stack_slots() - 1,
-        reserved: 0,
+        states: waits.states.0,
+        shortest_ns: nanoseconds(waits.shortest),
+        longest_ns: nanoseconds(waits.longest),
         layout: support.layout.unwrap_or_default(),
         mapping: support.mapping.unwrap_or_default(),
     }
@@ -273,7 +323,7 @@ fn slabs(request: &Request, rows: bool) -> u32 {
 /// As many as places of rows, which are numbers of 32 bits, can tell apart: 16 GiB.
 const MOST_SLABS: u32 = 1 << (32 - SLAB_BITS);
 
-fn missing(name: &'static str) -> Error {
+pub(super) fn missing(name: &'static str) -> Error {
     Error::Loader {
         doing: "looking into the BPF object",
         detail: format!("it has no {name}"),

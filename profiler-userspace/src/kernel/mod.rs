@@ -5,6 +5,7 @@
 //!
 //! [`RawProfile`]: crate::profile::raw::RawProfile
 
+mod asleep;
 mod attach;
 mod btf;
 mod drain;
@@ -15,12 +16,14 @@ mod load;
 mod shared;
 mod size;
 mod slabs;
+mod sleepers;
 mod support;
 mod symbols;
 mod tables;
 
 pub use attach::{Policy, Source, online_cpus};
 pub use load::{Request, Verified};
+pub use sleepers::Sleeping;
 pub use support::Support;
 pub use tables::{CodePart, StoredTable, Tables};
 
@@ -43,6 +46,12 @@ pub struct Kernel {
     control: Shared,
     books: Shared,
     notices: RingBuf<MapData>,
+    sleepers: sleepers::Sleepers,
+    /// What is counted on this side of the boundary.
+    own: Books,
+    /// When the probe was attached and detached, by the kernel half's clock.
+    began_ns: u64,
+    ended_ns: u64,
     drained: drain::Drained,
     tables: Option<Tables>,
 }
@@ -111,6 +120,14 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
+    /// There is no tracepoint of this name.
+    #[error("this kernel has no tracepoint {name}{near}")]
+    NoTracepoint {
+        /// The name.
+        name: String,
+        /// Names near it, with their own punctuation; empty if there are none.
+        near: String,
+    },
     /// A perf event or tracepoint could not be attached for another reason.
     #[error("cannot attach to {what}")]
     Attach {
@@ -125,6 +142,11 @@ pub enum Error {
         "inside a PID namespace, flame-bpf needs the kernel's type information in /sys/kernel/btf/vmlinux (CONFIG_DEBUG_INFO_BTF); run it outside of the container, or mount /sys"
     )]
     NamespaceWithoutBtf,
+    /// Without type information, the tasks behind a switch cannot be told.
+    #[error(
+        "off the CPU, flame-bpf needs the kernel's type information in /sys/kernel/btf/vmlinux (CONFIG_DEBUG_INFO_BTF): use a kernel that has it, or record on-CPU"
+    )]
+    SwitchesWithoutBtf,
     /// The kernel is too old to walk stacks of any depth.
     #[error(
         "this kernel has no bpf_loop, with which flame-bpf walks stacks; it came with Linux 5.17: use a later kernel"
@@ -159,13 +181,26 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// The same, where more was taken off the limit before.
+    fn with_more_map_memory(self, taken_bytes: u64) -> Self {
+        match self {
+            Self::MapMemory { limit, least } => Self::MapMemory {
+                limit: limit + taken_bytes,
+                least: least + taken_bytes.div_ceil(1 << 20),
+            },
+            other => other,
+        }
+    }
+}
+
 /// The result of what the kernel is asked.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Kernel {
     /// Every CPU's books, added up.
     pub fn books(&self) -> Books {
-        let mut sum = Books { counters: [0; 16] };
+        let mut sum = self.own;
         for cpu in self.books.words().chunks_exact(sum.counters.len()) {
             for (sum, word) in sum.counters.iter_mut().zip(cpu) {
                 *sum += word.load(Relaxed);
@@ -176,7 +211,7 @@ impl Kernel {
 
     /// What all maps take, in bytes.
     pub fn map_bytes(&self) -> u64 {
-        self.sizes.bytes()
+        self.sizes.bytes() + self.sleepers.bytes
     }
 
     /// The next notice, if there is one.

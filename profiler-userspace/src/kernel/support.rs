@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 
 /// Where the kernel keeps its type information.
-const BTF_PATH: &str = "/sys/kernel/btf/vmlinux";
+pub(super) const BTF_PATH: &str = "/sys/kernel/btf/vmlinux";
 
 /// The inode number of the initial PID namespace (`include/linux/proc_ns.h`, `PROC_PID_INIT_INO`).
 const INITIAL_PID_NAMESPACE: u32 = 0xefff_fffc;

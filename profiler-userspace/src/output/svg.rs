@@ -45,7 +45,7 @@ pub(super) fn write(profile: &Profile, style: &Style, out: &mut dyn Write) -> Re
         ..style.fold
     };
     let mut folded = Folded::new(profile, fold_style, order);
-    folded.prune(total as f64 * style.min_percent() / 100.0);
+    folded.prune(profile.unit.shown(total) as f64 * style.min_percent() / 100.0);
     let mut text = String::new();
     for line in folded.lines().iter().filter(|line| line.weight() > 0) {
         folded.append(line, &mut text);

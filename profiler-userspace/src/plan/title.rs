@@ -7,6 +7,8 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use super::{Event, Plan, Sampling, Target};
+use crate::probe::{Probe, ThreadKind, Waits};
+use profiler_common::abi::{States, TaskState};
 
 /// What only the recording knows.
 #[derive(Clone, Copy)]
@@ -32,17 +34,21 @@ impl Plan {
     /// `on-CPU: nginx (PID 123), cpu-clock 99 Hz, 10 s, host web1`.
     pub fn default_title(&self, facts: &TitleFacts<'_>) -> String {
         let event = facts.event;
-        let subject = if event.is_cpu_time() {
-            "on-CPU"
-        } else {
-            &event.name
+        let subject = match self.probe.subject() {
+            Some(subject) => subject,
+            None if event.is_cpu_time() => "on-CPU".to_owned(),
+            None => event.name.to_string(),
         };
         let mut parts = vec![format!("{subject}: {}", self.subject(facts))];
         if let Some(cpus) = &self.cpus {
             let noun = if cpus.len() == 1 { "CPU" } else { "CPUs" };
             parts.push(format!("{noun} {}", ranges(cpus)));
         }
-        parts.push(rate(self.sampling, event));
+        match self.probe.waits() {
+            Some(waits) => parts.extend(narrowed(waits)),
+            None if self.probe == Probe::OnCpu => parts.push(rate(self.sampling, event)),
+            None => parts.push("every one".to_owned()),
+        }
         parts.push(seconds(facts.elapsed));
         parts.push(format!("host {}", facts.host));
         parts.join(", ")
@@ -104,6 +110,32 @@ fn rate(sampling: Sampling, event: &Event) -> String {
     }
 }
 
+/// What was left out of the times off the CPU, in few words.
+fn narrowed(waits: &Waits) -> Vec<String> {
+    let mut parts = Vec::new();
+    if waits.states != States::ALL {
+        let of = TaskState::ALL
+            .into_iter()
+            .filter(|&state| waits.states.has(state));
+        parts.push(format!(
+            "state {}",
+            of.map(TaskState::letter).collect::<String>()
+        ));
+    }
+    match waits.threads {
+        ThreadKind::Both => {}
+        ThreadKind::User => parts.push("user threads".to_owned()),
+        ThreadKind::Kernel => parts.push("kernel threads".to_owned()),
+    }
+    if waits.shortest > Duration::ZERO {
+        parts.push(format!("at least {} µs each", waits.shortest.as_micros()));
+    }
+    if waits.longest < Duration::MAX {
+        parts.push(format!("at most {} µs each", waits.longest.as_micros()));
+    }
+    parts
+}
+
 /// `10 s`, `0.5 s`; a tenth is as exact as a title needs to be.
 fn seconds(elapsed: Duration) -> String {
     let tenths = format!("{:.1}", elapsed.as_secs_f64());
@@ -133,6 +165,7 @@ mod tests {
             target,
             launch: None,
             cpus: None,
+            probe: Probe::OnCpu,
             event: EventChoice::Auto,
             sampling,
             duration: None,
@@ -216,6 +249,35 @@ mod tests {
             assert_eq!(
                 title,
                 format!("{subject}: whole machine, {rate}, 0.5 s, host web1")
+            );
+        }
+    }
+
+    #[test]
+    fn off_the_cpu_the_title_says_what_was_left_out() {
+        for (waits, expected) in [
+            (Waits::default(), ""),
+            (
+                Waits {
+                    states: States(0)
+                        .with(TaskState::Sleeping)
+                        .with(TaskState::DiskSleep),
+                    shortest: Duration::from_millis(1),
+                    longest: Duration::from_secs(1),
+                    threads: ThreadKind::User,
+                    reasons: true,
+                },
+                "state SD, user threads, at least 1000 µs each, at most 1000000 µs each, ",
+            ),
+        ] {
+            let plan = Plan {
+                probe: Probe::OffCpu(waits),
+                ..plan(Target::All, HZ)
+            };
+            let title = title(&plan, &Event::CPU_CLOCK, 1_000);
+            assert_eq!(
+                title,
+                format!("off-CPU: whole machine, {expected}1 s, host web1")
             );
         }
     }

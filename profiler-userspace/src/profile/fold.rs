@@ -153,6 +153,9 @@ impl<'a> Folded<'a> {
             lines,
         };
         folded.sum_neighbours();
+        for line in &mut folded.lines {
+            line.weight = profile.unit.shown(line.weight);
+        }
         folded
     }
 

@@ -8,6 +8,7 @@
 pub mod fold;
 pub mod merge;
 pub mod raw;
+pub mod waits;
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -19,6 +20,8 @@ pub enum Unit {
     Samples,
     /// Occurrences of a named event, such as `cycles`, where each sample weighs its period.
     Events(String),
+    /// Time, kept in nanoseconds and shown in microseconds.
+    Nanoseconds,
 }
 
 impl Unit {
@@ -27,6 +30,25 @@ impl Unit {
         match self {
             Self::Samples => "samples",
             Self::Events(name) => name,
+            Self::Nanoseconds => "µs",
+        }
+    }
+
+    /// A weight as a reader sees it, in the unit that [`Self::noun`] names. What was sampled at all is
+    /// never nothing.
+    pub fn shown(&self, weight: u64) -> u64 {
+        match self {
+            Self::Samples | Self::Events(_) => weight,
+            Self::Nanoseconds => weight.saturating_add(500) / 1000,
+        }
+        .max(u64::from(weight > 0))
+    }
+
+    /// The weight that a reader sees as `shown`; none if it is too large to be one.
+    pub fn read(&self, shown: u64) -> Option<u64> {
+        match self {
+            Self::Samples | Self::Events(_) => Some(shown),
+            Self::Nanoseconds => shown.checked_mul(1000),
         }
     }
 }

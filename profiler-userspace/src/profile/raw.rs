@@ -4,7 +4,7 @@
 //! It owns its stacks, so nothing in it depends on a kernel-side position still being valid.
 
 use super::Window;
-use profiler_common::abi::StackEnd;
+use profiler_common::abi::{Doing, StackEnd};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
@@ -49,11 +49,16 @@ pub struct RawSample {
     pub user: Option<StackIndex>,
     /// The kernel stack; none where the CPU was in user mode or it was not asked for.
     pub kernel: Option<StackIndex>,
+    /// What the thread was doing.
+    pub doing: Doing,
     /// The sum of the weights.
     pub weight: u64,
     /// The number of firings.
     pub count: u64,
 }
+
+/// What tells samples apart.
+type Key = (Who, Option<StackIndex>, Option<StackIndex>, Doing);
 
 /// Everything drained from one window, in one drain or several.
 #[derive(Clone, Debug, Default)]
@@ -65,7 +70,7 @@ pub struct RawProfile {
     /// One per distinct owner and stacks.
     pub samples: Vec<RawSample>,
     stack_indices: HashMap<RawStack, StackIndex>,
-    sample_indices: HashMap<(Who, Option<StackIndex>, Option<StackIndex>), usize>,
+    sample_indices: HashMap<Key, usize>,
 }
 
 impl RawProfile {
@@ -85,7 +90,7 @@ impl RawProfile {
 
     /// Adds what was counted: to the sample of the same owner and stacks, if there is one.
     pub fn add(&mut self, sample: RawSample) {
-        let key = (sample.who, sample.user, sample.kernel);
+        let key = (sample.who, sample.user, sample.kernel, sample.doing);
         match self.sample_indices.entry(key) {
             Entry::Occupied(known) => {
                 let known = &mut self.samples[*known.get()];

@@ -1,6 +1,7 @@
 //! After sampling: the last drain, names, files, and the closing paragraph.
 
 use super::advice;
+use super::asleep::Before;
 use super::distribution::Distribution;
 use super::health::{self, Cost, Health};
 use super::progress::Progress;
@@ -13,7 +14,7 @@ use crate::output::sink::{Delivery, Sink};
 use crate::output::{self, Style};
 use crate::plan::{Event, Plan, Target, TitleFacts};
 use crate::profile::Unit;
-use crate::profile::Window;
+use crate::profile::{Window, waits};
 use crate::symbolize::{self, KernelNames, Sources, Symbolized};
 use anyhow::Result;
 use profiler_common::abi::{Class, Counter};
@@ -67,6 +68,20 @@ impl Circumstances {
         self.elapsed = elapsed;
     }
 
+    /// What became of looking for threads that were asleep before the recording began.
+    pub(super) fn take_in(&mut self, asleep: Result<Before>) {
+        match asleep {
+            Ok(before) if before.incomplete > 0 => self.remark(format!(
+                "Note: the memory of {} threads that were asleep from the beginning may not be read, so their callers are missing.",
+                before.incomplete
+            )),
+            Ok(_) => {}
+            Err(error) => self.remark(format!(
+                "Note: threads that were asleep from the beginning are counted from their first wake-up only: {error:#}."
+            )),
+        }
+    }
+
     /// Something that the closing paragraph should say.
     pub(super) fn remark(&mut self, sentence: impl Into<String>) {
         self.remarks.push(sentence.into());
@@ -111,7 +126,9 @@ pub(super) fn finish(
         end: circumstances.elapsed,
     };
     let drained = began.elapsed();
-    let unit = if is_weighed(&circumstances.event) {
+    let unit = if let Some(unit) = plan.probe.unit() {
+        unit
+    } else if is_weighed(&circumstances.event) {
         Unit::Events(circumstances.event.name.to_string())
     } else {
         Unit::Samples
@@ -136,6 +153,17 @@ pub(super) fn finish(
         },
     );
     progress.clear();
+    let profile = if plan.probe.tracepoint().is_some() {
+        let waits = plan.probe.waits();
+        let how = waits::Finish {
+            scheduler: waits.is_none(),
+            reasons: waits.is_some_and(|waits| waits.reasons),
+            kernel: plan.capture.kernel_stacks,
+        };
+        waits::finish(&profile, how)
+    } else {
+        profile
+    };
     let symbolized = began.elapsed();
     if circumstances.stop == Stop::TargetEnded {
         circumstances.remark(format!(
@@ -178,6 +206,8 @@ pub(super) fn finish(
     }
     let health = Health {
         subject: &title,
+        noun: plan.probe.noun(),
+        waited: plan.probe.waits().map(|_| profile.total_weight()),
         books: &books,
         stacks: raw.stacks.len(),
         processes: sampled.len(),
@@ -246,9 +276,19 @@ fn nothing_sampled(
 ) -> String {
     let seconds = circumstances.elapsed.as_secs_f64();
     let lost = books.sum(Class::Lost);
+    let noun = plan.probe.noun();
     let reason = match &plan.target {
         _ if lost > 0 => {
             format!("all {lost} were lost; a larger --map-memory or a lower -F keeps them")
+        }
+        _ if plan.probe.waits().is_some() => {
+            let left_out = books.sum(Class::Filtered);
+            let narrow = if left_out > 0 {
+                format!("all {left_out} times off the CPU were left out, as asked; ask for less")
+            } else {
+                "it was never off the CPU; record for longer, or without --off-cpu".to_owned()
+            };
+            format!("in {seconds:.1} s, {narrow}")
         }
         _ if !circumstances.event.is_cpu_time() => format!(
             "there were no {} in {seconds:.1} s; record for longer",
@@ -291,7 +331,7 @@ fn nothing_sampled(
         .iter()
         .map(|remark| format!(" {remark}"))
         .collect();
-    format!("flame-bpf: no samples: {reason}{left_out}. Nothing was written.{remarks}\n")
+    format!("flame-bpf: no {noun}s: {reason}{left_out}. Nothing was written.{remarks}\n")
 }
 
 fn milliseconds(duration: Duration) -> f64 {

@@ -48,6 +48,10 @@ impl Cost {
 pub(super) struct Health<'a> {
     /// What was sampled, as in a title.
     pub(super) subject: &'a str,
+    /// What one firing is called.
+    pub(super) noun: &'a str,
+    /// For how long threads waited, in nanoseconds, if waits are what was recorded.
+    pub(super) waited: Option<u64>,
     /// The kernel half's books.
     pub(super) books: &'a Books,
     /// Distinct stacks, user and kernel.
@@ -69,9 +73,13 @@ impl Health<'_> {
     pub(super) fn balance(&self) -> String {
         let recorded = self.books.sum(Class::Recorded);
         let mut text = format!(
-            "{}: {} in {} of {}.",
+            "{}: {}{} in {} of {}.",
             self.subject,
-            counted(recorded, "sample"),
+            counted(recorded, self.noun),
+            self.waited.map_or_else(String::new, |ns| format!(
+                ", {:.3} s together,",
+                Duration::from_nanos(ns).as_secs_f64()
+            )),
             counted(self.stacks as u64, "distinct stack"),
             counted(self.processes as u64, "process"),
         );
@@ -85,7 +93,11 @@ impl Health<'_> {
             {
                 let count = self.books.get(counter);
                 if count > 0 {
-                    let _ = write!(text, " LOST: {}.", lost_sentence(counter, count));
+                    let _ = write!(
+                        text,
+                        " LOST: {}.",
+                        lost_sentence(counter, counted(count, self.noun))
+                    );
                 }
             }
         }
@@ -103,9 +115,37 @@ impl Health<'_> {
         if !filtered.is_empty() {
             let _ = write!(text, " Left out, as asked: {}.", filtered.join(", "));
         }
+        text.push_str(&self.open_waits());
         text.push_str(&self.ends());
         for remark in self.remarks {
             let _ = write!(text, " {remark}");
+        }
+        text
+    }
+
+    /// Waits of which the recording saw one end only, or none.
+    fn open_waits(&self) -> String {
+        let mut text = String::new();
+        let before = self.books.get(Counter::WaitingBefore);
+        if before > 0 {
+            let waits = counted(before, self.noun);
+            let _ = write!(
+                text,
+                " {waits} had begun before, and count from the beginning."
+            );
+        }
+        let reckoned = self.books.get(Counter::EndReckoned);
+        if reckoned > 0 {
+            let waits = counted(reckoned, self.noun);
+            let _ = write!(
+                text,
+                " {waits} ended unseen, and count up to when the scheduler says."
+            );
+        }
+        let still = self.books.get(Counter::StillWaiting);
+        if still > 0 {
+            let waits = counted(still, self.noun);
+            let _ = write!(text, " {waits} had not ended, and count up to the end.");
         }
         text
     }
@@ -166,13 +206,20 @@ impl Health<'_> {
             Counter::FilteredNamespace => "outside this PID namespace",
             Counter::FilteredUserMode => "in user mode (-K)",
             Counter::FilteredNoUserStack => "without a user stack (-U)",
+            Counter::FilteredThreadKind => "of the other kind of threads",
+            Counter::FilteredState => "in other states (--state)",
+            Counter::FilteredBlockTime => "shorter or longer (-m, -M)",
             other => other.name(),
         }
     }
 
     /// What it cost.
     pub(super) fn cost(&self, cost: &Cost) -> String {
-        let fired = self.books.sum(Class::Fired);
+        // Off the CPU, the program runs twice for each wait, and once where both threads are targets.
+        let fired = match self.books.get(Counter::Entered) {
+            0 => self.books.sum(Class::Fired),
+            entered => entered,
+        };
         let in_bpf = Duration::from_nanos(self.books.get(Counter::RunTime));
         let each = self
             .books
@@ -243,14 +290,19 @@ pub(super) fn cut_short(counts: &BTreeMap<(StackEnd, String), u64>) -> String {
     text
 }
 
-fn lost_sentence(counter: Counter, count: u64) -> String {
-    let samples = counted(count, "sample");
+fn lost_sentence(counter: Counter, samples: String) -> String {
     match counter {
         Counter::LostStackStore => format!(
             "{samples}, because new stacks came faster than they could be drained; a larger --map-memory or a lower -F keeps them"
         ),
         Counter::LostTallyTable => format!(
             "{samples}, because distinct samples came faster than they could be drained; a larger --map-memory or a lower -F keeps them"
+        ),
+        Counter::LostSleeperTable => format!(
+            "{samples}, because more threads were off the CPU than there is room for; a larger --map-memory keeps them"
+        ),
+        Counter::LostPair => format!(
+            "{samples}, whose ends were not seen; a larger --map-memory, or recording alone, may keep them"
         ),
         other => format!("{samples} ({})", other.name()),
     }
@@ -298,7 +350,7 @@ mod tests {
     use super::*;
 
     fn books(counts: &[(Counter, u64)]) -> Books {
-        let mut books = Books { counters: [0; 16] };
+        let mut books = Books::EMPTY;
         for &(counter, count) in counts {
             books.counters[counter as usize] = count;
         }
@@ -308,6 +360,8 @@ mod tests {
     fn balance(counts: &[(Counter, u64)], ends: &[(StackEnd, u64)]) -> String {
         Health {
             subject: "on-CPU: nginx",
+            noun: "sample",
+            waited: None,
             books: &books(counts),
             stacks: 1,
             processes: 2,

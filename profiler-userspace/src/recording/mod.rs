@@ -4,6 +4,7 @@
 //! sees all others, and the only one that knows of time passing.
 
 mod advice;
+mod asleep;
 mod distribution;
 mod finish;
 mod health;
@@ -24,6 +25,7 @@ pub use show_unwind::show_unwind;
 use crate::kernel::{self, Kernel, Policy, Request, Source, Support};
 use crate::output::sink::Sink;
 use crate::plan::{CallGraph, Event, EventChoice, Output, Plan, Sampling, Target};
+use crate::probe::Probe;
 use anyhow::{Context as _, Result, bail};
 use finish::{Circumstances, finish};
 use launch::Held;
@@ -83,6 +85,11 @@ async fn record(plan: &Plan) -> Result<u8> {
     }
     tell_details(plan, &kernel);
     let mut session = Session::new(kernel, unwinding)?;
+    // What is about to be launched waits for us alone, and is no concern of anybody's.
+    if plan.probe.waits().is_some() && plan.target != Target::Launched {
+        let asleep = session.find_asleep(plan.capture.user_stacks);
+        circumstances.take_in(asleep);
+    }
     let mut command = held.map(Held::release).transpose()?;
     let stop = session
         .sample(plan, &ids, &mut signals, &mut command)
@@ -140,6 +147,15 @@ fn cpus(named: Option<&[u32]>) -> Result<Vec<u32>> {
 
 /// Loads the programs and attaches them to the first event that this machine has.
 fn attach(plan: &Plan, ids: &[u32], support: &Support, cpus: &[u32]) -> Result<Attached> {
+    if plan.probe != Probe::OnCpu {
+        let (mut kernel, unwinding) = load(plan, ids, support, switches(plan))?;
+        kernel.attach_tracepoint()?;
+        return Ok(Attached {
+            kernel,
+            unwinding,
+            event: Event::CPU_CLOCK,
+        });
+    }
     let events = match &plan.event {
         EventChoice::Named(event) => vec![event.clone()],
         // A virtual machine's kernel may know of a counter that its host does not lend.
@@ -164,21 +180,54 @@ fn attach_to(
     cpus: &[u32],
 ) -> Result<Attached> {
     plan.sampling.check(event, highest_rate())?;
+    let switches = switches(plan).with_if(Switches::WEIGH_BY_PERIOD, finish::is_weighed(event));
+    let source = Source {
+        name: event.name.to_string(),
+        kind: event.kind as u32,
+        config: event.config,
+    };
+    let policy = match plan.sampling {
+        // The kernel would make a fixed period of a clock's rate as well; said outright, it is exact.
+        Sampling::Frequency(hz) if event.is_clock() => Policy::Period(1_000_000_000 / hz),
+        Sampling::Frequency(hz) => Policy::Frequency(hz),
+        Sampling::Period(period) => Policy::Period(period),
+    };
+    let (mut kernel, unwinding) = load(plan, ids, support, switches)?;
+    kernel.attach(&source, policy, cpus)?;
+    Ok(Attached {
+        kernel,
+        unwinding,
+        event: event.clone(),
+    })
+}
+
+/// What of each sample is wanted.
+fn switches(plan: &Plan) -> Switches {
     let capture = plan.capture;
-    let switches = Switches::default()
+    // What was waited for is told by kernel frames, even where these are not shown.
+    let reasons = plan.probe.waits().is_some_and(|waits| waits.reasons);
+    Switches::default()
         .with_if(Switches::USER_STACKS, capture.user_stacks)
-        .with_if(Switches::KERNEL_STACKS, capture.kernel_stacks)
+        .with_if(Switches::KERNEL_STACKS, capture.kernel_stacks || reasons)
         .with_if(Switches::INCLUDE_IDLE, capture.include_idle)
         .with_if(Switches::PER_THREAD, capture.per_thread)
         .with_if(Switches::PER_CPU, capture.per_cpu)
-        .with_if(Switches::WEIGH_BY_PERIOD, finish::is_weighed(event))
         .with_if(Switches::FOLLOW_CHILDREN, plan.target == Target::Launched)
         .with_if(Switches::UNWIND_ROWS, capture.call_graph != CallGraph::Fp)
         .with_if(
             Switches::FRAME_POINTERS,
             capture.call_graph != CallGraph::Dwarf,
-        );
-    if capture.call_graph == CallGraph::Dwarf && support.mapping.is_none() {
+        )
+}
+
+/// Loads the programs, and the unwind tables that will surely be needed.
+fn load(
+    plan: &Plan,
+    ids: &[u32],
+    support: &Support,
+    switches: Switches,
+) -> Result<(Kernel, Option<Unwinding>)> {
+    if plan.capture.call_graph == CallGraph::Dwarf && support.mapping.is_none() {
         bail!("{NO_ROWS}; use --call-graph fp here, or Linux 6.1 or later");
     }
     let request = Request {
@@ -191,17 +240,7 @@ fn attach_to(
         ids: ids.to_vec(),
         map_memory: plan.memory.map_bytes,
         unwind_memory: plan.memory.unwind_bytes,
-    };
-    let source = Source {
-        name: event.name.to_string(),
-        kind: event.kind as u32,
-        config: event.config,
-    };
-    let policy = match plan.sampling {
-        // The kernel would make a fixed period of a clock's rate as well; said outright, it is exact.
-        Sampling::Frequency(hz) if event.is_clock() => Policy::Period(1_000_000_000 / hz),
-        Sampling::Frequency(hz) => Policy::Frequency(hz),
-        Sampling::Period(period) => Policy::Period(period),
+        probe: plan.probe.clone(),
     };
     // A command that is held is still a copy of ourselves.
     let named: &[u32] = if plan.target == Target::Launched {
@@ -215,12 +254,7 @@ fn attach_to(
         let command = plan.launch.as_deref().and_then(launch::program);
         unwinding.prepare(&mut kernel, named, command.as_deref());
     }
-    kernel.attach(&source, policy, cpus)?;
-    Ok(Attached {
-        kernel,
-        unwinding,
-        event: event.clone(),
-    })
+    Ok((kernel, unwinding))
 }
 
 /// A kernel that samples.

@@ -27,9 +27,11 @@ pub use kernel::{AskKernel, KernelNames, KernelNaming};
 use crate::object::{Elf, ElfAddress, Fetch, FileOffset, RegularFile};
 use crate::process::{Identity, Opened, Processes};
 use crate::profile::raw::{RawProfile, RawStack, Who};
+use crate::profile::waits::RUNNABLE;
 use crate::profile::{Frame, FrameId, FrameKind, Profile, Sample, Unit};
 use demangle::visible;
 use gaps::Gaps;
+use profiler_common::abi::Doing;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -109,6 +111,9 @@ pub fn symbolize(
                 lookups(part).map(|address| frames.gap(address)),
                 sample.count,
             );
+        }
+        if sample.doing == Doing::Runnable {
+            stack.push(profile.intern(frame(RUNNABLE.to_owned(), FrameKind::Mark)));
         }
         let (weight, count) = named.entry(stack).or_default();
         *weight = weight.saturating_add(sample.weight);

@@ -49,6 +49,7 @@ step machine flame-bpf -v -a -d 1 -F 99 -f
 step kernel-stacks flame-bpf -v -a -K -I -d 1 -F 99 -f
 step labels flame-bpf -v -a --per-thread --per-cpu -I -d 1 -F 99 -f
 step namespace namespace
+step tracepoint flame-bpf -v -e sched:sched_switch -a -d 1 -f
 kill $shares
 bare_chain 100000 >/dev/null &
 bare=$!
@@ -61,6 +62,11 @@ step tables flame-bpf -v -U -p $bare,$calling -d 2 -F 499 -f
 step no-tables flame-bpf -v -U -p $bare --call-graph fp -d 1 -F 499 -f
 step pointers flame-bpf -v -U -p $chain --call-graph fp -d 1 -F 499 -f
 kill $bare $calling $chain
+waits >/dev/null &
+waits=$!
+sleep 0.5
+step off-cpu flame-bpf -v --off-cpu -p $waits -d 2 -f
+kill $waits
 step launch launch
 echo "@@ end"
 poweroff -f

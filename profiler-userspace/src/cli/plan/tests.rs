@@ -1,7 +1,9 @@
 use super::*;
 use crate::output::{MinWidth, Palette};
 use crate::plan::{CallGraph, Event};
+use crate::probe::{Probe, ThreadKind, Waits};
 use clap::Parser as _;
+use profiler_common::abi::TaskState;
 
 fn plan_for(line: &str, stdout_is_terminal: bool) -> Result<Plan> {
     let words = std::iter::once("flame-bpf").chain(line.split_whitespace());
@@ -40,6 +42,7 @@ fn nothing_said_is_the_whole_machine_until_ctrl_c() {
         target: Target::All,
         launch: None,
         cpus: None,
+        probe: Probe::OnCpu,
         event: EventChoice::Auto,
         sampling: Sampling::Frequency(99),
         duration: None,
@@ -281,4 +284,62 @@ fn running() {
     assert_eq!(plan("--map-memory 64").memory.map_bytes, 64 << 20);
     assert_eq!(plan("--max-unwind-memory 8").memory.unwind_bytes, 8 << 20);
     assert!(refusal("-q -v").contains("keep one"));
+}
+
+#[test]
+fn off_the_cpu_has_flags_of_its_own() {
+    let waits = |line| match plan(line).probe {
+        Probe::OffCpu(waits) => waits,
+        other => panic!("{line}: {other:?}"),
+    };
+    assert_eq!(waits("--off-cpu"), Waits::default());
+    let narrow = waits("--off-cpu -m 1000 -M 2000000 --state SD --user-threads-only --reasons");
+    assert_eq!(narrow.shortest, Duration::from_millis(1));
+    assert_eq!(narrow.longest, Duration::from_secs(2));
+    assert_eq!(narrow.threads, ThreadKind::User);
+    assert!(narrow.reasons && narrow.states.has(TaskState::DiskSleep));
+    for (line, answer) in [
+        ("--reasons", "add --off-cpu"),
+        ("-m 5", "add --off-cpu"),
+        ("--off-cpu -F 99", "-F does not go with --off-cpu"),
+        ("--off-cpu -e cycles", "-e does not go with --off-cpu"),
+        ("--off-cpu --page-faults", "--page-faults does not go"),
+        ("--off-cpu -C 0", "on no CPU"),
+        ("--off-cpu -m 5 -M 4", "exchange them"),
+        (
+            "--off-cpu --user-threads-only --kernel-threads-only",
+            "leave nothing",
+        ),
+    ] {
+        let refusal = refusal(line);
+        assert!(refusal.contains(answer), "{line}: {refusal}");
+    }
+}
+
+#[test]
+fn a_tracepoint_is_a_probe_and_short_flags_are_events() {
+    let Probe::Tracepoint(tracepoint) = plan("-e sched:sched_wakeup").probe else {
+        panic!("it is a tracepoint");
+    };
+    assert_eq!(tracepoint.to_string(), "sched:sched_wakeup");
+    for (line, name) in [
+        ("--page-faults", "page-faults"),
+        ("--context-switches", "context-switches"),
+    ] {
+        let EventChoice::Named(event) = plan(line).event else {
+            panic!("{line} is an event");
+        };
+        assert_eq!(
+            (&*event.name, plan(line).sampling),
+            (name, Sampling::Period(1))
+        );
+    }
+    for (line, answer) in [
+        ("-e sched:sched_wakeup -F 99", "every passing"),
+        ("-e sched:sched_wakeup -c 5", "every passing"),
+        ("-e sched:sched_wakeup -C 0", "--per-cpu"),
+    ] {
+        let refusal = refusal(line);
+        assert!(refusal.contains(answer), "{line}: {refusal}");
+    }
 }

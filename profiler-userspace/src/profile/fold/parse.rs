@@ -67,13 +67,17 @@ pub fn parse(text: &[u8], unit: Unit) -> Result<Profile, ParseError> {
         if text.is_empty() || text.starts_with("# ") || text == "#" {
             continue;
         }
-        let (stack, weight) = split_weight(line, &text)?;
+        let (stack, shown) = split_weight(line, &text)?;
+        let weight = profile
+            .unit
+            .read(shown)
+            .ok_or(ParseError::TooHeavy { line })?;
         total = total
             .checked_add(weight)
             .ok_or(ParseError::TooHeavy { line })?;
         let count = match profile.unit {
             Unit::Samples => weight,
-            Unit::Events(_) => 1,
+            Unit::Events(_) | Unit::Nanoseconds => 1,
         };
         let stack = frames(stack, &mut kinds, &mut profile);
         profile.push(Sample {

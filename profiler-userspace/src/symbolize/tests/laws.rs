@@ -60,6 +60,7 @@ fn profile() -> impl Strategy<Value = RawProfile> {
         let index = proptest::option::of(index);
         let sample = (who(), index.clone(), index, 0u64..1 << 40, 0u64..1 << 20).prop_map(
             |(who, user, kernel, weight, count)| RawSample {
+                doing: Doing::Running,
                 who,
                 user,
                 kernel,

@@ -48,6 +48,7 @@ fn raw(identity: Identity, addresses: &[u64]) -> RawProfile {
         guessed: false,
     });
     raw.samples.push(RawSample {
+        doing: Doing::Running,
         who: Who {
             tgid: identity.tgid,
             incarnation: identity.incarnation,

@@ -1,0 +1,56 @@
+//! Threads that left the CPU before the recording began: user space has the kernel go through all tasks,
+//! and this tells it of those that are off the CPU, with the kernel stack and the user registers that
+//! they left with. Both stay as they are until the thread is switched in, which `off_cpu` notes.
+
+use crate::{config::config, filter, maps::ASLEEP, memory, task, task::Iteration};
+use profiler_common::abi::{ASLEEP_WORDS, MAX_KERNEL_FRAMES, States, TaskState};
+
+/// Looks at one task.
+#[inline(always)]
+pub(crate) fn look(iteration: &Iteration) {
+    let Some(record) = ASLEEP.get(0) else { return };
+    let Some(task) = iteration.task(&record[0]) else {
+        return;
+    };
+    let Some(ids) = filter::task(task) else {
+        return;
+    };
+    let on_cpu: u32 = memory::kernel(task + u64::from(config!(layout.task_on_cpu)));
+    let state: u32 = memory::kernel(task + u64::from(config!(layout.task_state)));
+    let Some(state) = TaskState::of(state, false) else {
+        return;
+    };
+    if on_cpu != 0 || !filter::is_wanted_kind(task) || !States(config!(states)).has(state) {
+        return;
+    }
+    let Some(place) = record
+        .get(ASLEEP_WORDS..)
+        .and_then(|place| <&[_; MAX_KERNEL_FRAMES]>::try_from(place).ok())
+    else {
+        return;
+    };
+    let frames = iteration.kernel_stack(place);
+    let (kept, registers) = iteration.user_registers();
+    let comm = task + u64::from(config!(layout.task_comm));
+    let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+    // The fields of `Asleep`, in their order.
+    let [ip, sp, fp, bx] = registers;
+    let words = [
+        pair(task::initial_id_of(task), frames as u32),
+        pair(ids.tgid, ids.tid),
+        task::incarnation_of(task),
+        pair(state.doing() as u32, kept as u32),
+        ip,
+        sp,
+        fp,
+        bx,
+        memory::kernel(comm),
+        memory::kernel(comm + 8),
+    ];
+    for (place, word) in record.iter().zip(words) {
+        place.store(word);
+    }
+    if frames <= MAX_KERNEL_FRAMES {
+        iteration.tell(record, ASLEEP_WORDS + frames);
+    }
+}

@@ -1,0 +1,149 @@
+//! The flags of `--off-cpu`.
+//!
+//! In: what was typed. Out: the [`Probe`], or a sentence about flags that do not go together. Never:
+//! looks at the machine.
+
+use crate::probe::{Probe, ThreadKind, Waits};
+use anyhow::{Result, bail, ensure};
+use profiler_common::abi::{States, TaskState};
+use std::time::Duration;
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Waiting")]
+pub(super) struct OffCpuArgs {
+    /// Show where threads wait instead of where they run: the time off the CPU, in microseconds
+    #[arg(long, alias = "offcpu")]
+    off_cpu: bool,
+    /// Say at the leaf what was waited for: [futex], [epoll], [sleep], [read: pipe], ...
+    #[arg(long)]
+    reasons: bool,
+    /// Leave out waits shorter than this many microseconds
+    #[arg(short, long, value_name = "US", value_parser = microseconds)]
+    min_block_time: Option<Duration>,
+    /// Leave out waits longer than this many microseconds
+    #[arg(short = 'M', long, value_name = "US", value_parser = microseconds)]
+    max_block_time: Option<Duration>,
+    /// Keep these states only: R runnable, S sleeping, D disk, T stopped, t traced, P parked, I idle
+    #[arg(long, value_name = "LETTERS", value_parser = states)]
+    state: Option<States>,
+    /// Leave out kernel threads
+    #[arg(long)]
+    user_threads_only: bool,
+    /// Leave out user threads
+    #[arg(long)]
+    kernel_threads_only: bool,
+}
+
+impl OffCpuArgs {
+    /// The probe that was asked for.
+    pub(super) fn probe(&self) -> Result<Probe> {
+        if !self.off_cpu {
+            return match self.first_flag() {
+                Some(flag) => bail!("{flag} is about times off the CPU; add --off-cpu"),
+                None => Ok(Probe::OnCpu),
+            };
+        }
+        let waits = Waits {
+            states: self.state.unwrap_or(States::ALL),
+            shortest: self.min_block_time.unwrap_or(Duration::ZERO),
+            longest: self.max_block_time.unwrap_or(Duration::MAX),
+            threads: match (self.user_threads_only, self.kernel_threads_only) {
+                (false, false) => ThreadKind::Both,
+                (true, false) => ThreadKind::User,
+                (false, true) => ThreadKind::Kernel,
+                (true, true) => bail!(
+                    "--user-threads-only and --kernel-threads-only leave nothing together; without both, all \
+                     threads are recorded"
+                ),
+            },
+            reasons: self.reasons,
+        };
+        ensure!(
+            waits.shortest <= waits.longest,
+            "no wait is longer than -m {} and shorter than -M {}; exchange them",
+            waits.shortest.as_micros(),
+            waits.longest.as_micros()
+        );
+        Ok(Probe::OffCpu(waits))
+    }
+
+    /// One of the flags that need `--off-cpu`, if any was given.
+    fn first_flag(&self) -> Option<&'static str> {
+        let given = [
+            ("--reasons", self.reasons),
+            ("-m", self.min_block_time.is_some()),
+            ("-M", self.max_block_time.is_some()),
+            ("--state", self.state.is_some()),
+            ("--user-threads-only", self.user_threads_only),
+            ("--kernel-threads-only", self.kernel_threads_only),
+        ];
+        given
+            .into_iter()
+            .find(|(_, given)| *given)
+            .map(|(flag, _)| flag)
+    }
+}
+
+fn microseconds(text: &str) -> Result<Duration, String> {
+    text.parse().map(Duration::from_micros).map_err(|_| {
+        "not a time; say a whole number of microseconds, such as 1000 for a millisecond".to_owned()
+    })
+}
+
+/// A set of states from their letters.
+fn states(text: &str) -> Result<States, String> {
+    let mut states = States(0);
+    for letter in text.chars().filter(|letter| *letter != ',') {
+        let known = TaskState::ALL
+            .into_iter()
+            .find(|state| state.letter() == letter);
+        states = match (known, letter) {
+            (Some(state), _) => states.with(state),
+            (None, 'X' | 'Z') => {
+                return Err(format!(
+                    "a thread in state {letter} has ended and never comes back"
+                ));
+            }
+            (None, _) => {
+                let letters: String = TaskState::ALL.map(TaskState::letter).iter().collect();
+                return Err(format!(
+                    "`{letter}` is not a state; those that `ps` has are {letters}"
+                ));
+            }
+        };
+    }
+    if states == States(0) {
+        return Err("no state here, so nothing would be recorded; say for instance SD".to_owned());
+    }
+    Ok(states)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_are_read_from_letters() {
+        let of = |letters| states(letters).unwrap();
+        assert_eq!(of("S"), States(0).with(TaskState::Sleeping));
+        assert_eq!(of("D,S"), of("SD"));
+        assert_eq!(of("RSDTtPI"), States::ALL);
+        for (wrong, answer) in [
+            ("", "SD"),
+            ("x", "RSDTtPI"),
+            ("SZ", "ended"),
+            ("2", "not a state"),
+        ] {
+            let refusal = states(wrong).unwrap_err();
+            assert!(refusal.contains(answer), "{wrong}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn block_times_are_microseconds() {
+        assert_eq!(microseconds("1500"), Ok(Duration::from_micros(1500)));
+        for wrong in ["", "-1", "1.5", "1ms"] {
+            assert!(microseconds(wrong).is_err(), "{wrong}");
+        }
+    }
+}

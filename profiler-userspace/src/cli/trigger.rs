@@ -1,0 +1,84 @@
+//! What stands behind `-e`: an event, or a tracepoint.
+//!
+//! In: what was typed. Out: a [`Trigger`], or a sentence for a person who typed something else. Never: asks
+//! whether this machine has it.
+
+use super::event;
+use crate::plan::Event;
+use crate::probe::Tracepoint;
+
+/// What makes samples, as typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Trigger {
+    /// What `perf_event_open` counts.
+    Event(Event),
+    /// A place in the kernel.
+    Tracepoint(Tracepoint),
+}
+
+/// Reads `cycles`, `sched:sched_switch` or `tracepoint:sched:sched_switch`.
+pub(super) fn parse(text: &str) -> Result<Trigger, String> {
+    let (marked, rest) = match text.strip_prefix("tracepoint:") {
+        Some(rest) => (true, rest),
+        None => (false, text),
+    };
+    let plain = |word: &str| {
+        !word.is_empty()
+            && word
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    match rest.split_once(':') {
+        // perf's modifiers stand behind events, and no event is a category.
+        Some((category, name))
+            if plain(category) && plain(name) && event::parse(category).is_err() =>
+        {
+            if category == "syscalls" {
+                return Err(format!(
+                    "the kernel makes syscalls:{name} out of raw_syscalls:sys_enter and raw_syscalls:sys_exit; \
+                     name one of these, which every system call passes"
+                ));
+            }
+            Ok(Trigger::Tracepoint(Tracepoint {
+                category: category.to_owned(),
+                name: name.to_owned(),
+            }))
+        }
+        _ if marked => Err(
+            "a tracepoint has a category and a name, such as tracepoint:sched:sched_switch"
+                .to_owned(),
+        ),
+        _ => event::parse(text).map(Trigger::Event),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tracepoints_are_written_as_perf_and_bpftrace_have_them() {
+        for typed in ["sched:sched_switch", "tracepoint:sched:sched_switch"] {
+            let Ok(Trigger::Tracepoint(tracepoint)) = parse(typed) else {
+                panic!("{typed} is a tracepoint");
+            };
+            assert_eq!(tracepoint.to_string(), "sched:sched_switch");
+        }
+        assert_eq!(parse("cycles"), Ok(Trigger::Event(Event::CYCLES)));
+    }
+
+    #[test]
+    fn what_is_neither_says_what_to_do() {
+        for (typed, answer) in [
+            ("cycles:u", "-e cycles"),
+            ("tracepoint:sched", "tracepoint:sched:sched_switch"),
+            ("tracepoint:", "tracepoint:sched:sched_switch"),
+            ("sched:", "tracepoint"),
+            ("syscalls:sys_enter_read", "raw_syscalls:sys_enter"),
+            ("cyles", "cycles"),
+        ] {
+            let refusal = parse(typed).unwrap_err();
+            assert!(refusal.contains(answer), "{typed}: {refusal}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What the kernel half tells of threads that left the CPU before the recording began.
+//!
+//! In: the bytes of its iteration over all tasks. Out: [`Sleeping`] threads. Pure.
+
+use crate::profile::raw::RawStack;
+use profiler_common::abi::{
+    ASLEEP_WORDS, Asleep, Doing, KeptRegisters, MAX_KERNEL_FRAMES, StackEnd,
+};
+use std::mem::offset_of;
+
+/// A thread that is off the CPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sleeping {
+    /// Its ID in the initial PID namespace.
+    pub id: u32,
+    /// Its process's ID, as seen in our PID namespace.
+    pub tgid: u32,
+    /// Its own ID, as seen in our PID namespace.
+    pub tid: u32,
+    /// See `SampleKey::incarnation`.
+    pub incarnation: u64,
+    /// Whether it waits for something, or for a CPU.
+    pub doing: Doing,
+    /// Its name.
+    pub comm: [u8; 16],
+    /// How `registers` are to be understood.
+    pub kept: KeptRegisters,
+    /// Instruction, stack pointer, frame pointer and rbx of its user mode.
+    pub registers: [u64; 4],
+    /// Its kernel stack.
+    pub kernel: Option<RawStack>,
+}
+
+/// All threads that the bytes tell of.
+pub(super) fn parse(bytes: &[u8]) -> Vec<Sleeping> {
+    let words: Vec<u64> = bytes
+        .chunks_exact(8)
+        .map(|word| u64::from_ne_bytes(word.try_into().expect("chunks are as long as asked")))
+        .collect();
+    let mut rest = words.as_slice();
+    let mut all = Vec::new();
+    while let Some((head, behind)) = rest.split_at_checked(ASLEEP_WORDS) {
+        let half = |offset: usize| (head[offset / 8] >> (offset % 8 * 8)) as u32;
+        let whole = |offset: usize| head[offset / 8];
+        let frames = half(offset_of!(Asleep, frames)) as usize;
+        let Some((addresses, next)) = behind.split_at_checked(frames) else {
+            break;
+        };
+        let mut comm = [0; 16];
+        comm[..8].copy_from_slice(&whole(offset_of!(Asleep, comm)).to_ne_bytes());
+        comm[8..].copy_from_slice(&whole(offset_of!(Asleep, comm) + 8).to_ne_bytes());
+        all.push(Sleeping {
+            id: half(offset_of!(Asleep, id)),
+            tgid: half(offset_of!(Asleep, tgid)),
+            tid: half(offset_of!(Asleep, tid)),
+            incarnation: whole(offset_of!(Asleep, incarnation)),
+            doing: if half(offset_of!(Asleep, doing)) == Doing::Runnable as u32 {
+                Doing::Runnable
+            } else {
+                Doing::Blocked
+            },
+            comm,
+            kept: match half(offset_of!(Asleep, kept)) {
+                1 => KeptRegisters::Native,
+                2 => KeptRegisters::Compat,
+                _ => KeptRegisters::None,
+            },
+            registers: [
+                whole(offset_of!(Asleep, ip)),
+                whole(offset_of!(Asleep, sp)),
+                whole(offset_of!(Asleep, fp)),
+                whole(offset_of!(Asleep, bx)),
+            ],
+            kernel: (!addresses.is_empty()).then(|| RawStack {
+                addresses: addresses.into(),
+                guessed: false,
+                end: if frames == MAX_KERNEL_FRAMES {
+                    StackEnd::Truncated
+                } else {
+                    StackEnd::Root
+                },
+            }),
+        });
+        rest = next;
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(id: u32, frames: &[u64]) -> Vec<u8> {
+        let pair = |low: u64, high: u64| low | high << 32;
+        let mut words = vec![
+            pair(u64::from(id), frames.len() as u64),
+            pair(7, 8),
+            99,
+            pair(2, 1),
+            0x1000,
+            0x2000,
+            0x3000,
+            0x4000,
+            u64::from_ne_bytes(*b"some nam"),
+            u64::from_ne_bytes(*b"e\0\0\0\0\0\0\0"),
+        ];
+        words.extend(frames);
+        words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+    }
+
+    #[test]
+    fn every_record_is_read_as_it_was_written() {
+        let bytes = [record(5, &[1, 2, 3]), record(6, &[])].concat();
+        let all = parse(&bytes);
+        assert_eq!(all.len(), 2);
+        let first = &all[0];
+        assert_eq!(
+            (first.id, first.tgid, first.tid, first.incarnation),
+            (5, 7, 8, 99)
+        );
+        assert_eq!(
+            (first.doing, first.kept),
+            (Doing::Runnable, KeptRegisters::Native)
+        );
+        assert_eq!(first.registers, [0x1000, 0x2000, 0x3000, 0x4000]);
+        assert_eq!(&first.comm, b"some name\0\0\0\0\0\0\0");
+        assert_eq!(*first.kernel.as_ref().unwrap().addresses, [1, 2, 3]);
+        assert_eq!((all[1].id, &all[1].kernel), (6, &None));
+    }
+
+    #[test]
+    fn bytes_cut_short_never_panic() {
+        let bytes = record(5, &[1, 2, 3]);
+        for length in 0..bytes.len() {
+            assert!(parse(&bytes[..length]).is_empty());
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Threads that are off the CPU: how many there is room for, those that were before the recording began,
+//! and those that still are when it ends.
+
+use super::drain::words_of;
+use super::load::{missing, rejected};
+use super::shared::map;
+use super::{Kernel, Result, asleep, btf};
+use crate::profile::raw::{RawProfile, RawStack};
+use aya::maps::{HashMap, MapData, MapError};
+use aya::programs::Iter;
+use profiler_common::abi::{
+    BLOCK_WORDS, Counter, Header, KEY_WORDS, Live, SampleKey, Sleeper, StackPosition, Stamp,
+    Switches,
+};
+use std::io::Read as _;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::time::Duration;
+
+pub use asleep::Sleeping;
+
+/// What one thread takes in the table: key, value, and what the kernel keeps with each (56 bytes of
+/// `struct htab_elem`, and two buckets' 16 bytes at worst).
+const SLEEPER_BYTES: u64 =
+    (size_of::<u32>() as u64).next_multiple_of(8) + size_of::<Sleeper>() as u64 + 56 + 2 * 16;
+
+/// The part of the memory limit that goes to the table: one eighth.
+const SHARE: u64 = 8;
+
+/// Threads that there is room for at least.
+const FEWEST: u64 = 256;
+
+/// The table of threads that are off the CPU.
+pub(super) struct Sleepers {
+    /// Whether threads that are off the CPU already can be looked for.
+    pub(super) looking: Result<()>,
+    /// None where the probe has no use for it.
+    pub(super) table: Option<HashMap<MapData, u32, Sleeper>>,
+    /// What it takes, in bytes.
+    pub(super) bytes: u64,
+}
+
+/// How many threads there is room for within a memory limit.
+pub(super) fn room(limit: u64) -> u32 {
+    u32::try_from((limit / SHARE / SLEEPER_BYTES).max(FEWEST)).unwrap_or(u32::MAX)
+}
+
+/// What room for so many threads takes, in bytes.
+pub(super) fn bytes(room: u32) -> u64 {
+    u64::from(room) * SLEEPER_BYTES
+}
+
+/// Nanoseconds of the clock that the kernel half reads.
+pub(super) fn now_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let whole = Duration::new(
+        u64::try_from(now.tv_sec).unwrap_or(0),
+        u32::try_from(now.tv_nsec).unwrap_or(0),
+    );
+    u64::try_from(whole.as_nanos()).unwrap_or(u64::MAX)
+}
+
+impl Kernel {
+    pub(super) fn load_asleep(&mut self) -> Result<()> {
+        let types = btf::stand_in("bpf_iter_task").ok_or_else(|| missing("bpf_iter_task"))?;
+        let program: &mut Iter = self.program("asleep")?;
+        let loaded = program.load("task", &types);
+        loaded.map_err(|error| rejected("asleep", error))
+    }
+
+    /// The targets' threads that are off the CPU now, with what is known of them. To be asked once, when
+    /// the probe is attached; what is done with the answer is [`Kernel::put_to_sleep`].
+    pub fn asleep(&mut self) -> Result<Vec<Sleeping>> {
+        std::mem::replace(&mut self.sleepers.looking, Ok(()))?;
+        let program: &mut Iter = self.program("asleep")?;
+        let listed = (|| {
+            let link = program.attach()?;
+            let mut bytes = Vec::new();
+            program
+                .take_link(link)?
+                .into_file()
+                .map_err(|error| std::io::Error::other(error.to_string()))
+                .and_then(|mut file| file.read_to_end(&mut bytes))
+                .map_err(|io_error| aya::sys::SyscallError {
+                    call: "bpf_iter_create",
+                    io_error,
+                })?;
+            Ok(bytes)
+        })()
+        .map_err(|error| rejected("asleep", error))?;
+        program
+            .unload()
+            .map_err(|error| rejected("asleep", error))?;
+        Ok(asleep::parse(&listed))
+    }
+
+    /// Lets the time off the CPU of a thread that was asleep before the recording count from its
+    /// beginning. Says whether it did: it is too late when the thread has been switched in meanwhile, and
+    /// its stacks may then be any.
+    pub fn put_to_sleep(&mut self, sleeping: &Sleeping, user: Option<&RawStack>) -> Result<bool> {
+        let stored = |stack: Option<&RawStack>| match stack {
+            Some(stack) => self.append(stack),
+            None => Ok(Some(StackPosition::NONE)),
+        };
+        let kernel = sleeping
+            .kernel
+            .as_ref()
+            .filter(|_| self.request.switches.has(Switches::KERNEL_STACKS));
+        let (user, kernel) = (stored(user)?, stored(kernel)?);
+        self.note(Counter::Fired, 1);
+        let (Some(user), Some(kernel)) = (user, kernel) else {
+            self.note(Counter::LostStackStore, 1);
+            return Ok(false);
+        };
+        let key = SampleKey {
+            incarnation: sleeping.incarnation,
+            tgid: sleeping.tgid,
+            tid: if self.request.switches.has(Switches::PER_THREAD) {
+                sleeping.tid
+            } else {
+                0
+            },
+            cpu: 0,
+            user,
+            kernel,
+            stamp: Stamp::new(self.live().epoch(), sleeping.doing),
+            comm: sleeping.comm,
+        };
+        let mut sleeper = Sleeper::default();
+        sleeper[0] = self.began_ns;
+        sleeper[1..=KEY_WORDS].copy_from_slice(&key.words());
+        /// Only if there is no entry yet (`include/uapi/linux/bpf.h`, `BPF_NOEXIST`).
+        const NEW: u64 = 1;
+        let Some(table) = &mut self.sleepers.table else {
+            return Ok(false);
+        };
+        match table.insert(sleeping.id, sleeper, NEW) {
+            Ok(()) => {
+                self.note(Counter::WaitingBefore, 1);
+                Ok(true)
+            }
+            Err(MapError::SyscallError(error)) if error.io_error.raw_os_error() == Some(EXISTS) => {
+                // Its next wait is a firing of its own.
+                self.own.counters[Counter::Fired as usize] -= 1;
+                Ok(false)
+            }
+            Err(_) => {
+                self.note(Counter::LostSleeperTable, 1);
+                Ok(false)
+            }
+        }
+    }
+
+    /// Counts those that are still off the CPU up to the recording's end, after [`Kernel::detach`].
+    pub(super) fn settle(&mut self, into: &mut RawProfile) -> Result<()> {
+        let Some(table) = &self.sleepers.table else {
+            return Ok(());
+        };
+        let left: Vec<Sleeper> = table
+            .iter()
+            .filter_map(|entry| entry.ok().map(|(_, sleeper)| sleeper))
+            .filter(|sleeper| sleeper[0] != 0)
+            .collect();
+        let keys: Vec<[u64; KEY_WORDS]> = left
+            .iter()
+            .map(|sleeper| std::array::from_fn(|word| sleeper[word + 1]))
+            .collect();
+        self.read_stacks(&keys, into)?;
+        let waits = self.request.probe.waits().cloned().unwrap_or_default();
+        for (sleeper, key) in left.iter().zip(&keys) {
+            let spent = self.ended_ns.saturating_sub(sleeper[0]);
+            let wanted = waits.shortest..=waits.longest;
+            if !wanted.contains(&Duration::from_nanos(spent)) {
+                self.note(Counter::FilteredBlockTime, 1);
+                continue;
+            }
+            self.note(Counter::Recorded, 1);
+            self.note(Counter::StillWaiting, 1);
+            into.add(self.sample(key, spent, 1));
+        }
+        Ok(())
+    }
+
+    /// The epochs that threads off the CPU name.
+    pub(super) fn slept_in(&self) -> std::collections::BTreeSet<u32> {
+        let Some(table) = &self.sleepers.table else {
+            return std::collections::BTreeSet::new();
+        };
+        table
+            .iter()
+            .filter_map(|entry| entry.ok().map(|(_, sleeper)| sleeper))
+            .filter(|sleeper| sleeper[0] != 0)
+            .map(|sleeper| words_of(&sleeper[1..]).2.epoch())
+            .collect()
+    }
+
+    fn note(&mut self, counter: Counter, amount: u64) {
+        self.own.counters[counter as usize] += amount;
+    }
+
+    /// Appends a stack to the live side of the store, as the kernel half does. None if it is full.
+    fn append(&self, stack: &RawStack) -> Result<Option<StackPosition>> {
+        let frames = u16::try_from(stack.addresses.len()).unwrap_or(u16::MAX);
+        let blocks = u64::from(Header::blocks(u32::from(frames)));
+        let live: Live = self.live();
+        let cursor = &self.control.words()[super::drain::stack_cursor(live.stacks())];
+        let block = cursor.fetch_add(blocks, SeqCst);
+        if block + blocks > self.block_capacity() {
+            return Ok(None);
+        }
+        let first = live.stacks() as usize * self.sizes.blocks as usize + block as usize;
+        // Mappings begin at a page.
+        let start = first - first % super::drain::PAGE_BLOCKS;
+        let words = (first - start + blocks as usize) * BLOCK_WORDS;
+        let shared = map("STACKS", &self.maps.stacks, start * BLOCK_WORDS, words)?;
+        let record = &shared.words()[(first - start) * BLOCK_WORDS..];
+        let header = Header::new(frames, stack.end);
+        let header = if stack.guessed {
+            header.guessed().0
+        } else {
+            header.0
+        };
+        let contents = std::iter::once(header).chain(stack.addresses.iter().copied());
+        for (place, word) in record.iter().zip(contents.chain(std::iter::repeat(0))) {
+            place.store(word, Relaxed);
+        }
+        Ok(Some(StackPosition::at(
+            u32::try_from(block).unwrap_or(u32::MAX),
+        )))
+    }
+}
+
+/// The kernel's answer to making an entry that is there (`EEXIST`).
+const EXISTS: i32 = 17;

@@ -1,0 +1,283 @@
+//! Off-CPU: the waits of a program that measures them itself, what becomes of those that begin before the
+//! recording or end after it, and what the flags leave out.
+
+use std::thread;
+use std::time::Duration;
+
+use flame_bpf_tests::{Balance, Folded, Invocation, Program, Run, Workload, kernel_turn, require};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// How long the waits are compared for.
+const SECONDS: f64 = 5.0;
+
+/// How far a function's time may be from what the program measured.
+const TOLERANCE: f64 = 0.02;
+
+/// The leaf of what could have run and had no CPU.
+const RUNNABLE: &str = "[runnable]";
+
+fn seconds(folded: &Folded, function: &str) -> f64 {
+    folded.weight(|stack| stack.has(function)) as f64 / 1e6
+}
+
+fn tell(workload: &Workload, signal: Signal) {
+    let pid = i32::try_from(workload.pid()).ok().and_then(Pid::from_raw);
+    kill_process(pid.expect("a PID is positive"), signal).expect("the workload runs");
+}
+
+/// Seconds by function, from the workload's `truth FUNCTION NANOSECONDS` lines.
+fn truth(said: &[String]) -> Vec<(String, f64)> {
+    let lines = said.iter().filter_map(|line| {
+        let (function, ns) = line.strip_prefix("truth ")?.split_once(' ')?;
+        Some((function.to_owned(), ns.parse::<f64>().ok()? / 1e9))
+    });
+    lines.collect()
+}
+
+/// Every wait is recorded, left out, or lost under a name, and none is lost.
+#[track_caller]
+fn assert_balanced(run: &Run) -> Balance {
+    let balance = run.balance();
+    balance.assert_even();
+    assert_eq!(balance.lost_total(), 0, "{balance:?}");
+    balance
+}
+
+/// Records `waits`, which is told when the recording begins and when it ends; with what it measured.
+fn record_waits(program: &Program, flags: &str) -> (Run, Vec<(String, f64)>) {
+    let workload = program.start(&[]);
+    let mut running = Invocation::new(flags).flag("-p", workload.pid()).start();
+    running.wait_until_attached();
+    tell(&workload, Signal::USR1);
+    thread::sleep(Duration::from_secs_f64(SECONDS));
+    tell(&workload, Signal::USR2);
+    running.signal(Signal::INT);
+    let run = running.finish().expect_no_panic().expect_code(0);
+    (run, truth(&workload.stop()))
+}
+
+#[track_caller]
+fn assert_true_times(program: &Program) {
+    let (run, truth) = record_waits(program, "-v -f --off-cpu");
+    let balance = assert_balanced(&run);
+    assert!(balance.recorded > 100, "{balance:?}");
+    let folded = run.folded();
+    assert_eq!(truth.len(), 5, "{truth:?}");
+    for (function, measured) in truth {
+        let seen = seconds(&folded, &function);
+        assert!(
+            (seen - measured).abs() < TOLERANCE * measured && measured > SECONDS / 3.0,
+            "{function} waited {measured:.3} s and is shown with {seen:.3} s in {folded}"
+        );
+    }
+    // What spins is never blocked.
+    let blocked = folded.weight(|stack| stack.has("spinner") && stack.leaf() != RUNNABLE);
+    assert_eq!(blocked, 0, "{folded}");
+}
+
+#[test]
+fn every_function_waits_as_long_as_it_does() {
+    let _turn = require!(kernel_turn());
+    assert_true_times(&Program::c("waits"));
+}
+
+#[test]
+fn every_function_waits_as_long_as_it_does_without_frame_pointers() {
+    let _turn = require!(kernel_turn());
+    assert_true_times(&Program::c_without_frame_pointers("waits"));
+}
+
+#[test]
+fn stacks_are_whole_and_end_at_what_called_the_scheduler() {
+    let _turn = require!(kernel_turn());
+    let workload = Program::c("waits").start(&[]);
+    let folded = Invocation::new("-f --off-cpu -d 2")
+        .flag("-p", workload.pid())
+        .run()
+        .expect_code(0)
+        .folded();
+    for chain in [
+        &["start_thread", "waiter", "wait_pipe", "read"][..],
+        &["start_thread", "waiter", "wait_condition"],
+        &["start_thread", "waiter", "wait_lock"],
+        // Asleep all the time: seen from outside.
+        &["start_thread", "waiter", "wait_never", "read"],
+        &["main", "pause"],
+    ] {
+        assert!(
+            folded.any(|stack| stack.has_chain(chain)),
+            "{chain:?} in {folded}"
+        );
+    }
+    for name in [
+        "__schedule",
+        "schedule",
+        "bpf_trace_run",
+        "bpf_prog_",
+        "__traceiter",
+    ] {
+        assert!(
+            !folded.any(|stack| stack.frames.iter().any(|frame| frame.starts_with(name))),
+            "{name} in {folded}"
+        );
+    }
+}
+
+#[test]
+fn reasons_say_what_was_waited_for() {
+    let _turn = require!(kernel_turn());
+    let workload = Program::c("waits").start(&[]);
+    for flags in [
+        "-f --off-cpu --reasons -d 1",
+        "-fU --off-cpu --reasons -d 1",
+    ] {
+        let folded = Invocation::new(flags)
+            .flag("-p", workload.pid())
+            .run()
+            .expect_code(0)
+            .folded();
+        for (function, reason) in [
+            ("wait_sleep", "[sleep]"),
+            ("wait_lock", "[futex]"),
+            ("wait_pipe", "[read: pipe]"),
+            ("wait_condition", "[futex]"),
+            ("wait_never", "[read: pipe]"),
+            ("pause", "[pause]"),
+        ] {
+            let of =
+                |stack: &flame_bpf_tests::Stack| stack.has(function) && stack.leaf() != RUNNABLE;
+            let with_reason = |stack: &flame_bpf_tests::Stack| of(stack) && stack.leaf() == reason;
+            let (all, told) = (folded.weight(of), folded.weight(with_reason));
+            assert!(
+                all > 0 && all == told,
+                "{function}: {told} of {all} µs in {folded}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_thread_asleep_throughout_shows_the_whole_duration() {
+    let _turn = require!(kernel_turn());
+    let workload = Program::c("sleeper").start(&[]);
+    let run = Invocation::new("-v -f --off-cpu -d 3")
+        .flag("-p", workload.pid())
+        .run()
+        .expect_code(0);
+    let balance = assert_balanced(&run);
+    assert_eq!(balance.recorded, 1, "{balance:?}");
+    let total = run.folded().total();
+    assert!((2_900_000..3_300_000).contains(&total), "{total} µs of 3 s");
+    run.expect_stderr("had begun before")
+        .expect_stderr("had not ended");
+}
+
+#[test]
+fn flags_leave_out_what_they_say() {
+    let _turn = require!(kernel_turn());
+    let workload = Program::c("waits").start(&[]);
+    for (flags, kept, left_out) in [
+        ("-m 60000", &["wait_sleep"][..], &["giver"][..]),
+        ("-M 60000", &["giver"], &["wait_sleep", "wait_never"]),
+        (
+            "--state R",
+            &["spinner"],
+            &["wait_sleep", "wait_pipe", "wait_never"],
+        ),
+        ("--state S", &["wait_sleep", "wait_never"], &["spinner"]),
+        ("--user-threads-only", &["wait_sleep", "wait_never"], &[]),
+    ] {
+        let run = Invocation::new("-v -f --off-cpu -d 2")
+            .flag("-p", workload.pid())
+            .arg(flags.split(' ').next().expect("a flag"));
+        let run = flags
+            .split(' ')
+            .skip(1)
+            .fold(run, |run, value| run.arg(value));
+        let run = run.run().expect_no_panic().expect_code(0);
+        assert_balanced(&run);
+        let folded = run.folded();
+        for function in kept {
+            assert!(
+                folded.any(|stack| stack.has(function)),
+                "{flags}: no {function} in {folded}"
+            );
+        }
+        for function in left_out {
+            // The first and the last wait are cut short, and a busy machine makes others long.
+            let rest = seconds(&folded, function);
+            assert!(
+                rest < 0.6,
+                "{flags}: {function} for {rest} s of 2 in {folded}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_whole_machine_has_waits_of_kernel_threads_too() {
+    let _turn = require!(kernel_turn());
+    let _workload = Program::c("waits").start(&[]);
+    let run = Invocation::new("-v -f --off-cpu -a -d 2")
+        .run()
+        .expect_code(0);
+    assert_balanced(&run);
+    let folded = run.folded();
+    assert!(folded.any(|stack| stack.has("wait_sleep")), "{folded}");
+    assert!(
+        folded.any(|stack| stack.root().starts_with("kworker")),
+        "{folded}"
+    );
+    let run = Invocation::new("-v -f --off-cpu --kernel-threads-only -a -d 2")
+        .run()
+        .expect_code(0);
+    assert_balanced(&run);
+    let folded = run.folded();
+    assert!(!folded.any(|stack| stack.has("main")), "{folded}");
+    assert!(
+        folded.any(|stack| stack.root().starts_with("kworker")),
+        "{folded}"
+    );
+}
+
+#[test]
+fn a_launched_command_waits_from_its_own_beginning() {
+    let _turn = require!(kernel_turn());
+    let run = Invocation::new("-v -o -")
+        .arg("--off-cpu")
+        .command(Program::c("pipe").path(), &[]);
+    let mut running = run.start();
+    running.wait_until_attached();
+    thread::sleep(Duration::from_secs(1));
+    running.signal(Signal::INT);
+    let run = running.finish();
+    assert_balanced(&run);
+    let folded = run.folded();
+    assert!(
+        folded.any(|stack| stack.root() == "pipe" && stack.has("main")),
+        "{folded}"
+    );
+    // Being held is no wait of the command's. What it does until its own first instruction may be.
+    let held = folded.weight(|stack| stack.root() == "flame-bpf");
+    assert!(held < 100_000, "{folded}");
+}
+
+#[test]
+fn nothing_is_lost_when_waits_outlast_what_stores_their_stacks() {
+    let _turn = require!(kernel_turn());
+    // So little memory that its sides are flipped many times while `wait_never` sleeps.
+    let _storm = [
+        Program::c("execstorm").start(&["200", "2000", "300"]),
+        Program::c("forkstorm").start(&["200", "1500", "300"]),
+    ];
+    let waits = Program::c("waits").start(&[]);
+    let run = Invocation::new("-v -f --off-cpu -a -d 4 --map-memory 8")
+        .run()
+        .expect_code(0);
+    let balance = run.balance();
+    balance.assert_even();
+    let folded = run.folded();
+    let slept = seconds(&folded, "wait_never");
+    assert!((3.8..4.4).contains(&slept), "{slept} s of 4: {balance:?}");
+    drop(waits);
+}
