@@ -343,7 +343,7 @@ struct RunningArgs {
     /// Say nothing but warnings and errors
     #[arg(short, long)]
     quiet: bool,
-    /// Say more: the BPF programs, every counter, and where the time went
+    /// Say more: the BPF programs, every counter, unwind tables, where stacks were cut short (with -vv, at which address)
     #[arg(short, long, action = clap::ArgAction::Count)]
     verbose: u8,
     /// Let the BPF maps take this much memory at most; more where samples were LOST [default: 32]

@@ -223,7 +223,9 @@ pub(super) fn finish(
         if let Some(loaded) = &loaded {
             text.push_str(&health::tables(loaded));
         }
-        text.push_str(&health::cut_short(&symbolize::cut_short(&raw, &processes)));
+        let exact = plan.verbosity.verbose > 1;
+        let cut_short = symbolize::cut_short(&raw, &processes, exact);
+        text.push_str(&health::cut_short(&cut_short));
     }
     if wrote {
         let style = Style {

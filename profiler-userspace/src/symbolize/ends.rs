@@ -26,8 +26,12 @@ pub fn guessed(raw: &RawProfile) -> u64 {
 }
 
 /// How many firings' user stacks ended before their root, by the reason and by the module in which the
-/// last frame lies.
-pub fn cut_short(raw: &RawProfile, processes: &Processes) -> BTreeMap<(StackEnd, String), u64> {
+/// last frame lies; if `exact`, with how far into the file or the memory it does.
+pub fn cut_short(
+    raw: &RawProfile,
+    processes: &Processes,
+    exact: bool,
+) -> BTreeMap<(StackEnd, String), u64> {
     let mut counts = BTreeMap::new();
     for (sample, stack) in user_stacks(raw) {
         if stack.end == StackEnd::Root {
@@ -40,7 +44,14 @@ pub fn cut_short(raw: &RawProfile, processes: &Processes) -> BTreeMap<(StackEnd,
             .and_then(|&address| process?.place(address));
         let module = place.map_or_else(
             || "[unknown]".to_owned(),
-            |place| module(processes.backing(place.backing)),
+            |place| {
+                let module = module(processes.backing(place.backing));
+                if exact {
+                    format!("{module}+{:#x}", place.offset)
+                } else {
+                    module
+                }
+            },
         );
         *counts.entry((stack.end, module)).or_default() += sample.count;
     }
