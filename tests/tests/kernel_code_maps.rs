@@ -174,7 +174,12 @@ fn node_is_named_with_its_flag_and_told_of_it_without() {
     let node = require!(tool("node"));
     let folder = tempdir().expect("a temporary folder can be made");
     let script = script(&folder, "busy.js", BUSY_JAVASCRIPT);
-    let told = Workload::start(Command::new(&node).args(["--perf-basic-prof", &script]));
+    let told = Workload::start(
+        // It leaves a log where it runs.
+        Command::new(&node)
+            .args(["--perf-basic-prof", &script])
+            .current_dir(folder.path()),
+    );
     let _map = map_of(told.pid());
     let folded = record(told.pid()).folded();
     drop(told);

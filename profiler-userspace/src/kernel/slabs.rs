@@ -56,6 +56,11 @@ impl Slabs {
         Ok(Self { outer, slabs })
     }
 
+    /// What the slabs may take, in bytes.
+    pub(super) fn limit(&self) -> u64 {
+        self.slabs.len() as u64 * SLAB_BYTES
+    }
+
     /// What the slabs take, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.slabs.iter().flatten().count() as u64 * SLAB_BYTES

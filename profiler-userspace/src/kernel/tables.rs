@@ -82,9 +82,14 @@ impl Tables {
         })
     }
 
-    /// What the tables take in the kernel, in bytes.
+    /// What the tables may take in the kernel, in bytes.
+    pub fn limit(&self) -> u64 {
+        self.slabs.limit()
+    }
+
+    /// What the tables take in the kernel, in bytes, with the index of code and the rules.
     pub fn bytes(&self) -> u64 {
-        self.slabs.bytes()
+        self.slabs.bytes() + 8 * (self.code.words().len() + self.rules.words().len()) as u64
     }
 
     /// Makes rules known, the first of them under the number `from`. To be done before rows that name

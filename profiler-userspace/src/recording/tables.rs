@@ -8,7 +8,7 @@ use super::urgent::Urgent;
 use crate::kernel::{self, CodePart, StoredTable, Tables};
 use crate::unwind::{RuleSet, UnwindTable};
 use profiler_common::abi::{CodeKey, Row, TABLE_PAGE_BITS};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::mpsc::{Sender, channel};
@@ -171,6 +171,8 @@ struct Shelf {
     shelved: HashMap<Contents, Shelved>,
     /// Files that are published, those without a table too.
     published: HashMap<CodeKey, Option<Contents>>,
+    /// Files for whose tables there was no room: not worth making them again and again.
+    refused: HashSet<CodeKey>,
     loaded: Loaded,
     /// Where others see it.
     shown: Arc<Mutex<Loaded>>,
@@ -185,6 +187,7 @@ impl Shelf {
             hasher: RandomState::new(),
             shelved: HashMap::new(),
             published: HashMap::new(),
+            refused: HashSet::new(),
             loaded: Loaded::default(),
             shown,
         }
@@ -216,7 +219,7 @@ impl Shelf {
     }
 
     fn load(&mut self, key: CodeKey, file: &File) -> kernel::Result<()> {
-        if self.published.contains_key(&key) {
+        if self.published.contains_key(&key) || self.refused.contains(&key) {
             return Ok(());
         }
         let table = match UnwindTable::read(file) {
@@ -235,6 +238,7 @@ impl Shelf {
         if !self.shelved.contains_key(&contents) {
             let Some(stored) = self.store(&table, &rows)? else {
                 self.loaded.refused += 1;
+                self.refused.insert(key);
                 return Ok(());
             };
             let order = self.loaded.tables;
@@ -267,6 +271,10 @@ impl Shelf {
 
     /// Stores a table, if need be in the place of others.
     fn store(&mut self, table: &UnwindTable, rows: &[Row]) -> kernel::Result<Option<StoredTable>> {
+        // What cannot fit beside nothing need not push out everything first.
+        if table.bytes() as u64 > self.tables.limit() {
+            return Ok(None);
+        }
         loop {
             if let Some(stored) = self.tables.store(&table.pages, rows)? {
                 return Ok(Some(stored));

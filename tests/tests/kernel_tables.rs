@@ -1,0 +1,112 @@
+//! Unwind tables in the kernel: how much of them fits, and how room is made.
+
+#![expect(
+    clippy::print_stdout,
+    reason = "what was skipped is for the reader of the test log"
+)]
+
+use flame_bpf::kernel::{CodePart, Kernel, Request, StoredTable, Support, Tables};
+use flame_bpf::probe::Probe;
+use flame_bpf_tests::{Invocation, Program, kernel_turn, require};
+use profiler_common::abi::{CodeKey, PageRows, Row, Switches, TargetKind};
+
+/// Rows of a table that takes two fifths of a slab.
+const ROWS: u32 = 100_000;
+
+/// Tables in two slabs; none where the kernel walks without.
+fn tables() -> Option<(Kernel, Tables)> {
+    let support = Support::detect();
+    let request = Request {
+        switches: Switches::USER_STACKS
+            .with(Switches::KERNEL_STACKS)
+            .with(Switches::UNWIND_ROWS),
+        target: TargetKind::All,
+        ids: Vec::new(),
+        map_memory: 32 << 20,
+        unwind_memory: 2 << 20,
+        probe: Probe::OnCpu,
+    };
+    let mut kernel = Kernel::load(request, &support).expect("the programs load");
+    let tables = kernel.take_tables()?;
+    Some((kernel, tables))
+}
+
+fn store(tables: &mut Tables) -> Option<StoredTable> {
+    let half = ROWS / 2;
+    let pages = [0, half].map(|first| PageRows { first, count: half });
+    let rows: Vec<Row> = (0..ROWS)
+        .map(|row| Row {
+            low: (row % half) as u16,
+            rule: 0,
+        })
+        .collect();
+    tables.store(&pages, &rows).expect("slabs can be made")
+}
+
+#[test]
+fn table_memory_has_a_limit_and_is_used_again() {
+    let _turn = require!(kernel_turn());
+    let Some((_kernel, mut tables)) = tables() else {
+        println!("skipped: this kernel keeps mappings otherwise than in a maple tree");
+        return;
+    };
+    let empty = tables.bytes();
+    assert_eq!(tables.limit(), 2 << 20);
+    let mut stored: Vec<StoredTable> = std::iter::from_fn(|| store(&mut tables)).collect();
+    assert_eq!(stored.len(), 4, "two in each slab");
+    assert_eq!(tables.bytes() - empty, 2 << 20);
+    let key = CodeKey {
+        device: 1,
+        inode: 2,
+        modified: 3,
+    };
+    let part = CodePart {
+        start: 0,
+        end: 0x2_0000,
+        shift: 0,
+        first_page: Some((0, 0)),
+    };
+    let table = stored.pop().expect("four were stored");
+    assert_eq!(tables.publish(key, Some(&table), &[part]), 0);
+    assert_eq!(tables.last_used(key), 0);
+    tables.withdraw(&[key]).expect("no firing is under way");
+    tables.release(table);
+    assert!(store(&mut tables).is_some(), "room was given back");
+    assert!(store(&mut tables).is_none());
+}
+
+#[test]
+fn an_index_that_is_full_leaves_out_and_says_so() {
+    let _turn = require!(kernel_turn());
+    let Some((_kernel, tables)) = tables() else {
+        println!("skipped: this kernel keeps mappings otherwise than in a maple tree");
+        return;
+    };
+    let key = CodeKey {
+        device: 9,
+        inode: 9,
+        modified: 9,
+    };
+    let parts = vec![CodePart::BARE; 40];
+    assert_eq!(
+        tables.publish(key, None, &parts),
+        8,
+        "32 slots are looked at"
+    );
+    tables.withdraw(&[key]).expect("no firing is under way");
+    assert_eq!(tables.publish(key, None, &parts), 8);
+}
+
+#[test]
+fn a_limit_that_is_too_small_is_told_and_harms_nothing() {
+    let _turn = require!(kernel_turn());
+    let busy = Program::c("shares").start(&[]);
+    let run = Invocation::new("-v --max-unwind-memory 1 -f")
+        .flag("-p", busy.pid())
+        .flag("-d", 1)
+        .run()
+        .expect_no_panic()
+        .expect_code(0);
+    assert!(run.folded().total() > 0);
+    run.balance().assert_even();
+}
