@@ -19,6 +19,7 @@ pub(crate) mod spent;
 mod startup;
 mod stop;
 mod symbols;
+mod tables;
 mod tool;
 
 use std::ffi::OsStr;
@@ -67,6 +68,8 @@ enum Section {
     Stop,
     /// From start to the first sample
     Startup,
+    /// From files to unwind tables in the kernel
+    Tables,
     /// Naming the code of large objects
     Symbols,
 }
@@ -162,12 +165,13 @@ pub(crate) fn measure(order: &Order) -> Result<()> {
     if bench.quick {
         println!("A smoke run: these figures are worth little.");
     }
-    let sections: [(Section, Measure); 6] = [
+    let sections: [(Section, Measure); 7] = [
         (Section::Slowdown, slowdown::measure),
         (Section::Firing, firing::measure),
         (Section::Cost, cost::measure),
         (Section::Stop, stop::measure),
         (Section::Startup, startup::measure),
+        (Section::Tables, tables::measure),
         (Section::Symbols, symbols::measure),
     ];
     for (section, measure) in sections {

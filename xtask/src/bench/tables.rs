@@ -1,0 +1,87 @@
+//! What it takes to make unwind tables of a program's objects and to put them into the kernel.
+//!
+//! In: programs with small and with very large libraries. Out: the time from their files to tables in the kernel, rows a
+//! second, and bytes a row, as flame-bpf itself tells them.
+
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::figure::{Figure, Table, Unit};
+use super::{Bench, patience};
+
+/// What is run, and what is large about it.
+const COMMANDS: [(&str, &[&str]); 3] = [
+    ("true", &["/bin/true"]),
+    ("python3", &["python3", "-c", "pass"]),
+    ("rustc (libLLVM, librustc_driver)", &["rustc", "--version"]),
+];
+
+/// What flame-bpf says of the tables of one recording.
+struct Said {
+    rows: f64,
+    bytes: f64,
+    milliseconds: f64,
+}
+
+/// Takes the section's figures.
+pub(super) fn measure(bench: &Bench) -> Result<Table> {
+    let mut table = Table::new("From files to unwind tables in the kernel");
+    for (name, command) in COMMANDS {
+        let (mut time, mut each) = (Figure::default(), Figure::default());
+        let mut last = None;
+        for _ in 0..bench.runs {
+            let said = record(bench, command)?;
+            time.add(said.milliseconds);
+            each.add(said.milliseconds * 1e6 / said.rows);
+            last = Some(said);
+        }
+        let Some(said) = last else { continue };
+        table.compare(name, Unit::Milliseconds, [("", time)]);
+        table.compare(
+            &format!("{name}: each row"),
+            Unit::Nanoseconds,
+            [("", each)],
+        );
+        table.note(format!(
+            "{name}: {} rows in slabs of {:.1} MiB together, {:.2} million rows a second.",
+            said.rows,
+            said.bytes / f64::from(1 << 20),
+            said.rows / said.milliseconds / 1000.0,
+        ));
+    }
+    Ok(table)
+}
+
+fn record(bench: &Bench, command: &[&str]) -> Result<Said> {
+    patience::check()?;
+    let done = Command::new(&bench.flame_bpf)
+        .args(["-v", "-F", "997", "-o", "/dev/null", "--"])
+        .args(command)
+        .stdin(Stdio::null())
+        .output()
+        .context("cannot start flame-bpf")?;
+    let text = String::from_utf8_lossy(&done.stderr);
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("unwind tables: "))
+        .with_context(|| format!("flame-bpf said nothing of unwind tables, but: {text}"))?;
+    // Such as `6 of objects, 70,264 rows, 1,048,576 bytes in the kernel, made in 28.3 ms; …`.
+    let number = |before: &str| -> Option<f64> {
+        let (head, _) = line.split_once(before)?;
+        let digits: String = head
+            .rsplit(' ')
+            .next()?
+            .chars()
+            .filter(|letter| *letter != ',')
+            .collect();
+        digits.parse().ok()
+    };
+    let said = Said {
+        rows: number(" rows").context("no number of rows")?,
+        bytes: number(" bytes").context("no number of bytes")?,
+        milliseconds: number(" ms").context("no time")?,
+    };
+    ensure!(said.rows > 0.0, "no rows were made: {line}");
+    Ok(said)
+}
