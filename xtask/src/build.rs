@@ -18,6 +18,8 @@ pub(crate) struct Executable {
     pub(crate) folder: PathBuf,
     /// Where it is.
     pub(crate) path: PathBuf,
+    /// Whether it runs tests; a package's programs are made for its tests, too.
+    is_test: bool,
 }
 
 /// The optimized flame-bpf.
@@ -52,6 +54,7 @@ pub(crate) fn fuzz(workspace: &Workspace) -> Result<PathBuf> {
 /// Every test executable of the workspace's default members.
 pub(crate) fn tests(workspace: &Workspace) -> Result<Vec<Executable>> {
     let mut made = executables(cargo().args(["test", "--no-run"]), workspace)?;
+    made.retain(|executable| executable.is_test);
     // Cargo reports them as they get ready.
     made.sort_by(|one, other| (&one.folder, &one.name).cmp(&(&other.folder, &other.name)));
     Ok(made)
@@ -88,5 +91,6 @@ fn executable(line: &str) -> Result<Option<Executable>> {
             .context("a manifest lies in a folder")?
             .to_owned(),
         path: path.into(),
+        is_test: message["profile"]["test"] == true,
     }))
 }
