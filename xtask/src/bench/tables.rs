@@ -10,12 +10,27 @@ use anyhow::{Context as _, Result, ensure};
 use super::figure::{Figure, Table, Unit};
 use super::{Bench, patience};
 
-/// What is run, and what is large about it.
-const COMMANDS: [(&str, &[&str]); 3] = [
-    ("true", &["/bin/true"]),
-    ("python3", &["python3", "-c", "pass"]),
-    ("rustc (libLLVM, librustc_driver)", &["rustc", "--version"]),
-];
+/// What is run, and what is large about it. rustc itself, and not the chooser of toolchains that may be found under its
+/// name.
+fn commands() -> Result<[(&'static str, Vec<String>); 3]> {
+    let asked = Command::new("rustc")
+        .args(["--print", "sysroot"])
+        .output()
+        .context("cannot start rustc")?;
+    let rustc = format!(
+        "{}/bin/rustc",
+        String::from_utf8_lossy(&asked.stdout).trim()
+    );
+    let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
+    Ok([
+        ("true", words(&["/bin/true"])),
+        ("python3", words(&["python3", "-c", "pass"])),
+        (
+            "rustc (libLLVM, librustc_driver)",
+            vec![rustc, "--version".to_owned()],
+        ),
+    ])
+}
 
 /// What flame-bpf says of the tables of one recording.
 struct Said {
@@ -27,11 +42,11 @@ struct Said {
 /// Takes the section's figures.
 pub(super) fn measure(bench: &Bench) -> Result<Table> {
     let mut table = Table::new("From files to unwind tables in the kernel");
-    for (name, command) in COMMANDS {
+    for (name, command) in commands()? {
         let (mut time, mut each) = (Figure::default(), Figure::default());
         let mut last = None;
         for _ in 0..bench.runs {
-            let said = record(bench, command)?;
+            let said = record(bench, &command)?;
             time.add(said.milliseconds);
             each.add(said.milliseconds * 1e6 / said.rows);
             last = Some(said);
@@ -53,7 +68,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Table> {
     Ok(table)
 }
 
-fn record(bench: &Bench, command: &[&str]) -> Result<Said> {
+fn record(bench: &Bench, command: &[String]) -> Result<Said> {
     patience::check()?;
     let done = Command::new(&bench.flame_bpf)
         .args(["-v", "-F", "997", "-o", "/dev/null", "--"])
