@@ -9,6 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::program::cache;
+use flame_bpf::kernel::Support;
 
 /// Prints that a test is skipped. `here` is the path of an item inside the test.
 pub fn skip(here: &str, reason: &str) {
@@ -26,6 +27,19 @@ fn skip_line(here: &str, reason: &str) -> String {
 #[derive(Debug)]
 pub struct Turn {
     _lock: File,
+}
+
+/// What this kernel offers, if that is enough to walk by unwind tables.
+///
+/// # Errors
+///
+/// When it keeps mappings otherwise than in a maple tree, or has no type information.
+pub fn walks_by_tables() -> Result<Support, String> {
+    let support = Support::detect();
+    match support.mapping {
+        Some(_) => Ok(support),
+        None => Err("this kernel does not show its mappings in a maple tree".to_owned()),
+    }
 }
 
 /// Waits for this test's turn to use the kernel.

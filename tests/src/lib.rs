@@ -23,6 +23,7 @@ pub use balance::Balance;
 pub use binary::binary;
 pub use feature::{
     PrivateCopy, Sysctl, Turn, allowed_cpus, file_contains, kernel_turn, skip, tool,
+    walks_by_tables,
 };
 pub use folded::{Folded, Stack};
 pub use invocation::{Invocation, Running};
@@ -30,7 +31,7 @@ pub use program::{Mangling, Program};
 pub use recipe::{Recipe, compiles_32_bit};
 pub use run::Run;
 pub use svg::{assert_whole_svg, svg_titles};
-pub use walked::{MARKS, TWELVE};
+pub use walked::TWELVE;
 pub use workload::{Workload, cpu_ns, thread_cpu_ns};
 
 /// Unwraps an `Ok`, or prints `SKIP <test>: <reason>` and returns from the test.

@@ -4,18 +4,7 @@
 //! why it is not. Never believes a stack by its share alone: one frame that was never called is a failure.
 
 use crate::folded::{Folded, Stack};
-
-/// Every frame that stands for what is missing of a user stack.
-pub const MARKS: [&str; 8] = [
-    "[truncated]",
-    "[unreadable stack]",
-    "[no frame pointer]",
-    "[32-bit program]",
-    "[no unwind info]",
-    "[unwind info not understood]",
-    "[implausible caller]",
-    "[unwind info not loaded]",
-];
+use profiler_common::abi::StackEnd;
 
 /// The functions of the workload `chain`, from root to leaf.
 pub const TWELVE: [&str; 14] = [
@@ -27,7 +16,8 @@ impl Stack {
     /// The frame that says that the walk did not reach the root, and why.
     pub fn mark(&self) -> Option<&str> {
         let frame = self.frames.get(1)?;
-        MARKS.into_iter().find(|mark| mark == frame)
+        let mut marks = StackEnd::ALL.into_iter().filter_map(StackEnd::mark);
+        marks.find(|mark| mark == frame)
     }
 
     /// Whether some part of `chain` that begins where it begins ends this stack.

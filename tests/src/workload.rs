@@ -3,6 +3,7 @@
 //! A workload says `ready` on its stdout before anything is asked of it. It leads a process group of
 //! its own, which is killed and reaped when the value is dropped, whatever became of the test.
 
+use crate::{Folded, Invocation};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
@@ -79,6 +80,16 @@ impl Workload {
     /// The CPU time, in nanoseconds, that all living threads of the process have used.
     pub fn cpu_ns(&self) -> u64 {
         cpu_ns(self.pid())
+    }
+
+    /// What two seconds of this program alone hold, sampled 997 times a second.
+    pub fn profiled(&self) -> Folded {
+        Invocation::new("-f -F 997 -d 2")
+            .flag("-p", self.pid())
+            .run()
+            .expect_no_panic()
+            .expect_code(0)
+            .folded()
     }
 
     /// Gives the workload the word that it waits for, if its source says that it does.

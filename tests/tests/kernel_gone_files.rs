@@ -49,22 +49,13 @@ fn assert_named(folded: &Folded, comm: &str) {
     assert!(named > 0.9, "names in {named:.3} of {comm}: {all:?}");
 }
 
-fn record(workload: &Workload) -> Folded {
-    Invocation::new("-f -F 997 -d 2")
-        .flag("-p", workload.pid())
-        .run()
-        .expect_no_panic()
-        .expect_code(0)
-        .folded()
-}
-
 #[test]
 fn a_program_deleted_before_the_recording_has_names() {
     let _turn = require!(kernel_turn());
     let copy = Copy::of(&Program::c("shares"), "early");
     let workload = copy.start(&[]);
     copy.delete();
-    assert_named(&record(&workload), "early");
+    assert_named(&workload.profiled(), "early");
 }
 
 #[test]
@@ -91,12 +82,12 @@ fn a_replaced_program_keeps_its_own_names() {
     let copy = Copy::of(&Program::c("shares"), "service");
     let workload = copy.start(&[]);
     copy.replace(&Program::c("deep"));
-    let folded = record(&workload);
+    let folded = workload.profiled();
     assert_named(&folded, "service");
     drop(workload);
     // Nor does the newcomer get those of its predecessor.
     let successor = copy.start(&["1"]);
-    let folded = record(&successor);
+    let folded = successor.profiled();
     assert!(!folded.any(|stack| stack.has("work_round")), "{folded}");
 }
 
@@ -119,7 +110,7 @@ fn a_program_that_only_memory_holds_has_names() {
             .args(["-c", FROM_MEMORY])
             .arg(program.path()),
     );
-    let folded = record(&workload);
+    let folded = workload.profiled();
     assert!(folded.share(whole) > 0.9, "{folded}");
 }
 
@@ -140,7 +131,7 @@ fn a_program_in_another_root_directory_has_names() {
         program = copy.path.display(),
     );
     let workload = Workload::start(Command::new("unshare").args(["--mount", "sh", "-c", &script]));
-    assert_named(&record(&workload), "caged");
+    assert_named(&workload.profiled(), "caged");
 }
 
 #[test]
@@ -157,5 +148,5 @@ fn a_program_on_a_mount_of_its_own_namespace_has_names() {
     );
     let workload = Workload::start(Command::new("unshare").args(["--mount", "sh", "-c", &script]));
     assert!(!mount.join("hidden").exists());
-    assert_named(&record(&workload), "hidden");
+    assert_named(&workload.profiled(), "hidden");
 }

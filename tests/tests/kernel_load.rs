@@ -9,7 +9,7 @@
 
 use flame_bpf::kernel::{Kernel, Request, Support};
 use flame_bpf::probe::{Probe, ThreadKind, Waits};
-use flame_bpf_tests::{kernel_turn, require};
+use flame_bpf_tests::{kernel_turn, require, walks_by_tables};
 use profiler_common::abi::{Switches, TargetKind};
 
 const BOTH: Switches = Switches::USER_STACKS.with(Switches::KERNEL_STACKS);
@@ -59,11 +59,7 @@ fn the_whole_machine_needs_one_program() {
 #[test]
 fn unwind_tables_need_a_program_that_knows_files() {
     let _turn = require!(kernel_turn());
-    let support = Support::detect();
-    if support.mapping.is_none() {
-        println!("skipped: this kernel keeps mappings otherwise than in a maple tree");
-        return;
-    }
+    let support = require!(walks_by_tables());
     let mut kernel = load("by rows", AUTO, TargetKind::All, &support);
     assert_eq!(programs(&kernel), ["code_key", "on_cpu"]);
     assert!(kernel.take_tables().is_some() && kernel.take_tables().is_none());
@@ -75,11 +71,7 @@ fn unwind_tables_need_a_program_that_knows_files() {
 #[test]
 fn the_kernel_knows_a_file_whoever_maps_it() {
     let _turn = require!(kernel_turn());
-    let support = Support::detect();
-    if support.mapping.is_none() {
-        println!("skipped: this kernel keeps mappings otherwise than in a maple tree");
-        return;
-    }
+    let support = require!(walks_by_tables());
     let mut kernel = load("by rows", AUTO, TargetKind::All, &support);
     let mut key = |path: &std::path::Path| kernel.code_key(&std::fs::File::open(path).unwrap());
     let copied = tempfile::NamedTempFile::new().unwrap();

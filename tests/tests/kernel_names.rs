@@ -9,20 +9,11 @@ use flame_bpf_tests::{
 };
 use tempfile::tempdir;
 
-fn record(workload: &Workload) -> Folded {
-    Invocation::new("-f -F 997 -d 2")
-        .flag("-p", workload.pid())
-        .run()
-        .expect_no_panic()
-        .expect_code(0)
-        .folded()
-}
-
 #[test]
 fn cpp_names_are_demangled() {
     let _turn = require!(kernel_turn());
     let workload = Program::cpp("templates").start(&[]);
-    let folded = record(&workload);
+    let folded = workload.profiled();
     for name in ["furnace::Stove<int>::heat", "furnace::Stove<double>::heat"] {
         let named = |frame: &String| frame.starts_with(name);
         assert!(
@@ -110,7 +101,7 @@ fn nameless(frame: &str, module: &str) -> bool {
 fn a_stripped_program_shows_its_module_and_offsets() {
     let _turn = require!(kernel_turn());
     let workload = Program::c("shares").stripped().start(&[]);
-    let folded = record(&workload);
+    let folded = workload.profiled();
     // main, work_round, a chain of one to three functions, burn.
     let whole = |stack: &Stack| {
         stack
@@ -128,7 +119,7 @@ fn a_stripped_program_shows_its_module_and_offsets() {
 fn a_separate_debug_file_gives_the_names_back() {
     let _turn = require!(kernel_turn());
     let workload = Program::c("shares").with_debug_file().start(&[]);
-    let folded = record(&workload);
+    let folded = workload.profiled();
     let chain = ["main", "work_round", "alpha", "alpha_inner", "burn"];
     assert!(folded.any(|stack| stack.has_chain(&chain)), "{folded}");
     assert!(
@@ -148,7 +139,7 @@ fn code_that_no_file_holds_is_shown_and_not_dropped() {
         }
     );
     let workload = Program::c("anonymous").start(&[]);
-    let folded = record(&workload);
+    let folded = workload.profiled();
     let unnamed = |stack: &Stack| {
         stack.position("call_the_unnamed").is_some_and(|caller| {
             stack

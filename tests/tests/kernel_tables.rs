@@ -1,21 +1,15 @@
 //! Unwind tables in the kernel: how much of them fits, and how room is made.
 
-#![expect(
-    clippy::print_stdout,
-    reason = "what was skipped is for the reader of the test log"
-)]
-
 use flame_bpf::kernel::{CodePart, Kernel, Request, StoredTable, Support, Tables};
 use flame_bpf::probe::Probe;
-use flame_bpf_tests::{Invocation, Program, kernel_turn, require};
+use flame_bpf_tests::{Invocation, Program, kernel_turn, require, walks_by_tables};
 use profiler_common::abi::{CodeKey, PageRows, Row, Switches, TargetKind};
 
 /// Rows of a table that takes two fifths of a slab.
 const ROWS: u32 = 100_000;
 
-/// Tables in two slabs; none where the kernel walks without.
-fn tables() -> Option<(Kernel, Tables)> {
-    let support = Support::detect();
+/// Tables in two slabs.
+fn tables(support: &Support) -> (Kernel, Tables) {
     let request = Request {
         switches: Switches::USER_STACKS
             .with(Switches::KERNEL_STACKS)
@@ -26,9 +20,9 @@ fn tables() -> Option<(Kernel, Tables)> {
         unwind_memory: 2 << 20,
         probe: Probe::OnCpu,
     };
-    let mut kernel = Kernel::load(request, &support).expect("the programs load");
-    let tables = kernel.take_tables()?;
-    Some((kernel, tables))
+    let mut kernel = Kernel::load(request, support).expect("the programs load");
+    let tables = kernel.take_tables().expect("rows were asked for");
+    (kernel, tables)
 }
 
 fn store(tables: &mut Tables) -> Option<StoredTable> {
@@ -46,10 +40,7 @@ fn store(tables: &mut Tables) -> Option<StoredTable> {
 #[test]
 fn table_memory_has_a_limit_and_is_used_again() {
     let _turn = require!(kernel_turn());
-    let Some((_kernel, mut tables)) = tables() else {
-        println!("skipped: this kernel keeps mappings otherwise than in a maple tree");
-        return;
-    };
+    let (_kernel, mut tables) = tables(&require!(walks_by_tables()));
     let empty = tables.bytes();
     assert_eq!(tables.limit(), 2 << 20);
     let mut stored: Vec<StoredTable> = std::iter::from_fn(|| store(&mut tables)).collect();
@@ -78,10 +69,7 @@ fn table_memory_has_a_limit_and_is_used_again() {
 #[test]
 fn an_index_that_is_full_leaves_out_and_says_so() {
     let _turn = require!(kernel_turn());
-    let Some((_kernel, tables)) = tables() else {
-        println!("skipped: this kernel keeps mappings otherwise than in a maple tree");
-        return;
-    };
+    let (_kernel, tables) = tables(&require!(walks_by_tables()));
     let key = CodeKey {
         device: 9,
         inode: 9,

@@ -257,6 +257,15 @@ pub(super) fn unwind_remarks(loaded: &Loaded) -> Vec<String> {
             loaded.refused,
         ));
     }
+    if loaded.too_large > 0 {
+        remarks.push(format!(
+            "{} more code or unwind instructions than are believed of any; frame pointers were followed there. `flame-bpf show-unwind FILE` says whether a file is one of them.",
+            match loaded.too_large {
+                1 => "1 object claims".to_owned(),
+                many => format!("{} objects claim", grouped(many as u64)),
+            }
+        ));
+    }
     if loaded.left_out > 0 || loaded.rules_refused > 0 {
         remarks.push(format!(
             "{} of code and {} of unwinding found no room in the index of objects.",
@@ -426,5 +435,21 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("1,024"), "{text}");
+    }
+
+    #[test]
+    fn what_tables_lack_is_told_with_what_mends_it() {
+        let said = |loaded| unwind_remarks(&loaded).concat();
+        assert_eq!(said(Loaded::default()), "");
+        let with = |change: fn(&mut Loaded)| {
+            let mut loaded = Loaded::default();
+            change(&mut loaded);
+            said(loaded)
+        };
+        assert!(with(|loaded| loaded.evicted = 2).contains("--max-unwind-memory"));
+        assert!(with(|loaded| loaded.refused = 2).contains("--max-unwind-memory"));
+        assert!(with(|loaded| loaded.too_large = 2).contains("2 objects claim"));
+        assert!(with(|loaded| loaded.left_out = 1).contains("1 part of code"));
+        assert!(with(|loaded| loaded.rules_refused = 2).contains("2 rules of unwinding"));
     }
 }

@@ -6,7 +6,7 @@
 
 use super::urgent::Urgent;
 use crate::kernel::{self, CodePart, StoredTable, Tables};
-use crate::unwind::{RuleSet, UnwindTable};
+use crate::unwind::{self, RuleSet, UnwindTable};
 use profiler_common::abi::{CodeKey, Row, TABLE_PAGE_BITS};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
@@ -25,6 +25,8 @@ pub(super) struct Loaded {
     pub(super) rows: usize,
     /// Files without a table.
     pub(super) bare: usize,
+    /// Those of them that claim more code or unwind instructions than are believed.
+    pub(super) too_large: usize,
     /// Memory that tables take in the kernel, in bytes.
     pub(super) bytes: u64,
     /// How often a table made room for another.
@@ -224,7 +226,8 @@ impl Shelf {
         }
         let table = match UnwindTable::read(file) {
             Ok(table) if !table.is_empty() => table,
-            _ => {
+            no_table => {
+                self.loaded.too_large += usize::from(no_table == Err(unwind::Error::TooLarge));
                 self.publish_bare(key);
                 return Ok(());
             }

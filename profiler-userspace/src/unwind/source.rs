@@ -72,6 +72,9 @@ impl<'data> Sources<'data> {
             .program_headers(endian, data)
             .map_err(|_| Error::NotElf)?;
         let loads = loads(segments, data.len().map_err(|()| Error::NotElf)?);
+        if has_too_large(header, data) {
+            return Err(Error::TooLarge);
+        }
         let mut sources = Self {
             code: code(&loads)?,
             loads,
@@ -124,6 +127,17 @@ impl<'data> Sources<'data> {
             }
         }
     }
+}
+
+/// Whether `.eh_frame` is larger than is believed: a table of what is left would look like a whole one.
+fn has_too_large<'data, R: ReadRef<'data>>(header: &Header, data: R) -> bool {
+    header.sections(Little, data).is_ok_and(|sections| {
+        sections.iter().any(|section| {
+            section.sh_type(Little) != SHT_NOBITS
+                && section.sh_size(Little) > MAX_SECTION_BYTES
+                && sections.section_name(Little, section) == Ok(b".eh_frame")
+        })
+    })
 }
 
 /// The bytes of a section, unpacked; none if there are none, or more than is believed.

@@ -2,6 +2,7 @@
 
 use super::eh_frame::{Change, Found, Stretch};
 use super::*;
+use ::object::{Object as _, ObjectSection as _};
 use profiler_common::abi::{How, Origin, Slot};
 use proptest::prelude::*;
 use std::path::Path;
@@ -341,4 +342,21 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn a_section_that_is_too_large_is_said_to_be_and_not_read_in_part() {
+    let mut bytes = PROGRAM.clone();
+    assert!(!UnwindTable::parse(bytes.as_slice()).unwrap().is_empty());
+    let word = |bytes: &[u8], at: usize| {
+        usize::try_from(u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())).unwrap()
+    };
+    // Section headers of 64 bytes: the address is the third word, the size the fifth.
+    let place = {
+        let elf = ::object::File::parse(bytes.as_slice()).unwrap();
+        let section = elf.section_by_name(".eh_frame").unwrap();
+        word(&bytes, 40) + 64 * section.index().0
+    };
+    bytes[place + 32..place + 40].copy_from_slice(&(65u64 << 20).to_le_bytes());
+    assert_eq!(UnwindTable::parse(bytes.as_slice()), Err(Error::TooLarge));
 }

@@ -1,6 +1,6 @@
 //! The programs, and what each does while it is profiled.
 //!
-//! In: nothing but this list and the scripts under `work/`. Out: [`PROGRAMS`].
+//! In: nothing but this list and the scripts under `scripts/`. Out: [`PROGRAMS`].
 //!
 //! A script defines shell functions, which run in an empty folder. `prepare` makes what is worked on. `work` works until it is
 //! killed. A server has `serve`, `ready` (fails until it serves) and `load` instead of `work`.
@@ -75,44 +75,44 @@ const fn plain(
 pub(super) const PROGRAMS: &[Program] = &[
     Program {
         needs: &["perl"],
-        ..plain("perl", &["perl"], include_str!("work/perl.sh"))
+        ..plain("perl", &["perl"], include_str!("scripts/perl.sh"))
     },
     Program {
         needs: &["python3"],
-        ..plain("python3", &["python3"], include_str!("work/python3.sh"))
+        ..plain("python3", &["python3"], include_str!("scripts/python3.sh"))
     },
     Program {
         needs: &["git"],
         shape: Shape::Commands,
         comms: &["git"],
-        ..plain("git", &["git"], include_str!("work/git.sh"))
+        ..plain("git", &["git"], include_str!("scripts/git.sh"))
     },
     Program {
         needs: &["gcc"],
         shape: Shape::Commands,
         comms: &["cc1"],
-        ..plain("cc1", &["gcc"], include_str!("work/cc1.sh"))
+        ..plain("cc1", &["gcc"], include_str!("scripts/cc1.sh"))
     },
     Program {
         needs: &["ld.bfd", "g++"],
         shape: Shape::Commands,
         comms: &["ld.bfd"],
-        ..plain("ld", &["binutils", "g++"], include_str!("work/ld.sh"))
+        ..plain("ld", &["binutils", "g++"], include_str!("scripts/ld.sh"))
     },
     Program {
         needs: &["openssl"],
         shape: Shape::Commands,
         comms: &["openssl"],
-        ..plain("openssl", &["openssl"], include_str!("work/openssl.sh"))
+        ..plain("openssl", &["openssl"], include_str!("scripts/openssl.sh"))
     },
     Program {
         needs: &["xz"],
         comms: &["xz"],
-        ..plain("xz", &["xz-utils"], include_str!("work/xz.sh"))
+        ..plain("xz", &["xz-utils"], include_str!("scripts/xz.sh"))
     },
     Program {
         needs: &["sqlite3"],
-        ..plain("sqlite3", &["sqlite3"], include_str!("work/sqlite3.sh"))
+        ..plain("sqlite3", &["sqlite3"], include_str!("scripts/sqlite3.sh"))
     },
     Program {
         needs: &["nginx", "ab"],
@@ -120,7 +120,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         ..plain(
             "nginx",
             &["nginx-light", "apache2-utils"],
-            include_str!("work/nginx.sh"),
+            include_str!("scripts/nginx.sh"),
         )
     },
     Program {
@@ -129,7 +129,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         ..plain(
             "redis-server",
             &["redis-server", "redis-tools"],
-            include_str!("work/redis-server.sh"),
+            include_str!("scripts/redis-server.sh"),
         )
     },
     Program {
@@ -139,12 +139,12 @@ pub(super) const PROGRAMS: &[Program] = &[
         ..plain(
             "postgres",
             &["postgresql"],
-            include_str!("work/postgres.sh"),
+            include_str!("scripts/postgres.sh"),
         )
     },
     Program {
         needs: &["node"],
-        ..plain("node", &["nodejs"], include_str!("work/node.sh"))
+        ..plain("node", &["nodejs"], include_str!("scripts/node.sh"))
     },
     Program {
         needs: &["java", "javac"],
@@ -152,7 +152,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         ..plain(
             "java-native",
             &["default-jdk-headless"],
-            include_str!("work/java.sh"),
+            include_str!("scripts/java.sh"),
         )
     },
     Program {
@@ -161,12 +161,12 @@ pub(super) const PROGRAMS: &[Program] = &[
         ..plain(
             "java-compiled",
             &["default-jdk-headless"],
-            include_str!("work/java.sh"),
+            include_str!("scripts/java.sh"),
         )
     },
     Program {
         needs: &["ffmpeg"],
-        ..plain("ffmpeg", &["ffmpeg"], include_str!("work/ffmpeg.sh"))
+        ..plain("ffmpeg", &["ffmpeg"], include_str!("scripts/ffmpeg.sh"))
     },
     Program {
         needs: &["convert-im6.q16"],
@@ -175,13 +175,13 @@ pub(super) const PROGRAMS: &[Program] = &[
         ..plain(
             "imagemagick",
             &["imagemagick"],
-            include_str!("work/imagemagick.sh"),
+            include_str!("scripts/imagemagick.sh"),
         )
     },
     Program {
         // Whichever builds this repository.
         shape: Shape::Commands,
         comms: &["rustc", "opt ", "coordinator"],
-        ..plain("rustc", &["rustc"], include_str!("work/rustc.sh"))
+        ..plain("rustc", &["rustc"], include_str!("scripts/rustc.sh"))
     },
 ];

@@ -5,6 +5,7 @@ mod mappings;
 mod program;
 mod programs;
 mod sources;
+mod told;
 
 use super::*;
 use crate::profile::raw::{RawSample, StackIndex};

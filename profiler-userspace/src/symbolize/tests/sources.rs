@@ -2,7 +2,7 @@
 
 use super::native::{self, Sources, Symbol};
 use super::program::Workshop;
-use super::{Demangling, Naming, TWO_FUNCTIONS, USUAL};
+use super::{Naming, TWO_FUNCTIONS, USUAL};
 use crate::object::{BuildId, Elf, Fetch, FileOffset, RegularFile};
 use crate::process::Opened;
 use ::object::read::elf::{ElfFile64, ProgramHeader as _};
@@ -16,8 +16,18 @@ const HERE: Sources<'static> = Sources {
     fetch: None,
 };
 
+/// A program of the workshop's, as if that were the root of the file system, and its path there.
+pub(super) fn opened(shop: &Workshop, program: &Path) -> (Opened, PathBuf) {
+    let opened = Opened {
+        file: RegularFile::open(program).unwrap(),
+        root: shop.path(""),
+    };
+    let below = Path::new("/").join(program.strip_prefix(shop.path("")).unwrap());
+    (opened, below)
+}
+
 /// Where a function lies in a program's file.
-fn offset_of(program: &Path, function: &str) -> FileOffset {
+pub(super) fn offset_of(program: &Path, function: &str) -> FileOffset {
     let bytes = fs::read(program).unwrap();
     let elf: ElfFile64<'_, Endianness> = ElfFile64::parse(bytes.as_slice()).unwrap();
     let address = elf
@@ -48,11 +58,7 @@ fn name_from(
     offset: FileOffset,
     sources: Sources<'_>,
 ) -> Option<String> {
-    let opened = Opened {
-        file: RegularFile::open(program).unwrap(),
-        root: shop.path(""),
-    };
-    let below = Path::new("/").join(program.strip_prefix(shop.path("")).unwrap());
+    let (opened, below) = opened(shop, program);
     let mut named = native::name(&opened, &below, &[offset], sources);
     match named.of[0] {
         Symbol::Named(index) => Some(named.functions.swap_remove(index).name),
@@ -383,106 +389,5 @@ fn damaged_programs_are_read_without_a_panic() {
             let named = native::name(&opened, &program, &[inner, FileOffset(u64::MAX)], HERE);
             assert_eq!(named.of.len(), 2);
         }
-    }
-}
-
-const INLINED: &str = r#"
-#include <stdio.h>
-static inline __attribute__((always_inline)) int core(volatile int *x) {
-    return *x * 3;
-}
-static inline __attribute__((always_inline)) int middle(volatile int *x) {
-    return core(x) + 1;
-}
-__attribute__((noinline)) int outer(volatile int *x) {
-    return middle(x);
-}
-int main(void) {
-    volatile int x = 1;
-    return outer(&x);
-}
-"#;
-
-/// All that is told of a function's first instructions.
-fn told(shop: &Workshop, program: &Path, function: &str, naming: &Naming) -> Vec<native::Function> {
-    let opened = Opened {
-        file: RegularFile::open(program).unwrap(),
-        root: shop.path(""),
-    };
-    let below = Path::new("/").join(program.strip_prefix(shop.path("")).unwrap());
-    let start = offset_of(&shop.path("whole"), function).0;
-    let offsets: Vec<FileOffset> = (start..start + 7).map(FileOffset).collect();
-    let sources = Sources {
-        naming,
-        fetch: None,
-    };
-    let named = native::name(&opened, &below, &offsets, sources);
-    let function = |symbol: Symbol| match symbol {
-        Symbol::Named(index) => named.functions[index].clone(),
-        other => panic!("{other:?} of {named:?}"),
-    };
-    named.of.iter().map(|symbol| function(*symbol)).collect()
-}
-
-#[test]
-fn inlined_functions_and_lines_are_told_when_asked_for() {
-    let shop = Workshop::new();
-    let flags = ["-O2", "-g", "-Wl,--build-id=sha1"];
-    let made = shop.compile("gcc", "whole", INLINED, &flags).is_some()
-        && shop.run("strip", ["-o", "bare", "whole"])
-        && shop.run("objcopy", ["--only-keep-debug", "whole", "bare.debug"])
-        && shop.run("objcopy", ["--add-gnu-debuglink=bare.debug", "bare"]);
-    if !made {
-        return;
-    }
-    let naming = |inlined, lines| Naming {
-        inlined,
-        lines,
-        ..Naming::default()
-    };
-    let function = |name: &str, inlined: &[&str]| native::Function {
-        name: name.to_owned(),
-        inlined: inlined.iter().map(|name| (*name).to_owned()).collect(),
-    };
-    // From the program itself, and from its debug file.
-    for program in ["whole", "bare"] {
-        let told =
-            |inlined, lines| told(&shop, &shop.path(program), "outer", &naming(inlined, lines));
-        assert_eq!(told(false, false), vec![function("outer", &[]); 7]);
-        let both = function(
-            "outer (whole.c:10)",
-            &["middle (whole.c:7)", "core (whole.c:4)"],
-        );
-        assert!(told(true, true).contains(&both), "{:?}", told(true, true));
-        let inlined = function("outer", &["middle", "core"]);
-        assert!(told(true, false).contains(&inlined), "{program}");
-        // Without its parts, a function is told by where it calls the first of them.
-        let lines = function("outer (whole.c:10)", &[]);
-        assert!(
-            told(false, true).contains(&lines),
-            "{:?}",
-            told(false, true)
-        );
-    }
-}
-
-#[test]
-fn names_stay_mangled_when_asked_for() {
-    let shop = Workshop::new();
-    let source = "namespace space { __attribute__((noinline)) int work(int x) { return x; } }\n\
-                  int main() { return space::work(0); }\n";
-    let Some(program) = shop.compile("g++", "whole", source, &["-O1"]) else {
-        return;
-    };
-    for (demangling, name) in [
-        (Demangling::Full, "space::work"),
-        (Demangling::Off, "_ZN5space4workEi"),
-    ] {
-        let naming = Naming {
-            demangling,
-            ..Naming::default()
-        };
-        let told = told(&shop, &program, "_ZN5space4workEi", &naming);
-        assert_eq!(told[0].name, name);
     }
 }
