@@ -1,0 +1,96 @@
+use super::*;
+
+fn books(counts: &[(Counter, u64)]) -> Books {
+    let mut books = Books::EMPTY;
+    for &(counter, count) in counts {
+        books.counters[counter as usize] = count;
+    }
+    books
+}
+
+fn balance(counts: &[(Counter, u64)], ends: &[(StackEnd, u64)]) -> String {
+    Health {
+        subject: "on-CPU: nginx",
+        noun: "sample",
+        waited: None,
+        books: &books(counts),
+        stacks: 1,
+        processes: 2,
+        ends: &ends.iter().copied().collect(),
+        guessed: 0,
+        idle_is_offered: true,
+        remarks: &["One thing more.".to_owned()],
+    }
+    .balance()
+}
+
+#[test]
+fn says_what_was_recorded_and_that_nothing_was_lost() {
+    assert_eq!(
+        balance(&[(Counter::Fired, 1980), (Counter::Recorded, 1980)], &[]),
+        "on-CPU: nginx: 1,980 samples in 1 distinct stack of 2 processes. Nothing was lost. One thing more."
+    );
+}
+
+#[test]
+fn every_loss_is_named_with_the_flag_that_mends_it() {
+    for &counter in Counter::ALL
+        .iter()
+        .filter(|counter| counter.class() == Class::Lost)
+    {
+        let text = balance(&[(counter, 3)], &[]);
+        assert!(
+            text.contains("LOST: 3 samples") && text.contains("--map-memory"),
+            "{text}"
+        );
+        assert!(!text.contains("Nothing was lost"), "{text}");
+    }
+}
+
+#[test]
+fn every_filter_has_a_phrase_of_its_own() {
+    for &counter in Counter::ALL
+        .iter()
+        .filter(|counter| counter.class() == Class::Filtered)
+    {
+        let text = balance(&[(counter, 1_234_567)], &[]);
+        assert!(
+            text.contains("1,234,567 ") && !text.contains(counter.name()),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn every_end_but_the_root_has_a_sentence() {
+    for end in StackEnd::ALL {
+        let text = balance(&[], &[(end, 1)]);
+        assert_eq!(text.contains("100.0%"), end != StackEnd::Root, "{text}");
+    }
+}
+
+#[test]
+fn incomplete_stacks_are_told_by_share() {
+    let text = balance(&[], &[(StackEnd::Root, 3), (StackEnd::NoFramePointer, 1)]);
+    assert!(
+        text.contains("25.0% of the user stacks were followed as far as frame pointers go"),
+        "{text}"
+    );
+    assert!(!text.contains("1,024"), "{text}");
+}
+
+#[test]
+fn what_tables_lack_is_told_with_what_mends_it() {
+    let said = |loaded| unwind_remarks(&loaded).concat();
+    assert_eq!(said(Loaded::default()), "");
+    let with = |change: fn(&mut Loaded)| {
+        let mut loaded = Loaded::default();
+        change(&mut loaded);
+        said(loaded)
+    };
+    assert!(with(|loaded| loaded.evicted = 2).contains("--max-unwind-memory"));
+    assert!(with(|loaded| loaded.refused = 2).contains("--max-unwind-memory"));
+    assert!(with(|loaded| loaded.too_large = 2).contains("2 objects claim"));
+    assert!(with(|loaded| loaded.left_out = 1).contains("1 part of code"));
+    assert!(with(|loaded| loaded.rules_refused = 2).contains("2 rules of unwinding"));
+}
