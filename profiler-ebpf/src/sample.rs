@@ -3,10 +3,12 @@
 
 use crate::{
     aggregate, apart, config,
+    counter::Outcome,
     maps::{CONTROL, SCRATCH},
     task::{self, Ids},
-    walk::Subject,
+    walk::{self, Subject},
 };
+use aya_ebpf::EbpfContext;
 use profiler_common::abi::{
     Counter, Doing, Header, Live, SampleKey, StackPosition, Stamp, Switches,
 };
@@ -23,6 +25,26 @@ pub(crate) fn subject(cpu: u32, ids: Ids, now: u64) -> Subject {
         cpu,
         now,
     }
+}
+
+/// Walks the running task's stacks, as far as they are wanted, into the scratch memory; a kernel stack only
+/// where the firing found the CPU `in_kernel`. Returns what became of the firing if that is not possible.
+#[inline(always)]
+pub(crate) fn walk(ctx: &impl EbpfContext, subject: Subject, in_kernel: bool) -> Option<Outcome> {
+    let Some(scratch) = SCRATCH.get(subject.cpu) else {
+        return Some(Counter::LostStackStore.into());
+    };
+    if config::has(Switches::KERNEL_STACKS) && in_kernel {
+        walk::kernel(ctx, &scratch.kernel);
+    } else {
+        scratch.kernel[0].store(0);
+    }
+    if config::has(Switches::USER_STACKS) {
+        apart::walk(subject);
+    } else {
+        scratch.user[0].store(0);
+    }
+    None
 }
 
 /// Counts the firing, of a thread that runs, with what is in the scratch memory, and says what became of it.

@@ -13,9 +13,7 @@ use crate::{
     counter::{self, Outcome},
     filter,
     maps::{Books, SCRATCH},
-    notice,
-    probe::tracepoint,
-    sample, sleepers, task,
+    notice, sample, sleepers, task,
     walk::Subject,
     word::Word,
 };
@@ -62,7 +60,7 @@ fn leave(ctx: &RawTracePointContext, books: &'static Books, subject: Subject) {
         Ok(doing) => doing,
         Err(outcome) => return counter::close_if(books, outcome),
     };
-    let outcome = tracepoint::walk_stacks(ctx, subject)
+    let outcome = sample::walk(ctx, subject, true)
         .or_else(|| apart::key(subject, doing))
         .or_else(|| apart::fall_asleep(subject.cpu, subject.now));
     counter::close_if(books, outcome);

@@ -3,9 +3,7 @@
 use crate::{
     apart, config,
     counter::{self, Outcome},
-    filter,
-    maps::SCRATCH,
-    sample, task, walk,
+    filter, sample, task,
 };
 use aya_ebpf::programs::PerfEventContext;
 use profiler_common::abi::{Counter, Switches};
@@ -31,23 +29,13 @@ fn sample(ctx: &PerfEventContext, cpu: u32, now: u64) -> Outcome {
         Ok(ids) => ids,
         Err(filtered) => return filtered.into(),
     };
-    let Some(scratch) = SCRATCH.get(cpu) else {
-        return Counter::LostStackStore.into();
-    };
-    let in_user_mode = task::in_user_mode(ctx);
-    if in_user_mode && !config::has(Switches::USER_STACKS) {
+    let in_kernel = !task::in_user_mode(ctx);
+    if !in_kernel && !config::has(Switches::USER_STACKS) {
         return Counter::FilteredUserMode.into();
     }
-    if config::has(Switches::KERNEL_STACKS) && !in_user_mode {
-        walk::kernel(ctx, &scratch.kernel);
-    } else {
-        scratch.kernel[0].store(0);
-    }
     let subject = sample::subject(cpu, ids, now);
-    if config::has(Switches::USER_STACKS) {
-        apart::walk(subject);
-    } else {
-        scratch.user[0].store(0);
+    if let Some(outcome) = sample::walk(ctx, subject, in_kernel) {
+        return outcome;
     }
     let weight = if config::has(Switches::WEIGH_BY_PERIOD) {
         task::period(ctx)
