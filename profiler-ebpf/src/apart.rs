@@ -36,7 +36,8 @@ const FOUND_CALLER: u64 = u8::MAX as u64;
 /// No [`Rule`].
 const NO_TABLE: u64 = u64::MAX;
 
-/// What lies at an address of the process `space`: noted at `place`. Of code that has not been published,
+/// What lies at an address of the process `space`: noted at `place`, counted through the answers for all
+/// processes. Of code that has not been published,
 /// returns the hash of its file.
 #[inline(always)]
 pub(crate) fn ask(cpu: u32, space: u64, address: u64, place: u32, now: u64) -> Option<Hash> {
@@ -49,8 +50,8 @@ pub(crate) fn ask(cpu: u32, space: u64, address: u64, place: u32, now: u64) -> O
 /// The rule for an object's own `address`, whose page's rows are found from `pages` on; none if the table
 /// is not there.
 #[inline(always)]
-pub(crate) fn rule(pages: u32, address: u64) -> Option<Rule> {
-    match find_rule(pages, address) {
+pub(crate) fn rule(cpu: u32, pages: u32, address: u64) -> Option<Rule> {
+    match find_rule(cpu, pages, address) {
         NO_TABLE => None,
         rule => Some(Rule(rule)),
     }
@@ -133,6 +134,43 @@ extern "C" fn walk_user_stack(cpu: u32, ids: u64, incarnation: u64, now: u64) ->
         cpu,
         now,
     });
+    0
+}
+
+/// See [`walk::recall`].
+#[inline(always)]
+pub(crate) fn recall(subject: Subject) {
+    let Subject {
+        ids,
+        incarnation,
+        cpu,
+        now,
+    } = subject;
+    recall_what_lies_where(cpu, one(ids), incarnation, now);
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn recall_what_lies_where(cpu: u32, ids: u64, incarnation: u64, now: u64) -> u32 {
+    walk::recall(Subject {
+        ids: two(ids),
+        incarnation,
+        cpu,
+        now,
+    });
+    0
+}
+
+/// See [`walk::by_pointers`].
+#[inline(always)]
+pub(crate) fn walk_by_pointers(cpu: u32) {
+    walk_user_stack_by_pointers(cpu);
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn walk_user_stack_by_pointers(cpu: u32) -> u32 {
+    walk::by_pointers(cpu);
     0
 }
 
@@ -286,7 +324,8 @@ extern "C" fn ask_what_lies_at(cpu: u32, space: u64, address: u64, place: u32, n
     let Some(scratch) = SCRATCH.get(cpu) else {
         return 0;
     };
-    let Some(found) = scratch.walk.found.get(place as usize & (FOUND - 1)) else {
+    let known = scratch.walk.known.get(place as usize / FOUND);
+    let Some(found) = known.and_then(|known| known.found.get(place as usize % FOUND)) else {
         return 0;
     };
     found.start.store(address);
@@ -337,8 +376,11 @@ extern "C" fn ask_what_lies_at(cpu: u32, space: u64, address: u64, place: u32, n
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn find_rule(pages: u32, address: u64) -> u64 {
-    table::rule(pages, address).map_or(NO_TABLE, |rule| rule.0)
+extern "C" fn find_rule(cpu: u32, pages: u32, address: u64) -> u64 {
+    let rule = SCRATCH
+        .get(cpu)
+        .and_then(|scratch| table::remembered_rule(&scratch.walk, pages, address));
+    rule.map_or(NO_TABLE, |rule| rule.0)
 }
 
 #[unsafe(no_mangle)]

@@ -57,7 +57,7 @@ static CONFIG: Config = Config {
         inode_seconds: 0,
         inode_nanoseconds: 0,
         super_device: 0,
-        reserved: 0,
+        mm_changes: 0,
     },
 };
 

@@ -36,6 +36,18 @@ pub(crate) fn space() -> u64 {
     memory::kernel(task::current_address() + u64::from(config!(mapping.task_mm)))
 }
 
+/// A number that is another one after each change of the process's mappings. None where the kernel does not
+/// count.
+///
+/// `mm_lock_seq` grows whenever the lock is given back under which every such change is made
+/// (`vma_end_write_all` in `include/linux/mmap_lock.h`). So what was read in the middle of a change goes
+/// with the number that is left behind at its end.
+#[inline(always)]
+pub(crate) fn changes(space: u64) -> Option<u32> {
+    let offset = config!(mapping.mm_changes);
+    (offset != 0).then(|| memory::kernel(space + u64::from(offset)))
+}
+
 /// The mapping that an address of a process lies in.
 #[inline(always)]
 pub(crate) fn find(space: u64, scratch: &'static Scratch, address: u64) -> Option<Mapping> {

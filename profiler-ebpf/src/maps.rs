@@ -38,6 +38,7 @@ pub(crate) struct Side {
 pub(crate) struct Control {
     pub(crate) live: Word,
     pub(crate) namespace_level: Word,
+    pub(crate) code_changes: Word,
     pub(crate) tallies: [Side; SIDES],
     pub(crate) stacks: [Side; SIDES],
 }
@@ -88,6 +89,44 @@ pub(crate) struct Walk {
     pub(crate) end: Word,
     /// Not zero once a frame pointer was followed where an object's rows say nothing.
     pub(crate) guessed: Word,
+    /// Which of `known` is the process's.
+    pub(crate) place: Word,
+    /// What was found lately in the memory of several processes.
+    pub(crate) known: [Known; KNOWN],
+    /// How often the index of code had changed when the walk began.
+    pub(crate) code_changes: Word,
+    /// Rules that were found lately, each at the place that its address has.
+    pub(crate) rules: [Remembered; REMEMBERED],
+}
+
+/// For how many addresses rules are kept from one firing to the next. A power of two. Finding a rule
+/// touches a dozen lines of memory, which the program has pushed out of the caches since the last firing;
+/// this touches one. 8 KiB.
+pub(crate) const REMEMBERED: usize = 256;
+
+/// A rule that was found.
+#[repr(C, align(32))]
+pub(crate) struct Remembered {
+    /// The address of the object's own that it holds for.
+    pub(crate) address: Word,
+    /// Which table, in which state of the index of code; zero if there is no rule here yet.
+    pub(crate) table: Word,
+    /// The [`profiler_common::abi::Rule`].
+    pub(crate) rule: Word,
+}
+
+/// For how many processes answers are kept from one firing to the next. A power of two.
+pub(crate) const KNOWN: usize = 8;
+
+/// How many answers are kept of one process: stacks go back and forth between few objects. A power of two.
+pub(crate) const FOUND: usize = 4;
+
+/// What was found in the memory of one process.
+#[repr(C)]
+pub(crate) struct Known {
+    /// Which process, and which state of its mappings and of the index of code; see
+    /// [`crate::walk::recall`].
+    pub(crate) stamp: [Word; 4],
     /// How often the kernel was asked what lies at an address.
     pub(crate) turn: Word,
     /// Which of `found` is looked at.
@@ -95,9 +134,6 @@ pub(crate) struct Walk {
     /// The last answers.
     pub(crate) found: [Found; FOUND],
 }
-
-/// How many answers are kept: stacks go back and forth between few objects. A power of two.
-pub(crate) const FOUND: usize = 4;
 
 /// What lies at the addresses of one range.
 #[repr(C)]
@@ -117,6 +153,14 @@ impl Found {
     pub(crate) const BARE: u64 = CodeState::BARE.0;
     /// Code of a file that has not been published.
     pub(crate) const UNKNOWN: u64 = 1 << 40;
+}
+
+impl Found {
+    /// Whether it says what lies at an address.
+    #[inline(always)]
+    pub(crate) fn holds(&self, address: u64) -> bool {
+        self.start.load() <= address && address < self.end.load()
+    }
 }
 
 impl Walk {

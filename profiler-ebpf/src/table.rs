@@ -1,7 +1,7 @@
 //! Unwind tables: from an address of an object's own to the rule that holds there.
 
 use crate::{
-    maps::{RULES, SLABS},
+    maps::{REMEMBERED, RULES, SLABS, Walk},
     word::Half,
 };
 use profiler_common::{
@@ -9,9 +9,29 @@ use profiler_common::{
     walk::bisect::{MAX_NARROWINGS, Span},
 };
 
+/// As [`rule`], from the last rules that were found if it is among them.
+///
+/// What is remembered holds until the index of code changes: table memory is given to others only after
+/// that, and after every firing has ended that began before.
+#[inline(always)]
+pub(crate) fn remembered_rule(walk: &'static Walk, pages: u32, address: u64) -> Option<Rule> {
+    // One more, so that it is never zero.
+    let table = (u64::from(pages) + 1) | walk.code_changes.load() << 33;
+    let place = (address ^ address >> 8) as usize & (REMEMBERED - 1);
+    let remembered = walk.rules.get(place)?;
+    if remembered.address.load() == address && remembered.table.load() == table {
+        return Some(Rule(remembered.rule.load()));
+    }
+    let rule = rule(pages, address)?;
+    remembered.address.store(address);
+    remembered.table.store(table);
+    remembered.rule.store(rule.0);
+    Some(rule)
+}
+
 /// The rule for `address`, whose page's rows are found from `pages` on; none if the table is not there.
 #[inline(always)]
-pub(crate) fn rule(pages: u32, address: u64) -> Option<Rule> {
+fn rule(pages: u32, address: u64) -> Option<Rule> {
     let page = (address >> TABLE_PAGE_BITS) as u32;
     let (slab, word) = slab_of(pages.wrapping_add(page.wrapping_mul(2)));
     let slab = SLABS.get_value(slab, &0)?;

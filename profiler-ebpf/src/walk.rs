@@ -3,7 +3,7 @@
 
 use crate::{
     apart, config, counter, mapping,
-    maps::{Books, FOUND, Found, SCRATCH, Scratch},
+    maps::{CONTROL, FOUND, Found, KNOWN, SCRATCH, Scratch},
     memory::UserMemory,
     notice,
     repeat::{Turn, repeat},
@@ -15,9 +15,9 @@ use core::{hint::black_box, ops::ControlFlow};
 use profiler_common::{
     abi::{
         CodeState, Header, KERNEL_SCRATCH_WORDS, MAX_KERNEL_FRAMES, MAX_USER_FRAMES, Rule,
-        StackEnd, Switches,
+        StackEnd, Switches, used_clock,
     },
-    walk::{Step, frame_pointer, native::Frame},
+    walk::{Registers, Step, frame_pointer, native::Frame},
 };
 
 /// Whose stack is walked, when and where.
@@ -35,9 +35,7 @@ pub(crate) struct Subject {
 /// knows nothing of what is there, and so checks one turn for all.
 struct UserWalk {
     scratch: &'static Scratch,
-    books: &'static Books,
     subject: Subject,
-    space: u64,
 }
 
 impl Turn for UserWalk {
@@ -65,10 +63,6 @@ impl UserWalk {
             return end(StackEnd::Truncated);
         };
         let frame = self.scratch.walk.frame();
-        if !config::has(Switches::UNWIND_ROWS) {
-            self.note(place, index, &frame);
-            return self.by_frame_pointer(&frame);
-        }
         let address = frame.lookup();
         let Some(found) = self.look(address) else {
             return end(StackEnd::Implausible);
@@ -85,7 +79,11 @@ impl UserWalk {
             Found::BARE if config::has(Switches::FRAME_POINTERS) => self.by_frame_pointer(&frame),
             Found::BARE => end(StackEnd::NoRow),
             state if !CodeState(state).has_table() => end(StackEnd::NotLoaded),
-            table => match apart::rule(table as u32, address.wrapping_add(found.shift.load())) {
+            table => match apart::rule(
+                self.subject.cpu,
+                table as u32,
+                address.wrapping_add(found.shift.load()),
+            ) {
                 Some(Rule::MISSING) if config::has(Switches::FRAME_POINTERS) => self.guess(&frame),
                 Some(rule) => {
                     if rule.is_signal() && index > 0 {
@@ -139,29 +137,120 @@ impl UserWalk {
     #[inline(always)]
     fn look(&self, address: u64) -> Option<&'static Found> {
         let walk = &self.scratch.walk;
+        // From memory, so that the verifier takes all places for one; as `current` below.
+        let place = walk.place.load() as usize & (KNOWN - 1);
+        let known = walk.known.get(place)?;
+        // Most callers lie where their callees do.
+        let found = known
+            .found
+            .get(known.current.load() as usize & (FOUND - 1))?;
+        if found.holds(address) {
+            return Some(found);
+        }
         let mut current = FOUND as u64;
-        for (place, found) in walk.found.iter().enumerate() {
-            if found.start.load() <= address && address < found.end.load() {
+        for (place, found) in known.found.iter().enumerate() {
+            if found.holds(address) {
                 current = place as u64;
             }
         }
-        walk.current.store(current);
-        // From memory, so that the verifier takes all places for one.
-        let mut current = walk.current.load();
-        if current >= FOUND as u64 {
-            current = walk.turn.load();
-            walk.turn.store(current.wrapping_add(1));
+        known.current.store(current);
+        if known.current.load() >= FOUND as u64 {
+            current = known.turn.load() & (FOUND as u64 - 1);
+            known.turn.store(current.wrapping_add(1));
+            known.current.store(current);
             let Subject {
                 ids,
                 incarnation,
                 cpu,
                 now,
             } = self.subject;
-            if let Some(hash) = apart::ask(cpu, self.space, address, current as u32, now) {
-                notice::unknown_code(self.books, ids.tgid, incarnation, address, hash, now);
+            let answer = (place * FOUND) as u32 + current as u32;
+            let [_, memory, ..] = &known.stamp;
+            if let Some(hash) = apart::ask(cpu, memory.load(), address, answer, now) {
+                notice::unknown_code(
+                    counter::books(cpu)?,
+                    ids.tgid,
+                    incarnation,
+                    address,
+                    hash,
+                    now,
+                );
             }
         }
-        walk.found.get(current as usize & (FOUND - 1))
+        known.found.get(known.current.load() as usize & (FOUND - 1))
+    }
+}
+
+/// Turns to what was found in the process's memory at earlier firings, and forgets it if it may be out of
+/// date: another process has taken the place, its mappings have changed, or the index of code has.
+///
+/// It is forgotten every second, too, so that what is in use is seen to be
+/// ([`used_clock`](profiler_common::abi::used_clock)).
+#[inline(always)]
+pub(crate) fn recall(subject: Subject) {
+    let Some(Scratch { walk, .. }) = SCRATCH.get(subject.cpu) else {
+        return;
+    };
+    let space = mapping::space();
+    let place = subject.ids.tgid as usize & (KNOWN - 1);
+    walk.place.store(place as u64);
+    let Some(known) = walk.known.get(place) else {
+        return;
+    };
+    let code_changes = CONTROL
+        .get(0)
+        .map_or(0, |control| control.code_changes.load());
+    walk.code_changes.store(code_changes);
+    let changes = mapping::changes(space);
+    let [process, memory, state, second] = &known.stamp;
+    let difference = renew(process, subject.incarnation)
+        | renew(memory, space)
+        | renew(state, u64::from(changes.unwrap_or(0)) | code_changes << 32)
+        | renew(second, used_clock(subject.now))
+        | u64::from(changes.is_none());
+    if difference != 0 {
+        for found in &known.found {
+            found.end.store(0);
+        }
+    }
+}
+
+/// Sets the word, and returns zero if it had this value.
+#[inline(always)]
+fn renew(word: &Word, value: u64) -> u64 {
+    let difference = word.load() ^ value;
+    word.store(value);
+    difference
+}
+
+/// A user stack being walked by frame pointers alone, whose few registers need no place in memory.
+struct PointerWalk {
+    scratch: &'static Scratch,
+    registers: Registers,
+}
+
+impl Turn for PointerWalk {
+    #[inline(always)]
+    fn turn(&mut self, index: u32) -> ControlFlow<()> {
+        let walk = &self.scratch.walk;
+        let Some(place) = self.scratch.user.get(1 + black_box(index as usize)) else {
+            return ControlFlow::Break(());
+        };
+        if index >= MAX_USER_FRAMES as u32 {
+            return ControlFlow::Break(());
+        }
+        place.store(self.registers.ip);
+        walk.frames.store(u64::from(index) + 1);
+        match frame_pointer::step(self.registers, &UserMemory) {
+            Step::Caller(registers) => {
+                self.registers = registers;
+                ControlFlow::Continue(())
+            }
+            Step::End(why) => {
+                walk.end.store(why as u64);
+                ControlFlow::Break(())
+            }
+        }
     }
 }
 
@@ -201,27 +290,29 @@ pub(crate) fn user(subject: Subject) {
     });
 }
 
+/// One turn more than there is room for frames, which notes that the stack goes on.
+const TURNS: u32 = MAX_USER_FRAMES as u32 + 1;
+
 #[inline(always)]
 fn native(scratch: &'static Scratch, subject: Subject) {
-    let Some(books) = counter::books(subject.cpu) else {
-        return;
-    };
-    let mut space = 0;
+    let walk = &scratch.walk;
+    walk.end.store(StackEnd::Truncated as u64);
     if config::has(Switches::UNWIND_ROWS) {
-        for found in &scratch.walk.found {
-            found.end.store(0);
-        }
-        space = mapping::space();
+        apart::recall(subject);
+        repeat(TURNS, &mut UserWalk { scratch, subject });
+    } else {
+        apart::walk_by_pointers(subject.cpu);
     }
-    scratch.walk.end.store(StackEnd::Truncated as u64);
-    let mut turns = UserWalk {
-        scratch,
-        books,
-        subject,
-        space,
-    };
-    // One turn more than there is room for frames, which notes that the stack goes on.
-    repeat(MAX_USER_FRAMES as u32 + 1, &mut turns);
+}
+
+/// Walks the stack whose first frame is in the scratch memory, by frame pointers.
+#[inline(always)]
+pub(crate) fn by_pointers(cpu: u32) {
+    if let Some(scratch) = SCRATCH.get(cpu)
+        && let Some(registers) = scratch.walk.frame().registers(&UserMemory)
+    {
+        repeat(TURNS, &mut PointerWalk { scratch, registers });
+    }
 }
 
 /// Has the kernel walk its own stack into `record`, header included; the header is zero if there is no

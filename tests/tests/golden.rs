@@ -233,6 +233,7 @@ fn the_layout_of_what_crosses_the_boundary() {
     layout!(Control {
         live,
         namespace_level,
+        code_changes,
         tallies,
         stacks
     });
@@ -298,7 +299,7 @@ fn the_layout_of_what_crosses_the_boundary() {
         inode_seconds,
         inode_nanoseconds,
         super_device,
-        reserved
+        mm_changes
     });
     for &counter in abi::Counter::ALL {
         text.push_str(&format!(

@@ -102,6 +102,29 @@ fn a_library_replaced_while_it_is_in_use() {
     profile(&workload, "1.5").assert_complete(&PLUGIN);
 }
 
+/// What was found at an address at one firing is kept for the next, and must not outlive the mapping.
+#[test]
+fn libraries_that_take_each_others_place() {
+    let _turn = require!(kernel_turn());
+    let plugin = |name: &str, room: &str| {
+        let recipe = Recipe::c("plugin").named(name).compiled(room);
+        let plugin = recipe.shared().make();
+        plugin
+            .path()
+            .to_str()
+            .expect("our paths are plain")
+            .to_owned()
+    };
+    let small = plugin("small.so", "-DROOM=64");
+    let large = plugin("large.so", "-DROOM=9000");
+    let workload = Recipe::c("swap").make().start(&[&small, &large]);
+    let folded = profile(&workload, "3");
+    // Which of both it was at a sample's time cannot be told from the address, so no names of theirs.
+    let complete = folded
+        .share(|stack| stack.mark().is_none() && stack.begins_at_start() && stack.has("main"));
+    assert!(complete > 0.95, "{complete:.3} are complete in {folded}");
+}
+
 #[test]
 fn a_program_that_is_deleted() {
     let _turn = require!(kernel_turn());

@@ -99,6 +99,9 @@ pub struct Control {
     /// How deep our PID namespace lies below the initial one; noted by the kernel half, before sampling,
     /// when user space has it look.
     pub namespace_level: u64,
+    /// How often user space has changed the index of code. What the kernel half has read of it and kept
+    /// is out of date once this has another value.
+    pub code_changes: u64,
     /// How far each side of the tallies is filled.
     pub tallies: [Side; SIDES],
     /// How far each side of the stacks is filled.

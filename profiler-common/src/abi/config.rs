@@ -149,8 +149,9 @@ pub struct MappingLayout {
     pub inode_nanoseconds: u32,
     /// `super_block.s_dev`.
     pub super_device: u32,
-    /// Always zero; here so that there is no padding.
-    pub reserved: u32,
+    /// `mm_struct.mm_lock_seq`, which has another value after each change of the mappings (Linux 6.4); zero
+    /// where the kernel has none.
+    pub mm_changes: u32,
 }
 
 /// Everything that is fixed at load.

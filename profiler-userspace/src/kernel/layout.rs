@@ -103,6 +103,7 @@ pub(super) fn mapping_layout(btf: &Btf<'_>) -> Option<MappingLayout> {
         ("inode", "i_mtime_nsec", None),
         ("inode", "__i_mtime", None),
         ("inode", "i_mtime", None),
+        ("mm_struct", "mm_lock_seq", None),
     ];
     btf.find(&mut wanted);
     let [
@@ -127,6 +128,7 @@ pub(super) fn mapping_layout(btf: &Btf<'_>) -> Option<MappingLayout> {
         nanoseconds,
         renamed_time,
         time,
+        mm_changes,
     ] = wanted.map(|(.., offset)| offset);
     let (inode_seconds, inode_nanoseconds) = match (seconds, nanoseconds) {
         (Some(seconds), Some(nanoseconds)) => (seconds, nanoseconds),
@@ -151,7 +153,7 @@ pub(super) fn mapping_layout(btf: &Btf<'_>) -> Option<MappingLayout> {
         inode_seconds,
         inode_nanoseconds,
         super_device: super_device?,
-        reserved: 0,
+        mm_changes: mm_changes.unwrap_or(0),
     };
     let pivots = |slots: u32| (slots.checked_sub(layout.node_pivots)? / 8).try_into().ok();
     let as_expected = gap_node_pivots? == layout.node_pivots

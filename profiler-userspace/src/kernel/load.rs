@@ -117,7 +117,7 @@ impl Kernel {
         let (code, rules) = (array(&mut ebpf, "CODE")?, array(&mut ebpf, "RULES")?);
         let tables = if rows {
             let slabs = maps_of(&mut ebpf, "SLABS")?;
-            let shared = [&code, &rules, &books];
+            let shared = [&code, &rules, &books, &control];
             Some(Tables::new(slabs, shared, cpus as usize, config.seed)?)
         } else {
             None

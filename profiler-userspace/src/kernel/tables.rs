@@ -8,13 +8,13 @@ use super::slabs::{Slabs, Stored};
 use super::{Result, grace};
 use aya::maps::MapData;
 use profiler_common::abi::{
-    Books, CODE_PROBES, CODE_SLOT_BITS, Code, CodeKey, CodeState, MAX_RULES, PageRows, Row, Rule,
-    SLAB_WORDS,
+    Books, CODE_PROBES, CODE_SLOT_BITS, Code, CodeKey, CodeState, Control, MAX_RULES, PageRows,
+    Row, Rule, SLAB_WORDS,
 };
 use profiler_common::intern::Hash;
 use std::mem::offset_of;
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
 /// Words of a slot of the index of code.
 const SLOT_WORDS: usize = size_of::<Code>() / 8;
@@ -25,12 +25,15 @@ const SHIFT: usize = offset_of!(Code, shift) / 8;
 const STATE: usize = offset_of!(Code, state) / 8;
 const USED: usize = offset_of!(Code, used) / 8;
 
+const CHANGES: usize = offset_of!(Control, code_changes) / 8;
+
 /// The kernel half's tables. It is used by one thread.
 pub struct Tables {
     pub(super) slabs: Slabs,
     pub(super) code: Shared,
     pub(super) rules: Shared,
     pub(super) books: Shared,
+    pub(super) control: Shared,
     pub(super) seed: u64,
 }
 
@@ -69,7 +72,7 @@ impl CodePart {
 impl Tables {
     pub(super) fn new(
         slabs: MapData,
-        [code, rules, books]: [&MapData; 3],
+        [code, rules, books, control]: [&MapData; 4],
         cpus: usize,
         seed: u64,
     ) -> Result<Self> {
@@ -78,6 +81,7 @@ impl Tables {
             code: map("CODE", code, 0, SLOT_WORDS << CODE_SLOT_BITS)?,
             rules: map("RULES", rules, 0, MAX_RULES)?,
             books: map("BOOKS", books, 0, cpus * size_of::<Books>() / 8)?,
+            control: map("CONTROL", control, 0, size_of::<Control>() / 8)?,
             seed,
         })
     }
@@ -174,6 +178,7 @@ impl Tables {
             };
             left_out += usize::from(!self.put(key, part, state));
         }
+        self.tell_of_change();
         left_out
     }
 
@@ -211,7 +216,14 @@ impl Tables {
                 slot[STATE].store(CodeState::GONE.0, Release);
             }
         }
+        self.tell_of_change();
         grace::wait(self.books.words())
+    }
+
+    /// Has the kernel half forget what it has read of the index. A firing that begins after this sees the
+    /// index as it is.
+    fn tell_of_change(&self) {
+        self.control.words()[CHANGES].fetch_add(1, SeqCst);
     }
 
     /// Gives a table's memory back, after [`Tables::withdraw`] of all files that it was published for.
