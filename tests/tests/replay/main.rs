@@ -4,64 +4,28 @@
 
 #![expect(clippy::print_stdout, reason = "the comparison says how far it agreed")]
 
+mod perf;
+mod walk;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::ops::Range;
-use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use flame_bpf::object::{Elf, ElfAddress, FileOffset};
-use flame_bpf::unwind::UnwindTable;
 use flame_bpf_tests::require;
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{ExplicitModuleSectionInfo, Module, Unwinder as _};
 use object::{Object as _, ObjectSection as _};
 use profiler_common::abi::StackEnd;
-use profiler_common::walk::native::{self, Frame};
-use profiler_common::walk::{Memory, Registers, Step};
-
-/// The position of the instruction pointer behind the general registers.
-const RIP: usize = 16;
-const RBX: usize = 3;
-const RBP: usize = 6;
-const RSP: usize = 7;
+use walk::{Mapped, RBP, RIP, RSP, Registers, Stack, walk};
 
 /// One moment of the program.
 struct Capture {
-    registers: [u64; 17],
+    registers: Registers,
     /// Who called, as the C library says.
     callers: Vec<u64>,
-    start: u64,
-    stack: Vec<u64>,
-}
-
-impl Capture {
-    fn word(&self, address: u64) -> Option<u64> {
-        let into = usize::try_from(address.checked_sub(self.start)?).ok()?;
-        if !into.is_multiple_of(8) {
-            return None;
-        }
-        self.stack.get(into / 8).copied()
-    }
-}
-
-impl Memory for Capture {
-    fn read<const N: usize>(&self, address: u64) -> Option<[u64; N]> {
-        let mut words = [0; N];
-        for (i, word) in words.iter_mut().enumerate() {
-            *word = self.word(address + 8 * i as u64)?;
-        }
-        Some(words)
-    }
-}
-
-/// Code of one object, where the program had it.
-struct Mapped {
-    code: Range<u64>,
-    /// How far addresses are from the object's own.
-    bias: u64,
-    table: UnwindTable,
+    stack: Stack,
 }
 
 /// Reads captures one after the other.
@@ -76,12 +40,11 @@ fn captures(bytes: &[u8]) -> Vec<Capture> {
         registers[1..].fill_with(&mut next);
         let callers = (0..next()).map(|_| next()).collect();
         let (start, count) = (next(), next());
-        let stack = (0..count).map(|_| next()).collect();
+        let words = (0..count).map(|_| next()).collect();
         captures.push(Capture {
             registers,
             callers,
-            start,
-            stack,
+            stack: Stack { start, words },
         });
     }
     captures
@@ -95,44 +58,16 @@ fn mappings(maps: &str) -> (Vec<Mapped>, UnwinderX86_64<Vec<u8>>) {
         let [range, "r-xp", offset, _, _, path] = words[..] else {
             continue;
         };
-        let vdso = path == "[vdso]";
         let number = |text| u64::from_str_radix(text, 16).expect("a number in hexadecimal");
         let (start, end) = range.split_once('-').expect("two addresses");
         let code = number(start)..number(end);
-        let Some(bytes) = (if vdso {
-            own_vdso()
-        } else {
-            fs::read(path).ok()
-        }) else {
+        let Some((object, bytes)) = Mapped::new(code.clone(), number(offset), path) else {
             continue;
         };
-        let elf = Elf::parse(bytes.as_slice()).expect("a mapped ELF file");
-        let address = elf
-            .segments
-            .address(FileOffset(number(offset)))
-            .expect("what is mapped is in a segment");
-        let bias = code.start.wrapping_sub(address.0);
-        unwinder.add_module(module(path, &bytes, code.clone(), bias));
-        mapped.push(Mapped {
-            code,
-            bias,
-            table: UnwindTable::parse(bytes.as_slice()).expect("an x86-64 object"),
-        });
+        unwinder.add_module(module(path, &bytes, code, object.bias));
+        mapped.push(object);
     }
     (mapped, unwinder)
-}
-
-/// The vDSO, which the kernel maps into every process alike.
-fn own_vdso() -> Option<Vec<u8>> {
-    let maps = fs::read_to_string("/proc/self/maps").ok()?;
-    let line = maps.lines().find(|line| line.ends_with("[vdso]"))?;
-    let (start, rest) = line.split_once('-')?;
-    let number = |text| u64::from_str_radix(text, 16).ok();
-    let (start, end) = (number(start)?, number(rest.split_once(' ')?.0)?);
-    let mut bytes = vec![0; usize::try_from(end - start).ok()?];
-    let memory = fs::File::open("/proc/self/mem").ok()?;
-    memory.read_exact_at(&mut bytes, start).ok()?;
-    Some(bytes)
 }
 
 fn module(path: &str, bytes: &[u8], code: Range<u64>, bias: u64) -> Module<Vec<u8>> {
@@ -164,33 +99,6 @@ fn module(path: &str, bytes: &[u8], code: Range<u64>, bias: u64) -> Module<Vec<u
     )
 }
 
-/// Walks by unwind rules.
-fn walk(capture: &Capture, mapped: &[Mapped]) -> (Vec<u64>, StackEnd) {
-    let registers = Registers {
-        ip: capture.registers[RIP],
-        sp: capture.registers[RSP],
-        fp: capture.registers[RBP],
-    };
-    let mut frame = Frame::running(registers, capture.registers[RBX]);
-    let mut callers = Vec::new();
-    loop {
-        let lookup = frame.lookup();
-        let Some(object) = mapped.iter().find(|object| object.code.contains(&lookup)) else {
-            return (callers, StackEnd::NotLoaded);
-        };
-        let address = ElfAddress(lookup.wrapping_sub(object.bias));
-        let rule = object.table.rule_at(address).expect("mapped code is code");
-        let register = |number: u8| capture.registers.get(usize::from(number)).copied();
-        match native::step(rule, &frame, register, capture) {
-            Step::Caller(caller) => {
-                callers.push(caller.ip);
-                frame = caller;
-            }
-            Step::End(end) => return (callers, end),
-        }
-    }
-}
-
 /// Walks with framehop; none if it could not say that it reached the root.
 fn framehop(
     capture: &Capture,
@@ -198,7 +106,7 @@ fn framehop(
     cache: &mut CacheX86_64,
 ) -> Option<Vec<u64>> {
     let [ip, sp, fp] = [RIP, RSP, RBP].map(|number| capture.registers[number]);
-    let mut read = |address| capture.word(address).ok_or(());
+    let mut read = |address| capture.stack.word(address).ok_or(());
     let registers = UnwindRegsX86_64::new(ip, sp, fp);
     let mut frames = unwinder.iter_frames(ip, registers, cache, &mut read);
     let mut callers = Vec::new();
@@ -238,7 +146,7 @@ fn replay(flags: &[&str], strip: bool) -> Result<(), String> {
     let captures = captures(&fs::read(&file).expect("captures"));
     assert_eq!(captures.len(), 600);
     for capture in &captures {
-        let (callers, end) = walk(capture, &mapped);
+        let (callers, end) = walk(&capture.registers, &capture.stack, &mapped);
         *ends.entry(end).or_default() += 1;
         if end != StackEnd::Root {
             continue;

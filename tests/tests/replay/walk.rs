@@ -1,0 +1,128 @@
+//! Walking by unwind rules on the host, in memory that was copied.
+
+use std::fs;
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+
+use flame_bpf::object::{Elf, ElfAddress, FileOffset};
+use flame_bpf::unwind::UnwindTable;
+use profiler_common::abi::StackEnd;
+use profiler_common::walk::native::{self, Frame};
+use profiler_common::walk::{Memory, Registers as FirstRegisters, Step};
+
+/// The general registers in the order of DWARF's numbers, then the instruction pointer.
+pub(crate) type Registers = [u64; 17];
+
+/// The position of the instruction pointer behind the general registers.
+pub(crate) const RIP: usize = 16;
+pub(crate) const RBX: usize = 3;
+pub(crate) const RBP: usize = 6;
+pub(crate) const RSP: usize = 7;
+
+/// A stack that was copied.
+pub(crate) struct Stack {
+    /// Where its first word was.
+    pub(crate) start: u64,
+    pub(crate) words: Vec<u64>,
+}
+
+impl Stack {
+    pub(crate) fn word(&self, address: u64) -> Option<u64> {
+        let into = usize::try_from(address.checked_sub(self.start)?).ok()?;
+        if !into.is_multiple_of(8) {
+            return None;
+        }
+        self.words.get(into / 8).copied()
+    }
+}
+
+impl Memory for Stack {
+    fn read<const N: usize>(&self, address: u64) -> Option<[u64; N]> {
+        let mut words = [0; N];
+        for (i, word) in words.iter_mut().enumerate() {
+            *word = self.word(address.checked_add(8 * i as u64)?)?;
+        }
+        Some(words)
+    }
+}
+
+/// Code of one object, where the program had it.
+pub(crate) struct Mapped {
+    pub(crate) code: Range<u64>,
+    /// The place in the file of its first byte.
+    pub(crate) offset: u64,
+    /// How far addresses are from the object's own.
+    pub(crate) bias: u64,
+    table: UnwindTable,
+}
+
+impl Mapped {
+    /// Code at these addresses, and the file that it comes from; none if that cannot be had.
+    pub(crate) fn new(code: Range<u64>, offset: u64, path: &str) -> Option<(Self, Vec<u8>)> {
+        let bytes = if path == "[vdso]" {
+            own_vdso()?
+        } else {
+            fs::read(path).ok()?
+        };
+        let elf = Elf::parse(bytes.as_slice()).expect("a mapped ELF file");
+        let address = elf
+            .segments
+            .address(FileOffset(offset))
+            .expect("what is mapped is in a segment");
+        let bias = code.start.wrapping_sub(address.0);
+        let table = UnwindTable::parse(bytes.as_slice()).expect("an x86-64 object");
+        Some((
+            Self {
+                code,
+                offset,
+                bias,
+                table,
+            },
+            bytes,
+        ))
+    }
+}
+
+/// The vDSO, which the kernel maps into every process alike.
+fn own_vdso() -> Option<Vec<u8>> {
+    let maps = fs::read_to_string("/proc/self/maps").ok()?;
+    let line = maps.lines().find(|line| line.ends_with("[vdso]"))?;
+    let (start, rest) = line.split_once('-')?;
+    let number = |text| u64::from_str_radix(text, 16).ok();
+    let (start, end) = (number(start)?, number(rest.split_once(' ')?.0)?);
+    let mut bytes = vec![0; usize::try_from(end - start).ok()?];
+    let memory = fs::File::open("/proc/self/mem").ok()?;
+    memory.read_exact_at(&mut bytes, start).ok()?;
+    Some(bytes)
+}
+
+/// Walks by unwind rules: the callers, and why there are no more.
+pub(crate) fn walk(
+    registers: &Registers,
+    stack: &Stack,
+    mapped: &[Mapped],
+) -> (Vec<u64>, StackEnd) {
+    let first = FirstRegisters {
+        ip: registers[RIP],
+        sp: registers[RSP],
+        fp: registers[RBP],
+    };
+    let mut frame = Frame::running(first, registers[RBX]);
+    let mut callers = Vec::new();
+    loop {
+        let lookup = frame.lookup();
+        let Some(object) = mapped.iter().find(|object| object.code.contains(&lookup)) else {
+            return (callers, StackEnd::NotLoaded);
+        };
+        let address = ElfAddress(lookup.wrapping_sub(object.bias));
+        let rule = object.table.rule_at(address).expect("mapped code is code");
+        let register = |number: u8| registers.get(usize::from(number)).copied();
+        match native::step(rule, &frame, register, stack) {
+            Step::Caller(caller) => {
+                callers.push(caller.ip);
+                frame = caller;
+            }
+            Step::End(end) => return (callers, end),
+        }
+    }
+}
