@@ -209,6 +209,27 @@ fn programs_that_live_milliseconds_have_names() {
 }
 
 #[test]
+fn a_storm_of_programs_keeps_its_names_over_many_drains() {
+    let _turn = require!(kernel_turn());
+    // Deep stacks at addresses of their own fill the little memory again and again: what has ended by then
+    // is let go.
+    let storm = Program::c("execstorm").start(&["100", "5000", "300"]);
+    let run = Invocation::new("-f -v -a -F 997 -d 5 --map-memory 4").run();
+    let run = run.expect_code(0);
+    run.balance().assert_even();
+    let folded = run.folded();
+    let programs = |stack: &Stack| stack.root() == "exe";
+    let deep = |stack: &Stack| stack.has_chain(&["descend", "descend", "program_work"]);
+    let named = folded.share_among(programs, deep);
+    assert!(
+        named > 0.5,
+        "names in {named:.3} of the programs' samples: {}",
+        run.stderr
+    );
+    drop(storm);
+}
+
+#[test]
 fn one_pid_keeps_the_names_from_before_and_after_exec() {
     let _turn = require!(kernel_turn());
     let shares = Program::c("shares");

@@ -9,6 +9,7 @@ use profiler_common::abi::{
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem::offset_of;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
@@ -16,15 +17,15 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 /// its side is not cleared.
 #[derive(Default)]
 pub(super) struct Drained {
-    epochs: BTreeMap<u32, HashMap<u32, StackIndex>>,
+    epochs: BTreeMap<u32, HashMap<u32, Arc<RawStack>>>,
     /// Epochs that threads off the CPU named when a side was last cleared. They may have come back
     /// since, and be named by tallies that are yet to be read.
     named: BTreeSet<u32>,
 }
 
 impl Drained {
-    fn find(&self, epoch: u32, position: StackPosition) -> Option<StackIndex> {
-        Some(self.epochs[&epoch][&position.block()?])
+    fn find(&self, epoch: u32, position: StackPosition) -> Option<Arc<RawStack>> {
+        Some(Arc::clone(&self.epochs[&epoch][&position.block()?]))
     }
 }
 
@@ -37,8 +38,7 @@ pub(super) const PAGE_BLOCKS: usize = 4096 / (BLOCK_WORDS * 8);
 const WINDOW_BLOCKS: usize = 8192;
 
 impl Kernel {
-    /// Moves everything counted so far into `into`, while sampling goes on. Always drain into the same
-    /// profile: what was read of the stacks before is known by its index there.
+    /// Moves everything counted so far into `into`, while sampling goes on.
     pub fn drain(&mut self, into: &mut RawProfile) -> Result<()> {
         let old = self.live();
         let crowded = self.filled(old).1 * 2 > self.block_capacity();
@@ -48,7 +48,7 @@ impl Kernel {
         self.read_side(old, into)?;
         self.clear_tallies(old.tallies())?;
         if crowded {
-            self.keep_stacks(old, into)?;
+            self.keep_stacks(old)?;
             self.clear_stacks(old.stacks())?;
         }
         Ok(())
@@ -102,23 +102,24 @@ impl Kernel {
             .iter()
             .map(|tally| std::array::from_fn(|word| tally[word + 2]))
             .collect();
-        self.read_stacks(&keys, into)?;
+        self.read_stacks(&keys)?;
         for (tally, key) in tallies.iter().zip(&keys) {
             let (weight, count) = (tally[0], tally[1]);
-            into.add(self.sample(key, weight, count));
+            let sample = self.sample(key, weight, count, into);
+            into.add(sample);
         }
         Ok(())
     }
 
     /// Before the side of `old` is cleared: what threads off the CPU may still name is read, and what
     /// nobody can name any more forgotten.
-    fn keep_stacks(&mut self, old: Live, into: &mut RawProfile) -> Result<()> {
+    fn keep_stacks(&mut self, old: Live) -> Result<()> {
         if self.request.probe.waits().is_none() {
             self.drained.epochs.remove(&old.epoch());
             return Ok(());
         }
         let all = self.positions_of(old)?;
-        self.read_positions(old.epoch(), all, into)?;
+        self.read_positions(old.epoch(), all)?;
         let named = self.slept_in();
         let before = std::mem::replace(&mut self.drained.named, named);
         let (named, live) = (&self.drained.named, self.live().epoch());
@@ -150,11 +151,7 @@ impl Kernel {
     }
 
     /// Reads the stacks that `keys` name and that are not known yet.
-    pub(super) fn read_stacks(
-        &mut self,
-        keys: &[[u64; KEY_WORDS]],
-        into: &mut RawProfile,
-    ) -> Result<()> {
+    pub(super) fn read_stacks(&mut self, keys: &[[u64; KEY_WORDS]]) -> Result<()> {
         let mut wanted: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
         for key in keys {
             let (user, kernel, stamp) = words_of(key);
@@ -162,19 +159,14 @@ impl Kernel {
             wanted.entry(stamp.epoch()).or_default().extend(blocks);
         }
         for (epoch, blocks) in wanted {
-            self.read_positions(epoch, blocks, into)?;
+            self.read_positions(epoch, blocks)?;
         }
         Ok(())
     }
 
     /// Reads the stacks of an epoch that begin at `blocks` and are not known yet: window by window, so
     /// that little of the store is ever mapped.
-    fn read_positions(
-        &mut self,
-        epoch: u32,
-        blocks: BTreeSet<u32>,
-        into: &mut RawProfile,
-    ) -> Result<()> {
+    fn read_positions(&mut self, epoch: u32, blocks: BTreeSet<u32>) -> Result<()> {
         let known = self.drained.epochs.entry(epoch).or_default();
         let side = epoch & 1;
         let new = blocks
@@ -196,19 +188,28 @@ impl Kernel {
             }
             if let Some(shared) = &mapped {
                 let start = (first - window.start) * BLOCK_WORDS;
-                known.insert(block, into.intern(stack(&shared.words()[start..])));
+                known.insert(block, Arc::new(stack(&shared.words()[start..])));
             }
         }
         Ok(())
     }
 
-    /// What was counted for a key whose stacks have been read.
-    pub(super) fn sample(&self, key: &[u64; KEY_WORDS], weight: u64, count: u64) -> RawSample {
+    /// What was counted for a key whose stacks have been read; `into` takes these.
+    pub(super) fn sample(
+        &self,
+        key: &[u64; KEY_WORDS],
+        weight: u64,
+        count: u64,
+        into: &mut RawProfile,
+    ) -> RawSample {
         let (user, kernel, stamp) = words_of(key);
+        let mut stack = |position| -> Option<StackIndex> {
+            Some(into.intern(self.drained.find(stamp.epoch(), position)?))
+        };
         RawSample {
             who: self.who(key),
-            user: self.drained.find(stamp.epoch(), user),
-            kernel: self.drained.find(stamp.epoch(), kernel),
+            user: stack(user),
+            kernel: stack(kernel),
             doing: stamp.doing(),
             weight,
             count,

@@ -164,7 +164,7 @@ impl Kernel {
             .iter()
             .map(|sleeper| std::array::from_fn(|word| sleeper[word + 1]))
             .collect();
-        self.read_stacks(&keys, into)?;
+        self.read_stacks(&keys)?;
         let waits = self.request.probe.waits().cloned().unwrap_or_default();
         for (sleeper, key) in left.iter().zip(&keys) {
             let spent = self.ended_ns.saturating_sub(sleeper[0]);
@@ -175,7 +175,8 @@ impl Kernel {
             }
             self.note(Counter::Recorded, 1);
             self.note(Counter::StillWaiting, 1);
-            into.add(self.sample(key, spent, 1));
+            let sample = self.sample(key, spent, 1, into);
+            into.add(sample);
         }
         Ok(())
     }

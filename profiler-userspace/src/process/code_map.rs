@@ -53,6 +53,11 @@ struct Found {
 pub(super) struct CodeMaps(HashMap<Identity, Found>);
 
 impl CodeMaps {
+    /// Closes what belongs to a process.
+    pub(super) fn let_go(&mut self, identity: Identity) {
+        self.0.remove(&identity);
+    }
+
     /// Looks for the map of a process that is there right now.
     fn look(&mut self, identity: Identity) {
         if let Some(found) = self.0.get_mut(&identity) {

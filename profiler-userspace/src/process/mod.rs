@@ -1,4 +1,4 @@
-//! Processes as they were when they were first seen, kept past their end.
+//! Processes as they were when they were first seen, kept past their end until they are let go.
 //!
 //! In: who was sampled, as soon as the kernel half tells; `/proc`. Out: what an address of theirs lies
 //! in, and the files behind it, opened only if they are the very files that were mapped.
@@ -6,6 +6,7 @@
 
 mod backing;
 mod code_map;
+mod ended;
 mod held;
 pub mod maps;
 mod opening;

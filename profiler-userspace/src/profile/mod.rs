@@ -6,6 +6,7 @@
 //! output can be tested with a profile written by hand.
 
 pub mod fold;
+pub mod located;
 pub mod merge;
 pub mod raw;
 pub mod waits;

@@ -1,12 +1,12 @@
-//! The raw profile: what one drain brings up from the kernel, before anything has a name.
+//! The raw profile: what drains bring up from the kernel, before its addresses mean anything.
 //!
-//! In: filled by [`crate::kernel`]. Out: read by [`crate::symbolize`].
+//! In: filled by [`crate::kernel`]. Out: emptied by [`crate::symbolize`], which knows what addresses mean.
 //! It owns its stacks, so nothing in it depends on a kernel-side position still being valid.
 
-use super::Window;
 use profiler_common::abi::{Doing, StackEnd};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::sync::Arc;
 
 /// Whom a sample belongs to: only what the user asked to tell apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -60,29 +60,27 @@ pub struct RawSample {
 /// What tells samples apart.
 type Key = (Who, Option<StackIndex>, Option<StackIndex>, Doing);
 
-/// Everything drained from one window, in one drain or several.
+/// What was drained, in one drain or several, and has not been located yet.
 #[derive(Clone, Debug, Default)]
 pub struct RawProfile {
-    /// The window that this covers.
-    pub window: Window,
-    /// Distinct stacks, of either kind.
-    pub stacks: Vec<RawStack>,
+    /// Distinct stacks, of either kind. Whoever drains keeps some of them, too.
+    pub stacks: Vec<Arc<RawStack>>,
     /// One per distinct owner and stacks.
     pub samples: Vec<RawSample>,
-    stack_indices: HashMap<RawStack, StackIndex>,
+    stack_indices: HashMap<Arc<RawStack>, StackIndex>,
     sample_indices: HashMap<Key, usize>,
 }
 
 impl RawProfile {
     /// The index of `stack`, which is added when it is not there yet.
-    pub fn intern(&mut self, stack: RawStack) -> StackIndex {
+    pub fn intern(&mut self, stack: Arc<RawStack>) -> StackIndex {
         match self.stack_indices.entry(stack) {
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(new) => {
                 let index = StackIndex(
                     u32::try_from(self.stacks.len()).expect("fewer than 2^32 distinct stacks"),
                 );
-                self.stacks.push(new.key().clone());
+                self.stacks.push(Arc::clone(new.key()));
                 *new.insert(index)
             }
         }
@@ -104,13 +102,13 @@ impl RawProfile {
         }
     }
 
+    /// The stack at an index of this profile, for another profile to have as well.
+    pub fn shared(&self, index: StackIndex) -> Arc<RawStack> {
+        Arc::clone(&self.stacks[index.0 as usize])
+    }
+
     /// The stack at an index of this profile.
     pub fn stack(&self, index: StackIndex) -> &RawStack {
         &self.stacks[index.0 as usize]
-    }
-
-    /// The sum of all counts.
-    pub fn total_count(&self) -> u64 {
-        self.samples.iter().map(|sample| sample.count).sum()
     }
 }

@@ -18,7 +18,7 @@ use crate::profile::{Window, waits};
 use crate::symbolize::{self, KernelNames, Sources, Symbolized};
 use anyhow::Result;
 use profiler_common::abi::{Class, Counter};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 /// What the recording knows and the plan does not.
@@ -119,9 +119,11 @@ pub(super) fn finish(
         mut kernel,
         mut processes,
         mut raw,
+        locator,
         ..
     } = session;
-    raw.window = Window {
+    let (mut located, objects) = locator.finish(&mut raw, &mut processes);
+    located.window = Window {
         start: Duration::ZERO,
         end: circumstances.elapsed,
     };
@@ -143,9 +145,10 @@ pub(super) fn finish(
         kernel: naming,
         unnamed,
     } = symbolize::symbolize(
-        &raw,
+        &located,
+        &objects,
         unit,
-        &mut processes,
+        &processes,
         Sources {
             kernel: KernelNames::asked(&mut ask),
             naming: &plan.naming,
@@ -188,19 +191,14 @@ pub(super) fn finish(
     }
     for sentence in advice::on_names(
         &unnamed,
-        raw.total_count(),
+        located.total_count(),
         &Distribution::here(client.is_some()),
     ) {
         circumstances.remark(sentence);
     }
     let books = kernel.books();
     let title = circumstances.title(plan);
-    let sampled: HashSet<(u32, u64)> = raw
-        .samples
-        .iter()
-        .map(|sample| (sample.who.tgid, sample.who.incarnation))
-        .collect();
-    let ends = symbolize::stack_ends(&raw);
+    let ends = symbolize::stack_ends(&located);
     for sentence in loaded.iter().flat_map(health::unwind_remarks) {
         circumstances.remark(sentence);
     }
@@ -209,10 +207,10 @@ pub(super) fn finish(
         noun: plan.probe.noun(),
         waited: plan.probe.waits().map(|_| profile.total_weight()),
         books: &books,
-        stacks: raw.stacks.len(),
-        processes: sampled.len(),
+        stacks: located.stacks().len(),
+        processes: objects.processes(),
         ends: &ends,
-        guessed: symbolize::guessed(&raw),
+        guessed: symbolize::guessed(&located),
         idle_is_offered: plan.target == Target::All,
         remarks: &circumstances.remarks,
     };
@@ -224,7 +222,7 @@ pub(super) fn finish(
             text.push_str(&health::tables(loaded));
         }
         let exact = plan.verbosity.verbose > 1;
-        let cut_short = symbolize::cut_short(&raw, &processes, exact);
+        let cut_short = symbolize::cut_short(&located, &objects, &processes, exact);
         text.push_str(&health::cut_short(&cut_short));
     }
     if wrote {

@@ -10,6 +10,7 @@ use crate::kernel::Kernel;
 use crate::plan::{Plan, Target};
 use crate::process::{Identity, Processes};
 use crate::profile::raw::RawProfile;
+use crate::symbolize::Locator;
 use anyhow::{Context as _, Result};
 use profiler_common::abi::{Class, NoticeKind};
 use rustix::process::Signal;
@@ -127,6 +128,10 @@ const YOUTH: Duration = Duration::from_secs(1);
 /// rest again and again would be dear.
 const MOST_LOOKS: usize = 512;
 
+/// Processes that may be known before those that have ended are looked for and let go: their mappings take
+/// a kilobyte each.
+const FEWEST_CROWDED: usize = 1024;
+
 /// Another look at a process.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Look {
@@ -140,7 +145,11 @@ struct Look {
 pub(super) struct Session {
     pub(super) kernel: Kernel,
     pub(super) processes: Processes,
+    /// What was drained and cannot be located yet.
     pub(super) raw: RawProfile,
+    pub(super) locator: Locator,
+    /// So many known processes are a crowd, in which most may have ended.
+    crowd: usize,
     started: Instant,
     stopped: Option<Duration>,
     notices: AsyncFd<OwnedFd>,
@@ -162,6 +171,8 @@ impl Session {
             kernel,
             processes: Processes::holding_files(),
             raw: RawProfile::default(),
+            locator: Locator::new(),
+            crowd: FEWEST_CROWDED,
             started: Instant::now(),
             stopped: None,
             notices,
@@ -227,7 +238,7 @@ impl Session {
                     }
                 }
                 _ = tick.tick() => {
-                    self.drain_if_half_full()?;
+                    self.drain_if_full()?;
                     if progress.is_visible() {
                         progress.sampling(self.elapsed(), self.kernel.books().sum(Class::Recorded));
                     }
@@ -268,7 +279,7 @@ impl Session {
             }
         }
         if drain {
-            self.drain_if_half_full()?;
+            self.drain_if_full()?;
         }
         Ok(())
     }
@@ -324,10 +335,18 @@ impl Session {
         }
     }
 
-    fn drain_if_half_full(&mut self) -> Result<()> {
-        if self.kernel.is_half_full() {
-            self.kernel.drain(&mut self.raw)?;
+    /// Drains when a side is half full, or when so many processes have come by that those of them that
+    /// have ended should be let go.
+    fn drain_if_full(&mut self) -> Result<()> {
+        if !self.kernel.is_half_full() && self.processes.len() < self.crowd {
+            return Ok(());
         }
+        // Looked at first: nothing of these will come after this drain.
+        let ended = self.processes.ended();
+        self.kernel.drain(&mut self.raw)?;
+        self.locator
+            .take(&mut self.raw, &mut self.processes, &ended);
+        self.crowd = (2 * self.processes.len()).max(FEWEST_CROWDED);
         Ok(())
     }
 }

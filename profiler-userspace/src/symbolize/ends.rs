@@ -1,65 +1,65 @@
 //! How walks ended.
 //!
-//! In: a [`RawProfile`]. Out: numbers of firings. Names nothing but modules.
+//! In: a [`Located`] profile. Out: numbers of firings. Names nothing but modules.
 
-use super::backings::module;
-use crate::process::{Identity, Processes};
-use crate::profile::raw::{RawProfile, RawSample, RawStack};
+use super::objects::Objects;
+use crate::process::Processes;
+use crate::profile::located::{Located, LocatedStack, Spot};
 use profiler_common::abi::StackEnd;
 use std::collections::BTreeMap;
 
 /// How many firings' user stacks ended in each way.
-pub fn stack_ends(raw: &RawProfile) -> BTreeMap<StackEnd, u64> {
+pub fn stack_ends(located: &Located) -> BTreeMap<StackEnd, u64> {
     let mut counts = BTreeMap::new();
-    for (sample, stack) in user_stacks(raw) {
-        *counts.entry(stack.end).or_default() += sample.count;
+    for (stack, count) in user_stacks(located) {
+        *counts.entry(stack.end).or_default() += count;
     }
     counts
 }
 
-/// How many firings' user stacks were guessed in part; see [`RawStack::guessed`].
-pub fn guessed(raw: &RawProfile) -> u64 {
-    user_stacks(raw)
-        .filter(|(_, stack)| stack.guessed)
-        .map(|(sample, _)| sample.count)
+/// How many firings' user stacks were guessed in part; see [`LocatedStack::guessed`].
+pub fn guessed(located: &Located) -> u64 {
+    user_stacks(located)
+        .filter(|(stack, _)| stack.guessed)
+        .map(|(_, count)| count)
         .sum()
 }
 
 /// How many firings' user stacks ended before their root, by the reason and by the module in which the
-/// last frame lies; if `exact`, with how far into the file or the memory it does.
+/// last frame lies; if `exact`, with how far into the file or the memory it does. Of code that a process
+/// made and told of, it is the function.
 pub fn cut_short(
-    raw: &RawProfile,
+    located: &Located,
+    objects: &Objects,
     processes: &Processes,
     exact: bool,
 ) -> BTreeMap<(StackEnd, String), u64> {
     let mut counts = BTreeMap::new();
-    for (sample, stack) in user_stacks(raw) {
+    for (stack, count) in user_stacks(located) {
         if stack.end == StackEnd::Root {
             continue;
         }
-        let process = processes.get(Identity::from(&sample.who));
-        let place = stack
-            .addresses
-            .last()
-            .and_then(|&address| process?.place(address));
-        let module = place.map_or_else(
-            || "[unknown]".to_owned(),
-            |place| {
-                let module = module(processes.backing(place.backing));
-                if exact {
-                    format!("{module}+{:#x}", place.offset)
-                } else {
-                    module
+        let last = stack.spots.last().map(|spot| located.spot_at(*spot));
+        // Of a caller, where its call will return to.
+        let behind = u64::from(stack.spots.len() > 1);
+        let module = match last {
+            Some(Spot::At { object, offset }) => {
+                let module = objects.module(object, processes);
+                match exact {
+                    true => format!("{module}+{:#x}", offset.saturating_add(behind)),
+                    false => module,
                 }
-            },
-        );
-        *counts.entry((stack.end, module)).or_default() += sample.count;
+            }
+            Some(Spot::Named(name)) => located.names()[name as usize].name.clone(),
+            Some(Spot::Kernel(_) | Spot::Unknown) | None => "[unknown]".to_owned(),
+        };
+        *counts.entry((stack.end, module)).or_default() += count;
     }
     counts
 }
 
-fn user_stacks(raw: &RawProfile) -> impl Iterator<Item = (&RawSample, &RawStack)> {
-    raw.samples
-        .iter()
-        .filter_map(|sample| Some((sample, raw.stack(sample.user?))))
+fn user_stacks(located: &Located) -> impl Iterator<Item = (&LocatedStack, u64)> {
+    located
+        .samples()
+        .filter_map(|(key, sums)| Some((located.stack_at(key.user?), sums.count)))
 }

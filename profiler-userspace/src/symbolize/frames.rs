@@ -1,239 +1,167 @@
-//! A frame for each address.
+//! Frames for each spot.
 //!
-//! In: the addresses of a raw profile. Out: [`Frames`], one lot for each process and one for the
-//! kernel. Addresses are gathered first, then named object by object, so that each object is opened
-//! once, and no two at a time.
+//! In: the spots of a located profile, and whoever can be asked about an object. Out: [`Frames`]. Objects
+//! are asked one after the other, so that each is opened once, and no two at a time.
 
-use super::backings::{Answers, Wanted, at, want};
-use super::code_map;
-use super::demangle::visible;
-use super::gaps::{GapId, Gaps};
+use super::gaps::{Gap, GapId, Gaps};
 use super::kernel::{KernelNames, KernelNaming};
-use super::native::Sources;
-use super::{frame, lookups};
-use crate::process::{BackingId, Identity, Place, Process, Processes};
-use crate::profile::raw::RawProfile;
-use crate::profile::{FrameId, FrameKind, Profile};
+use super::native::{Function, Named, Symbol};
+use super::{at, frame};
+use crate::object::FileOffset;
+use crate::profile::located::{Located, ObjectIndex, Spot, SpotIndex};
+use crate::profile::{Frame, FrameId, FrameKind, Profile};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::ops::Range;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
-/// Addresses that no program's code has, at either end. They come of walks that went astray, and are
-/// not worth reading a process's mappings again.
-const PLAUSIBLE: Range<u64> = 1 << 12..1 << 56;
+/// What is known of some offsets into an object.
+pub(super) struct Answer {
+    /// What the object tells.
+    pub(super) named: Named,
+    /// How frames call it.
+    pub(super) module: String,
+    /// What is to be said of offsets without names.
+    pub(super) gap: Option<Gap>,
+}
 
-/// Frames by address.
-#[derive(Debug, Default)]
+/// Answers for an object and distinct, ascending offsets.
+pub(super) type LookUp<'a> = &'a mut dyn FnMut(ObjectIndex, &[FileOffset]) -> Answer;
+
+/// Frames by spot.
+#[derive(Debug)]
 pub(super) struct Frames {
-    // Ascending and distinct.
-    addresses: Vec<u64>,
-    // One for each address.
-    pub(super) frames: Vec<FrameId>,
-    // One for each address, or none at all.
-    pub(super) gaps: Vec<GapId>,
-    // What was compiled into the function at an address, by the address's place.
-    pub(super) inlined: HashMap<usize, Rc<[FrameId]>>,
+    // One for each spot.
+    frames: Vec<FrameId>,
+    gaps: Vec<GapId>,
+    // What was compiled into the function at a spot.
+    inlined: HashMap<SpotIndex, Rc<[FrameId]>>,
 }
 
 impl Frames {
-    /// The frames of an address that was gathered, the outermost first.
-    pub(super) fn levels(&self, address: u64) -> impl Iterator<Item = FrameId> {
-        let place = self.place(address);
+    /// The frames of a spot, the outermost first.
+    pub(super) fn levels(&self, spot: SpotIndex) -> impl Iterator<Item = FrameId> {
         let inlined = match self.inlined.is_empty() {
             true => None,
-            false => self.inlined.get(&place),
+            false => self.inlined.get(&spot),
         };
         let inlined = inlined.into_iter().flat_map(|levels| levels.iter());
-        std::iter::once(self.frames[place]).chain(inlined.copied())
+        std::iter::once(self.frames[spot.0 as usize]).chain(inlined.copied())
     }
 
-    /// What has no name at an address that was gathered.
-    pub(super) fn gap(&self, address: u64) -> GapId {
-        let gap = self.gaps.get(self.place(address));
-        gap.copied().unwrap_or_default()
+    /// What has no name at a spot.
+    pub(super) fn gap(&self, spot: SpotIndex) -> GapId {
+        self.gaps[spot.0 as usize]
     }
 
-    fn place(&self, address: u64) -> usize {
-        let at = self.addresses.binary_search(&address);
-        at.expect("all addresses of the profile were gathered")
-    }
-}
-
-/// Distinct addresses, kept few while they come in.
-#[derive(Debug, Default)]
-struct Gathered {
-    addresses: Vec<u64>,
-    /// How many there may be before they are sorted out.
-    limit: usize,
-}
-
-impl Gathered {
-    fn extend(&mut self, addresses: impl Iterator<Item = u64>) {
-        self.addresses.extend(addresses);
-        if self.addresses.len() > self.limit {
-            self.sort_out();
-            self.limit = (2 * self.addresses.len()).max(4096);
-        }
-    }
-
-    fn sort_out(&mut self) {
-        self.addresses.sort_unstable();
-        self.addresses.dedup();
-    }
-
-    fn into_distinct(mut self) -> Vec<u64> {
-        self.sort_out();
-        self.addresses.shrink_to_fit();
-        self.addresses
-    }
-}
-
-/// A frame for each address of each process's user stacks.
-pub(super) fn user(
-    raw: &RawProfile,
-    processes: &mut Processes,
-    sources: Sources<'_>,
-    profile: &mut Profile,
-    gaps: &mut Gaps,
-) -> HashMap<Identity, Frames> {
-    let mut gathered: BTreeMap<Identity, Gathered> = BTreeMap::new();
-    let mut known = HashSet::new();
-    for sample in &raw.samples {
-        let identity = Identity::from(&sample.who);
-        if let Some(index) = sample.user
-            && known.insert((identity, index))
-        {
-            gathered
-                .entry(identity)
-                .or_default()
-                .extend(lookups(raw.stack(index)));
-        }
-    }
-    drop(known);
-    let unknown = profile.intern(frame("[unknown]".to_owned(), FrameKind::User));
-    let mut wanted: BTreeMap<BackingId, Wanted> = BTreeMap::new();
-    let mut all = HashMap::new();
-    for (identity, gathered) in gathered {
-        let addresses = gathered.into_distinct();
-        let mut frames = vec![unknown; addresses.len()];
-        let mut places = find(identity, &addresses, processes);
-        name_made(
-            identity,
-            &addresses,
-            &mut places,
-            &mut frames,
-            processes,
-            profile,
-            gaps,
-        );
-        want(identity, places, &mut wanted);
-        let frames = Frames {
-            gaps: vec![GapId::default(); addresses.len()],
-            addresses,
-            frames,
+    /// Frames for all spots of a profile.
+    pub(super) fn name(
+        located: &Located,
+        kernel: &mut KernelNames<'_>,
+        profile: &mut Profile,
+        gaps: &mut Gaps,
+        look_up: LookUp<'_>,
+    ) -> (Self, KernelNaming) {
+        let unknown = profile.intern(frame("[unknown]".to_owned(), FrameKind::User));
+        let mut frames = Self {
+            frames: vec![unknown; located.spots().len()],
+            gaps: vec![GapId::default(); located.spots().len()],
             inlined: HashMap::new(),
         };
-        all.insert(identity, frames);
+        let mut objects: BTreeMap<ObjectIndex, Vec<(FileOffset, usize)>> = BTreeMap::new();
+        let mut addresses: BTreeMap<u64, usize> = BTreeMap::new();
+        for (place, spot) in located.spots().iter().enumerate() {
+            match *spot {
+                Spot::At { object, offset } => objects
+                    .entry(object)
+                    .or_default()
+                    .push((FileOffset(offset), place)),
+                Spot::Named(name) => {
+                    let known = located.names()[name as usize].clone();
+                    frames.frames[place] = profile.intern(known);
+                }
+                Spot::Kernel(address) => {
+                    addresses.insert(address, place);
+                }
+                Spot::Unknown => {}
+            }
+        }
+        let naming = frames.name_kernel(&addresses, kernel, profile);
+        // What may have to be fetched from elsewhere, in limited time, is fetched where most is asked for.
+        let mut objects: Vec<(ObjectIndex, Vec<(FileOffset, usize)>)> =
+            objects.into_iter().collect();
+        objects.sort_by_key(|(_, wanted)| Reverse(wanted.len()));
+        for (object, mut wanted) in objects {
+            // An object has a spot for each of its offsets, and no other of the same.
+            wanted.sort_unstable();
+            let offsets: Vec<FileOffset> = wanted.iter().map(|(offset, _)| *offset).collect();
+            let answer = look_up(object, &offsets);
+            frames.take(&wanted, answer, profile, gaps);
+        }
+        (frames, naming)
     }
-    // What may have to be fetched from elsewhere, in limited time, is fetched where most is asked for.
-    let mut wanted: Vec<(BackingId, Wanted)> = wanted.into_iter().collect();
-    wanted.sort_by_key(|(_, wanted)| Reverse(wanted.queries.len()));
-    let mut naming = Answers {
-        processes,
-        sources,
-        profile,
-        gaps,
-        all: &mut all,
-    };
-    for (backing, wanted) in wanted {
-        naming.answer(backing, wanted);
-    }
-    all
-}
 
-/// What each address of a process lies in.
-fn find(identity: Identity, addresses: &[u64], processes: &mut Processes) -> Vec<Option<Place>> {
-    processes.see(identity);
-    let astray = |process: &Process| {
-        addresses
-            .iter()
-            .any(|address| PLAUSIBLE.contains(address) && process.place(*address).is_none())
-    };
-    if processes.get(identity).is_some_and(astray) {
-        processes.refresh(identity);
+    fn name_kernel(
+        &mut self,
+        wanted: &BTreeMap<u64, usize>,
+        names: &mut KernelNames<'_>,
+        profile: &mut Profile,
+    ) -> KernelNaming {
+        let addresses: Vec<u64> = wanted.keys().copied().collect();
+        let (names, naming) = names.name(&addresses);
+        for ((address, place), name) in wanted.iter().zip(names) {
+            let name = name.unwrap_or_else(|| at("kernel", *address));
+            self.frames[*place] = profile.intern(frame(name, FrameKind::Kernel));
+        }
+        naming
     }
-    let process = processes.get(identity);
-    addresses
-        .iter()
-        .map(|address| process?.place(*address))
-        .collect()
-}
 
-/// Names what the process made itself, as its own maps tell; such places are then done with.
-fn name_made(
-    identity: Identity,
-    addresses: &[u64],
-    places: &mut [Option<Place>],
-    frames: &mut [FrameId],
-    processes: &mut Processes,
-    profile: &mut Profile,
-    gaps: &mut Gaps,
-) {
-    let may_be_made = |at: &usize| {
-        let place: Option<&Place> = places[*at].as_ref();
-        place.is_some_and(|place| processes.backing(place.backing).may_be_made())
-    };
-    let made: Vec<usize> = (0..places.len()).filter(may_be_made).collect();
-    if made.is_empty() {
-        return;
-    }
-    let asked: Vec<u64> = made.iter().map(|at| addresses[*at]).collect();
-    let found = code_map::name(processes, identity, &asked);
-    let ids: Vec<FrameId> = found
-        .names
-        .iter()
-        .map(|name| profile.intern(frame(visible(name), FrameKind::Jit)))
-        .collect();
-    if !ids.is_empty() {
-        gaps.note_teller(identity);
-    }
-    for (at, index) in made.into_iter().zip(found.of) {
-        if let Some(index) = index {
-            frames[at] = ids[index];
-            places[at] = None;
+    fn take(
+        &mut self,
+        wanted: &[(FileOffset, usize)],
+        answer: Answer,
+        profile: &mut Profile,
+        gaps: &mut Gaps,
+    ) {
+        let Answer { named, module, gap } = answer;
+        // Many spots lie in one function.
+        let functions: Vec<(FrameId, Rc<[FrameId]>)> = named
+            .functions
+            .into_iter()
+            .map(|function| intern(function, profile))
+            .collect();
+        let gap = gap.map_or_else(GapId::default, |gap| gaps.intern(gap));
+        for ((offset, place), symbol) in wanted.iter().zip(named.of) {
+            let number = match symbol {
+                Symbol::Named(index) => {
+                    let (outermost, inlined) = &functions[index];
+                    self.frames[*place] = *outermost;
+                    if !inlined.is_empty() {
+                        let spot = u32::try_from(*place).expect("spots have 32 bits");
+                        self.inlined.insert(SpotIndex(spot), Rc::clone(inlined));
+                    }
+                    continue;
+                }
+                Symbol::At(address) => address.0,
+                Symbol::Unknown => offset.0,
+            };
+            self.frames[*place] = profile.intern(unnamed(&module, number));
+            self.gaps[*place] = gap;
         }
     }
 }
 
-/// A frame for each address of the kernel's stacks.
-pub(super) fn kernel(
-    raw: &RawProfile,
-    names: &mut KernelNames<'_>,
-    profile: &mut Profile,
-) -> (Frames, KernelNaming) {
-    let mut gathered = Gathered::default();
-    let mut known = HashSet::new();
-    for index in raw.samples.iter().filter_map(|sample| sample.kernel) {
-        if known.insert(index) {
-            gathered.extend(lookups(raw.stack(index)));
-        }
-    }
-    let addresses = gathered.into_distinct();
-    let (names, naming) = names.name(&addresses);
-    let frames = addresses
-        .iter()
-        .zip(names)
-        .map(|(&address, name)| {
-            let name = name.unwrap_or_else(|| at("kernel", address));
-            profile.intern(frame(name, FrameKind::Kernel))
-        })
-        .collect();
-    let frames = Frames {
-        addresses,
-        frames,
-        gaps: Vec::new(),
-        inlined: HashMap::new(),
-    };
-    (frames, naming)
+fn intern(function: Function, profile: &mut Profile) -> (FrameId, Rc<[FrameId]>) {
+    let outermost = frame(function.name, FrameKind::User);
+    let inlined = function.inlined.into_iter();
+    (
+        profile.intern(outermost),
+        inlined
+            .map(|name| profile.intern(frame(name, FrameKind::Inlined)))
+            .collect(),
+    )
+}
+
+/// A frame that has no name.
+fn unnamed(module: &str, offset: u64) -> Frame {
+    frame(at(module, offset), FrameKind::User)
 }

@@ -4,9 +4,9 @@
 //! the widest first. Says nothing about what would fill them; that is for whoever reports.
 
 use crate::object::BuildId;
-use crate::process::{Identity, Runtime};
+use crate::process::Runtime;
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 /// Code that had no names.
@@ -65,7 +65,6 @@ pub(super) struct Gaps {
     ids: HashMap<Gap, GapId>,
     // Those that the sample at hand has.
     here: Vec<u32>,
-    tellers: HashSet<Identity>,
 }
 
 impl Gaps {
@@ -80,16 +79,6 @@ impl Gaps {
         self.ids.insert(gap.clone(), id);
         self.all.push(Unnamed { gap, count: 0 });
         id
-    }
-
-    /// Notes that a process told of code that it made.
-    pub(super) fn note_teller(&mut self, identity: Identity) {
-        self.tellers.insert(identity);
-    }
-
-    /// Whether a process told of any code that it made.
-    pub(super) fn told(&self, identity: Identity) -> bool {
-        self.tellers.contains(&identity)
     }
 
     /// Counts the firings of one stack for every gap in it, once.

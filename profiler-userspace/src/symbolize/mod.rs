@@ -1,9 +1,9 @@
 //! From addresses to names.
 //!
-//! In: a [`RawProfile`], the [`Processes`] that it is of, and a source of kernel names. Out: a
-//! [`Profile`] of the same weight. Each place in each object is named once, objects one after the
-//! other, so that at most one is open. Nothing is ever dropped: what has no name is shown by where it
-//! lies, and what lies nowhere as `[unknown]`.
+//! In: raw profiles, drain by drain, which [`Locator`] makes a [`Located`] one of; the [`Processes`] that they
+//! are of, and a source of kernel names. Out: a [`Profile`] of the same weight. Each spot in each object is
+//! named once, objects one after the other, so that at most one is open. Nothing is ever dropped: what has
+//! no name is shown by where it lies, and what lies nowhere as `[unknown]`.
 
 mod backings;
 mod code_map;
@@ -13,7 +13,9 @@ mod ends;
 mod frames;
 mod gaps;
 mod kernel;
+mod locate;
 mod native;
+mod objects;
 mod simplify;
 mod symbol_table;
 #[cfg(test)]
@@ -23,13 +25,17 @@ pub use demangle::Demangling;
 pub use ends::{cut_short, guessed, stack_ends};
 pub use gaps::{Gap, Reached, Unnamed};
 pub use kernel::{AskKernel, KernelNames, KernelNaming};
+pub use locate::Locator;
+pub use objects::Objects;
 
 use crate::object::{Elf, ElfAddress, Fetch, FileOffset, RegularFile};
-use crate::process::{Identity, Opened, Processes};
-use crate::profile::raw::{RawProfile, RawStack, Who};
+use crate::process::{Opened, Processes};
+use crate::profile::located::{Label, Located};
+use crate::profile::raw::RawStack;
 use crate::profile::waits::RUNNABLE;
 use crate::profile::{Frame, FrameId, FrameKind, Profile, Sample, Unit};
 use demangle::visible;
+use frames::{Frames, LookUp};
 use gaps::Gaps;
 use profiler_common::abi::Doing;
 use std::collections::HashMap;
@@ -69,55 +75,54 @@ pub struct Sources<'a> {
     pub fetch: Option<&'a Fetch<'a>>,
 }
 
-/// Names everything in `raw`. Processes that were not seen before are looked at now, which is late for
-/// those that have ended.
+/// Names everything in `located`, whose spots lie in `objects` of `processes`.
 pub fn symbolize(
-    raw: &RawProfile,
+    located: &Located,
+    objects: &Objects,
     unit: Unit,
-    processes: &mut Processes,
+    processes: &Processes,
     mut sources: Sources<'_>,
 ) -> Symbolized {
-    let mut profile = Profile::new(unit, raw.window);
-    let mut gaps = Gaps::default();
     let asked = native::Sources {
         naming: sources.naming,
         fetch: sources.fetch,
     };
-    let user = frames::user(raw, processes, asked, &mut profile, &mut gaps);
-    let (kernel, naming) = frames::kernel(raw, &mut sources.kernel, &mut profile);
-    // Programs that ran many times, each time at addresses of their own, become one here; what is
-    // left is small, whatever was sampled.
+    let mut look_up = |index, offsets: &[FileOffset]| {
+        backings::look_up(objects.get(index), processes, asked, offsets)
+    };
+    name(located, unit, &mut sources.kernel, &mut look_up)
+}
+
+/// Names everything in `located`, whose objects `look_up` knows.
+fn name(
+    located: &Located,
+    unit: Unit,
+    kernel: &mut KernelNames<'_>,
+    look_up: LookUp<'_>,
+) -> Symbolized {
+    let mut profile = Profile::new(unit, located.window);
+    let mut gaps = Gaps::default();
+    let (frames, naming) = Frames::name(located, kernel, &mut profile, &mut gaps, look_up);
+    // Functions have many spots, and so stacks of spots are more than stacks of names.
     let mut named: HashMap<Vec<FrameId>, (u64, u64)> = HashMap::new();
-    for sample in &raw.samples {
+    for (key, sums) in located.samples() {
         let mut stack = Vec::new();
-        labels(&sample.who, &mut profile, &mut stack);
-        let parts = [
-            (sample.user, user.get(&Identity::from(&sample.who))),
-            (sample.kernel, Some(&kernel)),
-        ];
-        for (index, frames) in parts {
-            let (Some(part), Some(frames)) = (index.map(|index| raw.stack(index)), frames) else {
-                continue;
-            };
+        labels(&key.label, &mut profile, &mut stack);
+        for index in [key.user, key.kernel].into_iter().flatten() {
+            let part = located.stack_at(index);
             if let Some(mark) = part.end.mark() {
                 stack.push(profile.intern(frame(mark.to_owned(), FrameKind::Mark)));
             }
-            stack.extend(
-                lookups(part)
-                    .rev()
-                    .flat_map(|address| frames.levels(address)),
-            );
-            gaps.count(
-                lookups(part).map(|address| frames.gap(address)),
-                sample.count,
-            );
+            let spots = part.spots.iter();
+            stack.extend(spots.clone().rev().flat_map(|spot| frames.levels(*spot)));
+            gaps.count(spots.map(|spot| frames.gap(*spot)), sums.count);
         }
-        if sample.doing == Doing::Runnable {
+        if key.doing == Doing::Runnable {
             stack.push(profile.intern(frame(RUNNABLE.to_owned(), FrameKind::Mark)));
         }
         let (weight, count) = named.entry(stack).or_default();
-        *weight = weight.saturating_add(sample.weight);
-        *count += sample.count;
+        *weight = weight.saturating_add(sums.weight);
+        *count = count.saturating_add(sums.count);
     }
     for (stack, (weight, count)) in named {
         profile.push(Sample {
@@ -182,11 +187,11 @@ fn lookups(stack: &RawStack) -> impl DoubleEndedIterator<Item = u64> {
 }
 
 /// The frames outside of both stacks: the CPU if asked for, the process, the thread if asked for.
-fn labels(who: &Who, profile: &mut Profile, stack: &mut Vec<FrameId>) {
+fn labels(of: &Label, profile: &mut Profile, stack: &mut Vec<FrameId>) {
     let labels = [
-        who.cpu.map(Frame::cpu),
-        Some(frame(comm(&who.comm), FrameKind::Process)),
-        who.tid.map(Frame::thread),
+        of.cpu.map(Frame::cpu),
+        Some(frame(comm(&of.comm), FrameKind::Process)),
+        of.tid.map(Frame::thread),
     ];
     stack.extend(
         labels
@@ -208,4 +213,11 @@ fn comm(bytes: &[u8]) -> String {
 
 fn frame(name: String, kind: FrameKind) -> Frame {
     Frame { name, kind }
+}
+
+/// How a spot without a name is shown. The number is, where the object could be read, the address in
+/// it that `objdump` and `addr2line` take; else how far into the file it lies, or into the mapping if
+/// there is no file. For the kernel, whose base is as unknown as its names, it is the address itself.
+fn at(module: &str, offset: u64) -> String {
+    format!("[{module}+{offset:#x}]")
 }

@@ -3,7 +3,6 @@
 use super::*;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashSet};
-use std::time::Duration;
 
 const ENDS: [StackEnd; 5] = [
     StackEnd::Root,
@@ -24,15 +23,17 @@ fn address() -> impl Strategy<Value = u64> {
     ]
 }
 
-fn stack() -> impl Strategy<Value = RawStack> {
+fn stack() -> impl Strategy<Value = Arc<RawStack>> {
     (
         proptest::collection::vec(address(), 0..20),
         proptest::sample::select(&ENDS[..]),
     )
-        .prop_map(|(addresses, end)| RawStack {
-            addresses: addresses.into(),
-            end,
-            guessed: false,
+        .prop_map(|(addresses, end)| {
+            Arc::new(RawStack {
+                addresses: addresses.into(),
+                end,
+                guessed: false,
+            })
         })
 }
 
@@ -54,7 +55,7 @@ fn who() -> impl Strategy<Value = Who> {
         })
 }
 
-fn profile() -> impl Strategy<Value = RawProfile> {
+pub(super) fn profile() -> impl Strategy<Value = RawProfile> {
     proptest::collection::vec(stack(), 1..8).prop_flat_map(|stacks| {
         let index = (0..u32::try_from(stacks.len()).unwrap()).prop_map(StackIndex);
         let index = proptest::option::of(index);
@@ -70,7 +71,6 @@ fn profile() -> impl Strategy<Value = RawProfile> {
         );
         proptest::collection::vec(sample, 0..20).prop_map(move |samples| {
             let mut raw = RawProfile::default();
-            raw.window.end = Duration::from_secs(1);
             raw.stacks.clone_from(&stacks);
             raw.samples = samples;
             raw
@@ -87,10 +87,10 @@ proptest! {
             assert!(addresses.is_sorted_by(|one, next| one < next));
             Some(addresses.iter().map(|address| knows.then(|| format!("f{address:x}"))).collect())
         };
-        let symbolized =
-            symbolize(&raw, Unit::Samples, &mut Processes::new(), from(KernelNames::asked(&mut ask)));
-        let profile = symbolized.profile;
-        prop_assert_eq!(profile.window, raw.window);
+        let mut processes = Processes::new();
+        let (located, objects) = located(&mut processes, &raw);
+        let kernel = from(KernelNames::asked(&mut ask));
+        let profile = symbolize(&located, &objects, Unit::Samples, &processes, kernel).profile;
         // Equal stacks are added up, so what is compared is what stacks of one shape weigh together.
         let mut expected: BTreeMap<[usize; 3], (u64, u64)> = BTreeMap::new();
         for sample in &raw.samples {

@@ -1,6 +1,7 @@
 //! Symbolizing as a whole.
 
 mod laws;
+mod locating;
 mod mappings;
 mod program;
 mod programs;
@@ -8,9 +9,11 @@ mod sources;
 mod told;
 
 use super::*;
-use crate::profile::raw::{RawSample, StackIndex};
+use crate::process::Identity;
+use crate::profile::raw::{RawProfile, RawSample, StackIndex, Who};
 use profiler_common::abi::StackEnd;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Prints where two functions are.
 const TWO_FUNCTIONS: &str = r#"
@@ -43,11 +46,11 @@ static USUAL: Naming = Naming {
 
 fn raw(identity: Identity, addresses: &[u64]) -> RawProfile {
     let mut raw = RawProfile::default();
-    raw.stacks.push(RawStack {
+    raw.stacks.push(Arc::new(RawStack {
         addresses: addresses.into(),
         end: StackEnd::Root,
         guessed: false,
-    });
+    }));
     raw.samples.push(RawSample {
         doing: Doing::Running,
         who: Who {
@@ -65,9 +68,15 @@ fn raw(identity: Identity, addresses: &[u64]) -> RawProfile {
     raw
 }
 
+/// All at once.
+fn located(processes: &mut Processes, raw: &RawProfile) -> (Located, Objects) {
+    Locator::new().finish(&mut raw.clone(), processes)
+}
+
 fn named_by(processes: &mut Processes, raw: &RawProfile) -> Vec<String> {
     let sources = from(KernelNames::listed());
-    let symbolized = symbolize(raw, Unit::Samples, processes, sources);
+    let (located, objects) = located(processes, raw);
+    let symbolized = symbolize(&located, &objects, Unit::Samples, processes, sources);
     let profile = symbolized.profile;
     let names = profile.samples()[0]
         .stack
@@ -91,12 +100,12 @@ fn the_stack_goes_from_labels_over_user_to_kernel() {
         incarnation: 1,
     };
     let mut raw = raw(gone, &[0x10, 0x20]);
-    raw.stacks[0].end = StackEnd::Truncated;
-    raw.stacks.push(RawStack {
+    Arc::get_mut(&mut raw.stacks[0]).unwrap().end = StackEnd::Truncated;
+    raw.stacks.push(Arc::new(RawStack {
         addresses: Box::new([0x1000, 0x2001]),
         end: StackEnd::Root,
         guessed: false,
-    });
+    }));
     raw.samples[0].kernel = Some(StackIndex(1));
     raw.samples[0].who.cpu = Some(3);
     raw.samples[0].who.tid = Some(77);
@@ -107,10 +116,13 @@ fn the_stack_goes_from_labels_over_user_to_kernel() {
         assert_eq!(addresses, [0x1000, 0x2000]);
         Some(vec![Some("leaf".to_owned()), None])
     };
+    let mut processes = Processes::new();
+    let (located, objects) = located(&mut processes, &raw);
     let symbolized = symbolize(
-        &raw,
+        &located,
+        &objects,
         Unit::Samples,
-        &mut Processes::new(),
+        &processes,
         from(KernelNames::asked(&mut ask)),
     );
     let profile = symbolized.profile;
@@ -135,7 +147,11 @@ fn the_stack_goes_from_labels_over_user_to_kernel() {
     );
     assert_eq!((profile.total_weight(), profile.total_count()), (10, 2));
     assert_eq!(symbolized.kernel, KernelNaming::Asked);
-    assert_eq!(stack_ends(&raw), BTreeMap::from([(StackEnd::Truncated, 2)]));
+    assert_eq!(
+        stack_ends(&located),
+        BTreeMap::from([(StackEnd::Truncated, 2)])
+    );
+    assert_eq!((objects.processes(), located.stacks().len()), (1, 2));
 }
 
 #[test]
@@ -148,5 +164,6 @@ fn a_thread_without_stacks_or_a_name_is_still_counted() {
     raw.samples[0].user = None;
     raw.samples[0].who.comm = [0; 16];
     assert_eq!(named_by(&mut Processes::new(), &raw), ["[nameless]"]);
-    assert_eq!(stack_ends(&raw), BTreeMap::new());
+    let (located, _) = located(&mut Processes::new(), &raw);
+    assert_eq!(stack_ends(&located), BTreeMap::new());
 }

@@ -1,0 +1,257 @@
+//! From addresses to spots, while sampling goes on.
+//!
+//! In: raw profiles, drain by drain, and the [`Processes`] that they are of. Out: a [`Located`] profile and
+//! its [`Objects`]. Raw stacks are emptied of all that could be located; what is left is of processes that
+//! make code as they run: only their end shows what they tell of it, and until then their stacks stay raw.
+//! Never names anything but such code: names come once, at the end, for each spot.
+
+use super::code_map;
+use super::demangle::visible;
+use super::objects::Objects;
+use super::{frame, lookups};
+use crate::process::{Identity, Place, Process, Processes};
+use crate::profile::FrameKind;
+use crate::profile::located::{
+    Label, Located, LocatedKey, LocatedStack, LocatedStackIndex, Spot, SpotIndex, Sums,
+};
+use crate::profile::raw::{RawProfile, RawSample, RawStack, StackIndex};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
+
+/// Addresses that no program's code has, at either end. They come of walks that went astray, and are
+/// not worth reading a process's mappings again.
+const PLAUSIBLE: Range<u64> = 1 << 12..1 << 56;
+
+/// Distinct addresses, kept few while they come in.
+#[derive(Debug, Default)]
+struct Gathered {
+    addresses: Vec<u64>,
+    /// How many there may be before they are sorted out.
+    limit: usize,
+}
+
+impl Gathered {
+    fn extend(&mut self, addresses: impl Iterator<Item = u64>) {
+        self.addresses.extend(addresses);
+        if self.addresses.len() > self.limit {
+            self.sort_out();
+            self.limit = (2 * self.addresses.len()).max(4096);
+        }
+    }
+
+    fn sort_out(&mut self) {
+        self.addresses.sort_unstable();
+        self.addresses.dedup();
+    }
+
+    fn into_distinct(mut self) -> Vec<u64> {
+        self.sort_out();
+        self.addresses
+    }
+}
+
+/// What the addresses of one process stand for; nothing where that has yet to be seen.
+struct Spots {
+    // Ascending and distinct.
+    addresses: Vec<u64>,
+    // One for each address.
+    spots: Vec<Option<SpotIndex>>,
+}
+
+impl Spots {
+    fn of(&self, address: u64) -> Option<SpotIndex> {
+        let at = self.addresses.binary_search(&address);
+        self.spots[at.expect("all addresses of the raw profile were gathered")]
+    }
+}
+
+/// Locates what drains bring.
+#[derive(Debug, Default)]
+pub struct Locator {
+    located: Located,
+    objects: Objects,
+    /// Whose samples were located, and who has not been let go since.
+    sampled: HashSet<Identity>,
+    let_go: usize,
+}
+
+impl Locator {
+    /// Nothing located yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes what can be located out of `raw`. Of the processes in `ended` that is all, and they are let
+    /// go: they must have ended before what `raw` holds was drained, so that no more will come.
+    pub fn take(&mut self, raw: &mut RawProfile, processes: &mut Processes, ended: &[Identity]) {
+        let last: HashSet<Identity> = ended.iter().copied().collect();
+        self.locate(raw, processes, |identity| last.contains(&identity));
+        for identity in ended {
+            self.let_go += usize::from(self.sampled.remove(identity));
+            processes.let_go(*identity);
+        }
+    }
+
+    /// Takes all that is left in `raw`.
+    pub fn finish(mut self, raw: &mut RawProfile, processes: &mut Processes) -> (Located, Objects) {
+        self.locate(raw, processes, |_| true);
+        self.objects.sampled = self.sampled.len() + self.let_go;
+        (self.located, self.objects)
+    }
+
+    fn locate(
+        &mut self,
+        raw: &mut RawProfile,
+        processes: &mut Processes,
+        is_last: impl Fn(Identity) -> bool,
+    ) {
+        let raw_now = std::mem::take(raw);
+        let mut known = HashMap::new();
+        for (identity, gathered) in gather(&raw_now) {
+            let addresses = gathered.into_distinct();
+            let spots = self.spots(identity, &addresses, processes, is_last(identity));
+            known.insert(identity, Spots { addresses, spots });
+        }
+        // Stacks by whose they are, so that each is translated once.
+        let mut users: HashMap<(Identity, StackIndex), Option<LocatedStackIndex>> = HashMap::new();
+        let mut kernels: HashMap<StackIndex, LocatedStackIndex> = HashMap::new();
+        for sample in &raw_now.samples {
+            let identity = Identity::from(&sample.who);
+            let user = sample.user.map(|index| {
+                let stack = raw_now.stack(index);
+                *users.entry((identity, index)).or_insert_with(|| {
+                    let spots = known.get(&identity)?;
+                    let spots: Option<Box<[SpotIndex]>> =
+                        lookups(stack).map(|address| spots.of(address)).collect();
+                    Some(self.stack(stack, spots?))
+                })
+            });
+            if user == Some(None) {
+                keep(raw, &raw_now, sample);
+                continue;
+            }
+            let kernel = sample.kernel.map(|index| {
+                *kernels.entry(index).or_insert_with(|| {
+                    let stack = raw_now.stack(index);
+                    let spots =
+                        lookups(stack).map(|address| self.located.spot(Spot::Kernel(address)));
+                    let spots = spots.collect();
+                    self.stack(stack, spots)
+                })
+            });
+            self.sampled.insert(identity);
+            let key = LocatedKey {
+                label: Label::from(&sample.who),
+                user: user.flatten(),
+                kernel,
+                doing: sample.doing,
+            };
+            let sums = Sums {
+                weight: sample.weight,
+                count: sample.count,
+            };
+            self.located.add(key, sums);
+        }
+    }
+
+    fn stack(&mut self, raw: &RawStack, spots: Box<[SpotIndex]>) -> LocatedStackIndex {
+        self.located.stack(LocatedStack {
+            spots,
+            end: raw.end,
+            guessed: raw.guessed,
+        })
+    }
+
+    /// What addresses of a process stand for. Code that it made stands for nothing yet, unless these are
+    /// its last.
+    fn spots(
+        &mut self,
+        identity: Identity,
+        addresses: &[u64],
+        processes: &mut Processes,
+        last: bool,
+    ) -> Vec<Option<SpotIndex>> {
+        let places = find(identity, addresses, processes);
+        let is_made = |place: &Option<Place>| {
+            let place = place.as_ref();
+            place.is_some_and(|place| processes.backing(place.backing).may_be_made())
+        };
+        let made: Vec<usize> = (0..places.len())
+            .filter(|at| is_made(&places[*at]))
+            .collect();
+        let mut spots: Vec<Option<SpotIndex>> = vec![None; places.len()];
+        let mut told = false;
+        if last && !made.is_empty() {
+            let asked: Vec<u64> = made.iter().map(|at| addresses[*at]).collect();
+            let found = code_map::name(processes, identity, &asked);
+            told = !found.names.is_empty();
+            for (at, index) in made.iter().zip(&found.of) {
+                spots[*at] = index.map(|index| {
+                    let name = frame(visible(&found.names[index]), FrameKind::Jit);
+                    let spot = self.located.name(name);
+                    self.located.spot(spot)
+                });
+            }
+        }
+        let mut made = made.into_iter().peekable();
+        for (at, place) in places.into_iter().enumerate() {
+            let waits = made.next_if_eq(&at).is_some() && !last;
+            if spots[at].is_none() && !waits {
+                let spot = match place {
+                    Some(place) => self.objects.spot(identity, place, told, processes),
+                    None => Spot::Unknown,
+                };
+                spots[at] = Some(self.located.spot(spot));
+            }
+        }
+        spots
+    }
+}
+
+/// The distinct addresses of each process's user stacks.
+fn gather(raw: &RawProfile) -> BTreeMap<Identity, Gathered> {
+    let mut gathered: BTreeMap<Identity, Gathered> = BTreeMap::new();
+    let mut known = HashSet::new();
+    for sample in &raw.samples {
+        let identity = Identity::from(&sample.who);
+        if let Some(index) = sample.user
+            && known.insert((identity, index))
+        {
+            gathered
+                .entry(identity)
+                .or_default()
+                .extend(lookups(raw.stack(index)));
+        }
+    }
+    gathered
+}
+
+/// Puts a sample back that has to wait.
+fn keep(raw: &mut RawProfile, from: &RawProfile, sample: &RawSample) {
+    let mut again = |index: StackIndex| raw.intern(from.shared(index));
+    let (user, kernel) = (sample.user.map(&mut again), sample.kernel.map(&mut again));
+    raw.add(RawSample {
+        user,
+        kernel,
+        ..*sample
+    });
+}
+
+/// What each address of a process lies in. Mappings that were read after an address was sampled, and do
+/// not cover it, never will.
+fn find(identity: Identity, addresses: &[u64], processes: &mut Processes) -> Vec<Option<Place>> {
+    processes.see(identity);
+    let astray = |process: &Process| {
+        addresses
+            .iter()
+            .any(|address| PLAUSIBLE.contains(address) && process.place(*address).is_none())
+    };
+    if processes.get(identity).is_some_and(astray) {
+        processes.refresh(identity);
+    }
+    let process = processes.get(identity);
+    addresses
+        .iter()
+        .map(|address| process?.place(*address))
+        .collect()
+}

@@ -1,0 +1,180 @@
+//! The objects that spots of a recording lie in.
+//!
+//! In: places of processes. Out: spots in numbered objects, and for each object what opening it takes.
+//! What lies behind mappings of several processes is one object, but for memory, in which each process makes
+//! code of its own.
+
+use super::backings::module;
+use crate::process::{Backing, BackingId, Identity, Owner, Place, Processes, Runtime, vdso};
+use crate::profile::located::{ObjectIndex, Spot};
+use std::collections::HashMap;
+use std::time::SystemTime;
+
+/// The most processes remembered of one object, to reach it by. Half are those that came first, which
+/// may run for long, the others those that came last, which may still run.
+const MAX_OWNERS: usize = 16;
+
+/// What makes two places lie in one object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    backing: BackingId,
+    /// Whose memory it is, if it is memory.
+    maker: Option<Identity>,
+    /// Whether it is the image that the kernel maps into programs of 32 bits.
+    narrow: bool,
+}
+
+/// Who made the code of an object that is memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Maker {
+    /// The process ID.
+    pub(super) tgid: u32,
+    /// What the process seems to be.
+    pub(super) runtime: Option<Runtime>,
+    /// Whether it told of other code that it made.
+    pub(super) told: bool,
+}
+
+/// One object.
+#[derive(Clone, Debug)]
+pub(super) struct Object {
+    /// What it is.
+    pub(super) backing: BackingId,
+    /// Whether it is the image that the kernel maps into programs of 32 bits.
+    pub(super) narrow: bool,
+    /// Who made it, if it is memory.
+    pub(super) maker: Option<Maker>,
+    /// Some of those that have it mapped.
+    pub(super) owners: Vec<Owner>,
+    /// When it was first seen mapped.
+    pub(super) since: SystemTime,
+}
+
+/// All objects of a recording.
+#[derive(Debug, Default)]
+pub struct Objects {
+    all: Vec<Object>,
+    indices: HashMap<Key, ObjectIndex>,
+    pub(super) sampled: usize,
+}
+
+impl Objects {
+    /// How many processes' samples were located.
+    pub fn processes(&self) -> usize {
+        self.sampled
+    }
+
+    /// The object of that number.
+    pub(super) fn get(&self, index: ObjectIndex) -> &Object {
+        &self.all[index.0 as usize]
+    }
+
+    /// How frames call what is behind an object.
+    pub(super) fn module(&self, index: ObjectIndex, processes: &Processes) -> String {
+        module(processes.backing(self.get(index).backing))
+    }
+
+    /// The spot at a place of a process; `told` is whether the process told of any code that it made.
+    pub(super) fn spot(
+        &mut self,
+        identity: Identity,
+        place: Place,
+        told: bool,
+        processes: &Processes,
+    ) -> Spot {
+        let backing = processes.backing(place.backing);
+        let maker = backing.may_be_made().then_some(identity);
+        let key = Key {
+            backing: place.backing,
+            maker,
+            narrow: *backing == Backing::Vdso && !vdso::is_ours(&place.mapping),
+        };
+        let object = *self.indices.entry(key).or_insert_with(|| {
+            self.all.push(Object {
+                backing: key.backing,
+                narrow: key.narrow,
+                maker: maker.map(|identity| Maker {
+                    tgid: identity.tgid,
+                    runtime: processes.runtime(identity),
+                    told,
+                }),
+                owners: Vec::new(),
+                since: place.seen,
+            });
+            let count = u32::try_from(self.all.len()).expect("objects are fewer than mappings");
+            ObjectIndex(count - 1)
+        });
+        self.all[object.0 as usize].note(Owner {
+            identity,
+            mapping: place.mapping,
+            seen: place.seen,
+        });
+        Spot::At {
+            object,
+            offset: place.offset,
+        }
+    }
+}
+
+impl Object {
+    fn note(&mut self, owner: Owner) {
+        self.since = self.since.min(owner.seen);
+        // Addresses ascend, so those in one mapping follow each other.
+        if self.owners.last() == Some(&owner) {
+            return;
+        }
+        self.owners.retain(|known| known.identity != owner.identity);
+        if self.owners.len() == MAX_OWNERS {
+            self.owners.remove(MAX_OWNERS / 2);
+        }
+        self.owners.push(owner);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn the_first_and_the_last_owners_are_remembered() {
+        let owner = |tgid| Owner {
+            identity: Identity {
+                tgid,
+                incarnation: 1,
+            },
+            mapping: 0..1,
+            seen: SystemTime::UNIX_EPOCH + Duration::from_secs(u64::from(1000 - tgid)),
+        };
+        let mut processes = Processes::new();
+        processes.see(Identity {
+            tgid: std::process::id(),
+            incarnation: 1,
+        });
+        let here = processes.get(Identity {
+            tgid: std::process::id(),
+            incarnation: 1,
+        });
+        let (backing, _) = here.unwrap().code().next().unwrap();
+        let mut object = Object {
+            backing,
+            narrow: false,
+            maker: None,
+            owners: Vec::new(),
+            since: owner(0).seen,
+        };
+        for tgid in 0..100 {
+            object.note(owner(tgid));
+            object.note(owner(tgid));
+        }
+        assert_eq!(object.owners.len(), MAX_OWNERS);
+        let tgids: Vec<u32> = object
+            .owners
+            .iter()
+            .map(|owner| owner.identity.tgid)
+            .collect();
+        assert_eq!(tgids[..8], [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(tgids[8..], [92, 93, 94, 95, 96, 97, 98, 99]);
+        assert_eq!(object.since, owner(99).seen);
+    }
+}

@@ -1,0 +1,176 @@
+//! Locating in pieces, while processes come and go.
+
+use super::laws::profile;
+use super::program::{Running, Workshop};
+use super::*;
+use crate::profile::fold::{FoldStyle, fold};
+use crate::profile::located::{Spot, SpotIndex, Sums};
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+/// What is shown of all that was located.
+fn text(located: &Located, objects: &Objects, processes: &Processes) -> String {
+    let sources = from(KernelNames::listed());
+    let named = symbolize(located, objects, Unit::Samples, processes, sources);
+    let mut text = Vec::new();
+    fold(&named.profile, FoldStyle::default(), &mut text).unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+/// All that was located, whatever its parts are numbered.
+fn told(
+    located: &Located,
+    objects: &Objects,
+    processes: &Processes,
+) -> BTreeMap<(Label, Vec<String>), Sums> {
+    let spot = |index: &SpotIndex| match located.spot_at(*index) {
+        Spot::At { object, offset } => format!("{}+{offset:x}", objects.module(object, processes)),
+        other => format!("{other:?}"),
+    };
+    let samples = located.samples().map(|(key, sums)| {
+        let mut parts = vec![format!("{:?}", key.doing)];
+        for index in [key.user, key.kernel] {
+            let stack = index.map(|index| located.stack_at(index));
+            parts.push(format!(
+                "{:?}",
+                stack.map(|stack| (stack.end, stack.guessed))
+            ));
+            parts.extend(stack.into_iter().flat_map(|stack| &stack.spots).map(spot));
+        }
+        ((key.label, parts), sums)
+    });
+    samples.collect()
+}
+
+/// Has all processes looked at when their first samples come, those of an earlier program first.
+fn meet(raw: &RawProfile) -> Processes {
+    let mut processes = Processes::new();
+    let all: BTreeSet<Identity> = raw
+        .samples
+        .iter()
+        .map(|sample| Identity::from(&sample.who))
+        .collect();
+    for identity in all {
+        processes.see(identity);
+    }
+    processes
+}
+
+/// Brings some samples of a raw profile, as one drain does.
+fn pour(raw: &RawProfile, samples: &[RawSample], into: &mut RawProfile) {
+    for sample in samples {
+        let mut again = |index: StackIndex| into.intern(raw.shared(index));
+        let (user, kernel) = (sample.user.map(&mut again), sample.kernel.map(&mut again));
+        into.add(RawSample {
+            user,
+            kernel,
+            ..*sample
+        });
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// However many drains there were, and whoever had ended before each of them.
+    #[test]
+    fn locating_in_pieces_is_locating_at_once(raw in profile(), cuts in proptest::collection::vec(0usize..20, 0..6)) {
+        let mut processes = meet(&raw);
+        let (whole, objects) = located(&mut processes, &raw);
+        let at_once = told(&whole, &objects, &processes);
+
+        let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(raw.samples.len())).collect();
+        cuts.extend([0, raw.samples.len()]);
+        cuts.sort_unstable();
+        let mut processes = meet(&raw);
+        let mut locator = Locator::new();
+        let mut left = RawProfile::default();
+        for cut in cuts.windows(2) {
+            let rest = &raw.samples[cut[1]..];
+            let comes_again = |identity: &Identity| {
+                rest.iter().any(|sample| Identity::from(&sample.who) == *identity)
+            };
+            let ended: Vec<Identity> =
+                processes.ended().into_iter().filter(|identity| !comes_again(identity)).collect();
+            pour(&raw, &raw.samples[cut[0]..cut[1]], &mut left);
+            locator.take(&mut left, &mut processes, &ended);
+        }
+        let (pieces, pieces_objects) = locator.finish(&mut left, &mut processes);
+        prop_assert!(left.samples.is_empty());
+        prop_assert_eq!(told(&pieces, &pieces_objects, &processes), at_once);
+        prop_assert_eq!(pieces.stacks().len(), whole.stacks().len());
+        prop_assert_eq!(pieces.samples().len(), whole.samples().len());
+        prop_assert_eq!(pieces_objects.processes(), objects.processes());
+    }
+}
+
+/// Prints where it has code, and where it made some; then waits.
+const MAKER: &str = r#"
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <sys/mman.h>
+int main(void) {
+    char *made = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    printf("%p %p\n", (void *)main, made + 5);
+    fflush(stdout);
+    getchar();
+    return 0;
+}
+"#;
+
+#[test]
+fn processes_of_one_program_share_their_stacks() {
+    let shop = Workshop::new();
+    let Some(program) = shop.compile("gcc", "maker", MAKER, &[]) else {
+        return;
+    };
+    let mut processes = Processes::new();
+    let mut locator = Locator::new();
+    for _ in 0..3 {
+        let mut running = Running::start(&program);
+        let main = running.addresses()[0];
+        let mut all = raw(running.identity(), &[main]);
+        locator.take(&mut all, &mut processes, &[]);
+        assert!(all.samples.is_empty() && all.stacks.is_empty());
+        running.end();
+        let ended = processes.ended();
+        assert_eq!(ended, [running.identity()]);
+        locator.take(&mut all, &mut processes, &ended);
+        assert_eq!(processes.len(), 0);
+    }
+    let (located, objects) = locator.finish(&mut RawProfile::default(), &mut processes);
+    assert_eq!((located.stacks().len(), located.samples().len()), (1, 1));
+    assert_eq!((located.total_count(), objects.processes()), (3, 3));
+    assert_eq!(text(&located, &objects, &processes), "test;main 3\n");
+}
+
+#[test]
+fn code_that_a_process_made_is_located_when_the_process_has_ended() {
+    let shop = Workshop::new();
+    let Some(program) = shop.compile("gcc", "maker", MAKER, &[]) else {
+        return;
+    };
+    let mut running = Running::start(&program);
+    let addresses = running.addresses();
+    let mut processes = Processes::new();
+    let mut locator = Locator::new();
+    let mut all = raw(running.identity(), &[addresses[1], addresses[0] + 1]);
+    let as_before = all.stacks.clone();
+    for _ in 0..2 {
+        locator.take(&mut all, &mut processes, &[]);
+        assert_eq!((all.samples.len(), &all.stacks), (1, &as_before));
+    }
+    // What it told in the meantime counts.
+    let map = format!("/tmp/perf-{}.map", running.identity().tgid);
+    std::fs::write(&map, format!("{:x} 10 made_late\n", addresses[1] - 5)).unwrap();
+    processes.refresh(running.identity());
+    running.end();
+    locator.take(&mut all, &mut processes, &[running.identity()]);
+    std::fs::remove_file(&map).unwrap();
+    assert!(all.samples.is_empty());
+    let (located, objects) = locator.finish(&mut all, &mut processes);
+    assert_eq!(
+        text(&located, &objects, &processes),
+        "test;main;made_late 1\n"
+    );
+}
