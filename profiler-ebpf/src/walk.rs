@@ -65,6 +65,11 @@ impl UserWalk {
             return end(StackEnd::Truncated);
         };
         let frame = self.scratch.walk.frame();
+        if index == 0 && config::has(Switches::AT_ENTRY) {
+            // Whatever is known of the function: its first instruction has changed nothing yet.
+            self.note(place, index, &frame);
+            return apart::leave(self.subject.cpu, Rule::ENTRY);
+        }
         if !config::has(Switches::UNWIND_ROWS) {
             self.note(place, index, &frame);
             return self.by_frame_pointer(&frame);
