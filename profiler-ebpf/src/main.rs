@@ -29,8 +29,8 @@ mod walk;
 mod word;
 
 use aya_ebpf::{
-    macros::{perf_event, raw_tracepoint},
-    programs::{PerfEventContext, RawTracePointContext},
+    macros::{perf_event, raw_tracepoint, uprobe},
+    programs::{PerfEventContext, ProbeContext, RawTracePointContext},
 };
 
 /// A clock tick or a counter overflow: where is the CPU?
@@ -50,7 +50,14 @@ pub(crate) fn off_cpu(ctx: RawTracePointContext) -> i32 {
 /// The kernel comes by a tracepoint, whichever user space attaches this to.
 #[raw_tracepoint(tracepoint = "sched_switch")]
 pub(crate) fn tracepoint(ctx: RawTracePointContext) -> i32 {
-    probe::tracepoint::fire(&ctx);
+    probe::passing::fire(&ctx, true);
+    0
+}
+
+/// A program calls a function, whichever user space attaches this to.
+#[uprobe]
+pub(crate) fn function(ctx: ProbeContext) -> u32 {
+    probe::passing::fire(&ctx, false);
     0
 }
 

@@ -75,6 +75,8 @@ pub(crate) struct Scratch {
     pub(crate) walk: Walk,
     /// What was read of a node of the tree of mappings.
     pub(crate) node: [Word; PIVOTS + 1],
+    /// Not zero while a firing that others may interrupt uses this.
+    pub(crate) taken: Word,
 }
 
 /// A user stack being walked.

@@ -16,6 +16,23 @@ use profiler_common::abi::{
 /// The name under which the idle tasks of all CPUs are one; the kernel's has the CPU's number behind it.
 const IDLE_COMM: [u8; 16] = *b"swapper\0\0\0\0\0\0\0\0\0";
 
+/// Takes the CPU's scratch memory, for a firing that another may interrupt or displace on its CPU; false if
+/// one has it that was interrupted. To be given back by [`end`].
+#[inline(always)]
+pub(crate) fn begin(cpu: u32) -> bool {
+    SCRATCH
+        .get(cpu)
+        .is_some_and(|scratch| scratch.taken.take(1))
+}
+
+/// Gives the CPU's scratch memory back.
+#[inline(always)]
+pub(crate) fn end(cpu: u32) {
+    if let Some(scratch) = SCRATCH.get(cpu) {
+        scratch.taken.store(0);
+    }
+}
+
 /// Whom a firing found.
 #[inline(always)]
 pub(crate) fn subject(cpu: u32, ids: Ids, now: u64) -> Subject {

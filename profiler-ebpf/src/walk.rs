@@ -63,6 +63,15 @@ impl UserWalk {
             return end(StackEnd::Truncated);
         };
         let frame = self.scratch.walk.frame();
+        if index == 0 && config::has(Switches::AT_ENTRY) {
+            // Whatever is known of the function: its first instruction has changed nothing yet.
+            self.note(place, index, &frame);
+            return apart::leave(self.subject.cpu, Rule::ENTRY);
+        }
+        if !config::has(Switches::UNWIND_ROWS) {
+            self.note(place, index, &frame);
+            return self.by_frame_pointer(&frame);
+        }
         let address = frame.lookup();
         let Some(found) = self.look(address) else {
             return end(StackEnd::Implausible);
@@ -297,12 +306,13 @@ const TURNS: u32 = MAX_USER_FRAMES as u32 + 1;
 fn native(scratch: &'static Scratch, subject: Subject) {
     let walk = &scratch.walk;
     walk.end.store(StackEnd::Truncated as u64);
+    if !config::has(Switches::UNWIND_ROWS) && !config::has(Switches::AT_ENTRY) {
+        return apart::walk_by_pointers(subject.cpu);
+    }
     if config::has(Switches::UNWIND_ROWS) {
         apart::recall(subject);
-        repeat(TURNS, &mut UserWalk { scratch, subject });
-    } else {
-        apart::walk_by_pointers(subject.cpu);
     }
+    repeat(TURNS, &mut UserWalk { scratch, subject });
 }
 
 /// Walks the stack whose first frame is in the scratch memory, by frame pointers.

@@ -66,6 +66,14 @@ impl Word {
         let _ours = self.atomic().compare_exchange(0, value, SeqCst, Relaxed);
     }
 
+    /// Sets the word if it is zero, and says whether it was.
+    #[inline(always)]
+    pub(crate) fn take(&self, value: u64) -> bool {
+        self.atomic()
+            .compare_exchange(0, value, SeqCst, Relaxed)
+            .is_ok()
+    }
+
     /// The word's address, for helpers that write to it.
     #[inline(always)]
     pub(crate) fn as_ptr(&self) -> *mut u64 {

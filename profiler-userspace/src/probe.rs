@@ -1,11 +1,12 @@
 //! The table of probes: what triggers a sample, and what its weight means.
 //!
-//! In: nothing. Out: for each probe its program, the tracepoint that it is attached to, its subject in
-//! titles, and the unit of its weights. Never: asks the machine whether it has any of it.
+//! In: nothing. Out: for each probe its programs and what they are attached to, its subject in titles,
+//! and the unit of its weights. Never: asks the machine whether it has any of it.
 
 use crate::profile::Unit;
 use profiler_common::abi::States;
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// What triggers a sample.
@@ -17,6 +18,35 @@ pub enum Probe {
     OffCpu(Waits),
     /// The kernel's coming by a tracepoint.
     Tracepoint(Tracepoint),
+    /// A program's calling a function.
+    Function(Function),
+}
+
+/// What a BPF program is attached to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Hook {
+    /// The plan's event, on each CPU.
+    Event,
+    /// The tracepoint of this name.
+    Tracepoint(String),
+    /// The functions that the recording found.
+    Functions,
+}
+
+/// A function of a program or library.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Function {
+    /// The file, or the name of a file that the target has mapped.
+    pub file: PathBuf,
+    /// The function's name, as the linker knows it or as graphs show it.
+    pub name: String,
+}
+
+impl fmt::Display for Function {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = self.file.file_name().unwrap_or(self.file.as_os_str());
+        write!(f, "{}:{}", file.to_string_lossy(), self.name)
+    }
 }
 
 /// A place in the kernel that can be watched.
@@ -73,22 +103,20 @@ impl Default for Waits {
 }
 
 impl Probe {
-    /// The name of the BPF program.
-    pub const fn program(&self) -> &'static str {
+    /// The names of the BPF programs that take samples, and what they are attached to.
+    pub fn programs(&self) -> Vec<(&'static str, Hook)> {
+        let tracepoint = |name: &str| Hook::Tracepoint(name.to_owned());
         match self {
-            Self::OnCpu => "on_cpu",
-            Self::OffCpu(_) => "off_cpu",
-            Self::Tracepoint(_) => "tracepoint",
+            Self::OnCpu => vec![("on_cpu", Hook::Event)],
+            Self::OffCpu(_) => vec![("off_cpu", tracepoint("sched_switch"))],
+            Self::Tracepoint(named) => vec![("tracepoint", tracepoint(&named.name))],
+            Self::Function(_) => vec![("function", Hook::Functions)],
         }
     }
 
-    /// The tracepoint that the program is attached to, where it is one and not an event.
-    pub fn tracepoint(&self) -> Option<&str> {
-        match self {
-            Self::OnCpu => None,
-            Self::OffCpu(_) => Some("sched_switch"),
-            Self::Tracepoint(tracepoint) => Some(&tracepoint.name),
-        }
+    /// Whether it is an event that makes the probe fire.
+    pub const fn is_on_event(&self) -> bool {
+        matches!(self, Self::OnCpu)
     }
 
     /// What the title begins with; none where the event decides.
@@ -97,6 +125,7 @@ impl Probe {
             Self::OnCpu => None,
             Self::OffCpu(_) => Some("off-CPU".to_owned()),
             Self::Tracepoint(tracepoint) => Some(tracepoint.to_string()),
+            Self::Function(function) => Some(function.to_string()),
         }
     }
 
@@ -105,6 +134,7 @@ impl Probe {
         match self {
             Self::OnCpu | Self::Tracepoint(_) => "sample",
             Self::OffCpu(_) => "wait",
+            Self::Function(_) => "call",
         }
     }
 
@@ -114,14 +144,15 @@ impl Probe {
             Self::OnCpu => None,
             Self::OffCpu(_) => Some(Unit::Nanoseconds),
             Self::Tracepoint(tracepoint) => Some(Unit::Events(tracepoint.to_string())),
+            Self::Function(_) => Some(Unit::Events("calls".to_owned())),
         }
     }
 
     /// The waits that are wanted, if it is waits that are recorded.
     pub const fn waits(&self) -> Option<&Waits> {
         match self {
-            Self::OnCpu | Self::Tracepoint(_) => None,
             Self::OffCpu(waits) => Some(waits),
+            _ => None,
         }
     }
 }

@@ -65,6 +65,13 @@ impl Balance {
             "fired = recorded + filtered + lost does not hold in {self:?}"
         );
     }
+
+    /// Panics unless each firing ended in exactly one place, and none was lost.
+    #[track_caller]
+    pub fn assert_lossless(&self) {
+        self.assert_even();
+        assert_eq!(self.lost_total(), 0, "{self:?}");
+    }
 }
 
 #[cfg(test)]

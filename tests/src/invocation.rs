@@ -3,7 +3,6 @@
 //! In: an [`Invocation`]: flags, and perhaps a folder or a wrapping command. Out: a [`Run`], or, while
 //! flame-bpf still runs, a [`Running`] that can be sent signals.
 
-use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::fs;
 use std::io::Read;
@@ -20,6 +19,9 @@ use crate::workload::PATIENCE;
 
 /// How often something that has no other way to tell is looked at.
 const GLANCE: Duration = Duration::from_millis(5);
+
+/// How long after one probe the next is attached at the latest.
+const SETTLING: Duration = Duration::from_millis(100);
 
 /// One command line, before it is run.
 #[derive(Clone, Debug)]
@@ -171,11 +173,20 @@ impl Running {
         self.child.id()
     }
 
-    /// Waits until flame-bpf holds a probe, so that samples can be taken, or has ended.
+    /// Waits until flame-bpf holds its probes, so that samples can be taken, or has ended.
     pub fn wait_until_attached(&mut self) {
         // Either is enough for a firing: the event, or the program's link to it.
-        let probe = |file: &String| file.contains("perf_event") || file.contains("bpf_link");
-        self.wait_for(|pid| open_files(pid).iter().any(probe));
+        let probe = |file: &&String| file.contains("perf_event") || file.contains("bpf_link");
+        let held = |pid| open_files(pid).iter().filter(probe).count();
+        self.wait_for(|pid| held(pid) > 0);
+        // There may be several, which come one after the other.
+        loop {
+            let before = held(self.pid());
+            thread::sleep(SETTLING);
+            if held(self.pid()) == before || self.ended().is_some() {
+                return;
+            }
+        }
     }
 
     /// Waits until `state` holds of flame-bpf's PID, or it has ended.
@@ -256,9 +267,9 @@ fn collect(mut pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
 }
 
 /// What the file descriptors of `pid` point at.
-fn open_files(pid: u32) -> BTreeSet<String> {
+fn open_files(pid: u32) -> Vec<String> {
     let Ok(files) = fs::read_dir(format!("/proc/{pid}/fd")) else {
-        return BTreeSet::new();
+        return Vec::new();
     };
     files
         .flatten()

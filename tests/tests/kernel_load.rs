@@ -8,7 +8,7 @@
 )]
 
 use flame_bpf::kernel::{Kernel, Request, Support};
-use flame_bpf::probe::{Probe, ThreadKind, Waits};
+use flame_bpf::probe::{Function, Probe, ThreadKind, Waits};
 use flame_bpf_tests::{kernel_turn, require, walks_by_tables};
 use profiler_common::abi::{Switches, TargetKind};
 
@@ -20,13 +20,23 @@ const AUTO: Switches = BOTH
     .with(Switches::FRAME_POINTERS);
 
 fn load(what: &str, switches: Switches, target: TargetKind, support: &Support) -> Kernel {
+    load_probe(what, &Probe::OnCpu, switches, target, support)
+}
+
+fn load_probe(
+    what: &str,
+    probe: &Probe,
+    switches: Switches,
+    target: TargetKind,
+    support: &Support,
+) -> Kernel {
     let request = Request {
         switches,
         target,
         ids: Vec::new(),
         map_memory: 32 << 20,
         unwind_memory: 256 << 20,
-        probe: Probe::OnCpu,
+        probe: probe.clone(),
     };
     let kernel = Kernel::load(request, support)
         .unwrap_or_else(|error| panic!("{what}: {error}: {:?}", std::error::Error::source(&error)));
@@ -205,26 +215,12 @@ fn off_the_cpu_every_switch_is_accepted() {
                 .with(Switches::PER_THREAD),
         ),
     ] {
-        let request = Request {
-            switches,
-            target: TargetKind::Processes,
-            ids: Vec::new(),
-            map_memory: 32 << 20,
-            unwind_memory: 256 << 20,
-            probe: Probe::OffCpu(Waits {
-                threads: ThreadKind::User,
-                ..Waits::default()
-            }),
-        };
-        let mut kernel = Kernel::load(request, &support).unwrap_or_else(|error| {
-            panic!("{what}: {error}: {:?}", std::error::Error::source(&error))
+        let probe = Probe::OffCpu(Waits {
+            threads: ThreadKind::User,
+            ..Waits::default()
         });
-        for program in kernel.verified() {
-            println!(
-                "off-CPU, {what}: {} {:?} instructions",
-                program.name, program.instructions
-            );
-        }
+        let what = format!("off-CPU, {what}");
+        let mut kernel = load_probe(&what, &probe, switches, TargetKind::Processes, &support);
         let loaded = programs(&kernel);
         for name in ["asleep", "fork", "off_cpu"] {
             assert!(
@@ -233,9 +229,38 @@ fn off_the_cpu_every_switch_is_accepted() {
             );
         }
         // Nobody is a target, so nobody is asleep.
-        kernel.attach_tracepoint().expect("the tracepoint is there");
+        kernel.attach_hooks(&[]).expect("the tracepoint is there");
         assert_eq!(kernel.asleep().expect("tasks can be gone through"), []);
     }
+}
+
+/// Loads the programs of a probe by every way to walk, and says what the verifier saw.
+#[track_caller]
+fn assert_accepted(probe: &Probe, names: &[&str]) {
+    let support = Support::detect();
+    for (what, switches) in [
+        ("user stacks", Switches::USER_STACKS),
+        ("tables", AUTO.with(Switches::PER_THREAD)),
+    ] {
+        let kernel = load_probe(what, probe, switches, TargetKind::Processes, &support);
+        let loaded = programs(&kernel);
+        for name in names {
+            assert!(
+                loaded.iter().any(|loaded| loaded == name),
+                "{name} of {loaded:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn functions_are_accepted() {
+    let _turn = require!(kernel_turn());
+    let function = Function {
+        file: "libc".into(),
+        name: "malloc".to_owned(),
+    };
+    assert_accepted(&Probe::Function(function), &["function"]);
 }
 
 #[test]

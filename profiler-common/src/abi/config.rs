@@ -46,6 +46,9 @@ impl Switches {
     /// Record nothing but kernel threads.
     pub const KERNEL_THREADS_ONLY: Self = Self(1 << 12);
 
+    /// Firings find programs at the first instruction of a function.
+    pub const AT_ENTRY: Self = Self(1 << 13);
+
     /// Both sets of switches together.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {

@@ -69,6 +69,8 @@ counters! {
     LostSleeperTable = "lost-sleeper-table", Lost;
     /// A thread was switched out twice, and not in between; the first time is not in a tally.
     LostPair = "lost-pair", Lost;
+    /// The probe fired while an earlier firing on the same CPU was still being walked.
+    LostReentered = "lost-reentered", Lost;
     /// Nanoseconds spent in the probe's program.
     RunTime = "run-time-ns", Note;
     /// The queue of notices was full; the process is announced again by its next new stack.

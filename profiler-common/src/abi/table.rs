@@ -157,11 +157,17 @@ impl Slot {
 
 const SLOT_MASK: u64 = 0x7ff;
 
+/// The stack pointer's number in DWARF, as on x86-64.
+const STACK_POINTER: u8 = crate::walk::x86_64::RSP;
+
 impl Rule {
     /// The rule of code without unwind instructions.
     pub const MISSING: Self = Self(0);
     /// The rule of the outermost frame.
     pub const ROOT: Self = Self((How::Root as u64) << 36);
+    /// The rule of a function's first instruction: nothing but the return address is on its stack yet
+    /// (System V ABI, AMD64 supplement, section 3.2.2).
+    pub const ENTRY: Self = Self::new(How::Offset, STACK_POINTER, 8);
     /// The rule of unwind instructions that no rule can express.
     pub const UNSUPPORTED: Self = Self((How::Unsupported as u64) << 36);
 

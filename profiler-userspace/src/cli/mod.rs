@@ -139,6 +139,7 @@ Examples:
   sudo flame-bpf -a -- sleep 10            the whole machine while a command runs
   sudo flame-bpf -fK 10 | grep ext4        kernel stacks as text, one to a line
   sudo flame-bpf -e page-faults -p 1234    every page fault, until Ctrl-C
+  sudo flame-bpf -e uprobe:libc:malloc -p 1234 -d 10   who calls a function
   sudo flame-bpf --off-cpu -p 1234 -d 10   where its threads wait, and for how long
   flame-bpf show-unwind FILE [ADDRESS]     the unwind table of a program's code
   flame-bpf show-names FILE                the names of addresses that come on stdin
@@ -207,7 +208,10 @@ fn event_help() -> String {
          {}\n\n\
          Without -F or -c, clocks and events of the processor are sampled at 99 Hz; the other events of \
          the kernel, such as page-faults, are all kept, as with -c 1.\n\n\
-         Tracepoints of the kernel, every one counted: CATEGORY:NAME, such as sched:sched_switch.",
+         Tracepoints of the kernel, every one counted: CATEGORY:NAME, such as sched:sched_switch.\n\n\
+         Functions of programs and libraries, every call counted: uprobe:FILE:FUNCTION, such as \
+         uprobe:libc:malloc or uprobe:/usr/bin/bash:readline. FILE is a path, or the name of a file that \
+         the target has mapped.",
         event::list()
     )
 }

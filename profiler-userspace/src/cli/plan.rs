@@ -50,8 +50,17 @@ pub(super) fn build(args: Args, stdout_is_terminal: bool) -> Result<Plan> {
         None => EventChoice::Auto,
         Some(Trigger::Event(event)) => EventChoice::Named(event),
         Some(Trigger::Tracepoint(tracepoint)) => {
-            refuse_with_tracepoint(&pace, &scope)?;
+            refuse_with_place("a tracepoint", &pace, &scope)?;
             probe = Probe::Tracepoint(tracepoint);
+            EventChoice::Auto
+        }
+        Some(Trigger::Function(function)) => {
+            refuse_with_place("a function", &pace, &scope)?;
+            ensure!(
+                !stacks.kernel_stacks_only,
+                "functions are called in user mode, where there are no kernel stacks; leave out -K"
+            );
+            probe = Probe::Function(function);
             EventChoice::Auto
         }
     };
@@ -100,15 +109,15 @@ fn trigger(pace: &SamplingArgs) -> Result<Option<Trigger>> {
     }
 }
 
-/// A tracepoint is everywhere, and all of it is counted.
-fn refuse_with_tracepoint(pace: &SamplingArgs, scope: &ScopeArgs) -> Result<()> {
+/// What threads come by is everywhere, and all of it is counted.
+fn refuse_with_place(what: &str, pace: &SamplingArgs, scope: &ScopeArgs) -> Result<()> {
     ensure!(
         pace.freq.is_none() && pace.count.is_none(),
-        "of a tracepoint every passing is counted; leave out -F and -c"
+        "of {what} every passing is counted; leave out -F and -c"
     );
     ensure!(
         scope.cpu.is_none(),
-        "a tracepoint is watched on all CPUs; leave out -C, and tell them apart with --per-cpu"
+        "{what} is watched on all CPUs; leave out -C, and tell them apart with --per-cpu"
     );
     Ok(())
 }

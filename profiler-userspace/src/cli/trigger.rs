@@ -1,11 +1,11 @@
-//! What stands behind `-e`: an event, or a tracepoint.
+//! What stands behind `-e`: an event, a tracepoint, or a function.
 //!
 //! In: what was typed. Out: a [`Trigger`], or a sentence for a person who typed something else. Never: asks
 //! whether this machine has it.
 
 use super::event;
 use crate::plan::Event;
-use crate::probe::Tracepoint;
+use crate::probe::{Function, Tracepoint};
 
 /// What makes samples, as typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,10 +14,20 @@ pub(super) enum Trigger {
     Event(Event),
     /// A place in the kernel.
     Tracepoint(Tracepoint),
+    /// A function of a program.
+    Function(Function),
 }
 
-/// Reads `cycles`, `sched:sched_switch` or `tracepoint:sched:sched_switch`.
+/// Reads `cycles`, `sched:sched_switch`, `tracepoint:sched:sched_switch` or `uprobe:libc:malloc`.
 pub(super) fn parse(text: &str) -> Result<Trigger, String> {
+    if let Some(rest) = text.strip_prefix("uprobe:") {
+        return function(rest).map(Trigger::Function);
+    }
+    if let Some(rest) = text.strip_prefix("uretprobe:") {
+        return Err(format!(
+            "a function is watched where it begins, and returns as often; say -e uprobe:{rest}"
+        ));
+    }
     let (marked, rest) = match text.strip_prefix("tracepoint:") {
         Some(rest) => (true, rest),
         None => (false, text),
@@ -52,9 +62,51 @@ pub(super) fn parse(text: &str) -> Result<Trigger, String> {
     }
 }
 
+/// Reads `libc:malloc` or `/usr/bin/x:std::thread::spawn`. The first colon ends the file: names of functions
+/// are full of them.
+fn function(text: &str) -> Result<Function, String> {
+    match text.split_once(':') {
+        Some((file, name)) if !file.is_empty() && !name.is_empty() => Ok(Function {
+            file: file.into(),
+            name: name.to_owned(),
+        }),
+        _ => Err(
+            "a function is said with its file, such as uprobe:libc:malloc or uprobe:/usr/bin/bash:readline"
+                .to_owned(),
+        ),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_function_has_a_file_and_a_name() {
+        for (typed, file, name) in [
+            ("uprobe:libc:malloc", "libc", "malloc"),
+            ("uprobe:/usr/bin/x:a::b<c>::d", "/usr/bin/x", "a::b<c>::d"),
+        ] {
+            let Ok(Trigger::Function(function)) = parse(typed) else {
+                panic!("{typed} is a function");
+            };
+            assert_eq!(
+                (function.file.to_str(), &*function.name),
+                (Some(file), name)
+            );
+        }
+        for typed in ["uprobe:", "uprobe:malloc", "uprobe::malloc", "uprobe:libc:"] {
+            assert!(
+                parse(typed).unwrap_err().contains("uprobe:libc:malloc"),
+                "{typed}"
+            );
+        }
+        assert!(
+            parse("uretprobe:libc:malloc")
+                .unwrap_err()
+                .contains("uprobe:libc:malloc")
+        );
+    }
 
     #[test]
     fn tracepoints_are_written_as_perf_and_bpftrace_have_them() {

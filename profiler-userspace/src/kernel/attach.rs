@@ -1,11 +1,17 @@
-//! Attaching: one perf event per CPU, and the tracepoint that keeps the targets true.
+//! Attaching: one perf event per CPU, tracepoints, functions; and the tracepoint that keeps the targets
+//! true.
 
 use super::load::{is_refusal, privilege};
 use super::{Error, Kernel, Result, btf, sleepers};
+use crate::probe::Hook;
 use aya::programs::perf_event::{PerfEventConfig, PerfEventScope, SamplePolicy};
-use aya::programs::{PerfEvent, ProgramError, RawTracePoint};
+use aya::programs::uprobe::{UProbeAttachLocation, UProbeScope};
+use aya::programs::{PerfEvent, ProgramError, RawTracePoint, UProbe};
 use profiler_common::abi::TargetKind;
+use std::fs::File;
 use std::io;
+use std::num::NonZeroU32;
+use std::os::fd::AsRawFd as _;
 
 /// An event of `perf_event_open`.
 #[derive(Clone, Debug)]
@@ -16,6 +22,19 @@ pub struct Source {
     pub kind: u32,
     /// `perf_event_attr.config`.
     pub config: u64,
+}
+
+/// Where a function begins.
+#[derive(Debug)]
+pub struct Entry {
+    /// What messages call it.
+    pub name: String,
+    /// The file that it is in.
+    pub file: File,
+    /// The position of its first instruction in the file, in bytes.
+    pub offset: u64,
+    /// The process that is watched, or any of its threads; none to watch all processes, also later ones.
+    pub process: Option<NonZeroU32>,
 }
 
 /// When the event fires.
@@ -64,30 +83,54 @@ impl Kernel {
         Ok(())
     }
 
-    /// Attaches the probe to its tracepoint; samples are taken from here on.
-    pub fn attach_tracepoint(&mut self) -> Result<()> {
-        let (name, tracepoint) = self.tracepoint();
+    /// Attaches the probe to its tracepoints, or to the functions that begin at `entries`; samples are taken
+    /// from here on.
+    pub fn attach_hooks(&mut self, entries: &[Entry]) -> Result<()> {
         self.attach_fork()?;
         self.began_ns = sleepers::now_ns();
-        let program: &mut RawTracePoint = self.program(name)?;
-        match program.attach(&tracepoint) {
+        for (program, hook) in self.request.probe.programs() {
+            match hook {
+                Hook::Event => {}
+                Hook::Tracepoint(name) => self.attach_tracepoint(program, &name)?,
+                Hook::Functions => self.attach_functions(program, entries)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn attach_tracepoint(&mut self, program: &'static str, name: &str) -> Result<()> {
+        let program: &mut RawTracePoint = self.program(program)?;
+        match program.attach(name) {
             Ok(_) => Ok(()),
             Err(ProgramError::SyscallError(error))
                 if error.io_error.kind() == io::ErrorKind::NotFound =>
             {
                 Err(Error::NoTracepoint {
-                    near: btf::near_tracepoints(&tracepoint),
-                    name: tracepoint,
+                    near: btf::near_tracepoints(name),
+                    name: name.to_owned(),
                 })
             }
-            Err(error) => Err(failed(format!("the tracepoint {tracepoint}"), error)),
+            Err(error) => Err(failed(format!("the tracepoint {name}"), error)),
         }
     }
 
-    fn tracepoint(&self) -> (&'static str, String) {
-        let probe = &self.request.probe;
-        let tracepoint = probe.tracepoint().unwrap_or_default();
-        (probe.program(), tracepoint.to_owned())
+    /// By position alone: whose file it is was settled before, and nothing here reads it.
+    fn attach_functions(&mut self, program: &'static str, entries: &[Entry]) -> Result<()> {
+        let program: &mut UProbe = self.program(program)?;
+        for entry in entries {
+            let scope = entry
+                .process
+                .map_or(UProbeScope::AllProcesses, UProbeScope::OneProcess);
+            let place = UProbeAttachLocation::AbsoluteOffset(entry.offset);
+            // Not by any path of its own, under which another file may lie by now.
+            let path = format!("/proc/self/fd/{}", entry.file.as_raw_fd());
+            match program.attach(place, path, scope) {
+                Ok(_) => {}
+                Err(ProgramError::UProbeError(_)) => return Err(Error::NoFunctionProbes),
+                Err(error) => return Err(failed(format!("the function {}", entry.name), error)),
+            }
+        }
+        Ok(())
     }
 
     fn attach_fork(&mut self) -> Result<()> {
@@ -107,13 +150,21 @@ impl Kernel {
     /// Detaches everything. When this returns, no program runs and none will.
     pub fn detach(&mut self) -> Result<()> {
         self.ended_ns = sleepers::now_ns();
-        let (name, tracepoint) = self.tracepoint();
-        if tracepoint.is_empty() {
-            let program: &mut PerfEvent = self.program(name)?;
-            unloaded("the perf event", program.unload())?;
-        } else {
-            let program: &mut RawTracePoint = self.program(name)?;
-            unloaded(&format!("the tracepoint {tracepoint}"), program.unload())?;
+        for (name, hook) in self.request.probe.programs() {
+            match hook {
+                Hook::Event => {
+                    let program: &mut PerfEvent = self.program(name)?;
+                    unloaded("the perf event", program.unload())?;
+                }
+                Hook::Tracepoint(tracepoint) => {
+                    let program: &mut RawTracePoint = self.program(name)?;
+                    unloaded(&format!("the tracepoint {tracepoint}"), program.unload())?;
+                }
+                Hook::Functions => {
+                    let program: &mut UProbe = self.program(name)?;
+                    unloaded("the functions", program.unload())?;
+                }
+            }
         }
         let fork: &mut RawTracePoint = self.program("fork")?;
         unloaded("the tracepoint sched_process_fork", fork.unload())?;

@@ -7,10 +7,10 @@ use super::slabs::SLAB_BYTES;
 use super::sleepers::{self, Sleepers};
 use super::tables::Tables;
 use super::{Error, Kernel, Result, Support};
-use crate::probe::{Probe, ThreadKind};
+use crate::probe::{Hook, Probe, ThreadKind};
 use aya::maps::{HashMap, Map, MapData, MapError, RingBuf};
 use aya::programs::{
-    PerfEvent, ProgramError, RawTracePoint, RawTracePointRunOptions, TestRun as _,
+    PerfEvent, ProgramError, RawTracePoint, RawTracePointRunOptions, TestRun as _, UProbe,
 };
 use aya::{Ebpf, EbpfError, EbpfLoader, VerifierLogLevel};
 use profiler_common::abi::{
@@ -152,15 +152,14 @@ impl Kernel {
     }
 
     fn load_programs(&mut self, support: &Support) -> Result<()> {
-        let name = self.request.probe.program();
-        let loaded = if self.request.probe.tracepoint().is_some() {
-            let program: &mut RawTracePoint = self.program(name)?;
-            program.load()
-        } else {
-            let program: &mut PerfEvent = self.program(name)?;
-            program.load()
-        };
-        loaded.map_err(|error| rejected(name, error))?;
+        for (name, hook) in self.request.probe.programs() {
+            let loaded = match hook {
+                Hook::Event => self.program::<PerfEvent>(name)?.load(),
+                Hook::Tracepoint(_) => self.program::<RawTracePoint>(name)?.load(),
+                Hook::Functions => self.program::<UProbe>(name)?.load(),
+            };
+            loaded.map_err(|error| rejected(name, error))?;
+        }
         if self.request.probe.waits().is_some() {
             // Without it, threads are counted from their first switch on.
             self.sleepers.looking = self.load_asleep();
@@ -260,6 +259,10 @@ fn config(request: &Request, support: &Support, sizes: &Sizes) -> Config {
             .with_if(Switches::UNWIND_ROWS, rows)
             .with_if(Switches::TASK_LAYOUT, support.layout.is_some())
             .with_if(Switches::PID_NAMESPACE, support.pid_namespace.is_some())
+            .with_if(
+                Switches::AT_ENTRY,
+                matches!(request.probe, Probe::Function(_)),
+            )
             .with_if(
                 Switches::USER_THREADS_ONLY,
                 waits.threads == ThreadKind::User,

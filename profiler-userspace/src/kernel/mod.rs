@@ -21,7 +21,7 @@ mod support;
 mod symbols;
 mod tables;
 
-pub use attach::{Policy, Source, online_cpus};
+pub use attach::{Entry, Policy, Source, online_cpus};
 pub use load::{Request, Verified};
 pub use sleepers::Sleeping;
 pub use support::Support;
@@ -128,6 +128,11 @@ pub enum Error {
         /// Names near it, with their own punctuation; empty if there are none.
         near: String,
     },
+    /// Functions cannot be watched.
+    #[error(
+        "this kernel cannot watch functions of programs: it was built without uprobes (CONFIG_UPROBE_EVENTS), or /sys is not mounted; use a kernel that has them"
+    )]
+    NoFunctionProbes,
     /// A perf event or tracepoint could not be attached for another reason.
     #[error("cannot attach to {what}")]
     Attach {

@@ -10,6 +10,7 @@ mod debug;
 mod debug_file;
 mod elf;
 mod file;
+mod functions;
 
 pub use bounded::Bounded;
 pub use build_id::BuildId;
@@ -17,6 +18,7 @@ pub use debug::{Debug, DebugLink, DebugSection, Packing, SharedLink};
 pub use debug_file::{DebugFile, Fetch, Search};
 pub use elf::{Elf, Layout, Segments, SymbolTable};
 pub use file::{FileNumber, RegularFile};
+pub use functions::Function;
 
 /// A position in an object's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -156,7 +156,7 @@ pub(super) fn finish(
         },
     );
     progress.clear();
-    let profile = if plan.probe.tracepoint().is_some() {
+    let profile = if !plan.probe.is_on_event() {
         let waits = plan.probe.waits();
         let how = waits::Finish {
             scheduler: waits.is_none(),
@@ -289,6 +289,9 @@ fn nothing_sampled(
                 "it was never off the CPU; record for longer, or without --off-cpu".to_owned()
             };
             format!("in {seconds:.1} s, {narrow}")
+        }
+        _ if !plan.probe.is_on_event() => {
+            format!("there were none in {seconds:.1} s; record for longer, or while there are")
         }
         _ if !circumstances.event.is_cpu_time() => format!(
             "there were no {} in {seconds:.1} s; record for longer",

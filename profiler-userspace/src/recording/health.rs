@@ -310,6 +310,9 @@ fn lost_sentence(counter: Counter, samples: String) -> String {
         Counter::LostSleeperTable => format!(
             "{samples}, because more threads were off the CPU than there is room for; a larger --map-memory keeps them"
         ),
+        Counter::LostReentered => format!(
+            "{samples}, because another was just being taken on the same CPU, and was interrupted"
+        ),
         Counter::LostPair => format!(
             "{samples}, whose ends were not seen; a larger --map-memory, or recording alone, may keep them"
         ),

@@ -7,6 +7,7 @@ mod advice;
 mod asleep;
 mod distribution;
 mod finish;
+mod functions;
 mod health;
 mod launch;
 mod linked;
@@ -25,7 +26,6 @@ pub use show_unwind::show_unwind;
 use crate::kernel::{self, Kernel, Policy, Request, Source, Support};
 use crate::output::sink::Sink;
 use crate::plan::{CallGraph, Event, EventChoice, Output, Plan, Sampling, Target};
-use crate::probe::Probe;
 use anyhow::{Context as _, Result, bail};
 use finish::{Circumstances, finish};
 use launch::Held;
@@ -147,9 +147,10 @@ fn cpus(named: Option<&[u32]>) -> Result<Vec<u32>> {
 
 /// Loads the programs and attaches them to the first event that this machine has.
 fn attach(plan: &Plan, ids: &[u32], support: &Support, cpus: &[u32]) -> Result<Attached> {
-    if plan.probe != Probe::OnCpu {
+    if !plan.probe.is_on_event() {
+        let entries = functions::entries(plan)?;
         let (mut kernel, unwinding) = load(plan, ids, support, switches(plan))?;
-        kernel.attach_tracepoint()?;
+        kernel.attach_hooks(&entries)?;
         return Ok(Attached {
             kernel,
             unwinding,

@@ -171,6 +171,11 @@ pub fn name_object(
     named.of.iter().map(frames).collect()
 }
 
+/// A linker's name as frames show it.
+pub fn readable(name: &[u8]) -> String {
+    demangle::demangle(name, Demangling::Full)
+}
+
 /// The addresses to look up for a stack, from leaf to root.
 ///
 /// The leaf is where the CPU was. Every other address is where a call will return to: the instruction

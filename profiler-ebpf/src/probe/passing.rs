@@ -1,0 +1,36 @@
+//! A tracepoint of the kernel, or a function of a program: one firing each time that a thread comes by;
+//! weight one.
+
+use crate::{apart, counter, filter, sample, task, task::Ids};
+use aya_ebpf::EbpfContext;
+use profiler_common::abi::Counter;
+
+/// One firing, in the kernel or in user mode: opens the books, samples, closes the books.
+#[inline(always)]
+pub(crate) fn fire(ctx: &impl EbpfContext, in_kernel: bool) {
+    let started = task::now();
+    let cpu = task::cpu();
+    let Some(books) = counter::books(cpu) else {
+        return;
+    };
+    counter::open(books);
+    let outcome = match filter::current() {
+        Ok(ids) => take(ctx, cpu, ids, started, in_kernel),
+        Err(filtered) => filtered.into(),
+    };
+    counter::add(books, Counter::RunTime, task::now().wrapping_sub(started));
+    counter::close(books, outcome);
+}
+
+/// Records one sample, and says what became of it.
+#[inline(always)]
+fn take(ctx: &impl EbpfContext, cpu: u32, ids: Ids, now: u64, in_kernel: bool) -> counter::Outcome {
+    // A function's program may be put aside for another thread, and a tracepoint's be interrupted.
+    if !sample::begin(cpu) {
+        return Counter::LostReentered.into();
+    }
+    let subject = sample::subject(cpu, ids, now);
+    let outcome = sample::walk(ctx, subject, in_kernel).unwrap_or_else(|| apart::take(subject, 1));
+    sample::end(cpu);
+    outcome
+}

@@ -1,0 +1,152 @@
+//! Functions by name.
+//!
+//! In: an open file and its tables. Out: each function that its symbol tables name, one after the other.
+//! Never believes what a table says of its size: so much is read, and no more.
+
+use super::{Elf, ElfAddress, Layout, SymbolTable};
+use object::Endianness;
+use object::elf::{SHN_UNDEF, STT_FUNC, STT_GNU_IFUNC, Sym32, Sym64};
+use object::pod::slice_from_all_bytes;
+use object::read::elf::Sym;
+use std::fs::File;
+use std::io::ErrorKind;
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+
+/// The most of a table of symbols that is read, in bytes: ten million symbols.
+const MAX_TABLE_BYTES: u64 = 256 << 20;
+
+/// The most of a table of names that is read, in bytes. That of the largest browser has 50 MB.
+const MAX_NAMES_BYTES: u64 = 128 << 20;
+
+/// What a symbol table says of one function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Function<'a> {
+    /// Its name, as the linker knows it.
+    pub name: &'a [u8],
+    /// Where it begins; none if the file only calls it.
+    pub address: Option<ElfAddress>,
+    /// How long it is, in bytes; zero where that is not said.
+    pub size: u64,
+    /// Whether it is called once, to choose the function that is called from then on.
+    pub chooses: bool,
+}
+
+impl Elf {
+    /// Shows `visit` each function that the file's symbol tables name: often twice, since what other files
+    /// may call is in both.
+    pub fn each_function(&self, file: &File, mut visit: impl FnMut(Function<'_>)) {
+        for table in [&self.symbols, &self.dynamic_symbols].into_iter().flatten() {
+            let names = read(file, &table.names, MAX_NAMES_BYTES);
+            let symbols = read(file, &table.symbols, MAX_TABLE_BYTES);
+            if self.layout.wide {
+                each::<Sym64<Endianness>>(&symbols, &names, self.layout, &mut visit);
+            } else {
+                each::<Sym32<Endianness>>(&symbols, &names, self.layout, &mut visit);
+            }
+        }
+    }
+
+    /// Whether functions can be found by name at all.
+    pub fn names_functions(&self) -> bool {
+        let has = |table: &Option<SymbolTable>| table.is_some();
+        has(&self.symbols) || has(&self.dynamic_symbols)
+    }
+}
+
+fn each<S: Sym<Endian = Endianness>>(
+    symbols: &[u8],
+    names: &[u8],
+    layout: Layout,
+    visit: &mut impl FnMut(Function<'_>),
+) {
+    let whole = symbols.len() - symbols.len() % size_of::<S>();
+    let symbols: &[S] = slice_from_all_bytes(&symbols[..whole]).unwrap_or_default();
+    for symbol in symbols {
+        let endian = layout.endian;
+        let kind = symbol.st_type();
+        if !matches!(kind, STT_FUNC | STT_GNU_IFUNC) {
+            continue;
+        }
+        let Some(name) = usize::try_from(symbol.st_name(endian))
+            .ok()
+            .and_then(|start| names.get(start..))
+            .and_then(|rest| rest.split(|&byte| byte == 0).next())
+            .filter(|name| !name.is_empty())
+        else {
+            continue;
+        };
+        visit(Function {
+            name,
+            address: (symbol.st_shndx(endian) != SHN_UNDEF)
+                .then(|| ElfAddress(symbol.st_value(endian).into())),
+            size: symbol.st_size(endian).into(),
+            chooses: kind == STT_GNU_IFUNC,
+        });
+    }
+}
+
+/// The bytes of a part of the file, as many as there are and no more than `most`.
+fn read(file: &File, part: &Range<u64>, most: u64) -> Vec<u8> {
+    /// Room is made as it is filled: what a file claims, it need not have.
+    const STEP_BYTES: usize = 1 << 20;
+    let wanted = part.end.saturating_sub(part.start).min(most);
+    let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
+    let mut bytes = Vec::new();
+    while bytes.len() < wanted {
+        let filled = bytes.len();
+        bytes.resize(wanted.min(filled + STEP_BYTES), 0);
+        let at = part.start.saturating_add(filled as u64);
+        match file.read_at(&mut bytes[filled..], at) {
+            Ok(0) => {
+                bytes.truncate(filled);
+                break;
+            }
+            Ok(count) => bytes.truncate(filled + count),
+            Err(error) if error.kind() == ErrorKind::Interrupted => bytes.truncate(filled),
+            Err(_) => {
+                bytes.truncate(filled);
+                break;
+            }
+        }
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    #[test]
+    fn functions_of_this_program_are_found_where_they_are() {
+        let file = File::open("/proc/self/exe").unwrap();
+        let elf = Elf::read(&file).unwrap();
+        let mut main = None;
+        let mut calls_malloc = false;
+        elf.each_function(&file, |function| match function.name {
+            b"main" => main = main.or(function.address),
+            b"malloc" => calls_malloc |= function.address.is_none(),
+            _ => {}
+        });
+        let main = main.expect("a program has a main");
+        assert!(elf.segments.offset(main).is_some());
+        assert!(calls_malloc && elf.names_functions());
+    }
+
+    #[test]
+    fn a_table_that_claims_more_than_there_is_is_read_to_its_end() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"\0one\0two").unwrap();
+        assert_eq!(read(&file, &(1..u64::MAX), 1 << 40), b"one\0two");
+        assert_eq!(read(&file, &(1..u64::MAX), 2), b"on");
+        assert_eq!(read(&file, &Range { start: 9, end: 1 }, 9), b"");
+        let mut seen = 0;
+        let layout = Layout {
+            wide: true,
+            endian: Endianness::Little,
+        };
+        each::<Sym64<Endianness>>(&[0xff; 50], b"x", layout, &mut |_| seen += 1);
+        assert_eq!(seen, 0);
+    }
+}

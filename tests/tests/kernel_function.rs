@@ -1,0 +1,137 @@
+//! Functions: every call is counted once, at the stack that called, with its caller.
+
+use flame_bpf_tests::{Folded, Invocation, Program, kernel_turn, require, tool};
+
+/// Whom `calls` has call how often.
+const TRUTH: [(&str, u64); 2] = [("few", 100), ("many", 300)];
+
+#[track_caller]
+fn assert_true_counts(folded: &Folded, leaf: &str, chain: &[&str]) {
+    for (caller, times) in TRUTH {
+        let chain = [&["main", caller], chain].concat();
+        let seen = folded.weight(|stack| stack.has_chain(&chain) && stack.leaf() == leaf);
+        assert_eq!(seen, times, "{leaf} from {caller}: {folded}");
+    }
+}
+
+/// Counts what `program` calls, from its beginning to its end.
+fn count(program: &Program, flags: &str, function: &str) -> Folded {
+    let run = Invocation::new(flags)
+        .args("-v -f")
+        .flag("-e", format_args!("uprobe:{function}"))
+        .command(program.path(), &[])
+        .run()
+        .expect_no_panic()
+        .expect_code(0);
+    let balance = run.balance();
+    balance.assert_lossless();
+    let folded = run.folded();
+    assert_eq!(folded.total(), balance.recorded, "{folded}");
+    folded
+}
+
+#[test]
+fn every_call_is_counted_at_its_caller() {
+    let _turn = require!(kernel_turn());
+    let pointers = Program::c("calls");
+    let bare = Program::c_without_frame_pointers("calls");
+    for (program, flags) in [
+        (&pointers, "--call-graph auto"),
+        (&pointers, "--call-graph fp"),
+        (&pointers, "--call-graph fp -U"),
+        (&bare, "--call-graph auto"),
+        (&bare, "--call-graph dwarf"),
+    ] {
+        let folded = count(
+            program,
+            flags,
+            &format!("{}:counted", program.path().display()),
+        );
+        assert_true_counts(&folded, "counted", &["counted"]);
+        assert_eq!(folded.total(), 400, "{flags}: {folded}");
+    }
+}
+
+#[test]
+fn a_library_is_called_by_its_name() {
+    let _turn = require!(kernel_turn());
+    let program = Program::c_without_frame_pointers("calls");
+    let folded = count(&program, "", "libc:malloc");
+    assert_true_counts(&folded, "malloc", &["counted", "malloc"]);
+}
+
+#[test]
+fn a_running_process_is_watched_alone() {
+    let _turn = require!(kernel_turn());
+    let program = Program::c("calls");
+    let workload = program.start(&["wait"]);
+    let other = program.start(&["wait"]);
+    let mut running = Invocation::new("-v -f -e uprobe:libc:malloc")
+        .flag("-p", workload.pid())
+        .start();
+    running.wait_until_attached();
+    workload.tell();
+    other.tell();
+    let run = running.finish().expect_no_panic().expect_code(0);
+    let balance = run.balance();
+    balance.assert_even();
+    // Not even filtered: the other process is not stopped at all.
+    assert_eq!(
+        (balance.filtered_total(), balance.lost_total()),
+        (0, 0),
+        "{balance:?}"
+    );
+    assert_true_counts(&run.folded(), "malloc", &["counted", "malloc"]);
+    run.expect_stderr("libc:malloc: calls (PID");
+}
+
+#[test]
+fn every_process_is_watched_where_none_is_named() {
+    let _turn = require!(kernel_turn());
+    let program = Program::c("calls");
+    let workload = program.start(&["wait"]);
+    let mut running = Invocation::new("-v -f -a --call-graph fp -e")
+        .arg(format_args!("uprobe:{}:counted", program.path().display()))
+        .start();
+    running.wait_until_attached();
+    workload.tell();
+    workload.stop_by_itself();
+    running.signal(rustix::process::Signal::INT);
+    let folded = running.finish().expect_no_panic().expect_code(0).folded();
+    assert_true_counts(&folded, "counted", &["counted"]);
+}
+
+#[test]
+fn another_c_library_is_watched_as_well() {
+    let _turn = require!(kernel_turn());
+    let _compiler = require!(tool("musl-gcc"));
+    let program = flame_bpf_tests::Recipe::c("calls")
+        .named("musl_calls")
+        .by("musl-gcc")
+        .make();
+    let folded = count(&program, "", "libc:malloc");
+    assert_true_counts(&folded, "malloc", &["counted", "malloc"]);
+}
+
+#[test]
+fn what_cannot_be_watched_says_what_can() {
+    let _turn = require!(kernel_turn());
+    let program = Program::c("calls");
+    let workload = program.start(&["wait"]);
+    for (function, answer) in [
+        ("libc:maloc", "near it: malloc"),
+        ("libc:memcpy", "chooses"),
+        ("calls:malloc", "calls only calls malloc; name the library"),
+        ("libz:inflate", "give a path"),
+        ("/nowhere:f", "/nowhere cannot be opened"),
+        ("/etc/passwd:f", "no ELF file"),
+    ] {
+        Invocation::new("-d 1 -e")
+            .arg(format_args!("uprobe:{function}"))
+            .flag("-p", workload.pid())
+            .run()
+            .expect_no_panic()
+            .expect_code(1)
+            .expect_stderr(answer);
+    }
+}
