@@ -18,11 +18,11 @@ const IDLE_COMM: [u8; 16] = *b"swapper\0\0\0\0\0\0\0\0\0";
 
 /// Whom a firing found.
 #[inline(always)]
-pub(crate) fn subject(cpu: u32, ids: Ids, now: u64) -> Subject {
+pub(crate) fn subject(seat: u32, ids: Ids, now: u64) -> Subject {
     Subject {
         ids,
         incarnation: if ids.tid == 0 { 0 } else { task::incarnation() },
-        cpu,
+        seat,
         now,
     }
 }
@@ -31,7 +31,7 @@ pub(crate) fn subject(cpu: u32, ids: Ids, now: u64) -> Subject {
 /// where the firing found the CPU `in_kernel`. Returns what became of the firing if that is not possible.
 #[inline(always)]
 pub(crate) fn walk(ctx: &impl EbpfContext, subject: Subject, in_kernel: bool) -> Option<Outcome> {
-    let Some(scratch) = SCRATCH.get(subject.cpu) else {
+    let Some(scratch) = SCRATCH.get(subject.seat) else {
         return Some(Counter::LostStackStore.into());
     };
     if config::has(Switches::KERNEL_STACKS) && in_kernel {
@@ -49,43 +49,43 @@ pub(crate) fn walk(ctx: &impl EbpfContext, subject: Subject, in_kernel: bool) ->
 
 /// Counts the firing, of a thread that runs, with what is in the scratch memory, and says what became of it.
 #[inline(always)]
-pub(crate) fn take(cpu: u32, ids: Ids, incarnation: u64, weight: u64) -> Counter {
-    match record(cpu, ids, incarnation, weight) {
+pub(crate) fn take(seat: u32, ids: Ids, incarnation: u64, weight: u64) -> Counter {
+    match record(seat, ids, incarnation, weight) {
         Ok(()) => Counter::Recorded,
         Err(outcome) => outcome,
     }
 }
 
 #[inline(always)]
-fn record(cpu: u32, ids: Ids, incarnation: u64, weight: u64) -> Result<(), Counter> {
-    key(cpu, ids, incarnation, Doing::Running)?;
-    count(cpu, weight)
+fn record(seat: u32, ids: Ids, incarnation: u64, weight: u64) -> Result<(), Counter> {
+    key(seat, ids, incarnation, Doing::Running)?;
+    count(seat, weight)
 }
 
 /// Counts a firing for the key in the scratch memory.
 #[inline(always)]
-pub(crate) fn count(cpu: u32, weight: u64) -> Result<(), Counter> {
-    let scratch = SCRATCH.get(cpu).ok_or(Counter::LostTallyTable)?;
+pub(crate) fn count(seat: u32, weight: u64) -> Result<(), Counter> {
+    let scratch = SCRATCH.get(seat).ok_or(Counter::LostTallyTable)?;
     let control = CONTROL.get(0).ok_or(Counter::LostTallyTable)?;
     let side = Live(control.live.load()).tallies();
-    aggregate::count(cpu, scratch, side, weight).ok_or(Counter::LostTallyTable)
+    aggregate::count(seat, scratch, side, weight).ok_or(Counter::LostTallyTable)
 }
 
 /// Stores the stacks in the scratch memory, and puts the key of the running task there.
 #[inline(always)]
-pub(crate) fn key(cpu: u32, ids: Ids, incarnation: u64, doing: Doing) -> Result<(), Counter> {
-    let scratch = SCRATCH.get(cpu).ok_or(Counter::LostStackStore)?;
+pub(crate) fn key(seat: u32, ids: Ids, incarnation: u64, doing: Doing) -> Result<(), Counter> {
+    let scratch = SCRATCH.get(seat).ok_or(Counter::LostStackStore)?;
     let control = CONTROL.get(0).ok_or(Counter::LostTallyTable)?;
     let live = Live(control.live.load());
     let side = live.stacks();
     let user = match scratch.user[0].load() {
         0 if !config::has(Switches::KERNEL_STACKS) => return Err(Counter::FilteredNoUserStack),
         0 => StackPosition::NONE,
-        header => apart::keep_user(cpu, side, Header(header)).ok_or(Counter::LostStackStore)?,
+        header => apart::keep_user(seat, side, Header(header)).ok_or(Counter::LostStackStore)?,
     };
     let kernel = match scratch.kernel[0].load() {
         0 => StackPosition::NONE,
-        header => apart::keep_kernel(cpu, side, Header(header)).ok_or(Counter::LostStackStore)?,
+        header => apart::keep_kernel(seat, side, Header(header)).ok_or(Counter::LostStackStore)?,
     };
     let key = SampleKey {
         incarnation,
@@ -96,7 +96,7 @@ pub(crate) fn key(cpu: u32, ids: Ids, incarnation: u64, doing: Doing) -> Result<
             0
         },
         cpu: if config::has(Switches::PER_CPU) {
-            cpu
+            task::cpu()
         } else {
             0
         },

@@ -25,8 +25,8 @@ use profiler_common::{
 pub(crate) struct Subject {
     pub(crate) ids: Ids,
     pub(crate) incarnation: u64,
-    /// The CPU that this runs on.
-    pub(crate) cpu: u32,
+    /// Whose books and scratch memory are used.
+    pub(crate) seat: u32,
     /// When the firing began.
     pub(crate) now: u64,
 }
@@ -92,7 +92,7 @@ impl UserWalk {
                         // A handler returns to the trampoline's first byte, which nothing called.
                         place.store(frame.ip.wrapping_add(1));
                     }
-                    apart::leave(self.subject.cpu, rule)
+                    apart::leave(self.subject.seat, rule)
                 }
                 None => end(StackEnd::NotLoaded),
             },
@@ -154,10 +154,10 @@ impl UserWalk {
             let Subject {
                 ids,
                 incarnation,
-                cpu,
+                seat,
                 now,
             } = self.subject;
-            if let Some(hash) = apart::ask(cpu, self.space, address, current as u32, now) {
+            if let Some(hash) = apart::ask(seat, self.space, address, current as u32, now) {
                 notice::unknown_code(self.books, ids.tgid, incarnation, address, hash, now);
             }
         }
@@ -174,7 +174,7 @@ fn end(why: StackEnd) -> ControlFlow<u64> {
 /// is zero for a kernel thread, and for a process whose memory is gone.
 #[inline(always)]
 pub(crate) fn user(subject: Subject) {
-    let Some(scratch) = SCRATCH.get(subject.cpu) else {
+    let Some(scratch) = SCRATCH.get(subject.seat) else {
         return;
     };
     let walk = &scratch.walk;
@@ -203,7 +203,7 @@ pub(crate) fn user(subject: Subject) {
 
 #[inline(always)]
 fn native(scratch: &'static Scratch, subject: Subject) {
-    let Some(books) = counter::books(subject.cpu) else {
+    let Some(books) = counter::books(subject.seat) else {
         return;
     };
     let mut space = 0;

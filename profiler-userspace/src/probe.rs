@@ -8,6 +8,9 @@ use profiler_common::abi::States;
 use std::fmt;
 use std::time::Duration;
 
+/// The tracepoint by which a CPU goes from one thread to another.
+pub const SWITCH: &str = "sched_switch";
+
 /// What triggers a sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Probe {
@@ -17,6 +20,23 @@ pub enum Probe {
     OffCpu(Waits),
     /// The kernel's coming by a tracepoint.
     Tracepoint(Tracepoint),
+}
+
+/// A BPF program of a probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// Its name in the object.
+    pub name: &'static str,
+    /// Whether it is attached to a perf event, and not to a tracepoint.
+    pub is_event: bool,
+}
+
+impl Program {
+    /// The one that looks at every switch.
+    pub const SWITCHES: Self = Self {
+        name: "off_cpu",
+        is_event: false,
+    };
 }
 
 /// A place in the kernel that can be watched.
@@ -73,12 +93,18 @@ impl Default for Waits {
 }
 
 impl Probe {
-    /// The name of the BPF program.
-    pub const fn program(&self) -> &'static str {
+    /// The BPF program.
+    pub const fn program(&self) -> Program {
         match self {
-            Self::OnCpu => "on_cpu",
-            Self::OffCpu(_) => "off_cpu",
-            Self::Tracepoint(_) => "tracepoint",
+            Self::OnCpu => Program {
+                name: "on_cpu",
+                is_event: true,
+            },
+            Self::OffCpu(_) => Program::SWITCHES,
+            Self::Tracepoint(_) => Program {
+                name: "tracepoint",
+                is_event: false,
+            },
         }
     }
 
@@ -86,7 +112,7 @@ impl Probe {
     pub fn tracepoint(&self) -> Option<&str> {
         match self {
             Self::OnCpu => None,
-            Self::OffCpu(_) => Some("sched_switch"),
+            Self::OffCpu(_) => Some(SWITCH),
             Self::Tracepoint(tracepoint) => Some(&tracepoint.name),
         }
     }

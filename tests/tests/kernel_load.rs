@@ -27,6 +27,7 @@ fn load(what: &str, switches: Switches, target: TargetKind, support: &Support) -
         map_memory: 32 << 20,
         unwind_memory: 256 << 20,
         probe: Probe::OnCpu,
+        beside: None,
     };
     let kernel = Kernel::load(request, support)
         .unwrap_or_else(|error| panic!("{what}: {error}: {:?}", std::error::Error::source(&error)));
@@ -141,6 +142,7 @@ fn a_kernel_without_loops_is_refused_by_name() {
         map_memory: 32 << 20,
         unwind_memory: 256 << 20,
         probe: Probe::OnCpu,
+        beside: None,
     };
     let refusal = Kernel::load(request, &support)
         .err()
@@ -184,6 +186,7 @@ fn maps_stay_below_the_limit_that_was_given() {
             map_memory: mebibytes << 20,
             unwind_memory: 256 << 20,
             probe: Probe::OnCpu,
+            beside: None,
         };
         let kernel = Kernel::load(request, &support).unwrap();
         assert!(kernel.map_bytes() <= mebibytes << 20, "{mebibytes} MiB");
@@ -215,6 +218,7 @@ fn off_the_cpu_every_switch_is_accepted() {
                 threads: ThreadKind::User,
                 ..Waits::default()
             }),
+            beside: None,
         };
         let mut kernel = Kernel::load(request, &support).unwrap_or_else(|error| {
             panic!("{what}: {error}: {:?}", std::error::Error::source(&error))
@@ -252,6 +256,7 @@ fn a_kernel_without_type_information_has_no_switches() {
         map_memory: 32 << 20,
         unwind_memory: 256 << 20,
         probe: Probe::OffCpu(Waits::default()),
+        beside: None,
     };
     let refusal = Kernel::load(request, &support)
         .err()
@@ -260,4 +265,21 @@ fn a_kernel_without_type_information_has_no_switches() {
         refusal.to_string().contains("type information"),
         "{refusal}"
     );
+}
+
+#[test]
+fn switches_beside_samples_need_the_programs_of_both() {
+    let _turn = require!(kernel_turn());
+    let request = Request {
+        switches: BOTH,
+        target: TargetKind::All,
+        ids: Vec::new(),
+        map_memory: 32 << 20,
+        unwind_memory: 256 << 20,
+        probe: Probe::OnCpu,
+        beside: Some(Waits::default()),
+    };
+    let kernel = Kernel::load(request, &Support::detect()).unwrap();
+    assert_eq!(programs(&kernel), ["asleep", "off_cpu", "on_cpu"]);
+    assert!(kernel.map_bytes() <= 32 << 20);
 }

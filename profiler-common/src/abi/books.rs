@@ -1,12 +1,12 @@
-//! The small maps through which the halves speak while a recording runs: the books, one per CPU, which
-//! the kernel half writes; the control map, whose first word user space writes; the name of a symbol.
+//! The small maps through which the halves speak while a recording runs: the books, one per probe and
+//! CPU, which the kernel half writes; the control map, whose first word user space writes; the name of a symbol.
 
 use super::{Class, Counter, Stamp};
 
-/// How many counters one CPU has room for.
+/// How many counters one probe has room for on one CPU.
 pub const BOOK_WORDS: usize = 32;
 
-/// One CPU's counters. Whole pairs of cache lines, so that CPUs do not share one.
+/// One probe's counters on one CPU. Whole pairs of cache lines, so that CPUs do not share one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(128))]
 pub struct Books {

@@ -175,6 +175,11 @@ pub struct Config {
     pub stack_index_mask: u32,
     /// The states of switched-out threads that are wanted; a [`States`](super::States).
     pub states: u32,
+    /// The first seat of the probe of switches: the number of possible CPUs where it is the second probe,
+    /// zero where it is alone.
+    pub switch_seats: u32,
+    /// Always zero; here so that there is no padding.
+    pub reserved: u32,
     /// The shortest time off the CPU that is wanted, in nanoseconds.
     pub shortest_ns: u64,
     /// The longest time off the CPU that is wanted, in nanoseconds.

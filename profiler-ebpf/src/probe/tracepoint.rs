@@ -8,14 +8,14 @@ use profiler_common::abi::Counter;
 #[inline(always)]
 pub(crate) fn fire(ctx: &RawTracePointContext) {
     let started = task::now();
-    let cpu = task::cpu();
-    let Some(books) = counter::books(cpu) else {
+    let seat = task::cpu();
+    let Some(books) = counter::books(seat) else {
         return;
     };
     counter::open(books);
     let outcome = match filter::current() {
         Ok(ids) => {
-            let subject = sample::subject(cpu, ids, started);
+            let subject = sample::subject(seat, ids, started);
             sample::walk(ctx, subject, true).unwrap_or_else(|| apart::take(subject, 1))
         }
         Err(filtered) => filtered.into(),

@@ -2,6 +2,7 @@
 
 use super::load::{is_refusal, privilege};
 use super::{Error, Kernel, Result, btf, sleepers};
+use crate::probe::{Program, SWITCH};
 use aya::programs::perf_event::{PerfEventConfig, PerfEventScope, SamplePolicy};
 use aya::programs::{PerfEvent, ProgramError, RawTracePoint};
 use profiler_common::abi::TargetKind;
@@ -40,6 +41,7 @@ impl Kernel {
     /// offline is left out.
     pub fn attach(&mut self, source: &Source, policy: Policy, cpus: &[u32]) -> Result<()> {
         self.attach_fork()?;
+        self.attach_beside()?;
         let policy = match policy {
             Policy::Frequency(hz) => SamplePolicy::Frequency(hz),
             Policy::Period(count) => SamplePolicy::Period(count),
@@ -66,28 +68,38 @@ impl Kernel {
 
     /// Attaches the probe to its tracepoint; samples are taken from here on.
     pub fn attach_tracepoint(&mut self) -> Result<()> {
-        let (name, tracepoint) = self.tracepoint();
         self.attach_fork()?;
-        self.began_ns = sleepers::now_ns();
+        self.attach_beside()?;
+        let probe = &self.request.probe;
+        let tracepoint = probe.tracepoint().unwrap_or_default().to_owned();
+        self.attach_raw(probe.program().name, &tracepoint)
+    }
+
+    /// Attaches the program of switches, where they are recorded beside what the probe samples.
+    fn attach_beside(&mut self) -> Result<()> {
+        if self.request.beside.is_none() {
+            return Ok(());
+        }
+        self.attach_raw(Program::SWITCHES.name, SWITCH)
+    }
+
+    fn attach_raw(&mut self, name: &'static str, tracepoint: &str) -> Result<()> {
+        if name == Program::SWITCHES.name {
+            self.began_ns = sleepers::now_ns();
+        }
         let program: &mut RawTracePoint = self.program(name)?;
-        match program.attach(&tracepoint) {
+        match program.attach(tracepoint) {
             Ok(_) => Ok(()),
             Err(ProgramError::SyscallError(error))
                 if error.io_error.kind() == io::ErrorKind::NotFound =>
             {
                 Err(Error::NoTracepoint {
-                    near: btf::near_tracepoints(&tracepoint),
-                    name: tracepoint,
+                    near: btf::near_tracepoints(tracepoint),
+                    name: tracepoint.to_owned(),
                 })
             }
             Err(error) => Err(failed(format!("the tracepoint {tracepoint}"), error)),
         }
-    }
-
-    fn tracepoint(&self) -> (&'static str, String) {
-        let probe = &self.request.probe;
-        let tracepoint = probe.tracepoint().unwrap_or_default();
-        (probe.program(), tracepoint.to_owned())
     }
 
     fn attach_fork(&mut self) -> Result<()> {
@@ -107,13 +119,15 @@ impl Kernel {
     /// Detaches everything. When this returns, no program runs and none will.
     pub fn detach(&mut self) -> Result<()> {
         self.ended_ns = sleepers::now_ns();
-        let (name, tracepoint) = self.tracepoint();
-        if tracepoint.is_empty() {
-            let program: &mut PerfEvent = self.program(name)?;
-            unloaded("the perf event", program.unload())?;
-        } else {
-            let program: &mut RawTracePoint = self.program(name)?;
-            unloaded(&format!("the tracepoint {tracepoint}"), program.unload())?;
+        for Program { name, is_event } in self.request.programs() {
+            let unloaded_one = if is_event {
+                let program: &mut PerfEvent = self.program(name)?;
+                program.unload()
+            } else {
+                let program: &mut RawTracePoint = self.program(name)?;
+                program.unload()
+            };
+            unloaded(&format!("the program {name}"), unloaded_one)?;
         }
         let fork: &mut RawTracePoint = self.program("fork")?;
         unloaded("the tracepoint sched_process_fork", fork.unload())?;

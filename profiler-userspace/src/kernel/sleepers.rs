@@ -165,7 +165,7 @@ impl Kernel {
             .map(|sleeper| std::array::from_fn(|word| sleeper[word + 1]))
             .collect();
         self.read_stacks(&keys, into)?;
-        let waits = self.request.probe.waits().cloned().unwrap_or_default();
+        let waits = self.request.waits().cloned().unwrap_or_default();
         for (sleeper, key) in left.iter().zip(&keys) {
             let spent = self.ended_ns.saturating_sub(sleeper[0]);
             let wanted = waits.shortest..=waits.longest;

@@ -104,6 +104,27 @@ impl RawProfile {
         }
     }
 
+    /// Those samples that are `wanted`, with their stacks.
+    #[must_use]
+    pub fn part(&self, wanted: impl Fn(&RawSample) -> bool) -> Self {
+        let mut part = Self {
+            window: self.window,
+            ..Self::default()
+        };
+        for sample in self.samples.iter().filter(|sample| wanted(sample)) {
+            let mut keep = |index: Option<StackIndex>| {
+                index.map(|index| part.intern(self.stack(index).clone()))
+            };
+            let (user, kernel) = (keep(sample.user), keep(sample.kernel));
+            part.add(RawSample {
+                user,
+                kernel,
+                ..*sample
+            });
+        }
+        part
+    }
+
     /// The stack at an index of this profile.
     pub fn stack(&self, index: StackIndex) -> &RawStack {
         &self.stacks[index.0 as usize]

@@ -212,36 +212,35 @@ impl Health<'_> {
             other => other.name(),
         }
     }
-
-    /// What it cost.
-    pub(super) fn cost(&self, cost: &Cost) -> String {
-        // Off the CPU, the program runs twice for each wait, and once where both threads are targets.
-        let fired = match self.books.get(Counter::Entered) {
-            0 => self.books.sum(Class::Fired),
-            entered => entered,
-        };
-        let in_bpf = Duration::from_nanos(self.books.get(Counter::RunTime));
-        let each = self
-            .books
-            .get(Counter::RunTime)
-            .checked_div(fired)
-            .unwrap_or(0);
-        format!(
-            "Cost: {:.3} s in the kernel ({:.1} µs each time), {:.2} s of CPU and {} of memory here, {} in BPF maps.",
-            in_bpf.as_secs_f64(),
-            each as f64 / 1000.0,
-            cost.cpu.as_secs_f64(),
-            mebibytes(cost.peak_bytes),
-            mebibytes(cost.map_bytes),
-        )
-    }
 }
 
-/// Every counter by name, for verbose output.
-pub(super) fn counters(books: &Books) -> String {
+/// What it cost, by the books of all probes.
+pub(super) fn cost(books: &[Books], cost: &Cost) -> String {
+    // Off the CPU, the program runs twice for each wait, and once where both threads are targets.
+    let runs = |books: &Books| match books.get(Counter::Entered) {
+        0 => books.sum(Class::Fired),
+        entered => entered,
+    };
+    let runs: u64 = books.iter().map(runs).sum();
+    let ns: u64 = books.iter().map(|books| books.get(Counter::RunTime)).sum();
+    let each = ns.checked_div(runs).unwrap_or(0);
+    format!(
+        "Cost: {:.3} s in the kernel ({:.1} µs each time), {:.2} s of CPU and {} of memory here, {} in BPF maps.",
+        Duration::from_nanos(ns).as_secs_f64(),
+        each as f64 / 1000.0,
+        cost.cpu.as_secs_f64(),
+        mebibytes(cost.peak_bytes),
+        mebibytes(cost.map_bytes),
+    )
+}
+
+/// Every counter by name, for verbose output. `whose`: which probe's, with a blank behind it, where there is
+/// another.
+pub(super) fn counters(books: &Books, whose: &str) -> String {
     let mut text = String::new();
     for &counter in Counter::ALL {
-        let _ = writeln!(text, "counter: {} {}", counter.name(), books.get(counter));
+        let (name, count) = (counter.name(), books.get(counter));
+        let _ = writeln!(text, "{whose}counter: {name} {count}");
     }
     text
 }

@@ -10,6 +10,7 @@ mod finish;
 mod health;
 mod launch;
 mod linked;
+mod nothing;
 mod progress;
 mod sampling;
 mod show_names;
@@ -53,7 +54,7 @@ pub fn run(plan: &Plan) -> Result<u8> {
 }
 
 async fn record(plan: &Plan) -> Result<u8> {
-    let sinks = prepare(&plan.outputs)?;
+    let sinks = prepare(plan.all_outputs())?;
     target::check(&plan.target)?;
     let cpus = cpus(plan.cpus.as_deref())?;
     let mut signals = Signals::listen()?;
@@ -86,7 +87,7 @@ async fn record(plan: &Plan) -> Result<u8> {
     tell_details(plan, &kernel);
     let mut session = Session::new(kernel, unwinding)?;
     // What is about to be launched waits for us alone, and is no concern of anybody's.
-    if plan.probe.waits().is_some() && plan.target != Target::Launched {
+    if plan.waits().is_some() && plan.target != Target::Launched {
         let asleep = session.find_asleep(plan.capture.user_stacks);
         circumstances.take_in(asleep);
     }
@@ -119,9 +120,8 @@ async fn record(plan: &Plan) -> Result<u8> {
 }
 
 /// Opens the way to every output, or refuses before anything is recorded.
-fn prepare(outputs: &[Output]) -> Result<Vec<Sink>> {
+fn prepare<'a>(outputs: impl Iterator<Item = &'a Output>) -> Result<Vec<Sink>> {
     outputs
-        .iter()
         .map(|output| match output {
             Output::Stdout => Ok(Sink::stdout()),
             Output::File { path, .. } => Ok(Sink::prepare(path)?),
@@ -205,7 +205,7 @@ fn attach_to(
 fn switches(plan: &Plan) -> Switches {
     let capture = plan.capture;
     // What was waited for is told by kernel frames, even where these are not shown.
-    let reasons = plan.probe.waits().is_some_and(|waits| waits.reasons);
+    let reasons = plan.waits().is_some_and(|waits| waits.reasons);
     Switches::default()
         .with_if(Switches::USER_STACKS, capture.user_stacks)
         .with_if(Switches::KERNEL_STACKS, capture.kernel_stacks || reasons)
@@ -241,6 +241,7 @@ fn load(
         map_memory: plan.memory.map_bytes,
         unwind_memory: plan.memory.unwind_bytes,
         probe: plan.probe.clone(),
+        beside: plan.beside.as_ref().and_then(|_| plan.waits().cloned()),
     };
     // A command that is held is still a copy of ourselves.
     let named: &[u32] = if plan.target == Target::Launched {

@@ -43,6 +43,7 @@ fn nothing_said_is_the_whole_machine_until_ctrl_c() {
         launch: None,
         cpus: None,
         probe: Probe::OnCpu,
+        beside: None,
         event: EventChoice::Auto,
         sampling: Sampling::Frequency(99),
         duration: None,
@@ -310,6 +311,35 @@ fn off_the_cpu_has_flags_of_its_own() {
             "--off-cpu --user-threads-only --kernel-threads-only",
             "leave nothing",
         ),
+    ] {
+        let refusal = refusal(line);
+        assert!(refusal.contains(answer), "{line}: {refusal}");
+    }
+}
+
+#[test]
+fn waits_may_be_recorded_beside_samples() {
+    let plan_beside = plan("-o on.svg --off-cpu-output off.folded -m 10 -F 997");
+    assert_eq!(plan_beside.probe, Probe::OnCpu);
+    assert_eq!(plan_beside.outputs, [file("on.svg", Format::Svg)]);
+    let beside = plan_beside.beside.as_ref().expect("waits were asked for");
+    assert_eq!(beside.outputs, [file("off.folded", Format::Folded)]);
+    let waits = plan_beside.waits().expect("waits were asked for");
+    assert_eq!(waits.shortest, Duration::from_micros(10));
+    assert_eq!(beside.probe.waits(), Some(waits));
+    assert_eq!(plan_beside.all_outputs().count(), 2);
+    // A graph that is drawn may be given a look, whichever it is.
+    plan("-f --off-cpu-output off.svg --width 800");
+    for (line, answer) in [
+        ("-o a.svg --off-cpu-output ./a.svg", "where the samples go"),
+        ("-f --off-cpu-output -", "where the samples go"),
+        (
+            "--off-cpu-output a.svg --off-cpu-output a.svg",
+            "--off-cpu-output a.svg is given twice",
+        ),
+        ("--off-cpu-output a.svg -C 1", "-C does not go with"),
+        ("--off-cpu-output a.svg --per-cpu", "on no CPU"),
+        ("--off-cpu-output a.svg -U --reasons", "--reasons are told"),
     ] {
         let refusal = refusal(line);
         assert!(refusal.contains(answer), "{line}: {refusal}");
