@@ -15,7 +15,7 @@ use crate::{
     maps::{FOUND, Found, SCRATCH},
     memory::UserMemory,
     notice,
-    probe::off_cpu,
+    probe::{off_cpu, wall},
     sample,
     stack::Sealed,
     table,
@@ -230,14 +230,33 @@ extern "C" fn fall_asleep_now(seat: u32, now: u64) -> u32 {
 
 /// See [`off_cpu::arrive`].
 #[inline(always)]
-pub(crate) fn arrive(seat: u32, id: u32, now: u64) {
-    arrive_on_cpu(seat, id, now);
+pub(crate) fn arrive(seat: u32, task: u64, now: u64) {
+    arrive_on_cpu(seat, task, now);
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn arrive_on_cpu(seat: u32, id: u32, now: u64) -> u32 {
-    off_cpu::arrive(seat, id, now);
+extern "C" fn arrive_on_cpu(seat: u32, task: u64, now: u64) -> u32 {
+    off_cpu::arrive(seat, task, now);
+    0
+}
+
+/// See [`wall::ran`].
+#[inline(always)]
+pub(crate) fn ran(subject: Subject) {
+    let Subject {
+        ids,
+        incarnation,
+        seat,
+        now,
+    } = subject;
+    ran_until(seat, one(ids), incarnation, now);
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn ran_until(seat: u32, ids: u64, incarnation: u64, now: u64) -> u32 {
+    wall::ran(seat, two(ids), incarnation, now);
     0
 }
 

@@ -38,6 +38,7 @@ pub(crate) struct Side {
 pub(crate) struct Control {
     pub(crate) live: Word,
     pub(crate) namespace_level: Word,
+    pub(crate) began: Word,
     pub(crate) tallies: [Side; SIDES],
     pub(crate) stacks: [Side; SIDES],
 }

@@ -7,10 +7,11 @@ use crate::{
     maps::{CONTROL, SCRATCH},
     task::{self, Ids},
     walk::{self, Subject},
+    word::Word,
 };
 use aya_ebpf::EbpfContext;
 use profiler_common::abi::{
-    Counter, Doing, Header, Live, SampleKey, StackPosition, Stamp, Switches,
+    Counter, Doing, Header, KEY_WORDS, Live, SampleKey, StackPosition, Stamp, Switches,
 };
 
 /// The name under which the idle tasks of all CPUs are one; the kernel's has the CPU's number behind it.
@@ -88,6 +89,18 @@ pub(crate) fn key(seat: u32, ids: Ids, incarnation: u64, doing: Doing) -> Result
         header => apart::keep_kernel(seat, side, Header(header)).ok_or(Counter::LostStackStore)?,
     };
     let key = SampleKey {
+        user,
+        kernel,
+        ..owner(ids, incarnation, Stamp::new(live.epoch(), doing))
+    };
+    put(&scratch.key, &key);
+    Ok(())
+}
+
+/// The key of the running task, without stacks.
+#[inline(always)]
+fn owner(ids: Ids, incarnation: u64, stamp: Stamp) -> SampleKey {
+    SampleKey {
         incarnation,
         tgid: ids.tgid,
         tid: if config::has(Switches::PER_THREAD) {
@@ -100,17 +113,51 @@ pub(crate) fn key(seat: u32, ids: Ids, incarnation: u64, doing: Doing) -> Result
         } else {
             0
         },
-        user,
-        kernel,
-        stamp: Stamp::new(live.epoch(), doing),
+        user: StackPosition::NONE,
+        kernel: StackPosition::NONE,
+        stamp,
         comm: if ids.tid == 0 {
             IDLE_COMM
         } else {
             task::comm()
         },
+    }
+}
+
+/// Puts the key of the running task, without stacks, into the scratch memory.
+#[inline(always)]
+pub(crate) fn key_without_stacks(
+    place: &[Word; KEY_WORDS],
+    ids: Ids,
+    incarnation: u64,
+    doing: Doing,
+) {
+    put(place, &owner(ids, incarnation, Stamp::new(0, doing)));
+}
+
+/// As [`key_without_stacks`], of the thread at a kernel address.
+#[inline(always)]
+pub(crate) fn key_of(place: &[Word; KEY_WORDS], task: u64, ids: Ids, doing: Doing) {
+    let key = SampleKey {
+        incarnation: task::incarnation_of(task),
+        tgid: ids.tgid,
+        tid: if config::has(Switches::PER_THREAD) {
+            ids.tid
+        } else {
+            0
+        },
+        cpu: 0,
+        user: StackPosition::NONE,
+        kernel: StackPosition::NONE,
+        stamp: Stamp::new(0, doing),
+        comm: task::comm_of(task),
     };
-    for (place, word) in scratch.key.iter().zip(key.words()) {
+    put(place, &key);
+}
+
+#[inline(always)]
+fn put(place: &[Word; KEY_WORDS], key: &SampleKey) {
+    for (place, word) in place.iter().zip(key.words()) {
         place.store(word);
     }
-    Ok(())
 }

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::debuginfod::Servers;
-use crate::output::{Format, Style};
+use crate::output::{Format, Palette, Style};
 use crate::probe::{Probe, Waits};
 use crate::symbolize::Naming;
 pub use title::TitleFacts;
@@ -49,8 +49,10 @@ pub struct Plan {
     pub naming: Naming,
     /// Who is asked for debug files that are not here.
     pub servers: Servers,
-    /// How the result looks, but for its title and notes, which only the recording can fill in.
+    /// How the result looks, but for its title and notes, which only the recording can fill in, and its colours.
     pub style: Style,
+    /// The palette that was asked for; none means the one that suits what is shown.
+    pub colors: Option<Palette>,
     /// How much is said on stderr.
     pub verbosity: Verbosity,
     /// The most memory that may be used.

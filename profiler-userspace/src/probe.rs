@@ -11,6 +11,9 @@ use std::time::Duration;
 /// The tracepoint by which a CPU goes from one thread to another.
 pub const SWITCH: &str = "sched_switch";
 
+/// The tracepoint by which a thread is ready to run again.
+pub const WAKEUP: &str = "sched_wakeup";
+
 /// What triggers a sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Probe {
@@ -18,8 +21,19 @@ pub enum Probe {
     OnCpu,
     /// Threads that leave the CPU and come back.
     OffCpu(Waits),
+    /// All of the threads' time: where they run, told by what `OnCpu` samples, and where they wait.
+    Wall(Wall),
     /// The kernel's coming by a tracepoint.
     Tracepoint(Tracepoint),
+}
+
+/// How all of the threads' time is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wall {
+    /// How waits are shown. All of them are wanted.
+    pub waits: Waits,
+    /// Whether threads are shown that slept from the beginning to the end.
+    pub idle_threads: bool,
 }
 
 /// A BPF program of a probe.
@@ -35,6 +49,11 @@ impl Program {
     /// The one that looks at every switch.
     pub const SWITCHES: Self = Self {
         name: "off_cpu",
+        is_event: false,
+    };
+    /// The one that looks at every wake-up.
+    pub const WOKEN: Self = Self {
+        name: "woken",
         is_event: false,
     };
 }
@@ -96,7 +115,7 @@ impl Probe {
     /// The BPF program.
     pub const fn program(&self) -> Program {
         match self {
-            Self::OnCpu => Program {
+            Self::OnCpu | Self::Wall(_) => Program {
                 name: "on_cpu",
                 is_event: true,
             },
@@ -111,7 +130,7 @@ impl Probe {
     /// The tracepoint that the program is attached to, where it is one and not an event.
     pub fn tracepoint(&self) -> Option<&str> {
         match self {
-            Self::OnCpu => None,
+            Self::OnCpu | Self::Wall(_) => None,
             Self::OffCpu(_) => Some(SWITCH),
             Self::Tracepoint(tracepoint) => Some(&tracepoint.name),
         }
@@ -122,6 +141,7 @@ impl Probe {
         match self {
             Self::OnCpu => None,
             Self::OffCpu(_) => Some("off-CPU".to_owned()),
+            Self::Wall(_) => Some("wall".to_owned()),
             Self::Tracepoint(tracepoint) => Some(tracepoint.to_string()),
         }
     }
@@ -131,6 +151,7 @@ impl Probe {
         match self {
             Self::OnCpu | Self::Tracepoint(_) => "sample",
             Self::OffCpu(_) => "wait",
+            Self::Wall(_) => "span",
         }
     }
 
@@ -138,7 +159,7 @@ impl Probe {
     pub fn unit(&self) -> Option<Unit> {
         match self {
             Self::OnCpu => None,
-            Self::OffCpu(_) => Some(Unit::Nanoseconds),
+            Self::OffCpu(_) | Self::Wall(_) => Some(Unit::Nanoseconds),
             Self::Tracepoint(tracepoint) => Some(Unit::Events(tracepoint.to_string())),
         }
     }
@@ -148,6 +169,7 @@ impl Probe {
         match self {
             Self::OnCpu | Self::Tracepoint(_) => None,
             Self::OffCpu(waits) => Some(waits),
+            Self::Wall(wall) => Some(&wall.waits),
         }
     }
 }

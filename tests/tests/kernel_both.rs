@@ -1,10 +1,8 @@
 //! On-CPU and off-CPU in one run: both profiles are right, and each has a balance of its own.
 
-use std::thread;
 use std::time::Duration;
 
-use flame_bpf_tests::{Invocation, Program, Workload, kernel_turn, require};
-use rustix::process::{Pid, Signal, kill_process};
+use flame_bpf_tests::{Invocation, Program, kernel_turn, require};
 
 /// How long the workload keeps its accounts for.
 const SECONDS: f64 = 4.0;
@@ -14,11 +12,6 @@ const OFF_TOLERANCE: f64 = 0.03;
 
 /// How far a function's share of samples may be from its share of CPU time: many times the spread of so few samples.
 const ON_TOLERANCE: f64 = 0.06;
-
-fn tell(workload: &Workload, signal: Signal) {
-    let pid = i32::try_from(workload.pid()).ok().and_then(Pid::from_raw);
-    kill_process(pid.expect("a PID is positive"), signal).expect("the workload runs");
-}
 
 /// Function, and seconds on the CPU and off it.
 fn truth(said: &[String]) -> Vec<(String, f64, f64)> {
@@ -42,17 +35,11 @@ fn one_run_shows_where_threads_run_and_where_they_wait() {
         folder.path().join("off.folded"),
     );
     let workload = Program::c("wall").start(&[]);
-    let mut running = Invocation::new("-v -F 997")
+    let run = Invocation::new("-v -F 997")
         .flag("-p", workload.pid())
         .path("-o", &on)
         .path("--off-cpu-output", &off)
-        .start();
-    running.wait_until_attached();
-    tell(&workload, Signal::USR1);
-    thread::sleep(Duration::from_secs_f64(SECONDS));
-    tell(&workload, Signal::USR2);
-    running.signal(Signal::INT);
-    let run = running.finish().expect_no_panic().expect_code(0);
+        .run_accounted(&workload, Duration::from_secs_f64(SECONDS));
     for balance in [run.balance(), run.balance_of("off-CPU")] {
         balance.assert_even();
         assert_eq!(balance.lost_total(), 0, "{balance:?}");

@@ -8,7 +8,7 @@
 )]
 
 use flame_bpf::kernel::{Kernel, Request, Support};
-use flame_bpf::probe::{Probe, ThreadKind, Waits};
+use flame_bpf::probe::{Probe, ThreadKind, Waits, Wall};
 use flame_bpf_tests::{kernel_turn, require, walks_by_tables};
 use profiler_common::abi::{Switches, TargetKind};
 
@@ -282,4 +282,32 @@ fn switches_beside_samples_need_the_programs_of_both() {
     let kernel = Kernel::load(request, &Support::detect()).unwrap();
     assert_eq!(programs(&kernel), ["asleep", "off_cpu", "on_cpu"]);
     assert!(kernel.map_bytes() <= 32 << 20);
+}
+
+#[test]
+fn all_of_the_time_needs_wake_ups_too() {
+    let _turn = require!(kernel_turn());
+    let support = Support::detect();
+    for switches in [BOTH, AUTO] {
+        let request = Request {
+            switches: switches
+                .with(Switches::PER_THREAD)
+                .with(Switches::FOLLOW_CHILDREN),
+            target: TargetKind::Processes,
+            ids: Vec::new(),
+            map_memory: 32 << 20,
+            unwind_memory: 256 << 20,
+            probe: Probe::Wall(Wall {
+                waits: Waits::default(),
+                idle_threads: true,
+            }),
+            beside: None,
+        };
+        let kernel = Kernel::load(request, &support)
+            .unwrap_or_else(|error| panic!("{error}: {:?}", std::error::Error::source(&error)));
+        let loaded = programs(&kernel);
+        for name in ["asleep", "fork", "off_cpu", "on_cpu", "woken"] {
+            assert!(loaded.iter().any(|one| one == name), "{name} of {loaded:?}");
+        }
+    }
 }

@@ -99,6 +99,8 @@ pub struct Control {
     /// How deep our PID namespace lies below the initial one; noted by the kernel half, before sampling,
     /// when user space has it look.
     pub namespace_level: u64,
+    /// When the recording began, by the monotonic clock; written by user space, before switches are seen.
+    pub began: u64,
     /// How far each side of the tallies is filled.
     pub tallies: [Side; SIDES],
     /// How far each side of the stacks is filled.

@@ -46,6 +46,9 @@ impl Switches {
     /// Record nothing but kernel threads.
     pub const KERNEL_THREADS_ONLY: Self = Self(1 << 12);
 
+    /// Account for all of a thread's time: on a CPU, waiting for one, and blocked.
+    pub const WALL: Self = Self(1 << 13);
+
     /// Both sets of switches together.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {

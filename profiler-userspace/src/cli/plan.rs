@@ -55,9 +55,17 @@ pub(super) fn build(args: Args, stdout_is_terminal: bool) -> Result<Plan> {
             refuse_with_waits_beside(&waits, &scope, &stacks)?;
             (Probe::OnCpu, Some(waits))
         }
+        Asked::Wall(wall) => {
+            refuse_with_wall(&scope, &stacks)?;
+            (Probe::Wall(wall), None)
+        }
     };
+    let is_wall = matches!(probe, Probe::Wall(_));
     let event = match trigger(&pace)? {
         None => EventChoice::Auto,
+        Some(trigger) if is_wall && !trigger.is_cpu_time() => bail!(
+            "-e names what --wall finds out where threads run by, and that must be a clock or cycles; leave it out"
+        ),
         Some(Trigger::Event(event)) => EventChoice::Named(event),
         Some(Trigger::Tracepoint(tracepoint)) => {
             refuse_with_tracepoint(&pace, &scope)?;
@@ -96,6 +104,7 @@ pub(super) fn build(args: Args, stdout_is_terminal: bool) -> Result<Plan> {
         servers: servers(names.debuginfod.as_deref())?,
         naming: naming(names),
         style,
+        colors: look.colors,
         verbosity: Verbosity {
             quiet: running.quiet,
             verbose: running.verbose,
@@ -151,24 +160,40 @@ fn refuse_with_off_cpu(pace: &SamplingArgs, scope: &ScopeArgs, stacks: &StackArg
     }
 }
 
-/// What tells CPUs apart cannot be said of threads that wait, nor what leaves out their kernel stacks of what is told by
-/// them.
+/// Reasons are told by kernel stacks, which the samples beside them are not to have with -U.
 fn refuse_with_waits_beside(waits: &Waits, scope: &ScopeArgs, stacks: &StackArgs) -> Result<()> {
-    let nowhere = "a thread that waits is on no CPU; leave it out";
-    let given = [
-        ("-C", scope.cpu.is_some()),
-        ("--per-cpu", stacks.per_cpu),
-        ("-I", stacks.include_idle),
-    ];
-    if let Some((flag, _)) = given.into_iter().find(|(_, given)| *given) {
-        bail!("{flag} does not go with --off-cpu-output: {nowhere}");
-    }
+    refuse_cpus("--off-cpu-output", scope, stacks)?;
     ensure!(
         !(waits.reasons && stacks.user_stacks_only),
         "--reasons are told from kernel stacks, and with -U samples have none; leave out one of them, or record \
          twice, once with --off-cpu"
     );
     Ok(())
+}
+
+/// All of a thread's time is told by both kinds of stacks.
+fn refuse_with_wall(scope: &ScopeArgs, stacks: &StackArgs) -> Result<()> {
+    refuse_cpus("--wall", scope, stacks)?;
+    ensure!(
+        !stacks.kernel_stacks_only,
+        "-K leaves out what runs in user mode, and --wall shows all of the time; leave out -K"
+    );
+    Ok(())
+}
+
+/// What tells CPUs apart cannot be said of threads that wait.
+fn refuse_cpus(asked: &str, scope: &ScopeArgs, stacks: &StackArgs) -> Result<()> {
+    let given = [
+        ("-C", scope.cpu.is_some()),
+        ("--per-cpu", stacks.per_cpu),
+        ("-I", stacks.include_idle),
+    ];
+    match given.into_iter().find(|(_, given)| *given) {
+        Some((flag, _)) => {
+            bail!("{flag} does not go with {asked}: a thread that waits is on no CPU; leave it out")
+        }
+        None => Ok(()),
+    }
 }
 
 /// What is recorded beside what `outputs` are for.
@@ -396,7 +421,6 @@ fn style(look: &LookArgs, output: &OutputArgs, is_drawn: bool) -> Result<Style> 
         width: look.width,
         height: look.height.unwrap_or(defaults.height),
         minwidth: look.minwidth.unwrap_or(defaults.minwidth),
-        colors: look.colors.unwrap_or(defaults.colors),
         inverted: look.inverted,
         reverse: look.reverse,
         fold: FoldStyle {

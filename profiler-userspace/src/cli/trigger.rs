@@ -16,6 +16,16 @@ pub(super) enum Trigger {
     Tracepoint(Tracepoint),
 }
 
+impl Trigger {
+    /// Whether it tells where CPU time goes.
+    pub(super) fn is_cpu_time(&self) -> bool {
+        match self {
+            Self::Event(event) => event.is_cpu_time(),
+            Self::Tracepoint(_) => false,
+        }
+    }
+}
+
 /// Reads `cycles`, `sched:sched_switch` or `tracepoint:sched:sched_switch`.
 pub(super) fn parse(text: &str) -> Result<Trigger, String> {
     let (marked, rest) = match text.strip_prefix("tracepoint:") {

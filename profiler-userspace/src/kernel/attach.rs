@@ -2,7 +2,7 @@
 
 use super::load::{is_refusal, privilege};
 use super::{Error, Kernel, Result, btf, sleepers};
-use crate::probe::{Program, SWITCH};
+use crate::probe::{Program, SWITCH, WAKEUP};
 use aya::programs::perf_event::{PerfEventConfig, PerfEventScope, SamplePolicy};
 use aya::programs::{PerfEvent, ProgramError, RawTracePoint};
 use profiler_common::abi::TargetKind;
@@ -77,15 +77,18 @@ impl Kernel {
 
     /// Attaches the program of switches, where they are recorded beside what the probe samples.
     fn attach_beside(&mut self) -> Result<()> {
-        if self.request.beside.is_none() {
+        if !self.request.has_beside() {
             return Ok(());
+        }
+        if self.request.is_wall() {
+            self.attach_raw(Program::WOKEN.name, WAKEUP)?;
         }
         self.attach_raw(Program::SWITCHES.name, SWITCH)
     }
 
     fn attach_raw(&mut self, name: &'static str, tracepoint: &str) -> Result<()> {
         if name == Program::SWITCHES.name {
-            self.began_ns = sleepers::now_ns();
+            self.begin(sleepers::now_ns());
         }
         let program: &mut RawTracePoint = self.program(name)?;
         match program.attach(tracepoint) {

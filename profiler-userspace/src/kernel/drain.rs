@@ -4,8 +4,8 @@ use super::shared::{Shared, map};
 use super::{Kernel, Result, grace};
 use crate::profile::raw::{RawProfile, RawSample, RawStack, StackIndex, Who};
 use profiler_common::abi::{
-    BLOCK_WORDS, Control, Header, KEY_WORDS, Live, RECORD_BLOCKS, Side, StackEnd, StackPosition,
-    Stamp, Switches, Tally,
+    BLOCK_WORDS, Control, Doing, Header, KEY_WORDS, Live, RECORD_BLOCKS, Side, StackEnd,
+    StackPosition, Stamp, Switches, Tally,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem::offset_of;
@@ -212,6 +212,18 @@ impl Kernel {
             doing: stamp.doing(),
             weight,
             count,
+        }
+    }
+
+    /// Time that a thread had the CPU, which no stack belongs to.
+    pub(super) fn ran(&self, key: &[u64; KEY_WORDS], weight: u64) -> RawSample {
+        RawSample {
+            who: self.who(key),
+            user: None,
+            kernel: None,
+            doing: Doing::Ran,
+            weight,
+            count: 1,
         }
     }
 

@@ -51,15 +51,27 @@ impl Request {
         self.probe.waits().or(self.beside.as_ref())
     }
 
+    /// Whether all of the threads' time is accounted for.
+    pub(super) fn is_wall(&self) -> bool {
+        matches!(self.probe, Probe::Wall(_))
+    }
+
+    /// Whether switches are looked at by a second probe.
+    pub(super) fn has_beside(&self) -> bool {
+        self.beside.is_some() || self.is_wall()
+    }
+
     /// The probes that run: one, or two.
     pub(super) fn probes(&self) -> u32 {
-        1 + u32::from(self.beside.is_some())
+        1 + u32::from(self.has_beside())
     }
 
     /// The programs of the probes.
     pub(super) fn programs(&self) -> impl Iterator<Item = Program> + use<> {
-        let beside = self.beside.as_ref().map(|_| Program::SWITCHES);
-        beside.into_iter().chain([self.probe.program()])
+        let beside = self.has_beside().then_some(Program::SWITCHES);
+        let woken = self.is_wall().then_some(Program::WOKEN);
+        let others = beside.into_iter().chain(woken);
+        others.chain([self.probe.program()])
     }
 }
 
@@ -284,6 +296,7 @@ fn config(request: &Request, support: &Support, sizes: &Sizes) -> Config {
             .with_if(Switches::UNWIND_ROWS, rows)
             .with_if(Switches::TASK_LAYOUT, support.layout.is_some())
             .with_if(Switches::PID_NAMESPACE, support.pid_namespace.is_some())
+            .with_if(Switches::WALL, request.is_wall())
             .with_if(
                 Switches::USER_THREADS_ONLY,
                 waits.threads == ThreadKind::User,
@@ -299,11 +312,7 @@ fn config(request: &Request, support: &Support, sizes: &Sizes) -> Config {
         stack_blocks: sizes.blocks,
         stack_index_mask: sizes.stack_slots() - 1,
         states: waits.states.0,
-        switch_seats: if request.beside.is_some() {
-            sizes.cpus
-        } else {
-            0
-        },
+        switch_seats: if request.has_beside() { sizes.cpus } else { 0 },
         reserved: 0,
         shortest_ns: nanoseconds(waits.shortest),
         longest_ns: nanoseconds(waits.longest),

@@ -200,7 +200,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl Kernel {
     /// The probe's books of every CPU, added up.
     pub fn books(&self) -> Books {
-        let own = if self.request.beside.is_some() {
+        let own = if self.request.has_beside() {
             Books::EMPTY
         } else {
             self.own

@@ -50,9 +50,9 @@ impl Plan {
             parts.push(format!("{noun} {}", ranges(cpus)));
         }
         match probe.waits() {
-            Some(waits) => parts.extend(narrowed(waits)),
-            None if *probe == Probe::OnCpu => parts.push(rate(self.sampling, event)),
-            None => parts.push("every one".to_owned()),
+            Some(waits) if probe.tracepoint().is_some() => parts.extend(narrowed(waits)),
+            _ if probe.tracepoint().is_none() => parts.push(rate(self.sampling, event)),
+            _ => parts.push("every one".to_owned()),
         }
         parts.push(seconds(facts.elapsed));
         parts.push(format!("host {}", facts.host));
@@ -188,6 +188,7 @@ mod tests {
             naming: crate::symbolize::Naming::default(),
             servers: crate::debuginfod::Servers::default(),
             style: Style::default(),
+            colors: None,
             verbosity: Verbosity::default(),
             memory: MemoryLimits::default(),
         }

@@ -9,6 +9,7 @@ pub mod fold;
 pub mod merge;
 pub mod raw;
 pub mod waits;
+pub mod wall;
 
 use std::collections::HashMap;
 use std::time::Duration;

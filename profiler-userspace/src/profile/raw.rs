@@ -107,11 +107,17 @@ impl RawProfile {
     /// Those samples that are `wanted`, with their stacks.
     #[must_use]
     pub fn part(&self, wanted: impl Fn(&RawSample) -> bool) -> Self {
+        self.reweighed(|sample| wanted(sample).then_some(*sample))
+    }
+
+    /// The samples that `change` makes of these, with their stacks; without those that it makes none of.
+    #[must_use]
+    pub fn reweighed(&self, mut change: impl FnMut(&RawSample) -> Option<RawSample>) -> Self {
         let mut part = Self {
             window: self.window,
             ..Self::default()
         };
-        for sample in self.samples.iter().filter(|sample| wanted(sample)) {
+        for sample in self.samples.iter().filter_map(&mut change) {
             let mut keep = |index: Option<StackIndex>| {
                 index.map(|index| part.intern(self.stack(index).clone()))
             };
@@ -119,7 +125,7 @@ impl RawProfile {
             part.add(RawSample {
                 user,
                 kernel,
-                ..*sample
+                ..sample
             });
         }
         part

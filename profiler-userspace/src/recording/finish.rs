@@ -13,17 +13,21 @@ use crate::debuginfod::{Client, Fetched, Limits};
 use crate::kernel::Kernel;
 use crate::object::{BuildId, Fetch};
 use crate::output::sink::{Delivery, Sink};
-use crate::output::{self, Style};
+use crate::output::{self, Palette, Style};
 use crate::plan::{Event, Output, Plan, Target, TitleFacts};
 use crate::probe::Probe;
 use crate::process::Processes;
 use crate::profile::raw::{RawProfile, RawSample};
-use crate::profile::{Profile, Unit, Window, waits};
+use crate::profile::{Profile, Unit, Window, waits, wall};
 use crate::symbolize::{self, KernelNames, Sources, Symbolized};
 use anyhow::Result;
 use profiler_common::abi::{Books, Class, Doing};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
+
+/// The subtitle of a graph of all of the threads' time.
+const LEGEND: &str =
+    "warm: on a CPU; cold: blocked; green: waiting for a CPU; in between: some of each";
 
 /// What the recording knows and the plan does not.
 pub(super) struct Circumstances {
@@ -223,6 +227,20 @@ impl Finishing<'_> {
             remarks,
         };
         let books = self.kernel.books();
+        if let Probe::Wall(wall) = &plan.probe {
+            let how = wall::How {
+                per_thread: plan.capture.per_thread,
+                idle_threads: wall.idle_threads,
+            };
+            let (raw, sums) = wall::settle(&raw, how);
+            remarks.extend(health::wall_remarks(&sums, &books));
+            remarks.extend(of_waits);
+            if plan.verbosity.verbose > 0 {
+                self.text.push_str(&health::counters(&books, ""));
+            }
+            let books = self.kernel.books_beside();
+            return vec![part(&plan.probe, raw, books, &plan.outputs, own, remarks)];
+        }
         let Some(beside) = &plan.beside else {
             remarks.extend(of_waits);
             return vec![part(&plan.probe, raw, books, &plan.outputs, own, remarks)];
@@ -281,7 +299,7 @@ impl Finishing<'_> {
             self.text.push('\n');
         }
         if verbosity.verbose > 0 {
-            let whose = if *probe == plan.probe {
+            let whose = if *probe == plan.probe && !matches!(probe, Probe::Wall(_)) {
                 String::new()
             } else {
                 probe
@@ -311,6 +329,11 @@ impl Finishing<'_> {
         };
         let style = Style {
             title: titled,
+            colors: self.colors(probe),
+            subtitle: match probe {
+                Probe::Wall(_) => plan.style.subtitle.clone().or(Some(LEGEND.to_owned())),
+                _ => plan.style.subtitle.clone(),
+            },
             notes: health.balance(),
             ..plan.style.clone()
         };
@@ -333,6 +356,15 @@ impl Finishing<'_> {
             self.text.push_str(&health.balance());
         }
         Ok(true)
+    }
+
+    /// The palette that was asked for, or else the one that suits what is shown.
+    fn colors(&self, probe: &Probe) -> Palette {
+        self.plan.colors.unwrap_or(match probe {
+            Probe::OnCpu | Probe::Tracepoint(_) => Palette::LAND,
+            Probe::OffCpu(_) => Palette::COLD,
+            Probe::Wall(_) => Palette::WALL,
+        })
     }
 
     /// Names what one probe brought.
@@ -383,14 +415,15 @@ impl Finishing<'_> {
             raw.total_count(),
             &Distribution::here(client.is_some()),
         ));
-        if probe.tracepoint().is_none() {
+        let waits = probe.waits();
+        if probe.tracepoint().is_none() && waits.is_none() {
             return profile;
         }
-        let waits = probe.waits();
         let how = waits::Finish {
             scheduler: waits.is_none(),
             reasons: waits.is_some_and(|waits| waits.reasons),
             kernel: plan.capture.kernel_stacks,
+            ran: matches!(probe, Probe::Wall(_)),
         };
         waits::finish(&profile, how)
     }

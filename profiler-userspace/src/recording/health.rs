@@ -3,6 +3,7 @@
 //! In: numbers. Out: sentences, for stderr and for the outputs that can carry them.
 
 use super::tables::Loaded;
+use crate::profile::wall::Sums;
 use profiler_common::abi::{Books, Class, Counter, StackEnd};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -232,6 +233,49 @@ pub(super) fn cost(books: &[Books], cost: &Cost) -> String {
         mebibytes(cost.peak_bytes),
         mebibytes(cost.map_bytes),
     )
+}
+
+/// What there is to say of all of the threads' time, by the books of the samples that tell where it went on a CPU.
+pub(super) fn wall_remarks(sums: &Sums, samples: &Books) -> Vec<String> {
+    let seconds = |time: Duration| format!("{:.3} s", time.as_secs_f64());
+    let mut remarks = vec![format!(
+        "{} ran for {}, were blocked for {}, and waited for a CPU for {}.",
+        counted(sums.threads as u64, "thread"),
+        seconds(sums.ran),
+        seconds(sums.blocked),
+        seconds(sums.runnable),
+    )];
+    let recorded = samples.sum(Class::Recorded);
+    let mut sampled = format!("Where they ran is told by {}", counted(recorded, "sample"));
+    if sums.not_sampled > Duration::ZERO {
+        let _ = write!(
+            sampled,
+            ", of which there are none for {} in threads that ran little",
+            seconds(sums.not_sampled)
+        );
+    }
+    remarks.push(sampled + ".");
+    let lost = Counter::ALL
+        .iter()
+        .filter(|counter| counter.class() == Class::Lost && samples.get(**counter) > 0);
+    for &counter in lost {
+        let count = counted(samples.get(counter), "sample");
+        remarks.push(format!("LOST: {}.", lost_sentence(counter, count)));
+    }
+    if sums.strays > 0 {
+        remarks.push(format!(
+            "{} of threads whose time on a CPU was not seen are left out.",
+            counted(sums.strays, "sample")
+        ));
+    }
+    if sums.idle.0 > 0 {
+        remarks.push(format!(
+            "Left out, as asked: {} that slept throughout, for {} together (--no-idle-threads).",
+            counted(sums.idle.0 as u64, "thread"),
+            seconds(sums.idle.1)
+        ));
+    }
+    remarks
 }
 
 /// Every counter by name, for verbose output. `whose`: which probe's, with a blank behind it, where there is

@@ -147,7 +147,7 @@ fn cpus(named: Option<&[u32]>) -> Result<Vec<u32>> {
 
 /// Loads the programs and attaches them to the first event that this machine has.
 fn attach(plan: &Plan, ids: &[u32], support: &Support, cpus: &[u32]) -> Result<Attached> {
-    if plan.probe != Probe::OnCpu {
+    if plan.probe.tracepoint().is_some() {
         let (mut kernel, unwinding) = load(plan, ids, support, switches(plan))?;
         kernel.attach_tracepoint()?;
         return Ok(Attached {
@@ -206,11 +206,16 @@ fn switches(plan: &Plan) -> Switches {
     let capture = plan.capture;
     // What was waited for is told by kernel frames, even where these are not shown.
     let reasons = plan.waits().is_some_and(|waits| waits.reasons);
+    // Every thread's time is told by all that it does.
+    let wall = matches!(plan.probe, Probe::Wall(_));
     Switches::default()
         .with_if(Switches::USER_STACKS, capture.user_stacks)
-        .with_if(Switches::KERNEL_STACKS, capture.kernel_stacks || reasons)
+        .with_if(
+            Switches::KERNEL_STACKS,
+            capture.kernel_stacks || reasons || wall,
+        )
         .with_if(Switches::INCLUDE_IDLE, capture.include_idle)
-        .with_if(Switches::PER_THREAD, capture.per_thread)
+        .with_if(Switches::PER_THREAD, capture.per_thread || wall)
         .with_if(Switches::PER_CPU, capture.per_cpu)
         .with_if(Switches::FOLLOW_CHILDREN, plan.target == Target::Launched)
         .with_if(Switches::UNWIND_ROWS, capture.call_graph != CallGraph::Fp)

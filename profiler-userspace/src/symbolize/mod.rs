@@ -27,7 +27,8 @@ pub use kernel::{AskKernel, KernelNames, KernelNaming};
 use crate::object::{Elf, ElfAddress, Fetch, FileOffset, RegularFile};
 use crate::process::{Identity, Opened, Processes};
 use crate::profile::raw::{RawProfile, RawStack, Who};
-use crate::profile::waits::RUNNABLE;
+use crate::profile::waits::{BLOCKED, RUNNABLE};
+use crate::profile::wall::NOT_SAMPLED;
 use crate::profile::{Frame, FrameId, FrameKind, Profile, Sample, Unit};
 use demangle::visible;
 use gaps::Gaps;
@@ -112,9 +113,13 @@ pub fn symbolize(
                 sample.count,
             );
         }
-        if sample.doing == Doing::Runnable {
-            stack.push(profile.intern(frame(RUNNABLE.to_owned(), FrameKind::Mark)));
-        }
+        let mark = match sample.doing {
+            Doing::Running => None,
+            Doing::Blocked => Some(BLOCKED),
+            Doing::Runnable => Some(RUNNABLE),
+            Doing::Ran => Some(NOT_SAMPLED),
+        };
+        stack.extend(mark.map(|mark| profile.intern(frame(mark.to_owned(), FrameKind::Mark))));
         let (weight, count) = named.entry(stack).or_default();
         *weight = weight.saturating_add(sample.weight);
         *count += sample.count;

@@ -60,6 +60,7 @@ fn nothing_said_is_the_whole_machine_until_ctrl_c() {
         naming: Naming::default(),
         servers: Servers::default(),
         style: Style::default(),
+        colors: None,
         verbosity: Verbosity {
             quiet: false,
             verbose: 0,
@@ -225,7 +226,6 @@ fn looks() {
         width: Some(800),
         height: 20,
         minwidth: MinWidth::Percent(0.5),
-        colors: "java".parse::<Palette>().unwrap(),
         inverted: true,
         reverse: true,
         fold: FoldStyle {
@@ -235,6 +235,7 @@ fn looks() {
         ..Style::default()
     };
     assert_eq!(plan.style, expected);
+    assert_eq!(plan.colors, Some("java".parse::<Palette>().unwrap()));
     assert!(refusal("--height 0").contains("pixels"));
     assert!(refusal("--width 1").contains("pixels"));
 }
@@ -340,6 +341,30 @@ fn waits_may_be_recorded_beside_samples() {
         ("--off-cpu-output a.svg -C 1", "-C does not go with"),
         ("--off-cpu-output a.svg --per-cpu", "on no CPU"),
         ("--off-cpu-output a.svg -U --reasons", "--reasons are told"),
+    ] {
+        let refusal = refusal(line);
+        assert!(refusal.contains(answer), "{line}: {refusal}");
+    }
+}
+
+#[test]
+fn wall_time_is_all_of_it() {
+    let wall = |line| match plan(line).probe {
+        Probe::Wall(wall) => wall,
+        other => panic!("{line}: {other:?}"),
+    };
+    assert_eq!(wall("--wall -F 499").waits, Waits::default());
+    assert!(wall("--wall -U -e cycles").idle_threads);
+    let narrow = wall("--wall --no-idle-threads --reasons");
+    assert!(!narrow.idle_threads && narrow.waits.reasons);
+    for (line, answer) in [
+        ("--wall -m 5", "use --off-cpu with -m"),
+        ("--wall --user-threads-only", "leaves out some of the time"),
+        ("--wall -K", "leave out -K"),
+        ("--wall -C 0", "on no CPU"),
+        ("--wall -e page-faults", "a clock or cycles"),
+        ("--wall --context-switches", "a clock or cycles"),
+        ("--wall -e sched:sched_switch", "a clock or cycles"),
     ] {
         let refusal = refusal(line);
         assert!(refusal.contains(answer), "{line}: {refusal}");
