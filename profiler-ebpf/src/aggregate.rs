@@ -16,9 +16,9 @@ use profiler_common::{
 /// Adds one firing of the given weight to the tally, on the given side, of the key in the scratch memory.
 /// None if the table is full.
 #[inline(always)]
-pub(crate) fn count(cpu: u32, scratch: &Scratch, side: u32, weight: u64) -> Option<()> {
+pub(crate) fn count(seat: u32, scratch: &Scratch, side: u32, weight: u64) -> Option<()> {
     let words = &scratch.key;
-    let books = counter::books(cpu)?;
+    let books = counter::books(seat)?;
     let mut hash = Hash::new(config!(seed));
     for word in words {
         hash = hash.with(word.load());

@@ -2,7 +2,7 @@
 //!
 //! A function whose name is kept (a *global* function, Linux 5.6) is verified once, for any arguments, and
 //! not again at each call for all that may be known there. Arguments and results are numbers: what is
-//! larger goes through the scratch memory of the CPU.
+//! larger goes through the scratch memory of the firing's seat.
 #![expect(
     unsafe_code,
     reason = "names that are kept are what makes functions global"
@@ -15,7 +15,7 @@ use crate::{
     maps::{FOUND, Found, SCRATCH},
     memory::UserMemory,
     notice,
-    probe::off_cpu,
+    probe::{off_cpu, wall},
     sample,
     stack::Sealed,
     table,
@@ -40,8 +40,8 @@ const NO_TABLE: u64 = u64::MAX;
 /// processes. Of code that has not been published,
 /// returns the hash of its file.
 #[inline(always)]
-pub(crate) fn ask(cpu: u32, space: u64, address: u64, place: u32, now: u64) -> Option<Hash> {
-    match ask_what_lies_at(cpu, space, address, place, now) {
+pub(crate) fn ask(seat: u32, space: u64, address: u64, place: u32, now: u64) -> Option<Hash> {
+    match ask_what_lies_at(seat, space, address, place, now) {
         0 => None,
         hash => Some(Hash(hash)),
     }
@@ -50,8 +50,8 @@ pub(crate) fn ask(cpu: u32, space: u64, address: u64, place: u32, now: u64) -> O
 /// The rule for an object's own `address`, whose page's rows are found from `pages` on; none if the table
 /// is not there.
 #[inline(always)]
-pub(crate) fn rule(cpu: u32, pages: u32, address: u64) -> Option<Rule> {
-    match find_rule(cpu, pages, address) {
+pub(crate) fn rule(seat: u32, pages: u32, address: u64) -> Option<Rule> {
+    match find_rule(seat, pages, address) {
         NO_TABLE => None,
         rule => Some(Rule(rule)),
     }
@@ -59,8 +59,8 @@ pub(crate) fn rule(cpu: u32, pages: u32, address: u64) -> Option<Rule> {
 
 /// Puts the caller of the frame in the scratch memory in its place, or says why there is none.
 #[inline(always)]
-pub(crate) fn leave(cpu: u32, rule: Rule) -> ControlFlow<u64> {
-    match leave_by_rule(cpu, rule.0) {
+pub(crate) fn leave(seat: u32, rule: Rule) -> ControlFlow<u64> {
+    match leave_by_rule(seat, rule.0) {
         FOUND_CALLER => ControlFlow::Continue(()),
         end => ControlFlow::Break(end),
     }
@@ -68,42 +68,42 @@ pub(crate) fn leave(cpu: u32, rule: Rule) -> ControlFlow<u64> {
 
 /// Where the user stack is stored whose record is in the scratch memory; none if the store is full.
 #[inline(always)]
-pub(crate) fn keep_user(cpu: u32, side: u32, header: Header) -> Option<StackPosition> {
-    position(keep_user_stack(cpu, side, header.0))
+pub(crate) fn keep_user(seat: u32, side: u32, header: Header) -> Option<StackPosition> {
+    position(keep_user_stack(seat, side, header.0))
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn keep_user_stack(cpu: u32, side: u32, header: u64) -> u32 {
-    let Some(scratch) = SCRATCH.get(cpu) else {
+extern "C" fn keep_user_stack(seat: u32, side: u32, header: u64) -> u32 {
+    let Some(scratch) = SCRATCH.get(seat) else {
         return 0;
     };
-    keep(cpu, side, header, &scratch.user)
+    keep(seat, side, header, &scratch.user)
 }
 
 /// As [`keep_user`], of the kernel stack.
 #[inline(always)]
-pub(crate) fn keep_kernel(cpu: u32, side: u32, header: Header) -> Option<StackPosition> {
-    position(keep_kernel_stack(cpu, side, header.0))
+pub(crate) fn keep_kernel(seat: u32, side: u32, header: Header) -> Option<StackPosition> {
+    position(keep_kernel_stack(seat, side, header.0))
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn keep_kernel_stack(cpu: u32, side: u32, header: u64) -> u32 {
-    let Some(scratch) = SCRATCH.get(cpu) else {
+extern "C" fn keep_kernel_stack(seat: u32, side: u32, header: u64) -> u32 {
+    let Some(scratch) = SCRATCH.get(seat) else {
         return 0;
     };
-    keep(cpu, side, header, &scratch.kernel)
+    keep(seat, side, header, &scratch.kernel)
 }
 
 #[inline(always)]
 fn keep<const WORDS: usize>(
-    cpu: u32,
+    seat: u32,
     side: u32,
     header: u64,
     record: &'static [Word; WORDS],
 ) -> u32 {
-    let stored = counter::books(cpu)
+    let stored = counter::books(seat)
         .and_then(|books| Sealed::new(record, Header(header))?.intern(books, side));
     stored.map_or(StackPosition::NONE.0, |position| position.0)
 }
@@ -119,19 +119,19 @@ pub(crate) fn walk(subject: Subject) {
     let Subject {
         ids,
         incarnation,
-        cpu,
+        seat,
         now,
     } = subject;
-    walk_user_stack(cpu, one(ids), incarnation, now);
+    walk_user_stack(seat, one(ids), incarnation, now);
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn walk_user_stack(cpu: u32, ids: u64, incarnation: u64, now: u64) -> u32 {
+extern "C" fn walk_user_stack(seat: u32, ids: u64, incarnation: u64, now: u64) -> u32 {
     walk::user(Subject {
         ids: two(ids),
         incarnation,
-        cpu,
+        seat,
         now,
     });
     0
@@ -143,19 +143,19 @@ pub(crate) fn recall(subject: Subject) {
     let Subject {
         ids,
         incarnation,
-        cpu,
+        seat,
         now,
     } = subject;
-    recall_what_lies_where(cpu, one(ids), incarnation, now);
+    recall_what_lies_where(seat, one(ids), incarnation, now);
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn recall_what_lies_where(cpu: u32, ids: u64, incarnation: u64, now: u64) -> u32 {
+extern "C" fn recall_what_lies_where(seat: u32, ids: u64, incarnation: u64, now: u64) -> u32 {
     walk::recall(Subject {
         ids: two(ids),
         incarnation,
-        cpu,
+        seat,
         now,
     });
     0
@@ -163,14 +163,14 @@ extern "C" fn recall_what_lies_where(cpu: u32, ids: u64, incarnation: u64, now: 
 
 /// See [`walk::by_pointers`].
 #[inline(always)]
-pub(crate) fn walk_by_pointers(cpu: u32) {
-    walk_user_stack_by_pointers(cpu);
+pub(crate) fn walk_by_pointers(seat: u32) {
+    walk_user_stack_by_pointers(seat);
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn walk_user_stack_by_pointers(cpu: u32) -> u32 {
-    walk::by_pointers(cpu);
+extern "C" fn walk_user_stack_by_pointers(seat: u32) -> u32 {
+    walk::by_pointers(seat);
     0
 }
 
@@ -180,16 +180,16 @@ pub(crate) fn take(subject: Subject, weight: u64) -> Outcome {
     let Subject {
         ids,
         incarnation,
-        cpu,
+        seat,
         ..
     } = subject;
-    Outcome(take_sample(cpu, one(ids), incarnation, weight))
+    Outcome(take_sample(seat, one(ids), incarnation, weight))
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn take_sample(cpu: u32, ids: u64, incarnation: u64, weight: u64) -> u32 {
-    Outcome::from(sample::take(cpu, two(ids), incarnation, weight)).0
+extern "C" fn take_sample(seat: u32, ids: u64, incarnation: u64, weight: u64) -> u32 {
+    Outcome::from(sample::take(seat, two(ids), incarnation, weight)).0
 }
 
 /// See [`sample::key`]. None if the key is in the scratch memory; otherwise what became of the firing.
@@ -198,22 +198,22 @@ pub(crate) fn key(subject: Subject, doing: Doing) -> Option<Outcome> {
     let Subject {
         ids,
         incarnation,
-        cpu,
+        seat,
         ..
     } = subject;
-    let outcome = make_key(cpu, one(ids), incarnation, doing as u32);
+    let outcome = make_key(seat, one(ids), incarnation, doing as u32);
     (outcome != NOTHING).then_some(Outcome(outcome))
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn make_key(cpu: u32, ids: u64, incarnation: u64, doing: u32) -> u32 {
+extern "C" fn make_key(seat: u32, ids: u64, incarnation: u64, doing: u32) -> u32 {
     let doing = if doing == Doing::Runnable as u32 {
         Doing::Runnable
     } else {
         Doing::Blocked
     };
-    match sample::key(cpu, two(ids), incarnation, doing) {
+    match sample::key(seat, two(ids), incarnation, doing) {
         Ok(()) => NOTHING,
         Err(outcome) => Outcome::from(outcome).0,
     }
@@ -222,14 +222,14 @@ extern "C" fn make_key(cpu: u32, ids: u64, incarnation: u64, doing: u32) -> u32 
 /// See [`off_cpu::depart`].
 #[inline(always)]
 pub(crate) fn depart(
-    cpu: u32,
+    seat: u32,
     now: u64,
     state: u64,
     preempted: bool,
 ) -> Result<Doing, Option<Outcome>> {
     const BLOCKED: u32 = Doing::Blocked as u32;
     const RUNNABLE: u32 = Doing::Runnable as u32;
-    let answer = depart_from_cpu(cpu, now, state, u32::from(preempted));
+    let answer = depart_from_cpu(seat, now, state, u32::from(preempted));
     match answer & !DOING {
         _ if answer == NOTHING => Err(None),
         BLOCKED if answer & DOING != 0 => Ok(Doing::Blocked),
@@ -246,8 +246,8 @@ const NOTHING: u32 = u32::MAX;
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn depart_from_cpu(cpu: u32, now: u64, state: u64, preempted: u32) -> u32 {
-    match off_cpu::depart(cpu, now, state as u32, preempted != 0) {
+extern "C" fn depart_from_cpu(seat: u32, now: u64, state: u64, preempted: u32) -> u32 {
+    match off_cpu::depart(seat, now, state as u32, preempted != 0) {
         Ok(doing) => doing as u32 | DOING,
         Err(outcome) => outcome.map_or(NOTHING, |outcome| outcome.0),
     }
@@ -255,40 +255,59 @@ extern "C" fn depart_from_cpu(cpu: u32, now: u64, state: u64, preempted: u32) ->
 
 /// See [`off_cpu::fall_asleep`].
 #[inline(always)]
-pub(crate) fn fall_asleep(cpu: u32, now: u64) -> Option<Outcome> {
-    let outcome = fall_asleep_now(cpu, now);
+pub(crate) fn fall_asleep(seat: u32, now: u64) -> Option<Outcome> {
+    let outcome = fall_asleep_now(seat, now);
     (outcome != NOTHING).then_some(Outcome(outcome))
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn fall_asleep_now(cpu: u32, now: u64) -> u32 {
-    off_cpu::fall_asleep(cpu, now).map_or(NOTHING, |outcome| outcome.0)
+extern "C" fn fall_asleep_now(seat: u32, now: u64) -> u32 {
+    off_cpu::fall_asleep(seat, now).map_or(NOTHING, |outcome| outcome.0)
 }
 
 /// See [`off_cpu::arrive`].
 #[inline(always)]
-pub(crate) fn arrive(cpu: u32, id: u32, now: u64) {
-    arrive_on_cpu(cpu, id, now);
+pub(crate) fn arrive(seat: u32, task: u64, now: u64) {
+    arrive_on_cpu(seat, task, now);
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn arrive_on_cpu(cpu: u32, id: u32, now: u64) -> u32 {
-    off_cpu::arrive(cpu, id, now);
+extern "C" fn arrive_on_cpu(seat: u32, task: u64, now: u64) -> u32 {
+    off_cpu::arrive(seat, task, now);
+    0
+}
+
+/// See [`wall::ran`].
+#[inline(always)]
+pub(crate) fn ran(subject: Subject) {
+    let Subject {
+        ids,
+        incarnation,
+        seat,
+        now,
+    } = subject;
+    ran_until(seat, one(ids), incarnation, now);
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn ran_until(seat: u32, ids: u64, incarnation: u64, now: u64) -> u32 {
+    wall::ran(seat, two(ids), incarnation, now);
     0
 }
 
 /// See [`sample::count`]; says what became of the firing.
 #[inline(always)]
-pub(crate) fn count(cpu: u32, weight: u64) -> Outcome {
-    Outcome(count_key(cpu, weight))
+pub(crate) fn count(seat: u32, weight: u64) -> Outcome {
+    Outcome(count_key(seat, weight))
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn count_key(cpu: u32, weight: u64) -> u32 {
-    let counted = sample::count(cpu, weight);
+extern "C" fn count_key(seat: u32, weight: u64) -> u32 {
+    let counted = sample::count(seat, weight);
     Outcome::from(counted.err().unwrap_or(Counter::Recorded)).0
 }
 
@@ -320,8 +339,8 @@ extern "C" fn send_notice(kind: u32, tgid: u32, incarnation: u64, address: u64) 
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn ask_what_lies_at(cpu: u32, space: u64, address: u64, place: u32, now: u64) -> u64 {
-    let Some(scratch) = SCRATCH.get(cpu) else {
+extern "C" fn ask_what_lies_at(seat: u32, space: u64, address: u64, place: u32, now: u64) -> u64 {
+    let Some(scratch) = SCRATCH.get(seat) else {
         return 0;
     };
     let known = scratch.walk.known.get(place as usize / FOUND);
@@ -376,17 +395,17 @@ extern "C" fn ask_what_lies_at(cpu: u32, space: u64, address: u64, place: u32, n
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn find_rule(cpu: u32, pages: u32, address: u64) -> u64 {
+extern "C" fn find_rule(seat: u32, pages: u32, address: u64) -> u64 {
     let rule = SCRATCH
-        .get(cpu)
+        .get(seat)
         .and_then(|scratch| table::remembered_rule(&scratch.walk, pages, address));
     rule.map_or(NO_TABLE, |rule| rule.0)
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn leave_by_rule(cpu: u32, rule: u64) -> u64 {
-    let Some(scratch) = SCRATCH.get(cpu) else {
+extern "C" fn leave_by_rule(seat: u32, rule: u64) -> u64 {
+    let Some(scratch) = SCRATCH.get(seat) else {
         return StackEnd::BadRow as u64;
     };
     let walk = &scratch.walk;

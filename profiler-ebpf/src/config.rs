@@ -19,6 +19,8 @@ static CONFIG: Config = Config {
     stack_blocks: 0,
     stack_index_mask: 0,
     states: 0,
+    switch_seats: 0,
+    reserved: 0,
     shortest_ns: 0,
     longest_ns: 0,
     layout: TaskLayout {

@@ -4,10 +4,10 @@ use crate::maps::{BOOKS, Books};
 use core::hint::black_box;
 use profiler_common::abi::{BOOK_WORDS, Counter};
 
-/// The books of one CPU.
+/// The books of one seat: of one probe on one CPU. See [`crate::maps::BOOKS`].
 #[inline(always)]
-pub(crate) fn books(cpu: u32) -> Option<&'static Books> {
-    BOOKS.get(cpu)
+pub(crate) fn books(seat: u32) -> Option<&'static Books> {
+    BOOKS.get(seat)
 }
 
 /// Opens a firing.

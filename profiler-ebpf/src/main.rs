@@ -47,6 +47,13 @@ pub(crate) fn off_cpu(ctx: RawTracePointContext) -> i32 {
     0
 }
 
+/// A thread is ready to run again.
+#[raw_tracepoint(tracepoint = "sched_wakeup")]
+pub(crate) fn woken(ctx: RawTracePointContext) -> i32 {
+    probe::wall::woken(&ctx);
+    0
+}
+
 /// The kernel comes by a tracepoint, whichever user space attaches this to.
 #[raw_tracepoint(tracepoint = "sched_switch")]
 pub(crate) fn tracepoint(ctx: RawTracePointContext) -> i32 {

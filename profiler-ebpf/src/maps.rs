@@ -39,6 +39,7 @@ pub(crate) struct Control {
     pub(crate) live: Word,
     pub(crate) namespace_level: Word,
     pub(crate) code_changes: Word,
+    pub(crate) began: Word,
     pub(crate) tallies: [Side; SIDES],
     pub(crate) stacks: [Side; SIDES],
 }
@@ -189,11 +190,15 @@ impl Walk {
 #[map]
 pub(crate) static CONTROL: Array<Control> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
-/// One value per possible CPU (set at load): its counters.
+/// One value per *seat* (set at load): its counters.
+///
+/// A seat is one probe's place on one CPU. Where there are two probes, the one may interrupt the other, so
+/// each has books and scratch memory of its own: the seats of the first are the numbers of the CPUs, those of
+/// switches begin behind them, at `Config::switch_seats`.
 #[map]
 pub(crate) static BOOKS: Array<Books> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
-/// One value per possible CPU (set at load): where a firing puts its stacks together. Not a per-CPU
+/// One value per seat (set at load): where a firing puts its stacks together. Not a per-CPU
 /// array, whose lookup is a call before Linux 6.10.
 #[map]
 pub(crate) static SCRATCH: Array<Scratch> = Array::with_max_entries(1, 0);

@@ -7,10 +7,11 @@ use crate::{
     maps::{CONTROL, SCRATCH},
     task::{self, Ids},
     walk::{self, Subject},
+    word::Word,
 };
 use aya_ebpf::EbpfContext;
 use profiler_common::abi::{
-    Counter, Doing, Header, Live, SampleKey, StackPosition, Stamp, Switches,
+    Counter, Doing, Header, KEY_WORDS, Live, SampleKey, StackPosition, Stamp, Switches,
 };
 
 /// The name under which the idle tasks of all CPUs are one; the kernel's has the CPU's number behind it.
@@ -19,27 +20,27 @@ const IDLE_COMM: [u8; 16] = *b"swapper\0\0\0\0\0\0\0\0\0";
 /// Takes the CPU's scratch memory, for a firing that another may interrupt or displace on its CPU; false if
 /// one has it that was interrupted. To be given back by [`end`].
 #[inline(always)]
-pub(crate) fn begin(cpu: u32) -> bool {
+pub(crate) fn begin(seat: u32) -> bool {
     SCRATCH
-        .get(cpu)
+        .get(seat)
         .is_some_and(|scratch| scratch.taken.take(1))
 }
 
 /// Gives the CPU's scratch memory back.
 #[inline(always)]
-pub(crate) fn end(cpu: u32) {
-    if let Some(scratch) = SCRATCH.get(cpu) {
+pub(crate) fn end(seat: u32) {
+    if let Some(scratch) = SCRATCH.get(seat) {
         scratch.taken.store(0);
     }
 }
 
 /// Whom a firing found.
 #[inline(always)]
-pub(crate) fn subject(cpu: u32, ids: Ids, now: u64) -> Subject {
+pub(crate) fn subject(seat: u32, ids: Ids, now: u64) -> Subject {
     Subject {
         ids,
         incarnation: if ids.tid == 0 { 0 } else { task::incarnation() },
-        cpu,
+        seat,
         now,
     }
 }
@@ -48,7 +49,7 @@ pub(crate) fn subject(cpu: u32, ids: Ids, now: u64) -> Subject {
 /// where the firing found the CPU `in_kernel`. Returns what became of the firing if that is not possible.
 #[inline(always)]
 pub(crate) fn walk(ctx: &impl EbpfContext, subject: Subject, in_kernel: bool) -> Option<Outcome> {
-    let Some(scratch) = SCRATCH.get(subject.cpu) else {
+    let Some(scratch) = SCRATCH.get(subject.seat) else {
         return Some(Counter::LostStackStore.into());
     };
     if config::has(Switches::KERNEL_STACKS) && in_kernel {
@@ -66,45 +67,57 @@ pub(crate) fn walk(ctx: &impl EbpfContext, subject: Subject, in_kernel: bool) ->
 
 /// Counts the firing, of a thread that runs, with what is in the scratch memory, and says what became of it.
 #[inline(always)]
-pub(crate) fn take(cpu: u32, ids: Ids, incarnation: u64, weight: u64) -> Counter {
-    match record(cpu, ids, incarnation, weight) {
+pub(crate) fn take(seat: u32, ids: Ids, incarnation: u64, weight: u64) -> Counter {
+    match record(seat, ids, incarnation, weight) {
         Ok(()) => Counter::Recorded,
         Err(outcome) => outcome,
     }
 }
 
 #[inline(always)]
-fn record(cpu: u32, ids: Ids, incarnation: u64, weight: u64) -> Result<(), Counter> {
-    key(cpu, ids, incarnation, Doing::Running)?;
-    count(cpu, weight)
+fn record(seat: u32, ids: Ids, incarnation: u64, weight: u64) -> Result<(), Counter> {
+    key(seat, ids, incarnation, Doing::Running)?;
+    count(seat, weight)
 }
 
 /// Counts a firing for the key in the scratch memory.
 #[inline(always)]
-pub(crate) fn count(cpu: u32, weight: u64) -> Result<(), Counter> {
-    let scratch = SCRATCH.get(cpu).ok_or(Counter::LostTallyTable)?;
+pub(crate) fn count(seat: u32, weight: u64) -> Result<(), Counter> {
+    let scratch = SCRATCH.get(seat).ok_or(Counter::LostTallyTable)?;
     let control = CONTROL.get(0).ok_or(Counter::LostTallyTable)?;
     let side = Live(control.live.load()).tallies();
-    aggregate::count(cpu, scratch, side, weight).ok_or(Counter::LostTallyTable)
+    aggregate::count(seat, scratch, side, weight).ok_or(Counter::LostTallyTable)
 }
 
 /// Stores the stacks in the scratch memory, and puts the key of the running task there.
 #[inline(always)]
-pub(crate) fn key(cpu: u32, ids: Ids, incarnation: u64, doing: Doing) -> Result<(), Counter> {
-    let scratch = SCRATCH.get(cpu).ok_or(Counter::LostStackStore)?;
+pub(crate) fn key(seat: u32, ids: Ids, incarnation: u64, doing: Doing) -> Result<(), Counter> {
+    let scratch = SCRATCH.get(seat).ok_or(Counter::LostStackStore)?;
     let control = CONTROL.get(0).ok_or(Counter::LostTallyTable)?;
     let live = Live(control.live.load());
     let side = live.stacks();
     let user = match scratch.user[0].load() {
         0 if !config::has(Switches::KERNEL_STACKS) => return Err(Counter::FilteredNoUserStack),
         0 => StackPosition::NONE,
-        header => apart::keep_user(cpu, side, Header(header)).ok_or(Counter::LostStackStore)?,
+        header => apart::keep_user(seat, side, Header(header)).ok_or(Counter::LostStackStore)?,
     };
     let kernel = match scratch.kernel[0].load() {
         0 => StackPosition::NONE,
-        header => apart::keep_kernel(cpu, side, Header(header)).ok_or(Counter::LostStackStore)?,
+        header => apart::keep_kernel(seat, side, Header(header)).ok_or(Counter::LostStackStore)?,
     };
     let key = SampleKey {
+        user,
+        kernel,
+        ..owner(ids, incarnation, Stamp::new(live.epoch(), doing))
+    };
+    put(&scratch.key, &key);
+    Ok(())
+}
+
+/// The key of the running task, without stacks.
+#[inline(always)]
+fn owner(ids: Ids, incarnation: u64, stamp: Stamp) -> SampleKey {
+    SampleKey {
         incarnation,
         tgid: ids.tgid,
         tid: if config::has(Switches::PER_THREAD) {
@@ -113,21 +126,55 @@ pub(crate) fn key(cpu: u32, ids: Ids, incarnation: u64, doing: Doing) -> Result<
             0
         },
         cpu: if config::has(Switches::PER_CPU) {
-            cpu
+            task::cpu()
         } else {
             0
         },
-        user,
-        kernel,
-        stamp: Stamp::new(live.epoch(), doing),
+        user: StackPosition::NONE,
+        kernel: StackPosition::NONE,
+        stamp,
         comm: if ids.tid == 0 {
             IDLE_COMM
         } else {
             task::comm()
         },
+    }
+}
+
+/// Puts the key of the running task, without stacks, into the scratch memory.
+#[inline(always)]
+pub(crate) fn key_without_stacks(
+    place: &[Word; KEY_WORDS],
+    ids: Ids,
+    incarnation: u64,
+    doing: Doing,
+) {
+    put(place, &owner(ids, incarnation, Stamp::new(0, doing)));
+}
+
+/// As [`key_without_stacks`], of the thread at a kernel address.
+#[inline(always)]
+pub(crate) fn key_of(place: &[Word; KEY_WORDS], task: u64, ids: Ids, doing: Doing) {
+    let key = SampleKey {
+        incarnation: task::incarnation_of(task),
+        tgid: ids.tgid,
+        tid: if config::has(Switches::PER_THREAD) {
+            ids.tid
+        } else {
+            0
+        },
+        cpu: 0,
+        user: StackPosition::NONE,
+        kernel: StackPosition::NONE,
+        stamp: Stamp::new(0, doing),
+        comm: task::comm_of(task),
     };
-    for (place, word) in scratch.key.iter().zip(key.words()) {
+    put(place, &key);
+}
+
+#[inline(always)]
+fn put(place: &[Word; KEY_WORDS], key: &SampleKey) {
+    for (place, word) in place.iter().zip(key.words()) {
         place.store(word);
     }
-    Ok(())
 }

@@ -8,7 +8,9 @@
 )]
 
 use crate::{maps::SLEEPERS, word::Word};
-use profiler_common::abi::{KEY_WORDS, SLEEPER_WORDS, Sleeper};
+use profiler_common::abi::{
+    ARRIVED_WORD, KEY_WORDS, SINCE_WORD, SLEEPER_KEY_WORD, SLEEPER_WORDS, Sleeper, WOKEN_WORD,
+};
 
 /// A thread's entry.
 pub(crate) struct Entry(&'static [Word; SLEEPER_WORDS]);
@@ -45,24 +47,57 @@ impl Entry {
     /// When the thread left the CPU; none while it is on one.
     #[inline(always)]
     pub(crate) fn since_ns(&self) -> Option<u64> {
-        Some(self.0[0].load()).filter(|&since| since != 0)
+        Some(self.0[SINCE_WORD].load()).filter(|&since| since != 0)
     }
 
     /// Notes that the thread leaves, and for which key its time is to be counted.
     #[inline(always)]
     pub(crate) fn leave(&self, now_ns: u64, key: &[Word; KEY_WORDS]) {
-        for (place, word) in self.0[1..].iter().zip(key) {
+        self.belong(key);
+        self.0[WOKEN_WORD].store(0);
+        self.0[SINCE_WORD].store(now_ns);
+    }
+
+    /// Notes whose the entry is.
+    #[inline(always)]
+    pub(crate) fn belong(&self, key: &[Word; KEY_WORDS]) {
+        for (place, word) in self.0[SLEEPER_KEY_WORD..].iter().zip(key) {
             place.store(word.load());
         }
-        self.0[0].store(now_ns);
     }
 
     /// Notes that the thread is back, and puts the key that it left under into `key`.
     #[inline(always)]
     pub(crate) fn arrive(&self, key: &[Word; KEY_WORDS]) {
-        self.0[0].store(0);
-        for (word, place) in key.iter().zip(&self.0[1..]) {
+        self.0[SINCE_WORD].store(0);
+        for (word, place) in key.iter().zip(&self.0[SLEEPER_KEY_WORD..]) {
             word.store(place.load());
         }
+    }
+
+    /// Notes that the thread, if it is off the CPU, could go on from now on.
+    #[inline(always)]
+    pub(crate) fn wake(&self, now_ns: u64) {
+        if self.0[SINCE_WORD].load() != 0 && self.0[WOKEN_WORD].load() == 0 {
+            self.0[WOKEN_WORD].store(now_ns);
+        }
+    }
+
+    /// When the thread was woken since it left; none if it was not.
+    #[inline(always)]
+    pub(crate) fn woken_ns(&self) -> Option<u64> {
+        Some(self.0[WOKEN_WORD].load()).filter(|&woken| woken != 0)
+    }
+
+    /// Since when the thread is on a CPU; none if that was not seen.
+    #[inline(always)]
+    pub(crate) fn arrived_ns(&self) -> Option<u64> {
+        Some(self.0[ARRIVED_WORD].load()).filter(|&arrived| arrived != 0)
+    }
+
+    /// Notes since when the thread is on a CPU; zero when it leaves.
+    #[inline(always)]
+    pub(crate) fn set_arrived(&self, now_ns: u64) {
+        self.0[ARRIVED_WORD].store(now_ns);
     }
 }

@@ -16,7 +16,8 @@ use aya_ebpf::{
         bpf_get_current_comm, bpf_get_current_pid_tgid,
         generated::{
             bpf_get_current_task, bpf_get_current_task_btf, bpf_get_smp_processor_id,
-            bpf_get_task_stack, bpf_ktime_get_ns, bpf_seq_write, bpf_task_pt_regs,
+            bpf_get_task_stack, bpf_ktime_get_boot_ns, bpf_ktime_get_ns, bpf_seq_write,
+            bpf_task_pt_regs,
         },
     },
     programs::PerfEventContext,
@@ -138,6 +139,24 @@ pub(crate) fn ran_ns() -> u64 {
 #[inline(always)]
 pub(crate) fn comm() -> [u8; COMM_BYTES] {
     bpf_get_current_comm().unwrap_or_default()
+}
+
+/// The name of the thread at a kernel address.
+#[inline(always)]
+pub(crate) fn comm_of(task: u64) -> [u8; COMM_BYTES] {
+    let comm = task + u64::from(config!(layout.task_comm));
+    let (low, high): (u64, u64) = (memory::kernel(comm), memory::kernel(comm + 8));
+    let ([a, b, c, d, e, f, g, h], [i, j, k, l, m, n, o, p]) =
+        (low.to_ne_bytes(), high.to_ne_bytes());
+    [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p]
+}
+
+/// For how long the thread at a kernel address has existed.
+#[inline(always)]
+pub(crate) fn age_ns(task: u64) -> u64 {
+    let started: u64 = memory::kernel(task + u64::from(config!(layout.task_start_boottime)));
+    // SAFETY: the helper takes nothing.
+    unsafe { bpf_ktime_get_boot_ns() }.wrapping_sub(started)
 }
 
 /// The CPU that this runs on.

@@ -25,8 +25,8 @@ use profiler_common::{
 pub(crate) struct Subject {
     pub(crate) ids: Ids,
     pub(crate) incarnation: u64,
-    /// The CPU that this runs on.
-    pub(crate) cpu: u32,
+    /// Whose books and scratch memory are used.
+    pub(crate) seat: u32,
     /// When the firing began.
     pub(crate) now: u64,
 }
@@ -66,7 +66,7 @@ impl UserWalk {
         if index == 0 && config::has(Switches::AT_ENTRY) {
             // Whatever is known of the function: its first instruction has changed nothing yet.
             self.note(place, index, &frame);
-            return apart::leave(self.subject.cpu, Rule::ENTRY);
+            return apart::leave(self.subject.seat, Rule::ENTRY);
         }
         if !config::has(Switches::UNWIND_ROWS) {
             self.note(place, index, &frame);
@@ -89,7 +89,7 @@ impl UserWalk {
             Found::BARE => end(StackEnd::NoRow),
             state if !CodeState(state).has_table() => end(StackEnd::NotLoaded),
             table => match apart::rule(
-                self.subject.cpu,
+                self.subject.seat,
                 table as u32,
                 address.wrapping_add(found.shift.load()),
             ) {
@@ -99,7 +99,7 @@ impl UserWalk {
                         // A handler returns to the trampoline's first byte, which nothing called.
                         place.store(frame.ip.wrapping_add(1));
                     }
-                    apart::leave(self.subject.cpu, rule)
+                    apart::leave(self.subject.seat, rule)
                 }
                 None => end(StackEnd::NotLoaded),
             },
@@ -170,14 +170,14 @@ impl UserWalk {
             let Subject {
                 ids,
                 incarnation,
-                cpu,
+                seat,
                 now,
             } = self.subject;
             let answer = (place * FOUND) as u32 + current as u32;
             let [_, memory, ..] = &known.stamp;
-            if let Some(hash) = apart::ask(cpu, memory.load(), address, answer, now) {
+            if let Some(hash) = apart::ask(seat, memory.load(), address, answer, now) {
                 notice::unknown_code(
-                    counter::books(cpu)?,
+                    counter::books(seat)?,
                     ids.tgid,
                     incarnation,
                     address,
@@ -197,7 +197,7 @@ impl UserWalk {
 /// ([`used_clock`](profiler_common::abi::used_clock)).
 #[inline(always)]
 pub(crate) fn recall(subject: Subject) {
-    let Some(Scratch { walk, .. }) = SCRATCH.get(subject.cpu) else {
+    let Some(Scratch { walk, .. }) = SCRATCH.get(subject.seat) else {
         return;
     };
     let space = mapping::space();
@@ -272,7 +272,7 @@ fn end(why: StackEnd) -> ControlFlow<u64> {
 /// is zero for a kernel thread, and for a process whose memory is gone.
 #[inline(always)]
 pub(crate) fn user(subject: Subject) {
-    let Some(scratch) = SCRATCH.get(subject.cpu) else {
+    let Some(scratch) = SCRATCH.get(subject.seat) else {
         return;
     };
     let walk = &scratch.walk;
@@ -307,7 +307,7 @@ fn native(scratch: &'static Scratch, subject: Subject) {
     let walk = &scratch.walk;
     walk.end.store(StackEnd::Truncated as u64);
     if !config::has(Switches::UNWIND_ROWS) && !config::has(Switches::AT_ENTRY) {
-        return apart::walk_by_pointers(subject.cpu);
+        return apart::walk_by_pointers(subject.seat);
     }
     if config::has(Switches::UNWIND_ROWS) {
         apart::recall(subject);
@@ -317,8 +317,8 @@ fn native(scratch: &'static Scratch, subject: Subject) {
 
 /// Walks the stack whose first frame is in the scratch memory, by frame pointers.
 #[inline(always)]
-pub(crate) fn by_pointers(cpu: u32) {
-    if let Some(scratch) = SCRATCH.get(cpu)
+pub(crate) fn by_pointers(seat: u32) {
+    if let Some(scratch) = SCRATCH.get(seat)
         && let Some(registers) = scratch.walk.frame().registers(&UserMemory)
     {
         repeat(TURNS, &mut PointerWalk { scratch, registers });

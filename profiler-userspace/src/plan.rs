@@ -14,8 +14,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::debuginfod::Servers;
-use crate::output::{Format, Style};
-use crate::probe::Probe;
+use crate::output::{Format, Palette, Style};
+use crate::probe::{Probe, Waits};
 use crate::symbolize::Naming;
 pub use title::TitleFacts;
 
@@ -31,6 +31,8 @@ pub struct Plan {
     pub cpus: Option<Vec<u32>>,
     /// What triggers samples.
     pub probe: Probe,
+    /// What is recorded at the same time, into a profile of its own.
+    pub beside: Option<Beside>,
     /// What makes the probe fire, where that is an event.
     pub event: EventChoice,
     /// How often the probe fires.
@@ -47,12 +49,37 @@ pub struct Plan {
     pub naming: Naming,
     /// Who is asked for debug files that are not here.
     pub servers: Servers,
-    /// How the result looks, but for its title and notes, which only the recording can fill in.
+    /// How the result looks, but for its title and notes, which only the recording can fill in, and its colours.
     pub style: Style,
+    /// The palette that was asked for; none means the one that suits what is shown.
+    pub colors: Option<Palette>,
     /// How much is said on stderr.
     pub verbosity: Verbosity,
     /// The most memory that may be used.
     pub memory: MemoryLimits,
+}
+
+/// What is recorded beside the plan's probe, at the same time and of the same target.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Beside {
+    /// Which waits.
+    pub probe: Probe,
+    /// Where their profile goes; never empty, and no place of the plan's other outputs.
+    pub outputs: Vec<Output>,
+}
+
+impl Plan {
+    /// The waits that are wanted, if it is waits that are recorded, alone or beside samples.
+    pub fn waits(&self) -> Option<&Waits> {
+        let beside = self.beside.as_ref().map(|beside| &beside.probe);
+        self.probe.waits().or_else(|| beside?.waits())
+    }
+
+    /// All outputs: the probe's, then those of what is recorded beside.
+    pub fn all_outputs(&self) -> impl Iterator<Item = &Output> {
+        let beside = self.beside.iter().flat_map(|beside| &beside.outputs);
+        self.outputs.iter().chain(beside)
+    }
 }
 
 /// The most memory that may be used in the kernel.

@@ -9,6 +9,12 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// The tracepoint by which a CPU goes from one thread to another.
+pub const SWITCH: &str = "sched_switch";
+
+/// The tracepoint by which a thread is ready to run again.
+pub const WAKEUP: &str = "sched_wakeup";
+
 /// What triggers a sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Probe {
@@ -16,6 +22,8 @@ pub enum Probe {
     OnCpu,
     /// Threads that leave the CPU and come back.
     OffCpu(Waits),
+    /// All of the threads' time: where they run, told by what `OnCpu` samples, and where they wait.
+    Wall(Wall),
     /// The kernel's coming by a tracepoint.
     Tracepoint(Tracepoint),
     /// A program's calling a function.
@@ -47,6 +55,15 @@ impl fmt::Display for Function {
         let file = self.file.file_name().unwrap_or(self.file.as_os_str());
         write!(f, "{}:{}", file.to_string_lossy(), self.name)
     }
+}
+
+/// How all of the threads' time is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wall {
+    /// How waits are shown. All of them are wanted.
+    pub waits: Waits,
+    /// Whether threads are shown that slept from the beginning to the end.
+    pub idle_threads: bool,
 }
 
 /// A place in the kernel that can be watched.
@@ -103,12 +120,18 @@ impl Default for Waits {
 }
 
 impl Probe {
-    /// The names of the BPF programs that take samples, and what they are attached to.
+    /// The names of the BPF programs that take samples, and what they are attached to, in the order in which
+    /// that is done.
     pub fn programs(&self) -> Vec<(&'static str, Hook)> {
         let tracepoint = |name: &str| Hook::Tracepoint(name.to_owned());
         match self {
             Self::OnCpu => vec![("on_cpu", Hook::Event)],
-            Self::OffCpu(_) => vec![("off_cpu", tracepoint("sched_switch"))],
+            Self::OffCpu(_) => vec![("off_cpu", tracepoint(SWITCH))],
+            Self::Wall(_) => vec![
+                ("woken", tracepoint(WAKEUP)),
+                ("off_cpu", tracepoint(SWITCH)),
+                ("on_cpu", Hook::Event),
+            ],
             Self::Tracepoint(named) => vec![("tracepoint", tracepoint(&named.name))],
             Self::Function(_) => vec![("function", Hook::Functions)],
         }
@@ -116,7 +139,7 @@ impl Probe {
 
     /// Whether it is an event that makes the probe fire.
     pub const fn is_on_event(&self) -> bool {
-        matches!(self, Self::OnCpu)
+        matches!(self, Self::OnCpu | Self::Wall(_))
     }
 
     /// What the title begins with; none where the event decides.
@@ -124,6 +147,7 @@ impl Probe {
         match self {
             Self::OnCpu => None,
             Self::OffCpu(_) => Some("off-CPU".to_owned()),
+            Self::Wall(_) => Some("wall".to_owned()),
             Self::Tracepoint(tracepoint) => Some(tracepoint.to_string()),
             Self::Function(function) => Some(function.to_string()),
         }
@@ -135,6 +159,7 @@ impl Probe {
             Self::OnCpu | Self::Tracepoint(_) => "sample",
             Self::OffCpu(_) => "wait",
             Self::Function(_) => "call",
+            Self::Wall(_) => "span",
         }
     }
 
@@ -142,7 +167,7 @@ impl Probe {
     pub fn unit(&self) -> Option<Unit> {
         match self {
             Self::OnCpu => None,
-            Self::OffCpu(_) => Some(Unit::Nanoseconds),
+            Self::OffCpu(_) | Self::Wall(_) => Some(Unit::Nanoseconds),
             Self::Tracepoint(tracepoint) => Some(Unit::Events(tracepoint.to_string())),
             Self::Function(_) => Some(Unit::Events("calls".to_owned())),
         }
@@ -152,6 +177,7 @@ impl Probe {
     pub const fn waits(&self) -> Option<&Waits> {
         match self {
             Self::OffCpu(waits) => Some(waits),
+            Self::Wall(wall) => Some(&wall.waits),
             _ => None,
         }
     }

@@ -1,6 +1,7 @@
 //! The accounts that flame-bpf closes each recording with.
 //!
-//! In: stderr of a run with `-v`, which holds a line `counter: <name> <value>` for each counter.
+//! In: stderr of a run with `-v`, which holds a line `counter: <name> <value>` for each counter; the lines of a second
+//! probe begin with its name.
 //! Out: a [`Balance`] that can be added up.
 
 use std::collections::BTreeMap;
@@ -44,6 +45,13 @@ impl Balance {
         balance.fired = fired?;
         balance.recorded = recorded?;
         Some(balance)
+    }
+
+    /// As [`Balance::parse`], of the second probe, whose lines begin with its name and a blank.
+    pub fn parse_of(probe: &str, stderr: &str) -> Option<Self> {
+        let lines = stderr.lines();
+        let own = lines.filter_map(|line| line.trim().strip_prefix(probe)?.strip_prefix(' '));
+        Self::parse(&own.collect::<Vec<_>>().join("\n"))
     }
 
     /// The firings that nobody asked for.
@@ -101,6 +109,15 @@ mod tests {
         Balance::parse(&stderr)
             .expect("all lines are well-formed")
             .assert_even();
+    }
+
+    #[test]
+    fn two_probes_have_a_balance_each() {
+        let stderr = "counter: fired 2\ncounter: recorded 2\nwaits counter: fired 5\n waits counter: recorded 5\n";
+        let fired = |balance: Option<Balance>| balance.map(|balance| balance.fired);
+        assert_eq!(fired(Balance::parse(stderr)), Some(2));
+        assert_eq!(fired(Balance::parse_of("waits", stderr)), Some(5));
+        assert_eq!(fired(Balance::parse_of("others", stderr)), None);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::binary::binary;
 use crate::run::Run;
-use crate::workload::PATIENCE;
+use crate::workload::{PATIENCE, Workload};
 
 /// How often something that has no other way to tell is looked at.
 const GLANCE: Duration = Duration::from_millis(5);
@@ -101,6 +101,18 @@ impl Invocation {
         words.push(self.binary.display().to_string());
         words.extend(self.arguments.iter().cloned());
         words.join(" ")
+    }
+
+    /// Runs on a workload that keeps accounts from SIGUSR1 to SIGUSR2, which it is sent when the recording has begun and, after
+    /// this time, before it ends.
+    pub fn run_accounted(&self, workload: &Workload, time: Duration) -> Run {
+        let mut running = self.start();
+        running.wait_until_attached();
+        workload.signal(Signal::USR1);
+        thread::sleep(time);
+        workload.signal(Signal::USR2);
+        running.signal(Signal::INT);
+        running.finish().expect_no_panic().expect_code(0)
     }
 
     /// Runs to the end.

@@ -119,6 +119,21 @@ impl Run {
         })
     }
 
+    /// As [`Run::balance`], of a second probe, which the lines begin with.
+    ///
+    /// # Panics
+    ///
+    /// When they are missing or cannot be read.
+    #[track_caller]
+    pub fn balance_of(&self, probe: &str) -> Balance {
+        Balance::parse_of(probe, &self.stderr).unwrap_or_else(|| {
+            panic!(
+                "`{}` printed no balance of {probe}; stderr:\n{}",
+                self.line, self.stderr
+            )
+        })
+    }
+
     #[track_caller]
     fn parse(&self, bytes: &[u8]) -> Folded {
         Folded::parse(bytes)

@@ -97,6 +97,11 @@ impl Workload {
         kill_process(Pid::from_child(&self.child), Signal::USR1).ok();
     }
 
+    /// Sends a signal, of which its source says what it means.
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).ok();
+    }
+
     /// Asks the workload to stop and returns the lines that it said behind the first.
     ///
     /// # Panics

@@ -8,7 +8,7 @@
 )]
 
 use flame_bpf::kernel::{Kernel, Request, Support};
-use flame_bpf::probe::{Function, Probe, ThreadKind, Waits};
+use flame_bpf::probe::{Function, Probe, ThreadKind, Waits, Wall};
 use flame_bpf_tests::{kernel_turn, require, walks_by_tables};
 use profiler_common::abi::{Switches, TargetKind};
 
@@ -37,6 +37,7 @@ fn load_probe(
         map_memory: 32 << 20,
         unwind_memory: 256 << 20,
         probe: probe.clone(),
+        beside: None,
     };
     let kernel = Kernel::load(request, support)
         .unwrap_or_else(|error| panic!("{what}: {error}: {:?}", std::error::Error::source(&error)));
@@ -151,6 +152,7 @@ fn a_kernel_without_loops_is_refused_by_name() {
         map_memory: 32 << 20,
         unwind_memory: 256 << 20,
         probe: Probe::OnCpu,
+        beside: None,
     };
     let refusal = Kernel::load(request, &support)
         .err()
@@ -194,6 +196,7 @@ fn maps_stay_below_the_limit_that_was_given() {
             map_memory: mebibytes << 20,
             unwind_memory: 256 << 20,
             probe: Probe::OnCpu,
+            beside: None,
         };
         let kernel = Kernel::load(request, &support).unwrap();
         assert!(kernel.map_bytes() <= mebibytes << 20, "{mebibytes} MiB");
@@ -277,6 +280,7 @@ fn a_kernel_without_type_information_has_no_switches() {
         map_memory: 32 << 20,
         unwind_memory: 256 << 20,
         probe: Probe::OffCpu(Waits::default()),
+        beside: None,
     };
     let refusal = Kernel::load(request, &support)
         .err()
@@ -285,4 +289,49 @@ fn a_kernel_without_type_information_has_no_switches() {
         refusal.to_string().contains("type information"),
         "{refusal}"
     );
+}
+
+#[test]
+fn switches_beside_samples_need_the_programs_of_both() {
+    let _turn = require!(kernel_turn());
+    let request = Request {
+        switches: BOTH,
+        target: TargetKind::All,
+        ids: Vec::new(),
+        map_memory: 32 << 20,
+        unwind_memory: 256 << 20,
+        probe: Probe::OnCpu,
+        beside: Some(Waits::default()),
+    };
+    let kernel = Kernel::load(request, &Support::detect()).unwrap();
+    assert_eq!(programs(&kernel), ["asleep", "off_cpu", "on_cpu"]);
+    assert!(kernel.map_bytes() <= 32 << 20);
+}
+
+#[test]
+fn all_of_the_time_needs_wake_ups_too() {
+    let _turn = require!(kernel_turn());
+    let support = Support::detect();
+    for switches in [BOTH, AUTO] {
+        let request = Request {
+            switches: switches
+                .with(Switches::PER_THREAD)
+                .with(Switches::FOLLOW_CHILDREN),
+            target: TargetKind::Processes,
+            ids: Vec::new(),
+            map_memory: 32 << 20,
+            unwind_memory: 256 << 20,
+            probe: Probe::Wall(Wall {
+                waits: Waits::default(),
+                idle_threads: true,
+            }),
+            beside: None,
+        };
+        let kernel = Kernel::load(request, &support)
+            .unwrap_or_else(|error| panic!("{error}: {:?}", std::error::Error::source(&error)));
+        let loaded = programs(&kernel);
+        for name in ["asleep", "fork", "off_cpu", "on_cpu", "woken"] {
+            assert!(loaded.iter().any(|one| one == name), "{name} of {loaded:?}");
+        }
+    }
 }

@@ -4,8 +4,8 @@
 use std::thread;
 use std::time::Duration;
 
-use flame_bpf_tests::{Balance, Folded, Invocation, Program, Run, Workload, kernel_turn, require};
-use rustix::process::{Pid, Signal, kill_process};
+use flame_bpf_tests::{Balance, Folded, Invocation, Program, Run, kernel_turn, require};
+use rustix::process::Signal;
 
 /// How long the waits are compared for.
 const SECONDS: f64 = 5.0;
@@ -18,11 +18,6 @@ const RUNNABLE: &str = "[runnable]";
 
 fn seconds(folded: &Folded, function: &str) -> f64 {
     folded.weight(|stack| stack.has(function)) as f64 / 1e6
-}
-
-fn tell(workload: &Workload, signal: Signal) {
-    let pid = i32::try_from(workload.pid()).ok().and_then(Pid::from_raw);
-    kill_process(pid.expect("a PID is positive"), signal).expect("the workload runs");
 }
 
 /// Seconds by function, from the workload's `truth FUNCTION NANOSECONDS` lines.
@@ -45,13 +40,9 @@ fn assert_balanced(run: &Run) -> Balance {
 /// Records `waits`, which is told when the recording begins and when it ends; with what it measured.
 fn record_waits(program: &Program, flags: &str) -> (Run, Vec<(String, f64)>) {
     let workload = program.start(&[]);
-    let mut running = Invocation::new(flags).flag("-p", workload.pid()).start();
-    running.wait_until_attached();
-    tell(&workload, Signal::USR1);
-    thread::sleep(Duration::from_secs_f64(SECONDS));
-    tell(&workload, Signal::USR2);
-    running.signal(Signal::INT);
-    let run = running.finish().expect_no_panic().expect_code(0);
+    let run = Invocation::new(flags)
+        .flag("-p", workload.pid())
+        .run_accounted(&workload, Duration::from_secs_f64(SECONDS));
     (run, truth(&workload.stop()))
 }
 

@@ -19,6 +19,7 @@ fn tables(support: &Support) -> (Kernel, Tables) {
         map_memory: 32 << 20,
         unwind_memory: 2 << 20,
         probe: Probe::OnCpu,
+        beside: None,
     };
     let mut kernel = Kernel::load(request, support).expect("the programs load");
     let tables = kernel.take_tables().expect("rows were asked for");

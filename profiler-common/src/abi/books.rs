@@ -1,12 +1,12 @@
-//! The small maps through which the halves speak while a recording runs: the books, one per CPU, which
-//! the kernel half writes; the control map, whose first word user space writes; the name of a symbol.
+//! The small maps through which the halves speak while a recording runs: the books, one per probe and
+//! CPU, which the kernel half writes; the control map, whose first word user space writes; the name of a symbol.
 
 use super::{Class, Counter, Stamp};
 
-/// How many counters one CPU has room for.
+/// How many counters one probe has room for on one CPU.
 pub const BOOK_WORDS: usize = 32;
 
-/// One CPU's counters. Whole pairs of cache lines, so that CPUs do not share one.
+/// One probe's counters on one CPU. Whole pairs of cache lines, so that CPUs do not share one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(128))]
 pub struct Books {
@@ -102,6 +102,8 @@ pub struct Control {
     /// How often user space has changed the index of code. What the kernel half has read of it and kept
     /// is out of date once this has another value.
     pub code_changes: u64,
+    /// When the recording began, by the monotonic clock; written by user space, before switches are seen.
+    pub began: u64,
     /// How far each side of the tallies is filled.
     pub tallies: [Side; SIDES],
     /// How far each side of the stacks is filled.

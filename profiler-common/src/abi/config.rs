@@ -48,6 +48,8 @@ impl Switches {
 
     /// Firings find programs at the first instruction of a function.
     pub const AT_ENTRY: Self = Self(1 << 13);
+    /// Account for all of a thread's time: on a CPU, waiting for one, and blocked.
+    pub const WALL: Self = Self(1 << 14);
 
     /// Both sets of switches together.
     #[must_use]
@@ -179,6 +181,11 @@ pub struct Config {
     pub stack_index_mask: u32,
     /// The states of switched-out threads that are wanted; a [`States`](super::States).
     pub states: u32,
+    /// The first seat of the probe of switches: the number of possible CPUs where it is the second probe,
+    /// zero where it is alone.
+    pub switch_seats: u32,
+    /// Always zero; here so that there is no padding.
+    pub reserved: u32,
     /// The shortest time off the CPU that is wanted, in nanoseconds.
     pub shortest_ns: u64,
     /// The longest time off the CPU that is wanted, in nanoseconds.

@@ -20,7 +20,10 @@ pub use config::{Config, MappingLayout, Switches, TargetKind, TaskLayout};
 pub use counter::{Class, Counter};
 pub use notice::{Notice, NoticeKind};
 pub use sample::{COMM_BYTES, Doing, KEY_WORDS, SampleKey, Stamp, Tally};
-pub use sleeper::{ASLEEP_WORDS, Asleep, KeptRegisters, SLEEPER_WORDS, Sleeper, States, TaskState};
+pub use sleeper::{
+    ARRIVED_WORD, ASLEEP_WORDS, Asleep, KeptRegisters, SINCE_WORD, SLEEPER_KEY_WORD, SLEEPER_WORDS,
+    Sleeper, States, TaskState, WOKEN_WORD,
+};
 pub use stack::{
     BLOCK_WORDS, Block, Header, KERNEL_SCRATCH_WORDS, MAX_KERNEL_FRAMES, MAX_USER_FRAMES,
     PADDING_WORDS, RECORD_BLOCKS, StackEnd, StackPosition, USER_SCRATCH_WORDS,

@@ -24,7 +24,7 @@ const _: () = {
     assert!(size_of::<Books>() == sum_of!([u64; BOOK_WORDS]));
     assert!(size_of::<TaskLayout>() == sum_of!([u32; 18]));
     assert!(
-        size_of::<Config>() == sum_of!([u64; 3], Switches, [u32; 7], TaskLayout, MappingLayout)
+        size_of::<Config>() == sum_of!([u64; 3], Switches, [u32; 9], TaskLayout, MappingLayout)
     );
     assert!(size_of::<MappingLayout>() == sum_of!([u32; 16]));
     assert!(size_of::<Code>() == sum_of!(CodeKey, [u64; 5]));

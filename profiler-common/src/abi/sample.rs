@@ -40,6 +40,20 @@ impl SampleKey {
     /// Which of them holds the process ID, in the lower half.
     pub const TGID_WORD: usize = 1;
 
+    /// Which of them holds the stamp, in the upper half.
+    pub const STAMP_WORD: usize = 3;
+
+    /// The stamp in that word.
+    pub const fn stamp_in(word: u64) -> Stamp {
+        Stamp((word >> 32) as u32)
+    }
+
+    /// That word, for another thing that the thread was doing.
+    pub const fn with_doing(word: u64, doing: Doing) -> u64 {
+        let stamp = Stamp::new(Self::stamp_in(word).epoch(), doing);
+        word & 0xffff_ffff | (stamp.0 as u64) << 32
+    }
+
     /// The key as words, for hashing and comparing.
     pub fn words(&self) -> [u64; KEY_WORDS] {
         let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
@@ -66,6 +80,8 @@ pub enum Doing {
     Blocked = 1,
     /// It could have run, and another had the CPU.
     Runnable = 2,
+    /// It was on a CPU, for as long as the scheduler says. No stack belongs to it.
+    Ran = 3,
 }
 
 /// Where a key's stacks come from: bits 0–23 the epoch in which they were stored ([`Live::epoch`]), the
@@ -95,6 +111,7 @@ impl Stamp {
         match self.0 >> 24 {
             1 => Doing::Blocked,
             2 => Doing::Runnable,
+            3 => Doing::Ran,
             _ => Doing::Running,
         }
     }
@@ -118,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_stamp_keeps_epoch_and_doing_apart() {
-        for doing in [Doing::Running, Doing::Blocked, Doing::Runnable] {
+        for doing in [Doing::Running, Doing::Blocked, Doing::Runnable, Doing::Ran] {
             for epoch in [0, 1, Stamp::LAST_EPOCH] {
                 let stamp = Stamp::new(epoch, doing);
                 assert_eq!((stamp.epoch(), stamp.doing()), (epoch, doing));

@@ -111,11 +111,25 @@ impl States {
 }
 
 /// Words of a [`Sleeper`].
-pub const SLEEPER_WORDS: usize = 1 + KEY_WORDS + 1;
+pub const SLEEPER_WORDS: usize = 1 + KEY_WORDS + 2;
+
+/// Which word of a [`Sleeper`] says since when the thread is off the CPU.
+pub const SINCE_WORD: usize = 0;
+
+/// Which word of a [`Sleeper`] is the first of its key.
+pub const SLEEPER_KEY_WORD: usize = 1;
+
+/// Which word of a [`Sleeper`] says when the thread was woken.
+pub const WOKEN_WORD: usize = 1 + KEY_WORDS;
+
+/// Which word of a [`Sleeper`] says since when the thread is on a CPU.
+pub const ARRIVED_WORD: usize = WOKEN_WORD + 1;
 
 /// What is kept of a thread from its switch out to its switch in. As words: the nanosecond, by the
 /// monotonic clock, at which it left the CPU, or zero while it is on one; the
-/// [`SampleKey`](super::SampleKey) that its time will be counted for; a word for later.
+/// [`SampleKey`](super::SampleKey) that its time will be counted for; with
+/// [`Switches::WALL`](super::Switches::WALL), when it was woken since, or zero, and when it was given the CPU
+/// that it is on, or zero.
 pub type Sleeper = [u64; SLEEPER_WORDS];
 
 /// How a thread's user registers are to be understood.

@@ -2,8 +2,16 @@
 //! and this tells it of those that are off the CPU, with the kernel stack and the user registers that
 //! they left with. Both stay as they are until the thread is switched in, which `off_cpu` notes.
 
-use crate::{config::config, filter, maps::ASLEEP, memory, task, task::Iteration};
-use profiler_common::abi::{ASLEEP_WORDS, MAX_KERNEL_FRAMES, States, TaskState};
+use crate::{
+    config::{self, config},
+    filter,
+    maps::ASLEEP,
+    memory, task,
+    task::Iteration,
+};
+use profiler_common::abi::{
+    ASLEEP_WORDS, Doing, KeptRegisters, MAX_KERNEL_FRAMES, States, Switches, TaskState,
+};
 
 /// Looks at one task.
 #[inline(always)]
@@ -20,7 +28,11 @@ pub(crate) fn look(iteration: &Iteration) {
     let Some(state) = TaskState::of(state, false) else {
         return;
     };
-    if on_cpu != 0 || !filter::is_wanted_kind(task) || !States(config!(states)).has(state) {
+    let runs = on_cpu != 0;
+    if runs && !config::has(Switches::WALL) {
+        return;
+    }
+    if !filter::is_wanted_kind(task) || !States(config!(states)).has(state) {
         return;
     }
     let Some(place) = record
@@ -29,8 +41,13 @@ pub(crate) fn look(iteration: &Iteration) {
     else {
         return;
     };
-    let frames = iteration.kernel_stack(place);
-    let (kept, registers) = iteration.user_registers();
+    // What runs has no stacks that stay as they are.
+    let (frames, (kept, registers), doing) = if runs {
+        (0, (KeptRegisters::None, [0; 4]), Doing::Ran)
+    } else {
+        let frames = iteration.kernel_stack(place);
+        (frames, iteration.user_registers(), state.doing())
+    };
     let comm = task + u64::from(config!(layout.task_comm));
     let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
     // The fields of `Asleep`, in their order.
@@ -39,7 +56,7 @@ pub(crate) fn look(iteration: &Iteration) {
         pair(task::initial_id_of(task), frames as u32),
         pair(ids.tgid, ids.tid),
         task::incarnation_of(task),
-        pair(state.doing() as u32, kept as u32),
+        pair(doing as u32, kept as u32),
         ip,
         sp,
         fp,

@@ -4,3 +4,4 @@ pub(crate) mod asleep;
 pub(crate) mod off_cpu;
 pub(crate) mod on_cpu;
 pub(crate) mod passing;
+pub(crate) mod wall;

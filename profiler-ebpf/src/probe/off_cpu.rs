@@ -7,9 +7,10 @@
 //!
 //! All of this runs with a run queue locked and interrupts off.
 
+use super::wall;
 use crate::{
     apart,
-    config::config,
+    config::{self, config},
     counter::{self, Outcome},
     filter,
     maps::{Books, SCRATCH},
@@ -18,7 +19,7 @@ use crate::{
     word::Word,
 };
 use aya_ebpf::programs::RawTracePointContext;
-use profiler_common::abi::{Counter, Doing, KEY_WORDS, SampleKey, States, TaskState};
+use profiler_common::abi::{Counter, Doing, KEY_WORDS, SampleKey, States, Switches, TaskState};
 
 /// A CPU goes from one task to another.
 #[inline(always)]
@@ -26,8 +27,8 @@ pub(crate) fn switch(ctx: &RawTracePointContext) {
     let leaving = filter::current().ok();
     let next: u64 = ctx.arg(2);
     let arriving = filter::task(next).is_some();
-    let cpu = task::cpu();
-    let Some(books) = counter::books(cpu) else {
+    let seat = task::cpu().wrapping_add(config!(switch_seats));
+    let Some(books) = counter::books(seat) else {
         return;
     };
     if leaving.is_none() && !arriving {
@@ -40,10 +41,10 @@ pub(crate) fn switch(ctx: &RawTracePointContext) {
     counter::enter(books);
     let now = task::now();
     if let Some(ids) = leaving {
-        leave(ctx, books, sample::subject(cpu, ids, now));
+        leave(ctx, books, sample::subject(seat, ids, now));
     }
     if arriving {
-        apart::arrive(cpu, task::initial_id_of(next), now);
+        apart::arrive(seat, next, now);
     }
     counter::add(books, Counter::RunTime, task::now().wrapping_sub(now));
     counter::bump(books, Counter::Left);
@@ -56,13 +57,16 @@ pub(crate) fn switch(ctx: &RawTracePointContext) {
 #[inline(always)]
 fn leave(ctx: &RawTracePointContext, books: &'static Books, subject: Subject) {
     let preempted = ctx.arg::<u64>(0) & 1 != 0;
-    let doing = match apart::depart(subject.cpu, subject.now, ctx.arg(3), preempted) {
+    if config::has(Switches::WALL) {
+        apart::ran(subject);
+    }
+    let doing = match apart::depart(subject.seat, subject.now, ctx.arg(3), preempted) {
         Ok(doing) => doing,
         Err(outcome) => return counter::close_if(books, outcome),
     };
     let outcome = sample::walk(ctx, subject, true)
         .or_else(|| apart::key(subject, doing))
-        .or_else(|| apart::fall_asleep(subject.cpu, subject.now));
+        .or_else(|| apart::fall_asleep(subject.seat, subject.now));
     counter::close_if(books, outcome);
 }
 
@@ -70,19 +74,19 @@ fn leave(ctx: &RawTracePointContext, books: &'static Books, subject: Subject) {
 /// doing, or what became of the firing, if it is one.
 #[inline(always)]
 pub(crate) fn depart(
-    cpu: u32,
+    seat: u32,
     now: u64,
     state: u32,
     preempted: bool,
 ) -> Result<Doing, Option<Outcome>> {
-    let Some(books) = counter::books(cpu) else {
+    let Some(books) = counter::books(seat) else {
         return Err(None);
     };
     let id = task::initial_id();
     if let Some(entry) = sleepers::find(id)
         && let Some(since) = entry.since_ns()
     {
-        arrived_unseen(books, cpu, &entry, since, now);
+        arrived_unseen(books, seat, &entry, since, now);
     }
     let Some(state) = TaskState::of(state, preempted) else {
         sleepers::forget(id);
@@ -101,8 +105,8 @@ pub(crate) fn depart(
 /// Notes that the running thread leaves, and for which key, which is in the scratch memory; or says what
 /// became of the firing.
 #[inline(always)]
-pub(crate) fn fall_asleep(cpu: u32, now: u64) -> Option<Outcome> {
-    let (Some(books), Some(key)) = (counter::books(cpu), scratch_key(cpu)) else {
+pub(crate) fn fall_asleep(seat: u32, now: u64) -> Option<Outcome> {
+    let (Some(books), Some(key)) = (counter::books(seat), scratch_key(seat)) else {
         return Some(Counter::LostSleeperTable.into());
     };
     // Now, and not when the thread is back: by then it may be about to end.
@@ -117,34 +121,47 @@ pub(crate) fn fall_asleep(cpu: u32, now: u64) -> Option<Outcome> {
 
 /// Where a key is put together.
 #[inline(always)]
-fn scratch_key(cpu: u32) -> Option<&'static [Word; KEY_WORDS]> {
-    Some(&SCRATCH.get(cpu)?.key)
+pub(super) fn scratch_key(seat: u32) -> Option<&'static [Word; KEY_WORDS]> {
+    Some(&SCRATCH.get(seat)?.key)
 }
 
-/// A thread, named by its ID in the initial namespace, is given the CPU.
+/// The thread at a kernel address is given the CPU.
 #[inline(always)]
-pub(crate) fn arrive(cpu: u32, id: u32, now: u64) {
-    let Some(books) = counter::books(cpu) else {
+pub(crate) fn arrive(seat: u32, task: u64, now: u64) {
+    let Some(books) = counter::books(seat) else {
         return;
     };
-    // An entry even for one that is not known to have left: it says that the thread has run since.
-    let Some(entry) = sleepers::make(id) else {
-        return;
+    let id = task::initial_id_of(task);
+    let entry = match sleepers::find(id) {
+        Some(entry) => entry,
+        None if config::has(Switches::WALL) => return wall::begin(books, seat, task, now),
+        // An entry even for one that is not known to have left: it says that the thread has run since.
+        None => match sleepers::make(id) {
+            Some(entry) => entry,
+            None => return,
+        },
     };
     if let Some(since) = entry.since_ns() {
-        let outcome = settle(cpu, &entry, now.wrapping_sub(since));
+        let outcome = settle(books, seat, &entry, since, now);
         counter::close(books, outcome);
+    } else if config::has(Switches::WALL) && entry.arrived_ns().is_some() {
+        // It was not seen to leave: what of the time it ran is not known.
+        counter::bump(books, Counter::Fired);
+        counter::bump(books, Counter::LostPair);
+    }
+    if config::has(Switches::WALL) {
+        entry.set_arrived(now);
     }
 }
 
 /// The running thread leaves the CPU, and was not seen to come: kernels do not tell of every switch from
 /// tasks that must not be traced. The scheduler knows for how long the thread has run since.
 #[inline(always)]
-fn arrived_unseen(books: &Books, cpu: u32, entry: &sleepers::Entry, since: u64, now: u64) {
+fn arrived_unseen(books: &Books, seat: u32, entry: &sleepers::Entry, since: u64, now: u64) {
     let end = now.wrapping_sub(task::ran_ns());
     if end > since && end <= now {
         counter::bump(books, Counter::EndReckoned);
-        counter::close(books, settle(cpu, entry, end - since));
+        counter::close(books, settle(books, seat, entry, since, end));
     } else {
         // The entry is about to be overwritten, or forgotten.
         counter::bump(books, Counter::LostPair);
@@ -153,13 +170,17 @@ fn arrived_unseen(books: &Books, cpu: u32, entry: &sleepers::Entry, since: u64, 
 
 /// Counts the time that a thread was away, and says what became of the firing.
 #[inline(always)]
-fn settle(cpu: u32, entry: &sleepers::Entry, spent_ns: u64) -> Outcome {
-    let Some(key) = scratch_key(cpu) else {
+fn settle(books: &Books, seat: u32, entry: &sleepers::Entry, since: u64, until: u64) -> Outcome {
+    let Some(key) = scratch_key(seat) else {
         return Counter::LostTallyTable.into();
     };
     entry.arrive(key);
+    let spent_ns = until.wrapping_sub(since);
+    if config::has(Switches::WALL) {
+        return wall::settle(books, seat, key, entry.woken_ns(), since, until);
+    }
     if spent_ns < config!(shortest_ns) || spent_ns > config!(longest_ns) {
         return Counter::FilteredBlockTime.into();
     }
-    apart::count(cpu, spent_ns)
+    apart::count(seat, spent_ns)
 }

@@ -12,19 +12,19 @@ use profiler_common::abi::{Counter, Switches};
 #[inline(always)]
 pub(crate) fn fire(ctx: &PerfEventContext) {
     let started = task::now();
-    let cpu = task::cpu();
-    let Some(books) = counter::books(cpu) else {
+    let seat = task::cpu();
+    let Some(books) = counter::books(seat) else {
         return;
     };
     counter::open(books);
-    let outcome = sample(ctx, cpu, started);
+    let outcome = sample(ctx, seat, started);
     counter::add(books, Counter::RunTime, task::now().wrapping_sub(started));
     counter::close(books, outcome);
 }
 
 /// Records one sample, and says what became of it.
 #[inline(always)]
-fn sample(ctx: &PerfEventContext, cpu: u32, now: u64) -> Outcome {
+fn sample(ctx: &PerfEventContext, seat: u32, now: u64) -> Outcome {
     let ids = match filter::current() {
         Ok(ids) => ids,
         Err(filtered) => return filtered.into(),
@@ -33,7 +33,7 @@ fn sample(ctx: &PerfEventContext, cpu: u32, now: u64) -> Outcome {
     if !in_kernel && !config::has(Switches::USER_STACKS) {
         return Counter::FilteredUserMode.into();
     }
-    let subject = sample::subject(cpu, ids, now);
+    let subject = sample::subject(seat, ids, now);
     if let Some(outcome) = sample::walk(ctx, subject, in_kernel) {
         return outcome;
     }

@@ -9,13 +9,13 @@ use profiler_common::abi::Counter;
 #[inline(always)]
 pub(crate) fn fire(ctx: &impl EbpfContext, in_kernel: bool) {
     let started = task::now();
-    let cpu = task::cpu();
-    let Some(books) = counter::books(cpu) else {
+    let seat = task::cpu();
+    let Some(books) = counter::books(seat) else {
         return;
     };
     counter::open(books);
     let outcome = match filter::current() {
-        Ok(ids) => take(ctx, cpu, ids, started, in_kernel),
+        Ok(ids) => take(ctx, seat, ids, started, in_kernel),
         Err(filtered) => filtered.into(),
     };
     counter::add(books, Counter::RunTime, task::now().wrapping_sub(started));
@@ -24,13 +24,19 @@ pub(crate) fn fire(ctx: &impl EbpfContext, in_kernel: bool) {
 
 /// Records one sample, and says what became of it.
 #[inline(always)]
-fn take(ctx: &impl EbpfContext, cpu: u32, ids: Ids, now: u64, in_kernel: bool) -> counter::Outcome {
+fn take(
+    ctx: &impl EbpfContext,
+    seat: u32,
+    ids: Ids,
+    now: u64,
+    in_kernel: bool,
+) -> counter::Outcome {
     // A function's program may be put aside for another thread, and a tracepoint's be interrupted.
-    if !sample::begin(cpu) {
+    if !sample::begin(seat) {
         return Counter::LostReentered.into();
     }
-    let subject = sample::subject(cpu, ids, now);
+    let subject = sample::subject(seat, ids, now);
     let outcome = sample::walk(ctx, subject, in_kernel).unwrap_or_else(|| apart::take(subject, 1));
-    sample::end(cpu);
+    sample::end(seat);
     outcome
 }

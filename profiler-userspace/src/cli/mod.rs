@@ -141,6 +141,8 @@ Examples:
   sudo flame-bpf -e page-faults -p 1234    every page fault, until Ctrl-C
   sudo flame-bpf -e uprobe:libc:malloc -p 1234 -d 10   who calls a function
   sudo flame-bpf --off-cpu -p 1234 -d 10   where its threads wait, and for how long
+  sudo flame-bpf -p 1234 -o on.svg --off-cpu-output off.svg   where they run, and where they wait
+  sudo flame-bpf --wall -p 1234 -d 10      all of their time in one graph
   flame-bpf show-unwind FILE [ADDRESS]     the unwind table of a program's code
   flame-bpf show-names FILE                the names of addresses that come on stdin
 

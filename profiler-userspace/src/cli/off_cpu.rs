@@ -1,11 +1,12 @@
-//! The flags of `--off-cpu`.
+//! The flags about waiting.
 //!
-//! In: what was typed. Out: the [`Probe`], or a sentence about flags that do not go together. Never:
+//! In: what was typed. Out: which waits are [`Asked`] for, or a sentence about flags that do not go together. Never:
 //! looks at the machine.
 
-use crate::probe::{Probe, ThreadKind, Waits};
+use crate::probe::{ThreadKind, Waits, Wall};
 use anyhow::{Result, bail, ensure};
 use profiler_common::abi::{States, TaskState};
+use std::path::PathBuf;
 use std::time::Duration;
 
 #[derive(Debug, clap::Args)]
@@ -14,6 +15,15 @@ pub(super) struct OffCpuArgs {
     /// Show where threads wait instead of where they run: the time off the CPU, in microseconds
     #[arg(long, alias = "offcpu")]
     off_cpu: bool,
+    /// Sample as usual, and write a graph of waits besides: where threads run and where they wait, in one run
+    #[arg(long, value_name = "FILE", conflicts_with = "off_cpu")]
+    off_cpu_output: Vec<PathBuf>,
+    /// Show all of the time of every thread: on a CPU, blocked, or waiting for a CPU, in microseconds
+    #[arg(long, conflicts_with_all = ["off_cpu", "off_cpu_output"])]
+    wall: bool,
+    /// With --wall, leave out threads that sleep from the beginning to the end
+    #[arg(long, requires = "wall")]
+    no_idle_threads: bool,
     /// Say at the leaf what was waited for: [futex], [epoll], [sleep], [read: pipe], ...
     #[arg(long)]
     reasons: bool,
@@ -34,13 +44,34 @@ pub(super) struct OffCpuArgs {
     kernel_threads_only: bool,
 }
 
+/// Which waits are to be recorded.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// None.
+    Nothing,
+    /// These, and nothing else.
+    Alone(Waits),
+    /// These, while something else is sampled.
+    Beside(Waits),
+    /// All of the time of threads.
+    Wall(Wall),
+}
+
 impl OffCpuArgs {
-    /// The probe that was asked for.
-    pub(super) fn probe(&self) -> Result<Probe> {
-        if !self.off_cpu {
+    /// Where waits go that are recorded beside something else.
+    pub(super) fn outputs_beside(&self) -> &[PathBuf] {
+        &self.off_cpu_output
+    }
+
+    /// What was asked for.
+    pub(super) fn asked(&self) -> Result<Asked> {
+        if self.wall {
+            return self.wall();
+        }
+        if !self.off_cpu && self.off_cpu_output.is_empty() {
             return match self.first_flag() {
                 Some(flag) => bail!("{flag} is about times off the CPU; add --off-cpu"),
-                None => Ok(Probe::OnCpu),
+                None => Ok(Asked::Nothing),
             };
         }
         let waits = Waits {
@@ -64,13 +95,37 @@ impl OffCpuArgs {
             waits.shortest.as_micros(),
             waits.longest.as_micros()
         );
-        Ok(Probe::OffCpu(waits))
+        Ok(if self.off_cpu {
+            Asked::Alone(waits)
+        } else {
+            Asked::Beside(waits)
+        })
+    }
+
+    fn wall(&self) -> Result<Asked> {
+        if let Some(flag) = self.first_narrowing_flag() {
+            bail!(
+                "{flag} leaves out some of the time, and --wall shows all of it; use --off-cpu with {flag}"
+            );
+        }
+        Ok(Asked::Wall(Wall {
+            waits: Waits {
+                reasons: self.reasons,
+                ..Waits::default()
+            },
+            idle_threads: !self.no_idle_threads,
+        }))
     }
 
     /// One of the flags that need `--off-cpu`, if any was given.
     fn first_flag(&self) -> Option<&'static str> {
+        let reasons = self.reasons.then_some("--reasons");
+        reasons.or_else(|| self.first_narrowing_flag())
+    }
+
+    /// One of the flags that leave out some waits, if any was given.
+    fn first_narrowing_flag(&self) -> Option<&'static str> {
         let given = [
-            ("--reasons", self.reasons),
             ("-m", self.min_block_time.is_some()),
             ("-M", self.max_block_time.is_some()),
             ("--state", self.state.is_some()),

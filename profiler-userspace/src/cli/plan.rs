@@ -9,15 +9,17 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail, ensure};
 
+use super::off_cpu::Asked;
 use super::trigger::{self, Trigger};
 use super::value::{self, Ids, shell_word};
 use super::{Args, LookArgs, NameArgs, OutputArgs, SamplingArgs, ScopeArgs, StackArgs};
 use crate::debuginfod::Servers;
 use crate::output::{Format, Style};
 use crate::plan::{
-    Capture, DEFAULT_HZ, EventChoice, MemoryLimits, Output, Plan, Sampling, Target, Verbosity,
+    Beside, Capture, DEFAULT_HZ, EventChoice, MemoryLimits, Output, Plan, Sampling, Target,
+    Verbosity,
 };
-use crate::probe::Probe;
+use crate::probe::{Probe, Waits};
 use crate::profile::fold::{FoldStyle, visible};
 use crate::symbolize::{Demangling, Naming};
 
@@ -42,12 +44,28 @@ pub(super) fn build(args: Args, stdout_is_terminal: bool) -> Result<Plan> {
         look,
         running,
     } = args;
-    let mut probe = off_cpu.probe()?;
-    if probe != Probe::OnCpu {
-        refuse_with_off_cpu(&pace, &scope, &stacks)?;
-    }
+    let asked = off_cpu.asked()?;
+    let (mut probe, beside) = match asked {
+        Asked::Nothing => (Probe::OnCpu, None),
+        Asked::Alone(waits) => {
+            refuse_with_off_cpu(&pace, &scope, &stacks)?;
+            (Probe::OffCpu(waits), None)
+        }
+        Asked::Beside(waits) => {
+            refuse_with_waits_beside(&waits, &scope, &stacks)?;
+            (Probe::OnCpu, Some(waits))
+        }
+        Asked::Wall(wall) => {
+            refuse_with_wall(&scope, &stacks)?;
+            (Probe::Wall(wall), None)
+        }
+    };
+    let is_wall = matches!(probe, Probe::Wall(_));
     let event = match trigger(&pace)? {
         None => EventChoice::Auto,
+        Some(trigger) if is_wall && !trigger.is_cpu_time() => bail!(
+            "-e names what --wall finds out where threads run by, and that must be a clock or cycles; leave it out"
+        ),
         Some(Trigger::Event(event)) => EventChoice::Named(event),
         Some(Trigger::Tracepoint(tracepoint)) => {
             refuse_with_place("a tracepoint", &pace, &scope)?;
@@ -71,13 +89,21 @@ pub(super) fn build(args: Args, stdout_is_terminal: bool) -> Result<Plan> {
         "-q says less and -v says more; keep one of them"
     );
     let outputs = outputs(&output, stdout_is_terminal)?;
-    let style = style(&look, &output, &outputs)?;
+    let beside = beside
+        .map(|waits| beside_with(waits, off_cpu.outputs_beside(), &outputs))
+        .transpose()?;
+    let is_drawn = beside.iter().flat_map(|beside| &beside.outputs);
+    let is_drawn = is_drawn
+        .chain(&outputs)
+        .any(|output| output.format() == Format::Svg);
+    let style = style(&look, &output, is_drawn)?;
     let target = target(&scope, &command)?;
     Ok(Plan {
         target,
         launch: Some(command).filter(|command| !command.is_empty()),
         cpus: scope.cpu.map(|cpus| cpus.0),
         probe,
+        beside,
         event,
         sampling,
         duration,
@@ -87,6 +113,7 @@ pub(super) fn build(args: Args, stdout_is_terminal: bool) -> Result<Plan> {
         servers: servers(names.debuginfod.as_deref())?,
         naming: naming(names),
         style,
+        colors: look.colors,
         verbosity: Verbosity {
             quiet: running.quiet,
             verbose: running.verbose,
@@ -140,6 +167,67 @@ fn refuse_with_off_cpu(pace: &SamplingArgs, scope: &ScopeArgs, stacks: &StackArg
         Some((flag, _, reason)) => bail!("{flag} does not go with --off-cpu: {reason}"),
         None => Ok(()),
     }
+}
+
+/// Reasons are told by kernel stacks, which the samples beside them are not to have with -U.
+fn refuse_with_waits_beside(waits: &Waits, scope: &ScopeArgs, stacks: &StackArgs) -> Result<()> {
+    refuse_cpus("--off-cpu-output", scope, stacks)?;
+    ensure!(
+        !(waits.reasons && stacks.user_stacks_only),
+        "--reasons are told from kernel stacks, and with -U samples have none; leave out one of them, or record \
+         twice, once with --off-cpu"
+    );
+    Ok(())
+}
+
+/// All of a thread's time is told by both kinds of stacks.
+fn refuse_with_wall(scope: &ScopeArgs, stacks: &StackArgs) -> Result<()> {
+    refuse_cpus("--wall", scope, stacks)?;
+    ensure!(
+        !stacks.kernel_stacks_only,
+        "-K leaves out what runs in user mode, and --wall shows all of the time; leave out -K"
+    );
+    Ok(())
+}
+
+/// What tells CPUs apart cannot be said of threads that wait.
+fn refuse_cpus(asked: &str, scope: &ScopeArgs, stacks: &StackArgs) -> Result<()> {
+    let given = [
+        ("-C", scope.cpu.is_some()),
+        ("--per-cpu", stacks.per_cpu),
+        ("-I", stacks.include_idle),
+    ];
+    match given.into_iter().find(|(_, given)| *given) {
+        Some((flag, _)) => {
+            bail!("{flag} does not go with {asked}: a thread that waits is on no CPU; leave it out")
+        }
+        None => Ok(()),
+    }
+}
+
+/// What is recorded beside what `outputs` are for.
+fn beside_with(waits: Waits, paths: &[PathBuf], outputs: &[Output]) -> Result<Beside> {
+    let taken: Vec<PathBuf> = outputs
+        .iter()
+        .map(|output| match output {
+            Output::Stdout => PathBuf::from("-"),
+            Output::File { path, .. } => without_dots(path),
+        })
+        .collect();
+    let beside = places(paths, "--off-cpu-output")?;
+    if let Some(path) = paths
+        .iter()
+        .find(|path| taken.contains(&without_dots(path)))
+    {
+        bail!(
+            "--off-cpu-output {} is where the samples go, too; name another file",
+            path.display()
+        );
+    }
+    Ok(Beside {
+        probe: Probe::OffCpu(waits),
+        outputs: beside,
+    })
 }
 
 fn memory(map_mib: Option<u32>, unwind_mib: Option<u32>) -> MemoryLimits {
@@ -286,14 +374,15 @@ pub(super) fn naming(names: NameArgs) -> Naming {
     }
 }
 
-fn outputs(output: &OutputArgs, stdout_is_terminal: bool) -> Result<Vec<Output>> {
+/// The outputs at these paths, which `flag` gave.
+fn places(paths: &[PathBuf], flag: &str) -> Result<Vec<Output>> {
     let mut outputs: Vec<Output> = Vec::new();
     let mut places: Vec<PathBuf> = Vec::new();
-    for path in &output.output {
+    for path in paths {
         let place = without_dots(path);
         ensure!(
             !places.contains(&place),
-            "-o {} is given twice",
+            "{flag} {} is given twice",
             path.display()
         );
         places.push(place);
@@ -306,6 +395,11 @@ fn outputs(output: &OutputArgs, stdout_is_terminal: bool) -> Result<Vec<Output>>
             }
         });
     }
+    Ok(outputs)
+}
+
+fn outputs(output: &OutputArgs, stdout_is_terminal: bool) -> Result<Vec<Output>> {
+    let mut outputs = places(&output.output, "-o")?;
     if output.folded && !outputs.contains(&Output::Stdout) {
         outputs.push(Output::Stdout);
     }
@@ -329,14 +423,13 @@ fn without_dots(path: &Path) -> PathBuf {
         .collect()
 }
 
-fn style(look: &LookArgs, output: &OutputArgs, outputs: &[Output]) -> Result<Style> {
+fn style(look: &LookArgs, output: &OutputArgs, is_drawn: bool) -> Result<Style> {
     let defaults = Style::default();
     let style = Style {
         subtitle: look.subtitle.clone(),
         width: look.width,
         height: look.height.unwrap_or(defaults.height),
         minwidth: look.minwidth.unwrap_or(defaults.minwidth),
-        colors: look.colors.unwrap_or(defaults.colors),
         inverted: look.inverted,
         reverse: look.reverse,
         fold: FoldStyle {
@@ -348,7 +441,7 @@ fn style(look: &LookArgs, output: &OutputArgs, outputs: &[Output]) -> Result<Sty
     style.check()?;
     if let Some(flag) = look.first_flag() {
         ensure!(
-            outputs.iter().any(|output| output.format() == Format::Svg),
+            is_drawn,
             "{flag} is about a flame graph, and only folded text is to be written; add -o {DEFAULT_FILE}"
         );
     }

@@ -18,6 +18,16 @@ pub(super) enum Trigger {
     Function(Function),
 }
 
+impl Trigger {
+    /// Whether it tells where CPU time goes.
+    pub(super) fn is_cpu_time(&self) -> bool {
+        match self {
+            Self::Event(event) => event.is_cpu_time(),
+            Self::Tracepoint(_) | Self::Function(_) => false,
+        }
+    }
+}
+
 /// Reads `cycles`, `sched:sched_switch`, `tracepoint:sched:sched_switch` or `uprobe:libc:malloc`.
 pub(super) fn parse(text: &str) -> Result<Trigger, String> {
     if let Some(rest) = text.strip_prefix("uprobe:") {

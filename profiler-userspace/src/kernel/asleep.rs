@@ -8,7 +8,10 @@ use profiler_common::abi::{
 };
 use std::mem::offset_of;
 
-/// A thread that is off the CPU.
+const RUNNABLE: u32 = Doing::Runnable as u32;
+const RAN: u32 = Doing::Ran as u32;
+
+/// A thread that is off the CPU; where all of its time is wanted, or on one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sleeping {
     /// Its ID in the initial PID namespace.
@@ -19,7 +22,7 @@ pub struct Sleeping {
     pub tid: u32,
     /// See `SampleKey::incarnation`.
     pub incarnation: u64,
-    /// Whether it waits for something, or for a CPU.
+    /// Whether it waits for something, or for a CPU, or is on one.
     pub doing: Doing,
     /// Its name.
     pub comm: [u8; 16],
@@ -54,10 +57,10 @@ pub(super) fn parse(bytes: &[u8]) -> Vec<Sleeping> {
             tgid: half(offset_of!(Asleep, tgid)),
             tid: half(offset_of!(Asleep, tid)),
             incarnation: whole(offset_of!(Asleep, incarnation)),
-            doing: if half(offset_of!(Asleep, doing)) == Doing::Runnable as u32 {
-                Doing::Runnable
-            } else {
-                Doing::Blocked
+            doing: match half(offset_of!(Asleep, doing)) {
+                RUNNABLE => Doing::Runnable,
+                RAN => Doing::Ran,
+                _ => Doing::Blocked,
             },
             comm,
             kept: match half(offset_of!(Asleep, kept)) {

@@ -3,7 +3,7 @@
 
 use super::load::{is_refusal, privilege};
 use super::{Error, Kernel, Result, btf, sleepers};
-use crate::probe::Hook;
+use crate::probe::{Hook, SWITCH};
 use aya::programs::perf_event::{PerfEventConfig, PerfEventScope, SamplePolicy};
 use aya::programs::uprobe::{UProbeAttachLocation, UProbeScope};
 use aya::programs::{PerfEvent, ProgramError, RawTracePoint, UProbe};
@@ -59,6 +59,7 @@ impl Kernel {
     /// offline is left out.
     pub fn attach(&mut self, source: &Source, policy: Policy, cpus: &[u32]) -> Result<()> {
         self.attach_fork()?;
+        self.attach_beside()?;
         let policy = match policy {
             Policy::Frequency(hz) => SamplePolicy::Frequency(hz),
             Policy::Period(count) => SamplePolicy::Period(count),
@@ -87,18 +88,29 @@ impl Kernel {
     /// from here on.
     pub fn attach_hooks(&mut self, entries: &[Entry]) -> Result<()> {
         self.attach_fork()?;
-        self.began_ns = sleepers::now_ns();
-        for (program, hook) in self.request.probe.programs() {
-            match hook {
-                Hook::Event => {}
-                Hook::Tracepoint(name) => self.attach_tracepoint(program, &name)?,
-                Hook::Functions => self.attach_functions(program, entries)?,
+        self.attach_beside()?;
+        for (program, hook) in self.request.programs() {
+            if hook == Hook::Functions {
+                self.attach_functions(program, entries)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Attaches those programs that hang on tracepoints.
+    fn attach_beside(&mut self) -> Result<()> {
+        for (program, hook) in self.request.programs() {
+            if let Hook::Tracepoint(name) = hook {
+                self.attach_tracepoint(program, &name)?;
             }
         }
         Ok(())
     }
 
     fn attach_tracepoint(&mut self, program: &'static str, name: &str) -> Result<()> {
+        if name == SWITCH {
+            self.begin(sleepers::now_ns());
+        }
         let program: &mut RawTracePoint = self.program(program)?;
         match program.attach(name) {
             Ok(_) => Ok(()),
@@ -150,7 +162,7 @@ impl Kernel {
     /// Detaches everything. When this returns, no program runs and none will.
     pub fn detach(&mut self) -> Result<()> {
         self.ended_ns = sleepers::now_ns();
-        for (name, hook) in self.request.probe.programs() {
+        for (name, hook) in self.request.programs() {
             match hook {
                 Hook::Event => {
                     let program: &mut PerfEvent = self.program(name)?;

@@ -4,8 +4,8 @@ use super::shared::{Shared, map};
 use super::{Kernel, Result, grace};
 use crate::profile::raw::{RawProfile, RawSample, RawStack, StackIndex, Who};
 use profiler_common::abi::{
-    BLOCK_WORDS, Control, Header, KEY_WORDS, Live, RECORD_BLOCKS, Side, StackEnd, StackPosition,
-    Stamp, Switches, Tally,
+    BLOCK_WORDS, Control, Doing, Header, KEY_WORDS, Live, RECORD_BLOCKS, Side, StackEnd,
+    StackPosition, Stamp, Switches, Tally,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem::offset_of;
@@ -114,7 +114,7 @@ impl Kernel {
     /// Before the side of `old` is cleared: what threads off the CPU may still name is read, and what
     /// nobody can name any more forgotten.
     fn keep_stacks(&mut self, old: Live) -> Result<()> {
-        if self.request.probe.waits().is_none() {
+        if self.request.waits().is_none() {
             self.drained.epochs.remove(&old.epoch());
             return Ok(());
         }
@@ -213,6 +213,18 @@ impl Kernel {
             doing: stamp.doing(),
             weight,
             count,
+        }
+    }
+
+    /// Time that a thread had the CPU, which no stack belongs to.
+    pub(super) fn ran(&self, key: &[u64; KEY_WORDS], weight: u64) -> RawSample {
+        RawSample {
+            who: self.who(key),
+            user: None,
+            kernel: None,
+            doing: Doing::Ran,
+            weight,
+            count: 1,
         }
     }
 

@@ -1,8 +1,8 @@
 //! The grace period: until nobody uses any more what has been taken out of the kernel half's sight.
 //!
 //! The books are what it is told by. A firing counts itself as begun (a full barrier) before it looks at
-//! anything, and as ended after it last touched anything. So once every CPU has ended as many firings
-//! as it had begun at some moment, all that follow know what was written before that moment.
+//! anything, and as ended after it last touched anything. So once every probe has ended on every CPU as many
+//! firings as it had begun there at some moment, all that follow know what was written before that moment.
 
 use super::{Error, Result, read};
 use profiler_common::abi::{BOOK_WORDS, Class, Counter};
@@ -13,17 +13,18 @@ use std::time::{Duration, Instant};
 /// may be kept from running in the middle of one.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Waits until every firing has ended that began before this call. `books`: all CPUs' words.
+/// Waits until every firing has ended that began before this call. `books`: all words of the books, of
+/// every CPU for the one probe, then of every CPU for the other.
 pub(super) fn wait(books: &[AtomicU64]) -> Result<()> {
     fence(SeqCst);
-    let cpus = || books.chunks_exact(BOOK_WORDS);
-    let begun: Vec<u64> = cpus().map(begun).collect();
+    let seats = || books.chunks_exact(BOOK_WORDS);
+    let begun: Vec<u64> = seats().map(begun).collect();
     let since = Instant::now();
-    for (number, (cpu, begun)) in cpus().zip(begun).enumerate() {
-        while ended(cpu) < begun {
+    for (number, (seat, begun)) in seats().zip(begun).enumerate() {
+        while ended(seat) < begun {
             if since.elapsed() > PATIENCE {
                 return Err(Error::Stuck {
-                    cpu: number,
+                    seat: number,
                     seconds: PATIENCE.as_secs(),
                 });
             }
@@ -33,19 +34,19 @@ pub(super) fn wait(books: &[AtomicU64]) -> Result<()> {
     Ok(())
 }
 
-/// How many runs of the probe's program a CPU has begun: as many as firings, unless a firing lasts longer
+/// How many runs of a probe's program a CPU has begun: as many as firings, unless a firing lasts longer
 /// than its run, and runs are counted apart.
-fn begun(cpu: &[AtomicU64]) -> u64 {
-    match read(cpu, Counter::Entered) {
-        0 => read(cpu, Counter::Fired),
+fn begun(seat: &[AtomicU64]) -> u64 {
+    match read(seat, Counter::Entered) {
+        0 => read(seat, Counter::Fired),
         entered => entered,
     }
 }
 
 /// How many runs a CPU has ended.
-fn ended(cpu: &[AtomicU64]) -> u64 {
-    if read(cpu, Counter::Entered) != 0 {
-        return read(cpu, Counter::Left);
+fn ended(seat: &[AtomicU64]) -> u64 {
+    if read(seat, Counter::Entered) != 0 {
+        return read(seat, Counter::Left);
     }
     Counter::ALL
         .iter()
@@ -55,6 +56,6 @@ fn ended(cpu: &[AtomicU64]) -> u64 {
                 Class::Recorded | Class::Filtered | Class::Lost
             )
         })
-        .map(|&counter| read(cpu, counter))
+        .map(|&counter| read(seat, counter))
         .sum()
 }

@@ -7,14 +7,15 @@ use super::slabs::SLAB_BYTES;
 use super::sleepers::{self, Sleepers};
 use super::tables::Tables;
 use super::{Error, Kernel, Result, Support};
-use crate::probe::{Hook, Probe, ThreadKind};
+use crate::probe::{Hook, Probe, SWITCH, ThreadKind, Waits};
 use aya::maps::{HashMap, Map, MapData, MapError, RingBuf};
 use aya::programs::{
     PerfEvent, ProgramError, RawTracePoint, RawTracePointRunOptions, TestRun as _, UProbe,
 };
 use aya::{Ebpf, EbpfError, EbpfLoader, VerifierLogLevel};
 use profiler_common::abi::{
-    Books, CODE_SLOT_BITS, Config, Control, MAX_RULES, SIDES, SLAB_BITS, Switches, TargetKind,
+    BOOK_WORDS, Books, CODE_SLOT_BITS, Config, Control, MAX_RULES, SIDES, SLAB_BITS, Switches,
+    TargetKind,
 };
 use rustix::process::Rlimit;
 use std::hash::{BuildHasher as _, RandomState};
@@ -40,6 +41,37 @@ pub struct Request {
     pub unwind_memory: u64,
     /// What triggers samples.
     pub probe: Probe,
+    /// Waits that are recorded at the same time, beside what the probe samples.
+    pub beside: Option<Waits>,
+}
+
+impl Request {
+    /// The waits that are wanted, if it is waits that are recorded.
+    pub(super) fn waits(&self) -> Option<&Waits> {
+        self.probe.waits().or(self.beside.as_ref())
+    }
+
+    /// Whether all of the threads' time is accounted for.
+    pub(super) fn is_wall(&self) -> bool {
+        matches!(self.probe, Probe::Wall(_))
+    }
+
+    /// Whether switches are looked at by a second probe.
+    pub(super) fn has_beside(&self) -> bool {
+        self.beside.is_some() || self.is_wall()
+    }
+
+    /// The probes that run: one, or two.
+    pub(super) fn probes(&self) -> u32 {
+        1 + u32::from(self.has_beside())
+    }
+
+    /// The programs of the probes, and what they are attached to, in this order.
+    pub(super) fn programs(&self) -> Vec<(&'static str, Hook)> {
+        let switches = || ("off_cpu", Hook::Tracepoint(SWITCH.to_owned()));
+        let beside = self.beside.is_some().then(switches);
+        beside.into_iter().chain(self.probe.programs()).collect()
+    }
 }
 
 /// A program that the verifier accepted.
@@ -67,20 +99,17 @@ impl Kernel {
         if support.pid_namespace.is_some() && support.layout.is_none() {
             return Err(Error::NamespaceWithoutBtf);
         }
-        if request.probe.waits().is_some() && support.layout.is_none() {
+        if request.waits().is_some() && support.layout.is_none() {
             return Err(Error::SwitchesWithoutBtf);
         }
         if support.bpf_loop == Some(false) {
             return Err(Error::NoLoop);
         }
         let cpus = possible_cpus();
-        let room = request
-            .probe
-            .waits()
-            .map(|_| sleepers::room(request.map_memory));
+        let room = request.waits().map(|_| sleepers::room(request.map_memory));
         let sleeper_bytes = room.map_or(0, sleepers::bytes);
         let left = request.map_memory.saturating_sub(sleeper_bytes);
-        let sizes = Sizes::new(cpus, support.task_ids, left)
+        let sizes = Sizes::new(cpus, request.probes(), support.task_ids, left)
             .map_err(|error| error.with_more_map_memory(sleeper_bytes))?;
         raise_memlock();
         let config = config(&request, support, &sizes);
@@ -89,8 +118,8 @@ impl Kernel {
             // Asked for only when a program is rejected.
             .verifier_log_level(VerifierLogLevel::DEBUG)
             .override_global("CONFIG", &config, true)
-            .map_max_entries("BOOKS", cpus)
-            .map_max_entries("SCRATCH", cpus)
+            .map_max_entries("BOOKS", sizes.seats)
+            .map_max_entries("SCRATCH", sizes.seats)
             .map_max_entries("TARGETS", sizes.target_words)
             .map_max_entries("TALLIES", SIDES as u32 * sizes.tallies)
             .map_max_entries("TALLY_INDEX", SIDES as u32 * sizes.tally_slots())
@@ -118,7 +147,12 @@ impl Kernel {
         let tables = if rows {
             let slabs = maps_of(&mut ebpf, "SLABS")?;
             let shared = [&code, &rules, &books, &control];
-            Some(Tables::new(slabs, shared, cpus as usize, config.seed)?)
+            Some(Tables::new(
+                slabs,
+                shared,
+                sizes.seats as usize,
+                config.seed,
+            )?)
         } else {
             None
         };
@@ -134,7 +168,7 @@ impl Kernel {
         };
         let mut kernel = Self {
             control: map("CONTROL", &control, 0, size_of::<Control>() / 8)?,
-            books: map("BOOKS", &books, 0, cpus as usize * size_of::<Books>() / 8)?,
+            books: map("BOOKS", &books, 0, sizes.seats as usize * BOOK_WORDS)?,
             ebpf,
             maps,
             sizes,
@@ -152,7 +186,7 @@ impl Kernel {
     }
 
     fn load_programs(&mut self, support: &Support) -> Result<()> {
-        for (name, hook) in self.request.probe.programs() {
+        for (name, hook) in self.request.programs() {
             let loaded = match hook {
                 Hook::Event => self.program::<PerfEvent>(name)?.load(),
                 Hook::Tracepoint(_) => self.program::<RawTracePoint>(name)?.load(),
@@ -160,7 +194,7 @@ impl Kernel {
             };
             loaded.map_err(|error| rejected(name, error))?;
         }
-        if self.request.probe.waits().is_some() {
+        if self.request.waits().is_some() {
             // Without it, threads are counted from their first switch on.
             self.sleepers.looking = self.load_asleep();
         }
@@ -249,7 +283,7 @@ fn loader_without_kernel_types<'a>() -> EbpfLoader<'a> {
 fn config(request: &Request, support: &Support, sizes: &Sizes) -> Config {
     let rows = Switches::UNWIND_ROWS.with(Switches::USER_STACKS);
     let rows = request.switches.has(rows) && support.mapping.is_some();
-    let waits = request.probe.waits().cloned().unwrap_or_default();
+    let waits = request.waits().cloned().unwrap_or_default();
     let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     Config {
         seed: RandomState::new().hash_one(std::process::id()),
@@ -259,6 +293,7 @@ fn config(request: &Request, support: &Support, sizes: &Sizes) -> Config {
             .with_if(Switches::UNWIND_ROWS, rows)
             .with_if(Switches::TASK_LAYOUT, support.layout.is_some())
             .with_if(Switches::PID_NAMESPACE, support.pid_namespace.is_some())
+            .with_if(Switches::WALL, request.is_wall())
             .with_if(
                 Switches::AT_ENTRY,
                 matches!(request.probe, Probe::Function(_)),
@@ -278,6 +313,8 @@ fn config(request: &Request, support: &Support, sizes: &Sizes) -> Config {
         stack_blocks: sizes.blocks,
         stack_index_mask: sizes.stack_slots() - 1,
         states: waits.states.0,
+        switch_seats: if request.has_beside() { sizes.cpus } else { 0 },
+        reserved: 0,
         shortest_ns: nanoseconds(waits.shortest),
         longest_ns: nanoseconds(waits.longest),
         layout: support.layout.unwrap_or_default(),

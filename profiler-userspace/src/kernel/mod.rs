@@ -29,7 +29,7 @@ pub use tables::{CodePart, StoredTable, Tables};
 
 use aya::Ebpf;
 use aya::maps::{MapData, RingBuf};
-use profiler_common::abi::{Books, Counter, Notice};
+use profiler_common::abi::{BOOK_WORDS, Books, Counter, Notice};
 use shared::Shared;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -47,7 +47,7 @@ pub struct Kernel {
     books: Shared,
     notices: RingBuf<MapData>,
     sleepers: sleepers::Sleepers,
-    /// What is counted on this side of the boundary.
+    /// What is counted of waits on this side of the boundary.
     own: Books,
     /// When the probe was attached and detached, by the kernel half's clock.
     began_ns: u64,
@@ -168,11 +168,11 @@ pub enum Error {
     },
     /// A firing did not end in any reasonable time.
     #[error(
-        "CPU {cpu} has not finished a sample for {seconds} s; the machine is too loaded to drain the counts safely"
+        "a CPU has not finished a sample for {seconds} s (seat {seat}); the machine is too loaded to drain the counts safely"
     )]
     Stuck {
-        /// The CPU.
-        cpu: usize,
+        /// The CPU's number, or that and the number of CPUs for the second probe.
+        seat: usize,
         /// How long we waited.
         seconds: u64,
     },
@@ -203,10 +203,26 @@ impl Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Kernel {
-    /// Every CPU's books, added up.
+    /// The probe's books of every CPU, added up.
     pub fn books(&self) -> Books {
-        let mut sum = self.own;
-        for cpu in self.books.words().chunks_exact(sum.counters.len()) {
+        let own = if self.request.has_beside() {
+            Books::EMPTY
+        } else {
+            self.own
+        };
+        self.books_of_seats(0, own)
+    }
+
+    /// As [`Kernel::books`], of the waits beside what the probe samples.
+    pub fn books_beside(&self) -> Books {
+        self.books_of_seats(self.sizes.cpus, self.own)
+    }
+
+    fn books_of_seats(&self, first: u32, own: Books) -> Books {
+        let mut sum = own;
+        let seats = self.books.words().chunks_exact(BOOK_WORDS);
+        let (skip, count) = (first as usize, self.sizes.cpus as usize);
+        for cpu in seats.skip(skip).take(count) {
             for (sum, word) in sum.counters.iter_mut().zip(cpu) {
                 *sum += word.load(Relaxed);
             }
@@ -252,7 +268,7 @@ impl Kernel {
     }
 }
 
-/// The sum under `counter` in one CPU's books, as the kernel half last wrote it.
-fn read(cpu: &[AtomicU64], counter: Counter) -> u64 {
-    cpu[counter as usize].load(Ordering::SeqCst)
+/// The sum under `counter` in the books of one seat, as the kernel half last wrote it.
+fn read(seat: &[AtomicU64], counter: Counter) -> u64 {
+    seat[counter as usize].load(Ordering::SeqCst)
 }

@@ -10,6 +10,8 @@ use profiler_common::abi::{Block, Books, KERNEL_SCRATCH_WORDS, SIDES, Tally, USE
 pub(super) struct Sizes {
     /// CPUs that may ever run.
     pub(super) cpus: u32,
+    /// One for each probe on each of them.
+    pub(super) seats: u32,
     /// Words of the bit map of targets.
     pub(super) target_words: u32,
     /// Tallies on one side.
@@ -18,9 +20,9 @@ pub(super) struct Sizes {
     pub(super) blocks: u32,
 }
 
-/// What one CPU takes: its books, and the scratch space where stacks are put together, of which 64
+/// What one probe takes on one CPU: its books, and the scratch space where stacks are put together, of which 64
 /// words are for the walk itself.
-const CPU_BYTES: u64 =
+const SEAT_BYTES: u64 =
     (size_of::<Books>() + 8 * (USER_SCRATCH_WORDS + KERNEL_SCRATCH_WORDS + 64)) as u64;
 
 /// Ring buffer (its data, and two pages for its positions), announced processes, control, symbol name,
@@ -37,12 +39,13 @@ const BLOCK_STEP: u32 = 1024;
 const FEWEST_BLOCKS: u32 = 4 * BLOCK_STEP;
 
 impl Sizes {
-    /// The sizes for a machine with `cpus` possible CPUs and task IDs below `task_ids`, in at most
-    /// `limit` bytes.
-    pub(super) fn new(cpus: u32, task_ids: u32, limit: u64) -> Result<Self, Error> {
+    /// The sizes for so many `probes` on a machine with `cpus` possible CPUs and task IDs below `task_ids`, in
+    /// at most `limit` bytes.
+    pub(super) fn new(cpus: u32, probes: u32, task_ids: u32, limit: u64) -> Result<Self, Error> {
         let target_words = task_ids.div_ceil(64).next_multiple_of(512);
         let mut sizes = Self {
             cpus,
+            seats: cpus.saturating_mul(probes),
             target_words,
             tallies: TALLY_STEP,
             blocks: FEWEST_BLOCKS,
@@ -99,7 +102,7 @@ impl Sizes {
             + u64::from(self.blocks) * size_of::<Block>() as u64
             + u64::from(self.stack_slots()) * 8;
         FIXED_BYTES
-            + u64::from(self.cpus) * CPU_BYTES
+            + u64::from(self.seats) * SEAT_BYTES
             + u64::from(self.target_words) * 8
             + SIDES as u64 * side
     }
@@ -114,7 +117,7 @@ mod tests {
     #[test]
     fn every_machine_fits_the_default_limit() {
         for cpus in [1, 2, 4, 16, 64, 256, 512, 1024] {
-            let sizes = Sizes::new(cpus, 1 << 22, 32 * MIB).unwrap();
+            let sizes = Sizes::new(cpus, 2, 1 << 22, 32 * MIB).unwrap();
             assert!(sizes.bytes() <= 32 * MIB, "{cpus} CPUs: {sizes:?}");
             assert!(
                 sizes.tallies >= 4 * TALLY_STEP && sizes.blocks >= 64 * BLOCK_STEP,
@@ -125,14 +128,14 @@ mod tests {
 
     #[test]
     fn more_memory_is_used_where_there_are_cpus_for_it() {
-        let blocks = |limit| Sizes::new(256, 1 << 22, limit).unwrap().blocks;
+        let blocks = |limit| Sizes::new(256, 1, 1 << 22, limit).unwrap().blocks;
         assert!(blocks(128 * MIB) > blocks(32 * MIB));
     }
 
     #[test]
     fn sides_begin_at_a_page() {
         for limit in [3 * MIB, 7 * MIB, 32 * MIB] {
-            let sizes = Sizes::new(3, 32768, limit).unwrap();
+            let sizes = Sizes::new(3, 1, 32768, limit).unwrap();
             for bytes in [
                 sizes.tallies * 64,
                 sizes.tally_slots() * 8,
@@ -145,9 +148,9 @@ mod tests {
 
     #[test]
     fn a_limit_too_small_says_what_would_do() {
-        let Err(Error::MapMemory { least, .. }) = Sizes::new(64, 1 << 22, MIB) else {
+        let Err(Error::MapMemory { least, .. }) = Sizes::new(64, 1, 1 << 22, MIB) else {
             panic!("one MiB cannot be enough for 64 CPUs");
         };
-        assert!(Sizes::new(64, 1 << 22, least * MIB).is_ok());
+        assert!(Sizes::new(64, 1, 1 << 22, least * MIB).is_ok());
     }
 }

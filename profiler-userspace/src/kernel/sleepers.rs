@@ -5,14 +5,16 @@ use super::drain::words_of;
 use super::load::{missing, rejected};
 use super::shared::map;
 use super::{Kernel, Result, asleep, btf};
-use crate::profile::raw::{RawProfile, RawStack};
+use crate::profile::raw::{RawProfile, RawSample, RawStack};
 use aya::maps::{HashMap, MapData, MapError};
 use aya::programs::Iter;
 use profiler_common::abi::{
-    BLOCK_WORDS, Counter, Header, KEY_WORDS, Live, SampleKey, Sleeper, StackPosition, Stamp,
-    Switches,
+    ARRIVED_WORD, BLOCK_WORDS, Control, Counter, Doing, Header, KEY_WORDS, Live, SINCE_WORD,
+    SLEEPER_KEY_WORD, SampleKey, Sleeper, StackPosition, Stamp, Switches, WOKEN_WORD,
 };
 use std::io::Read as _;
+use std::mem::offset_of;
+use std::path::Path;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::Duration;
 
@@ -60,6 +62,12 @@ pub(super) fn now_ns() -> u64 {
 }
 
 impl Kernel {
+    /// Notes when switches are seen for the first time, for the kernel half, too.
+    pub(super) fn begin(&mut self, now_ns: u64) {
+        self.began_ns = now_ns;
+        self.control.words()[offset_of!(Control, began) / 8].store(now_ns, SeqCst);
+    }
+
     pub(super) fn load_asleep(&mut self) -> Result<()> {
         let types = btf::stand_in("bpf_iter_task").ok_or_else(|| missing("bpf_iter_task"))?;
         let program: &mut Iter = self.program("asleep")?;
@@ -106,7 +114,9 @@ impl Kernel {
             .as_ref()
             .filter(|_| self.request.switches.has(Switches::KERNEL_STACKS));
         let (user, kernel) = (stored(user)?, stored(kernel)?);
-        self.note(Counter::Fired, 1);
+        // A span on the CPU is a firing when it ends.
+        let runs = sleeping.doing == Doing::Ran;
+        self.note(Counter::Fired, u64::from(!runs));
         let (Some(user), Some(kernel)) = (user, kernel) else {
             self.note(Counter::LostStackStore, 1);
             return Ok(false);
@@ -126,48 +136,53 @@ impl Kernel {
             comm: sleeping.comm,
         };
         let mut sleeper = Sleeper::default();
-        sleeper[0] = self.began_ns;
-        sleeper[1..=KEY_WORDS].copy_from_slice(&key.words());
+        sleeper[if runs { ARRIVED_WORD } else { SINCE_WORD }] = self.began_ns;
+        sleeper[SLEEPER_KEY_WORD..][..KEY_WORDS].copy_from_slice(&key.words());
         /// Only if there is no entry yet (`include/uapi/linux/bpf.h`, `BPF_NOEXIST`).
         const NEW: u64 = 1;
         let Some(table) = &mut self.sleepers.table else {
             return Ok(false);
         };
         match table.insert(sleeping.id, sleeper, NEW) {
+            Ok(()) if has_ended(sleeping) => {
+                // Since it was listed: nobody would see it leave.
+                let _forgotten_meanwhile = table.remove(&sleeping.id);
+                self.own.counters[Counter::Fired as usize] -= u64::from(!runs);
+                Ok(false)
+            }
             Ok(()) => {
-                self.note(Counter::WaitingBefore, 1);
+                self.note(Counter::WaitingBefore, u64::from(!runs));
                 Ok(true)
             }
             Err(MapError::SyscallError(error)) if error.io_error.raw_os_error() == Some(EXISTS) => {
                 // Its next wait is a firing of its own.
-                self.own.counters[Counter::Fired as usize] -= 1;
+                self.own.counters[Counter::Fired as usize] -= u64::from(!runs);
                 Ok(false)
             }
             Err(_) => {
+                self.note(Counter::Fired, u64::from(runs));
                 self.note(Counter::LostSleeperTable, 1);
                 Ok(false)
             }
         }
     }
 
-    /// Counts those that are still off the CPU up to the recording's end, after [`Kernel::detach`].
+    /// Counts those that are still off the CPU up to the recording's end, after [`Kernel::detach`]; where all
+    /// of their time is wanted, those that are on one, too.
     pub(super) fn settle(&mut self, into: &mut RawProfile) -> Result<()> {
         let Some(table) = &self.sleepers.table else {
             return Ok(());
         };
-        let left: Vec<Sleeper> = table
+        let all: Vec<Sleeper> = table
             .iter()
             .filter_map(|entry| entry.ok().map(|(_, sleeper)| sleeper))
-            .filter(|sleeper| sleeper[0] != 0)
             .collect();
-        let keys: Vec<[u64; KEY_WORDS]> = left
-            .iter()
-            .map(|sleeper| std::array::from_fn(|word| sleeper[word + 1]))
-            .collect();
+        let left: Vec<&Sleeper> = all.iter().filter(|sleeper| is_away(sleeper)).collect();
+        let keys: Vec<[u64; KEY_WORDS]> = left.iter().map(|sleeper| key_of(sleeper)).collect();
         self.read_stacks(&keys)?;
-        let waits = self.request.probe.waits().cloned().unwrap_or_default();
+        let waits = self.request.waits().cloned().unwrap_or_default();
         for (sleeper, key) in left.iter().zip(&keys) {
-            let spent = self.ended_ns.saturating_sub(sleeper[0]);
+            let spent = self.ended_ns.saturating_sub(sleeper[SINCE_WORD]);
             let wanted = waits.shortest..=waits.longest;
             if !wanted.contains(&Duration::from_nanos(spent)) {
                 self.note(Counter::FilteredBlockTime, 1);
@@ -176,7 +191,32 @@ impl Kernel {
             self.note(Counter::Recorded, 1);
             self.note(Counter::StillWaiting, 1);
             let sample = self.sample(key, spent, 1, into);
-            into.add(sample);
+            let woken = sleeper[WOKEN_WORD];
+            let since = sleeper[SINCE_WORD];
+            if sample.doing == Doing::Blocked && woken > since && woken < self.ended_ns {
+                self.note(Counter::Fired, 1);
+                self.note(Counter::Recorded, 1);
+                into.add(RawSample {
+                    weight: woken - since,
+                    ..sample
+                });
+                into.add(RawSample {
+                    weight: self.ended_ns - woken,
+                    doing: Doing::Runnable,
+                    ..sample
+                });
+            } else {
+                into.add(sample);
+            }
+        }
+        for sleeper in all.iter().filter(|sleeper| !is_away(sleeper)) {
+            let arrived = sleeper[ARRIVED_WORD];
+            if arrived == 0 || arrived >= self.ended_ns {
+                continue;
+            }
+            self.note(Counter::Fired, 1);
+            self.note(Counter::Recorded, 1);
+            into.add(self.ran(&key_of(sleeper), self.ended_ns - arrived));
         }
         Ok(())
     }
@@ -189,8 +229,8 @@ impl Kernel {
         table
             .iter()
             .filter_map(|entry| entry.ok().map(|(_, sleeper)| sleeper))
-            .filter(|sleeper| sleeper[0] != 0)
-            .map(|sleeper| words_of(&sleeper[1..]).2.epoch())
+            .filter(is_away)
+            .map(|sleeper| words_of(&key_of(&sleeper)).2.epoch())
             .collect()
     }
 
@@ -228,6 +268,21 @@ impl Kernel {
             u32::try_from(block).unwrap_or(u32::MAX),
         )))
     }
+}
+
+/// Whether a thread is off the CPU.
+fn is_away(sleeper: &Sleeper) -> bool {
+    sleeper[SINCE_WORD] != 0
+}
+
+fn key_of(sleeper: &Sleeper) -> [u64; KEY_WORDS] {
+    std::array::from_fn(|word| sleeper[SLEEPER_KEY_WORD + word])
+}
+
+/// Whether a thread is gone.
+fn has_ended(sleeping: &Sleeping) -> bool {
+    let (tgid, tid) = (sleeping.tgid, sleeping.tid);
+    !Path::new(&format!("/proc/{tgid}/task/{tid}")).exists()
 }
 
 /// The kernel's answer to making an entry that is there (`EEXIST`).

@@ -8,8 +8,8 @@ use super::slabs::{Slabs, Stored};
 use super::{Result, grace};
 use aya::maps::MapData;
 use profiler_common::abi::{
-    Books, CODE_PROBES, CODE_SLOT_BITS, Code, CodeKey, CodeState, Control, MAX_RULES, PageRows,
-    Row, Rule, SLAB_WORDS,
+    BOOK_WORDS, CODE_PROBES, CODE_SLOT_BITS, Code, CodeKey, CodeState, Control, MAX_RULES,
+    PageRows, Row, Rule, SLAB_WORDS,
 };
 use profiler_common::intern::Hash;
 use std::mem::offset_of;
@@ -73,14 +73,14 @@ impl Tables {
     pub(super) fn new(
         slabs: MapData,
         [code, rules, books, control]: [&MapData; 4],
-        cpus: usize,
+        seats: usize,
         seed: u64,
     ) -> Result<Self> {
         Ok(Self {
             slabs: Slabs::new(slabs)?,
             code: map("CODE", code, 0, SLOT_WORDS << CODE_SLOT_BITS)?,
             rules: map("RULES", rules, 0, MAX_RULES)?,
-            books: map("BOOKS", books, 0, cpus * size_of::<Books>() / 8)?,
+            books: map("BOOKS", books, 0, seats * BOOK_WORDS)?,
             control: map("CONTROL", control, 0, size_of::<Control>() / 8)?,
             seed,
         })

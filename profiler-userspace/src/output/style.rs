@@ -148,10 +148,22 @@ impl Palette {
     /// Warm colours for programs, green for what runtimes compiled, violet for what was inlined,
     /// blue for the kernel, grey for marks.
     pub const LAND: Self = Self("land");
+    /// Blue and aqua, for what waits.
+    pub const COLD: Self = Self("cold");
+    /// Warm as far as a frame's threads ran, cold as far as they were blocked, green as far as they waited for a CPU.
+    pub const WALL: Self = Self("wall");
+
+    const OURS: [Self; 3] = [Self::LAND, Self::COLD, Self::WALL];
 
     /// All names: our own and those of FlameGraph.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        std::iter::once(Self::LAND.0).chain(super::svg::palettes())
+        let ours = Self::OURS.iter().map(|palette| palette.0);
+        ours.chain(super::svg::palettes())
+    }
+
+    /// Whether it is one of our own, and not of FlameGraph's.
+    pub(super) fn is_ours(self) -> bool {
+        Self::OURS.contains(&self)
     }
 
     /// The name.

@@ -7,22 +7,16 @@
 //! made here in the order of its flames, so that it need not sort them, and without what would be
 //! too narrow to draw, which is most of a large profile's text.
 
-use super::{Error, Palette, Style};
-use crate::profile::fold::{self, FoldStyle, Folded, Order, visible};
-use crate::profile::{FrameKind, Profile};
-use inferno::flamegraph::color::{Color, PaletteMap};
+mod colors;
+
+use super::{Error, Style};
+use crate::profile::Profile;
+use crate::profile::fold::{FoldStyle, Folded, Order, visible};
 use inferno::flamegraph::{self, Direction, Options, TextTruncateDirection};
 use std::io::{self, BufWriter, Write};
 
 /// Frames always carry their annotations here: the palettes read it, and nobody sees it.
 const ANNOTATED: bool = true;
-/// The colour of frames that stand for what is not known.
-const MARK: Color = Color {
-    r: 190,
-    g: 190,
-    b: 190,
-};
-
 /// The names of inferno's palettes.
 pub(super) fn palettes() -> impl Iterator<Item = &'static str> {
     flamegraph::Palette::VARIANTS.iter().copied()
@@ -52,7 +46,7 @@ pub(super) fn write(profile: &Profile, style: &Style, out: &mut dyn Write) -> Re
     }
     drop(folded);
 
-    let mut colors = (style.colors == Palette::LAND).then(|| land_colors(profile));
+    let mut colors = colors::map(style.colors, profile);
     let mut options = options(profile, style);
     options.palette_map = colors.as_mut();
     let mut out = BufWriter::with_capacity(64 * 1024, WithPreface::new(out, preface(style)));
@@ -62,7 +56,7 @@ pub(super) fn write(profile: &Profile, style: &Style, out: &mut dyn Write) -> Re
 
 fn options(profile: &Profile, style: &Style) -> Options<'static> {
     let mut options = Options::default();
-    if style.colors != Palette::LAND {
+    if !style.colors.is_ours() {
         options.colors = style
             .colors
             .name()
@@ -94,62 +88,6 @@ fn options(profile: &Profile, style: &Style) -> Options<'static> {
     // `main(int)`; and it has been sorted already.
     options.flame_chart = true;
     options
-}
-
-/// Colours for all frames that are not a program's own.
-fn land_colors(profile: &Profile) -> PaletteMap {
-    let mut colors = PaletteMap::default();
-    for frame in profile.frames() {
-        let color = match frame.kind {
-            FrameKind::Kernel => kernel_color(&frame.name),
-            FrameKind::Jit => made_color(&frame.name),
-            FrameKind::Inlined => inlined_color(&frame.name),
-            FrameKind::Mark => MARK,
-            FrameKind::Process | FrameKind::Label | FrameKind::User => continue,
-        };
-        colors.insert(fold::frame_name(frame, ANNOTATED), color);
-    }
-    colors
-}
-
-/// Two numbers that are always the same for a name, and spread over names.
-fn spread(name: &str) -> (u8, u8) {
-    // FNV-1a: all that is needed here is that names spread.
-    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
-    let [.., shade, tint] = (hash >> 16).to_be_bytes();
-    (shade, tint)
-}
-
-/// One of many blues, always the same for a name.
-fn kernel_color(name: &str) -> Color {
-    let (shade, tint) = spread(name);
-    Color {
-        r: 70 + shade / 3,
-        g: 150 + shade / 4,
-        b: 205 + tint / 6,
-    }
-}
-
-/// One of many greens, for code that a runtime made.
-fn made_color(name: &str) -> Color {
-    let (shade, tint) = spread(name);
-    Color {
-        r: 60 + shade / 3,
-        g: 190 + tint / 5,
-        b: 60 + shade / 3,
-    }
-}
-
-/// One of many violets, for functions that were compiled into others.
-fn inlined_color(name: &str) -> Color {
-    let (shade, tint) = spread(name);
-    Color {
-        r: 170 + shade / 5,
-        g: 120 + shade / 4,
-        b: 200 + tint / 5,
-    }
 }
 
 /// What the file has to say before the drawing begins.

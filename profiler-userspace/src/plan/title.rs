@@ -30,11 +30,16 @@ const LISTED_IDS: usize = 3;
 const COMMAND_LENGTH: usize = 40;
 
 impl Plan {
-    /// The title for a graph that nobody titled, such as
+    /// The title for a graph of the plan's probe that nobody titled, such as
     /// `on-CPU: nginx (PID 123), cpu-clock 99 Hz, 10 s, host web1`.
     pub fn default_title(&self, facts: &TitleFacts<'_>) -> String {
+        self.title_of(&self.probe, facts)
+    }
+
+    /// As [`Plan::default_title`], for what another probe recorded beside.
+    pub fn title_of(&self, probe: &Probe, facts: &TitleFacts<'_>) -> String {
         let event = facts.event;
-        let subject = match self.probe.subject() {
+        let subject = match probe.subject() {
             Some(subject) => subject,
             None if event.is_cpu_time() => "on-CPU".to_owned(),
             None => event.name.to_string(),
@@ -44,10 +49,10 @@ impl Plan {
             let noun = if cpus.len() == 1 { "CPU" } else { "CPUs" };
             parts.push(format!("{noun} {}", ranges(cpus)));
         }
-        match self.probe.waits() {
-            Some(waits) => parts.extend(narrowed(waits)),
-            None if self.probe == Probe::OnCpu => parts.push(rate(self.sampling, event)),
-            None => parts.push("every one".to_owned()),
+        match probe.waits() {
+            Some(waits) if !probe.is_on_event() => parts.extend(narrowed(waits)),
+            _ if probe.is_on_event() => parts.push(rate(self.sampling, event)),
+            _ => parts.push("every one".to_owned()),
         }
         parts.push(seconds(facts.elapsed));
         parts.push(format!("host {}", facts.host));
@@ -166,6 +171,7 @@ mod tests {
             launch: None,
             cpus: None,
             probe: Probe::OnCpu,
+            beside: None,
             event: EventChoice::Auto,
             sampling,
             duration: None,
@@ -182,6 +188,7 @@ mod tests {
             naming: crate::symbolize::Naming::default(),
             servers: crate::debuginfod::Servers::default(),
             style: Style::default(),
+            colors: None,
             verbosity: Verbosity::default(),
             memory: MemoryLimits::default(),
         }

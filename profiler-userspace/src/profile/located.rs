@@ -135,6 +135,49 @@ impl Located {
         known.count = known.count.saturating_add(sums.count);
     }
 
+    /// Those samples that are `wanted`, with their stacks.
+    #[must_use]
+    pub fn part(&self, wanted: impl Fn(&LocatedKey) -> bool) -> Self {
+        self.changed(|key, sums| wanted(&key).then_some((key, sums)))
+    }
+
+    /// The samples that `change` makes of these, with their stacks; without those that it makes none of.
+    #[must_use]
+    pub fn changed(
+        &self,
+        mut change: impl FnMut(LocatedKey, Sums) -> Option<(LocatedKey, Sums)>,
+    ) -> Self {
+        let mut part = Self {
+            window: self.window,
+            ..Self::default()
+        };
+        let kept = self.samples().filter_map(|(key, sums)| change(*key, sums));
+        for (key, sums) in kept {
+            let mut keep = |index: LocatedStackIndex| part.keep(self, index);
+            let key = LocatedKey {
+                user: key.user.map(&mut keep),
+                kernel: key.kernel.map(&mut keep),
+                ..key
+            };
+            part.add(key, sums);
+        }
+        part
+    }
+
+    /// The index here of a stack of another profile's.
+    fn keep(&mut self, other: &Self, index: LocatedStackIndex) -> LocatedStackIndex {
+        let stack = other.stack_at(index);
+        let spots = stack.spots.iter().map(|spot| {
+            let spot = match other.spot_at(*spot) {
+                Spot::Named(name) => self.name(other.names[name as usize].clone()),
+                same => same,
+            };
+            self.spot(spot)
+        });
+        let spots = spots.collect();
+        self.stack(LocatedStack { spots, ..*stack })
+    }
+
     /// The frames of named spots, by their numbers.
     pub fn names(&self) -> &IndexSet<Frame> {
         &self.names

@@ -10,6 +10,7 @@ pub mod located;
 pub mod merge;
 pub mod raw;
 pub mod waits;
+pub mod wall;
 
 use std::collections::HashMap;
 use std::time::Duration;

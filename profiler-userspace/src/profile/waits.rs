@@ -7,9 +7,22 @@
 mod reason;
 
 use super::{Frame, FrameId, FrameKind, Profile, Sample};
+use profiler_common::abi::Doing;
 
 /// The leaf of a thread that could have run, and had no CPU.
 pub const RUNNABLE: &str = "[runnable]";
+
+/// The leaf of a thread that waited for something to happen, where there are stacks of threads that ran beside it.
+pub const BLOCKED: &str = "[blocked]";
+
+/// What the thread did whose stack has this leaf, where the leaf tells.
+pub fn doing(leaf: &Frame) -> Doing {
+    match (leaf.kind, leaf.name.as_str()) {
+        (FrameKind::Mark, RUNNABLE) => Doing::Runnable,
+        (FrameKind::Mark, name) if name == BLOCKED || reason::is_reason(name) => Doing::Blocked,
+        _ => Doing::Running,
+    }
+}
 
 /// What is made of kernel stacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +33,8 @@ pub struct Finish {
     pub reasons: bool,
     /// Whether kernel frames stay.
     pub kernel: bool,
+    /// Whether stacks without a mark are of threads that ran, and stay as they are.
+    pub ran: bool,
 }
 
 /// Ends every kernel stack of `profile` at what called the scheduler.
@@ -43,32 +58,36 @@ pub fn finish(profile: &Profile, how: Finish) -> Profile {
 fn finished_stack(profile: &Profile, sample: &Sample, how: Finish) -> Vec<Frame> {
     let frame = |id: &FrameId| profile.frame(*id);
     let mut stack: Vec<Frame> = sample.stack.iter().map(|id| frame(id).clone()).collect();
-    let is_mark = |frame: &Frame| frame.kind == FrameKind::Mark && frame.name == RUNNABLE;
-    let mark = stack.pop_if(|leaf| is_mark(leaf));
+    let is_mark = |frame: &Frame, name: &str| frame.kind == FrameKind::Mark && frame.name == name;
+    let blocked = stack.pop_if(|leaf| is_mark(leaf, BLOCKED));
+    let runnable = stack.pop_if(|leaf| is_mark(leaf, RUNNABLE));
+    let ran = how.ran && blocked.is_none() && runnable.is_none();
     let first = stack
         .iter()
         .rposition(|frame| frame.kind != FrameKind::Kernel)
         .map_or(0, |last| last + 1);
     let kernel = stack.split_off(first);
     let end = kernel.len()
-        - if how.scheduler {
+        - if ran {
+            0
+        } else if how.scheduler {
             probe_frames(&kernel)
         } else {
             scheduler_frames(&kernel)
         };
     let kernel = &kernel[..end];
-    let reason = match &mark {
-        Some(_) => None,
-        None if how.reasons => Some(Frame {
+    let reason = match &runnable {
+        None if how.reasons && !ran => Some(Frame {
             name: reason::reason(kernel).to_owned(),
             kind: FrameKind::Mark,
         }),
-        None => None,
+        None => blocked.filter(|_| how.ran),
+        Some(_) => None,
     };
     if how.kernel {
         stack.extend_from_slice(kernel);
     }
-    stack.extend(mark.or(reason));
+    stack.extend(runnable.or(reason));
     stack
 }
 
@@ -183,11 +202,13 @@ mod tests {
         scheduler: false,
         reasons: false,
         kernel: true,
+        ran: false,
     };
     const REASONED: Finish = Finish {
         scheduler: false,
         reasons: true,
         kernel: true,
+        ran: false,
     };
 
     #[test]
@@ -284,11 +305,49 @@ mod tests {
     }
 
     #[test]
+    fn beside_threads_that_ran_the_others_are_marked() {
+        let how = Finish { ran: true, ..PLAIN };
+        for (stack, left) in [
+            (
+                "sh;main;_k:pipe_read;_k:schedule",
+                "sh;main;pipe_read;schedule 7\n",
+            ),
+            (
+                "sh;main;_k:pipe_read;_k:schedule;_m:[blocked]",
+                "sh;main;pipe_read;[blocked] 7\n",
+            ),
+            (
+                "sh;main;_k:schedule;_m:[runnable]",
+                "sh;main;[runnable] 7\n",
+            ),
+            (
+                "sh;_m:[on-CPU, not sampled]",
+                "sh;[on-CPU, not sampled] 7\n",
+            ),
+        ] {
+            assert_eq!(finished(stack, how), left);
+        }
+        let how = Finish {
+            reasons: true,
+            ..how
+        };
+        let waits = "sh;main;_k:ksys_read;_k:vfs_read;_k:pipe_read;_m:[blocked]";
+        assert!(finished(waits, how).ends_with(";[read: pipe] 7\n"));
+        assert_eq!(
+            finished("sh;main;_k:pipe_read", how),
+            "sh;main;pipe_read 7\n"
+        );
+        // Off the CPU alone, nobody needs to be told.
+        assert_eq!(finished("sh;main;_m:[blocked]", PLAIN), "sh;main 7\n");
+    }
+
+    #[test]
     fn kernel_frames_may_be_for_the_reason_alone() {
         let how = Finish {
             scheduler: false,
             reasons: true,
             kernel: false,
+            ran: false,
         };
         assert_eq!(
             finished("sh;main;_k:pipe_read;_k:schedule", how),

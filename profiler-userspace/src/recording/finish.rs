@@ -4,32 +4,42 @@ use super::advice;
 use super::asleep::Before;
 use super::distribution::Distribution;
 use super::health::{self, Cost, Health};
+use super::nothing::Nothing;
 use super::progress::Progress;
 use super::sampling::{Session, Stop};
 use super::target;
 use super::unwinding::Unwinding;
 use crate::debuginfod::{Client, Fetched, Limits};
+use crate::kernel::Kernel;
 use crate::object::{BuildId, Fetch};
 use crate::output::sink::{Delivery, Sink};
-use crate::output::{self, Style};
-use crate::plan::{Event, Plan, Target, TitleFacts};
-use crate::profile::Unit;
-use crate::profile::{Window, waits};
-use crate::symbolize::{self, KernelNames, Sources, Symbolized};
+use crate::output::{self, Palette, Style};
+use crate::plan::{Event, Output, Plan, Target, TitleFacts};
+use crate::probe::Probe;
+use crate::process::Processes;
+use crate::profile::located::{Located, LocatedKey};
+use crate::profile::{Profile, Unit, Window, waits, wall};
+use crate::symbolize::{self, KernelNames, Objects, Sources, Symbolized};
 use anyhow::Result;
-use profiler_common::abi::{Class, Counter};
+use profiler_common::abi::{Books, Class, Doing};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+/// The subtitle of a graph of all of the threads' time.
+const LEGEND: &str =
+    "warm: on a CPU; cold: blocked; green: waiting for a CPU; in between: some of each";
+
 /// What the recording knows and the plan does not.
 pub(super) struct Circumstances {
-    event: Event,
-    stop: Stop,
-    elapsed: Duration,
+    pub(super) event: Event,
+    pub(super) stop: Stop,
+    pub(super) elapsed: Duration,
     host: String,
     comms: HashMap<u32, String>,
-    cpu_before: Duration,
+    pub(super) cpu_before: Duration,
     remarks: Vec<String>,
+    /// What the part should say that is about waits.
+    of_waits: Vec<String>,
 }
 
 /// What is left to do: say this, and end accordingly.
@@ -58,6 +68,7 @@ impl Circumstances {
                 .collect(),
             cpu_before: target::cpu_time(named),
             remarks: Vec::new(),
+            of_waits: Vec::new(),
         }
     }
 
@@ -71,12 +82,12 @@ impl Circumstances {
     /// What became of looking for threads that were asleep before the recording began.
     pub(super) fn take_in(&mut self, asleep: Result<Before>) {
         match asleep {
-            Ok(before) if before.incomplete > 0 => self.remark(format!(
+            Ok(before) if before.incomplete > 0 => self.of_waits.push(format!(
                 "Note: the memory of {} threads that were asleep from the beginning may not be read, so their callers are missing.",
                 before.incomplete
             )),
             Ok(_) => {}
-            Err(error) => self.remark(format!(
+            Err(error) => self.of_waits.push(format!(
                 "Note: threads that were asleep from the beginning are counted from their first wake-up only: {error:#}."
             )),
         }
@@ -87,13 +98,14 @@ impl Circumstances {
         self.remarks.push(sentence.into());
     }
 
-    fn title(&self, plan: &Plan) -> String {
-        plan.default_title(&TitleFacts {
+    fn title(&self, plan: &Plan, probe: &Probe) -> String {
+        let facts = TitleFacts {
             event: &self.event,
             elapsed: self.elapsed,
             host: &self.host,
             comm: &|id| self.comms.get(&id).cloned(),
-        })
+        };
+        plan.title_of(probe, &facts)
     }
 }
 
@@ -116,7 +128,7 @@ pub(super) fn finish(
     session.kernel.drain_rest(&mut session.raw)?;
     let loaded = session.unwinding.as_ref().map(Unwinding::loaded);
     let Session {
-        mut kernel,
+        kernel,
         mut processes,
         mut raw,
         locator,
@@ -127,214 +139,308 @@ pub(super) fn finish(
         start: Duration::ZERO,
         end: circumstances.elapsed,
     };
-    let drained = began.elapsed();
-    let unit = if let Some(unit) = plan.probe.unit() {
-        unit
-    } else if is_weighed(&circumstances.event) {
-        Unit::Events(circumstances.event.name.to_string())
-    } else {
-        Unit::Samples
-    };
-    let mut ask = |addresses: &[u64]| kernel.name_symbols(addresses);
-    let progress = Progress::new(None, plan.verbosity.quiet);
-    let tell = |fetched: &Fetched| progress.fetching(fetched);
-    let client = Client::new(plan.servers.addresses(), Limits::from_environment(), &tell);
-    let fetch = client.as_ref().map(|client| |id: &BuildId| client.find(id));
-    let Symbolized {
-        profile,
-        kernel: naming,
-        unnamed,
-    } = symbolize::symbolize(
-        &located,
-        &objects,
-        unit,
-        &processes,
-        Sources {
-            kernel: KernelNames::asked(&mut ask),
-            naming: &plan.naming,
-            fetch: fetch.as_ref().map(|fetch| fetch as &Fetch<'_>),
-        },
-    );
-    progress.clear();
-    let profile = if !plan.probe.is_on_event() {
-        let waits = plan.probe.waits();
-        let how = waits::Finish {
-            scheduler: waits.is_none(),
-            reasons: waits.is_some_and(|waits| waits.reasons),
-            kernel: plan.capture.kernel_stacks,
-        };
-        waits::finish(&profile, how)
-    } else {
-        profile
-    };
-    let symbolized = began.elapsed();
     if circumstances.stop == Stop::TargetEnded {
         circumstances.remark(format!(
             "The target ended after {:.1} s.",
             circumstances.elapsed.as_secs_f64()
         ));
     }
-    if let Some(complaint) = naming.complaint() {
-        circumstances.remark(format!("Note: {complaint}."));
-    }
-    if processes.refused() > 0 {
-        circumstances.remark(format!(
-            "Note: the mappings of {} processes may not be read, so their functions have no names; run with sudo.",
-            processes.refused()
-        ));
-    }
-    if let Some(sentence) = client
-        .as_ref()
-        .and_then(|client| advice::on_fetching(&client.fetched()))
-    {
-        circumstances.remark(sentence);
-    }
-    for sentence in advice::on_names(
-        &unnamed,
-        located.total_count(),
-        &Distribution::here(client.is_some()),
-    ) {
-        circumstances.remark(sentence);
-    }
-    let books = kernel.books();
-    let title = circumstances.title(plan);
-    let ends = symbolize::stack_ends(&located);
     for sentence in loaded.iter().flat_map(health::unwind_remarks) {
         circumstances.remark(sentence);
     }
-    let health = Health {
-        subject: &title,
-        noun: plan.probe.noun(),
-        waited: plan.probe.waits().map(|_| profile.total_weight()),
-        books: &books,
-        stacks: located.stacks().len(),
-        processes: objects.processes(),
-        ends: &ends,
-        guessed: symbolize::guessed(&located),
-        idle_is_offered: plan.target == Target::All,
-        remarks: &circumstances.remarks,
+    let mut finishing = Finishing {
+        plan,
+        circumstances,
+        kernel,
+        processes,
+        objects,
+        began,
+        text: String::new(),
+        places: Vec::new(),
     };
-    let wrote = !profile.samples().is_empty();
-    let mut text = String::new();
-    if plan.verbosity.verbose > 0 {
-        text.push_str(&health::counters(&books));
-        if let Some(loaded) = &loaded {
-            text.push_str(&health::tables(loaded));
-        }
-        let exact = plan.verbosity.verbose > 1;
-        let cut_short = symbolize::cut_short(&located, &objects, &processes, exact);
-        text.push_str(&health::cut_short(&cut_short));
+    let mut books = Vec::new();
+    let mut wrote = false;
+    for part in finishing.parts(located, sinks) {
+        books.push(part.books);
+        wrote |= finishing.finish(part)?;
     }
-    if wrote {
-        let style = Style {
-            title: plan.title.clone().unwrap_or_else(|| title.clone()),
-            notes: health.balance(),
-            ..plan.style.clone()
-        };
-        let mut places = Vec::new();
-        for (sink, output) in sinks.iter().zip(&plan.outputs) {
-            let format = output.format();
-            let delivery = sink.deliver(|out| output::write(&profile, format, &style, out))?;
-            if delivery == Delivery::Complete && !sink.is_stdout() {
-                places.push(sink.name().display().to_string());
-            }
+    let verbosity = plan.verbosity;
+    let Finishing {
+        mut text,
+        places,
+        kernel,
+        ..
+    } = finishing;
+    if let Some(loaded) = loaded.as_ref().filter(|_| verbosity.verbose > 0) {
+        text.insert_str(0, &health::tables(loaded));
+    }
+    if wrote && !verbosity.quiet {
+        let tables = loaded.map_or(0, |loaded| loaded.bytes);
+        let cost = Cost::now(kernel.map_bytes() + tables);
+        text.push_str(&format!(" {}", health::cost(&books, &cost)));
+        if !places.is_empty() {
+            text.push_str(&format!(" Wrote {}.", places.join(", ")));
         }
-        if plan.verbosity.verbose > 0 {
-            text.push_str(&format!(
-                "time: drained in {:.1} ms, named in {:.1} ms, written in {:.1} ms\n",
-                milliseconds(drained),
-                milliseconds(symbolized - drained),
-                milliseconds(began.elapsed() - symbolized),
-            ));
-        }
-        let lossless = books.sum(Class::Lost) == 0;
-        if !plan.verbosity.quiet || !lossless {
-            text.push_str(&health.balance());
-        }
-        if !plan.verbosity.quiet {
-            let tables = loaded.map_or(0, |loaded| loaded.bytes);
-            let cost = Cost::now(kernel.map_bytes() + tables);
-            text.push_str(&format!(" {}", health.cost(&cost)));
-            if !places.is_empty() {
-                text.push_str(&format!(" Wrote {}.", places.join(", ")));
-            }
-        }
-        if !text.is_empty() && !text.ends_with('\n') {
-            text.push('\n');
-        }
-    } else {
-        text.push_str(&nothing_sampled(plan, &circumstances, &books));
+    }
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
     }
     Ok(Report { text, wrote })
 }
 
-/// Why there is not one sample, and what to do.
-fn nothing_sampled(
-    plan: &Plan,
-    circumstances: &Circumstances,
-    books: &profiler_common::abi::Books,
-) -> String {
-    let seconds = circumstances.elapsed.as_secs_f64();
-    let lost = books.sum(Class::Lost);
-    let noun = plan.probe.noun();
-    let reason = match &plan.target {
-        _ if lost > 0 => {
-            format!("all {lost} were lost; a larger --map-memory or a lower -F keeps them")
-        }
-        _ if plan.probe.waits().is_some() => {
-            let left_out = books.sum(Class::Filtered);
-            let narrow = if left_out > 0 {
-                format!("all {left_out} times off the CPU were left out, as asked; ask for less")
-            } else {
-                "it was never off the CPU; record for longer, or without --off-cpu".to_owned()
+/// What one probe brought, and where it goes.
+struct Part<'a> {
+    probe: &'a Probe,
+    located: Located,
+    books: Books,
+    outputs: &'a [Output],
+    sinks: &'a [Sink],
+    /// What there is to remark that concerns this part alone.
+    remarks: Vec<String>,
+}
+
+/// All that finishing needs, and what there is to say so far.
+struct Finishing<'a> {
+    plan: &'a Plan,
+    circumstances: Circumstances,
+    kernel: Kernel,
+    processes: Processes,
+    objects: Objects,
+    began: Instant,
+    text: String,
+    /// Files that were written.
+    places: Vec<String>,
+}
+
+impl Finishing<'_> {
+    /// One part for each probe: samples are of threads that ran, and waits of those that did not.
+    fn parts<'a>(&mut self, located: Located, sinks: &'a [Sink]) -> Vec<Part<'a>>
+    where
+        Self: 'a,
+    {
+        let plan = self.plan;
+        let (own, others) = sinks.split_at(plan.outputs.len());
+        let mut remarks = std::mem::take(&mut self.circumstances.remarks);
+        let of_waits = std::mem::take(&mut self.circumstances.of_waits);
+        let part = |probe, located, books, outputs, sinks, remarks| Part {
+            probe,
+            located,
+            books,
+            outputs,
+            sinks,
+            remarks,
+        };
+        let books = self.kernel.books();
+        if let Probe::Wall(wall) = &plan.probe {
+            let how = wall::How {
+                per_thread: plan.capture.per_thread,
+                idle_threads: wall.idle_threads,
             };
-            format!("in {seconds:.1} s, {narrow}")
+            let (located, sums) = wall::settle(&located, how);
+            remarks.extend(health::wall_remarks(&sums, &books));
+            remarks.extend(of_waits);
+            if plan.verbosity.verbose > 0 {
+                self.text.push_str(&health::counters(&books, ""));
+            }
+            let books = self.kernel.books_beside();
+            return vec![part(
+                &plan.probe,
+                located,
+                books,
+                &plan.outputs,
+                own,
+                remarks,
+            )];
         }
-        _ if !plan.probe.is_on_event() => {
-            format!("there were none in {seconds:.1} s; record for longer, or while there are")
+        let Some(beside) = &plan.beside else {
+            remarks.extend(of_waits);
+            return vec![part(
+                &plan.probe,
+                located,
+                books,
+                &plan.outputs,
+                own,
+                remarks,
+            )];
+        };
+        let ran = |key: &LocatedKey| key.doing == Doing::Running;
+        let (samples, waits) = (located.part(ran), located.part(|key| !ran(key)));
+        let others_books = self.kernel.books_beside();
+        vec![
+            part(&plan.probe, samples, books, &plan.outputs, own, remarks),
+            part(
+                &beside.probe,
+                waits,
+                others_books,
+                &beside.outputs,
+                others,
+                of_waits,
+            ),
+        ]
+    }
+
+    /// Names and writes what one probe brought. Says whether there was anything.
+    fn finish(&mut self, part: Part<'_>) -> Result<bool> {
+        let began = self.began.elapsed();
+        let (plan, verbosity) = (self.plan, self.plan.verbosity);
+        let Part {
+            probe,
+            located,
+            books,
+            outputs,
+            sinks,
+            mut remarks,
+        } = part;
+        let profile = self.name(probe, &located, &mut remarks);
+        let symbolized = self.began.elapsed();
+        let default_title = self.circumstances.title(plan, probe);
+        let ends = symbolize::stack_ends(&located);
+        let health = Health {
+            subject: &default_title,
+            noun: probe.noun(),
+            waited: probe.waits().map(|_| profile.total_weight()),
+            books: &books,
+            stacks: located.stacks().len(),
+            processes: self.objects.processes(),
+            ends: &ends,
+            guessed: symbolize::guessed(&located),
+            idle_is_offered: plan.target == Target::All,
+            remarks: &remarks,
+        };
+        // Each part has a paragraph of its own.
+        if !self.text.is_empty() && !self.text.ends_with('\n') {
+            self.text.push('\n');
         }
-        _ if !circumstances.event.is_cpu_time() => format!(
-            "there were no {} in {seconds:.1} s; record for longer",
-            circumstances.event.name
-        ),
-        Target::Launched => format!(
-            "the command used the CPU too little in its {seconds:.3} s to be sampled; try a higher -F"
-        ),
-        Target::Processes(ids) | Target::Threads(ids) => {
-            let used = target::cpu_time(ids)
-                .saturating_sub(circumstances.cpu_before)
-                .as_secs_f64();
-            let list: Vec<String> = ids.iter().map(u32::to_string).collect();
-            let ended = if circumstances.stop == Stop::TargetEnded {
-                " and ended"
+        if verbosity.verbose > 0 {
+            let whose = if *probe == plan.probe && !matches!(probe, Probe::Wall(_)) {
+                String::new()
             } else {
-                ""
+                probe
+                    .subject()
+                    .map_or_else(String::new, |subject| subject + " ")
             };
-            format!(
-                "{} used {used:.2} s of CPU in {seconds:.1} s{ended}; record for longer, while it is busy, or with a higher -F",
-                list.join(", "),
-            )
+            self.text.push_str(&health::counters(&books, &whose));
+            let exact = verbosity.verbose > 1;
+            let cut_short = symbolize::cut_short(&located, &self.objects, &self.processes, exact);
+            self.text.push_str(&health::cut_short(&cut_short));
         }
-        Target::All if books.get(Counter::FilteredIdle) > 0 => format!(
-            "the CPUs were idle for all of the {seconds:.1} s; record while they are busy, or use -I to see the idle task"
-        ),
-        Target::All => {
-            format!("nothing ran in {seconds:.1} s; record for longer, or with a higher -F")
+        if profile.samples().is_empty() {
+            let nothing = Nothing {
+                plan,
+                probe,
+                circumstances: &self.circumstances,
+                books: &books,
+                remarks: &remarks,
+            };
+            self.text.push_str(&nothing.told());
+            return Ok(false);
         }
-    };
-    let filtered: u64 =
-        books.get(Counter::FilteredUserMode) + books.get(Counter::FilteredNoUserStack);
-    let left_out = if filtered > 0 {
-        format!(" ({filtered} samples were left out by -U or -K)")
-    } else {
-        String::new()
-    };
-    let remarks: String = circumstances
-        .remarks
-        .iter()
-        .map(|remark| format!(" {remark}"))
-        .collect();
-    format!("flame-bpf: no {noun}s: {reason}{left_out}. Nothing was written.{remarks}\n")
+        let titled = match &plan.title {
+            Some(title) if *probe == plan.probe => title.clone(),
+            Some(title) => format!("{title} ({})", probe.subject().unwrap_or_default()),
+            None => default_title.clone(),
+        };
+        let style = Style {
+            title: titled,
+            colors: self.colors(probe),
+            subtitle: match probe {
+                Probe::Wall(_) => plan.style.subtitle.clone().or(Some(LEGEND.to_owned())),
+                _ => plan.style.subtitle.clone(),
+            },
+            notes: health.balance(),
+            ..plan.style.clone()
+        };
+        for (sink, output) in sinks.iter().zip(outputs) {
+            let format = output.format();
+            let delivery = sink.deliver(|out| output::write(&profile, format, &style, out))?;
+            if delivery == Delivery::Complete && !sink.is_stdout() {
+                self.places.push(sink.name().display().to_string());
+            }
+        }
+        if verbosity.verbose > 0 {
+            self.text.push_str(&format!(
+                "time: drained in {:.1} ms, named in {:.1} ms, written in {:.1} ms\n",
+                milliseconds(began),
+                milliseconds(symbolized - began),
+                milliseconds(self.began.elapsed() - symbolized),
+            ));
+        }
+        if !verbosity.quiet || books.sum(Class::Lost) > 0 {
+            self.text.push_str(&health.balance());
+        }
+        Ok(true)
+    }
+
+    /// The palette that was asked for, or else the one that suits what is shown.
+    fn colors(&self, probe: &Probe) -> Palette {
+        self.plan.colors.unwrap_or(match probe {
+            Probe::OnCpu | Probe::Tracepoint(_) | Probe::Function(_) => Palette::LAND,
+            Probe::OffCpu(_) => Palette::COLD,
+            Probe::Wall(_) => Palette::WALL,
+        })
+    }
+
+    /// Names what one probe brought.
+    fn name(&mut self, probe: &Probe, located: &Located, remarks: &mut Vec<String>) -> Profile {
+        let plan = self.plan;
+        let unit = if let Some(unit) = probe.unit() {
+            unit
+        } else if is_weighed(&self.circumstances.event) {
+            Unit::Events(self.circumstances.event.name.to_string())
+        } else {
+            Unit::Samples
+        };
+        let kernel = &mut self.kernel;
+        let mut ask = |addresses: &[u64]| kernel.name_symbols(addresses);
+        let progress = Progress::new(None, plan.verbosity.quiet);
+        let tell = |fetched: &Fetched| progress.fetching(fetched);
+        let client = Client::new(plan.servers.addresses(), Limits::from_environment(), &tell);
+        let fetch = client.as_ref().map(|client| |id: &BuildId| client.find(id));
+        let Symbolized {
+            profile,
+            kernel: naming,
+            unnamed,
+        } = symbolize::symbolize(
+            located,
+            &self.objects,
+            unit,
+            &self.processes,
+            Sources {
+                kernel: KernelNames::asked(&mut ask),
+                naming: &plan.naming,
+                fetch: fetch.as_ref().map(|fetch| fetch as &Fetch<'_>),
+            },
+        );
+        progress.clear();
+        if let Some(complaint) = naming.complaint() {
+            remarks.push(format!("Note: {complaint}."));
+        }
+        if self.processes.refused() > 0 {
+            remarks.push(format!(
+                "Note: the mappings of {} processes may not be read, so their functions have no names; run with sudo.",
+                self.processes.refused()
+            ));
+        }
+        if let Some(client) = &client {
+            remarks.extend(advice::on_fetching(&client.fetched()));
+        }
+        remarks.extend(advice::on_names(
+            &unnamed,
+            located.total_count(),
+            &Distribution::here(client.is_some()),
+        ));
+        let waits = probe.waits();
+        if probe.is_on_event() && waits.is_none() {
+            return profile;
+        }
+        let how = waits::Finish {
+            scheduler: waits.is_none(),
+            reasons: waits.is_some_and(|waits| waits.reasons),
+            kernel: plan.capture.kernel_stacks,
+            ran: matches!(probe, Probe::Wall(_)),
+        };
+        waits::finish(&profile, how)
+    }
 }
 
 fn milliseconds(duration: Duration) -> f64 {

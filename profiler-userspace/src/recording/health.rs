@@ -3,6 +3,7 @@
 //! In: numbers. Out: sentences, for stderr and for the outputs that can carry them.
 
 use super::tables::Loaded;
+use crate::profile::wall::Sums;
 use profiler_common::abi::{Books, Class, Counter, StackEnd};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -212,36 +213,78 @@ impl Health<'_> {
             other => other.name(),
         }
     }
-
-    /// What it cost.
-    pub(super) fn cost(&self, cost: &Cost) -> String {
-        // Off the CPU, the program runs twice for each wait, and once where both threads are targets.
-        let fired = match self.books.get(Counter::Entered) {
-            0 => self.books.sum(Class::Fired),
-            entered => entered,
-        };
-        let in_bpf = Duration::from_nanos(self.books.get(Counter::RunTime));
-        let each = self
-            .books
-            .get(Counter::RunTime)
-            .checked_div(fired)
-            .unwrap_or(0);
-        format!(
-            "Cost: {:.3} s in the kernel ({:.1} µs each time), {:.2} s of CPU and {} of memory here, {} in BPF maps.",
-            in_bpf.as_secs_f64(),
-            each as f64 / 1000.0,
-            cost.cpu.as_secs_f64(),
-            mebibytes(cost.peak_bytes),
-            mebibytes(cost.map_bytes),
-        )
-    }
 }
 
-/// Every counter by name, for verbose output.
-pub(super) fn counters(books: &Books) -> String {
+/// What it cost, by the books of all probes.
+pub(super) fn cost(books: &[Books], cost: &Cost) -> String {
+    // Off the CPU, the program runs twice for each wait, and once where both threads are targets.
+    let runs = |books: &Books| match books.get(Counter::Entered) {
+        0 => books.sum(Class::Fired),
+        entered => entered,
+    };
+    let runs: u64 = books.iter().map(runs).sum();
+    let ns: u64 = books.iter().map(|books| books.get(Counter::RunTime)).sum();
+    let each = ns.checked_div(runs).unwrap_or(0);
+    format!(
+        "Cost: {:.3} s in the kernel ({:.1} µs each time), {:.2} s of CPU and {} of memory here, {} in BPF maps.",
+        Duration::from_nanos(ns).as_secs_f64(),
+        each as f64 / 1000.0,
+        cost.cpu.as_secs_f64(),
+        mebibytes(cost.peak_bytes),
+        mebibytes(cost.map_bytes),
+    )
+}
+
+/// What there is to say of all of the threads' time, by the books of the samples that tell where it went on a CPU.
+pub(super) fn wall_remarks(sums: &Sums, samples: &Books) -> Vec<String> {
+    let seconds = |time: Duration| format!("{:.3} s", time.as_secs_f64());
+    let mut remarks = vec![format!(
+        "{} ran for {}, were blocked for {}, and waited for a CPU for {}.",
+        counted(sums.threads as u64, "thread"),
+        seconds(sums.ran),
+        seconds(sums.blocked),
+        seconds(sums.runnable),
+    )];
+    let recorded = samples.sum(Class::Recorded);
+    let mut sampled = format!("Where they ran is told by {}", counted(recorded, "sample"));
+    if sums.not_sampled > Duration::ZERO {
+        let _ = write!(
+            sampled,
+            ", of which there are none for {} in threads that ran little",
+            seconds(sums.not_sampled)
+        );
+    }
+    remarks.push(sampled + ".");
+    let lost = Counter::ALL
+        .iter()
+        .filter(|counter| counter.class() == Class::Lost && samples.get(**counter) > 0);
+    for &counter in lost {
+        let count = counted(samples.get(counter), "sample");
+        remarks.push(format!("LOST: {}.", lost_sentence(counter, count)));
+    }
+    if sums.strays > 0 {
+        remarks.push(format!(
+            "{} of threads whose time on a CPU was not seen are left out.",
+            counted(sums.strays, "sample")
+        ));
+    }
+    if sums.idle.0 > 0 {
+        remarks.push(format!(
+            "Left out, as asked: {} that slept throughout, for {} together (--no-idle-threads).",
+            counted(sums.idle.0 as u64, "thread"),
+            seconds(sums.idle.1)
+        ));
+    }
+    remarks
+}
+
+/// Every counter by name, for verbose output. `whose`: which probe's, with a blank behind it, where there is
+/// another.
+pub(super) fn counters(books: &Books, whose: &str) -> String {
     let mut text = String::new();
     for &counter in Counter::ALL {
-        let _ = writeln!(text, "counter: {} {}", counter.name(), books.get(counter));
+        let (name, count) = (counter.name(), books.get(counter));
+        let _ = writeln!(text, "{whose}counter: {name} {count}");
     }
     text
 }

@@ -11,6 +11,7 @@ mod functions;
 mod health;
 mod launch;
 mod linked;
+mod nothing;
 mod progress;
 mod sampling;
 mod show_names;
@@ -26,6 +27,7 @@ pub use show_unwind::show_unwind;
 use crate::kernel::{self, Kernel, Policy, Request, Source, Support};
 use crate::output::sink::Sink;
 use crate::plan::{CallGraph, Event, EventChoice, Output, Plan, Sampling, Target};
+use crate::probe::Probe;
 use anyhow::{Context as _, Result, bail};
 use finish::{Circumstances, finish};
 use launch::Held;
@@ -53,7 +55,7 @@ pub fn run(plan: &Plan) -> Result<u8> {
 }
 
 async fn record(plan: &Plan) -> Result<u8> {
-    let sinks = prepare(&plan.outputs)?;
+    let sinks = prepare(plan.all_outputs())?;
     target::check(&plan.target)?;
     let cpus = cpus(plan.cpus.as_deref())?;
     let mut signals = Signals::listen()?;
@@ -86,7 +88,7 @@ async fn record(plan: &Plan) -> Result<u8> {
     tell_details(plan, &kernel);
     let mut session = Session::new(kernel, unwinding)?;
     // What is about to be launched waits for us alone, and is no concern of anybody's.
-    if plan.probe.waits().is_some() && plan.target != Target::Launched {
+    if plan.waits().is_some() && plan.target != Target::Launched {
         let asleep = session.find_asleep(plan.capture.user_stacks);
         circumstances.take_in(asleep);
     }
@@ -119,9 +121,8 @@ async fn record(plan: &Plan) -> Result<u8> {
 }
 
 /// Opens the way to every output, or refuses before anything is recorded.
-fn prepare(outputs: &[Output]) -> Result<Vec<Sink>> {
+fn prepare<'a>(outputs: impl Iterator<Item = &'a Output>) -> Result<Vec<Sink>> {
     outputs
-        .iter()
         .map(|output| match output {
             Output::Stdout => Ok(Sink::stdout()),
             Output::File { path, .. } => Ok(Sink::prepare(path)?),
@@ -206,12 +207,17 @@ fn attach_to(
 fn switches(plan: &Plan) -> Switches {
     let capture = plan.capture;
     // What was waited for is told by kernel frames, even where these are not shown.
-    let reasons = plan.probe.waits().is_some_and(|waits| waits.reasons);
+    let reasons = plan.waits().is_some_and(|waits| waits.reasons);
+    // Every thread's time is told by all that it does.
+    let wall = matches!(plan.probe, Probe::Wall(_));
     Switches::default()
         .with_if(Switches::USER_STACKS, capture.user_stacks)
-        .with_if(Switches::KERNEL_STACKS, capture.kernel_stacks || reasons)
+        .with_if(
+            Switches::KERNEL_STACKS,
+            capture.kernel_stacks || reasons || wall,
+        )
         .with_if(Switches::INCLUDE_IDLE, capture.include_idle)
-        .with_if(Switches::PER_THREAD, capture.per_thread)
+        .with_if(Switches::PER_THREAD, capture.per_thread || wall)
         .with_if(Switches::PER_CPU, capture.per_cpu)
         .with_if(Switches::FOLLOW_CHILDREN, plan.target == Target::Launched)
         .with_if(Switches::UNWIND_ROWS, capture.call_graph != CallGraph::Fp)
@@ -242,6 +248,7 @@ fn load(
         map_memory: plan.memory.map_bytes,
         unwind_memory: plan.memory.unwind_bytes,
         probe: plan.probe.clone(),
+        beside: plan.beside.as_ref().and_then(|_| plan.waits().cloned()),
     };
     // A command that is held is still a copy of ourselves.
     let named: &[u32] = if plan.target == Target::Launched {

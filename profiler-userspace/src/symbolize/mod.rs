@@ -32,7 +32,8 @@ use crate::object::{Elf, ElfAddress, Fetch, FileOffset, RegularFile};
 use crate::process::{Opened, Processes};
 use crate::profile::located::{Label, Located};
 use crate::profile::raw::RawStack;
-use crate::profile::waits::RUNNABLE;
+use crate::profile::waits::{BLOCKED, RUNNABLE};
+use crate::profile::wall::NOT_SAMPLED;
 use crate::profile::{Frame, FrameId, FrameKind, Profile, Sample, Unit};
 use demangle::visible;
 use frames::{Frames, LookUp};
@@ -117,9 +118,13 @@ fn name(
             stack.extend(spots.clone().rev().flat_map(|spot| frames.levels(*spot)));
             gaps.count(spots.map(|spot| frames.gap(*spot)), sums.count);
         }
-        if key.doing == Doing::Runnable {
-            stack.push(profile.intern(frame(RUNNABLE.to_owned(), FrameKind::Mark)));
-        }
+        let mark = match key.doing {
+            Doing::Running => None,
+            Doing::Blocked => Some(BLOCKED),
+            Doing::Runnable => Some(RUNNABLE),
+            Doing::Ran => Some(NOT_SAMPLED),
+        };
+        stack.extend(mark.map(|mark| profile.intern(frame(mark.to_owned(), FrameKind::Mark))));
         let (weight, count) = named.entry(stack).or_default();
         *weight = weight.saturating_add(sums.weight);
         *count = count.saturating_add(sums.count);

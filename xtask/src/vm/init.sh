@@ -66,6 +66,8 @@ waits >/dev/null &
 waits=$!
 sleep 0.5
 step off-cpu flame-bpf -v --off-cpu -p $waits -d 2 -f
+step both flame-bpf -v -p $waits -d 2 -F 499 -f --off-cpu-output /tmp/waits.folded
+step wall flame-bpf -v --wall -p $waits -d 2 -F 499 -f
 kill $waits
 step launch launch
 echo "@@ end"

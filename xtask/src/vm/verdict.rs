@@ -101,6 +101,17 @@ const STEPS: &[Expected] = &[
         shape: Shape::Waits(";waiter;wait_never;"),
     },
     Expected {
+        step: "both",
+        exit: 0,
+        // The samples on stdout; the waits are in a file, and their balance is looked at.
+        shape: Shape::Holds(";spinner;burn"),
+    },
+    Expected {
+        step: "wall",
+        exit: 0,
+        shape: Shape::Waits(";waiter;wait_never;"),
+    },
+    Expected {
         step: "launch",
         // The command's own, passed on.
         exit: 7,
@@ -253,10 +264,22 @@ fn folded(lines: &[String]) -> Vec<(&str, u64)> {
         .collect()
 }
 
-/// How many samples were recorded, if every firing ended in exactly one place.
+/// How many samples were recorded, if every firing ended in exactly one place: of the first probe, and of the second where
+/// there are two, whose lines begin with its name.
 fn balance(errors: &[String]) -> Result<u64, String> {
+    for second in ["off-CPU ", "wall "] {
+        let lines = errors.iter().filter_map(|line| line.strip_prefix(second));
+        let counters: Vec<&str> = lines.filter(|line| line.starts_with("counter: ")).collect();
+        if !counters.is_empty() {
+            balance_of(counters.into_iter()).map_err(|wrong| format!("{second}{wrong}"))?;
+        }
+    }
+    balance_of(errors.iter().map(String::as_str))
+}
+
+fn balance_of<'a>(lines: impl Iterator<Item = &'a str>) -> Result<u64, String> {
     let (mut fired, mut recorded, mut others) = (None, None, 0);
-    for line in errors {
+    for line in lines {
         let Some((name, value)) = line
             .strip_prefix("counter: ")
             .and_then(|counter| counter.rsplit_once(' '))
@@ -333,6 +356,11 @@ mod tests {
         said(STACKS, "", 0, "no counters");
         let leaking = COUNTERS.replace("fired 150", "fired 151");
         said(STACKS, &leaking, 0, "151 firings");
+        let second = |fired| {
+            format!("{COUNTERS}off-CPU counter: fired {fired}\noff-CPU counter: recorded 7\n")
+        };
+        assert_eq!(wrong(STACKS, &second(7), 0), None);
+        said(STACKS, &second(8), 0, "off-CPU 8 firings, of which 7");
         said("shares;main 99", COUNTERS, 0, "99 in the stacks");
         said("shares;start 100", COUNTERS, 0, "only 0 of 100");
         let flat = STACKS

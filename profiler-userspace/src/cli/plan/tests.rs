@@ -43,6 +43,7 @@ fn nothing_said_is_the_whole_machine_until_ctrl_c() {
         launch: None,
         cpus: None,
         probe: Probe::OnCpu,
+        beside: None,
         event: EventChoice::Auto,
         sampling: Sampling::Frequency(99),
         duration: None,
@@ -59,6 +60,7 @@ fn nothing_said_is_the_whole_machine_until_ctrl_c() {
         naming: Naming::default(),
         servers: Servers::default(),
         style: Style::default(),
+        colors: None,
         verbosity: Verbosity {
             quiet: false,
             verbose: 0,
@@ -224,7 +226,6 @@ fn looks() {
         width: Some(800),
         height: 20,
         minwidth: MinWidth::Percent(0.5),
-        colors: "java".parse::<Palette>().unwrap(),
         inverted: true,
         reverse: true,
         fold: FoldStyle {
@@ -234,6 +235,7 @@ fn looks() {
         ..Style::default()
     };
     assert_eq!(plan.style, expected);
+    assert_eq!(plan.colors, Some("java".parse::<Palette>().unwrap()));
     assert!(refusal("--height 0").contains("pixels"));
     assert!(refusal("--width 1").contains("pixels"));
 }
@@ -310,6 +312,59 @@ fn off_the_cpu_has_flags_of_its_own() {
             "--off-cpu --user-threads-only --kernel-threads-only",
             "leave nothing",
         ),
+    ] {
+        let refusal = refusal(line);
+        assert!(refusal.contains(answer), "{line}: {refusal}");
+    }
+}
+
+#[test]
+fn waits_may_be_recorded_beside_samples() {
+    let plan_beside = plan("-o on.svg --off-cpu-output off.folded -m 10 -F 997");
+    assert_eq!(plan_beside.probe, Probe::OnCpu);
+    assert_eq!(plan_beside.outputs, [file("on.svg", Format::Svg)]);
+    let beside = plan_beside.beside.as_ref().expect("waits were asked for");
+    assert_eq!(beside.outputs, [file("off.folded", Format::Folded)]);
+    let waits = plan_beside.waits().expect("waits were asked for");
+    assert_eq!(waits.shortest, Duration::from_micros(10));
+    assert_eq!(beside.probe.waits(), Some(waits));
+    assert_eq!(plan_beside.all_outputs().count(), 2);
+    // A graph that is drawn may be given a look, whichever it is.
+    plan("-f --off-cpu-output off.svg --width 800");
+    for (line, answer) in [
+        ("-o a.svg --off-cpu-output ./a.svg", "where the samples go"),
+        ("-f --off-cpu-output -", "where the samples go"),
+        (
+            "--off-cpu-output a.svg --off-cpu-output a.svg",
+            "--off-cpu-output a.svg is given twice",
+        ),
+        ("--off-cpu-output a.svg -C 1", "-C does not go with"),
+        ("--off-cpu-output a.svg --per-cpu", "on no CPU"),
+        ("--off-cpu-output a.svg -U --reasons", "--reasons are told"),
+    ] {
+        let refusal = refusal(line);
+        assert!(refusal.contains(answer), "{line}: {refusal}");
+    }
+}
+
+#[test]
+fn wall_time_is_all_of_it() {
+    let wall = |line| match plan(line).probe {
+        Probe::Wall(wall) => wall,
+        other => panic!("{line}: {other:?}"),
+    };
+    assert_eq!(wall("--wall -F 499").waits, Waits::default());
+    assert!(wall("--wall -U -e cycles").idle_threads);
+    let narrow = wall("--wall --no-idle-threads --reasons");
+    assert!(!narrow.idle_threads && narrow.waits.reasons);
+    for (line, answer) in [
+        ("--wall -m 5", "use --off-cpu with -m"),
+        ("--wall --user-threads-only", "leaves out some of the time"),
+        ("--wall -K", "leave out -K"),
+        ("--wall -C 0", "on no CPU"),
+        ("--wall -e page-faults", "a clock or cycles"),
+        ("--wall --context-switches", "a clock or cycles"),
+        ("--wall -e sched:sched_switch", "a clock or cycles"),
     ] {
         let refusal = refusal(line);
         assert!(refusal.contains(answer), "{line}: {refusal}");

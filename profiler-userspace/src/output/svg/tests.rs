@@ -1,5 +1,7 @@
 use super::*;
 use crate::output::MinWidth;
+use crate::output::Palette;
+use crate::profile::FrameKind;
 use crate::profile::fold::parse;
 use crate::profile::{Frame, Sample, Unit, Window};
 use proptest::collection::vec;
@@ -355,7 +357,7 @@ fn what_cannot_be_drawn_is_an_error_that_says_what_can() {
     }
     let error = "octarine".parse::<Palette>().unwrap_err().to_string();
     assert!(
-        error.starts_with("there is no palette `octarine`; choose one of land, aqua, "),
+        error.starts_with("there is no palette `octarine`; choose one of land, cold, wall, aqua, "),
         "{error}"
     );
 }

@@ -199,10 +199,21 @@ const REASONS: &[(&str, &[&str])] = &[
     ("[kernel thread]", &["kthread", "ret_from_fork*"]),
 ];
 
+/// What no row knows.
+const OTHER: &str = "[other]";
+
+/// What there is no kernel stack of.
+const NOT_KNOWN: &str = "[not known]";
+
+/// Whether this is the name of something to wait for.
+pub(super) fn is_reason(name: &str) -> bool {
+    name == OTHER || name == NOT_KNOWN || REASONS.iter().any(|(reason, _)| *reason == name)
+}
+
 /// What a thread with this kernel stack waits for.
 pub(super) fn reason(kernel: &[Frame]) -> &'static str {
     if kernel.is_empty() {
-        return "[not known]";
+        return NOT_KNOWN;
     }
     let fits = |pattern: &str| {
         kernel.iter().any(|frame| {
@@ -216,7 +227,7 @@ pub(super) fn reason(kernel: &[Frame]) -> &'static str {
     REASONS
         .iter()
         .find(|(_, patterns)| patterns.iter().any(|pattern| fits(pattern)))
-        .map_or("[other]", |(reason, _)| reason)
+        .map_or(OTHER, |(reason, _)| reason)
 }
 
 #[cfg(test)]

@@ -1,0 +1,147 @@
+//! Wall time: besides how long a thread was off the CPU, how long it was on one, and from when on it only waited
+//! for one. Each such span is a firing. Where a thread was while it ran is told by samples of `on_cpu`.
+
+use super::off_cpu::scratch_key;
+use crate::{
+    apart,
+    config::{self, config},
+    counter::{self, Outcome},
+    filter,
+    maps::{Books, CONTROL},
+    sample, sleepers,
+    task::{self, Ids},
+    word::Word,
+};
+use aya_ebpf::programs::RawTracePointContext;
+use profiler_common::abi::{Counter, Doing, KEY_WORDS, SampleKey, Switches};
+
+/// A thread was woken, and is ready to be given a CPU.
+#[inline(always)]
+pub(crate) fn woken(ctx: &RawTracePointContext) {
+    let task: u64 = ctx.arg(0);
+    let Some(ids) = filter::task(task) else {
+        return;
+    };
+    let now = task::now();
+    match sleepers::find(task::initial_id_of(task)) {
+        Some(entry) => entry.wake(now),
+        None => woken_unknown(task, ids, now),
+    }
+}
+
+/// A thread that nothing is known of was asleep since before the recording began, and was not looked at in time: where it
+/// slept will not be known.
+#[inline(always)]
+fn woken_unknown(task: u64, ids: Ids, now: u64) {
+    let seat = task::cpu().wrapping_add(config!(switch_seats));
+    let (Some(books), Some(key), Some(control)) =
+        (counter::books(seat), scratch_key(seat), CONTROL.get(0))
+    else {
+        return;
+    };
+    // A command that was held did not wait for anything of its own.
+    if task::age_ns(task) <= since_beginning(now) || config::has(Switches::FOLLOW_CHILDREN) {
+        return;
+    }
+    sample::key_of(key, task, ids, Doing::Blocked);
+    // Without room, its next switch is counted as lost.
+    if let Some(entry) = sleepers::make(task::initial_id_of(task)) {
+        counter::bump(books, Counter::Fired);
+        counter::bump(books, Counter::WaitingBefore);
+        entry.leave(control.began.load(), key);
+        entry.wake(now);
+    }
+}
+
+/// The running thread leaves the CPU: counts the time that it had it.
+#[inline(always)]
+pub(crate) fn ran(seat: u32, ids: Ids, incarnation: u64, now: u64) {
+    let (Some(books), Some(key)) = (counter::books(seat), scratch_key(seat)) else {
+        return;
+    };
+    let spent_ns = match sleepers::find(task::initial_id()) {
+        Some(entry) => {
+            let arrived = entry.arrived_ns();
+            entry.set_arrived(0);
+            match (entry.since_ns(), arrived) {
+                (None, Some(arrived)) => now.wrapping_sub(arrived),
+                // Not seen to come: the scheduler knows, unless that does not fit.
+                (Some(since), _) => fitting(now.wrapping_sub(since)),
+                (None, None) => fitting(since_beginning(now)),
+            }
+        }
+        // It was running when the recording began.
+        None => fitting(since_beginning(now)),
+    };
+    if spent_ns == 0 {
+        return;
+    }
+    counter::bump(books, Counter::Fired);
+    sample::key_without_stacks(key, ids, incarnation, Doing::Ran);
+    counter::close(books, apart::count(seat, spent_ns));
+}
+
+/// For how long the running thread has had the CPU, as the scheduler has it, but not longer than this.
+#[inline(always)]
+fn fitting(longest_ns: u64) -> u64 {
+    let ran = task::ran_ns();
+    if ran < longest_ns { ran } else { longest_ns }
+}
+
+#[inline(always)]
+fn since_beginning(now: u64) -> u64 {
+    CONTROL
+        .get(0)
+        .map_or(0, |control| now.wrapping_sub(control.began.load()))
+}
+
+/// A thread that nothing is known of is given the CPU, for which it has waited since it was made, or since before the
+/// recording began: had it been asleep, its waking would have been seen.
+#[inline(always)]
+pub(crate) fn begin(books: &Books, seat: u32, task: u64, now: u64) {
+    let (Some(key), Some(ids)) = (scratch_key(seat), task::of(task)) else {
+        return;
+    };
+    let (age, recorded) = (task::age_ns(task), since_beginning(now));
+    let is_new = age <= recorded;
+    sample::key_of(key, task, ids, Doing::Runnable);
+    let Some(entry) = sleepers::make(task::initial_id_of(task)) else {
+        counter::bump(books, Counter::Fired);
+        counter::bump(books, Counter::LostSleeperTable);
+        return;
+    };
+    entry.belong(key);
+    entry.set_arrived(now);
+    // A command that was held did not wait for anything of its own.
+    if !is_new && config::has(Switches::FOLLOW_CHILDREN) {
+        return;
+    }
+    counter::bump(books, Counter::Fired);
+    let spent_ns = if is_new { age } else { recorded };
+    counter::close(books, apart::count(seat, spent_ns));
+}
+
+/// Counts the time that a thread was away, whose key is in the scratch memory: as blocked until it was woken, as
+/// waiting for a CPU from then on. Says what became of the first of both.
+#[inline(always)]
+pub(crate) fn settle(
+    books: &Books,
+    seat: u32,
+    key: &[Word; KEY_WORDS],
+    woken: Option<u64>,
+    since: u64,
+    until: u64,
+) -> Outcome {
+    let stamp = &key[SampleKey::STAMP_WORD];
+    let is_blocked = SampleKey::stamp_in(stamp.load()).doing() == Doing::Blocked;
+    match woken {
+        Some(woken) if is_blocked && woken > since && woken < until => {
+            counter::bump(books, Counter::Fired);
+            let blocked = apart::count(seat, woken - since);
+            counter::close(books, blocked);
+            stamp.store(SampleKey::with_doing(stamp.load(), Doing::Runnable));
+            apart::count(seat, until - woken)
+        }
+        _ => apart::count(seat, until.wrapping_sub(since)),
+    }
+}

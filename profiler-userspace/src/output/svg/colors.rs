@@ -1,0 +1,261 @@
+//! Our own palettes: which colour a frame has.
+//!
+//! In: a profile. Out: a colour for each name of a frame, always the same for the same profile.
+
+use super::ANNOTATED;
+use crate::output::Palette;
+use crate::profile::{Frame, FrameKind, Profile, fold, waits};
+use inferno::flamegraph::color::{Color, PaletteMap};
+use profiler_common::abi::Doing;
+use std::collections::{HashMap, HashSet};
+
+/// The colour of frames that stand for what is not known.
+const MARK: Color = Color {
+    r: 190,
+    g: 190,
+    b: 190,
+};
+
+/// The colour of the mark of what could have run, and had no CPU.
+const RUNNABLE: Color = Color {
+    r: 160,
+    g: 210,
+    b: 90,
+};
+
+/// The colours of a palette of ours; none for any other.
+pub(super) fn map(palette: Palette, profile: &Profile) -> Option<PaletteMap> {
+    match palette {
+        Palette::LAND => Some(all(profile, land)),
+        Palette::COLD => Some(all(profile, |frame| Some(cold(frame)))),
+        Palette::WALL => Some(wall(profile)),
+        _ => None,
+    }
+}
+
+fn all(profile: &Profile, color: impl Fn(&Frame) -> Option<Color>) -> PaletteMap {
+    let mut colors = PaletteMap::default();
+    for frame in profile.frames() {
+        if let Some(color) = color(frame) {
+            colors.insert(fold::frame_name(frame, ANNOTATED), color);
+        }
+    }
+    colors
+}
+
+/// Colours for all frames that are not a program's own, which are drawn warm.
+fn land(frame: &Frame) -> Option<Color> {
+    match frame.kind {
+        FrameKind::Kernel => Some(kernel_color(&frame.name)),
+        FrameKind::Jit => Some(made_color(&frame.name)),
+        FrameKind::Inlined => Some(inlined_color(&frame.name)),
+        FrameKind::Mark => Some(MARK),
+        FrameKind::Process | FrameKind::Label | FrameKind::User => None,
+    }
+}
+
+/// Colours of what waits: programs light, the kernel darker.
+fn cold(frame: &Frame) -> Color {
+    let (shade, tint) = spread(&frame.name);
+    match frame.kind {
+        FrameKind::Mark if frame.name == waits::RUNNABLE => RUNNABLE,
+        FrameKind::Mark => MARK,
+        FrameKind::Kernel => Color {
+            r: 70 + shade / 4,
+            g: 120 + shade / 4,
+            b: 195 + tint / 6,
+        },
+        _ => Color {
+            r: 120 + shade / 5,
+            g: 185 + shade / 5,
+            b: 215 + tint / 7,
+        },
+    }
+}
+
+/// Colours of what runs: programs yellow to red, the kernel in orange and brown.
+fn warm(frame: &Frame) -> Color {
+    let (shade, tint) = spread(&frame.name);
+    match frame.kind {
+        FrameKind::Mark => MARK,
+        FrameKind::Kernel => Color {
+            r: 205 + tint / 6,
+            g: 110 + shade / 4,
+            b: 40 + shade / 5,
+        },
+        _ => Color {
+            r: 215 + tint / 7,
+            g: 120 + shade / 3,
+            b: 40 + shade / 5,
+        },
+    }
+}
+
+/// How much of the time that a frame stands for its threads ran, were blocked, and waited for a CPU.
+#[derive(Clone, Copy, Default)]
+struct Time([u64; 3]);
+
+impl Time {
+    fn add(&mut self, doing: Doing, weight: u64) {
+        let place = match doing {
+            Doing::Running | Doing::Ran => 0,
+            Doing::Blocked => 1,
+            Doing::Runnable => 2,
+        };
+        self.0[place] = self.0[place].saturating_add(weight);
+    }
+
+    /// The mean of the three colours.
+    fn mix(self, colors: [Color; 3]) -> Color {
+        let whole: u128 = self.0.iter().map(|&part| u128::from(part)).sum();
+        let mean = |channel: fn(&Color) -> u8| {
+            let sum: u128 = colors
+                .iter()
+                .zip(self.0)
+                .map(|(color, part)| u128::from(channel(color)) * u128::from(part))
+                .sum();
+            u8::try_from(sum / whole.max(1)).unwrap_or(u8::MAX)
+        };
+        Color {
+            r: mean(|color| color.r),
+            g: mean(|color| color.g),
+            b: mean(|color| color.b),
+        }
+    }
+}
+
+/// Warm as far as a frame's threads ran, cold as far as they were blocked, green as far as they waited for a CPU.
+fn wall(profile: &Profile) -> PaletteMap {
+    let mut times: HashMap<String, (&Frame, Time)> = HashMap::new();
+    for sample in profile.samples() {
+        let doing = sample
+            .stack
+            .last()
+            .map_or(Doing::Running, |leaf| waits::doing(profile.frame(*leaf)));
+        let frames: HashSet<_> = sample.stack.iter().collect();
+        for &frame in frames {
+            let frame = profile.frame(frame);
+            let name = fold::frame_name(frame, ANNOTATED).into_owned();
+            let (_, time) = times.entry(name).or_insert((frame, Time::default()));
+            time.add(doing, sample.weight);
+        }
+    }
+    let mut colors = PaletteMap::default();
+    for (name, (frame, time)) in times {
+        let color = match frame.kind {
+            FrameKind::Mark if frame.name == waits::RUNNABLE => RUNNABLE,
+            FrameKind::Mark => MARK,
+            _ => time.mix([warm(frame), cold(frame), RUNNABLE]),
+        };
+        colors.insert(name, color);
+    }
+    colors
+}
+
+/// Two numbers that are always the same for a name, and spread over names.
+fn spread(name: &str) -> (u8, u8) {
+    // FNV-1a: all that is needed here is that names spread.
+    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    let [.., shade, tint] = (hash >> 16).to_be_bytes();
+    (shade, tint)
+}
+
+/// One of many blues, always the same for a name.
+fn kernel_color(name: &str) -> Color {
+    let (shade, tint) = spread(name);
+    Color {
+        r: 70 + shade / 3,
+        g: 150 + shade / 4,
+        b: 205 + tint / 6,
+    }
+}
+
+/// One of many greens, for code that a runtime made.
+fn made_color(name: &str) -> Color {
+    let (shade, tint) = spread(name);
+    Color {
+        r: 60 + shade / 3,
+        g: 190 + tint / 5,
+        b: 60 + shade / 3,
+    }
+}
+
+/// One of many violets, for functions that were compiled into others.
+fn inlined_color(name: &str) -> Color {
+    let (shade, tint) = spread(name);
+    Color {
+        r: 170 + shade / 5,
+        g: 120 + shade / 4,
+        b: 200 + tint / 5,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::{Sample, Unit, Window};
+
+    fn profile(stacks: &[(&[(&str, FrameKind)], u64)]) -> Profile {
+        let mut profile = Profile::new(Unit::Nanoseconds, Window::default());
+        for (frames, weight) in stacks {
+            let stack = frames
+                .iter()
+                .map(|&(name, kind)| {
+                    let name = name.to_owned();
+                    profile.intern(Frame { name, kind })
+                })
+                .collect();
+            profile.push(Sample {
+                stack,
+                weight: *weight,
+                count: 1,
+            });
+        }
+        profile
+    }
+
+    #[test]
+    fn a_frame_is_as_warm_as_its_threads_ran() {
+        let (main, run, wait) = (
+            ("main", FrameKind::User),
+            ("work", FrameKind::User),
+            ("ksys_read", FrameKind::Kernel),
+        );
+        let blocked = (waits::BLOCKED, FrameKind::Mark);
+        let ready = (waits::RUNNABLE, FrameKind::Mark);
+        let profile = profile(&[
+            (&[main, run], 50),
+            (&[main, wait, blocked], 50),
+            (&[main, run, ready], 0),
+        ]);
+        let colors = map(Palette::WALL, &profile).expect("it is ours");
+        let of = |name: &str| colors.get(name).expect("every frame has a colour");
+        let is_warm = |color: Color| color.r > color.b + 50;
+        let is_cold = |color: Color| color.b > color.r + 50;
+        assert!(is_warm(of("work")), "{:?}", of("work"));
+        assert!(is_cold(of("ksys_read_[k]")), "{:?}", of("ksys_read_[k]"));
+        let mixed = of("main");
+        assert!(!is_warm(mixed) && !is_cold(mixed), "{mixed:?}");
+        assert_eq!(of(waits::RUNNABLE), RUNNABLE);
+        assert_eq!(of(waits::BLOCKED), MARK);
+    }
+
+    #[test]
+    fn off_the_cpu_all_is_cold() {
+        let profile = profile(&[(
+            &[
+                ("sh", FrameKind::Process),
+                ("main", FrameKind::User),
+                ("schedule", FrameKind::Kernel),
+            ],
+            1,
+        )]);
+        let colors = map(Palette::COLD, &profile).expect("it is ours");
+        for name in ["sh", "main", "schedule_[k]"] {
+            let color = colors.get(name).expect("every frame has a colour");
+            assert!(color.b > color.r, "{name}: {color:?}");
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Wall time: from samples and spans of each thread to where all of its time went.
+//!
+//! In: a located profile with threads told apart, of samples (where a thread was while it ran, in any unit) and of spans in
+//! nanoseconds: for how long it ran, was blocked, waited for a CPU. Out: one of nanoseconds alone, in which a thread's samples
+//! share the time that it ran. Never: invents time, or drops any.
+
+use super::located::{Located, LocatedKey};
+use profiler_common::abi::Doing;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// The leaf of time on a CPU in which no sample was taken.
+pub const NOT_SAMPLED: &str = "[on-CPU, not sampled]";
+
+/// A thread, by its ID. Several, if the ID was given again; their times add up.
+type Thread = Option<u32>;
+
+/// How a thread's time is to be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct How {
+    /// Whether threads stay apart.
+    pub per_thread: bool,
+    /// Whether threads are shown that slept from the beginning to the end.
+    pub idle_threads: bool,
+}
+
+/// What there is to say of the threads' time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sums {
+    /// Threads that were seen.
+    pub threads: usize,
+    /// How long they ran, together.
+    pub ran: Duration,
+    /// How long they could have run and had no CPU.
+    pub runnable: Duration,
+    /// How long they were blocked.
+    pub blocked: Duration,
+    /// How long of the time that they ran was in threads that were never sampled.
+    pub not_sampled: Duration,
+    /// Threads that slept throughout and are left out, and for how long they slept.
+    pub idle: (usize, Duration),
+    /// Samples of threads that were not seen to have a CPU, which are left out.
+    pub strays: u64,
+}
+
+/// What is known of one thread.
+#[derive(Clone, Copy, Default)]
+struct Account {
+    ran_ns: u64,
+    runnable_ns: u64,
+    blocked_ns: u64,
+    /// The weight of its samples.
+    sampled: u64,
+    /// The weight of its samples that have been given their time, and that time.
+    given: (u64, u64),
+}
+
+impl Account {
+    fn is_idle(&self) -> bool {
+        self.ran_ns == 0 && self.runnable_ns == 0 && self.sampled == 0
+    }
+
+    /// The time that belongs to one more sample: what it brings the sum to, so that the last one leaves no rest.
+    fn give(&mut self, weight: u64) -> u64 {
+        let weight = self.given.0 + weight;
+        let whole = u128::from(self.ran_ns) * u128::from(weight) / u128::from(self.sampled.max(1));
+        let ns = u64::try_from(whole).unwrap_or(u64::MAX);
+        let share = ns - self.given.1;
+        self.given = (weight, ns);
+        share
+    }
+}
+
+/// Puts samples and spans together.
+#[must_use]
+pub fn settle(located: &Located, how: How) -> (Located, Sums) {
+    let mut accounts: BTreeMap<Thread, Account> = BTreeMap::new();
+    for (key, counted) in located.samples() {
+        let account = accounts.entry(key.label.tid).or_default();
+        *match key.doing {
+            Doing::Running => &mut account.sampled,
+            Doing::Ran => &mut account.ran_ns,
+            Doing::Runnable => &mut account.runnable_ns,
+            Doing::Blocked => &mut account.blocked_ns,
+        } += counted.weight;
+    }
+    let sums = sums(located, &accounts, how);
+    let idle: BTreeSet<Thread> = accounts
+        .iter()
+        .filter(|(_, account)| !how.idle_threads && account.is_idle())
+        .map(|(thread, _)| *thread)
+        .collect();
+    let settled = located.changed(|mut key, mut counted| {
+        let thread = key.label.tid;
+        let account = accounts.get_mut(&thread)?;
+        match key.doing {
+            _ if idle.contains(&thread) => return None,
+            Doing::Running if account.ran_ns == 0 => return None,
+            Doing::Running => counted.weight = account.give(counted.weight),
+            Doing::Ran if account.sampled > 0 => return None,
+            Doing::Ran | Doing::Blocked | Doing::Runnable => {}
+        }
+        if !how.per_thread {
+            key.label.tid = None;
+        }
+        Some((key, counted))
+    });
+    (settled, sums)
+}
+
+fn sums(located: &Located, accounts: &BTreeMap<Thread, Account>, how: How) -> Sums {
+    let add = |sum: &mut Duration, ns| *sum += Duration::from_nanos(ns);
+    let mut sums = Sums::default();
+    for account in accounts.values() {
+        if !how.idle_threads && account.is_idle() {
+            sums.idle.0 += 1;
+            add(&mut sums.idle.1, account.blocked_ns);
+            continue;
+        }
+        sums.threads += 1;
+        add(&mut sums.ran, account.ran_ns);
+        add(&mut sums.runnable, account.runnable_ns);
+        add(&mut sums.blocked, account.blocked_ns);
+        if account.sampled == 0 {
+            add(&mut sums.not_sampled, account.ran_ns);
+        }
+    }
+    let is_stray =
+        |key: &LocatedKey| key.doing == Doing::Running && accounts[&key.label.tid].ran_ns == 0;
+    sums.strays = located
+        .samples()
+        .filter(|(key, _)| is_stray(key))
+        .map(|(_, counted)| counted.count)
+        .sum();
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::located::{Label, LocatedStack, ObjectIndex, Spot, Sums as Counted};
+    use profiler_common::abi::StackEnd;
+    use proptest::prelude::*;
+
+    const SHOWN: How = How {
+        per_thread: true,
+        idle_threads: true,
+    };
+
+    fn key(tid: u32, doing: Doing) -> LocatedKey {
+        LocatedKey {
+            label: Label {
+                comm: [0; 16],
+                tid: Some(tid),
+                cpu: None,
+            },
+            user: None,
+            kernel: None,
+            doing,
+        }
+    }
+
+    fn add(located: &mut Located, tid: u32, doing: Doing, weight: u64) {
+        located.add(key(tid, doing), Counted { weight, count: 1 });
+    }
+
+    /// A sample on a stack of one place.
+    fn at(located: &mut Located, offset: u64, tid: u32, weight: u64) {
+        let object = ObjectIndex(0);
+        let spot = located.spot(Spot::At { object, offset });
+        let user = located.stack(LocatedStack {
+            spots: [spot].into(),
+            end: StackEnd::Root,
+            guessed: false,
+        });
+        let key = LocatedKey {
+            user: Some(user),
+            ..key(tid, Doing::Running)
+        };
+        located.add(key, Counted { weight, count: 1 });
+    }
+
+    fn weights(located: &Located) -> Vec<u64> {
+        located
+            .samples()
+            .map(|(_, counted)| counted.weight)
+            .collect()
+    }
+
+    fn time(located: &Located, tid: u32) -> u64 {
+        let of = |(key, _): &(&LocatedKey, Counted)| key.label.tid == Some(tid);
+        located
+            .samples()
+            .filter(of)
+            .map(|(_, counted)| counted.weight)
+            .sum()
+    }
+
+    #[test]
+    fn samples_share_the_time_that_their_thread_ran() {
+        let mut located = Located::default();
+        at(&mut located, 1, 7, 3);
+        at(&mut located, 2, 7, 1);
+        at(&mut located, 1, 8, 4);
+        add(&mut located, 7, Doing::Ran, 1_000);
+        add(&mut located, 8, Doing::Ran, 40);
+        add(&mut located, 7, Doing::Blocked, 500);
+        let (settled, sums) = settle(&located, SHOWN);
+        assert_eq!(weights(&settled), [750, 250, 40, 500]);
+        assert_eq!((sums.threads, sums.ran), (2, Duration::from_nanos(1_040)));
+        assert_eq!(sums.blocked, Duration::from_nanos(500));
+    }
+
+    #[test]
+    fn what_was_not_sampled_is_time_all_the_same() {
+        let mut located = Located::default();
+        add(&mut located, 7, Doing::Ran, 1_000);
+        at(&mut located, 1, 8, 1);
+        let (settled, sums) = settle(&located, SHOWN);
+        let doing: Vec<Doing> = settled.samples().map(|(key, _)| key.doing).collect();
+        assert_eq!(doing, [Doing::Ran]);
+        assert_eq!(sums.not_sampled, Duration::from_nanos(1_000));
+        assert_eq!(sums.strays, 1);
+    }
+
+    #[test]
+    fn threads_that_slept_throughout_can_be_left_out() {
+        let mut located = Located::default();
+        add(&mut located, 7, Doing::Blocked, 9);
+        add(&mut located, 8, Doing::Blocked, 5);
+        add(&mut located, 8, Doing::Runnable, 4);
+        let how = How {
+            per_thread: false,
+            idle_threads: false,
+        };
+        let (settled, sums) = settle(&located, how);
+        assert_eq!(sums.idle, (1, Duration::from_nanos(9)));
+        assert_eq!(weights(&settled).iter().sum::<u64>(), 9);
+        assert!(settled.samples().all(|(key, _)| key.label.tid.is_none()));
+    }
+
+    proptest! {
+        #[test]
+        fn no_nanosecond_is_lost(
+            spans in prop::collection::vec((0..4u32, 0..3u8, 0..1u64 << 40), 1..20),
+            samples in prop::collection::vec((0..4u32, 1..9u64, 1..1_000_000u64), 0..40),
+        ) {
+            let mut located = Located::default();
+            for &(tid, kind, ns) in &spans {
+                let doing = [Doing::Ran, Doing::Blocked, Doing::Runnable][usize::from(kind)];
+                add(&mut located, tid, doing, ns);
+            }
+            for &(tid, address, weight) in &samples {
+                at(&mut located, address, tid, weight);
+            }
+            let (settled, _) = settle(&located, SHOWN);
+            for tid in 0..4 {
+                let own = spans.iter().filter(|(of, ..)| *of == tid);
+                let expected: u64 = own.map(|(_, _, ns)| ns).sum();
+                prop_assert_eq!(time(&settled, tid), expected);
+            }
+        }
+    }
+}

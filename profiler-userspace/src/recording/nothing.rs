@@ -1,0 +1,86 @@
+//! What to say when there is not one sample.
+//!
+//! In: the plan, and what the recording knows. Out: a sentence.
+
+use super::finish::Circumstances;
+use super::sampling::Stop;
+use super::target;
+use crate::plan::{Plan, Target};
+use crate::probe::Probe;
+use profiler_common::abi::{Books, Class, Counter};
+
+/// A probe that brought nothing.
+pub(super) struct Nothing<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) probe: &'a Probe,
+    pub(super) circumstances: &'a Circumstances,
+    pub(super) books: &'a Books,
+    /// What else there is to say.
+    pub(super) remarks: &'a [String],
+}
+
+impl Nothing<'_> {
+    /// Why there is not one sample, and what to do.
+    pub(super) fn told(&self) -> String {
+        let seconds = self.circumstances.elapsed.as_secs_f64();
+        let lost = self.books.sum(Class::Lost);
+        let noun = self.probe.noun();
+        let reason = match &self.plan.target {
+            _ if lost > 0 => {
+                format!("all {lost} were lost; a larger --map-memory or a lower -F keeps them")
+            }
+            _ if self.probe.waits().is_some() => {
+                let left_out = self.books.sum(Class::Filtered);
+                let narrow = if left_out > 0 {
+                    format!(
+                        "all {left_out} times off the CPU were left out, as asked; ask for less"
+                    )
+                } else {
+                    "it was never off the CPU; record for longer, or without --off-cpu".to_owned()
+                };
+                format!("in {seconds:.1} s, {narrow}")
+            }
+            _ if !self.circumstances.event.is_cpu_time() => format!(
+                "there were no {} in {seconds:.1} s; record for longer",
+                self.circumstances.event.name
+            ),
+            Target::Launched => format!(
+                "the command used the CPU too little in its {seconds:.3} s to be sampled; try a higher -F"
+            ),
+            Target::Processes(ids) | Target::Threads(ids) => {
+                let used = target::cpu_time(ids)
+                    .saturating_sub(self.circumstances.cpu_before)
+                    .as_secs_f64();
+                let list: Vec<String> = ids.iter().map(u32::to_string).collect();
+                let ended = if self.circumstances.stop == Stop::TargetEnded {
+                    " and ended"
+                } else {
+                    ""
+                };
+                format!(
+                    "{} used {used:.2} s of CPU in {seconds:.1} s{ended}; record for longer, while it is busy, or with a higher -F",
+                    list.join(", "),
+                )
+            }
+            Target::All if self.books.get(Counter::FilteredIdle) > 0 => format!(
+                "the CPUs were idle for all of the {seconds:.1} s; record while they are busy, or use -I to see the idle task"
+            ),
+            Target::All => {
+                format!("nothing ran in {seconds:.1} s; record for longer, or with a higher -F")
+            }
+        };
+        let filtered: u64 = self.books.get(Counter::FilteredUserMode)
+            + self.books.get(Counter::FilteredNoUserStack);
+        let left_out = if filtered > 0 {
+            format!(" ({filtered} samples were left out by -U or -K)")
+        } else {
+            String::new()
+        };
+        let remarks: String = self
+            .remarks
+            .iter()
+            .map(|remark| format!(" {remark}"))
+            .collect();
+        format!("flame-bpf: no {noun}s: {reason}{left_out}. Nothing was written.{remarks}\n")
+    }
+}

@@ -1,0 +1,232 @@
+//! Wall time: what the kernel's own accounts say of each thread, whatever the thread does, and however many threads there
+//! are for each CPU.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use flame_bpf_tests::{Folded, Invocation, Program, Run, Stack, kernel_turn, require};
+
+/// How long the workload keeps its accounts for.
+const SECONDS: f64 = 4.0;
+
+/// How far a thread's times may add up to something else than the time that passed, as a share of that.
+const WHOLE_TOLERANCE: f64 = 0.01;
+
+/// How far each of a thread's times may be from what the kernel's accounts say, as a share of the time that passed: they are
+/// read a little after the recording begins and before it ends, and do not have a wait that is not over.
+const TOLERANCE: f64 = 0.05;
+
+const RUNNABLE: &str = "[runnable]";
+const BLOCKED: &str = "[blocked]";
+
+/// Seconds on a CPU, waiting for one, and blocked.
+#[derive(Clone, Copy, Debug, Default)]
+struct Times {
+    ran: f64,
+    runnable: f64,
+    blocked: f64,
+}
+
+impl Times {
+    fn sum(self) -> f64 {
+        self.ran + self.runnable + self.blocked
+    }
+}
+
+/// Function and times of each thread, as the workload says.
+fn truth(said: &[String]) -> BTreeMap<String, (String, Times)> {
+    let lines = said.iter().filter_map(|line| {
+        let words: Vec<&str> = line.strip_prefix("truth ")?.split(' ').collect();
+        let [function, tid, ran, waited, passed] = words[..] else {
+            return None;
+        };
+        let seconds = |ns: &str| Some(ns.parse::<f64>().ok()? / 1e9);
+        let (ran, runnable, passed) = (seconds(ran)?, seconds(waited)?, seconds(passed)?);
+        let times = Times {
+            ran,
+            runnable,
+            blocked: passed - ran - runnable,
+        };
+        Some((format!("[tid {tid}]"), (function.to_owned(), times)))
+    });
+    lines.collect()
+}
+
+fn times(folded: &Folded, wanted: impl Fn(&Stack) -> bool) -> Times {
+    let seconds = |leaf: &dyn Fn(&str) -> bool| {
+        folded.weight(|stack| wanted(stack) && leaf(stack.leaf())) as f64 / 1e6
+    };
+    Times {
+        ran: seconds(&|leaf| leaf != RUNNABLE && leaf != BLOCKED),
+        runnable: seconds(&|leaf| leaf == RUNNABLE),
+        blocked: seconds(&|leaf| leaf == BLOCKED),
+    }
+}
+
+fn record(flags: &str, arguments: &[&str]) -> (Run, BTreeMap<String, (String, Times)>) {
+    let workload = Program::c("wall").start(arguments);
+    let run = Invocation::new(flags)
+        .flag("-p", workload.pid())
+        .run_accounted(&workload, Duration::from_secs_f64(SECONDS));
+    for balance in [run.balance(), run.balance_of("wall")] {
+        balance.assert_even();
+        assert_eq!(balance.lost_total(), 0, "{balance:?}");
+    }
+    (run, truth(&workload.stop()))
+}
+
+#[track_caller]
+fn assert_times(spinners: &str) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("written");
+    let file = file.to_str().expect("a path of text");
+    let (run, truth) = record("-v -f --wall --per-thread -F 499", &[spinners, file]);
+    let folded = run.folded();
+    let passed = truth.values().next().expect("there are threads").1.sum();
+    // One sleeps throughout, and so says how long the recording was.
+    let whole = times(&folded, |stack| stack.has("sleep_through")).sum();
+    assert!(
+        (whole - passed).abs() < TOLERANCE * passed,
+        "{whole} s of {passed} s"
+    );
+    for (tid, (function, expected)) in &truth {
+        let seen = times(&folded, |stack| stack.has(tid));
+        assert!(
+            (seen.sum() - whole).abs() < WHOLE_TOLERANCE * whole,
+            "{function}: {:.4} s of {whole:.4} s in {folded}",
+            seen.sum()
+        );
+        for (what, seen, expected) in [
+            ("ran", seen.ran, expected.ran),
+            ("waited for a CPU", seen.runnable, expected.runnable),
+            ("was blocked", seen.blocked, expected.blocked),
+        ] {
+            assert!(
+                (seen - expected).abs() < TOLERANCE * passed,
+                "{function} {what} for {expected:.3} s of {passed:.3} s and is shown with {seen:.3} s in {folded}"
+            );
+        }
+    }
+    // Time goes to the function that spends it.
+    for function in ["spin_only", "sleep_only", "contend", "write_out"] {
+        let of = |name: &str| name == function;
+        let threads: Vec<Times> = truth
+            .values()
+            .filter(|(name, _)| of(name))
+            .map(|(_, times)| *times)
+            .collect();
+        let expected: f64 = threads.iter().map(|times| times.blocked).sum();
+        let seen = times(&folded, |stack| stack.has(function));
+        assert!(
+            (seen.blocked - expected).abs() < TOLERANCE * passed * threads.len() as f64,
+            "{function}: {seen:?}, {expected} s blocked, in {folded}"
+        );
+    }
+}
+
+#[test]
+fn a_threads_times_are_the_kernels() {
+    let _turn = require!(kernel_turn());
+    assert_times("1");
+}
+
+#[test]
+fn with_more_threads_than_cpus_they_are_too() {
+    let _turn = require!(kernel_turn());
+    assert_times("6");
+}
+
+#[test]
+fn where_threads_ran_is_told_by_samples() {
+    let _turn = require!(kernel_turn());
+    let (run, truth) = record("-v -f --wall -F 997", &["1"]);
+    let folded = run.folded();
+    assert!(!folded.any(|stack| stack.mentions("[tid ")), "{folded}");
+    let ran: f64 = truth.values().map(|(_, times)| times.ran).sum();
+    let seen = times(&folded, |_| true).ran;
+    assert!(
+        (seen - ran).abs() < TOLERANCE * ran + 0.05,
+        "{seen} s of {ran} s in {folded}"
+    );
+    for function in ["spin_only", "spin_half", "contend"] {
+        assert!(
+            folded.any(|stack| stack.has(function) && stack.has("burn")),
+            "{function} in {folded}"
+        );
+    }
+    run.expect_stderr("told by")
+        .expect_stderr("waited for a CPU for");
+}
+
+#[test]
+fn threads_that_sleep_throughout_can_be_left_out() {
+    let _turn = require!(kernel_turn());
+    let workload = Program::c("wall").start(&["1"]);
+    let run = Invocation::new("-f --wall --no-idle-threads -d 2")
+        .flag("-p", workload.pid())
+        .run()
+        .expect_code(0)
+        // The first thread, and the one that waits for what never comes.
+        .expect_stderr("2 threads that slept throughout");
+    let folded = run.folded();
+    assert!(!folded.any(|stack| stack.has("sleep_through")), "{folded}");
+    assert!(folded.any(|stack| stack.has("sleep_only")), "{folded}");
+}
+
+#[test]
+fn reasons_are_told_of_what_is_blocked() {
+    let _turn = require!(kernel_turn());
+    let workload = Program::c("wall").start(&["1"]);
+    let folded = Invocation::new("-f -U --wall --reasons -d 2")
+        .flag("-p", workload.pid())
+        .run()
+        .expect_code(0)
+        .folded();
+    for (function, reason) in [("sleep_only", "[sleep]"), ("sleep_through", "[read: pipe]")] {
+        assert!(
+            folded.any(|stack| stack.has(function) && stack.leaf() == reason),
+            "{function}, {reason} in {folded}"
+        );
+    }
+    assert!(
+        !folded.any(|stack| stack.mentions("entry_SYSCALL")),
+        "{folded}"
+    );
+}
+
+#[test]
+fn a_command_has_time_from_its_beginning_to_its_end() {
+    let _turn = require!(kernel_turn());
+    // Runs for a second as `sh` measures it, and is held before.
+    let folder = tempfile::tempdir().expect("a folder");
+    let graph = folder.path().join("wall.folded");
+    let run = Invocation::new("-v --wall")
+        .path("-o", &graph)
+        .command(std::path::Path::new("/bin/sleep"), &["1"])
+        .run()
+        .expect_code(0);
+    for balance in [run.balance(), run.balance_of("wall")] {
+        balance.assert_even();
+    }
+    let folded = run.folded_file(&graph);
+    let seconds = folded.total() as f64 / 1e6;
+    assert!((1.0..1.5).contains(&seconds), "{seconds} s in {folded}");
+}
+
+#[test]
+fn the_graph_has_a_legend() {
+    let _turn = require!(kernel_turn());
+    let folder = tempfile::tempdir().expect("a folder");
+    let graph = folder.path().join("wall.svg");
+    let workload = Program::c("wall").start(&["1"]);
+    Invocation::new("--wall -d 1")
+        .flag("-p", workload.pid())
+        .path("-o", &graph)
+        .run()
+        .expect_code(0);
+    let svg = std::fs::read_to_string(graph).expect("the graph is there");
+    assert!(
+        svg.contains("wall: wall (PID") && svg.contains("cold: blocked"),
+        "{svg}"
+    );
+}
