@@ -9,6 +9,7 @@
 )]
 
 use crate::{
+    aggregate::Counted,
     code,
     counter::{self, Outcome},
     mapping,
@@ -20,6 +21,7 @@ use crate::{
     stack::Sealed,
     table,
     task::Ids,
+    tell,
     walk::{self, Subject},
     word::Word,
 };
@@ -145,13 +147,25 @@ pub(crate) fn take(subject: Subject, weight: u64) -> Outcome {
         cpu,
         ..
     } = subject;
-    Outcome(take_sample(cpu, one(ids), incarnation, weight))
+    let outcome = take_sample(cpu, one(ids), incarnation, weight);
+    if outcome & FIRST != 0 {
+        // From here, and not from there, where much of the BPF stack is taken.
+        tell_stack(cpu, ids.tgid, incarnation);
+    }
+    Outcome(outcome & !FIRST)
 }
+
+/// Stands in what [`take_sample`] returns with the outcome if the key was not counted before.
+const FIRST: u32 = 1 << 16;
 
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn take_sample(cpu: u32, ids: u64, incarnation: u64, weight: u64) -> u32 {
-    Outcome::from(sample::take(cpu, two(ids), incarnation, weight)).0
+    match sample::take(cpu, two(ids), incarnation, weight) {
+        Ok(Counted::First) => Outcome::from(Counter::Recorded).0 | FIRST,
+        Ok(Counted::Again) => Outcome::from(Counter::Recorded).0,
+        Err(counter) => Outcome::from(counter).0,
+    }
 }
 
 /// See [`sample::key`]. None if the key is in the scratch memory; otherwise what became of the firing.
@@ -278,6 +292,50 @@ pub(crate) fn send(kind: NoticeKind, tgid: u32, incarnation: u64, address: u64) 
 #[inline(never)]
 extern "C" fn send_notice(kind: u32, tgid: u32, incarnation: u64, address: u64) -> u32 {
     u32::from(notice::queue(kind, tgid, incarnation, address))
+}
+
+/// See [`tell::stack`].
+#[inline(always)]
+pub(crate) fn tell_stack(cpu: u32, tgid: u32, incarnation: u64) {
+    tell_of_stack(cpu, tgid, incarnation);
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn tell_of_stack(cpu: u32, tgid: u32, incarnation: u64) -> u32 {
+    tell::stack(cpu, tgid, incarnation);
+    0
+}
+
+/// See [`tell::address`].
+#[inline(always)]
+pub(crate) fn tell(cpu: u32, space: u64, address: u64, tgid: u32, incarnation: u64) -> u32 {
+    tell_what_lies_at(cpu, space, address, tgid, incarnation)
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn tell_what_lies_at(
+    cpu: u32,
+    space: u64,
+    address: u64,
+    tgid: u32,
+    incarnation: u64,
+) -> u32 {
+    tell::address(cpu, space, address, tgid, incarnation)
+}
+
+/// See [`tell::path`].
+#[inline(always)]
+pub(crate) fn put_path(cpu: u32, vma: u64) {
+    put_path_of_mapping(cpu, vma);
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn put_path_of_mapping(cpu: u32, vma: u64) -> u32 {
+    tell::path(cpu, vma);
+    0
 }
 
 #[unsafe(no_mangle)]

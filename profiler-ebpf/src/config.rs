@@ -57,7 +57,13 @@ static CONFIG: Config = Config {
         inode_seconds: 0,
         inode_nanoseconds: 0,
         super_device: 0,
-        reserved: 0,
+        file_path: 0,
+        entry_parent: 0,
+        entry_name: 0,
+        mount_part: 0,
+        mount_parent: 0,
+        mount_point: 0,
+        mount_root: 0,
     },
 };
 

@@ -2,7 +2,8 @@
 //! counted.
 
 use crate::{
-    aggregate, apart, config,
+    aggregate::{self, Counted},
+    apart, config,
     counter::Outcome,
     maps::{CONTROL, SCRATCH},
     task::{self, Ids},
@@ -47,24 +48,16 @@ pub(crate) fn walk(ctx: &impl EbpfContext, subject: Subject, in_kernel: bool) ->
     None
 }
 
-/// Counts the firing, of a thread that runs, with what is in the scratch memory, and says what became of it.
+/// Counts the firing, of a thread that runs, with what is in the scratch memory; or says what became of it.
 #[inline(always)]
-pub(crate) fn take(cpu: u32, ids: Ids, incarnation: u64, weight: u64) -> Counter {
-    match record(cpu, ids, incarnation, weight) {
-        Ok(()) => Counter::Recorded,
-        Err(outcome) => outcome,
-    }
-}
-
-#[inline(always)]
-fn record(cpu: u32, ids: Ids, incarnation: u64, weight: u64) -> Result<(), Counter> {
+pub(crate) fn take(cpu: u32, ids: Ids, incarnation: u64, weight: u64) -> Result<Counted, Counter> {
     key(cpu, ids, incarnation, Doing::Running)?;
     count(cpu, weight)
 }
 
 /// Counts a firing for the key in the scratch memory.
 #[inline(always)]
-pub(crate) fn count(cpu: u32, weight: u64) -> Result<(), Counter> {
+pub(crate) fn count(cpu: u32, weight: u64) -> Result<Counted, Counter> {
     let scratch = SCRATCH.get(cpu).ok_or(Counter::LostTallyTable)?;
     let control = CONTROL.get(0).ok_or(Counter::LostTallyTable)?;
     let side = Live(control.live.load()).tallies();

@@ -207,11 +207,17 @@ fn native(scratch: &'static Scratch, subject: Subject) {
         return;
     };
     let mut space = 0;
+    if config::has(Switches::UNWIND_ROWS) || config::has(Switches::TELL_MAPPINGS) {
+        space = mapping::space();
+        if space == 0 {
+            // It is ending, and its memory is gone.
+            return;
+        }
+    }
     if config::has(Switches::UNWIND_ROWS) {
         for found in &scratch.walk.found {
             found.end.store(0);
         }
-        space = mapping::space();
     }
     scratch.walk.end.store(StackEnd::Truncated as u64);
     let mut turns = UserWalk {

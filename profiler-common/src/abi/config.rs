@@ -45,6 +45,8 @@ impl Switches {
     pub const USER_THREADS_ONLY: Self = Self(1 << 11);
     /// Record nothing but kernel threads.
     pub const KERNEL_THREADS_ONLY: Self = Self(1 << 12);
+    /// Tell what lies at the addresses of user stacks. [`MappingLayout`] holds true offsets then.
+    pub const TELL_MAPPINGS: Self = Self(1 << 13);
 
     /// Both sets of switches together.
     #[must_use]
@@ -149,8 +151,20 @@ pub struct MappingLayout {
     pub inode_nanoseconds: u32,
     /// `super_block.s_dev`.
     pub super_device: u32,
-    /// Always zero; here so that there is no padding.
-    pub reserved: u32,
+    /// `file.f_path`: the mount, and behind it the directory entry.
+    pub file_path: u32,
+    /// `dentry.d_parent`.
+    pub entry_parent: u32,
+    /// `dentry.d_name.name`.
+    pub entry_name: u32,
+    /// `mount.mnt`: where in a mount (`fs/mount.h`) that part of it lies that files point to.
+    pub mount_part: u32,
+    /// `mount.mnt_parent`.
+    pub mount_parent: u32,
+    /// `mount.mnt_mountpoint`.
+    pub mount_point: u32,
+    /// `vfsmount.mnt_root`.
+    pub mount_root: u32,
 }
 
 /// Everything that is fixed at load.

@@ -8,6 +8,7 @@ mod asleep;
 mod distribution;
 mod finish;
 mod health;
+mod hearing;
 mod launch;
 mod linked;
 mod progress;

@@ -154,14 +154,14 @@ pub(super) fn user(
 
 /// What each address of a process lies in.
 fn find(identity: Identity, addresses: &[u64], processes: &mut Processes) -> Vec<Option<Place>> {
-    processes.see(identity);
-    let astray = |process: &Process| {
-        addresses
+    let known = |process: &Process| {
+        let mut plausible = addresses
             .iter()
-            .any(|address| PLAUSIBLE.contains(address) && process.place(*address).is_none())
+            .filter(|address| PLAUSIBLE.contains(address));
+        plausible.all(|address| process.place(*address).is_some())
     };
-    if processes.get(identity).is_some_and(astray) {
-        processes.refresh(identity);
+    if !processes.get(identity).is_some_and(known) {
+        processes.look(identity);
     }
     let process = processes.get(identity);
     addresses
