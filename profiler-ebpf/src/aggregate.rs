@@ -13,10 +13,18 @@ use profiler_common::{
     intern::{self, Hash},
 };
 
+/// Whether a key was counted before.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Counted {
+    /// Not on this side.
+    First,
+    Again,
+}
+
 /// Adds one firing of the given weight to the tally, on the given side, of the key in the scratch memory.
 /// None if the table is full.
 #[inline(always)]
-pub(crate) fn count(seat: u32, scratch: &Scratch, side: u32, weight: u64) -> Option<()> {
+pub(crate) fn count(seat: u32, scratch: &Scratch, side: u32, weight: u64) -> Option<Counted> {
     let words = &scratch.key;
     let books = counter::books(seat)?;
     let mut hash = Hash::new(config!(seed));
@@ -32,7 +40,7 @@ pub(crate) fn count(seat: u32, scratch: &Scratch, side: u32, weight: u64) -> Opt
     {
         tally.weight.add(weight);
         tally.count.add(1);
-        return Some(());
+        return Some(Counted::Again);
     }
     let capacity = u64::from(config!(tally_capacity));
     let entry = CONTROL
@@ -59,7 +67,7 @@ pub(crate) fn count(seat: u32, scratch: &Scratch, side: u32, weight: u64) -> Opt
     }
     let tgid = words[SampleKey::TGID_WORD].load() as u32;
     notice::new_process(books, tgid, words[SampleKey::INCARNATION_WORD].load());
-    Some(())
+    Some(Counted::First)
 }
 
 /// Whether the tally belongs to the key. A tally is published only when its key is complete.

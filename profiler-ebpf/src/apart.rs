@@ -9,6 +9,7 @@
 )]
 
 use crate::{
+    aggregate::Counted,
     code,
     counter::{self, Outcome},
     mapping,
@@ -20,6 +21,7 @@ use crate::{
     stack::Sealed,
     table,
     task::Ids,
+    tell,
     walk::{self, Subject},
     word::Word,
 };
@@ -139,26 +141,25 @@ extern "C" fn walk_user_stack(seat: u32, ids: u64, incarnation: u64, now: u64) -
 
 /// See [`walk::recall`].
 #[inline(always)]
-pub(crate) fn recall(subject: Subject) {
+pub(crate) fn recall(subject: Subject) -> bool {
     let Subject {
         ids,
         incarnation,
         seat,
         now,
     } = subject;
-    recall_what_lies_where(seat, one(ids), incarnation, now);
+    recall_what_lies_where(seat, one(ids), incarnation, now) != 0
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn recall_what_lies_where(seat: u32, ids: u64, incarnation: u64, now: u64) -> u32 {
-    walk::recall(Subject {
+    u32::from(walk::recall(Subject {
         ids: two(ids),
         incarnation,
         seat,
         now,
-    });
-    0
+    }))
 }
 
 /// See [`walk::by_pointers`].
@@ -183,13 +184,25 @@ pub(crate) fn take(subject: Subject, weight: u64) -> Outcome {
         seat,
         ..
     } = subject;
-    Outcome(take_sample(seat, one(ids), incarnation, weight))
+    let outcome = take_sample(seat, one(ids), incarnation, weight);
+    if outcome & FIRST != 0 {
+        // From here, and not from there, where much of the BPF stack is taken.
+        tell_stack(seat, ids.tgid, incarnation);
+    }
+    Outcome(outcome & !FIRST)
 }
+
+/// Stands in what [`take_sample`] returns with the outcome if the key was not counted before.
+const FIRST: u32 = 1 << 16;
 
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn take_sample(seat: u32, ids: u64, incarnation: u64, weight: u64) -> u32 {
-    Outcome::from(sample::take(seat, two(ids), incarnation, weight)).0
+    match sample::take(seat, two(ids), incarnation, weight) {
+        Ok(Counted::First) => Outcome::from(Counter::Recorded).0 | FIRST,
+        Ok(Counted::Again) => Outcome::from(Counter::Recorded).0,
+        Err(counter) => Outcome::from(counter).0,
+    }
 }
 
 /// See [`sample::key`]. None if the key is in the scratch memory; otherwise what became of the firing.
@@ -335,6 +348,50 @@ pub(crate) fn send(kind: NoticeKind, tgid: u32, incarnation: u64, address: u64) 
 #[inline(never)]
 extern "C" fn send_notice(kind: u32, tgid: u32, incarnation: u64, address: u64) -> u32 {
     u32::from(notice::queue(kind, tgid, incarnation, address))
+}
+
+/// See [`tell::stack`].
+#[inline(always)]
+pub(crate) fn tell_stack(seat: u32, tgid: u32, incarnation: u64) {
+    tell_of_stack(seat, tgid, incarnation);
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn tell_of_stack(seat: u32, tgid: u32, incarnation: u64) -> u32 {
+    tell::stack(seat, tgid, incarnation);
+    0
+}
+
+/// See [`tell::address`].
+#[inline(always)]
+pub(crate) fn tell(seat: u32, space: u64, address: u64, tgid: u32, incarnation: u64) -> u32 {
+    tell_what_lies_at(seat, space, address, tgid, incarnation)
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn tell_what_lies_at(
+    seat: u32,
+    space: u64,
+    address: u64,
+    tgid: u32,
+    incarnation: u64,
+) -> u32 {
+    tell::address(seat, space, address, tgid, incarnation)
+}
+
+/// See [`tell::path`].
+#[inline(always)]
+pub(crate) fn put_path(seat: u32, vma: u64) {
+    put_path_of_mapping(seat, vma);
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn put_path_of_mapping(seat: u32, vma: u64) -> u32 {
+    tell::path(seat, vma);
+    0
 }
 
 #[unsafe(no_mangle)]

@@ -20,7 +20,6 @@ static CONFIG: Config = Config {
     stack_index_mask: 0,
     states: 0,
     switch_seats: 0,
-    reserved: 0,
     shortest_ns: 0,
     longest_ns: 0,
     layout: TaskLayout {
@@ -60,6 +59,13 @@ static CONFIG: Config = Config {
         inode_nanoseconds: 0,
         super_device: 0,
         mm_changes: 0,
+        file_path: 0,
+        entry_parent: 0,
+        entry_name: 0,
+        mount_part: 0,
+        mount_parent: 0,
+        mount_point: 0,
+        mount_root: 0,
     },
 };
 

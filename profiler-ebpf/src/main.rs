@@ -25,6 +25,7 @@ mod stack;
 mod symbol;
 mod table;
 mod task;
+mod tell;
 mod walk;
 mod word;
 

@@ -25,7 +25,7 @@ const PAGE_BITS: u64 = 12;
 /// A mapping by the address of its `vm_area_struct`.
 #[derive(Clone, Copy)]
 pub(crate) struct Mapping {
-    vma: u64,
+    pub(crate) vma: u64,
     pub(crate) start: u64,
     pub(crate) end: u64,
 }
@@ -112,6 +112,15 @@ impl Mapping {
         };
         (key, offset << PAGE_BITS)
     }
+}
+
+/// Mount and directory entry of the file that is mapped; none if there is no file.
+#[inline(always)]
+pub(crate) fn path(vma: u64) -> Option<[u64; 2]> {
+    // The file stands behind the offset.
+    let at = vma + u64::from(config!(mapping.vma_offset)) + 8;
+    let file: u64 = memory::kernel(at);
+    memory::kernel_words(file + u64::from(config!(mapping.file_path)))
 }
 
 /// Notes what the kernel knows the running task's memory at an address by; all zeros if nothing is

@@ -15,8 +15,8 @@ use aya_ebpf::{
 use profiler_common::{
     abi::{
         ASLEEP_WORDS, BLOCK_WORDS, BOOK_WORDS, CODE_SLOT_BITS, CodeState, KERNEL_SCRATCH_WORDS,
-        KEY_WORDS, MAX_KERNEL_FRAMES, MAX_RULES, SIDES, SLAB_WORDS, SYMBOL_BYTES, Sleeper,
-        USER_SCRATCH_WORDS,
+        KEY_WORDS, MAPPED_WORDS, MAX_KERNEL_FRAMES, MAX_RULES, NAME_BYTES, PATH_BYTES, SIDES,
+        SLAB_WORDS, SYMBOL_BYTES, Sleeper, USER_SCRATCH_WORDS,
     },
     walk::{
         maple::PIVOTS,
@@ -78,7 +78,33 @@ pub(crate) struct Scratch {
     pub(crate) node: [Word; PIVOTS + 1],
     /// Not zero while a firing that others may interrupt uses this.
     pub(crate) taken: Word,
+    pub(crate) telling: Telling,
 }
+
+/// A mapping that user space is told of.
+#[repr(C)]
+pub(crate) struct Telling {
+    /// How far the file's path has been put together.
+    pub(crate) mount: Word,
+    pub(crate) entry: Word,
+    pub(crate) length: Word,
+    /// How many ranges were looked at.
+    pub(crate) turn: Word,
+    /// The last of them, which need not be looked at again for the same stack.
+    pub(crate) ranges: [Range; FOUND],
+    /// A [`profiler_common::abi::Mapped`], and the path behind it.
+    pub(crate) record: [Word; TELLING_WORDS],
+}
+
+/// Addresses that were looked at.
+#[repr(C)]
+pub(crate) struct Range {
+    pub(crate) start: Word,
+    pub(crate) end: Word,
+}
+
+/// Words of the longest record of a mapping.
+pub(crate) const TELLING_WORDS: usize = MAPPED_WORDS + (PATH_BYTES + NAME_BYTES) / 8;
 
 /// A user stack being walked.
 #[repr(C)]
@@ -232,8 +258,16 @@ pub(crate) static ANNOUNCED: Array<Word> = Array::with_max_entries(ANNOUNCED_SLO
 /// Slots of [`ANNOUNCED`].
 pub(crate) const ANNOUNCED_SLOTS: u32 = 4096;
 
-/// News for user space, at most one record per new process: 64 KiB hold 2,700 of them, more than a
-/// machine starts in the milliseconds that user space needs to wake up.
+/// Mappings told lately, the files behind them, and the stacks whose mappings were told: slot by hash,
+/// as in [`ANNOUNCED`]. 32,768 slots, 256 KiB: a machine at work has a few thousand such mappings at a time.
+#[map]
+pub(crate) static TOLD: Array<Word> = Array::with_max_entries(TOLD_SLOTS, 0);
+
+/// Slots of [`TOLD`].
+pub(crate) const TOLD_SLOTS: u32 = 32 << 10;
+
+/// News for user space (size set at load): a record of 32 bytes for each new process, and one of 72 for
+/// each mapping that is met in it.
 #[map]
 pub(crate) static NOTICES: RingBuf = RingBuf::with_byte_size(64 * 1024, 0);
 

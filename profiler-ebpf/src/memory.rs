@@ -1,12 +1,18 @@
 //! Reads of memory that may not be there.
 #![expect(unsafe_code, reason = "the kernel's reading helpers take raw pointers")]
 
-use crate::word::Word;
+use crate::{maps::TELLING_WORDS, word::Word};
 use aya_ebpf::helpers::{
     bpf_probe_read_kernel,
-    generated::{bpf_probe_read_kernel as bpf_copy_kernel, bpf_probe_read_user},
+    generated::{
+        bpf_probe_read_kernel as bpf_copy_kernel, bpf_probe_read_kernel_str, bpf_probe_read_user,
+    },
 };
-use profiler_common::walk::{Memory, maple::PIVOTS};
+use core::hint::black_box;
+use profiler_common::{
+    abi::{MAPPED_WORDS, NAME_BYTES, PATH_BYTES},
+    walk::{Memory, maple::PIVOTS},
+};
 
 /// The memory of the process that is running.
 pub(crate) struct UserMemory;
@@ -48,4 +54,36 @@ pub(crate) fn copy_pivots(into: &'static [Word; PIVOTS + 1], address: u64) -> Op
     // SAFETY: there is room for as many bytes; the source is checked by the helper.
     let failed = unsafe { bpf_copy_kernel(into[0].as_ptr().cast(), BYTES, address as *const _) };
     (failed == 0).then_some(())
+}
+
+/// Copies a name of the kernel's behind the first `length` bytes of the path in a record of a mapping; says
+/// how many bytes it has, its NUL included.
+#[inline(always)]
+pub(crate) fn copy_name(
+    record: &'static [Word; TELLING_WORDS],
+    length: usize,
+    name: u64,
+) -> Option<usize> {
+    // Hidden from the compiler, which would compare before it has the number that is used.
+    let length = black_box(length);
+    if length >= PATH_BYTES {
+        return None;
+    }
+    // SAFETY: behind `PATH_BYTES` bytes of path there is room for one name; the source is checked by the
+    // helper.
+    let copied = unsafe {
+        let path = record[MAPPED_WORDS].as_ptr().cast::<u8>();
+        bpf_probe_read_kernel_str(path.add(length).cast(), NAME_BYTES as u32, name as *const _)
+    };
+    (1..=NAME_BYTES as i64)
+        .contains(&copied)
+        .then_some(copied as usize)
+}
+
+/// The first `bytes` bytes of a record of a mapping; there must be as many.
+#[inline(always)]
+pub(crate) fn first_bytes(record: &'static [Word; TELLING_WORDS], bytes: usize) -> &'static [u8] {
+    // SAFETY: the caller has compared, and so does the verifier. Nobody else writes to this CPU's scratch
+    // memory meanwhile but a firing that interrupts this one, of which nothing is kept.
+    unsafe { core::slice::from_raw_parts(record[0].as_ptr().cast(), bytes) }
 }

@@ -2,13 +2,15 @@
 
 use crate::{
     apart,
-    config::config,
+    config::{self, config},
     counter,
     maps::{ANNOUNCED, ANNOUNCED_SLOTS, Books, NOTICES},
 };
-use aya_ebpf::bindings::BPF_RB_FORCE_WAKEUP;
+use aya_ebpf::bindings::{
+    BPF_RB_AVAIL_DATA, BPF_RB_FORCE_WAKEUP, BPF_RB_NO_WAKEUP, BPF_RB_RING_SIZE,
+};
 use profiler_common::{
-    abi::{Counter, Notice, NoticeKind, used_clock},
+    abi::{Counter, Notice, NoticeKind, Switches, used_clock},
     intern::Hash,
 };
 
@@ -71,7 +73,21 @@ pub(crate) fn queue(kind: u32, tgid: u32, incarnation: u64, address: u64) -> boo
         incarnation,
         address,
     };
-    NOTICES
-        .output::<Notice>(&notice, u64::from(BPF_RB_FORCE_WAKEUP))
-        .is_ok()
+    // What lies where is told beside, so there is no need to look at a process at once.
+    let urgent = kind != NoticeKind::NewProcess as u32 || !config::has(Switches::TELL_MAPPINGS);
+    NOTICES.output::<Notice>(&notice, wake_up(urgent)).is_ok()
+}
+
+/// Whether to wake user space up: it reads the queue from time to time by itself. Waking it for each of
+/// thousands of processes a second would cost more than all the rest.
+#[inline(always)]
+pub(crate) fn wake_up(urgent: bool) -> u64 {
+    let filled = NOTICES.query(u64::from(BPF_RB_AVAIL_DATA));
+    u64::from(
+        if urgent || filled > NOTICES.query(u64::from(BPF_RB_RING_SIZE)) / 4 {
+            BPF_RB_FORCE_WAKEUP
+        } else {
+            BPF_RB_NO_WAKEUP
+        },
+    )
 }

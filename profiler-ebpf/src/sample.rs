@@ -2,7 +2,8 @@
 //! counted.
 
 use crate::{
-    aggregate, apart, config,
+    aggregate::{self, Counted},
+    apart, config,
     counter::Outcome,
     maps::{CONTROL, SCRATCH},
     task::{self, Ids},
@@ -65,24 +66,16 @@ pub(crate) fn walk(ctx: &impl EbpfContext, subject: Subject, in_kernel: bool) ->
     None
 }
 
-/// Counts the firing, of a thread that runs, with what is in the scratch memory, and says what became of it.
+/// Counts the firing, of a thread that runs, with what is in the scratch memory; or says what became of it.
 #[inline(always)]
-pub(crate) fn take(seat: u32, ids: Ids, incarnation: u64, weight: u64) -> Counter {
-    match record(seat, ids, incarnation, weight) {
-        Ok(()) => Counter::Recorded,
-        Err(outcome) => outcome,
-    }
-}
-
-#[inline(always)]
-fn record(seat: u32, ids: Ids, incarnation: u64, weight: u64) -> Result<(), Counter> {
+pub(crate) fn take(seat: u32, ids: Ids, incarnation: u64, weight: u64) -> Result<Counted, Counter> {
     key(seat, ids, incarnation, Doing::Running)?;
     count(seat, weight)
 }
 
 /// Counts a firing for the key in the scratch memory.
 #[inline(always)]
-pub(crate) fn count(seat: u32, weight: u64) -> Result<(), Counter> {
+pub(crate) fn count(seat: u32, weight: u64) -> Result<Counted, Counter> {
     let scratch = SCRATCH.get(seat).ok_or(Counter::LostTallyTable)?;
     let control = CONTROL.get(0).ok_or(Counter::LostTallyTable)?;
     let side = Live(control.live.load()).tallies();

@@ -190,21 +190,24 @@ impl UserWalk {
     }
 }
 
-/// Turns to what was found in the process's memory at earlier firings, and forgets it if it may be out of
+/// False if the process's memory is gone. Otherwise turns to what was found in the process's memory at earlier firings, and forgets it if it may be out of
 /// date: another process has taken the place, its mappings have changed, or the index of code has.
 ///
 /// It is forgotten every second, too, so that what is in use is seen to be
 /// ([`used_clock`](profiler_common::abi::used_clock)).
 #[inline(always)]
-pub(crate) fn recall(subject: Subject) {
+pub(crate) fn recall(subject: Subject) -> bool {
     let Some(Scratch { walk, .. }) = SCRATCH.get(subject.seat) else {
-        return;
+        return false;
     };
     let space = mapping::space();
+    if space == 0 {
+        return false;
+    }
     let place = subject.ids.tgid as usize & (KNOWN - 1);
     walk.place.store(place as u64);
     let Some(known) = walk.known.get(place) else {
-        return;
+        return false;
     };
     let code_changes = CONTROL
         .get(0)
@@ -222,6 +225,7 @@ pub(crate) fn recall(subject: Subject) {
             found.end.store(0);
         }
     }
+    true
 }
 
 /// Sets the word, and returns zero if it had this value.
@@ -306,11 +310,17 @@ const TURNS: u32 = MAX_USER_FRAMES as u32 + 1;
 fn native(scratch: &'static Scratch, subject: Subject) {
     let walk = &scratch.walk;
     walk.end.store(StackEnd::Truncated as u64);
+    let has_memory = if config::has(Switches::UNWIND_ROWS) {
+        apart::recall(subject)
+    } else {
+        !config::has(Switches::TELL_MAPPINGS) || mapping::space() != 0
+    };
+    if !has_memory {
+        // It is ending.
+        return;
+    }
     if !config::has(Switches::UNWIND_ROWS) && !config::has(Switches::AT_ENTRY) {
         return apart::walk_by_pointers(subject.seat);
-    }
-    if config::has(Switches::UNWIND_ROWS) {
-        apart::recall(subject);
     }
     repeat(TURNS, &mut UserWalk { scratch, subject });
 }

@@ -270,6 +270,12 @@ fn the_layout_of_what_crosses_the_boundary() {
         incarnation,
         address
     });
+    layout!(Mapped {
+        notice,
+        end,
+        offset,
+        code
+    });
     layout!(Code {
         key,
         start,
@@ -299,7 +305,14 @@ fn the_layout_of_what_crosses_the_boundary() {
         inode_seconds,
         inode_nanoseconds,
         super_device,
-        mm_changes
+        mm_changes,
+        file_path,
+        entry_parent,
+        entry_name,
+        mount_part,
+        mount_parent,
+        mount_point,
+        mount_root
     });
     for &counter in abi::Counter::ALL {
         text.push_str(&format!(

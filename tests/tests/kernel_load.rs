@@ -61,10 +61,10 @@ fn programs(kernel: &Kernel) -> Vec<String> {
 }
 
 #[test]
-fn the_whole_machine_needs_one_program() {
+fn the_whole_machine_needs_no_tracepoint() {
     let _turn = require!(kernel_turn());
     let kernel = load("whole machine", BOTH, TargetKind::All, &Support::detect());
-    assert_eq!(programs(&kernel), ["on_cpu"]);
+    assert_eq!(programs(&kernel), ["code_key", "on_cpu"]);
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn named_targets_need_the_tracepoint_too() {
     for target in [TargetKind::Processes, TargetKind::Threads] {
         let switches = BOTH.with(Switches::FOLLOW_CHILDREN);
         let kernel = load(&format!("{target:?}"), switches, target, &support);
-        assert_eq!(programs(&kernel), ["fork", "on_cpu"]);
+        assert_eq!(programs(&kernel), ["code_key", "fork", "on_cpu"]);
     }
 }
 
@@ -165,6 +165,7 @@ fn a_kernel_without_type_information_still_samples_the_whole_machine() {
     let _turn = require!(kernel_turn());
     let support = Support {
         layout: None,
+        mapping: None,
         ..Support::detect()
     };
     let kernel = load("without BTF", BOTH, TargetKind::Processes, &support);
@@ -181,7 +182,7 @@ fn another_pid_namespace_is_accepted() {
     };
     let switches = BOTH.with(Switches::FOLLOW_CHILDREN);
     let kernel = load("PID namespace", switches, TargetKind::Processes, &support);
-    assert_eq!(programs(&kernel), ["fork", "on_cpu"]);
+    assert_eq!(programs(&kernel), ["code_key", "fork", "on_cpu"]);
 }
 
 #[test]
@@ -304,7 +305,10 @@ fn switches_beside_samples_need_the_programs_of_both() {
         beside: Some(Waits::default()),
     };
     let kernel = Kernel::load(request, &Support::detect()).unwrap();
-    assert_eq!(programs(&kernel), ["asleep", "off_cpu", "on_cpu"]);
+    assert_eq!(
+        programs(&kernel),
+        ["asleep", "code_key", "off_cpu", "on_cpu"]
+    );
     assert!(kernel.map_bytes() <= 32 << 20);
 }
 

@@ -170,45 +170,6 @@ fn a_process_that_exits_during_the_run_keeps_its_names() {
 }
 
 #[test]
-fn children_that_live_milliseconds_have_names() {
-    let _turn = require!(kernel_turn());
-    let storm = Program::c("forkstorm").start(&["40", "10000", "5"]);
-    let folded = Invocation::new("-f -a -F 997 -d 4")
-        .run()
-        .expect_code(0)
-        .folded();
-    let children = |stack: &Stack| stack.root() == "forkstorm";
-    assert!(folded.any(children), "{folded}");
-    let named = folded.share_among(children, |stack| stack.has("child_work"));
-    assert!(
-        named > 0.8,
-        "names in {named:.3} of the children's samples: {folded}"
-    );
-    drop(storm);
-}
-
-#[test]
-fn programs_that_live_milliseconds_have_names() {
-    let _turn = require!(kernel_turn());
-    let storm = Program::c("execstorm").start(&["20", "10000", "5"]);
-    let folded = Invocation::new("-f -a -F 997 -d 4")
-        .run()
-        .expect_code(0)
-        .folded();
-    // They were executed as `/proc/self/exe`. Part of their life is the dynamic loader's.
-    let programs = |stack: &Stack| stack.root() == "exe";
-    assert!(folded.any(programs), "{folded}");
-    let named = folded.share_among(programs, |stack| {
-        stack.has_chain(&["descend", "program_work"])
-    });
-    assert!(
-        named > 0.6,
-        "names in {named:.3} of the programs' samples: {folded}"
-    );
-    drop(storm);
-}
-
-#[test]
 fn a_storm_of_programs_keeps_its_names_over_many_drains() {
     let _turn = require!(kernel_turn());
     // Deep stacks at addresses of their own fill the little memory again and again: what has ended by then

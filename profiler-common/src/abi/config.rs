@@ -45,6 +45,8 @@ impl Switches {
     pub const USER_THREADS_ONLY: Self = Self(1 << 11);
     /// Record nothing but kernel threads.
     pub const KERNEL_THREADS_ONLY: Self = Self(1 << 12);
+    /// Tell what lies at the addresses of user stacks. [`MappingLayout`] holds true offsets then.
+    pub const TELL_MAPPINGS: Self = Self(1 << 15);
 
     /// Firings find programs at the first instruction of a function.
     pub const AT_ENTRY: Self = Self(1 << 13);
@@ -157,6 +159,20 @@ pub struct MappingLayout {
     /// `mm_struct.mm_lock_seq`, which has another value after each change of the mappings (Linux 6.4); zero
     /// where the kernel has none.
     pub mm_changes: u32,
+    /// `file.f_path`: the mount, and behind it the directory entry.
+    pub file_path: u32,
+    /// `dentry.d_parent`.
+    pub entry_parent: u32,
+    /// `dentry.d_name.name`.
+    pub entry_name: u32,
+    /// `mount.mnt`: where in a mount (`fs/mount.h`) that part of it lies that files point to.
+    pub mount_part: u32,
+    /// `mount.mnt_parent`.
+    pub mount_parent: u32,
+    /// `mount.mnt_mountpoint`.
+    pub mount_point: u32,
+    /// `vfsmount.mnt_root`.
+    pub mount_root: u32,
 }
 
 /// Everything that is fixed at load.
@@ -181,11 +197,6 @@ pub struct Config {
     pub stack_index_mask: u32,
     /// The states of switched-out threads that are wanted; a [`States`](super::States).
     pub states: u32,
-    /// The first seat of the probe of switches: the number of possible CPUs where it is the second probe,
-    /// zero where it is alone.
-    pub switch_seats: u32,
-    /// Always zero; here so that there is no padding.
-    pub reserved: u32,
     /// The shortest time off the CPU that is wanted, in nanoseconds.
     pub shortest_ns: u64,
     /// The longest time off the CPU that is wanted, in nanoseconds.
@@ -194,4 +205,7 @@ pub struct Config {
     pub layout: TaskLayout,
     /// Where it keeps what we read of mappings.
     pub mapping: MappingLayout,
+    /// The first seat of the probe of switches: the number of possible CPUs where it is the second probe,
+    /// zero where it is alone.
+    pub switch_seats: u32,
 }

@@ -75,6 +75,9 @@ counters! {
     RunTime = "run-time-ns", Note;
     /// The queue of notices was full; the process is announced again by its next new stack.
     NoticesDropped = "notices-dropped", Note;
+    /// The queue of notices was full; what lies at a sampled address is told with the process's next new
+    /// stack.
+    MappingsUntold = "mappings-untold", Note;
     /// Slots of an index were taken all around; the entry is counted, but takes room of its own.
     IndexCrowded = "index-crowded", Note;
     /// The probe began to look at a switch that concerns a target. Off the CPU, a firing lasts as long as

@@ -18,7 +18,7 @@ pub use code::{
 };
 pub use config::{Config, MappingLayout, Switches, TargetKind, TaskLayout};
 pub use counter::{Class, Counter};
-pub use notice::{Notice, NoticeKind};
+pub use notice::{MAPPED_WORDS, Mapped, NAME_BYTES, Notice, NoticeKind, PATH_BYTES, PATH_STEPS};
 pub use sample::{COMM_BYTES, Doing, KEY_WORDS, SampleKey, Stamp, Tally};
 pub use sleeper::{
     ARRIVED_WORD, ASLEEP_WORDS, Asleep, KeptRegisters, SINCE_WORD, SLEEPER_KEY_WORD, SLEEPER_WORDS,

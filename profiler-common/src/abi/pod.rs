@@ -5,8 +5,8 @@
 )]
 
 use super::{
-    BOOK_WORDS, Books, COMM_BYTES, Code, CodeKey, Config, Control, KEY_WORDS, MappingLayout,
-    Notice, SIDES, SampleKey, Side, Stamp, Switches, Tally, TaskLayout,
+    BOOK_WORDS, Books, COMM_BYTES, Code, CodeKey, Config, Control, KEY_WORDS, Mapped,
+    MappingLayout, Notice, SIDES, SampleKey, Side, Stamp, Switches, Tally, TaskLayout,
 };
 
 /// The sizes of a list of types, added up.
@@ -21,12 +21,13 @@ const _: () = {
     assert!(size_of::<Tally>() == sum_of!(u64, u64, SampleKey));
     assert!(size_of::<Tally>() == 64, "a tally is one cache line");
     assert!(size_of::<Notice>() == sum_of!(u32, u32, u64, u64));
+    assert!(size_of::<Mapped>() == sum_of!(Notice, u64, u64, CodeKey));
     assert!(size_of::<Books>() == sum_of!([u64; BOOK_WORDS]));
     assert!(size_of::<TaskLayout>() == sum_of!([u32; 18]));
     assert!(
-        size_of::<Config>() == sum_of!([u64; 3], Switches, [u32; 9], TaskLayout, MappingLayout)
+        size_of::<Config>() == sum_of!([u64; 3], Switches, [u32; 8], TaskLayout, MappingLayout)
     );
-    assert!(size_of::<MappingLayout>() == sum_of!([u32; 16]));
+    assert!(size_of::<MappingLayout>() == sum_of!([u32; 23]));
     assert!(size_of::<Code>() == sum_of!(CodeKey, [u64; 5]));
     // These two do have padding, to keep cache lines apart; it is never read.
     assert!(size_of::<Side>() == 64);

@@ -111,7 +111,9 @@ pub(crate) fn fall_asleep(seat: u32, now: u64) -> Option<Outcome> {
     };
     // Now, and not when the thread is back: by then it may be about to end.
     let tgid = key[SampleKey::TGID_WORD].load() as u32;
-    notice::new_process(books, tgid, key[SampleKey::INCARNATION_WORD].load());
+    let incarnation = key[SampleKey::INCARNATION_WORD].load();
+    notice::new_process(books, tgid, incarnation);
+    apart::tell_stack(seat, tgid, incarnation);
     let Some(entry) = sleepers::make(task::initial_id()) else {
         return Some(Counter::LostSleeperTable.into());
     };

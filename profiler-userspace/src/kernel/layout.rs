@@ -98,6 +98,16 @@ pub(super) fn mapping_layout(btf: &Btf<'_>) -> Option<MappingLayout> {
         ("inode", "i_sb", None),
         ("inode", "i_ino", None),
         ("super_block", "s_dev", None),
+        ("file", "f_path", None),
+        ("path", "mnt", None),
+        ("path", "dentry", None),
+        ("dentry", "d_parent", None),
+        ("dentry", "d_name", None),
+        ("qstr", "name", None),
+        ("mount", "mnt", None),
+        ("mount", "mnt_parent", None),
+        ("mount", "mnt_mountpoint", None),
+        ("vfsmount", "mnt_root", None),
         // Two numbers since Linux 6.11; before, a `struct timespec64`, whose name changed in 6.7.
         ("inode", "i_mtime_sec", None),
         ("inode", "i_mtime_nsec", None),
@@ -124,6 +134,16 @@ pub(super) fn mapping_layout(btf: &Btf<'_>) -> Option<MappingLayout> {
         inode_super,
         inode_number,
         super_device,
+        file_path,
+        path_mount,
+        path_entry,
+        entry_parent,
+        entry_name,
+        name_text,
+        mount_part,
+        mount_parent,
+        mount_point,
+        mount_root,
         seconds,
         nanoseconds,
         renamed_time,
@@ -154,12 +174,20 @@ pub(super) fn mapping_layout(btf: &Btf<'_>) -> Option<MappingLayout> {
         inode_nanoseconds,
         super_device: super_device?,
         mm_changes: mm_changes.unwrap_or(0),
+        file_path: file_path? + path_mount?,
+        entry_parent: entry_parent?,
+        entry_name: entry_name? + name_text?,
+        mount_part: mount_part?,
+        mount_parent: mount_parent?,
+        mount_point: mount_point?,
+        mount_root: mount_root?,
     };
     let pivots = |slots: u32| (slots.checked_sub(layout.node_pivots)? / 8).try_into().ok();
     let as_expected = gap_node_pivots? == layout.node_pivots
         && pivots(layout.node_slots) == Some(PIVOTS)
         && pivots(layout.gap_node_slots) == Some(GAP_PIVOTS)
         && vma_end? == layout.vma_start + 8
-        && vma_file? == layout.vma_offset + 8;
+        && vma_file? == layout.vma_offset + 8
+        && path_entry? == path_mount? + 8;
     as_expected.then_some(layout)
 }

@@ -1,6 +1,7 @@
 //! Loading: constants in, sizes in, programs verified.
 
 use super::drain::Drained;
+use super::notices::queue_bytes;
 use super::shared::map;
 use super::size::Sizes;
 use super::slabs::SLAB_BYTES;
@@ -120,6 +121,7 @@ impl Kernel {
             .override_global("CONFIG", &config, true)
             .map_max_entries("BOOKS", sizes.seats)
             .map_max_entries("SCRATCH", sizes.seats)
+            .map_max_entries("NOTICES", queue_bytes(cpus))
             .map_max_entries("TARGETS", sizes.target_words)
             .map_max_entries("TALLIES", SIDES as u32 * sizes.tallies)
             .map_max_entries("TALLY_INDEX", SIDES as u32 * sizes.tally_slots())
@@ -176,6 +178,7 @@ impl Kernel {
             notices,
             drained: Drained::default(),
             tables,
+            tells: config.switches.has(Switches::TELL_MAPPINGS),
             sleepers,
             own: Books::EMPTY,
             began_ns: 0,
@@ -202,7 +205,7 @@ impl Kernel {
             let fork: &mut RawTracePoint = self.program("fork")?;
             fork.load().map_err(|error| rejected("fork", error))?;
         }
-        if self.tables.is_some() {
+        if self.tells {
             let code_key: &mut RawTracePoint = self.program("code_key")?;
             code_key
                 .load()
@@ -283,6 +286,7 @@ fn loader_without_kernel_types<'a>() -> EbpfLoader<'a> {
 fn config(request: &Request, support: &Support, sizes: &Sizes) -> Config {
     let rows = Switches::UNWIND_ROWS.with(Switches::USER_STACKS);
     let rows = request.switches.has(rows) && support.mapping.is_some();
+    let tell = request.switches.has(Switches::USER_STACKS) && support.mapping.is_some();
     let waits = request.waits().cloned().unwrap_or_default();
     let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     Config {
@@ -291,6 +295,7 @@ fn config(request: &Request, support: &Support, sizes: &Sizes) -> Config {
             .switches
             .without(Switches::UNWIND_ROWS)
             .with_if(Switches::UNWIND_ROWS, rows)
+            .with_if(Switches::TELL_MAPPINGS, tell)
             .with_if(Switches::TASK_LAYOUT, support.layout.is_some())
             .with_if(Switches::PID_NAMESPACE, support.pid_namespace.is_some())
             .with_if(Switches::WALL, request.is_wall())
@@ -314,7 +319,6 @@ fn config(request: &Request, support: &Support, sizes: &Sizes) -> Config {
         stack_index_mask: sizes.stack_slots() - 1,
         states: waits.states.0,
         switch_seats: if request.has_beside() { sizes.cpus } else { 0 },
-        reserved: 0,
         shortest_ns: nanoseconds(waits.shortest),
         longest_ns: nanoseconds(waits.longest),
         layout: support.layout.unwrap_or_default(),

@@ -13,6 +13,7 @@ mod files;
 mod grace;
 mod layout;
 mod load;
+mod notices;
 mod shared;
 mod size;
 mod slabs;
@@ -23,13 +24,14 @@ mod tables;
 
 pub use attach::{Entry, Policy, Source, online_cpus};
 pub use load::{Request, Verified};
+pub use notices::{MappingSeen, News};
 pub use sleepers::Sleeping;
 pub use support::Support;
 pub use tables::{CodePart, StoredTable, Tables};
 
 use aya::Ebpf;
 use aya::maps::{MapData, RingBuf};
-use profiler_common::abi::{BOOK_WORDS, Books, Counter, Notice};
+use profiler_common::abi::{BOOK_WORDS, Books, Counter};
 use shared::Shared;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -54,6 +56,8 @@ pub struct Kernel {
     ended_ns: u64,
     drained: drain::Drained,
     tables: Option<Tables>,
+    /// Whether the kernel half tells what lies at sampled addresses.
+    tells: bool,
 }
 
 /// Why the kernel would not do what was asked.
@@ -235,31 +239,15 @@ impl Kernel {
         self.sizes.bytes() + self.sleepers.bytes
     }
 
-    /// The next notice, if there is one.
-    pub fn next_notice(&mut self) -> Option<Notice> {
-        loop {
-            let item = self.notices.next()?;
-            let word = |at: usize| Some(u32::from_ne_bytes(item.get(at..at + 4)?.try_into().ok()?));
-            if let (Some(kind), Some(tgid), Some(low), Some(high)) =
-                (word(0), word(4), word(8), word(12))
-                && let (Some(address_low), Some(address_high)) = (word(16), word(20))
-            {
-                let incarnation = u64::from(low) | u64::from(high) << 32;
-                let address = u64::from(address_low) | u64::from(address_high) << 32;
-                return Some(Notice {
-                    kind,
-                    tgid,
-                    incarnation,
-                    address,
-                });
-            }
-        }
-    }
-
     /// The unwind tables, to be filled by whoever takes them; none a second time, and none where stacks
     /// are walked without.
     pub fn take_tables(&mut self) -> Option<Tables> {
         self.tables.take()
+    }
+
+    /// Whether the kernel half tells what lies at the addresses that are sampled; it does from Linux 6.1 on.
+    pub fn tells_mappings(&self) -> bool {
+        self.tells
     }
 
     /// A file descriptor that becomes readable when there is a notice.

@@ -3,7 +3,11 @@
 //! Pure: numbers in, numbers out.
 
 use super::Error;
-use profiler_common::abi::{Block, Books, KERNEL_SCRATCH_WORDS, SIDES, Tally, USER_SCRATCH_WORDS};
+use super::notices::queue_bytes;
+use profiler_common::abi::{
+    Block, Books, KERNEL_SCRATCH_WORDS, MAPPED_WORDS, NAME_BYTES, PATH_BYTES, SIDES, Tally,
+    USER_SCRATCH_WORDS,
+};
 
 /// Entries of the maps whose size is decided at load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,12 +26,16 @@ pub(super) struct Sizes {
 
 /// What one probe takes on one CPU: its books, and the scratch space where stacks are put together, of which 64
 /// words are for the walk itself.
-const SEAT_BYTES: u64 =
-    (size_of::<Books>() + 8 * (USER_SCRATCH_WORDS + KERNEL_SCRATCH_WORDS + 64)) as u64;
+const SEAT_BYTES: u64 = (size_of::<Books>()
+    + 8 * (USER_SCRATCH_WORDS + KERNEL_SCRATCH_WORDS + 64 + TELLING_WORDS))
+    as u64;
 
-/// Ring buffer (its data, and two pages for its positions), announced processes, control, symbol name,
+/// The record of a mapping that is told of, and its path.
+const TELLING_WORDS: usize = MAPPED_WORDS + (PATH_BYTES + NAME_BYTES) / 8 + 3;
+
+/// The positions of the queue of notices, announced processes, mappings told, control, symbol name,
 /// constants; each map's page roundings and bookkeeping.
-const FIXED_BYTES: u64 = 64 * 1024 + 2 * 4096 + 32 * 1024 + 16 * 4096;
+const FIXED_BYTES: u64 = 2 * 4096 + 32 * 1024 + 256 * 1024 + 16 * 4096;
 
 /// The number of tallies on one side is a multiple of this, so that sides begin at a page.
 const TALLY_STEP: u32 = 1024;
@@ -102,6 +110,7 @@ impl Sizes {
             + u64::from(self.blocks) * size_of::<Block>() as u64
             + u64::from(self.stack_slots()) * 8;
         FIXED_BYTES
+            + u64::from(queue_bytes(self.cpus))
             + u64::from(self.seats) * SEAT_BYTES
             + u64::from(self.target_words) * 8
             + SIDES as u64 * side

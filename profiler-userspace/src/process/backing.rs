@@ -4,6 +4,7 @@
 
 use super::maps::{self, Entry};
 use crate::object::FileNumber;
+use profiler_common::abi::CodeKey;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -96,6 +97,9 @@ pub(super) struct Backings {
     all: Vec<Backing>,
     // Two steps, so that a name need not be copied to be looked for.
     ids: HashMap<FileNumber, HashMap<Box<[u8]>, BackingId>>,
+    // Those of which the kernel half told, which knows a file that was written anew from what it was.
+    told: HashMap<CodeKey, BackingId>,
+    codes: HashMap<BackingId, CodeKey>,
 }
 
 impl Backings {
@@ -105,18 +109,64 @@ impl Backings {
         if let Some(&id) = names.get(entry.name) {
             return id;
         }
-        let id = BackingId(
-            u32::try_from(self.all.len()).expect("mappings are fewer than 2^32 in any recording"),
-        );
-        self.all.push(Backing::new(entry));
+        let id = push(&mut self.all, Backing::new(entry));
         names.insert(entry.name.into(), id);
         id
+    }
+
+    /// The number of what the kernel maps into each process.
+    pub(super) fn vdso(&mut self) -> BackingId {
+        self.nameless(b"[vdso]")
+    }
+
+    /// The number of memory of which nothing more is known.
+    pub(super) fn anonymous(&mut self) -> BackingId {
+        self.nameless(b"")
+    }
+
+    fn nameless(&mut self, name: &[u8]) -> BackingId {
+        self.intern(&Entry {
+            range: 0..1,
+            offset: 0,
+            number: FileNumber::default(),
+            name,
+        })
+    }
+
+    /// The number of a file of which the kernel half told for the first time.
+    pub(super) fn tell(&mut self, code: CodeKey, file: MappedFile) -> BackingId {
+        let id = push(&mut self.all, Backing::File(file));
+        self.bind(code, id);
+        self.codes.insert(id, code);
+        id
+    }
+
+    /// Notes what the kernel half knows a backing by.
+    pub(super) fn bind(&mut self, code: CodeKey, id: BackingId) {
+        self.told.insert(code, id);
+    }
+
+    /// What the kernel half told of under this key.
+    pub(super) fn told(&self, code: CodeKey) -> Option<(BackingId, &Backing)> {
+        let id = *self.told.get(&code)?;
+        Some((id, self.get(id)))
+    }
+
+    /// What the kernel half knows a file by, if it told of it.
+    pub(super) fn code(&self, id: BackingId) -> Option<CodeKey> {
+        self.codes.get(&id).copied()
     }
 
     /// What the number stands for.
     pub(super) fn get(&self, id: BackingId) -> &Backing {
         &self.all[id.0 as usize]
     }
+}
+
+fn push(all: &mut Vec<Backing>, backing: Backing) -> BackingId {
+    let id = u32::try_from(all.len()).expect("mappings are fewer than 2^32 in any recording");
+    all.push(backing);
+    BackingId(id)
 }
 
 #[cfg(test)]

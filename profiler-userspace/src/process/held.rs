@@ -27,6 +27,18 @@ impl Held {
         }
     }
 
+    /// Whether the file behind a backing is kept.
+    pub(super) fn has(&self, backing: BackingId) -> bool {
+        self.files.contains_key(&backing)
+    }
+
+    /// Keeps a file, if there is room.
+    pub(super) fn keep(&mut self, backing: BackingId, opened: Opened) {
+        if self.files.len() < self.most {
+            self.files.insert(backing, opened);
+        }
+    }
+
     /// The file behind a backing, to be read from its beginning.
     pub(super) fn get(&self, backing: BackingId) -> Option<Opened> {
         let held = self.files.get(&backing)?;

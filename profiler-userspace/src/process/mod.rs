@@ -1,7 +1,7 @@
 //! Processes as they were when they were first seen, kept past their end until they are let go.
 //!
-//! In: who was sampled, as soon as the kernel half tells; `/proc`. Out: what an address of theirs lies
-//! in, and the files behind it, opened only if they are the very files that were mapped.
+//! In: who was sampled and what lay there, as the kernel half tells; `/proc`. Out: what an address of theirs
+//! lies in, and the files behind it, opened only if they are the very files that were mapped.
 //! Never names anything, and never fails: a process that has gone has no mappings.
 
 mod backing;
@@ -11,21 +11,25 @@ mod held;
 pub mod maps;
 mod opening;
 mod runtime;
+mod told;
 pub mod vdso;
 
 pub use backing::{Backing, BackingId, MappedFile};
 pub use opening::{Opened, Owner};
 pub use runtime::Runtime;
+pub use told::{Todo, Told, Unopened};
 
 use crate::profile::raw::Who;
 use backing::Backings;
 use code_map::CodeMaps;
 use held::Held;
+use profiler_common::abi::CodeKey;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind};
 use std::ops::Range;
 use std::time::SystemTime;
+use told::ToldOf;
 
 /// The most executable mappings kept of one reading: a hundred times what programs have. Addresses in
 /// the rest are unknown.
@@ -73,6 +77,24 @@ struct Mapping {
     backing: BackingId,
 }
 
+impl Mapping {
+    fn place(&self, address: u64, seen: SystemTime) -> Place {
+        Place {
+            backing: self.backing,
+            offset: self.offset.wrapping_add(address - self.range.start),
+            mapping: self.range.clone(),
+            seen,
+        }
+    }
+}
+
+/// The mapping that an address lies in, of some that ascend.
+fn find(mappings: &[Mapping], address: u64) -> Option<&Mapping> {
+    let after = mappings.partition_point(|mapping| mapping.range.start <= address);
+    let mapping = &mappings[after.checked_sub(1)?];
+    mapping.range.contains(&address).then_some(mapping)
+}
+
 #[derive(Debug)]
 struct Reading {
     taken: SystemTime,
@@ -83,22 +105,28 @@ struct Reading {
 /// One process that was seen.
 #[derive(Debug, Default)]
 pub struct Process {
+    // Whether it was looked at; it may have gone before.
+    looked_at: bool,
     // Oldest first. None of who had gone before the first.
     readings: Vec<Reading>,
+    // What the kernel half told of: files, and memory of which a reading may say more.
+    told: ToldOf,
+    told_memory: ToldOf,
 }
 
 impl Process {
     /// What an address lies in, if anything known.
     pub fn place(&self, address: u64) -> Option<Place> {
-        self.readings.iter().find_map(|reading| {
-            let mapping = reading.find(address)?;
-            Some(Place {
-                backing: mapping.backing,
-                offset: mapping.offset.wrapping_add(address - mapping.range.start),
-                mapping: mapping.range.clone(),
-                seen: reading.taken,
+        let read = || {
+            self.readings.iter().find_map(|reading| {
+                let mapping = reading.find(address)?;
+                Some(mapping.place(address, reading.taken))
             })
-        })
+        };
+        self.told
+            .place(address)
+            .or_else(read)
+            .or_else(|| self.told_memory.place(address))
     }
 }
 
@@ -113,6 +141,17 @@ impl Process {
     }
 }
 
+/// What a look at a process showed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// Nothing: it has ended, or runs another program.
+    Gone,
+    /// What was known.
+    Same,
+    /// More than was known.
+    Changed,
+}
+
 /// All processes seen so far.
 #[derive(Debug, Default)]
 pub struct Processes {
@@ -122,6 +161,8 @@ pub struct Processes {
     backings: Backings,
     code_maps: CodeMaps,
     held: Held,
+    // What the kernel half knows the vDSO by.
+    vdso: Option<CodeKey>,
     refused: usize,
 }
 
@@ -143,14 +184,11 @@ impl Processes {
     /// Reads the mappings of a process that has not been seen yet, and says whether it was so. The
     /// sooner after its first sample, the more surely it still runs.
     pub fn see(&mut self, identity: Identity) -> bool {
-        if self.known.contains_key(&identity) {
+        let process = self.known.entry(identity).or_default();
+        if std::mem::replace(&mut process.looked_at, true) {
             return false;
         }
-        let latest = self
-            .latest
-            .entry(identity.tgid)
-            .or_insert(identity.incarnation);
-        *latest = identity.incarnation.max(*latest);
+        self.note_latest(identity);
         let reading = match self.is_current(identity).then(|| self.read(identity.tgid)) {
             Some(Ok(reading)) => Some(reading),
             Some(Err(error)) => {
@@ -163,22 +201,54 @@ impl Processes {
             self.look_for_code_map(identity, reading);
             self.hold(identity, reading);
         }
-        let readings = reading.into_iter().collect();
-        self.known.insert(identity, Process { readings });
+        if let Some(process) = self.known.get_mut(&identity) {
+            process.readings.extend(reading);
+        }
         true
+    }
+
+    /// Whether a process was looked at, be it in vain.
+    pub fn has_looked_at(&self, identity: Identity) -> bool {
+        self.get(identity).is_some_and(|process| process.looked_at)
+    }
+
+    /// Looks at a process: for the first time, or again.
+    pub fn look(&mut self, identity: Identity) -> Look {
+        let changed = self.see(identity) || self.refresh(identity);
+        let has_gone = |process: &Process| process.readings.is_empty();
+        if self.get(identity).is_none_or(has_gone) || !self.is_current(identity) {
+            Look::Gone
+        } else if changed {
+            Look::Changed
+        } else {
+            Look::Same
+        }
+    }
+
+    /// Notes that this is a program that runs under its PID, or ran before the one that does.
+    fn note_latest(&mut self, identity: Identity) {
+        let latest = self
+            .latest
+            .entry(identity.tgid)
+            .or_insert(identity.incarnation);
+        *latest = identity.incarnation.max(*latest);
     }
 
     /// Reads the mappings again, for an address that lies in none: libraries may have been loaded, and
     /// code made, since the process was seen. Says whether anything new was found; nothing is when the
     /// process has ended or runs another program.
     pub fn refresh(&mut self, identity: Identity) -> bool {
-        if !self.is_current(identity) || !self.known.contains_key(&identity) {
+        let looked_at = self
+            .known
+            .get(&identity)
+            .is_some_and(|process| process.looked_at);
+        if !looked_at || !self.is_current(identity) {
             return false;
         }
         let Ok(fresh) = self.read(identity.tgid) else {
             return false;
         };
-        let Some(Process { readings }) = self.known.get(&identity) else {
+        let Some(Process { readings, .. }) = self.known.get(&identity) else {
             return false;
         };
         let known = |mapping: &Mapping| {
@@ -206,7 +276,7 @@ impl Processes {
             return false;
         }
         self.hold(identity, &fresh);
-        let Some(Process { readings }) = self.known.get_mut(&identity) else {
+        let Some(Process { readings, .. }) = self.known.get_mut(&identity) else {
             return false;
         };
         // The first reading stays, being the one that most samples fit.
@@ -268,150 +338,9 @@ impl Processes {
 
 impl Reading {
     fn find(&self, address: u64) -> Option<&Mapping> {
-        let after = self
-            .mappings
-            .partition_point(|mapping| mapping.range.start <= address);
-        let mapping = &self.mappings[after.checked_sub(1)?];
-        mapping.range.contains(&address).then_some(mapping)
+        find(&self.mappings, address)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn ourselves() -> Identity {
-        Identity {
-            tgid: std::process::id(),
-            incarnation: 7,
-        }
-    }
-
-    fn here() -> u64 {
-        ourselves as fn() -> Identity as usize as u64
-    }
-
-    fn place(processes: &Processes, identity: Identity, address: u64) -> Option<Place> {
-        processes.get(identity)?.place(address)
-    }
-
-    #[test]
-    fn places_an_address_in_its_file() {
-        let mut processes = Processes::new();
-        assert!(processes.see(ourselves()));
-        assert!(!processes.see(ourselves()));
-        let found = place(&processes, ourselves(), here()).unwrap();
-        let Backing::File(file) = processes.backing(found.backing) else {
-            panic!("{found:?}")
-        };
-        assert_eq!(file.path, std::env::current_exe().unwrap());
-        assert!(found.mapping.contains(&here()));
-        assert_eq!(place(&processes, ourselves(), 8), None);
-    }
-
-    #[test]
-    fn a_process_that_has_gone_is_known_and_has_nothing() {
-        let mut processes = Processes::new();
-        let gone = Identity {
-            tgid: u32::MAX,
-            incarnation: 1,
-        };
-        assert!(processes.see(gone));
-        assert!(!processes.see(gone));
-        assert_eq!(place(&processes, gone, here()), None);
-        assert!(!processes.refresh(gone));
-    }
-
-    #[test]
-    fn keeps_mappings_past_the_end_of_the_process() {
-        let mut sleeper = std::process::Command::new("sleep")
-            .arg("60")
-            .spawn()
-            .unwrap();
-        let identity = Identity {
-            tgid: sleeper.id(),
-            incarnation: 1,
-        };
-        let mut processes = Processes::new();
-        processes.see(identity);
-        sleeper.kill().unwrap();
-        sleeper.wait().unwrap();
-        assert!(!processes.refresh(identity));
-        let mapped = processes.known[&identity].readings[0].mappings[0]
-            .range
-            .start;
-        assert!(place(&processes, identity, mapped).is_some());
-    }
-
-    #[test]
-    fn an_earlier_program_is_not_read_from_a_later_one() {
-        let mut processes = Processes::new();
-        processes.see(ourselves());
-        let earlier = Identity {
-            incarnation: 6,
-            ..ourselves()
-        };
-        assert!(processes.see(earlier));
-        assert_eq!(place(&processes, earlier, here()), None);
-        let later = Identity {
-            incarnation: 8,
-            ..ourselves()
-        };
-        assert!(processes.see(later));
-        assert!(place(&processes, later, here()).is_some());
-        assert!(!processes.refresh(ourselves()));
-    }
-
-    /// As if this test's own code had not been mapped yet.
-    fn forget_here(processes: &mut Processes) {
-        for reading in &mut processes.known.get_mut(&ourselves()).unwrap().readings {
-            let all = std::mem::take(&mut reading.mappings).into_iter();
-            reading.mappings = all
-                .filter(|mapping| !mapping.range.contains(&here()))
-                .collect();
-        }
-    }
-
-    #[test]
-    fn refreshing_finds_what_was_mapped_since() {
-        let mut processes = Processes::new();
-        processes.see(ourselves());
-        forget_here(&mut processes);
-        assert_eq!(place(&processes, ourselves(), here()), None);
-        assert!(processes.refresh(ourselves()));
-        assert!(place(&processes, ourselves(), here()).is_some());
-        assert!(
-            !processes.refresh(ourselves()),
-            "nothing new the second time"
-        );
-    }
-
-    #[test]
-    fn refreshing_does_not_take_another_programs_mappings() {
-        let mut processes = Processes::new();
-        processes.see(ourselves());
-        let Process { readings } = processes.known.get_mut(&ourselves()).unwrap();
-        for mapping in &mut readings[0].mappings {
-            // Of what the kernel maps, some lies at the same place in every process.
-            if !matches!(
-                processes.backings.get(mapping.backing),
-                Backing::Memory { .. }
-            ) {
-                mapping.range = mapping.range.start + 1..mapping.range.end;
-            }
-        }
-        assert!(!processes.refresh(ourselves()));
-        assert_eq!(processes.known[&ourselves()].readings.len(), 1);
-    }
-
-    #[test]
-    fn old_readings_make_room_but_the_first_stays() {
-        let mut processes = Processes::new();
-        processes.see(ourselves());
-        for _ in 0..20 {
-            forget_here(&mut processes);
-            assert!(processes.refresh(ourselves()));
-        }
-        assert_eq!(processes.known[&ourselves()].readings.len(), MAX_READINGS);
-    }
-}
+mod tests;

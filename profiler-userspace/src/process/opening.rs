@@ -6,6 +6,7 @@
 
 use super::{Backing, BackingId, Identity, MappedFile, Processes};
 use crate::object::{FileNumber, RegularFile};
+use profiler_common::abi::CodeKey;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -54,7 +55,11 @@ impl Processes {
         };
         let opened = match self.held.get(backing) {
             Some(held) => held,
-            None => self.reach(file, owners)?,
+            None => {
+                let code = self.backings.code(backing);
+                let is_it = |opened: &Opened| code.is_none_or(|code| has_its_age(opened, code));
+                self.reach(file, owners).filter(is_it)?
+            }
         };
         // One made after all of them were seen has at most inherited the number.
         let existed = |owner: &Owner| opened.file.born.is_none_or(|born| born <= owner.seen);
@@ -107,6 +112,16 @@ fn through_mapping(file: &MappedFile, owner: &Owner) -> Option<Opened> {
     is_same(file.number, opened.number).then(|| Opened {
         file: opened,
         root: PathBuf::from(format!("/proc/{tgid}/root")),
+    })
+}
+
+/// Whether a file was last written when the one was that the kernel half told of.
+fn has_its_age(opened: &Opened, code: CodeKey) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    opened.file.file.metadata().is_ok_and(|status| {
+        let (seconds, rest) = (status.mtime(), status.mtime_nsec());
+        // As the kernel half puts them together.
+        (seconds as u64) << 30 | rest as u64 == code.modified
     })
 }
 

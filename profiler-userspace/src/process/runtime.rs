@@ -63,8 +63,11 @@ impl Runtime {
 impl Processes {
     /// The runtime that a process seems to be.
     pub fn runtime(&self, identity: Identity) -> Option<Runtime> {
-        let readings = &self.get(identity)?.readings;
-        let mappings = readings.iter().flat_map(|reading| &reading.mappings);
+        let process = self.get(identity)?;
+        let read = process.readings.iter();
+        let mappings = read
+            .flat_map(|reading| &reading.mappings)
+            .chain(process.told.mappings());
         let modules = mappings.filter_map(|mapping| match self.backings.get(mapping.backing) {
             Backing::File(file) => Some(file.module().as_bytes()),
             Backing::Vdso | Backing::Memory { .. } => None,

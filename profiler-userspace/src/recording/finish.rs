@@ -124,8 +124,8 @@ pub(super) fn finish(
 ) -> Result<Report> {
     let began = Instant::now();
     session.kernel.detach()?;
-    session.hear()?;
     session.kernel.drain_rest(&mut session.raw)?;
+    session.take_in_news();
     let loaded = session.unwinding.as_ref().map(Unwinding::loaded);
     let Session {
         kernel,

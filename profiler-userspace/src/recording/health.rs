@@ -117,6 +117,7 @@ impl Health<'_> {
             let _ = write!(text, " Left out, as asked: {}.", filtered.join(", "));
         }
         text.push_str(&self.open_waits());
+        text.push_str(&self.untold());
         text.push_str(&self.ends());
         for remark in self.remarks {
             let _ = write!(text, " {remark}");
@@ -149,6 +150,19 @@ impl Health<'_> {
             let _ = write!(text, " {waits} had not ended, and count up to the end.");
         }
         text
+    }
+
+    /// News that found the queue full. Most of them come again; those of a process that has ended do not.
+    fn untold(&self) -> String {
+        let dropped =
+            self.books.get(Counter::MappingsUntold) + self.books.get(Counter::NoticesDropped);
+        if dropped == 0 {
+            return String::new();
+        }
+        format!(
+            " {}, of what lies where in a process, found their queue full, so some of its frames may be [unknown]; a lower -F makes fewer.",
+            counted(dropped, "notice")
+        )
     }
 
     fn ends(&self) -> String {

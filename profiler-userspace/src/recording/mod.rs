@@ -9,6 +9,7 @@ mod distribution;
 mod finish;
 mod functions;
 mod health;
+mod hearing;
 mod launch;
 mod linked;
 mod nothing;

@@ -1,21 +1,19 @@
 //! While sampling: waiting for the end, and for the kernel half's news.
 
+use super::hearing::Looks;
 use super::launch::Running;
 use super::progress::Progress;
-use super::tables::Need;
 use super::target;
 use super::unwinding::Unwinding;
 use super::urgent::Urgent;
 use crate::kernel::Kernel;
 use crate::plan::{Plan, Target};
-use crate::process::{Identity, Processes};
+use crate::process::{Processes, vdso};
 use crate::profile::raw::RawProfile;
 use crate::symbolize::Locator;
 use anyhow::{Context as _, Result};
-use profiler_common::abi::{Class, NoticeKind};
+use profiler_common::abi::Class;
 use rustix::process::Signal;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -111,35 +109,9 @@ impl Signals {
     }
 }
 
-/// When a young process is looked at again, after its first sample: that may have been taken inside
-/// `exec`, before there were any mappings, or in the loader, before there were all. Libraries that come
-/// later still have names if the process lives until the recording's end.
-const LOOKS: [Duration; 4] = [
-    Duration::from_millis(2),
-    Duration::from_millis(10),
-    Duration::from_millis(50),
-    Duration::from_millis(250),
-];
-
-/// A process is young for this long. Those that are older have loaded what they begin with.
-const YOUTH: Duration = Duration::from_secs(1);
-
-/// Looks that may be waiting. In a storm of processes most are gone before their turn, and reading the
-/// rest again and again would be dear.
-const MOST_LOOKS: usize = 512;
-
 /// Processes that may be known before those that have ended are looked for and let go: their mappings take
 /// a kilobyte each.
 const FEWEST_CROWDED: usize = 1024;
-
-/// Another look at a process.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Look {
-    due: Instant,
-    identity: Identity,
-    /// Which of [`LOOKS`] this is.
-    step: usize,
-}
 
 /// A recording under way.
 pub(super) struct Session {
@@ -153,30 +125,34 @@ pub(super) struct Session {
     started: Instant,
     stopped: Option<Duration>,
     notices: AsyncFd<OwnedFd>,
-    /// Soonest first.
-    looks: BinaryHeap<Reverse<Look>>,
+    pub(super) looks: Looks,
     /// None where stacks are walked by frame pointers alone.
     pub(super) unwinding: Option<Unwinding>,
 }
 
 impl Session {
     /// Takes over what is attached and sampling.
-    pub(super) fn new(kernel: Kernel, unwinding: Option<Unwinding>) -> Result<Self> {
+    pub(super) fn new(mut kernel: Kernel, unwinding: Option<Unwinding>) -> Result<Self> {
         let notices = kernel
             .notices_fd()
             .try_clone_to_owned()
             .and_then(listen)
             .context("cannot listen for the kernel's notices")?;
+        let mut processes = Processes::holding_files();
+        if kernel.tells_mappings() {
+            let key = vdso::mapping().and_then(|mapping| kernel.code_key_at(mapping.start));
+            processes.note_vdso(key);
+        }
         Ok(Self {
             kernel,
-            processes: Processes::holding_files(),
+            processes,
             raw: RawProfile::default(),
             locator: Locator::new(),
             crowd: FEWEST_CROWDED,
             started: Instant::now(),
             stopped: None,
             notices,
-            looks: BinaryHeap::new(),
+            looks: Looks::default(),
             unwinding,
         })
     }
@@ -229,7 +205,7 @@ impl Session {
                     ready.context("cannot listen for the kernel's notices")?.clear_ready();
                     self.hear()?;
                 }
-                () = tokio::time::sleep_until(self.next_look().into()), if !self.looks.is_empty() => {
+                () = tokio::time::sleep_until(self.looks.next().into()), if !self.looks.is_empty() => {
                     self.look_again();
                 }
                 () = has_time(self.unwinding.as_ref()) => {
@@ -238,6 +214,8 @@ impl Session {
                     }
                 }
                 _ = tick.tick() => {
+                    // Not everything that is told wakes us up.
+                    self.hear()?;
                     self.drain_if_full()?;
                     if progress.is_visible() {
                         progress.sampling(self.elapsed(), self.kernel.books().sum(Class::Recorded));
@@ -256,94 +234,17 @@ impl Session {
         Ok(stop)
     }
 
-    /// Takes in the notices: looks at new processes while they live, and makes room where it is short.
-    pub(super) fn hear(&mut self) -> Result<()> {
-        let mut drain = false;
-        while let Some(notice) = self.kernel.next_notice() {
-            let identity = Identity {
-                tgid: notice.tgid,
-                incarnation: notice.incarnation,
-            };
-            match NoticeKind::from_code(notice.kind) {
-                Some(NoticeKind::NewProcess) => self.meet(identity),
-                Some(NoticeKind::UnknownCode) => {
-                    // It may be this that tells of a process first.
-                    self.meet(identity);
-                    if let Some(unwinding) = &mut self.unwinding {
-                        let (kernel, processes) = (&mut self.kernel, &mut self.processes);
-                        unwinding.cover_address(kernel, processes, identity, notice.address);
-                    }
-                }
-                Some(NoticeKind::HalfFull) => drain = true,
-                None => {}
-            }
-        }
-        if drain {
-            self.drain_if_full()?;
-        }
-        Ok(())
-    }
-
-    /// Looks at a process that was sampled, and plans to look again if it is new to us and young.
-    fn meet(&mut self, identity: Identity) {
-        let is_new = self.processes.see(identity);
-        if is_new {
-            self.cover(identity);
-        }
-        if is_new && is_young(identity) && self.looks.len() < MOST_LOOKS {
-            self.looks.push(Reverse(Look {
-                due: Instant::now() + LOOKS[0],
-                identity,
-                step: 0,
-            }));
-        }
-    }
-
-    fn next_look(&self) -> Instant {
-        let soonest = self.looks.peek().map(|Reverse(look)| look.due);
-        soonest.unwrap_or_else(Instant::now)
-    }
-
-    /// Takes the looks that are due.
-    fn look_again(&mut self) {
-        let now = Instant::now();
-        while self
-            .looks
-            .peek()
-            .is_some_and(|Reverse(look)| look.due <= now)
-        {
-            let Some(Reverse(Look { identity, step, .. })) = self.looks.pop() else {
-                return;
-            };
-            if self.processes.refresh(identity) {
-                self.cover(identity);
-            }
-            if let Some(&delay) = LOOKS.get(step + 1) {
-                self.looks.push(Reverse(Look {
-                    due: now + delay,
-                    identity,
-                    step: step + 1,
-                }));
-            }
-        }
-    }
-
-    /// Loads the tables of what a process maps, before a walk comes there.
-    fn cover(&mut self, identity: Identity) {
-        if let Some(unwinding) = &mut self.unwinding {
-            unwinding.cover(&mut self.kernel, &self.processes, identity, Need::Now);
-        }
-    }
-
     /// Drains when a side is half full, or when so many processes have come by that those of them that
     /// have ended should be let go.
-    fn drain_if_full(&mut self) -> Result<()> {
+    pub(super) fn drain_if_full(&mut self) -> Result<()> {
         if !self.kernel.is_half_full() && self.processes.len() < self.crowd {
             return Ok(());
         }
         // Looked at first: nothing of these will come after this drain.
         let ended = self.processes.ended();
         self.kernel.drain(&mut self.raw)?;
+        // All firings that were drained have ended, and told what lay at their addresses.
+        self.take_in_news();
         self.locator
             .take(&mut self.raw, &mut self.processes, &ended);
         self.crowd = (2 * self.processes.len()).max(FEWEST_CROWDED);
@@ -365,15 +266,4 @@ async fn has_time(unwinding: Option<&Unwinding>) {
 fn listen(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: `AsyncFd` owns the descriptor, and nobody else can close it.
     Ok(unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?)
-}
-
-/// Whether a process began a short while ago, or may have.
-fn is_young(identity: Identity) -> bool {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    let since_boot = Duration::new(
-        u64::try_from(now.tv_sec).unwrap_or(0),
-        u32::try_from(now.tv_nsec).unwrap_or(0),
-    );
-    let began = Duration::from_nanos(identity.incarnation);
-    identity.incarnation == 0 || since_boot.saturating_sub(began) < YOUTH
 }

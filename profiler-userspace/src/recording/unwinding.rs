@@ -10,6 +10,7 @@ use crate::kernel::Kernel;
 use crate::object::{FileNumber, RegularFile};
 use crate::process::{Backing, BackingId, Identity, Owner, Processes, vdso};
 use anyhow::{Context as _, Result};
+use profiler_common::abi::CodeKey;
 use std::collections::{HashSet, VecDeque};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -140,10 +141,9 @@ impl Unwinding {
         identity: Identity,
         address: u64,
     ) {
-        processes.see(identity);
         let place = |processes: &Processes| processes.get(identity)?.place(address);
         if place(processes).is_none() {
-            processes.refresh(identity);
+            processes.look(identity);
         }
         if let Some(place) = place(processes) {
             self.open(
@@ -175,6 +175,13 @@ impl Unwinding {
             return false;
         };
         self.load(kernel, need, &opened.file)
+    }
+
+    /// Loads the table of a file of which it is known what the kernel half knows it by.
+    pub(super) fn load_known(&self, key: CodeKey, opened: &RegularFile) {
+        if let Ok(file) = opened.file.try_clone() {
+            self.loader.load(Need::Now, key, file);
+        }
     }
 
     fn load(&self, kernel: &mut Kernel, need: Need, opened: &RegularFile) -> bool {

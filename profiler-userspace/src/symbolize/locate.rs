@@ -240,14 +240,14 @@ fn keep(raw: &mut RawProfile, from: &RawProfile, sample: &RawSample) {
 /// What each address of a process lies in. Mappings that were read after an address was sampled, and do
 /// not cover it, never will.
 fn find(identity: Identity, addresses: &[u64], processes: &mut Processes) -> Vec<Option<Place>> {
-    processes.see(identity);
-    let astray = |process: &Process| {
-        addresses
+    let known = |process: &Process| {
+        let mut plausible = addresses
             .iter()
-            .any(|address| PLAUSIBLE.contains(address) && process.place(*address).is_none())
+            .filter(|address| PLAUSIBLE.contains(address));
+        plausible.all(|address| process.place(*address).is_some())
     };
-    if processes.get(identity).is_some_and(astray) {
-        processes.refresh(identity);
+    if !processes.get(identity).is_some_and(known) {
+        processes.look(identity);
     }
     let process = processes.get(identity);
     addresses

@@ -94,3 +94,15 @@ fn what_tables_lack_is_told_with_what_mends_it() {
     assert!(with(|loaded| loaded.left_out = 1).contains("1 part of code"));
     assert!(with(|loaded| loaded.rules_refused = 2).contains("2 rules of unwinding"));
 }
+
+#[test]
+fn news_that_found_no_room_are_told_of() {
+    let text = balance(
+        &[
+            (Counter::MappingsUntold, 1200),
+            (Counter::NoticesDropped, 34),
+        ],
+        &[],
+    );
+    assert!(text.contains(" 1,234 notices,"), "{text}");
+}

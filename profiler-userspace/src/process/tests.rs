@@ -1,0 +1,136 @@
+use super::*;
+
+fn ourselves() -> Identity {
+    Identity {
+        tgid: std::process::id(),
+        incarnation: 7,
+    }
+}
+
+fn here() -> u64 {
+    ourselves as fn() -> Identity as usize as u64
+}
+
+fn place(processes: &Processes, identity: Identity, address: u64) -> Option<Place> {
+    processes.get(identity)?.place(address)
+}
+
+#[test]
+fn places_an_address_in_its_file() {
+    let mut processes = Processes::new();
+    assert!(processes.see(ourselves()));
+    assert!(!processes.see(ourselves()));
+    let found = place(&processes, ourselves(), here()).unwrap();
+    let Backing::File(file) = processes.backing(found.backing) else {
+        panic!("{found:?}")
+    };
+    assert_eq!(file.path, std::env::current_exe().unwrap());
+    assert!(found.mapping.contains(&here()));
+    assert_eq!(place(&processes, ourselves(), 8), None);
+}
+
+#[test]
+fn a_process_that_has_gone_is_known_and_has_nothing() {
+    let mut processes = Processes::new();
+    let gone = Identity {
+        tgid: u32::MAX,
+        incarnation: 1,
+    };
+    assert!(processes.see(gone));
+    assert!(!processes.see(gone));
+    assert_eq!(place(&processes, gone, here()), None);
+    assert!(!processes.refresh(gone));
+}
+
+#[test]
+fn keeps_mappings_past_the_end_of_the_process() {
+    let mut sleeper = std::process::Command::new("sleep")
+        .arg("60")
+        .spawn()
+        .unwrap();
+    let identity = Identity {
+        tgid: sleeper.id(),
+        incarnation: 1,
+    };
+    let mut processes = Processes::new();
+    processes.see(identity);
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
+    assert!(!processes.refresh(identity));
+    let mapped = processes.known[&identity].readings[0].mappings[0]
+        .range
+        .start;
+    assert!(place(&processes, identity, mapped).is_some());
+}
+
+#[test]
+fn an_earlier_program_is_not_read_from_a_later_one() {
+    let mut processes = Processes::new();
+    processes.see(ourselves());
+    let earlier = Identity {
+        incarnation: 6,
+        ..ourselves()
+    };
+    assert!(processes.see(earlier));
+    assert_eq!(place(&processes, earlier, here()), None);
+    let later = Identity {
+        incarnation: 8,
+        ..ourselves()
+    };
+    assert!(processes.see(later));
+    assert!(place(&processes, later, here()).is_some());
+    assert!(!processes.refresh(ourselves()));
+}
+
+/// As if this test's own code had not been mapped yet.
+fn forget_here(processes: &mut Processes) {
+    for reading in &mut processes.known.get_mut(&ourselves()).unwrap().readings {
+        let all = std::mem::take(&mut reading.mappings).into_iter();
+        reading.mappings = all
+            .filter(|mapping| !mapping.range.contains(&here()))
+            .collect();
+    }
+}
+
+#[test]
+fn refreshing_finds_what_was_mapped_since() {
+    let mut processes = Processes::new();
+    processes.see(ourselves());
+    forget_here(&mut processes);
+    assert_eq!(place(&processes, ourselves(), here()), None);
+    assert!(processes.refresh(ourselves()));
+    assert!(place(&processes, ourselves(), here()).is_some());
+    assert!(
+        !processes.refresh(ourselves()),
+        "nothing new the second time"
+    );
+}
+
+#[test]
+fn refreshing_does_not_take_another_programs_mappings() {
+    let mut processes = Processes::new();
+    processes.see(ourselves());
+    let Process { readings, .. } = processes.known.get_mut(&ourselves()).unwrap();
+    for mapping in &mut readings[0].mappings {
+        // Of what the kernel maps, some lies at the same place in every process.
+        if !matches!(
+            processes.backings.get(mapping.backing),
+            Backing::Memory { .. }
+        ) {
+            mapping.range = mapping.range.start + 1..mapping.range.end;
+        }
+    }
+    assert!(!processes.refresh(ourselves()));
+    assert_eq!(processes.known[&ourselves()].readings.len(), 1);
+}
+
+#[test]
+fn old_readings_make_room_but_the_first_stays() {
+    let mut processes = Processes::new();
+    processes.see(ourselves());
+    for _ in 0..20 {
+        forget_here(&mut processes);
+        assert!(processes.refresh(ourselves()));
+    }
+    assert_eq!(processes.known[&ourselves()].readings.len(), MAX_READINGS);
+}

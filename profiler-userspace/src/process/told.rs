@@ -1,0 +1,421 @@
+//! What lay at sampled addresses, as the kernel itself told at the time of the sample.
+//!
+//! In: mappings of processes, which may be gone, and the files behind them by what the kernel knows them by.
+//! Out: the place of an address, and where to look for a file that has not been opened yet. What was told
+//! is as true as the sample: it goes before anything that is read of a process later.
+
+use super::{
+    Backing, BackingId, Identity, MappedFile, Mapping, Opened, Place, Process, Processes, find,
+};
+use crate::object::{FileNumber, RegularFile};
+use profiler_common::abi::CodeKey;
+use std::ffi::OsString;
+use std::ops::Range;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// A mapping that was told of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// Whose.
+    pub identity: Identity,
+    /// Where it lay.
+    pub range: Range<u64>,
+    /// The offset of its first byte in the file.
+    pub offset: u64,
+    /// What the kernel half knows the file by.
+    pub code: CodeKey,
+    /// The file's names from the last to the first; empty if they were told before.
+    pub names: Vec<Box<[u8]>>,
+}
+
+/// A file that was told of and has not been opened yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unopened {
+    /// What it is to frames.
+    pub backing: BackingId,
+    /// What an opened file must be known by to be this one.
+    pub code: CodeKey,
+    /// Whether this is the first that is heard of it.
+    pub is_new: bool,
+}
+
+/// What is there to be done about a mapping that was told of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Todo {
+    /// Nothing more.
+    Nothing,
+    /// The process makes code, of which it may tell while it lives.
+    LookAtProcess,
+    /// The file should be opened while it is there.
+    Open(Unopened),
+}
+
+/// The mappings of one process that were told of.
+#[derive(Debug, Default)]
+pub(super) struct ToldOf {
+    /// Ascending, and without overlaps in each. Where another thing was mapped at an address later, it is
+    /// in a later one; samples do not tell which of them they are of.
+    layers: Vec<Vec<Mapping>>,
+    /// When one was told last.
+    seen: Option<SystemTime>,
+}
+
+impl ToldOf {
+    fn add(&mut self, mapping: Mapping) {
+        self.seen = Some(SystemTime::now());
+        for layer in &mut self.layers {
+            let at = layer.partition_point(|other| other.range.end <= mapping.range.start);
+            match layer.get(at) {
+                Some(other) if other.says_the_same(&mapping) => return,
+                Some(other) if other.range.start < mapping.range.end => {}
+                _ => return layer.insert(at, mapping),
+            }
+        }
+        self.layers.push(vec![mapping]);
+    }
+
+    /// What an address lay in first.
+    pub(super) fn place(&self, address: u64) -> Option<Place> {
+        let mut layers = self.layers.iter();
+        let mapping = layers.find_map(|layer| find(layer, address))?;
+        Some(mapping.place(address, self.seen?))
+    }
+
+    /// Everything that was told.
+    pub(super) fn mappings(&self) -> impl Iterator<Item = &Mapping> + Clone {
+        self.layers.iter().flatten()
+    }
+}
+
+impl Mapping {
+    /// Whether the other mapping adds nothing.
+    fn says_the_same(&self, other: &Self) -> bool {
+        let within = self.range.start <= other.range.start && other.range.end <= self.range.end;
+        let ahead = other.range.start.wrapping_sub(self.range.start);
+        within && self.backing == other.backing && self.offset.wrapping_add(ahead) == other.offset
+    }
+}
+
+impl Processes {
+    /// Takes in what the kernel half tells of a mapping.
+    pub fn take_in(&mut self, told: &Told) -> Todo {
+        self.note_latest(told.identity);
+        let Told {
+            identity,
+            range,
+            offset,
+            code,
+            names,
+        } = told;
+        let mapping = |backing, offset| Mapping {
+            range: range.clone(),
+            offset,
+            backing,
+        };
+        if code.device == 0 && !code.is_anonymous() {
+            // The kernel's own code: it is at hand.
+            if Some(*code) == self.vdso {
+                let backing = self.backings.vdso();
+                self.told_of(*identity).told.add(mapping(backing, 0));
+            }
+            return Todo::Nothing;
+        }
+        let path = path(names);
+        let is_memory = code.is_anonymous()
+            || path.as_ref().is_some_and(|path| path.is_none())
+            || matches!(self.backings.told(*code), Some((_, Backing::Memory { .. })));
+        if is_memory {
+            let backing = self.backings.anonymous();
+            if !code.is_anonymous() {
+                self.backings.bind(*code, backing);
+            }
+            let memory = &mut self.told_of(*identity).told_memory;
+            let is_first = memory.seen.is_none();
+            memory.add(mapping(backing, 0));
+            return if is_first {
+                Todo::LookAtProcess
+            } else {
+                Todo::Nothing
+            };
+        }
+        let known = self.backings.told(*code).map(|(backing, _)| backing);
+        let backing = known.unwrap_or_else(|| {
+            self.backings.tell(
+                *code,
+                MappedFile {
+                    path: path.flatten().unwrap_or_else(|| nameless(*code)),
+                    number: number(*code),
+                    deleted: false,
+                },
+            )
+        });
+        self.told_of(*identity).told.add(mapping(backing, *offset));
+        if self.held.has(backing) {
+            Todo::Nothing
+        } else {
+            Todo::Open(Unopened {
+                backing,
+                code: *code,
+                is_new: known.is_none(),
+            })
+        }
+    }
+
+    /// What the kernel half knows the vDSO by.
+    pub fn note_vdso(&mut self, code: Option<CodeKey>) {
+        self.vdso = code;
+    }
+
+    fn told_of(&mut self, identity: Identity) -> &mut Process {
+        self.known.entry(identity).or_default()
+    }
+
+    /// Opens what may be the file that was told of, one after the other: under its path, through the mapping
+    /// itself, and under its path below the root directory of the process. Which of them it is, if any, only
+    /// the kernel half can say.
+    pub fn candidates(&self, file: &Unopened, told: &Told) -> impl Iterator<Item = Opened> {
+        let path = match self.backing(file.backing) {
+            Backing::File(file) => file.path.clone(),
+            Backing::Vdso | Backing::Memory { .. } => PathBuf::new(),
+        };
+        let tgid = self.is_current(told.identity).then_some(told.identity.tgid);
+        let Range { start, end } = told.range;
+        let roots = [
+            Some((PathBuf::from("/"), None)),
+            tgid.map(|tgid| {
+                let root = PathBuf::from(format!("/proc/{tgid}/root"));
+                (
+                    root,
+                    Some(format!("/proc/{tgid}/map_files/{start:x}-{end:x}")),
+                )
+            }),
+            tgid.map(|tgid| (PathBuf::from(format!("/proc/{tgid}/root")), None)),
+        ];
+        roots.into_iter().flatten().filter_map(move |(root, link)| {
+            let file = match link {
+                Some(link) => RegularFile::open(Path::new(&link)),
+                None => RegularFile::open_within(&root, &path),
+            };
+            Some(Opened {
+                file: file.ok()?,
+                root,
+            })
+        })
+    }
+
+    /// Keeps the file open that was found to be the one that was told of.
+    pub fn adopt(&mut self, file: &Unopened, opened: Opened) {
+        self.held.keep(file.backing, opened);
+    }
+}
+
+/// The file's path from its names. None of nothing if none were told; nothing for memory that poses as a file:
+/// a file's name has no slash in it.
+#[expect(clippy::option_option, reason = "not told, and no path, are different")]
+fn path(names: &[Box<[u8]>]) -> Option<Option<PathBuf>> {
+    let first = names.first()?;
+    if first.contains(&b'/') || &**first == b"anon_hugepage" {
+        return Some(None);
+    }
+    let mut path = Vec::new();
+    for name in names.iter().rev() {
+        path.push(b'/');
+        path.extend_from_slice(name);
+    }
+    Some(Some(PathBuf::from(OsString::from_vec(path))))
+}
+
+/// What to call a file whose names could not be read.
+fn nameless(code: CodeKey) -> PathBuf {
+    PathBuf::from(format!("inode:{}", code.inode))
+}
+
+/// The file's number, as the kernel has it; what `stat` says may differ, as on btrfs.
+fn number(code: CodeKey) -> FileNumber {
+    /// Bits of a minor number inside the kernel (`include/linux/kdev_t.h`, `MINORBITS`).
+    const MINOR_BITS: u32 = 20;
+    let device = u32::try_from(code.device.wrapping_sub(1)).unwrap_or(0);
+    FileNumber {
+        major: device >> MINOR_BITS,
+        minor: device & ((1 << MINOR_BITS) - 1),
+        inode: code.inode,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn identity(tgid: u32, incarnation: u64) -> Identity {
+        Identity { tgid, incarnation }
+    }
+
+    fn code(inode: u64) -> CodeKey {
+        CodeKey {
+            device: (8 << 20 | 1) + 1,
+            inode,
+            modified: 5,
+        }
+    }
+
+    fn told(identity: Identity, range: Range<u64>, inode: u64, names: &[&str]) -> Told {
+        Told {
+            identity,
+            range,
+            offset: 0x1000,
+            code: code(inode),
+            names: names.iter().map(|name| name.as_bytes().into()).collect(),
+        }
+    }
+
+    /// A process that nobody can look at.
+    const GONE: u32 = u32::MAX;
+
+    fn module(processes: &Processes, identity: Identity, address: u64) -> Option<(String, u64)> {
+        let place = processes.get(identity)?.place(address)?;
+        match processes.backing(place.backing) {
+            Backing::File(file) => {
+                Some((file.module().to_string_lossy().into_owned(), place.offset))
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_was_told_is_known_of_who_has_gone() {
+        let mut processes = Processes::new();
+        let cat = identity(GONE, 3);
+        let todo = processes.take_in(&told(cat, 0x4000..0x6000, 7, &["cat", "bin", "usr"]));
+        let Todo::Open(file) = todo else {
+            panic!("{todo:?}")
+        };
+        assert!(file.is_new);
+        let Backing::File(mapped) = processes.backing(file.backing) else {
+            panic!()
+        };
+        assert_eq!(mapped.path, Path::new("/usr/bin/cat"));
+        assert_eq!((mapped.number.major, mapped.number.minor), (8, 1));
+        assert_eq!(
+            module(&processes, cat, 0x4010),
+            Some(("cat".to_owned(), 0x1010))
+        );
+        assert_eq!(module(&processes, cat, 0x6000), None);
+        assert_eq!(processes.look(cat), super::super::Look::Gone);
+        assert!(module(&processes, cat, 0x4010).is_some());
+    }
+
+    #[test]
+    fn neither_exec_nor_a_reused_pid_lends_a_name() {
+        let mut processes = Processes::new();
+        for (incarnation, inode, name) in [(3, 7, "old"), (4, 8, "new")] {
+            let program = identity(GONE, incarnation);
+            processes.take_in(&told(program, 0x4000..0x6000, inode, &[name]));
+        }
+        let of = |incarnation| module(&processes, identity(GONE, incarnation), 0x4000);
+        assert_eq!(of(3).unwrap().0, "old");
+        assert_eq!(of(4).unwrap().0, "new");
+        assert_eq!(of(5), None);
+    }
+
+    #[test]
+    fn a_file_that_was_written_anew_is_another() {
+        let mut processes = Processes::new();
+        let one = identity(GONE, 1);
+        let before = told(one, 0x4000..0x6000, 7, &["x"]);
+        let mut after = told(one, 0x8000..0x9000, 7, &["x"]);
+        after.code.modified += 1;
+        let backings = [before, after].map(|told| match processes.take_in(&told) {
+            Todo::Open(file) => file.backing,
+            other => panic!("{other:?}"),
+        });
+        assert_ne!(backings[0], backings[1]);
+        // The path is told once.
+        let again = told(identity(GONE, 2), 0x4000..0x6000, 7, &[]);
+        let Todo::Open(file) = processes.take_in(&again) else {
+            panic!()
+        };
+        assert_eq!((file.backing, file.is_new), (backings[0], false));
+    }
+
+    #[test]
+    fn the_first_of_two_that_lay_at_one_place_counts() {
+        let mut processes = Processes::new();
+        let one = identity(GONE, 1);
+        processes.take_in(&told(one, 0x4000..0x6000, 7, &["first"]));
+        processes.take_in(&told(one, 0x5000..0x9000, 8, &["second"]));
+        // Parts of what is known add nothing.
+        let mut part = told(one, 0x5000..0x6000, 7, &[]);
+        part.offset += 0x1000;
+        processes.take_in(&part);
+        assert_eq!(module(&processes, one, 0x5800).unwrap().0, "first");
+        assert_eq!(module(&processes, one, 0x6800).unwrap().0, "second");
+        assert_eq!(processes.get(one).unwrap().told.mappings().count(), 2);
+    }
+
+    #[test]
+    fn memory_is_to_be_looked_at_once_and_what_is_read_says_more() {
+        let mut processes = Processes::new();
+        let one = identity(GONE, 1);
+        let mut memory = told(one, 0x4000..0x6000, 0, &[]);
+        memory.code = CodeKey::default();
+        assert_eq!(processes.take_in(&memory), Todo::LookAtProcess);
+        memory.range = 0x8000..0x9000;
+        assert_eq!(processes.take_in(&memory), Todo::Nothing);
+        let place = processes.get(one).unwrap().place(0x8010).unwrap();
+        assert!(processes.backing(place.backing).may_be_made());
+        assert_eq!(place.offset, 0x10);
+        // Shared memory without a file has a name that no file can have.
+        let shared = told(one, 0xa000..0xb000, 9, &["dev/zero"]);
+        processes.take_in(&shared);
+        let place = processes.get(one).unwrap().place(0xa000).unwrap();
+        assert!(matches!(
+            processes.backing(place.backing),
+            Backing::Memory { .. }
+        ));
+    }
+
+    #[test]
+    fn a_file_is_opened_only_if_it_was_written_when_the_told_one_was() {
+        let mut processes = Processes::new();
+        let made = tempfile::NamedTempFile::new().unwrap();
+        let path = made.path().canonicalize().unwrap();
+        let names: Vec<&str> = path
+            .iter()
+            .skip(1)
+            .map(|name| name.to_str().unwrap())
+            .collect();
+        let names: Vec<&str> = names.into_iter().rev().collect();
+        let status = made.as_file().metadata().unwrap();
+        use std::os::unix::fs::MetadataExt as _;
+        let one = identity(GONE, 1);
+        for (add, is_it) in [(0, true), (1, false)] {
+            let mut file = told(one, 0x4000..0x6000, status.ino(), &names);
+            file.code.modified = ((status.mtime() as u64) << 30 | status.mtime_nsec() as u64) + add;
+            let Todo::Open(unopened) = processes.take_in(&file) else {
+                panic!()
+            };
+            assert_eq!(processes.candidates(&unopened, &file).count(), 1);
+            let owner = super::super::Owner {
+                identity: one,
+                mapping: 0x4000..0x6000,
+                seen: SystemTime::now(),
+            };
+            assert_eq!(processes.open(unopened.backing, &[owner]).is_some(), is_it);
+        }
+    }
+
+    #[test]
+    fn what_is_kept_open_is_not_opened_again() {
+        let mut processes = Processes::holding_files();
+        let made = tempfile::NamedTempFile::new().unwrap();
+        let one = told(identity(GONE, 1), 0x4000..0x6000, 7, &["x"]);
+        let Todo::Open(file) = processes.take_in(&one) else {
+            panic!()
+        };
+        let opened = Opened::ours(RegularFile::open(made.path()).unwrap());
+        processes.adopt(&file, opened);
+        assert_eq!(processes.take_in(&one), Todo::Nothing);
+    }
+}

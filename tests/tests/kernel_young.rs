@@ -1,0 +1,145 @@
+//! Names of what lives for milliseconds: programs and children that have gone before anybody could look.
+
+use flame_bpf_tests::{Balance, Folded, Invocation, Program, Stack, kernel_turn, require, tool};
+
+/// Whether all frames of a stack lie in something that is known.
+fn is_placed(stack: &Stack) -> bool {
+    !stack.has("[unknown]")
+}
+
+/// Whether the program's own functions have their names in a stack.
+fn is_named(stack: &Stack, module: &str) -> bool {
+    is_placed(stack) && !stack.mentions(&format!("[{module}+0x"))
+}
+
+#[track_caller]
+fn assert_named(folded: &Folded, comm: &str, module: &str) {
+    let all: Vec<&Stack> = folded.only(|stack| stack.root() == comm).collect();
+    assert!(all.len() > 20, "only {} stacks of {comm}", all.len());
+    let named = folded.share_among(
+        |stack| stack.root() == comm,
+        |stack| is_named(stack, module),
+    );
+    let without: Vec<_> = all
+        .iter()
+        .filter(|stack| !is_named(stack, module))
+        .take(20)
+        .collect();
+    assert!(
+        named >= 0.99,
+        "names in {named:.4} of {comm}'s samples; not in {without:?}"
+    );
+}
+
+#[track_caller]
+fn assert_nothing_lost(balance: &Balance) {
+    balance.assert_even();
+    assert_eq!(balance.lost_total(), 0, "{balance:?}");
+}
+
+#[test]
+fn programs_that_live_a_millisecond_have_names() {
+    let _turn = require!(kernel_turn());
+    let _storm = Program::c("execstorm").start(&["300", "1000", "5"]);
+    let run = Invocation::new("-v -f -a -F 997 -d 4")
+        .run()
+        .expect_no_panic()
+        .expect_code(0);
+    assert_nothing_lost(&run.balance());
+    let folded = run.folded();
+    // They were executed as `/proc/self/exe`. Part of their life is the dynamic loader's.
+    assert_named(&folded, "exe", "execstorm");
+    assert!(folded.any(|stack| stack.has("program_work")), "{folded}");
+}
+
+#[test]
+fn children_that_live_less_than_a_millisecond_have_names() {
+    let _turn = require!(kernel_turn());
+    let _storm = Program::c("forkstorm").start(&["2000", "300", "5"]);
+    let run = Invocation::new("-v -f -a -F 997 -d 4")
+        .run()
+        .expect_no_panic()
+        .expect_code(0);
+    assert_nothing_lost(&run.balance());
+    let folded = run.folded();
+    assert_named(&folded, "forkstorm", "forkstorm");
+    assert!(folded.any(|stack| stack.has("child_work")), "{folded}");
+}
+
+#[test]
+fn names_need_no_unwind_tables() {
+    let _turn = require!(kernel_turn());
+    let _storm = Program::c("forkstorm").start(&["1000", "500", "5"]);
+    let folded = Invocation::new("-f -a -F 997 -d 4 --call-graph fp")
+        .run()
+        .expect_no_panic()
+        .expect_code(0)
+        .folded();
+    // A frame pointer that holds something else leads nowhere, but not in the program's own code.
+    let own = |stack: &Stack| stack.root() == "forkstorm" && stack.has("child_work");
+    assert!(folded.any(own), "{folded}");
+    let placed = folded.share_among(|stack| stack.root() == "forkstorm", is_placed);
+    assert!(placed >= 0.97, "{placed:.4}: {folded}");
+}
+
+#[test]
+fn what_waits_for_a_moment_has_names() {
+    let _turn = require!(kernel_turn());
+    let _storm = Program::c("execstorm").start(&["200", "1000", "5"]);
+    let folded = Invocation::new("-f -a --off-cpu -d 3")
+        .run()
+        .expect_no_panic()
+        .expect_code(0)
+        .folded();
+    let theirs = |stack: &Stack| stack.root() == "exe";
+    assert!(folded.any(theirs), "{folded}");
+    let placed = folded.share_among(theirs, is_placed);
+    assert!(placed >= 0.99, "{placed:.4}: {folded}");
+}
+
+#[test]
+fn a_command_has_names_from_its_first_instruction_on() {
+    let _turn = require!(kernel_turn());
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let file = folder.path().join("profile.folded");
+    let run = Invocation::new("-F 19999 -U")
+        .path("-o", &file)
+        .command(Program::c("execstorm").path(), &["0", "3000", "5"])
+        .run()
+        .expect_no_panic()
+        .expect_code(0);
+    let folded = run.folded_file(&file);
+    assert!(folded.any(|stack| stack.has("program_work")), "{folded}");
+    let placed = folded.share(is_placed);
+    assert!(placed >= 0.99, "{placed:.4}: {folded}");
+}
+
+/// Copies a program to a path of its own, runs it from there for a few milliseconds, and deletes it: so many
+/// times, as the tests of a build do.
+const RUN_AND_DELETE: &str = "\
+for number in $(seq 1 150); do cp \"$1\" \"$2/once$number\"; \"$2/once$number\" 0 20000 5; rm \"$2/once$number\"; done";
+
+#[test]
+fn programs_that_are_deleted_after_milliseconds_have_names() {
+    let _turn = require!(kernel_turn());
+    let shell = require!(tool("sh"));
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let mut running = Invocation::new("-f -a -F 997 -d 4").start();
+    running.wait_until_attached();
+    let mut script = std::process::Command::new(shell)
+        .args(["-c", RUN_AND_DELETE, "sh"])
+        .arg(Program::c("execstorm").path())
+        .arg(folder.path())
+        .spawn()
+        .expect("a shell can be started");
+    let folded = running.finish().expect_no_panic().expect_code(0).folded();
+    script.kill().ok();
+    script.wait().ok();
+    let theirs = |stack: &Stack| stack.root().starts_with("once");
+    assert!(folded.any(theirs), "{folded}");
+    let placed = folded.share_among(theirs, is_placed);
+    assert!(placed >= 0.99, "{placed:.4}: {folded}");
+    // Whose file was not opened in time is shown by the file's name.
+    let named = folded.share_among(theirs, |stack| is_placed(stack) && !stack.mentions("[once"));
+    assert!(named > 0.9, "{named:.4}: {folded}");
+}
