@@ -10,12 +10,14 @@ mod held;
 pub mod maps;
 mod opening;
 mod runtime;
+mod shortage;
 mod told;
 pub mod vdso;
 
 pub use backing::{Backing, BackingId, MappedFile};
 pub use opening::{Opened, Owner};
 pub use runtime::Runtime;
+pub use shortage::Shortage;
 pub use told::{Todo, Told, Unopened};
 
 use crate::profile::raw::Who;
@@ -31,7 +33,7 @@ use std::time::SystemTime;
 use told::ToldOf;
 
 /// The most executable mappings kept of one reading: a hundred times what programs have. Addresses in
-/// the rest are unknown.
+/// the rest are unknown, unless the kernel half told of them; see [`Shortage`].
 const MAX_MAPPINGS: usize = 16 << 10;
 
 /// The most readings kept of one process; see [`Processes::refresh`].
@@ -163,6 +165,7 @@ pub struct Processes {
     // What the kernel half knows the vDSO by.
     vdso: Option<CodeKey>,
     refused: usize,
+    shortage: Shortage,
 }
 
 impl Processes {
@@ -281,6 +284,7 @@ impl Processes {
         // The first reading stays, being the one that most samples fit.
         if readings.len() == MAX_READINGS {
             readings.remove(1);
+            self.shortage.readings += 1;
         }
         readings.push(fresh);
         true
@@ -309,9 +313,14 @@ impl Processes {
 
     fn read(&mut self, tgid: u32) -> io::Result<Reading> {
         let file = File::open(format!("/proc/{tgid}/maps"))?;
+        let mut cut = false;
         let mut mappings: Vec<Mapping> = Vec::new();
         // What was read before an error is as true as the rest.
         let _ended = maps::each_executable(BufReader::new(file), |entry| {
+            if mappings.len() == MAX_MAPPINGS {
+                cut = true;
+                return false;
+            }
             // The kernel lists them in ascending order; searching relies on it.
             if mappings
                 .last()
@@ -326,8 +335,9 @@ impl Processes {
                     range: entry.range,
                 });
             }
-            mappings.len() < MAX_MAPPINGS
+            true
         });
+        self.shortage.mappings += usize::from(cut);
         Ok(Reading {
             taken: SystemTime::now(),
             mappings: mappings.into_boxed_slice(),

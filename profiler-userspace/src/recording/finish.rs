@@ -142,6 +142,7 @@ pub(super) fn finish(
         profile,
         kernel: naming,
         unnamed,
+        cut_maps,
     } = symbolize::symbolize(
         &raw,
         unit,
@@ -184,6 +185,9 @@ pub(super) fn finish(
         .as_ref()
         .and_then(|client| advice::on_fetching(&client.fetched()))
     {
+        circumstances.remark(sentence);
+    }
+    for sentence in advice::on_shortage(&processes.shortage(), cut_maps) {
         circumstances.remark(sentence);
     }
     for sentence in advice::on_names(

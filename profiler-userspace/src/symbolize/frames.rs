@@ -189,7 +189,10 @@ fn name_made(
         return;
     }
     let asked: Vec<u64> = made.iter().map(|at| addresses[*at]).collect();
-    let found = code_map::name(processes, identity, &asked);
+    let (found, whole) = code_map::name(processes, identity, &asked);
+    if !whole {
+        gaps.note_cut();
+    }
     let ids: Vec<FrameId> = found
         .names
         .iter()

@@ -66,6 +66,7 @@ pub(super) struct Gaps {
     // Those that the sample at hand has.
     here: Vec<u32>,
     tellers: HashSet<Identity>,
+    cut: usize,
 }
 
 impl Gaps {
@@ -85,6 +86,16 @@ impl Gaps {
     /// Notes that a process told of code that it made.
     pub(super) fn note_teller(&mut self, identity: Identity) {
         self.tellers.insert(identity);
+    }
+
+    /// Notes that a process told of more code than was read.
+    pub(super) fn note_cut(&mut self) {
+        self.cut += 1;
+    }
+
+    /// How many processes did.
+    pub(super) fn cut(&self) -> usize {
+        self.cut
     }
 
     /// Whether a process told of any code that it made.

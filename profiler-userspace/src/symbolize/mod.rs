@@ -44,6 +44,8 @@ pub struct Symbolized {
     pub kernel: KernelNaming,
     /// The programs' code that had no names, the widest gap first.
     pub unnamed: Vec<Unnamed>,
+    /// How many processes told more of the code that they made than was read.
+    pub cut_maps: usize,
 }
 
 /// How code is to be named.
@@ -129,6 +131,7 @@ pub fn symbolize(
     Symbolized {
         profile,
         kernel: naming,
+        cut_maps: gaps.cut(),
         unnamed: gaps.into_widest_first(),
     }
 }
