@@ -172,7 +172,7 @@ impl Processes {
             return now.or_else(|| found.map.as_ref()?.again().ok());
         }
         let place = self
-            .is_current(identity)
+            .is_there(identity)
             .then(|| Place::of(identity.tgid))??;
         place.open(identity)
     }

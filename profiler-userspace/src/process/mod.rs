@@ -4,6 +4,7 @@
 //! lies in, and the files behind it, opened only if they are the very files that were mapped.
 //! Never names anything, and never fails: a process that has gone has no mappings.
 
+mod age;
 mod backing;
 mod code_map;
 mod held;
@@ -164,6 +165,7 @@ pub struct Processes {
     held: Held,
     // What the kernel half knows the vDSO by.
     vdso: Option<CodeKey>,
+    compares_ages: bool,
     refused: usize,
     shortage: Shortage,
 }
@@ -191,7 +193,7 @@ impl Processes {
             return false;
         }
         self.note_latest(identity);
-        let reading = match self.is_current(identity).then(|| self.read(identity.tgid)) {
+        let reading = match self.is_current(identity).then(|| self.read(identity)) {
             Some(Ok(reading)) => Some(reading),
             Some(Err(error)) => {
                 self.refused += usize::from(error.kind() == ErrorKind::PermissionDenied);
@@ -247,7 +249,7 @@ impl Processes {
         if !looked_at || !self.is_current(identity) {
             return false;
         }
-        let Ok(fresh) = self.read(identity.tgid) else {
+        let Ok(fresh) = self.read(identity) else {
             return false;
         };
         let Some(Process { readings, .. }) = self.known.get(&identity) else {
@@ -311,8 +313,12 @@ impl Processes {
         self.latest.get(&identity.tgid) == Some(&identity.incarnation)
     }
 
-    fn read(&mut self, tgid: u32) -> io::Result<Reading> {
-        let file = File::open(format!("/proc/{tgid}/maps"))?;
+    fn read(&mut self, identity: Identity) -> io::Result<Reading> {
+        let file = File::open(format!("/proc/{}/maps", identity.tgid))?;
+        // What is open stays with the process that it is of.
+        if !self.is_there(identity) {
+            return Err(ErrorKind::NotFound.into());
+        }
         let mut cut = false;
         let mut mappings: Vec<Mapping> = Vec::new();
         // What was read before an error is as true as the rest.
