@@ -85,12 +85,11 @@ fn names_need_no_unwind_tables() {
 #[test]
 fn what_waits_for_a_moment_has_names() {
     let _turn = require!(kernel_turn());
+    let mut running = Invocation::new("-f -a --off-cpu -d 4").start();
+    running.wait_until_attached();
+    // Of what waited before that, user space reads what it still finds.
     let _storm = Program::c("execstorm").start(&["200", "1000", "5"]);
-    let folded = Invocation::new("-f -a --off-cpu -d 3")
-        .run()
-        .expect_no_panic()
-        .expect_code(0)
-        .folded();
+    let folded = running.finish().expect_no_panic().expect_code(0).folded();
     let theirs = |stack: &Stack| stack.root() == "exe";
     assert!(folded.any(theirs), "{folded}");
     let placed = folded.share_among(theirs, is_placed);

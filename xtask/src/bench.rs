@@ -18,6 +18,7 @@ mod slowdown;
 pub(crate) mod spent;
 mod startup;
 mod stop;
+mod storm;
 mod symbols;
 mod tables;
 mod tool;
@@ -60,6 +61,8 @@ pub(crate) struct Choice {
 enum Section {
     /// What a program of fixed work loses
     Slowdown,
+    /// What processes that live for as short as can be lose
+    Storm,
     /// What a firing, and each frame, takes in the kernel
     Firing,
     /// CPU time, memory and disk of 10 s of the whole machine
@@ -165,8 +168,9 @@ pub(crate) fn measure(order: &Order) -> Result<()> {
     if bench.quick {
         println!("A smoke run: these figures are worth little.");
     }
-    let sections: [(Section, Measure); 7] = [
+    let sections: [(Section, Measure); 8] = [
         (Section::Slowdown, slowdown::measure),
+        (Section::Storm, storm::measure),
         (Section::Firing, firing::measure),
         (Section::Cost, cost::measure),
         (Section::Stop, stop::measure),

@@ -8,21 +8,19 @@
 //! The directory and the file are opened while the process lives, so that they are still there when it
 //! and its mounts have gone.
 
+use super::shortage::most_code_maps;
 use super::{Backing, BackingId, Identity, MappedFile, Owner, Processes, Reading};
 use crate::object::RegularFile;
 use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2};
 use rustix::time::{ClockId, clock_gettime};
-use std::collections::HashMap;
+use std::cell::OnceCell;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
-
-/// The most processes whose directories are kept open; each takes two descriptors of the thousand that
-/// a process has. The maps of any more can be read only while these run.
-const MAX_KEPT: usize = 64;
 
 /// By how much a file may seem older than the process that wrote it: clocks of files are coarse.
 const SLACK: Duration = Duration::from_secs(2);
@@ -50,28 +48,39 @@ struct Found {
 
 /// The maps of all processes that have been seen to make code.
 #[derive(Debug, Default)]
-pub(super) struct CodeMaps(HashMap<Identity, Found>);
+pub(super) struct CodeMaps {
+    found: HashMap<Identity, Found>,
+    /// The most that are kept; found out with the first one.
+    most: OnceCell<usize>,
+    /// Processes for which there was no room: their maps can be read only while they run.
+    turned_away: HashSet<Identity>,
+}
 
 impl CodeMaps {
     /// Closes what belongs to a process.
     pub(super) fn let_go(&mut self, identity: Identity) {
-        self.0.remove(&identity);
+        self.found.remove(&identity);
     }
 
     /// Looks for the map of a process that is there right now.
     fn look(&mut self, identity: Identity) {
-        if let Some(found) = self.0.get_mut(&identity) {
+        if let Some(found) = self.found.get_mut(&identity) {
             if found.map.is_none() {
                 found.map = found.place.open(identity);
             }
             return;
         }
-        if self.0.len() < MAX_KEPT
-            && let Some(place) = Place::of(identity.tgid)
-        {
+        if self.found.len() >= *self.most.get_or_init(most_code_maps) {
+            self.turned_away.insert(identity);
+        } else if let Some(place) = Place::of(identity.tgid) {
             let map = place.open(identity);
-            self.0.insert(identity, Found { place, map });
+            self.found.insert(identity, Found { place, map });
         }
+    }
+
+    /// How many processes there was no room for.
+    pub(super) fn turned_away(&self) -> usize {
+        self.turned_away.len()
     }
 }
 
@@ -162,13 +171,13 @@ impl Processes {
 
     /// The perf map of a process, as it is now.
     pub fn code_map(&mut self, identity: Identity) -> Option<RegularFile> {
-        if let Some(found) = self.code_maps.0.get(&identity) {
+        if let Some(found) = self.code_maps.found.get(&identity) {
             // Whoever still writes has a path to it; what has none any more is as it was left.
             let now = found.place.open(identity);
             return now.or_else(|| found.map.as_ref()?.again().ok());
         }
         let place = self
-            .is_current(identity)
+            .is_there(identity)
             .then(|| Place::of(identity.tgid))??;
         place.open(identity)
     }

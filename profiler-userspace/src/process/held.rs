@@ -4,39 +4,45 @@
 //! replaced, or unmounted with its container before the recording ends, and has ended itself, cannot be
 //! reached in any other way.
 
+use super::shortage::most_files;
 use super::{Backing, BackingId, Identity, Opened, Owner, Processes, Reading};
-use std::collections::HashMap;
-
-/// The most files that are kept open, of the thousand descriptors that a process has. Of any more, those
-/// that are still there at the end have names.
-const MAX_HELD: usize = 512;
+use std::collections::{HashMap, HashSet};
 
 /// Open files by what they are behind.
 #[derive(Debug, Default)]
 pub(super) struct Held {
     files: HashMap<BackingId, Opened>,
     most: usize,
+    /// What there was no room for.
+    turned_away: HashSet<BackingId>,
 }
 
 impl Held {
     /// Takes files.
     pub(super) fn taking() -> Self {
         Self {
-            most: MAX_HELD,
+            most: most_files(),
             ..Self::default()
         }
     }
 
-    /// Whether the file behind a backing is kept.
-    pub(super) fn has(&self, backing: BackingId) -> bool {
-        self.files.contains_key(&backing)
+    /// Whether the file behind a backing was opened, be it that there was no room to keep it.
+    pub(super) fn was_opened(&self, backing: BackingId) -> bool {
+        self.files.contains_key(&backing) || self.turned_away.contains(&backing)
     }
 
     /// Keeps a file, if there is room.
     pub(super) fn keep(&mut self, backing: BackingId, opened: Opened) {
         if self.files.len() < self.most {
             self.files.insert(backing, opened);
+        } else if self.most > 0 {
+            self.turned_away.insert(backing);
         }
+    }
+
+    /// How many files there was no room for.
+    pub(super) fn turned_away(&self) -> usize {
+        self.turned_away.len()
     }
 
     /// The file behind a backing, to be read from its beginning.
@@ -54,11 +60,10 @@ impl Processes {
     pub(super) fn hold(&mut self, identity: Identity, reading: &Reading) {
         for mapping in &reading.mappings {
             let backing = mapping.backing;
-            let held = &self.held;
-            if held.files.len() >= held.most {
+            if self.held.most == 0 {
                 return;
             }
-            if held.files.contains_key(&backing)
+            if self.held.was_opened(backing)
                 || !matches!(self.backings.get(backing), Backing::File(_))
             {
                 continue;
@@ -69,8 +74,44 @@ impl Processes {
                 seen: reading.taken,
             };
             if let Some(opened) = self.open(backing, &[owner]) {
-                self.held.files.insert(backing, opened);
+                self.held.keep(backing, opened);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Todo, Told};
+    use super::*;
+    use crate::object::RegularFile;
+    use profiler_common::abi::CodeKey;
+
+    #[test]
+    fn files_that_there_is_no_room_for_are_counted_once() {
+        let mut processes = Processes::holding_files();
+        processes.held.most = 1;
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for inode in [1, 2, 3, 3] {
+            let told = Told {
+                identity: Identity {
+                    tgid: u32::MAX,
+                    incarnation: 1,
+                },
+                range: inode << 12..(inode + 1) << 12,
+                offset: 0,
+                code: CodeKey {
+                    device: 9,
+                    inode,
+                    modified: 1,
+                },
+                names: vec![b"x".as_slice().into()],
+            };
+            if let Todo::Open(unopened) = processes.take_in(&told) {
+                let opened = Opened::ours(RegularFile::open(file.path()).unwrap());
+                processes.adopt(&unopened, opened);
+            }
+        }
+        assert_eq!(processes.shortage().files, 2);
     }
 }

@@ -4,6 +4,7 @@
 //! lies in, and the files behind it, opened only if they are the very files that were mapped.
 //! Never names anything, and never fails: a process that has gone has no mappings.
 
+mod age;
 mod backing;
 mod code_map;
 mod ended;
@@ -11,12 +12,14 @@ mod held;
 pub mod maps;
 mod opening;
 mod runtime;
+mod shortage;
 mod told;
 pub mod vdso;
 
 pub use backing::{Backing, BackingId, MappedFile};
 pub use opening::{Opened, Owner};
 pub use runtime::Runtime;
+pub use shortage::Shortage;
 pub use told::{Todo, Told, Unopened};
 
 use crate::profile::raw::Who;
@@ -32,7 +35,7 @@ use std::time::SystemTime;
 use told::ToldOf;
 
 /// The most executable mappings kept of one reading: a hundred times what programs have. Addresses in
-/// the rest are unknown.
+/// the rest are unknown, unless the kernel half told of them; see [`Shortage`].
 const MAX_MAPPINGS: usize = 16 << 10;
 
 /// The most readings kept of one process; see [`Processes::refresh`].
@@ -163,7 +166,9 @@ pub struct Processes {
     held: Held,
     // What the kernel half knows the vDSO by.
     vdso: Option<CodeKey>,
+    compares_ages: bool,
     refused: usize,
+    shortage: Shortage,
 }
 
 impl Processes {
@@ -189,7 +194,7 @@ impl Processes {
             return false;
         }
         self.note_latest(identity);
-        let reading = match self.is_current(identity).then(|| self.read(identity.tgid)) {
+        let reading = match self.is_current(identity).then(|| self.read(identity)) {
             Some(Ok(reading)) => Some(reading),
             Some(Err(error)) => {
                 self.refused += usize::from(error.kind() == ErrorKind::PermissionDenied);
@@ -245,7 +250,7 @@ impl Processes {
         if !looked_at || !self.is_current(identity) {
             return false;
         }
-        let Ok(fresh) = self.read(identity.tgid) else {
+        let Ok(fresh) = self.read(identity) else {
             return false;
         };
         let Some(Process { readings, .. }) = self.known.get(&identity) else {
@@ -282,6 +287,7 @@ impl Processes {
         // The first reading stays, being the one that most samples fit.
         if readings.len() == MAX_READINGS {
             readings.remove(1);
+            self.shortage.readings += 1;
         }
         readings.push(fresh);
         true
@@ -308,11 +314,20 @@ impl Processes {
         self.latest.get(&identity.tgid) == Some(&identity.incarnation)
     }
 
-    fn read(&mut self, tgid: u32) -> io::Result<Reading> {
-        let file = File::open(format!("/proc/{tgid}/maps"))?;
+    fn read(&mut self, identity: Identity) -> io::Result<Reading> {
+        let file = File::open(format!("/proc/{}/maps", identity.tgid))?;
+        // What is open stays with the process that it is of.
+        if !self.is_there(identity) {
+            return Err(ErrorKind::NotFound.into());
+        }
+        let mut cut = false;
         let mut mappings: Vec<Mapping> = Vec::new();
         // What was read before an error is as true as the rest.
         let _ended = maps::each_executable(BufReader::new(file), |entry| {
+            if mappings.len() == MAX_MAPPINGS {
+                cut = true;
+                return false;
+            }
             // The kernel lists them in ascending order; searching relies on it.
             if mappings
                 .last()
@@ -327,8 +342,9 @@ impl Processes {
                     range: entry.range,
                 });
             }
-            mappings.len() < MAX_MAPPINGS
+            true
         });
+        self.shortage.mappings += usize::from(cut);
         Ok(Reading {
             taken: SystemTime::now(),
             mappings: mappings.into_boxed_slice(),

@@ -133,4 +133,5 @@ fn old_readings_make_room_but_the_first_stays() {
         assert!(processes.refresh(ourselves()));
     }
     assert_eq!(processes.known[&ourselves()].readings.len(), MAX_READINGS);
+    assert_eq!(processes.shortage().readings, 21 - MAX_READINGS);
 }

@@ -152,7 +152,7 @@ impl Processes {
             )
         });
         self.told_of(*identity).told.add(mapping(backing, *offset));
-        if self.held.has(backing) {
+        if self.held.was_opened(backing) {
             Todo::Nothing
         } else {
             Todo::Open(Unopened {

@@ -4,9 +4,9 @@
 //! balance, each with a share, a cause and a remedy. Gaps that hardly show in a graph are not mentioned.
 
 use super::distribution::Distribution;
-use super::health::{mebibytes, share};
+use super::health::{grouped, mebibytes, share};
 use crate::debuginfod::Fetched;
-use crate::process::Runtime;
+use crate::process::{Runtime, Shortage};
 use crate::profile::fold::visible;
 use crate::symbolize::{Gap, Reached, Unnamed};
 use std::cmp::Reverse;
@@ -48,6 +48,41 @@ pub(super) fn on_fetching(fetched: &Fetched) -> Option<String> {
         }
     }
     (!text.is_empty()).then_some(text)
+}
+
+/// What to say of what processes have and was not kept: only where names may be missing for it.
+pub(super) fn on_shortage(shortage: &Shortage, cut_maps: usize) -> Vec<String> {
+    let counted = |count: usize, one: &str, many: &str| match count {
+        1 => format!("1 {one}"),
+        many_of => format!("{} {many}", grouped(many_of as u64)),
+    };
+    let mut sentences = Vec::new();
+    if shortage.files > 0 {
+        sentences.push(format!(
+            "Note: {} could not be kept open and had to be there at the end; a larger `ulimit -n` keeps them.",
+            counted(shortage.files, "mapped file", "mapped files")
+        ));
+    }
+    if shortage.code_maps > 0 {
+        sentences.push(format!(
+            "Note: the perf maps of {} were read only if these ran to the end; a larger `ulimit -n` keeps them.",
+            counted(shortage.code_maps, "process", "processes")
+        ));
+    }
+    if cut_maps > 0 {
+        sentences.push(format!(
+            "Note: {} told of more than is read (1 GiB, of a perf map the end, of a jitdump the beginning), so some of that code may have no name or an old one.",
+            counted(cut_maps, "runtime", "runtimes")
+        ));
+    }
+    if shortage.mappings > 0 || shortage.readings > 0 {
+        sentences.push(format!(
+            "Note: {} had more executable mappings than are kept, and {} made room for later ones, so some frames may be [unknown]; a shorter recording, or of fewer processes, keeps more.",
+            counted(shortage.mappings, "reading", "readings"),
+            counted(shortage.readings, "reading", "readings")
+        ));
+    }
+    sentences
 }
 
 /// What to say of code without names, the widest gap first.
@@ -237,6 +272,28 @@ mod tests {
 
     fn said(unnamed: &[Unnamed]) -> Vec<String> {
         on_names(unnamed, 1000, &Distribution::unknown())
+    }
+
+    #[test]
+    fn whatever_was_left_out_is_told_with_a_number() {
+        assert_eq!(on_shortage(&Shortage::default(), 0), [""; 0]);
+        let shortage = Shortage {
+            files: 1,
+            code_maps: 1234,
+            mappings: 5,
+            readings: 1,
+        };
+        let told = on_shortage(&shortage, 2);
+        assert_eq!(told.len(), 4);
+        for (sentence, part) in told.iter().zip([
+            "1 mapped file could",
+            "1,234 processes",
+            "2 runtimes told",
+            "5 readings had",
+        ]) {
+            assert!(sentence.contains(part), "{sentence}");
+        }
+        assert!(told[0].contains("ulimit -n") && told[1].contains("ulimit -n"));
     }
 
     #[test]

@@ -424,6 +424,10 @@ impl Finishing<'_> {
         if let Some(client) = &client {
             remarks.extend(advice::on_fetching(&client.fetched()));
         }
+        remarks.extend(advice::on_shortage(
+            &self.processes.shortage(),
+            self.objects.cut_maps(),
+        ));
         remarks.extend(advice::on_names(
             &unnamed,
             located.total_count(),

@@ -258,6 +258,8 @@ fn load(
         ids
     };
     let mut kernel = Kernel::load(request, support)?;
+    // Not before: a command has the limits that we came with.
+    unwinding::allow_many_files();
     let mut unwinding = Unwinding::start(&mut kernel)?;
     if let Some(unwinding) = &mut unwinding {
         let command = plan.launch.as_deref().and_then(launch::program);

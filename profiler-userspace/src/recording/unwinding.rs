@@ -35,7 +35,6 @@ impl Unwinding {
         let Some(tables) = kernel.take_tables() else {
             return Ok(None);
         };
-        allow_many_files();
         let idle = Arc::new(Notify::new());
         let loader = Loader::start(tables, Arc::clone(&idle))
             .context("cannot start the thread that loads unwind tables")?;
@@ -198,8 +197,9 @@ impl Unwinding {
     }
 }
 
-/// Lets this process have as many files open as it may: those of a large program wait side by side.
-fn allow_many_files() {
+/// Lets this process have as many files open as it may: those of a large program wait side by side, and all
+/// that were sampled are kept open.
+pub(super) fn allow_many_files() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {

@@ -26,28 +26,34 @@ const MAX_CLAIMS: u64 = 1 << 26;
 /// The longest name that is kept, in bytes.
 const MAX_NAME_BYTES: usize = 4 << 10;
 
-/// The functions at some addresses, ascending, of a process.
-pub(super) fn name(processes: &mut Processes, identity: Identity, addresses: &[u64]) -> Found {
+/// The functions at some addresses, ascending, of a process, and whether all was read that it tells.
+pub(super) fn name(
+    processes: &mut Processes,
+    identity: Identity,
+    addresses: &[u64],
+) -> (Found, bool) {
     let mut names = Names::new(addresses);
     for (backing, owner) in processes.jitdumps(identity) {
         if let Some(dump) = processes.open(backing, &[owner]) {
             jitdump::read(&dump.file.file, &mut names);
         }
     }
+    let whole = names.whole;
     let found = names.into_found();
     let left: Vec<usize> = (0..addresses.len())
         .filter(|at| found.of[*at].is_none())
         .collect();
     if left.is_empty() {
-        return found;
+        return (found, whole);
     }
     let Some(map) = processes.code_map(identity) else {
-        return found;
+        return (found, whole);
     };
     let addresses: Vec<u64> = left.iter().map(|at| addresses[*at]).collect();
     let mut names = Names::new(&addresses);
     perf_map::read(&map.file, &mut names);
-    merge(found, &left, names.into_found())
+    let whole = whole && names.whole;
+    (merge(found, &left, names.into_found()), whole)
 }
 
 /// Puts what one source knows into the gaps of another.
@@ -65,6 +71,8 @@ struct Names<'a> {
     addresses: &'a [u64],
     of: Vec<Option<Latest>>,
     claims: u64,
+    /// Whether all was read, as far as it made sense.
+    whole: bool,
 }
 
 /// What was last said of an address.
@@ -82,6 +90,7 @@ impl<'a> Names<'a> {
             addresses,
             of: vec![None; addresses.len()],
             claims: 0,
+            whole: true,
         }
     }
 
@@ -96,7 +105,15 @@ impl<'a> Names<'a> {
             self.claims += covered as u64;
             self.of[from..from + covered].fill(Some(latest()));
         }
-        self.claims <= MAX_CLAIMS
+        let goes_on = self.claims <= MAX_CLAIMS;
+        self.whole &= goes_on;
+        goes_on
+    }
+
+    /// Notes that a file of so many bytes is read, of which there is a most.
+    fn note_length(&mut self, file: &std::fs::File) {
+        let bytes = file.metadata().map_or(0, |status| status.len());
+        self.whole &= bytes <= MAX_FILE_BYTES;
     }
 
     fn into_found(self) -> Found {

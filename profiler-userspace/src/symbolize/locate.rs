@@ -183,7 +183,8 @@ impl Locator {
         let mut told = false;
         if last && !made.is_empty() {
             let asked: Vec<u64> = made.iter().map(|at| addresses[*at]).collect();
-            let found = code_map::name(processes, identity, &asked);
+            let (found, whole) = code_map::name(processes, identity, &asked);
+            self.objects.cut_maps += usize::from(!whole);
             told = !found.names.is_empty();
             for (at, index) in made.iter().zip(&found.of) {
                 spots[*at] = index.map(|index| {

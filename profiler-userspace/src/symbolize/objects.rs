@@ -56,9 +56,15 @@ pub struct Objects {
     all: Vec<Object>,
     indices: HashMap<Key, ObjectIndex>,
     pub(super) sampled: usize,
+    pub(super) cut_maps: usize,
 }
 
 impl Objects {
+    /// How many runtimes told of more code than was read.
+    pub fn cut_maps(&self) -> usize {
+        self.cut_maps
+    }
+
     /// How many processes' samples were located.
     pub fn processes(&self) -> usize {
         self.sampled

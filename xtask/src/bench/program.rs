@@ -20,6 +20,9 @@ use crate::workspace::run;
 /// Works a fixed amount under a stack of a given depth.
 const STACK: &str = "bench_stack";
 
+/// Makes a fixed number of processes.
+const STORM: &str = "bench_storm";
+
 /// Keeps one CPU busy.
 const LOAD: &str = "bench_load";
 
@@ -31,7 +34,7 @@ pub(super) struct Programs {
 /// Compiles the programs from `sources` into `folder`.
 pub(super) fn build(sources: &Path, folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    for name in [STACK, LOAD] {
+    for name in [STACK, STORM, LOAD] {
         run(Command::new("gcc")
             .args(["-std=gnu11", "-O1", "-fno-omit-frame-pointer"])
             // Sibling calls are jumps, which leave no frame behind; shrink-wrapping makes frames late.
@@ -58,6 +61,13 @@ impl Programs {
         })
     }
 
+    /// Starts the program that makes processes on one CPU, of a kind and a number instead of a depth and turns.
+    pub(super) fn storm(&self, cpu: usize) -> Result<Stack> {
+        Ok(Stack {
+            program: Running::start(&self.folder.join(STORM), cpu)?,
+        })
+    }
+
     /// Keeps the CPUs busy for as long as the value lives.
     pub(super) fn loads(&self, cpus: impl Iterator<Item = usize>) -> Result<Vec<Running>> {
         cpus.map(|cpu| Running::start(&self.folder.join(LOAD), cpu))
@@ -78,7 +88,7 @@ impl Stack {
             .split_once(' ')
             .and_then(|(wall, waited)| Some((wall.parse().ok()?, waited.parse().ok()?)));
         let (wall, waited): (f64, f64) =
-            times.with_context(|| format!("{STACK} said {said:?} instead of two times"))?;
+            times.with_context(|| format!("the program said {said:?} instead of two times"))?;
         Ok((wall - waited) / 1e9)
     }
 

@@ -52,6 +52,7 @@ enum Record {
 
 /// Reads the dump as far as it is written.
 pub(super) fn read(file: &File, names: &mut Names<'_>) {
+    names.note_length(file);
     each(file, |record| match record {
         Record::Load {
             start, size, name, ..

@@ -14,6 +14,7 @@ pub(super) fn read(mut file: &File, names: &mut Names<'_>) {
     let Ok(status) = file.metadata() else {
         return;
     };
+    names.note_length(file);
     let skipped = status.len().saturating_sub(MAX_FILE_BYTES);
     if file.seek(SeekFrom::Start(skipped)).is_err() {
         return;

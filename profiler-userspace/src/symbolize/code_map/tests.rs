@@ -81,16 +81,26 @@ fn of_a_map_without_measure_the_end_is_read() {
     file.set_len(MAX_FILE_BYTES).unwrap();
     std::io::Seek::seek(&mut file, std::io::SeekFrom::End(0)).unwrap();
     file.write_all(b"\n10 4 end\n").unwrap();
-    let found = told(&[0x10], |names| perf_map::read(&file, names));
+    let mut whole = true;
+    let found = told(&[0x10], |names| {
+        perf_map::read(&file, names);
+        whole = names.whole;
+    });
     assert_eq!(found, some(&["end"]));
+    assert!(!whole, "that there was more is told");
 }
 
 #[test]
 fn a_file_that_claims_everything_again_and_again_is_left() {
     let addresses: Vec<u64> = (0..1 << 16).collect();
     let text = b"0 ffffffff all\n".repeat(1 << 14);
-    let found = map(&text, &addresses);
+    let mut whole = true;
+    let found = told(&addresses, |names| {
+        perf_map::read(&file(&text), names);
+        whole = names.whole;
+    });
     assert_eq!(found.len(), addresses.len());
+    assert!(!whole, "that it was left is told");
 }
 
 /// A dump, as a program of this machine's byte order writes it or as another does.
