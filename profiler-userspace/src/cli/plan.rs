@@ -12,6 +12,7 @@ use anyhow::{Result, anyhow, bail, ensure};
 use super::trigger::{self, Trigger};
 use super::value::{self, Ids, shell_word};
 use super::{Args, LookArgs, NameArgs, OutputArgs, SamplingArgs, ScopeArgs, StackArgs};
+use crate::archive;
 use crate::debuginfod::Servers;
 use crate::output::{Format, Style};
 use crate::plan::{
@@ -277,7 +278,7 @@ pub(super) fn naming(names: NameArgs) -> Naming {
     }
 }
 
-fn outputs(output: &OutputArgs, stdout_is_terminal: bool) -> Result<Vec<Output>> {
+pub(super) fn outputs(output: &OutputArgs, stdout_is_terminal: bool) -> Result<Vec<Output>> {
     let mut outputs: Vec<Output> = Vec::new();
     let mut places: Vec<PathBuf> = Vec::new();
     for path in &output.output {
@@ -290,6 +291,8 @@ fn outputs(output: &OutputArgs, stdout_is_terminal: bool) -> Result<Vec<Output>>
         places.push(place);
         outputs.push(if path == Path::new("-") {
             Output::Stdout
+        } else if is_archive(path) {
+            Output::Archive { path: path.clone() }
         } else {
             Output::File {
                 path: path.clone(),
@@ -313,6 +316,12 @@ fn outputs(output: &OutputArgs, stdout_is_terminal: bool) -> Result<Vec<Output>>
     Ok(outputs)
 }
 
+/// Whether the name asks for a raw recording.
+fn is_archive(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension.eq_ignore_ascii_case(archive::EXTENSION))
+}
+
 /// `./a.svg` and `a.svg` are the same file.
 fn without_dots(path: &Path) -> PathBuf {
     path.components()
@@ -320,7 +329,7 @@ fn without_dots(path: &Path) -> PathBuf {
         .collect()
 }
 
-fn style(look: &LookArgs, output: &OutputArgs, outputs: &[Output]) -> Result<Style> {
+pub(super) fn style(look: &LookArgs, output: &OutputArgs, outputs: &[Output]) -> Result<Style> {
     let defaults = Style::default();
     let style = Style {
         subtitle: look.subtitle.clone(),
@@ -339,8 +348,11 @@ fn style(look: &LookArgs, output: &OutputArgs, outputs: &[Output]) -> Result<Sty
     style.check()?;
     if let Some(flag) = look.first_flag() {
         ensure!(
-            outputs.iter().any(|output| output.format() == Format::Svg),
-            "{flag} is about a flame graph, and only folded text is to be written; add -o {DEFAULT_FILE}"
+            outputs
+                .iter()
+                .any(|output| output.format() == Some(Format::Svg)),
+            "{flag} is about a flame graph, and none is to be written; add -o {DEFAULT_FILE}, or give it to \
+             `flame-bpf render`"
         );
     }
     Ok(style)

@@ -2,20 +2,22 @@
 
 use super::advice;
 use super::asleep::Before;
+use super::deliver::{Named, deliver};
 use super::distribution::Distribution;
 use super::health::{self, Cost, Health};
 use super::progress::Progress;
 use super::sampling::{Session, Stop};
+use super::stored::Told;
 use super::target;
 use super::unwinding::Unwinding;
 use crate::debuginfod::{Client, Fetched, Limits};
 use crate::object::{BuildId, Fetch};
-use crate::output::sink::{Delivery, Sink};
-use crate::output::{self, Style};
-use crate::plan::{Event, Plan, Target, TitleFacts};
+use crate::output::Style;
+use crate::output::sink::Sink;
+use crate::plan::{Event, Output, Plan, Target, TitleFacts};
 use crate::profile::Unit;
 use crate::profile::{Window, waits};
-use crate::symbolize::{self, KernelNames, Sources, Symbolized};
+use crate::symbolize::{self, KernelNames, KernelNaming, Sources, Unnamed};
 use anyhow::Result;
 use profiler_common::abi::{Class, Counter};
 use std::collections::HashMap;
@@ -66,6 +68,24 @@ impl Circumstances {
         self.event = event;
         self.stop = stop;
         self.elapsed = elapsed;
+    }
+
+    /// What the end shows.
+    fn remark_on_end(&mut self, complaint: Option<String>, refused: usize) {
+        if self.stop == Stop::TargetEnded {
+            self.remark(format!(
+                "The target ended after {:.1} s.",
+                self.elapsed.as_secs_f64()
+            ));
+        }
+        if let Some(complaint) = complaint {
+            self.remark(format!("Note: {complaint}."));
+        }
+        if refused > 0 {
+            self.remark(format!(
+                "Note: the mappings of {refused} processes may not be read, so their functions have no names; run with sudo.",
+            ));
+        }
     }
 
     /// What became of looking for threads that were asleep before the recording began.
@@ -135,86 +155,96 @@ pub(super) fn finish(
     } else {
         Unit::Samples
     };
+    let finish = plan.probe.tracepoint().is_some().then(|| {
+        let waits = plan.probe.waits();
+        waits::Finish {
+            scheduler: waits.is_none(),
+            reasons: waits.is_some_and(|waits| waits.reasons),
+            kernel: plan.capture.kernel_stacks,
+        }
+    });
     let mut ask = |addresses: &[u64]| kernel.name_symbols(addresses);
     let progress = Progress::new(None, plan.verbosity.quiet);
     let tell = |fetched: &Fetched| progress.fetching(fetched);
     let client = Client::new(plan.servers.addresses(), Limits::from_environment(), &tell);
     let fetch = client.as_ref().map(|client| |id: &BuildId| client.find(id));
-    let Symbolized {
-        profile,
-        kernel: naming,
-        unnamed,
-    } = symbolize::symbolize(
-        &located,
-        &objects,
-        unit,
-        &processes,
-        Sources {
-            kernel: KernelNames::asked(&mut ask),
-            naming: &plan.naming,
-            fetch: fetch.as_ref().map(|fetch| fetch as &Fetch<'_>),
-        },
-    );
-    progress.clear();
-    let profile = if plan.probe.tracepoint().is_some() {
-        let waits = plan.probe.waits();
-        let how = waits::Finish {
-            scheduler: waits.is_none(),
-            reasons: waits.is_some_and(|waits| waits.reasons),
-            kernel: plan.capture.kernel_stacks,
-        };
-        waits::finish(&profile, how)
-    } else {
-        profile
+    let mut sources = Sources {
+        kernel: KernelNames::asked(&mut ask),
+        naming: &plan.naming,
+        fetch: fetch.as_ref().map(|fetch| fetch as &Fetch<'_>),
     };
+    let is_archive = |output: &Output| output.format().is_none();
+    let stored = (plan.outputs.iter().any(is_archive))
+        .then(|| symbolize::store(&located, &objects, &processes, &mut sources));
+    let named = (!plan.outputs.iter().all(is_archive))
+        .then(|| symbolize::symbolize(&located, &objects, unit.clone(), &processes, sources));
+    progress.clear();
     let symbolized = began.elapsed();
-    if circumstances.stop == Stop::TargetEnded {
-        circumstances.remark(format!(
-            "The target ended after {:.1} s.",
-            circumstances.elapsed.as_secs_f64()
-        ));
-    }
-    if let Some(complaint) = naming.complaint() {
-        circumstances.remark(format!("Note: {complaint}."));
-    }
-    if processes.refused() > 0 {
-        circumstances.remark(format!(
-            "Note: the mappings of {} processes may not be read, so their functions have no names; run with sudo.",
-            processes.refused()
-        ));
-    }
-    if let Some(sentence) = client
+    let of_kernel = stored.as_ref().map(|stored| &stored.kernel);
+    let complaint = named
         .as_ref()
-        .and_then(|client| advice::on_fetching(&client.fetched()))
-    {
-        circumstances.remark(sentence);
-    }
-    for sentence in advice::on_names(
-        &unnamed,
-        located.total_count(),
-        &Distribution::here(client.is_some()),
-    ) {
-        circumstances.remark(sentence);
-    }
+        .map(|named| &named.kernel)
+        .or(of_kernel)
+        .and_then(KernelNaming::complaint);
+    circumstances.remark_on_end(complaint, processes.refused());
+    let distribution = Distribution::here(client.is_some());
+    let total = located.total_count();
+    let of_names = |unnamed: &[Unnamed]| advice::on_names(unnamed, total, &distribution);
+    let fetched = client.as_ref().map(Client::fetched);
+    let mut on_names: Vec<String> = fetched
+        .as_ref()
+        .and_then(advice::on_fetching)
+        .into_iter()
+        .collect();
+    on_names.extend(named.iter().flat_map(|named| of_names(&named.unnamed)));
+    // Of a raw recording, the rest is said when it is named.
+    let on_stored: Vec<String> = stored
+        .iter()
+        .flat_map(|stored| of_names(&stored.unnamed))
+        .collect();
+    let on_unwinding: Vec<String> = loaded.iter().flat_map(health::unwind_remarks).collect();
+    let profile = named.map(|named| match finish {
+        Some(how) => waits::finish(&named.profile, how),
+        None => named.profile,
+    });
     let books = kernel.books();
     let title = circumstances.title(plan);
     let ends = symbolize::stack_ends(&located);
-    for sentence in loaded.iter().flat_map(health::unwind_remarks) {
-        circumstances.remark(sentence);
-    }
-    let health = Health {
+    let remarks = |of_names: &[String]| [&circumstances.remarks, of_names, &on_unwinding].concat();
+    let (remarks, remarks_stored) = (remarks(&on_names), remarks(&on_stored));
+    let waited = located
+        .samples()
+        .fold(0u64, |sum, (_, sums)| sum.saturating_add(sums.weight));
+    let health = |remarks| Health {
         subject: &title,
         noun: plan.probe.noun(),
-        waited: plan.probe.waits().map(|_| profile.total_weight()),
+        waited: plan.probe.waits().map(|_| waited),
         books: &books,
         stacks: located.stacks().len(),
         processes: objects.processes(),
         ends: &ends,
         guessed: symbolize::guessed(&located),
         idle_is_offered: plan.target == Target::All,
-        remarks: &circumstances.remarks,
+        remarks,
     };
-    let wrote = !profile.samples().is_empty();
+    let subject = plan.probe.subject();
+    let archive = stored.map(|stored| {
+        let told = Told {
+            host: &circumstances.host,
+            title: plan.title.as_ref().unwrap_or(&title),
+            noun: plan.probe.noun(),
+            event: subject
+                .map_or_else(|| circumstances.event.name.to_string(), |of| of.to_string()),
+            unit,
+            finish,
+        };
+        told.archive(stored, health(&remarks_stored).balance())
+    });
+    let health = match profile {
+        Some(_) => health(&remarks),
+        None => health(&remarks_stored),
+    };
+    let wrote = located.samples().len() > 0;
     let mut text = String::new();
     if plan.verbosity.verbose > 0 {
         text.push_str(&health::counters(&books));
@@ -231,14 +261,11 @@ pub(super) fn finish(
             notes: health.balance(),
             ..plan.style.clone()
         };
-        let mut places = Vec::new();
-        for (sink, output) in sinks.iter().zip(&plan.outputs) {
-            let format = output.format();
-            let delivery = sink.deliver(|out| output::write(&profile, format, &style, out))?;
-            if delivery == Delivery::Complete && !sink.is_stdout() {
-                places.push(sink.name().display().to_string());
-            }
-        }
+        let named = profile.as_ref().map(|profile| Named {
+            profile,
+            style: &style,
+        });
+        let places = deliver(sinks, &plan.outputs, named.as_ref(), archive.as_ref())?;
         if plan.verbosity.verbose > 0 {
             text.push_str(&format!(
                 "time: drained in {:.1} ms, named in {:.1} ms, written in {:.1} ms\n",

@@ -5,20 +5,24 @@
 
 mod advice;
 mod asleep;
+mod deliver;
 mod distribution;
 mod finish;
 mod health;
 mod launch;
 mod linked;
 mod progress;
+mod render;
 mod sampling;
 mod show_names;
 mod show_unwind;
+mod stored;
 mod tables;
 mod target;
 mod unwinding;
 mod urgent;
 
+pub use render::render;
 pub use show_names::show_names;
 pub use show_unwind::show_unwind;
 
@@ -124,7 +128,7 @@ fn prepare(outputs: &[Output]) -> Result<Vec<Sink>> {
         .iter()
         .map(|output| match output {
             Output::Stdout => Ok(Sink::stdout()),
-            Output::File { path, .. } => Ok(Sink::prepare(path)?),
+            Output::File { path, .. } | Output::Archive { path } => Ok(Sink::prepare(path)?),
         })
         .collect()
 }

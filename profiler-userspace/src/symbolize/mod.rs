@@ -17,6 +17,7 @@ mod locate;
 mod native;
 mod objects;
 mod simplify;
+mod store;
 mod symbol_table;
 #[cfg(test)]
 mod tests;
@@ -27,6 +28,7 @@ pub use gaps::{Gap, Reached, Unnamed};
 pub use kernel::{AskKernel, KernelNames, KernelNaming};
 pub use locate::Locator;
 pub use objects::Objects;
+pub use store::{Stored, store, symbolize_stored};
 
 use crate::object::{Elf, ElfAddress, Fetch, FileOffset, RegularFile};
 use crate::process::{Opened, Processes};
