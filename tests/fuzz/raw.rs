@@ -100,6 +100,7 @@ pub(crate) fn read(input: &[u8]) {
         kernel: KernelNames::listed(),
         naming: &Naming::default(),
         fetch: None,
+        progress: None,
     };
     let unit = archive.facts.unit.clone();
     let named = symbolize::symbolize_stored(&archive.located, &archive.objects, unit, sources);

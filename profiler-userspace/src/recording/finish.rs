@@ -168,16 +168,25 @@ pub(super) fn finish(
     let tell = |fetched: &Fetched| progress.fetching(fetched);
     let client = Client::new(plan.servers.addresses(), Limits::from_environment(), &tell);
     let fetch = client.as_ref().map(|client| |id: &BuildId| client.find(id));
+    // Whoever fetches says more of it.
+    let naming = client.is_none().then(|| progress.naming());
+    let told = |done, all| {
+        if let Some(naming) = &naming {
+            naming.tell(done, all);
+        }
+    };
     let mut sources = Sources {
         kernel: KernelNames::asked(&mut ask),
         naming: &plan.naming,
         fetch: fetch.as_ref().map(|fetch| fetch as &Fetch<'_>),
+        progress: Some(&told),
     };
     let is_archive = |output: &Output| output.format().is_none();
     let stored = (plan.outputs.iter().any(is_archive))
         .then(|| symbolize::store(&located, &objects, &processes, &mut sources));
     let named = (!plan.outputs.iter().all(is_archive))
         .then(|| symbolize::symbolize(&located, &objects, unit.clone(), &processes, sources));
+    drop(naming);
     progress.clear();
     let symbolized = began.elapsed();
     let of_kernel = stored.as_ref().map(|stored| &stored.kernel);

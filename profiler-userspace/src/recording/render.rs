@@ -48,6 +48,13 @@ pub fn render(asked: &Rendering) -> Result<()> {
     let servers = asked.servers.addresses();
     let client = Client::new(servers, Limits::from_environment(), &tell_fetched);
     let fetch = client.as_ref().map(|client| |id: &BuildId| client.find(id));
+    // Whoever fetches says more of it.
+    let naming = client.is_none().then(|| progress.naming());
+    let told = |done, all| {
+        if let Some(naming) = &naming {
+            naming.tell(done, all);
+        }
+    };
     let symbolized = symbolize::symbolize_stored(
         located,
         objects,
@@ -57,8 +64,10 @@ pub fn render(asked: &Rendering) -> Result<()> {
             kernel: KernelNames::listed(),
             naming: &asked.naming,
             fetch: fetch.as_ref().map(|fetch| fetch as &Fetch<'_>),
+            progress: Some(&told),
         },
     );
+    drop(naming);
     progress.clear();
     let profile = match facts.finish {
         Some(how) => waits::finish(&symbolized.profile, how),

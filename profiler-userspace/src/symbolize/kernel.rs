@@ -81,11 +81,6 @@ impl<'a> KernelNames<'a> {
         Self { ask: None }
     }
 
-    /// No names: for profiles in which the kernel's functions have theirs already.
-    pub fn none() -> Self {
-        Self::listed()
-    }
-
     /// Names out of the kernel's mouth; out of its list if it does not answer.
     pub fn asked(ask: AskKernel<'a>) -> Self {
         Self { ask: Some(ask) }

@@ -9,7 +9,7 @@ use super::backings;
 use super::demangle::visible;
 use super::frames::Answer;
 use super::gaps::{Gap, GapId, Gaps, Reached, Unnamed};
-use super::kernel::{KernelNames, KernelNaming};
+use super::kernel::KernelNaming;
 use super::native::{self, Named, Symbol};
 use super::{Objects, Sources, Symbolized, at, frame, name};
 use crate::object::{Elf, FileOffset, RecordedObject};
@@ -208,7 +208,7 @@ pub fn symbolize_stored(
     located: &Located,
     objects: &[RecordedObject],
     unit: Unit,
-    sources: Sources<'_>,
+    mut sources: Sources<'_>,
 ) -> Symbolized {
     let asked = native::Sources {
         naming: sources.naming,
@@ -217,7 +217,7 @@ pub fn symbolize_stored(
     let mut look_up = |index: ObjectIndex, offsets: &[FileOffset]| {
         look_up(&objects[index.0 as usize], offsets, asked)
     };
-    name(located, unit, &mut KernelNames::none(), &mut look_up)
+    name(located, unit, &mut sources, &mut look_up)
 }
 
 /// What an object tells that is where it was, or whose debug file is somewhere.
