@@ -5,6 +5,7 @@
 //! [`profile`], [`symbolize`] names them with what [`process`], [`object`] and
 //! [`debuginfod`] know, [`output`] writes.
 
+pub mod archive;
 pub mod cli;
 pub mod debuginfod;
 pub mod kernel;

@@ -18,7 +18,16 @@ fn main() -> ExitCode {
         };
         return asked.map_or_else(|exit| end(&exit), |asked| show(text(asked)));
     }
-    let plan = match cli::parse(arguments, std::io::stdout().is_terminal()) {
+    let is_terminal = std::io::stdout().is_terminal();
+    if let Some(asked) = cli::parse_render(&arguments, is_terminal) {
+        return match asked {
+            Ok(asked) => {
+                recording::render(&asked).map_or_else(|error| fail(&error), |()| ExitCode::SUCCESS)
+            }
+            Err(exit) => end(&exit),
+        };
+    }
+    let plan = match cli::parse(arguments, is_terminal) {
         Ok(plan) => plan,
         Err(exit) => return end(&exit),
     };

@@ -320,16 +320,43 @@ pub enum Output {
         /// What is written there.
         format: Format,
     },
+    /// A raw recording, to be named and drawn later.
+    Archive {
+        /// Where, as the user wrote it.
+        path: PathBuf,
+    },
 }
 
 impl Output {
-    /// What is written there.
-    pub fn format(&self) -> Format {
+    /// In which format a profile with names is written there; none where it is a raw recording.
+    pub fn format(&self) -> Option<Format> {
         match self {
-            Self::Stdout => Format::Folded,
-            Self::File { format, .. } => *format,
+            Self::Stdout => Some(Format::Folded),
+            Self::File { format, .. } => Some(*format),
+            Self::Archive { .. } => None,
         }
     }
+}
+
+/// What is to be made of a raw recording.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rendering {
+    /// The raw recording; `-` is stdin.
+    pub file: PathBuf,
+    /// Where the result goes; never empty, no place twice, and none of them a raw recording.
+    pub outputs: Vec<Output>,
+    /// The title that was asked for; none means that of the recording.
+    pub title: Option<String>,
+    /// How code is named.
+    pub naming: Naming,
+    /// Who is asked for debug files that are not here.
+    pub servers: Servers,
+    /// How the result looks, but for its title, notes and colours.
+    pub style: Style,
+    /// The colours that were asked for; none means those that suit what was recorded.
+    pub colors: Option<Palette>,
+    /// How much is said on stderr.
+    pub verbosity: Verbosity,
 }
 
 /// How much is said on stderr.

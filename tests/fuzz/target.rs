@@ -14,6 +14,7 @@ use flame_bpf::unwind::{UnwindTable, show};
 
 use crate::corpus::{self, Seed};
 use crate::mutate;
+use crate::raw;
 
 /// A reader of what others wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,11 +27,13 @@ pub(crate) enum Target {
     Maps,
     /// The parser of folded stacks.
     Folded,
+    /// The reader of raw recordings.
+    Raw,
 }
 
 /// There is no such target.
 #[derive(Debug, thiserror::Error)]
-#[error("the targets are unwind, elf, maps and folded")]
+#[error("the targets are unwind, elf, maps, folded and raw")]
 pub(crate) struct UnknownTarget;
 
 impl FromStr for Target {
@@ -44,7 +47,8 @@ impl FromStr for Target {
 }
 
 impl Target {
-    pub(crate) const ALL: [Self; 4] = [Self::Unwind, Self::Elf, Self::Maps, Self::Folded];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Unwind, Self::Elf, Self::Maps, Self::Folded, Self::Raw];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -52,6 +56,7 @@ impl Target {
             Self::Elf => "elf",
             Self::Maps => "maps",
             Self::Folded => "folded",
+            Self::Raw => "raw",
         }
     }
 
@@ -61,6 +66,7 @@ impl Target {
             Self::Unwind | Self::Elf => corpus::objects(),
             Self::Maps => Ok(corpus::maps()),
             Self::Folded => Ok(corpus::folded()),
+            Self::Raw => raw::corpus(),
         }
     }
 
@@ -72,6 +78,7 @@ impl Target {
         match self {
             Self::Unwind | Self::Elf => mutate::object(one, other, &mut rng),
             Self::Maps | Self::Folded => mutate::text(one, other, &mut rng),
+            Self::Raw => raw::input(one, other, &mut rng),
         }
     }
 
@@ -89,6 +96,7 @@ impl Target {
                 maps::each_executable(input, visit).expect("memory can be read");
             }
             Self::Folded => folded(input),
+            Self::Raw => raw::read(input),
         }
     }
 }

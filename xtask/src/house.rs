@@ -12,6 +12,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
+            "archive",
             "debuginfod",
             "output",
             "plan",
@@ -23,6 +24,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "recording",
         &[
+            "archive",
             "debuginfod",
             "interp",
             "kernel",
@@ -48,6 +50,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("probe", &["profile"]),
     ("debuginfod", &["object"]),
     ("process", &["object", "profile"]),
+    ("archive", &["object", "profile"]),
     ("object", &[]),
     ("profile", &[]),
 ];
@@ -58,6 +61,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("blazesym", &["symbolize"]),
     ("inferno", &["output/svg"]),
     ("clap", &["cli"]),
+    ("prost", &["archive"]),
     ("tokio", &["recording", "output/sink"]),
     ("ureq", &["debuginfod"]),
 ];

@@ -11,11 +11,13 @@ mod event;
 mod habits;
 mod off_cpu;
 mod plan;
+mod render;
 mod show_names;
 mod show_unwind;
 mod trigger;
 mod value;
 
+pub use render::parse_render;
 pub use show_names::ShowNames;
 pub use show_unwind::ShowUnwind;
 
@@ -143,6 +145,8 @@ Examples:
   sudo flame-bpf --off-cpu -p 1234 -d 10   where its threads wait, and for how long
   sudo flame-bpf -p 1234 -o on.svg --off-cpu-output off.svg   where they run, and where they wait
   sudo flame-bpf --wall -p 1234 -d 10      all of their time in one graph
+  sudo flame-bpf -a -d 10 -o x.fbpf        record now, and name and draw it later:
+  flame-bpf render x.fbpf -o x.svg         here, or where the debug files are
   flame-bpf show-unwind FILE [ADDRESS]     the unwind table of a program's code
   flame-bpf show-names FILE                the names of addresses that come on stdin
 
@@ -244,7 +248,8 @@ struct StackArgs {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Output")]
 struct OutputArgs {
-    /// Write to FILE: a flame graph (.svg) or folded stacks (.folded; `-` for stdout). Repeatable
+    /// Write to FILE: a flame graph (.svg), folded stacks (.folded; `-` for stdout), or a raw recording (.fbpf)
+    /// that `flame-bpf render` names and draws later. Repeatable
     #[arg(short, long, value_name = "FILE")]
     output: Vec<PathBuf>,
     /// Write folded stacks to stdout, as -o - does

@@ -13,6 +13,7 @@ use super::off_cpu::Asked;
 use super::trigger::{self, Trigger};
 use super::value::{self, Ids, shell_word};
 use super::{Args, LookArgs, NameArgs, OutputArgs, SamplingArgs, ScopeArgs, StackArgs};
+use crate::archive;
 use crate::debuginfod::Servers;
 use crate::output::{Format, Style};
 use crate::plan::{
@@ -95,7 +96,7 @@ pub(super) fn build(args: Args, stdout_is_terminal: bool) -> Result<Plan> {
     let is_drawn = beside.iter().flat_map(|beside| &beside.outputs);
     let is_drawn = is_drawn
         .chain(&outputs)
-        .any(|output| output.format() == Format::Svg);
+        .any(|output| output.format() == Some(Format::Svg));
     let style = style(&look, &output, is_drawn)?;
     let target = target(&scope, &command)?;
     Ok(Plan {
@@ -211,7 +212,7 @@ fn beside_with(waits: Waits, paths: &[PathBuf], outputs: &[Output]) -> Result<Be
         .iter()
         .map(|output| match output {
             Output::Stdout => PathBuf::from("-"),
-            Output::File { path, .. } => without_dots(path),
+            Output::File { path, .. } | Output::Archive { path } => without_dots(path),
         })
         .collect();
     let beside = places(paths, "--off-cpu-output")?;
@@ -388,6 +389,8 @@ fn places(paths: &[PathBuf], flag: &str) -> Result<Vec<Output>> {
         places.push(place);
         outputs.push(if path == Path::new("-") {
             Output::Stdout
+        } else if is_archive(path) {
+            Output::Archive { path: path.clone() }
         } else {
             Output::File {
                 path: path.clone(),
@@ -398,7 +401,7 @@ fn places(paths: &[PathBuf], flag: &str) -> Result<Vec<Output>> {
     Ok(outputs)
 }
 
-fn outputs(output: &OutputArgs, stdout_is_terminal: bool) -> Result<Vec<Output>> {
+pub(super) fn outputs(output: &OutputArgs, stdout_is_terminal: bool) -> Result<Vec<Output>> {
     let mut outputs = places(&output.output, "-o")?;
     if output.folded && !outputs.contains(&Output::Stdout) {
         outputs.push(Output::Stdout);
@@ -416,6 +419,12 @@ fn outputs(output: &OutputArgs, stdout_is_terminal: bool) -> Result<Vec<Output>>
     Ok(outputs)
 }
 
+/// Whether the name asks for a raw recording.
+fn is_archive(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension.eq_ignore_ascii_case(archive::EXTENSION))
+}
+
 /// `./a.svg` and `a.svg` are the same file.
 fn without_dots(path: &Path) -> PathBuf {
     path.components()
@@ -423,7 +432,7 @@ fn without_dots(path: &Path) -> PathBuf {
         .collect()
 }
 
-fn style(look: &LookArgs, output: &OutputArgs, is_drawn: bool) -> Result<Style> {
+pub(super) fn style(look: &LookArgs, output: &OutputArgs, is_drawn: bool) -> Result<Style> {
     let defaults = Style::default();
     let style = Style {
         subtitle: look.subtitle.clone(),
@@ -442,7 +451,8 @@ fn style(look: &LookArgs, output: &OutputArgs, is_drawn: bool) -> Result<Style> 
     if let Some(flag) = look.first_flag() {
         ensure!(
             is_drawn,
-            "{flag} is about a flame graph, and only folded text is to be written; add -o {DEFAULT_FILE}"
+            "{flag} is about a flame graph, and none is to be written; add -o {DEFAULT_FILE}, or give it to \
+             `flame-bpf render`"
         );
     }
     Ok(style)

@@ -29,6 +29,11 @@ impl BuildId {
             .and_then(|note| Self::new(note.desc()))
     }
 
+    /// The ID as it is in the file.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     /// The ID in hexadecimal, in the two parts that directories of debug files are made of.
     pub fn split(&self) -> (String, String) {
         let mut digits = self.to_string();

@@ -29,10 +29,13 @@ pub struct Layout {
 
 /// One part of the file that is loaded into memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Segment {
-    file: Range<u64>,
-    address: u64,
-    executable: bool,
+pub struct Segment {
+    /// Where it is in the file.
+    pub file: Range<u64>,
+    /// Where it is meant to be in memory.
+    pub address: u64,
+    /// Whether it holds code.
+    pub executable: bool,
 }
 
 /// The parts of the file that are loaded into memory.
@@ -40,6 +43,16 @@ struct Segment {
 pub struct Segments(Vec<Segment>);
 
 impl Segments {
+    /// These parts, in the order of the file's own table.
+    pub fn new(all: Vec<Segment>) -> Self {
+        Self(all)
+    }
+
+    /// The parts.
+    pub fn all(&self) -> &[Segment] {
+        &self.0
+    }
+
     /// Where in the file the byte lies that is meant for an address.
     pub fn offset(&self, address: ElfAddress) -> Option<FileOffset> {
         self.0.iter().find_map(|segment| {
@@ -93,6 +106,22 @@ pub struct Elf {
 }
 
 impl Elf {
+    /// What is known of an object that is not here: where its parts are loaded, and which build it is.
+    pub fn outline(segments: Segments, build_id: Option<BuildId>) -> Self {
+        Self {
+            layout: Layout {
+                wide: true,
+                endian: Endianness::Little,
+            },
+            segments,
+            build_id,
+            symbols: None,
+            dynamic_symbols: None,
+            code: Vec::new(),
+            debug: Debug::default(),
+        }
+    }
+
     /// Reads the tables of an open file.
     pub fn read(file: &File) -> Option<Self> {
         Self::parse(&Bounded::new(file))

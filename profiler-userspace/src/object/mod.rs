@@ -11,14 +11,16 @@ mod debug_file;
 mod elf;
 mod file;
 mod functions;
+mod recorded;
 
 pub use bounded::Bounded;
 pub use build_id::BuildId;
 pub use debug::{Debug, DebugLink, DebugSection, Packing, SharedLink};
 pub use debug_file::{DebugFile, Fetch, Search};
-pub use elf::{Elf, Layout, Segments, SymbolTable};
+pub use elf::{Elf, Layout, Segment, Segments, SymbolTable};
 pub use file::{FileNumber, RegularFile};
 pub use functions::Function;
+pub use recorded::{Proof, RecordedObject};
 
 /// A position in an object's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -59,7 +59,7 @@ impl Format {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file's name does not end in a known extension.
-    #[error("cannot tell a format from the name `{}`; let it end in {}", path.display(), known_extensions())]
+    #[error("cannot tell a format from the name `{}`; let it end in {}, or in .fbpf for a raw recording", path.display(), known_extensions())]
     UnknownFormat {
         /// The name as given.
         path: PathBuf,

@@ -26,7 +26,9 @@ fn an_unknown_name_is_told_the_known_ones() {
         let error = Format::from_path(Path::new(path)).unwrap_err();
         assert_eq!(
             error.to_string(),
-            format!("cannot tell a format from the name `{path}`; let it end in .folded or .svg")
+            format!(
+                "cannot tell a format from the name `{path}`; let it end in .folded or .svg, or in .fbpf for a raw recording"
+            )
         );
     }
 }

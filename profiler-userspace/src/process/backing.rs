@@ -8,7 +8,7 @@ use profiler_common::abi::CodeKey;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A file that some process has mapped.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,14 +22,18 @@ pub struct MappedFile {
 }
 
 impl MappedFile {
+    /// How frames call the file that was at `path`; see [`Self::module`].
+    pub fn module_at(path: &Path) -> &OsStr {
+        match path.as_os_str().as_bytes().strip_prefix(b"/") {
+            Some(memory) if memory.starts_with(b"memfd:") => OsStr::from_bytes(memory),
+            _ => path.file_name().unwrap_or(path.as_os_str()),
+        }
+    }
+
     /// How frames call the file: its name without directories. `memfd:NAME` for memory that poses as
     /// a file.
     pub fn module(&self) -> &OsStr {
-        let path = self.path.as_os_str();
-        match path.as_bytes().strip_prefix(b"/") {
-            Some(memory) if memory.starts_with(b"memfd:") => OsStr::from_bytes(memory),
-            _ => self.path.file_name().unwrap_or(path),
-        }
+        Self::module_at(&self.path)
     }
 }
 

@@ -107,6 +107,14 @@ pub struct Located {
 }
 
 impl Located {
+    /// Nothing yet, of some time.
+    pub fn new(window: Window) -> Self {
+        Self {
+            window,
+            ..Self::default()
+        }
+    }
+
     /// The spot that has this name.
     pub fn name(&mut self, frame: Frame) -> Spot {
         Spot::Named(number(&mut self.names, frame))

@@ -230,6 +230,13 @@ fn on_object(gap: &Gap, share: String, distribution: &Distribution) -> Option<St
         Reached::Gone => format!(
             "{what}, which was deleted or replaced before it could be read; record while its processes run."
         ),
+        Reached::Absent => format!(
+            "{what}, which is not here as it was recorded{}: {}.",
+            build_id
+                .as_ref()
+                .map_or_else(String::new, |id| format!(" (build ID {id})")),
+            distribution.anywhere()
+        ),
         Reached::Here => {
             let remedy = distribution.symbols_of(path, build_id.as_ref());
             format!("{what}, which was stripped: {remedy}.")

@@ -2,24 +2,26 @@
 
 use super::advice;
 use super::asleep::Before;
+use super::deliver::{Named, deliver};
 use super::distribution::Distribution;
 use super::health::{self, Cost, Health};
 use super::nothing::Nothing;
 use super::progress::Progress;
 use super::sampling::{Session, Stop};
+use super::stored::Told;
 use super::target;
 use super::unwinding::Unwinding;
 use crate::debuginfod::{Client, Fetched, Limits};
 use crate::kernel::Kernel;
 use crate::object::{BuildId, Fetch};
-use crate::output::sink::{Delivery, Sink};
-use crate::output::{self, Palette, Style};
+use crate::output::sink::Sink;
+use crate::output::{Palette, Style};
 use crate::plan::{Event, Output, Plan, Target, TitleFacts};
 use crate::probe::Probe;
 use crate::process::Processes;
 use crate::profile::located::{Located, LocatedKey};
 use crate::profile::{Profile, Unit, Window, waits, wall};
-use crate::symbolize::{self, KernelNames, Objects, Sources, Symbolized};
+use crate::symbolize::{self, KernelNames, KernelNaming, Objects, Sources, Stored, Unnamed};
 use anyhow::Result;
 use profiler_common::abi::{Books, Class, Doing};
 use std::collections::HashMap;
@@ -34,7 +36,7 @@ pub(super) struct Circumstances {
     pub(super) event: Event,
     pub(super) stop: Stop,
     pub(super) elapsed: Duration,
-    host: String,
+    pub(super) host: String,
     comms: HashMap<u32, String>,
     pub(super) cpu_before: Duration,
     remarks: Vec<String>,
@@ -289,23 +291,58 @@ impl Finishing<'_> {
             books,
             outputs,
             sinks,
-            mut remarks,
+            remarks,
         } = part;
-        let profile = self.name(probe, &located, &mut remarks);
+        let unit = self.unit(probe);
+        let Brought {
+            profile,
+            stored,
+            on_names,
+            on_stored,
+        } = self.name(probe, unit.clone(), &located, outputs);
         let symbolized = self.began.elapsed();
         let default_title = self.circumstances.title(plan, probe);
         let ends = symbolize::stack_ends(&located);
-        let health = Health {
+        let (remarks, remarks_stored) = (
+            [remarks.as_slice(), &on_names].concat(),
+            [remarks.as_slice(), &on_stored].concat(),
+        );
+        let waited = located
+            .samples()
+            .fold(0u64, |sum, (_, sums)| sum.saturating_add(sums.weight));
+        let health = |remarks| Health {
             subject: &default_title,
             noun: probe.noun(),
-            waited: probe.waits().map(|_| profile.total_weight()),
+            waited: probe.waits().map(|_| waited),
             books: &books,
             stacks: located.stacks().len(),
             processes: self.objects.processes(),
             ends: &ends,
             guessed: symbolize::guessed(&located),
             idle_is_offered: plan.target == Target::All,
-            remarks: &remarks,
+            remarks,
+        };
+        let titled = match &plan.title {
+            Some(title) if *probe == plan.probe => title.clone(),
+            Some(title) => format!("{title} ({})", probe.subject().unwrap_or_default()),
+            None => default_title.clone(),
+        };
+        let archive = stored.map(|stored| {
+            let told = Told {
+                host: &self.circumstances.host,
+                title: &titled,
+                noun: probe.noun(),
+                event: probe
+                    .subject()
+                    .unwrap_or_else(|| self.circumstances.event.name.to_string()),
+                unit,
+                finish: how(plan, probe),
+            };
+            told.archive(stored, health(&remarks_stored).balance())
+        });
+        let balance = match profile {
+            Some(_) => health(&remarks).balance(),
+            None => health(&remarks_stored).balance(),
         };
         // Each part has a paragraph of its own.
         if !self.text.is_empty() && !self.text.ends_with('\n') {
@@ -324,7 +361,7 @@ impl Finishing<'_> {
             let cut_short = symbolize::cut_short(&located, &self.objects, &self.processes, exact);
             self.text.push_str(&health::cut_short(&cut_short));
         }
-        if profile.samples().is_empty() {
+        if located.samples().len() == 0 {
             let nothing = Nothing {
                 plan,
                 probe,
@@ -335,11 +372,6 @@ impl Finishing<'_> {
             self.text.push_str(&nothing.told());
             return Ok(false);
         }
-        let titled = match &plan.title {
-            Some(title) if *probe == plan.probe => title.clone(),
-            Some(title) => format!("{title} ({})", probe.subject().unwrap_or_default()),
-            None => default_title.clone(),
-        };
         let style = Style {
             title: titled,
             colors: self.colors(probe),
@@ -347,16 +379,15 @@ impl Finishing<'_> {
                 Probe::Wall(_) => plan.style.subtitle.clone().or(Some(LEGEND.to_owned())),
                 _ => plan.style.subtitle.clone(),
             },
-            notes: health.balance(),
+            notes: balance.clone(),
             ..plan.style.clone()
         };
-        for (sink, output) in sinks.iter().zip(outputs) {
-            let format = output.format();
-            let delivery = sink.deliver(|out| output::write(&profile, format, &style, out))?;
-            if delivery == Delivery::Complete && !sink.is_stdout() {
-                self.places.push(sink.name().display().to_string());
-            }
-        }
+        let named = profile.as_ref().map(|profile| Named {
+            profile,
+            style: &style,
+        });
+        let places = deliver(sinks, outputs, named.as_ref(), archive.as_ref())?;
+        self.places.extend(places);
         if verbosity.verbose > 0 {
             self.text.push_str(&format!(
                 "time: drained in {:.1} ms, named in {:.1} ms, written in {:.1} ms\n",
@@ -366,7 +397,7 @@ impl Finishing<'_> {
             ));
         }
         if !verbosity.quiet || books.sum(Class::Lost) > 0 {
-            self.text.push_str(&health.balance());
+            self.text.push_str(&balance);
         }
         Ok(true)
     }
@@ -380,39 +411,59 @@ impl Finishing<'_> {
         })
     }
 
-    /// Names what one probe brought.
-    fn name(&mut self, probe: &Probe, located: &Located, remarks: &mut Vec<String>) -> Profile {
-        let plan = self.plan;
-        let unit = if let Some(unit) = probe.unit() {
+    /// What weights count.
+    fn unit(&self, probe: &Probe) -> Unit {
+        if let Some(unit) = probe.unit() {
             unit
         } else if is_weighed(&self.circumstances.event) {
             Unit::Events(self.circumstances.event.name.to_string())
         } else {
             Unit::Samples
-        };
+        }
+    }
+
+    /// Names what one probe brought, as far as these outputs want names.
+    fn name(
+        &mut self,
+        probe: &Probe,
+        unit: Unit,
+        located: &Located,
+        outputs: &[Output],
+    ) -> Brought {
+        let plan = self.plan;
         let kernel = &mut self.kernel;
         let mut ask = |addresses: &[u64]| kernel.name_symbols(addresses);
         let progress = Progress::new(None, plan.verbosity.quiet);
         let tell = |fetched: &Fetched| progress.fetching(fetched);
         let client = Client::new(plan.servers.addresses(), Limits::from_environment(), &tell);
         let fetch = client.as_ref().map(|client| |id: &BuildId| client.find(id));
-        let Symbolized {
-            profile,
-            kernel: naming,
-            unnamed,
-        } = symbolize::symbolize(
-            located,
-            &self.objects,
-            unit,
-            &self.processes,
-            Sources {
-                kernel: KernelNames::asked(&mut ask),
-                naming: &plan.naming,
-                fetch: fetch.as_ref().map(|fetch| fetch as &Fetch<'_>),
-            },
-        );
+        // Whoever fetches says more of it.
+        let naming = client.is_none().then(|| progress.naming());
+        let told = |done, all| {
+            if let Some(naming) = &naming {
+                naming.tell(done, all);
+            }
+        };
+        let mut sources = Sources {
+            kernel: KernelNames::asked(&mut ask),
+            naming: &plan.naming,
+            fetch: fetch.as_ref().map(|fetch| fetch as &Fetch<'_>),
+            progress: Some(&told),
+        };
+        let (objects, processes) = (&self.objects, &self.processes);
+        let is_archive = |output: &Output| output.format().is_none();
+        let stored = (outputs.iter().any(is_archive))
+            .then(|| symbolize::store(located, objects, processes, &mut sources));
+        let named = (!outputs.iter().all(is_archive))
+            .then(|| symbolize::symbolize(located, objects, unit, processes, sources));
+        drop(naming);
         progress.clear();
-        if let Some(complaint) = naming.complaint() {
+        let of_kernel = stored.as_ref().map(|stored| &stored.kernel);
+        let complaint = (named.as_ref().map(|named| &named.kernel))
+            .or(of_kernel)
+            .and_then(KernelNaming::complaint);
+        let mut remarks = Vec::new();
+        if let Some(complaint) = complaint {
             remarks.push(format!("Note: {complaint}."));
         }
         if self.processes.refused() > 0 {
@@ -421,30 +472,52 @@ impl Finishing<'_> {
                 self.processes.refused()
             ));
         }
-        if let Some(client) = &client {
-            remarks.extend(advice::on_fetching(&client.fetched()));
-        }
         remarks.extend(advice::on_shortage(
             &self.processes.shortage(),
             self.objects.cut_maps(),
         ));
-        remarks.extend(advice::on_names(
-            &unnamed,
-            located.total_count(),
-            &Distribution::here(client.is_some()),
-        ));
-        let waits = probe.waits();
-        if probe.is_on_event() && waits.is_none() {
-            return profile;
+        let distribution = Distribution::here(client.is_some());
+        let total = located.total_count();
+        let of_names = |unnamed: &[Unnamed]| advice::on_names(unnamed, total, &distribution);
+        // Of a raw recording, the rest is said when it is named.
+        let mut on_stored = remarks.clone();
+        on_stored.extend(stored.iter().flat_map(|stored| of_names(&stored.unnamed)));
+        let mut on_names = remarks;
+        if let Some(client) = &client {
+            on_names.extend(advice::on_fetching(&client.fetched()));
         }
-        let how = waits::Finish {
-            scheduler: waits.is_none(),
-            reasons: waits.is_some_and(|waits| waits.reasons),
-            kernel: plan.capture.kernel_stacks,
-            ran: matches!(probe, Probe::Wall(_)),
-        };
-        waits::finish(&profile, how)
+        on_names.extend(named.iter().flat_map(|named| of_names(&named.unnamed)));
+        Brought {
+            profile: named.map(|named| match how(plan, probe) {
+                Some(how) => waits::finish(&named.profile, how),
+                None => named.profile,
+            }),
+            stored,
+            on_names,
+            on_stored,
+        }
     }
+}
+
+/// What one probe brought, with names where they are wanted.
+struct Brought {
+    profile: Option<Profile>,
+    stored: Option<Stored>,
+    /// What there is to remark on the names.
+    on_names: Vec<String>,
+    /// What there is to remark on those of the raw recording.
+    on_stored: Vec<String>,
+}
+
+/// What is made of the kernel stacks of a probe; nothing if they stay as they are.
+fn how(plan: &Plan, probe: &Probe) -> Option<waits::Finish> {
+    let waits = probe.waits();
+    (waits.is_some() || !probe.is_on_event()).then(|| waits::Finish {
+        scheduler: waits.is_none(),
+        reasons: waits.is_some_and(|waits| waits.reasons),
+        kernel: plan.capture.kernel_stacks,
+        ran: matches!(probe, Probe::Wall(_)),
+    })
 }
 
 fn milliseconds(duration: Duration) -> f64 {

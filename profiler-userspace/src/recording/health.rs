@@ -378,7 +378,7 @@ fn lost_sentence(counter: Counter, samples: String) -> String {
 }
 
 /// `1 sample`, `2,000 samples`.
-fn counted(count: u64, noun: &str) -> String {
+pub(super) fn counted(count: u64, noun: &str) -> String {
     let plural = match (count, noun.ends_with('s')) {
         (1, _) => "",
         (_, true) => "es",

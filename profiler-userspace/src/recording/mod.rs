@@ -5,6 +5,7 @@
 
 mod advice;
 mod asleep;
+mod deliver;
 mod distribution;
 mod finish;
 mod functions;
@@ -14,14 +15,17 @@ mod launch;
 mod linked;
 mod nothing;
 mod progress;
+mod render;
 mod sampling;
 mod show_names;
 mod show_unwind;
+mod stored;
 mod tables;
 mod target;
 mod unwinding;
 mod urgent;
 
+pub use render::render;
 pub use show_names::show_names;
 pub use show_unwind::show_unwind;
 
@@ -126,7 +130,7 @@ fn prepare<'a>(outputs: impl Iterator<Item = &'a Output>) -> Result<Vec<Sink>> {
     outputs
         .map(|output| match output {
             Output::Stdout => Ok(Sink::stdout()),
-            Output::File { path, .. } => Ok(Sink::prepare(path)?),
+            Output::File { path, .. } | Output::Archive { path } => Ok(Sink::prepare(path)?),
         })
         .collect()
 }

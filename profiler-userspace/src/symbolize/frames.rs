@@ -6,7 +6,7 @@
 use super::gaps::{Gap, GapId, Gaps};
 use super::kernel::{KernelNames, KernelNaming};
 use super::native::{Function, Named, Symbol};
-use super::{at, frame};
+use super::{Sources, at, frame};
 use crate::object::FileOffset;
 use crate::profile::located::{Located, ObjectIndex, Spot, SpotIndex};
 use crate::profile::{Frame, FrameId, FrameKind, Profile};
@@ -56,7 +56,7 @@ impl Frames {
     /// Frames for all spots of a profile.
     pub(super) fn name(
         located: &Located,
-        kernel: &mut KernelNames<'_>,
+        sources: &mut Sources<'_>,
         profile: &mut Profile,
         gaps: &mut Gaps,
         look_up: LookUp<'_>,
@@ -85,12 +85,16 @@ impl Frames {
                 Spot::Unknown => {}
             }
         }
-        let naming = frames.name_kernel(&addresses, kernel, profile);
+        let naming = frames.name_kernel(&addresses, &mut sources.kernel, profile);
         // What may have to be fetched from elsewhere, in limited time, is fetched where most is asked for.
         let mut objects: Vec<(ObjectIndex, Vec<(FileOffset, usize)>)> =
             objects.into_iter().collect();
         objects.sort_by_key(|(_, wanted)| Reverse(wanted.len()));
-        for (object, mut wanted) in objects {
+        let all = objects.len();
+        for (done, (object, mut wanted)) in objects.into_iter().enumerate() {
+            if let Some(tell) = sources.progress {
+                tell(done, all);
+            }
             // An object has a spot for each of its offsets, and no other of the same.
             wanted.sort_unstable();
             let offsets: Vec<FileOffset> = wanted.iter().map(|(offset, _)| *offset).collect();

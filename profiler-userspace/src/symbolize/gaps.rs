@@ -43,6 +43,8 @@ pub enum Reached {
     Elsewhere,
     /// It could not be opened: it was deleted or replaced, and its processes have ended.
     Gone,
+    /// It is told of by a raw recording, and not here as it was then.
+    Absent,
 }
 
 /// A gap, and how wide it is.

@@ -17,6 +17,7 @@ mod locate;
 mod native;
 mod objects;
 mod simplify;
+mod store;
 mod symbol_table;
 #[cfg(test)]
 mod tests;
@@ -27,6 +28,7 @@ pub use gaps::{Gap, Reached, Unnamed};
 pub use kernel::{AskKernel, KernelNames, KernelNaming};
 pub use locate::Locator;
 pub use objects::Objects;
+pub use store::{Stored, store, symbolize_stored};
 
 use crate::object::{Elf, ElfAddress, Fetch, FileOffset, RegularFile};
 use crate::process::{Opened, Processes};
@@ -74,6 +76,8 @@ pub struct Sources<'a> {
     pub naming: &'a Naming,
     /// Asks for a debug file that is not on this machine.
     pub fetch: Option<&'a Fetch<'a>>,
+    /// Is told how far naming has come: so many objects were asked, of so many.
+    pub progress: Option<&'a dyn Fn(usize, usize)>,
 }
 
 /// Names everything in `located`, whose spots lie in `objects` of `processes`.
@@ -91,19 +95,19 @@ pub fn symbolize(
     let mut look_up = |index, offsets: &[FileOffset]| {
         backings::look_up(objects.get(index), processes, asked, offsets)
     };
-    name(located, unit, &mut sources.kernel, &mut look_up)
+    name(located, unit, &mut sources, &mut look_up)
 }
 
 /// Names everything in `located`, whose objects `look_up` knows.
 fn name(
     located: &Located,
     unit: Unit,
-    kernel: &mut KernelNames<'_>,
+    sources: &mut Sources<'_>,
     look_up: LookUp<'_>,
 ) -> Symbolized {
     let mut profile = Profile::new(unit, located.window);
     let mut gaps = Gaps::default();
-    let (frames, naming) = Frames::name(located, kernel, &mut profile, &mut gaps, look_up);
+    let (frames, naming) = Frames::name(located, sources, &mut profile, &mut gaps, look_up);
     // Functions have many spots, and so stacks of spots are more than stacks of names.
     let mut named: HashMap<Vec<FrameId>, (u64, u64)> = HashMap::new();
     for (key, sums) in located.samples() {

@@ -76,12 +76,39 @@ pub(super) fn name(
         .unwrap_or_else(|_| Named::nothing(offsets.len()))
 }
 
+/// Names the `offsets` into an object that is not here, of which only an outline is known: as far as its
+/// debug file tells.
+pub(super) fn name_absent(
+    elf: &Elf,
+    path: &Path,
+    offsets: &[FileOffset],
+    sources: Sources<'_>,
+) -> Named {
+    let roots = [Path::new("/")];
+    catch_unwind(AssertUnwindSafe(|| {
+        read_tables(None, elf, &roots, path, offsets, sources)
+    }))
+    .unwrap_or_else(|_| Named::nothing(offsets.len()))
+}
+
 fn read(opened: &Opened, path: &Path, offsets: &[FileOffset], sources: Sources<'_>) -> Named {
-    let mut named = Named::nothing(offsets.len());
     let file = &opened.file.file;
-    let Some(elf) = Elf::read(file) else {
-        return named;
-    };
+    match Elf::read(file) {
+        Some(elf) => read_tables(Some(file), &elf, &roots(opened), path, offsets, sources),
+        None => Named::nothing(offsets.len()),
+    }
+}
+
+/// Names offsets by the tables of an object, whose own file is there or not.
+fn read_tables(
+    file: Option<&File>,
+    elf: &Elf,
+    roots: &[&Path],
+    path: &Path,
+    offsets: &[FileOffset],
+    sources: Sources<'_>,
+) -> Named {
+    let mut named = Named::nothing(offsets.len());
     let mut unnamed = Vec::with_capacity(offsets.len());
     for (at, offset) in offsets.iter().enumerate() {
         if let Some(address) = elf.segments.address(*offset) {
@@ -91,27 +118,25 @@ fn read(opened: &Opened, path: &Path, offsets: &[FileOffset], sources: Sources<'
     }
     unnamed.sort_unstable();
     let asked = unnamed.clone();
-    let roots = roots(opened);
     let search = Search {
         directories: &sources.naming.debug_directories,
-        roots: &roots,
+        roots,
         fetch: sources.fetch,
     };
     let stripped = elf.symbols.is_none();
     let debug = stripped
-        .then(|| search.find(path, &elf, |found| found.symbols.is_some()))
+        .then(|| search.find(path, elf, |found| found.symbols.is_some()))
         .flatten();
     let has_debug_file = debug.is_some();
     let minimal = (stripped && debug.is_none())
-        .then(|| minimal(file, &elf))
+        .then(|| minimal(file?, elf))
         .flatten();
+    let own = |table| file.zip(table).map(|(file, table)| (file, elf, table));
     let tables = [
-        elf.symbols.as_ref().map(|table| (file, &elf, table)),
+        own(elf.symbols.as_ref()),
         debug.as_ref().and_then(symbols),
         minimal.as_ref().and_then(symbols),
-        elf.dynamic_symbols
-            .as_ref()
-            .map(|table| (file, &elf, table)),
+        own(elf.dynamic_symbols.as_ref()),
     ];
     for (file, elf, table) in tables.into_iter().flatten() {
         named.take(&mut unnamed, sources.naming.demangling, |addresses| {
@@ -124,8 +149,8 @@ fn read(opened: &Opened, path: &Path, offsets: &[FileOffset], sources: Sources<'
         let has_dwarf = |found: &Elf| found.debug.has_dwarf();
         let source = match debug.filter(|debug| has_dwarf(&debug.elf)) {
             Some(debug) => Some(debug),
-            None if has_dwarf(&elf) => DebugFile::of(file, &elf),
-            None => search.find(path, &elf, has_dwarf),
+            None if has_dwarf(elf) => file.and_then(|file| DebugFile::of(file, elf)),
+            None => search.find(path, elf, has_dwarf),
         };
         if let Some(source) = source {
             let asked = if detailed { &asked } else { &unnamed };
@@ -139,7 +164,7 @@ fn read(opened: &Opened, path: &Path, offsets: &[FileOffset], sources: Sources<'
     }
     named.is_object = true;
     named.has_symbols = !stripped || has_debug_file || minimal.is_some() || only_dwarf;
-    named.build_id = elf.build_id;
+    named.build_id.clone_from(&elf.build_id);
     named
 }
 

@@ -200,6 +200,19 @@ fn a_name_in_dev_gets_text() {
 }
 
 #[test]
+fn a_raw_recording_is_an_output_that_has_no_looks() {
+    let archive = Output::Archive {
+        path: "A.FBPF".into(),
+    };
+    assert_eq!(archive.format(), None);
+    assert_eq!(plan("-o A.FBPF").outputs, std::slice::from_ref(&archive));
+    let both = plan("-o A.FBPF -f --delimited");
+    assert_eq!(both.outputs, [archive, Output::Stdout]);
+    assert!(refusal("-o a.fbpf --title T").contains("flame-bpf render"));
+    assert!(refusal("-o a.fbpf -o ./a.fbpf").contains("given twice"));
+}
+
+#[test]
 fn outputs_that_cannot_be_meant() {
     for line in [
         "-o a.svg -o a.svg",

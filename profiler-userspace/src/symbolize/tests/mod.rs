@@ -34,6 +34,7 @@ fn from(kernel: KernelNames<'_>) -> Sources<'_> {
         kernel,
         naming: &USUAL,
         fetch: None,
+        progress: None,
     }
 }
 

@@ -1,0 +1,106 @@
+//! Raw recordings: a recording's stacks as a compact file, to be named later or elsewhere.
+//!
+//! In: a [`Located`] profile whose spots lie in [`RecordedObject`]s, or carry their names, and [`Facts`] about
+//! it. Out: bytes, and from bytes the same again. What a file says is never believed: whoever wrote it, reading
+//! takes bounded time and memory, and every number is checked before it is used.
+//! `docs/raw-recordings.md` describes the format for other readers.
+
+mod read;
+mod section;
+mod take;
+#[cfg(test)]
+mod tests;
+mod wire;
+mod write;
+
+pub use read::{Missing, Read, read};
+pub use write::write;
+
+use crate::object::RecordedObject;
+use crate::profile::Unit;
+use crate::profile::located::Located;
+use crate::profile::waits;
+use std::ffi::OsString;
+use std::io;
+use std::time::SystemTime;
+
+/// What names of raw recordings end in, without the dot.
+pub const EXTENSION: &str = "fbpf";
+
+/// What is known of a recording beside its samples.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// Who wrote the file.
+    pub writer: String,
+    /// The title that its graph would have.
+    pub title: String,
+    /// What one firing is called.
+    pub noun: String,
+    /// The event that was sampled.
+    pub event: String,
+    /// What weights count.
+    pub unit: Unit,
+    /// The machine's name.
+    pub host: String,
+    /// The kernel's release.
+    pub kernel: String,
+    /// The command line that asked for it, the program's name first.
+    pub command_line: Vec<OsString>,
+    /// When it began.
+    pub started: SystemTime,
+    /// What is to be made of kernel stacks once they have names; none where they stay as they are.
+    pub finish: Option<waits::Finish>,
+}
+
+/// A raw recording.
+#[derive(Clone, Debug)]
+pub struct Archive {
+    /// About the recording.
+    pub facts: Facts,
+    /// Its samples. The kernel's spots have names.
+    pub located: Located,
+    /// What spots lie in, by their objects' numbers.
+    pub objects: Vec<RecordedObject>,
+    /// What the recording said at its end: the balance, but for what naming objects adds to it. None in
+    /// a file that ends early.
+    pub closing: Option<String>,
+}
+
+/// Why a file is no raw recording that can be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Something else.
+    #[error("it is not a raw recording, which `flame-bpf -o NAME.fbpf` makes")]
+    Foreign,
+    /// A later version of the format.
+    #[error(
+        "its format is version {found}, and this flame-bpf reads version {known}; render it with the one that made it"
+    )]
+    Version {
+        /// The file's.
+        found: u8,
+        /// Ours.
+        known: u8,
+    },
+    /// The file contradicts itself, or says what no writer of this version does.
+    #[error(
+        "{what} in section {section}, so it was made by a broken or a later flame-bpf; record again"
+    )]
+    Nonsense {
+        /// The section's number.
+        section: u64,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// Nothing of it is whole.
+    #[error(
+        "not one sample of it is whole: it ends or is damaged at byte {at}; record again, and let the recording finish"
+    )]
+    Nothing {
+        /// How many bytes are whole.
+        at: u64,
+    },
+    /// It cannot be read.
+    #[error("{0}")]
+    Unreadable(#[from] io::Error),
+}

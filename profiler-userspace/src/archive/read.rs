@@ -1,0 +1,169 @@
+//! From bytes to a raw recording.
+//!
+//! In: anything. Out: an [`Archive`] of what is whole, and what is missing, or why nothing can be made of it.
+//! A number that leads nowhere is an error: a file with a right checksum and a wrong number was not made by a
+//! flame-bpf that is understood here. Takes no more than a fixed amount of memory, whatever a file claims.
+
+use super::section::{self, Found, Kind, MAGIC, VERSION};
+use super::take::{Stop, Taken};
+use super::wire::{
+    Batch, End, FINISH, FINISH_KERNEL, FINISH_KNOWN, FINISH_RAN, FINISH_REASONS, FINISH_SCHEDULER,
+    Head,
+};
+use super::{Archive, Error, Facts};
+use crate::profile::{Unit, Window, waits};
+use prost::Message as _;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt as _;
+use std::time::{Duration, SystemTime};
+
+/// The most memory that reading and naming may take, by a rough estimate, in bytes. A million distinct
+/// samples of fifty frames each take less.
+const MOST_BYTES: u64 = 1 << 30;
+
+/// Why a file gave less than was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// It ends early.
+    CutOff,
+    /// It is not what was written, from some place on.
+    Damaged,
+    /// It holds more than may be taken into memory.
+    TooLarge,
+}
+
+/// What was read.
+#[derive(Clone, Debug)]
+pub struct Read {
+    /// What is whole.
+    pub archive: Archive,
+    /// Why that is not all, if it is not.
+    pub missing: Option<Missing>,
+    /// How many firings were recorded, those that are missing included.
+    pub recorded: u64,
+}
+
+/// Reads a raw recording.
+///
+/// # Errors
+/// When it is none, of a later version, contradicts itself, or has not one sample that is whole.
+pub fn read(mut from: impl std::io::Read) -> Result<Read, Error> {
+    read_within(&mut from, MOST_BYTES)
+}
+
+/// [`read`], within so many bytes of memory.
+pub(super) fn read_within(from: &mut impl std::io::Read, most: u64) -> Result<Read, Error> {
+    let start = section::up_to(from, MAGIC.len() + 1)?;
+    let version = match start.split_last() {
+        Some((version, magic)) if magic == MAGIC => *version,
+        _ => return Err(Error::Foreign),
+    };
+    if version != VERSION {
+        return Err(Error::Version {
+            found: version,
+            known: VERSION,
+        });
+    }
+    let mut at = start.len() as u64;
+    let nonsense = |section, what| Error::Nonsense { section, what };
+    let mut taken = Taken::new(most);
+    let mut head: Option<Head> = None;
+    let mut closing = None;
+    let mut number = 0;
+    let missing = loop {
+        let (kind, message) = match section::read(from, &mut at)? {
+            Found::Section(kind, message) => (kind, message),
+            Found::End if closing.is_some() => break None,
+            Found::End | Found::CutOff => break Some(Missing::CutOff),
+            Found::Damaged => break Some(Missing::Damaged),
+        };
+        number += 1;
+        if closing.is_some() {
+            return Err(nonsense(number, "there is something behind the end"));
+        }
+        if taken.budget.spend(message.len()).is_none() {
+            break Some(Missing::TooLarge);
+        }
+        let undecoded = |_| nonsense(number, "there is a message that cannot be decoded");
+        if kind == Kind::Head as u8 && head.is_none() {
+            head = Some(Head::decode(&*message).map_err(undecoded)?);
+        } else if kind == Kind::Batch as u8 && head.is_some() {
+            let batch = Batch::decode(&*message).map_err(undecoded)?;
+            match taken.take(batch) {
+                Ok(()) => {}
+                Err(Stop::Full) => break Some(Missing::TooLarge),
+                Err(Stop::Nonsense(what)) => return Err(nonsense(number, what)),
+            }
+        } else if kind == Kind::End as u8 && head.is_some() {
+            let end = End::decode(&*message).map_err(undecoded)?;
+            if end.samples != taken.samples {
+                return Err(nonsense(number, "there is a wrong number of samples"));
+            }
+            closing = Some(end.closing);
+        } else {
+            return Err(nonsense(number, "there is a section of an unknown kind"));
+        }
+    };
+    let Some(head) = head else {
+        return Err(Error::Nothing { at });
+    };
+    let recorded = head.count;
+    let (facts, window) = facts(head).ok_or_else(|| nonsense(1, "there is an unknown unit"))?;
+    taken.located.window = window;
+    if taken.samples == 0 && missing.is_some() {
+        return Err(Error::Nothing { at });
+    }
+    if missing.is_none() && taken.sums.count != recorded {
+        return Err(nonsense(number, "there is a wrong number of firings"));
+    }
+    Ok(Read {
+        archive: Archive {
+            facts,
+            located: taken.located,
+            objects: taken.objects,
+            closing,
+        },
+        missing,
+        recorded,
+    })
+}
+
+fn facts(head: Head) -> Option<(Facts, Window)> {
+    let unit = match head.unit {
+        0 => Unit::Samples,
+        1 => Unit::Events(head.event.clone()),
+        2 => Unit::Nanoseconds,
+        _ => return None,
+    };
+    if head.finish & !FINISH_KNOWN != 0 {
+        return None;
+    }
+    let has = |bit| head.finish & bit != 0;
+    let started = SystemTime::UNIX_EPOCH.checked_add(Duration::from_nanos(head.started_ns));
+    let facts = Facts {
+        writer: head.writer,
+        title: head.title,
+        noun: head.noun,
+        event: head.event,
+        unit,
+        host: head.host,
+        kernel: head.kernel,
+        command_line: head
+            .command_line
+            .into_iter()
+            .map(OsString::from_vec)
+            .collect(),
+        started: started.unwrap_or(SystemTime::UNIX_EPOCH),
+        finish: has(FINISH).then(|| waits::Finish {
+            scheduler: has(FINISH_SCHEDULER),
+            reasons: has(FINISH_REASONS),
+            kernel: has(FINISH_KERNEL),
+            ran: has(FINISH_RAN),
+        }),
+    };
+    let window = Window {
+        start: Duration::ZERO,
+        end: Duration::from_nanos(head.duration_ns),
+    };
+    Some((facts, window))
+}

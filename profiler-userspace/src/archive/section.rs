@@ -1,0 +1,126 @@
+//! The sections that a raw recording is made of.
+//!
+//! In: kinds and messages. Out: bytes with their length and checksum in front, and back. A section is taken
+//! whole or not at all.
+
+use flate2::Compression;
+use flate2::read::ZlibDecoder;
+use flate2::write::ZlibEncoder;
+use std::io::{self, Read, Write};
+
+/// How every raw recording begins. The first byte is in no text, and the last ones are damaged by whoever
+/// takes the file for one.
+pub(super) const MAGIC: [u8; 8] = *b"\x93FBPF\r\n\x1a";
+
+/// The version of the format, which stands behind the magic.
+pub(super) const VERSION: u8 = 1;
+
+/// The most bytes of a message.
+pub(super) const MOST_UNPACKED: usize = 1 << 20;
+
+/// The most bytes of a packed message: zlib adds a little to what cannot be packed.
+const MOST_PACKED: usize = MOST_UNPACKED + (MOST_UNPACKED >> 8) + 64;
+
+/// Kind, packed length, unpacked length, checksum.
+const HEADER_BYTES: usize = 1 + 4 + 4 + 4;
+
+/// What a section holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// [`super::wire::Head`], first.
+    Head = 1,
+    /// [`super::wire::Batch`], any number.
+    Batch = 2,
+    /// [`super::wire::End`], last.
+    End = 3,
+}
+
+/// What there is at a place in a file.
+pub(super) enum Found {
+    /// A whole section: the kind's number, and the message.
+    Section(u8, Vec<u8>),
+    /// The end of the file, between sections.
+    End,
+    /// The end of the file within a section.
+    CutOff,
+    /// Something that is not what was written.
+    Damaged,
+}
+
+/// Writes one section.
+pub(super) fn write(
+    out: &mut dyn Write,
+    kind: Kind,
+    message: &impl prost::Message,
+) -> io::Result<()> {
+    let plain = message.encode_to_vec();
+    if plain.len() > MOST_UNPACKED {
+        return Err(io::Error::other(format!(
+            "a section of {} bytes is too large to be read back",
+            plain.len()
+        )));
+    }
+    let mut packer = ZlibEncoder::new(Vec::new(), Compression::default());
+    packer.write_all(&plain)?;
+    let packed = packer.finish()?;
+    let mut header = [0; HEADER_BYTES];
+    header[0] = kind as u8;
+    header[1..5].copy_from_slice(&length(&packed).to_le_bytes());
+    header[5..9].copy_from_slice(&length(&plain).to_le_bytes());
+    let sum = checksum(&header[..9], &packed);
+    header[9..].copy_from_slice(&sum.to_le_bytes());
+    out.write_all(&header)?;
+    out.write_all(&packed)
+}
+
+fn length(bytes: &[u8]) -> u32 {
+    u32::try_from(bytes.len()).expect("sections are far smaller")
+}
+
+fn checksum(header: &[u8], packed: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(header);
+    hasher.update(packed);
+    hasher.finalize()
+}
+
+/// Reads one section, and adds to `at` the bytes of a whole one.
+pub(super) fn read(from: &mut impl Read, at: &mut u64) -> io::Result<Found> {
+    let header = up_to(from, HEADER_BYTES)?;
+    let Some(header) = header.first_chunk::<HEADER_BYTES>() else {
+        return Ok(match header.is_empty() {
+            true => Found::End,
+            false => Found::CutOff,
+        });
+    };
+    let number = |at: usize| {
+        u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]) as usize
+    };
+    let (packed_bytes, plain_bytes, sum) = (number(1), number(5), number(9));
+    if packed_bytes > MOST_PACKED || plain_bytes > MOST_UNPACKED {
+        return Ok(Found::Damaged);
+    }
+    let packed = up_to(from, packed_bytes)?;
+    if packed.len() < packed_bytes {
+        return Ok(Found::CutOff);
+    }
+    if checksum(&header[..9], &packed) as usize != sum {
+        return Ok(Found::Damaged);
+    }
+    let mut plain = Vec::new();
+    let unpacked = ZlibDecoder::new(&*packed)
+        .take(plain_bytes as u64 + 1)
+        .read_to_end(&mut plain);
+    if unpacked.is_err() || plain.len() != plain_bytes {
+        return Ok(Found::Damaged);
+    }
+    *at += (HEADER_BYTES + packed_bytes) as u64;
+    Ok(Found::Section(header[0], plain))
+}
+
+/// So many bytes, or as many as there are.
+pub(super) fn up_to(from: &mut impl Read, bytes: usize) -> io::Result<Vec<u8>> {
+    let mut taken = Vec::new();
+    from.take(bytes as u64).read_to_end(&mut taken)?;
+    Ok(taken)
+}

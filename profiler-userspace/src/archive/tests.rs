@@ -1,0 +1,387 @@
+use super::read::read_within;
+use super::section::{Kind, MAGIC, VERSION};
+use super::wire::Batch;
+use super::*;
+use crate::object::{BuildId, Proof, Segment, Segments};
+use crate::profile::located::{
+    Label, LocatedKey, LocatedStack, ObjectIndex, Spot, SpotIndex, Sums,
+};
+use crate::profile::{Frame, FrameKind, Window};
+use profiler_common::abi::{Doing, StackEnd};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+fn facts() -> Facts {
+    Facts {
+        writer: "flame-bpf 0".to_owned(),
+        title: "on-CPU: <web> & co".to_owned(),
+        noun: "sample".to_owned(),
+        event: "cpu-clock".to_owned(),
+        unit: Unit::Samples,
+        host: "web1".to_owned(),
+        kernel: "6.18".to_owned(),
+        command_line: vec!["flame-bpf".into(), "-a".into()],
+        started: SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000),
+        finish: Some(waits::Finish {
+            scheduler: false,
+            reasons: true,
+            kernel: false,
+            ran: false,
+        }),
+    }
+}
+
+fn objects() -> Vec<RecordedObject> {
+    let segments = Segments::new(vec![Segment {
+        file: 0x1000..0x9000,
+        address: 0x40_1000,
+        executable: true,
+    }]);
+    let object = |path: &str, build_id| RecordedObject {
+        path: path.into(),
+        proof: Some(Proof {
+            build_id,
+            size: 77,
+            modified_ns: -5,
+        }),
+        segments: segments.clone(),
+    };
+    vec![
+        object("/bin/a", BuildId::new(&[7; 20])),
+        object("/lib/b\n;\u{fe}.so", None),
+        RecordedObject::gone("/gone".into()),
+    ]
+}
+
+/// Stacks by the numbers of their spots, from the leaf; and samples by the numbers of their stacks.
+fn archive(stacks: &[Vec<u64>], samples: &[(Option<usize>, Option<usize>, u8, u64)]) -> Archive {
+    let mut located = Located::new(Window {
+        start: Duration::ZERO,
+        end: Duration::from_millis(1500),
+    });
+    let spot = |located: &mut Located, value: u64| {
+        let spot = match value % 5 {
+            0 => Spot::Unknown,
+            1 => located.name(Frame {
+                name: format!("name {value} ;\n"),
+                kind: match value % 2 {
+                    0 => FrameKind::Kernel,
+                    _ => FrameKind::Jit,
+                },
+            }),
+            object => Spot::At {
+                object: ObjectIndex(object as u32 - 2),
+                offset: value.wrapping_mul(1 << 40 | 13),
+            },
+        };
+        located.spot(spot)
+    };
+    let stacks: Vec<_> = stacks
+        .iter()
+        .enumerate()
+        .map(|(at, values)| {
+            let spots: Box<[SpotIndex]> = values
+                .iter()
+                .map(|value| spot(&mut located, *value))
+                .collect();
+            located.stack(LocatedStack {
+                spots,
+                end: StackEnd::ALL[at % StackEnd::ALL.len()],
+                guessed: at % 2 == 1,
+            })
+        })
+        .collect();
+    for (user, kernel, who, count) in samples {
+        let key = LocatedKey {
+            label: Label {
+                comm: [who % 3; 16],
+                tid: (who % 2 == 0).then_some(u32::MAX - u32::from(*who)),
+                cpu: (who % 4 == 0).then_some(0),
+            },
+            user: user.map(|index| stacks[index % stacks.len()]),
+            kernel: kernel.map(|index| stacks[index % stacks.len()]),
+            doing: [Doing::Running, Doing::Blocked, Doing::Runnable][usize::from(*who) % 3],
+        };
+        let sums = Sums {
+            weight: count * u64::from(*who),
+            count: *count,
+        };
+        located.add(key, sums);
+    }
+    Archive {
+        facts: facts(),
+        located,
+        objects: objects(),
+        closing: Some("Nothing was lost.".to_owned()),
+    }
+}
+
+fn bytes(archive: &Archive) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    write(archive, &mut bytes).unwrap();
+    bytes
+}
+
+/// All samples, whatever their parts are numbered.
+fn told(archive: &Archive) -> BTreeMap<(Label, String), (u64, u64)> {
+    let located = &archive.located;
+    let spot = |index: &SpotIndex| match located.spot_at(*index) {
+        Spot::At { object, offset } => {
+            format!("{:?} {offset}", archive.objects[object.0 as usize])
+        }
+        Spot::Named(name) => format!("{:?}", located.names()[name as usize]),
+        other => format!("{other:?}"),
+    };
+    let mut samples = BTreeMap::new();
+    for (key, sums) in located.samples() {
+        let both = [key.user, key.kernel].map(|index| {
+            let stack = located.stack_at(index?);
+            let spots: Vec<String> = stack.spots.iter().map(spot).collect();
+            Some((spots, stack.end, stack.guessed))
+        });
+        let text = format!("{both:?} {:?}", key.doing);
+        samples.insert((key.label, text), (sums.weight, sums.count));
+    }
+    samples
+}
+
+fn usual() -> Archive {
+    archive(
+        &[vec![2, 3, 4], vec![7, 3, 4], vec![], vec![11, 16, 0]],
+        &[
+            (Some(0), Some(3), 1, 5),
+            (Some(1), None, 2, 1),
+            (None, Some(2), 4, 1),
+            (Some(0), None, 0, 9),
+        ],
+    )
+}
+
+/// Stacks enough for several batches.
+fn large() -> Archive {
+    let stacks: Vec<Vec<u64>> = (0..4000)
+        .map(|n| {
+            (0..40)
+                .map(|depth| (n >> (depth / 4)) * 41 + depth)
+                .collect()
+        })
+        .collect();
+    let samples: Vec<_> = (0..4000).map(|n| (Some(n), None, 1, 1)).collect();
+    archive(&stacks, &samples)
+}
+
+proptest! {
+    #[test]
+    fn what_was_written_is_read(
+        stacks in proptest::collection::vec(proptest::collection::vec(0u64..60, 0..12), 1..20),
+        samples in proptest::collection::vec(
+            (any::<Option<usize>>(), any::<Option<usize>>(), any::<u8>(), 0u64..1 << 40), 1..40),
+    ) {
+        let archive = archive(&stacks, &samples);
+        let read = read(&*bytes(&archive)).unwrap();
+        prop_assert_eq!(read.missing, None);
+        prop_assert_eq!(read.recorded, archive.located.total_count());
+        prop_assert_eq!(&read.archive.facts, &archive.facts);
+        prop_assert_eq!(&read.archive.closing, &archive.closing);
+        prop_assert_eq!(read.archive.located.window, archive.located.window);
+        prop_assert_eq!(told(&read.archive), told(&archive));
+        prop_assert_eq!(read.archive.located.samples().len(), archive.located.samples().len());
+    }
+
+    /// Whatever is in a file, reading it ends, and well.
+    #[test]
+    fn broken_bytes_are_refused_or_read(at in any::<proptest::sample::Index>(), with: u8) {
+        let whole = bytes(&usual());
+        let mut broken = whole.clone();
+        broken[at.index(whole.len())] = with;
+        if let Ok(read) = read(&*broken) {
+            prop_assert!(broken == whole || read.missing == Some(Missing::Damaged)
+                || read.missing == Some(Missing::CutOff));
+        }
+    }
+}
+
+#[test]
+fn a_file_that_ends_early_gives_what_is_whole() {
+    let large = large();
+    let whole = bytes(&large);
+    let all = told(&large);
+    let mut counts = Vec::new();
+    // Every length near the ends, and some between.
+    let lengths = (0..200).chain((200..whole.len()).step_by(whole.len() / 12));
+    for length in lengths.chain(whole.len() - 5..whole.len()) {
+        match read(&whole[..length]) {
+            Ok(read) => {
+                assert_eq!(read.missing, Some(Missing::CutOff), "{length}");
+                assert_eq!(read.archive.closing, None);
+                assert_eq!(read.recorded, 4000);
+                let batch = told(&read.archive);
+                assert!(batch.iter().all(|(key, sums)| all.get(key) == Some(sums)));
+                counts.push(batch.len());
+            }
+            Err(Error::Foreign) => assert!(length <= MAGIC.len()),
+            Err(error) => {
+                assert!(matches!(error, Error::Nothing { .. }), "{length}: {error}");
+                assert!(counts.is_empty(), "{length}");
+            }
+        }
+    }
+    assert!(counts.is_sorted());
+    counts.dedup();
+    assert!(counts.len() > 2, "several batches: {counts:?}");
+    assert_eq!(read(&*whole).unwrap().missing, None);
+}
+
+#[test]
+fn a_damaged_part_takes_with_it_what_follows() {
+    let mut bytes = bytes(&large());
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    let read = read(&*bytes).unwrap();
+    assert_eq!(read.missing, Some(Missing::Damaged));
+    let count = read.archive.located.total_count();
+    assert!((1..4000).contains(&count), "{count}");
+}
+
+#[test]
+fn more_than_fits_into_memory_is_left_out_and_said() {
+    let bytes = bytes(&large());
+    let read = |most| read_within(&mut &*bytes, most);
+    let limited = read(2 << 20).unwrap();
+    assert_eq!(limited.missing, Some(Missing::TooLarge));
+    assert!((1..4000).contains(&limited.archive.located.total_count()));
+    assert!(matches!(read(1000), Err(Error::Nothing { .. })));
+    assert_eq!(read(1 << 30).unwrap().missing, None);
+}
+
+#[test]
+fn other_files_and_later_versions_are_refused() {
+    let refusal = |bytes: &[u8]| read(bytes).unwrap_err().to_string();
+    assert!(refusal(b"").contains("not a raw recording"));
+    assert!(refusal(b"app;main 3\n").contains("not a raw recording"));
+    let mut later = bytes(&usual());
+    later[MAGIC.len()] = VERSION + 1;
+    assert!(refusal(&later).contains("version 2"), "{}", refusal(&later));
+}
+
+/// A file whose second section is this batch.
+fn with_batch(batch: &Batch) -> Vec<u8> {
+    let whole = bytes(&usual());
+    let mut bytes = whole[..MAGIC.len() + 1].to_vec();
+    let head_bytes = u32::from_le_bytes(whole[10..14].try_into().unwrap()) as usize;
+    bytes.extend(&whole[9..9 + 13 + head_bytes]);
+    super::section::write(&mut bytes, Kind::Batch, batch).unwrap();
+    bytes
+}
+
+#[test]
+fn numbers_that_lead_nowhere_are_refused() {
+    let of = |change: &dyn Fn(&mut Batch)| {
+        let mut batch = Batch {
+            spot_kinds: vec![0],
+            spot_values: vec![0],
+            stack_shared: vec![0],
+            stack_lengths: vec![1],
+            stack_spots: vec![0],
+            stack_ends: vec![0],
+            label_comms: vec![b"a".to_vec()],
+            label_tids: vec![0],
+            label_cpus: vec![0],
+            sample_labels: vec![0],
+            sample_users: vec![1],
+            sample_kernels: vec![0],
+            sample_doing: vec![0],
+            sample_counts: vec![1],
+            ..Batch::default()
+        };
+        change(&mut batch);
+        read(&*with_batch(&batch))
+    };
+    let whole = of(&|_| ()).unwrap();
+    assert_eq!(whole.archive.located.total_count(), 1);
+    let broken: [&dyn Fn(&mut Batch); 19] = [
+        &|batch| batch.spot_kinds = vec![1],
+        &|batch| batch.spot_kinds = vec![2],
+        &|batch| batch.spot_kinds = vec![u32::MAX],
+        &|batch| batch.spot_values.clear(),
+        &|batch| batch.stack_shared = vec![1],
+        &|batch| batch.stack_lengths = vec![u32::MAX],
+        &|batch| batch.stack_spots = vec![1],
+        &|batch| batch.stack_lengths = vec![2],
+        &|batch| batch.stack_ends = vec![200],
+        &|batch| batch.label_comms = vec![vec![b'a'; 17]],
+        &|batch| batch.label_cpus = vec![1 << 33],
+        &|batch| batch.sample_labels = vec![1],
+        &|batch| batch.sample_users = vec![2],
+        &|batch| batch.sample_doing = vec![3],
+        &|batch| batch.sample_weights = vec![1, 2],
+        &|batch| batch.names = vec!["x".to_owned()],
+        &|batch| batch.object_paths = vec![b"/x".to_vec()],
+        &|batch| batch.segment_sizes = vec![1],
+        &|batch| {
+            batch.names = vec!["x".to_owned()];
+            batch.name_kinds = vec![9];
+        },
+    ];
+    for (at, change) in broken.into_iter().enumerate() {
+        let error = of(change).unwrap_err();
+        assert!(
+            matches!(error, Error::Nonsense { section: 2, .. }),
+            "{at}: {error}"
+        );
+    }
+    let overflow = of(&|batch| {
+        batch.sample_labels.push(0);
+        batch.sample_users.push(-1);
+        batch.sample_kernels.push(0);
+        batch.sample_doing.push(0);
+        batch.sample_counts = vec![u64::MAX, 1];
+    });
+    assert!(matches!(overflow, Err(Error::Nonsense { .. })));
+}
+
+#[test]
+fn a_short_section_cannot_become_a_long_one() {
+    use std::io::Write as _;
+    let mut packer = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+    packer.write_all(&vec![0; 64 << 20]).unwrap();
+    let bomb = packer.finish().unwrap();
+    for claimed in [1u32 << 20, 64 << 20] {
+        let mut bytes = bytes(&usual())[..MAGIC.len() + 1].to_vec();
+        let mut header = vec![1];
+        header.extend(u32::try_from(bomb.len()).unwrap().to_le_bytes());
+        header.extend(claimed.to_le_bytes());
+        let mut hasher = crc32fast::Hasher::new();
+        hasher.update(&header);
+        hasher.update(&bomb);
+        bytes.extend(&header);
+        bytes.extend(hasher.finalize().to_le_bytes());
+        bytes.extend(&bomb);
+        assert!(matches!(read(&*bytes), Err(Error::Nothing { .. })));
+    }
+}
+
+#[test]
+fn weights_that_are_counts_take_no_room() {
+    let mut plain = usual();
+    plain.located = Located::default();
+    let key = LocatedKey {
+        label: Label {
+            comm: *b"sixteen bytes ok",
+            tid: None,
+            cpu: None,
+        },
+        user: None,
+        kernel: None,
+        doing: Doing::Running,
+    };
+    let sums = Sums {
+        weight: 4,
+        count: 4,
+    };
+    plain.located.add(key, sums);
+    let read = read(&*bytes(&plain)).unwrap();
+    let samples: Vec<_> = read.archive.located.samples().collect();
+    assert_eq!(samples, [(&key, sums)]);
+}

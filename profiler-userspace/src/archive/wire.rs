@@ -1,0 +1,137 @@
+//! The messages in the sections of a raw recording, as Protocol Buffers encode them.
+//!
+//! In: columns. Out: bytes, and back. Lists are columns of numbers and texts, never of messages, so that a
+//! decoder takes little more memory than the bytes do.
+//! The numbers of fields are the format's: `docs/raw-recordings.md`.
+
+use prost::Message;
+
+/// Section 1: what is known beside the samples.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub(super) struct Head {
+    #[prost(string, tag = "1")]
+    pub(super) writer: String,
+    #[prost(string, tag = "2")]
+    pub(super) title: String,
+    #[prost(string, tag = "3")]
+    pub(super) noun: String,
+    #[prost(string, tag = "4")]
+    pub(super) event: String,
+    #[prost(uint32, tag = "5")]
+    pub(super) unit: u32,
+    #[prost(string, tag = "6")]
+    pub(super) host: String,
+    #[prost(string, tag = "7")]
+    pub(super) kernel: String,
+    #[prost(bytes = "vec", repeated, tag = "8")]
+    pub(super) command_line: Vec<Vec<u8>>,
+    #[prost(uint64, tag = "9")]
+    pub(super) started_ns: u64,
+    #[prost(uint64, tag = "10")]
+    pub(super) duration_ns: u64,
+    #[prost(uint64, tag = "11")]
+    pub(super) count: u64,
+    #[prost(uint32, tag = "12")]
+    pub(super) finish: u32,
+}
+
+/// Section 2: some objects, names, spots, stacks and samples. Each refers to what stands in the same
+/// section or an earlier one.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub(super) struct Batch {
+    #[prost(bytes = "vec", repeated, tag = "1")]
+    pub(super) object_paths: Vec<Vec<u8>>,
+    #[prost(uint32, repeated, tag = "2")]
+    pub(super) object_kinds: Vec<u32>,
+    #[prost(bytes = "vec", repeated, tag = "3")]
+    pub(super) object_build_ids: Vec<Vec<u8>>,
+    #[prost(uint64, repeated, tag = "4")]
+    pub(super) object_sizes: Vec<u64>,
+    #[prost(sint64, repeated, tag = "5")]
+    pub(super) object_modified_ns: Vec<i64>,
+    #[prost(uint32, repeated, tag = "6")]
+    pub(super) object_segments: Vec<u32>,
+    #[prost(uint64, repeated, tag = "7")]
+    pub(super) segment_offsets: Vec<u64>,
+    #[prost(uint64, repeated, tag = "8")]
+    pub(super) segment_sizes: Vec<u64>,
+    #[prost(uint64, repeated, tag = "9")]
+    pub(super) segment_addresses: Vec<u64>,
+    #[prost(uint32, repeated, tag = "10")]
+    pub(super) segment_kinds: Vec<u32>,
+
+    #[prost(string, repeated, tag = "11")]
+    pub(super) names: Vec<String>,
+    #[prost(uint32, repeated, tag = "12")]
+    pub(super) name_kinds: Vec<u32>,
+
+    #[prost(uint32, repeated, tag = "13")]
+    pub(super) spot_kinds: Vec<u32>,
+    /// Differences from the value before of the same kind in this section.
+    #[prost(sint64, repeated, tag = "14")]
+    pub(super) spot_values: Vec<i64>,
+
+    #[prost(uint32, repeated, tag = "15")]
+    pub(super) stack_shared: Vec<u32>,
+    #[prost(uint32, repeated, tag = "16")]
+    pub(super) stack_lengths: Vec<u32>,
+    /// By how much a spot's number is less than that of the first spot that no stack had before.
+    #[prost(uint32, repeated, tag = "17")]
+    pub(super) stack_spots: Vec<u32>,
+    #[prost(uint32, repeated, tag = "18")]
+    pub(super) stack_ends: Vec<u32>,
+
+    #[prost(bytes = "vec", repeated, tag = "19")]
+    pub(super) label_comms: Vec<Vec<u8>>,
+    #[prost(uint64, repeated, tag = "20")]
+    pub(super) label_tids: Vec<u64>,
+    #[prost(uint64, repeated, tag = "21")]
+    pub(super) label_cpus: Vec<u64>,
+
+    #[prost(uint32, repeated, tag = "22")]
+    pub(super) sample_labels: Vec<u32>,
+    /// Differences from the one before in this section.
+    #[prost(sint64, repeated, tag = "23")]
+    pub(super) sample_users: Vec<i64>,
+    #[prost(uint32, repeated, tag = "24")]
+    pub(super) sample_kernels: Vec<u32>,
+    #[prost(uint32, repeated, tag = "25")]
+    pub(super) sample_doing: Vec<u32>,
+    #[prost(uint64, repeated, tag = "26")]
+    pub(super) sample_counts: Vec<u64>,
+    /// None at all where each weight is its count.
+    #[prost(uint64, repeated, tag = "27")]
+    pub(super) sample_weights: Vec<u64>,
+}
+
+/// Section 3: the end of a whole file.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub(super) struct End {
+    #[prost(string, tag = "1")]
+    pub(super) closing: String,
+    #[prost(uint64, tag = "2")]
+    pub(super) samples: u64,
+}
+
+/// What a [`Batch`]'s `spot_kinds` say, other than an object's number behind these.
+pub(super) const SPOT_UNKNOWN: u32 = 0;
+/// The value is a name's number.
+pub(super) const SPOT_NAMED: u32 = 1;
+/// The value is an offset into the object whose number is the kind less this.
+pub(super) const SPOT_OBJECT: u32 = 2;
+
+/// The bit of `stack_ends` that says that a frame pointer was followed where a caller may be missing.
+pub(super) const GUESSED: u32 = 1 << 8;
+
+/// The bits of a [`Head`]'s `finish`.
+pub(super) const FINISH: u32 = 1;
+/// The scheduler's frames stay.
+pub(super) const FINISH_SCHEDULER: u32 = 2;
+/// A frame says what was waited for.
+pub(super) const FINISH_REASONS: u32 = 4;
+/// Kernel frames stay.
+pub(super) const FINISH_KERNEL: u32 = 8;
+/// Stacks of threads that ran stay as they are.
+pub(super) const FINISH_RAN: u32 = 16;
+/// All of them.
+pub(super) const FINISH_KNOWN: u32 = 31;

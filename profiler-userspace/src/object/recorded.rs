@@ -1,0 +1,123 @@
+//! Objects as a raw recording knows them, to be found again later or elsewhere.
+//!
+//! In: an object that was mapped, or what a raw recording holds of one. Out: the open file that is that very
+//! object, or none. A path alone proves nothing: the build ID must agree, or, of an object that has none,
+//! size and time of the last change.
+
+use super::{BuildId, Elf, RegularFile, Segments};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+/// What proves that a file is the object that was recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proof {
+    /// Its build ID, if it has one; the rest is not compared then.
+    pub build_id: Option<BuildId>,
+    /// The file's size in bytes.
+    pub size: u64,
+    /// When it was last changed, in nanoseconds since 1970.
+    pub modified_ns: i64,
+}
+
+/// An object that was mapped while something was recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedObject {
+    /// Where it was, as its process saw it.
+    pub path: PathBuf,
+    /// What proves it; none of one that could not be read any more when the recording ended.
+    pub proof: Option<Proof>,
+    /// What of it is loaded, and where.
+    pub segments: Segments,
+}
+
+impl RecordedObject {
+    /// An open object that was mapped from `path`.
+    pub fn of(path: PathBuf, file: &RegularFile, elf: &Elf) -> Self {
+        let status = file.file.metadata().ok();
+        Self {
+            path,
+            proof: status.map(|status| Proof {
+                build_id: elf.build_id.clone(),
+                size: status.size(),
+                modified_ns: modified_ns(&status),
+            }),
+            segments: elf.segments.clone(),
+        }
+    }
+
+    /// One that could not be read.
+    pub fn gone(path: PathBuf) -> Self {
+        Self {
+            path,
+            proof: None,
+            segments: Segments::default(),
+        }
+    }
+
+    /// The object where it was, if it is still there.
+    pub fn find(&self) -> Option<RegularFile> {
+        let proof = self.proof.as_ref()?;
+        let found = RegularFile::open_within(Path::new("/"), &self.path).ok()?;
+        let build_id = Elf::read(&found.file)?.build_id;
+        let status = found.file.metadata().ok()?;
+        let same = build_id == proof.build_id
+            && (build_id.is_some()
+                || (status.size(), modified_ns(&status)) == (proof.size, proof.modified_ns));
+        same.then_some(found)
+    }
+
+    /// The object's tables as far as they were recorded.
+    pub fn outline(&self) -> Option<Elf> {
+        let build_id = self.proof.as_ref()?.build_id.clone();
+        Some(Elf::outline(self.segments.clone(), build_id))
+    }
+}
+
+fn modified_ns(status: &std::fs::Metadata) -> i64 {
+    status
+        .mtime()
+        .saturating_mul(1_000_000_000)
+        .saturating_add(status.mtime_nsec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn recorded(path: &Path) -> RecordedObject {
+        let file = RegularFile::open(path).unwrap();
+        let elf = Elf::read(&file.file).unwrap();
+        RecordedObject::of(path.to_owned(), &file, &elf)
+    }
+
+    #[test]
+    fn an_object_is_found_where_it_was_as_long_as_it_is_the_same() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("nap");
+        fs::copy("/bin/sleep", &path).unwrap();
+        let mut object = recorded(&path);
+        assert!(object.find().is_some());
+        assert_eq!(object.outline().unwrap().segments, object.segments);
+        // The same build in another file will do, if it says which build it is.
+        fs::remove_file(&path).unwrap();
+        assert!(object.find().is_none());
+        fs::copy("/bin/sleep", &path).unwrap();
+        let says = object.proof.as_ref().unwrap().build_id.is_some();
+        assert_eq!(object.find().is_some(), says);
+        // Another build will not.
+        fs::copy("/bin/cat", &path).unwrap();
+        assert!(object.find().is_none());
+        // One without a build ID is known by its size and its last change.
+        object = recorded(&path);
+        object.proof.as_mut().unwrap().build_id = None;
+        assert_ne!(
+            object.find().is_some(),
+            says,
+            "what has an ID is not without"
+        );
+        fs::write(&path, "no object").unwrap();
+        assert!(object.find().is_none());
+        assert!(RecordedObject::gone(path).find().is_none());
+    }
+}

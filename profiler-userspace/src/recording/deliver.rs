@@ -1,0 +1,43 @@
+//! Puts every output into its place.
+//!
+//! In: places, outputs, and what can be written. Out: files that are complete. Whoever has no profile with
+//! names, or no raw recording, has no output that wants one.
+
+use crate::archive::{self, Archive};
+use crate::output::sink::{Delivery, Sink};
+use crate::output::{self, Style};
+use crate::plan::Output;
+use crate::profile::Profile;
+use anyhow::{Context as _, Result};
+
+/// A profile with names, and how it is to look.
+pub(super) struct Named<'a> {
+    pub(super) profile: &'a Profile,
+    pub(super) style: &'a Style,
+}
+
+/// Writes all outputs, and returns the names of the files.
+pub(super) fn deliver(
+    sinks: &[Sink],
+    outputs: &[Output],
+    named: Option<&Named<'_>>,
+    archive: Option<&Archive>,
+) -> Result<Vec<String>> {
+    let mut places = Vec::new();
+    for (sink, output) in sinks.iter().zip(outputs) {
+        let delivery = match output.format() {
+            Some(format) => {
+                let Named { profile, style } = named.context("there is no profile with names")?;
+                sink.deliver(|out| output::write(profile, format, style, out))?
+            }
+            None => {
+                let archive = archive.context("there is no raw recording")?;
+                sink.deliver(|out| Ok(archive::write(archive, out)?))?
+            }
+        };
+        if delivery == Delivery::Complete && !sink.is_stdout() {
+            places.push(sink.name().display().to_string());
+        }
+    }
+    Ok(places)
+}

@@ -1,0 +1,179 @@
+//! Names and draws what was recorded before.
+//!
+//! In: a raw recording, and how it is to be named and drawn. Out: the outputs, and what the recording said at
+//! its end, with what there is to say of names now. Never touches the kernel half, and needs no privileges.
+
+use super::advice;
+use super::deliver::{Named, deliver};
+use super::distribution::Distribution;
+use super::health::counted;
+use super::progress::Progress;
+use super::{prepare, tell};
+use crate::archive::{self, Archive, Missing, Read};
+use crate::debuginfod::{Client, Fetched, Limits};
+use crate::object::{BuildId, Fetch};
+use crate::output::{Palette, Style};
+use crate::plan::Rendering;
+use crate::profile::fold::visible;
+use crate::profile::waits;
+use crate::symbolize::{self, KernelNames, Sources};
+use anyhow::{Context as _, Result};
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::path::Path;
+
+/// Renders as asked.
+///
+/// # Errors
+/// When the file cannot be read or is no raw recording, or an output cannot be written.
+pub fn render(asked: &Rendering) -> Result<()> {
+    let sinks = prepare(asked.outputs.iter())?;
+    let cannot = || format!("cannot render {}", asked.file.display());
+    let read = if asked.file == Path::new("-") {
+        archive::read(io::stdin().lock())
+    } else {
+        let file = File::open(&asked.file).with_context(cannot)?;
+        archive::read(BufReader::new(file))
+    };
+    let read = read.with_context(cannot)?;
+    let Archive {
+        facts,
+        located,
+        objects,
+        closing,
+    } = &read.archive;
+
+    let progress = Progress::new(None, asked.verbosity.quiet);
+    let tell_fetched = |fetched: &Fetched| progress.fetching(fetched);
+    let servers = asked.servers.addresses();
+    let client = Client::new(servers, Limits::from_environment(), &tell_fetched);
+    let fetch = client.as_ref().map(|client| |id: &BuildId| client.find(id));
+    // Whoever fetches says more of it.
+    let naming = client.is_none().then(|| progress.naming());
+    let told = |done, all| {
+        if let Some(naming) = &naming {
+            naming.tell(done, all);
+        }
+    };
+    let symbolized = symbolize::symbolize_stored(
+        located,
+        objects,
+        facts.unit.clone(),
+        Sources {
+            // They have their names already.
+            kernel: KernelNames::listed(),
+            naming: &asked.naming,
+            fetch: fetch.as_ref().map(|fetch| fetch as &Fetch<'_>),
+            progress: Some(&told),
+        },
+    );
+    drop(naming);
+    progress.clear();
+    let profile = match facts.finish {
+        Some(how) => waits::finish(&symbolized.profile, how),
+        None => symbolized.profile,
+    };
+
+    let mut sentences: Vec<String> = Vec::new();
+    sentences.extend(closing.as_deref().map(|text| visible(text).into_owned()));
+    sentences.extend(missing(&read));
+    let fetched = client.as_ref().map(Client::fetched);
+    sentences.extend(fetched.as_ref().and_then(advice::on_fetching));
+    sentences.extend(advice::on_names(
+        &symbolized.unnamed,
+        located.total_count(),
+        &Distribution::here(client.is_some()),
+    ));
+    let balance = sentences.join(" ");
+    let style = Style {
+        title: asked.title.clone().unwrap_or_else(|| facts.title.clone()),
+        notes: balance.clone(),
+        colors: asked.colors.unwrap_or(match facts.noun.as_str() {
+            "wait" => Palette::COLD,
+            "span" => Palette::WALL,
+            _ => Palette::LAND,
+        }),
+        ..asked.style.clone()
+    };
+    let named = Named {
+        profile: &profile,
+        style: &style,
+    };
+    let places = deliver(&sinks, &asked.outputs, Some(&named), None)?;
+    if asked.verbosity.verbose > 0 {
+        tell(&about(&read));
+    }
+    if !asked.verbosity.quiet {
+        let wrote = match places.is_empty() {
+            true => String::new(),
+            false => format!(" Wrote {}.", places.join(", ")),
+        };
+        tell(&format!("{balance}{wrote}\n"));
+    } else if let Some(sentence) = missing(&read) {
+        tell(&format!("flame-bpf: {sentence}\n"));
+    }
+    Ok(())
+}
+
+/// What to say of a file that is not all there.
+fn missing(read: &Read) -> Option<String> {
+    let why = match read.missing? {
+        Missing::CutOff => "ends early",
+        Missing::Damaged => "is damaged",
+        Missing::TooLarge => "is larger than may be taken into memory",
+    };
+    let facts = &read.archive.facts;
+    let shown = read.archive.located.total_count();
+    let noun = visible(&facts.noun);
+    let what = match (read.recorded.saturating_sub(shown), &read.archive.closing) {
+        (0, Some(_)) => return None,
+        (0, None) => "What the recording said of losses is MISSING".to_owned(),
+        (rest, Some(_)) => format!("{} are MISSING", counted(rest, &noun)),
+        (rest, None) => format!(
+            "{} are MISSING, and what the recording said of losses",
+            counted(rest, &noun)
+        ),
+    };
+    Some(format!(
+        "{}: {} shown, but the raw recording {why}. {what}.",
+        visible(&facts.title),
+        counted(shown, &noun),
+    ))
+}
+
+/// Where a raw recording comes from, a fact to a line.
+fn about(read: &Read) -> String {
+    let Archive {
+        facts,
+        located,
+        objects,
+        ..
+    } = &read.archive;
+    let words = facts.command_line.iter().map(|word| word.to_string_lossy());
+    let since_1970 = facts.started.duration_since(std::time::UNIX_EPOCH);
+    let proven = objects.iter().filter(|object| object.proof.is_some());
+    let lines = [
+        ("made by", facts.writer.clone()),
+        ("command", words.collect::<Vec<_>>().join(" ")),
+        ("host", facts.host.clone()),
+        ("kernel", facts.kernel.clone()),
+        ("event", facts.event.clone()),
+        (
+            "began",
+            format!("{} s after 1970", since_1970.unwrap_or_default().as_secs()),
+        ),
+        (
+            "holds",
+            format!(
+                "{} objects, {} of them known by build ID or size and time, {} spots, {} stacks, {} samples",
+                objects.len(),
+                proven.count(),
+                located.spots().len(),
+                located.stacks().len(),
+                located.samples().len(),
+            ),
+        ),
+    ];
+    let line = |(what, text): (&str, String)| format!("{what}: {}\n", visible(&text));
+    lines.into_iter().map(line).collect()
+}

@@ -1,0 +1,44 @@
+//! A recording as a raw one.
+//!
+//! In: what a session located, and the facts. Out: an [`Archive`] that lacks but its closing.
+
+use crate::archive::{Archive, Facts};
+use crate::profile::{Unit, waits};
+use crate::symbolize::Stored;
+use std::time::SystemTime;
+
+/// What is known when a recording has ended.
+pub(super) struct Told<'a> {
+    pub(super) host: &'a str,
+    pub(super) title: &'a str,
+    pub(super) noun: &'a str,
+    pub(super) event: String,
+    pub(super) unit: Unit,
+    pub(super) finish: Option<waits::Finish>,
+}
+
+impl Told<'_> {
+    /// A raw recording of what was stored.
+    pub(super) fn archive(self, stored: Stored, closing: String) -> Archive {
+        let machine = rustix::system::uname();
+        let now = SystemTime::now();
+        let elapsed = stored.located.window.end;
+        Archive {
+            facts: Facts {
+                writer: concat!("flame-bpf ", env!("CARGO_PKG_VERSION")).to_owned(),
+                title: self.title.to_owned(),
+                noun: self.noun.to_owned(),
+                event: self.event,
+                unit: self.unit,
+                host: self.host.to_owned(),
+                kernel: machine.release().to_string_lossy().into_owned(),
+                command_line: std::env::args_os().collect(),
+                started: now.checked_sub(elapsed).unwrap_or(now),
+                finish: self.finish,
+            },
+            located: stored.located,
+            objects: stored.objects,
+            closing: Some(closing),
+        }
+    }
+}

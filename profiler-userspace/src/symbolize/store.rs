@@ -1,0 +1,248 @@
+//! What a raw recording keeps of a located profile, and names for what it kept.
+//!
+//! In: a [`Located`] profile of this machine, now. Out: one that means the same anywhere and later: spots in
+//! objects that prove themselves, and names for all that could not be found any more: the kernel's functions,
+//! code that runtimes made, what the kernel maps into processes, memory, and files that are not where they
+//! were. And from such a profile a named one.
+
+use super::backings;
+use super::demangle::visible;
+use super::frames::Answer;
+use super::gaps::{Gap, GapId, Gaps, Reached, Unnamed};
+use super::kernel::KernelNaming;
+use super::native::{self, Named, Symbol};
+use super::{Objects, Sources, Symbolized, at, frame, name};
+use crate::object::{Elf, FileOffset, RecordedObject};
+use crate::process::{Backing, MappedFile, Opened, Processes};
+use crate::profile::located::{
+    Located, LocatedKey, LocatedStack, LocatedStackIndex, ObjectIndex, Spot, SpotIndex,
+};
+use crate::profile::{FrameKind, Unit};
+use std::collections::{BTreeMap, HashMap};
+use std::os::unix::ffi::OsStrExt as _;
+
+/// What a raw recording keeps.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    /// The samples.
+    pub located: Located,
+    /// What their spots lie in, by number.
+    pub objects: Vec<RecordedObject>,
+    /// Where the names of kernel functions came from, or why they are missing.
+    pub kernel: KernelNaming,
+    /// The code that had no names and that nobody will find any later, the widest gap first.
+    pub unnamed: Vec<Unnamed>,
+}
+
+/// What becomes of an object's spots.
+struct Kept {
+    /// The number of an object that can be looked for later.
+    object: Option<ObjectIndex>,
+    /// What it tells now, if that is asked.
+    answer: Option<Answer>,
+}
+
+/// Makes of `located` what can be named anywhere and later. Kernel names come from `kernel`.
+pub fn store(
+    located: &Located,
+    objects: &Objects,
+    processes: &Processes,
+    sources: &mut Sources<'_>,
+) -> Stored {
+    let mut stored = Located::new(located.window);
+    let mut gaps = Gaps::default();
+    let mut found = Vec::new();
+    let mut offsets: BTreeMap<ObjectIndex, Vec<FileOffset>> = BTreeMap::new();
+    let mut addresses = Vec::new();
+    for spot in located.spots() {
+        match *spot {
+            Spot::At { object, offset } => {
+                offsets.entry(object).or_default().push(FileOffset(offset));
+            }
+            Spot::Kernel(address) => addresses.push(address),
+            Spot::Named(_) | Spot::Unknown => {}
+        }
+    }
+    addresses.sort_unstable();
+    let (names, naming) = sources.kernel.name(&addresses);
+    let asked = native::Sources {
+        naming: sources.naming,
+        fetch: None,
+    };
+    let mut named: HashMap<Spot, (Spot, GapId)> = HashMap::new();
+    for (address, name) in addresses.into_iter().zip(names) {
+        let name = name.unwrap_or_else(|| at("kernel", address));
+        let spot = stored.name(frame(name, FrameKind::Kernel));
+        named.insert(Spot::Kernel(address), (spot, GapId::default()));
+    }
+    for (object, mut offsets) in offsets {
+        offsets.sort_unstable();
+        let was = |offset: &FileOffset| Spot::At {
+            object,
+            offset: offset.0,
+        };
+        let kept = keep(objects, object, processes, asked, &offsets, &mut found);
+        let later = |offset: &FileOffset| {
+            Some(Spot::At {
+                object: kept.object?,
+                offset: offset.0,
+            })
+        };
+        let Some(Answer {
+            named: told,
+            module,
+            gap,
+        }) = &kept.answer
+        else {
+            let spots = offsets
+                .iter()
+                .map(|offset| (was(offset), later(offset).unwrap_or(Spot::Unknown)));
+            named.extend(spots.map(|(was, spot)| (was, (spot, GapId::default()))));
+            continue;
+        };
+        let gap = gap.clone().filter(|_| kept.object.is_none());
+        let gap = gap.map_or_else(GapId::default, |gap| gaps.intern(gap));
+        for (offset, symbol) in offsets.iter().zip(&told.of) {
+            let mut of = |name| stored.name(frame(name, FrameKind::User));
+            let nameless = |number| at(module, number);
+            let spot = match (symbol, later(offset)) {
+                (Symbol::Named(index), _) => {
+                    (of(told.functions[*index].name.clone()), GapId::default())
+                }
+                (_, Some(later)) => (later, GapId::default()),
+                (Symbol::At(address), None) => (of(nameless(address.0)), gap),
+                (Symbol::Unknown, None) => (of(nameless(offset.0)), gap),
+            };
+            named.insert(was(offset), spot);
+        }
+    }
+    // In the order of the old spots, their successors.
+    let spots: Vec<(SpotIndex, GapId)> = located
+        .spots()
+        .iter()
+        .map(|old| {
+            let (spot, gap) = match *old {
+                Spot::Named(name) => {
+                    let known = located.names()[name as usize].clone();
+                    (stored.name(known), GapId::default())
+                }
+                Spot::Unknown => (Spot::Unknown, GapId::default()),
+                Spot::At { .. } | Spot::Kernel(_) => named[old],
+            };
+            (stored.spot(spot), gap)
+        })
+        .collect();
+    let stacks: Vec<LocatedStackIndex> = located
+        .stacks()
+        .iter()
+        .map(|stack| {
+            let again = stack.spots.iter().map(|spot| spots[spot.0 as usize].0);
+            stored.stack(LocatedStack {
+                spots: again.collect(),
+                ..stack.clone()
+            })
+        })
+        .collect();
+    for (key, sums) in located.samples() {
+        if let Some(user) = key.user {
+            let all = located.stack_at(user).spots.iter();
+            gaps.count(all.map(|spot| spots[spot.0 as usize].1), sums.count);
+        }
+        let again = |index: Option<LocatedStackIndex>| index.map(|index| stacks[index.0 as usize]);
+        let key = LocatedKey {
+            user: again(key.user),
+            kernel: again(key.kernel),
+            ..*key
+        };
+        stored.add(key, sums);
+    }
+    Stored {
+        located: stored,
+        objects: found,
+        kernel: naming,
+        unnamed: gaps.into_widest_first(),
+    }
+}
+
+/// What becomes of an object: it is kept to be looked for later, or asked for names now, or both where it
+/// would not be found, but its debug file may be.
+fn keep(
+    objects: &Objects,
+    index: ObjectIndex,
+    processes: &Processes,
+    sources: native::Sources<'_>,
+    offsets: &[FileOffset],
+    found: &mut Vec<RecordedObject>,
+) -> Kept {
+    let object = objects.get(index);
+    let ask = || Some(backings::look_up(object, processes, sources, offsets));
+    let recorded = match processes.backing(object.backing) {
+        Backing::File(file) => match backings::open(object, processes) {
+            Some((opened, path)) => {
+                Elf::read(&opened.file.file).map(|elf| RecordedObject::of(path, &opened.file, &elf))
+            }
+            None => (!file.is_memory()).then(|| RecordedObject::gone(file.path.clone())),
+        },
+        Backing::Vdso | Backing::Memory { .. } => None,
+    };
+    let Some(recorded) = recorded else {
+        return Kept {
+            object: None,
+            answer: ask(),
+        };
+    };
+    let answer = match (&recorded.proof, recorded.find()) {
+        (Some(_), None) => ask(),
+        _ => None,
+    };
+    found.push(recorded);
+    let number = u32::try_from(found.len() - 1).expect("objects are fewer than mappings");
+    Kept {
+        object: Some(ObjectIndex(number)),
+        answer,
+    }
+}
+
+/// Names what a raw recording kept.
+pub fn symbolize_stored(
+    located: &Located,
+    objects: &[RecordedObject],
+    unit: Unit,
+    mut sources: Sources<'_>,
+) -> Symbolized {
+    let asked = native::Sources {
+        naming: sources.naming,
+        fetch: sources.fetch,
+    };
+    let mut look_up = |index: ObjectIndex, offsets: &[FileOffset]| {
+        look_up(&objects[index.0 as usize], offsets, asked)
+    };
+    name(located, unit, &mut sources, &mut look_up)
+}
+
+/// What an object tells that is where it was, or whose debug file is somewhere.
+fn look_up(
+    object: &RecordedObject,
+    offsets: &[FileOffset],
+    sources: native::Sources<'_>,
+) -> Answer {
+    let module = visible(MappedFile::module_at(&object.path).as_bytes());
+    let found = object.find().map(Opened::ours);
+    let reached = match (&found, &object.proof) {
+        (Some(_), _) => Reached::Here,
+        (None, Some(_)) => Reached::Absent,
+        (None, None) => Reached::Gone,
+    };
+    let named = match (&found, object.outline()) {
+        (Some(opened), _) => native::name(opened, &object.path, offsets, sources),
+        (None, Some(outline)) => native::name_absent(&outline, &object.path, offsets, sources),
+        (None, None) => Named::nothing(offsets.len()),
+    };
+    let gap = (!named.has_symbols).then(|| Gap::Object {
+        module: module.clone(),
+        path: object.path.clone(),
+        build_id: named.build_id.clone(),
+        reached,
+    });
+    Answer { named, module, gap }
+}

@@ -1,0 +1,125 @@
+//! Broken raw recordings.
+//!
+//! In: the golden one, and a source of randomness. Out: files whose messages are broken and whose lengths and
+//! checksums are right, so that what is behind them is reached; now and then just broken bytes. A file is read,
+//! named and folded.
+
+use std::hint::black_box;
+use std::io::{Read as _, Write as _};
+
+use anyhow::{Context as _, Result};
+use fastrand::Rng;
+use flame_bpf::archive;
+use flame_bpf::profile::fold;
+use flame_bpf::symbolize::{self, KernelNames, Naming, Sources};
+
+use crate::corpus::Seed;
+use crate::mutate;
+
+/// Magic and version.
+const START: usize = 9;
+
+/// Kind, packed length, length, checksum.
+const HEADER: usize = 13;
+
+/// The golden file, and its messages one by one.
+pub(crate) fn corpus() -> Result<Vec<Seed>> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/raw.fbpf");
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {path}"))?;
+    let parts = std::iter::once(0..bytes.len()).collect();
+    Ok(vec![Seed { bytes, parts }])
+}
+
+/// A file with some of its messages broken.
+pub(crate) fn input(one: &Seed, other: &Seed, rng: &mut Rng) -> Vec<u8> {
+    if rng.u32(0..8) == 0 {
+        return mutate::text(one, other, rng);
+    }
+    let mut sections = sections(&one.bytes);
+    for _ in 0..rng.usize(1..3) {
+        let (from, to) = (rng.usize(..sections.len()), rng.usize(..sections.len()));
+        match rng.u32(0..8) {
+            0 => sections.swap(from, to),
+            1 => sections.insert(to, sections[from].clone()),
+            2 => sections[to].0 = rng.u8(0..6),
+            _ => {
+                let seed = |bytes: &[u8]| Seed {
+                    parts: std::iter::once(0..bytes.len()).collect(),
+                    bytes: bytes.to_vec(),
+                };
+                let (broken, with) = (seed(&sections[to].1), seed(&sections[from].1));
+                sections[to].1 = match rng.bool() {
+                    true => mutate::object(&broken, &with, rng),
+                    false => mutate::text(&broken, &with, rng),
+                };
+            }
+        }
+    }
+    let mut bytes = one.bytes[..START].to_vec();
+    for (kind, message) in sections {
+        let mut packer = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+        packer.write_all(&message).expect("memory can be written");
+        let packed = packer.finish().expect("memory can be written");
+        let mut header = vec![kind];
+        header.extend((packed.len() as u32).to_le_bytes());
+        header.extend((message.len() as u32).to_le_bytes());
+        let mut hasher = crc32fast::Hasher::new();
+        hasher.update(&header);
+        hasher.update(&packed);
+        header.extend(hasher.finalize().to_le_bytes());
+        bytes.extend(header);
+        bytes.extend(packed);
+    }
+    bytes
+}
+
+/// The kinds and messages of a whole file.
+fn sections(bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
+    let mut rest = &bytes[START..];
+    let mut sections = Vec::new();
+    while let Some((header, behind)) = rest.split_at_checked(HEADER) {
+        let length = u32::from_le_bytes([header[1], header[2], header[3], header[4]]) as usize;
+        let (packed, next) = behind.split_at(length);
+        let mut message = Vec::new();
+        flate2::read::ZlibDecoder::new(packed)
+            .read_to_end(&mut message)
+            .expect("the golden file is whole");
+        sections.push((header[0], message));
+        rest = next;
+    }
+    sections
+}
+
+/// Reads, names and folds.
+pub(crate) fn read(input: &[u8]) {
+    let Ok(read) = archive::read(input) else {
+        return;
+    };
+    let archive = read.archive;
+    let sources = Sources {
+        kernel: KernelNames::listed(),
+        naming: &Naming::default(),
+        fetch: None,
+        progress: None,
+    };
+    let unit = archive.facts.unit.clone();
+    let named = symbolize::symbolize_stored(&archive.located, &archive.objects, unit, sources);
+    assert_eq!(named.profile.total_count(), archive.located.total_count());
+    let mut text = Vec::new();
+    fold::fold(&named.profile, fold::FoldStyle::default(), &mut text)
+        .expect("memory can be written");
+    black_box(text);
+    // What was read can be written, and is the same then.
+    let mut again = Vec::new();
+    archive::write(&archive, &mut again).expect("what was read can be written");
+    let again = archive::read(&*again).expect("what was written can be read");
+    assert_eq!(again.missing, None);
+    assert_eq!(
+        again.archive.located.total_count(),
+        archive.located.total_count()
+    );
+    assert_eq!(
+        again.archive.located.samples().len(),
+        archive.located.samples().len()
+    );
+}

@@ -1,0 +1,203 @@
+//! Raw recordings of real programs: rendered, they are what the recording itself would have written, and no
+//! more than is still true.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use flame_bpf_tests::{
+    Folded, Invocation, PrivateCopy, Program, Run, Stack, Workload, kernel_turn, require,
+};
+use tempfile::{TempDir, tempdir};
+
+/// A raw recording, and folded text of the same.
+struct Recorded {
+    folder: TempDir,
+    run: Run,
+}
+
+impl Recorded {
+    /// Records with these flags.
+    fn by(invocation: Invocation) -> Self {
+        let folder = tempdir().expect("a temporary folder can be made");
+        let run = invocation
+            .path("-o", &folder.path().join("x.fbpf"))
+            .path("-o", &folder.path().join("x.folded"))
+            .run()
+            .expect_code(0);
+        Self { folder, run }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn text(&self) -> Vec<u8> {
+        fs::read(self.path("x.folded")).expect("the folded text is there")
+    }
+
+    fn render(&self, flags: &str) -> Run {
+        Invocation::new("render -f")
+            .arg(self.path("x.fbpf").display())
+            .args(flags)
+            .run()
+            .expect_code(0)
+    }
+}
+
+#[test]
+fn rendered_later_is_the_same_as_written_at_once() {
+    let _turn = require!(kernel_turn());
+    let shares = Program::c_with_debug_information("shares").start(&[]);
+    let maker = Program::c("anonymous").start(&["map"]);
+    for flags in [
+        "-a -F 499 -d 2",
+        "-a -F 499 -d 2 --inline --lines",
+        "-a -F 499 -d 2 --per-thread --per-cpu --no-demangle",
+        "-a -d 2 --off-cpu --reasons",
+        "-a -d 2 -e sched:sched_switch",
+        "-a -d 2 -K",
+    ] {
+        let recorded = Recorded::by(Invocation::new(flags));
+        let words = flags.split_whitespace();
+        let naming: Vec<&str> = words
+            .filter(|word| ["--inline", "--lines", "--no-demangle"].contains(word))
+            .collect();
+        let rendered = recorded.render(&naming.join(" "));
+        let at_once = Folded::parse(&recorded.text()).expect("folded text");
+        let folded = rendered.folded();
+        // Others' programs may be deleted between the two; they weigh the same then, too.
+        assert_eq!(folded.total(), at_once.total(), "{flags}");
+        let ours = |folded: &Folded| -> Vec<Stack> {
+            let ours = folded.only(|stack| stack.mentions("shares") || stack.mentions("anonymous"));
+            ours.cloned().collect()
+        };
+        assert!(!ours(&at_once).is_empty(), "{flags}");
+        assert_eq!(ours(&folded), ours(&at_once), "{flags}");
+        // What the recording said of itself is said again.
+        let balance = recorded.run.stderr.split(" Cost: ").next();
+        let sentence = balance
+            .and_then(|text| text.split(". ").next())
+            .unwrap_or_default();
+        assert!(
+            !sentence.is_empty() && rendered.stderr.starts_with(sentence),
+            "{}",
+            rendered.stderr
+        );
+    }
+    drop((shares, maker));
+}
+
+#[test]
+fn a_raw_recording_alone_is_enough() {
+    let _turn = require!(kernel_turn());
+    let workload = Program::c("shares").start(&[]);
+    let folder = tempdir().expect("a temporary folder can be made");
+    let path = folder.path().join("x.fbpf");
+    let run = Invocation::new("-F 997 -d 2 --title Later")
+        .flag("-p", workload.pid())
+        .path("-o", &path)
+        .run()
+        .expect_code(2);
+    assert!(run.stderr.contains("flame-bpf render"), "{}", run.stderr);
+    let run = Invocation::new("-F 997 -d 2")
+        .flag("-p", workload.pid())
+        .path("-o", &path)
+        .run()
+        .expect_code(0);
+    assert!(run.stdout.is_empty());
+    drop(workload);
+    let rendered = Invocation::new("render -f").arg(path.display()).run();
+    let folded = rendered.expect_code(0).folded();
+    let share = folded.share(|stack| stack.has("alpha"));
+    assert!(
+        (0.4..0.6).contains(&share),
+        "alpha has {share:.3}: {folded}"
+    );
+}
+
+fn chain(stack: &Stack) -> bool {
+    stack.has_chain(&["main", "work_round"])
+}
+
+/// Records a program from a file that the test may do with as it likes.
+fn record(copy: &Path) -> Recorded {
+    let workload = Workload::start(&mut Command::new(copy));
+    Recorded::by(Invocation::new("-F 997 -d 1").flag("-p", workload.pid()))
+}
+
+#[test]
+fn a_program_that_was_deleted_or_replaced_since_lends_no_names() {
+    let _turn = require!(kernel_turn());
+    let shares = Program::c("shares");
+    let copy = PrivateCopy::of(shares.path());
+    let recorded = record(copy.path());
+    let at_once = Folded::parse(&recorded.text()).expect("folded text");
+    assert!(at_once.share(chain) > 0.9, "{at_once}");
+    let named = |flags: &str| {
+        let run = recorded.render(flags);
+        let folded = run.folded();
+        assert_eq!(folded.total(), at_once.total());
+        (folded, run.stderr)
+    };
+    // Deleted, then replaced: it stands by its offsets, and why is said.
+    let nameless = || {
+        let (folded, said) = named("");
+        assert!(
+            !folded.any(|stack| stack.has("main") || stack.has("work_round")),
+            "{folded}"
+        );
+        assert!(
+            folded.share(|stack| stack.mentions("[shares+0x")) > 0.9,
+            "{folded}"
+        );
+        assert!(
+            said.contains("in shares, which is not here as it was recorded (build ID "),
+            "{said}"
+        );
+    };
+    fs::remove_file(copy.path()).expect("a copy can be deleted");
+    nameless();
+    fs::copy(Program::c("spin").path(), copy.path()).expect("a program can be copied");
+    nameless();
+    // The same build at the same place is the program, whenever it was put there.
+    fs::copy(shares.path(), copy.path()).expect("a program can be copied");
+    assert_eq!(named("").0, at_once);
+}
+
+#[test]
+fn a_program_that_is_gone_when_the_recording_ends_has_its_names_in_it() {
+    let _turn = require!(kernel_turn());
+    let copy = PrivateCopy::of(Program::c("shares").path());
+    let workload = Workload::start(&mut Command::new(copy.path()));
+    fs::remove_file(copy.path()).expect("a copy can be deleted");
+    let recorded = Recorded::by(Invocation::new("-F 997 -d 1").flag("-p", workload.pid()));
+    drop(workload);
+    let folded = recorded.render("").folded();
+    assert!(folded.share(chain) > 0.9, "{folded}");
+    let at_once = Folded::parse(&recorded.text()).expect("folded text");
+    assert_eq!(folded, at_once);
+}
+
+#[test]
+fn a_debug_file_names_a_program_that_is_not_there() {
+    let _turn = require!(kernel_turn());
+    let shares = Program::c_with_debug_information("shares");
+    let copy = PrivateCopy::of(shares.stripped().path());
+    let recorded = record(copy.path());
+    fs::remove_file(copy.path()).expect("a copy can be deleted");
+    let id = recorded.render("-v").stderr;
+    let id = id
+        .split("(build ID ")
+        .nth(1)
+        .and_then(|rest| rest.split(')').next());
+    let (first, rest) = id.expect("the build ID is told").split_at(2);
+    let directory = recorded.path("debug/.build-id").join(first);
+    fs::create_dir_all(&directory).expect("folders can be made");
+    fs::copy(shares.path(), directory.join(format!("{rest}.debug"))).expect("a copy");
+    let debug = recorded.path("debug");
+    let folded = recorded
+        .render(&format!("--debug-dir {}", debug.display()))
+        .folded();
+    assert!(folded.share(chain) > 0.9, "{folded}");
+}

@@ -1,0 +1,270 @@
+//! Raw recordings as files: their bytes, what is made of them, and of what is none.
+//!
+//! In: a raw recording written by hand. Out: a difference from files that a person has looked at, if any;
+//! `cargo xtask bless` accepts what is written now. Nothing here needs privileges: rendering never does.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use flame_bpf::archive::{self, Archive, Facts};
+use flame_bpf::object::{BuildId, Proof, RecordedObject, Segment, Segments};
+use flame_bpf::profile::located::{
+    Label, Located, LocatedKey, LocatedStack, LocatedStackIndex, ObjectIndex, Spot, Sums,
+};
+use flame_bpf::profile::{Frame, FrameKind, Unit, Window};
+use flame_bpf_tests::{Invocation, Run};
+use profiler_common::abi::{Doing, StackEnd};
+use tempfile::{TempDir, tempdir};
+
+/// An object that is on no machine.
+fn object(path: &str, build_id: Option<BuildId>) -> RecordedObject {
+    RecordedObject {
+        path: PathBuf::from(path),
+        proof: Some(Proof {
+            build_id,
+            size: 123_456,
+            modified_ns: 1_700_000_000_123_456_789,
+        }),
+        segments: Segments::new(vec![Segment {
+            file: 0x1000..0x3000,
+            address: 0x40_1000,
+            executable: true,
+        }]),
+    }
+}
+
+/// A raw recording with all that there can be in one.
+fn recording() -> Archive {
+    let mut located = Located::new(Window {
+        start: Duration::ZERO,
+        end: Duration::from_secs(10),
+    });
+    let at = |object, offset| Spot::At {
+        object: ObjectIndex(object),
+        offset,
+    };
+    let mut named = |name: &str, kind| {
+        located.name(Frame {
+            name: name.to_owned(),
+            kind,
+        })
+    };
+    let jit = named("LazyCompile:~render /app/<view>.js:7", FrameKind::Jit);
+    let read = named("vfs_read", FrameKind::Kernel);
+    let entry = named("entry_SYSCALL_64_after_hwframe", FrameKind::Kernel);
+    let mut stack = |spots: &[Spot], end, guessed| -> LocatedStackIndex {
+        let spots = spots.iter().map(|spot| located.spot(*spot)).collect();
+        located.stack(LocatedStack {
+            spots,
+            end,
+            guessed,
+        })
+    };
+    let main = [at(0, 0x1234), at(0, 0x1100), at(1, 0x1fff)];
+    let user = stack(&main, StackEnd::Root, false);
+    let deeper = stack(
+        &[&[jit, at(0, 0x2222)][..], &main].concat(),
+        StackEnd::Truncated,
+        true,
+    );
+    let astray = stack(&[Spot::Unknown, at(2, 0x77)], StackEnd::NoRow, false);
+    let kernel = stack(&[read, entry], StackEnd::Root, false);
+    let mut add = |comm: &[u8], tid, user, kernel, doing, count, weight| {
+        let mut padded = [0; 16];
+        padded[..comm.len()].copy_from_slice(comm);
+        let label = Label {
+            comm: padded,
+            tid,
+            cpu: tid.map(|_| 3),
+        };
+        located.add(
+            LocatedKey {
+                label,
+                user,
+                kernel,
+                doing,
+            },
+            Sums { weight, count },
+        );
+    };
+    let running = Doing::Running;
+    add(b"app", None, Some(user), None, running, 90, 90_000);
+    add(b"app", None, Some(deeper), Some(kernel), running, 6, 6_000);
+    add(
+        b"a;b\n\xff",
+        Some(77),
+        Some(astray),
+        None,
+        running,
+        3,
+        3_000,
+    );
+    add(
+        b"kworker/0:1",
+        None,
+        None,
+        Some(kernel),
+        Doing::Runnable,
+        1,
+        1_000,
+    );
+    Archive {
+        facts: Facts {
+            writer: "flame-bpf 0.1.0".to_owned(),
+            title: "on-CPU: whole machine, 10 s, host web1".to_owned(),
+            noun: "sample".to_owned(),
+            event: "cycles".to_owned(),
+            unit: Unit::Events("cycles".to_owned()),
+            host: "web1".to_owned(),
+            kernel: "6.12.0".to_owned(),
+            command_line: vec!["flame-bpf".into(), "-o".into(), "x.fbpf".into()],
+            started: SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000),
+            finish: None,
+        },
+        located,
+        objects: vec![
+            object("/nowhere/app", BuildId::new(&[0xab; 20])),
+            object("/nowhere/libx.so", None),
+            RecordedObject::gone(PathBuf::from("/nowhere/deleted")),
+        ],
+        closing: Some("100 samples. Nothing was lost.".to_owned()),
+    }
+}
+
+fn bytes(archive: &Archive) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    archive::write(archive, &mut bytes).expect("a vector takes everything");
+    bytes
+}
+
+/// A raw recording in a folder of its own.
+fn file(bytes: &[u8]) -> (TempDir, PathBuf) {
+    let folder = tempdir().expect("a temporary folder can be made");
+    let path = folder.path().join("x.fbpf");
+    fs::write(&path, bytes).expect("a file can be written");
+    (folder, path)
+}
+
+fn render(path: &Path, flags: &str) -> Run {
+    Invocation::new("render")
+        .arg(path.display())
+        .args(flags)
+        .run()
+        .expect_no_panic()
+}
+
+/// Compares bytes with those that were accepted.
+#[track_caller]
+fn compare(name: &str, actual: &[u8]) {
+    let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "golden", name]
+        .iter()
+        .collect();
+    if std::env::var_os("FLAME_BPF_BLESS").is_some_and(|value| value == "1") {
+        fs::write(&path, actual).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        return;
+    }
+    let expected = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    assert!(
+        expected == actual,
+        "tests/golden/{name} is not what is written now; if that is right, accept it with `cargo xtask bless`"
+    );
+}
+
+#[test]
+fn the_bytes_of_a_raw_recording() {
+    compare("raw.fbpf", &bytes(&recording()));
+}
+
+#[test]
+fn what_is_made_of_a_raw_recording() {
+    let golden: PathBuf = [env!("CARGO_MANIFEST_DIR"), "golden", "raw.fbpf"]
+        .iter()
+        .collect();
+    let run = render(&golden, "-f --annotate --delimited").expect_code(0);
+    compare("raw.folded", &run.stdout);
+    for part in [
+        "100 samples. Nothing was lost.",
+        "nameless frames in app, which is not here as it was recorded (build ID abababab",
+        "nameless frames in deleted, which was deleted or replaced before it could be read",
+        "nameless frames in libx.so, which is not here as it was recorded:",
+    ] {
+        assert!(run.stderr.contains(part), "{part}: {}", run.stderr);
+    }
+    let told = render(&golden, "-f -v").expect_code(0);
+    for part in [
+        "host: web1",
+        "command: flame-bpf -o x.fbpf",
+        "3 objects, 2 of them",
+    ] {
+        assert!(told.stderr.contains(part), "{part}: {}", told.stderr);
+    }
+}
+
+#[test]
+fn a_raw_recording_is_rendered_in_any_number_of_ways() {
+    let (folder, path) = file(&bytes(&recording()));
+    let [svg, folded] = ["x.svg", "x.folded"].map(|name| folder.path().join(name));
+    let run = Invocation::new("render --title Mine")
+        .arg(path.display())
+        .path("-o", &svg)
+        .path("-o", &folded)
+        .run()
+        .expect_code(0);
+    assert_eq!(run.folded_file(&folded).total(), 100_000);
+    let svg = fs::read_to_string(svg).expect("the graph is there");
+    assert!(svg.contains(">Mine</text>"), "the title");
+    assert!(svg.contains("Nothing was lost"), "the balance");
+    let quiet = render(&path, "-f -q").expect_code(0);
+    assert_eq!(quiet.stderr, "");
+}
+
+#[test]
+fn a_raw_recording_that_ends_early_says_so() {
+    let whole = bytes(&recording());
+    // The end's own section is the last one, and a hundred bytes at most.
+    for quiet in ["", "-q"] {
+        let (_folder, path) = file(&whole[..whole.len() - 3]);
+        let run = render(&path, &format!("-f {quiet}")).expect_code(0);
+        assert_eq!(run.folded().total(), 100_000);
+        for part in [
+            "the raw recording ends early",
+            "100 samples shown, but",
+            "MISSING",
+        ] {
+            assert!(run.stderr.contains(part), "{part}: {}", run.stderr);
+        }
+    }
+    let mut damaged = whole.clone();
+    let last = damaged.len() - 3;
+    damaged[last] ^= 0xff;
+    let (_folder, path) = file(&damaged);
+    let run = render(&path, "-f").expect_code(0);
+    assert!(run.stderr.contains("is damaged"), "{}", run.stderr);
+}
+
+#[test]
+fn what_is_no_raw_recording_is_refused_with_a_reason() {
+    let whole = bytes(&recording());
+    let mut later = whole.clone();
+    later[8] = 9;
+    for (bytes, reason) in [
+        (&b""[..], "it is not a raw recording"),
+        (b"app;main 3\n", "it is not a raw recording"),
+        (&whole[..60], "not one sample of it is whole"),
+        (&later, "its format is version 9"),
+    ] {
+        let (folder, path) = file(bytes);
+        let out = folder.path().join("x.svg");
+        let run = render(&path, &format!("-o {}", out.display())).expect_code(1);
+        assert!(
+            run.stderr.starts_with("flame-bpf: cannot render "),
+            "{}",
+            run.stderr
+        );
+        assert!(run.stderr.contains(reason), "{reason}: {}", run.stderr);
+        assert!(!out.exists(), "nothing is half-written");
+    }
+    let run = render(Path::new("/nowhere/x.fbpf"), "-f").expect_code(1);
+    assert!(run.stderr.contains("No such file"), "{}", run.stderr);
+}
