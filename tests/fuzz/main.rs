@@ -10,6 +10,7 @@
 mod child;
 mod corpus;
 mod mutate;
+mod names;
 mod target;
 
 use std::fs;

@@ -13,7 +13,7 @@ use flame_bpf::profile::{Unit, fold};
 use flame_bpf::unwind::{UnwindTable, show};
 
 use crate::corpus::{self, Seed};
-use crate::mutate;
+use crate::{mutate, names};
 
 /// A reader of what others wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,11 +26,15 @@ pub(crate) enum Target {
     Maps,
     /// The parser of folded stacks.
     Folded,
+    /// The readers of perf maps and jitdumps.
+    CodeMap,
+    /// The reader of ELF files' symbols.
+    Symbols,
 }
 
 /// There is no such target.
 #[derive(Debug, thiserror::Error)]
-#[error("the targets are unwind, elf, maps and folded")]
+#[error("the targets are unwind, elf, maps, folded, code-map and symbols")]
 pub(crate) struct UnknownTarget;
 
 impl FromStr for Target {
@@ -44,7 +48,14 @@ impl FromStr for Target {
 }
 
 impl Target {
-    pub(crate) const ALL: [Self; 4] = [Self::Unwind, Self::Elf, Self::Maps, Self::Folded];
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Unwind,
+        Self::Elf,
+        Self::Maps,
+        Self::Folded,
+        Self::CodeMap,
+        Self::Symbols,
+    ];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -52,13 +63,16 @@ impl Target {
             Self::Elf => "elf",
             Self::Maps => "maps",
             Self::Folded => "folded",
+            Self::CodeMap => "code-map",
+            Self::Symbols => "symbols",
         }
     }
 
     /// What inputs are made from.
     pub(crate) fn corpus(self) -> Result<Vec<Seed>> {
         match self {
-            Self::Unwind | Self::Elf => corpus::objects(),
+            Self::Unwind | Self::Elf | Self::Symbols => corpus::objects(),
+            Self::CodeMap => Ok(names::code_maps()),
             Self::Maps => Ok(corpus::maps()),
             Self::Folded => Ok(corpus::folded()),
         }
@@ -70,8 +84,10 @@ impl Target {
         let one = &corpus[rng.usize(..corpus.len())];
         let other = &corpus[rng.usize(..corpus.len())];
         match self {
-            Self::Unwind | Self::Elf => mutate::object(one, other, &mut rng),
-            Self::Maps | Self::Folded => mutate::text(one, other, &mut rng),
+            Self::Unwind | Self::Elf | Self::Symbols => mutate::object(one, other, &mut rng),
+            // Dumps are binary, and maps are not.
+            Self::CodeMap if rng.bool() => mutate::object(one, other, &mut rng),
+            Self::Maps | Self::Folded | Self::CodeMap => mutate::text(one, other, &mut rng),
         }
     }
 
@@ -89,6 +105,8 @@ impl Target {
                 maps::each_executable(input, visit).expect("memory can be read");
             }
             Self::Folded => folded(input),
+            Self::CodeMap => names::read_code_map(input),
+            Self::Symbols => names::read_symbols(input),
         }
     }
 }
