@@ -68,7 +68,7 @@ pub(crate) fn objects() -> Result<Vec<Seed>> {
 
 /// The parts of an object file that are worth breaking; all of it if it is none.
 fn parts(bytes: &[u8]) -> Vec<Range<usize>> {
-    const WORTH: [&[u8]; 9] = [
+    const WORTH: [&[u8]; 13] = [
         b".eh_frame",
         b".eh_frame",
         b".eh_frame_hdr",
@@ -77,6 +77,10 @@ fn parts(bytes: &[u8]) -> Vec<Range<usize>> {
         b".plt.sec",
         b".plt.got",
         b".note.gnu.build-id",
+        b".symtab",
+        b".dynsym",
+        b".gnu_debuglink",
+        b".gnu_debugdata",
         b".shstrtab",
     ];
     let headers = 0..bytes.len().min(64);
@@ -152,7 +156,8 @@ pub(crate) fn folded() -> Vec<Seed> {
     texts.into_iter().map(whole).collect()
 }
 
-fn whole(bytes: Vec<u8>) -> Seed {
+/// An input of which every part is worth breaking.
+pub(crate) fn whole(bytes: Vec<u8>) -> Seed {
     Seed {
         parts: std::iter::once(0..bytes.len()).collect(),
         bytes,

@@ -10,6 +10,7 @@
 mod child;
 mod corpus;
 mod mutate;
+mod names;
 mod raw;
 mod target;
 

@@ -13,8 +13,7 @@ use flame_bpf::profile::{Unit, fold};
 use flame_bpf::unwind::{UnwindTable, show};
 
 use crate::corpus::{self, Seed};
-use crate::mutate;
-use crate::raw;
+use crate::{mutate, names, raw};
 
 /// A reader of what others wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,11 +28,15 @@ pub(crate) enum Target {
     Folded,
     /// The reader of raw recordings.
     Raw,
+    /// The readers of perf maps and jitdumps.
+    CodeMap,
+    /// The reader of ELF files' symbols.
+    Symbols,
 }
 
 /// There is no such target.
 #[derive(Debug, thiserror::Error)]
-#[error("the targets are unwind, elf, maps, folded and raw")]
+#[error("the targets are unwind, elf, maps, folded, code-map, symbols and raw")]
 pub(crate) struct UnknownTarget;
 
 impl FromStr for Target {
@@ -47,8 +50,15 @@ impl FromStr for Target {
 }
 
 impl Target {
-    pub(crate) const ALL: [Self; 5] =
-        [Self::Unwind, Self::Elf, Self::Maps, Self::Folded, Self::Raw];
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Unwind,
+        Self::Elf,
+        Self::Maps,
+        Self::Folded,
+        Self::CodeMap,
+        Self::Symbols,
+        Self::Raw,
+    ];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -57,13 +67,16 @@ impl Target {
             Self::Maps => "maps",
             Self::Folded => "folded",
             Self::Raw => "raw",
+            Self::CodeMap => "code-map",
+            Self::Symbols => "symbols",
         }
     }
 
     /// What inputs are made from.
     pub(crate) fn corpus(self) -> Result<Vec<Seed>> {
         match self {
-            Self::Unwind | Self::Elf => corpus::objects(),
+            Self::Unwind | Self::Elf | Self::Symbols => corpus::objects(),
+            Self::CodeMap => Ok(names::code_maps()),
             Self::Maps => Ok(corpus::maps()),
             Self::Folded => Ok(corpus::folded()),
             Self::Raw => raw::corpus(),
@@ -76,8 +89,10 @@ impl Target {
         let one = &corpus[rng.usize(..corpus.len())];
         let other = &corpus[rng.usize(..corpus.len())];
         match self {
-            Self::Unwind | Self::Elf => mutate::object(one, other, &mut rng),
-            Self::Maps | Self::Folded => mutate::text(one, other, &mut rng),
+            Self::Unwind | Self::Elf | Self::Symbols => mutate::object(one, other, &mut rng),
+            // Dumps are binary, and maps are not.
+            Self::CodeMap if rng.bool() => mutate::object(one, other, &mut rng),
+            Self::Maps | Self::Folded | Self::CodeMap => mutate::text(one, other, &mut rng),
             Self::Raw => raw::input(one, other, &mut rng),
         }
     }
@@ -97,6 +112,8 @@ impl Target {
             }
             Self::Folded => folded(input),
             Self::Raw => raw::read(input),
+            Self::CodeMap => names::read_code_map(input),
+            Self::Symbols => names::read_symbols(input),
         }
     }
 }

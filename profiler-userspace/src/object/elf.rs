@@ -58,7 +58,7 @@ impl Segments {
         self.0.iter().find_map(|segment| {
             let into = address.0.checked_sub(segment.address)?;
             let size = segment.file.end.checked_sub(segment.file.start)?;
-            (into < size).then_some(FileOffset(segment.file.start + into))
+            (into < size).then(|| FileOffset(segment.file.start + into))
         })
     }
 
@@ -297,6 +297,20 @@ mod tests {
             segment(0x1000..0x3000, 0x40_2000, true),
             segment(0x8000..0x8000, 0x50_0000, true),
         ])
+    }
+
+    #[test]
+    fn an_address_far_beyond_all_segments_has_no_offset() {
+        assert_eq!(segments().offset(ElfAddress(u64::MAX)), None);
+        let last = Segment {
+            file: u64::MAX - 0x10..u64::MAX,
+            address: 0x1000,
+            executable: true,
+        };
+        let last = Segments(vec![last]);
+        assert_eq!(last.offset(ElfAddress(u64::MAX)), None);
+        let first = FileOffset(u64::MAX - 0x10);
+        assert_eq!(last.offset(ElfAddress(0x1000)), Some(first));
     }
 
     #[test]

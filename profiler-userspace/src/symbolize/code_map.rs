@@ -13,6 +13,7 @@ mod perf_map;
 
 use super::symbol_table::Found;
 use crate::process::{Identity, Processes};
+use std::fs::File;
 use std::rc::Rc;
 
 /// The most of a file that is read, in bytes. Of a longer perf map it is the end, of a jitdump the
@@ -25,6 +26,27 @@ const MAX_CLAIMS: u64 = 1 << 26;
 
 /// The longest name that is kept, in bytes.
 const MAX_NAME_BYTES: usize = 4 << 10;
+
+/// A file in which a runtime tells of code that it makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CodeMap {
+    /// `perf-PID.map`: text, a line for each function.
+    PerfMap,
+    /// `jit-PID.dump`: records of code that was made and moved.
+    Jitdump,
+}
+
+/// What such a file calls the code at some addresses, which must ascend; nothing where it tells of none.
+pub fn names_told(kind: CodeMap, file: &File, addresses: &[u64]) -> Vec<Option<Vec<u8>>> {
+    let mut names = Names::new(addresses);
+    match kind {
+        CodeMap::PerfMap => perf_map::read(file, &mut names),
+        CodeMap::Jitdump => jitdump::read(file, &mut names),
+    }
+    let found = names.into_found();
+    let name = |of: Option<usize>| Some(found.names[of?].clone());
+    found.of.iter().map(|of| name(*of)).collect()
+}
 
 /// The functions at some addresses, ascending, of a process, and whether all was read that it tells.
 pub(super) fn name(
@@ -111,7 +133,7 @@ impl<'a> Names<'a> {
     }
 
     /// Notes that a file of so many bytes is read, of which there is a most.
-    fn note_length(&mut self, file: &std::fs::File) {
+    fn note_length(&mut self, file: &File) {
         let bytes = file.metadata().map_or(0, |status| status.len());
         self.whole &= bytes <= MAX_FILE_BYTES;
     }

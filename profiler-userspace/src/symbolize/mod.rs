@@ -22,6 +22,7 @@ mod symbol_table;
 #[cfg(test)]
 mod tests;
 
+pub use code_map::{CodeMap, names_told};
 pub use demangle::Demangling;
 pub use ends::{cut_short, guessed, stack_ends};
 pub use gaps::{Gap, Reached, Unnamed};
