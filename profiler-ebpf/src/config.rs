@@ -4,7 +4,9 @@
     reason = "a static that user space overwrites before the load"
 )]
 
-use profiler_common::abi::{Config, MappingLayout, Switches, TargetKind, TaskLayout};
+use profiler_common::abi::{
+    CallChoice, Config, FileLayout, MappingLayout, Switches, TargetKind, TaskLayout,
+};
 
 /// Overwritten by user space in the object's read-only section before the programs are loaded; the
 /// values here are never seen by a running program.
@@ -21,6 +23,12 @@ static CONFIG: Config = Config {
     states: 0,
     shortest_ns: 0,
     longest_ns: 0,
+    calls: CallChoice {
+        wanted: 0,
+        weight: 0,
+        kinds: 0,
+        reserved: 0,
+    },
     layout: TaskLayout {
         task_pid: 0,
         task_tgid: 0,
@@ -58,6 +66,16 @@ static CONFIG: Config = Config {
         inode_nanoseconds: 0,
         super_device: 0,
         reserved: 0,
+    },
+    files: FileLayout {
+        task_files: 0,
+        files_table: 0,
+        table_room: 0,
+        table_files: 0,
+        file_inode: 0,
+        file_dentry: 0,
+        inode_mode: 0,
+        dentry_name: 0,
     },
 };
 

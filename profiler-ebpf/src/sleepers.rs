@@ -8,7 +8,7 @@
 )]
 
 use crate::{maps::SLEEPERS, word::Word};
-use profiler_common::abi::{KEY_WORDS, SLEEPER_WORDS, Sleeper};
+use profiler_common::abi::{KEY_WORDS, LastAsking, SLEEPER_WORDS, Sleeper};
 
 /// A thread's entry.
 pub(crate) struct Entry(&'static [Word; SLEEPER_WORDS]);
@@ -48,6 +48,18 @@ impl Entry {
         Some(self.0[0].load()).filter(|&since| since != 0)
     }
 
+    /// What the thread waits for.
+    #[inline(always)]
+    pub(crate) fn awaited(&self) -> u64 {
+        self.0[SLEEPER_WORDS - 1].load()
+    }
+
+    /// Notes what the thread waits for.
+    #[inline(always)]
+    pub(crate) fn await_this(&self, what: u64) {
+        self.0[SLEEPER_WORDS - 1].store(what);
+    }
+
     /// Notes that the thread leaves, and for which key its time is to be counted.
     #[inline(always)]
     pub(crate) fn leave(&self, now_ns: u64, key: &[Word; KEY_WORDS]) {
@@ -55,6 +67,26 @@ impl Entry {
             place.store(word.load());
         }
         self.0[0].store(now_ns);
+    }
+
+    /// What is kept of the last request for memory of the thread.
+    #[inline(always)]
+    pub(crate) fn last_asking(&self) -> LastAsking {
+        core::array::from_fn(|index| self.0[1 + index].load())
+    }
+
+    /// Keeps a request for memory.
+    #[inline(always)]
+    pub(crate) fn keep_asking(&self, asking: LastAsking) {
+        for (place, word) in self.0[1..].iter().zip(asking) {
+            place.store(word);
+        }
+    }
+
+    /// Notes that nothing more is known of what the thread waits for.
+    #[inline(always)]
+    pub(crate) fn forsake(&self) {
+        self.0[0].store(0);
     }
 
     /// Notes that the thread is back, and puts the key that it left under into `key`.

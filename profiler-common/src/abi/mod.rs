@@ -1,6 +1,8 @@
 //! Every type that crosses the boundary between kernel and user space, re-exported flat.
 
+mod allocation;
 mod books;
+mod call;
 mod code;
 mod config;
 mod counter;
@@ -11,12 +13,17 @@ mod sleeper;
 mod stack;
 mod table;
 
+pub use allocation::{Allocator, Asking, LAST_ASKING_WORDS, LastAsking, SizeAt};
 pub use books::{BOOK_WORDS, Books, Control, Live, SIDES, SYMBOL_BYTES, Side};
+pub use call::{
+    CallWeight, Descriptors, FileKinds, LeafKind, LeafWord, NAME_WORDS, WantedCalls, descriptors,
+    waits_for_lock,
+};
 pub use code::{
     CODE_PROBES, CODE_SLOT_BITS, Code, CodeKey, CodeState, SLAB_BITS, SLAB_WORDS, slab_of,
     used_clock,
 };
-pub use config::{Config, MappingLayout, Switches, TargetKind, TaskLayout};
+pub use config::{CallChoice, Config, FileLayout, MappingLayout, Switches, TargetKind, TaskLayout};
 pub use counter::{Class, Counter};
 pub use notice::{Notice, NoticeKind};
 pub use sample::{COMM_BYTES, Doing, KEY_WORDS, SampleKey, Stamp, Tally};

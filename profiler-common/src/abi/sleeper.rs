@@ -115,7 +115,7 @@ pub const SLEEPER_WORDS: usize = 1 + KEY_WORDS + 1;
 
 /// What is kept of a thread from its switch out to its switch in. As words: the nanosecond, by the
 /// monotonic clock, at which it left the CPU, or zero while it is on one; the
-/// [`SampleKey`](super::SampleKey) that its time will be counted for; a word for later.
+/// [`SampleKey`](super::SampleKey) that its time will be counted for; what it waits for, where that matters.
 pub type Sleeper = [u64; SLEEPER_WORDS];
 
 /// How a thread's user registers are to be understood.

@@ -7,6 +7,7 @@
 //! rule that connects two flags, and every default, is in [`plan`]; answers to flags that people
 //! know from other profilers are in [`habits`].
 
+mod calls;
 mod event;
 mod habits;
 mod off_cpu;
@@ -119,6 +120,8 @@ struct Args {
     #[command(flatten)]
     off_cpu: off_cpu::OffCpuArgs,
     #[command(flatten)]
+    calls: calls::CallArgs,
+    #[command(flatten)]
     stacks: StackArgs,
     #[command(flatten)]
     output: OutputArgs,
@@ -141,6 +144,8 @@ Examples:
   sudo flame-bpf -e page-faults -p 1234    every page fault, until Ctrl-C
   sudo flame-bpf -e uprobe:libc:malloc -p 1234 -d 10   who calls a function
   sudo flame-bpf --off-cpu -p 1234 -d 10   where its threads wait, and for how long
+  sudo flame-bpf --alloc -p 1234 -d 10     who asks for memory
+  sudo flame-bpf --io=bytes --io-files -p 1234   who reads and writes which files
   flame-bpf show-unwind FILE [ADDRESS]     the unwind table of a program's code
   flame-bpf show-names FILE                the names of addresses that come on stdin
 

@@ -5,7 +5,7 @@ use super::load::{is_refusal, privilege};
 use super::{Error, Kernel, Result, btf, sleepers};
 use crate::probe::Hook;
 use aya::programs::perf_event::{PerfEventConfig, PerfEventScope, SamplePolicy};
-use aya::programs::uprobe::{UProbeAttachLocation, UProbeScope};
+use aya::programs::uprobe::{UProbeAttachLocation, UProbeAttachPoint, UProbeScope};
 use aya::programs::{PerfEvent, ProgramError, RawTracePoint, UProbe};
 use profiler_common::abi::TargetKind;
 use std::fs::File;
@@ -35,6 +35,8 @@ pub struct Entry {
     pub offset: u64,
     /// The process that is watched, or any of its threads; none to watch all processes, also later ones.
     pub process: Option<NonZeroU32>,
+    /// What the program is told there.
+    pub cookie: u64,
 }
 
 /// When the event fires.
@@ -106,7 +108,11 @@ impl Kernel {
                 if error.io_error.kind() == io::ErrorKind::NotFound =>
             {
                 Err(Error::NoTracepoint {
-                    near: btf::near_tracepoints(name),
+                    near: if name.starts_with("contention_") {
+                        ": it tells of locks since Linux 5.19; --locks=user needs it not".to_owned()
+                    } else {
+                        btf::near_tracepoints(name)
+                    },
                     name: name.to_owned(),
                 })
             }
@@ -124,7 +130,11 @@ impl Kernel {
             let place = UProbeAttachLocation::AbsoluteOffset(entry.offset);
             // Not by any path of its own, under which another file may lie by now.
             let path = format!("/proc/self/fd/{}", entry.file.as_raw_fd());
-            match program.attach(place, path, scope) {
+            let point = UProbeAttachPoint {
+                location: place,
+                cookie: Some(entry.cookie),
+            };
+            match program.attach(point, path, scope) {
                 Ok(_) => {}
                 Err(ProgramError::UProbeError(_)) => return Err(Error::NoFunctionProbes),
                 Err(error) => return Err(failed(format!("the function {}", entry.name), error)),

@@ -113,7 +113,7 @@ impl Kernel {
     /// Before the side of `old` is cleared: what threads off the CPU may still name is read, and what
     /// nobody can name any more forgotten.
     fn keep_stacks(&mut self, old: Live, into: &mut RawProfile) -> Result<()> {
-        if self.request.probe.waits().is_none() {
+        if self.request.probe.timed_weight().is_none() {
             self.drained.epochs.remove(&old.epoch());
             return Ok(());
         }

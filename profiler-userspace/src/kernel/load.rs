@@ -1,5 +1,6 @@
 //! Loading: constants in, sizes in, programs verified.
 
+use super::constants::config;
 use super::drain::Drained;
 use super::shared::map;
 use super::size::Sizes;
@@ -7,20 +8,18 @@ use super::slabs::SLAB_BYTES;
 use super::sleepers::{self, Sleepers};
 use super::tables::Tables;
 use super::{Error, Kernel, Result, Support};
-use crate::probe::{Hook, Probe, ThreadKind};
+use crate::probe::{Hook, Probe};
 use aya::maps::{HashMap, Map, MapData, MapError, RingBuf};
 use aya::programs::{
     PerfEvent, ProgramError, RawTracePoint, RawTracePointRunOptions, TestRun as _, UProbe,
 };
 use aya::{Ebpf, EbpfError, EbpfLoader, VerifierLogLevel};
 use profiler_common::abi::{
-    Books, CODE_SLOT_BITS, Config, Control, MAX_RULES, SIDES, SLAB_BITS, Switches, TargetKind,
+    Books, CODE_SLOT_BITS, Control, MAX_RULES, SIDES, SLAB_BITS, Switches, TargetKind,
 };
 use rustix::process::Rlimit;
-use std::hash::{BuildHasher as _, RandomState};
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
 
 /// The BPF object that `cargo xtask bpf` made.
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../../profiler-ebpf/prebuilt/flame.bpf.o");
@@ -67,8 +66,11 @@ impl Kernel {
         if support.pid_namespace.is_some() && support.layout.is_none() {
             return Err(Error::NamespaceWithoutBtf);
         }
-        if request.probe.waits().is_some() && support.layout.is_none() {
+        if request.probe.keeps_threads() && support.layout.is_none() {
             return Err(Error::SwitchesWithoutBtf);
+        }
+        if matches!(request.probe, Probe::Io(_)) && support.files.is_none() {
+            return Err(Error::FilesWithoutBtf);
         }
         if support.bpf_loop == Some(false) {
             return Err(Error::NoLoop);
@@ -76,8 +78,8 @@ impl Kernel {
         let cpus = possible_cpus();
         let room = request
             .probe
-            .waits()
-            .map(|_| sleepers::room(request.map_memory));
+            .keeps_threads()
+            .then(|| sleepers::room(request.map_memory));
         let sleeper_bytes = room.map_or(0, sleepers::bytes);
         let left = request.map_memory.saturating_sub(sleeper_bytes);
         let sizes = Sizes::new(cpus, support.task_ids, left)
@@ -244,45 +246,6 @@ fn loader_without_kernel_types<'a>() -> EbpfLoader<'a> {
     }
     loader.btf(None);
     loader
-}
-
-fn config(request: &Request, support: &Support, sizes: &Sizes) -> Config {
-    let rows = Switches::UNWIND_ROWS.with(Switches::USER_STACKS);
-    let rows = request.switches.has(rows) && support.mapping.is_some();
-    let waits = request.probe.waits().cloned().unwrap_or_default();
-    let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-    Config {
-        seed: RandomState::new().hash_one(std::process::id()),
-        switches: request
-            .switches
-            .without(Switches::UNWIND_ROWS)
-            .with_if(Switches::UNWIND_ROWS, rows)
-            .with_if(Switches::TASK_LAYOUT, support.layout.is_some())
-            .with_if(Switches::PID_NAMESPACE, support.pid_namespace.is_some())
-            .with_if(
-                Switches::AT_ENTRY,
-                matches!(request.probe, Probe::Function(_)),
-            )
-            .with_if(
-                Switches::USER_THREADS_ONLY,
-                waits.threads == ThreadKind::User,
-            )
-            .with_if(
-                Switches::KERNEL_THREADS_ONLY,
-                waits.threads == ThreadKind::Kernel,
-            ),
-        target: request.target as u32,
-        namespace_inum: support.pid_namespace.unwrap_or(0),
-        tally_capacity: sizes.tallies,
-        tally_index_mask: sizes.tally_slots() - 1,
-        stack_blocks: sizes.blocks,
-        stack_index_mask: sizes.stack_slots() - 1,
-        states: waits.states.0,
-        shortest_ns: nanoseconds(waits.shortest),
-        longest_ns: nanoseconds(waits.longest),
-        layout: support.layout.unwrap_or_default(),
-        mapping: support.mapping.unwrap_or_default(),
-    }
 }
 
 fn mark_targets(targets: &MapData, ids: &[u32], sizes: &Sizes) -> Result<()> {

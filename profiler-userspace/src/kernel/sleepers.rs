@@ -9,8 +9,8 @@ use crate::profile::raw::{RawProfile, RawStack};
 use aya::maps::{HashMap, MapData, MapError};
 use aya::programs::Iter;
 use profiler_common::abi::{
-    BLOCK_WORDS, Counter, Header, KEY_WORDS, Live, SampleKey, Sleeper, StackPosition, Stamp,
-    Switches,
+    BLOCK_WORDS, CallWeight, Counter, Header, KEY_WORDS, Live, SampleKey, Sleeper, StackPosition,
+    Stamp, Switches,
 };
 use std::io::Read as _;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -175,7 +175,12 @@ impl Kernel {
             }
             self.note(Counter::Recorded, 1);
             self.note(Counter::StillWaiting, 1);
-            into.add(self.sample(key, spent, 1));
+            let weight = match self.request.probe.timed_weight() {
+                Some(CallWeight::Bytes) => 0,
+                Some(CallWeight::One) => 1,
+                Some(CallWeight::Time) | None => spent,
+            };
+            into.add(self.sample(key, weight, 1));
         }
         Ok(())
     }

@@ -43,8 +43,10 @@ pub fn finish(profile: &Profile, how: Finish) -> Profile {
 fn finished_stack(profile: &Profile, sample: &Sample, how: Finish) -> Vec<Frame> {
     let frame = |id: &FrameId| profile.frame(*id);
     let mut stack: Vec<Frame> = sample.stack.iter().map(|id| frame(id).clone()).collect();
-    let is_mark = |frame: &Frame| frame.kind == FrameKind::Mark && frame.name == RUNNABLE;
-    let mark = stack.pop_if(|leaf| is_mark(leaf));
+    let last = stack
+        .iter()
+        .rposition(|frame| frame.kind != FrameKind::Mark);
+    let marks = stack.split_off(last.map_or(0, |last| last + 1));
     let first = stack
         .iter()
         .rposition(|frame| frame.kind != FrameKind::Kernel)
@@ -57,18 +59,15 @@ fn finished_stack(profile: &Profile, sample: &Sample, how: Finish) -> Vec<Frame>
             scheduler_frames(&kernel)
         };
     let kernel = &kernel[..end];
-    let reason = match &mark {
-        Some(_) => None,
-        None if how.reasons => Some(Frame {
-            name: reason::reason(kernel).to_owned(),
-            kind: FrameKind::Mark,
-        }),
-        None => None,
-    };
+    let reason = (marks.is_empty() && how.reasons).then(|| Frame {
+        name: reason::reason(kernel).to_owned(),
+        kind: FrameKind::Mark,
+    });
     if how.kernel {
         stack.extend_from_slice(kernel);
     }
-    stack.extend(mark.or(reason));
+    stack.extend(marks);
+    stack.extend(reason);
     stack
 }
 

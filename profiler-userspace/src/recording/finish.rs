@@ -207,7 +207,7 @@ pub(super) fn finish(
     let health = Health {
         subject: &title,
         noun: plan.probe.noun(),
-        waited: plan.probe.waits().map(|_| profile.total_weight()),
+        waited: (profile.unit == Unit::Nanoseconds).then(|| profile.total_weight()),
         books: &books,
         stacks: raw.stacks.len(),
         processes: sampled.len(),
@@ -292,6 +292,10 @@ fn nothing_sampled(
             };
             format!("in {seconds:.1} s, {narrow}")
         }
+        _ if books.get(Counter::FilteredFileKind) > 0 => format!(
+            "all {} were about other kinds of files; --io-kind all keeps them",
+            books.get(Counter::FilteredFileKind)
+        ),
         _ if !plan.probe.is_on_event() => {
             format!("there were none in {seconds:.1} s; record for longer, or while there are")
         }

@@ -4,7 +4,9 @@
 //! sees all others, and the only one that knows of time passing.
 
 mod advice;
+mod allocators;
 mod asleep;
+mod candidates;
 mod distribution;
 mod finish;
 mod functions;
@@ -26,6 +28,7 @@ pub use show_unwind::show_unwind;
 use crate::kernel::{self, Kernel, Policy, Request, Source, Support};
 use crate::output::sink::Sink;
 use crate::plan::{CallGraph, Event, EventChoice, Output, Plan, Sampling, Target};
+use crate::probe::Probe;
 use anyhow::{Context as _, Result, bail};
 use finish::{Circumstances, finish};
 use launch::Held;
@@ -148,7 +151,11 @@ fn cpus(named: Option<&[u32]>) -> Result<Vec<u32>> {
 /// Loads the programs and attaches them to the first event that this machine has.
 fn attach(plan: &Plan, ids: &[u32], support: &Support, cpus: &[u32]) -> Result<Attached> {
     if !plan.probe.is_on_event() {
-        let entries = functions::entries(plan)?;
+        let entries = match &plan.probe {
+            Probe::Function(function) => functions::entries(plan, function)?,
+            Probe::Allocations => allocators::entries(plan)?,
+            _ => Vec::new(),
+        };
         let (mut kernel, unwinding) = load(plan, ids, support, switches(plan))?;
         kernel.attach_hooks(&entries)?;
         return Ok(Attached {
@@ -209,7 +216,10 @@ fn switches(plan: &Plan) -> Switches {
     let reasons = plan.probe.waits().is_some_and(|waits| waits.reasons);
     Switches::default()
         .with_if(Switches::USER_STACKS, capture.user_stacks)
-        .with_if(Switches::KERNEL_STACKS, capture.kernel_stacks || reasons)
+        .with_if(
+            Switches::KERNEL_STACKS,
+            capture.kernel_stacks || reasons || plan.probe.has_leaf_words(),
+        )
         .with_if(Switches::INCLUDE_IDLE, capture.include_idle)
         .with_if(Switches::PER_THREAD, capture.per_thread)
         .with_if(Switches::PER_CPU, capture.per_cpu)

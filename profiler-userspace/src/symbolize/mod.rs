@@ -13,6 +13,7 @@ mod ends;
 mod frames;
 mod gaps;
 mod kernel;
+mod leaf;
 mod native;
 mod simplify;
 mod symbol_table;
@@ -112,6 +113,10 @@ pub fn symbolize(
                 sample.count,
             );
         }
+        if let Some(part) = sample.kernel.map(|index| raw.stack(index)) {
+            let said = leaf::names(part);
+            stack.extend(said.map(|name| profile.intern(frame(name, FrameKind::Mark))));
+        }
         if sample.doing == Doing::Runnable {
             stack.push(profile.intern(frame(RUNNABLE.to_owned(), FrameKind::Mark)));
         }
@@ -177,7 +182,8 @@ pub fn readable(name: &[u8]) -> String {
 /// behind the call. If the call was the last thing in its function, because it never returns, that
 /// instruction is already the next function's. One byte earlier is still the call.
 fn lookups(stack: &RawStack) -> impl DoubleEndedIterator<Item = u64> {
-    stack.addresses.iter().enumerate().map(|(depth, &address)| {
+    let places = &stack.addresses[leaf::words(stack)..];
+    places.iter().enumerate().map(|(depth, &address)| {
         if depth == 0 {
             address
         } else {

@@ -1,0 +1,62 @@
+//! Locks of the kernel: one firing each time that a thread has to wait for one; its weight is the nanoseconds
+//! until it has it.
+//!
+//! A thread that waits may be interrupted, and the interrupt wait for another lock; that is part of the first
+//! wait. One lock may be waited for in two phases, of which the second has no end of its own.
+
+use crate::{
+    counter::{self, Outcome},
+    filter,
+    maps::SCRATCH,
+    sample, sleepers, task, timed,
+    walk::{self, Subject},
+};
+use aya_ebpf::programs::RawTracePointContext;
+use profiler_common::abi::{Counter, LeafKind, LeafWord};
+
+/// A thread begins to wait for the lock that is the first argument, of the kind that the second tells.
+#[inline(always)]
+pub(crate) fn begin(ctx: &RawTracePointContext) {
+    let Ok(ids) = filter::current() else { return };
+    // Idle tasks wait for locks, too, in interrupts. All have one ID, and no waits of their own.
+    if ids.tid == 0 {
+        return;
+    }
+    let cpu = task::cpu();
+    let Some(books) = counter::books(cpu) else {
+        return;
+    };
+    let lock: u64 = ctx.arg(0);
+    if let Some(entry) = sleepers::find(task::initial_id())
+        && entry.since_ns().is_some()
+    {
+        if entry.awaited() != lock {
+            counter::bump(books, Counter::Nested);
+        }
+        return;
+    }
+    let subject = sample::subject(cpu, ids, task::now());
+    timed::run(books, subject, lock, None, || walk(ctx, subject));
+}
+
+/// Walks both stacks, and puts the kind of lock at the leaf.
+#[inline(always)]
+fn walk(ctx: &RawTracePointContext, subject: Subject) -> Option<Outcome> {
+    if let Some(outcome) = sample::walk(ctx, subject, false) {
+        return Some(outcome);
+    }
+    let scratch = SCRATCH.get(subject.cpu)?;
+    let leaf = LeafWord::new(LeafKind::KernelLock, ctx.arg::<u64>(1) as u32);
+    scratch.kernel[1].store(leaf.0);
+    walk::kernel::<1>(ctx, &scratch.kernel);
+    if scratch.kernel[0].load() == 0 {
+        scratch.kernel[0].store(1);
+    }
+    None
+}
+
+/// A thread has the lock that is the first argument, or has given up.
+#[inline(always)]
+pub(crate) fn end(ctx: &RawTracePointContext) {
+    timed::end(ctx.arg(0), 0);
+}
