@@ -14,7 +14,7 @@ use crate::{
     task::{self, Ids},
     walk::Subject,
 };
-use profiler_common::abi::{CallWeight, Counter, Doing};
+use profiler_common::abi::{AwaitedLock, CallWeight, Counter, Doing};
 
 /// Puts the running thread down as one that has begun. Its stacks are walked, in scratch memory that was
 /// taken. Says what became of the firing if it ends here.
@@ -76,7 +76,7 @@ fn end_on(cpu: u32, books: &'static Books, awaited: u64, moved: u64) {
     let Some(since) = entry.since_ns() else {
         return;
     };
-    if entry.awaited() != awaited {
+    if !AwaitedLock(entry.awaited()).is_at(awaited) {
         return;
     }
     let now = task::now();

@@ -212,6 +212,11 @@ impl Probe {
         matches!(self, Self::Calls(_) | Self::Io(_) | Self::Locks(_))
     }
 
+    /// Whether a firing begins with a run of this program.
+    pub fn begins_with(&self, program: &str) -> bool {
+        !matches!(program, "call_end" | "lock_end" | "thread_end")
+    }
+
     /// Whether it is an event that makes the probe fire.
     pub const fn is_on_event(&self) -> bool {
         matches!(self, Self::OnCpu)

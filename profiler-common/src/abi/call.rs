@@ -115,6 +115,38 @@ pub const fn waits_for_lock(number: u64, operation: u64) -> bool {
     }
 }
 
+/// What is kept of the kernel lock that a thread waits for: its address, which is even, and in the lowest bit
+/// whether it is waited for by spinning alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct AwaitedLock(pub u64);
+
+impl AwaitedLock {
+    /// Longer than this, in nanoseconds, no lock is waited for by spinning: long before, the kernel complains of
+    /// a CPU that does nothing else.
+    const LONGEST_SPIN_NS: u64 = 1_000_000_000;
+
+    /// A lock at this address, with the flags that the kernel tells of it (`include/trace/events/lock.h`).
+    #[inline(always)]
+    pub const fn new(address: u64, flags: u32) -> Self {
+        const SPIN: u32 = 1;
+        const MUTEX: u32 = 32;
+        Self(address & !1 | (flags & (SPIN | MUTEX) == SPIN) as u64)
+    }
+
+    /// Whether it is the lock at this address.
+    #[inline(always)]
+    pub const fn is_at(self, address: u64) -> bool {
+        self.0 & !1 == address & !1
+    }
+
+    /// Whether the wait must have ended unseen, if it has lasted for so many nanoseconds.
+    #[inline(always)]
+    pub const fn must_be_over(self, spent_ns: u64) -> bool {
+        self.0 & 1 != 0 && spent_ns > Self::LONGEST_SPIN_NS
+    }
+}
+
 /// What a [`LeafWord`] tells of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -212,6 +244,24 @@ mod tests {
         for address in [0, 8, 0x7f12_3456_789a, 0xffff_ffff_8100_0000, u64::MAX] {
             assert_eq!(LeafWord::from_address(address), None);
         }
+    }
+
+    #[test]
+    fn a_spin_that_does_not_end_ended_unseen() {
+        let (address, second) = (0xffff_8880_0000_1234, 1_000_000_000);
+        for (flags, over) in [
+            (1, true),
+            (1 | 2, true),
+            (33, false),
+            (32, false),
+            (2, false),
+        ] {
+            let lock = AwaitedLock::new(address, flags);
+            assert!(lock.is_at(address) && !lock.is_at(address + 4), "{flags}");
+            assert!(!lock.must_be_over(second), "{flags}");
+            assert_eq!(lock.must_be_over(second + 1), over, "{flags}");
+        }
+        assert!(!AwaitedLock(0).must_be_over(u64::MAX));
     }
 
     #[test]

@@ -16,8 +16,8 @@ mod table;
 pub use allocation::{Allocator, Asking, LAST_ASKING_WORDS, LastAsking, SizeAt};
 pub use books::{BOOK_WORDS, Books, Control, Live, SIDES, SYMBOL_BYTES, Side};
 pub use call::{
-    CallWeight, Descriptors, FileKinds, LeafKind, LeafWord, NAME_WORDS, WantedCalls, descriptors,
-    waits_for_lock,
+    AwaitedLock, CallWeight, Descriptors, FileKinds, LeafKind, LeafWord, NAME_WORDS, WantedCalls,
+    descriptors, waits_for_lock,
 };
 pub use code::{
     CODE_PROBES, CODE_SLOT_BITS, Code, CodeKey, CodeState, SLAB_BITS, SLAB_WORDS, slab_of,

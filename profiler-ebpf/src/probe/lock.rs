@@ -2,7 +2,8 @@
 //! until it has it.
 //!
 //! A thread that waits may be interrupted, and the interrupt wait for another lock; that is part of the first
-//! wait. One lock may be waited for in two phases, of which the second has no end of its own.
+//! wait. One lock may be waited for in two phases, of which the second has no end of its own. And the end of
+//! what an interrupt waited for is not told if the interrupt came while the program of ends was running.
 
 use crate::{
     counter::{self, Outcome},
@@ -12,7 +13,7 @@ use crate::{
     walk::{self, Subject},
 };
 use aya_ebpf::programs::RawTracePointContext;
-use profiler_common::abi::{Counter, LeafKind, LeafWord};
+use profiler_common::abi::{AwaitedLock, Counter, LeafKind, LeafWord};
 
 /// A thread begins to wait for the lock that is the first argument, of the kind that the second tells.
 #[inline(always)]
@@ -27,16 +28,22 @@ pub(crate) fn begin(ctx: &RawTracePointContext) {
         return;
     };
     let lock: u64 = ctx.arg(0);
+    let now = task::now();
     if let Some(entry) = sleepers::find(task::initial_id())
-        && entry.since_ns().is_some()
+        && let Some(since) = entry.since_ns()
     {
-        if entry.awaited() != lock {
-            counter::bump(books, Counter::Nested);
+        let awaited = AwaitedLock(entry.awaited());
+        if !awaited.must_be_over(now.wrapping_sub(since)) {
+            if !awaited.is_at(lock) {
+                counter::bump(books, Counter::Nested);
+            }
+            return;
         }
-        return;
+        timed::begins_again(books);
     }
-    let subject = sample::subject(cpu, ids, task::now());
-    timed::run(books, subject, lock, None, || walk(ctx, subject));
+    let subject = sample::subject(cpu, ids, now);
+    let awaited = AwaitedLock::new(lock, ctx.arg::<u64>(1) as u32).0;
+    timed::run(books, subject, awaited, None, || walk(ctx, subject));
 }
 
 /// Walks both stacks, and puts the kind of lock at the leaf.

@@ -2,16 +2,16 @@
 //! true.
 
 use super::load::{is_refusal, privilege};
-use super::{Error, Kernel, Result, btf, sleepers};
+use super::{Error, Kernel, Result, btf, missed, sleepers};
 use crate::probe::Hook;
 use aya::programs::perf_event::{PerfEventConfig, PerfEventScope, SamplePolicy};
 use aya::programs::uprobe::{UProbeAttachLocation, UProbeAttachPoint, UProbeScope};
 use aya::programs::{PerfEvent, ProgramError, RawTracePoint, UProbe};
-use profiler_common::abi::TargetKind;
+use profiler_common::abi::{Counter, TargetKind};
 use std::fs::File;
 use std::io;
 use std::num::NonZeroU32;
-use std::os::fd::AsRawFd as _;
+use std::os::fd::{AsFd as _, AsRawFd as _};
 
 /// An event of `perf_event_open`.
 #[derive(Clone, Debug)]
@@ -160,13 +160,22 @@ impl Kernel {
     /// Detaches everything. When this returns, no program runs and none will.
     pub fn detach(&mut self) -> Result<()> {
         self.ended_ns = sleepers::now_ns();
-        for (name, hook) in self.request.probe.programs() {
+        let probe = self.request.probe.clone();
+        for (name, hook) in probe.programs() {
             match hook {
                 Hook::Event => {
                     let program: &mut PerfEvent = self.program(name)?;
                     unloaded("the perf event", program.unload())?;
                 }
                 Hook::Tracepoint(tracepoint) => {
+                    let program: &mut RawTracePoint = self.program(name)?;
+                    let missed = program
+                        .fd()
+                        .map_or(0, |program| missed::runs(program.as_fd()));
+                    if probe.begins_with(name) {
+                        self.own.counters[Counter::Fired as usize] += missed;
+                        self.own.counters[Counter::LostReentered as usize] += missed;
+                    }
                     let program: &mut RawTracePoint = self.program(name)?;
                     unloaded(&format!("the tracepoint {tracepoint}"), program.unload())?;
                 }

@@ -14,6 +14,7 @@ mod files;
 mod grace;
 mod layout;
 mod load;
+mod missed;
 mod shared;
 mod size;
 mod slabs;

@@ -5,12 +5,13 @@ use super::drain::words_of;
 use super::load::{missing, rejected};
 use super::shared::map;
 use super::{Kernel, Result, asleep, btf};
+use crate::probe::Probe;
 use crate::profile::raw::{RawProfile, RawStack};
 use aya::maps::{HashMap, MapData, MapError};
 use aya::programs::Iter;
 use profiler_common::abi::{
-    BLOCK_WORDS, CallWeight, Counter, Header, KEY_WORDS, Live, SampleKey, Sleeper, StackPosition,
-    Stamp, Switches,
+    AwaitedLock, BLOCK_WORDS, CallWeight, Counter, Header, KEY_WORDS, Live, SLEEPER_WORDS,
+    SampleKey, Sleeper, StackPosition, Stamp, Switches,
 };
 use std::io::Read as _;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -166,11 +167,17 @@ impl Kernel {
             .collect();
         self.read_stacks(&keys, into)?;
         let waits = self.request.probe.waits().cloned().unwrap_or_default();
+        let locks = matches!(self.request.probe, Probe::Locks(_));
         for (sleeper, key) in left.iter().zip(&keys) {
             let spent = self.ended_ns.saturating_sub(sleeper[0]);
             let wanted = waits.shortest..=waits.longest;
             if !wanted.contains(&Duration::from_nanos(spent)) {
                 self.note(Counter::FilteredBlockTime, 1);
+                continue;
+            }
+            let awaited = AwaitedLock(sleeper[SLEEPER_WORDS - 1]);
+            if locks && awaited.must_be_over(spent) {
+                self.note(Counter::LostPair, 1);
                 continue;
             }
             self.note(Counter::Recorded, 1);

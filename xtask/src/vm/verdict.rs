@@ -134,7 +134,7 @@ const STEPS: &[Expected] = &[
     Expected {
         step: "alloc",
         exit: 0,
-        shape: Shape::Waits(";main;announce;"),
+        shape: Shape::Waits(";main;printf;"),
     },
 ];
 
