@@ -10,6 +10,11 @@ use crate::plan::{Plan, Target};
 use anyhow::{Result, anyhow, ensure};
 use profiler_common::abi::{Allocator, SizeAt};
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// For how long files are looked into. A target may have mapped thousands, and each may claim to be full of
+/// symbols; honest ones take a millisecond.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What C libraries have, and where each is told the size.
 const FUNCTIONS: &[(&[u8], SizeAt)] = &[
@@ -31,10 +36,20 @@ pub(super) fn entries(plan: &Plan) -> Result<Vec<Entry>> {
         "--alloc stops a program at each request for memory, and the whole machine is too much to stop; name \
          processes with -p, or run a command behind --"
     );
-    let candidates = candidates::of_target(plan, &|_| true)
+    let mut candidates = candidates::of_target(plan, &|_| true)
         .map_err(|nobody| anyhow!("{nobody} any file; --alloc has nothing to watch there"))?;
+    // Those first that are likely to have what is looked for.
+    candidates.sort_by_key(|candidate| !is_likely(&candidate.shown));
+    let began = Instant::now();
     let mut entries = Vec::new();
-    for candidate in &candidates {
+    for (looked_into, candidate) in candidates.iter().enumerate() {
+        if began.elapsed() > PATIENCE {
+            super::tell(&format!(
+                "flame-bpf: looking for a malloc was given up after {looked_into} of the target's {} files\n",
+                candidates.len()
+            ));
+            break;
+        }
         entries.extend(of_file(candidate)?);
     }
     ensure!(
@@ -43,6 +58,13 @@ pub(super) fn entries(plan: &Plan) -> Result<Vec<Entry>> {
          kernel itself; --syscalls shows its mmap and brk, and -e page-faults the memory that it uses"
     );
     Ok(entries)
+}
+
+/// Whether a file is called as C libraries and what stands in for them are.
+fn is_likely(name: &str) -> bool {
+    ["libc.", "libc-", "ld-musl", "alloc", "tcmalloc"]
+        .iter()
+        .any(|part| name.contains(part))
 }
 
 /// The functions of one file; none unless it has a `malloc`.
