@@ -11,23 +11,27 @@
 use crate::{
     aggregate::Counted,
     code,
+    config::config,
     counter::{self, Outcome},
-    mapping,
+    file, mapping,
     maps::{FOUND, Found, SCRATCH},
     memory::UserMemory,
     notice,
-    probe::{off_cpu, wall},
+    probe::{allocation, call, off_cpu, wall},
     sample,
     stack::Sealed,
     table,
-    task::Ids,
-    tell,
+    task::{CallRegisters, Ids},
+    tell, timed,
     walk::{self, Subject},
     word::Word,
 };
 use core::ops::ControlFlow;
 use profiler_common::{
-    abi::{Counter, Doing, Header, NoticeKind, Rule, StackEnd, StackPosition},
+    abi::{
+        Allocator, Counter, Doing, Header, LeafKind, LeafWord, NoticeKind, Rule, StackEnd,
+        StackPosition, WantedCalls,
+    },
     intern::Hash,
     walk::native,
 };
@@ -214,6 +218,12 @@ pub(crate) fn key(subject: Subject, doing: Doing) -> Option<Outcome> {
         seat,
         ..
     } = subject;
+    key_of(seat, ids, incarnation, doing)
+}
+
+/// As [`key`].
+#[inline(always)]
+pub(crate) fn key_of(seat: u32, ids: Ids, incarnation: u64, doing: Doing) -> Option<Outcome> {
     let outcome = make_key(seat, one(ids), incarnation, doing as u32);
     (outcome != NOTHING).then_some(Outcome(outcome))
 }
@@ -308,6 +318,74 @@ pub(crate) fn ran(subject: Subject) {
 #[inline(never)]
 extern "C" fn ran_until(seat: u32, ids: u64, incarnation: u64, now: u64) -> u32 {
     wall::ran(seat, two(ids), incarnation, now);
+    0
+}
+
+/// See [`timed::begin`].
+#[inline(always)]
+pub(crate) fn begin(subject: Subject, awaited: u64) -> Option<Outcome> {
+    let Subject {
+        ids,
+        incarnation,
+        seat,
+        ..
+    } = subject;
+    let outcome = begin_timed(seat, one(ids), incarnation, awaited);
+    (outcome != NOTHING).then_some(Outcome(outcome))
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn begin_timed(seat: u32, ids: u64, incarnation: u64, awaited: u64) -> u32 {
+    timed::begin(seat, two(ids), incarnation, awaited).map_or(NOTHING, |outcome| outcome.0)
+}
+
+/// See [`allocation::is_part`].
+#[inline(always)]
+pub(crate) fn is_part(entry: u64, stack: u64, function: Allocator) -> bool {
+    is_part_of_asking(entry, stack, function.0) != 0
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn is_part_of_asking(entry: u64, stack: u64, function: u64) -> u32 {
+    u32::from(allocation::is_part(entry, stack, Allocator(function)))
+}
+
+/// See [`call::find`].
+#[inline(always)]
+pub(crate) fn find_call(number: u64, registers: u64) -> u64 {
+    find_wanted_call(number, registers)
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn find_wanted_call(number: u64, registers: u64) -> u64 {
+    call::find(number, CallRegisters(registers))
+}
+
+/// Puts a system call at the leaf of the stack in the scratch memory, and the file that it is about, if its
+/// name is wanted.
+#[inline(always)]
+pub(crate) fn name_call(seat: u32, number: u64, registers: u64, file: u64) {
+    name_call_at_leaf(seat, number, registers, file);
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn name_call_at_leaf(seat: u32, number: u64, registers: u64, file: u64) -> u32 {
+    let kind = if config!(calls.wanted) == WantedCalls::Futex as u32 {
+        LeafKind::UserLock
+    } else if CallRegisters(registers).is_native() {
+        LeafKind::Call
+    } else {
+        LeafKind::CompatCall
+    };
+    let mut words = 0;
+    if call::names_files() && file != 0 {
+        words = file::put_name(seat, file);
+    }
+    file::put_leaf(seat, LeafWord::new(kind, number as u32).named(words));
     0
 }
 

@@ -4,7 +4,9 @@
     reason = "a static that user space overwrites before the load"
 )]
 
-use profiler_common::abi::{Config, MappingLayout, Switches, TargetKind, TaskLayout};
+use profiler_common::abi::{
+    CallChoice, Config, FileLayout, MappingLayout, Switches, TargetKind, TaskLayout,
+};
 
 /// Overwritten by user space in the object's read-only section before the programs are loaded; the
 /// values here are never seen by a running program.
@@ -22,6 +24,12 @@ static CONFIG: Config = Config {
     switch_seats: 0,
     shortest_ns: 0,
     longest_ns: 0,
+    calls: CallChoice {
+        wanted: 0,
+        weight: 0,
+        kinds: 0,
+        reserved: 0,
+    },
     layout: TaskLayout {
         task_pid: 0,
         task_tgid: 0,
@@ -66,6 +74,16 @@ static CONFIG: Config = Config {
         mount_parent: 0,
         mount_point: 0,
         mount_root: 0,
+    },
+    files: FileLayout {
+        task_files: 0,
+        files_table: 0,
+        table_room: 0,
+        table_files: 0,
+        file_inode: 0,
+        file_dentry: 0,
+        inode_mode: 0,
+        dentry_name: 0,
     },
 };
 

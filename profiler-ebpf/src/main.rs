@@ -11,6 +11,7 @@ mod apart;
 mod code;
 mod config;
 mod counter;
+mod file;
 mod filter;
 mod index;
 mod mapping;
@@ -26,6 +27,7 @@ mod symbol;
 mod table;
 mod task;
 mod tell;
+mod timed;
 mod walk;
 mod word;
 
@@ -58,14 +60,63 @@ pub(crate) fn woken(ctx: RawTracePointContext) -> i32 {
 /// The kernel comes by a tracepoint, whichever user space attaches this to.
 #[raw_tracepoint(tracepoint = "sched_switch")]
 pub(crate) fn tracepoint(ctx: RawTracePointContext) -> i32 {
-    probe::passing::fire(&ctx, true);
+    probe::passing::fire(1, |subject| sample::walk(&ctx, subject, true));
     0
 }
 
 /// A program calls a function, whichever user space attaches this to.
 #[uprobe]
 pub(crate) fn function(ctx: ProbeContext) -> u32 {
-    probe::passing::fire(&ctx, false);
+    probe::passing::fire(1, |subject| sample::walk(&ctx, subject, false));
+    0
+}
+
+/// A program asks its C library for memory.
+#[uprobe]
+pub(crate) fn allocation(ctx: ProbeContext) -> u32 {
+    probe::allocation::fire(&ctx);
+    0
+}
+
+/// A thread makes a system call.
+#[raw_tracepoint(tracepoint = "sys_enter")]
+pub(crate) fn call(ctx: RawTracePointContext) -> i32 {
+    probe::call::made(&ctx);
+    0
+}
+
+/// A thread makes a system call, and its return is waited for.
+#[raw_tracepoint(tracepoint = "sys_enter")]
+pub(crate) fn call_begin(ctx: RawTracePointContext) -> i32 {
+    probe::call::begin(&ctx);
+    0
+}
+
+/// A thread returns from a system call.
+#[raw_tracepoint(tracepoint = "sys_exit")]
+pub(crate) fn call_end(ctx: RawTracePointContext) -> i32 {
+    probe::call::end(&ctx);
+    0
+}
+
+/// A thread begins to wait for a lock of the kernel's.
+#[raw_tracepoint(tracepoint = "contention_begin")]
+pub(crate) fn lock_begin(ctx: RawTracePointContext) -> i32 {
+    probe::lock::begin(&ctx);
+    0
+}
+
+/// A thread does not wait for a lock of the kernel's any more.
+#[raw_tracepoint(tracepoint = "contention_end")]
+pub(crate) fn lock_end(ctx: RawTracePointContext) -> i32 {
+    probe::lock::end(&ctx);
+    0
+}
+
+/// A thread ends, perhaps within a call.
+#[raw_tracepoint(tracepoint = "sched_process_exit")]
+pub(crate) fn thread_end(_: RawTracePointContext) -> i32 {
+    timed::thread_ends();
     0
 }
 

@@ -10,7 +10,7 @@ use aya_ebpf::helpers::{
 };
 use core::hint::black_box;
 use profiler_common::{
-    abi::{MAPPED_WORDS, NAME_BYTES, PATH_BYTES},
+    abi::{MAPPED_WORDS, NAME_BYTES, NAME_WORDS, PATH_BYTES},
     walk::{Memory, maple::PIVOTS},
 };
 
@@ -45,6 +45,20 @@ pub(crate) fn kernel<T: Copy + Default>(address: u64) -> T {
 pub(crate) fn kernel_words<const N: usize>(address: u64) -> Option<[u64; N]> {
     // SAFETY: the helper checks the address; any bytes are words.
     unsafe { bpf_probe_read_kernel(address as *const [u64; N]) }.ok()
+}
+
+/// Copies the kernel's text at an address, up to its NUL or as far as there is room; the number of bytes without
+/// it, zero if it cannot be read.
+#[inline(always)]
+pub(crate) fn copy_text(into: &'static [Word; NAME_WORDS], address: u64) -> u64 {
+    const BYTES: u32 = (NAME_WORDS * 8) as u32;
+    // SAFETY: there is room for as many bytes; the source is checked by the helper.
+    let copied =
+        unsafe { bpf_probe_read_kernel_str(into[0].as_ptr().cast(), BYTES, address as *const _) };
+    if copied <= 0 || copied > i64::from(BYTES) {
+        return 0;
+    }
+    copied as u64 - 1
 }
 
 /// Copies the pivots of a node of a maple tree.

@@ -54,7 +54,7 @@ pub(crate) fn walk(ctx: &impl EbpfContext, subject: Subject, in_kernel: bool) ->
         return Some(Counter::LostStackStore.into());
     };
     if config::has(Switches::KERNEL_STACKS) && in_kernel {
-        walk::kernel(ctx, &scratch.kernel);
+        walk::kernel::<0>(ctx, &scratch.kernel);
     } else {
         scratch.kernel[0].store(0);
     }

@@ -9,7 +9,8 @@
 
 use crate::{maps::SLEEPERS, word::Word};
 use profiler_common::abi::{
-    ARRIVED_WORD, KEY_WORDS, SINCE_WORD, SLEEPER_KEY_WORD, SLEEPER_WORDS, Sleeper, WOKEN_WORD,
+    ARRIVED_WORD, AWAITED_WORD, KEY_WORDS, LastAsking, SINCE_WORD, SLEEPER_KEY_WORD, SLEEPER_WORDS,
+    Sleeper, WOKEN_WORD,
 };
 
 /// A thread's entry.
@@ -50,6 +51,18 @@ impl Entry {
         Some(self.0[SINCE_WORD].load()).filter(|&since| since != 0)
     }
 
+    /// What the thread waits for.
+    #[inline(always)]
+    pub(crate) fn awaited(&self) -> u64 {
+        self.0[AWAITED_WORD].load()
+    }
+
+    /// Notes what the thread waits for.
+    #[inline(always)]
+    pub(crate) fn await_this(&self, what: u64) {
+        self.0[AWAITED_WORD].store(what);
+    }
+
     /// Notes that the thread leaves, and for which key its time is to be counted.
     #[inline(always)]
     pub(crate) fn leave(&self, now_ns: u64, key: &[Word; KEY_WORDS]) {
@@ -64,6 +77,26 @@ impl Entry {
         for (place, word) in self.0[SLEEPER_KEY_WORD..].iter().zip(key) {
             place.store(word.load());
         }
+    }
+
+    /// What is kept of the last request for memory of the thread.
+    #[inline(always)]
+    pub(crate) fn last_asking(&self) -> LastAsking {
+        core::array::from_fn(|index| self.0[SLEEPER_KEY_WORD + index].load())
+    }
+
+    /// Keeps a request for memory.
+    #[inline(always)]
+    pub(crate) fn keep_asking(&self, asking: LastAsking) {
+        for (place, word) in self.0[SLEEPER_KEY_WORD..].iter().zip(asking) {
+            place.store(word);
+        }
+    }
+
+    /// Notes that nothing more is known of what the thread waits for.
+    #[inline(always)]
+    pub(crate) fn forsake(&self) {
+        self.0[SINCE_WORD].store(0);
     }
 
     /// Notes that the thread is back, and puts the key that it left under into `key`.

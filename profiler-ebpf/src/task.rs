@@ -11,16 +11,17 @@ use crate::{
     word::Word,
 };
 use aya_ebpf::{
+    EbpfContext as _,
     bindings::{pt_regs, seq_file, task_struct},
     helpers::{
         bpf_get_current_comm, bpf_get_current_pid_tgid,
         generated::{
-            bpf_get_current_task, bpf_get_current_task_btf, bpf_get_smp_processor_id,
-            bpf_get_task_stack, bpf_ktime_get_boot_ns, bpf_ktime_get_ns, bpf_seq_write,
-            bpf_task_pt_regs,
+            bpf_get_attach_cookie, bpf_get_current_task, bpf_get_current_task_btf,
+            bpf_get_smp_processor_id, bpf_get_task_stack, bpf_ktime_get_boot_ns, bpf_ktime_get_ns,
+            bpf_seq_write, bpf_task_pt_regs,
         },
     },
-    programs::PerfEventContext,
+    programs::{PerfEventContext, ProbeContext},
 };
 use core::hint::black_box;
 use profiler_common::abi::{COMM_BYTES, KeptRegisters, MAX_KERNEL_FRAMES, Switches};
@@ -194,6 +195,29 @@ pub(crate) fn period(ctx: &PerfEventContext) -> u64 {
     unsafe { (*ctx.ctx).sample_period }
 }
 
+/// How a function was entered.
+pub(crate) struct Entered {
+    /// Where it begins.
+    pub(crate) entry: u64,
+    /// The stack pointer, at which the return address lies.
+    pub(crate) stack: u64,
+    pub(crate) arguments: [u64; 3],
+}
+
+/// The registers with which a function was entered.
+#[inline(always)]
+pub(crate) fn entered(ctx: &ProbeContext) -> Entered {
+    // SAFETY: the context is valid for the whole firing.
+    arch::entered(unsafe { &*ctx.regs })
+}
+
+/// The word with which the program was attached where it fires.
+#[inline(always)]
+pub(crate) fn cookie(ctx: &ProbeContext) -> u64 {
+    // SAFETY: the helper asks for the context of the program.
+    unsafe { bpf_get_attach_cookie(ctx.as_ptr()) }
+}
+
 /// Which kind of user mode the running task left, or would resume.
 pub(crate) enum UserMode {
     /// A kernel thread: there is none.
@@ -290,16 +314,50 @@ impl Iteration {
     }
 }
 
+/// The registers with which a thread made a system call: the kernel's address of them, as `sys_enter` has it.
+#[derive(Clone, Copy)]
+pub(crate) struct CallRegisters(pub(crate) u64);
+
+impl CallRegisters {
+    /// One of the first three arguments.
+    #[inline(always)]
+    pub(crate) fn argument(self, index: usize) -> u64 {
+        memory::kernel(self.0 + arch::CALL_ARGUMENTS[index])
+    }
+
+    /// Whether a 64-bit program made it, whose calls have other numbers than those of 32-bit programs.
+    #[inline(always)]
+    pub(crate) fn is_native(self) -> bool {
+        memory::kernel::<u64>(self.0 + arch::CODE_SEGMENT) == arch::USER_CS
+    }
+}
+
 #[cfg(bpf_target_arch = "x86_64")]
 mod arch {
-    use super::{KeptRegisters, UserMode, Walk, config, pt_regs};
+    use super::{Entered, KeptRegisters, UserMode, Walk, config, pt_regs};
     use profiler_common::{
         abi::Switches,
         walk::{Registers, native::Frame},
     };
 
     /// The code segment of 64-bit programs (`arch/x86/include/asm/segment.h`, `__USER_CS`).
-    const USER_CS: u64 = 0x33;
+    pub(super) const USER_CS: u64 = 0x33;
+
+    /// Where the first arguments of a system call stand: rdi, rsi and rdx in `struct pt_regs`, whose layout is
+    /// an interface (`arch/x86/include/uapi/asm/ptrace.h`).
+    pub(super) const CALL_ARGUMENTS: [u64; 3] = [112, 104, 96];
+
+    /// Where the code segment stands.
+    pub(super) const CODE_SEGMENT: u64 = 136;
+
+    #[inline(always)]
+    pub(super) fn entered(regs: &pt_regs) -> Entered {
+        Entered {
+            entry: regs.rip,
+            stack: regs.rsp,
+            arguments: [regs.rdi, regs.rsi, regs.rdx],
+        }
+    }
 
     /// Whether a code segment is one of user mode: its privilege level is 3.
     #[inline(always)]

@@ -335,18 +335,23 @@ pub(crate) fn by_pointers(seat: u32) {
     }
 }
 
-/// Has the kernel walk its own stack into `record`, header included; the header is zero if there is no
-/// stack.
+/// Has the kernel walk its own stack into `record`, header included, behind `LED` words of another's; the
+/// header is zero if there is no stack.
 #[inline(always)]
-pub(crate) fn kernel(ctx: &impl EbpfContext, record: &'static [Word; KERNEL_SCRATCH_WORDS]) {
+pub(crate) fn kernel<const LED: usize>(
+    ctx: &impl EbpfContext,
+    record: &'static [Word; KERNEL_SCRATCH_WORDS],
+) {
     const BYTES: usize = MAX_KERNEL_FRAMES * 8;
-    // SAFETY: the record has room for the header and as many words as said.
-    let bytes = unsafe { bpf_get_stack(ctx.as_ptr(), record[1].as_ptr().cast(), BYTES as u32, 0) };
+    const { assert!(1 + LED + MAX_KERNEL_FRAMES <= KERNEL_SCRATCH_WORDS) };
+    let place = record[1 + LED].as_ptr().cast();
+    // SAFETY: the record has room for the header, those words, and as many as said.
+    let bytes = unsafe { bpf_get_stack(ctx.as_ptr(), place, BYTES as u32, 0) };
     record[0].store(if bytes <= 0 || bytes > BYTES as i64 {
         0
     } else if bytes == BYTES as i64 {
-        Header::new(MAX_KERNEL_FRAMES as u16, StackEnd::Truncated).0
+        Header::new((LED + MAX_KERNEL_FRAMES) as u16, StackEnd::Truncated).0
     } else {
-        Header::new(bytes as u16 / 8, StackEnd::Root).0
+        Header::new(LED as u16 + bytes as u16 / 8, StackEnd::Root).0
     });
 }

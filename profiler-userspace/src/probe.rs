@@ -4,7 +4,7 @@
 //! and the unit of its weights. Never: asks the machine whether it has any of it.
 
 use crate::profile::Unit;
-use profiler_common::abi::States;
+use profiler_common::abi::{CallWeight, FileKinds, States};
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -28,6 +28,34 @@ pub enum Probe {
     Tracepoint(Tracepoint),
     /// A program's calling a function.
     Function(Function),
+    /// Requests for memory.
+    Allocations,
+    /// System calls, each of them, or the time in them.
+    Calls(CallWeight),
+    /// System calls that read, write and sync.
+    Io(Io),
+    /// Waiting for locks.
+    Locks(Locks),
+}
+
+/// Which system calls that read, write and sync are wanted, and how they are shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Io {
+    /// What they weigh.
+    pub weight: CallWeight,
+    /// Of which kinds of files.
+    pub kinds: FileKinds,
+    /// Whether a frame at the leaf has the file's name.
+    pub names: bool,
+}
+
+/// Which locks are wanted; never none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Locks {
+    /// Those of the kernel.
+    pub kernel: bool,
+    /// Those of programs.
+    pub user: bool,
 }
 
 /// What a BPF program is attached to.
@@ -119,6 +147,31 @@ impl Default for Waits {
     }
 }
 
+impl fmt::Display for Io {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.weight {
+            CallWeight::Time => "I/O time",
+            CallWeight::Bytes => "I/O bytes",
+            CallWeight::One => "I/O calls",
+        };
+        let named = [
+            (FileKinds::FILES, "files"),
+            (FileKinds::SOCKETS, "sockets"),
+            (FileKinds::PIPES, "pipes"),
+        ];
+        let kinds: Vec<&str> = named
+            .into_iter()
+            .filter(|(kind, _)| self.kinds.has(*kind))
+            .map(|(_, name)| name)
+            .collect();
+        if self.kinds == FileKinds::ALL {
+            f.write_str(what)
+        } else {
+            write!(f, "{what} of {}", kinds.join(", "))
+        }
+    }
+}
+
 impl Probe {
     /// The names of the BPF programs that take samples, and what they are attached to, in the order in which
     /// that is done.
@@ -134,7 +187,57 @@ impl Probe {
             ],
             Self::Tracepoint(named) => vec![("tracepoint", tracepoint(&named.name))],
             Self::Function(_) => vec![("function", Hook::Functions)],
+            Self::Allocations => vec![
+                ("thread_end", tracepoint("sched_process_exit")),
+                ("allocation", Hook::Functions),
+            ],
+            Self::Calls(CallWeight::One) => vec![("call", tracepoint("sys_enter"))],
+            Self::Calls(_) | Self::Io(_) => self.timed(true, false),
+            Self::Locks(locks) => self.timed(locks.user, locks.kernel),
         }
+    }
+
+    /// The programs of what begins and ends. The ends come first, so that none is missed.
+    fn timed(&self, calls: bool, locks: bool) -> Vec<(&'static str, Hook)> {
+        let of_calls = [("call_end", "sys_exit"), ("call_begin", "sys_enter")];
+        let of_locks = [
+            ("lock_end", "contention_end"),
+            ("lock_begin", "contention_begin"),
+        ];
+        let of_calls = calls.then_some(of_calls).into_iter().flatten();
+        let of_locks = locks.then_some(of_locks).into_iter().flatten();
+        std::iter::once(("thread_end", "sched_process_exit"))
+            .chain(of_calls)
+            .chain(of_locks)
+            .map(|(program, name)| (program, Hook::Tracepoint(name.to_owned())))
+            .collect()
+    }
+
+    /// What a firing weighs that begins with one run of a program and ends with another; none if all
+    /// firings are over at once.
+    pub const fn timed_weight(&self) -> Option<CallWeight> {
+        match self {
+            Self::OffCpu(_) | Self::Wall(_) | Self::Locks(_) => Some(CallWeight::Time),
+            Self::Calls(CallWeight::One) => None,
+            Self::Calls(weight) => Some(*weight),
+            Self::Io(io) => Some(io.weight),
+            Self::OnCpu | Self::Tracepoint(_) | Self::Function(_) | Self::Allocations => None,
+        }
+    }
+
+    /// Whether the kernel half keeps something of each thread from one firing to the next.
+    pub const fn keeps_threads(&self) -> bool {
+        self.timed_weight().is_some() || matches!(self, Self::Allocations)
+    }
+
+    /// Whether what was sampled is told at the leaf by a number, and not by a place in the kernel alone.
+    pub const fn has_leaf_words(&self) -> bool {
+        matches!(self, Self::Calls(_) | Self::Io(_) | Self::Locks(_))
+    }
+
+    /// Whether a firing begins with a run of this program.
+    pub fn begins_with(&self, program: &str) -> bool {
+        !matches!(program, "call_end" | "lock_end" | "thread_end" | "woken")
     }
 
     /// Whether it is an event that makes the probe fire.
@@ -150,6 +253,18 @@ impl Probe {
             Self::Wall(_) => Some("wall".to_owned()),
             Self::Tracepoint(tracepoint) => Some(tracepoint.to_string()),
             Self::Function(function) => Some(function.to_string()),
+            Self::Allocations => Some("memory asked for".to_owned()),
+            Self::Calls(CallWeight::One) => Some("system calls".to_owned()),
+            Self::Calls(_) => Some("time in system calls".to_owned()),
+            Self::Io(io) => Some(io.to_string()),
+            Self::Locks(locks) => Some(
+                match (locks.kernel, locks.user) {
+                    (true, false) => "waiting for kernel locks",
+                    (false, true) => "waiting for user locks",
+                    _ => "waiting for locks",
+                }
+                .to_owned(),
+            ),
         }
     }
 
@@ -157,9 +272,10 @@ impl Probe {
     pub const fn noun(&self) -> &'static str {
         match self {
             Self::OnCpu | Self::Tracepoint(_) => "sample",
-            Self::OffCpu(_) => "wait",
-            Self::Function(_) => "call",
+            Self::OffCpu(_) | Self::Locks(_) => "wait",
+            Self::Function(_) | Self::Calls(_) | Self::Io(_) => "call",
             Self::Wall(_) => "span",
+            Self::Allocations => "request",
         }
     }
 
@@ -167,9 +283,13 @@ impl Probe {
     pub fn unit(&self) -> Option<Unit> {
         match self {
             Self::OnCpu => None,
-            Self::OffCpu(_) | Self::Wall(_) => Some(Unit::Nanoseconds),
             Self::Tracepoint(tracepoint) => Some(Unit::Events(tracepoint.to_string())),
-            Self::Function(_) => Some(Unit::Events("calls".to_owned())),
+            Self::Allocations => Some(Unit::Events("bytes".to_owned())),
+            _ => Some(match self.timed_weight() {
+                Some(CallWeight::Time) => Unit::Nanoseconds,
+                Some(CallWeight::Bytes) => Unit::Events("bytes".to_owned()),
+                Some(CallWeight::One) | None => Unit::Events("calls".to_owned()),
+            }),
         }
     }
 

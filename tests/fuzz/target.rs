@@ -155,6 +155,12 @@ fn elf(input: &[u8]) {
         black_box(elf.segments.address(FileOffset(offset)));
     }
     black_box(format!("{elf:?}"));
+    let Ok(file) = flame_bpf::object::RegularFile::in_memory("input", input) else {
+        return;
+    };
+    elf.each_function(&file.file, |function| {
+        black_box(function.name.len());
+    });
 }
 
 fn folded(input: &[u8]) {

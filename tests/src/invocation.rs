@@ -185,17 +185,18 @@ impl Running {
         self.child.id()
     }
 
-    /// Waits until flame-bpf holds its probes, so that samples can be taken, or has ended.
+    /// Waits until flame-bpf holds a probe, so that samples can be taken, or has ended.
     pub fn wait_until_attached(&mut self) {
-        // Either is enough for a firing: the event, or the program's link to it.
-        let probe = |file: &&String| file.contains("perf_event") || file.contains("bpf_link");
-        let held = |pid| open_files(pid).iter().filter(probe).count();
-        self.wait_for(|pid| held(pid) > 0);
-        // There may be several, which come one after the other.
+        self.wait_for(|pid| probes(pid) > 0);
+    }
+
+    /// Waits until flame-bpf holds all its probes, which come one after the other, or has ended.
+    pub fn wait_until_all_attached(&mut self) {
+        self.wait_until_attached();
         loop {
-            let before = held(self.pid());
+            let before = probes(self.pid());
             thread::sleep(SETTLING);
-            if held(self.pid()) == before || self.ended().is_some() {
+            if probes(self.pid()) == before || self.ended().is_some() {
                 return;
             }
         }
@@ -276,6 +277,12 @@ fn collect(mut pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
         pipe.read_to_end(&mut bytes).expect("a pipe can be read");
         bytes
     })
+}
+
+/// How many probes flame-bpf holds. Either is enough for a firing: the event, or the program's link to it.
+fn probes(pid: u32) -> usize {
+    let probe = |file: &&String| file.contains("perf_event") || file.contains("bpf_link");
+    open_files(pid).iter().filter(probe).count()
 }
 
 /// What the file descriptors of `pid` point at.

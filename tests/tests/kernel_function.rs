@@ -69,7 +69,7 @@ fn a_running_process_is_watched_alone() {
     let mut running = Invocation::new("-v -f -e uprobe:libc:malloc")
         .flag("-p", workload.pid())
         .start();
-    running.wait_until_attached();
+    running.wait_until_all_attached();
     workload.tell();
     other.tell();
     let run = running.finish().expect_no_panic().expect_code(0);
@@ -93,7 +93,7 @@ fn every_process_is_watched_where_none_is_named() {
     let mut running = Invocation::new("-v -f -a --call-graph fp -e")
         .arg(format_args!("uprobe:{}:counted", program.path().display()))
         .start();
-    running.wait_until_attached();
+    running.wait_until_all_attached();
     workload.tell();
     workload.stop_by_itself();
     running.signal(rustix::process::Signal::INT);
@@ -122,7 +122,7 @@ fn what_cannot_be_watched_says_what_can() {
         ("libc:maloc", "near it: malloc"),
         ("libc:memcpy", "chooses"),
         ("calls:malloc", "calls only calls malloc; name the library"),
-        ("libz:inflate", "give a path"),
+        ("libz:inflate", "give the path of one"),
         ("/nowhere:f", "/nowhere cannot be opened"),
         ("/etc/passwd:f", "no ELF file"),
     ] {

@@ -8,9 +8,9 @@
 )]
 
 use flame_bpf::kernel::{Kernel, Request, Support};
-use flame_bpf::probe::{Function, Probe, ThreadKind, Waits, Wall};
+use flame_bpf::probe::{Function, Io, Locks, Probe, ThreadKind, Waits, Wall};
 use flame_bpf_tests::{kernel_turn, require, walks_by_tables};
-use profiler_common::abi::{Switches, TargetKind};
+use profiler_common::abi::{CallWeight, FileKinds, Switches, TargetKind};
 
 const BOTH: Switches = Switches::USER_STACKS.with(Switches::KERNEL_STACKS);
 
@@ -265,6 +265,29 @@ fn functions_are_accepted() {
         name: "malloc".to_owned(),
     };
     assert_accepted(&Probe::Function(function), &["function"]);
+    assert_accepted(&Probe::Allocations, &["allocation", "thread_end"]);
+}
+
+#[test]
+fn calls_and_locks_are_accepted() {
+    let _turn = require!(kernel_turn());
+    assert_accepted(&Probe::Calls(CallWeight::One), &["call"]);
+    let of_calls = ["call_begin", "call_end", "thread_end"];
+    assert_accepted(&Probe::Calls(CallWeight::Time), &of_calls);
+    for weight in [CallWeight::Time, CallWeight::Bytes, CallWeight::One] {
+        let (kinds, names) = (FileKinds::FILES, weight == CallWeight::Bytes);
+        let io = Io {
+            weight,
+            kinds,
+            names,
+        };
+        assert_accepted(&Probe::Io(io), &of_calls);
+    }
+    let locks = Locks {
+        kernel: true,
+        user: true,
+    };
+    assert_accepted(&Probe::Locks(locks), &["lock_begin", "lock_end"]);
 }
 
 #[test]

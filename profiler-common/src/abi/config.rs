@@ -53,6 +53,9 @@ impl Switches {
     /// Account for all of a thread's time: on a CPU, waiting for one, and blocked.
     pub const WALL: Self = Self(1 << 14);
 
+    /// Behind a [`LeafWord`](super::LeafWord) stands the name of the file.
+    pub const FILE_NAMES: Self = Self(1 << 16);
+
     /// Both sets of switches together.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
@@ -175,6 +178,43 @@ pub struct MappingLayout {
     pub mount_root: u32,
 }
 
+/// Byte offsets of the fields by which the kernel half finds out about a file from its descriptor, named as
+/// those of [`TaskLayout`]; the structs are those of `include/linux/fdtable.h`, `fs.h` and `dcache.h`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct FileLayout {
+    /// `task_struct.files`.
+    pub task_files: u32,
+    /// `files_struct.fdt`.
+    pub files_table: u32,
+    /// `fdtable.max_fds`: how many descriptors it has room for.
+    pub table_room: u32,
+    /// `fdtable.fd`: the files by descriptor.
+    pub table_files: u32,
+    /// `file.f_inode`.
+    pub file_inode: u32,
+    /// `file.f_path.dentry`.
+    pub file_dentry: u32,
+    /// `inode.i_mode`.
+    pub inode_mode: u32,
+    /// `dentry.d_name.name`.
+    pub dentry_name: u32,
+}
+
+/// Which calls are firings of a probe that waits for their ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct CallChoice {
+    /// Which calls; a [`WantedCalls`](super::WantedCalls).
+    pub wanted: u32,
+    /// What they weigh; a [`CallWeight`](super::CallWeight).
+    pub weight: u32,
+    /// Of which files; a [`FileKinds`](super::FileKinds).
+    pub kinds: u32,
+    /// Always zero; here so that there is no padding.
+    pub reserved: u32,
+}
+
 /// Everything that is fixed at load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
@@ -201,10 +241,14 @@ pub struct Config {
     pub shortest_ns: u64,
     /// The longest time off the CPU that is wanted, in nanoseconds.
     pub longest_ns: u64,
+    /// Which calls are wanted, where the probe is of calls.
+    pub calls: CallChoice,
     /// Where the kernel keeps what we read of tasks.
     pub layout: TaskLayout,
     /// Where it keeps what we read of mappings.
     pub mapping: MappingLayout,
+    /// Where it keeps what we read of files.
+    pub files: FileLayout,
     /// The first seat of the probe of switches: the number of possible CPUs where it is the second probe,
     /// zero where it is alone.
     pub switch_seats: u32,

@@ -61,13 +61,15 @@ counters! {
     FilteredState = "filtered-state", Filtered;
     /// The thread was off the CPU for a shorter or longer time than was asked for.
     FilteredBlockTime = "filtered-block-time", Filtered;
+    /// The call was about a file of another kind than was asked for.
+    FilteredFileKind = "filtered-file-kind", Filtered;
     /// The store of stacks was full.
     LostStackStore = "lost-stack-store", Lost;
     /// The table of tallies was full.
     LostTallyTable = "lost-tally-table", Lost;
-    /// The table of threads that are off the CPU was full.
+    /// The table of threads that are off the CPU, or in a call, was full.
     LostSleeperTable = "lost-sleeper-table", Lost;
-    /// A thread was switched out twice, and not in between; the first time is not in a tally.
+    /// A thread was switched out twice, and not in between, or began two calls; the first time is not in a tally.
     LostPair = "lost-pair", Lost;
     /// The probe fired while an earlier firing on the same CPU was still being walked.
     LostReentered = "lost-reentered", Lost;
@@ -93,6 +95,8 @@ counters! {
     StillWaiting = "still-waiting", Note;
     /// Waits that had begun before the recording did, and are counted from its beginning.
     WaitingBefore = "waiting-before", Note;
+    /// Waits, or requests for memory, within another of the same thread's, which they are part of.
+    Nested = "nested", Note;
 }
 
 #[cfg(test)]

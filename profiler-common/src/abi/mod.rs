@@ -1,6 +1,8 @@
 //! Every type that crosses the boundary between kernel and user space, re-exported flat.
 
+mod allocation;
 mod books;
+mod call;
 mod code;
 mod config;
 mod counter;
@@ -11,18 +13,23 @@ mod sleeper;
 mod stack;
 mod table;
 
+pub use allocation::{Allocator, Asking, LAST_ASKING_WORDS, LastAsking, SizeAt};
 pub use books::{BOOK_WORDS, Books, Control, Live, SIDES, SYMBOL_BYTES, Side};
+pub use call::{
+    AwaitedLock, CallWeight, Descriptors, FileKinds, LeafKind, LeafWord, NAME_WORDS, WantedCalls,
+    descriptors, waits_for_lock,
+};
 pub use code::{
     CODE_PROBES, CODE_SLOT_BITS, Code, CodeKey, CodeState, SLAB_BITS, SLAB_WORDS, slab_of,
     used_clock,
 };
-pub use config::{Config, MappingLayout, Switches, TargetKind, TaskLayout};
+pub use config::{CallChoice, Config, FileLayout, MappingLayout, Switches, TargetKind, TaskLayout};
 pub use counter::{Class, Counter};
 pub use notice::{MAPPED_WORDS, Mapped, NAME_BYTES, Notice, NoticeKind, PATH_BYTES, PATH_STEPS};
 pub use sample::{COMM_BYTES, Doing, KEY_WORDS, SampleKey, Stamp, Tally};
 pub use sleeper::{
-    ARRIVED_WORD, ASLEEP_WORDS, Asleep, KeptRegisters, SINCE_WORD, SLEEPER_KEY_WORD, SLEEPER_WORDS,
-    Sleeper, States, TaskState, WOKEN_WORD,
+    ARRIVED_WORD, ASLEEP_WORDS, AWAITED_WORD, Asleep, KeptRegisters, SINCE_WORD, SLEEPER_KEY_WORD,
+    SLEEPER_WORDS, Sleeper, States, TaskState, WOKEN_WORD,
 };
 pub use stack::{
     BLOCK_WORDS, Block, Header, KERNEL_SCRATCH_WORDS, MAX_KERNEL_FRAMES, MAX_USER_FRAMES,

@@ -5,8 +5,9 @@
 )]
 
 use super::{
-    BOOK_WORDS, Books, COMM_BYTES, Code, CodeKey, Config, Control, KEY_WORDS, Mapped,
-    MappingLayout, Notice, SIDES, SampleKey, Side, Stamp, Switches, Tally, TaskLayout,
+    BOOK_WORDS, Books, COMM_BYTES, CallChoice, Code, CodeKey, Config, Control, FileLayout,
+    KEY_WORDS, Mapped, MappingLayout, Notice, SIDES, SampleKey, Side, Stamp, Switches, Tally,
+    TaskLayout,
 };
 
 /// The sizes of a list of types, added up.
@@ -25,9 +26,20 @@ const _: () = {
     assert!(size_of::<Books>() == sum_of!([u64; BOOK_WORDS]));
     assert!(size_of::<TaskLayout>() == sum_of!([u32; 18]));
     assert!(
-        size_of::<Config>() == sum_of!([u64; 3], Switches, [u32; 8], TaskLayout, MappingLayout)
+        size_of::<Config>()
+            == sum_of!(
+                [u64; 3],
+                Switches,
+                [u32; 8],
+                CallChoice,
+                TaskLayout,
+                MappingLayout,
+                FileLayout
+            )
     );
     assert!(size_of::<MappingLayout>() == sum_of!([u32; 23]));
+    assert!(size_of::<FileLayout>() == sum_of!([u32; 8]));
+    assert!(size_of::<CallChoice>() == sum_of!([u32; 4]));
     assert!(size_of::<Code>() == sum_of!(CodeKey, [u64; 5]));
     // These two do have padding, to keep cache lines apart; it is never read.
     assert!(size_of::<Side>() == 64);

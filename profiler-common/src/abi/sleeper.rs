@@ -111,7 +111,7 @@ impl States {
 }
 
 /// Words of a [`Sleeper`].
-pub const SLEEPER_WORDS: usize = 1 + KEY_WORDS + 2;
+pub const SLEEPER_WORDS: usize = AWAITED_WORD + 1;
 
 /// Which word of a [`Sleeper`] says since when the thread is off the CPU.
 pub const SINCE_WORD: usize = 0;
@@ -125,11 +125,14 @@ pub const WOKEN_WORD: usize = 1 + KEY_WORDS;
 /// Which word of a [`Sleeper`] says since when the thread is on a CPU.
 pub const ARRIVED_WORD: usize = WOKEN_WORD + 1;
 
+/// Which word of a [`Sleeper`] says what the thread waits for.
+pub const AWAITED_WORD: usize = ARRIVED_WORD + 1;
+
 /// What is kept of a thread from its switch out to its switch in. As words: the nanosecond, by the
 /// monotonic clock, at which it left the CPU, or zero while it is on one; the
 /// [`SampleKey`](super::SampleKey) that its time will be counted for; with
 /// [`Switches::WALL`](super::Switches::WALL), when it was woken since, or zero, and when it was given the CPU
-/// that it is on, or zero.
+/// that it is on, or zero; what it waits for, where that matters.
 pub type Sleeper = [u64; SLEEPER_WORDS];
 
 /// How a thread's user registers are to be understood.

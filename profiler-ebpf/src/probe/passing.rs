@@ -1,13 +1,17 @@
 //! A tracepoint of the kernel, or a function of a program: one firing each time that a thread comes by;
-//! weight one.
+//! weight one, or what it asks for.
 
-use crate::{apart, counter, filter, sample, task, task::Ids};
-use aya_ebpf::EbpfContext;
+use crate::{
+    apart,
+    counter::{self, Outcome},
+    filter, sample, task,
+    walk::Subject,
+};
 use profiler_common::abi::Counter;
 
-/// One firing, in the kernel or in user mode: opens the books, samples, closes the books.
+/// One firing: opens the books, has `walk` put the stacks into the scratch memory, records, closes the books.
 #[inline(always)]
-pub(crate) fn fire(ctx: &impl EbpfContext, in_kernel: bool) {
+pub(crate) fn fire(weight: u64, walk: impl FnOnce(Subject) -> Option<Outcome>) {
     let started = task::now();
     let seat = task::cpu();
     let Some(books) = counter::books(seat) else {
@@ -15,7 +19,7 @@ pub(crate) fn fire(ctx: &impl EbpfContext, in_kernel: bool) {
     };
     counter::open(books);
     let outcome = match filter::current() {
-        Ok(ids) => take(ctx, seat, ids, started, in_kernel),
+        Ok(ids) => take(sample::subject(seat, ids, started), weight, walk),
         Err(filtered) => filtered.into(),
     };
     counter::add(books, Counter::RunTime, task::now().wrapping_sub(started));
@@ -24,19 +28,12 @@ pub(crate) fn fire(ctx: &impl EbpfContext, in_kernel: bool) {
 
 /// Records one sample, and says what became of it.
 #[inline(always)]
-fn take(
-    ctx: &impl EbpfContext,
-    seat: u32,
-    ids: Ids,
-    now: u64,
-    in_kernel: bool,
-) -> counter::Outcome {
+fn take(subject: Subject, weight: u64, walk: impl FnOnce(Subject) -> Option<Outcome>) -> Outcome {
     // A function's program may be put aside for another thread, and a tracepoint's be interrupted.
-    if !sample::begin(seat) {
+    if !sample::begin(subject.seat) {
         return Counter::LostReentered.into();
     }
-    let subject = sample::subject(seat, ids, now);
-    let outcome = sample::walk(ctx, subject, in_kernel).unwrap_or_else(|| apart::take(subject, 1));
-    sample::end(seat);
+    let outcome = walk(subject).unwrap_or_else(|| apart::take(subject, weight));
+    sample::end(subject.seat);
     outcome
 }

@@ -120,7 +120,8 @@ fn own(flag: &str) -> Option<bool> {
     let ours = super::Args::command();
     ours.get_arguments()
         .find(named)
-        .map(|arg| arg.get_action().takes_values())
+        // A value that may be left out is behind `=`, and not a word of its own.
+        .map(|arg| arg.get_action().takes_values() && !arg.is_require_equals_set())
 }
 
 /// What became of one flag.

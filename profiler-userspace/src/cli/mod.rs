@@ -7,6 +7,7 @@
 //! rule that connects two flags, and every default, is in [`plan`]; answers to flags that people
 //! know from other profilers are in [`habits`].
 
+mod calls;
 mod event;
 mod habits;
 mod off_cpu;
@@ -121,6 +122,8 @@ struct Args {
     #[command(flatten)]
     off_cpu: off_cpu::OffCpuArgs,
     #[command(flatten)]
+    calls: calls::CallArgs,
+    #[command(flatten)]
     stacks: StackArgs,
     #[command(flatten)]
     output: OutputArgs,
@@ -147,6 +150,8 @@ Examples:
   sudo flame-bpf --wall -p 1234 -d 10      all of their time in one graph
   sudo flame-bpf -a -d 10 -o x.fbpf        record now, and name and draw it later:
   flame-bpf render x.fbpf -o x.svg         here, or where the debug files are
+  sudo flame-bpf --alloc -p 1234 -d 10     who asks for memory
+  sudo flame-bpf --io=bytes --io-files -p 1234   who reads and writes which files
   flame-bpf show-unwind FILE [ADDRESS]     the unwind table of a program's code
   flame-bpf show-names FILE                the names of addresses that come on stdin
 

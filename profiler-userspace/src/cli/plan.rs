@@ -39,6 +39,7 @@ pub(super) fn build(args: Args, stdout_is_terminal: bool) -> Result<Plan> {
         scope,
         sampling: pace,
         off_cpu,
+        calls,
         stacks,
         output,
         names,
@@ -62,6 +63,19 @@ pub(super) fn build(args: Args, stdout_is_terminal: bool) -> Result<Plan> {
         }
     };
     let is_wall = matches!(probe, Probe::Wall(_));
+    if let Some((flag, of_calls)) = calls.probe()? {
+        ensure!(
+            probe == Probe::OnCpu && beside.is_none(),
+            "{flag} does not go with --off-cpu or --wall; record twice"
+        );
+        refuse_event(flag, &pace)?;
+        refuse_with_place("what a thread begins", &pace, &scope)?;
+        ensure!(
+            of_calls != Probe::Allocations || !stacks.kernel_stacks_only,
+            "memory is asked for in user mode, where there are no kernel stacks; leave out -K"
+        );
+        probe = of_calls;
+    }
     let event = match trigger(&pace)? {
         None => EventChoice::Auto,
         Some(trigger) if is_wall && !trigger.is_cpu_time() => bail!(
@@ -134,6 +148,21 @@ fn trigger(pace: &SamplingArgs) -> Result<Option<Trigger>> {
             .map(Some)
             .map_err(|sentence| anyhow!(sentence)),
         None => Ok(pace.event.clone()),
+    }
+}
+
+/// A recording has one probe.
+fn refuse_event(flag: &str, pace: &SamplingArgs) -> Result<()> {
+    let given = [
+        ("-e", pace.event.is_some()),
+        ("--page-faults", pace.page_faults),
+        ("--context-switches", pace.context_switches),
+    ];
+    match given.into_iter().find(|(_, given)| *given) {
+        Some((event, _)) => {
+            bail!("{flag} does not go with {event}: a recording has one probe; record twice")
+        }
+        None => Ok(()),
     }
 }
 

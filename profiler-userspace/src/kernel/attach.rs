@@ -2,16 +2,16 @@
 //! true.
 
 use super::load::{is_refusal, privilege};
-use super::{Error, Kernel, Result, btf, sleepers};
+use super::{Error, Kernel, Result, btf, missed, sleepers};
 use crate::probe::{Hook, SWITCH};
 use aya::programs::perf_event::{PerfEventConfig, PerfEventScope, SamplePolicy};
-use aya::programs::uprobe::{UProbeAttachLocation, UProbeScope};
+use aya::programs::uprobe::{UProbeAttachLocation, UProbeAttachPoint, UProbeScope};
 use aya::programs::{PerfEvent, ProgramError, RawTracePoint, UProbe};
-use profiler_common::abi::TargetKind;
+use profiler_common::abi::{Counter, TargetKind};
 use std::fs::File;
 use std::io;
 use std::num::NonZeroU32;
-use std::os::fd::AsRawFd as _;
+use std::os::fd::{AsFd as _, AsRawFd as _};
 
 /// An event of `perf_event_open`.
 #[derive(Clone, Debug)]
@@ -35,6 +35,8 @@ pub struct Entry {
     pub offset: u64,
     /// The process that is watched, or any of its threads; none to watch all processes, also later ones.
     pub process: Option<NonZeroU32>,
+    /// What the program is told there.
+    pub cookie: u64,
 }
 
 /// When the event fires.
@@ -118,7 +120,11 @@ impl Kernel {
                 if error.io_error.kind() == io::ErrorKind::NotFound =>
             {
                 Err(Error::NoTracepoint {
-                    near: btf::near_tracepoints(name),
+                    near: if name.starts_with("contention_") {
+                        ": it tells of locks since Linux 5.19; --locks=user needs it not".to_owned()
+                    } else {
+                        btf::near_tracepoints(name)
+                    },
                     name: name.to_owned(),
                 })
             }
@@ -136,7 +142,11 @@ impl Kernel {
             let place = UProbeAttachLocation::AbsoluteOffset(entry.offset);
             // Not by any path of its own, under which another file may lie by now.
             let path = format!("/proc/self/fd/{}", entry.file.as_raw_fd());
-            match program.attach(place, path, scope) {
+            let point = UProbeAttachPoint {
+                location: place,
+                cookie: Some(entry.cookie),
+            };
+            match program.attach(point, path, scope) {
                 Ok(_) => {}
                 Err(ProgramError::UProbeError(_)) => return Err(Error::NoFunctionProbes),
                 Err(error) => return Err(failed(format!("the function {}", entry.name), error)),
@@ -162,6 +172,7 @@ impl Kernel {
     /// Detaches everything. When this returns, no program runs and none will.
     pub fn detach(&mut self) -> Result<()> {
         self.ended_ns = sleepers::now_ns();
+        let probe = self.request.probe.clone();
         for (name, hook) in self.request.programs() {
             match hook {
                 Hook::Event => {
@@ -169,6 +180,14 @@ impl Kernel {
                     unloaded("the perf event", program.unload())?;
                 }
                 Hook::Tracepoint(tracepoint) => {
+                    let program: &mut RawTracePoint = self.program(name)?;
+                    let missed = program
+                        .fd()
+                        .map_or(0, |program| missed::runs(program.as_fd()));
+                    if probe.begins_with(name) {
+                        self.own.counters[Counter::Fired as usize] += missed;
+                        self.own.counters[Counter::LostReentered as usize] += missed;
+                    }
                     let program: &mut RawTracePoint = self.program(name)?;
                     unloaded(&format!("the tracepoint {tracepoint}"), program.unload())?;
                 }

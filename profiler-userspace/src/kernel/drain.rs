@@ -114,7 +114,7 @@ impl Kernel {
     /// Before the side of `old` is cleared: what threads off the CPU may still name is read, and what
     /// nobody can name any more forgotten.
     fn keep_stacks(&mut self, old: Live) -> Result<()> {
-        if self.request.waits().is_none() {
+        if self.request.timed_weight().is_none() {
             self.drained.epochs.remove(&old.epoch());
             return Ok(());
         }

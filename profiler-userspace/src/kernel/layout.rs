@@ -3,7 +3,7 @@
 //! In: the kernel's type information. Out: offsets of fields. Pure.
 
 use super::btf::Btf;
-use profiler_common::abi::{MappingLayout, TaskLayout};
+use profiler_common::abi::{FileLayout, MappingLayout, TaskLayout};
 use profiler_common::walk::maple::{GAP_PIVOTS, PIVOTS};
 
 /// Where fields of tasks, PIDs and namespaces lie; none if one is not found.
@@ -190,4 +190,46 @@ pub(super) fn mapping_layout(btf: &Btf<'_>) -> Option<MappingLayout> {
         && vma_file? == layout.vma_offset + 8
         && path_entry? == path_mount? + 8;
     as_expected.then_some(layout)
+}
+
+/// Where the fields lie that lead from a file descriptor to the file's kind and name; none if one is not found.
+pub(super) fn file_layout(btf: &Btf<'_>) -> Option<FileLayout> {
+    let mut wanted = [
+        ("task_struct", "files", None),
+        ("files_struct", "fdt", None),
+        ("fdtable", "max_fds", None),
+        ("fdtable", "fd", None),
+        ("file", "f_inode", None),
+        ("file", "f_path", None),
+        // In a union with the writable one since Linux 6.16.
+        ("file", "__f_path", None),
+        ("path", "dentry", None),
+        ("inode", "i_mode", None),
+        ("dentry", "d_name", None),
+        ("qstr", "name", None),
+    ];
+    btf.find(&mut wanted);
+    let [
+        task_files,
+        files_table,
+        table_room,
+        table_files,
+        file_inode,
+        file_path,
+        writable_path,
+        path_dentry,
+        inode_mode,
+        dentry_name,
+        name_text,
+    ] = wanted.map(|(.., offset)| offset);
+    Some(FileLayout {
+        task_files: task_files?,
+        files_table: files_table?,
+        table_room: table_room?,
+        table_files: table_files?,
+        file_inode: file_inode?,
+        file_dentry: file_path.or(writable_path)? + path_dentry?,
+        inode_mode: inode_mode?,
+        dentry_name: dentry_name? + name_text?,
+    })
 }

@@ -1,5 +1,6 @@
 //! Loading: constants in, sizes in, programs verified.
 
+use super::constants::config;
 use super::drain::Drained;
 use super::notices::queue_bytes;
 use super::shared::map;
@@ -8,21 +9,19 @@ use super::slabs::SLAB_BYTES;
 use super::sleepers::{self, Sleepers};
 use super::tables::Tables;
 use super::{Error, Kernel, Result, Support};
-use crate::probe::{Hook, Probe, SWITCH, ThreadKind, Waits};
+use crate::probe::{Hook, Probe, SWITCH, Waits};
 use aya::maps::{HashMap, Map, MapData, MapError, RingBuf};
 use aya::programs::{
     PerfEvent, ProgramError, RawTracePoint, RawTracePointRunOptions, TestRun as _, UProbe,
 };
 use aya::{Ebpf, EbpfError, EbpfLoader, VerifierLogLevel};
 use profiler_common::abi::{
-    BOOK_WORDS, Books, CODE_SLOT_BITS, Config, Control, MAX_RULES, SIDES, SLAB_BITS, Switches,
+    BOOK_WORDS, Books, CODE_SLOT_BITS, CallWeight, Control, MAX_RULES, SIDES, SLAB_BITS, Switches,
     TargetKind,
 };
 use rustix::process::Rlimit;
-use std::hash::{BuildHasher as _, RandomState};
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
 
 /// The BPF object that `cargo xtask bpf` made.
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../../profiler-ebpf/prebuilt/flame.bpf.o");
@@ -50,6 +49,17 @@ impl Request {
     /// The waits that are wanted, if it is waits that are recorded.
     pub(super) fn waits(&self) -> Option<&Waits> {
         self.probe.waits().or(self.beside.as_ref())
+    }
+
+    /// What firings weigh that begin and end; none if they do not.
+    pub(super) fn timed_weight(&self) -> Option<CallWeight> {
+        let beside = self.beside.as_ref().map(|_| CallWeight::Time);
+        self.probe.timed_weight().or(beside)
+    }
+
+    /// Whether the kernel half keeps something of each thread from one firing to the next.
+    pub(super) fn keeps_threads(&self) -> bool {
+        self.probe.keeps_threads() || self.beside.is_some()
     }
 
     /// Whether all of the threads' time is accounted for.
@@ -100,14 +110,19 @@ impl Kernel {
         if support.pid_namespace.is_some() && support.layout.is_none() {
             return Err(Error::NamespaceWithoutBtf);
         }
-        if request.waits().is_some() && support.layout.is_none() {
+        if request.keeps_threads() && support.layout.is_none() {
             return Err(Error::SwitchesWithoutBtf);
+        }
+        if matches!(request.probe, Probe::Io(_)) && support.files.is_none() {
+            return Err(Error::FilesWithoutBtf);
         }
         if support.bpf_loop == Some(false) {
             return Err(Error::NoLoop);
         }
         let cpus = possible_cpus();
-        let room = request.waits().map(|_| sleepers::room(request.map_memory));
+        let room = request
+            .keeps_threads()
+            .then(|| sleepers::room(request.map_memory));
         let sleeper_bytes = room.map_or(0, sleepers::bytes);
         let left = request.map_memory.saturating_sub(sleeper_bytes);
         let sizes = Sizes::new(cpus, request.probes(), support.task_ids, left)
@@ -281,49 +296,6 @@ fn loader_without_kernel_types<'a>() -> EbpfLoader<'a> {
     }
     loader.btf(None);
     loader
-}
-
-fn config(request: &Request, support: &Support, sizes: &Sizes) -> Config {
-    let rows = Switches::UNWIND_ROWS.with(Switches::USER_STACKS);
-    let rows = request.switches.has(rows) && support.mapping.is_some();
-    let tell = request.switches.has(Switches::USER_STACKS) && support.mapping.is_some();
-    let waits = request.waits().cloned().unwrap_or_default();
-    let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-    Config {
-        seed: RandomState::new().hash_one(std::process::id()),
-        switches: request
-            .switches
-            .without(Switches::UNWIND_ROWS)
-            .with_if(Switches::UNWIND_ROWS, rows)
-            .with_if(Switches::TELL_MAPPINGS, tell)
-            .with_if(Switches::TASK_LAYOUT, support.layout.is_some())
-            .with_if(Switches::PID_NAMESPACE, support.pid_namespace.is_some())
-            .with_if(Switches::WALL, request.is_wall())
-            .with_if(
-                Switches::AT_ENTRY,
-                matches!(request.probe, Probe::Function(_)),
-            )
-            .with_if(
-                Switches::USER_THREADS_ONLY,
-                waits.threads == ThreadKind::User,
-            )
-            .with_if(
-                Switches::KERNEL_THREADS_ONLY,
-                waits.threads == ThreadKind::Kernel,
-            ),
-        target: request.target as u32,
-        namespace_inum: support.pid_namespace.unwrap_or(0),
-        tally_capacity: sizes.tallies,
-        tally_index_mask: sizes.tally_slots() - 1,
-        stack_blocks: sizes.blocks,
-        stack_index_mask: sizes.stack_slots() - 1,
-        states: waits.states.0,
-        switch_seats: if request.has_beside() { sizes.cpus } else { 0 },
-        shortest_ns: nanoseconds(waits.shortest),
-        longest_ns: nanoseconds(waits.longest),
-        layout: support.layout.unwrap_or_default(),
-        mapping: support.mapping.unwrap_or_default(),
-    }
 }
 
 fn mark_targets(targets: &MapData, ids: &[u32], sizes: &Sizes) -> Result<()> {

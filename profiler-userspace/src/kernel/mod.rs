@@ -8,11 +8,13 @@
 mod asleep;
 mod attach;
 mod btf;
+mod constants;
 mod drain;
 mod files;
 mod grace;
 mod layout;
 mod load;
+mod missed;
 mod notices;
 mod shared;
 mod size;
@@ -151,11 +153,16 @@ pub enum Error {
         "inside a PID namespace, flame-bpf needs the kernel's type information in /sys/kernel/btf/vmlinux (CONFIG_DEBUG_INFO_BTF); run it outside of the container, or mount /sys"
     )]
     NamespaceWithoutBtf,
-    /// Without type information, the tasks behind a switch cannot be told.
+    /// Without type information, the tasks behind a switch cannot be told, nor when a thread ends.
     #[error(
-        "off the CPU, flame-bpf needs the kernel's type information in /sys/kernel/btf/vmlinux (CONFIG_DEBUG_INFO_BTF): use a kernel that has it, or record on-CPU"
+        "to follow threads from one event to the next, flame-bpf needs the kernel's type information in /sys/kernel/btf/vmlinux (CONFIG_DEBUG_INFO_BTF): use a kernel that has it, or record on-CPU"
     )]
     SwitchesWithoutBtf,
+    /// The files behind descriptors cannot be told.
+    #[error(
+        "this kernel's type information does not say where it keeps open files, so --io cannot tell of which kind they are; --syscalls shows reads and writes of any"
+    )]
+    FilesWithoutBtf,
     /// The kernel is too old to walk stacks of any depth.
     #[error(
         "this kernel has no bpf_loop, with which flame-bpf walks stacks; it came with Linux 5.17: use a later kernel"

@@ -5,12 +5,14 @@ use super::drain::words_of;
 use super::load::{missing, rejected};
 use super::shared::map;
 use super::{Kernel, Result, asleep, btf};
+use crate::probe::Probe;
 use crate::profile::raw::{RawProfile, RawSample, RawStack};
 use aya::maps::{HashMap, MapData, MapError};
 use aya::programs::Iter;
 use profiler_common::abi::{
-    ARRIVED_WORD, BLOCK_WORDS, Control, Counter, Doing, Header, KEY_WORDS, Live, SINCE_WORD,
-    SLEEPER_KEY_WORD, SampleKey, Sleeper, StackPosition, Stamp, Switches, WOKEN_WORD,
+    ARRIVED_WORD, AWAITED_WORD, AwaitedLock, BLOCK_WORDS, CallWeight, Control, Counter, Doing,
+    Header, KEY_WORDS, Live, SINCE_WORD, SLEEPER_KEY_WORD, SampleKey, Sleeper, StackPosition,
+    Stamp, Switches, WOKEN_WORD,
 };
 use std::io::Read as _;
 use std::mem::offset_of;
@@ -181,6 +183,7 @@ impl Kernel {
         let keys: Vec<[u64; KEY_WORDS]> = left.iter().map(|sleeper| key_of(sleeper)).collect();
         self.read_stacks(&keys)?;
         let waits = self.request.waits().cloned().unwrap_or_default();
+        let locks = matches!(self.request.probe, Probe::Locks(_));
         for (sleeper, key) in left.iter().zip(&keys) {
             let spent = self.ended_ns.saturating_sub(sleeper[SINCE_WORD]);
             let wanted = waits.shortest..=waits.longest;
@@ -188,12 +191,26 @@ impl Kernel {
                 self.note(Counter::FilteredBlockTime, 1);
                 continue;
             }
+            let awaited = AwaitedLock(sleeper[AWAITED_WORD]);
+            if locks && awaited.must_be_over(spent) {
+                self.note(Counter::LostPair, 1);
+                continue;
+            }
             self.note(Counter::Recorded, 1);
             self.note(Counter::StillWaiting, 1);
-            let sample = self.sample(key, spent, 1, into);
+            let weight = match self.request.timed_weight() {
+                Some(CallWeight::Bytes) => 0,
+                Some(CallWeight::One) => 1,
+                Some(CallWeight::Time) | None => spent,
+            };
+            let sample = self.sample(key, weight, 1, into);
             let woken = sleeper[WOKEN_WORD];
             let since = sleeper[SINCE_WORD];
-            if sample.doing == Doing::Blocked && woken > since && woken < self.ended_ns {
+            if self.request.is_wall()
+                && sample.doing == Doing::Blocked
+                && woken > since
+                && woken < self.ended_ns
+            {
                 self.note(Counter::Fired, 1);
                 self.note(Counter::Recorded, 1);
                 into.add(RawSample {

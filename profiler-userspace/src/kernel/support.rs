@@ -1,8 +1,8 @@
 //! What this kernel offers, found out once at the start.
 
 use super::btf::Btf;
-use super::layout::{mapping_layout, task_layout};
-use profiler_common::abi::{MappingLayout, TaskLayout};
+use super::layout::{file_layout, mapping_layout, task_layout};
+use profiler_common::abi::{FileLayout, MappingLayout, TaskLayout};
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 
@@ -20,6 +20,8 @@ pub struct Support {
     /// Where the kernel keeps what is mapped where; none where it keeps it otherwise than in a maple tree
     /// (before Linux 6.1), or has no type information.
     pub mapping: Option<MappingLayout>,
+    /// Where the kernel keeps open files; none where it has no type information.
+    pub files: Option<FileLayout>,
     /// Whether the helper `bpf_loop` exists (Linux 5.17); unknown without type information.
     pub bpf_loop: Option<bool>,
     /// The inode number of our PID namespace, when it is not the initial one.
@@ -37,6 +39,7 @@ impl Support {
         Self {
             layout: btf.as_ref().and_then(task_layout),
             mapping: btf.as_ref().and_then(mapping_layout),
+            files: btf.as_ref().and_then(file_layout),
             bpf_loop: btf.as_ref().map(|btf| btf.has_name("BPF_FUNC_loop")),
             pid_namespace: namespace
                 .and_then(|metadata| u32::try_from(metadata.ino()).ok())

@@ -58,10 +58,13 @@ pub fn finish(profile: &Profile, how: Finish) -> Profile {
 fn finished_stack(profile: &Profile, sample: &Sample, how: Finish) -> Vec<Frame> {
     let frame = |id: &FrameId| profile.frame(*id);
     let mut stack: Vec<Frame> = sample.stack.iter().map(|id| frame(id).clone()).collect();
-    let is_mark = |frame: &Frame, name: &str| frame.kind == FrameKind::Mark && frame.name == name;
-    let blocked = stack.pop_if(|leaf| is_mark(leaf, BLOCKED));
-    let runnable = stack.pop_if(|leaf| is_mark(leaf, RUNNABLE));
-    let ran = how.ran && blocked.is_none() && runnable.is_none();
+    let last = stack
+        .iter()
+        .rposition(|frame| frame.kind != FrameKind::Mark);
+    let mut marks = stack.split_off(last.map_or(0, |last| last + 1));
+    let blocked = marks.pop_if(|leaf| leaf.name == BLOCKED);
+    let runnable = marks.last().is_some_and(|leaf| leaf.name == RUNNABLE);
+    let ran = how.ran && blocked.is_none() && !runnable;
     let first = stack
         .iter()
         .rposition(|frame| frame.kind != FrameKind::Kernel)
@@ -76,18 +79,21 @@ fn finished_stack(profile: &Profile, sample: &Sample, how: Finish) -> Vec<Frame>
             scheduler_frames(&kernel)
         };
     let kernel = &kernel[..end];
-    let reason = match &runnable {
-        None if how.reasons && !ran => Some(Frame {
+    let reason = if !marks.is_empty() {
+        None
+    } else if how.reasons && !ran {
+        Some(Frame {
             name: reason::reason(kernel).to_owned(),
             kind: FrameKind::Mark,
-        }),
-        None => blocked.filter(|_| how.ran),
-        Some(_) => None,
+        })
+    } else {
+        blocked.filter(|_| how.ran)
     };
     if how.kernel {
         stack.extend_from_slice(kernel);
     }
-    stack.extend(runnable.or(reason));
+    stack.extend(marks);
+    stack.extend(reason);
     stack
 }
 

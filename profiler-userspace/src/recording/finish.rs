@@ -310,10 +310,11 @@ impl Finishing<'_> {
         let waited = located
             .samples()
             .fold(0u64, |sum, (_, sums)| sum.saturating_add(sums.weight));
+        let is_time = unit == Unit::Nanoseconds;
         let health = |remarks| Health {
             subject: &default_title,
             noun: probe.noun(),
-            waited: probe.waits().map(|_| waited),
+            waited: is_time.then_some(waited),
             books: &books,
             stacks: located.stacks().len(),
             processes: self.objects.processes(),
@@ -405,9 +406,9 @@ impl Finishing<'_> {
     /// The palette that was asked for, or else the one that suits what is shown.
     fn colors(&self, probe: &Probe) -> Palette {
         self.plan.colors.unwrap_or(match probe {
-            Probe::OnCpu | Probe::Tracepoint(_) | Probe::Function(_) => Palette::LAND,
-            Probe::OffCpu(_) => Palette::COLD,
+            Probe::OffCpu(_) | Probe::Locks(_) => Palette::COLD,
             Probe::Wall(_) => Palette::WALL,
+            _ => Palette::LAND,
         })
     }
 

@@ -1,21 +1,17 @@
 //! Where the functions begin that are to be watched.
 //!
-//! In: the plan's function and target. Out: positions in files, each open so that it stays the file that was
-//! looked at. A file is the one that the target has, whatever lies under that path here.
+//! In: a function's name, and the target. Out: positions in files, each open so that it stays the file that was
+//! looked at.
 
-use super::linked::linked_with;
-use super::{launch, target};
+use super::candidates::{self, Candidate};
 use crate::kernel::Entry;
-use crate::object::{Elf, ElfAddress, FileNumber, RegularFile};
-use crate::plan::{Plan, Target};
-use crate::probe::{Function, Probe};
-use crate::process::{Backing, Identity, Owner, Processes};
+use crate::object::{Elf, ElfAddress, FileNumber};
+use crate::plan::Plan;
+use crate::probe::Function;
 use crate::symbolize::readable;
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Result, anyhow, bail, ensure};
 use std::collections::{BTreeSet, HashMap, hash_map};
-use std::num::NonZeroU32;
-use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::path::Path;
 
 /// Functions of one name in one file. A name that stands for more is none in particular.
 const MOST_OF_A_NAME: usize = 16;
@@ -26,26 +22,22 @@ const NEAR_MATCHES: usize = 3;
 /// Jaro-Winkler similarity, from 0 to 1, below which names have nothing to do with each other.
 const NEAR: f64 = 0.85;
 
-/// A file to look into, and whom its functions are watched for.
-struct Candidate {
-    file: RegularFile,
-    /// What messages call it.
-    shown: String,
-    /// One process, or all.
-    process: Option<NonZeroU32>,
-}
-
-/// The beginnings of the plan's function; none if it watches no function.
-pub(super) fn entries(plan: &Plan) -> Result<Vec<Entry>> {
-    let Probe::Function(function) = &plan.probe else {
-        return Ok(Vec::new());
+/// The beginnings of a function in the files of the plan's target.
+pub(super) fn entries(plan: &Plan, function: &Function) -> Result<Vec<Entry>> {
+    let file = &function.file;
+    let is_path = file.components().count() > 1 || file.is_absolute();
+    let candidates = if is_path {
+        candidates::at(plan, file)?
+    } else {
+        let name = file.display();
+        candidates::of_target(plan, &|path| is_called(path, file)).map_err(|nobody| {
+            anyhow!("{nobody} a file that is called {name} or {name}.so; give the path of one")
+        })?
     };
-    let candidates = candidates(plan, &function.file)?;
     let mut found: HashMap<FileNumber, BTreeSet<u64>> = HashMap::new();
     let mut entries = Vec::new();
     for candidate in candidates {
-        let number = candidate.file.number;
-        let positions = match found.entry(number) {
+        let positions = match found.entry(candidate.file.number) {
             hash_map::Entry::Occupied(known) => known.into_mut(),
             hash_map::Entry::Vacant(new) => new.insert(positions(&candidate, function)?),
         };
@@ -55,138 +47,11 @@ pub(super) fn entries(plan: &Plan) -> Result<Vec<Entry>> {
                 file: candidate.file.file.try_clone()?,
                 offset,
                 process: candidate.process,
+                cookie: 0,
             });
         }
     }
     Ok(entries)
-}
-
-/// The files that are meant.
-fn candidates(plan: &Plan, file: &Path) -> Result<Vec<Candidate>> {
-    let ids = target::ids(&plan.target);
-    let is_path = file.components().count() > 1 || file.is_absolute();
-    if is_path && (ids.is_empty() || file.is_relative()) {
-        let opened = RegularFile::open(file)
-            .with_context(|| format!("{} cannot be opened", file.display()))?;
-        return Ok(vec![Candidate {
-            file: opened,
-            shown: file.display().to_string(),
-            process: None,
-        }]);
-    }
-    let mut candidates = Vec::new();
-    match &plan.target {
-        Target::Processes(_) | Target::Threads(_) => {
-            for &id in ids {
-                let of_this = if is_path {
-                    vec![within(id, file)?]
-                } else {
-                    mapped(id, file)
-                };
-                ensure!(
-                    !of_this.is_empty(),
-                    "{id} has no file mapped that is called {name} or {name}.so; give a path, as /proc/{id}/maps has it",
-                    name = file.display(),
-                );
-                candidates.extend(of_this);
-            }
-        }
-        Target::Launched => {
-            let program = plan.launch.as_deref().and_then(launch::program);
-            let files: Vec<PathBuf> = program
-                .into_iter()
-                .flat_map(|program| [vec![program.clone()], linked_with(&program)].concat())
-                .filter(|path| {
-                    path.file_name()
-                        .is_some_and(|name| is_called(Path::new(name), file))
-                })
-                .collect();
-            let opened = files.iter().filter_map(|path| {
-                Some(Candidate {
-                    file: RegularFile::open(path).ok()?,
-                    shown: path.display().to_string(),
-                    process: None,
-                })
-            });
-            // One library may have two names, as musl's has.
-            let mut known = BTreeSet::new();
-            candidates.extend(opened.filter(|candidate| known.insert(candidate.file.number)));
-            ensure!(
-                !candidates.is_empty(),
-                "the command is not linked with a file called {name} or {name}.so; give the path of one",
-                name = file.display(),
-            );
-        }
-        Target::All => {
-            let mut known = BTreeSet::new();
-            for id in target::busiest() {
-                let all = mapped(id, file).into_iter();
-                candidates.extend(
-                    all.filter(|candidate| known.insert(candidate.file.number))
-                        .map(|candidate| Candidate {
-                            process: None,
-                            ..candidate
-                        }),
-                );
-            }
-            ensure!(
-                !candidates.is_empty(),
-                "no process has a file mapped that is called {name} or {name}.so; give the path of one",
-                name = file.display(),
-            );
-        }
-    }
-    Ok(candidates)
-}
-
-/// The file at a path, as a process sees it.
-fn within(id: u32, path: &Path) -> Result<Candidate> {
-    let root = PathBuf::from(format!("/proc/{id}/root"));
-    let file = RegularFile::open_within(&root, path)
-        .with_context(|| format!("{} cannot be opened as {id} sees it", path.display()))?;
-    Ok(Candidate {
-        file,
-        shown: path.display().to_string(),
-        process: NonZeroU32::new(id),
-    })
-}
-
-/// The files of that name that a process has mapped as code.
-fn mapped(id: u32, name: &Path) -> Vec<Candidate> {
-    let mut processes = Processes::new();
-    let identity = Identity {
-        tgid: id,
-        incarnation: 0,
-    };
-    processes.see(identity);
-    let code = processes
-        .get(identity)
-        .into_iter()
-        .flat_map(|process| process.code());
-    let mut known = BTreeSet::new();
-    let mut candidates = Vec::new();
-    for (backing, mapping) in code {
-        let Backing::File(file) = processes.backing(backing) else {
-            continue;
-        };
-        if !is_called(Path::new(file.module()), name) || !known.insert(file.number) {
-            continue;
-        }
-        let shown = file.module().to_string_lossy().into_owned();
-        let owner = Owner {
-            identity,
-            mapping,
-            seen: SystemTime::now(),
-        };
-        if let Some(opened) = processes.open(backing, &[owner]) {
-            candidates.push(Candidate {
-                file: opened.file,
-                shown,
-                process: NonZeroU32::new(id),
-            });
-        }
-    }
-    candidates
 }
 
 /// Whether a file is meant by a name: `libc` means `libc.so.6` and `libc-2.31.so`, and where there is
@@ -336,7 +201,7 @@ mod tests {
 
     fn find(file: &str, name: &str) -> Result<BTreeSet<u64>> {
         let candidate = Candidate {
-            file: RegularFile::open(Path::new(file))?,
+            file: crate::object::RegularFile::open(Path::new(file))?,
             shown: file.to_owned(),
             process: None,
         };
@@ -369,7 +234,9 @@ mod tests {
 
     #[test]
     fn what_only_chooses_names_those_that_are_chosen() {
-        let mapped = mapped(std::process::id(), Path::new("libc"));
+        let mapped = candidates::mapped(std::process::id(), &|path| {
+            is_called(path, Path::new("libc"))
+        });
         let function = Function {
             file: "libc".into(),
             name: "memcpy".to_owned(),

@@ -51,7 +51,7 @@ pub(super) struct Health<'a> {
     pub(super) subject: &'a str,
     /// What one firing is called.
     pub(super) noun: &'a str,
-    /// For how long threads waited, in nanoseconds, if waits are what was recorded.
+    /// The time of all firings, in nanoseconds, if that is what was recorded.
     pub(super) waited: Option<u64>,
     /// The kernel half's books.
     pub(super) books: &'a Books,
@@ -224,6 +224,7 @@ impl Health<'_> {
             Counter::FilteredThreadKind => "of the other kind of threads",
             Counter::FilteredState => "in other states (--state)",
             Counter::FilteredBlockTime => "shorter or longer (-m, -M)",
+            Counter::FilteredFileKind => "about other kinds of files (--io-kind)",
             other => other.name(),
         }
     }
@@ -365,10 +366,10 @@ fn lost_sentence(counter: Counter, samples: String) -> String {
             "{samples}, because distinct samples came faster than they could be drained; a larger --map-memory or a lower -F keeps them"
         ),
         Counter::LostSleeperTable => format!(
-            "{samples}, because more threads were off the CPU than there is room for; a larger --map-memory keeps them"
+            "{samples}, because more threads were off the CPU, or within a call, than there is room for; a larger --map-memory keeps them"
         ),
         Counter::LostReentered => format!(
-            "{samples}, because another was just being taken on the same CPU, and was interrupted"
+            "{samples}, because another was just being taken on the same CPU, and was interrupted; with fewer threads to watch (-t) there are fewer of them"
         ),
         Counter::LostPair => format!(
             "{samples}, whose ends were not seen; a larger --map-memory, or recording alone, may keep them"

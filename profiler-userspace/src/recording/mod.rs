@@ -4,7 +4,9 @@
 //! sees all others, and the only one that knows of time passing.
 
 mod advice;
+mod allocators;
 mod asleep;
+mod candidates;
 mod deliver;
 mod distribution;
 mod finish;
@@ -154,7 +156,11 @@ fn cpus(named: Option<&[u32]>) -> Result<Vec<u32>> {
 /// Loads the programs and attaches them to the first event that this machine has.
 fn attach(plan: &Plan, ids: &[u32], support: &Support, cpus: &[u32]) -> Result<Attached> {
     if !plan.probe.is_on_event() {
-        let entries = functions::entries(plan)?;
+        let entries = match &plan.probe {
+            Probe::Function(function) => functions::entries(plan, function)?,
+            Probe::Allocations => allocators::entries(plan)?,
+            _ => Vec::new(),
+        };
         let (mut kernel, unwinding) = load(plan, ids, support, switches(plan))?;
         kernel.attach_hooks(&entries)?;
         return Ok(Attached {
@@ -219,7 +225,7 @@ fn switches(plan: &Plan) -> Switches {
         .with_if(Switches::USER_STACKS, capture.user_stacks)
         .with_if(
             Switches::KERNEL_STACKS,
-            capture.kernel_stacks || reasons || wall,
+            capture.kernel_stacks || reasons || wall || plan.probe.has_leaf_words(),
         )
         .with_if(Switches::INCLUDE_IDLE, capture.include_idle)
         .with_if(Switches::PER_THREAD, capture.per_thread || wall)

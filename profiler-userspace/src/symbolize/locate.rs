@@ -7,6 +7,7 @@
 
 use super::code_map;
 use super::demangle::visible;
+use super::leaf;
 use super::objects::Objects;
 use super::{frame, lookups};
 use crate::process::{Identity, Place, Process, Processes};
@@ -133,9 +134,16 @@ impl Locator {
             let kernel = sample.kernel.map(|index| {
                 *kernels.entry(index).or_insert_with(|| {
                     let stack = raw_now.stack(index);
-                    let spots =
-                        lookups(stack).map(|address| self.located.spot(Spot::Kernel(address)));
-                    let spots = spots.collect();
+                    // What is known by a number comes before all places.
+                    let said: Vec<String> = leaf::names(stack).collect();
+                    let said = said
+                        .into_iter()
+                        .rev()
+                        .map(|name| self.located.name(frame(name, FrameKind::Mark)));
+                    let said: Vec<Spot> = said.collect();
+                    let places = lookups(stack).map(Spot::Kernel);
+                    let spots = said.into_iter().chain(places);
+                    let spots = spots.map(|spot| self.located.spot(spot)).collect();
                     self.stack(stack, spots)
                 })
             });

@@ -13,6 +13,7 @@ mod ends;
 mod frames;
 mod gaps;
 mod kernel;
+mod leaf;
 mod locate;
 mod native;
 mod objects;
@@ -192,7 +193,8 @@ pub fn readable(name: &[u8]) -> String {
 /// behind the call. If the call was the last thing in its function, because it never returns, that
 /// instruction is already the next function's. One byte earlier is still the call.
 fn lookups(stack: &RawStack) -> impl DoubleEndedIterator<Item = u64> {
-    stack.addresses.iter().enumerate().map(|(depth, &address)| {
+    let places = &stack.addresses[leaf::words(stack)..];
+    places.iter().enumerate().map(|(depth, &address)| {
         if depth == 0 {
             address
         } else {

@@ -40,6 +40,14 @@ launch() {
     return $code
 }
 
+# As above; the workload's first line takes it some memory.
+alloc() {
+    flame-bpf -v --alloc -o /tmp/alloc.folded -- exit_code 0 10 400
+    code=$?
+    cat /tmp/alloc.folded
+    return $code
+}
+
 echo "@@ kernel $(uname -r)"
 shares >/dev/null &
 shares=$!
@@ -61,6 +69,7 @@ sleep 0.5
 step tables flame-bpf -v -U -p $bare,$calling -d 2 -F 499 -f
 step no-tables flame-bpf -v -U -p $bare --call-graph fp -d 1 -F 499 -f
 step pointers flame-bpf -v -U -p $chain --call-graph fp -d 1 -F 499 -f
+step function flame-bpf -v -e uprobe:/bin/chain:twelfth -p $chain -d 1 -f
 kill $bare $calling $chain
 waits >/dev/null &
 waits=$!
@@ -68,7 +77,12 @@ sleep 0.5
 step off-cpu flame-bpf -v --off-cpu -p $waits -d 2 -f
 step both flame-bpf -v -p $waits -d 2 -F 499 -f --off-cpu-output /tmp/waits.folded
 step wall flame-bpf -v --wall -p $waits -d 2 -F 499 -f
+step syscalls flame-bpf -v --syscalls -p $waits -d 1 -f
+step latency flame-bpf -v --syscalls=latency -p $waits -d 1 -f
+step io flame-bpf -v --io --io-kind all --io-files -p $waits -d 1 -f
+step locks flame-bpf -v --locks -p $waits -d 1 -f
 kill $waits
 step launch launch
+step alloc alloc
 echo "@@ end"
 poweroff -f

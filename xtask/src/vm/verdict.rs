@@ -16,7 +16,7 @@ struct Expected {
 enum Shape {
     /// Some stack holds these frames.
     Holds(&'static str),
-    /// Some stack holds these frames; weights are times.
+    /// Some stack holds these frames; weights are times or bytes.
     Waits(&'static str),
     /// The workload `shares`: nearly all stacks hold its root frames, and its chains come in their order.
     Shares,
@@ -95,6 +95,11 @@ const STEPS: &[Expected] = &[
         shape: Shape::Holds(WORK),
     },
     Expected {
+        step: "function",
+        exit: 0,
+        shape: Shape::Holds(";tenth;eleventh;twelfth"),
+    },
+    Expected {
         step: "off-cpu",
         exit: 0,
         // Asleep since before, so that both programs are needed to see it.
@@ -112,10 +117,35 @@ const STEPS: &[Expected] = &[
         shape: Shape::Waits(";waiter;wait_never;"),
     },
     Expected {
+        step: "syscalls",
+        exit: 0,
+        shape: Shape::Holds(";wait_sleep;"),
+    },
+    Expected {
+        step: "latency",
+        exit: 0,
+        shape: Shape::Waits(";wait_sleep;"),
+    },
+    Expected {
+        step: "io",
+        exit: 0,
+        shape: Shape::Waits(";wait_pipe;"),
+    },
+    Expected {
+        step: "locks",
+        exit: 0,
+        shape: Shape::Waits(";wait_lock;"),
+    },
+    Expected {
         step: "launch",
         // The command's own, passed on.
         exit: 7,
         shape: Shape::Holds(";main;late;"),
+    },
+    Expected {
+        step: "alloc",
+        exit: 0,
+        shape: Shape::Waits(";main;printf;"),
     },
 ];
 

@@ -411,3 +411,44 @@ fn a_tracepoint_is_a_probe_and_short_flags_are_events() {
         assert!(refusal.contains(answer), "{line}: {refusal}");
     }
 }
+
+#[test]
+fn a_flag_of_calls_is_a_probe_with_a_title_and_a_unit() {
+    for (line, subject, unit) in [
+        ("-e uprobe:/usr/bin/bash:readline", "bash:readline", "calls"),
+        ("--alloc -p 1", "memory asked for", "bytes"),
+        ("--syscalls", "system calls", "calls"),
+        ("--syscalls=latency", "time in system calls", "µs"),
+        ("--io", "I/O time of files", "µs"),
+        (
+            "--io=bytes --io-kind pipes,sockets",
+            "I/O bytes of sockets, pipes",
+            "bytes",
+        ),
+        ("--io=count --io-kind all", "I/O calls", "calls"),
+        ("--locks", "waiting for locks", "µs"),
+        ("--locks=user", "waiting for user locks", "µs"),
+        ("--locks=kernel", "waiting for kernel locks", "µs"),
+    ] {
+        let probe = plan(line).probe;
+        let of = probe.unit().expect("the probe decides");
+        assert_eq!(
+            (probe.subject().as_deref(), of.noun()),
+            (Some(subject), unit),
+            "{line}"
+        );
+    }
+    for (line, answer) in [
+        ("--io --alloc", "record twice"),
+        ("--locks --off-cpu", "record twice"),
+        ("--syscalls --page-faults", "record twice"),
+        ("--alloc -K -p 1", "leave out -K"),
+        ("-e uprobe:libc:malloc -K", "leave out -K"),
+        ("--io-kind pipes", "add --io"),
+        ("--syscalls -c 5", "leave out -F and -c"),
+        ("--locks -C 0", "--per-cpu"),
+    ] {
+        let refusal = refusal(line);
+        assert!(refusal.contains(answer), "{line}: {refusal}");
+    }
+}

@@ -1,0 +1,183 @@
+//! Requests for memory: where their sizes stand, and which of them are part of another.
+//!
+//! In: the arguments with which a function of the C library was called, and what is kept of the thread's request
+//! before. Out: bytes, and whether it is a request of its own. Pure.
+
+/// Where the size stands that a function is asked for (`malloc(3)`, `posix_memalign(3)`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum SizeAt {
+    /// In the first argument: `malloc`, `valloc`, `pvalloc`.
+    First = 1,
+    /// In the second: `realloc`, `aligned_alloc`, `memalign`.
+    Second = 2,
+    /// In the third: `posix_memalign`.
+    Third = 3,
+    /// The first argument times the second: `calloc`.
+    FirstBySecond = 4,
+    /// The second times the third: `reallocarray`.
+    SecondByThird = 5,
+}
+
+/// The most bytes that a request can be granted: x86-64 programs have no more addresses.
+const MOST_BYTES: u64 = 1 << 47;
+
+/// A function to ask for memory, in one word: bits 0–7 the [`SizeAt`], bits 8–15 its number among those of
+/// its file, bits 16–47 its length in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Allocator(pub u64);
+
+impl Allocator {
+    /// A function of this number and length.
+    pub const fn new(size_at: SizeAt, number: u8, length: u32) -> Self {
+        Self(size_at as u64 | (number as u64) << 8 | (length as u64) << 16)
+    }
+
+    /// Its number among those of its file.
+    #[inline(always)]
+    pub const fn number(self) -> u64 {
+        self.0 >> 8 & 0xff
+    }
+
+    /// Its length in bytes.
+    #[inline(always)]
+    pub const fn length(self) -> u64 {
+        self.0 >> 16 & 0xffff_ffff
+    }
+
+    /// How many bytes it is asked for by a call with these arguments. What cannot be granted is none.
+    #[inline(always)]
+    pub const fn asked(self, arguments: [u64; 3]) -> u64 {
+        let [first, second, third] = arguments;
+        let (size, times) = match self.0 & 0xff {
+            1 => (first, 1),
+            2 => (second, 1),
+            3 => (third, 1),
+            4 => (first, second),
+            _ => (second, third),
+        };
+        if size >= MOST_BYTES || times >= MOST_BYTES {
+            return 0;
+        }
+        // No checked multiplication: that is a call to a function that BPF has not.
+        if size >> 32 != 0 && times >> 16 != 0 || times >> 32 != 0 && size >> 16 != 0 {
+            return 0;
+        }
+        let bytes = size.wrapping_mul(times);
+        if bytes >= MOST_BYTES { 0 } else { bytes }
+    }
+}
+
+/// One call of a function to ask for memory, at its first instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asking {
+    /// Where the function begins.
+    pub entry: u64,
+    /// The stack pointer.
+    pub stack: u64,
+    /// Where it will return.
+    pub back: u64,
+    /// The function.
+    pub function: Allocator,
+}
+
+/// Words of a [`LastAsking`].
+pub const LAST_ASKING_WORDS: usize = 5;
+
+/// What is kept of the last request that a thread made. As words: its stack pointer, where it returns, its
+/// function's number; where the code begins and ends that was last seen to ask.
+pub type LastAsking = [u64; LAST_ASKING_WORDS];
+
+impl Asking {
+    /// Whether the request is part of the one before: one such function calls another, as `calloc` may call
+    /// `malloc`, or goes on as another, as `realloc` does that is given no memory.
+    #[inline(always)]
+    pub const fn is_part_of(&self, last: &LastAsking) -> bool {
+        let [stack, back, number, start, end] = *last;
+        let called = self.back > start && self.back <= end;
+        // One place that calls one function comes back to it with the same stack.
+        let went_on = self.stack == stack && self.back == back && self.function.number() != number;
+        called || went_on
+    }
+
+    /// What to keep: all of a request of its own; of a part, the code alone.
+    #[inline(always)]
+    pub const fn keep(&self, last: &LastAsking, is_part: bool) -> LastAsking {
+        let (start, end) = (self.entry, self.entry.wrapping_add(self.function.length()));
+        if is_part {
+            let [stack, back, number, ..] = *last;
+            [stack, back, number, start, end]
+        } else {
+            [self.stack, self.back, self.function.number(), start, end]
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::{any, prop_assert, proptest};
+
+    #[test]
+    fn sizes_are_where_the_functions_have_them() {
+        for (size_at, bytes) in [
+            (SizeAt::First, 3),
+            (SizeAt::Second, 5),
+            (SizeAt::Third, 7),
+            (SizeAt::FirstBySecond, 15),
+            (SizeAt::SecondByThird, 35),
+        ] {
+            assert_eq!(Allocator::new(size_at, 9, 8).asked([3, 5, 7]), bytes);
+        }
+        let calloc = Allocator::new(SizeAt::FirstBySecond, 2, 77);
+        assert_eq!((calloc.number(), calloc.length()), (2, 77));
+        assert_eq!(calloc.asked([u64::MAX, 1, 0]), 0);
+        assert_eq!(calloc.asked([1 << 46, 2, 0]), 0);
+        assert_eq!(calloc.asked([0, u64::MAX, 0]), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn no_request_is_more_than_there_are_addresses(a: u64, b in any::<u64>()) {
+            let asked = Allocator::new(SizeAt::FirstBySecond, 0, 0).asked([a, b, 0]);
+            let exactly = u128::from(a) * u128::from(b);
+            prop_assert!(asked == 0 || u128::from(asked) == exactly);
+        }
+    }
+
+    /// Functions of 100 bytes at 1000, 2000 and 3000.
+    fn asking(number: u8, stack: u64, back: u64) -> Asking {
+        Asking {
+            entry: 1000 * u64::from(number),
+            stack,
+            back,
+            function: Allocator::new(SizeAt::First, number, 100),
+        }
+    }
+
+    /// How many of these are requests of their own.
+    fn own(all: &[Asking]) -> usize {
+        let mut last = LastAsking::default();
+        let mut own = 0;
+        for asking in all {
+            let part = asking.is_part_of(&last);
+            own += usize::from(!part);
+            last = asking.keep(&last, part);
+        }
+        own
+    }
+
+    #[test]
+    fn a_request_within_another_is_part_of_it() {
+        // A loop that asks from one place, and two places.
+        assert_eq!(own(&[asking(1, 80, 500), asking(1, 80, 500)]), 2);
+        assert_eq!(own(&[asking(1, 80, 500), asking(2, 80, 510)]), 2);
+        // realloc goes on as malloc; calloc calls malloc.
+        assert_eq!(own(&[asking(2, 80, 500), asking(1, 80, 500)]), 1);
+        assert_eq!(own(&[asking(3, 80, 500), asking(1, 60, 3050)]), 1);
+        // memalign goes on as aligned_alloc, which calls malloc; and all again.
+        let chain = [asking(3, 80, 500), asking(2, 80, 500), asking(1, 60, 2050)];
+        assert_eq!(own(&[chain, chain].concat()), 2);
+    }
+}

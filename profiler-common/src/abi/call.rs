@@ -1,0 +1,308 @@
+//! Calls that take time: which system calls are wanted, of which files, and what is said of them at the
+//! leaf of a stack.
+//!
+//! Numbers of system calls are those of x86-64 (`arch/x86/entry/syscalls/syscall_64.tbl`).
+
+/// Which system calls are firings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum WantedCalls {
+    /// All of them.
+    All = 0,
+    /// Those that read, write and sync.
+    Io = 1,
+    /// Those that wait for a user lock.
+    Futex = 2,
+}
+
+/// What a call weighs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum CallWeight {
+    /// The nanoseconds that it took.
+    Time = 0,
+    /// The bytes that it moved.
+    Bytes = 1,
+    /// One.
+    One = 2,
+}
+
+/// Kinds of files, as bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct FileKinds(pub u32);
+
+impl FileKinds {
+    /// Regular files and block devices.
+    pub const FILES: Self = Self(1);
+    /// Sockets.
+    pub const SOCKETS: Self = Self(1 << 1);
+    /// Pipes and FIFOs.
+    pub const PIPES: Self = Self(1 << 2);
+    /// All else: terminals and other devices, and what is no file but has a descriptor.
+    pub const OTHERS: Self = Self(1 << 3);
+    /// All of them.
+    pub const ALL: Self = Self(0b1111);
+
+    /// The kind of a file, from its inode's mode (`include/uapi/linux/stat.h`).
+    #[inline(always)]
+    pub const fn of(mode: u32) -> Self {
+        match mode & 0o170_000 {
+            0o100_000 | 0o060_000 => Self::FILES,
+            0o140_000 => Self::SOCKETS,
+            0o010_000 => Self::PIPES,
+            _ => Self::OTHERS,
+        }
+    }
+
+    /// Both sets together.
+    #[must_use]
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether any of `other` is among these.
+    #[inline(always)]
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+/// Which arguments of a system call are file descriptors: the first, and perhaps another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Descriptors {
+    /// The first argument alone.
+    First = 1,
+    /// The first and the second.
+    FirstAndSecond = 2,
+    /// The first and the third.
+    FirstAndThird = 3,
+}
+
+/// Where the file descriptors are of a system call that reads, writes or syncs; none if it does not. Those that
+/// do so to a whole number of messages move no number of bytes that they tell of, and are left out where
+/// `bytes` are wanted.
+#[inline(always)]
+pub const fn descriptors(number: u64, bytes: bool) -> Option<Descriptors> {
+    match number {
+        // read, write, pread64, pwrite64, readv, writev
+        0 | 1 | 17 | 18 | 19 | 20 => Some(Descriptors::First),
+        // sendto, recvfrom, sendmsg, recvmsg
+        44..=47 => Some(Descriptors::First),
+        // fsync, fdatasync, sync_file_range, syncfs, recvmmsg, sendmmsg
+        74 | 75 | 277 | 306 | 299 | 307 if !bytes => Some(Descriptors::First),
+        // preadv, pwritev, preadv2, pwritev2, vmsplice
+        295 | 296 | 327 | 328 | 278 => Some(Descriptors::First),
+        // sendfile, tee
+        40 | 276 => Some(Descriptors::FirstAndSecond),
+        // splice, copy_file_range
+        275 | 326 => Some(Descriptors::FirstAndThird),
+        _ => None,
+    }
+}
+
+/// Whether a system call waits for a user lock, from its number and its second argument
+/// (`include/uapi/linux/futex.h`).
+#[inline(always)]
+pub const fn waits_for_lock(number: u64, operation: u64) -> bool {
+    match number {
+        // futex: FUTEX_WAIT, LOCK_PI, WAIT_BITSET, WAIT_REQUEUE_PI, LOCK_PI2; its flags are from 128 on.
+        202 => matches!(operation & 0x7f, 0 | 6 | 9 | 11 | 13),
+        // futex_waitv, futex_wait
+        449 | 455 => true,
+        _ => false,
+    }
+}
+
+/// What is kept of the kernel lock that a thread waits for: its address, which is even, and in the lowest bit
+/// whether it is waited for by spinning alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct AwaitedLock(pub u64);
+
+impl AwaitedLock {
+    /// Longer than this, in nanoseconds, no lock is waited for by spinning: long before, the kernel complains of
+    /// a CPU that does nothing else.
+    const LONGEST_SPIN_NS: u64 = 1_000_000_000;
+
+    /// A lock at this address, with the flags that the kernel tells of it (`include/trace/events/lock.h`).
+    #[inline(always)]
+    pub const fn new(address: u64, flags: u32) -> Self {
+        const SPIN: u32 = 1;
+        const MUTEX: u32 = 32;
+        Self(address & !1 | (flags & (SPIN | MUTEX) == SPIN) as u64)
+    }
+
+    /// Whether it is the lock at this address.
+    #[inline(always)]
+    pub const fn is_at(self, address: u64) -> bool {
+        self.0 & !1 == address & !1
+    }
+
+    /// Whether the wait must have ended unseen, if it has lasted for so many nanoseconds.
+    #[inline(always)]
+    pub const fn must_be_over(self, spent_ns: u64) -> bool {
+        self.0 & 1 != 0 && spent_ns > Self::LONGEST_SPIN_NS
+    }
+}
+
+/// What a [`LeafWord`] tells of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum LeafKind {
+    /// A system call, by its number.
+    Call = 1,
+    /// A system call of a 32-bit program.
+    CompatCall = 2,
+    /// A lock of the kernel's, by the flags of what is waited for (`include/trace/events/lock.h`).
+    KernelLock = 3,
+    /// A lock of a program's.
+    UserLock = 4,
+}
+
+/// The first word of a kernel stack's record where what was sampled is no place in the kernel, but something
+/// that is known by a number. No address is like it: these have their highest bits all set or all clear.
+///
+/// Bits 0–31 the number, bits 32–39 the [`LeafKind`], bits 40–47 how many words follow that hold a file's
+/// name, of eight bytes each, filled up with zeros; bits 48–63 the same in every leaf word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct LeafWord(pub u64);
+
+/// The most words of a file's name: the kernel knows none longer than 255 bytes (`include/uapi/linux/limits.h`,
+/// `NAME_MAX`).
+pub const NAME_WORDS: usize = 32;
+
+/// The highest 16 bits of every [`LeafWord`].
+const LEAF_TAG: u64 = 0x4c45;
+
+impl LeafWord {
+    /// What has this number, without a name.
+    #[inline(always)]
+    pub const fn new(kind: LeafKind, number: u32) -> Self {
+        Self(number as u64 | (kind as u64) << 32 | LEAF_TAG << 48)
+    }
+
+    /// The same, with so many words of a name behind it.
+    #[must_use]
+    #[inline(always)]
+    pub const fn named(self, words: u64) -> Self {
+        Self(self.0 | (words & 0xff) << 40)
+    }
+
+    /// The leaf word that stands in the place of an address; none if it is an address.
+    pub const fn from_address(address: u64) -> Option<Self> {
+        if address >> 48 == LEAF_TAG {
+            Some(Self(address))
+        } else {
+            None
+        }
+    }
+
+    /// The number.
+    pub const fn number(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// What the number is of; none if that is not known.
+    pub const fn kind(self) -> Option<LeafKind> {
+        match (self.0 >> 32) as u8 {
+            1 => Some(LeafKind::Call),
+            2 => Some(LeafKind::CompatCall),
+            3 => Some(LeafKind::KernelLock),
+            4 => Some(LeafKind::UserLock),
+            _ => None,
+        }
+    }
+
+    /// How many words of a name follow.
+    pub const fn name_words(self) -> usize {
+        (self.0 >> 40 & 0xff) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_leaf_word_gives_back_what_was_put_in_and_is_no_address() {
+        for (kind, number, words) in [
+            (LeafKind::Call, 0, 0),
+            (LeafKind::CompatCall, u32::MAX, 32),
+            (LeafKind::KernelLock, 33, 0),
+            (LeafKind::UserLock, 202, 1),
+        ] {
+            let word = LeafWord::new(kind, number).named(words);
+            assert_eq!(LeafWord::from_address(word.0), Some(word));
+            assert_eq!(
+                (word.kind(), word.number(), word.name_words()),
+                (Some(kind), number, words as usize)
+            );
+        }
+        for address in [0, 8, 0x7f12_3456_789a, 0xffff_ffff_8100_0000, u64::MAX] {
+            assert_eq!(LeafWord::from_address(address), None);
+        }
+    }
+
+    #[test]
+    fn a_spin_that_does_not_end_ended_unseen() {
+        let (address, second) = (0xffff_8880_0000_1234, 1_000_000_000);
+        for (flags, over) in [
+            (1, true),
+            (1 | 2, true),
+            (33, false),
+            (32, false),
+            (2, false),
+        ] {
+            let lock = AwaitedLock::new(address, flags);
+            assert!(lock.is_at(address) && !lock.is_at(address + 4), "{flags}");
+            assert!(!lock.must_be_over(second), "{flags}");
+            assert_eq!(lock.must_be_over(second + 1), over, "{flags}");
+        }
+        assert!(!AwaitedLock(0).must_be_over(u64::MAX));
+    }
+
+    #[test]
+    fn kinds_are_told_by_mode() {
+        for (mode, kind) in [
+            (0o100_644, FileKinds::FILES),
+            (0o060_660, FileKinds::FILES),
+            (0o140_777, FileKinds::SOCKETS),
+            (0o010_600, FileKinds::PIPES),
+            (0o020_620, FileKinds::OTHERS),
+            (0o000_600, FileKinds::OTHERS),
+        ] {
+            assert_eq!(FileKinds::of(mode), kind, "{mode:o}");
+            assert!(FileKinds::ALL.has(kind));
+        }
+    }
+
+    #[test]
+    fn a_sync_moves_no_bytes() {
+        assert_eq!(descriptors(74, false), Some(Descriptors::First));
+        assert_eq!(descriptors(74, true), None);
+        assert_eq!(descriptors(0, true), Some(Descriptors::First));
+        assert_eq!(descriptors(202, false), None);
+    }
+
+    #[test]
+    fn waking_is_no_waiting() {
+        for (number, operation, waits) in [
+            (202, 0, true),
+            (202, 1, false),
+            (202, 0x80, true),
+            (202, 0x189, true),
+            (202, 0x81, false),
+            (455, 0, true),
+            (0, 0, false),
+        ] {
+            assert_eq!(
+                waits_for_lock(number, operation),
+                waits,
+                "{number} {operation:#x}"
+            );
+        }
+    }
+}

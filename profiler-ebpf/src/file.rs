@@ -1,0 +1,94 @@
+//! What the running task's file descriptors stand for.
+//!
+//! All of it is read from the kernel's own structs, a fixed number of words, and none of it is taken for true
+//! beyond that: a table that is exchanged meanwhile gives a file that was there, or none.
+
+use crate::{config::config, maps::SCRATCH, memory, task, task::CallRegisters};
+use profiler_common::abi::{CallWeight, Descriptors, FileKinds, LeafWord, NAME_WORDS, descriptors};
+
+/// The file that a system call is about, if it reads, writes or syncs one of a wanted kind: the address of its
+/// `struct file`. Zero if it is of another kind, or there is none under that descriptor.
+#[inline(always)]
+pub(crate) fn of_call(number: u64, registers: CallRegisters) -> u64 {
+    let Some(places) = wanted(number) else {
+        return 0;
+    };
+    let first = of_descriptor(registers.argument(0));
+    if is_wanted(first) {
+        return first;
+    }
+    let second = match places {
+        Descriptors::First => return 0,
+        Descriptors::FirstAndSecond => registers.argument(1),
+        Descriptors::FirstAndThird => registers.argument(2),
+    };
+    let second = of_descriptor(second);
+    if is_wanted(second) { second } else { 0 }
+}
+
+/// Which descriptors a system call is about, if it is one of those wanted.
+#[inline(always)]
+pub(crate) fn wanted(number: u64) -> Option<Descriptors> {
+    descriptors(number, config!(calls.weight) == CallWeight::Bytes as u32)
+}
+
+#[inline(always)]
+fn of_descriptor(number: u64) -> u64 {
+    let task = task::current_address();
+    let files: u64 = memory::kernel(task + u64::from(config!(files.task_files)));
+    let table: u64 = memory::kernel(files + u64::from(config!(files.files_table)));
+    let room: u32 = memory::kernel(table + u64::from(config!(files.table_room)));
+    // The kernel looks at the lower half alone.
+    let number = number & 0xffff_ffff;
+    if number >= u64::from(room) {
+        return 0;
+    }
+    let places: u64 = memory::kernel(table + u64::from(config!(files.table_files)));
+    memory::kernel(places + number * 8)
+}
+
+#[inline(always)]
+fn is_wanted(file: u64) -> bool {
+    if file == 0 {
+        return false;
+    }
+    if config!(calls.kinds) == FileKinds::ALL.0 {
+        return true;
+    }
+    let inode: u64 = memory::kernel(file + u64::from(config!(files.file_inode)));
+    let mode: u16 = memory::kernel(inode + u64::from(config!(files.inode_mode)));
+    FileKinds(config!(calls.kinds)).has(FileKinds::of(u32::from(mode)))
+}
+
+/// Puts the name that the file's directory has for it behind the leaf word in the scratch memory; the number
+/// of its words.
+#[inline(always)]
+pub(crate) fn put_name(seat: u32, file: u64) -> u64 {
+    let Some(scratch) = SCRATCH.get(seat) else {
+        return 0;
+    };
+    let Some(place) = scratch
+        .kernel
+        .get(2..2 + NAME_WORDS)
+        .and_then(|place| <&[_; NAME_WORDS]>::try_from(place).ok())
+    else {
+        return 0;
+    };
+    for word in place {
+        word.store(0);
+    }
+    let dentry: u64 = memory::kernel(file + u64::from(config!(files.file_dentry)));
+    let name: u64 = memory::kernel(dentry + u64::from(config!(files.dentry_name)));
+    memory::copy_text(place, name).div_ceil(8)
+}
+
+/// Makes the leaf word the whole of the kernel's record in the scratch memory, with so many words behind it.
+#[inline(always)]
+pub(crate) fn put_leaf(seat: u32, leaf: LeafWord) {
+    let Some(scratch) = SCRATCH.get(seat) else {
+        return;
+    };
+    scratch.kernel[1].store(leaf.0);
+    let frames = 1 + leaf.name_words() as u64;
+    scratch.kernel[0].store(frames);
+}

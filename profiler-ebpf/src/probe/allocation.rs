@@ -1,0 +1,50 @@
+//! Requests for memory: one firing each time that a program asks its C library for some; weight its bytes.
+
+use super::passing;
+use crate::{apart, counter, filter, memory::UserMemory, sample, sleepers, task, task::Entered};
+use aya_ebpf::programs::ProbeContext;
+use profiler_common::{
+    abi::{Allocator, Asking, Counter},
+    walk::Memory as _,
+};
+
+/// One firing, unless it is part of the request before.
+#[inline(always)]
+pub(crate) fn fire(ctx: &ProbeContext) {
+    let Entered {
+        entry,
+        stack,
+        arguments,
+    } = task::entered(ctx);
+    let function = Allocator(task::cookie(ctx));
+    if filter::current().is_ok() && apart::is_part(entry, stack, function) {
+        if let Some(books) = counter::books(task::cpu()) {
+            counter::bump(books, Counter::Nested);
+        }
+        return;
+    }
+    let weight = function.asked(arguments);
+    passing::fire(weight, |subject| sample::walk(ctx, subject, false));
+}
+
+/// Whether the running thread asks as part of what it asked for before. If nothing can be kept of it, it is
+/// taken for a request of its own.
+#[inline(always)]
+pub(crate) fn is_part(entry: u64, stack: u64, function: Allocator) -> bool {
+    let Some(kept) = sleepers::make(task::initial_id()) else {
+        return false;
+    };
+    let Some([back]) = UserMemory.read::<1>(stack) else {
+        return false;
+    };
+    let asking = Asking {
+        entry,
+        stack,
+        back,
+        function,
+    };
+    let last = kept.last_asking();
+    let is_part = asking.is_part_of(&last);
+    kept.keep_asking(asking.keep(&last, is_part));
+    is_part
+}

@@ -1,0 +1,136 @@
+//! The flags of what threads begin and end: system calls, I/O, waiting for locks.
+//!
+//! In: what was typed. Out: the [`Probe`], or a sentence about flags that do not go together. Never: looks at
+//! the machine.
+
+use crate::probe::{Io, Locks, Probe};
+use anyhow::{Result, bail};
+use profiler_common::abi::{CallWeight, FileKinds};
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Calls and locks")]
+pub(super) struct CallArgs {
+    /// Show who makes system calls: how many (count, the default), or the time in them (latency)
+    #[arg(
+        long, value_name = "WHAT", value_parser = calls, num_args = 0..=1, require_equals = true,
+        default_missing_value = "count"
+    )]
+    syscalls: Option<CallWeight>,
+    /// Show who reads, writes and syncs files: the time (latency, the default), the bytes, or a count
+    #[arg(
+        long, value_name = "WHAT", value_parser = weight, num_args = 0..=1, require_equals = true,
+        default_missing_value = "latency"
+    )]
+    io: Option<CallWeight>,
+    /// Of these: files (the default, with block devices), sockets, pipes, or all
+    #[arg(long, value_name = "KINDS", value_parser = kinds)]
+    io_kind: Option<FileKinds>,
+    /// Show the name of the file at the leaf
+    #[arg(long)]
+    io_files: bool,
+    /// Show who waits for locks, and for how long: of the kernel, of programs (user), or all, the default
+    #[arg(
+        long, value_name = "WHOSE", value_parser = locks, num_args = 0..=1, require_equals = true,
+        default_missing_value = "all"
+    )]
+    locks: Option<Locks>,
+    /// Show who asks for memory, and for how many bytes: malloc and its like
+    #[arg(long)]
+    alloc: bool,
+}
+
+impl CallArgs {
+    /// The probe that was asked for, if one of these was, and by which flag.
+    pub(super) fn probe(&self) -> Result<Option<(&'static str, Probe)>> {
+        let io = self.io.map(|weight| {
+            Probe::Io(Io {
+                weight,
+                kinds: self.io_kind.unwrap_or(FileKinds::FILES),
+                names: self.io_files,
+            })
+        });
+        let given = [
+            ("--syscalls", self.syscalls.map(Probe::Calls)),
+            ("--io", io),
+            ("--locks", self.locks.map(Probe::Locks)),
+            ("--alloc", self.alloc.then_some(Probe::Allocations)),
+        ];
+        let mut given = given
+            .into_iter()
+            .filter_map(|(flag, probe)| Some((flag, probe?)));
+        let first = given.next();
+        if let (Some((one, _)), Some((other, _))) = (&first, given.next()) {
+            bail!("{one} does not go with {other}: a recording has one probe; record twice");
+        }
+        if self.io.is_none() {
+            let about_io = [
+                ("--io-kind", self.io_kind.is_some()),
+                ("--io-files", self.io_files),
+            ];
+            if let Some((flag, _)) = about_io.into_iter().find(|(_, given)| *given) {
+                bail!("{flag} is about reading and writing; add --io");
+            }
+        }
+        Ok(first)
+    }
+}
+
+fn calls(text: &str) -> Result<CallWeight, String> {
+    match text {
+        "count" => Ok(CallWeight::One),
+        "latency" => Ok(CallWeight::Time),
+        _ => Err("not known; say count or latency".to_owned()),
+    }
+}
+
+fn weight(text: &str) -> Result<CallWeight, String> {
+    match text {
+        "bytes" => Ok(CallWeight::Bytes),
+        _ => calls(text).map_err(|_| "not known; say latency, bytes or count".to_owned()),
+    }
+}
+
+fn kinds(text: &str) -> Result<FileKinds, String> {
+    text.split(',').try_fold(FileKinds(0), |kinds, word| {
+        let kind = match word {
+            "files" => FileKinds::FILES,
+            "sockets" => FileKinds::SOCKETS,
+            "pipes" => FileKinds::PIPES,
+            "all" => FileKinds::ALL,
+            _ => return Err("not known; say files, sockets, pipes or all".to_owned()),
+        };
+        Ok(kinds.with(kind))
+    })
+}
+
+fn locks(text: &str) -> Result<Locks, String> {
+    let (kernel, user) = match text {
+        "kernel" => (true, false),
+        "user" => (false, true),
+        "all" => (true, true),
+        _ => return Err("not known; say kernel, user or all".to_owned()),
+    };
+    Ok(Locks { kernel, user })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_read_by_their_names() {
+        assert_eq!(calls("count"), Ok(CallWeight::One));
+        assert_eq!(weight("bytes"), Ok(CallWeight::Bytes));
+        assert_eq!(kinds("files,pipes").unwrap().0, 0b101);
+        assert_eq!(kinds("all"), Ok(FileKinds::ALL));
+        assert!(locks("all").is_ok_and(|locks| locks.kernel && locks.user));
+        for (refusal, answer) in [
+            (calls("bytes").unwrap_err(), "latency"),
+            (weight("x").unwrap_err(), "bytes"),
+            (kinds("files,").unwrap_err(), "sockets"),
+            (locks("mine").unwrap_err(), "kernel"),
+        ] {
+            assert!(refusal.contains(answer), "{refusal}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The constants that programs are loaded with.
+//!
+//! In: what to sample, what the kernel offers, and how large the maps are. Out: a [`Config`]. The verifier knows
+//! its values, and drops the code that they switch off.
+
+use super::size::Sizes;
+use super::{Request, Support};
+use crate::probe::{Probe, ThreadKind};
+use profiler_common::abi::{CallChoice, CallWeight, Config, FileKinds, Switches, WantedCalls};
+use std::hash::{BuildHasher as _, RandomState};
+use std::time::Duration;
+
+pub(super) fn config(request: &Request, support: &Support, sizes: &Sizes) -> Config {
+    let rows = Switches::UNWIND_ROWS.with(Switches::USER_STACKS);
+    let rows = request.switches.has(rows) && support.mapping.is_some();
+    let tell = request.switches.has(Switches::USER_STACKS) && support.mapping.is_some();
+    let waits = request.waits().cloned().unwrap_or_default();
+    let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    Config {
+        seed: RandomState::new().hash_one(std::process::id()),
+        switches: request
+            .switches
+            .without(Switches::UNWIND_ROWS)
+            .with_if(Switches::UNWIND_ROWS, rows)
+            .with_if(Switches::TELL_MAPPINGS, tell)
+            .with_if(Switches::TASK_LAYOUT, support.layout.is_some())
+            .with_if(Switches::PID_NAMESPACE, support.pid_namespace.is_some())
+            .with_if(Switches::WALL, request.is_wall())
+            .with_if(
+                Switches::FILE_NAMES,
+                matches!(&request.probe, Probe::Io(io) if io.names),
+            )
+            .with_if(
+                Switches::AT_ENTRY,
+                matches!(request.probe, Probe::Function(_) | Probe::Allocations),
+            )
+            .with_if(
+                Switches::USER_THREADS_ONLY,
+                waits.threads == ThreadKind::User,
+            )
+            .with_if(
+                Switches::KERNEL_THREADS_ONLY,
+                waits.threads == ThreadKind::Kernel,
+            ),
+        target: request.target as u32,
+        namespace_inum: support.pid_namespace.unwrap_or(0),
+        tally_capacity: sizes.tallies,
+        tally_index_mask: sizes.tally_slots() - 1,
+        stack_blocks: sizes.blocks,
+        stack_index_mask: sizes.stack_slots() - 1,
+        states: waits.states.0,
+        shortest_ns: nanoseconds(waits.shortest),
+        longest_ns: nanoseconds(waits.longest),
+        calls: calls(&request.probe),
+        layout: support.layout.unwrap_or_default(),
+        mapping: support.mapping.unwrap_or_default(),
+        files: support.files.unwrap_or_default(),
+        switch_seats: if request.has_beside() { sizes.cpus } else { 0 },
+    }
+}
+
+fn calls(probe: &Probe) -> CallChoice {
+    let wanted = match probe {
+        Probe::Io(_) => WantedCalls::Io,
+        Probe::Locks(_) => WantedCalls::Futex,
+        _ => WantedCalls::All,
+    };
+    let kinds = match probe {
+        Probe::Io(io) => io.kinds,
+        _ => FileKinds::ALL,
+    };
+    CallChoice {
+        wanted: wanted as u32,
+        weight: probe.timed_weight().unwrap_or(CallWeight::One) as u32,
+        kinds: kinds.0,
+        reserved: 0,
+    }
+}

@@ -1,0 +1,90 @@
+//! Requests for memory: known numbers of bytes, by each function that C libraries have.
+
+use flame_bpf_tests::{Invocation, Program, Recipe, kernel_turn, require, tool};
+
+/// How many bytes each function of the workload asks for.
+const TRUTH: [(&str, u64); 5] = [
+    ("mallocs", 10 * 1000),
+    ("callocs", 5 * 300),
+    ("reallocs", 4 * (100 + 200)),
+    ("arrays", 3 * 77),
+    ("aligned", 2 * (500 + 640 + 96)),
+];
+
+#[track_caller]
+fn assert_true_bytes(program: &Program, flags: &str) {
+    let workload = program.start(&[]);
+    let mut running = Invocation::new("-v -f --alloc")
+        .args(flags)
+        .flag("-p", workload.pid())
+        .start();
+    running.wait_until_all_attached();
+    workload.tell();
+    workload.stop_by_itself();
+    let run = running.finish().expect_no_panic().expect_code(0);
+    run.balance().assert_lossless();
+    let folded = run.folded();
+    for (function, bytes) in TRUTH {
+        let seen = folded.weight(|stack| stack.has_chain(&["main", function]));
+        assert_eq!(seen, bytes, "{function}: {folded}");
+    }
+    run.expect_stderr("memory asked for: ");
+}
+
+#[test]
+fn every_byte_is_counted_once_at_whoever_asked() {
+    let _turn = require!(kernel_turn());
+    assert_true_bytes(&Program::c("alloc"), "--call-graph fp");
+    assert_true_bytes(&Program::c_without_frame_pointers("alloc"), "");
+}
+
+#[test]
+fn another_c_library_is_as_good() {
+    let _turn = require!(kernel_turn());
+    let _compiler = require!(tool("musl-gcc"));
+    let program = Recipe::c("alloc").named("musl_alloc").by("musl-gcc").make();
+    assert_true_bytes(&program, "");
+}
+
+#[test]
+fn a_static_program_is_as_good_while_it_has_its_symbols() {
+    let _turn = require!(kernel_turn());
+    let program = Recipe::c("alloc")
+        .named("static_alloc")
+        .linked("-static")
+        .make();
+    assert_true_bytes(&program, "");
+    let workload = program.stripped().start(&[]);
+    Invocation::new("--alloc -d 1")
+        .flag("-p", workload.pid())
+        .run()
+        .expect_no_panic()
+        .expect_code(1)
+        .expect_stderr("static program that was stripped");
+}
+
+#[test]
+fn a_command_is_watched_from_its_beginning() {
+    let _turn = require!(kernel_turn());
+    let run = Invocation::new("-v -f --alloc")
+        .command(std::path::Path::new("/bin/sh"), &["-c", "sleep 0.3"])
+        .run()
+        .expect_no_panic()
+        .expect_code(0);
+    run.balance().assert_lossless();
+    assert!(
+        run.folded().any(|stack| stack.leaf() == "malloc"),
+        "{}",
+        run.folded()
+    );
+}
+
+#[test]
+fn the_whole_machine_is_not_stopped() {
+    let _turn = require!(kernel_turn());
+    Invocation::new("--alloc -a -d 1")
+        .run()
+        .expect_no_panic()
+        .expect_code(1)
+        .expect_stderr("whole machine is too much");
+}
