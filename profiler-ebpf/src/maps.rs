@@ -130,8 +130,8 @@ pub(crate) struct Walk {
 
 /// For how many addresses rules are kept from one firing to the next. A power of two. Finding a rule
 /// touches a dozen lines of memory, which the program has pushed out of the caches since the last firing;
-/// this touches one. 8 KiB.
-pub(crate) const REMEMBERED: usize = 256;
+/// this touches one. 4 KiB.
+pub(crate) const REMEMBERED: usize = 128;
 
 /// A rule that was found.
 #[repr(C, align(32))]

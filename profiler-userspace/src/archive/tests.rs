@@ -314,7 +314,7 @@ fn numbers_that_lead_nowhere_are_refused() {
         &|batch| batch.label_cpus = vec![1 << 33],
         &|batch| batch.sample_labels = vec![1],
         &|batch| batch.sample_users = vec![2],
-        &|batch| batch.sample_doing = vec![3],
+        &|batch| batch.sample_doing = vec![9],
         &|batch| batch.sample_weights = vec![1, 2],
         &|batch| batch.names = vec!["x".to_owned()],
         &|batch| batch.object_paths = vec![b"/x".to_vec()],
