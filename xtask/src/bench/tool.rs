@@ -20,6 +20,9 @@ pub(super) const PRINTED: &str = "printed";
 /// What comes out in the end, where something draws.
 pub(super) const GRAPH: &str = "flame.svg";
 
+/// What samply leaves.
+const SAVED: &str = "profile.json.gz";
+
 /// bcc's own default, and more than enough here; libbpf-tools keeps 1,024 stacks unless told.
 const STACKS: &str = "--stack-storage-size=16384";
 
@@ -50,6 +53,7 @@ enum Kind {
     Perf,
     PerfDwarf,
     PerfWithoutStacks,
+    Samply,
     Bpftrace,
     Libbpf,
     Bcc,
@@ -105,6 +109,7 @@ pub(super) fn peers() -> (Vec<Tool>, Vec<Absent>) {
     let candidates = [
         (Kind::Perf, "perf record -g", "perf", "linux-perf"),
         (Kind::PerfDwarf, "perf, dwarf", "perf", "linux-perf"),
+        (Kind::Samply, "samply", "samply", ""),
         (
             Kind::Libbpf,
             "libbpf-tools",
@@ -121,6 +126,7 @@ pub(super) fn peers() -> (Vec<Tool>, Vec<Absent>) {
                 name,
                 full_name: match drawing {
                     Some((by, _)) => format!("{name} + {by}"),
+                    None if kind == Kind::Samply => format!("{name} (for a browser)"),
                     None => format!("{name} (text)"),
                 },
                 kind,
@@ -129,7 +135,11 @@ pub(super) fn peers() -> (Vec<Tool>, Vec<Absent>) {
             }),
             None => absent.push(Absent {
                 name: name.to_owned(),
-                reason: format!("it is not installed; Debian's package {package} brings it"),
+                reason: if kind == Kind::Samply {
+                    "it is not installed; `cargo install samply` does that".to_owned()
+                } else {
+                    format!("it is not installed; Debian's package {package} brings it")
+                },
             }),
         }
     }
@@ -139,7 +149,9 @@ pub(super) fn peers() -> (Vec<Tool>, Vec<Absent>) {
 impl Drawing {
     fn of(&self, kind: Kind) -> Option<String> {
         let folded = match kind {
-            Kind::FlameBpf | Kind::FlameBpfPointers | Kind::PerfWithoutStacks => return None,
+            Kind::FlameBpf | Kind::FlameBpfPointers | Kind::PerfWithoutStacks | Kind::Samply => {
+                return None;
+            }
             Kind::Perf | Kind::PerfDwarf => {
                 format!("perf script -i perf.data | {} |", self.collapse_perf)
             }
@@ -190,13 +202,13 @@ impl Tool {
     pub(super) fn uses_bpf(&self) -> bool {
         !matches!(
             self.kind,
-            Kind::Perf | Kind::PerfDwarf | Kind::PerfWithoutStacks
+            Kind::Perf | Kind::PerfDwarf | Kind::PerfWithoutStacks | Kind::Samply
         )
     }
 
     /// Whether it can keep to one CPU.
     pub(super) fn keeps_to_a_cpu(&self) -> bool {
-        self.kind != Kind::Bpftrace
+        !matches!(self.kind, Kind::Bpftrace | Kind::Samply)
     }
 
     /// The command that records.
@@ -223,6 +235,8 @@ impl Tool {
                 "-F",
                 &rate,
             ],
+            // Names come when the profile is looked at, and nobody looks.
+            Kind::Samply => vec!["record", "-a", "-s", "-n", "-o", SAVED, "-r", &rate],
             Kind::Libbpf | Kind::Bcc => vec!["-f", STACKS, "-F", &rate],
             Kind::Bpftrace => vec!["-e"],
         };
@@ -243,7 +257,7 @@ impl Tool {
         match (self.kind, seconds.as_deref()) {
             (Kind::Bpftrace, _) => words.push(&script),
             (_, None) => {}
-            (Kind::FlameBpf | Kind::FlameBpfPointers, Some(seconds)) => {
+            (Kind::FlameBpf | Kind::FlameBpfPointers | Kind::Samply, Some(seconds)) => {
                 words.extend(["-d", seconds])
             }
             (Kind::Perf | Kind::PerfDwarf | Kind::PerfWithoutStacks, Some(seconds)) => {
@@ -319,7 +333,12 @@ impl Tool {
                 said(folder)
             );
         } else if self.kind != Kind::PerfWithoutStacks {
-            let printed = fs::metadata(folder.join(PRINTED)).map_or(0, |about| about.len());
+            let file = if self.kind == Kind::Samply {
+                SAVED
+            } else {
+                PRINTED
+            };
+            let printed = fs::metadata(folder.join(file)).map_or(0, |about| about.len());
             ensure!(printed > 0, "{} printed nothing{}", self.name, said(folder));
         }
         Ok(())
