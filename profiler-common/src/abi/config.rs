@@ -18,44 +18,62 @@ pub enum TargetKind {
 #[repr(transparent)]
 pub struct Switches(pub u32);
 
-impl Switches {
+/// Gives each switch a bit of its own, in their order.
+macro_rules! switches {
+    ($($(#[$doc:meta])+ $name:ident,)+) => {
+        #[expect(
+            non_camel_case_types,
+            reason = "the names are those of the constants, which they count"
+        )]
+        #[allow(clippy::upper_case_acronyms, reason = "the same")]
+        enum Place {
+            $($name,)+
+        }
+
+        impl Switches {
+            $($(#[$doc])+ pub const $name: Self = Self(1 << Place::$name as u32);)+
+        }
+    };
+}
+
+switches! {
     /// Walk user stacks.
-    pub const USER_STACKS: Self = Self(1);
+    USER_STACKS,
     /// Walk kernel stacks.
-    pub const KERNEL_STACKS: Self = Self(1 << 1);
+    KERNEL_STACKS,
     /// Record the idle task too.
-    pub const INCLUDE_IDLE: Self = Self(1 << 2);
+    INCLUDE_IDLE,
     /// Tell threads apart.
-    pub const PER_THREAD: Self = Self(1 << 3);
+    PER_THREAD,
     /// Tell CPUs apart.
-    pub const PER_CPU: Self = Self(1 << 4);
+    PER_CPU,
     /// A sample weighs its period; otherwise it weighs one.
-    pub const WEIGH_BY_PERIOD: Self = Self(1 << 5);
+    WEIGH_BY_PERIOD,
     /// The kernel's type information was found, so [`TaskLayout`] holds true offsets.
-    pub const TASK_LAYOUT: Self = Self(1 << 6);
+    TASK_LAYOUT,
     /// We are not in the initial PID namespace, so IDs must be translated.
-    pub const PID_NAMESPACE: Self = Self(1 << 7);
+    PID_NAMESPACE,
     /// Children of targets become targets.
-    pub const FOLLOW_CHILDREN: Self = Self(1 << 8);
+    FOLLOW_CHILDREN,
     /// Walk user stacks by unwind rows where there are some. [`MappingLayout`] holds true offsets then.
-    pub const UNWIND_ROWS: Self = Self(1 << 9);
+    UNWIND_ROWS,
     /// Where there are no rows, follow frame pointers.
-    pub const FRAME_POINTERS: Self = Self(1 << 10);
+    FRAME_POINTERS,
     /// Record no kernel threads.
-    pub const USER_THREADS_ONLY: Self = Self(1 << 11);
+    USER_THREADS_ONLY,
     /// Record nothing but kernel threads.
-    pub const KERNEL_THREADS_ONLY: Self = Self(1 << 12);
+    KERNEL_THREADS_ONLY,
     /// Tell what lies at the addresses of user stacks. [`MappingLayout`] holds true offsets then.
-    pub const TELL_MAPPINGS: Self = Self(1 << 15);
-
+    TELL_MAPPINGS,
     /// Firings find programs at the first instruction of a function.
-    pub const AT_ENTRY: Self = Self(1 << 13);
+    AT_ENTRY,
     /// Account for all of a thread's time: on a CPU, waiting for one, and blocked.
-    pub const WALL: Self = Self(1 << 14);
-
+    WALL,
     /// Behind a [`LeafWord`](super::LeafWord) stands the name of the file.
-    pub const FILE_NAMES: Self = Self(1 << 16);
+    FILE_NAMES,
+}
 
+impl Switches {
     /// Both sets of switches together.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {

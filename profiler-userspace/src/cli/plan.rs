@@ -24,6 +24,8 @@ use crate::probe::{Probe, Waits};
 use crate::profile::fold::{FoldStyle, visible};
 use crate::symbolize::{Demangling, Naming};
 
+mod refusal;
+
 /// Where the graph goes when nothing is said, and stdout is a terminal.
 const DEFAULT_FILE: &str = "flamegraph.svg";
 
@@ -50,15 +52,15 @@ pub(super) fn build(args: Args, stdout_is_terminal: bool) -> Result<Plan> {
     let (mut probe, beside) = match asked {
         Asked::Nothing => (Probe::OnCpu, None),
         Asked::Alone(waits) => {
-            refuse_with_off_cpu(&pace, &scope, &stacks)?;
+            refusal::with_off_cpu(&pace, &scope, &stacks)?;
             (Probe::OffCpu(waits), None)
         }
         Asked::Beside(waits) => {
-            refuse_with_waits_beside(&waits, &scope, &stacks)?;
+            refusal::with_waits_beside(&waits, &scope, &stacks)?;
             (Probe::OnCpu, Some(waits))
         }
         Asked::Wall(wall) => {
-            refuse_with_wall(&scope, &stacks)?;
+            refusal::with_wall(&scope, &stacks)?;
             (Probe::Wall(wall), None)
         }
     };
@@ -68,8 +70,8 @@ pub(super) fn build(args: Args, stdout_is_terminal: bool) -> Result<Plan> {
             probe == Probe::OnCpu && beside.is_none(),
             "{flag} does not go with --off-cpu or --wall; record twice"
         );
-        refuse_event(flag, &pace)?;
-        refuse_with_place("what a thread begins", &pace, &scope)?;
+        refusal::event(flag, &pace)?;
+        refusal::with_place("what a thread begins", &pace, &scope)?;
         ensure!(
             of_calls != Probe::Allocations || !stacks.kernel_stacks_only,
             "memory is asked for in user mode, where there are no kernel stacks; leave out -K"
@@ -83,12 +85,12 @@ pub(super) fn build(args: Args, stdout_is_terminal: bool) -> Result<Plan> {
         ),
         Some(Trigger::Event(event)) => EventChoice::Named(event),
         Some(Trigger::Tracepoint(tracepoint)) => {
-            refuse_with_place("a tracepoint", &pace, &scope)?;
+            refusal::with_place("a tracepoint", &pace, &scope)?;
             probe = Probe::Tracepoint(tracepoint);
             EventChoice::Auto
         }
         Some(Trigger::Function(function)) => {
-            refuse_with_place("a function", &pace, &scope)?;
+            refusal::with_place("a function", &pace, &scope)?;
             ensure!(
                 !stacks.kernel_stacks_only,
                 "functions are called in user mode, where there are no kernel stacks; leave out -K"
@@ -148,90 +150,6 @@ fn trigger(pace: &SamplingArgs) -> Result<Option<Trigger>> {
             .map(Some)
             .map_err(|sentence| anyhow!(sentence)),
         None => Ok(pace.event.clone()),
-    }
-}
-
-/// A recording has one probe.
-fn refuse_event(flag: &str, pace: &SamplingArgs) -> Result<()> {
-    let given = [
-        ("-e", pace.event.is_some()),
-        ("--page-faults", pace.page_faults),
-        ("--context-switches", pace.context_switches),
-    ];
-    match given.into_iter().find(|(_, given)| *given) {
-        Some((event, _)) => {
-            bail!("{flag} does not go with {event}: a recording has one probe; record twice")
-        }
-        None => Ok(()),
-    }
-}
-
-/// What threads come by is everywhere, and all of it is counted.
-fn refuse_with_place(what: &str, pace: &SamplingArgs, scope: &ScopeArgs) -> Result<()> {
-    ensure!(
-        pace.freq.is_none() && pace.count.is_none(),
-        "of {what} every passing is counted; leave out -F and -c"
-    );
-    ensure!(
-        scope.cpu.is_none(),
-        "{what} is watched on all CPUs; leave out -C, and tell them apart with --per-cpu"
-    );
-    Ok(())
-}
-
-/// What says something of a CPU, or of how often to look, has no meaning off the CPU.
-fn refuse_with_off_cpu(pace: &SamplingArgs, scope: &ScopeArgs, stacks: &StackArgs) -> Result<()> {
-    let every = "--off-cpu measures every wait; leave it out";
-    let nowhere = "a thread that waits is on no CPU; leave it out";
-    let given = [
-        ("-F", pace.freq.is_some(), every),
-        ("-c", pace.count.is_some(), every),
-        ("-e", pace.event.is_some(), every),
-        ("--page-faults", pace.page_faults, every),
-        ("--context-switches", pace.context_switches, every),
-        ("-C", scope.cpu.is_some(), nowhere),
-        ("--per-cpu", stacks.per_cpu, nowhere),
-        ("-I", stacks.include_idle, nowhere),
-    ];
-    match given.into_iter().find(|(_, given, _)| *given) {
-        Some((flag, _, reason)) => bail!("{flag} does not go with --off-cpu: {reason}"),
-        None => Ok(()),
-    }
-}
-
-/// Reasons are told by kernel stacks, which the samples beside them are not to have with -U.
-fn refuse_with_waits_beside(waits: &Waits, scope: &ScopeArgs, stacks: &StackArgs) -> Result<()> {
-    refuse_cpus("--off-cpu-output", scope, stacks)?;
-    ensure!(
-        !(waits.reasons && stacks.user_stacks_only),
-        "--reasons are told from kernel stacks, and with -U samples have none; leave out one of them, or record \
-         twice, once with --off-cpu"
-    );
-    Ok(())
-}
-
-/// All of a thread's time is told by both kinds of stacks.
-fn refuse_with_wall(scope: &ScopeArgs, stacks: &StackArgs) -> Result<()> {
-    refuse_cpus("--wall", scope, stacks)?;
-    ensure!(
-        !stacks.kernel_stacks_only,
-        "-K leaves out what runs in user mode, and --wall shows all of the time; leave out -K"
-    );
-    Ok(())
-}
-
-/// What tells CPUs apart cannot be said of threads that wait.
-fn refuse_cpus(asked: &str, scope: &ScopeArgs, stacks: &StackArgs) -> Result<()> {
-    let given = [
-        ("-C", scope.cpu.is_some()),
-        ("--per-cpu", stacks.per_cpu),
-        ("-I", stacks.include_idle),
-    ];
-    match given.into_iter().find(|(_, given)| *given) {
-        Some((flag, _)) => {
-            bail!("{flag} does not go with {asked}: a thread that waits is on no CPU; leave it out")
-        }
-        None => Ok(()),
     }
 }
 

@@ -1,48 +1,29 @@
 //! After sampling: the last drain, names, files, and the closing paragraph.
 
-use super::advice;
-use super::asleep::Before;
+use super::circumstances::Circumstances;
 use super::deliver::{Named, deliver};
-use super::distribution::Distribution;
 use super::health::{self, Cost, Health};
+use super::naming::{Brought, how};
 use super::nothing::Nothing;
-use super::progress::Progress;
 use super::sampling::{Session, Stop};
 use super::stored::Told;
-use super::target;
 use super::unwinding::Unwinding;
-use crate::debuginfod::{Client, Fetched, Limits};
 use crate::kernel::Kernel;
-use crate::object::{BuildId, Fetch};
 use crate::output::sink::Sink;
 use crate::output::{Palette, Style};
-use crate::plan::{Event, Output, Plan, Target, TitleFacts};
+use crate::plan::{Output, Plan, Target};
 use crate::probe::Probe;
 use crate::process::Processes;
 use crate::profile::located::{Located, LocatedKey};
-use crate::profile::{Profile, Unit, Window, waits, wall};
-use crate::symbolize::{self, KernelNames, KernelNaming, Objects, Sources, Stored, Unnamed};
+use crate::profile::{Unit, Window, wall};
+use crate::symbolize::{self, Objects};
 use anyhow::Result;
 use profiler_common::abi::{Books, Class, Doing};
-use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 /// The subtitle of a graph of all of the threads' time.
 const LEGEND: &str =
     "warm: on a CPU; cold: blocked; green: waiting for a CPU; in between: some of each";
-
-/// What the recording knows and the plan does not.
-pub(super) struct Circumstances {
-    pub(super) event: Event,
-    pub(super) stop: Stop,
-    pub(super) elapsed: Duration,
-    pub(super) host: String,
-    comms: HashMap<u32, String>,
-    pub(super) cpu_before: Duration,
-    remarks: Vec<String>,
-    /// What the part should say that is about waits.
-    of_waits: Vec<String>,
-}
 
 /// What is left to do: say this, and end accordingly.
 pub(super) struct Report {
@@ -50,71 +31,6 @@ pub(super) struct Report {
     pub(super) text: String,
     /// Whether there was anything to write.
     pub(super) wrote: bool,
-}
-
-impl Circumstances {
-    /// What can be seen before sampling begins.
-    pub(super) fn look(plan: &Plan) -> Self {
-        let named = target::ids(&plan.target);
-        Self {
-            event: Event::CPU_CLOCK,
-            stop: Stop::Duration,
-            elapsed: Duration::ZERO,
-            host: rustix::system::uname()
-                .nodename()
-                .to_string_lossy()
-                .into_owned(),
-            comms: named
-                .iter()
-                .filter_map(|&id| Some((id, target::comm(id)?)))
-                .collect(),
-            cpu_before: target::cpu_time(named),
-            remarks: Vec::new(),
-            of_waits: Vec::new(),
-        }
-    }
-
-    /// What turned out.
-    pub(super) fn ended(&mut self, event: Event, stop: Stop, elapsed: Duration) {
-        self.event = event;
-        self.stop = stop;
-        self.elapsed = elapsed;
-    }
-
-    /// What became of looking for threads that were asleep before the recording began.
-    pub(super) fn take_in(&mut self, asleep: Result<Before>) {
-        match asleep {
-            Ok(before) if before.incomplete > 0 => self.of_waits.push(format!(
-                "Note: the memory of {} threads that were asleep from the beginning may not be read, so their callers are missing.",
-                before.incomplete
-            )),
-            Ok(_) => {}
-            Err(error) => self.of_waits.push(format!(
-                "Note: threads that were asleep from the beginning are counted from their first wake-up only: {error:#}."
-            )),
-        }
-    }
-
-    /// Something that the closing paragraph should say.
-    pub(super) fn remark(&mut self, sentence: impl Into<String>) {
-        self.remarks.push(sentence.into());
-    }
-
-    fn title(&self, plan: &Plan, probe: &Probe) -> String {
-        let facts = TitleFacts {
-            event: &self.event,
-            elapsed: self.elapsed,
-            host: &self.host,
-            comm: &|id| self.comms.get(&id).cloned(),
-        };
-        plan.title_of(probe, &facts)
-    }
-}
-
-/// Whether samples of the event weigh their period: an event that counts something, whose period the
-/// kernel may vary. A clock's period is fixed, so its samples are simply counted.
-pub(super) fn is_weighed(event: &Event) -> bool {
-    !event.is_clock()
 }
 
 /// Detaches, drains, names and writes.
@@ -202,12 +118,12 @@ struct Part<'a> {
 }
 
 /// All that finishing needs, and what there is to say so far.
-struct Finishing<'a> {
-    plan: &'a Plan,
-    circumstances: Circumstances,
-    kernel: Kernel,
-    processes: Processes,
-    objects: Objects,
+pub(super) struct Finishing<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) circumstances: Circumstances,
+    pub(super) kernel: Kernel,
+    pub(super) processes: Processes,
+    pub(super) objects: Objects,
     began: Instant,
     text: String,
     /// Files that were written.
@@ -411,114 +327,6 @@ impl Finishing<'_> {
             _ => Palette::LAND,
         })
     }
-
-    /// What weights count.
-    fn unit(&self, probe: &Probe) -> Unit {
-        if let Some(unit) = probe.unit() {
-            unit
-        } else if is_weighed(&self.circumstances.event) {
-            Unit::Events(self.circumstances.event.name.to_string())
-        } else {
-            Unit::Samples
-        }
-    }
-
-    /// Names what one probe brought, as far as these outputs want names.
-    fn name(
-        &mut self,
-        probe: &Probe,
-        unit: Unit,
-        located: &Located,
-        outputs: &[Output],
-    ) -> Brought {
-        let plan = self.plan;
-        let kernel = &mut self.kernel;
-        let mut ask = |addresses: &[u64]| kernel.name_symbols(addresses);
-        let progress = Progress::new(None, plan.verbosity.quiet);
-        let tell = |fetched: &Fetched| progress.fetching(fetched);
-        let client = Client::new(plan.servers.addresses(), Limits::from_environment(), &tell);
-        let fetch = client.as_ref().map(|client| |id: &BuildId| client.find(id));
-        // Whoever fetches says more of it.
-        let naming = client.is_none().then(|| progress.naming());
-        let told = |done, all| {
-            if let Some(naming) = &naming {
-                naming.tell(done, all);
-            }
-        };
-        let mut sources = Sources {
-            kernel: KernelNames::asked(&mut ask),
-            naming: &plan.naming,
-            fetch: fetch.as_ref().map(|fetch| fetch as &Fetch<'_>),
-            progress: Some(&told),
-        };
-        let (objects, processes) = (&self.objects, &self.processes);
-        let is_archive = |output: &Output| output.format().is_none();
-        let stored = (outputs.iter().any(is_archive))
-            .then(|| symbolize::store(located, objects, processes, &mut sources));
-        let named = (!outputs.iter().all(is_archive))
-            .then(|| symbolize::symbolize(located, objects, unit, processes, sources));
-        drop(naming);
-        progress.clear();
-        let of_kernel = stored.as_ref().map(|stored| &stored.kernel);
-        let complaint = (named.as_ref().map(|named| &named.kernel))
-            .or(of_kernel)
-            .and_then(KernelNaming::complaint);
-        let mut remarks = Vec::new();
-        if let Some(complaint) = complaint {
-            remarks.push(format!("Note: {complaint}."));
-        }
-        if self.processes.refused() > 0 {
-            remarks.push(format!(
-                "Note: the mappings of {} processes may not be read, so their functions have no names; run with sudo.",
-                self.processes.refused()
-            ));
-        }
-        remarks.extend(advice::on_shortage(
-            &self.processes.shortage(),
-            self.objects.cut_maps(),
-        ));
-        let distribution = Distribution::here(client.is_some());
-        let total = located.total_count();
-        let of_names = |unnamed: &[Unnamed]| advice::on_names(unnamed, total, &distribution);
-        // Of a raw recording, the rest is said when it is named.
-        let mut on_stored = remarks.clone();
-        on_stored.extend(stored.iter().flat_map(|stored| of_names(&stored.unnamed)));
-        let mut on_names = remarks;
-        if let Some(client) = &client {
-            on_names.extend(advice::on_fetching(&client.fetched()));
-        }
-        on_names.extend(named.iter().flat_map(|named| of_names(&named.unnamed)));
-        Brought {
-            profile: named.map(|named| match how(plan, probe) {
-                Some(how) => waits::finish(&named.profile, how),
-                None => named.profile,
-            }),
-            stored,
-            on_names,
-            on_stored,
-        }
-    }
-}
-
-/// What one probe brought, with names where they are wanted.
-struct Brought {
-    profile: Option<Profile>,
-    stored: Option<Stored>,
-    /// What there is to remark on the names.
-    on_names: Vec<String>,
-    /// What there is to remark on those of the raw recording.
-    on_stored: Vec<String>,
-}
-
-/// What is made of the kernel stacks of a probe; nothing if they stay as they are.
-fn how(plan: &Plan, probe: &Probe) -> Option<waits::Finish> {
-    let waits = probe.waits();
-    (waits.is_some() || !probe.is_on_event()).then(|| waits::Finish {
-        scheduler: waits.is_none(),
-        reasons: waits.is_some_and(|waits| waits.reasons),
-        kernel: plan.capture.kernel_stacks,
-        ran: matches!(probe, Probe::Wall(_)),
-    })
 }
 
 fn milliseconds(duration: Duration) -> f64 {

@@ -7,6 +7,7 @@ mod advice;
 mod allocators;
 mod asleep;
 mod candidates;
+mod circumstances;
 mod deliver;
 mod distribution;
 mod finish;
@@ -15,6 +16,7 @@ mod health;
 mod hearing;
 mod launch;
 mod linked;
+mod naming;
 mod nothing;
 mod progress;
 mod render;
@@ -36,7 +38,8 @@ use crate::output::sink::Sink;
 use crate::plan::{CallGraph, Event, EventChoice, Output, Plan, Sampling, Target};
 use crate::probe::Probe;
 use anyhow::{Context as _, Result, bail};
-use finish::{Circumstances, finish};
+use circumstances::{Circumstances, is_weighed};
+use finish::finish;
 use launch::Held;
 use profiler_common::abi::{Switches, TargetKind};
 use sampling::{Session, Signals};
@@ -193,7 +196,7 @@ fn attach_to(
     cpus: &[u32],
 ) -> Result<Attached> {
     plan.sampling.check(event, highest_rate())?;
-    let switches = switches(plan).with_if(Switches::WEIGH_BY_PERIOD, finish::is_weighed(event));
+    let switches = switches(plan).with_if(Switches::WEIGH_BY_PERIOD, is_weighed(event));
     let source = Source {
         name: event.name.to_string(),
         kind: event.kind as u32,

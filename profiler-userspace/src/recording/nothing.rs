@@ -2,7 +2,7 @@
 //!
 //! In: the plan, and what the recording knows. Out: a sentence.
 
-use super::finish::Circumstances;
+use super::circumstances::Circumstances;
 use super::sampling::Stop;
 use super::target;
 use crate::plan::{Plan, Target};

@@ -1,0 +1,99 @@
+//! What does not go together with a probe.
+//!
+//! In: flags that are right one by one. Out: nothing, or a sentence that names the one to leave out.
+
+use super::{SamplingArgs, ScopeArgs, StackArgs};
+use crate::probe::Waits;
+use anyhow::{Result, bail, ensure};
+
+/// A recording has one probe.
+pub(super) fn event(flag: &str, pace: &SamplingArgs) -> Result<()> {
+    let given = [
+        ("-e", pace.event.is_some()),
+        ("--page-faults", pace.page_faults),
+        ("--context-switches", pace.context_switches),
+    ];
+    match given.into_iter().find(|(_, given)| *given) {
+        Some((event, _)) => {
+            bail!("{flag} does not go with {event}: a recording has one probe; record twice")
+        }
+        None => Ok(()),
+    }
+}
+
+/// What threads come by is everywhere, and all of it is counted.
+pub(super) fn with_place(what: &str, pace: &SamplingArgs, scope: &ScopeArgs) -> Result<()> {
+    ensure!(
+        pace.freq.is_none() && pace.count.is_none(),
+        "of {what} every passing is counted; leave out -F and -c"
+    );
+    ensure!(
+        scope.cpu.is_none(),
+        "{what} is watched on all CPUs; leave out -C, and tell them apart with --per-cpu"
+    );
+    Ok(())
+}
+
+/// What says something of a CPU, or of how often to look, has no meaning off the CPU.
+pub(super) fn with_off_cpu(
+    pace: &SamplingArgs,
+    scope: &ScopeArgs,
+    stacks: &StackArgs,
+) -> Result<()> {
+    let every = "--off-cpu measures every wait; leave it out";
+    let nowhere = "a thread that waits is on no CPU; leave it out";
+    let given = [
+        ("-F", pace.freq.is_some(), every),
+        ("-c", pace.count.is_some(), every),
+        ("-e", pace.event.is_some(), every),
+        ("--page-faults", pace.page_faults, every),
+        ("--context-switches", pace.context_switches, every),
+        ("-C", scope.cpu.is_some(), nowhere),
+        ("--per-cpu", stacks.per_cpu, nowhere),
+        ("-I", stacks.include_idle, nowhere),
+    ];
+    match given.into_iter().find(|(_, given, _)| *given) {
+        Some((flag, _, reason)) => bail!("{flag} does not go with --off-cpu: {reason}"),
+        None => Ok(()),
+    }
+}
+
+/// Reasons are told by kernel stacks, which the samples beside them are not to have with -U.
+pub(super) fn with_waits_beside(
+    waits: &Waits,
+    scope: &ScopeArgs,
+    stacks: &StackArgs,
+) -> Result<()> {
+    cpus("--off-cpu-output", scope, stacks)?;
+    ensure!(
+        !(waits.reasons && stacks.user_stacks_only),
+        "--reasons are told from kernel stacks, and with -U samples have none; leave out one of them, or record \
+         twice, once with --off-cpu"
+    );
+    Ok(())
+}
+
+/// All of a thread's time is told by both kinds of stacks.
+pub(super) fn with_wall(scope: &ScopeArgs, stacks: &StackArgs) -> Result<()> {
+    cpus("--wall", scope, stacks)?;
+    ensure!(
+        !stacks.kernel_stacks_only,
+        "-K leaves out what runs in user mode, and --wall shows all of the time; leave out -K"
+    );
+    Ok(())
+}
+
+/// What tells CPUs apart cannot be said of threads that wait.
+fn cpus(asked: &str, scope: &ScopeArgs, stacks: &StackArgs) -> Result<()> {
+    let given = [
+        ("-C", scope.cpu.is_some()),
+        ("--per-cpu", stacks.per_cpu),
+        ("-I", stacks.include_idle),
+    ];
+    match given.into_iter().find(|(_, given)| *given) {
+        Some((flag, _)) => {
+            bail!("{flag} does not go with {asked}: a thread that waits is on no CPU; leave it out")
+        }
+        None => Ok(()),
+    }
+}

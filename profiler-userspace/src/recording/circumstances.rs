@@ -1,0 +1,91 @@
+//! What a recording knows of itself beside its samples.
+//!
+//! In: the plan, and what happens while it is carried out. Out: facts for titles and closing sentences.
+
+use super::asleep::Before;
+use super::sampling::Stop;
+use super::target;
+use crate::plan::{Event, Plan, TitleFacts};
+use crate::probe::Probe;
+use anyhow::Result;
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// What the recording knows and the plan does not.
+pub(super) struct Circumstances {
+    pub(super) event: Event,
+    pub(super) stop: Stop,
+    pub(super) elapsed: Duration,
+    pub(super) host: String,
+    comms: HashMap<u32, String>,
+    pub(super) cpu_before: Duration,
+    pub(super) remarks: Vec<String>,
+    /// What the part should say that is about waits.
+    pub(super) of_waits: Vec<String>,
+}
+
+impl Circumstances {
+    /// What can be seen before sampling begins.
+    pub(super) fn look(plan: &Plan) -> Self {
+        let named = target::ids(&plan.target);
+        Self {
+            event: Event::CPU_CLOCK,
+            stop: Stop::Duration,
+            elapsed: Duration::ZERO,
+            host: rustix::system::uname()
+                .nodename()
+                .to_string_lossy()
+                .into_owned(),
+            comms: named
+                .iter()
+                .filter_map(|&id| Some((id, target::comm(id)?)))
+                .collect(),
+            cpu_before: target::cpu_time(named),
+            remarks: Vec::new(),
+            of_waits: Vec::new(),
+        }
+    }
+
+    /// What turned out.
+    pub(super) fn ended(&mut self, event: Event, stop: Stop, elapsed: Duration) {
+        self.event = event;
+        self.stop = stop;
+        self.elapsed = elapsed;
+    }
+
+    /// What became of looking for threads that were asleep before the recording began.
+    pub(super) fn take_in(&mut self, asleep: Result<Before>) {
+        match asleep {
+            Ok(before) if before.incomplete > 0 => self.of_waits.push(format!(
+                "Note: the memory of {} threads that were asleep from the beginning may not be read, so their callers are missing.",
+                before.incomplete
+            )),
+            Ok(_) => {}
+            Err(error) => self.of_waits.push(format!(
+                "Note: threads that were asleep from the beginning are counted from their first wake-up only: {error:#}."
+            )),
+        }
+    }
+
+    /// Something that the closing paragraph should say.
+    pub(super) fn remark(&mut self, sentence: impl Into<String>) {
+        self.remarks.push(sentence.into());
+    }
+
+    /// What graphs are called unless told otherwise.
+    pub(super) fn title(&self, plan: &Plan, probe: &Probe) -> String {
+        let facts = TitleFacts {
+            event: &self.event,
+            elapsed: self.elapsed,
+            host: &self.host,
+            comm: &|id| self.comms.get(&id).cloned(),
+        };
+        plan.title_of(probe, &facts)
+    }
+}
+
+/// Whether samples of the event weigh their period: an event that counts something, whose period the
+/// kernel may vary. A clock's period is fixed, so its samples are simply counted.
+pub(super) fn is_weighed(event: &Event) -> bool {
+    !event.is_clock()
+}

@@ -1,0 +1,127 @@
+//! After sampling: names for what one probe brought.
+//!
+//! In: located stacks, and what the outputs want. Out: a profile with names, or what a raw recording keeps, and what
+//! there is to say of either.
+
+use super::advice;
+use super::circumstances::is_weighed;
+use super::distribution::Distribution;
+use super::finish::Finishing;
+use super::progress::Progress;
+use crate::debuginfod::{Client, Fetched, Limits};
+use crate::object::{BuildId, Fetch};
+use crate::plan::{Output, Plan};
+use crate::probe::Probe;
+use crate::profile::located::Located;
+use crate::profile::{Profile, Unit, waits};
+use crate::symbolize::{self, KernelNames, KernelNaming, Sources, Stored, Unnamed};
+
+/// What one probe brought, with names where they are wanted.
+pub(super) struct Brought {
+    pub(super) profile: Option<Profile>,
+    pub(super) stored: Option<Stored>,
+    /// What there is to remark on the names.
+    pub(super) on_names: Vec<String>,
+    /// What there is to remark on those of the raw recording.
+    pub(super) on_stored: Vec<String>,
+}
+
+/// What is made of the kernel stacks of a probe; nothing if they stay as they are.
+pub(super) fn how(plan: &Plan, probe: &Probe) -> Option<waits::Finish> {
+    let waits = probe.waits();
+    (waits.is_some() || !probe.is_on_event()).then(|| waits::Finish {
+        scheduler: waits.is_none(),
+        reasons: waits.is_some_and(|waits| waits.reasons),
+        kernel: plan.capture.kernel_stacks,
+        ran: matches!(probe, Probe::Wall(_)),
+    })
+}
+
+impl Finishing<'_> {
+    /// What weights count.
+    pub(super) fn unit(&self, probe: &Probe) -> Unit {
+        if let Some(unit) = probe.unit() {
+            unit
+        } else if is_weighed(&self.circumstances.event) {
+            Unit::Events(self.circumstances.event.name.to_string())
+        } else {
+            Unit::Samples
+        }
+    }
+
+    /// Names what one probe brought, as far as these outputs want names.
+    pub(super) fn name(
+        &mut self,
+        probe: &Probe,
+        unit: Unit,
+        located: &Located,
+        outputs: &[Output],
+    ) -> Brought {
+        let plan = self.plan;
+        let kernel = &mut self.kernel;
+        let mut ask = |addresses: &[u64]| kernel.name_symbols(addresses);
+        let progress = Progress::new(None, plan.verbosity.quiet);
+        let tell = |fetched: &Fetched| progress.fetching(fetched);
+        let client = Client::new(plan.servers.addresses(), Limits::from_environment(), &tell);
+        let fetch = client.as_ref().map(|client| |id: &BuildId| client.find(id));
+        // Whoever fetches says more of it.
+        let naming = client.is_none().then(|| progress.naming());
+        let told = |done, all| {
+            if let Some(naming) = &naming {
+                naming.tell(done, all);
+            }
+        };
+        let mut sources = Sources {
+            kernel: KernelNames::asked(&mut ask),
+            naming: &plan.naming,
+            fetch: fetch.as_ref().map(|fetch| fetch as &Fetch<'_>),
+            progress: Some(&told),
+        };
+        let (objects, processes) = (&self.objects, &self.processes);
+        let is_archive = |output: &Output| output.format().is_none();
+        let stored = (outputs.iter().any(is_archive))
+            .then(|| symbolize::store(located, objects, processes, &mut sources));
+        let named = (!outputs.iter().all(is_archive))
+            .then(|| symbolize::symbolize(located, objects, unit, processes, sources));
+        drop(naming);
+        progress.clear();
+        let of_kernel = stored.as_ref().map(|stored| &stored.kernel);
+        let complaint = (named.as_ref().map(|named| &named.kernel))
+            .or(of_kernel)
+            .and_then(KernelNaming::complaint);
+        let mut remarks = Vec::new();
+        if let Some(complaint) = complaint {
+            remarks.push(format!("Note: {complaint}."));
+        }
+        if self.processes.refused() > 0 {
+            remarks.push(format!(
+                "Note: the mappings of {} processes may not be read, so their functions have no names; run with sudo.",
+                self.processes.refused()
+            ));
+        }
+        remarks.extend(advice::on_shortage(
+            &self.processes.shortage(),
+            self.objects.cut_maps(),
+        ));
+        let distribution = Distribution::here(client.is_some());
+        let total = located.total_count();
+        let of_names = |unnamed: &[Unnamed]| advice::on_names(unnamed, total, &distribution);
+        // Of a raw recording, the rest is said when it is named.
+        let mut on_stored = remarks.clone();
+        on_stored.extend(stored.iter().flat_map(|stored| of_names(&stored.unnamed)));
+        let mut on_names = remarks;
+        if let Some(client) = &client {
+            on_names.extend(advice::on_fetching(&client.fetched()));
+        }
+        on_names.extend(named.iter().flat_map(|named| of_names(&named.unnamed)));
+        Brought {
+            profile: named.map(|named| match how(plan, probe) {
+                Some(how) => waits::finish(&named.profile, how),
+                None => named.profile,
+            }),
+            stored,
+            on_names,
+            on_stored,
+        }
+    }
+}
