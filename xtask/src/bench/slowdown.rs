@@ -14,10 +14,28 @@ use super::recording::Recording;
 use super::tool::{Order, Tool};
 use super::{Bench, machine, patience};
 
-/// How many frames the program works under.
-const DEPTH: u32 = 20;
+/// One way to measure.
+#[derive(Clone, Copy)]
+struct Way {
+    rate: u32,
+    /// How many frames the program works under.
+    depth: u32,
+}
 
-const RATES: [u32; 2] = [99, 997];
+const WAYS: [Way; 3] = [
+    Way {
+        rate: 99,
+        depth: 20,
+    },
+    Way {
+        rate: 997,
+        depth: 20,
+    },
+    Way {
+        rate: 997,
+        depth: 100,
+    },
+];
 
 /// What one tool took, in each of its runs.
 #[derive(Default)]
@@ -35,8 +53,9 @@ pub(super) fn measure(bench: &Bench) -> Result<Table> {
     let bare = bench.tools.iter().find_map(Tool::without_stacks);
     let tools: Vec<&Tool> = bench.tools.iter().chain(&bare).collect();
     let mut table = Table::new("What a program loses");
-    for rate in RATES {
-        let taken = at_rate(rate, &tools, &mut program, turns, bench.runs)?;
+    for way in WAYS {
+        let Way { rate, depth } = way;
+        let taken = in_way(way, &tools, &mut program, turns, bench.runs)?;
         let figures = |of: fn(&Taken) -> &Figure| {
             let names = tools.iter().map(|tool| tool.name);
             names
@@ -44,33 +63,33 @@ pub(super) fn measure(bench: &Bench) -> Result<Table> {
                 .collect::<Vec<_>>()
         };
         table.compare(
-            &format!("slowdown at {rate} Hz"),
+            &format!("slowdown at {rate} Hz, {depth} frames"),
             Unit::Percent,
             figures(|taken| &taken.percent),
         );
         table.compare(
-            &format!("from the program, a sample at {rate} Hz"),
+            &format!("from the program, a sample at {rate} Hz, {depth} frames"),
             Unit::Microseconds,
             figures(|taken| &taken.each_us),
         );
     }
     table.note(format!(
-        "{seconds} s of work under {DEPTH} frames on CPU {cpu}, all CPUs being sampled; profiled {} times at each rate by each \
+        "{seconds} s of work under so many frames on CPU {cpu}, all CPUs being sampled; profiled {} times in each way by each \
          tool, between two bare runs each time.",
         bench.runs
     ));
     Ok(table)
 }
 
-fn at_rate(
-    rate: u32,
+fn in_way(
+    Way { rate, depth }: Way,
     tools: &[&Tool],
     program: &mut Stack,
     turns: u64,
     runs: u32,
 ) -> Result<Vec<Taken>> {
     let mut taken: Vec<Taken> = tools.iter().map(|_| Taken::default()).collect();
-    let mut before = program.work(DEPTH, turns)?;
+    let mut before = program.work(depth, turns)?;
     for _ in 0..runs {
         for (tool, taken) in tools.iter().zip(&mut taken) {
             let order = Order {
@@ -80,10 +99,10 @@ fn at_rate(
             };
             let mut recording = Recording::start(tool, order)?;
             recording.settle()?;
-            let profiled = program.work(DEPTH, turns)?;
+            let profiled = program.work(depth, turns)?;
             recording.interrupt()?;
             patience::pause(Duration::from_millis(100))?;
-            let after = program.work(DEPTH, turns)?;
+            let after = program.work(depth, turns)?;
             let bare = f64::midpoint(before, after);
             taken.percent.add((profiled / bare - 1.0) * 100.0);
             taken
