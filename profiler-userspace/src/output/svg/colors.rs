@@ -4,7 +4,7 @@
 
 use super::ANNOTATED;
 use crate::output::Palette;
-use crate::profile::{Frame, FrameKind, Profile, fold, waits};
+use crate::profile::{Frame, FrameKind, Profile, fold, waits, wall};
 use inferno::flamegraph::color::{Color, PaletteMap};
 use profiler_common::abi::Doing;
 use std::collections::{HashMap, HashSet};
@@ -23,12 +23,36 @@ const RUNNABLE: Color = Color {
     b: 90,
 };
 
+/// The colour of the mark of what was blocked, and of what it waited for.
+const BLOCKED: Color = Color {
+    r: 150,
+    g: 180,
+    b: 220,
+};
+
+/// The colour of the mark of what ran.
+const RAN: Color = Color {
+    r: 235,
+    g: 190,
+    b: 120,
+};
+
+/// The colour of a mark that says what a thread did, or what is not known of it.
+fn mark(frame: &Frame) -> Color {
+    match waits::doing(frame) {
+        Doing::Runnable => RUNNABLE,
+        Doing::Blocked => BLOCKED,
+        _ if frame.name == wall::NOT_SAMPLED => RAN,
+        _ => MARK,
+    }
+}
+
 /// The colours of a palette of ours; none for any other.
 pub(super) fn map(palette: Palette, profile: &Profile) -> Option<PaletteMap> {
     match palette {
         Palette::LAND => Some(all(profile, land)),
         Palette::COLD => Some(all(profile, |frame| Some(cold(frame)))),
-        Palette::WALL => Some(wall(profile)),
+        Palette::WALL => Some(by_time(profile)),
         _ => None,
     }
 }
@@ -58,8 +82,7 @@ fn land(frame: &Frame) -> Option<Color> {
 fn cold(frame: &Frame) -> Color {
     let (shade, tint) = spread(&frame.name);
     match frame.kind {
-        FrameKind::Mark if frame.name == waits::RUNNABLE => RUNNABLE,
-        FrameKind::Mark => MARK,
+        FrameKind::Mark => mark(frame),
         FrameKind::Kernel => Color {
             r: 70 + shade / 4,
             g: 120 + shade / 4,
@@ -77,7 +100,7 @@ fn cold(frame: &Frame) -> Color {
 fn warm(frame: &Frame) -> Color {
     let (shade, tint) = spread(&frame.name);
     match frame.kind {
-        FrameKind::Mark => MARK,
+        FrameKind::Mark => mark(frame),
         FrameKind::Kernel => Color {
             r: 205 + tint / 6,
             g: 110 + shade / 4,
@@ -125,7 +148,7 @@ impl Time {
 }
 
 /// Warm as far as a frame's threads ran, cold as far as they were blocked, green as far as they waited for a CPU.
-fn wall(profile: &Profile) -> PaletteMap {
+fn by_time(profile: &Profile) -> PaletteMap {
     let mut times: HashMap<String, (&Frame, Time)> = HashMap::new();
     for sample in profile.samples() {
         let doing = sample
@@ -143,8 +166,7 @@ fn wall(profile: &Profile) -> PaletteMap {
     let mut colors = PaletteMap::default();
     for (name, (frame, time)) in times {
         let color = match frame.kind {
-            FrameKind::Mark if frame.name == waits::RUNNABLE => RUNNABLE,
-            FrameKind::Mark => MARK,
+            FrameKind::Mark => mark(frame),
             _ => time.mix([warm(frame), cold(frame), RUNNABLE]),
         };
         colors.insert(name, color);
@@ -239,7 +261,7 @@ mod tests {
         let mixed = of("main");
         assert!(!is_warm(mixed) && !is_cold(mixed), "{mixed:?}");
         assert_eq!(of(waits::RUNNABLE), RUNNABLE);
-        assert_eq!(of(waits::BLOCKED), MARK);
+        assert_eq!(of(waits::BLOCKED), BLOCKED);
     }
 
     #[test]
