@@ -76,10 +76,8 @@ pub(super) fn finish(
         text: String::new(),
         places: Vec::new(),
     };
-    let mut books = Vec::new();
     let mut wrote = false;
     for part in finishing.parts(located, sinks) {
-        books.push(part.books);
         wrote |= finishing.finish(part)?;
     }
     let verbosity = plan.verbosity;
@@ -95,6 +93,11 @@ pub(super) fn finish(
     if wrote && !verbosity.quiet {
         let tables = loaded.map_or(0, |loaded| loaded.bytes);
         let cost = Cost::now(kernel.map_bytes() + tables);
+        // Of both probes, also where one graph is made of what they tell.
+        let mut books = vec![kernel.books()];
+        if plan.beside.is_some() || matches!(plan.probe, Probe::Wall(_)) {
+            books.push(kernel.books_beside());
+        }
         text.push_str(&format!(" {}", health::cost(&books, &cost)));
         if !places.is_empty() {
             text.push_str(&format!(" Wrote {}.", places.join(", ")));
@@ -149,52 +152,33 @@ impl Finishing<'_> {
             remarks,
         };
         let books = self.kernel.books();
-        if let Probe::Wall(wall) = &plan.probe {
+        if let Some(beside) = &plan.beside {
+            let ran = |key: &LocatedKey| key.doing == Doing::Running;
+            let (samples, waits) = (located.part(ran), located.part(|key| !ran(key)));
+            let (probe, outputs) = (&beside.probe, &beside.outputs);
+            let others_books = self.kernel.books_beside();
+            return vec![
+                part(&plan.probe, samples, books, &plan.outputs, own, remarks),
+                part(probe, waits, others_books, outputs, others, of_waits),
+            ];
+        }
+        let (located, books) = if let Probe::Wall(wall) = &plan.probe {
             let how = wall::How {
                 per_thread: plan.capture.per_thread,
                 idle_threads: wall.idle_threads,
             };
             let (located, sums) = wall::settle(&located, how);
             remarks.extend(health::wall_remarks(&sums, &books));
-            remarks.extend(of_waits);
             if plan.verbosity.verbose > 0 {
                 self.text.push_str(&health::counters(&books, ""));
             }
-            let books = self.kernel.books_beside();
-            return vec![part(
-                &plan.probe,
-                located,
-                books,
-                &plan.outputs,
-                own,
-                remarks,
-            )];
-        }
-        let Some(beside) = &plan.beside else {
-            remarks.extend(of_waits);
-            return vec![part(
-                &plan.probe,
-                located,
-                books,
-                &plan.outputs,
-                own,
-                remarks,
-            )];
+            (located, self.kernel.books_beside())
+        } else {
+            (located, books)
         };
-        let ran = |key: &LocatedKey| key.doing == Doing::Running;
-        let (samples, waits) = (located.part(ran), located.part(|key| !ran(key)));
-        let others_books = self.kernel.books_beside();
-        vec![
-            part(&plan.probe, samples, books, &plan.outputs, own, remarks),
-            part(
-                &beside.probe,
-                waits,
-                others_books,
-                &beside.outputs,
-                others,
-                of_waits,
-            ),
-        ]
+        remarks.extend(of_waits);
+        let outputs = &plan.outputs;
+        vec![part(&plan.probe, located, books, outputs, own, remarks)]
     }
 
     /// Names and writes what one probe brought. Says whether there was anything.
