@@ -347,8 +347,10 @@ impl LookArgs {
 fn colors_help() -> String {
     let names: Vec<_> = Palette::names().collect();
     format!(
-        "Palette [default: {}]: {}",
+        "Palette [default: {}; {} for waits, {} with --wall]: {}",
         Palette::default(),
+        Palette::COLD,
+        Palette::WALL,
         names.join(", ")
     )
 }
