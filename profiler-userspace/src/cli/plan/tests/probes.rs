@@ -1,0 +1,155 @@
+//! Which probe is meant, and what does not go with it.
+
+use super::*;
+
+#[test]
+fn off_the_cpu_has_flags_of_its_own() {
+    let waits = |line| match plan(line).probe {
+        Probe::OffCpu(waits) => waits,
+        other => panic!("{line}: {other:?}"),
+    };
+    assert_eq!(waits("--off-cpu"), Waits::default());
+    let narrow = waits("--off-cpu -m 1000 -M 2000000 --state SD --user-threads-only --reasons");
+    assert_eq!(narrow.shortest, Duration::from_millis(1));
+    assert_eq!(narrow.longest, Duration::from_secs(2));
+    assert_eq!(narrow.threads, ThreadKind::User);
+    assert!(narrow.reasons && narrow.states.has(TaskState::DiskSleep));
+    for (line, answer) in [
+        ("--reasons", "add --off-cpu"),
+        ("-m 5", "add --off-cpu"),
+        ("--off-cpu -F 99", "-F does not go with --off-cpu"),
+        ("--off-cpu -e cycles", "-e does not go with --off-cpu"),
+        ("--off-cpu --page-faults", "--page-faults does not go"),
+        ("--off-cpu -C 0", "on no CPU"),
+        ("--off-cpu -m 5 -M 4", "exchange them"),
+        (
+            "--off-cpu --user-threads-only --kernel-threads-only",
+            "leave nothing",
+        ),
+    ] {
+        let refusal = refusal(line);
+        assert!(refusal.contains(answer), "{line}: {refusal}");
+    }
+}
+
+#[test]
+fn waits_may_be_recorded_beside_samples() {
+    let plan_beside = plan("-o on.svg --off-cpu-output off.folded -m 10 -F 997");
+    assert_eq!(plan_beside.probe, Probe::OnCpu);
+    assert_eq!(plan_beside.outputs, [file("on.svg", Format::Svg)]);
+    let beside = plan_beside.beside.as_ref().expect("waits were asked for");
+    assert_eq!(beside.outputs, [file("off.folded", Format::Folded)]);
+    let waits = plan_beside.waits().expect("waits were asked for");
+    assert_eq!(waits.shortest, Duration::from_micros(10));
+    assert_eq!(beside.probe.waits(), Some(waits));
+    assert_eq!(plan_beside.all_outputs().count(), 2);
+    // A graph that is drawn may be given a look, whichever it is.
+    plan("-f --off-cpu-output off.svg --width 800");
+    for (line, answer) in [
+        ("-o a.svg --off-cpu-output ./a.svg", "where the samples go"),
+        ("-f --off-cpu-output -", "where the samples go"),
+        (
+            "--off-cpu-output a.svg --off-cpu-output a.svg",
+            "--off-cpu-output a.svg is given twice",
+        ),
+        ("--off-cpu-output a.svg -C 1", "-C does not go with"),
+        ("--off-cpu-output a.svg --per-cpu", "on no CPU"),
+        ("--off-cpu-output a.svg -U --reasons", "--reasons are told"),
+    ] {
+        let refusal = refusal(line);
+        assert!(refusal.contains(answer), "{line}: {refusal}");
+    }
+}
+
+#[test]
+fn wall_time_is_all_of_it() {
+    let wall = |line| match plan(line).probe {
+        Probe::Wall(wall) => wall,
+        other => panic!("{line}: {other:?}"),
+    };
+    assert_eq!(wall("--wall -F 499").waits, Waits::default());
+    assert!(wall("--wall -U -e cycles").idle_threads);
+    let narrow = wall("--wall --no-idle-threads --reasons");
+    assert!(!narrow.idle_threads && narrow.waits.reasons);
+    for (line, answer) in [
+        ("--wall -m 5", "use --off-cpu with -m"),
+        ("--wall --user-threads-only", "leaves out some of the time"),
+        ("--wall -K", "leave out -K"),
+        ("--wall -C 0", "on no CPU"),
+        ("--wall -e page-faults", "a clock or cycles"),
+        ("--wall --context-switches", "a clock or cycles"),
+        ("--wall -e sched:sched_switch", "a clock or cycles"),
+    ] {
+        let refusal = refusal(line);
+        assert!(refusal.contains(answer), "{line}: {refusal}");
+    }
+}
+
+#[test]
+fn a_tracepoint_is_a_probe_and_short_flags_are_events() {
+    let Probe::Tracepoint(tracepoint) = plan("-e sched:sched_wakeup").probe else {
+        panic!("it is a tracepoint");
+    };
+    assert_eq!(tracepoint.to_string(), "sched:sched_wakeup");
+    for (line, name) in [
+        ("--page-faults", "page-faults"),
+        ("--context-switches", "context-switches"),
+    ] {
+        let EventChoice::Named(event) = plan(line).event else {
+            panic!("{line} is an event");
+        };
+        assert_eq!(
+            (&*event.name, plan(line).sampling),
+            (name, Sampling::Period(1))
+        );
+    }
+    for (line, answer) in [
+        ("-e sched:sched_wakeup -F 99", "every passing"),
+        ("-e sched:sched_wakeup -c 5", "every passing"),
+        ("-e sched:sched_wakeup -C 0", "--per-cpu"),
+    ] {
+        let refusal = refusal(line);
+        assert!(refusal.contains(answer), "{line}: {refusal}");
+    }
+}
+
+#[test]
+fn a_flag_of_calls_is_a_probe_with_a_title_and_a_unit() {
+    for (line, subject, unit) in [
+        ("-e uprobe:/usr/bin/bash:readline", "bash:readline", "calls"),
+        ("--alloc -p 1", "memory asked for", "bytes"),
+        ("--syscalls", "system calls", "calls"),
+        ("--syscalls=latency", "time in system calls", "µs"),
+        ("--io", "I/O time of files", "µs"),
+        (
+            "--io=bytes --io-kind pipes,sockets",
+            "I/O bytes of sockets, pipes",
+            "bytes",
+        ),
+        ("--io=count --io-kind all", "I/O calls", "calls"),
+        ("--locks", "waiting for locks", "µs"),
+        ("--locks=user", "waiting for user locks", "µs"),
+        ("--locks=kernel", "waiting for kernel locks", "µs"),
+    ] {
+        let probe = plan(line).probe;
+        let of = probe.unit().expect("the probe decides");
+        assert_eq!(
+            (probe.subject().as_deref(), of.noun()),
+            (Some(subject), unit),
+            "{line}"
+        );
+    }
+    for (line, answer) in [
+        ("--io --alloc", "record twice"),
+        ("--locks --off-cpu", "record twice"),
+        ("--syscalls --page-faults", "record twice"),
+        ("--alloc -K -p 1", "leave out -K"),
+        ("-e uprobe:libc:malloc -K", "leave out -K"),
+        ("--io-kind pipes", "add --io"),
+        ("--syscalls -c 5", "leave out -F and -c"),
+        ("--locks -C 0", "--per-cpu"),
+    ] {
+        let refusal = refusal(line);
+        assert!(refusal.contains(answer), "{line}: {refusal}");
+    }
+}
