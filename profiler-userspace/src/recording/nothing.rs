@@ -40,6 +40,13 @@ impl Nothing<'_> {
                 };
                 format!("in {seconds:.1} s, {narrow}")
             }
+            _ if self.books.get(Counter::FilteredFileKind) > 0 => format!(
+                "all {} were about other kinds of files; --io-kind all keeps them",
+                self.books.get(Counter::FilteredFileKind)
+            ),
+            _ if !self.probe.is_on_event() => {
+                format!("there were none in {seconds:.1} s; record for longer, or while there are")
+            }
             _ if !self.circumstances.event.is_cpu_time() => format!(
                 "there were no {} in {seconds:.1} s; record for longer",
                 self.circumstances.event.name
