@@ -50,11 +50,14 @@ fn rendered_later_is_the_same_as_written_at_once() {
     let _turn = require!(kernel_turn());
     let shares = Program::c_with_debug_information("shares").start(&[]);
     let maker = Program::c("anonymous").start(&["map"]);
+    let waits = Program::c("waits").start(&[]);
     for flags in [
         "-a -F 499 -d 2",
         "-a -F 499 -d 2 --inline --lines",
         "-a -F 499 -d 2 --per-thread --per-cpu --no-demangle",
         "-a -d 2 --off-cpu --reasons",
+        "-a -d 2 --off-wake --reasons",
+        "-a -d 2 --wakeup --per-thread",
         "-a -d 2 -e sched:sched_switch",
         "-a -d 2 -K",
     ] {
@@ -69,7 +72,8 @@ fn rendered_later_is_the_same_as_written_at_once() {
         // Others' programs may be deleted between the two; they weigh the same then, too.
         assert_eq!(folded.total(), at_once.total(), "{flags}");
         let ours = |folded: &Folded| -> Vec<Stack> {
-            let ours = folded.only(|stack| stack.mentions("shares") || stack.mentions("anonymous"));
+            let ours = ["shares", "anonymous", "waits"];
+            let ours = folded.only(|stack| ours.iter().any(|name| stack.has(name)));
             ours.cloned().collect()
         };
         assert!(!ours(&at_once).is_empty(), "{flags}");
@@ -85,7 +89,7 @@ fn rendered_later_is_the_same_as_written_at_once() {
             rendered.stderr
         );
     }
-    drop((shares, maker));
+    drop((shares, maker, waits));
 }
 
 #[test]

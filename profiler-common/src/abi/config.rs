@@ -71,6 +71,10 @@ switches! {
     WALL,
     /// Behind a [`LeafWord`](super::LeafWord) stands the name of the file.
     FILE_NAMES,
+    /// Count waits together with who ended them.
+    WAKERS,
+    /// Of waits, do not keep where the thread waited.
+    NO_WAIT_STACKS,
 }
 
 impl Switches {
