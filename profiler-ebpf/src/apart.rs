@@ -8,8 +8,10 @@
     reason = "names that are kept are what makes functions global"
 )]
 
+mod waking;
 mod walking;
 
+pub(crate) use waking::{note_waker, owner, settle_woken};
 pub(crate) use walking::{
     ask, leave, put_path, recall, rule, tell, tell_stack, walk, walk_by_pointers,
 };
@@ -132,14 +134,21 @@ pub(crate) fn key_of(seat: u32, ids: Ids, incarnation: u64, doing: Doing) -> Opt
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn make_key(seat: u32, ids: u64, incarnation: u64, doing: u32) -> u32 {
-    let doing = if doing == Doing::Runnable as u32 {
-        Doing::Runnable
-    } else {
-        Doing::Blocked
-    };
-    match sample::key(seat, two(ids), incarnation, doing) {
+    match sample::key(seat, two(ids), incarnation, doing_of(doing)) {
         Ok(()) => NOTHING,
         Err(outcome) => Outcome::from(outcome).0,
+    }
+}
+
+/// What a thread does that is being looked at, from a number.
+#[inline(always)]
+fn doing_of(number: u32) -> Doing {
+    const RUNNING: u32 = Doing::Running as u32;
+    const RUNNABLE: u32 = Doing::Runnable as u32;
+    match number {
+        RUNNING => Doing::Running,
+        RUNNABLE => Doing::Runnable,
+        _ => Doing::Blocked,
     }
 }
 

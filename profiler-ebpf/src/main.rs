@@ -57,6 +57,13 @@ pub(crate) fn woken(ctx: RawTracePointContext) -> i32 {
     0
 }
 
+/// A thread is being woken: by whom?
+#[raw_tracepoint(tracepoint = "sched_waking")]
+pub(crate) fn waking(ctx: RawTracePointContext) -> i32 {
+    probe::wake::waking(&ctx);
+    0
+}
+
 /// The kernel comes by a tracepoint, whichever user space attaches this to.
 #[raw_tracepoint(tracepoint = "sched_switch")]
 pub(crate) fn tracepoint(ctx: RawTracePointContext) -> i32 {

@@ -16,7 +16,7 @@ use profiler_common::{
     abi::{
         ASLEEP_WORDS, BLOCK_WORDS, BOOK_WORDS, CODE_SLOT_BITS, CodeState, KERNEL_SCRATCH_WORDS,
         KEY_WORDS, MAPPED_WORDS, MAX_KERNEL_FRAMES, MAX_RULES, NAME_BYTES, PATH_BYTES, SIDES,
-        SLAB_WORDS, SYMBOL_BYTES, Sleeper, USER_SCRATCH_WORDS,
+        SLAB_WORDS, SYMBOL_BYTES, Sleeper, USER_SCRATCH_WORDS, Waker,
     },
     walk::{
         maple::PIVOTS,
@@ -301,6 +301,11 @@ pub(crate) static SYMBOL: Array<[u8; SYMBOL_BYTES]> = Array::with_max_entries(1,
 /// but for a thread's first and last switch its entry is only looked up, which takes no lock.
 #[map]
 pub(crate) static SLEEPERS: HashMap<u32, Sleeper> = HashMap::with_max_entries(1, 0);
+
+/// Who woke the threads that are off the CPU, by the IDs of these in the initial namespace (size set at load: as
+/// [`SLEEPERS`], where wakers are wanted).
+#[map]
+pub(crate) static WAKERS: HashMap<u32, Waker> = HashMap::with_max_entries(1, 0);
 
 /// One value: where a thread that is looked at from outside is described, before it goes to user space.
 /// Not the CPU's scratch, which a switch meanwhile would use.

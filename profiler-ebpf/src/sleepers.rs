@@ -7,10 +7,14 @@
     reason = "a hash map's values are reached through raw pointers"
 )]
 
-use crate::{maps::SLEEPERS, word::Word};
+use crate::{
+    config,
+    maps::{SLEEPERS, WAKERS},
+    word::Word,
+};
 use profiler_common::abi::{
     ARRIVED_WORD, AWAITED_WORD, KEY_WORDS, LastAsking, SINCE_WORD, SLEEPER_KEY_WORD, SLEEPER_WORDS,
-    Sleeper, WOKEN_WORD,
+    Sleeper, Switches, WAKER_KEY_WORD, WAKER_WORDS, WOKE_WORD, WOKEN_WORD, Waker,
 };
 
 /// A thread's entry.
@@ -42,6 +46,9 @@ pub(crate) fn make(id: u32) -> Option<Entry> {
 #[inline(always)]
 pub(crate) fn forget(id: u32) {
     let _was_unknown = SLEEPERS.remove(id);
+    if config::has(Switches::WAKERS) {
+        let _never_woken = WAKERS.remove(id);
+    }
 }
 
 impl Entry {
@@ -132,5 +139,55 @@ impl Entry {
     #[inline(always)]
     pub(crate) fn set_arrived(&self, now_ns: u64) {
         self.0[ARRIVED_WORD].store(now_ns);
+    }
+}
+
+/// The waker of a thread.
+pub(crate) struct WakerEntry(&'static [Word; WAKER_WORDS]);
+
+/// A waker that is yet to be noted.
+static NOBODY: &Waker = &[0; WAKER_WORDS];
+
+/// Who woke a thread last, if anybody was seen to.
+#[inline(always)]
+pub(crate) fn waker(id: u32) -> Option<WakerEntry> {
+    let value = WAKERS.get_ptr_mut(id)?;
+    // SAFETY: as in `find`. Who wakes a thread is done with its entry before the thread is given a CPU, and
+    // nobody else wakes it meanwhile.
+    Some(WakerEntry(unsafe { &*value.cast() }))
+}
+
+/// A place to note who wakes a thread. None if the table is full.
+#[inline(always)]
+pub(crate) fn make_waker(id: u32) -> Option<WakerEntry> {
+    if let Some(entry) = waker(id) {
+        return Some(entry);
+    }
+    let _full = WAKERS.insert(id, NOBODY, 0);
+    waker(id)
+}
+
+impl WakerEntry {
+    /// Notes who wakes the thread.
+    #[inline(always)]
+    pub(crate) fn note(&self, now_ns: u64, key: &[Word; KEY_WORDS]) {
+        for (place, word) in self.0[WAKER_KEY_WORD..].iter().zip(key) {
+            place.store(word.load());
+        }
+        self.0[WOKE_WORD].store(now_ns);
+    }
+
+    /// When the thread was woken, if it was since this was asked last.
+    #[inline(always)]
+    pub(crate) fn take(&self) -> Option<u64> {
+        let woke = self.0[WOKE_WORD].load();
+        self.0[WOKE_WORD].store(0);
+        Some(woke).filter(|&woke| woke != 0)
+    }
+
+    /// The waker's key.
+    #[inline(always)]
+    pub(crate) fn key(&self) -> impl Iterator<Item = u64> {
+        self.0[WAKER_KEY_WORD..].iter().map(Word::load)
     }
 }

@@ -4,7 +4,8 @@
 //! and the unit of its weights. Never: asks the machine whether it has any of it.
 
 use crate::profile::Unit;
-use profiler_common::abi::{CallWeight, FileKinds, States};
+pub use crate::profile::waits::Wakers;
+use profiler_common::abi::{CallWeight, FileKinds, States, TaskState};
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,6 +15,9 @@ pub const SWITCH: &str = "sched_switch";
 
 /// The tracepoint by which a thread is ready to run again.
 pub const WAKEUP: &str = "sched_wakeup";
+
+/// The tracepoint by which a thread is being woken, in the midst of what wakes it.
+pub const WAKING: &str = "sched_waking";
 
 /// What triggers a sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,6 +126,19 @@ pub struct Waits {
     pub threads: ThreadKind,
     /// Whether a frame at the leaf says what was waited for.
     pub reasons: bool,
+    /// Whether it is shown who ended them.
+    pub wakers: Wakers,
+}
+
+impl Waits {
+    /// The states in which threads leave the CPU for waits that can be shown so.
+    pub const fn all_states(wakers: Wakers) -> States {
+        match wakers {
+            Wakers::None => States::ALL,
+            // Who could go on is not woken.
+            Wakers::Alone | Wakers::Above => States::ALL.without(TaskState::Runnable),
+        }
+    }
 }
 
 /// Which threads are recorded.
@@ -143,6 +160,7 @@ impl Default for Waits {
             longest: Duration::MAX,
             threads: ThreadKind::Both,
             reasons: false,
+            wakers: Wakers::None,
         }
     }
 }
@@ -179,7 +197,13 @@ impl Probe {
         let tracepoint = |name: &str| Hook::Tracepoint(name.to_owned());
         match self {
             Self::OnCpu => vec![("on_cpu", Hook::Event)],
-            Self::OffCpu(_) => vec![("off_cpu", tracepoint(SWITCH))],
+            Self::OffCpu(waits) => {
+                // First, so that no wait ends unseen.
+                let wakers = waits.wakers != Wakers::None;
+                let waking = wakers.then(|| ("waking", tracepoint(WAKING)));
+                let switches = ("off_cpu", tracepoint(SWITCH));
+                waking.into_iter().chain([switches]).collect()
+            }
             Self::Wall(_) => vec![
                 ("woken", tracepoint(WAKEUP)),
                 ("off_cpu", tracepoint(SWITCH)),
@@ -237,7 +261,10 @@ impl Probe {
 
     /// Whether a firing begins with a run of this program.
     pub fn begins_with(&self, program: &str) -> bool {
-        !matches!(program, "call_end" | "lock_end" | "thread_end" | "woken")
+        !matches!(
+            program,
+            "call_end" | "lock_end" | "thread_end" | "waking" | "woken"
+        )
     }
 
     /// Whether it is an event that makes the probe fire.
@@ -249,7 +276,14 @@ impl Probe {
     pub fn subject(&self) -> Option<String> {
         match self {
             Self::OnCpu => None,
-            Self::OffCpu(_) => Some("off-CPU".to_owned()),
+            Self::OffCpu(waits) => Some(
+                match waits.wakers {
+                    Wakers::None => "off-CPU",
+                    Wakers::Alone => "wake-ups",
+                    Wakers::Above => "off-CPU and wake-ups",
+                }
+                .to_owned(),
+            ),
             Self::Wall(_) => Some("wall".to_owned()),
             Self::Tracepoint(tracepoint) => Some(tracepoint.to_string()),
             Self::Function(function) => Some(function.to_string()),

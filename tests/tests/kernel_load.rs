@@ -8,7 +8,7 @@
 )]
 
 use flame_bpf::kernel::{Kernel, Request, Support};
-use flame_bpf::probe::{Function, Io, Locks, Probe, ThreadKind, Waits, Wall};
+use flame_bpf::probe::{Function, Io, Locks, Probe, ThreadKind, Waits, Wakers, Wall};
 use flame_bpf_tests::{kernel_turn, require, walks_by_tables};
 use profiler_common::abi::{CallWeight, FileKinds, Switches, TargetKind};
 
@@ -367,6 +367,35 @@ fn all_of_the_time_needs_wake_ups_too() {
             .unwrap_or_else(|error| panic!("{error}: {:?}", std::error::Error::source(&error)));
         let loaded = programs(&kernel);
         for name in ["asleep", "fork", "off_cpu", "on_cpu", "woken"] {
+            assert!(loaded.iter().any(|one| one == name), "{name} of {loaded:?}");
+        }
+    }
+}
+
+#[test]
+fn who_ends_waits_is_looked_at_in_every_way() {
+    let _turn = require!(kernel_turn());
+    let support = Support::detect();
+    for (switches, target, wakers) in [
+        (BOTH, TargetKind::All, Wakers::Alone),
+        (BOTH, TargetKind::All, Wakers::Above),
+        (AUTO, TargetKind::Processes, Wakers::Above),
+        (
+            AUTO.with(Switches::PER_THREAD),
+            TargetKind::Threads,
+            Wakers::Alone,
+        ),
+        (Switches::USER_STACKS, TargetKind::All, Wakers::Above),
+        (Switches::KERNEL_STACKS, TargetKind::All, Wakers::Alone),
+    ] {
+        let probe = Probe::OffCpu(Waits {
+            wakers,
+            ..Waits::default()
+        });
+        let kernel = load_probe(&format!("{wakers:?}"), &probe, switches, target, &support);
+        assert!(kernel.map_bytes() <= 32 << 20);
+        let loaded = programs(&kernel);
+        for name in ["asleep", "off_cpu", "waking"] {
             assert!(loaded.iter().any(|one| one == name), "{name} of {loaded:?}");
         }
     }

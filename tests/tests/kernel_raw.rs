@@ -52,11 +52,14 @@ fn rendered_later_is_the_same_as_written_at_once() {
     let maker = Program::c("anonymous").start(&["map"]);
     // Nearly always in the kernel: what -K has to show on a machine where nothing else runs.
     let pipe = Program::c("pipe").start(&[]);
+    let waits = Program::c("waits").start(&[]);
     for flags in [
         "-a -F 499 -d 2",
         "-a -F 499 -d 2 --inline --lines",
         "-a -F 499 -d 2 --per-thread --per-cpu --no-demangle",
         "-a -d 2 --off-cpu --reasons",
+        "-a -d 2 --off-wake --reasons",
+        "-a -d 2 --wakeup --per-thread",
         "-a -d 2 -e sched:sched_switch",
         "-a -d 2 -K",
     ] {
@@ -71,8 +74,8 @@ fn rendered_later_is_the_same_as_written_at_once() {
         // Others' programs may be deleted between the two; they weigh the same then, too.
         assert_eq!(folded.total(), at_once.total(), "{flags}");
         let ours = |folded: &Folded| -> Vec<Stack> {
-            let names = ["shares", "anonymous", "pipe"];
-            let ours = folded.only(|stack| names.iter().any(|name| stack.mentions(name)));
+            let names = ["shares", "anonymous", "pipe", "waits"];
+            let ours = folded.only(|stack| names.iter().any(|name| stack.has(name)));
             ours.cloned().collect()
         };
         assert!(!ours(&at_once).is_empty(), "{flags}");
@@ -88,7 +91,7 @@ fn rendered_later_is_the_same_as_written_at_once() {
             rendered.stderr
         );
     }
-    drop((shares, maker, pipe));
+    drop((shares, maker, pipe, waits));
 }
 
 #[test]

@@ -10,8 +10,10 @@ use std::time::{Duration, SystemTime};
 use flame_bpf::archive::{self, Archive, Facts};
 use flame_bpf::object::{BuildId, Proof, RecordedObject, Segment, Segments};
 use flame_bpf::profile::located::{
-    Label, Located, LocatedKey, LocatedStack, LocatedStackIndex, ObjectIndex, Spot, Sums,
+    Label, Located, LocatedKey, LocatedStack, LocatedStackIndex, LocatedWaker, ObjectIndex, Spot,
+    Sums,
 };
+use flame_bpf::profile::waits::{self, Wakers};
 use flame_bpf::profile::{Frame, FrameKind, Unit, Window};
 use flame_bpf_tests::{Invocation, Run};
 use profiler_common::abi::{Doing, StackEnd};
@@ -84,6 +86,7 @@ fn recording() -> Archive {
                 user,
                 kernel,
                 doing,
+                waker: None,
             },
             Sums { weight, count },
         );
@@ -132,6 +135,35 @@ fn recording() -> Archive {
     }
 }
 
+/// The same of waits, with those that ended them.
+fn recording_of_wakers() -> Archive {
+    let mut archive = recording();
+    let located = &mut archive.located;
+    let keys: Vec<LocatedKey> = located.samples().map(|(key, _)| *key).collect();
+    let waker = located.waker(LocatedWaker {
+        label: keys[2].label,
+        user: keys[1].user,
+        kernel: keys[1].kernel,
+    });
+    let wait = LocatedKey {
+        doing: Doing::Woken,
+        ..keys[0]
+    };
+    for (waker, weight) in [(Some(waker), 5_000), (None, 7_000)] {
+        located.add(LocatedKey { waker, ..wait }, Sums { weight, count: 1 });
+    }
+    archive.facts.unit = Unit::Nanoseconds;
+    archive.facts.event = "off-CPU and wake-ups".to_owned();
+    archive.facts.finish = Some(waits::Finish {
+        scheduler: false,
+        reasons: false,
+        kernel: true,
+        ran: false,
+        wakers: Wakers::Above,
+    });
+    archive
+}
+
 fn bytes(archive: &Archive) -> Vec<u8> {
     let mut bytes = Vec::new();
     archive::write(archive, &mut bytes).expect("a vector takes everything");
@@ -174,6 +206,7 @@ fn compare(name: &str, actual: &[u8]) {
 #[test]
 fn the_bytes_of_a_raw_recording() {
     compare("raw.fbpf", &bytes(&recording()));
+    compare("raw-wakers.fbpf", &bytes(&recording_of_wakers()));
 }
 
 #[test]
@@ -199,6 +232,15 @@ fn what_is_made_of_a_raw_recording() {
     ] {
         assert!(told.stderr.contains(part), "{part}: {}", told.stderr);
     }
+}
+
+#[test]
+fn what_is_made_of_a_raw_recording_of_wakers() {
+    let golden: PathBuf = [env!("CARGO_MANIFEST_DIR"), "golden", "raw-wakers.fbpf"]
+        .iter()
+        .collect();
+    let run = render(&golden, "-f").expect_code(0);
+    compare("raw-wakers.folded", &run.stdout);
 }
 
 #[test]

@@ -75,6 +75,10 @@ switches! {
     PLAIN_LOOPS,
     /// `sched_switch` does not tell in which state a thread leaves.
     STATE_OF_TASK,
+    /// Count waits together with who ended them.
+    WAKERS,
+    /// Of waits, do not keep where the thread waited.
+    NO_WAIT_STACKS,
 }
 
 impl Switches {

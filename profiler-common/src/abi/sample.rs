@@ -54,6 +54,14 @@ impl SampleKey {
         word & 0xffff_ffff | (stamp.0 as u64) << 32
     }
 
+    /// Which of them holds the CPU, and the user stack in the upper half.
+    pub const USER_WORD: usize = 2;
+
+    /// The word of a kernel stack and a stamp.
+    pub const fn stamp_word(kernel: StackPosition, stamp: Stamp) -> u64 {
+        kernel.0 as u64 | (stamp.0 as u64) << 32
+    }
+
     /// The key as words, for hashing and comparing.
     pub fn words(&self) -> [u64; KEY_WORDS] {
         let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
@@ -82,6 +90,9 @@ pub enum Doing {
     Runnable = 2,
     /// It was on a CPU, for as long as the scheduler says. No stack belongs to it.
     Ran = 3,
+    /// It waited for something to happen, until another thread woke it. In the place of the kernel stack is a
+    /// [`Pair`](super::Pair).
+    Woken = 4,
 }
 
 /// Where a key's stacks come from: bits 0–23 the epoch in which they were stored ([`Live::epoch`]), the
@@ -112,6 +123,7 @@ impl Stamp {
             1 => Doing::Blocked,
             2 => Doing::Runnable,
             3 => Doing::Ran,
+            4 => Doing::Woken,
             _ => Doing::Running,
         }
     }
@@ -135,7 +147,13 @@ mod tests {
 
     #[test]
     fn a_stamp_keeps_epoch_and_doing_apart() {
-        for doing in [Doing::Running, Doing::Blocked, Doing::Runnable, Doing::Ran] {
+        for doing in [
+            Doing::Running,
+            Doing::Blocked,
+            Doing::Runnable,
+            Doing::Ran,
+            Doing::Woken,
+        ] {
             for epoch in [0, 1, Stamp::LAST_EPOCH] {
                 let stamp = Stamp::new(epoch, doing);
                 assert_eq!((stamp.epoch(), stamp.doing()), (epoch, doing));

@@ -103,6 +103,12 @@ impl States {
         Self(self.0 | 1 << state as u32)
     }
 
+    /// The set without one of its states.
+    #[must_use]
+    pub const fn without(self, state: TaskState) -> Self {
+        Self(self.0 & !(1 << state as u32))
+    }
+
     /// Whether a state is in the set.
     #[inline(always)]
     pub const fn has(self, state: TaskState) -> bool {
@@ -134,6 +140,26 @@ pub const AWAITED_WORD: usize = ARRIVED_WORD + 1;
 /// [`Switches::WALL`](super::Switches::WALL), when it was woken since, or zero, and when it was given the CPU
 /// that it is on, or zero; what it waits for, where that matters.
 pub type Sleeper = [u64; SLEEPER_WORDS];
+
+/// Two keys as words, stored as if they were a stack: of the thread that waited, and of the one that woke it, which
+/// is all zeros if nobody was seen to.
+pub type Pair = [u64; 2 * KEY_WORDS];
+
+/// Words of a [`Waker`].
+pub const WAKER_WORDS: usize = WAKER_KEY_WORD + KEY_WORDS;
+
+/// Which word of a [`Waker`] says when it woke the thread.
+pub const WOKE_WORD: usize = 0;
+
+/// Which word of a [`Waker`] is the first of its key.
+pub const WAKER_KEY_WORD: usize = 1;
+
+/// What is kept of who woke a thread, until the thread is back: when, in nanoseconds by the monotonic clock, or zero if
+/// nobody has since; and the [`SampleKey`](super::SampleKey) of what the waker did then.
+pub type Waker = [u64; WAKER_WORDS];
+
+/// A thread may be woken while it is on its way to sleep: at most so long before it is seen to leave.
+pub const WAKE_RACE_NS: u64 = 1_000_000;
 
 /// How a thread's user registers are to be understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -215,6 +241,8 @@ mod tests {
             assert_eq!(state as usize, place);
             assert!(States::ALL.has(state));
             let alone = States(0).with(state);
+            assert!(!States::ALL.without(state).has(state));
+            assert_eq!(States::ALL.without(state).with(state), States::ALL);
             assert!(
                 TaskState::ALL
                     .iter()

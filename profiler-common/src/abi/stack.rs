@@ -107,7 +107,7 @@ impl StackEnd {
 }
 
 /// The first word of a record: bits 0–15 the number of addresses, bits 16–23 the [`StackEnd`], bit 24
-/// whether the walk was [guessed](Self::is_guessed).
+/// whether the walk was [guessed](Self::is_guessed), bit 25 whether it is [no stack](Self::is_pair).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header(pub u64);
 
@@ -121,6 +121,14 @@ impl Header {
     #[must_use]
     pub const fn guessed(self) -> Self {
         Self(self.0 | 1 << 24)
+    }
+
+    /// The header of a [`Pair`](super::Pair), which is no stack.
+    pub const PAIR: Self = Self((size_of::<super::Pair>() as u64 / 8) | 1 << 25);
+
+    /// Whether a [`Pair`](super::Pair) follows.
+    pub const fn is_pair(self) -> bool {
+        self.0 >> 25 & 1 != 0
     }
 
     /// The number of addresses behind the header.
@@ -179,6 +187,8 @@ mod tests {
             assert_eq!(header.end(), Some(end));
         }
         assert_eq!(Header(0xff_0000).end(), None);
+        assert!(Header::PAIR.is_pair() && Header::PAIR.frames() == 12);
+        assert!(!Header::new(1024, StackEnd::Root).guessed().is_pair());
     }
 
     #[test]

@@ -7,4 +7,5 @@ pub(crate) mod lock;
 pub(crate) mod off_cpu;
 pub(crate) mod on_cpu;
 pub(crate) mod passing;
+pub(crate) mod wake;
 pub(crate) mod wall;

@@ -69,10 +69,20 @@ fn leave(ctx: &RawTracePointContext, books: &'static Books, subject: Subject) {
         Ok(doing) => doing,
         Err(outcome) => return counter::close_if(books, outcome),
     };
-    let outcome = sample::walk(ctx, subject, true)
-        .or_else(|| apart::key(subject, doing))
+    let outcome = where_it_waits(ctx, subject, doing)
         .or_else(|| apart::fall_asleep(subject.seat, subject.now));
     counter::close_if(books, outcome);
+}
+
+/// Puts the key of the running thread, with its stacks if they are wanted, into the scratch memory; or says what became
+/// of the firing.
+#[inline(always)]
+fn where_it_waits(ctx: &RawTracePointContext, subject: Subject, doing: Doing) -> Option<Outcome> {
+    if config::has(Switches::NO_WAIT_STACKS) {
+        apart::owner(subject, doing);
+        return None;
+    }
+    sample::walk(ctx, subject, true).or_else(|| apart::key(subject, doing))
 }
 
 /// The running thread leaves the CPU in this state: settles what was not seen of it, and says what it will be
@@ -91,7 +101,7 @@ pub(crate) fn depart(
     if let Some(entry) = sleepers::find(id)
         && let Some(since) = entry.since_ns()
     {
-        arrived_unseen(books, seat, &entry, since, now);
+        arrived_unseen(books, seat, id, &entry, since, now);
     }
     let Some(state) = TaskState::of(state, preempted) else {
         sleepers::forget(id);
@@ -149,7 +159,7 @@ pub(crate) fn arrive(seat: u32, task: u64, now: u64) {
         },
     };
     if let Some(since) = entry.since_ns() {
-        let outcome = settle(books, seat, &entry, since, now);
+        let outcome = settle(books, seat, id, &entry, since, now);
         counter::close(books, outcome);
     } else if config::has(Switches::WALL) && entry.arrived_ns().is_some() {
         // It was not seen to leave: what of the time it ran is not known.
@@ -164,24 +174,41 @@ pub(crate) fn arrive(seat: u32, task: u64, now: u64) {
 /// The running thread leaves the CPU, and was not seen to come: kernels do not tell of every switch from
 /// tasks that must not be traced. The scheduler knows for how long the thread has run since.
 #[inline(always)]
-fn arrived_unseen(books: &Books, seat: u32, entry: &sleepers::Entry, since: u64, now: u64) {
+fn arrived_unseen(
+    books: &Books,
+    seat: u32,
+    id: u32,
+    entry: &sleepers::Entry,
+    since: u64,
+    now: u64,
+) {
     let end = now.wrapping_sub(task::ran_ns());
     if end > since && end <= now {
         counter::bump(books, Counter::EndReckoned);
-        counter::close(books, settle(books, seat, entry, since, end));
+        counter::close(books, settle(books, seat, id, entry, since, end));
     } else {
         // The entry is about to be overwritten, or forgotten.
         counter::bump(books, Counter::LostPair);
     }
 }
 
-/// Counts the time that a thread was away, and says what became of the firing.
+/// Counts the time that a thread was away, and says what became of the firing. `id`: by which it is found.
 #[inline(always)]
-fn settle(books: &Books, seat: u32, entry: &sleepers::Entry, since: u64, until: u64) -> Outcome {
+fn settle(
+    books: &Books,
+    seat: u32,
+    id: u32,
+    entry: &sleepers::Entry,
+    since: u64,
+    until: u64,
+) -> Outcome {
     let Some(key) = scratch_key(seat) else {
         return Counter::LostTallyTable.into();
     };
     entry.arrive(key);
+    if config::has(Switches::WAKERS) {
+        return apart::settle_woken(seat, id, since, until);
+    }
     let spent_ns = until.wrapping_sub(since);
     if config::has(Switches::WALL) {
         return wall::settle(books, seat, key, entry.woken_ns(), since, until);

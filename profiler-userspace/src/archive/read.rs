@@ -4,14 +4,15 @@
 //! A number that leads nowhere is an error: a file with a right checksum and a wrong number was not made by a
 //! flame-bpf that is understood here. Takes no more than a fixed amount of memory, whatever a file claims.
 
-use super::section::{self, Found, Kind, MAGIC, VERSION};
+use super::section::{self, Found, Kind, MAGIC, VERSION, VERSION_WITHOUT_WAKERS};
 use super::take::{Stop, Taken};
 use super::wire::{
     Batch, End, FINISH, FINISH_KERNEL, FINISH_KNOWN, FINISH_RAN, FINISH_REASONS, FINISH_SCHEDULER,
-    Head,
+    FINISH_WAKERS_ABOVE, FINISH_WAKERS_ALONE, Head,
 };
 use super::{Archive, Error, Facts};
-use crate::profile::{Unit, Window, waits};
+use crate::profile::waits::{self, Wakers};
+use crate::profile::{Unit, Window};
 use prost::Message as _;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
@@ -58,7 +59,7 @@ pub(super) fn read_within(from: &mut impl std::io::Read, most: u64) -> Result<Re
         Some((version, magic)) if magic == MAGIC => *version,
         _ => return Err(Error::Foreign),
     };
-    if version != VERSION {
+    if !(VERSION_WITHOUT_WAKERS..=VERSION).contains(&version) {
         return Err(Error::Version {
             found: version,
             known: VERSION,
@@ -159,6 +160,11 @@ fn facts(head: Head) -> Option<(Facts, Window)> {
             reasons: has(FINISH_REASONS),
             kernel: has(FINISH_KERNEL),
             ran: has(FINISH_RAN),
+            wakers: match (has(FINISH_WAKERS_ALONE), has(FINISH_WAKERS_ABOVE)) {
+                (false, false) => Wakers::None,
+                (true, _) => Wakers::Alone,
+                (false, true) => Wakers::Above,
+            },
         }),
     };
     let window = Window {

@@ -13,7 +13,10 @@ use std::io::{self, Read, Write};
 pub(super) const MAGIC: [u8; 8] = *b"\x93FBPF\r\n\x1a";
 
 /// The version of the format, which stands behind the magic.
-pub(super) const VERSION: u8 = 1;
+pub(super) const VERSION: u8 = 2;
+
+/// The version of files in which no wait has a waker: there are readers that know no other.
+pub(super) const VERSION_WITHOUT_WAKERS: u8 = 1;
 
 /// The most bytes of a message.
 pub(super) const MOST_UNPACKED: usize = 1 << 20;

@@ -8,7 +8,8 @@ use super::write::KINDS;
 use crate::object::{BuildId, Proof, RecordedObject, Segment, Segments};
 use crate::profile::Frame;
 use crate::profile::located::{
-    Label, Located, LocatedKey, LocatedStack, LocatedStackIndex, ObjectIndex, Spot, SpotIndex, Sums,
+    Label, Located, LocatedKey, LocatedStack, LocatedStackIndex, LocatedWaker, ObjectIndex, Spot,
+    SpotIndex, Sums, WakerIndex,
 };
 use profiler_common::abi::{Doing, StackEnd};
 use std::collections::HashMap;
@@ -48,6 +49,7 @@ pub(super) struct Taken {
     spots: Vec<SpotIndex>,
     stacks: Vec<LocatedStackIndex>,
     labels: Vec<Label>,
+    wakers: Vec<WakerIndex>,
     /// One more than the highest number of a spot that a stack has.
     next_spot: u32,
     pub(super) samples: u64,
@@ -65,6 +67,7 @@ impl Taken {
             spots: Vec::new(),
             stacks: Vec::new(),
             labels: Vec::new(),
+            wakers: Vec::new(),
             next_spot: 0,
             samples: 0,
             sums: Sums::default(),
@@ -82,6 +85,7 @@ impl Taken {
         self.take_spots(&batch)?;
         self.take_stacks(&batch)?;
         self.take_labels(&batch)?;
+        self.take_wakers(&batch)?;
         self.take_samples(&batch)
     }
 
@@ -260,6 +264,24 @@ impl Taken {
         Ok(())
     }
 
+    fn take_wakers(&mut self, batch: &Batch) -> Result<(), Stop> {
+        let wakers = batch.waker_labels.len();
+        if [batch.waker_users.len(), batch.waker_kernels.len()] != [wakers; 2] {
+            return Err(Stop::Nonsense("there is a waker that is incomplete"));
+        }
+        for (at, label) in batch.waker_labels.iter().enumerate() {
+            self.spend(96)?;
+            let label = self.labels.get(*label as usize).copied();
+            let waker = LocatedWaker {
+                label: label.ok_or(Stop::Nonsense("there is a waker whose label is not there"))?,
+                user: self.stack(batch.waker_users[at])?,
+                kernel: self.stack(batch.waker_kernels[at])?,
+            };
+            self.wakers.push(self.located.waker(waker));
+        }
+        Ok(())
+    }
+
     fn take_samples(&mut self, batch: &Batch) -> Result<(), Stop> {
         let samples = batch.sample_labels.len();
         let columns = [
@@ -273,6 +295,9 @@ impl Taken {
             false => &batch.sample_weights,
         };
         if columns != [samples; 4] || weights.len() != samples {
+            return Err(Stop::Nonsense("there is a sample that is incomplete"));
+        }
+        if !batch.sample_wakers.is_empty() && batch.sample_wakers.len() != samples {
             return Err(Stop::Nonsense("there is a sample that is incomplete"));
         }
         let mut user = 0u32;
@@ -290,20 +315,30 @@ impl Taken {
                 1 => Doing::Blocked,
                 2 => Doing::Runnable,
                 3 => Doing::Ran,
+                4 => Doing::Woken,
                 _ => return Err(Stop::Nonsense("there is a sample of an unknown kind")),
             };
             let users = self.stack(user)?;
+            let waker = self.waker(batch.sample_wakers.get(at).copied())?;
+            if waker.is_some() && doing != Doing::Woken {
+                return Err(Stop::Nonsense("there is a waker of no wait"));
+            }
             let frames = |index: Option<LocatedStackIndex>| {
                 index.map_or(0, |index| self.located.stack_at(index).spots.len())
             };
-            // Naming makes one list of both stacks.
-            let named = 4 * (frames(users) + frames(kernel));
+            let woke = waker.map_or(0, |index| {
+                let waker = self.located.waker_at(index);
+                frames(waker.user) + frames(waker.kernel)
+            });
+            // Naming makes one list of all stacks.
+            let named = 4 * (frames(users) + frames(kernel) + woke);
             self.spend(256 + 2 * named)?;
             let key = LocatedKey {
                 label,
                 user: users,
                 kernel,
                 doing,
+                waker,
             };
             let sums = Sums {
                 weight,
@@ -320,6 +355,17 @@ impl Taken {
             self.samples += 1;
         }
         Ok(())
+    }
+
+    fn waker(&self, number: Option<u32>) -> Result<Option<WakerIndex>, Stop> {
+        match number.unwrap_or(0).checked_sub(1) {
+            None => Ok(None),
+            Some(number) => self
+                .wakers
+                .get(number as usize)
+                .map(|waker| Some(*waker))
+                .ok_or(Stop::Nonsense("there is a sample whose waker is not there")),
+        }
     }
 
     fn stack(&self, number: u32) -> Result<Option<LocatedStackIndex>, Stop> {

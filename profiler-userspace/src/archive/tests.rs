@@ -4,8 +4,9 @@ use super::wire::Batch;
 use super::*;
 use crate::object::{BuildId, Proof, Segment, Segments};
 use crate::profile::located::{
-    Label, LocatedKey, LocatedStack, ObjectIndex, Spot, SpotIndex, Sums,
+    Label, LocatedKey, LocatedStack, LocatedWaker, ObjectIndex, Spot, SpotIndex, Sums,
 };
+use crate::profile::waits::Wakers;
 use crate::profile::{Frame, FrameKind, Window};
 use profiler_common::abi::{Doing, StackEnd};
 use proptest::prelude::*;
@@ -28,6 +29,7 @@ fn facts() -> Facts {
             reasons: true,
             kernel: false,
             ran: false,
+            wakers: Wakers::Above,
         }),
     }
 }
@@ -53,6 +55,14 @@ fn objects() -> Vec<RecordedObject> {
         RecordedObject::gone("/gone".into()),
     ]
 }
+
+const DOING: [Doing; 5] = [
+    Doing::Running,
+    Doing::Blocked,
+    Doing::Runnable,
+    Doing::Ran,
+    Doing::Woken,
+];
 
 /// Stacks by the numbers of their spots, from the leaf; and samples by the numbers of their stacks.
 fn archive(stacks: &[Vec<u64>], samples: &[(Option<usize>, Option<usize>, u8, u64)]) -> Archive {
@@ -93,15 +103,32 @@ fn archive(stacks: &[Vec<u64>], samples: &[(Option<usize>, Option<usize>, u8, u6
         })
         .collect();
     for (user, kernel, who, count) in samples {
+        let label = Label {
+            comm: [who % 3; 16],
+            tid: (who % 2 == 0).then_some(u32::MAX - u32::from(*who)),
+            cpu: (who % 4 == 0).then_some(0),
+        };
+        let (user, kernel) = (
+            user.map(|index| stacks[index % stacks.len()]),
+            kernel.map(|index| stacks[index % stacks.len()]),
+        );
+        let waker = (who % 7 == 3).then(|| {
+            located.waker(LocatedWaker {
+                label: Label { cpu: None, ..label },
+                user: kernel,
+                kernel: user,
+            })
+        });
+        let doing = match waker {
+            Some(_) => Doing::Woken,
+            None => DOING[usize::from(*who) % DOING.len()],
+        };
         let key = LocatedKey {
-            label: Label {
-                comm: [who % 3; 16],
-                tid: (who % 2 == 0).then_some(u32::MAX - u32::from(*who)),
-                cpu: (who % 4 == 0).then_some(0),
-            },
-            user: user.map(|index| stacks[index % stacks.len()]),
-            kernel: kernel.map(|index| stacks[index % stacks.len()]),
-            doing: [Doing::Running, Doing::Blocked, Doing::Runnable][usize::from(*who) % 3],
+            label,
+            user,
+            kernel,
+            doing,
+            waker,
         };
         let sums = Sums {
             weight: count * u64::from(*who),
@@ -135,12 +162,20 @@ fn told(archive: &Archive) -> BTreeMap<(Label, String), (u64, u64)> {
     };
     let mut samples = BTreeMap::new();
     for (key, sums) in located.samples() {
-        let both = [key.user, key.kernel].map(|index| {
-            let stack = located.stack_at(index?);
+        let stack = |index| {
+            let stack = located.stack_at(index);
             let spots: Vec<String> = stack.spots.iter().map(spot).collect();
-            Some((spots, stack.end, stack.guessed))
+            format!("{:?}", (spots, stack.end, stack.guessed))
+        };
+        let both = [key.user, key.kernel].map(|index| index.map(stack));
+        let waker = key.waker.map(|index| {
+            let waker = located.waker_at(index);
+            (
+                waker.label,
+                [waker.user, waker.kernel].map(|index| index.map(stack)),
+            )
         });
-        let text = format!("{both:?} {:?}", key.doing);
+        let text = format!("{both:?} {:?} {waker:?}", key.doing);
         samples.insert((key.label, text), (sums.weight, sums.count));
     }
     samples
@@ -262,7 +297,28 @@ fn other_files_and_later_versions_are_refused() {
     assert!(refusal(b"app;main 3\n").contains("not a raw recording"));
     let mut later = bytes(&usual());
     later[MAGIC.len()] = VERSION + 1;
-    assert!(refusal(&later).contains("version 2"), "{}", refusal(&later));
+    assert!(refusal(&later).contains("version 3"), "{}", refusal(&later));
+}
+
+#[test]
+fn without_wakers_readers_of_the_first_version_understand() {
+    let version = |archive: &Archive| bytes(archive)[MAGIC.len()];
+    let mut archive = usual();
+    assert_eq!(version(&archive), VERSION);
+    for finish in [
+        None,
+        archive.facts.finish.map(|finish| waits::Finish {
+            wakers: Wakers::None,
+            ..finish
+        }),
+    ] {
+        archive.facts.finish = finish;
+        assert_eq!(version(&archive), 1);
+        assert_eq!(
+            read(&*bytes(&archive)).unwrap().archive.facts.finish,
+            finish
+        );
+    }
 }
 
 /// A file whose second section is this batch.
@@ -300,7 +356,26 @@ fn numbers_that_lead_nowhere_are_refused() {
     };
     let whole = of(&|_| ()).unwrap();
     assert_eq!(whole.archive.located.total_count(), 1);
-    let broken: [&dyn Fn(&mut Batch); 19] = [
+    let broken: [&dyn Fn(&mut Batch); 24] = [
+        &|batch| batch.waker_labels = vec![0],
+        &|batch| batch.sample_wakers = vec![1],
+        &|batch| {
+            batch.waker_labels = vec![1];
+            batch.waker_users = vec![0];
+            batch.waker_kernels = vec![0];
+        },
+        &|batch| {
+            batch.waker_labels = vec![0];
+            batch.waker_users = vec![0];
+            batch.waker_kernels = vec![2];
+        },
+        // Of a thread that runs.
+        &|batch| {
+            batch.waker_labels = vec![0];
+            batch.waker_users = vec![1];
+            batch.waker_kernels = vec![0];
+            batch.sample_wakers = vec![1];
+        },
         &|batch| batch.spot_kinds = vec![1],
         &|batch| batch.spot_kinds = vec![2],
         &|batch| batch.spot_kinds = vec![u32::MAX],
@@ -375,6 +450,7 @@ fn weights_that_are_counts_take_no_room() {
         user: None,
         kernel: None,
         doing: Doing::Running,
+        waker: None,
     };
     let sums = Sums {
         weight: 4,

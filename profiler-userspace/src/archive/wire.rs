@@ -102,6 +102,16 @@ pub(super) struct Batch {
     /// None at all where each weight is its count.
     #[prost(uint64, repeated, tag = "27")]
     pub(super) sample_weights: Vec<u64>,
+
+    #[prost(uint32, repeated, tag = "28")]
+    pub(super) waker_labels: Vec<u32>,
+    #[prost(uint32, repeated, tag = "29")]
+    pub(super) waker_users: Vec<u32>,
+    #[prost(uint32, repeated, tag = "30")]
+    pub(super) waker_kernels: Vec<u32>,
+    /// None at all where no sample has a waker.
+    #[prost(uint32, repeated, tag = "31")]
+    pub(super) sample_wakers: Vec<u32>,
 }
 
 /// Section 3: the end of a whole file.
@@ -133,5 +143,9 @@ pub(super) const FINISH_REASONS: u32 = 4;
 pub(super) const FINISH_KERNEL: u32 = 8;
 /// Stacks of threads that ran stay as they are.
 pub(super) const FINISH_RAN: u32 = 16;
+/// It is shown who ended waits, without where threads waited.
+pub(super) const FINISH_WAKERS_ALONE: u32 = 32;
+/// It is shown who ended waits, above where threads waited.
+pub(super) const FINISH_WAKERS_ABOVE: u32 = 64;
 /// All of them.
-pub(super) const FINISH_KNOWN: u32 = 31;
+pub(super) const FINISH_KNOWN: u32 = 127;

@@ -3,16 +3,17 @@
 //! In: an [`Archive`]. Out: its sections, in an order that packs well: stacks that share callers follow each
 //! other, and everything stands before its first use.
 
-use super::section::{self, Kind, MAGIC, VERSION};
+use super::section::{self, Kind, MAGIC, VERSION, VERSION_WITHOUT_WAKERS};
 use super::wire::{
-    Batch, End, FINISH, FINISH_KERNEL, FINISH_RAN, FINISH_REASONS, FINISH_SCHEDULER, GUESSED, Head,
-    SPOT_NAMED, SPOT_OBJECT, SPOT_UNKNOWN,
+    Batch, End, FINISH, FINISH_KERNEL, FINISH_RAN, FINISH_REASONS, FINISH_SCHEDULER,
+    FINISH_WAKERS_ABOVE, FINISH_WAKERS_ALONE, GUESSED, Head, SPOT_NAMED, SPOT_OBJECT, SPOT_UNKNOWN,
 };
 use super::{Archive, Facts};
 use crate::object::RecordedObject;
 use crate::profile::located::{
-    Label, Located, LocatedKey, LocatedStackIndex, ObjectIndex, Spot, SpotIndex, Sums,
+    Label, Located, LocatedKey, LocatedStackIndex, ObjectIndex, Spot, SpotIndex, Sums, WakerIndex,
 };
+use crate::profile::waits::Wakers;
 use crate::profile::{FrameKind, Unit};
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -32,13 +33,20 @@ const MOST_COMMAND_LINE: usize = 64 << 10;
 /// When the bytes are refused.
 pub fn write(archive: &Archive, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(&MAGIC)?;
-    out.write_all(&[VERSION])?;
+    let finish = archive.facts.finish;
+    let wakers = finish.is_some_and(|finish| finish.wakers != Wakers::None);
+    out.write_all(&[match wakers {
+        true => VERSION,
+        false => VERSION_WITHOUT_WAKERS,
+    }])?;
     section::write(out, Kind::Head, &head(&archive.facts, &archive.located))?;
     let mut samples: Vec<(&LocatedKey, Sums)> = archive.located.samples().collect();
     let ranks = ranks(&archive.located);
     let rank = |index: Option<LocatedStackIndex>| index.map(|index| ranks[index.0 as usize]);
-    samples
-        .sort_unstable_by_key(|(key, _)| (rank(key.user), rank(key.kernel), key.label, key.doing));
+    samples.sort_unstable_by_key(|(key, _)| {
+        let (user, kernel) = (rank(key.user), rank(key.kernel));
+        (user, kernel, key.label, key.doing, key.waker)
+    });
     let mut batches = Batches::new(archive, out);
     for (key, sums) in &samples {
         batches.sample(key, *sums)?;
@@ -68,6 +76,8 @@ fn head(facts: &Facts, located: &Located) -> Head {
             (finish.reasons, FINISH_REASONS),
             (finish.kernel, FINISH_KERNEL),
             (finish.ran, FINISH_RAN),
+            (finish.wakers == Wakers::Alone, FINISH_WAKERS_ALONE),
+            (finish.wakers == Wakers::Above, FINISH_WAKERS_ABOVE),
         ];
         bits.into_iter()
             .filter(|(is_so, _)| *is_so)
@@ -119,6 +129,7 @@ struct Batches<'a, 'o> {
     spots: HashMap<SpotIndex, u32>,
     stacks: HashMap<LocatedStackIndex, u32>,
     labels: HashMap<Label, u32>,
+    wakers: HashMap<WakerIndex, u32>,
     // One more than the highest number of a spot that a stack has.
     next_spot: u32,
     // What the next entries of this batch are told in terms of.
@@ -146,6 +157,7 @@ impl<'a, 'o> Batches<'a, 'o> {
             spots: HashMap::new(),
             stacks: HashMap::new(),
             labels: HashMap::new(),
+            wakers: HashMap::new(),
             next_spot: 0,
             last: Last::default(),
         }
@@ -157,6 +169,9 @@ impl<'a, 'o> Batches<'a, 'o> {
         self.last = Last::default();
         if batch.sample_weights == batch.sample_counts {
             batch.sample_weights.clear();
+        }
+        if batch.sample_wakers.iter().all(|waker| *waker == 0) {
+            batch.sample_wakers.clear();
         }
         section::write(self.out, Kind::Batch, &batch)
     }
@@ -174,6 +189,7 @@ impl<'a, 'o> Batches<'a, 'o> {
         let label = self.label(key.label)?;
         let user = self.stack_or_none(key.user)?;
         let kernel = self.stack_or_none(key.kernel)?;
+        let waker = self.waker_or_none(key.waker)?;
         self.room(16)?;
         let batch = &mut self.batch;
         batch.sample_labels.push(label);
@@ -185,7 +201,27 @@ impl<'a, 'o> Batches<'a, 'o> {
         batch.sample_doing.push(key.doing as u32);
         batch.sample_counts.push(sums.count);
         batch.sample_weights.push(sums.weight);
+        batch.sample_wakers.push(waker);
         Ok(())
+    }
+
+    /// One more than the waker's number; zero for none.
+    fn waker_or_none(&mut self, index: Option<WakerIndex>) -> io::Result<u32> {
+        let Some(index) = index else {
+            return Ok(0);
+        };
+        if let Some(&number) = self.wakers.get(&index) {
+            return Ok(number + 1);
+        }
+        let waker = *self.archive.located.waker_at(index);
+        let label = self.label(waker.label)?;
+        let user = self.stack_or_none(waker.user)?;
+        let kernel = self.stack_or_none(waker.kernel)?;
+        self.room(12)?;
+        self.batch.waker_labels.push(label);
+        self.batch.waker_users.push(user);
+        self.batch.waker_kernels.push(kernel);
+        Ok(give(&mut self.wakers, index) + 1)
     }
 
     fn label(&mut self, label: Label) -> io::Result<u32> {

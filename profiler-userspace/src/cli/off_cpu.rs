@@ -3,7 +3,7 @@
 //! In: what was typed. Out: which waits are [`Asked`] for, or a sentence about flags that do not go together. Never:
 //! looks at the machine.
 
-use crate::probe::{ThreadKind, Waits, Wall};
+use crate::probe::{ThreadKind, Waits, Wakers, Wall};
 use anyhow::{Result, bail, ensure};
 use profiler_common::abi::{States, TaskState};
 use std::path::PathBuf;
@@ -21,6 +21,12 @@ pub(super) struct OffCpuArgs {
     /// Show all of the time of every thread: on a CPU, blocked, or waiting for a CPU, in microseconds
     #[arg(long, conflicts_with_all = ["off_cpu", "off_cpu_output"])]
     wall: bool,
+    /// Show where threads wait, and on top, upside down, who ended that, in microseconds
+    #[arg(long, alias = "offwake")]
+    off_wake: bool,
+    /// Show who wakes whom: the stacks of those that end waits, by the time that was waited, in microseconds
+    #[arg(long)]
+    wakeup: bool,
     /// With --wall, leave out threads that sleep from the beginning to the end
     #[arg(long, requires = "wall")]
     no_idle_threads: bool,
@@ -65,17 +71,18 @@ impl OffCpuArgs {
 
     /// What was asked for.
     pub(super) fn asked(&self) -> Result<Asked> {
+        let wakers = self.wakers()?;
         if self.wall {
             return self.wall();
         }
-        if !self.off_cpu && self.off_cpu_output.is_empty() {
+        if !self.off_cpu && wakers == Wakers::None && self.off_cpu_output.is_empty() {
             return match self.first_flag() {
                 Some(flag) => bail!("{flag} is about times off the CPU; add --off-cpu"),
                 None => Ok(Asked::Nothing),
             };
         }
         let waits = Waits {
-            states: self.state.unwrap_or(States::ALL),
+            states: self.state.unwrap_or(Waits::all_states(wakers)),
             shortest: self.min_block_time.unwrap_or(Duration::ZERO),
             longest: self.max_block_time.unwrap_or(Duration::MAX),
             threads: match (self.user_threads_only, self.kernel_threads_only) {
@@ -88,6 +95,7 @@ impl OffCpuArgs {
                 ),
             },
             reasons: self.reasons,
+            wakers,
         };
         ensure!(
             waits.shortest <= waits.longest,
@@ -95,11 +103,42 @@ impl OffCpuArgs {
             waits.shortest.as_micros(),
             waits.longest.as_micros()
         );
-        Ok(if self.off_cpu {
+        Ok(if self.off_cpu_output.is_empty() {
             Asked::Alone(waits)
         } else {
             Asked::Beside(waits)
         })
+    }
+
+    /// How it is to be shown who ends waits.
+    fn wakers(&self) -> Result<Wakers> {
+        let (flag, wakers) = match (self.off_wake, self.wakeup) {
+            (true, true) => bail!(
+                "--off-wake shows wakers above the waits that they ended, --wakeup shows them alone; keep one of them"
+            ),
+            (true, false) => ("--off-wake", Wakers::Above),
+            (false, true) => ("--wakeup", Wakers::Alone),
+            (false, false) => return Ok(Wakers::None),
+        };
+        ensure!(
+            !self.off_cpu,
+            "{flag} shows waits as --off-cpu does, and who ended them; keep one of them"
+        );
+        ensure!(
+            !self.wall && self.off_cpu_output.is_empty(),
+            "{flag} makes a graph of its own, and does not go with --wall or --off-cpu-output; record twice"
+        );
+        ensure!(
+            !self
+                .state
+                .is_some_and(|states| states.has(TaskState::Runnable)),
+            "a thread in state R could go on, and nobody wakes it; leave R out of --state with {flag}"
+        );
+        ensure!(
+            !(self.wakeup && self.reasons),
+            "--reasons are told from where a thread waits, and --wakeup does not look there; use --off-wake"
+        );
+        Ok(wakers)
     }
 
     fn wall(&self) -> Result<Asked> {

@@ -20,7 +20,7 @@ use crate::plan::{
     Beside, Capture, DEFAULT_HZ, EventChoice, MemoryLimits, Output, Plan, Sampling, Target,
     Verbosity,
 };
-use crate::probe::{Probe, Waits};
+use crate::probe::{Probe, Waits, Wakers};
 use crate::profile::fold::{FoldStyle, visible};
 use crate::symbolize::{Demangling, Naming};
 
@@ -52,7 +52,12 @@ pub(super) fn build(args: Args, stdout_is_terminal: bool) -> Result<Plan> {
     let (mut probe, beside) = match asked {
         Asked::Nothing => (Probe::OnCpu, None),
         Asked::Alone(waits) => {
-            refusal::with_off_cpu(&pace, &scope, &stacks)?;
+            let asked = match waits.wakers {
+                Wakers::None => "--off-cpu",
+                Wakers::Alone => "--wakeup",
+                Wakers::Above => "--off-wake",
+            };
+            refusal::with_off_cpu(asked, &pace, &scope, &stacks)?;
             (Probe::OffCpu(waits), None)
         }
         Asked::Beside(waits) => {
@@ -68,7 +73,7 @@ pub(super) fn build(args: Args, stdout_is_terminal: bool) -> Result<Plan> {
     if let Some((flag, of_calls)) = calls.probe()? {
         ensure!(
             probe == Probe::OnCpu && beside.is_none(),
-            "{flag} does not go with --off-cpu or --wall; record twice"
+            "{flag} does not go with --off-cpu, --off-wake, --wakeup or --wall; record twice"
         );
         refusal::event(flag, &pace)?;
         refusal::with_place("what a thread begins", &pace, &scope)?;

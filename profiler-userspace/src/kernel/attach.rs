@@ -173,7 +173,8 @@ impl Kernel {
     pub fn detach(&mut self) -> Result<()> {
         self.ended_ns = sleepers::now_ns();
         let probe = self.request.probe.clone();
-        for (name, hook) in self.request.programs() {
+        // The other way round than they were attached: what is under way is seen to end for as long as it can begin.
+        for (name, hook) in self.request.programs().into_iter().rev() {
             match hook {
                 Hook::Event => {
                     let program: &mut PerfEvent = self.program(name)?;

@@ -5,7 +5,7 @@
 
 use super::size::Sizes;
 use super::{Request, Support};
-use crate::probe::{Probe, ThreadKind};
+use crate::probe::{Probe, ThreadKind, Wakers};
 use profiler_common::abi::{CallChoice, CallWeight, Config, FileKinds, Switches, WantedCalls};
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
@@ -31,6 +31,8 @@ pub(super) fn config(request: &Request, support: &Support, sizes: &Sizes) -> Con
                 support.switch_tells_state == Some(false),
             )
             .with_if(Switches::WALL, request.is_wall())
+            .with_if(Switches::WAKERS, request.has_wakers())
+            .with_if(Switches::NO_WAIT_STACKS, waits.wakers == Wakers::Alone)
             .with_if(
                 Switches::FILE_NAMES,
                 matches!(&request.probe, Probe::Io(io) if io.names),

@@ -2,9 +2,9 @@
 
 use super::shared::{Shared, map};
 use super::{Kernel, Result, grace};
-use crate::profile::raw::{RawProfile, RawSample, RawStack, StackIndex, Who};
+use crate::profile::raw::{RawProfile, RawSample, RawStack, StackIndex, Waker, Who};
 use profiler_common::abi::{
-    BLOCK_WORDS, Control, Doing, Header, KEY_WORDS, Live, RECORD_BLOCKS, Side, StackEnd,
+    BLOCK_WORDS, Control, Doing, Header, KEY_WORDS, Live, Pair, RECORD_BLOCKS, Side, StackEnd,
     StackPosition, Stamp, Switches, Tally,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -17,15 +17,49 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 /// its side is not cleared.
 #[derive(Default)]
 pub(super) struct Drained {
-    epochs: BTreeMap<u32, HashMap<u32, Arc<RawStack>>>,
+    epochs: BTreeMap<u32, Stored>,
     /// Epochs that threads off the CPU named when a side was last cleared. They may have come back
     /// since, and be named by tallies that are yet to be read.
     named: BTreeSet<u32>,
 }
 
+/// What the records of an epoch hold, by their positions.
+#[derive(Default)]
+struct Stored {
+    stacks: HashMap<u32, Arc<RawStack>>,
+    pairs: HashMap<u32, Pair>,
+}
+
+impl Stored {
+    fn has(&self, block: u32) -> bool {
+        self.stacks.contains_key(&block) || self.pairs.contains_key(&block)
+    }
+}
+
+/// The keys of a pair.
+struct Keys {
+    waited: [u64; KEY_WORDS],
+    /// All zeros if nobody was seen.
+    woke: [u64; KEY_WORDS],
+}
+
 impl Drained {
     fn find(&self, epoch: u32, position: StackPosition) -> Option<Arc<RawStack>> {
-        Some(Arc::clone(&self.epochs[&epoch][&position.block()?]))
+        let stored = &self.epochs[&epoch];
+        Some(Arc::clone(&stored.stacks[&position.block()?]))
+    }
+
+    /// The keys that a key stands for, if it names a pair.
+    fn pair(&self, key: &[u64; KEY_WORDS]) -> Option<Keys> {
+        let (_, position, stamp) = words_of(key);
+        if stamp.doing() != Doing::Woken {
+            return None;
+        }
+        let pair = &self.epochs[&stamp.epoch()].pairs[&position.block()?];
+        Some(Keys {
+            waited: std::array::from_fn(|word| pair[word]),
+            woke: std::array::from_fn(|word| pair[KEY_WORDS + word]),
+        })
     }
 }
 
@@ -103,6 +137,10 @@ impl Kernel {
             .map(|tally| std::array::from_fn(|word| tally[word + 2]))
             .collect();
         self.read_stacks(&keys)?;
+        let pairs = keys.iter().filter_map(|key| self.drained.pair(key));
+        let paired = pairs.flat_map(|Keys { waited, woke }| [waited, woke]);
+        let paired: Vec<[u64; KEY_WORDS]> = paired.collect();
+        self.read_stacks(&paired)?;
         for (tally, key) in tallies.iter().zip(&keys) {
             let (weight, count) = (tally[0], tally[1]);
             let sample = self.sample(key, weight, count, into);
@@ -169,9 +207,7 @@ impl Kernel {
     fn read_positions(&mut self, epoch: u32, blocks: BTreeSet<u32>) -> Result<()> {
         let known = self.drained.epochs.entry(epoch).or_default();
         let side = epoch & 1;
-        let new = blocks
-            .into_iter()
-            .filter(|block| !known.contains_key(block));
+        let new = blocks.into_iter().filter(|block| !known.has(*block));
         let new: Vec<u32> = new.collect();
         let capacity = self.sizes.blocks as usize;
         let mut window = 0..0;
@@ -188,7 +224,13 @@ impl Kernel {
             }
             if let Some(shared) = &mapped {
                 let start = (first - window.start) * BLOCK_WORDS;
-                known.insert(block, Arc::new(stack(&shared.words()[start..])));
+                let record = &shared.words()[start..];
+                if Header(record[0].load(Relaxed)).is_pair() {
+                    let pair = std::array::from_fn(|word| record[1 + word].load(Relaxed));
+                    known.pairs.insert(block, pair);
+                } else {
+                    known.stacks.insert(block, Arc::new(stack(record)));
+                }
             }
         }
         Ok(())
@@ -202,18 +244,53 @@ impl Kernel {
         count: u64,
         into: &mut RawProfile,
     ) -> RawSample {
+        if let Some(Keys { waited, woke }) = self.drained.pair(key) {
+            let woke = Some(&woke).filter(|woke| woke.iter().any(|word| *word != 0));
+            let sample = self.sample(&waited, weight, count, into);
+            return self.woken(sample, woke, into);
+        }
+        let (user, kernel) = self.stacks(key, into);
+        RawSample {
+            who: self.who(key),
+            user,
+            kernel,
+            doing: words_of(key).2.doing(),
+            waker: None,
+            weight,
+            count,
+        }
+    }
+
+    /// A wait that was ended, by the thread of the other key if that was seen.
+    pub(super) fn woken(
+        &self,
+        wait: RawSample,
+        woke: Option<&[u64; KEY_WORDS]>,
+        into: &mut RawProfile,
+    ) -> RawSample {
+        let waker = woke.map(|key| {
+            let (user, kernel) = self.stacks(key, into);
+            let who = self.who(key);
+            into.waker(Waker { who, user, kernel })
+        });
+        RawSample {
+            doing: Doing::Woken,
+            waker,
+            ..wait
+        }
+    }
+
+    /// The user and the kernel stack of a key, which `into` takes.
+    fn stacks(
+        &self,
+        key: &[u64; KEY_WORDS],
+        into: &mut RawProfile,
+    ) -> (Option<StackIndex>, Option<StackIndex>) {
         let (user, kernel, stamp) = words_of(key);
         let mut stack = |position| -> Option<StackIndex> {
             Some(into.intern(self.drained.find(stamp.epoch(), position)?))
         };
-        RawSample {
-            who: self.who(key),
-            user: stack(user),
-            kernel: stack(kernel),
-            doing: stamp.doing(),
-            weight,
-            count,
-        }
+        (stack(user), stack(kernel))
     }
 
     /// Time that a thread had the CPU, which no stack belongs to.
@@ -223,6 +300,7 @@ impl Kernel {
             user: None,
             kernel: None,
             doing: Doing::Ran,
+            waker: None,
             weight,
             count: 1,
         }

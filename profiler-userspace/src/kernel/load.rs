@@ -8,16 +8,15 @@ use super::size::Sizes;
 use super::slabs::SLAB_BYTES;
 use super::sleepers::{self, Sleepers};
 use super::tables::Tables;
-use super::{Error, Kernel, Result, Support};
-use crate::probe::{Hook, Probe, SWITCH, Waits};
+use super::{Error, Kernel, Request, Result, Support};
+use crate::probe::{Hook, Probe};
 use aya::maps::{HashMap, Map, MapData, MapError, RingBuf};
 use aya::programs::{
     PerfEvent, ProgramError, RawTracePoint, RawTracePointRunOptions, TestRun as _, UProbe,
 };
 use aya::{Ebpf, EbpfError, EbpfLoader, VerifierLogLevel};
 use profiler_common::abi::{
-    BOOK_WORDS, Books, CODE_SLOT_BITS, CallWeight, Control, MAX_RULES, SIDES, SLAB_BITS, Switches,
-    TargetKind,
+    BOOK_WORDS, Books, CODE_SLOT_BITS, Control, MAX_RULES, SIDES, SLAB_BITS, Switches, TargetKind,
 };
 use rustix::process::Rlimit;
 use std::io;
@@ -25,65 +24,6 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// The BPF object that `cargo xtask bpf` made.
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../../profiler-ebpf/prebuilt/flame.bpf.o");
-
-/// What to sample, and what of it to keep.
-#[derive(Clone, Debug)]
-pub struct Request {
-    /// What is wanted of each sample. What the kernel supports is added at load.
-    pub switches: Switches,
-    /// Which tasks.
-    pub target: TargetKind,
-    /// The targets' IDs, as seen in our PID namespace; empty for [`TargetKind::All`].
-    pub ids: Vec<u32>,
-    /// What the maps may take, in bytes; unwind tables not counted.
-    pub map_memory: u64,
-    /// What unwind tables may take beside, in bytes.
-    pub unwind_memory: u64,
-    /// What triggers samples.
-    pub probe: Probe,
-    /// Waits that are recorded at the same time, beside what the probe samples.
-    pub beside: Option<Waits>,
-}
-
-impl Request {
-    /// The waits that are wanted, if it is waits that are recorded.
-    pub(super) fn waits(&self) -> Option<&Waits> {
-        self.probe.waits().or(self.beside.as_ref())
-    }
-
-    /// What firings weigh that begin and end; none if they do not.
-    pub(super) fn timed_weight(&self) -> Option<CallWeight> {
-        let beside = self.beside.as_ref().map(|_| CallWeight::Time);
-        self.probe.timed_weight().or(beside)
-    }
-
-    /// Whether the kernel half keeps something of each thread from one firing to the next.
-    pub(super) fn keeps_threads(&self) -> bool {
-        self.probe.keeps_threads() || self.beside.is_some()
-    }
-
-    /// Whether all of the threads' time is accounted for.
-    pub(super) fn is_wall(&self) -> bool {
-        matches!(self.probe, Probe::Wall(_))
-    }
-
-    /// Whether switches are looked at by a second probe.
-    pub(super) fn has_beside(&self) -> bool {
-        self.beside.is_some() || self.is_wall()
-    }
-
-    /// The probes that run: one, or two.
-    pub(super) fn probes(&self) -> u32 {
-        1 + u32::from(self.has_beside())
-    }
-
-    /// The programs of the probes, and what they are attached to, in this order.
-    pub(super) fn programs(&self) -> Vec<(&'static str, Hook)> {
-        let switches = || ("off_cpu", Hook::Tracepoint(SWITCH.to_owned()));
-        let beside = self.beside.is_some().then(switches);
-        beside.into_iter().chain(self.probe.programs()).collect()
-    }
-}
 
 /// A program that the verifier accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,10 +57,11 @@ impl Kernel {
             return Err(Error::FilesWithoutBtf);
         }
         let cpus = possible_cpus();
+        let wakers = request.has_wakers();
         let room = request
             .keeps_threads()
-            .then(|| sleepers::room(request.map_memory));
-        let sleeper_bytes = room.map_or(0, sleepers::bytes);
+            .then(|| sleepers::room(request.map_memory, wakers));
+        let sleeper_bytes = room.map_or(0, |room| sleepers::bytes(room, wakers));
         let left = request.map_memory.saturating_sub(sleeper_bytes);
         let sizes = Sizes::new(cpus, request.probes(), support.task_ids, left)
             .map_err(|error| error.with_more_map_memory(sleeper_bytes))?;
@@ -139,6 +80,7 @@ impl Kernel {
             .map_max_entries("TALLY_INDEX", SIDES as u32 * sizes.tally_slots())
             .map_max_entries("STACKS", SIDES as u32 * sizes.blocks)
             .map_max_entries("SLEEPERS", room.unwrap_or(1))
+            .map_max_entries("WAKERS", room.filter(|_| wakers).unwrap_or(1))
             .map_max_entries("STACK_INDEX", SIDES as u32 * sizes.stack_slots())
             .map_max_entries("SLABS", slabs(&request, rows))
             .map_max_entries("CODE", if rows { 1 << CODE_SLOT_BITS } else { 1 })
@@ -178,6 +120,9 @@ impl Kernel {
         let sleepers = Sleepers {
             looking: Ok(()),
             table: room.and_then(|_| HashMap::try_from(ebpf.take_map("SLEEPERS")?).ok()),
+            wakers: room
+                .filter(|_| wakers)
+                .and_then(|_| HashMap::try_from(ebpf.take_map("WAKERS")?).ok()),
             bytes: sleeper_bytes,
         };
         let mut kernel = Self {

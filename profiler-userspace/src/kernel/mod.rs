@@ -16,6 +16,7 @@ mod layout;
 mod load;
 mod missed;
 mod notices;
+mod request;
 mod shared;
 mod size;
 mod slabs;
@@ -25,8 +26,9 @@ mod symbols;
 mod tables;
 
 pub use attach::{Entry, Policy, Source, online_cpus};
-pub use load::{Request, Verified};
+pub use load::Verified;
 pub use notices::{MappingSeen, News};
+pub use request::Request;
 pub use sleepers::Sleeping;
 pub use support::Support;
 pub use tables::{CodePart, StoredTable, Tables};

@@ -12,8 +12,9 @@ use aya::programs::Iter;
 use profiler_common::abi::{
     ARRIVED_WORD, AWAITED_WORD, AwaitedLock, BLOCK_WORDS, CallWeight, Control, Counter, Doing,
     Header, KEY_WORDS, Live, SINCE_WORD, SLEEPER_KEY_WORD, SampleKey, Sleeper, StackPosition,
-    Stamp, Switches, WOKEN_WORD,
+    Stamp, Switches, WAKE_RACE_NS, WAKER_KEY_WORD, WOKE_WORD, WOKEN_WORD, Waker,
 };
+use std::collections::{BTreeSet, HashSet};
 use std::io::Read as _;
 use std::mem::offset_of;
 use std::path::Path;
@@ -39,18 +40,32 @@ pub(super) struct Sleepers {
     pub(super) looking: Result<()>,
     /// None where the probe has no use for it.
     pub(super) table: Option<HashMap<MapData, u32, Sleeper>>,
-    /// What it takes, in bytes.
+    /// Who woke them; none where that is not wanted.
+    pub(super) wakers: Option<HashMap<MapData, u32, Waker>>,
+    /// What both take, in bytes.
     pub(super) bytes: u64,
 }
 
-/// How many threads there is room for within a memory limit.
-pub(super) fn room(limit: u64) -> u32 {
-    u32::try_from((limit / SHARE / SLEEPER_BYTES).max(FEWEST)).unwrap_or(u32::MAX)
+/// What the waker of one thread takes beside.
+const WAKER_BYTES: u64 = SLEEPER_BYTES - size_of::<Sleeper>() as u64 + size_of::<Waker>() as u64;
+
+/// What one thread takes.
+const fn each(with_waker: bool) -> u64 {
+    if with_waker {
+        SLEEPER_BYTES + WAKER_BYTES
+    } else {
+        SLEEPER_BYTES
+    }
+}
+
+/// How many threads there is room for within a memory limit, with their wakers or without.
+pub(super) fn room(limit: u64, with_wakers: bool) -> u32 {
+    u32::try_from((limit / SHARE / each(with_wakers)).max(FEWEST)).unwrap_or(u32::MAX)
 }
 
 /// What room for so many threads takes, in bytes.
-pub(super) fn bytes(room: u32) -> u64 {
-    u64::from(room) * SLEEPER_BYTES
+pub(super) fn bytes(room: u32, with_wakers: bool) -> u64 {
+    u64::from(room) * each(with_wakers)
 }
 
 /// Nanoseconds of the clock that the kernel half reads.
@@ -175,17 +190,20 @@ impl Kernel {
         let Some(table) = &self.sleepers.table else {
             return Ok(());
         };
-        let all: Vec<Sleeper> = table
-            .iter()
-            .filter_map(|entry| entry.ok().map(|(_, sleeper)| sleeper))
-            .collect();
-        let left: Vec<&Sleeper> = all.iter().filter(|sleeper| is_away(sleeper)).collect();
-        let keys: Vec<[u64; KEY_WORDS]> = left.iter().map(|sleeper| key_of(sleeper)).collect();
+        let all: Vec<(u32, Sleeper)> = table.iter().filter_map(std::result::Result::ok).collect();
+        let left: Vec<&(u32, Sleeper)> = all.iter().filter(|(_, one)| is_away(one)).collect();
+        let keys: Vec<[u64; KEY_WORDS]> = left.iter().map(|(_, one)| key_of(one)).collect();
         self.read_stacks(&keys)?;
+        let wakers: Vec<Option<Waker>> =
+            left.iter().map(|(id, one)| self.ended(*id, one)).collect();
+        let woke: Vec<[u64; KEY_WORDS]> = wakers.iter().flatten().map(waker_key).collect();
+        self.read_stacks(&woke)?;
         let waits = self.request.waits().cloned().unwrap_or_default();
         let locks = matches!(self.request.probe, Probe::Locks(_));
-        for (sleeper, key) in left.iter().zip(&keys) {
-            let spent = self.ended_ns.saturating_sub(sleeper[SINCE_WORD]);
+        for (((_, sleeper), key), waker) in left.into_iter().zip(&keys).zip(wakers) {
+            let end = waker.map_or(self.ended_ns, |waker| waker[WOKE_WORD]);
+            // Some leave between the last look at the clock and the last look at a switch.
+            let spent = end.saturating_sub(sleeper[SINCE_WORD]).max(1);
             let wanted = waits.shortest..=waits.longest;
             if !wanted.contains(&Duration::from_nanos(spent)) {
                 self.note(Counter::FilteredBlockTime, 1);
@@ -204,6 +222,11 @@ impl Kernel {
                 Some(CallWeight::Time) | None => spent,
             };
             let sample = self.sample(key, weight, 1, into);
+            if let Some(waker) = waker {
+                let woken = self.woken(sample, Some(&waker_key(&waker)), into);
+                into.add(woken);
+                continue;
+            }
             let woken = sleeper[WOKEN_WORD];
             let since = sleeper[SINCE_WORD];
             if self.request.is_wall()
@@ -226,7 +249,7 @@ impl Kernel {
                 into.add(sample);
             }
         }
-        for sleeper in all.iter().filter(|sleeper| !is_away(sleeper)) {
+        for (_, sleeper) in all.iter().filter(|(_, one)| !is_away(one)) {
             let arrived = sleeper[ARRIVED_WORD];
             if arrived == 0 || arrived >= self.ended_ns {
                 continue;
@@ -238,17 +261,48 @@ impl Kernel {
         Ok(())
     }
 
-    /// The epochs that threads off the CPU name.
-    pub(super) fn slept_in(&self) -> std::collections::BTreeSet<u32> {
-        let Some(table) = &self.sleepers.table else {
-            return std::collections::BTreeSet::new();
-        };
-        table
-            .iter()
+    /// Who ended the wait of a thread that is off the CPU; none if nobody did before the recording's end, or was seen
+    /// to.
+    fn ended(&self, id: u32, sleeper: &Sleeper) -> Option<Waker> {
+        let waker = self.sleepers.wakers.as_ref()?.get(&id, 0).ok()?;
+        let earliest = sleeper[SINCE_WORD].saturating_sub(WAKE_RACE_NS);
+        (earliest < waker[WOKE_WORD] && waker[WOKE_WORD] < self.ended_ns).then_some(waker)
+    }
+
+    /// The epochs that threads off the CPU name, and those that woke them.
+    pub(super) fn slept_in(&self) -> BTreeSet<u32> {
+        let table = self.sleepers.table.iter().flat_map(HashMap::iter);
+        let asleep = table
             .filter_map(|entry| entry.ok().map(|(_, sleeper)| sleeper))
             .filter(is_away)
-            .map(|sleeper| words_of(&key_of(&sleeper)).2.epoch())
-            .collect()
+            .map(|sleeper| key_of(&sleeper));
+        let keys = asleep.chain(self.pending_wakers());
+        // Without stacks, a key is of no epoch.
+        let with_stacks = keys.filter_map(|key| {
+            let (user, kernel, stamp) = words_of(&key);
+            let has_stack = user != StackPosition::NONE || kernel != StackPosition::NONE;
+            has_stack.then_some(stamp.epoch())
+        });
+        with_stacks.collect()
+    }
+
+    /// The processes that woke threads which are not back yet: what was counted for these may come after a drain,
+    /// although the processes have ended before it. By their IDs and incarnations.
+    pub fn waking(&self) -> HashSet<(u32, u64)> {
+        let processes = self.pending_wakers().map(|key| {
+            let tgid = key[SampleKey::TGID_WORD] as u32;
+            (tgid, key[SampleKey::INCARNATION_WORD])
+        });
+        processes.collect()
+    }
+
+    /// The keys of those that woke threads which are not back yet.
+    fn pending_wakers(&self) -> impl Iterator<Item = [u64; KEY_WORDS]> {
+        let wakers = self.sleepers.wakers.iter().flat_map(HashMap::iter);
+        wakers
+            .filter_map(|entry| entry.ok().map(|(_, waker)| waker))
+            .filter(|waker| waker[WOKE_WORD] != 0)
+            .map(|waker| waker_key(&waker))
     }
 
     fn note(&mut self, counter: Counter, amount: u64) {
@@ -294,6 +348,10 @@ fn is_away(sleeper: &Sleeper) -> bool {
 
 fn key_of(sleeper: &Sleeper) -> [u64; KEY_WORDS] {
     std::array::from_fn(|word| sleeper[SLEEPER_KEY_WORD + word])
+}
+
+fn waker_key(waker: &Waker) -> [u64; KEY_WORDS] {
+    std::array::from_fn(|word| waker[WAKER_KEY_WORD + word])
 }
 
 /// Whether a thread is gone.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::{Event, Plan, Sampling, Target};
 use crate::probe::{Probe, ThreadKind, Waits};
-use profiler_common::abi::{States, TaskState};
+use profiler_common::abi::TaskState;
 
 /// What only the recording knows.
 #[derive(Clone, Copy)]
@@ -118,7 +118,7 @@ fn rate(sampling: Sampling, event: &Event) -> String {
 /// What was left out of the times off the CPU, in few words.
 fn narrowed(waits: &Waits) -> Vec<String> {
     let mut parts = Vec::new();
-    if waits.states != States::ALL {
+    if waits.states != Waits::all_states(waits.wakers) {
         let of = TaskState::ALL
             .into_iter()
             .filter(|&state| waits.states.has(state));
@@ -164,6 +164,8 @@ mod tests {
     use super::*;
     use crate::output::Style;
     use crate::plan::{CallGraph, Capture, EventChoice, EventKind, MemoryLimits, Verbosity};
+    use crate::probe::Wakers;
+    use profiler_common::abi::States;
 
     fn plan(target: Target, sampling: Sampling) -> Plan {
         Plan {
@@ -273,6 +275,7 @@ mod tests {
                     longest: Duration::from_secs(1),
                     threads: ThreadKind::User,
                     reasons: true,
+                    wakers: Wakers::None,
                 },
                 "state SD, user threads, at least 1000 µs each, at most 1000000 µs each, ",
             ),

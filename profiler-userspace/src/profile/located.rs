@@ -73,6 +73,21 @@ impl From<&Who> for Label {
     }
 }
 
+/// Who ended waits, and what it did then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LocatedWaker {
+    /// Who.
+    pub label: Label,
+    /// Its user stack; none for kernel threads and where it was not asked for.
+    pub user: Option<LocatedStackIndex>,
+    /// Its kernel stack.
+    pub kernel: Option<LocatedStackIndex>,
+}
+
+/// An index into the [`Located`]'s wakers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct WakerIndex(pub u32);
+
 /// What tells samples apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LocatedKey {
@@ -84,6 +99,8 @@ pub struct LocatedKey {
     pub kernel: Option<LocatedStackIndex>,
     /// What the thread was doing.
     pub doing: Doing,
+    /// Who ended the wait, where that is asked for and was seen.
+    pub waker: Option<WakerIndex>,
 }
 
 /// What was counted.
@@ -103,6 +120,7 @@ pub struct Located {
     names: IndexSet<Frame>,
     spots: IndexSet<Spot>,
     stacks: IndexSet<LocatedStack>,
+    wakers: IndexSet<LocatedWaker>,
     samples: IndexMap<LocatedKey, Sums>,
 }
 
@@ -136,6 +154,11 @@ impl Located {
         LocatedStackIndex(number(&mut self.stacks, stack))
     }
 
+    /// The index of a waker, which is added when it is not there yet.
+    pub fn waker(&mut self, waker: LocatedWaker) -> WakerIndex {
+        WakerIndex(number(&mut self.wakers, waker))
+    }
+
     /// Adds what was counted: to the sample of the same owner and stacks, if there is one.
     pub fn add(&mut self, key: LocatedKey, sums: Sums) {
         let known = self.samples.entry(key).or_default();
@@ -153,7 +176,21 @@ impl Located {
     #[must_use]
     pub fn changed(
         &self,
+        change: impl FnMut(LocatedKey, Sums) -> Option<(LocatedKey, Sums)>,
+    ) -> Self {
+        self.rebuilt(change, |waker| waker)
+    }
+
+    /// The same samples, with the wakers that `change` makes of theirs.
+    #[must_use]
+    pub fn with_wakers(&self, change: impl Fn(LocatedWaker) -> LocatedWaker) -> Self {
+        self.rebuilt(|key, sums| Some((key, sums)), change)
+    }
+
+    fn rebuilt(
+        &self,
         mut change: impl FnMut(LocatedKey, Sums) -> Option<(LocatedKey, Sums)>,
+        change_waker: impl Fn(LocatedWaker) -> LocatedWaker,
     ) -> Self {
         let mut part = Self {
             window: self.window,
@@ -162,9 +199,19 @@ impl Located {
         let kept = self.samples().filter_map(|(key, sums)| change(*key, sums));
         for (key, sums) in kept {
             let mut keep = |index: LocatedStackIndex| part.keep(self, index);
+            let (user, kernel) = (key.user.map(&mut keep), key.kernel.map(&mut keep));
+            let waker = key.waker.map(|index| {
+                let waker = change_waker(*self.waker_at(index));
+                LocatedWaker {
+                    user: waker.user.map(&mut keep),
+                    kernel: waker.kernel.map(&mut keep),
+                    ..waker
+                }
+            });
             let key = LocatedKey {
-                user: key.user.map(&mut keep),
-                kernel: key.kernel.map(&mut keep),
+                user,
+                kernel,
+                waker: waker.map(|waker| part.waker(waker)),
                 ..key
             };
             part.add(key, sums);
@@ -201,6 +248,11 @@ impl Located {
         &self.stacks
     }
 
+    /// All wakers, by their indices.
+    pub fn wakers(&self) -> &IndexSet<LocatedWaker> {
+        &self.wakers
+    }
+
     /// All samples.
     pub fn samples(&self) -> impl ExactSizeIterator<Item = (&LocatedKey, Sums)> {
         self.samples.iter().map(|(key, sums)| (key, *sums))
@@ -209,6 +261,11 @@ impl Located {
     /// The stack at an index of this profile.
     pub fn stack_at(&self, index: LocatedStackIndex) -> &LocatedStack {
         &self.stacks[index.0 as usize]
+    }
+
+    /// The waker at an index of this profile.
+    pub fn waker_at(&self, index: WakerIndex) -> &LocatedWaker {
+        &self.wakers[index.0 as usize]
     }
 
     /// The spot at an index of this profile.
@@ -259,6 +316,7 @@ mod tests {
             user: Some(one),
             kernel: None,
             doing: Doing::Running,
+            waker: None,
         };
         let sums = |weight, count| Sums { weight, count };
         located.add(key, sums(u64::MAX - 1, 2));
@@ -273,5 +331,57 @@ mod tests {
         assert_eq!(located.samples().len(), 2);
         assert_eq!(located.samples().next(), Some((&key, sums(u64::MAX, 5))));
         assert_eq!(located.total_count(), 6);
+    }
+
+    #[test]
+    fn a_part_has_wakers_with_their_stacks() {
+        let mut located = Located::default();
+        let mut stack = |address| {
+            let spot = located.spot(Spot::Kernel(address));
+            located.stack(LocatedStack {
+                spots: [spot].into(),
+                end: StackEnd::Root,
+                guessed: false,
+            })
+        };
+        let (left_out, wait, wake) = (stack(1), stack(2), stack(3));
+        let label = |name| Label {
+            comm: [name; 16],
+            tid: None,
+            cpu: None,
+        };
+        let key = |waker, kernel| LocatedKey {
+            label: label(b'a'),
+            user: None,
+            kernel: Some(kernel),
+            doing: Doing::Woken,
+            waker,
+        };
+        let waker = |name, kernel| LocatedWaker {
+            label: label(name),
+            user: None,
+            kernel,
+        };
+        let first = located.waker(waker(b'x', Some(left_out)));
+        let second = located.waker(waker(b'b', Some(wake)));
+        assert_ne!(first, second);
+        assert_eq!(second, located.waker(waker(b'b', Some(wake))));
+        let sums = Sums {
+            weight: 7,
+            count: 1,
+        };
+        located.add(key(Some(first), wait), sums);
+        located.add(key(Some(second), wait), sums);
+        located.add(key(None, wait), sums);
+        assert_eq!(located.samples().len(), 3, "{located:?}");
+        let part = located.part(|key| key.waker == Some(second));
+        let (kept, _) = part.samples().next().unwrap();
+        let kept_waker = part.waker_at(kept.waker.unwrap());
+        assert_eq!(kept_waker.label, label(b'b'));
+        let address =
+            |index: Option<LocatedStackIndex>| part.spot_at(part.stack_at(index.unwrap()).spots[0]);
+        assert_eq!(address(kept.kernel), Spot::Kernel(2));
+        assert_eq!(address(kept_waker.kernel), Spot::Kernel(3));
+        assert_eq!((part.stacks().len(), part.wakers().len()), (2, 1));
     }
 }

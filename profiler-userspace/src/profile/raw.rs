@@ -40,6 +40,21 @@ pub struct RawStack {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StackIndex(pub u32);
 
+/// Who ended waits, and what it did then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Waker {
+    /// Who.
+    pub who: Who,
+    /// Its user stack; none for kernel threads and where it was not asked for.
+    pub user: Option<StackIndex>,
+    /// Its kernel stack.
+    pub kernel: Option<StackIndex>,
+}
+
+/// An index into the [`RawProfile`]'s `wakers`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct WakerIndex(pub u32);
+
 /// One tally: everything that was counted for one combination of owner and stacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawSample {
@@ -51,6 +66,8 @@ pub struct RawSample {
     pub kernel: Option<StackIndex>,
     /// What the thread was doing.
     pub doing: Doing,
+    /// Who ended the wait, where that is asked for and was seen.
+    pub waker: Option<WakerIndex>,
     /// The sum of the weights.
     pub weight: u64,
     /// The number of firings.
@@ -58,16 +75,25 @@ pub struct RawSample {
 }
 
 /// What tells samples apart.
-type Key = (Who, Option<StackIndex>, Option<StackIndex>, Doing);
+type Key = (
+    Who,
+    Option<StackIndex>,
+    Option<StackIndex>,
+    Doing,
+    Option<WakerIndex>,
+);
 
 /// What was drained, in one drain or several, and has not been located yet.
 #[derive(Clone, Debug, Default)]
 pub struct RawProfile {
     /// Distinct stacks, of either kind. Whoever drains keeps some of them, too.
     pub stacks: Vec<Arc<RawStack>>,
+    /// Distinct wakers.
+    pub wakers: Vec<Waker>,
     /// One per distinct owner and stacks.
     pub samples: Vec<RawSample>,
     stack_indices: HashMap<Arc<RawStack>, StackIndex>,
+    waker_indices: HashMap<Waker, WakerIndex>,
     sample_indices: HashMap<Key, usize>,
 }
 
@@ -86,9 +112,31 @@ impl RawProfile {
         }
     }
 
+    /// The index of `waker`, which is added when it is not there yet.
+    pub fn waker(&mut self, waker: Waker) -> WakerIndex {
+        *self.waker_indices.entry(waker).or_insert_with(|| {
+            let index = u32::try_from(self.wakers.len()).expect("fewer than 2^32 distinct wakers");
+            self.wakers.push(waker);
+            WakerIndex(index)
+        })
+    }
+
+    /// The waker at an index of this profile.
+    pub fn waker_at(&self, index: WakerIndex) -> &Waker {
+        &self.wakers[index.0 as usize]
+    }
+
     /// Adds what was counted: to the sample of the same owner and stacks, if there is one.
     pub fn add(&mut self, sample: RawSample) {
-        let key = (sample.who, sample.user, sample.kernel, sample.doing);
+        let RawSample {
+            who,
+            user,
+            kernel,
+            doing,
+            waker,
+            ..
+        } = sample;
+        let key = (who, user, kernel, doing, waker);
         match self.sample_indices.entry(key) {
             Entry::Occupied(known) => {
                 let known = &mut self.samples[*known.get()];

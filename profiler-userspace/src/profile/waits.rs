@@ -6,7 +6,7 @@
 
 mod reason;
 
-use super::{Frame, FrameId, FrameKind, Profile, Sample};
+use super::{Frame, FrameKind, Profile, Sample};
 use profiler_common::abi::Doing;
 
 /// The leaf of a thread that could have run, and had no CPU.
@@ -15,6 +15,18 @@ pub const RUNNABLE: &str = "[runnable]";
 /// The leaf of a thread that waited for something to happen, where there are stacks of threads that ran beside it.
 pub const BLOCKED: &str = "[blocked]";
 
+/// Stands between the stack of a thread that waited and that of the one that ended the wait.
+pub const WOKEN_BY: &str = "--";
+
+/// Stands for who ended a wait, where nobody was seen to.
+pub const WAKER_UNSEEN: &str = "[waker not seen]";
+
+/// Stands for who would end a wait that has not ended.
+const NOT_WOKEN: &str = "[not woken]";
+
+/// Stands for who ended a wait, where that was no thread.
+const INTERRUPT: &str = "[interrupt]";
+
 /// What the thread did whose stack has this leaf, where the leaf tells.
 pub fn doing(leaf: &Frame) -> Doing {
     match (leaf.kind, leaf.name.as_str()) {
@@ -22,6 +34,18 @@ pub fn doing(leaf: &Frame) -> Doing {
         (FrameKind::Mark, name) if name == BLOCKED || reason::is_reason(name) => Doing::Blocked,
         _ => Doing::Running,
     }
+}
+
+/// How it is shown who ended waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wakers {
+    /// Not at all.
+    #[default]
+    None,
+    /// With their stacks, under the names of who waited.
+    Alone,
+    /// With their stacks, upside down above those of who waited.
+    Above,
 }
 
 /// What is made of kernel stacks.
@@ -35,6 +59,8 @@ pub struct Finish {
     pub kernel: bool,
     /// Whether stacks without a mark are of threads that ran, and stay as they are.
     pub ran: bool,
+    /// How it is shown who ended waits.
+    pub wakers: Wakers,
 }
 
 /// Ends every kernel stack of `profile` at what called the scheduler.
@@ -42,7 +68,8 @@ pub struct Finish {
 pub fn finish(profile: &Profile, how: Finish) -> Profile {
     let mut finished = Profile::new(profile.unit.clone(), profile.window);
     for sample in profile.samples() {
-        let stack = finished_stack(profile, sample, how)
+        let whole = sample.stack.iter().map(|id| profile.frame(*id).clone());
+        let stack = finished_stack(whole.collect(), how)
             .into_iter()
             .map(|frame| finished.intern(frame))
             .collect();
@@ -55,9 +82,65 @@ pub fn finish(profile: &Profile, how: Finish) -> Profile {
     finished
 }
 
-fn finished_stack(profile: &Profile, sample: &Sample, how: Finish) -> Vec<Frame> {
-    let frame = |id: &FrameId| profile.frame(*id);
-    let mut stack: Vec<Frame> = sample.stack.iter().map(|id| frame(id).clone()).collect();
+fn finished_stack(mut stack: Vec<Frame>, how: Finish) -> Vec<Frame> {
+    if how.wakers == Wakers::None {
+        return finished_wait(stack, how);
+    }
+    let waker = match stack.iter().position(is_separator) {
+        Some(separator) => finished_waker(stack.split_off(separator).split_off(1), how),
+        None => vec![mark(NOT_WOKEN)],
+    };
+    if how.wakers == Wakers::Alone {
+        let labels = [FrameKind::Process, FrameKind::Label];
+        let woken = stack
+            .into_iter()
+            .filter(|frame| labels.contains(&frame.kind));
+        return waker.into_iter().chain(woken).collect();
+    }
+    let mut stack = finished_wait(stack, how);
+    stack.push(mark(WOKEN_BY));
+    stack.extend(waker.into_iter().rev());
+    stack
+}
+
+/// Whether a frame stands between a wait and its waker.
+pub fn is_separator(frame: &Frame) -> bool {
+    frame.kind == FrameKind::Mark && frame.name == WOKEN_BY
+}
+
+fn mark(name: &str) -> Frame {
+    Frame {
+        name: name.to_owned(),
+        kind: FrameKind::Mark,
+    }
+}
+
+/// The stack of who ended a wait, from its process to what it did.
+fn finished_waker(mut stack: Vec<Frame>, how: Finish) -> Vec<Frame> {
+    let kernel = |frame: &Frame| frame.kind == FrameKind::Kernel;
+    let first = stack.iter().position(kernel).unwrap_or(stack.len());
+    let mut frames = stack.split_off(first);
+    frames.truncate(frames.len() - probe_frames(&frames));
+    if let Some(entry) = frames.iter().position(|frame| is_interrupt(&frame.name)) {
+        // Whatever ran had nothing to do with it.
+        stack = vec![mark(INTERRUPT)];
+        frames.drain(..entry);
+    }
+    if how.kernel {
+        stack.extend(frames);
+    }
+    stack
+}
+
+/// Whether a kernel function is where interrupts come in (`arch/x86/include/asm/idtentry.h`).
+pub fn is_interrupt(name: &str) -> bool {
+    ["asm_sysvec_", "asm_common_interrupt", "asm_exc_nmi"]
+        .iter()
+        .any(|start| name.starts_with(start))
+}
+
+/// A stack that ends at what called the scheduler.
+fn finished_wait(mut stack: Vec<Frame>, how: Finish) -> Vec<Frame> {
     let last = stack
         .iter()
         .rposition(|frame| frame.kind != FrameKind::Mark);
@@ -82,10 +165,7 @@ fn finished_stack(profile: &Profile, sample: &Sample, how: Finish) -> Vec<Frame>
     let reason = if !marks.is_empty() {
         None
     } else if how.reasons && !ran {
-        Some(Frame {
-            name: reason::reason(kernel).to_owned(),
-            kind: FrameKind::Mark,
-        })
+        Some(mark(reason::reason(kernel)))
     } else {
         blocked.filter(|_| how.ran)
     };
@@ -172,192 +252,4 @@ fn plain(name: &str) -> &str {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::profile::fold::{FoldStyle, fold};
-    use crate::profile::{Unit, Window};
-
-    /// Folds a stack whose frames are marked as in `sh;main;_k:schedule;_m:[runnable]`.
-    fn finished(stack: &str, how: Finish) -> String {
-        let mut profile = Profile::new(Unit::Nanoseconds, Window::default());
-        let stack = stack
-            .split(';')
-            .map(|text| {
-                let (name, kind) = match (text.strip_prefix("_k:"), text.strip_prefix("_m:")) {
-                    (Some(name), _) => (name, FrameKind::Kernel),
-                    (_, Some(name)) => (name, FrameKind::Mark),
-                    _ => (text, FrameKind::User),
-                };
-                let name = name.to_owned();
-                profile.intern(Frame { name, kind })
-            })
-            .collect();
-        profile.push(Sample {
-            stack,
-            weight: 7_000,
-            count: 1,
-        });
-        let profile = finish(&profile, how);
-        assert_eq!((profile.total_weight(), profile.total_count()), (7_000, 1));
-        let mut text = Vec::new();
-        fold(&profile, FoldStyle::default(), &mut text).unwrap();
-        String::from_utf8(text).unwrap()
-    }
-
-    const PLAIN: Finish = Finish {
-        scheduler: false,
-        reasons: false,
-        kernel: true,
-        ran: false,
-    };
-    const REASONED: Finish = Finish {
-        scheduler: false,
-        reasons: true,
-        kernel: true,
-        ran: false,
-    };
-
-    #[test]
-    fn the_stack_ends_at_what_called_the_scheduler() {
-        let probe = "_k:__traceiter_sched_switch;_k:bpf_trace_run4;_k:bpf_prog_0123_off_cpu;_k:bpf_get_stack_raw_tp";
-        for (kernel, left) in [
-            (
-                format!("_k:pipe_read;_k:schedule;_k:__schedule;{probe}"),
-                ";pipe_read",
-            ),
-            (
-                format!(
-                    "_k:do_wait;_k:schedule_timeout;_k:schedule;_k:__schedule.constprop.0;_k:__schedule;{probe}"
-                ),
-                ";do_wait",
-            ),
-            (format!("_k:schedule;_k:__schedule;{probe}"), ""),
-            ("_k:pipe_read".to_owned(), ";pipe_read"),
-            // A function of a program that is called as the kernel's is.
-            (
-                "schedule;_k:pipe_read;_k:io_schedule".to_owned(),
-                ";schedule;pipe_read",
-            ),
-        ] {
-            assert_eq!(
-                finished(&format!("sh;main;{kernel}"), PLAIN),
-                format!("sh;main{left} 7\n")
-            );
-        }
-        assert_eq!(finished("sh;schedule", PLAIN), "sh;schedule 7\n");
-    }
-
-    #[test]
-    fn of_other_tracepoints_only_the_probe_is_cut() {
-        let how = Finish {
-            scheduler: true,
-            ..PLAIN
-        };
-        let probe = "_k:__traceiter_x;_k:bpf_trace_run4;_k:bpf_prog_01_tracepoint";
-        for kernel in ["_k:schedule;_k:__schedule", "_k:do_exit"] {
-            let kept = kernel.replace("_k:", "");
-            assert_eq!(
-                finished(&format!("sh;{kernel};{probe}"), how),
-                format!("sh;{kept} 7\n")
-            );
-        }
-    }
-
-    #[test]
-    fn waits_are_named_by_what_leads_to_the_scheduler() {
-        for (kernel, reason) in [
-            (
-                "_k:do_futex;_k:futex_wait;_k:schedule;_k:__schedule",
-                "[futex]",
-            ),
-            (
-                "_k:do_epoll_wait;_k:ep_poll;_k:schedule_hrtimeout_range",
-                "[epoll]",
-            ),
-            (
-                "_k:hrtimer_nanosleep;_k:do_nanosleep;_k:schedule",
-                "[sleep]",
-            ),
-            (
-                "_k:ksys_read;_k:vfs_read;_k:pipe_read;_k:schedule",
-                "[read: pipe]",
-            ),
-            ("_k:ksys_read;_k:vfs_read;_k:anon_pipe_read", "[read: pipe]"),
-            (
-                "_k:ksys_read;_k:vfs_read;_k:filemap_read;_k:io_schedule",
-                "[read: file]",
-            ),
-            (
-                "_k:ksys_read;_k:vfs_read;_k:asm_exc_page_fault;_k:handle_mm_fault",
-                "[page fault]",
-            ),
-            ("_k:unheard_of", "[other]"),
-        ] {
-            let text = finished(&format!("sh;{kernel}"), REASONED);
-            assert!(
-                text.ends_with(&format!(";{reason} 7\n")),
-                "{kernel}: {text}"
-            );
-        }
-        assert_eq!(finished("sh;main", REASONED), "sh;main;[not known] 7\n");
-    }
-
-    #[test]
-    fn who_could_have_run_waited_for_nothing_else() {
-        let stack = "sh;main;_k:irqentry_exit;_k:schedule;_k:__schedule;_m:[runnable]";
-        for how in [PLAIN, REASONED] {
-            assert_eq!(finished(stack, how), "sh;main;irqentry_exit;[runnable] 7\n");
-        }
-    }
-
-    #[test]
-    fn beside_threads_that_ran_the_others_are_marked() {
-        let how = Finish { ran: true, ..PLAIN };
-        for (stack, left) in [
-            (
-                "sh;main;_k:pipe_read;_k:schedule",
-                "sh;main;pipe_read;schedule 7\n",
-            ),
-            (
-                "sh;main;_k:pipe_read;_k:schedule;_m:[blocked]",
-                "sh;main;pipe_read;[blocked] 7\n",
-            ),
-            (
-                "sh;main;_k:schedule;_m:[runnable]",
-                "sh;main;[runnable] 7\n",
-            ),
-            (
-                "sh;_m:[on-CPU, not sampled]",
-                "sh;[on-CPU, not sampled] 7\n",
-            ),
-        ] {
-            assert_eq!(finished(stack, how), left);
-        }
-        let how = Finish {
-            reasons: true,
-            ..how
-        };
-        let waits = "sh;main;_k:ksys_read;_k:vfs_read;_k:pipe_read;_m:[blocked]";
-        assert!(finished(waits, how).ends_with(";[read: pipe] 7\n"));
-        assert_eq!(
-            finished("sh;main;_k:pipe_read", how),
-            "sh;main;pipe_read 7\n"
-        );
-        // Off the CPU alone, nobody needs to be told.
-        assert_eq!(finished("sh;main;_m:[blocked]", PLAIN), "sh;main 7\n");
-    }
-
-    #[test]
-    fn kernel_frames_may_be_for_the_reason_alone() {
-        let how = Finish {
-            scheduler: false,
-            reasons: true,
-            kernel: false,
-            ran: false,
-        };
-        assert_eq!(
-            finished("sh;main;_k:pipe_read;_k:schedule", how),
-            "sh;main;[read: pipe] 7\n"
-        );
-    }
-}
+mod tests;

@@ -81,7 +81,7 @@ pub fn settle(located: &Located, how: How) -> (Located, Sums) {
             Doing::Running => &mut account.sampled,
             Doing::Ran => &mut account.ran_ns,
             Doing::Runnable => &mut account.runnable_ns,
-            Doing::Blocked => &mut account.blocked_ns,
+            Doing::Blocked | Doing::Woken => &mut account.blocked_ns,
         } += counted.weight;
     }
     let sums = sums(located, &accounts, how);
@@ -98,7 +98,7 @@ pub fn settle(located: &Located, how: How) -> (Located, Sums) {
             Doing::Running if account.ran_ns == 0 => return None,
             Doing::Running => counted.weight = account.give(counted.weight),
             Doing::Ran if account.sampled > 0 => return None,
-            Doing::Ran | Doing::Blocked | Doing::Runnable => {}
+            Doing::Ran | Doing::Blocked | Doing::Runnable | Doing::Woken => {}
         }
         if !how.per_thread {
             key.label.tid = None;
@@ -157,6 +157,7 @@ mod tests {
             user: None,
             kernel: None,
             doing,
+            waker: None,
         }
     }
 

@@ -16,7 +16,7 @@ use crate::probe::Probe;
 use crate::process::Processes;
 use crate::profile::located::{Located, LocatedKey};
 use crate::profile::{Unit, Window, wall};
-use crate::symbolize::{self, Objects};
+use crate::symbolize::{self, KernelNames, Objects};
 use anyhow::Result;
 use profiler_common::abi::{Books, Class, Doing};
 use std::time::{Duration, Instant};
@@ -194,6 +194,9 @@ impl Finishing<'_> {
             remarks,
         } = part;
         let unit = self.unit(probe);
+        let kernel = &mut self.kernel;
+        let mut ask = |addresses: &[u64]| kernel.name_symbols(addresses);
+        let located = symbolize::without_interrupted(located, &mut KernelNames::asked(&mut ask));
         let Brought {
             profile,
             stored,

@@ -222,7 +222,7 @@ impl Health<'_> {
             Counter::FilteredUserMode => "in user mode (-K)",
             Counter::FilteredNoUserStack => "without a user stack (-U)",
             Counter::FilteredThreadKind => "of the other kind of threads",
-            Counter::FilteredState => "in other states (--state)",
+            Counter::FilteredState => "in other states",
             Counter::FilteredBlockTime => "shorter or longer (-m, -M)",
             Counter::FilteredFileKind => "about other kinds of files (--io-kind)",
             other => other.name(),

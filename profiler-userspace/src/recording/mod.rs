@@ -36,7 +36,7 @@ pub use show_unwind::show_unwind;
 use crate::kernel::{self, Kernel, Policy, Request, Source, Support};
 use crate::output::sink::Sink;
 use crate::plan::{CallGraph, Event, EventChoice, Output, Plan, Sampling, Target};
-use crate::probe::Probe;
+use crate::probe::{Probe, Wakers};
 use anyhow::{Context as _, Result, bail};
 use circumstances::{Circumstances, is_weighed};
 use finish::finish;
@@ -228,13 +228,17 @@ fn switches(plan: &Plan) -> Switches {
     let capture = plan.capture;
     // What was waited for is told by kernel frames, even where these are not shown.
     let reasons = plan.waits().is_some_and(|waits| waits.reasons);
+    // Whether it was a thread that ended a wait, or an interrupt.
+    let wakers = plan
+        .waits()
+        .is_some_and(|waits| waits.wakers != Wakers::None);
     // Every thread's time is told by all that it does.
     let wall = matches!(plan.probe, Probe::Wall(_));
     Switches::default()
         .with_if(Switches::USER_STACKS, capture.user_stacks)
         .with_if(
             Switches::KERNEL_STACKS,
-            capture.kernel_stacks || reasons || wall || plan.probe.has_leaf_words(),
+            capture.kernel_stacks || reasons || wakers || wall || plan.probe.has_leaf_words(),
         )
         .with_if(Switches::INCLUDE_IDLE, capture.include_idle)
         .with_if(Switches::PER_THREAD, capture.per_thread || wall)

@@ -11,7 +11,7 @@ use super::progress::Progress;
 use crate::debuginfod::{Client, Fetched, Limits};
 use crate::object::{BuildId, Fetch};
 use crate::plan::{Output, Plan};
-use crate::probe::Probe;
+use crate::probe::{Probe, Wakers};
 use crate::profile::located::Located;
 use crate::profile::{Profile, Unit, waits};
 use crate::symbolize::{self, KernelNames, KernelNaming, Sources, Stored, Unnamed};
@@ -34,6 +34,7 @@ pub(super) fn how(plan: &Plan, probe: &Probe) -> Option<waits::Finish> {
         reasons: waits.is_some_and(|waits| waits.reasons),
         kernel: plan.capture.kernel_stacks,
         ran: matches!(probe, Probe::Wall(_)),
+        wakers: waits.map_or(Wakers::None, |waits| waits.wakers),
     })
 }
 

@@ -242,7 +242,9 @@ impl Session {
             return Ok(());
         }
         // Looked at first: nothing of these will come after this drain.
-        let ended = self.processes.ended();
+        let mut ended = self.processes.ended();
+        let waking = self.kernel.waking();
+        ended.retain(|process| !waking.contains(&(process.tgid, process.incarnation)));
         self.kernel.drain(&mut self.raw)?;
         // All firings that were drained have ended, and told what lay at their addresses.
         self.take_in_news();

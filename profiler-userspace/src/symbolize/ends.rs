@@ -1,6 +1,6 @@
 //! How walks ended.
 //!
-//! In: a [`Located`] profile. Out: numbers of firings. Names nothing but modules.
+//! In: a [`Located`] profile. Out: numbers of firings, of which those with a waker have two user stacks. Names nothing but modules.
 
 use super::objects::Objects;
 use crate::process::Processes;
@@ -59,7 +59,10 @@ pub fn cut_short(
 }
 
 fn user_stacks(located: &Located) -> impl Iterator<Item = (&LocatedStack, u64)> {
-    located
-        .samples()
-        .filter_map(|(key, sums)| Some((located.stack_at(key.user?), sums.count)))
+    let stacks = located.samples().flat_map(|(key, sums)| {
+        let waker = key.waker.map(|index| located.waker_at(index));
+        let woke = waker.and_then(|waker| waker.user);
+        [(key.user, sums.count), (woke, sums.count)]
+    });
+    stacks.filter_map(|(index, count)| Some((located.stack_at(index?), count)))
 }

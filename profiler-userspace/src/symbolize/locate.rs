@@ -13,9 +13,10 @@ use super::{frame, lookups};
 use crate::process::{Identity, Place, Process, Processes};
 use crate::profile::FrameKind;
 use crate::profile::located::{
-    Label, Located, LocatedKey, LocatedStack, LocatedStackIndex, Spot, SpotIndex, Sums,
+    Label, Located, LocatedKey, LocatedStack, LocatedStackIndex, LocatedWaker, Spot, SpotIndex,
+    Sums,
 };
-use crate::profile::raw::{RawProfile, RawSample, RawStack, StackIndex};
+use crate::profile::raw::{RawProfile, RawSample, RawStack, StackIndex, Waker, Who};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
@@ -66,6 +67,18 @@ impl Spots {
     }
 }
 
+/// A user and a kernel stack.
+type Stacks = (Option<LocatedStackIndex>, Option<LocatedStackIndex>);
+
+/// What is known of a raw profile while it is being located.
+struct Known<'a> {
+    raw: &'a RawProfile,
+    spots: HashMap<Identity, Spots>,
+    // Stacks by whose they are, so that each is translated once.
+    users: HashMap<(Identity, StackIndex), Option<LocatedStackIndex>>,
+    kernels: HashMap<StackIndex, LocatedStackIndex>,
+}
+
 /// Locates what drains bring.
 #[derive(Debug, Default)]
 pub struct Locator {
@@ -113,46 +126,35 @@ impl Locator {
             let spots = self.spots(identity, &addresses, processes, is_last(identity));
             known.insert(identity, Spots { addresses, spots });
         }
-        // Stacks by whose they are, so that each is translated once.
-        let mut users: HashMap<(Identity, StackIndex), Option<LocatedStackIndex>> = HashMap::new();
-        let mut kernels: HashMap<StackIndex, LocatedStackIndex> = HashMap::new();
+        let mut known = Known {
+            raw: &raw_now,
+            spots: known,
+            users: HashMap::new(),
+            kernels: HashMap::new(),
+        };
         for sample in &raw_now.samples {
-            let identity = Identity::from(&sample.who);
-            let user = sample.user.map(|index| {
-                let stack = raw_now.stack(index);
-                *users.entry((identity, index)).or_insert_with(|| {
-                    let spots = known.get(&identity)?;
-                    let spots: Option<Box<[SpotIndex]>> =
-                        lookups(stack).map(|address| spots.of(address)).collect();
-                    Some(self.stack(stack, spots?))
-                })
-            });
-            if user == Some(None) {
+            let waker = sample.waker.map(|index| raw_now.waker_at(index));
+            let own = self.stacks(&mut known, &sample.who, sample.user, sample.kernel);
+            let woke =
+                waker.map(|waker| self.stacks(&mut known, &waker.who, waker.user, waker.kernel));
+            let (Some((user, kernel)), false) = (own, woke == Some(None)) else {
                 keep(raw, &raw_now, sample);
                 continue;
-            }
-            let kernel = sample.kernel.map(|index| {
-                *kernels.entry(index).or_insert_with(|| {
-                    let stack = raw_now.stack(index);
-                    // What is known by a number comes before all places.
-                    let said: Vec<String> = leaf::names(stack).collect();
-                    let said = said
-                        .into_iter()
-                        .rev()
-                        .map(|name| self.located.name(frame(name, FrameKind::Mark)));
-                    let said: Vec<Spot> = said.collect();
-                    let places = lookups(stack).map(Spot::Kernel);
-                    let spots = said.into_iter().chain(places);
-                    let spots = spots.map(|spot| self.located.spot(spot)).collect();
-                    self.stack(stack, spots)
+            };
+            self.sampled.insert(Identity::from(&sample.who));
+            let waker = waker.zip(woke.flatten()).map(|(waker, (user, kernel))| {
+                self.located.waker(LocatedWaker {
+                    label: Label::from(&waker.who),
+                    user,
+                    kernel,
                 })
             });
-            self.sampled.insert(identity);
             let key = LocatedKey {
                 label: Label::from(&sample.who),
-                user: user.flatten(),
+                user,
                 kernel,
                 doing: sample.doing,
+                waker,
             };
             let sums = Sums {
                 weight: sample.weight,
@@ -160,6 +162,52 @@ impl Locator {
             };
             self.located.add(key, sums);
         }
+    }
+
+    /// Both stacks of a thread; none if the user stack has to wait.
+    fn stacks(
+        &mut self,
+        known: &mut Known<'_>,
+        who: &Who,
+        user: Option<StackIndex>,
+        kernel: Option<StackIndex>,
+    ) -> Option<Stacks> {
+        let identity = Identity::from(who);
+        let Known {
+            raw,
+            spots,
+            users,
+            kernels,
+        } = known;
+        let user = match user {
+            None => None,
+            Some(index) => Some(
+                (*users.entry((identity, index)).or_insert_with(|| {
+                    let stack = raw.stack(index);
+                    let spots = spots.get(&identity)?;
+                    let spots: Option<Box<[SpotIndex]>> =
+                        lookups(stack).map(|address| spots.of(address)).collect();
+                    Some(self.stack(stack, spots?))
+                }))?,
+            ),
+        };
+        let kernel = kernel.map(|index| {
+            *kernels.entry(index).or_insert_with(|| {
+                let stack = raw.stack(index);
+                // What is known by a number comes before all places.
+                let said: Vec<String> = leaf::names(stack).collect();
+                let said = said
+                    .into_iter()
+                    .rev()
+                    .map(|name| self.located.name(frame(name, FrameKind::Mark)));
+                let said: Vec<Spot> = said.collect();
+                let places = lookups(stack).map(Spot::Kernel);
+                let spots = said.into_iter().chain(places);
+                let spots = spots.map(|spot| self.located.spot(spot)).collect();
+                self.stack(stack, spots)
+            })
+        });
+        Some((user, kernel))
     }
 
     fn stack(&mut self, raw: &RawStack, spots: Box<[SpotIndex]>) -> LocatedStackIndex {
@@ -221,9 +269,11 @@ impl Locator {
 fn gather(raw: &RawProfile) -> BTreeMap<Identity, Gathered> {
     let mut gathered: BTreeMap<Identity, Gathered> = BTreeMap::new();
     let mut known = HashSet::new();
-    for sample in &raw.samples {
-        let identity = Identity::from(&sample.who);
-        if let Some(index) = sample.user
+    let own = raw.samples.iter().map(|sample| (&sample.who, sample.user));
+    let woke = raw.wakers.iter().map(|waker| (&waker.who, waker.user));
+    for (who, user) in own.chain(woke) {
+        let identity = Identity::from(who);
+        if let Some(index) = user
             && known.insert((identity, index))
         {
             gathered
@@ -239,9 +289,19 @@ fn gather(raw: &RawProfile) -> BTreeMap<Identity, Gathered> {
 fn keep(raw: &mut RawProfile, from: &RawProfile, sample: &RawSample) {
     let mut again = |index: StackIndex| raw.intern(from.shared(index));
     let (user, kernel) = (sample.user.map(&mut again), sample.kernel.map(&mut again));
+    let waker = sample.waker.map(|index| {
+        let waker = *from.waker_at(index);
+        Waker {
+            user: waker.user.map(&mut again),
+            kernel: waker.kernel.map(&mut again),
+            ..waker
+        }
+    });
+    let waker = waker.map(|waker| raw.waker(waker));
     raw.add(RawSample {
         user,
         kernel,
+        waker,
         ..*sample
     });
 }

@@ -12,6 +12,7 @@ mod dwarf;
 mod ends;
 mod frames;
 mod gaps;
+mod interrupts;
 mod kernel;
 mod leaf;
 mod locate;
@@ -27,6 +28,7 @@ pub use code_map::{CodeMap, names_told};
 pub use demangle::Demangling;
 pub use ends::{cut_short, guessed, stack_ends};
 pub use gaps::{Gap, Reached, Unnamed};
+pub use interrupts::without_interrupted;
 pub use kernel::{AskKernel, KernelNames, KernelNaming};
 pub use locate::Locator;
 pub use objects::Objects;
@@ -34,9 +36,9 @@ pub use store::{Stored, store, symbolize_stored};
 
 use crate::object::{Elf, ElfAddress, Fetch, FileOffset, RegularFile};
 use crate::process::{Opened, Processes};
-use crate::profile::located::{Label, Located};
+use crate::profile::located::{Label, Located, LocatedStackIndex};
 use crate::profile::raw::RawStack;
-use crate::profile::waits::{BLOCKED, RUNNABLE};
+use crate::profile::waits::{BLOCKED, RUNNABLE, WAKER_UNSEEN, WOKEN_BY};
 use crate::profile::wall::NOT_SAMPLED;
 use crate::profile::{Frame, FrameId, FrameKind, Profile, Sample, Unit};
 use demangle::visible;
@@ -114,23 +116,39 @@ fn name(
     let mut named: HashMap<Vec<FrameId>, (u64, u64)> = HashMap::new();
     for (key, sums) in located.samples() {
         let mut stack = Vec::new();
-        labels(&key.label, &mut profile, &mut stack);
-        for index in [key.user, key.kernel].into_iter().flatten() {
-            let part = located.stack_at(index);
-            if let Some(mark) = part.end.mark() {
-                stack.push(profile.intern(frame(mark.to_owned(), FrameKind::Mark)));
-            }
-            let spots = part.spots.iter();
-            stack.extend(spots.clone().rev().flat_map(|spot| frames.levels(*spot)));
-            gaps.count(spots.map(|spot| frames.gap(*spot)), sums.count);
-        }
-        let mark = match key.doing {
-            Doing::Running => None,
-            Doing::Blocked => Some(BLOCKED),
-            Doing::Runnable => Some(RUNNABLE),
-            Doing::Ran => Some(NOT_SAMPLED),
+        let waker = key.waker.map(|index| located.waker_at(index));
+        let woke = waker.map_or([None; 2], |waker| [waker.user, waker.kernel]);
+        let own = [key.user, key.kernel];
+        let parts = own.into_iter().chain(woke).flatten();
+        let spots = parts.flat_map(|index| &located.stack_at(index).spots);
+        gaps.count(spots.map(|spot| frames.gap(*spot)), sums.count);
+        let marks: &[&str] = match (key.doing, waker) {
+            (Doing::Running, _) => &[],
+            (Doing::Blocked, _) => &[BLOCKED],
+            (Doing::Runnable, _) => &[RUNNABLE],
+            (Doing::Ran, _) => &[NOT_SAMPLED],
+            (Doing::Woken, Some(_)) => &[BLOCKED, WOKEN_BY],
+            (Doing::Woken, None) => &[BLOCKED, WOKEN_BY, WAKER_UNSEEN],
         };
-        stack.extend(mark.map(|mark| profile.intern(frame(mark.to_owned(), FrameKind::Mark))));
+        let mut walked = |label: &Label, stacks: [Option<LocatedStackIndex>; 2], marks: &[&str]| {
+            labels(label, &mut profile, &mut stack);
+            for index in stacks.into_iter().flatten() {
+                let part = located.stack_at(index);
+                if let Some(mark) = part.end.mark() {
+                    stack.push(profile.intern(frame(mark.to_owned(), FrameKind::Mark)));
+                }
+                let spots = part.spots.iter().rev();
+                stack.extend(spots.flat_map(|spot| frames.levels(*spot)));
+            }
+            let marks = marks
+                .iter()
+                .map(|mark| frame((*mark).to_owned(), FrameKind::Mark));
+            stack.extend(marks.map(|mark| profile.intern(mark)));
+        };
+        walked(&key.label, own, marks);
+        if let Some(waker) = waker {
+            walked(&waker.label, woke, &[]);
+        }
         let (weight, count) = named.entry(stack).or_default();
         *weight = weight.saturating_add(sums.weight);
         *count = count.saturating_add(sums.count);

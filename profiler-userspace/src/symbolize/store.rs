@@ -15,7 +15,8 @@ use super::{Objects, Sources, Symbolized, at, frame, name};
 use crate::object::{Elf, FileOffset, RecordedObject};
 use crate::process::{Backing, MappedFile, Opened, Processes};
 use crate::profile::located::{
-    Located, LocatedKey, LocatedStack, LocatedStackIndex, ObjectIndex, Spot, SpotIndex,
+    Located, LocatedKey, LocatedStack, LocatedStackIndex, LocatedWaker, ObjectIndex, Spot,
+    SpotIndex, WakerIndex,
 };
 use crate::profile::{FrameKind, Unit};
 use std::collections::{BTreeMap, HashMap};
@@ -143,15 +144,28 @@ pub fn store(
             })
         })
         .collect();
+    let again = |index: Option<LocatedStackIndex>| index.map(|index| stacks[index.0 as usize]);
+    let wakers: Vec<WakerIndex> = located
+        .wakers()
+        .iter()
+        .map(|waker| {
+            stored.waker(LocatedWaker {
+                user: again(waker.user),
+                kernel: again(waker.kernel),
+                ..*waker
+            })
+        })
+        .collect();
     for (key, sums) in located.samples() {
-        if let Some(user) = key.user {
-            let all = located.stack_at(user).spots.iter();
-            gaps.count(all.map(|spot| spots[spot.0 as usize].1), sums.count);
-        }
-        let again = |index: Option<LocatedStackIndex>| index.map(|index| stacks[index.0 as usize]);
+        let waker = key.waker.map(|index| located.waker_at(index));
+        let users = [key.user, waker.and_then(|waker| waker.user)];
+        let users = users.into_iter().flatten();
+        let all = users.flat_map(|user| &located.stack_at(user).spots);
+        gaps.count(all.map(|spot| spots[spot.0 as usize].1), sums.count);
         let key = LocatedKey {
             user: again(key.user),
             kernel: again(key.kernel),
+            waker: key.waker.map(|index| wakers[index.0 as usize]),
             ..*key
         };
         stored.add(key, sums);

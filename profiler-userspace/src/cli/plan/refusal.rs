@@ -36,11 +36,12 @@ pub(super) fn with_place(what: &str, pace: &SamplingArgs, scope: &ScopeArgs) -> 
 
 /// What says something of a CPU, or of how often to look, has no meaning off the CPU.
 pub(super) fn with_off_cpu(
+    asked: &str,
     pace: &SamplingArgs,
     scope: &ScopeArgs,
     stacks: &StackArgs,
 ) -> Result<()> {
-    let every = "--off-cpu measures every wait; leave it out";
+    let every = "every wait is measured; leave it out";
     let nowhere = "a thread that waits is on no CPU; leave it out";
     let given = [
         ("-F", pace.freq.is_some(), every),
@@ -53,7 +54,7 @@ pub(super) fn with_off_cpu(
         ("-I", stacks.include_idle, nowhere),
     ];
     match given.into_iter().find(|(_, given, _)| *given) {
-        Some((flag, _, reason)) => bail!("{flag} does not go with --off-cpu: {reason}"),
+        Some((flag, _, reason)) => bail!("{flag} does not go with {asked}: {reason}"),
         None => Ok(()),
     }
 }

@@ -3,7 +3,7 @@ mod probes;
 use super::*;
 use crate::output::{MinWidth, Palette};
 use crate::plan::{CallGraph, Event};
-use crate::probe::{Probe, ThreadKind, Waits};
+use crate::probe::{Probe, ThreadKind, Waits, Wakers};
 use clap::Parser as _;
 use profiler_common::abi::TaskState;
 

@@ -122,7 +122,7 @@ impl Time {
     fn add(&mut self, doing: Doing, weight: u64) {
         let place = match doing {
             Doing::Running | Doing::Ran => 0,
-            Doing::Blocked => 1,
+            Doing::Blocked | Doing::Woken => 1,
             Doing::Runnable => 2,
         };
         self.0[place] = self.0[place].saturating_add(weight);

@@ -54,6 +54,7 @@ fn raw(identity: Identity, addresses: &[u64]) -> RawProfile {
     }));
     raw.samples.push(RawSample {
         doing: Doing::Running,
+        waker: None,
         who: Who {
             tgid: identity.tgid,
             incarnation: identity.incarnation,

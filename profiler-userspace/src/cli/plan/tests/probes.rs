@@ -33,6 +33,33 @@ fn off_the_cpu_has_flags_of_its_own() {
 }
 
 #[test]
+fn who_ends_waits_may_be_shown_alone_or_above_them() {
+    let waits = |line| match plan(line).probe {
+        Probe::OffCpu(waits) => waits,
+        other => panic!("{line}: {other:?}"),
+    };
+    let above = waits("--off-wake --reasons -m 10");
+    assert_eq!(above.wakers, Wakers::Above);
+    assert!(above.reasons && !above.states.has(TaskState::Runnable));
+    assert_eq!(waits("--wakeup --state D").wakers, Wakers::Alone);
+    for (line, answer) in [
+        ("--wakeup --reasons", "use --off-wake"),
+        ("--off-wake --state RS", "leave R out"),
+        ("--wakeup -F 99", "-F does not go with --wakeup"),
+        ("--off-wake -C 0", "on no CPU"),
+        ("--off-wake --locks", "record twice"),
+        ("--off-wake -e sched:sched_switch", "-e does not go with"),
+        ("--off-wake --wakeup", "keep one of them"),
+        ("--wakeup --off-cpu", "keep one of them"),
+        ("--off-wake --wall", "record twice"),
+        ("--off-wake --off-cpu-output a.svg", "record twice"),
+    ] {
+        let refusal = refusal(line);
+        assert!(refusal.contains(answer), "{line}: {refusal}");
+    }
+}
+
+#[test]
 fn waits_may_be_recorded_beside_samples() {
     let plan_beside = plan("-o on.svg --off-cpu-output off.folded -m 10 -F 997");
     assert_eq!(plan_beside.probe, Probe::OnCpu);

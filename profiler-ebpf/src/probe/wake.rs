@@ -1,0 +1,131 @@
+//! Who wakes whom: each wait that was ended is counted together with what its waker did then. Both keys are
+//! stored as one record, a pair, in the place of a kernel stack.
+//!
+//! A waker runs with the woken thread's `pi_lock` held and interrupts off, as a switch does, and so the two never
+//! meet in a CPU's scratch memory.
+
+use super::off_cpu::scratch_key;
+use crate::{
+    apart,
+    config::config,
+    counter::{self, Outcome},
+    filter,
+    maps::{CONTROL, SCRATCH},
+    notice, sample, sleepers,
+    task::{self, Ids},
+    walk::Subject,
+};
+use aya_ebpf::programs::RawTracePointContext;
+use profiler_common::abi::{
+    Counter, Doing, Header, KEY_WORDS, Live, SampleKey, Stamp, WAKE_RACE_NS,
+};
+
+/// The running task wakes another.
+#[inline(always)]
+pub(crate) fn waking(ctx: &RawTracePointContext) {
+    let woken: u64 = ctx.arg(0);
+    if filter::task(woken).is_none() || !filter::is_wanted_kind(woken) {
+        return;
+    }
+    // One that wakes itself is on its way to sleep, and has not left. Interrupts may be on then.
+    if woken == task::current_address() {
+        return;
+    }
+    let seat = task::cpu().wrapping_add(config!(switch_seats));
+    let Some(books) = counter::books(seat) else {
+        return;
+    };
+    counter::enter(books);
+    let subject = sample::subject(seat, waker(), task::now());
+    // It fails without scratch memory alone, without which nothing is noted.
+    let _failed = sample::walk(ctx, subject, true);
+    apart::note_waker(subject, woken);
+}
+
+/// The running task's IDs; outside of our PID namespace that of no process, and the thread's in the initial one.
+#[inline(always)]
+fn waker() -> Ids {
+    match task::current() {
+        Some(ids) => ids,
+        None => Ids {
+            tgid: 0,
+            tid: task::initial_id(),
+        },
+    }
+}
+
+/// Notes that the subject, whose stacks are in the scratch memory, wakes the thread at a kernel address, and is done
+/// with the look at it.
+#[inline(always)]
+pub(crate) fn note(subject: Subject, woken: u64) {
+    let Subject {
+        ids,
+        incarnation,
+        seat,
+        now,
+    } = subject;
+    let (Some(books), Some(scratch), Some(key)) =
+        (counter::books(seat), SCRATCH.get(seat), scratch_key(seat))
+    else {
+        return;
+    };
+    let has_process = ids.tgid != 0;
+    if !has_process {
+        // Nothing is known of what lies at its addresses.
+        scratch.user[0].store(0);
+    }
+    if apart::key_of(seat, ids, incarnation, Doing::Running).is_some() {
+        // Where there is no room for its stacks, it is still known who it is.
+        sample::key_without_stacks(key, ids, incarnation, Doing::Running);
+    } else if has_process {
+        // Now: by the time that the thread is back, the waker may have ended.
+        notice::new_process(books, ids.tgid, incarnation);
+        apart::tell_stack(seat, ids.tgid, incarnation);
+    }
+    if let Some(entry) = sleepers::make_waker(task::initial_id_of(woken)) {
+        entry.note(now, key);
+    }
+    counter::add(books, Counter::RunTime, task::now().wrapping_sub(now));
+    counter::bump(books, Counter::Left);
+}
+
+/// Counts the time that a thread was blocked, whose key is in the scratch memory, together with who woke it.
+#[inline(always)]
+pub(crate) fn settle(seat: u32, id: u32, since: u64, until: u64) -> Outcome {
+    let (Some(scratch), Some(control)) = (SCRATCH.get(seat), CONTROL.get(0)) else {
+        return Counter::LostTallyTable.into();
+    };
+    // Where the kernel stack would be, behind the place of the header; the waker's key behind the thread's.
+    let pair = &scratch.kernel;
+    for (place, word) in pair[1..].iter().zip(&scratch.key) {
+        place.store(word.load());
+    }
+    let mut end = until;
+    let places = pair[1 + KEY_WORDS..].iter().take(KEY_WORDS);
+    match sleepers::waker(id).and_then(|waker| Some((waker.take()?, waker))) {
+        Some((woke, waker)) if woke.wrapping_add(WAKE_RACE_NS) > since => {
+            end = if woke < until { woke } else { until };
+            for (place, word) in places.zip(waker.key()) {
+                place.store(word);
+            }
+        }
+        _ => {
+            for place in places {
+                place.store(0);
+            }
+        }
+    }
+    // Woken on its way to sleep, it waited all the same.
+    let spent_ns = if end > since { end - since } else { 1 };
+    if spent_ns < config!(shortest_ns) || spent_ns > config!(longest_ns) {
+        return Counter::FilteredBlockTime.into();
+    }
+    let live = Live(control.live.load());
+    let Some(position) = apart::keep_kernel(seat, live.stacks(), Header::PAIR) else {
+        return Counter::LostStackStore.into();
+    };
+    scratch.key[SampleKey::USER_WORD].store(0);
+    let stamp = Stamp::new(live.epoch(), Doing::Woken);
+    scratch.key[SampleKey::STAMP_WORD].store(SampleKey::stamp_word(position, stamp));
+    apart::count(seat, spent_ns)
+}
