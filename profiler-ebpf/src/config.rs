@@ -24,6 +24,7 @@ static CONFIG: Config = Config {
     switch_seats: 0,
     shortest_ns: 0,
     longest_ns: 0,
+    look_period_ns: 0,
     calls: CallChoice {
         wanted: 0,
         weight: 0,

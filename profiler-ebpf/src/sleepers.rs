@@ -8,13 +8,14 @@
 )]
 
 use crate::{
-    config,
+    config::{self, config},
     maps::{SLEEPERS, WAKERS},
     word::Word,
 };
 use profiler_common::abi::{
-    ARRIVED_WORD, AWAITED_WORD, KEY_WORDS, LastAsking, SINCE_WORD, SLEEPER_KEY_WORD, SLEEPER_WORDS,
-    Sleeper, Switches, WAKER_KEY_WORD, WAKER_WORDS, WOKE_WORD, WOKEN_WORD, Waker,
+    ARRIVED_WORD, AWAITED_WORD, GAP_WORD, KEY_WORDS, LEFT_WORD, LastAsking, SINCE_WORD,
+    SLEEPER_KEY_WORD, SLEEPER_WORDS, Sleeper, Switches, WAKER_KEY_WORD, WAKER_WORDS, WOKE_WORD,
+    WOKEN_WORD, Waker,
 };
 
 /// A thread's entry.
@@ -74,7 +75,13 @@ impl Entry {
     #[inline(always)]
     pub(crate) fn leave(&self, now_ns: u64, key: &[Word; KEY_WORDS]) {
         self.belong(key);
-        self.0[WOKEN_WORD].store(0);
+        if config!(look_period_ns) == 0 {
+            self.0[WOKEN_WORD].store(0);
+        } else {
+            // A thread without an entry has one now; otherwise it says so already.
+            const { assert!(WOKEN_WORD == LEFT_WORD) };
+            self.0[LEFT_WORD].store(now_ns);
+        }
         self.0[SINCE_WORD].store(now_ns);
     }
 
@@ -98,6 +105,27 @@ impl Entry {
         for (place, word) in self.0[SLEEPER_KEY_WORD..].iter().zip(asking) {
             place.store(word);
         }
+    }
+
+    /// When the thread's last wait began, zero if that was not seen; and notes that one begins now. Only where not all
+    /// waits are looked at.
+    #[inline(always)]
+    pub(crate) fn left_before(&self, now_ns: u64) -> u64 {
+        let before = self.0[LEFT_WORD].load();
+        self.0[LEFT_WORD].store(now_ns);
+        before
+    }
+
+    /// How far the beginnings of the thread's last waits lay apart; see [`GAP_WORD`].
+    #[inline(always)]
+    pub(crate) fn gap_ns(&self) -> u64 {
+        self.0[GAP_WORD].load()
+    }
+
+    /// Notes that.
+    #[inline(always)]
+    pub(crate) fn set_gap(&self, gap_ns: u64) {
+        self.0[GAP_WORD].store(gap_ns);
     }
 
     /// Notes that nothing more is known of what the thread waits for.

@@ -17,8 +17,8 @@ use aya_ebpf::{
         bpf_get_current_comm, bpf_get_current_pid_tgid,
         generated::{
             bpf_get_attach_cookie, bpf_get_current_task, bpf_get_current_task_btf,
-            bpf_get_smp_processor_id, bpf_get_task_stack, bpf_ktime_get_boot_ns, bpf_ktime_get_ns,
-            bpf_seq_write, bpf_task_pt_regs,
+            bpf_get_prandom_u32, bpf_get_smp_processor_id, bpf_get_task_stack,
+            bpf_ktime_get_boot_ns, bpf_ktime_get_ns, bpf_seq_write, bpf_task_pt_regs,
         },
     },
     programs::{PerfEventContext, ProbeContext},
@@ -173,6 +173,13 @@ pub(crate) fn age_ns(task: u64) -> u64 {
 pub(crate) fn cpu() -> u32 {
     // SAFETY: the helper takes nothing.
     unsafe { bpf_get_smp_processor_id() }
+}
+
+/// A number that nobody can foresee.
+#[inline(always)]
+pub(crate) fn random() -> u32 {
+    // SAFETY: the helper takes nothing.
+    unsafe { bpf_get_prandom_u32() }
 }
 
 /// Nanoseconds since boot, without the time spent asleep.

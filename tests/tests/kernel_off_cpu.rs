@@ -38,8 +38,8 @@ fn assert_balanced(run: &Run) -> Balance {
 }
 
 /// Records `waits`, which is told when the recording begins and when it ends; with what it measured.
-fn record_waits(program: &Program, flags: &str) -> (Run, Vec<(String, f64)>) {
-    let workload = program.start(&[]);
+fn record_waits(program: &Program, times: &[&str], flags: &str) -> (Run, Vec<(String, f64)>) {
+    let workload = program.start(times);
     let run = Invocation::new(flags)
         .flag("-p", workload.pid())
         .run_accounted(&workload, Duration::from_secs_f64(SECONDS));
@@ -48,7 +48,7 @@ fn record_waits(program: &Program, flags: &str) -> (Run, Vec<(String, f64)>) {
 
 #[track_caller]
 fn assert_true_times(program: &Program) {
-    let (run, truth) = record_waits(program, "-v -f --off-cpu");
+    let (run, truth) = record_waits(program, &[], "-v -f --off-cpu");
     let balance = assert_balanced(&run);
     assert!(balance.recorded > 100, "{balance:?}");
     let folded = run.folded();
@@ -63,6 +63,35 @@ fn assert_true_times(program: &Program) {
     // What spins is never blocked.
     let blocked = folded.weight(|stack| stack.has("spinner") && stack.leaf() != RUNNABLE);
     assert_eq!(blocked, 0, "{folded}");
+}
+
+#[test]
+fn waits_that_are_looked_at_stand_for_those_that_are_not() {
+    let _turn = require!(kernel_turn());
+    // Some thousand waits a second, of which each thread has one looked at in 2 ms.
+    let flags = "-v -f --off-cpu --switch-sample 2ms";
+    let (run, truth) = record_waits(&Program::c("waits"), &["200"], flags);
+    let balance = assert_balanced(&run);
+    let left_out = balance.filtered_total();
+    assert!(
+        balance.recorded > 500 && left_out > 2 * balance.recorded,
+        "{balance:?}"
+    );
+    assert!(run.stderr.contains("(--switch-sample)"), "{}", run.stderr);
+    let folded = run.folded();
+    for (function, measured) in truth {
+        // Chance is of some percent where a thousand waits stand for all; one that lasts throughout is seen whole.
+        let tolerance = if function == "wait_never" {
+            TOLERANCE
+        } else {
+            10.0 * TOLERANCE
+        };
+        let seen = seconds(&folded, &function);
+        assert!(
+            (seen - measured).abs() < tolerance * measured && measured > SECONDS / 4.0,
+            "{function} waited {measured:.3} s and is shown with {seen:.3} s in {folded}"
+        );
+    }
 }
 
 #[test]

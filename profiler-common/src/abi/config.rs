@@ -267,6 +267,9 @@ pub struct Config {
     pub shortest_ns: u64,
     /// The longest time off the CPU that is wanted, in nanoseconds.
     pub longest_ns: u64,
+    /// Of waits, look at about one of each thread in so many nanoseconds; zero: at all. See
+    /// [`thin`](crate::thin).
+    pub look_period_ns: u64,
     /// Which calls are wanted, where the probe is of calls.
     pub calls: CallChoice,
     /// Where the kernel keeps what we read of tasks.

@@ -61,6 +61,8 @@ counters! {
     FilteredState = "filtered-state", Filtered;
     /// The thread was off the CPU for a shorter or longer time than was asked for.
     FilteredBlockTime = "filtered-block-time", Filtered;
+    /// The thread had waited shortly before, and not all of its waits were to be looked at.
+    FilteredSwitchSample = "filtered-switch-sample", Filtered;
     /// The call was about a file of another kind than was asked for.
     FilteredFileKind = "filtered-file-kind", Filtered;
     /// The store of stacks was full.

@@ -28,9 +28,9 @@ pub use counter::{Class, Counter};
 pub use notice::{MAPPED_WORDS, Mapped, NAME_BYTES, Notice, NoticeKind, PATH_BYTES, PATH_STEPS};
 pub use sample::{COMM_BYTES, Doing, KEY_WORDS, SampleKey, Stamp, Tally};
 pub use sleeper::{
-    ARRIVED_WORD, ASLEEP_WORDS, AWAITED_WORD, Asleep, KeptRegisters, Pair, SINCE_WORD,
-    SLEEPER_KEY_WORD, SLEEPER_WORDS, Sleeper, States, TaskState, WAKE_RACE_NS, WAKER_KEY_WORD,
-    WAKER_WORDS, WOKE_WORD, WOKEN_WORD, Waker,
+    ARRIVED_WORD, ASLEEP_WORDS, AWAITED_WORD, Asleep, GAP_WORD, KeptRegisters, LEFT_WORD, Pair,
+    SINCE_WORD, SLEEPER_KEY_WORD, SLEEPER_WORDS, Sleeper, States, TaskState, WAKE_RACE_NS,
+    WAKER_KEY_WORD, WAKER_WORDS, WOKE_WORD, WOKEN_WORD, Waker,
 };
 pub use stack::{
     BLOCK_WORDS, Block, Header, KERNEL_SCRATCH_WORDS, MAX_KERNEL_FRAMES, MAX_USER_FRAMES,

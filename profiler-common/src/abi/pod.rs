@@ -28,7 +28,7 @@ const _: () = {
     assert!(
         size_of::<Config>()
             == sum_of!(
-                [u64; 3],
+                [u64; 4],
                 Switches,
                 [u32; 8],
                 CallChoice,

@@ -134,6 +134,14 @@ pub const ARRIVED_WORD: usize = WOKEN_WORD + 1;
 /// Which word of a [`Sleeper`] says what the thread waits for.
 pub const AWAITED_WORD: usize = ARRIVED_WORD + 1;
 
+/// Which word of a [`Sleeper`] says when the thread's last wait began, where not every wait is looked at; wake-ups are
+/// not noted there then.
+pub const LEFT_WORD: usize = WOKEN_WORD;
+
+/// Which word of a [`Sleeper`] says how far the beginnings of the thread's last waits lay apart on average, where not
+/// every wait is looked at; see [`thin`](crate::thin). Zero until it has waited twice.
+pub const GAP_WORD: usize = AWAITED_WORD;
+
 /// What is kept of a thread from its switch out to its switch in. As words: the nanosecond, by the
 /// monotonic clock, at which it left the CPU, or zero while it is on one; the
 /// [`SampleKey`](super::SampleKey) that its time will be counted for; with

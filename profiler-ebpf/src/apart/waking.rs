@@ -58,12 +58,12 @@ extern "C" fn note_who_wakes(seat: u32, ids: u64, incarnation: u64, now: u64, wo
 
 /// See [`wake::settle`].
 #[inline(always)]
-pub(crate) fn settle_woken(seat: u32, id: u32, since: u64, until: u64) -> Outcome {
-    Outcome(settle_with_waker(seat, id, since, until))
+pub(crate) fn settle_woken(seat: u32, id: u32, since: u64, until: u64, gap: u64) -> Outcome {
+    Outcome(settle_with_waker(seat, id, since, until, gap))
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn settle_with_waker(seat: u32, id: u32, since: u64, until: u64) -> u32 {
-    wake::settle(seat, id, since, until).0
+extern "C" fn settle_with_waker(seat: u32, id: u32, since: u64, until: u64, gap: u64) -> u32 {
+    wake::settle(seat, id, since, until, gap).0
 }

@@ -19,7 +19,10 @@ use crate::{
     word::Word,
 };
 use aya_ebpf::programs::RawTracePointContext;
-use profiler_common::abi::{Counter, Doing, KEY_WORDS, SampleKey, States, Switches, TaskState};
+use profiler_common::{
+    abi::{Counter, Doing, KEY_WORDS, SampleKey, States, Switches, TaskState},
+    thin,
+};
 
 /// A CPU goes from one task to another.
 #[inline(always)]
@@ -114,7 +117,32 @@ pub(crate) fn depart(
     if !States(config!(states)).has(state) {
         return Err(Some(Counter::FilteredState.into()));
     }
+    if config!(look_period_ns) != 0
+        && let Some(entry) = sleepers::find(id)
+        && !is_looked_at(&entry, now)
+    {
+        return Err(Some(Counter::FilteredSwitchSample.into()));
+    }
     Ok(state.doing())
+}
+
+/// Whether this is one of the waits of the thread that are looked at. A thread without an entry has not waited before,
+/// and its first wait is.
+#[inline(always)]
+fn is_looked_at(entry: &sleepers::Entry, now: u64) -> bool {
+    let period = config!(look_period_ns);
+    let gap = thin::mean_gap(entry.gap_ns(), entry.left_before(now), now, period);
+    entry.set_gap(gap);
+    thin::is_looked_at(gap, period, task::random())
+}
+
+/// What time off the CPU weighs; see [`sleepers::Entry::gap_ns`].
+#[inline(always)]
+pub(super) fn weight(spent_ns: u64, gap_ns: u64) -> u64 {
+    match config!(look_period_ns) {
+        0 => spent_ns,
+        period => thin::weight(spent_ns, gap_ns, period),
+    }
 }
 
 /// Notes that the running thread leaves, and for which key, which is in the scratch memory; or says what
@@ -132,7 +160,16 @@ pub(crate) fn fall_asleep(seat: u32, now: u64) -> Option<Outcome> {
     let Some(entry) = sleepers::make(task::initial_id()) else {
         return Some(Counter::LostSleeperTable.into());
     };
-    entry.leave(now, key);
+    // The thread has the CPU until this is done. That matters where waits are short, and all the more where one that is
+    // looked at stands for others; where all of the time is shown, it must be somewhere.
+    entry.leave(
+        if config::has(Switches::WALL) {
+            now
+        } else {
+            task::now()
+        },
+        key,
+    );
     None
 }
 
@@ -207,7 +244,7 @@ fn settle(
     };
     entry.arrive(key);
     if config::has(Switches::WAKERS) {
-        return apart::settle_woken(seat, id, since, until);
+        return apart::settle_woken(seat, id, since, until, entry.gap_ns());
     }
     let spent_ns = until.wrapping_sub(since);
     if config::has(Switches::WALL) {
@@ -216,5 +253,5 @@ fn settle(
     if spent_ns < config!(shortest_ns) || spent_ns > config!(longest_ns) {
         return Counter::FilteredBlockTime.into();
     }
-    apart::count(seat, spent_ns)
+    apart::count(seat, weight(spent_ns, entry.gap_ns()))
 }

@@ -4,7 +4,7 @@
 //! A waker runs with the woken thread's `pi_lock` held and interrupts off, as a switch does, and so the two never
 //! meet in a CPU's scratch memory.
 
-use super::off_cpu::scratch_key;
+use super::off_cpu::{self, scratch_key};
 use crate::{
     apart,
     config::config,
@@ -91,7 +91,7 @@ pub(crate) fn note(subject: Subject, woken: u64) {
 
 /// Counts the time that a thread was blocked, whose key is in the scratch memory, together with who woke it.
 #[inline(always)]
-pub(crate) fn settle(seat: u32, id: u32, since: u64, until: u64) -> Outcome {
+pub(crate) fn settle(seat: u32, id: u32, since: u64, until: u64, gap: u64) -> Outcome {
     let (Some(scratch), Some(control)) = (SCRATCH.get(seat), CONTROL.get(0)) else {
         return Counter::LostTallyTable.into();
     };
@@ -127,5 +127,5 @@ pub(crate) fn settle(seat: u32, id: u32, since: u64, until: u64) -> Outcome {
     scratch.key[SampleKey::USER_WORD].store(0);
     let stamp = Stamp::new(live.epoch(), Doing::Woken);
     scratch.key[SampleKey::STAMP_WORD].store(SampleKey::stamp_word(position, stamp));
-    apart::count(seat, spent_ns)
+    apart::count(seat, off_cpu::weight(spent_ns, gap))
 }

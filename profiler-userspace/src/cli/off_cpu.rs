@@ -6,6 +6,7 @@
 use crate::probe::{ThreadKind, Waits, Wakers, Wall};
 use anyhow::{Result, bail, ensure};
 use profiler_common::abi::{States, TaskState};
+use profiler_common::thin::LONGEST_PERIOD_NS;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -42,6 +43,10 @@ pub(super) struct OffCpuArgs {
     /// Keep these states only: R runnable, S sleeping, D disk, T stopped, t traced, P parked, I idle
     #[arg(long, value_name = "LETTERS", value_parser = states)]
     state: Option<States>,
+    /// Look at about one wait of each thread in this time, such as 1ms, and let it stand for the others: a bound on the
+    /// cost where threads switch all the time; threads that seldom wait are seen whole
+    #[arg(long, value_name = "TIME", value_parser = look_period)]
+    switch_sample: Option<Duration>,
     /// Leave out kernel threads
     #[arg(long)]
     user_threads_only: bool,
@@ -85,6 +90,7 @@ impl OffCpuArgs {
             states: self.state.unwrap_or(Waits::all_states(wakers)),
             shortest: self.min_block_time.unwrap_or(Duration::ZERO),
             longest: self.max_block_time.unwrap_or(Duration::MAX),
+            look_period: self.switch_sample.unwrap_or(Duration::ZERO),
             threads: match (self.user_threads_only, self.kernel_threads_only) {
                 (false, false) => ThreadKind::Both,
                 (true, false) => ThreadKind::User,
@@ -168,6 +174,7 @@ impl OffCpuArgs {
             ("-m", self.min_block_time.is_some()),
             ("-M", self.max_block_time.is_some()),
             ("--state", self.state.is_some()),
+            ("--switch-sample", self.switch_sample.is_some()),
             ("--user-threads-only", self.user_threads_only),
             ("--kernel-threads-only", self.kernel_threads_only),
         ];
@@ -181,6 +188,19 @@ impl OffCpuArgs {
 fn microseconds(text: &str) -> Result<Duration, String> {
     text.parse().map(Duration::from_micros).map_err(|_| {
         "not a time; say a whole number of microseconds, such as 1000 for a millisecond".to_owned()
+    })
+}
+
+/// How often to look, with its unit.
+fn look_period(text: &str) -> Result<Duration, String> {
+    let units = [("us", 1), ("ms", 1_000), ("s", 1_000_000)];
+    let period = units.into_iter().find_map(|(unit, each)| {
+        let number: u64 = text.strip_suffix(unit)?.trim().parse().ok()?;
+        Some(Duration::from_micros(number.checked_mul(each)?))
+    });
+    let fits = Duration::from_micros(1)..=Duration::from_nanos(LONGEST_PERIOD_NS);
+    period.filter(|period| fits.contains(period)).ok_or_else(|| {
+        "say how often to look at a thread, from 1us to 1s; with 1ms it is about a thousand times a second".to_owned()
     })
 }
 
@@ -230,6 +250,24 @@ mod tests {
         ] {
             let refusal = states(wrong).unwrap_err();
             assert!(refusal.contains(answer), "{wrong}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn how_often_to_look_has_a_unit() {
+        assert_eq!(look_period("1ms"), Ok(Duration::from_millis(1)));
+        assert_eq!(look_period("250us"), Ok(Duration::from_micros(250)));
+        assert_eq!(look_period("1s"), Ok(Duration::from_secs(1)));
+        for wrong in [
+            "",
+            "1",
+            "0ms",
+            "2s",
+            "1.5ms",
+            "-1ms",
+            "18446744073709551615s",
+        ] {
+            assert!(look_period(wrong).is_err(), "{wrong}");
         }
     }
 

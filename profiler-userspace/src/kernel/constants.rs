@@ -58,6 +58,7 @@ pub(super) fn config(request: &Request, support: &Support, sizes: &Sizes) -> Con
         states: waits.states.0,
         shortest_ns: nanoseconds(waits.shortest),
         longest_ns: nanoseconds(waits.longest),
+        look_period_ns: nanoseconds(waits.look_period),
         calls: calls(&request.probe),
         layout: support.layout.unwrap_or_default(),
         mapping: support.mapping.unwrap_or_default(),

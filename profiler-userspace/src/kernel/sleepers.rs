@@ -11,9 +11,10 @@ use aya::maps::{HashMap, MapData, MapError};
 use aya::programs::Iter;
 use profiler_common::abi::{
     ARRIVED_WORD, AWAITED_WORD, AwaitedLock, BLOCK_WORDS, CallWeight, Control, Counter, Doing,
-    Header, KEY_WORDS, Live, SINCE_WORD, SLEEPER_KEY_WORD, SampleKey, Sleeper, StackPosition,
-    Stamp, Switches, WAKE_RACE_NS, WAKER_KEY_WORD, WOKE_WORD, WOKEN_WORD, Waker,
+    GAP_WORD, Header, KEY_WORDS, Live, SINCE_WORD, SLEEPER_KEY_WORD, SampleKey, Sleeper,
+    StackPosition, Stamp, Switches, WAKE_RACE_NS, WAKER_KEY_WORD, WOKE_WORD, WOKEN_WORD, Waker,
 };
+use profiler_common::thin;
 use std::collections::{BTreeSet, HashSet};
 use std::io::Read as _;
 use std::mem::offset_of;
@@ -219,7 +220,12 @@ impl Kernel {
             let weight = match self.request.timed_weight() {
                 Some(CallWeight::Bytes) => 0,
                 Some(CallWeight::One) => 1,
-                Some(CallWeight::Time) | None => spent,
+                Some(CallWeight::Time) | None if waits.look_period.is_zero() => spent,
+                Some(CallWeight::Time) | None => thin::weight(
+                    spent,
+                    sleeper[GAP_WORD],
+                    u64::try_from(waits.look_period.as_nanos()).unwrap_or(u64::MAX),
+                ),
             };
             let sample = self.sample(key, weight, 1, into);
             if let Some(waker) = waker {

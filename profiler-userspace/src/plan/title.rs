@@ -138,6 +138,12 @@ fn narrowed(waits: &Waits) -> Vec<String> {
     if waits.longest < Duration::MAX {
         parts.push(format!("at most {} µs each", waits.longest.as_micros()));
     }
+    if !waits.look_period.is_zero() {
+        parts.push(format!(
+            "estimated: of each thread, about one wait in {:?} was looked at",
+            waits.look_period
+        ));
+    }
     parts
 }
 

@@ -224,6 +224,7 @@ impl Health<'_> {
             Counter::FilteredThreadKind => "of the other kind of threads",
             Counter::FilteredState => "in other states",
             Counter::FilteredBlockTime => "shorter or longer (-m, -M)",
+            Counter::FilteredSwitchSample => "for which others stand (--switch-sample)",
             Counter::FilteredFileKind => "about other kinds of files (--io-kind)",
             other => other.name(),
         }

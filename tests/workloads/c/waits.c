@@ -3,8 +3,8 @@
  * that another holds, a pipe that another writes to, a condition that another signals, one that spins,
  * and one that waits for what never comes.
  *
- * waits          until SIGTERM. Prints at the end, as `truth FUNCTION NANOSECONDS` lines, for how long
- *                each function waited between SIGUSR1 and SIGUSR2.
+ * waits [TIMES]  until SIGTERM, each wait so many times shorter. Prints at the end, as `truth FUNCTION
+ *                NANOSECONDS` lines, for how long each function waited between SIGUSR1 and SIGUSR2.
  *
  * Each wait is made in a function of its own, which another function calls: where callers are lost, the
  * innermost is.
@@ -55,7 +55,9 @@ static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER, guard = PTHREAD_MUTEX_I
 static pthread_cond_t signalled = PTHREAD_COND_INITIALIZER;
 static int ends[2], turns, never[2];
 
-FRAME void wait_sleep(void) { KEEP_FRAME(); sleep_us(100000); __asm__ volatile(""); }
+static unsigned long times = 1;
+
+FRAME void wait_sleep(void) { KEEP_FRAME(); sleep_us(100000 / times); __asm__ volatile(""); }
 
 FRAME void wait_lock(void)
 {
@@ -101,7 +103,7 @@ FRAME void rest(long way)
 {
     KEEP_FRAME();
     if (way == LOCK)
-        sleep_us(20000);
+        sleep_us(20000 / times);
 }
 
 FRAME void *waiter(void *argument)
@@ -126,7 +128,7 @@ FRAME void *giver(void *argument)
     KEEP_FRAME();
     for (;;) {
         pthread_mutex_lock(&held);
-        sleep_us(40000);
+        sleep_us(40000 / times);
         pthread_mutex_unlock(&held);
         pthread_mutex_lock(&guard);
         turns++;
@@ -134,7 +136,7 @@ FRAME void *giver(void *argument)
         pthread_mutex_unlock(&guard);
         if (write(ends[1], "", 1) != 1)
             abort();
-        sleep_us(10000);
+        sleep_us(10000 / times);
     }
 }
 
@@ -153,9 +155,11 @@ static void start(void *(*function)(void *), long argument)
         abort();
 }
 
-int main(void)
+int main(int count, char **arguments)
 {
     sigset_t all;
+    if (count > 1)
+        times = strtoul(arguments[1], NULL, 10);
     if (pipe(ends) || pipe(never))
         abort();
     /* The marks are for this thread alone: a signal would end the others' waits. */
