@@ -208,6 +208,7 @@ fn the_layout_of_what_crosses_the_boundary() {
         states,
         shortest_ns,
         longest_ns,
+        look_period_ns,
         layout,
     });
     layout!(TaskLayout {

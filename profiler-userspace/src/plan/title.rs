@@ -140,7 +140,7 @@ fn narrowed(waits: &Waits) -> Vec<String> {
     }
     if !waits.look_period.is_zero() {
         parts.push(format!(
-            "estimated: of each thread, about one wait in {:?} was looked at",
+            "estimated from about one wait of each thread in {:?}",
             waits.look_period
         ));
     }
@@ -279,11 +279,13 @@ mod tests {
                         .with(TaskState::DiskSleep),
                     shortest: Duration::from_millis(1),
                     longest: Duration::from_secs(1),
+                    look_period: Duration::from_millis(2),
                     threads: ThreadKind::User,
                     reasons: true,
                     wakers: Wakers::None,
                 },
-                "state SD, user threads, at least 1000 µs each, at most 1000000 µs each, ",
+                "state SD, user threads, at least 1000 µs each, at most 1000000 µs each, estimated from about one wait \
+                 of each thread in 2ms, ",
             ),
         ] {
             let plan = Plan {

@@ -6,11 +6,14 @@
 use super::distribution::Distribution;
 use super::health::{grouped, mebibytes, share};
 use crate::debuginfod::Fetched;
+use crate::probe::Waits;
 use crate::process::{Runtime, Shortage};
 use crate::profile::fold::visible;
 use crate::symbolize::{Gap, Reached, Unnamed};
+use profiler_common::abi::{Books, Class, Counter};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Gaps of fewer samples than one in so many are not worth a sentence.
 const WORTH_ONE_IN: u64 = 100;
@@ -20,6 +23,27 @@ const MOST_OBJECTS: usize = 3;
 
 /// So many PIDs are listed.
 const MOST_PIDS: usize = 3;
+
+/// The share of one CPU's time that looking at waits may take before there is something to say of it, in percent.
+const DEAR_PERCENT: u128 = 5;
+
+/// What to say where looking at every wait was dear, and the machine may feel it.
+pub(super) fn on_switches(waits: &Waits, books: &Books, elapsed: Duration) -> Option<String> {
+    let spent = Duration::from_nanos(books.get(Counter::RunTime));
+    let is_dear = spent.as_nanos() * 100 > elapsed.as_nanos() * DEAR_PERCENT;
+    let per_second = |number: u64| (number as f64 / elapsed.as_secs_f64().max(0.001)) as u64;
+    (is_dear && waits.look_period.is_zero()).then(|| {
+        format!(
+            "Note: looking at {} waits a second took {} of the time of one CPU; --switch-sample 1ms looks at about \
+             a thousand a second of each thread, and lets them stand for the others.",
+            grouped(per_second(books.sum(Class::Fired))),
+            share(
+                u64::try_from(spent.as_micros()).unwrap_or(u64::MAX),
+                u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX)
+            ),
+        )
+    })
+}
 
 /// What to say of debug files that were fetched, or should have been.
 pub(super) fn on_fetching(fetched: &Fetched) -> Option<String> {
@@ -367,6 +391,26 @@ mod tests {
         assert_eq!(starts, ["30.0%", "25.0%", "20.0%", "10.0%"]);
         assert!(said[2].contains("deleted or replaced"), "{said:?}");
         assert!(said[3].contains("another mount namespace"), "{said:?}");
+    }
+
+    #[test]
+    fn dear_switches_are_told_with_the_remedy_unless_it_is_used() {
+        let (mut books, second) = (Books::EMPTY, Duration::from_secs(1));
+        books.counters[Counter::Fired as usize] = 44_000;
+        let mut cost = |milliseconds: u64, waits: &Waits| {
+            books.counters[Counter::RunTime as usize] = milliseconds * 1_000_000;
+            on_switches(waits, &books, second)
+        };
+        let every = Waits::default();
+        assert_eq!(cost(50, &every), None);
+        let said = cost(160, &every).unwrap();
+        assert!(said.contains("44,000 waits a second took 16.0%"), "{said}");
+        assert!(said.contains("--switch-sample"), "{said}");
+        let some = Waits {
+            look_period: Duration::from_millis(1),
+            ..every
+        };
+        assert_eq!(cost(160, &some), None);
     }
 
     #[test]

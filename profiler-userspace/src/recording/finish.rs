@@ -1,5 +1,6 @@
 //! After sampling: the last drain, names, files, and the closing paragraph.
 
+use super::advice;
 use super::circumstances::Circumstances;
 use super::deliver::{Named, deliver};
 use super::health::{self, Cost, Health};
@@ -191,8 +192,12 @@ impl Finishing<'_> {
             books,
             outputs,
             sinks,
-            remarks,
+            mut remarks,
         } = part;
+        if let Probe::OffCpu(waits) = probe {
+            let elapsed = self.circumstances.elapsed;
+            remarks.extend(advice::on_switches(waits, &books, elapsed));
+        }
         let unit = self.unit(probe);
         let kernel = &mut self.kernel;
         let mut ask = |addresses: &[u64]| kernel.name_symbols(addresses);

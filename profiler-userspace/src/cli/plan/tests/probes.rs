@@ -70,6 +70,9 @@ fn waits_may_be_recorded_beside_samples() {
     assert_eq!(waits.shortest, Duration::from_micros(10));
     assert_eq!(beside.probe.waits(), Some(waits));
     assert_eq!(plan_beside.all_outputs().count(), 2);
+    let estimated = plan("--off-cpu-output off.svg --switch-sample 2ms");
+    let waits = estimated.waits().expect("waits were asked for");
+    assert_eq!(waits.look_period, Duration::from_millis(2));
     // A graph that is drawn may be given a look, whichever it is.
     plan("-f --off-cpu-output off.svg --width 800");
     for (line, answer) in [
@@ -100,6 +103,8 @@ fn wall_time_is_all_of_it() {
     assert!(!narrow.idle_threads && narrow.waits.reasons);
     for (line, answer) in [
         ("--wall -m 5", "use --off-cpu with -m"),
+        ("--wall --switch-sample 1ms", "leaves out some of the time"),
+        ("--switch-sample 1ms", "add --off-cpu"),
         ("--wall --user-threads-only", "leaves out some of the time"),
         ("--wall -K", "leave out -K"),
         ("--wall -C 0", "on no CPU"),
