@@ -297,6 +297,15 @@ fn nothing_is_lost_when_waits_outlast_what_stores_their_stacks() {
     balance.assert_even();
     let folded = run.folded();
     let slept = seconds(&folded, "wait_never");
-    assert!((3.8..4.4).contains(&slept), "{slept} s of 4: {balance:?}");
+    // On a busy machine, where there are many sleepers to look at, it takes longer than it was asked to.
+    let took = run.stderr.split_once(" s, host").and_then(|(before, _)| {
+        let (_, seconds) = before.rsplit_once(' ')?;
+        seconds.parse::<f64>().ok()
+    });
+    let took = took.expect("the closing paragraph says how long it took");
+    assert!(
+        (took - 0.3..took + 0.3).contains(&slept) && took >= 4.0,
+        "{slept} s of {took}: {balance:?}"
+    );
     drop(waits);
 }
