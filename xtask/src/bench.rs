@@ -19,6 +19,7 @@ pub(crate) mod spent;
 mod startup;
 mod stop;
 mod storm;
+mod switches;
 mod symbols;
 mod tables;
 mod tool;
@@ -63,6 +64,8 @@ enum Section {
     Slowdown,
     /// What processes that live for as short as can be lose
     Storm,
+    /// What looking at waits takes from programs that switch all the time
+    Switches,
     /// What a firing, and each frame, takes in the kernel
     Firing,
     /// CPU time, memory and disk of 10 s of the whole machine
@@ -168,9 +171,10 @@ pub(crate) fn measure(order: &Order) -> Result<()> {
     if bench.quick {
         println!("A smoke run: these figures are worth little.");
     }
-    let sections: [(Section, Measure); 8] = [
+    let sections: [(Section, Measure); 9] = [
         (Section::Slowdown, slowdown::measure),
         (Section::Storm, storm::measure),
+        (Section::Switches, switches::measure),
         (Section::Firing, firing::measure),
         (Section::Cost, cost::measure),
         (Section::Stop, stop::measure),

@@ -23,6 +23,9 @@ const STACK: &str = "bench_stack";
 /// Makes a fixed number of processes.
 const STORM: &str = "bench_storm";
 
+/// Two that hand each other the turn.
+const SWITCH: &str = "bench_switch";
+
 /// Keeps one CPU busy.
 const LOAD: &str = "bench_load";
 
@@ -34,7 +37,7 @@ pub(super) struct Programs {
 /// Compiles the programs from `sources` into `folder`.
 pub(super) fn build(sources: &Path, folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    for name in [STACK, STORM, LOAD] {
+    for name in [STACK, STORM, SWITCH, LOAD] {
         run(Command::new("gcc")
             .args(["-std=gnu11", "-O1", "-fno-omit-frame-pointer"])
             // Sibling calls are jumps, which leave no frame behind; shrink-wrapping makes frames late.
@@ -68,6 +71,13 @@ impl Programs {
         })
     }
 
+    /// Starts the two that hand each other the turn on one CPU, in a way and so often instead of a depth and turns.
+    pub(super) fn switches(&self, cpu: usize) -> Result<Stack> {
+        Ok(Stack {
+            program: Running::start(&self.folder.join(SWITCH), cpu)?,
+        })
+    }
+
     /// Keeps the CPUs busy for as long as the value lives.
     pub(super) fn loads(&self, cpus: impl Iterator<Item = usize>) -> Result<Vec<Running>> {
         cpus.map(|cpu| Running::start(&self.folder.join(LOAD), cpu))
@@ -81,6 +91,11 @@ pub(super) struct Stack {
 }
 
 impl Stack {
+    /// Its process ID.
+    pub(super) fn pid(&self) -> u32 {
+        self.program.child.id()
+    }
+
     /// How long, in seconds of its CPU, `turns` turns take under `depth` frames.
     pub(super) fn work(&mut self, depth: u32, turns: u64) -> Result<f64> {
         let said = self.program.ask(&format!("{depth} {turns}\n"))?;

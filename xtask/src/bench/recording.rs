@@ -80,6 +80,20 @@ impl Process {
         self.child.id()
     }
 
+    /// Whether it has ended.
+    pub(super) fn has_ended(&mut self) -> Result<bool> {
+        let status = self.child.try_wait().context("cannot wait for a child")?;
+        Ok(status.is_some())
+    }
+
+    /// Does as Ctrl-C does, and waits for its end. perf says by its exit code that it was interrupted.
+    pub(super) fn interrupt(&mut self) -> Result<()> {
+        kill_process(Pid::from_child(&self.child), Signal::INT)
+            .with_context(|| format!("cannot interrupt {}", self.name))?;
+        self.wait()?;
+        Ok(())
+    }
+
     /// Waits for its end.
     pub(super) fn wait(&mut self) -> Result<bool> {
         let Self { child, name } = self;
@@ -172,11 +186,8 @@ impl<'tool> Recording<'tool> {
 
     /// Does as Ctrl-C does, and waits for its end.
     pub(super) fn interrupt(&mut self) -> Result<()> {
-        kill_process(Pid::from_child(&self.process.child), Signal::INT)
-            .with_context(|| format!("cannot interrupt {}", self.tool.name))?;
-        // perf says by its exit code that it was interrupted; whether it did its work, its files say.
-        self.process.wait()?;
-        Ok(())
+        // Whether it did its work, its files say.
+        self.process.interrupt()
     }
 
     /// Draws what was recorded, and looks whether it is there.

@@ -370,7 +370,7 @@ pub(super) fn said(folder: &Path) -> String {
 }
 
 /// Where a program is. Root's tools are often not on a user's `PATH`.
-fn find(name: &str) -> Option<PathBuf> {
+pub(super) fn find(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let usual = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);
     env::split_paths(&path)
@@ -380,7 +380,7 @@ fn find(name: &str) -> Option<PathBuf> {
 }
 
 /// `profile` is a common name.
-fn is_libbpf(path: &Path) -> bool {
+pub(super) fn is_libbpf(path: &Path) -> bool {
     Command::new(path)
         .arg("--help")
         .stdin(Stdio::null())
