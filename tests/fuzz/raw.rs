@@ -1,6 +1,6 @@
 //! Broken raw recordings.
 //!
-//! In: the golden one, and a source of randomness. Out: files whose messages are broken and whose lengths and
+//! In: the golden ones, and a source of randomness. Out: files whose messages are broken and whose lengths and
 //! checksums are right, so that what is behind them is reached; now and then just broken bytes. A file is read,
 //! named and folded.
 
@@ -10,7 +10,7 @@ use std::io::{Read as _, Write as _};
 use anyhow::{Context as _, Result};
 use fastrand::Rng;
 use flame_bpf::archive;
-use flame_bpf::profile::fold;
+use flame_bpf::profile::{fold, waits};
 use flame_bpf::symbolize::{self, KernelNames, Naming, Sources};
 
 use crate::corpus::Seed;
@@ -22,12 +22,20 @@ const START: usize = 9;
 /// Kind, packed length, length, checksum.
 const HEADER: usize = 13;
 
-/// The golden file, and its messages one by one.
+/// The golden files.
 pub(crate) fn corpus() -> Result<Vec<Seed>> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/raw.fbpf");
-    let bytes = std::fs::read(path).with_context(|| format!("cannot read {path}"))?;
-    let parts = std::iter::once(0..bytes.len()).collect();
-    Ok(vec![Seed { bytes, parts }])
+    let seed = |path: &str| {
+        let bytes = std::fs::read(path).with_context(|| format!("cannot read {path}"))?;
+        let parts = std::iter::once(0..bytes.len()).collect();
+        Ok(Seed { bytes, parts })
+    };
+    [
+        concat!(env!("CARGO_MANIFEST_DIR"), "/golden/raw.fbpf"),
+        concat!(env!("CARGO_MANIFEST_DIR"), "/golden/raw-wakers.fbpf"),
+    ]
+    .into_iter()
+    .map(seed)
+    .collect()
 }
 
 /// A file with some of its messages broken.
@@ -105,9 +113,13 @@ pub(crate) fn read(input: &[u8]) {
     let unit = archive.facts.unit.clone();
     let named = symbolize::symbolize_stored(&archive.located, &archive.objects, unit, sources);
     assert_eq!(named.profile.total_count(), archive.located.total_count());
+    let profile = match archive.facts.finish {
+        Some(how) => waits::finish(&named.profile, how),
+        None => named.profile,
+    };
+    assert_eq!(profile.total_count(), archive.located.total_count());
     let mut text = Vec::new();
-    fold::fold(&named.profile, fold::FoldStyle::default(), &mut text)
-        .expect("memory can be written");
+    fold::fold(&profile, fold::FoldStyle::default(), &mut text).expect("memory can be written");
     black_box(text);
     // What was read can be written, and is the same then.
     let mut again = Vec::new();

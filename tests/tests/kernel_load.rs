@@ -375,18 +375,33 @@ fn all_of_the_time_needs_wake_ups_too() {
 #[test]
 fn who_ends_waits_is_looked_at_in_every_way() {
     let _turn = require!(kernel_turn());
-    let support = Support::detect();
-    for (switches, target, wakers) in [
-        (BOTH, TargetKind::All, Wakers::Alone),
-        (BOTH, TargetKind::All, Wakers::Above),
-        (AUTO, TargetKind::Processes, Wakers::Above),
+    for (switches, target, wakers, support) in [
+        (BOTH, TargetKind::All, Wakers::Alone, Support::detect()),
+        (
+            AUTO,
+            TargetKind::Processes,
+            Wakers::Above,
+            Support::detect(),
+        ),
+        (AUTO, TargetKind::Processes, Wakers::Above, without_loops()),
         (
             AUTO.with(Switches::PER_THREAD),
             TargetKind::Threads,
             Wakers::Alone,
+            Support::detect(),
         ),
-        (Switches::USER_STACKS, TargetKind::All, Wakers::Above),
-        (Switches::KERNEL_STACKS, TargetKind::All, Wakers::Alone),
+        (
+            Switches::USER_STACKS,
+            TargetKind::All,
+            Wakers::Above,
+            Support::detect(),
+        ),
+        (
+            Switches::KERNEL_STACKS,
+            TargetKind::All,
+            Wakers::Alone,
+            without_loops(),
+        ),
     ] {
         let probe = Probe::OffCpu(Waits {
             wakers,

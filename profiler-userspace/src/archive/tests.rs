@@ -1,6 +1,7 @@
+mod hostile;
+
 use super::read::read_within;
-use super::section::{Kind, MAGIC, VERSION};
-use super::wire::Batch;
+use super::section::{MAGIC, VERSION};
 use super::*;
 use crate::object::{BuildId, Proof, Segment, Segments};
 use crate::profile::located::{
@@ -318,122 +319,6 @@ fn without_wakers_readers_of_the_first_version_understand() {
             read(&*bytes(&archive)).unwrap().archive.facts.finish,
             finish
         );
-    }
-}
-
-/// A file whose second section is this batch.
-fn with_batch(batch: &Batch) -> Vec<u8> {
-    let whole = bytes(&usual());
-    let mut bytes = whole[..MAGIC.len() + 1].to_vec();
-    let head_bytes = u32::from_le_bytes(whole[10..14].try_into().unwrap()) as usize;
-    bytes.extend(&whole[9..9 + 13 + head_bytes]);
-    super::section::write(&mut bytes, Kind::Batch, batch).unwrap();
-    bytes
-}
-
-#[test]
-fn numbers_that_lead_nowhere_are_refused() {
-    let of = |change: &dyn Fn(&mut Batch)| {
-        let mut batch = Batch {
-            spot_kinds: vec![0],
-            spot_values: vec![0],
-            stack_shared: vec![0],
-            stack_lengths: vec![1],
-            stack_spots: vec![0],
-            stack_ends: vec![0],
-            label_comms: vec![b"a".to_vec()],
-            label_tids: vec![0],
-            label_cpus: vec![0],
-            sample_labels: vec![0],
-            sample_users: vec![1],
-            sample_kernels: vec![0],
-            sample_doing: vec![0],
-            sample_counts: vec![1],
-            ..Batch::default()
-        };
-        change(&mut batch);
-        read(&*with_batch(&batch))
-    };
-    let whole = of(&|_| ()).unwrap();
-    assert_eq!(whole.archive.located.total_count(), 1);
-    let broken: [&dyn Fn(&mut Batch); 24] = [
-        &|batch| batch.waker_labels = vec![0],
-        &|batch| batch.sample_wakers = vec![1],
-        &|batch| {
-            batch.waker_labels = vec![1];
-            batch.waker_users = vec![0];
-            batch.waker_kernels = vec![0];
-        },
-        &|batch| {
-            batch.waker_labels = vec![0];
-            batch.waker_users = vec![0];
-            batch.waker_kernels = vec![2];
-        },
-        // Of a thread that runs.
-        &|batch| {
-            batch.waker_labels = vec![0];
-            batch.waker_users = vec![1];
-            batch.waker_kernels = vec![0];
-            batch.sample_wakers = vec![1];
-        },
-        &|batch| batch.spot_kinds = vec![1],
-        &|batch| batch.spot_kinds = vec![2],
-        &|batch| batch.spot_kinds = vec![u32::MAX],
-        &|batch| batch.spot_values.clear(),
-        &|batch| batch.stack_shared = vec![1],
-        &|batch| batch.stack_lengths = vec![u32::MAX],
-        &|batch| batch.stack_spots = vec![1],
-        &|batch| batch.stack_lengths = vec![2],
-        &|batch| batch.stack_ends = vec![200],
-        &|batch| batch.label_comms = vec![vec![b'a'; 17]],
-        &|batch| batch.label_cpus = vec![1 << 33],
-        &|batch| batch.sample_labels = vec![1],
-        &|batch| batch.sample_users = vec![2],
-        &|batch| batch.sample_doing = vec![9],
-        &|batch| batch.sample_weights = vec![1, 2],
-        &|batch| batch.names = vec!["x".to_owned()],
-        &|batch| batch.object_paths = vec![b"/x".to_vec()],
-        &|batch| batch.segment_sizes = vec![1],
-        &|batch| {
-            batch.names = vec!["x".to_owned()];
-            batch.name_kinds = vec![9];
-        },
-    ];
-    for (at, change) in broken.into_iter().enumerate() {
-        let error = of(change).unwrap_err();
-        assert!(
-            matches!(error, Error::Nonsense { section: 2, .. }),
-            "{at}: {error}"
-        );
-    }
-    let overflow = of(&|batch| {
-        batch.sample_labels.push(0);
-        batch.sample_users.push(-1);
-        batch.sample_kernels.push(0);
-        batch.sample_doing.push(0);
-        batch.sample_counts = vec![u64::MAX, 1];
-    });
-    assert!(matches!(overflow, Err(Error::Nonsense { .. })));
-}
-
-#[test]
-fn a_short_section_cannot_become_a_long_one() {
-    use std::io::Write as _;
-    let mut packer = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
-    packer.write_all(&vec![0; 64 << 20]).unwrap();
-    let bomb = packer.finish().unwrap();
-    for claimed in [1u32 << 20, 64 << 20] {
-        let mut bytes = bytes(&usual())[..MAGIC.len() + 1].to_vec();
-        let mut header = vec![1];
-        header.extend(u32::try_from(bomb.len()).unwrap().to_le_bytes());
-        header.extend(claimed.to_le_bytes());
-        let mut hasher = crc32fast::Hasher::new();
-        hasher.update(&header);
-        hasher.update(&bomb);
-        bytes.extend(&header);
-        bytes.extend(hasher.finalize().to_le_bytes());
-        bytes.extend(&bomb);
-        assert!(matches!(read(&*bytes), Err(Error::Nothing { .. })));
     }
 }
 

@@ -147,6 +147,7 @@ Examples:
   sudo flame-bpf -e uprobe:libc:malloc -p 1234 -d 10   who calls a function
   sudo flame-bpf --off-cpu -p 1234 -d 10   where its threads wait, and for how long
   sudo flame-bpf -p 1234 -o on.svg --off-cpu-output off.svg   where they run, and where they wait
+  sudo flame-bpf --off-wake -p 1234 -d 10  where they wait, and who ends that
   sudo flame-bpf --wall -p 1234 -d 10      all of their time in one graph
   sudo flame-bpf -a -d 10 -o x.fbpf        record now, and name and draw it later:
   flame-bpf render x.fbpf -o x.svg         here, or where the debug files are

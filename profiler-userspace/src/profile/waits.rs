@@ -132,11 +132,17 @@ fn finished_waker(mut stack: Vec<Frame>, how: Finish) -> Vec<Frame> {
     stack
 }
 
-/// Whether a kernel function is where interrupts come in (`arch/x86/include/asm/idtentry.h`).
+/// Whether a kernel function is where interrupts come in (`arch/x86/include/asm/idtentry.h`; the last two by FRED, in
+/// `arch/x86/entry/entry_fred.c`).
 pub fn is_interrupt(name: &str) -> bool {
-    ["asm_sysvec_", "asm_common_interrupt", "asm_exc_nmi"]
-        .iter()
-        .any(|start| name.starts_with(start))
+    const ENTRIES: [&str; 5] = [
+        "asm_sysvec_",
+        "asm_common_interrupt",
+        "asm_exc_nmi",
+        "fred_sysvec_",
+        "common_interrupt",
+    ];
+    ENTRIES.iter().any(|start| name.starts_with(start))
 }
 
 /// A stack that ends at what called the scheduler.

@@ -4,14 +4,15 @@ use super::advice;
 use super::circumstances::Circumstances;
 use super::deliver::{Named, deliver};
 use super::health::{self, Cost, Health};
+use super::look;
 use super::naming::{Brought, how};
 use super::nothing::Nothing;
 use super::sampling::{Session, Stop};
 use super::stored::Told;
 use super::unwinding::Unwinding;
 use crate::kernel::Kernel;
+use crate::output::Style;
 use crate::output::sink::Sink;
-use crate::output::{Palette, Style};
 use crate::plan::{Output, Plan, Target};
 use crate::probe::Probe;
 use crate::process::Processes;
@@ -21,10 +22,6 @@ use crate::symbolize::{self, KernelNames, Objects};
 use anyhow::Result;
 use profiler_common::abi::{Books, Class, Doing};
 use std::time::{Duration, Instant};
-
-/// The subtitle of a graph of all of the threads' time.
-const LEGEND: &str =
-    "warm: on a CPU; cold: blocked; green: waiting for a CPU; in between: some of each";
 
 /// What is left to do: say this, and end accordingly.
 pub(super) struct Report {
@@ -281,13 +278,15 @@ impl Finishing<'_> {
             self.text.push_str(&nothing.told());
             return Ok(false);
         }
+        let look = look::usual(probe.noun(), how(plan, probe));
         let style = Style {
             title: titled,
-            colors: self.colors(probe),
-            subtitle: match probe {
-                Probe::Wall(_) => plan.style.subtitle.clone().or(Some(LEGEND.to_owned())),
-                _ => plan.style.subtitle.clone(),
-            },
+            colors: plan.colors.unwrap_or(look.palette),
+            subtitle: plan
+                .style
+                .subtitle
+                .clone()
+                .or(look.subtitle.map(str::to_owned)),
             notes: balance.clone(),
             ..plan.style.clone()
         };
@@ -309,15 +308,6 @@ impl Finishing<'_> {
             self.text.push_str(&balance);
         }
         Ok(true)
-    }
-
-    /// The palette that was asked for, or else the one that suits what is shown.
-    fn colors(&self, probe: &Probe) -> Palette {
-        self.plan.colors.unwrap_or(match probe {
-            Probe::OffCpu(_) | Probe::Locks(_) => Palette::COLD,
-            Probe::Wall(_) => Palette::WALL,
-            _ => Palette::LAND,
-        })
     }
 }
 

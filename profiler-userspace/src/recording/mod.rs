@@ -16,6 +16,7 @@ mod health;
 mod hearing;
 mod launch;
 mod linked;
+mod look;
 mod naming;
 mod nothing;
 mod progress;
@@ -104,8 +105,12 @@ async fn record(plan: &Plan) -> Result<u8> {
     tell_details(plan, &kernel);
     let mut session = Session::new(kernel, unwinding)?;
     // What is about to be launched waits for us alone, and is no concern of anybody's.
-    if plan.waits().is_some() && plan.target != Target::Launched {
-        let asleep = session.find_asleep(plan.capture.user_stacks);
+    if let Some(waits) = plan.waits()
+        && plan.target != Target::Launched
+    {
+        // Where they wait may not be wanted.
+        let walked = plan.capture.user_stacks && waits.wakers != Wakers::Alone;
+        let asleep = session.find_asleep(walked);
         circumstances.take_in(asleep);
     }
     let mut command = held.map(Held::release).transpose()?;

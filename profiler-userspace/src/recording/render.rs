@@ -7,12 +7,13 @@ use super::advice;
 use super::deliver::{Named, deliver};
 use super::distribution::Distribution;
 use super::health::counted;
+use super::look;
 use super::progress::Progress;
 use super::{prepare, tell};
 use crate::archive::{self, Archive, Missing, Read};
 use crate::debuginfod::{Client, Fetched, Limits};
 use crate::object::{BuildId, Fetch};
-use crate::output::{Palette, Style};
+use crate::output::Style;
 use crate::plan::Rendering;
 use crate::profile::fold::visible;
 use crate::profile::waits;
@@ -85,14 +86,16 @@ pub fn render(asked: &Rendering) -> Result<()> {
         &Distribution::here(client.is_some()),
     ));
     let balance = sentences.join(" ");
+    let look = look::usual(&facts.noun, facts.finish);
     let style = Style {
         title: asked.title.clone().unwrap_or_else(|| facts.title.clone()),
         notes: balance.clone(),
-        colors: asked.colors.unwrap_or(match facts.noun.as_str() {
-            "wait" => Palette::COLD,
-            "span" => Palette::WALL,
-            _ => Palette::LAND,
-        }),
+        colors: asked.colors.unwrap_or(look.palette),
+        subtitle: asked
+            .style
+            .subtitle
+            .clone()
+            .or(look.subtitle.map(str::to_owned)),
         ..asked.style.clone()
     };
     let named = Named {

@@ -77,6 +77,8 @@ sleep 0.5
 step off-cpu flame-bpf -v --off-cpu -p $waits -d 2 -f
 step both flame-bpf -v -p $waits -d 2 -F 499 -f --off-cpu-output /tmp/waits.folded
 step wall flame-bpf -v --wall -p $waits -d 2 -F 499 -f
+step off-wake flame-bpf -v --off-wake -p $waits -d 2 -f
+step wakeup flame-bpf -v --wakeup -p $waits -d 2 -f
 step syscalls flame-bpf -v --syscalls -p $waits -d 1 -f
 step latency flame-bpf -v --syscalls=latency -p $waits -d 1 -f
 step io flame-bpf -v --io --io-kind all --io-files -p $waits -d 1 -f

@@ -117,6 +117,17 @@ const STEPS: &[Expected] = &[
         shape: Shape::Waits(";waiter;wait_never;"),
     },
     Expected {
+        step: "off-wake",
+        exit: 0,
+        // The one half from the one program, the other from the other.
+        shape: Shape::Waits(";giver;start_thread;"),
+    },
+    Expected {
+        step: "wakeup",
+        exit: 0,
+        shape: Shape::Waits(";start_thread;giver;"),
+    },
+    Expected {
         step: "syscalls",
         exit: 0,
         shape: Shape::Holds(";wait_sleep;"),

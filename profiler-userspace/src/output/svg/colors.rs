@@ -4,7 +4,7 @@
 
 use super::ANNOTATED;
 use crate::output::Palette;
-use crate::profile::{Frame, FrameKind, Profile, fold, waits, wall};
+use crate::profile::{Frame, FrameId, FrameKind, Profile, fold, waits, wall};
 use inferno::flamegraph::color::{Color, PaletteMap};
 use profiler_common::abi::Doing;
 use std::collections::{HashMap, HashSet};
@@ -51,7 +51,7 @@ fn mark(frame: &Frame) -> Color {
 pub(super) fn map(palette: Palette, profile: &Profile) -> Option<PaletteMap> {
     match palette {
         Palette::LAND => Some(all(profile, land)),
-        Palette::COLD => Some(all(profile, |frame| Some(cold(frame)))),
+        Palette::COLD => Some(by_half(profile)),
         Palette::WALL => Some(by_time(profile)),
         _ => None,
     }
@@ -149,18 +149,41 @@ impl Time {
 
 /// Warm as far as a frame's threads ran, cold as far as they were blocked, green as far as they waited for a CPU.
 fn by_time(profile: &Profile) -> PaletteMap {
+    mixed(profile, |stack| {
+        let leaf = stack.last().map(|leaf| profile.frame(*leaf));
+        [(stack, leaf.map_or(Doing::Running, waits::doing)), NOTHING]
+    })
+}
+
+/// Cold as far as a frame's threads waited, warm as far as they ended waits, which the frames above a separator tell.
+fn by_half(profile: &Profile) -> PaletteMap {
+    mixed(profile, |stack| {
+        let is_separator = |frame: &FrameId| waits::is_separator(profile.frame(*frame));
+        let separator = stack.iter().position(is_separator);
+        let (wait, woke) = stack.split_at(separator.unwrap_or(stack.len()));
+        [(wait, Doing::Blocked), (woke, Doing::Running)]
+    })
+}
+
+/// A part of a stack, and what its thread did.
+type Part<'a> = (&'a [FrameId], Doing);
+
+/// No part.
+const NOTHING: Part<'_> = (&[], Doing::Running);
+
+/// Colours by what threads did for how long, told by the parts of their stacks.
+fn mixed<'a>(profile: &'a Profile, parts: impl Fn(&'a [FrameId]) -> [Part<'a>; 2]) -> PaletteMap {
     let mut times: HashMap<String, (&Frame, Time)> = HashMap::new();
     for sample in profile.samples() {
-        let doing = sample
-            .stack
-            .last()
-            .map_or(Doing::Running, |leaf| waits::doing(profile.frame(*leaf)));
-        let frames: HashSet<_> = sample.stack.iter().collect();
-        for &frame in frames {
-            let frame = profile.frame(frame);
-            let name = fold::frame_name(frame, ANNOTATED).into_owned();
-            let (_, time) = times.entry(name).or_insert((frame, Time::default()));
-            time.add(doing, sample.weight);
+        for (part, doing) in parts(&sample.stack) {
+            let frames: HashSet<_> = part.iter().collect();
+            for &frame in frames {
+                let frame = profile.frame(frame);
+                let name = fold::frame_name(frame, ANNOTATED).into_owned();
+                let (_, time) = times.entry(name).or_insert((frame, Time::default()));
+                // Whatever weighs nothing has a colour, too.
+                time.add(doing, sample.weight.max(1));
+            }
         }
     }
     let mut colors = PaletteMap::default();
@@ -262,6 +285,31 @@ mod tests {
         assert!(!is_warm(mixed) && !is_cold(mixed), "{mixed:?}");
         assert_eq!(of(waits::RUNNABLE), RUNNABLE);
         assert_eq!(of(waits::BLOCKED), BLOCKED);
+    }
+
+    #[test]
+    fn who_ends_waits_is_warm() {
+        let (sh, wait, mark) = (
+            ("sh", FrameKind::Process),
+            ("pipe_read", FrameKind::Kernel),
+            (waits::WOKEN_BY, FrameKind::Mark),
+        );
+        let (cat, wake) = (("cat", FrameKind::Process), ("put", FrameKind::User));
+        let profile = profile(&[
+            (&[sh, wait, mark, wake, cat], 50),
+            (&[sh, wait, mark, wake, sh], 50),
+            // Not a separator, but a function of that name.
+            (&[cat, (waits::WOKEN_BY, FrameKind::User)], 0),
+        ]);
+        let colors = map(Palette::COLD, &profile).expect("it is ours");
+        let of = |name: &str| colors.get(name).expect("every frame has a colour");
+        for (name, is_warm) in [("pipe_read_[k]", false), ("put", true), ("cat", true)] {
+            let color = of(name);
+            let (red, blue) = (u16::from(color.r), u16::from(color.b));
+            assert_eq!(red > blue + 50, is_warm, "{name}: {color:?}");
+            assert_eq!(blue > red + 50, !is_warm, "{name}: {color:?}");
+        }
+        assert_ne!(of("sh"), of("cat"));
     }
 
     #[test]

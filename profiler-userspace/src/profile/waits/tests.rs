@@ -247,6 +247,17 @@ fn who_ended_a_wait_stands_above_it_or_below_its_name() {
     ] {
         assert_eq!(finished(&stack, how), left, "{stack}");
     }
+    for entry in [
+        "asm_common_interrupt",
+        "fred_sysvec_call_function",
+        "common_interrupt",
+    ] {
+        let waker = format!("_p:vi;_k:do_syscall_64;_k:{entry};_k:complete;{probe}");
+        assert_eq!(
+            finished(&format!("{wait};_m:--;{waker}"), alone),
+            format!("[interrupt];{entry};complete;sh;7 7\n")
+        );
+    }
     let bare = Finish {
         kernel: false,
         ..above
