@@ -2,7 +2,7 @@
 //!
 //! In: raw profiles, drain by drain, which [`Locator`] makes a [`Located`] one of; the [`Processes`] that they
 //! are of, and a source of kernel names. Out: a [`Profile`] of the same weight. Each spot in each object is
-//! named once, objects one after the other, so that at most one is open. Nothing is ever dropped: what has
+//! named once, several objects at a time. Nothing is ever dropped: what has
 //! no name is shown by where it lies, and what lies nowhere as `[unknown]`.
 
 mod backings;
@@ -17,6 +17,7 @@ mod leaf;
 mod locate;
 mod native;
 mod objects;
+mod side_by_side;
 mod simplify;
 mod store;
 mod symbol_table;
@@ -90,14 +91,12 @@ pub fn symbolize(
     processes: &Processes,
     mut sources: Sources<'_>,
 ) -> Symbolized {
-    let asked = native::Sources {
-        naming: sources.naming,
-        fetch: sources.fetch,
+    let naming = sources.naming;
+    let look_up = |index, offsets: &[FileOffset], fetch: Option<&Fetch<'_>>| {
+        let sources = native::Sources { naming, fetch };
+        backings::look_up(objects.get(index), processes, sources, offsets)
     };
-    let mut look_up = |index, offsets: &[FileOffset]| {
-        backings::look_up(objects.get(index), processes, asked, offsets)
-    };
-    name(located, unit, &mut sources, &mut look_up)
+    name(located, unit, &mut sources, &look_up)
 }
 
 /// Names everything in `located`, whose objects `look_up` knows.

@@ -12,7 +12,7 @@ use super::gaps::{Gap, GapId, Gaps, Reached, Unnamed};
 use super::kernel::KernelNaming;
 use super::native::{self, Named, Symbol};
 use super::{Objects, Sources, Symbolized, at, frame, name};
-use crate::object::{Elf, FileOffset, RecordedObject};
+use crate::object::{Elf, Fetch, FileOffset, RecordedObject};
 use crate::process::{Backing, MappedFile, Opened, Processes};
 use crate::profile::located::{
     Located, LocatedKey, LocatedStack, LocatedStackIndex, ObjectIndex, Spot, SpotIndex,
@@ -210,14 +210,12 @@ pub fn symbolize_stored(
     unit: Unit,
     mut sources: Sources<'_>,
 ) -> Symbolized {
-    let asked = native::Sources {
-        naming: sources.naming,
-        fetch: sources.fetch,
+    let naming = sources.naming;
+    let look_up = |index: ObjectIndex, offsets: &[FileOffset], fetch: Option<&Fetch<'_>>| {
+        let sources = native::Sources { naming, fetch };
+        look_up(&objects[index.0 as usize], offsets, sources)
     };
-    let mut look_up = |index: ObjectIndex, offsets: &[FileOffset]| {
-        look_up(&objects[index.0 as usize], offsets, asked)
-    };
-    name(located, unit, &mut sources, &mut look_up)
+    name(located, unit, &mut sources, &look_up)
 }
 
 /// What an object tells that is where it was, or whose debug file is somewhere.
