@@ -319,6 +319,7 @@ pub(super) fn naming(names: NameArgs) -> Naming {
         },
         inlined: names.inline,
         lines: names.lines,
+        memory: names.max_symbol_memory.unwrap_or_default(),
     }
 }
 

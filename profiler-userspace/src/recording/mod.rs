@@ -9,6 +9,7 @@ mod asleep;
 mod candidates;
 mod circumstances;
 mod deliver;
+mod details;
 mod distribution;
 mod finish;
 mod functions;

@@ -5,6 +5,7 @@
 
 use super::advice;
 use super::circumstances::is_weighed;
+use super::details;
 use super::distribution::Distribution;
 use super::finish::Finishing;
 use super::progress::Progress;
@@ -114,6 +115,9 @@ impl Finishing<'_> {
             on_names.extend(advice::on_fetching(&client.fetched()));
         }
         on_names.extend(named.iter().flat_map(|named| of_names(&named.unnamed)));
+        let limit = plan.naming.memory.bytes;
+        on_names
+            .extend((named.as_ref()).and_then(|named| details::on_memory(&named.pressed, limit)));
         Brought {
             profile: named.map(|named| match how(plan, probe) {
                 Some(how) => waits::finish(&named.profile, how),

@@ -5,6 +5,7 @@
 
 use super::advice;
 use super::deliver::{Named, deliver};
+use super::details;
 use super::distribution::Distribution;
 use super::health::counted;
 use super::progress::Progress;
@@ -84,6 +85,8 @@ pub fn render(asked: &Rendering) -> Result<()> {
         located.total_count(),
         &Distribution::here(client.is_some()),
     ));
+    let limit = asked.naming.memory.bytes;
+    sentences.extend(details::on_memory(&symbolized.pressed, limit));
     let balance = sentences.join(" ");
     let style = Style {
         title: asked.title.clone().unwrap_or_else(|| facts.title.clone()),

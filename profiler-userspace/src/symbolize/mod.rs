@@ -7,6 +7,7 @@
 
 mod backings;
 mod code_map;
+mod counting;
 mod demangle;
 mod dwarf;
 mod ends;
@@ -15,8 +16,10 @@ mod gaps;
 mod kernel;
 mod leaf;
 mod locate;
+mod memory;
 mod native;
 mod objects;
+mod pressed;
 mod side_by_side;
 mod simplify;
 mod store;
@@ -30,7 +33,9 @@ pub use ends::{cut_short, guessed, stack_ends};
 pub use gaps::{Gap, Reached, Unnamed};
 pub use kernel::{AskKernel, KernelNames, KernelNaming};
 pub use locate::Locator;
+pub use memory::SymbolMemory;
 pub use objects::Objects;
+pub use pressed::Pressed;
 pub use store::{Stored, store, symbolize_stored};
 
 use crate::object::{Elf, ElfAddress, Fetch, FileOffset, RegularFile};
@@ -43,8 +48,10 @@ use crate::profile::{Frame, FrameId, FrameKind, Profile, Sample, Unit};
 use demangle::visible;
 use frames::{Frames, LookUp};
 use gaps::Gaps;
+use memory::Memory;
 use profiler_common::abi::Doing;
 use std::collections::HashMap;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 /// A symbolized profile, and how it came to its kernel names.
@@ -56,6 +63,8 @@ pub struct Symbolized {
     pub kernel: KernelNaming,
     /// The programs' code that had no names, the widest gap first.
     pub unnamed: Vec<Unnamed>,
+    /// What the limit on memory did to names.
+    pub pressed: Pressed,
 }
 
 /// How code is to be named.
@@ -69,6 +78,8 @@ pub struct Naming {
     pub inlined: bool,
     /// File and line in the name of each frame, from DWARF.
     pub lines: bool,
+    /// The most memory that naming may hold at once.
+    pub memory: SymbolMemory,
 }
 
 /// Where names come from.
@@ -92,8 +103,13 @@ pub fn symbolize(
     mut sources: Sources<'_>,
 ) -> Symbolized {
     let naming = sources.naming;
+    let memory = Memory::new(naming.memory);
     let look_up = |index, offsets: &[FileOffset], fetch: Option<&Fetch<'_>>| {
-        let sources = native::Sources { naming, fetch };
+        let sources = native::Sources {
+            naming,
+            fetch,
+            memory: &memory,
+        };
         backings::look_up(objects.get(index), processes, sources, offsets)
     };
     name(located, unit, &mut sources, &look_up)
@@ -108,7 +124,7 @@ fn name(
 ) -> Symbolized {
     let mut profile = Profile::new(unit, located.window);
     let mut gaps = Gaps::default();
-    let (frames, naming) = Frames::name(located, sources, &mut profile, &mut gaps, look_up);
+    let (mut frames, naming) = Frames::name(located, sources, &mut profile, &mut gaps, look_up);
     // Functions have many spots, and so stacks of spots are more than stacks of names.
     let mut named: HashMap<Vec<FrameId>, (u64, u64)> = HashMap::new();
     for (key, sums) in located.samples() {
@@ -145,18 +161,19 @@ fn name(
         profile,
         kernel: naming,
         unnamed: gaps.into_widest_first(),
+        pressed: frames.take_pressed(),
     }
 }
 
-/// The frames at addresses of one object, which lies at `path`, the outermost first; none where nothing is
-/// known.
+/// The frames at addresses of one object, which lies at `path`, the outermost first, none where nothing is
+/// known; and what the limit on memory did to them.
 pub fn name_object(
     file: RegularFile,
     path: &Path,
     addresses: &[ElfAddress],
     naming: &Naming,
     fetch: Option<&Fetch<'_>>,
-) -> Vec<Vec<String>> {
+) -> (Vec<Vec<String>>, Pressed) {
     // An offset that no file has stands for an address that this one has not.
     let nowhere = FileOffset(u64::MAX);
     let segments = Elf::read(&file.file)
@@ -166,7 +183,11 @@ pub fn name_object(
         .iter()
         .map(|address| segments.offset(*address).unwrap_or(nowhere))
         .collect();
-    let sources = native::Sources { naming, fetch };
+    let sources = native::Sources {
+        naming,
+        fetch,
+        memory: &Memory::new(naming.memory),
+    };
     let named = native::name(&Opened::ours(file), path, &offsets, sources);
     let frames = |symbol: &native::Symbol| match symbol {
         native::Symbol::Named(index) => {
@@ -178,7 +199,10 @@ pub fn name_object(
         }
         native::Symbol::At(_) | native::Symbol::Unknown => Vec::new(),
     };
-    named.of.iter().map(frames).collect()
+    let mut pressed = Pressed::default();
+    let module = path.file_name().unwrap_or_default();
+    pressed.note(&visible(module.as_bytes()), named.asked);
+    (named.of.iter().map(frames).collect(), pressed)
 }
 
 /// A linker's name as frames show it.

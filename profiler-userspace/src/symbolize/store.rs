@@ -10,6 +10,7 @@ use super::demangle::visible;
 use super::frames::Answer;
 use super::gaps::{Gap, GapId, Gaps, Reached, Unnamed};
 use super::kernel::KernelNaming;
+use super::memory::Memory;
 use super::native::{self, Named, Symbol};
 use super::{Objects, Sources, Symbolized, at, frame, name};
 use crate::object::{Elf, Fetch, FileOffset, RecordedObject};
@@ -68,6 +69,7 @@ pub fn store(
     let asked = native::Sources {
         naming: sources.naming,
         fetch: None,
+        memory: &Memory::new(sources.naming.memory),
     };
     let mut named: HashMap<Spot, (Spot, GapId)> = HashMap::new();
     for (address, name) in addresses.into_iter().zip(names) {
@@ -211,8 +213,13 @@ pub fn symbolize_stored(
     mut sources: Sources<'_>,
 ) -> Symbolized {
     let naming = sources.naming;
+    let memory = Memory::new(naming.memory);
     let look_up = |index: ObjectIndex, offsets: &[FileOffset], fetch: Option<&Fetch<'_>>| {
-        let sources = native::Sources { naming, fetch };
+        let sources = native::Sources {
+            naming,
+            fetch,
+            memory: &memory,
+        };
         look_up(&objects[index.0 as usize], offsets, sources)
     };
     name(located, unit, &mut sources, &look_up)

@@ -34,6 +34,13 @@ const MAX_ALIASES: usize = 6;
 /// The longest name that is read, in bytes.
 const MAX_NAME_BYTES: usize = 16 << 10;
 
+/// What is read of a name at first, in bytes; nearly every one fits.
+const FIRST_BYTES: usize = 256;
+
+/// So much may all names take, in bytes, before their beginnings have to do. A hundred thousand functions of
+/// C++ take half of it.
+const MAX_NAMES_BYTES: usize = 16 << 20;
+
 /// Symbols that start at one address.
 #[derive(Clone, Copy, Debug, Default)]
 struct Candidate {
@@ -103,6 +110,7 @@ pub(super) fn look_up(
             nearest[at].unsized_in = nearest[at - 1].unsized_in;
         }
     }
+    let mut name_bytes = 0;
     // Addresses in one function follow each other.
     let mut last: Option<(Candidate, Option<usize>)> = None;
     for ((nearest, address), of) in nearest.iter().zip(addresses).zip(&mut found.of) {
@@ -113,10 +121,17 @@ pub(super) fn look_up(
             Some((known, index)) if known.start == symbol.start && known.names == symbol.names => {
                 index
             }
-            _ => choose_name(file, &table.names, &symbol).map(|name| {
-                found.names.push(name);
-                found.names.len() - 1
-            }),
+            _ => {
+                let most = match name_bytes > MAX_NAMES_BYTES {
+                    true => FIRST_BYTES,
+                    false => MAX_NAME_BYTES,
+                };
+                choose_name(file, &table.names, &symbol, most).map(|name| {
+                    name_bytes += name.len();
+                    found.names.push(name);
+                    found.names.len() - 1
+                })
+            }
         };
         last = Some((symbol, *of));
     }
@@ -245,10 +260,15 @@ fn lies_in(elf: &Elf, section: u16, address: u64) -> bool {
 /// The name to show of several for one function: the one that callers write, which libraries surround
 /// with others of more and more underscores; then the shortest. In the kernel's own library it is the
 /// one that does not look like the C library's.
-fn choose_name(file: &File, names: &Range<u64>, symbol: &Candidate) -> Option<Vec<u8>> {
+fn choose_name(
+    file: &File,
+    names: &Range<u64>,
+    symbol: &Candidate,
+    most: usize,
+) -> Option<Vec<u8>> {
     symbol.names[..symbol.aliases]
         .iter()
-        .filter_map(|&name| read_name(file, names, name))
+        .filter_map(|&name| read_name(file, names, name, most))
         // Marks of the ARM assembler, `$x` and `$d`, name no function.
         .filter(|name| !name.is_empty() && name[0] != b'$')
         .min_by_key(|name| {
@@ -262,23 +282,23 @@ fn choose_name(file: &File, names: &Range<u64>, symbol: &Candidate) -> Option<Ve
         })
 }
 
-/// The NUL-terminated name that starts at `offset` of the names; its beginning, if it is very long.
-fn read_name(file: &File, names: &Range<u64>, offset: u32) -> Option<Vec<u8>> {
-    // Nearly every name fits the first reading.
-    const FIRST_BYTES: usize = 256;
+/// The NUL-terminated name that starts at `offset` of the names; of a longer one than `most` bytes the
+/// beginning.
+fn read_name(file: &File, names: &Range<u64>, offset: u32, most: usize) -> Option<Vec<u8>> {
     let start = names
         .start
         .checked_add(offset.into())
         .filter(|start| *start < names.end)?;
     let most = usize::try_from(names.end - start)
         .unwrap_or(usize::MAX)
-        .min(MAX_NAME_BYTES);
+        .min(most);
     for bytes in [FIRST_BYTES.min(most), most] {
         let mut name = vec![0; bytes];
         let read = read_at(file, &mut name, start);
         name.truncate(read);
         if let Some(end) = name.iter().position(|&byte| byte == 0) {
             name.truncate(end);
+            name.shrink_to_fit();
             return Some(name);
         }
         if bytes == most {

@@ -1,6 +1,7 @@
 //! Symbolizing as a whole.
 
 mod laws;
+mod limits;
 mod locating;
 mod mappings;
 mod program;
@@ -38,11 +39,14 @@ fn from(kernel: KernelNames<'_>) -> Sources<'_> {
     }
 }
 
+const USUAL_MEMORY: SymbolMemory = SymbolMemory { bytes: 256 << 20 };
+
 static USUAL: Naming = Naming {
     debug_directories: Vec::new(),
     demangling: Demangling::Full,
     inlined: false,
     lines: false,
+    memory: USUAL_MEMORY,
 };
 
 fn raw(identity: Identity, addresses: &[u64]) -> RawProfile {
