@@ -116,8 +116,7 @@ impl Finishing<'_> {
         }
         on_names.extend(named.iter().flat_map(|named| of_names(&named.unnamed)));
         let limit = plan.naming.memory.bytes;
-        on_names
-            .extend((named.as_ref()).and_then(|named| details::on_memory(&named.pressed, limit)));
+        on_names.extend((named.iter()).flat_map(|named| details::on_details(&named.untold, limit)));
         Brought {
             profile: named.map(|named| match how(plan, probe) {
                 Some(how) => waits::finish(&named.profile, how),

@@ -86,7 +86,7 @@ pub fn render(asked: &Rendering) -> Result<()> {
         &Distribution::here(client.is_some()),
     ));
     let limit = asked.naming.memory.bytes;
-    sentences.extend(details::on_memory(&symbolized.pressed, limit));
+    sentences.extend(details::on_details(&symbolized.untold, limit));
     let balance = sentences.join(" ");
     let style = Style {
         title: asked.title.clone().unwrap_or_else(|| facts.title.clone()),

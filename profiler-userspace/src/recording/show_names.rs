@@ -40,8 +40,8 @@ pub fn show_names(
     let client = Client::new(servers.addresses(), Limits::from_environment(), &|_| ());
     let fetch = client.as_ref().map(|client| |id: &BuildId| client.find(id));
     let fetch = fetch.as_ref().map(|fetch| fetch as &Fetch<'_>);
-    let (named, pressed) = symbolize::name_object(opened, &path, &addresses, naming, fetch);
-    if let Some(sentence) = details::on_memory(&pressed, naming.memory.bytes) {
+    let (named, untold) = symbolize::name_object(opened, &path, &addresses, naming, fetch);
+    for sentence in details::on_details(&untold, naming.memory.bytes) {
         tell(&format!("flame-bpf: {sentence}\n"));
     }
     let lines = addresses.iter().zip(named).map(|(address, frames)| {

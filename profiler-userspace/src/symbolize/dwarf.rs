@@ -10,13 +10,17 @@
 
 mod allowance;
 mod section;
+mod split;
 
-use crate::object::{DebugFile, ElfAddress};
-use addr2line::{Context, Location};
+use crate::object::{DebugFile, DebugSection, ElfAddress, Search};
+use addr2line::{Context, Location, LookupContinuation as _, LookupResult};
 use allowance::Allowance;
 use gimli::{RunTimeEndian, SectionId};
 use object::Endianness;
 use section::{Cursor, Pages, Section};
+use split::Split;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 /// So many rounds are made for one object. What is left then would take as many again.
@@ -56,38 +60,56 @@ pub(super) struct Level {
 }
 
 /// What asking for addresses came to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Asked {
     /// How many addresses were left, because they would have taken more memory or time than allowed.
     pub(super) left: usize,
     /// Whether all was read more than once, because not all could be held.
     pub(super) again: bool,
+    /// How many files were missing that hold parts of the debug information.
+    pub(super) missing: usize,
+    /// One of them.
+    pub(super) such_as: Option<PathBuf>,
+}
+
+/// Whom to ask.
+#[derive(Clone, Copy)]
+pub(super) struct Question<'a> {
+    /// The object, or its debug file.
+    pub(super) source: &'a DebugFile,
+    /// The file that it shares with others.
+    pub(super) shared: Option<&'a DebugFile>,
+    /// Where the object was mapped from.
+    pub(super) path: &'a Path,
+    /// Where to look for further files.
+    pub(super) search: Search<'a>,
+    /// How much memory may be held meanwhile, what is made of the answers included.
+    pub(super) bytes: u64,
 }
 
 /// Hands to `take` what is told at each of `addresses`: its number, and the functions there, the outermost
-/// first. `bytes` is how much memory may be held meanwhile, what `take` keeps included.
+/// first.
 pub(super) fn look_up(
-    source: &DebugFile,
-    shared: Option<&DebugFile>,
+    question: Question<'_>,
     addresses: &[ElfAddress],
-    bytes: u64,
     mut take: impl FnMut(usize, Vec<Level>),
 ) -> Asked {
-    let pages = Rc::new(Pages::new(Allowance::new(bytes)));
+    let pages = Rc::new(Pages::new(Allowance::new(question.bytes)));
+    let files = [Some(question.source), question.shared];
+    let open = |file| Sections::open(file, &pages, WANTED, own_name);
+    let [own, shared] = files.map(|file| file.map(open));
     let mut asked = Asked::default();
-    let mut rest = 0;
-    let opened = Sections::open(source, &pages);
-    let shared_file = shared;
-    let shared = shared_file.map(|shared| Sections::open(shared, &pages));
-    if pages.allowance.is_over() {
+    let Some(own) = own.filter(|_| !pages.allowance.is_over()) else {
         asked.left = addresses.len();
         return asked;
-    }
+    };
+    let split = Split::new(question.search, question.path, question.source, &pages);
+    let mut rest = 0;
     for round in 0..MAX_ROUNDS {
         if rest == addresses.len() || !pages.allowance.resume() {
             break;
         }
-        let context = context(&opened, shared.as_ref());
+        let context = context(&own, shared.as_ref());
         if pages.allowance.is_over() {
             // What all units begin with does not fit, and will not the next time either.
             break;
@@ -96,9 +118,10 @@ pub(super) fn look_up(
             return asked;
         };
         asked.again |= round > 0;
+        split.begin_round();
         let first = rest;
         while let Some(address) = addresses.get(rest) {
-            let levels = at(&context, address.0).unwrap_or_default();
+            let levels = at(&context, &split, address.0).unwrap_or_default();
             if pages.allowance.is_over() {
                 // What does not fit when all else was given back will never fit.
                 if rest == first {
@@ -113,8 +136,9 @@ pub(super) fn look_up(
     }
     asked.left += addresses.len() - rest;
     // Here and there a page is read again of any large file.
-    let file_bytes = [Some(source), shared_file].into_iter().flatten();
-    asked.again |= pages.bytes_again() > file_bytes.map(wanted_bytes).fold(0, u64::saturating_add);
+    let file_bytes = files.into_iter().flatten().map(wanted_bytes);
+    asked.again |= pages.bytes_again() > file_bytes.fold(0, u64::saturating_add);
+    (asked.missing, asked.such_as) = split.missing();
     asked
 }
 
@@ -128,8 +152,14 @@ fn context(own: &Sections, shared: Option<&Sections>) -> Option<Context<Cursor>>
     Context::from_dwarf(dwarf).ok()
 }
 
-fn at(context: &Context<Cursor>, address: u64) -> Option<Vec<Level>> {
-    let mut frames = context.find_frames(address).skip_all_loads().ok()?;
+fn at(context: &Context<Cursor>, split: &Split<'_>, address: u64) -> Option<Vec<Level>> {
+    let mut result = context.find_frames(address);
+    let mut frames = loop {
+        result = match result {
+            LookupResult::Output(frames) => break frames.ok()?,
+            LookupResult::Load { load, continuation } => continuation.resume(split.load(&load)),
+        };
+    };
     let mut levels = Vec::new();
     while let Ok(Some(frame)) = frames.next() {
         let name = frame
@@ -165,33 +195,71 @@ struct Sections {
     empty: Rc<Section>,
 }
 
+/// How a section is called in one kind of file, if it is there.
+type Called = fn(SectionId) -> Option<&'static str>;
+
+/// How a section is called in an object, or its debug file.
+fn own_name(id: SectionId) -> Option<&'static str> {
+    Some(id.name())
+}
+
 impl Sections {
-    /// Those of a file. If one of them has to be unpacked and does not fit, the allowance is over.
-    fn open(source: &DebugFile, pages: &Rc<Pages>) -> Self {
+    /// Those of a file, which stays open. If one of them has to be unpacked and does not fit, the allowance is
+    /// over.
+    fn open(
+        source: &DebugFile,
+        pages: &Rc<Pages>,
+        wanted: impl IntoIterator<Item = SectionId>,
+        called: Called,
+    ) -> Self {
+        let file = source.file.try_clone().ok().map(Rc::new);
+        Self::with(source, pages, wanted, called, |_, section, endian| {
+            Section::open(file.as_ref()?, section, endian, pages)
+        })
+    }
+
+    /// Those of a file, as a whole. If they do not fit, the allowance is over.
+    fn read(
+        source: &DebugFile,
+        pages: &Rc<Pages>,
+        wanted: impl IntoIterator<Item = SectionId>,
+        called: Called,
+    ) -> Self {
+        Self::with(source, pages, wanted, called, |file, section, endian| {
+            Section::read(file, section, endian, pages)
+        })
+    }
+
+    fn with(
+        source: &DebugFile,
+        pages: &Rc<Pages>,
+        wanted: impl IntoIterator<Item = SectionId>,
+        called: Called,
+        open: impl Fn(&File, &DebugSection, RunTimeEndian) -> Option<Section>,
+    ) -> Self {
         let endian = match source.elf.layout.endian {
             Endianness::Little => RunTimeEndian::Little,
             Endianness::Big => RunTimeEndian::Big,
         };
-        let file = source.file.try_clone().ok().map(Rc::new);
         let open = |id: SectionId| {
-            let section = source.elf.debug.section(id.name().as_bytes())?;
+            let section = source.elf.debug.section(called(id)?.as_bytes())?;
             pages.allowance.expect(section.bytes);
-            let section = Section::open(file.as_ref()?, section, endian, pages)?;
-            Some((id, Rc::new(section)))
-        };
-        let all = match source.elf.debug.has_dwarf() {
-            true => WANTED.into_iter().filter_map(open).collect(),
-            false => Vec::new(),
+            Some((id, Rc::new(open(&source.file, section, endian)?)))
         };
         Self {
-            all,
+            all: wanted.into_iter().filter_map(open).collect(),
             empty: Rc::new(Section::empty(endian, pages)),
         }
     }
 
     fn get(&self, id: SectionId) -> Cursor {
         let found = self.all.iter().find(|(known, _)| *known == id);
-        Cursor::new(found.map_or(&self.empty, |(_, section)| section))
+        found.map_or_else(|| self.none(), |(_, section)| Cursor::new(section))
+    }
+
+    /// What is read where there is no section.
+    fn none(&self) -> Cursor {
+        Cursor::new(&self.empty)
     }
 }
 

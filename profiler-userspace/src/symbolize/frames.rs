@@ -7,7 +7,7 @@
 use super::gaps::{Gap, GapId, Gaps};
 use super::kernel::{KernelNames, KernelNaming};
 use super::native::{Function, Named, Symbol};
-use super::{Pressed, Sources, at, frame, side_by_side};
+use super::{Sources, Untold, at, frame, side_by_side};
 use crate::object::{Fetch, FileOffset};
 use crate::profile::located::{Located, ObjectIndex, Spot, SpotIndex};
 use crate::profile::{Frame, FrameId, FrameKind, Profile};
@@ -45,7 +45,7 @@ pub(super) struct Frames {
     gaps: Vec<GapId>,
     // What was compiled into the function at a spot.
     inlined: HashMap<SpotIndex, Rc<[FrameId]>>,
-    pressed: Pressed,
+    untold: Untold,
 }
 
 impl Frames {
@@ -65,8 +65,8 @@ impl Frames {
     }
 
     /// What the limit on memory did to names.
-    pub(super) fn take_pressed(&mut self) -> Pressed {
-        std::mem::take(&mut self.pressed)
+    pub(super) fn take_untold(&mut self) -> Untold {
+        std::mem::take(&mut self.untold)
     }
 
     /// Frames for all spots of a profile.
@@ -82,7 +82,7 @@ impl Frames {
             frames: vec![unknown; located.spots().len()],
             gaps: vec![GapId::default(); located.spots().len()],
             inlined: HashMap::new(),
-            pressed: Pressed::default(),
+            untold: Untold::default(),
         };
         let mut objects: BTreeMap<ObjectIndex, Vec<(FileOffset, usize)>> = BTreeMap::new();
         let mut addresses: BTreeMap<u64, usize> = BTreeMap::new();
@@ -157,7 +157,7 @@ impl Frames {
 
     fn take(&mut self, wanted: &Wanted, answer: Answer, profile: &mut Profile, gaps: &mut Gaps) {
         let Answer { named, module, gap } = answer;
-        self.pressed.note(&module, named.asked);
+        self.untold.note(&module, named.asked);
         // Many spots lie in one function.
         let functions: Vec<(FrameId, Rc<[FrameId]>)> = named
             .functions

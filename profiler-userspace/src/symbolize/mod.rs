@@ -19,13 +19,13 @@ mod locate;
 mod memory;
 mod native;
 mod objects;
-mod pressed;
 mod side_by_side;
 mod simplify;
 mod store;
 mod symbol_table;
 #[cfg(test)]
 mod tests;
+mod untold;
 
 pub use code_map::{CodeMap, names_told};
 pub use demangle::Demangling;
@@ -35,8 +35,8 @@ pub use kernel::{AskKernel, KernelNames, KernelNaming};
 pub use locate::Locator;
 pub use memory::SymbolMemory;
 pub use objects::Objects;
-pub use pressed::Pressed;
 pub use store::{Stored, store, symbolize_stored};
+pub use untold::Untold;
 
 use crate::object::{Elf, ElfAddress, Fetch, FileOffset, RegularFile};
 use crate::process::{Opened, Processes};
@@ -64,7 +64,7 @@ pub struct Symbolized {
     /// The programs' code that had no names, the widest gap first.
     pub unnamed: Vec<Unnamed>,
     /// What the limit on memory did to names.
-    pub pressed: Pressed,
+    pub untold: Untold,
 }
 
 /// How code is to be named.
@@ -161,7 +161,7 @@ fn name(
         profile,
         kernel: naming,
         unnamed: gaps.into_widest_first(),
-        pressed: frames.take_pressed(),
+        untold: frames.take_untold(),
     }
 }
 
@@ -173,7 +173,7 @@ pub fn name_object(
     addresses: &[ElfAddress],
     naming: &Naming,
     fetch: Option<&Fetch<'_>>,
-) -> (Vec<Vec<String>>, Pressed) {
+) -> (Vec<Vec<String>>, Untold) {
     // An offset that no file has stands for an address that this one has not.
     let nowhere = FileOffset(u64::MAX);
     let segments = Elf::read(&file.file)
@@ -199,10 +199,10 @@ pub fn name_object(
         }
         native::Symbol::At(_) | native::Symbol::Unknown => Vec::new(),
     };
-    let mut pressed = Pressed::default();
+    let mut untold = Untold::default();
     let module = path.file_name().unwrap_or_default();
-    pressed.note(&visible(module.as_bytes()), named.asked);
-    (named.of.iter().map(frames).collect(), pressed)
+    untold.note(&visible(module.as_bytes()), named.asked);
+    (named.of.iter().map(frames).collect(), untold)
 }
 
 /// A linker's name as frames show it.

@@ -11,7 +11,7 @@
 
 use super::Naming;
 use super::demangle::{Demangling, demangle};
-use super::dwarf::{self, Asked, Level};
+use super::dwarf::{self, Asked, Level, Question};
 use super::memory::{Memory, NAMES_BYTES, Turn};
 use super::symbol_table::{self, Found};
 use crate::object::{BuildId, DebugFile, Elf, ElfAddress, Fetch, FileOffset, RegularFile, Search};
@@ -217,8 +217,14 @@ impl Object<'_> {
         let turn = sources.memory.turn(wanted);
         let addresses: Vec<ElfAddress> = places.iter().map(|(address, _)| *address).collect();
         let take = |number: usize, levels| named.detail(places[number].1, levels, sources.naming);
-        let shared = shared.as_ref();
-        let asked = dwarf::look_up(&source, shared, &addresses, turn.bytes, take);
+        let question = Question {
+            source: &source,
+            shared: shared.as_ref(),
+            path: self.path,
+            search,
+            bytes: turn.bytes,
+        };
+        let asked = dwarf::look_up(question, &addresses, take);
         named.asked = asked;
     }
 }

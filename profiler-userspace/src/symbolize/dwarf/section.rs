@@ -121,20 +121,35 @@ impl Section {
         endian: RunTimeEndian,
         pages: &Rc<Pages>,
     ) -> Option<Self> {
-        let bytes = match section.packing {
-            Packing::None => Bytes::Stored {
-                file: Rc::clone(file),
-                start: section.file.start,
-                latest: RefCell::default(),
-            },
-            _ if pages.allowance.grant(section.bytes) => {
-                let mut bytes = section.read(file)?;
-                bytes.shrink_to_fit();
-                Bytes::Unpacked(bytes)
-            }
-            _ => return None,
+        if section.packing != Packing::None {
+            return Self::read(file, section, endian, pages);
+        }
+        let bytes = Bytes::Stored {
+            file: Rc::clone(file),
+            start: section.file.start,
+            latest: RefCell::default(),
         };
         Some(Self::new(bytes, section.bytes, endian, pages))
+    }
+
+    /// A section of a file, as a whole; none if it cannot be read.
+    pub(super) fn read(
+        file: &File,
+        section: &DebugSection,
+        endian: RunTimeEndian,
+        pages: &Rc<Pages>,
+    ) -> Option<Self> {
+        if !pages.allowance.grant(section.bytes) {
+            return None;
+        }
+        let mut bytes = section.read(file)?;
+        bytes.shrink_to_fit();
+        Some(Self::new(
+            Bytes::Unpacked(bytes),
+            section.bytes,
+            endian,
+            pages,
+        ))
     }
 
     /// A section without a byte.

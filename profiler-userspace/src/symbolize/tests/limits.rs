@@ -5,9 +5,9 @@ use super::native;
 use super::program::Workshop;
 use super::sources::{HERE, offset_of, opened};
 use super::{Naming, counting, dwarf};
-use crate::object::{DebugFile, Elf, ElfAddress, FileOffset};
+use crate::object::{DebugFile, Elf, ElfAddress, FileOffset, Search};
 use ::object::{Object as _, ObjectSymbol as _};
-use dwarf::{Asked, Level};
+use dwarf::{Asked, Level, Question};
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
@@ -24,7 +24,18 @@ fn look_up(program: &Path, addresses: &[ElfAddress], bytes: u64) -> (Vec<Vec<Lev
     let mut told = vec![Vec::new(); addresses.len()];
     let before = counting::taken();
     counting::forget_most();
-    let asked = dwarf::look_up(&source, None, addresses, bytes, |at, levels| {
+    let question = Question {
+        source: &source,
+        shared: None,
+        path: program,
+        search: Search {
+            directories: &[],
+            roots: &[],
+            fetch: None,
+        },
+        bytes,
+    };
+    let asked = dwarf::look_up(question, addresses, |at, levels| {
         told[at] = levels;
     });
     (told, asked, counting::most() - before)

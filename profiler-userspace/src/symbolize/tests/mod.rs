@@ -7,6 +7,7 @@ mod mappings;
 mod program;
 mod programs;
 mod sources;
+mod split;
 mod told;
 
 use super::*;
