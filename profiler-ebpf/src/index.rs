@@ -1,11 +1,11 @@
 //! Looking through an index: from a hash to the slot that leads on, or to a free one.
 
 use crate::{
-    repeat::{Turn, repeat},
+    repeat::{Turn, repeat_anywhere},
     word::Word,
 };
 use aya_ebpf::maps::Array;
-use core::ops::ControlFlow;
+use core::{hint::black_box, ops::ControlFlow};
 use profiler_common::intern::{Hash, PROBES, Probe, Slot};
 
 /// What an index says of a hash.
@@ -19,13 +19,35 @@ pub(crate) enum Found {
     Crowded,
 }
 
+impl Found {
+    const ENTRY: u64 = 0;
+    const FREE: u64 = 1;
+    const CROWDED: u64 = 2;
+
+    /// As one number, all of which has a value: the verifier does not let a part be copied that has none.
+    #[inline(always)]
+    const fn word(kind: u64, place: u32) -> u64 {
+        kind << 32 | place as u64
+    }
+
+    #[inline(always)]
+    const fn from_word(word: u64) -> Self {
+        match word >> 32 {
+            Self::ENTRY => Self::Entry(word as u32),
+            Self::FREE => Self::Free(word as u32),
+            _ => Self::Crowded,
+        }
+    }
+}
+
 /// One probe after the other.
 struct Probing {
     map: &'static Array<Word>,
     base: u32,
     mask: u32,
     hash: Hash,
-    found: Found,
+    /// A [`Found`].
+    found: u64,
 }
 
 impl Turn for Probing {
@@ -37,8 +59,8 @@ impl Turn for Probing {
         };
         self.found = match Slot(slot.load()).probe(self.hash) {
             Probe::Other => return ControlFlow::Continue(()),
-            Probe::Entry(entry) => Found::Entry(entry),
-            Probe::Free => Found::Free(place),
+            Probe::Entry(entry) => Found::word(Found::ENTRY, entry),
+            Probe::Free => Found::word(Found::FREE, place),
         };
         ControlFlow::Break(())
     }
@@ -46,7 +68,7 @@ impl Turn for Probing {
 
 /// Looks for `hash` among the `mask + 1` slots that begin at `base`.
 ///
-/// Through `repeat` although the loop is short: what follows is then verified once, and not once for
+/// Through `repeat_anywhere` although the loop is short: what follows is then verified once, and not once for
 /// each probe that might have ended the search.
 #[inline(always)]
 pub(crate) fn find(map: &'static Array<Word>, base: u32, mask: u32, hash: Hash) -> Found {
@@ -55,10 +77,11 @@ pub(crate) fn find(map: &'static Array<Word>, base: u32, mask: u32, hash: Hash) 
         base,
         mask,
         hash,
-        found: Found::Crowded,
+        found: Found::word(Found::CROWDED, 0),
     };
-    repeat(PROBES, &mut probing);
-    probing.found
+    repeat_anywhere(PROBES, PROBES, &mut probing);
+    // Hidden from the compiler, which would do without the number.
+    Found::from_word(black_box(probing.found))
 }
 
 /// Makes a free slot lead from `hash` to `entry`. Whoever took it meanwhile keeps it.

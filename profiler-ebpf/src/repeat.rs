@@ -1,13 +1,30 @@
 //! A loop that the verifier accepts whatever its length.
 #![expect(unsafe_code, reason = "bpf_loop hands the state back as a raw pointer")]
 
+use crate::config;
 use aya_ebpf::{cty::c_void, helpers::generated::bpf_loop};
 use core::ops::ControlFlow;
+use profiler_common::abi::Switches;
 
 /// One turn of a loop.
 pub(crate) trait Turn {
     /// Does turn number `index`, counted from zero, and says whether to go on.
     fn turn(&mut self, index: u32) -> ControlFlow<()>;
+}
+
+/// Takes up to `turns` turns, as long as they say to go on; where the kernel has no `bpf_loop`, in an ordinary
+/// loop, and no more than `checked`: the verifier goes through each of them, and older ones are slow. That is
+/// for loops in functions that are checked apart, and after which little comes.
+#[inline(always)]
+pub(crate) fn repeat_anywhere<T: Turn>(turns: u32, checked: u32, state: &mut T) {
+    if !config::has(Switches::PLAIN_LOOPS) {
+        return repeat(turns, state);
+    }
+    for index in 0..checked {
+        if index >= turns || state.turn(index).is_break() {
+            return;
+        }
+    }
 }
 
 /// Takes up to `turns` turns, as long as they say to go on.
@@ -17,6 +34,10 @@ pub(crate) trait Turn {
 /// have been the last.
 #[inline(always)]
 pub(crate) fn repeat<T: Turn>(turns: u32, state: &mut T) {
+    if config::has(Switches::PLAIN_LOOPS) {
+        // Nobody comes here, but functions apart are checked whether anybody calls them or not.
+        return;
+    }
     let callback: unsafe extern "C" fn(u32, *mut c_void) -> i64 = call::<T>;
     // SAFETY: the kernel passes `state` on to `callback` and to nobody else, and returns only after
     // the last call.

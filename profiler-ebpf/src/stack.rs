@@ -6,14 +6,22 @@ use crate::{
     index::{self, Found},
     maps::{Block, Books, CONTROL, STACK_INDEX, STACKS},
     notice,
-    repeat::{Turn, repeat},
+    repeat::{Turn, repeat_anywhere},
+    walk::PLAIN_FRAMES,
     word::Word,
 };
-use core::ops::ControlFlow;
+use core::{hint::black_box, ops::ControlFlow};
 use profiler_common::{
-    abi::{BLOCK_WORDS, Counter, Header, PADDING_WORDS, StackPosition},
+    abi::{
+        BLOCK_WORDS, Counter, Header, KERNEL_SCRATCH_WORDS, PADDING_WORDS, SIDES, StackPosition,
+    },
     intern::{self, Hash},
 };
+
+/// How many blocks the records have where the kernel has no `bpf_loop`: all that kernel stacks can have, and user
+/// stacks are no longer there.
+const PLAIN_BLOCKS: u32 = (KERNEL_SCRATCH_WORDS / BLOCK_WORDS) as u32;
+const _: () = assert!(Header::blocks(PLAIN_FRAMES) <= PLAIN_BLOCKS);
 
 /// A record that is complete: header, addresses, zeros up to a whole block.
 pub(crate) struct Sealed<const WORDS: usize> {
@@ -42,7 +50,7 @@ impl<const WORDS: usize> Sealed<WORDS> {
             words,
             hash: Hash::new(config!(seed)),
         };
-        repeat(blocks, &mut hashing);
+        repeat_anywhere(blocks, PLAIN_BLOCKS, &mut hashing);
         Some(Self {
             words,
             blocks,
@@ -76,7 +84,9 @@ impl<const WORDS: usize> Sealed<WORDS> {
     fn store(&self, books: &Books, side: u32) -> Option<u32> {
         let capacity = u64::from(config!(stack_blocks));
         let more = u64::from(self.blocks);
-        let cursor = &CONTROL.get(0)?.stacks.get(side as usize)?.cursor;
+        // Hidden from the compiler, which would check the number long before it is used.
+        let place = black_box(side as usize) & (SIDES - 1);
+        let cursor = &CONTROL.get(0)?.stacks.get(place)?.cursor;
         let block = cursor.fetch_add(more);
         if intern::passes_half(block, more, capacity) {
             notice::half_full(books);
@@ -88,7 +98,7 @@ impl<const WORDS: usize> Sealed<WORDS> {
             words: self.words,
             first: side * config!(stack_blocks) + block as u32,
         };
-        repeat(self.blocks, &mut copy);
+        repeat_anywhere(self.blocks, PLAIN_BLOCKS, &mut copy);
         Some(block as u32)
     }
 
@@ -99,7 +109,7 @@ impl<const WORDS: usize> Sealed<WORDS> {
             first: side * config!(stack_blocks) + block,
             same: true,
         };
-        repeat(self.blocks, &mut compare);
+        repeat_anywhere(self.blocks, PLAIN_BLOCKS, &mut compare);
         compare.same
     }
 }

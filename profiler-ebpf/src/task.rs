@@ -126,6 +126,14 @@ pub(crate) fn incarnation_of(task: u64) -> u64 {
     started.wrapping_add(u64::from(execs))
 }
 
+/// In which state the running thread leaves the CPU. Somebody who wakes it at this very moment may have changed that
+/// already: its wait, which has hardly begun and is over, then counts as one for a CPU.
+#[inline(always)]
+pub(crate) fn state() -> u64 {
+    let state: u32 = memory::kernel(current_address() + u64::from(config!(layout.task_state)));
+    u64::from(state)
+}
+
 /// For how long the running thread has had the CPU this time, as the scheduler knows when it takes it
 /// away: `se.sum_exec_runtime` less what that was when it came (`include/linux/sched.h`).
 #[inline(always)]

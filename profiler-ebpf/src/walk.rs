@@ -6,7 +6,7 @@ use crate::{
     maps::{CONTROL, FOUND, Found, KNOWN, SCRATCH, Scratch},
     memory::UserMemory,
     notice,
-    repeat::{Turn, repeat},
+    repeat::{Turn, repeat, repeat_anywhere},
     task::{self, Ids, UserMode},
     word::Word,
 };
@@ -67,10 +67,6 @@ impl UserWalk {
             // Whatever is known of the function: its first instruction has changed nothing yet.
             self.note(place, index, &frame);
             return apart::leave(self.subject.seat, Rule::ENTRY);
-        }
-        if !config::has(Switches::UNWIND_ROWS) {
-            self.note(place, index, &frame);
-            return self.by_frame_pointer(&frame);
         }
         let address = frame.lookup();
         let Some(found) = self.look(address) else {
@@ -240,12 +236,15 @@ fn renew(word: &Word, value: u64) -> u64 {
 struct PointerWalk {
     scratch: &'static Scratch,
     registers: Registers,
+    /// How many frames are there already.
+    before: u32,
 }
 
 impl Turn for PointerWalk {
     #[inline(always)]
     fn turn(&mut self, index: u32) -> ControlFlow<()> {
         let walk = &self.scratch.walk;
+        let index = self.before + index;
         let Some(place) = self.scratch.user.get(1 + black_box(index as usize)) else {
             return ControlFlow::Break(());
         };
@@ -306,6 +305,9 @@ pub(crate) fn user(subject: Subject) {
 /// One turn more than there is room for frames, which notes that the stack goes on.
 const TURNS: u32 = MAX_USER_FRAMES as u32 + 1;
 
+/// How many user frames are walked where the kernel has no `bpf_loop`: as many as of kernel stacks.
+pub(crate) const PLAIN_FRAMES: u32 = MAX_KERNEL_FRAMES as u32;
+
 #[inline(always)]
 fn native(scratch: &'static Scratch, subject: Subject) {
     let walk = &scratch.walk;
@@ -319,7 +321,7 @@ fn native(scratch: &'static Scratch, subject: Subject) {
         // It is ending.
         return;
     }
-    if !config::has(Switches::UNWIND_ROWS) && !config::has(Switches::AT_ENTRY) {
+    if !config::has(Switches::UNWIND_ROWS) {
         return apart::walk_by_pointers(subject.seat);
     }
     repeat(TURNS, &mut UserWalk { scratch, subject });
@@ -328,11 +330,29 @@ fn native(scratch: &'static Scratch, subject: Subject) {
 /// Walks the stack whose first frame is in the scratch memory, by frame pointers.
 #[inline(always)]
 pub(crate) fn by_pointers(seat: u32) {
-    if let Some(scratch) = SCRATCH.get(seat)
-        && let Some(registers) = scratch.walk.frame().registers(&UserMemory)
-    {
-        repeat(TURNS, &mut PointerWalk { scratch, registers });
+    let Some(scratch) = SCRATCH.get(seat) else {
+        return;
+    };
+    let walk = &scratch.walk;
+    let mut before = 0;
+    if config::has(Switches::AT_ENTRY) {
+        // The function has not made its frame yet.
+        scratch.user[1].store(walk.frame().ip);
+        walk.frames.store(1);
+        if let ControlFlow::Break(end) = apart::leave(seat, Rule::ENTRY) {
+            return walk.end.store(end);
+        }
+        before = 1;
     }
+    let Some(registers) = walk.frame().registers(&UserMemory) else {
+        return walk.end.store(StackEnd::NoFramePointer as u64);
+    };
+    let mut walk = PointerWalk {
+        scratch,
+        registers,
+        before,
+    };
+    repeat_anywhere(TURNS, PLAIN_FRAMES, &mut walk);
 }
 
 /// Has the kernel walk its own stack into `record`, header included, behind `LED` words of another's; the

@@ -138,26 +138,35 @@ fn every_switch_is_accepted() {
     }
 }
 
-#[test]
-fn a_kernel_without_loops_is_refused_by_name() {
-    let _turn = require!(kernel_turn());
-    let support = Support {
+/// What a kernel offers that has no `bpf_loop`, and so walks by frame pointers alone.
+fn without_loops() -> Support {
+    Support {
         bpf_loop: Some(false),
         ..Support::detect()
-    };
-    let request = Request {
-        switches: BOTH,
-        target: TargetKind::All,
-        ids: Vec::new(),
-        map_memory: 32 << 20,
-        unwind_memory: 256 << 20,
-        probe: Probe::OnCpu,
-        beside: None,
-    };
-    let refusal = Kernel::load(request, &support)
-        .err()
-        .expect("no loop, no walk");
-    assert!(refusal.to_string().contains("Linux 5.17"), "{refusal}");
+    }
+}
+
+#[test]
+fn a_kernel_without_loops_walks_by_frame_pointers() {
+    let _turn = require!(kernel_turn());
+    let support = without_loops();
+    let target = TargetKind::Processes;
+    let mut kernel = load("without loops", AUTO, target, &support);
+    assert_eq!(programs(&kernel), ["fork", "on_cpu"]);
+    assert!(kernel.take_tables().is_none());
+    let waits = Probe::OffCpu(Waits::default());
+    drop(load_probe("without loops", &waits, AUTO, target, &support));
+    let everything = Probe::Wall(Wall {
+        waits: Waits::default(),
+        idle_threads: true,
+    });
+    drop(load_probe(
+        "without loops",
+        &everything,
+        AUTO,
+        target,
+        &support,
+    ));
 }
 
 #[test]
@@ -241,10 +250,10 @@ fn off_the_cpu_every_switch_is_accepted() {
 /// Loads the programs of a probe by every way to walk, and says what the verifier saw.
 #[track_caller]
 fn assert_accepted(probe: &Probe, names: &[&str]) {
-    let support = Support::detect();
-    for (what, switches) in [
-        ("user stacks", Switches::USER_STACKS),
-        ("tables", AUTO.with(Switches::PER_THREAD)),
+    for (what, switches, support) in [
+        ("user stacks", Switches::USER_STACKS, Support::detect()),
+        ("tables", AUTO.with(Switches::PER_THREAD), Support::detect()),
+        ("without loops", AUTO, without_loops()),
     ] {
         let kernel = load_probe(what, probe, switches, TargetKind::Processes, &support);
         let loaded = programs(&kernel);

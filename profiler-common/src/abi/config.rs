@@ -71,6 +71,10 @@ switches! {
     WALL,
     /// Behind a [`LeafWord`](super::LeafWord) stands the name of the file.
     FILE_NAMES,
+    /// The kernel has no `bpf_loop`.
+    PLAIN_LOOPS,
+    /// `sched_switch` does not tell in which state a thread leaves.
+    STATE_OF_TASK,
 }
 
 impl Switches {

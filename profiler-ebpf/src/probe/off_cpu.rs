@@ -60,7 +60,12 @@ fn leave(ctx: &RawTracePointContext, books: &'static Books, subject: Subject) {
     if config::has(Switches::WALL) {
         apart::ran(subject);
     }
-    let doing = match apart::depart(subject.seat, subject.now, ctx.arg(3), preempted) {
+    let state = if config::has(Switches::STATE_OF_TASK) {
+        task::state()
+    } else {
+        ctx.arg(3)
+    };
+    let doing = match apart::depart(subject.seat, subject.now, state, preempted) {
         Ok(doing) => doing,
         Err(outcome) => return counter::close_if(books, outcome),
     };

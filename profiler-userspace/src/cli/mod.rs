@@ -157,7 +157,7 @@ Examples:
   flame-bpf show-names FILE                the names of addresses that come on stdin
 
 Where stdout is a pipe or a file and no output is named, folded stacks go there and nothing else;
-messages go to stderr. Needs Linux 5.17, and root or the capabilities CAP_BPF, CAP_PERFMON and
+messages go to stderr. Needs Linux 5.15, and root or the capabilities CAP_BPF, CAP_PERFMON and
 CAP_SYS_PTRACE.
 
 Exit status: 0 done, 1 failed or nothing sampled, 2 wrong usage, 130 broken off by a second Ctrl-C;

@@ -16,8 +16,11 @@ const MAGIC: u16 = 0xeb9f;
 const KIND_ARRAY: u32 = 3;
 const KIND_STRUCT: u32 = 4;
 const KIND_UNION: u32 = 5;
+const KIND_POINTER: u32 = 2;
 const KIND_FORWARD: u32 = 7;
+const KIND_TYPEDEF: u32 = 8;
 const KIND_FUNCTION: u32 = 12;
+const KIND_PROTOTYPE: u32 = 13;
 
 /// Type information for aya in which a function of the running kernel has the number that it has there,
 /// and all else is of the smallest kind: numbers are all that is asked of it. None if the kernel has
@@ -138,17 +141,41 @@ impl<'a> Btf<'a> {
         }
     }
 
+    /// How many arguments a tracepoint passes on. Its type is that of a function with one more before them.
+    pub(super) fn tracepoint_arguments(&self, tracepoint: &str) -> Option<usize> {
+        let name = format!("btf_trace_{tracepoint}");
+        let (_, pointer) = self.find_kind(KIND_TYPEDEF, &name)?;
+        let pointer = self.numbered(pointer.size)?;
+        let function = self.numbered(pointer.size)?;
+        let fits = pointer.kind == KIND_POINTER && function.kind == KIND_PROTOTYPE;
+        function.parts.checked_sub(1).filter(|_| fits)
+    }
+
     /// The number of the function of this name.
     fn function(&self, name: &str) -> Option<u32> {
-        let (mut at, mut number) = (0, 1);
-        while let Some(head) = self.head(at) {
-            if head.kind == KIND_FUNCTION && self.name(head.name) == name.as_bytes() {
-                return Some(number);
-            }
-            at += size_of(&head)?;
-            number += 1;
-        }
-        None
+        Some(self.find_kind(KIND_FUNCTION, name)?.0)
+    }
+
+    /// The first type of this kind and name, and its number.
+    fn find_kind(&self, kind: u32, name: &str) -> Option<(u32, Head)> {
+        let mut all = self.all();
+        all.find(|(_, head)| head.kind == kind && self.name(head.name) == name.as_bytes())
+    }
+
+    /// The type of this number.
+    fn numbered(&self, wanted: u32) -> Option<Head> {
+        let (_, head) = self.all().find(|(number, _)| *number == wanted)?;
+        Some(head)
+    }
+
+    /// All types by number.
+    fn all(&self) -> impl Iterator<Item = (u32, Head)> {
+        let mut at = Some(0);
+        (1..).map_while(move |number| {
+            let head = self.head(at?)?;
+            at = size_of(&head).and_then(|size| at?.checked_add(size));
+            Some((number, head))
+        })
     }
 
     fn is_wanted(&self, head: &Head, wanted: &[(&str, &str, Option<u32>)]) -> bool {
@@ -237,9 +264,10 @@ fn memchr_like(table: &[u8], pattern: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// Type information with `struct outer { int first; union { struct { long inner; }; }; }`.
+    /// Type information with `struct outer { int first; union { struct { long inner; }; }; }`, and with a tracepoint of two
+    /// arguments.
     fn sample() -> Vec<u8> {
-        let strings = b"\0int\0outer\0first\0inner\0BPF_FUNC_loop\0";
+        let strings = b"\0int\0outer\0first\0inner\0BPF_FUNC_loop\0btf_trace_two\0";
         let types: &[u32] = &[
             1,
             1 << 24,
@@ -266,6 +294,21 @@ mod tests {
             0,
             3,
             64, // 4: outer
+            0,
+            13 << 24 | 3,
+            0,
+            0,
+            1,
+            0,
+            1,
+            0,
+            1, // 5: void (int, int, int)
+            0,
+            2 << 24,
+            5, // 6: pointer to 5
+            37,
+            8 << 24,
+            6, // 7: btf_trace_two
         ];
         let mut bytes = Vec::new();
         bytes.extend(MAGIC.to_ne_bytes());
@@ -308,11 +351,20 @@ mod tests {
     }
 
     #[test]
+    fn counts_the_arguments_of_tracepoints() {
+        let bytes = sample();
+        let btf = Btf::parse(&bytes).unwrap();
+        assert_eq!(btf.tracepoint_arguments("two"), Some(2));
+        assert_eq!(btf.tracepoint_arguments("none"), None);
+    }
+
+    #[test]
     fn bytes_cut_short_or_wrong_never_panic() {
         let bytes = sample();
         for length in 0..bytes.len() {
             if let Some(btf) = Btf::parse(&bytes[..length]) {
                 btf.find(&mut [("outer", "inner", None)]);
+                let _any = btf.tracepoint_arguments("two");
             }
         }
         for place in 0..bytes.len() {
@@ -320,6 +372,7 @@ mod tests {
             wrong[place] ^= 0xff;
             if let Some(btf) = Btf::parse(&wrong) {
                 btf.find(&mut [("outer", "inner", None)]);
+                let _any = btf.tracepoint_arguments("two");
             }
         }
     }

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 pub(super) fn config(request: &Request, support: &Support, sizes: &Sizes) -> Config {
     let rows = Switches::UNWIND_ROWS.with(Switches::USER_STACKS);
-    let rows = request.switches.has(rows) && support.mapping.is_some();
-    let tell = request.switches.has(Switches::USER_STACKS) && support.mapping.is_some();
+    let rows = request.switches.has(rows) && support.can_find_mappings();
+    let tell = request.switches.has(Switches::USER_STACKS) && support.can_find_mappings();
     let waits = request.waits().cloned().unwrap_or_default();
     let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     Config {
@@ -25,6 +25,11 @@ pub(super) fn config(request: &Request, support: &Support, sizes: &Sizes) -> Con
             .with_if(Switches::TELL_MAPPINGS, tell)
             .with_if(Switches::TASK_LAYOUT, support.layout.is_some())
             .with_if(Switches::PID_NAMESPACE, support.pid_namespace.is_some())
+            .with_if(Switches::PLAIN_LOOPS, support.bpf_loop == Some(false))
+            .with_if(
+                Switches::STATE_OF_TASK,
+                support.switch_tells_state == Some(false),
+            )
             .with_if(Switches::WALL, request.is_wall())
             .with_if(
                 Switches::FILE_NAMES,

@@ -116,9 +116,6 @@ impl Kernel {
         if matches!(request.probe, Probe::Io(_)) && support.files.is_none() {
             return Err(Error::FilesWithoutBtf);
         }
-        if support.bpf_loop == Some(false) {
-            return Err(Error::NoLoop);
-        }
         let cpus = possible_cpus();
         let room = request
             .keeps_threads()

@@ -102,7 +102,7 @@ pub enum Error {
     },
     /// A program was rejected.
     #[error(
-        "the kernel rejects the BPF program {name}; flame-bpf needs Linux 5.17 or later with BPF enabled: {log}"
+        "the kernel rejects the BPF program {name}; flame-bpf needs Linux 5.15 or later with BPF enabled: {log}"
     )]
     Program {
         /// The program's name.
@@ -163,11 +163,6 @@ pub enum Error {
         "this kernel's type information does not say where it keeps open files, so --io cannot tell of which kind they are; --syscalls shows reads and writes of any"
     )]
     FilesWithoutBtf,
-    /// The kernel is too old to walk stacks of any depth.
-    #[error(
-        "this kernel has no bpf_loop, with which flame-bpf walks stacks; it came with Linux 5.17: use a later kernel"
-    )]
-    NoLoop,
     /// Shared memory could not be mapped.
     #[error("cannot map the BPF map {name} into memory")]
     Mapping {

@@ -24,6 +24,9 @@ pub struct Support {
     pub files: Option<FileLayout>,
     /// Whether the helper `bpf_loop` exists (Linux 5.17); unknown without type information.
     pub bpf_loop: Option<bool>,
+    /// Whether the tracepoint `sched_switch` tells in which state a thread leaves (Linux 5.18); unknown without type
+    /// information.
+    pub switch_tells_state: Option<bool>,
     /// The inode number of our PID namespace, when it is not the initial one.
     pub pid_namespace: Option<u32>,
     /// All task IDs are below this.
@@ -31,6 +34,11 @@ pub struct Support {
 }
 
 impl Support {
+    /// Whether the kernel half can find what is mapped where, which unwind tables and names of the dead take.
+    pub fn can_find_mappings(&self) -> bool {
+        self.mapping.is_some() && self.bpf_loop != Some(false)
+    }
+
     /// Asks the running kernel. Nothing here can fail: what cannot be found out is absent.
     pub fn detect() -> Self {
         let bytes = fs::read(BTF_PATH).unwrap_or_default();
@@ -41,6 +49,7 @@ impl Support {
             mapping: btf.as_ref().and_then(mapping_layout),
             files: btf.as_ref().and_then(file_layout),
             bpf_loop: btf.as_ref().map(|btf| btf.has_name("BPF_FUNC_loop")),
+            switch_tells_state: btf.as_ref().and_then(switch_tells_state),
             pid_namespace: namespace
                 .and_then(|metadata| u32::try_from(metadata.ino()).ok())
                 .filter(|&inode| inode != INITIAL_PID_NAMESPACE),
@@ -51,6 +60,16 @@ impl Support {
                 .min(MOST_TASK_IDS),
         }
     }
+}
+
+/// See [`Support::switch_tells_state`].
+fn switch_tells_state(btf: &Btf<'_>) -> Option<bool> {
+    /// A helper of Linux 6.1, whose name is found sooner than the tracepoint's type.
+    const LATER: &str = "BPF_FUNC_ktime_get_tai_ns";
+    if btf.has_name(LATER) {
+        return Some(true);
+    }
+    Some(btf.tracepoint_arguments("sched_switch")? > 3)
 }
 
 /// The largest `kernel.pid_max` there can be (`include/linux/threads.h`, `PID_MAX_LIMIT`).

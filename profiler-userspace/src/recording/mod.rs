@@ -93,7 +93,13 @@ async fn record(plan: &Plan) -> Result<u8> {
     if unwinding.is_none() && plan.capture.user_stacks && plan.capture.call_graph == CallGraph::Auto
     {
         circumstances.remark(format!(
-            "User stacks were walked by frame pointers alone: {NO_ROWS}."
+            "User stacks were walked by frame pointers alone{}: {}.",
+            if support.bpf_loop == Some(false) {
+                ", 127 frames at most"
+            } else {
+                ""
+            },
+            no_rows(&support),
         ));
     }
     tell_details(plan, &kernel);
@@ -249,8 +255,11 @@ fn load(
     support: &Support,
     switches: Switches,
 ) -> Result<(Kernel, Option<Unwinding>)> {
-    if plan.capture.call_graph == CallGraph::Dwarf && support.mapping.is_none() {
-        bail!("{NO_ROWS}; use --call-graph fp here, or Linux 6.1 or later");
+    if plan.capture.call_graph == CallGraph::Dwarf && !support.can_find_mappings() {
+        bail!(
+            "{}; use --call-graph fp here, or Linux 6.1 or later",
+            no_rows(support)
+        );
     }
     let request = Request {
         switches,
@@ -290,8 +299,14 @@ struct Attached {
 }
 
 /// Why unwind tables cannot be used.
-const NO_ROWS: &str = "unwind tables need Linux 6.1 with type information (CONFIG_DEBUG_INFO_BTF): the kernel half \
-     finds out from the kernel's own mappings what lies where";
+fn no_rows(support: &Support) -> &'static str {
+    if support.bpf_loop == Some(false) {
+        "this kernel has no bpf_loop (Linux 5.17), with which stacks are walked by unwind tables"
+    } else {
+        "unwind tables need Linux 6.1 with type information (CONFIG_DEBUG_INFO_BTF): the kernel half finds out from \
+         the kernel's own mappings what lies where"
+    }
+}
 
 /// Whether the kernel drives a performance counter of the processor's cores.
 fn has_cycle_counter() -> bool {

@@ -1,6 +1,6 @@
 //! From the descriptions in unwind sections to stretches of code with their rules.
 //!
-//! In: sections. Out: [`Found`]. A description that cannot be read to its end gets the rule
+//! In: sections, large ones read by several threads. Out: [`Found`]. A description that cannot be read to its end gets the rule
 //! [`Rule::UNSUPPORTED`] from there on; one that cannot be read at all is not there. Each byte is looked at
 //! a bounded number of times, whatever the sections say.
 
@@ -14,12 +14,21 @@ use gimli::{
 };
 use profiler_common::abi::Rule;
 use std::collections::HashMap;
+use std::num::NonZero;
 use std::ops::Range;
 use std::rc::Rc;
+use std::thread::{self, Builder};
 
 /// The most entries that descriptions may share, so that none but honest sections are held in memory
 /// many times over: linkers merge them, and leave a few, or a few per source file.
 const MAX_COMMONS: usize = 1 << 17;
+
+/// How many bytes of a section are worth a thread: some milliseconds' work.
+const PART_BYTES: usize = 256 << 10;
+
+/// The most threads that one section is read by. Walks end where there is no table yet, so tables are made
+/// in a hurry; but the machine is there for others.
+const MAX_PARTS: usize = 4;
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
@@ -41,7 +50,7 @@ pub(super) struct Stretch {
 }
 
 /// Everything that was found.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Found {
     /// Sorted by where they begin, no two of them at one address.
     pub(super) stretches: Vec<Stretch>,
@@ -50,23 +59,45 @@ pub(super) struct Found {
     pub(super) statistics: Statistics,
 }
 
+impl Found {
+    /// Adds what was found in another part of a section.
+    fn absorb(&mut self, other: Self) {
+        let statistics = &mut self.statistics;
+        statistics.strays += other.statistics.strays;
+        statistics.broken += other.statistics.broken;
+        if self.stretches.is_empty() && self.changes.is_empty() {
+            self.rules = other.rules;
+            self.changes = other.changes;
+            self.stretches = other.stretches;
+            return;
+        }
+        let places = self.rules.adopt(other.rules.rules());
+        let before = count(self.changes.len());
+        self.changes
+            .extend(other.changes.into_iter().map(|change| Change {
+                rule: places[usize::from(change.rule)],
+                ..change
+            }));
+        self.stretches
+            .extend(other.stretches.into_iter().map(|stretch| Stretch {
+                changes: stretch.changes.start + before..stretch.changes.end + before,
+                ..stretch
+            }));
+    }
+}
+
 /// Reads all descriptions of code of the object. Those in `.debug_frame` count where `.eh_frame` has none.
 pub(super) fn collect(sources: &Sources<'_>) -> Found {
-    let mut found = Found {
-        stretches: Vec::new(),
-        changes: Vec::new(),
-        rules: RuleSet::new(),
-        statistics: Statistics::default(),
-    };
+    let mut found = Found::default();
     if let Some(section) = &sources.eh_frame {
         let section = EhFrame::from(EndianSlice::new(&section.bytes, LittleEndian));
-        read(section, sources, &mut found);
+        read(&section, sources, &mut found);
     }
     sort(&mut found);
     if let Some(section) = &sources.debug_frame {
         let known = std::mem::take(&mut found.stretches);
         let section = DebugFrame::from(EndianSlice::new(&section.bytes, LittleEndian));
-        read(section, sources, &mut found);
+        read(&section, sources, &mut found);
         found
             .stretches
             .retain(|stretch| !touches(&known, &stretch.addresses));
@@ -138,41 +169,86 @@ struct Common<'a> {
     initial: Result<State, Nonsense>,
 }
 
-/// Reads one section.
-fn read<'a, S>(section: S, sources: &Sources<'_>, found: &mut Found)
+/// Reads one section, in parts.
+fn read<'a, S>(section: &S, sources: &Sources<'_>, found: &mut Found)
+where
+    S: UnwindSection<Slice<'a>> + Sync,
+{
+    let bytes = section.section().len();
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    let parts = (bytes / PART_BYTES).clamp(1, processors.min(MAX_PARTS));
+    read_in_parts(section, sources, parts, found);
+}
+
+/// Reads one section, each of so many parts of it by a thread.
+fn read_in_parts<'a, S>(section: &S, sources: &Sources<'_>, parts: usize, found: &mut Found)
+where
+    S: UnwindSection<Slice<'a>> + Sync,
+{
+    let bytes = section.section().len();
+    let begin = |part: usize| part * (bytes / parts);
+    let end = |part: usize| {
+        if part + 1 == parts {
+            bytes
+        } else {
+            begin(part + 1)
+        }
+    };
+    let read = |part: usize| read_part(section, sources, begin(part)..end(part));
+    thread::scope(|scope| {
+        // Threads take over the priority of the one that starts them.
+        let others: Vec<_> = (1..parts)
+            .map(|part| Builder::new().spawn_scoped(scope, move || read(part)))
+            .collect();
+        found.absorb(read(0));
+        for (part, other) in (1..parts).zip(others) {
+            let other = other.ok().and_then(|thread| thread.join().ok());
+            // Where no thread was to be had, it is done here.
+            found.absorb(other.unwrap_or_else(|| read(part)));
+        }
+    });
+}
+
+/// Reads those descriptions of a section that begin in this part of it.
+fn read_part<'a, S>(section: &S, sources: &Sources<'_>, part: Range<usize>) -> Found
 where
     S: UnwindSection<Slice<'a>>,
 {
+    let mut found = Found::default();
     let mut reading = Reading {
         bases: &sources.bases,
         commons: HashMap::new(),
         latest: None,
         budget: section.section().len(),
-        section,
+        section: section.clone(),
         program: Program::new(),
     };
-    let section = reading.section.clone();
+    let is_last = part.end == section.section().len();
     let mut entries = section.entries(&sources.bases);
     loop {
         match entries.next() {
             Ok(Some(CieOrFde::Cie(_))) => {}
+            Ok(Some(CieOrFde::Fde(partial))) if partial.offset() < part.start => {}
+            Ok(Some(CieOrFde::Fde(partial))) if partial.offset() >= part.end => break,
             Ok(Some(CieOrFde::Fde(partial))) => {
                 let Some(common) = reading.common(partial.cie_offset()) else {
                     found.statistics.broken += 1;
                     continue;
                 };
                 match partial.parse(|_, _, _| Ok(common.entry.clone())) {
-                    Ok(entry) => reading.describe(&entry, &common, &sources.code, found),
+                    Ok(entry) => reading.describe(&entry, &common, &sources.code, &mut found),
                     Err(_) => found.statistics.broken += 1,
                 }
             }
-            Ok(None) => return,
+            Ok(None) => break,
             Err(_) => {
-                found.statistics.broken += 1;
-                return;
+                // All parts' readers come by here, and one counts it.
+                found.statistics.broken += u32::from(is_last);
+                break;
             }
         }
     }
+    found
 }
 
 /// A section being read.
@@ -226,7 +302,7 @@ where
         loop {
             match instructions.next() {
                 Ok(None) => break,
-                Ok(Some(instruction)) => {
+                Ok(Some(ref instruction)) => {
                     match self.program.run(instruction, &factors, &self.section) {
                         Ok(Effect::State) => initial = Ok(self.program.state),
                         _ => {
@@ -310,15 +386,14 @@ where
         let mut instructions = entry.instructions(&self.section, self.bases);
         let mut after = 0;
         loop {
-            let instruction = match instructions.next() {
-                Ok(Some(instruction)) => instruction,
+            let effect = match instructions.next() {
+                // Where it lies: it was written in parts, and the processor waits for all of them before it
+                // can copy the whole.
+                Ok(Some(ref instruction)) => self.program.run(instruction, factors, &self.section),
                 Ok(None) => break,
                 Err(_) => return Err(after),
             };
-            let effect = self
-                .program
-                .run(instruction, factors, &self.section)
-                .map_err(|Nonsense| after)?;
+            let effect = effect.map_err(|Nonsense| after)?;
             let next = match effect {
                 Effect::State => continue,
                 Effect::Advance(bytes) => u64::from(after).saturating_add(bytes),
@@ -327,13 +402,17 @@ where
                     _ => return Err(after),
                 },
             };
-            noting.note(after, &self.program.state);
+            if let Some(state) = self.program.changed() {
+                noting.note(after, state);
+            }
             match u32::try_from(next) {
                 Ok(next) if u64::from(next) < code.end - code.start => after = next,
                 _ => return Ok(()),
             }
         }
-        noting.note(after, &self.program.state);
+        if let Some(state) = self.program.changed() {
+            noting.note(after, state);
+        }
         Ok(())
     }
 }
@@ -342,24 +421,24 @@ where
 struct Noting<'f> {
     found: &'f mut Found,
     signal: bool,
-    last: Option<(State, u32)>,
+    /// The rule that was noted last.
+    last: Option<Rule>,
 }
 
 impl Noting<'_> {
     fn note(&mut self, after: u32, state: &State) {
-        // Most instructions are about registers that are not followed.
-        if let Some((last, at)) = &self.last
-            && last == state
-            && *at <= after
-        {
-            return;
-        }
-        self.last = Some((*state, after));
         self.note_rule(after, x86_64::rule(state, self.signal));
     }
 
     fn note_rule(&mut self, after: u32, rule: Rule) {
+        if self.last == Some(rule) {
+            return;
+        }
+        self.last = Some(rule);
         let rule = self.found.rules.place(rule);
         self.found.changes.push(Change { after, rule });
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -133,12 +133,16 @@ impl UnwindTable {
         size_of_val(self.rows.as_slice()) + size_of_val(self.pages.as_slice())
     }
 
-    /// The rows with the places that their rules have elsewhere; see [`RuleSet::adopt`].
-    pub fn rows_with(&self, places: &[u16]) -> impl ExactSizeIterator<Item = Row> {
-        self.rows.iter().map(|row| Row {
-            low: row.low,
-            rule: places.get(usize::from(row.rule)).copied().unwrap_or(0),
-        })
+    /// Gives the rows the places that their rules have elsewhere; see [`RuleSet::adopt`]. The table's own
+    /// list of rules is of no use from then on, and goes.
+    pub fn adopt(&mut self, rules: &mut RuleSet) {
+        let places = rules.adopt(&std::mem::take(&mut self.rules));
+        for row in &mut self.rows {
+            row.rule = places
+                .get(usize::from(row.rule))
+                .copied()
+                .unwrap_or(RuleSet::MISSING);
+        }
     }
 
     /// Where the [`PageRows`] of the page of `address`, which lies in code, stand in

@@ -78,6 +78,8 @@ pub(super) struct Program {
     pub(super) state: State,
     initial: State,
     aside: Vec<State>,
+    /// Whether the state may be another than when it was last [looked at](Self::changed).
+    changed: bool,
 }
 
 impl Program {
@@ -87,6 +89,7 @@ impl Program {
             state: State::EMPTY,
             initial: State::EMPTY,
             aside: Vec::new(),
+            changed: true,
         }
     }
 
@@ -95,13 +98,21 @@ impl Program {
         self.state = initial;
         self.initial = initial;
         self.aside.clear();
+        self.changed = true;
+    }
+
+    /// The state, if it may be another than when this was asked last: most instructions are about registers
+    /// that are not followed, and to compare states costs more than to run instructions.
+    #[inline]
+    pub(super) fn changed(&mut self) -> Option<&State> {
+        std::mem::take(&mut self.changed).then_some(&self.state)
     }
 
     /// Runs one instruction.
     #[inline]
     pub(super) fn run<'a, S>(
         &mut self,
-        instruction: CallFrameInstruction<usize>,
+        instruction: &CallFrameInstruction<usize>,
         factors: &Factors,
         section: &S,
     ) -> Result<Effect, Nonsense>
@@ -114,7 +125,7 @@ impl Program {
             let expression = expression.get(section).map_err(|_| Nonsense)?;
             Ok(Expression::read(expression, factors.encoding))
         };
-        match instruction {
+        match *instruction {
             I::AdvanceLoc { delta } => {
                 return Ok(Effect::Advance(u64::from(delta).wrapping_mul(factors.code)));
             }
@@ -127,9 +138,11 @@ impl Program {
             // As in GCC's unwinder, a register ends an expression and an offset does not
             // (`libgcc/unwind-dw2.c`, `execute_cfa_program`).
             I::DefCfaRegister { register } => self.cfa(register, self.state.offset),
-            I::DefCfaOffset { offset } => self.state.offset = offset.cast_signed(),
-            I::DefCfaOffsetSf { factored_offset } => self.state.offset = stack(factored_offset),
-            I::DefCfaExpression { expression } => self.state.expression = Some(read(expression)?),
+            I::DefCfaOffset { offset } => self.change().offset = offset.cast_signed(),
+            I::DefCfaOffsetSf { factored_offset } => self.change().offset = stack(factored_offset),
+            I::DefCfaExpression { expression } => {
+                self.change().expression = Some(read(expression)?);
+            }
             I::Offset {
                 register,
                 factored_offset,
@@ -160,7 +173,8 @@ impl Program {
             | I::ValExpression { register, .. } => self.save(register, Saved::Computed),
             I::Restore { register } => {
                 if let Some(place) = followed(register.0) {
-                    self.state.saved[place] = self.initial.saved[place];
+                    let initial = self.initial.saved[place];
+                    self.change().saved[place] = initial;
                 }
             }
             I::RememberState => {
@@ -169,7 +183,7 @@ impl Program {
                 }
                 self.aside.push(self.state);
             }
-            I::RestoreState => self.state = self.aside.pop().ok_or(Nonsense)?,
+            I::RestoreState => *self.change() = self.aside.pop().ok_or(Nonsense)?,
             I::ArgsSize { .. } | I::Nop => {}
             _ => return Err(Nonsense),
         }
@@ -177,14 +191,21 @@ impl Program {
     }
 
     fn cfa(&mut self, register: Register, offset: i64) {
-        self.state.base = register.0;
-        self.state.offset = offset;
-        self.state.expression = None;
+        let state = self.change();
+        state.base = register.0;
+        state.offset = offset;
+        state.expression = None;
     }
 
     fn save(&mut self, register: Register, saved: Saved) {
         if let Some(place) = followed(register.0) {
-            self.state.saved[place] = saved;
+            self.change().saved[place] = saved;
         }
+    }
+
+    #[inline]
+    const fn change(&mut self) -> &mut State {
+        self.changed = true;
+        &mut self.state
     }
 }

@@ -95,14 +95,12 @@ fn rows_can_be_given_the_places_of_another_set() {
     let rule = Rule::new(How::Offset, 7, 8);
     let found = found(&[(0x1000..0x1100, &[(0, rule)])]);
     let code = 0x1000..0x2000;
-    let table = table(std::slice::from_ref(&code), &found);
+    let mut table = table(std::slice::from_ref(&code), &found);
     let mut all = RuleSet::new();
     all.place(Rule::ROOT);
-    let places = all.adopt(&table.rules);
-    let rules: Vec<Rule> = table
-        .rows_with(&places)
-        .map(|row| all.rules()[usize::from(row.rule)])
-        .collect();
+    table.adopt(&mut all);
+    let rows = table.rows.iter();
+    let rules: Vec<Rule> = rows.map(|row| all.rules()[usize::from(row.rule)]).collect();
     assert_eq!(rules, [Rule::MISSING, rule, Rule::MISSING]);
 }
 

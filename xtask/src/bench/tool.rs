@@ -54,6 +54,7 @@ enum Kind {
     PerfDwarf,
     PerfWithoutStacks,
     Samply,
+    Lightswitch,
     Bpftrace,
     Libbpf,
     Bcc,
@@ -110,6 +111,7 @@ pub(super) fn peers() -> (Vec<Tool>, Vec<Absent>) {
         (Kind::Perf, "perf record -g", "perf", "linux-perf"),
         (Kind::PerfDwarf, "perf, dwarf", "perf", "linux-perf"),
         (Kind::Samply, "samply", "samply", ""),
+        (Kind::Lightswitch, "lightswitch", "lightswitch", ""),
         (
             Kind::Libbpf,
             "libbpf-tools",
@@ -127,6 +129,7 @@ pub(super) fn peers() -> (Vec<Tool>, Vec<Absent>) {
                 full_name: match drawing {
                     Some((by, _)) => format!("{name} + {by}"),
                     None if kind == Kind::Samply => format!("{name} (for a browser)"),
+                    None if kind == Kind::Lightswitch => name.to_owned(),
                     None => format!("{name} (text)"),
                 },
                 kind,
@@ -135,10 +138,15 @@ pub(super) fn peers() -> (Vec<Tool>, Vec<Absent>) {
             }),
             None => absent.push(Absent {
                 name: name.to_owned(),
-                reason: if kind == Kind::Samply {
-                    "it is not installed; `cargo install samply` does that".to_owned()
-                } else {
-                    format!("it is not installed; Debian's package {package} brings it")
+                reason: match kind {
+                    Kind::Samply => {
+                        "it is not installed; `cargo install samply` does that".to_owned()
+                    }
+                    Kind::Lightswitch => {
+                        "it is not installed; its releases are on GitHub, javierhonduco/lightswitch"
+                            .to_owned()
+                    }
+                    _ => format!("it is not installed; Debian's package {package} brings it"),
                 },
             }),
         }
@@ -149,9 +157,11 @@ pub(super) fn peers() -> (Vec<Tool>, Vec<Absent>) {
 impl Drawing {
     fn of(&self, kind: Kind) -> Option<String> {
         let folded = match kind {
-            Kind::FlameBpf | Kind::FlameBpfPointers | Kind::PerfWithoutStacks | Kind::Samply => {
-                return None;
-            }
+            Kind::FlameBpf
+            | Kind::FlameBpfPointers
+            | Kind::PerfWithoutStacks
+            | Kind::Samply
+            | Kind::Lightswitch => return None,
             Kind::Perf | Kind::PerfDwarf => {
                 format!("perf script -i perf.data | {} |", self.collapse_perf)
             }
@@ -208,7 +218,7 @@ impl Tool {
 
     /// Whether it can keep to one CPU.
     pub(super) fn keeps_to_a_cpu(&self) -> bool {
-        !matches!(self.kind, Kind::Bpftrace | Kind::Samply)
+        !matches!(self.kind, Kind::Bpftrace | Kind::Samply | Kind::Lightswitch)
     }
 
     /// The command that records.
@@ -237,6 +247,8 @@ impl Tool {
             ],
             // Names come when the profile is looked at, and nobody looks.
             Kind::Samply => vec!["record", "-a", "-s", "-n", "-o", SAVED, "-r", &rate],
+            // It draws by itself, and takes rates that are prime and below a thousand.
+            Kind::Lightswitch => vec!["--profile-name", GRAPH, "--sample-freq", &rate],
             Kind::Libbpf | Kind::Bcc => vec!["-f", STACKS, "-F", &rate],
             Kind::Bpftrace => vec!["-e"],
         };
@@ -260,6 +272,7 @@ impl Tool {
             (Kind::FlameBpf | Kind::FlameBpfPointers | Kind::Samply, Some(seconds)) => {
                 words.extend(["-d", seconds])
             }
+            (Kind::Lightswitch, Some(seconds)) => words.extend(["-D", seconds]),
             (Kind::Perf | Kind::PerfDwarf | Kind::PerfWithoutStacks, Some(seconds)) => {
                 words.extend(["--", "sleep", seconds]);
             }
@@ -323,8 +336,11 @@ impl Tool {
 
     /// Whether the folder holds what it was asked for.
     pub(super) fn check(&self, folder: &Path) -> Result<()> {
-        let ours = matches!(self.kind, Kind::FlameBpf | Kind::FlameBpfPointers);
-        if ours || self.drawing.is_some() {
+        let draws = matches!(
+            self.kind,
+            Kind::FlameBpf | Kind::FlameBpfPointers | Kind::Lightswitch
+        );
+        if draws || self.drawing.is_some() {
             let graph = fs::read_to_string(folder.join(GRAPH)).unwrap_or_default();
             ensure!(
                 graph.trim_end().ends_with("</svg>"),

@@ -6,7 +6,7 @@
 use super::Loaded;
 use crate::kernel::{self, CodePart, StoredTable, Tables};
 use crate::unwind::{self, RuleSet, UnwindTable};
-use profiler_common::abi::{CodeKey, Row, TABLE_PAGE_BITS};
+use profiler_common::abi::{CodeKey, TABLE_PAGE_BITS};
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Instant;
@@ -88,7 +88,7 @@ impl Shelf {
         key: CodeKey,
         made: Result<UnwindTable, unwind::Error>,
     ) -> kernel::Result<()> {
-        let table = match made {
+        let mut table = match made {
             Ok(table) if !table.is_empty() => table,
             no_table => {
                 self.loaded.too_large += usize::from(no_table == Err(unwind::Error::TooLarge));
@@ -96,21 +96,20 @@ impl Shelf {
                 return Ok(());
             }
         };
-        let places = self.rules.adopt(&table.rules);
+        table.adopt(&mut self.rules);
         self.tables
             .set_rules(self.known_rules, &self.rules.rules()[self.known_rules..]);
         self.known_rules = self.rules.rules().len();
-        let rows: Vec<Row> = table.rows_with(&places).collect();
-        let contents = self.hasher.hash_one((&rows, &table.pages));
+        let contents = self.hasher.hash_one((&table.rows, &table.pages));
         if !self.shelved.contains_key(&contents) {
-            let Some(stored) = self.store(&table, &rows)? else {
+            let Some(stored) = self.store(&table)? else {
                 self.loaded.refused += 1;
                 self.refused.insert(key);
                 return Ok(());
             };
             let order = self.loaded.tables;
             self.loaded.tables += 1;
-            self.loaded.rows += rows.len();
+            self.loaded.rows += table.rows.len();
             let keys = Vec::new();
             self.shelved.insert(
                 contents,
@@ -137,13 +136,13 @@ impl Shelf {
     }
 
     /// Stores a table, if need be in the place of others.
-    fn store(&mut self, table: &UnwindTable, rows: &[Row]) -> kernel::Result<Option<StoredTable>> {
+    fn store(&mut self, table: &UnwindTable) -> kernel::Result<Option<StoredTable>> {
         // What cannot fit beside nothing need not push out everything first.
         if table.bytes() as u64 > self.tables.limit() {
             return Ok(None);
         }
         loop {
-            if let Some(stored) = self.tables.store(&table.pages, rows)? {
+            if let Some(stored) = self.tables.store(&table.pages, &table.rows)? {
                 return Ok(Some(stored));
             }
             if !self.evict()? {
