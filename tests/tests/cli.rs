@@ -81,6 +81,7 @@ fn help_names_every_flag_and_goes_to_stdout() {
             "--simplify",
             "--no-demangle",
             "--max-symbol-memory",
+            "--kernel-lines",
             "--title",
             "--subtitle",
             "--width",

@@ -131,6 +131,8 @@ struct Args {
     #[command(flatten)]
     names: NameArgs,
     #[command(flatten)]
+    of_kernel: KernelNameArgs,
+    #[command(flatten)]
     look: LookArgs,
     #[command(flatten)]
     running: RunningArgs,
@@ -298,6 +300,15 @@ struct NameArgs {
     /// parts [default: 256]
     #[arg(long, value_name = "MIB", value_parser = value::symbol_memory)]
     max_symbol_memory: Option<SymbolMemory>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Names")]
+struct KernelNameArgs {
+    /// Show the file and line of each frame of the kernel, too, where the debug information of this very kernel is
+    /// installed
+    #[arg(long)]
+    kernel_lines: bool,
 }
 
 #[derive(Debug, clap::Args)]

@@ -15,6 +15,7 @@ mod finish;
 mod functions;
 mod health;
 mod hearing;
+mod kernel_lines;
 mod launch;
 mod linked;
 mod naming;

@@ -14,6 +14,7 @@ mod ends;
 mod frames;
 mod gaps;
 mod kernel;
+mod kernel_lines;
 mod leaf;
 mod locate;
 mod memory;
@@ -32,6 +33,7 @@ pub use demangle::Demangling;
 pub use ends::{cut_short, guessed, stack_ends};
 pub use gaps::{Gap, Reached, Unnamed};
 pub use kernel::{AskKernel, KernelNames, KernelNaming};
+pub use kernel_lines::{KernelFiles, KernelLines, KernelLining};
 pub use locate::Locator;
 pub use memory::SymbolMemory;
 pub use objects::Objects;
@@ -78,6 +80,8 @@ pub struct Naming {
     pub inlined: bool,
     /// File and line in the name of each frame, from DWARF.
     pub lines: bool,
+    /// File and line in the name of the kernel's frames, from its DWARF.
+    pub kernel_lines: bool,
     /// The most memory that naming may hold at once.
     pub memory: SymbolMemory,
 }

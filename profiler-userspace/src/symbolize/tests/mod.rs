@@ -4,7 +4,7 @@ mod laws;
 mod limits;
 mod locating;
 mod mappings;
-mod program;
+pub(super) mod program;
 mod programs;
 mod sources;
 mod split;
@@ -47,6 +47,7 @@ static USUAL: Naming = Naming {
     demangling: Demangling::Full,
     inlined: false,
     lines: false,
+    kernel_lines: false,
     memory: USUAL_MEMORY,
 };
 
