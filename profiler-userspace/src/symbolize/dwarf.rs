@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 /// So many rounds are made for one object. What is left then would take as many again.
-const MAX_ROUNDS: usize = 16;
+const MAX_ROUNDS: usize = 64;
 
 /// The longest name of a function that is read, in bytes.
 const MAX_NAME_BYTES: usize = 16 << 10;
