@@ -70,7 +70,7 @@ pub(crate) fn read_code_map(input: &[u8]) {
     }
 }
 
-/// Asks an object for its symbols.
+/// Asks an object for its symbols, and its DWARF for inlined functions and lines.
 pub(crate) fn read_symbols(input: &[u8]) {
     let file = RegularFile::in_memory("fuzz", input).expect("memory can be had");
     let addresses: Vec<ElfAddress> = [0, 0x1000, 0x1139, 0x4_0000, 1 << 40, u64::MAX]
@@ -79,7 +79,12 @@ pub(crate) fn read_symbols(input: &[u8]) {
         .map(ElfAddress)
         .collect();
     let nowhere = Path::new("/nowhere/fuzz");
-    let names = name_object(file, nowhere, &addresses, &Naming::default(), None);
+    let naming = Naming {
+        inlined: true,
+        lines: true,
+        ..Naming::default()
+    };
+    let (names, _untold) = name_object(file, nowhere, &addresses, &naming, None);
     assert_eq!(names.len(), addresses.len());
     black_box(names);
 }

@@ -80,6 +80,8 @@ fn help_names_every_flag_and_goes_to_stdout() {
             "--lines",
             "--simplify",
             "--no-demangle",
+            "--max-symbol-memory",
+            "--kernel-lines",
             "--title",
             "--subtitle",
             "--width",
@@ -163,6 +165,7 @@ fn a_wrong_value_says_what_a_right_one_is() {
         ("--colors plaid", "java"),
         ("--width 1", "pixels"),
         ("--map-memory 0", "32"),
+        ("--max-symbol-memory 63", "64 or more"),
         ("--frobnicate", "--frobnicate"),
     ] {
         let said = refused(flags);

@@ -10,6 +10,7 @@ mod bpf;
 mod cost;
 mod figure;
 mod firing;
+mod large;
 mod machine;
 pub(crate) mod patience;
 mod program;
@@ -115,6 +116,10 @@ pub(crate) fn bench(choice: &Choice) -> Result<()> {
     let flame_bpf = build::flame_bpf(&workspace)?;
     let programs = workspace.target.join("bench");
     program::build(&workspace.root.join("tests/workloads/c"), &programs)?;
+    let names = choice.sections.is_empty() || choice.sections.contains(&Section::Symbols);
+    if names && !choice.quick {
+        large::build(&programs)?;
+    }
     let root = match Root::find() {
         Ok(root) => root,
         Err(reason) => bail!("{reason}; profilers need root"),

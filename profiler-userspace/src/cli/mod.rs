@@ -31,6 +31,7 @@ use clap::error::{ContextKind, ErrorKind};
 
 use crate::output::{MinWidth, Palette};
 use crate::plan::{CallGraph, Plan};
+use crate::symbolize::SymbolMemory;
 
 /// Reads the command line, the program's own name first.
 ///
@@ -129,6 +130,8 @@ struct Args {
     output: OutputArgs,
     #[command(flatten)]
     names: NameArgs,
+    #[command(flatten)]
+    of_kernel: KernelNameArgs,
     #[command(flatten)]
     look: LookArgs,
     #[command(flatten)]
@@ -294,6 +297,19 @@ struct NameArgs {
     /// Leave names as the linker knows them: _ZN4core3fmt5write17h01234567E
     #[arg(long)]
     no_demangle: bool,
+    /// Hold this much memory at once for naming at most, 64 or more; debug information that takes more is read in
+    /// parts [default: 256]
+    #[arg(long, value_name = "MIB", value_parser = value::symbol_memory)]
+    max_symbol_memory: Option<SymbolMemory>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Names")]
+struct KernelNameArgs {
+    /// Show the file and line of each frame of the kernel, too, where the debug information of this very kernel is
+    /// installed
+    #[arg(long)]
+    kernel_lines: bool,
 }
 
 #[derive(Debug, clap::Args)]

@@ -12,7 +12,9 @@ use anyhow::{Result, anyhow, bail, ensure};
 use super::off_cpu::Asked;
 use super::trigger::{self, Trigger};
 use super::value::{self, Ids, shell_word};
-use super::{Args, LookArgs, NameArgs, OutputArgs, SamplingArgs, ScopeArgs, StackArgs};
+use super::{
+    Args, KernelNameArgs, LookArgs, NameArgs, OutputArgs, SamplingArgs, ScopeArgs, StackArgs,
+};
 use crate::archive;
 use crate::debuginfod::Servers;
 use crate::output::{Format, Style};
@@ -45,6 +47,7 @@ pub(super) fn build(args: Args, stdout_is_terminal: bool) -> Result<Plan> {
         stacks,
         output,
         names,
+        of_kernel,
         look,
         running,
     } = args;
@@ -133,7 +136,10 @@ pub(super) fn build(args: Args, stdout_is_terminal: bool) -> Result<Plan> {
         outputs,
         title: look.title,
         servers: servers(names.debuginfod.as_deref())?,
-        naming: naming(names),
+        naming: Naming {
+            kernel_lines: kernel_lines(&of_kernel, &stacks)?,
+            ..naming(names)
+        },
         style,
         colors: look.colors,
         verbosity: Verbosity {
@@ -298,6 +304,15 @@ fn capture(stacks: &StackArgs) -> Result<Capture> {
     })
 }
 
+/// Whether lines of the kernel's frames are wanted.
+fn kernel_lines(of_kernel: &KernelNameArgs, stacks: &StackArgs) -> Result<bool> {
+    ensure!(
+        !(of_kernel.kernel_lines && stacks.user_stacks_only),
+        "--kernel-lines is for kernel stacks, and -U leaves them out; keep one of them"
+    );
+    Ok(of_kernel.kernel_lines)
+}
+
 pub(super) fn servers(given: Option<&str>) -> Result<Servers> {
     let Some(given) = given else {
         return Ok(Servers::IfSet);
@@ -324,6 +339,8 @@ pub(super) fn naming(names: NameArgs) -> Naming {
         },
         inlined: names.inline,
         lines: names.lines,
+        kernel_lines: false,
+        memory: names.max_symbol_memory.unwrap_or_default(),
     }
 }
 

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use crate::plan::CallGraph;
+use crate::symbolize::SymbolMemory;
 
 /// IDs as typed in one place, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -173,6 +174,20 @@ pub(super) fn mebibytes(text: &str) -> Result<u32, String> {
     }
 }
 
+/// An amount of memory for naming.
+pub(super) fn symbol_memory(text: &str) -> Result<SymbolMemory, String> {
+    const LEAST: u32 = SymbolMemory::LEAST_MIB;
+    match text.parse::<u32>() {
+        Ok(mebibytes) if mebibytes >= LEAST => Ok(SymbolMemory {
+            bytes: u64::from(mebibytes) << 20,
+        }),
+        Ok(_) => Err(format!(
+            "names alone may take {LEAST} MiB; say {LEAST} or more, the default is 256"
+        )),
+        Err(_) => Err("not an amount of memory; say a whole number of MiB, such as 256".to_owned()),
+    }
+}
+
 /// How to walk user stacks; in perf's spelling, too, with a size behind a comma, which means nothing
 /// here: no stacks are copied.
 pub(super) fn call_graph(text: &str) -> Result<CallGraph, String> {
@@ -299,6 +314,11 @@ mod tests {
         assert!(period("9223372036854775808").is_err());
         assert_eq!(pixels("1200"), Ok(1200));
         assert_eq!(mebibytes("64"), Ok(64));
+        let bytes = 100 << 20;
+        assert_eq!(symbol_memory("100"), Ok(SymbolMemory { bytes }));
+        for wrong in ["63", "0", "-1", "256M", "99999999999", ""] {
+            assert!(symbol_memory(wrong).is_err(), "{wrong}");
+        }
         assert!(pixels("wide").is_err() && mebibytes("0").is_err() && mebibytes("64M").is_err());
     }
 

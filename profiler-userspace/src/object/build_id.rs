@@ -2,7 +2,8 @@
 //!
 //! In: an ELF file's notes. Out: the ID. Pure. See `ld --build-id` in binutils' manual.
 
-use object::elf::{ELF_NOTE_GNU, NT_GNU_BUILD_ID};
+use object::Endianness;
+use object::elf::{ELF_NOTE_GNU, FileHeader64, NT_GNU_BUILD_ID};
 use object::read::elf::{FileHeader, NoteIterator};
 use std::fmt::{self, Write as _};
 
@@ -27,6 +28,13 @@ impl BuildId {
             .map_while(Result::ok)
             .find(|note| note.name() == ELF_NOTE_GNU && note.n_type(endian) == NT_GNU_BUILD_ID)
             .and_then(|note| Self::new(note.desc()))
+    }
+
+    /// The ID among notes that stand by themselves, in this machine's byte order.
+    pub fn in_notes(notes: &[u8]) -> Option<Self> {
+        let endian = Endianness::default();
+        let notes = NoteIterator::<FileHeader64<Endianness>>::new(endian, 4, notes).ok()?;
+        Self::among(notes, endian)
     }
 
     /// The ID as it is in the file.
@@ -59,8 +67,6 @@ impl fmt::Debug for BuildId {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use object::Endianness::Little;
-    use object::elf::FileHeader64;
 
     fn note(name: &[u8; 4], kind: u8, id: &[u8]) -> Vec<u8> {
         let length = u8::try_from(id.len()).unwrap();
@@ -72,10 +78,7 @@ mod tests {
     }
 
     fn find(notes: &[u8]) -> Option<BuildId> {
-        BuildId::among(
-            NoteIterator::<FileHeader64<_>>::new(Little, 4, notes).unwrap(),
-            Little,
-        )
+        BuildId::in_notes(notes)
     }
 
     #[test]

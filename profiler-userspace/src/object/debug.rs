@@ -15,16 +15,17 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::FileExt as _;
 
-/// The most that all debug sections of a file may have when unpacked, in bytes: twice what the
-/// largest programs known have.
+/// The most that a section may have when unpacked, in bytes: twice what those of the largest programs known
+/// have together.
 const MAX_DEBUG_BYTES: u64 = 4 << 30;
 
 /// The most that an object of minimal debug information may have, in bytes. It holds nothing but a
 /// symbol table; for the largest libraries these take a few MiB.
-const MAX_MINIMAL_BYTES: u64 = 64 << 20;
+const MAX_MINIMAL_BYTES: u64 = 24 << 20;
 
-/// The memory that a decoder may take beside what it unpacks, in bytes.
-const MAX_DECODER_BYTES: u64 = 64 << 20;
+/// The memory that a decoder may take beside what it unpacks, in bytes: twice what packers ask for unless told
+/// to pack best.
+const MAX_DECODER_BYTES: u64 = 16 << 20;
 
 /// The name of a separate debug file, and the checksum that proves it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,13 +114,9 @@ pub struct Debug {
 }
 
 impl Debug {
-    /// Whether there is DWARF that tells of functions, in a size that can be read.
+    /// Whether there is DWARF that tells of functions.
     pub fn has_dwarf(&self) -> bool {
-        let bytes = self
-            .sections
-            .iter()
-            .fold(0u64, |sum, section| sum.saturating_add(section.bytes));
-        self.section(b".debug_info").is_some() && bytes <= MAX_DEBUG_BYTES
+        self.section(b".debug_info").is_some()
     }
 
     /// The section of that name.
@@ -127,16 +124,20 @@ impl Debug {
         self.sections.iter().find(|section| *section.name == *name)
     }
 
-    /// The minimal debug information, unpacked: an object of its own.
-    pub fn minimal_object(&self, file: &File) -> Option<Vec<u8>> {
-        let stored = Stored::new(file, self.minimal.as_ref()?);
+    /// Unpacks the minimal debug information, an object of its own, into a file.
+    ///
+    /// # Errors
+    /// When there is none, it is damaged, or takes more than such an object ever does.
+    pub fn unpack_minimal(&self, file: &File, to: &mut impl io::Write) -> io::Result<()> {
+        let minimal = self.minimal.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        let stored = Stored::new(file, minimal);
         let most_kib = u32::try_from(MAX_DECODER_BYTES >> 10).expect("a constant that fits");
-        let mut bytes = Vec::new();
-        XzReader::new_mem_limit(stored, true, most_kib)
-            .take(MAX_MINIMAL_BYTES + 1)
-            .read_to_end(&mut bytes)
-            .ok()?;
-        (bytes.len() as u64 <= MAX_MINIMAL_BYTES).then_some(bytes)
+        let unpacked = XzReader::new_mem_limit(stored, true, most_kib);
+        let bytes = io::copy(&mut unpacked.take(MAX_MINIMAL_BYTES + 1), to)?;
+        match bytes <= MAX_MINIMAL_BYTES {
+            true => Ok(()),
+            false => Err(io::ErrorKind::FileTooLarge.into()),
+        }
     }
 }
 
@@ -306,7 +307,7 @@ mod tests {
                 minimal: Some(0..bytes.len() as u64),
                 ..Debug::default()
             };
-            debug.minimal_object(&file);
+            let _unpacked = debug.unpack_minimal(&file, &mut Vec::new());
         }
     }
 }

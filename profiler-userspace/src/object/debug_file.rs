@@ -37,6 +37,11 @@ impl DebugFile {
             place: None,
         })
     }
+
+    /// Where it was found below its root directory, if it is a file of its own.
+    pub(super) fn path(&self) -> Option<&Path> {
+        self.place.as_ref().map(|(_, path)| path.as_path())
+    }
 }
 
 /// Asks for a debug file by its build ID, wherever that may be.

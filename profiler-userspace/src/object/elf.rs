@@ -18,6 +18,13 @@ use std::ops::Range;
 /// So many sections of DWARF are looked at; there are two dozen kinds.
 const MAX_DEBUG_SECTIONS: usize = 64;
 
+/// What the names of sections begin with that were packed before ELF had a way to say so: by binutils before
+/// 2.26, and by Go until 1.18.
+const PACKED_PREFIX: &[u8] = b".zdebug_";
+
+/// `ZLIB` and the unpacked size stand in front of what such a section holds.
+const PACKED_HEADER_BYTES: u64 = 12;
+
 /// How the file's numbers are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
@@ -225,7 +232,7 @@ impl Elf {
                         .file_range(endian)
                         .map(|(start, size)| start..start.saturating_add(size));
                 }
-                _ if name.starts_with(b".debug_")
+                _ if (name.starts_with(b".debug_") || name.starts_with(PACKED_PREFIX))
                     && self.debug.sections.len() < MAX_DEBUG_SECTIONS =>
                 {
                     self.debug
@@ -251,6 +258,18 @@ where
 {
     // One without bytes has no place either.
     let (start, size) = section.file_range(endian)?;
+    if let Some(rest) = name.strip_prefix(PACKED_PREFIX) {
+        let header = data.read_bytes_at(start, PACKED_HEADER_BYTES).ok()?;
+        let (magic, bytes) = header.split_first_chunk::<4>()?;
+        // The number is so written in files of either order.
+        let bytes = u64::from_be_bytes(bytes.try_into().ok()?);
+        return (magic == b"ZLIB").then(|| DebugSection {
+            name: [b".debug_", rest].concat().into(),
+            file: start + PACKED_HEADER_BYTES..start.saturating_add(size),
+            packing: Packing::Zlib,
+            bytes,
+        });
+    }
     let (packing, start, size, bytes) = match section.compression(endian, data).ok()? {
         None => (Packing::None, start, size, size),
         Some((header, start, size)) => {

@@ -110,8 +110,20 @@ impl RegularFile {
     ///
     /// When the kernel refuses one.
     pub fn in_memory(name: &str, bytes: &[u8]) -> io::Result<Self> {
+        Self::written_in_memory(name, |memory| io::Write::write_all(memory, bytes))
+    }
+
+    /// A memory file that holds what `write` writes.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel refuses one, or writing fails.
+    pub fn written_in_memory(
+        name: &str,
+        write: impl FnOnce(&mut File) -> io::Result<()>,
+    ) -> io::Result<Self> {
         let memory = rustix::fs::memfd_create(name, rustix::fs::MemfdFlags::CLOEXEC)?;
-        io::Write::write_all(&mut File::from(memory.try_clone()?), bytes)?;
+        write(&mut File::from(memory.try_clone()?))?;
         Ok(Self {
             // Its age says nothing about what is in it.
             born: None,

@@ -12,6 +12,7 @@ mod elf;
 mod file;
 mod functions;
 mod recorded;
+mod split;
 
 pub use bounded::Bounded;
 pub use build_id::BuildId;

@@ -13,13 +13,13 @@ use super::{Backing, BackingId, Identity, MappedFile, Owner, Processes, Reading}
 use crate::object::RegularFile;
 use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2};
 use rustix::time::{ClockId, clock_gettime};
-use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// By how much a file may seem older than the process that wrote it: clocks of files are coarse.
@@ -51,7 +51,7 @@ struct Found {
 pub(super) struct CodeMaps {
     found: HashMap<Identity, Found>,
     /// The most that are kept; found out with the first one.
-    most: OnceCell<usize>,
+    most: OnceLock<usize>,
     /// Processes for which there was no room: their maps can be read only while they run.
     turned_away: HashSet<Identity>,
 }

@@ -252,9 +252,9 @@ const SCHEDULER: &[&str] = &[
     "do_nanosleep",
 ];
 
-/// A function's name without what compilers put behind it.
+/// A function's name without what compilers put behind it, and without a line.
 fn plain(name: &str) -> &str {
-    name.split('.').next().unwrap_or(name)
+    name.split(['.', ' ']).next().unwrap_or(name)
 }
 
 #[cfg(test)]

@@ -68,6 +68,18 @@ impl Distribution {
         }
     }
 
+    /// What brings the debug information of the kernel of that release.
+    pub(super) fn kernel_lines(&self, release: &str) -> Option<String> {
+        let release = visible(release);
+        match self.family? {
+            Family::Debian => Some(format!("`apt install linux-image-{release}-dbg`")),
+            Family::Ubuntu => Some(format!(
+                "`apt install linux-image-{release}-dbgsym` (with ddebs.ubuntu.com among the sources)"
+            )),
+            Family::Fedora => Some(format!("`dnf debuginfo-install kernel-{release}`")),
+        }
+    }
+
     /// What brings symbols whatever the distribution.
     pub(super) fn anywhere(&self) -> &'static str {
         match self.servers_asked {
@@ -174,6 +186,21 @@ mod tests {
             servers_asked: false,
         };
         (lists, distribution)
+    }
+
+    #[test]
+    fn the_kernels_package_is_of_its_release() {
+        let (_lists, mut distribution) = debian();
+        let command = |distribution: &Distribution| distribution.kernel_lines("6.1.0-9-amd64");
+        let debian = command(&distribution).unwrap();
+        assert_eq!(debian, "`apt install linux-image-6.1.0-9-amd64-dbg`");
+        distribution.family = Some(Family::Fedora);
+        assert!(
+            command(&distribution)
+                .unwrap()
+                .contains("dnf debuginfo-install kernel-6.1.0")
+        );
+        assert_eq!(command(&Distribution::unknown()), None);
     }
 
     #[test]

@@ -5,8 +5,10 @@
 
 use super::advice;
 use super::circumstances::is_weighed;
+use super::details;
 use super::distribution::Distribution;
 use super::finish::Finishing;
+use super::kernel_lines;
 use super::progress::Progress;
 use crate::debuginfod::{Client, Fetched, Limits};
 use crate::object::{BuildId, Fetch};
@@ -14,7 +16,7 @@ use crate::plan::{Output, Plan};
 use crate::probe::{Probe, Wakers};
 use crate::profile::located::Located;
 use crate::profile::{Profile, Unit, waits};
-use crate::symbolize::{self, KernelNames, KernelNaming, Sources, Stored, Unnamed};
+use crate::symbolize::{self, KernelLines, KernelNames, KernelNaming, Sources, Stored, Unnamed};
 
 /// What one probe brought, with names where they are wanted.
 pub(super) struct Brought {
@@ -72,8 +74,9 @@ impl Finishing<'_> {
                 naming.tell(done, all);
             }
         };
+        let lines = (plan.naming.kernel_lines).then(|| kernel_lines::lines(&plan.naming));
         let mut sources = Sources {
-            kernel: KernelNames::asked(&mut ask),
+            kernel: KernelNames::asked(&mut ask).with_lines(lines.as_ref()),
             naming: &plan.naming,
             fetch: fetch.as_ref().map(|fetch| fetch as &Fetch<'_>),
             progress: Some(&told),
@@ -105,6 +108,8 @@ impl Finishing<'_> {
             self.objects.cut_maps(),
         ));
         let distribution = Distribution::here(client.is_some());
+        let lining = lines.as_ref().map(KernelLines::lining);
+        remarks.extend(lining.and_then(|lining| kernel_lines::on_lines(&lining, &distribution)));
         let total = located.total_count();
         let of_names = |unnamed: &[Unnamed]| advice::on_names(unnamed, total, &distribution);
         // Of a raw recording, the rest is said when it is named.
@@ -115,6 +120,8 @@ impl Finishing<'_> {
             on_names.extend(advice::on_fetching(&client.fetched()));
         }
         on_names.extend(named.iter().flat_map(|named| of_names(&named.unnamed)));
+        let limit = plan.naming.memory.bytes;
+        on_names.extend((named.iter()).flat_map(|named| details::on_details(&named.untold, limit)));
         Brought {
             profile: named.map(|named| match how(plan, probe) {
                 Some(how) => waits::finish(&named.profile, how),

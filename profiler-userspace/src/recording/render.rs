@@ -5,6 +5,7 @@
 
 use super::advice;
 use super::deliver::{Named, deliver};
+use super::details;
 use super::distribution::Distribution;
 use super::health::counted;
 use super::look;
@@ -85,6 +86,8 @@ pub fn render(asked: &Rendering) -> Result<()> {
         located.total_count(),
         &Distribution::here(client.is_some()),
     ));
+    let limit = asked.naming.memory.bytes;
+    sentences.extend(details::on_details(&symbolized.untold, limit));
     let balance = sentences.join(" ");
     let look = look::usual(&facts.noun, facts.finish);
     let style = Style {

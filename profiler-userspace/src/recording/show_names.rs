@@ -2,6 +2,7 @@
 //!
 //! In: a file, addresses as text, and how names are wanted. Out: text. Never touches the kernel half.
 
+use super::{details, tell};
 use crate::debuginfod::{Client, Limits, Servers};
 use crate::object::{BuildId, ElfAddress, Fetch, RegularFile};
 use crate::symbolize::{self, Naming};
@@ -39,7 +40,10 @@ pub fn show_names(
     let client = Client::new(servers.addresses(), Limits::from_environment(), &|_| ());
     let fetch = client.as_ref().map(|client| |id: &BuildId| client.find(id));
     let fetch = fetch.as_ref().map(|fetch| fetch as &Fetch<'_>);
-    let named = symbolize::name_object(opened, &path, &addresses, naming, fetch);
+    let (named, untold) = symbolize::name_object(opened, &path, &addresses, naming, fetch);
+    for sentence in details::on_details(&untold, naming.memory.bytes) {
+        tell(&format!("flame-bpf: {sentence}\n"));
+    }
     let lines = addresses.iter().zip(named).map(|(address, frames)| {
         let frames = match frames.is_empty() {
             true => "[unknown]".to_owned(),

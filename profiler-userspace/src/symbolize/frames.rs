@@ -1,13 +1,14 @@
 //! Frames for each spot.
 //!
-//! In: the spots of a located profile, and whoever can be asked about an object. Out: [`Frames`]. Objects
-//! are asked one after the other, so that each is opened once, and no two at a time.
+//! In: the spots of a located profile, and whoever can be asked about an object. Out: [`Frames`]. Each object
+//! is opened once, and asked for all of its spots; several are asked at a time, and what they say is taken in
+//! an order that does not depend on who was the first to say it.
 
 use super::gaps::{Gap, GapId, Gaps};
 use super::kernel::{KernelNames, KernelNaming};
 use super::native::{Function, Named, Symbol};
-use super::{Sources, at, frame};
-use crate::object::FileOffset;
+use super::{Sources, Untold, at, frame, side_by_side};
+use crate::object::{Fetch, FileOffset};
 use crate::profile::located::{Located, ObjectIndex, Spot, SpotIndex};
 use crate::profile::{Frame, FrameId, FrameKind, Profile};
 use std::cmp::Reverse;
@@ -24,8 +25,17 @@ pub(super) struct Answer {
     pub(super) gap: Option<Gap>,
 }
 
-/// Answers for an object and distinct, ascending offsets.
-pub(super) type LookUp<'a> = &'a mut dyn FnMut(ObjectIndex, &[FileOffset]) -> Answer;
+/// Answers for an object and distinct, ascending offsets, asking for files from elsewhere where it is told
+/// whom.
+pub(super) type LookUp<'a> =
+    &'a (dyn Fn(ObjectIndex, &[FileOffset], Option<&Fetch<'_>>) -> Answer + Sync);
+
+/// The spots in one object: their offsets, ascending, and their places among all spots.
+struct Wanted {
+    object: ObjectIndex,
+    offsets: Vec<FileOffset>,
+    places: Vec<usize>,
+}
 
 /// Frames by spot.
 #[derive(Debug)]
@@ -35,6 +45,7 @@ pub(super) struct Frames {
     gaps: Vec<GapId>,
     // What was compiled into the function at a spot.
     inlined: HashMap<SpotIndex, Rc<[FrameId]>>,
+    untold: Untold,
 }
 
 impl Frames {
@@ -53,6 +64,11 @@ impl Frames {
         self.gaps[spot.0 as usize]
     }
 
+    /// What the limit on memory did to names.
+    pub(super) fn take_untold(&mut self) -> Untold {
+        std::mem::take(&mut self.untold)
+    }
+
     /// Frames for all spots of a profile.
     pub(super) fn name(
         located: &Located,
@@ -66,6 +82,7 @@ impl Frames {
             frames: vec![unknown; located.spots().len()],
             gaps: vec![GapId::default(); located.spots().len()],
             inlined: HashMap::new(),
+            untold: Untold::default(),
         };
         let mut objects: BTreeMap<ObjectIndex, Vec<(FileOffset, usize)>> = BTreeMap::new();
         let mut addresses: BTreeMap<u64, usize> = BTreeMap::new();
@@ -86,21 +103,40 @@ impl Frames {
             }
         }
         let naming = frames.name_kernel(&addresses, &mut sources.kernel, profile);
+        let mut wanted: Vec<Wanted> = objects
+            .into_iter()
+            .map(|(object, mut spots)| {
+                // An object has a spot for each of its offsets, and no other of the same.
+                spots.sort_unstable();
+                let (offsets, places) = spots.into_iter().unzip();
+                Wanted {
+                    object,
+                    offsets,
+                    places,
+                }
+            })
+            .collect();
         // What may have to be fetched from elsewhere, in limited time, is fetched where most is asked for.
-        let mut objects: Vec<(ObjectIndex, Vec<(FileOffset, usize)>)> =
-            objects.into_iter().collect();
-        objects.sort_by_key(|(_, wanted)| Reverse(wanted.len()));
-        let all = objects.len();
-        for (done, (object, mut wanted)) in objects.into_iter().enumerate() {
+        wanted.sort_by_key(|wanted| Reverse(wanted.offsets.len()));
+        let told = |done| {
             if let Some(tell) = sources.progress {
-                tell(done, all);
+                tell(done, wanted.len());
             }
-            // An object has a spot for each of its offsets, and no other of the same.
-            wanted.sort_unstable();
-            let offsets: Vec<FileOffset> = wanted.iter().map(|(offset, _)| *offset).collect();
-            let answer = look_up(object, &offsets);
-            frames.take(&wanted, answer, profile, gaps);
-        }
+        };
+        told(0);
+        let ask = |wanted: &Wanted, fetch: Option<&Fetch<'_>>| {
+            look_up(wanted.object, &wanted.offsets, fetch)
+        };
+        side_by_side::each(
+            &wanted,
+            side_by_side::threads(),
+            sources.fetch,
+            &ask,
+            |number, answer| {
+                frames.take(&wanted[number], answer, profile, gaps);
+                told(number + 1);
+            },
+        );
         (frames, naming)
     }
 
@@ -119,14 +155,9 @@ impl Frames {
         naming
     }
 
-    fn take(
-        &mut self,
-        wanted: &[(FileOffset, usize)],
-        answer: Answer,
-        profile: &mut Profile,
-        gaps: &mut Gaps,
-    ) {
+    fn take(&mut self, wanted: &Wanted, answer: Answer, profile: &mut Profile, gaps: &mut Gaps) {
         let Answer { named, module, gap } = answer;
+        self.untold.note(&module, named.asked);
         // Many spots lie in one function.
         let functions: Vec<(FrameId, Rc<[FrameId]>)> = named
             .functions
@@ -134,7 +165,8 @@ impl Frames {
             .map(|function| intern(function, profile))
             .collect();
         let gap = gap.map_or_else(GapId::default, |gap| gaps.intern(gap));
-        for ((offset, place), symbol) in wanted.iter().zip(named.of) {
+        let spots = wanted.offsets.iter().zip(&wanted.places);
+        for ((offset, place), symbol) in spots.zip(named.of) {
             let number = match symbol {
                 Symbol::Named(index) => {
                     let (outermost, inlined) = &functions[index];

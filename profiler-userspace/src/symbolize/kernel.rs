@@ -4,6 +4,7 @@
 //! or none, and a [`KernelNaming`] that says why there are none. Never touches `/proc/kallsyms` unless
 //! there is an address to name: printing its hundred thousand lines costs the kernel 30 ms.
 
+use super::KernelLines;
 use super::demangle::unmangled;
 use blazesym::MaybeDefault;
 use blazesym::symbolize::source::{self, Source};
@@ -27,6 +28,7 @@ pub type AskKernel<'a> = &'a mut dyn FnMut(&[u64]) -> Option<Vec<Option<String>>
 #[derive(Default)]
 pub struct KernelNames<'a> {
     ask: Option<AskKernel<'a>>,
+    lines: Option<&'a KernelLines>,
 }
 
 /// How the kernel's functions got their names, or why they have none.
@@ -78,16 +80,32 @@ impl KernelNaming {
 impl<'a> KernelNames<'a> {
     /// Names out of the kernel's list.
     pub fn listed() -> Self {
-        Self { ask: None }
+        Self::default()
     }
 
     /// Names out of the kernel's mouth; out of its list if it does not answer.
     pub fn asked(ask: AskKernel<'a>) -> Self {
-        Self { ask: Some(ask) }
+        Self {
+            ask: Some(ask),
+            lines: None,
+        }
+    }
+
+    /// The same, with lines.
+    pub fn with_lines(self, lines: Option<&'a KernelLines>) -> Self {
+        Self { lines, ..self }
     }
 
     /// Names for `addresses`, which are ascending and distinct.
     pub(super) fn name(&mut self, addresses: &[u64]) -> (Vec<Option<String>>, KernelNaming) {
+        let (mut names, naming) = self.name_functions(addresses);
+        if let Some(lines) = self.lines {
+            lines.add(addresses, &mut names);
+        }
+        (names, naming)
+    }
+
+    fn name_functions(&mut self, addresses: &[u64]) -> (Vec<Option<String>>, KernelNaming) {
         if addresses.is_empty() {
             return (Vec::new(), KernelNaming::NotNeeded);
         }
@@ -107,7 +125,7 @@ impl<'a> KernelNames<'a> {
 }
 
 /// A kernel symbol without the module that it is said to be of, so that all sources agree.
-fn readable(symbol: &[u8]) -> Option<String> {
+pub(super) fn readable(symbol: &[u8]) -> Option<String> {
     let name = symbol
         .split(|&byte| byte == b' ')
         .next()

@@ -2,11 +2,12 @@
 //!
 //! In: raw profiles, drain by drain, which [`Locator`] makes a [`Located`] one of; the [`Processes`] that they
 //! are of, and a source of kernel names. Out: a [`Profile`] of the same weight. Each spot in each object is
-//! named once, objects one after the other, so that at most one is open. Nothing is ever dropped: what has
+//! named once, several objects at a time. Nothing is ever dropped: what has
 //! no name is shown by where it lies, and what lies nowhere as `[unknown]`.
 
 mod backings;
 mod code_map;
+mod counting;
 mod demangle;
 mod dwarf;
 mod ends;
@@ -14,15 +15,19 @@ mod frames;
 mod gaps;
 mod interrupts;
 mod kernel;
+mod kernel_lines;
 mod leaf;
 mod locate;
+mod memory;
 mod native;
 mod objects;
+mod side_by_side;
 mod simplify;
 mod store;
 mod symbol_table;
 #[cfg(test)]
 mod tests;
+mod untold;
 
 pub use code_map::{CodeMap, names_told};
 pub use demangle::Demangling;
@@ -30,9 +35,12 @@ pub use ends::{cut_short, guessed, stack_ends};
 pub use gaps::{Gap, Reached, Unnamed};
 pub use interrupts::without_interrupted;
 pub use kernel::{AskKernel, KernelNames, KernelNaming};
+pub use kernel_lines::{KernelFiles, KernelLines, KernelLining};
 pub use locate::Locator;
+pub use memory::SymbolMemory;
 pub use objects::Objects;
 pub use store::{Stored, store, symbolize_stored};
+pub use untold::Untold;
 
 use crate::object::{Elf, ElfAddress, Fetch, FileOffset, RegularFile};
 use crate::process::{Opened, Processes};
@@ -44,8 +52,10 @@ use crate::profile::{Frame, FrameId, FrameKind, Profile, Sample, Unit};
 use demangle::visible;
 use frames::{Frames, LookUp};
 use gaps::Gaps;
+use memory::Memory;
 use profiler_common::abi::Doing;
 use std::collections::HashMap;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 /// A symbolized profile, and how it came to its kernel names.
@@ -57,6 +67,8 @@ pub struct Symbolized {
     pub kernel: KernelNaming,
     /// The programs' code that had no names, the widest gap first.
     pub unnamed: Vec<Unnamed>,
+    /// What the limit on memory did to names.
+    pub untold: Untold,
 }
 
 /// How code is to be named.
@@ -70,6 +82,10 @@ pub struct Naming {
     pub inlined: bool,
     /// File and line in the name of each frame, from DWARF.
     pub lines: bool,
+    /// File and line in the name of the kernel's frames, from its DWARF.
+    pub kernel_lines: bool,
+    /// The most memory that naming may hold at once.
+    pub memory: SymbolMemory,
 }
 
 /// Where names come from.
@@ -92,14 +108,17 @@ pub fn symbolize(
     processes: &Processes,
     mut sources: Sources<'_>,
 ) -> Symbolized {
-    let asked = native::Sources {
-        naming: sources.naming,
-        fetch: sources.fetch,
+    let naming = sources.naming;
+    let memory = Memory::new(naming.memory);
+    let look_up = |index, offsets: &[FileOffset], fetch: Option<&Fetch<'_>>| {
+        let sources = native::Sources {
+            naming,
+            fetch,
+            memory: &memory,
+        };
+        backings::look_up(objects.get(index), processes, sources, offsets)
     };
-    let mut look_up = |index, offsets: &[FileOffset]| {
-        backings::look_up(objects.get(index), processes, asked, offsets)
-    };
-    name(located, unit, &mut sources, &mut look_up)
+    name(located, unit, &mut sources, &look_up)
 }
 
 /// Names everything in `located`, whose objects `look_up` knows.
@@ -111,7 +130,7 @@ fn name(
 ) -> Symbolized {
     let mut profile = Profile::new(unit, located.window);
     let mut gaps = Gaps::default();
-    let (frames, naming) = Frames::name(located, sources, &mut profile, &mut gaps, look_up);
+    let (mut frames, naming) = Frames::name(located, sources, &mut profile, &mut gaps, look_up);
     // Functions have many spots, and so stacks of spots are more than stacks of names.
     let mut named: HashMap<Vec<FrameId>, (u64, u64)> = HashMap::new();
     for (key, sums) in located.samples() {
@@ -164,18 +183,19 @@ fn name(
         profile,
         kernel: naming,
         unnamed: gaps.into_widest_first(),
+        untold: frames.take_untold(),
     }
 }
 
-/// The frames at addresses of one object, which lies at `path`, the outermost first; none where nothing is
-/// known.
+/// The frames at addresses of one object, which lies at `path`, the outermost first, none where nothing is
+/// known; and what the limit on memory did to them.
 pub fn name_object(
     file: RegularFile,
     path: &Path,
     addresses: &[ElfAddress],
     naming: &Naming,
     fetch: Option<&Fetch<'_>>,
-) -> Vec<Vec<String>> {
+) -> (Vec<Vec<String>>, Untold) {
     // An offset that no file has stands for an address that this one has not.
     let nowhere = FileOffset(u64::MAX);
     let segments = Elf::read(&file.file)
@@ -185,7 +205,11 @@ pub fn name_object(
         .iter()
         .map(|address| segments.offset(*address).unwrap_or(nowhere))
         .collect();
-    let sources = native::Sources { naming, fetch };
+    let sources = native::Sources {
+        naming,
+        fetch,
+        memory: &Memory::new(naming.memory),
+    };
     let named = native::name(&Opened::ours(file), path, &offsets, sources);
     let frames = |symbol: &native::Symbol| match symbol {
         native::Symbol::Named(index) => {
@@ -197,7 +221,10 @@ pub fn name_object(
         }
         native::Symbol::At(_) | native::Symbol::Unknown => Vec::new(),
     };
-    named.of.iter().map(frames).collect()
+    let mut untold = Untold::default();
+    let module = path.file_name().unwrap_or_default();
+    untold.note(&visible(module.as_bytes()), named.asked);
+    (named.of.iter().map(frames).collect(), untold)
 }
 
 /// A linker's name as frames show it.

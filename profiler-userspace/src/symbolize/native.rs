@@ -11,13 +11,21 @@
 
 use super::Naming;
 use super::demangle::{Demangling, demangle};
-use super::dwarf::{self, Level};
+use super::dwarf::{self, Asked, Level, Question};
+use super::memory::{Memory, NAMES_BYTES, Turn};
 use super::symbol_table::{self, Found};
 use crate::object::{BuildId, DebugFile, Elf, ElfAddress, Fetch, FileOffset, RegularFile, Search};
 use crate::process::Opened;
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+
+/// So much may the names of one object take, in bytes, before their beginnings have to do. A hundred
+/// thousand functions of C++ take a tenth of it.
+const MAX_NAMES_BYTES: usize = 64 << 20;
+
+/// What is kept of a name beyond, in bytes.
+const MAX_SHORT_BYTES: usize = 256;
 
 /// How names are wanted, and where they may come from beside the objects themselves.
 #[derive(Clone, Copy)]
@@ -26,6 +34,8 @@ pub(super) struct Sources<'a> {
     pub(super) naming: &'a Naming,
     /// Whom to ask for debug files that are not here.
     pub(super) fetch: Option<&'a Fetch<'a>>,
+    /// How much memory may be held.
+    pub(super) memory: &'a Memory,
 }
 
 /// A function's name, for readers.
@@ -61,6 +71,10 @@ pub(super) struct Named {
     pub(super) has_symbols: bool,
     /// Which build of the object it is.
     pub(super) build_id: Option<BuildId>,
+    /// What asking its DWARF came to.
+    pub(super) asked: Asked,
+    // How much the names of functions take, in bytes.
+    name_bytes: usize,
 }
 
 /// Names the `offsets` into the object that was mapped under `path`.
@@ -84,88 +98,135 @@ pub(super) fn name_absent(
     offsets: &[FileOffset],
     sources: Sources<'_>,
 ) -> Named {
-    let roots = [Path::new("/")];
+    let object = Object {
+        file: None,
+        elf,
+        path,
+        roots: &[Path::new("/")],
+    };
     catch_unwind(AssertUnwindSafe(|| {
-        read_tables(None, elf, &roots, path, offsets, sources)
+        let turn = sources.memory.turn(NAMES_BYTES);
+        object.name(offsets, sources, turn)
     }))
     .unwrap_or_else(|_| Named::nothing(offsets.len()))
 }
 
 fn read(opened: &Opened, path: &Path, offsets: &[FileOffset], sources: Sources<'_>) -> Named {
     let file = &opened.file.file;
-    match Elf::read(file) {
-        Some(elf) => read_tables(Some(file), &elf, &roots(opened), path, offsets, sources),
-        None => Named::nothing(offsets.len()),
-    }
+    let turn = sources.memory.turn(NAMES_BYTES);
+    let Some(elf) = Elf::read(file) else {
+        return Named::nothing(offsets.len());
+    };
+    let object = Object {
+        file: Some(file),
+        elf: &elf,
+        path,
+        roots: &roots(opened),
+    };
+    object.name(offsets, sources, turn)
 }
 
-/// Names offsets by the tables of an object, whose own file is there or not.
-fn read_tables(
-    file: Option<&File>,
-    elf: &Elf,
-    roots: &[&Path],
-    path: &Path,
-    offsets: &[FileOffset],
-    sources: Sources<'_>,
-) -> Named {
-    let mut named = Named::nothing(offsets.len());
-    let mut unnamed = Vec::with_capacity(offsets.len());
-    for (at, offset) in offsets.iter().enumerate() {
-        if let Some(address) = elf.segments.address(*offset) {
-            named.of[at] = Symbol::At(address);
-            unnamed.push((address, at));
+/// An object, whose own file is there or not.
+struct Object<'a> {
+    file: Option<&'a File>,
+    elf: &'a Elf,
+    /// Where it was mapped from.
+    path: &'a Path,
+    /// The root directories to look for debug files under.
+    roots: &'a [&'a Path],
+}
+
+/// Addresses, ascending, and the places of their offsets.
+type Places = Vec<(ElfAddress, usize)>;
+
+impl Object<'_> {
+    /// Names offsets by the object's tables.
+    fn name(&self, offsets: &[FileOffset], sources: Sources<'_>, turn: Turn<'_>) -> Named {
+        let elf = self.elf;
+        let mut named = Named::nothing(offsets.len());
+        let mut unnamed: Places = Vec::with_capacity(offsets.len());
+        for (at, offset) in offsets.iter().enumerate() {
+            if let Some(address) = elf.segments.address(*offset) {
+                named.of[at] = Symbol::At(address);
+                unnamed.push((address, at));
+            }
         }
+        unnamed.sort_unstable();
+        let asked = unnamed.clone();
+        let search = Search {
+            directories: &sources.naming.debug_directories,
+            roots: self.roots,
+            fetch: sources.fetch,
+        };
+        let stripped = elf.symbols.is_none();
+        let debug = stripped
+            .then(|| search.find(self.path, elf, |found| found.symbols.is_some()))
+            .flatten();
+        let has_debug_file = debug.is_some();
+        let minimal = (stripped && debug.is_none())
+            .then(|| minimal(self.file?, elf))
+            .flatten();
+        let own = |table| self.file.zip(table).map(|(file, table)| (file, elf, table));
+        let tables = [
+            own(elf.symbols.as_ref()),
+            debug.as_ref().and_then(symbols),
+            minimal.as_ref().and_then(symbols),
+            own(elf.dynamic_symbols.as_ref()),
+        ];
+        for (file, elf, table) in tables.into_iter().flatten() {
+            named.take(&mut unnamed, sources.naming.demangling, |addresses| {
+                symbol_table::look_up(file, elf, table, addresses)
+            });
+        }
+        let only_dwarf = stripped && !has_debug_file && minimal.is_none() && elf.debug.has_dwarf();
+        named.is_object = true;
+        named.has_symbols = !stripped || has_debug_file || minimal.is_some() || only_dwarf;
+        named.build_id.clone_from(&elf.build_id);
+        let detailed = sources.naming.inlined || sources.naming.lines;
+        drop((turn, minimal));
+        if only_dwarf || detailed {
+            let places = if detailed { asked } else { unnamed };
+            self.detail(&mut named, &places, debug, search, sources);
+        }
+        named
     }
-    unnamed.sort_unstable();
-    let asked = unnamed.clone();
-    let search = Search {
-        directories: &sources.naming.debug_directories,
-        roots,
-        fetch: sources.fetch,
-    };
-    let stripped = elf.symbols.is_none();
-    let debug = stripped
-        .then(|| search.find(path, elf, |found| found.symbols.is_some()))
-        .flatten();
-    let has_debug_file = debug.is_some();
-    let minimal = (stripped && debug.is_none())
-        .then(|| minimal(file?, elf))
-        .flatten();
-    let own = |table| file.zip(table).map(|(file, table)| (file, elf, table));
-    let tables = [
-        own(elf.symbols.as_ref()),
-        debug.as_ref().and_then(symbols),
-        minimal.as_ref().and_then(symbols),
-        own(elf.dynamic_symbols.as_ref()),
-    ];
-    for (file, elf, table) in tables.into_iter().flatten() {
-        named.take(&mut unnamed, sources.naming.demangling, |addresses| {
-            symbol_table::look_up(file, elf, table, addresses)
-        });
-    }
-    let only_dwarf = stripped && !has_debug_file && minimal.is_none() && elf.debug.has_dwarf();
-    let detailed = sources.naming.inlined || sources.naming.lines;
-    if only_dwarf || detailed {
+
+    /// Adds what DWARF tells: the object's own, or that of its debug file, which may be known already.
+    fn detail(
+        &self,
+        named: &mut Named,
+        places: &Places,
+        debug: Option<DebugFile>,
+        search: Search<'_>,
+        sources: Sources<'_>,
+    ) {
         let has_dwarf = |found: &Elf| found.debug.has_dwarf();
         let source = match debug.filter(|debug| has_dwarf(&debug.elf)) {
             Some(debug) => Some(debug),
-            None if has_dwarf(elf) => file.and_then(|file| DebugFile::of(file, elf)),
-            None => search.find(path, elf, has_dwarf),
+            None if has_dwarf(self.elf) => self.file.and_then(|file| DebugFile::of(file, self.elf)),
+            None => search.find(self.path, self.elf, has_dwarf),
         };
-        if let Some(source) = source {
-            let asked = if detailed { &asked } else { &unnamed };
-            let addresses: Vec<ElfAddress> = asked.iter().map(|(address, _)| *address).collect();
-            let shared = search.find_shared(&source);
-            let levels = dwarf::look_up(&source.file, &source.elf, shared.as_ref(), &addresses);
-            for ((_, at), levels) in asked.iter().zip(levels) {
-                named.detail(*at, levels, sources.naming);
-            }
-        }
+        let Some(source) = source else {
+            return;
+        };
+        let shared = search.find_shared(&source);
+        let wanted = [Some(&source), shared.as_ref()];
+        let wanted = wanted.into_iter().flatten().map(dwarf::wanted_bytes);
+        // What is made of all that a file has takes about as much again.
+        let wanted = wanted.fold(0, u64::saturating_add).saturating_mul(2);
+        let turn = sources.memory.turn(wanted);
+        let addresses: Vec<ElfAddress> = places.iter().map(|(address, _)| *address).collect();
+        let take = |number: usize, levels| named.detail(places[number].1, levels, sources.naming);
+        let question = Question {
+            source: &source,
+            shared: shared.as_ref(),
+            path: self.path,
+            search,
+            bytes: turn.bytes,
+        };
+        let asked = dwarf::look_up(question, &addresses, take);
+        named.asked = asked;
     }
-    named.is_object = true;
-    named.has_symbols = !stripped || has_debug_file || minimal.is_some() || only_dwarf;
-    named.build_id.clone_from(&elf.build_id);
-    named
 }
 
 fn symbols(debug: &DebugFile) -> Option<(&File, &Elf, &crate::object::SymbolTable)> {
@@ -176,9 +237,8 @@ fn symbols(debug: &DebugFile) -> Option<(&File, &Elf, &crate::object::SymbolTabl
 /// The object that a stripped one carries in itself, packed: the symbols of those of its functions that
 /// are not for other objects.
 fn minimal(file: &File, elf: &Elf) -> Option<DebugFile> {
-    let bytes = elf.debug.minimal_object(file)?;
-    let memory = RegularFile::in_memory("minimal debug information", &bytes).ok()?;
-    drop(bytes);
+    let unpack = |to: &mut File| elf.debug.unpack_minimal(file, to);
+    let memory = RegularFile::written_in_memory("minimal debug information", unpack).ok()?;
     let found = DebugFile::of(&memory.file, &Elf::read(&memory.file)?)?;
     found.elf.symbols.is_some().then_some(found)
 }
@@ -205,11 +265,13 @@ impl Named {
         let addresses: Vec<ElfAddress> = unnamed.iter().map(|(address, _)| *address).collect();
         let found = ask(&addresses);
         let first = self.functions.len();
-        let functions = found.names.iter().map(|name| Function {
-            name: demangle(name, demangling),
-            inlined: Vec::new(),
-        });
-        self.functions.extend(functions);
+        for name in &found.names {
+            let name = self.kept(demangle(name, demangling));
+            self.functions.push(Function {
+                name,
+                inlined: Vec::new(),
+            });
+        }
         let mut answers = found.of.into_iter();
         unnamed.retain(|(_, at)| match answers.next().flatten() {
             Some(index) => {
@@ -222,6 +284,16 @@ impl Named {
 }
 
 impl Named {
+    /// A name as it is kept: where names take more than they do anywhere, their beginning.
+    fn kept(&mut self, mut name: String) -> String {
+        if self.name_bytes > MAX_NAMES_BYTES {
+            name.truncate(name.floor_char_boundary(MAX_SHORT_BYTES));
+            name.shrink_to_fit();
+        }
+        self.name_bytes += name.len();
+        name
+    }
+
     /// Adds to what is known of an offset what DWARF tells of it, as far as that is wanted.
     fn detail(&mut self, at: usize, levels: Vec<Level>, naming: &Naming) {
         let mut levels = levels.into_iter();

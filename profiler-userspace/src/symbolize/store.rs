@@ -10,9 +10,10 @@ use super::demangle::visible;
 use super::frames::Answer;
 use super::gaps::{Gap, GapId, Gaps, Reached, Unnamed};
 use super::kernel::KernelNaming;
+use super::memory::Memory;
 use super::native::{self, Named, Symbol};
 use super::{Objects, Sources, Symbolized, at, frame, name};
-use crate::object::{Elf, FileOffset, RecordedObject};
+use crate::object::{Elf, Fetch, FileOffset, RecordedObject};
 use crate::process::{Backing, MappedFile, Opened, Processes};
 use crate::profile::located::{
     Located, LocatedKey, LocatedStack, LocatedStackIndex, LocatedWaker, ObjectIndex, Spot,
@@ -69,6 +70,7 @@ pub fn store(
     let asked = native::Sources {
         naming: sources.naming,
         fetch: None,
+        memory: &Memory::new(sources.naming.memory),
     };
     let mut named: HashMap<Spot, (Spot, GapId)> = HashMap::new();
     for (address, name) in addresses.into_iter().zip(names) {
@@ -224,14 +226,17 @@ pub fn symbolize_stored(
     unit: Unit,
     mut sources: Sources<'_>,
 ) -> Symbolized {
-    let asked = native::Sources {
-        naming: sources.naming,
-        fetch: sources.fetch,
+    let naming = sources.naming;
+    let memory = Memory::new(naming.memory);
+    let look_up = |index: ObjectIndex, offsets: &[FileOffset], fetch: Option<&Fetch<'_>>| {
+        let sources = native::Sources {
+            naming,
+            fetch,
+            memory: &memory,
+        };
+        look_up(&objects[index.0 as usize], offsets, sources)
     };
-    let mut look_up = |index: ObjectIndex, offsets: &[FileOffset]| {
-        look_up(&objects[index.0 as usize], offsets, asked)
-    };
-    name(located, unit, &mut sources, &mut look_up)
+    name(located, unit, &mut sources, &look_up)
 }
 
 /// What an object tells that is where it was, or whose debug file is somewhere.

@@ -34,6 +34,74 @@ const MAX_ALIASES: usize = 6;
 /// The longest name that is read, in bytes.
 const MAX_NAME_BYTES: usize = 16 << 10;
 
+/// What is read of a name at first, in bytes; nearly every one fits.
+const FIRST_BYTES: usize = 256;
+
+/// So much may all names take, in bytes, before their beginnings have to do. A hundred thousand functions of
+/// C++ take half of it.
+const MAX_NAMES_BYTES: usize = 16 << 20;
+
+/// So many stretches is the span of all addresses divided into at least; and for each address so many more.
+const LEAST_STRETCHES: usize = 1 << 10;
+const STRETCHES_AN_ADDRESS: usize = 4;
+
+/// And at most.
+const MOST_STRETCHES: usize = 1 << 16;
+
+/// Leads from any address to the first of the asked ones that is not in front of it. A table has a symbol for every
+/// few bytes and is asked for a few addresses, so nearly always there is nothing to search.
+struct Index<'a> {
+    addresses: &'a [ElfAddress],
+    base: u64,
+    shift: u32,
+    // For each stretch, and the one behind all, the first address in it or behind it.
+    firsts: Vec<usize>,
+}
+
+impl<'a> Index<'a> {
+    fn new(addresses: &'a [ElfAddress]) -> Self {
+        let base = addresses.first().map_or(0, |first| first.0);
+        let span = addresses.last().map_or(0, |last| last.0 - base);
+        let wanted = addresses.len().saturating_mul(STRETCHES_AN_ADDRESS);
+        let stretches = wanted.clamp(LEAST_STRETCHES, MOST_STRETCHES) as u64;
+        let shift = (0..u64::BITS)
+            .find(|shift| span >> shift < stretches)
+            .unwrap_or(0);
+        let mut firsts = Vec::with_capacity(usize::try_from(stretches).unwrap_or(0) + 2);
+        for (number, address) in addresses.iter().enumerate() {
+            let stretch = usize::try_from((address.0 - base) >> shift).unwrap_or(usize::MAX);
+            // Up to and with its own.
+            while firsts.len() <= stretch {
+                firsts.push(number);
+            }
+        }
+        firsts.push(addresses.len());
+        Self {
+            addresses,
+            base,
+            shift,
+            firsts,
+        }
+    }
+
+    /// The number of the first address from `start` on.
+    fn first_from(&self, start: u64) -> usize {
+        let Some(into) = start.checked_sub(self.base) else {
+            return 0;
+        };
+        let stretch = usize::try_from(into >> self.shift).unwrap_or(usize::MAX);
+        let Some(&[first, behind]) = self
+            .firsts
+            .get(stretch..)
+            .and_then(|rest| rest.first_chunk())
+        else {
+            return self.addresses.len();
+        };
+        let within = &self.addresses[first..behind];
+        first + within.partition_point(|address| address.0 < start)
+    }
+}
+
 /// Symbols that start at one address.
 #[derive(Clone, Copy, Debug, Default)]
 struct Candidate {
@@ -103,6 +171,7 @@ pub(super) fn look_up(
             nearest[at].unsized_in = nearest[at - 1].unsized_in;
         }
     }
+    let mut name_bytes = 0;
     // Addresses in one function follow each other.
     let mut last: Option<(Candidate, Option<usize>)> = None;
     for ((nearest, address), of) in nearest.iter().zip(addresses).zip(&mut found.of) {
@@ -113,10 +182,17 @@ pub(super) fn look_up(
             Some((known, index)) if known.start == symbol.start && known.names == symbol.names => {
                 index
             }
-            _ => choose_name(file, &table.names, &symbol).map(|name| {
-                found.names.push(name);
-                found.names.len() - 1
-            }),
+            _ => {
+                let most = match name_bytes > MAX_NAMES_BYTES {
+                    true => FIRST_BYTES,
+                    false => MAX_NAME_BYTES,
+                };
+                choose_name(file, &table.names, &symbol, most).map(|name| {
+                    name_bytes += name.len();
+                    found.names.push(name);
+                    found.names.len() - 1
+                })
+            }
         };
         last = Some((symbol, *of));
     }
@@ -137,6 +213,7 @@ fn sweep<S: Sym<Endian = Endianness>>(
         .symbols
         .end
         .min(table.symbols.start.saturating_add(MAX_TABLE_BYTES));
+    let index = Index::new(addresses);
     let mut block = vec![0; BLOCK_BYTES];
     let mut claims = 0;
     let mut at = table.symbols.start;
@@ -155,7 +232,7 @@ fn sweep<S: Sym<Endian = Endianness>>(
             .filter_map(|symbol| function(symbol, elf.layout))
         {
             if function.start <= last {
-                claims += claim(&function, elf, addresses, nearest);
+                claims += claim(&function, elf, &index, nearest);
             }
             if claims > MAX_CLAIMS {
                 return None;
@@ -182,13 +259,13 @@ fn function<S: Sym<Endian = Endianness>>(symbol: &S, layout: Layout) -> Option<F
 
 /// Notes the function for each address that it covers and for the first behind its start; says how
 /// many it covers.
-fn claim(function: &Function, elf: &Elf, addresses: &[ElfAddress], nearest: &mut [Nearest]) -> u64 {
+fn claim(function: &Function, elf: &Elf, index: &Index<'_>, nearest: &mut [Nearest]) -> u64 {
     // A label that is not code, such as the end of all data, ends no function.
     if function.size == 0 && !lies_in(elf, function.section, function.start) {
         return 0;
     }
-    let from = addresses.partition_point(|address| address.0 < function.start);
-    let covered = addresses[from..]
+    let from = index.first_from(function.start);
+    let covered = index.addresses[from..]
         .iter()
         .take_while(|address| address.0 - function.start < function.size);
     let until = from + covered.count();
@@ -245,10 +322,15 @@ fn lies_in(elf: &Elf, section: u16, address: u64) -> bool {
 /// The name to show of several for one function: the one that callers write, which libraries surround
 /// with others of more and more underscores; then the shortest. In the kernel's own library it is the
 /// one that does not look like the C library's.
-fn choose_name(file: &File, names: &Range<u64>, symbol: &Candidate) -> Option<Vec<u8>> {
+fn choose_name(
+    file: &File,
+    names: &Range<u64>,
+    symbol: &Candidate,
+    most: usize,
+) -> Option<Vec<u8>> {
     symbol.names[..symbol.aliases]
         .iter()
-        .filter_map(|&name| read_name(file, names, name))
+        .filter_map(|&name| read_name(file, names, name, most))
         // Marks of the ARM assembler, `$x` and `$d`, name no function.
         .filter(|name| !name.is_empty() && name[0] != b'$')
         .min_by_key(|name| {
@@ -262,23 +344,23 @@ fn choose_name(file: &File, names: &Range<u64>, symbol: &Candidate) -> Option<Ve
         })
 }
 
-/// The NUL-terminated name that starts at `offset` of the names; its beginning, if it is very long.
-fn read_name(file: &File, names: &Range<u64>, offset: u32) -> Option<Vec<u8>> {
-    // Nearly every name fits the first reading.
-    const FIRST_BYTES: usize = 256;
+/// The NUL-terminated name that starts at `offset` of the names; of a longer one than `most` bytes the
+/// beginning.
+fn read_name(file: &File, names: &Range<u64>, offset: u32, most: usize) -> Option<Vec<u8>> {
     let start = names
         .start
         .checked_add(offset.into())
         .filter(|start| *start < names.end)?;
     let most = usize::try_from(names.end - start)
         .unwrap_or(usize::MAX)
-        .min(MAX_NAME_BYTES);
+        .min(most);
     for bytes in [FIRST_BYTES.min(most), most] {
         let mut name = vec![0; bytes];
         let read = read_at(file, &mut name, start);
         name.truncate(read);
         if let Some(end) = name.iter().position(|&byte| byte == 0) {
             name.truncate(end);
+            name.shrink_to_fit();
             return Some(name);
         }
         if bytes == most {

@@ -57,6 +57,11 @@ impl Programs {
         }
     }
 
+    /// Where they are.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Starts the program of fixed work on one CPU.
     pub(super) fn stack(&self, cpu: usize) -> Result<Stack> {
         Ok(Stack {

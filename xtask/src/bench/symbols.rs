@@ -15,7 +15,7 @@ use object::{Object as _, ObjectSection as _, SectionKind};
 use super::figure::{Figure, Table, Unit};
 use super::recording::Step;
 use super::spent::spend;
-use super::{Bench, patience};
+use super::{Bench, large, patience};
 
 /// Runs what follows the first operand with that as its input, and its output thrown away.
 const FED: &str = "input=$1; shift; exec \"$@\" < \"$input\" > /dev/null";
@@ -25,6 +25,9 @@ const COUNTS: [usize; 3] = [1, 100, 10_000];
 
 /// More than this is not asked of a peer that reads all DWARF for each address.
 const MOST_OF_PEERS: usize = 100;
+
+/// Where Debian puts the browser.
+const CHROMIUM: &str = "/usr/lib/chromium/chromium";
 
 /// What is wanted of an address.
 #[derive(Clone, Copy)]
@@ -61,7 +64,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Table> {
     let folder = tempfile::tempdir().context("cannot make a folder")?;
     let mut table = Table::new("Naming addresses of one object");
     let counts: &[usize] = if bench.quick { &COUNTS[..2] } else { &COUNTS };
-    for path in objects() {
+    for path in objects(bench) {
         let Ok(all) = addresses(&path, COUNTS[2]) else {
             continue;
         };
@@ -157,8 +160,9 @@ fn fed(input: &Path, command: &[OsString]) -> Step {
 }
 
 /// Large objects of several kinds, as far as they are here: a C library, a runtime with a symbol table, a
-/// compiler without, LLVM, and a Rust program with all its debug information: this one.
-fn objects() -> Vec<PathBuf> {
+/// compiler without, LLVM, a browser, a Rust program with all its debug information, which is this one, and a
+/// program with a gigabyte of it.
+fn objects(bench: &Bench) -> Vec<PathBuf> {
     let said = |program: &str, arguments: &[&str]| {
         let output = Command::new(program).args(arguments).output().ok()?;
         let text = String::from_utf8(output.stdout).ok()?;
@@ -175,7 +179,10 @@ fn objects() -> Vec<PathBuf> {
         };
         libraries.map(|entry| entry.path()).find(is_llvm)
     });
-    [libc, node, cc1plus, llvm, std::env::current_exe().ok()]
+    let chromium = Some(PathBuf::from(CHROMIUM));
+    let itself = std::env::current_exe().ok();
+    let large = Some(large::path(bench.programs.folder())).filter(|_| !bench.quick);
+    [libc, node, cc1plus, llvm, chromium, itself, large]
         .into_iter()
         .flatten()
         .filter(|path| path.is_file())

@@ -300,5 +300,12 @@ fn running() {
     );
     assert_eq!(plan("--map-memory 64").memory.map_bytes, 64 << 20);
     assert_eq!(plan("--max-unwind-memory 8").memory.unwind_bytes, 8 << 20);
+    assert!(plan("--kernel-lines").naming.kernel_lines && !plan("--lines").naming.kernel_lines);
+    assert!(refusal("-U --kernel-lines").contains("-U leaves them out"));
+    let symbols = |line: &str| plan(line).naming.memory.bytes;
+    assert_eq!(
+        (symbols(""), symbols("--max-symbol-memory 64")),
+        (256 << 20, 64 << 20)
+    );
     assert!(refusal("-q -v").contains("keep one"));
 }

@@ -2,6 +2,13 @@ use super::*;
 use crate::profile::fold::{FoldStyle, fold};
 use crate::profile::{Unit, Window};
 
+#[test]
+fn a_function_is_known_with_a_line_behind_it_too() {
+    assert!(is_scheduler("schedule (core.c:7063)"));
+    assert!(is_scheduler("__schedule.isra.0 (core.c:1)"));
+    assert!(!is_scheduler("scheduled (core.c:1)"));
+}
+
 /// Folds a stack whose frames are marked as in `sh;main;_k:schedule;_m:[runnable]`.
 fn finished(stack: &str, how: Finish) -> String {
     let mut profile = Profile::new(Unit::Nanoseconds, Window::default());

@@ -271,6 +271,22 @@ fn by_definition(entries: &[Entry], address: u64) -> Option<u64> {
 }
 
 proptest! {
+    #[test]
+    fn the_index_leads_where_halving_does(
+        addresses in proptest::collection::btree_set(prop_oneof![0u64..5000, any::<u64>()], 0..60),
+        starts in proptest::collection::vec(prop_oneof![0u64..5000, any::<u64>()], 1..60),
+    ) {
+        let addresses: Vec<ElfAddress> = addresses.into_iter().map(ElfAddress).collect();
+        let index = Index::new(&addresses);
+        let beside = addresses.iter().flat_map(|at| [at.0, at.0.saturating_sub(1), at.0.saturating_add(1)]);
+        for start in starts.into_iter().chain(beside) {
+            let halved = addresses.partition_point(|address| address.0 < start);
+            prop_assert_eq!(index.first_from(start), halved);
+        }
+    }
+}
+
+proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]

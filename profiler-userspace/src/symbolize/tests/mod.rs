@@ -1,11 +1,13 @@
 //! Symbolizing as a whole.
 
 mod laws;
+mod limits;
 mod locating;
 mod mappings;
-mod program;
+pub(super) mod program;
 mod programs;
 mod sources;
+mod split;
 mod told;
 
 use super::*;
@@ -38,11 +40,15 @@ fn from(kernel: KernelNames<'_>) -> Sources<'_> {
     }
 }
 
+const USUAL_MEMORY: SymbolMemory = SymbolMemory { bytes: 256 << 20 };
+
 static USUAL: Naming = Naming {
     debug_directories: Vec::new(),
     demangling: Demangling::Full,
     inlined: false,
     lines: false,
+    kernel_lines: false,
+    memory: USUAL_MEMORY,
 };
 
 fn raw(identity: Identity, addresses: &[u64]) -> RawProfile {

@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 /// A directory of its own for each test's files.
-pub(super) struct Workshop(tempfile::TempDir);
+pub(in crate::symbolize) struct Workshop(tempfile::TempDir);
 
 impl Workshop {
-    pub(super) fn new() -> Self {
+    pub(in crate::symbolize) fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
 
-    pub(super) fn path(&self, name: &str) -> PathBuf {
+    pub(in crate::symbolize) fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
     /// Compiles a source into a program or library of that name; none, said so, without the compiler.
-    pub(super) fn compile(
+    pub(in crate::symbolize) fn compile(
         &self,
         compiler: &str,
         name: &str,
@@ -44,7 +44,11 @@ impl Workshop {
 
     /// Runs a tool to its success; says so and returns `false` if it is not installed.
     #[expect(clippy::print_stdout, reason = "tests say what they skip")]
-    pub(super) fn run<'a>(&self, tool: &str, args: impl IntoIterator<Item = &'a str>) -> bool {
+    pub(in crate::symbolize) fn run<'a>(
+        &self,
+        tool: &str,
+        args: impl IntoIterator<Item = &'a str>,
+    ) -> bool {
         match Command::new(tool)
             .args(args)
             .current_dir(self.0.path())

@@ -1,8 +1,9 @@
 //! Where an object's names come from, and in which order.
 
+use super::memory::Memory;
 use super::native::{self, Sources, Symbol};
 use super::program::Workshop;
-use super::{Naming, TWO_FUNCTIONS, USUAL};
+use super::{Naming, TWO_FUNCTIONS, USUAL, USUAL_MEMORY};
 use crate::object::{BuildId, Elf, Fetch, FileOffset, RegularFile};
 use crate::process::Opened;
 use ::object::read::elf::{ElfFile64, ProgramHeader as _};
@@ -11,10 +12,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Usual names, from this machine alone.
-const HERE: Sources<'static> = Sources {
+pub(super) const HERE: Sources<'static> = Sources {
     naming: &USUAL,
     fetch: None,
+    memory: &MEMORY,
 };
+
+pub(super) static MEMORY: Memory = Memory::new(USUAL_MEMORY);
 
 /// A program of the workshop's, as if that were the root of the file system, and its path there.
 pub(super) fn opened(shop: &Workshop, program: &Path) -> (Opened, PathBuf) {
@@ -160,7 +164,7 @@ fn a_debug_file_is_found_in_a_directory_that_was_named() {
         };
         let sources = Sources {
             naming: &naming,
-            fetch: None,
+            ..HERE
         };
         let (shop, bare, inner) = (&stripped.shop, &stripped.bare, stripped.inner);
         let name = name_from(shop, bare, inner, sources);

@@ -2,7 +2,7 @@
 
 use super::native::{self, Sources, Symbol};
 use super::program::Workshop;
-use super::sources::{offset_of, opened};
+use super::sources::{MEMORY, offset_of, opened};
 use super::{Demangling, Naming};
 use crate::object::FileOffset;
 use std::path::Path;
@@ -32,6 +32,7 @@ fn told(shop: &Workshop, program: &Path, function: &str, naming: &Naming) -> Vec
     let sources = Sources {
         naming,
         fetch: None,
+        memory: &MEMORY,
     };
     let named = native::name(&opened, &below, &offsets, sources);
     let function = |symbol: Symbol| match symbol {

@@ -1,0 +1,121 @@
+//! Lines of the kernel's frames: where they come from, and what to say of it.
+//!
+//! In: how names are wanted, and later how that went. Out: whom to ask, and a sentence where lines are missing, with
+//! the reason and what brings them.
+
+use super::distribution::Distribution;
+use super::health::{counted, mebibytes};
+use crate::symbolize::{KernelFiles, KernelLines, KernelLining, Naming, SymbolMemory};
+
+/// Lines of the kernel that runs here.
+pub(super) fn lines(naming: &Naming) -> KernelLines {
+    let files = KernelFiles::here(&release(), &naming.debug_directories);
+    KernelLines::new(files, naming.memory)
+}
+
+/// The release of the kernel that runs here.
+fn release() -> String {
+    let machine = rustix::system::uname();
+    machine.release().to_string_lossy().into_owned()
+}
+
+/// What to say of lines of the kernel that are missing.
+pub(super) fn on_lines(lining: &KernelLining, distribution: &Distribution) -> Option<String> {
+    let brings = || {
+        match distribution.kernel_lines(&release()) {
+        Some(command) => format!("{command} brings it"),
+        None => "install the vmlinux with debug information of this very build, or name its directory by --debug-dir".to_owned(),
+    }
+    };
+    let why = match lining {
+        KernelLining::NotNeeded | KernelLining::Told { beyond: 0, left: 0 } => return None,
+        KernelLining::Told { beyond, left: 0 } => {
+            return Some(format!(
+                "{} of the kernel in modules or BPF programs got no lines: --kernel-lines knows of those in vmlinux alone.",
+                counted(*beyond as u64, "place")
+            ));
+        }
+        KernelLining::Told { left, .. } => {
+            return Some(format!(
+                "Note: {} of the kernel got no lines, because its debug information takes more than --max-symbol-memory, {} unless set.",
+                counted(*left as u64, "place"),
+                mebibytes(SymbolMemory::default().bytes),
+            ));
+        }
+        KernelLining::Missing { wanted } => {
+            format!(
+                "{} is not there, nor elsewhere; {}",
+                wanted.display(),
+                brings()
+            )
+        }
+        KernelLining::Another { found } => format!(
+            "{} is of another build than the kernel that runs, or has no debug information; {}",
+            found.display(),
+            brings()
+        ),
+        KernelLining::Unproven => {
+            "/sys/kernel/notes does not say which build runs; mount /sys".to_owned()
+        }
+        KernelLining::Hidden => {
+            "the kernel hides where it lies; run with sudo or grant CAP_SYSLOG".to_owned()
+        }
+        KernelLining::Unfit { found } => format!(
+            "what the kernel calls its functions is not what {} does, though it is the same build; reinstall it",
+            found.display()
+        ),
+    };
+    Some(format!(
+        "Note: kernel functions have no lines because {why}."
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(lining: &KernelLining) -> Option<String> {
+        on_lines(lining, &Distribution::unknown())
+    }
+
+    #[test]
+    fn lines_that_are_there_need_no_word() {
+        assert_eq!(said(&KernelLining::NotNeeded), None);
+        assert_eq!(said(&KernelLining::Told { beyond: 0, left: 0 }), None);
+    }
+
+    #[test]
+    fn whatever_is_missing_is_told_with_the_reason_and_a_remedy() {
+        let (wanted, found) = (
+            "/usr/lib/debug/boot/vmlinux-6".into(),
+            "/boot/vmlinux-6".into(),
+        );
+        for (lining, words) in [
+            (
+                KernelLining::Missing { wanted },
+                ["/usr/lib/debug/boot/vmlinux-6", "--debug-dir"],
+            ),
+            (
+                KernelLining::Another { found },
+                ["/boot/vmlinux-6 is of another build", "--debug-dir"],
+            ),
+            (KernelLining::Unproven, ["/sys/kernel/notes", "mount"]),
+            (KernelLining::Hidden, ["hides", "CAP_SYSLOG"]),
+            (
+                KernelLining::Unfit { found: "/x".into() },
+                ["/x", "reinstall"],
+            ),
+            (
+                KernelLining::Told { beyond: 2, left: 0 },
+                ["2 places", "modules"],
+            ),
+            (
+                KernelLining::Told { beyond: 2, left: 1 },
+                ["1 place", "--max-symbol-memory"],
+            ),
+        ] {
+            let text = said(&lining).unwrap();
+            assert!(words.iter().all(|word| text.contains(word)), "{text}");
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! How much memory each thread has taken.
+//!
+//! In: every request for memory of this program. Out: how many bytes a thread has taken and not given back. That
+//! is how naming keeps its limit: what libraries make of a debug file can be many times its size, and nobody but
+//! the allocator knows how much it is. The memory itself is the system's allocator's.
+
+#![expect(
+    unsafe_code,
+    reason = "an allocator is unsafe to write; this one hands every call on as it came"
+)]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+thread_local! {
+    // Neither made on first use nor destroyed, so that asking for it never asks for memory.
+    static TAKEN: Cell<i64> = const { Cell::new(0) };
+    static MOST: Cell<i64> = const { Cell::new(0) };
+}
+
+/// The system's allocator, and a note of how much it gave.
+struct Counting;
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// The bytes that this thread has taken and not given back. What it gave back for another thread counts, too,
+/// so that it may be below zero: only differences mean anything.
+pub(super) fn taken() -> i64 {
+    TAKEN.get()
+}
+
+/// The most that it was since [`forget_most`].
+#[cfg(test)]
+pub(super) fn most() -> i64 {
+    MOST.get()
+}
+
+/// Begins anew to look for the most.
+#[cfg(test)]
+pub(super) fn forget_most() {
+    MOST.set(TAKEN.get());
+}
+
+fn note(bytes: i64) {
+    // A thread that ends gives back memory when it has no notes any more.
+    let _ended = TAKEN.try_with(|taken| {
+        taken.set(taken.get() + bytes);
+        MOST.with(|most| most.set(most.get().max(taken.get())));
+    });
+}
+
+/// A size as a difference. No layout is larger than this holds.
+fn signed(bytes: usize) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+// SAFETY: every method hands its arguments to the system's allocator as they came and returns what that returns.
+// Taking a note neither allocates nor unwinds.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        note(signed(layout.size()));
+        // SAFETY: the caller keeps what `alloc` demands, and it is handed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        note(signed(layout.size()));
+        // SAFETY: the caller keeps what `alloc_zeroed` demands, and it is handed on.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        note(-signed(layout.size()));
+        // SAFETY: the memory came from `System` through one of these methods, with that layout.
+        unsafe { System.dealloc(memory, layout) }
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        note(signed(size) - signed(layout.size()));
+        // SAFETY: the memory came from `System` through one of these methods, with that layout.
+        unsafe { System.realloc(memory, layout, size) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_taken_and_given_back_is_counted() {
+        let before = taken();
+        forget_most();
+        let mut bytes: Vec<u8> = Vec::with_capacity(1 << 20);
+        assert_eq!(taken() - before, 1 << 20);
+        bytes.reserve_exact(2 << 20);
+        assert_eq!(taken() - before, 2 << 20);
+        let zeros = vec![0u8; 1 << 16];
+        drop(bytes);
+        assert_eq!(taken() - before, 1 << 16);
+        drop(zeros);
+        assert_eq!(taken(), before);
+        assert_eq!(most() - before, (2 << 20) + (1 << 16));
+    }
+
+    #[test]
+    fn each_thread_has_a_count_of_its_own() {
+        let before = taken();
+        let other = std::thread::spawn(|| {
+            let before = taken();
+            let bytes = vec![1u8; 1 << 20];
+            let grew = taken() - before;
+            (bytes, grew)
+        });
+        let (bytes, grew) = other.join().unwrap();
+        assert_eq!(grew, 1 << 20);
+        assert!(taken() - before < 1 << 16);
+        drop(bytes);
+        assert!(taken() - before < -(1 << 19));
+    }
+}

@@ -1,0 +1,165 @@
+use super::*;
+use crate::symbolize::tests::program::Workshop;
+use ::object::{Object as _, ObjectSymbol as _};
+use std::fmt::Write as _;
+
+/// Code that lies where the kernel's does, each function in a line of its own.
+const KERNEL: &str = r#"
+__attribute__((noinline)) int do_one(volatile int *x) { return *x * 3; }
+__attribute__((noinline)) int do_two(volatile int *x) { return do_one(x) + 1; }
+void _start(void) { volatile int x = 1; do_two(&x); }
+"#;
+
+/// So much further than it was linked for lies the made-up kernel.
+const SLIDE: u64 = 0x2c60_0000;
+
+/// A made-up kernel: its file, its notes, its symbols, and where its functions are now.
+struct Made {
+    shop: Workshop,
+    files: KernelFiles,
+    one: u64,
+    two: u64,
+}
+
+fn made(flags: &[&str]) -> Option<Made> {
+    let shop = Workshop::new();
+    let linked = [
+        "-O1",
+        "-nostdlib",
+        "-static",
+        "-mcmodel=kernel",
+        "-fno-pie",
+        "-no-pie",
+        "-fcf-protection=none",
+        "-Wl,--build-id=sha1",
+        "-Wl,-Ttext=0xffffffff81000000",
+    ];
+    let flags: Vec<&str> = linked.iter().chain(flags).copied().collect();
+    let file = shop.compile("gcc", "vmlinux", KERNEL, &flags)?;
+    let bytes = fs::read(&file).unwrap();
+    let object = ::object::File::parse(bytes.as_slice()).unwrap();
+    let address = |name: &str| {
+        let mut symbols = object.symbols();
+        symbols
+            .find(|symbol| symbol.name() == Ok(name))
+            .unwrap()
+            .address()
+            + SLIDE
+    };
+    let id = Elf::parse(bytes.as_slice()).unwrap().build_id.unwrap();
+    let mut notes = vec![4, 0, 0, 0, 20, 0, 0, 0, 3, 0, 0, 0];
+    notes.extend(b"GNU\0");
+    notes.extend(id.bytes());
+    fs::write(shop.path("notes"), notes).unwrap();
+    let mut symbols = "0000000000000000 A fixed_percpu_data\n".to_owned();
+    let _ = writeln!(symbols, "{:016x} T _text", 0xffff_ffff_8100_0000 + SLIDE);
+    let _ = writeln!(symbols, "{:016x} T _text_again", 1);
+    fs::write(shop.path("kallsyms"), symbols).unwrap();
+    let files = KernelFiles {
+        notes: shop.path("notes"),
+        symbols: shop.path("kallsyms"),
+        debug: vec![shop.path("nowhere"), file],
+    };
+    let (one, two) = (address("do_one"), address("do_two"));
+    Some(Made {
+        shop,
+        files,
+        one,
+        two,
+    })
+}
+
+impl Made {
+    /// Names of the two functions and of a place in a module, with lines where these are told.
+    fn lined(&self) -> (Vec<Option<String>>, KernelLining) {
+        let mut names = ["do_one", "do_two", "fuse_read"].map(|name| Some(name.to_owned()));
+        let lines = KernelLines::new(self.files.clone(), SymbolMemory::default());
+        let module = 0xffff_ffff_c020_1000;
+        lines.add(&[self.one, self.two, module], &mut names);
+        (names.to_vec(), lines.lining())
+    }
+
+    fn without_lines(&self) -> KernelLining {
+        let (names, lining) = self.lined();
+        assert!(
+            names.iter().flatten().all(|name| !name.contains('(')),
+            "{names:?}"
+        );
+        lining
+    }
+}
+
+#[test]
+fn functions_of_the_kernel_have_lines_wherever_it_lies_and_those_of_modules_none() {
+    let Some(made) = made(&["-g"]) else {
+        return;
+    };
+    let (names, lining) = made.lined();
+    let expected = ["do_one (vmlinux.c:2)", "do_two (vmlinux.c:3)", "fuse_read"];
+    assert_eq!(names, expected.map(|name| Some(name.to_owned())));
+    assert_eq!(lining, KernelLining::Told { beyond: 1, left: 0 });
+    // Nor has what has no name.
+    let lines = KernelLines::new(made.files.clone(), SymbolMemory::default());
+    let mut names = [None];
+    lines.add(&[made.one], &mut names);
+    assert_eq!(names, [None]);
+    lines.add(&[], &mut []);
+    assert_eq!(lines.lining(), KernelLining::NotNeeded);
+}
+
+#[test]
+fn a_file_must_be_of_the_kernel_that_runs() {
+    let Some(mut made) = made(&["-g"]) else {
+        return;
+    };
+    let mut notes = fs::read(&made.files.notes).unwrap();
+    notes[20] ^= 1;
+    fs::write(&made.files.notes, &notes).unwrap();
+    let found = made.shop.path("vmlinux");
+    assert_eq!(made.without_lines(), KernelLining::Another { found });
+    fs::write(&made.files.notes, b"").unwrap();
+    assert_eq!(made.without_lines(), KernelLining::Unproven);
+    made.files.notes = made.shop.path("nowhere");
+    assert_eq!(made.without_lines(), KernelLining::Unproven);
+}
+
+#[test]
+fn a_file_without_debug_information_is_another() {
+    let Some(mut made) = made(&[]) else {
+        return;
+    };
+    let found = made.shop.path("vmlinux");
+    assert_eq!(made.without_lines(), KernelLining::Another { found });
+    made.files.debug.pop();
+    let wanted = made.shop.path("nowhere");
+    assert_eq!(made.without_lines(), KernelLining::Missing { wanted });
+}
+
+#[test]
+fn a_kernel_that_hides_or_mistells_where_it_lies_has_no_lines() {
+    let Some(made) = made(&["-g"]) else {
+        return;
+    };
+    fs::write(&made.files.symbols, "0000000000000000 T _text\n").unwrap();
+    assert_eq!(made.without_lines(), KernelLining::Hidden);
+    // One function further, the names do not agree.
+    let wrong = 0xffff_ffff_8100_0000 + SLIDE + made.one.abs_diff(made.two);
+    fs::write(&made.files.symbols, format!("{wrong:016x} T _text\n")).unwrap();
+    let found = made.shop.path("vmlinux");
+    assert_eq!(made.without_lines(), KernelLining::Unfit { found });
+}
+
+#[test]
+fn files_are_looked_for_where_distributions_put_them() {
+    let files = KernelFiles::here("6.1.0-x", &[PathBuf::from("/debug")]);
+    for path in [
+        "/debug/boot/vmlinux-6.1.0-x",
+        "/usr/lib/debug/boot/vmlinux-6.1.0-x",
+        "/usr/lib/debug/lib/modules/6.1.0-x/vmlinux",
+        "/lib/modules/6.1.0-x/build/vmlinux",
+    ] {
+        assert!(files.debug.contains(&PathBuf::from(path)), "{path}");
+    }
+    assert!(files.debug[0].starts_with("/debug"));
+    assert_eq!(files.notes, Path::new("/sys/kernel/notes"));
+}

@@ -1,0 +1,182 @@
+//! Several objects asked at a time.
+//!
+//! In: jobs, and what does one of them. Out: what became of each, in the order of the jobs, whichever was
+//! done first. Files from elsewhere are fetched by the thread that called, one at a time: whoever fetches
+//! has limits that hold for all of them together.
+
+use crate::object::{BuildId, Fetch, RegularFile};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::thread;
+
+/// The most threads that name at a time. The machine has other things to do, and what each of them may hold
+/// is a share of one limit.
+pub(super) const MAX_THREADS: usize = 4;
+
+/// How many threads name at a time: as many as there are CPUs that we may run on, up to a few.
+pub(super) fn threads() -> usize {
+    thread::available_parallelism()
+        .map_or(1, usize::from)
+        .min(MAX_THREADS)
+}
+
+/// Does one job, asking for files from elsewhere where it is told whom.
+pub(super) type Work<'a, Job, Done> = &'a (dyn Fn(&Job, Option<&Fetch<'_>>) -> Done + Sync);
+
+/// What a thread says to the one that waits.
+enum Word<Done> {
+    /// The job of that number is done.
+    Done(usize, Done),
+    /// It cannot go on without a file.
+    Wanted(BuildId, SyncSender<Option<RegularFile>>),
+}
+
+/// Does each of `jobs` on one of so many `threads`, and hands what became of them to `take`, in their order.
+pub(super) fn each<Job: Sync, Done: Send>(
+    jobs: &[Job],
+    threads: usize,
+    fetch: Option<&Fetch<'_>>,
+    work: Work<'_, Job, Done>,
+    mut take: impl FnMut(usize, Done),
+) {
+    if threads < 2 || jobs.len() < 2 {
+        for (number, job) in jobs.iter().enumerate() {
+            take(number, work(job, fetch));
+        }
+        return;
+    }
+    let next = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        let (words, said) = channel();
+        for _ in 0..threads.min(jobs.len()) {
+            let words = words.clone();
+            let next = &next;
+            let fetches = fetch.is_some();
+            // Where there is no further thread, those that there are do it all.
+            let _started = thread::Builder::new()
+                .name("naming".to_owned())
+                .spawn_scoped(scope, move || labour(jobs, next, fetches, work, &words));
+        }
+        drop(words);
+        listen(&said, fetch, &mut take);
+    });
+    // Not one thread could be started.
+    let left = next.into_inner().min(jobs.len());
+    for (number, job) in jobs.iter().enumerate().skip(left) {
+        take(number, work(job, fetch));
+    }
+}
+
+/// Does jobs for as long as there are any.
+fn labour<Job, Done>(
+    jobs: &[Job],
+    next: &AtomicUsize,
+    fetches: bool,
+    work: Work<'_, Job, Done>,
+    words: &Sender<Word<Done>>,
+) {
+    let ask = |id: &BuildId| {
+        let (answer, answered) = sync_channel(1);
+        words.send(Word::Wanted(id.clone(), answer)).ok()?;
+        answered.recv().ok().flatten()
+    };
+    let fetch = fetches.then_some(&ask as &Fetch<'_>);
+    loop {
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        let Some(job) = jobs.get(number) else {
+            return;
+        };
+        if words.send(Word::Done(number, work(job, fetch))).is_err() {
+            return;
+        }
+    }
+}
+
+/// Hands on what is done as soon as all before it is, and fetches, until no thread has anything to say.
+fn listen<Done>(
+    said: &Receiver<Word<Done>>,
+    fetch: Option<&Fetch<'_>>,
+    take: &mut impl FnMut(usize, Done),
+) {
+    let mut early = BTreeMap::new();
+    let mut due = 0;
+    for word in said {
+        match word {
+            Word::Done(number, done) => {
+                early.insert(number, done);
+                while let Some(done) = early.remove(&due) {
+                    take(due, done);
+                    due += 1;
+                }
+            }
+            Word::Wanted(id, answer) => {
+                // A thread that waits no more has gone with its job.
+                let _gone = answer.send(fetch.and_then(|fetch| fetch(&id)));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::cell::Cell;
+    use std::sync::Barrier;
+    use std::time::Duration;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn what_becomes_of_jobs_comes_in_their_order(
+            pauses in proptest::collection::vec(0u64..300, 0..20),
+            threads in 1usize..6,
+        ) {
+            let mut taken = Vec::new();
+            let work = |pause: &u64, _: Option<&Fetch<'_>>| {
+                thread::sleep(Duration::from_micros(*pause));
+                pause * 2
+            };
+            each(&pauses, threads, None, &work, |number, done| taken.push((number, done)));
+            let expected: Vec<_> = pauses.iter().map(|pause| pause * 2).enumerate().collect();
+            prop_assert_eq!(taken, expected);
+        }
+    }
+
+    #[test]
+    fn jobs_are_done_at_the_same_time() {
+        // Neither gets beyond the barrier before the other is there.
+        let both = Barrier::new(2);
+        let mut taken = 0;
+        each(
+            &[(), ()],
+            2,
+            None,
+            &|(), _| both.wait().is_leader(),
+            |_, is_leader| taken += usize::from(is_leader),
+        );
+        assert_eq!(taken, 1);
+    }
+
+    #[test]
+    fn files_are_fetched_one_at_a_time_by_whoever_waits() {
+        let here = thread::current().id();
+        let fetched = Cell::new(0);
+        let fetch = |_: &BuildId| {
+            assert_eq!(thread::current().id(), here);
+            fetched.set(fetched.get() + 1);
+            RegularFile::in_memory("fetched", b"x").ok()
+        };
+        let id = BuildId::new(&[1, 2, 3]).unwrap();
+        let work =
+            |(): &(), fetch: Option<&Fetch<'_>>| fetch.and_then(|fetch| fetch(&id)).is_some();
+        let mut found = 0;
+        each(&[(); 9], 3, Some(&fetch), &work, |_, one| {
+            found += usize::from(one)
+        });
+        assert_eq!((found, fetched.get()), (9, 9));
+        each(&[(); 9], 3, None, &work, |_, one| assert!(!one));
+    }
+}
