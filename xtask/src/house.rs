@@ -79,6 +79,7 @@ const UNSAFE: &[&str] = &[
     "profiler-ebpf/src/sleepers.rs",
     "profiler-ebpf/src/symbol.rs",
     "profiler-ebpf/src/task.rs",
+    "profiler-ebpf/src/task/x86_64.rs",
     "profiler-ebpf/src/walk.rs",
     "profiler-ebpf/src/word.rs",
     "profiler-userspace/src/kernel/shared.rs",
