@@ -314,12 +314,12 @@ extern "C" fn count_key(seat: u32, weight: u64) -> u32 {
 
 /// Both IDs in one argument, of which there may be five.
 #[inline(always)]
-fn one(ids: Ids) -> u64 {
+pub(crate) fn one(ids: Ids) -> u64 {
     u64::from(ids.tgid) << 32 | u64::from(ids.tid)
 }
 
 #[inline(always)]
-fn two(ids: u64) -> Ids {
+pub(crate) fn two(ids: u64) -> Ids {
     Ids {
         tgid: (ids >> 32) as u32,
         tid: ids as u32,

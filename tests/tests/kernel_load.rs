@@ -192,6 +192,38 @@ fn another_pid_namespace_is_accepted() {
     let switches = BOTH.with(Switches::FOLLOW_CHILDREN);
     let kernel = load("PID namespace", switches, TargetKind::Processes, &support);
     assert_eq!(programs(&kernel), ["code_key", "fork", "on_cpu"]);
+    let waits = |wakers| {
+        Probe::OffCpu(Waits {
+            wakers,
+            ..Waits::default()
+        })
+    };
+    let everything = Probe::Wall(Wall {
+        waits: Waits::default(),
+        idle_threads: true,
+    });
+    for probe in [
+        waits(Wakers::None),
+        everything,
+        Probe::Calls(CallWeight::One),
+        Probe::Calls(CallWeight::Time),
+        Probe::Locks(Locks {
+            kernel: true,
+            user: true,
+        }),
+        Probe::Allocations,
+        waits(Wakers::Above),
+        waits(Wakers::Alone),
+    ] {
+        let what = format!("PID namespace, {probe:?}");
+        drop(load_probe(
+            &what,
+            &probe,
+            switches,
+            TargetKind::Processes,
+            &support,
+        ));
+    }
 }
 
 #[test]
@@ -375,6 +407,11 @@ fn all_of_the_time_needs_wake_ups_too() {
 #[test]
 fn who_ends_waits_is_looked_at_in_every_way() {
     let _turn = require!(kernel_turn());
+    let namespaced = Support {
+        // Of no task: what matters here is that the code is switched on.
+        pid_namespace: Some(1),
+        ..Support::detect()
+    };
     for (switches, target, wakers, support) in [
         (BOTH, TargetKind::All, Wakers::Alone, Support::detect()),
         (
@@ -384,6 +421,7 @@ fn who_ends_waits_is_looked_at_in_every_way() {
             Support::detect(),
         ),
         (AUTO, TargetKind::Processes, Wakers::Above, without_loops()),
+        (AUTO, TargetKind::Processes, Wakers::Alone, namespaced),
         (
             AUTO.with(Switches::PER_THREAD),
             TargetKind::Threads,
