@@ -153,6 +153,8 @@ fn context(own: &Sections, shared: Option<&Sections>) -> Option<Context<Cursor>>
 }
 
 fn at(context: &Context<Cursor>, split: &Split<'_>, address: u64) -> Option<Vec<Level>> {
+    // There is no address behind the last, at which a range that holds it could end.
+    address.checked_add(1)?;
     let mut result = context.find_frames(address);
     let mut frames = loop {
         result = match result {

@@ -170,6 +170,17 @@ fn what_few_bytes_swell_to_is_left_and_counted() {
     assert_eq!(named.asked.left, 1);
 }
 
+#[test]
+fn the_last_address_of_all_is_in_no_function() {
+    let shop = Workshop::new();
+    if !units(&shop, 1, 1) {
+        return;
+    }
+    let last = [ElfAddress(0), ElfAddress(u64::MAX)];
+    let (told, asked, _) = look_up(&shop.path("whole"), &last, 256 << 20);
+    assert_eq!((told, asked), (vec![Vec::new(); 2], Asked::default()));
+}
+
 /// The memory that names alone take.
 fn names(program: &Path, shop: &Workshop, offset: FileOffset) -> i64 {
     let (opened, below) = opened(shop, program);
