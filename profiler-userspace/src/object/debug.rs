@@ -59,11 +59,25 @@ pub enum Packing {
 }
 
 impl Packing {
-    pub(super) fn of(kind: u32) -> Self {
+    /// By the number that a section's header has for it (`ch_type`).
+    pub fn of(kind: u32) -> Self {
         match kind {
             ELFCOMPRESS_ZLIB => Self::Zlib,
             ELFCOMPRESS_ZSTD => Self::Zstd,
             _ => Self::Unknown,
+        }
+    }
+
+    /// What is packed so, if it has as many bytes as said.
+    pub fn unpack(self, stored: impl Read, bytes: u64) -> Option<Vec<u8>> {
+        match self {
+            Self::None => unpack(stored, bytes),
+            Self::Zlib => unpack(ZlibDecoder::new(stored), bytes),
+            Self::Zstd => {
+                let decoder = StreamingDecoder::new_with_max_window_size(stored, MAX_DECODER_BYTES);
+                unpack(decoder.ok()?, bytes)
+            }
+            Self::Unknown => None,
         }
     }
 }
@@ -88,15 +102,7 @@ impl DebugSection {
             return None;
         }
         let stored = Stored::new(file, &self.file);
-        match self.packing {
-            Packing::None => unpack(stored, self.bytes),
-            Packing::Zlib => unpack(ZlibDecoder::new(stored), self.bytes),
-            Packing::Zstd => {
-                let decoder = StreamingDecoder::new_with_max_window_size(stored, MAX_DECODER_BYTES);
-                unpack(decoder.ok()?, self.bytes)
-            }
-            Packing::Unknown => None,
-        }
+        self.packing.unpack(stored, self.bytes)
     }
 }
 

@@ -6,18 +6,15 @@
 //! program header of its index (`PT_GNU_EH_FRAME`; Linux Standard Base 5.0, core, section 10.6).
 
 use super::{Error, Load, x86_64};
-use flate2::read::ZlibDecoder;
+use crate::object::Packing;
 use gimli::{BaseAddresses, EhFrameHdr, EndianSlice, LittleEndian, Pointer};
-use object::elf::{
-    ELFCOMPRESS_ZLIB, FileHeader64, PF_X, PT_GNU_EH_FRAME, PT_LOAD, ProgramHeader64, SHT_NOBITS,
-};
+use object::elf::{FileHeader64, PF_X, PT_GNU_EH_FRAME, PT_LOAD, ProgramHeader64, SHT_NOBITS};
 use object::read::ReadRef;
 use object::read::elf::{
     CompressionHeader as _, FileHeader as _, ProgramHeader as _, SectionHeader as _,
 };
 use object::{FileKind, LittleEndian as Little};
 use std::borrow::Cow;
-use std::io::Read as _;
 use std::ops::Range;
 
 /// The most bytes of one section, unpacked. The largest known (of browsers) are a third of it.
@@ -152,16 +149,11 @@ fn bytes<'data, R: ReadRef<'data>>(
         None => Cow::Borrowed(section.data(Little, data).ok()?),
         Some((header, offset, size)) => {
             let unpacked = header.ch_size(Little);
-            if header.ch_type(Little) != ELFCOMPRESS_ZLIB || unpacked > MAX_SECTION_BYTES {
+            if unpacked > MAX_SECTION_BYTES {
                 return None;
             }
             let packed = data.read_bytes_at(offset, size).ok()?;
-            let mut bytes = Vec::new();
-            ZlibDecoder::new(packed)
-                .take(unpacked)
-                .read_to_end(&mut bytes)
-                .ok()?;
-            Cow::Owned(bytes)
+            Cow::Owned(Packing::of(header.ch_type(Little)).unpack(packed, unpacked)?)
         }
     };
     (!found.is_empty()).then_some(found)
