@@ -56,7 +56,9 @@ pub(crate) fn input(one: &Seed, other: &Seed, rng: &mut Rng) -> Vec<u8> {
                     bytes: bytes.to_vec(),
                 };
                 let (broken, with) = (seed(&sections[to].1), seed(&sections[from].1));
-                sections[to].1 = match rng.bool() {
+                // One that an earlier change has emptied has no place where bytes could change.
+                let have_bytes = !broken.bytes.is_empty() && !with.bytes.is_empty();
+                sections[to].1 = match have_bytes && rng.bool() {
                     true => mutate::object(&broken, &with, rng),
                     false => mutate::text(&broken, &with, rng),
                 };
