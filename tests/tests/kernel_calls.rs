@@ -28,7 +28,13 @@ fn record(program: &Program, arguments: &[&str], flags: &str) -> Recorded {
     let said = workload.stop_by_itself();
     let run = running.finish().expect_no_panic().expect_code(0);
     let balance = run.balance();
-    balance.assert_lossless();
+    if flags.starts_with("--locks") {
+        // Of the kernel's locks, an end may not be told: docs/probes.md, "Locks".
+        balance.assert_even();
+        assert!(balance.lost_total() * 1000 <= balance.fired, "{balance:?}");
+    } else {
+        balance.assert_lossless();
+    }
     let truth = said.iter().filter_map(|line| {
         let (function, ns) = line.strip_prefix("truth ")?.split_once(' ')?;
         Some((function.to_owned(), ns.parse::<f64>().ok()? / 1e9))
@@ -224,7 +230,8 @@ fn waits_for_locks_last_as_long_as_they_do() {
         stack.has("mapper") && stack.frames.iter().any(|frame| frame.starts_with("[rwsem"))
     };
     assert!(recorded.folded.any(of_kernel), "{}", recorded.folded);
-    let ours = |frame: &String| frame.starts_with("bpf_") || frame.starts_with("__traceiter");
+    // What looks at locks is cut off. Another probe that waits for a lock itself, to send a notice, is a wait, too.
+    let ours = |frame: &String| frame.starts_with("__traceiter_contention");
     assert!(
         !recorded.folded.any(|stack| stack.frames.iter().any(ours)),
         "{}",
