@@ -1,4 +1,4 @@
-//! Table memory: slabs that are made when they are needed.
+//! Table memory: slabs that are made when they are needed, or a little before.
 //!
 //! In: words to store. Out: their place, by which the kernel half finds them. Never takes more than its
 //! limit.
@@ -9,10 +9,15 @@ use aya::maps::{Array, ArrayOfMaps, IterableMap as _, Map, MapData, MapError};
 use profiler_common::abi::{SLAB_BITS, SLAB_WORDS, slab_of};
 use std::io;
 use std::ops::Range;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::atomic::Ordering::Relaxed;
+use std::thread::{Builder, JoinHandle};
 
 /// The inner map, as the kernel half declares it: one value, which is the whole slab.
 type SlabMap = Array<MapData, [u32; SLAB_WORDS]>;
+
+/// The outer map.
+type Outer = ArrayOfMaps<MapData, SlabMap>;
 
 /// `BPF_F_MMAPABLE` (`include/uapi/linux/bpf.h`).
 const MAPPABLE: u32 = 1 << 10;
@@ -23,10 +28,26 @@ pub(super) const SLAB_BYTES: u64 = (SLAB_WORDS * 4) as u64;
 /// Words are stored in pairs, being written eight bytes at a time.
 const PAIR: u32 = 2;
 
+/// The most threads that make slabs for one table. The kernel lets each wait until no program can still see what was
+/// there before (`maybe_wait_bpf_programs` in `kernel/bpf/syscall.c`), some 10 ms; those that wait at the same time wait
+/// together.
+const MAX_MAKERS: usize = 8;
+
 /// All slabs.
 pub(super) struct Slabs {
-    outer: ArrayOfMaps<MapData, SlabMap>,
-    slabs: Vec<Option<Slab>>,
+    /// The outer map.
+    outer: OwnedFd,
+    slabs: Vec<Place>,
+    coming: Vec<JoinHandle<Made>>,
+}
+
+/// Where a slab is, or may be.
+enum Place {
+    /// Nothing is there.
+    Empty,
+    /// A thread is making it.
+    Coming,
+    There(Slab),
 }
 
 struct Slab {
@@ -34,6 +55,9 @@ struct Slab {
     /// Free words, in order, no two parts touching.
     free: Vec<Range<u32>>,
 }
+
+/// The numbers of slabs that were to be made, and what came of each.
+type Made = Vec<(usize, Result<SlabMap>)>;
 
 /// Words that were stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,10 +74,19 @@ impl Stored {
 }
 
 impl Slabs {
+    /// None yet; but the first is on its way.
     pub(super) fn new(outer: MapData) -> Result<Self> {
-        let outer = ArrayOfMaps::try_from(Map::ArrayOfMaps(outer)).map_err(not_made)?;
-        let slabs = (0..outer.len()).map(|_| None).collect();
-        Ok(Self { outer, slabs })
+        let handle = outer.fd().as_fd().try_clone_to_owned();
+        let length = Outer::try_from(Map::ArrayOfMaps(outer))
+            .map_err(not_made)?
+            .len();
+        let mut slabs = Self {
+            outer: handle.map_err(|error| not_made(MapError::IoError(error)))?,
+            slabs: (0..length).map(|_| Place::Empty).collect(),
+            coming: Vec::new(),
+        };
+        slabs.expect(1);
+        Ok(slabs)
     }
 
     /// What the slabs may take, in bytes.
@@ -63,7 +96,42 @@ impl Slabs {
 
     /// What the slabs take, in bytes.
     pub(super) fn bytes(&self) -> u64 {
-        self.slabs.iter().flatten().count() as u64 * SLAB_BYTES
+        let is_taken = |place: &&Place| !matches!(place, Place::Empty);
+        self.slabs.iter().filter(is_taken).count() as u64 * SLAB_BYTES
+    }
+
+    /// Makes slabs for so many words that will be stored, as far as there is room. Does not wait for them.
+    pub(super) fn expect(&mut self, words: usize) {
+        let free = |place: &Place| match place {
+            Place::There(slab) => slab.free.iter().map(|part| part.end - part.start).max(),
+            Place::Empty | Place::Coming => None,
+        };
+        let largest = self.slabs.iter().filter_map(free).max().unwrap_or(0) as usize;
+        // What is little shares a slab with others.
+        if words <= largest || words < SLAB_WORDS / 2 && !self.coming.is_empty() {
+            return;
+        }
+        let numbers: Vec<usize> = (0..self.slabs.len())
+            .filter(|&number| matches!(self.slabs[number], Place::Empty))
+            .take(words.div_ceil(SLAB_WORDS))
+            .collect();
+        for some in numbers.chunks(numbers.len().div_ceil(MAX_MAKERS).max(1)) {
+            let Ok(outer) = self.outer.try_clone() else {
+                return;
+            };
+            let wanted = some.to_vec();
+            let make = move || {
+                let one = |number| (number, make(&outer, number));
+                wanted.into_iter().map(one).collect()
+            };
+            // Without a thread, they are made when they are needed.
+            if let Ok(maker) = Builder::new().name("unwind-slabs".into()).spawn(make) {
+                self.coming.push(maker);
+                for &number in some {
+                    self.slabs[number] = Place::Coming;
+                }
+            }
+        }
     }
 
     /// Stores words, at most [`SLAB_WORDS`], together; none if there is no room.
@@ -74,7 +142,9 @@ impl Slabs {
         let Some((number, first)) = self.room(wanted)? else {
             return Ok(None);
         };
-        let slab = self.slabs[number].as_ref().expect("room is in a slab");
+        let Place::There(slab) = &self.slabs[number] else {
+            return Ok(None);
+        };
         // Mappings begin at a page: 512 words of eight bytes.
         let (from, pairs) = (first as usize / 2, wanted as usize / 2);
         let skip = from - from % 512;
@@ -92,34 +162,68 @@ impl Slabs {
     /// Gives room back. Nobody may be reading it.
     pub(super) fn release(&mut self, stored: &Stored) {
         let (number, first) = slab_of(stored.place);
-        let slab = self.slabs[number as usize].as_mut();
-        let slab = slab.expect("what is stored is in a slab");
-        give_back(&mut slab.free, first..first + stored.words);
+        if let Some(Place::There(slab)) = self.slabs.get_mut(number as usize) {
+            give_back(&mut slab.free, first..first + stored.words);
+        }
     }
 
-    /// Takes room for so many words: the slab and the word in it.
+    /// Takes room for so many words, at most [`SLAB_WORDS`]: the slab and the word in it.
     fn room(&mut self, words: u32) -> Result<Option<(usize, u32)>> {
-        for (number, slab) in self.slabs.iter_mut().enumerate() {
-            if let Some(first) = slab.as_mut().and_then(|slab| take(&mut slab.free, words)) {
-                return Ok(Some((number, first)));
+        loop {
+            for (number, place) in self.slabs.iter_mut().enumerate() {
+                if let Place::There(slab) = place
+                    && let Some(first) = take(&mut slab.free, words)
+                {
+                    return Ok(Some((number, first)));
+                }
             }
+            let made = if let Some(maker) = self.coming.pop() {
+                maker.join().unwrap_or_default()
+            } else {
+                let is_empty = |place: &Place| matches!(place, Place::Empty);
+                let Some(number) = self.slabs.iter().position(is_empty) else {
+                    return Ok(None);
+                };
+                vec![(number, make(&self.outer, number))]
+            };
+            self.take_in(made)?;
         }
-        let Some(number) = self.slabs.iter().position(Option::is_none) else {
-            return Ok(None);
-        };
-        let map = SlabMap::create(1, MAPPABLE).map_err(not_made)?;
-        self.outer.set(number as u32, &map, 0).map_err(not_made)?;
-        let mut free = whole(SLAB_WORDS as u32);
-        let first = take(&mut free, words);
-        self.slabs[number] = Some(Slab { map, free });
-        Ok(first.map(|first| (number, first)))
     }
+
+    /// Takes in what was made; or the first reason why something was not.
+    fn take_in(&mut self, made: Made) -> Result<()> {
+        let mut result = Ok(());
+        for (number, slab) in made {
+            self.slabs[number] = match slab {
+                Ok(map) => Place::There(Slab {
+                    map,
+                    free: whole(SLAB_WORDS as u32),
+                }),
+                Err(error) => {
+                    result = result.and(Err(error));
+                    Place::Empty
+                }
+            };
+        }
+        result
+    }
+}
+
+/// Makes the slab of this number, and lets the kernel half see it.
+fn make(outer: &OwnedFd, number: usize) -> Result<SlabMap> {
+    let outer = outer.try_clone().map_err(MapError::IoError);
+    let outer = outer.and_then(MapData::from_fd).map_err(not_made)?;
+    let mut outer = Outer::try_from(Map::ArrayOfMaps(outer)).map_err(not_made)?;
+    let map = SlabMap::create(1, MAPPABLE).map_err(not_made)?;
+    outer.set(number as u32, &map, 0).map_err(not_made)?;
+    Ok(map)
 }
 
 fn not_made(error: MapError) -> Error {
     let source = match error {
         MapError::CreateError { io_error, .. } => io_error,
         MapError::SyscallError(error) => error.io_error,
+        MapError::IoError(error) => error,
         other => io::Error::other(other),
     };
     Error::Map {

@@ -96,6 +96,12 @@ impl Tables {
         self.slabs.bytes() + 8 * (self.code.words().len() + self.rules.words().len()) as u64
     }
 
+    /// Makes room for a table of about so many bytes that is about to be stored. Does not wait for it.
+    pub fn expect(&mut self, bytes: u64) {
+        self.slabs
+            .expect(usize::try_from(bytes / 4).unwrap_or(usize::MAX));
+    }
+
     /// Makes rules known, the first of them under the number `from`. To be done before rows that name
     /// them are published.
     pub fn set_rules(&self, from: usize, rules: &[Rule]) {

@@ -74,8 +74,10 @@ impl Loader {
             .name(name.to_owned())
             .spawn(move || {
                 loop {
+                    // Already while waiting: what is urgent should not begin late where others keep the CPUs busy.
+                    let urgent = Urgent::now();
                     let order = desk.take(least);
-                    let _urgent = (order.need == Need::Now).then(Urgent::now);
+                    let _urgent = (order.need == Need::Now).then_some(urgent);
                     publish(&order, &shelf);
                 }
             })?;
@@ -109,7 +111,8 @@ fn publish(order: &Order, shelf: &Mutex<Shelf>) {
     if !lock(shelf).begin(order.key) {
         return;
     }
-    let table = UnwindTable::read(&order.file);
+    // The memory is made meanwhile.
+    let table = UnwindTable::read_expecting(&order.file, |bytes| lock(shelf).expect(bytes));
     lock(shelf).end(order.key, table, began);
 }
 

@@ -106,7 +106,20 @@ impl UnwindTable {
     /// # Errors
     /// See [`Error`]. An object without any unwind sections is no error: its table knows no rule.
     pub fn read(file: &File) -> Result<Self, Error> {
-        Self::parse(&Bounded::with_budget(file, source::MAX_BYTES))
+        Self::read_expecting(file, |_| ())
+    }
+
+    /// As [`read`](Self::read). Before the long part of the work, `expect` is told about how many bytes the table
+    /// [will take](Self::bytes).
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read).
+    pub fn read_expecting(file: &File, expect: impl FnOnce(u64)) -> Result<Self, Error> {
+        let data = &Bounded::with_budget(file, source::MAX_BYTES);
+        let sources = source::Sources::find(data)?;
+        // Of distributions' large objects, 0.59 to 0.87 bytes for each of the sections.
+        expect(sources.bytes() / 5 * 4);
+        Ok(Self::make(sources))
     }
 
     /// Makes the table of the ELF file in `data`.
@@ -114,13 +127,16 @@ impl UnwindTable {
     /// # Errors
     /// As for [`read`](Self::read).
     pub fn parse<'a, R: ReadRef<'a>>(data: R) -> Result<Self, Error> {
-        let sources = source::Sources::find(data)?;
+        source::Sources::find(data).map(Self::make)
+    }
+
+    fn make(sources: source::Sources<'_>) -> Self {
         let found = eh_frame::collect(&sources);
         let mut table = compact::lay_out(&sources.code, &found);
         table.origin.section_bytes = sources.bytes();
         table.loads = sources.loads;
         table.rules = found.rules.into_rules();
-        Ok(table)
+        table
     }
 
     /// Whether no address has a rule.

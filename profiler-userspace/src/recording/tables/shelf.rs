@@ -66,6 +66,11 @@ impl Shelf {
         !self.published.contains_key(&key) && !self.refused.contains(&key) && self.begun.insert(key)
     }
 
+    /// Makes room for a table of about so many bytes that is being made.
+    pub(super) fn expect(&mut self, bytes: u64) {
+        self.tables.expect(bytes);
+    }
+
     /// Puts in place what was made of a file since `began`.
     pub(super) fn end(
         &mut self,
