@@ -35,8 +35,10 @@ const MAX_MAKERS: usize = 8;
 
 /// All slabs.
 pub(super) struct Slabs {
-    /// The outer map.
-    outer: OwnedFd,
+    /// The outer map. Programs that are still to be loaded name it by this very descriptor.
+    _outer: Outer,
+    /// The same, by a descriptor that threads can have copies of.
+    handle: OwnedFd,
     slabs: Vec<Place>,
     coming: Vec<JoinHandle<Made>>,
 }
@@ -77,12 +79,12 @@ impl Slabs {
     /// None yet; but the first is on its way.
     pub(super) fn new(outer: MapData) -> Result<Self> {
         let handle = outer.fd().as_fd().try_clone_to_owned();
-        let length = Outer::try_from(Map::ArrayOfMaps(outer))
-            .map_err(not_made)?
-            .len();
+        let handle = handle.map_err(|error| not_made(MapError::IoError(error)))?;
+        let outer = Outer::try_from(Map::ArrayOfMaps(outer)).map_err(not_made)?;
         let mut slabs = Self {
-            outer: handle.map_err(|error| not_made(MapError::IoError(error)))?,
-            slabs: (0..length).map(|_| Place::Empty).collect(),
+            slabs: (0..outer.len()).map(|_| Place::Empty).collect(),
+            _outer: outer,
+            handle,
             coming: Vec::new(),
         };
         slabs.expect(1);
@@ -116,7 +118,7 @@ impl Slabs {
             .take(words.div_ceil(SLAB_WORDS))
             .collect();
         for some in numbers.chunks(numbers.len().div_ceil(MAX_MAKERS).max(1)) {
-            let Ok(outer) = self.outer.try_clone() else {
+            let Ok(outer) = self.handle.try_clone() else {
                 return;
             };
             let wanted = some.to_vec();
@@ -184,7 +186,7 @@ impl Slabs {
                 let Some(number) = self.slabs.iter().position(is_empty) else {
                     return Ok(None);
                 };
-                vec![(number, make(&self.outer, number))]
+                vec![(number, make(&self.handle, number))]
             };
             self.take_in(made)?;
         }
