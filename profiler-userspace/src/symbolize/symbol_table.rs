@@ -13,10 +13,16 @@ use object::elf::{
 };
 use object::pod::slice_from_all_bytes;
 use object::read::elf::Sym;
+use rustix::fs::Advice;
 use std::fs::File;
 use std::io::ErrorKind;
+use std::num::NonZeroU64;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
+
+mod index;
+
+use index::Index;
 
 /// How much of a table is read at a time, in bytes: whole symbols of either width.
 const BLOCK_BYTES: usize = 24 * 16 * 256;
@@ -37,70 +43,12 @@ const MAX_NAME_BYTES: usize = 16 << 10;
 /// What is read of a name at first, in bytes; nearly every one fits.
 const FIRST_BYTES: usize = 256;
 
+/// What is read ahead around a name, in bytes.
+const PAGE_BYTES: u64 = 4096;
+
 /// So much may all names take, in bytes, before their beginnings have to do. A hundred thousand functions of
 /// C++ take half of it.
 const MAX_NAMES_BYTES: usize = 16 << 20;
-
-/// So many stretches is the span of all addresses divided into at least; and for each address so many more.
-const LEAST_STRETCHES: usize = 1 << 10;
-const STRETCHES_AN_ADDRESS: usize = 4;
-
-/// And at most.
-const MOST_STRETCHES: usize = 1 << 16;
-
-/// Leads from any address to the first of the asked ones that is not in front of it. A table has a symbol for every
-/// few bytes and is asked for a few addresses, so nearly always there is nothing to search.
-struct Index<'a> {
-    addresses: &'a [ElfAddress],
-    base: u64,
-    shift: u32,
-    // For each stretch, and the one behind all, the first address in it or behind it.
-    firsts: Vec<usize>,
-}
-
-impl<'a> Index<'a> {
-    fn new(addresses: &'a [ElfAddress]) -> Self {
-        let base = addresses.first().map_or(0, |first| first.0);
-        let span = addresses.last().map_or(0, |last| last.0 - base);
-        let wanted = addresses.len().saturating_mul(STRETCHES_AN_ADDRESS);
-        let stretches = wanted.clamp(LEAST_STRETCHES, MOST_STRETCHES) as u64;
-        let shift = (0..u64::BITS)
-            .find(|shift| span >> shift < stretches)
-            .unwrap_or(0);
-        let mut firsts = Vec::with_capacity(usize::try_from(stretches).unwrap_or(0) + 2);
-        for (number, address) in addresses.iter().enumerate() {
-            let stretch = usize::try_from((address.0 - base) >> shift).unwrap_or(usize::MAX);
-            // Up to and with its own.
-            while firsts.len() <= stretch {
-                firsts.push(number);
-            }
-        }
-        firsts.push(addresses.len());
-        Self {
-            addresses,
-            base,
-            shift,
-            firsts,
-        }
-    }
-
-    /// The number of the first address from `start` on.
-    fn first_from(&self, start: u64) -> usize {
-        let Some(into) = start.checked_sub(self.base) else {
-            return 0;
-        };
-        let stretch = usize::try_from(into >> self.shift).unwrap_or(usize::MAX);
-        let Some(&[first, behind]) = self
-            .firsts
-            .get(stretch..)
-            .and_then(|rest| rest.first_chunk())
-        else {
-            return self.addresses.len();
-        };
-        let within = &self.addresses[first..behind];
-        first + within.partition_point(|address| address.0 < start)
-    }
-}
 
 /// Symbols that start at one address.
 #[derive(Clone, Copy, Debug, Default)]
@@ -171,13 +119,17 @@ pub(super) fn look_up(
             nearest[at].unsized_in = nearest[at - 1].unsized_in;
         }
     }
+    let best: Vec<_> = nearest
+        .iter()
+        .zip(addresses)
+        .map(|(nearest, address)| nearest.best(elf, *address))
+        .collect();
+    read_ahead(file, &table.names, best.iter().flatten());
     let mut name_bytes = 0;
     // Addresses in one function follow each other.
     let mut last: Option<(Candidate, Option<usize>)> = None;
-    for ((nearest, address), of) in nearest.iter().zip(addresses).zip(&mut found.of) {
-        let Some(symbol) = nearest.best(elf, *address) else {
-            continue;
-        };
+    for (symbol, of) in best.into_iter().zip(&mut found.of) {
+        let Some(symbol) = symbol else { continue };
         *of = match last {
             Some((known, index)) if known.start == symbol.start && known.names == symbol.names => {
                 index
@@ -342,6 +294,24 @@ fn choose_name(
                 name.clone(),
             )
         })
+}
+
+/// Has the system read the names of these symbols ahead. They lie apart: of a file that is not in memory, each would be
+/// waited for by itself.
+fn read_ahead<'a>(file: &File, names: &Range<u64>, symbols: impl Iterator<Item = &'a Candidate>) {
+    let offsets = symbols.flat_map(|symbol| &symbol.names[..symbol.aliases]);
+    let mut pages: Vec<u64> = offsets
+        .map(|&offset| names.start.saturating_add(offset.into()) / PAGE_BYTES)
+        .collect();
+    pages.sort_unstable();
+    for near in pages.chunk_by(|page, next| next - page <= 1) {
+        let (Some(first), Some(last)) = (near.first(), near.last()) else {
+            continue;
+        };
+        let bytes = NonZeroU64::new((last - first + 1) * PAGE_BYTES);
+        let start = first * PAGE_BYTES;
+        let _only_slower = rustix::fs::fadvise(file, start, bytes, Advice::WillNeed);
+    }
 }
 
 /// The NUL-terminated name that starts at `offset` of the names; of a longer one than `most` bytes the
