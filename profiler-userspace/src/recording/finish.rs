@@ -10,6 +10,7 @@ use super::nothing::Nothing;
 use super::sampling::{Session, Stop};
 use super::stored::Told;
 use super::unwinding::Unwinding;
+use super::urgent::Urgent;
 use crate::kernel::Kernel;
 use crate::output::Style;
 use crate::output::sink::Sink;
@@ -39,6 +40,11 @@ pub(super) fn finish(
     sinks: &[Sink],
 ) -> Result<Report> {
     let began = Instant::now();
+    // Somebody waits for the graph. Without debug information it is a matter of milliseconds of work, and should be one of
+    // milliseconds where others keep the CPUs busy, too.
+    let naming = &plan.naming;
+    let is_quick = !(naming.inlined || naming.lines || naming.kernel_lines);
+    let _urgent = is_quick.then(Urgent::now);
     session.kernel.detach()?;
     session.kernel.drain_rest(&mut session.raw)?;
     session.take_in_news();

@@ -5,8 +5,8 @@
 use rustix::process::{getpriority_process, setpriority_process};
 
 /// The highest ordinary priority for this thread, for as long as this lives. On a machine with more to do than it can,
-/// the few milliseconds that we need must come in time: before the kernel half's tables are full, and
-/// while new processes still live. Where this is not allowed, it goes without.
+/// the few milliseconds that we need must come in time: before the kernel half's tables are full, while new processes still
+/// live, and before whoever pressed Ctrl-C loses patience. Where this is not allowed, it goes without.
 pub(super) struct Urgent {
     usual: Option<i32>,
 }
