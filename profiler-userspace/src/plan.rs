@@ -2,8 +2,8 @@
 //!
 //! In: built by [`crate::cli`] from the command line, or by hand in a test.
 //! Out: read by `recording`, which does what it says; the facts that only a recording knows (which
-//! event the machine offers, how long it really took) come back in through [`Plan::default_title`]
-//! and [`Sampling::check`].
+//! event the machine offers, how long it really took) come back in through [`Plan::settled`],
+//! [`Plan::default_title`] and [`Sampling::check`].
 //! Never: parses, prints, reads a file, or asks the kernel anything.
 
 mod title;
@@ -16,6 +16,7 @@ use std::time::Duration;
 use crate::debuginfod::Servers;
 use crate::output::{Format, Palette, Style};
 use crate::probe::{Probe, Waits};
+use crate::profile::Unit;
 use crate::symbolize::Naming;
 pub use title::TitleFacts;
 
@@ -29,20 +30,12 @@ pub struct Plan {
     pub launch: Option<Vec<OsString>>,
     /// The CPUs to sample on, sorted and distinct; none means every CPU.
     pub cpus: Option<Vec<u32>>,
-    /// What triggers samples.
-    pub probe: Probe,
-    /// What is recorded at the same time, into a profile of its own.
-    pub beside: Option<Beside>,
-    /// What makes the probe fire, where that is an event.
-    pub event: EventChoice,
-    /// How often the probe fires.
-    pub sampling: Sampling,
+    /// What is recorded, of the same target in the same time; never empty. Waits beside others come last.
+    pub tracks: Vec<Track>,
     /// When to stop at the latest; none means at Ctrl-C, or when the target or the command ends.
     pub duration: Option<Duration>,
     /// What is kept of each firing.
     pub capture: Capture,
-    /// Where the result goes; never empty, and no place twice.
-    pub outputs: Vec<Output>,
     /// The title that was asked for; none means [`Plan::default_title`].
     pub title: Option<String>,
     /// How code is named.
@@ -59,26 +52,87 @@ pub struct Plan {
     pub memory: MemoryLimits,
 }
 
-/// What is recorded beside the plan's probe, at the same time and of the same target.
+/// One thing that is recorded, into a profile of its own.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Beside {
-    /// Which waits.
+pub struct Track {
+    /// What triggers samples.
     pub probe: Probe,
-    /// Where their profile goes; never empty, and no place of the plan's other outputs.
+    /// What makes the probe fire, where that is an event.
+    pub event: EventChoice,
+    /// How often that is to be.
+    pub sampling: Sampling,
+    /// Where the profile goes; never empty, no place twice, and none of another track's.
     pub outputs: Vec<Output>,
+}
+
+impl Track {
+    /// The event that makes the probe fire, as far as that is settled.
+    pub fn event(&self) -> &Event {
+        static EVERYWHERE: Event = Event::CPU_CLOCK;
+        match &self.event {
+            EventChoice::Auto => &EVERYWHERE,
+            EventChoice::Named(event) => event,
+        }
+    }
+
+    /// What sentences call it that tell of several tracks.
+    pub fn name(&self) -> String {
+        let subject = self.probe.subject();
+        subject.unwrap_or_else(|| self.event().name.to_string())
+    }
+
+    /// Whether samples weigh the period behind them: those of an event that counts something, whose period the kernel
+    /// may vary. A clock's period is fixed, so its samples are simply counted.
+    pub fn is_weighed(&self) -> bool {
+        self.probe.is_on_event() && !self.event().is_clock()
+    }
+
+    /// What weights count.
+    pub fn unit(&self) -> Unit {
+        self.probe.unit().unwrap_or_else(|| {
+            if self.is_weighed() {
+                Unit::Events(self.event().name.to_string())
+            } else {
+                Unit::Samples
+            }
+        })
+    }
 }
 
 impl Plan {
     /// The waits that are wanted, if it is waits that are recorded, alone or beside samples.
     pub fn waits(&self) -> Option<&Waits> {
-        let beside = self.beside.as_ref().map(|beside| &beside.probe);
-        self.probe.waits().or_else(|| beside?.waits())
+        self.tracks.iter().find_map(|track| track.probe.waits())
     }
 
-    /// All outputs: the probe's, then those of what is recorded beside.
+    /// All outputs, of one track after the other.
     pub fn all_outputs(&self) -> impl Iterator<Item = &Output> {
-        let beside = self.beside.iter().flat_map(|beside| &beside.outputs);
-        self.outputs.iter().chain(beside)
+        self.tracks.iter().flat_map(|track| &track.outputs)
+    }
+
+    /// Whether one of the tracks has such a probe.
+    pub fn has(&self, is_such: impl Fn(&Probe) -> bool) -> bool {
+        self.tracks.iter().any(|track| is_such(&track.probe))
+    }
+
+    /// Whether the recording is about one track, and not about several that are alike: waits beside it do not count.
+    pub fn has_one_subject(&self) -> bool {
+        let others = self.tracks.iter().skip(1);
+        others
+            .into_iter()
+            .all(|track| track.probe.waits().is_some())
+    }
+
+    /// The same plan where `event` is what the machine has for those tracks that left it open.
+    #[must_use]
+    pub fn settled(&self, event: &Event) -> Self {
+        let mut plan = self.clone();
+        for track in &mut plan.tracks {
+            if track.event == EventChoice::Auto {
+                track.event = EventChoice::Named(event.clone());
+            }
+        }
+        plan
     }
 }
 
@@ -172,6 +226,12 @@ impl Event {
     /// Whether this is a timer, whose period is in nanoseconds.
     pub fn is_clock(&self) -> bool {
         self.is(&Self::CPU_CLOCK) || self.is(&Self::TASK_CLOCK)
+    }
+
+    /// Whether this is a fault, or a kind of them: `PERF_COUNT_SW_PAGE_FAULTS`, `…_MIN`, `…_MAJ`, `…_ALIGNMENT_FAULTS`
+    /// and `…_EMULATION_FAULTS` of `include/uapi/linux/perf_event.h`.
+    pub fn is_fault(&self) -> bool {
+        self.kind == EventKind::Software && matches!(self.config, 2 | 5 | 6 | 7 | 8)
     }
 
     /// Whether a graph of this event shows where CPU time went.
@@ -334,6 +394,14 @@ impl Output {
             Self::Stdout => Some(Format::Folded),
             Self::File { format, .. } => Some(*format),
             Self::Archive { .. } => None,
+        }
+    }
+
+    /// What sentences call it.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Stdout => "standard output".to_owned(),
+            Self::File { path, .. } | Self::Archive { path } => path.display().to_string(),
         }
     }
 }

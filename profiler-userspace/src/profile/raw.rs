@@ -66,6 +66,8 @@ pub struct RawSample {
     pub kernel: Option<StackIndex>,
     /// What the thread was doing.
     pub doing: Doing,
+    /// The number of the track that counted it.
+    pub track: u8,
     /// Who ended the wait, where that is asked for and was seen.
     pub waker: Option<WakerIndex>,
     /// The sum of the weights.
@@ -80,6 +82,7 @@ type Key = (
     Option<StackIndex>,
     Option<StackIndex>,
     Doing,
+    u8,
     Option<WakerIndex>,
 );
 
@@ -133,10 +136,11 @@ impl RawProfile {
             user,
             kernel,
             doing,
+            track,
             waker,
             ..
         } = sample;
-        let key = (who, user, kernel, doing, waker);
+        let key = (who, user, kernel, doing, track, waker);
         match self.sample_indices.entry(key) {
             Entry::Occupied(known) => {
                 let known = &mut self.samples[*known.get()];

@@ -154,6 +154,7 @@ impl Locator {
                 user,
                 kernel,
                 doing: sample.doing,
+                track: sample.track,
                 waker,
             };
             let sums = Sums {

@@ -60,6 +60,7 @@ fn raw(identity: Identity, addresses: &[u64]) -> RawProfile {
     }));
     raw.samples.push(RawSample {
         doing: Doing::Running,
+        track: 0,
         waker: None,
         who: Who {
             tgid: identity.tgid,
