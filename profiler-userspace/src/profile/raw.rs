@@ -76,6 +76,36 @@ pub struct RawSample {
     pub count: u64,
 }
 
+/// Parts of what was recorded, as bits: one for each track, and one for waits, which have no track's number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Parts(pub u32);
+
+impl Parts {
+    /// All that was recorded.
+    pub const ALL: Self = Self(u32::MAX);
+    /// Waits.
+    pub const WAITS: Self = Self(1 << 31);
+
+    /// What the track of this number counted while threads ran.
+    pub const fn of_track(track: u8) -> Self {
+        Self(1 << track)
+    }
+
+    /// The part that a sample is of.
+    pub fn of(doing: Doing, track: u8) -> Self {
+        if doing == Doing::Running {
+            Self::of_track(track)
+        } else {
+            Self::WAITS
+        }
+    }
+
+    /// Whether some of these are among `others`.
+    pub const fn touch(self, others: Self) -> bool {
+        self.0 & others.0 != 0
+    }
+}
+
 /// What tells samples apart.
 type Key = (
     Who,

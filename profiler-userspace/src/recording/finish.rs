@@ -18,10 +18,11 @@ use crate::plan::{Plan, Target, Track};
 use crate::probe::{Probe, Wall};
 use crate::process::Processes;
 use crate::profile::located::{Located, LocatedKey};
+use crate::profile::raw::Parts;
 use crate::profile::{Unit, Window, wall};
 use crate::symbolize::{self, KernelNames, Objects};
 use anyhow::Result;
-use profiler_common::abi::{Books, Class, Counter, Doing};
+use profiler_common::abi::{Books, Class, Counter};
 use std::time::{Duration, Instant};
 
 /// What is left to do: say this, and end accordingly.
@@ -114,6 +115,7 @@ pub(super) fn finish(
 struct Part<'a> {
     number: usize,
     track: &'a Track,
+    parts: Parts,
     located: Located,
     books: Books,
     sinks: &'a [Sink],
@@ -146,14 +148,20 @@ impl Finishing<'_> {
         for (number, track) in plan.tracks.iter().enumerate() {
             let (own, others) = sinks.split_at(track.outputs.len());
             sinks = others;
-            let located = if plan.tracks.len() == 1 {
+            let parts_of_it = if plan.tracks.len() == 1 {
+                Parts::ALL
+            } else {
+                parts_of(number, track)
+            };
+            let located = if parts_of_it == Parts::ALL {
                 std::mem::take(&mut located)
             } else {
-                of_track(&located, number, track)
+                only(&located, parts_of_it)
             };
             let mut part = Part {
                 number,
                 track,
+                parts: parts_of_it,
                 located,
                 books: self.kernel.books(number),
                 sinks: own,
@@ -209,6 +217,7 @@ impl Finishing<'_> {
         let Part {
             number,
             track,
+            parts,
             located,
             books,
             sinks,
@@ -246,7 +255,7 @@ impl Finishing<'_> {
             waited: is_time.then_some(waited),
             books: &books,
             stacks: located.stacks().len(),
-            processes: self.objects.processes(),
+            processes: self.objects.processes(parts),
             ends: &ends,
             guessed: symbolize::guessed(&located),
             idle_is_offered: plan.target == Target::All,
@@ -331,16 +340,19 @@ impl Finishing<'_> {
     }
 }
 
-/// Of what several tracks brought, what one of them did: waits are of threads that did not run, all else is counted
-/// under its number.
-fn of_track(located: &Located, number: usize, track: &Track) -> Located {
-    let is_of_waits = track.probe.waits().is_some();
+/// Of what several tracks brought, what one of them did.
+fn parts_of(number: usize, track: &Track) -> Parts {
+    if track.probe.waits().is_some() {
+        Parts::WAITS
+    } else {
+        Parts::of_track(number as u8)
+    }
+}
+
+/// A profile of these parts alone.
+fn only(located: &Located, parts: Parts) -> Located {
     located.changed(|key, sums| {
-        let is_wanted = if is_of_waits {
-            key.doing != Doing::Running
-        } else {
-            key.doing == Doing::Running && usize::from(key.track) == number
-        };
+        let is_wanted = Parts::of(key.doing, key.track).touch(parts);
         is_wanted.then_some((LocatedKey { track: 0, ..key }, sums))
     })
 }
