@@ -334,7 +334,6 @@ pub(crate) fn by_pointers(seat: u32) {
         return;
     };
     let walk = &scratch.walk;
-    let mut before = 0;
     if walk.is_at_entry() {
         // The function has not made its frame yet.
         scratch.user[1].store(walk.frame().ip);
@@ -342,8 +341,9 @@ pub(crate) fn by_pointers(seat: u32) {
         if let ControlFlow::Break(end) = apart::leave(seat, Rule::ENTRY) {
             return walk.end.store(end);
         }
-        before = 1;
     }
+    // From memory, so that the verifier takes both ways here for one.
+    let before = walk.frames.load() as u32;
     let Some(registers) = walk.frame().registers(&UserMemory) else {
         return walk.end.store(StackEnd::NoFramePointer as u64);
     };
