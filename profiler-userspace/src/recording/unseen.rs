@@ -43,12 +43,15 @@ pub(super) fn within_others(
     };
     let tail = match samples {
         Some(samples) if samples.round() < 1.0 => return None,
-        Some(samples) => format!(": about {}", counted(samples.round() as u64, "sample")),
+        Some(samples) => format!(
+            ": up to about {}",
+            counted(samples.round() as u64, "sample")
+        ),
         None if time * WORTH_ONE_IN < elapsed => return None,
         None => String::new(),
     };
     Some(format!(
-        "Note: while {} was looked at, for {} together, {} could not be sampled{tail}.",
+        "Note: looking at {} took {}, in which {} could not be sampled{tail}.",
         names.join(", "),
         seconds(time),
         event.name,
@@ -100,13 +103,12 @@ mod tests {
         let clock = said(&tracks, 0, 500).unwrap();
         assert_eq!(
             clock,
-            "Note: while page-faults was looked at, for 0.500 s together, cpu-clock could not be sampled: about 50 samples."
+            "Note: looking at page-faults took 0.500 s, in which cpu-clock could not be sampled: up to about 50 samples."
         );
         let cycles = said(&tracks, 3, 500).unwrap();
         assert!(
-            cycles.contains(
-                "while cpu-clock, page-faults, context-switches was looked at, for 1.500 s"
-            ) && cycles.contains("about 1,500 samples"),
+            cycles.contains("looking at cpu-clock, page-faults, context-switches took 1.500 s")
+                && cycles.contains("up to about 1,500 samples"),
             "{cycles}"
         );
         // What is counted one by one does not happen in a program.

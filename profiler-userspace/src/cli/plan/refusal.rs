@@ -7,7 +7,7 @@ use crate::cli::trigger::Trigger;
 use crate::probe::Waits;
 use anyhow::{Result, bail, ensure};
 
-/// A recording has one probe.
+/// What begins and ends is recorded alone.
 pub(super) fn event(flag: &str, pace: &SamplingArgs) -> Result<()> {
     let given = [
         ("-e", !pace.event.is_empty()),
