@@ -14,6 +14,8 @@ use std::time::Duration;
 pub(super) struct Circumstances {
     pub(super) stop: Stop,
     pub(super) elapsed: Duration,
+    /// On how many CPUs events are sampled.
+    pub(super) cpus: usize,
     pub(super) host: String,
     comms: HashMap<u32, String>,
     pub(super) cpu_before: Duration,
@@ -24,11 +26,12 @@ pub(super) struct Circumstances {
 
 impl Circumstances {
     /// What can be seen before sampling begins.
-    pub(super) fn look(plan: &Plan) -> Self {
+    pub(super) fn look(plan: &Plan, cpus: usize) -> Self {
         let named = target::ids(&plan.target);
         Self {
             stop: Stop::Duration,
             elapsed: Duration::ZERO,
+            cpus,
             host: rustix::system::uname()
                 .nodename()
                 .to_string_lossy()

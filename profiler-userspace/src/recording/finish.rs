@@ -22,7 +22,7 @@ use crate::profile::raw::Parts;
 use crate::profile::{Unit, Window, wall};
 use crate::symbolize::{self, KernelNames, Objects};
 use anyhow::Result;
-use profiler_common::abi::{Books, Class, Counter};
+use profiler_common::abi::{Books, Class};
 use std::time::{Duration, Instant};
 
 /// What is left to do: say this, and end accordingly.
@@ -181,17 +181,16 @@ impl Finishing<'_> {
         // Those of the whole recording are not said twice where waits are recorded beside.
         let of_all = (number == 0 || of_waits.is_none()).then_some(&self.circumstances.remarks);
         let all = [of_all, of_waits].into_iter().flatten().flatten();
-        let times = (0..self.kernel.tracks())
-            .map(|other| Duration::from_nanos(self.kernel.books(other).get(Counter::RunTime)));
-        let elapsed = self.circumstances.elapsed;
-        all.cloned()
-            .chain(unseen::within_others(
-                &self.plan.tracks,
-                number,
-                &times.collect::<Vec<_>>(),
-                elapsed,
-            ))
-            .collect()
+        let Circumstances { elapsed, cpus, .. } = self.circumstances;
+        let unseen =
+            unseen::within_others(&self.plan.tracks, number, &self.books(), (elapsed, cpus));
+        all.cloned().chain(unseen).collect()
+    }
+
+    /// The books of all tracks.
+    fn books(&self) -> Vec<Books> {
+        let tracks = 0..self.kernel.tracks();
+        tracks.map(|track| self.kernel.books(track)).collect()
     }
 
     /// Puts samples and spans together to one account of all of the threads' time.

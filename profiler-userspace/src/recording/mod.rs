@@ -81,7 +81,7 @@ async fn record(plan: &Plan) -> Result<u8> {
         (Target::Launched, Some(held)) => vec![held.pid],
         (target, _) => target::ids(target).to_vec(),
     };
-    let mut circumstances = Circumstances::look(plan);
+    let mut circumstances = Circumstances::look(plan, cpus.len());
     let support = Support::detect();
     let Attached {
         kernel,
