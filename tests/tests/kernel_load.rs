@@ -30,14 +30,25 @@ fn load_probe(
     target: TargetKind,
     support: &Support,
 ) -> Kernel {
+    load_probes(what, vec![probe.clone()], switches, target, support)
+}
+
+/// Every second of the probes weighs its period.
+fn load_probes(
+    what: &str,
+    probes: Vec<Probe>,
+    switches: Switches,
+    target: TargetKind,
+    support: &Support,
+) -> Kernel {
     let request = Request {
         switches,
         target,
         ids: Vec::new(),
         map_memory: 32 << 20,
         unwind_memory: 256 << 20,
-        probes: vec![probe.clone()],
-        weighed: 0,
+        probes,
+        weighed: 0b1010_1010,
     };
     let kernel = Kernel::load(request, support)
         .unwrap_or_else(|error| panic!("{what}: {error}: {:?}", std::error::Error::source(&error)));
@@ -358,16 +369,8 @@ fn a_kernel_without_type_information_has_no_switches() {
 #[test]
 fn switches_beside_samples_need_the_programs_of_both() {
     let _turn = require!(kernel_turn());
-    let request = Request {
-        switches: BOTH,
-        target: TargetKind::All,
-        ids: Vec::new(),
-        map_memory: 32 << 20,
-        unwind_memory: 256 << 20,
-        probes: vec![Probe::OnCpu, Probe::OffCpu(Waits::default())],
-        weighed: 0,
-    };
-    let kernel = Kernel::load(request, &Support::detect()).unwrap();
+    let probes = vec![Probe::OnCpu, Probe::OffCpu(Waits::default())];
+    let kernel = load_probes("beside", probes, BOTH, TargetKind::All, &Support::detect());
     assert_eq!(
         programs(&kernel),
         ["asleep", "code_key", "off_cpu", "on_cpu"]
@@ -398,28 +401,13 @@ fn every_track_has_a_program_that_is_accepted() {
             ("user stacks", Switches::USER_STACKS, Support::detect()),
             ("without loops", AUTO, without_loops()),
         ] {
-            let request = Request {
-                switches,
-                target: TargetKind::Processes,
-                ids: Vec::new(),
-                map_memory: 32 << 20,
-                unwind_memory: 256 << 20,
-                probes: vec![probe.clone(); MAX_TRACKS],
-                weighed: 0b1010_1010,
-            };
-            let kernel = Kernel::load(request, &support).unwrap_or_else(|error| {
-                panic!("{what}: {error}: {:?}", std::error::Error::source(&error))
-            });
+            let probes = vec![probe.clone(); MAX_TRACKS];
+            let what = format!("tracks, {what}");
+            let kernel = load_probes(&what, probes, switches, TargetKind::Processes, &support);
             assert!(kernel.map_bytes() <= 32 << 20);
             let loaded = programs(&kernel);
             let of_tracks = loaded.iter().filter(|name| name.starts_with(program));
             assert_eq!(of_tracks.count(), MAX_TRACKS, "{what}: {loaded:?}");
-            for program in kernel.verified() {
-                println!(
-                    "tracks, {what}: {} {:?} instructions",
-                    program.name, program.instructions
-                );
-            }
         }
     }
 }
