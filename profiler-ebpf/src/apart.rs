@@ -20,13 +20,13 @@ use crate::{
     aggregate::Counted,
     config::config,
     counter::{self, Outcome},
-    file,
+    file, filter,
     maps::SCRATCH,
     notice,
     probe::{allocation, call, off_cpu, wall},
     sample,
     stack::Sealed,
-    task::{CallRegisters, Ids},
+    task::{self, CallRegisters, Ids},
     timed,
     walk::Subject,
     word::Word,
@@ -82,16 +82,53 @@ fn position(number: u32) -> Option<StackPosition> {
     (number != StackPosition::NONE.0).then_some(StackPosition(number))
 }
 
+/// See [`filter::current`].
+#[inline(always)]
+pub(crate) fn current() -> Result<Ids, Outcome> {
+    match current_ids() {
+        outcome if outcome & LEFT_OUT != 0 => Err(Outcome(outcome as u32)),
+        ids => Ok(two(ids)),
+    }
+}
+
+/// Stands in what [`current_ids`] returns before what became of the firing: process IDs are positive.
+const LEFT_OUT: u64 = 1 << 63;
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn current_ids() -> u64 {
+    match filter::current() {
+        Ok(ids) => one(ids),
+        Err(counter) => LEFT_OUT | u64::from(Outcome::from(counter).0),
+    }
+}
+
+/// The running task's incarnation; see [`sample::subject`].
+#[inline(always)]
+pub(crate) fn incarnation() -> u64 {
+    current_incarnation()
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn current_incarnation() -> u64 {
+    if task::initial_id() == 0 {
+        0
+    } else {
+        task::incarnation()
+    }
+}
+
 /// See [`sample::take`].
 #[inline(always)]
-pub(crate) fn take(subject: Subject, weight: u64) -> Outcome {
+pub(crate) fn take(track: u32, subject: Subject, weight: u64) -> Outcome {
     let Subject {
         ids,
         incarnation,
         seat,
         ..
     } = subject;
-    let outcome = take_sample(seat, one(ids), incarnation, weight);
+    let outcome = take_sample(seat, one(ids), incarnation, weight, track);
     if outcome & FIRST != 0 {
         // From here, and not from there, where much of the BPF stack is taken.
         tell_stack(seat, ids.tgid, incarnation);
@@ -104,8 +141,8 @@ const FIRST: u32 = 1 << 16;
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn take_sample(seat: u32, ids: u64, incarnation: u64, weight: u64) -> u32 {
-    match sample::take(seat, two(ids), incarnation, weight) {
+extern "C" fn take_sample(seat: u32, ids: u64, incarnation: u64, weight: u64, track: u32) -> u32 {
+    match sample::take(track, seat, two(ids), incarnation, weight) {
         Ok(Counted::First) => Outcome::from(Counter::Recorded).0 | FIRST,
         Ok(Counted::Again) => Outcome::from(Counter::Recorded).0,
         Err(counter) => Outcome::from(counter).0,
@@ -134,7 +171,7 @@ pub(crate) fn key_of(seat: u32, ids: Ids, incarnation: u64, doing: Doing) -> Opt
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn make_key(seat: u32, ids: u64, incarnation: u64, doing: u32) -> u32 {
-    match sample::key(seat, two(ids), incarnation, doing_of(doing)) {
+    match sample::key(seat, two(ids), incarnation, doing_of(doing), 0) {
         Ok(()) => NOTHING,
         Err(outcome) => Outcome::from(outcome).0,
     }

@@ -22,6 +22,8 @@ static CONFIG: Config = Config {
     stack_index_mask: 0,
     states: 0,
     switch_seats: 0,
+    cpus: 0,
+    weighed: 0,
     shortest_ns: 0,
     longest_ns: 0,
     look_period_ns: 0,

@@ -28,6 +28,7 @@ mod table;
 mod task;
 mod tell;
 mod timed;
+mod tracks;
 mod walk;
 mod word;
 
@@ -39,7 +40,7 @@ use aya_ebpf::{
 /// A clock tick or a counter overflow: where is the CPU?
 #[perf_event]
 pub(crate) fn on_cpu(ctx: PerfEventContext) -> u32 {
-    probe::on_cpu::fire(&ctx);
+    probe::on_cpu::fire::<0>(&ctx);
     0
 }
 
@@ -67,14 +68,14 @@ pub(crate) fn waking(ctx: RawTracePointContext) -> i32 {
 /// The kernel comes by a tracepoint, whichever user space attaches this to.
 #[raw_tracepoint(tracepoint = "sched_switch")]
 pub(crate) fn tracepoint(ctx: RawTracePointContext) -> i32 {
-    probe::passing::fire(1, |subject| sample::walk(&ctx, subject, true));
+    probe::passing::tracepoint::<0>(&ctx);
     0
 }
 
 /// A program calls a function, whichever user space attaches this to.
 #[uprobe]
 pub(crate) fn function(ctx: ProbeContext) -> u32 {
-    probe::passing::fire(1, |subject| sample::walk(&ctx, subject, false));
+    probe::passing::function(&ctx);
     0
 }
 

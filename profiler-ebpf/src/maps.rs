@@ -5,7 +5,10 @@
 //! them without one system call per entry. What several CPUs write is atomic. The sizes here are
 //! placeholders where they say so: user space sets them from the number of CPUs and the memory limit.
 
-use crate::word::{Half, Word};
+use crate::{
+    config,
+    word::{Half, Word},
+};
 use aya_ebpf::{
     bindings::BPF_F_MMAPABLE,
     btf_maps,
@@ -16,7 +19,7 @@ use profiler_common::{
     abi::{
         ASLEEP_WORDS, BLOCK_WORDS, BOOK_WORDS, CODE_SLOT_BITS, CodeState, KERNEL_SCRATCH_WORDS,
         KEY_WORDS, MAPPED_WORDS, MAX_KERNEL_FRAMES, MAX_RULES, NAME_BYTES, PATH_BYTES, SIDES,
-        SLAB_WORDS, SYMBOL_BYTES, Sleeper, USER_SCRATCH_WORDS, Waker,
+        SLAB_WORDS, SYMBOL_BYTES, Sleeper, Switches, USER_SCRATCH_WORDS, Waker,
     },
     walk::{
         maple::PIVOTS,
@@ -124,6 +127,8 @@ pub(crate) struct Walk {
     pub(crate) known: [Known; KNOWN],
     /// How often the index of code had changed when the walk began.
     pub(crate) code_changes: Word,
+    /// Not zero where firings find programs at the first instruction of a function.
+    pub(crate) at_entry: Word,
     /// Rules that were found lately, each at the place that its address has.
     pub(crate) rules: [Remembered; REMEMBERED],
 }
@@ -193,6 +198,12 @@ impl Found {
 }
 
 impl Walk {
+    /// Whether the firing found the program at the first instruction of a function.
+    #[inline(always)]
+    pub(crate) fn is_at_entry(&self) -> bool {
+        config::has(Switches::AT_ENTRY) && self.at_entry.load() != 0
+    }
+
     /// The frame that is looked at.
     #[inline(always)]
     pub(crate) fn frame(&self) -> Frame {
@@ -218,9 +229,9 @@ pub(crate) static CONTROL: Array<Control> = Array::with_max_entries(1, BPF_F_MMA
 
 /// One value per *seat* (set at load): its counters.
 ///
-/// A seat is one probe's place on one CPU. Where there are two probes, the one may interrupt the other, so
-/// each has books and scratch memory of its own: the seats of the first are the numbers of the CPUs, those of
-/// switches begin behind them, at `Config::switch_seats`.
+/// A seat is one track's place on one CPU. Where there are several tracks, the one may interrupt the other, so
+/// each has books and scratch memory of its own: the seats of the first are the numbers of the CPUs, those of the
+/// others follow one after the other ([`crate::sample::seat`]). Those of switches begin at `Config::switch_seats`.
 #[map]
 pub(crate) static BOOKS: Array<Books> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 

@@ -3,8 +3,10 @@
 
 use crate::{
     aggregate::{self, Counted},
-    apart, config,
+    apart,
+    config::{self, config},
     counter::Outcome,
+    filter,
     maps::{CONTROL, SCRATCH},
     task::{self, Ids},
     walk::{self, Subject},
@@ -18,6 +20,17 @@ use profiler_common::abi::{
 /// The name under which the idle tasks of all CPUs are one; the kernel's has the CPU's number behind it.
 const IDLE_COMM: [u8; 16] = *b"swapper\0\0\0\0\0\0\0\0\0";
 
+/// The seat of a track on this CPU: its books, and its scratch memory.
+#[inline(always)]
+pub(crate) fn seat(track: u32) -> u32 {
+    let cpu = task::cpu();
+    if track == 0 {
+        cpu
+    } else {
+        cpu.wrapping_add(track.wrapping_mul(config!(cpus)))
+    }
+}
+
 /// Takes the CPU's scratch memory, for a firing that another may interrupt or displace on its CPU; false if
 /// one has it that was interrupted. To be given back by [`end`].
 #[inline(always)]
@@ -27,11 +40,46 @@ pub(crate) fn begin(seat: u32) -> bool {
         .is_some_and(|scratch| scratch.taken.take(1))
 }
 
+/// Notes that firings on this seat find programs at the first instruction of a function. It stays so: a seat is of one
+/// track, whose firings are alike.
+#[inline(always)]
+pub(crate) fn at_entry(seat: u32) {
+    if let Some(scratch) = SCRATCH.get(seat) {
+        scratch.walk.at_entry.store(1);
+    }
+}
+
 /// Gives the CPU's scratch memory back.
 #[inline(always)]
 pub(crate) fn end(seat: u32) {
     if let Some(scratch) = SCRATCH.get(seat) {
         scratch.taken.store(0);
+    }
+}
+
+/// Whom a firing of a track's program found, or what became of the firing if that is nobody wanted. The first track's
+/// programs have all of it to themselves, for speed; the others share it, so that there is little to each of them.
+#[inline(always)]
+pub(crate) fn whom<const TRACK: u32>() -> Result<Ids, Outcome> {
+    if TRACK == 0 {
+        filter::current().map_err(Outcome::from)
+    } else {
+        apart::current()
+    }
+}
+
+/// As [`subject`], for a track's program.
+#[inline(always)]
+pub(crate) fn subject_of<const TRACK: u32>(seat: u32, ids: Ids, now: u64) -> Subject {
+    if TRACK == 0 {
+        subject(seat, ids, now)
+    } else {
+        Subject {
+            ids,
+            incarnation: apart::incarnation(),
+            seat,
+            now,
+        }
     }
 }
 
@@ -66,10 +114,16 @@ pub(crate) fn walk(ctx: &impl EbpfContext, subject: Subject, in_kernel: bool) ->
     None
 }
 
-/// Counts the firing, of a thread that runs, with what is in the scratch memory; or says what became of it.
+/// Counts the firing for a track, of a thread that runs, with what is in the scratch memory; or says what became of it.
 #[inline(always)]
-pub(crate) fn take(seat: u32, ids: Ids, incarnation: u64, weight: u64) -> Result<Counted, Counter> {
-    key(seat, ids, incarnation, Doing::Running)?;
+pub(crate) fn take(
+    track: u32,
+    seat: u32,
+    ids: Ids,
+    incarnation: u64,
+    weight: u64,
+) -> Result<Counted, Counter> {
+    key(seat, ids, incarnation, Doing::Running, track)?;
     count(seat, weight)
 }
 
@@ -84,7 +138,13 @@ pub(crate) fn count(seat: u32, weight: u64) -> Result<Counted, Counter> {
 
 /// Stores the stacks in the scratch memory, and puts the key of the running task there.
 #[inline(always)]
-pub(crate) fn key(seat: u32, ids: Ids, incarnation: u64, doing: Doing) -> Result<(), Counter> {
+pub(crate) fn key(
+    seat: u32,
+    ids: Ids,
+    incarnation: u64,
+    doing: Doing,
+    track: u32,
+) -> Result<(), Counter> {
     let scratch = SCRATCH.get(seat).ok_or(Counter::LostStackStore)?;
     let control = CONTROL.get(0).ok_or(Counter::LostTallyTable)?;
     let live = Live(control.live.load());
@@ -98,10 +158,11 @@ pub(crate) fn key(seat: u32, ids: Ids, incarnation: u64, doing: Doing) -> Result
         0 => StackPosition::NONE,
         header => apart::keep_kernel(seat, side, Header(header)).ok_or(Counter::LostStackStore)?,
     };
+    let stamp = Stamp::new(live.epoch(), doing).of_track(track);
     let key = SampleKey {
         user,
         kernel,
-        ..owner(ids, incarnation, Stamp::new(live.epoch(), doing))
+        ..owner(ids, incarnation, stamp)
     };
     put(&scratch.key, &key);
     Ok(())

@@ -63,7 +63,7 @@ impl UserWalk {
             return end(StackEnd::Truncated);
         };
         let frame = self.scratch.walk.frame();
-        if index == 0 && config::has(Switches::AT_ENTRY) {
+        if index == 0 && self.scratch.walk.is_at_entry() {
             // Whatever is known of the function: its first instruction has changed nothing yet.
             self.note(place, index, &frame);
             return apart::leave(self.subject.seat, Rule::ENTRY);
@@ -334,16 +334,16 @@ pub(crate) fn by_pointers(seat: u32) {
         return;
     };
     let walk = &scratch.walk;
-    let mut before = 0;
-    if config::has(Switches::AT_ENTRY) {
+    if walk.is_at_entry() {
         // The function has not made its frame yet.
         scratch.user[1].store(walk.frame().ip);
         walk.frames.store(1);
         if let ControlFlow::Break(end) = apart::leave(seat, Rule::ENTRY) {
             return walk.end.store(end);
         }
-        before = 1;
     }
+    // From memory, so that the verifier takes both ways here for one.
+    let before = walk.frames.load() as u32;
     let Some(registers) = walk.frame().registers(&UserMemory) else {
         return walk.end.store(StackEnd::NoFramePointer as u64);
     };

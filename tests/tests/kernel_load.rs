@@ -8,9 +8,9 @@
 )]
 
 use flame_bpf::kernel::{Kernel, Request, Support};
-use flame_bpf::probe::{Function, Io, Locks, Probe, ThreadKind, Waits, Wakers, Wall};
+use flame_bpf::probe::{Function, Io, Locks, Probe, ThreadKind, Tracepoint, Waits, Wakers, Wall};
 use flame_bpf_tests::{kernel_turn, require, walks_by_tables};
-use profiler_common::abi::{CallWeight, FileKinds, Switches, TargetKind};
+use profiler_common::abi::{CallWeight, FileKinds, MAX_TRACKS, Switches, TargetKind};
 
 const BOTH: Switches = Switches::USER_STACKS.with(Switches::KERNEL_STACKS);
 
@@ -30,14 +30,25 @@ fn load_probe(
     target: TargetKind,
     support: &Support,
 ) -> Kernel {
+    load_probes(what, vec![probe.clone()], switches, target, support)
+}
+
+/// Every second of the probes weighs its period.
+fn load_probes(
+    what: &str,
+    probes: Vec<Probe>,
+    switches: Switches,
+    target: TargetKind,
+    support: &Support,
+) -> Kernel {
     let request = Request {
         switches,
         target,
         ids: Vec::new(),
         map_memory: 32 << 20,
         unwind_memory: 256 << 20,
-        probe: probe.clone(),
-        beside: None,
+        probes,
+        weighed: 0b1010_1010,
     };
     let kernel = Kernel::load(request, support)
         .unwrap_or_else(|error| panic!("{what}: {error}: {:?}", std::error::Error::source(&error)));
@@ -130,8 +141,7 @@ fn every_switch_is_accepted() {
             "all labels",
             BOTH.with(Switches::PER_THREAD)
                 .with(Switches::PER_CPU)
-                .with(Switches::INCLUDE_IDLE)
-                .with(Switches::WEIGH_BY_PERIOD),
+                .with(Switches::INCLUDE_IDLE),
         ),
     ] {
         drop(load(what, switches, TargetKind::All, &support));
@@ -237,8 +247,8 @@ fn maps_stay_below_the_limit_that_was_given() {
             ids: Vec::new(),
             map_memory: mebibytes << 20,
             unwind_memory: 256 << 20,
-            probe: Probe::OnCpu,
-            beside: None,
+            probes: vec![Probe::OnCpu],
+            weighed: 0,
         };
         let kernel = Kernel::load(request, &support).unwrap();
         assert!(kernel.map_bytes() <= mebibytes << 20, "{mebibytes} MiB");
@@ -344,8 +354,8 @@ fn a_kernel_without_type_information_has_no_switches() {
         ids: Vec::new(),
         map_memory: 32 << 20,
         unwind_memory: 256 << 20,
-        probe: Probe::OffCpu(Waits::default()),
-        beside: None,
+        probes: vec![Probe::OffCpu(Waits::default())],
+        weighed: 0,
     };
     let refusal = Kernel::load(request, &support)
         .err()
@@ -359,21 +369,47 @@ fn a_kernel_without_type_information_has_no_switches() {
 #[test]
 fn switches_beside_samples_need_the_programs_of_both() {
     let _turn = require!(kernel_turn());
-    let request = Request {
-        switches: BOTH,
-        target: TargetKind::All,
-        ids: Vec::new(),
-        map_memory: 32 << 20,
-        unwind_memory: 256 << 20,
-        probe: Probe::OnCpu,
-        beside: Some(Waits::default()),
-    };
-    let kernel = Kernel::load(request, &Support::detect()).unwrap();
+    let probes = vec![Probe::OnCpu, Probe::OffCpu(Waits::default())];
+    let kernel = load_probes("beside", probes, BOTH, TargetKind::All, &Support::detect());
     assert_eq!(
         programs(&kernel),
         ["asleep", "code_key", "off_cpu", "on_cpu"]
     );
     assert!(kernel.map_bytes() <= 32 << 20);
+}
+
+#[test]
+fn every_track_has_a_program_that_is_accepted() {
+    let _turn = require!(kernel_turn());
+    let tracepoint = Probe::Tracepoint(Tracepoint {
+        category: "sched".to_owned(),
+        name: "sched_switch".to_owned(),
+    });
+    let namespaced = Support {
+        // Of no task: what matters here is that the code is switched on.
+        pid_namespace: Some(1),
+        ..Support::detect()
+    };
+    let all = BOTH
+        .with(Switches::PER_THREAD)
+        .with(Switches::PER_CPU)
+        .with(Switches::INCLUDE_IDLE);
+    for (probe, program) in [(Probe::OnCpu, "on_cpu"), (tracepoint, "tracepoint")] {
+        for (what, switches, support) in [
+            ("tables", AUTO, Support::detect()),
+            ("frame pointers", all, namespaced.clone()),
+            ("user stacks", Switches::USER_STACKS, Support::detect()),
+            ("without loops", AUTO, without_loops()),
+        ] {
+            let probes = vec![probe.clone(); MAX_TRACKS];
+            let what = format!("tracks, {what}");
+            let kernel = load_probes(&what, probes, switches, TargetKind::Processes, &support);
+            assert!(kernel.map_bytes() <= 32 << 20);
+            let loaded = programs(&kernel);
+            let of_tracks = loaded.iter().filter(|name| name.starts_with(program));
+            assert_eq!(of_tracks.count(), MAX_TRACKS, "{what}: {loaded:?}");
+        }
+    }
 }
 
 #[test]
@@ -389,11 +425,11 @@ fn all_of_the_time_needs_wake_ups_too() {
             ids: Vec::new(),
             map_memory: 32 << 20,
             unwind_memory: 256 << 20,
-            probe: Probe::Wall(Wall {
+            probes: vec![Probe::Wall(Wall {
                 waits: Waits::default(),
                 idle_threads: true,
-            }),
-            beside: None,
+            })],
+            weighed: 0,
         };
         let kernel = Kernel::load(request, &support)
             .unwrap_or_else(|error| panic!("{error}: {:?}", std::error::Error::source(&error)));

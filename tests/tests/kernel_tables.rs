@@ -18,8 +18,8 @@ fn tables(support: &Support) -> (Kernel, Tables) {
         ids: Vec::new(),
         map_memory: 32 << 20,
         unwind_memory: 2 << 20,
-        probe: Probe::OnCpu,
-        beside: None,
+        probes: vec![Probe::OnCpu],
+        weighed: 0,
     };
     let mut kernel = Kernel::load(request, support).expect("the programs load");
     let tables = kernel.take_tables().expect("rows were asked for");

@@ -86,6 +86,7 @@ fn recording() -> Archive {
                 user,
                 kernel,
                 doing,
+                track: 0,
                 waker: None,
             },
             Sums { weight, count },
@@ -147,6 +148,7 @@ fn recording_of_wakers() -> Archive {
     });
     let wait = LocatedKey {
         doing: Doing::Woken,
+        track: 0,
         ..keys[0]
     };
     for (waker, weight) in [(Some(waker), 5_000), (None, 7_000)] {

@@ -47,8 +47,6 @@ switches! {
     PER_THREAD,
     /// Tell CPUs apart.
     PER_CPU,
-    /// A sample weighs its period; otherwise it weighs one.
-    WEIGH_BY_PERIOD,
     /// The kernel's type information was found, so [`TaskLayout`] holds true offsets.
     TASK_LAYOUT,
     /// We are not in the initial PID namespace, so IDs must be translated.
@@ -65,7 +63,7 @@ switches! {
     KERNEL_THREADS_ONLY,
     /// Tell what lies at the addresses of user stacks. [`MappingLayout`] holds true offsets then.
     TELL_MAPPINGS,
-    /// Firings find programs at the first instruction of a function.
+    /// Some firings find programs at the first instruction of a function.
     AT_ENTRY,
     /// Account for all of a thread's time: on a CPU, waiting for one, and blocked.
     WALL,
@@ -278,7 +276,11 @@ pub struct Config {
     pub mapping: MappingLayout,
     /// Where it keeps what we read of files.
     pub files: FileLayout,
-    /// The first seat of the probe of switches: the number of possible CPUs where it is the second probe,
-    /// zero where it is alone.
+    /// The first seat of the probe of switches: so many times the number of possible CPUs as there are tracks before
+    /// its own.
     pub switch_seats: u32,
+    /// The number of possible CPUs: how many seats each track has.
+    pub cpus: u32,
+    /// One bit for each track: whether its samples weigh the period of its event. Otherwise they weigh one.
+    pub weighed: u32,
 }

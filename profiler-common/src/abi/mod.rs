@@ -26,7 +26,7 @@ pub use code::{
 pub use config::{CallChoice, Config, FileLayout, MappingLayout, Switches, TargetKind, TaskLayout};
 pub use counter::{Class, Counter};
 pub use notice::{MAPPED_WORDS, Mapped, NAME_BYTES, Notice, NoticeKind, PATH_BYTES, PATH_STEPS};
-pub use sample::{COMM_BYTES, Doing, KEY_WORDS, SampleKey, Stamp, Tally};
+pub use sample::{COMM_BYTES, Doing, KEY_WORDS, MAX_TRACKS, SampleKey, Stamp, Tally};
 pub use sleeper::{
     ARRIVED_WORD, ASLEEP_WORDS, AWAITED_WORD, Asleep, GAP_WORD, KeptRegisters, LEFT_WORD, Pair,
     SINCE_WORD, SLEEPER_KEY_WORD, SLEEPER_WORDS, Sleeper, States, TaskState, WAKE_RACE_NS,

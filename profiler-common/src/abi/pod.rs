@@ -30,7 +30,7 @@ const _: () = {
             == sum_of!(
                 [u64; 4],
                 Switches,
-                [u32; 8],
+                [u32; 10],
                 CallChoice,
                 TaskLayout,
                 MappingLayout,

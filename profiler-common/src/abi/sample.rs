@@ -50,7 +50,8 @@ impl SampleKey {
 
     /// That word, for another thing that the thread was doing.
     pub const fn with_doing(word: u64, doing: Doing) -> u64 {
-        let stamp = Stamp::new(Self::stamp_in(word).epoch(), doing);
+        let before = Self::stamp_in(word);
+        let stamp = Stamp::new(before.epoch(), doing).of_track(before.track());
         word & 0xffff_ffff | (stamp.0 as u64) << 32
     }
 
@@ -95,8 +96,12 @@ pub enum Doing {
     Woken = 4,
 }
 
-/// Where a key's stacks come from: bits 0–23 the epoch in which they were stored ([`Live::epoch`]), the
-/// bits above what the thread was [`Doing`].
+/// How many tracks one recording may have, and so how many programs there are for each of them to have its own: of
+/// an event of each kind in one run, few people can read more graphs. A [`Stamp`] has room for 16.
+pub const MAX_TRACKS: usize = 8;
+
+/// Where a key's stacks come from: bits 0–23 the epoch in which they were stored ([`Live::epoch`]), bits 24–27 what
+/// the thread was [`Doing`], bits 28–31 which track of the recording counts it.
 ///
 /// [`Live::epoch`]: super::Live::epoch
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -112,6 +117,17 @@ impl Stamp {
         Self((epoch & Self::LAST_EPOCH) | (doing as u32) << 24)
     }
 
+    /// The same, of another track than the first.
+    #[must_use]
+    pub const fn of_track(self, track: u32) -> Self {
+        Self(self.0 | track << 28)
+    }
+
+    /// The number of the track.
+    pub const fn track(self) -> u32 {
+        self.0 >> 28
+    }
+
     /// The epoch of the stacks.
     pub const fn epoch(self) -> u32 {
         self.0 & Self::LAST_EPOCH
@@ -119,7 +135,7 @@ impl Stamp {
 
     /// What the thread was doing.
     pub const fn doing(self) -> Doing {
-        match self.0 >> 24 {
+        match self.0 >> 24 & 0xf {
             1 => Doing::Blocked,
             2 => Doing::Runnable,
             3 => Doing::Ran,
@@ -146,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stamp_keeps_epoch_and_doing_apart() {
+    fn a_stamp_keeps_epoch_and_doing_and_track_apart() {
         for doing in [
             Doing::Running,
             Doing::Blocked,
@@ -155,8 +171,16 @@ mod tests {
             Doing::Woken,
         ] {
             for epoch in [0, 1, Stamp::LAST_EPOCH] {
-                let stamp = Stamp::new(epoch, doing);
-                assert_eq!((stamp.epoch(), stamp.doing()), (epoch, doing));
+                for track in [0, 1, MAX_TRACKS as u32 - 1] {
+                    let stamp = Stamp::new(epoch, doing).of_track(track);
+                    assert_eq!(
+                        (stamp.epoch(), stamp.doing(), stamp.track()),
+                        (epoch, doing, track)
+                    );
+                    let word = SampleKey::stamp_word(StackPosition(7), stamp);
+                    let later = SampleKey::stamp_in(SampleKey::with_doing(word, Doing::Runnable));
+                    assert_eq!(later, Stamp::new(epoch, Doing::Runnable).of_track(track));
+                }
             }
         }
     }

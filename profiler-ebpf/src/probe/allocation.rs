@@ -1,7 +1,7 @@
 //! Requests for memory: one firing each time that a program asks its C library for some; weight its bytes.
 
 use super::passing;
-use crate::{apart, counter, filter, memory::UserMemory, sample, sleepers, task, task::Entered};
+use crate::{apart, counter, filter, memory::UserMemory, sleepers, task, task::Entered};
 use aya_ebpf::programs::ProbeContext;
 use profiler_common::{
     abi::{Allocator, Asking, Counter},
@@ -24,7 +24,7 @@ pub(crate) fn fire(ctx: &ProbeContext) {
         return;
     }
     let weight = function.asked(arguments);
-    passing::fire(weight, |subject| sample::walk(ctx, subject, false));
+    passing::called(0, weight, ctx);
 }
 
 /// Whether the running thread asks as part of what it asked for before. If nothing can be kept of it, it is

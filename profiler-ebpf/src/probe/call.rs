@@ -17,7 +17,7 @@ use profiler_common::abi::{Counter, WantedCalls, waits_for_lock};
 /// A thread makes a call, which is counted at once.
 #[inline(always)]
 pub(crate) fn made(ctx: &RawTracePointContext) {
-    passing::fire(1, |subject| walk(ctx, subject, 0));
+    passing::fire::<0>(0, 1, |subject| walk(ctx, subject, 0));
 }
 
 /// Walks the thread's user stack, and puts what it calls at its leaf.

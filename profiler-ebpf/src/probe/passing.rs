@@ -4,23 +4,54 @@
 use crate::{
     apart,
     counter::{self, Outcome},
-    filter, sample, task,
+    sample, task,
     walk::Subject,
 };
+use aya_ebpf::programs::{ProbeContext, RawTracePointContext};
 use profiler_common::abi::Counter;
 
-/// One firing: opens the books, has `walk` put the stacks into the scratch memory, records, closes the books.
+/// A thread comes by a track's tracepoint.
 #[inline(always)]
-pub(crate) fn fire(weight: u64, walk: impl FnOnce(Subject) -> Option<Outcome>) {
+pub(crate) fn tracepoint<const TRACK: u32>(ctx: &RawTracePointContext) {
+    fire::<TRACK>(TRACK, 1, |subject| sample::walk(ctx, subject, true));
+}
+
+/// A thread calls a function. Which track's it is, is what the program was attached with there.
+#[inline(always)]
+pub(crate) fn function(ctx: &ProbeContext) {
+    let track = task::cookie(ctx) as u32;
+    called(track, 1, ctx);
+}
+
+/// A firing at the first instruction of a function.
+#[inline(always)]
+pub(crate) fn called(track: u32, weight: u64, ctx: &ProbeContext) {
+    fire::<0>(track, weight, |subject| {
+        sample::at_entry(subject.seat);
+        sample::walk(ctx, subject, false)
+    });
+}
+
+/// One firing of a track, in the program that the track `OWNER` has for itself: opens the books, has `walk` put the stacks
+/// into the scratch memory, records, closes the books.
+#[inline(always)]
+pub(crate) fn fire<const OWNER: u32>(
+    track: u32,
+    weight: u64,
+    walk: impl FnOnce(Subject) -> Option<Outcome>,
+) {
     let started = task::now();
-    let seat = task::cpu();
+    let seat = sample::seat(track);
     let Some(books) = counter::books(seat) else {
         return;
     };
     counter::open(books);
-    let outcome = match filter::current() {
-        Ok(ids) => take(sample::subject(seat, ids, started), weight, walk),
-        Err(filtered) => filtered.into(),
+    let outcome = match sample::whom::<OWNER>() {
+        Ok(ids) => {
+            let subject = sample::subject_of::<OWNER>(seat, ids, started);
+            take(track, subject, weight, walk)
+        }
+        Err(outcome) => outcome,
     };
     counter::add(books, Counter::RunTime, task::now().wrapping_sub(started));
     counter::close(books, outcome);
@@ -28,12 +59,17 @@ pub(crate) fn fire(weight: u64, walk: impl FnOnce(Subject) -> Option<Outcome>) {
 
 /// Records one sample, and says what became of it.
 #[inline(always)]
-fn take(subject: Subject, weight: u64, walk: impl FnOnce(Subject) -> Option<Outcome>) -> Outcome {
+fn take(
+    track: u32,
+    subject: Subject,
+    weight: u64,
+    walk: impl FnOnce(Subject) -> Option<Outcome>,
+) -> Outcome {
     // A function's program may be put aside for another thread, and a tracepoint's be interrupted.
     if !sample::begin(subject.seat) {
         return Counter::LostReentered.into();
     }
-    let outcome = walk(subject).unwrap_or_else(|| apart::take(subject, weight));
+    let outcome = walk(subject).unwrap_or_else(|| apart::take(track, subject, weight));
     sample::end(subject.seat);
     outcome
 }

@@ -338,6 +338,7 @@ impl Taken {
                 user: users,
                 kernel,
                 doing,
+                track: 0,
                 waker,
             };
             let sums = Sums {

@@ -129,6 +129,7 @@ fn archive(stacks: &[Vec<u64>], samples: &[(Option<usize>, Option<usize>, u8, u6
             user,
             kernel,
             doing,
+            track: 0,
             waker,
         };
         let sums = Sums {
@@ -335,6 +336,7 @@ fn weights_that_are_counts_take_no_room() {
         user: None,
         kernel: None,
         doing: Doing::Running,
+        track: 0,
         waker: None,
     };
     let sums = Sums {

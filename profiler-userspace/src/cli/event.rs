@@ -188,8 +188,8 @@ fn raw(name: &str) -> Option<Event> {
 
 fn refusal(name: &str) -> String {
     if name.contains(',') {
-        return "one recording samples one event; name one, or record again for the next"
-            .to_owned();
+        let each: Vec<String> = name.split(',').map(|one| format!("-e {one}")).collect();
+        return format!("each event has an -e of its own: {}", each.join(" "));
     }
     if name.contains('/') {
         return "this notation is perf's; give the number in the processor's manual as rNNN, in \
@@ -379,7 +379,7 @@ mod tests {
         assert!(
             parse("cycles,instructions")
                 .unwrap_err()
-                .contains("one event")
+                .contains("-e cycles -e instructions")
         );
         assert!(parse("cpu/event=0x3c/").unwrap_err().contains("rNNN"));
         assert!(

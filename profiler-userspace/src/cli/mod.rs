@@ -32,6 +32,7 @@ use clap::error::{ContextKind, ErrorKind};
 use crate::output::{MinWidth, Palette};
 use crate::plan::{CallGraph, Plan};
 use crate::symbolize::SymbolMemory;
+use profiler_common::abi::MAX_TRACKS;
 
 /// Reads the command line, the program's own name first.
 ///
@@ -148,6 +149,7 @@ Examples:
   sudo flame-bpf -fK 10 | grep ext4        kernel stacks as text, one to a line
   sudo flame-bpf -e page-faults -p 1234    every page fault, until Ctrl-C
   sudo flame-bpf -e uprobe:libc:malloc -p 1234 -d 10   who calls a function
+  sudo flame-bpf -e cycles -e page-faults -p 1234 -d 10   two graphs of one run
   sudo flame-bpf --off-cpu -p 1234 -d 10   where its threads wait, and for how long
   sudo flame-bpf -p 1234 -o on.svg --off-cpu-output off.svg   where they run, and where they wait
   sudo flame-bpf --off-wake -p 1234 -d 10  where they wait, and who ends that
@@ -206,9 +208,10 @@ struct SamplingArgs {
     /// Sample once every PERIOD occurrences of the event (nanoseconds for clocks)
     #[arg(short, long, value_name = "PERIOD", value_parser = value::period, allow_negative_numbers = true)]
     count: Option<u64>,
-    /// Sample on this event [default: cycles where the processor counts them, else cpu-clock]
+    /// Sample on this event [default: cycles where the processor counts them, else cpu-clock]. Repeatable: each gets an
+    /// output of its own
     #[arg(short, long, value_name = "NAME", value_parser = trigger::parse, long_help = event_help())]
-    event: Option<trigger::Trigger>,
+    event: Vec<trigger::Trigger>,
     /// Sample every page fault: -e page-faults
     #[arg(long, conflicts_with_all = ["event", "context_switches"])]
     page_faults: bool,
@@ -226,7 +229,10 @@ fn event_help() -> String {
          Tracepoints of the kernel, every one counted: CATEGORY:NAME, such as sched:sched_switch.\n\n\
          Functions of programs and libraries, every call counted: uprobe:FILE:FUNCTION, such as \
          uprobe:libc:malloc or uprobe:/usr/bin/bash:readline. FILE is a path, or the name of a file that \
-         the target has mapped.",
+         the target has mapped.\n\n\
+         Up to {MAX_TRACKS} -e may be given, of any kind: all are recorded in one run, each into a graph of its own. \
+         Give one -o for each, in the same order, or one alone: -o x.svg writes x.page-faults.svg, x.cycles.svg and \
+         so on. -F and -c are about each event; tracepoints and functions know no rate.",
         event::list()
     )
 }
@@ -416,7 +422,8 @@ mod tests {
             let program = std::iter::once("flame-bpf".to_owned());
             match parse(program.chain(words).map(OsString::from), true) {
                 Ok(plan) => {
-                    prop_assert!(!plan.outputs.is_empty());
+                    prop_assert!(plan.tracks.iter().all(|track| !track.outputs.is_empty()));
+                    prop_assert!(!plan.tracks.is_empty());
                     prop_assert!(plan.target != crate::plan::Target::Launched || plan.launch.is_some());
                     prop_assert!(plan.launch.is_none_or(|command| !command.is_empty()));
                 }

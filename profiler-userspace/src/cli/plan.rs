@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Result, anyhow, bail, ensure};
 
 use super::off_cpu::Asked;
-use super::trigger::{self, Trigger};
+use super::trigger::Trigger;
 use super::value::{self, Ids, shell_word};
 use super::{
     Args, KernelNameArgs, LookArgs, NameArgs, OutputArgs, SamplingArgs, ScopeArgs, StackArgs,
@@ -18,15 +18,13 @@ use super::{
 use crate::archive;
 use crate::debuginfod::Servers;
 use crate::output::{Format, Style};
-use crate::plan::{
-    Beside, Capture, DEFAULT_HZ, EventChoice, MemoryLimits, Output, Plan, Sampling, Target,
-    Verbosity,
-};
-use crate::probe::{Probe, Waits, Wakers};
+use crate::plan::{Capture, MemoryLimits, Output, Plan, Target, Verbosity};
+use crate::probe::{Probe, Wakers};
 use crate::profile::fold::{FoldStyle, visible};
 use crate::symbolize::{Demangling, Naming};
 
 mod refusal;
+mod tracks;
 
 /// Where the graph goes when nothing is said, and stdout is a terminal.
 const DEFAULT_FILE: &str = "flamegraph.svg";
@@ -72,7 +70,6 @@ pub(super) fn build(args: Args, stdout_is_terminal: bool) -> Result<Plan> {
             (Probe::Wall(wall), None)
         }
     };
-    let is_wall = matches!(probe, Probe::Wall(_));
     if let Some((flag, of_calls)) = calls.probe()? {
         ensure!(
             probe == Probe::OnCpu && beside.is_none(),
@@ -86,40 +83,32 @@ pub(super) fn build(args: Args, stdout_is_terminal: bool) -> Result<Plan> {
         );
         probe = of_calls;
     }
-    let event = match trigger(&pace)? {
-        None => EventChoice::Auto,
-        Some(trigger) if is_wall && !trigger.is_cpu_time() => bail!(
+    let triggers = tracks::triggers(&pace)?;
+    if let Probe::Wall(_) = probe {
+        ensure!(
+            triggers.iter().all(Trigger::is_cpu_time),
             "-e names what --wall finds out where threads run by, and that must be a clock or cycles; leave it out"
-        ),
-        Some(Trigger::Event(event)) => EventChoice::Named(event),
-        Some(Trigger::Tracepoint(tracepoint)) => {
-            refusal::with_place("a tracepoint", &pace, &scope)?;
-            probe = Probe::Tracepoint(tracepoint);
-            EventChoice::Auto
-        }
-        Some(Trigger::Function(function)) => {
-            refusal::with_place("a function", &pace, &scope)?;
-            ensure!(
-                !stacks.kernel_stacks_only,
-                "functions are called in user mode, where there are no kernel stacks; leave out -K"
-            );
-            probe = Probe::Function(function);
-            EventChoice::Auto
-        }
-    };
-    let sampling = sampling(&pace, &event)?;
+        );
+        ensure!(
+            triggers.len() < 2,
+            "--wall finds out where threads run by one event; keep one -e, or record twice"
+        );
+    }
+    refusal::with_triggers(&triggers, &pace, &scope, &stacks)?;
     let duration = duration(&words, &pace, &scope)?;
     ensure!(
         !running.quiet || running.verbose == 0,
         "-q says less and -v says more; keep one of them"
     );
-    let outputs = outputs(&output, stdout_is_terminal)?;
-    let beside = beside
-        .map(|waits| beside_with(waits, off_cpu.outputs_beside(), &outputs))
-        .transpose()?;
-    let is_drawn = beside.iter().flat_map(|beside| &beside.outputs);
-    let is_drawn = is_drawn
-        .chain(&outputs)
+    let outputs = tracks::outputs(&triggers, &output, stdout_is_terminal)?;
+    let mut tracks = tracks::tracks(&probe, &triggers, &pace, outputs)?;
+    if let Some(waits) = beside {
+        let track = tracks::beside(waits, off_cpu.outputs_beside(), &tracks)?;
+        tracks.push(track);
+    }
+    let is_drawn = tracks
+        .iter()
+        .flat_map(|track| &track.outputs)
         .any(|output| output.format() == Some(Format::Svg));
     let style = style(&look, &output, is_drawn)?;
     let target = target(&scope, &command)?;
@@ -127,13 +116,9 @@ pub(super) fn build(args: Args, stdout_is_terminal: bool) -> Result<Plan> {
         target,
         launch: Some(command).filter(|command| !command.is_empty()),
         cpus: scope.cpu.map(|cpus| cpus.0),
-        probe,
-        beside,
-        event,
-        sampling,
+        tracks,
         duration,
         capture: capture(&stacks)?,
-        outputs,
         title: look.title,
         servers: servers(names.debuginfod.as_deref())?,
         naming: Naming {
@@ -147,45 +132,6 @@ pub(super) fn build(args: Args, stdout_is_terminal: bool) -> Result<Plan> {
             verbose: running.verbose,
         },
         memory: memory(running.map_memory, running.max_unwind_memory),
-    })
-}
-
-/// What was named to be sampled, if anything was.
-fn trigger(pace: &SamplingArgs) -> Result<Option<Trigger>> {
-    let short = [
-        (pace.page_faults, "page-faults"),
-        (pace.context_switches, "context-switches"),
-    ];
-    match short.into_iter().find(|(given, _)| *given) {
-        Some((_, name)) => trigger::parse(name)
-            .map(Some)
-            .map_err(|sentence| anyhow!(sentence)),
-        None => Ok(pace.event.clone()),
-    }
-}
-
-/// What is recorded beside what `outputs` are for.
-fn beside_with(waits: Waits, paths: &[PathBuf], outputs: &[Output]) -> Result<Beside> {
-    let taken: Vec<PathBuf> = outputs
-        .iter()
-        .map(|output| match output {
-            Output::Stdout => PathBuf::from("-"),
-            Output::File { path, .. } | Output::Archive { path } => without_dots(path),
-        })
-        .collect();
-    let beside = places(paths, "--off-cpu-output")?;
-    if let Some(path) = paths
-        .iter()
-        .find(|path| taken.contains(&without_dots(path)))
-    {
-        bail!(
-            "--off-cpu-output {} is where the samples go, too; name another file",
-            path.display()
-        );
-    }
-    Ok(Beside {
-        probe: Probe::OffCpu(waits),
-        outputs: beside,
     })
 }
 
@@ -225,24 +171,6 @@ fn distinct(lists: &[Ids]) -> Vec<u32> {
         }
     }
     ids
-}
-
-fn sampling(pace: &SamplingArgs, event: &EventChoice) -> Result<Sampling> {
-    let asked = match (pace.freq, pace.count) {
-        (Some(_), Some(_)) => bail!("-F is a rate and -c a period; keep one of them"),
-        (Some(hz), None) => Some(Sampling::Frequency(hz)),
-        (None, Some(period)) => Some(Sampling::Period(period)),
-        (None, None) => None,
-    };
-    match event {
-        EventChoice::Auto => Ok(asked.unwrap_or(Sampling::Frequency(DEFAULT_HZ))),
-        EventChoice::Named(event) => {
-            let sampling = asked.unwrap_or_else(|| event.default_sampling());
-            // The kernel's own limit is for the recording to read.
-            sampling.check(event, u64::MAX)?;
-            Ok(sampling)
-        }
-    }
 }
 
 fn duration(

@@ -19,6 +19,27 @@ pub(super) enum Trigger {
 }
 
 impl Trigger {
+    /// What it is called.
+    pub(super) fn name(&self) -> String {
+        match self {
+            Self::Event(event) => event.name.to_string(),
+            Self::Tracepoint(tracepoint) => tracepoint.to_string(),
+            Self::Function(function) => function.to_string(),
+        }
+    }
+
+    /// Whether both are one thing under two names: of an event, its number counts, and of a tracepoint the name
+    /// without its category.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Event(one), Self::Event(other)) => {
+                (one.kind, one.config) == (other.kind, other.config)
+            }
+            (Self::Tracepoint(one), Self::Tracepoint(other)) => one.name == other.name,
+            _ => self == other,
+        }
+    }
+
     /// Whether it tells where CPU time goes.
     pub(super) fn is_cpu_time(&self) -> bool {
         match self {

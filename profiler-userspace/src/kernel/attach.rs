@@ -2,6 +2,7 @@
 //! true.
 
 use super::load::{is_refusal, privilege};
+use super::request::Wanted;
 use super::{Error, Kernel, Result, btf, missed, sleepers};
 use crate::probe::{Hook, SWITCH};
 use aya::programs::perf_event::{PerfEventConfig, PerfEventScope, SamplePolicy};
@@ -13,7 +14,7 @@ use std::io;
 use std::num::NonZeroU32;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 
-/// An event of `perf_event_open`.
+/// An event of `perf_event_open`, and when it fires.
 #[derive(Clone, Debug)]
 pub struct Source {
     /// What messages call it.
@@ -22,6 +23,8 @@ pub struct Source {
     pub kind: u32,
     /// `perf_event_attr.config`.
     pub config: u64,
+    /// When it fires.
+    pub policy: Policy,
 }
 
 /// Where a function begins.
@@ -35,7 +38,7 @@ pub struct Entry {
     pub offset: u64,
     /// The process that is watched, or any of its threads; none to watch all processes, also later ones.
     pub process: Option<NonZeroU32>,
-    /// What the program is told there.
+    /// What the program is told there: the number of the track; of an allocator, how it is asked.
     pub cookie: u64,
 }
 
@@ -57,12 +60,15 @@ pub fn online_cpus() -> io::Result<Vec<u32>> {
 }
 
 impl Kernel {
-    /// Attaches the probe on the given CPUs; samples are taken from here on. A CPU that has gone
-    /// offline is left out.
-    pub fn attach(&mut self, source: &Source, policy: Policy, cpus: &[u32]) -> Result<()> {
-        self.attach_fork()?;
-        self.attach_beside()?;
-        let policy = match policy {
+    /// Attaches a track's program to its event on the given CPUs, after [`Kernel::attach_hooks`]; samples are taken from
+    /// here on. A CPU that has gone offline is left out.
+    pub fn attach_event(&mut self, track: usize, source: &Source, cpus: &[u32]) -> Result<()> {
+        let is_own = |wanted: &Wanted| wanted.hook == Hook::Event && wanted.track == track;
+        let mut programs = self.request.programs().into_iter();
+        let Some(Wanted { name, .. }) = programs.find(is_own) else {
+            return Ok(());
+        };
+        let policy = match source.policy {
             Policy::Frequency(hz) => SamplePolicy::Frequency(hz),
             Policy::Period(count) => SamplePolicy::Period(count),
         };
@@ -72,7 +78,7 @@ impl Kernel {
         };
         let mut attached = 0;
         for &cpu in cpus {
-            let program: &mut PerfEvent = self.program("on_cpu")?;
+            let program: &mut PerfEvent = self.program(name)?;
             let scope = PerfEventScope::AllProcessesOneCpu { cpu };
             match program.attach(config, scope, policy, false) {
                 Ok(_) => attached += 1,
@@ -86,24 +92,15 @@ impl Kernel {
         Ok(())
     }
 
-    /// Attaches the probe to its tracepoints, or to the functions that begin at `entries`; samples are taken
-    /// from here on.
+    /// Attaches those programs that hang on tracepoints, or on the functions that begin at `entries`; samples are
+    /// taken from here on.
     pub fn attach_hooks(&mut self, entries: &[Entry]) -> Result<()> {
         self.attach_fork()?;
-        self.attach_beside()?;
-        for (program, hook) in self.request.programs() {
-            if hook == Hook::Functions {
-                self.attach_functions(program, entries)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Attaches those programs that hang on tracepoints.
-    fn attach_beside(&mut self) -> Result<()> {
-        for (program, hook) in self.request.programs() {
-            if let Hook::Tracepoint(name) = hook {
-                self.attach_tracepoint(program, &name)?;
+        for Wanted { name, hook, .. } in self.request.programs() {
+            match hook {
+                Hook::Tracepoint(tracepoint) => self.attach_tracepoint(name, &tracepoint)?,
+                Hook::Functions => self.attach_functions(name, entries)?,
+                Hook::Event => {}
             }
         }
         Ok(())
@@ -172,10 +169,10 @@ impl Kernel {
     /// Detaches everything. When this returns, no program runs and none will.
     pub fn detach(&mut self) -> Result<()> {
         self.ended_ns = sleepers::now_ns();
-        let probe = self.request.probe.clone();
         // The other way round than they were attached: what is under way is seen to end for as long as it can begin.
-        for (name, hook) in self.request.programs().into_iter().rev() {
-            match hook {
+        for wanted in self.request.programs().into_iter().rev() {
+            let name = wanted.name;
+            match wanted.hook {
                 Hook::Event => {
                     let program: &mut PerfEvent = self.program(name)?;
                     unloaded("the perf event", program.unload())?;
@@ -185,9 +182,10 @@ impl Kernel {
                     let missed = program
                         .fd()
                         .map_or(0, |program| missed::runs(program.as_fd()));
-                    if probe.begins_with(name) {
-                        self.own.counters[Counter::Fired as usize] += missed;
-                        self.own.counters[Counter::LostReentered as usize] += missed;
+                    if wanted.begins {
+                        let own = &mut self.own[wanted.track].counters;
+                        own[Counter::Fired as usize] += missed;
+                        own[Counter::LostReentered as usize] += missed;
                     }
                     let program: &mut RawTracePoint = self.program(name)?;
                     unloaded(&format!("the tracepoint {tracepoint}"), program.unload())?;

@@ -35,11 +35,11 @@ pub(super) fn config(request: &Request, support: &Support, sizes: &Sizes) -> Con
             .with_if(Switches::NO_WAIT_STACKS, waits.wakers == Wakers::Alone)
             .with_if(
                 Switches::FILE_NAMES,
-                matches!(&request.probe, Probe::Io(io) if io.names),
+                request.io().is_some_and(|io| io.names),
             )
             .with_if(
                 Switches::AT_ENTRY,
-                matches!(request.probe, Probe::Function(_) | Probe::Allocations),
+                request.has(|probe| matches!(probe, Probe::Function(_) | Probe::Allocations)),
             )
             .with_if(
                 Switches::USER_THREADS_ONLY,
@@ -59,27 +59,28 @@ pub(super) fn config(request: &Request, support: &Support, sizes: &Sizes) -> Con
         shortest_ns: nanoseconds(waits.shortest),
         longest_ns: nanoseconds(waits.longest),
         look_period_ns: nanoseconds(waits.look_period),
-        calls: calls(&request.probe),
+        calls: calls(request),
         layout: support.layout.unwrap_or_default(),
         mapping: support.mapping.unwrap_or_default(),
         files: support.files.unwrap_or_default(),
-        switch_seats: if request.has_beside() { sizes.cpus } else { 0 },
+        switch_seats: request.lasting_track() as u32 * sizes.cpus,
+        cpus: sizes.cpus,
+        weighed: request.weighed,
     }
 }
 
-fn calls(probe: &Probe) -> CallChoice {
-    let wanted = match probe {
-        Probe::Io(_) => WantedCalls::Io,
-        Probe::Locks(_) => WantedCalls::Futex,
-        _ => WantedCalls::All,
+fn calls(request: &Request) -> CallChoice {
+    let wanted = if request.io().is_some() {
+        WantedCalls::Io
+    } else if request.has(|probe| matches!(probe, Probe::Locks(_))) {
+        WantedCalls::Futex
+    } else {
+        WantedCalls::All
     };
-    let kinds = match probe {
-        Probe::Io(io) => io.kinds,
-        _ => FileKinds::ALL,
-    };
+    let kinds = request.io().map_or(FileKinds::ALL, |io| io.kinds);
     CallChoice {
         wanted: wanted as u32,
-        weight: probe.timed_weight().unwrap_or(CallWeight::One) as u32,
+        weight: request.timed_weight().unwrap_or(CallWeight::One) as u32,
         kinds: kinds.0,
         reserved: 0,
     }

@@ -255,6 +255,7 @@ impl Kernel {
             user,
             kernel,
             doing: words_of(key).2.doing(),
+            track: track_of(key),
             waker: None,
             weight,
             count,
@@ -300,6 +301,7 @@ impl Kernel {
             user: None,
             kernel: None,
             doing: Doing::Ran,
+            track: track_of(key),
             waker: None,
             weight,
             count: 1,
@@ -362,6 +364,11 @@ pub(super) fn words_of(key: &[u64]) -> (StackPosition, StackPosition, Stamp) {
         StackPosition(key[3] as u32),
         Stamp((key[3] >> 32) as u32),
     )
+}
+
+/// The number of a key's track.
+fn track_of(key: &[u64]) -> u8 {
+    words_of(key).2.track() as u8
 }
 
 /// The stack whose record begins at the first word.

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Waits until every firing has ended that began before this call. `books`: all words of the books, of
-/// every CPU for the one probe, then of every CPU for the other.
+/// every CPU for one track after the other.
 pub(super) fn wait(books: &[AtomicU64]) -> Result<()> {
     fence(SeqCst);
     let seats = || books.chunks_exact(BOOK_WORDS);

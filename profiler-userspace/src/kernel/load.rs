@@ -3,13 +3,14 @@
 use super::constants::config;
 use super::drain::Drained;
 use super::notices::queue_bytes;
+use super::request::Wanted;
 use super::shared::map;
 use super::size::Sizes;
 use super::slabs::SLAB_BYTES;
 use super::sleepers::{self, Sleepers};
 use super::tables::Tables;
 use super::{Error, Kernel, Request, Result, Support};
-use crate::probe::{Hook, Probe};
+use crate::probe::Hook;
 use aya::maps::{HashMap, Map, MapData, MapError, RingBuf};
 use aya::programs::{
     PerfEvent, ProgramError, RawTracePoint, RawTracePointRunOptions, TestRun as _, UProbe,
@@ -53,7 +54,7 @@ impl Kernel {
         if request.keeps_threads() && support.layout.is_none() {
             return Err(Error::SwitchesWithoutBtf);
         }
-        if matches!(request.probe, Probe::Io(_)) && support.files.is_none() {
+        if request.io().is_some() && support.files.is_none() {
             return Err(Error::FilesWithoutBtf);
         }
         let cpus = possible_cpus();
@@ -63,7 +64,8 @@ impl Kernel {
             .then(|| sleepers::room(request.map_memory, wakers));
         let sleeper_bytes = room.map_or(0, |room| sleepers::bytes(room, wakers));
         let left = request.map_memory.saturating_sub(sleeper_bytes);
-        let sizes = Sizes::new(cpus, request.probes(), support.task_ids, left)
+        let tracks = u32::try_from(request.tracks()).unwrap_or(u32::MAX);
+        let sizes = Sizes::new(cpus, tracks, support.task_ids, left)
             .map_err(|error| error.with_more_map_memory(sleeper_bytes))?;
         raise_memlock();
         let config = config(&request, support, &sizes);
@@ -125,6 +127,7 @@ impl Kernel {
                 .and_then(|_| HashMap::try_from(ebpf.take_map("WAKERS")?).ok()),
             bytes: sleeper_bytes,
         };
+        let own = vec![Books::EMPTY; request.tracks()];
         let mut kernel = Self {
             control: map("CONTROL", &control, 0, size_of::<Control>() / 8)?,
             books: map("BOOKS", &books, 0, sizes.seats as usize * BOOK_WORDS)?,
@@ -137,7 +140,7 @@ impl Kernel {
             tables,
             tells: config.switches.has(Switches::TELL_MAPPINGS),
             sleepers,
-            own: Books::EMPTY,
+            own,
             began_ns: 0,
             ended_ns: 0,
         };
@@ -146,7 +149,7 @@ impl Kernel {
     }
 
     fn load_programs(&mut self, support: &Support) -> Result<()> {
-        for (name, hook) in self.request.programs() {
+        for Wanted { name, hook, .. } in self.request.programs() {
             let loaded = match hook {
                 Hook::Event => self.program::<PerfEvent>(name)?.load(),
                 Hook::Tracepoint(_) => self.program::<RawTracePoint>(name)?.load(),

@@ -53,8 +53,8 @@ pub struct Kernel {
     books: Shared,
     notices: RingBuf<MapData>,
     sleepers: sleepers::Sleepers,
-    /// What is counted of waits on this side of the boundary.
-    own: Books,
+    /// What is counted on this side of the boundary, of each track.
+    own: Vec<Books>,
     /// When the probe was attached and detached, by the kernel half's clock.
     began_ns: u64,
     ended_ns: u64,
@@ -179,7 +179,7 @@ pub enum Error {
         "a CPU has not finished a sample for {seconds} s (seat {seat}); the machine is too loaded to drain the counts safely"
     )]
     Stuck {
-        /// The CPU's number, or that and the number of CPUs for the second probe.
+        /// The CPU's number, and the number of CPUs for each track before.
         seat: usize,
         /// How long we waited.
         seconds: u64,
@@ -211,26 +211,18 @@ impl Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Kernel {
-    /// The probe's books of every CPU, added up.
-    pub fn books(&self) -> Books {
-        let own = if self.request.has_beside() {
-            Books::EMPTY
-        } else {
-            self.own
-        };
-        self.books_of_seats(0, own)
+    /// How many tracks have books: as many as were asked for, and with wall time one more, of its spans, behind that of
+    /// its samples.
+    pub fn tracks(&self) -> usize {
+        self.own.len()
     }
 
-    /// As [`Kernel::books`], of the waits beside what the probe samples.
-    pub fn books_beside(&self) -> Books {
-        self.books_of_seats(self.sizes.cpus, self.own)
-    }
-
-    fn books_of_seats(&self, first: u32, own: Books) -> Books {
-        let mut sum = own;
+    /// A track's books of every CPU, added up.
+    pub fn books(&self, track: usize) -> Books {
+        let mut sum = self.own[track];
         let seats = self.books.words().chunks_exact(BOOK_WORDS);
-        let (skip, count) = (first as usize, self.sizes.cpus as usize);
-        for cpu in seats.skip(skip).take(count) {
+        let cpus = self.sizes.cpus as usize;
+        for cpu in seats.skip(track * cpus).take(cpus) {
             for (sum, word) in sum.counters.iter_mut().zip(cpu) {
                 *sum += word.load(Relaxed);
             }

@@ -1,7 +1,7 @@
 //! What the kernel half is asked for, and which programs that takes. Pure.
 
-use crate::probe::{Hook, Probe, SWITCH, Waits, Wakers};
-use profiler_common::abi::{CallWeight, Switches, TargetKind};
+use crate::probe::{Hook, Io, Probe, Waits, Wakers};
+use profiler_common::abi::{CallWeight, MAX_TRACKS, Switches, TargetKind};
 
 /// What to sample, and what of it to keep.
 #[derive(Clone, Debug)]
@@ -16,32 +16,82 @@ pub struct Request {
     pub map_memory: u64,
     /// What unwind tables may take beside, in bytes.
     pub unwind_memory: u64,
-    /// What triggers samples.
-    pub probe: Probe,
-    /// Waits that are recorded at the same time, beside what the probe samples.
-    pub beside: Option<Waits>,
+    /// What triggers samples: the probe of each track, never none and never more than [`MAX_TRACKS`]. Where there are
+    /// several, they are events, tracepoints and functions, and perhaps one is of waits.
+    pub probes: Vec<Probe>,
+    /// One bit for each track: whether its samples weigh the period of its event.
+    pub weighed: u32,
+}
+
+/// A program of the BPF object that is wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Wanted {
+    pub(super) name: &'static str,
+    /// What it is attached to.
+    pub(super) hook: Hook,
+    /// The track that it fires for; of a program that several share, the first of them.
+    pub(super) track: usize,
+    /// Whether firings begin with it.
+    pub(super) begins: bool,
+}
+
+/// The programs for events, by their tracks.
+const ON_CPU: [&str; MAX_TRACKS] = [
+    "on_cpu", "on_cpu_1", "on_cpu_2", "on_cpu_3", "on_cpu_4", "on_cpu_5", "on_cpu_6", "on_cpu_7",
+];
+
+/// The programs for tracepoints, by their tracks.
+const TRACEPOINT: [&str; MAX_TRACKS] = [
+    "tracepoint",
+    "tracepoint_1",
+    "tracepoint_2",
+    "tracepoint_3",
+    "tracepoint_4",
+    "tracepoint_5",
+    "tracepoint_6",
+    "tracepoint_7",
+];
+
+/// Which of the programs like this one is the track's.
+fn of_track(name: &'static str, track: usize) -> &'static str {
+    [ON_CPU, TRACEPOINT]
+        .into_iter()
+        .find(|alike| alike[0] == name)
+        .map_or(name, |alike| alike[track])
 }
 
 impl Request {
     /// The waits that are wanted, if it is waits that are recorded.
     pub(super) fn waits(&self) -> Option<&Waits> {
-        self.probe.waits().or(self.beside.as_ref())
+        self.probes.iter().find_map(Probe::waits)
     }
 
     /// What firings weigh that begin and end; none if they do not.
     pub(super) fn timed_weight(&self) -> Option<CallWeight> {
-        let beside = self.beside.as_ref().map(|_| CallWeight::Time);
-        self.probe.timed_weight().or(beside)
+        self.probes.iter().find_map(Probe::timed_weight)
     }
 
     /// Whether the kernel half keeps something of each thread from one firing to the next.
     pub(super) fn keeps_threads(&self) -> bool {
-        self.probe.keeps_threads() || self.beside.is_some()
+        self.probes.iter().any(Probe::keeps_threads)
     }
 
     /// Whether all of the threads' time is accounted for.
     pub(super) fn is_wall(&self) -> bool {
-        matches!(self.probe, Probe::Wall(_))
+        self.has(|probe| matches!(probe, Probe::Wall(_)))
+    }
+
+    /// Whether one of the probes is such a one.
+    pub(super) fn has(&self, is_such: impl Fn(&Probe) -> bool) -> bool {
+        self.probes.iter().any(is_such)
+    }
+
+    /// Which reading and writing is wanted, if that is recorded.
+    pub(super) fn io(&self) -> Option<&Io> {
+        self.probes.iter().find_map(|probe| match probe {
+            Probe::Io(io) => Some(io),
+            _ => None,
+        })
     }
 
     /// Whether it is wanted who ended waits.
@@ -50,20 +100,116 @@ impl Request {
         waits.is_some_and(|waits| waits.wakers != Wakers::None)
     }
 
-    /// Whether switches are looked at by a second probe.
-    pub(super) fn has_beside(&self) -> bool {
-        self.beside.is_some() || self.is_wall()
+    /// How many tracks have seats. Wall time has two: its samples, and its spans.
+    pub(super) fn tracks(&self) -> usize {
+        self.probes.len() + usize::from(self.is_wall())
     }
 
-    /// The probes that run: one, or two.
-    pub(super) fn probes(&self) -> u32 {
-        1 + u32::from(self.has_beside())
+    /// The track in whose books those firings are that last longer than a run of a program.
+    pub(super) fn lasting_track(&self) -> usize {
+        if self.is_wall() {
+            return 1;
+        }
+        let mut probes = self.probes.iter();
+        probes
+            .position(|probe| probe.timed_weight().is_some())
+            .unwrap_or(0)
     }
 
-    /// The programs of the probes, and what they are attached to, in this order.
-    pub(super) fn programs(&self) -> Vec<(&'static str, Hook)> {
-        let switches = || ("off_cpu", Hook::Tracepoint(SWITCH.to_owned()));
-        let beside = self.beside.is_some().then(switches);
-        beside.into_iter().chain(self.probe.programs()).collect()
+    /// The programs of all tracks, each once, in the order in which they are attached: events come last, and so all of
+    /// them at nearly one time.
+    pub(super) fn programs(&self) -> Vec<Wanted> {
+        let mut all: Vec<Wanted> = Vec::new();
+        for (track, probe) in self.probes.iter().enumerate() {
+            for (program, hook) in probe.programs() {
+                let name = of_track(program, track);
+                let of_samples = hook == Hook::Event || !matches!(probe, Probe::Wall(_));
+                if all.iter().all(|wanted| wanted.name != name) {
+                    all.push(Wanted {
+                        name,
+                        hook,
+                        track: if of_samples {
+                            track
+                        } else {
+                            self.lasting_track()
+                        },
+                        begins: probe.begins_with(program),
+                    });
+                }
+            }
+        }
+        // A stable sort: what hangs on tracepoints and functions keeps its order.
+        all.sort_by_key(|wanted| wanted.hook == Hook::Event);
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::{Function, Tracepoint, Wall};
+
+    fn request(probes: Vec<Probe>) -> Request {
+        Request {
+            switches: Switches::default(),
+            target: TargetKind::All,
+            ids: Vec::new(),
+            map_memory: 0,
+            unwind_memory: 0,
+            probes,
+            weighed: 0,
+        }
+    }
+
+    fn function(name: &str) -> Probe {
+        Probe::Function(Function {
+            file: "libc".into(),
+            name: name.to_owned(),
+        })
+    }
+
+    #[test]
+    fn every_track_has_a_program_of_its_own_but_functions_share_one() {
+        let tracepoint = Probe::Tracepoint(Tracepoint {
+            category: "sched".to_owned(),
+            name: "sched_switch".to_owned(),
+        });
+        let request = request(vec![
+            Probe::OnCpu,
+            function("malloc"),
+            Probe::OnCpu,
+            tracepoint,
+            function("free"),
+            Probe::OffCpu(Waits::default()),
+        ]);
+        let programs: Vec<(&str, usize)> = request
+            .programs()
+            .iter()
+            .map(|wanted| (wanted.name, wanted.track))
+            .collect();
+        assert_eq!(
+            programs,
+            [
+                ("function", 1),
+                ("tracepoint_3", 3),
+                ("off_cpu", 5),
+                ("on_cpu", 0),
+                ("on_cpu_2", 2)
+            ]
+        );
+        assert_eq!((request.tracks(), request.lasting_track()), (6, 5));
+    }
+
+    #[test]
+    fn wall_time_has_the_seats_of_two() {
+        let request = request(vec![Probe::Wall(Wall {
+            waits: Waits::default(),
+            idle_threads: true,
+        })]);
+        assert_eq!((request.tracks(), request.lasting_track()), (2, 1));
+        let programs = request.programs();
+        let programs = programs.iter().map(|wanted| (wanted.name, wanted.track));
+        let expected = [("woken", 1), ("off_cpu", 1), ("on_cpu", 0)];
+        assert_eq!(programs.collect::<Vec<_>>(), expected);
     }
 }

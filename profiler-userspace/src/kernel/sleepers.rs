@@ -10,8 +10,8 @@ use crate::profile::raw::{RawProfile, RawSample, RawStack};
 use aya::maps::{HashMap, MapData, MapError};
 use aya::programs::Iter;
 use profiler_common::abi::{
-    ARRIVED_WORD, AWAITED_WORD, AwaitedLock, BLOCK_WORDS, CallWeight, Control, Counter, Doing,
-    GAP_WORD, Header, KEY_WORDS, Live, SINCE_WORD, SLEEPER_KEY_WORD, SampleKey, Sleeper,
+    ARRIVED_WORD, AWAITED_WORD, AwaitedLock, BLOCK_WORDS, Books, CallWeight, Control, Counter,
+    Doing, GAP_WORD, Header, KEY_WORDS, Live, SINCE_WORD, SLEEPER_KEY_WORD, SampleKey, Sleeper,
     StackPosition, Stamp, Switches, WAKE_RACE_NS, WAKER_KEY_WORD, WOKE_WORD, WOKEN_WORD, Waker,
 };
 use profiler_common::thin;
@@ -165,7 +165,7 @@ impl Kernel {
             Ok(()) if has_ended(sleeping) => {
                 // Since it was listed: nobody would see it leave.
                 let _forgotten_meanwhile = table.remove(&sleeping.id);
-                self.own.counters[Counter::Fired as usize] -= u64::from(!runs);
+                self.own_books().counters[Counter::Fired as usize] -= u64::from(!runs);
                 Ok(false)
             }
             Ok(()) => {
@@ -174,7 +174,7 @@ impl Kernel {
             }
             Err(MapError::SyscallError(error)) if error.io_error.raw_os_error() == Some(EXISTS) => {
                 // Its next wait is a firing of its own.
-                self.own.counters[Counter::Fired as usize] -= u64::from(!runs);
+                self.own_books().counters[Counter::Fired as usize] -= u64::from(!runs);
                 Ok(false)
             }
             Err(_) => {
@@ -200,7 +200,7 @@ impl Kernel {
         let woke: Vec<[u64; KEY_WORDS]> = wakers.iter().flatten().map(waker_key).collect();
         self.read_stacks(&woke)?;
         let waits = self.request.waits().cloned().unwrap_or_default();
-        let locks = matches!(self.request.probe, Probe::Locks(_));
+        let locks = self.request.has(|probe| matches!(probe, Probe::Locks(_)));
         for (((_, sleeper), key), waker) in left.into_iter().zip(&keys).zip(wakers) {
             let end = waker.map_or(self.ended_ns, |waker| waker[WOKE_WORD]);
             // Some leave between the last look at the clock and the last look at a switch.
@@ -312,7 +312,12 @@ impl Kernel {
     }
 
     fn note(&mut self, counter: Counter, amount: u64) {
-        self.own.counters[counter as usize] += amount;
+        self.own_books().counters[counter as usize] += amount;
+    }
+
+    /// What is counted on this side of firings that last.
+    fn own_books(&mut self) -> &mut Books {
+        &mut self.own[self.request.lasting_track()]
     }
 
     /// Appends a stack to the live side of the store, as the kernel half does. None if it is full.

@@ -6,15 +6,13 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use super::{Event, Plan, Sampling, Target};
-use crate::probe::{Probe, ThreadKind, Waits};
+use super::{Event, Plan, Sampling, Target, Track};
+use crate::probe::{ThreadKind, Waits};
 use profiler_common::abi::TaskState;
 
 /// What only the recording knows.
 #[derive(Clone, Copy)]
 pub struct TitleFacts<'a> {
-    /// The event that was sampled in the end.
-    pub event: &'a Event,
     /// How long was really recorded.
     pub elapsed: Duration,
     /// The machine's name.
@@ -30,15 +28,10 @@ const LISTED_IDS: usize = 3;
 const COMMAND_LENGTH: usize = 40;
 
 impl Plan {
-    /// The title for a graph of the plan's probe that nobody titled, such as
+    /// The title for a graph of one of the plan's tracks that nobody titled, such as
     /// `on-CPU: nginx (PID 123), cpu-clock 99 Hz, 10 s, host web1`.
-    pub fn default_title(&self, facts: &TitleFacts<'_>) -> String {
-        self.title_of(&self.probe, facts)
-    }
-
-    /// As [`Plan::default_title`], for what another probe recorded beside.
-    pub fn title_of(&self, probe: &Probe, facts: &TitleFacts<'_>) -> String {
-        let event = facts.event;
+    pub fn default_title(&self, track: &Track, facts: &TitleFacts<'_>) -> String {
+        let (probe, event) = (&track.probe, track.event());
         let subject = match probe.subject() {
             Some(subject) => subject,
             None if event.is_cpu_time() => "on-CPU".to_owned(),
@@ -51,7 +44,7 @@ impl Plan {
         }
         match probe.waits() {
             Some(waits) if !probe.is_on_event() => parts.extend(narrowed(waits)),
-            _ if probe.is_on_event() => parts.push(rate(self.sampling, event)),
+            _ if probe.is_on_event() => parts.push(rate(track.sampling, event)),
             _ => parts.push("every one".to_owned()),
         }
         parts.push(seconds(facts.elapsed));
@@ -170,7 +163,7 @@ mod tests {
     use super::*;
     use crate::output::Style;
     use crate::plan::{CallGraph, Capture, EventChoice, EventKind, MemoryLimits, Verbosity};
-    use crate::probe::Wakers;
+    use crate::probe::{Probe, Wakers};
     use profiler_common::abi::States;
 
     fn plan(target: Target, sampling: Sampling) -> Plan {
@@ -178,10 +171,12 @@ mod tests {
             target,
             launch: None,
             cpus: None,
-            probe: Probe::OnCpu,
-            beside: None,
-            event: EventChoice::Auto,
-            sampling,
+            tracks: vec![Track {
+                probe: Probe::OnCpu,
+                event: EventChoice::Auto,
+                sampling,
+                outputs: Vec::new(),
+            }],
             duration: None,
             capture: Capture {
                 user_stacks: true,
@@ -191,7 +186,6 @@ mod tests {
                 per_thread: false,
                 per_cpu: false,
             },
-            outputs: Vec::new(),
             title: None,
             naming: crate::symbolize::Naming::default(),
             servers: crate::debuginfod::Servers::default(),
@@ -203,8 +197,7 @@ mod tests {
     }
 
     fn title(plan: &Plan, event: &Event, elapsed_ms: u64) -> String {
-        plan.default_title(&TitleFacts {
-            event,
+        let facts = TitleFacts {
             elapsed: Duration::from_millis(elapsed_ms),
             host: "web1",
             comm: &|id| match id {
@@ -212,7 +205,9 @@ mod tests {
                 200 => Some("perl".to_owned()),
                 _ => None,
             },
-        })
+        };
+        let settled = plan.settled(event);
+        settled.default_title(&settled.tracks[0], &facts)
     }
 
     const HZ: Sampling = Sampling::Frequency(99);
@@ -288,10 +283,8 @@ mod tests {
                  of each thread in 2ms, ",
             ),
         ] {
-            let plan = Plan {
-                probe: Probe::OffCpu(waits),
-                ..plan(Target::All, HZ)
-            };
+            let mut plan = plan(Target::All, HZ);
+            plan.tracks[0].probe = Probe::OffCpu(waits);
             let title = title(&plan, &Event::CPU_CLOCK, 1_000);
             assert_eq!(
                 title,

@@ -99,6 +99,8 @@ pub struct LocatedKey {
     pub kernel: Option<LocatedStackIndex>,
     /// What the thread was doing.
     pub doing: Doing,
+    /// The number of the track that counted it; zero where the profile is of one track.
+    pub track: u8,
     /// Who ended the wait, where that is asked for and was seen.
     pub waker: Option<WakerIndex>,
 }
@@ -316,6 +318,7 @@ mod tests {
             user: Some(one),
             kernel: None,
             doing: Doing::Running,
+            track: 0,
             waker: None,
         };
         let sums = |weight, count| Sums { weight, count };
@@ -355,6 +358,7 @@ mod tests {
             user: None,
             kernel: Some(kernel),
             doing: Doing::Woken,
+            track: 0,
             waker,
         };
         let waker = |name, kernel| LocatedWaker {

@@ -66,6 +66,8 @@ pub struct RawSample {
     pub kernel: Option<StackIndex>,
     /// What the thread was doing.
     pub doing: Doing,
+    /// The number of the track that counted it.
+    pub track: u8,
     /// Who ended the wait, where that is asked for and was seen.
     pub waker: Option<WakerIndex>,
     /// The sum of the weights.
@@ -74,12 +76,43 @@ pub struct RawSample {
     pub count: u64,
 }
 
+/// Parts of what was recorded, as bits: one for each track, and one for waits, which have no track's number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Parts(pub u32);
+
+impl Parts {
+    /// All that was recorded.
+    pub const ALL: Self = Self(u32::MAX);
+    /// Waits.
+    pub const WAITS: Self = Self(1 << 31);
+
+    /// What the track of this number counted while threads ran.
+    pub const fn of_track(track: u8) -> Self {
+        Self(1 << track)
+    }
+
+    /// The part that a sample is of.
+    pub fn of(doing: Doing, track: u8) -> Self {
+        if doing == Doing::Running {
+            Self::of_track(track)
+        } else {
+            Self::WAITS
+        }
+    }
+
+    /// Whether some of these are among `others`.
+    pub const fn touch(self, others: Self) -> bool {
+        self.0 & others.0 != 0
+    }
+}
+
 /// What tells samples apart.
 type Key = (
     Who,
     Option<StackIndex>,
     Option<StackIndex>,
     Doing,
+    u8,
     Option<WakerIndex>,
 );
 
@@ -133,10 +166,11 @@ impl RawProfile {
             user,
             kernel,
             doing,
+            track,
             waker,
             ..
         } = sample;
-        let key = (who, user, kernel, doing, waker);
+        let key = (who, user, kernel, doing, track, waker);
         match self.sample_indices.entry(key) {
             Entry::Occupied(known) => {
                 let known = &mut self.samples[*known.get()];

@@ -157,6 +157,7 @@ mod tests {
             user: None,
             kernel: None,
             doing,
+            track: 0,
             waker: None,
         }
     }

@@ -5,17 +5,17 @@
 use super::asleep::Before;
 use super::sampling::Stop;
 use super::target;
-use crate::plan::{Event, Plan, TitleFacts};
-use crate::probe::Probe;
+use crate::plan::{Plan, TitleFacts, Track};
 use anyhow::Result;
 use std::collections::HashMap;
 use std::time::Duration;
 
 /// What the recording knows and the plan does not.
 pub(super) struct Circumstances {
-    pub(super) event: Event,
     pub(super) stop: Stop,
     pub(super) elapsed: Duration,
+    /// On how many CPUs events are sampled.
+    pub(super) cpus: usize,
     pub(super) host: String,
     comms: HashMap<u32, String>,
     pub(super) cpu_before: Duration,
@@ -26,12 +26,12 @@ pub(super) struct Circumstances {
 
 impl Circumstances {
     /// What can be seen before sampling begins.
-    pub(super) fn look(plan: &Plan) -> Self {
+    pub(super) fn look(plan: &Plan, cpus: usize) -> Self {
         let named = target::ids(&plan.target);
         Self {
-            event: Event::CPU_CLOCK,
             stop: Stop::Duration,
             elapsed: Duration::ZERO,
+            cpus,
             host: rustix::system::uname()
                 .nodename()
                 .to_string_lossy()
@@ -47,8 +47,7 @@ impl Circumstances {
     }
 
     /// What turned out.
-    pub(super) fn ended(&mut self, event: Event, stop: Stop, elapsed: Duration) {
-        self.event = event;
+    pub(super) fn ended(&mut self, stop: Stop, elapsed: Duration) {
         self.stop = stop;
         self.elapsed = elapsed;
     }
@@ -73,19 +72,12 @@ impl Circumstances {
     }
 
     /// What graphs are called unless told otherwise.
-    pub(super) fn title(&self, plan: &Plan, probe: &Probe) -> String {
+    pub(super) fn title(&self, plan: &Plan, track: &Track) -> String {
         let facts = TitleFacts {
-            event: &self.event,
             elapsed: self.elapsed,
             host: &self.host,
             comm: &|id| self.comms.get(&id).cloned(),
         };
-        plan.title_of(probe, &facts)
+        plan.default_title(track, &facts)
     }
-}
-
-/// Whether samples of the event weigh their period: an event that counts something, whose period the
-/// kernel may vary. A clock's period is fixed, so its samples are simply counted.
-pub(super) fn is_weighed(event: &Event) -> bool {
-    !event.is_clock()
 }

@@ -9,19 +9,21 @@ use super::naming::{Brought, how};
 use super::nothing::Nothing;
 use super::sampling::{Session, Stop};
 use super::stored::Told;
+use super::unseen;
 use super::unwinding::Unwinding;
 use super::urgent::Urgent;
 use crate::kernel::Kernel;
 use crate::output::Style;
 use crate::output::sink::Sink;
-use crate::plan::{Output, Plan, Target};
-use crate::probe::Probe;
+use crate::plan::{Plan, Target, Track};
+use crate::probe::{Probe, Wall};
 use crate::process::Processes;
 use crate::profile::located::{Located, LocatedKey};
+use crate::profile::raw::Parts;
 use crate::profile::{Unit, Window, wall};
 use crate::symbolize::{self, KernelNames, Objects};
 use anyhow::Result;
-use profiler_common::abi::{Books, Class, Doing};
+use profiler_common::abi::{Books, Class};
 use std::time::{Duration, Instant};
 
 /// What is left to do: say this, and end accordingly.
@@ -97,12 +99,14 @@ pub(super) fn finish(
     if wrote && !verbosity.quiet {
         let tables = loaded.map_or(0, |loaded| loaded.bytes);
         let cost = Cost::now(kernel.map_bytes() + tables);
-        // Of both probes, also where one graph is made of what they tell.
-        let mut books = vec![kernel.books()];
-        if plan.beside.is_some() || matches!(plan.probe, Probe::Wall(_)) {
-            books.push(kernel.books_beside());
+        // Of all tracks, also where one graph is made of what two of them tell.
+        let books: Vec<Books> = (0..kernel.tracks())
+            .map(|track| kernel.books(track))
+            .collect();
+        if !text.ends_with('\n') {
+            text.push(' ');
         }
-        text.push_str(&format!(" {}", health::cost(&books, &cost)));
+        text.push_str(&health::cost(&books, &cost));
         if !places.is_empty() {
             text.push_str(&format!(" Wrote {}.", places.join(", ")));
         }
@@ -113,12 +117,13 @@ pub(super) fn finish(
     Ok(Report { text, wrote })
 }
 
-/// What one probe brought, and where it goes.
+/// What one track brought, and where it goes.
 struct Part<'a> {
-    probe: &'a Probe,
+    number: usize,
+    track: &'a Track,
+    parts: Parts,
     located: Located,
     books: Books,
-    outputs: &'a [Output],
     sinks: &'a [Sink],
     /// What there is to remark that concerns this part alone.
     remarks: Vec<String>,
@@ -138,70 +143,97 @@ pub(super) struct Finishing<'a> {
 }
 
 impl Finishing<'_> {
-    /// One part for each probe: samples are of threads that ran, and waits of those that did not.
-    fn parts<'a>(&mut self, located: Located, sinks: &'a [Sink]) -> Vec<Part<'a>>
+    /// One part for each track.
+    fn parts<'a>(&mut self, mut located: Located, sinks: &'a [Sink]) -> Vec<Part<'a>>
     where
         Self: 'a,
     {
         let plan = self.plan;
-        let (own, others) = sinks.split_at(plan.outputs.len());
-        let mut remarks = std::mem::take(&mut self.circumstances.remarks);
-        let of_waits = std::mem::take(&mut self.circumstances.of_waits);
-        let part = |probe, located, books, outputs, sinks, remarks| Part {
-            probe,
-            located,
-            books,
-            outputs,
-            sinks,
-            remarks,
-        };
-        let books = self.kernel.books();
-        if let Some(beside) = &plan.beside {
-            let ran = |key: &LocatedKey| key.doing == Doing::Running;
-            let (samples, waits) = (located.part(ran), located.part(|key| !ran(key)));
-            let (probe, outputs) = (&beside.probe, &beside.outputs);
-            let others_books = self.kernel.books_beside();
-            return vec![
-                part(&plan.probe, samples, books, &plan.outputs, own, remarks),
-                part(probe, waits, others_books, outputs, others, of_waits),
-            ];
-        }
-        let (located, books) = if let Probe::Wall(wall) = &plan.probe {
-            let how = wall::How {
-                per_thread: plan.capture.per_thread,
-                idle_threads: wall.idle_threads,
+        let mut sinks = sinks;
+        let mut parts = Vec::new();
+        for (number, track) in plan.tracks.iter().enumerate() {
+            let (own, others) = sinks.split_at(track.outputs.len());
+            sinks = others;
+            let parts_of_it = if plan.tracks.len() == 1 {
+                Parts::ALL
+            } else {
+                parts_of(number, track)
             };
-            let (located, sums) = wall::settle(&located, how);
-            remarks.extend(health::wall_remarks(&sums, &books));
-            if plan.verbosity.verbose > 0 {
-                self.text.push_str(&health::counters(&books, ""));
+            let located = if parts_of_it == Parts::ALL {
+                std::mem::take(&mut located)
+            } else {
+                only(&located, parts_of_it)
+            };
+            let mut part = Part {
+                number,
+                track,
+                parts: parts_of_it,
+                located,
+                books: self.kernel.books(number),
+                sinks: own,
+                remarks: self.remarks(number, track),
+            };
+            if let Probe::Wall(wall) = &track.probe {
+                self.settle_wall(&mut part, wall);
             }
-            (located, self.kernel.books_beside())
-        } else {
-            (located, books)
-        };
-        remarks.extend(of_waits);
-        let outputs = &plan.outputs;
-        vec![part(&plan.probe, located, books, outputs, own, remarks)]
+            parts.push(part);
+        }
+        parts
     }
 
-    /// Names and writes what one probe brought. Says whether there was anything.
+    /// What there is to remark on a track before it is looked at.
+    fn remarks(&self, number: usize, track: &Track) -> Vec<String> {
+        let of_waits = track.probe.waits().map(|_| &self.circumstances.of_waits);
+        // Those of the whole recording are not said twice where waits are recorded beside.
+        let of_all = (number == 0 || of_waits.is_none()).then_some(&self.circumstances.remarks);
+        let all = [of_all, of_waits].into_iter().flatten().flatten();
+        let Circumstances { elapsed, cpus, .. } = self.circumstances;
+        let unseen =
+            unseen::within_others(&self.plan.tracks, number, &self.books(), (elapsed, cpus));
+        all.cloned().chain(unseen).collect()
+    }
+
+    /// The books of all tracks.
+    fn books(&self) -> Vec<Books> {
+        let tracks = 0..self.kernel.tracks();
+        tracks.map(|track| self.kernel.books(track)).collect()
+    }
+
+    /// Puts samples and spans together to one account of all of the threads' time.
+    fn settle_wall(&mut self, part: &mut Part<'_>, wall: &Wall) {
+        let how = wall::How {
+            per_thread: self.plan.capture.per_thread,
+            idle_threads: wall.idle_threads,
+        };
+        let (located, sums) = wall::settle(&part.located, how);
+        part.remarks
+            .splice(0..0, health::wall_remarks(&sums, &part.books));
+        if self.plan.verbosity.verbose > 0 {
+            self.text.push_str(&health::counters(&part.books, ""));
+        }
+        part.located = located;
+        part.books = self.kernel.books(part.number + 1);
+    }
+
+    /// Names and writes what one track brought. Says whether there was anything.
     fn finish(&mut self, part: Part<'_>) -> Result<bool> {
         let began = self.began.elapsed();
         let (plan, verbosity) = (self.plan, self.plan.verbosity);
         let Part {
-            probe,
+            number,
+            track,
+            parts,
             located,
             books,
-            outputs,
             sinks,
             mut remarks,
         } = part;
+        let probe = &track.probe;
+        let is_the_subject = number == 0 && plan.has_one_subject();
         if let Probe::OffCpu(waits) = probe {
             let elapsed = self.circumstances.elapsed;
             remarks.extend(advice::on_switches(waits, &books, elapsed));
         }
-        let unit = self.unit(probe);
         let kernel = &mut self.kernel;
         let mut ask = |addresses: &[u64]| kernel.name_symbols(addresses);
         let located = symbolize::without_interrupted(located, &mut KernelNames::asked(&mut ask));
@@ -210,9 +242,9 @@ impl Finishing<'_> {
             stored,
             on_names,
             on_stored,
-        } = self.name(probe, unit.clone(), &located, outputs);
+        } = self.name(track, &located);
         let symbolized = self.began.elapsed();
-        let default_title = self.circumstances.title(plan, probe);
+        let default_title = self.circumstances.title(plan, track);
         let ends = symbolize::stack_ends(&located);
         let (remarks, remarks_stored) = (
             [remarks.as_slice(), &on_names].concat(),
@@ -221,22 +253,22 @@ impl Finishing<'_> {
         let waited = located
             .samples()
             .fold(0u64, |sum, (_, sums)| sum.saturating_add(sums.weight));
-        let is_time = unit == Unit::Nanoseconds;
+        let is_time = track.unit() == Unit::Nanoseconds;
         let health = |remarks| Health {
             subject: &default_title,
             noun: probe.noun(),
             waited: is_time.then_some(waited),
             books: &books,
             stacks: located.stacks().len(),
-            processes: self.objects.processes(),
+            processes: self.objects.processes(parts),
             ends: &ends,
             guessed: symbolize::guessed(&located),
             idle_is_offered: plan.target == Target::All,
             remarks,
         };
         let titled = match &plan.title {
-            Some(title) if *probe == plan.probe => title.clone(),
-            Some(title) => format!("{title} ({})", probe.subject().unwrap_or_default()),
+            Some(title) if is_the_subject => title.clone(),
+            Some(title) => format!("{title} ({})", track.name()),
             None => default_title.clone(),
         };
         let archive = stored.map(|stored| {
@@ -244,10 +276,8 @@ impl Finishing<'_> {
                 host: &self.circumstances.host,
                 title: &titled,
                 noun: probe.noun(),
-                event: probe
-                    .subject()
-                    .unwrap_or_else(|| self.circumstances.event.name.to_string()),
-                unit,
+                event: track.name(),
+                unit: track.unit(),
                 finish: how(plan, probe),
             };
             told.archive(stored, health(&remarks_stored).balance())
@@ -261,12 +291,10 @@ impl Finishing<'_> {
             self.text.push('\n');
         }
         if verbosity.verbose > 0 {
-            let whose = if *probe == plan.probe && !matches!(probe, Probe::Wall(_)) {
+            let whose = if is_the_subject && !matches!(probe, Probe::Wall(_)) {
                 String::new()
             } else {
-                probe
-                    .subject()
-                    .map_or_else(String::new, |subject| subject + " ")
+                track.name() + " "
             };
             self.text.push_str(&health::counters(&books, &whose));
             let exact = verbosity.verbose > 1;
@@ -276,7 +304,7 @@ impl Finishing<'_> {
         if located.samples().len() == 0 {
             let nothing = Nothing {
                 plan,
-                probe,
+                track,
                 circumstances: &self.circumstances,
                 books: &books,
                 remarks: &remarks,
@@ -300,7 +328,7 @@ impl Finishing<'_> {
             profile,
             style: &style,
         });
-        let places = deliver(sinks, outputs, named.as_ref(), archive.as_ref())?;
+        let places = deliver(sinks, &track.outputs, named.as_ref(), archive.as_ref())?;
         self.places.extend(places);
         if verbosity.verbose > 0 {
             self.text.push_str(&format!(
@@ -315,6 +343,23 @@ impl Finishing<'_> {
         }
         Ok(true)
     }
+}
+
+/// Of what several tracks brought, what one of them did.
+fn parts_of(number: usize, track: &Track) -> Parts {
+    if track.probe.waits().is_some() {
+        Parts::WAITS
+    } else {
+        Parts::of_track(number as u8)
+    }
+}
+
+/// A profile of these parts alone.
+fn only(located: &Located, parts: Parts) -> Located {
+    located.changed(|key, sums| {
+        let is_wanted = Parts::of(key.doing, key.track).touch(parts);
+        is_wanted.then_some((LocatedKey { track: 0, ..key }, sums))
+    })
 }
 
 fn milliseconds(duration: Duration) -> f64 {

@@ -253,7 +253,6 @@ pub(super) fn cost(books: &[Books], cost: &Cost) -> String {
 
 /// What there is to say of all of the threads' time, by the books of the samples that tell where it went on a CPU.
 pub(super) fn wall_remarks(sums: &Sums, samples: &Books) -> Vec<String> {
-    let seconds = |time: Duration| format!("{:.3} s", time.as_secs_f64());
     let mut remarks = vec![format!(
         "{} ran for {}, were blocked for {}, and waited for a CPU for {}.",
         counted(sums.threads as u64, "thread"),
@@ -409,6 +408,11 @@ pub(super) fn share(part: u64, all: u64) -> String {
     } else {
         format!("{percent:.1}%")
     }
+}
+
+/// A time for people.
+pub(super) fn seconds(time: Duration) -> String {
+    format!("{:.3} s", time.as_secs_f64())
 }
 
 /// A number of bytes for people.

@@ -29,6 +29,7 @@ mod show_unwind;
 mod stored;
 mod tables;
 mod target;
+mod unseen;
 mod unwinding;
 mod urgent;
 
@@ -36,12 +37,12 @@ pub use render::render;
 pub use show_names::show_names;
 pub use show_unwind::show_unwind;
 
-use crate::kernel::{self, Kernel, Policy, Request, Source, Support};
+use crate::kernel::{self, Entry, Kernel, Policy, Request, Source, Support};
 use crate::output::sink::Sink;
-use crate::plan::{CallGraph, Event, EventChoice, Output, Plan, Sampling, Target};
+use crate::plan::{CallGraph, Event, EventChoice, Output, Plan, Sampling, Target, Track};
 use crate::probe::{Probe, Wakers};
 use anyhow::{Context as _, Result, bail};
-use circumstances::{Circumstances, is_weighed};
+use circumstances::Circumstances;
 use finish::finish;
 use launch::Held;
 use profiler_common::abi::{Switches, TargetKind};
@@ -80,12 +81,12 @@ async fn record(plan: &Plan) -> Result<u8> {
         (Target::Launched, Some(held)) => vec![held.pid],
         (target, _) => target::ids(target).to_vec(),
     };
-    let mut circumstances = Circumstances::look(plan);
+    let mut circumstances = Circumstances::look(plan, cpus.len());
     let support = Support::detect();
     let Attached {
         kernel,
         unwinding,
-        event,
+        plan,
     } = attach(plan, &ids, &support, &cpus)?;
     if plan.target == Target::Launched && support.layout.is_none() {
         circumstances.remark(
@@ -104,7 +105,7 @@ async fn record(plan: &Plan) -> Result<u8> {
             no_rows(&support),
         ));
     }
-    tell_details(plan, &kernel);
+    tell_details(&plan, &kernel);
     let mut session = Session::new(kernel, unwinding)?;
     // What is about to be launched waits for us alone, and is no concern of anybody's.
     if let Some(waits) = plan.waits()
@@ -117,13 +118,11 @@ async fn record(plan: &Plan) -> Result<u8> {
     }
     let mut command = held.map(Held::release).transpose()?;
     let stop = session
-        .sample(plan, &ids, &mut signals, &mut command)
+        .sample(&plan, &ids, &mut signals, &mut command)
         .await?;
-    circumstances.ended(event, stop, session.elapsed());
-    let plan_of_finish = plan.clone();
-    let finishing = tokio::task::spawn_blocking(move || {
-        finish(session, &plan_of_finish, circumstances, &sinks)
-    });
+    circumstances.ended(stop, session.elapsed());
+    let finishing =
+        tokio::task::spawn_blocking(move || finish(session, &plan, circumstances, &sinks));
     let Some(report) = signals.unless_interrupted(finishing).await? else {
         return Ok(ABORTED);
     };
@@ -169,65 +168,80 @@ fn cpus(named: Option<&[u32]>) -> Result<Vec<u32>> {
     Ok(named.to_vec())
 }
 
-/// Loads the programs and attaches them to the first event that this machine has.
+/// Loads the programs and attaches them, to the first event that this machine has where that was left open.
 fn attach(plan: &Plan, ids: &[u32], support: &Support, cpus: &[u32]) -> Result<Attached> {
-    if !plan.probe.is_on_event() {
-        let entries = match &plan.probe {
-            Probe::Function(function) => functions::entries(plan, function)?,
-            Probe::Allocations => allocators::entries(plan)?,
-            _ => Vec::new(),
-        };
-        let (mut kernel, unwinding) = load(plan, ids, support, switches(plan))?;
-        kernel.attach_hooks(&entries)?;
-        return Ok(Attached {
-            kernel,
-            unwinding,
-            event: Event::CPU_CLOCK,
-        });
-    }
-    let events = match &plan.event {
-        EventChoice::Named(event) => vec![event.clone()],
-        // A virtual machine's kernel may know of a counter that its host does not lend.
-        EventChoice::Auto if has_cycle_counter() => vec![Event::CYCLES, Event::CPU_CLOCK],
-        EventChoice::Auto => vec![Event::CPU_CLOCK],
-    };
-    let (last, earlier) = events.split_last().context("there is no event to try")?;
-    for event in earlier {
-        match attach_to(event, plan, ids, support, cpus) {
+    let entries = entries(plan)?;
+    let is_open = |track: &Track| track.probe.is_on_event() && track.event == EventChoice::Auto;
+    // A virtual machine's kernel may know of a counter that its host does not lend.
+    if plan.tracks.iter().any(is_open) && has_cycle_counter() {
+        match attach_to(plan.settled(&Event::CYCLES), &entries, ids, support, cpus) {
             Err(error) if matches!(error.downcast_ref(), Some(kernel::Error::NoEvent { .. })) => {}
             result => return result,
         }
     }
-    attach_to(last, plan, ids, support, cpus)
+    attach_to(
+        plan.settled(&Event::CPU_CLOCK),
+        &entries,
+        ids,
+        support,
+        cpus,
+    )
+}
+
+/// Where the functions begin that are to be watched.
+fn entries(plan: &Plan) -> Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    for (number, track) in plan.tracks.iter().enumerate() {
+        match &track.probe {
+            Probe::Function(function) => {
+                entries.extend(functions::entries(plan, number, function)?)
+            }
+            Probe::Allocations => entries.extend(allocators::entries(plan)?),
+            _ => {}
+        }
+    }
+    Ok(entries)
 }
 
 fn attach_to(
-    event: &Event,
-    plan: &Plan,
+    plan: Plan,
+    entries: &[Entry],
     ids: &[u32],
     support: &Support,
     cpus: &[u32],
 ) -> Result<Attached> {
-    plan.sampling.check(event, highest_rate())?;
-    let switches = switches(plan).with_if(Switches::WEIGH_BY_PERIOD, is_weighed(event));
-    let source = Source {
-        name: event.name.to_string(),
-        kind: event.kind as u32,
-        config: event.config,
+    let on_events = || {
+        let tracks = plan.tracks.iter().enumerate();
+        tracks.filter(|(_, track)| track.probe.is_on_event())
     };
-    let policy = match plan.sampling {
-        // The kernel would make a fixed period of a clock's rate as well; said outright, it is exact.
-        Sampling::Frequency(hz) if event.is_clock() => Policy::Period(1_000_000_000 / hz),
-        Sampling::Frequency(hz) => Policy::Frequency(hz),
-        Sampling::Period(period) => Policy::Period(period),
-    };
-    let (mut kernel, unwinding) = load(plan, ids, support, switches)?;
-    kernel.attach(&source, policy, cpus)?;
+    for (_, track) in on_events() {
+        track.sampling.check(track.event(), highest_rate())?;
+    }
+    let (mut kernel, unwinding) = load(&plan, ids, support)?;
+    kernel.attach_hooks(entries)?;
+    for (number, track) in on_events() {
+        kernel.attach_event(number, &source(track), cpus)?;
+    }
     Ok(Attached {
         kernel,
         unwinding,
-        event: event.clone(),
+        plan,
     })
+}
+
+fn source(track: &Track) -> Source {
+    let event = track.event();
+    Source {
+        name: event.name.to_string(),
+        kind: event.kind as u32,
+        config: event.config,
+        policy: match track.sampling {
+            // The kernel would make a fixed period of a clock's rate as well; said outright, it is exact.
+            Sampling::Frequency(hz) if event.is_clock() => Policy::Period(1_000_000_000 / hz),
+            Sampling::Frequency(hz) => Policy::Frequency(hz),
+            Sampling::Period(period) => Policy::Period(period),
+        },
+    }
 }
 
 /// What of each sample is wanted.
@@ -240,12 +254,13 @@ fn switches(plan: &Plan) -> Switches {
         .waits()
         .is_some_and(|waits| waits.wakers != Wakers::None);
     // Every thread's time is told by all that it does.
-    let wall = matches!(plan.probe, Probe::Wall(_));
+    let wall = plan.has(|probe| matches!(probe, Probe::Wall(_)));
+    let leaf_words = plan.has(Probe::has_leaf_words);
     Switches::default()
         .with_if(Switches::USER_STACKS, capture.user_stacks)
         .with_if(
             Switches::KERNEL_STACKS,
-            capture.kernel_stacks || reasons || wakers || wall || plan.probe.has_leaf_words(),
+            capture.kernel_stacks || reasons || wakers || wall || leaf_words,
         )
         .with_if(Switches::INCLUDE_IDLE, capture.include_idle)
         .with_if(Switches::PER_THREAD, capture.per_thread || wall)
@@ -259,12 +274,7 @@ fn switches(plan: &Plan) -> Switches {
 }
 
 /// Loads the programs, and the unwind tables that will surely be needed.
-fn load(
-    plan: &Plan,
-    ids: &[u32],
-    support: &Support,
-    switches: Switches,
-) -> Result<(Kernel, Option<Unwinding>)> {
+fn load(plan: &Plan, ids: &[u32], support: &Support) -> Result<(Kernel, Option<Unwinding>)> {
     if plan.capture.call_graph == CallGraph::Dwarf && !support.can_find_mappings() {
         bail!(
             "{}; use --call-graph fp here, or Linux 6.1 or later",
@@ -272,7 +282,7 @@ fn load(
         );
     }
     let request = Request {
-        switches,
+        switches: switches(plan),
         target: match plan.target {
             Target::All => TargetKind::All,
             Target::Processes(_) | Target::Launched => TargetKind::Processes,
@@ -281,8 +291,12 @@ fn load(
         ids: ids.to_vec(),
         map_memory: plan.memory.map_bytes,
         unwind_memory: plan.memory.unwind_bytes,
-        probe: plan.probe.clone(),
-        beside: plan.beside.as_ref().and_then(|_| plan.waits().cloned()),
+        probes: (plan.tracks.iter())
+            .map(|track| track.probe.clone())
+            .collect(),
+        weighed: (plan.tracks.iter().enumerate())
+            .filter(|(_, track)| track.is_weighed())
+            .fold(0, |mask, (number, _)| mask | 1 << number),
     };
     // A command that is held is still a copy of ourselves.
     let named: &[u32] = if plan.target == Target::Launched {
@@ -305,7 +319,8 @@ fn load(
 struct Attached {
     kernel: Kernel,
     unwinding: Option<Unwinding>,
-    event: Event,
+    /// The plan as it is carried out.
+    plan: Plan,
 }
 
 /// Why unwind tables cannot be used.

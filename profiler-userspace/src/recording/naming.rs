@@ -1,10 +1,9 @@
-//! After sampling: names for what one probe brought.
+//! After sampling: names for what one track brought.
 //!
 //! In: located stacks, and what the outputs want. Out: a profile with names, or what a raw recording keeps, and what
 //! there is to say of either.
 
 use super::advice;
-use super::circumstances::is_weighed;
 use super::details;
 use super::distribution::Distribution;
 use super::finish::Finishing;
@@ -12,13 +11,13 @@ use super::kernel_lines;
 use super::progress::Progress;
 use crate::debuginfod::{Client, Fetched, Limits};
 use crate::object::{BuildId, Fetch};
-use crate::plan::{Output, Plan};
+use crate::plan::{Output, Plan, Track};
 use crate::probe::{Probe, Wakers};
 use crate::profile::located::Located;
-use crate::profile::{Profile, Unit, waits};
+use crate::profile::{Profile, waits};
 use crate::symbolize::{self, KernelLines, KernelNames, KernelNaming, Sources, Stored, Unnamed};
 
-/// What one probe brought, with names where they are wanted.
+/// What one track brought, with names where they are wanted.
 pub(super) struct Brought {
     pub(super) profile: Option<Profile>,
     pub(super) stored: Option<Stored>,
@@ -41,26 +40,9 @@ pub(super) fn how(plan: &Plan, probe: &Probe) -> Option<waits::Finish> {
 }
 
 impl Finishing<'_> {
-    /// What weights count.
-    pub(super) fn unit(&self, probe: &Probe) -> Unit {
-        if let Some(unit) = probe.unit() {
-            unit
-        } else if is_weighed(&self.circumstances.event) {
-            Unit::Events(self.circumstances.event.name.to_string())
-        } else {
-            Unit::Samples
-        }
-    }
-
-    /// Names what one probe brought, as far as these outputs want names.
-    pub(super) fn name(
-        &mut self,
-        probe: &Probe,
-        unit: Unit,
-        located: &Located,
-        outputs: &[Output],
-    ) -> Brought {
-        let plan = self.plan;
+    /// Names what a track brought, as far as its outputs want names.
+    pub(super) fn name(&mut self, track: &Track, located: &Located) -> Brought {
+        let (plan, probe, outputs) = (self.plan, &track.probe, &track.outputs);
         let kernel = &mut self.kernel;
         let mut ask = |addresses: &[u64]| kernel.name_symbols(addresses);
         let progress = Progress::new(None, plan.verbosity.quiet);
@@ -86,7 +68,7 @@ impl Finishing<'_> {
         let stored = (outputs.iter().any(is_archive))
             .then(|| symbolize::store(located, objects, processes, &mut sources));
         let named = (!outputs.iter().all(is_archive))
-            .then(|| symbolize::symbolize(located, objects, unit, processes, sources));
+            .then(|| symbolize::symbolize(located, objects, track.unit(), processes, sources));
         drop(naming);
         progress.clear();
         let of_kernel = stored.as_ref().map(|stored| &stored.kernel);

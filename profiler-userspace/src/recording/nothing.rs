@@ -5,14 +5,13 @@
 use super::circumstances::Circumstances;
 use super::sampling::Stop;
 use super::target;
-use crate::plan::{Plan, Target};
-use crate::probe::Probe;
+use crate::plan::{Output, Plan, Target, Track};
 use profiler_common::abi::{Books, Class, Counter};
 
-/// A probe that brought nothing.
+/// A track that brought nothing.
 pub(super) struct Nothing<'a> {
     pub(super) plan: &'a Plan,
-    pub(super) probe: &'a Probe,
+    pub(super) track: &'a Track,
     pub(super) circumstances: &'a Circumstances,
     pub(super) books: &'a Books,
     /// What else there is to say.
@@ -24,12 +23,13 @@ impl Nothing<'_> {
     pub(super) fn told(&self) -> String {
         let seconds = self.circumstances.elapsed.as_secs_f64();
         let lost = self.books.sum(Class::Lost);
-        let noun = self.probe.noun();
+        let (probe, event) = (&self.track.probe, self.track.event());
+        let noun = probe.noun();
         let reason = match &self.plan.target {
             _ if lost > 0 => {
                 format!("all {lost} were lost; a larger --map-memory or a lower -F keeps them")
             }
-            _ if self.probe.waits().is_some() => {
+            _ if probe.waits().is_some() => {
                 let left_out = self.books.sum(Class::Filtered);
                 let narrow = if left_out > 0 {
                     format!(
@@ -44,12 +44,12 @@ impl Nothing<'_> {
                 "all {} were about other kinds of files; --io-kind all keeps them",
                 self.books.get(Counter::FilteredFileKind)
             ),
-            _ if !self.probe.is_on_event() => {
+            _ if !probe.is_on_event() => {
                 format!("there were none in {seconds:.1} s; record for longer, or while there are")
             }
-            _ if !self.circumstances.event.is_cpu_time() => format!(
+            _ if !event.is_cpu_time() => format!(
                 "there were no {} in {seconds:.1} s; record for longer",
-                self.circumstances.event.name
+                event.name
             ),
             Target::Launched => format!(
                 "the command used the CPU too little in its {seconds:.3} s to be sampled; try a higher -F"
@@ -88,6 +88,14 @@ impl Nothing<'_> {
             .iter()
             .map(|remark| format!(" {remark}"))
             .collect();
-        format!("flame-bpf: no {noun}s: {reason}{left_out}. Nothing was written.{remarks}\n")
+        let (of, unwritten) = if self.plan.has_one_subject() {
+            (String::new(), "Nothing was written.".to_owned())
+        } else {
+            let names = self.track.outputs.iter().map(Output::name);
+            let names: Vec<String> = names.collect();
+            let unwritten = format!("Not written: {}.", names.join(", "));
+            (format!(" of {}", self.track.name()), unwritten)
+        };
+        format!("flame-bpf: no {noun}s{of}: {reason}{left_out}. {unwritten}{remarks}\n")
     }
 }

@@ -1,6 +1,6 @@
 //! The progress line, on a terminal: elapsed time and samples so far; later, what is being named or fetched.
 
-use super::health::{grouped, mebibytes};
+use super::health::mebibytes;
 use crate::debuginfod::Fetched;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal as _;
@@ -42,16 +42,15 @@ impl Progress {
         !self.bar.is_hidden()
     }
 
-    /// Draws the line anew.
-    pub(super) fn sampling(&self, elapsed: Duration, samples: u64) {
+    /// Draws the line anew. `samples`: how many there are so far, and of what.
+    pub(super) fn sampling(&self, elapsed: Duration, samples: &str) {
         let of = match self.duration {
             Some(duration) => format!(" of {}", duration.as_secs_f64()),
             None => String::new(),
         };
         self.bar.set_message(format!(
-            "{:.1}{of} s, {} samples; Ctrl-C stops and draws",
+            "{:.1}{of} s, {samples}; Ctrl-C stops and draws",
             elapsed.as_secs_f64(),
-            grouped(samples)
         ));
         self.bar.tick();
     }

@@ -1,5 +1,6 @@
 //! While sampling: waiting for the end, and for the kernel half's news.
 
+use super::health::grouped;
 use super::hearing::Looks;
 use super::launch::Running;
 use super::progress::Progress;
@@ -219,7 +220,7 @@ impl Session {
                     self.hear()?;
                     self.drain_if_full()?;
                     if progress.is_visible() {
-                        progress.sampling(self.elapsed(), self.kernel.books().sum(Class::Recorded));
+                        progress.sampling(self.elapsed(), &self.so_far(plan));
                     }
                     if !watched.is_empty() && !target::any_runs(watched) {
                         break Stop::TargetEnded;
@@ -233,6 +234,17 @@ impl Session {
         self.stopped = Some(self.started.elapsed());
         progress.clear();
         Ok(stop)
+    }
+
+    /// How many samples there are so far: of what the recording is about, or of each thing.
+    fn so_far(&self, plan: &Plan) -> String {
+        let recorded = |track| grouped(self.kernel.books(track).sum(Class::Recorded));
+        if plan.has_one_subject() {
+            return format!("{} samples", recorded(0));
+        }
+        let tracks = plan.tracks.iter().enumerate();
+        let each = tracks.map(|(number, track)| format!("{} {}", track.name(), recorded(number)));
+        each.collect::<Vec<_>>().join(", ")
     }
 
     /// Drains when a side is half full, or when so many processes have come by that those of them that

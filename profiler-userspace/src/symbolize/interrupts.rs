@@ -86,6 +86,7 @@ mod tests {
                 user: None,
                 kernel: None,
                 doing: Doing::Woken,
+                track: 0,
                 waker: Some(waker),
             };
             located.add(

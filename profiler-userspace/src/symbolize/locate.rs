@@ -16,7 +16,7 @@ use crate::profile::located::{
     Label, Located, LocatedKey, LocatedStack, LocatedStackIndex, LocatedWaker, Spot, SpotIndex,
     Sums,
 };
-use crate::profile::raw::{RawProfile, RawSample, RawStack, StackIndex, Waker, Who};
+use crate::profile::raw::{Parts, RawProfile, RawSample, RawStack, StackIndex, Waker, Who};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
@@ -84,9 +84,8 @@ struct Known<'a> {
 pub struct Locator {
     located: Located,
     objects: Objects,
-    /// Whose samples were located, and who has not been let go since.
-    sampled: HashSet<Identity>,
-    let_go: usize,
+    /// Whose samples were located, of which parts, and who has not been let go since.
+    sampled: HashMap<Identity, Parts>,
 }
 
 impl Locator {
@@ -101,7 +100,9 @@ impl Locator {
         let last: HashSet<Identity> = ended.iter().copied().collect();
         self.locate(raw, processes, |identity| last.contains(&identity));
         for identity in ended {
-            self.let_go += usize::from(self.sampled.remove(identity));
+            if let Some(parts) = self.sampled.remove(identity) {
+                self.objects.count_process(parts);
+            }
             processes.let_go(*identity);
         }
     }
@@ -109,7 +110,9 @@ impl Locator {
     /// Takes all that is left in `raw`.
     pub fn finish(mut self, raw: &mut RawProfile, processes: &mut Processes) -> (Located, Objects) {
         self.locate(raw, processes, |_| true);
-        self.objects.sampled = self.sampled.len() + self.let_go;
+        for parts in self.sampled.into_values() {
+            self.objects.count_process(parts);
+        }
         (self.located, self.objects)
     }
 
@@ -141,7 +144,8 @@ impl Locator {
                 keep(raw, &raw_now, sample);
                 continue;
             };
-            self.sampled.insert(Identity::from(&sample.who));
+            let parts = self.sampled.entry(Identity::from(&sample.who)).or_default();
+            parts.0 |= Parts::of(sample.doing, sample.track).0;
             let waker = waker.zip(woke.flatten()).map(|(waker, (user, kernel))| {
                 self.located.waker(LocatedWaker {
                     label: Label::from(&waker.who),
@@ -154,6 +158,7 @@ impl Locator {
                 user,
                 kernel,
                 doing: sample.doing,
+                track: sample.track,
                 waker,
             };
             let sums = Sums {

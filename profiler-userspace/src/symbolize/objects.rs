@@ -7,6 +7,7 @@
 use super::backings::module;
 use crate::process::{Backing, BackingId, Identity, Owner, Place, Processes, Runtime, vdso};
 use crate::profile::located::{ObjectIndex, Spot};
+use crate::profile::raw::Parts;
 use std::collections::HashMap;
 use std::time::SystemTime;
 
@@ -55,7 +56,8 @@ pub(super) struct Object {
 pub struct Objects {
     all: Vec<Object>,
     indices: HashMap<Key, ObjectIndex>,
-    pub(super) sampled: usize,
+    /// How many processes' samples were located, by the parts that these are of.
+    sampled: HashMap<Parts, usize>,
     pub(super) cut_maps: usize,
 }
 
@@ -65,9 +67,15 @@ impl Objects {
         self.cut_maps
     }
 
-    /// How many processes' samples were located.
-    pub fn processes(&self) -> usize {
-        self.sampled
+    /// How many processes' samples were located that are of these parts.
+    pub fn processes(&self, parts: Parts) -> usize {
+        let wanted = self.sampled.iter().filter(|(of, _)| of.touch(parts));
+        wanted.map(|(_, count)| count).sum()
+    }
+
+    /// Counts a process whose samples are of these parts.
+    pub(super) fn count_process(&mut self, parts: Parts) {
+        *self.sampled.entry(parts).or_default() += 1;
     }
 
     /// The object of that number.

@@ -22,6 +22,16 @@ step() {
     echo "@@ exit $code"
 }
 
+# As many events at once as there may be: the first one's stacks are printed.
+several() {
+    tracks="-e $1 -o -"
+    shift
+    for event; do
+        tracks="$tracks -e $event -o /tmp/$event.folded"
+    done
+    flame-bpf -v -a -d 2 $tracks
+}
+
 # PIDs count from 1 in here, and /proc must say so.
 namespace() {
     unshare -m -p -f sh -c '
@@ -58,6 +68,10 @@ step kernel-stacks flame-bpf -v -a -K -I -d 1 -F 99 -f
 step labels flame-bpf -v -a --per-thread --per-cpu -I -d 1 -F 99 -f
 step namespace namespace
 step tracepoint flame-bpf -v -e sched:sched_switch -a -d 1 -f
+step events several cpu-clock task-clock page-faults context-switches cpu-migrations minor-faults major-faults \
+    cgroup-switches
+step tracepoints several sched:sched_switch sched:sched_wakeup sched:sched_waking sched:sched_process_fork \
+    sched:sched_process_exit sched:sched_process_exec sched:sched_migrate_task raw_syscalls:sys_enter
 kill $shares
 bare_chain 100000 >/dev/null &
 bare=$!

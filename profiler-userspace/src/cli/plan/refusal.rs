@@ -3,13 +3,14 @@
 //! In: flags that are right one by one. Out: nothing, or a sentence that names the one to leave out.
 
 use super::{SamplingArgs, ScopeArgs, StackArgs};
+use crate::cli::trigger::Trigger;
 use crate::probe::Waits;
 use anyhow::{Result, bail, ensure};
 
-/// A recording has one probe.
+/// What begins and ends is recorded alone.
 pub(super) fn event(flag: &str, pace: &SamplingArgs) -> Result<()> {
     let given = [
-        ("-e", pace.event.is_some()),
+        ("-e", !pace.event.is_empty()),
         ("--page-faults", pace.page_faults),
         ("--context-switches", pace.context_switches),
     ];
@@ -27,6 +28,40 @@ pub(super) fn with_place(what: &str, pace: &SamplingArgs, scope: &ScopeArgs) -> 
         pace.freq.is_none() && pace.count.is_none(),
         "of {what} every passing is counted; leave out -F and -c"
     );
+    everywhere(what, scope)
+}
+
+/// What does not go with what was named to be sampled.
+pub(super) fn with_triggers(
+    triggers: &[Trigger],
+    pace: &SamplingArgs,
+    scope: &ScopeArgs,
+    stacks: &StackArgs,
+) -> Result<()> {
+    let has_event = triggers
+        .iter()
+        .any(|trigger| matches!(trigger, Trigger::Event(_)));
+    for trigger in triggers {
+        let what = match trigger {
+            Trigger::Event(_) => continue,
+            Trigger::Tracepoint(_) => "a tracepoint",
+            Trigger::Function(_) => "a function",
+        };
+        if has_event {
+            everywhere(what, scope)?;
+        } else {
+            with_place(what, pace, scope)?;
+        }
+        ensure!(
+            matches!(trigger, Trigger::Tracepoint(_)) || !stacks.kernel_stacks_only,
+            "functions are called in user mode, where there are no kernel stacks; leave out -K"
+        );
+    }
+    Ok(())
+}
+
+/// As [`with_place`], beside events, which may have a rate.
+pub(super) fn everywhere(what: &str, scope: &ScopeArgs) -> Result<()> {
     ensure!(
         scope.cpu.is_none(),
         "{what} is watched on all CPUs; leave out -C, and tell them apart with --per-cpu"
@@ -46,7 +81,7 @@ pub(super) fn with_off_cpu(
     let given = [
         ("-F", pace.freq.is_some(), every),
         ("-c", pace.count.is_some(), every),
-        ("-e", pace.event.is_some(), every),
+        ("-e", !pace.event.is_empty(), every),
         ("--page-faults", pace.page_faults, every),
         ("--context-switches", pace.context_switches, every),
         ("-C", scope.cpu.is_some(), nowhere),

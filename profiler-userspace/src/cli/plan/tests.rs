@@ -1,8 +1,9 @@
 mod probes;
+mod tracks;
 
 use super::*;
 use crate::output::{MinWidth, Palette};
-use crate::plan::{CallGraph, Event};
+use crate::plan::{CallGraph, Event, EventChoice, Sampling, Track};
 use crate::probe::{Probe, ThreadKind, Waits, Wakers};
 use clap::Parser as _;
 use profiler_common::abi::TaskState;
@@ -17,6 +18,14 @@ fn plan_for(line: &str, stdout_is_terminal: bool) -> Result<Plan> {
 #[track_caller]
 fn plan(line: &str) -> Plan {
     plan_for(line, true).unwrap_or_else(|error| panic!("{line}: {error:#}"))
+}
+
+/// The one track of the plan for a command line typed at a terminal.
+#[track_caller]
+fn track(line: &str) -> Track {
+    let mut tracks = plan(line).tracks;
+    assert_eq!(tracks.len(), 1, "{line}: {tracks:?}");
+    tracks.remove(0)
 }
 
 #[track_caller]
@@ -44,10 +53,12 @@ fn nothing_said_is_the_whole_machine_until_ctrl_c() {
         target: Target::All,
         launch: None,
         cpus: None,
-        probe: Probe::OnCpu,
-        beside: None,
-        event: EventChoice::Auto,
-        sampling: Sampling::Frequency(99),
+        tracks: vec![Track {
+            probe: Probe::OnCpu,
+            event: EventChoice::Auto,
+            sampling: Sampling::Frequency(99),
+            outputs: vec![file("flamegraph.svg", Format::Svg)],
+        }],
         duration: None,
         capture: Capture {
             user_stacks: true,
@@ -57,7 +68,6 @@ fn nothing_said_is_the_whole_machine_until_ctrl_c() {
             per_thread: false,
             per_cpu: false,
         },
-        outputs: vec![file("flamegraph.svg", Format::Svg)],
         title: None,
         naming: Naming::default(),
         servers: Servers::default(),
@@ -115,17 +125,17 @@ fn a_command_is_the_target_unless_another_is_named() {
 
 #[test]
 fn rates_and_periods() {
-    assert_eq!(plan("-F 997").sampling, Sampling::Frequency(997));
-    assert_eq!(plan("-c 1000000").sampling, Sampling::Period(1_000_000));
-    assert_eq!(plan("-e cycles").sampling, Sampling::Frequency(99));
-    assert_eq!(plan("-e page-faults").sampling, Sampling::Period(1));
+    assert_eq!(track("-F 997").sampling, Sampling::Frequency(997));
+    assert_eq!(track("-c 1000000").sampling, Sampling::Period(1_000_000));
+    assert_eq!(track("-e cycles").sampling, Sampling::Frequency(99));
+    assert_eq!(track("-e page-faults").sampling, Sampling::Period(1));
     assert_eq!(
-        plan("-e page-faults -F 99").sampling,
+        track("-e page-faults -F 99").sampling,
         Sampling::Frequency(99)
     );
-    assert_eq!(plan("-e cs -c 10").sampling, Sampling::Period(10));
+    assert_eq!(track("-e cs -c 10").sampling, Sampling::Period(10));
     assert_eq!(
-        plan("-e cpu-clock").event,
+        track("-e cpu-clock").event,
         EventChoice::Named(Event::CPU_CLOCK)
     );
     assert!(refusal("-F 99 -c 10").contains("keep one"));
@@ -176,19 +186,19 @@ fn captures() {
 #[test]
 fn outputs_are_what_was_named_or_what_suits_stdout() {
     let svg = file("a.svg", Format::Svg);
-    let piped = |line| plan_for(line, false).unwrap().outputs;
+    let piped = |line| plan_for(line, false).unwrap().tracks.remove(0).outputs;
     assert_eq!(piped(""), [Output::Stdout]);
     assert_eq!(piped("-o a.svg"), std::slice::from_ref(&svg));
-    assert_eq!(plan("-f").outputs, [Output::Stdout]);
-    assert_eq!(plan("-o -").outputs, [Output::Stdout]);
+    assert_eq!(track("-f").outputs, [Output::Stdout]);
+    assert_eq!(track("-o -").outputs, [Output::Stdout]);
     assert_eq!(
-        plan("-f -o -").outputs,
+        track("-f -o -").outputs,
         [Output::Stdout],
         "one and the same"
     );
-    assert_eq!(plan("-fo a.svg").outputs, [svg.clone(), Output::Stdout]);
+    assert_eq!(track("-fo a.svg").outputs, [svg.clone(), Output::Stdout]);
     assert_eq!(
-        plan("-o a.svg -o b.folded").outputs,
+        track("-o a.svg -o b.folded").outputs,
         [svg, file("b.folded", Format::Folded)]
     );
 }
@@ -196,7 +206,7 @@ fn outputs_are_what_was_named_or_what_suits_stdout() {
 #[test]
 fn a_name_in_dev_gets_text() {
     assert_eq!(
-        plan("-o /dev/null").outputs,
+        track("-o /dev/null").outputs,
         [file("/dev/null", Format::Folded)]
     );
 }
@@ -207,9 +217,9 @@ fn a_raw_recording_is_an_output_that_has_no_looks() {
         path: "A.FBPF".into(),
     };
     assert_eq!(archive.format(), None);
-    assert_eq!(plan("-o A.FBPF").outputs, std::slice::from_ref(&archive));
+    assert_eq!(track("-o A.FBPF").outputs, std::slice::from_ref(&archive));
     let both = plan("-o A.FBPF -f --delimited");
-    assert_eq!(both.outputs, [archive, Output::Stdout]);
+    assert_eq!(both.tracks[0].outputs, [archive, Output::Stdout]);
     assert!(refusal("-o a.fbpf --title T").contains("flame-bpf render"));
     assert!(refusal("-o a.fbpf -o ./a.fbpf").contains("given twice"));
 }

@@ -62,6 +62,7 @@ pub(super) fn profile() -> impl Strategy<Value = RawProfile> {
         let sample = (who(), index.clone(), index, 0u64..1 << 40, 0u64..1 << 20).prop_map(
             |(who, user, kernel, weight, count)| RawSample {
                 doing: Doing::Running,
+                track: 0,
                 waker: None,
                 who,
                 user,

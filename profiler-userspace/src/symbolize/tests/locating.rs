@@ -100,7 +100,7 @@ proptest! {
         prop_assert_eq!(told(&pieces, &pieces_objects, &processes), at_once);
         prop_assert_eq!(pieces.stacks().len(), whole.stacks().len());
         prop_assert_eq!(pieces.samples().len(), whole.samples().len());
-        prop_assert_eq!(pieces_objects.processes(), objects.processes());
+        prop_assert_eq!(pieces_objects.processes(Parts::ALL), objects.processes(Parts::ALL));
     }
 }
 
@@ -140,8 +140,57 @@ fn processes_of_one_program_share_their_stacks() {
     }
     let (located, objects) = locator.finish(&mut RawProfile::default(), &mut processes);
     assert_eq!((located.stacks().len(), located.samples().len()), (1, 1));
-    assert_eq!((located.total_count(), objects.processes()), (3, 3));
+    assert_eq!(
+        (located.total_count(), objects.processes(Parts::ALL)),
+        (3, 3)
+    );
     assert_eq!(text(&located, &objects, &processes), "test;main 3\n");
+}
+
+#[test]
+fn a_process_counts_for_each_part_that_it_was_sampled_in() {
+    let mut processes = Processes::new();
+    let mut locator = Locator::new();
+    let of_track = Parts::of_track;
+    let mut last = RawProfile::default();
+    // Above all IDs that there are.
+    let none = 1 << 30;
+    for (tgid, both) in [
+        (none + 1, [(Doing::Running, 0), (Doing::Running, 1)]),
+        (none + 2, [(Doing::Running, 1), (Doing::Blocked, 0)]),
+        (none + 3, [(Doing::Runnable, 0), (Doing::Blocked, 0)]),
+        (none + 4, [(Doing::Running, 7), (Doing::Ran, 7)]),
+    ] {
+        let identity = Identity {
+            tgid,
+            incarnation: 1,
+        };
+        let mut all = raw(identity, &[8]);
+        let sample = all.samples.remove(0);
+        all.samples.extend(both.map(|(doing, track)| RawSample {
+            doing,
+            track,
+            ..sample
+        }));
+        last = all;
+        // The last one is there to the end.
+        if tgid < none + 4 {
+            locator.take(&mut last, &mut processes, &[identity]);
+            assert!(last.samples.is_empty());
+        }
+    }
+    let (located, objects) = locator.finish(&mut last, &mut processes);
+    for (parts, expected) in [
+        (Parts::ALL, 4),
+        (of_track(0), 1),
+        (of_track(1), 2),
+        (of_track(2), 0),
+        (of_track(7), 1),
+        (Parts::WAITS, 3),
+    ] {
+        assert_eq!(objects.processes(parts), expected, "{parts:?}");
+    }
+    assert_eq!(located.total_count(), 8);
 }
 
 #[test]

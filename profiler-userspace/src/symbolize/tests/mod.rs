@@ -12,7 +12,7 @@ mod told;
 
 use super::*;
 use crate::process::Identity;
-use crate::profile::raw::{RawProfile, RawSample, StackIndex, Who};
+use crate::profile::raw::{Parts, RawProfile, RawSample, StackIndex, Who};
 use profiler_common::abi::StackEnd;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -60,6 +60,7 @@ fn raw(identity: Identity, addresses: &[u64]) -> RawProfile {
     }));
     raw.samples.push(RawSample {
         doing: Doing::Running,
+        track: 0,
         waker: None,
         who: Who {
             tgid: identity.tgid,
@@ -159,7 +160,10 @@ fn the_stack_goes_from_labels_over_user_to_kernel() {
         stack_ends(&located),
         BTreeMap::from([(StackEnd::Truncated, 2)])
     );
-    assert_eq!((objects.processes(), located.stacks().len()), (1, 2));
+    assert_eq!(
+        (objects.processes(Parts::ALL), located.stacks().len()),
+        (1, 2)
+    );
 }
 
 #[test]

@@ -48,6 +48,12 @@ fn anything_else_is_said() {
         |fired| format!("{COUNTERS}off-CPU counter: fired {fired}\noff-CPU counter: recorded 7\n");
     assert_eq!(wrong(STACKS, &second(7), 0), None);
     said(STACKS, &second(8), 0, "off-CPU 8 firings, of which 7");
+    let several = |of_other| {
+        let first = COUNTERS.replace("counter:", "cpu-clock counter:");
+        format!("{first}a:b counter: fired 3\na:b counter: recorded {of_other}\n")
+    };
+    assert_eq!(wrong(STACKS, &several(3), 0), None);
+    said(STACKS, &several(2), 0, "a:b 3 firings, of which 2");
     said("shares;main 99", COUNTERS, 0, "99 in the stacks");
     said("shares;start 100", COUNTERS, 0, "only 0 of 100");
     let flat = STACKS

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn off_the_cpu_has_flags_of_its_own() {
-    let waits = |line| match plan(line).probe {
+    let waits = |line| match track(line).probe {
         Probe::OffCpu(waits) => waits,
         other => panic!("{line}: {other:?}"),
     };
@@ -34,7 +34,7 @@ fn off_the_cpu_has_flags_of_its_own() {
 
 #[test]
 fn who_ends_waits_may_be_shown_alone_or_above_them() {
-    let waits = |line| match plan(line).probe {
+    let waits = |line| match track(line).probe {
         Probe::OffCpu(waits) => waits,
         other => panic!("{line}: {other:?}"),
     };
@@ -62,9 +62,12 @@ fn who_ends_waits_may_be_shown_alone_or_above_them() {
 #[test]
 fn waits_may_be_recorded_beside_samples() {
     let plan_beside = plan("-o on.svg --off-cpu-output off.folded -m 10 -F 997");
-    assert_eq!(plan_beside.probe, Probe::OnCpu);
-    assert_eq!(plan_beside.outputs, [file("on.svg", Format::Svg)]);
-    let beside = plan_beside.beside.as_ref().expect("waits were asked for");
+    let [samples, beside] = &plan_beside.tracks[..] else {
+        panic!("there are two tracks: {plan_beside:?}");
+    };
+    assert_eq!(samples.probe, Probe::OnCpu);
+    assert_eq!(samples.outputs, [file("on.svg", Format::Svg)]);
+    assert!(plan_beside.has_one_subject());
     assert_eq!(beside.outputs, [file("off.folded", Format::Folded)]);
     let waits = plan_beside.waits().expect("waits were asked for");
     assert_eq!(waits.shortest, Duration::from_micros(10));
@@ -93,7 +96,7 @@ fn waits_may_be_recorded_beside_samples() {
 
 #[test]
 fn wall_time_is_all_of_it() {
-    let wall = |line| match plan(line).probe {
+    let wall = |line| match track(line).probe {
         Probe::Wall(wall) => wall,
         other => panic!("{line}: {other:?}"),
     };
@@ -119,7 +122,7 @@ fn wall_time_is_all_of_it() {
 
 #[test]
 fn a_tracepoint_is_a_probe_and_short_flags_are_events() {
-    let Probe::Tracepoint(tracepoint) = plan("-e sched:sched_wakeup").probe else {
+    let Probe::Tracepoint(tracepoint) = track("-e sched:sched_wakeup").probe else {
         panic!("it is a tracepoint");
     };
     assert_eq!(tracepoint.to_string(), "sched:sched_wakeup");
@@ -127,11 +130,11 @@ fn a_tracepoint_is_a_probe_and_short_flags_are_events() {
         ("--page-faults", "page-faults"),
         ("--context-switches", "context-switches"),
     ] {
-        let EventChoice::Named(event) = plan(line).event else {
+        let EventChoice::Named(event) = track(line).event else {
             panic!("{line} is an event");
         };
         assert_eq!(
-            (&*event.name, plan(line).sampling),
+            (&*event.name, track(line).sampling),
             (name, Sampling::Period(1))
         );
     }
@@ -163,7 +166,7 @@ fn a_flag_of_calls_is_a_probe_with_a_title_and_a_unit() {
         ("--locks=user", "waiting for user locks", "µs"),
         ("--locks=kernel", "waiting for kernel locks", "µs"),
     ] {
-        let probe = plan(line).probe;
+        let probe = track(line).probe;
         let of = probe.unit().expect("the probe decides");
         assert_eq!(
             (probe.subject().as_deref(), of.noun()),

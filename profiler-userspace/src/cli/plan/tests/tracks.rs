@@ -1,0 +1,155 @@
+//! Several -e in one run: what each records, and where it goes.
+
+use super::*;
+
+/// The names and outputs of the tracks.
+#[track_caller]
+fn outputs(line: &str) -> Vec<(String, Vec<String>)> {
+    let tracks = plan(line).tracks;
+    let of = |track: &Track| track.outputs.iter().map(Output::name).collect();
+    tracks
+        .iter()
+        .map(|track| (track.name(), of(track)))
+        .collect()
+}
+
+#[track_caller]
+fn assert_outputs(line: &str, expected: &[(&str, &str)]) {
+    let outputs = outputs(line);
+    let outputs: Vec<(&str, &str)> = outputs
+        .iter()
+        .map(|(name, outputs)| match &outputs[..] {
+            [output] => (name.as_str(), output.as_str()),
+            other => panic!("{line}: {other:?}"),
+        })
+        .collect();
+    assert_eq!(outputs, expected, "{line}");
+}
+
+#[test]
+fn each_event_has_the_output_at_its_place() {
+    assert_outputs(
+        "-e cpu-clock -e faults -e sched:sched_switch -e uprobe:libc:malloc -o a.svg -o b.fbpf -o - -o d.folded",
+        &[
+            ("cpu-clock", "a.svg"),
+            ("page-faults", "b.fbpf"),
+            ("sched:sched_switch", "standard output"),
+            ("libc:malloc", "d.folded"),
+        ],
+    );
+    assert!(!plan("-e cycles -e cs -o a.svg -o b.svg").has_one_subject());
+    // One event may have several outputs, as without -e.
+    assert_eq!(track("-e cycles -o a.svg -o b.folded").outputs.len(), 2);
+}
+
+#[test]
+fn one_output_lends_its_name_to_all() {
+    assert_outputs(
+        "-e cpu-clock -e sched:sched_switch -e uprobe:/usr/bin/x:ns::f<a> -o dir.d/x.tar.svg",
+        &[
+            ("cpu-clock", "dir.d/x.tar.cpu-clock.svg"),
+            ("sched:sched_switch", "dir.d/x.tar.sched-sched_switch.svg"),
+            ("x:ns::f<a>", "dir.d/x.tar.x-ns-f-a-.svg"),
+        ],
+    );
+    assert_outputs(
+        "-e cycles -e L1-dcache-loads -o x.fbpf",
+        &[
+            ("cycles", "x.cycles.fbpf"),
+            ("L1-dcache-loads", "x.L1-dcache-loads.fbpf"),
+        ],
+    );
+    assert_outputs(
+        "-e cycles -e cs",
+        &[
+            ("cycles", "flamegraph.cycles.svg"),
+            ("context-switches", "flamegraph.context-switches.svg"),
+        ],
+    );
+    let long = format!("-e cycles -e uprobe:x:{} -o x.svg", "f/".repeat(300));
+    let name = &outputs(&long)[1].1[0];
+    assert!(
+        name.len() < 100 && !name.contains('/') && name.ends_with(".svg"),
+        "{name}"
+    );
+}
+
+#[test]
+fn rates_are_about_each_event_and_nothing_else() {
+    let sampling = |line| -> Vec<Sampling> {
+        let tracks = plan(line).tracks;
+        tracks.iter().map(|track| track.sampling).collect()
+    };
+    let (hz, every) = (Sampling::Frequency, Sampling::Period(1));
+    assert_eq!(
+        sampling("-e cpu-clock -e faults -e cycles"),
+        [hz(99), every, hz(99)]
+    );
+    assert_eq!(
+        sampling("-e faults -e cycles -F 500 -e sched:sched_switch")[..2],
+        [hz(500), hz(500)]
+    );
+    let weighed = |line: &str| -> Vec<bool> {
+        let tracks = plan(line).tracks;
+        tracks.iter().map(Track::is_weighed).collect()
+    };
+    assert_eq!(
+        weighed("-e cpu-clock -e faults -e sched:sched_switch -e cycles"),
+        [false, true, false, true]
+    );
+}
+
+#[test]
+fn waits_may_be_recorded_beside_several() {
+    let several = plan("-e cycles -e faults -o x.svg --off-cpu-output off.svg");
+    assert_eq!(several.tracks.len(), 3);
+    assert!(several.tracks[2].probe.waits().is_some() && !several.has_one_subject());
+}
+
+#[test]
+fn what_does_not_go_together_says_what_does() {
+    let nine =
+        "cycles instructions branches faults cs cpu-clock task-clock migrations minor-faults";
+    let nine: String = nine.split(' ').map(|name| format!("-e {name} ")).collect();
+    for (line, answer) in [
+        (nine.as_str(), "records 8 -e at most, and here are 9"),
+        ("-e faults -e page-faults", "-e page-faults is given twice"),
+        ("-e a:b -e tracepoint:c:b", "-e c:b is given twice"),
+        ("-e uprobe:x:f -e uprobe:x:f", "-e x:f is given twice"),
+        ("-e cycles -e cs -f", "-o x.folded"),
+        ("-e cycles -e cs -o -", "-o x.folded"),
+        ("-e cycles -e cs -o /dev/null", "one -o for each -e"),
+        (
+            "-e cycles -e cs -e faults -o a.svg -o b.svg",
+            "3 -e and 2 -o",
+        ),
+        (
+            "-e cycles -e cs -o a.svg -o b.svg -o c.svg",
+            "2 -e and 3 -o",
+        ),
+        ("-e cycles -e cs -o a.svg -o a.svg", "given twice"),
+        (
+            "-e uprobe:a:f,g -e uprobe:a:f.g -e uprobe:a:f:g -o x.svg",
+            "-e a:f,g and -e a:f:g would both go to x.a-f-g.svg",
+        ),
+        ("-e a:b -e a:c -F 99", "every passing"),
+        ("-e cycles -e a:c -C 0", "--per-cpu"),
+        ("-e cycles -e uprobe:libc:malloc -K", "leave out -K"),
+        ("-e cycles -e cpu-clock -c 100", "-c 10000"),
+        ("-e cycles -e cpu-clock --wall", "keep one -e"),
+        (
+            "-e cycles -e cpu-clock --off-cpu",
+            "-e does not go with --off-cpu",
+        ),
+        ("-e cycles -e cpu-clock --io", "record twice"),
+        (
+            "-e cycles -e cs -o x.svg --off-cpu-output x.cycles.svg",
+            "where the samples go",
+        ),
+    ] {
+        let refusal = refusal(line);
+        assert!(refusal.contains(answer), "{line}: {refusal}");
+    }
+    let piped = plan_for("-e cycles -e cs", false).unwrap_err().to_string();
+    assert!(piped.contains("-o x.folded"), "{piped}");
+}

@@ -1,0 +1,207 @@
+//! What is recorded side by side, and where each of it goes.
+//!
+//! In: flags that are right one by one. Out: [`Track`]s with their outputs, or a sentence about flags that do not go
+//! together. Never: looks at the machine.
+
+use super::{DEFAULT_FILE, OutputArgs, SamplingArgs, places, without_dots};
+use crate::cli::trigger::{self, Trigger};
+use crate::plan::{DEFAULT_HZ, EventChoice, Output, Sampling, Track};
+use crate::probe::{Probe, Waits};
+use anyhow::{Result, anyhow, bail, ensure};
+use profiler_common::abi::MAX_TRACKS;
+use std::path::{Path, PathBuf};
+
+/// The most characters of an event's name in that of a file: functions may have names that no file can have.
+const NAME_LENGTH: usize = 80;
+
+/// What was named to be sampled; nothing if nothing was.
+pub(super) fn triggers(pace: &SamplingArgs) -> Result<Vec<Trigger>> {
+    let short = [
+        (pace.page_faults, "page-faults"),
+        (pace.context_switches, "context-switches"),
+    ];
+    if let Some((_, name)) = short.into_iter().find(|(given, _)| *given) {
+        let trigger = trigger::parse(name).map_err(|sentence| anyhow!(sentence))?;
+        return Ok(vec![trigger]);
+    }
+    let all = &pace.event;
+    ensure!(
+        all.len() <= MAX_TRACKS,
+        "one run records {MAX_TRACKS} -e at most, and here are {}; leave some out, or record twice",
+        all.len()
+    );
+    for (place, trigger) in all.iter().enumerate() {
+        ensure!(
+            !all[..place].iter().any(|before| before.is(trigger)),
+            "-e {} is given twice; leave one of them out",
+            trigger.name()
+        );
+    }
+    Ok(all.clone())
+}
+
+/// One track for each trigger, each with its outputs; without triggers, the one of `probe`.
+pub(super) fn tracks(
+    probe: &Probe,
+    triggers: &[Trigger],
+    pace: &SamplingArgs,
+    outputs: Vec<Vec<Output>>,
+) -> Result<Vec<Track>> {
+    let of_trigger = |trigger: &Trigger| match trigger {
+        // Wall time takes its samples on it.
+        Trigger::Event(event) => (probe.clone(), EventChoice::Named(event.clone())),
+        Trigger::Tracepoint(tracepoint) => {
+            (Probe::Tracepoint(tracepoint.clone()), EventChoice::Auto)
+        }
+        Trigger::Function(function) => (Probe::Function(function.clone()), EventChoice::Auto),
+    };
+    let mut recorded: Vec<(Probe, EventChoice)> = triggers.iter().map(of_trigger).collect();
+    if recorded.is_empty() {
+        recorded.push((probe.clone(), EventChoice::Auto));
+    }
+    recorded
+        .into_iter()
+        .zip(outputs)
+        .map(|((probe, event), outputs)| {
+            Ok(Track {
+                sampling: sampling(pace, &probe, &event)?,
+                probe,
+                event,
+                outputs,
+            })
+        })
+        .collect()
+}
+
+fn sampling(pace: &SamplingArgs, probe: &Probe, event: &EventChoice) -> Result<Sampling> {
+    let asked = match (pace.freq, pace.count) {
+        (Some(_), Some(_)) => bail!("-F is a rate and -c a period; keep one of them"),
+        (Some(hz), None) => Some(Sampling::Frequency(hz)),
+        (None, Some(period)) => Some(Sampling::Period(period)),
+        (None, None) => None,
+    };
+    match event {
+        EventChoice::Auto => Ok(asked
+            .filter(|_| probe.is_on_event())
+            .unwrap_or(Sampling::Frequency(DEFAULT_HZ))),
+        EventChoice::Named(event) => {
+            let sampling = asked.unwrap_or_else(|| event.default_sampling());
+            // The kernel's own limit is for the recording to read.
+            sampling.check(event, u64::MAX)?;
+            Ok(sampling)
+        }
+    }
+}
+
+/// The outputs of each trigger, in the order of these; of the one track that there is without several.
+pub(super) fn outputs(
+    triggers: &[Trigger],
+    output: &OutputArgs,
+    stdout_is_terminal: bool,
+) -> Result<Vec<Vec<Output>>> {
+    let events = triggers.len();
+    if events < 2 {
+        return Ok(vec![super::outputs(output, stdout_is_terminal)?]);
+    }
+    ensure!(
+        !output.folded,
+        "-f writes one profile to stdout, and here are {events}; -o x.folded writes a file for each -e"
+    );
+    let named = places(&output.output, "-o")?;
+    if named.len() == events {
+        return Ok(named.into_iter().map(|output| vec![output]).collect());
+    }
+    let default = PathBuf::from(DEFAULT_FILE);
+    let pattern = match output.output.as_slice() {
+        [] if stdout_is_terminal => &default,
+        [] => bail!(
+            "stdout takes one profile, and here are {events}; -o x.folded writes a file for each -e"
+        ),
+        [one] if one == Path::new("-") => bail!(
+            "-o - takes one profile, and here are {events}; -o x.folded writes a file for each -e"
+        ),
+        [one] if one.extension().is_none() => bail!(
+            "{} has no ending for the names of {events} events to stand before; give one -o for each -e, or a name \
+             such as x.svg",
+            one.display()
+        ),
+        [one] => one,
+        several => bail!(
+            "here are {events} -e and {} -o; give one -o for each -e, in their order, or one -o alone, of which a \
+             name is made for each",
+            several.len()
+        ),
+    };
+    let files: Vec<PathBuf> = triggers
+        .iter()
+        .map(|trigger| file_of(pattern, trigger))
+        .collect();
+    for (place, file) in files.iter().enumerate() {
+        if let Some(before) = files[..place].iter().position(|other| other == file) {
+            bail!(
+                "-e {} and -e {} would both go to {}; give one -o for each -e",
+                triggers[before].name(),
+                triggers[place].name(),
+                file.display()
+            );
+        }
+    }
+    let outputs = places(&files, "-o")?;
+    Ok(outputs.into_iter().map(|output| vec![output]).collect())
+}
+
+/// The file of one of several triggers: its name stands before the ending.
+fn file_of(pattern: &Path, trigger: &Trigger) -> PathBuf {
+    let mut file = pattern.file_stem().unwrap_or_default().to_owned();
+    file.push(".");
+    file.push(in_file_name(&trigger.name()));
+    if let Some(ending) = pattern.extension() {
+        file.push(".");
+        file.push(ending);
+    }
+    pattern.with_file_name(file)
+}
+
+/// A name as part of that of a file: what a shell or another system may take for something else is a hyphen.
+fn in_file_name(name: &str) -> String {
+    let mut safe = String::new();
+    for letter in name.chars() {
+        if letter.is_ascii_alphanumeric() || matches!(letter, '_' | '.' | '-') {
+            safe.push(letter);
+        } else if !safe.ends_with('-') {
+            safe.push('-');
+        }
+        if safe.len() == NAME_LENGTH {
+            break;
+        }
+    }
+    safe
+}
+
+/// The track of waits that are recorded beside others.
+pub(super) fn beside(waits: Waits, paths: &[PathBuf], others: &[Track]) -> Result<Track> {
+    let taken: Vec<PathBuf> = others
+        .iter()
+        .flat_map(|track| &track.outputs)
+        .map(|output| match output {
+            Output::Stdout => PathBuf::from("-"),
+            Output::File { path, .. } | Output::Archive { path } => without_dots(path),
+        })
+        .collect();
+    let outputs = places(paths, "--off-cpu-output")?;
+    if let Some(path) = paths
+        .iter()
+        .find(|path| taken.contains(&without_dots(path)))
+    {
+        bail!(
+            "--off-cpu-output {} is where the samples go, too; name another file",
+            path.display()
+        );
+    }
+    Ok(Track {
+        probe: Probe::OffCpu(waits),
+        event: EventChoice::Auto,
+        sampling: Sampling::Frequency(DEFAULT_HZ),
+        outputs,
+    })
+}
