@@ -3,7 +3,7 @@
 
 use super::load::{is_refusal, privilege};
 use super::{Error, Kernel, Result, btf, missed, sleepers};
-use crate::probe::{Hook, SWITCH};
+use crate::probe::{Hook, Occurrence, SWITCH};
 use aya::programs::perf_event::{PerfEventConfig, PerfEventScope, SamplePolicy};
 use aya::programs::uprobe::{UProbeAttachLocation, UProbeAttachPoint, UProbeScope};
 use aya::programs::{PerfEvent, ProgramError, RawTracePoint, UProbe};
@@ -62,6 +62,16 @@ impl Kernel {
     pub fn attach(&mut self, source: &Source, policy: Policy, cpus: &[u32]) -> Result<()> {
         self.attach_fork()?;
         self.attach_beside()?;
+        self.attach_event("on_cpu", source, policy, cpus)
+    }
+
+    fn attach_event(
+        &mut self,
+        program: &'static str,
+        source: &Source,
+        policy: Policy,
+        cpus: &[u32],
+    ) -> Result<()> {
         let policy = match policy {
             Policy::Frequency(hz) => SamplePolicy::Frequency(hz),
             Policy::Period(count) => SamplePolicy::Period(count),
@@ -72,7 +82,7 @@ impl Kernel {
         };
         let mut attached = 0;
         for &cpu in cpus {
-            let program: &mut PerfEvent = self.program("on_cpu")?;
+            let program: &mut PerfEvent = self.program(program)?;
             let scope = PerfEventScope::AllProcessesOneCpu { cpu };
             match program.attach(config, scope, policy, false) {
                 Ok(_) => attached += 1,
@@ -91,7 +101,7 @@ impl Kernel {
     pub fn attach_hooks(&mut self, entries: &[Entry]) -> Result<()> {
         self.attach_fork()?;
         self.attach_beside()?;
-        for (program, hook) in self.request.programs() {
+        for (program, hook) in self.programs() {
             if hook == Hook::Functions {
                 self.attach_functions(program, entries)?;
             }
@@ -99,14 +109,34 @@ impl Kernel {
         Ok(())
     }
 
-    /// Attaches those programs that hang on tracepoints.
+    /// Attaches those programs that hang on tracepoints, or on what the kernel counts.
     fn attach_beside(&mut self) -> Result<()> {
-        for (program, hook) in self.request.programs() {
-            if let Hook::Tracepoint(name) = hook {
-                self.attach_tracepoint(program, &name)?;
+        for (program, hook) in self.programs() {
+            match hook {
+                Hook::Tracepoint(name) => self.attach_tracepoint(program, &name)?,
+                Hook::Occurrence(occurrence) => self.attach_occurrence(program, occurrence)?,
+                Hook::Event | Hook::Functions => {}
             }
         }
         Ok(())
+    }
+
+    fn attach_occurrence(&mut self, program: &'static str, occurrence: Occurrence) -> Result<()> {
+        /// Events of the kernel's own (`include/uapi/linux/perf_event.h`, `PERF_TYPE_SOFTWARE`).
+        const SOFTWARE: u32 = 1;
+        let source = Source {
+            name: occurrence.name.to_owned(),
+            kind: SOFTWARE,
+            config: occurrence.number,
+        };
+        let cpus = online_cpus().map_err(|source| Error::Attach {
+            what: format!(
+                "the event {} on all CPUs: /sys does not list them",
+                occurrence.name
+            ),
+            source,
+        })?;
+        self.attach_event(program, &source, Policy::Period(1), &cpus)
     }
 
     fn attach_tracepoint(&mut self, program: &'static str, name: &str) -> Result<()> {
@@ -174,11 +204,15 @@ impl Kernel {
         self.ended_ns = sleepers::now_ns();
         let probe = self.request.probe.clone();
         // The other way round than they were attached: what is under way is seen to end for as long as it can begin.
-        for (name, hook) in self.request.programs().into_iter().rev() {
+        for (name, hook) in self.programs().into_iter().rev() {
             match hook {
                 Hook::Event => {
                     let program: &mut PerfEvent = self.program(name)?;
                     unloaded("the perf event", program.unload())?;
+                }
+                Hook::Occurrence(occurrence) => {
+                    let program: &mut PerfEvent = self.program(name)?;
+                    unloaded(&format!("the event {}", occurrence.name), program.unload())?;
                 }
                 Hook::Tracepoint(tracepoint) => {
                     let program: &mut RawTracePoint = self.program(name)?;

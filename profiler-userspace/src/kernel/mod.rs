@@ -33,6 +33,7 @@ pub use sleepers::Sleeping;
 pub use support::Support;
 pub use tables::{CodePart, StoredTable, Tables};
 
+use crate::probe::{Hook, PageFaults};
 use aya::Ebpf;
 use aya::maps::{MapData, RingBuf};
 use profiler_common::abi::{BOOK_WORDS, Books, Counter};
@@ -48,6 +49,8 @@ pub struct Kernel {
     maps: load::Maps,
     sizes: size::Sizes,
     request: Request,
+    /// Which page faults are looked at.
+    page_faults: PageFaults,
     /// The control map and the books, mapped for as long as we live.
     control: Shared,
     books: Shared,
@@ -211,6 +214,13 @@ impl Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Kernel {
+    /// The programs, and what they are attached to, in this order.
+    fn programs(&self) -> Vec<(&'static str, Hook)> {
+        let mut programs = self.request.programs();
+        programs.extend(self.page_faults.programs());
+        programs
+    }
+
     /// The probe's books of every CPU, added up.
     pub fn books(&self) -> Books {
         let own = if self.request.has_beside() {

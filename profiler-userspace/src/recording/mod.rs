@@ -44,7 +44,7 @@ use anyhow::{Context as _, Result, bail};
 use circumstances::{Circumstances, is_weighed};
 use finish::finish;
 use launch::Held;
-use profiler_common::abi::{Switches, TargetKind};
+use profiler_common::abi::{FileKinds, Switches, TargetKind};
 use sampling::{Session, Signals};
 use std::io::Write as _;
 use std::path::Path;
@@ -102,6 +102,14 @@ async fn record(plan: &Plan) -> Result<u8> {
                 ""
             },
             no_rows(&support),
+        ));
+    }
+    if let Probe::Io(io) = &plan.probe
+        && io.kinds.has(FileKinds::FILES)
+        && let Err(lacking) = &support.faults
+    {
+        circumstances.remark(format!(
+            "What was waited for in mapped files is not here: this kernel lacks {lacking}."
         ));
     }
     tell_details(plan, &kernel);
