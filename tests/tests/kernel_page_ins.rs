@@ -1,6 +1,6 @@
 //! Pages of mapped files that have to be read: as many and as long as a program counts and measures itself.
 
-use flame_bpf_tests::{Folded, Invocation, Program, kernel_turn, require};
+use flame_bpf_tests::{Folded, Invocation, Program, allowed_cpus, kernel_turn, require};
 
 /// What is shown of the time in faults that read one page each, of what the program measured; it counts its own way into the
 /// kernel, and the walking of its stack.
@@ -162,4 +162,24 @@ fn who_asks_for_pipes_gets_no_files() {
     assert_eq!(without.weight("reads_pages", "[page-in]"), 0);
     // It says what it knows into one.
     assert!(without.folded.any(|stack| stack.leaf() == "[write]"));
+}
+
+#[test]
+fn waiting_for_the_lock_of_all_mappings_is_no_page_in() {
+    let _turn = require!(kernel_turn());
+    require!(allowed_cpus(2));
+    let program = Program::c_without_frame_pointers("contended");
+    // What it says goes into a pipe, and is all that must be there.
+    let recorded = record(&program, "--io=count --io-kind files,pipes");
+    assert!(
+        recorded.truth("switches", "touches") > 0,
+        "{:?}",
+        recorded.said
+    );
+    assert_eq!(
+        recorded.weight("touches", "[page-in]"),
+        recorded.truth("faults", "touches"),
+        "{}",
+        recorded.folded
+    );
 }
