@@ -23,7 +23,7 @@ use crate::{
     file, filter,
     maps::SCRATCH,
     notice,
-    probe::{allocation, call, off_cpu, wall},
+    probe::{allocation, call, fault, off_cpu, wall},
     sample,
     stack::Sealed,
     task::{self, CallRegisters, Ids},
@@ -328,12 +328,58 @@ extern "C" fn name_call_at_leaf(seat: u32, number: u64, registers: u64, file: u6
     } else {
         LeafKind::CompatCall
     };
+    put_leaf(seat, LeafWord::new(kind, number as u32), file);
+    0
+}
+
+#[inline(always)]
+fn put_leaf(seat: u32, leaf: LeafWord, file: u64) {
     let mut words = 0;
     if call::names_files() && file != 0 {
         words = file::put_name(seat, file);
     }
-    file::put_leaf(seat, LeafWord::new(kind, number as u32).named(words));
-    0
+    file::put_leaf(seat, leaf.named(words));
+}
+
+/// See [`fault::end_of`].
+#[inline(always)]
+pub(crate) fn end_fault() -> u64 {
+    end_of_fault()
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn end_of_fault() -> u64 {
+    fault::end_of()
+}
+
+/// See [`fault::end_of_waiting`].
+#[inline(always)]
+pub(crate) fn end_waiting_fault() -> u64 {
+    end_of_waiting_fault()
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn end_of_waiting_fault() -> u64 {
+    fault::end_of_waiting()
+}
+
+/// See [`fault::find`]. Makes a page-in the kernel's record in the scratch memory, with the file that is read, if its name is
+/// wanted.
+#[inline(always)]
+pub(crate) fn find_page_in(seat: u32, address: u64) -> u64 {
+    find_and_name_page_in(seat, address)
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn find_and_name_page_in(seat: u32, address: u64) -> u64 {
+    let file = fault::find(seat, address);
+    if file != call::NOT_MEANT && file != call::OTHER_KIND {
+        put_leaf(seat, LeafWord::new(LeafKind::PageIn, 0), file);
+    }
+    file
 }
 
 /// See [`sample::count`]; says what became of the firing.

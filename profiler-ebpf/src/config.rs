@@ -5,7 +5,7 @@
 )]
 
 use profiler_common::abi::{
-    CallChoice, Config, FileLayout, MappingLayout, Switches, TargetKind, TaskLayout,
+    CallChoice, Config, FaultLayout, FileLayout, MappingLayout, Switches, TargetKind, TaskLayout,
 };
 
 /// Overwritten by user space in the object's read-only section before the programs are loaded; the
@@ -87,6 +87,10 @@ static CONFIG: Config = Config {
         file_dentry: 0,
         inode_mode: 0,
         dentry_name: 0,
+    },
+    faults: FaultLayout {
+        task_switches: 0,
+        task_unhandled: 0,
     },
 };
 

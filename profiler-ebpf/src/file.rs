@@ -47,8 +47,9 @@ fn of_descriptor(number: u64) -> u64 {
     memory::kernel(places + number * 8)
 }
 
+/// Whether a file is of a wanted kind.
 #[inline(always)]
-fn is_wanted(file: u64) -> bool {
+pub(crate) fn is_wanted(file: u64) -> bool {
     if file == 0 {
         return false;
     }

@@ -107,6 +107,41 @@ pub(crate) fn call_end(ctx: RawTracePointContext) -> i32 {
     0
 }
 
+/// A program touches memory that is not there, or not as it wants it.
+#[raw_tracepoint(tracepoint = "page_fault_user")]
+pub(crate) fn fault_begin(ctx: RawTracePointContext) -> i32 {
+    probe::fault::begin(&ctx, false);
+    0
+}
+
+/// The kernel does, as a rule on behalf of a system call.
+#[raw_tracepoint(tracepoint = "page_fault_kernel")]
+pub(crate) fn fault_in_kernel(ctx: RawTracePointContext) -> i32 {
+    probe::fault::begin(&ctx, true);
+    0
+}
+
+/// The memory is there, and a page had to be read.
+#[perf_event]
+pub(crate) fn fault_major(ctx: PerfEventContext) -> u32 {
+    probe::fault::end(&ctx);
+    0
+}
+
+/// A thread has, or has not, the lock of its process's mappings: does it begin a page fault anew?
+#[raw_tracepoint(tracepoint = "mmap_lock_acquire_returned")]
+pub(crate) fn fault_locks(_: RawTracePointContext) -> i32 {
+    probe::fault::locks();
+    0
+}
+
+/// A thread gives that lock back: is a page there that it has waited for?
+#[raw_tracepoint(tracepoint = "mmap_lock_released")]
+pub(crate) fn fault_unlocks(_: RawTracePointContext) -> i32 {
+    probe::fault::unlocks();
+    0
+}
+
 /// A thread begins to wait for a lock of the kernel's.
 #[raw_tracepoint(tracepoint = "contention_begin")]
 pub(crate) fn lock_begin(ctx: RawTracePointContext) -> i32 {

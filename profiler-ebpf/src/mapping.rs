@@ -114,12 +114,17 @@ impl Mapping {
     }
 }
 
+/// The address of the file that is mapped; zero if there is none.
+#[inline(always)]
+pub(crate) fn file(vma: u64) -> u64 {
+    // It stands behind the offset.
+    memory::kernel(vma + u64::from(config!(mapping.vma_offset)) + 8)
+}
+
 /// Mount and directory entry of the file that is mapped; none if there is no file.
 #[inline(always)]
 pub(crate) fn path(vma: u64) -> Option<[u64; 2]> {
-    // The file stands behind the offset.
-    let at = vma + u64::from(config!(mapping.vma_offset)) + 8;
-    let file: u64 = memory::kernel(at);
+    let file = file(vma);
     memory::kernel_words(file + u64::from(config!(mapping.file_path)))
 }
 

@@ -13,13 +13,24 @@ use crate::{
     word::Word,
 };
 use profiler_common::abi::{
-    ARRIVED_WORD, AWAITED_WORD, GAP_WORD, KEY_WORDS, LEFT_WORD, LastAsking, SINCE_WORD,
+    ARRIVED_WORD, AWAITED_WORD, FAULT_ADDRESS_WORD, FAULT_DECIDED, FAULT_PLACE_WORD,
+    FAULT_SWITCHES_WORD, FAULT_WORD, GAP_WORD, KEY_WORDS, LEFT_WORD, LastAsking, SINCE_WORD,
     SLEEPER_KEY_WORD, SLEEPER_WORDS, Sleeper, Switches, WAKER_KEY_WORD, WAKER_WORDS, WOKE_WORD,
     WOKEN_WORD, Waker,
 };
 
 /// A thread's entry.
 pub(crate) struct Entry(&'static [Word; SLEEPER_WORDS]);
+
+/// A page fault.
+pub(crate) struct Fault {
+    pub(crate) begun_ns: u64,
+    /// How often the thread had left the CPU of its own accord.
+    pub(crate) switches: u64,
+    /// The program's instruction.
+    pub(crate) place: u64,
+    pub(crate) address: u64,
+}
 
 /// The entry of a thread that is on a CPU. In memory of its own: the BPF stack is short, and walking needs it.
 static NEW: &Sleeper = &[0; SLEEPER_WORDS];
@@ -91,6 +102,53 @@ impl Entry {
         for (place, word) in self.0[SLEEPER_KEY_WORD..].iter().zip(key) {
             place.store(word.load());
         }
+    }
+
+    /// Notes a page fault of the thread's, which is in no call.
+    #[inline(always)]
+    pub(crate) fn begin_fault(&self, fault: &Fault) {
+        self.0[FAULT_SWITCHES_WORD].store(fault.switches);
+        self.0[FAULT_PLACE_WORD].store(fault.place);
+        self.0[FAULT_ADDRESS_WORD].store(fault.address);
+        self.0[FAULT_WORD].store(fault.begun_ns);
+    }
+
+    /// The thread's page fault, if it has one.
+    #[inline(always)]
+    pub(crate) fn fault(&self) -> Option<Fault> {
+        let begun_ns = self.0[FAULT_WORD].load();
+        (begun_ns != 0).then(|| Fault {
+            begun_ns,
+            switches: self.0[FAULT_SWITCHES_WORD].load(),
+            place: self.0[FAULT_PLACE_WORD].load(),
+            address: self.fault_address(),
+        })
+    }
+
+    /// The address that the thread's page fault is about.
+    #[inline(always)]
+    pub(crate) fn fault_address(&self) -> u64 {
+        self.0[FAULT_ADDRESS_WORD].load()
+    }
+
+    /// Notes whether the thread has left the CPU in its page fault: [`FAULT_HAS_WAITED`](profiler_common::abi::FAULT_HAS_WAITED)
+    /// or [`FAULT_DECIDED`].
+    #[inline(always)]
+    pub(crate) fn decide_fault(&self, how: u64) {
+        self.0[FAULT_SWITCHES_WORD].store(how);
+    }
+
+    /// Notes that what follows of the thread's page fault begins now.
+    #[inline(always)]
+    pub(crate) fn restart_fault(&self, now_ns: u64) {
+        self.decide_fault(FAULT_DECIDED);
+        self.0[FAULT_WORD].store(now_ns);
+    }
+
+    /// Notes that the thread is in no page fault.
+    #[inline(always)]
+    pub(crate) fn end_fault(&self) {
+        self.0[FAULT_WORD].store(0);
     }
 
     /// What is kept of the last request for memory of the thread.

@@ -138,6 +138,21 @@ pub(crate) fn state() -> u64 {
     u64::from(state)
 }
 
+/// How often the running thread has left the CPU of its own accord.
+#[inline(always)]
+pub(crate) fn switches() -> u64 {
+    memory::kernel(current_address() + u64::from(config!(faults.task_switches)))
+}
+
+/// Whether a page fault of the running thread's, in the kernel, is no reason to get the memory: whoever touches it there can
+/// do without, as BPF programs can.
+#[inline(always)]
+pub(crate) fn does_without_memory() -> bool {
+    let depth: u32 = memory::kernel(current_address() + u64::from(config!(faults.task_unhandled)));
+    // Reading is such a touch itself (`copy_from_kernel_nofault` in `mm/maccess.c`).
+    depth > 1
+}
+
 /// For how long the running thread has had the CPU this time, as the scheduler knows when it takes it
 /// away: `se.sum_exec_runtime` less what that was when it came (`include/linux/sched.h`).
 #[inline(always)]
@@ -214,6 +229,13 @@ pub(crate) fn period(ctx: &PerfEventContext) -> u64 {
     unsafe { (*ctx.ctx).sample_period }
 }
 
+/// The address that an event is about.
+#[inline(always)]
+pub(crate) fn address(ctx: &PerfEventContext) -> u64 {
+    // SAFETY: the context is valid for the whole firing.
+    unsafe { (*ctx.ctx).addr }
+}
+
 /// How a function was entered.
 pub(crate) struct Entered {
     /// Where it begins.
@@ -254,6 +276,13 @@ pub(crate) fn user_registers(walk: &Walk) -> UserMode {
     // SAFETY: the first helper returns the running task, which the second asks for.
     let regs = unsafe { bpf_task_pt_regs(bpf_get_current_task_btf()) } as *const pt_regs;
     arch::registers(regs, walk)
+}
+
+/// The instruction of the running program that an exception or an interrupt came at; none if it is in a system call.
+#[inline(always)]
+pub(crate) fn interrupted_at() -> Option<u64> {
+    // SAFETY: the first helper returns the running task, which the second asks for.
+    arch::interrupted(unsafe { bpf_task_pt_regs(bpf_get_current_task_btf()) } as *const pt_regs)
 }
 
 /// The running task's ID in the initial namespace, whatever ours is.

@@ -97,16 +97,21 @@ fn settle(seat: u32, entry: &sleepers::Entry, spent_ns: u64, moved: u64) -> Outc
         return Counter::LostReentered.into();
     }
     entry.arrive(&scratch.key);
-    let weight = if config!(calls.weight) == CallWeight::Time as u32 {
+    let outcome = apart::count(seat, weight(spent_ns, moved));
+    sample::end(seat);
+    outcome
+}
+
+/// What a firing weighs that took so long, and moved so many bytes.
+#[inline(always)]
+pub(crate) fn weight(spent_ns: u64, moved: u64) -> u64 {
+    if config!(calls.weight) == CallWeight::Time as u32 {
         spent_ns
     } else if config!(calls.weight) == CallWeight::Bytes as u32 {
         moved
     } else {
         1
-    };
-    let outcome = apart::count(seat, weight);
-    sample::end(seat);
-    outcome
+    }
 }
 
 /// The running thread ends, and whatever it had begun with it.

@@ -36,18 +36,18 @@ pub enum Probe {
     Allocations,
     /// System calls, each of them, or the time in them.
     Calls(CallWeight),
-    /// System calls that read, write and sync.
+    /// System calls that read, write and sync, and page faults for which a file is read.
     Io(Io),
     /// Waiting for locks.
     Locks(Locks),
 }
 
-/// Which system calls that read, write and sync are wanted, and how they are shown.
+/// Which reads, writes and syncs are wanted, and how they are shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Io {
     /// What they weigh.
     pub weight: CallWeight,
-    /// Of which kinds of files.
+    /// Of which kinds of files. Mapped files are [`FileKinds::FILES`], but for devices.
     pub kinds: FileKinds,
     /// Whether a frame at the leaf has the file's name.
     pub names: bool,
@@ -67,10 +67,57 @@ pub struct Locks {
 pub enum Hook {
     /// The plan's event, on each CPU.
     Event,
+    /// Each occurrence of an event of the kernel's own, on each CPU.
+    Occurrence(Occurrence),
     /// The tracepoint of this name.
     Tracepoint(String),
     /// The functions that the recording found.
     Functions,
+}
+
+/// An event that the kernel itself counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Occurrence {
+    /// What messages call it.
+    pub name: &'static str,
+    /// Its number (`include/uapi/linux/perf_event.h`, `enum perf_sw_ids`).
+    pub number: u64,
+}
+
+/// Which page faults are looked at, for whether a page had to be read for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageFaults {
+    /// None.
+    None,
+    /// Those that the kernel calls major.
+    Major,
+    /// Also those that wait for a page which is being read already, where these are minor.
+    Waiting,
+}
+
+impl PageFaults {
+    /// As [`Probe::programs`].
+    pub fn programs(self) -> Vec<(&'static str, Hook)> {
+        let tracepoint = |program, name: &str| (program, Hook::Tracepoint(name.to_owned()));
+        let major = Occurrence {
+            name: "major-faults",
+            number: 6,
+        };
+        let mut programs = vec![
+            tracepoint("fault_begin", "page_fault_user"),
+            tracepoint("fault_in_kernel", "page_fault_kernel"),
+            ("fault_major", Hook::Occurrence(major)),
+        ];
+        match self {
+            Self::None => programs.clear(),
+            Self::Major => {}
+            Self::Waiting => {
+                programs.push(tracepoint("fault_locks", "mmap_lock_acquire_returned"));
+                programs.push(tracepoint("fault_unlocks", "mmap_lock_released"));
+            }
+        }
+        programs
+    }
 }
 
 /// A function of a program or library.
@@ -173,7 +220,7 @@ impl fmt::Display for Io {
         let what = match self.weight {
             CallWeight::Time => "I/O time",
             CallWeight::Bytes => "I/O bytes",
-            CallWeight::One => "I/O calls",
+            CallWeight::One => "I/O operations",
         };
         let named = [
             (FileKinds::FILES, "files"),
@@ -266,7 +313,15 @@ impl Probe {
     pub fn begins_with(&self, program: &str) -> bool {
         !matches!(
             program,
-            "call_end" | "lock_end" | "thread_end" | "waking" | "woken"
+            "call_end"
+                | "fault_begin"
+                | "fault_in_kernel"
+                | "fault_locks"
+                | "fault_unlocks"
+                | "lock_end"
+                | "thread_end"
+                | "waking"
+                | "woken"
         )
     }
 
@@ -310,7 +365,8 @@ impl Probe {
         match self {
             Self::OnCpu | Self::Tracepoint(_) => "sample",
             Self::OffCpu(_) | Self::Locks(_) => "wait",
-            Self::Function(_) | Self::Calls(_) | Self::Io(_) => "call",
+            Self::Function(_) | Self::Calls(_) => "call",
+            Self::Io(_) => "operation",
             Self::Wall(_) => "span",
             Self::Allocations => "request",
         }
@@ -325,7 +381,7 @@ impl Probe {
             _ => Some(match self.timed_weight() {
                 Some(CallWeight::Time) => Unit::Nanoseconds,
                 Some(CallWeight::Bytes) => Unit::Events("bytes".to_owned()),
-                Some(CallWeight::One) | None => Unit::Events("calls".to_owned()),
+                Some(CallWeight::One) | None => Unit::Events(format!("{}s", self.noun())),
             }),
         }
     }

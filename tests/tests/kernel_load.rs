@@ -332,13 +332,61 @@ fn calls_and_locks_are_accepted() {
             kinds,
             names,
         };
-        assert_accepted(&Probe::Io(io), &of_calls);
+        let of_faults = ["fault_begin", "fault_in_kernel", "fault_major"];
+        let all = [&of_calls[..], &of_faults].concat();
+        assert_accepted(&Probe::Io(io), &all);
     }
     let locks = Locks {
         kernel: true,
         user: true,
     };
     assert_accepted(&Probe::Locks(locks), &["lock_begin", "lock_end"]);
+}
+
+#[test]
+fn page_faults_are_looked_at_where_they_can_be() {
+    let _turn = require!(kernel_turn());
+    let with_one_lock = |support: &Support| {
+        let mut faults = support.faults.clone()?;
+        faults.task_switches = 0;
+        Ok(faults)
+    };
+    let here = require!(walks_by_tables());
+    let of_faults = |kinds, faults| {
+        let io = Io {
+            weight: CallWeight::Time,
+            kinds,
+            names: true,
+        };
+        let support = Support {
+            faults,
+            ..here.clone()
+        };
+        let kernel = load_probe("faults", &Probe::Io(io), AUTO, TargetKind::All, &support);
+        let loaded = programs(&kernel).into_iter();
+        loaded
+            .filter(|name| name.starts_with("fault_"))
+            .collect::<Vec<_>>()
+    };
+    let lacking = Err("a tracepoint".to_owned());
+    let none: [&str; 0] = [];
+    assert_eq!(of_faults(FileKinds::FILES, lacking), none);
+    assert_eq!(of_faults(FileKinds::PIPES, here.faults.clone()), none);
+    assert_eq!(
+        of_faults(FileKinds::ALL, with_one_lock(&here)),
+        ["fault_begin", "fault_in_kernel", "fault_major"]
+    );
+    let two_locks = here.faults.as_ref();
+    if two_locks.is_ok_and(|layout| layout.task_switches != 0) {
+        let all = [
+            "fault_begin",
+            "fault_in_kernel",
+            "fault_locks",
+            "fault_major",
+            "fault_unlocks",
+        ];
+        assert_eq!(of_faults(FileKinds::FILES, here.faults.clone()), all);
+    }
 }
 
 #[test]

@@ -27,6 +27,9 @@ pub enum CallWeight {
     One = 2,
 }
 
+/// What a page-in weighs where bytes do: a page (`arch/x86/include/asm/page_types.h`).
+pub const PAGE_BYTES: u64 = 4096;
+
 /// Kinds of files, as bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
@@ -159,6 +162,8 @@ pub enum LeafKind {
     KernelLock = 3,
     /// A lock of a program's.
     UserLock = 4,
+    /// A page of a mapped file that was waited for; the number is zero.
+    PageIn = 5,
 }
 
 /// The first word of a kernel stack's record where what was sampled is no place in the kernel, but something
@@ -212,6 +217,7 @@ impl LeafWord {
             2 => Some(LeafKind::CompatCall),
             3 => Some(LeafKind::KernelLock),
             4 => Some(LeafKind::UserLock),
+            5 => Some(LeafKind::PageIn),
             _ => None,
         }
     }
@@ -233,6 +239,7 @@ mod tests {
             (LeafKind::CompatCall, u32::MAX, 32),
             (LeafKind::KernelLock, 33, 0),
             (LeafKind::UserLock, 202, 1),
+            (LeafKind::PageIn, 0, 2),
         ] {
             let word = LeafWord::new(kind, number).named(words);
             assert_eq!(LeafWord::from_address(word.0), Some(word));

@@ -225,6 +225,17 @@ pub struct FileLayout {
     pub dentry_name: u32,
 }
 
+/// Byte offsets of the fields that tell of a page fault whether it has to wait, named as those of [`TaskLayout`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct FaultLayout {
+    /// `task_struct.nvcsw`: how often the thread left the CPU of its own accord. Zero where every fault that waits for a page is
+    /// a major one.
+    pub task_switches: u32,
+    /// `task_struct.pagefault_disabled`: not zero while a fault in the kernel is no reason to get the memory.
+    pub task_unhandled: u32,
+}
+
 /// Which calls are firings of a probe that waits for their ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
@@ -276,6 +287,8 @@ pub struct Config {
     pub mapping: MappingLayout,
     /// Where it keeps what we read of files.
     pub files: FileLayout,
+    /// Where it keeps what we read of threads in page faults.
+    pub faults: FaultLayout,
     /// The first seat of the probe of switches: so many times the number of possible CPUs as there are tracks before
     /// its own.
     pub switch_seats: u32,

@@ -16,21 +16,24 @@ mod table;
 pub use allocation::{Allocator, Asking, LAST_ASKING_WORDS, LastAsking, SizeAt};
 pub use books::{BOOK_WORDS, Books, Control, Live, SIDES, SYMBOL_BYTES, Side};
 pub use call::{
-    AwaitedLock, CallWeight, Descriptors, FileKinds, LeafKind, LeafWord, NAME_WORDS, WantedCalls,
-    descriptors, waits_for_lock,
+    AwaitedLock, CallWeight, Descriptors, FileKinds, LeafKind, LeafWord, NAME_WORDS, PAGE_BYTES,
+    WantedCalls, descriptors, waits_for_lock,
 };
 pub use code::{
     CODE_PROBES, CODE_SLOT_BITS, Code, CodeKey, CodeState, SLAB_BITS, SLAB_WORDS, slab_of,
     used_clock,
 };
-pub use config::{CallChoice, Config, FileLayout, MappingLayout, Switches, TargetKind, TaskLayout};
+pub use config::{
+    CallChoice, Config, FaultLayout, FileLayout, MappingLayout, Switches, TargetKind, TaskLayout,
+};
 pub use counter::{Class, Counter};
 pub use notice::{MAPPED_WORDS, Mapped, NAME_BYTES, Notice, NoticeKind, PATH_BYTES, PATH_STEPS};
 pub use sample::{COMM_BYTES, Doing, KEY_WORDS, MAX_TRACKS, SampleKey, Stamp, Tally};
 pub use sleeper::{
-    ARRIVED_WORD, ASLEEP_WORDS, AWAITED_WORD, Asleep, GAP_WORD, KeptRegisters, LEFT_WORD, Pair,
-    SINCE_WORD, SLEEPER_KEY_WORD, SLEEPER_WORDS, Sleeper, States, TaskState, WAKE_RACE_NS,
-    WAKER_KEY_WORD, WAKER_WORDS, WOKE_WORD, WOKEN_WORD, Waker,
+    ARRIVED_WORD, ASLEEP_WORDS, AWAITED_WORD, Asleep, FAULT_ADDRESS_WORD, FAULT_DECIDED,
+    FAULT_HAS_WAITED, FAULT_PLACE_WORD, FAULT_SWITCHES_WORD, FAULT_WORD, GAP_WORD, KeptRegisters,
+    LEFT_WORD, Pair, SINCE_WORD, SLEEPER_KEY_WORD, SLEEPER_WORDS, Sleeper, States, TaskState,
+    WAKE_RACE_NS, WAKER_KEY_WORD, WAKER_WORDS, WOKE_WORD, WOKEN_WORD, Waker,
 };
 pub use stack::{
     BLOCK_WORDS, Block, Header, KERNEL_SCRATCH_WORDS, MAX_KERNEL_FRAMES, MAX_USER_FRAMES,

@@ -5,9 +5,9 @@
 )]
 
 use super::{
-    BOOK_WORDS, Books, COMM_BYTES, CallChoice, Code, CodeKey, Config, Control, FileLayout,
-    KEY_WORDS, Mapped, MappingLayout, Notice, SIDES, SampleKey, Side, Stamp, Switches, Tally,
-    TaskLayout,
+    BOOK_WORDS, Books, COMM_BYTES, CallChoice, Code, CodeKey, Config, Control, FaultLayout,
+    FileLayout, KEY_WORDS, Mapped, MappingLayout, Notice, SIDES, SampleKey, Side, Stamp, Switches,
+    Tally, TaskLayout,
 };
 
 /// The sizes of a list of types, added up.
@@ -34,11 +34,13 @@ const _: () = {
                 CallChoice,
                 TaskLayout,
                 MappingLayout,
-                FileLayout
+                FileLayout,
+                FaultLayout
             )
     );
     assert!(size_of::<MappingLayout>() == sum_of!([u32; 23]));
     assert!(size_of::<FileLayout>() == sum_of!([u32; 8]));
+    assert!(size_of::<FaultLayout>() == sum_of!([u32; 2]));
     assert!(size_of::<CallChoice>() == sum_of!([u32; 4]));
     assert!(size_of::<Code>() == sum_of!(CodeKey, [u64; 5]));
     // These two do have padding, to keep cache lines apart; it is never read.

@@ -142,6 +142,26 @@ pub const LEFT_WORD: usize = WOKEN_WORD;
 /// every wait is looked at; see [`thin`](crate::thin). Zero until it has waited twice.
 pub const GAP_WORD: usize = AWAITED_WORD;
 
+/// Which word of a [`Sleeper`] says when the thread's last page fault began, where calls are waited for; wake-ups are
+/// not noted there then. Zero once it is over, as far as that is seen, or the thread has begun a call.
+pub const FAULT_WORD: usize = WOKEN_WORD;
+
+/// Which word of a [`Sleeper`] says how often the thread had left the CPU of its own accord when that fault began;
+/// [`FAULT_HAS_WAITED`] or [`FAULT_DECIDED`] from some time on. A thread that is in no call has no key.
+pub const FAULT_SWITCHES_WORD: usize = SLEEPER_KEY_WORD;
+
+/// Which word of a [`Sleeper`] says which instruction the program was at when that fault began.
+pub const FAULT_PLACE_WORD: usize = SLEEPER_KEY_WORD + 1;
+
+/// Which word of a [`Sleeper`] says which address that fault is about.
+pub const FAULT_ADDRESS_WORD: usize = SLEEPER_KEY_WORD + 2;
+
+/// See [`FAULT_SWITCHES_WORD`]: whether the thread has left the CPU does not matter any more.
+pub const FAULT_DECIDED: u64 = u64::MAX;
+
+/// See [`FAULT_SWITCHES_WORD`]: the thread has left the CPU.
+pub const FAULT_HAS_WAITED: u64 = FAULT_DECIDED - 1;
+
 /// What is kept of a thread from its switch out to its switch in. As words: the nanosecond, by the
 /// monotonic clock, at which it left the CPU, or zero while it is on one; the
 /// [`SampleKey`](super::SampleKey) that its time will be counted for; with

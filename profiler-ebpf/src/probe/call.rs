@@ -1,7 +1,7 @@
 //! System calls: one firing each time that a thread makes one; weight one, or the time or the bytes until it
 //! returns.
 
-use super::passing;
+use super::{fault, passing};
 use crate::{
     apart,
     config::{self, config},
@@ -38,6 +38,7 @@ pub(crate) fn begin(ctx: &RawTracePointContext) {
     let Some(books) = counter::books(seat) else {
         return;
     };
+    fault::end_before_call();
     let mut file = 0;
     if config!(calls.wanted) != WantedCalls::All as u32 {
         // A call that is not meant costs no more than this.

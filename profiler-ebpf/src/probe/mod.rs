@@ -3,6 +3,7 @@
 pub(crate) mod allocation;
 pub(crate) mod asleep;
 pub(crate) mod call;
+pub(crate) mod fault;
 pub(crate) mod lock;
 pub(crate) mod off_cpu;
 pub(crate) mod on_cpu;

@@ -54,6 +54,15 @@ pub(super) fn kept(regs: *const pt_regs) -> (KeptRegisters, [u64; 4]) {
     }
 }
 
+/// See [`super::interrupted_at`].
+#[inline(always)]
+pub(super) fn interrupted(regs: *const pt_regs) -> Option<u64> {
+    // SAFETY: `bpf_task_pt_regs` returned these.
+    let (cs, ip, call) = unsafe { ((*regs).cs, (*regs).rip, (*regs).orig_rax) };
+    // As in `registers`.
+    (is_user(cs) && (call as i64) < 0).then_some(ip)
+}
+
 #[inline(always)]
 pub(super) fn registers(regs: *const pt_regs, walk: &Walk) -> UserMode {
     // SAFETY: `regs` points to registers that the verifier knows to be readable: the context's,

@@ -16,7 +16,8 @@ pub(super) struct CallArgs {
         default_missing_value = "count"
     )]
     syscalls: Option<CallWeight>,
-    /// Show who reads, writes and syncs files: the time (latency, the default), the bytes, or a count
+    /// Show who reads, writes and syncs files, also by way of mapped memory: the time (latency, the default), the bytes, or a
+    /// count
     #[arg(
         long, value_name = "WHAT", value_parser = weight, num_args = 0..=1, require_equals = true,
         default_missing_value = "latency"

@@ -1,7 +1,7 @@
 //! Answers for hands that know another profiler.
 //!
 //! In: a command line that flame-bpf does not understand. Out: why, and the command that does the
-//! same here, where the line reads like one for bcc's `profile`, for `perf record`, or for the
+//! same here, where the line reads like one for bcc's `profile` and its kin, for `perf record`, or for the
 //! launchers that draw flame graphs. Never: guesses at a line that is understood, or shows a command
 //! that flame-bpf would refuse.
 
@@ -12,7 +12,7 @@ use std::ffi::OsString;
 
 use clap::{Arg, CommandFactory as _};
 
-use self::foreign::{BCC_LETTERS, EXAMPLE, FLAGS, Flag, Instead, VERBS};
+use self::foreign::{BCC_LETTERS, EXAMPLE, FLAGS, Flag, Instead, SUFFIX, TOOLS, VERBS};
 use super::value::{duration, shell_word};
 use crate::output::Format;
 
@@ -34,23 +34,30 @@ pub(super) fn advice(typed: &[OsString], accepted: impl Fn(&[OsString]) -> bool)
         command: command.get(1..).unwrap_or_default().to_vec(),
         ..Spelling::default()
     };
-    let verb = words
+    let first = words
         .first()
-        .and_then(|first| VERBS.iter().find(|(verb, ..)| verb == first));
+        .map(|first| first.strip_suffix(SUFFIX).unwrap_or(first));
+    let verb = VERBS.iter().find(|(verb, ..)| Some(*verb) == first);
+    let tool = TOOLS.iter().find(|(tool, ..)| Some(*tool) == first);
+    if let Some((tool, flag, _)) = tool {
+        spelling.because(format!("{tool} is {flag} here"));
+        spelling.rest.push((*flag).into());
+    }
     let example = match verb {
         Some((_, why, Some(example))) => return Some(sentence(&[(*why).into()], example)),
         Some((_, why, None)) => {
             spelling.because(*why);
             Some(EXAMPLE)
         }
-        None => None,
+        None => tool.map(|(.., example)| *example),
     };
     spelling.tongue = match verb {
         Some(_) => Tongue::Verbs,
+        None if tool.is_some() => Tongue::BccWaits,
         None if is_bcc(&words) => Tongue::Bcc,
         None => Tongue::Unknown,
     };
-    let rest = &words[usize::from(verb.is_some())..];
+    let rest = &words[usize::from(verb.is_some() || tool.is_some())..];
     let whole = spelling.translate(rest);
     if spelling.reasons.is_empty() {
         return None;
@@ -136,6 +143,8 @@ enum Translated {
 enum Tongue {
     /// bcc's `profile`.
     Bcc,
+    /// bcc's `offcputime` and its like.
+    BccWaits,
     /// A profiler's with verbs, such as perf.
     Verbs,
     #[default]
@@ -198,7 +207,7 @@ impl Spelling {
 
     fn cluster<'a>(&mut self, letters: &'a str, next: &mut impl Iterator<Item = &'a str>) -> bool {
         for (place, letter) in letters.char_indices() {
-            if self.tongue == Tongue::Bcc && self.bcc_letter(letter) {
+            if self.is_bcc() && self.bcc_letter(letter) {
                 continue;
             }
             let behind = &letters[place + letter.len_utf8()..];
@@ -212,9 +221,21 @@ impl Spelling {
         true
     }
 
-    /// A letter that bcc's `profile` gives another meaning.
+    fn is_bcc(&self) -> bool {
+        matches!(self.tongue, Tongue::Bcc | Tongue::BccWaits)
+    }
+
+    /// A letter that bcc's `profile` and its kin give another meaning.
     fn bcc_letter(&mut self, letter: char) -> bool {
         let (flag, why) = match letter {
+            'u' if self.tongue == Tongue::BccWaits => (
+                "--user-threads-only",
+                "-u is --user-threads-only here, as -U is user stacks only",
+            ),
+            'k' if self.tongue == Tongue::BccWaits => (
+                "--kernel-threads-only",
+                "-k is --kernel-threads-only here, as -K is kernel stacks only",
+            ),
             'd' => (
                 "--delimited",
                 "-d is the duration in seconds here; bcc's -d is --delimited",
@@ -315,7 +336,7 @@ impl Spelling {
     /// A word that is not ours begins a command, unless it is a number gone wrong.
     fn launch<'a>(&mut self, word: &str, arguments: impl Iterator<Item = &'a str>) -> bool {
         let mut arguments = arguments.peekable();
-        if self.tongue == Tongue::Bcc
+        if self.is_bcc()
             || word.is_empty()
             || word.starts_with(|first: char| first == '-' || first.is_ascii_digit())
         {

@@ -4,7 +4,7 @@
 use super::load::{is_refusal, privilege};
 use super::request::Wanted;
 use super::{Error, Kernel, Result, btf, missed, sleepers};
-use crate::probe::{Hook, SWITCH};
+use crate::probe::{Hook, Occurrence, SWITCH};
 use aya::programs::perf_event::{PerfEventConfig, PerfEventScope, SamplePolicy};
 use aya::programs::uprobe::{UProbeAttachLocation, UProbeAttachPoint, UProbeScope};
 use aya::programs::{PerfEvent, ProgramError, RawTracePoint, UProbe};
@@ -65,9 +65,18 @@ impl Kernel {
     pub fn attach_event(&mut self, track: usize, source: &Source, cpus: &[u32]) -> Result<()> {
         let is_own = |wanted: &Wanted| wanted.hook == Hook::Event && wanted.track == track;
         let mut programs = self.request.programs().into_iter();
-        let Some(Wanted { name, .. }) = programs.find(is_own) else {
-            return Ok(());
-        };
+        match programs.find(is_own) {
+            Some(Wanted { name, .. }) => self.attach_to_event(name, source, cpus),
+            None => Ok(()),
+        }
+    }
+
+    fn attach_to_event(
+        &mut self,
+        program: &'static str,
+        source: &Source,
+        cpus: &[u32],
+    ) -> Result<()> {
         let policy = match source.policy {
             Policy::Frequency(hz) => SamplePolicy::Frequency(hz),
             Policy::Period(count) => SamplePolicy::Period(count),
@@ -78,7 +87,7 @@ impl Kernel {
         };
         let mut attached = 0;
         for &cpu in cpus {
-            let program: &mut PerfEvent = self.program(name)?;
+            let program: &mut PerfEvent = self.program(program)?;
             let scope = PerfEventScope::AllProcessesOneCpu { cpu };
             match program.attach(config, scope, policy, false) {
                 Ok(_) => attached += 1,
@@ -96,14 +105,34 @@ impl Kernel {
     /// taken from here on.
     pub fn attach_hooks(&mut self, entries: &[Entry]) -> Result<()> {
         self.attach_fork()?;
-        for Wanted { name, hook, .. } in self.request.programs() {
+        for Wanted { name, hook, .. } in self.programs() {
             match hook {
                 Hook::Tracepoint(tracepoint) => self.attach_tracepoint(name, &tracepoint)?,
+                Hook::Occurrence(occurrence) => self.attach_occurrence(name, occurrence)?,
                 Hook::Functions => self.attach_functions(name, entries)?,
                 Hook::Event => {}
             }
         }
         Ok(())
+    }
+
+    fn attach_occurrence(&mut self, program: &'static str, occurrence: Occurrence) -> Result<()> {
+        /// Events of the kernel's own (`include/uapi/linux/perf_event.h`, `PERF_TYPE_SOFTWARE`).
+        const SOFTWARE: u32 = 1;
+        let source = Source {
+            name: occurrence.name.to_owned(),
+            kind: SOFTWARE,
+            config: occurrence.number,
+            policy: Policy::Period(1),
+        };
+        let cpus = online_cpus().map_err(|source| Error::Attach {
+            what: format!(
+                "the event {} on all CPUs: /sys does not list them",
+                occurrence.name
+            ),
+            source,
+        })?;
+        self.attach_to_event(program, &source, &cpus)
     }
 
     fn attach_tracepoint(&mut self, program: &'static str, name: &str) -> Result<()> {
@@ -170,12 +199,16 @@ impl Kernel {
     pub fn detach(&mut self) -> Result<()> {
         self.ended_ns = sleepers::now_ns();
         // The other way round than they were attached: what is under way is seen to end for as long as it can begin.
-        for wanted in self.request.programs().into_iter().rev() {
+        for wanted in self.programs().into_iter().rev() {
             let name = wanted.name;
             match wanted.hook {
                 Hook::Event => {
                     let program: &mut PerfEvent = self.program(name)?;
                     unloaded("the perf event", program.unload())?;
+                }
+                Hook::Occurrence(occurrence) => {
+                    let program: &mut PerfEvent = self.program(name)?;
+                    unloaded(&format!("the event {}", occurrence.name), program.unload())?;
                 }
                 Hook::Tracepoint(tracepoint) => {
                     let program: &mut RawTracePoint = self.program(name)?;

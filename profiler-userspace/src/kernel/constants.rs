@@ -5,8 +5,10 @@
 
 use super::size::Sizes;
 use super::{Request, Support};
-use crate::probe::{Probe, ThreadKind, Wakers};
-use profiler_common::abi::{CallChoice, CallWeight, Config, FileKinds, Switches, WantedCalls};
+use crate::probe::{PageFaults, Probe, ThreadKind, Wakers};
+use profiler_common::abi::{
+    CallChoice, CallWeight, Config, FaultLayout, FileKinds, Switches, WantedCalls,
+};
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
@@ -63,9 +65,18 @@ pub(super) fn config(request: &Request, support: &Support, sizes: &Sizes) -> Con
         layout: support.layout.unwrap_or_default(),
         mapping: support.mapping.unwrap_or_default(),
         files: support.files.unwrap_or_default(),
+        faults: faults(request, support),
         switch_seats: request.lasting_track() as u32 * sizes.cpus,
         cpus: sizes.cpus,
         weighed: request.weighed,
+    }
+}
+
+/// All zeros where page faults are not looked at, so that nothing is kept of them.
+fn faults(request: &Request, support: &Support) -> FaultLayout {
+    match (support.page_faults(request.io()), &support.faults) {
+        (PageFaults::None, _) | (_, Err(_)) => FaultLayout::default(),
+        (PageFaults::Major | PageFaults::Waiting, Ok(layout)) => *layout,
     }
 }
 

@@ -3,7 +3,7 @@
 //! In: the kernel's type information. Out: offsets of fields. Pure.
 
 use super::btf::Btf;
-use profiler_common::abi::{FileLayout, MappingLayout, TaskLayout};
+use profiler_common::abi::{FaultLayout, FileLayout, MappingLayout, TaskLayout};
 use profiler_common::walk::maple::{GAP_PIVOTS, PIVOTS};
 
 /// Where fields of tasks, PIDs and namespaces lie; none if one is not found.
@@ -231,5 +231,38 @@ pub(super) fn file_layout(btf: &Btf<'_>) -> Option<FileLayout> {
         file_dentry: file_path.or(writable_path)? + path_dentry?,
         inode_mode: inode_mode?,
         dentry_name: dentry_name? + name_text?,
+    })
+}
+
+/// Where the fields lie that tell of a page fault whether it waits; otherwise what the kernel lacks to have page faults
+/// looked at.
+pub(super) fn fault_layout(btf: &Btf<'_>) -> Result<FaultLayout, String> {
+    let all = |tracepoints: &[&str]| {
+        let absent = |name: &&&str| !btf.has_name(&format!("btf_trace_{name}"));
+        match tracepoints.iter().find(absent) {
+            Some(name) => Err(format!("the tracepoint {name}")),
+            None => Ok(()),
+        }
+    };
+    all(&["page_fault_user", "page_fault_kernel"])?;
+    let mut wanted = [
+        ("task_struct", "nvcsw", None),
+        ("task_struct", "pagefault_disabled", None),
+        ("mm_struct", "mm_lock_seq", None),
+    ];
+    btf.find(&mut wanted);
+    let [switches, unhandled, mm_changes] = wanted.map(|(.., offset)| offset);
+    // Where mappings have locks of their own (Linux 6.4), a fault that has waited for a page that another was reading is begun
+    // anew under another lock, and is a minor one (`do_user_addr_fault` in `arch/x86/mm/fault.c`).
+    let task_switches = match mm_changes {
+        Some(_) => {
+            all(&["mmap_lock_acquire_returned", "mmap_lock_released"])?;
+            switches.ok_or_else(|| "task_struct.nvcsw".to_owned())?
+        }
+        None => 0,
+    };
+    Ok(FaultLayout {
+        task_switches,
+        task_unhandled: unhandled.ok_or_else(|| "task_struct.pagefault_disabled".to_owned())?,
     })
 }

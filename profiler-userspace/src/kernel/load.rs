@@ -134,6 +134,7 @@ impl Kernel {
             ebpf,
             maps,
             sizes,
+            page_faults: support.page_faults(request.io()),
             request,
             notices,
             drained: Drained::default(),
@@ -149,9 +150,9 @@ impl Kernel {
     }
 
     fn load_programs(&mut self, support: &Support) -> Result<()> {
-        for Wanted { name, hook, .. } in self.request.programs() {
+        for Wanted { name, hook, .. } in self.programs() {
             let loaded = match hook {
-                Hook::Event => self.program::<PerfEvent>(name)?.load(),
+                Hook::Event | Hook::Occurrence(_) => self.program::<PerfEvent>(name)?.load(),
                 Hook::Tracepoint(_) => self.program::<RawTracePoint>(name)?.load(),
                 Hook::Functions => self.program::<UProbe>(name)?.load(),
             };

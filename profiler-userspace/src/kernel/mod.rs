@@ -33,9 +33,11 @@ pub use sleepers::Sleeping;
 pub use support::Support;
 pub use tables::{CodePart, StoredTable, Tables};
 
+use crate::probe::PageFaults;
 use aya::Ebpf;
 use aya::maps::{MapData, RingBuf};
 use profiler_common::abi::{BOOK_WORDS, Books, Counter};
+use request::Wanted;
 use shared::Shared;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -48,6 +50,8 @@ pub struct Kernel {
     maps: load::Maps,
     sizes: size::Sizes,
     request: Request,
+    /// Which page faults are looked at.
+    page_faults: PageFaults,
     /// The control map and the books, mapped for as long as we live.
     control: Shared,
     books: Shared,
@@ -211,6 +215,13 @@ impl Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Kernel {
+    /// The programs, and what they are attached to, in this order.
+    fn programs(&self) -> Vec<Wanted> {
+        let mut programs = self.request.programs();
+        programs.extend(self.request.page_fault_programs(self.page_faults));
+        programs
+    }
+
     /// How many tracks have books: as many as were asked for, and with wall time one more, of its spans, behind that of
     /// its samples.
     pub fn tracks(&self) -> usize {

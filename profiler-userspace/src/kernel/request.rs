@@ -1,6 +1,6 @@
 //! What the kernel half is asked for, and which programs that takes. Pure.
 
-use crate::probe::{Hook, Io, Probe, Waits, Wakers};
+use crate::probe::{Hook, Io, PageFaults, Probe, Waits, Wakers};
 use profiler_common::abi::{CallWeight, MAX_TRACKS, Switches, TargetKind};
 
 /// What to sample, and what of it to keep.
@@ -141,6 +141,21 @@ impl Request {
         // A stable sort: what hangs on tracepoints and functions keeps its order.
         all.sort_by_key(|wanted| wanted.hook == Hook::Event);
         all
+    }
+
+    /// The programs for page faults, which come behind the others.
+    pub(super) fn page_fault_programs(&self, faults: PageFaults) -> Vec<Wanted> {
+        let is_io = |probe: &Probe| matches!(probe, Probe::Io(_));
+        let Some(track) = self.probes.iter().position(is_io) else {
+            return Vec::new();
+        };
+        let wanted = |(name, hook)| Wanted {
+            name,
+            hook,
+            track,
+            begins: self.probes[track].begins_with(name),
+        };
+        faults.programs().into_iter().map(wanted).collect()
     }
 }
 

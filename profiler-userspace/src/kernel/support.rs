@@ -1,8 +1,9 @@
 //! What this kernel offers, found out once at the start.
 
 use super::btf::Btf;
-use super::layout::{file_layout, mapping_layout, task_layout};
-use profiler_common::abi::{FileLayout, MappingLayout, TaskLayout};
+use super::layout::{fault_layout, file_layout, mapping_layout, task_layout};
+use crate::probe::{Io, PageFaults};
+use profiler_common::abi::{FaultLayout, FileKinds, FileLayout, MappingLayout, TaskLayout};
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 
@@ -22,6 +23,9 @@ pub struct Support {
     pub mapping: Option<MappingLayout>,
     /// Where the kernel keeps open files; none where it has no type information.
     pub files: Option<FileLayout>,
+    /// Where the kernel keeps what tells of a page fault whether it has to wait; otherwise what it lacks to have page faults
+    /// looked at.
+    pub faults: Result<FaultLayout, String>,
     /// Whether the helper `bpf_loop` exists (Linux 5.17); unknown without type information.
     pub bpf_loop: Option<bool>,
     /// Whether the tracepoint `sched_switch` tells in which state a thread leaves (Linux 5.18); unknown without type
@@ -39,14 +43,33 @@ impl Support {
         self.mapping.is_some() && self.bpf_loop != Some(false)
     }
 
+    /// Which page faults are looked at, of those that are wanted.
+    pub(super) fn page_faults(&self, io: Option<&Io>) -> PageFaults {
+        let wanted = io.is_some_and(|io| io.kinds.has(FileKinds::FILES)) && self.mapping.is_some();
+        match &self.faults {
+            Ok(layout) if wanted && layout.task_switches != 0 => PageFaults::Waiting,
+            Ok(_) if wanted => PageFaults::Major,
+            _ => PageFaults::None,
+        }
+    }
+
     /// Asks the running kernel. Nothing here can fail: what cannot be found out is absent.
     pub fn detect() -> Self {
         let bytes = fs::read(BTF_PATH).unwrap_or_default();
         let btf = Btf::parse(&bytes);
+        let mapping = btf.as_ref().and_then(mapping_layout);
+        let faults = match (&btf, mapping) {
+            (Some(btf), Some(_)) => fault_layout(btf),
+            (Some(_), None) => Err(
+                "a maple tree of mappings (Linux 6.1), by which their files are found".to_owned(),
+            ),
+            (None, _) => Err("type information (CONFIG_DEBUG_INFO_BTF)".to_owned()),
+        };
         let namespace = fs::metadata("/proc/self/ns/pid").ok();
         Self {
             layout: btf.as_ref().and_then(task_layout),
-            mapping: btf.as_ref().and_then(mapping_layout),
+            mapping,
+            faults,
             files: btf.as_ref().and_then(file_layout),
             bpf_loop: btf.as_ref().map(|btf| btf.has_name("BPF_FUNC_loop")),
             switch_tells_state: btf.as_ref().and_then(switch_tells_state),

@@ -45,7 +45,7 @@ use anyhow::{Context as _, Result, bail};
 use circumstances::Circumstances;
 use finish::finish;
 use launch::Held;
-use profiler_common::abi::{Switches, TargetKind};
+use profiler_common::abi::{FileKinds, Switches, TargetKind};
 use sampling::{Session, Signals};
 use std::io::Write as _;
 use std::path::Path;
@@ -103,6 +103,15 @@ async fn record(plan: &Plan) -> Result<u8> {
                 ""
             },
             no_rows(&support),
+        ));
+    }
+    let reads_files =
+        |track: &Track| matches!(&track.probe, Probe::Io(io) if io.kinds.has(FileKinds::FILES));
+    if plan.tracks.iter().any(reads_files)
+        && let Err(lacking) = &support.faults
+    {
+        circumstances.remark(format!(
+            "What was waited for in mapped files is not here: this kernel lacks {lacking}."
         ));
     }
     tell_details(&plan, &kernel);

@@ -43,6 +43,7 @@ fn what(leaf: LeafWord) -> String {
         },
         Some(LeafKind::KernelLock) => format!("[{}]", lock(leaf.number())),
         Some(LeafKind::UserLock) => "[futex]".to_owned(),
+        Some(LeafKind::PageIn) => "[page-in]".to_owned(),
         None => "[not known]".to_owned(),
     }
 }
@@ -99,6 +100,7 @@ mod tests {
             (LeafKind::KernelLock, 33, "[mutex]"),
             (LeafKind::KernelLock, 2, "[rwsem: read]"),
             (LeafKind::UserLock, 202, "[futex]"),
+            (LeafKind::PageIn, 0, "[page-in]"),
         ] {
             assert_eq!(
                 said(LeafWord::new(kind, number), &[]),

@@ -175,6 +175,19 @@ const STEPS: &[Expected] = &[
 /// names of its functions come from one, the depth of a PID namespace from the other.
 const IN_PASSING: &[(&str, &str)] = &[("name_symbol", "kernel-stacks"), ("own_level", "namespace")];
 
+/// Programs that are loaded from some version on alone: where mappings have locks of their own.
+const LATER: &[(&str, (u32, u32))] = &[("fault_locks", (6, 4)), ("fault_unlocks", (6, 4))];
+
+/// Whether a kernel is too old for a program.
+fn is_too_old(kernel: Option<&str>, program: &str) -> bool {
+    let version = kernel.and_then(|kernel| {
+        let mut numbers = kernel.split('.').map(str::parse);
+        Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+    });
+    let since = LATER.iter().find(|(later, _)| *later == program);
+    since.is_some_and(|(_, since)| version.is_some_and(|version: (u32, u32)| version < *since))
+}
+
 /// The name of each check.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     ["programs"]
@@ -198,7 +211,7 @@ pub(super) fn judge(log: &Log, programs: &[String]) -> Vec<Result<(), String>> {
             let run = IN_PASSING
                 .iter()
                 .any(|(program, step)| program == name && passed(step));
-            !listed && !run
+            !listed && !run && !is_too_old(log.kernel.as_deref(), name)
         })
         .collect();
     let loaded = if missing.is_empty() {

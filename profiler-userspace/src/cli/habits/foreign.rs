@@ -34,7 +34,99 @@ pub(super) const VERBS: &[(&str, &str, Option<&str>)] = &[
         Some("flame-bpf -p PID -d 10"),
     ),
     ("help", "flame-bpf has no verbs", Some("flame-bpf --help")),
+    (
+        "trace",
+        "flame-bpf counts system calls where they are made, or their time",
+        Some("flame-bpf --syscalls=latency -p PID -d 10"),
+    ),
+    (
+        "syscount",
+        "flame-bpf counts system calls where they are made, or their time",
+        Some("flame-bpf --syscalls -p PID -d 10"),
+    ),
+    (
+        "lock",
+        "flame-bpf shows who waits for locks",
+        Some("flame-bpf --locks -p PID -d 10"),
+    ),
+    (
+        "klockstat",
+        "flame-bpf shows who waits for locks of the kernel",
+        Some("flame-bpf --locks=kernel -p PID -d 10"),
+    ),
+    (
+        "sched",
+        WAITS_FOR_CPU,
+        Some("flame-bpf --wall -p PID -d 10"),
+    ),
+    (
+        "runqlat",
+        WAITS_FOR_CPU,
+        Some("flame-bpf --wall -p PID -d 10"),
+    ),
+    (
+        "fileslower",
+        FILES,
+        Some("flame-bpf --io --io-files -p PID -d 10"),
+    ),
+    (
+        "filetop",
+        FILES,
+        Some("flame-bpf --io=bytes --io-files -p PID -d 10"),
+    ),
+    (
+        "ext4slower",
+        FILES,
+        Some("flame-bpf --io --io-files -p PID -d 10"),
+    ),
+    (
+        "xfsslower",
+        FILES,
+        Some("flame-bpf --io --io-files -p PID -d 10"),
+    ),
+    ("biolatency", DISKS, Some("flame-bpf --io -p PID -d 10")),
+    (
+        "biosnoop",
+        DISKS,
+        Some("flame-bpf -e block:block_rq_issue -a -d 10"),
+    ),
+    (
+        "biotop",
+        DISKS,
+        Some("flame-bpf -e block:block_rq_issue -a -d 10"),
+    ),
+    (
+        "memleak",
+        "flame-bpf shows who asks for memory, and not who keeps it",
+        Some("flame-bpf --alloc -p PID -d 10"),
+    ),
 ];
+
+const WAITS_FOR_CPU: &str =
+    "flame-bpf shows who waits for a CPU beside what runs and what is blocked";
+
+const FILES: &str = "flame-bpf shows who reads and writes files";
+
+const DISKS: &str =
+    "flame-bpf shows who reads and writes (--io), or who passes a tracepoint of the block devices";
+
+/// Tools of bcc's that show waits, the flag that does, and an example: what follows them is a command line much like ours.
+pub(super) const TOOLS: &[(&str, &str, &str)] = &[
+    (
+        "offcputime",
+        "--off-cpu",
+        "flame-bpf --off-cpu -p PID -d 10",
+    ),
+    (
+        "offwaketime",
+        "--off-wake",
+        "flame-bpf --off-wake -p PID -d 10",
+    ),
+    ("wakeuptime", "--wakeup", "flame-bpf --wakeup -p PID -d 10"),
+];
+
+/// What Debian has behind the names of bcc's tools.
+pub(super) const SUFFIX: &str = "-bpfcc";
 
 /// Shown for a verb whose command line cannot be translated.
 pub(super) const EXAMPLE: &str = "flame-bpf -p PID -d 10";

@@ -131,6 +131,51 @@ fn verbs() {
 }
 
 #[test]
+fn bccs_tools() {
+    for (typed, ours) in [
+        (
+            "offcputime -df -p 185 30",
+            "flame-bpf -f --off-cpu --delimited -p 185 30",
+        ),
+        (
+            "offcputime-bpfcc -uf -m 1000 10",
+            "flame-bpf -f --off-cpu --user-threads-only -m 1000 10",
+        ),
+        ("offcputime -k", "flame-bpf --off-cpu --kernel-threads-only"),
+        (
+            "offwaketime -f -p 185 --stack-storage-size 8192 5",
+            "flame-bpf -f --off-wake -p 185 5",
+        ),
+        ("wakeuptime -f -p 185 5", "flame-bpf -f --wakeup -p 185 5"),
+        // What cannot be translated gets an example.
+        ("offcputime --state x", "flame-bpf --off-cpu -p PID -d 10"),
+        ("wakeuptime -p nginx", "flame-bpf --wakeup -p PID -d 10"),
+        ("biolatency -D 10 1", "flame-bpf --io -p PID -d 10"),
+        (
+            "biosnoop-bpfcc",
+            "flame-bpf -e block:block_rq_issue -a -d 10",
+        ),
+        (
+            "fileslower 10 -p 185",
+            "flame-bpf --io --io-files -p PID -d 10",
+        ),
+        ("filetop", "flame-bpf --io=bytes --io-files -p PID -d 10"),
+        ("syscount -L", "flame-bpf --syscalls -p PID -d 10"),
+        (
+            "trace -s -p 185",
+            "flame-bpf --syscalls=latency -p PID -d 10",
+        ),
+        ("lock contention -b", "flame-bpf --locks -p PID -d 10"),
+        ("klockstat", "flame-bpf --locks=kernel -p PID -d 10"),
+        ("memleak -p 185", "flame-bpf --alloc -p PID -d 10"),
+        ("runqlat", "flame-bpf --wall -p PID -d 10"),
+    ] {
+        assert_eq!(tip(typed), ours, "{typed}");
+    }
+    assert!(said("offcputime -df 10").contains("offcputime is --off-cpu here"));
+}
+
+#[test]
 fn a_command_without_dashes_before_it() {
     for (typed, ours) in [
         ("./prog", "flame-bpf -- ./prog"),

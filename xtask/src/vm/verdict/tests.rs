@@ -117,6 +117,19 @@ fn a_program_that_no_step_loaded_and_a_step_that_never_came_fail() {
 }
 
 #[test]
+fn a_program_that_a_kernel_is_too_old_for_need_not_be_loaded() {
+    let missing = |kernel: &str| {
+        let log = Log {
+            kernel: Some(kernel.to_owned()),
+            ..Log::default()
+        };
+        judge(&log, &["fault_locks".to_owned()]).remove(0).is_err()
+    };
+    assert!(!missing("6.1.0-56-cloud-amd64"));
+    assert!(missing("6.4.0") && missing("6.12.1") && missing("unknown"));
+}
+
+#[test]
 fn a_program_that_is_run_once_is_proved_by_what_it_did() {
     let programs = ["on_cpu", "name_symbol"].map(str::to_owned);
     let verdict = |out| judge(&log("kernel-stacks", out, COUNTERS, 0), &programs).remove(0);

@@ -161,7 +161,7 @@ fn a_flag_of_calls_is_a_probe_with_a_title_and_a_unit() {
             "I/O bytes of sockets, pipes",
             "bytes",
         ),
-        ("--io=count --io-kind all", "I/O calls", "calls"),
+        ("--io=count --io-kind all", "I/O operations", "operations"),
         ("--locks", "waiting for locks", "µs"),
         ("--locks=user", "waiting for user locks", "µs"),
         ("--locks=kernel", "waiting for kernel locks", "µs"),

@@ -1,0 +1,185 @@
+//! Pages of mapped files that have to be read: as many and as long as a program counts and measures itself.
+
+use flame_bpf_tests::{Folded, Invocation, Program, allowed_cpus, kernel_turn, require};
+
+/// What is shown of the time in faults that read one page each, of what the program measured; it counts its own way into the
+/// kernel, and the walking of its stack.
+const SHOWN: std::ops::RangeInclusive<f64> = 0.7..=1.01;
+
+/// As [`SHOWN`], where the kernel reads on: there are as many faults again that find their page.
+const SHOWN_READING_ON: std::ops::RangeInclusive<f64> = 0.3..=1.01;
+
+const FILE_NAME: &str = "known";
+
+/// A recording of the workload `mapped`.
+struct Recorded {
+    folded: Folded,
+    /// What the workload said.
+    said: Vec<String>,
+}
+
+#[track_caller]
+fn record(program: &Program, flags: &str) -> Recorded {
+    // Where there is a disk behind files, as there may not be behind temporary ones.
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder can be made");
+    let file = folder.path().join(FILE_NAME);
+    let workload = program.start(&[file.to_str().expect("a plain path")]);
+    let mut running = Invocation::new("-v -f")
+        .args(flags)
+        .flag("-p", workload.pid())
+        .start();
+    running.wait_until_all_attached();
+    workload.tell();
+    let said = workload.stop_by_itself();
+    let run = running.finish().expect_no_panic().expect_code(0);
+    run.balance().assert_lossless();
+    Recorded {
+        folded: run.folded(),
+        said,
+    }
+}
+
+impl Recorded {
+    /// What the workload says of one of its functions.
+    #[track_caller]
+    fn truth(&self, what: &str, function: &str) -> u64 {
+        let prefix = format!("{what} {function} ");
+        let line = self.said.iter().find_map(|line| line.strip_prefix(&prefix));
+        line.and_then(|number| number.parse().ok())
+            .unwrap_or_else(|| panic!("the workload tells the {prefix}: {:?}", self.said))
+    }
+
+    /// The weight of the stacks that lead through a function to a frame.
+    fn weight(&self, function: &str, frame: &str) -> u64 {
+        self.folded
+            .weight(|stack| stack.has_chain(&["main", function]) && stack.has(frame))
+    }
+
+    #[track_caller]
+    fn assert_time(&self, function: &str, share: &std::ops::RangeInclusive<f64>) {
+        let measured = self.truth("truth", function) as f64 / 1e3;
+        let shown = self.weight(function, "[page-in]") as f64;
+        assert!(
+            share.contains(&(shown / measured)),
+            "{function} took {measured} µs, and is shown with {shown}: {}",
+            self.folded
+        );
+    }
+}
+
+/// Whether files are read from a disk here: whether the program had to wait.
+fn reads(recorded: &Recorded) -> Result<(), String> {
+    if recorded.truth("faults", "reads_pages") > 100 {
+        Ok(())
+    } else {
+        Err("files are not read from a disk here".to_owned())
+    }
+}
+
+#[test]
+fn every_page_that_has_to_be_read_is_counted_where_it_is_touched() {
+    let _turn = require!(kernel_turn());
+    for program in [
+        Program::c_without_frame_pointers("mapped"),
+        Program::c("mapped"),
+    ] {
+        let recorded = record(&program, "--io=count --io-files");
+        require!(reads(&recorded));
+        for function in ["reads_pages", "asks_by_pages"] {
+            assert_eq!(
+                recorded.weight(function, "[page-in]"),
+                recorded.truth("faults", function),
+                "{function}: {}",
+                recorded.folded
+            );
+        }
+        // The kernel reads on: not every wait is for a page that this thread had read.
+        assert!(
+            recorded.weight("reads_on", "[page-in]") >= recorded.truth("faults", "reads_on"),
+            "{}",
+            recorded.folded
+        );
+        // What is in memory, what never was in a file, and what a call had to wait for that is counted itself.
+        for function in ["touches_again", "takes_memory", "writes_pages"] {
+            assert_eq!(
+                recorded.weight(function, "[page-in]"),
+                0,
+                "{}",
+                recorded.folded
+            );
+        }
+        assert_eq!(
+            recorded.weight("writes_pages", "[pwrite64]"),
+            20,
+            "{}",
+            recorded.folded
+        );
+        let named = format!("[file: {FILE_NAME}]");
+        let page_ins = |leaf: &str| {
+            recorded
+                .folded
+                .weight(|stack| stack.has_chain(&["touch", "[page-in]"]) && stack.leaf() == leaf)
+        };
+        assert!(page_ins(&named) > 0, "{}", recorded.folded);
+        assert_eq!(page_ins("[page-in]"), 0, "{}", recorded.folded);
+    }
+}
+
+#[test]
+fn page_ins_take_as_long_as_they_do() {
+    let _turn = require!(kernel_turn());
+    let program = Program::c_without_frame_pointers("mapped");
+    let recorded = record(&program, "--io");
+    require!(reads(&recorded));
+    recorded.assert_time("reads_pages", &SHOWN);
+    recorded.assert_time("asks_by_pages", &SHOWN);
+    // Most of it is spent waiting for pages that are being read already.
+    recorded.assert_time("reads_on", &SHOWN_READING_ON);
+}
+
+#[test]
+fn a_page_in_weighs_a_page() {
+    let _turn = require!(kernel_turn());
+    let program = Program::c_without_frame_pointers("mapped");
+    let recorded = record(&program, "--io=bytes -K");
+    require!(reads(&recorded));
+    let page_ins = recorded
+        .folded
+        .weight(|stack| stack.frames == ["mapped", "[page-in]"]);
+    let least = recorded.truth("faults", "reads_pages") + recorded.truth("faults", "asks_by_pages");
+    assert_eq!(page_ins % 4096, 0, "{}", recorded.folded);
+    assert!(page_ins / 4096 >= least, "{}", recorded.folded);
+}
+
+#[test]
+fn who_asks_for_pipes_gets_no_files() {
+    let _turn = require!(kernel_turn());
+    let program = Program::c_without_frame_pointers("mapped");
+    let recorded = record(&program, "--io=count --io-kind files,pipes");
+    require!(reads(&recorded));
+    assert!(recorded.weight("reads_pages", "[page-in]") > 0);
+    let without = record(&program, "--io=count --io-kind pipes");
+    assert_eq!(without.weight("reads_pages", "[page-in]"), 0);
+    // It says what it knows into one.
+    assert!(without.folded.any(|stack| stack.leaf() == "[write]"));
+}
+
+#[test]
+fn waiting_for_the_lock_of_all_mappings_is_no_page_in() {
+    let _turn = require!(kernel_turn());
+    require!(allowed_cpus(2));
+    let program = Program::c_without_frame_pointers("contended");
+    // What it says goes into a pipe, and is all that must be there.
+    let recorded = record(&program, "--io=count --io-kind files,pipes");
+    assert!(
+        recorded.truth("switches", "touches") > 0,
+        "{:?}",
+        recorded.said
+    );
+    assert_eq!(
+        recorded.weight("touches", "[page-in]"),
+        recorded.truth("faults", "touches"),
+        "{}",
+        recorded.folded
+    );
+}
