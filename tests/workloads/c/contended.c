@@ -1,5 +1,6 @@
 /*
- * Touches pages of a file that are all in memory, while other threads hold the lock of the process's mappings.
+ * Writes into private mappings of a file whose pages are all in memory, while other threads hold the lock of the process's
+ * mappings. The first write to such a mapping has to have that lock (`vmf_anon_prepare` in the kernel's mm/memory.c).
  *
  * contended FILE   makes FILE, and begins when SIGUSR1 says so. Prints `faults touches MAJOR` and `switches touches
  *                  VOLUNTARY` of the thread that touches, and ends.
@@ -10,10 +11,9 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-enum { PAGE = 4096, PAGES = 256, OTHERS = 3, ROUNDS = 300 };
+enum { PAGE = 4096, PAGES = 256, OTHERS = 3, ROUNDS = 10000 };
 
 static volatile int over;
-static volatile char sink;
 
 static void must(int done)
 {
@@ -39,10 +39,8 @@ FRAME void touches(int fd)
 {
     KEEP_FRAME();
     for (int round = 0; round < ROUNDS; round++) {
-        volatile char *memory = map(MAP_SHARED, fd);
-        must(madvise((char *)memory, PAGES * PAGE, MADV_RANDOM) == 0);
-        for (long page = 0; page < PAGES; page++)
-            sink = memory[page * PAGE];
+        volatile char *memory = map(MAP_PRIVATE, fd);
+        memory[round % PAGES * PAGE] = 1;
         must(munmap((char *)memory, PAGES * PAGE) == 0);
     }
 }
