@@ -272,6 +272,11 @@ pub struct Config {
     pub stack_index_mask: u32,
     /// The states of switched-out threads that are wanted; a [`States`](super::States).
     pub states: u32,
+    /// The number of possible CPUs: how many seats each track has.
+    pub cpus: u32,
+    /// One bit for each track: whether its samples weigh the period of its event. Otherwise they weigh one. Up
+    /// here, on the cache line that every firing reads.
+    pub weighed: u32,
     /// The shortest time off the CPU that is wanted, in nanoseconds.
     pub shortest_ns: u64,
     /// The longest time off the CPU that is wanted, in nanoseconds.
@@ -292,8 +297,4 @@ pub struct Config {
     /// The first seat of the probe of switches: so many times the number of possible CPUs as there are tracks before
     /// its own.
     pub switch_seats: u32,
-    /// The number of possible CPUs: how many seats each track has.
-    pub cpus: u32,
-    /// One bit for each track: whether its samples weigh the period of its event. Otherwise they weigh one.
-    pub weighed: u32,
 }
