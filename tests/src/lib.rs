@@ -12,6 +12,7 @@ mod binary;
 mod feature;
 mod folded;
 mod invocation;
+mod loading;
 mod program;
 mod recipe;
 mod run;
@@ -27,6 +28,7 @@ pub use feature::{
 };
 pub use folded::{Folded, Stack};
 pub use invocation::{Invocation, Running};
+pub use loading::{AUTO, BOTH, load, load_probe, load_probes, programs, without_loops};
 pub use program::{Mangling, Program};
 pub use recipe::{Recipe, compiles_32_bit};
 pub use run::Run;

@@ -1,0 +1,93 @@
+//! Loading the kernel half without attaching it: what the verifier says in one configuration or another.
+
+#![expect(
+    clippy::print_stdout,
+    reason = "instruction counts are for the reader of the test log"
+)]
+
+use flame_bpf::kernel::{Kernel, Request, Support};
+use flame_bpf::probe::Probe;
+use profiler_common::abi::{Switches, TargetKind};
+
+/// User and kernel stacks.
+pub const BOTH: Switches = Switches::USER_STACKS.with(Switches::KERNEL_STACKS);
+
+/// How stacks are walked unless told otherwise.
+pub const AUTO: Switches = BOTH
+    .with(Switches::UNWIND_ROWS)
+    .with(Switches::FRAME_POINTERS);
+
+/// Loads the programs of on-CPU sampling, and prints what the verifier saw of each; `what` is told with it.
+///
+/// # Panics
+/// The kernel rejects one.
+#[track_caller]
+pub fn load(what: &str, switches: Switches, target: TargetKind, support: &Support) -> Kernel {
+    load_probe(what, &Probe::OnCpu, switches, target, support)
+}
+
+/// As [`load`], of any probe.
+///
+/// # Panics
+/// As [`load`].
+#[track_caller]
+pub fn load_probe(
+    what: &str,
+    probe: &Probe,
+    switches: Switches,
+    target: TargetKind,
+    support: &Support,
+) -> Kernel {
+    load_probes(what, vec![probe.clone()], switches, target, support)
+}
+
+/// As [`load`], of several probes in one run. Every second of them weighs its period.
+///
+/// # Panics
+/// As [`load`].
+#[track_caller]
+pub fn load_probes(
+    what: &str,
+    probes: Vec<Probe>,
+    switches: Switches,
+    target: TargetKind,
+    support: &Support,
+) -> Kernel {
+    let request = Request {
+        switches,
+        target,
+        ids: Vec::new(),
+        map_memory: 32 << 20,
+        unwind_memory: 256 << 20,
+        probes,
+        weighed: 0b1010_1010,
+    };
+    let kernel = Kernel::load(request, support)
+        .unwrap_or_else(|error| panic!("{what}: {error}: {:?}", std::error::Error::source(&error)));
+    for program in kernel.verified() {
+        println!(
+            "{what}: {} {:?} instructions",
+            program.name, program.instructions
+        );
+    }
+    kernel
+}
+
+/// The names of the programs that were loaded, in order.
+pub fn programs(kernel: &Kernel) -> Vec<String> {
+    let mut names: Vec<String> = kernel
+        .verified()
+        .into_iter()
+        .map(|program| program.name)
+        .collect();
+    names.sort();
+    names
+}
+
+/// What a kernel offers that has no `bpf_loop`, and so walks by frame pointers alone.
+pub fn without_loops() -> Support {
+    Support {
+        bpf_loop: Some(false),
+        ..Support::detect()
+    }
+}
