@@ -10,6 +10,10 @@ const ROWS: u32 = 100_000;
 
 /// Tables in two slabs.
 fn tables(support: &Support) -> (Kernel, Tables) {
+    tables_within(support, 2 << 20)
+}
+
+fn tables_within(support: &Support, limit: u64) -> (Kernel, Tables) {
     let request = Request {
         switches: Switches::USER_STACKS
             .with(Switches::KERNEL_STACKS)
@@ -17,7 +21,7 @@ fn tables(support: &Support) -> (Kernel, Tables) {
         target: TargetKind::All,
         ids: Vec::new(),
         map_memory: 32 << 20,
-        unwind_memory: 2 << 20,
+        unwind_memory: limit,
         probes: vec![Probe::OnCpu],
         weighed: 0,
     };
@@ -82,6 +86,17 @@ fn room_that_is_made_ahead_is_what_is_stored_in() {
     let stored: Vec<StoredTable> = std::iter::from_fn(|| store(&mut tables)).collect();
     assert_eq!(stored.len(), 4, "two in each slab");
     assert_eq!(tables.bytes(), most);
+}
+
+#[test]
+fn no_room_is_made_beside_what_was_given_back() {
+    let _turn = require!(kernel_turn());
+    let (_kernel, mut tables) = tables_within(&require!(walks_by_tables()), 8 << 20);
+    let table = store(&mut tables).expect("there is room");
+    tables.release(table);
+    let before = tables.bytes();
+    tables.expect(3 << 20);
+    assert_eq!(tables.bytes() - before, 2 << 20, "one of three was free");
 }
 
 #[test]

@@ -113,9 +113,12 @@ impl Slabs {
         if words <= largest || words < SLAB_WORDS / 2 && !self.coming.is_empty() {
             return;
         }
+        // Slabs that were given back, or expected in vain, come first.
+        let is_free = |place: &&Place| free(place) == Some(SLAB_WORDS as u32);
+        let there = self.slabs.iter().filter(is_free).count();
         let numbers: Vec<usize> = (0..self.slabs.len())
             .filter(|&number| matches!(self.slabs[number], Place::Empty))
-            .take(words.div_ceil(SLAB_WORDS))
+            .take(words.div_ceil(SLAB_WORDS).saturating_sub(there))
             .collect();
         for some in numbers.chunks(numbers.len().div_ceil(MAX_MAKERS).max(1)) {
             let Ok(outer) = self.handle.try_clone() else {
