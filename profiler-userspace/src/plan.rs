@@ -118,10 +118,8 @@ impl Plan {
 
     /// Whether the recording is about one track, and not about several that are alike: waits beside it do not count.
     pub fn has_one_subject(&self) -> bool {
-        let others = self.tracks.iter().skip(1);
-        others
-            .into_iter()
-            .all(|track| track.probe.waits().is_some())
+        let mut others = self.tracks.iter().skip(1);
+        others.all(|track| track.probe.waits().is_some())
     }
 
     /// The same plan where `event` is what the machine has for those tracks that left it open.
