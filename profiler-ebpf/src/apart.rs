@@ -24,7 +24,7 @@ use crate::{
     maps::SCRATCH,
     notice,
     probe::{allocation, call, fault, off_cpu, wall},
-    sample,
+    recognize, sample,
     stack::Sealed,
     task::{self, CallRegisters, Ids},
     timed,
@@ -32,7 +32,8 @@ use crate::{
     word::Word,
 };
 use profiler_common::abi::{
-    Allocator, Counter, Doing, Header, LeafKind, LeafWord, NoticeKind, StackPosition, WantedCalls,
+    Allocator, Counter, Doing, Header, LeafKind, LeafWord, Live, NoticeKind, StackPosition,
+    WantedCalls,
 };
 
 /// Where the user stack is stored whose record is in the scratch memory; none if the store is full.
@@ -48,6 +49,46 @@ extern "C" fn keep_user_stack(seat: u32, side: u32, header: u64) -> u32 {
         return 0;
     };
     keep(seat, side, header, &scratch.user)
+}
+
+/// As [`keep_user`], of the kernel stack that was recognized.
+#[inline(always)]
+pub(crate) fn keep_recognized(seat: u32, live: Live) -> Option<StackPosition> {
+    position(keep_recognized_stack(seat, live.0))
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn keep_recognized_stack(seat: u32, live: u64) -> u32 {
+    let live = Live(live);
+    let kept = recognize::keep(seat, live, |header| {
+        StackPosition(keep_kernel_stack(seat, live.stacks(), header.0))
+    });
+    kept.unwrap_or(StackPosition::NONE).0
+}
+
+/// See [`recognize::is_known`].
+#[inline(always)]
+pub(crate) fn is_known() -> bool {
+    is_known_kernel_stack() != 0
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn is_known_kernel_stack() -> u32 {
+    u32::from(recognize::is_known())
+}
+
+/// See [`recognize::learn`].
+#[inline(always)]
+pub(crate) fn learn(seat: u32) {
+    learn_kernel_stack(seat);
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn learn_kernel_stack(seat: u32) -> u32 {
+    u32::from(recognize::learn(seat).is_some())
 }
 
 /// As [`keep_user`], of the kernel stack.

@@ -19,6 +19,7 @@ mod maps;
 mod memory;
 mod notice;
 mod probe;
+mod recognize;
 mod repeat;
 mod sample;
 mod sleepers;

@@ -6,7 +6,7 @@
 //! placeholders where they say so: user space sets them from the number of CPUs and the memory limit.
 
 use crate::{
-    config,
+    config, recognize,
     word::{Half, Word},
 };
 use aya_ebpf::{
@@ -223,9 +223,48 @@ impl Walk {
     }
 }
 
+/// What is kept of the kernel stacks with which a CPU's threads began to wait.
+#[repr(C, align(64))]
+pub(crate) struct KernelStacks {
+    /// What was read of the running task's kernel stack.
+    pub(crate) stack: [Word; STACK_WORDS],
+    /// How many words of it.
+    pub(crate) words: Word,
+    /// Where it lies.
+    pub(crate) address: Word,
+    /// Which of `known` it is, or takes the place of.
+    pub(crate) chosen: Word,
+    /// How many stacks were not recognized.
+    pub(crate) turn: Word,
+    /// In which words the return addresses of a stack are found.
+    pub(crate) found: [Word; recognize::FRAMES],
+    /// Not zero if one is found twice.
+    pub(crate) ambiguous: Word,
+    pub(crate) known: [KernelStack; recognize::STACKS],
+}
+
+/// How much of a kernel stack is looked at: 1 KiB. A wait for a lock has about half of that below the scheduler.
+pub(crate) const STACK_WORDS: usize = 128;
+
+/// A kernel stack that was walked.
+#[repr(C, align(64))]
+pub(crate) struct KernelStack {
+    /// Its record's header; zero if there is none here.
+    pub(crate) header: Word,
+    /// Where it is stored: a [`profiler_common::abi::StackPosition`], and 32 bits higher the epoch, plus one.
+    pub(crate) stored: Word,
+    /// Its addresses from leaf to root, each with the word of the stack that it was found in
+    /// in the place of its 16 highest bits.
+    pub(crate) frames: [Word; recognize::FRAMES],
+}
+
 /// One value: which sides are live and how far they are filled.
 #[map]
 pub(crate) static CONTROL: Array<Control> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+
+/// One value per CPU (set at load: where threads' waits are recorded): kernel stacks that were walked lately; see [`crate::recognize`].
+#[map]
+pub(crate) static KERNEL_STACKS: Array<KernelStacks> = Array::with_max_entries(1, 0);
 
 /// One value per *seat* (set at load): its counters.
 ///

@@ -1,7 +1,10 @@
 //! Reads of memory that may not be there.
 #![expect(unsafe_code, reason = "the kernel's reading helpers take raw pointers")]
 
-use crate::{maps::TELLING_WORDS, word::Word};
+use crate::{
+    maps::{STACK_WORDS, TELLING_WORDS},
+    word::Word,
+};
 use aya_ebpf::helpers::{
     bpf_probe_read_kernel,
     generated::{
@@ -67,6 +70,24 @@ pub(crate) fn copy_pivots(into: &'static [Word; PIVOTS + 1], address: u64) -> Op
     const BYTES: u32 = (PIVOTS * 8) as u32;
     // SAFETY: there is room for as many bytes; the source is checked by the helper.
     let failed = unsafe { bpf_copy_kernel(into[0].as_ptr().cast(), BYTES, address as *const _) };
+    (failed == 0).then_some(())
+}
+
+/// Copies the first `bytes` bytes of the kernel stack at an address.
+#[inline(always)]
+pub(crate) fn copy_stack(
+    into: &'static [Word; STACK_WORDS],
+    address: u64,
+    bytes: u64,
+) -> Option<()> {
+    // Hidden from the compiler, which knows the bound and would not compare; the verifier must see it.
+    let bytes = black_box(bytes);
+    if bytes > 8 * STACK_WORDS as u64 {
+        return None;
+    }
+    // SAFETY: there is room for as many bytes; the source is checked by the helper.
+    let failed =
+        unsafe { bpf_copy_kernel(into[0].as_ptr().cast(), bytes as u32, address as *const _) };
     (failed == 0).then_some(())
 }
 

@@ -8,11 +8,12 @@ use crate::{
     counter::Outcome,
     filter,
     maps::{CONTROL, SCRATCH},
+    recognize::{self, RECOGNIZED},
     task::{self, Ids},
     walk::{self, Subject},
     word::Word,
 };
-use aya_ebpf::EbpfContext;
+use aya_ebpf::{EbpfContext, programs::RawTracePointContext};
 use profiler_common::abi::{
     Counter, Doing, Header, KEY_WORDS, Live, SampleKey, StackPosition, Stamp, Switches,
 };
@@ -114,6 +115,38 @@ pub(crate) fn walk(ctx: &impl EbpfContext, subject: Subject, in_kernel: bool) ->
     None
 }
 
+/// As [`walk`], of a thread that begins to wait; or has been preempted. The first of the tracepoint's own `arguments` is where
+/// the thread's kernel stack is looked at from.
+#[inline(always)]
+pub(crate) fn walk_waiting(
+    ctx: &RawTracePointContext,
+    subject: Subject,
+    is_preempted: impl FnOnce() -> bool,
+) -> Option<Outcome> {
+    let Some(scratch) = SCRATCH.get(subject.seat) else {
+        return Some(Counter::LostStackStore.into());
+    };
+    if !config::has(Switches::KERNEL_STACKS) {
+        scratch.kernel[0].store(0);
+    } else if is_preempted() {
+        walk::kernel::<0>(ctx, &scratch.kernel);
+    } else {
+        recognize::begin(ctx.as_ptr());
+        if apart::is_known() {
+            scratch.kernel[0].store(RECOGNIZED);
+        } else {
+            walk::kernel::<0>(ctx, &scratch.kernel);
+            apart::learn(subject.seat);
+        }
+    }
+    if config::has(Switches::USER_STACKS) {
+        apart::walk(subject);
+    } else {
+        scratch.user[0].store(0);
+    }
+    None
+}
+
 /// Counts the firing for a track, of a thread that runs, with what is in the scratch memory; or says what became of it.
 #[inline(always)]
 pub(crate) fn take(
@@ -156,6 +189,7 @@ pub(crate) fn key(
     };
     let kernel = match scratch.kernel[0].load() {
         0 => StackPosition::NONE,
+        RECOGNIZED => apart::keep_recognized(seat, live).ok_or(Counter::LostStackStore)?,
         header => apart::keep_kernel(seat, side, Header(header)).ok_or(Counter::LostStackStore)?,
     };
     let stamp = Stamp::new(live.epoch(), doing).of_track(track);

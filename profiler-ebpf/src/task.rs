@@ -138,6 +138,17 @@ pub(crate) fn state() -> u64 {
     u64::from(state)
 }
 
+/// Where the registers lie with which the running task came into the kernel, and the system call that it made.
+/// `through`: memory in which the address becomes a number.
+#[inline(always)]
+pub(crate) fn way_in(through: &Word) -> (u64, u64) {
+    // SAFETY: the helpers take the running task, and return its registers.
+    let registers = unsafe { bpf_task_pt_regs(bpf_get_current_task_btf()) } as *const pt_regs;
+    let call = arch::call(registers);
+    through.store(registers as u64);
+    (through.load(), call)
+}
+
 /// How often the running thread has left the CPU of its own accord.
 #[inline(always)]
 pub(crate) fn switches() -> u64 {

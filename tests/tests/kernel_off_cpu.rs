@@ -4,7 +4,7 @@
 use std::thread;
 use std::time::Duration;
 
-use flame_bpf_tests::{Balance, Folded, Invocation, Program, Run, kernel_turn, require};
+use flame_bpf_tests::{Balance, Folded, Invocation, Program, Run, Stack, kernel_turn, require};
 use rustix::process::Signal;
 
 /// How long the waits are compared for.
@@ -163,15 +163,51 @@ fn reasons_say_what_was_waited_for() {
             ("wait_never", "[read: pipe]"),
             ("pause", "[pause]"),
         ] {
-            let of =
-                |stack: &flame_bpf_tests::Stack| stack.has(function) && stack.leaf() != RUNNABLE;
-            let with_reason = |stack: &flame_bpf_tests::Stack| of(stack) && stack.leaf() == reason;
+            let of = |stack: &Stack| stack.has(function) && stack.leaf() != RUNNABLE;
+            let with_reason = |stack: &Stack| of(stack) && stack.leaf() == reason;
             let (all, told) = (folded.weight(of), folded.weight(with_reason));
             assert!(
                 all > 0 && all == told,
                 "{function}: {told} of {all} µs in {folded}"
             );
         }
+    }
+}
+
+#[test]
+fn kernel_stacks_are_recognized_for_what_they_are() {
+    let _turn = require!(kernel_turn());
+    let workload = Program::c("reads").start(&[]);
+    // Little memory, so that its sides are flipped, and what was stored on one is stored anew on the other.
+    let run = Invocation::new("-v -f --off-cpu -d 3 --map-memory 8")
+        .flag("-p", workload.pid())
+        .run()
+        .expect_code(0);
+    let balance = assert_balanced(&run);
+    let recognized: u64 = run
+        .stderr
+        .lines()
+        .find_map(|line| line.strip_prefix("counter: kernel-stacks-recognized "))
+        .and_then(|number| number.parse().ok())
+        .expect("the counter is told");
+    assert!(
+        balance.recorded > 3_000 && recognized > balance.recorded / 2,
+        "{recognized} of {balance:?}"
+    );
+    let folded = run.folded();
+    let functions = [
+        ("read_pipe", "pipe_read"),
+        ("read_event", "eventfd_read"),
+        ("read_timer", "timerfd_read"),
+    ];
+    for (function, place) in functions {
+        let of = |stack: &Stack| stack.has(function) && stack.leaf() != RUNNABLE;
+        let with_place = |stack: &Stack| of(stack) && stack.mentions(place);
+        let (all, there) = (folded.weight(of), folded.weight(with_place));
+        assert!(
+            all > 0 && all == there,
+            "{function}: {there} of {all} µs in {place}: {folded}"
+        );
     }
 }
 

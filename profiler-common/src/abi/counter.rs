@@ -99,6 +99,8 @@ counters! {
     WaitingBefore = "waiting-before", Note;
     /// Waits, or requests for memory, within another of the same thread's, which they are part of.
     Nested = "nested", Note;
+    /// Waits whose kernel stack was one that had been walked before, and was not walked again.
+    KernelStacksRecognized = "kernel-stacks-recognized", Note;
 }
 
 #[cfg(test)]

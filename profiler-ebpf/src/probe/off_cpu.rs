@@ -62,7 +62,6 @@ pub(crate) fn switch(ctx: &RawTracePointContext) {
 /// after that is checked, and has its stack, apart.
 #[inline(always)]
 fn leave(ctx: &RawTracePointContext, books: &'static Books, subject: Subject) {
-    let preempted = ctx.arg::<u64>(0) & 1 != 0;
     if config::has(Switches::WALL) {
         apart::ran(subject);
     }
@@ -71,13 +70,19 @@ fn leave(ctx: &RawTracePointContext, books: &'static Books, subject: Subject) {
     } else {
         ctx.arg(3)
     };
-    let doing = match apart::depart(subject.seat, subject.now, state, preempted) {
+    let doing = match apart::depart(subject.seat, subject.now, state, is_preempted(ctx)) {
         Ok(doing) => doing,
         Err(outcome) => return counter::close_if(books, outcome),
     };
     let outcome = where_it_waits(ctx, subject, doing)
         .or_else(|| apart::fall_asleep(subject.seat, subject.now));
     counter::close_if(books, outcome);
+}
+
+/// Whether the running thread did not leave the CPU of its own accord.
+#[inline(always)]
+fn is_preempted(ctx: &RawTracePointContext) -> bool {
+    ctx.arg::<u64>(0) & 1 != 0
 }
 
 /// Puts the key of the running thread, with its stacks if they are wanted, into the scratch memory; or says what became
@@ -88,7 +93,7 @@ fn where_it_waits(ctx: &RawTracePointContext, subject: Subject, doing: Doing) ->
         apart::owner(subject, doing);
         return None;
     }
-    sample::walk(ctx, subject, true).or_else(|| apart::key(subject, doing))
+    sample::walk_waiting(ctx, subject, || is_preempted(ctx)).or_else(|| apart::key(subject, doing))
 }
 
 /// The running thread leaves the CPU in this state: settles what was not seen of it, and says what it will be

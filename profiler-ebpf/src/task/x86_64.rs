@@ -54,6 +54,13 @@ pub(super) fn kept(regs: *const pt_regs) -> (KeptRegisters, [u64; 4]) {
     }
 }
 
+/// The number of the system call; less than zero for any other way in.
+#[inline(always)]
+pub(super) fn call(regs: *const pt_regs) -> u64 {
+    // SAFETY: `bpf_task_pt_regs` returned these.
+    unsafe { (*regs).orig_rax }
+}
+
 /// See [`super::interrupted_at`].
 #[inline(always)]
 pub(super) fn interrupted(regs: *const pt_regs) -> Option<u64> {

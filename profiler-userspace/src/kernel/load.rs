@@ -7,7 +7,7 @@ use super::request::Wanted;
 use super::shared::map;
 use super::size::Sizes;
 use super::slabs::SLAB_BYTES;
-use super::sleepers::{self, Sleepers};
+use super::sleepers::{self, KERNEL_STACK_BYTES, Sleepers};
 use super::tables::Tables;
 use super::{Error, Kernel, Request, Result, Support};
 use crate::probe::Hook;
@@ -62,7 +62,10 @@ impl Kernel {
         let room = request
             .keeps_threads()
             .then(|| sleepers::room(request.map_memory, wakers));
-        let sleeper_bytes = room.map_or(0, |room| sleepers::bytes(room, wakers));
+        // Where threads' switches are looked at, their kernel stacks are.
+        let switching = if request.waits().is_some() { cpus } else { 0 };
+        let sleeper_bytes = room.map_or(0, |room| sleepers::bytes(room, wakers))
+            + u64::from(switching) * KERNEL_STACK_BYTES;
         let left = request.map_memory.saturating_sub(sleeper_bytes);
         let tracks = u32::try_from(request.tracks()).unwrap_or(u32::MAX);
         let sizes = Sizes::new(cpus, tracks, support.task_ids, left)
@@ -76,6 +79,7 @@ impl Kernel {
             .override_global("CONFIG", &config, true)
             .map_max_entries("BOOKS", sizes.seats)
             .map_max_entries("SCRATCH", sizes.seats)
+            .map_max_entries("KERNEL_STACKS", switching.max(1))
             .map_max_entries("NOTICES", queue_bytes(cpus))
             .map_max_entries("TARGETS", sizes.target_words)
             .map_max_entries("TALLIES", SIDES as u32 * sizes.tallies)

@@ -29,6 +29,10 @@ pub use asleep::Sleeping;
 const SLEEPER_BYTES: u64 =
     (size_of::<u32>() as u64).next_multiple_of(8) + size_of::<Sleeper>() as u64 + 56 + 2 * 16;
 
+/// What each CPU takes, for kernel stacks that were walked lately: 128 of them in 32 words each, and 1.5 KiB for the one that
+/// is looked at.
+pub(super) const KERNEL_STACK_BYTES: u64 = 128 * 32 * 8 + 1536;
+
 /// The part of the memory limit that goes to the table: one eighth.
 const SHARE: u64 = 8;
 

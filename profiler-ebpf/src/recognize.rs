@@ -1,0 +1,266 @@
+//! Recognizing kernel stacks: a thread that waits where it, or another, has waited before has the same kernel stack,
+//! which need not be walked again.
+//!
+//! In: the words of the running task's kernel stack, from where the tracepoint's arguments lie towards the root.
+//! Out: which of the stacks that were walked lately this is, if any. Never: a stack that the kernel's walker would
+//! not have found.
+//!
+//! Of a stack that the kernel walked, it is noted in which word each return address was found. If those words hold the
+//! same addresses again, so does the stack: the tracepoint's own frames are always the same; and where the next
+//! return address lies is a matter of the code that is returned to, which is the same as long as all addresses before
+//! it were. (That goes for code whose frames have a size that is known, as all code between a system call and the
+//! scheduler has. The one exception is the frame that [`randomize_kstack_offset`] stretches: the code that comes into the
+//! kernel returns to a word below the registers that it saved, from which that word is then counted.) A return
+//! address of which there is a second copy on the stack, left over from an earlier call, could be noted in the wrong
+//! place: such stacks are not noted. Neither are those of preempted threads, which an interrupt may have stopped anywhere.
+//!
+//! [`randomize_kstack_offset`]: https://docs.kernel.org/admin-guide/kernel-parameters.html
+
+use crate::{
+    config::config,
+    counter,
+    maps::{KERNEL_STACKS, KernelStack, KernelStacks, SCRATCH, STACK_WORDS},
+    memory,
+    repeat::{Turn, repeat},
+    task,
+    word::Word,
+};
+use core::{hint::black_box, ops::ControlFlow};
+use profiler_common::{
+    abi::{Counter, Header, KERNEL_SCRATCH_WORDS, Live, StackEnd, StackPosition},
+    intern::Hash,
+};
+
+/// Stands in a record's first word for one that is among the stacks recognized; no [`Header`].
+pub(crate) const RECOGNIZED: u64 = 1 << 63;
+
+/// How many frames a stack may have that is noted.
+pub(crate) const FRAMES: usize = 30;
+
+/// How many stacks are noted for each CPU: 32 KiB of them.
+pub(crate) const STACKS: usize = SETS * WAYS;
+
+/// Stacks are looked for among few, chosen by the system call. A power of two.
+const SETS: usize = 32;
+
+/// So many. A power of two.
+const WAYS: usize = 4;
+
+/// One of so many stacks that were not recognized is noted: that takes half as long again as walking one, and not
+/// all come back.
+const LEARNT: u32 = 4;
+
+/// The bits of an address of the kernel's that are the same in all of them, in whose place it is noted in
+/// which word the address lies.
+const COMMON: u64 = 0xffff << 48;
+
+/// In which word the return address to the code that came into the kernel lies, wherever that is.
+const ENTRY: u64 = 0;
+
+/// The "word" of an address that lies in none: that of the tracepoint's own frames.
+const OWN: u64 = STACK_WORDS as u64 - 1;
+
+/// At most so many frames are the tracepoint's own: the program, and what runs it.
+const OWN_FRAMES: usize = 3;
+
+/// Notes where the tracepoint's arguments lie, which is on the kernel stack of the running task.
+#[inline(always)]
+pub(crate) fn begin(arguments: *mut core::ffi::c_void) {
+    if let Some(kept) = KERNEL_STACKS.get(task::cpu()) {
+        // Through memory, where a pointer becomes a number.
+        kept.address.store(arguments as u64);
+    }
+}
+
+/// Whether the running task's kernel stack is one that is noted, which [`keep`] then stores.
+#[inline(always)]
+pub(crate) fn is_known() -> bool {
+    let Some(kept) = KERNEL_STACKS.get(task::cpu()) else {
+        return false;
+    };
+    let address = kept.address.load();
+    kept.words.store(0);
+    let (registers, call) = task::way_in(&kept.address);
+    // One word less than lies below the registers: that word is the first.
+    let below = registers.wrapping_sub(address).wrapping_sub(8);
+    if below > LARGEST {
+        // Another stack, or none.
+        return false;
+    }
+    let words = below.min(STACK_BYTES) / 8;
+    if memory::copy_stack(&kept.stack, address, words * 8).is_none() {
+        return false;
+    }
+    let entry: u64 = memory::kernel(registers.wrapping_sub(8));
+    kept.stack[ENTRY as usize].store(entry);
+    kept.words.store(words);
+    let hash = Hash::new(config!(seed)).with(call).with(entry);
+    let first = (hash.tag() as usize & (SETS - 1)) * WAYS;
+    for way in 0..WAYS {
+        let place = first + way;
+        if let Some(stack) = kept.known.get(black_box(place))
+            && is_this(kept, stack)
+        {
+            kept.chosen.store(place as u64);
+            return true;
+        }
+    }
+    let turn = kept.turn.load().wrapping_add(1);
+    kept.turn.store(turn);
+    kept.chosen.store(first as u64 + turn % WAYS as u64);
+    false
+}
+
+/// Kernel stacks are smaller (`THREAD_SIZE`).
+const LARGEST: u64 = 64 << 10;
+
+/// How much of a stack is looked at; the last word is none.
+const STACK_BYTES: u64 = (STACK_WORDS as u64 - 1) * 8;
+
+/// Whether all return addresses are where they were.
+#[inline(always)]
+fn is_this(kept: &KernelStacks, stack: &KernelStack) -> bool {
+    let frames = Header(stack.header.load()).frames();
+    let words = kept.words.load();
+    for (index, noted) in stack.frames.iter().enumerate() {
+        if index >= frames {
+            return index > 0;
+        }
+        let noted = noted.load();
+        let place = noted >> 48;
+        if place == OWN {
+            continue;
+        }
+        let Some(word) = kept.stack.get(black_box(place as usize)) else {
+            return false;
+        };
+        if place >= words || word.load() != noted | COMMON {
+            return false;
+        }
+    }
+    true
+}
+
+/// Notes the stack that was not recognized and was walked into the scratch memory of the seat, if it can be.
+#[inline(always)]
+pub(crate) fn learn(seat: u32) -> Option<()> {
+    if !task::random().is_multiple_of(LEARNT) {
+        return None;
+    }
+    let kept = KERNEL_STACKS.get(task::cpu())?;
+    let walked = &SCRATCH.get(seat)?.kernel;
+    let header = Header(walked[0].load());
+    let frames = header.frames();
+    if frames > FRAMES || header.end() != Some(StackEnd::Root) {
+        return None;
+    }
+    for found in &kept.found {
+        found.store(0);
+    }
+    kept.ambiguous.store(0);
+    repeat(STACK_WORDS as u32, &mut Search { kept, walked });
+    let mut last = 0;
+    let mut ambiguous = kept.ambiguous.load();
+    for (index, found) in kept.found.iter().enumerate() {
+        if index >= frames {
+            break;
+        }
+        let address = walked[1 + index].load();
+        let place = match found.load() {
+            0 if last == 0 && index < OWN_FRAMES => OWN,
+            // Behind all others.
+            FOUND_ENTRY if index + 1 == frames => ENTRY,
+            place if place > last && place < FOUND_ENTRY => {
+                last = place;
+                place
+            }
+            _ => {
+                ambiguous = 1;
+                0
+            }
+        };
+        if address < COMMON {
+            ambiguous = 1;
+        }
+        found.store(address & !COMMON | place << 48);
+    }
+    // With nothing but the tracepoint's own frames, any stack would be this one.
+    if ambiguous != 0 || last == 0 {
+        return None;
+    }
+    let stack = kept.known.get(kept.chosen.load() as usize & (STACKS - 1))?;
+    for (place, found) in stack.frames.iter().zip(&kept.found) {
+        place.store(found.load());
+    }
+    stack.stored.store(0);
+    stack.header.store(header.0);
+    Some(())
+}
+
+/// Stands for the word [`ENTRY`] while words are looked for: zero is "not found".
+const FOUND_ENTRY: u64 = OWN;
+
+/// Looks for the return addresses of a stack that was walked, a word of the stack each turn.
+struct Search {
+    kept: &'static KernelStacks,
+    walked: &'static [Word; KERNEL_SCRATCH_WORDS],
+}
+
+impl Turn for Search {
+    #[inline(always)]
+    fn turn(&mut self, index: u32) -> ControlFlow<()> {
+        let Self { kept, walked } = self;
+        if u64::from(index) >= kept.words.load() {
+            return ControlFlow::Break(());
+        }
+        let Some(word) = kept.stack.get(black_box(index as usize)) else {
+            return ControlFlow::Break(());
+        };
+        let word = word.load();
+        if word < COMMON {
+            return ControlFlow::Continue(());
+        }
+        let place = if u64::from(index) == ENTRY {
+            FOUND_ENTRY
+        } else {
+            u64::from(index)
+        };
+        for (found, address) in kept.found.iter().zip(&walked[1..]) {
+            if address.load() == word {
+                if found.load() != 0 {
+                    kept.ambiguous.store(1);
+                }
+                found.store(place);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Where the stack that was recognized is stored; [`StackPosition::NONE`] if the store is full. `store`: puts the record
+/// that is in the scratch memory of the seat there.
+#[inline(always)]
+pub(crate) fn keep(
+    seat: u32,
+    live: Live,
+    store: impl FnOnce(Header) -> StackPosition,
+) -> Option<StackPosition> {
+    let kept = KERNEL_STACKS.get(task::cpu())?;
+    let stack = kept.known.get(kept.chosen.load() as usize & (STACKS - 1))?;
+    // Not zero, which is not stored.
+    let epoch = u64::from(live.epoch()) + 1;
+    counter::bump(counter::books(seat)?, Counter::KernelStacksRecognized);
+    let stored = stack.stored.load();
+    if stored >> 32 == epoch {
+        return Some(StackPosition(stored as u32));
+    }
+    let record = &SCRATCH.get(seat)?.kernel;
+    for (place, noted) in record[1..].iter().zip(&stack.frames) {
+        place.store(noted.load() | COMMON);
+    }
+    let position = store(Header(stack.header.load()));
+    if position != StackPosition::NONE {
+        stack.stored.store(epoch << 32 | u64::from(position.0));
+    }
+    Some(position)
+}
