@@ -8,9 +8,11 @@
     reason = "names that are kept are what makes functions global"
 )]
 
+mod recognizing;
 mod waking;
 mod walking;
 
+pub(crate) use recognizing::{is_known, keep_recognized, learn};
 pub(crate) use waking::{note_waker, owner, settle_woken};
 pub(crate) use walking::{
     ask, leave, put_path, recall, rule, tell, tell_stack, walk, walk_by_pointers,
@@ -24,7 +26,7 @@ use crate::{
     maps::SCRATCH,
     notice,
     probe::{allocation, call, fault, off_cpu, wall},
-    recognize, sample,
+    sample,
     stack::Sealed,
     task::{self, CallRegisters, Ids},
     timed,
@@ -32,8 +34,7 @@ use crate::{
     word::Word,
 };
 use profiler_common::abi::{
-    Allocator, Counter, Doing, Header, LeafKind, LeafWord, Live, NoticeKind, StackPosition,
-    WantedCalls,
+    Allocator, Counter, Doing, Header, LeafKind, LeafWord, NoticeKind, StackPosition, WantedCalls,
 };
 
 /// Where the user stack is stored whose record is in the scratch memory; none if the store is full.
@@ -49,46 +50,6 @@ extern "C" fn keep_user_stack(seat: u32, side: u32, header: u64) -> u32 {
         return 0;
     };
     keep(seat, side, header, &scratch.user)
-}
-
-/// As [`keep_user`], of the kernel stack that was recognized.
-#[inline(always)]
-pub(crate) fn keep_recognized(seat: u32, live: Live) -> Option<StackPosition> {
-    position(keep_recognized_stack(seat, live.0))
-}
-
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn keep_recognized_stack(seat: u32, live: u64) -> u32 {
-    let live = Live(live);
-    let kept = recognize::keep(seat, live, |header| {
-        StackPosition(keep_kernel_stack(seat, live.stacks(), header.0))
-    });
-    kept.unwrap_or(StackPosition::NONE).0
-}
-
-/// See [`recognize::is_known`].
-#[inline(always)]
-pub(crate) fn is_known() -> bool {
-    is_known_kernel_stack() != 0
-}
-
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn is_known_kernel_stack() -> u32 {
-    u32::from(recognize::is_known())
-}
-
-/// See [`recognize::learn`].
-#[inline(always)]
-pub(crate) fn learn(seat: u32) {
-    learn_kernel_stack(seat);
-}
-
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn learn_kernel_stack(seat: u32) -> u32 {
-    u32::from(recognize::learn(seat).is_some())
 }
 
 /// As [`keep_user`], of the kernel stack.

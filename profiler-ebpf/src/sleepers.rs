@@ -44,13 +44,17 @@ pub(crate) fn find(id: u32) -> Option<Entry> {
     Some(Entry(unsafe { &*value.cast() }))
 }
 
-/// Makes an entry for a thread that is on a CPU, unless it has one. None if the table is full.
+/// `BPF_NOEXIST`: makes an entry, and leaves one that is there (`include/uapi/linux/bpf.h`).
+const UNLESS_THERE: u64 = 1;
+
+/// Makes an entry for a thread that is on a CPU, unless it has one: user space may have made it just now, for one that
+/// was asleep before the recording began. None if the table is full.
 #[inline(always)]
 pub(crate) fn make(id: u32) -> Option<Entry> {
     if let Some(entry) = find(id) {
         return Some(entry);
     }
-    let _full = SLEEPERS.insert(id, NEW, 0);
+    let _full_or_there = SLEEPERS.insert(id, NEW, UNLESS_THERE);
     find(id)
 }
 
@@ -249,7 +253,7 @@ pub(crate) fn make_waker(id: u32) -> Option<WakerEntry> {
     if let Some(entry) = waker(id) {
         return Some(entry);
     }
-    let _full = WAKERS.insert(id, NOBODY, 0);
+    let _full_or_there = WAKERS.insert(id, NOBODY, UNLESS_THERE);
     waker(id)
 }
 

@@ -70,6 +70,7 @@ const DOORS: &[(&str, &[&str])] = &[
 const UNSAFE: &[&str] = &[
     "profiler-common/src/abi/pod.rs",
     "profiler-ebpf/src/apart.rs",
+    "profiler-ebpf/src/apart/recognizing.rs",
     "profiler-ebpf/src/apart/waking.rs",
     "profiler-ebpf/src/apart/walking.rs",
     "profiler-ebpf/src/config.rs",

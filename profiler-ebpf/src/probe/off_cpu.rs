@@ -196,7 +196,10 @@ pub(crate) fn arrive(seat: u32, task: u64, now: u64) {
     let id = task::initial_id_of(task);
     let entry = match sleepers::find(id) {
         Some(entry) => entry,
-        None if config::has(Switches::WALL) => return wall::begin(books, seat, task, now),
+        None if config::has(Switches::WALL) => match wall::begin(books, seat, task, now) {
+            Some(entry) => entry,
+            None => return,
+        },
         // An entry even for one that is not known to have left: it says that the thread has run since.
         None => match sleepers::make(id) {
             Some(entry) => entry,

@@ -8,7 +8,8 @@ use crate::{
     counter::{self, Outcome},
     filter,
     maps::{Books, CONTROL},
-    sample, sleepers,
+    sample,
+    sleepers::{self, Entry},
     task::{self, Ids},
     word::Word,
 };
@@ -96,29 +97,32 @@ fn since_beginning(now: u64) -> u64 {
 }
 
 /// A thread that nothing is known of is given the CPU, for which it has waited since it was made, or since before the
-/// recording began: had it been asleep, its waking would have been seen.
+/// recording began: had it been asleep, its waking would have been seen. Returns its entry if something is known of it
+/// after all: that it was asleep, which user space has noted just now.
 #[inline(always)]
-pub(crate) fn begin(books: &Books, seat: u32, task: u64, now: u64) {
-    let (Some(key), Some(ids)) = (scratch_key(seat), task::of(task)) else {
-        return;
-    };
+pub(crate) fn begin(books: &Books, seat: u32, task: u64, now: u64) -> Option<Entry> {
+    let (key, ids) = (scratch_key(seat)?, task::of(task)?);
     let (age, recorded) = (task::age_ns(task), since_beginning(now));
     let is_new = age <= recorded;
     sample::key_of(key, task, ids, Doing::Runnable);
     let Some(entry) = sleepers::make(task::initial_id_of(task)) else {
         counter::bump(books, Counter::Fired);
         counter::bump(books, Counter::LostSleeperTable);
-        return;
+        return None;
     };
+    if entry.since_ns().is_some() {
+        return Some(entry);
+    }
     entry.belong(key);
     entry.set_arrived(now);
     // A command that was held did not wait for anything of its own.
     if !is_new && config::has(Switches::FOLLOW_CHILDREN) {
-        return;
+        return None;
     }
     counter::bump(books, Counter::Fired);
     let spent_ns = if is_new { age } else { recorded };
     counter::close(books, apart::count(seat, spent_ns));
+    None
 }
 
 /// Counts the time that a thread was away, whose key is in the scratch memory: as blocked until it was woken, as
