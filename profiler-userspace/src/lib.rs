@@ -7,6 +7,7 @@
 
 pub mod archive;
 pub mod cli;
+pub mod clock;
 pub mod debuginfod;
 pub mod kernel;
 pub mod object;

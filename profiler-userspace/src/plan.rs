@@ -13,6 +13,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::clock::Moment;
 use crate::debuginfod::Servers;
 use crate::output::{Format, Palette, Style};
 use crate::probe::{Probe, Waits};
@@ -35,6 +36,9 @@ pub struct Plan {
     pub tracks: Vec<Track>,
     /// When to stop at the latest; none means at Ctrl-C, or when the target or the command ends.
     pub duration: Option<Duration>,
+    /// How long each window of the raw recording is that is the one output of the one track; none where it has no
+    /// windows.
+    pub window: Option<Duration>,
     /// What is kept of each firing.
     pub capture: Capture,
     /// The title that was asked for; none means [`Plan::default_title`].
@@ -238,6 +242,10 @@ impl Output {
 pub struct Rendering {
     /// The raw recording; `-` is stdin.
     pub file: PathBuf,
+    /// Where in the recording's time the first window lies that is wanted; none for its beginning.
+    pub from: Option<Moment>,
+    /// Before what time; none for its end.
+    pub to: Option<Moment>,
     /// Where the result goes; never empty, no place twice, and none of them a raw recording.
     pub outputs: Vec<Output>,
     /// The title that was asked for; none means that of the recording.

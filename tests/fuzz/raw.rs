@@ -32,6 +32,7 @@ pub(crate) fn corpus() -> Result<Vec<Seed>> {
     [
         concat!(env!("CARGO_MANIFEST_DIR"), "/golden/raw.fbpf"),
         concat!(env!("CARGO_MANIFEST_DIR"), "/golden/raw-wakers.fbpf"),
+        concat!(env!("CARGO_MANIFEST_DIR"), "/golden/raw-windows.fbpf"),
     ]
     .into_iter()
     .map(seed)
@@ -102,7 +103,7 @@ fn sections(bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
 
 /// Reads, names and folds.
 pub(crate) fn read(input: &[u8]) {
-    let Ok(read) = archive::read(input) else {
+    let Ok(read) = archive::read(input, None) else {
         return;
     };
     let archive = read.archive;
@@ -126,7 +127,7 @@ pub(crate) fn read(input: &[u8]) {
     // What was read can be written, and is the same then.
     let mut again = Vec::new();
     archive::write(&archive, &mut again).expect("what was read can be written");
-    let again = archive::read(&*again).expect("what was written can be read");
+    let again = archive::read(&*again, None).expect("what was written can be read");
     assert_eq!(again.missing, None);
     assert_eq!(
         again.archive.located.total_count(),

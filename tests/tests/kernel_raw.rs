@@ -4,10 +4,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
+use std::time::Duration;
 
 use flame_bpf_tests::{
-    Folded, Invocation, PrivateCopy, Program, Run, Stack, Workload, kernel_turn, require,
+    Folded, Invocation, PrivateCopy, Program, Run, Running, Stack, Workload, kernel_turn, require,
 };
+use rustix::process::Signal;
 use tempfile::{TempDir, tempdir};
 
 /// A raw recording, and folded text of the same.
@@ -206,4 +209,71 @@ fn a_debug_file_names_a_program_that_is_not_there() {
         .render(&format!("--debug-dir {}", debug.display()))
         .folded();
     assert!(folded.share(chain) > 0.9, "{folded}");
+}
+
+/// A recording in windows of a second, under way.
+fn recording_windows(workload: &Workload, path: &Path) -> Running {
+    let run = Invocation::new("-v -F 997 --window 1s")
+        .flag("-p", workload.pid())
+        .path("-o", path);
+    let mut running = run.start();
+    running.wait_until_attached();
+    running
+}
+
+#[test]
+fn windows_are_written_as_they_pass_and_are_chosen_by_time() {
+    let _turn = require!(kernel_turn());
+    let workload = Program::c("shares").start(&[]);
+    let folder = tempdir().expect("a temporary folder can be made");
+    let path = folder.path().join("x.fbpf");
+    let mut running = recording_windows(&workload, &path);
+    thread::sleep(Duration::from_millis(3500));
+    // While it goes on, what has passed is there.
+    let rendered = Invocation::new("render -f -v").arg(path.display()).run();
+    let rendered = rendered.expect_code(0);
+    assert!(!rendered.stderr.contains("MISSING"), "{}", rendered.stderr);
+    let early = rendered.folded().total();
+    running.signal(Signal::INT);
+    let run = running.finish().expect_code(0);
+    let balance = run.balance();
+    balance.assert_lossless();
+    let render = |flags: &str| {
+        let run = Invocation::new(flags).arg(path.display()).run();
+        run.expect_code(0).folded()
+    };
+    let all = render("render -f");
+    assert_eq!(all.total(), balance.recorded, "{}", run.stderr);
+    let share = all.share(|stack| stack.has("alpha"));
+    assert!((0.4..0.6).contains(&share), "{share} in {all}");
+    assert!(early < all.total() && early > 1_000, "{early}");
+    // The first window has part in both.
+    let (first, rest) = (
+        render("render -f --to 500ms"),
+        render("render -f --from 500ms"),
+    );
+    assert!(
+        first.total() > 500 && first.total() < all.total(),
+        "{first}"
+    );
+    assert_eq!(rest.total(), all.total());
+}
+
+#[test]
+fn windows_outlast_a_recorder_that_is_killed() {
+    let _turn = require!(kernel_turn());
+    let workload = Program::c("shares").start(&[]);
+    let folder = tempdir().expect("a temporary folder can be made");
+    let path = folder.path().join("x.fbpf");
+    let mut running = recording_windows(&workload, &path);
+    thread::sleep(Duration::from_millis(2500));
+    running.signal(Signal::KILL);
+    drop(running.finish());
+    let rendered = Invocation::new("render -f").arg(path.display()).run();
+    let folded = rendered.expect_code(0).folded();
+    assert!(folded.total() > 1_000, "{folded}");
+    let left: Vec<_> = fs::read_dir(folder.path())
+        .expect("the folder is there")
+        .collect();
+    assert_eq!(left.len(), 1, "{left:?}");
 }

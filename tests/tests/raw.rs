@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use flame_bpf::archive::{self, Archive, Facts};
+use flame_bpf::archive::{self, Archive, Facts, Writer};
 use flame_bpf::object::{BuildId, Proof, RecordedObject, Segment, Segments};
 use flame_bpf::profile::located::{
     Label, Located, LocatedKey, LocatedStack, LocatedStackIndex, LocatedWaker, ObjectIndex, Spot,
@@ -209,6 +209,66 @@ fn compare(name: &str, actual: &[u8]) {
 fn the_bytes_of_a_raw_recording() {
     compare("raw.fbpf", &bytes(&recording()));
     compare("raw-wakers.fbpf", &bytes(&recording_of_wakers()));
+    compare("raw-windows.fbpf", &in_windows());
+}
+
+/// Three windows of a minute, of which the second lost something, and then the end of the file is missing.
+fn in_windows() -> Vec<u8> {
+    let recording = recording();
+    let mut bytes = Vec::new();
+    let mut writer = Writer::begin(&recording.facts, &mut bytes).expect("memory can be written");
+    for window in 0..3 {
+        let mut recording = recording.clone();
+        recording.facts.started += Duration::from_secs(60 * window);
+        recording.located.window.end = Duration::from_secs(60);
+        recording.closing = Some(format!("This is window {window}."));
+        writer
+            .window(&recording, window % 2, &mut bytes)
+            .expect("memory can be written");
+    }
+    bytes
+}
+
+#[test]
+fn what_is_made_of_windows() {
+    let golden: PathBuf = [env!("CARGO_MANIFEST_DIR"), "golden", "raw-windows.fbpf"]
+        .iter()
+        .collect();
+    let one = render(
+        &[env!("CARGO_MANIFEST_DIR"), "golden", "raw.fbpf"]
+            .iter()
+            .collect::<PathBuf>(),
+        "-f",
+    );
+    let total = one.expect_code(0).folded().total();
+    for (flags, windows, said) in [
+        ("-f", 3, "100 samples"),
+        ("-f --from 1m", 2, "LOST: 1 sample, in 1 window"),
+        ("-f --from 61s --to 62s", 1, "This is window 1."),
+        ("-f --to 1s", 1, "This is window 0."),
+    ] {
+        let run = render(&golden, flags).expect_code(0);
+        assert_eq!(run.folded().total(), windows * total, "{flags}");
+        let said = if windows == 3 {
+            format!("{} samples", 3 * 100)
+        } else {
+            said.to_owned()
+        };
+        assert!(run.stderr.contains(&said), "{flags}: {}", run.stderr);
+        assert!(!run.stderr.contains("MISSING"), "{}", run.stderr);
+    }
+    let other = render(&golden, "-f --from 1h").expect_code(1);
+    assert!(
+        other.stderr.contains("none of its windows"),
+        "{}",
+        other.stderr
+    );
+    let told = render(&golden, "-f -v --from 60s").expect_code(0);
+    assert!(
+        told.stderr.contains("windows: 2 of 3, from "),
+        "{}",
+        told.stderr
+    );
 }
 
 #[test]

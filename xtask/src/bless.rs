@@ -9,13 +9,13 @@ use crate::workspace::{Workspace, cargo, run};
 /// Runs the golden tests in the mode in which they write.
 pub(crate) fn bless() -> Result<()> {
     let workspace = Workspace::find()?;
-    run(cargo()
-        .args([
-            "test",
-            "--locked",
-            "--package=flame-bpf-tests",
-            "--test=golden",
-        ])
-        .current_dir(&workspace.root)
-        .env("FLAME_BPF_BLESS", "1"))
+    // Raw recordings first, of which others are made.
+    for tests in [&["--test=raw", "the_bytes_of"][..], &["--test=golden"]] {
+        run(cargo()
+            .args(["test", "--locked", "--package=flame-bpf-tests"])
+            .args(tests)
+            .current_dir(&workspace.root)
+            .env("FLAME_BPF_BLESS", "1"))?;
+    }
+    Ok(())
 }

@@ -13,6 +13,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "cli",
         &[
             "archive",
+            "clock",
             "debuginfod",
             "output",
             "plan",
@@ -25,6 +26,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "recording",
         &[
             "archive",
+            "clock",
             "debuginfod",
             "interp",
             "kernel",
@@ -40,7 +42,14 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     (
         "plan",
-        &["debuginfod", "output", "probe", "profile", "symbolize"],
+        &[
+            "clock",
+            "debuginfod",
+            "output",
+            "probe",
+            "profile",
+            "symbolize",
+        ],
     ),
     ("kernel", &["probe", "profile"]),
     ("symbolize", &["interp", "object", "process", "profile"]),
@@ -50,7 +59,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("probe", &["profile"]),
     ("debuginfod", &["object"]),
     ("process", &["object", "profile"]),
-    ("archive", &["object", "profile"]),
+    ("archive", &["clock", "object", "profile"]),
+    ("clock", &[]),
     ("object", &[]),
     ("profile", &[]),
 ];
@@ -61,6 +71,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("blazesym", &["symbolize"]),
     ("inferno", &["output/svg"]),
     ("clap", &["cli"]),
+    ("jiff", &["clock"]),
     ("prost", &["archive"]),
     ("tokio", &["recording", "output/sink"]),
     ("ureq", &["debuginfod"]),

@@ -19,6 +19,12 @@ const _: () = assert!(
     "every counter has a place in the books"
 );
 
+impl Default for Books {
+    fn default() -> Self {
+        Self::EMPTY
+    }
+}
+
 impl Books {
     /// Nothing counted yet.
     pub const EMPTY: Self = Self {
@@ -37,6 +43,16 @@ impl Books {
             .filter(|counter| counter.class() == class)
             .map(|&counter| self.get(counter))
             .sum()
+    }
+
+    /// What was counted since these books stood at `before`.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        let mut books = *self;
+        for (now, then) in books.counters.iter_mut().zip(&before.counters) {
+            *now = now.saturating_sub(*then);
+        }
+        books
     }
 
     /// How many firings have ended, in whatever way. Equal to `Fired` whenever no firing is under way

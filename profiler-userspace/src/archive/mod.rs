@@ -5,23 +5,29 @@
 //! takes bounded time and memory, and every number is checked before it is used.
 //! `docs/raw-recordings.md` describes the format for other readers.
 
+mod batches;
+mod known;
 mod read;
 mod section;
 mod take;
 #[cfg(test)]
 mod tests;
+mod windows;
 mod wire;
 mod write;
 
 pub use read::{Missing, Read, read};
-pub use write::write;
+pub use windows::{Wanted, Windows};
+pub use write::{Writer, write};
 
+use crate::clock::shown;
 use crate::object::RecordedObject;
 use crate::profile::Unit;
 use crate::profile::located::Located;
 use crate::profile::waits;
 use std::ffi::OsString;
 use std::io;
+use std::ops::Range;
 use std::time::SystemTime;
 
 /// What names of raw recordings end in, without the dot.
@@ -91,6 +97,17 @@ pub enum Error {
         section: u64,
         /// What is wrong.
         what: &'static str,
+    },
+    /// It has no windows, and some were asked for.
+    #[error(
+        "it has no windows to choose from, which --window makes when recording; leave --from and --to out"
+    )]
+    NoWindows,
+    /// It has other windows than were asked for.
+    #[error("none of its windows is of that time; they begin at {} and end at {}", shown(time.start), shown(time.end))]
+    OtherTime {
+        /// From the first to the last.
+        time: Range<SystemTime>,
     },
     /// Nothing of it is whole.
     #[error(

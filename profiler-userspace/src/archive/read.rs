@@ -4,11 +4,12 @@
 //! A number that leads nowhere is an error: a file with a right checksum and a wrong number was not made by a
 //! flame-bpf that is understood here. Takes no more than a fixed amount of memory, whatever a file claims.
 
-use super::section::{self, Found, Kind, MAGIC, VERSION, VERSION_WITHOUT_WAKERS};
+use super::section::{self, Found, Kind, MAGIC, VERSION};
 use super::take::{Stop, Taken};
+use super::windows::{Seen, Wanted, Windows};
 use super::wire::{
-    Batch, End, FINISH, FINISH_KERNEL, FINISH_KNOWN, FINISH_RAN, FINISH_REASONS, FINISH_SCHEDULER,
-    FINISH_WAKERS_ABOVE, FINISH_WAKERS_ALONE, Head,
+    self, Batch, End, FINISH, FINISH_KERNEL, FINISH_KNOWN, FINISH_RAN, FINISH_REASONS,
+    FINISH_SCHEDULER, FINISH_WAKERS_ABOVE, FINISH_WAKERS_ALONE, Head,
 };
 use super::{Archive, Error, Facts};
 use crate::profile::waits::{self, Wakers};
@@ -42,24 +43,31 @@ pub struct Read {
     pub missing: Option<Missing>,
     /// How many firings were recorded, those that are missing included.
     pub recorded: u64,
+    /// The windows that were taken; none of a raw recording without.
+    pub windows: Option<Windows>,
 }
 
-/// Reads a raw recording.
+/// Reads a raw recording, or those windows of it that have part in the time that is `wanted`.
 ///
 /// # Errors
-/// When it is none, of a later version, contradicts itself, or has not one sample that is whole.
-pub fn read(mut from: impl std::io::Read) -> Result<Read, Error> {
-    read_within(&mut from, MOST_BYTES)
+/// When it is none, of a later version, contradicts itself, has not one sample that is whole, or no window in
+/// that time.
+pub fn read(mut from: impl std::io::Read, wanted: Wanted<'_>) -> Result<Read, Error> {
+    read_within(&mut from, wanted, MOST_BYTES)
 }
 
 /// [`read`], within so many bytes of memory.
-pub(super) fn read_within(from: &mut impl std::io::Read, most: u64) -> Result<Read, Error> {
+pub(super) fn read_within(
+    from: &mut impl std::io::Read,
+    wanted: Wanted<'_>,
+    most: u64,
+) -> Result<Read, Error> {
     let start = section::up_to(from, MAGIC.len() + 1)?;
     let version = match start.split_last() {
         Some((version, magic)) if magic == MAGIC => *version,
         _ => return Err(Error::Foreign),
     };
-    if !(VERSION_WITHOUT_WAKERS..=VERSION).contains(&version) {
+    if version != VERSION {
         return Err(Error::Version {
             found: version,
             known: VERSION,
@@ -69,6 +77,7 @@ pub(super) fn read_within(from: &mut impl std::io::Read, most: u64) -> Result<Re
     let nonsense = |section, what| Error::Nonsense { section, what };
     let mut taken = Taken::new(most);
     let mut head: Option<Head> = None;
+    let mut windows: Option<Seen<'_>> = None;
     let mut closing = None;
     let mut number = 0;
     let missing = loop {
@@ -87,8 +96,21 @@ pub(super) fn read_within(from: &mut impl std::io::Read, most: u64) -> Result<Re
         }
         let undecoded = |_| nonsense(number, "there is a message that cannot be decoded");
         if kind == Kind::Head as u8 && head.is_none() {
-            head = Some(Head::decode(&*message).map_err(undecoded)?);
+            let first = Head::decode(&*message).map_err(undecoded)?;
+            windows = first.windows.then(|| Seen::new(wanted));
+            head = Some(first);
+        } else if kind == Kind::Window as u8
+            && let (Some(head), Some(windows)) = (&head, &mut windows)
+        {
+            let window = wire::Window::decode(&*message).map_err(undecoded)?;
+            if window.anew {
+                taken.begin_anew();
+            }
+            taken.wanted = windows.see(since_1970(head.started_ns), window);
         } else if kind == Kind::Batch as u8 && head.is_some() {
+            if windows.as_ref().is_some_and(Seen::is_empty) {
+                return Err(nonsense(number, "there are samples outside windows"));
+            }
             let batch = Batch::decode(&*message).map_err(undecoded)?;
             match taken.take(batch) {
                 Ok(()) => {}
@@ -108,10 +130,25 @@ pub(super) fn read_within(from: &mut impl std::io::Read, most: u64) -> Result<Re
     let Some(head) = head else {
         return Err(Error::Nothing { at });
     };
-    let recorded = head.count;
+    let mut recorded = head.count;
     let (facts, window) = facts(head).ok_or_else(|| nonsense(1, "there is an unknown unit"))?;
     taken.located.window = window;
-    if taken.samples == 0 && missing.is_some() {
+    let windows = match windows {
+        Some(seen) => seen.found()?,
+        None if wanted.is_some() => return Err(Error::NoWindows),
+        None => None,
+    };
+    if let Some(windows) = &windows {
+        recorded = windows.recorded;
+        taken.located.window = windows.window();
+        if wanted.is_some() {
+            // Nobody should look for names of what is not.
+            taken.located = taken.located.part(|_| true);
+        }
+        // Each of them says what was lost.
+        closing = Some(windows.closing.clone());
+    }
+    if taken.sums.count == 0 && missing.is_some() {
         return Err(Error::Nothing { at });
     }
     if missing.is_none() && taken.sums.count != recorded {
@@ -126,7 +163,13 @@ pub(super) fn read_within(from: &mut impl std::io::Read, most: u64) -> Result<Re
         },
         missing,
         recorded,
+        windows,
     })
+}
+
+/// A time that can be told.
+pub(super) fn since_1970(ns: u64) -> SystemTime {
+    (SystemTime::UNIX_EPOCH.checked_add(Duration::from_nanos(ns))).unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
 fn facts(head: Head) -> Option<(Facts, Window)> {
@@ -140,7 +183,6 @@ fn facts(head: Head) -> Option<(Facts, Window)> {
         return None;
     }
     let has = |bit| head.finish & bit != 0;
-    let started = SystemTime::UNIX_EPOCH.checked_add(Duration::from_nanos(head.started_ns));
     let facts = Facts {
         writer: head.writer,
         title: head.title,
@@ -154,7 +196,7 @@ fn facts(head: Head) -> Option<(Facts, Window)> {
             .into_iter()
             .map(OsString::from_vec)
             .collect(),
-        started: started.unwrap_or(SystemTime::UNIX_EPOCH),
+        started: since_1970(head.started_ns),
         finish: has(FINISH).then(|| waits::Finish {
             scheduler: has(FINISH_SCHEDULER),
             reasons: has(FINISH_REASONS),

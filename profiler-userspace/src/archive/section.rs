@@ -13,10 +13,7 @@ use std::io::{self, Read, Write};
 pub(super) const MAGIC: [u8; 8] = *b"\x93FBPF\r\n\x1a";
 
 /// The version of the format, which stands behind the magic.
-pub(super) const VERSION: u8 = 2;
-
-/// The version of files in which no wait has a waker: there are readers that know no other.
-pub(super) const VERSION_WITHOUT_WAKERS: u8 = 1;
+pub(super) const VERSION: u8 = 3;
 
 /// The most bytes of a message.
 pub(super) const MOST_UNPACKED: usize = 1 << 20;
@@ -36,6 +33,8 @@ pub(super) enum Kind {
     Batch = 2,
     /// [`super::wire::End`], last.
     End = 3,
+    /// [`super::wire::Window`], before the batches of each.
+    Window = 4,
 }
 
 /// What there is at a place in a file.

@@ -3,8 +3,8 @@
 //! In: batches, one after the other, and how much memory there is. Out: a [`Located`] profile and its objects,
 //! or why a batch cannot be taken. Every number is checked; a budget is spent before memory is.
 
+use super::batches::KINDS;
 use super::wire::{Batch, GUESSED, SPOT_NAMED, SPOT_OBJECT, SPOT_UNKNOWN};
-use super::write::KINDS;
 use crate::object::{BuildId, Proof, RecordedObject, Segment, Segments};
 use crate::profile::Frame;
 use crate::profile::located::{
@@ -45,6 +45,10 @@ pub(super) struct Taken {
     pub(super) budget: Budget,
     pub(super) located: Located,
     pub(super) objects: Vec<RecordedObject>,
+    /// Whether samples are wanted: those of some windows may not be.
+    pub(super) wanted: bool,
+    object_indices: HashMap<RecordedObject, ObjectIndex>,
+    object_numbers: Vec<ObjectIndex>,
     names: Vec<Spot>,
     spots: Vec<SpotIndex>,
     stacks: Vec<LocatedStackIndex>,
@@ -52,7 +56,9 @@ pub(super) struct Taken {
     wakers: Vec<WakerIndex>,
     /// One more than the highest number of a spot that a stack has.
     next_spot: u32,
+    /// All samples, wanted or not.
     pub(super) samples: u64,
+    /// Of those that are wanted.
     pub(super) sums: Sums,
 }
 
@@ -63,6 +69,9 @@ impl Taken {
             budget: Budget(most),
             located: Located::default(),
             objects: Vec::new(),
+            wanted: true,
+            object_indices: HashMap::new(),
+            object_numbers: Vec::new(),
             names: Vec::new(),
             spots: Vec::new(),
             stacks: Vec::new(),
@@ -76,6 +85,17 @@ impl Taken {
 
     fn spend(&mut self, bytes: usize) -> Result<(), Stop> {
         self.budget.spend(bytes).ok_or(Stop::Full)
+    }
+
+    /// Numbers begin at 0 again.
+    pub(super) fn begin_anew(&mut self) {
+        self.object_numbers.clear();
+        self.names.clear();
+        self.spots.clear();
+        self.stacks.clear();
+        self.labels.clear();
+        self.wakers.clear();
+        self.next_spot = 0;
     }
 
     /// Takes a batch.
@@ -114,7 +134,7 @@ impl Taken {
             .enumerate()
         {
             let count = batch.object_segments[at] as usize;
-            self.spend(160 + path.len() + 40 * count)?;
+            self.spend(320 + 2 * path.len() + 80 * count)?;
             let Some(end) = next_end(next, count, segments) else {
                 return Err(wrong);
             };
@@ -134,14 +154,26 @@ impl Taken {
             {
                 return Err(Stop::Nonsense("there is a build ID of no sensible length"));
             }
-            self.objects.push(RecordedObject {
+            let object = RecordedObject {
                 path: PathBuf::from(OsString::from_vec(path)),
                 proof,
                 segments: Segments::new(all.collect()),
-            });
+            };
+            let index = self.object(object);
+            self.object_numbers.push(index);
             next = end;
         }
         Ok(())
+    }
+
+    fn object(&mut self, object: RecordedObject) -> ObjectIndex {
+        if let Some(index) = self.object_indices.get(&object) {
+            return *index;
+        }
+        let index = ObjectIndex(u32::try_from(self.objects.len()).unwrap_or(u32::MAX));
+        self.objects.push(object.clone());
+        self.object_indices.insert(object, index);
+        index
     }
 
     fn take_names(&mut self, batch: &mut Batch) -> Result<(), Stop> {
@@ -177,12 +209,10 @@ impl Taken {
                     .and_then(|name| self.names.get(name))
                     .ok_or(Stop::Nonsense("there is a spot whose name is not there"))?,
                 kind => {
-                    let object = kind - SPOT_OBJECT;
-                    if object as usize >= self.objects.len() {
-                        return Err(Stop::Nonsense("there is a spot whose object is not there"));
-                    }
+                    let object = self.object_numbers.get((kind - SPOT_OBJECT) as usize);
                     Spot::At {
-                        object: ObjectIndex(object),
+                        object: *object
+                            .ok_or(Stop::Nonsense("there is a spot whose object is not there"))?,
                         offset: *value,
                     }
                 }
@@ -194,31 +224,48 @@ impl Taken {
 
     fn take_stacks(&mut self, batch: &Batch) -> Result<(), Stop> {
         let stacks = batch.stack_shared.len();
-        if [batch.stack_lengths.len(), batch.stack_ends.len()] != [stacks; 2] {
+        let columns = [
+            batch.stack_bases.len(),
+            batch.stack_lengths.len(),
+            batch.stack_ends.len(),
+        ];
+        if columns != [stacks; 3] {
             return Err(Stop::Nonsense("there is a stack that is incomplete"));
         }
         let mut next = 0;
-        // The numbers of the last stack's spots, from the root.
-        let mut last: Vec<u32> = Vec::new();
+        // The stack's spots, from the root.
+        let mut spots: Vec<SpotIndex> = Vec::new();
         for at in 0..stacks {
             let (shared, length) = (
                 batch.stack_shared[at] as usize,
                 batch.stack_lengths[at] as usize,
             );
             let end = next_end(next, length, batch.stack_spots.len());
-            let Some(end) = end.filter(|_| shared <= last.len() && shared + length <= MOST_FRAMES)
-            else {
+            let base = match batch.stack_bases[at] {
+                0 => &[][..],
+                back => {
+                    let base = self.stacks.len().checked_sub(back as usize);
+                    let base = base.and_then(|base| self.stacks.get(base));
+                    let base =
+                        base.ok_or(Stop::Nonsense("there is a stack that shares none's spots"))?;
+                    &*self.located.stack_at(*base).spots
+                }
+            };
+            let end = end
+                .filter(|_| shared <= base.len() && shared.saturating_add(length) <= MOST_FRAMES);
+            let Some(end) = end else {
                 return Err(Stop::Nonsense("there is a stack of no sensible length"));
             };
+            spots.clear();
+            spots.extend(base.iter().rev().take(shared));
             self.spend(128 + 4 * (shared + length))?;
-            last.truncate(shared);
             for difference in &batch.stack_spots[next..end] {
                 let spot = self.next_spot.checked_sub(*difference);
                 let spot = spot.filter(|spot| (*spot as usize) < self.spots.len());
                 let spot =
                     spot.ok_or(Stop::Nonsense("there is a stack whose spot is not there"))?;
                 self.next_spot = self.next_spot.max(spot + 1);
-                last.push(spot);
+                spots.push(self.spots[spot as usize]);
             }
             next = end;
             let flags = batch.stack_ends[at];
@@ -226,9 +273,8 @@ impl Taken {
                 .ok()
                 .and_then(StackEnd::from_code)
                 .ok_or(Stop::Nonsense("there is a stack with an unknown end"))?;
-            let spots = last.iter().rev().map(|spot| self.spots[*spot as usize]);
             let stack = LocatedStack {
-                spots: spots.collect(),
+                spots: spots.iter().rev().copied().collect(),
                 end: why,
                 guessed: flags & GUESSED != 0,
             };
@@ -351,9 +397,11 @@ impl Taken {
             let (Some(weight), Some(count)) = (weight, count) else {
                 return Err(Stop::Nonsense("there are more firings than can be"));
             };
-            self.sums = Sums { weight, count };
-            self.located.add(key, sums);
             self.samples += 1;
+            if self.wanted {
+                self.sums = Sums { weight, count };
+                self.located.add(key, sums);
+            }
         }
         Ok(())
     }

@@ -33,6 +33,9 @@ pub(super) struct Head {
     pub(super) count: u64,
     #[prost(uint32, tag = "12")]
     pub(super) finish: u32,
+    /// Whether samples are in windows, which say how many they are and when.
+    #[prost(bool, tag = "13")]
+    pub(super) windows: bool,
 }
 
 /// Section 2: some objects, names, spots, stacks and samples. Each refers to what stands in the same
@@ -112,6 +115,10 @@ pub(super) struct Batch {
     /// None at all where no sample has a waker.
     #[prost(uint32, repeated, tag = "31")]
     pub(super) sample_wakers: Vec<u32>,
+
+    /// By how much the number of the stack that has the shared spots is less; 0 where there are none.
+    #[prost(uint32, repeated, tag = "32")]
+    pub(super) stack_bases: Vec<u32>,
 }
 
 /// Section 3: the end of a whole file.
@@ -121,6 +128,24 @@ pub(super) struct End {
     pub(super) closing: String,
     #[prost(uint64, tag = "2")]
     pub(super) samples: u64,
+}
+
+/// Section 4: a part of the recording's time. The batches behind it, up to the next or the end, are its.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub(super) struct Window {
+    #[prost(uint64, tag = "1")]
+    pub(super) started_ns: u64,
+    #[prost(uint64, tag = "2")]
+    pub(super) duration_ns: u64,
+    #[prost(uint64, tag = "3")]
+    pub(super) count: u64,
+    #[prost(uint64, tag = "4")]
+    pub(super) lost: u64,
+    #[prost(string, tag = "5")]
+    pub(super) closing: String,
+    /// Whether nothing of what stands before it is referred to any more, and numbers begin at 0 again.
+    #[prost(bool, tag = "6")]
+    pub(super) anew: bool,
 }
 
 /// What a [`Batch`]'s `spot_kinds` say, other than an object's number behind these.

@@ -130,6 +130,8 @@ struct Args {
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
+    windows: WindowArgs,
+    #[command(flatten)]
     names: NameArgs,
     #[command(flatten)]
     of_kernel: KernelNameArgs,
@@ -156,6 +158,8 @@ Examples:
   sudo flame-bpf --wall -p 1234 -d 10      all of their time in one graph
   sudo flame-bpf -a -d 10 -o x.fbpf        record now, and name and draw it later:
   flame-bpf render x.fbpf -o x.svg         here, or where the debug files are
+  sudo flame-bpf -a --window 10s -o day.fbpf   until Ctrl-C, to be looked at later:
+  flame-bpf render day.fbpf --from 14:05 --to 14:10   what ran at that time
   sudo flame-bpf --alloc -p 1234 -d 10     who asks for memory
   sudo flame-bpf --io=bytes --io-files -p 1234   who reads and writes which files
   flame-bpf show-unwind FILE [ADDRESS]     the unwind table of a program's code
@@ -276,6 +280,14 @@ struct OutputArgs {
     /// Mark kernel frames with _[k] and code made at run time with _[j] in folded text
     #[arg(long)]
     annotate: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Output")]
+struct WindowArgs {
+    /// Write what was recorded each 10s, 1m, ... to the raw recording as it goes on; `render --from --to` chooses
+    #[arg(long, value_name = "DURATION", value_parser = value::window, allow_negative_numbers = true)]
+    window: Option<Duration>,
 }
 
 #[derive(Debug, clap::Args)]

@@ -44,6 +44,7 @@ pub(super) fn build(args: Args, stdout_is_terminal: bool) -> Result<Plan> {
         calls,
         stacks,
         output,
+        windows,
         names,
         of_kernel,
         look,
@@ -106,6 +107,9 @@ pub(super) fn build(args: Args, stdout_is_terminal: bool) -> Result<Plan> {
         let track = tracks::beside(waits, off_cpu.outputs_beside(), &tracks)?;
         tracks.push(track);
     }
+    if windows.window.is_some() {
+        refusal::with_window(&tracks)?;
+    }
     let is_drawn = tracks
         .iter()
         .flat_map(|track| &track.outputs)
@@ -118,6 +122,7 @@ pub(super) fn build(args: Args, stdout_is_terminal: bool) -> Result<Plan> {
         cpus: scope.cpu.map(|cpus| cpus.0),
         tracks,
         duration,
+        window: windows.window,
         capture: capture(&stacks)?,
         title: look.title,
         servers: servers(names.debuginfod.as_deref())?,

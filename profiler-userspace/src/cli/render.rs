@@ -8,7 +8,8 @@ use std::path::PathBuf;
 
 use clap::Parser as _;
 
-use super::{Exit, LookArgs, NameArgs, OutputArgs, plan};
+use super::{Exit, LookArgs, NameArgs, OutputArgs, plan, value};
+use crate::clock::Moment;
 use crate::output::Format;
 use crate::plan::{Output, Rendering, Verbosity};
 use anyhow::{Result, ensure};
@@ -29,6 +30,12 @@ struct Args {
     /// The raw recording; `-` for stdin
     #[arg(value_name = "FILE")]
     file: PathBuf,
+    /// Leave out windows that end before TIME: 14:05, "2026-11-22 14:05:30", or 90s, 2h after the beginning
+    #[arg(long, value_name = "TIME", value_parser = value::moment)]
+    from: Option<Moment>,
+    /// Leave out windows that begin at TIME or later
+    #[arg(long, value_name = "TIME", value_parser = value::moment)]
+    to: Option<Moment>,
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
@@ -82,6 +89,8 @@ fn build(args: Args, stdout_is_terminal: bool) -> Result<Rendering> {
         .any(|output| output.format() == Some(Format::Svg));
     Ok(Rendering {
         file: args.file,
+        from: args.from,
+        to: args.to,
         style: plan::style(&args.look, &args.output, is_drawn)?,
         colors: args.look.colors,
         outputs,
@@ -101,6 +110,7 @@ mod tests {
 
     use crate::symbolize::Demangling;
     use std::path::Path;
+    use std::time::Duration;
 
     fn parse(line: &str) -> Option<Result<Rendering, Exit>> {
         let words = std::iter::once("flame-bpf").chain(line.split_whitespace());
@@ -118,6 +128,11 @@ mod tests {
         assert_eq!(asked.naming.demangling, Demangling::Simplified);
         let formats: Vec<_> = asked.outputs.iter().map(Output::format).collect();
         assert_eq!(formats, [Some(Format::Svg), Some(Format::Folded)]);
+        let windows = parse("render a.fbpf --from 14:05 --to 2h")
+            .unwrap()
+            .unwrap();
+        assert!(matches!(windows.from, Some(Moment::Time(_))));
+        assert_eq!(windows.to, Some(Moment::After(Duration::from_secs(7200))));
         let usual = parse("render a.fbpf").unwrap().unwrap();
         assert_eq!(usual.outputs[0].format(), Some(Format::Svg));
     }
@@ -134,6 +149,8 @@ mod tests {
             "render a -q -v",
             "render a --debuginfod=x",
             "render a -f --title T",
+            "render a --from yesterday",
+            "render a --to 25:00",
         ] {
             assert_eq!(parse(line).unwrap().unwrap_err().code, 2, "{line}");
         }

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use crate::clock::Moment;
 use crate::plan::CallGraph;
 use crate::symbolize::SymbolMemory;
 
@@ -99,6 +100,30 @@ pub(super) fn cpus(text: &str) -> Result<Cpus, String> {
     cpus.sort_unstable();
     cpus.dedup();
     Ok(Cpus(cpus))
+}
+
+/// How long a window of a raw recording is.
+pub(super) fn window(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        short if short < Duration::from_secs(1) => {
+            Err("a window has at least one second".to_owned())
+        }
+        window => Ok(window),
+    }
+}
+
+/// A time within a recording: so long after its beginning, or of the clock.
+pub(super) fn moment(text: &str) -> Result<Moment, String> {
+    if let Some(moment) = Moment::parse(text) {
+        return Ok(moment);
+    }
+    if text.trim_matches('0').is_empty() && !text.is_empty() {
+        return Ok(Moment::After(Duration::ZERO));
+    }
+    duration(text).map(Moment::After).map_err(|_| {
+        "not a time; say for instance 14:05, 14:05:30, \"2026-11-22 14:05\", or how long after the beginning: 90s, 2h"
+            .to_owned()
+    })
 }
 
 /// Seconds, with a fraction if need be, or with a unit: `10`, `0.5`, `500ms`, `10s`, `2m`, `1h`.

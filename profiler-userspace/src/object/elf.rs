@@ -35,7 +35,7 @@ pub struct Layout {
 }
 
 /// One part of the file that is loaded into memory.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Segment {
     /// Where it is in the file.
     pub file: Range<u64>,
@@ -46,7 +46,7 @@ pub struct Segment {
 }
 
 /// The parts of the file that are loaded into memory.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Segments(Vec<Segment>);
 
 impl Segments {

@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 /// What proves that a file is the object that was recorded.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Proof {
     /// Its build ID, if it has one; the rest is not compared then.
     pub build_id: Option<BuildId>,
@@ -20,7 +20,7 @@ pub struct Proof {
 }
 
 /// An object that was mapped while something was recorded.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RecordedObject {
     /// Where it was, as its process saw it.
     pub path: PathBuf,

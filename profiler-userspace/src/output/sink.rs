@@ -55,6 +55,14 @@ pub enum Error {
         /// The system's reason.
         source: io::Error,
     },
+    /// Writing more to a file has failed. It has what was written before.
+    #[error("cannot write more to `{}`: {source}; what was written before is kept; {}", path.display(), remedy(source))]
+    Stopped {
+        /// As given.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
     /// Writing to something that keeps what it got has failed.
     #[error("cannot write all to {name}: {source}; {}", remedy(source))]
     Interrupted {
@@ -156,6 +164,35 @@ impl Sink {
         matches!(self.target, Target::Stdout)
     }
 
+    /// Has `fill` write what the file begins with, and puts it into its place, where it may grow. On an error the
+    /// place is as it was before.
+    pub fn grow<T>(
+        &self,
+        fill: impl FnOnce(&mut dyn Write) -> io::Result<T>,
+    ) -> Result<(Growing, T), OutputError> {
+        let Target::File(place) = &self.target else {
+            return Err(Error::Unsuitable {
+                path: self.name.clone(),
+                what: "no file",
+                remedy: "name one",
+            }
+            .into());
+        };
+        let begun = place.create().and_then(|beside| {
+            let filled = fill(&mut beside.as_file())?;
+            let file = beside.as_file().try_clone()?;
+            let whole = file.metadata()?.len();
+            place.replace(beside)?;
+            let name = self.name.clone();
+            Ok((Growing { name, file, whole }, filled))
+        });
+        let failed = |source| Error::Failed {
+            path: self.name.clone(),
+            source,
+        };
+        Ok(begun.map_err(failed)?)
+    }
+
     /// Has `fill` write everything, and puts it into its place. On an error of `fill`, or of the
     /// system, the place is as it was before, unless it is one that bytes pass through.
     pub fn deliver(
@@ -199,6 +236,42 @@ impl Sink {
             .into()),
             Err(other) => Err(other),
         }
+    }
+}
+
+/// A file that is in its place, and grows.
+#[derive(Debug)]
+pub struct Growing {
+    name: PathBuf,
+    file: File,
+    // How many bytes of it are whole.
+    whole: u64,
+}
+
+impl Growing {
+    /// Has `fill` write more. On an error the file is as it was before.
+    pub fn add(
+        &mut self,
+        fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), OutputError> {
+        let mut buffer = Vec::new();
+        let added = fill(&mut buffer).and_then(|()| self.file.write_all(&buffer));
+        if let Err(source) = added {
+            // What is behind is no window, and a reader says so; but it need not be there.
+            let _it_is_said_then = self.file.set_len(self.whole);
+            return Err(Error::Stopped {
+                path: self.name.clone(),
+                source,
+            }
+            .into());
+        }
+        self.whole += buffer.len() as u64;
+        Ok(())
+    }
+
+    /// How many bytes it has.
+    pub fn bytes(&self) -> u64 {
+        self.whole
     }
 }
 

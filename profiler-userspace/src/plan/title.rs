@@ -13,8 +13,8 @@ use profiler_common::abi::TaskState;
 /// What only the recording knows.
 #[derive(Clone, Copy)]
 pub struct TitleFacts<'a> {
-    /// How long was really recorded.
-    pub elapsed: Duration,
+    /// How long was really recorded; none where that is told elsewhere.
+    pub elapsed: Option<Duration>,
     /// The machine's name.
     pub host: &'a str,
     /// The `comm` of a process or thread by ID, where it is known.
@@ -47,7 +47,7 @@ impl Plan {
             _ if probe.is_on_event() => parts.push(rate(track.sampling, event)),
             _ => parts.push("every one".to_owned()),
         }
-        parts.push(seconds(facts.elapsed));
+        parts.extend(facts.elapsed.map(seconds));
         parts.push(format!("host {}", facts.host));
         parts.join(", ")
     }
@@ -178,6 +178,7 @@ mod tests {
                 outputs: Vec::new(),
             }],
             duration: None,
+            window: None,
             capture: Capture {
                 user_stacks: true,
                 call_graph: CallGraph::Auto,
@@ -198,7 +199,7 @@ mod tests {
 
     fn title(plan: &Plan, event: &Event, elapsed_ms: u64) -> String {
         let facts = TitleFacts {
-            elapsed: Duration::from_millis(elapsed_ms),
+            elapsed: Some(Duration::from_millis(elapsed_ms)),
             host: "web1",
             comm: &|id| match id {
                 100..200 => Some("nginx".to_owned()),

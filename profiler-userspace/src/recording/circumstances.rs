@@ -73,8 +73,17 @@ impl Circumstances {
 
     /// What graphs are called unless told otherwise.
     pub(super) fn title(&self, plan: &Plan, track: &Track) -> String {
+        self.titled(plan, track, Some(self.elapsed))
+    }
+
+    /// What graphs are called whose time is told elsewhere.
+    pub(super) fn timeless_title(&self, plan: &Plan, track: &Track) -> String {
+        self.titled(plan, track, None)
+    }
+
+    fn titled(&self, plan: &Plan, track: &Track, elapsed: Option<Duration>) -> String {
         let facts = TitleFacts {
-            elapsed: self.elapsed,
+            elapsed,
             host: &self.host,
             comm: &|id| self.comms.get(&id).cloned(),
         };

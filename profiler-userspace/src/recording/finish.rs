@@ -5,7 +5,7 @@ use super::circumstances::Circumstances;
 use super::deliver::{Named, deliver};
 use super::health::{self, Cost, Health};
 use super::look;
-use super::naming::{Brought, how};
+use super::naming::{Brought, Namer, how};
 use super::nothing::Nothing;
 use super::sampling::{Session, Stop};
 use super::stored::Told;
@@ -130,12 +130,12 @@ struct Part<'a> {
 }
 
 /// All that finishing needs, and what there is to say so far.
-pub(super) struct Finishing<'a> {
-    pub(super) plan: &'a Plan,
-    pub(super) circumstances: Circumstances,
-    pub(super) kernel: Kernel,
-    pub(super) processes: Processes,
-    pub(super) objects: Objects,
+struct Finishing<'a> {
+    plan: &'a Plan,
+    circumstances: Circumstances,
+    kernel: Kernel,
+    processes: Processes,
+    objects: Objects,
     began: Instant,
     text: String,
     /// Files that were written.
@@ -242,7 +242,13 @@ impl Finishing<'_> {
             stored,
             on_names,
             on_stored,
-        } = self.name(track, &located);
+        } = Namer {
+            plan,
+            kernel: &mut self.kernel,
+            processes: &self.processes,
+            objects: &self.objects,
+        }
+        .name(track, &located);
         let symbolized = self.began.elapsed();
         let default_title = self.circumstances.title(plan, track);
         let ends = symbolize::stack_ends(&located);
@@ -254,13 +260,13 @@ impl Finishing<'_> {
             .samples()
             .fold(0u64, |sum, (_, sums)| sum.saturating_add(sums.weight));
         let is_time = track.unit() == Unit::Nanoseconds;
+        let extent = health::extent(&located, self.objects.processes(parts));
         let health = |remarks| Health {
             subject: &default_title,
             noun: probe.noun(),
             waited: is_time.then_some(waited),
             books: &books,
-            stacks: located.stacks().len(),
-            processes: self.objects.processes(parts),
+            extent: &extent,
             ends: &ends,
             guessed: symbolize::guessed(&located),
             idle_is_offered: plan.target == Target::All,

@@ -3,6 +3,7 @@
 //! In: numbers. Out: sentences, for stderr and for the outputs that can carry them.
 
 use super::tables::Loaded;
+use crate::profile::located::Located;
 use crate::profile::wall::Sums;
 use profiler_common::abi::{Books, Class, Counter, StackEnd};
 use std::collections::BTreeMap;
@@ -45,6 +46,15 @@ impl Cost {
     }
 }
 
+/// Over how many stacks, user and kernel, and how many processes a profile spreads.
+pub(super) fn extent(located: &Located, processes: usize) -> String {
+    format!(
+        "{} of {}",
+        counted(located.stacks().len() as u64, "distinct stack"),
+        counted(processes as u64, "process")
+    )
+}
+
 /// Everything that a finished recording can say of itself.
 pub(super) struct Health<'a> {
     /// What was sampled, as in a title.
@@ -55,10 +65,8 @@ pub(super) struct Health<'a> {
     pub(super) waited: Option<u64>,
     /// The kernel half's books.
     pub(super) books: &'a Books,
-    /// Distinct stacks, user and kernel.
-    pub(super) stacks: usize,
-    /// Distinct processes.
-    pub(super) processes: usize,
+    /// What they spread over.
+    pub(super) extent: &'a str,
     /// How many samples' user stacks ended in each way.
     pub(super) ends: &'a BTreeMap<StackEnd, u64>,
     /// How many samples' user stacks were guessed in part.
@@ -74,15 +82,14 @@ impl Health<'_> {
     pub(super) fn balance(&self) -> String {
         let recorded = self.books.sum(Class::Recorded);
         let mut text = format!(
-            "{}: {}{} in {} of {}.",
+            "{}: {}{} in {}.",
             self.subject,
             counted(recorded, self.noun),
             self.waited.map_or_else(String::new, |ns| format!(
                 ", {:.3} s together,",
                 Duration::from_nanos(ns).as_secs_f64()
             )),
-            counted(self.stacks as u64, "distinct stack"),
-            counted(self.processes as u64, "process"),
+            self.extent,
         );
         let lost = self.books.sum(Class::Lost);
         if lost == 0 {

@@ -32,6 +32,7 @@ mod target;
 mod unseen;
 mod unwinding;
 mod urgent;
+mod windows;
 
 pub use render::render;
 pub use show_names::show_names;
@@ -50,6 +51,7 @@ use sampling::{Session, Signals};
 use std::io::Write as _;
 use std::path::Path;
 use unwinding::Unwinding;
+use windows::Windows;
 
 /// The exit code of a recording that a second Ctrl-C broke off, as a shell has it for SIGINT.
 const ABORTED: u8 = 130;
@@ -125,13 +127,17 @@ async fn record(plan: &Plan) -> Result<u8> {
         let asleep = session.find_asleep(walked);
         circumstances.take_in(asleep);
     }
+    let mut windows = Windows::of(&plan, &circumstances, &sinks);
     let mut command = held.map(Held::release).transpose()?;
     let stop = session
-        .sample(&plan, &ids, &mut signals, &mut command)
+        .sample(&plan, &ids, &mut signals, &mut command, windows.as_mut())
         .await?;
     circumstances.ended(stop, session.elapsed());
-    let finishing =
-        tokio::task::spawn_blocking(move || finish(session, &plan, circumstances, &sinks));
+    let written = windows.map(Windows::written);
+    let finishing = tokio::task::spawn_blocking(move || match written {
+        Some(written) => windows::finish(session, &plan, circumstances, &sinks, written),
+        None => finish(session, &plan, circumstances, &sinks),
+    });
     let Some(report) = signals.unless_interrupted(finishing).await? else {
         return Ok(ABORTED);
     };

@@ -6,16 +6,19 @@
 use super::advice;
 use super::details;
 use super::distribution::Distribution;
-use super::finish::Finishing;
 use super::kernel_lines;
 use super::progress::Progress;
 use crate::debuginfod::{Client, Fetched, Limits};
+use crate::kernel::Kernel;
 use crate::object::{BuildId, Fetch};
 use crate::plan::{Output, Plan, Track};
 use crate::probe::{Probe, Wakers};
+use crate::process::Processes;
 use crate::profile::located::Located;
 use crate::profile::{Profile, waits};
-use crate::symbolize::{self, KernelLines, KernelNames, KernelNaming, Sources, Stored, Unnamed};
+use crate::symbolize::{
+    self, KernelLines, KernelNames, KernelNaming, Objects, Sources, Stored, Unnamed,
+};
 
 /// What one track brought, with names where they are wanted.
 pub(super) struct Brought {
@@ -39,11 +42,19 @@ pub(super) fn how(plan: &Plan, probe: &Probe) -> Option<waits::Finish> {
     })
 }
 
-impl Finishing<'_> {
+/// Who knows names.
+pub(super) struct Namer<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) kernel: &'a mut Kernel,
+    pub(super) processes: &'a Processes,
+    pub(super) objects: &'a Objects,
+}
+
+impl Namer<'_> {
     /// Names what a track brought, as far as its outputs want names.
     pub(super) fn name(&mut self, track: &Track, located: &Located) -> Brought {
         let (plan, probe, outputs) = (self.plan, &track.probe, &track.outputs);
-        let kernel = &mut self.kernel;
+        let kernel = &mut *self.kernel;
         let mut ask = |addresses: &[u64]| kernel.name_symbols(addresses);
         let progress = Progress::new(None, plan.verbosity.quiet);
         let tell = |fetched: &Fetched| progress.fetching(fetched);
@@ -63,7 +74,7 @@ impl Finishing<'_> {
             fetch: fetch.as_ref().map(|fetch| fetch as &Fetch<'_>),
             progress: Some(&told),
         };
-        let (objects, processes) = (&self.objects, &self.processes);
+        let (objects, processes) = (self.objects, self.processes);
         let is_archive = |output: &Output| output.format().is_none();
         let stored = (outputs.iter().any(is_archive))
             .then(|| symbolize::store(located, objects, processes, &mut sources));

@@ -11,7 +11,8 @@ use super::health::counted;
 use super::look;
 use super::progress::Progress;
 use super::{prepare, tell};
-use crate::archive::{self, Archive, Missing, Read};
+use crate::archive::{self, Archive, Missing, Read, Wanted, Windows};
+use crate::clock::shown;
 use crate::debuginfod::{Client, Fetched, Limits};
 use crate::object::{BuildId, Fetch};
 use crate::output::Style;
@@ -23,6 +24,7 @@ use anyhow::{Context as _, Result};
 use std::fs::File;
 use std::io::{self, BufReader};
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 /// Renders as asked.
 ///
@@ -31,11 +33,20 @@ use std::path::Path;
 pub fn render(asked: &Rendering) -> Result<()> {
     let sinks = prepare(asked.outputs.iter())?;
     let cannot = || format!("cannot render {}", asked.file.display());
+    let time = |began: SystemTime| {
+        let from = asked
+            .from
+            .map_or(SystemTime::UNIX_EPOCH, |from| from.of(began));
+        // Beyond what a file can tell.
+        let end = || SystemTime::UNIX_EPOCH + Duration::from_nanos(u64::MAX);
+        from..asked.to.map_or_else(end, |to| to.of(began))
+    };
+    let wanted: Wanted<'_> = (asked.from.is_some() || asked.to.is_some()).then_some(&time);
     let read = if asked.file == Path::new("-") {
-        archive::read(io::stdin().lock())
+        archive::read(io::stdin().lock(), wanted)
     } else {
         let file = File::open(&asked.file).with_context(cannot)?;
-        archive::read(BufReader::new(file))
+        archive::read(BufReader::new(file), wanted)
     };
     let read = read.with_context(cannot)?;
     let Archive {
@@ -77,7 +88,11 @@ pub fn render(asked: &Rendering) -> Result<()> {
     };
 
     let mut sentences: Vec<String> = Vec::new();
-    sentences.extend(closing.as_deref().map(|text| visible(text).into_owned()));
+    let several = read.windows.as_ref().filter(|windows| windows.taken != 1);
+    sentences.extend(match several {
+        Some(windows) => Some(of_windows(&read, windows)),
+        None => closing.as_deref().map(|text| visible(text).into_owned()),
+    });
     sentences.extend(missing(&read));
     let fetched = client.as_ref().map(Client::fetched);
     sentences.extend(fetched.as_ref().and_then(advice::on_fetching));
@@ -91,7 +106,7 @@ pub fn render(asked: &Rendering) -> Result<()> {
     let balance = sentences.join(" ");
     let look = look::usual(&facts.noun, facts.finish);
     let style = Style {
-        title: asked.title.clone().unwrap_or_else(|| facts.title.clone()),
+        title: asked.title.clone().unwrap_or_else(|| title(&read)),
         notes: balance.clone(),
         colors: asked.colors.unwrap_or(look.palette),
         subtitle: asked
@@ -119,6 +134,42 @@ pub fn render(asked: &Rendering) -> Result<()> {
         tell(&format!("flame-bpf: {sentence}\n"));
     }
     Ok(())
+}
+
+/// What the graph is called unless told otherwise: of windows, it says from when to when they are.
+fn title(read: &Read) -> String {
+    let title = &read.archive.facts.title;
+    match &read.windows {
+        None => title.clone(),
+        Some(Windows { time, .. }) => {
+            let (from, to) = (shown(time.start), shown(time.end));
+            // The day once.
+            let day = from.split_once(' ').map_or("", |(day, _)| day);
+            let to = to.strip_prefix(day).map_or(&*to, str::trim_start);
+            format!("{title}, {from} to {to}")
+        }
+    }
+}
+
+/// What several windows say of what was recorded, and lost.
+fn of_windows(read: &Read, windows: &Windows) -> String {
+    let noun = visible(&read.archive.facts.noun);
+    let lost = match windows.lost {
+        0 => "Nothing was lost.".to_owned(),
+        lost => format!(
+            "LOST: {}, in {}; --from and --to choose one, which says why.",
+            counted(lost, &noun),
+            counted(windows.lost_in as u64, "window"),
+        ),
+    };
+    format!(
+        "{}: {} in {}, {} of {}. {lost}",
+        visible(&title(read)),
+        counted(windows.recorded, &noun),
+        counted(read.archive.located.stacks().len() as u64, "distinct stack"),
+        windows.taken,
+        counted(windows.all as u64, "window"),
+    )
 }
 
 /// What to say of a file that is not all there.
@@ -166,7 +217,21 @@ fn about(read: &Read) -> String {
         ("event", facts.event.clone()),
         (
             "began",
-            format!("{} s after 1970", since_1970.unwrap_or_default().as_secs()),
+            format!(
+                "{}, {} s after 1970",
+                shown(facts.started),
+                since_1970.unwrap_or_default().as_secs()
+            ),
+        ),
+        (
+            "windows",
+            read.windows.as_ref().map_or_else(
+                || "none".to_owned(),
+                |windows| {
+                    let (from, to) = (shown(windows.time.start), shown(windows.time.end));
+                    format!("{} of {}, from {from} to {to}", windows.taken, windows.all)
+                },
+            ),
         ),
         (
             "holds",

@@ -7,11 +7,13 @@ use super::progress::Progress;
 use super::target;
 use super::unwinding::Unwinding;
 use super::urgent::Urgent;
+use super::windows::Windows;
 use crate::kernel::Kernel;
 use crate::plan::{Plan, Target};
 use crate::process::{Processes, vdso};
+use crate::profile::located::Located;
 use crate::profile::raw::RawProfile;
-use crate::symbolize::Locator;
+use crate::symbolize::{Locator, Objects};
 use anyhow::{Context as _, Result};
 use profiler_common::abi::Class;
 use rustix::process::Signal;
@@ -171,6 +173,7 @@ impl Session {
         ids: &[u32],
         signals: &mut Signals,
         command: &mut Option<Running>,
+        mut windows: Option<&mut Windows<'_>>,
     ) -> Result<Stop> {
         let _urgent = Urgent::now();
         let progress = Progress::new(plan.duration, plan.verbosity.quiet);
@@ -219,6 +222,11 @@ impl Session {
                     // Not everything that is told wakes us up.
                     self.hear()?;
                     self.drain_if_full()?;
+                    if let Some(windows) = &mut windows
+                        && windows.is_over(self.elapsed())
+                    {
+                        windows.write_next(self)?;
+                    }
                     if progress.is_visible() {
                         progress.sampling(self.elapsed(), &self.so_far(plan));
                     }
@@ -253,6 +261,10 @@ impl Session {
         if !self.kernel.is_half_full() && self.processes.len() < self.crowd {
             return Ok(());
         }
+        self.drain()
+    }
+
+    fn drain(&mut self) -> Result<()> {
         // Looked at first: nothing of these will come after this drain.
         let mut ended = self.processes.ended();
         let waking = self.kernel.waking();
@@ -264,6 +276,13 @@ impl Session {
             .take(&mut self.raw, &mut self.processes, &ended);
         self.crowd = (2 * self.processes.len()).max(FEWEST_CROWDED);
         Ok(())
+    }
+
+    /// All that was recorded since this was asked last.
+    pub(super) fn take_window(&mut self) -> Result<(Located, Objects)> {
+        self.drain()?;
+        let locator = std::mem::take(&mut self.locator);
+        Ok(locator.finish(&mut self.raw, &mut self.processes))
     }
 }
 

@@ -20,6 +20,7 @@ fn numbers_that_lead_nowhere_are_refused() {
         let mut batch = Batch {
             spot_kinds: vec![0],
             spot_values: vec![0],
+            stack_bases: vec![0],
             stack_shared: vec![0],
             stack_lengths: vec![1],
             stack_spots: vec![0],
@@ -35,11 +36,13 @@ fn numbers_that_lead_nowhere_are_refused() {
             ..Batch::default()
         };
         change(&mut batch);
-        read(&*with_batch(&batch))
+        read(&with_batch(&batch))
     };
     let whole = of(&|_| ()).unwrap();
     assert_eq!(whole.archive.located.total_count(), 1);
-    let broken: [&dyn Fn(&mut Batch); 24] = [
+    let broken: [&dyn Fn(&mut Batch); 26] = [
+        &|batch| batch.stack_bases = vec![1],
+        &|batch| batch.stack_bases = Vec::new(),
         &|batch| batch.waker_labels = vec![0],
         &|batch| batch.sample_wakers = vec![1],
         &|batch| {
@@ -116,6 +119,6 @@ fn a_short_section_cannot_become_a_long_one() {
         bytes.extend(&header);
         bytes.extend(hasher.finalize().to_le_bytes());
         bytes.extend(&bomb);
-        assert!(matches!(read(&*bytes), Err(Error::Nothing { .. })));
+        assert!(matches!(read(&bytes), Err(Error::Nothing { .. })));
     }
 }

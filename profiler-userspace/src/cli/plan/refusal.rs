@@ -3,8 +3,10 @@
 //! In: flags that are right one by one. Out: nothing, or a sentence that names the one to leave out.
 
 use super::{SamplingArgs, ScopeArgs, StackArgs};
+use crate::archive;
 use crate::cli::trigger::Trigger;
-use crate::probe::Waits;
+use crate::plan::{Output, Track};
+use crate::probe::{Probe, Waits};
 use anyhow::{Result, bail, ensure};
 
 /// What begins and ends is recorded alone.
@@ -92,6 +94,25 @@ pub(super) fn with_off_cpu(
         Some((flag, _, reason)) => bail!("{flag} does not go with {asked}: {reason}"),
         None => Ok(()),
     }
+}
+
+/// A window is written when it is over, and nothing else is known by then.
+pub(super) fn with_window(tracks: &[Track]) -> Result<()> {
+    let [track] = tracks else {
+        bail!(
+            "--window is for one graph's worth of recording; leave out all -e but one, and --off-cpu-output"
+        );
+    };
+    ensure!(
+        matches!(*track.outputs, [Output::Archive { .. }]),
+        "--window divides a raw recording; give one -o FILE.{}, and nothing else",
+        archive::EXTENSION
+    );
+    ensure!(
+        !matches!(track.probe, Probe::Wall(_)),
+        "--wall accounts for whole recordings, so it has no windows; leave out --window"
+    );
+    Ok(())
 }
 
 /// Reasons are told by kernel stacks, which the samples beside them are not to have with -U.

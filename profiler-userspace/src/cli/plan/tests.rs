@@ -60,6 +60,7 @@ fn nothing_said_is_the_whole_machine_until_ctrl_c() {
             outputs: vec![file("flamegraph.svg", Format::Svg)],
         }],
         duration: None,
+        window: None,
         capture: Capture {
             user_stacks: true,
             call_graph: CallGraph::Auto,
@@ -222,6 +223,20 @@ fn a_raw_recording_is_an_output_that_has_no_looks() {
     assert_eq!(both.tracks[0].outputs, [archive, Output::Stdout]);
     assert!(refusal("-o a.fbpf --title T").contains("flame-bpf render"));
     assert!(refusal("-o a.fbpf -o ./a.fbpf").contains("given twice"));
+    assert_eq!(
+        plan("-a --window 10s -o a.fbpf").window,
+        Some(Duration::from_secs(10))
+    );
+    assert_eq!(plan("-a -o a.fbpf").window, None);
+    for line in [
+        "-a --window 10s",
+        "-a --window 10s -o a.svg",
+        "-a --window 10s -o a.fbpf -f",
+    ] {
+        assert!(refusal(line).contains("one -o FILE.fbpf"), "{line}");
+    }
+    assert!(refusal("--window 1m -o a.fbpf --wall").contains("--wall"));
+    assert!(refusal("--window 1m -o a.fbpf --off-cpu-output b.fbpf").contains("--off-cpu-output"));
 }
 
 #[test]

@@ -1,0 +1,231 @@
+//! Raw recordings in windows: each is what it was, and all together are the sum.
+
+use super::*;
+use crate::archive::section::Kind;
+use crate::archive::wire;
+use std::ops::Range;
+
+/// One after the other, of ten seconds each.
+fn written(windows: &[Archive]) -> (Vec<u8>, Vec<usize>) {
+    let mut bytes = Vec::new();
+    let mut writer = Writer::begin(&facts(), &mut bytes).unwrap();
+    let mut ends = Vec::new();
+    for window in windows {
+        writer.window(window, 3, &mut bytes).unwrap();
+        ends.push(bytes.len());
+    }
+    writer.end("All of it.".to_owned(), &mut bytes).unwrap();
+    (bytes, ends)
+}
+
+fn begins(window: usize) -> SystemTime {
+    facts().started + Duration::from_secs(10 * window as u64)
+}
+
+/// Windows of some of the same stacks.
+fn several() -> Vec<Archive> {
+    let stacks = |at: u64| [vec![2, 3, 4], vec![7, 3, 4], vec![at, 16, 0], vec![]];
+    let window = |at: usize| {
+        let at = at as u64;
+        let samples = [
+            (Some(0), None, 1, at + 1),
+            (Some(2), Some(1), 3, 2),
+            (None, Some(3), 4, 7 * at + 1),
+        ];
+        archive(&stacks(at), &samples)
+    };
+    let mut windows: Vec<Archive> = (0..4).map(window).collect();
+    // One in which nothing happened.
+    windows.insert(2, archive(&[], &[]));
+    for (at, window) in windows.iter_mut().enumerate() {
+        window.facts.started = begins(at);
+        window.located.window.end = Duration::from_secs(10);
+        window.closing = Some(format!("Window {at}."));
+    }
+    windows
+}
+
+/// The sum of the samples of several.
+fn sum(windows: &[Archive]) -> BTreeMap<(Label, String), (u64, u64)> {
+    let mut all = BTreeMap::new();
+    for (sample, (weight, count)) in windows.iter().flat_map(told) {
+        let sums: &mut (u64, u64) = all.entry(sample).or_default();
+        *sums = (sums.0 + weight, sums.1 + count);
+    }
+    all
+}
+
+#[test]
+fn all_of_them_are_the_sum() {
+    let windows = several();
+    let (bytes, _) = written(&windows);
+    let read = read(&bytes).unwrap();
+    assert_eq!(read.missing, None);
+    assert_eq!(told(&read.archive), sum(&windows));
+    let seen = read.windows.unwrap();
+    assert_eq!((seen.taken, seen.all), (5, 5));
+    assert_eq!(seen.time, begins(0)..begins(5));
+    assert_eq!((seen.lost, seen.lost_in), (15, 5));
+    assert_eq!(seen.recorded, read.recorded);
+    assert_eq!(read.archive.located.window.end, Duration::from_secs(50));
+}
+
+#[test]
+fn those_are_taken_that_have_part_in_the_time_that_is_wanted() {
+    let windows = several();
+    let (bytes, _) = written(&windows);
+    let second = Duration::from_secs(1);
+    let cases: [(Range<SystemTime>, Range<usize>); 5] = [
+        (begins(1)..begins(2), 1..2),
+        (begins(1) - second..begins(2), 0..2),
+        (begins(0)..begins(0) + second, 0..1),
+        (begins(3) + second..begins(9), 3..5),
+        (SystemTime::UNIX_EPOCH..begins(9), 0..5),
+    ];
+    for (time, taken) in cases {
+        let read = super::super::read(
+            &*bytes,
+            Some(&|began| {
+                assert_eq!(began, begins(0));
+                time.clone()
+            }),
+        );
+        let read = read.unwrap();
+        let wanted = &windows[taken.clone()];
+        assert_eq!(told(&read.archive), sum(wanted), "{taken:?}");
+        assert_eq!(read.windows.unwrap().taken, taken.len());
+        if let [one] = wanted {
+            assert_eq!(read.archive.closing, one.closing);
+        }
+        // Nothing is left of the others that could be asked a name.
+        let in_use = (read.archive.located).part(|_| true).spots().len();
+        assert_eq!(read.archive.located.spots().len(), in_use, "{taken:?}");
+    }
+    let time = begins(5)..begins(6);
+    let error = super::super::read(&*bytes, Some(&|_| time.clone())).unwrap_err();
+    assert!(matches!(error, Error::OtherTime { .. }), "{error}");
+    let whole = super::bytes(&usual());
+    let error = super::super::read(&*whole, Some(&|_| time.clone())).unwrap_err();
+    assert!(matches!(error, Error::NoWindows), "{error}");
+}
+
+#[test]
+fn one_that_is_cut_off_keeps_what_was_whole() {
+    let windows = several();
+    let (bytes, ends) = written(&windows);
+    for (count, end) in ends.iter().enumerate() {
+        let whole = &windows[..=count];
+        let read = read(&bytes[..*end]).unwrap();
+        assert_eq!(read.missing, Some(Missing::CutOff));
+        assert_eq!(told(&read.archive), sum(whole));
+        // It may be growing: nothing is missing of what is there.
+        assert_eq!(read.recorded, read.archive.located.total_count());
+    }
+    let read = read(&bytes[..ends[1] - 1]).unwrap();
+    assert_eq!(told(&read.archive), sum(&windows[..1]));
+    let both = windows[..2]
+        .iter()
+        .map(|window| window.located.total_count());
+    assert_eq!(read.recorded, both.sum::<u64>());
+}
+
+#[test]
+fn what_a_file_has_is_not_written_again() {
+    let same = || {
+        let mut windows = vec![large(); 3];
+        for (at, window) in windows.iter_mut().enumerate() {
+            window.facts.started = begins(at);
+        }
+        windows
+    };
+    let (bytes, ends) = written(&same());
+    let sizes = [ends[0], ends[1] - ends[0], ends[2] - ends[1]];
+    assert!(
+        sizes[1] < sizes[0] / 3 && sizes[2] <= sizes[1] + 64,
+        "{sizes:?}"
+    );
+    assert_eq!(told(&read(&bytes).unwrap().archive), sum(&same()));
+}
+
+#[test]
+fn numbers_may_begin_anew() {
+    let windows = several();
+    let mut bytes = Vec::new();
+    let mut writer = Writer::begin(&facts(), &mut bytes).unwrap();
+    for window in &windows {
+        writer.begin_anew();
+        writer.window(window, 0, &mut bytes).unwrap();
+    }
+    writer.end(String::new(), &mut bytes).unwrap();
+    let read = read(&bytes).unwrap();
+    assert_eq!(told(&read.archive), sum(&windows));
+    // Each object once.
+    let mut objects = read.archive.objects.clone();
+    objects.dedup();
+    assert_eq!(objects.len(), read.archive.objects.len());
+    assert!(objects.len() <= super::objects().len());
+}
+
+#[test]
+fn what_no_writer_does_is_refused() {
+    let head = || {
+        let mut bytes = Vec::new();
+        Writer::begin(&facts(), &mut bytes).unwrap();
+        bytes
+    };
+    // Samples outside windows.
+    let mut bytes = head();
+    let batch = wire::Batch::default();
+    crate::archive::section::write(&mut bytes, Kind::Batch, &batch).unwrap();
+    let refused = read(&bytes).unwrap_err();
+    assert!(matches!(refused, Error::Nonsense { .. }), "{refused}");
+    // A window that tells of more firings than it has.
+    let mut bytes = head();
+    let window = wire::Window {
+        started_ns: u64::MAX,
+        duration_ns: u64::MAX,
+        count: 5,
+        ..wire::Window::default()
+    };
+    crate::archive::section::write(&mut bytes, Kind::Window, &window).unwrap();
+    let end = wire::End::default();
+    crate::archive::section::write(&mut bytes, Kind::End, &end).unwrap();
+    let refused = read(&bytes).unwrap_err();
+    assert!(matches!(refused, Error::Nonsense { .. }), "{refused}");
+    // A window in a file that says that it has none.
+    let mut bytes = super::bytes(&usual());
+    crate::archive::section::write(&mut bytes, Kind::Window, &window).unwrap();
+    assert!(matches!(read(&bytes), Err(Error::Nonsense { .. })));
+}
+
+proptest! {
+    #[test]
+    fn windows_are_what_they_were(
+        windows in prop::collection::vec(
+            (
+                prop::collection::vec(prop::collection::vec(0u64..40, 0..6), 1..8),
+                prop::collection::vec(
+                    (any::<Option<usize>>(), any::<Option<usize>>(), any::<u8>(), 1u64..1000),
+                    0..20,
+                ),
+            ),
+            1..6,
+        ),
+    ) {
+        let windows: Vec<Archive> = windows
+            .iter()
+            .enumerate()
+            .map(|(at, (stacks, samples))| {
+                let mut window = archive(stacks, samples);
+                window.facts.started = begins(at);
+                window
+            })
+            .collect();
+        let (bytes, _) = written(&windows);
+        let read = read(&bytes);
+        let count: u64 = windows.iter().map(|window| window.located.total_count()).sum();
+        let read = read.unwrap();
+        prop_assert_eq!(read.recorded, count);
+        prop_assert_eq!(told(&read.archive), sum(&windows));
+    }
+}

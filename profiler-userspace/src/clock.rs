@@ -1,0 +1,119 @@
+//! Times as people say them, in this machine's time zone.
+//!
+//! In: what somebody typed, or a time. Out: a time, or text. Never asks what time it is.
+
+use jiff::civil::{DateTime, Time};
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp, ToSpan as _, Zoned};
+use std::time::{Duration, SystemTime};
+
+/// A time within a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// So long after its beginning.
+    After(Duration),
+    /// A date, and a time of that day.
+    Date(DateTime),
+    /// A time of the day on which it began, or of the next if that is nearer.
+    Time(Time),
+}
+
+/// Further apart than this, a time of day is nearer to another day's.
+const HALF_A_DAY: SignedDuration = SignedDuration::from_hours(12);
+
+impl Moment {
+    /// A time of day, such as `14:05` or `14:05:30`, with or without a date before it, such as `2026-11-22 14:05`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let text = text.trim();
+        let early = format!("0{text}");
+        // Nobody writes the zero of an early hour.
+        let text = match text.as_bytes() {
+            [digit, b':', ..] if digit.is_ascii_digit() => &early,
+            _ => text,
+        };
+        // What has only a date is read as its midnight by one parser and refused by the other.
+        if let Ok(time) = text.parse::<Time>()
+            && text.contains(':')
+            && !text.contains('-')
+        {
+            return Some(Self::Time(time));
+        }
+        text.parse::<DateTime>().ok().map(Self::Date)
+    }
+
+    /// Which time that is of a recording that `began` then.
+    pub fn of(self, began: SystemTime) -> SystemTime {
+        self.within(began, TimeZone::system())
+    }
+
+    fn within(self, began: SystemTime, zone: TimeZone) -> SystemTime {
+        let resolved = match self {
+            Self::After(duration) => return began.checked_add(duration).unwrap_or(began),
+            Self::Date(date) => date.to_zoned(zone).ok(),
+            Self::Time(time) => zoned(began, zone).and_then(|began| {
+                let same_day = began.with().time(time).build().ok()?;
+                match began.duration_since(&same_day) > HALF_A_DAY {
+                    true => same_day.checked_add(1.day()).ok(),
+                    false => Some(same_day),
+                }
+            }),
+        };
+        resolved.map_or(began, |time| time.timestamp().into())
+    }
+}
+
+/// The date and the time of day, to the second.
+pub fn shown(time: SystemTime) -> String {
+    zoned(time, TimeZone::system()).map_or_else(
+        || "a time beyond the calendar".to_owned(),
+        |time| time.strftime("%Y-%m-%d %H:%M:%S").to_string(),
+    )
+}
+
+fn zoned(time: SystemTime, zone: TimeZone) -> Option<Zoned> {
+    Some(Timestamp::try_from(time).ok()?.to_zoned(zone))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 2026-11-22 22:13:20, in UTC.
+    fn began() -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_385_600)
+    }
+
+    #[test]
+    fn moments_are_of_the_day_that_is_meant() {
+        for (typed, after) in [
+            ("22:14", Some(40)),
+            ("22:14:01.5", Some(41)),
+            ("22:00", Some(-800)),
+            ("03:13:20", Some(5 * 3600)),
+            ("3:13:20", Some(5 * 3600)),
+            ("2026-11-23 22:13:20", Some(86400)),
+            ("2026-11-22T22:13:21", Some(1)),
+            ("25:00", None),
+            ("yesterday", None),
+            ("22", None),
+            ("", None),
+        ] {
+            let moment = Moment::parse(typed).map(|moment| moment.within(began(), TimeZone::UTC));
+            let second = Duration::from_secs(1);
+            let seconds = moment.map(|moment| match moment.duration_since(began()) {
+                Ok(after) => (after.as_secs()) as i64,
+                Err(before) => -((before.duration() + second / 2).as_secs() as i64),
+            });
+            assert_eq!(seconds, after, "{typed}");
+        }
+        let after = Moment::After(Duration::from_secs(90));
+        assert_eq!(after.of(began()), began() + Duration::from_secs(90));
+    }
+
+    #[test]
+    fn times_beyond_the_calendar_are_none() {
+        let far = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(1 << 60));
+        assert_eq!(shown(far.unwrap()), "a time beyond the calendar");
+        assert!(shown(began()).starts_with("2026-11-2"));
+    }
+}
