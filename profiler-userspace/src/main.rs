@@ -14,7 +14,13 @@ fn main() -> ExitCode {
     if let Some(asked) = ShowNames::parse(&arguments) {
         let text = |asked: ShowNames| {
             let input = std::io::stdin().lock();
-            recording::show_names(&asked.file, input, &asked.naming, &asked.servers)
+            let ShowNames {
+                file,
+                naming,
+                servers,
+                verbose,
+            } = &asked;
+            recording::show_names(file, input, naming, servers, *verbose)
         };
         return asked.map_or_else(|exit| end(&exit), |asked| show(text(asked)));
     }

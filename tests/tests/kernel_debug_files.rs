@@ -1,5 +1,8 @@
-//! Stripped programs: told of in the balance, and named from debug files, also from servers.
+//! Stripped programs: told of in the balance, and named from debug files, also from servers. Lines of the kernel from
+//! there, too.
 
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
@@ -125,4 +128,140 @@ fn names_come_from_a_debuginfod_server_and_then_from_the_cache() {
     let second = record(&workload, invocation().wrapped(&set));
     assert!(is_named(&second.folded()), "{}", second.folded());
     assert!(!second.stderr.contains("Fetched"), "{}", second.stderr);
+}
+
+/// The build ID of the kernel that runs.
+fn running_build() -> Result<String, String> {
+    let notes = fs::read("/sys/kernel/notes").map_err(|error| format!("no notes: {error}"))?;
+    // A name of four bytes, a description of so many, and the kind; `NT_GNU_BUILD_ID` of `elf.h`.
+    let begins = |at: usize| {
+        let [head, name] = [notes.get(at..at + 12)?, notes.get(at + 12..at + 16)?];
+        let length = usize::from(head[4]);
+        let is_it = head[0] == 4 && head[8] == 3 && name == b"GNU\0";
+        is_it
+            .then(|| notes.get(at + 16..at + 16 + length))
+            .flatten()
+    };
+    let id = (0..notes.len()).step_by(4).find_map(begins);
+    let id = id.ok_or("the kernel does not say which build it is")?;
+    Ok(id.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// The functions of the kernel itself, by how far they are from where it begins.
+fn kernel_functions() -> Result<BTreeMap<u64, Vec<String>>, String> {
+    let list = fs::read_to_string("/proc/kallsyms").map_err(|error| error.to_string())?;
+    let symbols = list.lines().filter_map(|line| {
+        let mut words = line.split(' ');
+        let address = u64::from_str_radix(words.next()?, 16).ok()?;
+        let is_code = words.next()?.eq_ignore_ascii_case("t");
+        // Those of modules have another word behind.
+        let name = words.next().filter(|name| !name.contains('\t'))?;
+        Some((address, is_code, name))
+    });
+    let symbols: Vec<_> = symbols.collect();
+    let place = |wanted: &str| {
+        let found = symbols.iter().find(|(_, _, name)| *name == wanted);
+        found.map_or(0, |(address, ..)| *address)
+    };
+    let text = place("_text")..place("_etext");
+    if text.start == 0 || text.is_empty() {
+        return Err("the kernel hides where it lies".to_owned());
+    }
+    let mut functions: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    for (address, is_code, name) in symbols {
+        if is_code && text.contains(&address) {
+            let names = functions.entry(address - text.start).or_default();
+            names.push(name.to_owned());
+        }
+    }
+    Ok(functions)
+}
+
+/// A kernel of that build with functions in the same places, each in a line of its own.
+fn made_kernel(
+    id: &str,
+    functions: &BTreeMap<u64, Vec<String>>,
+    folder: &Path,
+) -> Result<Vec<u8>, String> {
+    let mut times: BTreeMap<&str, usize> = BTreeMap::new();
+    for name in functions.values().flatten() {
+        *times.entry(name).or_default() += 1;
+    }
+    let mut source = String::new();
+    for (place, names) in functions {
+        let once = names.iter().find(|name| times[name.as_str()] == 1);
+        let label = once.map_or_else(String::new, |name| {
+            format!("{name}: .type {name},@function; ")
+        });
+        let _ = writeln!(source, ".org {place:#x}; {label}nop");
+    }
+    fs::write(folder.join("kernel.s"), source).expect("a temporary folder can be written");
+    let output = Command::new("gcc")
+        .current_dir(folder)
+        .args([
+            "-g",
+            "-nostdlib",
+            "-static",
+            "-no-pie",
+            "-o",
+            "vmlinux",
+            "kernel.s",
+        ])
+        .args(["-Wl,-Ttext=0xffffffff81000000", "-Wl,-e,0"])
+        .arg(format!("-Wl,--build-id=0x{id}"))
+        .output()
+        .map_err(|error| format!("gcc: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("gcc: {}", String::from_utf8_lossy(&output.stderr)));
+    }
+    fs::read(folder.join("vmlinux")).map_err(|error| error.to_string())
+}
+
+#[test]
+fn lines_of_the_kernel_come_from_a_debuginfod_server() {
+    let _turn = require!(kernel_turn());
+    let id = require!(running_build());
+    let functions = require!(kernel_functions());
+    let folder = tempdir().expect("a temporary folder can be made");
+    let kernel = require!(made_kernel(&id, &functions, folder.path()));
+    let cache = folder.path().join("cache");
+    let wrapper = format!("env DEBUGINFOD_CACHE_PATH={}", cache.display());
+    let dd = require!(tool("dd"));
+    let copy = ["if=/dev/zero", "of=/dev/null", "bs=64k", "count=100000"];
+    let record = |servers: &str| {
+        Invocation::new("-f -K -F 997 --kernel-lines")
+            .wrapped(&wrapper)
+            .arg(servers)
+            .command(&dd, &copy)
+            .run()
+            .expect_no_panic()
+            .expect_code(0)
+    };
+    let address = serve(&id, kernel);
+    let run = record(&format!("--debuginfod={address}")).expect_stderr("Fetched a debug file");
+    let lines: Vec<&Vec<String>> = functions.values().collect();
+    let (mut told, mut right, mut all) = (0, 0, 0);
+    let folded = run.folded();
+    for frame in folded.stacks.iter().flat_map(|stack| &stack.frames[1..]) {
+        all += 1;
+        let Some((name, line)) = frame.split_once(" (kernel.s:") else {
+            continue;
+        };
+        let line: usize = line
+            .trim_end_matches(')')
+            .parse()
+            .expect("a line is a number");
+        told += 1;
+        right += usize::from(lines[line - 1].iter().any(|known| known == name));
+    }
+    // A few lie where the kernel changed its own code, or in modules.
+    assert!(told * 10 > all * 9, "{told} of {all} have lines: {folded}");
+    assert!(
+        right * 100 > told * 99,
+        "{right} of {told} are right: {folded}"
+    );
+    // From then on from the cache.
+    let again = record("--debuginfod=http://127.0.0.1:1");
+    assert!(again.folded().any(|stack| stack.mentions(" (kernel.s:")));
+    assert!(!again.stderr.contains("Fetched"), "{}", again.stderr);
 }

@@ -12,6 +12,7 @@ mod figure;
 mod firing;
 mod large;
 mod machine;
+mod one_look;
 pub(crate) mod patience;
 mod program;
 mod recording;

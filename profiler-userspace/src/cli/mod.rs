@@ -325,7 +325,7 @@ struct NameArgs {
 #[command(next_help_heading = "Names")]
 struct KernelNameArgs {
     /// Show the file and line of each frame of the kernel, too, where the debug information of this very kernel is
-    /// installed
+    /// installed or --debuginfod fetches it
     #[arg(long)]
     kernel_lines: bool,
 }

@@ -25,6 +25,9 @@ struct Args {
     file: PathBuf,
     #[command(flatten)]
     names: NameArgs,
+    /// Say how long naming took
+    #[arg(short, long)]
+    verbose: bool,
 }
 
 /// An object whose addresses are to be named.
@@ -36,6 +39,8 @@ pub struct ShowNames {
     pub naming: Naming,
     /// Who is asked for a debug file that is not here.
     pub servers: Servers,
+    /// Whether to say how long it took.
+    pub verbose: bool,
 }
 
 impl ShowNames {
@@ -51,12 +56,17 @@ impl ShowNames {
     }
 
     fn read(arguments: &[OsString]) -> Result<Self, Exit> {
-        let Args { file, names } = Args::try_parse_from(arguments).map_err(Exit::from_clap)?;
+        let Args {
+            file,
+            names,
+            verbose,
+        } = Args::try_parse_from(arguments).map_err(Exit::from_clap)?;
         let servers = plan::servers(names.debuginfod.as_deref());
         Ok(Self {
             file,
             servers: servers.map_err(|error| Exit::usage(&format!("{error:#}")))?,
             naming: plan::naming(names),
+            verbose,
         })
     }
 }
@@ -73,12 +83,13 @@ mod tests {
 
     #[test]
     fn a_file_and_the_flags_about_names_are_taken() {
-        let asked = parse(&["show-names", "a.out", "--inline", "--no-demangle"]);
+        let asked = parse(&["show-names", "a.out", "--inline", "--no-demangle", "-v"]);
         let asked = asked.unwrap().unwrap();
         assert_eq!(asked.file, PathBuf::from("a.out"));
         assert!(asked.naming.inlined && !asked.naming.lines);
         assert_eq!(asked.naming.demangling, Demangling::Off);
         assert_eq!(asked.servers, Servers::IfSet);
+        assert!(asked.verbose);
     }
 
     #[test]

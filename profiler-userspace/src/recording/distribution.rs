@@ -80,6 +80,11 @@ impl Distribution {
         }
     }
 
+    /// Whether debuginfod servers were asked already.
+    pub(super) fn servers_asked(&self) -> bool {
+        self.servers_asked
+    }
+
     /// What brings symbols whatever the distribution.
     pub(super) fn anywhere(&self) -> &'static str {
         match self.servers_asked {

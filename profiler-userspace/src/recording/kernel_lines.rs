@@ -5,12 +5,13 @@
 
 use super::distribution::Distribution;
 use super::health::{counted, mebibytes};
+use crate::object::Fetch;
 use crate::symbolize::{KernelFiles, KernelLines, KernelLining, Naming, SymbolMemory};
 
-/// Lines of the kernel that runs here.
-pub(super) fn lines(naming: &Naming) -> KernelLines {
+/// Lines of the kernel that runs here; `fetch` is asked for what is not installed.
+pub(super) fn lines<'a>(naming: &Naming, fetch: Option<&'a Fetch<'a>>) -> KernelLines<'a> {
     let files = KernelFiles::here(&release(), &naming.debug_directories);
-    KernelLines::new(files, naming.memory)
+    KernelLines::new(files, naming.memory, fetch)
 }
 
 /// The release of the kernel that runs here.
@@ -21,11 +22,24 @@ fn release() -> String {
 
 /// What to say of lines of the kernel that are missing.
 pub(super) fn on_lines(lining: &KernelLining, distribution: &Distribution) -> Option<String> {
+    let asked = distribution.servers_asked();
     let brings = || {
+        let or_fetch = if asked {
+            ""
+        } else {
+            ", and --debuginfod fetches it where a server has it"
+        };
         match distribution.kernel_lines(&release()) {
-        Some(command) => format!("{command} brings it"),
-        None => "install the vmlinux with debug information of this very build, or name its directory by --debug-dir".to_owned(),
-    }
+            Some(command) => format!("{command} brings it{or_fetch}"),
+            None => format!(
+                "install the vmlinux with debug information of this very build, or name its directory by --debug-dir{or_fetch}"
+            ),
+        }
+    };
+    let nor_servers = if asked {
+        ", nor did a debuginfod server give it"
+    } else {
+        ""
     };
     let why = match lining {
         KernelLining::NotNeeded | KernelLining::Told { beyond: 0, left: 0 } => return None,
@@ -44,13 +58,13 @@ pub(super) fn on_lines(lining: &KernelLining, distribution: &Distribution) -> Op
         }
         KernelLining::Missing { wanted } => {
             format!(
-                "{} is not there, nor elsewhere; {}",
+                "{} is not there, nor elsewhere{nor_servers}; {}",
                 wanted.display(),
                 brings()
             )
         }
         KernelLining::Another { found } => format!(
-            "{} is of another build than the kernel that runs, or has no debug information; {}",
+            "{} is of another build than the kernel that runs, or has no debug information{nor_servers}; {}",
             found.display(),
             brings()
         ),
@@ -60,10 +74,15 @@ pub(super) fn on_lines(lining: &KernelLining, distribution: &Distribution) -> Op
         KernelLining::Hidden => {
             "the kernel hides where it lies; run with sudo or grant CAP_SYSLOG".to_owned()
         }
-        KernelLining::Unfit { found } => format!(
+        KernelLining::Unfit { found: Some(found) } => format!(
             "what the kernel calls its functions is not what {} does, though it is the same build; reinstall it",
             found.display()
         ),
+        KernelLining::Unfit { found: None } => {
+            "what the kernel calls its functions is not what the file of a debuginfod server does, though it is the same build; \
+             name another by --debug-dir"
+                .to_owned()
+        }
     };
     Some(format!(
         "Note: kernel functions have no lines because {why}."
@@ -102,8 +121,14 @@ mod tests {
             (KernelLining::Unproven, ["/sys/kernel/notes", "mount"]),
             (KernelLining::Hidden, ["hides", "CAP_SYSLOG"]),
             (
-                KernelLining::Unfit { found: "/x".into() },
+                KernelLining::Unfit {
+                    found: Some("/x".into()),
+                },
                 ["/x", "reinstall"],
+            ),
+            (
+                KernelLining::Unfit { found: None },
+                ["debuginfod", "--debug-dir"],
             ),
             (
                 KernelLining::Told { beyond: 2, left: 0 },
@@ -117,5 +142,19 @@ mod tests {
             let text = said(&lining).unwrap();
             assert!(words.iter().all(|word| text.contains(word)), "{text}");
         }
+    }
+    #[test]
+    fn servers_are_named_as_a_remedy_or_as_asked() {
+        let missing = KernelLining::Missing {
+            wanted: "/usr/lib/debug/boot/vmlinux-6".into(),
+        };
+        let text = said(&missing).unwrap();
+        assert!(text.contains("--debuginfod fetches it"), "{text}");
+        let asked = on_lines(&missing, &Distribution::here(true)).unwrap();
+        assert!(
+            asked.contains("nor did a debuginfod server give it"),
+            "{asked}"
+        );
+        assert!(!asked.contains("--debuginfod"), "{asked}");
     }
 }

@@ -60,6 +60,7 @@ impl Namer<'_> {
         let tell = |fetched: &Fetched| progress.fetching(fetched);
         let client = Client::new(plan.servers.addresses(), Limits::from_environment(), &tell);
         let fetch = client.as_ref().map(|client| |id: &BuildId| client.find(id));
+        let fetch = fetch.as_ref().map(|fetch| fetch as &Fetch<'_>);
         // Whoever fetches says more of it.
         let naming = client.is_none().then(|| progress.naming());
         let told = |done, all| {
@@ -67,11 +68,11 @@ impl Namer<'_> {
                 naming.tell(done, all);
             }
         };
-        let lines = (plan.naming.kernel_lines).then(|| kernel_lines::lines(&plan.naming));
+        let lines = (plan.naming.kernel_lines).then(|| kernel_lines::lines(&plan.naming, fetch));
         let mut sources = Sources {
             kernel: KernelNames::asked(&mut ask).with_lines(lines.as_ref()),
             naming: &plan.naming,
-            fetch: fetch.as_ref().map(|fetch| fetch as &Fetch<'_>),
+            fetch,
             progress: Some(&told),
         };
         let (objects, processes) = (self.objects, self.processes);
@@ -105,13 +106,13 @@ impl Namer<'_> {
         remarks.extend(lining.and_then(|lining| kernel_lines::on_lines(&lining, &distribution)));
         let total = located.total_count();
         let of_names = |unnamed: &[Unnamed]| advice::on_names(unnamed, total, &distribution);
+        if let Some(client) = &client {
+            remarks.extend(advice::on_fetching(&client.fetched()));
+        }
         // Of a raw recording, the rest is said when it is named.
         let mut on_stored = remarks.clone();
         on_stored.extend(stored.iter().flat_map(|stored| of_names(&stored.unnamed)));
         let mut on_names = remarks;
-        if let Some(client) = &client {
-            on_names.extend(advice::on_fetching(&client.fetched()));
-        }
         on_names.extend(named.iter().flat_map(|named| of_names(&named.unnamed)));
         let limit = plan.naming.memory.bytes;
         on_names.extend((named.iter()).flat_map(|named| details::on_details(&named.untold, limit)));

@@ -9,8 +9,10 @@ use crate::symbolize::{self, Naming};
 use anyhow::{Context as _, Result};
 use std::io::BufRead;
 use std::path::Path;
+use std::time::Instant;
 
 /// A line for each address that `input` holds a line with: the address and its frames, the outermost first.
+/// If `verbose`, says on stderr how long naming them took.
 ///
 /// # Errors
 /// When the file or the input cannot be read, or a line is no address.
@@ -19,6 +21,7 @@ pub fn show_names(
     input: impl BufRead,
     naming: &Naming,
     servers: &Servers,
+    verbose: bool,
 ) -> Result<String> {
     let opened =
         RegularFile::open(file).with_context(|| format!("cannot read {}", file.display()))?;
@@ -37,10 +40,19 @@ pub fn show_names(
             addresses.push(ElfAddress(address));
         }
     }
+    let begin = Instant::now();
     let client = Client::new(servers.addresses(), Limits::from_environment(), &|_| ());
     let fetch = client.as_ref().map(|client| |id: &BuildId| client.find(id));
     let fetch = fetch.as_ref().map(|fetch| fetch as &Fetch<'_>);
     let (named, untold) = symbolize::name_object(opened, &path, &addresses, naming, fetch);
+    if verbose {
+        tell(&format!(
+            "flame-bpf: {} of {} addresses were named in {:.3} ms\n",
+            named.iter().filter(|frames| !frames.is_empty()).count(),
+            named.len(),
+            begin.elapsed().as_secs_f64() * 1e3,
+        ));
+    }
     for sentence in details::on_details(&untold, naming.memory.bytes) {
         tell(&format!("flame-bpf: {sentence}\n"));
     }
@@ -69,7 +81,7 @@ mod tests {
         let named = |text: &str| {
             let naming = Naming::default();
             let servers = Servers::Named(String::new());
-            show_names(&itself, text.as_bytes(), &naming, &servers)
+            show_names(&itself, text.as_bytes(), &naming, &servers, true)
         };
         let text = named(&input).unwrap();
         let lines: Vec<&str> = text.lines().collect();

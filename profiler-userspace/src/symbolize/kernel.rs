@@ -28,7 +28,7 @@ pub type AskKernel<'a> = &'a mut dyn FnMut(&[u64]) -> Option<Vec<Option<String>>
 #[derive(Default)]
 pub struct KernelNames<'a> {
     ask: Option<AskKernel<'a>>,
-    lines: Option<&'a KernelLines>,
+    lines: Option<&'a KernelLines<'a>>,
 }
 
 /// How the kernel's functions got their names, or why they have none.
@@ -92,7 +92,7 @@ impl<'a> KernelNames<'a> {
     }
 
     /// The same, with lines.
-    pub fn with_lines(self, lines: Option<&'a KernelLines>) -> Self {
+    pub fn with_lines(self, lines: Option<&'a KernelLines<'a>>) -> Self {
         Self { lines, ..self }
     }
 

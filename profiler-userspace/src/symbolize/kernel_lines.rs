@@ -1,7 +1,7 @@
 //! Lines of the kernel's code.
 //!
-//! In: addresses in the running kernel, their names, and where its debug information may be. Out: the names with
-//! file and line behind them, and a word on how that went. A file is believed if it has the build ID that the
+//! In: addresses in the running kernel, their names, where its debug information may be, and whom to ask for it
+//! otherwise. Out: the names with file and line behind them, and a word on how that went. A file is believed if it has the build ID that the
 //! running kernel has. The kernel lies elsewhere at each boot; how far is what lies between its first address and
 //! that of the file's code, and the names that the kernel itself gives to addresses have to agree. Modules and BPF
 //! programs are in no such file, and stay without lines.
@@ -10,8 +10,8 @@ use super::dwarf::{self, Question};
 use super::kernel::readable;
 use super::memory::SymbolMemory;
 use super::symbol_table;
-use crate::object::{BuildId, DebugFile, Elf, ElfAddress, RegularFile, Search};
-use std::cell::RefCell;
+use crate::object::{BuildId, DebugFile, Elf, ElfAddress, Fetch, RegularFile, Search};
+use std::cell::{OnceCell, RefCell};
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -75,12 +75,12 @@ pub enum KernelLining {
         /// How many were left, because they would have taken more memory or time than allowed.
         left: usize,
     },
-    /// There is no file.
+    /// There is no file, and servers gave none.
     Missing {
         /// Where it would be first.
         wanted: PathBuf,
     },
-    /// There are files, none of which is of this kernel or holds debug information.
+    /// There are files, none of which is of this kernel or holds debug information, and servers gave none.
     Another {
         /// The first of them.
         found: PathBuf,
@@ -91,25 +91,30 @@ pub enum KernelLining {
     Hidden,
     /// What lies in the file is not what the kernel says.
     Unfit {
-        /// The file.
-        found: PathBuf,
+        /// The file; none if a server gave it.
+        found: Option<PathBuf>,
     },
 }
 
 /// Tells lines of the kernel's code.
-#[derive(Debug)]
-pub struct KernelLines {
+pub struct KernelLines<'a> {
     files: KernelFiles,
     memory: SymbolMemory,
+    /// Whom to ask for a file that is not here.
+    fetch: Option<&'a Fetch<'a>>,
+    /// What they gave: it may be large, and nobody else may keep it.
+    fetched: OnceCell<Option<DebugFile>>,
     lining: RefCell<KernelLining>,
 }
 
-impl KernelLines {
-    /// Lines from such files, for so much memory.
-    pub fn new(files: KernelFiles, memory: SymbolMemory) -> Self {
+impl<'a> KernelLines<'a> {
+    /// Lines from such files, or from what `fetch` brings if none of them is right, for so much memory.
+    pub fn new(files: KernelFiles, memory: SymbolMemory, fetch: Option<&'a Fetch<'a>>) -> Self {
         Self {
             files,
             memory,
+            fetch,
+            fetched: OnceCell::new(),
             lining: RefCell::default(),
         }
     }
@@ -137,16 +142,24 @@ impl KernelLines {
         let Some(id) = running_build(&self.files.notes) else {
             return KernelLining::Unproven;
         };
-        let (path, source) = match self.find(&id) {
-            Ok(found) => found,
-            Err(lining) => return lining,
-        };
-        let begins = code_begins(&source.elf);
+        // Before a file is fetched that would be of no use.
         let Some(first) = address_of(&self.files.symbols, FIRST) else {
             return KernelLining::Hidden;
         };
+        let (mut installed, mut installed_file) = (None, None);
+        let source: &DebugFile = match self.find(&id) {
+            Ok((path, found)) => {
+                installed = Some(path);
+                installed_file.insert(found)
+            }
+            Err(lining) => match self.fetch(&id) {
+                Some(fetched) => fetched,
+                None => return lining,
+            },
+        };
+        let begins = code_begins(&source.elf);
         let unfit = || KernelLining::Unfit {
-            found: path.to_owned(),
+            found: installed.map(Path::to_owned),
         };
         let Some(slide) = begins.map(|begins| first.wrapping_sub(begins)) else {
             return unfit();
@@ -159,13 +172,13 @@ impl KernelLines {
             .unzip();
         let beyond = addresses.len() - within.len();
         // Ascending as the others are, for all are moved alike and none of them around the end.
-        if !within.is_sorted() || !agree(&source, &within, &places, names) {
+        if !within.is_sorted() || !agree(source, &within, &places, names) {
             return unfit();
         }
         let question = Question {
-            source: &source,
+            source,
             shared: None,
-            path,
+            path: installed.unwrap_or(Path::new("vmlinux")),
             search: Search {
                 directories: &[],
                 roots: &[],
@@ -185,6 +198,12 @@ impl KernelLines {
         }
     }
 
+    /// The file of this build that servers gave. They are asked once.
+    fn fetch(&self, id: &BuildId) -> Option<&DebugFile> {
+        let ask = || debug_file(&(self.fetch?)(id)?, id);
+        self.fetched.get_or_init(ask).as_ref()
+    }
+
     /// The first file that is of this build and holds debug information.
     fn find(&self, id: &BuildId) -> Result<(&Path, DebugFile), KernelLining> {
         let mut other = None;
@@ -192,10 +211,7 @@ impl KernelLines {
             let Ok(file) = RegularFile::open(path) else {
                 continue;
             };
-            let found = Elf::read(&file.file)
-                .filter(|elf| elf.build_id.as_ref() == Some(id) && elf.debug.has_dwarf())
-                .and_then(|elf| DebugFile::of(&file.file, &elf));
-            match found {
+            match debug_file(&file, id) {
                 Some(found) => return Ok((path, found)),
                 None => other = other.or(Some(path)),
             }
@@ -209,6 +225,13 @@ impl KernelLines {
             },
         })
     }
+}
+
+/// What a file holds, if it is of that build and holds debug information.
+fn debug_file(file: &RegularFile, id: &BuildId) -> Option<DebugFile> {
+    let elf = Elf::read(&file.file)?;
+    let is_it = elf.build_id.as_ref() == Some(id) && elf.debug.has_dwarf();
+    is_it.then(|| DebugFile::of(&file.file, &elf)).flatten()
 }
 
 /// Which build of the kernel runs.

@@ -3,7 +3,8 @@
 //! In: an open object and offsets into it. Out: for each offset a name, or the address that a
 //! disassembler would show for it. Sources in order, each asked for what the former left: the object's
 //! own symbol table; if it was stripped, that of its debug file, or the minimal one that it carries
-//! packed in itself; the symbols for other objects; and DWARF, if there was no symbol table at all.
+//! packed in itself; the symbols for other objects, if there are more of them than in a full table; and DWARF, if there
+//! was no symbol table at all.
 //!
 //! Symbols come first because they are there for the whole of an object and cost milliseconds; reading
 //! DWARF can cost seconds and hundreds of megabytes. Next to a symbol table it has nothing to add: what
@@ -17,6 +18,7 @@ use super::symbol_table::{self, Found};
 use crate::object::{BuildId, DebugFile, Elf, ElfAddress, Fetch, FileOffset, RegularFile, Search};
 use crate::process::Opened;
 use std::fs::File;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
@@ -167,12 +169,12 @@ impl Object<'_> {
             .then(|| minimal(self.file?, elf))
             .flatten();
         let own = |table| self.file.zip(table).map(|(file, table)| (file, elf, table));
-        let tables = [
-            own(elf.symbols.as_ref()),
-            debug.as_ref().and_then(symbols),
-            minimal.as_ref().and_then(symbols),
-            own(elf.dynamic_symbols.as_ref()),
-        ];
+        let full = own(elf.symbols.as_ref()).or_else(|| debug.as_ref().and_then(symbols));
+        // Linkers put all of these into the full one, too; whoever takes something away from that takes nearly all.
+        let dynamic = elf.dynamic_symbols.as_ref().filter(|dynamic| {
+            full.is_none_or(|(_, _, full)| length(&full.symbols) < length(&dynamic.symbols))
+        });
+        let tables = [full, minimal.as_ref().and_then(symbols), own(dynamic)];
         for (file, elf, table) in tables.into_iter().flatten() {
             named.take(&mut unnamed, sources.naming.demangling, |addresses| {
                 symbol_table::look_up(file, elf, table, addresses)
@@ -232,6 +234,10 @@ impl Object<'_> {
 fn symbols(debug: &DebugFile) -> Option<(&File, &Elf, &crate::object::SymbolTable)> {
     let table = debug.elf.symbols.as_ref()?;
     Some((&debug.file, &debug.elf, table))
+}
+
+fn length(range: &Range<u64>) -> u64 {
+    range.end.saturating_sub(range.start)
 }
 
 /// The object that a stripped one carries in itself, packed: the symbols of those of its functions that

@@ -2,27 +2,27 @@
 //!
 //! In: an open file, where its table lies, and the addresses asked for. Out: a symbol for each. The
 //! table goes by once, in blocks: nothing is sorted but the few addresses, and no part of the file
-//! stays in memory. For the hundred thousand symbols of a large program that takes a fifth of the time
-//! of an index over them all, and none of the memory.
+//! stays in memory. That takes about as long as reading the table does, and none of the memory of an index over
+//! it.
 //! Never believes what the table says of its size.
 
-use crate::object::{Elf, ElfAddress, Layout, SymbolTable};
-use object::Endianness;
+use crate::object::{Elf, ElfAddress, SymbolTable};
 use object::elf::{
     SHN_LORESERVE, SHN_UNDEF, SHN_XINDEX, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, Sym32, Sym64,
 };
 use object::pod::slice_from_all_bytes;
 use object::read::elf::Sym;
-use rustix::fs::Advice;
+use object::{BigEndian, Endianness, LittleEndian};
 use std::fs::File;
 use std::io::ErrorKind;
-use std::num::NonZeroU64;
-use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
 mod index;
+mod names;
+mod sieve;
 
 use index::Index;
+use sieve::{FEW, Sieve};
 
 /// How much of a table is read at a time, in bytes: whole symbols of either width.
 const BLOCK_BYTES: usize = 24 * 16 * 256;
@@ -37,21 +37,8 @@ const MAX_CLAIMS: u64 = 1 << 24;
 /// Other names of one address that are looked at.
 const MAX_ALIASES: usize = 6;
 
-/// The longest name that is read, in bytes.
-const MAX_NAME_BYTES: usize = 16 << 10;
-
-/// What is read of a name at first, in bytes; nearly every one fits.
-const FIRST_BYTES: usize = 256;
-
-/// What is read ahead around a name, in bytes.
-const PAGE_BYTES: u64 = 4096;
-
-/// So much may all names take, in bytes, before their beginnings have to do. A hundred thousand functions of
-/// C++ take half of it.
-const MAX_NAMES_BYTES: usize = 16 << 20;
-
 /// Symbols that start at one address.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Candidate {
     /// Where they start.
     start: u64,
@@ -100,17 +87,24 @@ pub(super) fn look_up(
 ) -> Found {
     debug_assert!(addresses.is_sorted());
     let mut nearest = vec![Nearest::default(); addresses.len()];
-    let swept = if elf.layout.wide {
-        sweep::<Sym64<Endianness>>(file, elf, table, addresses, &mut nearest)
-    } else {
-        sweep::<Sym32<Endianness>>(file, elf, table, addresses, &mut nearest)
+    let question = Question {
+        file,
+        elf,
+        table,
+        addresses,
     };
-    let mut found = Found {
-        names: Vec::new(),
-        of: vec![None; addresses.len()],
+    let found = &mut nearest;
+    let swept = match (elf.layout.wide, elf.layout.endian) {
+        (true, Endianness::Little) => question.sweep::<Sym64<_>>(LittleEndian, found),
+        (true, Endianness::Big) => question.sweep::<Sym64<_>>(BigEndian, found),
+        (false, Endianness::Little) => question.sweep::<Sym32<_>>(LittleEndian, found),
+        (false, Endianness::Big) => question.sweep::<Sym32<_>>(BigEndian, found),
     };
     if swept.is_none() {
-        return found;
+        return Found {
+            names: Vec::new(),
+            of: vec![None; addresses.len()],
+        };
     }
     // Each symbol was noted at the first address behind its start alone.
     for at in 1..nearest.len() {
@@ -119,85 +113,79 @@ pub(super) fn look_up(
             nearest[at].unsized_in = nearest[at - 1].unsized_in;
         }
     }
-    let best: Vec<_> = nearest
-        .iter()
-        .zip(addresses)
-        .map(|(nearest, address)| nearest.best(elf, *address))
-        .collect();
-    read_ahead(file, &table.names, best.iter().flatten());
-    let mut name_bytes = 0;
     // Addresses in one function follow each other.
-    let mut last: Option<(Candidate, Option<usize>)> = None;
-    for (symbol, of) in best.into_iter().zip(&mut found.of) {
-        let Some(symbol) = symbol else { continue };
-        *of = match last {
-            Some((known, index)) if known.start == symbol.start && known.names == symbol.names => {
-                index
-            }
-            _ => {
-                let most = match name_bytes > MAX_NAMES_BYTES {
-                    true => FIRST_BYTES,
-                    false => MAX_NAME_BYTES,
-                };
-                choose_name(file, &table.names, &symbol, most).map(|name| {
-                    name_bytes += name.len();
-                    found.names.push(name);
-                    found.names.len() - 1
-                })
-            }
-        };
-        last = Some((symbol, *of));
+    let mut functions: Vec<Candidate> = Vec::new();
+    let mut of = Vec::with_capacity(addresses.len());
+    for (nearest, address) in nearest.iter().zip(addresses) {
+        let best = nearest.best(elf, *address);
+        functions.extend(best.filter(|best| functions.last() != Some(best)));
+        of.push(best.map(|_| functions.len() - 1));
     }
-    found
+    let mut names = Vec::with_capacity(functions.len());
+    let chosen = names::choose(file, &table.names, &functions);
+    let numbers: Vec<Option<usize>> = chosen
+        .into_iter()
+        .map(|name| {
+            names.push(name?);
+            Some(names.len() - 1)
+        })
+        .collect();
+    let of = of.into_iter().map(|of| numbers[of?]).collect();
+    Found { names, of }
 }
 
-/// Lets all symbols go by, and notes for each address those that matter; none if the table makes no
-/// sense.
-fn sweep<S: Sym<Endian = Endianness>>(
-    file: &File,
-    elf: &Elf,
-    table: &SymbolTable,
-    addresses: &[ElfAddress],
-    nearest: &mut [Nearest],
-) -> Option<()> {
-    let last = addresses.last()?.0;
-    let end = table
-        .symbols
-        .end
-        .min(table.symbols.start.saturating_add(MAX_TABLE_BYTES));
-    let index = Index::new(addresses);
-    let mut block = vec![0; BLOCK_BYTES];
-    let mut claims = 0;
-    let mut at = table.symbols.start;
-    while at < end {
-        let wanted = usize::try_from(end - at)
-            .unwrap_or(usize::MAX)
-            .min(BLOCK_BYTES);
-        let read = read_at(file, &mut block[..wanted], at);
-        let whole = read - read % size_of::<S>();
-        if whole == 0 {
-            break;
-        }
-        let symbols: &[S] = slice_from_all_bytes(&block[..whole]).ok()?;
-        for function in symbols
-            .iter()
-            .filter_map(|symbol| function(symbol, elf.layout))
-        {
-            if function.start <= last {
-                claims += claim(&function, elf, &index, nearest);
+/// What is asked of a table.
+struct Question<'a> {
+    file: &'a File,
+    elf: &'a Elf,
+    table: &'a SymbolTable,
+    addresses: &'a [ElfAddress],
+}
+
+impl Question<'_> {
+    /// Lets all symbols go by, and notes for each address those that matter; none if the table makes no
+    /// sense.
+    fn sweep<S: Sym>(&self, endian: S::Endian, nearest: &mut [Nearest]) -> Option<()> {
+        let table = &self.table.symbols;
+        let most = table.start.saturating_add(MAX_TABLE_BYTES);
+        let end = table.end.min(most);
+        let index = Index::new(self.addresses);
+        let mut sieve = Sieve::new(self.addresses, &self.elf.code)?;
+        let mut places = [0; FEW];
+        let mut block = vec![0; BLOCK_BYTES];
+        let mut claims = 0;
+        let mut at = table.start;
+        while at < end {
+            let wanted = usize::try_from(end - at)
+                .unwrap_or(usize::MAX)
+                .min(BLOCK_BYTES);
+            let read = read_at(self.file, &mut block[..wanted], at);
+            let whole = read - read % size_of::<S>();
+            if whole == 0 {
+                break;
             }
-            if claims > MAX_CLAIMS {
-                return None;
+            let symbols: &[S] = slice_from_all_bytes(&block[..whole]).ok()?;
+            // Linkers leave most in ascending order: the last is the nearest, and spares a look at the others.
+            for few in symbols.rchunks(FEW) {
+                let kept = sieve.sift(few, endian, &mut places);
+                for &place in kept.iter().rev() {
+                    let Some(function) = function(&few[usize::from(place)], endian) else {
+                        continue;
+                    };
+                    claims += claim(&function, self.elf, &index, &mut sieve, nearest);
+                    if claims > MAX_CLAIMS {
+                        return None;
+                    }
+                }
             }
+            at += whole as u64;
         }
-        at += whole as u64;
+        Some(())
     }
-    Some(())
 }
 
 /// The function that a symbol names, if it names one that is defined here.
-fn function<S: Sym<Endian = Endianness>>(symbol: &S, layout: Layout) -> Option<Function> {
-    let endian = layout.endian;
+fn function<S: Sym>(symbol: &S, endian: S::Endian) -> Option<Function> {
     let section = symbol.st_shndx(endian);
     let defined = section != SHN_UNDEF && (section < SHN_LORESERVE || section == SHN_XINDEX);
     let code = matches!(symbol.st_type(), STT_FUNC | STT_GNU_IFUNC | STT_NOTYPE);
@@ -211,7 +199,13 @@ fn function<S: Sym<Endian = Endianness>>(symbol: &S, layout: Layout) -> Option<F
 
 /// Notes the function for each address that it covers and for the first behind its start; says how
 /// many it covers.
-fn claim(function: &Function, elf: &Elf, index: &Index<'_>, nearest: &mut [Nearest]) -> u64 {
+fn claim(
+    function: &Function,
+    elf: &Elf,
+    index: &Index<'_>,
+    sieve: &mut Sieve,
+    nearest: &mut [Nearest],
+) -> u64 {
     // A label that is not code, such as the end of all data, ends no function.
     if function.size == 0 && !lies_in(elf, function.section, function.start) {
         return 0;
@@ -224,11 +218,16 @@ fn claim(function: &Function, elf: &Elf, index: &Index<'_>, nearest: &mut [Neare
     for nearest in &mut nearest[from..until] {
         add(&mut nearest.covering, function);
     }
-    if let Some(nearest) = nearest.get_mut(from)
-        && let Some(first_there) = add(&mut nearest.before, function)
-    {
-        let sized = function.size > 0 || !first_there && nearest.unsized_in.is_none();
-        nearest.unsized_in = (!sized).then_some(function.section);
+    if let Some(nearest) = nearest.get_mut(from) {
+        let known = nearest.before.map(|known| known.start);
+        if let Some(first_there) = add(&mut nearest.before, function) {
+            let sized = function.size > 0 || !first_there && nearest.unsized_in.is_none();
+            nearest.unsized_in = (!sized).then_some(function.section);
+            if first_there {
+                let lower = || index.addresses[..from].last().map_or(0, |lower| lower.0);
+                sieve.narrow(known.unwrap_or_else(lower), function.start);
+            }
+        }
     }
     (until - from) as u64
 }
@@ -269,75 +268,6 @@ impl Nearest {
 fn lies_in(elf: &Elf, section: u16, address: u64) -> bool {
     let code = elf.code.get(usize::from(section)).and_then(Option::as_ref);
     code.is_some_and(|code| code.contains(&address))
-}
-
-/// The name to show of several for one function: the one that callers write, which libraries surround
-/// with others of more and more underscores; then the shortest. In the kernel's own library it is the
-/// one that does not look like the C library's.
-fn choose_name(
-    file: &File,
-    names: &Range<u64>,
-    symbol: &Candidate,
-    most: usize,
-) -> Option<Vec<u8>> {
-    symbol.names[..symbol.aliases]
-        .iter()
-        .filter_map(|&name| read_name(file, names, name, most))
-        // Marks of the ARM assembler, `$x` and `$d`, name no function.
-        .filter(|name| !name.is_empty() && name[0] != b'$')
-        .min_by_key(|name| {
-            let underscores = name.iter().take_while(|&&byte| byte == b'_').count();
-            (
-                !name.starts_with(b"__vdso_"),
-                underscores,
-                name.len(),
-                name.clone(),
-            )
-        })
-}
-
-/// Has the system read the names of these symbols ahead. They lie apart: of a file that is not in memory, each would be
-/// waited for by itself.
-fn read_ahead<'a>(file: &File, names: &Range<u64>, symbols: impl Iterator<Item = &'a Candidate>) {
-    let offsets = symbols.flat_map(|symbol| &symbol.names[..symbol.aliases]);
-    let mut pages: Vec<u64> = offsets
-        .map(|&offset| names.start.saturating_add(offset.into()) / PAGE_BYTES)
-        .collect();
-    pages.sort_unstable();
-    for near in pages.chunk_by(|page, next| next - page <= 1) {
-        let (Some(first), Some(last)) = (near.first(), near.last()) else {
-            continue;
-        };
-        let bytes = NonZeroU64::new((last - first + 1) * PAGE_BYTES);
-        let start = first * PAGE_BYTES;
-        let _only_slower = rustix::fs::fadvise(file, start, bytes, Advice::WillNeed);
-    }
-}
-
-/// The NUL-terminated name that starts at `offset` of the names; of a longer one than `most` bytes the
-/// beginning.
-fn read_name(file: &File, names: &Range<u64>, offset: u32, most: usize) -> Option<Vec<u8>> {
-    let start = names
-        .start
-        .checked_add(offset.into())
-        .filter(|start| *start < names.end)?;
-    let most = usize::try_from(names.end - start)
-        .unwrap_or(usize::MAX)
-        .min(most);
-    for bytes in [FIRST_BYTES.min(most), most] {
-        let mut name = vec![0; bytes];
-        let read = read_at(file, &mut name, start);
-        name.truncate(read);
-        if let Some(end) = name.iter().position(|&byte| byte == 0) {
-            name.truncate(end);
-            name.shrink_to_fit();
-            return Some(name);
-        }
-        if bytes == most {
-            return Some(name);
-        }
-    }
-    None
 }
 
 /// Reads as much as there is; says how much.

@@ -15,7 +15,7 @@ use object::{Object as _, ObjectSection as _, SectionKind};
 use super::figure::{Figure, Table, Unit};
 use super::recording::Step;
 use super::spent::spend;
-use super::{Bench, large, patience};
+use super::{Bench, large, one_look, patience};
 
 /// Runs what follows the first operand with that as its input, and its output thrown away.
 const FED: &str = "input=$1; shift; exec \"$@\" < \"$input\" > /dev/null";
@@ -75,11 +75,19 @@ pub(super) fn measure(bench: &Bench) -> Result<Table> {
                 patience::check()?;
                 compare(bench, &mut table, &path, (&input, count), mode)?;
             }
+            if one_look::has_symbol_table(&path) {
+                let what = short(&path, count);
+                one_look::compare(bench, &mut table, &path, &input, &what)?;
+            }
         }
     }
     table.note(
         "CPU time in user and kernel mode, from the start of a process that names addresses spread evenly over an object's \
          code; memory resident in it at its largest. Files are in the page cache.",
+    );
+    table.note(
+        "Without the start: what flame-bpf says that naming took, of objects with a symbol table of their own; beside it, what \
+         another process takes to read that table and to ask of each symbol whether it is a function that covers an address.",
     );
     Ok(table)
 }
@@ -104,10 +112,7 @@ fn compare(
             peaks[at].add(spent.peak_bytes as f64 / f64::from(1 << 20));
         }
     }
-    let name = object.file_name().unwrap_or_default().to_string_lossy();
-    let short: String = name.chars().take(24).collect();
-    let plural = if count == 1 { "address" } else { "addresses" };
-    let what = format!("{short}, {count} {plural}, {}", mode.name);
+    let what = format!("{}, {}", short(object, count), mode.name);
     let figures = |figures: Vec<Figure>| {
         let names = commands.iter().map(|(name, _)| *name);
         names.zip(figures).collect::<Vec<_>>()
@@ -115,6 +120,14 @@ fn compare(
     table.compare(&format!("{what}: CPU"), Unit::Milliseconds, figures(times));
     table.compare(&format!("{what}: peak"), Unit::Mebibytes, figures(peaks));
     Ok(())
+}
+
+/// Such as `libc.so.6, 100 addresses`.
+fn short(object: &Path, count: usize) -> String {
+    let name = object.file_name().unwrap_or_default().to_string_lossy();
+    let short: String = name.chars().take(24).collect();
+    let plural = if count == 1 { "address" } else { "addresses" };
+    format!("{short}, {count} {plural}")
 }
 
 fn ours(bench: &Bench, object: &Path, mode: Mode) -> Vec<OsString> {

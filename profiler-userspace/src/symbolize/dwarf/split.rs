@@ -121,7 +121,9 @@ impl<'a> Split<'a> {
             self.search.find_package(self.object, self.source, open)
         });
         let found = package.as_ref()?.find_cu(asked.dwo_id, &asked.parent);
-        found.ok().flatten()
+        // The index may say of one part that it is another.
+        let is_asked_for = |part: &Dwarf<Cursor>| first_id(part) == Some(asked.dwo_id);
+        found.ok().flatten().filter(is_asked_for)
     }
 
     /// The part out of a file of its own.

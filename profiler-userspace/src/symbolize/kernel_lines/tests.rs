@@ -72,8 +72,13 @@ fn made(flags: &[&str]) -> Option<Made> {
 impl Made {
     /// Names of the two functions and of a place in a module, with lines where these are told.
     fn lined(&self) -> (Vec<Option<String>>, KernelLining) {
+        self.lined_from(None)
+    }
+
+    /// The same, where `fetch` may bring what is not here.
+    fn lined_from(&self, fetch: Option<&Fetch<'_>>) -> (Vec<Option<String>>, KernelLining) {
         let mut names = ["do_one", "do_two", "fuse_read"].map(|name| Some(name.to_owned()));
-        let lines = KernelLines::new(self.files.clone(), SymbolMemory::default());
+        let lines = KernelLines::new(self.files.clone(), SymbolMemory::default(), fetch);
         let module = 0xffff_ffff_c020_1000;
         lines.add(&[self.one, self.two, module], &mut names);
         (names.to_vec(), lines.lining())
@@ -99,7 +104,7 @@ fn functions_of_the_kernel_have_lines_wherever_it_lies_and_those_of_modules_none
     assert_eq!(names, expected.map(|name| Some(name.to_owned())));
     assert_eq!(lining, KernelLining::Told { beyond: 1, left: 0 });
     // Nor has what has no name.
-    let lines = KernelLines::new(made.files.clone(), SymbolMemory::default());
+    let lines = KernelLines::new(made.files.clone(), SymbolMemory::default(), None);
     let mut names = [None];
     lines.add(&[made.one], &mut names);
     assert_eq!(names, [None]);
@@ -145,8 +150,62 @@ fn a_kernel_that_hides_or_mistells_where_it_lies_has_no_lines() {
     // One function further, the names do not agree.
     let wrong = 0xffff_ffff_8100_0000 + SLIDE + made.one.abs_diff(made.two);
     fs::write(&made.files.symbols, format!("{wrong:016x} T _text\n")).unwrap();
-    let found = made.shop.path("vmlinux");
+    let found = Some(made.shop.path("vmlinux"));
     assert_eq!(made.without_lines(), KernelLining::Unfit { found });
+}
+
+#[test]
+fn what_is_not_installed_is_fetched_by_the_build_that_runs() {
+    let Some(mut made) = made(&["-g"]) else {
+        return;
+    };
+    let file = made.files.debug.pop().unwrap();
+    let elf = Elf::read(&File::open(&file).unwrap()).unwrap();
+    let asked = RefCell::new(Vec::new());
+    let gives = |path: &Path| {
+        let path = path.to_owned();
+        let asked = &asked;
+        move |id: &BuildId| {
+            asked.borrow_mut().push(id.clone());
+            RegularFile::open(&path).ok()
+        }
+    };
+    let fetch = gives(&file);
+    let (names, lining) = made.lined_from(Some(&fetch));
+    assert_eq!(names[1].as_deref(), Some("do_two (vmlinux.c:3)"));
+    assert_eq!(lining, KernelLining::Told { beyond: 1, left: 0 });
+    assert_eq!(asked.borrow()[..], [elf.build_id.unwrap()]);
+    // Once, however often names are wanted.
+    let lines = KernelLines::new(made.files.clone(), SymbolMemory::default(), Some(&fetch));
+    for _ in 0..2 {
+        let mut names = [Some("do_one".to_owned())];
+        lines.add(&[made.one], &mut names);
+        assert_eq!(names[0].as_deref(), Some("do_one (vmlinux.c:2)"));
+    }
+    assert_eq!(asked.borrow().len(), 2);
+    // One without debug information is no help, nor is one of another build, nor none.
+    let wanted = made.shop.path("nowhere");
+    assert!(made.shop.run("strip", ["-g", "-o", "bare", "vmlinux"]));
+    let other = Path::new("/proc/self/exe");
+    for given in [&made.shop.path("bare"), other, &wanted] {
+        let (names, lining) = made.lined_from(Some(&gives(given)));
+        assert_eq!(names[0].as_deref(), Some("do_one"));
+        let wanted = wanted.clone();
+        assert_eq!(lining, KernelLining::Missing { wanted });
+    }
+    // It has to agree with the kernel, as any other.
+    let wrong = 0xffff_ffff_8100_0000 + SLIDE + made.one.abs_diff(made.two);
+    fs::write(&made.files.symbols, format!("{wrong:016x} T _text\n")).unwrap();
+    let (_, lining) = made.lined_from(Some(&fetch));
+    assert_eq!(lining, KernelLining::Unfit { found: None });
+    // Nobody is asked for what would be of no use, or is here.
+    let before = asked.borrow().len();
+    fs::write(&made.files.symbols, "0000000000000000 T _text\n").unwrap();
+    assert_eq!(made.lined_from(Some(&fetch)).1, KernelLining::Hidden);
+    made.files.debug.push(file);
+    fs::write(&made.files.symbols, format!("{wrong:016x} T _text\n")).unwrap();
+    made.lined_from(Some(&fetch));
+    assert_eq!(asked.borrow().len(), before);
 }
 
 #[test]

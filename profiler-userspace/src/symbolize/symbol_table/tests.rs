@@ -1,9 +1,11 @@
 //! Symbol tables written by hand, honest and not.
 
+use super::names::MAX_NAME_BYTES;
 use super::*;
-use crate::object::Segments;
+use crate::object::{Layout, Segments};
 use proptest::prelude::*;
 use std::io::Write as _;
+use std::ops::Range;
 
 const TEXT: u16 = 1;
 const DATA: u16 = 2;
@@ -27,7 +29,9 @@ fn entry(name: &str, start: u64, size: u64) -> Entry {
     }
 }
 
-/// An object with code at 0x1000..0x2000.
+/// Where an object has code.
+const CODE: Range<u64> = 0x1000..0x2000;
+
 fn elf() -> Elf {
     Elf {
         layout: Layout {
@@ -38,7 +42,7 @@ fn elf() -> Elf {
         build_id: None,
         symbols: None,
         dynamic_symbols: None,
-        code: vec![None, Some(0x1000..0x2000), None],
+        code: vec![None, Some(CODE), None],
         debug: crate::object::Debug::default(),
     }
 }
@@ -70,9 +74,13 @@ fn written(entries: &[Entry]) -> (File, SymbolTable) {
 }
 
 fn names_of(entries: &[Entry], addresses: &[u64]) -> Vec<Option<String>> {
+    names_in(&elf(), entries, addresses)
+}
+
+fn names_in(elf: &Elf, entries: &[Entry], addresses: &[u64]) -> Vec<Option<String>> {
     let (file, table) = written(entries);
     let addresses: Vec<ElfAddress> = addresses.iter().copied().map(ElfAddress).collect();
-    let found = look_up(&file, &elf(), &table, &addresses);
+    let found = look_up(&file, elf, &table, &addresses);
     let name = |index: usize| String::from_utf8(found.names[index].clone()).unwrap();
     found.of.iter().map(|of| of.map(name)).collect()
 }
@@ -131,6 +139,18 @@ fn around_an_inner_function_the_outer_goes_on() {
         (0x1090, "outer"),
     ] {
         assert_eq!(name_of(&functions, address).as_deref(), Some(name));
+    }
+}
+
+#[test]
+fn a_function_far_back_counts_though_one_that_has_ended_lies_nearer() {
+    // Known of long before the other is looked at, which is the first of the table.
+    let mut functions = vec![entry("outer", 0x1000, 0xa00)];
+    functions.extend((0..2 * FEW).map(|_| entry("inner", 0x18ff, 1)));
+    let far = 0x2100;
+    for last in (0x1901..far).step_by(0x80) {
+        let named = names_of(&functions, &[0x1900, last]);
+        assert_eq!(named[0].as_deref(), Some("outer"), "{last:x}");
     }
 }
 
@@ -198,6 +218,28 @@ fn names_longer_than_one_reading_are_whole_and_endless_ones_cut() {
 }
 
 #[test]
+fn names_are_found_however_far_apart_they_lie() {
+    // Names that are read together, far from others, and across the end of what is read together.
+    let names: Vec<String> = [1, 300, 2, 5000, 255, 256, 257, 1, 70_000, 3, 4095, 2]
+        .iter()
+        .enumerate()
+        .map(|(number, &length)| format!("{number:x}").repeat(length))
+        .collect();
+    let functions: Vec<Entry> = (0u64..)
+        .zip(&names)
+        .map(|(number, name)| entry(name, 0x1000 + number, 1))
+        .collect();
+    let all: Vec<u64> = functions.iter().map(|function| function.start).collect();
+    // Together with the others, and alone.
+    let together = names_of(&functions, &all);
+    for ((name, address), together) in names.iter().zip(all).zip(together) {
+        let most = &name[..name.len().min(MAX_NAME_BYTES)];
+        assert_eq!(together.as_deref(), Some(most));
+        assert_eq!(name_of(&functions, address).as_deref(), Some(most));
+    }
+}
+
+#[test]
 fn a_table_that_lies_about_itself_does_no_harm() {
     let (file, honest) = written(&[entry("one", 0x1000, 8)]);
     let ask = |symbols: Range<u64>, names: Range<u64>| {
@@ -260,13 +302,13 @@ fn narrow_symbols_are_read_too() {
 }
 
 /// The same answer, found slowly.
-fn by_definition(entries: &[Entry], address: u64) -> Option<u64> {
+fn by_definition(code: &Range<u64>, entries: &[Entry], address: u64) -> Option<u64> {
     let before = || entries.iter().filter(|entry| entry.start <= address);
     let covering = before().filter(|entry| address - entry.start < entry.size);
     let nearest = before().map(|entry| entry.start).max();
     covering.map(|entry| entry.start).max().or_else(|| {
         let mut there = before().filter(|entry| Some(entry.start) == nearest);
-        (there.all(|entry| entry.size == 0) && address < 0x2000).then_some(nearest?)
+        (there.all(|entry| entry.size == 0) && code.contains(&address)).then_some(nearest?)
     })
 }
 
@@ -302,9 +344,42 @@ proptest! {
         let addresses: Vec<u64> = addresses.into_iter().collect();
         let wanted: Vec<Option<String>> = addresses
             .iter()
-            .map(|&address| by_definition(&entries, address).map(|start| format!("{start:x}")))
+            .map(|&address| by_definition(&CODE, &entries, address).map(|start| format!("{start:x}")))
             .collect();
         prop_assert_eq!(names_of(&entries, &addresses), wanted);
+    }
+
+    #[test]
+    fn symbols_that_are_kept_out_would_have_named_nothing(
+        // From close together to far apart, at the beginning, in the middle and at the end of all addresses.
+        unit in prop_oneof![Just(1u64), Just(0x100), Just(0x1000), Just(0x10_0000), Just(1 << 50)],
+        base in prop_oneof![Just(0u64), Just(0x40_0000), Just(0xffff_ffff_8000_0000), Just(u64::MAX - 0x8000)],
+        functions in proptest::collection::vec((0u64..300, prop_oneof![Just(0u64), 1u64..14, Just(80)]), 0..400),
+        addresses in proptest::collection::btree_set(0u64..320, 1..12),
+        sorted: bool,
+        code_begins in 0u64..200,
+    ) {
+        let place = |number: u64| base.saturating_add(number.saturating_mul(unit));
+        let mut entries: Vec<Entry> = functions
+            .iter()
+            .map(|&(number, size)| entry(&format!("{:x}", place(number)), place(number), size.saturating_mul(unit)))
+            .collect();
+        if sorted {
+            entries.sort_by_key(|entry| entry.start);
+        }
+        let addresses: std::collections::BTreeSet<u64> =
+            addresses.into_iter().map(|number| place(number).saturating_add(unit / 2)).collect();
+        let addresses: Vec<u64> = addresses.into_iter().collect();
+        let mut elf = elf();
+        let code = place(code_begins)..u64::MAX;
+        elf.code[1] = Some(code.clone());
+        // Assembly that lies outside of its section is none.
+        entries.retain(|entry| entry.size > 0 || code.contains(&entry.start));
+        let wanted: Vec<Option<String>> = addresses
+            .iter()
+            .map(|&address| by_definition(&code, &entries, address).map(|start| format!("{start:x}")))
+            .collect();
+        prop_assert_eq!(names_in(&elf, &entries, &addresses), wanted);
     }
 
     #[test]

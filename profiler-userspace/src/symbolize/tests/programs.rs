@@ -56,6 +56,25 @@ fn exported_functions_of_a_stripped_program_have_names() {
 }
 
 #[test]
+fn exported_functions_that_were_taken_out_of_the_full_table_have_names() {
+    let shop = Workshop::new();
+    if shop
+        .compile("gcc", "full", TWO_FUNCTIONS, &["-O1", "-rdynamic"])
+        .is_none()
+        || !shop.run("strip", ["--keep-symbol=inner", "-o", "partly", "full"])
+    {
+        return;
+    }
+    let mut running = Running::start(&shop.path("partly"));
+    let found = running.addresses();
+    let stack = [found[0] + 1, found[1] + 2];
+    assert_eq!(
+        names(&mut Processes::new(), running.identity(), &stack),
+        ["inner", "outer"]
+    );
+}
+
+#[test]
 fn a_deleted_program_that_runs_has_names() {
     let shop = Workshop::new();
     let Some(program) = shop.compile("gcc", "gone", TWO_FUNCTIONS, &["-O1"]) else {

@@ -22,9 +22,13 @@ int main(void) {
 
 /// What is told of a program's function `outer`, if debug files are looked for in these directories, too.
 fn told(shop: &Workshop, program: &str, directories: &[&str]) -> Named {
+    told_of(shop, program, "outer", directories)
+}
+
+fn told_of(shop: &Workshop, program: &str, function: &str, directories: &[&str]) -> Named {
     let program = shop.path(program);
     let (opened, below) = opened(shop, &program);
-    let start = offset_of(&program, "outer").0;
+    let start = offset_of(&program, function).0;
     let offsets: Vec<FileOffset> = (start..start + 6).map(FileOffset).collect();
     let naming = Naming {
         debug_directories: directories.iter().map(|name| shop.path(name)).collect(),
@@ -143,7 +147,7 @@ fn parts_that_were_kept_apart_are_found_and_missed() {
 
 #[test]
 fn a_package_of_parts_is_found_beside_the_program() {
-    // GNU's dwp 2.40 makes empty packages of version 5.
+    // GNU's dwp 2.40 makes empty packages of version 5; LLVM's are tested below.
     let Some((shop, part)) = apart("-gdwarf-4") else {
         return;
     };
@@ -164,4 +168,133 @@ fn a_package_of_parts_is_found_beside_the_program() {
     fs::remove_file(shop.path("apart.dwp")).unwrap();
     fs::write(shop.path("whole.dwp"), b"\x7fELF").unwrap();
     assert_eq!(told(&shop, "whole", &[]).asked.missing, 1);
+}
+
+/// A unit with a function into which another is compiled twice, in several stretches.
+const UNIT: &str = r#"
+static inline __attribute__((always_inline)) int core_of_NAME(volatile int *x) {
+    if (__builtin_expect(*x < 0, 0))
+        __builtin_trap();
+    return *x * 3;
+}
+__attribute__((noinline)) int NAME(volatile int *x) {
+    return core_of_NAME(x) + core_of_NAME(x + 1);
+}
+"#;
+
+/// Two of them, unlike each other, and one that calls both.
+fn units() -> [(&'static str, String); 3] {
+    let calls = "int one(volatile int *); int two(volatile int *);
+        int main(void) { volatile int x[2] = {1, 2}; return one(x) + two(x); }\n";
+    let types = "\n\nstruct of_two { long first; char *second; };\nstruct of_two *given;";
+    [
+        ("main", calls.to_owned()),
+        ("one", UNIT.replace("NAME", "one")),
+        ("two", types.to_owned() + &UNIT.replace("NAME", "two")),
+    ]
+}
+
+/// Makes a package with an index of version 5, and a program without its parts; says what was told of two functions while
+/// they were there.
+fn packed_in_version_5(shop: &Workshop) -> Option<[Named; 2]> {
+    for (name, text) in units() {
+        let (source, object) = (format!("{name}.c"), format!("{name}.o"));
+        fs::write(shop.path(&source), text).unwrap();
+        let flags = ["-O2", "-g", "-gdwarf-5", "-gsplit-dwarf", "-c", "-o"];
+        if !shop.run("gcc", flags.into_iter().chain([&*object, &*source])) {
+            return None;
+        }
+    }
+    let parts = ["main.dwo", "one.dwo", "two.dwo"];
+    let made = shop.run("gcc", ["-o", "whole", "main.o", "one.o", "two.o"])
+        && shop.run("llvm-dwp", ["-o", "whole.dwp"].into_iter().chain(parts));
+    made.then(|| {
+        fs::rename(shop.path("whole.dwp"), shop.path("kept.dwp")).unwrap();
+        // The parts lie where the compiler put them, which is beside the program for whoever takes the workshop for the root.
+        let before = ["one", "two"].map(|function| told_of(shop, "whole", function, &[]));
+        for part in parts {
+            fs::remove_file(shop.path(part)).unwrap();
+        }
+        fs::rename(shop.path("kept.dwp"), shop.path("whole.dwp")).unwrap();
+        before
+    })
+}
+
+#[test]
+fn a_package_of_version_5_tells_of_each_unit_what_its_part_does() {
+    let shop = Workshop::new();
+    let Some(before) = packed_in_version_5(&shop) else {
+        return;
+    };
+    let package = File::open(shop.path("whole.dwp")).unwrap();
+    let sections = Elf::read(&package).unwrap().debug;
+    // The units have stretches of their own of all that is looked at.
+    for name in ["info", "abbrev", "rnglists", "str_offsets"] {
+        let name = format!(".debug_{name}.dwo");
+        assert!(sections.section(name.as_bytes()).is_some(), "{name}");
+    }
+    let index = sections.section(b".debug_cu_index").unwrap().file.clone();
+    let start = usize::try_from(index.start).unwrap();
+    let bytes = fs::read(shop.path("whole.dwp")).unwrap();
+    // Version, columns, units, and slots: the header of DWARF 5, section 7.3.5.3.
+    assert_eq!(bytes[start..start + 4], [5, 0, 0, 0]);
+    assert_eq!(bytes[start + 8..start + 12], [3, 0, 0, 0]);
+    for (function, before) in ["one", "two"].into_iter().zip(&before) {
+        let inlined = format!("core_of_{function}");
+        let told = told_of(&shop, "whole", function, &[]);
+        assert_eq!(told.asked.missing, 0, "{told:?}");
+        let names = told.functions.iter().flat_map(|it| &it.inlined);
+        assert!(names.clone().count() > 0, "{told:?}");
+        assert!(
+            names.clone().all(|name| name.starts_with(&inlined)),
+            "{told:?}"
+        );
+        assert_eq!(&told, before);
+    }
+    // Without the package, it is missed.
+    fs::remove_file(shop.path("whole.dwp")).unwrap();
+    let without = told_of(&shop, "whole", "two", &[]);
+    assert_eq!(without.asked.missing, 1);
+    assert!(without.functions.iter().all(|it| it.inlined.is_empty()));
+}
+
+#[test]
+fn a_package_with_a_broken_index_does_no_harm() {
+    let shop = Workshop::new();
+    if packed_in_version_5(&shop).is_none() {
+        return;
+    }
+    let package = shop.path("whole.dwp");
+    let whole = fs::read(&package).unwrap();
+    let right = told_of(&shop, "whole", "two", &[]);
+    let mut missed = 0;
+    let sections = Elf::read(&File::open(&package).unwrap()).unwrap().debug;
+    let index = sections.section(b".debug_cu_index").unwrap().file.clone();
+    for at in usize::try_from(index.start).unwrap()..usize::try_from(index.end).unwrap() {
+        let mut broken = whole.clone();
+        broken[at] ^= 0xff;
+        fs::write(&package, broken).unwrap();
+        let told = told_of(&shop, "whole", "two", &[]);
+        // What the symbol table says is there all the same, so nothing panicked.
+        assert!(
+            told.is_object && told.functions[0].name.starts_with("two"),
+            "{at}: {told:?}"
+        );
+        missed += told.asked.missing;
+        assert!(told == right || told.asked.missing == 1, "{at}: {told:?}");
+    }
+    assert!(missed > 0);
+    // Behind the header and a signature of eight bytes for each slot are the numbers of rows.
+    let start = usize::try_from(index.start).unwrap();
+    let slots = usize::from(whole[start + 12]);
+    let mut swapped = whole;
+    for slot in 0..slots {
+        let row = &mut swapped[start + 16 + slots * 8 + slot * 4];
+        // Three units, the next one's row each.
+        *row = if *row == 0 { 0 } else { *row % 3 + 1 };
+    }
+    fs::write(&package, swapped).unwrap();
+    let told = told_of(&shop, "whole", "two", &[]);
+    assert_eq!(told.asked.missing, 1, "{told:?}");
+    assert!(told.functions.iter().all(|it| it.inlined.is_empty()));
 }
