@@ -10,7 +10,7 @@ use crate::{
 };
 use core::hint::black_box;
 use profiler_common::{
-    abi::{Counter, KEY_WORDS, SIDES, SampleKey},
+    abi::{Counter, KEY_WORDS, SIDES},
     intern::{self, Hash},
 };
 
@@ -64,8 +64,6 @@ pub(crate) fn count(seat: u32, scratch: &Scratch, side: u32, weight: u64) -> Opt
         Found::Free(slot) => index::claim(&TALLY_INDEX, slot, hash, entry as u32),
         Found::Entry(_) | Found::Crowded => counter::bump(books, Counter::IndexCrowded),
     }
-    let tgid = words[SampleKey::TGID_WORD].load() as u32;
-    notice::new_process(books, tgid, words[SampleKey::INCARNATION_WORD].load());
     Some(Counted::First)
 }
 

@@ -23,7 +23,7 @@ use crate::{
     config::config,
     counter::{self, Outcome},
     file, filter,
-    maps::SCRATCH,
+    maps::{SCRATCH, Scratch},
     notice,
     probe::{allocation, call, fault, off_cpu, wall},
     sample,
@@ -34,7 +34,8 @@ use crate::{
     word::Word,
 };
 use profiler_common::abi::{
-    Allocator, Counter, Doing, Header, LeafKind, LeafWord, NoticeKind, StackPosition, WantedCalls,
+    Allocator, Counter, Doing, Header, LeafKind, LeafWord, NoticeKind, SampleKey, StackPosition,
+    WantedCalls,
 };
 
 /// Where the user stack is stored whose record is in the scratch memory; none if the store is full.
@@ -133,7 +134,9 @@ pub(crate) fn take(track: u32, subject: Subject, weight: u64) -> Outcome {
     let outcome = take_sample(seat, one(ids), incarnation, weight, track);
     if outcome & FIRST != 0 {
         // From here, and not from there, where much of the BPF stack is taken.
-        tell_stack(seat, ids.tgid, incarnation);
+        if !tell_stack(seat, ids.tgid, incarnation) {
+            announce_process(seat, ids.tgid, incarnation);
+        }
     }
     Outcome(outcome & !FIRST)
 }
@@ -394,7 +397,21 @@ pub(crate) fn count(seat: u32, weight: u64) -> Outcome {
 #[inline(never)]
 extern "C" fn count_key(seat: u32, weight: u64) -> u32 {
     let counted = sample::count(seat, weight);
+    if let (Ok(Counted::First), Some(Scratch { key, .. })) = (counted, SCRATCH.get(seat)) {
+        let tgid = key[SampleKey::TGID_WORD].load() as u32;
+        announce_process(seat, tgid, key[SampleKey::INCARNATION_WORD].load());
+    }
     Outcome::from(counted.err().unwrap_or(Counter::Recorded)).0
+}
+
+/// See [`notice::new_process`].
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn announce_process(seat: u32, tgid: u32, incarnation: u64) -> u32 {
+    if let Some(books) = counter::books(seat) {
+        notice::new_process(books, tgid, incarnation);
+    }
+    0
 }
 
 /// Both IDs in one argument, of which there may be five.

@@ -14,7 +14,8 @@ use profiler_common::{
     intern::Hash,
 };
 
-/// Announces a process, unless it was announced lately: its mappings are best read while it lives.
+/// Announces a process of which nothing is told otherwise, unless it was announced lately: its mappings are best read
+/// while it lives.
 #[inline(always)]
 pub(crate) fn new_process(books: &Books, tgid: u32, incarnation: u64) {
     let hash = Hash::new(config!(seed))
@@ -73,8 +74,9 @@ pub(crate) fn queue(kind: u32, tgid: u32, incarnation: u64, address: u64) -> boo
         incarnation,
         address,
     };
-    // What lies where is told beside, so there is no need to look at a process at once.
-    let urgent = kind != NoticeKind::NewProcess as u32 || !config::has(Switches::TELL_MAPPINGS);
+    // There is no need to look at a process at once if what lies where is told beside, or not wanted.
+    let can_wait = config::has(Switches::TELL_MAPPINGS) || !config::has(Switches::USER_STACKS);
+    let urgent = kind != NoticeKind::NewProcess as u32 || !can_wait;
     NOTICES.output::<Notice>(&notice, wake_up(urgent)).is_ok()
 }
 

@@ -23,15 +23,25 @@ use profiler_common::{
     intern::Hash,
 };
 
-/// Tells what lies at the frames of the user stack in the scratch memory, unless that was done lately.
+/// Something of the process has been told: user space knows of it.
+const KNOWN: u32 = 1;
+
+/// Something could not be told.
+const UNTOLD: u32 = 2;
+
+/// Tells what lies at the frames of the user stack in the scratch memory, unless that was done lately. Whether
+/// user space has heard of the process so.
 #[inline(always)]
-pub(crate) fn stack(seat: u32, tgid: u32, incarnation: u64) {
+pub(crate) fn stack(seat: u32, tgid: u32, incarnation: u64) -> bool {
     if !config::has(Switches::TELL_MAPPINGS) || !config::has(Switches::USER_STACKS) {
-        return;
+        return false;
     }
     let (Some(scratch), Some(books)) = (SCRATCH.get(seat), counter::books(seat)) else {
-        return;
+        return false;
     };
+    if scratch.user[0].load() == 0 {
+        return false;
+    }
     // With the position of the stack and the epoch that this is of.
     let hash = Hash::new(config!(seed))
         .with(incarnation)
@@ -39,10 +49,10 @@ pub(crate) fn stack(seat: u32, tgid: u32, incarnation: u64) {
         .with(scratch.key[2].load() >> 32)
         .with(scratch.key[3].load() >> 32);
     let Some(slot) = TOLD.get(hash.slot(0, TOLD_SLOTS - 1)) else {
-        return;
+        return false;
     };
-    if scratch.user[0].load() == 0 || slot.load() == hash.0 {
-        return;
+    if slot.load() == hash.0 {
+        return true;
     }
     for range in &scratch.telling.ranges {
         range.end.store(0);
@@ -53,14 +63,15 @@ pub(crate) fn stack(seat: u32, tgid: u32, incarnation: u64) {
         incarnation,
         tgid,
         seat,
-        untold: 0,
+        said: 0,
     };
     repeat(MAX_USER_FRAMES as u32, &mut frames);
-    if frames.untold == 0 {
-        slot.store(hash.0);
-    } else {
+    if frames.said & UNTOLD != 0 {
         counter::bump(books, Counter::MappingsUntold);
+    } else {
+        slot.store(hash.0);
     }
+    frames.said & KNOWN != 0
 }
 
 /// One frame of a stack after the other.
@@ -70,8 +81,8 @@ struct Frames {
     incarnation: u64,
     tgid: u32,
     seat: u32,
-    /// How many mappings could not be told.
-    untold: u32,
+    /// [`KNOWN`] and [`UNTOLD`].
+    said: u32,
 }
 
 impl Turn for Frames {
@@ -91,13 +102,13 @@ impl Turn for Frames {
                 return ControlFlow::Continue(());
             }
         }
-        self.untold += apart::tell(self.seat, self.space, address, self.tgid, self.incarnation);
+        self.said |= apart::tell(self.seat, self.space, address, self.tgid, self.incarnation);
         ControlFlow::Continue(())
     }
 }
 
-/// Tells what lies at an address of the process `space`, unless that was done lately. One if it could not be
-/// told.
+/// Tells what lies at an address of the process `space`, unless that was done lately. [`KNOWN`] if it is told,
+/// [`UNTOLD`] if that was not possible, zero if nothing lies there that user space should know.
 #[inline(always)]
 pub(crate) fn address(seat: u32, space: u64, address: u64, tgid: u32, incarnation: u64) -> u32 {
     let Some(scratch) = SCRATCH.get(seat) else {
@@ -134,7 +145,7 @@ pub(crate) fn address(seat: u32, space: u64, address: u64, tgid: u32, incarnatio
         return 0;
     };
     if told.load() == whole.0 {
-        return 0;
+        return KNOWN;
     }
     // The fields of `Mapped`, in their order.
     let words: [u64; MAPPED_WORDS] = [
@@ -158,13 +169,13 @@ pub(crate) fn address(seat: u32, space: u64, address: u64, tgid: u32, incarnatio
     // Whoever makes code, or runs a file that nobody knows, is looked at while it lives.
     let urgent = key.is_anonymous() || scratch.telling.length.load() != 0;
     if !send(&scratch.telling.record, &scratch.telling.length, urgent) {
-        return 1;
+        return UNTOLD;
     }
     told.store(whole.0);
     if is_file {
         file_told.store(file.0);
     }
-    0
+    KNOWN
 }
 
 /// Puts the record, with a path of so many bytes, into the queue; false if that is full.

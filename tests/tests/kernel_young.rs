@@ -1,5 +1,9 @@
 //! Names of what lives for milliseconds: programs and children that have gone before anybody could look.
 
+use std::fs;
+use std::thread;
+use std::time::Duration;
+
 use flame_bpf_tests::{Balance, Folded, Invocation, Program, Stack, kernel_turn, require, tool};
 
 /// Whether all frames of a stack lie in something that is known.
@@ -80,6 +84,40 @@ fn names_need_no_unwind_tables() {
     assert!(folded.any(own), "{folded}");
     let placed = folded.share_among(|stack| stack.root() == "forkstorm", is_placed);
     assert!(placed >= 0.97, "{placed:.4}: {folded}");
+}
+
+/// How often a process's first thread has waited so far.
+fn waits(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it is there");
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))
+        .expect("the kernel counts them");
+    line.trim().parse().expect("it is a number")
+}
+
+#[test]
+fn nobody_is_woken_up_for_each_process() {
+    const SECONDS: u64 = 2;
+    let _turn = require!(kernel_turn());
+    let _storm = Program::c("forkstorm").start(&["2000", "300", "5"]);
+    // Without tables, which are loaded as soon as a program runs that has none yet.
+    for flags in ["-K", "--call-graph fp"] {
+        let mut running = Invocation::new("-v -f -a -F 997 -d 5").args(flags).start();
+        running.wait_until_attached();
+        thread::sleep(Duration::from_secs(1));
+        let before = waits(running.pid());
+        thread::sleep(Duration::from_secs(SECONDS));
+        let rate = (waits(running.pid()) - before) / SECONDS;
+        let run = running.finish().expect_no_panic().expect_code(0);
+        let balance = run.balance();
+        assert_nothing_lost(&balance);
+        let own = |stack: &Stack| stack.root() == "forkstorm";
+        let samples = run.folded().weight(own);
+        assert!(samples > 500, "{flags}: a storm of only {samples} samples");
+        // Ten times to look how full tables are, now and then to look again at who is young, and for new files.
+        assert!(rate < 100, "{flags}: woken up {rate} times a second");
+    }
 }
 
 #[test]

@@ -118,15 +118,14 @@ extern "C" fn walk_user_stack_by_pointers(seat: u32) -> u32 {
 
 /// See [`tell::stack`].
 #[inline(always)]
-pub(crate) fn tell_stack(seat: u32, tgid: u32, incarnation: u64) {
-    tell_of_stack(seat, tgid, incarnation);
+pub(crate) fn tell_stack(seat: u32, tgid: u32, incarnation: u64) -> bool {
+    tell_of_stack(seat, tgid, incarnation) != 0
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn tell_of_stack(seat: u32, tgid: u32, incarnation: u64) -> u32 {
-    tell::stack(seat, tgid, incarnation);
-    0
+    u32::from(tell::stack(seat, tgid, incarnation))
 }
 
 /// See [`tell::address`].

@@ -3,11 +3,12 @@
 use super::shared::{Shared, map};
 use super::{Kernel, Result, grace};
 use crate::profile::raw::{RawProfile, RawSample, RawStack, StackIndex, Waker, Who};
+use foldhash::HashMap;
 use profiler_common::abi::{
     BLOCK_WORDS, Control, Doing, Header, KEY_WORDS, Live, Pair, RECORD_BLOCKS, Side, StackEnd,
     StackPosition, Stamp, Switches, Tally,
 };
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;

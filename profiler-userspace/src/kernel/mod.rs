@@ -36,7 +36,7 @@ pub use tables::{CodePart, StoredTable, Tables};
 use crate::probe::PageFaults;
 use aya::Ebpf;
 use aya::maps::{MapData, RingBuf};
-use profiler_common::abi::{BOOK_WORDS, Books, Counter};
+use profiler_common::abi::{BOOK_WORDS, Books, Counter, Switches};
 use request::Wanted;
 use shared::Shared;
 use std::io;
@@ -255,6 +255,11 @@ impl Kernel {
     /// Whether the kernel half tells what lies at the addresses that are sampled; it does from Linux 6.1 on.
     pub fn tells_mappings(&self) -> bool {
         self.tells
+    }
+
+    /// Whether user stacks are walked, so that it matters what processes have mapped.
+    pub fn walks_user_stacks(&self) -> bool {
+        self.request.switches.has(Switches::USER_STACKS)
     }
 
     /// A file descriptor that becomes readable when there is a notice.

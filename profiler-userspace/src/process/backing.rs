@@ -4,8 +4,8 @@
 
 use super::maps::{self, Entry};
 use crate::object::FileNumber;
+use foldhash::HashMap;
 use profiler_common::abi::CodeKey;
-use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};

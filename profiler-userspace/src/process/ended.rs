@@ -13,9 +13,7 @@ impl Processes {
     /// this call is all that there will be.
     pub fn ended(&self) -> Vec<Identity> {
         let known = self.known.keys().copied();
-        known
-            .filter(|identity| !self.is_current(*identity) || !runs(identity.tgid))
-            .collect()
+        known.filter(|identity| self.has_gone(*identity)).collect()
     }
 
     /// How many are known.
@@ -39,7 +37,7 @@ impl Processes {
 }
 
 /// Whether anything has that PID. Nobody is sent anything.
-fn runs(tgid: u32) -> bool {
+pub(super) fn runs(tgid: u32) -> bool {
     if tgid == 0 {
         // The idle task has no PID, and no end.
         return true;

@@ -135,3 +135,27 @@ fn old_readings_make_room_but_the_first_stays() {
     assert_eq!(processes.known[&ourselves()].readings.len(), MAX_READINGS);
     assert_eq!(processes.shortage().readings, 21 - MAX_READINGS);
 }
+
+#[test]
+fn a_process_is_met_once_and_known_to_have_gone() {
+    let mut processes = Processes::new();
+    assert!(processes.meet(ourselves()));
+    assert!(!processes.meet(ourselves()));
+    assert!(!processes.has_gone(ourselves()));
+    let later = Identity {
+        incarnation: 8,
+        ..ourselves()
+    };
+    assert!(processes.meet(later));
+    assert!(processes.has_gone(ourselves()), "it runs another program");
+    let gone = Identity {
+        tgid: u32::MAX,
+        incarnation: 1,
+    };
+    assert!(processes.meet(gone));
+    assert!(processes.has_gone(gone));
+    // One that was looked at for another reason needs no look.
+    processes.let_go(later);
+    processes.see(later);
+    assert!(!processes.meet(later));
+}

@@ -3,8 +3,8 @@
 //! In: filled by [`crate::kernel`]. Out: emptied by [`crate::symbolize`], which knows what addresses mean.
 //! It owns its stacks, so nothing in it depends on a kernel-side position still being valid.
 
+use foldhash::HashMap;
 use profiler_common::abi::{Doing, StackEnd};
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 

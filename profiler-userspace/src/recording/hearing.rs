@@ -130,6 +130,8 @@ impl Session {
             code: seen.code,
             names: seen.names,
         };
+        // A process of which this is told is not announced beside.
+        self.meet(told.identity);
         match self.processes.take_in(&told) {
             Todo::Nothing => {}
             Todo::LookAtProcess => {
@@ -159,14 +161,16 @@ impl Session {
         }
     }
 
-    /// Meets a process that was sampled, and plans to look again if it is new to us and young.
+    /// Meets a process that was sampled, and plans to look again if it is new to us, young, and still there.
     fn meet(&mut self, identity: Identity) {
-        if self.processes.has_looked_at(identity) {
+        if !self.processes.meet(identity) || !self.kernel.walks_user_stacks() {
             return;
         }
         let (now, young) = (Instant::now(), is_young(identity));
         if young && self.kernel.tells_mappings() {
-            self.looks.plan(now, identity, 1);
+            if !self.processes.has_gone(identity) {
+                self.looks.plan(now, identity, 1);
+            }
         } else if self.look_at(identity) && young {
             self.looks.plan(now, identity, 0);
         }

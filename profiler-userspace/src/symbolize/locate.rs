@@ -17,7 +17,8 @@ use crate::profile::located::{
     Sums,
 };
 use crate::profile::raw::{Parts, RawProfile, RawSample, RawStack, StackIndex, Waker, Who};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use foldhash::{HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Addresses that no program's code has, at either end. They come of walks that went astray, and are
@@ -123,7 +124,7 @@ impl Locator {
         is_last: impl Fn(Identity) -> bool,
     ) {
         let raw_now = std::mem::take(raw);
-        let mut known = HashMap::new();
+        let mut known = HashMap::default();
         for (identity, gathered) in gather(&raw_now) {
             let addresses = gathered.into_distinct();
             let spots = self.spots(identity, &addresses, processes, is_last(identity));
@@ -132,8 +133,8 @@ impl Locator {
         let mut known = Known {
             raw: &raw_now,
             spots: known,
-            users: HashMap::new(),
-            kernels: HashMap::new(),
+            users: HashMap::default(),
+            kernels: HashMap::default(),
         };
         for sample in &raw_now.samples {
             let waker = sample.waker.map(|index| raw_now.waker_at(index));
@@ -273,7 +274,7 @@ impl Locator {
 /// The distinct addresses of each process's user stacks.
 fn gather(raw: &RawProfile) -> BTreeMap<Identity, Gathered> {
     let mut gathered: BTreeMap<Identity, Gathered> = BTreeMap::new();
-    let mut known = HashSet::new();
+    let mut known = HashSet::default();
     let own = raw.samples.iter().map(|sample| (&sample.who, sample.user));
     let woke = raw.wakers.iter().map(|waker| (&waker.who, waker.user));
     for (who, user) in own.chain(woke) {
