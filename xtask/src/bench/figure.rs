@@ -55,6 +55,11 @@ impl Figure {
         self.values.sort_by(f64::total_cmp);
     }
 
+    /// Whether it was never measured.
+    pub(super) fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
     /// The middle one, or the mean of the middle two; not a number if there is none.
     pub(super) fn median(&self) -> f64 {
         let (values, half) = (&self.values, self.values.len() / 2);

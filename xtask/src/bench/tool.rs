@@ -50,6 +50,8 @@ pub(super) struct Absent {
 enum Kind {
     FlameBpf,
     FlameBpfPointers,
+    /// Of one process.
+    FlameBpfOf(u32),
     Perf,
     PerfDwarf,
     PerfWithoutStacks,
@@ -159,6 +161,7 @@ impl Drawing {
         let folded = match kind {
             Kind::FlameBpf
             | Kind::FlameBpfPointers
+            | Kind::FlameBpfOf(_)
             | Kind::PerfWithoutStacks
             | Kind::Samply
             | Kind::Lightswitch => return None,
@@ -197,6 +200,17 @@ impl Tool {
         }
     }
 
+    /// As [`flame_bpf`](Self::flame_bpf), recording one process: of all others it takes the interrupts alone, and a look at
+    /// who they are.
+    pub(super) fn flame_bpf_of(program: &Path, pid: u32) -> Self {
+        Self {
+            name: "interrupts alone",
+            full_name: "flame-bpf, another process".to_owned(),
+            kind: Kind::FlameBpfOf(pid),
+            ..Self::flame_bpf(program)
+        }
+    }
+
     /// perf as it interrupts, but walks no stack: what the interrupts alone cost.
     pub(super) fn without_stacks(&self) -> Option<Self> {
         (self.kind == Kind::Perf).then(|| Self {
@@ -230,6 +244,7 @@ impl Tool {
             Kind::FlameBpf | Kind::FlameBpfPointers => {
                 vec!["-a", "-q", "-e", "cpu-clock", "-o", GRAPH, "-F", &rate]
             }
+            Kind::FlameBpfOf(_) => vec!["-q", "-e", "cpu-clock", "-o", GRAPH, "-F", &rate],
             // Without -N it copies objects to a cache in the home folder; it does so once, not each time.
             Kind::Perf | Kind::PerfDwarf | Kind::PerfWithoutStacks => vec![
                 "record",
@@ -253,6 +268,11 @@ impl Tool {
             Kind::Bpftrace => vec!["-e"],
         };
         words.extend(cpu.as_deref());
+        let process = match self.kind {
+            Kind::FlameBpfOf(pid) => Some(format!("-p{pid}")),
+            _ => None,
+        };
+        words.extend(process.as_deref());
         let script = format!(
             "profile:hz:{rate} {{ @[kstack, ustack, comm] = count(); }} {}",
             seconds
@@ -269,9 +289,10 @@ impl Tool {
         match (self.kind, seconds.as_deref()) {
             (Kind::Bpftrace, _) => words.push(&script),
             (_, None) => {}
-            (Kind::FlameBpf | Kind::FlameBpfPointers | Kind::Samply, Some(seconds)) => {
-                words.extend(["-d", seconds])
-            }
+            (
+                Kind::FlameBpf | Kind::FlameBpfPointers | Kind::FlameBpfOf(_) | Kind::Samply,
+                Some(seconds),
+            ) => words.extend(["-d", seconds]),
             (Kind::Lightswitch, Some(seconds)) => words.extend(["-D", seconds]),
             (Kind::Perf | Kind::PerfDwarf | Kind::PerfWithoutStacks, Some(seconds)) => {
                 words.extend(["--", "sleep", seconds]);
@@ -338,7 +359,7 @@ impl Tool {
     pub(super) fn check(&self, folder: &Path) -> Result<()> {
         let draws = matches!(
             self.kind,
-            Kind::FlameBpf | Kind::FlameBpfPointers | Kind::Lightswitch
+            Kind::FlameBpf | Kind::FlameBpfPointers | Kind::FlameBpfOf(_) | Kind::Lightswitch
         );
         if draws || self.drawing.is_some() {
             let graph = fs::read_to_string(folder.join(GRAPH)).unwrap_or_default();
