@@ -227,7 +227,7 @@ fn windows_are_written_as_they_pass_and_are_chosen_by_time() {
     let workload = Program::c("shares").start(&[]);
     let folder = tempdir().expect("a temporary folder can be made");
     let path = folder.path().join("x.fbpf");
-    let mut running = recording_windows(&workload, &path);
+    let running = recording_windows(&workload, &path);
     thread::sleep(Duration::from_millis(3500));
     // While it goes on, what has passed is there.
     let rendered = Invocation::new("render -f -v").arg(path.display()).run();
@@ -265,7 +265,7 @@ fn windows_outlast_a_recorder_that_is_killed() {
     let workload = Program::c("shares").start(&[]);
     let folder = tempdir().expect("a temporary folder can be made");
     let path = folder.path().join("x.fbpf");
-    let mut running = recording_windows(&workload, &path);
+    let running = recording_windows(&workload, &path);
     thread::sleep(Duration::from_millis(2500));
     running.signal(Signal::KILL);
     drop(running.finish());
