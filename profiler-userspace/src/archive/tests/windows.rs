@@ -148,6 +148,26 @@ fn what_a_file_has_is_not_written_again() {
 }
 
 #[test]
+fn many_windows_take_no_more_memory_than_their_stacks() {
+    let mut bytes = Vec::new();
+    let mut writer = Writer::begin(&facts(), &mut bytes).unwrap();
+    let mut window = usual();
+    for at in 0..1000 {
+        window.facts.started = begins(at);
+        writer.window(&window, 0, &mut bytes).unwrap();
+    }
+    writer.end(String::new(), &mut bytes).unwrap();
+    for wanted in [begins(0)..begins(1000), begins(900)..begins(901)] {
+        let read = read_within(&mut &*bytes, Some(&|_| wanted.clone()), 64 << 10).unwrap();
+        assert_eq!(read.missing, None);
+        let windows = read.windows.unwrap();
+        assert_eq!(windows.all, 1000);
+        let each = window.located.total_count();
+        assert_eq!(read.recorded, each * windows.taken as u64);
+    }
+}
+
+#[test]
 fn numbers_may_begin_anew() {
     let windows = several();
     let mut bytes = Vec::new();
