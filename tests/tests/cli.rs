@@ -261,3 +261,27 @@ fn help_into_a_closed_pipe_does_not_panic() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!said.contains("panicked"), "{said}");
 }
+
+#[test]
+fn windows_are_refused_where_no_file_can_grow() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let pipe = folder.path().join("x.fbpf");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &pipe,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+        0,
+    )
+    .expect("a pipe can be made");
+    let run = Invocation::new("-a -d 1 --window 1s")
+        .path("-o", &pipe)
+        .run()
+        .expect_no_panic()
+        .expect_code(1);
+    assert!(
+        run.stderr.contains("no file that can grow"),
+        "{}",
+        run.stderr
+    );
+}

@@ -164,6 +164,11 @@ impl Sink {
         matches!(self.target, Target::Stdout)
     }
 
+    /// Whether it is a file, which may [grow](Self::grow).
+    pub fn is_file(&self) -> bool {
+        matches!(self.target, Target::File(_))
+    }
+
     /// Has `fill` write what the file begins with, and puts it into its place, where it may grow. On an error the
     /// place is as it was before.
     pub fn grow<T>(

@@ -72,6 +72,14 @@ pub fn run(plan: &Plan) -> Result<u8> {
 
 async fn record(plan: &Plan) -> Result<u8> {
     let sinks = prepare(plan.all_outputs())?;
+    if plan.window.is_some()
+        && let Some(sink) = sinks.iter().find(|sink| !sink.is_file())
+    {
+        bail!(
+            "cannot write windows to `{}`: it is no file that can grow; name one, or leave --window out",
+            sink.name().display()
+        );
+    }
     target::check(&plan.target)?;
     let cpus = cpus(plan.cpus.as_deref())?;
     let mut signals = Signals::listen()?;
