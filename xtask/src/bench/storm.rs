@@ -20,7 +20,9 @@ use super::recording::Recording;
 use super::tool::{Order, Tool};
 use super::{Bench, bpf, machine, patience};
 
-const RATE: u32 = 997;
+/// Samples a second on each CPU: what is asked for where details matter, and what flame-bpf does unless told, which is
+/// what is left running.
+const RATES: [u32; 2] = [997, 99];
 
 /// What the processes do, and the number by which the program knows it.
 const KINDS: [(&str, u32); 2] = [("fork, exit", 1), ("fork, exec, exit", 2)];
@@ -28,7 +30,7 @@ const KINDS: [(&str, u32); 2] = [("fork, exit", 1), ("fork, exec, exit", 2)];
 /// How long a storm takes, in seconds.
 const STORM: f64 = 0.5;
 
-/// How many profiled storms make one measurement.
+/// How many profiled storms make one measurement, unless it is to be quick.
 const STORMS: u32 = 8;
 
 /// How many times as long the storm is beside which it is measured what the profiler itself uses.
@@ -49,6 +51,8 @@ struct Storm {
     cpu: usize,
     kind: u32,
     processes: u64,
+    /// How often it is sampled.
+    rate: u32,
 }
 
 /// Takes the section's figures.
@@ -58,57 +62,72 @@ pub(super) fn measure(bench: &Bench) -> Result<Table> {
     // What no profiler can lower: everybody is interrupted, and nobody looked at but us, who wait.
     let alone = Tool::flame_bpf_of(&bench.flame_bpf, std::process::id());
     let tools: Vec<&Tool> = bench.tools.iter().chain([&alone]).collect();
-    let storms = if bench.quick { 1 } else { STORMS };
     let _statistics = bpf::Statistics::keep()?;
     let mut table = Table::new("What a storm of processes loses");
-    let mut rates = Vec::new();
+    let mut numbers = Vec::new();
     for (does, kind) in KINDS {
-        let storm = Storm {
-            cpu,
-            kind,
-            processes: processes_for(&mut program, kind)?,
-        };
-        let rate = storm.processes as f64 / STORM;
-        rates.push(format!("{rate:.0} a second of \"{does}\""));
-        let mut all: Vec<Taken> = tools.iter().map(|_| Taken::default()).collect();
-        for _ in 0..bench.runs {
-            for (tool, taken) in tools.iter().zip(&mut all) {
-                taken
-                    .percent
-                    .add(slowdown(tool, &storm, &mut program, storms)?);
-                use_up(tool, &storm, &mut program, taken)?;
-            }
+        let processes = processes_for(&mut program, kind)?;
+        let each_second = processes as f64 / STORM;
+        numbers.push(format!("{each_second:.0} a second of \"{does}\""));
+        for rate in RATES {
+            let storm = Storm {
+                cpu,
+                kind,
+                processes,
+                rate,
+            };
+            let all = take(bench, &tools, &storm, &mut program)?;
+            let figures = |of: fn(&Taken) -> &Figure| {
+                let with_names = tools.iter().zip(&all);
+                let with_names =
+                    with_names.map(move |(tool, taken)| (tool.name, of(taken).clone()));
+                with_names.filter(|(_, figure)| !figure.is_empty())
+            };
+            table.compare(
+                &format!("slowdown of \"{does}\" at {rate} Hz"),
+                Unit::Percent,
+                figures(|taken| &taken.percent),
+            );
+            table.compare(
+                "of that, in the BPF program",
+                Unit::Percent,
+                figures(|taken| &taken.program),
+            );
+            table.compare(
+                "own CPU time meanwhile, of one CPU",
+                Unit::Percent,
+                figures(|taken| &taken.own),
+            );
         }
-        let figures = |of: fn(&Taken) -> &Figure| {
-            let with_names = tools.iter().zip(&all);
-            let with_names = with_names.map(move |(tool, taken)| (tool.name, of(taken).clone()));
-            with_names.filter(|(_, figure)| !figure.is_empty())
-        };
-        table.compare(
-            &format!("slowdown of \"{does}\" at {RATE} Hz"),
-            Unit::Percent,
-            figures(|taken| &taken.percent),
-        );
-        table.compare(
-            "of that, in the BPF program",
-            Unit::Percent,
-            figures(|taken| &taken.program),
-        );
-        table.compare(
-            "own CPU time meanwhile, of one CPU",
-            Unit::Percent,
-            figures(|taken| &taken.own),
-        );
     }
     table.note(format!(
-        "CPU time of one process after the other on CPU {cpu}, {}; all CPUs being sampled. {storms} storms of {STORM} s a run, \
+        "CPU time of one process after the other on CPU {cpu}, {}; all CPUs being sampled. {} storms of {STORM} s a run, \
          each between two bare ones; and one of {} s for the rows below the first. \"{}\" is flame-bpf at work for a process \
          that sleeps.",
-        rates.join(" and "),
+        numbers.join(" and "),
+        storms(bench),
         STORM * LONG as f64,
         alone.name,
     ));
     Ok(table)
+}
+
+/// How many profiled storms make one measurement.
+fn storms(bench: &Bench) -> u32 {
+    if bench.quick { 1 } else { STORMS }
+}
+
+/// What each of the tools took.
+fn take(bench: &Bench, tools: &[&Tool], storm: &Storm, program: &mut Stack) -> Result<Vec<Taken>> {
+    let mut all: Vec<Taken> = tools.iter().map(|_| Taken::default()).collect();
+    for _ in 0..bench.runs {
+        for (tool, taken) in tools.iter().zip(&mut all) {
+            let percent = slowdown(tool, storm, program, storms(bench))?;
+            taken.percent.add(percent);
+            use_up(tool, storm, program, taken)?;
+        }
+    }
+    Ok(all)
 }
 
 /// How many processes take about as long as a storm.
@@ -125,7 +144,7 @@ fn slowdown(tool: &Tool, storm: &Storm, program: &mut Stack, storms: u32) -> Res
     let mut more = Figure::default();
     let mut before = program.work(storm.kind, storm.processes)?;
     for _ in 0..storms {
-        let mut recording = begin(tool, None)?;
+        let mut recording = begin(tool, storm.rate, None)?;
         let profiled = program.work(storm.kind, storm.processes)?;
         recording.interrupt()?;
         patience::pause(Duration::from_millis(100))?;
@@ -138,7 +157,7 @@ fn slowdown(tool: &Tool, storm: &Storm, program: &mut Stack, storms: u32) -> Res
 
 /// What the tool and its BPF program use beside a long storm.
 fn use_up(tool: &Tool, storm: &Storm, program: &mut Stack, taken: &mut Taken) -> Result<()> {
-    let mut recording = begin(tool, tool.keeps_to_a_cpu().then_some(storm.cpu))?;
+    let mut recording = begin(tool, storm.rate, tool.keeps_to_a_cpu().then_some(storm.cpu))?;
     let programs = bpf::Programs::of(recording.pid());
     let (used_before, runs_before) = (used(recording.pid())?, programs.runs());
     let seconds = program.work(storm.kind, storm.processes * LONG)?;
@@ -153,13 +172,13 @@ fn use_up(tool: &Tool, storm: &Storm, program: &mut Stack, taken: &mut Taken) ->
 
 /// A recorder that samples and, for all that can be seen, has got to know the machine: it has come to rest, or keeps on
 /// working.
-fn begin(tool: &Tool, cpu: Option<usize>) -> Result<Recording<'_>> {
+fn begin(tool: &Tool, rate: u32, cpu: Option<usize>) -> Result<Recording<'_>> {
     const LOOKS: u32 = 5;
     const LOOK: Duration = Duration::from_millis(200);
     /// As much as one that rests uses from look to look.
     const REST: Duration = Duration::from_millis(4);
     let order = Order {
-        rate: RATE,
+        rate,
         seconds: None,
         cpu,
     };
