@@ -6,7 +6,9 @@
 use super::Archive;
 use super::known::Known;
 use super::section::{self, Kind};
-use super::wire::{Batch, GUESSED, SPOT_NAMED, SPOT_OBJECT, SPOT_UNKNOWN};
+use super::wire::{
+    Batch, GUESSED, SPOT_NAMED, SPOT_OBJECT, SPOT_UNKNOWN, STEP_CALLEE, STEP_NEW, STEP_TOLD,
+};
 use crate::object::RecordedObject;
 use crate::profile::FrameKind;
 use crate::profile::located::{
@@ -164,9 +166,9 @@ impl<'a, 'o> Batches<'a, 'o> {
                 self.room(6 + 3 * (spots.len() - shared))?;
                 let number = self.known.stacks.next();
                 let rest = &spots[shared..];
-                self.new_stack(base.filter(|_| shared > 0), shared, rest, end);
+                self.new_stack(base.filter(|_| shared > 0), shared, &spots, end);
                 let node = self.known.tree.add(node, rest, number);
-                self.known.bytes += 32 + 32 * rest.len();
+                self.known.bytes += 32 + 40 * rest.len();
                 self.known.stacks.give((node, end))
             }
         };
@@ -175,16 +177,28 @@ impl<'a, 'o> Batches<'a, 'o> {
     }
 
     /// Adds a stack that shares spots with that of the number `base`, and then has others.
-    fn new_stack(&mut self, base: Option<u32>, shared: usize, rest: &[u32], end: u32) {
+    fn new_stack(&mut self, base: Option<u32>, shared: usize, spots: &[u32], end: u32) {
         let next = self.known.stacks.next();
         let batch = &mut self.batch;
         batch.stack_bases.push(base.map_or(0, |base| next - base));
         batch.stack_shared.push(shared as u32);
-        batch.stack_lengths.push(rest.len() as u32);
+        batch.stack_lengths.push((spots.len() - shared) as u32);
         batch.stack_ends.push(end);
-        for &spot in rest {
-            batch.stack_spots.push(self.known.next_spot - spot);
-            self.known.next_spot = self.known.next_spot.max(spot + 1);
+        let mut caller = shared.checked_sub(1).map(|last| spots[last]);
+        for &spot in &spots[shared..] {
+            let new = self.known.next_spot;
+            batch
+                .stack_steps
+                .push(match self.known.callees.place(caller, spot) {
+                    Some(place) => STEP_CALLEE + place as u32,
+                    None if spot == new => STEP_NEW,
+                    None => {
+                        batch.stack_spots.push(new - spot);
+                        STEP_TOLD
+                    }
+                });
+            self.known.next_spot = new.max(spot + 1);
+            caller = Some(spot);
         }
     }
 

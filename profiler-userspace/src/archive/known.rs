@@ -1,5 +1,6 @@
 //! What has been written of a raw recording, by value: so that what is there is not written again.
 
+use super::callees::Callees;
 use crate::object::RecordedObject;
 use crate::profile::Frame;
 use crate::profile::located::Label;
@@ -16,12 +17,13 @@ pub(super) struct Known {
     /// By where they end in the tree of callers, and how.
     pub(super) stacks: Numbers<(Node, u32)>,
     pub(super) tree: Tree,
+    pub(super) callees: Callees,
     pub(super) labels: Numbers<Label>,
     /// By the numbers of their labels and stacks.
     pub(super) wakers: Numbers<[u32; 3]>,
     /// One more than the highest number of a spot that a stack has.
     pub(super) next_spot: u32,
-    /// About as much memory as all of this takes, in bytes.
+    /// About as much memory as all but the callees takes, in bytes.
     pub(super) bytes: usize,
 }
 

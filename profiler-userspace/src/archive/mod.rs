@@ -6,12 +6,15 @@
 //! `docs/raw-recordings.md` describes the format for other readers.
 
 mod batches;
+mod budget;
+mod callees;
 mod known;
 mod read;
 mod section;
 mod take;
 #[cfg(test)]
 mod tests;
+mod told;
 mod windows;
 mod wire;
 mod write;

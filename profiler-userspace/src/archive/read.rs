@@ -4,8 +4,9 @@
 //! A number that leads nowhere is an error: a file with a right checksum and a wrong number was not made by a
 //! flame-bpf that is understood here. Takes no more than a fixed amount of memory, whatever a file claims.
 
+use super::budget::Stop;
 use super::section::{self, Found, Kind, MAGIC, VERSION};
-use super::take::{Stop, Taken};
+use super::take::Taken;
 use super::windows::{Seen, Wanted, Windows};
 use super::wire::{
     self, Batch, End, FINISH, FINISH_KERNEL, FINISH_KNOWN, FINISH_RAN, FINISH_REASONS,
@@ -146,10 +147,6 @@ pub(super) fn read_within(
     if let Some(windows) = &windows {
         recorded = windows.recorded;
         taken.located.window = windows.window();
-        if wanted.is_some() {
-            // Nobody should look for names of what is not.
-            taken.located = taken.located.part(|_| true);
-        }
         // Each of them says what was lost.
         closing = Some(windows.closing.clone());
     }

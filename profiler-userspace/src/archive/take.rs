@@ -1,61 +1,31 @@
 //! What is taken from the batches of a raw recording.
 //!
-//! In: batches, one after the other, and how much memory there is. Out: a [`Located`] profile and its objects,
-//! or why a batch cannot be taken. Every number is checked; a budget is spent before memory is.
+//! In: batches, one after the other, and how much memory there is. Out: a [`Located`] profile of those samples that are wanted,
+//! and its objects, or why a batch cannot be taken. Every number is checked; a budget is spent before much memory is.
 
-use super::batches::KINDS;
-use super::wire::{Batch, GUESSED, SPOT_NAMED, SPOT_OBJECT, SPOT_UNKNOWN};
+use super::budget::{Budget, Stop};
+use super::told::{Place, Told};
+use super::wire::Batch;
 use crate::object::{BuildId, Proof, RecordedObject, Segment, Segments};
-use crate::profile::Frame;
 use crate::profile::located::{
-    Label, Located, LocatedKey, LocatedStack, LocatedStackIndex, LocatedWaker, ObjectIndex, Spot,
+    Located, LocatedKey, LocatedStack, LocatedStackIndex, LocatedWaker, ObjectIndex, Spot,
     SpotIndex, Sums, WakerIndex,
 };
-use profiler_common::abi::{Doing, StackEnd};
+use profiler_common::abi::Doing;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 
-/// No stack is longer: a user stack has 1,024 frames, a kernel stack 127.
-const MOST_FRAMES: usize = 4096;
-
-/// Why a batch was not taken.
-pub(super) enum Stop {
-    /// There is no memory left for it.
-    Full,
-    /// It makes no sense.
-    Nonsense(&'static str),
-}
-
-/// What may still be taken into memory.
-pub(super) struct Budget(u64);
-
-impl Budget {
-    /// Takes so many bytes, if there are so many.
-    pub(super) fn spend(&mut self, bytes: usize) -> Option<()> {
-        self.0 = self.0.checked_sub(bytes as u64)?;
-        Some(())
-    }
-}
-
-/// What was taken from the batches so far. What a file numbers may be less once it is taken, where two of
-/// it are equal; so there is a list for each.
+/// What was taken from the batches so far.
 pub(super) struct Taken {
-    pub(super) budget: Budget,
+    budget: Budget,
+    told: Told,
     pub(super) located: Located,
     pub(super) objects: Vec<RecordedObject>,
+    object_indices: HashMap<RecordedObject, ObjectIndex>,
     /// Whether samples are wanted: those of some windows may not be.
     pub(super) wanted: bool,
-    object_indices: HashMap<RecordedObject, ObjectIndex>,
-    object_numbers: Vec<ObjectIndex>,
-    names: Vec<Spot>,
-    spots: Vec<SpotIndex>,
-    stacks: Vec<LocatedStackIndex>,
-    labels: Vec<Label>,
-    wakers: Vec<WakerIndex>,
-    /// One more than the highest number of a spot that a stack has.
-    next_spot: u32,
     /// All samples, wanted or not.
     pub(super) samples: u64,
     /// Of those that are wanted.
@@ -66,46 +36,27 @@ impl Taken {
     /// Nothing yet, and so many bytes to take.
     pub(super) fn new(most: u64) -> Self {
         Self {
-            budget: Budget(most),
+            budget: Budget::new(most),
+            told: Told::default(),
             located: Located::default(),
             objects: Vec::new(),
-            wanted: true,
             object_indices: HashMap::new(),
-            object_numbers: Vec::new(),
-            names: Vec::new(),
-            spots: Vec::new(),
-            stacks: Vec::new(),
-            labels: Vec::new(),
-            wakers: Vec::new(),
-            next_spot: 0,
+            wanted: true,
             samples: 0,
             sums: Sums::default(),
         }
     }
 
-    fn spend(&mut self, bytes: usize) -> Result<(), Stop> {
-        self.budget.spend(bytes).ok_or(Stop::Full)
-    }
-
     /// Numbers begin at 0 again.
     pub(super) fn begin_anew(&mut self) {
-        self.object_numbers.clear();
-        self.names.clear();
-        self.spots.clear();
-        self.stacks.clear();
-        self.labels.clear();
-        self.wakers.clear();
-        self.next_spot = 0;
+        self.told = Told::default();
+        self.budget.begin_anew();
     }
 
     /// Takes a batch.
     pub(super) fn take(&mut self, mut batch: Batch) -> Result<(), Stop> {
         self.take_objects(&mut batch)?;
-        self.take_names(&mut batch)?;
-        self.take_spots(&batch)?;
-        self.take_stacks(&batch)?;
-        self.take_labels(&batch)?;
-        self.take_wakers(&batch)?;
+        self.told.take(&mut batch, &mut self.budget)?;
         self.take_samples(&batch)
     }
 
@@ -134,7 +85,6 @@ impl Taken {
             .enumerate()
         {
             let count = batch.object_segments[at] as usize;
-            self.spend(320 + 2 * path.len() + 80 * count)?;
             let Some(end) = next_end(next, count, segments) else {
                 return Err(wrong);
             };
@@ -159,173 +109,25 @@ impl Taken {
                 proof,
                 segments: Segments::new(all.collect()),
             };
-            let index = self.object(object);
-            self.object_numbers.push(index);
+            let index = self.object(object)?;
+            self.told.objects.push(index);
             next = end;
         }
         Ok(())
     }
 
-    fn object(&mut self, object: RecordedObject) -> ObjectIndex {
+    fn object(&mut self, object: RecordedObject) -> Result<ObjectIndex, Stop> {
+        self.budget.spend_for_number(8)?;
         if let Some(index) = self.object_indices.get(&object) {
-            return *index;
+            return Ok(*index);
         }
+        let (path, segments) = (object.path.as_os_str(), object.segments.all());
+        self.budget
+            .spend(320 + 2 * path.len() + 80 * segments.len())?;
         let index = ObjectIndex(u32::try_from(self.objects.len()).unwrap_or(u32::MAX));
         self.objects.push(object.clone());
         self.object_indices.insert(object, index);
-        index
-    }
-
-    fn take_names(&mut self, batch: &mut Batch) -> Result<(), Stop> {
-        let names = std::mem::take(&mut batch.names);
-        if names.len() != batch.name_kinds.len() {
-            return Err(Stop::Nonsense("there is a name without a kind"));
-        }
-        for (name, kind) in names.into_iter().zip(&batch.name_kinds) {
-            self.spend(160 + 3 * name.len())?;
-            let kind = KINDS.iter().find(|(_, number)| number == kind);
-            let Some((kind, _)) = kind else {
-                return Err(Stop::Nonsense("there is a name of an unknown kind"));
-            };
-            let frame = Frame { name, kind: *kind };
-            self.names.push(self.located.name(frame));
-        }
-        Ok(())
-    }
-
-    fn take_spots(&mut self, batch: &Batch) -> Result<(), Stop> {
-        if batch.spot_kinds.len() != batch.spot_values.len() {
-            return Err(Stop::Nonsense("there is a spot without a value"));
-        }
-        let mut values: HashMap<u32, u64> = HashMap::new();
-        for (kind, difference) in batch.spot_kinds.iter().zip(&batch.spot_values) {
-            self.spend(120)?;
-            let value = values.entry(*kind).or_default();
-            *value = value.wrapping_add_signed(*difference);
-            let spot = match *kind {
-                SPOT_UNKNOWN => Spot::Unknown,
-                SPOT_NAMED => *usize::try_from(*value)
-                    .ok()
-                    .and_then(|name| self.names.get(name))
-                    .ok_or(Stop::Nonsense("there is a spot whose name is not there"))?,
-                kind => {
-                    let object = self.object_numbers.get((kind - SPOT_OBJECT) as usize);
-                    Spot::At {
-                        object: *object
-                            .ok_or(Stop::Nonsense("there is a spot whose object is not there"))?,
-                        offset: *value,
-                    }
-                }
-            };
-            self.spots.push(self.located.spot(spot));
-        }
-        Ok(())
-    }
-
-    fn take_stacks(&mut self, batch: &Batch) -> Result<(), Stop> {
-        let stacks = batch.stack_shared.len();
-        let columns = [
-            batch.stack_bases.len(),
-            batch.stack_lengths.len(),
-            batch.stack_ends.len(),
-        ];
-        if columns != [stacks; 3] {
-            return Err(Stop::Nonsense("there is a stack that is incomplete"));
-        }
-        let mut next = 0;
-        // The stack's spots, from the root.
-        let mut spots: Vec<SpotIndex> = Vec::new();
-        for at in 0..stacks {
-            let (shared, length) = (
-                batch.stack_shared[at] as usize,
-                batch.stack_lengths[at] as usize,
-            );
-            let end = next_end(next, length, batch.stack_spots.len());
-            let base = match batch.stack_bases[at] {
-                0 => &[][..],
-                back => {
-                    let base = self.stacks.len().checked_sub(back as usize);
-                    let base = base.and_then(|base| self.stacks.get(base));
-                    let base =
-                        base.ok_or(Stop::Nonsense("there is a stack that shares none's spots"))?;
-                    &*self.located.stack_at(*base).spots
-                }
-            };
-            let end = end
-                .filter(|_| shared <= base.len() && shared.saturating_add(length) <= MOST_FRAMES);
-            let Some(end) = end else {
-                return Err(Stop::Nonsense("there is a stack of no sensible length"));
-            };
-            spots.clear();
-            spots.extend(base.iter().rev().take(shared));
-            self.spend(128 + 4 * (shared + length))?;
-            for difference in &batch.stack_spots[next..end] {
-                let spot = self.next_spot.checked_sub(*difference);
-                let spot = spot.filter(|spot| (*spot as usize) < self.spots.len());
-                let spot =
-                    spot.ok_or(Stop::Nonsense("there is a stack whose spot is not there"))?;
-                self.next_spot = self.next_spot.max(spot + 1);
-                spots.push(self.spots[spot as usize]);
-            }
-            next = end;
-            let flags = batch.stack_ends[at];
-            let why = u8::try_from(flags & !GUESSED)
-                .ok()
-                .and_then(StackEnd::from_code)
-                .ok_or(Stop::Nonsense("there is a stack with an unknown end"))?;
-            let stack = LocatedStack {
-                spots: spots.iter().rev().copied().collect(),
-                end: why,
-                guessed: flags & GUESSED != 0,
-            };
-            self.stacks.push(self.located.stack(stack));
-        }
-        Ok(())
-    }
-
-    fn take_labels(&mut self, batch: &Batch) -> Result<(), Stop> {
-        let labels = batch.label_comms.len();
-        if [batch.label_tids.len(), batch.label_cpus.len()] != [labels; 2] {
-            return Err(Stop::Nonsense("there is a label that is incomplete"));
-        }
-        let number = |number: u64| match number.checked_sub(1) {
-            None => Ok(None),
-            Some(id) => u32::try_from(id)
-                .map(Some)
-                .map_err(|_| Stop::Nonsense("there is a thread or CPU of no sensible number")),
-        };
-        for (at, name) in batch.label_comms.iter().enumerate() {
-            self.spend(64)?;
-            let mut comm = [0; 16];
-            let Some(place) = comm.get_mut(..name.len()) else {
-                return Err(Stop::Nonsense("there is a label that is too long"));
-            };
-            place.copy_from_slice(name);
-            self.labels.push(Label {
-                comm,
-                tid: number(batch.label_tids[at])?,
-                cpu: number(batch.label_cpus[at])?,
-            });
-        }
-        Ok(())
-    }
-
-    fn take_wakers(&mut self, batch: &Batch) -> Result<(), Stop> {
-        let wakers = batch.waker_labels.len();
-        if [batch.waker_users.len(), batch.waker_kernels.len()] != [wakers; 2] {
-            return Err(Stop::Nonsense("there is a waker that is incomplete"));
-        }
-        for (at, label) in batch.waker_labels.iter().enumerate() {
-            self.spend(96)?;
-            let label = self.labels.get(*label as usize).copied();
-            let waker = LocatedWaker {
-                label: label.ok_or(Stop::Nonsense("there is a waker whose label is not there"))?,
-                user: self.stack(batch.waker_users[at])?,
-                kernel: self.stack(batch.waker_kernels[at])?,
-            };
-            self.wakers.push(self.located.waker(waker));
-        }
-        Ok(())
+        Ok(index)
     }
 
     fn take_samples(&mut self, batch: &Batch) -> Result<(), Stop> {
@@ -348,14 +150,17 @@ impl Taken {
         }
         let mut user = 0u32;
         for (at, &weight) in weights.iter().enumerate() {
-            let label = self.labels.get(batch.sample_labels[at] as usize).copied();
+            let label = self.told.labels.get(batch.sample_labels[at] as usize);
             let label =
-                label.ok_or(Stop::Nonsense("there is a sample whose label is not there"))?;
+                *label.ok_or(Stop::Nonsense("there is a sample whose label is not there"))?;
             user = i64::from(user)
                 .checked_add(batch.sample_users[at])
                 .and_then(|user| u32::try_from(user).ok())
                 .ok_or(Stop::Nonsense("there is a sample whose stack is not there"))?;
-            let kernel = self.stack(batch.sample_kernels[at])?;
+            let (user, kernel) = (
+                self.told.stack(user)?,
+                self.told.stack(batch.sample_kernels[at])?,
+            );
             let doing = match batch.sample_doing[at] {
                 0 => Doing::Running,
                 1 => Doing::Blocked,
@@ -364,28 +169,13 @@ impl Taken {
                 4 => Doing::Woken,
                 _ => return Err(Stop::Nonsense("there is a sample of an unknown kind")),
             };
-            let users = self.stack(user)?;
-            let waker = self.waker(batch.sample_wakers.get(at).copied())?;
-            if waker.is_some() && doing != Doing::Woken {
+            let waker = batch.sample_wakers.get(at).copied().unwrap_or(0);
+            if waker as usize > self.told.wakers.len() {
+                return Err(Stop::Nonsense("there is a sample whose waker is not there"));
+            }
+            if waker > 0 && doing != Doing::Woken {
                 return Err(Stop::Nonsense("there is a waker of no wait"));
             }
-            let frames = |index: Option<LocatedStackIndex>| {
-                index.map_or(0, |index| self.located.stack_at(index).spots.len())
-            };
-            let woke = waker.map_or(0, |index| {
-                let waker = self.located.waker_at(index);
-                frames(waker.user) + frames(waker.kernel)
-            });
-            // Naming makes one list of all stacks.
-            let named = 4 * (frames(users) + frames(kernel) + woke);
-            let key = LocatedKey {
-                label,
-                user: users,
-                kernel,
-                doing,
-                track: 0,
-                waker,
-            };
             let sums = Sums {
                 weight,
                 count: batch.sample_counts[at],
@@ -399,37 +189,107 @@ impl Taken {
             self.samples += 1;
             if self.wanted {
                 self.sums = Sums { weight, count };
-                let before = self.located.samples().len();
-                self.located.add(key, sums);
-                // What several windows have takes no more than what one has.
-                if self.located.samples().len() > before {
-                    self.spend(256 + 2 * named)?;
-                }
+                let key = LocatedKey {
+                    label,
+                    user: self.stack(user)?,
+                    kernel: self.stack(kernel)?,
+                    doing,
+                    track: 0,
+                    waker: self.waker(waker)?,
+                };
+                self.sample(key, sums)?;
             }
         }
         Ok(())
     }
 
-    fn waker(&self, number: Option<u32>) -> Result<Option<WakerIndex>, Stop> {
-        match number.unwrap_or(0).checked_sub(1) {
-            None => Ok(None),
-            Some(number) => self
-                .wakers
-                .get(number as usize)
-                .map(|waker| Some(*waker))
-                .ok_or(Stop::Nonsense("there is a sample whose waker is not there")),
+    fn sample(&mut self, key: LocatedKey, sums: Sums) -> Result<(), Stop> {
+        let before = self.located.samples().len();
+        self.located.add(key, sums);
+        // What several windows have takes no more than what one has.
+        if self.located.samples().len() == before {
+            return Ok(());
         }
+        let frames = |index: Option<LocatedStackIndex>| {
+            index.map_or(0, |index| self.located.stack_at(index).spots.len())
+        };
+        let woke = key.waker.map_or(0, |index| {
+            let waker = self.located.waker_at(index);
+            frames(waker.user) + frames(waker.kernel)
+        });
+        // Naming makes one list of all stacks.
+        let named = 4 * (frames(key.user) + frames(key.kernel) + woke);
+        self.budget.spend(256 + 2 * named)
     }
 
-    fn stack(&self, number: u32) -> Result<Option<LocatedStackIndex>, Stop> {
-        match number.checked_sub(1) {
-            None => Ok(None),
-            Some(number) => self
-                .stacks
-                .get(number as usize)
-                .map(|stack| Some(*stack))
-                .ok_or(Stop::Nonsense("there is a sample whose stack is not there")),
+    /// The profile's stack for a number, one more than a stack's or zero, that is known to be there.
+    fn stack(&mut self, number: u32) -> Result<Option<LocatedStackIndex>, Stop> {
+        let Some(stack) = number.checked_sub(1) else {
+            return Ok(None);
+        };
+        if let Some(index) = *self.told.located(stack) {
+            return Ok(Some(index));
         }
+        let told = self.told.spots_of(stack);
+        self.budget.spend(128 + 4 * told.len())?;
+        let mut spots = Vec::with_capacity(told.len());
+        for spot in told {
+            spots.push(self.spot(spot)?);
+        }
+        let (end, guessed) = self.told.end_of(stack);
+        let index = self.located.stack(LocatedStack {
+            spots: spots.into(),
+            end,
+            guessed,
+        });
+        *self.told.located(stack) = Some(index);
+        Ok(Some(index))
+    }
+
+    fn spot(&mut self, number: u32) -> Result<SpotIndex, Stop> {
+        let told = self.told.spots[number as usize];
+        if let Some(index) = told.located {
+            return Ok(index);
+        }
+        self.budget.spend(64)?;
+        let spot = match told.place {
+            Place::Unknown => Spot::Unknown,
+            Place::Named(name) => self.name(name)?,
+            Place::At { object, offset } => Spot::At { object, offset },
+        };
+        let index = self.located.spot(spot);
+        self.told.spots[number as usize].located = Some(index);
+        Ok(index)
+    }
+
+    fn name(&mut self, number: u32) -> Result<Spot, Stop> {
+        let told = &mut self.told.names[number as usize];
+        if let Some(spot) = told.located {
+            return Ok(spot);
+        }
+        self.budget.spend(160 + 3 * told.frame.name.len())?;
+        let spot = self.located.name(told.frame.clone());
+        told.located = Some(spot);
+        Ok(spot)
+    }
+
+    fn waker(&mut self, number: u32) -> Result<Option<WakerIndex>, Stop> {
+        let Some(number) = number.checked_sub(1) else {
+            return Ok(None);
+        };
+        let told = self.told.wakers[number as usize];
+        if told.located.is_some() {
+            return Ok(told.located);
+        }
+        self.budget.spend(96)?;
+        let waker = LocatedWaker {
+            label: told.label,
+            user: self.stack(told.user)?,
+            kernel: self.stack(told.kernel)?,
+        };
+        let index = self.located.waker(waker);
+        self.told.wakers[number as usize].located = Some(index);
+        Ok(Some(index))
     }
 }
 

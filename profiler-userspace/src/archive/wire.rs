@@ -78,7 +78,7 @@ pub(super) struct Batch {
     pub(super) stack_shared: Vec<u32>,
     #[prost(uint32, repeated, tag = "16")]
     pub(super) stack_lengths: Vec<u32>,
-    /// By how much a spot's number is less than that of the first spot that no stack had before.
+    /// By how much a spot's number is less than that of the first spot that no stack had before, for each [`STEP_TOLD`].
     #[prost(uint32, repeated, tag = "17")]
     pub(super) stack_spots: Vec<u32>,
     #[prost(uint32, repeated, tag = "18")]
@@ -119,6 +119,10 @@ pub(super) struct Batch {
     /// By how much the number of the stack that has the shared spots is less; 0 where there are none.
     #[prost(uint32, repeated, tag = "32")]
     pub(super) stack_bases: Vec<u32>,
+
+    /// Which spots follow those that are shared.
+    #[prost(uint32, repeated, tag = "33")]
+    pub(super) stack_steps: Vec<u32>,
 }
 
 /// Section 3: the end of a whole file.
@@ -154,6 +158,14 @@ pub(super) const SPOT_UNKNOWN: u32 = 0;
 pub(super) const SPOT_NAMED: u32 = 1;
 /// The value is an offset into the object whose number is the kind less this.
 pub(super) const SPOT_OBJECT: u32 = 2;
+
+/// What a [`Batch`]'s `stack_steps` say, other than the place among the callees of the spot before, behind these: it is the
+/// first spot that no stack had before.
+pub(super) const STEP_NEW: u32 = 0;
+/// It is the next one of `stack_spots`.
+pub(super) const STEP_TOLD: u32 = 1;
+/// It is the latest callee, or as many before it as the step is more than this.
+pub(super) const STEP_CALLEE: u32 = 2;
 
 /// The bit of `stack_ends` that says that a frame pointer was followed where a caller may be missing.
 pub(super) const GUESSED: u32 = 1 << 8;

@@ -83,7 +83,7 @@ impl Writer {
     /// # Errors
     /// When the bytes are refused. Then nothing more can be written.
     pub fn window(&mut self, archive: &Archive, lost: u64, out: &mut dyn Write) -> io::Result<()> {
-        if self.known.bytes > MOST_KNOWN {
+        if self.known.bytes + self.known.callees.bytes() > MOST_KNOWN {
             self.begin_anew();
         }
         let located = &archive.located;

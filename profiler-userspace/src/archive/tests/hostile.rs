@@ -23,7 +23,7 @@ fn numbers_that_lead_nowhere_are_refused() {
             stack_bases: vec![0],
             stack_shared: vec![0],
             stack_lengths: vec![1],
-            stack_spots: vec![0],
+            stack_steps: vec![0],
             stack_ends: vec![0],
             label_comms: vec![b"a".to_vec()],
             label_tids: vec![0],
@@ -40,7 +40,7 @@ fn numbers_that_lead_nowhere_are_refused() {
     };
     let whole = of(&|_| ()).unwrap();
     assert_eq!(whole.archive.located.total_count(), 1);
-    let broken: [&dyn Fn(&mut Batch); 26] = [
+    let broken: [&dyn Fn(&mut Batch); 30] = [
         &|batch| batch.stack_bases = vec![1],
         &|batch| batch.stack_bases = Vec::new(),
         &|batch| batch.waker_labels = vec![0],
@@ -68,7 +68,14 @@ fn numbers_that_lead_nowhere_are_refused() {
         &|batch| batch.spot_values.clear(),
         &|batch| batch.stack_shared = vec![1],
         &|batch| batch.stack_lengths = vec![u32::MAX],
-        &|batch| batch.stack_spots = vec![1],
+        &|batch| batch.stack_steps = vec![1],
+        &|batch| {
+            batch.stack_steps = vec![1];
+            batch.stack_spots = vec![1];
+        },
+        &|batch| batch.stack_steps = vec![2],
+        &|batch| batch.stack_steps = vec![u32::MAX],
+        &|batch| batch.stack_spots = vec![0],
         &|batch| batch.stack_lengths = vec![2],
         &|batch| batch.stack_ends = vec![200],
         &|batch| batch.label_comms = vec![vec![b'a'; 17]],

@@ -168,6 +168,41 @@ fn many_windows_take_no_more_memory_than_their_stacks() {
 }
 
 #[test]
+fn windows_that_are_not_wanted_leave_room_for_those_that_are() {
+    // Sixty windows, each with stacks of its own. What is known of them is forgotten after every fifth.
+    let windows: Vec<Archive> = (0..60)
+        .map(|at| {
+            let stacks: Vec<Vec<u64>> = (0..100)
+                .map(|n| vec![at * 1_000 + n, at * 1_000 + 200 + n / 3, n % 7, 3])
+                .collect();
+            let samples: Vec<_> = (0..100).map(|n| (Some(n), Some(n + 1), 1, 1)).collect();
+            let mut window = archive(&stacks, &samples);
+            window.facts.started = begins(at as usize);
+            window
+        })
+        .collect();
+    let mut bytes = Vec::new();
+    let mut writer = Writer::begin(&facts(), &mut bytes).unwrap();
+    for (at, window) in windows.iter().enumerate() {
+        if at > 0 && at % 5 == 0 {
+            writer.begin_anew();
+        }
+        writer.window(window, 0, &mut bytes).unwrap();
+    }
+    writer.end(String::new(), &mut bytes).unwrap();
+    let within = |wanted: Range<usize>, most| {
+        let time = begins(wanted.start)..begins(wanted.end);
+        read_within(&mut &*bytes, Some(&|_| time.clone()), most).unwrap()
+    };
+    for wanted in [0..1, 33..34, 58..60] {
+        let read = within(wanted.clone(), 1 << 20);
+        assert_eq!(read.missing, None, "{wanted:?}");
+        assert_eq!(told(&read.archive), sum(&windows[wanted]));
+    }
+    assert_eq!(within(0..60, 1 << 20).missing, Some(Missing::TooLarge));
+}
+
+#[test]
 fn numbers_may_begin_anew() {
     let windows = several();
     let mut bytes = Vec::new();

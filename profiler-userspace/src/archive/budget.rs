@@ -1,0 +1,44 @@
+//! How much memory what a file says may take, and why it is not taken.
+
+/// Why a batch was not taken.
+pub(super) enum Stop {
+    /// There is no memory left for it.
+    Full,
+    /// It makes no sense.
+    Nonsense(&'static str),
+}
+
+/// What may still be taken into memory, in bytes by a rough estimate.
+pub(super) struct Budget {
+    left: u64,
+    // What the numbers took that a file may begin anew.
+    numbers: u64,
+}
+
+impl Budget {
+    /// So many bytes.
+    pub(super) fn new(most: u64) -> Self {
+        Self {
+            left: most,
+            numbers: 0,
+        }
+    }
+
+    /// Takes so many bytes, if there are so many.
+    pub(super) fn spend(&mut self, bytes: usize) -> Result<(), Stop> {
+        self.left = self.left.checked_sub(bytes as u64).ok_or(Stop::Full)?;
+        Ok(())
+    }
+
+    /// Takes so many bytes for what has a number in the file.
+    pub(super) fn spend_for_number(&mut self, bytes: usize) -> Result<(), Stop> {
+        self.spend(bytes)?;
+        self.numbers += bytes as u64;
+        Ok(())
+    }
+
+    /// Nothing has a number any more.
+    pub(super) fn begin_anew(&mut self) {
+        self.left += std::mem::take(&mut self.numbers);
+    }
+}

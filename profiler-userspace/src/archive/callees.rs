@@ -1,0 +1,90 @@
+//! Which spots have followed which in stacks, told from the root: a call that led somewhere before mostly leads there again.
+//!
+//! In: pairs of neighbours, in the order in which they stand in a file. Out: a small number for most of them. Whoever
+//! writes a file and whoever reads it see the same pairs in the same order, so both know what a number means.
+
+use std::collections::HashMap;
+
+/// How many callees of a spot are known at most. Few places call more, and nobody can make one of them costly.
+const MOST: usize = 64;
+
+/// What has followed each spot, by their numbers, the latest first; none stands for what comes before the root.
+#[derive(Debug, Default)]
+pub(super) struct Callees(HashMap<Option<u32>, Vec<u32>>);
+
+/// About as much memory as the callees of one spot take, in bytes: most have few.
+const BYTES: usize = 96;
+
+impl Callees {
+    /// Where `spot` stood among what followed `caller`. From now on it is the latest.
+    pub(super) fn place(&mut self, caller: Option<u32>, spot: u32) -> Option<usize> {
+        let callees = self.0.entry(caller).or_default();
+        let place = callees.iter().position(|callee| *callee == spot);
+        match place {
+            Some(place) => callees[..=place].rotate_right(1),
+            None => {
+                callees.truncate(MOST - 1);
+                callees.insert(0, spot);
+            }
+        }
+        place
+    }
+
+    /// About as much memory as all of them take, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        BYTES * self.0.len()
+    }
+
+    /// What stood there, which is the latest from now on.
+    pub(super) fn at(&mut self, caller: Option<u32>, place: usize) -> Option<u32> {
+        let callees = self.0.get_mut(&caller)?;
+        let callees = callees.get_mut(..=place)?;
+        callees.rotate_right(1);
+        callees.first().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_latest_comes_first() {
+        let mut callees = Callees::default();
+        for spot in [7, 8, 9] {
+            assert_eq!(callees.place(Some(1), spot), None);
+        }
+        assert_eq!(callees.place(Some(1), 7), Some(2));
+        assert_eq!(callees.place(Some(1), 7), Some(0));
+        assert_eq!(callees.place(Some(1), 9), Some(1));
+        assert_eq!(callees.place(None, 9), None, "that is the root");
+        assert_eq!(callees.at(Some(1), 2), Some(8));
+        assert_eq!(callees.at(Some(1), 3), None);
+        assert_eq!(callees.at(Some(2), 0), None);
+    }
+
+    #[test]
+    fn what_has_not_been_called_for_long_is_forgotten() {
+        let mut callees = Callees::default();
+        for spot in 0..=MOST as u32 {
+            callees.place(None, spot);
+        }
+        assert_eq!(callees.place(None, 1), Some(MOST - 1));
+        assert_eq!(callees.place(None, 0), None);
+        assert_eq!(callees.at(None, MOST), None);
+    }
+
+    proptest! {
+        #[test]
+        fn both_sides_mean_the_same(pairs in prop::collection::vec((prop::option::of(0_u32..5), 0_u32..100), 0..2_000)) {
+            let (mut writer, mut reader) = (Callees::default(), Callees::default());
+            for (caller, spot) in pairs {
+                match writer.place(caller, spot) {
+                    Some(place) => prop_assert_eq!(reader.at(caller, place), Some(spot)),
+                    None => prop_assert_eq!(reader.place(caller, spot), None),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! What a raw recording tells by number: names, places in code, stacks, threads, and who woke them.
+//!
+//! In: batches, one after the other, and how much memory there is. Out: tables of what the numbers stand for, each of which is
+//! checked, so that those in the tables lead somewhere. A file may tell of far more than what is wanted of it, and may begin
+//! its numbers anew; so nothing here is in the profile yet.
+
+use super::batches::KINDS;
+use super::budget::{Budget, Stop};
+use super::callees::Callees;
+use super::wire::{
+    Batch, GUESSED, SPOT_NAMED, SPOT_OBJECT, SPOT_UNKNOWN, STEP_CALLEE, STEP_NEW, STEP_TOLD,
+};
+use crate::profile::Frame;
+use crate::profile::located::{Label, LocatedStackIndex, ObjectIndex, Spot, SpotIndex, WakerIndex};
+use profiler_common::abi::StackEnd;
+use std::collections::HashMap;
+
+/// No stack is longer: a user stack has 1,024 frames, a kernel stack 127.
+const MOST_FRAMES: usize = 4096;
+
+/// What the numbers stand for.
+#[derive(Default)]
+pub(super) struct Told {
+    /// Indices of objects, which are in the profile at once: there are few.
+    pub(super) objects: Vec<ObjectIndex>,
+    pub(super) names: Vec<ToldName>,
+    pub(super) spots: Vec<ToldSpot>,
+    pub(super) labels: Vec<Label>,
+    pub(super) wakers: Vec<ToldWaker>,
+    stacks: Vec<ToldStack>,
+    /// The spots of all stacks, each from the root and without those that it shares.
+    own: Vec<u32>,
+    callees: Callees,
+    /// One more than the highest number of a spot that a stack has.
+    next_spot: u32,
+}
+
+/// What a function is called, and the profile's own for it, once there is one.
+pub(super) struct ToldName {
+    pub(super) frame: Frame,
+    pub(super) located: Option<Spot>,
+}
+
+/// Where a frame is.
+#[derive(Clone, Copy)]
+pub(super) struct ToldSpot {
+    pub(super) place: Place,
+    pub(super) located: Option<SpotIndex>,
+}
+
+/// A place, by the numbers of what it is in.
+#[derive(Clone, Copy)]
+pub(super) enum Place {
+    Unknown,
+    Named(u32),
+    At { object: ObjectIndex, offset: u64 },
+}
+
+/// Who woke a thread, by the numbers of stacks, one more, and zero for none.
+#[derive(Clone, Copy)]
+pub(super) struct ToldWaker {
+    pub(super) label: Label,
+    pub(super) user: u32,
+    pub(super) kernel: u32,
+    pub(super) located: Option<WakerIndex>,
+}
+
+struct ToldStack {
+    /// The number of the stack that has the last of the shared spots among its own. Means nothing where none is shared.
+    base: u32,
+    shared: u32,
+    /// Where its own spots begin. They end where those of the next begin.
+    begins: u32,
+    end: StackEnd,
+    guessed: bool,
+    located: Option<LocatedStackIndex>,
+}
+
+impl Told {
+    /// Takes what a batch tells, other than objects and samples.
+    pub(super) fn take(&mut self, batch: &mut Batch, budget: &mut Budget) -> Result<(), Stop> {
+        self.take_names(batch, budget)?;
+        self.take_spots(batch, budget)?;
+        self.take_stacks(batch, budget)?;
+        self.take_labels(batch, budget)?;
+        self.take_wakers(batch, budget)
+    }
+
+    fn take_names(&mut self, batch: &mut Batch, budget: &mut Budget) -> Result<(), Stop> {
+        let names = std::mem::take(&mut batch.names);
+        if names.len() != batch.name_kinds.len() {
+            return Err(Stop::Nonsense("there is a name without a kind"));
+        }
+        for (name, kind) in names.into_iter().zip(&batch.name_kinds) {
+            budget.spend_for_number(96 + name.len())?;
+            let kind = KINDS.iter().find(|(_, number)| number == kind);
+            let Some((kind, _)) = kind else {
+                return Err(Stop::Nonsense("there is a name of an unknown kind"));
+            };
+            self.names.push(ToldName {
+                frame: Frame { name, kind: *kind },
+                located: None,
+            });
+        }
+        Ok(())
+    }
+
+    fn take_spots(&mut self, batch: &Batch, budget: &mut Budget) -> Result<(), Stop> {
+        if batch.spot_kinds.len() != batch.spot_values.len() {
+            return Err(Stop::Nonsense("there is a spot without a value"));
+        }
+        let mut values: HashMap<u32, u64> = HashMap::new();
+        for (kind, difference) in batch.spot_kinds.iter().zip(&batch.spot_values) {
+            budget.spend_for_number(64)?;
+            let value = values.entry(*kind).or_default();
+            *value = value.wrapping_add_signed(*difference);
+            let place = match *kind {
+                SPOT_UNKNOWN => Place::Unknown,
+                SPOT_NAMED => {
+                    let name = u32::try_from(*value).ok();
+                    let name = name.filter(|name| (*name as usize) < self.names.len());
+                    Place::Named(
+                        name.ok_or(Stop::Nonsense("there is a spot whose name is not there"))?,
+                    )
+                }
+                kind => {
+                    let object = self.objects.get((kind - SPOT_OBJECT) as usize);
+                    Place::At {
+                        object: *object
+                            .ok_or(Stop::Nonsense("there is a spot whose object is not there"))?,
+                        offset: *value,
+                    }
+                }
+            };
+            self.spots.push(ToldSpot {
+                place,
+                located: None,
+            });
+        }
+        Ok(())
+    }
+
+    fn take_stacks(&mut self, batch: &Batch, budget: &mut Budget) -> Result<(), Stop> {
+        let stacks = batch.stack_shared.len();
+        let columns = [
+            batch.stack_bases.len(),
+            batch.stack_lengths.len(),
+            batch.stack_ends.len(),
+        ];
+        if columns != [stacks; 3] {
+            return Err(Stop::Nonsense("there is a stack that is incomplete"));
+        }
+        let mut steps = batch.stack_steps.iter();
+        let mut differences = batch.stack_spots.iter();
+        for at in 0..stacks {
+            let (shared, length) = (batch.stack_shared[at], batch.stack_lengths[at] as usize);
+            if (shared as usize).saturating_add(length) > MOST_FRAMES || length > steps.len() {
+                return Err(Stop::Nonsense("there is a stack of no sensible length"));
+            }
+            budget.spend_for_number(64 + 16 * length)?;
+            let base = self.base(batch.stack_bases[at], shared)?;
+            let flags = batch.stack_ends[at];
+            let end = u8::try_from(flags & !GUESSED)
+                .ok()
+                .and_then(StackEnd::from_code)
+                .ok_or(Stop::Nonsense("there is a stack with an unknown end"))?;
+            let begins = self.own.len();
+            let callees = self.callees.bytes();
+            let mut caller = shared.checked_sub(1).map(|last| self.own_at(base, last));
+            for step in steps.by_ref().take(length) {
+                let spot = self.step(*step, caller, &mut differences);
+                let spot =
+                    spot.ok_or(Stop::Nonsense("there is a stack whose spot is not there"))?;
+                self.own.push(spot);
+                caller = Some(spot);
+            }
+            budget.spend_for_number(self.callees.bytes() - callees)?;
+            self.stacks.push(ToldStack {
+                base,
+                shared,
+                begins: u32::try_from(begins).map_err(|_| Stop::Full)?,
+                end,
+                guessed: flags & GUESSED != 0,
+                located: None,
+            });
+        }
+        if steps.next().is_some() || differences.next().is_some() {
+            return Err(Stop::Nonsense("there is a spot that no stack has"));
+        }
+        Ok(())
+    }
+
+    /// The stack that has the last of the spots that are shared with the one so far `back` among its own.
+    fn base(&self, back: u32, shared: u32) -> Result<u32, Stop> {
+        if back == 0 && shared == 0 {
+            return Ok(0);
+        }
+        let base = self.stacks.len().checked_sub(back as usize);
+        let base = base.filter(|base| *base < self.stacks.len());
+        let mut base = base.ok_or(Stop::Nonsense("there is a stack that shares none's spots"))?;
+        let its = &self.stacks[base];
+        if shared as usize > its.shared as usize + self.own_of(base).len() {
+            return Err(Stop::Nonsense("there is a stack of no sensible length"));
+        }
+        // Each of these shares less than the one before it, so there are no more of them than spots.
+        while shared > 0 && self.stacks[base].shared >= shared {
+            base = self.stacks[base].base as usize;
+        }
+        u32::try_from(base).map_err(|_| Stop::Full)
+    }
+
+    /// The spots of a stack that it does not share.
+    fn own_of(&self, stack: usize) -> &[u32] {
+        let end = self.stacks.get(stack + 1);
+        let end = end.map_or(self.own.len(), |next| next.begins as usize);
+        &self.own[self.stacks[stack].begins as usize..end]
+    }
+
+    /// The spot at this place from the root, of a stack that has it among its own.
+    fn own_at(&self, stack: u32, place: u32) -> u32 {
+        let its = &self.stacks[stack as usize];
+        self.own_of(stack as usize)[(place - its.shared) as usize]
+    }
+
+    /// The spot to which a step leads.
+    fn step<'a>(
+        &mut self,
+        step: u32,
+        caller: Option<u32>,
+        differences: &mut impl Iterator<Item = &'a u32>,
+    ) -> Option<u32> {
+        let less = match step {
+            STEP_NEW => 0,
+            STEP_TOLD => *differences.next()?,
+            callee => return self.callees.at(caller, (callee - STEP_CALLEE) as usize),
+        };
+        let spot = self.next_spot.checked_sub(less)?;
+        if spot as usize >= self.spots.len() {
+            return None;
+        }
+        self.next_spot = self.next_spot.max(spot + 1);
+        self.callees.place(caller, spot);
+        Some(spot)
+    }
+
+    fn take_labels(&mut self, batch: &Batch, budget: &mut Budget) -> Result<(), Stop> {
+        let labels = batch.label_comms.len();
+        if [batch.label_tids.len(), batch.label_cpus.len()] != [labels; 2] {
+            return Err(Stop::Nonsense("there is a label that is incomplete"));
+        }
+        let number = |number: u64| match number.checked_sub(1) {
+            None => Ok(None),
+            Some(id) => u32::try_from(id)
+                .map(Some)
+                .map_err(|_| Stop::Nonsense("there is a thread or CPU of no sensible number")),
+        };
+        for (at, name) in batch.label_comms.iter().enumerate() {
+            budget.spend_for_number(64)?;
+            let mut comm = [0; 16];
+            let Some(place) = comm.get_mut(..name.len()) else {
+                return Err(Stop::Nonsense("there is a label that is too long"));
+            };
+            place.copy_from_slice(name);
+            self.labels.push(Label {
+                comm,
+                tid: number(batch.label_tids[at])?,
+                cpu: number(batch.label_cpus[at])?,
+            });
+        }
+        Ok(())
+    }
+
+    fn take_wakers(&mut self, batch: &Batch, budget: &mut Budget) -> Result<(), Stop> {
+        let wakers = batch.waker_labels.len();
+        if [batch.waker_users.len(), batch.waker_kernels.len()] != [wakers; 2] {
+            return Err(Stop::Nonsense("there is a waker that is incomplete"));
+        }
+        for (at, label) in batch.waker_labels.iter().enumerate() {
+            budget.spend_for_number(96)?;
+            let label = self.labels.get(*label as usize).copied();
+            self.wakers.push(ToldWaker {
+                label: label.ok_or(Stop::Nonsense("there is a waker whose label is not there"))?,
+                user: self.stack(batch.waker_users[at])?,
+                kernel: self.stack(batch.waker_kernels[at])?,
+                located: None,
+            });
+        }
+        Ok(())
+    }
+
+    /// The number, one more than a stack's or zero, if there is that stack.
+    pub(super) fn stack(&self, number: u32) -> Result<u32, Stop> {
+        if number as usize > self.stacks.len() {
+            return Err(Stop::Nonsense("there is a sample whose stack is not there"));
+        }
+        Ok(number)
+    }
+
+    /// The spots of a stack, from the leaf to the root.
+    pub(super) fn spots_of(&self, stack: u32) -> Vec<u32> {
+        let mut spots = Vec::new();
+        let mut stack = stack as usize;
+        let mut own = self.own_of(stack);
+        loop {
+            spots.extend(own.iter().rev());
+            let shared = self.stacks[stack].shared as usize;
+            if shared == 0 {
+                return spots;
+            }
+            stack = self.stacks[stack].base as usize;
+            own = &self.own_of(stack)[..shared - self.stacks[stack].shared as usize];
+        }
+    }
+
+    /// Why a stack ends, and whether a part of it was guessed.
+    pub(super) fn end_of(&self, stack: u32) -> (StackEnd, bool) {
+        let stack = &self.stacks[stack as usize];
+        (stack.end, stack.guessed)
+    }
+
+    /// The profile's own index for a stack, once there is one.
+    pub(super) fn located(&mut self, stack: u32) -> &mut Option<LocatedStackIndex> {
+        &mut self.stacks[stack as usize].located
+    }
+}
