@@ -20,7 +20,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 use std::time::{Duration, SystemTime};
 
-/// The most memory that reading and naming may take, by a rough estimate, in bytes. A million distinct
+/// The most memory that reading and naming may take, by a rough estimate, in bytes. Half a million distinct
 /// samples of fifty frames each take less.
 const MOST_BYTES: u64 = 1 << 30;
 
