@@ -143,6 +143,7 @@ mod tests {
             assert!(words.iter().all(|word| text.contains(word)), "{text}");
         }
     }
+
     #[test]
     fn servers_are_named_as_a_remedy_or_as_asked() {
         let missing = KernelLining::Missing {

@@ -199,7 +199,6 @@ pub(super) fn finish(
     let Written {
         file,
         windows: count,
-        books: _,
         samples,
         waited,
         ends,
