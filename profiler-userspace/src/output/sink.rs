@@ -165,8 +165,22 @@ impl Sink {
     }
 
     /// Whether it is a file, which may [grow](Self::grow).
-    pub fn is_file(&self) -> bool {
-        matches!(self.target, Target::File(_))
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn may_grow(&self) -> Result<(), Error> {
+        self.growing_place().map(|_| ())
+    }
+
+    fn growing_place(&self) -> Result<&Place, Error> {
+        match &self.target {
+            Target::File(place) => Ok(place),
+            _ => Err(Error::Unsuitable {
+                path: self.name.clone(),
+                what: "no file that can grow",
+                remedy: "name one, or leave --window out",
+            }),
+        }
     }
 
     /// Has `fill` write what the file begins with, and puts it into its place, where it may grow. On an error the
@@ -175,14 +189,7 @@ impl Sink {
         &self,
         fill: impl FnOnce(&mut dyn Write) -> io::Result<T>,
     ) -> Result<(Growing, T), OutputError> {
-        let Target::File(place) = &self.target else {
-            return Err(Error::Unsuitable {
-                path: self.name.clone(),
-                what: "no file",
-                remedy: "name one",
-            }
-            .into());
-        };
+        let place = self.growing_place()?;
         let begun = place.create().and_then(|beside| {
             let filled = fill(&mut beside.as_file())?;
             let file = beside.as_file().try_clone()?;

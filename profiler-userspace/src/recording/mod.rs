@@ -72,13 +72,8 @@ pub fn run(plan: &Plan) -> Result<u8> {
 
 async fn record(plan: &Plan) -> Result<u8> {
     let sinks = prepare(plan.all_outputs())?;
-    if plan.window.is_some()
-        && let Some(sink) = sinks.iter().find(|sink| !sink.is_file())
-    {
-        bail!(
-            "cannot write windows to `{}`: it is no file that can grow; name one, or leave --window out",
-            sink.name().display()
-        );
+    if plan.window.is_some() {
+        sinks.iter().try_for_each(Sink::may_grow)?;
     }
     target::check(&plan.target)?;
     let cpus = cpus(plan.cpus.as_deref())?;
