@@ -24,9 +24,9 @@ use std::time::{Duration, SystemTime};
 /// samples of fifty frames each take less.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// The most bytes of messages that are unpacked, one after the other, so that a file that packs well takes minutes at most. A day of
-/// windows has some hundred million.
-const MOST_UNPACKED_BYTES: u64 = 16 << 30;
+/// So many bytes of messages are unpacked whatever the file, and beyond them so many times what the file has: a small file takes little
+/// time, and no writer packs as well.
+const UNPACKED: (u64, u64) = (1 << 30, 64);
 
 /// Why a file gave less than was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +85,8 @@ pub(super) fn read_within(
     let mut windows: Option<Seen<'_>> = None;
     let mut closing = None;
     let (mut number, mut unpacked) = (0, 0);
+    // Then no batch is taken any more, but what there is besides is looked at: how much is missing is to be told.
+    let mut is_full = false;
     let missing = loop {
         let (kind, message) = match section::read(from, &mut at)? {
             Found::Section(kind, message) => (kind, message),
@@ -97,7 +99,7 @@ pub(super) fn read_within(
             return Err(nonsense(number, "there is something behind the end"));
         }
         unpacked += message.len() as u64;
-        if unpacked > MOST_UNPACKED_BYTES {
+        if unpacked > UNPACKED.0 + UNPACKED.1 * at {
             break Some(Missing::TooLarge);
         }
         let undecoded = |_| nonsense(number, "there is a message that cannot be decoded");
@@ -117,21 +119,29 @@ pub(super) fn read_within(
             if windows.as_ref().is_some_and(Seen::is_empty) {
                 return Err(nonsense(number, "there are samples outside windows"));
             }
+            if is_full {
+                continue;
+            }
             let batch = Batch::decode(&*message).map_err(undecoded)?;
             match taken.take(batch) {
                 Ok(()) => {}
-                Err(Stop::Full) => break Some(Missing::TooLarge),
+                Err(Stop::Full) => is_full = true,
                 Err(Stop::Nonsense(what)) => return Err(nonsense(number, what)),
             }
         } else if kind == Kind::End as u8 && head.is_some() {
             let end = End::decode(&*message).map_err(undecoded)?;
-            if end.samples != taken.samples {
+            if !is_full && end.samples != taken.samples {
                 return Err(nonsense(number, "there is a wrong number of samples"));
             }
             closing = Some(end.closing);
         } else {
             return Err(nonsense(number, "there is a section of an unknown kind"));
         }
+    };
+    let missing = if is_full {
+        Some(Missing::TooLarge)
+    } else {
+        missing
     };
     let Some(head) = head else {
         return Err(Error::Nothing { at });

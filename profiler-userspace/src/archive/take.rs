@@ -188,7 +188,6 @@ impl Taken {
             };
             self.samples += 1;
             if self.wanted {
-                self.sums = Sums { weight, count };
                 let key = LocatedKey {
                     label,
                     user: self.stack(user)?,
@@ -198,6 +197,7 @@ impl Taken {
                     waker: self.waker(waker)?,
                 };
                 self.sample(key, sums)?;
+                self.sums = Sums { weight, count };
             }
         }
         Ok(())

@@ -52,7 +52,7 @@ fn begin(head: &Head, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// About as much memory as may be taken for what is not to be written again, in bytes. It goes with the distinct
-/// stacks: a busy machine brings as many in an hour.
+/// stacks.
 const MOST_KNOWN: usize = 64 << 20;
 
 /// Writes a raw recording window by window. Stacks that one has are not written again for the next.

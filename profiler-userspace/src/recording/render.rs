@@ -191,8 +191,12 @@ fn missing(read: &Read) -> Option<String> {
             counted(rest, &noun)
         ),
     };
+    let remedy = match (read.missing, &read.windows) {
+        (Some(Missing::TooLarge), Some(_)) => " Choose fewer windows with --from and --to.",
+        _ => "",
+    };
     Some(format!(
-        "{}: {} shown, but the raw recording {why}. {what}.",
+        "{}: {} shown, but the raw recording {why}. {what}.{remedy}",
         visible(&facts.title),
         counted(shown, &noun),
     ))

@@ -199,7 +199,13 @@ fn windows_that_are_not_wanted_leave_room_for_those_that_are() {
         assert_eq!(read.missing, None, "{wanted:?}");
         assert_eq!(told(&read.archive), sum(&windows[wanted]));
     }
-    assert_eq!(within(0..60, 1 << 20).missing, Some(Missing::TooLarge));
+    let limited = within(0..60, 1 << 20);
+    assert_eq!(limited.missing, Some(Missing::TooLarge));
+    // What was not taken is counted, be it in windows of which nothing was.
+    let all = windows.iter().map(|window| window.located.total_count());
+    assert_eq!(limited.recorded, all.sum::<u64>());
+    assert!((1..limited.recorded).contains(&limited.archive.located.total_count()));
+    assert_eq!(limited.windows.unwrap().all, 60);
 }
 
 #[test]
