@@ -231,9 +231,9 @@ fn frames_that_were_moved() {
 fn code_made_at_run_time_between_functions_without_frame_pointers() {
     let _turn = require!(kernel_turn());
     let folded = profile(&Recipe::c("anonymous").make(), &[]);
-    for stack in &folded.stacks {
-        assert!(stack.begins_at_start(), "{:?} in {folded}", stack.frames);
-    }
+    // Before it has made its frame, and after it has given it back, nothing says where its caller is.
+    let whole = folded.share(Stack::begins_at_start);
+    assert!(whole > 0.99, "{whole:.3} are whole in {folded}");
     let called = folded.share(|stack| stack.has_chain(&["main", "call_the_unnamed"]));
     assert!(called > 0.95, "{called:.3} has its caller in {folded}");
 }
