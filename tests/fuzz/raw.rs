@@ -6,6 +6,7 @@
 
 use std::hint::black_box;
 use std::io::{Read as _, Write as _};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use fastrand::Rng;
@@ -103,10 +104,18 @@ fn sections(bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
 
 /// Reads, names and folds.
 pub(crate) fn read(input: &[u8]) {
+    let second = Duration::from_secs(1);
+    let part = archive::read(
+        input,
+        Some(&|began| began + 60 * second..began + 65 * second),
+    );
     let Ok(read) = archive::read(input, None) else {
         return;
     };
     let archive = read.archive;
+    if let Ok(part) = part {
+        assert!(part.archive.located.total_count() <= archive.located.total_count());
+    }
     let sources = Sources {
         kernel: KernelNames::listed(),
         naming: &Naming::default(),

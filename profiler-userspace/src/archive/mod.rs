@@ -8,6 +8,7 @@
 mod batches;
 mod budget;
 mod callees;
+mod held;
 mod known;
 mod read;
 mod section;

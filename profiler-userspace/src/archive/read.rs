@@ -5,17 +5,17 @@
 //! flame-bpf that is understood here. Takes no more than a fixed amount of memory, whatever a file claims.
 
 use super::budget::Stop;
-use super::section::{self, Found, Kind, MAGIC, VERSION};
+use super::held::{Held, Packed};
+use super::section::{self, Found, Kind, MAGIC, Section, VERSION};
 use super::take::Taken;
 use super::windows::{Seen, Wanted, Windows};
 use super::wire::{
-    self, Batch, End, FINISH, FINISH_KERNEL, FINISH_KNOWN, FINISH_RAN, FINISH_REASONS,
-    FINISH_SCHEDULER, FINISH_WAKERS_ABOVE, FINISH_WAKERS_ALONE, Head,
+    self, Batch, FINISH, FINISH_KERNEL, FINISH_KNOWN, FINISH_RAN, FINISH_REASONS, FINISH_SCHEDULER,
+    FINISH_WAKERS_ABOVE, FINISH_WAKERS_ALONE, Head,
 };
 use super::{Archive, Error, Facts};
 use crate::profile::waits::{self, Wakers};
 use crate::profile::{Unit, Window};
-use prost::Message as _;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 use std::time::{Duration, SystemTime};
@@ -27,6 +27,10 @@ const MOST_BYTES: u64 = 1 << 30;
 /// So many bytes of messages are unpacked whatever the file, and beyond them so many times what the file has: a small file takes little
 /// time, and no writer packs as well.
 const UNPACKED: (u64, u64) = (1 << 30, 64);
+
+/// Such a part of the memory may hold batches that are not unpacked yet. What a file tells before its numbers begin anew
+/// packs into far less.
+const HELD: u64 = 64;
 
 /// Why a file gave less than was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,105 +82,217 @@ pub(super) fn read_within(
             known: VERSION,
         });
     }
-    let mut at = start.len() as u64;
-    let nonsense = |section, what| Error::Nonsense { section, what };
-    let mut taken = Taken::new(most);
-    let mut head: Option<Head> = None;
-    let mut windows: Option<Seen<'_>> = None;
-    let mut closing = None;
-    let (mut number, mut unpacked) = (0, 0);
-    // Then no batch is taken any more, but what there is besides is looked at: how much is missing is to be told.
-    let mut is_full = false;
+    let mut reading = Reading {
+        wanted,
+        head: None,
+        windows: None,
+        taken: Taken::new(most),
+        held: Held::new(most / HELD),
+        closing: None,
+        is_full: false,
+        far: Far {
+            at: start.len() as u64,
+            ..Far::default()
+        },
+    };
     let missing = loop {
-        let (kind, message) = match section::read(from, &mut at)? {
-            Found::Section(kind, message) => (kind, message),
-            Found::End if closing.is_some() => break None,
+        match section::read(from)? {
+            Found::Section(section) => match reading.section(section) {
+                Ok(()) => {}
+                Err(End::Missing(missing)) => break Some(missing),
+                Err(End::Error(error)) => return Err(error),
+            },
+            Found::End if reading.closing.is_some() => break None,
             Found::End | Found::CutOff => break Some(Missing::CutOff),
             Found::Damaged => break Some(Missing::Damaged),
-        };
-        number += 1;
-        if closing.is_some() {
-            return Err(nonsense(number, "there is something behind the end"));
-        }
-        unpacked += message.len() as u64;
-        if unpacked > UNPACKED.0 + UNPACKED.1 * at {
-            break Some(Missing::TooLarge);
-        }
-        let undecoded = |_| nonsense(number, "there is a message that cannot be decoded");
-        if kind == Kind::Head as u8 && head.is_none() {
-            let first = Head::decode(&*message).map_err(undecoded)?;
-            windows = first.windows.then(|| Seen::new(wanted));
-            head = Some(first);
-        } else if kind == Kind::Window as u8
-            && let (Some(head), Some(windows)) = (&head, &mut windows)
-        {
-            let window = wire::Window::decode(&*message).map_err(undecoded)?;
-            if window.anew {
-                taken.begin_anew();
-            }
-            taken.wanted = windows.see(since_1970(head.started_ns), window);
-        } else if kind == Kind::Batch as u8 && head.is_some() {
-            if windows.as_ref().is_some_and(Seen::is_empty) {
-                return Err(nonsense(number, "there are samples outside windows"));
-            }
-            if is_full {
-                continue;
-            }
-            let batch = Batch::decode(&*message).map_err(undecoded)?;
-            match taken.take(batch) {
-                Ok(()) => {}
-                Err(Stop::Full) => is_full = true,
-                Err(Stop::Nonsense(what)) => return Err(nonsense(number, what)),
-            }
-        } else if kind == Kind::End as u8 && head.is_some() {
-            let end = End::decode(&*message).map_err(undecoded)?;
-            if !is_full && end.samples != taken.samples {
-                return Err(nonsense(number, "there is a wrong number of samples"));
-            }
-            closing = Some(end.closing);
-        } else {
-            return Err(nonsense(number, "there is a section of an unknown kind"));
         }
     };
-    let missing = if is_full {
-        Some(Missing::TooLarge)
-    } else {
-        missing
-    };
-    let Some(head) = head else {
-        return Err(Error::Nothing { at });
-    };
-    let mut recorded = head.count;
-    let (facts, window) = facts(head).ok_or_else(|| nonsense(1, "there is an unknown unit"))?;
-    taken.located.window = window;
-    let windows = match windows {
-        Some(seen) => seen.found()?,
-        None if wanted.is_some() => return Err(Error::NoWindows),
-        None => None,
-    };
-    if let Some(windows) = &windows {
-        recorded = windows.recorded;
-        taken.located.window = windows.window();
-        // Each of them says what was lost.
-        closing = Some(windows.closing.clone());
+    reading.finish(missing)
+}
+
+/// How far a file was read.
+#[derive(Default)]
+struct Far {
+    /// Bytes of the file.
+    at: u64,
+    /// Sections of it.
+    sections: u64,
+    /// Bytes of messages that were unpacked.
+    unpacked: u64,
+}
+
+impl Far {
+    fn unpack(&mut self, section: &Section) -> Result<Vec<u8>, Missing> {
+        self.unpacked += section.plain_bytes as u64;
+        if self.unpacked > UNPACKED.0 + UNPACKED.1 * self.at {
+            return Err(Missing::TooLarge);
+        }
+        section.unpack().ok_or(Missing::Damaged)
     }
-    if taken.sums.count == 0 && missing.is_some() {
-        return Err(Error::Nothing { at });
+}
+
+/// What was read so far.
+struct Reading<'w> {
+    wanted: Wanted<'w>,
+    head: Option<Head>,
+    /// None if there are none.
+    windows: Option<Seen<'w>>,
+    taken: Taken,
+    held: Held,
+    closing: Option<String>,
+    /// Then no batch is taken any more, but what there is besides is looked at: how much is missing is to be told.
+    is_full: bool,
+    far: Far,
+}
+
+/// Why reading ends before the file does.
+enum End {
+    Missing(Missing),
+    Error(Error),
+}
+
+impl From<Missing> for End {
+    fn from(missing: Missing) -> Self {
+        Self::Missing(missing)
     }
-    if missing.is_none() && taken.sums.count != recorded {
-        return Err(nonsense(number, "there is a wrong number of firings"));
-    }
-    Ok(Read {
-        archive: Archive {
-            facts,
-            located: taken.located,
-            objects: taken.objects,
-            closing,
-        },
-        missing,
-        recorded,
-        windows,
+}
+
+fn nonsense(section: u64, what: &'static str) -> Error {
+    Error::Nonsense { section, what }
+}
+
+/// What a message says, of the section that has this number.
+fn decode<T: prost::Message + Default>(number: u64, message: &[u8]) -> Result<T, End> {
+    T::decode(message).map_err(|_| {
+        End::Error(nonsense(
+            number,
+            "there is a message that cannot be decoded",
+        ))
     })
+}
+
+impl Reading<'_> {
+    fn section(&mut self, section: Section) -> Result<(), End> {
+        self.far.at += section.bytes() as u64;
+        self.far.sections += 1;
+        let number = self.far.sections;
+        let broken = |what| Err(End::Error(nonsense(number, what)));
+        if self.closing.is_some() {
+            return broken("there is something behind the end");
+        }
+        let kind = section.kind;
+        if kind == Kind::Batch as u8 && self.head.is_some() {
+            return self.batch(number, section);
+        }
+        let message = self.far.unpack(&section)?;
+        if kind == Kind::Head as u8 && self.head.is_none() {
+            let head: Head = decode(number, &message)?;
+            self.windows = head.windows.then(|| Seen::new(self.wanted));
+            self.head = Some(head);
+        } else if kind == Kind::Window as u8
+            && let (Some(head), Some(windows)) = (&self.head, &mut self.windows)
+        {
+            let window: wire::Window = decode(number, &message)?;
+            if window.anew {
+                self.held.pass_over();
+                self.taken.begin_anew();
+            }
+            windows.see(since_1970(head.started_ns), window);
+        } else if kind == Kind::End as u8 && self.head.is_some() {
+            let end: wire::End = decode(number, &message)?;
+            self.held.pass_over();
+            let is_all = !self.is_full && !self.held.passed_over;
+            if is_all && end.samples != self.taken.samples {
+                return broken("there is a wrong number of samples");
+            }
+            self.closing = Some(end.closing);
+        } else {
+            return broken("there is a section of an unknown kind");
+        }
+        Ok(())
+    }
+
+    /// Takes a batch, or keeps it until it is needed.
+    fn batch(&mut self, number: u64, section: Section) -> Result<(), End> {
+        if self.windows.as_ref().is_some_and(Seen::is_empty) {
+            let what = "there are samples outside windows";
+            return Err(End::Error(nonsense(number, what)));
+        }
+        if self.is_full {
+            return Ok(());
+        }
+        let wanted = self.windows.as_ref().is_none_or(Seen::is_wanted);
+        let has_room = self.held.keep(Packed {
+            number,
+            section,
+            wanted,
+        });
+        if has_room && !wanted {
+            return Ok(());
+        }
+        for Packed {
+            number,
+            section,
+            wanted,
+        } in self.held.take()
+        {
+            let batch: Batch = decode(number, &self.far.unpack(&section)?)?;
+            match self.taken.take(batch, wanted) {
+                Ok(()) => {}
+                Err(Stop::Full) => {
+                    self.is_full = true;
+                    break;
+                }
+                Err(Stop::Nonsense(what)) => return Err(End::Error(nonsense(number, what))),
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self, missing: Option<Missing>) -> Result<Read, Error> {
+        let Self { mut taken, far, .. } = self;
+        let missing = match self.is_full {
+            true => Some(Missing::TooLarge),
+            false => missing,
+        };
+        let nothing = Error::Nothing { at: far.at };
+        let Some(head) = self.head else {
+            return Err(nothing);
+        };
+        let mut recorded = head.count;
+        let mut closing = self.closing;
+        let (facts, window) = facts(head).ok_or_else(|| nonsense(1, "there is an unknown unit"))?;
+        taken.located.window = window;
+        let windows = match self.windows {
+            Some(seen) => seen.found()?,
+            None if self.wanted.is_some() => return Err(Error::NoWindows),
+            None => None,
+        };
+        if let Some(windows) = &windows {
+            recorded = windows.recorded;
+            taken.located.window = windows.window();
+            // Each of them says what was lost.
+            closing = Some(windows.closing.clone());
+        }
+        if taken.sums.count == 0 && missing.is_some() {
+            return Err(nothing);
+        }
+        if missing.is_none() && taken.sums.count != recorded {
+            let what = "there is a wrong number of firings";
+            return Err(nonsense(far.sections, what));
+        }
+        Ok(Read {
+            archive: Archive {
+                facts,
+                located: taken.located,
+                objects: taken.objects,
+                closing,
+            },
+            missing,
+            recorded,
+            windows,
+        })
+    }
 }
 
 /// A time that can be told.

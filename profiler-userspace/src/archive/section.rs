@@ -39,14 +39,38 @@ pub(super) enum Kind {
 
 /// What there is at a place in a file.
 pub(super) enum Found {
-    /// A whole section: the kind's number, and the message.
-    Section(u8, Vec<u8>),
+    /// A whole section.
+    Section(Section),
     /// The end of the file, between sections.
     End,
     /// The end of the file within a section.
     CutOff,
     /// Something that is not what was written.
     Damaged,
+}
+
+/// A section as it is in a file, with the right checksum.
+pub(super) struct Section {
+    /// The kind's number.
+    pub(super) kind: u8,
+    /// How many bytes the message has.
+    pub(super) plain_bytes: usize,
+    packed: Vec<u8>,
+}
+
+impl Section {
+    /// How many bytes of the file it takes.
+    pub(super) fn bytes(&self) -> usize {
+        HEADER_BYTES + self.packed.len()
+    }
+
+    /// The message, if it is as long as the header says.
+    pub(super) fn unpack(&self) -> Option<Vec<u8>> {
+        let mut plain = Vec::new();
+        let mut unpacker = ZlibDecoder::new(&*self.packed).take(self.plain_bytes as u64 + 1);
+        unpacker.read_to_end(&mut plain).ok()?;
+        (plain.len() == self.plain_bytes).then_some(plain)
+    }
 }
 
 /// Writes one section.
@@ -86,8 +110,8 @@ fn checksum(header: &[u8], packed: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// Reads one section, and adds to `at` the bytes of a whole one.
-pub(super) fn read(from: &mut impl Read, at: &mut u64) -> io::Result<Found> {
+/// Reads one section.
+pub(super) fn read(from: &mut impl Read) -> io::Result<Found> {
     let header = up_to(from, HEADER_BYTES)?;
     let Some(header) = header.first_chunk::<HEADER_BYTES>() else {
         return Ok(match header.is_empty() {
@@ -109,15 +133,11 @@ pub(super) fn read(from: &mut impl Read, at: &mut u64) -> io::Result<Found> {
     if checksum(&header[..9], &packed) as usize != sum {
         return Ok(Found::Damaged);
     }
-    let mut plain = Vec::new();
-    let unpacked = ZlibDecoder::new(&*packed)
-        .take(plain_bytes as u64 + 1)
-        .read_to_end(&mut plain);
-    if unpacked.is_err() || plain.len() != plain_bytes {
-        return Ok(Found::Damaged);
-    }
-    *at += (HEADER_BYTES + packed_bytes) as u64;
-    Ok(Found::Section(header[0], plain))
+    Ok(Found::Section(Section {
+        kind: header[0],
+        plain_bytes,
+        packed,
+    }))
 }
 
 /// So many bytes, or as many as there are.

@@ -24,8 +24,6 @@ pub(super) struct Taken {
     pub(super) located: Located,
     pub(super) objects: Vec<RecordedObject>,
     object_indices: HashMap<RecordedObject, ObjectIndex>,
-    /// Whether samples are wanted: those of some windows may not be.
-    pub(super) wanted: bool,
     /// All samples, wanted or not.
     pub(super) samples: u64,
     /// Of those that are wanted.
@@ -41,7 +39,6 @@ impl Taken {
             located: Located::default(),
             objects: Vec::new(),
             object_indices: HashMap::new(),
-            wanted: true,
             samples: 0,
             sums: Sums::default(),
         }
@@ -53,11 +50,11 @@ impl Taken {
         self.budget.begin_anew();
     }
 
-    /// Takes a batch.
-    pub(super) fn take(&mut self, mut batch: Batch) -> Result<(), Stop> {
+    /// Takes a batch: its samples, too, if they are `wanted`.
+    pub(super) fn take(&mut self, mut batch: Batch, wanted: bool) -> Result<(), Stop> {
         self.take_objects(&mut batch)?;
         self.told.take(&mut batch, &mut self.budget)?;
-        self.take_samples(&batch)
+        self.take_samples(&batch, wanted)
     }
 
     fn take_objects(&mut self, batch: &mut Batch) -> Result<(), Stop> {
@@ -130,7 +127,7 @@ impl Taken {
         Ok(index)
     }
 
-    fn take_samples(&mut self, batch: &Batch) -> Result<(), Stop> {
+    fn take_samples(&mut self, batch: &Batch, wanted: bool) -> Result<(), Stop> {
         let samples = batch.sample_labels.len();
         let columns = [
             batch.sample_users.len(),
@@ -187,7 +184,7 @@ impl Taken {
                 return Err(Stop::Nonsense("there are more firings than can be"));
             };
             self.samples += 1;
-            if self.wanted {
+            if wanted {
                 let key = LocatedKey {
                     label,
                     user: self.stack(user)?,

@@ -35,6 +35,7 @@ pub(super) struct Seen<'a> {
     // Of all of them.
     time: Option<Range<SystemTime>>,
     taken: Option<Windows>,
+    is_wanted: bool,
 }
 
 impl<'a> Seen<'a> {
@@ -44,6 +45,7 @@ impl<'a> Seen<'a> {
             all: 0,
             time: None,
             taken: None,
+            is_wanted: false,
         }
     }
 
@@ -51,8 +53,13 @@ impl<'a> Seen<'a> {
         self.all == 0
     }
 
-    /// Sees one more, of a recording that `began` then. Says whether it is wanted.
-    pub(super) fn see(&mut self, began: SystemTime, window: wire::Window) -> bool {
+    /// Whether the last one is wanted.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.is_wanted
+    }
+
+    /// Sees one more, of a recording that `began` then.
+    pub(super) fn see(&mut self, began: SystemTime, window: wire::Window) {
         let time = time(window.started_ns, window.duration_ns);
         self.all += 1;
         self.time = Some(
@@ -60,11 +67,11 @@ impl<'a> Seen<'a> {
                 .take()
                 .map_or_else(|| time.clone(), |all| both(&all, &time)),
         );
-        if let Some(wanted) = self.wanted {
-            let wanted = wanted(began);
-            if time.start >= wanted.end || time.end <= wanted.start {
-                return false;
-            }
+        let wanted = self.wanted.map(|wanted| wanted(began));
+        self.is_wanted =
+            wanted.is_none_or(|wanted| time.start < wanted.end && time.end > wanted.start);
+        if !self.is_wanted {
+            return;
         }
         let before = self.taken.take();
         let (taken, recorded, lost, lost_in) = before.as_ref().map_or((0, 0, 0, 0), |all| {
@@ -79,7 +86,6 @@ impl<'a> Seen<'a> {
             lost_in: lost_in + usize::from(window.lost > 0),
             closing: window.closing,
         });
-        true
     }
 
     /// Those that were taken.

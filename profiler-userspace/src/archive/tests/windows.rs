@@ -209,6 +209,49 @@ fn windows_that_are_not_wanted_leave_room_for_those_that_are() {
 }
 
 #[test]
+fn what_no_window_that_is_wanted_needs_is_not_unpacked() {
+    let windows = several();
+    let broken = |at: usize, bytes: &mut Vec<u8>| {
+        let started_ns = begins(at).duration_since(SystemTime::UNIX_EPOCH);
+        let window = wire::Window {
+            started_ns: started_ns.unwrap().as_nanos() as u64,
+            duration_ns: 1_000_000_000,
+            ..wire::Window::default()
+        };
+        let batch = wire::Batch {
+            stack_ends: vec![0],
+            ..wire::Batch::default()
+        };
+        crate::archive::section::write(bytes, Kind::Window, &window).unwrap();
+        crate::archive::section::write(bytes, Kind::Batch, &batch).unwrap();
+    };
+    let file = |is_anew: bool| {
+        let mut bytes = Vec::new();
+        let mut writer = Writer::begin(&facts(), &mut bytes).unwrap();
+        broken(0, &mut bytes);
+        if is_anew {
+            writer.begin_anew();
+        }
+        writer.window(&windows[1], 0, &mut bytes).unwrap();
+        broken(2, &mut bytes);
+        writer.end(String::new(), &mut bytes).unwrap();
+        bytes
+    };
+    let part = |is_anew, wanted: Range<usize>| {
+        let time = begins(wanted.start)..begins(wanted.end);
+        super::super::read(&*file(is_anew), Some(&|_| time.clone()))
+    };
+    let read = part(true, 1..2).unwrap();
+    assert_eq!(read.missing, None);
+    assert_eq!(told(&read.archive), sum(&windows[1..2]));
+    assert_eq!(read.windows.unwrap().all, 3);
+    for (is_anew, wanted) in [(false, 1..2), (true, 0..2), (true, 1..3)] {
+        let refused = part(is_anew, wanted.clone());
+        assert!(matches!(refused, Err(Error::Nonsense { .. })), "{wanted:?}");
+    }
+}
+
+#[test]
 fn numbers_may_begin_anew() {
     let windows = several();
     let mut bytes = Vec::new();
