@@ -13,6 +13,7 @@ use fastrand::Rng;
 use flame_bpf::archive;
 use flame_bpf::profile::{fold, waits};
 use flame_bpf::symbolize::{self, KernelNames, Naming, Sources};
+use lzma_rust2::{LzmaOptions, LzmaReader, LzmaWriter};
 
 use crate::corpus::Seed;
 use crate::mutate;
@@ -69,9 +70,7 @@ pub(crate) fn input(one: &Seed, other: &Seed, rng: &mut Rng) -> Vec<u8> {
     }
     let mut bytes = one.bytes[..START].to_vec();
     for (kind, message) in sections {
-        let mut packer = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
-        packer.write_all(&message).expect("memory can be written");
-        let packed = packer.finish().expect("memory can be written");
+        let packed = pack(&message);
         let mut header = vec![kind];
         header.extend((packed.len() as u32).to_le_bytes());
         header.extend((message.len() as u32).to_le_bytes());
@@ -85,6 +84,30 @@ pub(crate) fn input(one: &Seed, other: &Seed, rng: &mut Rng) -> Vec<u8> {
     bytes
 }
 
+/// LZMA's lc, lp and pb in raw recordings, and the size of its dictionary.
+const CONTEXT: (u32, u32, u32) = (1, 0, 0);
+const DICTIONARY: u32 = 1 << 20;
+
+fn pack(message: &[u8]) -> Vec<u8> {
+    let mut options = LzmaOptions::with_preset(0);
+    (options.lc, options.lp, options.pb) = CONTEXT;
+    options.dict_size = 4096;
+    let packer = LzmaWriter::new_no_header(Vec::new(), &options, false);
+    let mut packer = packer.expect("memory can be written");
+    packer.write_all(message).expect("memory can be written");
+    packer.finish().expect("memory can be written")
+}
+
+fn unpack(packed: &[u8], bytes: u32) -> Vec<u8> {
+    let (lc, lp, pb) = CONTEXT;
+    let unpacker = LzmaReader::new(packed, u64::from(bytes), lc, lp, pb, DICTIONARY, None);
+    let mut message = Vec::new();
+    (unpacker.expect("those are sensible"))
+        .read_to_end(&mut message)
+        .expect("the golden file is whole");
+    message
+}
+
 /// The kinds and messages of a whole file.
 fn sections(bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
     let mut rest = &bytes[START..];
@@ -92,11 +115,8 @@ fn sections(bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
     while let Some((header, behind)) = rest.split_at_checked(HEADER) {
         let length = u32::from_le_bytes([header[1], header[2], header[3], header[4]]) as usize;
         let (packed, next) = behind.split_at(length);
-        let mut message = Vec::new();
-        flate2::read::ZlibDecoder::new(packed)
-            .read_to_end(&mut message)
-            .expect("the golden file is whole");
-        sections.push((header[0], message));
+        let bytes = u32::from_le_bytes([header[5], header[6], header[7], header[8]]);
+        sections.push((header[0], unpack(packed, bytes)));
         rest = next;
     }
     sections

@@ -12,7 +12,8 @@ use super::wire::{
 use crate::object::RecordedObject;
 use crate::profile::FrameKind;
 use crate::profile::located::{
-    Label, LocatedKey, LocatedStackIndex, ObjectIndex, Spot, SpotIndex, Sums, WakerIndex,
+    Label, LocatedKey, LocatedStack, LocatedStackIndex, ObjectIndex, Spot, SpotIndex, Sums,
+    WakerIndex,
 };
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -33,6 +34,8 @@ pub(super) struct Batches<'a, 'o> {
     // Numbers by the archive's own indices, as far as they are known; plus one.
     spots: Vec<u32>,
     stacks: Vec<u32>,
+    // The number of the first stack that this archive adds.
+    first: u32,
     // What the next entries of this batch are told in terms of.
     last: Last,
 }
@@ -42,6 +45,8 @@ struct Last {
     // The last value of each kind of spot.
     values: HashMap<u32, u64>,
     user: u32,
+    // The last base that was told as a difference.
+    base: u32,
 }
 
 impl<'a, 'o> Batches<'a, 'o> {
@@ -52,6 +57,7 @@ impl<'a, 'o> Batches<'a, 'o> {
             out,
             batch: Batch::default(),
             filled: 0,
+            first: known.stacks.next(),
             known,
             spots: vec![0; archive.located.spots().len()],
             stacks: vec![0; archive.located.stacks().len()],
@@ -148,7 +154,8 @@ impl<'a, 'o> Batches<'a, 'o> {
         }
     }
 
-    fn stack(&mut self, index: LocatedStackIndex) -> io::Result<u32> {
+    /// Adds a stack, unless the file has it.
+    pub(super) fn stack(&mut self, index: LocatedStackIndex) -> io::Result<u32> {
         if let Some(number) = self.stacks[index.0 as usize].checked_sub(1) {
             return Ok(number);
         }
@@ -158,7 +165,7 @@ impl<'a, 'o> Batches<'a, 'o> {
             spots.push(self.spot(*spot)?);
         }
         let end = stack.end as u32 | if stack.guessed { GUESSED } else { 0 };
-        let (shared, node, base) = self.known.tree.find(&spots);
+        let (shared, node, base) = self.known.tree.find(spots.iter().copied());
         let known = (shared == spots.len()).then(|| self.known.stacks.get(&(node, end)));
         let number = match known.flatten() {
             Some(number) => number,
@@ -178,9 +185,9 @@ impl<'a, 'o> Batches<'a, 'o> {
 
     /// Adds a stack that shares spots with that of the number `base`, and then has others.
     fn new_stack(&mut self, base: Option<u32>, shared: usize, spots: &[u32], end: u32) {
-        let next = self.known.stacks.next();
+        let base = base.map_or(0, |base| self.base(base));
         let batch = &mut self.batch;
-        batch.stack_bases.push(base.map_or(0, |base| next - base));
+        batch.stack_bases.push(base);
         batch.stack_shared.push(shared as u32);
         batch.stack_lengths.push((spots.len() - shared) as u32);
         batch.stack_ends.push(end);
@@ -200,6 +207,51 @@ impl<'a, 'o> Batches<'a, 'o> {
             self.known.next_spot = new.max(spot + 1);
             caller = Some(spot);
         }
+    }
+
+    /// How a batch tells of the stack of this number that another shares spots with.
+    fn base(&mut self, number: u32) -> u32 {
+        if number < self.first
+            && let Some(more) = number.checked_sub(self.last.base)
+        {
+            self.last.base = number;
+            return 2 * more + 1;
+        }
+        2 * (self.known.stacks.next() - number)
+    }
+
+    /// For each stack of the archive, the number of the one in the file that it shares the most spots with.
+    pub(super) fn bases(&self) -> Vec<Option<u32>> {
+        let located = &self.archive.located;
+        let spots: Vec<Option<u32>> = located
+            .spots()
+            .iter()
+            .map(|spot| self.known(spot))
+            .collect();
+        let base = |stack: &LocatedStack| {
+            let from_root = stack.spots.iter().rev();
+            let (_, _, base) =
+                (self.known.tree).find(from_root.map_while(|spot| spots[spot.0 as usize]));
+            base
+        };
+        located.stacks().iter().map(base).collect()
+    }
+
+    /// The number of a spot, if the file has it.
+    fn known(&self, spot: &Spot) -> Option<u32> {
+        let known = &*self.known;
+        let key = match *spot {
+            Spot::At { object, offset } => {
+                let object = &self.archive.objects[object.0 as usize];
+                (SPOT_OBJECT + known.objects.get(object)?, offset)
+            }
+            Spot::Named(name) => {
+                let frame = &self.archive.located.names()[name as usize];
+                (SPOT_NAMED, u64::from(known.names.get(frame)?))
+            }
+            Spot::Kernel(_) | Spot::Unknown => (SPOT_UNKNOWN, 0),
+        };
+        known.spots.get(&key)
     }
 
     fn spot(&mut self, index: SpotIndex) -> io::Result<u32> {

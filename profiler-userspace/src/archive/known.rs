@@ -42,15 +42,15 @@ pub(super) struct Tree {
 
 impl Tree {
     /// How many of these spots, from the root on, an earlier stack has as well, where that is, and the number of that stack.
-    pub(super) fn find(&self, spots: &[u32]) -> (usize, Node, Option<u32>) {
-        let mut node = Node::default();
-        for (depth, spot) in spots.iter().enumerate() {
-            match self.nodes.get(&(node, *spot)) {
-                Some(next) => node = *next,
-                None => return (depth, node, self.stack(node)),
-            }
+    pub(super) fn find(&self, spots: impl IntoIterator<Item = u32>) -> (usize, Node, Option<u32>) {
+        let (mut depth, mut node) = (0, Node::default());
+        for spot in spots {
+            let Some(next) = self.nodes.get(&(node, spot)) else {
+                break;
+            };
+            (depth, node) = (depth + 1, *next);
         }
-        (spots.len(), node, self.stack(node))
+        (depth, node, self.stack(node))
     }
 
     fn stack(&self, node: Node) -> Option<u32> {

@@ -3,9 +3,7 @@
 //! In: kinds and messages. Out: bytes with their length and checksum in front, and back. A section is taken
 //! whole or not at all.
 
-use flate2::Compression;
-use flate2::read::ZlibDecoder;
-use flate2::write::ZlibEncoder;
+use lzma_rust2::{LzmaOptions, LzmaReader, LzmaWriter};
 use std::io::{self, Read, Write};
 
 /// How every raw recording begins. The first byte is in no text, and the last ones are damaged by whoever
@@ -13,13 +11,26 @@ use std::io::{self, Read, Write};
 pub(super) const MAGIC: [u8; 8] = *b"\x93FBPF\r\n\x1a";
 
 /// The version of the format, which stands behind the magic.
-pub(super) const VERSION: u8 = 4;
+pub(super) const VERSION: u8 = 5;
 
 /// The most bytes of a message.
 pub(super) const MOST_UNPACKED: usize = 1 << 20;
 
-/// The most bytes of a packed message: zlib adds a little to what cannot be packed.
-const MOST_PACKED: usize = MOST_UNPACKED + (MOST_UNPACKED >> 8) + 64;
+/// The most bytes of a packed message: LZMA adds a little to what cannot be packed.
+const MOST_PACKED: usize = MOST_UNPACKED + (MOST_UNPACKED >> 4) + 64;
+
+/// LZMA's lc, lp and pb: bits of the byte before and of the position that tell what comes next. Columns of small numbers
+/// have no alignment, and say little about their neighbours.
+const CONTEXT: (u32, u32, u32) = (1, 0, 0);
+
+/// How far back a repetition may lie, in bytes: anywhere in a message.
+const DICTIONARY: u32 = MOST_UNPACKED as u32;
+
+/// The smallest of LZMA's dictionaries, in bytes.
+const LEAST_DICTIONARY: u32 = 4096;
+
+/// The preset of xz whose search for repetitions is used: the first that looks further than the next one.
+const PRESET: u32 = 4;
 
 /// Kind, packed length, unpacked length, checksum.
 const HEADER_BYTES: usize = 1 + 4 + 4 + 4;
@@ -66,11 +77,24 @@ impl Section {
 
     /// The message, if it is as long as the header says.
     pub(super) fn unpack(&self) -> Option<Vec<u8>> {
+        let (lc, lp, pb) = CONTEXT;
+        let bytes = self.plain_bytes as u64;
+        let unpacker = LzmaReader::new(&*self.packed, bytes, lc, lp, pb, DICTIONARY, None);
         let mut plain = Vec::new();
-        let mut unpacker = ZlibDecoder::new(&*self.packed).take(self.plain_bytes as u64 + 1);
-        unpacker.read_to_end(&mut plain).ok()?;
+        unpacker.ok()?.read_to_end(&mut plain).ok()?;
         (plain.len() == self.plain_bytes).then_some(plain)
     }
+}
+
+/// Packs a message.
+pub(super) fn pack(plain: &[u8]) -> io::Result<Vec<u8>> {
+    let mut options = LzmaOptions::with_preset(PRESET);
+    (options.lc, options.lp, options.pb) = CONTEXT;
+    // No more memory than the message asks for.
+    options.dict_size = length(plain).max(LEAST_DICTIONARY);
+    let mut packer = LzmaWriter::new_no_header(Vec::new(), &options, false)?;
+    packer.write_all(plain)?;
+    packer.finish()
 }
 
 /// Writes one section.
@@ -86,9 +110,7 @@ pub(super) fn write(
             plain.len()
         )));
     }
-    let mut packer = ZlibEncoder::new(Vec::new(), Compression::default());
-    packer.write_all(&plain)?;
-    let packed = packer.finish()?;
+    let packed = pack(&plain)?;
     let mut header = [0; HEADER_BYTES];
     header[0] = kind as u8;
     header[1..5].copy_from_slice(&length(&packed).to_le_bytes());

@@ -304,7 +304,7 @@ fn other_files_and_later_versions_are_refused() {
     assert!(refusal(b"app;main 3\n").contains("not a raw recording"));
     let mut later = bytes(&usual());
     later[MAGIC.len()] = VERSION + 1;
-    assert!(refusal(&later).contains("version 5"), "{}", refusal(&later));
+    assert!(refusal(&later).contains("version 6"), "{}", refusal(&later));
 }
 
 #[test]

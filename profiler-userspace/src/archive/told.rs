@@ -152,13 +152,14 @@ impl Told {
         }
         let mut steps = batch.stack_steps.iter();
         let mut differences = batch.stack_spots.iter();
+        let mut last_base = 0;
         for at in 0..stacks {
             let (shared, length) = (batch.stack_shared[at], batch.stack_lengths[at] as usize);
             if (shared as usize).saturating_add(length) > MOST_FRAMES || length > steps.len() {
                 return Err(Stop::Nonsense("there is a stack of no sensible length"));
             }
             budget.spend_for_number(64 + 16 * length)?;
-            let base = self.base(batch.stack_bases[at], shared)?;
+            let base = self.base(batch.stack_bases[at], &mut last_base, shared)?;
             let flags = batch.stack_ends[at];
             let end = u8::try_from(flags & !GUESSED)
                 .ok()
@@ -190,12 +191,16 @@ impl Told {
         Ok(())
     }
 
-    /// The stack that has the last of the spots that are shared with the one so far `back` among its own.
-    fn base(&self, back: u32, shared: u32) -> Result<u32, Stop> {
-        if back == 0 && shared == 0 {
+    /// The stack that has the last of the spots among its own that are shared with the one that is `told`.
+    fn base(&self, told: u32, last: &mut usize, shared: u32) -> Result<u32, Stop> {
+        if told == 0 && shared == 0 {
             return Ok(0);
         }
-        let base = self.stacks.len().checked_sub(back as usize);
+        let by = (told / 2) as usize;
+        let base = match told % 2 {
+            0 => self.stacks.len().checked_sub(by),
+            _ => last.checked_add(by).inspect(|base| *last = *base),
+        };
         let base = base.filter(|base| *base < self.stacks.len());
         let mut base = base.ok_or(Stop::Nonsense("there is a stack that shares none's spots"))?;
         let its = &self.stacks[base];

@@ -116,7 +116,8 @@ pub(super) struct Batch {
     #[prost(uint32, repeated, tag = "31")]
     pub(super) sample_wakers: Vec<u32>,
 
-    /// By how much the number of the stack that has the shared spots is less; 0 where there are none.
+    /// Which stack has the shared spots; 0 where there are none. 2n is the one so far back; 2n + 1 is n more than the
+    /// last one that was told so in this section, the first than the stack of the number 0.
     #[prost(uint32, repeated, tag = "32")]
     pub(super) stack_bases: Vec<u32>,
 

@@ -96,12 +96,15 @@ impl Writer {
             anew: std::mem::take(&mut self.is_anew),
         };
         section::write(out, Kind::Window, &window)?;
-        let mut samples = in_order(located);
+        let samples = located.samples();
         self.samples += samples.len() as u64;
         let mut batches = Batches::new(archive, &mut self.known, out);
+        for stack in by_bases(located, &batches.bases()) {
+            batches.stack(stack)?;
+        }
         // The numbers of stacks that are there already are in no order; told in theirs, they take a byte each.
         let mut numbered = Vec::with_capacity(samples.len());
-        for (key, sums) in samples.drain(..) {
+        for (key, sums) in samples {
             let user = batches.stack_or_none(key.user)?;
             let kernel = batches.stack_or_none(key.kernel)?;
             numbered.push((user, kernel, key, sums));
@@ -144,6 +147,14 @@ fn in_order(located: &Located) -> Vec<(&LocatedKey, Sums)> {
         (user, kernel, key.label, key.doing, key.waker)
     });
     samples
+}
+
+/// The stacks in an order in which those that continue the same stack of the file follow each other.
+fn by_bases(located: &Located, bases: &[Option<u32>]) -> Vec<LocatedStackIndex> {
+    let ranks = ranks(located);
+    let mut order: Vec<u32> = (0..ranks.len() as u32).collect();
+    order.sort_unstable_by_key(|index| (bases[*index as usize], ranks[*index as usize]));
+    order.into_iter().map(LocatedStackIndex).collect()
 }
 
 /// What is known of a raw recording before anything is recorded.

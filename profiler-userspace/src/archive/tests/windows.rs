@@ -1,8 +1,9 @@
 //! Raw recordings in windows: each is what it was, and all together are the sum.
 
 use super::*;
-use crate::archive::section::Kind;
+use crate::archive::section::{self, Found, Kind};
 use crate::archive::wire;
+use prost::Message as _;
 use std::ops::Range;
 
 /// One after the other, of ten seconds each.
@@ -148,6 +149,29 @@ fn what_a_file_has_is_not_written_again() {
 }
 
 #[test]
+fn stacks_that_continue_others_follow_each_other_as_those_do() {
+    let of = |stacks: Vec<Vec<u64>>| {
+        let samples: Vec<_> = (0..stacks.len()).map(|n| (Some(n), None, 1, 1)).collect();
+        archive(&stacks, &samples)
+    };
+    let callers = of((0..50).map(|n| vec![5 * n + 2, 3]).collect());
+    let callees = of((0..50).rev().map(|n| vec![8, 5 * n + 2, 3]).collect());
+    let (bytes, _) = written(&[callers, callees]);
+    let (mut rest, mut batches) = (&bytes[MAGIC.len() + 1..], Vec::new());
+    while let Found::Section(section) = section::read(&mut rest).unwrap() {
+        if section.kind == Kind::Batch as u8 {
+            batches.push(wire::Batch::decode(&*section.unpack().unwrap()).unwrap());
+        }
+    }
+    let [_, callees] = &batches[..] else {
+        panic!("{} batches", batches.len())
+    };
+    assert_eq!(callees.stack_bases[0], 1);
+    assert_eq!(callees.stack_bases[1..], [3; 49]);
+    assert_eq!(callees.stack_shared, [2; 50]);
+}
+
+#[test]
 fn many_windows_take_no_more_memory_than_their_stacks() {
     let mut bytes = Vec::new();
     let mut writer = Writer::begin(&facts(), &mut bytes).unwrap();
@@ -222,8 +246,8 @@ fn what_no_window_that_is_wanted_needs_is_not_unpacked() {
             stack_ends: vec![0],
             ..wire::Batch::default()
         };
-        crate::archive::section::write(bytes, Kind::Window, &window).unwrap();
-        crate::archive::section::write(bytes, Kind::Batch, &batch).unwrap();
+        section::write(bytes, Kind::Window, &window).unwrap();
+        section::write(bytes, Kind::Batch, &batch).unwrap();
     };
     let file = |is_anew: bool| {
         let mut bytes = Vec::new();
@@ -280,7 +304,7 @@ fn what_no_writer_does_is_refused() {
     // Samples outside windows.
     let mut bytes = head();
     let batch = wire::Batch::default();
-    crate::archive::section::write(&mut bytes, Kind::Batch, &batch).unwrap();
+    section::write(&mut bytes, Kind::Batch, &batch).unwrap();
     let refused = read(&bytes).unwrap_err();
     assert!(matches!(refused, Error::Nonsense { .. }), "{refused}");
     // A window that tells of more firings than it has.
@@ -291,14 +315,14 @@ fn what_no_writer_does_is_refused() {
         count: 5,
         ..wire::Window::default()
     };
-    crate::archive::section::write(&mut bytes, Kind::Window, &window).unwrap();
+    section::write(&mut bytes, Kind::Window, &window).unwrap();
     let end = wire::End::default();
-    crate::archive::section::write(&mut bytes, Kind::End, &end).unwrap();
+    section::write(&mut bytes, Kind::End, &end).unwrap();
     let refused = read(&bytes).unwrap_err();
     assert!(matches!(refused, Error::Nonsense { .. }), "{refused}");
     // A window in a file that says that it has none.
     let mut bytes = super::bytes(&usual());
-    crate::archive::section::write(&mut bytes, Kind::Window, &window).unwrap();
+    section::write(&mut bytes, Kind::Window, &window).unwrap();
     assert!(matches!(read(&bytes), Err(Error::Nonsense { .. })));
 }
 
