@@ -117,23 +117,32 @@ pub(super) fn moment(text: &str) -> Result<Moment, String> {
     if let Some(moment) = Moment::parse(text) {
         return Ok(moment);
     }
-    if text.trim_matches('0').is_empty() && !text.is_empty() {
-        return Ok(Moment::After(Duration::ZERO));
-    }
-    duration(text).map(Moment::After).map_err(|_| {
+    duration_or_none(text).map(Moment::After).map_err(|_| {
         "not a time; say for instance 14:05, 14:05:30, \"2026-11-22 14:05\", or how long after the beginning: 90s, 2h"
             .to_owned()
     })
 }
 
-/// Seconds, with a fraction if need be, or with a unit: `10`, `0.5`, `500ms`, `10s`, `2m`, `1h`.
+/// Seconds, with a fraction if need be, or with a unit: `10`, `0.5`, `500ms`, `10s`, `2m`, `1h`, `1d`.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    match duration_or_none(text)? {
+        Duration::ZERO => {
+            Err("nothing can be recorded in no time; without a duration, recording goes on until Ctrl-C"
+                .to_owned())
+        }
+        duration => Ok(duration),
+    }
+}
+
+/// [`duration`], or one that is zero.
+fn duration_or_none(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let seconds_each = match &text[digits.len()..] {
         "ms" => 0.001,
         "" | "s" => 1.0,
         "m" => 60.0,
         "h" => 3600.0,
+        "d" => 86_400.0,
         _ => {
             return Err(
                 "not a duration; say seconds, or for instance 500ms, 10s, 2m, 1h".to_owned(),
@@ -154,12 +163,10 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
         }
     };
     match Duration::try_from_secs_f64(count * seconds_each) {
-        Ok(Duration::ZERO) => {
-            Err("nothing can be recorded in no time; without a duration, recording goes on until Ctrl-C"
-                .to_owned())
-        }
         Ok(duration) if duration <= LONGEST => Ok(duration),
-        _ => Err("longer than a year; without a duration, recording goes on until Ctrl-C".to_owned()),
+        _ => {
+            Err("longer than a year; without a duration, recording goes on until Ctrl-C".to_owned())
+        }
     }
 }
 
@@ -292,12 +299,36 @@ mod tests {
             ("500ms", 500),
             ("2m", 120_000),
             ("1.5h", 5_400_000),
+            ("1d", 86_400_000),
         ] {
             assert_eq!(
                 duration(typed),
                 Ok(Duration::from_millis(milliseconds)),
                 "{typed}"
             );
+        }
+    }
+
+    #[test]
+    fn moments_are_of_the_clock_or_so_long_after_the_beginning() {
+        for (typed, seconds) in [
+            ("0", 0),
+            ("0s", 0),
+            ("90s", 90),
+            ("2h", 7_200),
+            ("1d", 86_400),
+        ] {
+            let after = Moment::After(Duration::from_secs(seconds));
+            assert_eq!(moment(typed), Ok(after), "{typed}");
+        }
+        for typed in ["14:05", "14:05:30", "2026-11-22 14:05"] {
+            assert!(
+                !matches!(moment(typed), Err(_) | Ok(Moment::After(_))),
+                "{typed}"
+            );
+        }
+        for typed in ["", "-1s", "noon", "25:00", "s"] {
+            assert!(moment(typed).unwrap_err().contains("14:05"), "{typed}");
         }
     }
 
