@@ -1,7 +1,8 @@
 //! What came of running tests.
 //!
 //! In: the lines that test executables print. Out: how many passed, failed and were skipped, by name. A test that cannot run
-//! here prints `SKIP name: reason` and returns, which the test runner takes for a pass; here it is counted as what it is.
+//! here prints `SKIP name: reason` and returns, which the test runner takes for a pass; here it is counted as what it is. So is
+//! one that passes only when it is run again.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,7 +13,11 @@ pub(crate) struct Outcome {
     passed: usize,
     failed: Vec<String>,
     skipped: Vec<String>,
+    unsteady: Vec<String>,
 }
+
+/// So many tests may pass only when they are run again. With more of them something is wrong that is not the machine's.
+const MOST_UNSTEADY: usize = 2;
 
 /// What one test executable said so far.
 #[derive(Default)]
@@ -84,6 +89,28 @@ impl Outcome {
         self.skipped.push(format!("{test}: {reason}"));
     }
 
+    /// The names of those tests of an executable that failed.
+    pub(crate) fn failed_of(&self, executable: &str) -> Vec<String> {
+        let own = |test: &String| {
+            Some(
+                test.strip_prefix(executable)?
+                    .strip_prefix("::")?
+                    .to_owned(),
+            )
+        };
+        self.failed.iter().filter_map(own).collect()
+    }
+
+    /// Takes in that a test that failed was run again, alone.
+    pub(crate) fn again(&mut self, test: &str, second: &Self) {
+        let has_passed = second.is_good() && second.passed == 1;
+        if has_passed && self.unsteady.len() < MOST_UNSTEADY {
+            self.failed.retain(|failed| failed != test);
+            self.unsteady.push(test.to_owned());
+            self.passed += 1;
+        }
+    }
+
     /// Whether every test that ran passed.
     pub(crate) fn is_good(&self) -> bool {
         self.failed.is_empty()
@@ -94,6 +121,9 @@ impl fmt::Display for Outcome {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for skip in &self.skipped {
             writeln!(out, "skipped {skip}")?;
+        }
+        for test in &self.unsteady {
+            writeln!(out, "unsteady {test}: passed when it was run again")?;
         }
         for failure in &self.failed {
             writeln!(out, "failed {failure}")?;
@@ -183,6 +213,34 @@ mod tests {
         assert_eq!(
             sum.to_string(),
             "failed kernel_x::a\nfailed kernel_x::m::b\n1 passed, 2 failed, 0 skipped"
+        );
+        assert!(!sum.is_good());
+    }
+
+    #[test]
+    fn what_passes_when_run_again_is_named() {
+        let mut sum = outcome(
+            "failures:\n    a\n    b\n    c\n    d\n    e\n\ntest result: FAILED. 1 passed; 5 failed\n",
+            false,
+        );
+        assert_eq!(sum.failed_of("kernel_x"), ["a", "b", "c", "d", "e"]);
+        assert!(sum.failed_of("kernel").is_empty());
+        let passed = outcome("test result: ok. 1 passed; 0 failed\n", true);
+        let none = outcome("test result: ok. 0 passed; 0 failed\n", true);
+        let failed = outcome(
+            "failures:\n    b\n\ntest result: FAILED. 0 passed; 1 failed\n",
+            false,
+        );
+        sum.again("kernel_x::a", &passed);
+        sum.again("kernel_x::b", &failed);
+        sum.again("kernel_x::c", &none);
+        sum.again("kernel_x::d", &passed);
+        // Those are enough.
+        sum.again("kernel_x::e", &passed);
+        assert_eq!(
+            sum.to_string(),
+            "unsteady kernel_x::a: passed when it was run again\nunsteady kernel_x::d: passed when it was run again\n\
+             failed kernel_x::b\nfailed kernel_x::c\nfailed kernel_x::e\n3 passed, 3 failed, 0 skipped"
         );
         assert!(!sum.is_good());
     }
