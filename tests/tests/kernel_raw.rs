@@ -277,3 +277,39 @@ fn windows_outlast_a_recorder_that_is_killed() {
         .collect();
     assert_eq!(left.len(), 1, "{left:?}");
 }
+
+/// Copies a program to paths of its own, one after the other, runs each for a few milliseconds, and deletes it.
+const RUN_AND_DELETE: &str = "\
+for number in $(seq 1 30); do cp \"$1\" \"$2/once$number\"; \"$2/once$number\" 0 20000 5; rm \"$2/once$number\"; done";
+
+#[test]
+fn what_was_deleted_is_named_in_its_window_and_closed_after_it() {
+    let _turn = require!(kernel_turn());
+    let folder = tempdir().expect("a temporary folder can be made");
+    let path = folder.path().join("x.fbpf");
+    let mut running = Invocation::new("-v -a -F 997 --window 1s")
+        .path("-o", &path)
+        .start();
+    running.wait_until_attached();
+    let script = Command::new("sh")
+        .args(["-c", RUN_AND_DELETE, "sh"])
+        .arg(Program::c("execstorm").path())
+        .arg(folder.path())
+        .status();
+    assert!(script.expect("a shell can be started").success());
+    // The last of them has ended by the next look at who has, which a window's end is.
+    thread::sleep(Duration::from_secs(4));
+    let open: Vec<_> = fs::read_dir(format!("/proc/{}/fd", running.pid()))
+        .expect("it runs")
+        .filter_map(|link| fs::read_link(link.ok()?.path()).ok())
+        .filter(|file| file.starts_with(folder.path()))
+        .collect();
+    assert!(open.iter().all(|file| file.starts_with(&path)), "{open:?}");
+    running.signal(Signal::INT);
+    running.finish().expect_code(0);
+    let rendered = Invocation::new("render -f").arg(path.display()).run();
+    let folded = rendered.expect_code(0).folded();
+    let theirs = |stack: &Stack| stack.root().starts_with("once");
+    let working = folded.share_among(theirs, |stack| stack.has("program_work"));
+    assert!(working > 0.5, "{working:.3} of {folded}");
+}

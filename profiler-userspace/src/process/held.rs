@@ -5,8 +5,9 @@
 //! reached in any other way.
 
 use super::shortage::most_files;
-use super::{Backing, BackingId, Identity, Opened, Owner, Processes, Reading};
+use super::{Backing, BackingId, Identity, Opened, Owner, Process, Processes, Reading};
 use std::collections::{HashMap, HashSet};
+use std::os::unix::fs::MetadataExt as _;
 
 /// Open files by what they are behind.
 #[derive(Debug, Default)]
@@ -78,6 +79,23 @@ impl Processes {
             }
         }
     }
+}
+
+impl Processes {
+    /// Closes the files that have been deleted, and that no process which is known maps: names have been given to all that
+    /// was sampled of them. As long as they are open, their disks have no use of the room that they take.
+    pub fn close_deleted(&mut self) {
+        let mapped: HashSet<BackingId> = self.known.values().flat_map(Process::backings).collect();
+        self.held
+            .files
+            .retain(|backing, opened| mapped.contains(backing) || !is_deleted(opened));
+    }
+}
+
+/// Whether a file has no name any more.
+fn is_deleted(opened: &Opened) -> bool {
+    let status = opened.file.file.metadata();
+    status.is_ok_and(|status| status.nlink() == 0)
 }
 
 #[cfg(test)]

@@ -144,6 +144,13 @@ impl Process {
             .iter()
             .map(|mapping| (mapping.backing, mapping.range.clone()))
     }
+
+    /// All that it is known to have mapped.
+    fn backings(&self) -> impl Iterator<Item = BackingId> {
+        let read = self.readings.iter().flat_map(|reading| &reading.mappings);
+        let told = self.told.mappings().chain(self.told_memory.mappings());
+        read.chain(told).map(|mapping| mapping.backing)
+    }
 }
 
 /// What a look at a process showed.

@@ -294,6 +294,35 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_was_deleted_is_closed_when_nobody_maps_it_any_more() {
+        let mut sleeper = Sleeper::start();
+        let mut processes = Processes::holding_files();
+        let identity = sleeper.owner.identity;
+        processes.see(identity);
+        let place = processes.get(identity).unwrap();
+        let place = place.place(sleeper.owner.mapping.start).unwrap();
+        let owner = Owner {
+            seen: place.seen,
+            ..sleeper.owner.clone()
+        };
+        let is_open = |processes: &Processes| {
+            let opened = processes.open(place.backing, std::slice::from_ref(&owner));
+            opened.is_some()
+        };
+        sleeper.end();
+        // It may run again.
+        processes.close_deleted();
+        assert!(is_open(&processes));
+        fs::remove_file(sleeper.path()).unwrap();
+        processes.close_deleted();
+        assert!(is_open(&processes), "who mapped it has not been let go");
+        processes.let_go(identity);
+        assert!(is_open(&processes));
+        processes.close_deleted();
+        assert!(!is_open(&processes));
+    }
+
+    #[test]
     fn a_file_made_after_the_mapping_was_seen_is_another() {
         let mut sleeper = Sleeper::start();
         if sleeper.open().unwrap().file.born.is_none() {

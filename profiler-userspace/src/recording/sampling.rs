@@ -226,6 +226,7 @@ impl Session {
                         && windows.is_over(self.elapsed())
                     {
                         windows.write_next(self)?;
+                        self.processes.close_deleted();
                     }
                     if progress.is_visible() {
                         progress.sampling(self.elapsed(), &self.so_far(plan));
