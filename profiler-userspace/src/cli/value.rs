@@ -145,7 +145,7 @@ fn duration_or_none(text: &str) -> Result<Duration, String> {
         "d" => 86_400.0,
         _ => {
             return Err(
-                "not a duration; say seconds, or for instance 500ms, 10s, 2m, 1h".to_owned(),
+                "not a duration; say seconds, or for instance 500ms, 10s, 2m, 1h, 1d".to_owned(),
             );
         }
     };
@@ -158,7 +158,7 @@ fn duration_or_none(text: &str) -> Result<Duration, String> {
         _ if digits.starts_with('-') => return Err("a duration cannot be negative".to_owned()),
         _ => {
             return Err(
-                "not a duration; say seconds, or for instance 500ms, 10s, 2m, 1h".to_owned(),
+                "not a duration; say seconds, or for instance 500ms, 10s, 2m, 1h, 1d".to_owned(),
             );
         }
     };
