@@ -25,9 +25,9 @@ pub(crate) enum Counted {
 /// Adds one firing of the given weight to the tally, on the given side, of the key in the scratch memory.
 /// None if the table is full.
 #[inline(always)]
-pub(crate) fn count(seat: u32, scratch: &Scratch, side: u32, weight: u64) -> Option<Counted> {
+pub(crate) fn count(cpu_slot: u32, scratch: &Scratch, side: u32, weight: u64) -> Option<Counted> {
     let words = &scratch.key;
-    let books = counter::books(seat)?;
+    let counters = counter::counters(cpu_slot)?;
     let mut hash = Hash::new(config!(seed));
     for word in words {
         hash = hash.with(word.load());
@@ -49,7 +49,7 @@ pub(crate) fn count(seat: u32, scratch: &Scratch, side: u32, weight: u64) -> Opt
     let cursor = &CONTROL.get(0)?.tallies.get(place)?.cursor;
     let entry = cursor.fetch_add(1);
     if intern::passes_half(entry, 1, capacity) {
-        notice::half_full(books);
+        notice::half_full(counters);
     }
     if entry >= capacity {
         return None;
@@ -62,7 +62,7 @@ pub(crate) fn count(seat: u32, scratch: &Scratch, side: u32, weight: u64) -> Opt
     tally.count.store(1);
     match found {
         Found::Free(slot) => index::claim(&TALLY_INDEX, slot, hash, entry as u32),
-        Found::Entry(_) | Found::Crowded => counter::bump(books, Counter::IndexCrowded),
+        Found::Entry(_) | Found::Crowded => counter::bump(counters, Counter::IndexCrowded),
     }
     Some(Counted::First)
 }

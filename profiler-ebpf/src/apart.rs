@@ -2,7 +2,7 @@
 //!
 //! A function whose name is kept (a *global* function, Linux 5.6) is verified once, for any arguments, and
 //! not again at each call for all that may be known there. Arguments and results are numbers: what is
-//! larger goes through the scratch memory of the firing's seat.
+//! larger goes through the scratch memory of the firing's CPU slot.
 #![expect(
     unsafe_code,
     reason = "names that are kept are what makes functions global"
@@ -30,53 +30,53 @@ use crate::{
     stack::Sealed,
     task::{self, CallRegisters, Ids},
     timed,
-    walk::Subject,
+    walk::SampleContext,
     word::Word,
 };
 use profiler_common::abi::{
-    Allocator, Counter, Doing, Header, LeafKind, LeafWord, NoticeKind, SampleKey, StackPosition,
-    WantedCalls,
+    Allocator, Counter, Header, LeafKind, LeafWord, NoticeKind, SampleKey, StackPosition,
+    ThreadState, WantedCalls,
 };
 
 /// Where the user stack is stored whose record is in the scratch memory; none if the store is full.
 #[inline(always)]
-pub(crate) fn keep_user(seat: u32, side: u32, header: Header) -> Option<StackPosition> {
-    position(keep_user_stack(seat, side, header.0))
+pub(crate) fn keep_user(cpu_slot: u32, side: u32, header: Header) -> Option<StackPosition> {
+    position(keep_user_stack(cpu_slot, side, header.0))
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn keep_user_stack(seat: u32, side: u32, header: u64) -> u32 {
-    let Some(scratch) = SCRATCH.get(seat) else {
+extern "C" fn keep_user_stack(cpu_slot: u32, side: u32, header: u64) -> u32 {
+    let Some(scratch) = SCRATCH.get(cpu_slot) else {
         return 0;
     };
-    keep(seat, side, header, &scratch.user)
+    keep(cpu_slot, side, header, &scratch.user)
 }
 
 /// As [`keep_user`], of the kernel stack.
 #[inline(always)]
-pub(crate) fn keep_kernel(seat: u32, side: u32, header: Header) -> Option<StackPosition> {
-    position(keep_kernel_stack(seat, side, header.0))
+pub(crate) fn keep_kernel(cpu_slot: u32, side: u32, header: Header) -> Option<StackPosition> {
+    position(keep_kernel_stack(cpu_slot, side, header.0))
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn keep_kernel_stack(seat: u32, side: u32, header: u64) -> u32 {
-    let Some(scratch) = SCRATCH.get(seat) else {
+extern "C" fn keep_kernel_stack(cpu_slot: u32, side: u32, header: u64) -> u32 {
+    let Some(scratch) = SCRATCH.get(cpu_slot) else {
         return 0;
     };
-    keep(seat, side, header, &scratch.kernel)
+    keep(cpu_slot, side, header, &scratch.kernel)
 }
 
 #[inline(always)]
 fn keep<const WORDS: usize>(
-    seat: u32,
+    cpu_slot: u32,
     side: u32,
     header: u64,
     record: &'static [Word; WORDS],
 ) -> u32 {
-    let stored = counter::books(seat)
-        .and_then(|books| Sealed::new(record, Header(header))?.intern(books, side));
+    let stored = counter::counters(cpu_slot)
+        .and_then(|counters| Sealed::new(record, Header(header))?.intern(counters, side));
     stored.map_or(StackPosition::NONE.0, |position| position.0)
 }
 
@@ -124,18 +124,18 @@ extern "C" fn current_incarnation() -> u64 {
 
 /// See [`sample::take`].
 #[inline(always)]
-pub(crate) fn take(track: u32, subject: Subject, weight: u64) -> Outcome {
-    let Subject {
+pub(crate) fn take(event: u32, subject: SampleContext, weight: u64) -> Outcome {
+    let SampleContext {
         ids,
         incarnation,
-        seat,
+        cpu_slot,
         ..
     } = subject;
-    let outcome = take_sample(seat, one(ids), incarnation, weight, track);
+    let outcome = take_sample(cpu_slot, one(ids), incarnation, weight, event);
     if outcome & FIRST != 0 {
         // From here, and not from there, where much of the BPF stack is taken.
-        if !tell_stack(seat, ids.tgid, incarnation) {
-            announce_process(seat, ids.tgid, incarnation);
+        if !tell_stack(cpu_slot, ids.tgid, incarnation) {
+            announce_process(cpu_slot, ids.tgid, incarnation);
         }
     }
     Outcome(outcome & !FIRST)
@@ -146,8 +146,14 @@ const FIRST: u32 = 1 << 16;
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn take_sample(seat: u32, ids: u64, incarnation: u64, weight: u64, track: u32) -> u32 {
-    match sample::take(track, seat, two(ids), incarnation, weight) {
+extern "C" fn take_sample(
+    cpu_slot: u32,
+    ids: u64,
+    incarnation: u64,
+    weight: u64,
+    event: u32,
+) -> u32 {
+    match sample::take(event, cpu_slot, two(ids), incarnation, weight) {
         Ok(Counted::First) => Outcome::from(Counter::Recorded).0 | FIRST,
         Ok(Counted::Again) => Outcome::from(Counter::Recorded).0,
         Err(counter) => Outcome::from(counter).0,
@@ -156,27 +162,38 @@ extern "C" fn take_sample(seat: u32, ids: u64, incarnation: u64, weight: u64, tr
 
 /// See [`sample::key`]. None if the key is in the scratch memory; otherwise what became of the firing.
 #[inline(always)]
-pub(crate) fn key(subject: Subject, doing: Doing) -> Option<Outcome> {
-    let Subject {
+pub(crate) fn key(subject: SampleContext, thread_state: ThreadState) -> Option<Outcome> {
+    let SampleContext {
         ids,
         incarnation,
-        seat,
+        cpu_slot,
         ..
     } = subject;
-    key_of(seat, ids, incarnation, doing)
+    key_of(cpu_slot, ids, incarnation, thread_state)
 }
 
 /// As [`key`].
 #[inline(always)]
-pub(crate) fn key_of(seat: u32, ids: Ids, incarnation: u64, doing: Doing) -> Option<Outcome> {
-    let outcome = make_key(seat, one(ids), incarnation, doing as u32);
+pub(crate) fn key_of(
+    cpu_slot: u32,
+    ids: Ids,
+    incarnation: u64,
+    thread_state: ThreadState,
+) -> Option<Outcome> {
+    let outcome = make_key(cpu_slot, one(ids), incarnation, thread_state as u32);
     (outcome != NOTHING).then_some(Outcome(outcome))
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn make_key(seat: u32, ids: u64, incarnation: u64, doing: u32) -> u32 {
-    match sample::key(seat, two(ids), incarnation, doing_of(doing), 0) {
+extern "C" fn make_key(cpu_slot: u32, ids: u64, incarnation: u64, thread_state: u32) -> u32 {
+    match sample::key(
+        cpu_slot,
+        two(ids),
+        incarnation,
+        thread_state_of(thread_state),
+        0,
+    ) {
         Ok(()) => NOTHING,
         Err(outcome) => Outcome::from(outcome).0,
     }
@@ -184,112 +201,112 @@ extern "C" fn make_key(seat: u32, ids: u64, incarnation: u64, doing: u32) -> u32
 
 /// What a thread does that is being looked at, from a number.
 #[inline(always)]
-fn doing_of(number: u32) -> Doing {
-    const RUNNING: u32 = Doing::Running as u32;
-    const RUNNABLE: u32 = Doing::Runnable as u32;
+fn thread_state_of(number: u32) -> ThreadState {
+    const RUNNING: u32 = ThreadState::Running as u32;
+    const RUNNABLE: u32 = ThreadState::Runnable as u32;
     match number {
-        RUNNING => Doing::Running,
-        RUNNABLE => Doing::Runnable,
-        _ => Doing::Blocked,
+        RUNNING => ThreadState::Running,
+        RUNNABLE => ThreadState::Runnable,
+        _ => ThreadState::Blocked,
     }
 }
 
 /// See [`off_cpu::depart`].
 #[inline(always)]
 pub(crate) fn depart(
-    seat: u32,
+    cpu_slot: u32,
     now: u64,
     state: u64,
     preempted: bool,
-) -> Result<Doing, Option<Outcome>> {
-    const BLOCKED: u32 = Doing::Blocked as u32;
-    const RUNNABLE: u32 = Doing::Runnable as u32;
-    let answer = depart_from_cpu(seat, now, state, u32::from(preempted));
-    match answer & !DOING {
+) -> Result<ThreadState, Option<Outcome>> {
+    const BLOCKED: u32 = ThreadState::Blocked as u32;
+    const RUNNABLE: u32 = ThreadState::Runnable as u32;
+    let answer = depart_from_cpu(cpu_slot, now, state, u32::from(preempted));
+    match answer & !THREAD_STATE {
         _ if answer == NOTHING => Err(None),
-        BLOCKED if answer & DOING != 0 => Ok(Doing::Blocked),
-        RUNNABLE if answer & DOING != 0 => Ok(Doing::Runnable),
+        BLOCKED if answer & THREAD_STATE != 0 => Ok(ThreadState::Blocked),
+        RUNNABLE if answer & THREAD_STATE != 0 => Ok(ThreadState::Runnable),
         outcome => Err(Some(Outcome(outcome))),
     }
 }
 
 /// Stands in what [`depart_from_cpu`] returns before what the thread will be doing.
-const DOING: u32 = 1 << 16;
+const THREAD_STATE: u32 = 1 << 16;
 
 /// No firing, or one that goes on.
 const NOTHING: u32 = u32::MAX;
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn depart_from_cpu(seat: u32, now: u64, state: u64, preempted: u32) -> u32 {
-    match off_cpu::depart(seat, now, state as u32, preempted != 0) {
-        Ok(doing) => doing as u32 | DOING,
+extern "C" fn depart_from_cpu(cpu_slot: u32, now: u64, state: u64, preempted: u32) -> u32 {
+    match off_cpu::depart(cpu_slot, now, state as u32, preempted != 0) {
+        Ok(thread_state) => thread_state as u32 | THREAD_STATE,
         Err(outcome) => outcome.map_or(NOTHING, |outcome| outcome.0),
     }
 }
 
 /// See [`off_cpu::fall_asleep`].
 #[inline(always)]
-pub(crate) fn fall_asleep(seat: u32, now: u64) -> Option<Outcome> {
-    let outcome = fall_asleep_now(seat, now);
+pub(crate) fn fall_asleep(cpu_slot: u32, now: u64) -> Option<Outcome> {
+    let outcome = fall_asleep_now(cpu_slot, now);
     (outcome != NOTHING).then_some(Outcome(outcome))
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn fall_asleep_now(seat: u32, now: u64) -> u32 {
-    off_cpu::fall_asleep(seat, now).map_or(NOTHING, |outcome| outcome.0)
+extern "C" fn fall_asleep_now(cpu_slot: u32, now: u64) -> u32 {
+    off_cpu::fall_asleep(cpu_slot, now).map_or(NOTHING, |outcome| outcome.0)
 }
 
 /// See [`off_cpu::arrive`].
 #[inline(always)]
-pub(crate) fn arrive(seat: u32, task: u64, now: u64) {
-    arrive_on_cpu(seat, task, now);
+pub(crate) fn arrive(cpu_slot: u32, task: u64, now: u64) {
+    arrive_on_cpu(cpu_slot, task, now);
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn arrive_on_cpu(seat: u32, task: u64, now: u64) -> u32 {
-    off_cpu::arrive(seat, task, now);
+extern "C" fn arrive_on_cpu(cpu_slot: u32, task: u64, now: u64) -> u32 {
+    off_cpu::arrive(cpu_slot, task, now);
     0
 }
 
 /// See [`wall::ran`].
 #[inline(always)]
-pub(crate) fn ran(subject: Subject) {
-    let Subject {
+pub(crate) fn ran(subject: SampleContext) {
+    let SampleContext {
         ids,
         incarnation,
-        seat,
+        cpu_slot,
         now,
     } = subject;
-    ran_until(seat, one(ids), incarnation, now);
+    ran_until(cpu_slot, one(ids), incarnation, now);
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn ran_until(seat: u32, ids: u64, incarnation: u64, now: u64) -> u32 {
-    wall::ran(seat, two(ids), incarnation, now);
+extern "C" fn ran_until(cpu_slot: u32, ids: u64, incarnation: u64, now: u64) -> u32 {
+    wall::ran(cpu_slot, two(ids), incarnation, now);
     0
 }
 
 /// See [`timed::begin`].
 #[inline(always)]
-pub(crate) fn begin(subject: Subject, awaited: u64) -> Option<Outcome> {
-    let Subject {
+pub(crate) fn begin(subject: SampleContext, awaited: u64) -> Option<Outcome> {
+    let SampleContext {
         ids,
         incarnation,
-        seat,
+        cpu_slot,
         ..
     } = subject;
-    let outcome = begin_timed(seat, one(ids), incarnation, awaited);
+    let outcome = begin_timed(cpu_slot, one(ids), incarnation, awaited);
     (outcome != NOTHING).then_some(Outcome(outcome))
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn begin_timed(seat: u32, ids: u64, incarnation: u64, awaited: u64) -> u32 {
-    timed::begin(seat, two(ids), incarnation, awaited).map_or(NOTHING, |outcome| outcome.0)
+extern "C" fn begin_timed(cpu_slot: u32, ids: u64, incarnation: u64, awaited: u64) -> u32 {
+    timed::begin(cpu_slot, two(ids), incarnation, awaited).map_or(NOTHING, |outcome| outcome.0)
 }
 
 /// See [`allocation::is_part`].
@@ -319,13 +336,13 @@ extern "C" fn find_wanted_call(number: u64, registers: u64) -> u64 {
 /// Puts a system call at the leaf of the stack in the scratch memory, and the file that it is about, if its
 /// name is wanted.
 #[inline(always)]
-pub(crate) fn name_call(seat: u32, number: u64, registers: u64, file: u64) {
-    name_call_at_leaf(seat, number, registers, file);
+pub(crate) fn name_call(cpu_slot: u32, number: u64, registers: u64, file: u64) {
+    name_call_at_leaf(cpu_slot, number, registers, file);
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn name_call_at_leaf(seat: u32, number: u64, registers: u64, file: u64) -> u32 {
+extern "C" fn name_call_at_leaf(cpu_slot: u32, number: u64, registers: u64, file: u64) -> u32 {
     let kind = if config!(calls.wanted) == WantedCalls::Futex as u32 {
         LeafKind::UserLock
     } else if CallRegisters(registers).is_native() {
@@ -333,17 +350,17 @@ extern "C" fn name_call_at_leaf(seat: u32, number: u64, registers: u64, file: u6
     } else {
         LeafKind::CompatCall
     };
-    put_leaf(seat, LeafWord::new(kind, number as u32), file);
+    put_leaf(cpu_slot, LeafWord::new(kind, number as u32), file);
     0
 }
 
 #[inline(always)]
-fn put_leaf(seat: u32, leaf: LeafWord, file: u64) {
+fn put_leaf(cpu_slot: u32, leaf: LeafWord, file: u64) {
     let mut words = 0;
     if call::names_files() && file != 0 {
-        words = file::put_name(seat, file);
+        words = file::put_name(cpu_slot, file);
     }
-    file::put_leaf(seat, leaf.named(words));
+    file::put_leaf(cpu_slot, leaf.named(words));
 }
 
 /// See [`fault::end_of`].
@@ -373,33 +390,33 @@ extern "C" fn end_of_waiting_fault() -> u64 {
 /// See [`fault::find`]. Makes a page-in the kernel's record in the scratch memory, with the file that is read, if its name is
 /// wanted.
 #[inline(always)]
-pub(crate) fn find_page_in(seat: u32, address: u64) -> u64 {
-    find_and_name_page_in(seat, address)
+pub(crate) fn find_page_in(cpu_slot: u32, address: u64) -> u64 {
+    find_and_name_page_in(cpu_slot, address)
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn find_and_name_page_in(seat: u32, address: u64) -> u64 {
-    let file = fault::find(seat, address);
+extern "C" fn find_and_name_page_in(cpu_slot: u32, address: u64) -> u64 {
+    let file = fault::find(cpu_slot, address);
     if file != call::NOT_MEANT && file != call::OTHER_KIND {
-        put_leaf(seat, LeafWord::new(LeafKind::PageIn, 0), file);
+        put_leaf(cpu_slot, LeafWord::new(LeafKind::PageIn, 0), file);
     }
     file
 }
 
 /// See [`sample::count`]; says what became of the firing.
 #[inline(always)]
-pub(crate) fn count(seat: u32, weight: u64) -> Outcome {
-    Outcome(count_key(seat, weight))
+pub(crate) fn count(cpu_slot: u32, weight: u64) -> Outcome {
+    Outcome(count_key(cpu_slot, weight))
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn count_key(seat: u32, weight: u64) -> u32 {
-    let counted = sample::count(seat, weight);
-    if let (Ok(Counted::First), Some(Scratch { key, .. })) = (counted, SCRATCH.get(seat)) {
+extern "C" fn count_key(cpu_slot: u32, weight: u64) -> u32 {
+    let counted = sample::count(cpu_slot, weight);
+    if let (Ok(Counted::First), Some(Scratch { key, .. })) = (counted, SCRATCH.get(cpu_slot)) {
         let tgid = key[SampleKey::TGID_WORD].load() as u32;
-        announce_process(seat, tgid, key[SampleKey::INCARNATION_WORD].load());
+        announce_process(cpu_slot, tgid, key[SampleKey::INCARNATION_WORD].load());
     }
     Outcome::from(counted.err().unwrap_or(Counter::Recorded)).0
 }
@@ -407,9 +424,9 @@ extern "C" fn count_key(seat: u32, weight: u64) -> u32 {
 /// See [`notice::new_process`].
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn announce_process(seat: u32, tgid: u32, incarnation: u64) -> u32 {
-    if let Some(books) = counter::books(seat) {
-        notice::new_process(books, tgid, incarnation);
+extern "C" fn announce_process(cpu_slot: u32, tgid: u32, incarnation: u64) -> u32 {
+    if let Some(counters) = counter::counters(cpu_slot) {
+        notice::new_process(counters, tgid, incarnation);
     }
     0
 }

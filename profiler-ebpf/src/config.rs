@@ -21,7 +21,7 @@ static CONFIG: Config = Config {
     stack_blocks: 0,
     stack_index_mask: 0,
     states: 0,
-    switch_seats: 0,
+    switch_cpu_slots: 0,
     cpus: 0,
     weighed: 0,
     shortest_ns: 0,

@@ -64,8 +64,8 @@ pub(crate) fn is_wanted(file: u64) -> bool {
 /// Puts the name that the file's directory has for it behind the leaf word in the scratch memory; the number
 /// of its words.
 #[inline(always)]
-pub(crate) fn put_name(seat: u32, file: u64) -> u64 {
-    let Some(scratch) = SCRATCH.get(seat) else {
+pub(crate) fn put_name(cpu_slot: u32, file: u64) -> u64 {
+    let Some(scratch) = SCRATCH.get(cpu_slot) else {
         return 0;
     };
     let Some(place) = scratch
@@ -85,8 +85,8 @@ pub(crate) fn put_name(seat: u32, file: u64) -> u64 {
 
 /// Makes the leaf word the whole of the kernel's record in the scratch memory, with so many words behind it.
 #[inline(always)]
-pub(crate) fn put_leaf(seat: u32, leaf: LeafWord) {
-    let Some(scratch) = SCRATCH.get(seat) else {
+pub(crate) fn put_leaf(cpu_slot: u32, leaf: LeafWord) {
+    let Some(scratch) = SCRATCH.get(cpu_slot) else {
         return;
     };
     scratch.kernel[1].store(leaf.0);

@@ -1,7 +1,7 @@
 //! The kernel half of flame-bpf: it supplies memory, maps and loops to the decisions that live in
 //! `profiler-common`, and decides nothing itself.
 //!
-//! In: firings of perf events. Out: tallies, stacks, books and notices in BPF maps ([`maps`]).
+//! In: firings of perf events. Out: tallies, stacks, counters and notices in BPF maps ([`maps`]).
 //! Compiled by `cargo xtask bpf` alone; the object that it makes ships in `profiler-ebpf/prebuilt`.
 #![no_std]
 #![no_main]
@@ -11,6 +11,7 @@ mod apart;
 mod code;
 mod config;
 mod counter;
+mod events;
 mod file;
 mod filter;
 mod index;
@@ -29,7 +30,6 @@ mod table;
 mod task;
 mod tell;
 mod timed;
-mod tracks;
 mod walk;
 mod word;
 

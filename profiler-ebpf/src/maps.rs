@@ -17,7 +17,7 @@ use aya_ebpf::{
 };
 use profiler_common::{
     abi::{
-        ASLEEP_WORDS, BLOCK_WORDS, BOOK_WORDS, CODE_SLOT_BITS, CodeState, KERNEL_SCRATCH_WORDS,
+        ASLEEP_WORDS, BLOCK_WORDS, CODE_SLOT_BITS, COUNTERS_WORDS, CodeState, KERNEL_SCRATCH_WORDS,
         KEY_WORDS, MAPPED_WORDS, MAX_KERNEL_FRAMES, MAX_RULES, NAME_BYTES, PATH_BYTES, SIDES,
         SLAB_WORDS, SYMBOL_BYTES, Sleeper, Switches, USER_SCRATCH_WORDS, Waker,
     },
@@ -27,8 +27,8 @@ use profiler_common::{
     },
 };
 
-/// [`profiler_common::abi::Books`], as the kernel half writes it.
-pub(crate) type Books = [Word; BOOK_WORDS];
+/// [`profiler_common::abi::Counters`], as the kernel half writes it.
+pub(crate) type Counters = [Word; COUNTERS_WORDS];
 
 /// [`profiler_common::abi::Side`], as the kernel half writes it.
 #[repr(C, align(64))]
@@ -120,7 +120,7 @@ pub(crate) struct Walk {
     /// Why it ended; a [`profiler_common::abi::StackEnd`].
     pub(crate) end: Word,
     /// Not zero once a frame pointer was followed where an object's rows say nothing.
-    pub(crate) guessed: Word,
+    pub(crate) fp_fallback: Word,
     /// Which of `known` is the process's.
     pub(crate) place: Word,
     /// What was found lately in the memory of several processes.
@@ -266,15 +266,15 @@ pub(crate) static CONTROL: Array<Control> = Array::with_max_entries(1, BPF_F_MMA
 #[map]
 pub(crate) static KERNEL_STACKS: Array<KernelStacks> = Array::with_max_entries(1, 0);
 
-/// One value per *seat* (set at load): its counters.
+/// One value per *CPU slot* (set at load): its counters.
 ///
-/// A seat is one track's place on one CPU. Where there are several tracks, the one may interrupt the other, so
-/// each has books and scratch memory of its own: the seats of the first are the numbers of the CPUs, those of the
-/// others follow one after the other ([`crate::sample::seat`]). Those of switches begin at `Config::switch_seats`.
+/// A CPU slot is one event's place on one CPU. Where there are several events, the one may interrupt the other, so
+/// each has counters and scratch memory of its own: the CPU slots of the first are the numbers of the CPUs, those of the
+/// others follow one after the other ([`crate::sample::cpu_slot`]). Those of switches begin at `Config::switch_cpu_slots`.
 #[map]
-pub(crate) static BOOKS: Array<Books> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+pub(crate) static COUNTERS: Array<Counters> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
-/// One value per seat (set at load): where a firing puts its stacks together. Not a per-CPU
+/// One value per CPU slot (set at load): where a firing puts its stacks together. Not a per-CPU
 /// array, whose lookup is a call before Linux 6.10.
 #[map]
 pub(crate) static SCRATCH: Array<Scratch> = Array::with_max_entries(1, 0);

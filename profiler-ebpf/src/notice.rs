@@ -4,7 +4,7 @@ use crate::{
     apart,
     config::{self, config},
     counter,
-    maps::{ANNOUNCED, ANNOUNCED_SLOTS, Books, NOTICES},
+    maps::{ANNOUNCED, ANNOUNCED_SLOTS, Counters, NOTICES},
 };
 use aya_ebpf::bindings::{
     BPF_RB_AVAIL_DATA, BPF_RB_FORCE_WAKEUP, BPF_RB_NO_WAKEUP, BPF_RB_RING_SIZE,
@@ -17,14 +17,14 @@ use profiler_common::{
 /// Announces a process of which nothing is told otherwise, unless it was announced lately: its mappings are best read
 /// while it lives.
 #[inline(always)]
-pub(crate) fn new_process(books: &Books, tgid: u32, incarnation: u64) {
+pub(crate) fn new_process(counters: &Counters, tgid: u32, incarnation: u64) {
     let hash = Hash::new(config!(seed))
         .with(u64::from(tgid))
         .with(incarnation);
     let Some(slot) = ANNOUNCED.get(hash.slot(0, ANNOUNCED_SLOTS - 1)) else {
         return;
     };
-    if slot.load() != hash.0 && send(books, NoticeKind::NewProcess, tgid, incarnation, 0) {
+    if slot.load() != hash.0 && send(counters, NoticeKind::NewProcess, tgid, incarnation, 0) {
         slot.store(hash.0);
     }
 }
@@ -33,7 +33,7 @@ pub(crate) fn new_process(books: &Books, tgid: u32, incarnation: u64) {
 /// announced a moment ago. `hash`: the file's.
 #[inline(always)]
 pub(crate) fn unknown_code(
-    books: &Books,
+    counters: &Counters,
     tgid: u32,
     incarnation: u64,
     address: u64,
@@ -45,22 +45,30 @@ pub(crate) fn unknown_code(
     let Some(slot) = ANNOUNCED.get(hash.slot(0, ANNOUNCED_SLOTS - 1)) else {
         return;
     };
-    if slot.load() != hash.0 && send(books, NoticeKind::UnknownCode, tgid, incarnation, address) {
+    if slot.load() != hash.0
+        && send(
+            counters,
+            NoticeKind::UnknownCode,
+            tgid,
+            incarnation,
+            address,
+        )
+    {
         slot.store(hash.0);
     }
 }
 
 /// Asks for a drain.
 #[inline(always)]
-pub(crate) fn half_full(books: &Books) {
-    send(books, NoticeKind::HalfFull, 0, 0, 0);
+pub(crate) fn half_full(counters: &Counters) {
+    send(counters, NoticeKind::HalfFull, 0, 0, 0);
 }
 
 #[inline(always)]
-fn send(books: &Books, kind: NoticeKind, tgid: u32, incarnation: u64, address: u64) -> bool {
+fn send(counters: &Counters, kind: NoticeKind, tgid: u32, incarnation: u64, address: u64) -> bool {
     let sent = apart::send(kind, tgid, incarnation, address);
     if !sent {
-        counter::bump(books, Counter::NoticesDropped);
+        counter::bump(counters, Counter::NoticesDropped);
     }
     sent
 }

@@ -141,14 +141,14 @@ fn is_this(kept: &KernelStacks, stack: &KernelStack) -> bool {
     true
 }
 
-/// Notes the stack that was not recognized and was walked into the scratch memory of the seat, if it can be.
+/// Notes the stack that was not recognized and was walked into the scratch memory of the CPU slot, if it can be.
 #[inline(always)]
-pub(crate) fn learn(seat: u32) -> Option<()> {
+pub(crate) fn learn(cpu_slot: u32) -> Option<()> {
     if !task::random().is_multiple_of(LEARNT) {
         return None;
     }
     let kept = KERNEL_STACKS.get(task::cpu())?;
-    let walked = &SCRATCH.get(seat)?.kernel;
+    let walked = &SCRATCH.get(cpu_slot)?.kernel;
     let header = Header(walked[0].load());
     let frames = header.frames();
     if frames > FRAMES || header.end() != Some(StackEnd::Root) {
@@ -238,10 +238,10 @@ impl Turn for Search {
 }
 
 /// Where the stack that was recognized is stored; [`StackPosition::NONE`] if the store is full. `store`: puts the record
-/// that is in the scratch memory of the seat there.
+/// that is in the scratch memory of the CPU slot there.
 #[inline(always)]
 pub(crate) fn keep(
-    seat: u32,
+    cpu_slot: u32,
     live: Live,
     store: impl FnOnce(Header) -> StackPosition,
 ) -> Option<StackPosition> {
@@ -249,12 +249,15 @@ pub(crate) fn keep(
     let stack = kept.known.get(kept.chosen.load() as usize & (STACKS - 1))?;
     // Not zero, which is not stored.
     let epoch = u64::from(live.epoch()) + 1;
-    counter::bump(counter::books(seat)?, Counter::KernelStacksRecognized);
+    counter::bump(
+        counter::counters(cpu_slot)?,
+        Counter::KernelStacksRecognized,
+    );
     let stored = stack.stored.load();
     if stored >> 32 == epoch {
         return Some(StackPosition(stored as u32));
     }
-    let record = &SCRATCH.get(seat)?.kernel;
+    let record = &SCRATCH.get(cpu_slot)?.kernel;
     for (place, noted) in record[1..].iter().zip(&stack.frames) {
         place.store(noted.load() | COMMON);
     }

@@ -10,75 +10,75 @@ use crate::{
     maps::{CONTROL, SCRATCH},
     recognize::{self, RECOGNIZED},
     task::{self, Ids},
-    walk::{self, Subject},
+    walk::{self, SampleContext},
     word::Word,
 };
 use aya_ebpf::{EbpfContext, programs::RawTracePointContext};
 use profiler_common::abi::{
-    Counter, Doing, Header, KEY_WORDS, Live, SampleKey, StackPosition, Stamp, Switches,
+    Counter, Header, KEY_WORDS, Live, SampleKey, StackPosition, Stamp, Switches, ThreadState,
 };
 
 /// The name under which the idle tasks of all CPUs are one; the kernel's has the CPU's number behind it.
 const IDLE_COMM: [u8; 16] = *b"swapper\0\0\0\0\0\0\0\0\0";
 
-/// The seat of a track on this CPU: its books, and its scratch memory.
+/// The CPU slot of a event on this CPU: its counters, and its scratch memory.
 #[inline(always)]
-pub(crate) fn seat(track: u32) -> u32 {
+pub(crate) fn cpu_slot(event: u32) -> u32 {
     let cpu = task::cpu();
-    if track == 0 {
+    if event == 0 {
         cpu
     } else {
-        cpu.wrapping_add(track.wrapping_mul(config!(cpus)))
+        cpu.wrapping_add(event.wrapping_mul(config!(cpus)))
     }
 }
 
 /// Takes the CPU's scratch memory, for a firing that another may interrupt or displace on its CPU; false if
 /// one has it that was interrupted. To be given back by [`end`].
 #[inline(always)]
-pub(crate) fn begin(seat: u32) -> bool {
+pub(crate) fn begin(cpu_slot: u32) -> bool {
     SCRATCH
-        .get(seat)
+        .get(cpu_slot)
         .is_some_and(|scratch| scratch.taken.take(1))
 }
 
-/// Notes that firings on this seat find programs at the first instruction of a function. It stays so: a seat is of one
-/// track, whose firings are alike.
+/// Notes that firings on this CPU slot find programs at the first instruction of a function. It stays so: a CPU slot is of one
+/// event, whose firings are alike.
 #[inline(always)]
-pub(crate) fn at_entry(seat: u32) {
-    if let Some(scratch) = SCRATCH.get(seat) {
+pub(crate) fn at_entry(cpu_slot: u32) {
+    if let Some(scratch) = SCRATCH.get(cpu_slot) {
         scratch.walk.at_entry.store(1);
     }
 }
 
 /// Gives the CPU's scratch memory back.
 #[inline(always)]
-pub(crate) fn end(seat: u32) {
-    if let Some(scratch) = SCRATCH.get(seat) {
+pub(crate) fn end(cpu_slot: u32) {
+    if let Some(scratch) = SCRATCH.get(cpu_slot) {
         scratch.taken.store(0);
     }
 }
 
-/// Whom a firing of a track's program found, or what became of the firing if that is nobody wanted. The first track's
+/// Whom a firing of a event's program found, or what became of the firing if that is nobody wanted. The first event's
 /// programs have all of it to themselves, for speed; the others share it, so that there is little to each of them.
 #[inline(always)]
-pub(crate) fn whom<const TRACK: u32>() -> Result<Ids, Outcome> {
-    if TRACK == 0 {
+pub(crate) fn whom<const EVENT: u32>() -> Result<Ids, Outcome> {
+    if EVENT == 0 {
         filter::current().map_err(Outcome::from)
     } else {
         apart::current()
     }
 }
 
-/// As [`subject`], for a track's program.
+/// As [`subject`], for a event's program.
 #[inline(always)]
-pub(crate) fn subject_of<const TRACK: u32>(seat: u32, ids: Ids, now: u64) -> Subject {
-    if TRACK == 0 {
-        subject(seat, ids, now)
+pub(crate) fn subject_of<const EVENT: u32>(cpu_slot: u32, ids: Ids, now: u64) -> SampleContext {
+    if EVENT == 0 {
+        subject(cpu_slot, ids, now)
     } else {
-        Subject {
+        SampleContext {
             ids,
             incarnation: apart::incarnation(),
-            seat,
+            cpu_slot,
             now,
         }
     }
@@ -86,11 +86,11 @@ pub(crate) fn subject_of<const TRACK: u32>(seat: u32, ids: Ids, now: u64) -> Sub
 
 /// Whom a firing found.
 #[inline(always)]
-pub(crate) fn subject(seat: u32, ids: Ids, now: u64) -> Subject {
-    Subject {
+pub(crate) fn subject(cpu_slot: u32, ids: Ids, now: u64) -> SampleContext {
+    SampleContext {
         ids,
         incarnation: if ids.tid == 0 { 0 } else { task::incarnation() },
-        seat,
+        cpu_slot,
         now,
     }
 }
@@ -98,8 +98,12 @@ pub(crate) fn subject(seat: u32, ids: Ids, now: u64) -> Subject {
 /// Walks the running task's stacks, as far as they are wanted, into the scratch memory; a kernel stack only
 /// where the firing found the CPU `in_kernel`. Returns what became of the firing if that is not possible.
 #[inline(always)]
-pub(crate) fn walk(ctx: &impl EbpfContext, subject: Subject, in_kernel: bool) -> Option<Outcome> {
-    let Some(scratch) = SCRATCH.get(subject.seat) else {
+pub(crate) fn walk(
+    ctx: &impl EbpfContext,
+    subject: SampleContext,
+    in_kernel: bool,
+) -> Option<Outcome> {
+    let Some(scratch) = SCRATCH.get(subject.cpu_slot) else {
         return Some(Counter::LostStackStore.into());
     };
     if config::has(Switches::KERNEL_STACKS) && in_kernel {
@@ -120,10 +124,10 @@ pub(crate) fn walk(ctx: &impl EbpfContext, subject: Subject, in_kernel: bool) ->
 #[inline(always)]
 pub(crate) fn walk_waiting(
     ctx: &RawTracePointContext,
-    subject: Subject,
+    subject: SampleContext,
     is_preempted: impl FnOnce() -> bool,
 ) -> Option<Outcome> {
-    let Some(scratch) = SCRATCH.get(subject.seat) else {
+    let Some(scratch) = SCRATCH.get(subject.cpu_slot) else {
         return Some(Counter::LostStackStore.into());
     };
     if !config::has(Switches::KERNEL_STACKS) {
@@ -136,7 +140,7 @@ pub(crate) fn walk_waiting(
             scratch.kernel[0].store(RECOGNIZED);
         } else {
             walk::kernel::<0>(ctx, &scratch.kernel);
-            apart::learn(subject.seat);
+            apart::learn(subject.cpu_slot);
         }
     }
     if config::has(Switches::USER_STACKS) {
@@ -147,52 +151,56 @@ pub(crate) fn walk_waiting(
     None
 }
 
-/// Counts the firing for a track, of a thread that runs, with what is in the scratch memory; or says what became of it.
+/// Counts the firing for a event, of a thread that runs, with what is in the scratch memory; or says what became of it.
 #[inline(always)]
 pub(crate) fn take(
-    track: u32,
-    seat: u32,
+    event: u32,
+    cpu_slot: u32,
     ids: Ids,
     incarnation: u64,
     weight: u64,
 ) -> Result<Counted, Counter> {
-    key(seat, ids, incarnation, Doing::Running, track)?;
-    count(seat, weight)
+    key(cpu_slot, ids, incarnation, ThreadState::Running, event)?;
+    count(cpu_slot, weight)
 }
 
 /// Counts a firing for the key in the scratch memory.
 #[inline(always)]
-pub(crate) fn count(seat: u32, weight: u64) -> Result<Counted, Counter> {
-    let scratch = SCRATCH.get(seat).ok_or(Counter::LostTallyTable)?;
+pub(crate) fn count(cpu_slot: u32, weight: u64) -> Result<Counted, Counter> {
+    let scratch = SCRATCH.get(cpu_slot).ok_or(Counter::LostTallyTable)?;
     let control = CONTROL.get(0).ok_or(Counter::LostTallyTable)?;
     let side = Live(control.live.load()).tallies();
-    aggregate::count(seat, scratch, side, weight).ok_or(Counter::LostTallyTable)
+    aggregate::count(cpu_slot, scratch, side, weight).ok_or(Counter::LostTallyTable)
 }
 
 /// Stores the stacks in the scratch memory, and puts the key of the running task there.
 #[inline(always)]
 pub(crate) fn key(
-    seat: u32,
+    cpu_slot: u32,
     ids: Ids,
     incarnation: u64,
-    doing: Doing,
-    track: u32,
+    thread_state: ThreadState,
+    event: u32,
 ) -> Result<(), Counter> {
-    let scratch = SCRATCH.get(seat).ok_or(Counter::LostStackStore)?;
+    let scratch = SCRATCH.get(cpu_slot).ok_or(Counter::LostStackStore)?;
     let control = CONTROL.get(0).ok_or(Counter::LostTallyTable)?;
     let live = Live(control.live.load());
     let side = live.stacks();
     let user = match scratch.user[0].load() {
         0 if !config::has(Switches::KERNEL_STACKS) => return Err(Counter::FilteredNoUserStack),
         0 => StackPosition::NONE,
-        header => apart::keep_user(seat, side, Header(header)).ok_or(Counter::LostStackStore)?,
+        header => {
+            apart::keep_user(cpu_slot, side, Header(header)).ok_or(Counter::LostStackStore)?
+        }
     };
     let kernel = match scratch.kernel[0].load() {
         0 => StackPosition::NONE,
-        RECOGNIZED => apart::keep_recognized(seat, live).ok_or(Counter::LostStackStore)?,
-        header => apart::keep_kernel(seat, side, Header(header)).ok_or(Counter::LostStackStore)?,
+        RECOGNIZED => apart::keep_recognized(cpu_slot, live).ok_or(Counter::LostStackStore)?,
+        header => {
+            apart::keep_kernel(cpu_slot, side, Header(header)).ok_or(Counter::LostStackStore)?
+        }
     };
-    let stamp = Stamp::new(live.epoch(), doing).of_track(track);
+    let stamp = Stamp::new(live.epoch(), thread_state).of_event(event);
     let key = SampleKey {
         user,
         kernel,
@@ -235,14 +243,14 @@ pub(crate) fn key_without_stacks(
     place: &[Word; KEY_WORDS],
     ids: Ids,
     incarnation: u64,
-    doing: Doing,
+    thread_state: ThreadState,
 ) {
-    put(place, &owner(ids, incarnation, Stamp::new(0, doing)));
+    put(place, &owner(ids, incarnation, Stamp::new(0, thread_state)));
 }
 
 /// As [`key_without_stacks`], of the thread at a kernel address.
 #[inline(always)]
-pub(crate) fn key_of(place: &[Word; KEY_WORDS], task: u64, ids: Ids, doing: Doing) {
+pub(crate) fn key_of(place: &[Word; KEY_WORDS], task: u64, ids: Ids, thread_state: ThreadState) {
     let key = SampleKey {
         incarnation: task::incarnation_of(task),
         tgid: ids.tgid,
@@ -254,7 +262,7 @@ pub(crate) fn key_of(place: &[Word; KEY_WORDS], task: u64, ids: Ids, doing: Doin
         cpu: 0,
         user: StackPosition::NONE,
         kernel: StackPosition::NONE,
-        stamp: Stamp::new(0, doing),
+        stamp: Stamp::new(0, thread_state),
         comm: task::comm_of(task),
     };
     put(place, &key);

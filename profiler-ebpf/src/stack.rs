@@ -4,7 +4,7 @@ use crate::{
     config::config,
     counter,
     index::{self, Found},
-    maps::{Block, Books, CONTROL, STACK_INDEX, STACKS},
+    maps::{Block, CONTROL, Counters, STACK_INDEX, STACKS},
     notice,
     repeat::{Turn, repeat_anywhere},
     walk::PLAIN_FRAMES,
@@ -61,7 +61,7 @@ impl<const WORDS: usize> Sealed<WORDS> {
     /// Where this stack is stored on the given side: where it was, or where it now is. None if the
     /// store is full.
     #[inline(always)]
-    pub(crate) fn intern(&self, books: &Books, side: u32) -> Option<StackPosition> {
+    pub(crate) fn intern(&self, counters: &Counters, side: u32) -> Option<StackPosition> {
         let mask = config!(stack_index_mask);
         let found = index::find(&STACK_INDEX, side * (mask + 1), mask, self.hash);
         if let Found::Entry(block) = found
@@ -69,19 +69,19 @@ impl<const WORDS: usize> Sealed<WORDS> {
         {
             return Some(StackPosition::at(block));
         }
-        let block = self.store(books, side)?;
+        let block = self.store(counters, side)?;
         // A stack whose slot leads to another one with the same tag, or whose slots are all taken, is
         // found by its position alone.
         match found {
             Found::Free(slot) => index::claim(&STACK_INDEX, slot, self.hash, block),
-            Found::Entry(_) | Found::Crowded => counter::bump(books, Counter::IndexCrowded),
+            Found::Entry(_) | Found::Crowded => counter::bump(counters, Counter::IndexCrowded),
         }
         Some(StackPosition::at(block))
     }
 
     /// Appends the record to the given side; none if it is full.
     #[inline(always)]
-    fn store(&self, books: &Books, side: u32) -> Option<u32> {
+    fn store(&self, counters: &Counters, side: u32) -> Option<u32> {
         let capacity = u64::from(config!(stack_blocks));
         let more = u64::from(self.blocks);
         // Hidden from the compiler, which would check the number long before it is used.
@@ -89,7 +89,7 @@ impl<const WORDS: usize> Sealed<WORDS> {
         let cursor = &CONTROL.get(0)?.stacks.get(place)?.cursor;
         let block = cursor.fetch_add(more);
         if intern::passes_half(block, more, capacity) {
-            notice::half_full(books);
+            notice::half_full(counters);
         }
         if block + more > capacity {
             return None;

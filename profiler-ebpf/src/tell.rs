@@ -32,11 +32,12 @@ const UNTOLD: u32 = 2;
 /// Tells what lies at the frames of the user stack in the scratch memory, unless that was done lately. Whether
 /// user space has heard of the process so.
 #[inline(always)]
-pub(crate) fn stack(seat: u32, tgid: u32, incarnation: u64) -> bool {
+pub(crate) fn stack(cpu_slot: u32, tgid: u32, incarnation: u64) -> bool {
     if !config::has(Switches::TELL_MAPPINGS) || !config::has(Switches::USER_STACKS) {
         return false;
     }
-    let (Some(scratch), Some(books)) = (SCRATCH.get(seat), counter::books(seat)) else {
+    let (Some(scratch), Some(counters)) = (SCRATCH.get(cpu_slot), counter::counters(cpu_slot))
+    else {
         return false;
     };
     if scratch.user[0].load() == 0 {
@@ -62,12 +63,12 @@ pub(crate) fn stack(seat: u32, tgid: u32, incarnation: u64) -> bool {
         space: mapping::space(),
         incarnation,
         tgid,
-        seat,
+        cpu_slot,
         said: 0,
     };
     repeat(MAX_USER_FRAMES as u32, &mut frames);
     if frames.said & UNTOLD != 0 {
-        counter::bump(books, Counter::MappingsUntold);
+        counter::bump(counters, Counter::MappingsUntold);
     } else {
         slot.store(hash.0);
     }
@@ -80,7 +81,7 @@ struct Frames {
     space: u64,
     incarnation: u64,
     tgid: u32,
-    seat: u32,
+    cpu_slot: u32,
     /// [`KNOWN`] and [`UNTOLD`].
     said: u32,
 }
@@ -102,7 +103,13 @@ impl Turn for Frames {
                 return ControlFlow::Continue(());
             }
         }
-        self.said |= apart::tell(self.seat, self.space, address, self.tgid, self.incarnation);
+        self.said |= apart::tell(
+            self.cpu_slot,
+            self.space,
+            address,
+            self.tgid,
+            self.incarnation,
+        );
         ControlFlow::Continue(())
     }
 }
@@ -110,8 +117,8 @@ impl Turn for Frames {
 /// Tells what lies at an address of the process `space`, unless that was done lately. [`KNOWN`] if it is told,
 /// [`UNTOLD`] if that was not possible, zero if nothing lies there that user space should know.
 #[inline(always)]
-pub(crate) fn address(seat: u32, space: u64, address: u64, tgid: u32, incarnation: u64) -> u32 {
-    let Some(scratch) = SCRATCH.get(seat) else {
+pub(crate) fn address(cpu_slot: u32, space: u64, address: u64, tgid: u32, incarnation: u64) -> u32 {
+    let Some(scratch) = SCRATCH.get(cpu_slot) else {
         return 0;
     };
     let telling = &scratch.telling;
@@ -164,7 +171,7 @@ pub(crate) fn address(seat: u32, space: u64, address: u64, tgid: u32, incarnatio
     scratch.telling.length.store(0);
     let is_file = key.device != 0;
     if is_file && file_told.load() != file.0 {
-        apart::put_path(seat, mapping.vma);
+        apart::put_path(cpu_slot, mapping.vma);
     }
     // Whoever makes code, or runs a file that nobody knows, is looked at while it lives.
     let urgent = key.is_anonymous() || scratch.telling.length.load() != 0;
@@ -193,8 +200,8 @@ fn send(record: &'static [Word; TELLING_WORDS], length: &Word, urgent: bool) -> 
 
 /// Puts the path of a mapped file together, behind the record: its names from the last to the first.
 #[inline(always)]
-pub(crate) fn path(seat: u32, vma: u64) {
-    let Some(scratch) = SCRATCH.get(seat) else {
+pub(crate) fn path(cpu_slot: u32, vma: u64) {
+    let Some(scratch) = SCRATCH.get(cpu_slot) else {
         return;
     };
     let telling = &scratch.telling;

@@ -9,50 +9,50 @@ use crate::{
     config::config,
     counter::{self, Outcome},
     filter,
-    maps::{Books, SCRATCH},
+    maps::{Counters, SCRATCH},
     sample, sleepers,
     task::{self, Ids},
-    walk::Subject,
+    walk::SampleContext,
 };
-use profiler_common::abi::{AwaitedLock, CallWeight, Counter, Doing};
+use profiler_common::abi::{AwaitedLock, CallWeight, Counter, ThreadState};
 
 /// Puts the running thread down as one that has begun. Its stacks are walked, in scratch memory that was
 /// taken. Says what became of the firing if it ends here.
 #[inline(always)]
-pub(crate) fn begin(seat: u32, ids: Ids, incarnation: u64, awaited: u64) -> Option<Outcome> {
+pub(crate) fn begin(cpu_slot: u32, ids: Ids, incarnation: u64, awaited: u64) -> Option<Outcome> {
     if let Some(entry) = sleepers::make(task::initial_id()) {
         entry.await_this(awaited);
     }
     // What walking took is no part of the time.
-    apart::key_of(seat, ids, incarnation, Doing::Blocked)
-        .or_else(|| apart::fall_asleep(seat, task::now()))
+    apart::key_of(cpu_slot, ids, incarnation, ThreadState::Blocked)
+        .or_else(|| apart::fall_asleep(cpu_slot, task::now()))
 }
 
 /// One run of a program with which a firing of the subject's begins, unless it is left out: `walk` puts the stacks
 /// into scratch memory that was taken.
 #[inline(always)]
 pub(crate) fn run(
-    books: &'static Books,
-    subject: Subject,
+    counters: &'static Counters,
+    subject: SampleContext,
     awaited: u64,
     left_out: Option<Counter>,
     walk: impl FnOnce() -> Option<Outcome>,
 ) {
-    counter::enter(books);
-    counter::bump(books, Counter::Fired);
+    counter::enter(counters);
+    counter::bump(counters, Counter::Fired);
     let outcome = if let Some(counter) = left_out {
         Some(counter.into())
-    } else if sample::begin(subject.seat) {
+    } else if sample::begin(subject.cpu_slot) {
         let outcome = walk().or_else(|| apart::begin(subject, awaited));
-        sample::end(subject.seat);
+        sample::end(subject.cpu_slot);
         outcome
     } else {
         Some(Counter::LostReentered.into())
     };
-    counter::close_if(books, outcome);
+    counter::close_if(counters, outcome);
     let spent = task::now().wrapping_sub(subject.now);
-    counter::add(books, Counter::RunTime, spent);
-    counter::bump(books, Counter::Left);
+    counter::add(counters, Counter::RunTime, spent);
+    counter::bump(counters, Counter::Left);
 }
 
 /// The running thread, if it is a target, has come to the end of what it began. `awaited`: of this and nothing
@@ -62,14 +62,14 @@ pub(crate) fn end(awaited: u64, moved: u64) {
     if filter::current().is_err() {
         return;
     }
-    let seat = task::cpu();
-    if let Some(books) = counter::books(seat) {
-        end_on(seat, books, awaited, moved);
+    let cpu_slot = task::cpu();
+    if let Some(counters) = counter::counters(cpu_slot) {
+        end_on(cpu_slot, counters, awaited, moved);
     }
 }
 
 #[inline(always)]
-fn end_on(seat: u32, books: &'static Books, awaited: u64, moved: u64) {
+fn end_on(cpu_slot: u32, counters: &'static Counters, awaited: u64, moved: u64) {
     let Some(entry) = sleepers::find(task::initial_id()) else {
         return;
     };
@@ -80,25 +80,28 @@ fn end_on(seat: u32, books: &'static Books, awaited: u64, moved: u64) {
         return;
     }
     let now = task::now();
-    counter::enter(books);
-    counter::close(books, settle(seat, &entry, now.wrapping_sub(since), moved));
-    counter::add(books, Counter::RunTime, task::now().wrapping_sub(now));
-    counter::bump(books, Counter::Left);
+    counter::enter(counters);
+    counter::close(
+        counters,
+        settle(cpu_slot, &entry, now.wrapping_sub(since), moved),
+    );
+    counter::add(counters, Counter::RunTime, task::now().wrapping_sub(now));
+    counter::bump(counters, Counter::Left);
 }
 
 /// Counts what a thread had begun, and says what became of the firing.
 #[inline(always)]
-fn settle(seat: u32, entry: &sleepers::Entry, spent_ns: u64, moved: u64) -> Outcome {
-    let Some(scratch) = SCRATCH.get(seat) else {
+fn settle(cpu_slot: u32, entry: &sleepers::Entry, spent_ns: u64, moved: u64) -> Outcome {
+    let Some(scratch) = SCRATCH.get(cpu_slot) else {
         return Counter::LostTallyTable.into();
     };
-    if !sample::begin(seat) {
+    if !sample::begin(cpu_slot) {
         entry.forsake();
         return Counter::LostReentered.into();
     }
     entry.arrive(&scratch.key);
-    let outcome = apart::count(seat, weight(spent_ns, moved));
-    sample::end(seat);
+    let outcome = apart::count(cpu_slot, weight(spent_ns, moved));
+    sample::end(cpu_slot);
     outcome
 }
 
@@ -117,24 +120,24 @@ pub(crate) fn weight(spent_ns: u64, moved: u64) -> u64 {
 /// The running thread ends, and whatever it had begun with it.
 #[inline(always)]
 pub(crate) fn thread_ends() {
-    let seat = task::cpu();
-    let Some(books) = counter::books(seat) else {
+    let cpu_slot = task::cpu();
+    let Some(counters) = counter::counters(cpu_slot) else {
         return;
     };
     let id = task::initial_id();
     if let Some(entry) = sleepers::find(id) {
-        end_on(seat, books, entry.awaited(), 0);
+        end_on(cpu_slot, counters, entry.awaited(), 0);
         sleepers::forget(id);
     }
 }
 
 /// The running thread begins what it has not ended, as far as was seen.
 #[inline(always)]
-pub(crate) fn begins_again(books: &Books) {
+pub(crate) fn begins_again(counters: &Counters) {
     if let Some(entry) = sleepers::find(task::initial_id())
         && entry.since_ns().is_some()
     {
         entry.forsake();
-        counter::bump(books, Counter::LostPair);
+        counter::bump(counters, Counter::LostPair);
     }
 }

@@ -22,11 +22,11 @@ use profiler_common::{
 
 /// Whose stack is walked, when and where.
 #[derive(Clone, Copy)]
-pub(crate) struct Subject {
+pub(crate) struct SampleContext {
     pub(crate) ids: Ids,
     pub(crate) incarnation: u64,
-    /// Whose books and scratch memory are used.
-    pub(crate) seat: u32,
+    /// Whose counters and scratch memory are used.
+    pub(crate) cpu_slot: u32,
     /// When the firing began.
     pub(crate) now: u64,
 }
@@ -35,7 +35,7 @@ pub(crate) struct Subject {
 /// knows nothing of what is there, and so checks one turn for all.
 struct UserWalk {
     scratch: &'static Scratch,
-    subject: Subject,
+    subject: SampleContext,
 }
 
 impl Turn for UserWalk {
@@ -66,7 +66,7 @@ impl UserWalk {
         if index == 0 && self.scratch.walk.is_at_entry() {
             // Whatever is known of the function: its first instruction has changed nothing yet.
             self.note(place, index, &frame);
-            return apart::leave(self.subject.seat, Rule::ENTRY);
+            return apart::leave(self.subject.cpu_slot, Rule::ENTRY);
         }
         let address = frame.lookup();
         let Some(found) = self.look(address) else {
@@ -85,7 +85,7 @@ impl UserWalk {
             Found::BARE => end(StackEnd::NoRow),
             state if !CodeState(state).has_table() => end(StackEnd::NotLoaded),
             table => match apart::rule(
-                self.subject.seat,
+                self.subject.cpu_slot,
                 table as u32,
                 address.wrapping_add(found.shift.load()),
             ) {
@@ -95,7 +95,7 @@ impl UserWalk {
                         // A handler returns to the trampoline's first byte, which nothing called.
                         place.store(frame.ip.wrapping_add(1));
                     }
-                    apart::leave(self.subject.seat, rule)
+                    apart::leave(self.subject.cpu_slot, rule)
                 }
                 None => end(StackEnd::NotLoaded),
             },
@@ -113,7 +113,7 @@ impl UserWalk {
     fn guess(&self, frame: &Frame) -> ControlFlow<u64> {
         match self.by_frame_pointer(frame) {
             ControlFlow::Continue(()) => {
-                self.scratch.walk.guessed.store(1);
+                self.scratch.walk.fp_fallback.store(1);
                 ControlFlow::Continue(())
             }
             // Assembly that begins a thread clears the frame pointer. In a leaf it may hold anything.
@@ -163,17 +163,17 @@ impl UserWalk {
             current = known.turn.load() & (FOUND as u64 - 1);
             known.turn.store(current.wrapping_add(1));
             known.current.store(current);
-            let Subject {
+            let SampleContext {
                 ids,
                 incarnation,
-                seat,
+                cpu_slot,
                 now,
             } = self.subject;
             let answer = (place * FOUND) as u32 + current as u32;
             let [_, memory, ..] = &known.stamp;
-            if let Some(hash) = apart::ask(seat, memory.load(), address, answer, now) {
+            if let Some(hash) = apart::ask(cpu_slot, memory.load(), address, answer, now) {
                 notice::unknown_code(
-                    counter::books(seat)?,
+                    counter::counters(cpu_slot)?,
                     ids.tgid,
                     incarnation,
                     address,
@@ -192,8 +192,8 @@ impl UserWalk {
 /// It is forgotten every second, too, so that what is in use is seen to be
 /// ([`used_clock`](profiler_common::abi::used_clock)).
 #[inline(always)]
-pub(crate) fn recall(subject: Subject) -> bool {
-    let Some(Scratch { walk, .. }) = SCRATCH.get(subject.seat) else {
+pub(crate) fn recall(subject: SampleContext) -> bool {
+    let Some(Scratch { walk, .. }) = SCRATCH.get(subject.cpu_slot) else {
         return false;
     };
     let space = mapping::space();
@@ -274,12 +274,12 @@ fn end(why: StackEnd) -> ControlFlow<u64> {
 /// Walks the running task's user stack into its record in the scratch memory, header included; the header
 /// is zero for a kernel thread, and for a process whose memory is gone.
 #[inline(always)]
-pub(crate) fn user(subject: Subject) {
-    let Some(scratch) = SCRATCH.get(subject.seat) else {
+pub(crate) fn user(subject: SampleContext) {
+    let Some(scratch) = SCRATCH.get(subject.cpu_slot) else {
         return;
     };
     let walk = &scratch.walk;
-    walk.guessed.store(0);
+    walk.fp_fallback.store(0);
     walk.frames.store(0);
     match task::user_registers(walk) {
         UserMode::None => {}
@@ -295,8 +295,8 @@ pub(crate) fn user(subject: Subject) {
     let header = Header(frames | walk.end.load() << 16);
     scratch.user[0].store(if frames == 0 {
         0
-    } else if walk.guessed.load() != 0 {
-        header.guessed().0
+    } else if walk.fp_fallback.load() != 0 {
+        header.fp_fallback().0
     } else {
         header.0
     });
@@ -309,7 +309,7 @@ const TURNS: u32 = MAX_USER_FRAMES as u32 + 1;
 pub(crate) const PLAIN_FRAMES: u32 = MAX_KERNEL_FRAMES as u32;
 
 #[inline(always)]
-fn native(scratch: &'static Scratch, subject: Subject) {
+fn native(scratch: &'static Scratch, subject: SampleContext) {
     let walk = &scratch.walk;
     walk.end.store(StackEnd::Truncated as u64);
     let has_memory = if config::has(Switches::UNWIND_ROWS) {
@@ -322,15 +322,15 @@ fn native(scratch: &'static Scratch, subject: Subject) {
         return;
     }
     if !config::has(Switches::UNWIND_ROWS) {
-        return apart::walk_by_pointers(subject.seat);
+        return apart::walk_by_pointers(subject.cpu_slot);
     }
     repeat(TURNS, &mut UserWalk { scratch, subject });
 }
 
 /// Walks the stack whose first frame is in the scratch memory, by frame pointers.
 #[inline(always)]
-pub(crate) fn by_pointers(seat: u32) {
-    let Some(scratch) = SCRATCH.get(seat) else {
+pub(crate) fn by_pointers(cpu_slot: u32) {
+    let Some(scratch) = SCRATCH.get(cpu_slot) else {
         return;
     };
     let walk = &scratch.walk;
@@ -338,7 +338,7 @@ pub(crate) fn by_pointers(seat: u32) {
         // The function has not made its frame yet.
         scratch.user[1].store(walk.frame().ip);
         walk.frames.store(1);
-        if let ControlFlow::Break(end) = apart::leave(seat, Rule::ENTRY) {
+        if let ControlFlow::Break(end) = apart::leave(cpu_slot, Rule::ENTRY) {
             return walk.end.store(end);
         }
     }

@@ -5,7 +5,6 @@
 //! [`profile`], [`symbolize`] names them with what [`process`], [`object`] and
 //! [`debuginfod`] know, [`output`] writes.
 
-pub mod archive;
 pub mod cli;
 pub mod clock;
 pub mod debuginfod;
@@ -16,6 +15,7 @@ pub mod plan;
 pub mod probe;
 pub mod process;
 pub mod profile;
+pub mod raw_recording;
 pub mod recording;
 pub mod symbolize;
 pub mod unwind;

@@ -6,7 +6,7 @@
 //! [`Plan::default_title`] and [`Sampling::check`].
 //! Never: parses, prints, reads a file, or asks the kernel anything.
 
-mod event;
+mod perf_event;
 mod title;
 
 use std::ffi::OsString;
@@ -19,7 +19,9 @@ use crate::output::{Format, Palette, Style};
 use crate::probe::{Probe, Waits};
 use crate::profile::Unit;
 use crate::symbolize::Naming;
-pub use event::{DEFAULT_HZ, Event, EventChoice, EventKind, Sampling, SamplingError};
+pub use perf_event::{
+    DEFAULT_HZ, PerfEvent, PerfEventChoice, PerfEventKind, Sampling, SamplingError,
+};
 pub use title::TitleFacts;
 
 /// What one recording was asked to do.
@@ -33,10 +35,10 @@ pub struct Plan {
     /// The CPUs to sample on, sorted and distinct; none means every CPU.
     pub cpus: Option<Vec<u32>>,
     /// What is recorded, of the same target in the same time; never empty. Waits beside others come last.
-    pub tracks: Vec<Track>,
+    pub events: Vec<Event>,
     /// When to stop at the latest; none means at Ctrl-C, or when the target or the command ends.
     pub duration: Option<Duration>,
-    /// How long each window of the raw recording is that is the one output of the one track; none where it has no
+    /// How long each window of the raw recording is that is the one output of the one event; none where it has no
     /// windows.
     pub window: Option<Duration>,
     /// What is kept of each firing.
@@ -59,44 +61,44 @@ pub struct Plan {
 
 /// One thing that is recorded, into a profile of its own.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Track {
+pub struct Event {
     /// What triggers samples.
     pub probe: Probe,
     /// What makes the probe fire, where that is an event.
-    pub event: EventChoice,
+    pub perf_event: PerfEventChoice,
     /// How often that is to be.
     pub sampling: Sampling,
-    /// Where the profile goes; never empty, no place twice, and none of another track's.
+    /// Where the profile goes; never empty, no place twice, and none of another event's.
     pub outputs: Vec<Output>,
 }
 
-impl Track {
+impl Event {
     /// The event that makes the probe fire, as far as that is settled.
-    pub fn event(&self) -> &Event {
-        static EVERYWHERE: Event = Event::CPU_CLOCK;
-        match &self.event {
-            EventChoice::Auto => &EVERYWHERE,
-            EventChoice::Named(event) => event,
+    pub fn perf_event(&self) -> &PerfEvent {
+        static EVERYWHERE: PerfEvent = PerfEvent::CPU_CLOCK;
+        match &self.perf_event {
+            PerfEventChoice::Auto => &EVERYWHERE,
+            PerfEventChoice::Named(perf_event) => perf_event,
         }
     }
 
-    /// What sentences call it that tell of several tracks.
+    /// What sentences call it that tell of several events.
     pub fn name(&self) -> String {
         let subject = self.probe.subject();
-        subject.unwrap_or_else(|| self.event().name.to_string())
+        subject.unwrap_or_else(|| self.perf_event().name.to_string())
     }
 
     /// Whether samples weigh the period behind them: those of an event that counts something, whose period the kernel
     /// may vary. A clock's period is fixed, so its samples are simply counted.
     pub fn is_weighed(&self) -> bool {
-        self.probe.is_on_event() && !self.event().is_clock()
+        self.probe.is_on_event() && !self.perf_event().is_clock()
     }
 
     /// What weights count.
     pub fn unit(&self) -> Unit {
         self.probe.unit().unwrap_or_else(|| {
             if self.is_weighed() {
-                Unit::Events(self.event().name.to_string())
+                Unit::Events(self.perf_event().name.to_string())
             } else {
                 Unit::Samples
             }
@@ -107,32 +109,32 @@ impl Track {
 impl Plan {
     /// The waits that are wanted, if it is waits that are recorded, alone or beside samples.
     pub fn waits(&self) -> Option<&Waits> {
-        self.tracks.iter().find_map(|track| track.probe.waits())
+        self.events.iter().find_map(|event| event.probe.waits())
     }
 
-    /// All outputs, of one track after the other.
+    /// All outputs, of one event after the other.
     pub fn all_outputs(&self) -> impl Iterator<Item = &Output> {
-        self.tracks.iter().flat_map(|track| &track.outputs)
+        self.events.iter().flat_map(|event| &event.outputs)
     }
 
-    /// Whether one of the tracks has such a probe.
+    /// Whether one of the events has such a probe.
     pub fn has(&self, is_such: impl Fn(&Probe) -> bool) -> bool {
-        self.tracks.iter().any(|track| is_such(&track.probe))
+        self.events.iter().any(|event| is_such(&event.probe))
     }
 
-    /// Whether the recording is about one track, and not about several that are alike: waits beside it do not count.
+    /// Whether the recording is about one event, and not about several that are alike: waits beside it do not count.
     pub fn has_one_subject(&self) -> bool {
-        let mut others = self.tracks.iter().skip(1);
-        others.all(|track| track.probe.waits().is_some())
+        let mut others = self.events.iter().skip(1);
+        others.all(|event| event.probe.waits().is_some())
     }
 
-    /// The same plan where `event` is what the machine has for those tracks that left it open.
+    /// The same plan where `event` is what the machine has for those events that left it open.
     #[must_use]
-    pub fn settled(&self, event: &Event) -> Self {
+    pub fn settled(&self, perf_event: &PerfEvent) -> Self {
         let mut plan = self.clone();
-        for track in &mut plan.tracks {
-            if track.event == EventChoice::Auto {
-                track.event = EventChoice::Named(event.clone());
+        for event in &mut plan.events {
+            if event.perf_event == PerfEventChoice::Auto {
+                event.perf_event = PerfEventChoice::Named(perf_event.clone());
             }
         }
         plan
@@ -212,7 +214,7 @@ pub enum Output {
         format: Format,
     },
     /// A raw recording, to be named and drawn later.
-    Archive {
+    RawRecording {
         /// Where, as the user wrote it.
         path: PathBuf,
     },
@@ -224,7 +226,7 @@ impl Output {
         match self {
             Self::Stdout => Some(Format::Folded),
             Self::File { format, .. } => Some(*format),
-            Self::Archive { .. } => None,
+            Self::RawRecording { .. } => None,
         }
     }
 
@@ -232,7 +234,7 @@ impl Output {
     pub fn name(&self) -> String {
         match self {
             Self::Stdout => "standard output".to_owned(),
-            Self::File { path, .. } | Self::Archive { path } => path.display().to_string(),
+            Self::File { path, .. } | Self::RawRecording { path } => path.display().to_string(),
         }
     }
 }

@@ -66,7 +66,7 @@ pub struct Locks {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hook {
     /// The plan's event, on each CPU.
-    Event,
+    PerfEvent,
     /// Each occurrence of an event of the kernel's own, on each CPU.
     Occurrence(Occurrence),
     /// The tracepoint of this name.
@@ -246,7 +246,7 @@ impl Probe {
     pub fn programs(&self) -> Vec<(&'static str, Hook)> {
         let tracepoint = |name: &str| Hook::Tracepoint(name.to_owned());
         match self {
-            Self::OnCpu => vec![("on_cpu", Hook::Event)],
+            Self::OnCpu => vec![("on_cpu", Hook::PerfEvent)],
             Self::OffCpu(waits) => {
                 // First, so that no wait ends unseen.
                 let wakers = waits.wakers != Wakers::None;
@@ -257,7 +257,7 @@ impl Probe {
             Self::Wall(_) => vec![
                 ("woken", tracepoint(WAKEUP)),
                 ("off_cpu", tracepoint(SWITCH)),
-                ("on_cpu", Hook::Event),
+                ("on_cpu", Hook::PerfEvent),
             ],
             Self::Tracepoint(named) => vec![("tracepoint", tracepoint(&named.name))],
             Self::Function(_) => vec![("function", Hook::Functions)],

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use fastrand::Rng;
-use flame_bpf::archive;
 use flame_bpf::profile::{fold, waits};
+use flame_bpf::raw_recording;
 use flame_bpf::symbolize::{self, KernelNames, Naming, Sources};
 use lzma_rust2::{LzmaOptions, LzmaReader, LzmaWriter};
 
@@ -125,16 +125,18 @@ fn sections(bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
 /// Reads, names and folds.
 pub(crate) fn read(input: &[u8]) {
     let second = Duration::from_secs(1);
-    let part = archive::read(
+    let part = raw_recording::read(
         input,
         Some(&|began| began + 60 * second..began + 65 * second),
     );
-    let Ok(read) = archive::read(input, None) else {
+    let Ok(read) = raw_recording::read(input, None) else {
         return;
     };
-    let archive = read.archive;
+    let raw_recording = read.raw_recording;
     if let Ok(part) = part {
-        assert!(part.archive.located.total_count() <= archive.located.total_count());
+        assert!(
+            part.raw_recording.normalized.total_count() <= raw_recording.normalized.total_count()
+        );
     }
     let sources = Sources {
         kernel: KernelNames::listed(),
@@ -142,28 +144,39 @@ pub(crate) fn read(input: &[u8]) {
         fetch: None,
         progress: None,
     };
-    let unit = archive.facts.unit.clone();
-    let named = symbolize::symbolize_stored(&archive.located, &archive.objects, unit, sources);
-    assert_eq!(named.profile.total_count(), archive.located.total_count());
-    let profile = match archive.facts.finish {
+    let unit = raw_recording.facts.unit.clone();
+    let named = symbolize::symbolize_stored(
+        &raw_recording.normalized,
+        &raw_recording.objects,
+        unit,
+        sources,
+    );
+    assert_eq!(
+        named.profile.total_count(),
+        raw_recording.normalized.total_count()
+    );
+    let profile = match raw_recording.facts.finish {
         Some(how) => waits::finish(&named.profile, how),
         None => named.profile,
     };
-    assert_eq!(profile.total_count(), archive.located.total_count());
+    assert_eq!(
+        profile.total_count(),
+        raw_recording.normalized.total_count()
+    );
     let mut text = Vec::new();
     fold::fold(&profile, fold::FoldStyle::default(), &mut text).expect("memory can be written");
     black_box(text);
     // What was read can be written, and is the same then.
     let mut again = Vec::new();
-    archive::write(&archive, &mut again).expect("what was read can be written");
-    let again = archive::read(&*again, None).expect("what was written can be read");
+    raw_recording::write(&raw_recording, &mut again).expect("what was read can be written");
+    let again = raw_recording::read(&*again, None).expect("what was written can be read");
     assert_eq!(again.missing, None);
     assert_eq!(
-        again.archive.located.total_count(),
-        archive.located.total_count()
+        again.raw_recording.normalized.total_count(),
+        raw_recording.normalized.total_count()
     );
     assert_eq!(
-        again.archive.located.samples().len(),
-        archive.located.samples().len()
+        again.raw_recording.normalized.samples().len(),
+        raw_recording.normalized.samples().len()
     );
 }

@@ -239,7 +239,7 @@ fn the_layout_of_what_crosses_the_boundary() {
         stacks
     });
     layout!(Side { cursor });
-    layout!(Books { counters });
+    layout!(Counters { counters });
     layout!(Tally { weight, count, key });
     layout!(SampleKey {
         incarnation,
@@ -257,7 +257,7 @@ fn the_layout_of_what_crosses_the_boundary() {
         tgid,
         tid,
         incarnation,
-        doing,
+        thread_state,
         kept,
         ip,
         sp,

@@ -258,7 +258,7 @@ fn functions_share_a_program_and_nothing_else() {
             "{folded}"
         );
     }
-    // The kernel's stacks are of the track that wants them.
+    // The kernel's stacks are of the event that wants them.
     let exit = run.folded_file(&path("exit.folded"));
     assert_eq!(exit.total(), 1, "{exit}");
     assert!(exit.heaviest().has("do_exit"), "{exit}");

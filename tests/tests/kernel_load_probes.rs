@@ -6,7 +6,7 @@ use flame_bpf_tests::{
     AUTO, BOTH, kernel_turn, load_probe, load_probes, programs, require, walks_by_tables,
     without_loops,
 };
-use profiler_common::abi::{CallWeight, FileKinds, MAX_TRACKS, Switches, TargetKind};
+use profiler_common::abi::{CallWeight, FileKinds, MAX_EVENTS, Switches, TargetKind};
 
 #[test]
 fn off_the_cpu_every_switch_is_accepted() {
@@ -180,7 +180,7 @@ fn switches_beside_samples_need_the_programs_of_both() {
 }
 
 #[test]
-fn every_track_has_a_program_that_is_accepted() {
+fn every_event_has_a_program_that_is_accepted() {
     let _turn = require!(kernel_turn());
     let tracepoint = Probe::Tracepoint(Tracepoint {
         category: "sched".to_owned(),
@@ -202,13 +202,13 @@ fn every_track_has_a_program_that_is_accepted() {
             ("user stacks", Switches::USER_STACKS, Support::detect()),
             ("without loops", AUTO, without_loops()),
         ] {
-            let probes = vec![probe.clone(); MAX_TRACKS];
-            let what = format!("tracks, {what}");
+            let probes = vec![probe.clone(); MAX_EVENTS];
+            let what = format!("events, {what}");
             let kernel = load_probes(&what, probes, switches, TargetKind::Processes, &support);
             assert!(kernel.map_bytes() <= 32 << 20);
             let loaded = programs(&kernel);
-            let of_tracks = loaded.iter().filter(|name| name.starts_with(program));
-            assert_eq!(of_tracks.count(), MAX_TRACKS, "{what}: {loaded:?}");
+            let of_events = loaded.iter().filter(|name| name.starts_with(program));
+            assert_eq!(of_events.count(), MAX_EVENTS, "{what}: {loaded:?}");
         }
     }
 }

@@ -7,16 +7,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use flame_bpf::archive::{self, Archive, Facts, Writer};
 use flame_bpf::object::{BuildId, Proof, RecordedObject, Segment, Segments};
-use flame_bpf::profile::located::{
-    Label, Located, LocatedKey, LocatedStack, LocatedStackIndex, LocatedWaker, ObjectIndex, Spot,
-    Sums,
+use flame_bpf::profile::normalized::{
+    Label, Location, NormalizedKey, NormalizedProfile, NormalizedStack, NormalizedStackIndex,
+    NormalizedWaker, ObjectIndex, Sums,
 };
 use flame_bpf::profile::waits::{self, Wakers};
 use flame_bpf::profile::{Frame, FrameKind, Unit, Window};
+use flame_bpf::raw_recording::{self, Facts, RawRecording, Writer};
 use flame_bpf_tests::{Invocation, Run};
-use profiler_common::abi::{Doing, StackEnd};
+use profiler_common::abi::{StackEnd, ThreadState};
 use tempfile::{TempDir, tempdir};
 
 /// An object that is on no machine.
@@ -37,17 +37,17 @@ fn object(path: &str, build_id: Option<BuildId>) -> RecordedObject {
 }
 
 /// A raw recording with all that there can be in one.
-fn recording() -> Archive {
-    let mut located = Located::new(Window {
+fn recording() -> RawRecording {
+    let mut normalized = NormalizedProfile::new(Window {
         start: Duration::ZERO,
         end: Duration::from_secs(10),
     });
-    let at = |object, offset| Spot::At {
+    let at = |object, offset| Location::At {
         object: ObjectIndex(object),
         offset,
     };
     let mut named = |name: &str, kind| {
-        located.name(Frame {
+        normalized.name(Frame {
             name: name.to_owned(),
             kind,
         })
@@ -55,12 +55,15 @@ fn recording() -> Archive {
     let jit = named("LazyCompile:~render /app/<view>.js:7", FrameKind::Jit);
     let read = named("vfs_read", FrameKind::Kernel);
     let entry = named("entry_SYSCALL_64_after_hwframe", FrameKind::Kernel);
-    let mut stack = |spots: &[Spot], end, guessed| -> LocatedStackIndex {
-        let spots = spots.iter().map(|spot| located.spot(*spot)).collect();
-        located.stack(LocatedStack {
-            spots,
+    let mut stack = |locations: &[Location], end, fp_fallback| -> NormalizedStackIndex {
+        let locations = locations
+            .iter()
+            .map(|location| normalized.location(*location))
+            .collect();
+        normalized.stack(NormalizedStack {
+            locations,
             end,
-            guessed,
+            fp_fallback,
         })
     };
     let main = [at(0, 0x1234), at(0, 0x1100), at(1, 0x1fff)];
@@ -70,9 +73,9 @@ fn recording() -> Archive {
         StackEnd::Truncated,
         true,
     );
-    let astray = stack(&[Spot::Unknown, at(2, 0x77)], StackEnd::NoRow, false);
+    let astray = stack(&[Location::Unknown, at(2, 0x77)], StackEnd::NoRow, false);
     let kernel = stack(&[read, entry], StackEnd::Root, false);
-    let mut add = |comm: &[u8], tid, user, kernel, doing, count, weight| {
+    let mut add = |comm: &[u8], tid, user, kernel, thread_state, count, weight| {
         let mut padded = [0; 16];
         padded[..comm.len()].copy_from_slice(comm);
         let label = Label {
@@ -80,19 +83,19 @@ fn recording() -> Archive {
             tid,
             cpu: tid.map(|_| 3),
         };
-        located.add(
-            LocatedKey {
+        normalized.add(
+            NormalizedKey {
                 label,
                 user,
                 kernel,
-                doing,
-                track: 0,
+                thread_state,
+                event: 0,
                 waker: None,
             },
             Sums { weight, count },
         );
     };
-    let running = Doing::Running;
+    let running = ThreadState::Running;
     add(b"app", None, Some(user), None, running, 90, 90_000);
     add(b"app", None, Some(deeper), Some(kernel), running, 6, 6_000);
     add(
@@ -109,11 +112,11 @@ fn recording() -> Archive {
         None,
         None,
         Some(kernel),
-        Doing::Runnable,
+        ThreadState::Runnable,
         1,
         1_000,
     );
-    Archive {
+    RawRecording {
         facts: Facts {
             writer: "flame-bpf 0.1.0".to_owned(),
             title: "on-CPU: whole machine, 10 s, host web1".to_owned(),
@@ -126,7 +129,7 @@ fn recording() -> Archive {
             started: SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000),
             finish: None,
         },
-        located,
+        normalized,
         objects: vec![
             object("/nowhere/app", BuildId::new(&[0xab; 20])),
             object("/nowhere/libx.so", None),
@@ -137,38 +140,38 @@ fn recording() -> Archive {
 }
 
 /// The same of waits, with those that ended them.
-fn recording_of_wakers() -> Archive {
-    let mut archive = recording();
-    let located = &mut archive.located;
-    let keys: Vec<LocatedKey> = located.samples().map(|(key, _)| *key).collect();
-    let waker = located.waker(LocatedWaker {
+fn recording_of_wakers() -> RawRecording {
+    let mut raw_recording = recording();
+    let normalized = &mut raw_recording.normalized;
+    let keys: Vec<NormalizedKey> = normalized.samples().map(|(key, _)| *key).collect();
+    let waker = normalized.waker(NormalizedWaker {
         label: keys[2].label,
         user: keys[1].user,
         kernel: keys[1].kernel,
     });
-    let wait = LocatedKey {
-        doing: Doing::Woken,
-        track: 0,
+    let wait = NormalizedKey {
+        thread_state: ThreadState::Woken,
+        event: 0,
         ..keys[0]
     };
     for (waker, weight) in [(Some(waker), 5_000), (None, 7_000)] {
-        located.add(LocatedKey { waker, ..wait }, Sums { weight, count: 1 });
+        normalized.add(NormalizedKey { waker, ..wait }, Sums { weight, count: 1 });
     }
-    archive.facts.unit = Unit::Nanoseconds;
-    archive.facts.event = "off-CPU and wake-ups".to_owned();
-    archive.facts.finish = Some(waits::Finish {
+    raw_recording.facts.unit = Unit::Nanoseconds;
+    raw_recording.facts.event = "off-CPU and wake-ups".to_owned();
+    raw_recording.facts.finish = Some(waits::Finish {
         scheduler: false,
         reasons: false,
         kernel: true,
         ran: false,
         wakers: Wakers::Above,
     });
-    archive
+    raw_recording
 }
 
-fn bytes(archive: &Archive) -> Vec<u8> {
+fn bytes(raw_recording: &RawRecording) -> Vec<u8> {
     let mut bytes = Vec::new();
-    archive::write(archive, &mut bytes).expect("a vector takes everything");
+    raw_recording::write(raw_recording, &mut bytes).expect("a vector takes everything");
     bytes
 }
 
@@ -220,7 +223,7 @@ fn in_windows() -> Vec<u8> {
     for window in 0..3 {
         let mut recording = recording.clone();
         recording.facts.started += Duration::from_secs(60 * window);
-        recording.located.window.end = Duration::from_secs(60);
+        recording.normalized.window.end = Duration::from_secs(60);
         recording.closing = Some(format!("This is window {window}."));
         writer
             .window(&recording, window % 2, &mut bytes)

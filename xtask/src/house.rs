@@ -12,7 +12,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "archive",
+            "raw_recording",
             "clock",
             "debuginfod",
             "output",
@@ -25,7 +25,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "recording",
         &[
-            "archive",
+            "raw_recording",
             "clock",
             "debuginfod",
             "interp",
@@ -59,7 +59,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("probe", &["profile"]),
     ("debuginfod", &["object"]),
     ("process", &["object", "profile"]),
-    ("archive", &["clock", "object", "profile"]),
+    ("raw_recording", &["clock", "object", "profile"]),
     ("clock", &[]),
     ("object", &[]),
     ("profile", &[]),
@@ -72,7 +72,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("inferno", &["output/svg"]),
     ("clap", &["cli"]),
     ("jiff", &["clock"]),
-    ("prost", &["archive"]),
+    ("prost", &["raw_recording"]),
     ("tokio", &["recording", "output/sink"]),
     ("ureq", &["debuginfod"]),
 ];

@@ -272,9 +272,9 @@ pub struct Config {
     pub stack_index_mask: u32,
     /// The states of switched-out threads that are wanted; a [`States`](super::States).
     pub states: u32,
-    /// The number of possible CPUs: how many seats each track has.
+    /// The number of possible CPUs: how many CPU slots each event has.
     pub cpus: u32,
-    /// One bit for each track: whether its samples weigh the period of its event. Otherwise they weigh one. Up
+    /// One bit for each event: whether its samples weigh the period of its event. Otherwise they weigh one. Up
     /// here, on the cache line that every firing reads.
     pub weighed: u32,
     /// The shortest time off the CPU that is wanted, in nanoseconds.
@@ -294,7 +294,7 @@ pub struct Config {
     pub files: FileLayout,
     /// Where it keeps what we read of threads in page faults.
     pub faults: FaultLayout,
-    /// The first seat of the probe of switches: so many times the number of possible CPUs as there are tracks before
+    /// The first CPU slot of the probe of switches: so many times the number of possible CPUs as there are events before
     /// its own.
-    pub switch_seats: u32,
+    pub switch_cpu_slots: u32,
 }

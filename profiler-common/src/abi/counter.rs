@@ -24,7 +24,7 @@ macro_rules! counters {
         pub enum Counter { $($(#[$doc])* $variant,)* }
 
         impl Counter {
-            /// Every counter, in the order of its place in [`Books`](super::Books).
+            /// Every counter, in the order of its place in [`Counters`](super::Counters).
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
             /// The counter's name, as verbose output prints it.

@@ -1,11 +1,11 @@
 //! Every type that crosses the boundary between kernel and user space, re-exported flat.
 
 mod allocation;
-mod books;
 mod call;
 mod code;
 mod config;
 mod counter;
+mod counters;
 mod notice;
 mod pod;
 mod sample;
@@ -14,7 +14,6 @@ mod stack;
 mod table;
 
 pub use allocation::{Allocator, Asking, LAST_ASKING_WORDS, LastAsking, SizeAt};
-pub use books::{BOOK_WORDS, Books, Control, Live, SIDES, SYMBOL_BYTES, Side};
 pub use call::{
     AwaitedLock, CallWeight, Descriptors, FileKinds, LeafKind, LeafWord, NAME_WORDS, PAGE_BYTES,
     WantedCalls, descriptors, waits_for_lock,
@@ -27,8 +26,9 @@ pub use config::{
     CallChoice, Config, FaultLayout, FileLayout, MappingLayout, Switches, TargetKind, TaskLayout,
 };
 pub use counter::{Class, Counter};
+pub use counters::{COUNTERS_WORDS, Control, Counters, Live, SIDES, SYMBOL_BYTES, Side};
 pub use notice::{MAPPED_WORDS, Mapped, NAME_BYTES, Notice, NoticeKind, PATH_BYTES, PATH_STEPS};
-pub use sample::{COMM_BYTES, Doing, KEY_WORDS, MAX_TRACKS, SampleKey, Stamp, Tally};
+pub use sample::{COMM_BYTES, KEY_WORDS, MAX_EVENTS, SampleKey, Stamp, Tally, ThreadState};
 pub use sleeper::{
     ARRIVED_WORD, ASLEEP_WORDS, AWAITED_WORD, Asleep, FAULT_ADDRESS_WORD, FAULT_DECIDED,
     FAULT_HAS_WAITED, FAULT_PLACE_WORD, FAULT_SWITCHES_WORD, FAULT_WORD, GAP_WORD, KeptRegisters,

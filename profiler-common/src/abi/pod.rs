@@ -5,7 +5,7 @@
 )]
 
 use super::{
-    BOOK_WORDS, Books, COMM_BYTES, CallChoice, Code, CodeKey, Config, Control, FaultLayout,
+    COMM_BYTES, COUNTERS_WORDS, CallChoice, Code, CodeKey, Config, Control, Counters, FaultLayout,
     FileLayout, KEY_WORDS, Mapped, MappingLayout, Notice, SIDES, SampleKey, Side, Stamp, Switches,
     Tally, TaskLayout,
 };
@@ -23,7 +23,7 @@ const _: () = {
     assert!(size_of::<Tally>() == 64, "a tally is one cache line");
     assert!(size_of::<Notice>() == sum_of!(u32, u32, u64, u64));
     assert!(size_of::<Mapped>() == sum_of!(Notice, u64, u64, CodeKey));
-    assert!(size_of::<Books>() == sum_of!([u64; BOOK_WORDS]));
+    assert!(size_of::<Counters>() == sum_of!([u64; COUNTERS_WORDS]));
     assert!(size_of::<TaskLayout>() == sum_of!([u32; 18]));
     assert!(
         size_of::<Config>()

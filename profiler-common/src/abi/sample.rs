@@ -49,9 +49,9 @@ impl SampleKey {
     }
 
     /// That word, for another thing that the thread was doing.
-    pub const fn with_doing(word: u64, doing: Doing) -> u64 {
+    pub const fn with_thread_state(word: u64, thread_state: ThreadState) -> u64 {
         let before = Self::stamp_in(word);
-        let stamp = Stamp::new(before.epoch(), doing).of_track(before.track());
+        let stamp = Stamp::new(before.epoch(), thread_state).of_event(before.event());
         word & 0xffff_ffff | (stamp.0 as u64) << 32
     }
 
@@ -81,7 +81,7 @@ impl SampleKey {
 /// What a thread was doing while the time that a sample stands for went by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u32)]
-pub enum Doing {
+pub enum ThreadState {
     /// It was on a CPU.
     #[default]
     Running = 0,
@@ -96,12 +96,12 @@ pub enum Doing {
     Woken = 4,
 }
 
-/// How many tracks one recording may have, and so how many programs there are for each of them to have its own: of
+/// How many events one recording may have, and so how many programs there are for each of them to have its own: of
 /// an event of each kind in one run, few people can read more graphs. A [`Stamp`] has room for 16.
-pub const MAX_TRACKS: usize = 8;
+pub const MAX_EVENTS: usize = 8;
 
 /// Where a key's stacks come from: bits 0–23 the epoch in which they were stored ([`Live::epoch`]), bits 24–27 what
-/// the thread was [`Doing`], bits 28–31 which track of the recording counts it.
+/// the thread was [`ThreadState`], bits 28–31 which event of the recording counts it.
 ///
 /// [`Live::epoch`]: super::Live::epoch
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -113,18 +113,18 @@ impl Stamp {
     pub const LAST_EPOCH: u32 = (1 << 24) - 1;
 
     /// Stacks of the given epoch.
-    pub const fn new(epoch: u32, doing: Doing) -> Self {
-        Self((epoch & Self::LAST_EPOCH) | (doing as u32) << 24)
+    pub const fn new(epoch: u32, thread_state: ThreadState) -> Self {
+        Self((epoch & Self::LAST_EPOCH) | (thread_state as u32) << 24)
     }
 
-    /// The same, of another track than the first.
+    /// The same, of another event than the first.
     #[must_use]
-    pub const fn of_track(self, track: u32) -> Self {
-        Self(self.0 | track << 28)
+    pub const fn of_event(self, event: u32) -> Self {
+        Self(self.0 | event << 28)
     }
 
-    /// The number of the track.
-    pub const fn track(self) -> u32 {
+    /// The number of the event.
+    pub const fn event(self) -> u32 {
         self.0 >> 28
     }
 
@@ -134,13 +134,13 @@ impl Stamp {
     }
 
     /// What the thread was doing.
-    pub const fn doing(self) -> Doing {
+    pub const fn thread_state(self) -> ThreadState {
         match self.0 >> 24 & 0xf {
-            1 => Doing::Blocked,
-            2 => Doing::Runnable,
-            3 => Doing::Ran,
-            4 => Doing::Woken,
-            _ => Doing::Running,
+            1 => ThreadState::Blocked,
+            2 => ThreadState::Runnable,
+            3 => ThreadState::Ran,
+            4 => ThreadState::Woken,
+            _ => ThreadState::Running,
         }
     }
 }
@@ -162,24 +162,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stamp_keeps_epoch_and_doing_and_track_apart() {
-        for doing in [
-            Doing::Running,
-            Doing::Blocked,
-            Doing::Runnable,
-            Doing::Ran,
-            Doing::Woken,
+    fn a_stamp_keeps_epoch_and_thread_state_and_event_apart() {
+        for thread_state in [
+            ThreadState::Running,
+            ThreadState::Blocked,
+            ThreadState::Runnable,
+            ThreadState::Ran,
+            ThreadState::Woken,
         ] {
             for epoch in [0, 1, Stamp::LAST_EPOCH] {
-                for track in [0, 1, MAX_TRACKS as u32 - 1] {
-                    let stamp = Stamp::new(epoch, doing).of_track(track);
+                for event in [0, 1, MAX_EVENTS as u32 - 1] {
+                    let stamp = Stamp::new(epoch, thread_state).of_event(event);
                     assert_eq!(
-                        (stamp.epoch(), stamp.doing(), stamp.track()),
-                        (epoch, doing, track)
+                        (stamp.epoch(), stamp.thread_state(), stamp.event()),
+                        (epoch, thread_state, event)
                     );
                     let word = SampleKey::stamp_word(StackPosition(7), stamp);
-                    let later = SampleKey::stamp_in(SampleKey::with_doing(word, Doing::Runnable));
-                    assert_eq!(later, Stamp::new(epoch, Doing::Runnable).of_track(track));
+                    let later = SampleKey::stamp_in(SampleKey::with_thread_state(
+                        word,
+                        ThreadState::Runnable,
+                    ));
+                    assert_eq!(
+                        later,
+                        Stamp::new(epoch, ThreadState::Runnable).of_event(event)
+                    );
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! Threads that are off the CPU: in which state they left it, what is kept of them until they are back,
 //! and what is told of those that left it before anybody looked.
 
-use super::{Doing, KEY_WORDS};
+use super::{KEY_WORDS, ThreadState};
 
 /// Why a thread is off the CPU: the kernel's task states, as `ps` has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -80,10 +80,10 @@ impl TaskState {
 
     /// What a thread in this state is doing.
     #[inline(always)]
-    pub const fn doing(self) -> Doing {
+    pub const fn thread_state(self) -> ThreadState {
         match self {
-            Self::Runnable => Doing::Runnable,
-            _ => Doing::Blocked,
+            Self::Runnable => ThreadState::Runnable,
+            _ => ThreadState::Blocked,
         }
     }
 }
@@ -219,8 +219,8 @@ pub struct Asleep {
     pub tid: u32,
     /// See [`SampleKey::incarnation`](super::SampleKey::incarnation).
     pub incarnation: u64,
-    /// What it is [`Doing`].
-    pub doing: u32,
+    /// What it is [`ThreadState`].
+    pub thread_state: u32,
     /// How its registers are to be understood; a [`KeptRegisters`].
     pub kept: u32,
     /// The instruction that user mode goes on at.

@@ -107,7 +107,7 @@ impl StackEnd {
 }
 
 /// The first word of a record: bits 0–15 the number of addresses, bits 16–23 the [`StackEnd`], bit 24
-/// whether the walk was [guessed](Self::is_guessed), bit 25 whether it is [no stack](Self::is_pair).
+/// whether the walk was [fp_fallback](Self::is_fp_fallback), bit 25 whether it is [no stack](Self::is_pair).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header(pub u64);
 
@@ -117,9 +117,9 @@ impl Header {
         Self(frames as u64 | (end as u64) << 16)
     }
 
-    /// The same header, of a walk that was guessed.
+    /// The same header, of a walk that was fp_fallback.
     #[must_use]
-    pub const fn guessed(self) -> Self {
+    pub const fn fp_fallback(self) -> Self {
         Self(self.0 | 1 << 24)
     }
 
@@ -143,7 +143,7 @@ impl Header {
 
     /// Whether the walk went through code of an object that has unwind instructions, but none for
     /// this code, and followed the frame pointer there: a caller may be missing.
-    pub const fn is_guessed(self) -> bool {
+    pub const fn is_fp_fallback(self) -> bool {
         self.0 >> 24 & 1 != 0
     }
 
@@ -188,7 +188,7 @@ mod tests {
         }
         assert_eq!(Header(0xff_0000).end(), None);
         assert!(Header::PAIR.is_pair() && Header::PAIR.frames() == 12);
-        assert!(!Header::new(1024, StackEnd::Root).guessed().is_pair());
+        assert!(!Header::new(1024, StackEnd::Root).fp_fallback().is_pair());
     }
 
     #[test]

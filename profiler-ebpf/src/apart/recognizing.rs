@@ -10,16 +10,16 @@ use profiler_common::abi::{Live, StackPosition};
 
 /// Where the kernel stack is stored that was recognized; none if the store is full.
 #[inline(always)]
-pub(crate) fn keep_recognized(seat: u32, live: Live) -> Option<StackPosition> {
-    position(keep_recognized_stack(seat, live.0))
+pub(crate) fn keep_recognized(cpu_slot: u32, live: Live) -> Option<StackPosition> {
+    position(keep_recognized_stack(cpu_slot, live.0))
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn keep_recognized_stack(seat: u32, live: u64) -> u32 {
+extern "C" fn keep_recognized_stack(cpu_slot: u32, live: u64) -> u32 {
     let live = Live(live);
-    let kept = recognize::keep(seat, live, |header| {
-        StackPosition(keep_kernel_stack(seat, live.stacks(), header.0))
+    let kept = recognize::keep(cpu_slot, live, |header| {
+        StackPosition(keep_kernel_stack(cpu_slot, live.stacks(), header.0))
     });
     kept.unwrap_or(StackPosition::NONE).0
 }
@@ -38,12 +38,12 @@ extern "C" fn is_known_kernel_stack() -> u32 {
 
 /// See [`recognize::learn`].
 #[inline(always)]
-pub(crate) fn learn(seat: u32) {
-    learn_kernel_stack(seat);
+pub(crate) fn learn(cpu_slot: u32) {
+    learn_kernel_stack(cpu_slot);
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn learn_kernel_stack(seat: u32) -> u32 {
-    u32::from(recognize::learn(seat).is_some())
+extern "C" fn learn_kernel_stack(cpu_slot: u32) -> u32 {
+    u32::from(recognize::learn(cpu_slot).is_some())
 }

@@ -4,52 +4,63 @@
     reason = "names that are kept are what makes functions global"
 )]
 
-use super::{doing_of, one, two};
-use crate::{counter::Outcome, maps::SCRATCH, probe::wake, sample, walk::Subject};
-use profiler_common::abi::Doing;
+use super::{one, thread_state_of, two};
+use crate::{counter::Outcome, maps::SCRATCH, probe::wake, sample, walk::SampleContext};
+use profiler_common::abi::ThreadState;
 
 /// See [`sample::key_without_stacks`]. Leaves no stacks in the scratch memory, either.
 #[inline(always)]
-pub(crate) fn owner(subject: Subject, doing: Doing) {
-    let Subject {
+pub(crate) fn owner(subject: SampleContext, thread_state: ThreadState) {
+    let SampleContext {
         ids,
         incarnation,
-        seat,
+        cpu_slot,
         ..
     } = subject;
-    make_owner(seat, one(ids), incarnation, doing as u32);
+    make_owner(cpu_slot, one(ids), incarnation, thread_state as u32);
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn make_owner(seat: u32, ids: u64, incarnation: u64, doing: u32) -> u32 {
-    if let Some(scratch) = SCRATCH.get(seat) {
+extern "C" fn make_owner(cpu_slot: u32, ids: u64, incarnation: u64, thread_state: u32) -> u32 {
+    if let Some(scratch) = SCRATCH.get(cpu_slot) {
         scratch.user[0].store(0);
         scratch.kernel[0].store(0);
-        sample::key_without_stacks(&scratch.key, two(ids), incarnation, doing_of(doing));
+        sample::key_without_stacks(
+            &scratch.key,
+            two(ids),
+            incarnation,
+            thread_state_of(thread_state),
+        );
     }
     0
 }
 
 /// See [`wake::note`].
 #[inline(always)]
-pub(crate) fn note_waker(subject: Subject, woken: u64) {
-    let Subject {
+pub(crate) fn note_waker(subject: SampleContext, woken: u64) {
+    let SampleContext {
         ids,
         incarnation,
-        seat,
+        cpu_slot,
         now,
     } = subject;
-    note_who_wakes(seat, one(ids), incarnation, now, woken);
+    note_who_wakes(cpu_slot, one(ids), incarnation, now, woken);
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn note_who_wakes(seat: u32, ids: u64, incarnation: u64, now: u64, woken: u64) -> u32 {
-    let subject = Subject {
+extern "C" fn note_who_wakes(
+    cpu_slot: u32,
+    ids: u64,
+    incarnation: u64,
+    now: u64,
+    woken: u64,
+) -> u32 {
+    let subject = SampleContext {
         ids: two(ids),
         incarnation,
-        seat,
+        cpu_slot,
         now,
     };
     wake::note(subject, woken);
@@ -58,12 +69,12 @@ extern "C" fn note_who_wakes(seat: u32, ids: u64, incarnation: u64, now: u64, wo
 
 /// See [`wake::settle`].
 #[inline(always)]
-pub(crate) fn settle_woken(seat: u32, id: u32, since: u64, until: u64, gap: u64) -> Outcome {
-    Outcome(settle_with_waker(seat, id, since, until, gap))
+pub(crate) fn settle_woken(cpu_slot: u32, id: u32, since: u64, until: u64, gap: u64) -> Outcome {
+    Outcome(settle_with_waker(cpu_slot, id, since, until, gap))
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn settle_with_waker(seat: u32, id: u32, since: u64, until: u64, gap: u64) -> u32 {
-    wake::settle(seat, id, since, until, gap).0
+extern "C" fn settle_with_waker(cpu_slot: u32, id: u32, since: u64, until: u64, gap: u64) -> u32 {
+    wake::settle(cpu_slot, id, since, until, gap).0
 }

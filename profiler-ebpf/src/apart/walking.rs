@@ -11,7 +11,7 @@ use crate::{
     maps::{FOUND, Found, SCRATCH},
     memory::UserMemory,
     table, tell,
-    walk::{self, Subject},
+    walk::{self, SampleContext},
 };
 use core::ops::ControlFlow;
 use profiler_common::{
@@ -30,8 +30,8 @@ const NO_TABLE: u64 = u64::MAX;
 /// processes. Of code that has not been published,
 /// returns the hash of its file.
 #[inline(always)]
-pub(crate) fn ask(seat: u32, space: u64, address: u64, place: u32, now: u64) -> Option<Hash> {
-    match ask_what_lies_at(seat, space, address, place, now) {
+pub(crate) fn ask(cpu_slot: u32, space: u64, address: u64, place: u32, now: u64) -> Option<Hash> {
+    match ask_what_lies_at(cpu_slot, space, address, place, now) {
         0 => None,
         hash => Some(Hash(hash)),
     }
@@ -40,8 +40,8 @@ pub(crate) fn ask(seat: u32, space: u64, address: u64, place: u32, now: u64) -> 
 /// The rule for an object's own `address`, whose page's rows are found from `pages` on; none if the table
 /// is not there.
 #[inline(always)]
-pub(crate) fn rule(seat: u32, pages: u32, address: u64) -> Option<Rule> {
-    match find_rule(seat, pages, address) {
+pub(crate) fn rule(cpu_slot: u32, pages: u32, address: u64) -> Option<Rule> {
+    match find_rule(cpu_slot, pages, address) {
         NO_TABLE => None,
         rule => Some(Rule(rule)),
     }
@@ -49,8 +49,8 @@ pub(crate) fn rule(seat: u32, pages: u32, address: u64) -> Option<Rule> {
 
 /// Puts the caller of the frame in the scratch memory in its place, or says why there is none.
 #[inline(always)]
-pub(crate) fn leave(seat: u32, rule: Rule) -> ControlFlow<u64> {
-    match leave_by_rule(seat, rule.0) {
+pub(crate) fn leave(cpu_slot: u32, rule: Rule) -> ControlFlow<u64> {
+    match leave_by_rule(cpu_slot, rule.0) {
         FOUND_CALLER => ControlFlow::Continue(()),
         end => ControlFlow::Break(end),
     }
@@ -58,23 +58,23 @@ pub(crate) fn leave(seat: u32, rule: Rule) -> ControlFlow<u64> {
 
 /// See [`walk::user`].
 #[inline(always)]
-pub(crate) fn walk(subject: Subject) {
-    let Subject {
+pub(crate) fn walk(subject: SampleContext) {
+    let SampleContext {
         ids,
         incarnation,
-        seat,
+        cpu_slot,
         now,
     } = subject;
-    walk_user_stack(seat, one(ids), incarnation, now);
+    walk_user_stack(cpu_slot, one(ids), incarnation, now);
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn walk_user_stack(seat: u32, ids: u64, incarnation: u64, now: u64) -> u32 {
-    walk::user(Subject {
+extern "C" fn walk_user_stack(cpu_slot: u32, ids: u64, incarnation: u64, now: u64) -> u32 {
+    walk::user(SampleContext {
         ids: two(ids),
         incarnation,
-        seat,
+        cpu_slot,
         now,
     });
     0
@@ -82,87 +82,93 @@ extern "C" fn walk_user_stack(seat: u32, ids: u64, incarnation: u64, now: u64) -
 
 /// See [`walk::recall`].
 #[inline(always)]
-pub(crate) fn recall(subject: Subject) -> bool {
-    let Subject {
+pub(crate) fn recall(subject: SampleContext) -> bool {
+    let SampleContext {
         ids,
         incarnation,
-        seat,
+        cpu_slot,
         now,
     } = subject;
-    recall_what_lies_where(seat, one(ids), incarnation, now) != 0
+    recall_what_lies_where(cpu_slot, one(ids), incarnation, now) != 0
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn recall_what_lies_where(seat: u32, ids: u64, incarnation: u64, now: u64) -> u32 {
-    u32::from(walk::recall(Subject {
+extern "C" fn recall_what_lies_where(cpu_slot: u32, ids: u64, incarnation: u64, now: u64) -> u32 {
+    u32::from(walk::recall(SampleContext {
         ids: two(ids),
         incarnation,
-        seat,
+        cpu_slot,
         now,
     }))
 }
 
 /// See [`walk::by_pointers`].
 #[inline(always)]
-pub(crate) fn walk_by_pointers(seat: u32) {
-    walk_user_stack_by_pointers(seat);
+pub(crate) fn walk_by_pointers(cpu_slot: u32) {
+    walk_user_stack_by_pointers(cpu_slot);
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn walk_user_stack_by_pointers(seat: u32) -> u32 {
-    walk::by_pointers(seat);
+extern "C" fn walk_user_stack_by_pointers(cpu_slot: u32) -> u32 {
+    walk::by_pointers(cpu_slot);
     0
 }
 
 /// See [`tell::stack`].
 #[inline(always)]
-pub(crate) fn tell_stack(seat: u32, tgid: u32, incarnation: u64) -> bool {
-    tell_of_stack(seat, tgid, incarnation) != 0
+pub(crate) fn tell_stack(cpu_slot: u32, tgid: u32, incarnation: u64) -> bool {
+    tell_of_stack(cpu_slot, tgid, incarnation) != 0
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn tell_of_stack(seat: u32, tgid: u32, incarnation: u64) -> u32 {
-    u32::from(tell::stack(seat, tgid, incarnation))
+extern "C" fn tell_of_stack(cpu_slot: u32, tgid: u32, incarnation: u64) -> u32 {
+    u32::from(tell::stack(cpu_slot, tgid, incarnation))
 }
 
 /// See [`tell::address`].
 #[inline(always)]
-pub(crate) fn tell(seat: u32, space: u64, address: u64, tgid: u32, incarnation: u64) -> u32 {
-    tell_what_lies_at(seat, space, address, tgid, incarnation)
+pub(crate) fn tell(cpu_slot: u32, space: u64, address: u64, tgid: u32, incarnation: u64) -> u32 {
+    tell_what_lies_at(cpu_slot, space, address, tgid, incarnation)
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn tell_what_lies_at(
-    seat: u32,
+    cpu_slot: u32,
     space: u64,
     address: u64,
     tgid: u32,
     incarnation: u64,
 ) -> u32 {
-    tell::address(seat, space, address, tgid, incarnation)
+    tell::address(cpu_slot, space, address, tgid, incarnation)
 }
 
 /// See [`tell::path`].
 #[inline(always)]
-pub(crate) fn put_path(seat: u32, vma: u64) {
-    put_path_of_mapping(seat, vma);
+pub(crate) fn put_path(cpu_slot: u32, vma: u64) {
+    put_path_of_mapping(cpu_slot, vma);
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn put_path_of_mapping(seat: u32, vma: u64) -> u32 {
-    tell::path(seat, vma);
+extern "C" fn put_path_of_mapping(cpu_slot: u32, vma: u64) -> u32 {
+    tell::path(cpu_slot, vma);
     0
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn ask_what_lies_at(seat: u32, space: u64, address: u64, place: u32, now: u64) -> u64 {
-    let Some(scratch) = SCRATCH.get(seat) else {
+extern "C" fn ask_what_lies_at(
+    cpu_slot: u32,
+    space: u64,
+    address: u64,
+    place: u32,
+    now: u64,
+) -> u64 {
+    let Some(scratch) = SCRATCH.get(cpu_slot) else {
         return 0;
     };
     let known = scratch.walk.known.get(place as usize / FOUND);
@@ -217,17 +223,17 @@ extern "C" fn ask_what_lies_at(seat: u32, space: u64, address: u64, place: u32, 
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn find_rule(seat: u32, pages: u32, address: u64) -> u64 {
+extern "C" fn find_rule(cpu_slot: u32, pages: u32, address: u64) -> u64 {
     let rule = SCRATCH
-        .get(seat)
+        .get(cpu_slot)
         .and_then(|scratch| table::remembered_rule(&scratch.walk, pages, address));
     rule.map_or(NO_TABLE, |rule| rule.0)
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn leave_by_rule(seat: u32, rule: u64) -> u64 {
-    let Some(scratch) = SCRATCH.get(seat) else {
+extern "C" fn leave_by_rule(cpu_slot: u32, rule: u64) -> u64 {
+    let Some(scratch) = SCRATCH.get(cpu_slot) else {
         return StackEnd::BadRow as u64;
     };
     let walk = &scratch.walk;

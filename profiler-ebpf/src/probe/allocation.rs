@@ -18,8 +18,8 @@ pub(crate) fn fire(ctx: &ProbeContext) {
     } = task::entered(ctx);
     let function = Allocator(task::cookie(ctx));
     if filter::current().is_ok() && apart::is_part(entry, stack, function) {
-        if let Some(books) = counter::books(task::cpu()) {
-            counter::bump(books, Counter::Nested);
+        if let Some(counters) = counter::counters(task::cpu()) {
+            counter::bump(counters, Counter::Nested);
         }
         return;
     }

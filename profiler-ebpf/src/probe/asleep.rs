@@ -10,7 +10,7 @@ use crate::{
     task::Iteration,
 };
 use profiler_common::abi::{
-    ASLEEP_WORDS, Doing, KeptRegisters, MAX_KERNEL_FRAMES, States, Switches, TaskState,
+    ASLEEP_WORDS, KeptRegisters, MAX_KERNEL_FRAMES, States, Switches, TaskState, ThreadState,
 };
 
 /// Looks at one task.
@@ -42,11 +42,11 @@ pub(crate) fn look(iteration: &Iteration) {
         return;
     };
     // What runs has no stacks that stay as they are.
-    let (frames, (kept, registers), doing) = if runs {
-        (0, (KeptRegisters::None, [0; 4]), Doing::Ran)
+    let (frames, (kept, registers), thread_state) = if runs {
+        (0, (KeptRegisters::None, [0; 4]), ThreadState::Ran)
     } else {
         let frames = iteration.kernel_stack(place);
-        (frames, iteration.user_registers(), state.doing())
+        (frames, iteration.user_registers(), state.thread_state())
     };
     let comm = task + u64::from(config!(layout.task_comm));
     let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
@@ -56,7 +56,7 @@ pub(crate) fn look(iteration: &Iteration) {
         pair(task::initial_id_of(task), frames as u32),
         pair(ids.tgid, ids.tid),
         task::incarnation_of(task),
-        pair(doing as u32, kept as u32),
+        pair(thread_state as u32, kept as u32),
         ip,
         sp,
         fp,

@@ -9,7 +9,7 @@ use crate::{
     filter, sample, task,
     task::CallRegisters,
     timed,
-    walk::Subject,
+    walk::SampleContext,
 };
 use aya_ebpf::programs::RawTracePointContext;
 use profiler_common::abi::{Counter, WantedCalls, waits_for_lock};
@@ -22,11 +22,11 @@ pub(crate) fn made(ctx: &RawTracePointContext) {
 
 /// Walks the thread's user stack, and puts what it calls at its leaf.
 #[inline(always)]
-fn walk(ctx: &RawTracePointContext, subject: Subject, file: u64) -> Option<Outcome> {
+fn walk(ctx: &RawTracePointContext, subject: SampleContext, file: u64) -> Option<Outcome> {
     if let Some(outcome) = sample::walk(ctx, subject, false) {
         return Some(outcome);
     }
-    apart::name_call(subject.seat, ctx.arg(1), ctx.arg(0), file);
+    apart::name_call(subject.cpu_slot, ctx.arg(1), ctx.arg(0), file);
     None
 }
 
@@ -34,8 +34,8 @@ fn walk(ctx: &RawTracePointContext, subject: Subject, file: u64) -> Option<Outco
 #[inline(always)]
 pub(crate) fn begin(ctx: &RawTracePointContext) {
     let Ok(ids) = filter::current() else { return };
-    let seat = task::cpu();
-    let Some(books) = counter::books(seat) else {
+    let cpu_slot = task::cpu();
+    let Some(counters) = counter::counters(cpu_slot) else {
         return;
     };
     fault::end_before_call();
@@ -47,10 +47,10 @@ pub(crate) fn begin(ctx: &RawTracePointContext) {
             return;
         }
     }
-    let subject = sample::subject(seat, ids, task::now());
-    timed::begins_again(books);
+    let subject = sample::subject(cpu_slot, ids, task::now());
+    timed::begins_again(counters);
     let left_out = (file == OTHER_KIND).then_some(Counter::FilteredFileKind);
-    timed::run(books, subject, 0, left_out, || walk(ctx, subject, file));
+    timed::run(counters, subject, 0, left_out, || walk(ctx, subject, file));
 }
 
 /// What [`find`] says of a call that is none of those wanted.

@@ -25,7 +25,7 @@ use crate::{
     sample,
     sleepers::{self, Fault},
     task, timed,
-    walk::Subject,
+    walk::SampleContext,
 };
 use aya_ebpf::programs::{PerfEventContext, RawTracePointContext};
 use profiler_common::abi::{Counter, FAULT_DECIDED, FAULT_HAS_WAITED, PAGE_BYTES, Switches};
@@ -50,8 +50,8 @@ pub(crate) fn begin(ctx: &RawTracePointContext, in_kernel: bool) {
             return;
         }
         // A program that runs is in no call: the end of its last one was not seen.
-        if let Some(books) = counter::books(task::cpu()) {
-            timed::begins_again(books);
+        if let Some(counters) = counter::counters(task::cpu()) {
+            timed::begins_again(counters);
         }
     }
     // Faults in the kernel know but one lock.
@@ -175,20 +175,20 @@ pub(crate) fn end_of_waiting() -> u64 {
 #[inline(always)]
 fn fire(begun: u64, address: u64) {
     let Ok(ids) = filter::current() else { return };
-    let seat = task::cpu();
-    let Some(books) = counter::books(seat) else {
+    let cpu_slot = task::cpu();
+    let Some(counters) = counter::counters(cpu_slot) else {
         return;
     };
-    let subject = sample::subject(seat, ids, task::now());
-    counter::enter(books);
+    let subject = sample::subject(cpu_slot, ids, task::now());
+    counter::enter(counters);
     let outcome = take(subject, begun, address);
     if outcome.0 != NO_FIRING {
-        counter::bump(books, Counter::Fired);
-        counter::close(books, outcome);
+        counter::bump(counters, Counter::Fired);
+        counter::close(counters, outcome);
     }
     let spent = task::now().wrapping_sub(subject.now);
-    counter::add(books, Counter::RunTime, spent);
-    counter::bump(books, Counter::Left);
+    counter::add(counters, Counter::RunTime, spent);
+    counter::bump(counters, Counter::Left);
 }
 
 /// What [`take`] says where there was no firing. Not an option, whose number would be undefined then: the compiler may copy it
@@ -197,23 +197,23 @@ const NO_FIRING: u32 = u32::MAX;
 
 /// Records a firing, if it is one, and says what became of it.
 #[inline(always)]
-fn take(subject: Subject, begun: u64, address: u64) -> Outcome {
-    if !sample::begin(subject.seat) {
+fn take(subject: SampleContext, begun: u64, address: u64) -> Outcome {
+    if !sample::begin(subject.cpu_slot) {
         return Counter::LostReentered.into();
     }
-    let outcome = match apart::find_page_in(subject.seat, address) {
+    let outcome = match apart::find_page_in(subject.cpu_slot, address) {
         NOT_MEANT => Outcome(NO_FIRING),
         OTHER_KIND => Counter::FilteredFileKind.into(),
         _ if begun == NO_ROOM => Counter::LostSleeperTable.into(),
         _ => record(subject, begun),
     };
-    sample::end(subject.seat);
+    sample::end(subject.cpu_slot);
     outcome
 }
 
 #[inline(always)]
-fn record(subject: Subject, begun: u64) -> Outcome {
-    let Some(scratch) = SCRATCH.get(subject.seat) else {
+fn record(subject: SampleContext, begun: u64) -> Outcome {
+    let Some(scratch) = SCRATCH.get(subject.cpu_slot) else {
         return Counter::LostStackStore.into();
     };
     // Not `sample::walk`, which would begin the kernel's record anew, in which the leaf stands.
@@ -229,7 +229,7 @@ fn record(subject: Subject, begun: u64) -> Outcome {
 /// The address of the file that is mapped at an address of the running process, or at that of its fault, if it is of a wanted
 /// kind; [`OTHER_KIND`] if it is not, [`NOT_MEANT`] if there is none.
 #[inline(always)]
-pub(crate) fn find(seat: u32, address: u64) -> u64 {
+pub(crate) fn find(cpu_slot: u32, address: u64) -> u64 {
     let address = if address == NOTED {
         let entry = sleepers::find(task::initial_id());
         entry.map_or(0, |entry| entry.fault_address())
@@ -237,7 +237,7 @@ pub(crate) fn find(seat: u32, address: u64) -> u64 {
         address
     };
     let mapping = SCRATCH
-        .get(seat)
+        .get(cpu_slot)
         .and_then(|scratch| mapping::find(mapping::space(), scratch, address));
     let file = mapping.map_or(0, |mapping| mapping::file(mapping.vma));
     match file {

@@ -10,7 +10,7 @@ use crate::{
     filter,
     maps::SCRATCH,
     sample, sleepers, task, timed,
-    walk::{self, Subject},
+    walk::{self, SampleContext},
 };
 use aya_ebpf::programs::RawTracePointContext;
 use profiler_common::abi::{AwaitedLock, Counter, LeafKind, LeafWord};
@@ -23,8 +23,8 @@ pub(crate) fn begin(ctx: &RawTracePointContext) {
     if ids.tid == 0 {
         return;
     }
-    let seat = task::cpu();
-    let Some(books) = counter::books(seat) else {
+    let cpu_slot = task::cpu();
+    let Some(counters) = counter::counters(cpu_slot) else {
         return;
     };
     let lock: u64 = ctx.arg(0);
@@ -35,24 +35,24 @@ pub(crate) fn begin(ctx: &RawTracePointContext) {
         let awaited = AwaitedLock(entry.awaited());
         if !awaited.must_be_over(now.wrapping_sub(since)) {
             if !awaited.is_at(lock) {
-                counter::bump(books, Counter::Nested);
+                counter::bump(counters, Counter::Nested);
             }
             return;
         }
-        timed::begins_again(books);
+        timed::begins_again(counters);
     }
-    let subject = sample::subject(seat, ids, now);
+    let subject = sample::subject(cpu_slot, ids, now);
     let awaited = AwaitedLock::new(lock, ctx.arg::<u64>(1) as u32).0;
-    timed::run(books, subject, awaited, None, || walk(ctx, subject));
+    timed::run(counters, subject, awaited, None, || walk(ctx, subject));
 }
 
 /// Walks both stacks, and puts the kind of lock at the leaf.
 #[inline(always)]
-fn walk(ctx: &RawTracePointContext, subject: Subject) -> Option<Outcome> {
+fn walk(ctx: &RawTracePointContext, subject: SampleContext) -> Option<Outcome> {
     if let Some(outcome) = sample::walk(ctx, subject, false) {
         return Some(outcome);
     }
-    let scratch = SCRATCH.get(subject.seat)?;
+    let scratch = SCRATCH.get(subject.cpu_slot)?;
     let leaf = LeafWord::new(LeafKind::KernelLock, ctx.arg::<u64>(1) as u32);
     scratch.kernel[1].store(leaf.0);
     walk::kernel::<1>(ctx, &scratch.kernel);

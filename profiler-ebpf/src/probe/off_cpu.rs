@@ -13,15 +13,15 @@ use crate::{
     config::{self, config},
     counter::{self, Outcome},
     filter,
-    maps::{Books, SCRATCH},
+    maps::{Counters, SCRATCH},
     notice, sample, sleepers, task,
-    walk::Subject,
+    walk::SampleContext,
     word::Word,
 };
 use aya_ebpf::programs::RawTracePointContext;
 use core::hint::black_box;
 use profiler_common::{
-    abi::{Counter, Doing, KEY_WORDS, SampleKey, States, Switches, TaskState},
+    abi::{Counter, KEY_WORDS, SampleKey, States, Switches, TaskState, ThreadState},
     thin,
 };
 
@@ -33,27 +33,31 @@ pub(crate) fn switch(ctx: &RawTracePointContext) {
     let leaving = black_box(filter::current().map_or(0, apart::one));
     let next: u64 = ctx.arg(2);
     let arriving = filter::task(next).is_some();
-    let seat = task::cpu().wrapping_add(config!(switch_seats));
-    let Some(books) = counter::books(seat) else {
+    let cpu_slot = task::cpu().wrapping_add(config!(switch_cpu_slots));
+    let Some(counters) = counter::counters(cpu_slot) else {
         return;
     };
     if leaving == 0 && !arriving {
         // Nearly every switch of a machine, as a rule. Nobody else writes to this word: no program that
         // may interrupt us counts here.
-        let word = &books[Counter::OtherSwitches as usize];
+        let word = &counters[Counter::OtherSwitches as usize];
         word.store(word.load() + 1);
         return;
     }
-    counter::enter(books);
+    counter::enter(counters);
     let now = task::now();
     if leaving != 0 {
-        leave(ctx, books, sample::subject(seat, apart::two(leaving), now));
+        leave(
+            ctx,
+            counters,
+            sample::subject(cpu_slot, apart::two(leaving), now),
+        );
     }
     if arriving {
-        apart::arrive(seat, next, now);
+        apart::arrive(cpu_slot, next, now);
     }
-    counter::add(books, Counter::RunTime, task::now().wrapping_sub(now));
-    counter::bump(books, Counter::Left);
+    counter::add(counters, Counter::RunTime, task::now().wrapping_sub(now));
+    counter::bump(counters, Counter::Left);
 }
 
 /// The running thread leaves the CPU.
@@ -61,7 +65,7 @@ pub(crate) fn switch(ctx: &RawTracePointContext) {
 /// Little is kept on the BPF stack here: all that walking needs comes on top of it. So what comes before and
 /// after that is checked, and has its stack, apart.
 #[inline(always)]
-fn leave(ctx: &RawTracePointContext, books: &'static Books, subject: Subject) {
+fn leave(ctx: &RawTracePointContext, counters: &'static Counters, subject: SampleContext) {
     if config::has(Switches::WALL) {
         apart::ran(subject);
     }
@@ -70,13 +74,14 @@ fn leave(ctx: &RawTracePointContext, books: &'static Books, subject: Subject) {
     } else {
         ctx.arg(3)
     };
-    let doing = match apart::depart(subject.seat, subject.now, state, is_preempted(ctx)) {
-        Ok(doing) => doing,
-        Err(outcome) => return counter::close_if(books, outcome),
+    let thread_state = match apart::depart(subject.cpu_slot, subject.now, state, is_preempted(ctx))
+    {
+        Ok(thread_state) => thread_state,
+        Err(outcome) => return counter::close_if(counters, outcome),
     };
-    let outcome = where_it_waits(ctx, subject, doing)
-        .or_else(|| apart::fall_asleep(subject.seat, subject.now));
-    counter::close_if(books, outcome);
+    let outcome = where_it_waits(ctx, subject, thread_state)
+        .or_else(|| apart::fall_asleep(subject.cpu_slot, subject.now));
+    counter::close_if(counters, outcome);
 }
 
 /// Whether the running thread did not leave the CPU of its own accord.
@@ -88,37 +93,42 @@ fn is_preempted(ctx: &RawTracePointContext) -> bool {
 /// Puts the key of the running thread, with its stacks if they are wanted, into the scratch memory; or says what became
 /// of the firing.
 #[inline(always)]
-fn where_it_waits(ctx: &RawTracePointContext, subject: Subject, doing: Doing) -> Option<Outcome> {
+fn where_it_waits(
+    ctx: &RawTracePointContext,
+    subject: SampleContext,
+    thread_state: ThreadState,
+) -> Option<Outcome> {
     if config::has(Switches::NO_WAIT_STACKS) {
-        apart::owner(subject, doing);
+        apart::owner(subject, thread_state);
         return None;
     }
-    sample::walk_waiting(ctx, subject, || is_preempted(ctx)).or_else(|| apart::key(subject, doing))
+    sample::walk_waiting(ctx, subject, || is_preempted(ctx))
+        .or_else(|| apart::key(subject, thread_state))
 }
 
 /// The running thread leaves the CPU in this state: settles what was not seen of it, and says what it will be
 /// doing, or what became of the firing, if it is one.
 #[inline(always)]
 pub(crate) fn depart(
-    seat: u32,
+    cpu_slot: u32,
     now: u64,
     state: u32,
     preempted: bool,
-) -> Result<Doing, Option<Outcome>> {
-    let Some(books) = counter::books(seat) else {
+) -> Result<ThreadState, Option<Outcome>> {
+    let Some(counters) = counter::counters(cpu_slot) else {
         return Err(None);
     };
     let id = task::initial_id();
     if let Some(entry) = sleepers::find(id)
         && let Some(since) = entry.since_ns()
     {
-        arrived_unseen(books, seat, id, &entry, since, now);
+        arrived_unseen(counters, cpu_slot, id, &entry, since, now);
     }
     let Some(state) = TaskState::of(state, preempted) else {
         sleepers::forget(id);
         return Err(None);
     };
-    counter::bump(books, Counter::Fired);
+    counter::bump(counters, Counter::Fired);
     if !filter::is_wanted_kind(task::current_address()) {
         return Err(Some(Counter::FilteredThreadKind.into()));
     }
@@ -131,7 +141,7 @@ pub(crate) fn depart(
     {
         return Err(Some(Counter::FilteredSwitchSample.into()));
     }
-    Ok(state.doing())
+    Ok(state.thread_state())
 }
 
 /// Whether this is one of the waits of the thread that are looked at. A thread without an entry has not waited before,
@@ -156,15 +166,15 @@ pub(super) fn weight(spent_ns: u64, gap_ns: u64) -> u64 {
 /// Notes that the running thread leaves, and for which key, which is in the scratch memory; or says what
 /// became of the firing.
 #[inline(always)]
-pub(crate) fn fall_asleep(seat: u32, now: u64) -> Option<Outcome> {
-    let (Some(books), Some(key)) = (counter::books(seat), scratch_key(seat)) else {
+pub(crate) fn fall_asleep(cpu_slot: u32, now: u64) -> Option<Outcome> {
+    let (Some(counters), Some(key)) = (counter::counters(cpu_slot), scratch_key(cpu_slot)) else {
         return Some(Counter::LostSleeperTable.into());
     };
     // Now, and not when the thread is back: by then it may be about to end.
     let tgid = key[SampleKey::TGID_WORD].load() as u32;
     let incarnation = key[SampleKey::INCARNATION_WORD].load();
-    notice::new_process(books, tgid, incarnation);
-    apart::tell_stack(seat, tgid, incarnation);
+    notice::new_process(counters, tgid, incarnation);
+    apart::tell_stack(cpu_slot, tgid, incarnation);
     let Some(entry) = sleepers::make(task::initial_id()) else {
         return Some(Counter::LostSleeperTable.into());
     };
@@ -183,20 +193,20 @@ pub(crate) fn fall_asleep(seat: u32, now: u64) -> Option<Outcome> {
 
 /// Where a key is put together.
 #[inline(always)]
-pub(super) fn scratch_key(seat: u32) -> Option<&'static [Word; KEY_WORDS]> {
-    Some(&SCRATCH.get(seat)?.key)
+pub(super) fn scratch_key(cpu_slot: u32) -> Option<&'static [Word; KEY_WORDS]> {
+    Some(&SCRATCH.get(cpu_slot)?.key)
 }
 
 /// The thread at a kernel address is given the CPU.
 #[inline(always)]
-pub(crate) fn arrive(seat: u32, task: u64, now: u64) {
-    let Some(books) = counter::books(seat) else {
+pub(crate) fn arrive(cpu_slot: u32, task: u64, now: u64) {
+    let Some(counters) = counter::counters(cpu_slot) else {
         return;
     };
     let id = task::initial_id_of(task);
     let entry = match sleepers::find(id) {
         Some(entry) => entry,
-        None if config::has(Switches::WALL) => match wall::begin(books, seat, task, now) {
+        None if config::has(Switches::WALL) => match wall::begin(counters, cpu_slot, task, now) {
             Some(entry) => entry,
             None => return,
         },
@@ -207,12 +217,12 @@ pub(crate) fn arrive(seat: u32, task: u64, now: u64) {
         },
     };
     if let Some(since) = entry.since_ns() {
-        let outcome = settle(books, seat, id, &entry, since, now);
-        counter::close(books, outcome);
+        let outcome = settle(counters, cpu_slot, id, &entry, since, now);
+        counter::close(counters, outcome);
     } else if config::has(Switches::WALL) && entry.arrived_ns().is_some() {
         // It was not seen to leave: what of the time it ran is not known.
-        counter::bump(books, Counter::Fired);
-        counter::bump(books, Counter::LostPair);
+        counter::bump(counters, Counter::Fired);
+        counter::bump(counters, Counter::LostPair);
     }
     if config::has(Switches::WALL) {
         entry.set_arrived(now);
@@ -223,8 +233,8 @@ pub(crate) fn arrive(seat: u32, task: u64, now: u64) {
 /// tasks that must not be traced. The scheduler knows for how long the thread has run since.
 #[inline(always)]
 fn arrived_unseen(
-    books: &Books,
-    seat: u32,
+    counters: &Counters,
+    cpu_slot: u32,
     id: u32,
     entry: &sleepers::Entry,
     since: u64,
@@ -232,37 +242,37 @@ fn arrived_unseen(
 ) {
     let end = now.wrapping_sub(task::ran_ns());
     if end > since && end <= now {
-        counter::bump(books, Counter::EndReckoned);
-        counter::close(books, settle(books, seat, id, entry, since, end));
+        counter::bump(counters, Counter::EndReckoned);
+        counter::close(counters, settle(counters, cpu_slot, id, entry, since, end));
     } else {
         // The entry is about to be overwritten, or forgotten.
-        counter::bump(books, Counter::LostPair);
+        counter::bump(counters, Counter::LostPair);
     }
 }
 
 /// Counts the time that a thread was away, and says what became of the firing. `id`: by which it is found.
 #[inline(always)]
 fn settle(
-    books: &Books,
-    seat: u32,
+    counters: &Counters,
+    cpu_slot: u32,
     id: u32,
     entry: &sleepers::Entry,
     since: u64,
     until: u64,
 ) -> Outcome {
-    let Some(key) = scratch_key(seat) else {
+    let Some(key) = scratch_key(cpu_slot) else {
         return Counter::LostTallyTable.into();
     };
     entry.arrive(key);
     if config::has(Switches::WAKERS) {
-        return apart::settle_woken(seat, id, since, until, entry.gap_ns());
+        return apart::settle_woken(cpu_slot, id, since, until, entry.gap_ns());
     }
     let spent_ns = until.wrapping_sub(since);
     if config::has(Switches::WALL) {
-        return wall::settle(books, seat, key, entry.woken_ns(), since, until);
+        return wall::settle(counters, cpu_slot, key, entry.woken_ns(), since, until);
     }
     if spent_ns < config!(shortest_ns) || spent_ns > config!(longest_ns) {
         return Counter::FilteredBlockTime.into();
     }
-    apart::count(seat, weight(spent_ns, entry.gap_ns()))
+    apart::count(cpu_slot, weight(spent_ns, entry.gap_ns()))
 }

@@ -9,24 +9,28 @@ use crate::{
 use aya_ebpf::programs::PerfEventContext;
 use profiler_common::abi::{Counter, Switches};
 
-/// One firing of a track's event: opens the books, samples, closes the books.
+/// One firing of a event's event: opens the counters, samples, closes the counters.
 #[inline(always)]
-pub(crate) fn fire<const TRACK: u32>(ctx: &PerfEventContext) {
+pub(crate) fn fire<const EVENT: u32>(ctx: &PerfEventContext) {
     let started = task::now();
-    let seat = sample::seat(TRACK);
-    let Some(books) = counter::books(seat) else {
+    let cpu_slot = sample::cpu_slot(EVENT);
+    let Some(counters) = counter::counters(cpu_slot) else {
         return;
     };
-    counter::open(books);
-    let outcome = sample::<TRACK>(ctx, seat, started);
-    counter::add(books, Counter::RunTime, task::now().wrapping_sub(started));
-    counter::close(books, outcome);
+    counter::open(counters);
+    let outcome = sample::<EVENT>(ctx, cpu_slot, started);
+    counter::add(
+        counters,
+        Counter::RunTime,
+        task::now().wrapping_sub(started),
+    );
+    counter::close(counters, outcome);
 }
 
 /// Records one sample, and says what became of it.
 #[inline(always)]
-fn sample<const TRACK: u32>(ctx: &PerfEventContext, seat: u32, now: u64) -> Outcome {
-    let ids = match sample::whom::<TRACK>() {
+fn sample<const EVENT: u32>(ctx: &PerfEventContext, cpu_slot: u32, now: u64) -> Outcome {
+    let ids = match sample::whom::<EVENT>() {
         Ok(ids) => ids,
         Err(outcome) => return outcome,
     };
@@ -34,14 +38,14 @@ fn sample<const TRACK: u32>(ctx: &PerfEventContext, seat: u32, now: u64) -> Outc
     if !in_kernel && !config::has(Switches::USER_STACKS) {
         return Counter::FilteredUserMode.into();
     }
-    let subject = sample::subject_of::<TRACK>(seat, ids, now);
+    let subject = sample::subject_of::<EVENT>(cpu_slot, ids, now);
     if let Some(outcome) = sample::walk(ctx, subject, in_kernel) {
         return outcome;
     }
-    let weight = if config!(weighed) >> TRACK & 1 != 0 {
+    let weight = if config!(weighed) >> EVENT & 1 != 0 {
         task::period(ctx)
     } else {
         1
     };
-    apart::take(TRACK, subject, weight)
+    apart::take(EVENT, subject, weight)
 }

@@ -13,11 +13,11 @@ use crate::{
     maps::{CONTROL, SCRATCH},
     notice, sample, sleepers,
     task::{self, Ids},
-    walk::Subject,
+    walk::SampleContext,
 };
 use aya_ebpf::programs::RawTracePointContext;
 use profiler_common::abi::{
-    Counter, Doing, Header, KEY_WORDS, Live, SampleKey, Stamp, WAKE_RACE_NS,
+    Counter, Header, KEY_WORDS, Live, SampleKey, Stamp, ThreadState, WAKE_RACE_NS,
 };
 
 /// The running task wakes another.
@@ -31,12 +31,12 @@ pub(crate) fn waking(ctx: &RawTracePointContext) {
     if woken == task::current_address() {
         return;
     }
-    let seat = task::cpu().wrapping_add(config!(switch_seats));
-    let Some(books) = counter::books(seat) else {
+    let cpu_slot = task::cpu().wrapping_add(config!(switch_cpu_slots));
+    let Some(counters) = counter::counters(cpu_slot) else {
         return;
     };
-    counter::enter(books);
-    let subject = sample::subject(seat, waker(), task::now());
+    counter::enter(counters);
+    let subject = sample::subject(cpu_slot, waker(), task::now());
     // It fails without scratch memory alone, without which nothing is noted.
     let _failed = sample::walk(ctx, subject, true);
     apart::note_waker(subject, woken);
@@ -57,16 +57,18 @@ fn waker() -> Ids {
 /// Notes that the subject, whose stacks are in the scratch memory, wakes the thread at a kernel address, and is done
 /// with the look at it.
 #[inline(always)]
-pub(crate) fn note(subject: Subject, woken: u64) {
-    let Subject {
+pub(crate) fn note(subject: SampleContext, woken: u64) {
+    let SampleContext {
         ids,
         incarnation,
-        seat,
+        cpu_slot,
         now,
     } = subject;
-    let (Some(books), Some(scratch), Some(key)) =
-        (counter::books(seat), SCRATCH.get(seat), scratch_key(seat))
-    else {
+    let (Some(counters), Some(scratch), Some(key)) = (
+        counter::counters(cpu_slot),
+        SCRATCH.get(cpu_slot),
+        scratch_key(cpu_slot),
+    ) else {
         return;
     };
     let has_process = ids.tgid != 0;
@@ -74,25 +76,25 @@ pub(crate) fn note(subject: Subject, woken: u64) {
         // Nothing is known of what lies at its addresses.
         scratch.user[0].store(0);
     }
-    if apart::key_of(seat, ids, incarnation, Doing::Running).is_some() {
+    if apart::key_of(cpu_slot, ids, incarnation, ThreadState::Running).is_some() {
         // Where there is no room for its stacks, it is still known who it is.
-        sample::key_without_stacks(key, ids, incarnation, Doing::Running);
+        sample::key_without_stacks(key, ids, incarnation, ThreadState::Running);
     } else if has_process {
         // Now: by the time that the thread is back, the waker may have ended.
-        notice::new_process(books, ids.tgid, incarnation);
-        apart::tell_stack(seat, ids.tgid, incarnation);
+        notice::new_process(counters, ids.tgid, incarnation);
+        apart::tell_stack(cpu_slot, ids.tgid, incarnation);
     }
     if let Some(entry) = sleepers::make_waker(task::initial_id_of(woken)) {
         entry.note(now, key);
     }
-    counter::add(books, Counter::RunTime, task::now().wrapping_sub(now));
-    counter::bump(books, Counter::Left);
+    counter::add(counters, Counter::RunTime, task::now().wrapping_sub(now));
+    counter::bump(counters, Counter::Left);
 }
 
 /// Counts the time that a thread was blocked, whose key is in the scratch memory, together with who woke it.
 #[inline(always)]
-pub(crate) fn settle(seat: u32, id: u32, since: u64, until: u64, gap: u64) -> Outcome {
-    let (Some(scratch), Some(control)) = (SCRATCH.get(seat), CONTROL.get(0)) else {
+pub(crate) fn settle(cpu_slot: u32, id: u32, since: u64, until: u64, gap: u64) -> Outcome {
+    let (Some(scratch), Some(control)) = (SCRATCH.get(cpu_slot), CONTROL.get(0)) else {
         return Counter::LostTallyTable.into();
     };
     // Where the kernel stack would be, behind the place of the header; the waker's key behind the thread's.
@@ -121,11 +123,11 @@ pub(crate) fn settle(seat: u32, id: u32, since: u64, until: u64, gap: u64) -> Ou
         return Counter::FilteredBlockTime.into();
     }
     let live = Live(control.live.load());
-    let Some(position) = apart::keep_kernel(seat, live.stacks(), Header::PAIR) else {
+    let Some(position) = apart::keep_kernel(cpu_slot, live.stacks(), Header::PAIR) else {
         return Counter::LostStackStore.into();
     };
     scratch.key[SampleKey::USER_WORD].store(0);
-    let stamp = Stamp::new(live.epoch(), Doing::Woken);
+    let stamp = Stamp::new(live.epoch(), ThreadState::Woken);
     scratch.key[SampleKey::STAMP_WORD].store(SampleKey::stamp_word(position, stamp));
-    apart::count(seat, off_cpu::weight(spent_ns, gap))
+    apart::count(cpu_slot, off_cpu::weight(spent_ns, gap))
 }

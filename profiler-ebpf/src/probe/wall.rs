@@ -7,14 +7,14 @@ use crate::{
     config::{self, config},
     counter::{self, Outcome},
     filter,
-    maps::{Books, CONTROL},
+    maps::{CONTROL, Counters},
     sample,
     sleepers::{self, Entry},
     task::{self, Ids},
     word::Word,
 };
 use aya_ebpf::programs::RawTracePointContext;
-use profiler_common::abi::{Counter, Doing, KEY_WORDS, SampleKey, Switches};
+use profiler_common::abi::{Counter, KEY_WORDS, SampleKey, Switches, ThreadState};
 
 /// A thread was woken, and is ready to be given a CPU.
 #[inline(always)]
@@ -34,21 +34,23 @@ pub(crate) fn woken(ctx: &RawTracePointContext) {
 /// slept will not be known.
 #[inline(always)]
 fn woken_unknown(task: u64, ids: Ids, now: u64) {
-    let seat = task::cpu().wrapping_add(config!(switch_seats));
-    let (Some(books), Some(key), Some(control)) =
-        (counter::books(seat), scratch_key(seat), CONTROL.get(0))
-    else {
+    let cpu_slot = task::cpu().wrapping_add(config!(switch_cpu_slots));
+    let (Some(counters), Some(key), Some(control)) = (
+        counter::counters(cpu_slot),
+        scratch_key(cpu_slot),
+        CONTROL.get(0),
+    ) else {
         return;
     };
     // A command that was held did not wait for anything of its own.
     if task::age_ns(task) <= since_beginning(now) || config::has(Switches::FOLLOW_CHILDREN) {
         return;
     }
-    sample::key_of(key, task, ids, Doing::Blocked);
+    sample::key_of(key, task, ids, ThreadState::Blocked);
     // Without room, its next switch is counted as lost.
     if let Some(entry) = sleepers::make(task::initial_id_of(task)) {
-        counter::bump(books, Counter::Fired);
-        counter::bump(books, Counter::WaitingBefore);
+        counter::bump(counters, Counter::Fired);
+        counter::bump(counters, Counter::WaitingBefore);
         entry.leave(control.began.load(), key);
         entry.wake(now);
     }
@@ -56,8 +58,8 @@ fn woken_unknown(task: u64, ids: Ids, now: u64) {
 
 /// The running thread leaves the CPU: counts the time that it had it.
 #[inline(always)]
-pub(crate) fn ran(seat: u32, ids: Ids, incarnation: u64, now: u64) {
-    let (Some(books), Some(key)) = (counter::books(seat), scratch_key(seat)) else {
+pub(crate) fn ran(cpu_slot: u32, ids: Ids, incarnation: u64, now: u64) {
+    let (Some(counters), Some(key)) = (counter::counters(cpu_slot), scratch_key(cpu_slot)) else {
         return;
     };
     let spent_ns = match sleepers::find(task::initial_id()) {
@@ -77,9 +79,9 @@ pub(crate) fn ran(seat: u32, ids: Ids, incarnation: u64, now: u64) {
     if spent_ns == 0 {
         return;
     }
-    counter::bump(books, Counter::Fired);
-    sample::key_without_stacks(key, ids, incarnation, Doing::Ran);
-    counter::close(books, apart::count(seat, spent_ns));
+    counter::bump(counters, Counter::Fired);
+    sample::key_without_stacks(key, ids, incarnation, ThreadState::Ran);
+    counter::close(counters, apart::count(cpu_slot, spent_ns));
 }
 
 /// For how long the running thread has had the CPU, as the scheduler has it, but not longer than this.
@@ -100,14 +102,14 @@ fn since_beginning(now: u64) -> u64 {
 /// recording began: had it been asleep, its waking would have been seen. Returns its entry if something is known of it
 /// after all: that it was asleep, which user space has noted just now.
 #[inline(always)]
-pub(crate) fn begin(books: &Books, seat: u32, task: u64, now: u64) -> Option<Entry> {
-    let (key, ids) = (scratch_key(seat)?, task::of(task)?);
+pub(crate) fn begin(counters: &Counters, cpu_slot: u32, task: u64, now: u64) -> Option<Entry> {
+    let (key, ids) = (scratch_key(cpu_slot)?, task::of(task)?);
     let (age, recorded) = (task::age_ns(task), since_beginning(now));
     let is_new = age <= recorded;
-    sample::key_of(key, task, ids, Doing::Runnable);
+    sample::key_of(key, task, ids, ThreadState::Runnable);
     let Some(entry) = sleepers::make(task::initial_id_of(task)) else {
-        counter::bump(books, Counter::Fired);
-        counter::bump(books, Counter::LostSleeperTable);
+        counter::bump(counters, Counter::Fired);
+        counter::bump(counters, Counter::LostSleeperTable);
         return None;
     };
     if entry.since_ns().is_some() {
@@ -119,9 +121,9 @@ pub(crate) fn begin(books: &Books, seat: u32, task: u64, now: u64) -> Option<Ent
     if !is_new && config::has(Switches::FOLLOW_CHILDREN) {
         return None;
     }
-    counter::bump(books, Counter::Fired);
+    counter::bump(counters, Counter::Fired);
     let spent_ns = if is_new { age } else { recorded };
-    counter::close(books, apart::count(seat, spent_ns));
+    counter::close(counters, apart::count(cpu_slot, spent_ns));
     None
 }
 
@@ -129,23 +131,26 @@ pub(crate) fn begin(books: &Books, seat: u32, task: u64, now: u64) -> Option<Ent
 /// waiting for a CPU from then on. Says what became of the first of both.
 #[inline(always)]
 pub(crate) fn settle(
-    books: &Books,
-    seat: u32,
+    counters: &Counters,
+    cpu_slot: u32,
     key: &[Word; KEY_WORDS],
     woken: Option<u64>,
     since: u64,
     until: u64,
 ) -> Outcome {
     let stamp = &key[SampleKey::STAMP_WORD];
-    let is_blocked = SampleKey::stamp_in(stamp.load()).doing() == Doing::Blocked;
+    let is_blocked = SampleKey::stamp_in(stamp.load()).thread_state() == ThreadState::Blocked;
     match woken {
         Some(woken) if is_blocked && woken > since && woken < until => {
-            counter::bump(books, Counter::Fired);
-            let blocked = apart::count(seat, woken - since);
-            counter::close(books, blocked);
-            stamp.store(SampleKey::with_doing(stamp.load(), Doing::Runnable));
-            apart::count(seat, until - woken)
+            counter::bump(counters, Counter::Fired);
+            let blocked = apart::count(cpu_slot, woken - since);
+            counter::close(counters, blocked);
+            stamp.store(SampleKey::with_thread_state(
+                stamp.load(),
+                ThreadState::Runnable,
+            ));
+            apart::count(cpu_slot, until - woken)
         }
-        _ => apart::count(seat, until.wrapping_sub(since)),
+        _ => apart::count(cpu_slot, until.wrapping_sub(since)),
     }
 }

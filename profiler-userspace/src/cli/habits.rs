@@ -317,13 +317,13 @@ impl Spelling {
                 return;
             }
             "-e" | "--event" => match value.split_once(':') {
-                Some((event, modifiers))
+                Some((perf_event, modifiers))
                     if modifiers
                         .bytes()
                         .all(|letter| b"pPukhGHD".contains(&letter)) =>
                 {
                     self.because("events have no modifiers here; see -U and -K");
-                    event
+                    perf_event
                 }
                 _ => value,
             },

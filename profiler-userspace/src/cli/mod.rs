@@ -8,9 +8,9 @@
 //! know from other profilers are in [`habits`].
 
 mod calls;
-mod event;
 mod habits;
 mod off_cpu;
+mod perf_event;
 mod plan;
 mod render;
 mod show_names;
@@ -32,7 +32,7 @@ use clap::error::{ContextKind, ErrorKind};
 use crate::output::{MinWidth, Palette};
 use crate::plan::{CallGraph, Plan};
 use crate::symbolize::SymbolMemory;
-use profiler_common::abi::MAX_TRACKS;
+use profiler_common::abi::MAX_EVENTS;
 
 /// Reads the command line, the program's own name first.
 ///
@@ -234,10 +234,10 @@ fn event_help() -> String {
          Functions of programs and libraries, every call counted: uprobe:FILE:FUNCTION, such as \
          uprobe:libc:malloc or uprobe:/usr/bin/bash:readline. FILE is a path, or the name of a file that \
          the target has mapped.\n\n\
-         Up to {MAX_TRACKS} -e may be given, of any kind: all are recorded in one run, each into a graph of its own. \
+         Up to {MAX_EVENTS} -e may be given, of any kind: all are recorded in one run, each into a graph of its own. \
          Give one -o for each, in the same order, or one alone: -o x.svg writes x.page-faults.svg, x.cycles.svg and \
          so on. -F and -c are about each event; tracepoints and functions know no rate.",
-        event::list()
+        perf_event::list()
     )
 }
 
@@ -434,8 +434,8 @@ mod tests {
             let program = std::iter::once("flame-bpf".to_owned());
             match parse(program.chain(words).map(OsString::from), true) {
                 Ok(plan) => {
-                    prop_assert!(plan.tracks.iter().all(|track| !track.outputs.is_empty()));
-                    prop_assert!(!plan.tracks.is_empty());
+                    prop_assert!(plan.events.iter().all(|event| !event.outputs.is_empty()));
+                    prop_assert!(!plan.events.is_empty());
                     prop_assert!(plan.target != crate::plan::Target::Launched || plan.launch.is_some());
                     prop_assert!(plan.launch.is_none_or(|command| !command.is_empty()));
                 }

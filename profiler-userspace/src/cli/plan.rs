@@ -15,16 +15,16 @@ use super::value::{self, Ids, shell_word};
 use super::{
     Args, KernelNameArgs, LookArgs, NameArgs, OutputArgs, SamplingArgs, ScopeArgs, StackArgs,
 };
-use crate::archive;
 use crate::debuginfod::Servers;
 use crate::output::{Format, Style};
 use crate::plan::{Capture, MemoryLimits, Output, Plan, Target, Verbosity};
 use crate::probe::{Probe, Wakers};
 use crate::profile::fold::{FoldStyle, visible};
+use crate::raw_recording;
 use crate::symbolize::{Demangling, Naming};
 
+mod events;
 mod refusal;
-mod tracks;
 
 /// Where the graph goes when nothing is said, and stdout is a terminal.
 const DEFAULT_FILE: &str = "flamegraph.svg";
@@ -76,7 +76,7 @@ pub(super) fn build(args: Args, stdout_is_terminal: bool) -> Result<Plan> {
             probe == Probe::OnCpu && beside.is_none(),
             "{flag} does not go with --off-cpu, --off-wake, --wakeup or --wall; record twice"
         );
-        refusal::event(flag, &pace)?;
+        refusal::perf_event(flag, &pace)?;
         refusal::with_place("what a thread begins", &pace, &scope)?;
         ensure!(
             of_calls != Probe::Allocations || !stacks.kernel_stacks_only,
@@ -84,7 +84,7 @@ pub(super) fn build(args: Args, stdout_is_terminal: bool) -> Result<Plan> {
         );
         probe = of_calls;
     }
-    let triggers = tracks::triggers(&pace)?;
+    let triggers = events::triggers(&pace)?;
     if let Probe::Wall(_) = probe {
         ensure!(
             triggers.iter().all(Trigger::is_cpu_time),
@@ -101,18 +101,18 @@ pub(super) fn build(args: Args, stdout_is_terminal: bool) -> Result<Plan> {
         !running.quiet || running.verbose == 0,
         "-q says less and -v says more; keep one of them"
     );
-    let outputs = tracks::outputs(&triggers, &output, stdout_is_terminal)?;
-    let mut tracks = tracks::tracks(&probe, &triggers, &pace, outputs)?;
+    let outputs = events::outputs(&triggers, &output, stdout_is_terminal)?;
+    let mut events = events::events(&probe, &triggers, &pace, outputs)?;
     if let Some(waits) = beside {
-        let track = tracks::beside(waits, off_cpu.outputs_beside(), &tracks)?;
-        tracks.push(track);
+        let event = events::beside(waits, off_cpu.outputs_beside(), &events)?;
+        events.push(event);
     }
     if windows.window.is_some() {
-        refusal::with_window(&tracks)?;
+        refusal::with_window(&events)?;
     }
-    let is_drawn = tracks
+    let is_drawn = events
         .iter()
-        .flat_map(|track| &track.outputs)
+        .flat_map(|event| &event.outputs)
         .any(|output| output.format() == Some(Format::Svg));
     let style = style(&look, &output, is_drawn)?;
     let target = target(&scope, &command)?;
@@ -120,7 +120,7 @@ pub(super) fn build(args: Args, stdout_is_terminal: bool) -> Result<Plan> {
         target,
         launch: Some(command).filter(|command| !command.is_empty()),
         cpus: scope.cpu.map(|cpus| cpus.0),
-        tracks,
+        events,
         duration,
         window: windows.window,
         capture: capture(&stacks)?,
@@ -291,8 +291,8 @@ fn places(paths: &[PathBuf], flag: &str) -> Result<Vec<Output>> {
         places.push(place);
         outputs.push(if path == Path::new("-") {
             Output::Stdout
-        } else if is_archive(path) {
-            Output::Archive { path: path.clone() }
+        } else if is_raw_recording(path) {
+            Output::RawRecording { path: path.clone() }
         } else {
             Output::File {
                 path: path.clone(),
@@ -322,9 +322,9 @@ pub(super) fn outputs(output: &OutputArgs, stdout_is_terminal: bool) -> Result<V
 }
 
 /// Whether the name asks for a raw recording.
-fn is_archive(path: &Path) -> bool {
+fn is_raw_recording(path: &Path) -> bool {
     path.extension()
-        .is_some_and(|extension| extension.eq_ignore_ascii_case(archive::EXTENSION))
+        .is_some_and(|extension| extension.eq_ignore_ascii_case(raw_recording::EXTENSION))
 }
 
 /// `./a.svg` and `a.svg` are the same file.

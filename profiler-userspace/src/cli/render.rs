@@ -76,7 +76,7 @@ fn build(args: Args, stdout_is_terminal: bool) -> Result<Rendering> {
     );
     let outputs = plan::outputs(&args.output, stdout_is_terminal)?;
     for output in &outputs {
-        if let Output::Archive { path } = output {
+        if let Output::RawRecording { path } = output {
             anyhow::bail!(
                 "{} would be a raw recording, as {} is one already; copy it",
                 path.display(),

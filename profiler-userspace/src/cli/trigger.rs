@@ -3,15 +3,15 @@
 //! In: what was typed. Out: a [`Trigger`], or a sentence for a person who typed something else. Never: asks
 //! whether this machine has it.
 
-use super::event;
-use crate::plan::Event;
+use super::perf_event;
+use crate::plan::PerfEvent;
 use crate::probe::{Function, Tracepoint};
 
 /// What makes samples, as typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Trigger {
     /// What `perf_event_open` counts.
-    Event(Event),
+    PerfEvent(PerfEvent),
     /// A place in the kernel.
     Tracepoint(Tracepoint),
     /// A function of a program.
@@ -22,7 +22,7 @@ impl Trigger {
     /// What it is called.
     pub(super) fn name(&self) -> String {
         match self {
-            Self::Event(event) => event.name.to_string(),
+            Self::PerfEvent(perf_event) => perf_event.name.to_string(),
             Self::Tracepoint(tracepoint) => tracepoint.to_string(),
             Self::Function(function) => function.to_string(),
         }
@@ -32,7 +32,7 @@ impl Trigger {
     /// without its category.
     pub(super) fn is(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Event(one), Self::Event(other)) => {
+            (Self::PerfEvent(one), Self::PerfEvent(other)) => {
                 (one.kind, one.config) == (other.kind, other.config)
             }
             (Self::Tracepoint(one), Self::Tracepoint(other)) => one.name == other.name,
@@ -43,7 +43,7 @@ impl Trigger {
     /// Whether it tells where CPU time goes.
     pub(super) fn is_cpu_time(&self) -> bool {
         match self {
-            Self::Event(event) => event.is_cpu_time(),
+            Self::PerfEvent(perf_event) => perf_event.is_cpu_time(),
             Self::Tracepoint(_) | Self::Function(_) => false,
         }
     }
@@ -72,7 +72,7 @@ pub(super) fn parse(text: &str) -> Result<Trigger, String> {
     match rest.split_once(':') {
         // perf's modifiers stand behind events, and no event is a category.
         Some((category, name))
-            if plain(category) && plain(name) && event::parse(category).is_err() =>
+            if plain(category) && plain(name) && perf_event::parse(category).is_err() =>
         {
             if category == "syscalls" {
                 return Err(format!(
@@ -89,7 +89,7 @@ pub(super) fn parse(text: &str) -> Result<Trigger, String> {
             "a tracepoint has a category and a name, such as tracepoint:sched:sched_switch"
                 .to_owned(),
         ),
-        _ => event::parse(text).map(Trigger::Event),
+        _ => perf_event::parse(text).map(Trigger::PerfEvent),
     }
 }
 
@@ -147,7 +147,7 @@ mod tests {
             };
             assert_eq!(tracepoint.to_string(), "sched:sched_switch");
         }
-        assert_eq!(parse("cycles"), Ok(Trigger::Event(Event::CYCLES)));
+        assert_eq!(parse("cycles"), Ok(Trigger::PerfEvent(PerfEvent::CYCLES)));
     }
 
     #[test]

@@ -4,12 +4,12 @@
 
 use crate::profile::raw::RawStack;
 use profiler_common::abi::{
-    ASLEEP_WORDS, Asleep, Doing, KeptRegisters, MAX_KERNEL_FRAMES, StackEnd,
+    ASLEEP_WORDS, Asleep, KeptRegisters, MAX_KERNEL_FRAMES, StackEnd, ThreadState,
 };
 use std::mem::offset_of;
 
-const RUNNABLE: u32 = Doing::Runnable as u32;
-const RAN: u32 = Doing::Ran as u32;
+const RUNNABLE: u32 = ThreadState::Runnable as u32;
+const RAN: u32 = ThreadState::Ran as u32;
 
 /// A thread that is off the CPU; where all of its time is wanted, or on one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct Sleeping {
     /// See `SampleKey::incarnation`.
     pub incarnation: u64,
     /// Whether it waits for something, or for a CPU, or is on one.
-    pub doing: Doing,
+    pub thread_state: ThreadState,
     /// Its name.
     pub comm: [u8; 16],
     /// How `registers` are to be understood.
@@ -57,10 +57,10 @@ pub(super) fn parse(bytes: &[u8]) -> Vec<Sleeping> {
             tgid: half(offset_of!(Asleep, tgid)),
             tid: half(offset_of!(Asleep, tid)),
             incarnation: whole(offset_of!(Asleep, incarnation)),
-            doing: match half(offset_of!(Asleep, doing)) {
-                RUNNABLE => Doing::Runnable,
-                RAN => Doing::Ran,
-                _ => Doing::Blocked,
+            thread_state: match half(offset_of!(Asleep, thread_state)) {
+                RUNNABLE => ThreadState::Runnable,
+                RAN => ThreadState::Ran,
+                _ => ThreadState::Blocked,
             },
             comm,
             kept: match half(offset_of!(Asleep, kept)) {
@@ -76,7 +76,7 @@ pub(super) fn parse(bytes: &[u8]) -> Vec<Sleeping> {
             ],
             kernel: (!addresses.is_empty()).then(|| RawStack {
                 addresses: addresses.into(),
-                guessed: false,
+                fp_fallback: false,
                 end: if frames == MAX_KERNEL_FRAMES {
                     StackEnd::Truncated
                 } else {
@@ -122,8 +122,8 @@ mod tests {
             (5, 7, 8, 99)
         );
         assert_eq!(
-            (first.doing, first.kept),
-            (Doing::Runnable, KeptRegisters::Native)
+            (first.thread_state, first.kept),
+            (ThreadState::Runnable, KeptRegisters::Native)
         );
         assert_eq!(first.registers, [0x1000, 0x2000, 0x3000, 0x4000]);
         assert_eq!(&first.comm, b"some name\0\0\0\0\0\0\0");

@@ -38,7 +38,7 @@ pub struct Entry {
     pub offset: u64,
     /// The process that is watched, or any of its threads; none to watch all processes, also later ones.
     pub process: Option<NonZeroU32>,
-    /// What the program is told there: the number of the track; of an allocator, how it is asked.
+    /// What the program is told there: the number of the event; of an allocator, how it is asked.
     pub cookie: u64,
 }
 
@@ -60,10 +60,10 @@ pub fn online_cpus() -> io::Result<Vec<u32>> {
 }
 
 impl Kernel {
-    /// Attaches a track's program to its event on the given CPUs, after [`Kernel::attach_hooks`]; samples are taken from
+    /// Attaches a event's program to its event on the given CPUs, after [`Kernel::attach_hooks`]; samples are taken from
     /// here on. A CPU that has gone offline is left out.
-    pub fn attach_event(&mut self, track: usize, source: &Source, cpus: &[u32]) -> Result<()> {
-        let is_own = |wanted: &Wanted| wanted.hook == Hook::Event && wanted.track == track;
+    pub fn attach_event(&mut self, event: usize, source: &Source, cpus: &[u32]) -> Result<()> {
+        let is_own = |wanted: &Wanted| wanted.hook == Hook::PerfEvent && wanted.event == event;
         let mut programs = self.request.programs().into_iter();
         match programs.find(is_own) {
             Some(Wanted { name, .. }) => self.attach_to_event(name, source, cpus),
@@ -110,7 +110,7 @@ impl Kernel {
                 Hook::Tracepoint(tracepoint) => self.attach_tracepoint(name, &tracepoint)?,
                 Hook::Occurrence(occurrence) => self.attach_occurrence(name, occurrence)?,
                 Hook::Functions => self.attach_functions(name, entries)?,
-                Hook::Event => {}
+                Hook::PerfEvent => {}
             }
         }
         Ok(())
@@ -202,7 +202,7 @@ impl Kernel {
         for wanted in self.programs().into_iter().rev() {
             let name = wanted.name;
             match wanted.hook {
-                Hook::Event => {
+                Hook::PerfEvent => {
                     let program: &mut PerfEvent = self.program(name)?;
                     unloaded("the perf event", program.unload())?;
                 }
@@ -216,7 +216,7 @@ impl Kernel {
                         .fd()
                         .map_or(0, |program| missed::runs(program.as_fd()));
                     if wanted.begins {
-                        let own = &mut self.own[wanted.track].counters;
+                        let own = &mut self.own[wanted.event].counters;
                         own[Counter::Fired as usize] += missed;
                         own[Counter::LostReentered as usize] += missed;
                     }
@@ -282,7 +282,7 @@ fn failed(what: String, error: ProgramError) -> Error {
             source: error.io_error,
         },
         other => Error::Loader {
-            doing: "attaching",
+            step: "attaching",
             detail: other.to_string(),
         },
     }

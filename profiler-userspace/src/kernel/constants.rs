@@ -66,7 +66,7 @@ pub(super) fn config(request: &Request, support: &Support, sizes: &Sizes) -> Con
         mapping: support.mapping.unwrap_or_default(),
         files: support.files.unwrap_or_default(),
         faults: faults(request, support),
-        switch_seats: request.lasting_track() as u32 * sizes.cpus,
+        switch_cpu_slots: request.lasting_event() as u32 * sizes.cpus,
         cpus: sizes.cpus,
         weighed: request.weighed,
     }

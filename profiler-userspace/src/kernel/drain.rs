@@ -5,8 +5,8 @@ use super::{Kernel, Result, grace};
 use crate::profile::raw::{RawProfile, RawSample, RawStack, StackIndex, Waker, Who};
 use foldhash::HashMap;
 use profiler_common::abi::{
-    BLOCK_WORDS, Control, Doing, Header, KEY_WORDS, Live, Pair, RECORD_BLOCKS, Side, StackEnd,
-    StackPosition, Stamp, Switches, Tally,
+    BLOCK_WORDS, Control, Header, KEY_WORDS, Live, Pair, RECORD_BLOCKS, Side, StackEnd,
+    StackPosition, Stamp, Switches, Tally, ThreadState,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
@@ -53,7 +53,7 @@ impl Drained {
     /// The keys that a key stands for, if it names a pair.
     fn pair(&self, key: &[u64; KEY_WORDS]) -> Option<Keys> {
         let (_, position, stamp) = words_of(key);
-        if stamp.doing() != Doing::Woken {
+        if stamp.thread_state() != ThreadState::Woken {
             return None;
         }
         let pair = &self.epochs[&stamp.epoch()].pairs[&position.block()?];
@@ -79,7 +79,7 @@ impl Kernel {
         let crowded = self.filled(old).1 * 2 > self.block_capacity();
         let epoch = old.epoch() + u32::from(crowded);
         self.control.words()[LIVE].store(Live::new(1 - old.tallies(), epoch).0, SeqCst);
-        grace::wait(self.books.words())?;
+        grace::wait(self.counters.words())?;
         self.read_side(old, into)?;
         self.clear_tallies(old.tallies())?;
         if crowded {
@@ -92,7 +92,7 @@ impl Kernel {
     /// Moves the rest into `into`, after [`Kernel::detach`].
     pub fn drain_rest(&mut self, into: &mut RawProfile) -> Result<()> {
         // A tracepoint's program may still be at work when it is detached.
-        grace::wait(self.books.words())?;
+        grace::wait(self.counters.words())?;
         self.read_side(self.live(), into)?;
         self.settle(into)
     }
@@ -255,8 +255,8 @@ impl Kernel {
             who: self.who(key),
             user,
             kernel,
-            doing: words_of(key).2.doing(),
-            track: track_of(key),
+            thread_state: words_of(key).2.thread_state(),
+            event: event_of(key),
             waker: None,
             weight,
             count,
@@ -276,7 +276,7 @@ impl Kernel {
             into.waker(Waker { who, user, kernel })
         });
         RawSample {
-            doing: Doing::Woken,
+            thread_state: ThreadState::Woken,
             waker,
             ..wait
         }
@@ -301,8 +301,8 @@ impl Kernel {
             who: self.who(key),
             user: None,
             kernel: None,
-            doing: Doing::Ran,
-            track: track_of(key),
+            thread_state: ThreadState::Ran,
+            event: event_of(key),
             waker: None,
             weight,
             count: 1,
@@ -367,9 +367,9 @@ pub(super) fn words_of(key: &[u64]) -> (StackPosition, StackPosition, Stamp) {
     )
 }
 
-/// The number of a key's track.
-fn track_of(key: &[u64]) -> u8 {
-    words_of(key).2.track() as u8
+/// The number of a key's event.
+fn event_of(key: &[u64]) -> u8 {
+    words_of(key).2.event() as u8
 }
 
 /// The stack whose record begins at the first word.
@@ -382,7 +382,7 @@ fn stack(record: &[AtomicU64]) -> RawStack {
             .map(|word| word.load(Relaxed))
             .collect(),
         end: header.end().unwrap_or(StackEnd::Unreadable),
-        guessed: header.is_guessed(),
+        fp_fallback: header.is_fp_fallback(),
     }
 }
 

@@ -1,11 +1,11 @@
 //! The grace period: until nobody uses any more what has been taken out of the kernel half's sight.
 //!
-//! The books are what it is told by. A firing counts itself as begun (a full barrier) before it looks at
+//! The counters are what it is told by. A firing counts itself as begun (a full barrier) before it looks at
 //! anything, and as ended after it last touched anything. So once every probe has ended on every CPU as many
 //! firings as it had begun there at some moment, all that follow know what was written before that moment.
 
 use super::{Error, Result, read};
-use profiler_common::abi::{BOOK_WORDS, Class, Counter};
+use profiler_common::abi::{COUNTERS_WORDS, Class, Counter};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst, fence};
 use std::time::{Duration, Instant};
 
@@ -13,18 +13,18 @@ use std::time::{Duration, Instant};
 /// may be kept from running in the middle of one.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Waits until every firing has ended that began before this call. `books`: all words of the books, of
-/// every CPU for one track after the other.
-pub(super) fn wait(books: &[AtomicU64]) -> Result<()> {
+/// Waits until every firing has ended that began before this call. `counters`: all words of the counters, of
+/// every CPU for one event after the other.
+pub(super) fn wait(counters: &[AtomicU64]) -> Result<()> {
     fence(SeqCst);
-    let seats = || books.chunks_exact(BOOK_WORDS);
-    let begun: Vec<u64> = seats().map(begun).collect();
+    let cpu_slots = || counters.chunks_exact(COUNTERS_WORDS);
+    let begun: Vec<u64> = cpu_slots().map(begun).collect();
     let since = Instant::now();
-    for (number, (seat, begun)) in seats().zip(begun).enumerate() {
-        while ended(seat) < begun {
+    for (number, (cpu_slot, begun)) in cpu_slots().zip(begun).enumerate() {
+        while ended(cpu_slot) < begun {
             if since.elapsed() > PATIENCE {
                 return Err(Error::Stuck {
-                    seat: number,
+                    cpu_slot: number,
                     seconds: PATIENCE.as_secs(),
                 });
             }
@@ -36,17 +36,17 @@ pub(super) fn wait(books: &[AtomicU64]) -> Result<()> {
 
 /// How many runs of a probe's program a CPU has begun: as many as firings, unless a firing lasts longer
 /// than its run, and runs are counted apart.
-fn begun(seat: &[AtomicU64]) -> u64 {
-    match read(seat, Counter::Entered) {
-        0 => read(seat, Counter::Fired),
+fn begun(cpu_slot: &[AtomicU64]) -> u64 {
+    match read(cpu_slot, Counter::Entered) {
+        0 => read(cpu_slot, Counter::Fired),
         entered => entered,
     }
 }
 
 /// How many runs a CPU has ended.
-fn ended(seat: &[AtomicU64]) -> u64 {
-    if read(seat, Counter::Entered) != 0 {
-        return read(seat, Counter::Left);
+fn ended(cpu_slot: &[AtomicU64]) -> u64 {
+    if read(cpu_slot, Counter::Entered) != 0 {
+        return read(cpu_slot, Counter::Left);
     }
     Counter::ALL
         .iter()
@@ -56,6 +56,6 @@ fn ended(seat: &[AtomicU64]) -> u64 {
                 Class::Recorded | Class::Filtered | Class::Lost
             )
         })
-        .map(|&counter| read(seat, counter))
+        .map(|&counter| read(cpu_slot, counter))
         .sum()
 }

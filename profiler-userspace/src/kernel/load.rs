@@ -17,7 +17,8 @@ use aya::programs::{
 };
 use aya::{Ebpf, EbpfError, EbpfLoader, VerifierLogLevel};
 use profiler_common::abi::{
-    BOOK_WORDS, Books, CODE_SLOT_BITS, Control, MAX_RULES, SIDES, SLAB_BITS, Switches, TargetKind,
+    CODE_SLOT_BITS, COUNTERS_WORDS, Control, Counters, MAX_RULES, SIDES, SLAB_BITS, Switches,
+    TargetKind,
 };
 use rustix::process::Rlimit;
 use std::io;
@@ -67,8 +68,8 @@ impl Kernel {
         let sleeper_bytes = room.map_or(0, |room| sleepers::bytes(room, wakers))
             + u64::from(switching) * KERNEL_STACK_BYTES;
         let left = request.map_memory.saturating_sub(sleeper_bytes);
-        let tracks = u32::try_from(request.tracks()).unwrap_or(u32::MAX);
-        let sizes = Sizes::new(cpus, tracks, support.task_ids, left)
+        let events = u32::try_from(request.events()).unwrap_or(u32::MAX);
+        let sizes = Sizes::new(cpus, events, support.task_ids, left)
             .map_err(|error| error.with_more_map_memory(sleeper_bytes))?;
         raise_memlock();
         let config = config(&request, support, &sizes);
@@ -77,8 +78,8 @@ impl Kernel {
             // Asked for only when a program is rejected.
             .verifier_log_level(VerifierLogLevel::DEBUG)
             .override_global("CONFIG", &config, true)
-            .map_max_entries("BOOKS", sizes.seats)
-            .map_max_entries("SCRATCH", sizes.seats)
+            .map_max_entries("COUNTERS", sizes.cpu_slots)
+            .map_max_entries("SCRATCH", sizes.cpu_slots)
             .map_max_entries("KERNEL_STACKS", switching.max(1))
             .map_max_entries("NOTICES", queue_bytes(cpus))
             .map_max_entries("TARGETS", sizes.target_words)
@@ -94,7 +95,7 @@ impl Kernel {
             .load(OBJECT)
             .map_err(loading)?;
         let control = array(&mut ebpf, "CONTROL")?;
-        let books = array(&mut ebpf, "BOOKS")?;
+        let counters = array(&mut ebpf, "COUNTERS")?;
         let targets = array(&mut ebpf, "TARGETS")?;
         let maps = Maps {
             tallies: array(&mut ebpf, "TALLIES")?,
@@ -108,11 +109,11 @@ impl Kernel {
         let (code, rules) = (array(&mut ebpf, "CODE")?, array(&mut ebpf, "RULES")?);
         let tables = if rows {
             let slabs = maps_of(&mut ebpf, "SLABS")?;
-            let shared = [&code, &rules, &books, &control];
+            let shared = [&code, &rules, &counters, &control];
             Some(Tables::new(
                 slabs,
                 shared,
-                sizes.seats as usize,
+                sizes.cpu_slots as usize,
                 config.seed,
             )?)
         } else {
@@ -131,10 +132,15 @@ impl Kernel {
                 .and_then(|_| HashMap::try_from(ebpf.take_map("WAKERS")?).ok()),
             bytes: sleeper_bytes,
         };
-        let own = vec![Books::EMPTY; request.tracks()];
+        let own = vec![Counters::EMPTY; request.events()];
         let mut kernel = Self {
             control: map("CONTROL", &control, 0, size_of::<Control>() / 8)?,
-            books: map("BOOKS", &books, 0, sizes.seats as usize * BOOK_WORDS)?,
+            counters: map(
+                "COUNTERS",
+                &counters,
+                0,
+                sizes.cpu_slots as usize * COUNTERS_WORDS,
+            )?,
             ebpf,
             maps,
             sizes,
@@ -156,7 +162,7 @@ impl Kernel {
     fn load_programs(&mut self, support: &Support) -> Result<()> {
         for Wanted { name, hook, .. } in self.programs() {
             let loaded = match hook {
-                Hook::Event | Hook::Occurrence(_) => self.program::<PerfEvent>(name)?.load(),
+                Hook::PerfEvent | Hook::Occurrence(_) => self.program::<PerfEvent>(name)?.load(),
                 Hook::Tracepoint(_) => self.program::<RawTracePoint>(name)?.load(),
                 Hook::Functions => self.program::<UProbe>(name)?.load(),
             };
@@ -220,7 +226,7 @@ impl Kernel {
             .ok_or_else(|| missing(name))?
             .try_into()
             .map_err(|error: ProgramError| Error::Loader {
-                doing: "looking for a program",
+                step: "looking for a program",
                 detail: error.to_string(),
             })
     }
@@ -291,12 +297,12 @@ const MOST_SLABS: u32 = 1 << (32 - SLAB_BITS);
 
 pub(super) fn missing(name: &'static str) -> Error {
     Error::Loader {
-        doing: "looking into the BPF object",
+        step: "looking into the BPF object",
         detail: format!("it has no {name}"),
     }
 }
 
-/// CPUs that may ever run; the kernel half is asked for books by CPU number, and no number is above.
+/// CPUs that may ever run; the kernel half is asked for counters by CPU number, and no number is above.
 fn possible_cpus() -> u32 {
     aya::util::nr_cpus()
         .ok()
@@ -340,7 +346,7 @@ fn loading(error: EbpfError) -> Error {
             }
         }
         other => Error::Loader {
-            doing: "loading the BPF object",
+            step: "loading the BPF object",
             detail: chain(&other),
         },
     }
@@ -383,7 +389,7 @@ pub(super) fn rejected(name: &'static str, error: ProgramError) -> Error {
             privilege(format!("running the BPF program {name}"), error.io_error)
         }
         other => Error::Loader {
-            doing: "loading a BPF program",
+            step: "loading a BPF program",
             detail: chain(&other),
         },
     }

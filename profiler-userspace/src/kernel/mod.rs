@@ -1,6 +1,6 @@
 //! The kernel: the only module that names aya.
 //!
-//! In: what to sample ([`Request`]), which event ([`Source`]). Out: [`RawProfile`]s, [`Books`],
+//! In: what to sample ([`Request`]), which event ([`Source`]). Out: [`RawProfile`]s, [`Counters`],
 //! notices, names of kernel addresses. It knows nothing of ELF files, symbols or formats.
 //!
 //! [`RawProfile`]: crate::profile::raw::RawProfile
@@ -36,7 +36,7 @@ pub use tables::{CodePart, StoredTable, Tables};
 use crate::probe::PageFaults;
 use aya::Ebpf;
 use aya::maps::{MapData, RingBuf};
-use profiler_common::abi::{BOOK_WORDS, Books, Counter, Switches};
+use profiler_common::abi::{COUNTERS_WORDS, Counter, Counters, Switches};
 use request::Wanted;
 use shared::Shared;
 use std::io;
@@ -52,13 +52,13 @@ pub struct Kernel {
     request: Request,
     /// Which page faults are looked at.
     page_faults: PageFaults,
-    /// The control map and the books, mapped for as long as we live.
+    /// The control map and the counters, mapped for as long as we live.
     control: Shared,
-    books: Shared,
+    counters: Shared,
     notices: RingBuf<MapData>,
     sleepers: sleepers::Sleepers,
-    /// What is counted on this side of the boundary, of each track.
-    own: Vec<Books>,
+    /// What is counted on this side of the boundary, of each event.
+    own: Vec<Counters>,
     /// When the probe was attached and detached, by the kernel half's clock.
     began_ns: u64,
     ended_ns: u64,
@@ -180,19 +180,19 @@ pub enum Error {
     },
     /// A firing did not end in any reasonable time.
     #[error(
-        "a CPU has not finished a sample for {seconds} s (seat {seat}); the machine is too loaded to drain the counts safely"
+        "a CPU has not finished a sample for {seconds} s (CPU slot {cpu_slot}); the machine is too loaded to drain the counts safely"
     )]
     Stuck {
-        /// The CPU's number, and the number of CPUs for each track before.
-        seat: usize,
+        /// The CPU's number, and the number of CPUs for each event before.
+        cpu_slot: usize,
         /// How long we waited.
         seconds: u64,
     },
     /// aya failed in a way that it should not.
-    #[error("unexpected failure of the BPF loader while {doing}: {detail}")]
+    #[error("unexpected failure of the BPF loader while {step}: {detail}")]
     Loader {
         /// What was being done.
-        doing: &'static str,
+        step: &'static str,
         /// What it said.
         detail: String,
     },
@@ -222,18 +222,18 @@ impl Kernel {
         programs
     }
 
-    /// How many tracks have books: as many as were asked for, and with wall time one more, of its spans, behind that of
+    /// How many events have counters: as many as were asked for, and with wall time one more, of its spans, behind that of
     /// its samples.
-    pub fn tracks(&self) -> usize {
+    pub fn events(&self) -> usize {
         self.own.len()
     }
 
-    /// A track's books of every CPU, added up.
-    pub fn books(&self, track: usize) -> Books {
-        let mut sum = self.own[track];
-        let seats = self.books.words().chunks_exact(BOOK_WORDS);
+    /// A event's counters of every CPU, added up.
+    pub fn counters(&self, event: usize) -> Counters {
+        let mut sum = self.own[event];
+        let cpu_slots = self.counters.words().chunks_exact(COUNTERS_WORDS);
         let cpus = self.sizes.cpus as usize;
-        for cpu in seats.skip(track * cpus).take(cpus) {
+        for cpu in cpu_slots.skip(event * cpus).take(cpus) {
             for (sum, word) in sum.counters.iter_mut().zip(cpu) {
                 *sum += word.load(Relaxed);
             }
@@ -268,7 +268,7 @@ impl Kernel {
     }
 }
 
-/// The sum under `counter` in the books of one seat, as the kernel half last wrote it.
-fn read(seat: &[AtomicU64], counter: Counter) -> u64 {
-    seat[counter as usize].load(Ordering::SeqCst)
+/// The sum under `counter` in the counters of one CPU slot, as the kernel half last wrote it.
+fn read(cpu_slot: &[AtomicU64], counter: Counter) -> u64 {
+    cpu_slot[counter as usize].load(Ordering::SeqCst)
 }

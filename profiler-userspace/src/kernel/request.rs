@@ -1,7 +1,7 @@
 //! What the kernel half is asked for, and which programs that takes. Pure.
 
 use crate::probe::{Hook, Io, PageFaults, Probe, Waits, Wakers};
-use profiler_common::abi::{CallWeight, MAX_TRACKS, Switches, TargetKind};
+use profiler_common::abi::{CallWeight, MAX_EVENTS, Switches, TargetKind};
 
 /// What to sample, and what of it to keep.
 #[derive(Clone, Debug)]
@@ -16,10 +16,10 @@ pub struct Request {
     pub map_memory: u64,
     /// What unwind tables may take beside, in bytes.
     pub unwind_memory: u64,
-    /// What triggers samples: the probe of each track, never none and never more than [`MAX_TRACKS`]. Where there are
+    /// What triggers samples: the probe of each event, never none and never more than [`MAX_EVENTS`]. Where there are
     /// several, they are events, tracepoints and functions, and perhaps one is of waits.
     pub probes: Vec<Probe>,
-    /// One bit for each track: whether its samples weigh the period of its event.
+    /// One bit for each event: whether its samples weigh the period of its event.
     pub weighed: u32,
 }
 
@@ -29,19 +29,19 @@ pub(super) struct Wanted {
     pub(super) name: &'static str,
     /// What it is attached to.
     pub(super) hook: Hook,
-    /// The track that it fires for; of a program that several share, the first of them.
-    pub(super) track: usize,
+    /// The event that it fires for; of a program that several share, the first of them.
+    pub(super) event: usize,
     /// Whether firings begin with it.
     pub(super) begins: bool,
 }
 
-/// The programs for events, by their tracks.
-const ON_CPU: [&str; MAX_TRACKS] = [
+/// The programs for events, by their events.
+const ON_CPU: [&str; MAX_EVENTS] = [
     "on_cpu", "on_cpu_1", "on_cpu_2", "on_cpu_3", "on_cpu_4", "on_cpu_5", "on_cpu_6", "on_cpu_7",
 ];
 
-/// The programs for tracepoints, by their tracks.
-const TRACEPOINT: [&str; MAX_TRACKS] = [
+/// The programs for tracepoints, by their events.
+const TRACEPOINT: [&str; MAX_EVENTS] = [
     "tracepoint",
     "tracepoint_1",
     "tracepoint_2",
@@ -52,12 +52,12 @@ const TRACEPOINT: [&str; MAX_TRACKS] = [
     "tracepoint_7",
 ];
 
-/// Which of the programs like this one is the track's.
-fn of_track(name: &'static str, track: usize) -> &'static str {
+/// Which of the programs like this one is the event's.
+fn of_event(name: &'static str, event: usize) -> &'static str {
     [ON_CPU, TRACEPOINT]
         .into_iter()
         .find(|alike| alike[0] == name)
-        .map_or(name, |alike| alike[track])
+        .map_or(name, |alike| alike[event])
 }
 
 impl Request {
@@ -100,13 +100,13 @@ impl Request {
         waits.is_some_and(|waits| waits.wakers != Wakers::None)
     }
 
-    /// How many tracks have seats. Wall time has two: its samples, and its spans.
-    pub(super) fn tracks(&self) -> usize {
+    /// How many events have CPU slots. Wall time has two: its samples, and its spans.
+    pub(super) fn events(&self) -> usize {
         self.probes.len() + usize::from(self.is_wall())
     }
 
-    /// The track in whose books those firings are that last longer than a run of a program.
-    pub(super) fn lasting_track(&self) -> usize {
+    /// The event in whose counters those firings are that last longer than a run of a program.
+    pub(super) fn lasting_event(&self) -> usize {
         if self.is_wall() {
             return 1;
         }
@@ -116,22 +116,22 @@ impl Request {
             .unwrap_or(0)
     }
 
-    /// The programs of all tracks, each once, in the order in which they are attached: events come last, and so all of
+    /// The programs of all events, each once, in the order in which they are attached: events come last, and so all of
     /// them at nearly one time.
     pub(super) fn programs(&self) -> Vec<Wanted> {
         let mut all: Vec<Wanted> = Vec::new();
-        for (track, probe) in self.probes.iter().enumerate() {
+        for (event, probe) in self.probes.iter().enumerate() {
             for (program, hook) in probe.programs() {
-                let name = of_track(program, track);
-                let of_samples = hook == Hook::Event || !matches!(probe, Probe::Wall(_));
+                let name = of_event(program, event);
+                let of_samples = hook == Hook::PerfEvent || !matches!(probe, Probe::Wall(_));
                 if all.iter().all(|wanted| wanted.name != name) {
                     all.push(Wanted {
                         name,
                         hook,
-                        track: if of_samples {
-                            track
+                        event: if of_samples {
+                            event
                         } else {
-                            self.lasting_track()
+                            self.lasting_event()
                         },
                         begins: probe.begins_with(program),
                     });
@@ -139,21 +139,21 @@ impl Request {
             }
         }
         // A stable sort: what hangs on tracepoints and functions keeps its order.
-        all.sort_by_key(|wanted| wanted.hook == Hook::Event);
+        all.sort_by_key(|wanted| wanted.hook == Hook::PerfEvent);
         all
     }
 
     /// The programs for page faults, which come behind the others.
     pub(super) fn page_fault_programs(&self, faults: PageFaults) -> Vec<Wanted> {
         let is_io = |probe: &Probe| matches!(probe, Probe::Io(_));
-        let Some(track) = self.probes.iter().position(is_io) else {
+        let Some(event) = self.probes.iter().position(is_io) else {
             return Vec::new();
         };
         let wanted = |(name, hook)| Wanted {
             name,
             hook,
-            track,
-            begins: self.probes[track].begins_with(name),
+            event,
+            begins: self.probes[event].begins_with(name),
         };
         faults.programs().into_iter().map(wanted).collect()
     }
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn every_track_has_a_program_of_its_own_but_functions_share_one() {
+    fn every_event_has_a_program_of_its_own_but_functions_share_one() {
         let tracepoint = Probe::Tracepoint(Tracepoint {
             category: "sched".to_owned(),
             name: "sched_switch".to_owned(),
@@ -200,7 +200,7 @@ mod tests {
         let programs: Vec<(&str, usize)> = request
             .programs()
             .iter()
-            .map(|wanted| (wanted.name, wanted.track))
+            .map(|wanted| (wanted.name, wanted.event))
             .collect();
         assert_eq!(
             programs,
@@ -212,18 +212,18 @@ mod tests {
                 ("on_cpu_2", 2)
             ]
         );
-        assert_eq!((request.tracks(), request.lasting_track()), (6, 5));
+        assert_eq!((request.events(), request.lasting_event()), (6, 5));
     }
 
     #[test]
-    fn wall_time_has_the_seats_of_two() {
+    fn wall_time_has_the_cpu_slots_of_two() {
         let request = request(vec![Probe::Wall(Wall {
             waits: Waits::default(),
             idle_threads: true,
         })]);
-        assert_eq!((request.tracks(), request.lasting_track()), (2, 1));
+        assert_eq!((request.events(), request.lasting_event()), (2, 1));
         let programs = request.programs();
-        let programs = programs.iter().map(|wanted| (wanted.name, wanted.track));
+        let programs = programs.iter().map(|wanted| (wanted.name, wanted.event));
         let expected = [("woken", 1), ("off_cpu", 1), ("on_cpu", 0)];
         assert_eq!(programs.collect::<Vec<_>>(), expected);
     }

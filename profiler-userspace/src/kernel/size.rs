@@ -5,7 +5,7 @@
 use super::Error;
 use super::notices::queue_bytes;
 use profiler_common::abi::{
-    Block, Books, KERNEL_SCRATCH_WORDS, MAPPED_WORDS, NAME_BYTES, PATH_BYTES, SIDES, Tally,
+    Block, Counters, KERNEL_SCRATCH_WORDS, MAPPED_WORDS, NAME_BYTES, PATH_BYTES, SIDES, Tally,
     USER_SCRATCH_WORDS,
 };
 
@@ -14,8 +14,8 @@ use profiler_common::abi::{
 pub(super) struct Sizes {
     /// CPUs that may ever run.
     pub(super) cpus: u32,
-    /// One for each track on each of them.
-    pub(super) seats: u32,
+    /// One for each event on each of them.
+    pub(super) cpu_slots: u32,
     /// Words of the bit map of targets.
     pub(super) target_words: u32,
     /// Tallies on one side.
@@ -24,8 +24,8 @@ pub(super) struct Sizes {
     pub(super) blocks: u32,
 }
 
-/// What one track takes on one CPU: its books, and the scratch space where stacks are put together.
-const SEAT_BYTES: u64 = (size_of::<Books>()
+/// What one event takes on one CPU: its counters, and the scratch space where stacks are put together.
+const CPU_SLOT_BYTES: u64 = (size_of::<Counters>()
     + 8 * (USER_SCRATCH_WORDS + KERNEL_SCRATCH_WORDS + WALK_WORDS + TELLING_WORDS))
     as u64;
 
@@ -50,13 +50,13 @@ const BLOCK_STEP: u32 = 1024;
 const FEWEST_BLOCKS: u32 = 4 * BLOCK_STEP;
 
 impl Sizes {
-    /// The sizes for so many `tracks` on a machine with `cpus` possible CPUs and task IDs below `task_ids`, in
+    /// The sizes for so many `events` on a machine with `cpus` possible CPUs and task IDs below `task_ids`, in
     /// at most `limit` bytes.
-    pub(super) fn new(cpus: u32, tracks: u32, task_ids: u32, limit: u64) -> Result<Self, Error> {
+    pub(super) fn new(cpus: u32, events: u32, task_ids: u32, limit: u64) -> Result<Self, Error> {
         let target_words = task_ids.div_ceil(64).next_multiple_of(512);
         let mut sizes = Self {
             cpus,
-            seats: cpus.saturating_mul(tracks),
+            cpu_slots: cpus.saturating_mul(events),
             target_words,
             tallies: TALLY_STEP,
             blocks: FEWEST_BLOCKS,
@@ -114,7 +114,7 @@ impl Sizes {
             + u64::from(self.stack_slots()) * 8;
         FIXED_BYTES
             + u64::from(queue_bytes(self.cpus))
-            + u64::from(self.seats) * SEAT_BYTES
+            + u64::from(self.cpu_slots) * CPU_SLOT_BYTES
             + u64::from(self.target_words) * 8
             + SIDES as u64 * side
     }
@@ -128,11 +128,11 @@ mod tests {
 
     #[test]
     fn every_machine_fits_the_default_limit() {
-        // Each track takes as much again for each CPU; with more CPUs than this, --map-memory must be larger.
+        // Each event takes as much again for each CPU; with more CPUs than this, --map-memory must be larger.
         let two = [1, 2, 4, 16, 64, 256, 512].map(|cpus| (cpus, 2));
         let most = [(1, 8), (16, 8), (128, 8), (256, 4)];
-        for (cpus, tracks) in two.into_iter().chain(most).chain([(512, 1), (1024, 1)]) {
-            let sizes = Sizes::new(cpus, tracks, 1 << 22, 32 * MIB).unwrap();
+        for (cpus, events) in two.into_iter().chain(most).chain([(512, 1), (1024, 1)]) {
+            let sizes = Sizes::new(cpus, events, 1 << 22, 32 * MIB).unwrap();
             assert!(sizes.bytes() <= 32 * MIB, "{cpus} CPUs: {sizes:?}");
             assert!(
                 sizes.tallies >= 4 * TALLY_STEP && sizes.blocks >= 64 * BLOCK_STEP,

@@ -10,9 +10,10 @@ use crate::profile::raw::{RawProfile, RawSample, RawStack};
 use aya::maps::{HashMap, MapData, MapError};
 use aya::programs::Iter;
 use profiler_common::abi::{
-    ARRIVED_WORD, AWAITED_WORD, AwaitedLock, BLOCK_WORDS, Books, CallWeight, Control, Counter,
-    Doing, GAP_WORD, Header, KEY_WORDS, Live, SINCE_WORD, SLEEPER_KEY_WORD, SampleKey, Sleeper,
-    StackPosition, Stamp, Switches, WAKE_RACE_NS, WAKER_KEY_WORD, WOKE_WORD, WOKEN_WORD, Waker,
+    ARRIVED_WORD, AWAITED_WORD, AwaitedLock, BLOCK_WORDS, CallWeight, Control, Counter, Counters,
+    GAP_WORD, Header, KEY_WORDS, Live, SINCE_WORD, SLEEPER_KEY_WORD, SampleKey, Sleeper,
+    StackPosition, Stamp, Switches, ThreadState, WAKE_RACE_NS, WAKER_KEY_WORD, WOKE_WORD,
+    WOKEN_WORD, Waker,
 };
 use profiler_common::thin;
 use std::collections::{BTreeSet, HashSet};
@@ -137,7 +138,7 @@ impl Kernel {
             .filter(|_| self.request.switches.has(Switches::KERNEL_STACKS));
         let (user, kernel) = (stored(user)?, stored(kernel)?);
         // A span on the CPU is a firing when it ends.
-        let runs = sleeping.doing == Doing::Ran;
+        let runs = sleeping.thread_state == ThreadState::Ran;
         self.note(Counter::Fired, u64::from(!runs));
         let (Some(user), Some(kernel)) = (user, kernel) else {
             self.note(Counter::LostStackStore, 1);
@@ -154,7 +155,7 @@ impl Kernel {
             cpu: 0,
             user,
             kernel,
-            stamp: Stamp::new(self.live().epoch(), sleeping.doing),
+            stamp: Stamp::new(self.live().epoch(), sleeping.thread_state),
             comm: sleeping.comm,
         };
         let mut sleeper = Sleeper::default();
@@ -169,7 +170,7 @@ impl Kernel {
             Ok(()) if has_ended(sleeping) => {
                 // Since it was listed: nobody would see it leave.
                 let _forgotten_meanwhile = table.remove(&sleeping.id);
-                self.own_books().counters[Counter::Fired as usize] -= u64::from(!runs);
+                self.own_counters().counters[Counter::Fired as usize] -= u64::from(!runs);
                 Ok(false)
             }
             Ok(()) => {
@@ -178,7 +179,7 @@ impl Kernel {
             }
             Err(MapError::SyscallError(error)) if error.io_error.raw_os_error() == Some(EXISTS) => {
                 // Its next wait is a firing of its own.
-                self.own_books().counters[Counter::Fired as usize] -= u64::from(!runs);
+                self.own_counters().counters[Counter::Fired as usize] -= u64::from(!runs);
                 Ok(false)
             }
             Err(_) => {
@@ -240,7 +241,7 @@ impl Kernel {
             let woken = sleeper[WOKEN_WORD];
             let since = sleeper[SINCE_WORD];
             if self.request.is_wall()
-                && sample.doing == Doing::Blocked
+                && sample.thread_state == ThreadState::Blocked
                 && woken > since
                 && woken < self.ended_ns
             {
@@ -252,7 +253,7 @@ impl Kernel {
                 });
                 into.add(RawSample {
                     weight: self.ended_ns - woken,
-                    doing: Doing::Runnable,
+                    thread_state: ThreadState::Runnable,
                     ..sample
                 });
             } else {
@@ -316,12 +317,12 @@ impl Kernel {
     }
 
     fn note(&mut self, counter: Counter, amount: u64) {
-        self.own_books().counters[counter as usize] += amount;
+        self.own_counters().counters[counter as usize] += amount;
     }
 
     /// What is counted on this side of firings that last.
-    fn own_books(&mut self) -> &mut Books {
-        &mut self.own[self.request.lasting_track()]
+    fn own_counters(&mut self) -> &mut Counters {
+        &mut self.own[self.request.lasting_event()]
     }
 
     /// Appends a stack to the live side of the store, as the kernel half does. None if it is full.
@@ -341,8 +342,8 @@ impl Kernel {
         let shared = map("STACKS", &self.maps.stacks, start * BLOCK_WORDS, words)?;
         let record = &shared.words()[(first - start) * BLOCK_WORDS..];
         let header = Header::new(frames, stack.end);
-        let header = if stack.guessed {
-            header.guessed().0
+        let header = if stack.fp_fallback {
+            header.fp_fallback().0
         } else {
             header.0
         };

@@ -8,7 +8,7 @@ use super::slabs::{Slabs, Stored};
 use super::{Result, grace};
 use aya::maps::MapData;
 use profiler_common::abi::{
-    BOOK_WORDS, CODE_PROBES, CODE_SLOT_BITS, Code, CodeKey, CodeState, Control, MAX_RULES,
+    CODE_PROBES, CODE_SLOT_BITS, COUNTERS_WORDS, Code, CodeKey, CodeState, Control, MAX_RULES,
     PageRows, Row, Rule, SLAB_WORDS,
 };
 use profiler_common::intern::Hash;
@@ -32,7 +32,7 @@ pub struct Tables {
     pub(super) slabs: Slabs,
     pub(super) code: Shared,
     pub(super) rules: Shared,
-    pub(super) books: Shared,
+    pub(super) counters: Shared,
     pub(super) control: Shared,
     pub(super) seed: u64,
 }
@@ -72,15 +72,15 @@ impl CodePart {
 impl Tables {
     pub(super) fn new(
         slabs: MapData,
-        [code, rules, books, control]: [&MapData; 4],
-        seats: usize,
+        [code, rules, counters, control]: [&MapData; 4],
+        cpu_slots: usize,
         seed: u64,
     ) -> Result<Self> {
         Ok(Self {
             slabs: Slabs::new(slabs)?,
             code: map("CODE", code, 0, SLOT_WORDS << CODE_SLOT_BITS)?,
             rules: map("RULES", rules, 0, MAX_RULES)?,
-            books: map("BOOKS", books, 0, seats * BOOK_WORDS)?,
+            counters: map("COUNTERS", counters, 0, cpu_slots * COUNTERS_WORDS)?,
             control: map("CONTROL", control, 0, size_of::<Control>() / 8)?,
             seed,
         })
@@ -223,7 +223,7 @@ impl Tables {
             }
         }
         self.tell_of_change();
-        grace::wait(self.books.words())
+        grace::wait(self.counters.words())
     }
 
     /// Has the kernel half forget what it has read of the index. A firing that begins after this sees the

@@ -43,10 +43,10 @@ impl RegularFile {
     ///
     /// When there is none, or it cannot be read.
     pub fn open(path: &Path) -> io::Result<Self> {
-        // Located first and only then opened, so that nothing else is ever opened, not even when the
+        // NormalizedProfile first and only then opened, so that nothing else is ever opened, not even when the
         // path changes hands in between.
-        let located = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-        Self::reopen(located.as_fd())
+        let normalized = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        Self::reopen(normalized.as_fd())
     }
 
     /// Opens the regular file at `path` as a process sees it whose root directory is `root`: links
@@ -59,14 +59,14 @@ impl RegularFile {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = open(root, flags, Mode::empty())?;
         let within = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-        let located = openat2(
+        let normalized = openat2(
             root,
             path,
             OFlags::PATH | OFlags::CLOEXEC,
             Mode::empty(),
             within,
         )?;
-        Self::reopen(located.as_fd())
+        Self::reopen(normalized.as_fd())
     }
 
     /// Opens the regular file of that name in a directory; a link there is not followed.
@@ -76,14 +76,14 @@ impl RegularFile {
     /// When there is none, or it cannot be read.
     pub fn open_entry(directory: BorrowedFd<'_>, name: &OsStr) -> io::Result<Self> {
         let strictly = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-        let located = openat2(
+        let normalized = openat2(
             directory,
             name,
             OFlags::PATH | OFlags::CLOEXEC,
             Mode::empty(),
             strictly,
         )?;
-        Self::reopen(located.as_fd())
+        Self::reopen(normalized.as_fd())
     }
 
     /// A regular file that is open already.
@@ -131,9 +131,9 @@ impl RegularFile {
         })
     }
 
-    fn reopen(located: BorrowedFd<'_>) -> io::Result<Self> {
+    fn reopen(normalized: BorrowedFd<'_>) -> io::Result<Self> {
         let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
-        let status = statx(located, "", AtFlags::EMPTY_PATH, wanted)?;
+        let status = statx(normalized, "", AtFlags::EMPTY_PATH, wanted)?;
         if FileType::from_raw_mode(status.stx_mode.into()) != FileType::RegularFile {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
@@ -141,7 +141,7 @@ impl RegularFile {
             ));
         }
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let itself = format!("/proc/self/fd/{}", located.as_raw_fd());
+        let itself = format!("/proc/self/fd/{}", normalized.as_raw_fd());
         let born = StatxFlags::from_bits_retain(status.stx_mask).contains(StatxFlags::BTIME);
         Ok(Self {
             file: File::from(openat(CWD, itself, flags, Mode::empty())?),

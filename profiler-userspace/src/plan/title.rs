@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use super::{Event, Plan, Sampling, Target, Track};
+use super::{Event, PerfEvent, Plan, Sampling, Target};
 use crate::probe::{ThreadKind, Waits};
 use profiler_common::abi::TaskState;
 
@@ -28,14 +28,14 @@ const LISTED_IDS: usize = 3;
 const COMMAND_LENGTH: usize = 40;
 
 impl Plan {
-    /// The title for a graph of one of the plan's tracks that nobody titled, such as
+    /// The title for a graph of one of the plan's events that nobody titled, such as
     /// `on-CPU: nginx (PID 123), cpu-clock 99 Hz, 10 s, host web1`.
-    pub fn default_title(&self, track: &Track, facts: &TitleFacts<'_>) -> String {
-        let (probe, event) = (&track.probe, track.event());
+    pub fn default_title(&self, event: &Event, facts: &TitleFacts<'_>) -> String {
+        let (probe, perf_event) = (&event.probe, event.perf_event());
         let subject = match probe.subject() {
             Some(subject) => subject,
-            None if event.is_cpu_time() => "on-CPU".to_owned(),
-            None => event.name.to_string(),
+            None if perf_event.is_cpu_time() => "on-CPU".to_owned(),
+            None => perf_event.name.to_string(),
         };
         let mut parts = vec![format!("{subject}: {}", self.subject(facts))];
         if let Some(cpus) = &self.cpus {
@@ -44,7 +44,7 @@ impl Plan {
         }
         match probe.waits() {
             Some(waits) if !probe.is_on_event() => parts.extend(narrowed(waits)),
-            _ if probe.is_on_event() => parts.push(rate(track.sampling, event)),
+            _ if probe.is_on_event() => parts.push(rate(event.sampling, perf_event)),
             _ => parts.push("every one".to_owned()),
         }
         parts.extend(facts.elapsed.map(seconds));
@@ -96,13 +96,13 @@ fn named(noun: &str, ids: &[u32], comm: &dyn Fn(u32) -> Option<String>) -> Strin
 }
 
 /// How often, with the event's name where the title does not begin with it.
-fn rate(sampling: Sampling, event: &Event) -> String {
-    let name = &event.name;
+fn rate(sampling: Sampling, perf_event: &PerfEvent) -> String {
+    let name = &perf_event.name;
     match sampling {
-        Sampling::Frequency(hz) if event.is_cpu_time() => format!("{name} {hz} Hz"),
+        Sampling::Frequency(hz) if perf_event.is_cpu_time() => format!("{name} {hz} Hz"),
         Sampling::Frequency(hz) => format!("{hz} Hz"),
-        Sampling::Period(ns) if event.is_clock() => format!("{name} every {ns} ns"),
-        Sampling::Period(period) if event.is_cpu_time() => format!("every {period} {name}"),
+        Sampling::Period(ns) if perf_event.is_clock() => format!("{name} every {ns} ns"),
+        Sampling::Period(period) if perf_event.is_cpu_time() => format!("every {period} {name}"),
         Sampling::Period(1) => "every one".to_owned(),
         Sampling::Period(period) => format!("one in {period}"),
     }
@@ -162,7 +162,9 @@ fn ranges(sorted: &[u32]) -> String {
 mod tests {
     use super::*;
     use crate::output::Style;
-    use crate::plan::{CallGraph, Capture, EventChoice, EventKind, MemoryLimits, Verbosity};
+    use crate::plan::{
+        CallGraph, Capture, MemoryLimits, PerfEventChoice, PerfEventKind, Verbosity,
+    };
     use crate::probe::{Probe, Wakers};
     use profiler_common::abi::States;
 
@@ -171,9 +173,9 @@ mod tests {
             target,
             launch: None,
             cpus: None,
-            tracks: vec![Track {
+            events: vec![Event {
                 probe: Probe::OnCpu,
-                event: EventChoice::Auto,
+                perf_event: PerfEventChoice::Auto,
                 sampling,
                 outputs: Vec::new(),
             }],
@@ -197,7 +199,7 @@ mod tests {
         }
     }
 
-    fn title(plan: &Plan, event: &Event, elapsed_ms: u64) -> String {
+    fn title(plan: &Plan, perf_event: &PerfEvent, elapsed_ms: u64) -> String {
         let facts = TitleFacts {
             elapsed: Some(Duration::from_millis(elapsed_ms)),
             host: "web1",
@@ -207,8 +209,8 @@ mod tests {
                 _ => None,
             },
         };
-        let settled = plan.settled(event);
-        settled.default_title(&settled.tracks[0], &facts)
+        let settled = plan.settled(perf_event);
+        settled.default_title(&settled.events[0], &facts)
     }
 
     const HZ: Sampling = Sampling::Frequency(99);
@@ -226,7 +228,7 @@ mod tests {
             ),
             (Target::All, "whole machine"),
         ] {
-            let title = title(&plan(target, HZ), &Event::CPU_CLOCK, 10_003);
+            let title = title(&plan(target, HZ), &PerfEvent::CPU_CLOCK, 10_003);
             assert_eq!(
                 title,
                 format!("on-CPU: {expected}, cpu-clock 99 Hz, 10 s, host web1")
@@ -236,18 +238,18 @@ mod tests {
 
     #[test]
     fn rates_and_periods_say_of_what() {
-        let faults = Event::new("page-faults", EventKind::Software, 2);
-        let misses = Event::new("cache-misses", EventKind::Hardware, 3);
-        for (event, sampling, subject, rate) in [
-            (&Event::CYCLES, HZ, "on-CPU", "cycles 99 Hz"),
+        let faults = PerfEvent::new("page-faults", PerfEventKind::Software, 2);
+        let misses = PerfEvent::new("cache-misses", PerfEventKind::Hardware, 3);
+        for (perf_event, sampling, subject, rate) in [
+            (&PerfEvent::CYCLES, HZ, "on-CPU", "cycles 99 Hz"),
             (
-                &Event::CYCLES,
+                &PerfEvent::CYCLES,
                 Sampling::Period(1_000_000),
                 "on-CPU",
                 "every 1000000 cycles",
             ),
             (
-                &Event::CPU_CLOCK,
+                &PerfEvent::CPU_CLOCK,
                 Sampling::Period(1_000_000),
                 "on-CPU",
                 "cpu-clock every 1000000 ns",
@@ -256,7 +258,7 @@ mod tests {
             (&faults, Sampling::Period(1), "page-faults", "every one"),
             (&faults, Sampling::Period(10), "page-faults", "one in 10"),
         ] {
-            let title = title(&plan(Target::All, sampling), event, 540);
+            let title = title(&plan(Target::All, sampling), perf_event, 540);
             assert_eq!(
                 title,
                 format!("{subject}: whole machine, {rate}, 0.5 s, host web1")
@@ -285,8 +287,8 @@ mod tests {
             ),
         ] {
             let mut plan = plan(Target::All, HZ);
-            plan.tracks[0].probe = Probe::OffCpu(waits);
-            let title = title(&plan, &Event::CPU_CLOCK, 1_000);
+            plan.events[0].probe = Probe::OffCpu(waits);
+            let title = title(&plan, &PerfEvent::CPU_CLOCK, 1_000);
             assert_eq!(
                 title,
                 format!("off-CPU: whole machine, {expected}1 s, host web1")
@@ -301,7 +303,7 @@ mod tests {
                 cpus: Some(cpus),
                 ..plan(Target::All, HZ)
             };
-            let title = title(&plan, &Event::CYCLES, 1_000);
+            let title = title(&plan, &PerfEvent::CYCLES, 1_000);
             assert_eq!(
                 title,
                 format!("on-CPU: whole machine, {expected}, cycles 99 Hz, 1 s, host web1")
@@ -320,7 +322,7 @@ mod tests {
                 launch: launch.clone(),
                 ..plan(target, HZ)
             };
-            let title = title(&plan, &Event::CYCLES, 61_000);
+            let title = title(&plan, &PerfEvent::CYCLES, 61_000);
             assert_eq!(
                 title,
                 format!("on-CPU: {expected}, cycles 99 Hz, 61 s, host web1")
@@ -336,6 +338,6 @@ mod tests {
             ..plan(Target::Launched, HZ)
         };
         let cut = format!("on-CPU: {}…, ", "ä".repeat(COMMAND_LENGTH));
-        assert!(title(&plan, &Event::CYCLES, 1_000).starts_with(&cut));
+        assert!(title(&plan, &PerfEvent::CYCLES, 1_000).starts_with(&cut));
     }
 }

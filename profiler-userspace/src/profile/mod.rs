@@ -6,8 +6,8 @@
 //! output can be tested with a profile written by hand.
 
 pub mod fold;
-pub mod located;
 pub mod merge;
+pub mod normalized;
 pub mod raw;
 pub mod waits;
 pub mod wall;

@@ -4,7 +4,7 @@
 //! It owns its stacks, so nothing in it depends on a kernel-side position still being valid.
 
 use foldhash::HashMap;
-use profiler_common::abi::{Doing, StackEnd};
+use profiler_common::abi::{StackEnd, ThreadState};
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub struct RawStack {
     pub end: StackEnd,
     /// Whether it went by frame pointer through code that its object's unwind instructions leave out,
     /// where a caller may be missing.
-    pub guessed: bool,
+    pub fp_fallback: bool,
 }
 
 /// An index into the [`RawProfile`]'s `stacks`.
@@ -65,9 +65,9 @@ pub struct RawSample {
     /// The kernel stack; none where the CPU was in user mode or it was not asked for.
     pub kernel: Option<StackIndex>,
     /// What the thread was doing.
-    pub doing: Doing,
-    /// The number of the track that counted it.
-    pub track: u8,
+    pub thread_state: ThreadState,
+    /// The number of the event that counted it.
+    pub event: u8,
     /// Who ended the wait, where that is asked for and was seen.
     pub waker: Option<WakerIndex>,
     /// The sum of the weights.
@@ -76,7 +76,7 @@ pub struct RawSample {
     pub count: u64,
 }
 
-/// Parts of what was recorded, as bits: one for each track, and one for waits, which have no track's number.
+/// Parts of what was recorded, as bits: one for each event, and one for waits, which have no event's number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Parts(pub u32);
 
@@ -86,15 +86,15 @@ impl Parts {
     /// Waits.
     pub const WAITS: Self = Self(1 << 31);
 
-    /// What the track of this number counted while threads ran.
-    pub const fn of_track(track: u8) -> Self {
-        Self(1 << track)
+    /// What the event of this number counted while threads ran.
+    pub const fn of_event(event: u8) -> Self {
+        Self(1 << event)
     }
 
     /// The part that a sample is of.
-    pub fn of(doing: Doing, track: u8) -> Self {
-        if doing == Doing::Running {
-            Self::of_track(track)
+    pub fn of(thread_state: ThreadState, event: u8) -> Self {
+        if thread_state == ThreadState::Running {
+            Self::of_event(event)
         } else {
             Self::WAITS
         }
@@ -111,12 +111,12 @@ type Key = (
     Who,
     Option<StackIndex>,
     Option<StackIndex>,
-    Doing,
+    ThreadState,
     u8,
     Option<WakerIndex>,
 );
 
-/// What was drained, in one drain or several, and has not been located yet.
+/// What was drained, in one drain or several, and has not been normalized yet.
 #[derive(Clone, Debug, Default)]
 pub struct RawProfile {
     /// Distinct stacks, of either kind. Whoever drains keeps some of them, too.
@@ -165,12 +165,12 @@ impl RawProfile {
             who,
             user,
             kernel,
-            doing,
-            track,
+            thread_state,
+            event,
             waker,
             ..
         } = sample;
-        let key = (who, user, kernel, doing, track, waker);
+        let key = (who, user, kernel, thread_state, event, waker);
         match self.sample_indices.entry(key) {
             Entry::Occupied(known) => {
                 let known = &mut self.samples[*known.get()];

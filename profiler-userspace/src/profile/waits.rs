@@ -7,7 +7,7 @@
 mod reason;
 
 use super::{Frame, FrameKind, Profile, Sample};
-use profiler_common::abi::Doing;
+use profiler_common::abi::ThreadState;
 
 /// The leaf of a thread that could have run, and had no CPU.
 pub const RUNNABLE: &str = "[runnable]";
@@ -28,11 +28,13 @@ const NOT_WOKEN: &str = "[not woken]";
 const INTERRUPT: &str = "[interrupt]";
 
 /// What the thread did whose stack has this leaf, where the leaf tells.
-pub fn doing(leaf: &Frame) -> Doing {
+pub fn thread_state(leaf: &Frame) -> ThreadState {
     match (leaf.kind, leaf.name.as_str()) {
-        (FrameKind::Mark, RUNNABLE) => Doing::Runnable,
-        (FrameKind::Mark, name) if name == BLOCKED || reason::is_reason(name) => Doing::Blocked,
-        _ => Doing::Running,
+        (FrameKind::Mark, RUNNABLE) => ThreadState::Runnable,
+        (FrameKind::Mark, name) if name == BLOCKED || reason::is_reason(name) => {
+            ThreadState::Blocked
+        }
+        _ => ThreadState::Running,
     }
 }
 

@@ -1,11 +1,11 @@
 //! Wall time: from samples and spans of each thread to where all of its time went.
 //!
-//! In: a located profile with threads told apart, of samples (where a thread was while it ran, in any unit) and of spans in
+//! In: a normalized profile with threads told apart, of samples (where a thread was while it ran, in any unit) and of spans in
 //! nanoseconds: for how long it ran, was blocked, waited for a CPU. Out: one of nanoseconds alone, in which a thread's samples
 //! share the time that it ran. Never: invents time, or drops any.
 
-use super::located::{Located, LocatedKey};
-use profiler_common::abi::Doing;
+use super::normalized::{NormalizedKey, NormalizedProfile};
+use profiler_common::abi::ThreadState;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -73,32 +73,35 @@ impl Account {
 
 /// Puts samples and spans together.
 #[must_use]
-pub fn settle(located: &Located, how: How) -> (Located, Sums) {
+pub fn settle(normalized: &NormalizedProfile, how: How) -> (NormalizedProfile, Sums) {
     let mut accounts: BTreeMap<Thread, Account> = BTreeMap::new();
-    for (key, counted) in located.samples() {
+    for (key, counted) in normalized.samples() {
         let account = accounts.entry(key.label.tid).or_default();
-        *match key.doing {
-            Doing::Running => &mut account.sampled,
-            Doing::Ran => &mut account.ran_ns,
-            Doing::Runnable => &mut account.runnable_ns,
-            Doing::Blocked | Doing::Woken => &mut account.blocked_ns,
+        *match key.thread_state {
+            ThreadState::Running => &mut account.sampled,
+            ThreadState::Ran => &mut account.ran_ns,
+            ThreadState::Runnable => &mut account.runnable_ns,
+            ThreadState::Blocked | ThreadState::Woken => &mut account.blocked_ns,
         } += counted.weight;
     }
-    let sums = sums(located, &accounts, how);
+    let sums = sums(normalized, &accounts, how);
     let idle: BTreeSet<Thread> = accounts
         .iter()
         .filter(|(_, account)| !how.idle_threads && account.is_idle())
         .map(|(thread, _)| *thread)
         .collect();
-    let settled = located.changed(|mut key, mut counted| {
+    let settled = normalized.changed(|mut key, mut counted| {
         let thread = key.label.tid;
         let account = accounts.get_mut(&thread)?;
-        match key.doing {
+        match key.thread_state {
             _ if idle.contains(&thread) => return None,
-            Doing::Running if account.ran_ns == 0 => return None,
-            Doing::Running => counted.weight = account.give(counted.weight),
-            Doing::Ran if account.sampled > 0 => return None,
-            Doing::Ran | Doing::Blocked | Doing::Runnable | Doing::Woken => {}
+            ThreadState::Running if account.ran_ns == 0 => return None,
+            ThreadState::Running => counted.weight = account.give(counted.weight),
+            ThreadState::Ran if account.sampled > 0 => return None,
+            ThreadState::Ran
+            | ThreadState::Blocked
+            | ThreadState::Runnable
+            | ThreadState::Woken => {}
         }
         if !how.per_thread {
             key.label.tid = None;
@@ -108,7 +111,7 @@ pub fn settle(located: &Located, how: How) -> (Located, Sums) {
     (settled, sums)
 }
 
-fn sums(located: &Located, accounts: &BTreeMap<Thread, Account>, how: How) -> Sums {
+fn sums(normalized: &NormalizedProfile, accounts: &BTreeMap<Thread, Account>, how: How) -> Sums {
     let add = |sum: &mut Duration, ns| *sum += Duration::from_nanos(ns);
     let mut sums = Sums::default();
     for account in accounts.values() {
@@ -125,9 +128,10 @@ fn sums(located: &Located, accounts: &BTreeMap<Thread, Account>, how: How) -> Su
             add(&mut sums.not_sampled, account.ran_ns);
         }
     }
-    let is_stray =
-        |key: &LocatedKey| key.doing == Doing::Running && accounts[&key.label.tid].ran_ns == 0;
-    sums.strays = located
+    let is_stray = |key: &NormalizedKey| {
+        key.thread_state == ThreadState::Running && accounts[&key.label.tid].ran_ns == 0
+    };
+    sums.strays = normalized
         .samples()
         .filter(|(key, _)| is_stray(key))
         .map(|(_, counted)| counted.count)
@@ -138,7 +142,9 @@ fn sums(located: &Located, accounts: &BTreeMap<Thread, Account>, how: How) -> Su
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::located::{Label, LocatedStack, ObjectIndex, Spot, Sums as Counted};
+    use crate::profile::normalized::{
+        Label, Location, NormalizedStack, ObjectIndex, Sums as Counted,
+    };
     use profiler_common::abi::StackEnd;
     use proptest::prelude::*;
 
@@ -147,8 +153,8 @@ mod tests {
         idle_threads: true,
     };
 
-    fn key(tid: u32, doing: Doing) -> LocatedKey {
-        LocatedKey {
+    fn key(tid: u32, thread_state: ThreadState) -> NormalizedKey {
+        NormalizedKey {
             label: Label {
                 comm: [0; 16],
                 tid: Some(tid),
@@ -156,42 +162,42 @@ mod tests {
             },
             user: None,
             kernel: None,
-            doing,
-            track: 0,
+            thread_state,
+            event: 0,
             waker: None,
         }
     }
 
-    fn add(located: &mut Located, tid: u32, doing: Doing, weight: u64) {
-        located.add(key(tid, doing), Counted { weight, count: 1 });
+    fn add(normalized: &mut NormalizedProfile, tid: u32, thread_state: ThreadState, weight: u64) {
+        normalized.add(key(tid, thread_state), Counted { weight, count: 1 });
     }
 
     /// A sample on a stack of one place.
-    fn at(located: &mut Located, offset: u64, tid: u32, weight: u64) {
+    fn at(normalized: &mut NormalizedProfile, offset: u64, tid: u32, weight: u64) {
         let object = ObjectIndex(0);
-        let spot = located.spot(Spot::At { object, offset });
-        let user = located.stack(LocatedStack {
-            spots: [spot].into(),
+        let location = normalized.location(Location::At { object, offset });
+        let user = normalized.stack(NormalizedStack {
+            locations: [location].into(),
             end: StackEnd::Root,
-            guessed: false,
+            fp_fallback: false,
         });
-        let key = LocatedKey {
+        let key = NormalizedKey {
             user: Some(user),
-            ..key(tid, Doing::Running)
+            ..key(tid, ThreadState::Running)
         };
-        located.add(key, Counted { weight, count: 1 });
+        normalized.add(key, Counted { weight, count: 1 });
     }
 
-    fn weights(located: &Located) -> Vec<u64> {
-        located
+    fn weights(normalized: &NormalizedProfile) -> Vec<u64> {
+        normalized
             .samples()
             .map(|(_, counted)| counted.weight)
             .collect()
     }
 
-    fn time(located: &Located, tid: u32) -> u64 {
-        let of = |(key, _): &(&LocatedKey, Counted)| key.label.tid == Some(tid);
-        located
+    fn time(normalized: &NormalizedProfile, tid: u32) -> u64 {
+        let of = |(key, _): &(&NormalizedKey, Counted)| key.label.tid == Some(tid);
+        normalized
             .samples()
             .filter(of)
             .map(|(_, counted)| counted.weight)
@@ -200,14 +206,14 @@ mod tests {
 
     #[test]
     fn samples_share_the_time_that_their_thread_ran() {
-        let mut located = Located::default();
-        at(&mut located, 1, 7, 3);
-        at(&mut located, 2, 7, 1);
-        at(&mut located, 1, 8, 4);
-        add(&mut located, 7, Doing::Ran, 1_000);
-        add(&mut located, 8, Doing::Ran, 40);
-        add(&mut located, 7, Doing::Blocked, 500);
-        let (settled, sums) = settle(&located, SHOWN);
+        let mut normalized = NormalizedProfile::default();
+        at(&mut normalized, 1, 7, 3);
+        at(&mut normalized, 2, 7, 1);
+        at(&mut normalized, 1, 8, 4);
+        add(&mut normalized, 7, ThreadState::Ran, 1_000);
+        add(&mut normalized, 8, ThreadState::Ran, 40);
+        add(&mut normalized, 7, ThreadState::Blocked, 500);
+        let (settled, sums) = settle(&normalized, SHOWN);
         assert_eq!(weights(&settled), [750, 250, 40, 500]);
         assert_eq!((sums.threads, sums.ran), (2, Duration::from_nanos(1_040)));
         assert_eq!(sums.blocked, Duration::from_nanos(500));
@@ -215,27 +221,28 @@ mod tests {
 
     #[test]
     fn what_was_not_sampled_is_time_all_the_same() {
-        let mut located = Located::default();
-        add(&mut located, 7, Doing::Ran, 1_000);
-        at(&mut located, 1, 8, 1);
-        let (settled, sums) = settle(&located, SHOWN);
-        let doing: Vec<Doing> = settled.samples().map(|(key, _)| key.doing).collect();
-        assert_eq!(doing, [Doing::Ran]);
+        let mut normalized = NormalizedProfile::default();
+        add(&mut normalized, 7, ThreadState::Ran, 1_000);
+        at(&mut normalized, 1, 8, 1);
+        let (settled, sums) = settle(&normalized, SHOWN);
+        let thread_state: Vec<ThreadState> =
+            settled.samples().map(|(key, _)| key.thread_state).collect();
+        assert_eq!(thread_state, [ThreadState::Ran]);
         assert_eq!(sums.not_sampled, Duration::from_nanos(1_000));
         assert_eq!(sums.strays, 1);
     }
 
     #[test]
     fn threads_that_slept_throughout_can_be_left_out() {
-        let mut located = Located::default();
-        add(&mut located, 7, Doing::Blocked, 9);
-        add(&mut located, 8, Doing::Blocked, 5);
-        add(&mut located, 8, Doing::Runnable, 4);
+        let mut normalized = NormalizedProfile::default();
+        add(&mut normalized, 7, ThreadState::Blocked, 9);
+        add(&mut normalized, 8, ThreadState::Blocked, 5);
+        add(&mut normalized, 8, ThreadState::Runnable, 4);
         let how = How {
             per_thread: false,
             idle_threads: false,
         };
-        let (settled, sums) = settle(&located, how);
+        let (settled, sums) = settle(&normalized, how);
         assert_eq!(sums.idle, (1, Duration::from_nanos(9)));
         assert_eq!(weights(&settled).iter().sum::<u64>(), 9);
         assert!(settled.samples().all(|(key, _)| key.label.tid.is_none()));
@@ -247,15 +254,15 @@ mod tests {
             spans in prop::collection::vec((0..4u32, 0..3u8, 0..1u64 << 40), 1..20),
             samples in prop::collection::vec((0..4u32, 1..9u64, 1..1_000_000u64), 0..40),
         ) {
-            let mut located = Located::default();
+            let mut normalized = NormalizedProfile::default();
             for &(tid, kind, ns) in &spans {
-                let doing = [Doing::Ran, Doing::Blocked, Doing::Runnable][usize::from(kind)];
-                add(&mut located, tid, doing, ns);
+                let thread_state = [ThreadState::Ran, ThreadState::Blocked, ThreadState::Runnable][usize::from(kind)];
+                add(&mut normalized, tid, thread_state, ns);
             }
             for &(tid, address, weight) in &samples {
-                at(&mut located, address, tid, weight);
+                at(&mut normalized, address, tid, weight);
             }
-            let (settled, _) = settle(&located, SHOWN);
+            let (settled, _) = settle(&normalized, SHOWN);
             for tid in 0..4 {
                 let own = spans.iter().filter(|(of, ..)| *of == tid);
                 let expected: u64 = own.map(|(_, _, ns)| ns).sum();

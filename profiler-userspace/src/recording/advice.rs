@@ -10,7 +10,7 @@ use crate::probe::Waits;
 use crate::process::{Runtime, Shortage};
 use crate::profile::fold::visible;
 use crate::symbolize::{Gap, Reached, Unnamed};
-use profiler_common::abi::{Books, Class, Counter};
+use profiler_common::abi::{Class, Counter, Counters};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -28,15 +28,15 @@ const MOST_PIDS: usize = 3;
 const DEAR_PERCENT: u128 = 5;
 
 /// What to say where looking at every wait was dear, and the machine may feel it.
-pub(super) fn on_switches(waits: &Waits, books: &Books, elapsed: Duration) -> Option<String> {
-    let spent = Duration::from_nanos(books.get(Counter::RunTime));
+pub(super) fn on_switches(waits: &Waits, counters: &Counters, elapsed: Duration) -> Option<String> {
+    let spent = Duration::from_nanos(counters.get(Counter::RunTime));
     let is_dear = spent.as_nanos() * 100 > elapsed.as_nanos() * DEAR_PERCENT;
     let per_second = |number: u64| (number as f64 / elapsed.as_secs_f64().max(0.001)) as u64;
     (is_dear && waits.look_period.is_zero()).then(|| {
         format!(
             "Note: looking at {} waits a second took {} of the time of one CPU; --switch-sample 1ms looks at about \
              a thousand a second of each thread, and lets them stand for the others.",
-            grouped(per_second(books.sum(Class::Fired))),
+            grouped(per_second(counters.sum(Class::Fired))),
             share(
                 u64::try_from(spent.as_micros()).unwrap_or(u64::MAX),
                 u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX)
@@ -395,11 +395,11 @@ mod tests {
 
     #[test]
     fn dear_switches_are_told_with_the_remedy_unless_it_is_used() {
-        let (mut books, second) = (Books::EMPTY, Duration::from_secs(1));
-        books.counters[Counter::Fired as usize] = 44_000;
+        let (mut counters, second) = (Counters::EMPTY, Duration::from_secs(1));
+        counters.counters[Counter::Fired as usize] = 44_000;
         let mut cost = |milliseconds: u64, waits: &Waits| {
-            books.counters[Counter::RunTime as usize] = milliseconds * 1_000_000;
-            on_switches(waits, &books, second)
+            counters.counters[Counter::RunTime as usize] = milliseconds * 1_000_000;
+            on_switches(waits, &counters, second)
         };
         let every = Waits::default();
         assert_eq!(cost(50, &every), None);

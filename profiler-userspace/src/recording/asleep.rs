@@ -77,7 +77,7 @@ impl Walker<'_> {
         let [ip, sp, fp, bx] = sleeping.registers;
         let stack = |addresses: Vec<u64>, end| RawStack {
             addresses: addresses.into_boxed_slice(),
-            guessed: false,
+            fp_fallback: false,
             end,
         };
         match sleeping.kept {

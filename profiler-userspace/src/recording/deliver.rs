@@ -3,11 +3,11 @@
 //! In: places, outputs, and what can be written. Out: files that are complete. Whoever has no profile with
 //! names, or no raw recording, has no output that wants one.
 
-use crate::archive::{self, Archive};
 use crate::output::sink::{Delivery, Sink};
 use crate::output::{self, Style};
 use crate::plan::Output;
 use crate::profile::Profile;
+use crate::raw_recording::{self, RawRecording};
 use anyhow::{Context as _, Result};
 
 /// A profile with names, and how it is to look.
@@ -21,7 +21,7 @@ pub(super) fn deliver(
     sinks: &[Sink],
     outputs: &[Output],
     named: Option<&Named<'_>>,
-    archive: Option<&Archive>,
+    raw_recording: Option<&RawRecording>,
 ) -> Result<Vec<String>> {
     let mut places = Vec::new();
     for (sink, output) in sinks.iter().zip(outputs) {
@@ -31,8 +31,8 @@ pub(super) fn deliver(
                 sink.deliver(|out| output::write(profile, format, style, out))?
             }
             None => {
-                let archive = archive.context("there is no raw recording")?;
-                sink.deliver(|out| Ok(archive::write(archive, out)?))?
+                let raw_recording = raw_recording.context("there is no raw recording")?;
+                sink.deliver(|out| Ok(raw_recording::write(raw_recording, out)?))?
             }
         };
         if delivery == Delivery::Complete && !sink.is_stdout() {

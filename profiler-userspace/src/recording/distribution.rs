@@ -97,17 +97,17 @@ impl Distribution {
 
     fn debian(&self, path: &Path) -> Option<String> {
         let package = owner(&self.lists, path)?;
-        // The one library whose symbols are in the main archive.
+        // The one library whose symbols are in the main raw recording.
         if package == "libc6" {
             return Some("`apt install libc6-dbg`".to_owned());
         }
-        let archive = match self.family? {
+        let suite = match self.family? {
             Family::Ubuntu => "ddebs.ubuntu.com",
             _ => "deb.debian.org/debian-debug",
         };
         let package = visible(&package).into_owned();
         Some(format!(
-            "`apt install {package}-dbgsym` (with {archive} among the sources)"
+            "`apt install {package}-dbgsym` (with {suite} among the sources)"
         ))
     }
 }

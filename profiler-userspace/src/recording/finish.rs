@@ -1,12 +1,12 @@
 //! After sampling: the last drain, names, files, and the closing paragraph.
 
 use super::advice;
-use super::circumstances::Circumstances;
 use super::deliver::{Named, deliver};
 use super::health::{self, Cost, Health};
 use super::look;
 use super::naming::{Brought, Namer, how};
 use super::nothing::Nothing;
+use super::recording_info::RecordingInfo;
 use super::sampling::{Session, Stop};
 use super::stored::Told;
 use super::unseen;
@@ -15,15 +15,15 @@ use super::urgent::Urgent;
 use crate::kernel::Kernel;
 use crate::output::Style;
 use crate::output::sink::Sink;
-use crate::plan::{Plan, Target, Track};
+use crate::plan::{Event, Plan, Target};
 use crate::probe::{Probe, Wall};
 use crate::process::Processes;
-use crate::profile::located::{Located, LocatedKey};
+use crate::profile::normalized::{NormalizedKey, NormalizedProfile};
 use crate::profile::raw::Parts;
 use crate::profile::{Unit, Window, wall};
 use crate::symbolize::{self, KernelNames, Objects};
 use anyhow::Result;
-use profiler_common::abi::{Books, Class};
+use profiler_common::abi::{Class, Counters};
 use std::time::{Duration, Instant};
 
 /// What is left to do: say this, and end accordingly.
@@ -38,7 +38,7 @@ pub(super) struct Report {
 pub(super) fn finish(
     mut session: Session,
     plan: &Plan,
-    mut circumstances: Circumstances,
+    mut recording_info: RecordingInfo,
     sinks: &[Sink],
 ) -> Result<Report> {
     let began = Instant::now();
@@ -55,26 +55,26 @@ pub(super) fn finish(
         kernel,
         mut processes,
         mut raw,
-        locator,
+        normalizer,
         ..
     } = session;
-    let (mut located, objects) = locator.finish(&mut raw, &mut processes);
-    located.window = Window {
+    let (mut normalized, objects) = normalizer.finish(&mut raw, &mut processes);
+    normalized.window = Window {
         start: Duration::ZERO,
-        end: circumstances.elapsed,
+        end: recording_info.elapsed,
     };
-    if circumstances.stop == Stop::TargetEnded {
-        circumstances.remark(format!(
+    if recording_info.stop == Stop::TargetEnded {
+        recording_info.remark(format!(
             "The target ended after {:.1} s.",
-            circumstances.elapsed.as_secs_f64()
+            recording_info.elapsed.as_secs_f64()
         ));
     }
     for sentence in loaded.iter().flat_map(health::unwind_remarks) {
-        circumstances.remark(sentence);
+        recording_info.remark(sentence);
     }
     let mut finishing = Finishing {
         plan,
-        circumstances,
+        recording_info,
         kernel,
         processes,
         objects,
@@ -83,7 +83,7 @@ pub(super) fn finish(
         places: Vec::new(),
     };
     let mut wrote = false;
-    for part in finishing.parts(located, sinks) {
+    for part in finishing.parts(normalized, sinks) {
         wrote |= finishing.finish(part)?;
     }
     let verbosity = plan.verbosity;
@@ -99,14 +99,14 @@ pub(super) fn finish(
     if wrote && !verbosity.quiet {
         let tables = loaded.map_or(0, |loaded| loaded.bytes);
         let cost = Cost::now(kernel.map_bytes() + tables);
-        // Of all tracks, also where one graph is made of what two of them tell.
-        let books: Vec<Books> = (0..kernel.tracks())
-            .map(|track| kernel.books(track))
+        // Of all events, also where one graph is made of what two of them tell.
+        let counters: Vec<Counters> = (0..kernel.events())
+            .map(|event| kernel.counters(event))
             .collect();
         if !text.ends_with('\n') {
             text.push(' ');
         }
-        text.push_str(&health::cost(&books, &cost));
+        text.push_str(&health::cost(&counters, &cost));
         if !places.is_empty() {
             text.push_str(&format!(" Wrote {}.", places.join(", ")));
         }
@@ -117,13 +117,13 @@ pub(super) fn finish(
     Ok(Report { text, wrote })
 }
 
-/// What one track brought, and where it goes.
+/// What one event brought, and where it goes.
 struct Part<'a> {
     number: usize,
-    track: &'a Track,
+    event: &'a Event,
     parts: Parts,
-    located: Located,
-    books: Books,
+    normalized: NormalizedProfile,
+    counters: Counters,
     sinks: &'a [Sink],
     /// What there is to remark that concerns this part alone.
     remarks: Vec<String>,
@@ -132,7 +132,7 @@ struct Part<'a> {
 /// All that finishing needs, and what there is to say so far.
 struct Finishing<'a> {
     plan: &'a Plan,
-    circumstances: Circumstances,
+    recording_info: RecordingInfo,
     kernel: Kernel,
     processes: Processes,
     objects: Objects,
@@ -143,37 +143,37 @@ struct Finishing<'a> {
 }
 
 impl Finishing<'_> {
-    /// One part for each track.
-    fn parts<'a>(&mut self, mut located: Located, sinks: &'a [Sink]) -> Vec<Part<'a>>
+    /// One part for each event.
+    fn parts<'a>(&mut self, mut normalized: NormalizedProfile, sinks: &'a [Sink]) -> Vec<Part<'a>>
     where
         Self: 'a,
     {
         let plan = self.plan;
         let mut sinks = sinks;
         let mut parts = Vec::new();
-        for (number, track) in plan.tracks.iter().enumerate() {
-            let (own, others) = sinks.split_at(track.outputs.len());
+        for (number, event) in plan.events.iter().enumerate() {
+            let (own, others) = sinks.split_at(event.outputs.len());
             sinks = others;
-            let parts_of_it = if plan.tracks.len() == 1 {
+            let parts_of_it = if plan.events.len() == 1 {
                 Parts::ALL
             } else {
-                parts_of(number, track)
+                parts_of(number, event)
             };
-            let located = if parts_of_it == Parts::ALL {
-                std::mem::take(&mut located)
+            let normalized = if parts_of_it == Parts::ALL {
+                std::mem::take(&mut normalized)
             } else {
-                only(&located, parts_of_it)
+                only(&normalized, parts_of_it)
             };
             let mut part = Part {
                 number,
-                track,
+                event,
                 parts: parts_of_it,
-                located,
-                books: self.kernel.books(number),
+                normalized,
+                counters: self.kernel.counters(number),
                 sinks: own,
-                remarks: self.remarks(number, track),
+                remarks: self.remarks(number, event),
             };
-            if let Probe::Wall(wall) = &track.probe {
+            if let Probe::Wall(wall) = &event.probe {
                 self.settle_wall(&mut part, wall);
             }
             parts.push(part);
@@ -181,22 +181,22 @@ impl Finishing<'_> {
         parts
     }
 
-    /// What there is to remark on a track before it is looked at.
-    fn remarks(&self, number: usize, track: &Track) -> Vec<String> {
-        let of_waits = track.probe.waits().map(|_| &self.circumstances.of_waits);
+    /// What there is to remark on a event before it is looked at.
+    fn remarks(&self, number: usize, event: &Event) -> Vec<String> {
+        let of_waits = event.probe.waits().map(|_| &self.recording_info.of_waits);
         // Those of the whole recording are not said twice where waits are recorded beside.
-        let of_all = (number == 0 || of_waits.is_none()).then_some(&self.circumstances.remarks);
+        let of_all = (number == 0 || of_waits.is_none()).then_some(&self.recording_info.remarks);
         let all = [of_all, of_waits].into_iter().flatten().flatten();
-        let Circumstances { elapsed, cpus, .. } = self.circumstances;
+        let RecordingInfo { elapsed, cpus, .. } = self.recording_info;
         let unseen =
-            unseen::within_others(&self.plan.tracks, number, &self.books(), (elapsed, cpus));
+            unseen::within_others(&self.plan.events, number, &self.counters(), (elapsed, cpus));
         all.cloned().chain(unseen).collect()
     }
 
-    /// The books of all tracks.
-    fn books(&self) -> Vec<Books> {
-        let tracks = 0..self.kernel.tracks();
-        tracks.map(|track| self.kernel.books(track)).collect()
+    /// The counters of all events.
+    fn counters(&self) -> Vec<Counters> {
+        let events = 0..self.kernel.events();
+        events.map(|event| self.kernel.counters(event)).collect()
     }
 
     /// Puts samples and spans together to one account of all of the threads' time.
@@ -205,38 +205,39 @@ impl Finishing<'_> {
             per_thread: self.plan.capture.per_thread,
             idle_threads: wall.idle_threads,
         };
-        let (located, sums) = wall::settle(&part.located, how);
+        let (normalized, sums) = wall::settle(&part.normalized, how);
         part.remarks
-            .splice(0..0, health::wall_remarks(&sums, &part.books));
+            .splice(0..0, health::wall_remarks(&sums, &part.counters));
         if self.plan.verbosity.verbose > 0 {
-            self.text.push_str(&health::counters(&part.books, ""));
+            self.text.push_str(&health::counters(&part.counters, ""));
         }
-        part.located = located;
-        part.books = self.kernel.books(part.number + 1);
+        part.normalized = normalized;
+        part.counters = self.kernel.counters(part.number + 1);
     }
 
-    /// Names and writes what one track brought. Says whether there was anything.
+    /// Names and writes what one event brought. Says whether there was anything.
     fn finish(&mut self, part: Part<'_>) -> Result<bool> {
         let began = self.began.elapsed();
         let (plan, verbosity) = (self.plan, self.plan.verbosity);
         let Part {
             number,
-            track,
+            event,
             parts,
-            located,
-            books,
+            normalized,
+            counters,
             sinks,
             mut remarks,
         } = part;
-        let probe = &track.probe;
+        let probe = &event.probe;
         let is_the_subject = number == 0 && plan.has_one_subject();
         if let Probe::OffCpu(waits) = probe {
-            let elapsed = self.circumstances.elapsed;
-            remarks.extend(advice::on_switches(waits, &books, elapsed));
+            let elapsed = self.recording_info.elapsed;
+            remarks.extend(advice::on_switches(waits, &counters, elapsed));
         }
         let kernel = &mut self.kernel;
         let mut ask = |addresses: &[u64]| kernel.name_symbols(addresses);
-        let located = symbolize::without_interrupted(located, &mut KernelNames::asked(&mut ask));
+        let normalized =
+            symbolize::without_interrupted(normalized, &mut KernelNames::asked(&mut ask));
         let Brought {
             profile,
             stored,
@@ -248,45 +249,45 @@ impl Finishing<'_> {
             processes: &self.processes,
             objects: &self.objects,
         }
-        .name(track, &located);
+        .name(event, &normalized);
         let symbolized = self.began.elapsed();
-        let default_title = self.circumstances.title(plan, track);
-        let ends = symbolize::stack_ends(&located);
+        let default_title = self.recording_info.title(plan, event);
+        let ends = symbolize::stack_ends(&normalized);
         let (remarks, remarks_stored) = (
             [remarks.as_slice(), &on_names].concat(),
             [remarks.as_slice(), &on_stored].concat(),
         );
-        let waited = located
+        let waited = normalized
             .samples()
             .fold(0u64, |sum, (_, sums)| sum.saturating_add(sums.weight));
-        let is_time = track.unit() == Unit::Nanoseconds;
-        let extent = health::extent(&located, self.objects.processes(parts));
+        let is_time = event.unit() == Unit::Nanoseconds;
+        let extent = health::extent(&normalized, self.objects.processes(parts));
         let health = |remarks| Health {
             subject: &default_title,
             noun: probe.noun(),
             waited: is_time.then_some(waited),
-            books: &books,
+            counters: &counters,
             extent: &extent,
             ends: &ends,
-            guessed: symbolize::guessed(&located),
+            fp_fallback: symbolize::fp_fallback(&normalized),
             idle_is_offered: plan.target == Target::All,
             remarks,
         };
         let titled = match &plan.title {
             Some(title) if is_the_subject => title.clone(),
-            Some(title) => format!("{title} ({})", track.name()),
+            Some(title) => format!("{title} ({})", event.name()),
             None => default_title.clone(),
         };
-        let archive = stored.map(|stored| {
+        let raw_recording = stored.map(|stored| {
             let told = Told {
-                host: &self.circumstances.host,
+                host: &self.recording_info.host,
                 title: &titled,
                 noun: probe.noun(),
-                event: track.name(),
-                unit: track.unit(),
+                perf_event: event.name(),
+                unit: event.unit(),
                 finish: how(plan, probe),
             };
-            told.archive(stored, health(&remarks_stored).balance())
+            told.raw_recording(stored, health(&remarks_stored).balance())
         });
         let balance = match profile {
             Some(_) => health(&remarks).balance(),
@@ -300,19 +301,20 @@ impl Finishing<'_> {
             let whose = if is_the_subject && !matches!(probe, Probe::Wall(_)) {
                 String::new()
             } else {
-                track.name() + " "
+                event.name() + " "
             };
-            self.text.push_str(&health::counters(&books, &whose));
+            self.text.push_str(&health::counters(&counters, &whose));
             let exact = verbosity.verbose > 1;
-            let cut_short = symbolize::cut_short(&located, &self.objects, &self.processes, exact);
+            let cut_short =
+                symbolize::cut_short(&normalized, &self.objects, &self.processes, exact);
             self.text.push_str(&health::cut_short(&cut_short));
         }
-        if located.samples().len() == 0 {
+        if normalized.samples().len() == 0 {
             let nothing = Nothing {
                 plan,
-                track,
-                circumstances: &self.circumstances,
-                books: &books,
+                event,
+                recording_info: &self.recording_info,
+                counters: &counters,
                 remarks: &remarks,
             };
             self.text.push_str(&nothing.told());
@@ -334,7 +336,12 @@ impl Finishing<'_> {
             profile,
             style: &style,
         });
-        let places = deliver(sinks, &track.outputs, named.as_ref(), archive.as_ref())?;
+        let places = deliver(
+            sinks,
+            &event.outputs,
+            named.as_ref(),
+            raw_recording.as_ref(),
+        )?;
         self.places.extend(places);
         if verbosity.verbose > 0 {
             self.text.push_str(&format!(
@@ -344,27 +351,27 @@ impl Finishing<'_> {
                 milliseconds(self.began.elapsed() - symbolized),
             ));
         }
-        if !verbosity.quiet || books.sum(Class::Lost) > 0 {
+        if !verbosity.quiet || counters.sum(Class::Lost) > 0 {
             self.text.push_str(&balance);
         }
         Ok(true)
     }
 }
 
-/// Of what several tracks brought, what one of them did.
-fn parts_of(number: usize, track: &Track) -> Parts {
-    if track.probe.waits().is_some() {
+/// Of what several events brought, what one of them did.
+fn parts_of(number: usize, event: &Event) -> Parts {
+    if event.probe.waits().is_some() {
         Parts::WAITS
     } else {
-        Parts::of_track(number as u8)
+        Parts::of_event(number as u8)
     }
 }
 
 /// A profile of these parts alone.
-fn only(located: &Located, parts: Parts) -> Located {
-    located.changed(|key, sums| {
-        let is_wanted = Parts::of(key.doing, key.track).touch(parts);
-        is_wanted.then_some((LocatedKey { track: 0, ..key }, sums))
+fn only(normalized: &NormalizedProfile, parts: Parts) -> NormalizedProfile {
+    normalized.changed(|key, sums| {
+        let is_wanted = Parts::of(key.thread_state, key.event).touch(parts);
+        is_wanted.then_some((NormalizedKey { event: 0, ..key }, sums))
     })
 }
 

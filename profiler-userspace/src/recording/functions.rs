@@ -22,8 +22,8 @@ const NEAR_MATCHES: usize = 3;
 /// Jaro-Winkler similarity, from 0 to 1, below which names have nothing to do with each other.
 const NEAR: f64 = 0.85;
 
-/// The beginnings of a function in the files of the plan's target, for the track of this number.
-pub(super) fn entries(plan: &Plan, track: usize, function: &Function) -> Result<Vec<Entry>> {
+/// The beginnings of a function in the files of the plan's target, for the event of this number.
+pub(super) fn entries(plan: &Plan, event: usize, function: &Function) -> Result<Vec<Entry>> {
     let file = &function.file;
     let is_path = file.components().count() > 1 || file.is_absolute();
     let candidates = if is_path {
@@ -47,7 +47,7 @@ pub(super) fn entries(plan: &Plan, track: usize, function: &Function) -> Result<
                 file: candidate.file.file.try_clone()?,
                 offset,
                 process: candidate.process,
-                cookie: track as u64,
+                cookie: event as u64,
             });
         }
     }

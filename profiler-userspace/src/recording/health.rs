@@ -3,9 +3,9 @@
 //! In: numbers. Out: sentences, for stderr and for the outputs that can carry them.
 
 use super::tables::Loaded;
-use crate::profile::located::Located;
+use crate::profile::normalized::NormalizedProfile;
 use crate::profile::wall::Sums;
-use profiler_common::abi::{Books, Class, Counter, StackEnd};
+use profiler_common::abi::{Class, Counter, Counters, StackEnd};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -47,10 +47,10 @@ impl Cost {
 }
 
 /// Over how many stacks, user and kernel, and how many processes a profile spreads.
-pub(super) fn extent(located: &Located, processes: usize) -> String {
+pub(super) fn extent(normalized: &NormalizedProfile, processes: usize) -> String {
     format!(
         "{} of {}",
-        counted(located.stacks().len() as u64, "distinct stack"),
+        counted(normalized.stacks().len() as u64, "distinct stack"),
         counted(processes as u64, "process")
     )
 }
@@ -63,14 +63,14 @@ pub(super) struct Health<'a> {
     pub(super) noun: &'a str,
     /// The time of all firings, in nanoseconds, if that is what was recorded.
     pub(super) waited: Option<u64>,
-    /// The kernel half's books.
-    pub(super) books: &'a Books,
+    /// The kernel half's counters.
+    pub(super) counters: &'a Counters,
     /// What they spread over.
     pub(super) extent: &'a str,
     /// How many samples' user stacks ended in each way.
     pub(super) ends: &'a BTreeMap<StackEnd, u64>,
-    /// How many samples' user stacks were guessed in part.
-    pub(super) guessed: u64,
+    /// How many samples' user stacks were fp_fallback in part.
+    pub(super) fp_fallback: u64,
     /// Whether idle CPUs could have been recorded, had it been asked for.
     pub(super) idle_is_offered: bool,
     /// What else went less than well, in sentences.
@@ -80,7 +80,7 @@ pub(super) struct Health<'a> {
 impl Health<'_> {
     /// What was recorded, lost and left out: the part that belongs into outputs.
     pub(super) fn balance(&self) -> String {
-        let recorded = self.books.sum(Class::Recorded);
+        let recorded = self.counters.sum(Class::Recorded);
         let mut text = format!(
             "{}: {}{} in {}.",
             self.subject,
@@ -91,7 +91,7 @@ impl Health<'_> {
             )),
             self.extent,
         );
-        let lost = self.books.sum(Class::Lost);
+        let lost = self.counters.sum(Class::Lost);
         if lost == 0 {
             text.push_str(" Nothing was lost.");
         } else {
@@ -99,7 +99,7 @@ impl Health<'_> {
                 .iter()
                 .filter(|counter| counter.class() == Class::Lost)
             {
-                let count = self.books.get(counter);
+                let count = self.counters.get(counter);
                 if count > 0 {
                     let _ = write!(
                         text,
@@ -111,11 +111,13 @@ impl Health<'_> {
         }
         let filtered: Vec<String> = Counter::ALL
             .iter()
-            .filter(|counter| counter.class() == Class::Filtered && self.books.get(**counter) > 0)
+            .filter(|counter| {
+                counter.class() == Class::Filtered && self.counters.get(**counter) > 0
+            })
             .map(|&counter| {
                 format!(
                     "{} {}",
-                    grouped(self.books.get(counter)),
+                    grouped(self.counters.get(counter)),
                     self.filter_phrase(counter)
                 )
             })
@@ -135,7 +137,7 @@ impl Health<'_> {
     /// Waits of which the recording saw one end only, or none.
     fn open_waits(&self) -> String {
         let mut text = String::new();
-        let before = self.books.get(Counter::WaitingBefore);
+        let before = self.counters.get(Counter::WaitingBefore);
         if before > 0 {
             let waits = counted(before, self.noun);
             let _ = write!(
@@ -143,7 +145,7 @@ impl Health<'_> {
                 " {waits} had begun before, and count from the beginning."
             );
         }
-        let reckoned = self.books.get(Counter::EndReckoned);
+        let reckoned = self.counters.get(Counter::EndReckoned);
         if reckoned > 0 {
             let waits = counted(reckoned, self.noun);
             let _ = write!(
@@ -151,7 +153,7 @@ impl Health<'_> {
                 " {waits} ended unseen, and count up to when the scheduler says."
             );
         }
-        let still = self.books.get(Counter::StillWaiting);
+        let still = self.counters.get(Counter::StillWaiting);
         if still > 0 {
             let waits = counted(still, self.noun);
             let _ = write!(text, " {waits} had not ended, and count up to the end.");
@@ -162,7 +164,7 @@ impl Health<'_> {
     /// News that found the queue full. Most of them come again; those of a process that has ended do not.
     fn untold(&self) -> String {
         let dropped =
-            self.books.get(Counter::MappingsUntold) + self.books.get(Counter::NoticesDropped);
+            self.counters.get(Counter::MappingsUntold) + self.counters.get(Counter::NoticesDropped);
         if dropped == 0 {
             return String::new();
         }
@@ -210,11 +212,11 @@ impl Health<'_> {
             StackEnd::NotLoaded,
             "end in objects whose unwind instructions were not loaded yet",
         );
-        if self.guessed > 0 {
+        if self.fp_fallback > 0 {
             let _ = write!(
                 text,
                 " {} of the user stacks lead by frame pointer through code without unwind instructions, where a caller may be missing.",
-                share(self.guessed, all)
+                share(self.fp_fallback, all)
             );
         }
         text
@@ -238,15 +240,18 @@ impl Health<'_> {
     }
 }
 
-/// What it cost, by the books of all probes.
-pub(super) fn cost(books: &[Books], cost: &Cost) -> String {
+/// What it cost, by the counters of all probes.
+pub(super) fn cost(counters: &[Counters], cost: &Cost) -> String {
     // Off the CPU, the program runs twice for each wait, and once where both threads are targets.
-    let runs = |books: &Books| match books.get(Counter::Entered) {
-        0 => books.sum(Class::Fired),
+    let runs = |counters: &Counters| match counters.get(Counter::Entered) {
+        0 => counters.sum(Class::Fired),
         entered => entered,
     };
-    let runs: u64 = books.iter().map(runs).sum();
-    let ns: u64 = books.iter().map(|books| books.get(Counter::RunTime)).sum();
+    let runs: u64 = counters.iter().map(runs).sum();
+    let ns: u64 = counters
+        .iter()
+        .map(|counters| counters.get(Counter::RunTime))
+        .sum();
     let each = ns.checked_div(runs).unwrap_or(0);
     format!(
         "Cost: {:.3} s in the kernel ({:.1} µs each time), {:.2} s of CPU and {} of memory here, {} in BPF maps.",
@@ -258,8 +263,8 @@ pub(super) fn cost(books: &[Books], cost: &Cost) -> String {
     )
 }
 
-/// What there is to say of all of the threads' time, by the books of the samples that tell where it went on a CPU.
-pub(super) fn wall_remarks(sums: &Sums, samples: &Books) -> Vec<String> {
+/// What there is to say of all of the threads' time, by the counters of the samples that tell where it went on a CPU.
+pub(super) fn wall_remarks(sums: &Sums, samples: &Counters) -> Vec<String> {
     let mut remarks = vec![format!(
         "{} ran for {}, were blocked for {}, and waited for a CPU for {}.",
         counted(sums.threads as u64, "thread"),
@@ -302,10 +307,10 @@ pub(super) fn wall_remarks(sums: &Sums, samples: &Books) -> Vec<String> {
 
 /// Every counter by name, for verbose output. `whose`: which probe's, with a blank behind it, where there is
 /// another.
-pub(super) fn counters(books: &Books, whose: &str) -> String {
+pub(super) fn counters(counters: &Counters, whose: &str) -> String {
     let mut text = String::new();
     for &counter in Counter::ALL {
-        let (name, count) = (counter.name(), books.get(counter));
+        let (name, count) = (counter.name(), counters.get(counter));
         let _ = writeln!(text, "{whose}counter: {name} {count}");
     }
     text

@@ -7,7 +7,6 @@ mod advice;
 mod allocators;
 mod asleep;
 mod candidates;
-mod circumstances;
 mod deliver;
 mod details;
 mod distribution;
@@ -22,6 +21,7 @@ mod look;
 mod naming;
 mod nothing;
 mod progress;
+mod recording_info;
 mod render;
 mod sampling;
 mod show_names;
@@ -40,13 +40,13 @@ pub use show_unwind::show_unwind;
 
 use crate::kernel::{self, Entry, Kernel, Policy, Request, Source, Support};
 use crate::output::sink::Sink;
-use crate::plan::{CallGraph, Event, EventChoice, Output, Plan, Sampling, Target, Track};
+use crate::plan::{CallGraph, Event, Output, PerfEvent, PerfEventChoice, Plan, Sampling, Target};
 use crate::probe::{Probe, Wakers};
 use anyhow::{Context as _, Result, bail};
-use circumstances::Circumstances;
 use finish::finish;
 use launch::Held;
 use profiler_common::abi::{FileKinds, Switches, TargetKind};
+use recording_info::RecordingInfo;
 use sampling::{Session, Signals};
 use std::io::Write as _;
 use std::path::Path;
@@ -63,7 +63,7 @@ pub fn run(plan: &Plan) -> Result<u8> {
         .enable_all()
         .max_blocking_threads(1)
         .build()
-        .context("cannot start the event loop")?;
+        .context("cannot start the perf_event loop")?;
     let result = runtime.block_on(record(plan));
     // After an abort, symbolizing may still be at work on its thread; the process's end ends it.
     runtime.shutdown_background();
@@ -86,7 +86,7 @@ async fn record(plan: &Plan) -> Result<u8> {
         (Target::Launched, Some(held)) => vec![held.pid],
         (target, _) => target::ids(target).to_vec(),
     };
-    let mut circumstances = Circumstances::look(plan, cpus.len());
+    let mut recording_info = RecordingInfo::look(plan, cpus.len());
     let support = Support::detect();
     let Attached {
         kernel,
@@ -94,13 +94,13 @@ async fn record(plan: &Plan) -> Result<u8> {
         plan,
     } = attach(plan, &ids, &support, &cpus)?;
     if plan.target == Target::Launched && support.layout.is_none() {
-        circumstances.remark(
+        recording_info.remark(
             "Children of the command were not followed: this kernel has no type information (CONFIG_DEBUG_INFO_BTF).",
         );
     }
     if unwinding.is_none() && plan.capture.user_stacks && plan.capture.call_graph == CallGraph::Auto
     {
-        circumstances.remark(format!(
+        recording_info.remark(format!(
             "User stacks were walked by frame pointers alone{}: {}.",
             if support.bpf_loop == Some(false) {
                 ", 127 frames at most"
@@ -111,11 +111,11 @@ async fn record(plan: &Plan) -> Result<u8> {
         ));
     }
     let reads_files =
-        |track: &Track| matches!(&track.probe, Probe::Io(io) if io.kinds.has(FileKinds::FILES));
-    if plan.tracks.iter().any(reads_files)
+        |event: &Event| matches!(&event.probe, Probe::Io(io) if io.kinds.has(FileKinds::FILES));
+    if plan.events.iter().any(reads_files)
         && let Err(lacking) = &support.faults
     {
-        circumstances.remark(format!(
+        recording_info.remark(format!(
             "What was waited for in mapped files is not here: this kernel lacks {lacking}."
         ));
     }
@@ -128,18 +128,18 @@ async fn record(plan: &Plan) -> Result<u8> {
         // Where they wait may not be wanted.
         let walked = plan.capture.user_stacks && waits.wakers != Wakers::Alone;
         let asleep = session.find_asleep(walked);
-        circumstances.take_in(asleep);
+        recording_info.take_in(asleep);
     }
-    let mut windows = Windows::of(&plan, &circumstances, &sinks);
+    let mut windows = Windows::of(&plan, &recording_info, &sinks);
     let mut command = held.map(Held::release).transpose()?;
     let stop = session
         .sample(&plan, &ids, &mut signals, &mut command, windows.as_mut())
         .await?;
-    circumstances.ended(stop, session.elapsed());
+    recording_info.ended(stop, session.elapsed());
     let written = windows.map(Windows::written);
     let finishing = tokio::task::spawn_blocking(move || match written {
-        Some(written) => windows::finish(session, &plan, circumstances, &sinks, written),
-        None => finish(session, &plan, circumstances, &sinks),
+        Some(written) => windows::finish(session, &plan, recording_info, &sinks, written),
+        None => finish(session, &plan, recording_info, &sinks),
     });
     let Some(report) = signals.unless_interrupted(finishing).await? else {
         return Ok(ABORTED);
@@ -165,7 +165,7 @@ fn prepare<'a>(outputs: impl Iterator<Item = &'a Output>) -> Result<Vec<Sink>> {
     outputs
         .map(|output| match output {
             Output::Stdout => Ok(Sink::stdout()),
-            Output::File { path, .. } | Output::Archive { path } => Ok(Sink::prepare(path)?),
+            Output::File { path, .. } | Output::RawRecording { path } => Ok(Sink::prepare(path)?),
         })
         .collect()
 }
@@ -189,16 +189,23 @@ fn cpus(named: Option<&[u32]>) -> Result<Vec<u32>> {
 /// Loads the programs and attaches them, to the first event that this machine has where that was left open.
 fn attach(plan: &Plan, ids: &[u32], support: &Support, cpus: &[u32]) -> Result<Attached> {
     let entries = entries(plan)?;
-    let is_open = |track: &Track| track.probe.is_on_event() && track.event == EventChoice::Auto;
+    let is_open =
+        |event: &Event| event.probe.is_on_event() && event.perf_event == PerfEventChoice::Auto;
     // A virtual machine's kernel may know of a counter that its host does not lend.
-    if plan.tracks.iter().any(is_open) && has_cycle_counter() {
-        match attach_to(plan.settled(&Event::CYCLES), &entries, ids, support, cpus) {
+    if plan.events.iter().any(is_open) && has_cycle_counter() {
+        match attach_to(
+            plan.settled(&PerfEvent::CYCLES),
+            &entries,
+            ids,
+            support,
+            cpus,
+        ) {
             Err(error) if matches!(error.downcast_ref(), Some(kernel::Error::NoEvent { .. })) => {}
             result => return result,
         }
     }
     attach_to(
-        plan.settled(&Event::CPU_CLOCK),
+        plan.settled(&PerfEvent::CPU_CLOCK),
         &entries,
         ids,
         support,
@@ -209,8 +216,8 @@ fn attach(plan: &Plan, ids: &[u32], support: &Support, cpus: &[u32]) -> Result<A
 /// Where the functions begin that are to be watched.
 fn entries(plan: &Plan) -> Result<Vec<Entry>> {
     let mut entries = Vec::new();
-    for (number, track) in plan.tracks.iter().enumerate() {
-        match &track.probe {
+    for (number, event) in plan.events.iter().enumerate() {
+        match &event.probe {
             Probe::Function(function) => {
                 entries.extend(functions::entries(plan, number, function)?)
             }
@@ -229,16 +236,16 @@ fn attach_to(
     cpus: &[u32],
 ) -> Result<Attached> {
     let on_events = || {
-        let tracks = plan.tracks.iter().enumerate();
-        tracks.filter(|(_, track)| track.probe.is_on_event())
+        let events = plan.events.iter().enumerate();
+        events.filter(|(_, event)| event.probe.is_on_event())
     };
-    for (_, track) in on_events() {
-        track.sampling.check(track.event(), highest_rate())?;
+    for (_, event) in on_events() {
+        event.sampling.check(event.perf_event(), highest_rate())?;
     }
     let (mut kernel, unwinding) = load(&plan, ids, support)?;
     kernel.attach_hooks(entries)?;
-    for (number, track) in on_events() {
-        kernel.attach_event(number, &source(track), cpus)?;
+    for (number, event) in on_events() {
+        kernel.attach_event(number, &source(event), cpus)?;
     }
     Ok(Attached {
         kernel,
@@ -247,15 +254,15 @@ fn attach_to(
     })
 }
 
-fn source(track: &Track) -> Source {
-    let event = track.event();
+fn source(event: &Event) -> Source {
+    let perf_event = event.perf_event();
     Source {
-        name: event.name.to_string(),
-        kind: event.kind as u32,
-        config: event.config,
-        policy: match track.sampling {
+        name: perf_event.name.to_string(),
+        kind: perf_event.kind as u32,
+        config: perf_event.config,
+        policy: match event.sampling {
             // The kernel would make a fixed period of a clock's rate as well; said outright, it is exact.
-            Sampling::Frequency(hz) if event.is_clock() => Policy::Period(1_000_000_000 / hz),
+            Sampling::Frequency(hz) if perf_event.is_clock() => Policy::Period(1_000_000_000 / hz),
             Sampling::Frequency(hz) => Policy::Frequency(hz),
             Sampling::Period(period) => Policy::Period(period),
         },
@@ -309,11 +316,11 @@ fn load(plan: &Plan, ids: &[u32], support: &Support) -> Result<(Kernel, Option<U
         ids: ids.to_vec(),
         map_memory: plan.memory.map_bytes,
         unwind_memory: plan.memory.unwind_bytes,
-        probes: (plan.tracks.iter())
-            .map(|track| track.probe.clone())
+        probes: (plan.events.iter())
+            .map(|event| event.probe.clone())
             .collect(),
-        weighed: (plan.tracks.iter().enumerate())
-            .filter(|(_, track)| track.is_weighed())
+        weighed: (plan.events.iter().enumerate())
+            .filter(|(_, event)| event.is_weighed())
             .fold(0, |mask, (number, _)| mask | 1 << number),
     };
     // A command that is held is still a copy of ourselves.

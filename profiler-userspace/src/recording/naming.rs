@@ -1,6 +1,6 @@
-//! After sampling: names for what one track brought.
+//! After sampling: names for what one event brought.
 //!
-//! In: located stacks, and what the outputs want. Out: a profile with names, or what a raw recording keeps, and what
+//! In: normalized stacks, and what the outputs want. Out: a profile with names, or what a raw recording keeps, and what
 //! there is to say of either.
 
 use super::advice;
@@ -11,16 +11,16 @@ use super::progress::Progress;
 use crate::debuginfod::{Client, Fetched, Limits};
 use crate::kernel::Kernel;
 use crate::object::{BuildId, Fetch};
-use crate::plan::{Output, Plan, Track};
+use crate::plan::{Event, Output, Plan};
 use crate::probe::{Probe, Wakers};
 use crate::process::Processes;
-use crate::profile::located::Located;
+use crate::profile::normalized::NormalizedProfile;
 use crate::profile::{Profile, waits};
 use crate::symbolize::{
     self, KernelLines, KernelNames, KernelNaming, Objects, Sources, Stored, Unnamed,
 };
 
-/// What one track brought, with names where they are wanted.
+/// What one event brought, with names where they are wanted.
 pub(super) struct Brought {
     pub(super) profile: Option<Profile>,
     pub(super) stored: Option<Stored>,
@@ -51,9 +51,9 @@ pub(super) struct Namer<'a> {
 }
 
 impl Namer<'_> {
-    /// Names what a track brought, as far as its outputs want names.
-    pub(super) fn name(&mut self, track: &Track, located: &Located) -> Brought {
-        let (plan, probe, outputs) = (self.plan, &track.probe, &track.outputs);
+    /// Names what a event brought, as far as its outputs want names.
+    pub(super) fn name(&mut self, event: &Event, normalized: &NormalizedProfile) -> Brought {
+        let (plan, probe, outputs) = (self.plan, &event.probe, &event.outputs);
         let kernel = &mut *self.kernel;
         let mut ask = |addresses: &[u64]| kernel.name_symbols(addresses);
         let progress = Progress::new(None, plan.verbosity.quiet);
@@ -76,11 +76,11 @@ impl Namer<'_> {
             progress: Some(&told),
         };
         let (objects, processes) = (self.objects, self.processes);
-        let is_archive = |output: &Output| output.format().is_none();
-        let stored = (outputs.iter().any(is_archive))
-            .then(|| symbolize::store(located, objects, processes, &mut sources));
-        let named = (!outputs.iter().all(is_archive))
-            .then(|| symbolize::symbolize(located, objects, track.unit(), processes, sources));
+        let is_raw_recording = |output: &Output| output.format().is_none();
+        let stored = (outputs.iter().any(is_raw_recording))
+            .then(|| symbolize::store(normalized, objects, processes, &mut sources));
+        let named = (!outputs.iter().all(is_raw_recording))
+            .then(|| symbolize::symbolize(normalized, objects, event.unit(), processes, sources));
         drop(naming);
         progress.clear();
         let of_kernel = stored.as_ref().map(|stored| &stored.kernel);
@@ -104,7 +104,7 @@ impl Namer<'_> {
         let distribution = Distribution::here(client.is_some());
         let lining = lines.as_ref().map(KernelLines::lining);
         remarks.extend(lining.and_then(|lining| kernel_lines::on_lines(&lining, &distribution)));
-        let total = located.total_count();
+        let total = normalized.total_count();
         let of_names = |unnamed: &[Unnamed]| advice::on_names(unnamed, total, &distribution);
         if let Some(client) = &client {
             remarks.extend(advice::on_fetching(&client.fetched()));

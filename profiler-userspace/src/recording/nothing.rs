@@ -2,18 +2,18 @@
 //!
 //! In: the plan, and what the recording knows. Out: a sentence.
 
-use super::circumstances::Circumstances;
+use super::recording_info::RecordingInfo;
 use super::sampling::Stop;
 use super::target;
-use crate::plan::{Output, Plan, Target, Track};
-use profiler_common::abi::{Books, Class, Counter};
+use crate::plan::{Event, Output, Plan, Target};
+use profiler_common::abi::{Class, Counter, Counters};
 
-/// A track that brought nothing.
+/// A event that brought nothing.
 pub(super) struct Nothing<'a> {
     pub(super) plan: &'a Plan,
-    pub(super) track: &'a Track,
-    pub(super) circumstances: &'a Circumstances,
-    pub(super) books: &'a Books,
+    pub(super) event: &'a Event,
+    pub(super) recording_info: &'a RecordingInfo,
+    pub(super) counters: &'a Counters,
     /// What else there is to say.
     pub(super) remarks: &'a [String],
 }
@@ -21,16 +21,16 @@ pub(super) struct Nothing<'a> {
 impl Nothing<'_> {
     /// Why there is not one sample, and what to do.
     pub(super) fn told(&self) -> String {
-        let seconds = self.circumstances.elapsed.as_secs_f64();
-        let lost = self.books.sum(Class::Lost);
-        let (probe, event) = (&self.track.probe, self.track.event());
+        let seconds = self.recording_info.elapsed.as_secs_f64();
+        let lost = self.counters.sum(Class::Lost);
+        let (probe, perf_event) = (&self.event.probe, self.event.perf_event());
         let noun = probe.noun();
         let reason = match &self.plan.target {
             _ if lost > 0 => {
                 format!("all {lost} were lost; a larger --map-memory or a lower -F keeps them")
             }
             _ if probe.waits().is_some() => {
-                let left_out = self.books.sum(Class::Filtered);
+                let left_out = self.counters.sum(Class::Filtered);
                 let narrow = if left_out > 0 {
                     format!(
                         "all {left_out} times off the CPU were left out, as asked; ask for less"
@@ -40,26 +40,26 @@ impl Nothing<'_> {
                 };
                 format!("in {seconds:.1} s, {narrow}")
             }
-            _ if self.books.get(Counter::FilteredFileKind) > 0 => format!(
+            _ if self.counters.get(Counter::FilteredFileKind) > 0 => format!(
                 "all {} were about other kinds of files; --io-kind all keeps them",
-                self.books.get(Counter::FilteredFileKind)
+                self.counters.get(Counter::FilteredFileKind)
             ),
             _ if !probe.is_on_event() => {
                 format!("there were none in {seconds:.1} s; record for longer, or while there are")
             }
-            _ if !event.is_cpu_time() => format!(
+            _ if !perf_event.is_cpu_time() => format!(
                 "there were no {} in {seconds:.1} s; record for longer",
-                event.name
+                perf_event.name
             ),
             Target::Launched => format!(
                 "the command used the CPU too little in its {seconds:.3} s to be sampled; try a higher -F"
             ),
             Target::Processes(ids) | Target::Threads(ids) => {
                 let used = target::cpu_time(ids)
-                    .saturating_sub(self.circumstances.cpu_before)
+                    .saturating_sub(self.recording_info.cpu_before)
                     .as_secs_f64();
                 let list: Vec<String> = ids.iter().map(u32::to_string).collect();
-                let ended = if self.circumstances.stop == Stop::TargetEnded {
+                let ended = if self.recording_info.stop == Stop::TargetEnded {
                     " and ended"
                 } else {
                     ""
@@ -69,15 +69,15 @@ impl Nothing<'_> {
                     list.join(", "),
                 )
             }
-            Target::All if self.books.get(Counter::FilteredIdle) > 0 => format!(
+            Target::All if self.counters.get(Counter::FilteredIdle) > 0 => format!(
                 "the CPUs were idle for all of the {seconds:.1} s; record while they are busy, or use -I to see the idle task"
             ),
             Target::All => {
                 format!("nothing ran in {seconds:.1} s; record for longer, or with a higher -F")
             }
         };
-        let filtered: u64 = self.books.get(Counter::FilteredUserMode)
-            + self.books.get(Counter::FilteredNoUserStack);
+        let filtered: u64 = self.counters.get(Counter::FilteredUserMode)
+            + self.counters.get(Counter::FilteredNoUserStack);
         let left_out = if filtered > 0 {
             format!(" ({filtered} samples were left out by -U or -K)")
         } else {
@@ -91,10 +91,10 @@ impl Nothing<'_> {
         let (of, unwritten) = if self.plan.has_one_subject() {
             (String::new(), "Nothing was written.".to_owned())
         } else {
-            let names = self.track.outputs.iter().map(Output::name);
+            let names = self.event.outputs.iter().map(Output::name);
             let names: Vec<String> = names.collect();
             let unwritten = format!("Not written: {}.", names.join(", "));
-            (format!(" of {}", self.track.name()), unwritten)
+            (format!(" of {}", self.event.name()), unwritten)
         };
         format!("flame-bpf: no {noun}s{of}: {reason}{left_out}. {unwritten}{remarks}\n")
     }

@@ -11,7 +11,6 @@ use super::health::counted;
 use super::look;
 use super::progress::Progress;
 use super::{prepare, tell};
-use crate::archive::{self, Archive, Missing, Read, Wanted, Windows};
 use crate::clock::shown;
 use crate::debuginfod::{Client, Fetched, Limits};
 use crate::object::{BuildId, Fetch};
@@ -19,6 +18,7 @@ use crate::output::Style;
 use crate::plan::Rendering;
 use crate::profile::fold::visible;
 use crate::profile::waits;
+use crate::raw_recording::{self, Missing, RawRecording, Read, Wanted, Windows};
 use crate::symbolize::{self, KernelNames, Sources};
 use anyhow::{Context as _, Result};
 use std::fs::File;
@@ -43,18 +43,18 @@ pub fn render(asked: &Rendering) -> Result<()> {
     };
     let wanted: Wanted<'_> = (asked.from.is_some() || asked.to.is_some()).then_some(&time);
     let read = if asked.file == Path::new("-") {
-        archive::read(io::stdin().lock(), wanted)
+        raw_recording::read(io::stdin().lock(), wanted)
     } else {
         let file = File::open(&asked.file).with_context(cannot)?;
-        archive::read(BufReader::new(file), wanted)
+        raw_recording::read(BufReader::new(file), wanted)
     };
     let read = read.with_context(cannot)?;
-    let Archive {
+    let RawRecording {
         facts,
-        located,
+        normalized,
         objects,
         closing,
-    } = &read.archive;
+    } = &read.raw_recording;
 
     let progress = Progress::new(None, asked.verbosity.quiet);
     let tell_fetched = |fetched: &Fetched| progress.fetching(fetched);
@@ -69,7 +69,7 @@ pub fn render(asked: &Rendering) -> Result<()> {
         }
     };
     let symbolized = symbolize::symbolize_stored(
-        located,
+        normalized,
         objects,
         facts.unit.clone(),
         Sources {
@@ -98,7 +98,7 @@ pub fn render(asked: &Rendering) -> Result<()> {
     sentences.extend(fetched.as_ref().and_then(advice::on_fetching));
     sentences.extend(advice::on_names(
         &symbolized.unnamed,
-        located.total_count(),
+        normalized.total_count(),
         &Distribution::here(client.is_some()),
     ));
     let limit = asked.naming.memory.bytes;
@@ -138,7 +138,7 @@ pub fn render(asked: &Rendering) -> Result<()> {
 
 /// What the graph is called unless told otherwise: of windows, it says from when to when they are.
 fn title(read: &Read) -> String {
-    let title = &read.archive.facts.title;
+    let title = &read.raw_recording.facts.title;
     match &read.windows {
         None => title.clone(),
         Some(Windows { time, .. }) => {
@@ -153,7 +153,7 @@ fn title(read: &Read) -> String {
 
 /// What several windows say of what was recorded, and lost.
 fn of_windows(read: &Read, windows: &Windows) -> String {
-    let noun = visible(&read.archive.facts.noun);
+    let noun = visible(&read.raw_recording.facts.noun);
     let lost = match windows.lost {
         0 => "Nothing was lost.".to_owned(),
         lost => format!(
@@ -166,7 +166,10 @@ fn of_windows(read: &Read, windows: &Windows) -> String {
         "{}: {} in {}, {} of {}. {lost}",
         visible(&title(read)),
         counted(windows.recorded, &noun),
-        counted(read.archive.located.stacks().len() as u64, "distinct stack"),
+        counted(
+            read.raw_recording.normalized.stacks().len() as u64,
+            "distinct stack"
+        ),
         windows.taken,
         counted(windows.all as u64, "window"),
     )
@@ -179,10 +182,13 @@ fn missing(read: &Read) -> Option<String> {
         Missing::Damaged => "is damaged",
         Missing::TooLarge => "is larger than may be taken into memory",
     };
-    let facts = &read.archive.facts;
-    let shown = read.archive.located.total_count();
+    let facts = &read.raw_recording.facts;
+    let shown = read.raw_recording.normalized.total_count();
     let noun = visible(&facts.noun);
-    let what = match (read.recorded.saturating_sub(shown), &read.archive.closing) {
+    let what = match (
+        read.recorded.saturating_sub(shown),
+        &read.raw_recording.closing,
+    ) {
         (0, Some(_)) => return None,
         (0, None) => "What the recording said of losses is MISSING".to_owned(),
         (rest, Some(_)) => format!("{} are MISSING", counted(rest, &noun)),
@@ -204,12 +210,12 @@ fn missing(read: &Read) -> Option<String> {
 
 /// Where a raw recording comes from, a fact to a line.
 fn about(read: &Read) -> String {
-    let Archive {
+    let RawRecording {
         facts,
-        located,
+        normalized,
         objects,
         ..
-    } = &read.archive;
+    } = &read.raw_recording;
     let words = facts.command_line.iter().map(|word| word.to_string_lossy());
     let since_1970 = facts.started.duration_since(std::time::UNIX_EPOCH);
     let proven = objects.iter().filter(|object| object.proof.is_some());
@@ -240,12 +246,12 @@ fn about(read: &Read) -> String {
         (
             "holds",
             format!(
-                "{} objects, {} of them known by build ID or size and time, {} spots, {} stacks, {} samples",
+                "{} objects, {} of them known by build ID or size and time, {} locations, {} stacks, {} samples",
                 objects.len(),
                 proven.count(),
-                located.spots().len(),
-                located.stacks().len(),
-                located.samples().len(),
+                normalized.locations().len(),
+                normalized.stacks().len(),
+                normalized.samples().len(),
             ),
         ),
     ];

@@ -11,9 +11,9 @@ use super::windows::Windows;
 use crate::kernel::Kernel;
 use crate::plan::{Plan, Target};
 use crate::process::{Processes, vdso};
-use crate::profile::located::Located;
+use crate::profile::normalized::NormalizedProfile;
 use crate::profile::raw::RawProfile;
-use crate::symbolize::{Locator, Objects};
+use crate::symbolize::{Normalizer, Objects};
 use anyhow::{Context as _, Result};
 use profiler_common::abi::Class;
 use rustix::process::Signal;
@@ -120,9 +120,9 @@ const FEWEST_CROWDED: usize = 1024;
 pub(super) struct Session {
     pub(super) kernel: Kernel,
     pub(super) processes: Processes,
-    /// What was drained and cannot be located yet.
+    /// What was drained and cannot be normalized yet.
     pub(super) raw: RawProfile,
-    pub(super) locator: Locator,
+    pub(super) normalizer: Normalizer,
     /// So many known processes are a crowd, in which most may have ended.
     crowd: usize,
     started: Instant,
@@ -151,7 +151,7 @@ impl Session {
             kernel,
             processes,
             raw: RawProfile::default(),
-            locator: Locator::new(),
+            normalizer: Normalizer::new(),
             crowd: FEWEST_CROWDED,
             started: Instant::now(),
             stopped: None,
@@ -247,12 +247,12 @@ impl Session {
 
     /// How many samples there are so far: of what the recording is about, or of each thing.
     fn so_far(&self, plan: &Plan) -> String {
-        let recorded = |track| grouped(self.kernel.books(track).sum(Class::Recorded));
+        let recorded = |event| grouped(self.kernel.counters(event).sum(Class::Recorded));
         if plan.has_one_subject() {
             return format!("{} samples", recorded(0));
         }
-        let tracks = plan.tracks.iter().enumerate();
-        let each = tracks.map(|(number, track)| format!("{} {}", track.name(), recorded(number)));
+        let events = plan.events.iter().enumerate();
+        let each = events.map(|(number, event)| format!("{} {}", event.name(), recorded(number)));
         each.collect::<Vec<_>>().join(", ")
     }
 
@@ -273,17 +273,17 @@ impl Session {
         self.kernel.drain(&mut self.raw)?;
         // All firings that were drained have ended, and told what lay at their addresses.
         self.take_in_news();
-        self.locator
+        self.normalizer
             .take(&mut self.raw, &mut self.processes, &ended);
         self.crowd = (2 * self.processes.len()).max(FEWEST_CROWDED);
         Ok(())
     }
 
     /// All that was recorded since this was asked last.
-    pub(super) fn take_window(&mut self) -> Result<(Located, Objects)> {
+    pub(super) fn take_window(&mut self) -> Result<(NormalizedProfile, Objects)> {
         self.drain()?;
-        let locator = std::mem::take(&mut self.locator);
-        Ok(locator.finish(&mut self.raw, &mut self.processes))
+        let normalizer = std::mem::take(&mut self.normalizer);
+        Ok(normalizer.finish(&mut self.raw, &mut self.processes))
     }
 }
 

@@ -1,9 +1,9 @@
 //! A recording as a raw one.
 //!
-//! In: what a session located, and the facts. Out: an [`Archive`] that lacks but its closing.
+//! In: what a session normalized, and the facts. Out: an [`RawRecording`] that lacks but its closing.
 
-use crate::archive::{Archive, Facts};
 use crate::profile::{Unit, waits};
+use crate::raw_recording::{Facts, RawRecording};
 use crate::symbolize::Stored;
 use std::time::SystemTime;
 
@@ -12,23 +12,23 @@ pub(super) struct Told<'a> {
     pub(super) host: &'a str,
     pub(super) title: &'a str,
     pub(super) noun: &'a str,
-    pub(super) event: String,
+    pub(super) perf_event: String,
     pub(super) unit: Unit,
     pub(super) finish: Option<waits::Finish>,
 }
 
 impl Told<'_> {
     /// A raw recording of what was stored.
-    pub(super) fn archive(self, stored: Stored, closing: String) -> Archive {
+    pub(super) fn raw_recording(self, stored: Stored, closing: String) -> RawRecording {
         let machine = rustix::system::uname();
         let now = SystemTime::now();
-        let elapsed = stored.located.window.end;
-        Archive {
+        let elapsed = stored.normalized.window.end;
+        RawRecording {
             facts: Facts {
                 writer: concat!("flame-bpf ", env!("CARGO_PKG_VERSION")).to_owned(),
                 title: self.title.to_owned(),
                 noun: self.noun.to_owned(),
-                event: self.event,
+                event: self.perf_event,
                 unit: self.unit,
                 host: self.host.to_owned(),
                 kernel: machine.release().to_string_lossy().into_owned(),
@@ -36,7 +36,7 @@ impl Told<'_> {
                 started: now.checked_sub(elapsed).unwrap_or(now),
                 finish: self.finish,
             },
-            located: stored.located,
+            normalized: stored.normalized,
             objects: stored.objects,
             closing: Some(closing),
         }

@@ -1,6 +1,6 @@
 //! What an event was not sampled for, because another event's program was at work.
 //!
-//! In: the tracks, and how long the programs of each ran. Out: a sentence for the balance.
+//! In: the events, and how long the programs of each ran. Out: a sentence for the balance.
 //!
 //! On each CPU the kernel runs one perf event's program at a time, and neither runs nor counts another's that fires
 //! meanwhile (`bpf_overflow_handler` in `kernel/events/core.c`, `bpf_prog_active`). What the kernel counts one by one
@@ -10,47 +10,47 @@
 //! compared with those that its period promises. Performance counters interrupt all of these, but not each other.
 
 use super::health::{counted, seconds};
-use crate::plan::{Event, EventKind, Sampling, Track};
-use profiler_common::abi::{Books, Class, Counter};
+use crate::plan::{Event, PerfEvent, PerfEventKind, Sampling};
+use profiler_common::abi::{Class, Counter, Counters};
 use std::time::Duration;
 
 /// Of how much of a recording's time there is something to say where no rate says how many samples that would be: one
 /// part in so many.
 const WORTH_ONE_IN: u32 = 1000;
 
-/// What to say of the track of this number, where looking at others took long. `books`: of all tracks; `watched`: for how
+/// What to say of the event of this number, where looking at others took long. `counters`: of all events; `watched`: for how
 /// long, on how many CPUs.
 pub(super) fn within_others(
-    tracks: &[Track],
+    events: &[Event],
     number: usize,
-    books: &[Books],
+    counters: &[Counters],
     (watched, cpus): (Duration, usize),
 ) -> Option<String> {
-    let track = tracks.get(number)?;
-    if !track.probe.is_on_event() {
+    let event = events.get(number)?;
+    if !event.probe.is_on_event() {
         return None;
     }
-    let event = track.event();
-    let others = tracks.iter().zip(books).enumerate();
-    let others = others.filter(|(other, (track, _))| {
-        *other != number && track.probe.is_on_event() && interrupts(event, track.event())
+    let perf_event = event.perf_event();
+    let others = events.iter().zip(counters).enumerate();
+    let others = others.filter(|(other, (event, _))| {
+        *other != number && event.probe.is_on_event() && interrupts(perf_event, event.perf_event())
     });
     let (names, times): (Vec<String>, Vec<Duration>) = others
-        .map(|(_, (track, books))| {
-            let time = Duration::from_nanos(books.get(Counter::RunTime));
-            (track.name(), time)
+        .map(|(_, (event, counters))| {
+            let time = Duration::from_nanos(counters.get(Counter::RunTime));
+            (event.name(), time)
         })
         .unzip();
     let time: Duration = times.into_iter().sum();
-    let per_second = match track.sampling {
+    let per_second = match event.sampling {
         Sampling::Frequency(hz) => Some(hz as f64),
-        Sampling::Period(ns) if event.is_clock() => Some(1e9 / ns as f64),
+        Sampling::Period(ns) if perf_event.is_clock() => Some(1e9 / ns as f64),
         Sampling::Period(_) => None,
     };
     let tail = match per_second {
         Some(rate) => {
-            let most = if event.is_clock() {
-                missing(rate * watched.as_secs_f64(), cpus, books.get(number)?)
+            let most = if perf_event.is_clock() {
+                missing(rate * watched.as_secs_f64(), cpus, counters.get(number)?)
             } else {
                 f64::INFINITY
             };
@@ -67,63 +67,63 @@ pub(super) fn within_others(
         "Note: looking at {} took {}, in which {} could not be sampled{tail}.",
         names.join(", "),
         seconds(time),
-        event.name,
+        perf_event.name,
     ))
 }
 
 /// How many firings fell out of those that a clock should have had on each CPU; the first comes up to a period late.
-fn missing(on_each: f64, cpus: usize, books: &Books) -> f64 {
+fn missing(on_each: f64, cpus: usize, counters: &Counters) -> f64 {
     let promised = (on_each - 1.0) * cpus as f64;
-    (promised - books.sum(Class::Fired) as f64).max(0.0)
+    (promised - counters.sum(Class::Fired) as f64).max(0.0)
 }
 
 /// Whether `event` may fire while the program of `other` is at work.
-fn interrupts(event: &Event, other: &Event) -> bool {
-    if event.kind == EventKind::Software {
-        event.is_clock() && other.is_fault()
+fn interrupts(perf_event: &PerfEvent, other: &PerfEvent) -> bool {
+    if perf_event.kind == PerfEventKind::Software {
+        perf_event.is_clock() && other.is_fault()
     } else {
         // Counters that overflow together are looked at one after the other.
-        other.kind == EventKind::Software
+        other.kind == PerfEventKind::Software
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::EventChoice;
+    use crate::plan::PerfEventChoice;
     use crate::probe::{Probe, Tracepoint};
 
-    const FAULTS: Event = Event::new("page-faults", EventKind::Software, 2);
-    const SWITCHES: Event = Event::new("context-switches", EventKind::Software, 3);
+    const FAULTS: PerfEvent = PerfEvent::new("page-faults", PerfEventKind::Software, 2);
+    const SWITCHES: PerfEvent = PerfEvent::new("context-switches", PerfEventKind::Software, 3);
 
-    fn track(event: Event, sampling: Sampling) -> Track {
-        Track {
+    fn event(perf_event: PerfEvent, sampling: Sampling) -> Event {
+        Event {
             probe: Probe::OnCpu,
-            event: EventChoice::Named(event),
+            perf_event: PerfEventChoice::Named(perf_event),
             sampling,
             outputs: Vec::new(),
         }
     }
 
-    /// For ten seconds on two CPUs, with so long in each track's programs.
-    fn said_of(tracks: &[Track], number: usize, milliseconds: u64, fired: u64) -> Option<String> {
-        let mut books = Books::EMPTY;
-        books.counters[Counter::RunTime as usize] = milliseconds * 1_000_000;
-        books.counters[Counter::Fired as usize] = fired;
-        let books = vec![books; tracks.len()];
-        within_others(tracks, number, &books, (Duration::from_secs(10), 2))
+    /// For ten seconds on two CPUs, with so long in each event's programs.
+    fn said_of(events: &[Event], number: usize, milliseconds: u64, fired: u64) -> Option<String> {
+        let mut counters = Counters::EMPTY;
+        counters.counters[Counter::RunTime as usize] = milliseconds * 1_000_000;
+        counters.counters[Counter::Fired as usize] = fired;
+        let counters = vec![counters; events.len()];
+        within_others(events, number, &counters, (Duration::from_secs(10), 2))
     }
 
     /// Where a clock has fired far less often than it should.
-    fn said(tracks: &[Track], number: usize, milliseconds: u64) -> Option<String> {
-        said_of(tracks, number, milliseconds, 0)
+    fn said(events: &[Event], number: usize, milliseconds: u64) -> Option<String> {
+        said_of(events, number, milliseconds, 0)
     }
 
     #[test]
     fn a_clock_that_fired_as_often_as_it_should_missed_nothing() {
-        let tracks = [
-            track(Event::CPU_CLOCK, Sampling::Frequency(100)),
-            track(FAULTS, Sampling::Period(1)),
+        let events = [
+            event(PerfEvent::CPU_CLOCK, Sampling::Frequency(100)),
+            event(FAULTS, Sampling::Period(1)),
         ];
         for (fired, missed) in [
             (2000, None),
@@ -131,7 +131,7 @@ mod tests {
             (1990, Some("up to about 8 samples")),
             (1900, Some("up to about 50 samples")),
         ] {
-            let said = said_of(&tracks, 0, 500, fired);
+            let said = said_of(&events, 0, 500, fired);
             let expected =
                 missed.is_none_or(|missed| said.as_ref().is_some_and(|said| said.contains(missed)));
             assert!(
@@ -144,53 +144,53 @@ mod tests {
     #[test]
     fn a_clock_is_kept_off_by_faults_alone_and_a_counter_by_all() {
         let every = Sampling::Period(1);
-        let tracks = [
-            track(Event::CPU_CLOCK, Sampling::Frequency(100)),
-            track(FAULTS, every),
-            track(SWITCHES, every),
-            track(Event::CYCLES, Sampling::Frequency(1000)),
+        let events = [
+            event(PerfEvent::CPU_CLOCK, Sampling::Frequency(100)),
+            event(FAULTS, every),
+            event(SWITCHES, every),
+            event(PerfEvent::CYCLES, Sampling::Frequency(1000)),
         ];
-        let clock = said(&tracks, 0, 500).unwrap();
+        let clock = said(&events, 0, 500).unwrap();
         assert_eq!(
             clock,
             "Note: looking at page-faults took 0.500 s, in which cpu-clock could not be sampled: up to about 50 samples."
         );
-        let cycles = said(&tracks, 3, 500).unwrap();
+        let cycles = said(&events, 3, 500).unwrap();
         assert!(
             cycles.contains("looking at cpu-clock, page-faults, context-switches took 1.500 s")
                 && cycles.contains("up to about 1,500 samples"),
             "{cycles}"
         );
         // What is counted one by one does not happen in a program.
-        assert_eq!((said(&tracks, 1, 500), said(&tracks, 2, 500)), (None, None));
+        assert_eq!((said(&events, 1, 500), said(&events, 2, 500)), (None, None));
         // Less than half of a sample is nothing to tell of.
-        assert_eq!(said(&tracks, 0, 4), None);
-        assert_eq!(said(&tracks[..1], 0, 500), None);
-        let counters = [tracks[3].clone(), tracks[3].clone()];
+        assert_eq!(said(&events, 0, 4), None);
+        assert_eq!(said(&events[..1], 0, 500), None);
+        let counters = [events[3].clone(), events[3].clone()];
         assert_eq!(said(&counters, 0, 500), None);
     }
 
     #[test]
     fn programs_on_tracepoints_keep_nobody_off() {
-        let tracepoint = Track {
+        let tracepoint = Event {
             probe: Probe::Tracepoint(Tracepoint {
                 category: "sched".to_owned(),
                 name: "sched_switch".to_owned(),
             }),
-            ..track(FAULTS, Sampling::Period(1))
+            ..event(FAULTS, Sampling::Period(1))
         };
-        let clock = track(Event::CPU_CLOCK, Sampling::Period(1_000_000));
+        let clock = event(PerfEvent::CPU_CLOCK, Sampling::Period(1_000_000));
         assert_eq!(said(&[clock, tracepoint], 0, 500), None);
     }
 
     #[test]
     fn without_a_rate_the_time_is_told_where_it_is_worth_it() {
-        let tracks = [
-            track(Event::CYCLES, Sampling::Period(1_000_000)),
-            track(FAULTS, Sampling::Period(1)),
+        let events = [
+            event(PerfEvent::CYCLES, Sampling::Period(1_000_000)),
+            event(FAULTS, Sampling::Period(1)),
         ];
-        assert_eq!(said(&tracks, 0, 9), None);
-        let told = said(&tracks, 0, 11).unwrap();
+        assert_eq!(said(&events, 0, 9), None);
+        let told = said(&events, 0, 11).unwrap();
         assert!(told.ends_with("cycles could not be sampled."), "{told}");
     }
 }

@@ -3,24 +3,24 @@
 //! In: the plan of a recording, and its session, window by window. Out: a file that grows, and that is whole after each of
 //! them; and at the end what there is to say. Nothing of a window is kept in memory but which stacks the file has.
 
-use super::circumstances::Circumstances;
 use super::finish::Report;
 use super::health::{self, Cost, Health, counted};
 use super::naming::{Namer, how};
+use super::recording_info::RecordingInfo;
 use super::sampling::Session;
 use super::stored::Told;
 use super::unwinding::Unwinding;
-use crate::archive::Writer;
 use crate::kernel::Kernel;
 use crate::output::sink::{Growing, Sink};
-use crate::plan::{Plan, Target, Track};
+use crate::plan::{Event, Plan, Target};
 use crate::process::Processes;
-use crate::profile::located::Located;
+use crate::profile::normalized::NormalizedProfile;
 use crate::profile::raw::Parts;
 use crate::profile::{Unit, Window};
+use crate::raw_recording::Writer;
 use crate::symbolize::{self, KernelNames, Objects};
 use anyhow::{Context as _, Result};
-use profiler_common::abi::{Books, Class, Counter, StackEnd};
+use profiler_common::abi::{Class, Counter, Counters, StackEnd};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -41,32 +41,32 @@ pub(super) struct Written {
     windows: u64,
     /// When the last of them ended, from the beginning on.
     until: Duration,
-    /// The kernel's books by then.
-    books: Books,
+    /// The kernel's counters by then.
+    counters: Counters,
     /// Of all windows.
     samples: u64,
     waited: u64,
     ends: BTreeMap<StackEnd, u64>,
-    guessed: u64,
+    fp_fallback: u64,
 }
 
 impl<'a> Windows<'a> {
     /// Those of a plan, if it has any. Nothing is written yet.
     pub(super) fn of(
         plan: &'a Plan,
-        circumstances: &Circumstances,
+        recording_info: &RecordingInfo,
         sinks: &'a [Sink],
     ) -> Option<Self> {
         let length = plan.window?;
-        let track = plan.tracks.first()?;
+        let event = plan.events.first()?;
         let title =
-            (plan.title.clone()).unwrap_or_else(|| circumstances.timeless_title(plan, track));
+            (plan.title.clone()).unwrap_or_else(|| recording_info.timeless_title(plan, event));
         Some(Self {
             plan,
             sinks,
             length,
             title,
-            host: circumstances.host.clone(),
+            host: recording_info.host.clone(),
             written: Written::default(),
         })
     }
@@ -79,11 +79,11 @@ impl<'a> Windows<'a> {
     /// Writes the window that ends now.
     pub(super) fn write_next(&mut self, session: &mut Session) -> Result<()> {
         let until = session.elapsed();
-        let (located, objects) = session.take_window()?;
+        let (normalized, objects) = session.take_window()?;
         let Session {
             kernel, processes, ..
         } = session;
-        self.write(located, &objects, kernel, processes, until)
+        self.write(normalized, &objects, kernel, processes, until)
     }
 
     /// What was written, for when the recording has ended.
@@ -93,42 +93,43 @@ impl<'a> Windows<'a> {
 
     fn write(
         &mut self,
-        mut located: Located,
+        mut normalized: NormalizedProfile,
         objects: &Objects,
         kernel: &mut Kernel,
         processes: &Processes,
         until: Duration,
     ) -> Result<()> {
         let (plan, written) = (self.plan, &mut self.written);
-        let track = plan.tracks.first().context("a plan has a track")?;
-        located.window = Window {
+        let event = plan.events.first().context("a plan has an event")?;
+        normalized.window = Window {
             start: Duration::ZERO,
             end: until.saturating_sub(written.until),
         };
         let mut ask = |addresses: &[u64]| kernel.name_symbols(addresses);
-        let located = symbolize::without_interrupted(located, &mut KernelNames::asked(&mut ask));
+        let normalized =
+            symbolize::without_interrupted(normalized, &mut KernelNames::asked(&mut ask));
         let brought = Namer {
             plan,
             kernel,
             processes,
             objects,
         }
-        .name(track, &located);
-        let all = kernel.books(0);
-        let mut books = all.since(&written.books);
+        .name(event, &normalized);
+        let all = kernel.counters(0);
+        let mut counters = all.since(&written.counters);
         // What came since the drain is the next window's.
-        books.counters[Counter::Recorded as usize] = located.total_count();
-        let ends = symbolize::stack_ends(&located);
-        let guessed = symbolize::guessed(&located);
-        let waited = weight(&located);
+        counters.counters[Counter::Recorded as usize] = normalized.total_count();
+        let ends = symbolize::stack_ends(&normalized);
+        let fp_fallback = symbolize::fp_fallback(&normalized);
+        let waited = weight(&normalized);
         let closing = Health {
             subject: &self.title,
-            noun: track.probe.noun(),
-            waited: is_time(track).then_some(waited),
-            books: &books,
-            extent: &health::extent(&located, objects.processes(Parts::ALL)),
+            noun: event.probe.noun(),
+            waited: is_time(event).then_some(waited),
+            counters: &counters,
+            extent: &health::extent(&normalized, objects.processes(Parts::ALL)),
             ends: &ends,
-            guessed,
+            fp_fallback,
             idle_is_offered: plan.target == Target::All,
             remarks: &brought.on_stored,
         }
@@ -136,31 +137,31 @@ impl<'a> Windows<'a> {
         let told = Told {
             host: &self.host,
             title: &self.title,
-            noun: track.probe.noun(),
-            event: track.name(),
-            unit: track.unit(),
-            finish: how(plan, &track.probe),
+            noun: event.probe.noun(),
+            perf_event: event.name(),
+            unit: event.unit(),
+            finish: how(plan, &event.probe),
         };
         let stored = brought.stored.context("there is no raw recording")?;
-        let archive = told.archive(stored, closing);
-        let lost = books.sum(Class::Lost);
+        let raw_recording = told.raw_recording(stored, closing);
+        let lost = counters.sum(Class::Lost);
         match &mut written.file {
-            Some((file, writer)) => file.add(|out| writer.window(&archive, lost, out))?,
+            Some((file, writer)) => file.add(|out| writer.window(&raw_recording, lost, out))?,
             None => {
                 let sink = self.sinks.first().context("there is an output")?;
                 written.file = Some(sink.grow(|out| {
-                    let mut writer = Writer::begin(&archive.facts, out)?;
-                    writer.window(&archive, lost, out)?;
+                    let mut writer = Writer::begin(&raw_recording.facts, out)?;
+                    writer.window(&raw_recording, lost, out)?;
                     Ok(writer)
                 })?);
             }
         }
         written.windows += 1;
         written.until = until;
-        written.books = all;
-        written.samples += located.total_count();
+        written.counters = all;
+        written.samples += normalized.total_count();
         written.waited = written.waited.saturating_add(waited);
-        written.guessed += guessed;
+        written.fp_fallback += fp_fallback;
         for (end, count) in ends {
             *written.ends.entry(end).or_default() += count;
         }
@@ -172,7 +173,7 @@ impl<'a> Windows<'a> {
 pub(super) fn finish(
     mut session: Session,
     plan: &Plan,
-    mut circumstances: Circumstances,
+    mut recording_info: RecordingInfo,
     sinks: &[Sink],
     written: Written,
 ) -> Result<Report> {
@@ -184,44 +185,44 @@ pub(super) fn finish(
         mut kernel,
         mut processes,
         mut raw,
-        locator,
+        normalizer,
         ..
     } = session;
-    let (located, objects) = locator.finish(&mut raw, &mut processes);
-    let mut windows = Windows::of(plan, &circumstances, sinks).context("a plan has windows")?;
+    let (normalized, objects) = normalizer.finish(&mut raw, &mut processes);
+    let mut windows = Windows::of(plan, &recording_info, sinks).context("a plan has windows")?;
     windows.written = written;
-    let until = circumstances.elapsed;
-    windows.write(located, &objects, &mut kernel, &processes, until)?;
+    let until = recording_info.elapsed;
+    windows.write(normalized, &objects, &mut kernel, &processes, until)?;
     for sentence in loaded.iter().flat_map(health::unwind_remarks) {
-        circumstances.remark(sentence);
+        recording_info.remark(sentence);
     }
-    let track = plan.tracks.first().context("a plan has a track")?;
+    let event = plan.events.first().context("a plan has an event")?;
     let Written {
         file,
         windows: count,
         samples,
         waited,
         ends,
-        guessed,
+        fp_fallback,
         ..
     } = windows.written;
-    let mut books = kernel.books(0);
-    books.counters[Counter::Recorded as usize] = samples;
+    let mut counters = kernel.counters(0);
+    counters.counters[Counter::Recorded as usize] = samples;
     let (mut file, writer) = file.context("a window was written")?;
     let extent = format!(
         "{}, {} bytes",
         counted(count, "window"),
         health::grouped(file.bytes())
     );
-    let remarks = [&*circumstances.remarks, &*circumstances.of_waits].concat();
+    let remarks = [&*recording_info.remarks, &*recording_info.of_waits].concat();
     let closing = Health {
-        subject: &circumstances.title(plan, track),
-        noun: track.probe.noun(),
-        waited: is_time(track).then_some(waited),
-        books: &books,
+        subject: &recording_info.title(plan, event),
+        noun: event.probe.noun(),
+        waited: is_time(event).then_some(waited),
+        counters: &counters,
         extent: &extent,
         ends: &ends,
-        guessed,
+        fp_fallback,
         idle_is_offered: plan.target == Target::All,
         remarks: &remarks,
     }
@@ -230,16 +231,16 @@ pub(super) fn finish(
     let mut text = String::new();
     if plan.verbosity.verbose > 0 {
         text.extend(loaded.as_ref().map(health::tables));
-        text.push_str(&health::counters(&books, ""));
+        text.push_str(&health::counters(&counters, ""));
     }
-    if !plan.verbosity.quiet || books.sum(Class::Lost) > 0 {
+    if !plan.verbosity.quiet || counters.sum(Class::Lost) > 0 {
         text.push_str(&closing);
     }
     if !plan.verbosity.quiet {
         let tables = loaded.map_or(0, |loaded| loaded.bytes);
         text.push(' ');
         text.push_str(&health::cost(
-            &[books],
+            &[counters],
             &Cost::now(kernel.map_bytes() + tables),
         ));
         let names: Vec<String> = sinks
@@ -257,11 +258,11 @@ pub(super) fn finish(
     })
 }
 
-fn is_time(track: &Track) -> bool {
-    track.unit() == Unit::Nanoseconds
+fn is_time(event: &Event) -> bool {
+    event.unit() == Unit::Nanoseconds
 }
 
-fn weight(located: &Located) -> u64 {
-    let weights = located.samples().map(|(_, sums)| sums.weight);
+fn weight(normalized: &NormalizedProfile) -> u64 {
+    let weights = normalized.samples().map(|(_, sums)| sums.weight);
     weights.fold(0, u64::saturating_add)
 }

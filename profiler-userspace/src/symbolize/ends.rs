@@ -1,26 +1,26 @@
 //! How walks ended.
 //!
-//! In: a [`Located`] profile. Out: numbers of firings, of which those with a waker have two user stacks. Names nothing but modules.
+//! In: a [`NormalizedProfile`] profile. Out: numbers of firings, of which those with a waker have two user stacks. Names nothing but modules.
 
 use super::objects::Objects;
 use crate::process::Processes;
-use crate::profile::located::{Located, LocatedStack, Spot};
+use crate::profile::normalized::{Location, NormalizedProfile, NormalizedStack};
 use profiler_common::abi::StackEnd;
 use std::collections::BTreeMap;
 
 /// How many firings' user stacks ended in each way.
-pub fn stack_ends(located: &Located) -> BTreeMap<StackEnd, u64> {
+pub fn stack_ends(normalized: &NormalizedProfile) -> BTreeMap<StackEnd, u64> {
     let mut counts = BTreeMap::new();
-    for (stack, count) in user_stacks(located) {
+    for (stack, count) in user_stacks(normalized) {
         *counts.entry(stack.end).or_default() += count;
     }
     counts
 }
 
-/// How many firings' user stacks were guessed in part; see [`LocatedStack::guessed`].
-pub fn guessed(located: &Located) -> u64 {
-    user_stacks(located)
-        .filter(|(stack, _)| stack.guessed)
+/// How many firings' user stacks were fp_fallback in part; see [`NormalizedStack::fp_fallback`].
+pub fn fp_fallback(normalized: &NormalizedProfile) -> u64 {
+    user_stacks(normalized)
+        .filter(|(stack, _)| stack.fp_fallback)
         .map(|(_, count)| count)
         .sum()
 }
@@ -29,40 +29,43 @@ pub fn guessed(located: &Located) -> u64 {
 /// last frame lies; if `exact`, with how far into the file or the memory it does. Of code that a process
 /// made and told of, it is the function.
 pub fn cut_short(
-    located: &Located,
+    normalized: &NormalizedProfile,
     objects: &Objects,
     processes: &Processes,
     exact: bool,
 ) -> BTreeMap<(StackEnd, String), u64> {
     let mut counts = BTreeMap::new();
-    for (stack, count) in user_stacks(located) {
+    for (stack, count) in user_stacks(normalized) {
         if stack.end == StackEnd::Root {
             continue;
         }
-        let last = stack.spots.last().map(|spot| located.spot_at(*spot));
+        let last = stack
+            .locations
+            .last()
+            .map(|location| normalized.location_at(*location));
         // Of a caller, where its call will return to.
-        let behind = u64::from(stack.spots.len() > 1);
+        let behind = u64::from(stack.locations.len() > 1);
         let module = match last {
-            Some(Spot::At { object, offset }) => {
+            Some(Location::At { object, offset }) => {
                 let module = objects.module(object, processes);
                 match exact {
                     true => format!("{module}+{:#x}", offset.saturating_add(behind)),
                     false => module,
                 }
             }
-            Some(Spot::Named(name)) => located.names()[name as usize].name.clone(),
-            Some(Spot::Kernel(_) | Spot::Unknown) | None => "[unknown]".to_owned(),
+            Some(Location::Named(name)) => normalized.names()[name as usize].name.clone(),
+            Some(Location::Kernel(_) | Location::Unknown) | None => "[unknown]".to_owned(),
         };
         *counts.entry((stack.end, module)).or_default() += count;
     }
     counts
 }
 
-fn user_stacks(located: &Located) -> impl Iterator<Item = (&LocatedStack, u64)> {
-    let stacks = located.samples().flat_map(|(key, sums)| {
-        let waker = key.waker.map(|index| located.waker_at(index));
+fn user_stacks(normalized: &NormalizedProfile) -> impl Iterator<Item = (&NormalizedStack, u64)> {
+    let stacks = normalized.samples().flat_map(|(key, sums)| {
+        let waker = key.waker.map(|index| normalized.waker_at(index));
         let woke = waker.and_then(|waker| waker.user);
         [(key.user, sums.count), (woke, sums.count)]
     });
-    stacks.filter_map(|(index, count)| Some((located.stack_at(index?), count)))
+    stacks.filter_map(|(index, count)| Some((normalized.stack_at(index?), count)))
 }

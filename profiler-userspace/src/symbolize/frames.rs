@@ -1,7 +1,7 @@
-//! Frames for each spot.
+//! Frames for each location.
 //!
-//! In: the spots of a located profile, and whoever can be asked about an object. Out: [`Frames`]. Each object
-//! is opened once, and asked for all of its spots; several are asked at a time, and what they say is taken in
+//! In: the locations of a normalized profile, and whoever can be asked about an object. Out: [`Frames`]. Each object
+//! is opened once, and asked for all of its locations; several are asked at a time, and what they say is taken in
 //! an order that does not depend on who was the first to say it.
 
 use super::gaps::{Gap, GapId, Gaps};
@@ -9,7 +9,7 @@ use super::kernel::{KernelNames, KernelNaming};
 use super::native::{Function, Named, Symbol};
 use super::{Sources, Untold, at, frame, side_by_side};
 use crate::object::{Fetch, FileOffset};
-use crate::profile::located::{Located, ObjectIndex, Spot, SpotIndex};
+use crate::profile::normalized::{Location, LocationIndex, NormalizedProfile, ObjectIndex};
 use crate::profile::{Frame, FrameId, FrameKind, Profile};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -30,38 +30,38 @@ pub(super) struct Answer {
 pub(super) type LookUp<'a> =
     &'a (dyn Fn(ObjectIndex, &[FileOffset], Option<&Fetch<'_>>) -> Answer + Sync);
 
-/// The spots in one object: their offsets, ascending, and their places among all spots.
+/// The locations in one object: their offsets, ascending, and their places among all locations.
 struct Wanted {
     object: ObjectIndex,
     offsets: Vec<FileOffset>,
     places: Vec<usize>,
 }
 
-/// Frames by spot.
+/// Frames by location.
 #[derive(Debug)]
 pub(super) struct Frames {
-    // One for each spot.
+    // One for each location.
     frames: Vec<FrameId>,
     gaps: Vec<GapId>,
-    // What was compiled into the function at a spot.
-    inlined: HashMap<SpotIndex, Rc<[FrameId]>>,
+    // What was compiled into the function at a location.
+    inlined: HashMap<LocationIndex, Rc<[FrameId]>>,
     untold: Untold,
 }
 
 impl Frames {
-    /// The frames of a spot, the outermost first.
-    pub(super) fn levels(&self, spot: SpotIndex) -> impl Iterator<Item = FrameId> {
+    /// The frames of a location, the outermost first.
+    pub(super) fn levels(&self, location: LocationIndex) -> impl Iterator<Item = FrameId> {
         let inlined = match self.inlined.is_empty() {
             true => None,
-            false => self.inlined.get(&spot),
+            false => self.inlined.get(&location),
         };
         let inlined = inlined.into_iter().flat_map(|levels| levels.iter());
-        std::iter::once(self.frames[spot.0 as usize]).chain(inlined.copied())
+        std::iter::once(self.frames[location.0 as usize]).chain(inlined.copied())
     }
 
-    /// What has no name at a spot.
-    pub(super) fn gap(&self, spot: SpotIndex) -> GapId {
-        self.gaps[spot.0 as usize]
+    /// What has no name at a location.
+    pub(super) fn gap(&self, location: LocationIndex) -> GapId {
+        self.gaps[location.0 as usize]
     }
 
     /// What the limit on memory did to names.
@@ -69,9 +69,9 @@ impl Frames {
         std::mem::take(&mut self.untold)
     }
 
-    /// Frames for all spots of a profile.
+    /// Frames for all locations of a profile.
     pub(super) fn name(
-        located: &Located,
+        normalized: &NormalizedProfile,
         sources: &mut Sources<'_>,
         profile: &mut Profile,
         gaps: &mut Gaps,
@@ -79,36 +79,36 @@ impl Frames {
     ) -> (Self, KernelNaming) {
         let unknown = profile.intern(frame("[unknown]".to_owned(), FrameKind::User));
         let mut frames = Self {
-            frames: vec![unknown; located.spots().len()],
-            gaps: vec![GapId::default(); located.spots().len()],
+            frames: vec![unknown; normalized.locations().len()],
+            gaps: vec![GapId::default(); normalized.locations().len()],
             inlined: HashMap::new(),
             untold: Untold::default(),
         };
         let mut objects: BTreeMap<ObjectIndex, Vec<(FileOffset, usize)>> = BTreeMap::new();
         let mut addresses: BTreeMap<u64, usize> = BTreeMap::new();
-        for (place, spot) in located.spots().iter().enumerate() {
-            match *spot {
-                Spot::At { object, offset } => objects
+        for (place, location) in normalized.locations().iter().enumerate() {
+            match *location {
+                Location::At { object, offset } => objects
                     .entry(object)
                     .or_default()
                     .push((FileOffset(offset), place)),
-                Spot::Named(name) => {
-                    let known = located.names()[name as usize].clone();
+                Location::Named(name) => {
+                    let known = normalized.names()[name as usize].clone();
                     frames.frames[place] = profile.intern(known);
                 }
-                Spot::Kernel(address) => {
+                Location::Kernel(address) => {
                     addresses.insert(address, place);
                 }
-                Spot::Unknown => {}
+                Location::Unknown => {}
             }
         }
         let naming = frames.name_kernel(&addresses, &mut sources.kernel, profile);
         let mut wanted: Vec<Wanted> = objects
             .into_iter()
-            .map(|(object, mut spots)| {
-                // An object has a spot for each of its offsets, and no other of the same.
-                spots.sort_unstable();
-                let (offsets, places) = spots.into_iter().unzip();
+            .map(|(object, mut locations)| {
+                // An object has a location for each of its offsets, and no other of the same.
+                locations.sort_unstable();
+                let (offsets, places) = locations.into_iter().unzip();
                 Wanted {
                     object,
                     offsets,
@@ -158,22 +158,23 @@ impl Frames {
     fn take(&mut self, wanted: &Wanted, answer: Answer, profile: &mut Profile, gaps: &mut Gaps) {
         let Answer { named, module, gap } = answer;
         self.untold.note(&module, named.asked);
-        // Many spots lie in one function.
+        // Many locations lie in one function.
         let functions: Vec<(FrameId, Rc<[FrameId]>)> = named
             .functions
             .into_iter()
             .map(|function| intern(function, profile))
             .collect();
         let gap = gap.map_or_else(GapId::default, |gap| gaps.intern(gap));
-        let spots = wanted.offsets.iter().zip(&wanted.places);
-        for ((offset, place), symbol) in spots.zip(named.of) {
+        let locations = wanted.offsets.iter().zip(&wanted.places);
+        for ((offset, place), symbol) in locations.zip(named.of) {
             let number = match symbol {
                 Symbol::Named(index) => {
                     let (outermost, inlined) = &functions[index];
                     self.frames[*place] = *outermost;
                     if !inlined.is_empty() {
-                        let spot = u32::try_from(*place).expect("spots have 32 bits");
-                        self.inlined.insert(SpotIndex(spot), Rc::clone(inlined));
+                        let location = u32::try_from(*place).expect("locations have 32 bits");
+                        self.inlined
+                            .insert(LocationIndex(location), Rc::clone(inlined));
                     }
                     continue;
                 }

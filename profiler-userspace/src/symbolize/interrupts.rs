@@ -1,26 +1,31 @@
 //! Wakers that were interrupts.
 //!
-//! In: a [`Located`] profile, and the kernel's names. Out: one in which nothing is kept of the program that a waking
+//! In: a [`NormalizedProfile`] profile, and the kernel's names. Out: one in which nothing is kept of the program that a waking
 //! interrupt came upon, which had nothing to do with it.
 
 use super::kernel::KernelNames;
-use crate::profile::located::{Located, LocatedStackIndex, LocatedWaker, Spot};
+use crate::profile::normalized::{
+    Location, NormalizedProfile, NormalizedStackIndex, NormalizedWaker,
+};
 use crate::profile::waits::is_interrupt;
 use std::collections::{BTreeSet, HashSet};
 
 /// Leaves away the user stacks of wakers whose kernel stacks go through an interrupt.
-pub fn without_interrupted(located: Located, names: &mut KernelNames<'_>) -> Located {
-    if located.wakers().is_empty() {
-        return located;
+pub fn without_interrupted(
+    normalized: NormalizedProfile,
+    names: &mut KernelNames<'_>,
+) -> NormalizedProfile {
+    if normalized.wakers().is_empty() {
+        return normalized;
     }
-    let addresses = |index: LocatedStackIndex| {
-        let spots = located.stack_at(index).spots.iter();
-        spots.filter_map(|spot| match located.spot_at(*spot) {
-            Spot::Kernel(address) => Some(address),
-            Spot::At { .. } | Spot::Named(_) | Spot::Unknown => None,
+    let addresses = |index: NormalizedStackIndex| {
+        let locations = normalized.stack_at(index).locations.iter();
+        locations.filter_map(|location| match normalized.location_at(*location) {
+            Location::Kernel(address) => Some(address),
+            Location::At { .. } | Location::Named(_) | Location::Unknown => None,
         })
     };
-    let stacks: HashSet<LocatedStackIndex> = located
+    let stacks: HashSet<NormalizedStackIndex> = normalized
         .wakers()
         .iter()
         .filter_map(|waker| waker.kernel)
@@ -34,11 +39,11 @@ pub fn without_interrupted(located: Located, names: &mut KernelNames<'_>) -> Loc
         .filter(|(_, name)| name.as_deref().is_some_and(is_interrupt))
         .map(|(address, _)| address)
         .collect();
-    let interrupts: HashSet<LocatedStackIndex> = stacks
+    let interrupts: HashSet<NormalizedStackIndex> = stacks
         .into_iter()
         .filter(|index| addresses(*index).any(|address| entries.contains(&address)))
         .collect();
-    located.with_wakers(|waker| LocatedWaker {
+    normalized.with_wakers(|waker| NormalizedWaker {
         user: waker.user.filter(|_| {
             let kernel = waker.kernel.as_ref();
             !kernel.is_some_and(|kernel| interrupts.contains(kernel))
@@ -50,46 +55,53 @@ pub fn without_interrupted(located: Located, names: &mut KernelNames<'_>) -> Loc
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::located::{Label, LocatedKey, LocatedStack, ObjectIndex, Sums};
-    use profiler_common::abi::{Doing, StackEnd};
+    use crate::profile::normalized::{Label, NormalizedKey, NormalizedStack, ObjectIndex, Sums};
+    use profiler_common::abi::{StackEnd, ThreadState};
 
     #[test]
     fn of_what_an_interrupt_came_upon_nothing_is_kept() {
-        let mut located = Located::default();
-        let mut stack = |spots: &[Spot]| {
-            let spots = spots.iter().map(|spot| located.spot(*spot)).collect();
-            located.stack(LocatedStack {
-                spots,
+        let mut normalized = NormalizedProfile::default();
+        let mut stack = |locations: &[Location]| {
+            let locations = locations
+                .iter()
+                .map(|location| normalized.location(*location))
+                .collect();
+            normalized.stack(NormalizedStack {
+                locations,
                 end: StackEnd::Root,
-                guessed: false,
+                fp_fallback: false,
             })
         };
-        let user = stack(&[Spot::At {
+        let user = stack(&[Location::At {
             object: ObjectIndex(0),
             offset: 5,
         }]);
-        let timer = stack(&[Spot::Kernel(1), Spot::Kernel(2), Spot::Kernel(3)]);
-        let write = stack(&[Spot::Kernel(1), Spot::Kernel(3)]);
+        let timer = stack(&[
+            Location::Kernel(1),
+            Location::Kernel(2),
+            Location::Kernel(3),
+        ]);
+        let write = stack(&[Location::Kernel(1), Location::Kernel(3)]);
         let label = Label {
             comm: [b'a'; 16],
             tid: None,
             cpu: None,
         };
         for kernel in [timer, write] {
-            let waker = located.waker(LocatedWaker {
+            let waker = normalized.waker(NormalizedWaker {
                 label,
                 user: Some(user),
                 kernel: Some(kernel),
             });
-            let key = LocatedKey {
+            let key = NormalizedKey {
                 label,
                 user: None,
                 kernel: None,
-                doing: Doing::Woken,
-                track: 0,
+                thread_state: ThreadState::Woken,
+                event: 0,
                 waker: Some(waker),
             };
-            located.add(
+            normalized.add(
                 key,
                 Sums {
                     weight: 1,
@@ -102,7 +114,7 @@ mod tests {
             let names = ["try_to_wake_up", "asm_sysvec_apic_timer_interrupt", "main"];
             Some(names.map(|name| Some(name.to_owned())).to_vec())
         };
-        let left = without_interrupted(located, &mut KernelNames::asked(&mut ask));
+        let left = without_interrupted(normalized, &mut KernelNames::asked(&mut ask));
         let users: Vec<bool> = left
             .samples()
             .map(|(key, _)| left.waker_at(key.waker.unwrap()).user.is_some())

@@ -84,7 +84,7 @@ mod tests {
         let stack = RawStack {
             addresses: [&[leaf.0], others].concat().into(),
             end: StackEnd::Root,
-            guessed: false,
+            fp_fallback: false,
         };
         (names(&stack).collect(), words(&stack))
     }
@@ -129,7 +129,7 @@ mod tests {
         let stack = RawStack {
             addresses: [0xffff_ffff_8100_0000, 8].into(),
             end: StackEnd::Root,
-            guessed: false,
+            fp_fallback: false,
         };
         assert_eq!((names(&stack).count(), words(&stack)), (0, 0));
     }

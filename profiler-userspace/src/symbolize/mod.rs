@@ -1,7 +1,7 @@
 //! From addresses to names.
 //!
-//! In: raw profiles, drain by drain, which [`Locator`] makes a [`Located`] one of; the [`Processes`] that they
-//! are of, and a source of kernel names. Out: a [`Profile`] of the same weight. Each spot in each object is
+//! In: raw profiles, drain by drain, which [`Normalizer`] makes a [`NormalizedProfile`] one of; the [`Processes`] that they
+//! are of, and a source of kernel names. Out: a [`Profile`] of the same weight. Each location in each object is
 //! named once, several objects at a time. Nothing is ever dropped: what has
 //! no name is shown by where it lies, and what lies nowhere as `[unknown]`.
 
@@ -17,9 +17,9 @@ mod interrupts;
 mod kernel;
 mod kernel_lines;
 mod leaf;
-mod locate;
 mod memory;
 mod native;
+mod normalize;
 mod objects;
 mod side_by_side;
 mod simplify;
@@ -31,20 +31,20 @@ mod untold;
 
 pub use code_map::{CodeMap, names_told};
 pub use demangle::Demangling;
-pub use ends::{cut_short, guessed, stack_ends};
+pub use ends::{cut_short, fp_fallback, stack_ends};
 pub use gaps::{Gap, Reached, Unnamed};
 pub use interrupts::without_interrupted;
 pub use kernel::{AskKernel, KernelNames, KernelNaming};
 pub use kernel_lines::{KernelFiles, KernelLines, KernelLining};
-pub use locate::Locator;
 pub use memory::SymbolMemory;
+pub use normalize::Normalizer;
 pub use objects::Objects;
 pub use store::{Stored, store, symbolize_stored};
 pub use untold::Untold;
 
 use crate::object::{Elf, ElfAddress, Fetch, FileOffset, RegularFile};
 use crate::process::{Opened, Processes};
-use crate::profile::located::{Label, Located, LocatedStackIndex};
+use crate::profile::normalized::{Label, NormalizedProfile, NormalizedStackIndex};
 use crate::profile::raw::RawStack;
 use crate::profile::waits::{BLOCKED, RUNNABLE, WAKER_UNSEEN, WOKEN_BY};
 use crate::profile::wall::NOT_SAMPLED;
@@ -53,7 +53,7 @@ use demangle::visible;
 use frames::{Frames, LookUp};
 use gaps::Gaps;
 use memory::Memory;
-use profiler_common::abi::Doing;
+use profiler_common::abi::ThreadState;
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -100,9 +100,9 @@ pub struct Sources<'a> {
     pub progress: Option<&'a dyn Fn(usize, usize)>,
 }
 
-/// Names everything in `located`, whose spots lie in `objects` of `processes`.
+/// Names everything in `normalized`, whose locations lie in `objects` of `processes`.
 pub fn symbolize(
-    located: &Located,
+    normalized: &NormalizedProfile,
     objects: &Objects,
     unit: Unit,
     processes: &Processes,
@@ -118,52 +118,53 @@ pub fn symbolize(
         };
         backings::look_up(objects.get(index), processes, sources, offsets)
     };
-    name(located, unit, &mut sources, &look_up)
+    name(normalized, unit, &mut sources, &look_up)
 }
 
-/// Names everything in `located`, whose objects `look_up` knows.
+/// Names everything in `normalized`, whose objects `look_up` knows.
 fn name(
-    located: &Located,
+    normalized: &NormalizedProfile,
     unit: Unit,
     sources: &mut Sources<'_>,
     look_up: LookUp<'_>,
 ) -> Symbolized {
-    let mut profile = Profile::new(unit, located.window);
+    let mut profile = Profile::new(unit, normalized.window);
     let mut gaps = Gaps::default();
-    let (mut frames, naming) = Frames::name(located, sources, &mut profile, &mut gaps, look_up);
-    // Functions have many spots, and so stacks of spots are more than stacks of names.
+    let (mut frames, naming) = Frames::name(normalized, sources, &mut profile, &mut gaps, look_up);
+    // Functions have many locations, and so stacks of locations are more than stacks of names.
     let mut named: HashMap<Vec<FrameId>, (u64, u64)> = HashMap::new();
-    for (key, sums) in located.samples() {
+    for (key, sums) in normalized.samples() {
         let mut stack = Vec::new();
-        let waker = key.waker.map(|index| located.waker_at(index));
+        let waker = key.waker.map(|index| normalized.waker_at(index));
         let woke = waker.map_or([None; 2], |waker| [waker.user, waker.kernel]);
         let own = [key.user, key.kernel];
         let parts = own.into_iter().chain(woke).flatten();
-        let spots = parts.flat_map(|index| &located.stack_at(index).spots);
-        gaps.count(spots.map(|spot| frames.gap(*spot)), sums.count);
-        let marks: &[&str] = match (key.doing, waker) {
-            (Doing::Running, _) => &[],
-            (Doing::Blocked, _) => &[BLOCKED],
-            (Doing::Runnable, _) => &[RUNNABLE],
-            (Doing::Ran, _) => &[NOT_SAMPLED],
-            (Doing::Woken, Some(_)) => &[BLOCKED, WOKEN_BY],
-            (Doing::Woken, None) => &[BLOCKED, WOKEN_BY, WAKER_UNSEEN],
+        let locations = parts.flat_map(|index| &normalized.stack_at(index).locations);
+        gaps.count(locations.map(|location| frames.gap(*location)), sums.count);
+        let marks: &[&str] = match (key.thread_state, waker) {
+            (ThreadState::Running, _) => &[],
+            (ThreadState::Blocked, _) => &[BLOCKED],
+            (ThreadState::Runnable, _) => &[RUNNABLE],
+            (ThreadState::Ran, _) => &[NOT_SAMPLED],
+            (ThreadState::Woken, Some(_)) => &[BLOCKED, WOKEN_BY],
+            (ThreadState::Woken, None) => &[BLOCKED, WOKEN_BY, WAKER_UNSEEN],
         };
-        let mut walked = |label: &Label, stacks: [Option<LocatedStackIndex>; 2], marks: &[&str]| {
-            labels(label, &mut profile, &mut stack);
-            for index in stacks.into_iter().flatten() {
-                let part = located.stack_at(index);
-                if let Some(mark) = part.end.mark() {
-                    stack.push(profile.intern(frame(mark.to_owned(), FrameKind::Mark)));
+        let mut walked =
+            |label: &Label, stacks: [Option<NormalizedStackIndex>; 2], marks: &[&str]| {
+                labels(label, &mut profile, &mut stack);
+                for index in stacks.into_iter().flatten() {
+                    let part = normalized.stack_at(index);
+                    if let Some(mark) = part.end.mark() {
+                        stack.push(profile.intern(frame(mark.to_owned(), FrameKind::Mark)));
+                    }
+                    let locations = part.locations.iter().rev();
+                    stack.extend(locations.flat_map(|location| frames.levels(*location)));
                 }
-                let spots = part.spots.iter().rev();
-                stack.extend(spots.flat_map(|spot| frames.levels(*spot)));
-            }
-            let marks = marks
-                .iter()
-                .map(|mark| frame((*mark).to_owned(), FrameKind::Mark));
-            stack.extend(marks.map(|mark| profile.intern(mark)));
-        };
+                let marks = marks
+                    .iter()
+                    .map(|mark| frame((*mark).to_owned(), FrameKind::Mark));
+                stack.extend(marks.map(|mark| profile.intern(mark)));
+            };
         walked(&key.label, own, marks);
         if let Some(waker) = waker {
             walked(&waker.label, woke, &[]);
@@ -277,7 +278,7 @@ fn frame(name: String, kind: FrameKind) -> Frame {
     Frame { name, kind }
 }
 
-/// How a spot without a name is shown. The number is, where the object could be read, the address in
+/// How a location without a name is shown. The number is, where the object could be read, the address in
 /// it that `objdump` and `addr2line` take; else how far into the file it lies, or into the mapping if
 /// there is no file. For the kernel, whose base is as unknown as its names, it is the address itself.
 fn at(module: &str, offset: u64) -> String {

@@ -1,12 +1,12 @@
-//! The objects that spots of a recording lie in.
+//! The objects that locations of a recording lie in.
 //!
-//! In: places of processes. Out: spots in numbered objects, and for each object what opening it takes.
+//! In: places of processes. Out: locations in numbered objects, and for each object what opening it takes.
 //! What lies behind mappings of several processes is one object, but for memory, in which each process makes
 //! code of its own.
 
 use super::backings::module;
 use crate::process::{Backing, BackingId, Identity, Owner, Place, Processes, Runtime, vdso};
-use crate::profile::located::{ObjectIndex, Spot};
+use crate::profile::normalized::{Location, ObjectIndex};
 use crate::profile::raw::Parts;
 use std::collections::HashMap;
 use std::time::SystemTime;
@@ -56,7 +56,7 @@ pub(super) struct Object {
 pub struct Objects {
     all: Vec<Object>,
     indices: HashMap<Key, ObjectIndex>,
-    /// How many processes' samples were located, by the parts that these are of.
+    /// How many processes' samples were normalized, by the parts that these are of.
     sampled: HashMap<Parts, usize>,
     pub(super) cut_maps: usize,
 }
@@ -67,7 +67,7 @@ impl Objects {
         self.cut_maps
     }
 
-    /// How many processes' samples were located that are of these parts.
+    /// How many processes' samples were normalized that are of these parts.
     pub fn processes(&self, parts: Parts) -> usize {
         let wanted = self.sampled.iter().filter(|(of, _)| of.touch(parts));
         wanted.map(|(_, count)| count).sum()
@@ -88,14 +88,14 @@ impl Objects {
         module(processes.backing(self.get(index).backing))
     }
 
-    /// The spot at a place of a process; `told` is whether the process told of any code that it made.
-    pub(super) fn spot(
+    /// The location at a place of a process; `told` is whether the process told of any code that it made.
+    pub(super) fn location(
         &mut self,
         identity: Identity,
         place: Place,
         told: bool,
         processes: &Processes,
-    ) -> Spot {
+    ) -> Location {
         let backing = processes.backing(place.backing);
         let maker = backing.may_be_made().then_some(identity);
         let key = Key {
@@ -123,7 +123,7 @@ impl Objects {
             mapping: place.mapping,
             seen: place.seen,
         });
-        Spot::At {
+        Location::At {
             object,
             offset: place.offset,
         }

@@ -1,6 +1,6 @@
-//! What a raw recording keeps of a located profile, and names for what it kept.
+//! What a raw recording keeps of a normalized profile, and names for what it kept.
 //!
-//! In: a [`Located`] profile of this machine, now. Out: one that means the same anywhere and later: spots in
+//! In: a [`NormalizedProfile`] profile of this machine, now. Out: one that means the same anywhere and later: locations in
 //! objects that prove themselves, and names for all that could not be found any more: the kernel's functions,
 //! code that runtimes made, what the kernel maps into processes, memory, and files that are not where they
 //! were. And from such a profile a named one.
@@ -15,9 +15,9 @@ use super::native::{self, Named, Symbol};
 use super::{Objects, Sources, Symbolized, at, frame, name};
 use crate::object::{Elf, Fetch, FileOffset, RecordedObject};
 use crate::process::{Backing, MappedFile, Opened, Processes};
-use crate::profile::located::{
-    Located, LocatedKey, LocatedStack, LocatedStackIndex, LocatedWaker, ObjectIndex, Spot,
-    SpotIndex, WakerIndex,
+use crate::profile::normalized::{
+    Location, LocationIndex, NormalizedKey, NormalizedProfile, NormalizedStack,
+    NormalizedStackIndex, NormalizedWaker, ObjectIndex, WakerIndex,
 };
 use crate::profile::{FrameKind, Unit};
 use std::collections::{BTreeMap, HashMap};
@@ -27,8 +27,8 @@ use std::os::unix::ffi::OsStrExt as _;
 #[derive(Clone, Debug)]
 pub struct Stored {
     /// The samples.
-    pub located: Located,
-    /// What their spots lie in, by number.
+    pub normalized: NormalizedProfile,
+    /// What their locations lie in, by number.
     pub objects: Vec<RecordedObject>,
     /// Where the names of kernel functions came from, or why they are missing.
     pub kernel: KernelNaming,
@@ -36,7 +36,7 @@ pub struct Stored {
     pub unnamed: Vec<Unnamed>,
 }
 
-/// What becomes of an object's spots.
+/// What becomes of an object's locations.
 struct Kept {
     /// The number of an object that can be looked for later.
     object: Option<ObjectIndex>,
@@ -44,25 +44,25 @@ struct Kept {
     answer: Option<Answer>,
 }
 
-/// Makes of `located` what can be named anywhere and later. Kernel names come from `kernel`.
+/// Makes of `normalized` what can be named anywhere and later. Kernel names come from `kernel`.
 pub fn store(
-    located: &Located,
+    normalized: &NormalizedProfile,
     objects: &Objects,
     processes: &Processes,
     sources: &mut Sources<'_>,
 ) -> Stored {
-    let mut stored = Located::new(located.window);
+    let mut stored = NormalizedProfile::new(normalized.window);
     let mut gaps = Gaps::default();
     let mut found = Vec::new();
     let mut offsets: BTreeMap<ObjectIndex, Vec<FileOffset>> = BTreeMap::new();
     let mut addresses = Vec::new();
-    for spot in located.spots() {
-        match *spot {
-            Spot::At { object, offset } => {
+    for location in normalized.locations() {
+        match *location {
+            Location::At { object, offset } => {
                 offsets.entry(object).or_default().push(FileOffset(offset));
             }
-            Spot::Kernel(address) => addresses.push(address),
-            Spot::Named(_) | Spot::Unknown => {}
+            Location::Kernel(address) => addresses.push(address),
+            Location::Named(_) | Location::Unknown => {}
         }
     }
     addresses.sort_unstable();
@@ -72,21 +72,21 @@ pub fn store(
         fetch: None,
         memory: &Memory::new(sources.naming.memory),
     };
-    let mut named: HashMap<Spot, (Spot, GapId)> = HashMap::new();
+    let mut named: HashMap<Location, (Location, GapId)> = HashMap::new();
     for (address, name) in addresses.into_iter().zip(names) {
         let name = name.unwrap_or_else(|| at("kernel", address));
-        let spot = stored.name(frame(name, FrameKind::Kernel));
-        named.insert(Spot::Kernel(address), (spot, GapId::default()));
+        let location = stored.name(frame(name, FrameKind::Kernel));
+        named.insert(Location::Kernel(address), (location, GapId::default()));
     }
     for (object, mut offsets) in offsets {
         offsets.sort_unstable();
-        let was = |offset: &FileOffset| Spot::At {
+        let was = |offset: &FileOffset| Location::At {
             object,
             offset: offset.0,
         };
         let kept = keep(objects, object, processes, asked, &offsets, &mut found);
         let later = |offset: &FileOffset| {
-            Some(Spot::At {
+            Some(Location::At {
                 object: kept.object?,
                 offset: offset.0,
             })
@@ -97,10 +97,10 @@ pub fn store(
             gap,
         }) = &kept.answer
         else {
-            let spots = offsets
+            let locations = offsets
                 .iter()
-                .map(|offset| (was(offset), later(offset).unwrap_or(Spot::Unknown)));
-            named.extend(spots.map(|(was, spot)| (was, (spot, GapId::default()))));
+                .map(|offset| (was(offset), later(offset).unwrap_or(Location::Unknown)));
+            named.extend(locations.map(|(was, location)| (was, (location, GapId::default()))));
             continue;
         };
         let gap = gap.clone().filter(|_| kept.object.is_none());
@@ -108,7 +108,7 @@ pub fn store(
         for (offset, symbol) in offsets.iter().zip(&told.of) {
             let mut of = |name| stored.name(frame(name, FrameKind::User));
             let nameless = |number| at(module, number);
-            let spot = match (symbol, later(offset)) {
+            let location = match (symbol, later(offset)) {
                 (Symbol::Named(index), _) => {
                     (of(told.functions[*index].name.clone()), GapId::default())
                 }
@@ -116,55 +116,61 @@ pub fn store(
                 (Symbol::At(address), None) => (of(nameless(address.0)), gap),
                 (Symbol::Unknown, None) => (of(nameless(offset.0)), gap),
             };
-            named.insert(was(offset), spot);
+            named.insert(was(offset), location);
         }
     }
-    // In the order of the old spots, their successors.
-    let spots: Vec<(SpotIndex, GapId)> = located
-        .spots()
+    // In the order of the old locations, their successors.
+    let locations: Vec<(LocationIndex, GapId)> = normalized
+        .locations()
         .iter()
         .map(|old| {
-            let (spot, gap) = match *old {
-                Spot::Named(name) => {
-                    let known = located.names()[name as usize].clone();
+            let (location, gap) = match *old {
+                Location::Named(name) => {
+                    let known = normalized.names()[name as usize].clone();
                     (stored.name(known), GapId::default())
                 }
-                Spot::Unknown => (Spot::Unknown, GapId::default()),
-                Spot::At { .. } | Spot::Kernel(_) => named[old],
+                Location::Unknown => (Location::Unknown, GapId::default()),
+                Location::At { .. } | Location::Kernel(_) => named[old],
             };
-            (stored.spot(spot), gap)
+            (stored.location(location), gap)
         })
         .collect();
-    let stacks: Vec<LocatedStackIndex> = located
+    let stacks: Vec<NormalizedStackIndex> = normalized
         .stacks()
         .iter()
         .map(|stack| {
-            let again = stack.spots.iter().map(|spot| spots[spot.0 as usize].0);
-            stored.stack(LocatedStack {
-                spots: again.collect(),
+            let again = stack
+                .locations
+                .iter()
+                .map(|location| locations[location.0 as usize].0);
+            stored.stack(NormalizedStack {
+                locations: again.collect(),
                 ..stack.clone()
             })
         })
         .collect();
-    let again = |index: Option<LocatedStackIndex>| index.map(|index| stacks[index.0 as usize]);
-    let wakers: Vec<WakerIndex> = located
+    let again = |index: Option<NormalizedStackIndex>| index.map(|index| stacks[index.0 as usize]);
+    let wakers: Vec<WakerIndex> = normalized
         .wakers()
         .iter()
         .map(|waker| {
-            stored.waker(LocatedWaker {
+            stored.waker(NormalizedWaker {
                 user: again(waker.user),
                 kernel: again(waker.kernel),
                 ..*waker
             })
         })
         .collect();
-    for (key, sums) in located.samples() {
-        let waker = key.waker.map(|index| located.waker_at(index));
+    for (key, sums) in normalized.samples() {
+        let waker = key.waker.map(|index| normalized.waker_at(index));
         let users = [key.user, waker.and_then(|waker| waker.user)];
         let users = users.into_iter().flatten();
-        let all = users.flat_map(|user| &located.stack_at(user).spots);
-        gaps.count(all.map(|spot| spots[spot.0 as usize].1), sums.count);
-        let key = LocatedKey {
+        let all = users.flat_map(|user| &normalized.stack_at(user).locations);
+        gaps.count(
+            all.map(|location| locations[location.0 as usize].1),
+            sums.count,
+        );
+        let key = NormalizedKey {
             user: again(key.user),
             kernel: again(key.kernel),
             waker: key.waker.map(|index| wakers[index.0 as usize]),
@@ -173,7 +179,7 @@ pub fn store(
         stored.add(key, sums);
     }
     Stored {
-        located: stored,
+        normalized: stored,
         objects: found,
         kernel: naming,
         unnamed: gaps.into_widest_first(),
@@ -221,7 +227,7 @@ fn keep(
 
 /// Names what a raw recording kept.
 pub fn symbolize_stored(
-    located: &Located,
+    normalized: &NormalizedProfile,
     objects: &[RecordedObject],
     unit: Unit,
     mut sources: Sources<'_>,
@@ -236,7 +242,7 @@ pub fn symbolize_stored(
         };
         look_up(&objects[index.0 as usize], offsets, sources)
     };
-    name(located, unit, &mut sources, &look_up)
+    name(normalized, unit, &mut sources, &look_up)
 }
 
 /// What an object tells that is where it was, or whose debug file is somewhere.

@@ -1,6 +1,6 @@
-//! Writes the archive that a kernel unpacks as its first file system.
+//! Writes the raw recording that a kernel unpacks as its first file system.
 //!
-//! In: paths and bytes. Out: a "newc" archive, uncompressed, as the kernel's documentation lays it out
+//! In: paths and bytes. Out: a "newc" raw recording, uncompressed, as the kernel's documentation lays it out
 //! (<https://docs.kernel.org/driver-api/early-userspace/buffer-format.html>). It knows folders and files only, all of them
 //! root's; the kernel brings `/dev/console` itself.
 
@@ -17,15 +17,15 @@ const FILE: u32 = 0o100_755;
 /// Names and contents begin at multiples of this.
 const ALIGNMENT: usize = 4;
 
-/// An archive being written.
+/// An raw recording being written.
 #[derive(Default)]
-pub(super) struct Archive {
+pub(super) struct RawRecording {
     bytes: Vec<u8>,
     entries: u32,
     folders: BTreeSet<String>,
 }
 
-impl Archive {
+impl RawRecording {
     /// Adds an empty folder and the folders that it lies in, each once. Paths are relative to the root.
     pub(super) fn folder(&mut self, path: &str) -> Result<()> {
         let ends = path.match_indices('/').map(|(end, _)| end);
@@ -46,7 +46,7 @@ impl Archive {
         self.entry(path, FILE, content)
     }
 
-    /// The whole archive.
+    /// The whole raw recording.
     pub(super) fn finish(mut self) -> Result<Vec<u8>> {
         self.entry("TRAILER!!!", 0, &[])?;
         Ok(self.bytes)
@@ -86,9 +86,9 @@ mod tests {
     use super::*;
 
     /// Every entry's path, mode and content, read by the format's own rules.
-    fn entries(archive: &[u8]) -> Vec<(String, u32, Vec<u8>)> {
+    fn entries(raw_recording: &[u8]) -> Vec<(String, u32, Vec<u8>)> {
         let mut entries = Vec::new();
-        let mut rest = archive;
+        let mut rest = raw_recording;
         while !rest.is_empty() {
             assert_eq!(&rest[..6], b"070701");
             let field = |index: usize| {
@@ -111,13 +111,13 @@ mod tests {
 
     #[test]
     fn a_file_comes_after_the_folders_that_it_lies_in() {
-        let mut archive = Archive::default();
-        archive.file("lib/x/libc.so.6", b"elf").unwrap();
-        archive.file("lib/x/libm.so.6", b"12345").unwrap();
-        archive.file("init", b"").unwrap();
-        archive.folder("lib").unwrap();
+        let mut raw_recording = RawRecording::default();
+        raw_recording.file("lib/x/libc.so.6", b"elf").unwrap();
+        raw_recording.file("lib/x/libm.so.6", b"12345").unwrap();
+        raw_recording.file("init", b"").unwrap();
+        raw_recording.folder("lib").unwrap();
         assert_eq!(
-            entries(&archive.finish().unwrap()),
+            entries(&raw_recording.finish().unwrap()),
             [
                 ("lib", FOLDER, &b""[..]),
                 ("lib/x", FOLDER, b""),
@@ -132,8 +132,8 @@ mod tests {
 
     #[test]
     fn an_entry_is_laid_out_to_the_byte() {
-        let mut archive = Archive::default();
-        archive.file("ab", b"xyz").unwrap();
+        let mut raw_recording = RawRecording::default();
+        raw_recording.file("ab", b"xyz").unwrap();
         let expected = concat!(
             "070701",
             "00000001",
@@ -153,6 +153,6 @@ mod tests {
             "xyz\0"
         );
         // 110 bytes of header and 3 of name end at 116, the next multiple of 4.
-        assert_eq!(&archive.bytes[..], expected.as_bytes());
+        assert_eq!(&raw_recording.bytes[..], expected.as_bytes());
     }
 }

@@ -3,14 +3,14 @@
 //! In: flags that are right one by one. Out: nothing, or a sentence that names the one to leave out.
 
 use super::{SamplingArgs, ScopeArgs, StackArgs};
-use crate::archive;
 use crate::cli::trigger::Trigger;
-use crate::plan::{Output, Track};
+use crate::plan::{Event, Output};
 use crate::probe::{Probe, Waits};
+use crate::raw_recording;
 use anyhow::{Result, bail, ensure};
 
 /// What begins and ends is recorded alone.
-pub(super) fn event(flag: &str, pace: &SamplingArgs) -> Result<()> {
+pub(super) fn perf_event(flag: &str, pace: &SamplingArgs) -> Result<()> {
     let given = [
         ("-e", !pace.event.is_empty()),
         ("--page-faults", pace.page_faults),
@@ -42,10 +42,10 @@ pub(super) fn with_triggers(
 ) -> Result<()> {
     let has_event = triggers
         .iter()
-        .any(|trigger| matches!(trigger, Trigger::Event(_)));
+        .any(|trigger| matches!(trigger, Trigger::PerfEvent(_)));
     for trigger in triggers {
         let what = match trigger {
-            Trigger::Event(_) => continue,
+            Trigger::PerfEvent(_) => continue,
             Trigger::Tracepoint(_) => "a tracepoint",
             Trigger::Function(_) => "a function",
         };
@@ -97,19 +97,19 @@ pub(super) fn with_off_cpu(
 }
 
 /// A window is written when it is over, and nothing else is known by then.
-pub(super) fn with_window(tracks: &[Track]) -> Result<()> {
-    let [track] = tracks else {
+pub(super) fn with_window(events: &[Event]) -> Result<()> {
+    let [event] = events else {
         bail!(
             "--window is for one graph's worth of recording; leave out all -e but one, and --off-cpu-output"
         );
     };
     ensure!(
-        matches!(*track.outputs, [Output::Archive { .. }]),
+        matches!(*event.outputs, [Output::RawRecording { .. }]),
         "--window divides a raw recording; give one -o FILE.{}, and nothing else",
-        archive::EXTENSION
+        raw_recording::EXTENSION
     );
     ensure!(
-        !matches!(track.probe, Probe::Wall(_)),
+        !matches!(event.probe, Probe::Wall(_)),
         "--wall accounts for whole recordings, so it has no windows; leave out --window"
     );
     Ok(())

@@ -1,9 +1,9 @@
+mod events;
 mod probes;
-mod tracks;
 
 use super::*;
 use crate::output::{MinWidth, Palette};
-use crate::plan::{CallGraph, Event, EventChoice, Sampling, Track};
+use crate::plan::{CallGraph, Event, PerfEvent, PerfEventChoice, Sampling};
 use crate::probe::{Probe, ThreadKind, Waits, Wakers};
 use clap::Parser as _;
 use profiler_common::abi::TaskState;
@@ -20,12 +20,12 @@ fn plan(line: &str) -> Plan {
     plan_for(line, true).unwrap_or_else(|error| panic!("{line}: {error:#}"))
 }
 
-/// The one track of the plan for a command line typed at a terminal.
+/// The one event of the plan for a command line typed at a terminal.
 #[track_caller]
-fn track(line: &str) -> Track {
-    let mut tracks = plan(line).tracks;
-    assert_eq!(tracks.len(), 1, "{line}: {tracks:?}");
-    tracks.remove(0)
+fn event(line: &str) -> Event {
+    let mut events = plan(line).events;
+    assert_eq!(events.len(), 1, "{line}: {events:?}");
+    events.remove(0)
 }
 
 #[track_caller]
@@ -53,9 +53,9 @@ fn nothing_said_is_the_whole_machine_until_ctrl_c() {
         target: Target::All,
         launch: None,
         cpus: None,
-        tracks: vec![Track {
+        events: vec![Event {
             probe: Probe::OnCpu,
-            event: EventChoice::Auto,
+            perf_event: PerfEventChoice::Auto,
             sampling: Sampling::Frequency(99),
             outputs: vec![file("flamegraph.svg", Format::Svg)],
         }],
@@ -126,18 +126,18 @@ fn a_command_is_the_target_unless_another_is_named() {
 
 #[test]
 fn rates_and_periods() {
-    assert_eq!(track("-F 997").sampling, Sampling::Frequency(997));
-    assert_eq!(track("-c 1000000").sampling, Sampling::Period(1_000_000));
-    assert_eq!(track("-e cycles").sampling, Sampling::Frequency(99));
-    assert_eq!(track("-e page-faults").sampling, Sampling::Period(1));
+    assert_eq!(event("-F 997").sampling, Sampling::Frequency(997));
+    assert_eq!(event("-c 1000000").sampling, Sampling::Period(1_000_000));
+    assert_eq!(event("-e cycles").sampling, Sampling::Frequency(99));
+    assert_eq!(event("-e page-faults").sampling, Sampling::Period(1));
     assert_eq!(
-        track("-e page-faults -F 99").sampling,
+        event("-e page-faults -F 99").sampling,
         Sampling::Frequency(99)
     );
-    assert_eq!(track("-e cs -c 10").sampling, Sampling::Period(10));
+    assert_eq!(event("-e cs -c 10").sampling, Sampling::Period(10));
     assert_eq!(
-        track("-e cpu-clock").event,
-        EventChoice::Named(Event::CPU_CLOCK)
+        event("-e cpu-clock").perf_event,
+        PerfEventChoice::Named(PerfEvent::CPU_CLOCK)
     );
     assert!(refusal("-F 99 -c 10").contains("keep one"));
     assert!(refusal("-e cpu-clock -c 100").contains("-c 10000"));
@@ -187,19 +187,19 @@ fn captures() {
 #[test]
 fn outputs_are_what_was_named_or_what_suits_stdout() {
     let svg = file("a.svg", Format::Svg);
-    let piped = |line| plan_for(line, false).unwrap().tracks.remove(0).outputs;
+    let piped = |line| plan_for(line, false).unwrap().events.remove(0).outputs;
     assert_eq!(piped(""), [Output::Stdout]);
     assert_eq!(piped("-o a.svg"), std::slice::from_ref(&svg));
-    assert_eq!(track("-f").outputs, [Output::Stdout]);
-    assert_eq!(track("-o -").outputs, [Output::Stdout]);
+    assert_eq!(event("-f").outputs, [Output::Stdout]);
+    assert_eq!(event("-o -").outputs, [Output::Stdout]);
     assert_eq!(
-        track("-f -o -").outputs,
+        event("-f -o -").outputs,
         [Output::Stdout],
         "one and the same"
     );
-    assert_eq!(track("-fo a.svg").outputs, [svg.clone(), Output::Stdout]);
+    assert_eq!(event("-fo a.svg").outputs, [svg.clone(), Output::Stdout]);
     assert_eq!(
-        track("-o a.svg -o b.folded").outputs,
+        event("-o a.svg -o b.folded").outputs,
         [svg, file("b.folded", Format::Folded)]
     );
 }
@@ -207,20 +207,23 @@ fn outputs_are_what_was_named_or_what_suits_stdout() {
 #[test]
 fn a_name_in_dev_gets_text() {
     assert_eq!(
-        track("-o /dev/null").outputs,
+        event("-o /dev/null").outputs,
         [file("/dev/null", Format::Folded)]
     );
 }
 
 #[test]
 fn a_raw_recording_is_an_output_that_has_no_looks() {
-    let archive = Output::Archive {
+    let raw_recording = Output::RawRecording {
         path: "A.FBPF".into(),
     };
-    assert_eq!(archive.format(), None);
-    assert_eq!(track("-o A.FBPF").outputs, std::slice::from_ref(&archive));
+    assert_eq!(raw_recording.format(), None);
+    assert_eq!(
+        event("-o A.FBPF").outputs,
+        std::slice::from_ref(&raw_recording)
+    );
     let both = plan("-o A.FBPF -f --delimited");
-    assert_eq!(both.tracks[0].outputs, [archive, Output::Stdout]);
+    assert_eq!(both.events[0].outputs, [raw_recording, Output::Stdout]);
     assert!(refusal("-o a.fbpf --title T").contains("flame-bpf render"));
     assert!(refusal("-o a.fbpf -o ./a.fbpf").contains("given twice"));
     assert_eq!(

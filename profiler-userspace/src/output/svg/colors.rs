@@ -6,7 +6,7 @@ use super::ANNOTATED;
 use crate::output::Palette;
 use crate::profile::{Frame, FrameId, FrameKind, Profile, fold, waits, wall};
 use inferno::flamegraph::color::{Color, PaletteMap};
-use profiler_common::abi::Doing;
+use profiler_common::abi::ThreadState;
 use std::collections::{HashMap, HashSet};
 
 /// The colour of frames that stand for what is not known.
@@ -39,9 +39,9 @@ const RAN: Color = Color {
 
 /// The colour of a mark that says what a thread did, or what is not known of it.
 fn mark(frame: &Frame) -> Color {
-    match waits::doing(frame) {
-        Doing::Runnable => RUNNABLE,
-        Doing::Blocked => BLOCKED,
+    match waits::thread_state(frame) {
+        ThreadState::Runnable => RUNNABLE,
+        ThreadState::Blocked => BLOCKED,
         _ if frame.name == wall::NOT_SAMPLED => RAN,
         _ => MARK,
     }
@@ -119,11 +119,11 @@ fn warm(frame: &Frame) -> Color {
 struct Time([u64; 3]);
 
 impl Time {
-    fn add(&mut self, doing: Doing, weight: u64) {
-        let place = match doing {
-            Doing::Running | Doing::Ran => 0,
-            Doing::Blocked | Doing::Woken => 1,
-            Doing::Runnable => 2,
+    fn add(&mut self, thread_state: ThreadState, weight: u64) {
+        let place = match thread_state {
+            ThreadState::Running | ThreadState::Ran => 0,
+            ThreadState::Blocked | ThreadState::Woken => 1,
+            ThreadState::Runnable => 2,
         };
         self.0[place] = self.0[place].saturating_add(weight);
     }
@@ -151,7 +151,13 @@ impl Time {
 fn by_time(profile: &Profile) -> PaletteMap {
     mixed(profile, |stack| {
         let leaf = stack.last().map(|leaf| profile.frame(*leaf));
-        [(stack, leaf.map_or(Doing::Running, waits::doing)), NOTHING]
+        [
+            (
+                stack,
+                leaf.map_or(ThreadState::Running, waits::thread_state),
+            ),
+            NOTHING,
+        ]
     })
 }
 
@@ -161,28 +167,28 @@ fn by_half(profile: &Profile) -> PaletteMap {
         let is_separator = |frame: &FrameId| waits::is_separator(profile.frame(*frame));
         let separator = stack.iter().position(is_separator);
         let (wait, woke) = stack.split_at(separator.unwrap_or(stack.len()));
-        [(wait, Doing::Blocked), (woke, Doing::Running)]
+        [(wait, ThreadState::Blocked), (woke, ThreadState::Running)]
     })
 }
 
 /// A part of a stack, and what its thread did.
-type Part<'a> = (&'a [FrameId], Doing);
+type Part<'a> = (&'a [FrameId], ThreadState);
 
 /// No part.
-const NOTHING: Part<'_> = (&[], Doing::Running);
+const NOTHING: Part<'_> = (&[], ThreadState::Running);
 
 /// Colours by what threads did for how long, told by the parts of their stacks.
 fn mixed<'a>(profile: &'a Profile, parts: impl Fn(&'a [FrameId]) -> [Part<'a>; 2]) -> PaletteMap {
     let mut times: HashMap<String, (&Frame, Time)> = HashMap::new();
     for sample in profile.samples() {
-        for (part, doing) in parts(&sample.stack) {
+        for (part, thread_state) in parts(&sample.stack) {
             let frames: HashSet<_> = part.iter().collect();
             for &frame in frames {
                 let frame = profile.frame(frame);
                 let name = fold::frame_name(frame, ANNOTATED).into_owned();
                 let (_, time) = times.entry(name).or_insert((frame, Time::default()));
                 // Whatever weighs nothing has a colour, too.
-                time.add(doing, sample.weight.max(1));
+                time.add(thread_state, sample.weight.max(1));
             }
         }
     }

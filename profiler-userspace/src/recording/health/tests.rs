@@ -1,11 +1,11 @@
 use super::*;
 
-fn books(counts: &[(Counter, u64)]) -> Books {
-    let mut books = Books::EMPTY;
+fn counters(counts: &[(Counter, u64)]) -> Counters {
+    let mut counters = Counters::EMPTY;
     for &(counter, count) in counts {
-        books.counters[counter as usize] = count;
+        counters.counters[counter as usize] = count;
     }
-    books
+    counters
 }
 
 fn balance(counts: &[(Counter, u64)], ends: &[(StackEnd, u64)]) -> String {
@@ -13,10 +13,10 @@ fn balance(counts: &[(Counter, u64)], ends: &[(StackEnd, u64)]) -> String {
         subject: "on-CPU: nginx",
         noun: "sample",
         waited: None,
-        books: &books(counts),
+        counters: &counters(counts),
         extent: "1 distinct stack of 2 processes",
         ends: &ends.iter().copied().collect(),
-        guessed: 0,
+        fp_fallback: 0,
         idle_is_offered: true,
         remarks: &["One thing more.".to_owned()],
     }

@@ -32,7 +32,7 @@ fn stack() -> impl Strategy<Value = Arc<RawStack>> {
             Arc::new(RawStack {
                 addresses: addresses.into(),
                 end,
-                guessed: false,
+                fp_fallback: false,
             })
         })
 }
@@ -61,8 +61,8 @@ pub(super) fn profile() -> impl Strategy<Value = RawProfile> {
         let index = proptest::option::of(index);
         let sample = (who(), index.clone(), index, 0u64..1 << 40, 0u64..1 << 20).prop_map(
             |(who, user, kernel, weight, count)| RawSample {
-                doing: Doing::Running,
-                track: 0,
+                thread_state: ThreadState::Running,
+                event: 0,
                 waker: None,
                 who,
                 user,
@@ -90,9 +90,9 @@ proptest! {
             Some(addresses.iter().map(|address| knows.then(|| format!("f{address:x}"))).collect())
         };
         let mut processes = Processes::new();
-        let (located, objects) = located(&mut processes, &raw);
+        let (normalized, objects) = normalized(&mut processes, &raw);
         let kernel = from(KernelNames::asked(&mut ask));
-        let profile = symbolize(&located, &objects, Unit::Samples, &processes, kernel).profile;
+        let profile = symbolize(&normalized, &objects, Unit::Samples, &processes, kernel).profile;
         // Equal stacks are added up, so what is compared is what stacks of one shape weigh together.
         let mut expected: BTreeMap<[usize; 3], (u64, u64)> = BTreeMap::new();
         for sample in &raw.samples {

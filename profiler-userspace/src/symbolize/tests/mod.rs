@@ -2,8 +2,8 @@
 
 mod laws;
 mod limits;
-mod locating;
 mod mappings;
+mod normalizing;
 pub(super) mod program;
 mod programs;
 mod sources;
@@ -56,11 +56,11 @@ fn raw(identity: Identity, addresses: &[u64]) -> RawProfile {
     raw.stacks.push(Arc::new(RawStack {
         addresses: addresses.into(),
         end: StackEnd::Root,
-        guessed: false,
+        fp_fallback: false,
     }));
     raw.samples.push(RawSample {
-        doing: Doing::Running,
-        track: 0,
+        thread_state: ThreadState::Running,
+        event: 0,
         waker: None,
         who: Who {
             tgid: identity.tgid,
@@ -78,14 +78,14 @@ fn raw(identity: Identity, addresses: &[u64]) -> RawProfile {
 }
 
 /// All at once.
-fn located(processes: &mut Processes, raw: &RawProfile) -> (Located, Objects) {
-    Locator::new().finish(&mut raw.clone(), processes)
+fn normalized(processes: &mut Processes, raw: &RawProfile) -> (NormalizedProfile, Objects) {
+    Normalizer::new().finish(&mut raw.clone(), processes)
 }
 
 fn named_by(processes: &mut Processes, raw: &RawProfile) -> Vec<String> {
     let sources = from(KernelNames::listed());
-    let (located, objects) = located(processes, raw);
-    let symbolized = symbolize(&located, &objects, Unit::Samples, processes, sources);
+    let (normalized, objects) = normalized(processes, raw);
+    let symbolized = symbolize(&normalized, &objects, Unit::Samples, processes, sources);
     let profile = symbolized.profile;
     let names = profile.samples()[0]
         .stack
@@ -113,7 +113,7 @@ fn the_stack_goes_from_labels_over_user_to_kernel() {
     raw.stacks.push(Arc::new(RawStack {
         addresses: Box::new([0x1000, 0x2001]),
         end: StackEnd::Root,
-        guessed: false,
+        fp_fallback: false,
     }));
     raw.samples[0].kernel = Some(StackIndex(1));
     raw.samples[0].who.cpu = Some(3);
@@ -126,9 +126,9 @@ fn the_stack_goes_from_labels_over_user_to_kernel() {
         Some(vec![Some("leaf".to_owned()), None])
     };
     let mut processes = Processes::new();
-    let (located, objects) = located(&mut processes, &raw);
+    let (normalized, objects) = normalized(&mut processes, &raw);
     let symbolized = symbolize(
-        &located,
+        &normalized,
         &objects,
         Unit::Samples,
         &processes,
@@ -157,11 +157,11 @@ fn the_stack_goes_from_labels_over_user_to_kernel() {
     assert_eq!((profile.total_weight(), profile.total_count()), (10, 2));
     assert_eq!(symbolized.kernel, KernelNaming::Asked);
     assert_eq!(
-        stack_ends(&located),
+        stack_ends(&normalized),
         BTreeMap::from([(StackEnd::Truncated, 2)])
     );
     assert_eq!(
-        (objects.processes(Parts::ALL), located.stacks().len()),
+        (objects.processes(Parts::ALL), normalized.stacks().len()),
         (1, 2)
     );
 }
@@ -176,6 +176,6 @@ fn a_thread_without_stacks_or_a_name_is_still_counted() {
     raw.samples[0].user = None;
     raw.samples[0].who.comm = [0; 16];
     assert_eq!(named_by(&mut Processes::new(), &raw), ["[nameless]"]);
-    let (located, _) = located(&mut Processes::new(), &raw);
-    assert_eq!(stack_ends(&located), BTreeMap::new());
+    let (normalized, _) = normalized(&mut Processes::new(), &raw);
+    assert_eq!(stack_ends(&normalized), BTreeMap::new());
 }

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn off_the_cpu_has_flags_of_its_own() {
-    let waits = |line| match track(line).probe {
+    let waits = |line| match event(line).probe {
         Probe::OffCpu(waits) => waits,
         other => panic!("{line}: {other:?}"),
     };
@@ -34,7 +34,7 @@ fn off_the_cpu_has_flags_of_its_own() {
 
 #[test]
 fn who_ends_waits_may_be_shown_alone_or_above_them() {
-    let waits = |line| match track(line).probe {
+    let waits = |line| match event(line).probe {
         Probe::OffCpu(waits) => waits,
         other => panic!("{line}: {other:?}"),
     };
@@ -62,8 +62,8 @@ fn who_ends_waits_may_be_shown_alone_or_above_them() {
 #[test]
 fn waits_may_be_recorded_beside_samples() {
     let plan_beside = plan("-o on.svg --off-cpu-output off.folded -m 10 -F 997");
-    let [samples, beside] = &plan_beside.tracks[..] else {
-        panic!("there are two tracks: {plan_beside:?}");
+    let [samples, beside] = &plan_beside.events[..] else {
+        panic!("there are two events: {plan_beside:?}");
     };
     assert_eq!(samples.probe, Probe::OnCpu);
     assert_eq!(samples.outputs, [file("on.svg", Format::Svg)]);
@@ -96,7 +96,7 @@ fn waits_may_be_recorded_beside_samples() {
 
 #[test]
 fn wall_time_is_all_of_it() {
-    let wall = |line| match track(line).probe {
+    let wall = |line| match event(line).probe {
         Probe::Wall(wall) => wall,
         other => panic!("{line}: {other:?}"),
     };
@@ -122,7 +122,7 @@ fn wall_time_is_all_of_it() {
 
 #[test]
 fn a_tracepoint_is_a_probe_and_short_flags_are_events() {
-    let Probe::Tracepoint(tracepoint) = track("-e sched:sched_wakeup").probe else {
+    let Probe::Tracepoint(tracepoint) = event("-e sched:sched_wakeup").probe else {
         panic!("it is a tracepoint");
     };
     assert_eq!(tracepoint.to_string(), "sched:sched_wakeup");
@@ -130,11 +130,11 @@ fn a_tracepoint_is_a_probe_and_short_flags_are_events() {
         ("--page-faults", "page-faults"),
         ("--context-switches", "context-switches"),
     ] {
-        let EventChoice::Named(event) = track(line).event else {
+        let PerfEventChoice::Named(perf_event) = event(line).perf_event else {
             panic!("{line} is an event");
         };
         assert_eq!(
-            (&*event.name, track(line).sampling),
+            (&*perf_event.name, event(line).sampling),
             (name, Sampling::Period(1))
         );
     }
@@ -166,7 +166,7 @@ fn a_flag_of_calls_is_a_probe_with_a_title_and_a_unit() {
         ("--locks=user", "waiting for user locks", "µs"),
         ("--locks=kernel", "waiting for kernel locks", "µs"),
     ] {
-        let probe = track(line).probe;
+        let probe = event(line).probe;
         let of = probe.unit().expect("the probe decides");
         assert_eq!(
             (probe.subject().as_deref(), of.noun()),

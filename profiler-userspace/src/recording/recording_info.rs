@@ -5,13 +5,13 @@
 use super::asleep::Before;
 use super::sampling::Stop;
 use super::target;
-use crate::plan::{Plan, TitleFacts, Track};
+use crate::plan::{Event, Plan, TitleFacts};
 use anyhow::Result;
 use std::collections::HashMap;
 use std::time::Duration;
 
 /// What the recording knows and the plan does not.
-pub(super) struct Circumstances {
+pub(super) struct RecordingInfo {
     pub(super) stop: Stop,
     pub(super) elapsed: Duration,
     /// On how many CPUs events are sampled.
@@ -24,7 +24,7 @@ pub(super) struct Circumstances {
     pub(super) of_waits: Vec<String>,
 }
 
-impl Circumstances {
+impl RecordingInfo {
     /// What can be seen before sampling begins.
     pub(super) fn look(plan: &Plan, cpus: usize) -> Self {
         let named = target::ids(&plan.target);
@@ -72,21 +72,21 @@ impl Circumstances {
     }
 
     /// What graphs are called unless told otherwise.
-    pub(super) fn title(&self, plan: &Plan, track: &Track) -> String {
-        self.titled(plan, track, Some(self.elapsed))
+    pub(super) fn title(&self, plan: &Plan, event: &Event) -> String {
+        self.titled(plan, event, Some(self.elapsed))
     }
 
     /// What graphs are called whose time is told elsewhere.
-    pub(super) fn timeless_title(&self, plan: &Plan, track: &Track) -> String {
-        self.titled(plan, track, None)
+    pub(super) fn timeless_title(&self, plan: &Plan, event: &Event) -> String {
+        self.titled(plan, event, None)
     }
 
-    fn titled(&self, plan: &Plan, track: &Track, elapsed: Option<Duration>) -> String {
+    fn titled(&self, plan: &Plan, event: &Event, elapsed: Option<Duration>) -> String {
         let facts = TitleFacts {
             elapsed,
             host: &self.host,
             comm: &|id| self.comms.get(&id).cloned(),
         };
-        plan.default_title(track, &facts)
+        plan.default_title(event, &facts)
     }
 }

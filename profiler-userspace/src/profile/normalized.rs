@@ -1,6 +1,6 @@
-//! The located profile: stacks of spots that mean the same in every process.
+//! The normalized profile: stacks of locations that mean the same in every process.
 //!
-//! In: spots, stacks and samples from [`crate::symbolize`], or read back from a raw recording. Out: the same
+//! In: locations, stacks and samples from [`crate::symbolize`], or read back from a raw recording. Out: the same
 //! for whoever names them. Equal stacks of several processes are one stack here, and what was counted for
 //! equal owners is one sample: which process it was is not shown, so it is not kept.
 //! Never knows what an object is; whoever gave out its number does.
@@ -9,7 +9,7 @@ use super::raw::Who;
 use super::{Frame, Window};
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
-use profiler_common::abi::{Doing, StackEnd};
+use profiler_common::abi::{StackEnd, ThreadState};
 use std::hash::Hash;
 
 /// Values in the order in which they came. Hashing what `std` does took a sixth of the time that flame-bpf spends
@@ -22,7 +22,7 @@ pub struct ObjectIndex(pub u32);
 
 /// What an address stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Spot {
+pub enum Location {
     /// A place in an object.
     At {
         /// Which.
@@ -30,7 +30,7 @@ pub enum Spot {
         /// How far into its file it is, or into the mapping if there is no file.
         offset: u64,
     },
-    /// Something that has its name already: an index into [`Located::names`].
+    /// Something that has its name already: an index into [`NormalizedProfile::names`].
     Named(u32),
     /// An address of the kernel, whose code is the same for all.
     Kernel(u64),
@@ -38,24 +38,24 @@ pub enum Spot {
     Unknown,
 }
 
-/// An index into the [`Located`]'s spots.
+/// An index into the [`NormalizedProfile`]'s locations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SpotIndex(pub u32);
+pub struct LocationIndex(pub u32);
 
-/// A stack whose addresses have been located.
+/// A stack whose addresses have been normalized.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct LocatedStack {
+pub struct NormalizedStack {
     /// From leaf to root. The first is where the CPU was, the others are the calls.
-    pub spots: Box<[SpotIndex]>,
+    pub locations: Box<[LocationIndex]>,
     /// Why the walk stopped.
     pub end: StackEnd,
     /// Whether a frame pointer was followed where a caller may be missing.
-    pub guessed: bool,
+    pub fp_fallback: bool,
 }
 
-/// An index into the [`Located`]'s stacks.
+/// An index into the [`NormalizedProfile`]'s stacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct LocatedStackIndex(pub u32);
+pub struct NormalizedStackIndex(pub u32);
 
 /// Whom a sample belongs to, as far as that is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -80,32 +80,32 @@ impl From<&Who> for Label {
 
 /// Who ended waits, and what it did then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct LocatedWaker {
+pub struct NormalizedWaker {
     /// Who.
     pub label: Label,
     /// Its user stack; none for kernel threads and where it was not asked for.
-    pub user: Option<LocatedStackIndex>,
+    pub user: Option<NormalizedStackIndex>,
     /// Its kernel stack.
-    pub kernel: Option<LocatedStackIndex>,
+    pub kernel: Option<NormalizedStackIndex>,
 }
 
-/// An index into the [`Located`]'s wakers.
+/// An index into the [`NormalizedProfile`]'s wakers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WakerIndex(pub u32);
 
 /// What tells samples apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct LocatedKey {
+pub struct NormalizedKey {
     /// Whose.
     pub label: Label,
     /// The user stack; none for kernel threads and where it was not asked for.
-    pub user: Option<LocatedStackIndex>,
+    pub user: Option<NormalizedStackIndex>,
     /// The kernel stack; none where the CPU was in user mode or it was not asked for.
-    pub kernel: Option<LocatedStackIndex>,
+    pub kernel: Option<NormalizedStackIndex>,
     /// What the thread was doing.
-    pub doing: Doing,
-    /// The number of the track that counted it; zero where the profile is of one track.
-    pub track: u8,
+    pub thread_state: ThreadState,
+    /// The number of the event that counted it; zero where the profile is of one event.
+    pub event: u8,
     /// Who ended the wait, where that is asked for and was seen.
     pub waker: Option<WakerIndex>,
 }
@@ -119,19 +119,19 @@ pub struct Sums {
     pub count: u64,
 }
 
-/// Everything located so far.
+/// Everything normalized so far.
 #[derive(Clone, Debug, Default)]
-pub struct Located {
+pub struct NormalizedProfile {
     /// The window that this covers.
     pub window: Window,
     names: IndexSet<Frame>,
-    spots: IndexSet<Spot>,
-    stacks: IndexSet<LocatedStack>,
-    wakers: IndexSet<LocatedWaker>,
-    samples: IndexMap<LocatedKey, Sums, RandomState>,
+    locations: IndexSet<Location>,
+    stacks: IndexSet<NormalizedStack>,
+    wakers: IndexSet<NormalizedWaker>,
+    samples: IndexMap<NormalizedKey, Sums, RandomState>,
 }
 
-impl Located {
+impl NormalizedProfile {
     /// Nothing yet, of some time.
     pub fn new(window: Window) -> Self {
         Self {
@@ -140,34 +140,34 @@ impl Located {
         }
     }
 
-    /// The spot that has this name.
-    pub fn name(&mut self, frame: Frame) -> Spot {
-        Spot::Named(number(&mut self.names, frame))
+    /// The location that has this name.
+    pub fn name(&mut self, frame: Frame) -> Location {
+        Location::Named(number(&mut self.names, frame))
     }
 
-    /// The index of a spot, which is added when it is not there yet.
-    pub fn spot(&mut self, spot: Spot) -> SpotIndex {
-        SpotIndex(number(&mut self.spots, spot))
+    /// The index of a location, which is added when it is not there yet.
+    pub fn location(&mut self, location: Location) -> LocationIndex {
+        LocationIndex(number(&mut self.locations, location))
     }
 
     /// The index of a stack, which is added when it is not there yet.
-    pub fn stack(&mut self, stack: LocatedStack) -> LocatedStackIndex {
+    pub fn stack(&mut self, stack: NormalizedStack) -> NormalizedStackIndex {
         debug_assert!(
             stack
-                .spots
+                .locations
                 .iter()
-                .all(|spot| (spot.0 as usize) < self.spots.len())
+                .all(|location| (location.0 as usize) < self.locations.len())
         );
-        LocatedStackIndex(number(&mut self.stacks, stack))
+        NormalizedStackIndex(number(&mut self.stacks, stack))
     }
 
     /// The index of a waker, which is added when it is not there yet.
-    pub fn waker(&mut self, waker: LocatedWaker) -> WakerIndex {
+    pub fn waker(&mut self, waker: NormalizedWaker) -> WakerIndex {
         WakerIndex(number(&mut self.wakers, waker))
     }
 
     /// Adds what was counted: to the sample of the same owner and stacks, if there is one.
-    pub fn add(&mut self, key: LocatedKey, sums: Sums) {
+    pub fn add(&mut self, key: NormalizedKey, sums: Sums) {
         let known = self.samples.entry(key).or_default();
         known.weight = known.weight.saturating_add(sums.weight);
         known.count = known.count.saturating_add(sums.count);
@@ -175,7 +175,7 @@ impl Located {
 
     /// Those samples that are `wanted`, with their stacks.
     #[must_use]
-    pub fn part(&self, wanted: impl Fn(&LocatedKey) -> bool) -> Self {
+    pub fn part(&self, wanted: impl Fn(&NormalizedKey) -> bool) -> Self {
         self.changed(|key, sums| wanted(&key).then_some((key, sums)))
     }
 
@@ -183,21 +183,21 @@ impl Located {
     #[must_use]
     pub fn changed(
         &self,
-        change: impl FnMut(LocatedKey, Sums) -> Option<(LocatedKey, Sums)>,
+        change: impl FnMut(NormalizedKey, Sums) -> Option<(NormalizedKey, Sums)>,
     ) -> Self {
         self.rebuilt(change, |waker| waker)
     }
 
     /// The same samples, with the wakers that `change` makes of theirs.
     #[must_use]
-    pub fn with_wakers(&self, change: impl Fn(LocatedWaker) -> LocatedWaker) -> Self {
+    pub fn with_wakers(&self, change: impl Fn(NormalizedWaker) -> NormalizedWaker) -> Self {
         self.rebuilt(|key, sums| Some((key, sums)), change)
     }
 
     fn rebuilt(
         &self,
-        mut change: impl FnMut(LocatedKey, Sums) -> Option<(LocatedKey, Sums)>,
-        change_waker: impl Fn(LocatedWaker) -> LocatedWaker,
+        mut change: impl FnMut(NormalizedKey, Sums) -> Option<(NormalizedKey, Sums)>,
+        change_waker: impl Fn(NormalizedWaker) -> NormalizedWaker,
     ) -> Self {
         let mut part = Self {
             window: self.window,
@@ -205,17 +205,17 @@ impl Located {
         };
         let kept = self.samples().filter_map(|(key, sums)| change(*key, sums));
         for (key, sums) in kept {
-            let mut keep = |index: LocatedStackIndex| part.keep(self, index);
+            let mut keep = |index: NormalizedStackIndex| part.keep(self, index);
             let (user, kernel) = (key.user.map(&mut keep), key.kernel.map(&mut keep));
             let waker = key.waker.map(|index| {
                 let waker = change_waker(*self.waker_at(index));
-                LocatedWaker {
+                NormalizedWaker {
                     user: waker.user.map(&mut keep),
                     kernel: waker.kernel.map(&mut keep),
                     ..waker
                 }
             });
-            let key = LocatedKey {
+            let key = NormalizedKey {
                 user,
                 kernel,
                 waker: waker.map(|waker| part.waker(waker)),
@@ -227,57 +227,60 @@ impl Located {
     }
 
     /// The index here of a stack of another profile's.
-    fn keep(&mut self, other: &Self, index: LocatedStackIndex) -> LocatedStackIndex {
+    fn keep(&mut self, other: &Self, index: NormalizedStackIndex) -> NormalizedStackIndex {
         let stack = other.stack_at(index);
-        let spots = stack.spots.iter().map(|spot| {
-            let spot = match other.spot_at(*spot) {
-                Spot::Named(name) => self.name(other.names[name as usize].clone()),
+        let locations = stack.locations.iter().map(|location| {
+            let location = match other.location_at(*location) {
+                Location::Named(name) => self.name(other.names[name as usize].clone()),
                 same => same,
             };
-            self.spot(spot)
+            self.location(location)
         });
-        let spots = spots.collect();
-        self.stack(LocatedStack { spots, ..*stack })
+        let locations = locations.collect();
+        self.stack(NormalizedStack {
+            locations,
+            ..*stack
+        })
     }
 
-    /// The frames of named spots, by their numbers.
+    /// The frames of named locations, by their numbers.
     pub fn names(&self) -> &IndexSet<Frame> {
         &self.names
     }
 
-    /// All spots, by their indices.
-    pub fn spots(&self) -> &IndexSet<Spot> {
-        &self.spots
+    /// All locations, by their indices.
+    pub fn locations(&self) -> &IndexSet<Location> {
+        &self.locations
     }
 
     /// All stacks, of either kind, by their indices.
-    pub fn stacks(&self) -> &IndexSet<LocatedStack> {
+    pub fn stacks(&self) -> &IndexSet<NormalizedStack> {
         &self.stacks
     }
 
     /// All wakers, by their indices.
-    pub fn wakers(&self) -> &IndexSet<LocatedWaker> {
+    pub fn wakers(&self) -> &IndexSet<NormalizedWaker> {
         &self.wakers
     }
 
     /// All samples.
-    pub fn samples(&self) -> impl ExactSizeIterator<Item = (&LocatedKey, Sums)> {
+    pub fn samples(&self) -> impl ExactSizeIterator<Item = (&NormalizedKey, Sums)> {
         self.samples.iter().map(|(key, sums)| (key, *sums))
     }
 
     /// The stack at an index of this profile.
-    pub fn stack_at(&self, index: LocatedStackIndex) -> &LocatedStack {
+    pub fn stack_at(&self, index: NormalizedStackIndex) -> &NormalizedStack {
         &self.stacks[index.0 as usize]
     }
 
     /// The waker at an index of this profile.
-    pub fn waker_at(&self, index: WakerIndex) -> &LocatedWaker {
+    pub fn waker_at(&self, index: WakerIndex) -> &NormalizedWaker {
         &self.wakers[index.0 as usize]
     }
 
-    /// The spot at an index of this profile.
-    pub fn spot_at(&self, index: SpotIndex) -> Spot {
-        self.spots[index.0 as usize]
+    /// The location at an index of this profile.
+    pub fn location_at(&self, index: LocationIndex) -> Location {
+        self.locations[index.0 as usize]
     }
 
     /// The sum of all counts.
@@ -298,23 +301,26 @@ mod tests {
 
     #[test]
     fn equal_stacks_and_samples_are_one() {
-        let mut located = Located::default();
+        let mut normalized = NormalizedProfile::default();
         let object = ObjectIndex(7);
-        let spots: Vec<SpotIndex> = [1, 2, 1]
-            .map(|offset| located.spot(Spot::At { object, offset }))
+        let locations: Vec<LocationIndex> = [1, 2, 1]
+            .map(|offset| normalized.location(Location::At { object, offset }))
             .to_vec();
-        assert_eq!(spots, [SpotIndex(0), SpotIndex(1), SpotIndex(0)]);
-        let mut stack = |guessed| {
-            located.stack(LocatedStack {
-                spots: spots.clone().into(),
+        assert_eq!(
+            locations,
+            [LocationIndex(0), LocationIndex(1), LocationIndex(0)]
+        );
+        let mut stack = |fp_fallback| {
+            normalized.stack(NormalizedStack {
+                locations: locations.clone().into(),
                 end: StackEnd::Root,
-                guessed,
+                fp_fallback,
             })
         };
         let (one, again, other) = (stack(false), stack(false), stack(true));
         assert_eq!(one, again);
         assert_ne!(one, other);
-        let key = LocatedKey {
+        let key = NormalizedKey {
             label: Label {
                 comm: [b'a'; 16],
                 tid: None,
@@ -322,34 +328,34 @@ mod tests {
             },
             user: Some(one),
             kernel: None,
-            doing: Doing::Running,
-            track: 0,
+            thread_state: ThreadState::Running,
+            event: 0,
             waker: None,
         };
         let sums = |weight, count| Sums { weight, count };
-        located.add(key, sums(u64::MAX - 1, 2));
-        located.add(key, sums(5, 3));
-        located.add(
-            LocatedKey {
+        normalized.add(key, sums(u64::MAX - 1, 2));
+        normalized.add(key, sums(5, 3));
+        normalized.add(
+            NormalizedKey {
                 user: Some(other),
                 ..key
             },
             sums(1, 1),
         );
-        assert_eq!(located.samples().len(), 2);
-        assert_eq!(located.samples().next(), Some((&key, sums(u64::MAX, 5))));
-        assert_eq!(located.total_count(), 6);
+        assert_eq!(normalized.samples().len(), 2);
+        assert_eq!(normalized.samples().next(), Some((&key, sums(u64::MAX, 5))));
+        assert_eq!(normalized.total_count(), 6);
     }
 
     #[test]
     fn a_part_has_wakers_with_their_stacks() {
-        let mut located = Located::default();
+        let mut normalized = NormalizedProfile::default();
         let mut stack = |address| {
-            let spot = located.spot(Spot::Kernel(address));
-            located.stack(LocatedStack {
-                spots: [spot].into(),
+            let location = normalized.location(Location::Kernel(address));
+            normalized.stack(NormalizedStack {
+                locations: [location].into(),
                 end: StackEnd::Root,
-                guessed: false,
+                fp_fallback: false,
             })
         };
         let (left_out, wait, wake) = (stack(1), stack(2), stack(3));
@@ -358,39 +364,40 @@ mod tests {
             tid: None,
             cpu: None,
         };
-        let key = |waker, kernel| LocatedKey {
+        let key = |waker, kernel| NormalizedKey {
             label: label(b'a'),
             user: None,
             kernel: Some(kernel),
-            doing: Doing::Woken,
-            track: 0,
+            thread_state: ThreadState::Woken,
+            event: 0,
             waker,
         };
-        let waker = |name, kernel| LocatedWaker {
+        let waker = |name, kernel| NormalizedWaker {
             label: label(name),
             user: None,
             kernel,
         };
-        let first = located.waker(waker(b'x', Some(left_out)));
-        let second = located.waker(waker(b'b', Some(wake)));
+        let first = normalized.waker(waker(b'x', Some(left_out)));
+        let second = normalized.waker(waker(b'b', Some(wake)));
         assert_ne!(first, second);
-        assert_eq!(second, located.waker(waker(b'b', Some(wake))));
+        assert_eq!(second, normalized.waker(waker(b'b', Some(wake))));
         let sums = Sums {
             weight: 7,
             count: 1,
         };
-        located.add(key(Some(first), wait), sums);
-        located.add(key(Some(second), wait), sums);
-        located.add(key(None, wait), sums);
-        assert_eq!(located.samples().len(), 3, "{located:?}");
-        let part = located.part(|key| key.waker == Some(second));
+        normalized.add(key(Some(first), wait), sums);
+        normalized.add(key(Some(second), wait), sums);
+        normalized.add(key(None, wait), sums);
+        assert_eq!(normalized.samples().len(), 3, "{normalized:?}");
+        let part = normalized.part(|key| key.waker == Some(second));
         let (kept, _) = part.samples().next().unwrap();
         let kept_waker = part.waker_at(kept.waker.unwrap());
         assert_eq!(kept_waker.label, label(b'b'));
-        let address =
-            |index: Option<LocatedStackIndex>| part.spot_at(part.stack_at(index.unwrap()).spots[0]);
-        assert_eq!(address(kept.kernel), Spot::Kernel(2));
-        assert_eq!(address(kept_waker.kernel), Spot::Kernel(3));
+        let address = |index: Option<NormalizedStackIndex>| {
+            part.location_at(part.stack_at(index.unwrap()).locations[0])
+        };
+        assert_eq!(address(kept.kernel), Location::Kernel(2));
+        assert_eq!(address(kept_waker.kernel), Location::Kernel(3));
         assert_eq!((part.stacks().len(), part.wakers().len()), (2, 1));
     }
 }

@@ -1,30 +1,30 @@
-//! Which spots have followed which in stacks, told from the root: a call that led somewhere before mostly leads there again.
+//! Which locations have followed which in stacks, told from the root: a call that led somewhere before mostly leads there again.
 //!
 //! In: pairs of neighbours, in the order in which they stand in a file. Out: a small number for most of them. Whoever
 //! writes a file and whoever reads it see the same pairs in the same order, so both know what a number means.
 
 use std::collections::HashMap;
 
-/// How many callees of a spot are known at most. Few places call more, and nobody can make one of them costly.
+/// How many callees of a location are known at most. Few places call more, and nobody can make one of them costly.
 const MOST: usize = 64;
 
-/// What has followed each spot, by their numbers, the latest first; none stands for what comes before the root.
+/// What has followed each location, by their numbers, the latest first; none stands for what comes before the root.
 #[derive(Debug, Default)]
 pub(super) struct Callees(HashMap<Option<u32>, Vec<u32>>);
 
-/// About as much memory as the callees of one spot take, in bytes: most have few.
+/// About as much memory as the callees of one location take, in bytes: most have few.
 const BYTES: usize = 96;
 
 impl Callees {
-    /// Where `spot` stood among what followed `caller`. From now on it is the latest.
-    pub(super) fn place(&mut self, caller: Option<u32>, spot: u32) -> Option<usize> {
+    /// Where `location` stood among what followed `caller`. From now on it is the latest.
+    pub(super) fn place(&mut self, caller: Option<u32>, location: u32) -> Option<usize> {
         let callees = self.0.entry(caller).or_default();
-        let place = callees.iter().position(|callee| *callee == spot);
+        let place = callees.iter().position(|callee| *callee == location);
         match place {
             Some(place) => callees[..=place].rotate_right(1),
             None => {
                 callees.truncate(MOST - 1);
-                callees.insert(0, spot);
+                callees.insert(0, location);
             }
         }
         place
@@ -52,8 +52,8 @@ mod tests {
     #[test]
     fn the_latest_comes_first() {
         let mut callees = Callees::default();
-        for spot in [7, 8, 9] {
-            assert_eq!(callees.place(Some(1), spot), None);
+        for location in [7, 8, 9] {
+            assert_eq!(callees.place(Some(1), location), None);
         }
         assert_eq!(callees.place(Some(1), 7), Some(2));
         assert_eq!(callees.place(Some(1), 7), Some(0));
@@ -67,8 +67,8 @@ mod tests {
     #[test]
     fn what_has_not_been_called_for_long_is_forgotten() {
         let mut callees = Callees::default();
-        for spot in 0..=MOST as u32 {
-            callees.place(None, spot);
+        for location in 0..=MOST as u32 {
+            callees.place(None, location);
         }
         assert_eq!(callees.place(None, 1), Some(MOST - 1));
         assert_eq!(callees.place(None, 0), None);
@@ -79,10 +79,10 @@ mod tests {
         #[test]
         fn both_sides_mean_the_same(pairs in prop::collection::vec((prop::option::of(0_u32..5), 0_u32..100), 0..2_000)) {
             let (mut writer, mut reader) = (Callees::default(), Callees::default());
-            for (caller, spot) in pairs {
-                match writer.place(caller, spot) {
-                    Some(place) => prop_assert_eq!(reader.at(caller, place), Some(spot)),
-                    None => prop_assert_eq!(reader.place(caller, spot), None),
+            for (caller, location) in pairs {
+                match writer.place(caller, location) {
+                    Some(place) => prop_assert_eq!(reader.at(caller, place), Some(location)),
+                    None => prop_assert_eq!(reader.place(caller, location), None),
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! From a raw recording to bytes.
 //!
-//! In: an [`Archive`]. Out: its sections, in an order that packs well: stacks that share callers follow each
+//! In: an [`RawRecording`]. Out: its sections, in an order that packs well: stacks that share callers follow each
 //! other, and everything stands before its first use.
 
 use super::batches::Batches;
@@ -10,9 +10,9 @@ use super::wire::{
     End, FINISH, FINISH_KERNEL, FINISH_RAN, FINISH_REASONS, FINISH_SCHEDULER, FINISH_WAKERS_ABOVE,
     FINISH_WAKERS_ALONE, Head, Window,
 };
-use super::{Archive, Facts};
+use super::{Facts, RawRecording};
 use crate::profile::Unit;
-use crate::profile::located::{Located, LocatedKey, LocatedStackIndex, Sums};
+use crate::profile::normalized::{NormalizedKey, NormalizedProfile, NormalizedStackIndex, Sums};
 use crate::profile::waits::Wakers;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt as _;
@@ -25,22 +25,22 @@ const MOST_COMMAND_LINE: usize = 64 << 10;
 ///
 /// # Errors
 /// When the bytes are refused.
-pub fn write(archive: &Archive, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(raw_recording: &RawRecording, out: &mut dyn Write) -> io::Result<()> {
     let head = Head {
-        duration_ns: nanoseconds(archive.located.window.end),
-        count: archive.located.total_count(),
-        ..head(&archive.facts)
+        duration_ns: nanoseconds(raw_recording.normalized.window.end),
+        count: raw_recording.normalized.total_count(),
+        ..head(&raw_recording.facts)
     };
     begin(&head, out)?;
     let mut known = Known::default();
-    let mut batches = Batches::new(archive, &mut known, out);
-    for (key, sums) in in_order(&archive.located) {
+    let mut batches = Batches::new(raw_recording, &mut known, out);
+    for (key, sums) in in_order(&raw_recording.normalized) {
         batches.sample(key, sums)?;
     }
     batches.flush()?;
     let end = End {
-        closing: archive.closing.clone().unwrap_or_default(),
-        samples: archive.located.samples().len() as u64,
+        closing: raw_recording.closing.clone().unwrap_or_default(),
+        samples: raw_recording.normalized.samples().len() as u64,
     };
     section::write(out, Kind::End, &end)
 }
@@ -78,28 +78,33 @@ impl Writer {
         Ok(Self::default())
     }
 
-    /// Writes the next window. It is of the time in which the archive was recorded, and `lost` so many firings.
+    /// Writes the next window. It is of the time in which the raw recording was recorded, and `lost` so many firings.
     ///
     /// # Errors
     /// When the bytes are refused. Then nothing more can be written.
-    pub fn window(&mut self, archive: &Archive, lost: u64, out: &mut dyn Write) -> io::Result<()> {
+    pub fn window(
+        &mut self,
+        raw_recording: &RawRecording,
+        lost: u64,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         if self.known.bytes + self.known.callees.bytes() > MOST_KNOWN {
             self.begin_anew();
         }
-        let located = &archive.located;
+        let normalized = &raw_recording.normalized;
         let window = Window {
-            started_ns: since_1970(archive.facts.started),
-            duration_ns: nanoseconds(located.window.end),
-            count: located.total_count(),
+            started_ns: since_1970(raw_recording.facts.started),
+            duration_ns: nanoseconds(normalized.window.end),
+            count: normalized.total_count(),
             lost,
-            closing: archive.closing.clone().unwrap_or_default(),
+            closing: raw_recording.closing.clone().unwrap_or_default(),
             anew: std::mem::take(&mut self.is_anew),
         };
         section::write(out, Kind::Window, &window)?;
-        let samples = located.samples();
+        let samples = normalized.samples();
         self.samples += samples.len() as u64;
-        let mut batches = Batches::new(archive, &mut self.known, out);
-        for stack in by_bases(located, &batches.bases()) {
+        let mut batches = Batches::new(raw_recording, &mut self.known, out);
+        for stack in by_bases(normalized, &batches.bases()) {
             batches.stack(stack)?;
         }
         // The numbers of stacks that are there already are in no order; told in theirs, they take a byte each.
@@ -110,7 +115,7 @@ impl Writer {
             numbered.push((user, kernel, key, sums));
         }
         numbered.sort_by_key(|(user, kernel, key, _)| {
-            (*user, *kernel, key.label, key.doing, key.waker)
+            (*user, *kernel, key.label, key.thread_state, key.waker)
         });
         for (_, _, key, sums) in numbered {
             batches.sample(key, sums)?;
@@ -138,23 +143,23 @@ impl Writer {
 }
 
 /// The samples in an order in which stacks with the same callers follow each other.
-fn in_order(located: &Located) -> Vec<(&LocatedKey, Sums)> {
-    let mut samples: Vec<(&LocatedKey, Sums)> = located.samples().collect();
-    let ranks = ranks(located);
-    let rank = |index: Option<LocatedStackIndex>| index.map(|index| ranks[index.0 as usize]);
+fn in_order(normalized: &NormalizedProfile) -> Vec<(&NormalizedKey, Sums)> {
+    let mut samples: Vec<(&NormalizedKey, Sums)> = normalized.samples().collect();
+    let ranks = ranks(normalized);
+    let rank = |index: Option<NormalizedStackIndex>| index.map(|index| ranks[index.0 as usize]);
     samples.sort_unstable_by_key(|(key, _)| {
         let (user, kernel) = (rank(key.user), rank(key.kernel));
-        (user, kernel, key.label, key.doing, key.waker)
+        (user, kernel, key.label, key.thread_state, key.waker)
     });
     samples
 }
 
 /// The stacks in an order in which those that continue the same stack of the file follow each other.
-fn by_bases(located: &Located, bases: &[Option<u32>]) -> Vec<LocatedStackIndex> {
-    let ranks = ranks(located);
+fn by_bases(normalized: &NormalizedProfile, bases: &[Option<u32>]) -> Vec<NormalizedStackIndex> {
+    let ranks = ranks(normalized);
     let mut order: Vec<u32> = (0..ranks.len() as u32).collect();
     order.sort_unstable_by_key(|index| (bases[*index as usize], ranks[*index as usize]));
-    order.into_iter().map(LocatedStackIndex).collect()
+    order.into_iter().map(NormalizedStackIndex).collect()
 }
 
 /// What is known of a raw recording before anything is recorded.
@@ -211,10 +216,10 @@ fn nanoseconds(duration: Duration) -> u64 {
 }
 
 /// Each stack's place in an order in which those with the same callers follow each other.
-fn ranks(located: &Located) -> Vec<u32> {
-    let stacks = located.stacks();
+fn ranks(normalized: &NormalizedProfile) -> Vec<u32> {
+    let stacks = normalized.stacks();
     let mut order: Vec<u32> = (0..stacks.len() as u32).collect();
-    let from_root = |index: &u32| stacks[*index as usize].spots.iter().rev();
+    let from_root = |index: &u32| stacks[*index as usize].locations.iter().rev();
     order.sort_unstable_by(|one, other| from_root(one).cmp(from_root(other)).then(one.cmp(other)));
     let mut ranks = vec![0; order.len()];
     for (rank, index) in order.into_iter().enumerate() {

@@ -1,17 +1,17 @@
 //! What is taken from the batches of a raw recording.
 //!
-//! In: batches, one after the other, and how much memory there is. Out: a [`Located`] profile of those samples that are wanted,
+//! In: batches, one after the other, and how much memory there is. Out: a [`NormalizedProfile`] profile of those samples that are wanted,
 //! and its objects, or why a batch cannot be taken. Every number is checked; a budget is spent before much memory is.
 
 use super::budget::{Budget, Stop};
 use super::told::{Place, Told};
 use super::wire::Batch;
 use crate::object::{BuildId, Proof, RecordedObject, Segment, Segments};
-use crate::profile::located::{
-    Located, LocatedKey, LocatedStack, LocatedStackIndex, LocatedWaker, ObjectIndex, Spot,
-    SpotIndex, Sums, WakerIndex,
+use crate::profile::normalized::{
+    Location, LocationIndex, NormalizedKey, NormalizedProfile, NormalizedStack,
+    NormalizedStackIndex, NormalizedWaker, ObjectIndex, Sums, WakerIndex,
 };
-use profiler_common::abi::Doing;
+use profiler_common::abi::ThreadState;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
@@ -21,7 +21,7 @@ use std::path::PathBuf;
 pub(super) struct Taken {
     budget: Budget,
     told: Told,
-    pub(super) located: Located,
+    pub(super) normalized: NormalizedProfile,
     pub(super) objects: Vec<RecordedObject>,
     object_indices: HashMap<RecordedObject, ObjectIndex>,
     /// All samples, wanted or not.
@@ -36,7 +36,7 @@ impl Taken {
         Self {
             budget: Budget::new(most),
             told: Told::default(),
-            located: Located::default(),
+            normalized: NormalizedProfile::default(),
             objects: Vec::new(),
             object_indices: HashMap::new(),
             samples: 0,
@@ -132,7 +132,7 @@ impl Taken {
         let columns = [
             batch.sample_users.len(),
             batch.sample_kernels.len(),
-            batch.sample_doing.len(),
+            batch.sample_thread_state.len(),
             batch.sample_counts.len(),
         ];
         let weights = match batch.sample_weights.is_empty() {
@@ -158,19 +158,19 @@ impl Taken {
                 self.told.stack(user)?,
                 self.told.stack(batch.sample_kernels[at])?,
             );
-            let doing = match batch.sample_doing[at] {
-                0 => Doing::Running,
-                1 => Doing::Blocked,
-                2 => Doing::Runnable,
-                3 => Doing::Ran,
-                4 => Doing::Woken,
+            let thread_state = match batch.sample_thread_state[at] {
+                0 => ThreadState::Running,
+                1 => ThreadState::Blocked,
+                2 => ThreadState::Runnable,
+                3 => ThreadState::Ran,
+                4 => ThreadState::Woken,
                 _ => return Err(Stop::Nonsense("there is a sample of an unknown kind")),
             };
             let waker = batch.sample_wakers.get(at).copied().unwrap_or(0);
             if waker as usize > self.told.wakers.len() {
                 return Err(Stop::Nonsense("there is a sample whose waker is not there"));
             }
-            if waker > 0 && doing != Doing::Woken {
+            if waker > 0 && thread_state != ThreadState::Woken {
                 return Err(Stop::Nonsense("there is a waker of no wait"));
             }
             let sums = Sums {
@@ -185,12 +185,12 @@ impl Taken {
             };
             self.samples += 1;
             if wanted {
-                let key = LocatedKey {
+                let key = NormalizedKey {
                     label,
                     user: self.stack(user)?,
                     kernel: self.stack(kernel)?,
-                    doing,
-                    track: 0,
+                    thread_state,
+                    event: 0,
                     waker: self.waker(waker)?,
                 };
                 self.sample(key, sums)?;
@@ -200,18 +200,18 @@ impl Taken {
         Ok(())
     }
 
-    fn sample(&mut self, key: LocatedKey, sums: Sums) -> Result<(), Stop> {
-        let before = self.located.samples().len();
-        self.located.add(key, sums);
+    fn sample(&mut self, key: NormalizedKey, sums: Sums) -> Result<(), Stop> {
+        let before = self.normalized.samples().len();
+        self.normalized.add(key, sums);
         // What several windows have takes no more than what one has.
-        if self.located.samples().len() == before {
+        if self.normalized.samples().len() == before {
             return Ok(());
         }
-        let frames = |index: Option<LocatedStackIndex>| {
-            index.map_or(0, |index| self.located.stack_at(index).spots.len())
+        let frames = |index: Option<NormalizedStackIndex>| {
+            index.map_or(0, |index| self.normalized.stack_at(index).locations.len())
         };
         let woke = key.waker.map_or(0, |index| {
-            let waker = self.located.waker_at(index);
+            let waker = self.normalized.waker_at(index);
             frames(waker.user) + frames(waker.kernel)
         });
         // Naming makes one list of all stacks.
@@ -220,54 +220,54 @@ impl Taken {
     }
 
     /// The profile's stack for a number, one more than a stack's or zero, that is known to be there.
-    fn stack(&mut self, number: u32) -> Result<Option<LocatedStackIndex>, Stop> {
+    fn stack(&mut self, number: u32) -> Result<Option<NormalizedStackIndex>, Stop> {
         let Some(stack) = number.checked_sub(1) else {
             return Ok(None);
         };
-        if let Some(index) = *self.told.located(stack) {
+        if let Some(index) = *self.told.normalized(stack) {
             return Ok(Some(index));
         }
-        let told = self.told.spots_of(stack);
+        let told = self.told.locations_of(stack);
         self.budget.spend(128 + 4 * told.len())?;
-        let mut spots = Vec::with_capacity(told.len());
-        for spot in told {
-            spots.push(self.spot(spot)?);
+        let mut locations = Vec::with_capacity(told.len());
+        for location in told {
+            locations.push(self.location(location)?);
         }
-        let (end, guessed) = self.told.end_of(stack);
-        let index = self.located.stack(LocatedStack {
-            spots: spots.into(),
+        let (end, fp_fallback) = self.told.end_of(stack);
+        let index = self.normalized.stack(NormalizedStack {
+            locations: locations.into(),
             end,
-            guessed,
+            fp_fallback,
         });
-        *self.told.located(stack) = Some(index);
+        *self.told.normalized(stack) = Some(index);
         Ok(Some(index))
     }
 
-    fn spot(&mut self, number: u32) -> Result<SpotIndex, Stop> {
-        let told = self.told.spots[number as usize];
-        if let Some(index) = told.located {
+    fn location(&mut self, number: u32) -> Result<LocationIndex, Stop> {
+        let told = self.told.locations[number as usize];
+        if let Some(index) = told.normalized {
             return Ok(index);
         }
         self.budget.spend(64)?;
-        let spot = match told.place {
-            Place::Unknown => Spot::Unknown,
+        let location = match told.place {
+            Place::Unknown => Location::Unknown,
             Place::Named(name) => self.name(name)?,
-            Place::At { object, offset } => Spot::At { object, offset },
+            Place::At { object, offset } => Location::At { object, offset },
         };
-        let index = self.located.spot(spot);
-        self.told.spots[number as usize].located = Some(index);
+        let index = self.normalized.location(location);
+        self.told.locations[number as usize].normalized = Some(index);
         Ok(index)
     }
 
-    fn name(&mut self, number: u32) -> Result<Spot, Stop> {
+    fn name(&mut self, number: u32) -> Result<Location, Stop> {
         let told = &mut self.told.names[number as usize];
-        if let Some(spot) = told.located {
-            return Ok(spot);
+        if let Some(location) = told.normalized {
+            return Ok(location);
         }
         self.budget.spend(160 + 3 * told.frame.name.len())?;
-        let spot = self.located.name(told.frame.clone());
-        told.located = Some(spot);
-        Ok(spot)
+        let location = self.normalized.name(told.frame.clone());
+        told.normalized = Some(location);
+        Ok(location)
     }
 
     fn waker(&mut self, number: u32) -> Result<Option<WakerIndex>, Stop> {
@@ -275,17 +275,17 @@ impl Taken {
             return Ok(None);
         };
         let told = self.told.wakers[number as usize];
-        if told.located.is_some() {
-            return Ok(told.located);
+        if told.normalized.is_some() {
+            return Ok(told.normalized);
         }
         self.budget.spend(96)?;
-        let waker = LocatedWaker {
+        let waker = NormalizedWaker {
             label: told.label,
             user: self.stack(told.user)?,
             kernel: self.stack(told.kernel)?,
         };
-        let index = self.located.waker(waker);
-        self.told.wakers[number as usize].located = Some(index);
+        let index = self.normalized.waker(waker);
+        self.told.wakers[number as usize].normalized = Some(index);
         Ok(Some(index))
     }
 }

@@ -1,9 +1,9 @@
-//! From addresses to spots, while sampling goes on.
+//! From addresses to locations, while sampling goes on.
 //!
-//! In: raw profiles, drain by drain, and the [`Processes`] that they are of. Out: a [`Located`] profile and
-//! its [`Objects`]. Raw stacks are emptied of all that could be located; what is left is of processes that
+//! In: raw profiles, drain by drain, and the [`Processes`] that they are of. Out: a [`NormalizedProfile`] profile and
+//! its [`Objects`]. Raw stacks are emptied of all that could be normalized; what is left is of processes that
 //! make code as they run: only their end shows what they tell of it, and until then their stacks stay raw.
-//! Never names anything but such code: names come once, at the end, for each spot.
+//! Never names anything but such code: names come once, at the end, for each location.
 
 use super::code_map;
 use super::demangle::visible;
@@ -12,9 +12,9 @@ use super::objects::Objects;
 use super::{frame, lookups};
 use crate::process::{Identity, Place, Process, Processes};
 use crate::profile::FrameKind;
-use crate::profile::located::{
-    Label, Located, LocatedKey, LocatedStack, LocatedStackIndex, LocatedWaker, Spot, SpotIndex,
-    Sums,
+use crate::profile::normalized::{
+    Label, Location, LocationIndex, NormalizedKey, NormalizedProfile, NormalizedStack,
+    NormalizedStackIndex, NormalizedWaker, Sums,
 };
 use crate::profile::raw::{Parts, RawProfile, RawSample, RawStack, StackIndex, Waker, Who};
 use foldhash::{HashMap, HashSet};
@@ -54,52 +54,52 @@ impl Gathered {
 }
 
 /// What the addresses of one process stand for; nothing where that has yet to be seen.
-struct Spots {
+struct Locations {
     // Ascending and distinct.
     addresses: Vec<u64>,
     // One for each address.
-    spots: Vec<Option<SpotIndex>>,
+    locations: Vec<Option<LocationIndex>>,
 }
 
-impl Spots {
-    fn of(&self, address: u64) -> Option<SpotIndex> {
+impl Locations {
+    fn of(&self, address: u64) -> Option<LocationIndex> {
         let at = self.addresses.binary_search(&address);
-        self.spots[at.expect("all addresses of the raw profile were gathered")]
+        self.locations[at.expect("all addresses of the raw profile were gathered")]
     }
 }
 
 /// A user and a kernel stack.
-type Stacks = (Option<LocatedStackIndex>, Option<LocatedStackIndex>);
+type Stacks = (Option<NormalizedStackIndex>, Option<NormalizedStackIndex>);
 
-/// What is known of a raw profile while it is being located.
+/// What is known of a raw profile while it is being normalized.
 struct Known<'a> {
     raw: &'a RawProfile,
-    spots: HashMap<Identity, Spots>,
+    locations: HashMap<Identity, Locations>,
     // Stacks by whose they are, so that each is translated once.
-    users: HashMap<(Identity, StackIndex), Option<LocatedStackIndex>>,
-    kernels: HashMap<StackIndex, LocatedStackIndex>,
+    users: HashMap<(Identity, StackIndex), Option<NormalizedStackIndex>>,
+    kernels: HashMap<StackIndex, NormalizedStackIndex>,
 }
 
-/// Locates what drains bring.
+/// Normalizes what drains bring.
 #[derive(Debug, Default)]
-pub struct Locator {
-    located: Located,
+pub struct Normalizer {
+    normalized: NormalizedProfile,
     objects: Objects,
-    /// Whose samples were located, of which parts, and who has not been let go since.
+    /// Whose samples were normalized, of which parts, and who has not been let go since.
     sampled: HashMap<Identity, Parts>,
 }
 
-impl Locator {
-    /// Nothing located yet.
+impl Normalizer {
+    /// Nothing normalized yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes what can be located out of `raw`. Of the processes in `ended` that is all, and they are let
+    /// Takes what can be normalized out of `raw`. Of the processes in `ended` that is all, and they are let
     /// go: they must have ended before what `raw` holds was drained, so that no more will come.
     pub fn take(&mut self, raw: &mut RawProfile, processes: &mut Processes, ended: &[Identity]) {
         let last: HashSet<Identity> = ended.iter().copied().collect();
-        self.locate(raw, processes, |identity| last.contains(&identity));
+        self.normalize(raw, processes, |identity| last.contains(&identity));
         for identity in ended {
             if let Some(parts) = self.sampled.remove(identity) {
                 self.objects.count_process(parts);
@@ -109,15 +109,19 @@ impl Locator {
     }
 
     /// Takes all that is left in `raw`.
-    pub fn finish(mut self, raw: &mut RawProfile, processes: &mut Processes) -> (Located, Objects) {
-        self.locate(raw, processes, |_| true);
+    pub fn finish(
+        mut self,
+        raw: &mut RawProfile,
+        processes: &mut Processes,
+    ) -> (NormalizedProfile, Objects) {
+        self.normalize(raw, processes, |_| true);
         for parts in self.sampled.into_values() {
             self.objects.count_process(parts);
         }
-        (self.located, self.objects)
+        (self.normalized, self.objects)
     }
 
-    fn locate(
+    fn normalize(
         &mut self,
         raw: &mut RawProfile,
         processes: &mut Processes,
@@ -127,12 +131,18 @@ impl Locator {
         let mut known = HashMap::default();
         for (identity, gathered) in gather(&raw_now) {
             let addresses = gathered.into_distinct();
-            let spots = self.spots(identity, &addresses, processes, is_last(identity));
-            known.insert(identity, Spots { addresses, spots });
+            let locations = self.locations(identity, &addresses, processes, is_last(identity));
+            known.insert(
+                identity,
+                Locations {
+                    addresses,
+                    locations,
+                },
+            );
         }
         let mut known = Known {
             raw: &raw_now,
-            spots: known,
+            locations: known,
             users: HashMap::default(),
             kernels: HashMap::default(),
         };
@@ -146,27 +156,27 @@ impl Locator {
                 continue;
             };
             let parts = self.sampled.entry(Identity::from(&sample.who)).or_default();
-            parts.0 |= Parts::of(sample.doing, sample.track).0;
+            parts.0 |= Parts::of(sample.thread_state, sample.event).0;
             let waker = waker.zip(woke.flatten()).map(|(waker, (user, kernel))| {
-                self.located.waker(LocatedWaker {
+                self.normalized.waker(NormalizedWaker {
                     label: Label::from(&waker.who),
                     user,
                     kernel,
                 })
             });
-            let key = LocatedKey {
+            let key = NormalizedKey {
                 label: Label::from(&sample.who),
                 user,
                 kernel,
-                doing: sample.doing,
-                track: sample.track,
+                thread_state: sample.thread_state,
+                event: sample.event,
                 waker,
             };
             let sums = Sums {
                 weight: sample.weight,
                 count: sample.count,
             };
-            self.located.add(key, sums);
+            self.normalized.add(key, sums);
         }
     }
 
@@ -181,7 +191,7 @@ impl Locator {
         let identity = Identity::from(who);
         let Known {
             raw,
-            spots,
+            locations,
             users,
             kernels,
         } = known;
@@ -190,10 +200,11 @@ impl Locator {
             Some(index) => Some(
                 (*users.entry((identity, index)).or_insert_with(|| {
                     let stack = raw.stack(index);
-                    let spots = spots.get(&identity)?;
-                    let spots: Option<Box<[SpotIndex]>> =
-                        lookups(stack).map(|address| spots.of(address)).collect();
-                    Some(self.stack(stack, spots?))
+                    let locations = locations.get(&identity)?;
+                    let locations: Option<Box<[LocationIndex]>> = lookups(stack)
+                        .map(|address| locations.of(address))
+                        .collect();
+                    Some(self.stack(stack, locations?))
                 }))?,
             ),
         };
@@ -205,34 +216,36 @@ impl Locator {
                 let said = said
                     .into_iter()
                     .rev()
-                    .map(|name| self.located.name(frame(name, FrameKind::Mark)));
-                let said: Vec<Spot> = said.collect();
-                let places = lookups(stack).map(Spot::Kernel);
-                let spots = said.into_iter().chain(places);
-                let spots = spots.map(|spot| self.located.spot(spot)).collect();
-                self.stack(stack, spots)
+                    .map(|name| self.normalized.name(frame(name, FrameKind::Mark)));
+                let said: Vec<Location> = said.collect();
+                let places = lookups(stack).map(Location::Kernel);
+                let locations = said.into_iter().chain(places);
+                let locations = locations
+                    .map(|location| self.normalized.location(location))
+                    .collect();
+                self.stack(stack, locations)
             })
         });
         Some((user, kernel))
     }
 
-    fn stack(&mut self, raw: &RawStack, spots: Box<[SpotIndex]>) -> LocatedStackIndex {
-        self.located.stack(LocatedStack {
-            spots,
+    fn stack(&mut self, raw: &RawStack, locations: Box<[LocationIndex]>) -> NormalizedStackIndex {
+        self.normalized.stack(NormalizedStack {
+            locations,
             end: raw.end,
-            guessed: raw.guessed,
+            fp_fallback: raw.fp_fallback,
         })
     }
 
     /// What addresses of a process stand for. Code that it made stands for nothing yet, unless these are
     /// its last.
-    fn spots(
+    fn locations(
         &mut self,
         identity: Identity,
         addresses: &[u64],
         processes: &mut Processes,
         last: bool,
-    ) -> Vec<Option<SpotIndex>> {
+    ) -> Vec<Option<LocationIndex>> {
         let places = find(identity, addresses, processes);
         let is_made = |place: &Option<Place>| {
             let place = place.as_ref();
@@ -241,7 +254,7 @@ impl Locator {
         let made: Vec<usize> = (0..places.len())
             .filter(|at| is_made(&places[*at]))
             .collect();
-        let mut spots: Vec<Option<SpotIndex>> = vec![None; places.len()];
+        let mut locations: Vec<Option<LocationIndex>> = vec![None; places.len()];
         let mut told = false;
         if last && !made.is_empty() {
             let asked: Vec<u64> = made.iter().map(|at| addresses[*at]).collect();
@@ -249,25 +262,25 @@ impl Locator {
             self.objects.cut_maps += usize::from(!whole);
             told = !found.names.is_empty();
             for (at, index) in made.iter().zip(&found.of) {
-                spots[*at] = index.map(|index| {
+                locations[*at] = index.map(|index| {
                     let name = frame(visible(&found.names[index]), FrameKind::Jit);
-                    let spot = self.located.name(name);
-                    self.located.spot(spot)
+                    let location = self.normalized.name(name);
+                    self.normalized.location(location)
                 });
             }
         }
         let mut made = made.into_iter().peekable();
         for (at, place) in places.into_iter().enumerate() {
             let waits = made.next_if_eq(&at).is_some() && !last;
-            if spots[at].is_none() && !waits {
-                let spot = match place {
-                    Some(place) => self.objects.spot(identity, place, told, processes),
-                    None => Spot::Unknown,
+            if locations[at].is_none() && !waits {
+                let location = match place {
+                    Some(place) => self.objects.location(identity, place, told, processes),
+                    None => Location::Unknown,
                 };
-                spots[at] = Some(self.located.spot(spot));
+                locations[at] = Some(self.normalized.location(location));
             }
         }
-        spots
+        locations
     }
 }
 

@@ -1,6 +1,6 @@
 //! Raw recordings: a recording's stacks as a compact file, to be named later or elsewhere.
 //!
-//! In: a [`Located`] profile whose spots lie in [`RecordedObject`]s, or carry their names, and [`Facts`] about
+//! In: a [`NormalizedProfile`] profile whose locations lie in [`RecordedObject`]s, or carry their names, and [`Facts`] about
 //! it. Out: bytes, and from bytes the same again. What a file says is never believed: whoever wrote it, reading
 //! takes bounded time and memory, and every number is checked before it is used.
 //! `docs/raw-recordings.md` describes the format for other readers.
@@ -27,7 +27,7 @@ pub use write::{Writer, write};
 use crate::clock::shown;
 use crate::object::RecordedObject;
 use crate::profile::Unit;
-use crate::profile::located::Located;
+use crate::profile::normalized::NormalizedProfile;
 use crate::profile::waits;
 use std::ffi::OsString;
 use std::io;
@@ -64,12 +64,12 @@ pub struct Facts {
 
 /// A raw recording.
 #[derive(Clone, Debug)]
-pub struct Archive {
+pub struct RawRecording {
     /// About the recording.
     pub facts: Facts,
-    /// Its samples. The kernel's spots have names.
-    pub located: Located,
-    /// What spots lie in, by their objects' numbers.
+    /// Its samples. The kernel's locations have names.
+    pub normalized: NormalizedProfile,
+    /// What locations lie in, by their objects' numbers.
     pub objects: Vec<RecordedObject>,
     /// What the recording said at its end: the balance, but for what naming objects adds to it. None in
     /// a file that ends early.

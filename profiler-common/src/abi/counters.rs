@@ -1,34 +1,34 @@
-//! The small maps through which the halves speak while a recording runs: the books, one per probe and
+//! The small maps through which the halves speak while a recording runs: the counters, one per probe and
 //! CPU, which the kernel half writes; the control map, whose first word user space writes; the name of a symbol.
 
 use super::{Class, Counter, Stamp};
 
 /// How many counters one probe has room for on one CPU.
-pub const BOOK_WORDS: usize = 32;
+pub const COUNTERS_WORDS: usize = 32;
 
 /// One probe's counters on one CPU. Whole pairs of cache lines, so that CPUs do not share one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(128))]
-pub struct Books {
+pub struct Counters {
     /// One sum per [`Counter`], in the order of [`Counter::ALL`]; the rest is zero.
-    pub counters: [u64; BOOK_WORDS],
+    pub counters: [u64; COUNTERS_WORDS],
 }
 
 const _: () = assert!(
-    Counter::ALL.len() <= BOOK_WORDS,
+    Counter::ALL.len() <= COUNTERS_WORDS,
     "every counter has a place in the books"
 );
 
-impl Default for Books {
+impl Default for Counters {
     fn default() -> Self {
         Self::EMPTY
     }
 }
 
-impl Books {
+impl Counters {
     /// Nothing counted yet.
     pub const EMPTY: Self = Self {
-        counters: [0; BOOK_WORDS],
+        counters: [0; COUNTERS_WORDS],
     };
 
     /// The sum under one counter.
@@ -45,14 +45,14 @@ impl Books {
             .sum()
     }
 
-    /// What was counted since these books stood at `before`.
+    /// What was counted since these counters stood at `before`.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
-        let mut books = *self;
-        for (now, then) in books.counters.iter_mut().zip(&before.counters) {
+        let mut counters = *self;
+        for (now, then) in counters.counters.iter_mut().zip(&before.counters) {
             *now = now.saturating_sub(*then);
         }
-        books
+        counters
     }
 
     /// How many firings have ended, in whatever way. Equal to `Fired` whenever no firing is under way
@@ -152,13 +152,13 @@ mod tests {
     #[test]
     fn a_firing_is_closed_by_one_outcome_and_by_nothing_else() {
         for &counter in Counter::ALL {
-            let mut books = Books::EMPTY;
-            books.counters[counter as usize] = 1;
+            let mut counters = Counters::EMPTY;
+            counters.counters[counter as usize] = 1;
             let closes = matches!(
                 counter.class(),
                 Class::Recorded | Class::Filtered | Class::Lost
             );
-            assert_eq!(books.closed(), u64::from(closes), "{}", counter.name());
+            assert_eq!(counters.closed(), u64::from(closes), "{}", counter.name());
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The programs of all tracks but the first, for events and tracepoints.
+//! The programs of all events but the first, for events and tracepoints.
 //!
-//! In: firings of what user space attaches them to. Out: as those of the first track, each of its own. A program knows
-//! its track by its making, since kernels tell neither a perf event's nor a raw tracepoint's program what it was attached
+//! In: firings of what user space attaches them to. Out: as those of the first event, each of its own. A program knows
+//! its event by its making, since kernels tell neither a perf event's nor a raw tracepoint's program what it was attached
 //! with, or only new ones do. What it calls is shared by all.
 
 use crate::probe::{on_cpu, passing};
@@ -9,30 +9,30 @@ use aya_ebpf::{
     macros::{perf_event, raw_tracepoint},
     programs::{PerfEventContext, RawTracePointContext},
 };
-use profiler_common::abi::MAX_TRACKS;
+use profiler_common::abi::MAX_EVENTS;
 
-macro_rules! tracks {
-    ($($track:literal: $on_cpu:ident, $tracepoint:ident;)+) => {
+macro_rules! events {
+    ($($event:literal: $on_cpu:ident, $tracepoint:ident;)+) => {
         $(
-            /// As `on_cpu`, for another track.
+            /// As `on_cpu`, for another event.
             #[perf_event]
             pub(crate) fn $on_cpu(ctx: PerfEventContext) -> u32 {
-                on_cpu::fire::<$track>(&ctx);
+                on_cpu::fire::<$event>(&ctx);
                 0
             }
 
-            /// As `tracepoint`, for another track.
+            /// As `tracepoint`, for another event.
             #[raw_tracepoint(tracepoint = "sched_switch")]
             pub(crate) fn $tracepoint(ctx: RawTracePointContext) -> i32 {
-                passing::tracepoint::<$track>(&ctx);
+                passing::tracepoint::<$event>(&ctx);
                 0
             }
         )+
-        const _: () = assert!(MAX_TRACKS == 1 + [$($track),+].len());
+        const _: () = assert!(MAX_EVENTS == 1 + [$($event),+].len());
     };
 }
 
-tracks! {
+events! {
     1: on_cpu_1, tracepoint_1;
     2: on_cpu_2, tracepoint_2;
     3: on_cpu_3, tracepoint_3;

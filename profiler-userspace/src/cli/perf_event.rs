@@ -1,49 +1,59 @@
 //! The names of events: perf's, so that habits keep working.
 //!
-//! In: what was typed behind `-e`. Out: an [`Event`] under its canonical name, or a sentence that
+//! In: what was typed behind `-e`. Out: an [`PerfEvent`] under its canonical name, or a sentence that
 //! lists the nearest names. Never: asks whether this machine has the event.
 //!
 //! The numbers are those of `perf_event_open`, see `include/uapi/linux/perf_event.h` in the kernel.
 
 use std::borrow::Cow;
 
-use crate::plan::{Event, EventKind};
+use crate::plan::{PerfEvent, PerfEventKind};
 
 /// Canonical name, other names for it, family, number.
-type Row = (&'static str, &'static [&'static str], EventKind, u64);
+type Row = (&'static str, &'static [&'static str], PerfEventKind, u64);
 
 /// Left out: `dummy` and `bpf-output`, which never count anything.
 const NAMED: &[Row] = &[
-    ("cycles", &["cpu-cycles"], EventKind::Hardware, 0),
-    ("instructions", &[], EventKind::Hardware, 1),
-    ("cache-references", &[], EventKind::Hardware, 2),
-    ("cache-misses", &[], EventKind::Hardware, 3),
-    ("branches", &["branch-instructions"], EventKind::Hardware, 4),
-    ("branch-misses", &[], EventKind::Hardware, 5),
-    ("bus-cycles", &[], EventKind::Hardware, 6),
+    ("cycles", &["cpu-cycles"], PerfEventKind::Hardware, 0),
+    ("instructions", &[], PerfEventKind::Hardware, 1),
+    ("cache-references", &[], PerfEventKind::Hardware, 2),
+    ("cache-misses", &[], PerfEventKind::Hardware, 3),
+    (
+        "branches",
+        &["branch-instructions"],
+        PerfEventKind::Hardware,
+        4,
+    ),
+    ("branch-misses", &[], PerfEventKind::Hardware, 5),
+    ("bus-cycles", &[], PerfEventKind::Hardware, 6),
     (
         "stalled-cycles-frontend",
         &["idle-cycles-frontend"],
-        EventKind::Hardware,
+        PerfEventKind::Hardware,
         7,
     ),
     (
         "stalled-cycles-backend",
         &["idle-cycles-backend"],
-        EventKind::Hardware,
+        PerfEventKind::Hardware,
         8,
     ),
-    ("ref-cycles", &[], EventKind::Hardware, 9),
-    ("cpu-clock", &[], EventKind::Software, 0),
-    ("task-clock", &[], EventKind::Software, 1),
-    ("page-faults", &["faults"], EventKind::Software, 2),
-    ("context-switches", &["cs"], EventKind::Software, 3),
-    ("cpu-migrations", &["migrations"], EventKind::Software, 4),
-    ("minor-faults", &[], EventKind::Software, 5),
-    ("major-faults", &[], EventKind::Software, 6),
-    ("alignment-faults", &[], EventKind::Software, 7),
-    ("emulation-faults", &[], EventKind::Software, 8),
-    ("cgroup-switches", &[], EventKind::Software, 11),
+    ("ref-cycles", &[], PerfEventKind::Hardware, 9),
+    ("cpu-clock", &[], PerfEventKind::Software, 0),
+    ("task-clock", &[], PerfEventKind::Software, 1),
+    ("page-faults", &["faults"], PerfEventKind::Software, 2),
+    ("context-switches", &["cs"], PerfEventKind::Software, 3),
+    (
+        "cpu-migrations",
+        &["migrations"],
+        PerfEventKind::Software,
+        4,
+    ),
+    ("minor-faults", &[], PerfEventKind::Software, 5),
+    ("major-faults", &[], PerfEventKind::Software, 6),
+    ("alignment-faults", &[], PerfEventKind::Software, 7),
+    ("emulation-faults", &[], PerfEventKind::Software, 8),
+    ("cgroup-switches", &[], PerfEventKind::Software, 11),
 ];
 
 const LOAD: u64 = 0;
@@ -132,21 +142,21 @@ const NEAR: f64 = 0.75;
 ///
 /// # Errors
 /// A sentence for a name that stands for no event we can sample.
-pub(super) fn parse(name: &str) -> Result<Event, String> {
+pub(super) fn parse(name: &str) -> Result<PerfEvent, String> {
     named(name)
         .or_else(|| cache(name))
         .or_else(|| raw(name))
         .ok_or_else(|| refusal(name))
 }
 
-fn named(name: &str) -> Option<Event> {
+fn named(name: &str) -> Option<PerfEvent> {
     let &(canonical, _, kind, config) = NAMED
         .iter()
         .find(|(canonical, aliases, ..)| *canonical == name || aliases.contains(&name))?;
-    Some(Event::new(canonical, kind, config))
+    Some(PerfEvent::new(canonical, kind, config))
 }
 
-fn cache(name: &str) -> Option<Event> {
+fn cache(name: &str) -> Option<PerfEvent> {
     for &(cache, aliases, number, deeds) in CACHES {
         for alias in std::iter::once(&cache).chain(aliases) {
             let Some((head, tail)) = name.split_at_checked(alias.len()) else {
@@ -161,9 +171,9 @@ fn cache(name: &str) -> Option<Event> {
                         .iter()
                         .any(|suffix| suffix.eq_ignore_ascii_case(tail))
                 {
-                    return Some(Event {
+                    return Some(PerfEvent {
                         name: Cow::Owned(format!("{cache}{}", suffixes[0])),
-                        kind: EventKind::HardwareCache,
+                        kind: PerfEventKind::HardwareCache,
                         config: number | deed << 8 | u64::from(missed) << 16,
                     });
                 }
@@ -174,14 +184,14 @@ fn cache(name: &str) -> Option<Event> {
 }
 
 /// `r` and hexadecimal digits: the number that the processor's manual gives.
-fn raw(name: &str) -> Option<Event> {
+fn raw(name: &str) -> Option<PerfEvent> {
     let digits = name.strip_prefix('r')?;
     if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }
-    Some(Event {
+    Some(PerfEvent {
         name: Cow::Owned(name.to_owned()),
-        kind: EventKind::Raw,
+        kind: PerfEventKind::Raw,
         config: u64::from_str_radix(digits, 16).ok()?,
     })
 }
@@ -189,17 +199,17 @@ fn raw(name: &str) -> Option<Event> {
 fn refusal(name: &str) -> String {
     if name.contains(',') {
         let each: Vec<String> = name.split(',').map(|one| format!("-e {one}")).collect();
-        return format!("each event has an -e of its own: {}", each.join(" "));
+        return format!("each perf_event has an -e of its own: {}", each.join(" "));
     }
     if name.contains('/') {
         return "this notation is perf's; give the number in the processor's manual as rNNN, in \
                 hexadecimal"
             .to_owned();
     }
-    if let Some((event, modifiers)) = name.split_once(':') {
-        return if parse(event).is_ok() {
+    if let Some((perf_event, modifiers)) = name.split_once(':') {
+        return if parse(perf_event).is_ok() {
             format!(
-                "flame-bpf has no modifiers such as `:{modifiers}`; say -e {event}, with -U for user \
+                "flame-bpf has no modifiers such as `:{modifiers}`; say -e {perf_event}, with -U for user \
                  stacks only or -K for kernel stacks only"
             )
         } else {
@@ -208,9 +218,9 @@ fn refusal(name: &str) -> String {
     }
     let near = near(name);
     if near.is_empty() {
-        "no such event; `flame-bpf --help` lists them".to_owned()
+        "no such perf_event; `flame-bpf --help` lists them".to_owned()
     } else {
-        format!("no such event; near it: {}", near.join(", "))
+        format!("no such perf_event; near it: {}", near.join(", "))
     }
 }
 
@@ -245,7 +255,7 @@ fn names() -> impl Iterator<Item = String> {
 
 /// The paragraph of `--help` that lists what there is, made from the tables so that it stays true.
 pub(super) fn list() -> String {
-    let of = |wanted: EventKind| {
+    let of = |wanted: PerfEventKind| {
         let rows = NAMED.iter().filter(|(_, _, kind, _)| *kind == wanted);
         rows.map(|(name, aliases, ..)| match aliases {
             [] => (*name).to_owned(),
@@ -259,9 +269,9 @@ pub(super) fn list() -> String {
         "Events of the processor, where it has counters:\n{}; of its caches: {} with -loads, \
          -load-misses, -stores, -store-misses, -prefetches or -prefetch-misses; rNNN for the number \
          in its manual.\n\nEvents of the kernel, everywhere:\n{}.",
-        of(EventKind::Hardware),
+        of(PerfEventKind::Hardware),
         caches.join(", "),
-        of(EventKind::Software),
+        of(PerfEventKind::Software),
     )
 }
 
@@ -272,55 +282,65 @@ mod tests {
     #[test]
     fn perfs_names_and_aliases_mean_what_they_mean_to_perf() {
         for (typed, kind, config, canonical) in [
-            ("cycles", EventKind::Hardware, 0, "cycles"),
-            ("cpu-cycles", EventKind::Hardware, 0, "cycles"),
-            ("branch-misses", EventKind::Hardware, 5, "branch-misses"),
-            ("ref-cycles", EventKind::Hardware, 9, "ref-cycles"),
-            ("cs", EventKind::Software, 3, "context-switches"),
-            ("faults", EventKind::Software, 2, "page-faults"),
+            ("cycles", PerfEventKind::Hardware, 0, "cycles"),
+            ("cpu-cycles", PerfEventKind::Hardware, 0, "cycles"),
+            ("branch-misses", PerfEventKind::Hardware, 5, "branch-misses"),
+            ("ref-cycles", PerfEventKind::Hardware, 9, "ref-cycles"),
+            ("cs", PerfEventKind::Software, 3, "context-switches"),
+            ("faults", PerfEventKind::Software, 2, "page-faults"),
             (
                 "cgroup-switches",
-                EventKind::Software,
+                PerfEventKind::Software,
                 11,
                 "cgroup-switches",
             ),
             (
                 "L1-dcache-load-misses",
-                EventKind::HardwareCache,
+                PerfEventKind::HardwareCache,
                 0x1_0000,
                 "L1-dcache-load-misses",
             ),
-            ("l1d-loads", EventKind::HardwareCache, 0, "L1-dcache-loads"),
+            (
+                "l1d-loads",
+                PerfEventKind::HardwareCache,
+                0,
+                "L1-dcache-loads",
+            ),
             (
                 "LLC-store-misses",
-                EventKind::HardwareCache,
+                PerfEventKind::HardwareCache,
                 0x1_0102,
                 "LLC-store-misses",
             ),
             (
                 "llc-misses",
-                EventKind::HardwareCache,
+                PerfEventKind::HardwareCache,
                 0x1_0002,
                 "LLC-load-misses",
             ),
             (
                 "dTLB-prefetches",
-                EventKind::HardwareCache,
+                PerfEventKind::HardwareCache,
                 0x203,
                 "dTLB-prefetches",
             ),
-            ("branch-loads", EventKind::HardwareCache, 5, "branch-loads"),
+            (
+                "branch-loads",
+                PerfEventKind::HardwareCache,
+                5,
+                "branch-loads",
+            ),
             (
                 "node-stores",
-                EventKind::HardwareCache,
+                PerfEventKind::HardwareCache,
                 0x106,
                 "node-stores",
             ),
-            ("r1A8", EventKind::Raw, 0x1a8, "r1A8"),
+            ("r1A8", PerfEventKind::Raw, 0x1a8, "r1A8"),
         ] {
-            let event = parse(typed).unwrap_or_else(|refusal| panic!("{typed}: {refusal}"));
+            let perf_event = parse(typed).unwrap_or_else(|refusal| panic!("{typed}: {refusal}"));
             assert_eq!(
-                (event.kind, event.config, &*event.name),
+                (perf_event.kind, perf_event.config, &*perf_event.name),
                 (kind, config, canonical),
                 "{typed}"
             );
@@ -331,10 +351,10 @@ mod tests {
     fn every_listed_name_parses_to_itself() {
         let mut configs = std::collections::HashSet::new();
         for name in names() {
-            let event = parse(&name).unwrap_or_else(|refusal| panic!("{name}: {refusal}"));
-            assert_eq!(event.name, name);
+            let perf_event = parse(&name).unwrap_or_else(|refusal| panic!("{name}: {refusal}"));
+            assert_eq!(perf_event.name, name);
             assert!(
-                configs.insert((event.kind as u32, event.config)),
+                configs.insert((perf_event.kind as u32, perf_event.config)),
                 "{name} repeats a number"
             );
         }
@@ -381,7 +401,7 @@ mod tests {
                 .unwrap_err()
                 .contains("-e cycles -e instructions")
         );
-        assert!(parse("cpu/event=0x3c/").unwrap_err().contains("rNNN"));
+        assert!(parse("cpu/perf_event=0x3c/").unwrap_err().contains("rNNN"));
         assert!(
             parse("sched:sched_switch")
                 .unwrap_err()

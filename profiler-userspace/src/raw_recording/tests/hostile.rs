@@ -1,8 +1,8 @@
 //! Files that say what no writer does.
 
 use super::*;
-use crate::archive::section::Kind;
-use crate::archive::wire::Batch;
+use crate::raw_recording::section::Kind;
+use crate::raw_recording::wire::Batch;
 
 /// A file whose second section is this batch.
 fn with_batch(batch: &Batch) -> Vec<u8> {
@@ -10,7 +10,7 @@ fn with_batch(batch: &Batch) -> Vec<u8> {
     let mut bytes = whole[..MAGIC.len() + 1].to_vec();
     let head_bytes = u32::from_le_bytes(whole[10..14].try_into().unwrap()) as usize;
     bytes.extend(&whole[9..9 + 13 + head_bytes]);
-    crate::archive::section::write(&mut bytes, Kind::Batch, batch).unwrap();
+    crate::raw_recording::section::write(&mut bytes, Kind::Batch, batch).unwrap();
     bytes
 }
 
@@ -18,8 +18,8 @@ fn with_batch(batch: &Batch) -> Vec<u8> {
 fn numbers_that_lead_nowhere_are_refused() {
     let of = |change: &dyn Fn(&mut Batch)| {
         let mut batch = Batch {
-            spot_kinds: vec![0],
-            spot_values: vec![0],
+            location_kinds: vec![0],
+            location_values: vec![0],
             stack_bases: vec![0],
             stack_shared: vec![0],
             stack_lengths: vec![1],
@@ -31,7 +31,7 @@ fn numbers_that_lead_nowhere_are_refused() {
             sample_labels: vec![0],
             sample_users: vec![1],
             sample_kernels: vec![0],
-            sample_doing: vec![0],
+            sample_thread_state: vec![0],
             sample_counts: vec![1],
             ..Batch::default()
         };
@@ -39,7 +39,7 @@ fn numbers_that_lead_nowhere_are_refused() {
         read(&with_batch(&batch))
     };
     let whole = of(&|_| ()).unwrap();
-    assert_eq!(whole.archive.located.total_count(), 1);
+    assert_eq!(whole.raw_recording.normalized.total_count(), 1);
     let broken: [&dyn Fn(&mut Batch); 32] = [
         &|batch| batch.stack_bases = vec![1],
         &|batch| batch.stack_bases = vec![2],
@@ -64,27 +64,27 @@ fn numbers_that_lead_nowhere_are_refused() {
             batch.waker_kernels = vec![0];
             batch.sample_wakers = vec![1];
         },
-        &|batch| batch.spot_kinds = vec![1],
-        &|batch| batch.spot_kinds = vec![2],
-        &|batch| batch.spot_kinds = vec![u32::MAX],
-        &|batch| batch.spot_values.clear(),
+        &|batch| batch.location_kinds = vec![1],
+        &|batch| batch.location_kinds = vec![2],
+        &|batch| batch.location_kinds = vec![u32::MAX],
+        &|batch| batch.location_values.clear(),
         &|batch| batch.stack_shared = vec![1],
         &|batch| batch.stack_lengths = vec![u32::MAX],
         &|batch| batch.stack_steps = vec![1],
         &|batch| {
             batch.stack_steps = vec![1];
-            batch.stack_spots = vec![1];
+            batch.stack_locations = vec![1];
         },
         &|batch| batch.stack_steps = vec![2],
         &|batch| batch.stack_steps = vec![u32::MAX],
-        &|batch| batch.stack_spots = vec![0],
+        &|batch| batch.stack_locations = vec![0],
         &|batch| batch.stack_lengths = vec![2],
         &|batch| batch.stack_ends = vec![200],
         &|batch| batch.label_comms = vec![vec![b'a'; 17]],
         &|batch| batch.label_cpus = vec![1 << 33],
         &|batch| batch.sample_labels = vec![1],
         &|batch| batch.sample_users = vec![2],
-        &|batch| batch.sample_doing = vec![9],
+        &|batch| batch.sample_thread_state = vec![9],
         &|batch| batch.sample_weights = vec![1, 2],
         &|batch| batch.names = vec!["x".to_owned()],
         &|batch| batch.object_paths = vec![b"/x".to_vec()],
@@ -105,7 +105,7 @@ fn numbers_that_lead_nowhere_are_refused() {
         batch.sample_labels.push(0);
         batch.sample_users.push(-1);
         batch.sample_kernels.push(0);
-        batch.sample_doing.push(0);
+        batch.sample_thread_state.push(0);
         batch.sample_counts = vec![u64::MAX, 1];
     });
     assert!(matches!(overflow, Err(Error::Nonsense { .. })));
@@ -113,7 +113,7 @@ fn numbers_that_lead_nowhere_are_refused() {
 
 #[test]
 fn a_short_section_cannot_become_a_long_one() {
-    let bomb = crate::archive::section::pack(&vec![0; 4 << 20]).unwrap();
+    let bomb = crate::raw_recording::section::pack(&vec![0; 4 << 20]).unwrap();
     for claimed in [1u32 << 20, 4 << 20] {
         let mut bytes = bytes(&usual())[..MAGIC.len() + 1].to_vec();
         let mut header = vec![1];

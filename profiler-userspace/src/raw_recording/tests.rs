@@ -5,12 +5,13 @@ use super::read::read_within;
 use super::section::{MAGIC, VERSION};
 use super::*;
 use crate::object::{BuildId, Proof, Segment, Segments};
-use crate::profile::located::{
-    Label, LocatedKey, LocatedStack, LocatedWaker, ObjectIndex, Spot, SpotIndex, Sums,
+use crate::profile::normalized::{
+    Label, Location, LocationIndex, NormalizedKey, NormalizedStack, NormalizedWaker, ObjectIndex,
+    Sums,
 };
 use crate::profile::waits::Wakers;
 use crate::profile::{Frame, FrameKind, Window};
-use profiler_common::abi::{Doing, StackEnd};
+use profiler_common::abi::{StackEnd, ThreadState};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -58,49 +59,52 @@ fn objects() -> Vec<RecordedObject> {
     ]
 }
 
-const DOING: [Doing; 5] = [
-    Doing::Running,
-    Doing::Blocked,
-    Doing::Runnable,
-    Doing::Ran,
-    Doing::Woken,
+const THREAD_STATE: [ThreadState; 5] = [
+    ThreadState::Running,
+    ThreadState::Blocked,
+    ThreadState::Runnable,
+    ThreadState::Ran,
+    ThreadState::Woken,
 ];
 
-/// Stacks by the numbers of their spots, from the leaf; and samples by the numbers of their stacks.
-fn archive(stacks: &[Vec<u64>], samples: &[(Option<usize>, Option<usize>, u8, u64)]) -> Archive {
-    let mut located = Located::new(Window {
+/// Stacks by the numbers of their locations, from the leaf; and samples by the numbers of their stacks.
+fn raw_recording(
+    stacks: &[Vec<u64>],
+    samples: &[(Option<usize>, Option<usize>, u8, u64)],
+) -> RawRecording {
+    let mut normalized = NormalizedProfile::new(Window {
         start: Duration::ZERO,
         end: Duration::from_millis(1500),
     });
-    let spot = |located: &mut Located, value: u64| {
-        let spot = match value % 5 {
-            0 => Spot::Unknown,
-            1 => located.name(Frame {
+    let location = |normalized: &mut NormalizedProfile, value: u64| {
+        let location = match value % 5 {
+            0 => Location::Unknown,
+            1 => normalized.name(Frame {
                 name: format!("name {value} ;\n"),
                 kind: match value % 2 {
                     0 => FrameKind::Kernel,
                     _ => FrameKind::Jit,
                 },
             }),
-            object => Spot::At {
+            object => Location::At {
                 object: ObjectIndex(object as u32 - 2),
                 offset: value.wrapping_mul(1 << 40 | 13),
             },
         };
-        located.spot(spot)
+        normalized.location(location)
     };
     let stacks: Vec<_> = stacks
         .iter()
         .enumerate()
         .map(|(at, values)| {
-            let spots: Box<[SpotIndex]> = values
+            let locations: Box<[LocationIndex]> = values
                 .iter()
-                .map(|value| spot(&mut located, *value))
+                .map(|value| location(&mut normalized, *value))
                 .collect();
-            located.stack(LocatedStack {
-                spots,
+            normalized.stack(NormalizedStack {
+                locations,
                 end: StackEnd::ALL[at % StackEnd::ALL.len()],
-                guessed: at % 2 == 1,
+                fp_fallback: at % 2 == 1,
             })
         })
         .collect();
@@ -115,33 +119,33 @@ fn archive(stacks: &[Vec<u64>], samples: &[(Option<usize>, Option<usize>, u8, u6
             kernel.map(|index| stacks[index % stacks.len()]),
         );
         let waker = (who % 7 == 3).then(|| {
-            located.waker(LocatedWaker {
+            normalized.waker(NormalizedWaker {
                 label: Label { cpu: None, ..label },
                 user: kernel,
                 kernel: user,
             })
         });
-        let doing = match waker {
-            Some(_) => Doing::Woken,
-            None => DOING[usize::from(*who) % DOING.len()],
+        let thread_state = match waker {
+            Some(_) => ThreadState::Woken,
+            None => THREAD_STATE[usize::from(*who) % THREAD_STATE.len()],
         };
-        let key = LocatedKey {
+        let key = NormalizedKey {
             label,
             user,
             kernel,
-            doing,
-            track: 0,
+            thread_state,
+            event: 0,
             waker,
         };
         let sums = Sums {
             weight: count * u64::from(*who),
             count: *count,
         };
-        located.add(key, sums);
+        normalized.add(key, sums);
     }
-    Archive {
+    RawRecording {
         facts: facts(),
-        located,
+        normalized,
         objects: objects(),
         closing: Some("Nothing was lost.".to_owned()),
     }
@@ -151,45 +155,45 @@ fn read(bytes: &[u8]) -> Result<Read, Error> {
     super::read(bytes, None)
 }
 
-fn bytes(archive: &Archive) -> Vec<u8> {
+fn bytes(raw_recording: &RawRecording) -> Vec<u8> {
     let mut bytes = Vec::new();
-    write(archive, &mut bytes).unwrap();
+    write(raw_recording, &mut bytes).unwrap();
     bytes
 }
 
 /// All samples, whatever their parts are numbered.
-fn told(archive: &Archive) -> BTreeMap<(Label, String), (u64, u64)> {
-    let located = &archive.located;
-    let spot = |index: &SpotIndex| match located.spot_at(*index) {
-        Spot::At { object, offset } => {
-            format!("{:?} {offset}", archive.objects[object.0 as usize])
+fn told(raw_recording: &RawRecording) -> BTreeMap<(Label, String), (u64, u64)> {
+    let normalized = &raw_recording.normalized;
+    let location = |index: &LocationIndex| match normalized.location_at(*index) {
+        Location::At { object, offset } => {
+            format!("{:?} {offset}", raw_recording.objects[object.0 as usize])
         }
-        Spot::Named(name) => format!("{:?}", located.names()[name as usize]),
+        Location::Named(name) => format!("{:?}", normalized.names()[name as usize]),
         other => format!("{other:?}"),
     };
     let mut samples = BTreeMap::new();
-    for (key, sums) in located.samples() {
+    for (key, sums) in normalized.samples() {
         let stack = |index| {
-            let stack = located.stack_at(index);
-            let spots: Vec<String> = stack.spots.iter().map(spot).collect();
-            format!("{:?}", (spots, stack.end, stack.guessed))
+            let stack = normalized.stack_at(index);
+            let locations: Vec<String> = stack.locations.iter().map(location).collect();
+            format!("{:?}", (locations, stack.end, stack.fp_fallback))
         };
         let both = [key.user, key.kernel].map(|index| index.map(stack));
         let waker = key.waker.map(|index| {
-            let waker = located.waker_at(index);
+            let waker = normalized.waker_at(index);
             (
                 waker.label,
                 [waker.user, waker.kernel].map(|index| index.map(stack)),
             )
         });
-        let text = format!("{both:?} {:?} {waker:?}", key.doing);
+        let text = format!("{both:?} {:?} {waker:?}", key.thread_state);
         samples.insert((key.label, text), (sums.weight, sums.count));
     }
     samples
 }
 
-fn usual() -> Archive {
-    archive(
+fn usual() -> RawRecording {
+    raw_recording(
         &[vec![2, 3, 4], vec![7, 3, 4], vec![], vec![11, 16, 0]],
         &[
             (Some(0), Some(3), 1, 5),
@@ -201,7 +205,7 @@ fn usual() -> Archive {
 }
 
 /// Stacks enough for several batches.
-fn large() -> Archive {
+fn large() -> RawRecording {
     let stacks: Vec<Vec<u64>> = (0..12_000)
         .map(|n| {
             (0..40)
@@ -210,7 +214,7 @@ fn large() -> Archive {
         })
         .collect();
     let samples: Vec<_> = (0..12_000).map(|n| (Some(n), None, 1, 1)).collect();
-    archive(&stacks, &samples)
+    raw_recording(&stacks, &samples)
 }
 
 proptest! {
@@ -220,15 +224,15 @@ proptest! {
         samples in proptest::collection::vec(
             (any::<Option<usize>>(), any::<Option<usize>>(), any::<u8>(), 0u64..1 << 40), 1..40),
     ) {
-        let archive = archive(&stacks, &samples);
-        let read = read(&bytes(&archive)).unwrap();
+        let raw_recording = raw_recording(&stacks, &samples);
+        let read = read(&bytes(&raw_recording)).unwrap();
         prop_assert_eq!(read.missing, None);
-        prop_assert_eq!(read.recorded, archive.located.total_count());
-        prop_assert_eq!(&read.archive.facts, &archive.facts);
-        prop_assert_eq!(&read.archive.closing, &archive.closing);
-        prop_assert_eq!(read.archive.located.window, archive.located.window);
-        prop_assert_eq!(told(&read.archive), told(&archive));
-        prop_assert_eq!(read.archive.located.samples().len(), archive.located.samples().len());
+        prop_assert_eq!(read.recorded, raw_recording.normalized.total_count());
+        prop_assert_eq!(&read.raw_recording.facts, &raw_recording.facts);
+        prop_assert_eq!(&read.raw_recording.closing, &raw_recording.closing);
+        prop_assert_eq!(read.raw_recording.normalized.window, raw_recording.normalized.window);
+        prop_assert_eq!(told(&read.raw_recording), told(&raw_recording));
+        prop_assert_eq!(read.raw_recording.normalized.samples().len(), raw_recording.normalized.samples().len());
     }
 
     /// Whatever is in a file, reading it ends, and well.
@@ -256,9 +260,9 @@ fn a_file_that_ends_early_gives_what_is_whole() {
         match read(&whole[..length]) {
             Ok(read) => {
                 assert_eq!(read.missing, Some(Missing::CutOff), "{length}");
-                assert_eq!(read.archive.closing, None);
+                assert_eq!(read.raw_recording.closing, None);
                 assert_eq!(read.recorded, 12_000);
-                let batch = told(&read.archive);
+                let batch = told(&read.raw_recording);
                 assert!(batch.iter().all(|(key, sums)| all.get(key) == Some(sums)));
                 counts.push(batch.len());
             }
@@ -282,7 +286,7 @@ fn a_damaged_part_takes_with_it_what_follows() {
     bytes[middle] ^= 1;
     let read = read(&bytes).unwrap();
     assert_eq!(read.missing, Some(Missing::Damaged));
-    let count = read.archive.located.total_count();
+    let count = read.raw_recording.normalized.total_count();
     assert!((1..12_000).contains(&count), "{count}");
 }
 
@@ -292,7 +296,7 @@ fn more_than_fits_into_memory_is_left_out_and_said() {
     let read = |most| read_within(&mut &*bytes, None, most);
     let limited = read(8 << 20).unwrap();
     assert_eq!(limited.missing, Some(Missing::TooLarge));
-    assert!((1..12_000).contains(&limited.archive.located.total_count()));
+    assert!((1..12_000).contains(&limited.raw_recording.normalized.total_count()));
     assert!(matches!(read(1000), Err(Error::Nothing { .. })));
     assert_eq!(read(1 << 30).unwrap().missing, None);
 }
@@ -309,23 +313,23 @@ fn other_files_and_later_versions_are_refused() {
 
 #[test]
 fn what_is_to_be_made_of_kernel_stacks_is_told() {
-    let mut archive = usual();
+    let mut raw_recording = usual();
     let others = [Wakers::None, Wakers::Alone].map(|wakers| {
-        let finish = archive.facts.finish;
+        let finish = raw_recording.facts.finish;
         finish.map(|finish| waits::Finish { wakers, ..finish })
     });
-    for finish in others.into_iter().chain([None, archive.facts.finish]) {
-        archive.facts.finish = finish;
-        let read = read(&bytes(&archive)).unwrap();
-        assert_eq!(read.archive.facts.finish, finish);
+    for finish in others.into_iter().chain([None, raw_recording.facts.finish]) {
+        raw_recording.facts.finish = finish;
+        let read = read(&bytes(&raw_recording)).unwrap();
+        assert_eq!(read.raw_recording.facts.finish, finish);
     }
 }
 
 #[test]
 fn weights_that_are_counts_take_no_room() {
     let mut plain = usual();
-    plain.located = Located::default();
-    let key = LocatedKey {
+    plain.normalized = NormalizedProfile::default();
+    let key = NormalizedKey {
         label: Label {
             comm: *b"sixteen bytes ok",
             tid: None,
@@ -333,16 +337,16 @@ fn weights_that_are_counts_take_no_room() {
         },
         user: None,
         kernel: None,
-        doing: Doing::Running,
-        track: 0,
+        thread_state: ThreadState::Running,
+        event: 0,
         waker: None,
     };
     let sums = Sums {
         weight: 4,
         count: 4,
     };
-    plain.located.add(key, sums);
+    plain.normalized.add(key, sums);
     let read = read(&bytes(&plain)).unwrap();
-    let samples: Vec<_> = read.archive.located.samples().collect();
+    let samples: Vec<_> = read.raw_recording.normalized.samples().collect();
     assert_eq!(samples, [(&key, sums)]);
 }

@@ -1,13 +1,13 @@
 //! Raw recordings in windows: each is what it was, and all together are the sum.
 
 use super::*;
-use crate::archive::section::{self, Found, Kind};
-use crate::archive::wire;
+use crate::raw_recording::section::{self, Found, Kind};
+use crate::raw_recording::wire;
 use prost::Message as _;
 use std::ops::Range;
 
 /// One after the other, of ten seconds each.
-fn written(windows: &[Archive]) -> (Vec<u8>, Vec<usize>) {
+fn written(windows: &[RawRecording]) -> (Vec<u8>, Vec<usize>) {
     let mut bytes = Vec::new();
     let mut writer = Writer::begin(&facts(), &mut bytes).unwrap();
     let mut ends = Vec::new();
@@ -24,7 +24,7 @@ fn begins(window: usize) -> SystemTime {
 }
 
 /// Windows of some of the same stacks.
-fn several() -> Vec<Archive> {
+fn several() -> Vec<RawRecording> {
     let stacks = |at: u64| [vec![2, 3, 4], vec![7, 3, 4], vec![at, 16, 0], vec![]];
     let window = |at: usize| {
         let at = at as u64;
@@ -33,21 +33,21 @@ fn several() -> Vec<Archive> {
             (Some(2), Some(1), 3, 2),
             (None, Some(3), 4, 7 * at + 1),
         ];
-        archive(&stacks(at), &samples)
+        raw_recording(&stacks(at), &samples)
     };
-    let mut windows: Vec<Archive> = (0..4).map(window).collect();
+    let mut windows: Vec<RawRecording> = (0..4).map(window).collect();
     // One in which nothing happened.
-    windows.insert(2, archive(&[], &[]));
+    windows.insert(2, raw_recording(&[], &[]));
     for (at, window) in windows.iter_mut().enumerate() {
         window.facts.started = begins(at);
-        window.located.window.end = Duration::from_secs(10);
+        window.normalized.window.end = Duration::from_secs(10);
         window.closing = Some(format!("Window {at}."));
     }
     windows
 }
 
 /// The sum of the samples of several.
-fn sum(windows: &[Archive]) -> BTreeMap<(Label, String), (u64, u64)> {
+fn sum(windows: &[RawRecording]) -> BTreeMap<(Label, String), (u64, u64)> {
     let mut all = BTreeMap::new();
     for (sample, (weight, count)) in windows.iter().flat_map(told) {
         let sums: &mut (u64, u64) = all.entry(sample).or_default();
@@ -62,13 +62,16 @@ fn all_of_them_are_the_sum() {
     let (bytes, _) = written(&windows);
     let read = read(&bytes).unwrap();
     assert_eq!(read.missing, None);
-    assert_eq!(told(&read.archive), sum(&windows));
+    assert_eq!(told(&read.raw_recording), sum(&windows));
     let seen = read.windows.unwrap();
     assert_eq!((seen.taken, seen.all), (5, 5));
     assert_eq!(seen.time, begins(0)..begins(5));
     assert_eq!((seen.lost, seen.lost_in), (15, 5));
     assert_eq!(seen.recorded, read.recorded);
-    assert_eq!(read.archive.located.window.end, Duration::from_secs(50));
+    assert_eq!(
+        read.raw_recording.normalized.window.end,
+        Duration::from_secs(50)
+    );
 }
 
 #[test]
@@ -93,14 +96,21 @@ fn those_are_taken_that_have_part_in_the_time_that_is_wanted() {
         );
         let read = read.unwrap();
         let wanted = &windows[taken.clone()];
-        assert_eq!(told(&read.archive), sum(wanted), "{taken:?}");
+        assert_eq!(told(&read.raw_recording), sum(wanted), "{taken:?}");
         assert_eq!(read.windows.unwrap().taken, taken.len());
         if let [one] = wanted {
-            assert_eq!(read.archive.closing, one.closing);
+            assert_eq!(read.raw_recording.closing, one.closing);
         }
         // Nothing is left of the others that could be asked a name.
-        let in_use = (read.archive.located).part(|_| true).spots().len();
-        assert_eq!(read.archive.located.spots().len(), in_use, "{taken:?}");
+        let in_use = (read.raw_recording.normalized)
+            .part(|_| true)
+            .locations()
+            .len();
+        assert_eq!(
+            read.raw_recording.normalized.locations().len(),
+            in_use,
+            "{taken:?}"
+        );
     }
     let time = begins(5)..begins(6);
     let error = super::super::read(&*bytes, Some(&|_| time.clone())).unwrap_err();
@@ -118,15 +128,15 @@ fn one_that_is_cut_off_keeps_what_was_whole() {
         let whole = &windows[..=count];
         let read = read(&bytes[..*end]).unwrap();
         assert_eq!(read.missing, Some(Missing::CutOff));
-        assert_eq!(told(&read.archive), sum(whole));
+        assert_eq!(told(&read.raw_recording), sum(whole));
         // It may be growing: nothing is missing of what is there.
-        assert_eq!(read.recorded, read.archive.located.total_count());
+        assert_eq!(read.recorded, read.raw_recording.normalized.total_count());
     }
     let read = read(&bytes[..ends[1] - 1]).unwrap();
-    assert_eq!(told(&read.archive), sum(&windows[..1]));
+    assert_eq!(told(&read.raw_recording), sum(&windows[..1]));
     let both = windows[..2]
         .iter()
-        .map(|window| window.located.total_count());
+        .map(|window| window.normalized.total_count());
     assert_eq!(read.recorded, both.sum::<u64>());
 }
 
@@ -145,14 +155,14 @@ fn what_a_file_has_is_not_written_again() {
         sizes[1] < sizes[0] / 3 && sizes[2] <= sizes[1] + 64,
         "{sizes:?}"
     );
-    assert_eq!(told(&read(&bytes).unwrap().archive), sum(&same()));
+    assert_eq!(told(&read(&bytes).unwrap().raw_recording), sum(&same()));
 }
 
 #[test]
 fn stacks_that_continue_others_follow_each_other_as_those_do() {
     let of = |stacks: Vec<Vec<u64>>| {
         let samples: Vec<_> = (0..stacks.len()).map(|n| (Some(n), None, 1, 1)).collect();
-        archive(&stacks, &samples)
+        raw_recording(&stacks, &samples)
     };
     let callers = of((0..50).map(|n| vec![5 * n + 2, 3]).collect());
     let callees = of((0..50).rev().map(|n| vec![8, 5 * n + 2, 3]).collect());
@@ -186,7 +196,7 @@ fn many_windows_take_no_more_memory_than_their_stacks() {
         assert_eq!(read.missing, None);
         let windows = read.windows.unwrap();
         assert_eq!(windows.all, 1000);
-        let each = window.located.total_count();
+        let each = window.normalized.total_count();
         assert_eq!(read.recorded, each * windows.taken as u64);
     }
 }
@@ -194,13 +204,13 @@ fn many_windows_take_no_more_memory_than_their_stacks() {
 #[test]
 fn windows_that_are_not_wanted_leave_room_for_those_that_are() {
     // Sixty windows, each with stacks of its own. What is known of them is forgotten after every fifth.
-    let windows: Vec<Archive> = (0..60)
+    let windows: Vec<RawRecording> = (0..60)
         .map(|at| {
             let stacks: Vec<Vec<u64>> = (0..100)
                 .map(|n| vec![at * 1_000 + n, at * 1_000 + 200 + n / 3, n % 7, 3])
                 .collect();
             let samples: Vec<_> = (0..100).map(|n| (Some(n), Some(n + 1), 1, 1)).collect();
-            let mut window = archive(&stacks, &samples);
+            let mut window = raw_recording(&stacks, &samples);
             window.facts.started = begins(at as usize);
             window
         })
@@ -221,14 +231,14 @@ fn windows_that_are_not_wanted_leave_room_for_those_that_are() {
     for wanted in [0..1, 33..34, 58..60] {
         let read = within(wanted.clone(), 1 << 20);
         assert_eq!(read.missing, None, "{wanted:?}");
-        assert_eq!(told(&read.archive), sum(&windows[wanted]));
+        assert_eq!(told(&read.raw_recording), sum(&windows[wanted]));
     }
     let limited = within(0..60, 1 << 20);
     assert_eq!(limited.missing, Some(Missing::TooLarge));
     // What was not taken is counted, be it in windows of which nothing was.
-    let all = windows.iter().map(|window| window.located.total_count());
+    let all = windows.iter().map(|window| window.normalized.total_count());
     assert_eq!(limited.recorded, all.sum::<u64>());
-    assert!((1..limited.recorded).contains(&limited.archive.located.total_count()));
+    assert!((1..limited.recorded).contains(&limited.raw_recording.normalized.total_count()));
     assert_eq!(limited.windows.unwrap().all, 60);
 }
 
@@ -267,7 +277,7 @@ fn what_no_window_that_is_wanted_needs_is_not_unpacked() {
     };
     let read = part(true, 1..2).unwrap();
     assert_eq!(read.missing, None);
-    assert_eq!(told(&read.archive), sum(&windows[1..2]));
+    assert_eq!(told(&read.raw_recording), sum(&windows[1..2]));
     assert_eq!(read.windows.unwrap().all, 3);
     for (is_anew, wanted) in [(false, 1..2), (true, 0..2), (true, 1..3)] {
         let refused = part(is_anew, wanted.clone());
@@ -286,11 +296,11 @@ fn numbers_may_begin_anew() {
     }
     writer.end(String::new(), &mut bytes).unwrap();
     let read = read(&bytes).unwrap();
-    assert_eq!(told(&read.archive), sum(&windows));
+    assert_eq!(told(&read.raw_recording), sum(&windows));
     // Each object once.
-    let mut objects = read.archive.objects.clone();
+    let mut objects = read.raw_recording.objects.clone();
     objects.dedup();
-    assert_eq!(objects.len(), read.archive.objects.len());
+    assert_eq!(objects.len(), read.raw_recording.objects.len());
     assert!(objects.len() <= super::objects().len());
 }
 
@@ -340,20 +350,20 @@ proptest! {
             1..6,
         ),
     ) {
-        let windows: Vec<Archive> = windows
+        let windows: Vec<RawRecording> = windows
             .iter()
             .enumerate()
             .map(|(at, (stacks, samples))| {
-                let mut window = archive(stacks, samples);
+                let mut window = raw_recording(stacks, samples);
                 window.facts.started = begins(at);
                 window
             })
             .collect();
         let (bytes, _) = written(&windows);
         let read = read(&bytes);
-        let count: u64 = windows.iter().map(|window| window.located.total_count()).sum();
+        let count: u64 = windows.iter().map(|window| window.normalized.total_count()).sum();
         let read = read.unwrap();
         prop_assert_eq!(read.recorded, count);
-        prop_assert_eq!(told(&read.archive), sum(&windows));
+        prop_assert_eq!(told(&read.raw_recording), sum(&windows));
     }
 }

@@ -4,38 +4,45 @@ use super::laws::profile;
 use super::program::{Running, Workshop};
 use super::*;
 use crate::profile::fold::{FoldStyle, fold};
-use crate::profile::located::{Spot, SpotIndex, Sums};
+use crate::profile::normalized::{Location, LocationIndex, Sums};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
-/// What is shown of all that was located.
-fn text(located: &Located, objects: &Objects, processes: &Processes) -> String {
+/// What is shown of all that was normalized.
+fn text(normalized: &NormalizedProfile, objects: &Objects, processes: &Processes) -> String {
     let sources = from(KernelNames::listed());
-    let named = symbolize(located, objects, Unit::Samples, processes, sources);
+    let named = symbolize(normalized, objects, Unit::Samples, processes, sources);
     let mut text = Vec::new();
     fold(&named.profile, FoldStyle::default(), &mut text).unwrap();
     String::from_utf8(text).unwrap()
 }
 
-/// All that was located, whatever its parts are numbered.
+/// All that was normalized, whatever its parts are numbered.
 fn told(
-    located: &Located,
+    normalized: &NormalizedProfile,
     objects: &Objects,
     processes: &Processes,
 ) -> BTreeMap<(Label, Vec<String>), Sums> {
-    let spot = |index: &SpotIndex| match located.spot_at(*index) {
-        Spot::At { object, offset } => format!("{}+{offset:x}", objects.module(object, processes)),
+    let location = |index: &LocationIndex| match normalized.location_at(*index) {
+        Location::At { object, offset } => {
+            format!("{}+{offset:x}", objects.module(object, processes))
+        }
         other => format!("{other:?}"),
     };
-    let samples = located.samples().map(|(key, sums)| {
-        let mut parts = vec![format!("{:?}", key.doing)];
+    let samples = normalized.samples().map(|(key, sums)| {
+        let mut parts = vec![format!("{:?}", key.thread_state)];
         for index in [key.user, key.kernel] {
-            let stack = index.map(|index| located.stack_at(index));
+            let stack = index.map(|index| normalized.stack_at(index));
             parts.push(format!(
                 "{:?}",
-                stack.map(|stack| (stack.end, stack.guessed))
+                stack.map(|stack| (stack.end, stack.fp_fallback))
             ));
-            parts.extend(stack.into_iter().flat_map(|stack| &stack.spots).map(spot));
+            parts.extend(
+                stack
+                    .into_iter()
+                    .flat_map(|stack| &stack.locations)
+                    .map(location),
+            );
         }
         ((key.label, parts), sums)
     });
@@ -74,16 +81,16 @@ proptest! {
 
     /// However many drains there were, and whoever had ended before each of them.
     #[test]
-    fn locating_in_pieces_is_locating_at_once(raw in profile(), cuts in proptest::collection::vec(0usize..20, 0..6)) {
+    fn normalizing_in_pieces_is_normalizing_at_once(raw in profile(), cuts in proptest::collection::vec(0usize..20, 0..6)) {
         let mut processes = meet(&raw);
-        let (whole, objects) = located(&mut processes, &raw);
+        let (whole, objects) = normalized(&mut processes, &raw);
         let at_once = told(&whole, &objects, &processes);
 
         let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(raw.samples.len())).collect();
         cuts.extend([0, raw.samples.len()]);
         cuts.sort_unstable();
         let mut processes = meet(&raw);
-        let mut locator = Locator::new();
+        let mut normalizer = Normalizer::new();
         let mut left = RawProfile::default();
         for cut in cuts.windows(2) {
             let rest = &raw.samples[cut[1]..];
@@ -93,9 +100,9 @@ proptest! {
             let ended: Vec<Identity> =
                 processes.ended().into_iter().filter(|identity| !comes_again(identity)).collect();
             pour(&raw, &raw.samples[cut[0]..cut[1]], &mut left);
-            locator.take(&mut left, &mut processes, &ended);
+            normalizer.take(&mut left, &mut processes, &ended);
         }
-        let (pieces, pieces_objects) = locator.finish(&mut left, &mut processes);
+        let (pieces, pieces_objects) = normalizer.finish(&mut left, &mut processes);
         prop_assert!(left.samples.is_empty());
         prop_assert_eq!(told(&pieces, &pieces_objects, &processes), at_once);
         prop_assert_eq!(pieces.stacks().len(), whole.stacks().len());
@@ -125,41 +132,53 @@ fn processes_of_one_program_share_their_stacks() {
         return;
     };
     let mut processes = Processes::new();
-    let mut locator = Locator::new();
+    let mut normalizer = Normalizer::new();
     for _ in 0..3 {
         let mut running = Running::start(&program);
         let main = running.addresses()[0];
         let mut all = raw(running.identity(), &[main]);
-        locator.take(&mut all, &mut processes, &[]);
+        normalizer.take(&mut all, &mut processes, &[]);
         assert!(all.samples.is_empty() && all.stacks.is_empty());
         running.end();
         let ended = processes.ended();
         assert_eq!(ended, [running.identity()]);
-        locator.take(&mut all, &mut processes, &ended);
+        normalizer.take(&mut all, &mut processes, &ended);
         assert_eq!(processes.len(), 0);
     }
-    let (located, objects) = locator.finish(&mut RawProfile::default(), &mut processes);
-    assert_eq!((located.stacks().len(), located.samples().len()), (1, 1));
+    let (normalized, objects) = normalizer.finish(&mut RawProfile::default(), &mut processes);
     assert_eq!(
-        (located.total_count(), objects.processes(Parts::ALL)),
+        (normalized.stacks().len(), normalized.samples().len()),
+        (1, 1)
+    );
+    assert_eq!(
+        (normalized.total_count(), objects.processes(Parts::ALL)),
         (3, 3)
     );
-    assert_eq!(text(&located, &objects, &processes), "test;main 3\n");
+    assert_eq!(text(&normalized, &objects, &processes), "test;main 3\n");
 }
 
 #[test]
 fn a_process_counts_for_each_part_that_it_was_sampled_in() {
     let mut processes = Processes::new();
-    let mut locator = Locator::new();
-    let of_track = Parts::of_track;
+    let mut normalizer = Normalizer::new();
+    let of_event = Parts::of_event;
     let mut last = RawProfile::default();
     // Above all IDs that there are.
     let none = 1 << 30;
     for (tgid, both) in [
-        (none + 1, [(Doing::Running, 0), (Doing::Running, 1)]),
-        (none + 2, [(Doing::Running, 1), (Doing::Blocked, 0)]),
-        (none + 3, [(Doing::Runnable, 0), (Doing::Blocked, 0)]),
-        (none + 4, [(Doing::Running, 7), (Doing::Ran, 7)]),
+        (
+            none + 1,
+            [(ThreadState::Running, 0), (ThreadState::Running, 1)],
+        ),
+        (
+            none + 2,
+            [(ThreadState::Running, 1), (ThreadState::Blocked, 0)],
+        ),
+        (
+            none + 3,
+            [(ThreadState::Runnable, 0), (ThreadState::Blocked, 0)],
+        ),
+        (none + 4, [(ThreadState::Running, 7), (ThreadState::Ran, 7)]),
     ] {
         let identity = Identity {
             tgid,
@@ -167,34 +186,35 @@ fn a_process_counts_for_each_part_that_it_was_sampled_in() {
         };
         let mut all = raw(identity, &[8]);
         let sample = all.samples.remove(0);
-        all.samples.extend(both.map(|(doing, track)| RawSample {
-            doing,
-            track,
-            ..sample
-        }));
+        all.samples
+            .extend(both.map(|(thread_state, event)| RawSample {
+                thread_state,
+                event,
+                ..sample
+            }));
         last = all;
         // The last one is there to the end.
         if tgid < none + 4 {
-            locator.take(&mut last, &mut processes, &[identity]);
+            normalizer.take(&mut last, &mut processes, &[identity]);
             assert!(last.samples.is_empty());
         }
     }
-    let (located, objects) = locator.finish(&mut last, &mut processes);
+    let (normalized, objects) = normalizer.finish(&mut last, &mut processes);
     for (parts, expected) in [
         (Parts::ALL, 4),
-        (of_track(0), 1),
-        (of_track(1), 2),
-        (of_track(2), 0),
-        (of_track(7), 1),
+        (of_event(0), 1),
+        (of_event(1), 2),
+        (of_event(2), 0),
+        (of_event(7), 1),
         (Parts::WAITS, 3),
     ] {
         assert_eq!(objects.processes(parts), expected, "{parts:?}");
     }
-    assert_eq!(located.total_count(), 8);
+    assert_eq!(normalized.total_count(), 8);
 }
 
 #[test]
-fn code_that_a_process_made_is_located_when_the_process_has_ended() {
+fn code_that_a_process_made_is_normalized_when_the_process_has_ended() {
     let shop = Workshop::new();
     let Some(program) = shop.compile("gcc", "maker", MAKER, &[]) else {
         return;
@@ -202,11 +222,11 @@ fn code_that_a_process_made_is_located_when_the_process_has_ended() {
     let mut running = Running::start(&program);
     let addresses = running.addresses();
     let mut processes = Processes::new();
-    let mut locator = Locator::new();
+    let mut normalizer = Normalizer::new();
     let mut all = raw(running.identity(), &[addresses[1], addresses[0] + 1]);
     let as_before = all.stacks.clone();
     for _ in 0..2 {
-        locator.take(&mut all, &mut processes, &[]);
+        normalizer.take(&mut all, &mut processes, &[]);
         assert_eq!((all.samples.len(), &all.stacks), (1, &as_before));
     }
     // What it told in the meantime counts.
@@ -214,12 +234,12 @@ fn code_that_a_process_made_is_located_when_the_process_has_ended() {
     std::fs::write(&map, format!("{:x} 10 made_late\n", addresses[1] - 5)).unwrap();
     processes.refresh(running.identity());
     running.end();
-    locator.take(&mut all, &mut processes, &[running.identity()]);
+    normalizer.take(&mut all, &mut processes, &[running.identity()]);
     std::fs::remove_file(&map).unwrap();
     assert!(all.samples.is_empty());
-    let (located, objects) = locator.finish(&mut all, &mut processes);
+    let (normalized, objects) = normalizer.finish(&mut all, &mut processes);
     assert_eq!(
-        text(&located, &objects, &processes),
+        text(&normalized, &objects, &processes),
         "test;main;made_late 1\n"
     );
 }

@@ -1,19 +1,20 @@
-//! From what is located to batches of a raw recording.
+//! From what is normalized to batches of a raw recording.
 //!
-//! In: an [`Archive`], sample by sample, and what the file has already. Out: sections in which everything stands before its
+//! In: an [`RawRecording`], sample by sample, and what the file has already. Out: sections in which everything stands before its
 //! first use.
 
-use super::Archive;
+use super::RawRecording;
 use super::known::Known;
 use super::section::{self, Kind};
 use super::wire::{
-    Batch, GUESSED, SPOT_NAMED, SPOT_OBJECT, SPOT_UNKNOWN, STEP_CALLEE, STEP_NEW, STEP_TOLD,
+    Batch, FP_FALLBACK, LOCATION_NAMED, LOCATION_OBJECT, LOCATION_UNKNOWN, STEP_CALLEE, STEP_NEW,
+    STEP_TOLD,
 };
 use crate::object::RecordedObject;
 use crate::profile::FrameKind;
-use crate::profile::located::{
-    Label, LocatedKey, LocatedStack, LocatedStackIndex, ObjectIndex, Spot, SpotIndex, Sums,
-    WakerIndex,
+use crate::profile::normalized::{
+    Label, Location, LocationIndex, NormalizedKey, NormalizedStack, NormalizedStackIndex,
+    ObjectIndex, Sums, WakerIndex,
 };
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -25,16 +26,16 @@ const FULL: usize = 256 << 10;
 
 /// The batch that is being filled, and what stands in it and in earlier ones.
 pub(super) struct Batches<'a, 'o> {
-    archive: &'a Archive,
+    raw_recording: &'a RawRecording,
     out: &'o mut dyn Write,
     batch: Batch,
     // About as many bytes as it has.
     filled: usize,
     known: &'o mut Known,
-    // Numbers by the archive's own indices, as far as they are known; plus one.
-    spots: Vec<u32>,
+    // Numbers by the raw recording's own indices, as far as they are known; plus one.
+    locations: Vec<u32>,
     stacks: Vec<u32>,
-    // The number of the first stack that this archive adds.
+    // The number of the first stack that this raw recording adds.
     first: u32,
     // What the next entries of this batch are told in terms of.
     last: Last,
@@ -42,7 +43,7 @@ pub(super) struct Batches<'a, 'o> {
 
 #[derive(Default)]
 struct Last {
-    // The last value of each kind of spot.
+    // The last value of each kind of location.
     values: HashMap<u32, u64>,
     user: u32,
     // The last base that was told as a difference.
@@ -51,16 +52,20 @@ struct Last {
 
 impl<'a, 'o> Batches<'a, 'o> {
     /// No batch yet.
-    pub(super) fn new(archive: &'a Archive, known: &'o mut Known, out: &'o mut dyn Write) -> Self {
+    pub(super) fn new(
+        raw_recording: &'a RawRecording,
+        known: &'o mut Known,
+        out: &'o mut dyn Write,
+    ) -> Self {
         Self {
-            archive,
+            raw_recording,
             out,
             batch: Batch::default(),
             filled: 0,
             first: known.stacks.next(),
             known,
-            spots: vec![0; archive.located.spots().len()],
-            stacks: vec![0; archive.located.stacks().len()],
+            locations: vec![0; raw_recording.normalized.locations().len()],
+            stacks: vec![0; raw_recording.normalized.stacks().len()],
             last: Last::default(),
         }
     }
@@ -89,7 +94,7 @@ impl<'a, 'o> Batches<'a, 'o> {
     }
 
     /// Adds a sample.
-    pub(super) fn sample(&mut self, key: &LocatedKey, sums: Sums) -> io::Result<()> {
+    pub(super) fn sample(&mut self, key: &NormalizedKey, sums: Sums) -> io::Result<()> {
         let label = self.label(key.label)?;
         let user = self.stack_or_none(key.user)?;
         let kernel = self.stack_or_none(key.kernel)?;
@@ -102,7 +107,7 @@ impl<'a, 'o> Batches<'a, 'o> {
             .push(i64::from(user) - i64::from(self.last.user));
         self.last.user = user;
         batch.sample_kernels.push(kernel);
-        batch.sample_doing.push(key.doing as u32);
+        batch.sample_thread_state.push(key.thread_state as u32);
         batch.sample_counts.push(sums.count);
         batch.sample_weights.push(sums.weight);
         batch.sample_wakers.push(waker);
@@ -114,7 +119,7 @@ impl<'a, 'o> Batches<'a, 'o> {
         let Some(index) = index else {
             return Ok(0);
         };
-        let waker = *self.archive.located.waker_at(index);
+        let waker = *self.raw_recording.normalized.waker_at(index);
         let label = self.label(waker.label)?;
         let user = self.stack_or_none(waker.user)?;
         let kernel = self.stack_or_none(waker.kernel)?;
@@ -147,7 +152,7 @@ impl<'a, 'o> Batches<'a, 'o> {
     }
 
     /// One more than the stack's number; zero for none.
-    pub(super) fn stack_or_none(&mut self, index: Option<LocatedStackIndex>) -> io::Result<u32> {
+    pub(super) fn stack_or_none(&mut self, index: Option<NormalizedStackIndex>) -> io::Result<u32> {
         match index {
             Some(index) => Ok(self.stack(index)? + 1),
             None => Ok(0),
@@ -155,25 +160,25 @@ impl<'a, 'o> Batches<'a, 'o> {
     }
 
     /// Adds a stack, unless the file has it.
-    pub(super) fn stack(&mut self, index: LocatedStackIndex) -> io::Result<u32> {
+    pub(super) fn stack(&mut self, index: NormalizedStackIndex) -> io::Result<u32> {
         if let Some(number) = self.stacks[index.0 as usize].checked_sub(1) {
             return Ok(number);
         }
-        let stack = self.archive.located.stack_at(index);
-        let mut spots = Vec::with_capacity(stack.spots.len());
-        for spot in stack.spots.iter().rev() {
-            spots.push(self.spot(*spot)?);
+        let stack = self.raw_recording.normalized.stack_at(index);
+        let mut locations = Vec::with_capacity(stack.locations.len());
+        for location in stack.locations.iter().rev() {
+            locations.push(self.location(*location)?);
         }
-        let end = stack.end as u32 | if stack.guessed { GUESSED } else { 0 };
-        let (shared, node, base) = self.known.tree.find(spots.iter().copied());
-        let known = (shared == spots.len()).then(|| self.known.stacks.get(&(node, end)));
+        let end = stack.end as u32 | if stack.fp_fallback { FP_FALLBACK } else { 0 };
+        let (shared, node, base) = self.known.tree.find(locations.iter().copied());
+        let known = (shared == locations.len()).then(|| self.known.stacks.get(&(node, end)));
         let number = match known.flatten() {
             Some(number) => number,
             None => {
-                self.room(6 + 3 * (spots.len() - shared))?;
+                self.room(6 + 3 * (locations.len() - shared))?;
                 let number = self.known.stacks.next();
-                let rest = &spots[shared..];
-                self.new_stack(base.filter(|_| shared > 0), shared, &spots, end);
+                let rest = &locations[shared..];
+                self.new_stack(base.filter(|_| shared > 0), shared, &locations, end);
                 let node = self.known.tree.add(node, rest, number);
                 self.known.bytes += 32 + 40 * rest.len();
                 self.known.stacks.give((node, end))
@@ -183,33 +188,33 @@ impl<'a, 'o> Batches<'a, 'o> {
         Ok(number)
     }
 
-    /// Adds a stack that shares spots with that of the number `base`, and then has others.
-    fn new_stack(&mut self, base: Option<u32>, shared: usize, spots: &[u32], end: u32) {
+    /// Adds a stack that shares locations with that of the number `base`, and then has others.
+    fn new_stack(&mut self, base: Option<u32>, shared: usize, locations: &[u32], end: u32) {
         let base = base.map_or(0, |base| self.base(base));
         let batch = &mut self.batch;
         batch.stack_bases.push(base);
         batch.stack_shared.push(shared as u32);
-        batch.stack_lengths.push((spots.len() - shared) as u32);
+        batch.stack_lengths.push((locations.len() - shared) as u32);
         batch.stack_ends.push(end);
-        let mut caller = shared.checked_sub(1).map(|last| spots[last]);
-        for &spot in &spots[shared..] {
-            let new = self.known.next_spot;
+        let mut caller = shared.checked_sub(1).map(|last| locations[last]);
+        for &location in &locations[shared..] {
+            let new = self.known.next_location;
             batch
                 .stack_steps
-                .push(match self.known.callees.place(caller, spot) {
+                .push(match self.known.callees.place(caller, location) {
                     Some(place) => STEP_CALLEE + place as u32,
-                    None if spot == new => STEP_NEW,
+                    None if location == new => STEP_NEW,
                     None => {
-                        batch.stack_spots.push(new - spot);
+                        batch.stack_locations.push(new - location);
                         STEP_TOLD
                     }
                 });
-            self.known.next_spot = new.max(spot + 1);
-            caller = Some(spot);
+            self.known.next_location = new.max(location + 1);
+            caller = Some(location);
         }
     }
 
-    /// How a batch tells of the stack of this number that another shares spots with.
+    /// How a batch tells of the stack of this number that another shares locations with.
     fn base(&mut self, number: u32) -> u32 {
         if number < self.first
             && let Some(more) = number.checked_sub(self.last.base)
@@ -220,69 +225,69 @@ impl<'a, 'o> Batches<'a, 'o> {
         2 * (self.known.stacks.next() - number)
     }
 
-    /// For each stack of the archive, the number of the one in the file that it shares the most spots with.
+    /// For each stack of the raw recording, the number of the one in the file that it shares the most locations with.
     pub(super) fn bases(&self) -> Vec<Option<u32>> {
-        let located = &self.archive.located;
-        let spots: Vec<Option<u32>> = located
-            .spots()
+        let normalized = &self.raw_recording.normalized;
+        let locations: Vec<Option<u32>> = normalized
+            .locations()
             .iter()
-            .map(|spot| self.known(spot))
+            .map(|location| self.known(location))
             .collect();
-        let base = |stack: &LocatedStack| {
-            let from_root = stack.spots.iter().rev();
-            let (_, _, base) =
-                (self.known.tree).find(from_root.map_while(|spot| spots[spot.0 as usize]));
+        let base = |stack: &NormalizedStack| {
+            let from_root = stack.locations.iter().rev();
+            let (_, _, base) = (self.known.tree)
+                .find(from_root.map_while(|location| locations[location.0 as usize]));
             base
         };
-        located.stacks().iter().map(base).collect()
+        normalized.stacks().iter().map(base).collect()
     }
 
-    /// The number of a spot, if the file has it.
-    fn known(&self, spot: &Spot) -> Option<u32> {
+    /// The number of a location, if the file has it.
+    fn known(&self, location: &Location) -> Option<u32> {
         let known = &*self.known;
-        let key = match *spot {
-            Spot::At { object, offset } => {
-                let object = &self.archive.objects[object.0 as usize];
-                (SPOT_OBJECT + known.objects.get(object)?, offset)
+        let key = match *location {
+            Location::At { object, offset } => {
+                let object = &self.raw_recording.objects[object.0 as usize];
+                (LOCATION_OBJECT + known.objects.get(object)?, offset)
             }
-            Spot::Named(name) => {
-                let frame = &self.archive.located.names()[name as usize];
-                (SPOT_NAMED, u64::from(known.names.get(frame)?))
+            Location::Named(name) => {
+                let frame = &self.raw_recording.normalized.names()[name as usize];
+                (LOCATION_NAMED, u64::from(known.names.get(frame)?))
             }
-            Spot::Kernel(_) | Spot::Unknown => (SPOT_UNKNOWN, 0),
+            Location::Kernel(_) | Location::Unknown => (LOCATION_UNKNOWN, 0),
         };
-        known.spots.get(&key)
+        known.locations.get(&key)
     }
 
-    fn spot(&mut self, index: SpotIndex) -> io::Result<u32> {
-        if let Some(number) = self.spots[index.0 as usize].checked_sub(1) {
+    fn location(&mut self, index: LocationIndex) -> io::Result<u32> {
+        if let Some(number) = self.locations[index.0 as usize].checked_sub(1) {
             return Ok(number);
         }
-        let key = match self.archive.located.spot_at(index) {
-            Spot::At { object, offset } => (SPOT_OBJECT + self.object(object)?, offset),
-            Spot::Named(name) => (SPOT_NAMED, u64::from(self.name(name)?)),
+        let key = match self.raw_recording.normalized.location_at(index) {
+            Location::At { object, offset } => (LOCATION_OBJECT + self.object(object)?, offset),
+            Location::Named(name) => (LOCATION_NAMED, u64::from(self.name(name)?)),
             // What the kernel calls its addresses is known to that kernel alone.
-            Spot::Kernel(_) | Spot::Unknown => (SPOT_UNKNOWN, 0),
+            Location::Kernel(_) | Location::Unknown => (LOCATION_UNKNOWN, 0),
         };
-        let number = match self.known.spots.get(&key) {
+        let number = match self.known.locations.get(&key) {
             Some(number) => number,
             None => {
                 self.room(8)?;
                 let (kind, value) = key;
-                self.batch.spot_kinds.push(kind);
+                self.batch.location_kinds.push(kind);
                 let before = self.last.values.insert(kind, value).unwrap_or(0);
                 let difference = value.wrapping_sub(before).cast_signed();
-                self.batch.spot_values.push(difference);
+                self.batch.location_values.push(difference);
                 self.known.bytes += 40;
-                self.known.spots.give(key)
+                self.known.locations.give(key)
             }
         };
-        self.spots[index.0 as usize] = number + 1;
+        self.locations[index.0 as usize] = number + 1;
         Ok(number)
     }
 
     fn name(&mut self, name: u32) -> io::Result<u32> {
-        let frame = &self.archive.located.names()[name as usize];
+        let frame = &self.raw_recording.normalized.names()[name as usize];
         if let Some(number) = self.known.names.get(frame) {
             return Ok(number);
         }
@@ -294,7 +299,7 @@ impl<'a, 'o> Batches<'a, 'o> {
     }
 
     fn object(&mut self, index: ObjectIndex) -> io::Result<u32> {
-        let object = &self.archive.objects[index.0 as usize];
+        let object = &self.raw_recording.objects[index.0 as usize];
         if let Some(number) = self.known.objects.get(object) {
             return Ok(number);
         }
@@ -333,7 +338,7 @@ impl<'a, 'o> Batches<'a, 'o> {
     }
 }
 
-/// The format's numbers of the kinds that named spots have.
+/// The format's numbers of the kinds that named locations have.
 pub(super) const KINDS: [(FrameKind, u32); 4] = [
     (FrameKind::User, 0),
     (FrameKind::Jit, 1),

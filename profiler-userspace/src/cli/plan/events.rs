@@ -1,14 +1,14 @@
 //! What is recorded side by side, and where each of it goes.
 //!
-//! In: flags that are right one by one. Out: [`Track`]s with their outputs, or a sentence about flags that do not go
+//! In: flags that are right one by one. Out: [`Event`]s with their outputs, or a sentence about flags that do not go
 //! together. Never: looks at the machine.
 
 use super::{DEFAULT_FILE, OutputArgs, SamplingArgs, places, without_dots};
 use crate::cli::trigger::{self, Trigger};
-use crate::plan::{DEFAULT_HZ, EventChoice, Output, Sampling, Track};
+use crate::plan::{DEFAULT_HZ, Event, Output, PerfEventChoice, Sampling};
 use crate::probe::{Probe, Waits};
 use anyhow::{Result, anyhow, bail, ensure};
-use profiler_common::abi::MAX_TRACKS;
+use profiler_common::abi::MAX_EVENTS;
 use std::path::{Path, PathBuf};
 
 /// The most characters of an event's name in that of a file: functions may have names that no file can have.
@@ -26,8 +26,8 @@ pub(super) fn triggers(pace: &SamplingArgs) -> Result<Vec<Trigger>> {
     }
     let all = &pace.event;
     ensure!(
-        all.len() <= MAX_TRACKS,
-        "one run records {MAX_TRACKS} -e at most, and here are {}; leave some out, or record twice",
+        all.len() <= MAX_EVENTS,
+        "one run records {MAX_EVENTS} -e at most, and here are {}; leave some out, or record twice",
         all.len()
     );
     for (place, trigger) in all.iter().enumerate() {
@@ -40,60 +40,62 @@ pub(super) fn triggers(pace: &SamplingArgs) -> Result<Vec<Trigger>> {
     Ok(all.clone())
 }
 
-/// One track for each trigger, each with its outputs; without triggers, the one of `probe`.
-pub(super) fn tracks(
+/// One event for each trigger, each with its outputs; without triggers, the one of `probe`.
+pub(super) fn events(
     probe: &Probe,
     triggers: &[Trigger],
     pace: &SamplingArgs,
     outputs: Vec<Vec<Output>>,
-) -> Result<Vec<Track>> {
+) -> Result<Vec<Event>> {
     let of_trigger = |trigger: &Trigger| match trigger {
         // Wall time takes its samples on it.
-        Trigger::Event(event) => (probe.clone(), EventChoice::Named(event.clone())),
-        Trigger::Tracepoint(tracepoint) => {
-            (Probe::Tracepoint(tracepoint.clone()), EventChoice::Auto)
+        Trigger::PerfEvent(perf_event) => {
+            (probe.clone(), PerfEventChoice::Named(perf_event.clone()))
         }
-        Trigger::Function(function) => (Probe::Function(function.clone()), EventChoice::Auto),
+        Trigger::Tracepoint(tracepoint) => {
+            (Probe::Tracepoint(tracepoint.clone()), PerfEventChoice::Auto)
+        }
+        Trigger::Function(function) => (Probe::Function(function.clone()), PerfEventChoice::Auto),
     };
-    let mut recorded: Vec<(Probe, EventChoice)> = triggers.iter().map(of_trigger).collect();
+    let mut recorded: Vec<(Probe, PerfEventChoice)> = triggers.iter().map(of_trigger).collect();
     if recorded.is_empty() {
-        recorded.push((probe.clone(), EventChoice::Auto));
+        recorded.push((probe.clone(), PerfEventChoice::Auto));
     }
     recorded
         .into_iter()
         .zip(outputs)
-        .map(|((probe, event), outputs)| {
-            Ok(Track {
-                sampling: sampling(pace, &probe, &event)?,
+        .map(|((probe, perf_event), outputs)| {
+            Ok(Event {
+                sampling: sampling(pace, &probe, &perf_event)?,
                 probe,
-                event,
+                perf_event,
                 outputs,
             })
         })
         .collect()
 }
 
-fn sampling(pace: &SamplingArgs, probe: &Probe, event: &EventChoice) -> Result<Sampling> {
+fn sampling(pace: &SamplingArgs, probe: &Probe, perf_event: &PerfEventChoice) -> Result<Sampling> {
     let asked = match (pace.freq, pace.count) {
         (Some(_), Some(_)) => bail!("-F is a rate and -c a period; keep one of them"),
         (Some(hz), None) => Some(Sampling::Frequency(hz)),
         (None, Some(period)) => Some(Sampling::Period(period)),
         (None, None) => None,
     };
-    match event {
-        EventChoice::Auto => Ok(asked
+    match perf_event {
+        PerfEventChoice::Auto => Ok(asked
             .filter(|_| probe.is_on_event())
             .unwrap_or(Sampling::Frequency(DEFAULT_HZ))),
-        EventChoice::Named(event) => {
-            let sampling = asked.unwrap_or_else(|| event.default_sampling());
+        PerfEventChoice::Named(perf_event) => {
+            let sampling = asked.unwrap_or_else(|| perf_event.default_sampling());
             // The kernel's own limit is for the recording to read.
-            sampling.check(event, u64::MAX)?;
+            sampling.check(perf_event, u64::MAX)?;
             Ok(sampling)
         }
     }
 }
 
-/// The outputs of each trigger, in the order of these; of the one track that there is without several.
+/// The outputs of each trigger, in the order of these; of the one event that there is without several.
 pub(super) fn outputs(
     triggers: &[Trigger],
     output: &OutputArgs,
@@ -178,14 +180,14 @@ fn in_file_name(name: &str) -> String {
     safe
 }
 
-/// The track of waits that are recorded beside others.
-pub(super) fn beside(waits: Waits, paths: &[PathBuf], others: &[Track]) -> Result<Track> {
+/// The event of waits that are recorded beside others.
+pub(super) fn beside(waits: Waits, paths: &[PathBuf], others: &[Event]) -> Result<Event> {
     let taken: Vec<PathBuf> = others
         .iter()
-        .flat_map(|track| &track.outputs)
+        .flat_map(|event| &event.outputs)
         .map(|output| match output {
             Output::Stdout => PathBuf::from("-"),
-            Output::File { path, .. } | Output::Archive { path } => without_dots(path),
+            Output::File { path, .. } | Output::RawRecording { path } => without_dots(path),
         })
         .collect();
     let outputs = places(paths, "--off-cpu-output")?;
@@ -198,9 +200,9 @@ pub(super) fn beside(waits: Waits, paths: &[PathBuf], others: &[Track]) -> Resul
             path.display()
         );
     }
-    Ok(Track {
+    Ok(Event {
         probe: Probe::OffCpu(waits),
-        event: EventChoice::Auto,
+        perf_event: PerfEventChoice::Auto,
         sampling: Sampling::Frequency(DEFAULT_HZ),
         outputs,
     })

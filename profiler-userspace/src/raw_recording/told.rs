@@ -8,10 +8,13 @@ use super::batches::KINDS;
 use super::budget::{Budget, Stop};
 use super::callees::Callees;
 use super::wire::{
-    Batch, GUESSED, SPOT_NAMED, SPOT_OBJECT, SPOT_UNKNOWN, STEP_CALLEE, STEP_NEW, STEP_TOLD,
+    Batch, FP_FALLBACK, LOCATION_NAMED, LOCATION_OBJECT, LOCATION_UNKNOWN, STEP_CALLEE, STEP_NEW,
+    STEP_TOLD,
 };
 use crate::profile::Frame;
-use crate::profile::located::{Label, LocatedStackIndex, ObjectIndex, Spot, SpotIndex, WakerIndex};
+use crate::profile::normalized::{
+    Label, Location, LocationIndex, NormalizedStackIndex, ObjectIndex, WakerIndex,
+};
 use profiler_common::abi::StackEnd;
 use std::collections::HashMap;
 
@@ -24,28 +27,28 @@ pub(super) struct Told {
     /// Indices of objects, which are in the profile at once: there are few.
     pub(super) objects: Vec<ObjectIndex>,
     pub(super) names: Vec<ToldName>,
-    pub(super) spots: Vec<ToldSpot>,
+    pub(super) locations: Vec<ToldLocation>,
     pub(super) labels: Vec<Label>,
     pub(super) wakers: Vec<ToldWaker>,
     stacks: Vec<ToldStack>,
-    /// The spots of all stacks, each from the root and without those that it shares.
+    /// The locations of all stacks, each from the root and without those that it shares.
     own: Vec<u32>,
     callees: Callees,
-    /// One more than the highest number of a spot that a stack has.
-    next_spot: u32,
+    /// One more than the highest number of a location that a stack has.
+    next_location: u32,
 }
 
 /// What a function is called, and the profile's own for it, once there is one.
 pub(super) struct ToldName {
     pub(super) frame: Frame,
-    pub(super) located: Option<Spot>,
+    pub(super) normalized: Option<Location>,
 }
 
 /// Where a frame is.
 #[derive(Clone, Copy)]
-pub(super) struct ToldSpot {
+pub(super) struct ToldLocation {
     pub(super) place: Place,
-    pub(super) located: Option<SpotIndex>,
+    pub(super) normalized: Option<LocationIndex>,
 }
 
 /// A place, by the numbers of what it is in.
@@ -62,25 +65,25 @@ pub(super) struct ToldWaker {
     pub(super) label: Label,
     pub(super) user: u32,
     pub(super) kernel: u32,
-    pub(super) located: Option<WakerIndex>,
+    pub(super) normalized: Option<WakerIndex>,
 }
 
 struct ToldStack {
-    /// The number of the stack that has the last of the shared spots among its own. Means nothing where none is shared.
+    /// The number of the stack that has the last of the shared locations among its own. Means nothing where none is shared.
     base: u32,
     shared: u32,
-    /// Where its own spots begin. They end where those of the next begin.
+    /// Where its own locations begin. They end where those of the next begin.
     begins: u32,
     end: StackEnd,
-    guessed: bool,
-    located: Option<LocatedStackIndex>,
+    fp_fallback: bool,
+    normalized: Option<NormalizedStackIndex>,
 }
 
 impl Told {
     /// Takes what a batch tells, other than objects and samples.
     pub(super) fn take(&mut self, batch: &mut Batch, budget: &mut Budget) -> Result<(), Stop> {
         self.take_names(batch, budget)?;
-        self.take_spots(batch, budget)?;
+        self.take_locations(batch, budget)?;
         self.take_stacks(batch, budget)?;
         self.take_labels(batch, budget)?;
         self.take_wakers(batch, budget)
@@ -99,42 +102,43 @@ impl Told {
             };
             self.names.push(ToldName {
                 frame: Frame { name, kind: *kind },
-                located: None,
+                normalized: None,
             });
         }
         Ok(())
     }
 
-    fn take_spots(&mut self, batch: &Batch, budget: &mut Budget) -> Result<(), Stop> {
-        if batch.spot_kinds.len() != batch.spot_values.len() {
-            return Err(Stop::Nonsense("there is a spot without a value"));
+    fn take_locations(&mut self, batch: &Batch, budget: &mut Budget) -> Result<(), Stop> {
+        if batch.location_kinds.len() != batch.location_values.len() {
+            return Err(Stop::Nonsense("there is a location without a value"));
         }
         let mut values: HashMap<u32, u64> = HashMap::new();
-        for (kind, difference) in batch.spot_kinds.iter().zip(&batch.spot_values) {
+        for (kind, difference) in batch.location_kinds.iter().zip(&batch.location_values) {
             budget.spend_for_number(64)?;
             let value = values.entry(*kind).or_default();
             *value = value.wrapping_add_signed(*difference);
             let place = match *kind {
-                SPOT_UNKNOWN => Place::Unknown,
-                SPOT_NAMED => {
+                LOCATION_UNKNOWN => Place::Unknown,
+                LOCATION_NAMED => {
                     let name = u32::try_from(*value).ok();
                     let name = name.filter(|name| (*name as usize) < self.names.len());
-                    Place::Named(
-                        name.ok_or(Stop::Nonsense("there is a spot whose name is not there"))?,
-                    )
+                    Place::Named(name.ok_or(Stop::Nonsense(
+                        "there is a location whose name is not there",
+                    ))?)
                 }
                 kind => {
-                    let object = self.objects.get((kind - SPOT_OBJECT) as usize);
+                    let object = self.objects.get((kind - LOCATION_OBJECT) as usize);
                     Place::At {
-                        object: *object
-                            .ok_or(Stop::Nonsense("there is a spot whose object is not there"))?,
+                        object: *object.ok_or(Stop::Nonsense(
+                            "there is a location whose object is not there",
+                        ))?,
                         offset: *value,
                     }
                 }
             };
-            self.spots.push(ToldSpot {
+            self.locations.push(ToldLocation {
                 place,
-                located: None,
+                normalized: None,
             });
         }
         Ok(())
@@ -151,7 +155,7 @@ impl Told {
             return Err(Stop::Nonsense("there is a stack that is incomplete"));
         }
         let mut steps = batch.stack_steps.iter();
-        let mut differences = batch.stack_spots.iter();
+        let mut differences = batch.stack_locations.iter();
         let mut last_base = 0;
         for at in 0..stacks {
             let (shared, length) = (batch.stack_shared[at], batch.stack_lengths[at] as usize);
@@ -161,7 +165,7 @@ impl Told {
             budget.spend_for_number(64 + 16 * length)?;
             let base = self.base(batch.stack_bases[at], &mut last_base, shared)?;
             let flags = batch.stack_ends[at];
-            let end = u8::try_from(flags & !GUESSED)
+            let end = u8::try_from(flags & !FP_FALLBACK)
                 .ok()
                 .and_then(StackEnd::from_code)
                 .ok_or(Stop::Nonsense("there is a stack with an unknown end"))?;
@@ -169,11 +173,12 @@ impl Told {
             let callees = self.callees.bytes();
             let mut caller = shared.checked_sub(1).map(|last| self.own_at(base, last));
             for step in steps.by_ref().take(length) {
-                let spot = self.step(*step, caller, &mut differences);
-                let spot =
-                    spot.ok_or(Stop::Nonsense("there is a stack whose spot is not there"))?;
-                self.own.push(spot);
-                caller = Some(spot);
+                let location = self.step(*step, caller, &mut differences);
+                let location = location.ok_or(Stop::Nonsense(
+                    "there is a stack whose location is not there",
+                ))?;
+                self.own.push(location);
+                caller = Some(location);
             }
             budget.spend_for_number(self.callees.bytes() - callees)?;
             self.stacks.push(ToldStack {
@@ -181,17 +186,17 @@ impl Told {
                 shared,
                 begins: u32::try_from(begins).map_err(|_| Stop::Full)?,
                 end,
-                guessed: flags & GUESSED != 0,
-                located: None,
+                fp_fallback: flags & FP_FALLBACK != 0,
+                normalized: None,
             });
         }
         if steps.next().is_some() || differences.next().is_some() {
-            return Err(Stop::Nonsense("there is a spot that no stack has"));
+            return Err(Stop::Nonsense("there is a location that no stack has"));
         }
         Ok(())
     }
 
-    /// The stack that has the last of the spots among its own that are shared with the one that is `told`.
+    /// The stack that has the last of the locations among its own that are shared with the one that is `told`.
     fn base(&self, told: u32, last: &mut usize, shared: u32) -> Result<u32, Stop> {
         if told == 0 && shared == 0 {
             return Ok(0);
@@ -202,32 +207,34 @@ impl Told {
             _ => last.checked_add(by).inspect(|base| *last = *base),
         };
         let base = base.filter(|base| *base < self.stacks.len());
-        let mut base = base.ok_or(Stop::Nonsense("there is a stack that shares none's spots"))?;
+        let mut base = base.ok_or(Stop::Nonsense(
+            "there is a stack that shares none's locations",
+        ))?;
         let its = &self.stacks[base];
         if shared as usize > its.shared as usize + self.own_of(base).len() {
             return Err(Stop::Nonsense("there is a stack of no sensible length"));
         }
-        // Each of these shares less than the one before it, so there are no more of them than spots.
+        // Each of these shares less than the one before it, so there are no more of them than locations.
         while shared > 0 && self.stacks[base].shared >= shared {
             base = self.stacks[base].base as usize;
         }
         u32::try_from(base).map_err(|_| Stop::Full)
     }
 
-    /// The spots of a stack that it does not share.
+    /// The locations of a stack that it does not share.
     fn own_of(&self, stack: usize) -> &[u32] {
         let end = self.stacks.get(stack + 1);
         let end = end.map_or(self.own.len(), |next| next.begins as usize);
         &self.own[self.stacks[stack].begins as usize..end]
     }
 
-    /// The spot at this place from the root, of a stack that has it among its own.
+    /// The location at this place from the root, of a stack that has it among its own.
     fn own_at(&self, stack: u32, place: u32) -> u32 {
         let its = &self.stacks[stack as usize];
         self.own_of(stack as usize)[(place - its.shared) as usize]
     }
 
-    /// The spot to which a step leads.
+    /// The location to which a step leads.
     fn step<'a>(
         &mut self,
         step: u32,
@@ -239,13 +246,13 @@ impl Told {
             STEP_TOLD => *differences.next()?,
             callee => return self.callees.at(caller, (callee - STEP_CALLEE) as usize),
         };
-        let spot = self.next_spot.checked_sub(less)?;
-        if spot as usize >= self.spots.len() {
+        let location = self.next_location.checked_sub(less)?;
+        if location as usize >= self.locations.len() {
             return None;
         }
-        self.next_spot = self.next_spot.max(spot + 1);
-        self.callees.place(caller, spot);
-        Some(spot)
+        self.next_location = self.next_location.max(location + 1);
+        self.callees.place(caller, location);
+        Some(location)
     }
 
     fn take_labels(&mut self, batch: &Batch, budget: &mut Budget) -> Result<(), Stop> {
@@ -287,7 +294,7 @@ impl Told {
                 label: label.ok_or(Stop::Nonsense("there is a waker whose label is not there"))?,
                 user: self.stack(batch.waker_users[at])?,
                 kernel: self.stack(batch.waker_kernels[at])?,
-                located: None,
+                normalized: None,
             });
         }
         Ok(())
@@ -301,30 +308,30 @@ impl Told {
         Ok(number)
     }
 
-    /// The spots of a stack, from the leaf to the root.
-    pub(super) fn spots_of(&self, stack: u32) -> Vec<u32> {
-        let mut spots = Vec::new();
+    /// The locations of a stack, from the leaf to the root.
+    pub(super) fn locations_of(&self, stack: u32) -> Vec<u32> {
+        let mut locations = Vec::new();
         let mut stack = stack as usize;
         let mut own = self.own_of(stack);
         loop {
-            spots.extend(own.iter().rev());
+            locations.extend(own.iter().rev());
             let shared = self.stacks[stack].shared as usize;
             if shared == 0 {
-                return spots;
+                return locations;
             }
             stack = self.stacks[stack].base as usize;
             own = &self.own_of(stack)[..shared - self.stacks[stack].shared as usize];
         }
     }
 
-    /// Why a stack ends, and whether a part of it was guessed.
+    /// Why a stack ends, and whether a part of it was fp_fallback.
     pub(super) fn end_of(&self, stack: u32) -> (StackEnd, bool) {
         let stack = &self.stacks[stack as usize];
-        (stack.end, stack.guessed)
+        (stack.end, stack.fp_fallback)
     }
 
     /// The profile's own index for a stack, once there is one.
-    pub(super) fn located(&mut self, stack: u32) -> &mut Option<LocatedStackIndex> {
-        &mut self.stacks[stack as usize].located
+    pub(super) fn normalized(&mut self, stack: u32) -> &mut Option<NormalizedStackIndex> {
+        &mut self.stacks[stack as usize].normalized
     }
 }

@@ -4,21 +4,21 @@ use std::borrow::Cow;
 
 /// Which event makes the probe fire.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EventChoice {
-    /// [`Event::CYCLES`] where the machine has a performance counter for them, else
-    /// [`Event::CPU_CLOCK`].
+pub enum PerfEventChoice {
+    /// [`PerfEvent::CYCLES`] where the machine has a performance counter for them, else
+    /// [`PerfEvent::CPU_CLOCK`].
     Auto,
     /// This one and no other.
-    Named(Event),
+    Named(PerfEvent),
 }
 
 /// An event that `perf_event_open` can count.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct PerfEvent {
     /// The name that outputs show, such as `cpu-clock`: the canonical one, whatever alias was typed.
     pub name: Cow<'static, str>,
     /// The family, which decides what `config` means.
-    pub kind: EventKind,
+    pub kind: PerfEventKind,
     /// `perf_event_attr.config`.
     pub config: u64,
 }
@@ -26,7 +26,7 @@ pub struct Event {
 /// The families of events: the values of `perf_event_attr.type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum EventKind {
+pub enum PerfEventKind {
     /// Counted by the processor, under a name that the kernel translates.
     Hardware = 0,
     /// Counted by the kernel.
@@ -37,16 +37,16 @@ pub enum EventKind {
     Raw = 4,
 }
 
-impl Event {
+impl PerfEvent {
     /// Processor cycles: the default where there is a performance counter.
-    pub const CYCLES: Self = Self::new("cycles", EventKind::Hardware, 0);
+    pub const CYCLES: Self = Self::new("cycles", PerfEventKind::Hardware, 0);
     /// A timer on each CPU: the default elsewhere.
-    pub const CPU_CLOCK: Self = Self::new("cpu-clock", EventKind::Software, 0);
+    pub const CPU_CLOCK: Self = Self::new("cpu-clock", PerfEventKind::Software, 0);
     /// A timer that runs while the sampled task does.
-    pub const TASK_CLOCK: Self = Self::new("task-clock", EventKind::Software, 1);
+    pub const TASK_CLOCK: Self = Self::new("task-clock", PerfEventKind::Software, 1);
 
     /// An event under its canonical name.
-    pub const fn new(name: &'static str, kind: EventKind, config: u64) -> Self {
+    pub const fn new(name: &'static str, kind: PerfEventKind, config: u64) -> Self {
         Self {
             name: Cow::Borrowed(name),
             kind,
@@ -66,7 +66,7 @@ impl Event {
     /// Whether this is a fault, or a kind of them: `PERF_COUNT_SW_PAGE_FAULTS`, `…_MIN`, `…_MAJ`, `…_ALIGNMENT_FAULTS`
     /// and `…_EMULATION_FAULTS` of `include/uapi/linux/perf_event.h`.
     pub fn is_fault(&self) -> bool {
-        self.kind == EventKind::Software && matches!(self.config, 2 | 5 | 6 | 7 | 8)
+        self.kind == PerfEventKind::Software && matches!(self.config, 2 | 5 | 6 | 7 | 8)
     }
 
     /// Whether a graph of this event shows where CPU time went.
@@ -78,7 +78,7 @@ impl Event {
     /// kernel counts one by one (page faults, context switches): there every occurrence is kept,
     /// since they are few enough, and a rate would have to guess at how many each sample stands for.
     pub fn default_sampling(&self) -> Sampling {
-        if self.kind == EventKind::Software && !self.is_clock() {
+        if self.kind == PerfEventKind::Software && !self.is_clock() {
             Sampling::Period(1)
         } else {
             Sampling::Frequency(DEFAULT_HZ)
@@ -109,22 +109,24 @@ impl Sampling {
     ///
     /// # Errors
     /// A rate above the kernel's limit, and a timer faster than the kernel's timers go.
-    pub fn check(self, event: &Event, limit_hz: u64) -> Result<(), SamplingError> {
+    pub fn check(self, perf_event: &PerfEvent, limit_hz: u64) -> Result<(), SamplingError> {
         let clock_hz = 1_000_000_000 / SHORTEST_CLOCK_PERIOD_NS;
         match self {
             Self::Frequency(asked_hz) if asked_hz > limit_hz => {
                 Err(SamplingError::AboveLimit { asked_hz, limit_hz })
             }
-            Self::Frequency(asked_hz) if event.is_clock() && asked_hz > clock_hz => {
+            Self::Frequency(asked_hz) if perf_event.is_clock() && asked_hz > clock_hz => {
                 Err(SamplingError::ClockRate {
-                    event: event.name.clone(),
+                    perf_event: perf_event.name.clone(),
                     asked_hz,
                     clock_hz,
                 })
             }
-            Self::Period(asked_ns) if event.is_clock() && asked_ns < SHORTEST_CLOCK_PERIOD_NS => {
+            Self::Period(asked_ns)
+                if perf_event.is_clock() && asked_ns < SHORTEST_CLOCK_PERIOD_NS =>
+            {
                 Err(SamplingError::ClockPeriod {
-                    event: event.name.clone(),
+                    perf_event: perf_event.name.clone(),
                     asked_ns,
                 })
             }
@@ -149,12 +151,12 @@ pub enum SamplingError {
     },
     /// The kernel would accept the rate and not keep it.
     #[error(
-        "{asked_hz} Hz is more than {event} can do: the kernel's timer events fire at most \
+        "{asked_hz} Hz is more than {perf_event} can do: the kernel's timer events fire at most \
          {clock_hz} times a second; ask for -F {clock_hz} or less"
     )]
     ClockRate {
         /// The clock's name.
-        event: Cow<'static, str>,
+        perf_event: Cow<'static, str>,
         /// The rate asked for.
         asked_hz: u64,
         /// The rate that can be had.
@@ -162,13 +164,13 @@ pub enum SamplingError {
     },
     /// The kernel would accept the period and not keep it.
     #[error(
-        "a period of {asked_ns} is too short for {event}, whose periods are nanoseconds: the kernel's \
+        "a period of {asked_ns} is too short for {perf_event}, whose periods are nanoseconds: the kernel's \
          timer events fire at most every {SHORTEST_CLOCK_PERIOD_NS}; ask for \
          -c {SHORTEST_CLOCK_PERIOD_NS} or more"
     )]
     ClockPeriod {
         /// The clock's name.
-        event: Cow<'static, str>,
+        perf_event: Cow<'static, str>,
         /// The period asked for.
         asked_ns: u64,
     },
@@ -181,9 +183,9 @@ mod tests {
     #[test]
     fn a_rate_above_the_kernels_limit_names_the_command_that_raises_it() {
         let sampling = Sampling::Frequency(5000);
-        assert_eq!(sampling.check(&Event::CYCLES, 5000), Ok(()));
+        assert_eq!(sampling.check(&PerfEvent::CYCLES, 5000), Ok(()));
         let refusal = sampling
-            .check(&Event::CYCLES, 4999)
+            .check(&PerfEvent::CYCLES, 4999)
             .unwrap_err()
             .to_string();
         assert!(
@@ -203,12 +205,12 @@ mod tests {
             (Sampling::Period(9_999), false),
         ] {
             assert_eq!(
-                sampling.check(&Event::CPU_CLOCK, unlimited).is_ok(),
+                sampling.check(&PerfEvent::CPU_CLOCK, unlimited).is_ok(),
                 accepted,
                 "{sampling:?}"
             );
             assert_eq!(
-                sampling.check(&Event::CYCLES, unlimited),
+                sampling.check(&PerfEvent::CYCLES, unlimited),
                 Ok(()),
                 "{sampling:?}"
             );
@@ -217,9 +219,13 @@ mod tests {
 
     #[test]
     fn what_the_kernel_counts_one_by_one_is_kept_one_by_one() {
-        let page_faults = Event::new("page-faults", EventKind::Software, 2);
+        let page_faults = PerfEvent::new("page-faults", PerfEventKind::Software, 2);
         assert_eq!(page_faults.default_sampling(), Sampling::Period(1));
-        for timed in [Event::CYCLES, Event::CPU_CLOCK, Event::TASK_CLOCK] {
+        for timed in [
+            PerfEvent::CYCLES,
+            PerfEvent::CPU_CLOCK,
+            PerfEvent::TASK_CLOCK,
+        ] {
             assert_eq!(timed.default_sampling(), Sampling::Frequency(99));
         }
     }

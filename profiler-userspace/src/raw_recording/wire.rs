@@ -38,7 +38,7 @@ pub(super) struct Head {
     pub(super) windows: bool,
 }
 
-/// Section 2: some objects, names, spots, stacks and samples. Each refers to what stands in the same
+/// Section 2: some objects, names, locations, stacks and samples. Each refers to what stands in the same
 /// section or an earlier one.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub(super) struct Batch {
@@ -69,18 +69,18 @@ pub(super) struct Batch {
     pub(super) name_kinds: Vec<u32>,
 
     #[prost(uint32, repeated, tag = "13")]
-    pub(super) spot_kinds: Vec<u32>,
+    pub(super) location_kinds: Vec<u32>,
     /// Differences from the value before of the same kind in this section.
     #[prost(sint64, repeated, tag = "14")]
-    pub(super) spot_values: Vec<i64>,
+    pub(super) location_values: Vec<i64>,
 
     #[prost(uint32, repeated, tag = "15")]
     pub(super) stack_shared: Vec<u32>,
     #[prost(uint32, repeated, tag = "16")]
     pub(super) stack_lengths: Vec<u32>,
-    /// By how much a spot's number is less than that of the first spot that no stack had before, for each [`STEP_TOLD`].
+    /// By how much a location's number is less than that of the first location that no stack had before, for each [`STEP_TOLD`].
     #[prost(uint32, repeated, tag = "17")]
-    pub(super) stack_spots: Vec<u32>,
+    pub(super) stack_locations: Vec<u32>,
     #[prost(uint32, repeated, tag = "18")]
     pub(super) stack_ends: Vec<u32>,
 
@@ -99,7 +99,7 @@ pub(super) struct Batch {
     #[prost(uint32, repeated, tag = "24")]
     pub(super) sample_kernels: Vec<u32>,
     #[prost(uint32, repeated, tag = "25")]
-    pub(super) sample_doing: Vec<u32>,
+    pub(super) sample_thread_state: Vec<u32>,
     #[prost(uint64, repeated, tag = "26")]
     pub(super) sample_counts: Vec<u64>,
     /// None at all where each weight is its count.
@@ -116,12 +116,12 @@ pub(super) struct Batch {
     #[prost(uint32, repeated, tag = "31")]
     pub(super) sample_wakers: Vec<u32>,
 
-    /// Which stack has the shared spots; 0 where there are none. 2n is the one so far back; 2n + 1 is n more than the
+    /// Which stack has the shared locations; 0 where there are none. 2n is the one so far back; 2n + 1 is n more than the
     /// last one that was told so in this section, the first than the stack of the number 0.
     #[prost(uint32, repeated, tag = "32")]
     pub(super) stack_bases: Vec<u32>,
 
-    /// Which spots follow those that are shared.
+    /// Which locations follow those that are shared.
     #[prost(uint32, repeated, tag = "33")]
     pub(super) stack_steps: Vec<u32>,
 }
@@ -153,23 +153,23 @@ pub(super) struct Window {
     pub(super) anew: bool,
 }
 
-/// What a [`Batch`]'s `spot_kinds` say, other than an object's number behind these.
-pub(super) const SPOT_UNKNOWN: u32 = 0;
+/// What a [`Batch`]'s `location_kinds` say, other than an object's number behind these.
+pub(super) const LOCATION_UNKNOWN: u32 = 0;
 /// The value is a name's number.
-pub(super) const SPOT_NAMED: u32 = 1;
+pub(super) const LOCATION_NAMED: u32 = 1;
 /// The value is an offset into the object whose number is the kind less this.
-pub(super) const SPOT_OBJECT: u32 = 2;
+pub(super) const LOCATION_OBJECT: u32 = 2;
 
-/// What a [`Batch`]'s `stack_steps` say, other than the place among the callees of the spot before, behind these: it is the
-/// first spot that no stack had before.
+/// What a [`Batch`]'s `stack_steps` say, other than the place among the callees of the location before, behind these: it is the
+/// first location that no stack had before.
 pub(super) const STEP_NEW: u32 = 0;
-/// It is the next one of `stack_spots`.
+/// It is the next one of `stack_locations`.
 pub(super) const STEP_TOLD: u32 = 1;
 /// It is the latest callee, or as many before it as the step is more than this.
 pub(super) const STEP_CALLEE: u32 = 2;
 
 /// The bit of `stack_ends` that says that a frame pointer was followed where a caller may be missing.
-pub(super) const GUESSED: u32 = 1 << 8;
+pub(super) const FP_FALLBACK: u32 = 1 << 8;
 
 /// The bits of a [`Head`]'s `finish`.
 pub(super) const FINISH: u32 = 1;

@@ -2,14 +2,14 @@
 
 use super::*;
 
-/// The names and outputs of the tracks.
+/// The names and outputs of the events.
 #[track_caller]
 fn outputs(line: &str) -> Vec<(String, Vec<String>)> {
-    let tracks = plan(line).tracks;
-    let of = |track: &Track| track.outputs.iter().map(Output::name).collect();
-    tracks
+    let events = plan(line).events;
+    let of = |event: &Event| event.outputs.iter().map(Output::name).collect();
+    events
         .iter()
-        .map(|track| (track.name(), of(track)))
+        .map(|event| (event.name(), of(event)))
         .collect()
 }
 
@@ -39,7 +39,7 @@ fn each_event_has_the_output_at_its_place() {
     );
     assert!(!plan("-e cycles -e cs -o a.svg -o b.svg").has_one_subject());
     // One event may have several outputs, as without -e.
-    assert_eq!(track("-e cycles -o a.svg -o b.folded").outputs.len(), 2);
+    assert_eq!(event("-e cycles -o a.svg -o b.folded").outputs.len(), 2);
 }
 
 #[test]
@@ -77,8 +77,8 @@ fn one_output_lends_its_name_to_all() {
 #[test]
 fn rates_are_about_each_event_and_nothing_else() {
     let sampling = |line| -> Vec<Sampling> {
-        let tracks = plan(line).tracks;
-        tracks.iter().map(|track| track.sampling).collect()
+        let events = plan(line).events;
+        events.iter().map(|event| event.sampling).collect()
     };
     let (hz, every) = (Sampling::Frequency, Sampling::Period(1));
     assert_eq!(
@@ -90,8 +90,8 @@ fn rates_are_about_each_event_and_nothing_else() {
         [hz(500), hz(500)]
     );
     let weighed = |line: &str| -> Vec<bool> {
-        let tracks = plan(line).tracks;
-        tracks.iter().map(Track::is_weighed).collect()
+        let events = plan(line).events;
+        events.iter().map(Event::is_weighed).collect()
     };
     assert_eq!(
         weighed("-e cpu-clock -e faults -e sched:sched_switch -e cycles"),
@@ -102,8 +102,8 @@ fn rates_are_about_each_event_and_nothing_else() {
 #[test]
 fn waits_may_be_recorded_beside_several() {
     let several = plan("-e cycles -e faults -o x.svg --off-cpu-output off.svg");
-    assert_eq!(several.tracks.len(), 3);
-    assert!(several.tracks[2].probe.waits().is_some() && !several.has_one_subject());
+    assert_eq!(several.events.len(), 3);
+    assert!(several.events[2].probe.waits().is_some() && !several.has_one_subject());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! From bytes to a raw recording.
 //!
-//! In: anything. Out: an [`Archive`] of what is whole, and what is missing, or why nothing can be made of it.
+//! In: anything. Out: an [`RawRecording`] of what is whole, and what is missing, or why nothing can be made of it.
 //! A number that leads nowhere is an error: a file with a right checksum and a wrong number was not made by a
 //! flame-bpf that is understood here. Takes no more than a fixed amount of memory, whatever a file claims.
 
@@ -13,7 +13,7 @@ use super::wire::{
     self, Batch, FINISH, FINISH_KERNEL, FINISH_KNOWN, FINISH_RAN, FINISH_REASONS, FINISH_SCHEDULER,
     FINISH_WAKERS_ABOVE, FINISH_WAKERS_ALONE, Head,
 };
-use super::{Archive, Error, Facts};
+use super::{Error, Facts, RawRecording};
 use crate::profile::waits::{self, Wakers};
 use crate::profile::{Unit, Window};
 use std::ffi::OsString;
@@ -47,7 +47,7 @@ pub enum Missing {
 #[derive(Clone, Debug)]
 pub struct Read {
     /// What is whole.
-    pub archive: Archive,
+    pub raw_recording: RawRecording,
     /// Why that is not all, if it is not.
     pub missing: Option<Missing>,
     /// How many firings were recorded, those that are missing included.
@@ -262,7 +262,7 @@ impl Reading<'_> {
         let mut recorded = head.count;
         let mut closing = self.closing;
         let (facts, window) = facts(head).ok_or_else(|| nonsense(1, "there is an unknown unit"))?;
-        taken.located.window = window;
+        taken.normalized.window = window;
         let windows = match self.windows {
             Some(seen) => seen.found()?,
             None if self.wanted.is_some() => return Err(Error::NoWindows),
@@ -270,7 +270,7 @@ impl Reading<'_> {
         };
         if let Some(windows) = &windows {
             recorded = windows.recorded;
-            taken.located.window = windows.window();
+            taken.normalized.window = windows.window();
             // Each of them says what was lost.
             closing = Some(windows.closing.clone());
         }
@@ -282,9 +282,9 @@ impl Reading<'_> {
             return Err(nonsense(far.sections, what));
         }
         Ok(Read {
-            archive: Archive {
+            raw_recording: RawRecording {
                 facts,
-                located: taken.located,
+                normalized: taken.normalized,
                 objects: taken.objects,
                 closing,
             },

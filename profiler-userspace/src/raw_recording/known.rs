@@ -3,7 +3,7 @@
 use super::callees::Callees;
 use crate::object::RecordedObject;
 use crate::profile::Frame;
-use crate::profile::located::Label;
+use crate::profile::normalized::Label;
 use std::collections::HashMap;
 use std::hash::Hash;
 
@@ -13,7 +13,7 @@ pub(super) struct Known {
     pub(super) objects: Numbers<RecordedObject>,
     pub(super) names: Numbers<Frame>,
     /// By kind and value.
-    pub(super) spots: Numbers<(u32, u64)>,
+    pub(super) locations: Numbers<(u32, u64)>,
     /// By where they end in the tree of callers, and how.
     pub(super) stacks: Numbers<(Node, u32)>,
     pub(super) tree: Tree,
@@ -21,8 +21,8 @@ pub(super) struct Known {
     pub(super) labels: Numbers<Label>,
     /// By the numbers of their labels and stacks.
     pub(super) wakers: Numbers<[u32; 3]>,
-    /// One more than the highest number of a spot that a stack has.
-    pub(super) next_spot: u32,
+    /// One more than the highest number of a location that a stack has.
+    pub(super) next_location: u32,
     /// About as much memory as all but the callees takes, in bytes.
     pub(super) bytes: usize,
 }
@@ -34,18 +34,21 @@ pub(super) struct Node(u32);
 /// The tree of callers.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
-    /// By caller and spot.
+    /// By caller and location.
     nodes: HashMap<(Node, u32), Node>,
     /// The number of the first stack through each node but the root.
     stacks: Vec<u32>,
 }
 
 impl Tree {
-    /// How many of these spots, from the root on, an earlier stack has as well, where that is, and the number of that stack.
-    pub(super) fn find(&self, spots: impl IntoIterator<Item = u32>) -> (usize, Node, Option<u32>) {
+    /// How many of these locations, from the root on, an earlier stack has as well, where that is, and the number of that stack.
+    pub(super) fn find(
+        &self,
+        locations: impl IntoIterator<Item = u32>,
+    ) -> (usize, Node, Option<u32>) {
         let (mut depth, mut node) = (0, Node::default());
-        for spot in spots {
-            let Some(next) = self.nodes.get(&(node, spot)) else {
+        for location in locations {
+            let Some(next) = self.nodes.get(&(node, location)) else {
                 break;
             };
             (depth, node) = (depth + 1, *next);
@@ -60,11 +63,11 @@ impl Tree {
 
     /// Adds the rest of the stack that has this number, below the node that was found.
     pub(super) fn add(&mut self, mut node: Node, rest: &[u32], stack: u32) -> Node {
-        for spot in rest {
+        for location in rest {
             self.stacks.push(stack);
             let next =
                 Node(u32::try_from(self.stacks.len()).expect("what has 32 bits is given 32 bits"));
-            self.nodes.insert((node, *spot), next);
+            self.nodes.insert((node, *location), next);
             node = next;
         }
         node
