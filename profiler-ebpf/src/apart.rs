@@ -19,19 +19,21 @@ pub(crate) use walking::{
 };
 
 use crate::{
-    aggregate::Counted,
-    config::config,
-    counter::{self, Outcome},
-    file, filter,
-    maps::{SCRATCH, Scratch},
-    notice,
-    probe::{allocation, call, fault, off_cpu, wall},
-    sample,
-    stack::Sealed,
-    task::{self, CallRegisters, Ids},
-    timed,
-    walk::SampleContext,
-    word::Word,
+    events,
+    platform::{
+        config::config,
+        maps::{SCRATCH, Scratch},
+        word::Word,
+    },
+    probe::{alloc, off_cpu, page_in, syscall, timed, wall},
+    sample::{
+        self,
+        counters::{self, Outcome},
+        filter,
+    },
+    store::{stacks::Sealed, tallies::Counted},
+    task::{self, CallRegisters, Ids, files},
+    walk::user::SampleContext,
 };
 use profiler_common::abi::{
     Allocator, Counter, Header, LeafKind, LeafWord, NoticeKind, SampleKey, StackPosition,
@@ -75,7 +77,7 @@ fn keep<const WORDS: usize>(
     header: u64,
     record: &'static [Word; WORDS],
 ) -> u32 {
-    let stored = counter::counters(cpu_slot)
+    let stored = counters::counters(cpu_slot)
         .and_then(|counters| Sealed::new(record, Header(header))?.intern(counters, side));
     stored.map_or(StackPosition::NONE.0, |position| position.0)
 }
@@ -309,7 +311,7 @@ extern "C" fn begin_timed(cpu_slot: u32, ids: u64, incarnation: u64, awaited: u6
     timed::begin(cpu_slot, two(ids), incarnation, awaited).map_or(NOTHING, |outcome| outcome.0)
 }
 
-/// See [`allocation::is_part`].
+/// See [`alloc::is_part`].
 #[inline(always)]
 pub(crate) fn is_part(entry: u64, stack: u64, function: Allocator) -> bool {
     is_part_of_asking(entry, stack, function.0) != 0
@@ -318,10 +320,10 @@ pub(crate) fn is_part(entry: u64, stack: u64, function: Allocator) -> bool {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn is_part_of_asking(entry: u64, stack: u64, function: u64) -> u32 {
-    u32::from(allocation::is_part(entry, stack, Allocator(function)))
+    u32::from(alloc::is_part(entry, stack, Allocator(function)))
 }
 
-/// See [`call::find`].
+/// See [`syscall::find`].
 #[inline(always)]
 pub(crate) fn find_call(number: u64, registers: u64) -> u64 {
     find_wanted_call(number, registers)
@@ -330,7 +332,7 @@ pub(crate) fn find_call(number: u64, registers: u64) -> u64 {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn find_wanted_call(number: u64, registers: u64) -> u64 {
-    call::find(number, CallRegisters(registers))
+    syscall::find(number, CallRegisters(registers))
 }
 
 /// Puts a system call at the leaf of the stack in the scratch memory, and the file that it is about, if its
@@ -357,13 +359,13 @@ extern "C" fn name_call_at_leaf(cpu_slot: u32, number: u64, registers: u64, file
 #[inline(always)]
 fn put_leaf(cpu_slot: u32, leaf: LeafWord, file: u64) {
     let mut words = 0;
-    if call::names_files() && file != 0 {
-        words = file::put_name(cpu_slot, file);
+    if syscall::names_files() && file != 0 {
+        words = files::put_name(cpu_slot, file);
     }
-    file::put_leaf(cpu_slot, leaf.named(words));
+    files::put_leaf(cpu_slot, leaf.named(words));
 }
 
-/// See [`fault::end_of`].
+/// See [`page_in::end_of`].
 #[inline(always)]
 pub(crate) fn end_fault() -> u64 {
     end_of_fault()
@@ -372,10 +374,10 @@ pub(crate) fn end_fault() -> u64 {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn end_of_fault() -> u64 {
-    fault::end_of()
+    page_in::end_of()
 }
 
-/// See [`fault::end_of_waiting`].
+/// See [`page_in::end_of_waiting`].
 #[inline(always)]
 pub(crate) fn end_waiting_fault() -> u64 {
     end_of_waiting_fault()
@@ -384,10 +386,10 @@ pub(crate) fn end_waiting_fault() -> u64 {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn end_of_waiting_fault() -> u64 {
-    fault::end_of_waiting()
+    page_in::end_of_waiting()
 }
 
-/// See [`fault::find`]. Makes a page-in the kernel's record in the scratch memory, with the file that is read, if its name is
+/// See [`page_in::find`]. Makes a page-in the kernel's record in the scratch memory, with the file that is read, if its name is
 /// wanted.
 #[inline(always)]
 pub(crate) fn find_page_in(cpu_slot: u32, address: u64) -> u64 {
@@ -397,8 +399,8 @@ pub(crate) fn find_page_in(cpu_slot: u32, address: u64) -> u64 {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn find_and_name_page_in(cpu_slot: u32, address: u64) -> u64 {
-    let file = fault::find(cpu_slot, address);
-    if file != call::NOT_MEANT && file != call::OTHER_KIND {
+    let file = page_in::find(cpu_slot, address);
+    if file != syscall::NOT_MEANT && file != syscall::OTHER_KIND {
         put_leaf(cpu_slot, LeafWord::new(LeafKind::PageIn, 0), file);
     }
     file
@@ -421,12 +423,12 @@ extern "C" fn count_key(cpu_slot: u32, weight: u64) -> u32 {
     Outcome::from(counted.err().unwrap_or(Counter::Recorded)).0
 }
 
-/// See [`notice::new_process`].
+/// See [`events::new_process`].
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn announce_process(cpu_slot: u32, tgid: u32, incarnation: u64) -> u32 {
-    if let Some(counters) = counter::counters(cpu_slot) {
-        notice::new_process(counters, tgid, incarnation);
+    if let Some(counters) = counters::counters(cpu_slot) {
+        events::new_process(counters, tgid, incarnation);
     }
     0
 }
@@ -454,5 +456,5 @@ pub(crate) fn send(kind: NoticeKind, tgid: u32, incarnation: u64, address: u64) 
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn send_notice(kind: u32, tgid: u32, incarnation: u64, address: u64) -> u32 {
-    u32::from(notice::queue(kind, tgid, incarnation, address))
+    u32::from(events::queue(kind, tgid, incarnation, address))
 }

@@ -1,37 +1,21 @@
 //! The kernel half of flame-bpf: it supplies memory, maps and loops to the decisions that live in
 //! `profiler-common`, and decides nothing itself.
 //!
-//! In: firings of perf events. Out: tallies, stacks, counters and notices in BPF maps ([`maps`]).
+//! In: firings of perf events. Out: tallies, stacks, counters and notices in BPF maps ([`platform::maps`]).
 //! Compiled by `cargo xtask bpf` alone; the object that it makes ships in `profiler-ebpf/prebuilt`.
 #![no_std]
 #![no_main]
 
-mod aggregate;
 mod apart;
-mod code;
-mod config;
-mod counter;
 mod events;
-mod file;
-mod filter;
-mod index;
-mod mapping;
-mod maps;
-mod memory;
-mod notice;
+mod platform;
 mod probe;
-mod recognize;
-mod repeat;
 mod sample;
-mod sleepers;
-mod stack;
+mod store;
 mod symbol;
-mod table;
 mod task;
-mod tell;
-mod timed;
+mod twins;
 mod walk;
-mod word;
 
 use aya_ebpf::{
     macros::{perf_event, raw_tracepoint, uprobe},
@@ -62,7 +46,7 @@ pub(crate) fn woken(ctx: RawTracePointContext) -> i32 {
 /// A thread is being woken: by whom?
 #[raw_tracepoint(tracepoint = "sched_waking")]
 pub(crate) fn waking(ctx: RawTracePointContext) -> i32 {
-    probe::wake::waking(&ctx);
+    probe::waker::waking(&ctx);
     0
 }
 
@@ -83,63 +67,63 @@ pub(crate) fn function(ctx: ProbeContext) -> u32 {
 /// A program asks its C library for memory.
 #[uprobe]
 pub(crate) fn allocation(ctx: ProbeContext) -> u32 {
-    probe::allocation::fire(&ctx);
+    probe::alloc::fire(&ctx);
     0
 }
 
 /// A thread makes a system call.
 #[raw_tracepoint(tracepoint = "sys_enter")]
 pub(crate) fn call(ctx: RawTracePointContext) -> i32 {
-    probe::call::made(&ctx);
+    probe::syscall::made(&ctx);
     0
 }
 
 /// A thread makes a system call, and its return is waited for.
 #[raw_tracepoint(tracepoint = "sys_enter")]
 pub(crate) fn call_begin(ctx: RawTracePointContext) -> i32 {
-    probe::call::begin(&ctx);
+    probe::syscall::begin(&ctx);
     0
 }
 
 /// A thread returns from a system call.
 #[raw_tracepoint(tracepoint = "sys_exit")]
 pub(crate) fn call_end(ctx: RawTracePointContext) -> i32 {
-    probe::call::end(&ctx);
+    probe::syscall::end(&ctx);
     0
 }
 
 /// A program touches memory that is not there, or not as it wants it.
 #[raw_tracepoint(tracepoint = "page_fault_user")]
 pub(crate) fn fault_begin(ctx: RawTracePointContext) -> i32 {
-    probe::fault::begin(&ctx, false);
+    probe::page_in::begin(&ctx, false);
     0
 }
 
 /// The kernel does, as a rule on behalf of a system call.
 #[raw_tracepoint(tracepoint = "page_fault_kernel")]
 pub(crate) fn fault_in_kernel(ctx: RawTracePointContext) -> i32 {
-    probe::fault::begin(&ctx, true);
+    probe::page_in::begin(&ctx, true);
     0
 }
 
 /// The memory is there, and a page had to be read.
 #[perf_event]
 pub(crate) fn fault_major(ctx: PerfEventContext) -> u32 {
-    probe::fault::end(&ctx);
+    probe::page_in::end(&ctx);
     0
 }
 
 /// A thread has, or has not, the lock of its process's mappings: does it begin a page fault anew?
 #[raw_tracepoint(tracepoint = "mmap_lock_acquire_returned")]
 pub(crate) fn fault_locks(_: RawTracePointContext) -> i32 {
-    probe::fault::locks();
+    probe::page_in::locks();
     0
 }
 
 /// A thread gives that lock back: is a page there that it has waited for?
 #[raw_tracepoint(tracepoint = "mmap_lock_released")]
 pub(crate) fn fault_unlocks(_: RawTracePointContext) -> i32 {
-    probe::fault::unlocks();
+    probe::page_in::unlocks();
     0
 }
 
@@ -160,7 +144,7 @@ pub(crate) fn lock_end(ctx: RawTracePointContext) -> i32 {
 /// A thread ends, perhaps within a call.
 #[raw_tracepoint(tracepoint = "sched_process_exit")]
 pub(crate) fn thread_end(_: RawTracePointContext) -> i32 {
-    timed::thread_ends();
+    probe::timed::thread_ends();
     0
 }
 
@@ -169,14 +153,14 @@ pub(crate) fn thread_end(_: RawTracePointContext) -> i32 {
 #[unsafe(link_section = "iter/task")]
 #[unsafe(no_mangle)]
 pub(crate) fn asleep(ctx: &task::Iteration) -> i32 {
-    probe::asleep::look(ctx);
+    probe::task_iter::look(ctx);
     0
 }
 
 /// A task was made: is it a target?
 #[raw_tracepoint(tracepoint = "sched_process_fork")]
 pub(crate) fn fork(ctx: RawTracePointContext) -> i32 {
-    filter::forked(ctx.arg(0), ctx.arg(1));
+    sample::filter::forked(ctx.arg(0), ctx.arg(1));
     0
 }
 
@@ -197,7 +181,7 @@ pub(crate) fn own_level(_: RawTracePointContext) -> i32 {
 /// Not attached: user space runs it to learn what the kernel knows a file by that it has mapped.
 #[raw_tracepoint(tracepoint = "sched_process_fork")]
 pub(crate) fn code_key(ctx: RawTracePointContext) -> i32 {
-    mapping::note_code(ctx.arg(0));
+    walk::mappings::note_code(ctx.arg(0));
     0
 }
 

@@ -4,7 +4,7 @@
 //! hundred names. The kernel's own printing knows them all: functions, modules, BPF programs.
 #![expect(unsafe_code, reason = "the printing helper takes raw pointers")]
 
-use crate::maps::SYMBOL;
+use crate::platform::maps::SYMBOL;
 use aya_ebpf::helpers::generated::bpf_snprintf;
 use profiler_common::abi::SYMBOL_BYTES;
 

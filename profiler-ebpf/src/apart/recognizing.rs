@@ -5,7 +5,7 @@
 )]
 
 use super::{keep_kernel_stack, position};
-use crate::recognize;
+use crate::walk::kstack_cache;
 use profiler_common::abi::{Live, StackPosition};
 
 /// Where the kernel stack is stored that was recognized; none if the store is full.
@@ -18,13 +18,13 @@ pub(crate) fn keep_recognized(cpu_slot: u32, live: Live) -> Option<StackPosition
 #[inline(never)]
 extern "C" fn keep_recognized_stack(cpu_slot: u32, live: u64) -> u32 {
     let live = Live(live);
-    let kept = recognize::keep(cpu_slot, live, |header| {
+    let kept = kstack_cache::keep(cpu_slot, live, |header| {
         StackPosition(keep_kernel_stack(cpu_slot, live.stacks(), header.0))
     });
     kept.unwrap_or(StackPosition::NONE).0
 }
 
-/// See [`recognize::is_known`].
+/// See [`kstack_cache::is_known`].
 #[inline(always)]
 pub(crate) fn is_known() -> bool {
     is_known_kernel_stack() != 0
@@ -33,10 +33,10 @@ pub(crate) fn is_known() -> bool {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn is_known_kernel_stack() -> u32 {
-    u32::from(recognize::is_known())
+    u32::from(kstack_cache::is_known())
 }
 
-/// See [`recognize::learn`].
+/// See [`kstack_cache::learn`].
 #[inline(always)]
 pub(crate) fn learn(cpu_slot: u32) {
     learn_kernel_stack(cpu_slot);
@@ -45,5 +45,5 @@ pub(crate) fn learn(cpu_slot: u32) {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn learn_kernel_stack(cpu_slot: u32) -> u32 {
-    u32::from(recognize::learn(cpu_slot).is_some())
+    u32::from(kstack_cache::learn(cpu_slot).is_some())
 }

@@ -5,7 +5,12 @@
 )]
 
 use super::{one, thread_state_of, two};
-use crate::{counter::Outcome, maps::SCRATCH, probe::wake, sample, walk::SampleContext};
+use crate::{
+    platform::maps::SCRATCH,
+    probe::waker,
+    sample::{self, counters::Outcome},
+    walk::user::SampleContext,
+};
 use profiler_common::abi::ThreadState;
 
 /// See [`sample::key_without_stacks`]. Leaves no stacks in the scratch memory, either.
@@ -36,7 +41,7 @@ extern "C" fn make_owner(cpu_slot: u32, ids: u64, incarnation: u64, thread_state
     0
 }
 
-/// See [`wake::note`].
+/// See [`waker::note`].
 #[inline(always)]
 pub(crate) fn note_waker(subject: SampleContext, woken: u64) {
     let SampleContext {
@@ -63,11 +68,11 @@ extern "C" fn note_who_wakes(
         cpu_slot,
         now,
     };
-    wake::note(subject, woken);
+    waker::note(subject, woken);
     0
 }
 
-/// See [`wake::settle`].
+/// See [`waker::settle`].
 #[inline(always)]
 pub(crate) fn settle_woken(cpu_slot: u32, id: u32, since: u64, until: u64, gap: u64) -> Outcome {
     Outcome(settle_with_waker(cpu_slot, id, since, until, gap))
@@ -76,5 +81,5 @@ pub(crate) fn settle_woken(cpu_slot: u32, id: u32, since: u64, until: u64, gap: 
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn settle_with_waker(cpu_slot: u32, id: u32, since: u64, until: u64, gap: u64) -> u32 {
-    wake::settle(cpu_slot, id, since, until, gap).0
+    waker::settle(cpu_slot, id, since, until, gap).0
 }

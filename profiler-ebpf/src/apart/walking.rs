@@ -7,11 +7,15 @@
 
 use super::{one, two};
 use crate::{
-    code, mapping,
-    maps::{FOUND, Found, SCRATCH},
-    memory::UserMemory,
-    table, tell,
-    walk::{self, SampleContext},
+    events::mapping_event,
+    platform::{
+        maps::{FOUND, Found, SCRATCH},
+        memory::UserMemory,
+    },
+    walk::{
+        code_index, mappings, tables,
+        user::{self, SampleContext},
+    },
 };
 use core::ops::ControlFlow;
 use profiler_common::{
@@ -56,7 +60,7 @@ pub(crate) fn leave(cpu_slot: u32, rule: Rule) -> ControlFlow<u64> {
     }
 }
 
-/// See [`walk::user`].
+/// See [`user::user`].
 #[inline(always)]
 pub(crate) fn walk(subject: SampleContext) {
     let SampleContext {
@@ -71,7 +75,7 @@ pub(crate) fn walk(subject: SampleContext) {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn walk_user_stack(cpu_slot: u32, ids: u64, incarnation: u64, now: u64) -> u32 {
-    walk::user(SampleContext {
+    user::user(SampleContext {
         ids: two(ids),
         incarnation,
         cpu_slot,
@@ -80,7 +84,7 @@ extern "C" fn walk_user_stack(cpu_slot: u32, ids: u64, incarnation: u64, now: u6
     0
 }
 
-/// See [`walk::recall`].
+/// See [`user::recall`].
 #[inline(always)]
 pub(crate) fn recall(subject: SampleContext) -> bool {
     let SampleContext {
@@ -95,7 +99,7 @@ pub(crate) fn recall(subject: SampleContext) -> bool {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn recall_what_lies_where(cpu_slot: u32, ids: u64, incarnation: u64, now: u64) -> u32 {
-    u32::from(walk::recall(SampleContext {
+    u32::from(user::recall(SampleContext {
         ids: two(ids),
         incarnation,
         cpu_slot,
@@ -103,7 +107,7 @@ extern "C" fn recall_what_lies_where(cpu_slot: u32, ids: u64, incarnation: u64, 
     }))
 }
 
-/// See [`walk::by_pointers`].
+/// See [`user::by_pointers`].
 #[inline(always)]
 pub(crate) fn walk_by_pointers(cpu_slot: u32) {
     walk_user_stack_by_pointers(cpu_slot);
@@ -112,11 +116,11 @@ pub(crate) fn walk_by_pointers(cpu_slot: u32) {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn walk_user_stack_by_pointers(cpu_slot: u32) -> u32 {
-    walk::by_pointers(cpu_slot);
+    user::by_pointers(cpu_slot);
     0
 }
 
-/// See [`tell::stack`].
+/// See [`mapping_event::stack`].
 #[inline(always)]
 pub(crate) fn tell_stack(cpu_slot: u32, tgid: u32, incarnation: u64) -> bool {
     tell_of_stack(cpu_slot, tgid, incarnation) != 0
@@ -125,10 +129,10 @@ pub(crate) fn tell_stack(cpu_slot: u32, tgid: u32, incarnation: u64) -> bool {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn tell_of_stack(cpu_slot: u32, tgid: u32, incarnation: u64) -> u32 {
-    u32::from(tell::stack(cpu_slot, tgid, incarnation))
+    u32::from(mapping_event::stack(cpu_slot, tgid, incarnation))
 }
 
-/// See [`tell::address`].
+/// See [`mapping_event::address`].
 #[inline(always)]
 pub(crate) fn tell(cpu_slot: u32, space: u64, address: u64, tgid: u32, incarnation: u64) -> u32 {
     tell_what_lies_at(cpu_slot, space, address, tgid, incarnation)
@@ -143,10 +147,10 @@ extern "C" fn tell_what_lies_at(
     tgid: u32,
     incarnation: u64,
 ) -> u32 {
-    tell::address(cpu_slot, space, address, tgid, incarnation)
+    mapping_event::address(cpu_slot, space, address, tgid, incarnation)
 }
 
-/// See [`tell::path`].
+/// See [`mapping_event::path`].
 #[inline(always)]
 pub(crate) fn put_path(cpu_slot: u32, vma: u64) {
     put_path_of_mapping(cpu_slot, vma);
@@ -155,7 +159,7 @@ pub(crate) fn put_path(cpu_slot: u32, vma: u64) {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn put_path_of_mapping(cpu_slot: u32, vma: u64) -> u32 {
-    tell::path(cpu_slot, vma);
+    mapping_event::path(cpu_slot, vma);
     0
 }
 
@@ -178,7 +182,7 @@ extern "C" fn ask_what_lies_at(
     found.start.store(address);
     found.end.store(address.wrapping_add(1));
     found.kind.store(Found::NOWHERE);
-    let Some(mapping) = mapping::find(space, scratch, address) else {
+    let Some(mapping) = mappings::find(space, scratch, address) else {
         return 0;
     };
     if !mapping.is_executable() {
@@ -193,9 +197,9 @@ extern "C" fn ask_what_lies_at(
     }
     // What to add to an address to have the place in the file.
     let in_file = offset.wrapping_sub(mapping.start);
-    match code::find(key, address.wrapping_add(in_file)) {
+    match code_index::find(key, address.wrapping_add(in_file)) {
         Some(slot) => {
-            code::note_use(slot, now);
+            code_index::note_use(slot, now);
             let first = slot.start.load().wrapping_sub(in_file) as i64;
             if first > mapping.start as i64 {
                 found.start.store(first as u64);
@@ -216,7 +220,7 @@ extern "C" fn ask_what_lies_at(
         None => {
             found.kind.store(Found::UNKNOWN);
             // Zero is another answer.
-            code::hash(key).0 | 1
+            code_index::hash(key).0 | 1
         }
     }
 }
@@ -226,7 +230,7 @@ extern "C" fn ask_what_lies_at(
 extern "C" fn find_rule(cpu_slot: u32, pages: u32, address: u64) -> u64 {
     let rule = SCRATCH
         .get(cpu_slot)
-        .and_then(|scratch| table::remembered_rule(&scratch.walk, pages, address));
+        .and_then(|scratch| tables::remembered_rule(&scratch.walk, pages, address));
     rule.map_or(NO_TABLE, |rule| rule.0)
 }
 

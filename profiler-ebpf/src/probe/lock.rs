@@ -6,11 +6,16 @@
 //! what an interrupt waited for is not told if the interrupt came while the program of ends was running.
 
 use crate::{
-    counter::{self, Outcome},
-    filter,
-    maps::SCRATCH,
-    sample, sleepers, task, timed,
-    walk::{self, SampleContext},
+    platform::maps::SCRATCH,
+    probe::timed,
+    sample::{
+        self,
+        counters::{self, Outcome},
+        filter,
+    },
+    store::threads,
+    task,
+    walk::user::{self, SampleContext},
 };
 use aya_ebpf::programs::RawTracePointContext;
 use profiler_common::abi::{AwaitedLock, Counter, LeafKind, LeafWord};
@@ -24,18 +29,18 @@ pub(crate) fn begin(ctx: &RawTracePointContext) {
         return;
     }
     let cpu_slot = task::cpu();
-    let Some(counters) = counter::counters(cpu_slot) else {
+    let Some(counters) = counters::counters(cpu_slot) else {
         return;
     };
     let lock: u64 = ctx.arg(0);
     let now = task::now();
-    if let Some(entry) = sleepers::find(task::initial_id())
+    if let Some(entry) = threads::find(task::initial_id())
         && let Some(since) = entry.since_ns()
     {
         let awaited = AwaitedLock(entry.awaited());
         if !awaited.must_be_over(now.wrapping_sub(since)) {
             if !awaited.is_at(lock) {
-                counter::bump(counters, Counter::Nested);
+                counters::bump(counters, Counter::Nested);
             }
             return;
         }
@@ -55,7 +60,7 @@ fn walk(ctx: &RawTracePointContext, subject: SampleContext) -> Option<Outcome> {
     let scratch = SCRATCH.get(subject.cpu_slot)?;
     let leaf = LeafWord::new(LeafKind::KernelLock, ctx.arg::<u64>(1) as u32);
     scratch.kernel[1].store(leaf.0);
-    walk::kernel::<1>(ctx, &scratch.kernel);
+    user::kernel::<1>(ctx, &scratch.kernel);
     if scratch.kernel[0].load() == 0 {
         scratch.kernel[0].store(1);
     }

@@ -9,14 +9,20 @@
 
 use super::wall;
 use crate::{
-    apart,
-    config::{self, config},
-    counter::{self, Outcome},
-    filter,
-    maps::{Counters, SCRATCH},
-    notice, sample, sleepers, task,
-    walk::SampleContext,
-    word::Word,
+    apart, events,
+    platform::{
+        config::{self, config},
+        maps::{Counters, SCRATCH},
+        word::Word,
+    },
+    sample::{
+        self,
+        counters::{self, Outcome},
+        filter,
+    },
+    store::threads,
+    task,
+    walk::user::SampleContext,
 };
 use aya_ebpf::programs::RawTracePointContext;
 use core::hint::black_box;
@@ -34,7 +40,7 @@ pub(crate) fn switch(ctx: &RawTracePointContext) {
     let next: u64 = ctx.arg(2);
     let arriving = filter::task(next).is_some();
     let cpu_slot = task::cpu().wrapping_add(config!(switch_cpu_slots));
-    let Some(counters) = counter::counters(cpu_slot) else {
+    let Some(counters) = counters::counters(cpu_slot) else {
         return;
     };
     if leaving == 0 && !arriving {
@@ -44,7 +50,7 @@ pub(crate) fn switch(ctx: &RawTracePointContext) {
         word.store(word.load() + 1);
         return;
     }
-    counter::enter(counters);
+    counters::enter(counters);
     let now = task::now();
     if leaving != 0 {
         leave(
@@ -56,8 +62,8 @@ pub(crate) fn switch(ctx: &RawTracePointContext) {
     if arriving {
         apart::arrive(cpu_slot, next, now);
     }
-    counter::add(counters, Counter::RunTime, task::now().wrapping_sub(now));
-    counter::bump(counters, Counter::Left);
+    counters::add(counters, Counter::RunTime, task::now().wrapping_sub(now));
+    counters::bump(counters, Counter::Left);
 }
 
 /// The running thread leaves the CPU.
@@ -77,11 +83,11 @@ fn leave(ctx: &RawTracePointContext, counters: &'static Counters, subject: Sampl
     let thread_state = match apart::depart(subject.cpu_slot, subject.now, state, is_preempted(ctx))
     {
         Ok(thread_state) => thread_state,
-        Err(outcome) => return counter::close_if(counters, outcome),
+        Err(outcome) => return counters::close_if(counters, outcome),
     };
     let outcome = where_it_waits(ctx, subject, thread_state)
         .or_else(|| apart::fall_asleep(subject.cpu_slot, subject.now));
-    counter::close_if(counters, outcome);
+    counters::close_if(counters, outcome);
 }
 
 /// Whether the running thread did not leave the CPU of its own accord.
@@ -115,20 +121,20 @@ pub(crate) fn depart(
     state: u32,
     preempted: bool,
 ) -> Result<ThreadState, Option<Outcome>> {
-    let Some(counters) = counter::counters(cpu_slot) else {
+    let Some(counters) = counters::counters(cpu_slot) else {
         return Err(None);
     };
     let id = task::initial_id();
-    if let Some(entry) = sleepers::find(id)
+    if let Some(entry) = threads::find(id)
         && let Some(since) = entry.since_ns()
     {
         arrived_unseen(counters, cpu_slot, id, &entry, since, now);
     }
     let Some(state) = TaskState::of(state, preempted) else {
-        sleepers::forget(id);
+        threads::forget(id);
         return Err(None);
     };
-    counter::bump(counters, Counter::Fired);
+    counters::bump(counters, Counter::Fired);
     if !filter::is_wanted_kind(task::current_address()) {
         return Err(Some(Counter::FilteredThreadKind.into()));
     }
@@ -136,7 +142,7 @@ pub(crate) fn depart(
         return Err(Some(Counter::FilteredState.into()));
     }
     if config!(look_period_ns) != 0
-        && let Some(entry) = sleepers::find(id)
+        && let Some(entry) = threads::find(id)
         && !is_looked_at(&entry, now)
     {
         return Err(Some(Counter::FilteredSwitchSample.into()));
@@ -147,14 +153,14 @@ pub(crate) fn depart(
 /// Whether this is one of the waits of the thread that are looked at. A thread without an entry has not waited before,
 /// and its first wait is.
 #[inline(always)]
-fn is_looked_at(entry: &sleepers::Entry, now: u64) -> bool {
+fn is_looked_at(entry: &threads::Entry, now: u64) -> bool {
     let period = config!(look_period_ns);
     let gap = thin::mean_gap(entry.gap_ns(), entry.left_before(now), now, period);
     entry.set_gap(gap);
     thin::is_looked_at(gap, period, task::random())
 }
 
-/// What time off the CPU weighs; see [`sleepers::Entry::gap_ns`].
+/// What time off the CPU weighs; see [`threads::Entry::gap_ns`].
 #[inline(always)]
 pub(super) fn weight(spent_ns: u64, gap_ns: u64) -> u64 {
     match config!(look_period_ns) {
@@ -167,15 +173,15 @@ pub(super) fn weight(spent_ns: u64, gap_ns: u64) -> u64 {
 /// became of the firing.
 #[inline(always)]
 pub(crate) fn fall_asleep(cpu_slot: u32, now: u64) -> Option<Outcome> {
-    let (Some(counters), Some(key)) = (counter::counters(cpu_slot), scratch_key(cpu_slot)) else {
+    let (Some(counters), Some(key)) = (counters::counters(cpu_slot), scratch_key(cpu_slot)) else {
         return Some(Counter::LostSleeperTable.into());
     };
     // Now, and not when the thread is back: by then it may be about to end.
     let tgid = key[SampleKey::TGID_WORD].load() as u32;
     let incarnation = key[SampleKey::INCARNATION_WORD].load();
-    notice::new_process(counters, tgid, incarnation);
+    events::new_process(counters, tgid, incarnation);
     apart::tell_stack(cpu_slot, tgid, incarnation);
-    let Some(entry) = sleepers::make(task::initial_id()) else {
+    let Some(entry) = threads::make(task::initial_id()) else {
         return Some(Counter::LostSleeperTable.into());
     };
     // The thread has the CPU until this is done. That matters where waits are short, and all the more where one that is
@@ -200,29 +206,29 @@ pub(super) fn scratch_key(cpu_slot: u32) -> Option<&'static [Word; KEY_WORDS]> {
 /// The thread at a kernel address is given the CPU.
 #[inline(always)]
 pub(crate) fn arrive(cpu_slot: u32, task: u64, now: u64) {
-    let Some(counters) = counter::counters(cpu_slot) else {
+    let Some(counters) = counters::counters(cpu_slot) else {
         return;
     };
     let id = task::initial_id_of(task);
-    let entry = match sleepers::find(id) {
+    let entry = match threads::find(id) {
         Some(entry) => entry,
         None if config::has(Switches::WALL) => match wall::begin(counters, cpu_slot, task, now) {
             Some(entry) => entry,
             None => return,
         },
         // An entry even for one that is not known to have left: it says that the thread has run since.
-        None => match sleepers::make(id) {
+        None => match threads::make(id) {
             Some(entry) => entry,
             None => return,
         },
     };
     if let Some(since) = entry.since_ns() {
         let outcome = settle(counters, cpu_slot, id, &entry, since, now);
-        counter::close(counters, outcome);
+        counters::close(counters, outcome);
     } else if config::has(Switches::WALL) && entry.arrived_ns().is_some() {
         // It was not seen to leave: what of the time it ran is not known.
-        counter::bump(counters, Counter::Fired);
-        counter::bump(counters, Counter::LostPair);
+        counters::bump(counters, Counter::Fired);
+        counters::bump(counters, Counter::LostPair);
     }
     if config::has(Switches::WALL) {
         entry.set_arrived(now);
@@ -236,17 +242,17 @@ fn arrived_unseen(
     counters: &Counters,
     cpu_slot: u32,
     id: u32,
-    entry: &sleepers::Entry,
+    entry: &threads::Entry,
     since: u64,
     now: u64,
 ) {
     let end = now.wrapping_sub(task::ran_ns());
     if end > since && end <= now {
-        counter::bump(counters, Counter::EndReckoned);
-        counter::close(counters, settle(counters, cpu_slot, id, entry, since, end));
+        counters::bump(counters, Counter::EndReckoned);
+        counters::close(counters, settle(counters, cpu_slot, id, entry, since, end));
     } else {
         // The entry is about to be overwritten, or forgotten.
-        counter::bump(counters, Counter::LostPair);
+        counters::bump(counters, Counter::LostPair);
     }
 }
 
@@ -256,7 +262,7 @@ fn settle(
     counters: &Counters,
     cpu_slot: u32,
     id: u32,
-    entry: &sleepers::Entry,
+    entry: &threads::Entry,
     since: u64,
     until: u64,
 ) -> Outcome {

@@ -2,9 +2,12 @@
 
 use crate::{
     apart,
-    config::{self, config},
-    counter::{self, Outcome},
-    sample, task,
+    platform::config::{self, config},
+    sample::{
+        self,
+        counters::{self, Outcome},
+    },
+    task,
 };
 use aya_ebpf::programs::PerfEventContext;
 use profiler_common::abi::{Counter, Switches};
@@ -14,17 +17,17 @@ use profiler_common::abi::{Counter, Switches};
 pub(crate) fn fire<const EVENT: u32>(ctx: &PerfEventContext) {
     let started = task::now();
     let cpu_slot = sample::cpu_slot(EVENT);
-    let Some(counters) = counter::counters(cpu_slot) else {
+    let Some(counters) = counters::counters(cpu_slot) else {
         return;
     };
-    counter::open(counters);
+    counters::open(counters);
     let outcome = sample::<EVENT>(ctx, cpu_slot, started);
-    counter::add(
+    counters::add(
         counters,
         Counter::RunTime,
         task::now().wrapping_sub(started),
     );
-    counter::close(counters, outcome);
+    counters::close(counters, outcome);
 }
 
 /// Records one sample, and says what became of it.

@@ -3,9 +3,12 @@
 
 use crate::{
     apart,
-    counter::{self, Outcome},
-    sample, task,
-    walk::SampleContext,
+    sample::{
+        self,
+        counters::{self, Outcome},
+    },
+    task,
+    walk::user::SampleContext,
 };
 use aya_ebpf::programs::{ProbeContext, RawTracePointContext};
 use profiler_common::abi::Counter;
@@ -42,10 +45,10 @@ pub(crate) fn fire<const OWNER: u32>(
 ) {
     let started = task::now();
     let cpu_slot = sample::cpu_slot(event);
-    let Some(counters) = counter::counters(cpu_slot) else {
+    let Some(counters) = counters::counters(cpu_slot) else {
         return;
     };
-    counter::open(counters);
+    counters::open(counters);
     let outcome = match sample::whom::<OWNER>() {
         Ok(ids) => {
             let subject = sample::subject_of::<OWNER>(cpu_slot, ids, started);
@@ -53,12 +56,12 @@ pub(crate) fn fire<const OWNER: u32>(
         }
         Err(outcome) => outcome,
     };
-    counter::add(
+    counters::add(
         counters,
         Counter::RunTime,
         task::now().wrapping_sub(started),
     );
-    counter::close(counters, outcome);
+    counters::close(counters, outcome);
 }
 
 /// Records one sample, and says what became of it.

@@ -4,14 +4,18 @@
 use super::off_cpu::scratch_key;
 use crate::{
     apart,
-    config::{self, config},
-    counter::{self, Outcome},
-    filter,
-    maps::{CONTROL, Counters},
-    sample,
-    sleepers::{self, Entry},
+    platform::{
+        config::{self, config},
+        maps::{CONTROL, Counters},
+        word::Word,
+    },
+    sample::{
+        self,
+        counters::{self, Outcome},
+        filter,
+    },
+    store::threads::{self, Entry},
     task::{self, Ids},
-    word::Word,
 };
 use aya_ebpf::programs::RawTracePointContext;
 use profiler_common::abi::{Counter, KEY_WORDS, SampleKey, Switches, ThreadState};
@@ -24,7 +28,7 @@ pub(crate) fn woken(ctx: &RawTracePointContext) {
         return;
     };
     let now = task::now();
-    match sleepers::find(task::initial_id_of(task)) {
+    match threads::find(task::initial_id_of(task)) {
         Some(entry) => entry.wake(now),
         None => woken_unknown(task, ids, now),
     }
@@ -36,7 +40,7 @@ pub(crate) fn woken(ctx: &RawTracePointContext) {
 fn woken_unknown(task: u64, ids: Ids, now: u64) {
     let cpu_slot = task::cpu().wrapping_add(config!(switch_cpu_slots));
     let (Some(counters), Some(key), Some(control)) = (
-        counter::counters(cpu_slot),
+        counters::counters(cpu_slot),
         scratch_key(cpu_slot),
         CONTROL.get(0),
     ) else {
@@ -48,9 +52,9 @@ fn woken_unknown(task: u64, ids: Ids, now: u64) {
     }
     sample::key_of(key, task, ids, ThreadState::Blocked);
     // Without room, its next switch is counted as lost.
-    if let Some(entry) = sleepers::make(task::initial_id_of(task)) {
-        counter::bump(counters, Counter::Fired);
-        counter::bump(counters, Counter::WaitingBefore);
+    if let Some(entry) = threads::make(task::initial_id_of(task)) {
+        counters::bump(counters, Counter::Fired);
+        counters::bump(counters, Counter::WaitingBefore);
         entry.leave(control.began.load(), key);
         entry.wake(now);
     }
@@ -59,10 +63,10 @@ fn woken_unknown(task: u64, ids: Ids, now: u64) {
 /// The running thread leaves the CPU: counts the time that it had it.
 #[inline(always)]
 pub(crate) fn ran(cpu_slot: u32, ids: Ids, incarnation: u64, now: u64) {
-    let (Some(counters), Some(key)) = (counter::counters(cpu_slot), scratch_key(cpu_slot)) else {
+    let (Some(counters), Some(key)) = (counters::counters(cpu_slot), scratch_key(cpu_slot)) else {
         return;
     };
-    let spent_ns = match sleepers::find(task::initial_id()) {
+    let spent_ns = match threads::find(task::initial_id()) {
         Some(entry) => {
             let arrived = entry.arrived_ns();
             entry.set_arrived(0);
@@ -79,9 +83,9 @@ pub(crate) fn ran(cpu_slot: u32, ids: Ids, incarnation: u64, now: u64) {
     if spent_ns == 0 {
         return;
     }
-    counter::bump(counters, Counter::Fired);
+    counters::bump(counters, Counter::Fired);
     sample::key_without_stacks(key, ids, incarnation, ThreadState::Ran);
-    counter::close(counters, apart::count(cpu_slot, spent_ns));
+    counters::close(counters, apart::count(cpu_slot, spent_ns));
 }
 
 /// For how long the running thread has had the CPU, as the scheduler has it, but not longer than this.
@@ -107,9 +111,9 @@ pub(crate) fn begin(counters: &Counters, cpu_slot: u32, task: u64, now: u64) -> 
     let (age, recorded) = (task::age_ns(task), since_beginning(now));
     let is_new = age <= recorded;
     sample::key_of(key, task, ids, ThreadState::Runnable);
-    let Some(entry) = sleepers::make(task::initial_id_of(task)) else {
-        counter::bump(counters, Counter::Fired);
-        counter::bump(counters, Counter::LostSleeperTable);
+    let Some(entry) = threads::make(task::initial_id_of(task)) else {
+        counters::bump(counters, Counter::Fired);
+        counters::bump(counters, Counter::LostSleeperTable);
         return None;
     };
     if entry.since_ns().is_some() {
@@ -121,9 +125,9 @@ pub(crate) fn begin(counters: &Counters, cpu_slot: u32, task: u64, now: u64) -> 
     if !is_new && config::has(Switches::FOLLOW_CHILDREN) {
         return None;
     }
-    counter::bump(counters, Counter::Fired);
+    counters::bump(counters, Counter::Fired);
     let spent_ns = if is_new { age } else { recorded };
-    counter::close(counters, apart::count(cpu_slot, spent_ns));
+    counters::close(counters, apart::count(cpu_slot, spent_ns));
     None
 }
 
@@ -142,9 +146,9 @@ pub(crate) fn settle(
     let is_blocked = SampleKey::stamp_in(stamp.load()).thread_state() == ThreadState::Blocked;
     match woken {
         Some(woken) if is_blocked && woken > since && woken < until => {
-            counter::bump(counters, Counter::Fired);
+            counters::bump(counters, Counter::Fired);
             let blocked = apart::count(cpu_slot, woken - since);
-            counter::close(counters, blocked);
+            counters::close(counters, blocked);
             stamp.store(SampleKey::with_thread_state(
                 stamp.load(),
                 ThreadState::Runnable,

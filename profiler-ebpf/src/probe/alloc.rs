@@ -1,7 +1,13 @@
 //! Requests for memory: one firing each time that a program asks its C library for some; weight its bytes.
 
 use super::passing;
-use crate::{apart, counter, filter, memory::UserMemory, sleepers, task, task::Entered};
+use crate::{
+    apart,
+    platform::memory::UserMemory,
+    sample::{counters, filter},
+    store::threads,
+    task::{self, Entered},
+};
 use aya_ebpf::programs::ProbeContext;
 use profiler_common::{
     abi::{Allocator, Asking, Counter},
@@ -18,8 +24,8 @@ pub(crate) fn fire(ctx: &ProbeContext) {
     } = task::entered(ctx);
     let function = Allocator(task::cookie(ctx));
     if filter::current().is_ok() && apart::is_part(entry, stack, function) {
-        if let Some(counters) = counter::counters(task::cpu()) {
-            counter::bump(counters, Counter::Nested);
+        if let Some(counters) = counters::counters(task::cpu()) {
+            counters::bump(counters, Counter::Nested);
         }
         return;
     }
@@ -31,7 +37,7 @@ pub(crate) fn fire(ctx: &ProbeContext) {
 /// taken for a request of its own.
 #[inline(always)]
 pub(crate) fn is_part(entry: u64, stack: u64, function: Allocator) -> bool {
-    let Some(kept) = sleepers::make(task::initial_id()) else {
+    let Some(kept) = threads::make(task::initial_id()) else {
         return false;
     };
     let Some([back]) = UserMemory.read::<1>(stack) else {

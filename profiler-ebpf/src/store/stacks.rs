@@ -1,14 +1,16 @@
 //! Interning stacks: the one place in the store where a stack lies.
 
 use crate::{
-    config::config,
-    counter,
-    index::{self, Found},
-    maps::{Block, CONTROL, Counters, STACK_INDEX, STACKS},
-    notice,
-    repeat::{Turn, repeat_anywhere},
-    walk::PLAIN_FRAMES,
-    word::Word,
+    events,
+    platform::{
+        config::config,
+        loops::{Turn, repeat_anywhere},
+        maps::{Block, CONTROL, Counters, STACK_INDEX, STACKS},
+        word::Word,
+    },
+    sample::counters,
+    store::index::{self, Found},
+    walk::user::PLAIN_FRAMES,
 };
 use core::{hint::black_box, ops::ControlFlow};
 use profiler_common::{
@@ -74,7 +76,7 @@ impl<const WORDS: usize> Sealed<WORDS> {
         // found by its position alone.
         match found {
             Found::Free(slot) => index::claim(&STACK_INDEX, slot, self.hash, block),
-            Found::Entry(_) | Found::Crowded => counter::bump(counters, Counter::IndexCrowded),
+            Found::Entry(_) | Found::Crowded => counters::bump(counters, Counter::IndexCrowded),
         }
         Some(StackPosition::at(block))
     }
@@ -89,7 +91,7 @@ impl<const WORDS: usize> Sealed<WORDS> {
         let cursor = &CONTROL.get(0)?.stacks.get(place)?.cursor;
         let block = cursor.fetch_add(more);
         if intern::passes_half(block, more, capacity) {
-            notice::half_full(counters);
+            events::half_full(counters);
         }
         if block + more > capacity {
             return None;

@@ -3,11 +3,13 @@
 //! they left with. Both stay as they are until the thread is switched in, which `off_cpu` notes.
 
 use crate::{
-    config::{self, config},
-    filter,
-    maps::ASLEEP,
-    memory, task,
-    task::Iteration,
+    platform::{
+        config::{self, config},
+        maps::ASLEEP,
+        memory,
+    },
+    sample::filter,
+    task::{self, Iteration},
 };
 use profiler_common::abi::{
     ASLEEP_WORDS, KeptRegisters, MAX_KERNEL_FRAMES, States, Switches, TaskState, ThreadState,

@@ -5,10 +5,12 @@
 )]
 
 #[cfg(bpf_target_arch = "x86_64")]
-#[path = "task/x86_64.rs"]
+#[path = "x86_64.rs"]
 mod arch;
 
-use crate::{
+pub(crate) mod files;
+
+use crate::platform::{
     config::{self, config},
     maps::{CONTROL, Walk},
     memory,

@@ -6,13 +6,18 @@
 
 use crate::{
     apart,
-    config::config,
-    counter::{self, Outcome},
-    filter,
-    maps::{Counters, SCRATCH},
-    sample, sleepers,
+    platform::{
+        config::config,
+        maps::{Counters, SCRATCH},
+    },
+    sample::{
+        self,
+        counters::{self, Outcome},
+        filter,
+    },
+    store::threads,
     task::{self, Ids},
-    walk::SampleContext,
+    walk::user::SampleContext,
 };
 use profiler_common::abi::{AwaitedLock, CallWeight, Counter, ThreadState};
 
@@ -20,7 +25,7 @@ use profiler_common::abi::{AwaitedLock, CallWeight, Counter, ThreadState};
 /// taken. Says what became of the firing if it ends here.
 #[inline(always)]
 pub(crate) fn begin(cpu_slot: u32, ids: Ids, incarnation: u64, awaited: u64) -> Option<Outcome> {
-    if let Some(entry) = sleepers::make(task::initial_id()) {
+    if let Some(entry) = threads::make(task::initial_id()) {
         entry.await_this(awaited);
     }
     // What walking took is no part of the time.
@@ -38,8 +43,8 @@ pub(crate) fn run(
     left_out: Option<Counter>,
     walk: impl FnOnce() -> Option<Outcome>,
 ) {
-    counter::enter(counters);
-    counter::bump(counters, Counter::Fired);
+    counters::enter(counters);
+    counters::bump(counters, Counter::Fired);
     let outcome = if let Some(counter) = left_out {
         Some(counter.into())
     } else if sample::begin(subject.cpu_slot) {
@@ -49,10 +54,10 @@ pub(crate) fn run(
     } else {
         Some(Counter::LostReentered.into())
     };
-    counter::close_if(counters, outcome);
+    counters::close_if(counters, outcome);
     let spent = task::now().wrapping_sub(subject.now);
-    counter::add(counters, Counter::RunTime, spent);
-    counter::bump(counters, Counter::Left);
+    counters::add(counters, Counter::RunTime, spent);
+    counters::bump(counters, Counter::Left);
 }
 
 /// The running thread, if it is a target, has come to the end of what it began. `awaited`: of this and nothing
@@ -63,14 +68,14 @@ pub(crate) fn end(awaited: u64, moved: u64) {
         return;
     }
     let cpu_slot = task::cpu();
-    if let Some(counters) = counter::counters(cpu_slot) {
+    if let Some(counters) = counters::counters(cpu_slot) {
         end_on(cpu_slot, counters, awaited, moved);
     }
 }
 
 #[inline(always)]
 fn end_on(cpu_slot: u32, counters: &'static Counters, awaited: u64, moved: u64) {
-    let Some(entry) = sleepers::find(task::initial_id()) else {
+    let Some(entry) = threads::find(task::initial_id()) else {
         return;
     };
     let Some(since) = entry.since_ns() else {
@@ -80,18 +85,18 @@ fn end_on(cpu_slot: u32, counters: &'static Counters, awaited: u64, moved: u64) 
         return;
     }
     let now = task::now();
-    counter::enter(counters);
-    counter::close(
+    counters::enter(counters);
+    counters::close(
         counters,
         settle(cpu_slot, &entry, now.wrapping_sub(since), moved),
     );
-    counter::add(counters, Counter::RunTime, task::now().wrapping_sub(now));
-    counter::bump(counters, Counter::Left);
+    counters::add(counters, Counter::RunTime, task::now().wrapping_sub(now));
+    counters::bump(counters, Counter::Left);
 }
 
 /// Counts what a thread had begun, and says what became of the firing.
 #[inline(always)]
-fn settle(cpu_slot: u32, entry: &sleepers::Entry, spent_ns: u64, moved: u64) -> Outcome {
+fn settle(cpu_slot: u32, entry: &threads::Entry, spent_ns: u64, moved: u64) -> Outcome {
     let Some(scratch) = SCRATCH.get(cpu_slot) else {
         return Counter::LostTallyTable.into();
     };
@@ -121,23 +126,23 @@ pub(crate) fn weight(spent_ns: u64, moved: u64) -> u64 {
 #[inline(always)]
 pub(crate) fn thread_ends() {
     let cpu_slot = task::cpu();
-    let Some(counters) = counter::counters(cpu_slot) else {
+    let Some(counters) = counters::counters(cpu_slot) else {
         return;
     };
     let id = task::initial_id();
-    if let Some(entry) = sleepers::find(id) {
+    if let Some(entry) = threads::find(id) {
         end_on(cpu_slot, counters, entry.awaited(), 0);
-        sleepers::forget(id);
+        threads::forget(id);
     }
 }
 
 /// The running thread begins what it has not ended, as far as was seen.
 #[inline(always)]
 pub(crate) fn begins_again(counters: &Counters) {
-    if let Some(entry) = sleepers::find(task::initial_id())
+    if let Some(entry) = threads::find(task::initial_id())
         && entry.since_ns().is_some()
     {
         entry.forsake();
-        counter::bump(counters, Counter::LostPair);
+        counters::bump(counters, Counter::LostPair);
     }
 }

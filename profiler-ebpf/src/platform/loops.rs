@@ -1,7 +1,7 @@
 //! A loop that the verifier accepts whatever its length.
 #![expect(unsafe_code, reason = "bpf_loop hands the state back as a raw pointer")]
 
-use crate::config;
+use crate::platform::config;
 use aya_ebpf::{cty::c_void, helpers::generated::bpf_loop};
 use core::ops::ControlFlow;
 use profiler_common::abi::Switches;

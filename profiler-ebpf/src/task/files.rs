@@ -3,7 +3,10 @@
 //! All of it is read from the kernel's own structs, a fixed number of words, and none of it is taken for true
 //! beyond that: a table that is exchanged meanwhile gives a file that was there, or none.
 
-use crate::{config::config, maps::SCRATCH, memory, task, task::CallRegisters};
+use crate::{
+    platform::{config::config, maps::SCRATCH, memory},
+    task::{self, CallRegisters},
+};
 use profiler_common::abi::{CallWeight, Descriptors, FileKinds, LeafWord, NAME_WORDS, descriptors};
 
 /// The file that a system call is about, if it reads, writes or syncs one of a wanted kind: the address of its

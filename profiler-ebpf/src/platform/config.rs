@@ -97,7 +97,7 @@ static CONFIG: Config = Config {
 /// Reads one field of the configuration. A macro, because each read must name its field as a place:
 /// the verifier then sees a constant behind each.
 macro_rules! config {
-    ($($field:ident).+) => { $crate::config::load(|config| &raw const (*config).$($field).+) };
+    ($($field:ident).+) => { $crate::platform::config::load(|config| &raw const (*config).$($field).+) };
 }
 pub(crate) use config;
 

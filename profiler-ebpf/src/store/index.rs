@@ -1,7 +1,7 @@
 //! Looking through an index: from a hash to the slot that leads on, or to a free one.
 
-use crate::{
-    repeat::{Turn, repeat_anywhere},
+use crate::platform::{
+    loops::{Turn, repeat_anywhere},
     word::Word,
 };
 use aya_ebpf::maps::Array;

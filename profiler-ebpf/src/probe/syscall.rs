@@ -1,15 +1,18 @@
 //! System calls: one firing each time that a thread makes one; weight one, or the time or the bytes until it
 //! returns.
 
-use super::{fault, passing};
+use super::{page_in, passing};
 use crate::{
     apart,
-    config::{self, config},
-    counter::{self, Outcome},
-    filter, sample, task,
-    task::CallRegisters,
-    timed,
-    walk::SampleContext,
+    platform::config::{self, config},
+    probe::timed,
+    sample::{
+        self,
+        counters::{self, Outcome},
+        filter,
+    },
+    task::{self, CallRegisters},
+    walk::user::SampleContext,
 };
 use aya_ebpf::programs::RawTracePointContext;
 use profiler_common::abi::{Counter, WantedCalls, waits_for_lock};
@@ -35,10 +38,10 @@ fn walk(ctx: &RawTracePointContext, subject: SampleContext, file: u64) -> Option
 pub(crate) fn begin(ctx: &RawTracePointContext) {
     let Ok(ids) = filter::current() else { return };
     let cpu_slot = task::cpu();
-    let Some(counters) = counter::counters(cpu_slot) else {
+    let Some(counters) = counters::counters(cpu_slot) else {
         return;
     };
-    fault::end_before_call();
+    page_in::end_before_call();
     let mut file = 0;
     if config!(calls.wanted) != WantedCalls::All as u32 {
         // A call that is not meant costs no more than this.
@@ -63,10 +66,10 @@ pub(crate) const OTHER_KIND: u64 = 2;
 #[inline(always)]
 pub(crate) fn find(number: u64, registers: CallRegisters) -> u64 {
     if config!(calls.wanted) == WantedCalls::Io as u32 {
-        if crate::file::wanted(number).is_none() || !registers.is_native() {
+        if crate::task::files::wanted(number).is_none() || !registers.is_native() {
             return NOT_MEANT;
         }
-        return match crate::file::of_call(number, registers) {
+        return match crate::task::files::of_call(number, registers) {
             0 => OTHER_KIND,
             file => file,
         };

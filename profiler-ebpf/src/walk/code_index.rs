@@ -1,9 +1,9 @@
 //! Looking through the index of code: which part of a file has which unwind table.
 
-use crate::{
+use crate::platform::{
     config::config,
+    loops::{Turn, repeat},
     maps::{CODE, Code},
-    repeat::{Turn, repeat},
 };
 use core::ops::ControlFlow;
 use profiler_common::{

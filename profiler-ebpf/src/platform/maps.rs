@@ -6,8 +6,11 @@
 //! placeholders where they say so: user space sets them from the number of CPUs and the memory limit.
 
 use crate::{
-    config, recognize,
-    word::{Half, Word},
+    platform::{
+        config,
+        word::{Half, Word},
+    },
+    walk::kstack_cache,
 };
 use aya_ebpf::{
     bindings::BPF_F_MMAPABLE,
@@ -159,7 +162,7 @@ pub(crate) const FOUND: usize = 4;
 #[repr(C)]
 pub(crate) struct Known {
     /// Which process, and which state of its mappings and of the index of code; see
-    /// [`crate::walk::recall`].
+    /// [`crate::walk::user::recall`].
     pub(crate) stamp: [Word; 4],
     /// How often the kernel was asked what lies at an address.
     pub(crate) turn: Word,
@@ -237,10 +240,10 @@ pub(crate) struct KernelStacks {
     /// How many stacks were not recognized.
     pub(crate) turn: Word,
     /// In which words the return addresses of a stack are found.
-    pub(crate) found: [Word; recognize::FRAMES],
+    pub(crate) found: [Word; kstack_cache::FRAMES],
     /// Not zero if one is found twice.
     pub(crate) ambiguous: Word,
-    pub(crate) known: [KernelStack; recognize::STACKS],
+    pub(crate) known: [KernelStack; kstack_cache::STACKS],
 }
 
 /// How much of a kernel stack is looked at: 1 KiB. A wait for a lock has about half of that below the scheduler.
@@ -255,14 +258,14 @@ pub(crate) struct KernelStack {
     pub(crate) stored: Word,
     /// Its addresses from leaf to root, each with the word of the stack that it was found in
     /// in the place of its 16 highest bits.
-    pub(crate) frames: [Word; recognize::FRAMES],
+    pub(crate) frames: [Word; kstack_cache::FRAMES],
 }
 
 /// One value: which sides are live and how far they are filled.
 #[map]
 pub(crate) static CONTROL: Array<Control> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
-/// One value per CPU (set at load: where threads' waits are recorded): kernel stacks that were walked lately; see [`crate::recognize`].
+/// One value per CPU (set at load: where threads' waits are recorded): kernel stacks that were walked lately; see [`crate::walk::kstack_cache`].
 #[map]
 pub(crate) static KERNEL_STACKS: Array<KernelStacks> = Array::with_max_entries(1, 0);
 
@@ -321,7 +324,7 @@ pub(crate) const TOLD_SLOTS: u32 = 32 << 10;
 #[map]
 pub(crate) static NOTICES: RingBuf = RingBuf::with_byte_size(64 * 1024, 0);
 
-/// The index of code: see [`crate::code`]. 8,192 slots, 512 KiB; user space takes out what was used
+/// The index of code: see [`crate::walk::code_index`]. 8,192 slots, 512 KiB; user space takes out what was used
 /// least before it is full.
 #[map]
 pub(crate) static CODE: Array<Code> = Array::with_max_entries(1 << CODE_SLOT_BITS, BPF_F_MMAPABLE);
@@ -338,7 +341,7 @@ pub(crate) type Slab = btf_maps::Array<[Half; SLAB_WORDS], 1, { BPF_F_MMAPABLE a
 #[btf_map]
 pub(crate) static SLABS: btf_maps::ArrayOfMaps<Slab, 1> = btf_maps::ArrayOfMaps::new();
 
-/// What user space asked for with [`crate::mapping::note_code`]: a [`profiler_common::abi::CodeKey`].
+/// What user space asked for with [`crate::walk::mappings::note_code`]: a [`profiler_common::abi::CodeKey`].
 #[map]
 pub(crate) static ASKED_CODE: Array<[Word; 3]> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 

@@ -7,7 +7,7 @@
     reason = "a hash map's values are reached through raw pointers"
 )]
 
-use crate::{
+use crate::platform::{
     config::{self, config},
     maps::{SLEEPERS, WAKERS},
     word::Word,

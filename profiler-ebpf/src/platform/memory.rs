@@ -1,7 +1,7 @@
 //! Reads of memory that may not be there.
 #![expect(unsafe_code, reason = "the kernel's reading helpers take raw pointers")]
 
-use crate::{
+use crate::platform::{
     maps::{STACK_WORDS, TELLING_WORDS},
     word::Word,
 };

@@ -1,6 +1,6 @@
 //! Unwind tables: from an address of an object's own to the rule that holds there.
 
-use crate::{
+use crate::platform::{
     maps::{REMEMBERED, RULES, SLABS, Walk},
     word::Half,
 };

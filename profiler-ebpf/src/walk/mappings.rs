@@ -6,10 +6,13 @@
 //! as any answer is a moment later.
 
 use crate::{
-    config::config,
-    maps::{ASKED_CODE, SCRATCH, Scratch},
-    memory, task,
-    word::Word,
+    platform::{
+        config::config,
+        maps::{ASKED_CODE, SCRATCH, Scratch},
+        memory,
+        word::Word,
+    },
+    task,
 };
 use profiler_common::{
     abi::CodeKey,

@@ -17,13 +17,15 @@
 //! [`randomize_kstack_offset`]: https://docs.kernel.org/admin-guide/kernel-parameters.html
 
 use crate::{
-    config::config,
-    counter,
-    maps::{KERNEL_STACKS, KernelStack, KernelStacks, SCRATCH, STACK_WORDS},
-    memory,
-    repeat::{Turn, repeat},
+    platform::{
+        config::config,
+        loops::{Turn, repeat},
+        maps::{KERNEL_STACKS, KernelStack, KernelStacks, SCRATCH, STACK_WORDS},
+        memory,
+        word::Word,
+    },
+    sample::counters,
     task,
-    word::Word,
 };
 use core::{hint::black_box, ops::ControlFlow};
 use profiler_common::{
@@ -249,8 +251,8 @@ pub(crate) fn keep(
     let stack = kept.known.get(kept.chosen.load() as usize & (STACKS - 1))?;
     // Not zero, which is not stored.
     let epoch = u64::from(live.epoch()) + 1;
-    counter::bump(
-        counter::counters(cpu_slot)?,
+    counters::bump(
+        counters::counters(cpu_slot)?,
         Counter::KernelStacksRecognized,
     );
     let stored = stack.stored.load();

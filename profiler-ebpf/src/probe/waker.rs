@@ -6,14 +6,19 @@
 
 use super::off_cpu::{self, scratch_key};
 use crate::{
-    apart,
-    config::config,
-    counter::{self, Outcome},
-    filter,
-    maps::{CONTROL, SCRATCH},
-    notice, sample, sleepers,
+    apart, events,
+    platform::{
+        config::config,
+        maps::{CONTROL, SCRATCH},
+    },
+    sample::{
+        self,
+        counters::{self, Outcome},
+        filter,
+    },
+    store::threads,
     task::{self, Ids},
-    walk::SampleContext,
+    walk::user::SampleContext,
 };
 use aya_ebpf::programs::RawTracePointContext;
 use profiler_common::abi::{
@@ -32,10 +37,10 @@ pub(crate) fn waking(ctx: &RawTracePointContext) {
         return;
     }
     let cpu_slot = task::cpu().wrapping_add(config!(switch_cpu_slots));
-    let Some(counters) = counter::counters(cpu_slot) else {
+    let Some(counters) = counters::counters(cpu_slot) else {
         return;
     };
-    counter::enter(counters);
+    counters::enter(counters);
     let subject = sample::subject(cpu_slot, waker(), task::now());
     // It fails without scratch memory alone, without which nothing is noted.
     let _failed = sample::walk(ctx, subject, true);
@@ -65,7 +70,7 @@ pub(crate) fn note(subject: SampleContext, woken: u64) {
         now,
     } = subject;
     let (Some(counters), Some(scratch), Some(key)) = (
-        counter::counters(cpu_slot),
+        counters::counters(cpu_slot),
         SCRATCH.get(cpu_slot),
         scratch_key(cpu_slot),
     ) else {
@@ -81,14 +86,14 @@ pub(crate) fn note(subject: SampleContext, woken: u64) {
         sample::key_without_stacks(key, ids, incarnation, ThreadState::Running);
     } else if has_process {
         // Now: by the time that the thread is back, the waker may have ended.
-        notice::new_process(counters, ids.tgid, incarnation);
+        events::new_process(counters, ids.tgid, incarnation);
         apart::tell_stack(cpu_slot, ids.tgid, incarnation);
     }
-    if let Some(entry) = sleepers::make_waker(task::initial_id_of(woken)) {
+    if let Some(entry) = threads::make_waker(task::initial_id_of(woken)) {
         entry.note(now, key);
     }
-    counter::add(counters, Counter::RunTime, task::now().wrapping_sub(now));
-    counter::bump(counters, Counter::Left);
+    counters::add(counters, Counter::RunTime, task::now().wrapping_sub(now));
+    counters::bump(counters, Counter::Left);
 }
 
 /// Counts the time that a thread was blocked, whose key is in the scratch memory, together with who woke it.
@@ -104,7 +109,7 @@ pub(crate) fn settle(cpu_slot: u32, id: u32, since: u64, until: u64, gap: u64) -
     }
     let mut end = until;
     let places = pair[1 + KEY_WORDS..].iter().take(KEY_WORDS);
-    match sleepers::waker(id).and_then(|waker| Some((waker.take()?, waker))) {
+    match threads::waker(id).and_then(|waker| Some((waker.take()?, waker))) {
         Some((woke, waker)) if woke.wrapping_add(WAKE_RACE_NS) > since => {
             end = if woke < until { woke } else { until };
             for (place, word) in places.zip(waker.key()) {

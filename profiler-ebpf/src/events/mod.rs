@@ -1,10 +1,14 @@
 //! News for user space: what it should know before the next drain.
 
+pub(crate) mod mapping_event;
+
 use crate::{
     apart,
-    config::{self, config},
-    counter,
-    maps::{ANNOUNCED, ANNOUNCED_SLOTS, Counters, NOTICES},
+    platform::{
+        config::{self, config},
+        maps::{ANNOUNCED, ANNOUNCED_SLOTS, Counters, NOTICES},
+    },
+    sample::counters,
 };
 use aya_ebpf::bindings::{
     BPF_RB_AVAIL_DATA, BPF_RB_FORCE_WAKEUP, BPF_RB_NO_WAKEUP, BPF_RB_RING_SIZE,
@@ -68,7 +72,7 @@ pub(crate) fn half_full(counters: &Counters) {
 fn send(counters: &Counters, kind: NoticeKind, tgid: u32, incarnation: u64, address: u64) -> bool {
     let sent = apart::send(kind, tgid, incarnation, address);
     if !sent {
-        counter::bump(counters, Counter::NoticesDropped);
+        counters::bump(counters, Counter::NoticesDropped);
     }
     sent
 }

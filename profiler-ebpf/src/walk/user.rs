@@ -2,13 +2,17 @@
 #![expect(unsafe_code, reason = "the kernel's walker takes a raw pointer")]
 
 use crate::{
-    apart, config, counter, mapping,
-    maps::{CONTROL, FOUND, Found, KNOWN, SCRATCH, Scratch},
-    memory::UserMemory,
-    notice,
-    repeat::{Turn, repeat, repeat_anywhere},
+    apart, events,
+    platform::{
+        config,
+        loops::{Turn, repeat, repeat_anywhere},
+        maps::{CONTROL, FOUND, Found, KNOWN, SCRATCH, Scratch},
+        memory::UserMemory,
+        word::Word,
+    },
+    sample::counters,
     task::{self, Ids, UserMode},
-    word::Word,
+    walk::mappings,
 };
 use aya_ebpf::{EbpfContext, helpers::generated::bpf_get_stack};
 use core::{hint::black_box, ops::ControlFlow};
@@ -172,8 +176,8 @@ impl UserWalk {
             let answer = (place * FOUND) as u32 + current as u32;
             let [_, memory, ..] = &known.stamp;
             if let Some(hash) = apart::ask(cpu_slot, memory.load(), address, answer, now) {
-                notice::unknown_code(
-                    counter::counters(cpu_slot)?,
+                events::unknown_code(
+                    counters::counters(cpu_slot)?,
                     ids.tgid,
                     incarnation,
                     address,
@@ -196,7 +200,7 @@ pub(crate) fn recall(subject: SampleContext) -> bool {
     let Some(Scratch { walk, .. }) = SCRATCH.get(subject.cpu_slot) else {
         return false;
     };
-    let space = mapping::space();
+    let space = mappings::space();
     if space == 0 {
         return false;
     }
@@ -209,7 +213,7 @@ pub(crate) fn recall(subject: SampleContext) -> bool {
         .get(0)
         .map_or(0, |control| control.code_changes.load());
     walk.code_changes.store(code_changes);
-    let changes = mapping::changes(space);
+    let changes = mappings::changes(space);
     let [process, memory, state, second] = &known.stamp;
     let difference = renew(process, subject.incarnation)
         | renew(memory, space)
@@ -315,7 +319,7 @@ fn native(scratch: &'static Scratch, subject: SampleContext) {
     let has_memory = if config::has(Switches::UNWIND_ROWS) {
         apart::recall(subject)
     } else {
-        !config::has(Switches::TELL_MAPPINGS) || mapping::space() != 0
+        !config::has(Switches::TELL_MAPPINGS) || mappings::space() != 0
     };
     if !has_memory {
         // It is ending.

@@ -6,13 +6,16 @@
 //! is named by what lay at its addresses then. A file's path is told with the first mapping of it that is met.
 
 use crate::{
-    apart, code,
-    config::{self, config},
-    counter, mapping,
-    maps::{FOUND, NOTICES, SCRATCH, Scratch, TELLING_WORDS, TOLD, TOLD_SLOTS},
-    memory, notice,
-    repeat::{Turn, repeat},
-    word::Word,
+    apart, events,
+    platform::{
+        config::{self, config},
+        loops::{Turn, repeat},
+        maps::{FOUND, NOTICES, SCRATCH, Scratch, TELLING_WORDS, TOLD, TOLD_SLOTS},
+        memory,
+        word::Word,
+    },
+    sample::counters,
+    walk::{code_index, mappings},
 };
 use core::{hint::black_box, ops::ControlFlow};
 use profiler_common::{
@@ -36,7 +39,7 @@ pub(crate) fn stack(cpu_slot: u32, tgid: u32, incarnation: u64) -> bool {
     if !config::has(Switches::TELL_MAPPINGS) || !config::has(Switches::USER_STACKS) {
         return false;
     }
-    let (Some(scratch), Some(counters)) = (SCRATCH.get(cpu_slot), counter::counters(cpu_slot))
+    let (Some(scratch), Some(counters)) = (SCRATCH.get(cpu_slot), counters::counters(cpu_slot))
     else {
         return false;
     };
@@ -60,7 +63,7 @@ pub(crate) fn stack(cpu_slot: u32, tgid: u32, incarnation: u64) -> bool {
     }
     let mut frames = Frames {
         scratch,
-        space: mapping::space(),
+        space: mappings::space(),
         incarnation,
         tgid,
         cpu_slot,
@@ -68,7 +71,7 @@ pub(crate) fn stack(cpu_slot: u32, tgid: u32, incarnation: u64) -> bool {
     };
     repeat(MAX_USER_FRAMES as u32, &mut frames);
     if frames.said & UNTOLD != 0 {
-        counter::bump(counters, Counter::MappingsUntold);
+        counters::bump(counters, Counter::MappingsUntold);
     } else {
         slot.store(hash.0);
     }
@@ -129,7 +132,7 @@ pub(crate) fn address(cpu_slot: u32, space: u64, address: u64, tgid: u32, incarn
     };
     range.start.store(address);
     range.end.store(address.wrapping_add(1));
-    let Some(mapping) = mapping::find(space, scratch, address) else {
+    let Some(mapping) = mappings::find(space, scratch, address) else {
         return 0;
     };
     range.start.store(mapping.start);
@@ -138,7 +141,7 @@ pub(crate) fn address(cpu_slot: u32, space: u64, address: u64, tgid: u32, incarn
         return 0;
     }
     let (key, offset) = mapping.code();
-    let file = code::hash(key);
+    let file = code_index::hash(key);
     let whole = file
         .with(incarnation)
         .with(u64::from(tgid))
@@ -194,7 +197,7 @@ fn send(record: &'static [Word; TELLING_WORDS], length: &Word, urgent: bool) -> 
         return false;
     }
     NOTICES
-        .output::<[u8]>(memory::first_bytes(record, bytes), notice::wake_up(urgent))
+        .output::<[u8]>(memory::first_bytes(record, bytes), events::wake_up(urgent))
         .is_ok()
 }
 
@@ -205,7 +208,7 @@ pub(crate) fn path(cpu_slot: u32, vma: u64) {
         return;
     };
     let telling = &scratch.telling;
-    let [mount, entry] = mapping::path(vma).unwrap_or_default();
+    let [mount, entry] = mappings::path(vma).unwrap_or_default();
     telling.mount.store(mount);
     telling.entry.store(entry);
     repeat(PATH_STEPS, &mut Names { scratch });

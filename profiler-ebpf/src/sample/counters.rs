@@ -1,10 +1,10 @@
 //! Keeping the counters: one count per reason, on the CPU where the firing happened.
 
-use crate::maps::{COUNTERS, Counters};
+use crate::platform::maps::{COUNTERS, Counters};
 use core::hint::black_box;
 use profiler_common::abi::{COUNTERS_WORDS, Counter};
 
-/// The counters of one CPU slot: of one probe on one CPU. See [`crate::maps::COUNTERS`].
+/// The counters of one CPU slot: of one probe on one CPU. See [`crate::platform::maps::COUNTERS`].
 #[inline(always)]
 pub(crate) fn counters(cpu_slot: u32) -> Option<&'static Counters> {
     COUNTERS.get(cpu_slot)

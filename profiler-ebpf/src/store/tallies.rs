@@ -1,12 +1,14 @@
 //! Counting: the one tally of a key in the live epoch.
 
 use crate::{
-    config::config,
-    counter,
-    index::{self, Found},
-    maps::{CONTROL, Scratch, TALLIES, TALLY_INDEX, Tally},
-    notice,
-    word::Word,
+    events,
+    platform::{
+        config::config,
+        maps::{CONTROL, Scratch, TALLIES, TALLY_INDEX, Tally},
+        word::Word,
+    },
+    sample::counters,
+    store::index::{self, Found},
 };
 use core::hint::black_box;
 use profiler_common::{
@@ -27,7 +29,7 @@ pub(crate) enum Counted {
 #[inline(always)]
 pub(crate) fn count(cpu_slot: u32, scratch: &Scratch, side: u32, weight: u64) -> Option<Counted> {
     let words = &scratch.key;
-    let counters = counter::counters(cpu_slot)?;
+    let counters = counters::counters(cpu_slot)?;
     let mut hash = Hash::new(config!(seed));
     for word in words {
         hash = hash.with(word.load());
@@ -49,7 +51,7 @@ pub(crate) fn count(cpu_slot: u32, scratch: &Scratch, side: u32, weight: u64) ->
     let cursor = &CONTROL.get(0)?.tallies.get(place)?.cursor;
     let entry = cursor.fetch_add(1);
     if intern::passes_half(entry, 1, capacity) {
-        notice::half_full(counters);
+        events::half_full(counters);
     }
     if entry >= capacity {
         return None;
@@ -62,7 +64,7 @@ pub(crate) fn count(cpu_slot: u32, scratch: &Scratch, side: u32, weight: u64) ->
     tally.count.store(1);
     match found {
         Found::Free(slot) => index::claim(&TALLY_INDEX, slot, hash, entry as u32),
-        Found::Entry(_) | Found::Crowded => counter::bump(counters, Counter::IndexCrowded),
+        Found::Entry(_) | Found::Crowded => counters::bump(counters, Counter::IndexCrowded),
     }
     Some(Counted::First)
 }

@@ -1,9 +1,11 @@
 //! Is this task ours?
 
 use crate::{
-    config::{self, config},
-    maps::TARGETS,
-    memory,
+    platform::{
+        config::{self, config},
+        maps::TARGETS,
+        memory,
+    },
     task::{self, Ids},
 };
 use profiler_common::abi::{Counter, Switches, TargetKind};

@@ -15,17 +15,22 @@
 //! What is known of a fault is in the thread's entry among the [`sleepers`]. A fault in the midst of a call that is waited for
 //! is part of that.
 
-use super::call::{NOT_MEANT, OTHER_KIND};
+use super::syscall::{NOT_MEANT, OTHER_KIND};
 use crate::{
     apart,
-    config::{self, config},
-    counter::{self, Outcome},
-    file, filter, mapping,
-    maps::SCRATCH,
-    sample,
-    sleepers::{self, Fault},
-    task, timed,
-    walk::SampleContext,
+    platform::{
+        config::{self, config},
+        maps::SCRATCH,
+    },
+    probe::timed,
+    sample::{
+        self,
+        counters::{self, Outcome},
+        filter,
+    },
+    store::threads::{self, Fault},
+    task::{self, files},
+    walk::{mappings, user::SampleContext},
 };
 use aya_ebpf::programs::{PerfEventContext, RawTracePointContext};
 use profiler_common::abi::{Counter, FAULT_DECIDED, FAULT_HAS_WAITED, PAGE_BYTES, Switches};
@@ -42,7 +47,7 @@ pub(crate) fn begin(ctx: &RawTracePointContext, in_kernel: bool) {
     if filter::current().is_err() {
         return;
     }
-    let Some(entry) = sleepers::make(task::initial_id()) else {
+    let Some(entry) = threads::make(task::initial_id()) else {
         return;
     };
     if entry.since_ns().is_some() {
@@ -50,7 +55,7 @@ pub(crate) fn begin(ctx: &RawTracePointContext, in_kernel: bool) {
             return;
         }
         // A program that runs is in no call: the end of its last one was not seen.
-        if let Some(counters) = counter::counters(task::cpu()) {
+        if let Some(counters) = counters::counters(task::cpu()) {
             timed::begins_again(counters);
         }
     }
@@ -78,7 +83,7 @@ fn has_two_locks() -> bool {
 #[inline(always)]
 pub(crate) fn end_before_call() {
     if has_two_locks()
-        && let Some(entry) = sleepers::find(task::initial_id())
+        && let Some(entry) = threads::find(task::initial_id())
     {
         entry.end_fault();
     }
@@ -99,7 +104,7 @@ pub(crate) fn end(ctx: &PerfEventContext) {
 /// other; later, it may have waited for this lock as well.
 #[inline(always)]
 pub(crate) fn locks() {
-    let Some(entry) = sleepers::find(task::initial_id()) else {
+    let Some(entry) = threads::find(task::initial_id()) else {
         return;
     };
     if entry.since_ns().is_some() {
@@ -141,7 +146,7 @@ const NOTED: u64 = 0;
 #[inline(always)]
 pub(crate) fn end_of() -> u64 {
     let id = task::initial_id();
-    match sleepers::find(id) {
+    match threads::find(id) {
         Some(entry) if entry.since_ns().is_some() => NOTHING,
         Some(entry) => {
             let fault = entry.fault();
@@ -150,7 +155,7 @@ pub(crate) fn end_of() -> u64 {
         }
         None if filter::current().is_err() => NOTHING,
         // It began before the recording did.
-        None if sleepers::make(id).is_some() => NOTHING,
+        None if threads::make(id).is_some() => NOTHING,
         None => NO_ROOM,
     }
 }
@@ -158,7 +163,7 @@ pub(crate) fn end_of() -> u64 {
 /// When the running thread's fault began, if it has waited for a page that is there now.
 #[inline(always)]
 pub(crate) fn end_of_waiting() -> u64 {
-    let Some(entry) = sleepers::find(task::initial_id()) else {
+    let Some(entry) = threads::find(task::initial_id()) else {
         return NOTHING;
     };
     match entry.fault() {
@@ -176,19 +181,19 @@ pub(crate) fn end_of_waiting() -> u64 {
 fn fire(begun: u64, address: u64) {
     let Ok(ids) = filter::current() else { return };
     let cpu_slot = task::cpu();
-    let Some(counters) = counter::counters(cpu_slot) else {
+    let Some(counters) = counters::counters(cpu_slot) else {
         return;
     };
     let subject = sample::subject(cpu_slot, ids, task::now());
-    counter::enter(counters);
+    counters::enter(counters);
     let outcome = take(subject, begun, address);
     if outcome.0 != NO_FIRING {
-        counter::bump(counters, Counter::Fired);
-        counter::close(counters, outcome);
+        counters::bump(counters, Counter::Fired);
+        counters::close(counters, outcome);
     }
     let spent = task::now().wrapping_sub(subject.now);
-    counter::add(counters, Counter::RunTime, spent);
-    counter::bump(counters, Counter::Left);
+    counters::add(counters, Counter::RunTime, spent);
+    counters::bump(counters, Counter::Left);
 }
 
 /// What [`take`] says where there was no firing. Not an option, whose number would be undefined then: the compiler may copy it
@@ -231,18 +236,18 @@ fn record(subject: SampleContext, begun: u64) -> Outcome {
 #[inline(always)]
 pub(crate) fn find(cpu_slot: u32, address: u64) -> u64 {
     let address = if address == NOTED {
-        let entry = sleepers::find(task::initial_id());
+        let entry = threads::find(task::initial_id());
         entry.map_or(0, |entry| entry.fault_address())
     } else {
         address
     };
     let mapping = SCRATCH
         .get(cpu_slot)
-        .and_then(|scratch| mapping::find(mapping::space(), scratch, address));
-    let file = mapping.map_or(0, |mapping| mapping::file(mapping.vma));
+        .and_then(|scratch| mappings::find(mappings::space(), scratch, address));
+    let file = mapping.map_or(0, |mapping| mappings::file(mapping.vma));
     match file {
         0 => NOT_MEANT,
-        file if file::is_wanted(file) => file,
+        file if files::is_wanted(file) => file,
         _ => OTHER_KIND,
     }
 }

@@ -1,17 +1,23 @@
 //! One sample of the running task: its stacks, walked into the scratch memory, are stored, and the firing is
 //! counted.
 
+pub(crate) mod counters;
+pub(crate) mod filter;
+
 use crate::{
-    aggregate::{self, Counted},
     apart,
-    config::{self, config},
-    counter::Outcome,
-    filter,
-    maps::{CONTROL, SCRATCH},
-    recognize::{self, RECOGNIZED},
+    platform::{
+        config::{self, config},
+        maps::{CONTROL, SCRATCH},
+        word::Word,
+    },
+    sample::counters::Outcome,
+    store::tallies::{self, Counted},
     task::{self, Ids},
-    walk::{self, SampleContext},
-    word::Word,
+    walk::{
+        kstack_cache::{self, RECOGNIZED},
+        user::{self, SampleContext},
+    },
 };
 use aya_ebpf::{EbpfContext, programs::RawTracePointContext};
 use profiler_common::abi::{
@@ -107,7 +113,7 @@ pub(crate) fn walk(
         return Some(Counter::LostStackStore.into());
     };
     if config::has(Switches::KERNEL_STACKS) && in_kernel {
-        walk::kernel::<0>(ctx, &scratch.kernel);
+        user::kernel::<0>(ctx, &scratch.kernel);
     } else {
         scratch.kernel[0].store(0);
     }
@@ -133,13 +139,13 @@ pub(crate) fn walk_waiting(
     if !config::has(Switches::KERNEL_STACKS) {
         scratch.kernel[0].store(0);
     } else if is_preempted() {
-        walk::kernel::<0>(ctx, &scratch.kernel);
+        user::kernel::<0>(ctx, &scratch.kernel);
     } else {
-        recognize::begin(ctx.as_ptr());
+        kstack_cache::begin(ctx.as_ptr());
         if apart::is_known() {
             scratch.kernel[0].store(RECOGNIZED);
         } else {
-            walk::kernel::<0>(ctx, &scratch.kernel);
+            user::kernel::<0>(ctx, &scratch.kernel);
             apart::learn(subject.cpu_slot);
         }
     }
@@ -170,7 +176,7 @@ pub(crate) fn count(cpu_slot: u32, weight: u64) -> Result<Counted, Counter> {
     let scratch = SCRATCH.get(cpu_slot).ok_or(Counter::LostTallyTable)?;
     let control = CONTROL.get(0).ok_or(Counter::LostTallyTable)?;
     let side = Live(control.live.load()).tallies();
-    aggregate::count(cpu_slot, scratch, side, weight).ok_or(Counter::LostTallyTable)
+    tallies::count(cpu_slot, scratch, side, weight).ok_or(Counter::LostTallyTable)
 }
 
 /// Stores the stacks in the scratch memory, and puts the key of the running task there.

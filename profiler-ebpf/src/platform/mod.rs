@@ -1,0 +1,7 @@
+//! What the kernel gives to a program: maps, memory, loops, constants.
+
+pub(crate) mod config;
+pub(crate) mod loops;
+pub(crate) mod maps;
+pub(crate) mod memory;
+pub(crate) mod word;

@@ -1,0 +1,7 @@
+//! From a task to its stacks: what is mapped at an address, which rule holds there, who called.
+
+pub(crate) mod code_index;
+pub(crate) mod kstack_cache;
+pub(crate) mod mappings;
+pub(crate) mod tables;
+pub(crate) mod user;
