@@ -1,21 +1,26 @@
 //! flame-bpf as a library: everything behind the command.
 //!
 //! The modules are one straight line. A [`plan`] says what to do, [`cli`] makes one from the command
-//! line, and [`recording`] carries it out: the [`kernel`] counts stacks and hands them up as a raw
+//! line, and [`session`] carries it out: the [`kernel`] counts stacks and hands them up as a raw
 //! [`profile`], [`symbolize`] names them with what [`process`], [`object`] and
 //! [`debuginfod`] know, [`output`] writes.
 
 pub mod cli;
 pub mod clock;
 pub mod debuginfod;
+pub mod inspect;
 pub mod kernel;
 pub mod object;
 pub mod output;
+pub mod pipeline;
 pub mod plan;
+mod priority;
 pub mod probe;
 pub mod process;
 pub mod profile;
 pub mod raw_recording;
-pub mod recording;
+mod report;
+pub mod session;
 pub mod symbolize;
+mod targets;
 pub mod unwind;

@@ -1,14 +1,14 @@
 //! The flame-bpf command: parse, record, exit code.
 
 use flame_bpf::cli::{self, Exit, ShowNames, ShowUnwind};
-use flame_bpf::recording;
+use flame_bpf::{inspect, pipeline, session};
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
     if let Some(asked) = ShowUnwind::parse(&arguments) {
-        let text = |asked: ShowUnwind| recording::show_unwind(&asked.file, asked.address);
+        let text = |asked: ShowUnwind| inspect::show_unwind(&asked.file, asked.address);
         return asked.map_or_else(|exit| end(&exit), |asked| show(text(asked)));
     }
     if let Some(asked) = ShowNames::parse(&arguments) {
@@ -20,7 +20,7 @@ fn main() -> ExitCode {
                 servers,
                 verbose,
             } = &asked;
-            recording::show_names(file, input, naming, servers, *verbose)
+            inspect::show_names(file, input, naming, servers, *verbose)
         };
         return asked.map_or_else(|exit| end(&exit), |asked| show(text(asked)));
     }
@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     if let Some(asked) = cli::parse_render(&arguments, is_terminal) {
         return match asked {
             Ok(asked) => {
-                recording::render(&asked).map_or_else(|error| fail(&error), |()| ExitCode::SUCCESS)
+                pipeline::render(&asked).map_or_else(|error| fail(&error), |()| ExitCode::SUCCESS)
             }
             Err(exit) => end(&exit),
         };
@@ -37,7 +37,7 @@ fn main() -> ExitCode {
         Ok(plan) => plan,
         Err(exit) => return end(&exit),
     };
-    recording::run(&plan).map_or_else(|error| fail(&error), ExitCode::from)
+    session::run(&plan).map_or_else(|error| fail(&error), ExitCode::from)
 }
 
 fn show(text: anyhow::Result<String>) -> ExitCode {

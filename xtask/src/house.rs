@@ -8,7 +8,7 @@ use crate::source::Source;
 
 /// A module of the userspace crate, and the modules that it may use. Whatever has no row may use, and be used by, nobody.
 const ARROWS: &[(&str, &[&str])] = &[
-    ("main", &["cli", "plan", "recording"]),
+    ("main", &["cli", "inspect", "pipeline", "plan", "session"]),
     (
         "cli",
         &[
@@ -23,12 +23,27 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "recording",
+        "session",
         &[
-            "raw_recording",
+            "kernel",
+            "output",
+            "pipeline",
+            "plan",
+            "priority",
+            "probe",
+            "process",
+            "profile",
+            "report",
+            "symbolize",
+            "targets",
+            "unwind",
+        ],
+    ),
+    (
+        "pipeline",
+        &[
             "clock",
             "debuginfod",
-            "interp",
             "kernel",
             "object",
             "output",
@@ -36,8 +51,40 @@ const ARROWS: &[(&str, &[&str])] = &[
             "probe",
             "process",
             "profile",
+            "raw_recording",
+            "report",
+            "symbolize",
+            "targets",
+            "unwind",
+        ],
+    ),
+    (
+        "inspect",
+        &["debuginfod", "object", "report", "symbolize", "unwind"],
+    ),
+    (
+        "report",
+        &[
+            "debuginfod",
+            "object",
+            "plan",
+            "probe",
+            "process",
+            "profile",
             "symbolize",
             "unwind",
+        ],
+    ),
+    (
+        "targets",
+        &[
+            "kernel",
+            "object",
+            "plan",
+            "probe",
+            "process",
+            "report",
+            "symbolize",
         ],
     ),
     (
@@ -54,13 +101,19 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("kernel", &["probe", "profile"]),
     ("symbolize", &["interp", "object", "process", "profile"]),
     ("output", &["profile"]),
-    ("unwind", &["object"]),
+    (
+        "unwind",
+        &[
+            "kernel", "object", "priority", "process", "profile", "targets",
+        ],
+    ),
     ("interp", &["object", "process"]),
     ("probe", &["profile"]),
     ("debuginfod", &["object"]),
     ("process", &["object", "profile"]),
     ("raw_recording", &["clock", "object", "profile"]),
     ("clock", &[]),
+    ("priority", &[]),
     ("object", &[]),
     ("profile", &[]),
 ];
@@ -73,7 +126,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("clap", &["cli"]),
     ("jiff", &["clock"]),
     ("prost", &["raw_recording"]),
-    ("tokio", &["recording", "output/sink"]),
+    ("tokio", &["session", "unwind/loader", "output/sink"]),
     ("ureq", &["debuginfod"]),
 ];
 
@@ -95,8 +148,8 @@ const UNSAFE: &[&str] = &[
     "profiler-ebpf/src/walk/user.rs",
     "profiler-ebpf/src/platform/word.rs",
     "profiler-userspace/src/kernel/shared.rs",
-    "profiler-userspace/src/recording/sampling.rs",
-    "profiler-userspace/src/recording/launch.rs",
+    "profiler-userspace/src/session/sampling.rs",
+    "profiler-userspace/src/session/launch.rs",
     "profiler-userspace/src/symbolize/counting.rs",
 ];
 
@@ -233,7 +286,7 @@ mod tests {
         assert!(
             said(
                 "profiler-userspace/src/main.rs",
-                "use flame_bpf::{cli, recording};"
+                "use flame_bpf::{cli, session};"
             )
             .is_empty()
         );

@@ -10,6 +10,8 @@
 mod compact;
 mod eh_frame;
 mod expression;
+pub(crate) mod loader;
+pub(crate) mod offline;
 mod program;
 #[cfg(test)]
 mod proof;

@@ -1,0 +1,130 @@
+//! After sampling: names for what one event brought.
+//!
+//! In: normalized stacks, and what the outputs want. Out: a profile with names, or what a raw recording keeps, and what
+//! there is to say of either.
+
+use crate::debuginfod::{Client, Fetched, Limits};
+use crate::kernel::Kernel;
+use crate::object::{BuildId, Fetch};
+use crate::pipeline::progress::Progress;
+use crate::plan::{Event, Output, Plan};
+use crate::probe::{Probe, Wakers};
+use crate::process::Processes;
+use crate::profile::normalized::NormalizedProfile;
+use crate::profile::{Profile, waits};
+use crate::report::debug_info;
+use crate::report::distro::Distribution;
+use crate::report::kernel_lines;
+use crate::report::names;
+use crate::symbolize::{
+    self, KernelLines, KernelNames, KernelNaming, Objects, Sources, Stored, Unnamed,
+};
+
+/// What one event brought, with names where they are wanted.
+pub(crate) struct Brought {
+    pub(crate) profile: Option<Profile>,
+    pub(crate) stored: Option<Stored>,
+    /// What there is to remark on the names.
+    pub(crate) on_names: Vec<String>,
+    /// What there is to remark on those of the raw recording.
+    pub(crate) on_stored: Vec<String>,
+}
+
+/// What is made of the kernel stacks of a probe; nothing if they stay as they are.
+pub(crate) fn how(plan: &Plan, probe: &Probe) -> Option<waits::Finish> {
+    let waits = probe.waits();
+    (waits.is_some() || !probe.is_on_event()).then(|| waits::Finish {
+        scheduler: waits.is_none(),
+        reasons: waits.is_some_and(|waits| waits.reasons),
+        kernel: plan.capture.kernel_stacks,
+        ran: matches!(probe, Probe::Wall(_)),
+        wakers: waits.map_or(Wakers::None, |waits| waits.wakers),
+    })
+}
+
+/// Who knows names.
+pub(crate) struct Namer<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) kernel: &'a mut Kernel,
+    pub(crate) processes: &'a Processes,
+    pub(crate) objects: &'a Objects,
+}
+
+impl Namer<'_> {
+    /// Names what a event brought, as far as its outputs want names.
+    pub(crate) fn name(&mut self, event: &Event, normalized: &NormalizedProfile) -> Brought {
+        let (plan, probe, outputs) = (self.plan, &event.probe, &event.outputs);
+        let kernel = &mut *self.kernel;
+        let mut ask = |addresses: &[u64]| kernel.name_symbols(addresses);
+        let progress = Progress::new(None, plan.verbosity.quiet);
+        let tell = |fetched: &Fetched| progress.fetching(fetched);
+        let client = Client::new(plan.servers.addresses(), Limits::from_environment(), &tell);
+        let fetch = client.as_ref().map(|client| |id: &BuildId| client.find(id));
+        let fetch = fetch.as_ref().map(|fetch| fetch as &Fetch<'_>);
+        // Whoever fetches says more of it.
+        let naming = client.is_none().then(|| progress.naming());
+        let told = |done, all| {
+            if let Some(naming) = &naming {
+                naming.tell(done, all);
+            }
+        };
+        let lines = (plan.naming.kernel_lines).then(|| kernel_lines::lines(&plan.naming, fetch));
+        let mut sources = Sources {
+            kernel: KernelNames::asked(&mut ask).with_lines(lines.as_ref()),
+            naming: &plan.naming,
+            fetch,
+            progress: Some(&told),
+        };
+        let (objects, processes) = (self.objects, self.processes);
+        let is_raw_recording = |output: &Output| output.format().is_none();
+        let stored = (outputs.iter().any(is_raw_recording))
+            .then(|| symbolize::store(normalized, objects, processes, &mut sources));
+        let named = (!outputs.iter().all(is_raw_recording))
+            .then(|| symbolize::symbolize(normalized, objects, event.unit(), processes, sources));
+        drop(naming);
+        progress.clear();
+        let of_kernel = stored.as_ref().map(|stored| &stored.kernel);
+        let complaint = (named.as_ref().map(|named| &named.kernel))
+            .or(of_kernel)
+            .and_then(KernelNaming::complaint);
+        let mut remarks = Vec::new();
+        if let Some(complaint) = complaint {
+            remarks.push(format!("Note: {complaint}."));
+        }
+        if self.processes.refused() > 0 {
+            remarks.push(format!(
+                "Note: the mappings of {} processes may not be read, so their functions have no names; run with sudo.",
+                self.processes.refused()
+            ));
+        }
+        remarks.extend(names::on_shortage(
+            &self.processes.shortage(),
+            self.objects.cut_maps(),
+        ));
+        let distribution = Distribution::here(client.is_some());
+        let lining = lines.as_ref().map(KernelLines::lining);
+        remarks.extend(lining.and_then(|lining| kernel_lines::on_lines(&lining, &distribution)));
+        let total = normalized.total_count();
+        let of_names = |unnamed: &[Unnamed]| names::on_names(unnamed, total, &distribution);
+        if let Some(client) = &client {
+            remarks.extend(names::on_fetching(&client.fetched()));
+        }
+        // Of a raw recording, the rest is said when it is named.
+        let mut on_stored = remarks.clone();
+        on_stored.extend(stored.iter().flat_map(|stored| of_names(&stored.unnamed)));
+        let mut on_names = remarks;
+        on_names.extend(named.iter().flat_map(|named| of_names(&named.unnamed)));
+        let limit = plan.naming.memory.bytes;
+        on_names
+            .extend((named.iter()).flat_map(|named| debug_info::on_details(&named.untold, limit)));
+        Brought {
+            profile: named.map(|named| match how(plan, probe) {
+                Some(how) => waits::finish(&named.profile, how),
+                None => named.profile,
+            }),
+            stored,
+            on_names,
+            on_stored,
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! The progress line, on a terminal: elapsed time and samples so far; later, what is being named or fetched.
+
+use crate::debuginfod::Fetched;
+use crate::report::balance::mebibytes;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::IsTerminal as _;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// How long naming may take without a word.
+const SILENCE: Duration = Duration::from_secs(1);
+
+/// How often the line is drawn from then on.
+const REDRAWN: Duration = Duration::from_millis(200);
+
+/// One line on stderr; nothing at all where that is no terminal.
+pub(crate) struct Progress {
+    bar: ProgressBar,
+    duration: Option<Duration>,
+}
+
+impl Progress {
+    /// A line for a recording of the given duration, or of none that is known.
+    pub(crate) fn new(duration: Option<Duration>, quiet: bool) -> Self {
+        let bar = if quiet || !std::io::stderr().is_terminal() {
+            ProgressBar::hidden()
+        } else {
+            ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr())
+        };
+        let style =
+            ProgressStyle::with_template("{spinner} {msg}").expect("the template is well-formed");
+        bar.set_style(style);
+        Self { bar, duration }
+    }
+
+    /// Whether anybody sees it.
+    pub(crate) fn is_visible(&self) -> bool {
+        !self.bar.is_hidden()
+    }
+
+    /// Draws the line anew. `samples`: how many there are so far, and of what.
+    pub(crate) fn sampling(&self, elapsed: Duration, samples: &str) {
+        let of = match self.duration {
+            Some(duration) => format!(" of {}", duration.as_secs_f64()),
+            None => String::new(),
+        };
+        self.bar.set_message(format!(
+            "{:.1}{of} s, {samples}; Ctrl-C stops and draws",
+            elapsed.as_secs_f64(),
+        ));
+        self.bar.tick();
+    }
+
+    /// Draws the line anew while debug files are fetched.
+    pub(crate) fn fetching(&self, fetched: &Fetched) {
+        self.bar.set_message(format!(
+            "fetching debug files: {} so far; a second Ctrl-C gives up",
+            mebibytes(fetched.bytes)
+        ));
+        self.bar.tick();
+    }
+
+    /// Draws the line while objects are named, as soon as that has taken a second, until what is returned is
+    /// dropped.
+    pub(crate) fn naming(&self) -> Naming {
+        Naming::begin(self.bar.clone(), SILENCE)
+    }
+
+    /// Removes the line.
+    pub(crate) fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// Says what takes so long, from a thread of its own: one object alone may take seconds.
+pub(crate) struct Naming {
+    told: Arc<Told>,
+    // Dropping the sender ends the thread.
+    drawing: Option<(Sender<()>, JoinHandle<()>)>,
+}
+
+#[derive(Default)]
+struct Told {
+    done: AtomicUsize,
+    all: AtomicUsize,
+}
+
+impl Naming {
+    fn begin(bar: ProgressBar, silence: Duration) -> Self {
+        let told = Arc::new(Told::default());
+        let (sender, ended) = channel::<()>();
+        let to_draw = Arc::clone(&told);
+        let draw = move || {
+            let mut wait = silence;
+            while ended.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
+                bar.set_message(format!(
+                    "naming: {} of {} objects; Ctrl-C gives up",
+                    to_draw.done.load(Relaxed),
+                    to_draw.all.load(Relaxed),
+                ));
+                bar.tick();
+                wait = REDRAWN;
+            }
+        };
+        // Without a thread there is no line, and all else is the same.
+        let thread = thread::Builder::new().spawn(draw).ok();
+        Self {
+            told,
+            drawing: thread.map(|thread| (sender, thread)),
+        }
+    }
+
+    /// How far it has come.
+    pub(crate) fn tell(&self, done: usize, all: usize) {
+        self.told.done.store(done, Relaxed);
+        self.told.all.store(all, Relaxed);
+    }
+}
+
+impl Drop for Naming {
+    fn drop(&mut self) {
+        if let Some((sender, thread)) = self.drawing.take() {
+            drop(sender);
+            let _drawn = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_long_is_told_and_what_does_not_is_not() {
+        let bar = ProgressBar::hidden();
+        let naming = Naming::begin(bar.clone(), Duration::from_millis(1));
+        naming.tell(2, 7);
+        while !bar.message().starts_with("naming: 2 of 7 objects") {
+            thread::yield_now();
+        }
+        drop(naming);
+
+        let bar = ProgressBar::hidden();
+        let naming = Naming::begin(bar.clone(), Duration::from_secs(3600));
+        naming.tell(1, 2);
+        drop(naming);
+        assert_eq!(bar.message(), "");
+    }
+}

@@ -1,0 +1,110 @@
+//! What a recording knows of itself beside its samples.
+//!
+//! In: the plan, and what happens while it is carried out. Out: facts for titles and closing sentences.
+
+use crate::plan::{Event, Plan, TitleFacts};
+use crate::targets::tasks;
+use anyhow::Result;
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// Why sampling stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// The time was up.
+    Duration,
+    /// A signal asked for it.
+    Interrupted,
+    /// None of the named targets runs any more.
+    TargetEnded,
+    /// The command has ended.
+    CommandEnded,
+}
+
+/// What became of looking for threads that slept when the recording began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Before {
+    /// Threads whose memory could not be read.
+    pub(crate) incomplete: usize,
+}
+
+/// What the recording knows and the plan does not.
+pub(crate) struct RecordingInfo {
+    pub(crate) stop: Stop,
+    pub(crate) elapsed: Duration,
+    /// On how many CPUs events are sampled.
+    pub(crate) cpus: usize,
+    pub(crate) host: String,
+    comms: HashMap<u32, String>,
+    pub(crate) cpu_before: Duration,
+    pub(crate) remarks: Vec<String>,
+    /// What the part should say that is about waits.
+    pub(crate) of_waits: Vec<String>,
+}
+
+impl RecordingInfo {
+    /// What can be seen before sampling begins.
+    pub(crate) fn look(plan: &Plan, cpus: usize) -> Self {
+        let named = tasks::ids(&plan.target);
+        Self {
+            stop: Stop::Duration,
+            elapsed: Duration::ZERO,
+            cpus,
+            host: rustix::system::uname()
+                .nodename()
+                .to_string_lossy()
+                .into_owned(),
+            comms: named
+                .iter()
+                .filter_map(|&id| Some((id, tasks::comm(id)?)))
+                .collect(),
+            cpu_before: tasks::cpu_time(named),
+            remarks: Vec::new(),
+            of_waits: Vec::new(),
+        }
+    }
+
+    /// What turned out.
+    pub(crate) fn ended(&mut self, stop: Stop, elapsed: Duration) {
+        self.stop = stop;
+        self.elapsed = elapsed;
+    }
+
+    /// What became of looking for threads that were asleep before the recording began.
+    pub(crate) fn take_in(&mut self, asleep: Result<Before>) {
+        match asleep {
+            Ok(before) if before.incomplete > 0 => self.of_waits.push(format!(
+                "Note: the memory of {} threads that were asleep from the beginning may not be read, so their callers are missing.",
+                before.incomplete
+            )),
+            Ok(_) => {}
+            Err(error) => self.of_waits.push(format!(
+                "Note: threads that were asleep from the beginning are counted from their first wake-up only: {error:#}."
+            )),
+        }
+    }
+
+    /// Something that the closing paragraph should say.
+    pub(crate) fn remark(&mut self, sentence: impl Into<String>) {
+        self.remarks.push(sentence.into());
+    }
+
+    /// What graphs are called unless told otherwise.
+    pub(crate) fn title(&self, plan: &Plan, event: &Event) -> String {
+        self.titled(plan, event, Some(self.elapsed))
+    }
+
+    /// What graphs are called whose time is told elsewhere.
+    pub(crate) fn timeless_title(&self, plan: &Plan, event: &Event) -> String {
+        self.titled(plan, event, None)
+    }
+
+    fn titled(&self, plan: &Plan, event: &Event, elapsed: Option<Duration>) -> String {
+        let facts = TitleFacts {
+            elapsed,
+            host: &self.host,
+            comm: &|id| self.comms.get(&id).cloned(),
+        };
+        plan.default_title(event, &facts)
+    }
+}

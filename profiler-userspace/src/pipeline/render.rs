@@ -1,0 +1,261 @@
+//! Names and draws what was recorded before.
+//!
+//! In: a raw recording, and how it is to be named and drawn. Out: the outputs, and what the recording said at
+//! its end, with what there is to say of names now. Never touches the kernel half, and needs no privileges.
+
+use super::prepare;
+use crate::clock::shown;
+use crate::debuginfod::{Client, Fetched, Limits};
+use crate::object::{BuildId, Fetch};
+use crate::output::Style;
+use crate::pipeline::deliver::{Named, deliver};
+use crate::pipeline::look;
+use crate::pipeline::progress::Progress;
+use crate::plan::Rendering;
+use crate::profile::fold::visible;
+use crate::profile::waits;
+use crate::raw_recording::{self, Missing, RawRecording, Read, Wanted, Windows};
+use crate::report::balance::counted;
+use crate::report::debug_info;
+use crate::report::distro::Distribution;
+use crate::report::names;
+use crate::report::print;
+use crate::symbolize::{self, KernelNames, Sources};
+use anyhow::{Context as _, Result};
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+/// Renders as asked.
+///
+/// # Errors
+/// When the file cannot be read or is no raw recording, or an output cannot be written.
+pub fn render(asked: &Rendering) -> Result<()> {
+    let sinks = prepare(asked.outputs.iter())?;
+    let cannot = || format!("cannot render {}", asked.file.display());
+    let time = |began: SystemTime| {
+        let from = asked
+            .from
+            .map_or(SystemTime::UNIX_EPOCH, |from| from.of(began));
+        // Beyond what a file can tell.
+        let end = || SystemTime::UNIX_EPOCH + Duration::from_nanos(u64::MAX);
+        from..asked.to.map_or_else(end, |to| to.of(began))
+    };
+    let wanted: Wanted<'_> = (asked.from.is_some() || asked.to.is_some()).then_some(&time);
+    let read = if asked.file == Path::new("-") {
+        raw_recording::read(io::stdin().lock(), wanted)
+    } else {
+        let file = File::open(&asked.file).with_context(cannot)?;
+        raw_recording::read(BufReader::new(file), wanted)
+    };
+    let read = read.with_context(cannot)?;
+    let RawRecording {
+        facts,
+        normalized,
+        objects,
+        closing,
+    } = &read.raw_recording;
+
+    let progress = Progress::new(None, asked.verbosity.quiet);
+    let tell_fetched = |fetched: &Fetched| progress.fetching(fetched);
+    let servers = asked.servers.addresses();
+    let client = Client::new(servers, Limits::from_environment(), &tell_fetched);
+    let fetch = client.as_ref().map(|client| |id: &BuildId| client.find(id));
+    // Whoever fetches says more of it.
+    let naming = client.is_none().then(|| progress.naming());
+    let told = |done, all| {
+        if let Some(naming) = &naming {
+            naming.tell(done, all);
+        }
+    };
+    let symbolized = symbolize::symbolize_stored(
+        normalized,
+        objects,
+        facts.unit.clone(),
+        Sources {
+            // They have their names already.
+            kernel: KernelNames::listed(),
+            naming: &asked.naming,
+            fetch: fetch.as_ref().map(|fetch| fetch as &Fetch<'_>),
+            progress: Some(&told),
+        },
+    );
+    drop(naming);
+    progress.clear();
+    let profile = match facts.finish {
+        Some(how) => waits::finish(&symbolized.profile, how),
+        None => symbolized.profile,
+    };
+
+    let mut sentences: Vec<String> = Vec::new();
+    let several = read.windows.as_ref().filter(|windows| windows.taken != 1);
+    sentences.extend(match several {
+        Some(windows) => Some(of_windows(&read, windows)),
+        None => closing.as_deref().map(|text| visible(text).into_owned()),
+    });
+    sentences.extend(missing(&read));
+    let fetched = client.as_ref().map(Client::fetched);
+    sentences.extend(fetched.as_ref().and_then(names::on_fetching));
+    sentences.extend(names::on_names(
+        &symbolized.unnamed,
+        normalized.total_count(),
+        &Distribution::here(client.is_some()),
+    ));
+    let limit = asked.naming.memory.bytes;
+    sentences.extend(debug_info::on_details(&symbolized.untold, limit));
+    let balance = sentences.join(" ");
+    let look = look::usual(&facts.noun, facts.finish);
+    let style = Style {
+        title: asked.title.clone().unwrap_or_else(|| title(&read)),
+        notes: balance.clone(),
+        colors: asked.colors.unwrap_or(look.palette),
+        subtitle: asked
+            .style
+            .subtitle
+            .clone()
+            .or(look.subtitle.map(str::to_owned)),
+        ..asked.style.clone()
+    };
+    let named = Named {
+        profile: &profile,
+        style: &style,
+    };
+    let places = deliver(&sinks, &asked.outputs, Some(&named), None)?;
+    if asked.verbosity.verbose > 0 {
+        print(&about(&read));
+    }
+    if !asked.verbosity.quiet {
+        let wrote = match places.is_empty() {
+            true => String::new(),
+            false => format!(" Wrote {}.", places.join(", ")),
+        };
+        print(&format!("{balance}{wrote}\n"));
+    } else if let Some(sentence) = missing(&read) {
+        print(&format!("flame-bpf: {sentence}\n"));
+    }
+    Ok(())
+}
+
+/// What the graph is called unless told otherwise: of windows, it says from when to when they are.
+fn title(read: &Read) -> String {
+    let title = &read.raw_recording.facts.title;
+    match &read.windows {
+        None => title.clone(),
+        Some(Windows { time, .. }) => {
+            let (from, to) = (shown(time.start), shown(time.end));
+            // The day once.
+            let day = from.split_once(' ').map_or("", |(day, _)| day);
+            let to = to.strip_prefix(day).map_or(&*to, str::trim_start);
+            format!("{title}, {from} to {to}")
+        }
+    }
+}
+
+/// What several windows say of what was recorded, and lost.
+fn of_windows(read: &Read, windows: &Windows) -> String {
+    let noun = visible(&read.raw_recording.facts.noun);
+    let lost = match windows.lost {
+        0 => "Nothing was lost.".to_owned(),
+        lost => format!(
+            "LOST: {}, in {}; --from and --to choose one, which says why.",
+            counted(lost, &noun),
+            counted(windows.lost_in as u64, "window"),
+        ),
+    };
+    format!(
+        "{}: {} in {}, {} of {}. {lost}",
+        visible(&title(read)),
+        counted(windows.recorded, &noun),
+        counted(
+            read.raw_recording.normalized.stacks().len() as u64,
+            "distinct stack"
+        ),
+        windows.taken,
+        counted(windows.all as u64, "window"),
+    )
+}
+
+/// What to say of a file that is not all there.
+fn missing(read: &Read) -> Option<String> {
+    let why = match read.missing? {
+        Missing::CutOff => "ends early",
+        Missing::Damaged => "is damaged",
+        Missing::TooLarge => "is larger than may be taken into memory",
+    };
+    let facts = &read.raw_recording.facts;
+    let shown = read.raw_recording.normalized.total_count();
+    let noun = visible(&facts.noun);
+    let what = match (
+        read.recorded.saturating_sub(shown),
+        &read.raw_recording.closing,
+    ) {
+        (0, Some(_)) => return None,
+        (0, None) => "What the recording said of losses is MISSING".to_owned(),
+        (rest, Some(_)) => format!("{} are MISSING", counted(rest, &noun)),
+        (rest, None) => format!(
+            "{} are MISSING, and what the recording said of losses",
+            counted(rest, &noun)
+        ),
+    };
+    let remedy = match (read.missing, &read.windows) {
+        (Some(Missing::TooLarge), Some(_)) => " Choose fewer windows with --from and --to.",
+        _ => "",
+    };
+    Some(format!(
+        "{}: {} shown, but the raw recording {why}. {what}.{remedy}",
+        visible(&facts.title),
+        counted(shown, &noun),
+    ))
+}
+
+/// Where a raw recording comes from, a fact to a line.
+fn about(read: &Read) -> String {
+    let RawRecording {
+        facts,
+        normalized,
+        objects,
+        ..
+    } = &read.raw_recording;
+    let words = facts.command_line.iter().map(|word| word.to_string_lossy());
+    let since_1970 = facts.started.duration_since(std::time::UNIX_EPOCH);
+    let proven = objects.iter().filter(|object| object.proof.is_some());
+    let lines = [
+        ("made by", facts.writer.clone()),
+        ("command", words.collect::<Vec<_>>().join(" ")),
+        ("host", facts.host.clone()),
+        ("kernel", facts.kernel.clone()),
+        ("event", facts.event.clone()),
+        (
+            "began",
+            format!(
+                "{}, {} s after 1970",
+                shown(facts.started),
+                since_1970.unwrap_or_default().as_secs()
+            ),
+        ),
+        (
+            "windows",
+            read.windows.as_ref().map_or_else(
+                || "none".to_owned(),
+                |windows| {
+                    let (from, to) = (shown(windows.time.start), shown(windows.time.end));
+                    format!("{} of {}, from {from} to {to}", windows.taken, windows.all)
+                },
+            ),
+        ),
+        (
+            "holds",
+            format!(
+                "{} objects, {} of them known by build ID or size and time, {} locations, {} stacks, {} samples",
+                objects.len(),
+                proven.count(),
+                normalized.locations().len(),
+                normalized.stacks().len(),
+                normalized.samples().len(),
+            ),
+        ),
+    ];
+    let line = |(what, text): (&str, String)| format!("{what}: {}\n", visible(&text));
+    lines.into_iter().map(line).collect()
+}

@@ -1,0 +1,152 @@
+//! What debug information did not tell, though it was asked.
+//!
+//! In: what the limit on memory did to naming, and which files were missing. Out: sentences for the balance, each with a number, a cause and a
+//! remedy.
+
+use crate::profile::fold::visible;
+use crate::report::balance::{counted, grouped, mebibytes};
+use crate::symbolize::Untold;
+use std::cmp::Reverse;
+
+/// So many objects are named, those with the most places first.
+const MOST_OBJECTS: usize = 3;
+
+/// What to say of debug information, of which naming may hold so many bytes.
+pub(crate) fn on_details(untold: &Untold, limit: u64) -> Vec<String> {
+    let sentences = [on_memory(untold, limit), on_missing(untold)];
+    sentences.into_iter().flatten().collect()
+}
+
+/// What to say of debug information that took more memory than that.
+fn on_memory(untold: &Untold, limit: u64) -> Option<String> {
+    let limit = mebibytes(limit);
+    if untold.left.is_empty() {
+        let whose = match untold.again {
+            0 => return None,
+            1 => "1 object".to_owned(),
+            many => format!("{} objects", grouped(many as u64)),
+        };
+        return Some(format!(
+            "Debug information of {whose} did not fit into {limit} at once and was read in several rounds; with a larger \
+             --max-symbol-memory it is read once."
+        ));
+    }
+    let mut modules: Vec<(&String, &usize)> = untold.left.iter().collect();
+    modules.sort_by_key(|(_, places)| Reverse(**places));
+    let all: usize = untold.left.values().sum();
+    let named: Vec<&str> = modules
+        .iter()
+        .take(MOST_OBJECTS)
+        .map(|(module, _)| module.as_str())
+        .collect();
+    let more = match modules.len().saturating_sub(named.len()) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Some(format!(
+        "Note: {} in {}{more} got no lines, inlined functions or names from debug information, which takes more than {limit} \
+         or very long to read there; a larger --max-symbol-memory allows more.",
+        counted(all as u64, "place"),
+        named.join(", "),
+    ))
+}
+
+/// What to say of debug information that the compiler kept apart and that is not there.
+fn on_missing(untold: &Untold) -> Option<String> {
+    let all = untold.missing.iter();
+    let (module, (count, such_as)) = all.max_by_key(|(_, (count, _))| *count)?;
+    let more = match untold.missing.len() - 1 {
+        0 => String::new(),
+        1 => " (and of 1 other object)".to_owned(),
+        more => format!(" (and of {more} other objects)"),
+    };
+    Some(format!(
+        "Note: {} in which the compiler put debug information of {module}{more} could not be read, such as {}, so functions that were \
+         compiled into others are not shown there; keep what -gsplit-dwarf made where it was made, or put a package of it, {module}.dwp, \
+         beside the program.",
+        counted(*count as u64, "file"),
+        visible(&such_as.to_string_lossy()),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(again: usize, left: &[(&str, usize)]) -> Option<String> {
+        let left = left
+            .iter()
+            .map(|(module, places)| ((*module).to_owned(), *places));
+        let untold = Untold {
+            again,
+            left: left.collect(),
+            ..Untold::default()
+        };
+        on_memory(&untold, 64 << 20)
+    }
+
+    #[test]
+    fn what_fits_needs_no_word() {
+        assert_eq!(said(0, &[]), None);
+    }
+
+    #[test]
+    fn what_was_read_again_is_counted() {
+        let one = said(1, &[]).unwrap();
+        assert!(
+            one.starts_with("Debug information of 1 object did not fit into 64.0 MiB"),
+            "{one}"
+        );
+        let many = said(1234, &[]).unwrap();
+        assert!(
+            many.contains("1,234 objects") && many.contains("--max-symbol-memory"),
+            "{many}"
+        );
+    }
+
+    #[test]
+    fn files_that_are_missing_are_counted_and_one_is_named() {
+        let missing = |all: &[(&str, usize, &str)]| Untold {
+            missing: all
+                .iter()
+                .map(|(module, count, such_as)| ((*module).to_owned(), (*count, such_as.into())))
+                .collect(),
+            ..Untold::default()
+        };
+        let said = |all| on_details(&missing(all), 1 << 20);
+        assert!(said(&[]).is_empty());
+        let one = said(&[("a", 1, "/src/a\n.dwo")]).remove(0);
+        assert!(
+            one.starts_with("Note: 1 file in which the compiler put debug information of a could"),
+            "{one}"
+        );
+        assert!(
+            one.contains("/src/a\\n.dwo") && one.contains("a package of it, a.dwp"),
+            "{one}"
+        );
+        let two = said(&[("a", 1, "/src/a.dwo"), ("b", 2000, "/src/b.dwo")]).remove(0);
+        assert!(
+            two.contains("2,000 files") && two.contains("of b (and of 1 other object)"),
+            "{two}"
+        );
+    }
+
+    #[test]
+    fn what_was_left_is_counted_and_named() {
+        let left = [("a", 1), ("b", 2000), ("c", 3), ("d", 4), ("e", 5)];
+        let text = said(2, &left).unwrap();
+        assert!(
+            text.starts_with("Note: 2,013 places in b, e, d and 2 more got no lines"),
+            "{text}"
+        );
+        assert!(
+            text.contains("64.0 MiB") && text.contains("--max-symbol-memory"),
+            "{text}"
+        );
+        assert!(
+            said(0, &[("a", 1)])
+                .unwrap()
+                .starts_with("Note: 1 place in a got no lines")
+        );
+    }
+}

@@ -1,0 +1,247 @@
+//! Which Linux distribution this is, and the command by which it brings an object's symbols.
+//!
+//! In: `/etc/os-release`, and on Debian and Ubuntu the lists of what packages hold. Out: half a sentence.
+//! Never runs the command, and never asks the network.
+
+use crate::object::BuildId;
+use crate::profile::fold::visible;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+/// Where dpkg keeps a list of the files of each package.
+const DPKG_LISTS: &str = "/var/lib/dpkg/info";
+
+/// The distributions whose commands are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Family {
+    Debian,
+    Ubuntu,
+    Fedora,
+}
+
+/// A distribution.
+#[derive(Debug)]
+pub(crate) struct Distribution {
+    family: Option<Family>,
+    lists: PathBuf,
+    /// Whether debuginfod servers were asked already.
+    servers_asked: bool,
+}
+
+impl Distribution {
+    /// The one that runs here.
+    pub(crate) fn here(servers_asked: bool) -> Self {
+        let release = fs::read_to_string("/etc/os-release")
+            .or_else(|_| fs::read_to_string("/usr/lib/os-release"));
+        Self {
+            family: release.ok().and_then(|text| family(&text)),
+            lists: DPKG_LISTS.into(),
+            servers_asked,
+        }
+    }
+
+    /// One that nothing is known of.
+    #[cfg(test)]
+    pub(crate) fn unknown() -> Self {
+        Self {
+            family: None,
+            lists: PathBuf::new(),
+            servers_asked: false,
+        }
+    }
+
+    /// What brings the symbols of the object at `path`.
+    pub(crate) fn symbols_of(&self, path: &Path, build_id: Option<&BuildId>) -> String {
+        let command = match self.family {
+            Some(Family::Debian | Family::Ubuntu) => self.debian(path),
+            Some(Family::Fedora) => build_id.map(|id| {
+                let (directory, rest) = id.split();
+                format!("`dnf install /usr/lib/debug/.build-id/{directory}/{rest}.debug`")
+            }),
+            None => None,
+        };
+        match command {
+            Some(command) => format!("{command} brings its symbols, or {}", self.anywhere()),
+            None => self.anywhere().to_owned(),
+        }
+    }
+
+    /// What brings the debug information of the kernel of that release.
+    pub(crate) fn kernel_lines(&self, release: &str) -> Option<String> {
+        let release = visible(release);
+        match self.family? {
+            Family::Debian => Some(format!("`apt install linux-image-{release}-dbg`")),
+            Family::Ubuntu => Some(format!(
+                "`apt install linux-image-{release}-dbgsym` (with ddebs.ubuntu.com among the sources)"
+            )),
+            Family::Fedora => Some(format!("`dnf debuginfo-install kernel-{release}`")),
+        }
+    }
+
+    /// Whether debuginfod servers were asked already.
+    pub(crate) fn servers_asked(&self) -> bool {
+        self.servers_asked
+    }
+
+    /// What brings symbols whatever the distribution.
+    pub(crate) fn anywhere(&self) -> &'static str {
+        match self.servers_asked {
+            true => "--debug-dir DIR, if you have its debug file",
+            false => {
+                "--debuginfod, which fetches them, or --debug-dir DIR, if you have its debug file"
+            }
+        }
+    }
+
+    fn debian(&self, path: &Path) -> Option<String> {
+        let package = owner(&self.lists, path)?;
+        // The one library whose symbols are in the main raw recording.
+        if package == "libc6" {
+            return Some("`apt install libc6-dbg`".to_owned());
+        }
+        let suite = match self.family? {
+            Family::Ubuntu => "ddebs.ubuntu.com",
+            _ => "deb.debian.org/debian-debug",
+        };
+        let package = visible(&package).into_owned();
+        Some(format!(
+            "`apt install {package}-dbgsym` (with {suite} among the sources)"
+        ))
+    }
+}
+
+fn family(release: &str) -> Option<Family> {
+    let value = |key: &str| {
+        let line = release.lines().find_map(|line| line.strip_prefix(key))?;
+        Some(line.trim_matches(['"', '\'']).to_owned())
+    };
+    let all = [value("ID="), value("ID_LIKE=")].into_iter().flatten();
+    let words: Vec<String> = all
+        .flat_map(|words| words.split(' ').map(str::to_owned).collect::<Vec<_>>())
+        .collect();
+    words.iter().find_map(|word| match word.as_str() {
+        "ubuntu" => Some(Family::Ubuntu),
+        "debian" => Some(Family::Debian),
+        "fedora" => Some(Family::Fedora),
+        _ => None,
+    })
+}
+
+/// The package that holds a file, as dpkg's lists tell.
+fn owner(lists: &Path, path: &Path) -> Option<String> {
+    let wanted = path.as_os_str().as_bytes();
+    // Packages may still call by its old name what lies below /usr today.
+    let old = wanted.strip_prefix(b"/usr").unwrap_or(wanted);
+    let mut entries: Vec<PathBuf> = fs::read_dir(lists)
+        .ok()?
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|list| list.extension().is_some_and(|end| end == "list"))
+        .collect();
+    entries.sort();
+    entries.into_iter().find_map(|list| {
+        let mut lines = BufReader::new(fs::File::open(&list).ok()?)
+            .split(b'\n')
+            .map_while(Result::ok);
+        let held = lines.any(|line| line == wanted || line == old);
+        let name = list.file_stem()?.to_str()?;
+        // An architecture may follow.
+        held.then(|| name.split(':').next().unwrap_or(name).to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_tells_its_family() {
+        for (release, wanted) in [
+            ("NAME=x\nID=debian\n", Some(Family::Debian)),
+            ("ID=ubuntu\nID_LIKE=debian\n", Some(Family::Ubuntu)),
+            (
+                "ID=linuxmint\nID_LIKE=\"ubuntu debian\"\n",
+                Some(Family::Ubuntu),
+            ),
+            (
+                "ID=\"rocky\"\nID_LIKE=\"rhel centos fedora\"\n",
+                Some(Family::Fedora),
+            ),
+            ("ID=arch\n", None),
+            ("", None),
+        ] {
+            assert_eq!(family(release), wanted, "{release}");
+        }
+    }
+
+    fn debian() -> (tempfile::TempDir, Distribution) {
+        let lists = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| fs::write(lists.path().join(name), text).unwrap();
+        write("libc6:amd64.list", "/.\n/lib/x86_64-linux-gnu/libc.so.6\n");
+        write(
+            "libssl3.list",
+            "/usr/lib/libssl.so.3.old\n/usr/lib/libssl.so.3\n",
+        );
+        write("libssl3.md5sums", "/usr/bin/none\n");
+        let distribution = Distribution {
+            family: Some(Family::Debian),
+            lists: lists.path().to_owned(),
+            servers_asked: false,
+        };
+        (lists, distribution)
+    }
+
+    #[test]
+    fn the_kernels_package_is_of_its_release() {
+        let (_lists, mut distribution) = debian();
+        let command = |distribution: &Distribution| distribution.kernel_lines("6.1.0-9-amd64");
+        let debian = command(&distribution).unwrap();
+        assert_eq!(debian, "`apt install linux-image-6.1.0-9-amd64-dbg`");
+        distribution.family = Some(Family::Fedora);
+        assert!(
+            command(&distribution)
+                .unwrap()
+                .contains("dnf debuginfo-install kernel-6.1.0")
+        );
+        assert_eq!(command(&Distribution::unknown()), None);
+    }
+
+    #[test]
+    fn debian_names_the_package() {
+        let (_lists, mut debian) = debian();
+        let said = |debian: &Distribution, path: &str| debian.symbols_of(Path::new(path), None);
+        let libc = said(&debian, "/usr/lib/x86_64-linux-gnu/libc.so.6");
+        assert!(libc.starts_with("`apt install libc6-dbg` brings"), "{libc}");
+        let ssl = said(&debian, "/usr/lib/libssl.so.3");
+        assert!(
+            ssl.starts_with("`apt install libssl3-dbgsym` (with deb.debian.org"),
+            "{ssl}"
+        );
+        assert_eq!(said(&debian, "/usr/bin/none"), debian.anywhere());
+        debian.family = Some(Family::Ubuntu);
+        assert!(said(&debian, "/usr/lib/libssl.so.3").contains("ddebs.ubuntu.com"));
+    }
+
+    #[test]
+    fn fedora_needs_the_build_alone() {
+        let fedora = Distribution {
+            family: Some(Family::Fedora),
+            lists: PathBuf::new(),
+            servers_asked: false,
+        };
+        let file = fs::File::open("/proc/self/exe").unwrap();
+        let elf = crate::object::Elf::read(&file).unwrap();
+        let path = Path::new("/usr/lib64/libx.so");
+        assert_eq!(fedora.symbols_of(path, None), fedora.anywhere());
+        if let Some(id) = elf.build_id {
+            let said = fedora.symbols_of(path, Some(&id));
+            let (directory, rest) = id.split();
+            assert!(
+                said.contains(&format!(".build-id/{directory}/{rest}.debug")),
+                "{said}"
+            );
+        }
+    }
+}

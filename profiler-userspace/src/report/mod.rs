@@ -1,0 +1,19 @@
+//! What a recording says of itself: facts in, sentences out.
+//!
+//! In: counters, what names were missing and why, what it cost. Out: text for stderr, and for outputs that can carry it.
+//! Never records, symbolizes or writes a file.
+
+pub(crate) mod balance;
+pub(crate) mod debug_info;
+pub(crate) mod distro;
+pub(crate) mod interference;
+pub(crate) mod kernel_lines;
+pub(crate) mod names;
+pub(crate) mod nothing;
+
+use std::io::Write as _;
+
+/// Prints on stderr. That nobody reads it is no reason to fail.
+pub(crate) fn print(text: &str) {
+    let _nobody_there = std::io::stderr().write_all(text.as_bytes());
+}

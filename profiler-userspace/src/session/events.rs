@@ -1,0 +1,237 @@
+//! While sampling: taking in the kernel half's news.
+//!
+//! In: notices and mappings. Out: [`Processes`] that know what lay at each sampled address, with the files
+//! behind it held open; unwind tables asked for. A process itself is looked at where that tells more: which
+//! other files it maps, whose tables may be wanted next, and where it tells of code that it makes.
+//!
+//! [`Processes`]: crate::process::Processes
+
+use crate::kernel::{MappingSeen, News};
+use crate::process::{Identity, Look, Todo, Told, Unopened};
+use crate::session::sampling::Session;
+use crate::unwind::loader::Need;
+use anyhow::Result;
+use profiler_common::abi::NoticeKind;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::time::{Duration, Instant};
+
+/// When a young process is looked at after its first sample: that may have been taken inside `exec`, before
+/// there were any mappings, or in the loader, before there were all. Where the kernel half tells what lies
+/// where, the first of these is left out, and so is the look at once.
+const LOOKS: [Duration; 4] = [
+    Duration::from_millis(2),
+    Duration::from_millis(10),
+    Duration::from_millis(50),
+    Duration::from_millis(250),
+];
+
+/// A process is young for this long. Those that are older have loaded what they begin with.
+const YOUTH: Duration = Duration::from_secs(1);
+
+/// Another look at a process.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Planned {
+    due: Instant,
+    identity: Identity,
+    /// Which of [`LOOKS`] this is.
+    step: usize,
+}
+
+/// Looks at processes that are still to be taken.
+#[derive(Debug, Default)]
+pub(crate) struct Looks {
+    /// Soonest first.
+    planned: BinaryHeap<Reverse<Planned>>,
+}
+
+impl Looks {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.planned.is_empty()
+    }
+
+    /// When the next one is due.
+    pub(crate) fn next(&self) -> Instant {
+        let soonest = self.planned.peek().map(|Reverse(look)| look.due);
+        soonest.unwrap_or_else(Instant::now)
+    }
+
+    fn plan(&mut self, now: Instant, identity: Identity, step: usize) {
+        if let Some(&delay) = LOOKS.get(step) {
+            self.planned.push(Reverse(Planned {
+                due: now + delay,
+                identity,
+                step,
+            }));
+        }
+    }
+
+    /// The next one that is due by now.
+    fn take(&mut self, now: Instant) -> Option<Planned> {
+        if self.planned.peek()?.0.due > now {
+            return None;
+        }
+        self.planned.pop().map(|Reverse(look)| look)
+    }
+}
+
+impl Session {
+    /// Takes in what the kernel half tells, and makes room where it is short.
+    pub(crate) fn hear(&mut self) -> Result<()> {
+        if self.take_in_news() {
+            self.drain_if_full()?;
+        }
+        Ok(())
+    }
+
+    /// Takes in what the kernel half tells; says whether it asks for a drain.
+    pub(crate) fn take_in_news(&mut self) -> bool {
+        let mut drain = false;
+        let mut unpublished = Vec::new();
+        while let Some(news) = self.kernel.next_news() {
+            let notice = match news {
+                News::Mapping(seen) => {
+                    self.learn(seen);
+                    continue;
+                }
+                News::Notice(notice) => notice,
+            };
+            let identity = Identity {
+                tgid: notice.tgid,
+                incarnation: notice.incarnation,
+            };
+            match NoticeKind::from_code(notice.kind) {
+                Some(NoticeKind::NewProcess) => self.meet(identity),
+                Some(NoticeKind::UnknownCode) => unpublished.push((identity, notice.address)),
+                Some(NoticeKind::HalfFull) => drain = true,
+                Some(NoticeKind::Mapped) | None => {}
+            }
+        }
+        // What lies there is told behind such a notice.
+        for (identity, address) in unpublished {
+            self.meet(identity);
+            if let Some(unwinding) = &mut self.unwinding {
+                let (kernel, processes) = (&mut self.kernel, &mut self.processes);
+                unwinding.cover_address(kernel, processes, identity, address);
+            }
+        }
+        drain
+    }
+
+    /// Takes in what lay at a sampled address.
+    fn learn(&mut self, seen: MappingSeen) {
+        let told = Told {
+            identity: Identity {
+                tgid: seen.tgid,
+                incarnation: seen.incarnation,
+            },
+            range: seen.range,
+            offset: seen.offset,
+            code: seen.code,
+            names: seen.names,
+        };
+        // A process of which this is told is not announced beside.
+        self.meet(told.identity);
+        match self.processes.take_in(&told) {
+            Todo::Nothing => {}
+            Todo::LookAtProcess => {
+                self.look_at(told.identity);
+            }
+            Todo::Open(file) => {
+                self.open(&file, &told);
+                if file.is_new {
+                    // It may be the first of many that a new program brings.
+                    self.look_at(told.identity);
+                }
+            }
+        }
+    }
+
+    /// Opens a file that was told of, and has its table made.
+    fn open(&mut self, file: &Unopened, told: &Told) {
+        let kernel = &mut self.kernel;
+        let mut candidates = self.processes.candidates(file, told);
+        let found = candidates.find(|opened| kernel.code_key(&opened.file.file) == Some(file.code));
+        drop(candidates);
+        if let Some(opened) = found {
+            if let Some(unwinding) = &self.unwinding {
+                unwinding.load_known(file.code, &opened.file);
+            }
+            self.processes.adopt(file, opened);
+        }
+    }
+
+    /// Meets a process that was sampled, and plans to look again if it is new to us, young, and still there.
+    fn meet(&mut self, identity: Identity) {
+        if !self.processes.meet(identity) || !self.kernel.walks_user_stacks() {
+            return;
+        }
+        let (now, young) = (Instant::now(), is_young(identity));
+        if young && self.kernel.tells_mappings() {
+            if !self.processes.has_gone(identity) {
+                self.looks.plan(now, identity, 1);
+            }
+        } else if self.look_at(identity) && young {
+            self.looks.plan(now, identity, 0);
+        }
+    }
+
+    /// Takes the looks that are due.
+    pub(crate) fn look_again(&mut self) {
+        let now = Instant::now();
+        while let Some(Planned { identity, step, .. }) = self.looks.take(now) {
+            if self.look_at(identity) {
+                self.looks.plan(now, identity, step + 1);
+            }
+        }
+    }
+
+    /// Looks at a process, and has the tables made of what it maps, before a walk comes there; false if it
+    /// has gone.
+    fn look_at(&mut self, identity: Identity) -> bool {
+        let look = self.processes.look(identity);
+        if look == Look::Changed
+            && let Some(unwinding) = &mut self.unwinding
+        {
+            unwinding.cover(&mut self.kernel, &self.processes, identity, Need::Now);
+        }
+        look != Look::Gone
+    }
+}
+
+/// Whether a process began a short while ago, or may have.
+fn is_young(identity: Identity) -> bool {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let since_boot = Duration::new(
+        u64::try_from(now.tv_sec).unwrap_or(0),
+        u32::try_from(now.tv_nsec).unwrap_or(0),
+    );
+    let began = Duration::from_nanos(identity.incarnation);
+    identity.incarnation == 0 || since_boot.saturating_sub(began) < YOUTH
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_are_taken_in_their_order_when_they_are_due() {
+        let mut looks = Looks::default();
+        let now = Instant::now();
+        let process = |tgid| Identity {
+            tgid,
+            incarnation: 1,
+        };
+        looks.plan(now, process(1), 2);
+        looks.plan(now, process(2), 0);
+        looks.plan(now, process(3), LOOKS.len());
+        assert_eq!(looks.next(), now + LOOKS[0]);
+        assert!(looks.take(now).is_none());
+        let mut order = Vec::new();
+        while let Some(look) = looks.take(now + LOOKS[2]) {
+            order.push(look.identity.tgid);
+        }
+        assert_eq!(order, [2, 1]);
+        assert!(looks.is_empty());
+    }
+}

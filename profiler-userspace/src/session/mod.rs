@@ -1,0 +1,371 @@
+//! The conductor: from a [`Plan`] to files on disk.
+//!
+//! In: the plan. Out: the outputs, sentences on stderr, and an exit code. It is the one module that
+//! sees all others, and the only one that knows of time passing.
+
+mod events;
+mod launch;
+mod sampling;
+
+use crate::kernel::{self, Entry, Kernel, Policy, Request, Source, Support};
+use crate::output::sink::Sink;
+use crate::pipeline::finish::finish;
+use crate::pipeline::prepare;
+use crate::pipeline::recording_info::RecordingInfo;
+use crate::pipeline::windows::{self, Windows};
+use crate::plan::{CallGraph, Event, PerfEvent, PerfEventChoice, Plan, Sampling, Target};
+use crate::priority::Urgent;
+use crate::probe::{Probe, Wakers};
+use crate::report;
+use crate::targets::{allocators, tasks, uprobe_sites};
+use crate::unwind::loader::{self, Unwinding};
+use anyhow::{Context as _, Result, bail};
+use launch::Held;
+use profiler_common::abi::{FileKinds, Switches, TargetKind};
+use sampling::{Session, Signals};
+use std::path::Path;
+
+/// The exit code of a recording that a second Ctrl-C broke off, as a shell has it for SIGINT.
+const ABORTED: u8 = 130;
+
+/// Records as planned and writes the outputs. Returns the exit code: the command's own where one was
+/// run, otherwise 0, or 1 when there was nothing to write.
+pub fn run(plan: &Plan) -> Result<u8> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(1)
+        .build()
+        .context("cannot start the perf_event loop")?;
+    let result = runtime.block_on(record(plan));
+    // After an abort, symbolizing may still be at work on its thread; the process's end ends it.
+    runtime.shutdown_background();
+    result
+}
+
+async fn record(plan: &Plan) -> Result<u8> {
+    let sinks = prepare(plan.all_outputs())?;
+    if plan.window.is_some() {
+        sinks.iter().try_for_each(Sink::may_grow)?;
+    }
+    tasks::check(&plan.target)?;
+    let cpus = cpus(plan.cpus.as_deref())?;
+    let mut signals = Signals::listen()?;
+    let held = match &plan.launch {
+        Some(command) => Some(Held::start(command, sinks.iter().any(Sink::is_stdout))?),
+        None => None,
+    };
+    let ids: Vec<u32> = match (&plan.target, &held) {
+        (Target::Launched, Some(held)) => vec![held.pid],
+        (target, _) => tasks::ids(target).to_vec(),
+    };
+    let mut recording_info = RecordingInfo::look(plan, cpus.len());
+    let support = Support::detect();
+    let Attached {
+        kernel,
+        unwinding,
+        plan,
+    } = attach(plan, &ids, &support, &cpus)?;
+    if plan.target == Target::Launched && support.layout.is_none() {
+        recording_info.remark(
+            "Children of the command were not followed: this kernel has no type information (CONFIG_DEBUG_INFO_BTF).",
+        );
+    }
+    if unwinding.is_none() && plan.capture.user_stacks && plan.capture.call_graph == CallGraph::Auto
+    {
+        recording_info.remark(format!(
+            "User stacks were walked by frame pointers alone{}: {}.",
+            if support.bpf_loop == Some(false) {
+                ", 127 frames at most"
+            } else {
+                ""
+            },
+            no_rows(&support),
+        ));
+    }
+    let reads_files =
+        |event: &Event| matches!(&event.probe, Probe::Io(io) if io.kinds.has(FileKinds::FILES));
+    if plan.events.iter().any(reads_files)
+        && let Err(lacking) = &support.faults
+    {
+        recording_info.remark(format!(
+            "What was waited for in mapped files is not here: this kernel lacks {lacking}."
+        ));
+    }
+    tell_details(&plan, &kernel);
+    let mut session = Session::new(kernel, unwinding)?;
+    // What is about to be launched waits for us alone, and is no concern of anybody's.
+    if let Some(waits) = plan.waits()
+        && plan.target != Target::Launched
+    {
+        // Where they wait may not be wanted.
+        let walked = plan.capture.user_stacks && waits.wakers != Wakers::Alone;
+        let asleep = session.find_asleep(walked);
+        recording_info.take_in(asleep);
+    }
+    let mut windows = Windows::of(&plan, &recording_info, &sinks);
+    let mut command = held.map(Held::release).transpose()?;
+    let stop = session
+        .sample(&plan, &ids, &mut signals, &mut command, windows.as_mut())
+        .await?;
+    recording_info.ended(stop, session.elapsed());
+    let written = windows.map(Windows::written);
+    // Somebody waits for the graph. Without debug information it is a matter of milliseconds of work, and should be one of
+    // milliseconds where others keep the CPUs busy, too.
+    let naming = &plan.naming;
+    let is_quick = !(naming.inlined || naming.lines || naming.kernel_lines);
+    let finishing = tokio::task::spawn_blocking(move || {
+        let _urgent = (is_quick && written.is_none()).then(Urgent::now);
+        let recorded = session.end()?;
+        match written {
+            Some(written) => windows::finish(recorded, &plan, recording_info, &sinks, written),
+            None => finish(recorded, &plan, recording_info, &sinks),
+        }
+    });
+    let Some(report) = signals.unless_interrupted(finishing).await? else {
+        return Ok(ABORTED);
+    };
+    report::print(&report.text);
+    let Some(mut command) = command else {
+        return Ok(u8::from(!report.wrote));
+    };
+    if !command.has_ended() {
+        let name = format!("{} (PID {})", command.name(), command.pid());
+        report::print(&format!(
+            "Waiting for {name} to end; Ctrl-C leaves it running.\n"
+        ));
+        if !signals.wait_for(&mut command).await {
+            return Ok(ABORTED);
+        }
+    }
+    Ok(command.exit_code().unwrap_or(0))
+}
+
+/// The CPUs to sample on: those that run, or those of them that were named.
+fn cpus(named: Option<&[u32]>) -> Result<Vec<u32>> {
+    let online = kernel::online_cpus().context("cannot read which CPUs are online from /sys")?;
+    let Some(named) = named else {
+        return Ok(online);
+    };
+    if let Some(absent) = named.iter().find(|cpu| !online.contains(cpu)) {
+        let list: Vec<String> = online.iter().map(u32::to_string).collect();
+        bail!(
+            "CPU {absent} is not online; those that are: {}",
+            list.join(",")
+        );
+    }
+    Ok(named.to_vec())
+}
+
+/// Loads the programs and attaches them, to the first event that this machine has where that was left open.
+fn attach(plan: &Plan, ids: &[u32], support: &Support, cpus: &[u32]) -> Result<Attached> {
+    let entries = entries(plan)?;
+    let is_open =
+        |event: &Event| event.probe.is_on_event() && event.perf_event == PerfEventChoice::Auto;
+    // A virtual machine's kernel may know of a counter that its host does not lend.
+    if plan.events.iter().any(is_open) && has_cycle_counter() {
+        match attach_to(
+            plan.settled(&PerfEvent::CYCLES),
+            &entries,
+            ids,
+            support,
+            cpus,
+        ) {
+            Err(error) if matches!(error.downcast_ref(), Some(kernel::Error::NoEvent { .. })) => {}
+            result => return result,
+        }
+    }
+    attach_to(
+        plan.settled(&PerfEvent::CPU_CLOCK),
+        &entries,
+        ids,
+        support,
+        cpus,
+    )
+}
+
+/// Where the functions begin that are to be watched.
+fn entries(plan: &Plan) -> Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    for (number, event) in plan.events.iter().enumerate() {
+        match &event.probe {
+            Probe::Function(function) => {
+                entries.extend(uprobe_sites::entries(plan, number, function)?)
+            }
+            Probe::Allocations => entries.extend(allocators::entries(plan)?),
+            _ => {}
+        }
+    }
+    Ok(entries)
+}
+
+fn attach_to(
+    plan: Plan,
+    entries: &[Entry],
+    ids: &[u32],
+    support: &Support,
+    cpus: &[u32],
+) -> Result<Attached> {
+    let on_events = || {
+        let events = plan.events.iter().enumerate();
+        events.filter(|(_, event)| event.probe.is_on_event())
+    };
+    for (_, event) in on_events() {
+        event.sampling.check(event.perf_event(), highest_rate())?;
+    }
+    let (mut kernel, unwinding) = load(&plan, ids, support)?;
+    kernel.attach_hooks(entries)?;
+    for (number, event) in on_events() {
+        kernel.attach_event(number, &source(event), cpus)?;
+    }
+    Ok(Attached {
+        kernel,
+        unwinding,
+        plan,
+    })
+}
+
+fn source(event: &Event) -> Source {
+    let perf_event = event.perf_event();
+    Source {
+        name: perf_event.name.to_string(),
+        kind: perf_event.kind as u32,
+        config: perf_event.config,
+        policy: match event.sampling {
+            // The kernel would make a fixed period of a clock's rate as well; said outright, it is exact.
+            Sampling::Frequency(hz) if perf_event.is_clock() => Policy::Period(1_000_000_000 / hz),
+            Sampling::Frequency(hz) => Policy::Frequency(hz),
+            Sampling::Period(period) => Policy::Period(period),
+        },
+    }
+}
+
+/// What of each sample is wanted.
+fn switches(plan: &Plan) -> Switches {
+    let capture = plan.capture;
+    // What was waited for is told by kernel frames, even where these are not shown.
+    let reasons = plan.waits().is_some_and(|waits| waits.reasons);
+    // Whether it was a thread that ended a wait, or an interrupt.
+    let wakers = plan
+        .waits()
+        .is_some_and(|waits| waits.wakers != Wakers::None);
+    // Every thread's time is told by all that it does.
+    let wall = plan.has(|probe| matches!(probe, Probe::Wall(_)));
+    let leaf_words = plan.has(Probe::has_leaf_words);
+    Switches::default()
+        .with_if(Switches::USER_STACKS, capture.user_stacks)
+        .with_if(
+            Switches::KERNEL_STACKS,
+            capture.kernel_stacks || reasons || wakers || wall || leaf_words,
+        )
+        .with_if(Switches::INCLUDE_IDLE, capture.include_idle)
+        .with_if(Switches::PER_THREAD, capture.per_thread || wall)
+        .with_if(Switches::PER_CPU, capture.per_cpu)
+        .with_if(Switches::FOLLOW_CHILDREN, plan.target == Target::Launched)
+        .with_if(Switches::UNWIND_ROWS, capture.call_graph != CallGraph::Fp)
+        .with_if(
+            Switches::FRAME_POINTERS,
+            capture.call_graph != CallGraph::Dwarf,
+        )
+}
+
+/// Loads the programs, and the unwind tables that will surely be needed.
+fn load(plan: &Plan, ids: &[u32], support: &Support) -> Result<(Kernel, Option<Unwinding>)> {
+    if plan.capture.call_graph == CallGraph::Dwarf && !support.can_find_mappings() {
+        bail!(
+            "{}; use --call-graph fp here, or Linux 6.1 or later",
+            no_rows(support)
+        );
+    }
+    let request = Request {
+        switches: switches(plan),
+        target: match plan.target {
+            Target::All => TargetKind::All,
+            Target::Processes(_) | Target::Launched => TargetKind::Processes,
+            Target::Threads(_) => TargetKind::Threads,
+        },
+        ids: ids.to_vec(),
+        map_memory: plan.memory.map_bytes,
+        unwind_memory: plan.memory.unwind_bytes,
+        probes: (plan.events.iter())
+            .map(|event| event.probe.clone())
+            .collect(),
+        weighed: (plan.events.iter().enumerate())
+            .filter(|(_, event)| event.is_weighed())
+            .fold(0, |mask, (number, _)| mask | 1 << number),
+    };
+    // A command that is held is still a copy of ourselves.
+    let named: &[u32] = if plan.target == Target::Launched {
+        &[]
+    } else {
+        ids
+    };
+    let mut kernel = Kernel::load(request, support)?;
+    // Not before: a command has the limits that we came with.
+    loader::allow_many_files();
+    let mut unwinding = Unwinding::start(&mut kernel)?;
+    if let Some(unwinding) = &mut unwinding {
+        let command = plan
+            .launch
+            .as_deref()
+            .and_then(crate::targets::command::program);
+        unwinding.prepare(&mut kernel, named, command.as_deref());
+    }
+    Ok((kernel, unwinding))
+}
+
+/// A kernel that samples.
+struct Attached {
+    kernel: Kernel,
+    unwinding: Option<Unwinding>,
+    /// The plan as it is carried out.
+    plan: Plan,
+}
+
+/// Why unwind tables cannot be used.
+fn no_rows(support: &Support) -> &'static str {
+    if support.bpf_loop == Some(false) {
+        "this kernel has no bpf_loop (Linux 5.17), with which stacks are walked by unwind tables"
+    } else {
+        "unwind tables need Linux 6.1 with type information (CONFIG_DEBUG_INFO_BTF): the kernel half finds out from \
+         the kernel's own mappings what lies where"
+    }
+}
+
+/// Whether the kernel drives a performance counter of the processor's cores.
+fn has_cycle_counter() -> bool {
+    let Ok(devices) = std::fs::read_dir("/sys/bus/event_source/devices") else {
+        return false;
+    };
+    devices.flatten().any(|device| {
+        let name = device.file_name();
+        let name = name.to_string_lossy();
+        // Intel and AMD; Intel's performance cores; ARM.
+        name == "cpu" || name == "cpu_core" || name.starts_with("armv8_")
+    })
+}
+
+/// The highest rate that the kernel allows; its default where it does not say.
+fn highest_rate() -> u64 {
+    std::fs::read_to_string(Path::new("/proc/sys/kernel/perf_event_max_sample_rate"))
+        .ok()
+        .and_then(|text| text.trim().parse().ok())
+        .unwrap_or(100_000)
+}
+
+fn tell_details(plan: &Plan, kernel: &Kernel) {
+    if plan.verbosity.verbose == 0 {
+        return;
+    }
+    let mut text = format!("BPF maps: {} bytes\n", kernel.map_bytes());
+    for program in kernel.verified() {
+        let instructions = program.instructions.map_or_else(
+            || "an unknown number of".to_owned(),
+            |count| report::balance::grouped(u64::from(count)),
+        );
+        text.push_str(&format!(
+            "BPF program {}: {instructions} instructions verified\n",
+            program.name
+        ));
+    }
+    report::print(&text);
+}

@@ -1,0 +1,129 @@
+//! Where the functions begin that the target asks for memory.
+//!
+//! In: the target. Out: positions in its files, with what the kernel half must know of each function. Any file
+//! that has a `malloc` is looked into: the C library, a library that stands in for it, or the program itself.
+
+use crate::kernel::Entry;
+use crate::object::Elf;
+use crate::plan::{Plan, Target};
+use crate::targets::uprobe_targets::{self, Candidate};
+use anyhow::{Result, anyhow, ensure};
+use profiler_common::abi::{Allocator, SizeAt};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// For how long files are looked into. A target may have mapped thousands, and each may claim to be full of
+/// symbols; honest ones take a millisecond.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What C libraries have, and where each is told the size.
+const FUNCTIONS: &[(&[u8], SizeAt)] = &[
+    (b"malloc", SizeAt::First),
+    (b"calloc", SizeAt::FirstBySecond),
+    (b"realloc", SizeAt::Second),
+    (b"reallocarray", SizeAt::SecondByThird),
+    (b"aligned_alloc", SizeAt::Second),
+    (b"memalign", SizeAt::Second),
+    (b"posix_memalign", SizeAt::Third),
+    (b"valloc", SizeAt::First),
+    (b"pvalloc", SizeAt::First),
+];
+
+/// The beginnings of all such functions.
+pub(crate) fn entries(plan: &Plan) -> Result<Vec<Entry>> {
+    ensure!(
+        plan.target != Target::All,
+        "--alloc stops a program at each request for memory, and the whole machine is too much to stop; name \
+         processes with -p, or run a command behind --"
+    );
+    let mut candidates = uprobe_targets::of_target(plan, &|_| true)
+        .map_err(|nobody| anyhow!("{nobody} any file; --alloc has nothing to watch there"))?;
+    // Those first that are likely to have what is looked for.
+    candidates.sort_by_key(|candidate| !is_likely(&candidate.shown));
+    let began = Instant::now();
+    let mut entries = Vec::new();
+    for (looked_into, candidate) in candidates.iter().enumerate() {
+        if began.elapsed() > PATIENCE {
+            crate::report::print(&format!(
+                "flame-bpf: looking for a malloc was given up after {looked_into} of the target's {} files\n",
+                candidates.len()
+            ));
+            break;
+        }
+        entries.extend(of_file(candidate)?);
+    }
+    ensure!(
+        !entries.is_empty(),
+        "the target has no malloc that can be found: it is a static program that was stripped, or one that asks the \
+         kernel itself; --syscalls shows its mmap and brk, and -e page-faults the memory that it uses"
+    );
+    Ok(entries)
+}
+
+/// Whether a file is called as C libraries and what stands in for them are.
+fn is_likely(name: &str) -> bool {
+    ["libc.", "libc-", "ld-musl", "alloc", "tcmalloc"]
+        .iter()
+        .any(|part| name.contains(part))
+}
+
+/// The functions of one file; none unless it has a `malloc`.
+fn of_file(candidate: &Candidate) -> Result<Vec<Entry>> {
+    let file = &candidate.file.file;
+    let Some(elf) = Elf::read(file) else {
+        return Ok(Vec::new());
+    };
+    // By position, since some functions have several names; the first in the list is the plainest.
+    let mut found: BTreeMap<u64, (usize, u64)> = BTreeMap::new();
+    let mut has_malloc = false;
+    elf.each_function(file, |function| {
+        let name = function.name.split(|&byte| byte == b'@').next();
+        let place = FUNCTIONS.iter().position(|(known, _)| Some(*known) == name);
+        let (Some(place), Some(address), false) = (place, function.address, function.chooses)
+        else {
+            return;
+        };
+        has_malloc |= place == 0;
+        if let Some(offset) = elf.segments.offset(address) {
+            let known = found.entry(offset.0).or_insert((place, function.size));
+            known.0 = known.0.min(place);
+        }
+    });
+    if !has_malloc {
+        return Ok(Vec::new());
+    }
+    found
+        .into_iter()
+        .map(|(offset, (place, size))| {
+            let (name, size_at) = FUNCTIONS[place];
+            let number = u8::try_from(place).unwrap_or(u8::MAX);
+            let length = u32::try_from(size).unwrap_or(u32::MAX);
+            Ok(Entry {
+                name: format!("{}:{}", candidate.shown, String::from_utf8_lossy(name)),
+                file: file.try_clone()?,
+                offset,
+                process: candidate.process,
+                cookie: Allocator::new(size_at, number, length).0,
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_c_library_of_this_process_has_them_all() {
+        let files = uprobe_targets::mapped(std::process::id(), &|_| true);
+        let entries: Vec<Entry> = files
+            .iter()
+            .flat_map(|candidate| of_file(candidate).unwrap())
+            .collect();
+        for name in ["malloc", "calloc", "realloc", "posix_memalign"] {
+            let here = |entry: &&Entry| entry.name.ends_with(&format!(":{name}"));
+            let entry = entries.iter().find(here).expect(name);
+            assert!(Allocator(entry.cookie).length() > 0, "{name}");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! What a program will be linked with when it starts.
+//!
+//! In: the program's file. Out: the files of its libraries, as its own dynamic linker finds them. The
+//! program itself is not run: its linker is asked to list, which those of glibc and musl can.
+
+use object::LittleEndian;
+use object::elf::FileHeader64;
+use object::read::elf::{FileHeader as _, ProgramHeader as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The linker's name is a path.
+const MAX_INTERPRETER_BYTES: u64 = 4096;
+
+/// The program's dynamic linker and libraries; none for what has no linker, such as scripts and static
+/// programs.
+pub(crate) fn linked_with(program: &Path) -> Vec<PathBuf> {
+    let Some(interpreter) = interpreter(program) else {
+        return Vec::new();
+    };
+    let listed = Command::new(&interpreter)
+        .arg("--list")
+        .arg(program)
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output();
+    let text = listed.map(|listed| listed.stdout).unwrap_or_default();
+    let mut files = vec![interpreter];
+    files.extend(text.split(|&byte| byte == b'\n').filter_map(library));
+    files
+}
+
+/// The path in a line such as `libc.so.6 => /lib/libc.so.6 (0x00007f…)`.
+fn library(line: &[u8]) -> Option<PathBuf> {
+    let line = std::str::from_utf8(line).ok()?;
+    let (_, found) = line.split_once(" => ")?;
+    let (path, _) = found.rsplit_once(" (0x")?;
+    path.starts_with('/').then(|| PathBuf::from(path))
+}
+
+/// The path of the dynamic linker that the file asks for (`PT_INTERP`).
+fn interpreter(program: &Path) -> Option<PathBuf> {
+    let opened = crate::object::RegularFile::open(program).ok()?;
+    let bounded = crate::object::Bounded::with_budget(&opened.file, MAX_INTERPRETER_BYTES);
+    let data = &bounded;
+    let header = FileHeader64::<LittleEndian>::parse(data).ok()?;
+    let endian = header.endian().ok()?;
+    let segments = header.program_headers(endian, data).ok()?;
+    let path = segments
+        .iter()
+        .find_map(|segment| segment.interpreter(endian, data).ok().flatten())?;
+    let path = Path::new(std::ffi::OsStr::from_bytes(path));
+    path.is_absolute().then(|| path.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dynamic_programs_libraries_are_found_where_its_linker_finds_them() {
+        let files = linked_with(&std::env::current_exe().unwrap());
+        assert!(files.len() > 1, "{files:?}");
+        assert!(files.iter().all(|file| file.is_file()), "{files:?}");
+        let is_libc = |file: &&PathBuf| file.to_string_lossy().contains("libc");
+        assert!(files.iter().any(|file| is_libc(&file)), "{files:?}");
+    }
+
+    #[test]
+    fn what_has_no_linker_has_no_libraries() {
+        let script = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(script.path(), "#!/bin/sh\nexit 1\n").unwrap();
+        assert!(linked_with(script.path()).is_empty());
+        assert!(linked_with(Path::new("/dev/null")).is_empty());
+        assert_eq!(library(b"\tlinux-vdso.so.1 (0x00007ffd)"), None);
+        assert_eq!(library(b"\tlibx.so => not found"), None);
+        assert_eq!(
+            library(b"\tlibx.so => /opt/a b/libx.so (0x00007f12)"),
+            Some(PathBuf::from("/opt/a b/libx.so"))
+        );
+    }
+}

@@ -1,0 +1,163 @@
+//! The targets as `/proc` shows them: do they exist, do they still run, what have they used?
+
+use crate::plan::Target;
+use anyhow::{Result, bail};
+use std::fs;
+use std::time::Duration;
+
+/// What `/proc/ID/stat` says of a task; see `proc_pid_stat(5)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stat {
+    state: u8,
+    cpu_ticks: u64,
+    threads: u64,
+}
+
+impl Stat {
+    fn parse(text: &[u8]) -> Option<Self> {
+        // The name is in parentheses and may hold any characters; the last one ends it.
+        let name_end = text.iter().rposition(|&byte| byte == b')')?;
+        let rest = std::str::from_utf8(text.get(name_end + 1..)?).ok()?;
+        let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+        let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
+        Some(Self {
+            state: *fields.first()?.as_bytes().first()?,
+            cpu_ticks: number(11)? + number(12)?,
+            threads: number(17)?,
+        })
+    }
+
+    fn read(id: u32) -> Option<Self> {
+        Self::parse(&fs::read(format!("/proc/{id}/stat")).ok()?)
+    }
+
+    /// A zombie has ended, unless it is only the first thread of a process whose others go on.
+    fn runs(self) -> bool {
+        !matches!(self.state, b'Z' | b'X' | b'x') || self.threads > 1
+    }
+}
+
+/// Refuses targets that do not exist, and threads that were taken for processes.
+pub(crate) fn check(target: &Target) -> Result<()> {
+    match target {
+        Target::Processes(pids) => pids.iter().try_for_each(|&pid| match process_of(pid) {
+            Some(process) if process == pid => runs_or_bail("process", "PID", pid),
+            Some(process) => bail!(
+                "{pid} is a thread of process {process}; use -t {pid} for that thread, or -p {process} for the whole process"
+            ),
+            None => bail!("there is no process with PID {pid}; `pgrep -a NAME` finds the PID of a program"),
+        }),
+        Target::Threads(tids) => tids.iter().try_for_each(|&tid| match process_of(tid) {
+            Some(_) => runs_or_bail("thread", "TID", tid),
+            None => bail!("there is no thread with TID {tid}; `ps -L -p PID` lists the threads of a process"),
+        }),
+        Target::All | Target::Launched => Ok(()),
+    }
+}
+
+fn runs_or_bail(noun: &str, id_noun: &str, id: u32) -> Result<()> {
+    if Stat::read(id).is_some_and(Stat::runs) {
+        return Ok(());
+    }
+    bail!("the {noun} with {id_noun} {id} has already ended and only waits to be reaped");
+}
+
+fn process_of(id: u32) -> Option<u32> {
+    let status = fs::read(format!("/proc/{id}/status")).ok()?;
+    status.split(|&byte| byte == b'\n').find_map(|line| {
+        std::str::from_utf8(line.strip_prefix(b"Tgid:")?)
+            .ok()?
+            .trim()
+            .parse()
+            .ok()
+    })
+}
+
+/// The IDs that were named, if any were.
+pub(crate) fn ids(target: &Target) -> &[u32] {
+    match target {
+        Target::Processes(ids) | Target::Threads(ids) => ids,
+        Target::All | Target::Launched => &[],
+    }
+}
+
+/// Whether any of the named targets still runs.
+pub(crate) fn any_runs(ids: &[u32]) -> bool {
+    ids.iter().any(|&id| Stat::read(id).is_some_and(Stat::runs))
+}
+
+/// The CPU time that the named targets have used since they began; what has ended counts nothing.
+pub(crate) fn cpu_time(ids: &[u32]) -> Duration {
+    let ticks: u64 = ids
+        .iter()
+        .filter_map(|&id| Stat::read(id))
+        .map(|stat| stat.cpu_ticks)
+        .sum();
+    Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second().max(1))
+}
+
+/// The PIDs of all processes that have used the CPU, those that used most first.
+pub(crate) fn busiest() -> Vec<u32> {
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let pids = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let mut used: Vec<(u64, u32)> = pids
+        .filter_map(|pid| Some((Stat::read(pid)?.cpu_ticks, pid)))
+        .filter(|&(ticks, _)| ticks > 0)
+        .collect();
+    used.sort_unstable_by(|left, right| right.cmp(left));
+    used.into_iter().map(|(_, pid)| pid).collect()
+}
+
+/// The name of a process or thread.
+pub(crate) fn comm(id: u32) -> Option<String> {
+    let bytes = fs::read(format!("/proc/{id}/comm")).ok()?;
+    let name = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+    Some(String::from_utf8_lossy(name).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_a_task_whatever_its_name() {
+        let line = b"42 (a ) S 9 (\xff\n) R 1 42 42 0 -1 4194304 95 0 0 0 7 5 0 0 20 0 3 0 100 1 1";
+        let stat = Stat::parse(line).unwrap();
+        assert_eq!(
+            stat,
+            Stat {
+                state: b'R',
+                cpu_ticks: 12,
+                threads: 3
+            }
+        );
+        assert_eq!(Stat::parse(b"42 (x) R 1"), None);
+        assert_eq!(Stat::parse(b""), None);
+    }
+
+    #[test]
+    fn a_zombie_runs_only_while_it_has_other_threads() {
+        let stat = |state, threads| Stat {
+            state,
+            cpu_ticks: 0,
+            threads,
+        };
+        assert!(stat(b'S', 1).runs() && stat(b'Z', 2).runs());
+        assert!(!stat(b'Z', 1).runs() && !stat(b'X', 1).runs());
+    }
+
+    #[test]
+    fn this_process_exists_and_uses_cpu() {
+        let own = std::process::id();
+        check(&Target::Processes(vec![own])).unwrap();
+        assert!(any_runs(&[own]) && !any_runs(&[]));
+        let error = check(&Target::Processes(vec![u32::MAX - 1]))
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(&(u32::MAX - 1).to_string()), "{error}");
+    }
+}

@@ -1,0 +1,247 @@
+//! Where the functions begin that are to be watched.
+//!
+//! In: a function's name, and the target. Out: positions in files, each open so that it stays the file that was
+//! looked at.
+
+use crate::kernel::Entry;
+use crate::object::{Elf, ElfAddress, FileNumber};
+use crate::plan::Plan;
+use crate::probe::Function;
+use crate::symbolize::readable;
+use crate::targets::uprobe_targets::{self, Candidate};
+use anyhow::{Result, anyhow, bail, ensure};
+use std::collections::{BTreeSet, HashMap, hash_map};
+use std::path::Path;
+
+/// Functions of one name in one file. A name that stands for more is none in particular.
+const MOST_OF_A_NAME: usize = 16;
+
+/// More near matches than this are noise.
+const NEAR_MATCHES: usize = 3;
+
+/// Jaro-Winkler similarity, from 0 to 1, below which names have nothing to do with each other.
+const NEAR: f64 = 0.85;
+
+/// The beginnings of a function in the files of the plan's target, for the event of this number.
+pub(crate) fn entries(plan: &Plan, event: usize, function: &Function) -> Result<Vec<Entry>> {
+    let file = &function.file;
+    let is_path = file.components().count() > 1 || file.is_absolute();
+    let candidates = if is_path {
+        uprobe_targets::at(plan, file)?
+    } else {
+        let name = file.display();
+        uprobe_targets::of_target(plan, &|path| is_called(path, file)).map_err(|nobody| {
+            anyhow!("{nobody} a file that is called {name} or {name}.so; give the path of one")
+        })?
+    };
+    let mut found: HashMap<FileNumber, BTreeSet<u64>> = HashMap::new();
+    let mut entries = Vec::new();
+    for candidate in candidates {
+        let positions = match found.entry(candidate.file.number) {
+            hash_map::Entry::Occupied(known) => known.into_mut(),
+            hash_map::Entry::Vacant(new) => new.insert(positions(&candidate, function)?),
+        };
+        for &offset in &*positions {
+            entries.push(Entry {
+                name: function.to_string(),
+                file: candidate.file.file.try_clone()?,
+                offset,
+                process: candidate.process,
+                cookie: event as u64,
+            });
+        }
+    }
+    Ok(entries)
+}
+
+/// Whether a file is meant by a name: `libc` means `libc.so.6` and `libc-2.31.so`, and where there is
+/// another C library, that.
+fn is_called(file: &Path, name: &Path) -> bool {
+    let (file, name) = (file.to_string_lossy(), name.to_string_lossy());
+    let musl = name == "libc" && file.starts_with("ld-musl-");
+    let Some(rest) = file.strip_prefix(&*name) else {
+        return musl;
+    };
+    let version = rest.strip_prefix('-').is_some_and(|rest| {
+        rest.starts_with(|first: char| first.is_ascii_digit()) && rest.contains(".so")
+    });
+    rest.is_empty() || rest == ".so" || rest.starts_with(".so.") || version
+}
+
+/// The positions in the file at which functions of that name begin.
+fn positions(candidate: &Candidate, function: &Function) -> Result<BTreeSet<u64>> {
+    let (file, shown) = (&candidate.file.file, &candidate.shown);
+    let Some(elf) = Elf::read(file) else {
+        bail!("{shown} is no ELF file, so it has no functions");
+    };
+    ensure!(
+        elf.names_functions(),
+        "{shown} names no functions: it was stripped, and no other file may call into it; use a build with symbols"
+    );
+    let exactly = |name: &[u8]| unversioned(name) == function.name.as_bytes();
+    let mut found = look(file, &elf, exactly);
+    if found.addresses.is_empty() && !found.only_called {
+        found = look(file, &elf, |name| readable(name) == function.name);
+    }
+    ensure!(
+        !found.chooses,
+        "{function} only chooses, once, which of several functions is called by that name; watch one of them{}",
+        near(file, &elf, &function.name),
+    );
+    ensure!(
+        found.addresses.len() <= MOST_OF_A_NAME,
+        "{} functions in {shown} are called {}; say the linker's name of one, as `nm` prints it",
+        found.addresses.len(),
+        function.name,
+    );
+    let positions: BTreeSet<u64> = found
+        .addresses
+        .iter()
+        .filter_map(|&address| Some(elf.segments.offset(address)?.0))
+        .collect();
+    if !positions.is_empty() {
+        return Ok(positions);
+    }
+    let why = if found.only_called {
+        format!(
+            "{shown} only calls {}; name the library that has it",
+            function.name
+        )
+    } else {
+        format!("{shown} has no function {}", function.name)
+    };
+    let stripped = match elf.symbols {
+        Some(_) => "",
+        None => " (it was stripped: only functions that others may call have names)",
+    };
+    bail!("{why}{stripped}{}", near(file, &elf, &function.name))
+}
+
+/// What a file says of a name.
+#[derive(Default)]
+struct Found {
+    addresses: BTreeSet<ElfAddress>,
+    chooses: bool,
+    only_called: bool,
+}
+
+fn look(file: &std::fs::File, elf: &Elf, is_meant: impl Fn(&[u8]) -> bool) -> Found {
+    let mut found = Found::default();
+    elf.each_function(file, |function| {
+        if !is_meant(function.name) {
+            return;
+        }
+        match function.address {
+            Some(_) if function.chooses => found.chooses = true,
+            Some(address) => {
+                found.addresses.insert(address);
+            }
+            None => found.only_called = true,
+        }
+    });
+    found
+}
+
+/// A name without the version that the linker knows it by, as in `memcpy@@GLIBC_2.14`.
+fn unversioned(name: &[u8]) -> &[u8] {
+    name.split(|&byte| byte == b'@').next().unwrap_or(name)
+}
+
+/// Which functions have names near this one, in words.
+fn near(file: &std::fs::File, elf: &Elf, name: &str) -> String {
+    let mut scored: Vec<(f64, String)> = Vec::new();
+    elf.each_function(file, |function| {
+        let known = readable(function.name);
+        let score =
+            strsim::jaro_winkler(name, &known).max(if known.contains(name) { NEAR } else { 0.0 });
+        let least = scored.last().map_or(0.0, |(least, _)| *least);
+        let full = scored.len() >= NEAR_MATCHES;
+        if function.address.is_none()
+            || function.chooses
+            || score < NEAR
+            || (full && score <= least)
+            || scored.iter().any(|(_, other)| *other == known)
+        {
+            return;
+        }
+        scored.push((score, known));
+        scored.sort_by(|left, right| right.0.total_cmp(&left.0));
+        scored.truncate(NEAR_MATCHES);
+    });
+    if scored.is_empty() {
+        return String::new();
+    }
+    let names: Vec<String> = scored.into_iter().map(|(_, known)| known).collect();
+    format!("; near it: {}", names.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_library_is_called_by_its_name_without_its_version() {
+        for (file, name, expected) in [
+            ("libc.so.6", "libc", true),
+            ("libc.so.6", "libc.so.6", true),
+            ("libc-2.31.so", "libc", true),
+            ("libcrypto.so.3", "libc", false),
+            ("libc-client.so.1", "libc", false),
+            ("ld-musl-x86_64.so.1", "libc", true),
+            ("bash", "bash", true),
+            ("bash-static", "bash", false),
+        ] {
+            assert_eq!(
+                is_called(Path::new(file), Path::new(name)),
+                expected,
+                "{file} {name}"
+            );
+        }
+    }
+
+    fn find(file: &str, name: &str) -> Result<BTreeSet<u64>> {
+        let candidate = Candidate {
+            file: crate::object::RegularFile::open(Path::new(file))?,
+            shown: file.to_owned(),
+            process: None,
+        };
+        let function = Function {
+            file: file.into(),
+            name: name.to_owned(),
+        };
+        positions(&candidate, &function)
+    }
+
+    #[test]
+    fn a_function_is_found_by_either_name() {
+        let own = "/proc/self/exe";
+        let shown = "flame_bpf::targets::uprobe_sites::is_called";
+        assert!(!find(own, "main").unwrap().is_empty());
+        assert_eq!(find(own, shown).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn what_is_not_there_is_said_with_what_is_near() {
+        let own = "/proc/self/exe";
+        let refusal = |name| find(own, name).unwrap_err().to_string();
+        let said = refusal("flame_bpf::targets::uprobe_sites::is_caled");
+        assert!(said.contains("uprobe_sites::is_called"), "{said}");
+        let said = refusal("malloc");
+        assert!(said.contains("only calls malloc"), "{said}");
+        let said = find("/etc/passwd", "main").unwrap_err().to_string();
+        assert!(said.contains("no ELF file"), "{said}");
+    }
+
+    #[test]
+    fn what_only_chooses_names_those_that_are_chosen() {
+        let mapped = uprobe_targets::mapped(std::process::id(), &|path| {
+            is_called(path, Path::new("libc"))
+        });
+        let function = Function {
+            file: "libc".into(),
+            name: "memcpy".to_owned(),
+        };
+        let said = positions(&mapped[0], &function).unwrap_err().to_string();
+        assert!(said.contains("chooses"), "{said}");
+    }
+}

@@ -1,0 +1,151 @@
+//! Files of the target in which there may be functions that are to be watched.
+//!
+//! In: the plan's target, and which files are meant. Out: those files, open. A file is the one that the target
+//! has, whatever lies under its path here.
+
+use super::{command, tasks};
+use crate::object::RegularFile;
+use crate::plan::{Plan, Target};
+use crate::process::{Backing, Identity, Owner, Processes};
+use crate::targets::needed_libs::linked_with;
+use anyhow::{Context as _, Result};
+use std::collections::BTreeSet;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// A file to look into, and whom its functions are watched for.
+pub(crate) struct Candidate {
+    /// The file.
+    pub(crate) file: RegularFile,
+    /// What messages call it.
+    pub(crate) shown: String,
+    /// One process, or all.
+    pub(crate) process: Option<NonZeroU32>,
+}
+
+/// The file at a path: absolute ones as the named targets see it.
+pub(crate) fn at(plan: &Plan, path: &Path) -> Result<Vec<Candidate>> {
+    let ids = tasks::ids(&plan.target);
+    let shown = path.display().to_string();
+    let here = || RegularFile::open(path).with_context(|| format!("{shown} cannot be opened"));
+    if ids.is_empty() {
+        return Ok(vec![Candidate {
+            file: here()?,
+            shown: shown.clone(),
+            process: None,
+        }]);
+    }
+    ids.iter()
+        .map(|&id| {
+            let file = if path.is_relative() {
+                here()?
+            } else {
+                let root = PathBuf::from(format!("/proc/{id}/root"));
+                RegularFile::open_within(&root, path)
+                    .with_context(|| format!("{shown} cannot be opened as {id} sees it"))?
+            };
+            Ok(Candidate {
+                file,
+                shown: shown.clone(),
+                process: NonZeroU32::new(id),
+            })
+        })
+        .collect()
+}
+
+/// The files of each of the targets that are meant; or the beginning of a sentence, about a target that has none.
+pub(crate) fn of_target(
+    plan: &Plan,
+    is_meant: &dyn Fn(&Path) -> bool,
+) -> Result<Vec<Candidate>, String> {
+    let mut candidates = Vec::new();
+    match &plan.target {
+        Target::Processes(ids) | Target::Threads(ids) => {
+            for &id in ids {
+                let of_this = mapped(id, is_meant);
+                if of_this.is_empty() {
+                    return Err(format!("{id} has not mapped"));
+                }
+                candidates.extend(of_this);
+            }
+        }
+        Target::Launched => {
+            let program = plan.launch.as_deref().and_then(command::program);
+            let files = program
+                .into_iter()
+                .flat_map(|program| [vec![program.clone()], linked_with(&program)].concat());
+            let opened = files.filter_map(|path| {
+                if !is_meant(Path::new(path.file_name()?)) {
+                    return None;
+                }
+                Some(Candidate {
+                    file: RegularFile::open(&path).ok()?,
+                    shown: path.display().to_string(),
+                    process: None,
+                })
+            });
+            // One library may have two names, as musl's has.
+            candidates.extend(distinct(opened));
+            if candidates.is_empty() {
+                return Err("the command is not linked with".to_owned());
+            }
+        }
+        Target::All => {
+            let all = tasks::busiest().into_iter();
+            let of_all = all.flat_map(|id| mapped(id, is_meant));
+            candidates.extend(distinct(of_all.map(|candidate| Candidate {
+                process: None,
+                ..candidate
+            })));
+            if candidates.is_empty() {
+                return Err("no process has mapped".to_owned());
+            }
+        }
+    }
+    Ok(candidates)
+}
+
+/// Each file once.
+fn distinct(candidates: impl Iterator<Item = Candidate>) -> impl Iterator<Item = Candidate> {
+    let mut known = BTreeSet::new();
+    candidates.filter(move |candidate| known.insert(candidate.file.number))
+}
+
+/// The files that a process has mapped as code and that are meant.
+pub(crate) fn mapped(id: u32, is_meant: &dyn Fn(&Path) -> bool) -> Vec<Candidate> {
+    let mut processes = Processes::new();
+    let identity = Identity {
+        tgid: id,
+        incarnation: 0,
+    };
+    processes.see(identity);
+    let code = processes
+        .get(identity)
+        .into_iter()
+        .flat_map(|process| process.code());
+    let mut known = BTreeSet::new();
+    let mut candidates = Vec::new();
+    for (backing, mapping) in code {
+        let Backing::File(file) = processes.backing(backing) else {
+            continue;
+        };
+        if !is_meant(Path::new(file.module())) || !known.insert(file.number) {
+            continue;
+        }
+        let shown = file.module().to_string_lossy().into_owned();
+        let owner = Owner {
+            identity,
+            mapping,
+            seen: SystemTime::now(),
+        };
+        if let Some(opened) = processes.open(backing, &[owner]) {
+            candidates.push(Candidate {
+                file: opened.file,
+                shown,
+                process: NonZeroU32::new(id),
+            });
+        }
+    }
+    candidates
+}

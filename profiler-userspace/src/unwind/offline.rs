@@ -1,0 +1,125 @@
+//! User stacks of sleeping threads, walked from outside through `/proc/PID/mem`.
+//!
+//! In: a thread's registers, the mappings and the memory of its process. Out: its stack. It stays as it is while the
+//! thread sleeps; the caller throws it away if the thread woke up meanwhile.
+
+use crate::object::{Elf, ElfAddress, FileOffset};
+use crate::process::{BackingId, Identity, Owner, Processes};
+use crate::profile::raw::RawStack;
+use crate::unwind::UnwindTable;
+use profiler_common::abi::{KeptRegisters, MAX_USER_FRAMES, Rule, StackEnd};
+use profiler_common::walk::native::{self, Frame};
+use profiler_common::walk::{Memory, Registers, Step, frame_pointer};
+use std::collections::HashMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+
+/// The memory of one process.
+struct ProcessMemory(Option<File>);
+
+impl Memory for ProcessMemory {
+    fn read<const N: usize>(&self, address: u64) -> Option<[u64; N]> {
+        let mut words = [0; N];
+        let mut bytes = [0; 8];
+        for (place, word) in words.iter_mut().enumerate() {
+            let at = address.checked_add(8 * place as u64)?;
+            self.0.as_ref()?.read_exact_at(&mut bytes, at).ok()?;
+            *word = u64::from_ne_bytes(bytes);
+        }
+        Some(words)
+    }
+}
+
+/// How to find callers in one object.
+struct Object {
+    elf: Elf,
+    table: UnwindTable,
+}
+
+/// Walks stacks of other processes.
+pub(crate) struct OfflineWalker<'a> {
+    processes: &'a mut Processes,
+    objects: HashMap<BackingId, Option<Object>>,
+}
+
+impl<'a> OfflineWalker<'a> {
+    /// A walker that notes the mappings it finds in `processes`.
+    pub(crate) fn new(processes: &'a mut Processes) -> Self {
+        Self {
+            processes,
+            objects: HashMap::new(),
+        }
+    }
+
+    /// The user stack of a thread of a process, by its registers (instruction, stack and frame pointer, rbx), and whether
+    /// its memory could be read. None for a kernel thread.
+    pub(crate) fn walk(
+        &mut self,
+        identity: Identity,
+        kept: KeptRegisters,
+        [ip, sp, fp, bx]: [u64; 4],
+    ) -> Option<(RawStack, bool)> {
+        let stack = |addresses: Vec<u64>, end| RawStack {
+            addresses: addresses.into_boxed_slice(),
+            fp_fallback: false,
+            end,
+        };
+        match kept {
+            KeptRegisters::None => return None,
+            KeptRegisters::Compat => return Some((stack(vec![ip], StackEnd::Compat), true)),
+            KeptRegisters::Native => {}
+        }
+        self.processes.see(identity);
+        let memory = ProcessMemory(File::open(format!("/proc/{}/mem", identity.tgid)).ok());
+        let mut addresses = Vec::new();
+        let mut frame = Frame::running(Registers { ip, sp, fp }, bx);
+        let end = loop {
+            if addresses.len() == MAX_USER_FRAMES {
+                break StackEnd::Truncated;
+            }
+            addresses.push(frame.ip);
+            match self.step(identity, &frame, &memory) {
+                Step::Caller(caller) => frame = caller,
+                Step::End(end) => break end,
+            }
+        };
+        Some((stack(addresses, end), memory.0.is_some()))
+    }
+
+    /// The caller of a frame: by the rule of the object that it is in, else by frame pointer.
+    fn step(&mut self, identity: Identity, frame: &Frame, memory: &ProcessMemory) -> Step<Frame> {
+        let rule = self.rule(identity, frame.lookup());
+        if let Some(rule) = rule.filter(|&rule| rule != Rule::MISSING) {
+            // Other registers than those kept are not known; the few rules that ask for them are of code
+            // that makes no calls.
+            return native::step(rule, frame, |_| None, memory);
+        }
+        let Some(registers) = frame.registers(memory) else {
+            return Step::End(StackEnd::NoFramePointer);
+        };
+        match frame_pointer::step(registers, memory) {
+            Step::Caller(caller) => Step::Caller(Frame::called(caller)),
+            Step::End(end) => Step::End(end),
+        }
+    }
+
+    fn rule(&mut self, identity: Identity, address: u64) -> Option<Rule> {
+        let place = self.processes.get(identity)?.place(address)?;
+        let owner = Owner {
+            identity,
+            mapping: place.mapping,
+            seen: place.seen,
+        };
+        let processes = &*self.processes;
+        let object = self.objects.entry(place.backing).or_insert_with(|| {
+            let opened = processes.open(place.backing, &[owner])?;
+            Some(Object {
+                elf: Elf::read(&opened.file.file)?,
+                table: UnwindTable::read(&opened.file.file).ok()?,
+            })
+        });
+        let object = object.as_ref()?;
+        let ElfAddress(address) = object.elf.segments.address(FileOffset(place.offset))?;
+        object.table.rule_at(ElfAddress(address))
+    }
+}
