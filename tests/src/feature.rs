@@ -22,6 +22,23 @@ fn skip_line(here: &str, reason: &str) -> String {
     format!("SKIP {}: {reason}", here.trim_end_matches("::here"))
 }
 
+/// Prints that a test measures time. `here` is as in [`skip`].
+pub fn announce_timing(here: &str) {
+    let test = here.trim_end_matches("::here");
+    writeln!(io::stderr(), "TIMING {test}").ok();
+}
+
+/// Prints that what went wrong has nothing to do with time, and panics: a test that ends so is not run again.
+///
+/// # Panics
+///
+/// Always.
+#[track_caller]
+pub(crate) fn broken(reason: &str) -> ! {
+    writeln!(io::stderr(), "BROKEN").ok();
+    panic!("{reason}");
+}
+
 /// The right to run a kernel test, held by one test at a time on the whole machine: two recordings at
 /// once would take CPU time from each other's workloads.
 #[derive(Debug)]

@@ -5,15 +5,16 @@
 
 use std::fmt::Display;
 use std::fs;
-use std::io::Read;
+use std::io::{self, PipeReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::binary::binary;
+use crate::feature::broken;
 use crate::run::Run;
 use crate::workload::{PATIENCE, Workload};
 
@@ -122,22 +123,24 @@ impl Invocation {
 
     /// Starts, and collects stdout and stderr meanwhile.
     pub fn start(&self) -> Running {
-        let mut running = self.start_piped();
-        let stdout = running.stdout.take().expect("stdout was asked for");
-        running.read_stdout = Some(collect(stdout));
+        let (read, write) = io::pipe().expect("a pipe can be made");
+        let mut running = self.start_with(write.into());
+        running.read_stdout = Some(collect(read));
         running
     }
 
     /// Starts without reading stdout, a pipe made so small that one long line fills it; see
     /// [`Running::read_stdout_byte`].
     pub fn start_unread(&self) -> Running {
-        let running = self.start_piped();
-        let stdout = running.stdout.as_ref().expect("stdout was asked for");
-        rustix::pipe::fcntl_setpipe_size(stdout, 4096).expect("a pipe can be made smaller");
+        // Before anybody writes: a pipe that holds more than its new size cannot be made smaller.
+        let (read, write) = io::pipe().expect("a pipe can be made");
+        rustix::pipe::fcntl_setpipe_size(&write, 4096).expect("a pipe can be made smaller");
+        let mut running = self.start_with(write.into());
+        running.stdout = Some(read);
         running
     }
 
-    fn start_piped(&self) -> Running {
+    fn start_with(&self, stdout: Stdio) -> Running {
         let mut words = self.wrapper.iter().map(String::as_str);
         let mut command = match words.next() {
             Some(program) => {
@@ -150,7 +153,7 @@ impl Invocation {
         command
             .args(&self.arguments)
             .stdin(Stdio::null())
-            .stdout(Stdio::piped())
+            .stdout(stdout)
             .stderr(Stdio::piped());
         if let Some(folder) = &self.folder {
             command.current_dir(folder);
@@ -160,7 +163,7 @@ impl Invocation {
             .unwrap_or_else(|error| panic!("{command:?} could not be started: {error}"));
         let stderr = child.stderr.take().expect("stderr was asked for");
         Running {
-            stdout: child.stdout.take(),
+            stdout: None,
             read_stdout: None,
             read_stderr: Some(collect(stderr)),
             child,
@@ -173,7 +176,7 @@ impl Invocation {
 #[derive(Debug)]
 pub struct Running {
     child: Child,
-    stdout: Option<ChildStdout>,
+    stdout: Option<PipeReader>,
     read_stdout: Option<JoinHandle<Vec<u8>>>,
     read_stderr: Option<JoinHandle<Vec<u8>>>,
     line: String,
@@ -210,7 +213,7 @@ impl Running {
     pub fn wait_for(&mut self, state: impl Fn(u32) -> bool) {
         let start = Instant::now();
         while !state(self.pid()) && self.ended().is_none() {
-            assert!(start.elapsed() < PATIENCE, "{} hangs", self.line);
+            self.assert_alive(start);
             thread::sleep(GLANCE);
         }
     }
@@ -241,7 +244,7 @@ impl Running {
             if let Some(status) = self.ended() {
                 break status;
             }
-            assert!(start.elapsed() < PATIENCE, "{} hangs", self.line);
+            self.assert_alive(start);
             thread::sleep(GLANCE);
         };
         let taken = |reader: Option<JoinHandle<Vec<u8>>>| {
@@ -255,6 +258,13 @@ impl Running {
             stdout: taken(self.read_stdout.take()),
             stderr: String::from_utf8_lossy(&taken(self.read_stderr.take())).into_owned(),
             line: std::mem::take(&mut self.line),
+        }
+    }
+
+    #[track_caller]
+    fn assert_alive(&self, start: Instant) {
+        if start.elapsed() > PATIENCE {
+            broken(&format!("`{}` hangs", self.line));
         }
     }
 

@@ -3,7 +3,8 @@
 //! In: the flame-bpf binary as a user would run it, and the programs under `workloads/`.
 //! Out: [`Workload`], a program with known call chains that dies with its test; [`Run`], what one
 //! invocation of flame-bpf left behind; [`Folded`] and [`Balance`], its output and its accounts read
-//! strictly; [`require!`], which skips a test aloud where it cannot run.
+//! strictly; [`kernel_test`](macro@kernel_test), for tests that need root, and [`require!`], which skips a test aloud where it
+//! cannot run.
 //! Never: flame-bpf's own parsers or formatters. What a test reads it reads with the code here, so
 //! that a mistake cannot cancel itself out.
 
@@ -23,9 +24,10 @@ mod workload;
 pub use balance::Balance;
 pub use binary::binary;
 pub use feature::{
-    PrivateCopy, Sysctl, Turn, allowed_cpus, file_contains, kernel_turn, skip, tool,
-    walks_by_tables,
+    PrivateCopy, Sysctl, Turn, allowed_cpus, announce_timing, file_contains, kernel_turn, skip,
+    tool, walks_by_tables,
 };
+pub use flame_bpf_test_macros::kernel_test;
 pub use folded::{Folded, Stack};
 pub use invocation::{Invocation, Running};
 pub use loading::{AUTO, BOTH, load, load_probe, load_probes, programs, without_loops};
@@ -35,6 +37,15 @@ pub use run::Run;
 pub use svg::{assert_whole_svg, svg_titles};
 pub use walked::TWELVE;
 pub use workload::{Workload, cpu_ns, thread_cpu_ns};
+
+/// Says aloud that this test measures time, so that `cargo xtask test` may run it again; `#[kernel_test(timing)]` does.
+#[macro_export]
+macro_rules! measures_time {
+    () => {{
+        fn here() {}
+        $crate::announce_timing(std::any::type_name_of_val(&here));
+    }};
+}
 
 /// Unwraps an `Ok`, or prints `SKIP <test>: <reason>` and returns from the test.
 ///

@@ -5,6 +5,7 @@
     reason = "instruction counts are for the reader of the test log"
 )]
 
+use crate::feature::broken;
 use flame_bpf::kernel::{Kernel, Request, Support};
 use flame_bpf::probe::Probe;
 use profiler_common::abi::{Switches, TargetKind};
@@ -62,8 +63,10 @@ pub fn load_probes(
         probes,
         weighed: 0b1010_1010,
     };
-    let kernel = Kernel::load(request, support)
-        .unwrap_or_else(|error| panic!("{what}: {error}: {:?}", std::error::Error::source(&error)));
+    let kernel = Kernel::load(request, support).unwrap_or_else(|error| {
+        let cause = std::error::Error::source(&error);
+        broken(&format!("{what}: {error}: {cause:?}"))
+    });
     for program in kernel.verified() {
         println!(
             "{what}: {} {:?} instructions",

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::ExitStatus;
 
 use crate::balance::Balance;
+use crate::feature::broken;
 use crate::folded::Folded;
 
 /// What one run of flame-bpf left behind.
@@ -35,13 +36,14 @@ impl Run {
     /// Panics unless the run ended with `code`.
     #[track_caller]
     pub fn expect_code(self, code: i32) -> Self {
-        assert_eq!(
-            self.code(),
-            code,
-            "exit code of `{}`; stderr:\n{}",
-            self.line,
-            self.stderr
-        );
+        if self.code() != code {
+            broken(&format!(
+                "exit code of `{}` is {}, not {code}; stderr:\n{}",
+                self.line,
+                self.code(),
+                self.stderr
+            ));
+        }
         self
     }
 
@@ -67,12 +69,9 @@ impl Run {
     /// Panics if the program did: that is never a clear sentence.
     #[track_caller]
     pub fn expect_no_panic(self) -> Self {
-        assert!(
-            !self.stderr.contains("panicked") && self.code() != 101,
-            "`{}` panicked:\n{}",
-            self.line,
-            self.stderr
-        );
+        if self.stderr.contains("panicked") || self.code() == 101 {
+            broken(&format!("`{}` panicked:\n{}", self.line, self.stderr));
+        }
         self
     }
 
@@ -94,12 +93,12 @@ impl Run {
     #[track_caller]
     pub fn folded_file(&self, path: &Path) -> Folded {
         let bytes = fs::read(path).unwrap_or_else(|error| {
-            panic!(
+            broken(&format!(
                 "`{}` left no readable {}: {error}; stderr:\n{}",
                 self.line,
                 path.display(),
                 self.stderr
-            )
+            ))
         });
         self.parse(&bytes)
     }
@@ -112,10 +111,10 @@ impl Run {
     #[track_caller]
     pub fn balance(&self) -> Balance {
         Balance::parse(&self.stderr).unwrap_or_else(|| {
-            panic!(
+            broken(&format!(
                 "`{}` printed no balance; stderr:\n{}",
                 self.line, self.stderr
-            )
+            ))
         })
     }
 
@@ -127,16 +126,20 @@ impl Run {
     #[track_caller]
     pub fn balance_of(&self, probe: &str) -> Balance {
         Balance::parse_of(probe, &self.stderr).unwrap_or_else(|| {
-            panic!(
+            broken(&format!(
                 "`{}` printed no balance of {probe}; stderr:\n{}",
                 self.line, self.stderr
-            )
+            ))
         })
     }
 
     #[track_caller]
     fn parse(&self, bytes: &[u8]) -> Folded {
-        Folded::parse(bytes)
-            .unwrap_or_else(|error| panic!("`{}`: {error}; stderr:\n{}", self.line, self.stderr))
+        Folded::parse(bytes).unwrap_or_else(|error| {
+            broken(&format!(
+                "`{}`: {error}; stderr:\n{}",
+                self.line, self.stderr
+            ))
+        })
     }
 }

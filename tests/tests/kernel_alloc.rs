@@ -1,6 +1,6 @@
 //! Requests for memory: known numbers of bytes, by each function that C libraries have.
 
-use flame_bpf_tests::{Invocation, Program, Recipe, kernel_turn, require, tool};
+use flame_bpf_tests::{Invocation, Program, Recipe, kernel_test, require, tool};
 
 /// How many bytes each function of the workload asks for.
 const TRUTH: [(&str, u64); 5] = [
@@ -31,24 +31,21 @@ fn assert_true_bytes(program: &Program, flags: &str) {
     run.expect_stderr("memory asked for: ");
 }
 
-#[test]
+#[kernel_test]
 fn every_byte_is_counted_once_at_whoever_asked() {
-    let _turn = require!(kernel_turn());
     assert_true_bytes(&Program::c("alloc"), "--call-graph fp");
     assert_true_bytes(&Program::c_without_frame_pointers("alloc"), "");
 }
 
-#[test]
+#[kernel_test]
 fn another_c_library_is_as_good() {
-    let _turn = require!(kernel_turn());
     let _compiler = require!(tool("musl-gcc"));
     let program = Recipe::c("alloc").named("musl_alloc").by("musl-gcc").make();
     assert_true_bytes(&program, "");
 }
 
-#[test]
+#[kernel_test]
 fn a_static_program_is_as_good_while_it_has_its_symbols() {
-    let _turn = require!(kernel_turn());
     let program = Recipe::c("alloc")
         .named("static_alloc")
         .linked("-static")
@@ -63,9 +60,8 @@ fn a_static_program_is_as_good_while_it_has_its_symbols() {
         .expect_stderr("static program that was stripped");
 }
 
-#[test]
+#[kernel_test]
 fn a_command_is_watched_from_its_beginning() {
-    let _turn = require!(kernel_turn());
     let run = Invocation::new("-v -f --alloc")
         .command(std::path::Path::new("/bin/sh"), &["-c", "sleep 0.3"])
         .run()
@@ -79,9 +75,8 @@ fn a_command_is_watched_from_its_beginning() {
     );
 }
 
-#[test]
+#[kernel_test]
 fn the_whole_machine_is_not_stopped() {
-    let _turn = require!(kernel_turn());
     Invocation::new("--alloc -a -d 1")
         .run()
         .expect_no_panic()

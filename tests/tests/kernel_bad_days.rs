@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use flame_bpf_tests::{Folded, Invocation, Program, kernel_turn, require, svg_titles, tool};
+use flame_bpf_tests::{Folded, Invocation, Program, kernel_test, require, svg_titles, tool};
 use tempfile::tempdir;
 
 fn files(folder: &Path) -> Vec<String> {
@@ -22,9 +22,8 @@ fn dead_pid() -> u32 {
     child.id()
 }
 
-#[test]
+#[kernel_test]
 fn a_missing_process_or_thread_is_named() {
-    let _turn = require!(kernel_turn());
     let folder = tempdir().expect("a temporary folder can be made");
     let pid = dead_pid();
     for flag in ["-p", "-t"] {
@@ -40,9 +39,8 @@ fn a_missing_process_or_thread_is_named() {
     assert!(files(folder.path()).is_empty());
 }
 
-#[test]
+#[kernel_test]
 fn an_output_that_cannot_be_written_is_refused_before_the_command_runs() {
-    let _turn = require!(kernel_turn());
     let folder = tempdir().expect("a temporary folder can be made");
     let marker = folder.path().join("ran");
     let is_a_folder = folder.path().join("folder.svg");
@@ -69,9 +67,8 @@ fn an_output_that_cannot_be_written_is_refused_before_the_command_runs() {
     assert_eq!(files(folder.path()), ["folder.svg"]);
 }
 
-#[test]
+#[kernel_test]
 fn a_target_that_sleeps_is_said_to_have_used_no_cpu() {
-    let _turn = require!(kernel_turn());
     let workload = Program::c("sleeper").start(&[]);
     let run = Invocation::new("-f -d 1")
         .flag("-p", workload.pid())
@@ -82,9 +79,8 @@ fn a_target_that_sleeps_is_said_to_have_used_no_cpu() {
     assert_eq!(run.stdout, b"");
 }
 
-#[test]
+#[kernel_test]
 fn a_target_without_samples_leaves_no_broken_file() {
-    let _turn = require!(kernel_turn());
     let workload = Program::c("sleeper").start(&[]);
     let folder = tempdir().expect("a temporary folder can be made");
     let svg = folder.path().join("x.svg");
@@ -101,9 +97,8 @@ fn a_target_without_samples_leaves_no_broken_file() {
     }
 }
 
-#[test]
+#[kernel_test]
 fn a_target_that_ends_early_is_drawn_as_far_as_it_went() {
-    let _turn = require!(kernel_turn());
     for flags in ["-f -F 997 -d 60", "-f -F 997"] {
         let workload = Program::c("shares").start(&["1000"]);
         let mut running = Invocation::new(flags).flag("-p", workload.pid()).start();
@@ -122,9 +117,8 @@ fn a_target_that_ends_early_is_drawn_as_far_as_it_went() {
     }
 }
 
-#[test]
+#[kernel_test]
 fn a_thread_that_ends_early_ends_the_run() {
-    let _turn = require!(kernel_turn());
     let workload = Program::c("shares").start(&["1000"]);
     let mut running = Invocation::new("-f -F 997 -d 60")
         .flag("-t", workload.pid())
@@ -142,9 +136,8 @@ fn shell(script: &str) -> Output {
         .expect("sh is there")
 }
 
-#[test]
+#[kernel_test]
 fn a_reader_that_leaves_early_is_not_a_crash() {
-    let _turn = require!(kernel_turn());
     let _workloads = [
         Program::c("deep").start(&["1000"]),
         Program::c("deep").start(&["900"]),
@@ -162,9 +155,8 @@ fn a_reader_that_leaves_early_is_not_a_crash() {
     }
 }
 
-#[test]
+#[kernel_test]
 fn impossible_rates_are_refused_with_the_reason() {
-    let _turn = require!(kernel_turn());
     let workload = Program::c("shares").start(&[]);
     let limit = fs::read_to_string("/proc/sys/kernel/perf_event_max_sample_rate")
         .expect("the kernel has a limit");
@@ -186,9 +178,8 @@ fn impossible_rates_are_refused_with_the_reason() {
     }
 }
 
-#[test]
+#[kernel_test]
 fn a_full_disk_leaves_the_old_file_and_nothing_else() {
-    let _turn = require!(kernel_turn());
     require!(tool("unshare"));
     let workload = Program::c("shares").start(&[]);
     let folder = tempdir().expect("a temporary folder can be made");
@@ -220,9 +211,8 @@ fn a_full_disk_leaves_the_old_file_and_nothing_else() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "x.svg\nold\n");
 }
 
-#[test]
+#[kernel_test]
 fn a_full_device_on_stdout_is_an_error() {
-    let _turn = require!(kernel_turn());
     let workload = Program::c("shares").start(&[]);
     let invocation = Invocation::new("-f -F 997 -d 1").flag("-p", workload.pid());
     let output = shell(&format!("{} > /dev/full", invocation.shell()));

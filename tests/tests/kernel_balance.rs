@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use flame_bpf_tests::{Balance, Invocation, Program, Run, Stack, kernel_turn, require};
+use flame_bpf_tests::{Balance, Invocation, Program, Run, Stack, kernel_test};
 
 /// Makes one sample weigh one on every machine, so that weights can be compared with counters.
 const EVENT: &str = "-v -f -e cpu-clock -F 997";
@@ -22,9 +22,8 @@ fn assert_conserved(run: &Run) -> Balance {
     balance
 }
 
-#[test]
+#[kernel_test]
 fn nothing_is_lost_under_a_storm_of_short_lived_processes_with_deep_stacks() {
-    let _turn = require!(kernel_turn());
     let _storms = [
         Program::c("forkstorm").start(&["300", "1500", "200"]),
         Program::c("forkstorm")
@@ -52,9 +51,8 @@ fn nothing_is_lost_under_a_storm_of_short_lived_processes_with_deep_stacks() {
     }
 }
 
-#[test]
+#[kernel_test]
 fn nothing_is_lost_where_every_process_has_deep_stacks_of_its_own() {
-    let _turn = require!(kernel_turn());
     let _storm = Program::c("execstorm").start(&["200", "5000", "900"]);
     let run = Invocation::new(EVENT)
         .arg("-a")
@@ -70,9 +68,8 @@ fn nothing_is_lost_where_every_process_has_deep_stacks_of_its_own() {
     assert!(folded.any(deep), "{folded}");
 }
 
-#[test]
+#[kernel_test]
 fn labels_split_stacks_and_lose_none() {
-    let _turn = require!(kernel_turn());
     let _storm = Program::c("forkstorm").start(&["200", "2000", "50"]);
     let _threads = Program::c("spin").start(&["a=500/500", "b=700/300"]);
     let run = Invocation::new(EVENT)
@@ -86,9 +83,8 @@ fn labels_split_stacks_and_lose_none() {
     assert_eq!(balance.lost_total(), 0, "{balance:?}");
 }
 
-#[test]
+#[kernel_test]
 fn every_way_of_narrowing_filters_and_loses_nothing() {
-    let _turn = require!(kernel_turn());
     let pipe = Program::c("pipe").start(&[]);
     let _other = Program::c("shares").start(&[]);
     let pid = pipe.pid();
@@ -115,9 +111,8 @@ fn every_way_of_narrowing_filters_and_loses_nothing() {
     }
 }
 
-#[test]
+#[kernel_test]
 fn a_launched_command_is_balanced_too() {
-    let _turn = require!(kernel_turn());
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let file = folder.path().join("profile.folded");
     let run = Invocation::new("-v -e cpu-clock -F 997")
@@ -131,9 +126,8 @@ fn a_launched_command_is_balanced_too() {
     assert_eq!(run.folded_file(&file).total(), balance.recorded);
 }
 
-#[test]
+#[kernel_test]
 fn two_recordings_at_once_do_not_disturb_each_other() {
-    let _turn = require!(kernel_turn());
     let (one, two) = (
         Program::c("shares").start(&[]),
         Program::c("deep").start(&["300"]),
@@ -149,9 +143,8 @@ fn two_recordings_at_once_do_not_disturb_each_other() {
     }
 }
 
-#[test]
+#[kernel_test]
 fn the_end_of_a_run_says_what_it_saw_and_what_it_cost() {
-    let _turn = require!(kernel_turn());
     let workload = Program::c("shares").start(&[]);
     Invocation::new("-f -F 997 -d 1")
         .flag("-p", workload.pid())
@@ -188,9 +181,8 @@ fn map_bytes(pid: u32) -> u64 {
     bytes.values().sum()
 }
 
-#[test]
+#[kernel_test]
 fn bpf_memory_stays_within_its_budget() {
-    let _turn = require!(kernel_turn());
     let mut running = Invocation::new("-v -f -a -F 997 -d 2").start();
     running.wait_until_attached();
     let bytes = map_bytes(running.pid());

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use flame_bpf_tests::{Invocation, Program, kernel_turn, require};
+use flame_bpf_tests::{Invocation, Program, kernel_test};
 
 /// How long the workload keeps its accounts for.
 const SECONDS: f64 = 4.0;
@@ -26,9 +26,8 @@ fn truth(said: &[String]) -> Vec<(String, f64, f64)> {
     lines.collect()
 }
 
-#[test]
+#[kernel_test(timing)]
 fn one_run_shows_where_threads_run_and_where_they_wait() {
-    let _turn = require!(kernel_turn());
     let folder = tempfile::tempdir().expect("a folder");
     let (on, off) = (
         folder.path().join("on.folded"),
@@ -82,9 +81,8 @@ fn one_run_shows_where_threads_run_and_where_they_wait() {
     );
 }
 
-#[test]
+#[kernel_test]
 fn each_profile_says_what_it_is() {
-    let _turn = require!(kernel_turn());
     let folder = tempfile::tempdir().expect("a folder");
     let (on, off) = (folder.path().join("on.svg"), folder.path().join("off.svg"));
     let workload = Program::c("wall").start(&[]);

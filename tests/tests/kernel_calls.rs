@@ -1,6 +1,6 @@
 //! System calls, I/O and locks: known numbers of calls and bytes, and times that programs measure themselves.
 
-use flame_bpf_tests::{Balance, Folded, Invocation, Program, Run, kernel_turn, require};
+use flame_bpf_tests::{Balance, Folded, Invocation, Program, Run, kernel_test};
 
 /// How far a function's time may be from what the program measured, which also counts its own way into the
 /// kernel.
@@ -97,9 +97,8 @@ const COUNTS: &[(&str, &str, u64)] = &[
     ("sends_file", "[sendfile]", 5),
 ];
 
-#[test]
+#[kernel_test]
 fn every_system_call_is_counted_at_its_caller() {
-    let _turn = require!(kernel_turn());
     for program in [Program::c_without_frame_pointers("io"), Program::c("io")] {
         let recorded = record_io(&program, "--syscalls");
         recorded.assert_weights(COUNTS);
@@ -116,9 +115,8 @@ fn every_system_call_is_counted_at_its_caller() {
     record_io(&program, "--syscalls -U").assert_weights(COUNTS);
 }
 
-#[test]
+#[kernel_test(timing)]
 fn calls_take_as_long_as_they_do() {
-    let _turn = require!(kernel_turn());
     let program = Program::c_without_frame_pointers("io");
     let recorded = record_io(&program, "--syscalls=latency");
     recorded.assert_true_time("sleeps", "[clock_nanosleep]");
@@ -131,9 +129,8 @@ fn calls_take_as_long_as_they_do() {
     recorded.run.expect_stderr("s together");
 }
 
-#[test]
+#[kernel_test]
 fn what_has_not_returned_counts_up_to_the_end() {
-    let _turn = require!(kernel_turn());
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let file = folder.path().join("out.folded");
     let run = Invocation::new("-v --syscalls=latency -d 1")
@@ -149,9 +146,8 @@ fn what_has_not_returned_counts_up_to_the_end() {
     run.expect_stderr("had not ended, and count");
 }
 
-#[test]
+#[kernel_test]
 fn a_thread_that_ends_within_a_call_ends_the_call() {
-    let _turn = require!(kernel_turn());
     let run = Invocation::new("-v -f --syscalls=latency")
         .command(
             std::path::Path::new("/bin/sh"),
@@ -169,9 +165,8 @@ fn a_thread_that_ends_within_a_call_ends_the_call() {
     assert!(!run.stderr.contains("had not ended"), "{}", run.stderr);
 }
 
-#[test]
+#[kernel_test]
 fn bytes_are_those_of_files_and_have_their_names() {
-    let _turn = require!(kernel_turn());
     let program = Program::c_without_frame_pointers("io");
     let recorded = record_io(&program, "--io=bytes --io-files");
     recorded.assert_weights(&[
@@ -194,9 +189,8 @@ fn bytes_are_those_of_files_and_have_their_names() {
     );
 }
 
-#[test]
+#[kernel_test]
 fn other_kinds_of_files_are_shown_when_asked_for() {
-    let _turn = require!(kernel_turn());
     let program = Program::c_without_frame_pointers("io");
     record_io(&program, "--io=count").assert_weights(&[
         ("writes", "[write]", 50),
@@ -220,9 +214,8 @@ fn other_kinds_of_files_are_shown_when_asked_for() {
     );
 }
 
-#[test]
+#[kernel_test(timing)]
 fn waits_for_locks_last_as_long_as_they_do() {
-    let _turn = require!(kernel_turn());
     let program = Program::c_without_frame_pointers("locks");
     let recorded = record(&program, &[], "--locks");
     recorded.assert_true_time("contender", "[futex]");

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use flame_bpf_tests::{
-    Folded, Invocation, Program, Run, Stack, Workload, kernel_turn, require, tool,
+    Folded, Invocation, Program, Run, Stack, Workload, kernel_test, require, tool,
 };
 use tempfile::tempdir;
 
-/// The right to run, where the workload has machine code for this processor.
-fn turn() -> Result<flame_bpf_tests::Turn, String> {
+/// Whether the workload has machine code for this processor.
+fn has_machine_code() -> Result<(), String> {
     if cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
-        kernel_turn()
+        Ok(())
     } else {
         Err("the workload has no machine code for this architecture".to_owned())
     }
@@ -44,9 +44,9 @@ fn map_of(pid: u32) -> Left {
     Left(format!("/tmp/perf-{pid}.map").into())
 }
 
-#[test]
+#[kernel_test]
 fn a_perf_map_names_what_was_made() {
-    let _turn = require!(turn());
+    require!(has_machine_code());
     let workload = Program::c("anonymous").start(&["map"]);
     let _map = map_of(workload.pid());
     let run = record(workload.pid());
@@ -55,9 +55,9 @@ fn a_perf_map_names_what_was_made() {
     assert!(!run.stderr.contains("nameless"), "{}", run.stderr);
 }
 
-#[test]
+#[kernel_test]
 fn a_jitdump_names_what_was_made() {
-    let _turn = require!(turn());
+    require!(has_machine_code());
     let folder = tempdir().expect("a temporary folder can be made");
     let path = folder.path().display().to_string();
     let workload = Program::c("anonymous").start(&["dump", &path]);
@@ -65,9 +65,9 @@ fn a_jitdump_names_what_was_made() {
     assert!(called(&folded, "told_in_a_dump_[j]") > 0.9, "{folded}");
 }
 
-#[test]
+#[kernel_test]
 fn without_a_map_the_balance_says_what_is_missing() {
-    let _turn = require!(turn());
+    require!(has_machine_code());
     let workload = Program::c("anonymous").start(&[]);
     let missing = format!("/tmp/perf-{}.map", workload.pid());
     record(workload.pid())
@@ -75,9 +75,9 @@ fn without_a_map_the_balance_says_what_is_missing() {
         .expect_stderr(&missing);
 }
 
-#[test]
+#[kernel_test]
 fn names_outlive_the_process_that_made_the_code() {
-    let _turn = require!(turn());
+    require!(has_machine_code());
     let mortal = Program::c("anonymous").named("mortal");
     let mut running = Invocation::new("-f -a -F 997 -d 6 --annotate").start();
     running.wait_until_attached();
@@ -93,9 +93,9 @@ fn names_outlive_the_process_that_made_the_code() {
     assert!(named > 0.9, "names in {named:.3}: {all:?}");
 }
 
-#[test]
+#[kernel_test]
 fn a_map_in_another_namespace_is_found_by_its_inner_pid() {
-    let _turn = require!(turn());
+    require!(has_machine_code());
     require!(tool("unshare"));
     let program = Program::c("anonymous").named("inmate");
     // The inner PID is 1, and /tmp is one that nobody outside sees.
@@ -140,9 +140,9 @@ fn a_map_in_another_namespace_is_found_by_its_inner_pid() {
     assert!(named > 0.9, "names in {named:.3}: {folded}");
 }
 
-#[test]
+#[kernel_test]
 fn a_map_of_another_users_making_is_not_believed() {
-    let _turn = require!(turn());
+    require!(has_machine_code());
     let workload = Program::c("anonymous").start(&[]);
     let map = map_of(workload.pid());
     fs::write(&map.0, "0 ffffffffffffffff forged\n").expect("/tmp can be written");
@@ -168,9 +168,8 @@ const end = Date.now() + 60000;
 while (Date.now() < end) total += caller_work(total % 7);
 ";
 
-#[test]
+#[kernel_test]
 fn node_is_named_with_its_flag_and_told_of_it_without() {
-    let _turn = require!(kernel_turn());
     let node = require!(tool("node"));
     let folder = tempdir().expect("a temporary folder can be made");
     let script = script(&folder, "busy.js", BUSY_JAVASCRIPT);
@@ -207,9 +206,8 @@ public class Busy {
 }
 ";
 
-#[test]
+#[kernel_test]
 fn java_is_named_by_the_map_that_jcmd_writes() {
-    let _turn = require!(kernel_turn());
     let java = require!(tool("java"));
     let jcmd = require!(tool("jcmd"));
     let folder = tempdir().expect("a temporary folder can be made");
@@ -268,9 +266,8 @@ fn telling_python() -> Result<PathBuf, String> {
         .ok_or_else(|| "no Python here has trampolines for profilers".to_owned())
 }
 
-#[test]
+#[kernel_test]
 fn python_functions_are_named_by_its_trampolines() {
-    let _turn = require!(kernel_turn());
     let python = require!(telling_python());
     let folder = tempdir().expect("a temporary folder can be made");
     let script = script(&folder, "busy.py", BUSY_PYTHON);

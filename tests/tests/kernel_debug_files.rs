@@ -9,7 +9,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use flame_bpf_tests::{Folded, Invocation, Program, Run, Workload, kernel_turn, require, tool};
+use flame_bpf_tests::{Folded, Invocation, Program, Run, Workload, kernel_test, require, tool};
 use tempfile::tempdir;
 
 const CHAIN: [&str; 5] = ["main", "work_round", "alpha", "alpha_inner", "burn"];
@@ -56,18 +56,16 @@ fn build_id(program: &Path) -> Result<String, String> {
         .ok_or_else(|| "this compiler gives programs no build ID".to_owned())
 }
 
-#[test]
+#[kernel_test]
 fn a_stripped_program_is_told_of_with_its_share_and_a_remedy() {
-    let _turn = require!(kernel_turn());
     let workload = Program::c("shares").stripped().start(&[]);
     record(&workload, invocation())
         .expect_stderr("of the samples have nameless frames in shares, which was stripped")
         .expect_stderr("--debug-dir");
 }
 
-#[test]
+#[kernel_test]
 fn names_come_from_a_directory_of_debug_files() {
-    let _turn = require!(kernel_turn());
     let program = Program::c("shares");
     let id = require!(build_id(program.path()));
     let folder = tempdir().expect("a temporary folder can be made");
@@ -107,9 +105,8 @@ fn serve(id: &str, bytes: Vec<u8>) -> String {
     format!("http://{address}")
 }
 
-#[test]
+#[kernel_test]
 fn names_come_from_a_debuginfod_server_and_then_from_the_cache() {
-    let _turn = require!(kernel_turn());
     let program = Program::c("shares");
     let id = require!(build_id(program.path()));
     let folder = tempdir().expect("a temporary folder can be made");
@@ -217,9 +214,8 @@ fn made_kernel(
     fs::read(folder.join("vmlinux")).map_err(|error| error.to_string())
 }
 
-#[test]
+#[kernel_test]
 fn lines_of_the_kernel_come_from_a_debuginfod_server() {
-    let _turn = require!(kernel_turn());
     let id = require!(running_build());
     let functions = require!(kernel_functions());
     let folder = tempdir().expect("a temporary folder can be made");

@@ -3,9 +3,7 @@
 
 use std::fs;
 
-use flame_bpf_tests::{
-    Folded, Invocation, Program, Run, Stack, assert_whole_svg, kernel_turn, require,
-};
+use flame_bpf_tests::{Folded, Invocation, Program, Run, Stack, assert_whole_svg, kernel_test};
 use tempfile::{TempDir, tempdir};
 
 /// A recording of the workload `mixed` from before it does anything to its end.
@@ -68,9 +66,8 @@ fn in_it(function: &str) -> impl Fn(&Stack) -> bool {
     move |stack| stack.has_chain(&["main", &function])
 }
 
-#[test]
+#[kernel_test]
 fn each_is_as_true_as_alone() {
-    let _turn = require!(kernel_turn());
     let pointers = Program::c("mixed");
     let bare = Program::c_without_frame_pointers("mixed");
     for (program, flags) in [
@@ -114,9 +111,8 @@ fn each_is_as_true_as_alone() {
     }
 }
 
-#[test]
+#[kernel_test]
 fn each_may_have_an_output_of_another_kind() {
-    let _turn = require!(kernel_turn());
     let program = Program::c("mixed");
     let flags = format!(
         "-e context-switches -e cpu-clock -e {} -e page-faults",
@@ -150,9 +146,8 @@ fn each_may_have_an_output_of_another_kind() {
     }
 }
 
-#[test]
+#[kernel_test]
 fn what_never_happens_is_told_and_the_others_are_written() {
-    let _turn = require!(kernel_turn());
     let program = Program::c("mixed");
     let flags = "-e emulation-faults -e page-faults -e sched:sched_process_fork";
     let recorded = Recorded::new(&program, flags, &["x.folded"]);
@@ -181,9 +176,8 @@ fn what_never_happens_is_told_and_the_others_are_written() {
     }
 }
 
-#[test]
+#[kernel_test]
 fn eight_at_once_lose_nothing_on_a_busy_machine() {
-    let _turn = require!(kernel_turn());
     let _busy = [
         Program::c("pipe").start(&[]),
         Program::c("faults").start(&[]),
@@ -232,9 +226,8 @@ fn eight_at_once_lose_nothing_on_a_busy_machine() {
     }
 }
 
-#[test]
+#[kernel_test]
 fn functions_share_a_program_and_nothing_else() {
-    let _turn = require!(kernel_turn());
     let program = Program::c("calls");
     let folder = tempdir().expect("a temporary folder can be made");
     let path = |name: &str| folder.path().join(name);
@@ -272,9 +265,8 @@ fn functions_share_a_program_and_nothing_else() {
     }
 }
 
-#[test]
+#[kernel_test]
 fn waits_may_be_recorded_beside_several() {
-    let _turn = require!(kernel_turn());
     let program = Program::c_without_frame_pointers("mixed");
     let waits = tempdir().expect("a temporary folder can be made");
     let file = waits.path().join("off.folded");
@@ -301,9 +293,8 @@ fn waits_may_be_recorded_beside_several() {
     );
 }
 
-#[test]
+#[kernel_test]
 fn an_output_that_cannot_be_written_is_refused_before_anything_is_recorded() {
-    let _turn = require!(kernel_turn());
     Invocation::new("-e cpu-clock -e page-faults -d 100 -o /nowhere/x.folded")
         .run()
         .expect_no_panic()
@@ -311,9 +302,8 @@ fn an_output_that_cannot_be_written_is_refused_before_anything_is_recorded() {
         .expect_stderr("/nowhere/x.cpu-clock.folded");
 }
 
-#[test]
+#[kernel_test]
 fn one_that_the_kernel_does_not_have_is_refused_by_its_name() {
-    let _turn = require!(kernel_turn());
     let folder = tempdir().expect("a temporary folder can be made");
     Invocation::new("-e cpu-clock -e sched:sched_wekup -d 100")
         .path("-o", &folder.path().join("x.folded"))

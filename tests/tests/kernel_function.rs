@@ -1,6 +1,6 @@
 //! Functions: every call is counted once, at the stack that called, with its caller.
 
-use flame_bpf_tests::{Folded, Invocation, Program, kernel_turn, require, tool};
+use flame_bpf_tests::{Folded, Invocation, Program, kernel_test, require, tool};
 
 /// Whom `calls` has call how often.
 const TRUTH: [(&str, u64); 2] = [("few", 100), ("many", 300)];
@@ -30,9 +30,8 @@ fn count(program: &Program, flags: &str, function: &str) -> Folded {
     folded
 }
 
-#[test]
+#[kernel_test]
 fn every_call_is_counted_at_its_caller() {
-    let _turn = require!(kernel_turn());
     let pointers = Program::c("calls");
     let bare = Program::c_without_frame_pointers("calls");
     for (program, flags) in [
@@ -52,17 +51,15 @@ fn every_call_is_counted_at_its_caller() {
     }
 }
 
-#[test]
+#[kernel_test]
 fn a_library_is_called_by_its_name() {
-    let _turn = require!(kernel_turn());
     let program = Program::c_without_frame_pointers("calls");
     let folded = count(&program, "", "libc:malloc");
     assert_true_counts(&folded, "malloc", &["counted", "malloc"]);
 }
 
-#[test]
+#[kernel_test]
 fn a_running_process_is_watched_alone() {
-    let _turn = require!(kernel_turn());
     let program = Program::c("calls");
     let workload = program.start(&["wait"]);
     let other = program.start(&["wait"]);
@@ -85,9 +82,8 @@ fn a_running_process_is_watched_alone() {
     run.expect_stderr("libc:malloc: calls (PID");
 }
 
-#[test]
+#[kernel_test]
 fn every_process_is_watched_where_none_is_named() {
-    let _turn = require!(kernel_turn());
     let program = Program::c("calls");
     let workload = program.start(&["wait"]);
     let mut running = Invocation::new("-v -f -a --call-graph fp -e")
@@ -101,9 +97,8 @@ fn every_process_is_watched_where_none_is_named() {
     assert_true_counts(&folded, "counted", &["counted"]);
 }
 
-#[test]
+#[kernel_test]
 fn another_c_library_is_watched_as_well() {
-    let _turn = require!(kernel_turn());
     let _compiler = require!(tool("musl-gcc"));
     let program = flame_bpf_tests::Recipe::c("calls")
         .named("musl_calls")
@@ -113,9 +108,8 @@ fn another_c_library_is_watched_as_well() {
     assert_true_counts(&folded, "malloc", &["counted", "malloc"]);
 }
 
-#[test]
+#[kernel_test]
 fn what_cannot_be_watched_says_what_can() {
-    let _turn = require!(kernel_turn());
     let program = Program::c("calls");
     let workload = program.start(&["wait"]);
     for (function, answer) in [

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use flame_bpf_tests::{Folded, Invocation, Program, Stack, Workload, kernel_turn, require, tool};
+use flame_bpf_tests::{Folded, Invocation, Program, Stack, Workload, kernel_test, require, tool};
 use tempfile::{TempDir, tempdir};
 
 /// A program at a path that the test may do with as it likes.
@@ -49,18 +49,16 @@ fn assert_named(folded: &Folded, comm: &str) {
     assert!(named > 0.9, "names in {named:.3} of {comm}: {all:?}");
 }
 
-#[test]
+#[kernel_test]
 fn a_program_deleted_before_the_recording_has_names() {
-    let _turn = require!(kernel_turn());
     let copy = Copy::of(&Program::c("shares"), "early");
     let workload = copy.start(&[]);
     copy.delete();
     assert_named(&workload.profiled(), "early");
 }
 
-#[test]
+#[kernel_test]
 fn a_program_deleted_during_the_recording_has_names_even_if_it_ends() {
-    let _turn = require!(kernel_turn());
     for lives in [true, false] {
         let copy = Copy::of(&Program::c("shares"), "late");
         let workload = copy.start(&["1500"][..usize::from(!lives)]);
@@ -76,9 +74,8 @@ fn a_program_deleted_during_the_recording_has_names_even_if_it_ends() {
     }
 }
 
-#[test]
+#[kernel_test]
 fn a_replaced_program_keeps_its_own_names() {
-    let _turn = require!(kernel_turn());
     let copy = Copy::of(&Program::c("shares"), "service");
     let workload = copy.start(&[]);
     copy.replace(&Program::c("deep"));
@@ -100,9 +97,8 @@ with open(sys.argv[1], 'rb') as program:
 os.execv(f'/proc/self/fd/{memory}', ['inmemory'])
 ";
 
-#[test]
+#[kernel_test]
 fn a_program_that_only_memory_holds_has_names() {
-    let _turn = require!(kernel_turn());
     let python = require!(tool("python3"));
     let program = Program::c("shares");
     let workload = Workload::start(
@@ -114,9 +110,8 @@ fn a_program_that_only_memory_holds_has_names() {
     assert!(folded.share(whole) > 0.9, "{folded}");
 }
 
-#[test]
+#[kernel_test]
 fn a_program_in_another_root_directory_has_names() {
-    let _turn = require!(kernel_turn());
     require!(tool("unshare"));
     require!(tool("chroot"));
     let copy = Copy::of(&Program::c("shares"), "caged");
@@ -134,9 +129,8 @@ fn a_program_in_another_root_directory_has_names() {
     assert_named(&workload.profiled(), "caged");
 }
 
-#[test]
+#[kernel_test]
 fn a_program_on_a_mount_of_its_own_namespace_has_names() {
-    let _turn = require!(kernel_turn());
     require!(tool("unshare"));
     let copy = Copy::of(&Program::c("shares"), "hidden");
     let mount = copy.folder.path().join("mount");

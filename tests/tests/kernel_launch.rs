@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use flame_bpf_tests::{Invocation, Program, Stack, Workload, kernel_turn, require};
+use flame_bpf_tests::{Invocation, Program, Stack, Workload, kernel_test};
 use rustix::process::Signal;
 use tempfile::tempdir;
 
@@ -27,9 +27,8 @@ impl Output {
     }
 }
 
-#[test]
+#[kernel_test]
 fn the_exit_code_is_passed_on() {
-    let _turn = require!(kernel_turn());
     let output = Output::new();
     for code in [0, 1, 7, 255] {
         output
@@ -41,9 +40,8 @@ fn the_exit_code_is_passed_on() {
     }
 }
 
-#[test]
+#[kernel_test]
 fn death_by_a_signal_is_passed_on_as_a_shell_would() {
-    let _turn = require!(kernel_turn());
     let output = Output::new();
     output
         .invocation("-F 997")
@@ -53,9 +51,8 @@ fn death_by_a_signal_is_passed_on_as_a_shell_would() {
         .expect_code(128 + 11);
 }
 
-#[test]
+#[kernel_test]
 fn a_command_of_50_ms_is_seen_from_before_its_main_to_its_end() {
-    let _turn = require!(kernel_turn());
     let output = Output::new();
     let run = output
         .invocation("-F 997")
@@ -71,9 +68,8 @@ fn a_command_of_50_ms_is_seen_from_before_its_main_to_its_end() {
     assert!(folded.share(command) > 0.8, "{folded}");
 }
 
-#[test]
+#[kernel_test(timing)]
 fn a_command_shows_its_true_shares() {
-    let _turn = require!(kernel_turn());
     let output = Output::new();
     let run = output
         .invocation("-F 997")
@@ -98,9 +94,8 @@ fn a_command_shows_its_true_shares() {
     assert!(own > 0.98, "the command has {own:.3} of {folded}");
 }
 
-#[test]
+#[kernel_test]
 fn descendants_are_followed_and_nobody_else() {
-    let _turn = require!(kernel_turn());
     let shares = Program::c("shares");
     let bystander = shares.named("bystander").start(&[]);
     let (child, orphan) = (shares.named("grandchild"), shares.named("orphan"));
@@ -129,9 +124,8 @@ fn descendants_are_followed_and_nobody_else() {
     drop(bystander);
 }
 
-#[test]
+#[kernel_test]
 fn a_process_that_the_command_only_signals_is_not_its_descendant() {
-    let _turn = require!(kernel_turn());
     let older = Program::c("shares").named("older").start(&[]);
     let output = Output::new();
     let run = output
@@ -146,9 +140,8 @@ fn a_process_that_the_command_only_signals_is_not_its_descendant() {
     drop(older);
 }
 
-#[test]
+#[kernel_test]
 fn an_interrupt_reaches_the_command_and_its_code_comes_back() {
-    let _turn = require!(kernel_turn());
     let output = Output::new();
     let mut running = output
         .invocation("-F 997")
@@ -173,9 +166,8 @@ fn an_interrupt_reaches_the_command_and_its_code_comes_back() {
     assert!(folded.any(|stack| stack.has("early")), "{folded}");
 }
 
-#[test]
+#[kernel_test]
 fn a_command_that_does_not_exist_is_named_and_nothing_is_written() {
-    let _turn = require!(kernel_turn());
     let output = Output::new();
     let run = output
         .invocation("-F 997")
@@ -192,9 +184,8 @@ fn a_command_that_does_not_exist_is_named_and_nothing_is_written() {
     );
 }
 
-#[test]
+#[kernel_test]
 fn the_command_keeps_its_streams_and_folder() {
-    let _turn = require!(kernel_turn());
     let output = Output::new();
     let run = output
         .invocation("-F 997")
@@ -213,9 +204,8 @@ fn the_command_keeps_its_streams_and_folder() {
     );
 }
 
-#[test]
+#[kernel_test]
 fn the_whole_machine_can_be_sampled_for_as_long_as_a_command_runs() {
-    let _turn = require!(kernel_turn());
     let bystander = Program::c("shares").named("bystander").start(&[]);
     let output = Output::new();
     let run = output

@@ -6,20 +6,18 @@
 use flame_bpf::kernel::{Kernel, Request, Support};
 use flame_bpf::probe::{Locks, Probe, Waits, Wakers, Wall};
 use flame_bpf_tests::{
-    AUTO, BOTH, kernel_turn, load, load_probe, programs, require, walks_by_tables, without_loops,
+    AUTO, BOTH, kernel_test, load, load_probe, programs, require, walks_by_tables, without_loops,
 };
 use profiler_common::abi::{CallWeight, Switches, TargetKind};
 
-#[test]
+#[kernel_test]
 fn the_whole_machine_needs_no_tracepoint() {
-    let _turn = require!(kernel_turn());
     let kernel = load("whole machine", BOTH, TargetKind::All, &Support::detect());
     assert_eq!(programs(&kernel), ["code_key", "on_cpu"]);
 }
 
-#[test]
+#[kernel_test]
 fn unwind_tables_need_a_program_that_knows_files() {
-    let _turn = require!(kernel_turn());
     let support = require!(walks_by_tables());
     let mut kernel = load("by rows", AUTO, TargetKind::All, &support);
     assert_eq!(programs(&kernel), ["code_key", "on_cpu"]);
@@ -29,9 +27,8 @@ fn unwind_tables_need_a_program_that_knows_files() {
     assert_eq!(programs(&kernel), ["code_key", "on_cpu"]);
 }
 
-#[test]
+#[kernel_test]
 fn the_kernel_knows_a_file_whoever_maps_it() {
-    let _turn = require!(kernel_turn());
     let support = require!(walks_by_tables());
     let mut kernel = load("by rows", AUTO, TargetKind::All, &support);
     let mut key = |path: &std::path::Path| kernel.code_key(&std::fs::File::open(path).unwrap());
@@ -58,9 +55,8 @@ fn the_kernel_knows_a_file_whoever_maps_it() {
     assert_eq!(kernel.code_key_at(8), None);
 }
 
-#[test]
+#[kernel_test]
 fn named_targets_need_the_tracepoint_too() {
-    let _turn = require!(kernel_turn());
     let support = Support::detect();
     for target in [TargetKind::Processes, TargetKind::Threads] {
         let switches = BOTH.with(Switches::FOLLOW_CHILDREN);
@@ -69,9 +65,8 @@ fn named_targets_need_the_tracepoint_too() {
     }
 }
 
-#[test]
+#[kernel_test]
 fn every_switch_is_accepted() {
-    let _turn = require!(kernel_turn());
     let support = Support::detect();
     for (what, switches) in [
         ("user stacks", Switches::USER_STACKS),
@@ -87,9 +82,8 @@ fn every_switch_is_accepted() {
     }
 }
 
-#[test]
+#[kernel_test]
 fn a_kernel_without_loops_walks_by_frame_pointers() {
-    let _turn = require!(kernel_turn());
     let support = without_loops();
     let target = TargetKind::Processes;
     let mut kernel = load("without loops", AUTO, target, &support);
@@ -110,9 +104,8 @@ fn a_kernel_without_loops_walks_by_frame_pointers() {
     ));
 }
 
-#[test]
+#[kernel_test]
 fn a_kernel_without_type_information_still_samples_the_whole_machine() {
-    let _turn = require!(kernel_turn());
     let support = Support {
         layout: None,
         mapping: None,
@@ -122,9 +115,8 @@ fn a_kernel_without_type_information_still_samples_the_whole_machine() {
     assert_eq!(programs(&kernel), ["on_cpu"]);
 }
 
-#[test]
+#[kernel_test]
 fn another_pid_namespace_is_accepted() {
-    let _turn = require!(kernel_turn());
     let support = Support {
         // Of no task: what matters here is that the code is switched on.
         pid_namespace: Some(1),
@@ -167,9 +159,8 @@ fn another_pid_namespace_is_accepted() {
     }
 }
 
-#[test]
+#[kernel_test]
 fn maps_stay_below_the_limit_that_was_given() {
-    let _turn = require!(kernel_turn());
     let support = Support::detect();
     for mebibytes in [3u64, 8, 32] {
         let request = Request {

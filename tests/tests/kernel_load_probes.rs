@@ -3,14 +3,13 @@
 use flame_bpf::kernel::{Kernel, Request, Support};
 use flame_bpf::probe::{Function, Io, Locks, Probe, ThreadKind, Tracepoint, Waits, Wakers, Wall};
 use flame_bpf_tests::{
-    AUTO, BOTH, kernel_turn, load_probe, load_probes, programs, require, walks_by_tables,
+    AUTO, BOTH, kernel_test, load_probe, load_probes, programs, require, walks_by_tables,
     without_loops,
 };
 use profiler_common::abi::{CallWeight, FileKinds, MAX_EVENTS, Switches, TargetKind};
 
-#[test]
+#[kernel_test]
 fn off_the_cpu_every_switch_is_accepted() {
-    let _turn = require!(kernel_turn());
     let support = Support::detect();
     for (what, switches) in [
         ("both stacks", BOTH),
@@ -61,9 +60,8 @@ fn assert_accepted(probe: &Probe, names: &[&str]) {
     }
 }
 
-#[test]
+#[kernel_test]
 fn functions_are_accepted() {
-    let _turn = require!(kernel_turn());
     let function = Function {
         file: "libc".into(),
         name: "malloc".to_owned(),
@@ -72,9 +70,8 @@ fn functions_are_accepted() {
     assert_accepted(&Probe::Allocations, &["allocation", "thread_end"]);
 }
 
-#[test]
+#[kernel_test]
 fn calls_and_locks_are_accepted() {
-    let _turn = require!(kernel_turn());
     assert_accepted(&Probe::Calls(CallWeight::One), &["call"]);
     let of_calls = ["call_begin", "call_end", "thread_end"];
     assert_accepted(&Probe::Calls(CallWeight::Time), &of_calls);
@@ -96,9 +93,8 @@ fn calls_and_locks_are_accepted() {
     assert_accepted(&Probe::Locks(locks), &["lock_begin", "lock_end"]);
 }
 
-#[test]
+#[kernel_test]
 fn page_faults_are_looked_at_where_they_can_be() {
-    let _turn = require!(kernel_turn());
     let with_one_lock = |support: &Support| {
         let mut faults = support.faults.clone()?;
         faults.task_switches = 0;
@@ -142,9 +138,8 @@ fn page_faults_are_looked_at_where_they_can_be() {
     }
 }
 
-#[test]
+#[kernel_test]
 fn a_kernel_without_type_information_has_no_switches() {
-    let _turn = require!(kernel_turn());
     let support = Support {
         layout: None,
         ..Support::detect()
@@ -167,9 +162,8 @@ fn a_kernel_without_type_information_has_no_switches() {
     );
 }
 
-#[test]
+#[kernel_test]
 fn switches_beside_samples_need_the_programs_of_both() {
-    let _turn = require!(kernel_turn());
     let probes = vec![Probe::OnCpu, Probe::OffCpu(Waits::default())];
     let kernel = load_probes("beside", probes, BOTH, TargetKind::All, &Support::detect());
     assert_eq!(
@@ -179,9 +173,8 @@ fn switches_beside_samples_need_the_programs_of_both() {
     assert!(kernel.map_bytes() <= 32 << 20);
 }
 
-#[test]
+#[kernel_test]
 fn every_event_has_a_program_that_is_accepted() {
-    let _turn = require!(kernel_turn());
     let tracepoint = Probe::Tracepoint(Tracepoint {
         category: "sched".to_owned(),
         name: "sched_switch".to_owned(),
@@ -213,9 +206,8 @@ fn every_event_has_a_program_that_is_accepted() {
     }
 }
 
-#[test]
+#[kernel_test]
 fn all_of_the_time_needs_wake_ups_too() {
-    let _turn = require!(kernel_turn());
     let support = Support::detect();
     for switches in [BOTH, AUTO] {
         let request = Request {
@@ -241,9 +233,8 @@ fn all_of_the_time_needs_wake_ups_too() {
     }
 }
 
-#[test]
+#[kernel_test]
 fn who_ends_waits_is_looked_at_in_every_way() {
-    let _turn = require!(kernel_turn());
     let namespaced = Support {
         // Of no task: what matters here is that the code is switched on.
         pid_namespace: Some(1),

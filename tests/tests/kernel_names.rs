@@ -5,13 +5,12 @@ use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 
 use flame_bpf_tests::{
-    Folded, Invocation, Program, Stack, Workload, kernel_turn, require, svg_titles,
+    Folded, Invocation, Program, Stack, Workload, kernel_test, require, svg_titles,
 };
 use tempfile::tempdir;
 
-#[test]
+#[kernel_test]
 fn cpp_names_are_demangled() {
-    let _turn = require!(kernel_turn());
     let workload = Program::cpp("templates").start(&[]);
     let folded = workload.profiled();
     for name in ["furnace::Stove<int>::heat", "furnace::Stove<double>::heat"] {
@@ -31,9 +30,8 @@ fn cpp_names_are_demangled() {
     assert!(!folded.any(|stack| stack.mentions("_ZN")), "{folded}");
 }
 
-#[test]
+#[kernel_test]
 fn names_are_simplified_or_left_mangled_when_asked_for() {
-    let _turn = require!(kernel_turn());
     let workload = Program::cpp("templates").start(&[]);
     let folded = |flag: &str| {
         Invocation::new("-f -F 997 -d 1")
@@ -56,9 +54,8 @@ fn names_are_simplified_or_left_mangled_when_asked_for() {
     );
 }
 
-#[test]
+#[kernel_test]
 fn inlined_functions_and_lines_are_shown_when_asked_for() {
-    let _turn = require!(kernel_turn());
     let workload = Program::c_with_debug_information("inlined").start(&[]);
     let folded = |flags: &str| {
         Invocation::new(flags)
@@ -97,9 +94,8 @@ fn nameless(frame: &str, module: &str) -> bool {
         .is_some_and(|offset| u64::from_str_radix(offset, 16).is_ok())
 }
 
-#[test]
+#[kernel_test]
 fn a_stripped_program_shows_its_module_and_offsets() {
-    let _turn = require!(kernel_turn());
     let workload = Program::c("shares").stripped().start(&[]);
     let folded = workload.profiled();
     // main, work_round, a chain of one to three functions, burn.
@@ -115,9 +111,8 @@ fn a_stripped_program_shows_its_module_and_offsets() {
     assert!(!folded.any(|stack| stack.has("alpha")), "{folded}");
 }
 
-#[test]
+#[kernel_test]
 fn a_separate_debug_file_gives_the_names_back() {
-    let _turn = require!(kernel_turn());
     let workload = Program::c("shares").with_debug_file().start(&[]);
     let folded = workload.profiled();
     let chain = ["main", "work_round", "alpha", "alpha_inner", "burn"];
@@ -128,9 +123,8 @@ fn a_separate_debug_file_gives_the_names_back() {
     );
 }
 
-#[test]
+#[kernel_test]
 fn code_that_no_file_holds_is_shown_and_not_dropped() {
-    let _turn = require!(kernel_turn());
     require!(
         if cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
             Ok(())
@@ -151,9 +145,8 @@ fn code_that_no_file_holds_is_shown_and_not_dropped() {
     assert!(folded.share(unnamed) > 0.9, "{folded}");
 }
 
-#[test]
+#[kernel_test]
 fn a_process_that_exits_during_the_run_keeps_its_names() {
-    let _turn = require!(kernel_turn());
     let mut running = Invocation::new("-f -a -F 997 -d 5").start();
     running.wait_until_attached();
     let mortal = Program::c("shares").named("mortal").start(&["1000"]);
@@ -169,9 +162,8 @@ fn a_process_that_exits_during_the_run_keeps_its_names() {
     );
 }
 
-#[test]
+#[kernel_test]
 fn a_storm_of_programs_keeps_its_names_over_many_drains() {
-    let _turn = require!(kernel_turn());
     // Deep stacks at addresses of their own fill the little memory again and again: what has ended by then
     // is let go.
     let storm = Program::c("execstorm").start(&["100", "5000", "300"]);
@@ -190,9 +182,8 @@ fn a_storm_of_programs_keeps_its_names_over_many_drains() {
     drop(storm);
 }
 
-#[test]
+#[kernel_test]
 fn one_pid_keeps_the_names_from_before_and_after_exec() {
-    let _turn = require!(kernel_turn());
     let shares = Program::c("shares");
     let next = shares.path().display().to_string();
     // CPU time goes on counting through exec: each program burns as much as the other.
@@ -249,9 +240,8 @@ fn record_hostile(workloads: &[Workload]) -> (Folded, Vec<String>) {
     (run.folded_file(&folded), svg_titles(&svg))
 }
 
-#[test]
+#[kernel_test]
 fn hostile_process_names_stay_one_frame_in_every_output() {
-    let _turn = require!(kernel_turn());
     let program = Program::c("comm");
     let workloads: Vec<Workload> = HOSTILE
         .iter()
@@ -286,9 +276,8 @@ fn hostile_process_names_stay_one_frame_in_every_output() {
     assert_eq!(orphan, None, "a name came apart");
 }
 
-#[test]
+#[kernel_test]
 fn hostile_function_names_stay_one_frame_in_every_output() {
-    let _turn = require!(kernel_turn());
     let program = Program::c("comm");
     let workloads: Vec<Workload> = HOSTILE
         .iter()
@@ -321,9 +310,8 @@ fn hostile_function_names_stay_one_frame_in_every_output() {
     );
 }
 
-#[test]
+#[kernel_test]
 fn hostile_titles_are_escaped() {
-    let _turn = require!(kernel_turn());
     let workload = Program::c("shares").named("a<b>&\"c\"").start(&[]);
     let folder = tempdir().expect("a temporary folder can be made");
     let svg = folder.path().join("x.svg");

@@ -4,7 +4,7 @@
 use std::thread;
 use std::time::Duration;
 
-use flame_bpf_tests::{Balance, Folded, Invocation, Program, Run, Stack, kernel_turn, require};
+use flame_bpf_tests::{Balance, Folded, Invocation, Program, Run, Stack, kernel_test};
 use rustix::process::Signal;
 
 /// How long the waits are compared for.
@@ -65,9 +65,8 @@ fn assert_true_times(program: &Program) {
     assert_eq!(blocked, 0, "{folded}");
 }
 
-#[test]
+#[kernel_test(timing)]
 fn waits_that_are_looked_at_stand_for_those_that_are_not() {
-    let _turn = require!(kernel_turn());
     // Some thousand waits a second, of which each thread has one looked at in 2 ms.
     let flags = "-v -f --off-cpu --switch-sample 2ms";
     let (run, truth) = record_waits(&Program::c("waits"), &["200"], flags);
@@ -94,21 +93,18 @@ fn waits_that_are_looked_at_stand_for_those_that_are_not() {
     }
 }
 
-#[test]
+#[kernel_test(timing)]
 fn every_function_waits_as_long_as_it_does() {
-    let _turn = require!(kernel_turn());
     assert_true_times(&Program::c("waits"));
 }
 
-#[test]
+#[kernel_test(timing)]
 fn every_function_waits_as_long_as_it_does_without_frame_pointers() {
-    let _turn = require!(kernel_turn());
     assert_true_times(&Program::c_without_frame_pointers("waits"));
 }
 
-#[test]
+#[kernel_test]
 fn stacks_are_whole_and_end_at_what_called_the_scheduler() {
-    let _turn = require!(kernel_turn());
     let workload = Program::c("waits").start(&[]);
     let folded = Invocation::new("-f --off-cpu -d 2")
         .flag("-p", workload.pid())
@@ -142,9 +138,8 @@ fn stacks_are_whole_and_end_at_what_called_the_scheduler() {
     }
 }
 
-#[test]
+#[kernel_test]
 fn reasons_say_what_was_waited_for() {
-    let _turn = require!(kernel_turn());
     let workload = Program::c("waits").start(&[]);
     for flags in [
         "-f --off-cpu --reasons -d 1",
@@ -174,9 +169,8 @@ fn reasons_say_what_was_waited_for() {
     }
 }
 
-#[test]
+#[kernel_test]
 fn kernel_stacks_are_recognized_for_what_they_are() {
-    let _turn = require!(kernel_turn());
     let workload = Program::c("reads").start(&[]);
     // Little memory, so that its sides are flipped, and what was stored on one is stored anew on the other.
     let run = Invocation::new("-v -f --off-cpu -d 3 --map-memory 8")
@@ -211,9 +205,8 @@ fn kernel_stacks_are_recognized_for_what_they_are() {
     }
 }
 
-#[test]
+#[kernel_test(timing)]
 fn a_thread_asleep_throughout_shows_the_whole_duration() {
-    let _turn = require!(kernel_turn());
     let workload = Program::c("sleeper").start(&[]);
     let run = Invocation::new("-v -f --off-cpu -d 3")
         .flag("-p", workload.pid())
@@ -227,9 +220,8 @@ fn a_thread_asleep_throughout_shows_the_whole_duration() {
         .expect_stderr("had not ended");
 }
 
-#[test]
+#[kernel_test(timing)]
 fn flags_leave_out_what_they_say() {
-    let _turn = require!(kernel_turn());
     let workload = Program::c("waits").start(&[]);
     for (flags, kept, left_out) in [
         ("-m 60000", &["wait_sleep"][..], &["giver"][..]),
@@ -269,9 +261,8 @@ fn flags_leave_out_what_they_say() {
     }
 }
 
-#[test]
+#[kernel_test]
 fn the_whole_machine_has_waits_of_kernel_threads_too() {
-    let _turn = require!(kernel_turn());
     let _workload = Program::c("waits").start(&[]);
     let run = Invocation::new("-v -f --off-cpu -a -d 2")
         .run()
@@ -295,9 +286,8 @@ fn the_whole_machine_has_waits_of_kernel_threads_too() {
     );
 }
 
-#[test]
+#[kernel_test]
 fn a_launched_command_waits_from_its_own_beginning() {
-    let _turn = require!(kernel_turn());
     let run = Invocation::new("-v -o -")
         .arg("--off-cpu")
         .command(Program::c("pipe").path(), &[]);
@@ -317,9 +307,8 @@ fn a_launched_command_waits_from_its_own_beginning() {
     assert!(held < 100_000, "{folded}");
 }
 
-#[test]
+#[kernel_test(timing)]
 fn nothing_is_lost_when_waits_outlast_what_stores_their_stacks() {
-    let _turn = require!(kernel_turn());
     // So little memory that its sides are flipped many times while `wait_never` sleeps.
     let _storm = [
         Program::c("execstorm").start(&["200", "2000", "300"]),

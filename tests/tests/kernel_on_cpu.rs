@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use flame_bpf_tests::{
-    Folded, Invocation, Mangling, Program, Run, Stack, Workload, file_contains, kernel_turn,
+    Folded, Invocation, Mangling, Program, Run, Stack, Workload, file_contains, kernel_test,
     require, thread_cpu_ns,
 };
 
@@ -35,9 +35,8 @@ fn assert_true_shares(folded: &Folded, said: &[String]) {
     }
 }
 
-#[test]
+#[kernel_test(timing)]
 fn shares_are_true_and_chains_whole() {
-    let _turn = require!(kernel_turn());
     let workload = Program::c("shares").start(&[]);
     let folded = record("-f -F 997 -d 8", workload.pid()).folded();
 
@@ -64,9 +63,8 @@ fn shares_are_true_and_chains_whole() {
     }
 }
 
-#[test]
+#[kernel_test(timing)]
 fn shares_are_true_at_a_fixed_period() {
-    let _turn = require!(kernel_turn());
     let workload = Program::c("shares").start(&[]);
     let folded = record("-f -e cpu-clock -c 1003001 -d 8", workload.pid()).folded();
     assert_true_shares(&folded, &workload.stop());
@@ -130,15 +128,13 @@ fn rust_threads(mangling: Mangling) {
     );
 }
 
-#[test]
+#[kernel_test(timing)]
 fn rust_threads_are_told_apart_with_default_mangling() {
-    let _turn = require!(kernel_turn());
     rust_threads(Mangling::Default);
 }
 
-#[test]
+#[kernel_test(timing)]
 fn rust_threads_are_told_apart_with_v0_mangling() {
-    let _turn = require!(kernel_turn());
     rust_threads(Mangling::V0);
 }
 
@@ -147,9 +143,8 @@ fn position(stack: &Stack, part: &str) -> Option<usize> {
     stack.frames.iter().position(|frame| frame.contains(part))
 }
 
-#[test]
+#[kernel_test]
 fn a_pipe_shows_its_kernel_functions_under_their_callers() {
-    let _turn = require!(kernel_turn());
     let workload = Program::c("pipe").start(&[]);
     let folded = Invocation::new("-f -F 997 -d 3 --annotate")
         .flag("-p", format!("{},{}", workload.pid(), workload.words()[0]))
@@ -187,9 +182,8 @@ fn a_pipe_shows_its_kernel_functions_under_their_callers() {
     }
 }
 
-#[test]
+#[kernel_test]
 fn user_stacks_only_means_no_kernel_frames() {
-    let _turn = require!(kernel_turn());
     let workload = Program::c("pipe").start(&[]);
     let folded = record("-f -U -F 997 -d 2 --annotate", workload.pid()).folded();
     assert!(
@@ -199,9 +193,8 @@ fn user_stacks_only_means_no_kernel_frames() {
     assert!(!folded.any(|stack| stack.mentions("_[k]")), "{folded}");
 }
 
-#[test]
+#[kernel_test]
 fn kernel_stacks_only_means_no_user_frames() {
-    let _turn = require!(kernel_turn());
     let workload = Program::c("pipe").start(&[]);
     let folded = record("-f -K -F 997 -d 2 --annotate", workload.pid()).folded();
     assert!(
@@ -220,9 +213,8 @@ fn kernel_stacks_only_means_no_user_frames() {
     }
 }
 
-#[test]
+#[kernel_test]
 fn the_delimiter_stands_between_user_and_kernel_frames() {
-    let _turn = require!(kernel_turn());
     let workload = Program::c("pipe").start(&[]);
     let folded = record("-f -F 997 -d 2 --annotate --delimited", workload.pid()).folded();
     let both = |stack: &Stack| stack.has("write_messages") && stack.mentions("_[k]");
@@ -266,9 +258,8 @@ fn steps(count: usize) -> Vec<String> {
         .collect()
 }
 
-#[test]
+#[kernel_test]
 fn deep_stacks_are_whole_and_in_order() {
-    let _turn = require!(kernel_turn());
     for depth in [1, 100, 500, 1000] {
         let stack = deep_stack(depth);
         let mut chain = vec!["main".to_owned()];
@@ -288,9 +279,8 @@ fn deep_stacks_are_whole_and_in_order() {
     }
 }
 
-#[test]
+#[kernel_test]
 fn a_stack_beyond_the_limit_says_so_at_its_root_and_keeps_its_leaves() {
-    let _turn = require!(kernel_turn());
     let stack = deep_stack(2000);
     assert_eq!(stack.root(), "deep");
     assert_eq!(stack.frames[1], "[truncated]", "{:?}", stack.frames);
@@ -309,9 +299,8 @@ fn a_stack_beyond_the_limit_says_so_at_its_root_and_keeps_its_leaves() {
     assert_eq!(stack.frames[bottom + 1], "burn");
 }
 
-#[test]
+#[kernel_test]
 fn another_event_can_be_asked_for() {
-    let _turn = require!(kernel_turn());
     let workload = Program::c("faults").start(&[]);
     let run = record("-f -e page-faults -d 2", workload.pid()).expect_stderr("page-faults");
     let folded = run.folded();
@@ -321,9 +310,8 @@ fn another_event_can_be_asked_for() {
     );
 }
 
-#[test]
+#[kernel_test]
 fn the_event_that_was_taken_is_named() {
-    let _turn = require!(kernel_turn());
     let workload = Program::c("shares").start(&[]);
     let run = record("-f -d 1", workload.pid());
     // Without a core PMU there is nothing that counts cycles.
@@ -339,9 +327,8 @@ fn the_event_that_was_taken_is_named() {
     }
 }
 
-#[test]
+#[kernel_test]
 fn the_vdso_has_a_name() {
-    let _turn = require!(kernel_turn());
     require!(file_contains(
         "/sys/devices/system/clocksource/clocksource0/current_clocksource",
         // The others are read by a system call, and the vDSO only passes the question on.

@@ -4,7 +4,7 @@ use std::fs;
 use std::process::{Command, Output};
 
 use flame_bpf_tests::{
-    Invocation, Program, Workload, assert_whole_svg, kernel_turn, require, svg_titles, tool,
+    Invocation, Program, Workload, assert_whole_svg, kernel_test, require, svg_titles, tool,
 };
 use tempfile::{TempDir, tempdir};
 
@@ -12,9 +12,8 @@ fn folder() -> TempDir {
     tempdir().expect("a temporary folder can be made")
 }
 
-#[test]
+#[kernel_test]
 fn all_outputs_of_a_run_agree() {
-    let _turn = require!(kernel_turn());
     let workload = Program::c("shares").start(&[]);
     let folder = folder();
     let [svg, first, second] =
@@ -46,9 +45,8 @@ fn all_outputs_of_a_run_agree() {
     );
 }
 
-#[test]
+#[kernel_test]
 fn a_stdout_that_is_no_terminal_gets_folded_text_and_nothing_else() {
-    let _turn = require!(kernel_turn());
     let workload = Program::c("shares").start(&[]);
     let folder = folder();
     let run = Invocation::new("-F 997 -d 1")
@@ -66,9 +64,8 @@ fn a_stdout_that_is_no_terminal_gets_folded_text_and_nothing_else() {
     );
 }
 
-#[test]
+#[kernel_test]
 fn a_file_replaces_the_one_before_it() {
-    let _turn = require!(kernel_turn());
     let workload = Program::c("shares").start(&[]);
     let folder = folder();
     let svg = folder.path().join("x.svg");
@@ -100,9 +97,8 @@ fn recording(workload: &Workload, flags: &str) -> Invocation {
     Invocation::new(flags).flag("-p", workload.pid())
 }
 
-#[test]
+#[kernel_test]
 fn a_terminal_gets_progress_and_a_flame_graph_in_the_folder() {
-    let _turn = require!(kernel_turn());
     require!(tool("script"));
     let workload = Program::c("shares").start(&[]);
     let folder = folder();
@@ -121,9 +117,8 @@ fn a_terminal_gets_progress_and_a_flame_graph_in_the_folder() {
     assert!(shown.contains("flamegraph.svg"), "{shown:?}");
 }
 
-#[test]
+#[kernel_test]
 fn quiet_means_no_progress() {
-    let _turn = require!(kernel_turn());
     require!(tool("script"));
     let workload = Program::c("shares").start(&[]);
     let folder = folder();
@@ -134,9 +129,8 @@ fn quiet_means_no_progress() {
     assert!(folder.path().join("flamegraph.svg").exists());
 }
 
-#[test]
+#[kernel_test]
 fn folded_text_on_a_terminal_is_still_folded_text() {
-    let _turn = require!(kernel_turn());
     require!(tool("script"));
     let workload = Program::c("shares").start(&[]);
     let folder = folder();

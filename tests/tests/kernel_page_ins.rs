@@ -1,6 +1,6 @@
 //! Pages of mapped files that have to be read: as many and as long as a program counts and measures itself.
 
-use flame_bpf_tests::{Folded, Invocation, Program, allowed_cpus, kernel_turn, require};
+use flame_bpf_tests::{Folded, Invocation, Program, allowed_cpus, kernel_test, require};
 
 /// What is shown of the time in faults that read one page each, of what the program measured; it counts its own way into the
 /// kernel, and the walking of its stack.
@@ -76,9 +76,8 @@ fn reads(recorded: &Recorded) -> Result<(), String> {
     }
 }
 
-#[test]
+#[kernel_test]
 fn every_page_that_has_to_be_read_is_counted_where_it_is_touched() {
-    let _turn = require!(kernel_turn());
     for program in [
         Program::c_without_frame_pointers("mapped"),
         Program::c("mapped"),
@@ -125,9 +124,8 @@ fn every_page_that_has_to_be_read_is_counted_where_it_is_touched() {
     }
 }
 
-#[test]
+#[kernel_test(timing)]
 fn page_ins_take_as_long_as_they_do() {
-    let _turn = require!(kernel_turn());
     let program = Program::c_without_frame_pointers("mapped");
     let recorded = record(&program, "--io");
     require!(reads(&recorded));
@@ -137,9 +135,8 @@ fn page_ins_take_as_long_as_they_do() {
     recorded.assert_time("reads_on", &SHOWN_READING_ON);
 }
 
-#[test]
+#[kernel_test]
 fn a_page_in_weighs_a_page() {
-    let _turn = require!(kernel_turn());
     let program = Program::c_without_frame_pointers("mapped");
     let recorded = record(&program, "--io=bytes -K");
     require!(reads(&recorded));
@@ -151,9 +148,8 @@ fn a_page_in_weighs_a_page() {
     assert!(page_ins / 4096 >= least, "{}", recorded.folded);
 }
 
-#[test]
+#[kernel_test]
 fn who_asks_for_pipes_gets_no_files() {
-    let _turn = require!(kernel_turn());
     let program = Program::c_without_frame_pointers("mapped");
     let recorded = record(&program, "--io=count --io-kind files,pipes");
     require!(reads(&recorded));
@@ -164,9 +160,8 @@ fn who_asks_for_pipes_gets_no_files() {
     assert!(without.folded.any(|stack| stack.leaf() == "[write]"));
 }
 
-#[test]
+#[kernel_test]
 fn waiting_for_the_lock_of_all_mappings_is_no_page_in() {
-    let _turn = require!(kernel_turn());
     require!(allowed_cpus(2));
     let program = Program::c_without_frame_pointers("contended");
     // What it says goes into a pipe, and is all that must be there.

@@ -4,15 +4,14 @@ use std::fs;
 use std::path::Path;
 
 use flame_bpf_tests::{
-    Folded, Invocation, PrivateCopy, Program, Sysctl, binary, kernel_turn, require, tool,
+    Folded, Invocation, PrivateCopy, Program, Sysctl, binary, kernel_test, require, tool,
 };
 use tempfile::tempdir;
 
 const NOBODY: &str = "setpriv --reuid 65534 --regid 65534 --clear-groups";
 
-#[test]
+#[kernel_test]
 fn a_user_without_privilege_is_told_which_is_missing() {
-    let _turn = require!(kernel_turn());
     require!(tool("setpriv"));
     let copy = PrivateCopy::of(&binary());
     Invocation::new("-f -a -d 1")
@@ -26,9 +25,8 @@ fn a_user_without_privilege_is_told_which_is_missing() {
         .expect_any_stderr(&["sudo", "setcap"]);
 }
 
-#[test]
+#[kernel_test]
 fn two_capabilities_are_enough_for_a_command_of_ones_own() {
-    let _turn = require!(kernel_turn());
     require!(tool("setpriv"));
     let copy = PrivateCopy::of(&binary());
     let folder = tempdir().expect("a temporary folder can be made");
@@ -71,9 +69,8 @@ fn record_pipe(wrapper: &str) -> Folded {
     folded
 }
 
-#[test]
+#[kernel_test]
 fn a_refused_limit_of_locked_memory_is_not_fatal() {
-    let _turn = require!(kernel_turn());
     require!(tool("prlimit"));
     require!(tool("setpriv"));
     record_pipe("prlimit --memlock=0:0");
@@ -82,9 +79,8 @@ fn a_refused_limit_of_locked_memory_is_not_fatal() {
     );
 }
 
-#[test]
+#[kernel_test]
 fn hidden_kernel_addresses_are_not_fatal() {
-    let _turn = require!(kernel_turn());
     for value in ["1", "2"] {
         let _hidden = require!(Sysctl::set("kernel/kptr_restrict", value));
         let folded = record_pipe("");
@@ -95,9 +91,8 @@ fn hidden_kernel_addresses_are_not_fatal() {
     }
 }
 
-#[test]
+#[kernel_test]
 fn few_file_descriptors_are_enough() {
-    let _turn = require!(kernel_turn());
     require!(tool("prlimit"));
     record_pipe("prlimit --nofile=64:64");
 }

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use flame_bpf_tests::{
-    Folded, Invocation, PrivateCopy, Program, Run, Running, Stack, Workload, kernel_turn, require,
+    Folded, Invocation, PrivateCopy, Program, Run, Running, Stack, Workload, kernel_test,
 };
 use rustix::process::Signal;
 use tempfile::{TempDir, tempdir};
@@ -48,9 +48,8 @@ impl Recorded {
     }
 }
 
-#[test]
+#[kernel_test]
 fn rendered_later_is_the_same_as_written_at_once() {
-    let _turn = require!(kernel_turn());
     let shares = Program::c_with_debug_information("shares").start(&[]);
     let maker = Program::c("anonymous").start(&["map"]);
     // Nearly always in the kernel: what -K has to show on a machine where nothing else runs.
@@ -97,9 +96,8 @@ fn rendered_later_is_the_same_as_written_at_once() {
     drop((shares, maker, pipe, waits));
 }
 
-#[test]
+#[kernel_test]
 fn a_raw_recording_alone_is_enough() {
-    let _turn = require!(kernel_turn());
     let workload = Program::c("shares").start(&[]);
     let folder = tempdir().expect("a temporary folder can be made");
     let path = folder.path().join("x.fbpf");
@@ -135,9 +133,8 @@ fn record(copy: &Path) -> Recorded {
     Recorded::by(Invocation::new("-F 997 -d 1").flag("-p", workload.pid()))
 }
 
-#[test]
+#[kernel_test]
 fn a_program_that_was_deleted_or_replaced_since_lends_no_names() {
-    let _turn = require!(kernel_turn());
     let shares = Program::c("shares");
     let copy = PrivateCopy::of(shares.path());
     let recorded = record(copy.path());
@@ -174,9 +171,8 @@ fn a_program_that_was_deleted_or_replaced_since_lends_no_names() {
     assert_eq!(named("").0, at_once);
 }
 
-#[test]
+#[kernel_test]
 fn a_program_that_is_gone_when_the_recording_ends_has_its_names_in_it() {
-    let _turn = require!(kernel_turn());
     let copy = PrivateCopy::of(Program::c("shares").path());
     let workload = Workload::start(&mut Command::new(copy.path()));
     fs::remove_file(copy.path()).expect("a copy can be deleted");
@@ -188,9 +184,8 @@ fn a_program_that_is_gone_when_the_recording_ends_has_its_names_in_it() {
     assert_eq!(folded, at_once);
 }
 
-#[test]
+#[kernel_test]
 fn a_debug_file_names_a_program_that_is_not_there() {
-    let _turn = require!(kernel_turn());
     let shares = Program::c_with_debug_information("shares");
     let copy = PrivateCopy::of(shares.stripped().path());
     let recorded = record(copy.path());
@@ -221,9 +216,8 @@ fn recording_windows(workload: &Workload, path: &Path) -> Running {
     running
 }
 
-#[test]
+#[kernel_test]
 fn windows_are_written_as_they_pass_and_are_chosen_by_time() {
-    let _turn = require!(kernel_turn());
     let workload = Program::c("shares").start(&[]);
     let folder = tempdir().expect("a temporary folder can be made");
     let path = folder.path().join("x.fbpf");
@@ -259,9 +253,8 @@ fn windows_are_written_as_they_pass_and_are_chosen_by_time() {
     assert_eq!(rest.total(), all.total());
 }
 
-#[test]
+#[kernel_test]
 fn windows_outlast_a_recorder_that_is_killed() {
-    let _turn = require!(kernel_turn());
     let workload = Program::c("shares").start(&[]);
     let folder = tempdir().expect("a temporary folder can be made");
     let path = folder.path().join("x.fbpf");
@@ -282,9 +275,8 @@ fn windows_outlast_a_recorder_that_is_killed() {
 const RUN_AND_DELETE: &str = "\
 for number in $(seq 1 30); do cp \"$1\" \"$2/once$number\"; \"$2/once$number\" 0 20000 5; rm \"$2/once$number\"; done";
 
-#[test]
+#[kernel_test]
 fn what_was_deleted_is_named_in_its_window_and_closed_after_it() {
-    let _turn = require!(kernel_turn());
     let folder = tempdir().expect("a temporary folder can be made");
     let path = folder.path().join("x.fbpf");
     let mut running = Invocation::new("-v -a -F 997 --window 1s")

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use flame_bpf_tests::{Invocation, Program, assert_whole_svg, kernel_turn, require};
+use flame_bpf_tests::{Invocation, Program, assert_whole_svg, kernel_test};
 use rustix::process::Signal;
 use tempfile::tempdir;
 
@@ -15,9 +15,8 @@ fn files(folder: &Path) -> Vec<String> {
         .collect()
 }
 
-#[test]
+#[kernel_test]
 fn an_interrupt_stops_and_writes() {
-    let _turn = require!(kernel_turn());
     let workload = Program::c("shares").start(&[]);
     let folder = tempdir().expect("a temporary folder can be made");
     let (svg, folded) = (folder.path().join("x.svg"), folder.path().join("x.folded"));
@@ -54,9 +53,8 @@ fn an_interrupt_stops_and_writes() {
     }
 }
 
-#[test]
+#[kernel_test]
 fn a_second_interrupt_aborts_even_where_writing_is_stuck() {
-    let _turn = require!(kernel_turn());
     // One such stack fills a pipe that nobody reads more than once over.
     let workloads = [1000, 990, 980, 970, 960, 950, 940, 930, 920, 910]
         .map(|depth: u32| Program::c("deep").start(&[&depth.to_string()]));
@@ -84,9 +82,8 @@ fn a_second_interrupt_aborts_even_where_writing_is_stuck() {
     );
 }
 
-#[test]
+#[kernel_test]
 fn an_aborted_run_leaves_a_whole_file_or_none() {
-    let _turn = require!(kernel_turn());
     let workload = Program::c("shares").start(&[]);
     let folder = tempdir().expect("a temporary folder can be made");
     let svg = folder.path().join("x.svg");

@@ -2,7 +2,7 @@
 
 use flame_bpf::kernel::{CodePart, Kernel, Request, StoredTable, Support, Tables};
 use flame_bpf::probe::Probe;
-use flame_bpf_tests::{Invocation, Program, kernel_turn, require, walks_by_tables};
+use flame_bpf_tests::{Invocation, Program, kernel_test, require, walks_by_tables};
 use profiler_common::abi::{CodeKey, PageRows, Row, Switches, TargetKind};
 
 /// Rows of a table that takes two fifths of a slab.
@@ -42,9 +42,8 @@ fn store(tables: &mut Tables) -> Option<StoredTable> {
     tables.store(&pages, &rows).expect("slabs can be made")
 }
 
-#[test]
+#[kernel_test]
 fn table_memory_has_a_limit_and_is_used_again() {
-    let _turn = require!(kernel_turn());
     let (_kernel, mut tables) = tables(&require!(walks_by_tables()));
     let empty = tables.bytes();
     assert_eq!(tables.limit(), 2 << 20);
@@ -75,9 +74,8 @@ fn table_memory_has_a_limit_and_is_used_again() {
     assert!(store(&mut tables).is_none());
 }
 
-#[test]
+#[kernel_test]
 fn room_that_is_made_ahead_is_what_is_stored_in() {
-    let _turn = require!(kernel_turn());
     let (_kernel, mut tables) = tables(&require!(walks_by_tables()));
     // More than the limit allows, and asked for twice.
     tables.expect(9 << 20);
@@ -88,9 +86,8 @@ fn room_that_is_made_ahead_is_what_is_stored_in() {
     assert_eq!(tables.bytes(), most);
 }
 
-#[test]
+#[kernel_test]
 fn no_room_is_made_beside_what_was_given_back() {
-    let _turn = require!(kernel_turn());
     let (_kernel, mut tables) = tables_within(&require!(walks_by_tables()), 8 << 20);
     let table = store(&mut tables).expect("there is room");
     tables.release(table);
@@ -99,9 +96,8 @@ fn no_room_is_made_beside_what_was_given_back() {
     assert_eq!(tables.bytes() - before, 2 << 20, "one of three was free");
 }
 
-#[test]
+#[kernel_test]
 fn an_index_that_is_full_leaves_out_and_says_so() {
-    let _turn = require!(kernel_turn());
     let (_kernel, tables) = tables(&require!(walks_by_tables()));
     let key = CodeKey {
         device: 9,
@@ -118,9 +114,8 @@ fn an_index_that_is_full_leaves_out_and_says_so() {
     assert_eq!(tables.publish(key, None, &parts), 8);
 }
 
-#[test]
+#[kernel_test]
 fn a_limit_that_is_too_small_is_told_and_harms_nothing() {
-    let _turn = require!(kernel_turn());
     let busy = Program::c("shares").start(&[]);
     let run = Invocation::new("-v --max-unwind-memory 1 -f")
         .flag("-p", busy.pid())

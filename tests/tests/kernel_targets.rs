@@ -1,7 +1,7 @@
 //! Who is sampled: processes, threads, CPUs, everything, and how the samples are labelled.
 
 use flame_bpf_tests::{
-    Folded, Invocation, Program, Stack, allowed_cpus, kernel_turn, require, thread_cpu_ns, tool,
+    Folded, Invocation, Program, Stack, allowed_cpus, kernel_test, require, thread_cpu_ns, tool,
 };
 
 /// The number in a label such as `[tid 12]`.
@@ -14,9 +14,8 @@ fn record(invocation: Invocation) -> Folded {
     invocation.run().expect_no_panic().expect_code(0).folded()
 }
 
-#[test]
+#[kernel_test]
 fn two_processes_weigh_as_much_as_they_use() {
-    let _turn = require!(kernel_turn());
     let spin = Program::c("spin");
     let (a, b) = (
         spin.start(&["worker_a=3000/0"]),
@@ -43,9 +42,8 @@ fn two_processes_weigh_as_much_as_they_use() {
     drop(bystander);
 }
 
-#[test]
+#[kernel_test]
 fn all_threads_of_a_process_are_sampled() {
-    let _turn = require!(kernel_turn());
     let workload = Program::c("spin").start(&["one=1000/500", "two=1000/500", "three=1000/500"]);
     let folded = record(Invocation::new("-f -F 997 -d 2").flag("-p", workload.pid()));
     for name in ["one", "two", "three"] {
@@ -56,9 +54,8 @@ fn all_threads_of_a_process_are_sampled() {
     }
 }
 
-#[test]
+#[kernel_test]
 fn one_thread_alone_is_sampled_when_asked_for() {
-    let _turn = require!(kernel_turn());
     let workload = Program::c("spin").start(&["wanted=1000/0", "unwanted=1000/0"]);
     let wanted = &workload.words()[0];
     let folded = record(Invocation::new("-f -F 997 -d 2").flag("-t", wanted));
@@ -72,9 +69,8 @@ fn one_thread_alone_is_sampled_when_asked_for() {
     );
 }
 
-#[test]
+#[kernel_test]
 fn several_threads_can_be_asked_for() {
-    let _turn = require!(kernel_turn());
     let workload = Program::c("spin").start(&["one=1000/1000", "two=1000/1000", "not=1000/1000"]);
     let tids = workload.words()[..2].join(",");
     let folded = record(Invocation::new("-f -F 997 -d 2").flag("--tid", tids));
@@ -87,9 +83,8 @@ fn several_threads_can_be_asked_for() {
     assert!(!folded.any(|stack| stack.root() == "not"), "{folded}");
 }
 
-#[test]
+#[kernel_test]
 fn only_the_listed_cpus_are_sampled() {
-    let _turn = require!(kernel_turn());
     let cpus = require!(allowed_cpus(2));
     let shares = Program::c("shares");
     let (inside, outside) = (shares.named("inside"), shares.named("outside"));
@@ -112,9 +107,8 @@ fn only_the_listed_cpus_are_sampled() {
     );
 }
 
-#[test]
+#[kernel_test]
 fn a_list_of_cpus_narrows_a_process() {
-    let _turn = require!(kernel_turn());
     let cpus = require!(allowed_cpus(2));
     let workload = Program::c("shares").start_on(cpus[1], &[]);
     let on = |cpu: usize| {
@@ -129,9 +123,8 @@ fn a_list_of_cpus_narrows_a_process() {
     assert_eq!(on(cpus[0]).total(), 0);
 }
 
-#[test]
+#[kernel_test]
 fn no_target_means_the_whole_machine() {
-    let _turn = require!(kernel_turn());
     let shares = Program::c("shares");
     let (_one, _two) = (
         shares.named("first_one").start(&[]),
@@ -146,9 +139,8 @@ fn no_target_means_the_whole_machine() {
     }
 }
 
-#[test]
+#[kernel_test]
 fn a_duration_may_stand_alone() {
-    let _turn = require!(kernel_turn());
     let workload = Program::c("shares").start(&[]);
     // That this ends at all is the point: the workload does not.
     let folded = record(
@@ -159,9 +151,8 @@ fn a_duration_may_stand_alone() {
     assert!(folded.any(|stack| stack.has("alpha")), "{folded}");
 }
 
-#[test]
+#[kernel_test]
 fn threads_are_labelled_only_when_asked_for() {
-    let _turn = require!(kernel_turn());
     let workload = Program::c("spin").start(&["twin=2000/0", "twin=500/2000"]);
     let tids: Vec<u32> = workload
         .words()
@@ -207,9 +198,8 @@ fn threads_are_labelled_only_when_asked_for() {
     assert!(!plain.any(labelled), "{plain}");
 }
 
-#[test]
+#[kernel_test]
 fn cpus_are_labelled_only_when_asked_for() {
-    let _turn = require!(kernel_turn());
     let cpus = require!(allowed_cpus(2));
     let shares = Program::c("shares");
     let (first, second) = (shares.named("on_first"), shares.named("on_second"));
@@ -239,9 +229,8 @@ fn cpus_are_labelled_only_when_asked_for() {
     assert!(!plain.any(any), "{plain}");
 }
 
-#[test]
+#[kernel_test]
 fn idle_is_counted_and_shown_only_when_asked_for() {
-    let _turn = require!(kernel_turn());
     let idle = |stack: &Stack| stack.mentions("swapper");
     let run = Invocation::new("-v -f -a -F 997 -d 2 -e cpu-clock")
         .run()
@@ -284,9 +273,8 @@ fn in_pid_namespace(script: &str) -> Folded {
     Folded::parse(&output.stdout).unwrap_or_else(|error| panic!("{error}\n{stderr}"))
 }
 
-#[test]
+#[kernel_test]
 fn pids_are_those_of_the_namespace_that_the_user_is_in() {
-    let _turn = require!(kernel_turn());
     require!(tool("unshare"));
     let shares = Program::c("shares");
     let bystander = shares.named("bystander").start(&[]);
@@ -308,9 +296,8 @@ fn pids_are_those_of_the_namespace_that_the_user_is_in() {
     drop(bystander);
 }
 
-#[test]
+#[kernel_test]
 fn labels_are_those_of_the_namespace_that_the_user_is_in() {
-    let _turn = require!(kernel_turn());
     require!(tool("unshare"));
     let folded = in_pid_namespace(&format!(
         "{} >/dev/null & {} $!; exit $?",

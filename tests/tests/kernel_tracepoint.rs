@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use flame_bpf_tests::{Invocation, Program, kernel_turn, require};
+use flame_bpf_tests::{Invocation, Program, kernel_test};
 
-#[test]
+#[kernel_test]
 fn every_passing_is_counted_once() {
-    let _turn = require!(kernel_turn());
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let file = folder.path().join("forks.folded");
     // The shell makes two children, and these none.
@@ -36,9 +35,8 @@ fn every_passing_is_counted_once() {
     run.expect_stderr("sched:sched_process_fork: /bin/sh");
 }
 
-#[test]
+#[kernel_test]
 fn who_does_not_come_by_is_left_out() {
-    let _turn = require!(kernel_turn());
     let pipe = Program::c("pipe").start(&[]);
     let _other = Program::c("sleeper").start(&[]);
     for (flags, frame) in [("-f", "main"), ("-fU", "main"), ("-fK", "__schedule")] {
@@ -64,9 +62,8 @@ fn who_does_not_come_by_is_left_out() {
     }
 }
 
-#[test]
+#[kernel_test]
 fn an_unknown_name_lists_those_near_it() {
-    let _turn = require!(kernel_turn());
     Invocation::new("-e sched:sched_wekup -a -d 1")
         .run()
         .expect_no_panic()

@@ -4,7 +4,7 @@
 //! tells of, and ends somewhere on it. One frame more or less anywhere is a failure.
 
 use flame_bpf_tests::{
-    Folded, Invocation, Program, Recipe, Stack, TWELVE, compiles_32_bit, kernel_turn, require, tool,
+    Folded, Invocation, Program, Recipe, Stack, TWELVE, compiles_32_bit, kernel_test, require, tool,
 };
 
 /// Profiles a program that does its work under `arguments`.
@@ -27,59 +27,50 @@ fn assert_twelve(recipe: Recipe) {
     }
 }
 
-#[test]
+#[kernel_test]
 fn a_position_independent_program() {
-    let _turn = require!(kernel_turn());
     assert_twelve(Recipe::c("chain").compiled("-fPIE").linked("-pie"));
 }
 
-#[test]
+#[kernel_test]
 fn a_program_at_a_fixed_address() {
-    let _turn = require!(kernel_turn());
     assert_twelve(Recipe::c("chain").compiled("-fno-pie").linked("-no-pie"));
 }
 
-#[test]
+#[kernel_test]
 fn a_static_program() {
-    let _turn = require!(kernel_turn());
     assert_twelve(Recipe::c("chain").linked("-static"));
 }
 
-#[test]
+#[kernel_test]
 fn a_static_position_independent_program() {
-    let _turn = require!(kernel_turn());
     let recipe = Recipe::c("chain").compiled("-fPIE");
     assert_twelve(recipe.linked("-static-pie"));
 }
 
-#[test]
+#[kernel_test]
 fn a_program_for_size() {
-    let _turn = require!(kernel_turn());
     assert_twelve(Recipe::c("chain").compiled("-Os -fcf-protection=none"));
 }
 
-#[test]
+#[kernel_test]
 fn a_program_that_is_not_optimized() {
-    let _turn = require!(kernel_turn());
     assert_twelve(Recipe::c("chain").compiled("-O0 -fomit-frame-pointer"));
 }
 
-#[test]
+#[kernel_test]
 fn a_program_with_frame_pointers() {
-    let _turn = require!(kernel_turn());
     assert_twelve(Recipe::c("chain").compiled("-fno-omit-frame-pointer"));
 }
 
-#[test]
+#[kernel_test]
 fn a_program_by_another_linker() {
-    let _turn = require!(kernel_turn());
     require!(tool("ld.lld"));
     assert_twelve(Recipe::c("chain").linked("-fuse-ld=lld"));
 }
 
-#[test]
+#[kernel_test]
 fn frames_of_a_hundred_kilobytes() {
-    let _turn = require!(kernel_turn());
     assert_twelve(Recipe::c("chain").compiled("-DROOM=100000"));
 }
 
@@ -104,23 +95,20 @@ fn assert_twelve_above_musl(recipe: Recipe) {
     }
 }
 
-#[test]
+#[kernel_test]
 fn a_program_with_musl() {
-    let _turn = require!(kernel_turn());
     require!(tool("musl-gcc"));
     assert_twelve_above_musl(Recipe::c("chain"));
 }
 
-#[test]
+#[kernel_test]
 fn a_static_program_with_musl() {
-    let _turn = require!(kernel_turn());
     require!(tool("musl-gcc"));
     assert_twelve_above_musl(Recipe::c("chain").linked("-static"));
 }
 
-#[test]
+#[kernel_test]
 fn stripped_programs_whose_names_are_elsewhere() {
-    let _turn = require!(kernel_turn());
     for link in ["-pie", "-static", "-static-pie"] {
         let program = Recipe::c("chain").compiled("-fPIE").linked(link).make();
         let split = program.with_debug_file();
@@ -139,9 +127,8 @@ fn depths(program: &Program) -> Vec<f64> {
     (0..32).map(share).collect()
 }
 
-#[test]
+#[kernel_test]
 fn stripped_programs_without_names_are_as_deep() {
-    let _turn = require!(kernel_turn());
     for link in ["-pie", "-static"] {
         let program = Recipe::c("chain").linked(link).make();
         for (depth, (named, nameless)) in depths(&program)
@@ -157,9 +144,8 @@ fn stripped_programs_without_names_are_as_deep() {
     }
 }
 
-#[test]
+#[kernel_test]
 fn recursion_a_thousand_deep() {
-    let _turn = require!(kernel_turn());
     let program = Recipe::c("deep").make();
     let steps: Vec<String> = (0..1000)
         .map(|step| format!("step_{}", step % 16))
@@ -172,9 +158,8 @@ fn recursion_a_thousand_deep() {
     profile(&program, "", &["1000"]).assert_complete(&chain);
 }
 
-#[test]
+#[kernel_test]
 fn recursion_beyond_the_limit_is_marked_and_keeps_its_leaves() {
-    let _turn = require!(kernel_turn());
     let folded = profile(&Recipe::c("deep").make(), "", &["2000"]);
     let stack = folded.heaviest();
     assert_eq!(stack.mark(), Some("[truncated]"), "{:?}", stack.frames);
@@ -194,9 +179,8 @@ fn recursion_beyond_the_limit_is_marked_and_keeps_its_leaves() {
 }
 
 /// Both with frame pointers, where a walker that knows nothing else loses the caller, and without.
-#[test]
+#[kernel_test]
 fn the_callers_of_leaves_and_of_the_c_library() {
-    let _turn = require!(kernel_turn());
     for flags in [
         "-fno-builtin",
         "-fno-builtin -fno-omit-frame-pointer -momit-leaf-frame-pointer",
@@ -225,26 +209,23 @@ fn the_callers_of_leaves_and_of_the_c_library() {
     }
 }
 
-#[test]
+#[kernel_test]
 fn forced_frame_pointers_say_what_they_miss() {
-    let _turn = require!(kernel_turn());
     let folded = profile(&Recipe::c("chain").make(), "--call-graph fp", &["100000"]);
     let marked = folded.marked("[no frame pointer]");
     assert!(marked > 0.5, "{marked:.3} is marked in {folded}");
     folded.assert_honest(&TWELVE);
 }
 
-#[test]
+#[kernel_test]
 fn forced_tables_are_complete() {
-    let _turn = require!(kernel_turn());
     let program = Recipe::c("chain").make();
     profile(&program, "--call-graph dwarf", &["40"]).assert_complete(&TWELVE);
     profile(&program, "--call-graph auto", &["40"]).assert_complete(&TWELVE);
 }
 
-#[test]
+#[kernel_test]
 fn the_first_samples_of_a_process_are_complete() {
-    let _turn = require!(kernel_turn());
     let program = Recipe::c("chain").make();
     for _ in 0..5 {
         let workload = program.start(&[]);
@@ -257,9 +238,8 @@ fn the_first_samples_of_a_process_are_complete() {
     }
 }
 
-#[test]
+#[kernel_test]
 fn a_32_bit_program_is_refused_cleanly() {
-    let _turn = require!(kernel_turn());
     require!(compiles_32_bit());
     let program = Recipe::c("chain").compiled("-m32").linked("-m32").make();
     let folded = profile(&program, "", &["100000"]);

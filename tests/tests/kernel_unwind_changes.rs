@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use flame_bpf_tests::{
-    Folded, Invocation, PrivateCopy, Recipe, Stack, TWELVE, Workload, kernel_turn, require,
+    Folded, Invocation, PrivateCopy, Recipe, Stack, TWELVE, Workload, kernel_test,
 };
 
 const PLUGIN: [&str; 5] = [
@@ -76,9 +76,8 @@ fn assert_soon_complete(folded: &Folded, function: &str, chain: &[&str]) {
     );
 }
 
-#[test]
+#[kernel_test]
 fn a_library_loaded_while_recording() {
-    let _turn = require!(kernel_turn());
     let plugin = Recipe::c("plugin").named("plugin.so").shared().make();
     let plugin = plugin.path().to_str().expect("our paths are plain");
     let workload = Recipe::c("host").make().start(&[plugin]);
@@ -87,9 +86,8 @@ fn a_library_loaded_while_recording() {
     assert_soon_complete(&folded, "waiting", &["main", "waiting", "burn"]);
 }
 
-#[test]
+#[kernel_test]
 fn a_library_replaced_while_it_is_in_use() {
-    let _turn = require!(kernel_turn());
     let plugin = |room: &str| {
         let recipe = Recipe::c("plugin").named("plugin.so").compiled(room);
         recipe.shared().make()
@@ -103,9 +101,8 @@ fn a_library_replaced_while_it_is_in_use() {
 }
 
 /// What was found at an address at one firing is kept for the next, and must not outlive the mapping.
-#[test]
+#[kernel_test]
 fn libraries_that_take_each_others_place() {
-    let _turn = require!(kernel_turn());
     let plugin = |name: &str, room: &str| {
         let recipe = Recipe::c("plugin").named(name).compiled(room);
         let plugin = recipe.shared().make();
@@ -125,18 +122,16 @@ fn libraries_that_take_each_others_place() {
     assert!(complete > 0.95, "{complete:.3} are complete in {folded}");
 }
 
-#[test]
+#[kernel_test]
 fn a_program_that_is_deleted() {
-    let _turn = require!(kernel_turn());
     let copy = PrivateCopy::of(Recipe::c("chain").make().path());
     let workload = start(copy.path(), &["40"]);
     fs::remove_file(copy.path()).expect("a file of ours can be removed");
     profile(&workload, "1.5").assert_complete(&TWELVE);
 }
 
-#[test]
+#[kernel_test]
 fn a_program_that_is_replaced() {
-    let _turn = require!(kernel_turn());
     let copy = PrivateCopy::of(Recipe::c("chain").make().path());
     let other = Recipe::c("chain").compiled("-DROOM=9000").make();
     let other = PrivateCopy::of(other.path());
@@ -145,9 +140,8 @@ fn a_program_that_is_replaced() {
     profile(&workload, "1.5").assert_complete(&TWELVE);
 }
 
-#[test]
+#[kernel_test]
 fn a_child_that_stays_what_its_parent_was() {
-    let _turn = require!(kernel_turn());
     let folded = profile_command("branch", "700", 0);
     // The clock that ends each loop is not what this is about.
     let steady = Folded {
@@ -161,9 +155,8 @@ fn a_child_that_stays_what_its_parent_was() {
     assert_soon_complete(&steady, "before_fork", &["main", "before_fork", "burn"]);
 }
 
-#[test]
+#[kernel_test]
 fn a_process_that_becomes_another_program() {
-    let _turn = require!(kernel_turn());
     // The next one at the same addresses, with other frames.
     let fixed = |stem| Recipe::c(stem).compiled("-fno-pie").linked("-no-pie");
     let next = fixed("chain").compiled("-DROOM=3000").make();
@@ -174,9 +167,8 @@ fn a_process_that_becomes_another_program() {
     assert_soon_complete(&folded, "before_exec", &["main", "before_exec", "burn"]);
 }
 
-#[test]
+#[kernel_test]
 fn a_thread_from_its_first_function() {
-    let _turn = require!(kernel_turn());
     let workload = Recipe::c("threaded").make().start(&[]);
     let folded = profile(&workload, "1.5");
     for stack in &folded.stacks {
@@ -197,9 +189,8 @@ fn a_thread_from_its_first_function() {
     assert!(folded.any(|stack| stack.leaf() == "burn"), "{folded}");
 }
 
-#[test]
+#[kernel_test]
 fn a_command_from_its_beginning() {
-    let _turn = require!(kernel_turn());
     // It ends with 1, as it was told of no other program to become; that is the command's own code.
     let folded = profile_command("relay", "1500", 1);
     let there = |stack: &Stack| stack.has("before_exec");

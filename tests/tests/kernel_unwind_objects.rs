@@ -2,7 +2,7 @@
 //! whose unwind instructions are in unusual places or missing, frames that were moved.
 
 use flame_bpf_tests::{
-    Folded, Invocation, Program, Recipe, Stack, TWELVE, file_contains, kernel_turn, require,
+    Folded, Invocation, Program, Recipe, Stack, TWELVE, file_contains, kernel_test, require,
 };
 
 fn profile(program: &Program, arguments: &[&str]) -> Folded {
@@ -41,9 +41,8 @@ fn assert_through_a_signal(folded: &Folded, below: &[&str], above: &[&str]) {
     assert!(share > 0.1, "{share:.3} is in the handler, in {folded}");
 }
 
-#[test]
+#[kernel_test]
 fn what_a_signal_interrupted_is_below_its_handler() {
-    let _turn = require!(kernel_turn());
     let program = Recipe::c("signals").make();
     for stack in ["usual", "below", "above"] {
         assert_through_a_signal(
@@ -54,9 +53,8 @@ fn what_a_signal_interrupted_is_below_its_handler() {
     }
 }
 
-#[test]
+#[kernel_test]
 fn a_signal_in_a_static_program() {
-    let _turn = require!(kernel_turn());
     assert_through_a_signal(
         &profile(&Recipe::c("signals").linked("-static").make(), &["usual"]),
         &["main", "outside", "interrupted", "burn"],
@@ -64,18 +62,16 @@ fn a_signal_in_a_static_program() {
     );
 }
 
-#[test]
+#[kernel_test]
 fn a_function_interrupted_at_its_first_instruction() {
-    let _turn = require!(kernel_turn());
     let folded = profile(&Recipe::c("edge").make(), &[]);
     assert_through_a_signal(&folded, &["main", "edge"], &["on_trap", "burn"]);
     let share = folded.share_among(|stack| stack.has("on_trap"), |stack| stack.has("edge"));
     assert!(share > 0.99, "{share:.3} is called by edge in {folded}");
 }
 
-#[test]
+#[kernel_test]
 fn the_caller_of_the_vdso() {
-    let _turn = require!(kernel_turn());
     require!(file_contains(
         "/sys/devices/system/clocksource/clocksource0/current_clocksource",
         // The others are read by a system call, and the vDSO only passes the question on.
@@ -97,9 +93,8 @@ fn the_caller_of_the_vdso() {
     assert!(inside > 0.2, "the vDSO has {inside:.3} of {folded}");
 }
 
-#[test]
+#[kernel_test]
 fn the_caller_of_a_linkage_table() {
-    let _turn = require!(kernel_turn());
     let library = Recipe::c("tiny").named("libtiny.so").shared().make();
     for (compile, link) in [
         ("-fcf-protection=full", "-Wl,-z,lazy"),
@@ -139,9 +134,8 @@ fn assert_twelve(recipe: Recipe) {
     }
 }
 
-#[test]
+#[kernel_test]
 fn code_in_several_segments() {
-    let _turn = require!(kernel_turn());
     for address in ["0x10000000", "0x70000000"] {
         let recipe = Recipe::c("chain").compiled("-DAPART -fno-pie");
         let place = format!("-no-pie -Wl,--section-start=.text_apart={address}");
@@ -149,15 +143,13 @@ fn code_in_several_segments() {
     }
 }
 
-#[test]
+#[kernel_test]
 fn unwind_instructions_without_an_index() {
-    let _turn = require!(kernel_turn());
     assert_twelve(Recipe::c("chain").linked("-Wl,--no-eh-frame-hdr"));
 }
 
-#[test]
+#[kernel_test]
 fn unwind_instructions_for_debuggers_alone() {
-    let _turn = require!(kernel_turn());
     let recipe = Recipe::c("chain").compiled("-g -fno-asynchronous-unwind-tables");
     assert_twelve(recipe.clone());
     assert_twelve(recipe.linked("-Wl,--compress-debug-sections=zlib"));
@@ -172,9 +164,8 @@ fn gap(flags: &str) -> Program {
 
 const GAP: [&str; 5] = ["main", "outer", "middle", "inner", "burn"];
 
-#[test]
+#[kernel_test]
 fn a_function_without_unwind_instructions_or_frame_pointer_is_where_the_stack_ends() {
-    let _turn = require!(kernel_turn());
     let folded = profile(&gap(""), &[]);
     folded.assert_honest(&GAP);
     let above = |stack: &Stack| stack.leaf() == "burn";
@@ -196,9 +187,8 @@ fn a_function_without_unwind_instructions_or_frame_pointer_is_where_the_stack_en
     assert!(said > 0.9, "{said:.3} say why in {folded}");
 }
 
-#[test]
+#[kernel_test]
 fn a_function_without_unwind_instructions_is_passed_by_its_frame_pointer() {
-    let _turn = require!(kernel_turn());
     let folded = profile(&gap("-fno-omit-frame-pointer"), &[]);
     folded.assert_honest(&GAP);
     let whole = folded.share_among(
@@ -210,9 +200,8 @@ fn a_function_without_unwind_instructions_is_passed_by_its_frame_pointer() {
 
 /// GCC does not say that such a function's last three instructions have given the frame pointer back, so
 /// whoever believes it misses callers there, or finds none.
-#[test]
+#[kernel_test]
 fn frames_that_were_moved() {
-    let _turn = require!(kernel_turn());
     let chain = ["main", "forced", "with_room", "with_vectors", "burn"];
     for flags in ["", "-fno-omit-frame-pointer", "-O0 -fomit-frame-pointer"] {
         let folded = profile(&Recipe::c("realigned").compiled(flags).make(), &[]);
@@ -227,9 +216,8 @@ fn frames_that_were_moved() {
     }
 }
 
-#[test]
+#[kernel_test]
 fn code_made_at_run_time_between_functions_without_frame_pointers() {
-    let _turn = require!(kernel_turn());
     let folded = profile(&Recipe::c("anonymous").make(), &[]);
     // `push`, the `mov` behind it, and `ret`: before the code has made its frame, and after it has given it back, nothing says
     // where its caller is.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use flame_bpf_tests::{Folded, Invocation, Program, Run, Stack, kernel_turn, require};
+use flame_bpf_tests::{Folded, Invocation, Program, Run, Stack, kernel_test};
 
 /// How long the waits are compared for.
 const SECONDS: f64 = 4.0;
@@ -103,21 +103,18 @@ fn assert_true_ends(program: &Program) {
     );
 }
 
-#[test]
+#[kernel_test(timing)]
 fn above_each_wait_stands_who_ended_it() {
-    let _turn = require!(kernel_turn());
     assert_true_ends(&Program::c("waits"));
 }
 
-#[test]
+#[kernel_test(timing)]
 fn above_each_wait_stands_who_ended_it_without_frame_pointers() {
-    let _turn = require!(kernel_turn());
     assert_true_ends(&Program::c_without_frame_pointers("waits"));
 }
 
-#[test]
+#[kernel_test(timing)]
 fn wakers_are_shown_by_the_time_that_was_waited_for_them() {
-    let _turn = require!(kernel_turn());
     let (run, truth) = record(&Program::c("waits"), "-v -f --wakeup");
     let folded = run.folded();
     for stack in &folded.stacks {
@@ -138,9 +135,8 @@ fn wakers_are_shown_by_the_time_that_was_waited_for_them() {
     assert!(not_woken > SECONDS, "{not_woken} s in {folded}");
 }
 
-#[test]
+#[kernel_test]
 fn reasons_stand_between_the_wait_and_who_ended_it() {
-    let _turn = require!(kernel_turn());
     let (run, _) = record(&Program::c("waits"), "-v -f -U --off-wake --reasons");
     let folded = run.folded();
     for chain in [
@@ -155,9 +151,8 @@ fn reasons_stand_between_the_wait_and_who_ended_it() {
     }
 }
 
-#[test]
+#[kernel_test(timing)]
 fn who_wakes_need_not_be_a_target_nor_live_on() {
-    let _turn = require!(kernel_turn());
     for program in [
         Program::c("ringers"),
         Program::c_without_frame_pointers("ringers"),
@@ -192,9 +187,8 @@ fn who_wakes_need_not_be_a_target_nor_live_on() {
     }
 }
 
-#[test]
+#[kernel_test]
 fn pairs_outlast_what_stores_them() {
-    let _turn = require!(kernel_turn());
     // So little memory that its sides are flipped many times.
     let _storm = [
         Program::c("execstorm").start(&["200", "2000", "300"]),

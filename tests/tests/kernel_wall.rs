@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use flame_bpf_tests::{Folded, Invocation, Program, Run, Stack, kernel_turn, require};
+use flame_bpf_tests::{Folded, Invocation, Program, Run, Stack, kernel_test};
 
 /// How long the workload keeps its accounts for.
 const SECONDS: f64 = 4.0;
@@ -124,21 +124,18 @@ fn assert_times(spinners: &str) {
     }
 }
 
-#[test]
+#[kernel_test(timing)]
 fn a_threads_times_are_the_kernels() {
-    let _turn = require!(kernel_turn());
     assert_times("1");
 }
 
-#[test]
+#[kernel_test(timing)]
 fn with_more_threads_than_cpus_they_are_too() {
-    let _turn = require!(kernel_turn());
     assert_times("6");
 }
 
-#[test]
+#[kernel_test(timing)]
 fn where_threads_ran_is_told_by_samples() {
-    let _turn = require!(kernel_turn());
     let (run, truth) = record("-v -f --wall -F 997", &["1"]);
     let folded = run.folded();
     assert!(!folded.any(|stack| stack.mentions("[tid ")), "{folded}");
@@ -158,9 +155,8 @@ fn where_threads_ran_is_told_by_samples() {
         .expect_stderr("waited for a CPU for");
 }
 
-#[test]
+#[kernel_test]
 fn threads_that_sleep_throughout_can_be_left_out() {
-    let _turn = require!(kernel_turn());
     let workload = Program::c("wall").start(&["1"]);
     let run = Invocation::new("-f --wall --no-idle-threads -d 2")
         .flag("-p", workload.pid())
@@ -173,9 +169,8 @@ fn threads_that_sleep_throughout_can_be_left_out() {
     assert!(folded.any(|stack| stack.has("sleep_only")), "{folded}");
 }
 
-#[test]
+#[kernel_test]
 fn reasons_are_told_of_what_is_blocked() {
-    let _turn = require!(kernel_turn());
     let workload = Program::c("wall").start(&["1"]);
     let folded = Invocation::new("-f -U --wall --reasons -d 2")
         .flag("-p", workload.pid())
@@ -194,9 +189,8 @@ fn reasons_are_told_of_what_is_blocked() {
     );
 }
 
-#[test]
+#[kernel_test]
 fn a_command_has_time_from_its_beginning_to_its_end() {
-    let _turn = require!(kernel_turn());
     // Runs for a second as `sh` measures it, and is held before.
     let folder = tempfile::tempdir().expect("a folder");
     let graph = folder.path().join("wall.folded");
@@ -213,9 +207,8 @@ fn a_command_has_time_from_its_beginning_to_its_end() {
     assert!((1.0..1.5).contains(&seconds), "{seconds} s in {folded}");
 }
 
-#[test]
+#[kernel_test]
 fn the_graph_has_a_legend() {
-    let _turn = require!(kernel_turn());
     let folder = tempfile::tempdir().expect("a folder");
     let graph = folder.path().join("wall.svg");
     let workload = Program::c("wall").start(&["1"]);

@@ -4,7 +4,7 @@ use std::fs;
 use std::thread;
 use std::time::Duration;
 
-use flame_bpf_tests::{Balance, Folded, Invocation, Program, Stack, kernel_turn, require, tool};
+use flame_bpf_tests::{Balance, Folded, Invocation, Program, Stack, kernel_test, require, tool};
 
 /// Whether all frames of a stack lie in something that is known.
 fn is_placed(stack: &Stack) -> bool {
@@ -41,9 +41,8 @@ fn assert_nothing_lost(balance: &Balance) {
     assert_eq!(balance.lost_total(), 0, "{balance:?}");
 }
 
-#[test]
+#[kernel_test]
 fn programs_that_live_a_millisecond_have_names() {
-    let _turn = require!(kernel_turn());
     let _storm = Program::c("execstorm").start(&["300", "1000", "5"]);
     let run = Invocation::new("-v -f -a -F 997 -d 4")
         .run()
@@ -56,9 +55,8 @@ fn programs_that_live_a_millisecond_have_names() {
     assert!(folded.any(|stack| stack.has("program_work")), "{folded}");
 }
 
-#[test]
+#[kernel_test]
 fn children_that_live_less_than_a_millisecond_have_names() {
-    let _turn = require!(kernel_turn());
     let _storm = Program::c("forkstorm").start(&["2000", "300", "5"]);
     let run = Invocation::new("-v -f -a -F 997 -d 4")
         .run()
@@ -70,9 +68,8 @@ fn children_that_live_less_than_a_millisecond_have_names() {
     assert!(folded.any(|stack| stack.has("child_work")), "{folded}");
 }
 
-#[test]
+#[kernel_test]
 fn names_need_no_unwind_tables() {
-    let _turn = require!(kernel_turn());
     let _storm = Program::c("forkstorm").start(&["1000", "500", "5"]);
     let folded = Invocation::new("-f -a -F 997 -d 4 --call-graph fp")
         .run()
@@ -96,10 +93,9 @@ fn waits(pid: u32) -> u64 {
     line.trim().parse().expect("it is a number")
 }
 
-#[test]
+#[kernel_test]
 fn nobody_is_woken_up_for_each_process() {
     const SECONDS: u64 = 2;
-    let _turn = require!(kernel_turn());
     let _storm = Program::c("forkstorm").start(&["2000", "300", "5"]);
     // Without tables, which are loaded as soon as a program runs that has none yet.
     for flags in ["-K", "--call-graph fp"] {
@@ -120,9 +116,8 @@ fn nobody_is_woken_up_for_each_process() {
     }
 }
 
-#[test]
+#[kernel_test]
 fn what_waits_for_a_moment_has_names() {
-    let _turn = require!(kernel_turn());
     let mut running = Invocation::new("-f -a --off-cpu -d 4").start();
     running.wait_until_attached();
     // Of what waited before that, user space reads what it still finds.
@@ -134,9 +129,8 @@ fn what_waits_for_a_moment_has_names() {
     assert!(placed >= 0.99, "{placed:.4}: {folded}");
 }
 
-#[test]
+#[kernel_test]
 fn a_command_has_names_from_its_first_instruction_on() {
-    let _turn = require!(kernel_turn());
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let file = folder.path().join("profile.folded");
     let run = Invocation::new("-F 19999 -U")
@@ -160,9 +154,8 @@ fn a_command_has_names_from_its_first_instruction_on() {
 const RUN_AND_DELETE: &str = "\
 for number in $(seq 1 150); do cp \"$1\" \"$2/once$number\"; \"$2/once$number\" 0 20000 5; rm \"$2/once$number\"; done";
 
-#[test]
+#[kernel_test]
 fn programs_that_are_deleted_after_milliseconds_have_names() {
-    let _turn = require!(kernel_turn());
     let shell = require!(tool("sh"));
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let mut running = Invocation::new("-f -a -F 997 -d 4").start();

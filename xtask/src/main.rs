@@ -27,6 +27,7 @@ mod root;
 mod run;
 mod source;
 mod test;
+mod transcript;
 mod vm;
 mod workspace;
 

@@ -1,87 +1,56 @@
-//! What came of running tests.
+//! What came of running tests and checks.
 //!
-//! In: the lines that test executables print. Out: how many passed, failed and were skipped, by name. A test that cannot run
-//! here prints `SKIP name: reason` and returns, which the test runner takes for a pass; here it is counted as what it is. So is
-//! one that passes only when it is run again.
+//! In: what [`crate::transcript`] read of each test executable, and what came of running a test again. Out: how many passed,
+//! failed and were skipped, by name, and which took longest.
+//! Never: a pass that hides a failure. A test that passed only the second time is named, with what the first failure said.
 
-use std::collections::BTreeSet;
 use std::fmt;
+use std::time::Duration;
+
+/// How many of the slowest tests are named.
+const SLOWEST: usize = 10;
 
 /// The sum over any number of test executables.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
     passed: usize,
-    failed: Vec<String>,
+    failed: Vec<Failure>,
     skipped: Vec<String>,
-    unsteady: Vec<String>,
+    /// Tests that were run again, and what came of that.
+    retried: Vec<String>,
+    /// How long each test took that ran alone.
+    times: Vec<(Duration, String)>,
 }
 
-/// So many tests may pass only when they are run again. With more of them something is wrong that is not the machine's.
-const MOST_UNSTEADY: usize = 2;
-
-/// What one test executable said so far.
-#[derive(Default)]
-pub(crate) struct Transcript {
-    passed: usize,
-    failed: usize,
-    names: Vec<String>,
-    skips: BTreeSet<String>,
-    ignored: Vec<String>,
-    /// Between `failures:` and the empty line after it, where the runner lists the names.
-    listing: bool,
-    finished: bool,
-}
-
-impl Transcript {
-    /// Takes the next line.
-    pub(crate) fn read(&mut self, line: &str) {
-        if let Some(skip) = skip(line) {
-            self.skips.insert(skip.to_owned());
-        }
-        if let Some(counts) = line.strip_prefix("test result: ") {
-            self.finished = true;
-            self.passed += count(counts, "passed");
-            self.failed += count(counts, "failed");
-        } else if let Some(test) = line.strip_prefix("test ") {
-            self.ignored.extend(ignored(test));
-        }
-        match line.strip_prefix("    ") {
-            Some(name) if self.listing => self.names.push(name.to_owned()),
-            _ => self.listing = line == "failures:",
-        }
-    }
-
-    /// Adds this executable, called `name`, to the sum. `ended_well` is what its exit code says.
-    pub(crate) fn finish(self, name: &str, ended_well: bool, sum: &mut Outcome) {
-        sum.passed += self.passed.saturating_sub(self.skips.len());
-        sum.skipped.extend(self.skips);
-        let ignored = self.ignored.into_iter();
-        sum.skipped
-            .extend(ignored.map(|test| format!("{name}::{test}")));
-        if self.names.len() == self.failed {
-            sum.failed
-                .extend(self.names.into_iter().map(|test| format!("{name}::{test}")));
-        } else {
-            sum.failed
-                .extend((1..=self.failed).map(|number| format!("{name}: failure {number}")));
-        }
-        // A crash takes the runner's own account of it along.
-        if !self.finished || (!ended_well && self.failed == 0) {
-            sum.failed
-                .push(format!("{name}: ended before it had run its tests"));
-        }
-    }
+/// A test or check that failed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    /// The executable and the test, such as `kernel_x::a`.
+    pub(crate) test: String,
+    /// What it said first, where that is known.
+    pub(crate) reason: Option<String>,
+    /// Whether it measures time and failed in nothing else, so that it may be run again.
+    pub(crate) is_of_time: bool,
 }
 
 impl Outcome {
-    /// Counts a check that is no test of an executable's as passed.
-    pub(crate) fn pass(&mut self) {
-        self.passed += 1;
+    /// Counts tests that passed.
+    pub(crate) fn pass(&mut self, tests: usize) {
+        self.passed += tests;
     }
 
-    /// Counts such a check as failed.
-    pub(crate) fn fail(&mut self, check: &str, reason: &str) {
-        self.failed.push(format!("{check}: {reason}"));
+    /// Counts a test as failed.
+    pub(crate) fn fail(&mut self, failure: Failure) {
+        self.failed.push(failure);
+    }
+
+    /// Counts a check that is no test of an executable's as failed.
+    pub(crate) fn fail_check(&mut self, check: &str, reason: &str) {
+        self.fail(Failure {
+            test: check.to_owned(),
+            reason: Some(reason.to_owned()),
+            is_of_time: false,
+        });
     }
 
     /// Counts a test as skipped.
@@ -89,24 +58,36 @@ impl Outcome {
         self.skipped.push(format!("{test}: {reason}"));
     }
 
-    /// The names of those tests of an executable that failed.
-    pub(crate) fn failed_of(&self, executable: &str) -> Vec<String> {
-        let own = |test: &String| {
-            Some(
-                test.strip_prefix(executable)?
-                    .strip_prefix("::")?
-                    .to_owned(),
-            )
-        };
-        self.failed.iter().filter_map(own).collect()
+    /// Takes in how long a test took.
+    pub(crate) fn took(&mut self, test: String, time: Duration) {
+        self.times.push((time, test));
+    }
+
+    /// The names of those tests of an executable that may be run again.
+    pub(crate) fn to_retry(&self, executable: &str) -> Vec<String> {
+        let failures = self.failed.iter().filter(|failure| failure.is_of_time);
+        failures
+            .filter_map(|failure| failure.test.strip_prefix(executable)?.strip_prefix("::"))
+            .map(str::to_owned)
+            .collect()
     }
 
     /// Takes in that a test that failed was run again, alone.
-    pub(crate) fn again(&mut self, test: &str, second: &Self) {
+    pub(crate) fn retry(&mut self, test: &str, second: &Self) {
+        let failed = |failure: &Failure| failure.test == test && failure.is_of_time;
+        let Some(at) = self.failed.iter().position(failed) else {
+            return;
+        };
         let has_passed = second.is_good() && second.passed == 1;
-        if has_passed && self.unsteady.len() < MOST_UNSTEADY {
-            self.failed.retain(|failed| failed != test);
-            self.unsteady.push(test.to_owned());
+        let first = self.failed[at]
+            .reason
+            .as_deref()
+            .unwrap_or("it said nothing");
+        let result = if has_passed { "passed" } else { "failed again" };
+        self.retried
+            .push(format!("{test}: {result}; the first time: {first}"));
+        if has_passed {
+            self.failed.remove(at);
             self.passed += 1;
         }
     }
@@ -119,14 +100,23 @@ impl Outcome {
 
 impl fmt::Display for Outcome {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut times = self.times.clone();
+        times.sort_by(|one, other| other.cmp(one));
+        for (time, test) in times.iter().take(SLOWEST) {
+            writeln!(out, "slow {:.1} s {test}", time.as_secs_f64())?;
+        }
         for skip in &self.skipped {
             writeln!(out, "skipped {skip}")?;
         }
-        for test in &self.unsteady {
-            writeln!(out, "unsteady {test}: passed when it was run again")?;
+        for test in &self.retried {
+            writeln!(out, "retried {test}")?;
         }
         for failure in &self.failed {
-            writeln!(out, "failed {failure}")?;
+            let reason = failure
+                .reason
+                .as_deref()
+                .map_or(String::new(), |reason| format!(": {reason}"));
+            writeln!(out, "failed {}{reason}", failure.test)?;
         }
         let (failed, skipped) = (self.failed.len(), self.skipped.len());
         write!(
@@ -137,130 +127,82 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// What follows `SKIP ` at the start of a line, or behind the `test name ... ` that the runner has not ended yet.
-fn skip(line: &str) -> Option<&str> {
-    let (before, after) = line.split_once("SKIP ")?;
-    (before.is_empty() || (before.starts_with("test ") && before.ends_with(" ... ")))
-        .then_some(after)
-}
-
-fn ignored(test: &str) -> Option<String> {
-    let (name, said) = test.split_once(" ... ignored")?;
-    let reason = said.strip_prefix(", ").unwrap_or("marked so in its source");
-    Some(format!("{name}: {reason}"))
-}
-
-/// The number before `word` in `ok. 4 passed; 0 failed; …`.
-fn count(counts: &str, word: &str) -> usize {
-    let mut words = counts
-        .split([' ', ';', '.'])
-        .filter(|word| !word.is_empty());
-    let mut before = "";
-    words
-        .find_map(|next| {
-            if next == word {
-                before.parse().ok()
-            } else {
-                before = next;
-                None
-            }
-        })
-        .unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn outcome(lines: &str, ended_well: bool) -> Outcome {
-        let mut transcript = Transcript::default();
-        lines.lines().for_each(|line| transcript.read(line));
+    fn of_failures(failures: &[(&str, bool)]) -> Outcome {
         let mut sum = Outcome::default();
-        transcript.finish("kernel_x", ended_well, &mut sum);
+        for (test, is_of_time) in failures {
+            sum.fail(Failure {
+                test: (*test).to_owned(),
+                reason: Some("0.3 of 0.2".to_owned()),
+                is_of_time: *is_of_time,
+            });
+        }
+        sum
+    }
+
+    fn of_passes(passed: usize) -> Outcome {
+        let mut sum = Outcome::default();
+        sum.pass(passed);
         sum
     }
 
     #[test]
-    fn passes_are_what_the_runner_counts() {
-        let sum = outcome(
-            "running 2 tests\n..\ntest result: ok. 2 passed; 0 failed; 0 ignored; 0 measured\n",
-            true,
-        );
-        assert_eq!(sum.to_string(), "2 passed, 0 failed, 0 skipped");
-        assert!(sum.is_good());
-    }
-
-    #[test]
-    fn a_skip_is_no_pass() {
-        let sum = outcome(
-            "test a ... SKIP kernel_x::a: no PMU\nok\nSKIP kernel_x::b: one CPU\ntest b ... ok\n\
-             test c ... ignored, slow\ntest result: ok. 3 passed; 0 failed; 1 ignored; 0 measured\n",
-            true,
-        );
+    fn only_tests_that_measure_time_are_run_again() {
+        let mut sum = of_failures(&[
+            ("kernel_x::a", true),
+            ("kernel_x::b", false),
+            ("kernel_xy::c", true),
+        ]);
+        assert_eq!(sum.to_retry("kernel_x"), ["a"]);
+        sum.retry("kernel_x::b", &of_passes(1));
         assert_eq!(
-            sum.to_string(),
-            "skipped kernel_x::a: no PMU\nskipped kernel_x::b: one CPU\nskipped kernel_x::c: slow\n1 passed, 0 failed, 3 skipped"
+            sum,
+            of_failures(&[
+                ("kernel_x::a", true),
+                ("kernel_x::b", false),
+                ("kernel_xy::c", true)
+            ])
         );
     }
 
     #[test]
-    fn failures_are_named() {
-        let sum = outcome(
-            "failures:\n\n---- a stdout ----\n    indented\n\nfailures:\n    a\n    m::b\n\n\
-             test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured\n",
-            false,
-        );
+    fn a_retried_test_is_named_with_both_results() {
+        let mut sum = of_failures(&[
+            ("kernel_x::a", true),
+            ("kernel_x::b", true),
+            ("kernel_x::c", true),
+        ]);
+        sum.retry("kernel_x::a", &of_passes(1));
+        sum.retry("kernel_x::b", &of_failures(&[("kernel_x::b", true)]));
+        // It was not found under that name, so nothing ran.
+        sum.retry("kernel_x::c", &of_passes(0));
         assert_eq!(
             sum.to_string(),
-            "failed kernel_x::a\nfailed kernel_x::m::b\n1 passed, 2 failed, 0 skipped"
+            "retried kernel_x::a: passed; the first time: 0.3 of 0.2\n\
+             retried kernel_x::b: failed again; the first time: 0.3 of 0.2\n\
+             retried kernel_x::c: failed again; the first time: 0.3 of 0.2\n\
+             failed kernel_x::b: 0.3 of 0.2\nfailed kernel_x::c: 0.3 of 0.2\n1 passed, 2 failed, 0 skipped"
         );
         assert!(!sum.is_good());
     }
 
     #[test]
-    fn what_passes_when_run_again_is_named() {
-        let mut sum = outcome(
-            "failures:\n    a\n    b\n    c\n    d\n    e\n\ntest result: FAILED. 1 passed; 5 failed\n",
-            false,
-        );
-        assert_eq!(sum.failed_of("kernel_x"), ["a", "b", "c", "d", "e"]);
-        assert!(sum.failed_of("kernel").is_empty());
-        let passed = outcome("test result: ok. 1 passed; 0 failed\n", true);
-        let none = outcome("test result: ok. 0 passed; 0 failed\n", true);
-        let failed = outcome(
-            "failures:\n    b\n\ntest result: FAILED. 0 passed; 1 failed\n",
-            false,
-        );
-        sum.again("kernel_x::a", &passed);
-        sum.again("kernel_x::b", &failed);
-        sum.again("kernel_x::c", &none);
-        sum.again("kernel_x::d", &passed);
-        // Those are enough.
-        sum.again("kernel_x::e", &passed);
-        assert_eq!(
-            sum.to_string(),
-            "unsteady kernel_x::a: passed when it was run again\nunsteady kernel_x::d: passed when it was run again\n\
-             failed kernel_x::b\nfailed kernel_x::c\nfailed kernel_x::e\n3 passed, 3 failed, 0 skipped"
-        );
-        assert!(!sum.is_good());
-    }
-
-    #[test]
-    fn a_crash_is_a_failure() {
-        for sum in [
-            outcome("running 2 tests\n", false),
-            outcome("test result: ok. 2 passed; 0 failed\n", false),
-        ] {
-            assert_eq!(sum.failed, ["kernel_x: ended before it had run its tests"]);
+    fn the_slowest_tests_are_named_slowest_first() {
+        let mut sum = of_passes(12);
+        for number in 0..12 {
+            sum.took(format!("x::{number}"), Duration::from_millis(100 * number));
         }
-    }
-
-    #[test]
-    fn several_runs_of_one_command_add_up() {
-        let sum = outcome(
-            "test result: ok. 2 passed; 0 failed\n\ntest result: ok. 3 passed; 0 failed\n",
-            true,
+        let said = sum.to_string();
+        assert!(
+            said.starts_with("slow 1.1 s x::11\nslow 1.0 s x::10\n"),
+            "{said}"
         );
-        assert_eq!(sum.to_string(), "5 passed, 0 failed, 0 skipped");
+        assert!(
+            said.ends_with("slow 0.2 s x::2\n12 passed, 0 failed, 0 skipped"),
+            "{said}"
+        );
     }
 }

@@ -4,20 +4,23 @@
 //! `N passed, M failed, K skipped`. Everything is compiled as the user who asked; only the kernel tests' executables run as
 //! root.
 //!
-//! Kernel tests measure what a machine does while it does other things, too. One that fails is run again, and if it passes
-//! then, the summary says so; of more than a few, that does not count.
+//! Some kernel tests measure time, on a machine that does other things, too: those that are marked `#[kernel_test(timing)]`. One
+//! of them that fails is run again, alone, and the summary says what came of it. No other test is, nor one that failed in
+//! anything but what it measured: see [`crate::transcript`].
 
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, pipe};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
 
 use crate::build::{self, Executable};
-use crate::outcome::{Outcome, Transcript};
+use crate::outcome::Outcome;
 use crate::root::Root;
+use crate::transcript::Transcript;
 use crate::vm;
 use crate::workspace::{Workspace, cargo, output};
 
@@ -52,19 +55,26 @@ pub(crate) fn test(choice: &Choice) -> Result<bool> {
         .into_iter()
         .partition(|e| e.name.starts_with(KERNEL));
     let mut outcome = Outcome::default();
+    let start = Instant::now();
     if !choice.kernel {
         run_on_host(&host, &binary, choice, &workspace, &mut outcome)?;
     }
+    let on_host = start.elapsed();
     if !choice.host {
         run_as_root(&kernel, &binary, choice, &mut outcome)?;
     }
+    let as_root = start.elapsed() - on_host;
     // What goes wrong before the first kernel boots must not take the tests' results along.
     if choice.vm
         && let Err(error) = vm::boot_all(&mut outcome)
     {
-        outcome.fail("vm", &format!("{error:#}"));
+        outcome.fail_check("vm", &format!("{error:#}"));
     }
-    println!("\n{outcome}");
+    println!(
+        "\ntests that run anywhere took {} s, kernel tests {} s\n{outcome}",
+        on_host.as_secs(),
+        as_root.as_secs()
+    );
     Ok(outcome.is_good())
 }
 
@@ -82,6 +92,7 @@ fn run_on_host(
                 .env(BINARY, binary)
                 .args(&choice.filter),
             &test.name,
+            Order::Together,
             sum,
         )?;
     }
@@ -92,6 +103,7 @@ fn run_on_host(
     run(
         examples.args(["--"]).args(&choice.filter),
         "examples in the documentation",
+        Order::Together,
         sum,
     )
 }
@@ -117,11 +129,21 @@ fn run_as_root(
             within(&mut command, test).args(["--test-threads=1", "--nocapture"]);
             command
         };
-        run(command().args(&choice.filter), &test.name, sum)?;
-        for name in sum.failed_of(&test.name) {
+        run(
+            command().args(&choice.filter),
+            &test.name,
+            Order::Alone,
+            sum,
+        )?;
+        for name in sum.to_retry(&test.name) {
             let mut second = Outcome::default();
-            run(command().args(["--exact", &name]), &test.name, &mut second)?;
-            sum.again(&format!("{}::{name}", test.name), &second);
+            run(
+                command().args(["--exact", &name]),
+                &test.name,
+                Order::Alone,
+                &mut second,
+            )?;
+            sum.retry(&format!("{}::{name}", test.name), &second);
         }
     }
     Ok(())
@@ -152,9 +174,19 @@ fn within<'command>(command: &'command mut Command, test: &Executable) -> &'comm
         .env("CARGO_MANIFEST_DIR", &test.folder)
 }
 
+/// How an executable runs its tests.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Order {
+    /// One after the other.
+    Alone,
+    /// Several at a time.
+    Together,
+}
+
 /// Runs one test executable; passes on and takes in what it says.
-fn run(command: &mut Command, name: &str, sum: &mut Outcome) -> Result<()> {
+fn run(command: &mut Command, name: &str, order: Order, sum: &mut Outcome) -> Result<()> {
     println!("\n== {name}");
+    let start = Instant::now();
     // One pipe for both, so that the lines stay in the order in which they were said.
     let (said, out) = pipe().context("cannot make a pipe")?;
     let errors = out.try_clone().context("cannot share a pipe")?;
@@ -176,12 +208,12 @@ fn run(command: &mut Command, name: &str, sum: &mut Outcome) -> Result<()> {
     {
         let text = String::from_utf8_lossy(&line);
         print!("{text}");
-        transcript.read(text.trim_end_matches('\n'));
+        transcript.read(text.trim_end_matches('\n'), start.elapsed());
         line.clear();
     }
     let status = child
         .wait()
         .with_context(|| format!("cannot wait for {name}"))?;
-    transcript.finish(name, status.success(), sum);
+    transcript.finish(name, status.success(), order == Order::Alone, sum);
     Ok(())
 }

@@ -158,11 +158,11 @@ impl Machines {
             match verdict {
                 Ok(()) => {
                     println!("  {name:<14} ok");
-                    outcome.pass();
+                    outcome.pass(1);
                 }
                 Err(reason) => {
                     println!("  {name:<14} FAILED: {reason}");
-                    outcome.fail(&check(version, name), &reason);
+                    outcome.fail_check(&check(version, name), &reason);
                     well = false;
                 }
             }
@@ -176,7 +176,7 @@ impl Machines {
             println!("  {reason}");
             // A machine that takes every step well and then hangs is not well.
             if well {
-                outcome.fail(&check(version, "end"), &reason);
+                outcome.fail_check(&check(version, "end"), &reason);
             }
             well = false;
         }

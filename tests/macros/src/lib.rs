@@ -1,0 +1,43 @@
+//! `#[kernel_test]`: a test that needs root and the kernel to itself.
+//!
+//! In: a test function without arguments or result. Out: the same as a `#[test]` that first waits for its turn to use the
+//! kernel, or skips itself where it may not.
+//! Never: a retry. `#[kernel_test(timing)]` only announces that the test measures time, as `cargo xtask test` explains.
+
+use proc_macro::{Delimiter, Group, TokenStream, TokenTree};
+
+/// Makes a function a kernel test. `#[kernel_test(timing)]` is for those that compare a measured time, or a share of samples,
+/// with the truth: they alone may be run a second time when they fail.
+#[proc_macro_attribute]
+pub fn kernel_test(arguments: TokenStream, function: TokenStream) -> TokenStream {
+    let mut before = match arguments.to_string().as_str() {
+        "" => String::new(),
+        "timing" => "::flame_bpf_tests::measures_time!();".to_owned(),
+        other => return error(&format!("`{other}` is not `timing`")),
+    };
+    before.push_str("let _turn = ::flame_bpf_tests::require!(::flame_bpf_tests::kernel_turn());");
+    let mut tokens: Vec<TokenTree> = function.into_iter().collect();
+    let Some(TokenTree::Group(body)) = tokens.pop().filter(is_block) else {
+        return error("only a function can be a kernel test");
+    };
+    let mut whole = parsed(&before);
+    whole.extend(body.stream());
+    let mut block = Group::new(Delimiter::Brace, whole);
+    block.set_span(body.span());
+    tokens.push(TokenTree::Group(block));
+    let mut test = parsed("#[test]");
+    test.extend(tokens);
+    test
+}
+
+fn is_block(token: &TokenTree) -> bool {
+    matches!(token, TokenTree::Group(group) if group.delimiter() == Delimiter::Brace)
+}
+
+fn error(message: &str) -> TokenStream {
+    parsed(&format!("compile_error!({message:?});"))
+}
+
+fn parsed(code: &str) -> TokenStream {
+    code.parse().expect("the code in this file is Rust")
+}
