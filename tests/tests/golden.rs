@@ -178,143 +178,45 @@ fn compare(name: &str, actual: &str) {
 #[test]
 fn the_layout_of_what_crosses_the_boundary() {
     use profiler_common::abi;
-    use std::mem::{align_of, offset_of, size_of};
+    use std::fmt::Write as _;
 
     let mut text = String::new();
-    macro_rules! layout {
-        ($type:ident { $($field:ident),* $(,)? }) => {
-            text.push_str(&format!(
-                "{} size {} align {}\n",
-                stringify!($type),
-                size_of::<abi::$type>(),
-                align_of::<abi::$type>()
-            ));
-            $(text.push_str(&format!(
-                "  {} at {}\n",
-                stringify!($field),
-                offset_of!(abi::$type, $field)
-            ));)*
-        };
+    for layout in abi::BOUNDARY {
+        writeln!(
+            text,
+            "{} size {} align {}",
+            layout.name, layout.size, layout.align
+        )
+        .expect("a string takes all");
+        for (name, offset, size) in layout.fields {
+            writeln!(text, "  {name} at {offset}, {size} bytes").expect("a string takes all");
+        }
     }
-    layout!(Config {
-        seed,
-        switches,
-        target,
-        namespace_inum,
-        tally_capacity,
-        tally_index_mask,
-        stack_blocks,
-        stack_index_mask,
-        states,
-        shortest_ns,
-        longest_ns,
-        look_period_ns,
-        layout,
-    });
-    layout!(TaskLayout {
-        task_pid,
-        task_tgid,
-        task_group_leader,
-        task_thread_pid,
-        task_start_boottime,
-        task_self_exec_id,
-        task_state,
-        task_on_cpu,
-        task_flags,
-        task_comm,
-        task_ran,
-        task_ran_before,
-        pid_level,
-        pid_numbers,
-        upid_bytes,
-        upid_nr,
-        upid_ns,
-        namespace_inum,
-    });
-    layout!(Control {
-        live,
-        namespace_level,
-        code_changes,
-        tallies,
-        stacks
-    });
-    layout!(Side { cursor });
-    layout!(Counters { counters });
-    layout!(Tally { weight, count, key });
-    layout!(SampleKey {
-        incarnation,
-        tgid,
-        tid,
-        cpu,
-        user,
-        kernel,
-        stamp,
-        comm
-    });
-    layout!(Asleep {
-        id,
-        frames,
-        tgid,
-        tid,
-        incarnation,
-        thread_state,
-        kept,
-        ip,
-        sp,
-        fp,
-        bx,
-        comm
-    });
-    layout!(Notice {
-        kind,
-        tgid,
-        incarnation,
-        address
-    });
-    layout!(Mapped {
-        notice,
-        end,
-        offset,
-        code
-    });
-    layout!(Code {
-        key,
-        start,
-        end,
-        shift,
-        state,
-        used
-    });
-    layout!(CodeKey {
-        device,
-        inode,
-        modified
-    });
-    layout!(MappingLayout {
-        task_mm,
-        mm_root,
-        node_pivots,
-        node_slots,
-        gap_node_slots,
-        vma_start,
-        vma_flags,
-        vma_offset,
-        vma_private,
-        file_inode,
-        inode_super,
-        inode_number,
-        inode_seconds,
-        inode_nanoseconds,
-        super_device,
-        mm_changes,
-        file_path,
-        entry_parent,
-        entry_name,
-        mount_part,
-        mount_parent,
-        mount_point,
-        mount_root
-    });
+    for (name, fields, assumed) in abi::KERNEL_LAYOUTS {
+        for field in *fields {
+            let paths: Vec<String> = field.paths.iter().map(|path| path.join(".")).collect();
+            let absent = field
+                .absent
+                .map(|absent| format!(", or {absent}"))
+                .unwrap_or_default();
+            writeln!(
+                text,
+                "{name}.{} is {}{absent}",
+                field.name,
+                paths.join(", or ")
+            )
+            .expect("a string takes all");
+        }
+        for assumed in *assumed {
+            let (path, distance) = (assumed.path.join("."), assumed.distance);
+            writeln!(
+                text,
+                "{name} assumes {path} to be {} + {distance}",
+                assumed.field
+            )
+            .expect("a string takes all");
+        }
+    }
     for &counter in abi::Counter::ALL {
         text.push_str(&format!(
             "counter {} is {}\n",

@@ -5,19 +5,23 @@
 //! moment, and behind the mapping a file. So nothing is published for each process: a program that
 //! starts, forks or loads a library is walked at once if its files are known.
 
-/// What the kernel knows a mapped file by. Made by the kernel half alone, for user space too, so that
-/// both always mean the same.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(C)]
-pub struct CodeKey {
-    /// The device (`super_block.s_dev`), plus one. Zero is memory: code that the kernel itself maps.
-    pub device: u64,
-    /// The inode's number; for memory, the address of what describes it to the kernel
-    /// (`vm_area_struct.vm_private_data`), zero if nothing does.
-    pub inode: u64,
-    /// When the file was last written, as seconds and nanoseconds in one number: an inode's number is
-    /// given out again.
-    pub modified: u64,
+use super::layout::boundary;
+
+boundary! {
+    /// What the kernel knows a mapped file by. Made by the kernel half alone, for user space too, so that
+    /// both always mean the same.
+    #[derive(Default, Hash, PartialOrd, Ord)]
+    #[repr(C)]
+    pub struct CodeKey<W = u64> {
+        /// The device (`super_block.s_dev`), plus one. Zero is memory: code that the kernel itself maps.
+        pub device: W,
+        /// The inode's number; for memory, the address of what describes it to the kernel
+        /// (`vm_area_struct.vm_private_data`), zero if nothing does.
+        pub inode: W,
+        /// When the file was last written, as seconds and nanoseconds in one number: an inode's number is
+        /// given out again.
+        pub modified: W,
+    }
 }
 
 impl CodeKey {
@@ -28,25 +32,24 @@ impl CodeKey {
     }
 }
 
-/// One slot of the index of code: a part of a file that is mapped as code. Alone on its cache line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C, align(64))]
-pub struct Code {
-    /// The file.
-    pub key: CodeKey,
-    /// Where the part begins in the file, in bytes.
-    pub start: u64,
-    /// Where it ends in the file, in bytes.
-    pub end: u64,
-    /// What to add to a position in the file to have the object's own address.
-    pub shift: u64,
-    /// A [`CodeState`]; written last.
-    pub state: u64,
-    /// When a walk last came here, as [`used_clock`] counts; written by the kernel half.
-    pub used: u64,
+boundary! {
+    /// One slot of the index of code: a part of a file that is mapped as code. Alone on its cache line.
+    #[repr(C, align(64))]
+    pub struct Code<W = u64> {
+        /// The file.
+        pub key: CodeKey<W>,
+        /// Where the part begins in the file, in bytes.
+        pub start: W,
+        /// Where it ends in the file, in bytes.
+        pub end: W,
+        /// What to add to a position in the file to have the object's own address.
+        pub shift: W,
+        /// A [`CodeState`]; written last.
+        pub state: W,
+        /// When a walk last came here, as [`used_clock`] counts; written by the kernel half.
+        pub used: W,
+    }
 }
-
-const _: () = assert!(size_of::<Code>() == 64, "a slot is one cache line");
 
 /// The binary logarithm of how many slots the index of code has.
 pub const CODE_SLOT_BITS: u32 = 13;

@@ -1,17 +1,19 @@
 //! The small maps through which the halves speak while a recording runs: the counters, one per probe and
 //! CPU, which the kernel half writes; the control map, whose first word user space writes; the name of a symbol.
 
+use super::layout::boundary;
 use super::{Class, Counter, Stamp};
 
 /// How many counters one probe has room for on one CPU.
 pub const COUNTERS_WORDS: usize = 32;
 
-/// One probe's counters on one CPU. Whole pairs of cache lines, so that CPUs do not share one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C, align(128))]
-pub struct Counters {
-    /// One sum per [`Counter`], in the order of [`Counter::ALL`]; the rest is zero.
-    pub counters: [u64; COUNTERS_WORDS],
+boundary! {
+    /// One probe's counters on one CPU. Whole pairs of cache lines, so that CPUs do not share one.
+    #[repr(C, align(128))]
+    pub struct Counters<W = u64> {
+        /// One sum per [`Counter`], in the order of [`Counter::ALL`]; the rest is zero.
+        pub counters: [W; COUNTERS_WORDS],
+    }
 }
 
 const _: () = assert!(
@@ -98,32 +100,34 @@ impl Live {
     }
 }
 
-/// How far one side of one store is filled. Alone on its cache line: every new entry bumps it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C, align(64))]
-pub struct Side {
-    /// Entries given out so far: tallies, or blocks of stacks. Grows past the capacity when full.
-    pub cursor: u64,
+boundary! {
+    /// How far one side of one store is filled. Alone on its cache line: every new entry bumps it.
+    #[repr(C, align(64))]
+    pub struct Side<W = u64>, padding 56 {
+        /// Entries given out so far: tallies, or blocks of stacks. Grows past the capacity when full.
+        pub cursor: W,
+    }
 }
 
-/// The one value of the control map.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C, align(64))]
-pub struct Control {
-    /// Which sides are live; written by user space alone. A [`Live`].
-    pub live: u64,
-    /// How deep our PID namespace lies below the initial one; noted by the kernel half, before sampling,
-    /// when user space has it look.
-    pub namespace_level: u64,
-    /// How often user space has changed the index of code. What the kernel half has read of it and kept
-    /// is out of date once this has another value.
-    pub code_changes: u64,
-    /// When the recording began, by the monotonic clock; written by user space, before switches are seen.
-    pub began: u64,
-    /// How far each side of the tallies is filled.
-    pub tallies: [Side; SIDES],
-    /// How far each side of the stacks is filled.
-    pub stacks: [Side; SIDES],
+boundary! {
+    /// The one value of the control map.
+    #[repr(C, align(64))]
+    pub struct Control<W = u64>, padding 32 {
+        /// Which sides are live; written by user space alone. A [`Live`].
+        pub live: W,
+        /// How deep our PID namespace lies below the initial one; noted by the kernel half, before sampling,
+        /// when user space has it look.
+        pub namespace_level: W,
+        /// How often user space has changed the index of code. What the kernel half has read of it and kept
+        /// is out of date once this has another value.
+        pub code_changes: W,
+        /// When the recording began, by the monotonic clock; written by user space, before switches are seen.
+        pub began: W,
+        /// How far each side of the tallies is filled.
+        pub tallies: [Side<W>; SIDES],
+        /// How far each side of the stacks is filled.
+        pub stacks: [Side<W>; SIDES],
+    }
 }
 
 #[cfg(test)]

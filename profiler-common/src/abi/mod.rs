@@ -6,6 +6,8 @@ mod code;
 mod config;
 mod counter;
 mod counters;
+mod kernel_layout;
+mod layout;
 mod notice;
 mod pod;
 mod sample;
@@ -22,11 +24,13 @@ pub use code::{
     CODE_PROBES, CODE_SLOT_BITS, Code, CodeKey, CodeState, SLAB_BITS, SLAB_WORDS, slab_of,
     used_clock,
 };
-pub use config::{
-    CallChoice, Config, FaultLayout, FileLayout, MappingLayout, Switches, TargetKind, TaskLayout,
-};
+pub use config::{CallChoice, Config, Switches, TargetKind};
 pub use counter::{Class, Counter};
 pub use counters::{COUNTERS_WORDS, Control, Counters, Live, SIDES, SYMBOL_BYTES, Side};
+pub use kernel_layout::{
+    Assumed, FaultLayout, FileLayout, KernelField, KernelLayout, MappingLayout, Path, TaskLayout,
+};
+pub use layout::{StructLayout, Zero};
 pub use notice::{MAPPED_WORDS, Mapped, NAME_BYTES, Notice, NoticeKind, PATH_BYTES, PATH_STEPS};
 pub use sample::{COMM_BYTES, KEY_WORDS, MAX_EVENTS, SampleKey, Stamp, Tally, ThreadState};
 pub use sleeper::{
@@ -40,3 +44,43 @@ pub use stack::{
     PADDING_WORDS, RECORD_BLOCKS, StackEnd, StackPosition, USER_SCRATCH_WORDS,
 };
 pub use table::{How, MAX_RULES, Origin, PageRows, Row, Rule, Slot, TABLE_PAGE_BITS};
+
+/// Every struct that crosses the boundary. One that is declared and not listed here is a warning of the compiler's.
+pub const BOUNDARY: &[StructLayout] = &[
+    Config::LAYOUT,
+    CallChoice::LAYOUT,
+    TaskLayout::LAYOUT,
+    MappingLayout::LAYOUT,
+    FileLayout::LAYOUT,
+    FaultLayout::LAYOUT,
+    Control::LAYOUT,
+    Side::LAYOUT,
+    Counters::LAYOUT,
+    Tally::LAYOUT,
+    SampleKey::LAYOUT,
+    Asleep::LAYOUT,
+    Notice::LAYOUT,
+    Mapped::LAYOUT,
+    Code::LAYOUT,
+    CodeKey::LAYOUT,
+    Row::LAYOUT,
+    PageRows::LAYOUT,
+];
+
+/// What is asked of the kernel's type information: each layout's name, fields and assumptions.
+pub const KERNEL_LAYOUTS: &[(&str, &[KernelField], &[Assumed])] = &[
+    ("TaskLayout", TaskLayout::FIELDS, TaskLayout::ASSUMED),
+    (
+        "MappingLayout",
+        MappingLayout::FIELDS,
+        MappingLayout::ASSUMED,
+    ),
+    ("FileLayout", FileLayout::FIELDS, FileLayout::ASSUMED),
+    ("FaultLayout", FaultLayout::FIELDS, FaultLayout::ASSUMED),
+];
+
+const _: () = {
+    assert!(size_of::<SampleKey>() == KEY_WORDS * 8);
+    assert!(size_of::<Tally>() == 64, "a tally is one cache line");
+    assert!(size_of::<Code>() == 64, "a slot is one cache line");
+};

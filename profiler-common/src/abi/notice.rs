@@ -1,6 +1,7 @@
 //! News from the kernel half.
 
 use super::CodeKey;
+use super::layout::boundary;
 
 /// What a notice tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,34 +30,36 @@ impl NoticeKind {
     }
 }
 
-/// One record of the notices' ring buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
-pub struct Notice {
-    /// A [`NoticeKind`].
-    pub kind: u32,
-    /// The process, as seen in our PID namespace; zero for `HalfFull`.
-    pub tgid: u32,
-    /// The process's [`SampleKey::incarnation`](super::SampleKey::incarnation).
-    pub incarnation: u64,
-    /// For `UnknownCode`, an address in that code; for `Mapped`, where the mapping begins; otherwise zero.
-    pub address: u64,
+boundary! {
+    /// One record of the notices' ring buffer.
+    #[repr(C)]
+    pub struct Notice {
+        /// A [`NoticeKind`].
+        pub kind: u32,
+        /// The process, as seen in our PID namespace; zero for `HalfFull`.
+        pub tgid: u32,
+        /// The process's [`SampleKey::incarnation`](super::SampleKey::incarnation).
+        pub incarnation: u64,
+        /// For `UnknownCode`, an address in that code; for `Mapped`, where the mapping begins; otherwise zero.
+        pub address: u64,
+    }
 }
 
-/// One executable mapping of a process, as the kernel had it when an address in it was sampled. Behind it,
-/// up to the record's end, stands where the file lies, unless that was told before: the names on the way from
-/// the file up to the root directory, each ended by a NUL.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
-pub struct Mapped {
-    /// Whose mapping, and where it begins.
-    pub notice: Notice,
-    /// Where it ends.
-    pub end: u64,
-    /// The offset of its first byte in the file.
-    pub offset: u64,
-    /// What the kernel half knows the file by.
-    pub code: CodeKey,
+boundary! {
+    /// One executable mapping of a process, as the kernel had it when an address in it was sampled. Behind it,
+    /// up to the record's end, stands where the file lies, unless that was told before: the names on the way from
+    /// the file up to the root directory, each ended by a NUL.
+    #[repr(C)]
+    pub struct Mapped {
+        /// Whose mapping, and where it begins.
+        pub notice: Notice,
+        /// Where it ends.
+        pub end: u64,
+        /// The offset of its first byte in the file.
+        pub offset: u64,
+        /// What the kernel half knows the file by.
+        pub code: CodeKey,
+    }
 }
 
 /// Words of a [`Mapped`].

@@ -1,6 +1,7 @@
 //! What is counted, and for whom.
 
 use super::StackPosition;
+use super::layout::{Zero, boundary};
 
 /// Bytes of a thread's name in the kernel, its NUL included (`include/linux/sched.h`, `TASK_COMM_LEN`).
 pub const COMM_BYTES: usize = 16;
@@ -8,29 +9,30 @@ pub const COMM_BYTES: usize = 16;
 /// Words in a [`SampleKey`].
 pub const KEY_WORDS: usize = 6;
 
-/// Who was sampled, and where. Two firings with equal keys share one [`Tally`]; only what the user
-/// asked to tell apart is ever different from zero.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
-pub struct SampleKey {
-    /// When the process's first thread began, in nanoseconds since boot, plus the number of `exec`s
-    /// behind it: differs between processes that wore one PID, and between one process's programs.
-    /// Zero where the kernel has no type information.
-    pub incarnation: u64,
-    /// The process ID, as seen in our PID namespace; 0 is the idle task.
-    pub tgid: u32,
-    /// The thread ID with [`Switches::PER_THREAD`](super::Switches::PER_THREAD), else 0.
-    pub tid: u32,
-    /// The CPU with [`Switches::PER_CPU`](super::Switches::PER_CPU), else 0.
-    pub cpu: u32,
-    /// Where the user stack is stored.
-    pub user: StackPosition,
-    /// Where the kernel stack is stored.
-    pub kernel: StackPosition,
-    /// When the stacks were stored, and what the thread was doing.
-    pub stamp: Stamp,
-    /// The thread's name, NUL-padded.
-    pub comm: [u8; COMM_BYTES],
+boundary! {
+    /// Who was sampled, and where. Two firings with equal keys share one [`Tally`]; only what the user
+    /// asked to tell apart is ever different from zero.
+    #[repr(C)]
+    pub struct SampleKey {
+        /// When the process's first thread began, in nanoseconds since boot, plus the number of `exec`s
+        /// behind it: differs between processes that wore one PID, and between one process's programs.
+        /// Zero where the kernel has no type information.
+        pub incarnation: u64,
+        /// The process ID, as seen in our PID namespace; 0 is the idle task.
+        pub tgid: u32,
+        /// The thread ID with [`Switches::PER_THREAD`](super::Switches::PER_THREAD), else 0.
+        pub tid: u32,
+        /// The CPU with [`Switches::PER_CPU`](super::Switches::PER_CPU), else 0.
+        pub cpu: u32,
+        /// Where the user stack is stored.
+        pub user: StackPosition,
+        /// Where the kernel stack is stored.
+        pub kernel: StackPosition,
+        /// When the stacks were stored, and what the thread was doing.
+        pub stamp: Stamp,
+        /// The thread's name, NUL-padded.
+        pub comm: [u8; COMM_BYTES],
+    }
 }
 
 impl SampleKey {
@@ -108,6 +110,14 @@ pub const MAX_EVENTS: usize = 8;
 #[repr(transparent)]
 pub struct Stamp(pub u32);
 
+impl Zero for Stamp {
+    const ZERO: Self = Self(0);
+}
+
+impl Zero for StackPosition {
+    const ZERO: Self = Self::NONE;
+}
+
 impl Stamp {
     /// The highest epoch that there is room for; after it comes the first again.
     pub const LAST_EPOCH: u32 = (1 << 24) - 1;
@@ -145,16 +155,17 @@ impl Stamp {
     }
 }
 
-/// Everything counted for one key in one epoch. One cache line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
-pub struct Tally {
-    /// The sum of the firings' weights.
-    pub weight: u64,
-    /// The number of firings.
-    pub count: u64,
-    /// Whose they are.
-    pub key: SampleKey,
+boundary! {
+    /// Everything counted for one key in one epoch. One cache line.
+    #[repr(C)]
+    pub struct Tally<W = u64, K = SampleKey> {
+        /// The sum of the firings' weights.
+        pub weight: W,
+        /// The number of firings.
+        pub count: W,
+        /// Whose they are.
+        pub key: K,
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Threads that are off the CPU: in which state they left it, what is kept of them until they are back,
 //! and what is told of those that left it before anybody looked.
 
+use super::layout::boundary;
 use super::{KEY_WORDS, ThreadState};
 
 /// Why a thread is off the CPU: the kernel's task states, as `ps` has them.
@@ -204,35 +205,36 @@ pub enum KeptRegisters {
 /// Words of an [`Asleep`].
 pub const ASLEEP_WORDS: usize = size_of::<Asleep>() / 8;
 
-/// A thread that was off the CPU when the kernel half looked at it; the addresses of its kernel stack
-/// follow it, from leaf to root.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
-pub struct Asleep {
-    /// The thread's ID in the initial namespace, which names its [`Sleeper`].
-    pub id: u32,
-    /// How many addresses follow.
-    pub frames: u32,
-    /// The process's ID, as seen in our PID namespace.
-    pub tgid: u32,
-    /// The thread's ID, as seen in our PID namespace.
-    pub tid: u32,
-    /// See [`SampleKey::incarnation`](super::SampleKey::incarnation).
-    pub incarnation: u64,
-    /// What it is [`ThreadState`].
-    pub thread_state: u32,
-    /// How its registers are to be understood; a [`KeptRegisters`].
-    pub kept: u32,
-    /// The instruction that user mode goes on at.
-    pub ip: u64,
-    /// User mode's stack pointer.
-    pub sp: u64,
-    /// What user mode keeps in the frame-pointer register.
-    pub fp: u64,
-    /// What user mode keeps in the other register that frames are found by, `rbx` on x86-64.
-    pub bx: u64,
-    /// The thread's name, NUL-padded, as two words.
-    pub comm: [u64; 2],
+boundary! {
+    /// A thread that was off the CPU when the kernel half looked at it; the addresses of its kernel stack
+    /// follow it, from leaf to root.
+    #[repr(C)]
+    pub struct Asleep {
+        /// The thread's ID in the initial namespace, which names its [`Sleeper`].
+        pub id: u32,
+        /// How many addresses follow.
+        pub frames: u32,
+        /// The process's ID, as seen in our PID namespace.
+        pub tgid: u32,
+        /// The thread's ID, as seen in our PID namespace.
+        pub tid: u32,
+        /// See [`SampleKey::incarnation`](super::SampleKey::incarnation).
+        pub incarnation: u64,
+        /// What it is [`ThreadState`].
+        pub thread_state: u32,
+        /// How its registers are to be understood; a [`KeptRegisters`].
+        pub kept: u32,
+        /// The instruction that user mode goes on at.
+        pub ip: u64,
+        /// User mode's stack pointer.
+        pub sp: u64,
+        /// What user mode keeps in the frame-pointer register.
+        pub fp: u64,
+        /// What user mode keeps in the other register that frames are found by, `rbx` on x86-64.
+        pub bx: u64,
+        /// The thread's name, NUL-padded, as two words.
+        pub comm: [u64; 2],
+    }
 }
 
 #[cfg(test)]

@@ -5,30 +5,36 @@
 //! a row in that page. A row names a [`Rule`] by its place in one table that all objects share: how to
 //! get from a frame to its caller, in one word. What rules mean is in [`walk::native`](crate::walk::native).
 
+use super::layout::boundary;
+
 /// The binary logarithm of the bytes in one page of a table.
 pub const TABLE_PAGE_BITS: u32 = 16;
 
 /// The most rules that a row can tell apart.
 pub const MAX_RULES: usize = 1 << 16;
 
-/// From this address of its page on, up to the next row's, this rule holds. Compared as two halves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(C)]
-pub struct Row {
-    /// The address's position in its page, in bytes.
-    pub low: u16,
-    /// The rule's place in the table of rules.
-    pub rule: u16,
+boundary! {
+    /// From this address of its page on, up to the next row's, this rule holds. Compared as two halves.
+    #[derive(Hash)]
+    #[repr(C)]
+    pub struct Row {
+        /// The address's position in its page, in bytes.
+        pub low: u16,
+        /// The rule's place in the table of rules.
+        pub rule: u16,
+    }
 }
 
-/// The rows of one page.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[repr(C)]
-pub struct PageRows {
-    /// Where the first one stands. Its `low` is zero.
-    pub first: u32,
-    /// How many there are: at least one, at most one for every byte.
-    pub count: u32,
+boundary! {
+    /// The rows of one page.
+    #[derive(Default, Hash)]
+    #[repr(C)]
+    pub struct PageRows {
+        /// Where the first one stands. Its `low` is zero.
+        pub first: u32,
+        /// How many there are: at least one, at most one for every byte.
+        pub count: u32,
+    }
 }
 
 /// How to find a frame's caller: a word, of these bits.
@@ -46,12 +52,6 @@ pub struct PageRows {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(transparent)]
 pub struct Rule(pub u64);
-
-const _: () = {
-    assert!(size_of::<Row>() == 4);
-    assert!(size_of::<PageRows>() == 8);
-    assert!(size_of::<Rule>() == 8);
-};
 
 /// Which kind of rule. The *canonical frame address* (CFA, DWARF 5, section 6.4) is the stack pointer
 /// that the caller will have. Unless said otherwise, the return address lies in the word below it.

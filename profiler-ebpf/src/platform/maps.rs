@@ -20,9 +20,9 @@ use aya_ebpf::{
 };
 use profiler_common::{
     abi::{
-        ASLEEP_WORDS, BLOCK_WORDS, CODE_SLOT_BITS, COUNTERS_WORDS, CodeState, KERNEL_SCRATCH_WORDS,
-        KEY_WORDS, MAPPED_WORDS, MAX_KERNEL_FRAMES, MAX_RULES, NAME_BYTES, PATH_BYTES, SIDES,
-        SLAB_WORDS, SYMBOL_BYTES, Sleeper, Switches, USER_SCRATCH_WORDS, Waker,
+        self, ASLEEP_WORDS, BLOCK_WORDS, CODE_SLOT_BITS, CodeState, KERNEL_SCRATCH_WORDS,
+        KEY_WORDS, MAPPED_WORDS, MAX_KERNEL_FRAMES, MAX_RULES, NAME_BYTES, PATH_BYTES, SLAB_WORDS,
+        SYMBOL_BYTES, Sleeper, Switches, USER_SCRATCH_WORDS, Waker,
     },
     walk::{
         maple::PIVOTS,
@@ -30,47 +30,20 @@ use profiler_common::{
     },
 };
 
-/// [`profiler_common::abi::Counters`], as the kernel half writes it.
-pub(crate) type Counters = [Word; COUNTERS_WORDS];
+/// One event's counters on one CPU.
+pub(crate) type Counters = abi::Counters<Word>;
 
-/// [`profiler_common::abi::Side`], as the kernel half writes it.
-#[repr(C, align(64))]
-pub(crate) struct Side {
-    pub(crate) cursor: Word,
-}
+/// Which sides are live and how far they are filled.
+pub(crate) type Control = abi::Control<Word>;
 
-/// [`profiler_common::abi::Control`], as the kernel half writes it.
-#[repr(C, align(64))]
-pub(crate) struct Control {
-    pub(crate) live: Word,
-    pub(crate) namespace_level: Word,
-    pub(crate) code_changes: Word,
-    pub(crate) began: Word,
-    pub(crate) tallies: [Side; SIDES],
-    pub(crate) stacks: [Side; SIDES],
-}
+/// What is counted for one key.
+pub(crate) type Tally = abi::Tally<Word, [Word; KEY_WORDS]>;
 
-/// [`profiler_common::abi::Tally`], as the kernel half writes it.
-#[repr(C, align(64))]
-pub(crate) struct Tally {
-    pub(crate) weight: Word,
-    pub(crate) count: Word,
-    pub(crate) key: [Word; KEY_WORDS],
-}
-
-/// [`profiler_common::abi::Block`], as the kernel half writes it.
+/// One block of the stack store.
 pub(crate) type Block = [Word; BLOCK_WORDS];
 
-/// [`profiler_common::abi::Code`], as the kernel half reads it.
-#[repr(C, align(64))]
-pub(crate) struct Code {
-    pub(crate) key: [Word; 3],
-    pub(crate) start: Word,
-    pub(crate) end: Word,
-    pub(crate) shift: Word,
-    pub(crate) state: Word,
-    pub(crate) used: Word,
-}
+/// One slot of the index of code.
+pub(crate) type Code = abi::Code<Word>;
 
 /// Where a firing puts its records together: too large for the BPF stack.
 #[repr(C, align(64))]

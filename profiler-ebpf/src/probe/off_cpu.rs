@@ -46,7 +46,7 @@ pub(crate) fn switch(ctx: &RawTracePointContext) {
     if leaving == 0 && !arriving {
         // Nearly every switch of a machine, as a rule. Nobody else writes to this word: no program that
         // may interrupt us counts here.
-        let word = &counters[Counter::OtherSwitches as usize];
+        let word = &counters.counters[Counter::OtherSwitches as usize];
         word.store(word.load() + 1);
         return;
     }

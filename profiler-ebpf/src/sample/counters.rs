@@ -16,7 +16,7 @@ pub(crate) fn counters(cpu_slot: u32) -> Option<&'static Counters> {
 /// writing to the old ones: a firing that is not yet counted here will see the new sides.
 #[inline(always)]
 pub(crate) fn open(counters: &Counters) {
-    counters[Counter::Fired as usize].fetch_add(1);
+    counters.counters[Counter::Fired as usize].fetch_add(1);
 }
 
 /// What became of a firing, as a number: the place of a [`Counter`].
@@ -34,7 +34,10 @@ impl From<Counter> for Outcome {
 #[inline(always)]
 pub(crate) fn close(counters: &Counters, outcome: Outcome) {
     // The verifier knows nothing of counters. The compiler does, and would leave out the mask.
-    if let Some(word) = counters.get(black_box(outcome.0 as usize) & (COUNTERS_WORDS - 1)) {
+    if let Some(word) = counters
+        .counters
+        .get(black_box(outcome.0 as usize) & (COUNTERS_WORDS - 1))
+    {
         word.add(1);
     }
 }
@@ -50,7 +53,7 @@ pub(crate) fn close_if(counters: &Counters, outcome: Option<Outcome>) {
 /// Opens a look at a switch, whose firing will last longer than the look: as [`open`], but counted apart.
 #[inline(always)]
 pub(crate) fn enter(counters: &Counters) {
-    counters[Counter::Entered as usize].fetch_add(1);
+    counters.counters[Counter::Entered as usize].fetch_add(1);
 }
 
 /// Adds one to a counter.
@@ -62,5 +65,5 @@ pub(crate) fn bump(counters: &Counters, counter: Counter) {
 /// Adds to a counter.
 #[inline(always)]
 pub(crate) fn add(counters: &Counters, counter: Counter, amount: u64) {
-    counters[counter as usize].add(amount);
+    counters.counters[counter as usize].add(amount);
 }

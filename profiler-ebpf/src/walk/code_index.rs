@@ -43,9 +43,9 @@ impl Turn for Probing {
 impl Probing {
     #[inline(always)]
     fn is_for(&self, slot: &Code) -> bool {
-        let difference = (slot.key[0].load() ^ self.key.device)
-            | (slot.key[1].load() ^ self.key.inode)
-            | (slot.key[2].load() ^ self.key.modified);
+        let difference = (slot.key.device.load() ^ self.key.device)
+            | (slot.key.inode.load() ^ self.key.inode)
+            | (slot.key.modified.load() ^ self.key.modified);
         difference == 0 && slot.start.load() <= self.offset && self.offset < slot.end.load()
     }
 }

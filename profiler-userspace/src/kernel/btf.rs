@@ -6,6 +6,9 @@
 //! all 150,000 types first, which took 96 ms and 41 MB here; looking for a dozen structs takes a scan
 //! that keeps nothing.
 
+use profiler_common::abi::Path;
+use std::collections::{HashMap, HashSet};
+
 /// Type information of one kernel.
 pub(super) struct Btf<'a> {
     types: &'a [u8],
@@ -19,8 +22,10 @@ const KIND_UNION: u32 = 5;
 const KIND_POINTER: u32 = 2;
 const KIND_FORWARD: u32 = 7;
 const KIND_TYPEDEF: u32 = 8;
+const KIND_RESTRICT: u32 = 11;
 const KIND_FUNCTION: u32 = 12;
 const KIND_PROTOTYPE: u32 = 13;
+const KIND_TYPE_TAG: u32 = 18;
 
 /// Type information for aya in which a function of the running kernel has the number that it has there,
 /// and all else is of the smallest kind: numbers are all that is asked of it. None if the kernel has
@@ -110,35 +115,45 @@ impl<'a> Btf<'a> {
         memchr_like(self.strings, &pattern)
     }
 
-    /// Fills in the offset of each field, and of each `""` the size of its struct, that can be found.
-    /// `wanted`: struct, field, and where to put the number of bytes.
-    pub(super) fn find(&self, wanted: &mut [(&str, &str, Option<u32>)]) {
-        // Fields of an anonymous struct or union inside a struct count as the struct's own; those are
-        // named by type number, so the places of all types are needed once: four bytes each.
-        let mut places = vec![0u32];
+    /// The structs of these names, to be asked for their fields.
+    pub(super) fn structs(&'a self, names: impl Iterator<Item = &'a str>) -> Structs<'a> {
+        let named: HashMap<u32, &str> = self.name_offsets(names.collect());
+        let mut places = vec![0];
+        let mut by_name: HashMap<&str, Vec<u32>> = HashMap::new();
         let mut at = 0;
-        let mut found = Vec::new();
         while let Some(head) = self.head(at) {
-            places.push(u32::try_from(at).unwrap_or(u32::MAX));
-            if head.kind == KIND_STRUCT && self.is_wanted(&head, wanted) {
-                found.push(at);
+            let place = u32::try_from(at).unwrap_or(u32::MAX);
+            places.push(place);
+            if head.kind == KIND_STRUCT
+                && let Some(name) = named.get(&head.name)
+            {
+                by_name.entry(name).or_default().push(place);
             }
             let Some(size) = size_of(&head) else { break };
             at += size;
         }
-        for at in found {
-            let Some(head) = self.head(at) else { continue };
-            for (name, field, offset) in wanted.iter_mut() {
-                if offset.is_some() || self.name(head.name) != name.as_bytes() {
-                    continue;
-                }
-                *offset = if field.is_empty() {
-                    Some(head.size)
-                } else {
-                    self.field(at, field, &places, 0)
-                };
-            }
+        Structs {
+            btf: self,
+            places,
+            by_name,
         }
+    }
+
+    /// Where each of these names stands in the table of strings. Types name their strings by these offsets, so that
+    /// finding types by name compares numbers.
+    fn name_offsets<'n>(&self, names: HashSet<&'n str>) -> HashMap<u32, &'n str> {
+        let mut at = 0;
+        let strings = self.strings.split(|&byte| byte == 0).map(|string| {
+            let offset = at;
+            at += string.len() + 1;
+            (offset, string)
+        });
+        strings
+            .filter_map(|(offset, string)| {
+                let name = names.get(std::str::from_utf8(string).ok()?)?;
+                Some((u32::try_from(offset).ok()?, *name))
+            })
+            .collect()
     }
 
     /// How many arguments a tracepoint passes on. Its type is that of a function with one more before them.
@@ -178,40 +193,6 @@ impl<'a> Btf<'a> {
         })
     }
 
-    fn is_wanted(&self, head: &Head, wanted: &[(&str, &str, Option<u32>)]) -> bool {
-        let name = self.name(head.name);
-        wanted.iter().any(|(wanted, ..)| wanted.as_bytes() == name)
-    }
-
-    /// The byte offset of a field in the struct or union at `at`.
-    fn field(&self, at: usize, wanted: &str, places: &[u32], depth: u32) -> Option<u32> {
-        /// Anonymous parts are nested two or three deep in practice.
-        const DEEPEST: u32 = 8;
-        let head = self.head(at)?;
-        if depth > DEEPEST || !matches!(head.kind, KIND_STRUCT | KIND_UNION) {
-            return None;
-        }
-        (0..head.parts).find_map(|index| {
-            let member = at + 12 + index * 12;
-            let name = self.name(u32_at(self.types, member)?);
-            let of_type = u32_at(self.types, member + 4)? as usize;
-            let raw = u32_at(self.types, member + 8)?;
-            let bits = if head.fields_are_bits {
-                raw & 0xff_ffff
-            } else {
-                raw
-            };
-            if name == wanted.as_bytes() {
-                (bits % 8 == 0).then_some(bits / 8)
-            } else if name.is_empty() {
-                let inner = *places.get(of_type)? as usize;
-                Some(bits / 8 + self.field(inner, wanted, places, depth + 1)?)
-            } else {
-                None
-            }
-        })
-    }
-
     fn head(&self, at: usize) -> Option<Head> {
         let info = u32_at(self.types, at + 4)?;
         Some(Head {
@@ -230,6 +211,84 @@ impl<'a> Btf<'a> {
             .position(|&byte| byte == 0)
             .unwrap_or(rest.len());
         &rest[..end]
+    }
+}
+
+/// The structs of some names.
+pub(super) struct Structs<'a> {
+    btf: &'a Btf<'a>,
+    /// Where the type of each number stands: types name each other by number.
+    places: Vec<u32>,
+    /// Where the structs of each name stand; there may be several.
+    by_name: HashMap<&'a str, Vec<u32>>,
+}
+
+impl Structs<'_> {
+    /// How many bytes from the beginning of a struct the field lies that a path leads to; the size of the struct if the path
+    /// is that alone.
+    pub(super) fn find(&self, path: Path) -> Option<u32> {
+        let (name, fields) = path.split_first()?;
+        let all = self.by_name.get(name)?;
+        all.iter().find_map(|&at| match fields {
+            [] => Some(self.btf.head(at as usize)?.size),
+            fields => self.offset(at as usize, fields),
+        })
+    }
+
+    /// Where the field lies that these lead to from the struct or union at `at`.
+    fn offset(&self, at: usize, fields: &[&str]) -> Option<u32> {
+        let (first, rest) = fields.split_first()?;
+        let (offset, of_type) = self.field(at, first, 0)?;
+        if rest.is_empty() {
+            return Some(offset);
+        }
+        Some(offset + self.offset(self.unqualified(of_type)?, rest)?)
+    }
+
+    /// Where the type of this number stands, without what is only said about it.
+    fn unqualified(&self, mut number: u32) -> Option<usize> {
+        /// `const volatile` behind one typedef or two is as deep as it gets.
+        const DEEPEST: u32 = 8;
+        for _ in 0..DEEPEST {
+            let at = *self.places.get(number as usize)? as usize;
+            let head = self.btf.head(at)?;
+            if !matches!(head.kind, KIND_TYPEDEF..=KIND_RESTRICT | KIND_TYPE_TAG) {
+                return Some(at);
+            }
+            number = head.size;
+        }
+        None
+    }
+
+    /// The byte offset of a field in the struct or union at `at`, and the number of its type. Fields of an unnamed part
+    /// count as the whole's own.
+    fn field(&self, at: usize, wanted: &str, depth: u32) -> Option<(u32, u32)> {
+        /// Unnamed parts are nested two or three deep in practice.
+        const DEEPEST: u32 = 8;
+        let (btf, head) = (self.btf, self.btf.head(at)?);
+        if depth > DEEPEST || !matches!(head.kind, KIND_STRUCT | KIND_UNION) {
+            return None;
+        }
+        (0..head.parts).find_map(|index| {
+            let member = at + 12 + index * 12;
+            let name = btf.name(u32_at(btf.types, member)?);
+            let of_type = u32_at(btf.types, member + 4)?;
+            let raw = u32_at(btf.types, member + 8)?;
+            let bits = if head.fields_are_bits {
+                raw & 0xff_ffff
+            } else {
+                raw
+            };
+            if name == wanted.as_bytes() {
+                (bits % 8 == 0).then_some((bits / 8, of_type))
+            } else if name.is_empty() {
+                let inner = *self.places.get(of_type as usize)? as usize;
+                let (offset, of_type) = self.field(inner, wanted, depth + 1)?;
+                Some((bits / 8 + offset, of_type))
+            } else {
+                None
+            }
+        })
     }
 }
 
@@ -264,8 +323,8 @@ fn memchr_like(table: &[u8], pattern: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// Type information with `struct outer { int first; union { struct { long inner; }; }; }`, and with a tracepoint of two
-    /// arguments.
+    /// Type information with `struct outer { int first; union { struct { const struct outer inner; }; }; }`, and with a
+    /// tracepoint of two arguments.
     fn sample() -> Vec<u8> {
         let strings = b"\0int\0outer\0first\0inner\0BPF_FUNC_loop\0btf_trace_two\0";
         let types: &[u32] = &[
@@ -277,7 +336,7 @@ mod tests {
             4 << 24 | 1,
             8,
             17,
-            1,
+            8,
             0, // 2: anonymous struct { inner }
             0,
             5 << 24 | 1,
@@ -309,6 +368,9 @@ mod tests {
             37,
             8 << 24,
             6, // 7: btf_trace_two
+            0,
+            10 << 24,
+            4, // 8: const outer
         ];
         let mut bytes = Vec::new();
         bytes.extend(MAGIC.to_ne_bytes());
@@ -333,18 +395,18 @@ mod tests {
     fn finds_fields_sizes_and_names() {
         let bytes = sample();
         let btf = Btf::parse(&bytes).unwrap();
-        let mut wanted = [
-            ("outer", "first", None),
-            ("outer", "inner", None),
-            ("outer", "", None),
-            ("outer", "none", None),
-            ("absent", "first", None),
-        ];
-        btf.find(&mut wanted);
-        assert_eq!(
-            wanted.map(|(.., offset)| offset),
-            [Some(0), Some(8), Some(16), None, None]
-        );
+        let structs = btf.structs(["outer", "absent"].into_iter());
+        for (path, found) in [
+            (["outer", "first"].as_slice(), Some(0)),
+            (&["outer", "inner"], Some(8)),
+            (&["outer", "inner", "inner", "first"], Some(16)),
+            (&["outer", "first", "none"], None),
+            (&["outer"], Some(16)),
+            (&["outer", "none"], None),
+            (&["absent", "first"], None),
+        ] {
+            assert_eq!(structs.find(path), found, "{path:?}");
+        }
         assert!(
             btf.has_name("BPF_FUNC_loop") && !btf.has_name("FUNC_loop") && !btf.has_name("BPF")
         );
@@ -363,7 +425,8 @@ mod tests {
         let bytes = sample();
         for length in 0..bytes.len() {
             if let Some(btf) = Btf::parse(&bytes[..length]) {
-                btf.find(&mut [("outer", "inner", None)]);
+                let structs = btf.structs(["outer"].into_iter());
+                let _found = structs.find(&["outer", "inner", "first"]);
                 let _any = btf.tracepoint_arguments("two");
             }
         }
@@ -371,7 +434,8 @@ mod tests {
             let mut wrong = bytes.clone();
             wrong[place] ^= 0xff;
             if let Some(btf) = Btf::parse(&wrong) {
-                btf.find(&mut [("outer", "inner", None)]);
+                let structs = btf.structs(["outer"].into_iter());
+                let _found = structs.find(&["outer", "inner", "first"]);
                 let _any = btf.tracepoint_arguments("two");
             }
         }

@@ -1,7 +1,7 @@
 //! What this kernel offers, found out once at the start.
 
 use super::btf::Btf;
-use super::layout::{fault_layout, file_layout, mapping_layout, task_layout};
+use super::layout::{fault_layout, layout, structs};
 use crate::probe::{Io, PageFaults};
 use profiler_common::abi::{FaultLayout, FileKinds, FileLayout, MappingLayout, TaskLayout};
 use std::fs;
@@ -57,9 +57,10 @@ impl Support {
     pub fn detect() -> Self {
         let bytes = fs::read(BTF_PATH).unwrap_or_default();
         let btf = Btf::parse(&bytes);
-        let mapping = btf.as_ref().and_then(mapping_layout);
-        let faults = match (&btf, mapping) {
-            (Some(btf), Some(_)) => fault_layout(btf),
+        let structs = btf.as_ref().map(structs);
+        let mapping = structs.as_ref().and_then(layout);
+        let faults = match (btf.as_ref().zip(structs.as_ref()), mapping) {
+            (Some((btf, structs)), Some(_)) => fault_layout(btf, structs),
             (Some(_), None) => Err(
                 "a maple tree of mappings (Linux 6.1), by which their files are found".to_owned(),
             ),
@@ -67,10 +68,10 @@ impl Support {
         };
         let namespace = fs::metadata("/proc/self/ns/pid").ok();
         Self {
-            layout: btf.as_ref().and_then(task_layout),
+            layout: structs.as_ref().and_then(layout),
             mapping,
             faults,
-            files: btf.as_ref().and_then(file_layout),
+            files: structs.as_ref().and_then(layout),
             bpf_loop: btf.as_ref().map(|btf| btf.has_name("BPF_FUNC_loop")),
             switch_tells_state: btf.as_ref().and_then(switch_tells_state),
             pid_namespace: namespace
