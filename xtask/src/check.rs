@@ -5,13 +5,21 @@
 use std::fs;
 
 use anyhow::{Context as _, Result, ensure};
+use clap::Args;
 
 use crate::source::Source;
 use crate::workspace::{Rustc, Workspace, cargo, run};
-use crate::{bpf, house, links, object_lint};
+use crate::{bpf, circles, layering, links, object_lint};
 
-/// Runs every step.
-pub(crate) fn check() -> Result<()> {
+/// Which steps to run.
+#[derive(Args)]
+pub(crate) struct Choice {
+    /// Only the steps with this in their name, such as `layers`
+    step: Option<String>,
+}
+
+/// Runs every step chosen.
+pub(crate) fn check(choice: &Choice) -> Result<()> {
     let (workspace, rustc) = (Workspace::find()?, Rustc::find()?);
     let steps: [(&str, &dyn Fn() -> Result<()>); 6] = [
         ("format", &|| {
@@ -23,12 +31,13 @@ pub(crate) fn check() -> Result<()> {
         ("clippy of the kernel half", &|| {
             bpf::clippy(&workspace, &rustc)
         }),
-        ("rules of the house", &|| rules(&workspace)),
+        ("layers", &|| layers(&workspace)),
         ("BPF object", &|| object(&workspace)),
         ("links", &|| none(links::broken(&workspace.root)?)),
     ];
     let mut failed = Vec::new();
-    for (name, step) in steps {
+    let chosen = |name: &str| choice.step.as_ref().is_none_or(|part| name.contains(part));
+    for (name, step) in steps.into_iter().filter(|(name, _)| chosen(name)) {
         println!("check: {name}");
         if let Err(error) = step() {
             eprintln!("error: {error:#}");
@@ -57,12 +66,15 @@ fn clippy(workspace: &Workspace) -> Result<()> {
         .current_dir(&workspace.root))
 }
 
-fn rules(workspace: &Workspace) -> Result<()> {
+fn layers(workspace: &Workspace) -> Result<()> {
     let sources = Source::all(&workspace.root)?;
-    for warning in house::warnings(&sources) {
+    let known = circles::known(&sources);
+    for warning in layering::warnings(&sources).into_iter().chain(known) {
         println!("warning: {warning}");
     }
-    none(house::violations(&sources))
+    let mut wrong = layering::violations(&sources);
+    wrong.extend(circles::unknown(&sources));
+    none(wrong)
 }
 
 fn object(workspace: &Workspace) -> Result<()> {

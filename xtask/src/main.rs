@@ -16,9 +16,11 @@ mod bpf_object;
 mod btf;
 mod build;
 mod check;
+mod circles;
 mod completeness;
 mod fuzz;
-mod house;
+mod imports;
+mod layering;
 mod links;
 mod object_code;
 mod object_lint;
@@ -56,7 +58,7 @@ enum Chore {
     /// Run the tests, those that need root included
     Test(test::Choice),
     /// Check everything that can be checked without running it
-    Check,
+    Check(check::Choice),
     /// Make the BPF object under profiler-ebpf/prebuilt from its source
     Bpf {
         /// Change nothing; fail unless the committed object is byte for byte what the source makes
@@ -106,7 +108,7 @@ fn run(args: Args) -> Result<bool> {
     match args.chore {
         Chore::Run { arguments } => run::run(&arguments)?,
         Chore::Test(choice) => return test::test(&choice),
-        Chore::Check => check::check()?,
+        Chore::Check(choice) => check::check(&choice)?,
         Chore::Bpf { check: false } => bpf::make()?,
         Chore::Bpf { check: true } => bpf::check()?,
         Chore::Bless => bless::bless()?,

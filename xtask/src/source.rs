@@ -55,6 +55,11 @@ impl Source {
         })
     }
 
+    /// Its tokens.
+    pub(crate) fn tokens(&self) -> &TokenStream {
+        &self.tokens
+    }
+
     /// Every path in it, split into its names; a `use` of several things counts once for each.
     pub(crate) fn paths(&self) -> Vec<Vec<String>> {
         let mut found = Vec::new();

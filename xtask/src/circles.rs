@@ -1,0 +1,276 @@
+//! Circles of files: such as use each other, directly or by way of others.
+//!
+//! In: the files of every crate and what they use. Out: each circle that is not known, and each known one that is gone. Whoever
+//! reads one file of a circle must read all of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use crate::imports::{self, Graph};
+use crate::source::Source;
+
+/// The folders of the crates' sources.
+const CRATES: [&str; 4] = [
+    "profiler-common/src",
+    "profiler-ebpf/src",
+    "profiler-userspace/src",
+    "xtask/src",
+];
+
+/// Circles that are known, and why each is there. The list may only become shorter.
+const KNOWN: &[Known] = &[
+    Known {
+        files: &["profiler-common/src/abi"],
+        reason: "a sample names a stack, a thread's entry holds a sample, and a pair of stacks is written as an entry is",
+    },
+    Known {
+        files: &["profiler-ebpf/src"],
+        reason: "functions that the verifier checks by themselves live in one place, and call back what called them",
+    },
+    Known {
+        files: &[
+            "profiler-userspace/src/kernel/btf.rs",
+            "profiler-userspace/src/kernel/layout.rs",
+            "profiler-userspace/src/kernel/support.rs",
+        ],
+        reason: "the path of the kernel's type information lies with what asks for it",
+    },
+    Known {
+        files: &[
+            "profiler-userspace/src/kernel/load.rs",
+            "profiler-userspace/src/kernel/sleepers.rs",
+        ],
+        reason: "the errors of loading lie with the loading",
+    },
+    Known {
+        files: &[
+            "profiler-userspace/src/output/style.rs",
+            "profiler-userspace/src/output/svg.rs",
+        ],
+        reason: "a style's colors are chosen by the names of the graph's palettes",
+    },
+    Known {
+        files: &[
+            "profiler-userspace/src/raw_recording/read.rs",
+            "profiler-userspace/src/raw_recording/windows.rs",
+        ],
+        reason: "a time of the file is read in one place and used in both",
+    },
+    Known {
+        files: &[
+            "profiler-userspace/src/session/events.rs",
+            "profiler-userspace/src/session/sampling.rs",
+        ],
+        reason: "a session holds the queue of what it has to look at again, which is filled by its events",
+    },
+    Known {
+        files: &[
+            "profiler-userspace/src/symbolize/backings.rs",
+            "profiler-userspace/src/symbolize/objects.rs",
+        ],
+        reason: "the module's name of a path lies with what maps it",
+    },
+    Known {
+        files: &[
+            "profiler-userspace/src/symbolize/kernel.rs",
+            "profiler-userspace/src/symbolize/kernel_lines.rs",
+        ],
+        reason: "names and lines of kernel functions read the same files",
+    },
+    Known {
+        files: &["profiler-userspace/src/unwind/loader"],
+        reason: "the worker's lock lies with the worker",
+    },
+    Known {
+        files: &[
+            "profiler-userspace/src/unwind/program.rs",
+            "profiler-userspace/src/unwind/x86_64.rs",
+        ],
+        reason: "which registers are followed is the architecture's, how they are is not",
+    },
+    Known {
+        files: &["xtask/src/bench/recording.rs", "xtask/src/bench/tool.rs"],
+        reason: "a tool's recording is made of the tool's own steps",
+    },
+];
+
+/// A circle that nobody has dissolved yet.
+struct Known {
+    /// The files, or folders, that it leads through.
+    files: &'static [&'static str],
+    reason: &'static str,
+}
+
+impl Known {
+    fn covers(&self, circle: &BTreeSet<PathBuf>) -> bool {
+        circle
+            .iter()
+            .all(|file| self.files.iter().any(|known| file.starts_with(known)))
+    }
+}
+
+/// Every circle of files that is not known, one paragraph each.
+pub(crate) fn unknown(sources: &[Source]) -> Vec<String> {
+    let mut said = Vec::new();
+    for folder in CRATES {
+        let graph = imports::graph(sources, Path::new(folder));
+        for circle in circles(&graph) {
+            if !KNOWN.iter().any(|known| known.covers(&circle)) {
+                said.push(described(&graph, &circle));
+            }
+        }
+    }
+    said
+}
+
+/// Every known circle, and whether it is still there.
+pub(crate) fn known(sources: &[Source]) -> Vec<String> {
+    let graphs = CRATES.map(|folder| imports::graph(sources, Path::new(folder)));
+    let all: Vec<_> = graphs.iter().flat_map(circles).collect();
+    let gone = KNOWN
+        .iter()
+        .filter(|known| !all.iter().any(|circle| known.covers(circle)));
+    gone.map(|known| {
+        let files = known.files.join(", ");
+        format!(
+            "the circle of {files} is gone ({}): strike it from the list",
+            known.reason
+        )
+    })
+    .collect()
+}
+
+fn described(graph: &Graph, circle: &BTreeSet<PathBuf>) -> String {
+    let mut said = format!("{} files use each other in a circle:", circle.len());
+    for file in circle {
+        let used = graph[file].intersection(circle);
+        let used: Vec<_> = used.map(|used| used.display().to_string()).collect();
+        said.push_str(&format!(
+            "\n    {} uses {}",
+            file.display(),
+            used.join(", ")
+        ));
+    }
+    said
+}
+
+/// The largest sets of files that all lead to each other, of two files or more.
+fn circles(graph: &Graph) -> Vec<BTreeSet<PathBuf>> {
+    let reached: BTreeMap<&PathBuf, BTreeSet<&PathBuf>> = graph
+        .keys()
+        .map(|file| (file, reachable(graph, file)))
+        .collect();
+    let mut circles = BTreeSet::new();
+    for (file, others) in &reached {
+        let back = others.iter().filter(|other| reached[*other].contains(file));
+        let circle: BTreeSet<PathBuf> = back.map(|other| (*other).clone()).collect();
+        if circle.len() > 1 {
+            circles.insert(circle);
+        }
+    }
+    circles.into_iter().collect()
+}
+
+/// All files that a file leads to, over any number of others.
+fn reachable<'graph>(graph: &'graph Graph, from: &PathBuf) -> BTreeSet<&'graph PathBuf> {
+    let mut found = BTreeSet::new();
+    let mut open: Vec<&PathBuf> = graph[from].iter().collect();
+    while let Some(next) = open.pop() {
+        if found.insert(next) {
+            open.extend(&graph[next]);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(files: &[(&str, &str)]) -> Vec<String> {
+        let sources: Vec<Source> = files
+            .iter()
+            .map(|(path, text)| {
+                let path = Path::new("xtask/src").join(path);
+                Source::new(&path, (*text).to_owned()).expect("Rust")
+            })
+            .collect();
+        unknown(&sources)
+    }
+
+    #[test]
+    fn two_files_that_use_each_other_are_a_circle() {
+        let said = said(&[
+            ("main.rs", "mod a; mod b;"),
+            ("a.rs", "use crate::b; fn f() { b::g() }"),
+            ("b.rs", "use super::a::f; fn g() {}"),
+        ]);
+        assert_eq!(
+            said,
+            [
+                "2 files use each other in a circle:\n    xtask/src/a.rs uses xtask/src/b.rs\n    xtask/src/b.rs uses xtask/src/a.rs"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_circle_over_a_third_file_and_a_re_export_is_found() {
+        let said = said(&[
+            ("main.rs", "mod a; mod b;"),
+            ("a.rs", "use crate::b::C; fn f() {}"),
+            (
+                "b/mod.rs",
+                "mod c; mod d; pub(crate) use self::{c::C, d::*};",
+            ),
+            ("b/c.rs", "fn f() { crate::b::in_d() } struct C;"),
+            ("b/d.rs", "pub(crate) fn in_d() { crate::a::f() }"),
+        ]);
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(said[0].starts_with("3 files"), "{said:?}");
+        assert!(!said[0].contains("mod.rs"), "{said:?}");
+    }
+
+    #[test]
+    fn a_file_and_the_files_below_it_are_no_circle() {
+        let said = said(&[
+            ("main.rs", "mod a;"),
+            ("a.rs", "mod b; mod c; struct A; fn f() { b::g(); c::h() }"),
+            ("a/b.rs", "use super::A; pub fn g() {}"),
+            ("a/c.rs", "use crate::a::A; pub fn h() { super::b::g() }"),
+        ]);
+        assert!(said.is_empty(), "{said:?}");
+    }
+
+    #[test]
+    fn what_only_tests_use_makes_no_circle() {
+        let said = said(&[
+            ("main.rs", "mod a; mod b;"),
+            (
+                "a.rs",
+                "pub fn f() { crate::b::g() } #[cfg(test)] mod tests;",
+            ),
+            ("a/tests.rs", "use super::f;"),
+            (
+                "b.rs",
+                "pub fn g() {} #[cfg(test)] mod tests { use crate::a::f; } #[cfg(test)] use crate::a::f;",
+            ),
+        ]);
+        assert!(said.is_empty(), "{said:?}");
+    }
+
+    #[test]
+    fn an_inline_module_uses_what_its_file_does() {
+        let said = said(&[
+            ("main.rs", "mod a; mod b;"),
+            (
+                "a.rs",
+                "mod inner { use super::super::b::g; } pub struct A;",
+            ),
+            (
+                "b.rs",
+                "pub fn g() {} pub(in crate::a) mod inner { fn f(_: crate::a::A) {} }",
+            ),
+        ]);
+        assert_eq!(said.len(), 1, "{said:?}");
+    }
+}
