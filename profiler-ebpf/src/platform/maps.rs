@@ -216,6 +216,8 @@ pub(crate) struct KernelStacks {
     pub(crate) found: [Word; kstack_cache::FRAMES],
     /// Not zero if one is found twice.
     pub(crate) ambiguous: Word,
+    /// The word in which the last return address was found that is not the tracepoint's own.
+    pub(crate) last: Word,
     pub(crate) known: [KernelStack; kstack_cache::STACKS],
 }
 

@@ -161,33 +161,10 @@ pub(crate) fn learn(cpu_slot: u32) -> Option<()> {
     }
     kept.ambiguous.store(0);
     repeat(STACK_WORDS as u32, &mut Search { kept, walked });
-    let mut last = 0;
-    let mut ambiguous = kept.ambiguous.load();
-    for (index, found) in kept.found.iter().enumerate() {
-        if index >= frames {
-            break;
-        }
-        let address = walked[1 + index].load();
-        let place = match found.load() {
-            0 if last == 0 && index < OWN_FRAMES => OWN,
-            // Behind all others.
-            FOUND_ENTRY if index + 1 == frames => ENTRY,
-            place if place > last && place < FOUND_ENTRY => {
-                last = place;
-                place
-            }
-            _ => {
-                ambiguous = 1;
-                0
-            }
-        };
-        if address < COMMON {
-            ambiguous = 1;
-        }
-        found.store(address & !COMMON | place << 48);
-    }
+    kept.last.store(0);
+    repeat(frames as u32, &mut Place { kept, walked });
     // With nothing but the tracepoint's own frames, any stack would be this one.
-    if ambiguous != 0 || last == 0 {
+    if kept.ambiguous.load() != 0 || kept.last.load() == 0 {
         return None;
     }
     let stack = kept.known.get(kept.chosen.load() as usize & (STACKS - 1))?;
@@ -235,6 +212,44 @@ impl Turn for Search {
                 found.store(place);
             }
         }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Notes in which word each return address lies, a frame each turn. All that one turn leaves to the next is in memory, of
+/// which the verifier knows nothing.
+struct Place {
+    kept: &'static KernelStacks,
+    walked: &'static [Word; KERNEL_SCRATCH_WORDS],
+}
+
+impl Turn for Place {
+    #[inline(always)]
+    fn turn(&mut self, index: u32) -> ControlFlow<()> {
+        let Self { kept, walked } = self;
+        let index = black_box(index as usize);
+        let (Some(found), Some(address)) = (kept.found.get(index), walked.get(1 + index)) else {
+            return ControlFlow::Break(());
+        };
+        let (address, last) = (address.load(), kept.last.load());
+        let frames = Header(walked[0].load()).frames();
+        let place = match found.load() {
+            0 if last == 0 && index < OWN_FRAMES => OWN,
+            // Behind all others.
+            FOUND_ENTRY if index + 1 == frames => ENTRY,
+            place if place > last && place < FOUND_ENTRY => {
+                kept.last.store(place);
+                place
+            }
+            _ => {
+                kept.ambiguous.store(1);
+                0
+            }
+        };
+        if address < COMMON {
+            kept.ambiguous.store(1);
+        }
+        found.store(address & !COMMON | place << 48);
         ControlFlow::Continue(())
     }
 }
