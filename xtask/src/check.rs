@@ -9,7 +9,7 @@ use clap::Args;
 
 use crate::source::Source;
 use crate::workspace::{Rustc, Workspace, cargo, run};
-use crate::{bpf, circles, layering, links, object_lint};
+use crate::{bpf, circles, layering, links, object_lint, words};
 
 /// Which steps to run.
 #[derive(Args)]
@@ -21,7 +21,7 @@ pub(crate) struct Choice {
 /// Runs every step chosen.
 pub(crate) fn check(choice: &Choice) -> Result<()> {
     let (workspace, rustc) = (Workspace::find()?, Rustc::find()?);
-    let steps: [(&str, &dyn Fn() -> Result<()>); 6] = [
+    let steps: [(&str, &dyn Fn() -> Result<()>); 7] = [
         ("format", &|| {
             run(cargo()
                 .args(["fmt", "--all", "--check"])
@@ -32,6 +32,7 @@ pub(crate) fn check(choice: &Choice) -> Result<()> {
             bpf::clippy(&workspace, &rustc)
         }),
         ("layers", &|| layers(&workspace)),
+        ("words", &|| words(&workspace)),
         ("BPF object", &|| object(&workspace)),
         ("links", &|| none(links::broken(&workspace.root)?)),
     ];
@@ -74,6 +75,18 @@ fn layers(workspace: &Workspace) -> Result<()> {
     }
     let mut wrong = layering::violations(&sources);
     wrong.extend(circles::unknown(&sources));
+    none(wrong)
+}
+
+fn words(workspace: &Workspace) -> Result<()> {
+    let mut wrong = words::in_code(&Source::all(&workspace.root)?);
+    // One page still has the old words.
+    let pages = links::documents(&workspace.root)?.into_iter();
+    for document in pages.filter(|page| !page.ends_with("docs/architecture.md")) {
+        let text = fs::read_to_string(&document)
+            .with_context(|| format!("cannot read {}", document.display()))?;
+        wrong.extend(words::in_document(&document, &text));
+    }
     none(wrong)
 }
 

@@ -28,7 +28,8 @@ pub(crate) fn broken(root: &Path) -> Result<Vec<String>> {
     Ok(broken)
 }
 
-fn documents(root: &Path) -> Result<Vec<PathBuf>> {
+/// `README.md` and the pages, in the order of their paths.
+pub(crate) fn documents(root: &Path) -> Result<Vec<PathBuf>> {
     let mut documents = vec![root.join("README.md")];
     let docs = root.join("docs");
     for entry in fs::read_dir(&docs).with_context(|| format!("cannot list {}", docs.display()))? {

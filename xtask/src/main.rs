@@ -31,6 +31,7 @@ mod source;
 mod test;
 mod transcript;
 mod vm;
+mod words;
 mod workspace;
 
 use std::ffi::OsString;

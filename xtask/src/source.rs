@@ -60,6 +60,13 @@ impl Source {
         &self.tokens
     }
 
+    /// Every name in it, as often as it occurs.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        names_in(self.tokens.clone(), &mut found);
+        found
+    }
+
     /// Every path in it, split into its names; a `use` of several things counts once for each.
     pub(crate) fn paths(&self) -> Vec<Vec<String>> {
         let mut found = Vec::new();
@@ -82,6 +89,16 @@ fn collect(folder: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+fn names_in(tokens: TokenStream, found: &mut Vec<String>) {
+    for token in tokens {
+        match token {
+            TokenTree::Ident(name) => found.push(name.to_string()),
+            TokenTree::Group(group) => names_in(group.stream(), found),
+            _ => {}
+        }
+    }
 }
 
 fn paths_in(tokens: TokenStream, found: &mut Vec<Vec<String>>) {

@@ -1,0 +1,166 @@
+//! Words that the field has better ones for, and that were hunted down once.
+//!
+//! In: the Rust files and the documents. Out: each place where such a word came back, and the word to use.
+//! Never: strings. What a user reads is the tests' business.
+
+use std::path::Path;
+
+use crate::source::Source;
+
+/// A word that was hunted down.
+struct Hunted {
+    /// One name or several, such as `leaf_word`; an `s` at the end counts as the same word.
+    word: &'static str,
+    instead: &'static str,
+    /// Whether it has no other meaning, so that comments and documents may not have it either.
+    everywhere: bool,
+}
+
+/// A word that is gone from names alone, and one that is gone from comments and documents, too.
+const fn names(word: &'static str, instead: &'static str) -> Hunted {
+    Hunted {
+        word,
+        instead,
+        everywhere: false,
+    }
+}
+
+const fn everywhere(word: &'static str, instead: &'static str) -> Hunted {
+    Hunted {
+        word,
+        instead,
+        everywhere: true,
+    }
+}
+
+/// The list may only become longer.
+const HUNTED: &[Hunted] = &[
+    everywhere("seat", "cpu_slot"),
+    names("books", "counters"),
+    names("track", "event"),
+    everywhere("spot", "location"),
+    everywhere("locator", "normalizer"),
+    names("locate", "normalize"),
+    names("located", "normalized"),
+    names("doing", "ThreadState"),
+    names("heard", "received"),
+    names("hearing", "events"),
+    everywhere("guessed", "fp_fallback"),
+    names("hired", "spawned"),
+    names("house", "layering"),
+    names("unsteady", "flaky"),
+    everywhere("circumstances", "RecordingInfo"),
+];
+
+/// Names that hold such a word and are not ours.
+const FOREIGN: &[&str] = &["track_caller"];
+
+/// Every hunted word that came back to the code, one sentence each.
+pub(crate) fn in_code(sources: &[Source]) -> Vec<String> {
+    let own = |source: &&Source| !source.path.ends_with("xtask/src/words.rs");
+    let mut wrong = Vec::new();
+    for source in sources.iter().filter(own) {
+        let shown = source.path.display();
+        for name in source.names() {
+            if FOREIGN.contains(&name.as_str()) {
+                continue;
+            }
+            let parts = format!("_{}_", parts(&name));
+            for hunted in HUNTED.iter().filter(|hunted| hunted.is_in(&parts)) {
+                wrong.push(format!("{shown} has the name {name}: {}", hunted.remedy()));
+            }
+        }
+        for (number, line) in (1..).zip(source.text.lines()) {
+            if let Some((_, comment)) = line.split_once("//") {
+                wrong.extend(in_prose(comment).map(|said| format!("{shown}:{number}: {said}")));
+            }
+        }
+    }
+    wrong.sort();
+    wrong.dedup();
+    wrong
+}
+
+/// Every hunted word that came back to a document, one sentence each.
+pub(crate) fn in_document(path: &Path, text: &str) -> Vec<String> {
+    let lines = (1..).zip(text.lines());
+    let wrong = lines.flat_map(|(number, line)| {
+        in_prose(line).map(move |said| format!("{}:{number}: {said}", path.display()))
+    });
+    wrong.collect()
+}
+
+fn in_prose(text: &str) -> impl Iterator<Item = String> {
+    let words = text.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+    let parts = words.map(parts).collect::<Vec<_>>().join(" _ ");
+    let parts = format!("_{}_", parts.replace(' ', "_"));
+    let found = HUNTED
+        .iter()
+        .filter(move |hunted| hunted.everywhere && hunted.is_in(&parts));
+    found.map(Hunted::remedy)
+}
+
+impl Hunted {
+    /// Whether names that are put together as `_like_this_` hold the word.
+    fn is_in(&self, parts: &str) -> bool {
+        [format!("_{}_", self.word), format!("_{}s_", self.word)]
+            .iter()
+            .any(|word| parts.contains(word))
+    }
+
+    fn remedy(&self) -> String {
+        format!("say {}, not {}", self.instead, self.word)
+    }
+}
+
+/// The words of a name in small letters: `like_this` for `LikeThis`, `like_this` and `LIKE_THIS`.
+fn parts(name: &str) -> String {
+    let mut parts = String::new();
+    let mut before = '_';
+    for letter in name.chars() {
+        if letter.is_uppercase() && (before.is_lowercase() || before.is_numeric()) {
+            parts.push('_');
+        }
+        parts.extend(letter.to_lowercase());
+        before = letter;
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(text: &str) -> Vec<String> {
+        in_code(&[Source::new(Path::new("x.rs"), text.to_owned()).expect("Rust")])
+    }
+
+    #[test]
+    fn a_hunted_word_is_found_however_a_name_is_written() {
+        for text in [
+            "fn seat() {}",
+            "struct CpuSeats;",
+            "const MY_SEAT: u8 = 0;",
+            "m!(a.two_seats())",
+            "// of each seat",
+        ] {
+            assert_eq!(said(text).len(), 1, "{text}");
+        }
+        assert_eq!(
+            said("struct CpuSeats;"),
+            ["x.rs has the name CpuSeats: say cpu_slot, not seat"]
+        );
+    }
+
+    #[test]
+    fn a_word_that_only_holds_one_and_a_foreign_name_are_left_alone() {
+        let said = said("#[track_caller] fn tracking_seatbelts() {} // keep track of the house");
+        assert!(said.is_empty(), "{said:?}");
+    }
+
+    #[test]
+    fn a_document_may_not_have_a_word_that_is_gone_everywhere() {
+        let said = in_document(Path::new("d.md"), "one\ntwo `Spots`, a track\n");
+        assert_eq!(said, ["d.md:2: say location, not spot"]);
+    }
+}
