@@ -1,20 +1,20 @@
-//! Being in time on a machine that has more to do than it can.
+//! The scheduling priority of threads that must be in time on a busy machine.
 //!
-//! In: nothing. Out: nothing; while it lives, the thread goes first.
+//! In: nothing. Out: a guard; while it lives, its thread runs before others.
 
 use rustix::process::{getpriority_process, setpriority_process};
 
-/// The highest ordinary priority for this thread, for as long as this lives. On a machine with more to do than it can,
-/// the few milliseconds that we need must come in time: before the kernel half's tables are full, while new processes still
-/// live, and before whoever pressed Ctrl-C loses patience. Where this is not allowed, it goes without.
-pub(crate) struct Urgent {
+/// Gives this thread the highest ordinary priority while it lives. On a busy machine the few milliseconds that we need must
+/// come in time: before the kernel half's tables are full, while new processes still live, and before the user loses
+/// patience. Without the privilege, nothing changes.
+pub(crate) struct RaisedPriority {
     usual: Option<i32>,
 }
 
-impl Urgent {
+impl RaisedPriority {
     const NICE: i32 = -20;
 
-    pub(crate) fn now() -> Self {
+    pub(crate) fn new() -> Self {
         let usual = getpriority_process(None).ok();
         Self {
             usual: usual.filter(|_| setpriority_process(None, Self::NICE).is_ok()),
@@ -22,7 +22,7 @@ impl Urgent {
     }
 }
 
-impl Drop for Urgent {
+impl Drop for RaisedPriority {
     fn drop(&mut self) {
         if let Some(usual) = self.usual {
             let _lowering_is_always_allowed = setpriority_process(None, usual);

@@ -5,6 +5,7 @@
 
 use flame_bpf::kernel::{Kernel, Request, Support};
 use flame_bpf::probe::{Locks, Probe, Waits, Wakers, Wall};
+use flame_bpf::unwind::loader::CodeKeys as _;
 use flame_bpf_tests::{
     AUTO, BOTH, kernel_test, load, load_probe, programs, require, walks_by_tables, without_loops,
 };

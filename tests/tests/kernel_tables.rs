@@ -1,7 +1,8 @@
 //! Unwind tables in the kernel: how much of them fits, and how room is made.
 
-use flame_bpf::kernel::{CodePart, Kernel, Request, StoredTable, Support, Tables};
+use flame_bpf::kernel::{Kernel, Request, StoredTable, Support, Tables};
 use flame_bpf::probe::Probe;
+use flame_bpf::unwind::loader::{CodeSegment, TableStore as _};
 use flame_bpf_tests::{Invocation, Program, kernel_test, require, walks_by_tables};
 use profiler_common::abi::{CodeKey, PageRows, Row, Switches, TargetKind};
 
@@ -59,7 +60,7 @@ fn table_memory_has_a_limit_and_is_used_again() {
         inode: 2,
         modified: 3,
     };
-    let part = CodePart {
+    let part = CodeSegment {
         start: 0,
         end: 0x2_0000,
         shift: 0,
@@ -78,8 +79,8 @@ fn table_memory_has_a_limit_and_is_used_again() {
 fn room_that_is_made_ahead_is_what_is_stored_in() {
     let (_kernel, mut tables) = tables(&require!(walks_by_tables()));
     // More than the limit allows, and asked for twice.
-    tables.expect(9 << 20);
-    tables.expect(u64::MAX);
+    tables.reserve(9 << 20);
+    tables.reserve(u64::MAX);
     let most = tables.bytes();
     let stored: Vec<StoredTable> = std::iter::from_fn(|| store(&mut tables)).collect();
     assert_eq!(stored.len(), 4, "two in each slab");
@@ -92,7 +93,7 @@ fn no_room_is_made_beside_what_was_given_back() {
     let table = store(&mut tables).expect("there is room");
     tables.release(table);
     let before = tables.bytes();
-    tables.expect(3 << 20);
+    tables.reserve(3 << 20);
     assert_eq!(tables.bytes() - before, 2 << 20, "one of three was free");
 }
 
@@ -104,7 +105,7 @@ fn an_index_that_is_full_leaves_out_and_says_so() {
         inode: 9,
         modified: 9,
     };
-    let parts = vec![CodePart::BARE; 40];
+    let parts = vec![CodeSegment::NO_TABLE; 40];
     assert_eq!(
         tables.publish(key, None, &parts),
         8,

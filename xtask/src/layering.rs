@@ -77,15 +77,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     (
         "targets",
-        &[
-            "kernel",
-            "object",
-            "plan",
-            "probe",
-            "process",
-            "report",
-            "symbolize",
-        ],
+        &["object", "plan", "probe", "process", "symbolize"],
     ),
     (
         "plan",
@@ -98,7 +90,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "symbolize",
         ],
     ),
-    ("kernel", &["probe", "profile"]),
+    ("kernel", &["probe", "profile", "targets", "unwind"]),
     ("symbolize", &["interp", "object", "process", "profile"]),
     ("output", &["profile"]),
     (
@@ -126,7 +118,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("clap", &["cli"]),
     ("jiff", &["clock"]),
     ("prost", &["raw_recording"]),
-    ("tokio", &["session", "unwind/loader", "output/sink"]),
+    ("tokio", &["session", "output/sink"]),
     ("ureq", &["debuginfod"]),
 ];
 

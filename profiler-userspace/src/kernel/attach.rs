@@ -5,13 +5,12 @@ use super::load::{is_refusal, privilege};
 use super::request::Wanted;
 use super::{Error, Kernel, Result, btf, missed, sleepers};
 use crate::probe::{Hook, Occurrence, SWITCH};
+use crate::targets::UprobeSite;
 use aya::programs::perf_event::{PerfEventConfig, PerfEventScope, SamplePolicy};
 use aya::programs::uprobe::{UProbeAttachLocation, UProbeAttachPoint, UProbeScope};
 use aya::programs::{PerfEvent, ProgramError, RawTracePoint, UProbe};
 use profiler_common::abi::{Counter, TargetKind};
-use std::fs::File;
 use std::io;
-use std::num::NonZeroU32;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 
 /// An event of `perf_event_open`, and when it fires.
@@ -25,21 +24,6 @@ pub struct Source {
     pub config: u64,
     /// When it fires.
     pub policy: Policy,
-}
-
-/// Where a function begins.
-#[derive(Debug)]
-pub struct Entry {
-    /// What messages call it.
-    pub name: String,
-    /// The file that it is in.
-    pub file: File,
-    /// The position of its first instruction in the file, in bytes.
-    pub offset: u64,
-    /// The process that is watched, or any of its threads; none to watch all processes, also later ones.
-    pub process: Option<NonZeroU32>,
-    /// What the program is told there: the number of the event; of an allocator, how it is asked.
-    pub cookie: u64,
 }
 
 /// When the event fires.
@@ -101,15 +85,15 @@ impl Kernel {
         Ok(())
     }
 
-    /// Attaches those programs that hang on tracepoints, or on the functions that begin at `entries`; samples are
+    /// Attaches those programs that hang on tracepoints, or on the functions that begin at `sites`; samples are
     /// taken from here on.
-    pub fn attach_hooks(&mut self, entries: &[Entry]) -> Result<()> {
+    pub fn attach_hooks(&mut self, sites: &[UprobeSite]) -> Result<()> {
         self.attach_fork()?;
         for Wanted { name, hook, .. } in self.programs() {
             match hook {
                 Hook::Tracepoint(tracepoint) => self.attach_tracepoint(name, &tracepoint)?,
                 Hook::Occurrence(occurrence) => self.attach_occurrence(name, occurrence)?,
-                Hook::Functions => self.attach_functions(name, entries)?,
+                Hook::Functions => self.attach_functions(name, sites)?,
                 Hook::PerfEvent => {}
             }
         }
@@ -159,9 +143,9 @@ impl Kernel {
     }
 
     /// By position alone: whose file it is was settled before, and nothing here reads it.
-    fn attach_functions(&mut self, program: &'static str, entries: &[Entry]) -> Result<()> {
+    fn attach_functions(&mut self, program: &'static str, sites: &[UprobeSite]) -> Result<()> {
         let program: &mut UProbe = self.program(program)?;
-        for entry in entries {
+        for entry in sites {
             let scope = entry
                 .process
                 .map_or(UProbeScope::AllProcesses, UProbeScope::OneProcess);

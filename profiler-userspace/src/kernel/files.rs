@@ -6,29 +6,30 @@
 
 use super::shared::map;
 use super::{Kernel, Result};
+use crate::unwind::loader::CodeKeys;
 use aya::programs::{RawTracePoint, RawTracePointRunOptions, TestRun as _};
 use memmap2::MmapOptions;
 use profiler_common::abi::CodeKey;
 use std::fs::File;
 use std::sync::atomic::Ordering::Relaxed;
 
-impl Kernel {
-    /// What the kernel half knows a file by; none if it cannot be mapped.
-    pub fn code_key(&mut self, file: &File) -> Option<CodeKey> {
+impl CodeKeys for Kernel {
+    fn code_key(&mut self, file: &File) -> Option<CodeKey> {
         // Never touched, so it does no harm that others may cut the file short.
         let mapped = MmapOptions::new().len(1).map_raw_read_only(file).ok()?;
         self.code_key_at(mapped.as_ptr() as u64)
     }
 
-    /// What the kernel half knows by what is mapped at an address of ours.
-    pub fn code_key_at(&mut self, address: u64) -> Option<CodeKey> {
+    fn code_key_at(&mut self, address: u64) -> Option<CodeKey> {
         // A firing on the same CPU may spoil an answer; it cannot make a wrong one of it.
         const TRIES: usize = 4;
         (0..TRIES)
             .filter_map(|_| self.ask_key(address).ok())
             .find(|key| !key.is_anonymous())
     }
+}
 
+impl Kernel {
     fn ask_key(&mut self, address: u64) -> Result<CodeKey> {
         let program: &mut RawTracePoint = self.program("code_key")?;
         let mut options = RawTracePointRunOptions::new();

@@ -25,13 +25,13 @@ mod support;
 mod symbols;
 mod tables;
 
-pub use attach::{Entry, Policy, Source, online_cpus};
+pub use attach::{Policy, Source, online_cpus};
 pub use load::Verified;
 pub use notices::{MappingSeen, News};
 pub use request::Request;
 pub use sleepers::Sleeping;
 pub use support::Support;
-pub use tables::{CodePart, StoredTable, Tables};
+pub use tables::{StoredTable, Tables};
 
 use crate::probe::PageFaults;
 use aya::Ebpf;

@@ -6,6 +6,7 @@
 use super::shared::{Shared, map};
 use super::slabs::{Slabs, Stored};
 use super::{Result, grace};
+use crate::unwind::loader::{CodeSegment, TableStore};
 use aya::maps::MapData;
 use profiler_common::abi::{
     CODE_PROBES, CODE_SLOT_BITS, COUNTERS_WORDS, Code, CodeKey, CodeState, Control, MAX_RULES,
@@ -44,29 +45,88 @@ pub struct StoredTable {
     pages: Option<Stored>,
 }
 
-/// A part of a file that is mapped as code.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CodePart {
-    /// Where it begins in the file, in bytes.
-    pub start: u64,
-    /// Where it ends in the file, in bytes.
-    pub end: u64,
-    /// What to add to a position in the file to have the object's own address.
-    pub shift: u64,
-    /// The page of its first address, and where that page's rows are among those stored; none for code
-    /// that has no table and is walked by frame pointers.
-    pub first_page: Option<(u64, u32)>,
-}
+impl TableStore for Tables {
+    type Stored = StoredTable;
+    type Error = super::Error;
 
-impl CodePart {
-    /// All of a file that has no table.
-    pub const BARE: Self = Self {
-        start: 0,
-        // More than any file has, and little enough that no sum with an address overflows.
-        end: 1 << 56,
-        shift: 0,
-        first_page: None,
-    };
+    fn limit(&self) -> u64 {
+        self.slabs.limit()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.slabs.bytes() + 8 * (self.code.words().len() + self.rules.words().len()) as u64
+    }
+
+    fn reserve(&mut self, bytes: u64) {
+        self.slabs
+            .expect(usize::try_from(bytes / 4).unwrap_or(usize::MAX));
+    }
+
+    fn set_rules(&self, from: usize, rules: &[Rule]) {
+        for (place, rule) in self.rules.words()[from..].iter().zip(rules) {
+            place.store(rule.0, Relaxed);
+        }
+    }
+
+    fn store(&mut self, pages: &[PageRows], rows: &[Row]) -> Result<Option<StoredTable>> {
+        let mut stored = StoredTable::default();
+        match self.store_parts(pages, rows, &mut stored) {
+            Ok(true) => Ok(Some(stored)),
+            Ok(false) => {
+                self.release_memory(&stored);
+                Ok(None)
+            }
+            Err(error) => {
+                self.release_memory(&stored);
+                Err(error)
+            }
+        }
+    }
+
+    fn publish(
+        &self,
+        key: CodeKey,
+        table: Option<&StoredTable>,
+        segments: &[CodeSegment],
+    ) -> usize {
+        let base = table
+            .and_then(|table| table.pages.as_ref())
+            .map_or(0, Stored::place);
+        let mut left_out = 0;
+        for segment in segments {
+            let state = match segment.first_page {
+                Some((page, place)) => {
+                    let first = base.wrapping_add(place * 2);
+                    CodeState::table(first.wrapping_sub((page as u32).wrapping_mul(2)))
+                }
+                None => CodeState::BARE,
+            };
+            left_out += usize::from(!self.put(key, segment, state));
+        }
+        self.tell_of_change();
+        left_out
+    }
+
+    fn last_used(&self, key: CodeKey) -> u64 {
+        self.of(key)
+            .map(|slot| slot[USED].load(Relaxed))
+            .max()
+            .unwrap_or(0)
+    }
+
+    fn withdraw(&self, keys: &[CodeKey]) -> Result<()> {
+        for &key in keys {
+            for slot in self.of(key) {
+                slot[STATE].store(CodeState::GONE.0, Release);
+            }
+        }
+        self.tell_of_change();
+        grace::wait(self.counters.words())
+    }
+
+    fn release(&mut self, table: StoredTable) {
+        self.release_memory(&table);
+    }
 }
 
 impl Tables {
@@ -84,46 +144,6 @@ impl Tables {
             control: map("CONTROL", control, 0, size_of::<Control>() / 8)?,
             seed,
         })
-    }
-
-    /// What the tables may take in the kernel, in bytes.
-    pub fn limit(&self) -> u64 {
-        self.slabs.limit()
-    }
-
-    /// What the tables take in the kernel, in bytes, with the index of code and the rules.
-    pub fn bytes(&self) -> u64 {
-        self.slabs.bytes() + 8 * (self.code.words().len() + self.rules.words().len()) as u64
-    }
-
-    /// Makes room for a table of about so many bytes that is about to be stored. Does not wait for it.
-    pub fn expect(&mut self, bytes: u64) {
-        self.slabs
-            .expect(usize::try_from(bytes / 4).unwrap_or(usize::MAX));
-    }
-
-    /// Makes rules known, the first of them under the number `from`. To be done before rows that name
-    /// them are published.
-    pub fn set_rules(&self, from: usize, rules: &[Rule]) {
-        for (place, rule) in self.rules.words()[from..].iter().zip(rules) {
-            place.store(rule.0, Relaxed);
-        }
-    }
-
-    /// Stores an object's rows; none if there is no room. Row numbers in `pages` are places in `rows`.
-    pub fn store(&mut self, pages: &[PageRows], rows: &[Row]) -> Result<Option<StoredTable>> {
-        let mut stored = StoredTable::default();
-        match self.store_parts(pages, rows, &mut stored) {
-            Ok(true) => Ok(Some(stored)),
-            Ok(false) => {
-                self.release_memory(&stored);
-                Ok(None)
-            }
-            Err(error) => {
-                self.release_memory(&stored);
-                Err(error)
-            }
-        }
     }
 
     fn store_parts(
@@ -167,28 +187,7 @@ impl Tables {
         Ok(stored.pages.is_some())
     }
 
-    /// Lets the kernel half see a file's code. `table`: what its parts' pages are stored in. Parts for
-    /// which the index has no room are left out; returns how many.
-    pub fn publish(&self, key: CodeKey, table: Option<&StoredTable>, parts: &[CodePart]) -> usize {
-        let base = table
-            .and_then(|table| table.pages.as_ref())
-            .map_or(0, Stored::place);
-        let mut left_out = 0;
-        for part in parts {
-            let state = match part.first_page {
-                Some((page, place)) => {
-                    let first = base.wrapping_add(place * 2);
-                    CodeState::table(first.wrapping_sub((page as u32).wrapping_mul(2)))
-                }
-                None => CodeState::BARE,
-            };
-            left_out += usize::from(!self.put(key, part, state));
-        }
-        self.tell_of_change();
-        left_out
-    }
-
-    fn put(&self, key: CodeKey, part: &CodePart, state: CodeState) -> bool {
+    fn put(&self, key: CodeKey, segment: &CodeSegment, state: CodeState) -> bool {
         let free = self.slots(key).find(|slot| {
             let state = slot[STATE].load(Relaxed);
             state == 0 || state == CodeState::GONE.0
@@ -198,43 +197,18 @@ impl Tables {
         for (place, word) in slot.iter().zip(words) {
             place.store(word, Relaxed);
         }
-        slot[START].store(part.start, Relaxed);
-        slot[END].store(part.end, Relaxed);
-        slot[SHIFT].store(part.shift, Relaxed);
+        slot[START].store(segment.start, Relaxed);
+        slot[END].store(segment.end, Relaxed);
+        slot[SHIFT].store(segment.shift, Relaxed);
         slot[USED].store(0, Relaxed);
         slot[STATE].store(state.0, Release);
         true
-    }
-
-    /// When a walk last came to the file's code, in [`used_clock`](profiler_common::abi::used_clock)'s
-    /// terms; zero if none did.
-    pub fn last_used(&self, key: CodeKey) -> u64 {
-        self.of(key)
-            .map(|slot| slot[USED].load(Relaxed))
-            .max()
-            .unwrap_or(0)
-    }
-
-    /// Takes files out of the kernel half's sight. When this returns, nobody uses them.
-    pub fn withdraw(&self, keys: &[CodeKey]) -> Result<()> {
-        for &key in keys {
-            for slot in self.of(key) {
-                slot[STATE].store(CodeState::GONE.0, Release);
-            }
-        }
-        self.tell_of_change();
-        grace::wait(self.counters.words())
     }
 
     /// Has the kernel half forget what it has read of the index. A firing that begins after this sees the
     /// index as it is.
     fn tell_of_change(&self) {
         self.control.words()[CHANGES].fetch_add(1, SeqCst);
-    }
-
-    /// Gives a table's memory back, after [`Tables::withdraw`] of all files that it was published for.
-    pub fn release(&mut self, table: StoredTable) {
-        self.release_memory(&table);
     }
 
     fn release_memory(&mut self, table: &StoredTable) {

@@ -354,7 +354,7 @@ pub(crate) fn tables(loaded: &Loaded) -> String {
         grouped(loaded.rows as u64),
         grouped(loaded.bytes),
         loaded.time.as_secs_f64() * 1000.0,
-        loaded.bare,
+        loaded.no_table,
         loaded.evicted,
     )
 }

@@ -9,7 +9,8 @@
 use crate::kernel::{MappingSeen, News};
 use crate::process::{Identity, Look, Todo, Told, Unopened};
 use crate::session::sampling::Session;
-use crate::unwind::loader::Need;
+use crate::unwind::loader::CodeKeys as _;
+use crate::unwind::loader::Priority;
 use anyhow::Result;
 use profiler_common::abi::NoticeKind;
 use std::cmp::Reverse;
@@ -110,9 +111,9 @@ impl Session {
         // What lies there is told behind such a notice.
         for (identity, address) in unpublished {
             self.meet(identity);
-            if let Some(unwinding) = &mut self.unwinding {
+            if let Some(tables) = &mut self.tables {
                 let (kernel, processes) = (&mut self.kernel, &mut self.processes);
-                unwinding.cover_address(kernel, processes, identity, address);
+                tables.loader.load_at(kernel, processes, identity, address);
             }
         }
         drain
@@ -154,8 +155,8 @@ impl Session {
         let found = candidates.find(|opened| kernel.code_key(&opened.file.file) == Some(file.code));
         drop(candidates);
         if let Some(opened) = found {
-            if let Some(unwinding) = &self.unwinding {
-                unwinding.load_known(file.code, &opened.file);
+            if let Some(tables) = &self.tables {
+                tables.loader.load_known(file.code, &opened.file);
             }
             self.processes.adopt(file, opened);
         }
@@ -191,9 +192,11 @@ impl Session {
     fn look_at(&mut self, identity: Identity) -> bool {
         let look = self.processes.look(identity);
         if look == Look::Changed
-            && let Some(unwinding) = &mut self.unwinding
+            && let Some(tables) = &mut self.tables
         {
-            unwinding.cover(&mut self.kernel, &self.processes, identity, Need::Now);
+            tables
+                .loader
+                .load_process(&mut self.kernel, &self.processes, identity, Priority::High);
         }
         look != Look::Gone
     }

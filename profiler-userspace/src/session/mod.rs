@@ -6,24 +6,26 @@
 mod events;
 mod launch;
 mod sampling;
+mod tables;
 
-use crate::kernel::{self, Entry, Kernel, Policy, Request, Source, Support};
+use crate::kernel::{self, Kernel, Policy, Request, Source, Support};
 use crate::output::sink::Sink;
 use crate::pipeline::finish::finish;
 use crate::pipeline::prepare;
 use crate::pipeline::recording_info::RecordingInfo;
 use crate::pipeline::windows::{self, Windows};
 use crate::plan::{CallGraph, Event, PerfEvent, PerfEventChoice, Plan, Sampling, Target};
-use crate::priority::Urgent;
+use crate::priority::RaisedPriority;
 use crate::probe::{Probe, Wakers};
 use crate::report;
-use crate::targets::{allocators, tasks, uprobe_sites};
-use crate::unwind::loader::{self, Unwinding};
+use crate::targets::needed_libs::linked_with;
+use crate::targets::{UprobeSite, allocators, command, tasks, uprobe_sites};
 use anyhow::{Context as _, Result, bail};
 use launch::Held;
 use profiler_common::abi::{FileKinds, Switches, TargetKind};
 use sampling::{Session, Signals};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use tables::Tables;
 
 /// The exit code of a recording that a second Ctrl-C broke off, as a shell has it for SIGINT.
 const ABORTED: u8 = 130;
@@ -62,7 +64,7 @@ async fn record(plan: &Plan) -> Result<u8> {
     let support = Support::detect();
     let Attached {
         kernel,
-        unwinding,
+        tables,
         plan,
     } = attach(plan, &ids, &support, &cpus)?;
     if plan.target == Target::Launched && support.layout.is_none() {
@@ -70,8 +72,7 @@ async fn record(plan: &Plan) -> Result<u8> {
             "Children of the command were not followed: this kernel has no type information (CONFIG_DEBUG_INFO_BTF).",
         );
     }
-    if unwinding.is_none() && plan.capture.user_stacks && plan.capture.call_graph == CallGraph::Auto
-    {
+    if tables.is_none() && plan.capture.user_stacks && plan.capture.call_graph == CallGraph::Auto {
         recording_info.remark(format!(
             "User stacks were walked by frame pointers alone{}: {}.",
             if support.bpf_loop == Some(false) {
@@ -92,7 +93,7 @@ async fn record(plan: &Plan) -> Result<u8> {
         ));
     }
     tell_details(&plan, &kernel);
-    let mut session = Session::new(kernel, unwinding)?;
+    let mut session = Session::new(kernel, tables)?;
     // What is about to be launched waits for us alone, and is no concern of anybody's.
     if let Some(waits) = plan.waits()
         && plan.target != Target::Launched
@@ -114,7 +115,7 @@ async fn record(plan: &Plan) -> Result<u8> {
     let naming = &plan.naming;
     let is_quick = !(naming.inlined || naming.lines || naming.kernel_lines);
     let finishing = tokio::task::spawn_blocking(move || {
-        let _urgent = (is_quick && written.is_none()).then(Urgent::now);
+        let _raised = (is_quick && written.is_none()).then(RaisedPriority::new);
         let recorded = session.end()?;
         match written {
             Some(written) => windows::finish(recorded, &plan, recording_info, &sinks, written),
@@ -158,25 +159,19 @@ fn cpus(named: Option<&[u32]>) -> Result<Vec<u32>> {
 
 /// Loads the programs and attaches them, to the first event that this machine has where that was left open.
 fn attach(plan: &Plan, ids: &[u32], support: &Support, cpus: &[u32]) -> Result<Attached> {
-    let entries = entries(plan)?;
+    let sites = uprobe_sites_of(plan)?;
     let is_open =
         |event: &Event| event.probe.is_on_event() && event.perf_event == PerfEventChoice::Auto;
     // A virtual machine's kernel may know of a counter that its host does not lend.
     if plan.events.iter().any(is_open) && has_cycle_counter() {
-        match attach_to(
-            plan.settled(&PerfEvent::CYCLES),
-            &entries,
-            ids,
-            support,
-            cpus,
-        ) {
+        match attach_to(plan.settled(&PerfEvent::CYCLES), &sites, ids, support, cpus) {
             Err(error) if matches!(error.downcast_ref(), Some(kernel::Error::NoEvent { .. })) => {}
             result => return result,
         }
     }
     attach_to(
         plan.settled(&PerfEvent::CPU_CLOCK),
-        &entries,
+        &sites,
         ids,
         support,
         cpus,
@@ -184,23 +179,27 @@ fn attach(plan: &Plan, ids: &[u32], support: &Support, cpus: &[u32]) -> Result<A
 }
 
 /// Where the functions begin that are to be watched.
-fn entries(plan: &Plan) -> Result<Vec<Entry>> {
-    let mut entries = Vec::new();
+fn uprobe_sites_of(plan: &Plan) -> Result<Vec<UprobeSite>> {
+    let mut sites = Vec::new();
     for (number, event) in plan.events.iter().enumerate() {
         match &event.probe {
-            Probe::Function(function) => {
-                entries.extend(uprobe_sites::entries(plan, number, function)?)
+            Probe::Function(function) => sites.extend(uprobe_sites::sites(plan, number, function)?),
+            Probe::Allocations => {
+                let (found, warning) = allocators::sites(plan)?;
+                sites.extend(found);
+                if let Some(warning) = warning {
+                    report::print(&format!("flame-bpf: {warning}\n"));
+                }
             }
-            Probe::Allocations => entries.extend(allocators::entries(plan)?),
             _ => {}
         }
     }
-    Ok(entries)
+    Ok(sites)
 }
 
 fn attach_to(
     plan: Plan,
-    entries: &[Entry],
+    sites: &[UprobeSite],
     ids: &[u32],
     support: &Support,
     cpus: &[u32],
@@ -212,14 +211,14 @@ fn attach_to(
     for (_, event) in on_events() {
         event.sampling.check(event.perf_event(), highest_rate())?;
     }
-    let (mut kernel, unwinding) = load(&plan, ids, support)?;
-    kernel.attach_hooks(entries)?;
+    let (mut kernel, tables) = load(&plan, ids, support)?;
+    kernel.attach_hooks(sites)?;
     for (number, event) in on_events() {
         kernel.attach_event(number, &source(event), cpus)?;
     }
     Ok(Attached {
         kernel,
-        unwinding,
+        tables,
         plan,
     })
 }
@@ -269,7 +268,7 @@ fn switches(plan: &Plan) -> Switches {
 }
 
 /// Loads the programs, and the unwind tables that will surely be needed.
-fn load(plan: &Plan, ids: &[u32], support: &Support) -> Result<(Kernel, Option<Unwinding>)> {
+fn load(plan: &Plan, ids: &[u32], support: &Support) -> Result<(Kernel, Option<Tables>)> {
     if plan.capture.call_graph == CallGraph::Dwarf && !support.can_find_mappings() {
         bail!(
             "{}; use --call-graph fp here, or Linux 6.1 or later",
@@ -301,22 +300,22 @@ fn load(plan: &Plan, ids: &[u32], support: &Support) -> Result<(Kernel, Option<U
     };
     let mut kernel = Kernel::load(request, support)?;
     // Not before: a command has the limits that we came with.
-    loader::allow_many_files();
-    let mut unwinding = Unwinding::start(&mut kernel)?;
-    if let Some(unwinding) = &mut unwinding {
-        let command = plan
-            .launch
-            .as_deref()
-            .and_then(crate::targets::command::program);
-        unwinding.prepare(&mut kernel, named, command.as_deref());
-    }
-    Ok((kernel, unwinding))
+    allow_many_files();
+    let Some(tables) = kernel.take_tables() else {
+        return Ok((kernel, None));
+    };
+    let mut tables = Tables::start(tables, &mut kernel)?;
+    let command = plan.launch.as_deref().and_then(command::program);
+    let libraries = command.as_deref().map(linked_with).unwrap_or_default();
+    let files = command.iter().chain(&libraries).map(PathBuf::as_path);
+    tables.loader.prepare(&mut kernel, named, files);
+    Ok((kernel, Some(tables)))
 }
 
 /// A kernel that samples.
 struct Attached {
     kernel: Kernel,
-    unwinding: Option<Unwinding>,
+    tables: Option<Tables>,
     /// The plan as it is carried out.
     plan: Plan,
 }
@@ -368,4 +367,16 @@ fn tell_details(plan: &Plan, kernel: &Kernel) {
         ));
     }
     report::print(&text);
+}
+
+/// Lets this process have as many files open as it may: those of a large program wait side by side, and all
+/// that were sampled are kept open.
+fn allow_many_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    let _as_it_was = setrlimit(Resource::Nofile, raised);
 }

@@ -1,12 +1,13 @@
 //! While sampling: waiting for the end, and for the kernel half's news.
 
+use super::tables::Tables;
 use crate::kernel::Kernel;
 use crate::pipeline::Recorded;
 use crate::pipeline::progress::Progress;
 use crate::pipeline::recording_info::{Before, Stop};
 use crate::pipeline::windows::Windows;
 use crate::plan::{Plan, Target};
-use crate::priority::Urgent;
+use crate::priority::RaisedPriority;
 use crate::process::{Identity, Processes, vdso};
 use crate::profile::normalized::NormalizedProfile;
 use crate::profile::raw::RawProfile;
@@ -15,7 +16,7 @@ use crate::session::events::Looks;
 use crate::session::launch::Running;
 use crate::symbolize::{Normalizer, Objects};
 use crate::targets::tasks;
-use crate::unwind::loader::Unwinding;
+use crate::unwind::loader::CodeKeys as _;
 use crate::unwind::offline::OfflineWalker;
 use anyhow::{Context as _, Result};
 use profiler_common::abi::Class;
@@ -120,12 +121,12 @@ pub(super) struct Session {
     notices: AsyncFd<OwnedFd>,
     pub(super) looks: Looks,
     /// None where stacks are walked by frame pointers alone.
-    pub(super) unwinding: Option<Unwinding>,
+    pub(super) tables: Option<Tables>,
 }
 
 impl Session {
     /// Takes over what is attached and sampling.
-    pub(super) fn new(mut kernel: Kernel, unwinding: Option<Unwinding>) -> Result<Self> {
+    pub(super) fn new(mut kernel: Kernel, tables: Option<Tables>) -> Result<Self> {
         let notices = kernel
             .notices_fd()
             .try_clone_to_owned()
@@ -147,7 +148,7 @@ impl Session {
             stopped: None,
             notices,
             looks: Looks::default(),
-            unwinding,
+            tables,
         })
     }
 
@@ -165,17 +166,17 @@ impl Session {
         command: &mut Option<Running>,
         mut windows: Option<&mut Windows<'_>>,
     ) -> Result<Stop> {
-        let _urgent = Urgent::now();
+        let _raised = RaisedPriority::new();
         let progress = Progress::new(plan.duration, plan.verbosity.quiet);
         let watched = if plan.target == Target::Launched {
             &[]
         } else {
             ids
         };
-        if let Some(unwinding) = &mut self.unwinding
+        if let Some(tables) = &mut self.tables
             && plan.target == Target::All
         {
-            unwinding.cover_machine();
+            tables.loader.load_in_background(tasks::busiest());
         }
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -203,9 +204,9 @@ impl Session {
                 () = tokio::time::sleep_until(self.looks.next().into()), if !self.looks.is_empty() => {
                     self.look_again();
                 }
-                () = has_time(self.unwinding.as_ref()) => {
-                    if let Some(unwinding) = &mut self.unwinding {
-                        unwinding.cover_next(&mut self.kernel);
+                () = has_time(self.tables.as_ref()) => {
+                    if let Some(tables) = &mut self.tables {
+                        tables.loader.load_next(&mut self.kernel);
                     }
                 }
                 _ = tick.tick() => {
@@ -296,7 +297,7 @@ impl Session {
         self.kernel.detach()?;
         self.kernel.drain_rest(&mut self.raw)?;
         self.take_in_news();
-        let loaded = self.unwinding.as_ref().map(Unwinding::loaded);
+        let loaded = self.tables.as_ref().map(|tables| tables.loader.loaded());
         let (normalized, objects) = self.normalizer.finish(&mut self.raw, &mut self.processes);
         Ok(Recorded {
             began,
@@ -316,9 +317,9 @@ impl Session {
     }
 }
 
-async fn has_time(unwinding: Option<&Unwinding>) {
-    match unwinding {
-        Some(unwinding) => unwinding.has_time().await,
+async fn has_time(tables: Option<&Tables>) {
+    match tables {
+        Some(tables) => tables.has_time().await,
         None => std::future::pending().await,
     }
 }

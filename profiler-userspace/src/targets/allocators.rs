@@ -3,7 +3,7 @@
 //! In: the target. Out: positions in its files, with what the kernel half must know of each function. Any file
 //! that has a `malloc` is looked into: the C library, a library that stands in for it, or the program itself.
 
-use crate::kernel::Entry;
+use super::UprobeSite;
 use crate::object::Elf;
 use crate::plan::{Plan, Target};
 use crate::targets::uprobe_targets::{self, Candidate};
@@ -29,8 +29,8 @@ const FUNCTIONS: &[(&[u8], SizeAt)] = &[
     (b"pvalloc", SizeAt::First),
 ];
 
-/// The beginnings of all such functions.
-pub(crate) fn entries(plan: &Plan) -> Result<Vec<Entry>> {
+/// The beginnings of all such functions; and a warning, if not all files were searched.
+pub(crate) fn sites(plan: &Plan) -> Result<(Vec<UprobeSite>, Option<String>)> {
     ensure!(
         plan.target != Target::All,
         "--alloc stops a program at each request for memory, and the whole machine is too much to stop; name \
@@ -41,23 +41,24 @@ pub(crate) fn entries(plan: &Plan) -> Result<Vec<Entry>> {
     // Those first that are likely to have what is looked for.
     candidates.sort_by_key(|candidate| !is_likely(&candidate.shown));
     let began = Instant::now();
-    let mut entries = Vec::new();
+    let (mut sites, mut warning) = (Vec::new(), None);
     for (looked_into, candidate) in candidates.iter().enumerate() {
         if began.elapsed() > PATIENCE {
-            crate::report::print(&format!(
-                "flame-bpf: looking for a malloc was given up after {looked_into} of the target's {} files\n",
-                candidates.len()
+            warning = Some(format!(
+                "searched {looked_into} of the target's {} files for malloc, then gave up: it took over {} s",
+                candidates.len(),
+                PATIENCE.as_secs(),
             ));
             break;
         }
-        entries.extend(of_file(candidate)?);
+        sites.extend(of_file(candidate)?);
     }
     ensure!(
-        !entries.is_empty(),
+        !sites.is_empty(),
         "the target has no malloc that can be found: it is a static program that was stripped, or one that asks the \
          kernel itself; --syscalls shows its mmap and brk, and -e page-faults the memory that it uses"
     );
-    Ok(entries)
+    Ok((sites, warning))
 }
 
 /// Whether a file is called as C libraries and what stands in for them are.
@@ -68,7 +69,7 @@ fn is_likely(name: &str) -> bool {
 }
 
 /// The functions of one file; none unless it has a `malloc`.
-fn of_file(candidate: &Candidate) -> Result<Vec<Entry>> {
+fn of_file(candidate: &Candidate) -> Result<Vec<UprobeSite>> {
     let file = &candidate.file.file;
     let Some(elf) = Elf::read(file) else {
         return Ok(Vec::new());
@@ -98,7 +99,7 @@ fn of_file(candidate: &Candidate) -> Result<Vec<Entry>> {
             let (name, size_at) = FUNCTIONS[place];
             let number = u8::try_from(place).unwrap_or(u8::MAX);
             let length = u32::try_from(size).unwrap_or(u32::MAX);
-            Ok(Entry {
+            Ok(UprobeSite {
                 name: format!("{}:{}", candidate.shown, String::from_utf8_lossy(name)),
                 file: file.try_clone()?,
                 offset,
@@ -116,14 +117,14 @@ mod tests {
     #[test]
     fn the_c_library_of_this_process_has_them_all() {
         let files = uprobe_targets::mapped(std::process::id(), &|_| true);
-        let entries: Vec<Entry> = files
+        let sites: Vec<UprobeSite> = files
             .iter()
             .flat_map(|candidate| of_file(candidate).unwrap())
             .collect();
         for name in ["malloc", "calloc", "realloc", "posix_memalign"] {
-            let here = |entry: &&Entry| entry.name.ends_with(&format!(":{name}"));
-            let entry = entries.iter().find(here).expect(name);
-            assert!(Allocator(entry.cookie).length() > 0, "{name}");
+            let here = |site: &&UprobeSite| site.name.ends_with(&format!(":{name}"));
+            let site = sites.iter().find(here).expect(name);
+            assert!(Allocator(site.cookie).length() > 0, "{name}");
         }
     }
 }

@@ -9,3 +9,21 @@ pub(crate) mod needed_libs;
 pub(crate) mod tasks;
 pub(crate) mod uprobe_sites;
 pub(crate) mod uprobe_targets;
+
+use std::fs::File;
+use std::num::NonZeroU32;
+
+/// Where a function begins.
+#[derive(Debug)]
+pub struct UprobeSite {
+    /// What messages call it.
+    pub name: String,
+    /// The file that it is in.
+    pub file: File,
+    /// The position of its first instruction in the file, in bytes.
+    pub offset: u64,
+    /// The process that is watched, or any of its threads; none to watch all processes, also later ones.
+    pub process: Option<NonZeroU32>,
+    /// What the program is told there: the number of the event; of an allocator, how it is asked.
+    pub cookie: u64,
+}

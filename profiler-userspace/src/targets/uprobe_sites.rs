@@ -3,7 +3,7 @@
 //! In: a function's name, and the target. Out: positions in files, each open so that it stays the file that was
 //! looked at.
 
-use crate::kernel::Entry;
+use super::UprobeSite;
 use crate::object::{Elf, ElfAddress, FileNumber};
 use crate::plan::Plan;
 use crate::probe::Function;
@@ -23,7 +23,7 @@ const NEAR_MATCHES: usize = 3;
 const NEAR: f64 = 0.85;
 
 /// The beginnings of a function in the files of the plan's target, for the event of this number.
-pub(crate) fn entries(plan: &Plan, event: usize, function: &Function) -> Result<Vec<Entry>> {
+pub(crate) fn sites(plan: &Plan, event: usize, function: &Function) -> Result<Vec<UprobeSite>> {
     let file = &function.file;
     let is_path = file.components().count() > 1 || file.is_absolute();
     let candidates = if is_path {
@@ -35,14 +35,14 @@ pub(crate) fn entries(plan: &Plan, event: usize, function: &Function) -> Result<
         })?
     };
     let mut found: HashMap<FileNumber, BTreeSet<u64>> = HashMap::new();
-    let mut entries = Vec::new();
+    let mut sites = Vec::new();
     for candidate in candidates {
         let positions = match found.entry(candidate.file.number) {
             hash_map::Entry::Occupied(known) => known.into_mut(),
             hash_map::Entry::Vacant(new) => new.insert(positions(&candidate, function)?),
         };
         for &offset in &*positions {
-            entries.push(Entry {
+            sites.push(UprobeSite {
                 name: function.to_string(),
                 file: candidate.file.file.try_clone()?,
                 offset,
@@ -51,7 +51,7 @@ pub(crate) fn entries(plan: &Plan, event: usize, function: &Function) -> Result<
             });
         }
     }
-    Ok(entries)
+    Ok(sites)
 }
 
 /// Whether a file is meant by a name: `libc` means `libc.so.6` and `libc-2.31.so`, and where there is

@@ -10,7 +10,7 @@
 mod compact;
 mod eh_frame;
 mod expression;
-pub(crate) mod loader;
+pub mod loader;
 pub(crate) mod offline;
 mod program;
 #[cfg(test)]

@@ -1,126 +1,118 @@
 //! Which files need unwind tables: those of the targets before sampling begins, those of all running
 //! processes in the background, and those that walks come to and do not know.
 //!
-//! In: processes, and what the kernel half tells of code that it does not know. Out: orders to the
-//! [`Loader`]. Each file is opened once; one that cannot be opened is tried again when it is met again.
+//! In: processes, and files that the kernel half does not know. Out: jobs for the workers. Each file is opened once; one that
+//! cannot be opened is tried again when it is met again. Never names the kernel: it is given a [`TableStore`].
 
 mod cache;
 mod queue;
+mod store;
 mod worker;
 
-pub(crate) use queue::Need;
+pub(crate) use queue::Priority;
+pub use store::{CodeKeys, CodeSegment, TableStore};
 pub(crate) use worker::Loaded;
 
-use crate::kernel::Kernel;
 use crate::object::{FileNumber, RegularFile};
 use crate::process::{Backing, BackingId, Identity, Owner, Processes, vdso};
-use crate::targets::needed_libs::linked_with;
-use anyhow::{Context as _, Result};
 use profiler_common::abi::CodeKey;
 use std::collections::{HashSet, VecDeque};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
-use tokio::sync::Notify;
-use worker::Loader;
+use worker::Workers;
 
-/// The loading of unwind tables, as the recording steers it.
-pub(crate) struct Unwinding {
-    loader: Loader,
+/// Decides whose tables are loaded, and when.
+pub(crate) struct TableLoader<S: TableStore> {
+    workers: Workers<S>,
     /// Files that were opened.
     opened: HashSet<FileNumber>,
-    /// Running processes whose turn has yet to come, the busiest first.
+    /// Running processes whose files are still to be loaded, the busiest first.
     waiting: VecDeque<u32>,
-    /// Told by the loader when it has nothing to do.
-    idle: Arc<Notify>,
 }
 
-impl Unwinding {
-    /// Takes the kernel's tables; none if stacks are walked without.
-    pub(crate) fn start(kernel: &mut Kernel) -> Result<Option<Self>> {
-        let Some(tables) = kernel.take_tables() else {
-            return Ok(None);
-        };
-        let idle = Arc::new(Notify::new());
-        let loader = Loader::start(tables, Arc::clone(&idle))
-            .context("cannot start the thread that loads unwind tables")?;
-        let mut unwinding = Self {
-            loader,
+impl<S: TableStore> TableLoader<S> {
+    /// Starts the workers. `on_idle` is called when they have nothing to do and [there are processes
+    /// left](Self::has_waiting).
+    ///
+    /// # Errors
+    /// The system has no thread to spare.
+    pub(crate) fn start(
+        store: S,
+        keys: &mut impl CodeKeys,
+        on_idle: impl Fn() + Send + Sync + 'static,
+    ) -> std::io::Result<Self> {
+        let loader = Self {
+            workers: Workers::start(store, Box::new(on_idle))?,
             opened: HashSet::new(),
             waiting: VecDeque::new(),
-            idle,
         };
-        unwinding.load_vdso(kernel);
-        Ok(Some(unwinding))
+        loader.load_vdso(keys);
+        Ok(loader)
     }
 
     /// The code that the kernel maps into every process.
-    fn load_vdso(&mut self, kernel: &mut Kernel) {
-        let key = vdso::mapping().and_then(|mapping| kernel.code_key_at(mapping.start));
+    fn load_vdso(&self, keys: &mut impl CodeKeys) {
+        let key = vdso::mapping().and_then(|mapping| keys.code_key_at(mapping.start));
         if let (Some(key), Some(image)) = (key, vdso::image()) {
-            self.loader.load(Need::Now, key, image.file);
+            self.workers.push(Priority::High, key, image.file);
         }
     }
 
-    /// Loads the tables of these tasks and of a command that is about to be run; returns when all are
-    /// in place.
-    pub(crate) fn prepare(&mut self, kernel: &mut Kernel, ids: &[u32], command: Option<&Path>) {
+    /// Loads the tables of these tasks, and of files that will be mapped soon; returns when all are in place.
+    pub(crate) fn prepare<'a>(
+        &mut self,
+        keys: &mut impl CodeKeys,
+        ids: &[u32],
+        files: impl Iterator<Item = &'a Path>,
+    ) {
         for &id in ids {
-            self.cover_running(kernel, id);
+            self.load_running(keys, id);
         }
-        if let Some(command) = command {
-            let libraries = linked_with(command);
-            let files = std::iter::once(command).chain(libraries.iter().map(PathBuf::as_path));
-            for opened in files.filter_map(|path| RegularFile::open(path).ok()) {
-                self.load(kernel, Need::Now, &opened);
-            }
+        for opened in files.filter_map(|path| RegularFile::open(path).ok()) {
+            self.load(keys, Priority::High, &opened);
         }
-        self.loader.wait();
+        self.workers.wait_until_idle();
     }
 
-    /// Loads the tables of all running processes as time permits.
-    pub(crate) fn cover_machine(&mut self) {
-        self.waiting = crate::targets::tasks::busiest().into();
-        self.idle.notify_one();
+    /// Loads the tables of all these processes as time permits, one [at a time](Self::load_next).
+    pub(crate) fn load_in_background(&mut self, pids: Vec<u32>) {
+        self.waiting = pids.into();
+        self.workers.notify_when_idle();
     }
 
-    /// Returns when the loader has nothing to do and there is a process left to cover; never, if there
-    /// is none.
-    pub(crate) async fn has_time(&self) {
-        if self.waiting.is_empty() {
-            std::future::pending::<()>().await;
-        }
-        self.idle.notified().await;
+    /// Whether processes are left whose tables are to be loaded in the background.
+    pub(crate) fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
     }
 
-    /// Covers the next process.
-    pub(crate) fn cover_next(&mut self, kernel: &mut Kernel) {
+    /// Loads the tables of the next process that waits.
+    pub(crate) fn load_next(&mut self, keys: &mut impl CodeKeys) {
         if let Some(pid) = self.waiting.pop_front() {
-            self.cover_running(kernel, pid);
-            // The answer to this order is what comes next.
-            self.loader.ask_for_notice();
+            self.load_running(keys, pid);
+            self.workers.notify_when_idle();
         }
     }
 
     /// Loads what a running task maps.
-    fn cover_running(&mut self, kernel: &mut Kernel, id: u32) {
+    fn load_running(&mut self, keys: &mut impl CodeKeys, id: u32) {
         let mut processes = Processes::new();
         let identity = Identity {
             tgid: id,
             incarnation: 0,
         };
         processes.see(identity);
-        self.cover(kernel, &processes, identity, Need::Later);
+        self.load_process(keys, &processes, identity, Priority::Low);
     }
 
     /// Loads what a process that was seen maps.
-    pub(crate) fn cover(
+    pub(crate) fn load_process(
         &mut self,
-        kernel: &mut Kernel,
+        keys: &mut impl CodeKeys,
         processes: &Processes,
         identity: Identity,
-        need: Need,
+        priority: Priority,
     ) {
         let code: Vec<_> = processes
             .get(identity)
@@ -132,7 +124,7 @@ impl Unwinding {
                 continue;
             };
             if !self.opened.contains(&file.number)
-                && self.open(kernel, processes, identity, backing, mapping, need)
+                && self.open(keys, processes, identity, backing, mapping, priority)
             {
                 self.opened.insert(file.number);
             }
@@ -140,9 +132,9 @@ impl Unwinding {
     }
 
     /// Loads the code that a walk came to and did not know.
-    pub(crate) fn cover_address(
+    pub(crate) fn load_at(
         &mut self,
-        kernel: &mut Kernel,
+        keys: &mut impl CodeKeys,
         processes: &mut Processes,
         identity: Identity,
         address: u64,
@@ -153,24 +145,24 @@ impl Unwinding {
         }
         if let Some(place) = place(processes) {
             self.open(
-                kernel,
+                keys,
                 processes,
                 identity,
                 place.backing,
                 place.mapping,
-                Need::Now,
+                Priority::High,
             );
         }
     }
 
     fn open(
         &self,
-        kernel: &mut Kernel,
+        keys: &mut impl CodeKeys,
         processes: &Processes,
         identity: Identity,
         backing: BackingId,
         mapping: Range<u64>,
-        need: Need,
+        priority: Priority,
     ) -> bool {
         let owner = Owner {
             identity,
@@ -180,38 +172,30 @@ impl Unwinding {
         let Some(opened) = processes.open(backing, &[owner]) else {
             return false;
         };
-        self.load(kernel, need, &opened.file)
+        self.load(keys, priority, &opened.file)
     }
 
     /// Loads the table of a file of which it is known what the kernel half knows it by.
     pub(crate) fn load_known(&self, key: CodeKey, opened: &RegularFile) {
         if let Ok(file) = opened.file.try_clone() {
-            self.loader.load(Need::Now, key, file);
+            self.workers.push(Priority::High, key, file);
         }
     }
 
-    fn load(&self, kernel: &mut Kernel, need: Need, opened: &RegularFile) -> bool {
-        let (Some(key), Ok(file)) = (kernel.code_key(&opened.file), opened.file.try_clone()) else {
+    fn load(&self, keys: &mut impl CodeKeys, priority: Priority, opened: &RegularFile) -> bool {
+        let (Some(key), Ok(file)) = (keys.code_key(&opened.file), opened.file.try_clone()) else {
             return false;
         };
-        self.loader.load(need, key, file);
+        self.workers.push(priority, key, file);
         true
     }
 
     /// What has been loaded by now.
     pub(crate) fn loaded(&self) -> Loaded {
-        self.loader.loaded()
+        self.workers.loaded()
     }
 }
 
-/// Lets this process have as many files open as it may: those of a large program wait side by side, and all
-/// that were sampled are kept open.
-pub(crate) fn allow_many_files() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit {
-        current: limit.maximum,
-        ..limit
-    };
-    let _as_it_was = setrlimit(Resource::Nofile, raised);
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

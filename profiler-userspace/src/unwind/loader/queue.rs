@@ -1,165 +1,167 @@
-//! Orders for tables, on their way to the threads that make them.
+//! Jobs on their way to the threads that make unwind tables.
 //!
-//! In: open files, and how soon their tables are wanted. Out: one order at a time, the urgent ones first.
-//! Never: an urgent order behind one that is not, since one of the threads takes no others.
+//! In: open files, and how soon their tables are needed. Out: one job at a time, those of high priority first.
+//! Never: a job of high priority waiting behind another, since one of the workers takes no others.
 
-use super::worker::lock;
+use super::lock;
 use profiler_common::abi::CodeKey;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::ops::Deref;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use tokio::sync::Notify;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// How soon a table is wanted.
+/// How soon a table is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Need {
+pub(crate) enum Priority {
     /// A walk has come there, or may at any moment.
-    Now,
+    High,
     /// Before a walk comes there.
-    Later,
+    Low,
 }
 
-/// A file whose code is to be published.
-pub(crate) struct Order {
-    pub(crate) key: CodeKey,
-    pub(crate) file: File,
+/// A file whose table is to be made.
+pub(super) struct Job {
+    pub(super) key: CodeKey,
+    pub(super) file: File,
 }
 
-/// Where orders lie until a thread takes them.
-pub(crate) struct Desk {
-    orders: Mutex<Orders>,
+/// Called when all jobs are done, each time that this was [asked for](JobQueue::notify_when_idle).
+pub(crate) type OnIdle = Box<dyn Fn() + Send + Sync>;
+
+/// Where jobs wait until a worker takes them.
+pub(super) struct JobQueue {
+    state: Mutex<State>,
     changed: Condvar,
-    idle: Arc<Notify>,
+    on_idle: OnIdle,
 }
 
 #[derive(Default)]
-struct Orders {
-    urgent: VecDeque<Order>,
-    usual: VecDeque<Order>,
-    /// Those that were taken and are not done.
-    taken: usize,
-    /// Whether somebody wants to know when there is nothing left to do.
-    tell: bool,
-    /// Whether a thread has gone, by a defect: what it had taken will never be done.
-    deserted: bool,
+struct State {
+    high: VecDeque<Job>,
+    low: VecDeque<Job>,
+    /// Jobs that were taken and are not done.
+    running: usize,
+    /// Whether `on_idle` is to be called when nothing is left to do.
+    notify: bool,
+    /// Whether a worker has panicked: the job that it had taken will never be done.
+    worker_lost: bool,
 }
 
-impl Orders {
-    fn are_done(&self) -> bool {
-        self.urgent.is_empty() && self.usual.is_empty() && self.taken == 0
+impl State {
+    fn is_idle(&self) -> bool {
+        self.high.is_empty() && self.low.is_empty() && self.running == 0
     }
 
-    fn take(&mut self, least: Need) -> Option<(Need, Order)> {
-        let urgent = self.urgent.pop_front().map(|order| (Need::Now, order));
-        urgent.or_else(|| {
-            let usual = (least == Need::Later).then(|| self.usual.pop_front())?;
-            usual.map(|order| (Need::Later, order))
+    fn pop(&mut self, least: Priority) -> Option<(Priority, Job)> {
+        let high = self.high.pop_front().map(|job| (Priority::High, job));
+        high.or_else(|| {
+            let low = (least == Priority::Low).then(|| self.low.pop_front())?;
+            low.map(|job| (Priority::Low, job))
         })
     }
 }
 
-impl Desk {
-    /// An empty desk, which tells `idle` when it is [asked to](Self::tell_when_idle).
-    pub(crate) fn new(idle: Arc<Notify>) -> Self {
+impl JobQueue {
+    /// An empty queue.
+    pub(super) fn new(on_idle: OnIdle) -> Self {
         Self {
-            orders: Mutex::default(),
+            state: Mutex::default(),
             changed: Condvar::new(),
-            idle,
+            on_idle,
         }
     }
 
-    /// Puts an order behind the others of its kind.
-    pub(crate) fn put(&self, need: Need, order: Order) {
-        let mut orders = lock(&self.orders);
-        match need {
-            Need::Now => orders.urgent.push_back(order),
-            Need::Later => orders.usual.push_back(order),
+    /// Adds a job behind the others of its priority.
+    pub(super) fn push(&self, priority: Priority, job: Job) {
+        let mut state = lock(&self.state);
+        match priority {
+            Priority::High => state.high.push_back(job),
+            Priority::Low => state.low.push_back(job),
         }
-        drop(orders);
+        drop(state);
         self.changed.notify_all();
     }
 
-    /// Waits for an order that is wanted no later than `least`, and takes it.
-    pub(crate) fn take(&self, least: Need) -> Taken<'_> {
-        let mut orders = lock(&self.orders);
+    /// Waits for a job of at least this priority, and takes it.
+    pub(super) fn pop(&self, least: Priority) -> RunningJob<'_> {
+        let mut state = lock(&self.state);
         loop {
-            if let Some((need, order)) = orders.take(least) {
-                orders.taken += 1;
-                return Taken {
-                    desk: self,
-                    need,
-                    order,
+            if let Some((priority, job)) = state.pop(least) {
+                state.running += 1;
+                return RunningJob {
+                    queue: self,
+                    priority,
+                    job,
                 };
             }
-            orders = self.wait(orders);
+            state = self.wait(state);
         }
     }
 
-    /// Waits until all orders are done.
-    pub(crate) fn wait_until_idle(&self) {
-        let mut orders = lock(&self.orders);
-        while !orders.are_done() && !orders.deserted {
-            orders = self.wait(orders);
+    /// Waits until all jobs are done.
+    pub(super) fn wait_until_idle(&self) {
+        let mut state = lock(&self.state);
+        while !state.is_idle() && !state.worker_lost {
+            state = self.wait(state);
         }
     }
 
-    /// Asks for a notice as soon as all orders are done.
-    pub(crate) fn tell_when_idle(&self) {
-        let mut orders = lock(&self.orders);
-        orders.tell = true;
-        self.tell(&mut orders);
+    /// Has `on_idle` called as soon as all jobs are done, at once if they are.
+    pub(super) fn notify_when_idle(&self) {
+        let mut state = lock(&self.state);
+        state.notify = true;
+        self.notify(&mut state);
     }
 
-    fn tell(&self, orders: &mut Orders) {
-        if orders.are_done() && std::mem::take(&mut orders.tell) {
-            self.idle.notify_one();
+    fn notify(&self, state: &mut State) {
+        if state.is_idle() && std::mem::take(&mut state.notify) {
+            (self.on_idle)();
         }
     }
 
-    fn wait<'a>(&self, orders: MutexGuard<'a, Orders>) -> MutexGuard<'a, Orders> {
+    fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         self.changed
-            .wait(orders)
+            .wait(state)
             .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// An order that a thread is at. It is done when this goes.
-pub(crate) struct Taken<'a> {
-    desk: &'a Desk,
-    /// How soon it is wanted.
-    pub(crate) need: Need,
-    order: Order,
+/// A job that a worker has taken. It is done when this is dropped.
+pub(super) struct RunningJob<'a> {
+    queue: &'a JobQueue,
+    /// How soon it is needed.
+    pub(super) priority: Priority,
+    job: Job,
 }
 
-impl Deref for Taken<'_> {
-    type Target = Order;
+impl Deref for RunningJob<'_> {
+    type Target = Job;
 
-    fn deref(&self) -> &Order {
-        &self.order
+    fn deref(&self) -> &Job {
+        &self.job
     }
 }
 
-impl Drop for Taken<'_> {
+impl Drop for RunningJob<'_> {
     fn drop(&mut self) {
-        let mut orders = lock(&self.desk.orders);
-        orders.taken -= 1;
-        orders.deserted |= std::thread::panicking();
-        self.desk.tell(&mut orders);
-        drop(orders);
-        self.desk.changed.notify_all();
+        let mut state = lock(&self.queue.state);
+        state.running -= 1;
+        state.worker_lost |= std::thread::panicking();
+        self.queue.notify(&mut state);
+        drop(state);
+        self.queue.changed.notify_all();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::future::Future as _;
-    use std::pin::pin;
-    use std::task::{Context, Poll, Waker};
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::Ordering::Relaxed;
 
-    fn order(inode: u64) -> Order {
-        Order {
+    fn job(inode: u64) -> Job {
+        Job {
             key: CodeKey {
                 device: 1,
                 inode,
@@ -169,65 +171,64 @@ mod tests {
         }
     }
 
-    fn was_told(idle: &Notify) -> bool {
-        let told = pin!(idle.notified());
-        matches!(
-            told.poll(&mut Context::from_waker(Waker::noop())),
-            Poll::Ready(())
-        )
+    fn queue() -> JobQueue {
+        JobQueue::new(Box::new(|| ()))
     }
 
     #[test]
-    fn urgent_orders_come_first_and_have_a_thread_that_takes_no_others() {
-        let desk = Desk::new(Arc::default());
-        desk.put(Need::Later, order(1));
-        desk.put(Need::Now, order(2));
-        desk.put(Need::Now, order(3));
-        let first = desk.take(Need::Later);
-        assert_eq!((first.need, first.key.inode), (Need::Now, 2));
-        assert_eq!(desk.take(Need::Now).key.inode, 3);
+    fn jobs_of_high_priority_come_first_and_have_a_worker_of_their_own() {
+        let queue = queue();
+        queue.push(Priority::Low, job(1));
+        queue.push(Priority::High, job(2));
+        queue.push(Priority::High, job(3));
+        let first = queue.pop(Priority::Low);
+        assert_eq!((first.priority, first.key.inode), (Priority::High, 2));
+        assert_eq!(queue.pop(Priority::High).key.inode, 3);
         let waits = std::thread::scope(|scope| {
-            let thread = scope.spawn(|| desk.take(Need::Now).key.inode);
-            assert_eq!(desk.take(Need::Later).key.inode, 1);
-            desk.put(Need::Now, order(4));
+            let thread = scope.spawn(|| queue.pop(Priority::High).key.inode);
+            assert_eq!(queue.pop(Priority::Low).key.inode, 1);
+            queue.push(Priority::High, job(4));
             thread.join().unwrap()
         });
         assert_eq!(waits, 4);
     }
 
     #[test]
-    fn is_idle_when_what_was_taken_is_done() {
-        let idle = Arc::new(Notify::new());
-        let desk = Desk::new(Arc::clone(&idle));
-        desk.wait_until_idle();
-        desk.put(Need::Later, order(1));
-        desk.tell_when_idle();
-        let taken = desk.take(Need::Later);
-        assert!(!was_told(&idle));
+    fn the_queue_is_idle_when_all_taken_jobs_are_done() {
+        let calls = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&calls);
+        let queue = JobQueue::new(Box::new(move || {
+            counted.fetch_add(1, Relaxed);
+        }));
+        queue.wait_until_idle();
+        queue.push(Priority::Low, job(1));
+        queue.notify_when_idle();
+        let taken = queue.pop(Priority::Low);
+        assert_eq!(calls.load(Relaxed), 0);
         drop(taken);
-        assert!(was_told(&idle));
-        desk.wait_until_idle();
-        desk.put(Need::Later, order(1));
-        drop(desk.take(Need::Later));
-        assert!(!was_told(&idle), "nobody asked again");
-        desk.tell_when_idle();
-        assert!(was_told(&idle), "there was nothing to do");
+        assert_eq!(calls.load(Relaxed), 1);
+        queue.wait_until_idle();
+        queue.push(Priority::Low, job(1));
+        drop(queue.pop(Priority::Low));
+        assert_eq!(calls.load(Relaxed), 1, "nobody asked again");
+        queue.notify_when_idle();
+        assert_eq!(calls.load(Relaxed), 2, "there was nothing to do");
     }
 
     #[test]
-    fn nobody_waits_for_a_thread_that_has_gone() {
-        let desk = Desk::new(Arc::default());
-        desk.put(Need::Later, order(1));
-        desk.put(Need::Later, order(2));
+    fn nobody_waits_for_a_worker_that_panicked() {
+        let queue = queue();
+        queue.push(Priority::Low, job(1));
+        queue.push(Priority::Low, job(2));
         let gone = std::thread::scope(|scope| {
             let thread = scope.spawn(|| {
-                let _taken = desk.take(Need::Later);
+                let _taken = queue.pop(Priority::Low);
                 // Without a word on the tests' output.
                 std::panic::resume_unwind(Box::new(()));
             });
             thread.join()
         });
         assert!(gone.is_err());
-        desk.wait_until_idle();
+        queue.wait_until_idle();
     }
 }

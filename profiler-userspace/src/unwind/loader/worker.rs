@@ -1,19 +1,17 @@
-//! Unwind tables, loaded as they are needed: threads of their own make them and put them in place.
+//! The threads that make unwind tables and put them in place.
 //!
-//! In: open files, each with what the kernel half knows it by. Out: tables in the kernel, and
-//! [`Loaded`], which tells of them. A file that is no object, or has no rows, is published as such and
-//! walked by frame pointers. Once the memory limit is reached, what was used least makes room.
+//! In: jobs. Out: tables in the kernel, and [`Loaded`], which counts them. A file that is no object, or has no unwind
+//! instructions, is published as such and walked by frame pointers.
 
-use super::cache::Shelf;
-use super::queue::{Desk, Need, Order};
-use crate::kernel::Tables;
-use crate::priority::Urgent;
+use super::cache::TableCache;
+use super::queue::{Job, JobQueue, OnIdle, Priority};
+use super::{TableStore, lock};
+use crate::priority::RaisedPriority;
 use crate::unwind::UnwindTable;
 use profiler_common::abi::CodeKey;
 use std::fs::File;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tokio::sync::Notify;
 
 /// What has been loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,7 +21,7 @@ pub(crate) struct Loaded {
     /// Rows in the tables that were made.
     pub(crate) rows: usize,
     /// Files without a table.
-    pub(crate) bare: usize,
+    pub(crate) no_table: usize,
     /// Those of them that claim more code or unwind instructions than are believed.
     pub(crate) too_large: usize,
     /// Memory that tables take in the kernel, in bytes.
@@ -40,77 +38,73 @@ pub(crate) struct Loaded {
     pub(crate) time: Duration,
 }
 
-/// The threads' other end.
-pub(crate) struct Loader {
-    desk: Arc<Desk>,
-    shelf: Arc<Mutex<Shelf>>,
+/// Two workers, their queue, and what they have put in place.
+pub(super) struct Workers<S: TableStore> {
+    queue: Arc<JobQueue>,
+    cache: Arc<Mutex<TableCache<S>>>,
 }
 
-impl Loader {
-    /// Starts the threads: one for all orders, and one for the urgent ones alone, so that none of those
-    /// waits behind a large table that is not. `idle` is told [when asked](Self::ask_for_notice).
+impl<S: TableStore> Workers<S> {
+    /// Starts the threads: one for all jobs, and one for those of high priority alone, so that none of those
+    /// waits behind a large table that is not. `on_idle` is called [when asked](Self::notify_when_idle).
     ///
     /// # Errors
     /// The system has no thread to spare.
-    pub(crate) fn start(tables: Tables, idle: Arc<Notify>) -> std::io::Result<Self> {
-        let loader = Self {
-            desk: Arc::new(Desk::new(idle)),
-            shelf: Arc::new(Mutex::new(Shelf::new(tables))),
+    pub(super) fn start(store: S, on_idle: OnIdle) -> std::io::Result<Self> {
+        let workers = Self {
+            queue: Arc::new(JobQueue::new(on_idle)),
+            cache: Arc::new(Mutex::new(TableCache::new(store))),
         };
-        loader.hire("unwind-tables", Need::Later)?;
-        loader.hire("unwind-urgent", Need::Now)?;
-        Ok(loader)
+        workers.spawn("unwind-tables", Priority::Low)?;
+        workers.spawn("unwind-urgent", Priority::High)?;
+        Ok(workers)
     }
 
-    fn hire(&self, name: &str, least: Need) -> std::io::Result<()> {
-        let (desk, shelf) = (Arc::clone(&self.desk), Arc::clone(&self.shelf));
+    fn spawn(&self, name: &str, least: Priority) -> std::io::Result<()> {
+        let (queue, cache) = (Arc::clone(&self.queue), Arc::clone(&self.cache));
         // Nobody waits for its end: what it does is of no use once sampling is over.
         let _thread = std::thread::Builder::new()
             .name(name.to_owned())
             .spawn(move || {
                 loop {
-                    // Already while waiting: what is urgent should not begin late where others keep the CPUs busy.
-                    let urgent = Urgent::now();
-                    let order = desk.take(least);
-                    let _urgent = (order.need == Need::Now).then_some(urgent);
-                    publish(&order, &shelf);
+                    // Already while waiting: such a job should not begin late where others keep the CPUs busy.
+                    let raised = RaisedPriority::new();
+                    let job = queue.pop(least);
+                    let _raised = (job.priority == Priority::High).then_some(raised);
+                    run(&job, &cache);
                 }
             })?;
         Ok(())
     }
 
     /// Asks for a file's table. A file that is published already is left alone.
-    pub(crate) fn load(&self, need: Need, key: CodeKey, file: File) {
-        self.desk.put(need, Order { key, file });
+    pub(super) fn push(&self, priority: Priority, key: CodeKey, file: File) {
+        self.queue.push(priority, Job { key, file });
     }
 
-    /// Asks for a notice as soon as all that was asked for is in place.
-    pub(crate) fn ask_for_notice(&self) {
-        self.desk.tell_when_idle();
+    /// Has `on_idle` called as soon as all that was asked for is in place.
+    pub(super) fn notify_when_idle(&self) {
+        self.queue.notify_when_idle();
     }
 
     /// Waits until all that was asked for is in place.
-    pub(crate) fn wait(&self) {
-        self.desk.wait_until_idle();
+    pub(super) fn wait_until_idle(&self) {
+        self.queue.wait_until_idle();
     }
 
     /// What is in place by now.
-    pub(crate) fn loaded(&self) -> Loaded {
-        lock(&self.shelf).loaded()
+    pub(super) fn loaded(&self) -> Loaded {
+        lock(&self.cache).loaded()
     }
 }
 
 /// Makes a file's table and puts it in place. It is made without holding the others up.
-fn publish(order: &Order, shelf: &Mutex<Shelf>) {
+fn run<S: TableStore>(job: &Job, cache: &Mutex<TableCache<S>>) {
     let began = Instant::now();
-    if !lock(shelf).begin(order.key) {
+    if !lock(cache).claim(job.key) {
         return;
     }
     // The memory is made meanwhile.
-    let table = UnwindTable::read_expecting(&order.file, |bytes| lock(shelf).expect(bytes));
-    lock(shelf).end(order.key, table, began);
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    let table = UnwindTable::read_expecting(&job.file, |bytes| lock(cache).reserve(bytes));
+    lock(cache).insert(job.key, table, began);
 }

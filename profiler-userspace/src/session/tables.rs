@@ -1,0 +1,37 @@
+//! The loader of unwind tables, beside the event loop.
+//!
+//! In: the kernel's tables. Out: the loader, and a wake-up when it has nothing to do and more could be loaded.
+
+use crate::kernel::{self, Kernel};
+use crate::unwind::loader::TableLoader;
+use anyhow::{Context as _, Result};
+use std::sync::Arc;
+use tokio::sync::Notify;
+
+/// Loads the tables of what is sampled.
+pub(super) struct Tables {
+    pub(super) loader: TableLoader<kernel::Tables>,
+    idle: Arc<Notify>,
+}
+
+impl Tables {
+    /// Starts the loader.
+    pub(super) fn start(tables: kernel::Tables, kernel: &mut Kernel) -> Result<Self> {
+        let idle = Arc::new(Notify::new());
+        let on_idle = {
+            let idle = Arc::clone(&idle);
+            move || idle.notify_one()
+        };
+        let loader = TableLoader::start(tables, kernel, on_idle)
+            .context("cannot start the thread that loads unwind tables")?;
+        Ok(Self { loader, idle })
+    }
+
+    /// Returns when the loader has nothing to do and there is a process left to load; never, if there is none.
+    pub(super) async fn has_time(&self) {
+        if !self.loader.has_waiting() {
+            std::future::pending::<()>().await;
+        }
+        self.idle.notified().await;
+    }
+}
