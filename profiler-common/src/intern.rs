@@ -1,19 +1,18 @@
-//! Interning: finding the one place where a stack or a tally is stored, or the place to store it.
+//! Interning: finds where a stack or tally is stored, or where to store it.
 //!
-//! Entries are appended to a log; an index of slots, open-addressed and twice as large as the log has
-//! entries, leads from a hash to an entry. An entry found through the index is always compared in full
-//! with what is looked for, so two stacks never share one place, whatever their hashes. When two CPUs
-//! store the same thing at once, or the slots around a hash are all taken, the log simply holds it
-//! twice: user space adds up equal entries, so nothing is lost or mixed.
+//! Entries are appended to a log. An open-addressed index, with twice as many slots as the log has entries,
+//! leads from a hash to an entry. An entry found through the index is always compared in full, so two stacks
+//! never share a position, whatever their hashes. If two CPUs store the same entry at once, or all slots near
+//! a hash are taken, the log holds it twice: user space adds up equal entries, so nothing is lost or mixed.
 
-/// How many slots are looked at before the index counts as crowded.
+/// How many slots are tried before the index counts as crowded.
 pub const PROBES: u32 = 16;
 
 /// An odd 64-bit multiplier without visible structure: the fractional part of the golden ratio.
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A hash in the making. Seeded at random for each run, so that no program can prepare stacks that
-/// crowd the index.
+/// A hash under construction. Seeded at random for each run, so that no program can prepare stacks that crowd
+/// the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hash(pub u64);
 
@@ -38,26 +37,26 @@ impl Hash {
         (self.0 >> 32) as u32
     }
 
-    /// The slot to look at in the `probe`-th place.
+    /// The slot to try in the `probe`-th attempt.
     #[inline(always)]
     pub const fn slot(self, probe: u32, mask: u32) -> u32 {
         (self.0 as u32).wrapping_add(probe) & mask
     }
 }
 
-/// One slot of an index: the entry's number plus one in the low half, the hash's tag in the high half;
-/// zero is free.
+/// One slot of an index: the entry's number plus one in the low half, the hash's tag in the high half; zero
+/// is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot(pub u64);
 
-/// What a slot means for a hash.
+/// What a slot means for a given hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Probe {
-    /// Free: what is looked for is not stored.
+    /// Free: the entry is not stored.
     Free,
-    /// Leads to this entry, which may be what is looked for.
+    /// Leads to this entry, which may be the one.
     Entry(u32),
-    /// Leads to something else.
+    /// Leads to another entry.
     Other,
 }
 
@@ -153,8 +152,8 @@ mod tests {
 
     #[test]
     fn hashes_of_a_recursion_spread() {
-        // One return address many times over, the stack that recursion makes: every depth must have a
-        // slot of its own more or less.
+        // The same return address many times, as recursion makes: every depth must get a slot of its own,
+        // more or less.
         let slots: std::collections::HashSet<u32> = (1..=1000)
             .map(|depth| hash_of(0x1234_5678, &std::vec![0x55d0_1234_5678; depth]).slot(0, 0xffff))
             .collect();

@@ -1,14 +1,14 @@
-//! Finding the row that holds for an address: one narrowing of a binary search.
+//! One step of the binary search for the row that holds at an address.
 //!
-//! In: which rows are left, and the one in their middle. Out: which rows are left then. Never reads
-//! rows itself, and never loops: both are the caller's.
+//! In: the rows that are left, and the middle one. Out: the rows left after it. Never reads rows and never
+//! loops: the caller does both.
 
 use crate::abi::{PageRows, Row};
 
-/// How many narrowings leave one row of the longest page.
+/// How many steps leave one row of the longest page.
 pub const MAX_NARROWINGS: u32 = 16;
 
-/// The rows among which the one looked for is: the last whose address is not above the one asked for.
+/// The rows that are left. The one searched for is the last whose address is not above the given one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     first: u32,
@@ -16,7 +16,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// All rows of a page, which begin with one for the page's first byte.
+    /// All rows of a page. The first is for the page's first byte.
     #[inline(always)]
     pub const fn new(page: PageRows) -> Self {
         Self {
@@ -25,7 +25,7 @@ impl Span {
         }
     }
 
-    /// Where the row stands that has to be looked at next; none once only one row is left.
+    /// The index of the row to compare next; none once one row is left.
     #[inline(always)]
     pub const fn middle(self) -> Option<u32> {
         if self.count < 2 {
@@ -34,10 +34,10 @@ impl Span {
         Some(self.first.wrapping_add(self.count / 2))
     }
 
-    /// What is left for the address `low` of the page, given the row in the middle.
+    /// The rows left for the address `low` of the page, given the middle row.
     ///
-    /// Without a branch, which the processor could not foresee, and of which the verifier would follow
-    /// both sides at each of sixteen narrowings.
+    /// Branch-free: the processor could not predict the branch, and the verifier would follow both sides at
+    /// each of sixteen steps.
     #[inline(always)]
     #[must_use]
     pub fn narrow(self, middle: Row, low: u16) -> Self {
@@ -49,14 +49,14 @@ impl Span {
         }
     }
 
-    /// Where the row stands that holds for the address, once only one is left.
+    /// The index of the row that holds, once one is left.
     #[inline(always)]
     pub const fn first(self) -> u32 {
         self.first
     }
 }
 
-/// The same number, of which the compiler knows nothing: it would make a branch of a mask.
+/// The same number, hidden from the compiler, which would turn a mask into a branch.
 #[inline(always)]
 fn opaque(number: i64) -> i64 {
     core::hint::black_box(number)
@@ -75,7 +75,7 @@ mod tests {
         lows.into_iter().map(row).collect()
     }
 
-    /// The row found, and how many narrowings it took.
+    /// The row found, and the number of steps.
     fn search(rows: &[Row], before: u32, low: u16) -> (usize, u32) {
         let count = u32::try_from(rows.len()).unwrap();
         let mut span = Span::new(PageRows {

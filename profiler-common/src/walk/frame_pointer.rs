@@ -19,7 +19,7 @@ pub fn step(registers: Registers, memory: &impl Memory) -> Step {
         return Step::End(StackEnd::Root);
     }
     if fp < sp || !fp.is_multiple_of(8) || !is_user_address(fp) {
-        // Frames lie above the stack pointer, each above the last: a chain that turns back is none.
+        // Frames are above the stack pointer, each above the last: a chain that turns back is broken.
         return Step::End(StackEnd::NoFramePointer);
     }
     let Some([caller_fp, return_address]) = memory.read::<2>(fp) else {
@@ -110,7 +110,7 @@ mod tests {
             step(below, &Words(HashMap::new())),
             Step::End(StackEnd::NoFramePointer)
         );
-        // A frame that is its own caller would go round for ever.
+        // A frame that is its own caller would loop forever.
         let memory = Words(HashMap::from([
             (0x7000_0010, 0x7000_0010),
             (0x7000_0018, 0x40_2000),
@@ -148,8 +148,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the stack holds, the walk ends, and only addresses that a user process can have
-        /// come out of it.
+        /// Whatever the stack contains, the walk ends, and it yields only addresses a user process can have.
         #[test]
         fn any_memory_gives_an_end(words in proptest::collection::vec(any::<u64>(), 64), near in proptest::collection::vec(0u64..64, 64), sp: u64, fp: u64) {
             let base = 0x7000_0000u64;

@@ -1,26 +1,26 @@
-//! The tree in which the kernel keeps a process's mappings, one node at a time.
+//! The tree in which the kernel keeps a process's mappings: one step down.
 //!
-//! Since Linux 6.1 that is a *maple tree* (`include/linux/maple_tree.h`): each node holds up to 15
-//! *pivots*, the last addresses of as many ranges, and behind them one slot per range, which leads to
-//! another node or, in a leaf, to what lies there. In: words read of a node. Out: which slot to follow.
-//! Never reads memory: the tree may change while it is walked, and its reader must be able to fail.
+//! Since Linux 6.1 that is a *maple tree* (`include/linux/maple_tree.h`). Each node has up to 15 *pivots*,
+//! the last addresses of its ranges, and one slot for each range, which leads to another node or, in a leaf,
+//! to the entry. In: the words of a node. Out: which slot to follow. Never reads memory: the tree may change
+//! during the walk, so the reader must be able to fail.
 
 use core::hint::black_box;
 
-/// The most pivots of any node: those of leaves and of plain inner nodes (`MAPLE_RANGE64_SLOTS` - 1).
+/// The most pivots of any node: leaves and plain inner nodes have so many (`MAPLE_RANGE64_SLOTS` - 1).
 pub const PIVOTS: usize = 15;
 
-/// Pivots of inner nodes that also note gaps (`MAPLE_ARANGE64_SLOTS` - 1), as trees of mappings have.
+/// Pivots of inner nodes that also store gaps (`MAPLE_ARANGE64_SLOTS` - 1), as in trees of mappings.
 pub const GAP_PIVOTS: usize = 9;
 
-/// The most levels that are followed. Nodes are at least half full, so that nine levels would hold more
-/// mappings than `vm.max_map_count` lets a process have by orders of magnitude.
+/// The most levels that are followed. Nodes are at least half full, so nine levels would hold far more
+/// mappings than `vm.max_map_count` allows.
 pub const LEVELS: u32 = 9;
 
-/// The binary logarithm of the smallest page: mappings begin and end where pages do.
+/// The binary logarithm of the smallest page size: mappings begin and end at page boundaries.
 const PAGE_BITS: u32 = 12;
 
-/// Nodes are aligned to this; the bits below say what kind they are (`MAPLE_NODE_MASK`).
+/// Nodes are aligned to this; the bits below encode their kind (`MAPLE_NODE_MASK`).
 const NODE_ALIGNMENT: u64 = 256;
 
 /// A node by its encoded address (`struct maple_enode`).
@@ -28,10 +28,10 @@ const NODE_ALIGNMENT: u64 = 256;
 pub struct Node(u64);
 
 impl Node {
-    /// The node that an entry leads to: a tree's root, or a slot of an inner node.
+    /// The node that an entry refers to: a tree's root, or a slot of an inner node.
     #[inline(always)]
     pub const fn from_entry(entry: u64) -> Option<Self> {
-        // Small numbers are marks. A root has bit 1 set, any other node bit 2, and no pointer has either.
+        // Small numbers are markers. A root has bit 1 set, any other node bit 2, a pointer neither.
         if entry > 4096 && entry & 6 != 0 {
             Some(Self(entry))
         } else {
@@ -39,44 +39,44 @@ impl Node {
         }
     }
 
-    /// Where it lies in the kernel's memory.
+    /// Its address in kernel memory.
     #[inline(always)]
     pub const fn address(self) -> u64 {
         self.0 & !(NODE_ALIGNMENT - 1)
     }
 
-    /// `enum maple_type`: 1 is a leaf, 2 an inner node, 3 one that also notes gaps.
+    /// `enum maple_type`: 1 is a leaf, 2 an inner node, 3 an inner node that also stores gaps.
     #[inline(always)]
     const fn kind(self) -> u64 {
         self.0 >> 3 & 15
     }
 
-    /// Whether its slots lead to what is stored, and not to more nodes.
+    /// Whether its slots hold entries, not further nodes.
     #[inline(always)]
     pub const fn is_leaf(self) -> bool {
         self.kind() < 2
     }
 
-    /// Whether it is of the kind that notes gaps, which has [`GAP_PIVOTS`] pivots.
+    /// Whether it stores gaps, and so has [`GAP_PIVOTS`] pivots.
     #[inline(always)]
     pub const fn has_gaps(self) -> bool {
         self.kind() == 3
     }
 }
 
-/// The number of the slot for `address`. `word` gives the [`PIVOTS`] words at a node's pivots, of which in a
-/// node that notes gaps only the first [`GAP_PIVOTS`] are pivots. Unused pivots are zero.
+/// The slot for `address`. `word` gives the [`PIVOTS`] words at a node's pivots; in a node that stores gaps
+/// only the first [`GAP_PIVOTS`] are pivots. Unused pivots are zero.
 ///
-/// Pivots are the last addresses of whole pages, and ascend, so those of pages below the address's are
-/// those before its slot. Counted without a branch: of fifteen, the verifier would follow both sides.
+/// Pivots are last addresses of whole pages, ascending, so the slot's number is the number of pivots below
+/// the address's page. Counted without branches: the verifier would follow both sides of all fifteen.
 #[inline(always)]
 pub fn slot(word: impl Fn(usize) -> u64, has_gaps: bool, address: u64) -> u64 {
-    // Hidden from the compiler, which would make comparisons of these, and branches of comparisons.
+    // Hidden from the compiler, which would turn these into comparisons and branches.
     let page = black_box(address >> PAGE_BITS);
     let rest = black_box(u64::from(!has_gaps));
     let mut slot = 0;
     for place in 0..PIVOTS {
-        // Less one, an unused pivot is above everything; one in use stays in its page.
+        // An unused pivot wraps to above everything; one in use stays within its page.
         let below = (word(place).wrapping_sub(1) >> PAGE_BITS).wrapping_sub(page) >> 63;
         slot += if place < GAP_PIVOTS {
             below
@@ -98,7 +98,7 @@ mod tests {
     fn tells_nodes_from_marks_and_kinds_apart() {
         assert_eq!(Node::from_entry(0), None);
         assert_eq!(Node::from_entry(0xffff_8880_1234_5600), None);
-        // A root: address, kind 3, the root's mark.
+        // A root: address, kind 3, the root's marker.
         let root = Node::from_entry(0xffff_8880_1234_5600 | 3 << 3 | 2).unwrap();
         assert_eq!(root.address(), 0xffff_8880_1234_5600);
         assert!(root.has_gaps() && !root.is_leaf());

@@ -1,8 +1,8 @@
-//! The vocabulary of the stack walk, and its single steps.
+//! The types of the stack walk, and its single steps.
 //!
-//! A step goes from a frame's registers to its caller's, or says why there is none. Steps read memory
-//! through [`Memory`] and nothing else, so the same step runs in the kernel, in tests over a slice, and
-//! over captured stacks. The loop is not here: the kernel's verifier owns loops.
+//! A step goes from a frame's registers to its caller's, or says why there is none. Steps read memory only
+//! through [`Memory`], so the same step runs in the kernel, in tests over a slice, and over captured stacks.
+//! Loops are the kernel half's business, because the verifier limits them.
 
 pub mod bisect;
 pub mod frame_pointer;
@@ -14,14 +14,14 @@ use crate::abi::StackEnd;
 
 /// The memory of the process whose stack is walked.
 pub trait Memory {
-    /// `N` consecutive words beginning at `address`; none if any of them cannot be read.
+    /// `N` consecutive words at `address`; none if any of them cannot be read.
     fn read<const N: usize>(&self, address: u64) -> Option<[u64; N]>;
 }
 
-/// What is known of one frame's registers.
+/// What is known of a frame's registers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Registers {
-    /// Where execution is (first frame) or will resume (all others).
+    /// The instruction pointer: where execution is (first frame) or will resume (all others).
     pub ip: u64,
     /// The stack pointer, or a lower bound of it.
     pub sp: u64,
@@ -29,7 +29,7 @@ pub struct Registers {
     pub fp: u64,
 }
 
-/// What follows a frame, of which a kind of step knows what `F` says.
+/// The outcome of a step; `F` is what this kind of step knows of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step<F = Registers> {
     /// The caller.
@@ -38,14 +38,14 @@ pub enum Step<F = Registers> {
     End(StackEnd),
 }
 
-/// The end of what x86-64 and arm64 processes may use as addresses, with the largest page tables.
+/// The end of the address range of x86-64 and arm64 processes, with the largest page tables.
 const USER_ADDRESS_END: u64 = 1 << 56;
 
 /// The lowest address at which Linux lets a process map code, by default (`vm.mmap_min_addr`).
 const USER_ADDRESS_START: u64 = 1 << 12;
 
-/// Whether `address` may be code of a user process at all. Stack memory holds anything, and what it
-/// holds must not pass for a kernel address or a small number.
+/// Whether `address` may be code of a user process. Stack memory may hold anything; kernel addresses and
+/// small numbers must not pass.
 #[inline(always)]
 pub const fn is_user_address(address: u64) -> bool {
     address >= USER_ADDRESS_START && address < USER_ADDRESS_END

@@ -1,19 +1,19 @@
 //! One step by unwind rule, on x86-64.
 //!
-//! In: a frame, the rule of the row that holds where it is, and memory. Out: the caller's frame, or why
-//! there is none. Never searches rows: [`bisect`](super::bisect) does.
+//! In: a frame, the rule of its row, and memory. Out: the caller's frame, or why there is none. Never
+//! searches rows: [`bisect`](super::bisect) does.
 //!
-//! Registers that callees preserve are not read when a frame has saved them, but when a rule asks for
-//! them: of most frames only the return address is ever read.
+//! Callee-saved registers are not read when a frame has saved them, but only when a rule needs them: in most
+//! frames only the return address is read.
 
 use super::x86_64::{RBP, RBX, RSP, SAVED_RBP, SAVED_RBX};
 use super::{Memory, Registers, Step, is_user_address};
 use crate::abi::{How, Origin, Rule, Slot, StackEnd};
 
-/// A preserved register of a frame's: its value, or the address where a callee saved it, or nothing.
+/// A callee-saved register: its value, the address where a callee saved it, or nothing.
 ///
-/// Not an enum with these as its payloads: where there is none, the compiler would leave the number to
-/// chance, and the verifier lets no program move what was never set.
+/// Not an enum with payloads: the compiler would leave the payload of the empty variant uninitialized, and
+/// the verifier rejects programs that move uninitialized values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kept {
     how: KeptHow,
@@ -29,7 +29,7 @@ enum KeptHow {
 }
 
 impl Kept {
-    /// Nobody kept it.
+    /// Lost.
     pub const LOST: Self = Self {
         how: KeptHow::Lost,
         number: 0,
@@ -53,10 +53,10 @@ impl Kept {
         }
     }
 
-    /// The value, from memory if need be.
+    /// Its value, from memory if necessary.
     ///
     /// # Errors
-    /// The memory cannot be read, or nobody kept the register.
+    /// The memory cannot be read, or the register is lost.
     #[inline(always)]
     pub fn read(self, memory: &impl Memory) -> Result<u64, StackEnd> {
         match self.how {
@@ -80,19 +80,19 @@ impl Kept {
     }
 }
 
-/// How execution came to be where a frame is.
+/// Why execution is at a frame's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Reached {
-    /// It is there now: the first frame, of which every register is known.
+    /// It is there now: the first frame, of which all registers are known.
     Running,
     /// It was interrupted there by a signal.
     Interrupted,
-    /// It will resume there after a system call, whose instruction is the one before and may be the
-    /// last of its function: the first frame, of which every register is known.
+    /// It will resume there after a system call, whose instruction is the one before and may be the last of
+    /// its function: the first frame, of which all registers are known.
     Waiting,
-    /// It called the first frame and will return there. A callee that says nothing of a register has left
-    /// it alone, as far as DWARF goes; one call deep, that is believed of every register.
+    /// It called the first frame and will return there. In DWARF, a register that a callee does not mention
+    /// is unchanged; one call deep that is believed of every register.
     CalledFirst,
     /// It will return there.
     Called,
@@ -109,7 +109,7 @@ pub struct Frame {
     pub fp: Kept,
     /// rbx.
     pub bx: Kept,
-    /// How execution came to be at `ip`.
+    /// Why execution is at `ip`.
     pub reached: Reached,
 }
 
@@ -117,16 +117,16 @@ pub struct Frame {
 pub const FRAME_WORDS: usize = 5;
 
 impl Frame {
-    /// The frame as words, from which [`from_words`](Self::from_words) makes it again: ip, sp, the
-    /// numbers that go with fp and bx, and the kinds. Kept in memory between two steps, a frame is
-    /// nothing special to the verifier, which would otherwise tell apart every combination of kinds.
+    /// The frame as words: ip, sp, the numbers of fp and bx, and the kinds; see
+    /// [`from_words`](Self::from_words). Kept in memory between two steps, the words are opaque to the
+    /// verifier, which would otherwise track every combination of kinds.
     #[inline(always)]
     pub const fn words(self) -> [u64; FRAME_WORDS] {
         let kinds = self.fp.how as u64 | (self.bx.how as u64) << 2 | (self.reached as u64) << 4;
         [self.ip, self.sp, self.fp.number, self.bx.number, kinds]
     }
 
-    /// The frame that these words tell of.
+    /// The frame that these words encode.
     #[inline(always)]
     pub const fn from_words([ip, sp, fp, bx, kinds]: [u64; FRAME_WORDS]) -> Self {
         Self {
@@ -165,7 +165,7 @@ impl Frame {
         }
     }
 
-    /// A frame that called and of which no more is known than this.
+    /// A calling frame of which no more is known than this.
     #[inline(always)]
     pub const fn called(registers: Registers) -> Self {
         Self {
@@ -177,14 +177,14 @@ impl Frame {
         }
     }
 
-    /// Whether the frame called another one that is known.
+    /// Whether a callee of the frame is known.
     #[inline(always)]
     pub const fn has_called(&self) -> bool {
         matches!(self.reached, Reached::CalledFirst | Reached::Called)
     }
 
-    /// The address whose row holds for the frame. A call that never returns may be the last
-    /// instruction of its function; what is behind it is then another's.
+    /// The address to look up rows by. A call that never returns may be the last instruction of its function;
+    /// the next byte is another function's.
     #[inline(always)]
     pub const fn lookup(&self) -> u64 {
         match self.reached {
@@ -193,8 +193,8 @@ impl Frame {
         }
     }
 
-    /// The address that stands for the frame in a stack, where every address but the first is taken
-    /// for a return address and looked up one byte before: that of interrupted code is one more.
+    /// The address that represents the frame in a stack. All but the first are taken for return addresses and
+    /// looked up one byte earlier, so interrupted code gets one byte more.
     #[inline(always)]
     pub const fn shown(&self) -> u64 {
         match self.reached {
@@ -203,7 +203,7 @@ impl Frame {
         }
     }
 
-    /// What a step by frame pointer wants to know; none if the frame pointer is lost.
+    /// The registers for a step by frame pointer; none if the frame pointer is lost.
     #[inline(always)]
     pub fn registers(&self, memory: &impl Memory) -> Option<Registers> {
         Some(Registers {
@@ -214,13 +214,13 @@ impl Frame {
     }
 }
 
-/// Between two stacks there is at least a guard page, of this many bytes.
+/// The size of the guard page between two stacks, in bytes.
 const STACKS_APART_BYTES: u64 = 4096;
 
 /// The caller of `frame`, by the rule of the row that holds at [`Frame::lookup`].
 ///
-/// `register` gives the value of a register of the first frame's by its DWARF number; it is asked for
-/// nothing else, and only where code keeps the way to its caller in an unusual place.
+/// `register` gives a register of the first frame by its DWARF number. It is called only where code keeps the
+/// way to its caller in an unusual place.
 #[inline(always)]
 pub fn step(
     rule: Rule,
@@ -235,7 +235,7 @@ pub fn step(
     }
 }
 
-/// As [`step`], with the caller in the place of the frame. If there is none, the frame is as it was.
+/// As [`step`], replacing the frame by its caller. If there is none, the frame is unchanged.
 ///
 /// # Errors
 /// Why there is no caller.
@@ -298,7 +298,7 @@ pub fn advance(
     let ip = if let How::InRegister = how {
         unusual((rule.high() & 15) as u8)?
     } else if fp == Kept::at(cfa.wrapping_sub(16)) {
-        // The frame record of code with frame pointers, in one look.
+        // The frame record of code with frame pointers, in one read.
         let [value, ip] = memory
             .read::<2>(cfa.wrapping_sub(16))
             .ok_or(StackEnd::Unreadable)?;
@@ -324,8 +324,9 @@ pub fn advance(
     Ok(())
 }
 
-/// Whether a caller's stack pointer may be `cfa`. Stacks grow down, so it is above its callee's; but a
-/// function may run its callee on another stack, and finds back by any register but the stack pointer.
+/// Whether `cfa` is a plausible stack pointer of a caller. Stacks grow down, so it is above the callee's. A
+/// function may run its callee on another stack; then it finds back through a register other than the stack
+/// pointer.
 #[inline(always)]
 fn leads_on(sp: u64, cfa: u64, how: How, base: u8) -> bool {
     let above = cfa > sp || (cfa == sp && matches!(how, How::InRegister));
@@ -334,7 +335,7 @@ fn leads_on(sp: u64, cfa: u64, how: How, base: u8) -> bool {
     cfa & 7 == 0 && is_user_address(cfa) && (above || far)
 }
 
-/// A return address, if it can be one.
+/// A return address, if it is plausible.
 #[inline(always)]
 fn code(ip: u64) -> Result<u64, StackEnd> {
     if ip == 0 {
@@ -346,7 +347,7 @@ fn code(ip: u64) -> Result<u64, StackEnd> {
     }
 }
 
-/// The frame whose registers are all in memory.
+/// The frame whose registers are all in memory (a signal frame).
 #[inline(always)]
 fn stored(rule: Rule, base: u64, memory: &impl Memory) -> Result<Frame, StackEnd> {
     let place = base.wrapping_add_signed(rule.operand());
@@ -364,7 +365,7 @@ fn stored(rule: Rule, base: u64, memory: &impl Memory) -> Result<Frame, StackEnd
     })
 }
 
-/// Where the caller's register is that this frame's slot tells of.
+/// Where the caller's register is, by this frame's slot.
 #[inline(always)]
 fn kept(
     slot: Slot,

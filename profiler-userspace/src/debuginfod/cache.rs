@@ -1,7 +1,7 @@
-//! The files that were fetched before, by this program or any other that uses debuginfod.
+//! The cache of fetched files, shared by all debuginfod clients.
 //!
-//! In: build IDs and files. Out: files, or the knowledge that there is none. As root, a directory that
-//! belongs to somebody else is read and never written: its owner could lead us anywhere.
+//! In: build IDs and files. Out: files, or the knowledge that no server has one. As root, a directory that
+//! belongs to another user is read and never written: its owner could redirect us anywhere.
 
 use crate::object::{BuildId, RegularFile};
 use std::fs::{self, DirBuilder, File};
@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use tempfile::NamedTempFile;
 
-/// How long a file counts as missing everywhere, unless the cache says otherwise.
+/// How long a file counts as missing, unless the cache says otherwise.
 const MISSING_FOR: Duration = Duration::from_secs(600);
 
-/// The file in each build's directory.
+/// The name of the file in a build's directory.
 const NAME: &str = "debuginfo";
 
 /// What the cache knows of a build.
@@ -25,12 +25,12 @@ pub(super) enum Cached {
     Nothing,
 }
 
-/// A directory of fetched files; nowhere, if there is no place for one.
+/// The cache directory; none if there is no place for one.
 #[derive(Debug)]
 pub(super) struct Cache(Option<PathBuf>);
 
 impl Cache {
-    /// Where every client of debuginfod has it.
+    /// The cache directory that every debuginfod client uses.
     pub(super) fn usual() -> Self {
         Self(usual(|name| {
             std::env::var_os(name)
@@ -78,7 +78,7 @@ impl Cache {
         set.map_or(MISSING_FOR, Duration::from_secs)
     }
 
-    /// The directory of a build, made if need be; none where nothing may be written.
+    /// The directory of a build, created if necessary; none if it may not be written.
     fn directory(&self, id: &BuildId) -> Option<PathBuf> {
         let (root, directory) = (self.0.as_ref()?, self.of(id)?);
         let mut builder = DirBuilder::new();
@@ -93,7 +93,7 @@ impl Cache {
         is_ours(&directory).then_some(directory)
     }
 
-    /// A place for a file that is about to come.
+    /// A file that is about to be written.
     pub(super) fn begin(&self, id: &BuildId) -> io::Result<Coming> {
         if let Some(directory) = self.directory(id)
             && let Ok(file) = NamedTempFile::new_in(&directory)
@@ -103,7 +103,7 @@ impl Cache {
         Ok(Coming::Passing(tempfile::tempfile()?))
     }
 
-    /// Notes that nobody has a file.
+    /// Records that no server has the file.
     pub(super) fn put_missing(&self, id: &BuildId) {
         let made = self.directory(id).map(|directory| {
             let file = NamedTempFile::new_in(&directory)?;
@@ -112,16 +112,16 @@ impl Cache {
             file.persist(directory.join(NAME))
                 .map_err(|error| error.error)
         });
-        // Next time they are asked again; that is all.
+        // If that fails, the servers are asked again next time.
         let _remembered = made.is_some_and(|made: io::Result<File>| made.is_ok());
     }
 }
 
-/// A file that is about to come.
+/// A file that is being written.
 pub(super) enum Coming {
-    /// With a place in the cache.
+    /// One that will be in the cache.
     Kept(NamedTempFile, PathBuf),
-    /// Gone as soon as it is closed.
+    /// One that disappears when it is closed.
     Passing(File),
 }
 
@@ -133,7 +133,7 @@ impl Coming {
         }
     }
 
-    /// The file, now that it is whole.
+    /// The complete file.
     pub(super) fn keep(self) -> io::Result<RegularFile> {
         match self {
             Self::Kept(file, path) => {
@@ -147,7 +147,7 @@ impl Coming {
     }
 }
 
-/// Whether a directory, and no link, belongs to whom we are.
+/// Whether `directory` is a directory, not a link, and belongs to the current user.
 fn is_ours(directory: &Path) -> bool {
     fs::symlink_metadata(directory)
         .is_ok_and(|status| status.is_dir() && status.uid() == rustix::process::geteuid().as_raw())
@@ -158,7 +158,7 @@ fn usual(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
         return Some(set);
     }
     let home = variable("HOME");
-    // Where it was once; those who have it there go on using it.
+    // elfutils' old location, used as long as it exists.
     let old = home
         .as_ref()
         .map(|home| home.join(".debuginfod_client_cache"));

@@ -1,13 +1,13 @@
-//! How much may be fetched, and how long that may take.
+//! How much may be fetched and how long that may take.
 //!
-//! In: the environment variables that elfutils has for it. Out: [`Limits`], of which none is endless.
+//! In: elfutils' environment variables. Out: [`Limits`], none of them infinite.
 
 use std::time::Duration;
 
-/// How much may be fetched, and how long that may take.
+/// How much may be fetched and how long that may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// All requests of a recording together.
+    /// For all requests of a recording together.
     pub time: Duration,
     /// From a request to the beginning of its answer.
     pub silence: Duration,
@@ -16,7 +16,7 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// Enough for the libraries of a distribution; browsers have more.
+    /// Enough for a distribution's libraries; browsers have more.
     fn default() -> Self {
         Self {
             time: Duration::from_secs(120),
@@ -27,14 +27,14 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Those that the environment sets, and the usual ones.
+    /// The limits from the environment, with defaults for the rest.
     pub fn from_environment() -> Self {
         Self::from(|name| std::env::var(name).ok())
     }
 
     fn from(variable: impl Fn(&str) -> Option<String>) -> Self {
         let usual = Self::default();
-        // Zero stands for no limit with elfutils; here there always is one.
+        // Zero means no limit in elfutils; here there is always one.
         let number = |name| {
             let number = variable(name)?.trim().parse::<u64>().ok();
             number.filter(|number| *number > 0)

@@ -1,9 +1,9 @@
-//! Debug files from debuginfod servers, by build ID.
+//! Fetches debug files from debuginfod servers, by build ID.
 //!
-//! In: servers, and a build ID. Out: an open file that is an object of that build, from the cache or
-//! over the network. Never waits for longer, nor takes more, than its limits allow: what answers may be
-//! slow, endless, or lying. The protocol and the environment variables are elfutils', see
-//! `debuginfod(8)` and `debuginfod_find_debuginfo(3)`.
+//! In: servers, and a build ID. Out: an open file that is an object of that build, from the cache or over the
+//! network. Never takes longer or stores more than its limits allow, because servers may be slow, endless or
+//! lying. Protocol and environment variables are elfutils': see `debuginfod(8)` and
+//! `debuginfod_find_debuginfo(3)`.
 
 mod cache;
 mod limits;
@@ -24,16 +24,16 @@ use std::time::{Duration, Instant};
 /// Where distributions list their servers.
 const LISTS: &str = "/etc/debuginfod";
 
-/// The first word from a server is waited for so long at most.
+/// How long the first byte from a server may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How much is read at a time.
+/// How much is read at a time, in bytes.
 const BLOCK_BYTES: usize = 64 << 10;
 
-/// Whom to ask.
+/// Which servers to ask.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Servers {
-    /// Those in `DEBUGINFOD_URLS`; nobody, if it is not set.
+    /// Those in `DEBUGINFOD_URLS`; none if it is not set.
     #[default]
     IfSet,
     /// Those in `DEBUGINFOD_URLS`, or the distribution's.
@@ -43,7 +43,7 @@ pub enum Servers {
 }
 
 impl Servers {
-    /// The servers' addresses; none if nobody is to be asked.
+    /// The servers' addresses; empty if no server is to be asked.
     pub fn addresses(&self) -> Vec<String> {
         let set = || std::env::var("DEBUGINFOD_URLS").unwrap_or_default();
         let text = match self {
@@ -58,7 +58,7 @@ impl Servers {
     }
 }
 
-/// What the distribution's lists hold.
+/// The addresses in the distribution's lists.
 fn listed(directory: &Path) -> String {
     let mut lists: Vec<_> = fs::read_dir(directory)
         .into_iter()
@@ -75,7 +75,7 @@ fn listed(directory: &Path) -> String {
         .join(" ")
 }
 
-/// The words that are addresses; others are settings of elfutils' own.
+/// The words that are addresses; the others are elfutils' own settings.
 fn addresses(text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -88,46 +88,46 @@ fn addresses(text: &str) -> Vec<String> {
     found
 }
 
-/// What fetching came to.
+/// What was fetched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fetched {
     /// Files that came over the network.
     pub files: u64,
-    /// How large these are together.
+    /// Their total size in bytes.
     pub bytes: u64,
-    /// Whether a limit was met, so that something was not asked for, or not taken.
+    /// Whether a limit was reached, so that something was not requested or not kept.
     pub limited: bool,
-    /// Whether a server did not answer, or not to the purpose.
+    /// Whether a server failed or gave an unusable answer.
     pub failed: bool,
 }
 
-/// Asks servers.
+/// A client of several servers.
 pub struct Client<'a> {
     agent: ureq::Agent,
     servers: Vec<String>,
     cache: Cache,
     limits: Limits,
-    /// Told whenever there is something new to tell.
+    /// Called whenever progress changes.
     progress: &'a dyn Fn(&Fetched),
     spent: Cell<Duration>,
     fetched: Cell<Fetched>,
-    // Those that did not answer are not asked again.
+    // Servers that failed are not asked again.
     silent: RefCell<HashSet<usize>>,
 }
 
-/// What one server said.
+/// A server's answer.
 enum Answer {
     Found(RegularFile),
     /// It has no such file.
     Unknown,
-    /// It has one, which is too much.
+    /// It has one, but it exceeds a limit.
     Limited,
-    /// It is of no use.
+    /// The answer is unusable.
     Failed,
 }
 
 impl<'a> Client<'a> {
-    /// Someone to ask `servers`; nobody, if there are none.
+    /// A client of `servers`; none if there are none.
     pub fn new(
         servers: Vec<String>,
         limits: Limits,
@@ -242,16 +242,16 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// What a failure is called after which no time is left.
+    /// How to report a failure after which no time is left.
     fn out_of_time(&self, left: Duration, otherwise: Answer) -> Answer {
-        // The server may have been slow only because we wanted so much of it.
+        // The server may have been slow only because we requested so much.
         match left < self.limits.silence {
             true => Answer::Limited,
             false => otherwise,
         }
     }
 
-    /// Takes a file as it comes.
+    /// Stores a file as it arrives.
     fn take(&self, mut body: impl io::Read, id: &BuildId) -> io::Result<Answer> {
         let mut target = self.cache.begin(id)?;
         let before = self.fetched.get();

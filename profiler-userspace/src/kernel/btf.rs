@@ -1,10 +1,9 @@
-//! The running kernel's type information, as far as we ask it: offsets of struct fields, and whether a
-//! helper exists.
+//! The running kernel's type information, as far as it is needed: offsets of struct fields, whether a helper
+//! exists, names of tracepoints.
 //!
-//! In: the bytes of `/sys/kernel/btf/vmlinux`. Out: numbers. Pure; never reads a file.
-//! The format is described in the kernel's `Documentation/bpf/btf.rst`. General readers build an index of
-//! all 150,000 types first, which took 96 ms and 41 MB here; looking for a dozen structs takes a scan
-//! that keeps nothing.
+//! In: the bytes of `/sys/kernel/btf/vmlinux`. Out: numbers. Pure; never reads a file. The format is
+//! described in the kernel's `Documentation/bpf/btf.rst`. General readers first index all 150,000 types,
+//! which took 96 ms and 41 MB here; looking for a dozen structs takes one scan that stores nothing.
 
 use profiler_common::abi::Path;
 use std::collections::{HashMap, HashSet};
@@ -27,9 +26,9 @@ const KIND_FUNCTION: u32 = 12;
 const KIND_PROTOTYPE: u32 = 13;
 const KIND_TYPE_TAG: u32 = 18;
 
-/// Type information for aya in which a function of the running kernel has the number that it has there,
-/// and all else is of the smallest kind: numbers are all that is asked of it. None if the kernel has
-/// no such function, or no type information.
+/// Minimal type information for aya: one function of the running kernel keeps its number and everything else
+/// is of the smallest kind, because only numbers are looked up. None if the kernel has no such function or no
+/// type information.
 pub(super) fn stand_in(function: &str) -> Option<aya::Btf> {
     let bytes = std::fs::read(super::support::BTF_PATH).ok()?;
     let number = Btf::parse(&bytes)?.function(function)?;
@@ -52,12 +51,12 @@ pub(super) fn stand_in(function: &str) -> Option<aya::Btf> {
     aya::Btf::parse(&small, aya::Endianness::default()).ok()
 }
 
-/// Which tracepoints of the running kernel have names near this one, in words. The kernel's type
-/// information has one type for each.
+/// Names of the running kernel's tracepoints that are similar to this one, as a phrase. The kernel's type
+/// information has one type for each tracepoint.
 pub(super) fn near_tracepoints(name: &str) -> String {
-    /// More near matches than this are noise.
+    /// More suggestions than this are noise.
     const MOST: usize = 3;
-    /// Jaro-Winkler similarity, from 0 to 1, below which names have nothing to do with each other.
+    /// The Jaro-Winkler similarity, from 0 to 1, below which names are unrelated.
     const NEAR: f64 = 0.8;
     let bytes = std::fs::read(super::support::BTF_PATH).unwrap_or_default();
     let Some(btf) = Btf::parse(&bytes) else {
@@ -81,7 +80,7 @@ pub(super) fn near_tracepoints(name: &str) -> String {
     }
 }
 
-/// The first twelve bytes of every type: name, kind with the number of parts behind it, size or type.
+/// The first twelve bytes of every type: name; kind and number of members; size or type.
 struct Head {
     name: u32,
     kind: u32,
@@ -91,7 +90,7 @@ struct Head {
 }
 
 impl<'a> Btf<'a> {
-    /// Type information in these bytes; none if they are not in this machine's byte order, or cut short.
+    /// Type information in these bytes; none if the byte order is foreign or they are truncated.
     pub(super) fn parse(bytes: &'a [u8]) -> Option<Self> {
         let word = |at| u32_at(bytes, at);
         let magic = u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?);
@@ -106,7 +105,7 @@ impl<'a> Btf<'a> {
         })
     }
 
-    /// Whether any type, field or constant has this name.
+    /// Whether a type, field or constant has this name.
     pub(super) fn has_name(&self, name: &str) -> bool {
         let mut pattern = Vec::with_capacity(name.len() + 2);
         pattern.push(0);

@@ -1,4 +1,4 @@
-//! Reading the small tables of a file piece by piece, with an end to it.
+//! Reads the small tables of a file piece by piece, up to a limit.
 //!
 //! In: an open file. Out: its bytes, as the `object` crate asks for them. Never reads more than a
 //! fixed amount of one file, whatever sizes the file claims.
@@ -8,14 +8,14 @@ use std::cell::Cell;
 use std::fs::File;
 use std::ops::Range;
 
-/// What may be read of one file this way, in bytes. The headers and notes of the largest objects known
+/// How many bytes of one file may be read this way. The headers and notes of the largest known objects
 /// take a few hundred kilobytes.
 const BUDGET_BYTES: u64 = 16 << 20;
 
-/// A string is read in blocks, of which this is the most; see `ReadCache`.
+/// Strings are read in blocks of at most this size; see `ReadCache`.
 const STRING_BYTES: u64 = 4096;
 
-/// A file of which only so much can be read.
+/// A file with a budget of bytes that may still be read.
 #[derive(Debug)]
 pub struct Bounded<'f> {
     cache: ReadCache<&'f File>,
@@ -27,7 +27,7 @@ impl<'f> Bounded<'f> {
         Self::with_budget(file, 0)
     }
 
-    /// Allows for reading `bytes` more than the small tables take.
+    /// Raises the budget by `bytes`, for a table larger than the usual ones.
     pub fn with_budget(file: &'f File, bytes: u64) -> Self {
         Self {
             cache: ReadCache::new(file),

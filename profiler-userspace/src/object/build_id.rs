@@ -1,4 +1,4 @@
-//! The build ID: a hash of what the linker made, which names a build whatever its path.
+//! The build ID: a hash of the linker's output that identifies a build whatever its path.
 //!
 //! In: an ELF file's notes. Out: the ID. Pure. See `ld --build-id` in binutils' manual.
 
@@ -15,14 +15,14 @@ const MAX_BYTES: usize = 64;
 pub struct BuildId(Box<[u8]>);
 
 impl BuildId {
-    /// An ID, if it is of a sensible length.
+    /// An ID, if its length is plausible.
     pub fn new(bytes: &[u8]) -> Option<Self> {
         (2..=MAX_BYTES)
             .contains(&bytes.len())
             .then(|| Self(bytes.into()))
     }
 
-    /// The ID among the notes of one segment, if it is there and of a sensible length.
+    /// The ID among the notes of one segment, if there is one of plausible length.
     pub fn among<H: FileHeader>(notes: NoteIterator<'_, H>, endian: H::Endian) -> Option<Self> {
         notes
             .map_while(Result::ok)
@@ -30,7 +30,7 @@ impl BuildId {
             .and_then(|note| Self::new(note.desc()))
     }
 
-    /// The ID among notes that stand by themselves, in this machine's byte order.
+    /// The ID among notes without a file around them, in this machine's byte order.
     pub fn in_notes(notes: &[u8]) -> Option<Self> {
         let endian = Endianness::default();
         let notes = NoteIterator::<FileHeader64<Endianness>>::new(endian, 4, notes).ok()?;
@@ -42,7 +42,7 @@ impl BuildId {
         &self.0
     }
 
-    /// The ID in hexadecimal, in the two parts that directories of debug files are made of.
+    /// The ID in hexadecimal, split as in the paths of debug files: `ab`, `cdef…`.
     pub fn split(&self) -> (String, String) {
         let mut digits = self.to_string();
         let rest = digits.split_off(2);

@@ -1,7 +1,7 @@
-//! What an object says of its debug information: sections that it has, and files that have more.
+//! Where an object's debug information is: its own sections, and links to other files.
 //!
-//! In: section headers, and the open file to read from. Out: where DWARF lies and, unpacked, its bytes;
-//! links to other files. Never unpacks more than a fixed amount, whatever a section claims.
+//! In: section headers, and the open file. Out: where DWARF is and its unpacked bytes; links to other
+//! files. Never unpacks more than a fixed amount, whatever a section claims.
 
 use flate2::read::ZlibDecoder;
 use lzma_rust2::XzReader;
@@ -15,19 +15,19 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::FileExt as _;
 
-/// The most that a section may have when unpacked, in bytes: twice what those of the largest programs known
-/// have together.
+/// The most bytes a section may unpack to: twice what all sections of the largest known programs have
+/// together.
 const MAX_DEBUG_BYTES: u64 = 4 << 30;
 
-/// The most that an object of minimal debug information may have, in bytes. It holds nothing but a
-/// symbol table; for the largest libraries these take a few MiB.
+/// The most bytes of minimal debug information, unpacked. It holds only a symbol table, which takes a
+/// few MiB for the largest libraries.
 const MAX_MINIMAL_BYTES: u64 = 24 << 20;
 
-/// The memory that a decoder may take beside what it unpacks, in bytes: twice what packers ask for unless told
-/// to pack best.
+/// The most memory a decoder may use besides its output, in bytes: twice what packers need at their
+/// default level.
 const MAX_DECODER_BYTES: u64 = 16 << 20;
 
-/// The name of a separate debug file, and the checksum that proves it.
+/// The name of a separate debug file, and the checksum it must have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DebugLink {
     /// A file name, without any directory.
@@ -45,7 +45,7 @@ pub struct SharedLink {
     pub build_id: Box<[u8]>,
 }
 
-/// How a section is packed.
+/// How a section is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
     /// Not at all.
@@ -54,7 +54,7 @@ pub enum Packing {
     Zlib,
     /// By zstd.
     Zstd,
-    /// In a way that is not known here.
+    /// By an unknown method.
     Unknown,
 }
 
@@ -68,7 +68,7 @@ impl Packing {
         }
     }
 
-    /// What is packed so, if it has as many bytes as said.
+    /// The first `bytes` bytes that `stored` unpacks to; none if there are fewer.
     pub fn unpack(self, stored: impl Read, bytes: u64) -> Option<Vec<u8>> {
         match self {
             Self::None => unpack(stored, bytes),
@@ -82,21 +82,21 @@ impl Packing {
     }
 }
 
-/// Where a section of DWARF lies.
+/// Where a section of DWARF is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DebugSection {
     /// Its name, such as `.debug_info`.
     pub name: Box<[u8]>,
-    /// Its bytes in the file; of a packed one, without the header that says so.
+    /// Its bytes in the file; of a compressed one, without the compression header.
     pub file: Range<u64>,
     /// How it is packed.
     pub packing: Packing,
-    /// How many bytes it has unpacked, as the file says.
+    /// Its unpacked size in bytes, as the file claims.
     pub bytes: u64,
 }
 
 impl DebugSection {
-    /// The section's bytes, unpacked; none if there are not as many as it says.
+    /// The section's unpacked bytes; none if their number is not the claimed one.
     pub fn read(&self, file: &File) -> Option<Vec<u8>> {
         if self.bytes > MAX_DEBUG_BYTES {
             return None;
@@ -106,21 +106,21 @@ impl DebugSection {
     }
 }
 
-/// All that an object says of its debug information.
+/// All of an object's debug information, and links to more.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Debug {
     /// Its sections of DWARF.
     pub sections: Vec<DebugSection>,
-    /// Which file holds what was stripped from it.
+    /// The separate file with what was stripped from it.
     pub link: Option<DebugLink>,
-    /// Which file holds what it shares with others.
+    /// The file with what it shares with other debug files.
     pub shared: Option<SharedLink>,
-    /// Where a packed object lies that holds a symbol table.
+    /// Where the minimal debug information is: a packed object with a symbol table.
     pub minimal: Option<Range<u64>>,
 }
 
 impl Debug {
-    /// Whether there is DWARF that tells of functions.
+    /// Whether there is DWARF that describes functions.
     pub fn has_dwarf(&self) -> bool {
         self.section(b".debug_info").is_some()
     }
@@ -133,7 +133,7 @@ impl Debug {
     /// Unpacks the minimal debug information, an object of its own, into a file.
     ///
     /// # Errors
-    /// When there is none, it is damaged, or takes more than such an object ever does.
+    /// When there is none, it is damaged, or it is larger than the limit.
     pub fn unpack_minimal(&self, file: &File, to: &mut impl io::Write) -> io::Result<()> {
         let minimal = self.minimal.as_ref().ok_or(io::ErrorKind::NotFound)?;
         let stored = Stored::new(file, minimal);
@@ -147,9 +147,9 @@ impl Debug {
     }
 }
 
-/// So many bytes; none if there are fewer.
+/// Exactly `bytes` bytes; none if there are fewer.
 fn unpack(from: impl Read, bytes: u64) -> Option<Vec<u8>> {
-    // Grows as the bytes come: what the file says of their number may be a lie.
+    // Grows as bytes arrive: the claimed size may be a lie.
     let mut unpacked = Vec::new();
     from.take(bytes).read_to_end(&mut unpacked).ok()?;
     (unpacked.len() as u64 == bytes).then_some(unpacked)
@@ -189,7 +189,7 @@ pub(super) fn debug_link(section: &[u8], endian: Endianness) -> Option<DebugLink
         .get((end + 1).next_multiple_of(4)..)?
         .first_chunk()?;
     let name = &section[..end];
-    // A name with directories in it would reach beyond those that are searched.
+    // A name with directories in it could escape the directories that are searched.
     let plain = !name.is_empty() && !name.contains(&b'/') && name != b"." && name != b"..";
     plain.then(|| DebugLink {
         name: OsString::from_vec(name.to_vec()),

@@ -1,35 +1,34 @@
-//! The separate file that holds what was stripped from an object.
+//! Finds the separate debug file of a stripped object.
 //!
-//! In: an object, where it was found, and where to look. Out: the open debug file, once it has proved
-//! that it belongs to the object. Never takes a file for its name alone. Where debuggers look is
-//! described in GDB's manual, "Debugging Information in Separate Files".
+//! In: an object, its path, and where to look. Out: the open debug file, once build ID or checksum prove
+//! that it belongs to the object. Never accepts a file by its name alone. The search order is that of
+//! GDB's manual, "Debugging Information in Separate Files".
 
 use super::{BuildId, DebugLink, Elf, RegularFile};
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-/// Where distributions install debug files, below a root directory.
+/// Where distributions install debug files, relative to a root directory.
 const DEBUG_DIRECTORY: &str = "usr/lib/debug";
 
-/// The largest debug file whose checksum is taken, in bytes. Those that carry a build ID, as nearly all
-/// do, need none.
+/// The largest debug file whose checksum is computed, in bytes. Nearly all have a build ID and need no
+/// checksum.
 const MAX_CHECKED_BYTES: u64 = 1 << 30;
 
-/// A file that holds what was stripped from an object.
+/// A file with an object's debug information.
 #[derive(Debug)]
 pub struct DebugFile {
     /// The file.
     pub file: File,
     /// Its tables.
     pub elf: Elf,
-    /// Where it was found; the file that it shares with others may be told from there. None if it
-    /// came from elsewhere.
+    /// Its path, from which the link to a shared file is resolved. None if it came from a server.
     place: Option<(PathBuf, PathBuf)>,
 }
 
 impl DebugFile {
-    /// An object that has its debug information in itself.
+    /// An object that contains its own debug information.
     pub fn of(file: &File, elf: &Elf) -> Option<Self> {
         Some(Self {
             file: file.try_clone().ok()?,
@@ -38,28 +37,28 @@ impl DebugFile {
         })
     }
 
-    /// Where it was found below its root directory, if it is a file of its own.
+    /// Its path relative to its root directory, if it is a separate file.
     pub(super) fn path(&self) -> Option<&Path> {
         self.place.as_ref().map(|(_, path)| path.as_path())
     }
 }
 
-/// Asks for a debug file by its build ID, wherever that may be.
+/// Fetches a debug file by build ID.
 pub type Fetch<'a> = dyn Fn(&BuildId) -> Option<RegularFile> + 'a;
 
-/// Where debug files are looked for, in this order.
+/// Where debug files are searched, in this order.
 #[derive(Clone, Copy)]
 pub struct Search<'a> {
-    /// Directories of debug files, each of which may be laid out as `/usr/lib/debug` is.
+    /// Directories of debug files, each laid out like `/usr/lib/debug`.
     pub directories: &'a [PathBuf],
-    /// Root directories, whose own `/usr/lib/debug` is searched, and the object's directory in them.
+    /// Root directories: their `/usr/lib/debug` and the object's directory in them are searched.
     pub roots: &'a [&'a Path],
-    /// Whom to ask last.
+    /// The source asked last, such as debuginfod servers.
     pub fetch: Option<&'a Fetch<'a>>,
 }
 
 impl Search<'_> {
-    /// The debug file of the object at `path` that has what is wanted.
+    /// The debug file of the object at `path` for which `wanted` holds.
     pub fn find(
         &self,
         path: &Path,
@@ -94,7 +93,7 @@ impl Search<'_> {
         named.or_else(installed).or_else(fetched)
     }
 
-    /// The file that a debug file shares with others, if it says that there is one.
+    /// The shared file (`dwz`) that a debug file links to, if any.
     pub fn find_shared(&self, debug: &DebugFile) -> Option<DebugFile> {
         let link = debug.elf.debug.shared.as_ref()?;
         let id = BuildId::new(&link.build_id)?;
@@ -168,7 +167,7 @@ fn parent(path: &Path) -> Option<&Path> {
     path.parent()?.strip_prefix("/").ok()
 }
 
-/// Whether a debug file was made from this very object.
+/// Whether a debug file belongs to this object.
 fn belongs(elf: &Elf, found: &Elf, file: &File) -> bool {
     match (&elf.build_id, &found.build_id, &elf.debug.link) {
         (Some(wanted), Some(id), _) => id == wanted,

@@ -1,7 +1,7 @@
 //! The tables of an ELF file.
 //!
-//! In: bytes, or a file read piece by piece. Out: an [`Elf`]. Pure, never fails halfway: what cannot be
-//! read is not there. See `elf(5)`.
+//! In: bytes, or a file read piece by piece. Out: an [`Elf`]. Pure. A table that cannot be read is
+//! treated as absent. See `elf(5)`.
 
 use super::bounded::Bounded;
 use super::debug::{Debug, DebugSection, Packing, debug_link, shared_link};
@@ -15,52 +15,51 @@ use object::{Endianness, FileKind};
 use std::fs::File;
 use std::ops::Range;
 
-/// So many sections of DWARF are looked at; there are two dozen kinds.
+/// At most so many sections of DWARF are considered; there are two dozen kinds.
 const MAX_DEBUG_SECTIONS: usize = 64;
 
-/// What the names of sections begin with that were packed before ELF had a way to say so: by binutils before
-/// 2.26, and by Go until 1.18.
+/// The prefix of sections compressed in the old GNU format: by binutils before 2.26 and by Go up to 1.18.
 const PACKED_PREFIX: &[u8] = b".zdebug_";
 
-/// `ZLIB` and the unpacked size stand in front of what such a section holds.
+/// Such a section begins with `ZLIB` and its unpacked size.
 const PACKED_HEADER_BYTES: u64 = 12;
 
-/// How the file's numbers are written.
+/// The file's word size and byte order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// 64 bits; otherwise 32.
+    /// Whether it is a 64-bit file; otherwise 32-bit.
     pub wide: bool,
-    /// Which byte comes first.
+    /// The byte order.
     pub endian: Endianness,
 }
 
-/// One part of the file that is loaded into memory.
+/// A segment that is loaded into memory (`PT_LOAD`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Segment {
     /// Where it is in the file.
     pub file: Range<u64>,
-    /// Where it is meant to be in memory.
+    /// Its address in memory, before relocation.
     pub address: u64,
-    /// Whether it holds code.
+    /// Whether it is executable.
     pub executable: bool,
 }
 
-/// The parts of the file that are loaded into memory.
+/// The segments that are loaded into memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Segments(Vec<Segment>);
 
 impl Segments {
-    /// These parts, in the order of the file's own table.
+    /// These segments, in the order of the program headers.
     pub fn new(all: Vec<Segment>) -> Self {
         Self(all)
     }
 
-    /// The parts.
+    /// The segments.
     pub fn all(&self) -> &[Segment] {
         &self.0
     }
 
-    /// Where in the file the byte lies that is meant for an address.
+    /// The file offset of the byte at an address.
     pub fn offset(&self, address: ElfAddress) -> Option<FileOffset> {
         self.0.iter().find_map(|segment| {
             let into = address.0.checked_sub(segment.address)?;
@@ -69,8 +68,8 @@ impl Segments {
         })
     }
 
-    /// The address that the byte at `offset` is meant for. Where segments overlap in the file, the
-    /// executable one is asked first: offsets come from code.
+    /// The address of the byte at `offset`. If segments overlap in the file, the executable one wins,
+    /// because offsets come from code.
     pub fn address(&self, offset: FileOffset) -> Option<ElfAddress> {
         let covering = |segment: &&Segment| segment.file.contains(&offset.0);
         let mut all = self.0.iter().filter(covering);
@@ -84,7 +83,7 @@ impl Segments {
     }
 }
 
-/// Where a symbol table lies in the file.
+/// Where a symbol table is in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SymbolTable {
     /// The symbols.
@@ -96,24 +95,24 @@ pub struct SymbolTable {
 /// What an ELF file says about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Elf {
-    /// How its numbers are written.
+    /// Its word size and byte order.
     pub layout: Layout,
-    /// What of it is loaded.
+    /// Its loaded segments.
     pub segments: Segments,
-    /// Which build it is.
+    /// Its build ID.
     pub build_id: Option<BuildId>,
-    /// All symbols, in a file that was not stripped.
+    /// All symbols (`.symtab`); absent in a stripped file.
     pub symbols: Option<SymbolTable>,
-    /// The symbols that other objects may use.
+    /// The dynamic symbols (`.dynsym`).
     pub dynamic_symbols: Option<SymbolTable>,
-    /// The addresses of each section, by index, if it holds code.
+    /// The address ranges of executable sections, by section index.
     pub code: Vec<Option<Range<u64>>>,
-    /// What it says of its debug information.
+    /// Where its debug information is.
     pub debug: Debug,
 }
 
 impl Elf {
-    /// What is known of an object that is not here: where its parts are loaded, and which build it is.
+    /// An object known only by its segments and build ID, such as one from a raw recording.
     pub fn outline(segments: Segments, build_id: Option<BuildId>) -> Self {
         Self {
             layout: Layout {
@@ -245,7 +244,7 @@ impl Elf {
     }
 }
 
-/// Where a section of DWARF lies, if it is in this file.
+/// Where a section of DWARF is, if it is in this file.
 fn debug_section<'a, S, R>(
     name: &[u8],
     section: &S,
@@ -256,12 +255,12 @@ where
     S: SectionHeader<Endian = Endianness>,
     R: ReadRef<'a>,
 {
-    // One without bytes has no place either.
+    // A section without bytes has no offset either.
     let (start, size) = section.file_range(endian)?;
     if let Some(rest) = name.strip_prefix(PACKED_PREFIX) {
         let header = data.read_bytes_at(start, PACKED_HEADER_BYTES).ok()?;
         let (magic, bytes) = header.split_first_chunk::<4>()?;
-        // The number is so written in files of either order.
+        // This size is big-endian in files of either byte order.
         let bytes = u64::from_be_bytes(bytes.try_into().ok()?);
         return (magic == b"ZLIB").then(|| DebugSection {
             name: [b".debug_", rest].concat().into(),
@@ -398,7 +397,7 @@ mod tests {
         #[test]
         fn hostile_tables_are_read_without_a_panic(table in proptest::collection::vec(any::<u64>(), 16..64)) {
             let mut bytes = START[..64].to_vec();
-            // Program headers and section headers, at one place, of arbitrary contents.
+            // Program and section headers at the same offset, with arbitrary contents.
             bytes[32..40].copy_from_slice(&64u64.to_le_bytes());
             bytes[40..48].copy_from_slice(&64u64.to_le_bytes());
             bytes[56..58].copy_from_slice(&4u16.to_le_bytes());

@@ -1,7 +1,7 @@
-//! Opening files that a profiled program named.
+//! Opens files whose paths come from a profiled program.
 //!
-//! In: a path. Out: a [`RegularFile`] and which file it is. Never opens anything but a regular file:
-//! opening a FIFO may wait for ever, and opening a device may set it going.
+//! In: a path. Out: a [`RegularFile`] and its identity. Never opens anything but a regular file: opening
+//! a FIFO may block forever, and opening a device may trigger it.
 
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, StatxFlags, open, openat, openat2, statx,
@@ -13,10 +13,10 @@ use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// Which file it is, whatever its path.
+/// The identity of a file, whatever its path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileNumber {
-    /// The major number of the device that it lies on.
+    /// The major number of its device.
     pub major: u32,
     /// The device's minor number.
     pub minor: u32,
@@ -31,8 +31,8 @@ pub struct RegularFile {
     pub file: File,
     /// Which file it is.
     pub number: FileNumber,
-    /// When the file was made, where the file system remembers. Unlike its other times, nobody can
-    /// set this one.
+    /// When the file was created, if the file system records that. Unlike its other times, this one
+    /// cannot be set.
     pub born: Option<SystemTime>,
 }
 
@@ -43,14 +43,14 @@ impl RegularFile {
     ///
     /// When there is none, or it cannot be read.
     pub fn open(path: &Path) -> io::Result<Self> {
-        // NormalizedProfile first and only then opened, so that nothing else is ever opened, not even when the
-        // path changes hands in between.
+        // Looked up first (`O_PATH`) and only then opened, so that nothing but a regular file is opened even if
+        // the path is replaced in between.
         let normalized = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
         Self::reopen(normalized.as_fd())
     }
 
-    /// Opens the regular file at `path` as a process sees it whose root directory is `root`: links
-    /// lead where they would lead that process, and never out of the directory.
+    /// Opens the regular file at `path` as seen by a process with the root directory `root`: links
+    /// resolve as they would for that process and never leave the directory.
     ///
     /// # Errors
     ///
@@ -69,7 +69,7 @@ impl RegularFile {
         Self::reopen(normalized.as_fd())
     }
 
-    /// Opens the regular file of that name in a directory; a link there is not followed.
+    /// Opens the regular file `name` in a directory, without following a link.
     ///
     /// # Errors
     ///
@@ -86,20 +86,20 @@ impl RegularFile {
         Self::reopen(normalized.as_fd())
     }
 
-    /// A regular file that is open already.
+    /// Wraps a file that is already open.
     ///
     /// # Errors
     ///
-    /// When it is none, or may not be read.
+    /// When it is no regular file, or may not be read.
     pub fn opened(file: &File) -> io::Result<Self> {
         Self::reopen(file.as_fd())
     }
 
-    /// The same file once more, read from its beginning.
+    /// Opens the same file again, positioned at its beginning.
     ///
     /// # Errors
     ///
-    /// When it may not be read any more.
+    /// When it can no longer be read.
     pub fn again(&self) -> io::Result<Self> {
         Self::reopen(self.file.as_fd())
     }
@@ -125,7 +125,7 @@ impl RegularFile {
         let memory = rustix::fs::memfd_create(name, rustix::fs::MemfdFlags::CLOEXEC)?;
         write(&mut File::from(memory.try_clone()?))?;
         Ok(Self {
-            // Its age says nothing about what is in it.
+            // The age of the memory file says nothing about its contents.
             born: None,
             ..Self::reopen(memory.as_fd())?
         })

@@ -1,7 +1,7 @@
-//! Functions by name.
+//! Finds functions by name.
 //!
-//! In: an open file and its tables. Out: each function that its symbol tables name, one after the other.
-//! Never believes what a table says of its size: so much is read, and no more.
+//! In: an open file and its tables. Out: each function in its symbol tables. Never trusts the size a
+//! table claims: reading stops at a limit.
 
 use super::{Elf, ElfAddress, Layout, SymbolTable};
 use object::Endianness;
@@ -13,28 +13,28 @@ use std::io::ErrorKind;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
-/// The most of a table of symbols that is read, in bytes: ten million symbols.
+/// How much of a symbol table is read at most, in bytes: ten million symbols.
 const MAX_TABLE_BYTES: u64 = 256 << 20;
 
-/// The most of a table of names that is read, in bytes. That of the largest browser has 50 MB.
+/// How much of a string table is read at most, in bytes. The largest browser's has 50 MB.
 const MAX_NAMES_BYTES: u64 = 128 << 20;
 
-/// What a symbol table says of one function.
+/// One function in a symbol table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Function<'a> {
-    /// Its name, as the linker knows it.
+    /// Its name before demangling.
     pub name: &'a [u8],
-    /// Where it begins; none if the file only calls it.
+    /// Its address; none if the file imports it.
     pub address: Option<ElfAddress>,
-    /// How long it is, in bytes; zero where that is not said.
+    /// Its size in bytes; zero if unknown.
     pub size: u64,
-    /// Whether it is called once, to choose the function that is called from then on.
+    /// Whether it is an IFUNC: called once, to choose the implementation.
     pub chooses: bool,
 }
 
 impl Elf {
-    /// Shows `visit` each function that the file's symbol tables name: often twice, since what other files
-    /// may call is in both.
+    /// Calls `visit` for each function in the file's symbol tables. Exported functions are in both tables
+    /// and come twice.
     pub fn each_function(&self, file: &File, mut visit: impl FnMut(Function<'_>)) {
         for table in [&self.symbols, &self.dynamic_symbols].into_iter().flatten() {
             let names = read(file, &table.names, MAX_NAMES_BYTES);
@@ -47,7 +47,7 @@ impl Elf {
         }
     }
 
-    /// Whether functions can be found by name at all.
+    /// Whether the file has any symbol table.
     pub fn names_functions(&self) -> bool {
         let has = |table: &Option<SymbolTable>| table.is_some();
         has(&self.symbols) || has(&self.dynamic_symbols)
@@ -86,9 +86,9 @@ fn each<S: Sym<Endian = Endianness>>(
     }
 }
 
-/// The bytes of a part of the file, as many as there are and no more than `most`.
+/// The bytes of a range of the file, at most `most`, fewer if the file ends.
 fn read(file: &File, part: &Range<u64>, most: u64) -> Vec<u8> {
-    /// Room is made as it is filled: what a file claims, it need not have.
+    // Memory grows as it is filled: the claimed size may be a lie.
     const STEP_BYTES: usize = 1 << 20;
     let wanted = part.end.saturating_sub(part.start).min(most);
     let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);

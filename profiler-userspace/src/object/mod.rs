@@ -1,8 +1,8 @@
-//! Object files: what a mapped ELF file says about itself.
+//! ELF files: segments, build ID, symbol tables, debug files.
 //!
-//! In: a path, an open file, or bytes. Out: its segments, its build ID, and where its symbols are.
-//! Never maps a file into memory, where another's truncating it would kill us, and never believes a
-//! size that it finds in one.
+//! In: a path, an open file, or bytes. Out: its segments, its build ID, and where its symbols are. Never
+//! maps a file into memory, where truncation by another process would kill us with SIGBUS, and never
+//! trusts a size found in a file.
 
 mod bounded;
 pub mod build_id;
@@ -27,6 +27,6 @@ pub use recorded::{Proof, RecordedObject};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileOffset(pub u64);
 
-/// An address as an object's own tables give it, before it is loaded anywhere.
+/// An address in an object's own tables, before relocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ElfAddress(pub u64);

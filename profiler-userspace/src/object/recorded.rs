@@ -1,32 +1,32 @@
-//! Objects as a raw recording knows them, to be found again later or elsewhere.
+//! Objects as a raw recording knows them, and how they are found again later or elsewhere.
 //!
-//! In: an object that was mapped, or what a raw recording holds of one. Out: the open file that is that very
-//! object, or none. A path alone proves nothing: the build ID must agree, or, of an object that has none,
-//! size and time of the last change.
+//! In: a mapped object, or a raw recording's description of one. Out: the open file that is this object,
+//! or none. The path alone proves nothing: the build ID must match or, if there is none, size and
+//! modification time.
 
 use super::{BuildId, Elf, RegularFile, Segments};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// What proves that a file is the object that was recorded.
+/// What identifies the recorded object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Proof {
-    /// Its build ID, if it has one; the rest is not compared then.
+    /// Its build ID; if there is one, nothing else is compared.
     pub build_id: Option<BuildId>,
     /// The file's size in bytes.
     pub size: u64,
-    /// When it was last changed, in nanoseconds since 1970.
+    /// Its modification time, in nanoseconds since 1970.
     pub modified_ns: i64,
 }
 
-/// An object that was mapped while something was recorded.
+/// An object that was mapped while recording.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RecordedObject {
-    /// Where it was, as its process saw it.
+    /// Its path, as its process saw it.
     pub path: PathBuf,
-    /// What proves it; none of one that could not be read any more when the recording ended.
+    /// Its identity; none if it was unreadable when the recording ended.
     pub proof: Option<Proof>,
-    /// What of it is loaded, and where.
+    /// Its loaded segments.
     pub segments: Segments,
 }
 
@@ -45,7 +45,7 @@ impl RecordedObject {
         }
     }
 
-    /// One that could not be read.
+    /// An object that could not be read.
     pub fn gone(path: PathBuf) -> Self {
         Self {
             path,
@@ -54,7 +54,7 @@ impl RecordedObject {
         }
     }
 
-    /// The object where it was, if it is still there.
+    /// Opens the object at its path, if it is still the same.
     pub fn find(&self) -> Option<RegularFile> {
         let proof = self.proof.as_ref()?;
         let found = RegularFile::open_within(Path::new("/"), &self.path).ok()?;
@@ -66,7 +66,7 @@ impl RecordedObject {
         same.then_some(found)
     }
 
-    /// The object's tables as far as they were recorded.
+    /// The part of the object's tables that was recorded.
     pub fn outline(&self) -> Option<Elf> {
         let build_id = self.proof.as_ref()?.build_id.clone();
         Some(Elf::outline(self.segments.clone(), build_id))
@@ -99,16 +99,16 @@ mod tests {
         let mut object = recorded(&path);
         assert!(object.find().is_some());
         assert_eq!(object.outline().unwrap().segments, object.segments);
-        // The same build in another file will do, if it says which build it is.
+        // The same build in another file is accepted, by its build ID.
         fs::remove_file(&path).unwrap();
         assert!(object.find().is_none());
         fs::copy("/bin/sleep", &path).unwrap();
         let says = object.proof.as_ref().unwrap().build_id.is_some();
         assert_eq!(object.find().is_some(), says);
-        // Another build will not.
+        // Another build is not.
         fs::copy("/bin/cat", &path).unwrap();
         assert!(object.find().is_none());
-        // One without a build ID is known by its size and its last change.
+        // Without a build ID, size and modification time identify it.
         object = recorded(&path);
         object.proof.as_mut().unwrap().build_id = None;
         assert_ne!(

@@ -1,20 +1,20 @@
-//! The files that hold debug information which the compiler kept apart, as `-gsplit-dwarf` has it.
+//! Finds split debug information (`-gsplit-dwarf`).
 //!
-//! In: an object, and what its debug information says of a part. Out: whichever of the files that may hold it
-//! proves itself to whoever asks. A part is a `.dwo` file for each compilation unit, or all of them are in one
-//! package beside the program, which ends in `.dwp`. Where debuggers look is described in GDB's manual, "Debugging
-//! Information in Separate Files", and DWARF 5, appendix F.
+//! In: an object, and the path its debug information gives for a part. Out: the first candidate file that the
+//! caller accepts. A part is a `.dwo` file for each compilation unit, or all of them are in one `.dwp` package
+//! beside the program. The search order is that of GDB's manual, "Debugging Information in Separate Files",
+//! and DWARF 5, appendix F.
 
 use super::{DebugFile, Elf, RegularFile, Search};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// What a package's name ends in.
+/// The extension of a package.
 const PACKAGE: &str = ".dwp";
 
 impl Search<'_> {
-    /// What `take` makes of the first of the files in which the part at `part` may be: there, beside the `object`, or
-    /// in one of the directories that were named.
+    /// The first result of `take` among the files that may hold the part at `part`: that path, beside `object`, or
+    /// in a debug directory.
     pub fn find_part<T>(
         &self,
         object: &Path,
@@ -27,8 +27,8 @@ impl Search<'_> {
         self.first(&installed, take)
     }
 
-    /// What `take` makes of the first package that may hold the parts of an `object`, whose debug information is in
-    /// `debug`.
+    /// The first result of `take` among the packages that may hold the parts of `object`, whose debug information
+    /// is in `debug`.
     pub fn find_package<T>(
         &self,
         object: &Path,
@@ -43,8 +43,8 @@ impl Search<'_> {
         self.first(&installed, take)
     }
 
-    /// Tries files at these paths: in the directories that were named, with all of the path or its end, and below
-    /// the root directories.
+    /// Tries these paths: in the debug directories, by the whole path and by the file name, and in the root
+    /// directories.
     fn first<T>(&self, paths: &[PathBuf], take: impl Fn(DebugFile) -> Option<T>) -> Option<T> {
         let open = |file: RegularFile| {
             let elf = Elf::read(&file.file)?;

@@ -97,7 +97,7 @@ impl Distribution {
 
     fn debian(&self, path: &Path) -> Option<String> {
         let package = owner(&self.lists, path)?;
-        // The one library whose symbols are in the main raw recording.
+        // The one library whose symbols are in Debian's main archive.
         if package == "libc6" {
             return Some("`apt install libc6-dbg`".to_owned());
         }

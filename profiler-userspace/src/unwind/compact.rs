@@ -1,7 +1,7 @@
-//! Laying out rows in pages.
+//! Lays out rows in pages.
 //!
-//! In: where code is, and stretches of it with their rules. Out: a table without a row too many, in
-//! which each page's rows stand alone. Pure.
+//! In: the ranges of code, and stretches with their rules. Out: a table without redundant rows, in which each
+//! page's rows can be read alone. Pure.
 
 use super::eh_frame::Found;
 use super::rules::RuleSet;
@@ -9,7 +9,7 @@ use super::{CodeRange, UnwindTable, low_of, page_of};
 use profiler_common::abi::{PageRows, Row};
 use std::ops::Range;
 
-/// Lays out the rows for all of `code`. The table gets no rules yet.
+/// Lays out the rows for all of `code`. The table has no rules yet.
 pub(super) fn lay_out(code: &[Range<u64>], found: &Found) -> UnwindTable {
     let mut writer = Writer::default();
     writer.table.origin = found.statistics;
@@ -24,8 +24,8 @@ pub(super) fn lay_out(code: &[Range<u64>], found: &Found) -> UnwindTable {
             .take_while(|stretch| stretch.addresses.start < part.end);
         let mut within = within.peekable();
         while let Some(stretch) = within.next() {
-            // Where two stretches overlap, the one that begins last holds, as for every unwinder that
-            // searches the index of `.eh_frame`.
+            // If two stretches overlap, the one that begins last wins, as in every unwinder that bisects the
+            // index of `.eh_frame`.
             let next = within.peek().map_or(part.end, |next| next.addresses.start);
             let end = stretch.addresses.end.min(next);
             if end < stretch.addresses.end {
@@ -54,14 +54,14 @@ struct Writer {
     table: UnwindTable,
     /// The page being written.
     page: u64,
-    /// Where its rows begin; none while there is no page.
+    /// Where its rows begin; none before the first page.
     first: Option<usize>,
-    /// The rule that holds where the last row was put.
+    /// The rule of the last row.
     rule: u16,
 }
 
 impl Writer {
-    /// Begins a part of the code, in pages of its own.
+    /// Begins a range of code, in pages of its own.
     fn begin(&mut self, addresses: Range<u64>) {
         self.close_page();
         self.rule = RuleSet::MISSING;
@@ -97,7 +97,7 @@ impl Writer {
         }
     }
 
-    /// Says that a rule holds from an address on, which is not below any before.
+    /// Sets the rule from an address on. Addresses must not decrease.
     fn put(&mut self, address: u64, rule: u16) {
         if page_of(address) != self.page {
             self.fill_to_page(page_of(address));
@@ -110,7 +110,7 @@ impl Writer {
         let rows = &mut self.table.rows;
         let first = self.first.unwrap_or(rows.len());
         if rows.len() > first && rows.last().is_some_and(|last| last.low == low) {
-            // No byte had the last rule.
+            // The last rule covers no byte.
             rows.pop();
             let before = rows.get(first..).unwrap_or_default().last();
             if before.is_some_and(|before| before.rule == rule) {
@@ -121,7 +121,7 @@ impl Writer {
     }
 }
 
-/// Rows and pages are fewer than the bytes of the code, whose number is bounded.
+/// Rows and pages are fewer than bytes of code, whose number is bounded.
 fn place(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }

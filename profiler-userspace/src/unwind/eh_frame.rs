@@ -1,8 +1,8 @@
-//! From the descriptions in unwind sections to stretches of code with their rules.
+//! Reads unwind sections: from descriptions (FDEs) to stretches of code with their rules.
 //!
-//! In: sections, large ones read by several threads. Out: [`Found`]. A description that cannot be read to its end gets the rule
-//! [`Rule::UNSUPPORTED`] from there on; one that cannot be read at all is not there. Each byte is looked at
-//! a bounded number of times, whatever the sections say.
+//! In: sections, large ones read by several threads. Out: [`Found`]. A description that is damaged gets
+//! [`Rule::UNSUPPORTED`] from there on; one that cannot be parsed at all is left out. Each byte is read a
+//! bounded number of times, whatever the sections contain.
 
 use super::program::{Effect, Factors, Nonsense, Program, State};
 use super::rules::RuleSet;
@@ -19,40 +19,40 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::thread::{self, Builder};
 
-/// The most entries that descriptions may share, so that none but honest sections are held in memory
-/// many times over: linkers merge them, and leave a few, or a few per source file.
+/// The most shared entries (CIEs). Honest sections stay far below, because linkers merge them into a few, or
+/// a few for each source file; hostile ones would be held in memory many times over.
 const MAX_COMMONS: usize = 1 << 17;
 
-/// How many bytes of a section are worth a thread: some milliseconds' work.
+/// How many bytes of a section justify a thread: some milliseconds of work.
 const PART_BYTES: usize = 256 << 10;
 
-/// The most threads that one section is read by. Walks end where there is no table yet, so tables are made
-/// in a hurry; but the machine is there for others.
+/// The most threads for one section. Walks end where there is no table yet, so tables are made in a hurry;
+/// but other programs need the machine too.
 const MAX_PARTS: usize = 4;
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
-/// From this address on, this rule holds.
+/// From this offset on, this rule holds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Change {
-    /// How far it is from where the stretch begins, in bytes.
+    /// The offset from the beginning of the stretch, in bytes.
     pub(super) after: u32,
-    /// The place of the rule.
+    /// The index of the rule.
     pub(super) rule: u16,
 }
 
-/// Code that one description is about.
+/// The code that one description covers.
 #[derive(Clone, Debug)]
 pub(super) struct Stretch {
     pub(super) addresses: Range<u64>,
-    /// Where its changes are. The first one is where it begins.
+    /// Where its changes are stored. The first is at its beginning.
     pub(super) changes: Range<u32>,
 }
 
 /// Everything that was found.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// Sorted by where they begin, no two of them at one address.
+    /// Sorted by start, all starts distinct.
     pub(super) stretches: Vec<Stretch>,
     pub(super) changes: Vec<Change>,
     pub(super) rules: RuleSet,
@@ -86,7 +86,7 @@ impl Found {
     }
 }
 
-/// Reads all descriptions of code of the object. Those in `.debug_frame` count where `.eh_frame` has none.
+/// Reads all descriptions of the object's code. `.debug_frame` is used where `.eh_frame` has none.
 pub(super) fn collect(sources: &Sources<'_>) -> Found {
     let mut found = Found::default();
     if let Some(section) = &sources.eh_frame {
@@ -110,7 +110,7 @@ pub(super) fn collect(sources: &Sources<'_>) -> Found {
     found
 }
 
-/// Adds what linkers did not describe and is known all the same.
+/// Adds code that linkers leave undescribed although its rules are known.
 fn describe_linkage(sources: &Sources<'_>, found: &mut Found) {
     let mut added = Vec::new();
     for section in &sources.linkage {
@@ -160,12 +160,12 @@ fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// What descriptions share.
+/// What descriptions share (a CIE).
 #[derive(Debug)]
 struct Common<'a> {
     entry: CommonInformationEntry<Slice<'a>>,
     factors: Factors,
-    /// What holds at the beginning.
+    /// The state at the beginning.
     initial: Result<State, Nonsense>,
 }
 
@@ -180,7 +180,7 @@ where
     read_in_parts(section, sources, parts, found);
 }
 
-/// Reads one section, each of so many parts of it by a thread.
+/// Reads one section, each part in a thread.
 fn read_in_parts<'a, S>(section: &S, sources: &Sources<'_>, parts: usize, found: &mut Found)
 where
     S: UnwindSection<Slice<'a>> + Sync,
@@ -196,20 +196,20 @@ where
     };
     let read = |part: usize| read_part(section, sources, begin(part)..end(part));
     thread::scope(|scope| {
-        // Threads take over the priority of the one that starts them.
+        // Threads inherit the priority of the one that starts them.
         let others: Vec<_> = (1..parts)
             .map(|part| Builder::new().spawn_scoped(scope, move || read(part)))
             .collect();
         found.absorb(read(0));
         for (part, other) in (1..parts).zip(others) {
             let other = other.ok().and_then(|thread| thread.join().ok());
-            // Where no thread was to be had, it is done here.
+            // If no thread can be started, the part is read here.
             found.absorb(other.unwrap_or_else(|| read(part)));
         }
     });
 }
 
-/// Reads those descriptions of a section that begin in this part of it.
+/// Reads the descriptions that begin in this part of a section.
 fn read_part<'a, S>(section: &S, sources: &Sources<'_>, part: Range<usize>) -> Found
 where
     S: UnwindSection<Slice<'a>>,
@@ -242,7 +242,7 @@ where
             }
             Ok(None) => break,
             Err(_) => {
-                // All parts' readers come by here, and one counts it.
+                // All threads see this entry; one of them counts it.
                 found.statistics.broken += u32::from(is_last);
                 break;
             }
@@ -256,10 +256,10 @@ struct Reading<'a, 'bases, S> {
     section: S,
     bases: &'bases BaseAddresses,
     commons: HashMap<usize, Option<Rc<Common<'a>>>>,
-    /// The one asked for last, which is mostly the one asked for next.
+    /// The last shared entry; mostly also the next one.
     latest: Option<(usize, Rc<Common<'a>>)>,
-    /// How many bytes of entries shared by descriptions may still be read. Honest ones are read once
-    /// each; these could be made to overlap.
+    /// How many bytes of shared entries may still be read. Honest entries are read once each; hostile ones
+    /// could overlap.
     budget: usize,
     program: Program,
 }
@@ -268,7 +268,7 @@ impl<'a, S> Reading<'a, '_, S>
 where
     S: UnwindSection<Slice<'a>>,
 {
-    /// The entry at `offset`, and what its instructions say; none if it cannot be read.
+    /// The shared entry at `offset` and its initial state; none if it cannot be read.
     fn common(&mut self, offset: S::Offset) -> Option<Rc<Common<'a>>> {
         let place = UnwindOffset::into(offset);
         if let Some((latest, common)) = &self.latest
@@ -327,7 +327,7 @@ where
         })
     }
 
-    /// Notes what one description says.
+    /// Adds the code and the changes of one description.
     fn describe(
         &mut self,
         entry: &FrameDescriptionEntry<Slice<'a>>,
@@ -375,7 +375,7 @@ where
         });
     }
 
-    /// Runs the instructions for `code`. Where they make no sense any more, says from how far on.
+    /// Runs the instructions for `code`. Returns the offset from which they are invalid, if any.
     fn follow(
         &mut self,
         entry: &FrameDescriptionEntry<Slice<'a>>,
@@ -387,8 +387,8 @@ where
         let mut after = 0;
         loop {
             let effect = match instructions.next() {
-                // Where it lies: it was written in parts, and the processor waits for all of them before it
-                // can copy the whole.
+                // Kept by reference: it was written in parts, and copying it would stall the processor until
+                // all of them are stored.
                 Ok(Some(ref instruction)) => self.program.run(instruction, factors, &self.section),
                 Ok(None) => break,
                 Err(_) => return Err(after),
@@ -417,11 +417,11 @@ where
     }
 }
 
-/// Notes the changes of one description.
+/// Collects the changes of one description.
 struct Noting<'f> {
     found: &'f mut Found,
     signal: bool,
-    /// The rule that was noted last.
+    /// The last rule added.
     last: Option<Rule>,
 }
 

@@ -1,11 +1,11 @@
-//! The expressions of unwind instructions that compilers, assemblers and C libraries write.
+//! Recognizes the DWARF expressions that compilers, assemblers and C libraries put into unwind instructions.
 //!
-//! In: an expression's operations. Out: which of a few shapes it has. Never evaluates any.
-//! See DWARF 5, section 2.5.
+//! In: an expression's operations. Out: one of a few shapes, or that it has another. Never evaluates an
+//! expression. See DWARF 5, section 2.5.
 
 use gimli::{EndianSlice, LittleEndian, Operation};
 
-/// What an expression says, if it is one of those that occur.
+/// The known shapes of expressions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expression {
     /// register + offset.
@@ -29,14 +29,14 @@ pub(super) enum Expression {
         offset: i64,
         threshold: u64,
     },
-    /// Something else.
+    /// Any other.
     Other,
 }
 
-/// The DWARF number of the instruction pointer on x86-64, which linkage tables compute with.
+/// The DWARF number of x86-64's instruction pointer, used in the expressions of linkage tables.
 const RIP: u16 = 16;
 
-/// The most operations of a shape that is known.
+/// The most operations in any known shape.
 const MOST: usize = 9;
 
 type Op<'a> = Operation<EndianSlice<'a, LittleEndian>>;
@@ -65,7 +65,7 @@ fn shape(operations: &[Op<'_>]) -> Expression {
         And, Deref, Drop, Ge, Mul, Plus, PlusConstant, RegisterOffset, Shl, UnsignedConstant,
     };
     match *operations {
-        // Where a register is saved; the CFA, which is given, may be dropped first.
+        // Where a register is saved. The expression may first drop the CFA it was given.
         [
             RegisterOffset {
                 register, offset, ..
@@ -80,7 +80,7 @@ fn shape(operations: &[Op<'_>]) -> Expression {
             register: register.0,
             offset,
         },
-        // A stack pointer put aside, as code that realigns its stack does.
+        // A saved stack pointer, as in functions that realign their stack.
         [
             RegisterOffset {
                 register, offset, ..
@@ -110,7 +110,7 @@ fn shape(operations: &[Op<'_>]) -> Expression {
             offset,
             addend: value.cast_signed(),
         },
-        // OpenSSL's multiplication, which puts it aside behind a number of words.
+        // OpenSSL's multiplication, which saves it behind a variable number of words.
         [
             RegisterOffset {
                 register, offset, ..
@@ -135,7 +135,7 @@ fn shape(operations: &[Op<'_>]) -> Expression {
             index: index.0,
             addend: value.cast_signed(),
         },
-        // What linkers write for procedure linkage tables.
+        // The expression that linkers write for procedure linkage tables.
         [
             RegisterOffset {
                 register, offset, ..

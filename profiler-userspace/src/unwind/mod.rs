@@ -1,11 +1,11 @@
-//! Unwind tables: how to get from any address of an object's code to the caller.
+//! Unwind tables: how to get from any address in an object's code to the caller.
 //!
-//! In: an ELF file's bytes. Out: an [`UnwindTable`], as the kernel half walks with it
-//! ([`profiler_common::abi::Row`]). Pure over bytes; never touches the kernel, never believes a size
-//! that it finds in a file, and takes time and memory in proportion to the file's unwind sections.
+//! In: an ELF file's bytes. Out: an [`UnwindTable`] of the rows the kernel half walks with
+//! ([`profiler_common::abi::Row`]). Making one is pure over bytes, takes time and memory in proportion to the
+//! file's unwind sections, and trusts no size in a file. Only [`loader`] and [`offline`] touch the machine.
 //!
-//! [`source`] finds the sections, [`eh_frame`] goes through their descriptions, [`program`] runs the
-//! instructions of one, [`x86_64`] makes rules of what they say, and [`compact`] lays them out.
+//! [`source`] finds the sections, [`eh_frame`] reads their descriptions, [`program`] runs the instructions of
+//! one, [`x86_64`] turns the result into rules, and [`compact`] lays them out.
 
 mod compact;
 mod eh_frame;
@@ -32,18 +32,18 @@ use profiler_common::walk::bisect::Span;
 use std::fs::File;
 use std::ops::Range;
 
-/// Why there is no table of an object.
+/// Why an object has no table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// It cannot be read, or is none.
+    /// It cannot be read, or is not an ELF file.
     #[error("it is no ELF file that can be read")]
     NotElf,
-    /// Code for a machine whose unwind instructions are not understood.
+    /// Its machine's unwind instructions are not supported.
     #[error(
         "it holds code for another machine than 64-bit x86; its frame pointers can still be walked"
     )]
     OtherMachine,
-    /// More than is believed of any object.
+    /// It exceeds a limit that no honest object comes near.
     #[error(
         "it claims more code or unwind instructions than are believed; its frame pointers can still be walked"
     )]
@@ -53,35 +53,35 @@ pub enum Error {
 /// How to find the caller from each address of an object's code.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnwindTable {
-    /// Where code is, sorted.
+    /// The address ranges of code, sorted.
     pub ranges: Vec<CodeRange>,
-    /// Where in the file the code lies.
+    /// Where the code is in the file.
     pub loads: Vec<Load>,
     /// The rows of each page of each range.
     pub pages: Vec<PageRows>,
-    /// The rows of all pages. Their rules are places in `rules`.
+    /// The rows of all pages. Their rules are indices into `rules`.
     pub rows: Vec<Row>,
-    /// The rules that the rows name.
+    /// The rules the rows refer to.
     pub rules: Vec<Rule>,
-    /// How it came about.
+    /// What it was made from.
     pub origin: Statistics,
 }
 
 /// One executable part of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodeRange {
-    /// Its addresses in the object's own terms.
+    /// Its addresses, before relocation.
     pub addresses: Range<u64>,
-    /// The place in [`UnwindTable::pages`] of the page in which the range begins.
+    /// The index in [`UnwindTable::pages`] of its first page.
     pub first_page: u32,
 }
 
-/// A part of the file that is mapped as code.
+/// A segment of the file that is mapped as code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Load {
     /// Its bytes in the file.
     pub file: Range<u64>,
-    /// The address of the first one, in the object's own terms.
+    /// The address of its first byte, before relocation.
     pub address: u64,
 }
 
@@ -90,15 +90,15 @@ pub struct Load {
 pub struct Statistics {
     /// Bytes of unwind sections.
     pub section_bytes: u64,
-    /// Descriptions of code (FDEs) that are in the table.
+    /// Descriptions (FDEs) of code that is in the table.
     pub descriptions: u32,
-    /// Descriptions of what is no code of this object, such as functions that the linker left out.
+    /// Descriptions of code that is not in this object, such as functions the linker dropped.
     pub strays: u32,
-    /// Descriptions of code that another one describes, too.
+    /// Descriptions of code that another description covers, too.
     pub overlaps: u32,
-    /// Descriptions of which some part could not be read.
+    /// Descriptions that could be read only in part.
     pub broken: u32,
-    /// Changes of the rule that the descriptions tell of, before compaction.
+    /// Rule changes in the descriptions, before compaction.
     pub changes: u32,
 }
 
@@ -106,20 +106,20 @@ impl UnwindTable {
     /// Makes the table of an open file.
     ///
     /// # Errors
-    /// See [`Error`]. An object without any unwind sections is no error: its table knows no rule.
+    /// See [`Error`]. An object without unwind sections is no error: its table has no rule.
     pub fn read(file: &File) -> Result<Self, Error> {
         Self::read_expecting(file, |_| ())
     }
 
-    /// As [`read`](Self::read). Before the long part of the work, `expect` is told about how many bytes the table
-    /// [will take](Self::bytes).
+    /// As [`read`](Self::read). Calls `expect` with the estimated [size](Self::bytes) of the table before the
+    /// long part of the work.
     ///
     /// # Errors
     /// As for [`read`](Self::read).
     pub fn read_expecting(file: &File, expect: impl FnOnce(u64)) -> Result<Self, Error> {
         let data = &Bounded::with_budget(file, source::MAX_BYTES);
         let sources = source::Sources::find(data)?;
-        // Of distributions' large objects, 0.59 to 0.87 bytes for each of the sections.
+        // 0.59 to 0.87 bytes of table for each byte of the sections, in distributions' large objects.
         expect(sources.bytes() / 5 * 4);
         Ok(Self::make(sources))
     }
@@ -146,13 +146,13 @@ impl UnwindTable {
         self.origin.descriptions == 0
     }
 
-    /// How much memory the table takes in the kernel, in bytes; rules are shared and not counted.
+    /// The table's memory in the kernel, in bytes, without the shared rules.
     pub fn bytes(&self) -> usize {
         size_of_val(self.rows.as_slice()) + size_of_val(self.pages.as_slice())
     }
 
-    /// Gives the rows the places that their rules have elsewhere; see [`RuleSet::adopt`]. The table's own
-    /// list of rules is of no use from then on, and goes.
+    /// Replaces the rows' rule numbers by those in the shared list; see [`RuleSet::adopt`]. The table's own
+    /// list of rules is dropped.
     pub fn adopt(&mut self, rules: &mut RuleSet) {
         let places = rules.adopt(&std::mem::take(&mut self.rules));
         for row in &mut self.rows {
@@ -163,8 +163,7 @@ impl UnwindTable {
         }
     }
 
-    /// Where the [`PageRows`] of the page of `address`, which lies in code, stand in
-    /// [`pages`](Self::pages).
+    /// The index in [`pages`](Self::pages) of the [`PageRows`] for `address`, which must be in code.
     pub fn page_at(&self, address: u64) -> Option<u32> {
         let before = |range: &CodeRange| range.addresses.start <= address;
         let place = self.ranges.partition_point(before).checked_sub(1)?;
@@ -179,7 +178,7 @@ impl UnwindTable {
         self.rules.get(usize::from(row.rule)).copied()
     }
 
-    /// The place of the row that holds at an address.
+    /// The index of the row that holds at an address.
     fn row_at(&self, ElfAddress(address): ElfAddress) -> Option<usize> {
         let before = |range: &CodeRange| range.addresses.start <= address;
         let place = self.ranges.partition_point(before).checked_sub(1)?;
@@ -197,12 +196,12 @@ impl UnwindTable {
     }
 }
 
-/// Which page of all addresses this one is in.
+/// The number of the page that contains an address.
 fn page_of(address: u64) -> u64 {
     address >> TABLE_PAGE_BITS
 }
 
-/// Where in its page an address is.
+/// The offset of an address in its page.
 fn low_of(address: u64) -> u16 {
     (address & 0xffff) as u16
 }

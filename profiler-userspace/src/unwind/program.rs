@@ -1,47 +1,47 @@
-//! Running the unwind instructions of one description.
+//! Runs the unwind instructions of one description.
 //!
-//! In: instructions, one at a time. Out: the [`State`] after each. Knows no machine: which registers
-//! are followed is [`x86_64`](super::x86_64)'s business. See DWARF 5, section 6.4.2.
+//! In: instructions, one at a time. Out: the [`State`] after each. Knows nothing of the machine:
+//! [`x86_64`](super::x86_64) says which registers are followed. See DWARF 5, section 6.4.2.
 
 use super::expression::Expression;
 use super::x86_64::{FOLLOWED, followed};
 use gimli::{CallFrameInstruction, EndianSlice, LittleEndian, Register, UnwindSection};
 
-/// The deepest that states are put aside; compilers go one deep.
+/// How many states may be pushed (`DW_CFA_remember_state`); compilers push one.
 const MAX_DEPTH: usize = 64;
 
-/// Where a caller's register is.
+/// Where a caller's register is saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Saved {
-    /// Nothing was said, or that the callee leaves it alone.
+    /// Unspecified, or unchanged by the callee.
     Same,
-    /// It is nowhere.
+    /// Lost.
     Undefined,
-    /// So many bytes from the CFA.
+    /// At this offset from the CFA, in bytes.
     Offset(i64),
     /// In another register.
     Register(u16),
-    /// At the address that an expression gives.
+    /// At the address an expression gives.
     At(Expression),
-    /// It is computed.
+    /// It is the value of an expression.
     Computed,
 }
 
 /// What holds from one address on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct State {
-    /// The register from which the CFA is counted.
+    /// The register that the CFA is relative to.
     pub(super) base: u16,
-    /// How far the CFA is from it, in bytes.
+    /// The CFA's offset from it, in bytes.
     pub(super) offset: i64,
-    /// What gives the CFA instead.
+    /// The expression for the CFA, if it is given by one.
     pub(super) expression: Option<Expression>,
-    /// The registers that are followed, in the order of [`FOLLOWED`].
+    /// The followed registers, in the order of [`FOLLOWED`].
     pub(super) saved: [Saved; FOLLOWED],
 }
 
 impl State {
-    /// Before any instruction.
+    /// The state before any instruction.
     pub(super) const EMPTY: Self = Self {
         base: u16::MAX,
         offset: 0,
@@ -50,7 +50,7 @@ impl State {
     };
 }
 
-/// What every instruction of a description counts in.
+/// The factors and addresses that a description's instructions use.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Factors {
     pub(super) code: u64,
@@ -58,7 +58,7 @@ pub(super) struct Factors {
     pub(super) encoding: gimli::Encoding,
 }
 
-/// What an instruction did.
+/// The effect of an instruction.
 pub(super) enum Effect {
     /// It changed the state.
     State,
@@ -68,22 +68,22 @@ pub(super) enum Effect {
     Jump(u64),
 }
 
-/// Instructions that make no sense.
+/// Invalid instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Nonsense;
 
-/// A state, and those put aside.
+/// The current state, and the pushed ones.
 #[derive(Debug)]
 pub(super) struct Program {
     pub(super) state: State,
     initial: State,
     aside: Vec<State>,
-    /// Whether the state may be another than when it was last [looked at](Self::changed).
+    /// Whether the state may have changed since [`changed`](Self::changed) was last called.
     changed: bool,
 }
 
 impl Program {
-    /// Begins where nothing is known.
+    /// Begins with nothing known.
     pub(super) const fn new() -> Self {
         Self {
             state: State::EMPTY,
@@ -93,7 +93,7 @@ impl Program {
         }
     }
 
-    /// Begins again, with the state that holds before the first instruction of a description.
+    /// Resets to the state before a description's first instruction.
     pub(super) fn begin(&mut self, initial: State) {
         self.state = initial;
         self.initial = initial;
@@ -101,8 +101,8 @@ impl Program {
         self.changed = true;
     }
 
-    /// The state, if it may be another than when this was asked last: most instructions are about registers
-    /// that are not followed, and to compare states costs more than to run instructions.
+    /// The state, if it may have changed since the last call. Most instructions concern registers that are
+    /// not followed, and comparing states costs more than running instructions.
     #[inline]
     pub(super) fn changed(&mut self) -> Option<&State> {
         std::mem::take(&mut self.changed).then_some(&self.state)

@@ -1,6 +1,6 @@
-//! Rules by number.
+//! Interns rules: each gets one number.
 //!
-//! In: rules. Out: the place of each in one list without repetitions.
+//! In: rules. Out: the index of each in one list without duplicates.
 
 use profiler_common::abi::{MAX_RULES, Rule};
 use std::collections::HashMap;
@@ -8,30 +8,30 @@ use std::collections::HashMap;
 /// The binary logarithm of how many rules are found without the map.
 const RECENT_BITS: u32 = 10;
 
-/// A list of rules in which each has one place. Once it is full, further rules get the place of
-/// [`Rule::UNSUPPORTED`]: walks end there and say so.
+/// A list of distinct rules. When it is full, further rules get the index of [`Rule::UNSUPPORTED`]: walks end
+/// there and say so.
 #[derive(Clone, Debug)]
 pub struct RuleSet {
     rules: Vec<Rule>,
     places: HashMap<Rule, u16>,
-    /// Rules asked for before, by a few of their bits: the same few are asked for all the time, and a
-    /// map that no file can slow down by its choice of rules is slow itself.
+    /// A cache of recent rules, indexed by a few of their bits. A few rules are asked for all the time, and a
+    /// map that resists hostile input is slow.
     recent: Box<[(Rule, u16); 1 << RECENT_BITS]>,
     refused: usize,
 }
 
 impl RuleSet {
-    /// The place of [`Rule::MISSING`] in every set.
+    /// The index of [`Rule::MISSING`] in every set.
     pub const MISSING: u16 = 0;
-    /// The place of [`Rule::UNSUPPORTED`] in every set.
+    /// The index of [`Rule::UNSUPPORTED`] in every set.
     pub const UNSUPPORTED: u16 = 1;
 
-    /// A set of the two rules that are in every set.
+    /// A set with only the two rules that every set has.
     pub fn new() -> Self {
         let mut set = Self {
             rules: Vec::new(),
             places: HashMap::new(),
-            // True of the place of the first rule that is put in.
+            // True as soon as the first rule, MISSING, is added below.
             recent: Box::new([(Rule::MISSING, Self::MISSING); 1 << RECENT_BITS]),
             refused: 0,
         };
@@ -40,7 +40,7 @@ impl RuleSet {
         set
     }
 
-    /// The place of a rule, which is put into the set if it is not there.
+    /// The index of a rule, which is added if it is new.
     pub fn place(&mut self, rule: Rule) -> u16 {
         let slot = rule.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - RECENT_BITS);
         let slot = slot as usize;
@@ -69,17 +69,17 @@ impl RuleSet {
         }
     }
 
-    /// The places of all of `rules`.
+    /// The indices of all of `rules`.
     pub fn adopt(&mut self, rules: &[Rule]) -> Vec<u16> {
         rules.iter().map(|&rule| self.place(rule)).collect()
     }
 
-    /// The rules by place.
+    /// The rules by index.
     pub fn rules(&self) -> &[Rule] {
         &self.rules
     }
 
-    /// How often there was no room for a rule, one asked for again and again counted once or more.
+    /// How often there was no room for a rule; the same rule may count several times.
     pub const fn refused(&self) -> usize {
         self.refused
     }

@@ -1,4 +1,4 @@
-//! An unwind table as text, for people who look into why a walk ended.
+//! An unwind table as text, to find out why a walk ended.
 //!
 //! In: a table, or one address of it. Out: text.
 
@@ -7,7 +7,7 @@ use crate::object::ElfAddress;
 use profiler_common::abi::{How, Origin, Rule, Slot, TABLE_PAGE_BITS};
 use std::fmt::Write as _;
 
-/// All rows of a table after a few lines of sizes; or, if an address is given, the row for it alone.
+/// All rows of a table after a few lines of sizes; or, if an address is given, the row for it.
 pub fn show(table: &UnwindTable, address: Option<ElfAddress>) -> String {
     let mut text = String::new();
     if let Some(address) = address {
@@ -66,7 +66,7 @@ fn sizes(text: &mut String, table: &UnwindTable) {
     );
 }
 
-/// Where the row begins that holds at an address: in the same page, if not at the address.
+/// The address of the row that holds at an address: in the same page, but not necessarily at the address.
 fn start_of(table: &UnwindTable, address: ElfAddress, row: usize) -> u64 {
     let low = table.rows.get(row).map_or(0, |row| row.low);
     (page_of(address.0) << TABLE_PAGE_BITS) + u64::from(low)

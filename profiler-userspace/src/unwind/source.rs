@@ -1,9 +1,9 @@
-//! Where an object keeps its unwind instructions.
+//! Finds an object's unwind instructions.
 //!
-//! In: an ELF file's bytes. Out: its [`Sources`]: code, sections, addresses. Never believes a size.
+//! In: an ELF file's bytes. Out: its [`Sources`]: code, sections, addresses. Never trusts a size.
 //!
-//! `.eh_frame` is found by its section header, and in a file without section headers through the
-//! program header of its index (`PT_GNU_EH_FRAME`; Linux Standard Base 5.0, core, section 10.6).
+//! `.eh_frame` is found by its section header; in a file without section headers, through the program header
+//! of its index (`PT_GNU_EH_FRAME`; Linux Standard Base 5.0, core, section 10.6).
 
 use super::{Error, Load, x86_64};
 use crate::object::Packing;
@@ -17,16 +17,16 @@ use object::{FileKind, LittleEndian as Little};
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// The most bytes of one section, unpacked. The largest known (of browsers) are a third of it.
+/// The most bytes of one section, unpacked. The largest known, a browser's, has a third of that.
 const MAX_SECTION_BYTES: u64 = 64 << 20;
 
-/// The most bytes that are read of all unwind sections of one file.
+/// The most bytes of all unwind sections of one file.
 pub(super) const MAX_BYTES: u64 = 4 * MAX_SECTION_BYTES;
 
-/// The most bytes of code of one object: many times what the largest known have.
+/// The most bytes of code in one object: many times the largest known.
 const MAX_CODE_BYTES: u64 = 4 << 30;
 
-/// The most parts that code can be in.
+/// The most ranges of code.
 const MAX_CODE_RANGES: usize = 1024;
 
 /// A section's bytes.
@@ -39,15 +39,15 @@ pub(super) struct Section<'data> {
 /// All that a table is made from.
 #[derive(Debug)]
 pub(super) struct Sources<'data> {
-    /// The addresses of code: sorted, and apart.
+    /// The address ranges of code: sorted and disjoint.
     pub(super) code: Vec<Range<u64>>,
-    /// Where in the file it lies.
+    /// Where the code is in the file.
     pub(super) loads: Vec<Load>,
     pub(super) eh_frame: Option<Section<'data>>,
     pub(super) debug_frame: Option<Section<'data>>,
-    /// Procedure linkage tables, which some linkers leave without descriptions.
+    /// Procedure linkage tables, which some linkers do not describe.
     pub(super) linkage: Vec<Section<'data>>,
-    /// What addresses in the sections may be relative to.
+    /// The bases that addresses in the sections may be relative to.
     pub(super) bases: BaseAddresses,
 }
 
@@ -90,7 +90,7 @@ impl<'data> Sources<'data> {
         Ok(sources)
     }
 
-    /// How many bytes the sections have.
+    /// The total size of the sections, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         let sections = [&self.eh_frame, &self.debug_frame];
         let bytes = |section: &Section<'_>| section.bytes.len() as u64;
@@ -126,7 +126,7 @@ impl<'data> Sources<'data> {
     }
 }
 
-/// Whether `.eh_frame` is larger than is believed: a table of what is left would look like a whole one.
+/// Whether `.eh_frame` exceeds the limit. A table without it would look complete.
 fn has_too_large<'data, R: ReadRef<'data>>(header: &Header, data: R) -> bool {
     header.sections(Little, data).is_ok_and(|sections| {
         sections.iter().any(|section| {
@@ -137,7 +137,7 @@ fn has_too_large<'data, R: ReadRef<'data>>(header: &Header, data: R) -> bool {
     })
 }
 
-/// The bytes of a section, unpacked; none if there are none, or more than is believed.
+/// The bytes of a section, unpacked; none if it is absent or exceeds the limit.
 fn bytes<'data, R: ReadRef<'data>>(
     section: &object::elf::SectionHeader64<Little>,
     data: R,
@@ -159,7 +159,7 @@ fn bytes<'data, R: ReadRef<'data>>(
     (!found.is_empty()).then_some(found)
 }
 
-/// The parts of the file that are mapped as code.
+/// The segments of the file that are mapped as code.
 fn loads(segments: &[Segment], file_bytes: u64) -> Vec<Load> {
     let executable = |segment: &&Segment| {
         segment.p_type(Little) == PT_LOAD && segment.p_flags(Little) & PF_X != 0
@@ -169,7 +169,7 @@ fn loads(segments: &[Segment], file_bytes: u64) -> Vec<Load> {
         .filter(executable)
         .filter_map(|segment| {
             let (offset, size) = segment.file_range(Little);
-            // What lies behind the end of the file cannot be run.
+            // Code beyond the end of the file cannot run.
             let size = size.min(file_bytes.saturating_sub(offset));
             let address = segment.p_vaddr(Little);
             address.checked_add(size)?;
@@ -179,7 +179,7 @@ fn loads(segments: &[Segment], file_bytes: u64) -> Vec<Load> {
         .collect()
 }
 
-/// The addresses of code: sorted, and apart.
+/// The address ranges of code: sorted and disjoint.
 fn code(loads: &[Load]) -> Result<Vec<Range<u64>>, Error> {
     let mut parts: Vec<Range<u64>> = loads
         .iter()
@@ -202,7 +202,7 @@ fn code(loads: &[Load]) -> Result<Vec<Range<u64>>, Error> {
     Ok(code)
 }
 
-/// `.eh_frame` as the program header of its index leads to it: it ends somewhere in its segment.
+/// `.eh_frame` found through the program header of its index: it ends somewhere in its segment.
 fn by_index<'data, R: ReadRef<'data>>(segments: &[Segment], data: R) -> Option<Section<'data>> {
     let index = segments
         .iter()
@@ -222,7 +222,7 @@ fn by_index<'data, R: ReadRef<'data>>(segments: &[Segment], data: R) -> Option<S
     })
 }
 
-/// The bytes that are loaded at an address: at most so many, to the end of the segment.
+/// The bytes loaded at an address: at most so many, to the end of the segment.
 fn at<'data, R: ReadRef<'data>>(
     segments: &[Segment],
     address: u64,

@@ -1,8 +1,7 @@
 //! Rules for x86-64.
 //!
-//! In: the state that unwind instructions lead to. Out: the [`Rule`] that says the same, or that none
-//! can. All that user space knows of the machine is here; see the System V ABI, AMD64 supplement,
-//! section 3.6.
+//! In: the state after unwind instructions. Out: the [`Rule`] that expresses it, or that no rule does. All
+//! that user space knows of the machine is here; see the System V ABI, AMD64 supplement, section 3.6.
 
 use super::expression::Expression;
 use super::program::{Saved, State};
@@ -12,7 +11,7 @@ use profiler_common::walk::x86_64::{RBP, RBX, RSP, SAVED_RBP, SAVED_RBX};
 /// The ELF machine.
 pub(super) const MACHINE: u16 = object::elf::EM_X86_64;
 
-/// How the registers of this machine are called, by their number in DWARF.
+/// The DWARF numbers of this machine's registers.
 pub(super) const NAMES: [&str; 16] = [
     "rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11", "r12", "r13",
     "r14", "r15",
@@ -29,7 +28,7 @@ const BX: usize = 1;
 const SP: usize = 2;
 const RA: usize = 3;
 
-/// Which of the followed registers this one is, if it is one.
+/// The index of a register among the followed ones, if it is one.
 pub(super) const fn followed(register: u16) -> Option<usize> {
     const FP_REGISTER: u16 = RBP as u16;
     const BX_REGISTER: u16 = RBX as u16;
@@ -43,14 +42,14 @@ pub(super) const fn followed(register: u16) -> Option<usize> {
     }
 }
 
-/// The rule for code in this state. `signal` is whether the description is marked as a signal frame's.
+/// The rule for this state. `signal` is whether the description is marked as a signal frame.
 pub(super) fn rule(state: &State, signal: bool) -> Rule {
     unusual_return(state, signal)
         .unwrap_or_else(|| usual(state))
         .unwrap_or(Rule::UNSUPPORTED)
 }
 
-/// The rule where the return address is not in the word below the CFA; an inner none if no rule says it.
+/// The rule if the return address is not in the word below the CFA; an inner none if no rule expresses it.
 #[expect(
     clippy::option_option,
     reason = "not unusual, or unusual without a rule"
@@ -64,8 +63,8 @@ fn unusual_return(state: &State, signal: bool) -> Option<Option<Rule>> {
     }
 }
 
-/// The return address in a register, as around system calls that return twice; and then possibly the
-/// stack pointer, as where a long jump jumps.
+/// The return address in a register, as around system calls that return twice; possibly the stack pointer
+/// too, as for a long jump.
 fn in_register(state: &State, register: u16, sp: Saved) -> Option<Rule> {
     let (base, offset) = match (sp, state.expression) {
         (Saved::Same, None) => (state.base, state.offset),
@@ -81,14 +80,14 @@ fn in_register(state: &State, register: u16, sp: Saved) -> Option<Rule> {
     Some(with_slots(rule, state))
 }
 
-/// All registers in memory, as the kernel stores them for a signal handler.
+/// All registers in memory, as the kernel saves them for a signal handler.
 fn stored(state: &State, signal: bool) -> Option<Rule> {
     let (ra, fp, bx, sp) = (
         place(state, state.saved[RA])?,
         place(state, state.saved[FP])?,
         place(state, state.saved[BX])?,
         match (state.expression, state.saved[SP]) {
-            // The CFA is the stack pointer, from where it is stored.
+            // The CFA is the saved stack pointer.
             (
                 Some(Expression::Memory {
                     register,
@@ -108,7 +107,7 @@ fn stored(state: &State, signal: bool) -> Option<Rule> {
     Some(Rule::new(how, number(sp.0)?, sp.1.try_into().ok()?))
 }
 
-/// The address at which a register is saved: a register's value and some bytes.
+/// The address where a register is saved: a register plus an offset.
 fn place(state: &State, saved: Saved) -> Option<(u16, i64)> {
     match (saved, state.expression) {
         (Saved::At(Expression::Place { register, offset }), _) => Some((register, offset)),
@@ -168,7 +167,8 @@ fn usual(state: &State) -> Option<Rule> {
     Some(with_slots(rule, state))
 }
 
-/// Says where rbp and rbx are. Both count from one origin, rbp's; a slot that has another is lost.
+/// Adds where rbp and rbx are saved. Both are relative to one origin, rbp's; a slot relative to another is
+/// lost.
 fn with_slots(rule: Rule, state: &State) -> Rule {
     let slots = [state.saved[FP], state.saved[BX]].map(slot);
     let [(fp_origin, fp), (bx_origin, bx)] = slots;
@@ -181,7 +181,7 @@ fn with_slots(rule: Rule, state: &State) -> Rule {
     rule.with_slots(origin, fp, bx)
 }
 
-/// The slot of one register, and what it counts from if that matters.
+/// The slot of one register, and its origin if that matters.
 fn slot(saved: Saved) -> (Option<Origin>, Slot) {
     let at =
         |origin, bytes| Slot::at(bytes).map_or((None, Slot::LOST), |slot| (Some(origin), slot));
@@ -201,9 +201,9 @@ fn slot(saved: Saved) -> (Option<Origin>, Slot) {
     }
 }
 
-/// The rules of a procedure linkage table that has none, each with where it begins. The table is
-/// told from its first instructions; of one that is not known, nothing is said. See the System V ABI,
-/// AMD64 supplement, section 5.2, and GNU ld's `elf_x86_64_lazy_plt_entry` in `bfd/elf64-x86-64.c`.
+/// The rules of a procedure linkage table without a description, each with its start. The kind of table is
+/// recognized by its first instructions; an unknown kind gets no rules. See the System V ABI, AMD64
+/// supplement, section 5.2, and GNU ld's `elf_x86_64_lazy_plt_entry` in `bfd/elf64-x86-64.c`.
 pub(super) fn linkage(table: &[u8]) -> Vec<(u32, Rule)> {
     const JUMP: [u8; 2] = [0xff, 0x25];
     const PUSH: [u8; 2] = [0xff, 0x35];
@@ -234,7 +234,7 @@ pub(super) fn linkage(table: &[u8]) -> Vec<(u32, Rule)> {
             vec![(0, called(16)), (6, called(24)), (16, entry)]
         })
     } else if jumps(table) {
-        // Nothing is bound late, and nothing is pushed.
+        // No lazy binding: nothing is pushed.
         vec![(0, called(8))]
     } else {
         Vec::new()

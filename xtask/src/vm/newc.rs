@@ -1,6 +1,6 @@
-//! Writes the raw recording that a kernel unpacks as its first file system.
+//! Writes the cpio archive that a kernel unpacks as its first file system.
 //!
-//! In: paths and bytes. Out: a "newc" raw recording, uncompressed, as the kernel's documentation lays it out
+//! In: paths and bytes. Out: a "newc" cpio archive, uncompressed, as the kernel's documentation lays it out
 //! (<https://docs.kernel.org/driver-api/early-userspace/buffer-format.html>). It knows folders and files only, all of them
 //! root's; the kernel brings `/dev/console` itself.
 
@@ -17,7 +17,7 @@ const FILE: u32 = 0o100_755;
 /// Names and contents begin at multiples of this.
 const ALIGNMENT: usize = 4;
 
-/// An raw recording being written.
+/// A cpio archive being written.
 #[derive(Default)]
 pub(super) struct RawRecording {
     bytes: Vec<u8>,
@@ -46,7 +46,7 @@ impl RawRecording {
         self.entry(path, FILE, content)
     }
 
-    /// The whole raw recording.
+    /// The whole archive.
     pub(super) fn finish(mut self) -> Result<Vec<u8>> {
         self.entry("TRAILER!!!", 0, &[])?;
         Ok(self.bytes)
