@@ -36,7 +36,7 @@ use crate::{
     walk::user::SampleContext,
 };
 use profiler_common::abi::{
-    Allocator, Counter, Header, LeafKind, LeafWord, NoticeKind, SampleKey, StackPosition,
+    Allocator, Counter, FrameTag, FrameWord, Header, NoticeKind, SampleKey, StackPosition,
     ThreadState, WantedCalls,
 };
 
@@ -345,24 +345,24 @@ pub(crate) fn name_call(cpu_slot: u32, number: u64, registers: u64, file: u64) {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn name_call_at_leaf(cpu_slot: u32, number: u64, registers: u64, file: u64) -> u32 {
-    let kind = if config!(calls.wanted) == WantedCalls::Futex as u32 {
-        LeafKind::UserLock
+    let tag = if config!(calls.wanted) == WantedCalls::Futex as u32 {
+        FrameTag::UserLock
     } else if CallRegisters(registers).is_native() {
-        LeafKind::Call
+        FrameTag::SystemCall
     } else {
-        LeafKind::CompatCall
+        FrameTag::CompatSystemCall
     };
-    put_leaf(cpu_slot, LeafWord::new(kind, number as u32), file);
+    put_leaf(cpu_slot, FrameWord::new(tag, number as u32), file);
     0
 }
 
 #[inline(always)]
-fn put_leaf(cpu_slot: u32, leaf: LeafWord, file: u64) {
+fn put_leaf(cpu_slot: u32, leaf: FrameWord, file: u64) {
     let mut words = 0;
     if syscall::names_files() && file != 0 {
         words = files::put_name(cpu_slot, file);
     }
-    files::put_leaf(cpu_slot, leaf.named(words));
+    files::put_leaf(cpu_slot, leaf, words);
 }
 
 /// See [`page_in::end_of`].
@@ -401,7 +401,7 @@ pub(crate) fn find_page_in(cpu_slot: u32, address: u64) -> u64 {
 extern "C" fn find_and_name_page_in(cpu_slot: u32, address: u64) -> u64 {
     let file = page_in::find(cpu_slot, address);
     if file != syscall::NOT_MEANT && file != syscall::OTHER_KIND {
-        put_leaf(cpu_slot, LeafWord::new(LeafKind::PageIn, 0), file);
+        put_leaf(cpu_slot, FrameWord::new(FrameTag::PageIn, 0), file);
     }
     file
 }

@@ -1,5 +1,4 @@
-//! Calls that take time: which system calls are wanted, of which files, and what is said of them at the
-//! leaf of a stack.
+//! Calls that take time: which system calls are wanted, and of which files.
 //!
 //! Numbers of system calls are those of x86-64 (`arch/x86/entry/syscalls/syscall_64.tbl`).
 
@@ -150,108 +149,9 @@ impl AwaitedLock {
     }
 }
 
-/// What a [`LeafWord`] tells of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum LeafKind {
-    /// A system call, by its number.
-    Call = 1,
-    /// A system call of a 32-bit program.
-    CompatCall = 2,
-    /// A lock of the kernel's, by the flags of what is waited for (`include/trace/events/lock.h`).
-    KernelLock = 3,
-    /// A lock of a program's.
-    UserLock = 4,
-    /// A page of a mapped file that was waited for; the number is zero.
-    PageIn = 5,
-}
-
-/// The first word of a kernel stack's record where what was sampled is no place in the kernel, but something
-/// that is known by a number. No address is like it: these have their highest bits all set or all clear.
-///
-/// Bits 0–31 the number, bits 32–39 the [`LeafKind`], bits 40–47 how many words follow that hold a file's
-/// name, of eight bytes each, filled up with zeros; bits 48–63 the same in every leaf word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(transparent)]
-pub struct LeafWord(pub u64);
-
-/// The most words of a file's name: the kernel knows none longer than 255 bytes (`include/uapi/linux/limits.h`,
-/// `NAME_MAX`).
-pub const NAME_WORDS: usize = 32;
-
-/// The highest 16 bits of every [`LeafWord`].
-const LEAF_TAG: u64 = 0x4c45;
-
-impl LeafWord {
-    /// What has this number, without a name.
-    #[inline(always)]
-    pub const fn new(kind: LeafKind, number: u32) -> Self {
-        Self(number as u64 | (kind as u64) << 32 | LEAF_TAG << 48)
-    }
-
-    /// The same, with so many words of a name behind it.
-    #[must_use]
-    #[inline(always)]
-    pub const fn named(self, words: u64) -> Self {
-        Self(self.0 | (words & 0xff) << 40)
-    }
-
-    /// The leaf word that stands in the place of an address; none if it is an address.
-    pub const fn from_address(address: u64) -> Option<Self> {
-        if address >> 48 == LEAF_TAG {
-            Some(Self(address))
-        } else {
-            None
-        }
-    }
-
-    /// The number.
-    pub const fn number(self) -> u32 {
-        self.0 as u32
-    }
-
-    /// What the number is of; none if that is not known.
-    pub const fn kind(self) -> Option<LeafKind> {
-        match (self.0 >> 32) as u8 {
-            1 => Some(LeafKind::Call),
-            2 => Some(LeafKind::CompatCall),
-            3 => Some(LeafKind::KernelLock),
-            4 => Some(LeafKind::UserLock),
-            5 => Some(LeafKind::PageIn),
-            _ => None,
-        }
-    }
-
-    /// How many words of a name follow.
-    pub const fn name_words(self) -> usize {
-        (self.0 >> 40 & 0xff) as usize
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_leaf_word_gives_back_what_was_put_in_and_is_no_address() {
-        for (kind, number, words) in [
-            (LeafKind::Call, 0, 0),
-            (LeafKind::CompatCall, u32::MAX, 32),
-            (LeafKind::KernelLock, 33, 0),
-            (LeafKind::UserLock, 202, 1),
-            (LeafKind::PageIn, 0, 2),
-        ] {
-            let word = LeafWord::new(kind, number).named(words);
-            assert_eq!(LeafWord::from_address(word.0), Some(word));
-            assert_eq!(
-                (word.kind(), word.number(), word.name_words()),
-                (Some(kind), number, words as usize)
-            );
-        }
-        for address in [0, 8, 0x7f12_3456_789a, 0xffff_ffff_8100_0000, u64::MAX] {
-            assert_eq!(LeafWord::from_address(address), None);
-        }
-    }
 
     #[test]
     fn a_spin_that_does_not_end_ended_unseen() {

@@ -70,7 +70,7 @@ switches! {
     AT_ENTRY,
     /// Account for all of a thread's time: on a CPU, waiting for one, and blocked.
     WALL,
-    /// Behind a [`LeafWord`](super::LeafWord) stands the name of the file.
+    /// Put the names of files before calls at the leaf of a stack.
     FILE_NAMES,
     /// The kernel has no `bpf_loop`.
     PLAIN_LOOPS,

@@ -6,6 +6,7 @@ mod code;
 mod config;
 mod counter;
 mod counters;
+mod frame_word;
 mod kernel_layout;
 mod layout;
 mod notice;
@@ -17,8 +18,8 @@ mod table;
 
 pub use allocation::{Allocator, Asking, LAST_ASKING_WORDS, LastAsking, SizeAt};
 pub use call::{
-    AwaitedLock, CallWeight, Descriptors, FileKinds, LeafKind, LeafWord, NAME_WORDS, PAGE_BYTES,
-    WantedCalls, descriptors, waits_for_lock,
+    AwaitedLock, CallWeight, Descriptors, FileKinds, PAGE_BYTES, WantedCalls, descriptors,
+    waits_for_lock,
 };
 pub use code::{
     CODE_PROBES, CODE_SLOT_BITS, Code, CodeKey, CodeState, SLAB_BITS, SLAB_WORDS, slab_of,
@@ -27,6 +28,7 @@ pub use code::{
 pub use config::{CallChoice, Config, Switches, TargetKind};
 pub use counter::{Class, Counter};
 pub use counters::{COUNTERS_WORDS, Control, Counters, Live, SIDES, SYMBOL_BYTES, Side};
+pub use frame_word::{FrameTag, FrameWord, NAME_WORDS};
 pub use kernel_layout::{
     Assumed, FaultLayout, FileLayout, KernelField, KernelLayout, MappingLayout, Path, TaskLayout,
 };

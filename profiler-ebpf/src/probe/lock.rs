@@ -18,7 +18,7 @@ use crate::{
     walk::user::{self, SampleContext},
 };
 use aya_ebpf::programs::RawTracePointContext;
-use profiler_common::abi::{AwaitedLock, Counter, LeafKind, LeafWord};
+use profiler_common::abi::{AwaitedLock, Counter, FrameTag, FrameWord};
 
 /// A thread begins to wait for the lock that is the first argument, of the kind that the second tells.
 #[inline(always)]
@@ -58,7 +58,7 @@ fn walk(ctx: &RawTracePointContext, subject: SampleContext) -> Option<Outcome> {
         return Some(outcome);
     }
     let scratch = SCRATCH.get(subject.cpu_slot)?;
-    let leaf = LeafWord::new(LeafKind::KernelLock, ctx.arg::<u64>(1) as u32);
+    let leaf = FrameWord::new(FrameTag::KernelLock, ctx.arg::<u64>(1) as u32);
     scratch.kernel[1].store(leaf.0);
     user::kernel::<1>(ctx, &scratch.kernel);
     if scratch.kernel[0].load() == 0 {

@@ -2,7 +2,7 @@
 //!
 //! In: the bytes of its iteration over all tasks. Out: [`Sleeping`] threads. Pure.
 
-use crate::profile::raw::RawStack;
+use crate::profile::raw::{RawFrame, RawStack};
 use profiler_common::abi::{
     ASLEEP_WORDS, Asleep, KeptRegisters, MAX_KERNEL_FRAMES, StackEnd, ThreadState,
 };
@@ -75,7 +75,7 @@ pub(super) fn parse(bytes: &[u8]) -> Vec<Sleeping> {
                 whole(offset_of!(Asleep, bx)),
             ],
             kernel: (!addresses.is_empty()).then(|| RawStack {
-                addresses: addresses.into(),
+                frames: RawFrame::of_words(addresses),
                 fp_fallback: false,
                 end: if frames == MAX_KERNEL_FRAMES {
                     StackEnd::Truncated
@@ -127,7 +127,8 @@ mod tests {
         );
         assert_eq!(first.registers, [0x1000, 0x2000, 0x3000, 0x4000]);
         assert_eq!(&first.comm, b"some name\0\0\0\0\0\0\0");
-        assert_eq!(*first.kernel.as_ref().unwrap().addresses, [1, 2, 3]);
+        let frames = [1, 2, 3].map(RawFrame::Native);
+        assert_eq!(*first.kernel.as_ref().unwrap().frames, frames);
         assert_eq!((all[1].id, &all[1].kernel), (6, &None));
     }
 

@@ -2,7 +2,7 @@
 
 use super::shared::{Shared, map};
 use super::{Kernel, Result, grace};
-use crate::profile::raw::{RawProfile, RawSample, RawStack, StackIndex, Waker, Who};
+use crate::profile::raw::{RawFrame, RawProfile, RawSample, RawStack, StackIndex, Waker, Who};
 use foldhash::HashMap;
 use profiler_common::abi::{
     BLOCK_WORDS, Control, Header, KEY_WORDS, Live, Pair, RECORD_BLOCKS, Side, StackEnd,
@@ -376,11 +376,12 @@ fn event_of(key: &[u64]) -> u8 {
 fn stack(record: &[AtomicU64]) -> RawStack {
     let header = Header(record[0].load(Relaxed));
     let frames = header.frames().min(record.len() - 1);
+    let words: Vec<u64> = record[1..=frames]
+        .iter()
+        .map(|word| word.load(Relaxed))
+        .collect();
     RawStack {
-        addresses: record[1..=frames]
-            .iter()
-            .map(|word| word.load(Relaxed))
-            .collect(),
+        frames: RawFrame::of_words(&words),
         end: header.end().unwrap_or(StackEnd::Unreadable),
         fp_fallback: header.is_fp_fallback(),
     }

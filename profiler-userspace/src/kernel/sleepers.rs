@@ -6,7 +6,7 @@ use super::load::{missing, rejected};
 use super::shared::map;
 use super::{Kernel, Result, asleep, btf};
 use crate::probe::Probe;
-use crate::profile::raw::{RawProfile, RawSample, RawStack};
+use crate::profile::raw::{RawFrame, RawProfile, RawSample, RawStack};
 use aya::maps::{HashMap, MapData, MapError};
 use aya::programs::Iter;
 use profiler_common::abi::{
@@ -327,7 +327,9 @@ impl Kernel {
 
     /// Appends a stack to the live side of the store, as the kernel half does. None if it is full.
     fn append(&self, stack: &RawStack) -> Result<Option<StackPosition>> {
-        let frames = u16::try_from(stack.addresses.len()).unwrap_or(u16::MAX);
+        // What is walked from outside is code.
+        let addresses: Vec<u64> = stack.frames.iter().filter_map(RawFrame::address).collect();
+        let frames = u16::try_from(addresses.len()).unwrap_or(u16::MAX);
         let blocks = u64::from(Header::blocks(u32::from(frames)));
         let live: Live = self.live();
         let cursor = &self.control.words()[super::drain::stack_cursor(live.stacks())];
@@ -347,7 +349,7 @@ impl Kernel {
         } else {
             header.0
         };
-        let contents = std::iter::once(header).chain(stack.addresses.iter().copied());
+        let contents = std::iter::once(header).chain(addresses.iter().copied());
         for (place, word) in record.iter().zip(contents.chain(std::iter::repeat(0))) {
             place.store(word, Relaxed);
         }

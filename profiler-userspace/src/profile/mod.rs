@@ -9,6 +9,7 @@ pub mod fold;
 pub mod merge;
 pub mod normalized;
 pub mod raw;
+mod raw_frame;
 pub mod waits;
 pub mod wall;
 

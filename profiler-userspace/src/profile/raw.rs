@@ -3,6 +3,7 @@
 //! In: filled by [`crate::kernel`]. Out: emptied by [`crate::symbolize`], which knows what addresses mean.
 //! It owns its stacks, so nothing in it depends on a kernel-side position still being valid.
 
+pub use super::raw_frame::{FileName, RawFrame};
 use foldhash::HashMap;
 use profiler_common::abi::{StackEnd, ThreadState};
 use std::collections::hash_map::Entry;
@@ -27,8 +28,8 @@ pub struct Who {
 /// A stack as the kernel walked it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RawStack {
-    /// Addresses from leaf to root. The first is where the CPU was; the others are return addresses.
-    pub addresses: Box<[u64]>,
+    /// Frames from leaf to root.
+    pub frames: Box<[RawFrame]>,
     /// Why the walk stopped.
     pub end: StackEnd,
     /// Whether it went by frame pointer through code that its object's unwind instructions leave out,

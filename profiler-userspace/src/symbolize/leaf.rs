@@ -1,51 +1,30 @@
-//! What a firing was, where that is known by a number and not by a place.
+//! Frames that are no code: what a firing was, where that is known by a number and not by a place.
 //!
-//! In: a stack that may begin with a leaf word. Out: frames' names. Names of files come from the target, and may
-//! be any bytes.
+//! In: a frame. Out: its name. Names of files come from the target, and may be any bytes.
 
 use super::demangle::visible;
-use crate::profile::raw::RawStack;
-use profiler_common::abi::{LeafKind, LeafWord};
+use crate::profile::raw::RawFrame;
 use syscalls::{x86, x86_64};
 
-/// How many of a stack's addresses are none, but tell what was sampled.
-pub(super) fn words(stack: &RawStack) -> usize {
-    leaf(stack).map_or(0, |leaf| (1 + leaf.name_words()).min(stack.addresses.len()))
-}
-
-fn leaf(stack: &RawStack) -> Option<LeafWord> {
-    LeafWord::from_address(*stack.addresses.first()?)
-}
-
-/// The names of the frames at a stack's leaf that are no places, the outermost first.
-pub(super) fn names(stack: &RawStack) -> impl Iterator<Item = String> {
-    let said = leaf(stack).map(what);
-    let name: Vec<u8> = stack.addresses[..words(stack)]
-        .iter()
-        .skip(1)
-        .flat_map(|word| word.to_ne_bytes())
-        .take_while(|&byte| byte != 0)
-        .collect();
-    let name = (!name.is_empty()).then(|| format!("[file: {}]", visible(&name)));
-    said.into_iter().chain(name)
-}
-
-fn what(leaf: LeafWord) -> String {
-    let number = leaf.number() as usize;
-    match leaf.kind() {
-        Some(LeafKind::Call) => match x86_64::Sysno::new(number) {
+/// The name of a frame that is no code; none if it is.
+pub(super) fn name(frame: &RawFrame) -> Option<String> {
+    let name = match frame {
+        RawFrame::Native(_) | RawFrame::Kernel(_) => return None,
+        RawFrame::SystemCall(number) => match x86_64::Sysno::new(*number as usize) {
             Some(call) => format!("[{}]", call.name()),
             None => format!("[system call {number}]"),
         },
-        Some(LeafKind::CompatCall) => match x86::Sysno::new(number) {
+        RawFrame::CompatSystemCall(number) => match x86::Sysno::new(*number as usize) {
             Some(call) => format!("[{}, 32-bit]", call.name()),
             None => format!("[system call {number}, 32-bit]"),
         },
-        Some(LeafKind::KernelLock) => format!("[{}]", lock(leaf.number())),
-        Some(LeafKind::UserLock) => "[futex]".to_owned(),
-        Some(LeafKind::PageIn) => "[page-in]".to_owned(),
-        None => "[not known]".to_owned(),
-    }
+        RawFrame::KernelLock(flags) => format!("[{}]", lock(*flags)),
+        RawFrame::UserLock => "[futex]".to_owned(),
+        RawFrame::PageIn => "[page-in]".to_owned(),
+        RawFrame::FileName(name) => format!("[file: {}]", visible(&name.0)),
+        RawFrame::Unknown(_) => "[not known]".to_owned(),
+    };
+    Some(name)
 }
 
 /// What kind of lock a thread waits for, from the flags that the kernel tells (`LCB_F_…` in
@@ -78,59 +57,43 @@ fn lock(flags: u32) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use profiler_common::abi::StackEnd;
-
-    fn said(leaf: LeafWord, others: &[u64]) -> (Vec<String>, usize) {
-        let stack = RawStack {
-            addresses: [&[leaf.0], others].concat().into(),
-            end: StackEnd::Root,
-            fp_fallback: false,
-        };
-        (names(&stack).collect(), words(&stack))
-    }
+    use crate::profile::raw::FileName;
 
     #[test]
     fn calls_and_locks_have_the_names_that_people_know() {
-        for (kind, number, name) in [
-            (LeafKind::Call, 0, "[read]"),
-            (LeafKind::Call, 202, "[futex]"),
-            (LeafKind::Call, 9999, "[system call 9999]"),
-            (LeafKind::CompatCall, 3, "[read, 32-bit]"),
-            (LeafKind::KernelLock, 1, "[spinlock]"),
-            (LeafKind::KernelLock, 33, "[mutex]"),
-            (LeafKind::KernelLock, 2, "[rwsem: read]"),
-            (LeafKind::UserLock, 202, "[futex]"),
-            (LeafKind::PageIn, 0, "[page-in]"),
+        for (frame, expected) in [
+            (RawFrame::SystemCall(0), "[read]"),
+            (RawFrame::SystemCall(202), "[futex]"),
+            (RawFrame::SystemCall(9999), "[system call 9999]"),
+            (RawFrame::CompatSystemCall(3), "[read, 32-bit]"),
+            (RawFrame::KernelLock(1), "[spinlock]"),
+            (RawFrame::KernelLock(33), "[mutex]"),
+            (RawFrame::KernelLock(2), "[rwsem: read]"),
+            (RawFrame::UserLock, "[futex]"),
+            (RawFrame::PageIn, "[page-in]"),
         ] {
-            assert_eq!(
-                said(LeafWord::new(kind, number), &[]),
-                (vec![name.to_owned()], 1)
-            );
+            assert_eq!(name(&frame).as_deref(), Some(expected));
         }
     }
 
     #[test]
-    fn a_files_name_is_a_frame_of_its_own_whatever_it_holds() {
-        let read = LeafWord::new(LeafKind::Call, 0).named(2);
-        let word = |text: &[u8; 8]| u64::from_ne_bytes(*text);
-        let kernel = 0xffff_ffff_8100_0000;
-        let (names, words) = said(
-            read,
-            &[word(b"a\n\xffcdefg"), word(b"h\0\0\0\0\0\0\0"), kernel],
+    fn a_file_is_shown_by_its_name_whatever_that_holds() {
+        let file = RawFrame::FileName(Box::new(FileName(b"a\n\xffcdefgh"[..].into())));
+        let shown = name(&file).expect("a name");
+        assert!(
+            shown.starts_with("[file: a") && shown.ends_with("cdefgh]"),
+            "{shown:?}"
         );
-        assert_eq!((names.len(), words, &*names[0]), (2, 3, "[read]"));
-        assert!(names[1].ends_with("cdefgh]"), "{names:?}");
-        // Fewer words than were promised.
-        assert_eq!(said(read, &[]), (vec!["[read]".to_owned()], 1));
     }
 
     #[test]
-    fn a_stack_of_places_has_nothing_to_say() {
-        let stack = RawStack {
-            addresses: [0xffff_ffff_8100_0000, 8].into(),
-            end: StackEnd::Root,
-            fp_fallback: false,
-        };
-        assert_eq!((names(&stack).count(), words(&stack)), (0, 0));
+    fn code_has_no_such_name() {
+        for address in [8, 0xffff_ffff_8100_0000] {
+            assert!(
+                RawFrame::of_addresses([address])
+                    .iter()
+                    .all(|frame| name(frame).is_none())
+            );
+        }
     }
 }

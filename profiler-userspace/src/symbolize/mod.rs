@@ -45,7 +45,7 @@ pub use untold::Untold;
 use crate::object::{Elf, ElfAddress, Fetch, FileOffset, RegularFile};
 use crate::process::{Opened, Processes};
 use crate::profile::normalized::{Label, NormalizedProfile, NormalizedStackIndex};
-use crate::profile::raw::RawStack;
+use crate::profile::raw::{RawFrame, RawStack};
 use crate::profile::waits::{BLOCKED, RUNNABLE, WAKER_UNSEEN, WOKEN_BY};
 use crate::profile::wall::NOT_SAMPLED;
 use crate::profile::{Frame, FrameId, FrameKind, Profile, Sample, Unit};
@@ -238,9 +238,9 @@ pub fn readable(name: &[u8]) -> String {
 /// The leaf is where the CPU was. Every other address is where a call will return to: the instruction
 /// behind the call. If the call was the last thing in its function, because it never returns, that
 /// instruction is already the next function's. One byte earlier is still the call.
-fn lookups(stack: &RawStack) -> impl DoubleEndedIterator<Item = u64> {
-    let places = &stack.addresses[leaf::words(stack)..];
-    places.iter().enumerate().map(|(depth, &address)| {
+fn lookups(stack: &RawStack) -> impl Iterator<Item = u64> {
+    let code = stack.frames.iter().filter_map(RawFrame::address);
+    code.zip(0u32..).map(|(address, depth)| {
         if depth == 0 {
             address
         } else {

@@ -211,16 +211,14 @@ impl Normalizer {
         let kernel = kernel.map(|index| {
             *kernels.entry(index).or_insert_with(|| {
                 let stack = raw.stack(index);
-                // What is known by a number comes before all places.
-                let said: Vec<String> = leaf::names(stack).collect();
-                let said = said
-                    .into_iter()
-                    .rev()
-                    .map(|name| self.normalized.name(frame(name, FrameKind::Mark)));
-                let said: Vec<Location> = said.collect();
-                let places = lookups(stack).map(Location::Kernel);
-                let locations = said.into_iter().chain(places);
+                // What is no code comes before all that is.
+                let named = stack.frames.iter().filter_map(leaf::name);
+                let mut locations: Vec<Location> = named
+                    .map(|name| self.normalized.name(frame(name, FrameKind::Mark)))
+                    .collect();
+                locations.extend(lookups(stack).map(Location::Kernel));
                 let locations = locations
+                    .into_iter()
                     .map(|location| self.normalized.location(location))
                     .collect();
                 self.stack(stack, locations)

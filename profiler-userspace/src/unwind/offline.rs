@@ -5,7 +5,7 @@
 
 use crate::object::{Elf, ElfAddress, FileOffset};
 use crate::process::{BackingId, Identity, Owner, Processes};
-use crate::profile::raw::RawStack;
+use crate::profile::raw::{RawFrame, RawStack};
 use crate::unwind::UnwindTable;
 use profiler_common::abi::{KeptRegisters, MAX_USER_FRAMES, Rule, StackEnd};
 use profiler_common::walk::native::{self, Frame};
@@ -60,7 +60,7 @@ impl<'a> OfflineWalker<'a> {
         [ip, sp, fp, bx]: [u64; 4],
     ) -> Option<(RawStack, bool)> {
         let stack = |addresses: Vec<u64>, end| RawStack {
-            addresses: addresses.into_boxed_slice(),
+            frames: RawFrame::of_addresses(addresses),
             fp_fallback: false,
             end,
         };

@@ -30,7 +30,7 @@ fn stack() -> impl Strategy<Value = Arc<RawStack>> {
     )
         .prop_map(|(addresses, end)| {
             Arc::new(RawStack {
-                addresses: addresses.into(),
+                frames: RawFrame::of_addresses(addresses),
                 end,
                 fp_fallback: false,
             })
@@ -98,7 +98,7 @@ proptest! {
         for sample in &raw.samples {
             let part = |index: Option<StackIndex>| index.map(|index| raw.stack(index));
             let (user, kernel) = (part(sample.user), part(sample.kernel));
-            let frames = |part: Option<&RawStack>| part.map_or(0, |part| part.addresses.len());
+            let frames = |part: Option<&RawStack>| part.map_or(0, |part| part.frames.len());
             let cut = [user, kernel].into_iter().flatten().filter(|part| part.end.mark().is_some());
             let sums = expected.entry([frames(user), frames(kernel), cut.count()]).or_default();
             sums.0 += sample.weight;

@@ -12,7 +12,7 @@ mod told;
 
 use super::*;
 use crate::process::Identity;
-use crate::profile::raw::{Parts, RawProfile, RawSample, StackIndex, Who};
+use crate::profile::raw::{Parts, RawFrame, RawProfile, RawSample, StackIndex, Who};
 use profiler_common::abi::StackEnd;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ static USUAL: Naming = Naming {
 fn raw(identity: Identity, addresses: &[u64]) -> RawProfile {
     let mut raw = RawProfile::default();
     raw.stacks.push(Arc::new(RawStack {
-        addresses: addresses.into(),
+        frames: RawFrame::of_addresses(addresses.iter().copied()),
         end: StackEnd::Root,
         fp_fallback: false,
     }));
@@ -111,7 +111,7 @@ fn the_stack_goes_from_labels_over_user_to_kernel() {
     let mut raw = raw(gone, &[0x10, 0x20]);
     Arc::get_mut(&mut raw.stacks[0]).unwrap().end = StackEnd::Truncated;
     raw.stacks.push(Arc::new(RawStack {
-        addresses: Box::new([0x1000, 0x2001]),
+        frames: RawFrame::of_addresses([0x1000, 0x2001]),
         end: StackEnd::Root,
         fp_fallback: false,
     }));

@@ -1,0 +1,138 @@
+//! One frame of a stack, as a word: what kind it is in the highest eight bits, and what it is in the others.
+//!
+//! Addresses are words as they are. With page tables of five levels, an address has 57 bits, the last of which all bits above
+//! repeat (Intel SDM, volume 1, section 3.3.7.1): so the highest eight are all clear in programs and all set in the
+//! kernel, as they are on arm64 with 52 bits. Frames of other kinds have one of the tags between. Those from 0x40 to 0x7f are
+//! free for frames of interpreters.
+
+/// The most words of a file's name: the kernel knows none longer than 255 bytes (`include/uapi/linux/limits.h`,
+/// `NAME_MAX`).
+pub const NAME_WORDS: usize = 32;
+
+/// What a [`FrameWord`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum FrameTag {
+    /// An address of a program's.
+    Native = 0x00,
+    /// A system call, by its number.
+    SystemCall = 0x01,
+    /// A system call of a 32-bit program.
+    CompatSystemCall = 0x02,
+    /// A lock of the kernel's, by the flags of what is waited for (`include/trace/events/lock.h`).
+    KernelLock = 0x03,
+    /// A lock of a program's.
+    UserLock = 0x04,
+    /// A page of a mapped file that was waited for.
+    PageIn = 0x05,
+    /// A file's name: as many words follow as the payload says, of eight bytes each, filled up with zeros.
+    FileName = 0x06,
+    /// An address of the kernel's.
+    Kernel = 0xff,
+}
+
+impl FrameTag {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Native,
+        Self::SystemCall,
+        Self::CompatSystemCall,
+        Self::KernelLock,
+        Self::UserLock,
+        Self::PageIn,
+        Self::FileName,
+        Self::Kernel,
+    ];
+
+    /// The tag with these eight bits, if there is one.
+    pub const fn from_code(code: u8) -> Option<Self> {
+        match code {
+            0x00 => Some(Self::Native),
+            0x01 => Some(Self::SystemCall),
+            0x02 => Some(Self::CompatSystemCall),
+            0x03 => Some(Self::KernelLock),
+            0x04 => Some(Self::UserLock),
+            0x05 => Some(Self::PageIn),
+            0x06 => Some(Self::FileName),
+            0xff => Some(Self::Kernel),
+            _ => None,
+        }
+    }
+}
+
+/// A frame: bits 0–55 the payload, bits 56–63 the [`FrameTag`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct FrameWord(pub u64);
+
+const TAG_SHIFT: u32 = 56;
+
+impl FrameWord {
+    /// A frame of this kind.
+    #[inline(always)]
+    pub const fn new(tag: FrameTag, payload: u32) -> Self {
+        Self((tag as u64) << TAG_SHIFT | payload as u64)
+    }
+
+    /// The frame of code at this address.
+    #[inline(always)]
+    pub const fn at(address: u64) -> Self {
+        Self(address)
+    }
+
+    /// What it is; none if that is not known.
+    #[inline(always)]
+    pub const fn tag(self) -> Option<FrameTag> {
+        FrameTag::from_code((self.0 >> TAG_SHIFT) as u8)
+    }
+
+    /// The address, of a frame of code.
+    pub const fn address(self) -> u64 {
+        self.0
+    }
+
+    /// The number, of any other frame.
+    pub const fn number(self) -> u32 {
+        self.0 as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_tag_is_found_by_its_code() {
+        for tag in FrameTag::ALL {
+            assert_eq!(FrameTag::from_code(tag as u8), Some(tag));
+        }
+        assert_eq!(FrameTag::from_code(0x7f), None);
+    }
+
+    #[test]
+    fn addresses_are_frames_with_four_and_with_five_levels_of_page_tables() {
+        for (address, tag) in [
+            (0, FrameTag::Native),
+            (0x40_1000, FrameTag::Native),
+            (0x7fff_ffff_f000, FrameTag::Native),
+            (0x00ff_ffff_ffff_f000, FrameTag::Native),
+            (0xff00_0000_0000_0000, FrameTag::Kernel),
+            (0xffff_8000_0000_0000, FrameTag::Kernel),
+            (0xffff_ffff_8100_0000, FrameTag::Kernel),
+            (u64::MAX, FrameTag::Kernel),
+        ] {
+            let frame = FrameWord::at(address);
+            assert_eq!((frame.tag(), frame.address()), (Some(tag), address));
+        }
+    }
+
+    #[test]
+    fn other_frames_give_back_their_numbers() {
+        for tag in FrameTag::ALL {
+            for number in [0, 202, u32::MAX] {
+                let frame = FrameWord::new(tag, number);
+                assert_eq!((frame.tag(), frame.number()), (Some(tag), number));
+            }
+        }
+    }
+}
