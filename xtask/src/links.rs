@@ -1,6 +1,6 @@
 //! Links from the documents to files of this repository.
 //!
-//! In: `README.md` and `docs/*.md`. Out: the links that lead nowhere. It never asks the network.
+//! In: `README.md`, `CONTRIBUTING.md` and `docs/**/*.md`. Out: the links that lead nowhere. It never asks the network.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,12 +28,21 @@ pub(crate) fn broken(root: &Path) -> Result<Vec<String>> {
     Ok(broken)
 }
 
-/// `README.md` and the pages, in the order of their paths.
+/// The documents at the root and those in `docs` and its folders, in the order of their paths.
 pub(crate) fn documents(root: &Path) -> Result<Vec<PathBuf>> {
-    let mut documents = vec![root.join("README.md")];
-    let docs = root.join("docs");
-    for entry in fs::read_dir(&docs).with_context(|| format!("cannot list {}", docs.display()))? {
-        documents.push(entry?.path());
+    let mut documents = vec![root.join("README.md"), root.join("CONTRIBUTING.md")];
+    let mut folders = vec![root.join("docs")];
+    while let Some(folder) = folders.pop() {
+        for entry in
+            fs::read_dir(&folder).with_context(|| format!("cannot list {}", folder.display()))?
+        {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                documents.push(path);
+            }
+        }
     }
     documents.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
     documents.sort();
