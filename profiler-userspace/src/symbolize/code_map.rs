@@ -1,10 +1,10 @@
-//! Names that runtimes give to the code they make.
+//! Names of code that runtimes make.
 //!
-//! In: a process and addresses of its memory that no file holds. Out: the functions that its jitdump or
-//! its perf map has there. Both files tell of code in the order in which it was made, and go by once:
-//! of several definitions that cover an address, the last one counts, since memory is used again. No
-//! index is made, so that a map of a gigabyte costs no memory.
-//! Never believes a number in either: both are written by whom we look at.
+//! In: a process and addresses of its memory that no file holds. Out: the functions that its jitdump or perf
+//! map has there. Both files list code in the order in which it was made and are read once, as a stream: if
+//! several definitions cover an address, the last one counts, because memory is reused. No index is built, so
+//! a map of a gigabyte costs no memory. Never trusts a number in either: both are written by the program
+//! being profiled.
 //!
 //! Formats: `tools/perf/Documentation/jit-interface.txt` and `jitdump-specification.txt` in the kernel.
 
@@ -16,18 +16,17 @@ use crate::process::{Identity, Processes};
 use std::fs::File;
 use std::rc::Rc;
 
-/// The most of a file that is read, in bytes. Of a longer perf map it is the end, of a jitdump the
-/// beginning.
+/// How much of a file is read at most, in bytes: the end of a perf map, the beginning of a jitdump.
 const MAX_FILE_BYTES: u64 = 1 << 30;
 
-/// The most addresses that all definitions of one file may claim together, so that a file full of
-/// definitions of everything takes no longer than others.
+/// How many addresses all definitions of a file may cover together, so that a file full of definitions of
+/// everything takes no longer than others.
 const MAX_CLAIMS: u64 = 1 << 26;
 
-/// The longest name that is kept, in bytes.
+/// The longest name kept, in bytes.
 const MAX_NAME_BYTES: usize = 4 << 10;
 
-/// A file in which a runtime tells of code that it makes.
+/// A file in which a runtime lists the code it makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CodeMap {
     /// `perf-PID.map`: text, a line for each function.
@@ -36,7 +35,7 @@ pub enum CodeMap {
     Jitdump,
 }
 
-/// What such a file calls the code at some addresses, which must ascend; nothing where it tells of none.
+/// What such a file calls the code at some ascending addresses; none where it has no definition.
 pub fn names_told(kind: CodeMap, file: &File, addresses: &[u64]) -> Vec<Option<Vec<u8>>> {
     let mut names = Names::new(addresses);
     match kind {
@@ -48,7 +47,7 @@ pub fn names_told(kind: CodeMap, file: &File, addresses: &[u64]) -> Vec<Option<V
     found.of.iter().map(|of| name(*of)).collect()
 }
 
-/// The functions at some addresses, ascending, of a process, and whether all was read that it tells.
+/// The functions at some ascending addresses of a process, and whether everything it wrote was read.
 pub(super) fn name(
     processes: &mut Processes,
     identity: Identity,
@@ -78,7 +77,7 @@ pub(super) fn name(
     (merge(found, &left, names.into_found()), whole)
 }
 
-/// Puts what one source knows into the gaps of another.
+/// Fills the gaps in one source with what another knows.
 fn merge(mut found: Found, left: &[usize], more: Found) -> Found {
     let first = found.names.len();
     found.names.extend(more.names);
@@ -93,15 +92,15 @@ struct Names<'a> {
     addresses: &'a [u64],
     of: Vec<Option<Latest>>,
     claims: u64,
-    /// Whether all was read, as far as it made sense.
+    /// Whether everything up to the first invalid record was read.
     whole: bool,
 }
 
-/// What was last said of an address.
+/// The latest definition of an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Latest {
     Named(Rc<[u8]>),
-    /// Moved there from elsewhere: what has this number.
+    /// Moved there: the number of the original definition.
     Moved(u64),
 }
 
@@ -116,7 +115,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Notes that the code of `size` bytes at `start` is this; `false` once a file has claimed too much.
+    /// Adds that the `size` bytes of code at `start` are this; `false` once a file has claimed too much.
     fn define(&mut self, start: u64, size: u64, latest: impl FnOnce() -> Latest) -> bool {
         let from = self.addresses.partition_point(|address| *address < start);
         let covered = self.addresses[from..]
@@ -132,7 +131,7 @@ impl<'a> Names<'a> {
         goes_on
     }
 
-    /// Notes that a file of so many bytes is read, of which there is a most.
+    /// Checks the size of a file that is about to be read against the limit.
     fn note_length(&mut self, file: &File) {
         let bytes = file.metadata().map_or(0, |status| status.len());
         self.whole &= bytes <= MAX_FILE_BYTES;
@@ -147,7 +146,7 @@ impl<'a> Names<'a> {
             let Some(Latest::Named(name)) = latest else {
                 continue;
             };
-            // Addresses in one function follow each other.
+            // Adjacent addresses are often in the same function.
             if found.names.last().is_none_or(|last| **last != *name) {
                 found.names.push(name.to_vec());
             }

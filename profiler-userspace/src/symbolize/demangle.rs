@@ -1,32 +1,32 @@
-//! Symbols as their authors wrote them.
+//! Demangles symbols.
 //!
-//! In: a symbol's name as a linker knows it. Out: text for a reader. Pure, bounded, never fails: what
-//! cannot be demangled stays as it is.
+//! In: a linker's name. Out: text for a reader. Pure, bounded, never fails: a name that cannot be demangled
+//! stays as it is.
 //!
-//! Rust loses its hash, C++ its parameters and return type: a graph's boxes are narrow, and profilers'
-//! readers are used to names alone. Every name loses what compilers append to parts and copies of a
-//! function. All that only on request is what [`super::simplify`] does.
+//! Rust names lose their hash, C++ names their parameters and return type, because boxes in a graph are
+//! narrow. Every name loses the suffixes of parts and clones of a function. What goes only on request is in
+//! [`super::simplify`].
 
 use super::simplify::simplify;
 use cpp_demangle::{BorrowedSymbol, DemangleOptions};
 use std::fmt::{self, Write};
 
-/// The most of a name that is kept, in bytes. Templates of templates reach a few thousand.
+/// The longest name kept, in bytes. Nested templates reach a few thousand.
 const MAX_BYTES: usize = 16 << 10;
 
-/// What becomes of names.
+/// How names are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Demangling {
-    /// They become what their authors wrote.
+    /// Demangled.
     #[default]
     Full,
-    /// So they do, without the arguments of templates and generics.
+    /// Demangled, without template and generic arguments.
     Simplified,
-    /// They stay as the linker knows them.
+    /// As the linker knows them.
     Off,
 }
 
-/// What compilers append to the name of a part or a copy of a function, perhaps with a number behind it.
+/// Suffixes of parts and clones of a function, possibly with a number behind them.
 const SUFFIXES: [&[u8]; 8] = [
     b"cold",
     b"part",
@@ -65,7 +65,7 @@ pub(super) fn unmangled(plain: &[u8]) -> String {
         .unwrap_or_else(|| visible(plain))
 }
 
-/// The name of the whole function that this may be a part or a copy of.
+/// The name of the whole function that this may be a part or a clone of.
 fn whole(name: &[u8]) -> &[u8] {
     let mut whole = name;
     while let Some(dot) = whole.iter().rposition(|&byte| byte == b'.') {
@@ -83,7 +83,7 @@ fn whole(name: &[u8]) -> &[u8] {
     whole
 }
 
-/// Bytes that should have been text. What is not UTF-8 is written as `\xff`.
+/// Bytes that should be text. Invalid UTF-8 is written as `\xff`.
 pub(super) fn visible(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes[..bytes.len().min(MAX_BYTES)].utf8_chunks() {
@@ -95,7 +95,7 @@ pub(super) fn visible(bytes: &[u8]) -> String {
     text
 }
 
-/// The Rust path, without the hash that tells apart one crate's versions.
+/// The Rust path, without the hash.
 fn rust(name: &str) -> Option<String> {
     let demangled = rustc_demangle::try_demangle(name).ok()?;
     let mut text = Bounded::default();
@@ -104,7 +104,7 @@ fn rust(name: &str) -> Option<String> {
 }
 
 fn cpp(name: &str) -> Option<String> {
-    // The demangler reads `_Z`, `__Z` and the like; anything else is not worth starting it.
+    // The demangler accepts `_Z`, `__Z` and the like; for anything else starting it is a waste.
     if !name.trim_start_matches('_').starts_with('Z') || !name.starts_with('_') {
         return None;
     }
@@ -116,7 +116,7 @@ fn cpp(name: &str) -> Option<String> {
             &DemangleOptions::new().no_params().no_return_type(),
         )
         .ok()?;
-    // Of the parameters, the qualifier of `this` is still there.
+    // Qualifiers of `this` are left of the parameters.
     Some(
         text.0
             .strip_suffix(" const")
@@ -125,7 +125,7 @@ fn cpp(name: &str) -> Option<String> {
     )
 }
 
-/// Text of limited length: a short name can stand for an endless one, by repeating its own parts.
+/// Text of limited length: a short name can expand endlessly by repeating its own parts.
 #[derive(Default)]
 struct Bounded(String);
 

@@ -1,12 +1,12 @@
-//! What DWARF tells of code: functions, those that were compiled into them, lines.
+//! What DWARF knows of code: functions, inlined functions, lines.
 //!
-//! In: an object with DWARF, the file that it shares with others if there is one, and addresses. Out: for
-//! each address the functions that it lies in, the outermost first. Files are read where they are looked at,
-//! and what is made of them is made for the compilation units that were asked for alone. Costs much more
-//! than a symbol table, in time and memory; so it is asked only for what no symbol table knows.
+//! In: an object with DWARF, the file it shares with others if there is one, and addresses. Out: for each
+//! address the functions it is in, the outermost first. Files are read page by page, and only the compilation
+//! units that are asked for are parsed. This costs much more time and memory than a symbol table, so it is
+//! asked only for what no symbol table knows.
 //!
-//! What is made of units is kept, for the next address is likely in one of them, until it takes all that may
-//! be held. Then all is given back, and naming begins anew where it stopped: in several rounds, if need be.
+//! Parsed units are kept until they reach the memory limit, because the next address is likely in one of
+//! them. Then everything is freed and symbolization goes on with the next address: a new round.
 
 mod allowance;
 mod section;
@@ -23,19 +23,19 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// So many rounds are made for one object. What is left then would take as many again.
+/// The most rounds for one object. What is left then would take as many again.
 const MAX_ROUNDS: usize = 64;
 
-/// The longest name of a function that is read, in bytes.
+/// The longest function name read, in bytes.
 const MAX_NAME_BYTES: usize = 16 << 10;
 
-/// The longest file name that a line is told with, in bytes.
+/// The longest file name shown with a line, in bytes.
 const MAX_FILE_NAME_BYTES: usize = 256;
 
-/// So many functions may lie within each other at one address; compilers stop far below.
+/// The deepest nesting of inlined functions at one address; compilers stop far below.
 const MAX_LEVELS: usize = 64;
 
-/// The sections that tell of functions and lines. The others are of variables, types and macros.
+/// The sections with functions and lines. The others hold variables, types and macros.
 const WANTED: [SectionId; 10] = [
     SectionId::DebugAbbrev,
     SectionId::DebugAddr,
@@ -52,27 +52,27 @@ const WANTED: [SectionId; 10] = [
 /// One function at an address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Level {
-    /// Its name, as the linker knows it.
+    /// Its name before demangling.
     pub(super) name: Option<Vec<u8>>,
-    /// The file, without directories, and line: in the innermost function where the address is, in the
-    /// others where they call the next.
+    /// File, without directories, and line: of the address in the innermost function, of the call in the
+    /// others.
     pub(super) line: Option<String>,
 }
 
-/// What asking for addresses came to.
+/// The outcome of asking for addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Asked {
-    /// How many addresses were left, because they would have taken more memory or time than allowed.
+    /// How many addresses were skipped, because they would have exceeded the memory or time limit.
     pub(super) left: usize,
-    /// Whether all was read more than once, because not all could be held.
+    /// Whether several rounds were needed.
     pub(super) again: bool,
-    /// How many files were missing that hold parts of the debug information.
+    /// How many files with split debug information were missing.
     pub(super) missing: usize,
     /// One of them.
     pub(super) such_as: Option<PathBuf>,
 }
 
-/// Whom to ask.
+/// What to ask.
 #[derive(Clone, Copy)]
 pub(super) struct Question<'a> {
     /// The object, or its debug file.
@@ -81,14 +81,13 @@ pub(super) struct Question<'a> {
     pub(super) shared: Option<&'a DebugFile>,
     /// Where the object was mapped from.
     pub(super) path: &'a Path,
-    /// Where to look for further files.
+    /// Where to search for further files.
     pub(super) search: Search<'a>,
-    /// How much memory may be held meanwhile, what is made of the answers included.
+    /// How much memory may be used, results included.
     pub(super) bytes: u64,
 }
 
-/// Hands to `take` what is told at each of `addresses`: its number, and the functions there, the outermost
-/// first.
+/// Calls `take` with the index of each address and its functions, the outermost first.
 pub(super) fn look_up(
     question: Question<'_>,
     addresses: &[ElfAddress],
@@ -111,7 +110,7 @@ pub(super) fn look_up(
         }
         let context = context(&own, shared.as_ref());
         if pages.allowance.is_over() {
-            // What all units begin with does not fit, and will not the next time either.
+            // The header of all units does not fit and will not fit in the next round either.
             break;
         }
         let Some(context) = context else {
@@ -123,7 +122,7 @@ pub(super) fn look_up(
         while let Some(address) = addresses.get(rest) {
             let levels = at(&context, &split, address.0).unwrap_or_default();
             if pages.allowance.is_over() {
-                // What does not fit when all else was given back will never fit.
+                // What does not fit after everything was freed will never fit.
                 if rest == first {
                     asked.left += 1;
                     rest += 1;
@@ -135,7 +134,7 @@ pub(super) fn look_up(
         }
     }
     asked.left += addresses.len() - rest;
-    // Here and there a page is read again of any large file.
+    // Some pages of any large file are read twice.
     let file_bytes = files.into_iter().flatten().map(wanted_bytes);
     asked.again |= pages.bytes_again() > file_bytes.fold(0, u64::saturating_add);
     (asked.missing, asked.such_as) = split.missing();
@@ -153,7 +152,7 @@ fn context(own: &Sections, shared: Option<&Sections>) -> Option<Context<Cursor>>
 }
 
 fn at(context: &Context<Cursor>, split: &Split<'_>, address: u64) -> Option<Vec<Level>> {
-    // There is no address behind the last, at which a range that holds it could end.
+    // A range that contains the highest address could have no end.
     address.checked_add(1)?;
     let mut result = context.find_frames(address);
     let mut frames = loop {
@@ -179,7 +178,7 @@ fn at(context: &Context<Cursor>, split: &Split<'_>, address: u64) -> Option<Vec<
     Some(levels)
 }
 
-/// `file.c:12`, without the directories, of which there may be many.
+/// `file.c:12`, without the directories.
 fn line(location: Location<'_>) -> Option<String> {
     let file = location.file?;
     let name = file.rsplit('/').next().filter(|name| !name.is_empty())?;
@@ -197,17 +196,16 @@ struct Sections {
     empty: Rc<Section>,
 }
 
-/// How a section is called in one kind of file, if it is there.
+/// The name of a section in one kind of file, if it exists there.
 type Called = fn(SectionId) -> Option<&'static str>;
 
-/// How a section is called in an object, or its debug file.
+/// The name of a section in an object or its debug file.
 fn own_name(id: SectionId) -> Option<&'static str> {
     Some(id.name())
 }
 
 impl Sections {
-    /// Those of a file, which stays open. If one of them has to be unpacked and does not fit, the allowance is
-    /// over.
+    /// The sections of a file, which stays open. If a compressed one does not fit, the allowance is used up.
     fn open(
         source: &DebugFile,
         pages: &Rc<Pages>,
@@ -220,7 +218,7 @@ impl Sections {
         })
     }
 
-    /// Those of a file, as a whole. If they do not fit, the allowance is over.
+    /// The sections of a file, read whole. If they do not fit, the allowance is used up.
     fn read(
         source: &DebugFile,
         pages: &Rc<Pages>,
@@ -259,13 +257,13 @@ impl Sections {
         found.map_or_else(|| self.none(), |(_, section)| Cursor::new(section))
     }
 
-    /// What is read where there is no section.
+    /// An absent section.
     fn none(&self) -> Cursor {
         Cursor::new(&self.empty)
     }
 }
 
-/// How many bytes of a file there may be to be looked at, unpacked.
+/// How many bytes of a file may have to be read, unpacked.
 pub(super) fn wanted_bytes(source: &DebugFile) -> u64 {
     let sections = WANTED
         .into_iter()

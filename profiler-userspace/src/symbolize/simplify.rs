@@ -1,16 +1,15 @@
-//! Names without the arguments of templates and generics.
+//! Removes template and generic arguments from names.
 //!
-//! In: a demangled name, of C++ or Rust. Out: the same without what stands in angle brackets, except the
-//! type and trait of a Rust method: `<Vec<T> as Drop>::drop` becomes `<Vec as Drop>::drop`. Nothing where
-//! brackets do not match. Pure.
+//! In: a demangled C++ or Rust name. Out: the name without angle brackets, except for the type and trait of a
+//! Rust method: `<Vec<T> as Drop>::drop` becomes `<Vec as Drop>::drop`. None if brackets do not match. Pure.
 
-/// What C++ names an operator with; behind it, brackets are no brackets.
+/// The keyword of C++ operators; brackets after it are not brackets.
 const OPERATOR: &str = "operator";
 
-/// The name without arguments; none if its brackets make no sense.
+/// The name without arguments; none if its brackets do not match.
 pub(super) fn simplify(name: &str) -> Option<String> {
     let mut text = String::with_capacity(name.len());
-    // For each open bracket whether it is kept.
+    // For each open bracket, whether it is kept.
     let mut open: Vec<bool> = Vec::new();
     let mut rest = name;
     let mut before = None;
@@ -34,7 +33,7 @@ pub(super) fn simplify(name: &str) -> Option<String> {
                 open.push(is_self);
                 1
             }
-            // An arrow of a function's type is no bracket.
+            // The arrow of a function type is not a bracket.
             '>' if before != Some('-') => {
                 let kept = open.pop()?;
                 if kept && !open.contains(&false) {
@@ -52,7 +51,7 @@ pub(super) fn simplify(name: &str) -> Option<String> {
         before = rest[..taken].chars().next_back();
         rest = &rest[taken..];
         if operator > 0 {
-            // To what follows, this was a name like any other. A space keeps its arguments apart.
+            // To what follows, this was a complete name. A space separates its arguments.
             before = Some('_');
             let arguments = rest.strip_prefix(' ');
             rest = arguments
@@ -63,12 +62,12 @@ pub(super) fn simplify(name: &str) -> Option<String> {
     (open.is_empty() && !text.is_empty()).then_some(text)
 }
 
-/// Whether a bracket behind this character opens the type of a method, as in Rust's `<T as Trait>`.
+/// Whether a bracket after this character begins a Rust method's type, as in `<T as Trait>`.
 fn opens_self(before: Option<char>) -> bool {
     before.is_none_or(|before| matches!(before, ' ' | '(' | '<' | ',' | '&' | '*' | '['))
 }
 
-/// How many bytes the name of an operator takes at the beginning of `text`; none if there is none.
+/// The length in bytes of an operator's name at the beginning of `text`; none if there is none.
 fn operator(text: &str, before: Option<char>) -> usize {
     let inside_a_word = before.is_some_and(|before| before.is_alphanumeric() || before == '_');
     let Some(symbol) = text.strip_prefix(OPERATOR).filter(|_| !inside_a_word) else {

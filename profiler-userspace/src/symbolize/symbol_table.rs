@@ -1,10 +1,8 @@
 //! Names from an object's symbol table.
 //!
-//! In: an open file, where its table lies, and the addresses asked for. Out: a symbol for each. The
-//! table goes by once, in blocks: nothing is sorted but the few addresses, and no part of the file
-//! stays in memory. That takes about as long as reading the table does, and none of the memory of an index over
-//! it.
-//! Never believes what the table says of its size.
+//! In: an open file, where its table is, and addresses. Out: a symbol for each. The table is read once, in
+//! blocks: only the few addresses are sorted, and no part of the file stays in memory. That takes about as
+//! long as reading the table, without the memory of an index. Never trusts the size the table claims.
 
 use crate::object::{Elf, ElfAddress, SymbolTable};
 use object::elf::{
@@ -27,24 +25,24 @@ use sieve::{FEW, Sieve};
 /// How much of a table is read at a time, in bytes: whole symbols of either width.
 const BLOCK_BYTES: usize = 24 * 16 * 256;
 
-/// The most of a table that is read, in bytes: ten million symbols.
+/// How much of a table is read at most, in bytes: ten million symbols.
 const MAX_TABLE_BYTES: u64 = 256 << 20;
 
-/// The most addresses that all symbols of a table may claim together. Honest symbols hardly overlap,
-/// so this is a hundred times what they claim.
+/// How many addresses all symbols may cover together. Honest symbols hardly overlap, so this is a hundred
+/// times what they cover.
 const MAX_CLAIMS: u64 = 1 << 24;
 
-/// Other names of one address that are looked at.
+/// How many aliases of one address are considered.
 const MAX_ALIASES: usize = 6;
 
-/// Symbols that start at one address.
+/// Symbols that start at the same address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Candidate {
-    /// Where they start.
+    /// Their address.
     start: u64,
-    /// Where their names start, in the table of names.
+    /// The offsets of their names in the string table.
     names: [u32; MAX_ALIASES],
-    /// How many they are.
+    /// Their number.
     aliases: usize,
 }
 
@@ -53,9 +51,9 @@ struct Candidate {
 struct Nearest {
     /// The innermost symbols that cover it.
     covering: Option<Candidate>,
-    /// The nearest symbols that start in front of it, or at it.
+    /// The nearest symbols that start at or before it.
     before: Option<Candidate>,
-    /// The section of those, if none of them has a size: what lies behind them may still be theirs.
+    /// The section of those, if none of them has a size: the bytes behind them may still be theirs.
     unsized_in: Option<u16>,
 }
 
@@ -70,15 +68,15 @@ struct Function {
 /// The symbols of some addresses.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
-    /// Each symbol's name, as the linker knows it.
+    /// Each symbol's name before demangling.
     pub names: Vec<Vec<u8>>,
-    /// For each address the index of its symbol, if it lies in one.
+    /// For each address the index of its symbol, if there is one.
     pub of: Vec<Option<usize>>,
 }
 
-/// Finds the symbol that each of `addresses`, ascending, lies in: the innermost of those that cover it;
-/// else the nearest in front of it in the same section, if its size is unknown, as assembly leaves it.
-/// No symbol of known size is stretched over the gap behind it.
+/// Finds the symbol of each of `addresses`, which ascend: the innermost symbol that covers it; else the
+/// nearest before it in the same section, if its size is unknown, as in assembly. A symbol of known size is
+/// never stretched over the gap behind it.
 pub(super) fn look_up(
     file: &File,
     elf: &Elf,
@@ -106,14 +104,14 @@ pub(super) fn look_up(
             of: vec![None; addresses.len()],
         };
     }
-    // Each symbol was noted at the first address behind its start alone.
+    // Each symbol was recorded only at the first address behind its start.
     for at in 1..nearest.len() {
         if nearest[at].before.is_none() {
             nearest[at].before = nearest[at - 1].before;
             nearest[at].unsized_in = nearest[at - 1].unsized_in;
         }
     }
-    // Addresses in one function follow each other.
+    // Adjacent addresses are often in the same function.
     let mut functions: Vec<Candidate> = Vec::new();
     let mut of = Vec::with_capacity(addresses.len());
     for (nearest, address) in nearest.iter().zip(addresses) {
@@ -134,7 +132,7 @@ pub(super) fn look_up(
     Found { names, of }
 }
 
-/// What is asked of a table.
+/// What is looked up in a table.
 struct Question<'a> {
     file: &'a File,
     elf: &'a Elf,
@@ -143,8 +141,7 @@ struct Question<'a> {
 }
 
 impl Question<'_> {
-    /// Lets all symbols go by, and notes for each address those that matter; none if the table makes no
-    /// sense.
+    /// Reads all symbols and keeps, for each address, those that matter; none if the table is invalid.
     fn sweep<S: Sym>(&self, endian: S::Endian, nearest: &mut [Nearest]) -> Option<()> {
         let table = &self.table.symbols;
         let most = table.start.saturating_add(MAX_TABLE_BYTES);
@@ -165,7 +162,7 @@ impl Question<'_> {
                 break;
             }
             let symbols: &[S] = slice_from_all_bytes(&block[..whole]).ok()?;
-            // Linkers leave most in ascending order: the last is the nearest, and spares a look at the others.
+            // Linkers write most symbols in ascending order: the last is the nearest, so others need no look.
             for few in symbols.rchunks(FEW) {
                 let kept = sieve.sift(few, endian, &mut places);
                 for &place in kept.iter().rev() {
@@ -184,7 +181,7 @@ impl Question<'_> {
     }
 }
 
-/// The function that a symbol names, if it names one that is defined here.
+/// The function of a symbol, if it is a function defined here.
 fn function<S: Sym>(symbol: &S, endian: S::Endian) -> Option<Function> {
     let section = symbol.st_shndx(endian);
     let defined = section != SHN_UNDEF && (section < SHN_LORESERVE || section == SHN_XINDEX);
@@ -197,8 +194,8 @@ fn function<S: Sym>(symbol: &S, endian: S::Endian) -> Option<Function> {
     })
 }
 
-/// Notes the function for each address that it covers and for the first behind its start; says how
-/// many it covers.
+/// Records the function for each address it covers and for the first behind its start. Returns how many it
+/// covers.
 fn claim(
     function: &Function,
     elf: &Elf,
@@ -232,8 +229,8 @@ fn claim(
     (until - from) as u64
 }
 
-/// Adds a function to the candidates if none of them starts nearer to the address; says then whether
-/// it is the first of those that start there.
+/// Adds a function to the candidates if none of them starts nearer to the address. Returns whether it is the
+/// first that starts there.
 fn add(candidate: &mut Option<Candidate>, function: &Function) -> Option<bool> {
     match candidate {
         Some(known) if known.start > function.start => None,
@@ -264,13 +261,13 @@ impl Nearest {
     }
 }
 
-/// Whether the section holds code, and this address of it.
+/// Whether the section is code and contains this address.
 fn lies_in(elf: &Elf, section: u16, address: u64) -> bool {
     let code = elf.code.get(usize::from(section)).and_then(Option::as_ref);
     code.is_some_and(|code| code.contains(&address))
 }
 
-/// Reads as much as there is; says how much.
+/// Reads as much as there is. Returns how much.
 fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> usize {
     let mut filled = 0;
     while filled < buffer.len() {

@@ -1,7 +1,7 @@
 //! The jitdump: a header, then a record for each piece of code that was made or moved.
 //!
-//! In: an open file and addresses. Out: the last name for each. Reading ends at the first record that
-//! makes no sense, which is also where one may be half-written.
+//! In: an open file and addresses. Out: the last name for each. Reading ends at the first invalid record,
+//! which may be one that is half-written.
 
 use super::{Latest, MAX_FILE_BYTES, MAX_NAME_BYTES, Names};
 use std::collections::{HashMap, HashSet};
@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{BufReader, Read, Seek as _, SeekFrom};
 use std::rc::Rc;
 
-/// The first word, as whoever wrote it reads it.
+/// The magic number, as its writer reads it.
 const MAGIC: u32 = 0x4a69_5444;
 
 /// Code was made.
@@ -18,23 +18,23 @@ const CODE_LOAD: u32 = 0;
 /// Code was moved.
 const CODE_MOVE: u32 = 1;
 
-/// What precedes each record: kind, size and time.
+/// The header of each record: kind, size and time.
 const PREFIX_BYTES: u32 = 16;
 
 /// What precedes the name of code that was made.
 const LOAD_BYTES: u32 = 40;
 
-/// What tells of code that was moved.
+/// The record of code that was moved.
 const MOVE_BYTES: u32 = 48;
 
-/// The order of bytes in the whole file.
+/// The byte order of the whole file.
 #[derive(Clone, Copy)]
 enum Order {
     Little,
     Big,
 }
 
-/// What a record tells.
+/// A record.
 enum Record {
     Load {
         start: u64,
@@ -88,7 +88,7 @@ pub(super) fn read(file: &File, names: &mut Names<'_>) {
     }
 }
 
-/// Shows each record to `visit`, until that returns `false` or the file makes no more sense.
+/// Calls `visit` for each record until it returns `false` or the file is invalid.
 fn each(mut file: &File, visit: impl FnMut(Record) -> bool) -> Option<()> {
     file.seek(SeekFrom::Start(0)).ok()?;
     walk(
@@ -127,14 +127,14 @@ fn walk(mut dump: impl Read, mut visit: impl FnMut(Record) -> bool) -> Option<()
 }
 
 fn load(order: Order, body: &mut impl Read) -> Option<Record> {
-    // The process, the thread, and an address that is the other's twin.
+    // Skips process, thread, and a duplicate of the address.
     skip(body, 16)?;
     let start = order.double(array(body)?);
     let size = order.double(array(body)?);
     let number = order.double(array(body)?);
     let mut name = Vec::new();
     let mut byte = [0];
-    // It comes out of a buffer, so that a byte at a time is no matter.
+    // Reads come from a buffer, so a byte at a time is fine.
     while name.len() < MAX_NAME_BYTES && body.read(&mut byte).ok()? == 1 && byte[0] != 0 {
         name.push(byte[0]);
     }
@@ -150,7 +150,7 @@ fn load(order: Order, body: &mut impl Read) -> Option<Record> {
 }
 
 fn moved(order: Order, body: &mut impl Read) -> Option<Record> {
-    // As above, and where it was.
+    // As above, with the old address.
     skip(body, 24)?;
     Some(Record::Move {
         start: order.double(array(body)?),

@@ -1,12 +1,12 @@
 //! The perf map: a line for each function, `START SIZE name`, numbers in hexadecimal.
 //!
-//! In: an open file and addresses. Out: the last name for each. Lines that make no sense are passed over.
+//! In: an open file and addresses. Out: the last name for each. Skips invalid lines.
 
 use super::{Latest, MAX_FILE_BYTES, MAX_NAME_BYTES, Names};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _, Seek as _, SeekFrom};
 
-/// The longest line that is kept, in bytes; of longer ones the beginning is.
+/// The longest line kept, in bytes; longer ones are cut.
 const MAX_LINE_BYTES: u64 = MAX_NAME_BYTES as u64 + 64;
 
 /// Reads the map as far as it is written.
@@ -40,14 +40,14 @@ pub(super) fn read(mut file: &File, names: &mut Names<'_>) {
         {
             return;
         }
-        // What was cut goes on; and a last line without its end is still being written.
+        // The rest of a cut line; or a last line without its end, which is still being written.
         if !whole && !skip_line(&mut lines) {
             return;
         }
     }
 }
 
-/// Goes behind the next line feed; `false` if there is none.
+/// Skips past the next line feed; `false` if there is none.
 fn skip_line(lines: &mut impl BufRead) -> bool {
     lines.skip_until(b'\n').is_ok_and(|skipped| skipped > 0)
 }
@@ -68,10 +68,10 @@ fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&text[..end], &text[end + 1..]))
 }
 
-/// A number, which some runtimes begin with `0x`.
+/// A number; some runtimes write a leading `0x`.
 fn hexadecimal(digits: &[u8]) -> Option<u64> {
     let digits = digits.strip_prefix(b"0x").unwrap_or(digits);
-    // The standard library would also take a sign.
+    // The standard library would also accept a sign.
     let plain = digits.iter().all(u8::is_ascii_hexdigit);
     u64::from_str_radix(str::from_utf8(digits).ok().filter(|_| plain)?, 16).ok()
 }

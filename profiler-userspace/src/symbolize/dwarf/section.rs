@@ -1,8 +1,8 @@
-//! Sections of debug files, read where they are looked at.
+//! Sections of debug files, read page by page.
 //!
-//! In: an open file and where its sections lie. Out: [`Cursor`]s, which libraries read by. Of a section that
-//! lies in the file as it is, only the pages that were looked at last are kept, the least recently used of all
-//! sections making room; a packed one is unpacked as a whole. Never holds more than the [`Allowance`] grants.
+//! In: an open file and where its sections are. Out: [`Cursor`]s, through which libraries read. Of
+//! uncompressed sections only the pages used last are kept, least recently used first out; compressed ones
+//! are unpacked whole. Never holds more than the [`Allowance`] grants.
 
 use super::allowance::Allowance;
 use crate::object::{DebugSection, Packing};
@@ -14,30 +14,30 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::rc::Rc;
 
-/// How much of a file is read at a time, in bytes.
+/// The size of a page, in bytes.
 const PAGE_BYTES: usize = 32 << 10;
 
-/// At least so many pages are kept, whatever the allowance.
+/// The least number of pages that are kept, whatever the allowance.
 const LEAST_PAGES: usize = 16;
 
-/// So many bytes that are looked through count for one step.
+/// Searching through so many bytes counts as one step.
 const BYTES_A_STEP: u64 = 16;
 
-/// A section's number in a marker of a place; below it is the place.
+/// The section's number in a marker; the bits below are the offset.
 const NUMBER_SHIFT: u32 = 40;
 
-/// The bytes of a page, and when they were wanted last.
+/// The bytes of a page, and when they were last used.
 struct Page {
     bytes: Rc<[u8]>,
     used: u64,
 }
 
-/// The pages that are kept of all sections.
+/// The cached pages of all sections.
 pub(super) struct Pages {
     pub(super) allowance: Allowance,
     most: usize,
     kept: RefCell<HashMap<(u64, u64), Page>>,
-    // Those that made room.
+    // Pages that were evicted.
     gone: RefCell<HashSet<(u64, u64)>>,
     used: Cell<u64>,
     again: Cell<u64>,
@@ -58,7 +58,7 @@ impl Pages {
         }
     }
 
-    /// How much was read although it had been there before, in bytes.
+    /// How many bytes were read again after eviction.
     pub(super) fn bytes_again(&self) -> u64 {
         self.again.get() * PAGE_BYTES as u64
     }
@@ -99,7 +99,7 @@ enum Bytes {
     Stored {
         file: Rc<File>,
         start: u64,
-        // The page that was looked at last.
+        // The page used last.
         latest: RefCell<Option<(u64, Rc<[u8]>)>>,
     },
 }
@@ -132,7 +132,7 @@ impl Section {
         Some(Self::new(bytes, section.bytes, endian, pages))
     }
 
-    /// A section of a file, as a whole; none if it cannot be read.
+    /// A section of a file, read whole; none if it cannot be read.
     pub(super) fn read(
         file: &File,
         section: &DebugSection,
@@ -152,7 +152,7 @@ impl Section {
         ))
     }
 
-    /// A section without a byte.
+    /// An empty section.
     pub(super) fn empty(endian: RunTimeEndian, pages: &Rc<Pages>) -> Self {
         Self::new(Bytes::Unpacked(Vec::new()), 0, endian, pages)
     }
@@ -169,7 +169,7 @@ impl Section {
         }
     }
 
-    /// Copies what lies at a place, all of which is in the section.
+    /// Copies the bytes at an offset, all of which must be in the section.
     fn copy(&self, at: u64, to: &mut [u8]) -> Result<()> {
         match &self.bytes {
             Bytes::Unpacked(bytes) => {
@@ -210,7 +210,7 @@ impl Section {
         Ok(())
     }
 
-    /// The page in which a place of a stored section lies.
+    /// The page of a stored section that contains an offset.
     fn page(&self, at: u64) -> Result<Rc<[u8]>> {
         let Bytes::Stored {
             file,
@@ -239,7 +239,7 @@ impl Section {
         Ok(bytes)
     }
 
-    /// How far behind a place the first such byte lies in front of an end.
+    /// The distance from an offset to the first such byte before `end`.
     fn find(&self, byte: u8, at: u64, end: u64) -> Result<Option<u64>> {
         let mut from = at;
         while from < end {
@@ -273,13 +273,13 @@ impl Section {
     }
 }
 
-/// The page of a place, and how far into it that is.
+/// The page of an offset, and the offset in that page.
 fn place(at: u64) -> (u64, usize) {
     let bytes = PAGE_BYTES as u64;
     (at / bytes, (at % bytes) as usize)
 }
 
-/// A stretch of a section, read from its beginning.
+/// A range of a section, read from its beginning.
 #[derive(Clone)]
 pub(super) struct Cursor {
     section: Rc<Section>,
@@ -310,7 +310,7 @@ impl Cursor {
         Err(Error::UnexpectedEof(self.offset_id()))
     }
 
-    /// The bytes up to the end; of very many the first.
+    /// The bytes up to the end, cut if there are very many.
     pub(super) fn bytes(&self, most: usize) -> Result<Vec<u8>> {
         let count = usize::try_from(self.left()).unwrap_or(usize::MAX).min(most);
         let allowance = &self.section.pages.allowance;

@@ -1,7 +1,7 @@
-//! Debug information that the compiler kept apart.
+//! Loads split debug information.
 //!
-//! In: what a compilation unit says of its part. Out: the part, once it has proved to be that very one; or a note
-//! that it is missing. Never keeps many files open: of all but large parts, the bytes are kept instead.
+//! In: a compilation unit's reference to its part. Out: the part, once its identifier matches; or a record
+//! that it is missing. Keeps few files open: of all but large parts, the bytes are kept instead.
 
 use super::Sections;
 use super::section::{Cursor, Pages};
@@ -16,13 +16,13 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The longest path that is looked for, in bytes.
+/// The longest path that is searched for, in bytes.
 const MAX_PATH_BYTES: usize = 4096;
 
-/// A part of more than so many bytes is read where it is looked at, which keeps its file open.
+/// A part larger than this, in bytes, is read page by page, which keeps its file open.
 const LARGE_BYTES: u64 = 4 << 20;
 
-/// So many files are kept open.
+/// The most files kept open.
 const MAX_OPEN: usize = 64;
 
 /// The sections of a part.
@@ -35,8 +35,8 @@ const OF_PART: [SectionId; 6] = [
     SectionId::DebugStrOffsets,
 ];
 
-/// The sections of a package beside those of its parts. Its index tells of stretches of all of them, also of
-/// those that nobody reads.
+/// The sections of a package besides those of its parts. Its index covers all of them, also those that are
+/// never read.
 const OF_PACKAGE: [SectionId; 7] = [
     SectionId::DebugCuIndex,
     SectionId::DebugTuIndex,
@@ -79,21 +79,21 @@ impl<'a> Split<'a> {
         }
     }
 
-    /// Everything is given back.
+    /// Frees everything.
     pub(super) fn begin_round(&self) {
         self.open.set(0);
     }
 
-    /// How many parts were not there, and one of them.
+    /// How many parts were missing, and one of them.
     pub(super) fn missing(&self) -> (usize, Option<PathBuf>) {
         let count = self.missing.borrow().len();
         (count, self.first_missing.borrow().clone())
     }
 
-    /// The part that a compilation unit asks for.
+    /// The part a compilation unit refers to.
     pub(super) fn load(&self, asked: &SplitDwarfLoad<Cursor>) -> Option<Arc<Dwarf<Cursor>>> {
         let found = self.packed(asked).or_else(|| self.single(asked));
-        // What was not read for want of memory is not missing.
+        // A part that was not read for lack of memory is not missing.
         if found.is_none()
             && !self.pages.allowance.is_over()
             && self.missing.borrow_mut().insert(asked.dwo_id.0)
@@ -108,7 +108,7 @@ impl<'a> Split<'a> {
         found.map(Arc::new)
     }
 
-    /// The part out of the package.
+    /// The part from the package.
     fn packed(&self, asked: &SplitDwarfLoad<Cursor>) -> Option<Dwarf<Cursor>> {
         let package = self.package.get_or_init(|| {
             let open = |file: DebugFile| {
@@ -121,12 +121,12 @@ impl<'a> Split<'a> {
             self.search.find_package(self.object, self.source, open)
         });
         let found = package.as_ref()?.find_cu(asked.dwo_id, &asked.parent);
-        // The index may say of one part that it is another.
+        // The index may claim another part's data.
         let is_asked_for = |part: &Dwarf<Cursor>| first_id(part) == Some(asked.dwo_id);
         found.ok().flatten().filter(is_asked_for)
     }
 
-    /// The part out of a file of its own.
+    /// The part from a file of its own.
     fn single(&self, asked: &SplitDwarfLoad<Cursor>) -> Option<Dwarf<Cursor>> {
         let open = |file: DebugFile| {
             let sections = OF_PART.into_iter().filter_map(dwo_name);
@@ -147,18 +147,18 @@ impl<'a> Split<'a> {
     }
 }
 
-/// How a section is called in a part.
+/// The name of a section in a part.
 fn dwo_name(id: SectionId) -> Option<&'static str> {
     id.dwo_name()
 }
 
-/// Which part it is; nothing but this proves it.
+/// The part's identifier, the only proof that it is the right one.
 fn first_id(part: &Dwarf<Cursor>) -> Option<DwoId> {
     let header = part.units().next().ok()??;
     part.unit(header).ok()?.dwo_id
 }
 
-/// Where the compiler put it.
+/// The path the compiler recorded.
 fn path(asked: &SplitDwarfLoad<Cursor>) -> Option<PathBuf> {
     let read = |cursor: &Cursor| {
         let bytes = cursor.bytes(MAX_PATH_BYTES).ok()?;

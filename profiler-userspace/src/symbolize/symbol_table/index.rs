@@ -1,24 +1,24 @@
-//! From an address to the next one that was asked for.
+//! From an address to the next of the requested ones.
 //!
-//! In: the addresses asked for, in order. Out: for any other the place of the first that is not in front of it,
-//! nearly always without searching. Pure.
+//! In: the requested addresses, in order. Out: for any address, the index of the first requested one that is
+//! not below it, nearly always without searching. Pure.
 
 use crate::object::ElfAddress;
 
-/// So many stretches is the span of all addresses divided into at least; and for each address so many more.
+/// The span of all addresses is divided into at least so many stretches, and so many more for each address.
 const LEAST_STRETCHES: usize = 1 << 10;
 const STRETCHES_AN_ADDRESS: usize = 4;
 
-/// And at most.
+/// The most stretches.
 const MOST_STRETCHES: usize = 1 << 16;
 
-/// Leads from any address to the first of the asked ones that is not in front of it. A table has a symbol for every
-/// few bytes and is asked for a few addresses, so nearly always there is nothing to search.
+/// Leads from any address to the first requested one that is not below it. A table has a symbol for every few
+/// bytes and is asked for a few addresses, so a search is rarely necessary.
 pub(super) struct Index<'a> {
     pub(super) addresses: &'a [ElfAddress],
     base: u64,
     shift: u32,
-    /// For each stretch, and the one behind all, the first address in it or behind it.
+    /// For each stretch, and one past the end, the first address in or after it.
     firsts: Vec<usize>,
 }
 
@@ -35,7 +35,7 @@ impl<'a> Index<'a> {
         let mut firsts = Vec::with_capacity(usize::try_from(stretches).unwrap_or(0) + 2);
         for (number, address) in addresses.iter().enumerate() {
             let stretch = usize::try_from((address.0 - base) >> shift).unwrap_or(usize::MAX);
-            // Up to and with its own.
+            // Up to and including its own.
             while firsts.len() <= stretch {
                 firsts.push(number);
             }
@@ -49,7 +49,7 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// The number of the first address from `start` on.
+    /// The index of the first address from `start` on.
     pub(super) fn first_from(&self, start: u64) -> usize {
         let Some(into) = start.checked_sub(self.base) else {
             return 0;

@@ -1,7 +1,7 @@
-//! Symbols' names.
+//! Reads symbols' names.
 //!
-//! In: an open file, where its names lie, and which are wanted. Out: for each function the name to show. Names that lie near
-//! each other are read together, and none but those. Never believes that a name ends.
+//! In: an open file, where its string table is, and which names are wanted. Out: for each function the name
+//! to show. Reads only wanted names, those close to each other together. Never trusts that a name ends.
 
 use super::{Candidate, read_at};
 use rustix::fs::Advice;
@@ -11,32 +11,32 @@ use std::io::IoSliceMut;
 use std::num::NonZeroU64;
 use std::ops::Range;
 
-/// The longest name that is read, in bytes.
+/// The longest name read, in bytes.
 pub(super) const MAX_NAME_BYTES: usize = 16 << 10;
 
-/// What is read of a name at first, in bytes; nearly every one fits.
+/// How much of a name is read at first, in bytes; nearly all fit.
 const FIRST_BYTES: usize = 256;
 
-/// So far apart may names lie that are read together, in bytes: reading what lies between takes no longer than asking
-/// the system once more.
+/// How far apart names may be that are read together, in bytes: reading the gap takes no longer than another
+/// system call.
 const GAP_BYTES: u64 = 16 << 10;
 
-/// So much is read at once, in bytes.
+/// How much is read at once, in bytes.
 const GROUP_BYTES: u64 = 64 << 10;
 
-/// So much may all names take, in bytes, before their beginnings have to do. A hundred thousand functions of
-/// C++ take half of it.
+/// How much all names may take, in bytes; beyond that they are cut. A hundred thousand C++ functions take
+/// half of it.
 const MAX_NAMES_BYTES: usize = 16 << 20;
 
-/// A name that is wanted.
+/// A wanted name.
 struct Wanted {
-    /// Where it starts, in the table of names.
+    /// Its offset in the string table.
     offset: u32,
-    /// Which of the functions it is a name of.
+    /// The index of its function.
     of: usize,
 }
 
-/// The name to show for each function; none where it has none.
+/// The name to show for each function; none if it has none.
 pub(super) fn choose(
     file: &File,
     names: &Range<u64>,
@@ -85,24 +85,23 @@ pub(super) fn choose(
     best
 }
 
-/// Of several names for one function the least is shown: the one that callers write, which libraries surround
-/// with others of more and more underscores; then the shortest. In the kernel's own library it is the
-/// one that does not look like the C library's.
+/// The order in which names of one function are preferred. In the vDSO `__vdso_…` comes first, as it does not look
+/// like the C library's function; then fewer leading underscores, as callers write it; then the shortest.
 fn rank(name: &[u8]) -> (bool, usize, usize, &[u8]) {
     let underscores = name.iter().take_while(|&&byte| byte == b'_').count();
     let is_librarys = !name.starts_with(b"__vdso_");
     (is_librarys, underscores, name.len(), name)
 }
 
-/// Reads names, as many at a time as lie together.
+/// Reads names in groups that are close to each other.
 struct Reader<'a> {
     file: &'a File,
-    /// Where all names lie.
+    /// Where the string table is.
     names: &'a Range<u64>,
-    /// What was read last, at its beginning.
+    /// What was read last, and its offset.
     buffer: Vec<u8>,
     filled: usize,
-    /// Whether the system was asked to read all names ahead.
+    /// Whether readahead was requested for all names.
     read_ahead: bool,
 }
 
@@ -129,7 +128,7 @@ impl Reader<'_> {
         self.filled = read_at(self.file, &mut self.buffer[..wanted], part.start);
     }
 
-    /// The part of the file that a group's names lie in, whole but for long ones.
+    /// The part of the file with a group's names, complete except for long ones.
     fn part(&self, group: &[Wanted]) -> Option<Range<u64>> {
         let start = |wanted: &Wanted| self.names.start.checked_add(wanted.offset.into());
         let first = start(group.first()?)?;
@@ -139,8 +138,8 @@ impl Reader<'_> {
         (first < end).then_some(first..end)
     }
 
-    /// Has the system read these names ahead. They lie apart: of a file that is not in memory, each would be waited for by
-    /// itself.
+    /// Asks the system to read these names ahead. They are scattered: in a file that is not cached, each
+    /// would be waited for.
     fn read_ahead(&mut self, wanted: &[Wanted]) {
         self.read_ahead = true;
         let near = |one: &Wanted, next: &Wanted| u64::from(next.offset - one.offset) <= GAP_BYTES;
@@ -150,8 +149,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The NUL-terminated name at `offset`, of the group that begins at `first`; of a longer one than `most` bytes the
-    /// beginning. None that names no function.
+    /// The NUL-terminated name at `offset`, of the group that begins at `first`, cut at `most` bytes. None if
+    /// it is no function's name.
     fn name(&self, first: u32, offset: u32, most: usize) -> Option<Vec<u8>> {
         let read = &self.buffer[..self.filled];
         let bytes = read.get(usize::try_from(offset - first).ok()?..)?;
@@ -161,11 +160,11 @@ impl Reader<'_> {
             None if here.len() == most => here.to_vec(),
             None => self.long_name(offset, most)?,
         };
-        // Marks of the ARM assembler, `$x` and `$d`, name no function either.
+        // Mapping symbols of the ARM assembler, `$x` and `$d`, are no functions either.
         (!name.is_empty() && name[0] != b'$').then_some(name)
     }
 
-    /// A name that goes on behind its group.
+    /// Reads a name that extends beyond its group.
     fn long_name(&self, offset: u32, most: usize) -> Option<Vec<u8>> {
         let start = self.names.start.checked_add(offset.into())?;
         let there = usize::try_from(self.names.end.checked_sub(start)?).unwrap_or(usize::MAX);
