@@ -1,9 +1,9 @@
-//! Requests for memory: where their sizes stand, and which of them are part of another.
+//! Requests for memory: where their sizes are passed, and which of them are part of another.
 //!
-//! In: the arguments with which a function of the C library was called, and what is kept of the thread's request
-//! before. Out: bytes, and whether it is a request of its own. Pure.
+//! In: the arguments of a C library function, and the thread's previous request. Out: bytes, and whether the
+//! request is a separate one. Pure.
 
-/// Where the size stands that a function is asked for (`malloc(3)`, `posix_memalign(3)`).
+/// Where a function is passed the size (`malloc(3)`, `posix_memalign(3)`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum SizeAt {
@@ -19,11 +19,11 @@ pub enum SizeAt {
     SecondByThird = 5,
 }
 
-/// The most bytes that a request can be granted: x86-64 programs have no more addresses.
+/// The most bytes that can be granted: x86-64 programs have no more addresses.
 const MOST_BYTES: u64 = 1 << 47;
 
-/// A function to ask for memory, in one word: bits 0–7 the [`SizeAt`], bits 8–15 its number among those of
-/// its file, bits 16–47 its length in bytes.
+/// An allocation function, in one word: bits 0–7 the [`SizeAt`], bits 8–15 its number in its file, bits 16–47
+/// its length in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Allocator(pub u64);
@@ -34,7 +34,7 @@ impl Allocator {
         Self(size_at as u64 | (number as u64) << 8 | (length as u64) << 16)
     }
 
-    /// Its number among those of its file.
+    /// Its number in its file.
     #[inline(always)]
     pub const fn number(self) -> u64 {
         self.0 >> 8 & 0xff
@@ -46,7 +46,7 @@ impl Allocator {
         self.0 >> 16 & 0xffff_ffff
     }
 
-    /// How many bytes it is asked for by a call with these arguments. What cannot be granted is none.
+    /// The size requested by a call with these arguments; zero if it cannot be granted.
     #[inline(always)]
     pub const fn asked(self, arguments: [u64; 3]) -> u64 {
         let [first, second, third] = arguments;
@@ -60,7 +60,7 @@ impl Allocator {
         if size >= MOST_BYTES || times >= MOST_BYTES {
             return 0;
         }
-        // No checked multiplication: that is a call to a function that BPF has not.
+        // No checked multiplication: BPF lacks the function that it calls.
         if size >> 32 != 0 && times >> 16 != 0 || times >> 32 != 0 && size >> 16 != 0 {
             return 0;
         }
@@ -69,14 +69,14 @@ impl Allocator {
     }
 }
 
-/// One call of a function to ask for memory, at its first instruction.
+/// One call of an allocation function, at its first instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asking {
-    /// Where the function begins.
+    /// The address of the function.
     pub entry: u64,
     /// The stack pointer.
     pub stack: u64,
-    /// Where it will return.
+    /// The return address.
     pub back: u64,
     /// The function.
     pub function: Allocator,
@@ -85,23 +85,23 @@ pub struct Asking {
 /// Words of a [`LastAsking`].
 pub const LAST_ASKING_WORDS: usize = 5;
 
-/// What is kept of the last request that a thread made. As words: its stack pointer, where it returns, its
-/// function's number; where the code begins and ends that was last seen to ask.
+/// A thread's previous request. As words: its stack pointer, its return address, its function's number; the
+/// beginning and end of the code that was last seen to allocate.
 pub type LastAsking = [u64; LAST_ASKING_WORDS];
 
 impl Asking {
-    /// Whether the request is part of the one before: one such function calls another, as `calloc` may call
-    /// `malloc`, or goes on as another, as `realloc` does that is given no memory.
+    /// Whether the request is part of the previous one: one such function calls another, as `calloc` may call
+    /// `malloc`, or tail-calls it, as `realloc` does for a null pointer.
     #[inline(always)]
     pub const fn is_part_of(&self, last: &LastAsking) -> bool {
         let [stack, back, number, start, end] = *last;
         let called = self.back > start && self.back <= end;
-        // One place that calls one function comes back to it with the same stack.
+        // A loop that calls from one place comes back with the same stack.
         let went_on = self.stack == stack && self.back == back && self.function.number() != number;
         called || went_on
     }
 
-    /// What to keep: all of a request of its own; of a part, the code alone.
+    /// What to keep: everything of a separate request; of a part, only the code.
     #[inline(always)]
     pub const fn keep(&self, last: &LastAsking, is_part: bool) -> LastAsking {
         let (start, end) = (self.entry, self.entry.wrapping_add(self.function.length()));
@@ -156,7 +156,7 @@ mod tests {
         }
     }
 
-    /// How many of these are requests of their own.
+    /// How many of these are separate requests.
     fn own(all: &[Asking]) -> usize {
         let mut last = LastAsking::default();
         let mut own = 0;
@@ -170,13 +170,13 @@ mod tests {
 
     #[test]
     fn a_request_within_another_is_part_of_it() {
-        // A loop that asks from one place, and two places.
+        // A loop that allocates from one place, and from two places.
         assert_eq!(own(&[asking(1, 80, 500), asking(1, 80, 500)]), 2);
         assert_eq!(own(&[asking(1, 80, 500), asking(2, 80, 510)]), 2);
-        // realloc goes on as malloc; calloc calls malloc.
+        // realloc tail-calls malloc; calloc calls malloc.
         assert_eq!(own(&[asking(2, 80, 500), asking(1, 80, 500)]), 1);
         assert_eq!(own(&[asking(3, 80, 500), asking(1, 60, 3050)]), 1);
-        // memalign goes on as aligned_alloc, which calls malloc; and all again.
+        // memalign tail-calls aligned_alloc, which calls malloc; and all again.
         let chain = [asking(3, 80, 500), asking(2, 80, 500), asking(1, 60, 2050)];
         assert_eq!(own(&[chain, chain].concat()), 2);
     }

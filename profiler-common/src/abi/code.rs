@@ -1,31 +1,30 @@
-//! Code as user space publishes it and the kernel half finds it: which part of which file has which
-//! unwind table.
+//! The index of code, which user space writes and the kernel half reads: which segment of which file has
+//! which unwind table.
 //!
-//! The kernel half sees, for each address, the mapping that it lies in, as the kernel has it at that
-//! moment, and behind the mapping a file. So nothing is published for each process: a program that
-//! starts, forks or loads a library is walked at once if its files are known.
+//! For each address the kernel half sees the mapping, as the kernel has it at that moment, and its file. So
+//! nothing is installed for each process: a program that starts, forks or loads a library is walked at once
+//! if its files are known.
 
 use super::layout::boundary;
 
 boundary! {
-    /// What the kernel knows a mapped file by. Made by the kernel half alone, for user space too, so that
-    /// both always mean the same.
+    /// The key by which the kernel half knows a mapped file. The kernel half alone makes keys, for user space
+    /// too, so that both always mean the same.
     #[derive(Default, Hash, PartialOrd, Ord)]
     #[repr(C)]
     pub struct CodeKey<W = u64> {
-        /// The device (`super_block.s_dev`), plus one. Zero is memory: code that the kernel itself maps.
+        /// The device (`super_block.s_dev`), plus one. Zero is memory: code the kernel itself maps.
         pub device: W,
-        /// The inode's number; for memory, the address of what describes it to the kernel
+        /// The inode; for memory, the address of what describes it to the kernel
         /// (`vm_area_struct.vm_private_data`), zero if nothing does.
         pub inode: W,
-        /// When the file was last written, as seconds and nanoseconds in one number: an inode's number is
-        /// given out again.
+        /// When the file was last written, seconds and nanoseconds in one number: inode numbers are reused.
         pub modified: W,
     }
 }
 
 impl CodeKey {
-    /// Whether this is memory that nothing describes: made by the process itself.
+    /// Whether this is memory without a description: made by the process itself.
     #[inline(always)]
     pub const fn is_anonymous(self) -> bool {
         self.device == 0 && self.inode == 0
@@ -33,16 +32,16 @@ impl CodeKey {
 }
 
 boundary! {
-    /// One slot of the index of code: a part of a file that is mapped as code. Alone on its cache line.
+    /// One slot of the index: a segment of a file that is mapped as code. Alone on its cache line.
     #[repr(C, align(64))]
     pub struct Code<W = u64> {
         /// The file.
         pub key: CodeKey<W>,
-        /// Where the part begins in the file, in bytes.
+        /// The segment's offset in the file, in bytes.
         pub start: W,
-        /// Where it ends in the file, in bytes.
+        /// Its end in the file, in bytes.
         pub end: W,
-        /// What to add to a position in the file to have the object's own address.
+        /// What to add to a file offset to get the object's own address.
         pub shift: W,
         /// A [`CodeState`]; written last.
         pub state: W,

@@ -1,30 +1,30 @@
 //! The balance: where every firing went.
 
-/// What a counter says about a firing.
+/// What a counter says about firings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// The firing happened. There is one such counter.
     Fired,
     /// The firing is in a tally. There is one such counter.
     Recorded,
-    /// The firing was left out, as asked.
+    /// The firing was left out on request.
     Filtered,
     /// The firing should have been recorded and was not.
     Lost,
-    /// Says nothing about where a firing went, and is no part of the balance.
+    /// Not part of the balance.
     Note,
 }
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $variant:ident = $name:literal, $class:ident;)*) => {
-        /// Where a firing went, or what else there is to tell. Each firing bumps `Fired` when it begins
-        /// and exactly one counter of class `Recorded`, `Filtered` or `Lost` when it ends.
+        /// Where a firing went, or something else worth counting. Each firing increments `Fired` when it
+        /// begins and exactly one counter of class `Recorded`, `Filtered` or `Lost` when it ends.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(usize)]
         pub enum Counter { $($(#[$doc])* $variant,)* }
 
         impl Counter {
-            /// Every counter, in the order of its place in [`Counters`](super::Counters).
+            /// Every counter, in the order of its index in [`Counters`](super::Counters).
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
             /// The counter's name, as verbose output prints it.
@@ -32,7 +32,7 @@ macro_rules! counters {
                 match self { $(Self::$variant => $name,)* }
             }
 
-            /// What the counter says about a firing.
+            /// What the counter says about firings.
             pub const fn class(self) -> Class {
                 match self { $(Self::$variant => Class::$class,)* }
             }
@@ -47,23 +47,23 @@ counters! {
     Recorded = "recorded", Recorded;
     /// The CPU was idle.
     FilteredIdle = "filtered-idle", Filtered;
-    /// The process or thread is not a target.
+    /// The process or thread is no target.
     FilteredTarget = "filtered-target", Filtered;
-    /// The process lives outside our PID namespace, where nobody here can name it.
+    /// The process is outside our PID namespace.
     FilteredNamespace = "filtered-namespace", Filtered;
-    /// The CPU was in user mode, and only kernel stacks were asked for.
+    /// The CPU was in user mode, and only kernel stacks were requested.
     FilteredUserMode = "filtered-user-mode", Filtered;
-    /// A kernel thread, or a process whose memory is gone already, and only user stacks were asked for.
+    /// A kernel thread, or a process without memory, and only user stacks were requested.
     FilteredNoUserStack = "filtered-no-user-stack", Filtered;
-    /// The thread was left out by the kind that was asked for: user or kernel threads.
+    /// The thread is of the other kind than was requested, user or kernel.
     FilteredThreadKind = "filtered-thread-kind", Filtered;
-    /// The thread was switched out in a state that was not asked for.
+    /// The thread was switched out in a state that was not requested.
     FilteredState = "filtered-state", Filtered;
-    /// The thread was off the CPU for a shorter or longer time than was asked for.
+    /// The thread was off the CPU for a shorter or longer time than was requested.
     FilteredBlockTime = "filtered-block-time", Filtered;
-    /// The thread had waited shortly before, and not all of its waits were to be looked at.
+    /// The wait was not among those that are sampled.
     FilteredSwitchSample = "filtered-switch-sample", Filtered;
-    /// The call was about a file of another kind than was asked for.
+    /// The call was about another kind of file than was requested.
     FilteredFileKind = "filtered-file-kind", Filtered;
     /// The store of stacks was full.
     LostStackStore = "lost-stack-store", Lost;
@@ -71,35 +71,34 @@ counters! {
     LostTallyTable = "lost-tally-table", Lost;
     /// The table of threads that are off the CPU, or in a call, was full.
     LostSleeperTable = "lost-sleeper-table", Lost;
-    /// A thread was switched out twice, and not in between, or began two calls; the first time is not in a tally.
+    /// A thread was switched out twice without coming back, or began two calls; the first one is in no tally.
     LostPair = "lost-pair", Lost;
-    /// The probe fired while an earlier firing on the same CPU was still being walked.
+    /// The probe fired while an earlier firing on the same CPU was being walked.
     LostReentered = "lost-reentered", Lost;
     /// Nanoseconds spent in the probe's program.
     RunTime = "run-time-ns", Note;
-    /// The queue of notices was full; the process is announced again by its next new stack.
+    /// The queue of kernel events was full; the process is announced again with its next new stack.
     NoticesDropped = "notices-dropped", Note;
-    /// The queue of notices was full; what lies at a sampled address is told with the process's next new
-    /// stack.
+    /// The queue of kernel events was full; the mapping is reported again with the process's next new stack.
     MappingsUntold = "mappings-untold", Note;
-    /// Slots of an index were taken all around; the entry is counted, but takes room of its own.
+    /// All slots near a hash were taken; the entry is counted but stored again.
     IndexCrowded = "index-crowded", Note;
-    /// The probe began to look at a switch that concerns a target. Off the CPU, a firing lasts as long as
-    /// the wait does; this and `Left` tell when nobody writes.
+    /// The probe began to handle a switch of a target. Off the CPU, a firing lasts as long as the wait, so
+    /// draining uses this and `Left` to see that nothing writes.
     Entered = "entered", Note;
-    /// The probe ended doing so.
+    /// The probe finished handling it.
     Left = "left", Note;
     /// Switches between tasks that are no targets.
     OtherSwitches = "other-switches", Note;
-    /// Waits whose end the kernel did not tell, and that was reckoned from how long the thread then ran.
+    /// Waits without an end event; their end is taken from how long the thread then ran.
     EndReckoned = "end-reckoned", Note;
-    /// Waits that had not ended when the recording did, and are counted up to then.
+    /// Waits that had not ended when the recording did; they count up to then.
     StillWaiting = "still-waiting", Note;
-    /// Waits that had begun before the recording did, and are counted from its beginning.
+    /// Waits that began before the recording; they count from its beginning.
     WaitingBefore = "waiting-before", Note;
-    /// Waits, or requests for memory, within another of the same thread's, which they are part of.
+    /// Waits or allocations inside another of the same thread, which they are part of.
     Nested = "nested", Note;
-    /// Waits whose kernel stack was one that had been walked before, and was not walked again.
+    /// Waits whose kernel stack was found in the cache and not walked.
     KernelStacksRecognized = "kernel-stacks-recognized", Note;
 }
 

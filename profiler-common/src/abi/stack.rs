@@ -1,8 +1,8 @@
 //! Stacks as they are stored in the kernel and read by user space.
 //!
-//! A stack is a *record*: one [`Header`] word, then its addresses from leaf to root, then zeros up to a
-//! whole number of *blocks*. Records lie one after the other. Blocks are one cache line each, so that
-//! comparing and copying go line by line.
+//! A stack is a *record*: one [`Header`] word, its frames from leaf to root, then zeros up to a whole number
+//! of *blocks*. Records are stored one after the other. A block is one cache line, so comparing and copying
+//! go line by line.
 
 /// The most frames kept of one user stack.
 pub const MAX_USER_FRAMES: usize = 1024;
@@ -17,14 +17,14 @@ pub const BLOCK_WORDS: usize = 8;
 /// Blocks in the longest record: the header and [`MAX_USER_FRAMES`] addresses.
 pub const RECORD_BLOCKS: usize = (1 + MAX_USER_FRAMES).div_ceil(BLOCK_WORDS);
 
-/// How many zeros the kernel half writes behind the last address: enough to fill its block, wherever
-/// in it the address stands.
+/// How many zeros the kernel half writes behind the last frame: enough to fill its block, wherever the frame
+/// is in it.
 pub const PADDING_WORDS: usize = BLOCK_WORDS - 1;
 
-/// Words of the longest user stack's record while it is put together.
+/// Words of the longest user stack's record while it is built.
 pub const USER_SCRATCH_WORDS: usize = scratch(MAX_USER_FRAMES);
 
-/// Words of the longest kernel stack's record while it is put together.
+/// Words of the longest kernel stack's record while it is built.
 pub const KERNEL_SCRATCH_WORDS: usize = scratch(MAX_KERNEL_FRAMES);
 
 /// Header, addresses and padding, in whole blocks.
@@ -45,23 +45,23 @@ pub enum StackEnd {
     Truncated = 1,
     /// The stack memory of the next frame could not be read.
     Unreadable = 2,
-    /// The frame pointer did not lead to a caller: code built without frame pointers.
+    /// The frame pointer did not lead to a caller: the code was built without.
     NoFramePointer = 3,
     /// A 32-bit process, whose frames are not walked.
     Compat = 4,
     /// The code of the next frame has no unwind instructions.
     NoRow = 5,
-    /// There are unwind instructions for the next frame, but they cannot be followed: their kind is
-    /// not supported, or they want a register that nobody kept.
+    /// There are unwind instructions for the next frame, but they cannot be followed: their kind is not
+    /// supported, or they need a lost register.
     BadRow = 6,
-    /// Unwind instructions led to what cannot be a caller.
+    /// Unwind instructions led to something that cannot be a caller.
     Implausible = 7,
-    /// Unwind instructions for the next frame were not in the kernel yet.
+    /// The next frame's unwind instructions were not in the kernel yet.
     NotLoaded = 8,
 }
 
 impl StackEnd {
-    /// Every end, in the order of their discriminants.
+    /// Every end, in the order of the discriminants.
     pub const ALL: [Self; 9] = [
         Self::Root,
         Self::Truncated,
@@ -74,7 +74,7 @@ impl StackEnd {
         Self::NotLoaded,
     ];
 
-    /// The frame that stands for what is missing below a stack's outermost one; none at the root.
+    /// The mark that stands for what is missing below the outermost frame; none at the root.
     pub const fn mark(self) -> Option<&'static str> {
         match self {
             Self::Root => None,
@@ -89,7 +89,7 @@ impl StackEnd {
         }
     }
 
-    /// The end whose discriminant is `code`, if there is one.
+    /// The end with the discriminant `code`, if there is one.
     pub const fn from_code(code: u8) -> Option<Self> {
         match code {
             0 => Some(Self::Root),
@@ -106,18 +106,18 @@ impl StackEnd {
     }
 }
 
-/// The first word of a record: bits 0–15 the number of addresses, bits 16–23 the [`StackEnd`], bit 24
-/// whether the walk was [fp_fallback](Self::is_fp_fallback), bit 25 whether it is [no stack](Self::is_pair).
+/// The first word of a record: bits 0–15 the number of frames, bits 16–23 the [`StackEnd`], bit 24 whether it
+/// is an [`fp_fallback`](Self::is_fp_fallback), bit 25 whether it is a [pair](Self::is_pair).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header(pub u64);
 
 impl Header {
-    /// The header of a stack of `frames` addresses.
+    /// The header of a stack of `frames` frames.
     pub const fn new(frames: u16, end: StackEnd) -> Self {
         Self(frames as u64 | (end as u64) << 16)
     }
 
-    /// The same header, of a walk that was fp_fallback.
+    /// The same header, of a walk with a frame-pointer fallback.
     #[must_use]
     pub const fn fp_fallback(self) -> Self {
         Self(self.0 | 1 << 24)
@@ -131,18 +131,18 @@ impl Header {
         self.0 >> 25 & 1 != 0
     }
 
-    /// The number of addresses behind the header.
+    /// The number of frames behind the header.
     pub const fn frames(self) -> usize {
         (self.0 & 0xffff) as usize
     }
 
-    /// Why the walk stopped; none if the word is no header.
+    /// Why the walk stopped; none if the word is not a header.
     pub const fn end(self) -> Option<StackEnd> {
         StackEnd::from_code((self.0 >> 16) as u8)
     }
 
-    /// Whether the walk went through code of an object that has unwind instructions, but none for
-    /// this code, and followed the frame pointer there: a caller may be missing.
+    /// Whether the walk followed a frame pointer through code that its object's unwind rows leave out: a
+    /// caller may be missing.
     pub const fn is_fp_fallback(self) -> bool {
         self.0 >> 24 & 1 != 0
     }
@@ -153,8 +153,8 @@ impl Header {
     }
 }
 
-/// Where a record begins in one side of the stack store, in blocks, plus one; zero is "no stack". The
-/// kernel half's name of a stack: valid until that side of the store is cleared.
+/// Where a record begins in one side of the stack store, in blocks, plus one; zero is "no stack". This is the
+/// kernel half's name of a stack, valid until that side is cleared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct StackPosition(pub u32);

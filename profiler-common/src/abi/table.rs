@@ -1,16 +1,16 @@
-//! Unwind tables as user space writes them and the kernel half reads them.
+//! Unwind tables, as user space writes them and the kernel half reads them.
 //!
-//! An object's code is divided into *pages* of 64 KiB. Each page has its [`PageRows`]: a run of
-//! [`Row`]s, sorted, the first of them for the page's first byte, so that every address of a page has
-//! a row in that page. A row names a [`Rule`] by its place in one table that all objects share: how to
-//! get from a frame to its caller, in one word. What rules mean is in [`walk::native`](crate::walk::native).
+//! An object's code is divided into *pages* of 64 KiB. Each page has its [`PageRows`]: a sorted run of
+//! [`Row`]s, the first for the page's first byte, so every address has a row in its own page. A row names a
+//! [`Rule`] by its index in one table that all objects share. A rule says in one word how to get from a frame
+//! to its caller; [`walk::native`](crate::walk::native) follows it.
 
 use super::layout::boundary;
 
-/// The binary logarithm of the bytes in one page of a table.
+/// The binary logarithm of a page's size in bytes.
 pub const TABLE_PAGE_BITS: u32 = 16;
 
-/// The most rules that a row can tell apart.
+/// The number of rules that rows can name.
 pub const MAX_RULES: usize = 1 << 16;
 
 boundary! {
@@ -18,9 +18,9 @@ boundary! {
     #[derive(Hash)]
     #[repr(C)]
     pub struct Row {
-        /// The address's position in its page, in bytes.
+        /// The offset in its page, in bytes.
         pub low: u16,
-        /// The rule's place in the table of rules.
+        /// The index of the rule.
         pub rule: u16,
     }
 }
@@ -30,14 +30,14 @@ boundary! {
     #[derive(Default, Hash)]
     #[repr(C)]
     pub struct PageRows {
-        /// Where the first one stands. Its `low` is zero.
+        /// The index of the first one. Its `low` is zero.
         pub first: u32,
-        /// How many there are: at least one, at most one for every byte.
+        /// Their number: at least one, at most one for every byte.
         pub count: u32,
     }
 }
 
-/// How to find a frame's caller: a word, of these bits.
+/// How to find a frame's caller: one word.
 ///
 /// | bits  | what |
 /// | ---   | --- |
@@ -48,13 +48,13 @@ boundary! {
 /// | 42–52 | the [`Slot`] of the caller's frame pointer |
 /// | 53–63 | the [`Slot`] of the caller's rbx |
 ///
-/// The word zero is the rule of code that has none.
+/// The word zero is the rule of code without unwind information.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(transparent)]
 pub struct Rule(pub u64);
 
-/// Which kind of rule. The *canonical frame address* (CFA, DWARF 5, section 6.4) is the stack pointer
-/// that the caller will have. Unless said otherwise, the return address lies in the word below it.
+/// The kind of a rule. The *canonical frame address* (CFA, DWARF 5, section 6.4) is the caller's stack
+/// pointer. Unless stated otherwise, the return address is in the word below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum How {
@@ -67,23 +67,23 @@ pub enum How {
     /// CFA = the word at (base + low half + 8 × register), + addend, where the lowest four bits of the
     /// high half are the register and the rest is the addend.
     IndexedMemory = 3,
-    /// CFA = base + low half, + 8 if the ip is at or behind position `high half` of its 16 bytes:
-    /// the entries of a procedure linkage table, which push one word halfway.
+    /// CFA = base + low half, + 8 if the ip is at or behind offset `high half` in its 16 bytes: entries of a
+    /// procedure linkage table, which push one word halfway.
     Linkage = 4,
-    /// The kernel stored all registers of the interrupted code: its stack pointer at base + operand.
+    /// The kernel saved all registers of the interrupted code: its stack pointer is at base + operand.
     Signal = 5,
-    /// As `Signal`, but the frame found is one that called (`setcontext`).
+    /// As `Signal`, but the frame is one that called (`setcontext`).
     Switch = 6,
-    /// CFA = base + low half; the return address is in the register that the high half numbers.
+    /// CFA = base + low half; the return address is in the register with the number in the high half.
     InRegister = 7,
     /// The outermost frame: there is no caller.
     Root = 8,
-    /// There are unwind instructions, and no kind of rule can say what they say.
+    /// There are unwind instructions, but no kind of rule expresses them.
     Unsupported = 9,
 }
 
 impl How {
-    /// The kind whose discriminant is `code`; all that is none is unsupported.
+    /// The kind with the discriminant `code`; unknown codes are unsupported.
     #[inline(always)]
     pub const fn from_code(code: u8) -> Self {
         match code {
@@ -101,22 +101,22 @@ impl How {
     }
 }
 
-/// What the slots of a rule count from.
+/// What the slots of a rule are relative to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Origin {
     /// Words from the CFA.
     Cfa = 0,
-    /// Words from what the frame-pointer register points to.
+    /// Words from the address in the frame-pointer register.
     FramePointer = 1,
     /// Words from the stack pointer.
     StackPointer = 2,
-    /// Not memory: the slot is the number of the register that keeps the value.
+    /// Not memory: the slot is the number of the register that holds the value.
     Register = 3,
 }
 
 impl Origin {
-    /// The origin that the lowest two bits of `code` name.
+    /// The origin with the discriminant in the lowest two bits of `code`.
     #[inline(always)]
     pub const fn from_code(code: u8) -> Self {
         match code & 3 {
@@ -128,18 +128,18 @@ impl Origin {
     }
 }
 
-/// Where a register of the caller's is kept: words from an [`Origin`], or one of two marks.
+/// Where a caller's register is saved: words from an [`Origin`], or one of two special values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(transparent)]
 pub struct Slot(pub i16);
 
 impl Slot {
-    /// The register was not touched: the caller's is this frame's.
+    /// Unchanged: the caller's is this frame's.
     pub const SAME: Self = Self(-1024);
-    /// The value is nowhere, or in a place that rules cannot name.
+    /// Lost, or in a place that rules cannot express.
     pub const LOST: Self = Self(1023);
 
-    /// The slot `bytes` away from its origin; none if no slot is there.
+    /// The slot `bytes` away from its origin; none if it does not fit.
     pub const fn at(bytes: i64) -> Option<Self> {
         let words = bytes / 8;
         if bytes % 8 != 0 || words <= Self::SAME.0 as i64 || words >= Self::LOST.0 as i64 {
@@ -148,7 +148,7 @@ impl Slot {
         Some(Self(words as i16))
     }
 
-    /// How far the slot is from its origin, in bytes.
+    /// The slot's distance from its origin, in bytes.
     #[inline(always)]
     pub const fn bytes(self) -> i64 {
         self.0 as i64 * 8
@@ -157,7 +157,7 @@ impl Slot {
 
 const SLOT_MASK: u64 = 0x7ff;
 
-/// The stack pointer's number in DWARF, as on x86-64.
+/// The stack pointer's DWARF number on x86-64.
 const STACK_POINTER: u8 = crate::walk::x86_64::RSP;
 
 impl Rule {
@@ -165,13 +165,13 @@ impl Rule {
     pub const MISSING: Self = Self(0);
     /// The rule of the outermost frame.
     pub const ROOT: Self = Self((How::Root as u64) << 36);
-    /// The rule of a function's first instruction: nothing but the return address is on its stack yet
-    /// (System V ABI, AMD64 supplement, section 3.2.2).
+    /// The rule of a function's first instruction: only the return address is on its stack (System V ABI,
+    /// AMD64 supplement, section 3.2.2).
     pub const ENTRY: Self = Self::new(How::Offset, STACK_POINTER, 8);
-    /// The rule of unwind instructions that no rule can express.
+    /// The rule of unwind instructions that no rule expresses.
     pub const UNSUPPORTED: Self = Self((How::Unsupported as u64) << 36);
 
-    /// A rule that leaves all kept registers as they are.
+    /// A rule that leaves all saved registers unchanged.
     pub const fn new(how: How, base: u8, operand: i32) -> Self {
         Self(operand as u32 as u64 | (base as u64 & 15) << 32 | (how as u64) << 36).with_slots(
             Origin::Cfa,
@@ -185,7 +185,7 @@ impl Rule {
         Self::new(how, base, low as u16 as i32 | (high as i32) << 16)
     }
 
-    /// The same rule with other slots, for the frame pointer and for rbx.
+    /// The same rule with other slots for the frame pointer and rbx.
     #[must_use]
     pub const fn with_slots(self, origin: Origin, fp: Slot, bx: Slot) -> Self {
         let slots = (fp.0 as u64 & SLOT_MASK) << 42 | (bx.0 as u64 & SLOT_MASK) << 53;
@@ -198,7 +198,7 @@ impl Rule {
         How::from_code((self.0 >> 36 & 15) as u8)
     }
 
-    /// Whether it is for code to which the kernel has a signal handler return.
+    /// Whether it is for the code to which a signal handler returns.
     #[inline(always)]
     pub const fn is_signal(self) -> bool {
         matches!(self.how(), How::Signal)
@@ -228,7 +228,7 @@ impl Rule {
         (self.0 >> 16) as i16 as i64
     }
 
-    /// What the slots count from.
+    /// What the slots are relative to.
     #[inline(always)]
     pub const fn origin(self) -> Origin {
         Origin::from_code((self.0 >> 40) as u8)
@@ -237,7 +237,7 @@ impl Rule {
     /// Where the caller's frame pointer is.
     #[inline(always)]
     pub const fn fp(self) -> Slot {
-        // Up to the top and down again, with the sign.
+        // Shifts up and down again to extend the sign.
         Slot(((self.0 << 11) as i64 >> 53) as i16)
     }
 
