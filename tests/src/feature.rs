@@ -34,8 +34,12 @@ pub fn announce_timing(here: &str) {
 ///
 /// Always.
 #[track_caller]
+#[expect(
+    clippy::print_stderr,
+    reason = "shown where tests are retried, which is where nothing is captured"
+)]
 pub(crate) fn broken(reason: &str) -> ! {
-    writeln!(io::stderr(), "BROKEN").ok();
+    eprintln!("BROKEN");
     panic!("{reason}");
 }
 
@@ -117,6 +121,20 @@ pub fn file_contains(path: &str, wanted: &[&str]) -> Result<(), String> {
     } else {
         Err(format!("{path} holds {:?}", text.trim()))
     }
+}
+
+/// The names of what lies in a folder.
+///
+/// # Panics
+///
+/// When it cannot be listed.
+#[track_caller]
+pub fn files_in(folder: &Path) -> Vec<String> {
+    fs::read_dir(folder)
+        .expect("the folder is there")
+        .flatten()
+        .map(|file| file.file_name().to_string_lossy().into_owned())
+        .collect()
 }
 
 /// A sysctl changed for the length of a test.

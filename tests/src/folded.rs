@@ -81,6 +81,11 @@ impl Folded {
         self.only(wanted).map(|stack| stack.weight).sum()
     }
 
+    /// As [`Folded::weight`], of a profile in microseconds, in seconds.
+    pub fn seconds(&self, wanted: impl Fn(&Stack) -> bool) -> f64 {
+        self.weight(wanted) as f64 / 1e6
+    }
+
     /// The share of the stacks that `wanted` accepts, between 0 and 1; 0 of nothing.
     pub fn share(&self, wanted: impl Fn(&Stack) -> bool) -> f64 {
         self.share_among(|_| true, wanted)
@@ -97,6 +102,16 @@ impl Folded {
             return 0.0;
         }
         self.weight(|stack| whole(stack) && wanted(stack)) as f64 / total as f64
+    }
+
+    /// Panics unless each function's share, among those that are in `truth`, is as far from it as `tolerance` at most.
+    #[track_caller]
+    pub fn assert_shares(&self, truth: &[(String, f64)], tolerance: f64) {
+        let theirs = |stack: &Stack| truth.iter().any(|(function, _)| stack.has(function));
+        for (function, share) in truth {
+            let shown = self.share_among(theirs, |stack| stack.has(function));
+            assert_near(function, shown, *share, tolerance, self);
+        }
     }
 
     /// Whether any stack is accepted by `wanted`.
@@ -139,6 +154,15 @@ impl fmt::Display for Folded {
         }
         Ok(())
     }
+}
+
+/// Panics unless `shown`, which is what a profile has of `what`, is as far as `tolerance` from the truth at most.
+#[track_caller]
+pub fn assert_near(what: &str, shown: f64, truth: f64, tolerance: f64, profile: &Folded) {
+    assert!(
+        (shown - truth).abs() <= tolerance,
+        "{what}: {shown:.3} is shown, {truth:.3} ± {tolerance:.3} is true, in {profile}"
+    );
 }
 
 fn parse_line(line: &str) -> Result<Stack, String> {

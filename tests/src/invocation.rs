@@ -16,6 +16,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::binary::binary;
 use crate::feature::broken;
 use crate::run::Run;
+use crate::said::Said;
 use crate::workload::{PATIENCE, Workload};
 
 /// How often something that has no other way to tell is looked at.
@@ -104,16 +105,27 @@ impl Invocation {
         words.join(" ")
     }
 
-    /// Runs on a workload that keeps accounts from SIGUSR1 to SIGUSR2, which it is sent when the recording has begun and, after
-    /// this time, before it ends.
-    pub fn run_accounted(&self, workload: &Workload, time: Duration) -> Run {
-        let mut running = self.start();
+    /// Runs on a workload that keeps accounts from SIGUSR1 to SIGUSR2, which it is sent when the recording has begun and, so many
+    /// seconds later, before it ends. Returns what the workload said, too.
+    pub fn run_accounted(&self, workload: Workload, seconds: f64) -> (Run, Said) {
+        let mut running = self.clone().flag("-p", workload.pid()).start();
         running.wait_until_attached();
         workload.signal(Signal::USR1);
-        thread::sleep(time);
+        thread::sleep(Duration::from_secs_f64(seconds));
         workload.signal(Signal::USR2);
         running.signal(Signal::INT);
-        running.finish().expect_no_panic().expect_code(0)
+        let run = running.finish().expect_no_panic().expect_code(0);
+        (run, workload.stop())
+    }
+
+    /// Runs on a workload that waits for a word before it does what it is known for; from before that to its end. Returns what
+    /// the workload said, too.
+    pub fn run_while_working(&self, workload: Workload) -> (Run, Said) {
+        let mut running = self.clone().flag("-p", workload.pid()).start();
+        running.wait_until_all_attached();
+        workload.tell();
+        let said = workload.stop_by_itself();
+        (running.finish().expect_no_panic().expect_code(0), said)
     }
 
     /// Runs to the end.

@@ -17,6 +17,7 @@ mod loading;
 mod program;
 mod recipe;
 mod run;
+mod said;
 mod svg;
 mod walked;
 mod workload;
@@ -24,16 +25,17 @@ mod workload;
 pub use balance::Balance;
 pub use binary::binary;
 pub use feature::{
-    PrivateCopy, Sysctl, Turn, allowed_cpus, announce_timing, file_contains, kernel_turn, skip,
-    tool, walks_by_tables,
+    PrivateCopy, Sysctl, Turn, allowed_cpus, announce_timing, file_contains, files_in, kernel_turn,
+    skip, tool, walks_by_tables,
 };
 pub use flame_bpf_test_macros::kernel_test;
-pub use folded::{Folded, Stack};
+pub use folded::{Folded, Stack, assert_near};
 pub use invocation::{Invocation, Running};
 pub use loading::{AUTO, BOTH, load, load_probe, load_probes, programs, without_loops};
 pub use program::{Mangling, Program};
 pub use recipe::{Recipe, compiles_32_bit};
 pub use run::Run;
+pub use said::{Account, Said};
 pub use svg::{assert_whole_svg, svg_titles};
 pub use walked::TWELVE;
 pub use workload::{Workload, cpu_ns, thread_cpu_ns};

@@ -118,6 +118,18 @@ impl Run {
         })
     }
 
+    /// As [`Run::balance`], of a run that lost nothing.
+    ///
+    /// # Panics
+    ///
+    /// When something was lost, or is in no account.
+    #[track_caller]
+    pub fn lossless_balance(&self) -> Balance {
+        let balance = self.balance();
+        balance.assert_lossless();
+        balance
+    }
+
     /// As [`Run::balance`], of a second probe, which the lines begin with.
     ///
     /// # Panics

@@ -3,7 +3,7 @@
 //! A workload says `ready` on its stdout before anything is asked of it. It leads a process group of
 //! its own, which is killed and reaped when the value is dropped, whatever became of the test.
 
-use crate::{Folded, Invocation};
+use crate::{Folded, Invocation, Said};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
@@ -102,52 +102,33 @@ impl Workload {
         kill_process(Pid::from_child(&self.child), signal).ok();
     }
 
-    /// Asks the workload to stop and returns the lines that it said behind the first.
+    /// Asks the workload to stop and returns what it said.
     ///
     /// # Panics
     ///
     /// When it does not end.
-    pub fn stop(self) -> Vec<String> {
+    pub fn stop(self) -> Said {
         // A workload that ended by itself has said its lines already.
         kill_process(Pid::from_child(&self.child), Signal::TERM).ok();
         self.stop_by_itself()
     }
 
-    /// Waits for a workload that was given an amount of work, and returns the lines that it said
-    /// behind the first.
+    /// Waits for a workload that was given an amount of work, and returns what it said.
     ///
     /// # Panics
     ///
     /// When it does not end.
-    pub fn stop_by_itself(mut self) -> Vec<String> {
-        let mut said = Vec::new();
+    pub fn stop_by_itself(mut self) -> Said {
+        let mut lines = Vec::new();
         loop {
             match self.lines.recv_timeout(PATIENCE) {
-                Ok(line) => said.push(line),
+                Ok(line) => lines.push(line),
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => panic!("a workload does not stop"),
             }
         }
         self.child.wait().expect("a child can be waited for");
-        said
-    }
-
-    /// The share of CPU time that each function took by the workload's own measure: its
-    /// `truth FUNCTION NANOSECONDS` lines, as [`Workload::stop`] returns them.
-    pub fn truth(said: &[String]) -> Vec<(String, f64)> {
-        let spent: Vec<(String, f64)> = said
-            .iter()
-            .filter_map(|line| {
-                let (function, ns) = line.strip_prefix("truth ")?.split_once(' ')?;
-                Some((function.to_owned(), ns.parse().ok()?))
-            })
-            .collect();
-        let total: f64 = spent.iter().map(|(_, ns)| ns).sum();
-        assert!(total > 0.0, "no truth in {said:?}");
-        spent
-            .into_iter()
-            .map(|(function, ns)| (function, ns / total))
-            .collect()
+        Said { lines }
     }
 }
 

@@ -13,16 +13,9 @@ const TRUTH: [(&str, u64); 5] = [
 
 #[track_caller]
 fn assert_true_bytes(program: &Program, flags: &str) {
-    let workload = program.start(&[]);
-    let mut running = Invocation::new("-v -f --alloc")
-        .args(flags)
-        .flag("-p", workload.pid())
-        .start();
-    running.wait_until_all_attached();
-    workload.tell();
-    workload.stop_by_itself();
-    let run = running.finish().expect_no_panic().expect_code(0);
-    run.balance().assert_lossless();
+    let invocation = Invocation::new("-v -f --alloc").args(flags);
+    let (run, _) = invocation.run_while_working(program.start(&[]));
+    run.lossless_balance();
     let folded = run.folded();
     for (function, bytes) in TRUTH {
         let seen = folded.weight(|stack| stack.has_chain(&["main", function]));

@@ -4,16 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use flame_bpf_tests::{Folded, Invocation, Program, kernel_test, require, svg_titles, tool};
+use flame_bpf_tests::{
+    Folded, Invocation, Program, files_in, kernel_test, require, svg_titles, tool,
+};
 use tempfile::tempdir;
-
-fn files(folder: &Path) -> Vec<String> {
-    fs::read_dir(folder)
-        .expect("the folder is there")
-        .flatten()
-        .map(|file| file.file_name().to_string_lossy().into_owned())
-        .collect()
-}
 
 /// A PID that nobody has: that of a child which is dead and reaped.
 fn dead_pid() -> u32 {
@@ -36,7 +30,7 @@ fn a_missing_process_or_thread_is_named() {
             .expect_stderr(&pid.to_string())
             .expect_any_stderr(&["process", "thread"]);
     }
-    assert!(files(folder.path()).is_empty());
+    assert!(files_in(folder.path()).is_empty());
 }
 
 #[kernel_test]
@@ -64,7 +58,7 @@ fn an_output_that_cannot_be_written_is_refused_before_the_command_runs() {
             output.display()
         );
     }
-    assert_eq!(files(folder.path()), ["folder.svg"]);
+    assert_eq!(files_in(folder.path()), ["folder.svg"]);
 }
 
 #[kernel_test]
@@ -91,9 +85,9 @@ fn a_target_without_samples_leaves_no_broken_file() {
         .expect_no_panic();
     if svg.exists() {
         svg_titles(&svg);
-        assert_eq!(files(folder.path()), ["x.svg"]);
+        assert_eq!(files_in(folder.path()), ["x.svg"]);
     } else {
-        assert!(files(folder.path()).is_empty());
+        assert!(files_in(folder.path()).is_empty());
     }
 }
 

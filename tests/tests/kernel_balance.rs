@@ -40,7 +40,7 @@ fn nothing_is_lost_under_a_storm_of_short_lived_processes_with_deep_stacks() {
         .expect_no_panic()
         .expect_code(0);
     let balance = assert_conserved(&run);
-    assert_eq!(balance.lost_total(), 0, "{balance:?}");
+    balance.assert_lossless();
     assert!(balance.recorded > 0, "{balance:?}");
     let folded = run.folded();
     for name in ["forkstorm", "second_storm", "deep", "pipe"] {
@@ -61,7 +61,7 @@ fn nothing_is_lost_where_every_process_has_deep_stacks_of_its_own() {
         .expect_no_panic()
         .expect_code(0);
     let balance = assert_conserved(&run);
-    assert_eq!(balance.lost_total(), 0, "{balance:?}");
+    balance.assert_lossless();
     let folded = run.folded();
     // `/proc/self/exe` is what was executed, so `exe` is the name.
     let deep = |stack: &Stack| stack.has_chain(&["descend"; 890]);
@@ -80,7 +80,7 @@ fn labels_split_stacks_and_lose_none() {
         .run()
         .expect_code(0);
     let balance = assert_conserved(&run);
-    assert_eq!(balance.lost_total(), 0, "{balance:?}");
+    balance.assert_lossless();
 }
 
 #[kernel_test]
@@ -103,7 +103,7 @@ fn every_way_of_narrowing_filters_and_loses_nothing() {
             .expect_no_panic()
             .expect_code(0);
         let balance = assert_conserved(&run);
-        assert_eq!(balance.lost_total(), 0, "{flags}: {balance:?}");
+        balance.assert_lossless();
         // `shares` is nearly always in user mode, and is not asked for.
         if flags == "-a -K" {
             assert!(balance.filtered_total() > 0, "{flags}: {balance:?}");
@@ -121,8 +121,7 @@ fn a_launched_command_is_balanced_too() {
         .run()
         .expect_code(0);
     let balance = run.balance();
-    balance.assert_even();
-    assert_eq!(balance.lost_total(), 0, "{balance:?}");
+    balance.assert_lossless();
     assert_eq!(run.folded_file(&file).total(), balance.recorded);
 }
 
@@ -137,7 +136,7 @@ fn two_recordings_at_once_do_not_disturb_each_other() {
     for (running, function) in runs.into_iter().zip(["work_round", "bottom"]) {
         let run = running.finish().expect_no_panic().expect_code(0);
         let balance = assert_conserved(&run);
-        assert_eq!(balance.lost_total(), 0, "{balance:?}");
+        balance.assert_lossless();
         let folded = run.folded();
         assert!(folded.share(|stack| stack.has(function)) > 0.9, "{folded}");
     }

@@ -1,6 +1,6 @@
 //! System calls, I/O and locks: known numbers of calls and bytes, and times that programs measure themselves.
 
-use flame_bpf_tests::{Balance, Folded, Invocation, Program, Run, kernel_test};
+use flame_bpf_tests::{Balance, Folded, Invocation, Program, Run, Said, assert_near, kernel_test};
 
 /// How far a function's time may be from what the program measured, which also counts its own way into the
 /// kernel.
@@ -12,21 +12,13 @@ struct Recorded {
     run: Run,
     folded: Folded,
     balance: Balance,
-    /// Seconds by function, from the workload's `truth FUNCTION NANOSECONDS` lines.
-    truth: Vec<(String, f64)>,
+    said: Said,
 }
 
 #[track_caller]
 fn record(program: &Program, arguments: &[&str], flags: &str) -> Recorded {
-    let workload = program.start(arguments);
-    let mut running = Invocation::new("-v -f")
-        .args(flags)
-        .flag("-p", workload.pid())
-        .start();
-    running.wait_until_all_attached();
-    workload.tell();
-    let said = workload.stop_by_itself();
-    let run = running.finish().expect_no_panic().expect_code(0);
+    let invocation = Invocation::new("-v -f").args(flags);
+    let (run, said) = invocation.run_while_working(program.start(arguments));
     let balance = run.balance();
     if flags.starts_with("--locks") {
         // Of the kernel's locks, an end may not be told: docs/probes.md, "Locks".
@@ -35,13 +27,9 @@ fn record(program: &Program, arguments: &[&str], flags: &str) -> Recorded {
     } else {
         balance.assert_lossless();
     }
-    let truth = said.iter().filter_map(|line| {
-        let (function, ns) = line.strip_prefix("truth ")?.split_once(' ')?;
-        Some((function.to_owned(), ns.parse::<f64>().ok()? / 1e9))
-    });
     Recorded {
         folded: run.folded(),
-        truth: truth.collect(),
+        said,
         run,
         balance,
     }
@@ -77,13 +65,15 @@ impl Recorded {
     /// Whether a function's time at this leaf, in microseconds, is what the program measured.
     #[track_caller]
     fn assert_true_time(&self, function: &str, leaf: &str) {
-        let measured = self.truth.iter().find(|(name, _)| name == function);
-        let (_, measured) = measured.expect("the program tells the truth");
-        let seen = self.weight(function, leaf) as f64 / 1e6;
-        assert!(
-            (seen - measured).abs() < TOLERANCE * measured && *measured > 0.1,
-            "{function} took {measured:.3} s and is shown with {seen:.3} s in {}",
-            self.folded
+        let measured = self.said.seconds_of(function);
+        assert!(measured > 0.1, "{function}: {measured} s");
+        let shown = self.weight(function, leaf) as f64 / 1e6;
+        assert_near(
+            function,
+            shown,
+            measured,
+            TOLERANCE * measured,
+            &self.folded,
         );
     }
 }

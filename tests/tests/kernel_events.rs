@@ -3,46 +3,36 @@
 
 use std::fs;
 
-use flame_bpf_tests::{Folded, Invocation, Program, Run, Stack, assert_whole_svg, kernel_test};
+use flame_bpf_tests::{
+    Folded, Invocation, Program, Run, Said, Stack, assert_whole_svg, kernel_test,
+};
 use tempfile::{TempDir, tempdir};
 
 /// A recording of the workload `mixed` from before it does anything to its end.
 struct Recorded {
     folder: TempDir,
     run: Run,
-    said: Vec<String>,
+    said: Said,
 }
 
 impl Recorded {
     fn new(program: &Program, flags: &str, outputs: &[&str]) -> Self {
         let folder = tempdir().expect("a temporary folder can be made");
-        let workload = program.start(&[]);
-        let mut invocation = Invocation::new(flags).arg("-v").flag("-p", workload.pid());
+        let mut invocation = Invocation::new(flags).arg("-v");
         for output in outputs {
             invocation = match *output {
                 "-" => invocation.flag("-o", "-"),
                 file => invocation.path("-o", &folder.path().join(file)),
             };
         }
-        let mut running = invocation.start();
-        running.wait_until_all_attached();
-        workload.tell();
-        let said = workload.stop_by_itself();
-        let run = running.finish().expect_no_panic().expect_code(0);
+        let (run, said) = invocation.run_while_working(program.start(&[]));
         Self { folder, run, said }
     }
 
     /// How often the kernel counted in this function what it is known for.
     #[track_caller]
     fn truth(&self, function: &str) -> u64 {
-        let lines = self.said.iter();
-        let mut of_it = lines.filter_map(|line| {
-            let rest = line.strip_prefix("truth ")?.strip_prefix(function)?;
-            rest.trim().parse().ok()
-        });
-        of_it
-            .next()
-            .unwrap_or_else(|| panic!("{function} in {:?}", self.said))
+        self.said.number("truth", function)
     }
 
     /// What was written of the event that is called so in the balance.

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use flame_bpf_tests::{Invocation, Program, Stack, Workload, kernel_test};
+use flame_bpf_tests::{Invocation, Program, Said, Stack, kernel_test};
 use rustix::process::Signal;
 use tempfile::tempdir;
 
@@ -77,19 +77,8 @@ fn a_command_shows_its_true_shares() {
         .run()
         .expect_code(0);
     let folded = run.folded_file(&output.path());
-    let said: Vec<String> = String::from_utf8_lossy(&run.stdout)
-        .lines()
-        .map(str::to_owned)
-        .collect();
-    let truth = Workload::truth(&said);
-    let burning = |stack: &Stack| truth.iter().any(|(function, _)| stack.has(function));
-    for (function, share) in &truth {
-        let seen = folded.share_among(burning, |stack| stack.has(function));
-        assert!(
-            (seen - share).abs() < 0.02,
-            "{function}: {share:.3}, seen {seen:.3} in {folded}"
-        );
-    }
+    // Chance alone stays well within this, with the thousands of samples taken here.
+    folded.assert_shares(&Said::read(&run.stdout).shares(), 0.02);
     let own = folded.share(|stack| stack.root() == "shares");
     assert!(own > 0.98, "the command has {own:.3} of {folded}");
 }

@@ -4,7 +4,7 @@
 use std::thread;
 use std::time::Duration;
 
-use flame_bpf_tests::{Balance, Folded, Invocation, Program, Run, Stack, kernel_test};
+use flame_bpf_tests::{Invocation, Program, Stack, assert_near, kernel_test};
 use rustix::process::Signal;
 
 /// How long the waits are compared for.
@@ -16,49 +16,18 @@ const TOLERANCE: f64 = 0.02;
 /// The leaf of what could have run and had no CPU.
 const RUNNABLE: &str = "[runnable]";
 
-fn seconds(folded: &Folded, function: &str) -> f64 {
-    folded.weight(|stack| stack.has(function)) as f64 / 1e6
-}
-
-/// Seconds by function, from the workload's `truth FUNCTION NANOSECONDS` lines.
-fn truth(said: &[String]) -> Vec<(String, f64)> {
-    let lines = said.iter().filter_map(|line| {
-        let (function, ns) = line.strip_prefix("truth ")?.split_once(' ')?;
-        Some((function.to_owned(), ns.parse::<f64>().ok()? / 1e9))
-    });
-    lines.collect()
-}
-
-/// Every wait is recorded, left out, or lost under a name, and none is lost.
-#[track_caller]
-fn assert_balanced(run: &Run) -> Balance {
-    let balance = run.balance();
-    balance.assert_lossless();
-    balance
-}
-
-/// Records `waits`, which is told when the recording begins and when it ends; with what it measured.
-fn record_waits(program: &Program, times: &[&str], flags: &str) -> (Run, Vec<(String, f64)>) {
-    let workload = program.start(times);
-    let run = Invocation::new(flags)
-        .flag("-p", workload.pid())
-        .run_accounted(&workload, Duration::from_secs_f64(SECONDS));
-    (run, truth(&workload.stop()))
-}
-
 #[track_caller]
 fn assert_true_times(program: &Program) {
-    let (run, truth) = record_waits(program, &[], "-v -f --off-cpu");
-    let balance = assert_balanced(&run);
+    let (run, said) = Invocation::new("-v -f --off-cpu").run_accounted(program.start(&[]), SECONDS);
+    let truth = said.seconds();
+    let balance = run.lossless_balance();
     assert!(balance.recorded > 100, "{balance:?}");
     let folded = run.folded();
     assert_eq!(truth.len(), 5, "{truth:?}");
     for (function, measured) in truth {
-        let seen = seconds(&folded, &function);
-        assert!(
-            (seen - measured).abs() < TOLERANCE * measured && measured > SECONDS / 3.0,
-            "{function} waited {measured:.3} s and is shown with {seen:.3} s in {folded}"
-        );
+        assert!(measured > SECONDS / 3.0, "{function}: {measured} s");
+        let shown = folded.seconds(|stack| stack.has(&function));
+        assert_near(&function, shown, measured, TOLERANCE * measured, &folded);
     }
     // What spins is never blocked.
     let blocked = folded.weight(|stack| stack.has("spinner") && stack.leaf() != RUNNABLE);
@@ -69,8 +38,9 @@ fn assert_true_times(program: &Program) {
 fn waits_that_are_looked_at_stand_for_those_that_are_not() {
     // Some thousand waits a second, of which each thread has one looked at in 2 ms.
     let flags = "-v -f --off-cpu --switch-sample 2ms";
-    let (run, truth) = record_waits(&Program::c("waits"), &["200"], flags);
-    let balance = assert_balanced(&run);
+    let workload = Program::c("waits").start(&["200"]);
+    let (run, said) = Invocation::new(flags).run_accounted(workload, SECONDS);
+    let balance = run.lossless_balance();
     let left_out = balance.filtered_total();
     assert!(
         balance.recorded > 500 && left_out > 2 * balance.recorded,
@@ -78,18 +48,16 @@ fn waits_that_are_looked_at_stand_for_those_that_are_not() {
     );
     assert!(run.stderr.contains("(--switch-sample)"), "{}", run.stderr);
     let folded = run.folded();
-    for (function, measured) in truth {
+    for (function, measured) in said.seconds() {
         // Chance is of some percent where a thousand waits stand for all; one that lasts throughout is seen whole.
         let tolerance = if function == "wait_never" {
             TOLERANCE
         } else {
             10.0 * TOLERANCE
         };
-        let seen = seconds(&folded, &function);
-        assert!(
-            (seen - measured).abs() < tolerance * measured && measured > SECONDS / 4.0,
-            "{function} waited {measured:.3} s and is shown with {seen:.3} s in {folded}"
-        );
+        assert!(measured > SECONDS / 4.0, "{function}: {measured} s");
+        let shown = folded.seconds(|stack| stack.has(&function));
+        assert_near(&function, shown, measured, tolerance * measured, &folded);
     }
 }
 
@@ -177,7 +145,7 @@ fn kernel_stacks_are_recognized_for_what_they_are() {
         .flag("-p", workload.pid())
         .run()
         .expect_code(0);
-    let balance = assert_balanced(&run);
+    let balance = run.lossless_balance();
     let recognized: u64 = run
         .stderr
         .lines()
@@ -212,7 +180,7 @@ fn a_thread_asleep_throughout_shows_the_whole_duration() {
         .flag("-p", workload.pid())
         .run()
         .expect_code(0);
-    let balance = assert_balanced(&run);
+    let balance = run.lossless_balance();
     assert_eq!(balance.recorded, 1, "{balance:?}");
     let total = run.folded().total();
     assert!((2_900_000..3_300_000).contains(&total), "{total} µs of 3 s");
@@ -242,7 +210,7 @@ fn flags_leave_out_what_they_say() {
             .skip(1)
             .fold(run, |run, value| run.arg(value));
         let run = run.run().expect_no_panic().expect_code(0);
-        assert_balanced(&run);
+        run.lossless_balance();
         let folded = run.folded();
         for function in kept {
             assert!(
@@ -252,7 +220,7 @@ fn flags_leave_out_what_they_say() {
         }
         for function in left_out {
             // The first and the last wait are cut short, and a busy machine makes others long.
-            let rest = seconds(&folded, function);
+            let rest = folded.seconds(|stack| stack.has(function));
             assert!(
                 rest < 0.6,
                 "{flags}: {function} for {rest} s of 2 in {folded}"
@@ -267,7 +235,7 @@ fn the_whole_machine_has_waits_of_kernel_threads_too() {
     let run = Invocation::new("-v -f --off-cpu -a -d 2")
         .run()
         .expect_code(0);
-    assert_balanced(&run);
+    run.lossless_balance();
     let folded = run.folded();
     assert!(folded.any(|stack| stack.has("wait_sleep")), "{folded}");
     assert!(
@@ -277,7 +245,7 @@ fn the_whole_machine_has_waits_of_kernel_threads_too() {
     let run = Invocation::new("-v -f --off-cpu --kernel-threads-only -a -d 2")
         .run()
         .expect_code(0);
-    assert_balanced(&run);
+    run.lossless_balance();
     let folded = run.folded();
     assert!(!folded.any(|stack| stack.has("main")), "{folded}");
     assert!(
@@ -296,7 +264,7 @@ fn a_launched_command_waits_from_its_own_beginning() {
     thread::sleep(Duration::from_secs(1));
     running.signal(Signal::INT);
     let run = running.finish();
-    assert_balanced(&run);
+    run.lossless_balance();
     let folded = run.folded();
     assert!(
         folded.any(|stack| stack.root() == "pipe" && stack.has("main")),
@@ -321,7 +289,7 @@ fn nothing_is_lost_when_waits_outlast_what_stores_their_stacks() {
     let balance = run.balance();
     balance.assert_even();
     let folded = run.folded();
-    let slept = seconds(&folded, "wait_never");
+    let slept = folded.seconds(|stack| stack.has("wait_never"));
     // On a busy machine, where there are many sleepers to look at, it takes longer than it was asked to.
     let took = run.stderr.split_once(" s, host").and_then(|(before, _)| {
         let (_, seconds) = before.rsplit_once(' ')?;

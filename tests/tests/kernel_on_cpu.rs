@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use flame_bpf_tests::{
-    Folded, Invocation, Mangling, Program, Run, Stack, Workload, file_contains, kernel_test,
+    Folded, Invocation, Mangling, Program, Run, Stack, assert_near, file_contains, kernel_test,
     require, thread_cpu_ns,
 };
 
@@ -20,27 +20,12 @@ fn record(flags: &str, pid: u32) -> Run {
         .expect_code(0)
 }
 
-/// Compares the shares of `shares`'s functions, among themselves, with what the program measured.
-#[track_caller]
-fn assert_true_shares(folded: &Folded, said: &[String]) {
-    let truth = Workload::truth(said);
-    let burning = |stack: &Stack| truth.iter().any(|(function, _)| stack.has(function));
-    assert!(folded.any(burning), "no function has a name in {folded}");
-    for (function, share) in &truth {
-        let seen = folded.share_among(burning, |stack| stack.has(function));
-        assert!(
-            (seen - share).abs() < TOLERANCE,
-            "{function} takes {share:.3} and is shown as {seen:.3} in {folded}"
-        );
-    }
-}
-
 #[kernel_test(timing)]
 fn shares_are_true_and_chains_whole() {
     let workload = Program::c("shares").start(&[]);
     let folded = record("-f -F 997 -d 8", workload.pid()).folded();
 
-    assert_true_shares(&folded, &workload.stop());
+    folded.assert_shares(&workload.stop().shares(), TOLERANCE);
     assert!(
         folded.stacks.iter().all(|stack| stack.root() == "shares"),
         "{folded}"
@@ -67,7 +52,7 @@ fn shares_are_true_and_chains_whole() {
 fn shares_are_true_at_a_fixed_period() {
     let workload = Program::c("shares").start(&[]);
     let folded = record("-f -e cpu-clock -c 1003001 -d 8", workload.pid()).folded();
-    assert_true_shares(&folded, &workload.stop());
+    folded.assert_shares(&workload.stop().shares(), TOLERANCE);
 }
 
 fn rust_threads(mangling: Mangling) {
@@ -111,10 +96,7 @@ fn rust_threads(mangling: Mangling) {
         // Wider than for one thread: what was measured outside the recording is not the very span
         // that was recorded.
         let (truth, seen) = (ns / total, folded.share(|stack| stack.root() == *comm));
-        assert!(
-            (seen - truth).abs() < 0.05,
-            "{comm} takes {truth:.3}, not {seen:.3}: {folded}"
-        );
+        assert_near(comm, seen, truth, 0.05, &folded);
     }
     let mangled = |frame: &String| {
         let hash = frame.rsplit_once("::h").is_some_and(|(_, hash)| {

@@ -1,6 +1,6 @@
 //! Pages of mapped files that have to be read: as many and as long as a program counts and measures itself.
 
-use flame_bpf_tests::{Folded, Invocation, Program, allowed_cpus, kernel_test, require};
+use flame_bpf_tests::{Folded, Invocation, Program, Said, allowed_cpus, kernel_test, require};
 
 /// What is shown of the time in faults that read one page each, of what the program measured; it counts its own way into the
 /// kernel, and the walking of its stack.
@@ -14,8 +14,7 @@ const FILE_NAME: &str = "known";
 /// A recording of the workload `mapped`.
 struct Recorded {
     folded: Folded,
-    /// What the workload said.
-    said: Vec<String>,
+    said: Said,
 }
 
 #[track_caller]
@@ -24,15 +23,9 @@ fn record(program: &Program, flags: &str) -> Recorded {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder can be made");
     let file = folder.path().join(FILE_NAME);
     let workload = program.start(&[file.to_str().expect("a plain path")]);
-    let mut running = Invocation::new("-v -f")
-        .args(flags)
-        .flag("-p", workload.pid())
-        .start();
-    running.wait_until_all_attached();
-    workload.tell();
-    let said = workload.stop_by_itself();
-    let run = running.finish().expect_no_panic().expect_code(0);
-    run.balance().assert_lossless();
+    let invocation = Invocation::new("-v -f").args(flags);
+    let (run, said) = invocation.run_while_working(workload);
+    run.lossless_balance();
     Recorded {
         folded: run.folded(),
         said,
@@ -40,15 +33,6 @@ fn record(program: &Program, flags: &str) -> Recorded {
 }
 
 impl Recorded {
-    /// What the workload says of one of its functions.
-    #[track_caller]
-    fn truth(&self, what: &str, function: &str) -> u64 {
-        let prefix = format!("{what} {function} ");
-        let line = self.said.iter().find_map(|line| line.strip_prefix(&prefix));
-        line.and_then(|number| number.parse().ok())
-            .unwrap_or_else(|| panic!("the workload tells the {prefix}: {:?}", self.said))
-    }
-
     /// The weight of the stacks that lead through a function to a frame.
     fn weight(&self, function: &str, frame: &str) -> u64 {
         self.folded
@@ -57,7 +41,7 @@ impl Recorded {
 
     #[track_caller]
     fn assert_time(&self, function: &str, share: &std::ops::RangeInclusive<f64>) {
-        let measured = self.truth("truth", function) as f64 / 1e3;
+        let measured = self.said.number("truth", function) as f64 / 1e3;
         let shown = self.weight(function, "[page-in]") as f64;
         assert!(
             share.contains(&(shown / measured)),
@@ -69,7 +53,7 @@ impl Recorded {
 
 /// Whether files are read from a disk here: whether the program had to wait.
 fn reads(recorded: &Recorded) -> Result<(), String> {
-    if recorded.truth("faults", "reads_pages") > 100 {
+    if recorded.said.number("faults", "reads_pages") > 100 {
         Ok(())
     } else {
         Err("files are not read from a disk here".to_owned())
@@ -87,14 +71,14 @@ fn every_page_that_has_to_be_read_is_counted_where_it_is_touched() {
         for function in ["reads_pages", "asks_by_pages"] {
             assert_eq!(
                 recorded.weight(function, "[page-in]"),
-                recorded.truth("faults", function),
+                recorded.said.number("faults", function),
                 "{function}: {}",
                 recorded.folded
             );
         }
         // The kernel reads on: not every wait is for a page that this thread had read.
         assert!(
-            recorded.weight("reads_on", "[page-in]") >= recorded.truth("faults", "reads_on"),
+            recorded.weight("reads_on", "[page-in]") >= recorded.said.number("faults", "reads_on"),
             "{}",
             recorded.folded
         );
@@ -143,7 +127,8 @@ fn a_page_in_weighs_a_page() {
     let page_ins = recorded
         .folded
         .weight(|stack| stack.frames == ["mapped", "[page-in]"]);
-    let least = recorded.truth("faults", "reads_pages") + recorded.truth("faults", "asks_by_pages");
+    let least = recorded.said.number("faults", "reads_pages")
+        + recorded.said.number("faults", "asks_by_pages");
     assert_eq!(page_ins % 4096, 0, "{}", recorded.folded);
     assert!(page_ins / 4096 >= least, "{}", recorded.folded);
 }
@@ -167,13 +152,13 @@ fn waiting_for_the_lock_of_all_mappings_is_no_page_in() {
     // What it says goes into a pipe, and is all that must be there.
     let recorded = record(&program, "--io=count --io-kind files,pipes");
     assert!(
-        recorded.truth("switches", "touches") > 0,
+        recorded.said.number("switches", "touches") > 0,
         "{:?}",
         recorded.said
     );
     assert_eq!(
         recorded.weight("touches", "[page-in]"),
-        recorded.truth("faults", "touches"),
+        recorded.said.number("faults", "touches"),
         "{}",
         recorded.folded
     );

@@ -1,19 +1,10 @@
 //! Signals to flame-bpf: the first stops and writes, the second aborts, and no file is ever half there.
 
 use std::fs;
-use std::path::Path;
 
-use flame_bpf_tests::{Invocation, Program, assert_whole_svg, kernel_test};
+use flame_bpf_tests::{Invocation, Program, assert_whole_svg, files_in, kernel_test};
 use rustix::process::Signal;
 use tempfile::tempdir;
-
-fn files(folder: &Path) -> Vec<String> {
-    fs::read_dir(folder)
-        .expect("the folder is there")
-        .flatten()
-        .map(|file| file.file_name().to_string_lossy().into_owned())
-        .collect()
-}
 
 #[kernel_test]
 fn an_interrupt_stops_and_writes() {
@@ -49,7 +40,7 @@ fn an_interrupt_stops_and_writes() {
         fs::remove_file(&svg)
             .and(fs::remove_file(&folded))
             .expect("both were written");
-        assert!(files(folder.path()).is_empty());
+        assert!(files_in(folder.path()).is_empty());
     }
 }
 
@@ -101,6 +92,6 @@ fn an_aborted_run_leaves_a_whole_file_or_none() {
             assert_whole_svg(&svg);
             fs::remove_file(&svg).expect("the file is there");
         }
-        assert_eq!(files(folder.path()), Vec::<String>::new());
+        assert_eq!(files_in(folder.path()), Vec::<String>::new());
     }
 }

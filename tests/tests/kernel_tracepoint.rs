@@ -49,8 +49,7 @@ fn who_does_not_come_by_is_left_out() {
             .expect_no_panic()
             .expect_code(0);
         let balance = run.balance();
-        balance.assert_even();
-        assert_eq!(balance.lost_total(), 0, "{balance:?}");
+        balance.assert_lossless();
         let folded = run.folded();
         assert_eq!(folded.total(), balance.recorded, "{folded}");
         assert!(folded.any(|stack| stack.has(frame)), "{flags}: {folded}");

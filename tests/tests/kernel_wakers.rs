@@ -1,8 +1,6 @@
 //! Who wakes whom: programs in which it is known who ends which wait.
 
-use std::time::Duration;
-
-use flame_bpf_tests::{Folded, Invocation, Program, Run, Stack, kernel_test};
+use flame_bpf_tests::{Invocation, Program, Run, Stack, kernel_test};
 
 /// How long the waits are compared for.
 const SECONDS: f64 = 4.0;
@@ -13,10 +11,6 @@ const WOKEN_BY: &str = "--";
 /// Waits that only `giver` ends.
 const GIVEN: [&str; 3] = ["wait_pipe", "wait_condition", "wait_lock"];
 
-fn seconds(folded: &Folded, wanted: impl Fn(&Stack) -> bool) -> f64 {
-    folded.weight(wanted) as f64 / 1e6
-}
-
 /// Whether a time may be what was measured as `waited`. A function measures more, namely what it waited for a CPU after it had
 /// been woken, which is much on a busy machine; and the recording begins a little before the measuring, and ends after it.
 fn is_close(seen: f64, waited: f64) -> bool {
@@ -25,17 +19,9 @@ fn is_close(seen: f64, waited: f64) -> bool {
 
 /// Records the workload `waits`; with how long each function waited, as it measured.
 fn record(program: &Program, flags: &str) -> (Run, Vec<(String, f64)>) {
-    let workload = program.start(&[]);
-    let run = Invocation::new(flags)
-        .flag("-p", workload.pid())
-        .run_accounted(&workload, Duration::from_secs_f64(SECONDS));
-    run.balance().assert_lossless();
-    let said = workload.stop();
-    let truth = said.iter().filter_map(|line| {
-        let (function, ns) = line.strip_prefix("truth ")?.split_once(' ')?;
-        Some((function.to_owned(), ns.parse::<f64>().ok()? / 1e9))
-    });
-    (run, truth.collect())
+    let (run, said) = Invocation::new(flags).run_accounted(program.start(&[]), SECONDS);
+    run.lossless_balance();
+    (run, said.seconds())
 }
 
 /// How long the waits that only `giver` ends were, as the program measured.
@@ -67,7 +53,7 @@ fn assert_true_ends(program: &Program) {
     let folded = run.folded();
     assert_eq!(truth.len(), 5, "{truth:?}");
     for (function, waited) in &truth {
-        let seen = seconds(&folded, |stack| stack.has(function));
+        let seen = folded.seconds(|stack| stack.has(function));
         assert!(
             is_close(seen, *waited),
             "{function} waited {waited:.3} s and is shown with {seen:.3} s in {folded}"
@@ -91,10 +77,10 @@ fn assert_true_ends(program: &Program) {
         assert!(!has(wait, "wait_never"), "{stack:?}");
     }
     // Kernels do not tell of every wake-up, but of nearly all.
-    let unseen = seconds(&folded, |stack| stack.has(UNSEEN));
+    let unseen = folded.seconds(|stack| stack.has(UNSEEN));
     assert!(unseen < 0.04 * SECONDS * 5.0, "{unseen} s in {folded}");
     let waited = given(&truth);
-    let given = seconds(&folded, |stack| {
+    let given = folded.seconds(|stack| {
         stack.has_chain(&["giver", "start_thread"]) && GIVEN.iter().any(|name| stack.has(name))
     });
     assert!(
@@ -125,13 +111,13 @@ fn wakers_are_shown_by_the_time_that_was_waited_for_them() {
         );
     }
     let waited = given(&truth);
-    let given = seconds(&folded, |stack| stack.has_chain(&["start_thread", "giver"]));
+    let given = folded.seconds(|stack| stack.has_chain(&["start_thread", "giver"]));
     assert!(
         is_close(given, waited),
         "{given} s of {waited} s in {folded}"
     );
     // One waits for what never comes; the first thread is woken by our signals.
-    let not_woken = seconds(&folded, |stack| stack.root() == "[not woken]");
+    let not_woken = folded.seconds(|stack| stack.root() == "[not woken]");
     assert!(not_woken > SECONDS, "{not_woken} s in {folded}");
 }
 

@@ -1,10 +1,7 @@
 //! Wall time: what the kernel's own accounts say of each thread, whatever the thread does, and however many threads there
 //! are for each CPU.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
-use flame_bpf_tests::{Folded, Invocation, Program, Run, Stack, kernel_test};
+use flame_bpf_tests::{Account, Folded, Invocation, Program, Run, Stack, assert_near, kernel_test};
 
 /// How long the workload keeps its accounts for.
 const SECONDS: f64 = 4.0;
@@ -33,29 +30,9 @@ impl Times {
     }
 }
 
-/// Function and times of each thread, as the workload says.
-fn truth(said: &[String]) -> BTreeMap<String, (String, Times)> {
-    let lines = said.iter().filter_map(|line| {
-        let words: Vec<&str> = line.strip_prefix("truth ")?.split(' ').collect();
-        let [function, tid, ran, waited, passed] = words[..] else {
-            return None;
-        };
-        let seconds = |ns: &str| Some(ns.parse::<f64>().ok()? / 1e9);
-        let (ran, runnable, passed) = (seconds(ran)?, seconds(waited)?, seconds(passed)?);
-        let times = Times {
-            ran,
-            runnable,
-            blocked: passed - ran - runnable,
-        };
-        Some((format!("[tid {tid}]"), (function.to_owned(), times)))
-    });
-    lines.collect()
-}
-
 fn times(folded: &Folded, wanted: impl Fn(&Stack) -> bool) -> Times {
-    let seconds = |leaf: &dyn Fn(&str) -> bool| {
-        folded.weight(|stack| wanted(stack) && leaf(stack.leaf())) as f64 / 1e6
-    };
+    let seconds =
+        |leaf: &dyn Fn(&str) -> bool| folded.seconds(|stack| wanted(stack) && leaf(stack.leaf()));
     Times {
         ran: seconds(&|leaf| leaf != RUNNABLE && leaf != BLOCKED),
         runnable: seconds(&|leaf| leaf == RUNNABLE),
@@ -63,16 +40,12 @@ fn times(folded: &Folded, wanted: impl Fn(&Stack) -> bool) -> Times {
     }
 }
 
-fn record(flags: &str, arguments: &[&str]) -> (Run, BTreeMap<String, (String, Times)>) {
+fn record(flags: &str, arguments: &[&str]) -> (Run, Vec<Account>) {
     let workload = Program::c("wall").start(arguments);
-    let run = Invocation::new(flags)
-        .flag("-p", workload.pid())
-        .run_accounted(&workload, Duration::from_secs_f64(SECONDS));
-    for balance in [run.balance(), run.balance_of("wall")] {
-        balance.assert_even();
-        assert_eq!(balance.lost_total(), 0, "{balance:?}");
-    }
-    (run, truth(&workload.stop()))
+    let (run, said) = Invocation::new(flags).run_accounted(workload, SECONDS);
+    run.lossless_balance();
+    run.balance_of("wall").assert_lossless();
+    (run, said.accounts())
 }
 
 #[track_caller]
@@ -82,44 +55,43 @@ fn assert_times(spinners: &str) {
     let file = file.to_str().expect("a path of text");
     let (run, truth) = record("-v -f --wall --per-thread -F 499", &[spinners, file]);
     let folded = run.folded();
-    let passed = truth.values().next().expect("there are threads").1.sum();
+    let first = truth.first().expect("there are threads");
+    let passed = first.ran + first.runnable + first.blocked;
     // One sleeps throughout, and so says how long the recording was.
     let whole = times(&folded, |stack| stack.has("sleep_through")).sum();
-    assert!(
-        (whole - passed).abs() < TOLERANCE * passed,
-        "{whole} s of {passed} s"
-    );
-    for (tid, (function, expected)) in &truth {
-        let seen = times(&folded, |stack| stack.has(tid));
-        assert!(
-            (seen.sum() - whole).abs() < WHOLE_TOLERANCE * whole,
-            "{function}: {:.4} s of {whole:.4} s in {folded}",
-            seen.sum()
+    assert_near("all", whole, passed, TOLERANCE * passed, &folded);
+    for account in &truth {
+        let function = &account.function;
+        let tid = format!("[tid {}]", account.tid);
+        let seen = times(&folded, |stack| stack.has(&tid));
+        assert_near(
+            function,
+            seen.sum(),
+            whole,
+            WHOLE_TOLERANCE * whole,
+            &folded,
         );
         for (what, seen, expected) in [
-            ("ran", seen.ran, expected.ran),
-            ("waited for a CPU", seen.runnable, expected.runnable),
-            ("was blocked", seen.blocked, expected.blocked),
+            ("on a CPU", seen.ran, account.ran),
+            ("without a CPU", seen.runnable, account.runnable),
+            ("blocked", seen.blocked, account.blocked),
         ] {
-            assert!(
-                (seen - expected).abs() < TOLERANCE * passed,
-                "{function} {what} for {expected:.3} s of {passed:.3} s and is shown with {seen:.3} s in {folded}"
-            );
+            let what = format!("{function} {what}");
+            assert_near(&what, seen, expected, TOLERANCE * passed, &folded);
         }
     }
     // Time goes to the function that spends it.
     for function in ["spin_only", "sleep_only", "contend", "write_out"] {
-        let of = |name: &str| name == function;
-        let threads: Vec<Times> = truth
-            .values()
-            .filter(|(name, _)| of(name))
-            .map(|(_, times)| *times)
-            .collect();
-        let expected: f64 = threads.iter().map(|times| times.blocked).sum();
+        let threads = truth.iter().filter(|thread| thread.function == function);
+        let blocked: Vec<f64> = threads.map(|thread| thread.blocked).collect();
         let seen = times(&folded, |stack| stack.has(function));
-        assert!(
-            (seen.blocked - expected).abs() < TOLERANCE * passed * threads.len() as f64,
-            "{function}: {seen:?}, {expected} s blocked, in {folded}"
+        let tolerance = TOLERANCE * passed * blocked.len() as f64;
+        assert_near(
+            function,
+            seen.blocked,
+            blocked.iter().sum(),
+            tolerance,
+            &folded,
         );
     }
 }
@@ -139,12 +111,9 @@ fn where_threads_ran_is_told_by_samples() {
     let (run, truth) = record("-v -f --wall -F 997", &["1"]);
     let folded = run.folded();
     assert!(!folded.any(|stack| stack.mentions("[tid ")), "{folded}");
-    let ran: f64 = truth.values().map(|(_, times)| times.ran).sum();
+    let ran: f64 = truth.iter().map(|thread| thread.ran).sum();
     let seen = times(&folded, |_| true).ran;
-    assert!(
-        (seen - ran).abs() < TOLERANCE * ran + 0.05,
-        "{seen} s of {ran} s in {folded}"
-    );
+    assert_near("all", seen, ran, TOLERANCE * ran + 0.05, &folded);
     for function in ["spin_only", "spin_half", "contend"] {
         assert!(
             folded.any(|stack| stack.has(function) && stack.has("burn")),

@@ -4,7 +4,7 @@ use std::fs;
 use std::thread;
 use std::time::Duration;
 
-use flame_bpf_tests::{Balance, Folded, Invocation, Program, Stack, kernel_test, require, tool};
+use flame_bpf_tests::{Folded, Invocation, Program, Run, Stack, kernel_test, require, tool};
 
 /// Whether all frames of a stack lie in something that is known.
 fn is_placed(stack: &Stack) -> bool {
@@ -35,20 +35,17 @@ fn assert_named(folded: &Folded, comm: &str, module: &str) {
     );
 }
 
-#[track_caller]
-fn assert_nothing_lost(balance: &Balance) {
-    balance.assert_even();
-    assert_eq!(balance.lost_total(), 0, "{balance:?}");
+/// Four seconds of the whole machine.
+fn record_all() -> Run {
+    let run = Invocation::new("-v -f -a -F 997 -d 4").run();
+    run.expect_no_panic().expect_code(0)
 }
 
 #[kernel_test]
 fn programs_that_live_a_millisecond_have_names() {
     let _storm = Program::c("execstorm").start(&["300", "1000", "5"]);
-    let run = Invocation::new("-v -f -a -F 997 -d 4")
-        .run()
-        .expect_no_panic()
-        .expect_code(0);
-    assert_nothing_lost(&run.balance());
+    let run = record_all();
+    run.lossless_balance();
     let folded = run.folded();
     // They were executed as `/proc/self/exe`. Part of their life is the dynamic loader's.
     assert_named(&folded, "exe", "execstorm");
@@ -58,11 +55,8 @@ fn programs_that_live_a_millisecond_have_names() {
 #[kernel_test]
 fn children_that_live_less_than_a_millisecond_have_names() {
     let _storm = Program::c("forkstorm").start(&["2000", "300", "5"]);
-    let run = Invocation::new("-v -f -a -F 997 -d 4")
-        .run()
-        .expect_no_panic()
-        .expect_code(0);
-    assert_nothing_lost(&run.balance());
+    let run = record_all();
+    run.lossless_balance();
     let folded = run.folded();
     assert_named(&folded, "forkstorm", "forkstorm");
     assert!(folded.any(|stack| stack.has("child_work")), "{folded}");
@@ -107,7 +101,7 @@ fn nobody_is_woken_up_for_each_process() {
         let rate = (waits(running.pid()) - before) / SECONDS;
         let run = running.finish().expect_no_panic().expect_code(0);
         let balance = run.balance();
-        assert_nothing_lost(&balance);
+        balance.assert_lossless();
         let own = |stack: &Stack| stack.root() == "forkstorm";
         let samples = run.folded().weight(own);
         assert!(samples > 500, "{flags}: a storm of only {samples} samples");

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use flame_bpf_tests::{Mangling, Program, Recipe, TWELVE, Workload, cpu_ns, thread_cpu_ns};
+use flame_bpf_tests::{Mangling, Program, Recipe, Said, TWELVE, cpu_ns, thread_cpu_ns};
 
 fn comm(task: &str) -> Vec<u8> {
     fs::read(format!("/proc/{task}/comm")).expect("the task is alive")
@@ -24,7 +24,7 @@ fn symbols(program: &Program) -> String {
 #[test]
 fn shares_are_those_promised() {
     let workload = Program::c("shares").start(&["500"]);
-    let truth = Workload::truth(&workload.stop_by_itself());
+    let truth = workload.stop_by_itself().shares();
     let promised = [
         ("alpha", 0.50),
         ("beta", 0.30),
@@ -42,7 +42,7 @@ fn shares_are_those_promised() {
 fn a_workload_that_is_stopped_tells_the_truth() {
     let workload = Program::c("shares").start(&[]);
     thread::sleep(Duration::from_millis(100));
-    assert_eq!(Workload::truth(&workload.stop()).len(), 4);
+    assert_eq!(workload.stop().shares().len(), 4);
 }
 
 #[test]
@@ -145,10 +145,10 @@ fn every_workload_gets_ready_and_stops() {
         let workload = Program::c(stem).start(&[]);
         thread::sleep(Duration::from_millis(50));
         assert!(workload.cpu_ns() > 0, "{stem} is idle");
-        assert_eq!(workload.stop(), Vec::<String>::new(), "{stem}");
+        assert_eq!(workload.stop(), Said::default(), "{stem}");
     }
     let workload = Program::cpp("templates").start(&[]);
-    assert_eq!(workload.stop(), Vec::<String>::new());
+    assert_eq!(workload.stop(), Said::default());
 }
 
 #[test]
@@ -180,10 +180,7 @@ fn derived_programs_are_what_they_say() {
     let named = program.named("other_name").start(&[]);
     assert_eq!(comm(&named.pid().to_string()), b"other_name\n");
     for changed in [program.stripped(), split, hostile] {
-        assert_eq!(
-            Workload::truth(&changed.start(&["20"]).stop_by_itself()).len(),
-            4
-        );
+        assert_eq!(changed.start(&["20"]).stop_by_itself().shares().len(), 4);
     }
 }
 
@@ -224,7 +221,7 @@ fn the_chain_has_its_functions_however_it_is_built() {
         let workload = program.start(&["40"]);
         thread::sleep(Duration::from_millis(50));
         assert!(workload.cpu_ns() > 0, "{recipe:?} is idle");
-        assert_eq!(workload.stop(), Vec::<String>::new());
+        assert_eq!(workload.stop(), Said::default());
     }
 }
 
@@ -251,7 +248,7 @@ fn what_is_interrupted_goes_on() {
         let workload = signals.start(&[stack]);
         thread::sleep(Duration::from_millis(50));
         assert!(workload.cpu_ns() > 0, "{stack}");
-        assert_eq!(workload.stop(), Vec::<String>::new(), "{stack}");
+        assert_eq!(workload.stop(), Said::default(), "{stack}");
     }
     for stem in ["edge", "leaves", "realigned", "threaded"] {
         let workload = Recipe::c(stem).make().start(&[]);
@@ -276,9 +273,9 @@ fn plugins_are_loaded_and_libraries_linked() {
     }
     let library = Recipe::c("tiny").named("libtiny.so").shared().make();
     let program = Recipe::c("linkage").with_library(&library).make();
-    assert_eq!(program.start(&[]).stop(), Vec::<String>::new());
+    assert_eq!(program.start(&[]).stop(), Said::default());
     let gap = Recipe::c("gap").part("gap_middle").make();
-    assert_eq!(gap.start(&[]).stop(), Vec::<String>::new());
+    assert_eq!(gap.start(&[]).stop(), Said::default());
 }
 
 #[test]
