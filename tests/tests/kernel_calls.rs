@@ -21,9 +21,10 @@ fn record(program: &Program, arguments: &[&str], flags: &str) -> Recorded {
     let (run, said) = invocation.run_while_working(program.start(arguments));
     let balance = run.balance();
     if flags.starts_with("--locks") {
-        // Of the kernel's locks, an end may not be told: docs/probes.md, "Locks".
+        // The kernel does not report every end of a wait for one of its own locks: some in a thousand, so also one of few.
         balance.assert_even();
-        assert!(balance.lost_total() * 1000 <= balance.fired, "{balance:?}");
+        let lost = balance.lost_total();
+        assert!(lost <= 1 + balance.fired / 1000, "{balance:?}");
     } else {
         balance.assert_lossless();
     }
