@@ -1,4 +1,4 @@
-//! What the kernel half tells of threads that left the CPU before the recording began.
+//! What the kernel half reports of threads that left the CPU before the recording began.
 //!
 //! In: the bytes of its iteration over all tasks. Out: [`Sleeping`] threads. Pure.
 
@@ -11,7 +11,7 @@ use std::mem::offset_of;
 const RUNNABLE: u32 = ThreadState::Runnable as u32;
 const RAN: u32 = ThreadState::Ran as u32;
 
-/// A thread that is off the CPU; where all of its time is wanted, or on one.
+/// A thread that is off the CPU; with wall time, also one that is on a CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sleeping {
     /// Its ID in the initial PID namespace.
@@ -22,19 +22,19 @@ pub struct Sleeping {
     pub tid: u32,
     /// See `SampleKey::incarnation`.
     pub incarnation: u64,
-    /// Whether it waits for something, or for a CPU, or is on one.
+    /// Whether it is blocked, waits for a CPU, or runs.
     pub thread_state: ThreadState,
     /// Its name.
     pub comm: [u8; 16],
-    /// How `registers` are to be understood.
+    /// How `registers` are to be interpreted.
     pub kept: KeptRegisters,
-    /// Instruction, stack pointer, frame pointer and rbx of its user mode.
+    /// Instruction, stack and frame pointer and rbx of its user mode.
     pub registers: [u64; 4],
     /// Its kernel stack.
     pub kernel: Option<RawStack>,
 }
 
-/// All threads that the bytes tell of.
+/// All threads that the bytes describe.
 pub(super) fn parse(bytes: &[u8]) -> Vec<Sleeping> {
     let words: Vec<u64> = bytes
         .chunks_exact(8)

@@ -1,4 +1,4 @@
-//! Draining: flip the live sides, wait until nobody writes to the old ones, read them, clear them.
+//! Drains: swaps the live sides, waits until nothing writes to the old ones, reads and clears them.
 
 use super::shared::{Shared, map};
 use super::{Kernel, Result, grace};
@@ -14,17 +14,17 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
-/// What was read of the stack store so far: by epoch and position. A stack is read once for as long as
-/// its side is not cleared.
+/// The stacks read so far, by epoch and position. A stack is read once for as long as its side is not
+/// cleared.
 #[derive(Default)]
 pub(super) struct Drained {
     epochs: BTreeMap<u32, Stored>,
-    /// Epochs that threads off the CPU named when a side was last cleared. They may have come back
-    /// since, and be named by tallies that are yet to be read.
+    /// Epochs that threads off the CPU referred to when a side was last cleared. They may have come back
+    /// since, and tallies that are yet to be read may refer to them.
     named: BTreeSet<u32>,
 }
 
-/// What the records of an epoch hold, by their positions.
+/// The records of an epoch, by their positions.
 #[derive(Default)]
 struct Stored {
     stacks: HashMap<u32, Arc<RawStack>>,
@@ -40,7 +40,7 @@ impl Stored {
 /// The keys of a pair.
 struct Keys {
     waited: [u64; KEY_WORDS],
-    /// All zeros if nobody was seen.
+    /// All zeros if no waker was seen.
     woke: [u64; KEY_WORDS],
 }
 
@@ -50,7 +50,7 @@ impl Drained {
         Some(Arc::clone(&stored.stacks[&position.block()?]))
     }
 
-    /// The keys that a key stands for, if it names a pair.
+    /// The keys of the pair that a key refers to, if it does.
     fn pair(&self, key: &[u64; KEY_WORDS]) -> Option<Keys> {
         let (_, position, stamp) = words_of(key);
         if stamp.thread_state() != ThreadState::Woken {
@@ -69,7 +69,7 @@ const TALLY_WORDS: usize = size_of::<Tally>() / 8;
 /// Blocks in one page of memory: mappings begin at a page.
 pub(super) const PAGE_BLOCKS: usize = 4096 / (BLOCK_WORDS * 8);
 
-/// Blocks looked at through one mapping: 512 KiB.
+/// Blocks read through one mapping: 512 KiB.
 const WINDOW_BLOCKS: usize = 8192;
 
 impl Kernel {
@@ -91,13 +91,13 @@ impl Kernel {
 
     /// Moves the rest into `into`, after [`Kernel::detach`].
     pub fn drain_rest(&mut self, into: &mut RawProfile) -> Result<()> {
-        // A tracepoint's program may still be at work when it is detached.
+        // A tracepoint's program may still run when it is detached.
         grace::wait(self.counters.words())?;
         self.read_side(self.live(), into)?;
         self.settle(into)
     }
 
-    /// Whether either live side is so full that it should be drained.
+    /// Whether either live side is full enough to be drained.
     pub fn is_half_full(&self) -> bool {
         let (tallies, blocks) = self.filled(self.live());
         tallies * 2 > u64::from(self.sizes.tallies) || blocks * 2 > self.block_capacity()
@@ -150,8 +150,8 @@ impl Kernel {
         Ok(())
     }
 
-    /// Before the side of `old` is cleared: what threads off the CPU may still name is read, and what
-    /// nobody can name any more forgotten.
+    /// Before the side of `old` is cleared: reads what threads off the CPU may still refer to, and forgets
+    /// what nothing can refer to any more.
     fn keep_stacks(&mut self, old: Live) -> Result<()> {
         if self.request.timed_weight().is_none() {
             self.drained.epochs.remove(&old.epoch());
@@ -168,7 +168,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Where the records of one side begin.
+    /// Where one side's records begin.
     fn positions_of(&self, side: Live) -> Result<BTreeSet<u32>> {
         let capacity = self.sizes.blocks as usize;
         let filled = (self.filled(side).1 as usize).min(capacity);
@@ -189,7 +189,7 @@ impl Kernel {
         Ok(positions)
     }
 
-    /// Reads the stacks that `keys` name and that are not known yet.
+    /// Reads the stacks that `keys` refer to and that are not known yet.
     pub(super) fn read_stacks(&mut self, keys: &[[u64; KEY_WORDS]]) -> Result<()> {
         let mut wanted: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
         for key in keys {
@@ -203,8 +203,8 @@ impl Kernel {
         Ok(())
     }
 
-    /// Reads the stacks of an epoch that begin at `blocks` and are not known yet: window by window, so
-    /// that little of the store is ever mapped.
+    /// Reads the stacks of an epoch at `blocks` that are not known yet, through one small mapping after the
+    /// other.
     fn read_positions(&mut self, epoch: u32, blocks: BTreeSet<u32>) -> Result<()> {
         let known = self.drained.epochs.entry(epoch).or_default();
         let side = epoch & 1;
@@ -216,7 +216,7 @@ impl Kernel {
         for block in new {
             let first = block as usize;
             if !window.contains(&first) {
-                // A record may reach beyond the blocks that begin in the window.
+                // A record may extend beyond the blocks that begin in the window.
                 window = first - first % PAGE_BLOCKS..(first + WINDOW_BLOCKS).min(capacity);
                 let end = (window.end + RECORD_BLOCKS).min(capacity);
                 let skip = (side as usize * capacity + window.start) * BLOCK_WORDS;
@@ -263,7 +263,7 @@ impl Kernel {
         }
     }
 
-    /// A wait that was ended, by the thread of the other key if that was seen.
+    /// A wait that has ended, with its waker if it was seen.
     pub(super) fn woken(
         &self,
         wait: RawSample,
@@ -295,7 +295,7 @@ impl Kernel {
         (stack(user), stack(kernel))
     }
 
-    /// Time that a thread had the CPU, which no stack belongs to.
+    /// Time on a CPU without a stack.
     pub(super) fn ran(&self, key: &[u64; KEY_WORDS], weight: u64) -> RawSample {
         RawSample {
             who: self.who(key),
@@ -389,7 +389,7 @@ fn stack(record: &[AtomicU64]) -> RawStack {
 
 fn clear(shared: &Shared) {
     for word in shared.words() {
-        // Read first: most of an index is free, and reading leaves its cache lines as they are.
+        // Reading comes first: most of an index is free, and reading does not dirty its cache lines.
         if word.load(Relaxed) != 0 {
             word.store(0, Relaxed);
         }

@@ -1,8 +1,8 @@
-//! What the kernel knows files by, asked of the kernel itself.
+//! File keys, made by the kernel half.
 //!
-//! What `stat` and `/proc/PID/maps` say of a file on btrfs or in a container's overlay is not what the
-//! kernel's own structures say. So a file is mapped here, and the kernel half looks at that mapping as it
-//! does at the mappings of those that are sampled.
+//! On btrfs and in a container's overlay, `stat` and `/proc/PID/maps` report other numbers than the kernel's
+//! own structures hold. So a file is mapped here, and the kernel half inspects that mapping as it does those
+//! of sampled programs.
 
 use super::shared::map;
 use super::{Kernel, Result};
@@ -15,13 +15,13 @@ use std::sync::atomic::Ordering::Relaxed;
 
 impl CodeKeys for Kernel {
     fn code_key(&mut self, file: &File) -> Option<CodeKey> {
-        // Never touched, so it does no harm that others may cut the file short.
+        // Never accessed, so truncation by others does no harm.
         let mapped = MmapOptions::new().len(1).map_raw_read_only(file).ok()?;
         self.code_key_at(mapped.as_ptr() as u64)
     }
 
     fn code_key_at(&mut self, address: u64) -> Option<CodeKey> {
-        // A firing on the same CPU may spoil an answer; it cannot make a wrong one of it.
+        // A firing on the same CPU may spoil the answer, but cannot turn it into a wrong one.
         const TRIES: usize = 4;
         (0..TRIES)
             .filter_map(|_| self.ask_key(address).ok())

@@ -1,4 +1,4 @@
-//! Memory that we share with the kernel half: (part of) an array map, mapped into our address space.
+//! Memory shared with the kernel half: (part of) an array map, mapped into our address space.
 #![expect(unsafe_code, reason = "a memory mapping is a raw pointer")]
 
 use super::{Error, Result};
@@ -15,8 +15,8 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Maps `words` words of an array map that lie `skip` words behind its beginning. The skip must be
-    /// a multiple of the page size.
+    /// Maps `words` words of an array map, starting `skip` words in. `skip` must be a multiple of the page
+    /// size.
     fn new(map: impl AsFd, skip: usize, words: usize) -> io::Result<Self> {
         let mapping = MmapOptions::new()
             .offset(skip as u64 * 8)
@@ -25,7 +25,7 @@ impl Shared {
         Ok(Self { mapping, words })
     }
 
-    /// The words, which the kernel half may be changing.
+    /// The words, which the kernel half may change at any time.
     pub(super) fn words(&self) -> &[AtomicU64] {
         // SAFETY: the mapping is page-aligned, `words * 8` bytes long, readable and writable, and
         // lives as long as `self`. All that ever touches it, on either side, are single accesses of

@@ -1,4 +1,4 @@
-//! How large the maps are: what fits into the memory limit, whatever the number of CPUs.
+//! Sizes of the maps: what fits into the memory limit, whatever the number of CPUs.
 //!
 //! Pure: numbers in, numbers out.
 
@@ -9,12 +9,12 @@ use profiler_common::abi::{
     USER_SCRATCH_WORDS,
 };
 
-/// Entries of the maps whose size is decided at load.
+/// Numbers of entries of the maps that are sized at load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sizes {
     /// CPUs that may ever run.
     pub(super) cpus: u32,
-    /// One for each event on each of them.
+    /// CPU slots: one for each event on each CPU.
     pub(super) cpu_slots: u32,
     /// Words of the bit map of targets.
     pub(super) target_words: u32,
@@ -24,7 +24,7 @@ pub(super) struct Sizes {
     pub(super) blocks: u32,
 }
 
-/// What one event takes on one CPU: its counters, and the scratch space where stacks are put together.
+/// What one event takes on one CPU: its counters and its scratch space.
 const CPU_SLOT_BYTES: u64 = (size_of::<Counters>()
     + 8 * (USER_SCRATCH_WORDS + KERNEL_SCRATCH_WORDS + WALK_WORDS + TELLING_WORDS))
     as u64;
@@ -33,20 +33,20 @@ const CPU_SLOT_BYTES: u64 = (size_of::<Counters>()
 /// firing to the next, which is 8 processes' mappings in 22 words each and 128 rules in 4 words each.
 const WALK_WORDS: usize = 64 + 8 * 22 + 128 * 4;
 
-/// The record of a mapping that is told of, and its path.
+/// The record of a mapping event, with its path.
 const TELLING_WORDS: usize = MAPPED_WORDS + (PATH_BYTES + NAME_BYTES) / 8 + 12;
 
 /// The positions of the queue of notices, announced processes, mappings told, control, symbol name,
 /// constants; each map's page roundings and bookkeeping.
 const FIXED_BYTES: u64 = 2 * 4096 + 32 * 1024 + 256 * 1024 + 16 * 4096;
 
-/// The number of tallies on one side is a multiple of this, so that sides begin at a page.
+/// The number of tallies on one side is a multiple of this, so that sides begin at a page boundary.
 const TALLY_STEP: u32 = 1024;
 
 /// The number of blocks on one side is a multiple of this: 64 KiB, eight of the longest stacks.
 const BLOCK_STEP: u32 = 1024;
 
-/// Fewer than this, and draining would never rest.
+/// With fewer blocks than this, draining would never rest.
 const FEWEST_BLOCKS: u32 = 4 * BLOCK_STEP;
 
 impl Sizes {
@@ -65,8 +65,8 @@ impl Sizes {
             let least = sizes.bytes().div_ceil(1 << 20);
             return Err(Error::MapMemory { limit, least });
         }
-        // Each CPU brings new stacks at the same rate; a machine with two needs no room for hundreds.
-        // Doubled in turn until it is enough, or no more fits.
+        // Each CPU brings new stacks at the same rate; a machine with two needs no room for hundreds. Doubled
+        // in turn until there is enough, or no more fits.
         let enough_tallies = (16 * TALLY_STEP).max(cpus.saturating_mul(TALLY_STEP));
         let enough_blocks = BLOCK_STEP * 96u32.max(cpus.saturating_mul(8));
         loop {
@@ -82,7 +82,7 @@ impl Sizes {
             }
             sizes = larger;
         }
-        // What the doubling left over goes to the stacks, which need it most.
+        // What doubling left over goes to the stacks, which need it most.
         while sizes.blocks < enough_blocks {
             let larger = Self {
                 blocks: sizes.blocks + BLOCK_STEP,
@@ -106,7 +106,7 @@ impl Sizes {
         self.blocks.next_power_of_two()
     }
 
-    /// What all maps take together.
+    /// The memory of all maps together, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         let side = u64::from(self.tallies) * size_of::<Tally>() as u64
             + u64::from(self.tally_slots()) * 8

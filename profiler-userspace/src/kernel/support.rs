@@ -1,4 +1,4 @@
-//! What this kernel offers, found out once at the start.
+//! What this kernel supports, determined once at the start.
 
 use super::btf::Btf;
 use super::layout::{fault_layout, layout, structs};
@@ -13,37 +13,37 @@ pub(super) const BTF_PATH: &str = "/sys/kernel/btf/vmlinux";
 /// The inode number of the initial PID namespace (`include/linux/proc_ns.h`, `PROC_PID_INIT_INO`).
 const INITIAL_PID_NAMESPACE: u32 = 0xefff_fffc;
 
-/// What was found.
+/// The result.
 #[derive(Clone, Debug)]
 pub struct Support {
-    /// Where fields lie in the kernel's structs; none where the kernel has no type information.
+    /// Where fields are in the kernel's structs; none without type information.
     pub layout: Option<TaskLayout>,
-    /// Where the kernel keeps what is mapped where; none where it keeps it otherwise than in a maple tree
-    /// (before Linux 6.1), or has no type information.
+    /// Where the kernel keeps mappings; none if they are not in a maple tree (before Linux 6.1), or without
+    /// type information.
     pub mapping: Option<MappingLayout>,
-    /// Where the kernel keeps open files; none where it has no type information.
+    /// Where the kernel keeps open files; none without type information.
     pub files: Option<FileLayout>,
-    /// Where the kernel keeps what tells of a page fault whether it has to wait; otherwise what it lacks to have page faults
-    /// looked at.
+    /// Where the kernel keeps whether a page fault has to wait; otherwise what is missing to watch page
+    /// faults.
     pub faults: Result<FaultLayout, String>,
     /// Whether the helper `bpf_loop` exists (Linux 5.17); unknown without type information.
     pub bpf_loop: Option<bool>,
-    /// Whether the tracepoint `sched_switch` tells in which state a thread leaves (Linux 5.18); unknown without type
-    /// information.
+    /// Whether the tracepoint `sched_switch` reports the state in which a thread leaves (Linux 5.18); unknown
+    /// without type information.
     pub switch_tells_state: Option<bool>,
-    /// The inode number of our PID namespace, when it is not the initial one.
+    /// The inode number of our PID namespace, if it is not the initial one.
     pub pid_namespace: Option<u32>,
     /// All task IDs are below this.
     pub task_ids: u32,
 }
 
 impl Support {
-    /// Whether the kernel half can find what is mapped where, which unwind tables and names of the dead take.
+    /// Whether the kernel half can find mappings, which unwind tables and names of ended processes need.
     pub fn can_find_mappings(&self) -> bool {
         self.mapping.is_some() && self.bpf_loop != Some(false)
     }
 
-    /// Which page faults are looked at, of those that are wanted.
+    /// Which page faults are watched, of those that are wanted.
     pub(super) fn page_faults(&self, io: Option<&Io>) -> PageFaults {
         let wanted = io.is_some_and(|io| io.kinds.has(FileKinds::FILES)) && self.mapping.is_some();
         match &self.faults {
@@ -53,7 +53,7 @@ impl Support {
         }
     }
 
-    /// Asks the running kernel. Nothing here can fail: what cannot be found out is absent.
+    /// Asks the running kernel. Nothing here fails: what cannot be determined is absent.
     pub fn detect() -> Self {
         let bytes = fs::read(BTF_PATH).unwrap_or_default();
         let btf = Btf::parse(&bytes);
@@ -88,7 +88,7 @@ impl Support {
 
 /// See [`Support::switch_tells_state`].
 fn switch_tells_state(btf: &Btf<'_>) -> Option<bool> {
-    /// A helper of Linux 6.1, whose name is found sooner than the tracepoint's type.
+    /// A helper of Linux 6.1, whose name is found faster than the tracepoint's type.
     const LATER: &str = "BPF_FUNC_ktime_get_tai_ns";
     if btf.has_name(LATER) {
         return Some(true);

@@ -1,7 +1,7 @@
-//! Unwind tables in the kernel: stored, published, taken out again.
+//! Unwind tables in the kernel: installs and removes them.
 //!
-//! In: rows and pages of an object's table, and what parts of which files they are for. Out: nothing; the
-//! kernel half finds them. Never knows of ELF files.
+//! In: rows and pages of an object's table, and the file segments they are for. Out: nothing; the kernel half
+//! finds them. Never knows of ELF files.
 
 use super::shared::{Shared, map};
 use super::slabs::{Slabs, Stored};
@@ -28,7 +28,7 @@ const USED: usize = offset_of!(Code, used) / 8;
 
 const CHANGES: usize = offset_of!(Control, code_changes) / 8;
 
-/// The kernel half's tables. It is used by one thread.
+/// The kernel half's tables. Used by one thread.
 pub struct Tables {
     pub(super) slabs: Slabs,
     pub(super) code: Shared,
@@ -205,7 +205,7 @@ impl Tables {
         true
     }
 
-    /// Has the kernel half forget what it has read of the index. A firing that begins after this sees the
+    /// Makes the kernel half forget what it has cached of the index. A firing that begins after this sees the
     /// index as it is.
     fn tell_of_change(&self) {
         self.control.words()[CHANGES].fetch_add(1, SeqCst);
@@ -217,7 +217,7 @@ impl Tables {
         }
     }
 
-    /// The slots of a file that is published.
+    /// The slots of an installed file.
     fn of(&self, key: CodeKey) -> impl Iterator<Item = &[AtomicU64]> {
         self.slots(key).filter(move |slot| {
             let state = slot[STATE].load(Acquire);
@@ -231,7 +231,7 @@ impl Tables {
         })
     }
 
-    /// All slots that are looked at for a file, as the kernel half goes through them.
+    /// All slots that may hold a file, in the order in which the kernel half tries them.
     fn slots(&self, key: CodeKey) -> impl Iterator<Item = &[AtomicU64]> {
         let hash = Hash::new(self.seed)
             .with(key.device)

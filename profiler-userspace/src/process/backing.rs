@@ -1,6 +1,6 @@
-//! What lies behind a mapping, each told once however many processes map it.
+//! What is behind mappings. Each backing is stored once, however many processes map it.
 //!
-//! In: entries of `/proc/PID/maps`. Out: [`Backing`]s by number. Never opens anything.
+//! In: entries of `/proc/PID/maps`. Out: [`Backing`]s by index. Never opens anything.
 
 use super::maps::{self, Entry};
 use crate::object::FileNumber;
@@ -13,16 +13,16 @@ use std::path::{Path, PathBuf};
 /// A file that some process has mapped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappedFile {
-    /// Where it was when the process was seen; for a deleted file, where it had been.
+    /// Its path when the process was seen; for a deleted file, its former path.
     pub path: PathBuf,
-    /// Which file it is: the path alone does not say.
+    /// Its identity: the path alone does not tell.
     pub number: FileNumber,
-    /// The kernel no longer finds it under its path: deleted, replaced, or never there (memfd).
+    /// Whether it is no longer at its path: deleted, replaced, or a memfd.
     pub deleted: bool,
 }
 
 impl MappedFile {
-    /// How frames call the file that was at `path`; see [`Self::module`].
+    /// The name in frames of the file that was at `path`; see [`Self::module`].
     pub fn module_at(path: &Path) -> &OsStr {
         match path.as_os_str().as_bytes().strip_prefix(b"/") {
             Some(memory) if memory.starts_with(b"memfd:") => OsStr::from_bytes(memory),
@@ -30,23 +30,22 @@ impl MappedFile {
         }
     }
 
-    /// How frames call the file: its name without directories. `memfd:NAME` for memory that poses as
-    /// a file.
+    /// The file's name in frames, without directories; `memfd:NAME` for a memory file.
     pub fn module(&self) -> &OsStr {
         Self::module_at(&self.path)
     }
 }
 
-/// What lies behind a mapping.
+/// What is behind a mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Backing {
-    /// A file, or memory that poses as one.
+    /// A file, or a memory file.
     File(MappedFile),
-    /// The code that the kernel maps into each process.
+    /// The vDSO.
     Vdso,
-    /// Memory; the label says which, such as `anon`, `heap`, or a name that the process gave it.
+    /// Memory, with a label such as `anon`, `heap`, or a name the process gave it.
     Memory {
-        /// What a frame calls it.
+        /// Its name in frames.
         label: Box<[u8]>,
     },
 }
@@ -67,7 +66,7 @@ impl Backing {
             Some(path) => (path, true),
             None => (&*name, false),
         };
-        // Shared anonymous memory is a file only to the kernel.
+        // Only the kernel treats shared anonymous memory as a file.
         let nameless = path.is_empty()
             || path == b"//anon"
             || deleted && matches!(path, b"/dev/zero" | b"/anon_hugepage");
@@ -91,7 +90,7 @@ impl Backing {
     }
 }
 
-/// A backing's place in its [`Backings`].
+/// The index of a backing in its [`Backings`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BackingId(u32);
 
@@ -99,7 +98,7 @@ pub struct BackingId(u32);
 #[derive(Debug, Default)]
 pub(super) struct Backings {
     all: Vec<Backing>,
-    // Two steps, so that a name need not be copied to be looked for.
+    // Nested, so that a name need not be copied for a lookup.
     ids: HashMap<FileNumber, HashMap<Box<[u8]>, BackingId>>,
     // Those of which the kernel half told, which knows a file that was written anew from what it was.
     told: HashMap<CodeKey, BackingId>,
@@ -107,7 +106,7 @@ pub(super) struct Backings {
 }
 
 impl Backings {
-    /// The number of what the entry maps.
+    /// The index of what the entry maps.
     pub(super) fn intern(&mut self, entry: &Entry<'_>) -> BackingId {
         let names = self.ids.entry(entry.number).or_default();
         if let Some(&id) = names.get(entry.name) {
@@ -118,12 +117,12 @@ impl Backings {
         id
     }
 
-    /// The number of what the kernel maps into each process.
+    /// The index of the vDSO.
     pub(super) fn vdso(&mut self) -> BackingId {
         self.nameless(b"[vdso]")
     }
 
-    /// The number of memory of which nothing more is known.
+    /// The index of memory of which nothing more is known.
     pub(super) fn anonymous(&mut self) -> BackingId {
         self.nameless(b"")
     }
@@ -161,7 +160,7 @@ impl Backings {
         self.codes.get(&id).copied()
     }
 
-    /// What the number stands for.
+    /// The backing at an index.
     pub(super) fn get(&self, id: BackingId) -> &Backing {
         &self.all[id.0 as usize]
     }

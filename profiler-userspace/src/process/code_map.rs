@@ -1,12 +1,12 @@
-//! Where a runtime tells which code it made, and how much of that is to be believed.
+//! Finds a runtime's perf map and jitdump, and decides whether to trust them.
 //!
-//! In: a process with executable memory that no file holds. Out: the open file `/tmp/perf-PID.map` of its
-//! own root directory, under the PID that it has in its own namespace, and the jitdumps that it has mapped.
-//! Never follows a link out of the process's root directory, nor one to the map itself, and never takes
-//! a map that another user wrote, or that is older than the process.
+//! In: a process with executable memory that no file holds. Out: the open file `/tmp/perf-PID.map` in its own
+//! root directory, under its PID in its own namespace, and the jitdumps it has mapped. Never follows a link
+//! out of the process's root directory, nor one to the map itself, and never accepts a map that another user
+//! wrote or that is older than the process.
 //!
-//! The directory and the file are opened while the process lives, so that they are still there when it
-//! and its mounts have gone.
+//! Directory and file are opened while the process lives, so that they are still readable when it and its
+//! mounts have gone.
 
 use super::shortage::most_code_maps;
 use super::{Backing, BackingId, Identity, MappedFile, Owner, Processes, Reading};
@@ -22,10 +22,10 @@ use std::os::unix::fs::MetadataExt as _;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// By how much a file may seem older than the process that wrote it: clocks of files are coarse.
+/// How much older than its process a file may seem: file timestamps are coarse.
 const SLACK: Duration = Duration::from_secs(2);
 
-/// Memory that is executable in many processes and never holds what a runtime made.
+/// Names of memory that is executable in many processes and never holds compiled code.
 const KERNELS_OWN: [&[u8]; 3] = [b"vsyscall", b"uprobes", b"vvar"];
 
 /// Where one process writes its map.
@@ -35,7 +35,7 @@ struct Place {
     directory: OwnedFd,
     /// `perf-PID.map`, by the innermost PID.
     name: OsString,
-    /// Whose process it is: the real, the effective, the saved and the file system's user.
+    /// The owners of the process: real, effective, saved and file-system user.
     users: Vec<u32>,
 }
 
@@ -46,23 +46,23 @@ struct Found {
     map: Option<RegularFile>,
 }
 
-/// The maps of all processes that have been seen to make code.
+/// The maps of all processes that were seen to compile code.
 #[derive(Debug, Default)]
 pub(super) struct CodeMaps {
     found: HashMap<Identity, Found>,
-    /// The most that are kept; found out with the first one.
+    /// The most that are kept open; set when the first one is.
     most: OnceLock<usize>,
-    /// Processes for which there was no room: their maps can be read only while they run.
+    /// Processes beyond that limit: their maps can be read only while they run.
     turned_away: HashSet<Identity>,
 }
 
 impl CodeMaps {
-    /// Closes what belongs to a process.
+    /// Closes the files of a process.
     pub(super) fn let_go(&mut self, identity: Identity) {
         self.found.remove(&identity);
     }
 
-    /// Looks for the map of a process that is there right now.
+    /// Looks for the map of a running process.
     fn look(&mut self, identity: Identity) {
         if let Some(found) = self.found.get_mut(&identity) {
             if found.map.is_none() {
@@ -78,7 +78,7 @@ impl CodeMaps {
         }
     }
 
-    /// How many processes there was no room for.
+    /// How many processes were beyond the limit.
     pub(super) fn turned_away(&self) -> usize {
         self.turned_away.len()
     }
@@ -107,7 +107,7 @@ impl Place {
         })
     }
 
-    /// The map, if it is there and to be believed.
+    /// The map, if it exists and can be trusted.
     fn open(&self, identity: Identity) -> Option<RegularFile> {
         let map = RegularFile::open_entry(self.directory.as_fd(), &self.name).ok()?;
         let status = map.file.metadata().ok()?;
@@ -117,10 +117,10 @@ impl Place {
     }
 }
 
-/// Whether a file that was last changed then, in time since 1970, is older than the process: it is of
-/// an earlier one, which had the same PID.
+/// Whether a file with this modification time (since 1970) is older than the process: then it belongs to an
+/// earlier process with the same PID.
 fn is_older(changed: Duration, identity: Identity) -> bool {
-    // Zero where the kernel cannot tell.
+    // Zero if the kernel cannot tell.
     if identity.incarnation == 0 {
         return false;
     }
@@ -135,7 +135,7 @@ fn now(clock: ClockId) -> Duration {
 }
 
 impl Backing {
-    /// Whether code in it may have been made by the process itself.
+    /// Whether it may hold code that the process itself compiled.
     pub fn may_be_made(&self) -> bool {
         match self {
             Self::File(file) => file.is_memory(),
@@ -146,12 +146,12 @@ impl Backing {
 }
 
 impl MappedFile {
-    /// Whether it is memory that poses as a file.
+    /// Whether it is a memory file.
     pub fn is_memory(&self) -> bool {
         self.path.as_os_str().as_bytes().starts_with(b"/memfd:")
     }
 
-    /// Whether it is a jitdump, of which runtimes map the beginning so that it can be found.
+    /// Whether it is a jitdump: runtimes map its beginning so that it can be found.
     fn is_jitdump(&self) -> bool {
         let name = self.module().as_bytes();
         name.strip_prefix(b"jit-")
@@ -161,7 +161,7 @@ impl MappedFile {
 }
 
 impl Processes {
-    /// Looks for the map of a process whose mappings were just read, if it makes code.
+    /// Looks for the map of a process whose mappings were just read, if it compiles code.
     pub(super) fn look_for_code_map(&mut self, identity: Identity, reading: &Reading) {
         let mut mappings = reading.mappings.iter();
         if mappings.any(|mapping| self.backings.get(mapping.backing).may_be_made()) {
@@ -172,7 +172,7 @@ impl Processes {
     /// The perf map of a process, as it is now.
     pub fn code_map(&mut self, identity: Identity) -> Option<RegularFile> {
         if let Some(found) = self.code_maps.found.get(&identity) {
-            // Whoever still writes has a path to it; what has none any more is as it was left.
+            // A process that still writes has a path to it; a map without a path is as it was left.
             let now = found.place.open(identity);
             return now.or_else(|| found.map.as_ref()?.again().ok());
         }
@@ -182,7 +182,7 @@ impl Processes {
         place.open(identity)
     }
 
-    /// The jitdumps that a process has mapped, the one seen last in front.
+    /// The jitdumps that a process has mapped, the latest first.
     pub fn jitdumps(&self, identity: Identity) -> Vec<(BackingId, Owner)> {
         let mut dumps: Vec<(BackingId, Owner)> = Vec::new();
         let readings = self.get(identity).into_iter();

@@ -1,27 +1,27 @@
 //! The parser of `/proc/PID/maps`.
 //!
-//! In: the file's bytes, line by line. Out: its executable mappings. Pure, and never fails: a line that
-//! makes no sense is no mapping. The file is the kernel's, but paths and names in it are the target's.
-//! The format is described in the kernel's `Documentation/filesystems/proc.rst`.
+//! In: the file's bytes, line by line. Out: its executable mappings. Pure; an invalid line is skipped. The
+//! kernel writes the file, but paths and names in it are the target's. The format is described in the
+//! kernel's `Documentation/filesystems/proc.rst`.
 
 use crate::object::FileNumber;
 use std::borrow::Cow;
 use std::io::{self, BufRead};
 use std::ops::Range;
 
-/// More than any line can have: a path of `PATH_MAX` bytes, each of them escaped as four.
+/// Longer than any line can be: a path of `PATH_MAX` bytes, each escaped as four.
 const MAX_LINE_BYTES: u64 = 32 << 10;
 
-/// One executable mapping as its line tells it.
+/// One executable mapping, as its line describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
     /// The addresses it covers.
     pub range: Range<u64>,
-    /// Where in the file it begins.
+    /// Its offset in the file.
     pub offset: u64,
     /// Which file is mapped.
     pub number: FileNumber,
-    /// A path, a name in brackets, or nothing; just as it is written.
+    /// A path, a name in brackets, or nothing, unchanged.
     pub name: &'a [u8],
 }
 
@@ -29,7 +29,7 @@ pub struct Entry<'a> {
 ///
 /// # Errors
 ///
-/// When reading fails, as it does once the process has gone. What was visited before stays true.
+/// When reading fails, as it does once the process has gone. Mappings visited before remain valid.
 pub fn each_executable(
     mut maps: impl BufRead,
     mut visit: impl FnMut(Entry<'_>) -> bool,
@@ -49,11 +49,11 @@ pub fn each_executable(
     }
 }
 
-/// The executable mapping that a line tells of, if it does.
+/// The executable mapping in a line, if it has one.
 fn parse(line: &[u8]) -> Option<Entry<'_>> {
     let (range, rest) = split(line, b' ')?;
     let (permissions, rest) = split(rest, b' ')?;
-    // Most lines end here, so this comes before any number is read.
+    // Most lines end here, so this is tested before any number is parsed.
     if permissions.get(2) != Some(&b'x') {
         return None;
     }
@@ -78,8 +78,8 @@ fn parse(line: &[u8]) -> Option<Entry<'_>> {
 
 /// A path without the kernel's escaping: a newline in it is written `\012`.
 ///
-/// A path that really holds those four characters comes out wrong; it then names no file, or one that
-/// fails the comparison with the mapped file's number.
+/// A path that really contains those four characters comes out wrong. It then names no file, or one whose
+/// inode does not match.
 pub fn unescape(path: &[u8]) -> Cow<'_, [u8]> {
     const NEWLINE: &[u8] = b"\\012";
     if !path.windows(NEWLINE.len()).any(|window| window == NEWLINE) {

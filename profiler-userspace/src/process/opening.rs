@@ -1,8 +1,8 @@
-//! Opening the file behind a mapping: that very file, or none.
+//! Opens the file behind a mapping: that very file, or none.
 //!
-//! In: a [`Backing`] and who maps it. Out: the open file. A path may by now lead to another file: it
-//! was deleted or replaced, or the process sees other mounts than we do. So the file's number is
-//! compared with what the kernel said was mapped, and its age with the time when that was seen.
+//! In: a [`Backing`] and the processes that map it. Out: the open file. The path may lead to another file by
+//! now: the file was deleted or replaced, or the process sees other mounts. So the inode is compared with
+//! that of the mapping, and the file's age with the time when the mapping was seen.
 
 use super::{Backing, BackingId, Identity, MappedFile, Processes};
 use crate::object::{FileNumber, RegularFile};
@@ -11,8 +11,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// The most processes asked for one file. Whoever maps it has the same one, so more help only where
-/// the first ones have ended.
+/// How many processes are tried for one file. All of them map the same one, so more help only if the first
+/// have ended.
 const MAX_ASKED: usize = 16;
 
 /// A process that maps the file.
@@ -31,12 +31,12 @@ pub struct Owner {
 pub struct Opened {
     /// The file.
     pub file: RegularFile,
-    /// The root directory below which the file's own path, and what belongs to it, was found.
+    /// The root directory in which the file, and what belongs to it, was found.
     pub root: PathBuf,
 }
 
 impl Opened {
-    /// A file of our own making.
+    /// A memory file of ours.
     pub fn ours(file: RegularFile) -> Self {
         Self {
             file,
@@ -46,9 +46,8 @@ impl Opened {
 }
 
 impl Processes {
-    /// Opens the file behind `backing`, if it can be reached: because it was kept open, under its path,
-    /// under its path below the root directory of an owner that still runs, or through that owner's
-    /// mapping itself.
+    /// Opens the file behind `backing`, if it can be reached: because it was kept open, under its path, under
+    /// its path in the root directory of a running owner, or through that owner's mapping.
     pub fn open(&self, backing: BackingId, owners: &[Owner]) -> Option<Opened> {
         let Backing::File(file) = self.backing(backing) else {
             return None;
@@ -61,7 +60,7 @@ impl Processes {
                 self.reach(file, owners).filter(is_it)?
             }
         };
-        // One made after all of them were seen has at most inherited the number.
+        // A file made after all of them were seen has at most inherited the inode.
         let existed = |owner: &Owner| opened.file.born.is_none_or(|born| born <= owner.seen);
         owners.iter().any(existed).then_some(opened)
     }
@@ -91,7 +90,7 @@ impl Processes {
     }
 }
 
-/// The file under its own path below `root`, if it still is that file.
+/// The file at its path in `root`, if it is still the same.
 fn under_root(file: &MappedFile, root: &Path) -> Option<Opened> {
     if file.deleted {
         return None;
@@ -120,14 +119,14 @@ fn has_its_age(opened: &Opened, code: CodeKey) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     opened.file.file.metadata().is_ok_and(|status| {
         let (seconds, rest) = (status.mtime(), status.mtime_nsec());
-        // As the kernel half puts them together.
+        // Seconds and nanoseconds combined as in the kernel half.
         (seconds as u64) << 30 | rest as u64 == code.modified
     })
 }
 
-/// Whether a file that was found is the one that was mapped. File systems made of several others show
-/// different devices to `maps` and to `stat` (btrfs, overlayfs), so inodes alone must do; that two
-/// files under one path, of different devices, have the same inode is left to chance.
+/// Whether a file that was found is the mapped one. btrfs and overlayfs show different devices in `maps` and
+/// in `stat`, so only inodes are compared; two files under one path, on different devices, with the same
+/// inode are not told apart.
 fn is_same(mapped: FileNumber, found: FileNumber) -> bool {
     mapped.inode == found.inode
 }
@@ -143,7 +142,7 @@ mod tests {
     use std::process::{Child, Command};
     use std::time::Duration;
 
-    /// A program that sleeps, at a path that the test may do with as it likes.
+    /// A sleeping program, at a path the test may change.
     struct Sleeper {
         directory: tempfile::TempDir,
         child: Child,
@@ -162,7 +161,7 @@ mod tests {
                 tgid: child.id(),
                 incarnation: 1,
             };
-            // A program is loaded only after its start has been reported.
+            // A program's code is loaded only after its start was reported.
             let (processes, owner, backing) = loop {
                 let mut processes = Processes::new();
                 processes.see(identity);
@@ -209,7 +208,7 @@ mod tests {
         }
     }
 
-    /// Where a process has the code of the program at `path`.
+    /// The address of the program's code in a process.
     fn mapped_code(tgid: u32, path: &Path) -> Option<u64> {
         let maps = fs::read(format!("/proc/{tgid}/maps")).unwrap();
         let mut found = None;
@@ -223,7 +222,7 @@ mod tests {
         found
     }
 
-    /// Only the privileged may follow the links of `map_files`.
+    /// Only privileged users may follow the links of `map_files`.
     fn may_follow_mappings() -> bool {
         let may = rustix::process::geteuid().is_root();
         if !may {

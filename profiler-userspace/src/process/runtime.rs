@@ -1,19 +1,19 @@
-//! Which runtime makes code in a process.
+//! Which runtime compiles code in a process.
 //!
-//! In: the names of the files that the process has mapped. Out: a [`Runtime`] that is known to tell of its
-//! code when it is asked to. A guess, for advice alone: names prove nothing.
+//! In: the names of the files that the process has mapped. Out: a [`Runtime`] that can write a map of its
+//! code. Used for advice only: names prove nothing.
 
 use super::{Backing, Identity, Processes};
 use std::os::unix::ffi::OsStrExt as _;
 
-/// A runtime that makes code and can be asked to tell of it.
+/// A runtime that compiles code and can write a map of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Runtime {
     /// Node.js.
     Node,
     /// The Java virtual machine.
     Java,
-    /// CPython, of which only trampolines are made.
+    /// CPython, which compiles only trampolines.
     Python,
     /// .NET.
     DotNet,
@@ -27,8 +27,8 @@ pub enum Runtime {
     Beam,
 }
 
-/// How the names of files begin that belong to a runtime: what a program links against says more than
-/// what it is called, and so comes first.
+/// Prefixes of file names that belong to a runtime. Libraries come first: what a program links says more than
+/// its own name.
 const SIGNS: &[(&str, Runtime)] = &[
     ("libjvm.so", Runtime::Java),
     ("libcoreclr.so", Runtime::DotNet),

@@ -1,7 +1,7 @@
-//! The code that the kernel maps into every process.
+//! The vDSO: code that the kernel maps into every process.
 //!
-//! In: our own mapping of it. Out: its bytes as a file. All 64-bit processes have the same image, so
-//! ours serves for those of others, even of those that have ended. See `vdso(7)`.
+//! In: our own mapping of it. Out: its bytes as a file. All 64-bit processes have the same image, so ours
+//! serves for theirs, even after they have ended. See `vdso(7)`.
 
 use super::maps;
 use crate::object::RegularFile;
@@ -10,10 +10,10 @@ use std::io::BufReader;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
-/// Larger than any image, in bytes; they have two or three pages.
+/// Larger than any image, in bytes; images have two or three pages.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Where the image is mapped in our own process; none where the kernel maps none.
+/// The address range of the image in our own process; none if there is none.
 pub fn mapping() -> Option<Range<u64>> {
     let maps = BufReader::new(File::open("/proc/self/maps").ok()?);
     let mut range: Option<Range<u64>> = None;
@@ -27,7 +27,7 @@ pub fn mapping() -> Option<Range<u64>> {
     range.filter(|range| range.end - range.start <= MAX_BYTES)
 }
 
-/// The image; none where the kernel maps none.
+/// The image; none if there is none.
 pub fn image() -> Option<RegularFile> {
     let range = mapping()?;
     let mut bytes = vec![0; usize::try_from(range.end - range.start).ok()?];
@@ -38,7 +38,7 @@ pub fn image() -> Option<RegularFile> {
     RegularFile::in_memory("vdso", &bytes).ok()
 }
 
-/// Whether a process that maps the image there is one of 64 bits; others have another image.
+/// Whether the process that maps the image there is a 64-bit one; others have another image.
 pub fn is_ours(mapping: &Range<u64>) -> bool {
     mapping.end > u64::from(u32::MAX)
 }
