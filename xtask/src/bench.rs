@@ -1,34 +1,31 @@
 //! Measures what flame-bpf costs, beside the other profilers that are installed.
 //!
-//! In: which figures are wanted. Out: tables on stdout, one row to a figure and peer. It never says which figure is good enough,
-//! and it leaves nothing behind: not a process, not a file, not a changed setting of the kernel.
+//! In: which figures are wanted. Out: tables on stdout, one row to a figure and peer. It never says which figure is good
+//! enough, and it leaves nothing behind: not a process, not a file, not a changed setting of the kernel.
 //!
 //! The chore has two halves. The first builds, as the user who asked. The second measures, as root, because profilers need
 //! it; it is this same program, started again as `cargo xtask bench-measure`.
 
 mod bpf;
+mod command;
 mod cost;
 mod figure;
 mod firing;
+mod hostile;
+pub(crate) mod interrupt;
 mod large;
 mod machine;
-mod one_look;
-pub(crate) mod patience;
-mod program;
-mod recording;
+mod peer;
 mod slowdown;
-pub(crate) mod spent;
-mod startup;
-mod stop;
 mod storm;
 mod switches;
 mod symbols;
 mod tables;
-mod tool;
+mod workload;
 
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
@@ -36,9 +33,9 @@ use clap::{Args, ValueEnum};
 use crate::build;
 use crate::root::Root;
 use crate::workspace::Workspace;
-use figure::Table;
-use program::Programs;
-use tool::{Absent, Tool};
+use figure::{Figure, Table};
+use peer::Profiler;
+use workload::Programs;
 
 /// Where bcc looks for the kernel's headers when it is not the usual place.
 const BCC_HEADERS: &str = "BCC_KERNEL_SOURCE";
@@ -54,7 +51,7 @@ pub(crate) struct Choice {
     /// How often each figure is taken; the median is printed
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     runs: Option<u32>,
-    /// Measure only the tools with this in their name; flame-bpf always is
+    /// Measure only the profilers with this in their name; flame-bpf always is
     #[arg(long)]
     peer: Option<String>,
 }
@@ -66,7 +63,7 @@ enum Section {
     Slowdown,
     /// What processes that live for as short as can be lose
     Storm,
-    /// What looking at waits takes from programs that switch all the time
+    /// What a switch between threads loses while waits are recorded
     Switches,
     /// What a firing, and each frame, takes in the kernel
     Firing,
@@ -80,6 +77,8 @@ enum Section {
     Tables,
     /// Naming the code of large objects
     Symbols,
+    /// Naming the code of objects that were made to break who reads them
+    Hostile,
 }
 
 /// What the first half hands to the second.
@@ -90,6 +89,9 @@ pub(crate) struct Order {
     /// The flame-bpf to measure
     #[arg(long)]
     flame_bpf: PathBuf,
+    /// blazesym as a program
+    #[arg(long)]
+    blazesym: PathBuf,
     /// The folder of the workloads
     #[arg(long)]
     programs: PathBuf,
@@ -98,10 +100,12 @@ pub(crate) struct Order {
 /// What every section measures with.
 struct Bench {
     /// flame-bpf first, then the peers that run here.
-    tools: Vec<Tool>,
+    profilers: Vec<Profiler>,
     programs: Programs,
     /// The binary that is measured.
     flame_bpf: PathBuf,
+    /// blazesym as a program.
+    blazesym: PathBuf,
     /// How often each figure is taken.
     runs: u32,
     /// Whether the figures only have to appear.
@@ -115,10 +119,11 @@ type Measure = fn(&Bench) -> Result<Table>;
 pub(crate) fn bench(choice: &Choice) -> Result<()> {
     let workspace = Workspace::find()?;
     let flame_bpf = build::flame_bpf(&workspace)?;
+    let blazesym = build::blazesym(&workspace)?;
     let programs = workspace.target.join("bench");
-    program::build(&workspace.root.join("tests/workloads/c"), &programs)?;
-    let names = choice.sections.is_empty() || choice.sections.contains(&Section::Symbols);
-    if names && !choice.quick {
+    workload::build(&workspace.root.join("tests/workloads/c"), &programs)?;
+    let symbols = choice.sections.is_empty() || choice.sections.contains(&Section::Symbols);
+    if symbols && !choice.quick {
         large::build(&programs)?;
     }
     let root = match Root::find() {
@@ -133,7 +138,8 @@ pub(crate) fn bench(choice: &Choice) -> Result<()> {
         .collect();
     let mut command = root.command(&itself, &variables);
     command.arg("bench-measure").arg("--flame-bpf");
-    command.arg(flame_bpf).arg("--programs").arg(programs);
+    command.arg(flame_bpf).arg("--blazesym").arg(blazesym);
+    command.arg("--programs").arg(programs);
     if choice.quick {
         command.arg("--quick");
     }
@@ -152,42 +158,49 @@ pub(crate) fn bench(choice: &Choice) -> Result<()> {
 
 /// Takes the figures and prints them.
 pub(crate) fn measure(order: &Order) -> Result<()> {
-    patience::listen()?;
+    interrupt::listen()?;
     println!("{}", machine::describe());
-    let Order {
-        choice,
-        flame_bpf,
-        programs,
-    } = order;
-    let programs = Programs::new(programs);
+    let choice = &order.choice;
+    let programs = Programs::new(&order.programs);
+    let sections: [(Section, Measure); 10] = [
+        (Section::Slowdown, slowdown::measure),
+        (Section::Storm, storm::measure),
+        (Section::Switches, switches::measure),
+        (Section::Firing, firing::measure),
+        (Section::Cost, cost::measure),
+        (Section::Stop, cost::stop),
+        (Section::Startup, cost::startup),
+        (Section::Tables, tables::measure),
+        (Section::Symbols, symbols::measure),
+        (Section::Hostile, hostile::measure),
+    ];
+    let ours = |name, more: &str| peer::flame_bpf(name, &order.flame_bpf, more);
+    let mut profilers = vec![
+        ours("flame-bpf", "-a"),
+        ours("flame-bpf, fp", "-a --call-graph fp"),
+    ];
     // On an idle machine there is nothing to sample.
     let load = programs.loads(0..1)?;
-    let (tools, absent) = tools(flame_bpf, choice.peer.as_deref())?;
-    drop(load);
-    for Absent { name, reason } in absent {
-        println!("Not compared with {name}: {reason}.");
+    profilers[0].try_out().context("flame-bpf does not run")?;
+    for peer in peer::peers(choice.peer.as_deref()) {
+        match peer.try_out() {
+            Ok(()) => profilers.push(peer),
+            Err(error) => println!("Not compared with {}: {error:#}.", peer.name),
+        }
+        interrupt::check()?;
     }
+    drop(load);
     let bench = Bench {
-        tools,
+        profilers,
         programs,
-        flame_bpf: flame_bpf.clone(),
+        flame_bpf: order.flame_bpf.clone(),
+        blazesym: order.blazesym.clone(),
         runs: choice.runs.unwrap_or(if choice.quick { 1 } else { 5 }),
         quick: choice.quick,
     };
     if bench.quick {
         println!("A smoke run: these figures are worth little.");
     }
-    let sections: [(Section, Measure); 9] = [
-        (Section::Slowdown, slowdown::measure),
-        (Section::Storm, storm::measure),
-        (Section::Switches, switches::measure),
-        (Section::Firing, firing::measure),
-        (Section::Cost, cost::measure),
-        (Section::Stop, stop::measure),
-        (Section::Startup, startup::measure),
-        (Section::Tables, tables::measure),
-        (Section::Symbols, symbols::measure),
-    ];
     for (section, measure) in sections {
         if choice.sections.is_empty() || choice.sections.contains(&section) {
             println!("\n{}", measure(&bench)?);
@@ -197,26 +210,33 @@ pub(crate) fn measure(order: &Order) -> Result<()> {
     Ok(())
 }
 
-/// flame-bpf and the peers that are installed and run; and those that are not, or do not.
-fn tools(flame_bpf: &Path, wanted: Option<&str>) -> Result<(Vec<Tool>, Vec<Absent>)> {
-    let (peers, mut absent) = tool::peers();
-    let ours = Tool::flame_bpf(flame_bpf);
-    ours.try_out().context("flame-bpf does not run here")?;
-    let mut tools = vec![ours, Tool::flame_bpf_by_pointers(flame_bpf)];
-    for peer in peers {
-        if !wanted.is_none_or(|part| peer.name.contains(part)) {
-            continue;
-        }
-        match peer.try_out() {
-            Ok(()) => tools.push(peer),
-            Err(error) => {
-                patience::check()?;
-                absent.push(Absent {
-                    name: peer.name.to_owned(),
-                    reason: format!("it does not run here: {error:#}"),
-                });
+impl Bench {
+    /// Measures each profiler so often, in turns, and returns each of the `N` figures with the profilers' names.
+    fn each<'a, const N: usize>(
+        &self,
+        profilers: &[&'a Profiler],
+        mut measure: impl FnMut(&'a Profiler) -> Result<[f64; N]>,
+    ) -> Result<[Vec<(&'a str, Figure)>; N]> {
+        let empty = || profilers.iter().map(|one| (one.name, Figure::default()));
+        let mut figures: [Vec<_>; N] = std::array::from_fn(|_| empty().collect());
+        for _ in 0..self.runs {
+            for (place, profiler) in profilers.iter().enumerate() {
+                interrupt::check()?;
+                for (figure, value) in figures.iter_mut().zip(measure(profiler)?) {
+                    figure[place].1.add(value);
+                }
             }
         }
+        Ok(figures)
     }
-    Ok((tools, absent))
+
+    /// All profilers.
+    fn all(&self) -> Vec<&Profiler> {
+        self.profilers.iter().collect()
+    }
+
+    /// How many seconds a measurement takes, where `long` is usual.
+    fn seconds(&self, long: f64) -> f64 {
+        if self.quick { long / 10.0 } else { long }
+    }
 }

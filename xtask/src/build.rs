@@ -34,6 +34,15 @@ pub(crate) fn flame_bpf(workspace: &Workspace) -> Result<PathBuf> {
     Ok(found.context("cargo made no flame-bpf")?.path)
 }
 
+/// blazesym as a program of its own, optimized, for `bench` to measure.
+pub(crate) fn blazesym(workspace: &Workspace) -> Result<PathBuf> {
+    const NAME: &str = "bench-blazesym";
+    let arguments = ["build", "--release", "--package=xtask", "--features=peers"];
+    let made = executables(cargo().args(arguments).args(["--bin", NAME]), workspace)?;
+    let found = made.into_iter().find(|executable| executable.name == NAME);
+    Ok(found.context("cargo made no bench-blazesym")?.path)
+}
+
 /// The program that feeds broken input, optimized but with every check.
 pub(crate) fn fuzz(workspace: &Workspace) -> Result<PathBuf> {
     const NAME: &str = "flame-bpf-fuzz";

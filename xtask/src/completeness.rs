@@ -5,9 +5,9 @@
 //!
 //! The chore has two halves, as `bench` does: the first builds, as the user who asked, the second profiles, as root.
 
-mod ground;
 mod program;
 mod report;
+mod setup;
 
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -16,13 +16,13 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
 
-use crate::bench::patience;
+use crate::bench::interrupt;
 use crate::build;
 use crate::root::Root;
 use crate::workspace::{Workspace, run};
-use ground::Ground;
 use program::{PROGRAMS, Program, Shape};
 use report::{Outcome, Report};
+use setup::Setup;
 
 /// Samples a second on each CPU: many, and not in step with anything.
 const RATE: u32 = 997;
@@ -97,7 +97,7 @@ pub(crate) fn completeness(choice: &Choice) -> Result<()> {
 
 /// Profiles, and prints the table; says whether every program that ran is above the mark.
 pub(crate) fn measure(order: &Order) -> Result<bool> {
-    patience::listen()?;
+    interrupt::listen()?;
     let choice = &order.choice;
     let wanted = |program: &&Program| {
         choice.programs.is_empty() || choice.programs.iter().any(|name| name == program.name)
@@ -114,7 +114,7 @@ pub(crate) fn measure(order: &Order) -> Result<bool> {
             None => match profile(program, order) {
                 Ok(folded) => Outcome::of(&folded, program.comms)?,
                 Err(error) => {
-                    patience::check()?;
+                    interrupt::check()?;
                     Outcome::Failed(format!("{error:#}"))
                 }
             },
@@ -154,18 +154,18 @@ fn install(programs: &[&Program]) -> Result<()> {
 
 /// Folded stacks of a program at work.
 fn profile(program: &Program, order: &Order) -> Result<Vec<u8>> {
-    let mut ground = Ground::new(program, &order.rustc)?;
-    ground.prepare()?;
+    let mut setup = Setup::new(program, &order.rustc)?;
+    setup.prepare()?;
     match program.shape {
-        Shape::Worker => ground.start("work")?,
+        Shape::Worker => setup.start("work")?,
         Shape::Server => {
-            ground.start("serve")?;
-            ground.await_server()?;
-            ground.start("load")?;
+            setup.start("serve")?;
+            setup.await_server()?;
+            setup.start("load")?;
         }
         Shape::Commands => {}
     }
-    let folded = record(&mut ground, program, order)?;
+    let folded = record(&mut setup, program, order)?;
     let bytes =
         std::fs::read(&folded).with_context(|| format!("cannot read {}", folded.display()))?;
     if let Some(folder) = &order.choice.keep {
@@ -175,9 +175,9 @@ fn profile(program: &Program, order: &Order) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Profiles what runs on the ground; says in which file the folded stacks are.
-fn record(ground: &mut Ground, program: &Program, order: &Order) -> Result<PathBuf> {
-    let folded = ground.folder().join("profile.folded");
+/// Profiles what runs there; returns the file with the folded stacks.
+fn record(setup: &mut Setup, program: &Program, order: &Order) -> Result<PathBuf> {
+    let folded = setup.folder().join("profile.folded");
     let mut left = ATTEMPTS;
     loop {
         let mut command = Command::new(&order.flame_bpf);
@@ -187,15 +187,15 @@ fn record(ground: &mut Ground, program: &Program, order: &Order) -> Result<PathB
         command.args(order.choice.flags.split_whitespace());
         if program.shape == Shape::Commands {
             command.args(["--", "timeout", &seconds]);
-            command.args(Ground::shell("work"));
+            command.args(Setup::shell("work"));
         } else {
-            command.args(["-d", &seconds, "-p", &ground.pids()?]);
+            command.args(["-d", &seconds, "-p", &setup.pids()?]);
         }
         left -= 1;
-        match ground.run(&mut command) {
+        match setup.run(&mut command) {
             Ok(()) => return Ok(folded),
             Err(error) if left == 0 => return Err(error),
-            Err(_) => patience::check()?,
+            Err(_) => interrupt::check()?,
         }
     }
 }

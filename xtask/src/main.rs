@@ -82,9 +82,6 @@ enum Chore {
     /// The half of `bench` that runs as root
     #[command(hide = true)]
     BenchMeasure(bench::Order),
-    /// Runs a command for `bench` and tells what it used
-    #[command(hide = true)]
-    BenchSpent(bench::spent::Order),
 }
 
 fn main() -> ExitCode {
@@ -119,7 +116,6 @@ fn run(args: Args) -> Result<bool> {
         Chore::Completeness(choice) => completeness::completeness(&choice)?,
         Chore::CompletenessMeasure(order) => return completeness::measure(&order),
         Chore::BenchMeasure(order) => bench::measure(&order)?,
-        Chore::BenchSpent(order) => return bench::spent::run(&order),
     }
     Ok(true)
 }

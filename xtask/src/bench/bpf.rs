@@ -1,6 +1,6 @@
 //! What the kernel knows of running BPF programs.
 //!
-//! In: a process ID. Out: how often its programs ran, how long that took, and how much memory its maps hold. The kernel keeps
+//! In: a process ID. Out: the CPU time of its threads, how often its programs ran, how long that took, and how much memory its maps hold. The kernel keeps
 //! the times only while [`Statistics`] lives.
 
 use std::fs;
@@ -93,6 +93,19 @@ pub(super) fn map_bytes(pid: u32) -> u64 {
         }
     }
     known.iter().map(|(_, bytes)| bytes).sum()
+}
+
+/// The CPU time, in seconds, that the threads of a process have used so far.
+///
+/// # Errors
+/// When it has ended.
+pub(super) fn cpu_seconds(pid: u32) -> Result<f64> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).context("it has ended early")?;
+    let of = |thread: fs::DirEntry| -> Option<f64> {
+        let text = fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        text.split(' ').next()?.parse().ok()
+    };
+    Ok(threads.flatten().filter_map(of).sum::<f64>() / 1e9)
 }
 
 /// Whether process `pid` holds a perf event, or a link from one to a program: it is about to sample.

@@ -1,99 +1,128 @@
-//! What a profiler uses for itself, from its start to the graph.
+//! What a profiler uses for itself, and how long one waits for it.
 //!
-//! In: a machine kept busy by a known load. Out: CPU time, memory, and bytes written, everything included that it takes to get
-//! a graph.
+//! In: a machine kept busy by a known load. Out: CPU time, memory and bytes on disk of a whole run; the time from its start
+//! to its first sample, and from Ctrl-C to the end. Never counts what reading the profile in a viewer takes.
 
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
+use rustix::time::{ClockId, clock_gettime};
 
-use super::figure::{Figure, Table, Unit};
-use super::recording::SAID;
-use super::spent::{Spent, spend};
-use super::tool::{GRAPH, Order, PRINTED, Tool};
-use super::{Bench, machine};
+use super::bpf::{Programs, Statistics};
+use super::command::{MESSAGES, PRINTED, run};
+use super::figure::{Table, Unit};
+use super::peer::{Profiler, Recording, Request};
+use super::{Bench, interrupt, machine};
 
 const RATE: u32 = 997;
 
-/// What one tool used, in each of its runs.
-#[derive(Default)]
-struct Used {
-    cpu_s: Figure,
-    peak_mib: Figure,
-    disk_mib: Figure,
-}
+/// How often the kernel is asked whether the program ran; the figures are as coarse as this.
+const STEP: Duration = Duration::from_micros(500);
 
-/// Takes the section's figures.
+/// CPU time, memory and disk.
 pub(super) fn measure(bench: &Bench) -> Result<Table> {
-    let seconds = if bench.quick { 1 } else { 10 };
-    let mut all: Vec<Used> = bench.tools.iter().map(|_| Used::default()).collect();
-    for _ in 0..bench.runs {
-        for (tool, used) in bench.tools.iter().zip(&mut all) {
-            let _loads = bench.programs.loads(0..machine::cpus())?;
-            once(tool, seconds, used)?;
-        }
-    }
-    let mut table = Table::new(format!(
-        "What {seconds} s of the whole machine at {RATE} Hz cost"
-    ));
-    let figures = |of: fn(&Used) -> &Figure| {
-        let names = bench.tools.iter().map(|tool| tool.full_name.as_str());
-        names
-            .zip(all.iter().map(|used| of(used).clone()))
-            .collect::<Vec<_>>()
-    };
-    table.compare("own CPU time", Unit::Seconds, figures(|used| &used.cpu_s));
-    table.compare(
-        "peak memory",
-        Unit::Mebibytes,
-        figures(|used| &used.peak_mib),
-    );
-    table.compare(
-        "written to disk",
-        Unit::Mebibytes,
-        figures(|used| &used.disk_mib),
-    );
+    let seconds = bench.seconds(10.0) as u32;
+    let [cpu, peak, disk] = bench.each(&bench.all(), |profiler| {
+        let _loads = bench.programs.loads(0..machine::cpus())?;
+        let folder = tempfile::tempdir().context("cannot make a folder")?;
+        let request = Request {
+            rate: RATE,
+            seconds: Some(seconds),
+            cpu: None,
+        };
+        let recorded = run(&profiler.line(request), folder.path())?;
+        let disk = written(folder.path())?;
+        let converted = profiler.finish(folder.path())?;
+        Ok([
+            recorded.cpu_s + converted.cpu_s,
+            recorded.peak_mib.max(converted.peak_mib),
+            disk,
+        ])
+    })?;
+    let title = format!("What {seconds} s of the whole machine at {RATE} Hz cost");
+    let mut table = Table::new(title);
+    table.compare("own CPU time", Unit::Seconds, cpu);
+    table.compare("peak memory", Unit::Mebibytes, peak);
+    table.compare("written to disk", Unit::Mebibytes, disk);
     table.note(
         "Every CPU is busy with hundreds of call paths of 5 to 36 frames. CPU time in user and kernel mode, of all processes \
-         up to the graph; memory resident in the largest of them, without BPF maps and ring buffers.",
+         up to the graph, or to text where a peer draws none; memory resident in the largest of them, without BPF maps.",
     );
     Ok(table)
 }
 
-fn once(tool: &Tool, seconds: u32, used: &mut Used) -> Result<()> {
-    let folder = tempfile::tempdir().context("cannot make a folder")?;
-    let order = Order {
-        rate: RATE,
-        seconds: Some(seconds),
-        cpu: None,
-    };
-    let mut sum = spend(&tool.record(order), folder.path())?;
-    if let Some(step) = tool.draw() {
-        let Spent { cpu, peak_bytes } = spend(&step, folder.path())?;
-        sum = sum.and(Spent { cpu, peak_bytes });
-    }
-    tool.check(folder.path())?;
-    let mebibytes = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-    used.cpu_s.add(sum.cpu.as_secs_f64());
-    used.peak_mib.add(mebibytes(sum.peak_bytes));
-    used.disk_mib.add(mebibytes(written(folder.path())?));
-    Ok(())
-}
-
-/// The bytes of all files in the folder, but not of the messages, nor of text that a pipe could have taken to the graph.
-fn written(folder: &Path) -> Result<u64> {
-    let drawn = folder.join(GRAPH).exists();
-    let mut sum = 0;
+/// The MiB of all files in the folder, without messages and without text that a pipe could have taken.
+fn written(folder: &Path) -> Result<f64> {
+    let mut bytes = 0;
     for entry in fs::read_dir(folder).context("cannot list what was written")? {
         let entry = entry.context("cannot list what was written")?;
-        let name = entry.file_name();
-        if name != SAID && !(drawn && name == PRINTED) {
-            sum += entry
-                .metadata()
-                .context("cannot see what was written")?
-                .len();
+        if ![PRINTED, MESSAGES]
+            .iter()
+            .any(|name| entry.file_name() == *name)
+        {
+            bytes += entry.metadata().map_or(0, |file| file.len());
         }
     }
-    Ok(sum)
+    Ok(bytes as f64 / f64::from(1 << 20))
+}
+
+/// From Ctrl-C to the graph.
+pub(super) fn stop(bench: &Bench) -> Result<Table> {
+    let seconds = bench.seconds(10.0);
+    let [took] = bench.each(&bench.all(), |profiler| {
+        let _loads = bench.programs.loads(0..machine::cpus())?;
+        let mut recording = Recording::settled(profiler, RATE, None)?;
+        interrupt::pause(Duration::from_secs_f64(seconds))?;
+        let began = Instant::now();
+        recording.end()?;
+        Ok([began.elapsed().as_secs_f64() * 1000.0])
+    })?;
+    let mut table = Table::new("From Ctrl-C to the graph");
+    table.compare("until it is on disk", Unit::Milliseconds, took);
+    table.note(format!(
+        "After {seconds} s of the whole machine at {RATE} Hz, every CPU being busy, also while the graph is drawn."
+    ));
+    Ok(table)
+}
+
+/// From start to the first sample.
+pub(super) fn startup(bench: &Bench) -> Result<Table> {
+    let _statistics = Statistics::keep()?;
+    let cpus = machine::cpus();
+    let _load = bench.programs.loads(cpus - 1..cpus)?;
+    let [took] = bench.each(&bench.all(), |profiler| Ok([first(profiler)? * 1000.0]))?;
+    let mut table = Table::new("From start to the first sample");
+    table.compare("until sampling", Unit::Milliseconds, took);
+    table.note(format!(
+        "The whole machine at {RATE} Hz, with files in the cache; to 0.5 ms. BPF programs: the first run that the kernel \
+         counts; perf: the first time it noted."
+    ));
+    Ok(table)
+}
+
+/// In seconds.
+fn first(profiler: &Profiler) -> Result<f64> {
+    if !profiler.uses_bpf {
+        let start = clock_gettime(ClockId::Monotonic);
+        let mut recording = Recording::settled(profiler, RATE, None)?;
+        recording.discard()?;
+        let start = start.tv_sec as f64 + start.tv_nsec as f64 / 1e9;
+        return Ok(recording.first_sample()? - start);
+    }
+    let began = Instant::now();
+    let mut recording = Recording::start(profiler, RATE, None)?;
+    let mut programs = None;
+    recording.wait_until(STEP, |pid| {
+        // Looking through all descriptors takes time: not again once a program is found.
+        let programs = programs.get_or_insert_with(|| Programs::of(pid));
+        if programs.is_empty() {
+            *programs = Programs::of(pid);
+        }
+        programs.runs().count > 0
+    })?;
+    let took = began.elapsed().as_secs_f64();
+    recording.discard()?;
+    Ok(took)
 }

@@ -94,15 +94,3 @@ fn unit() -> String {
     }
     text
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_unit_has_all_its_functions() {
-        let unit = unit();
-        assert_eq!(unit.matches("noinline)) long work_").count(), FUNCTIONS);
-        assert!(unit.contains("first_999(struct state *s, long x)\n{ long y = x * 1002;"));
-    }
-}

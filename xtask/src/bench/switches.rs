@@ -1,18 +1,19 @@
-//! What looking at waits takes from programs that switch all the time.
+//! What recording waits takes from programs that switch all the time.
 //!
 //! In: two that hand each other the turn on one CPU. Out: nanoseconds for each switch: bare, and while waits are recorded
-//! of them, or of somebody else. As in [`slowdown`](super::slowdown), each run is compared with the bare ones just before
-//! and after it, and time in which something else had the CPU does not count.
+//! of them, or of somebody else. Each run is compared with the bare ones just before and after it. Never counts time in
+//! which something else had the CPU.
 
+use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 
+use super::command::{Running, last_message};
 use super::figure::{Figure, Table, Unit};
-use super::program::Stack;
-use super::recording::{Process, Step};
-use super::tool::{find, is_libbpf, said};
-use super::{Bench, machine, patience};
+use super::peer::find;
+use super::workload::Kind;
+use super::{Bench, interrupt, machine};
 
 /// What the two do, and the number by which the program knows it.
 const KINDS: [(&str, u32); 2] = [("through pipes", 1), ("by a futex", 2)];
@@ -23,109 +24,63 @@ const SWITCHES_A_TURN: f64 = 2.0;
 /// What recorders need to begin: some compile first, and none says when it is ready in a way that all have.
 const SETTLING: Duration = Duration::from_millis(1500);
 
-/// One way to record waits.
-struct Recorder {
-    name: &'static str,
-    program: std::path::PathBuf,
-    arguments: Vec<&'static str>,
-    /// How a process is named.
-    of: &'static str,
-}
+/// The name, the program and its arguments before `-p PID`; none of a program stands for flame-bpf.
+const RECORDERS: [(&str, Option<&str>, &str); 6] = [
+    ("flame-bpf", None, ""),
+    ("flame-bpf, fp", None, "--call-graph fp"),
+    ("flame-bpf, sampled", None, "--switch-sample 1ms"),
+    ("libbpf-tools", Some("offcputime"), STORAGE),
+    ("bcc", Some("offcputime-bpfcc"), STORAGE),
+    (
+        "perf",
+        Some("perf"),
+        "record -q -e sched:sched_switch -g -o perf.data",
+    ),
+];
 
-fn recorders(bench: &Bench) -> Vec<Recorder> {
-    let ours = |name, more: &[&'static str]| Recorder {
-        name,
-        program: bench.flame_bpf.clone(),
-        arguments: [&["--off-cpu", "-q", "-o", "waits.folded"], more].concat(),
-        of: "-p",
-    };
-    let mut recorders = vec![
-        ours("flame-bpf", &[]),
-        ours("flame-bpf, fp", &["--call-graph", "fp"]),
-        ours("flame-bpf, sampled", &["--switch-sample", "1ms"]),
-    ];
-    let peers: [(&str, &str, &[&str]); 3] = [
-        (
-            "libbpf-tools",
-            "offcputime",
-            &["--stack-storage-size=16384"],
-        ),
-        (
-            "bcc",
-            "offcputime-bpfcc",
-            &["-f", "--stack-storage-size=16384"],
-        ),
-        (
-            "perf",
-            "perf",
-            &["record", "-q", "-e", "sched:sched_switch", "-g"],
-        ),
-    ];
-    for (name, program, arguments) in peers {
-        let found = find(program).filter(|path| name != "libbpf-tools" || is_libbpf(path));
-        recorders.extend(found.map(|program| Recorder {
-            name,
-            program,
-            arguments: arguments.to_vec(),
-            of: "-p",
-        }));
-    }
-    recorders
-}
+const STORAGE: &str = "--stack-storage-size=16384";
 
 /// Takes the section's figures.
 pub(super) fn measure(bench: &Bench) -> Result<Table> {
-    let seconds = if bench.quick { 0.3 } else { 3.0 };
-    let cpu = machine::cpus() - 1;
-    let mut program = bench.programs.switches(cpu)?;
-    let mut recorders = recorders(bench);
+    let (seconds, cpu) = (bench.seconds(3.0), machine::cpus() - 1);
+    let mut program = bench.programs.start(Kind::Switch, cpu)?;
     let mut table = Table::new("What a switch between threads loses");
     for (does, kind) in KINDS {
-        let turns = turns_for(&mut program, kind, seconds)?;
-        for (whom, pid) in [
+        let turns = program.turns_for(kind, seconds, 20_000)?;
+        let each = |seconds: f64| seconds * 1e9 / (turns as f64 * SWITCHES_A_TURN);
+        let pids = [
             ("recorded", program.pid()),
             ("not recorded", std::process::id()),
-        ] {
-            let (mut bare, mut taken) =
-                (Figure::default(), vec![Figure::default(); recorders.len()]);
-            let mut fails = vec![false; recorders.len()];
-            let each = |seconds: f64| seconds * 1e9 / (turns as f64 * SWITCHES_A_TURN);
-            for _ in 0..bench.runs {
-                for ((recorder, taken), fails) in recorders.iter().zip(&mut taken).zip(&mut fails) {
-                    if *fails {
-                        continue;
-                    }
+        ];
+        for (whom, pid) in pids {
+            let mut bare = Figure::default();
+            let mut figures: Vec<(&str, Figure)> = Vec::new();
+            for (name, peer, arguments) in RECORDERS {
+                let Some(path) = peer.map_or(Some(bench.flame_bpf.clone()), find) else {
+                    continue;
+                };
+                let mut taken = Figure::default();
+                for _ in 0..bench.runs {
                     let before = program.work(kind, turns)?;
-                    match recorded(recorder, pid, || program.work(kind, turns)) {
-                        Ok(time) => {
-                            bare.add(each(f64::midpoint(before, program.work(kind, turns)?)));
-                            taken.add(each(time));
-                        }
+                    let mut work = || program.work(kind, turns);
+                    let during = match recorded(peer.is_none(), &path, arguments, pid, &mut work) {
+                        Ok(during) => during,
                         Err(reason) => {
-                            patience::check()?;
-                            table.note(format!("Not compared with {}: {reason:#}.", recorder.name));
-                            *fails = true;
+                            interrupt::check()?;
+                            table.note(format!("Not compared with {name}: {reason:#}."));
+                            break;
                         }
-                    }
+                    };
+                    taken.add(each(during));
+                    bare.add(each(f64::midpoint(before, work()?)));
+                }
+                if !taken.is_empty() {
+                    figures.push((name, taken));
                 }
             }
-            // What fails once is not tried again.
-            let mut figures = vec![("bare", bare)];
-            let mut works = fails.into_iter().map(|fails| !fails);
-            let tried = std::mem::take(&mut recorders).into_iter().zip(taken);
-            for (recorder, taken) in tried.filter(|_| works.next() == Some(true)) {
-                figures.push((recorder.name, taken));
-                recorders.push(recorder);
-            }
-            // Ours is what the others are compared with.
-            if let [bare, ours, ..] = figures.as_mut_slice() {
-                std::mem::swap(bare, ours);
-            }
-            table.compare(
-                &format!("a switch {does}, {whom}"),
-                Unit::Nanoseconds,
-                figures,
-            );
+            figures.insert(1.min(figures.len()), ("bare", bare));
+            let what = format!("a switch {does}, {whom}");
+            table.compare(&what, Unit::Nanoseconds, figures);
         }
     }
     table.note(format!(
@@ -134,34 +89,30 @@ pub(super) fn measure(bench: &Bench) -> Result<Table> {
     Ok(table)
 }
 
-/// How many turns take about so many seconds.
-fn turns_for(program: &mut Stack, kind: u32, seconds: f64) -> Result<u64> {
-    const TRIAL: u32 = 20_000;
-    program.work(kind, TRIAL.into())?;
-    let trial = program.work(kind, TRIAL.into())?;
-    Ok((f64::from(TRIAL) * seconds / trial) as u64)
-}
-
 /// What `work` returns while the waits of a process are being recorded.
-fn recorded(recorder: &Recorder, pid: u32, mut work: impl FnMut() -> Result<f64>) -> Result<f64> {
+fn recorded(
+    ours: bool,
+    program: &Path,
+    arguments: &str,
+    pid: u32,
+    work: &mut impl FnMut() -> Result<f64>,
+) -> Result<f64> {
     let folder = tempfile::tempdir().context("cannot make a folder")?;
-    let pid = pid.to_string();
-    let step = Step {
-        program: recorder.program.clone().into(),
-        arguments: recorder
-            .arguments
-            .iter()
-            .chain([&recorder.of, &&*pid])
-            .map(Into::into)
-            .collect(),
+    let first = if ours {
+        "--off-cpu -q -o waits.folded"
+    } else {
+        ""
     };
-    let mut process = Process::start(&step, folder.path())?;
-    patience::pause(SETTLING)?;
-    if process.has_ended()? {
-        anyhow::bail!("it does not run here{}", said(folder.path()));
-    }
+    let line = format!("exec '{}' {first} {arguments} -p {pid}", program.display());
+    let mut process = Running::start(&line, folder.path())?;
+    interrupt::pause(SETTLING)?;
+    ensure!(
+        !process.has_ended()?,
+        "it does not run here{}",
+        last_message(folder.path())
+    );
     let time = work()?;
     process.interrupt()?;
-    patience::pause(Duration::from_millis(100))?;
+    interrupt::pause(Duration::from_millis(100))?;
     Ok(time)
 }

@@ -1,9 +1,8 @@
 //! What it takes to name the code of large objects.
 //!
 //! In: objects that are installed here, and how many of their addresses to name. Out: CPU time and memory for names alone,
-//! with lines, and with inlined functions, beside other programs that do the same.
+//! with lines, and with inlined functions, beside blazesym and other programs that do the same. Never compares the names.
 
-use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,51 +11,25 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 use object::{Object as _, ObjectSection as _, SectionKind};
 
+use super::command::{Usage, run};
 use super::figure::{Figure, Table, Unit};
-use super::recording::Step;
-use super::spent::spend;
-use super::{Bench, large, one_look, patience};
-
-/// Runs what follows the first operand with that as its input, and its output thrown away.
-const FED: &str = "input=$1; shift; exec \"$@\" < \"$input\" > /dev/null";
+use super::peer::find;
+use super::{Bench, interrupt, large};
 
 /// How many addresses are named.
 const COUNTS: [usize; 3] = [1, 100, 10_000];
 
-/// More than this is not asked of a peer that reads all DWARF for each address.
-const MOST_OF_PEERS: usize = 100;
+/// More than this is not asked of a program that reads all DWARF for each address.
+const MOST_OF_SLOW: usize = 100;
 
-/// Where Debian puts the browser.
-const CHROMIUM: &str = "/usr/lib/chromium/chromium";
-
-/// What is wanted of an address.
-#[derive(Clone, Copy)]
-struct Mode {
-    name: &'static str,
-    ours: &'static [&'static str],
-    addr2line: &'static [&'static str],
-    llvm: &'static [&'static str],
-}
-
-const MODES: [Mode; 3] = [
-    Mode {
-        name: "names",
-        ours: &[],
-        addr2line: &["-f", "-C"],
-        llvm: &["--no-inlines"],
-    },
-    Mode {
-        name: "lines",
-        ours: &["--lines"],
-        addr2line: &["-f", "-C"],
-        llvm: &["--no-inlines"],
-    },
-    Mode {
-        name: "inlines",
-        ours: &["--lines", "--inline"],
-        addr2line: &["-f", "-C", "-i"],
-        llvm: &["--inlines"],
-    },
+/// What is wanted of an address, and how it is asked for: of flame-bpf, blazesym, addr2line and llvm-symbolizer.
+const MODES: [(&str, [&str; 4]); 3] = [
+    ("names", ["", "names", "-fC", "--no-inlines"]),
+    ("lines", ["--lines", "lines", "-fC", "--no-inlines"]),
+    (
+        "inlines",
+        ["--lines --inline", "inlines", "-fCi", "--inlines"],
+    ),
 ];
 
 /// Takes the section's figures.
@@ -64,146 +37,142 @@ pub(super) fn measure(bench: &Bench) -> Result<Table> {
     let folder = tempfile::tempdir().context("cannot make a folder")?;
     let mut table = Table::new("Naming addresses of one object");
     let counts: &[usize] = if bench.quick { &COUNTS[..2] } else { &COUNTS };
-    for path in objects(bench) {
-        let Ok(all) = addresses(&path, COUNTS[2]) else {
+    for object in objects(bench) {
+        let Ok(all) = addresses(&object, COUNTS[2]) else {
             continue;
         };
         for &count in counts {
             let input = folder.path().join("addresses");
             fs::write(&input, text(&all, count)).context("cannot write addresses")?;
-            for mode in MODES {
-                patience::check()?;
-                compare(bench, &mut table, &path, (&input, count), mode)?;
-            }
-            if one_look::has_symbol_table(&path) {
-                let what = short(&path, count);
-                one_look::compare(bench, &mut table, &path, &input, &what)?;
+            for (mode, asked) in MODES {
+                let commands = commands(bench, &object, asked, count);
+                let what = format!("{}, {count} × {mode}", short(&object));
+                compare(bench, &mut table, folder.path(), &what, &commands)?;
             }
         }
     }
+    kernel(bench, &mut table, folder.path())?;
     table.note(
         "CPU time in user and kernel mode, from the start of a process that names addresses spread evenly over an object's \
-         code; memory resident in it at its largest. Files are in the page cache.",
-    );
-    table.note(
-        "Without the start: what flame-bpf says that naming took, of objects with a symbol table of their own; beside it, what \
-         another process takes to read that table and to ask of each symbol whether it is a function that covers an address.",
+         code; memory resident in it at its largest, which is at least what the bench itself holds. Files are in the page \
+         cache. blazesym's names come from symbol tables alone; its lines and inlined functions bring names from DWARF.",
     );
     Ok(table)
 }
 
+/// The kernel's names by `/proc/kallsyms`: flame-bpf asks the kernel itself, and has no such program to compare with.
+fn kernel(bench: &Bench, table: &mut Table, folder: &Path) -> Result<()> {
+    let list = fs::read_to_string("/proc/kallsyms").context("cannot read the kernel's symbols")?;
+    let code = list.lines().filter_map(|line| {
+        let (address, rest) = line.split_once(' ')?;
+        rest.starts_with(['t', 'T']).then_some(address)
+    });
+    let first: Vec<&str> = code.take(100).collect();
+    fs::write(folder.join("addresses"), first.join("\n")).context("cannot write addresses")?;
+    let blazesym = format!("'{}' kernel -", bench.blazesym.display());
+    let what = "the kernel, 100 × names";
+    compare(bench, table, folder, what, &[("blazesym", blazesym)])
+}
+
+/// Runs each command so often, with the addresses as its input.
 fn compare(
     bench: &Bench,
     table: &mut Table,
-    object: &Path,
-    (input, count): (&Path, usize),
-    mode: Mode,
+    folder: &Path,
+    what: &str,
+    commands: &[(&'static str, String)],
 ) -> Result<()> {
-    let mut commands = vec![("flame-bpf", ours(bench, object, mode))];
-    if count <= MOST_OF_PEERS {
-        commands.extend(peers(object, mode));
-    }
-    let mut times: Vec<Figure> = vec![Figure::default(); commands.len()];
-    let mut peaks = times.clone();
+    let mut cpu: Vec<_> = commands
+        .iter()
+        .map(|one| (one.0, Figure::default()))
+        .collect();
+    let mut peak = cpu.clone();
     for _ in 0..bench.runs {
-        for (at, (_, command)) in commands.iter().enumerate() {
-            let spent = spend(&fed(input, command), input.parent().unwrap_or(object))?;
-            times[at].add(spent.cpu.as_secs_f64() * 1000.0);
-            peaks[at].add(spent.peak_bytes as f64 / f64::from(1 << 20));
+        for (place, (_, command)) in commands.iter().enumerate() {
+            interrupt::check()?;
+            let line = format!("exec {command} < addresses > /dev/null");
+            let Usage {
+                cpu_s, peak_mib, ..
+            } = run(&line, folder)?;
+            cpu[place].1.add(cpu_s * 1000.0);
+            peak[place].1.add(peak_mib);
         }
     }
-    let what = format!("{}, {}", short(object, count), mode.name);
-    let figures = |figures: Vec<Figure>| {
-        let names = commands.iter().map(|(name, _)| *name);
-        names.zip(figures).collect::<Vec<_>>()
-    };
-    table.compare(&format!("{what}: CPU"), Unit::Milliseconds, figures(times));
-    table.compare(&format!("{what}: peak"), Unit::Mebibytes, figures(peaks));
+    table.compare(&format!("{what}: CPU"), Unit::Milliseconds, cpu);
+    table.compare(&format!("{what}: peak"), Unit::Mebibytes, peak);
     Ok(())
 }
 
-/// Such as `libc.so.6, 100 addresses`.
-fn short(object: &Path, count: usize) -> String {
+/// flame-bpf, blazesym, and the other programs that are installed.
+fn commands(
+    bench: &Bench,
+    object: &Path,
+    [ours, blazesym, addr2line, llvm]: [&str; 4],
+    count: usize,
+) -> Vec<(&'static str, String)> {
+    let path = object.display();
+    let mut commands = vec![
+        (
+            "flame-bpf",
+            format!("'{}' show-names '{path}' {ours}", bench.flame_bpf.display()),
+        ),
+        (
+            "blazesym",
+            format!("'{}' {blazesym} '{path}'", bench.blazesym.display()),
+        ),
+    ];
+    let slow = [
+        ("addr2line", format!("addr2line --exe='{path}' {addr2line}")),
+        (
+            "llvm-symbolizer",
+            format!("llvm-symbolizer --obj='{path}' {llvm}"),
+        ),
+    ];
+    let slow = slow.into_iter();
+    commands.extend(slow.filter(|(name, _)| count <= MOST_OF_SLOW && find(name).is_some()));
+    commands
+}
+
+/// The beginning of an object's name.
+fn short(object: &Path) -> String {
     let name = object.file_name().unwrap_or_default().to_string_lossy();
-    let short: String = name.chars().take(24).collect();
-    let plural = if count == 1 { "address" } else { "addresses" };
-    format!("{short}, {count} {plural}")
+    name.chars().take(24).collect()
 }
 
-fn ours(bench: &Bench, object: &Path, mode: Mode) -> Vec<OsString> {
-    let mut command = vec![bench.flame_bpf.clone().into(), "show-names".into()];
-    command.push(object.into());
-    command.extend(mode.ours.iter().map(OsString::from));
-    command
-}
-
-/// The other programs that are installed.
-fn peers(object: &Path, mode: Mode) -> Vec<(&'static str, Vec<OsString>)> {
-    let option = |prefix: &str| {
-        let mut option = OsString::from(prefix);
-        option.push(object);
-        option
-    };
-    let addr2line = ("addr2line", option("--exe="), mode.addr2line);
-    let llvm = ("llvm-symbolizer", option("--obj="), mode.llvm);
-    [addr2line, llvm]
-        .into_iter()
-        .filter(|(program, ..)| runs(program))
-        .map(|(program, object, flags)| {
-            let flags = flags.iter().map(OsString::from);
-            let start = [OsString::from(program), object].into_iter();
-            (program, start.chain(flags).collect())
-        })
-        .collect()
-}
-
-fn runs(program: &str) -> bool {
-    let output = Command::new(program).arg("--version").output();
-    output.is_ok_and(|output| output.status.success())
-}
-
-fn fed(input: &Path, command: &[OsString]) -> Step {
-    let mut arguments: Vec<OsString> = ["-c", FED, "sh"].map(OsString::from).into();
-    arguments.push(input.into());
-    arguments.extend(command.iter().cloned());
-    Step {
-        program: "sh".into(),
-        arguments,
-    }
-}
-
-/// Large objects of several kinds, as far as they are here: a C library, a runtime with a symbol table, a
-/// compiler without, LLVM, a browser, a Rust program with all its debug information, which is this one, and a
-/// program with a gigabyte of it.
+/// Large objects of several kinds, as far as they are here: a C library, a runtime with a symbol table, LLVM and rustc, a
+/// Rust program with all its debug information, which is this one, and a program with a gigabyte of it.
 fn objects(bench: &Bench) -> Vec<PathBuf> {
-    let said = |program: &str, arguments: &[&str]| {
+    let asked = |program: &str, arguments: &[&str]| {
         let output = Command::new(program).args(arguments).output().ok()?;
         let text = String::from_utf8(output.stdout).ok()?;
         Some(PathBuf::from(text.trim()))
     };
-    let libc = said("gcc", &["-print-file-name=libc.so.6"]);
-    let cc1plus = said("gcc", &["-print-prog-name=cc1plus"]);
-    let node = said("sh", &["-c", "command -v node"]);
-    let llvm = said("rustc", &["--print", "sysroot"]).and_then(|sysroot| {
-        let libraries = fs::read_dir(sysroot.join("lib")).ok()?.flatten();
-        let is_llvm = |path: &PathBuf| {
+    let libraries = asked("rustc", &["--print", "sysroot"]).map(|sysroot| sysroot.join("lib"));
+    let library = |part: &str| {
+        let entries = fs::read_dir(libraries.as_ref()?).ok()?.flatten();
+        let is_it = |path: &PathBuf| {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            name.starts_with("libLLVM") && path.metadata().is_ok_and(|file| file.len() > 1 << 20)
+            name.starts_with(part) && path.metadata().is_ok_and(|file| file.len() > 1 << 20)
         };
-        libraries.map(|entry| entry.path()).find(is_llvm)
-    });
-    let chromium = Some(PathBuf::from(CHROMIUM));
-    let itself = std::env::current_exe().ok();
+        entries.map(|entry| entry.path()).find(is_it)
+    };
     let large = Some(large::path(bench.programs.folder())).filter(|_| !bench.quick);
-    [libc, node, cc1plus, llvm, chromium, itself, large]
-        .into_iter()
-        .flatten()
-        .filter(|path| path.is_file())
-        .collect()
+    [
+        asked("gcc", &["-print-file-name=libc.so.6"]),
+        find("node"),
+        library("libLLVM"),
+        library("librustc_driver"),
+        std::env::current_exe().ok(),
+        large,
+    ]
+    .into_iter()
+    .flatten()
+    .filter(|path| path.is_file())
+    .collect()
 }
 
 /// So many addresses of an object's code, spread evenly.
-fn addresses(path: &Path, count: usize) -> Result<Vec<u64>> {
+pub(super) fn addresses(path: &Path, count: usize) -> Result<Vec<u64>> {
     let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     let object = object::File::parse(bytes.as_slice())?;
     let code: Vec<(u64, u64)> = object
@@ -227,7 +196,7 @@ fn addresses(path: &Path, count: usize) -> Result<Vec<u64>> {
 }
 
 /// So many of them as lines, from everywhere.
-fn text(all: &[u64], count: usize) -> String {
+pub(super) fn text(all: &[u64], count: usize) -> String {
     let step = (all.len() / count).max(1);
     let mut text = String::new();
     for address in all.iter().skip(step / 2).step_by(step).take(count) {

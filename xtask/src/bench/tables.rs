@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, Result, ensure};
 
 use super::figure::{Figure, Table, Unit};
-use super::{Bench, patience};
+use super::{Bench, interrupt};
 
 /// What is run, and what is large about it. rustc itself, and not the chooser of toolchains that may be found under its
 /// name.
@@ -32,8 +32,8 @@ fn commands() -> Result<[(&'static str, Vec<String>); 3]> {
     ])
 }
 
-/// What flame-bpf says of the tables of one recording.
-struct Said {
+/// What flame-bpf reports of the tables of one recording.
+struct Report {
     rows: f64,
     bytes: f64,
     milliseconds: f64,
@@ -46,12 +46,12 @@ pub(super) fn measure(bench: &Bench) -> Result<Table> {
         let (mut time, mut each) = (Figure::default(), Figure::default());
         let mut last = None;
         for _ in 0..bench.runs {
-            let said = record(bench, &command)?;
-            time.add(said.milliseconds);
-            each.add(said.milliseconds * 1e6 / said.rows);
-            last = Some(said);
+            let report = record(bench, &command)?;
+            time.add(report.milliseconds);
+            each.add(report.milliseconds * 1e6 / report.rows);
+            last = Some(report);
         }
-        let Some(said) = last else { continue };
+        let Some(report) = last else { continue };
         table.compare(name, Unit::Milliseconds, [("", time)]);
         table.compare(
             &format!("{name}: each row"),
@@ -60,16 +60,16 @@ pub(super) fn measure(bench: &Bench) -> Result<Table> {
         );
         table.note(format!(
             "{name}: {} rows in slabs of {:.1} MiB together, {:.2} million rows a second.",
-            said.rows,
-            said.bytes / f64::from(1 << 20),
-            said.rows / said.milliseconds / 1000.0,
+            report.rows,
+            report.bytes / f64::from(1 << 20),
+            report.rows / report.milliseconds / 1000.0,
         ));
     }
     Ok(table)
 }
 
-fn record(bench: &Bench, command: &[String]) -> Result<Said> {
-    patience::check()?;
+fn record(bench: &Bench, command: &[String]) -> Result<Report> {
+    interrupt::check()?;
     let done = Command::new(&bench.flame_bpf)
         .args(["-v", "-F", "997", "-o", "/dev/null", "--"])
         .args(command)
@@ -92,11 +92,11 @@ fn record(bench: &Bench, command: &[String]) -> Result<Said> {
             .collect();
         digits.parse().ok()
     };
-    let said = Said {
+    let report = Report {
         rows: number(" rows").context("no number of rows")?,
         bytes: number(" bytes").context("no number of bytes")?,
         milliseconds: number(" ms").context("no time")?,
     };
-    ensure!(said.rows > 0.0, "no rows were made: {line}");
-    Ok(said)
+    ensure!(report.rows > 0.0, "no rows were made: {line}");
+    Ok(report)
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::patience;
+use super::interrupt;
 use crate::workspace::run;
 
 /// Works a fixed amount under a stack of a given depth.
@@ -29,9 +29,6 @@ const SWITCH: &str = "bench_switch";
 /// Keeps one CPU busy.
 const LOAD: &str = "bench_load";
 
-/// Looks once at each symbol of a file.
-pub(super) const TABLE: &str = "bench_table";
-
 /// Where the programs are.
 pub(super) struct Programs {
     folder: PathBuf,
@@ -40,11 +37,9 @@ pub(super) struct Programs {
 /// Compiles the programs from `sources` into `folder`.
 pub(super) fn build(sources: &Path, folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    for name in [STACK, STORM, SWITCH, LOAD, TABLE] {
-        // What is compared with our code is compiled as well.
-        let optimization = if name == TABLE { "-O2" } else { "-O1" };
+    for name in [STACK, STORM, SWITCH, LOAD] {
         run(Command::new("gcc")
-            .args(["-std=gnu11", optimization, "-fno-omit-frame-pointer"])
+            .args(["-std=gnu11", "-O1", "-fno-omit-frame-pointer"])
             // Sibling calls are jumps, which leave no frame behind; shrink-wrapping makes frames late.
             .args(["-fno-shrink-wrap", "-fno-optimize-sibling-calls"])
             .arg("-o")
@@ -67,24 +62,18 @@ impl Programs {
         &self.folder
     }
 
-    /// Starts the program of fixed work on one CPU.
-    pub(super) fn stack(&self, cpu: usize) -> Result<Stack> {
-        Ok(Stack {
-            program: Running::start(&self.folder.join(STACK), cpu)?,
-        })
-    }
-
-    /// Starts the program that makes processes on one CPU, of a kind and a number instead of a depth and turns.
-    pub(super) fn storm(&self, cpu: usize) -> Result<Stack> {
-        Ok(Stack {
-            program: Running::start(&self.folder.join(STORM), cpu)?,
-        })
-    }
-
-    /// Starts the two that hand each other the turn on one CPU, in a way and so often instead of a depth and turns.
-    pub(super) fn switches(&self, cpu: usize) -> Result<Stack> {
-        Ok(Stack {
-            program: Running::start(&self.folder.join(SWITCH), cpu)?,
+    /// Starts a program that does what it is told on one CPU.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub(super) fn start(&self, kind: Kind, cpu: usize) -> Result<Workload> {
+        let name = match kind {
+            Kind::Stack => STACK,
+            Kind::Storm => STORM,
+            Kind::Switch => SWITCH,
+        };
+        Ok(Workload {
+            program: Running::start(&self.folder.join(name), cpu)?,
         })
     }
 
@@ -95,39 +84,55 @@ impl Programs {
     }
 }
 
-/// The program of fixed work, waiting for some.
-pub(super) struct Stack {
+/// What a program does when it is told two numbers.
+#[derive(Clone, Copy)]
+pub(super) enum Kind {
+    /// Works under so many frames, so many turns.
+    Stack,
+    /// Makes processes that end at once (1) or run a program (2), so many.
+    Storm,
+    /// Two hand each other the turn through pipes (1) or by a futex (2), so often.
+    Switch,
+}
+
+/// A program that waits to be told.
+pub(super) struct Workload {
     program: Running,
 }
 
-impl Stack {
+impl Workload {
     /// Its process ID.
     pub(super) fn pid(&self) -> u32 {
         self.program.child.id()
     }
 
-    /// How long, in seconds of its CPU, `turns` turns take under `depth` frames.
-    pub(super) fn work(&mut self, depth: u32, turns: u64) -> Result<f64> {
-        let said = self.program.ask(&format!("{depth} {turns}\n"))?;
-        let times = said
+    /// How long it takes, in seconds of its CPU, without the time that something else had that.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub(super) fn work(&mut self, what: u32, turns: u64) -> Result<f64> {
+        let answer = self.program.ask(&format!("{what} {turns}\n"))?;
+        let times = answer
             .split_once(' ')
             .and_then(|(wall, waited)| Some((wall.parse().ok()?, waited.parse().ok()?)));
-        let (wall, waited): (f64, f64) =
-            times.with_context(|| format!("the program said {said:?} instead of two times"))?;
+        let (wall, waited): (f64, f64) = times
+            .with_context(|| format!("the program printed {answer:?} instead of two times"))?;
         Ok((wall - waited) / 1e9)
     }
 
-    /// How many turns take about so many seconds.
-    pub(super) fn turns_for(&mut self, seconds: f64) -> Result<u64> {
-        const TRIAL: u32 = 100_000_000;
+    /// How many turns take about so many seconds, by a trial of so many.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub(super) fn turns_for(&mut self, what: u32, seconds: f64, trial: u32) -> Result<u64> {
         // The first is slower: it brings the program into the caches and the CPU up to speed.
-        self.work(2, TRIAL.into())?;
-        let trial = self.work(2, TRIAL.into())?;
-        Ok((f64::from(TRIAL) * seconds / trial) as u64)
+        self.work(what, trial.into())?;
+        let took = self.work(what, trial.into())?;
+        Ok((f64::from(trial) * seconds / took).max(1.0) as u64)
     }
 }
 
-/// A program that said that it is ready.
+/// A program that has printed that it is ready.
 pub(super) struct Running {
     child: Child,
     input: ChildStdin,
@@ -159,9 +164,9 @@ impl Running {
             input,
             lines,
         };
-        match running.hear()?.as_str() {
+        match running.answer()?.as_str() {
             "ready" => Ok(running),
-            said => bail!("{} said {said:?} instead of \"ready\"", path.display()),
+            other => bail!("{} printed {other:?} instead of \"ready\"", path.display()),
         }
     }
 
@@ -169,12 +174,12 @@ impl Running {
         self.input
             .write_all(line.as_bytes())
             .context("a workload has ended early")?;
-        self.hear()
+        self.answer()
     }
 
-    fn hear(&self) -> Result<String> {
+    fn answer(&self) -> Result<String> {
         loop {
-            patience::check()?;
+            interrupt::check()?;
             match self.lines.recv_timeout(Duration::from_millis(20)) {
                 Ok(line) => return Ok(line),
                 Err(RecvTimeoutError::Timeout) => {}

@@ -1,4 +1,4 @@
-//! The ground that a program works on: a folder, a port, and the processes started there.
+//! What a program works with: a folder, a port, and the processes started there.
 //!
 //! In: a program. Out: its processes' IDs while they run. Everything is gone when the value is: servers are asked to end first,
 //! as their administrators would.
@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tempfile::TempDir;
 
 use super::program::{PATH, Program};
-use crate::bench::patience;
+use crate::bench::interrupt;
 
 /// Long past any start, end or preparation.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -35,18 +35,18 @@ const WARM_UP: Duration = Duration::from_secs(2);
 /// The file that a program's script is in.
 const SCRIPT: &str = "script.sh";
 
-/// The file that everything said on the ground goes to.
+/// The file that everything goes to that is printed there.
 const SAID: &str = "said";
 
 /// Where a program works.
-pub(super) struct Ground {
+pub(super) struct Setup {
     folder: TempDir,
     variables: Vec<(String, String)>,
     /// In the order of their start.
     children: Vec<Child>,
 }
 
-impl Ground {
+impl Setup {
     /// An empty folder for a program.
     pub(super) fn new(program: &Program, rustc: &Path) -> Result<Self> {
         use std::os::unix::fs::PermissionsExt as _;
@@ -94,13 +94,13 @@ impl Ground {
     pub(super) fn start(&mut self, function: &str) -> Result<()> {
         let child = self.spawn(&mut self.command(function))?;
         self.children.push(child);
-        patience::pause(WARM_UP)?;
+        interrupt::pause(WARM_UP)?;
         self.check()
     }
 
     /// Waits until the server serves.
     pub(super) fn await_server(&mut self) -> Result<()> {
-        patience::until(GLANCE, PATIENCE, || {
+        interrupt::until(GLANCE, PATIENCE, || {
             self.check()?;
             Ok(self.call("ready").ok())
         })
@@ -140,7 +140,7 @@ impl Ground {
         let Some(profiler) = self.children.last_mut() else {
             bail!("a child just started is there");
         };
-        let status = patience::until(GLANCE, PATIENCE, || {
+        let status = interrupt::until(GLANCE, PATIENCE, || {
             profiler.try_wait().context("cannot wait for flame-bpf")
         })
         .context("waited for flame-bpf")?;
@@ -167,7 +167,7 @@ impl Ground {
 
     fn call(&self, function: &str) -> Result<()> {
         let mut child = self.spawn(&mut self.command(function))?;
-        let status = patience::until(Duration::from_millis(5), PATIENCE, || {
+        let status = interrupt::until(Duration::from_millis(5), PATIENCE, || {
             child.try_wait().context("cannot wait for a child")
         });
         if status.is_err() {
@@ -214,7 +214,7 @@ impl Ground {
     }
 }
 
-impl Drop for Ground {
+impl Drop for Setup {
     fn drop(&mut self) {
         // What loads a server goes before it.
         while let Some(mut child) = self.children.pop() {

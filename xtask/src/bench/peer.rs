@@ -1,0 +1,306 @@
+//! The profilers: which are installed, and how each is asked for the same thing.
+//!
+//! In: a rate, perhaps a CPU and a duration. Out: command lines and the processes that they start. All sample the whole
+//! machine by the same clock. Those that store stacks in a table get one that is large enough, so that none is fast by
+//! losing samples.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use tempfile::TempDir;
+
+use super::command::{PRINTED, Running, Usage, last_message, run};
+use super::{bpf, interrupt};
+
+/// Where flame-bpf draws.
+const GRAPH: &str = "flame.svg";
+
+/// What perf events need from being opened to sampling at their rate, with room to spare.
+const SETTLING: Duration = Duration::from_millis(300);
+
+/// As much as bcc keeps unless told; libbpf-tools keeps 1,024.
+const STORAGE: &str = "--stack-storage-size=16384";
+
+/// A profiler.
+#[derive(Clone)]
+pub(super) struct Profiler {
+    /// As in the tables.
+    pub(super) name: &'static str,
+    program: PathBuf,
+    /// What follows the program. `{rate}`, `{cpu}` and `{for}` stand for what is asked.
+    record: String,
+    /// What `{cpu}` is where it keeps to one; empty where it cannot.
+    cpu: &'static str,
+    /// What `{for}` is where it ends by itself.
+    length: &'static str,
+    /// Turns what was recorded into text.
+    convert: Option<&'static str>,
+    /// Whether it counts in BPF programs.
+    pub(super) uses_bpf: bool,
+}
+
+/// What is asked of a recorder.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Request {
+    /// Samples a second on each CPU.
+    pub(super) rate: u32,
+    /// How long, in seconds; until it is interrupted where there is no number.
+    pub(super) seconds: Option<u32>,
+    /// Only there; everywhere where there is none.
+    pub(super) cpu: Option<usize>,
+}
+
+/// A profiler that records.
+pub(super) struct Recording<'a> {
+    profiler: &'a Profiler,
+    /// Its process.
+    pub(super) process: Running,
+    folder: TempDir,
+}
+
+/// flame-bpf as it is asked for by most, with more arguments.
+pub(super) fn flame_bpf(name: &'static str, program: &Path, more: &str) -> Profiler {
+    Profiler {
+        name,
+        program: program.to_owned(),
+        record: format!("-q -e cpu-clock -o {GRAPH} -F {{rate}} {more} {{cpu}} {{for}}"),
+        cpu: "-C ",
+        length: "-d {seconds}",
+        convert: None,
+        uses_bpf: true,
+    }
+}
+
+/// perf, with more arguments.
+fn perf(name: &'static str, more: &str) -> Profiler {
+    Profiler {
+        name,
+        program: "perf".into(),
+        // Without -N it copies objects to a cache in the home folder, once and not each time.
+        record: format!(
+            "record -q -a -N -e cpu-clock -k mono -o perf.data -F {{rate}} {more} {{cpu}} {{for}}"
+        ),
+        cpu: "-C ",
+        length: "-- sleep {seconds}",
+        // Without lines of inlined functions, which take it minutes.
+        convert: Some("perf script --no-inline -i perf.data"),
+        uses_bpf: false,
+    }
+}
+
+/// The peers that are installed and have `wanted` in their name.
+pub(super) fn peers(wanted: Option<&str>) -> Vec<Profiler> {
+    let bcc = |name, program: &str| Profiler {
+        name,
+        program: program.into(),
+        record: format!("-f {STORAGE} -F {{rate}} {{cpu}} {{for}}"),
+        cpu: "-C ",
+        length: "{seconds}",
+        convert: None,
+        uses_bpf: true,
+    };
+    let bpftrace = Profiler {
+        name: "bpftrace",
+        program: "bpftrace".into(),
+        record: "-e 'profile:hz:{rate} { @[kstack, ustack, comm] = count(); } {for}'".to_owned(),
+        cpu: "",
+        length: "interval:s:{seconds} { exit(); }",
+        convert: None,
+        uses_bpf: true,
+    };
+    let all = [
+        perf("perf record -g", "-g"),
+        bcc("libbpf-tools", "profile"),
+        bcc("bcc", "profile-bpfcc"),
+        bpftrace,
+    ];
+    let all = all.into_iter();
+    all.filter(|peer| wanted.is_none_or(|part| peer.name.contains(part)))
+        .filter_map(|peer| {
+            let program = find(peer.program.to_str()?)?;
+            Some(Profiler { program, ..peer })
+        })
+        .collect()
+}
+
+impl Profiler {
+    /// perf as it interrupts, but walks no stack: what interrupts alone cost. None where this is not perf.
+    pub(super) fn without_stacks(&self) -> Option<Self> {
+        (self.name == "perf record -g").then(|| Self {
+            program: self.program.clone(),
+            ..perf("perf record, no stacks", "")
+        })
+    }
+
+    /// Whether it can keep to one CPU.
+    pub(super) fn keeps_to_a_cpu(&self) -> bool {
+        !self.cpu.is_empty()
+    }
+
+    /// The command line that records.
+    pub(super) fn line(&self, request: Request) -> String {
+        let cpu = request.cpu.filter(|_| self.keeps_to_a_cpu());
+        let cpu = cpu.map_or_else(String::new, |cpu| format!("{}{cpu}", self.cpu));
+        let length = request.seconds.map_or_else(String::new, |seconds| {
+            self.length.replace("{seconds}", &seconds.to_string())
+        });
+        let record = self.record.replace("{rate}", &request.rate.to_string());
+        let record = record.replace("{cpu}", &cpu).replace("{for}", &length);
+        format!("exec '{}' {record}", self.program.display())
+    }
+
+    /// Turns what lies in `folder` into text, where that is another command, and looks whether there is anything.
+    ///
+    /// # Errors
+    /// When it recorded nothing.
+    pub(super) fn finish(&self, folder: &Path) -> Result<Usage> {
+        let used = match self.convert {
+            Some(line) => run(line, folder)?,
+            None => Usage::default(),
+        };
+        let holds = |name: &str| fs::metadata(folder.join(name)).is_ok_and(|file| file.len() > 0);
+        ensure!(
+            holds(GRAPH) || holds(PRINTED) || holds("perf.data"),
+            "{} recorded nothing{}",
+            self.name,
+            last_message(folder)
+        );
+        Ok(used)
+    }
+
+    /// Runs for a second, to see whether it does.
+    ///
+    /// # Errors
+    /// When it does not run here.
+    pub(super) fn try_out(&self) -> Result<()> {
+        let folder = tempfile::tempdir().context("cannot make a folder")?;
+        let request = Request {
+            rate: 997,
+            seconds: Some(1),
+            cpu: None,
+        };
+        run(&self.line(request), folder.path())?;
+        self.finish(folder.path()).map(|_| ())
+    }
+}
+
+impl<'a> Recording<'a> {
+    /// Starts to record until it is interrupted.
+    ///
+    /// # Errors
+    /// When no process can be started.
+    pub(super) fn start(profiler: &'a Profiler, rate: u32, cpu: Option<usize>) -> Result<Self> {
+        let folder = tempfile::tempdir().context("cannot make a folder")?;
+        let seconds = None;
+        let line = profiler.line(Request { rate, seconds, cpu });
+        Ok(Self {
+            profiler,
+            process: Running::start(&line, folder.path())?,
+            folder,
+        })
+    }
+
+    /// The same, and waits until it samples at its rate.
+    ///
+    /// # Errors
+    /// When it ends before.
+    pub(super) fn settled(profiler: &'a Profiler, rate: u32, cpu: Option<usize>) -> Result<Self> {
+        let mut recording = Self::start(profiler, rate, cpu)?;
+        recording.wait_until(Duration::from_millis(5), bpf::has_perf_event)?;
+        interrupt::pause(SETTLING)?;
+        Ok(recording)
+    }
+
+    /// Waits until something is true of the process ID, which is asked every `step`.
+    ///
+    /// # Errors
+    /// When it ends before.
+    pub(super) fn wait_until(
+        &mut self,
+        step: Duration,
+        mut is_true: impl FnMut(u32) -> bool,
+    ) -> Result<()> {
+        let limit = Duration::from_secs(60);
+        interrupt::until(step, limit, || {
+            ensure!(
+                !self.process.has_ended()?,
+                "{} has ended early{}",
+                self.profiler.name,
+                last_message(self.folder.path())
+            );
+            Ok(is_true(self.process.pid()).then_some(()))
+        })
+    }
+
+    /// Does as Ctrl-C does, and makes text of what was recorded.
+    ///
+    /// # Errors
+    /// When nothing was.
+    pub(super) fn end(&mut self) -> Result<()> {
+        self.process.interrupt()?;
+        self.profiler.finish(self.folder.path()).map(|_| ())
+    }
+
+    /// Does as Ctrl-C does; what was recorded is of no interest.
+    ///
+    /// # Errors
+    /// When it does not end.
+    pub(super) fn discard(&mut self) -> Result<()> {
+        self.process.interrupt()?;
+        interrupt::pause(Duration::from_millis(100))
+    }
+
+    /// When its first sample was taken, in seconds of the monotonic clock; of perf, which notes times.
+    ///
+    /// # Errors
+    /// When there is no sample.
+    pub(super) fn first_sample(&self) -> Result<f64> {
+        let folder = self.folder.path();
+        run("perf script --ns -F time -i perf.data > times", folder)?;
+        let text = fs::read_to_string(folder.join("times")).context("cannot read times")?;
+        let times = text
+            .lines()
+            .filter_map(|line| line.trim().trim_end_matches(':').parse::<f64>().ok());
+        times
+            .min_by(f64::total_cmp)
+            .context("perf recorded no sample")
+    }
+}
+
+/// Where a program is. Root's tools are often not on a user's `PATH`.
+pub(super) fn find(name: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let usual = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);
+    env::split_paths(&path)
+        .chain(usual)
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_line_holds_what_was_asked_for() {
+        let ours = flame_bpf("flame-bpf", Path::new("/bin/f"), "-a");
+        let mut request = Request {
+            rate: 99,
+            seconds: Some(10),
+            cpu: Some(1),
+        };
+        let words = |line: String| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(
+            words(ours.line(request)),
+            "exec '/bin/f' -q -e cpu-clock -o flame.svg -F 99 -a -C 1 -d 10"
+        );
+        (request.seconds, request.cpu) = (None, None);
+        assert_eq!(
+            words(perf("perf", "-g").line(request)),
+            "exec 'perf' record -q -a -N -e cpu-clock -k mono -o perf.data -F 99 -g"
+        );
+    }
+}
