@@ -70,7 +70,8 @@ pub fn load_probes(
     for program in kernel.verified() {
         println!(
             "{what}: {} {:?} instructions",
-            program.name, program.instructions
+            program.program.name(),
+            program.instructions
         );
     }
     kernel
@@ -81,7 +82,7 @@ pub fn programs(kernel: &Kernel) -> Vec<String> {
     let mut names: Vec<String> = kernel
         .verified()
         .into_iter()
-        .map(|program| program.name)
+        .map(|loaded| loaded.program.name().to_owned())
         .collect();
     names.sort();
     names

@@ -36,7 +36,9 @@ fn off_the_cpu_every_switch_is_accepted() {
             );
         }
         // Nobody is a target, so nobody is asleep.
-        kernel.attach_hooks(&[]).expect("the tracepoint is there");
+        kernel
+            .attach_programs(&[])
+            .expect("the tracepoint is there");
         assert_eq!(kernel.asleep().expect("tasks can be gone through"), []);
     }
 }

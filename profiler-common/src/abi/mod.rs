@@ -11,6 +11,7 @@ mod kernel_layout;
 mod layout;
 mod notice;
 mod pod;
+mod programs;
 mod sample;
 mod sleeper;
 mod stack;
@@ -34,7 +35,8 @@ pub use kernel_layout::{
 };
 pub use layout::{StructLayout, Zero};
 pub use notice::{MAPPED_WORDS, Mapped, NAME_BYTES, Notice, NoticeKind, PATH_BYTES, PATH_STEPS};
-pub use sample::{COMM_BYTES, KEY_WORDS, MAX_EVENTS, SampleKey, Stamp, Tally, ThreadState};
+pub use programs::{MAX_EVENTS, ProgramId};
+pub use sample::{COMM_BYTES, KEY_WORDS, SampleKey, Stamp, Tally, ThreadState};
 pub use sleeper::{
     ARRIVED_WORD, ASLEEP_WORDS, AWAITED_WORD, Asleep, FAULT_ADDRESS_WORD, FAULT_DECIDED,
     FAULT_HAS_WAITED, FAULT_PLACE_WORD, FAULT_SWITCHES_WORD, FAULT_WORD, GAP_WORD, KeptRegisters,

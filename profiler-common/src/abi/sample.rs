@@ -98,10 +98,6 @@ pub enum ThreadState {
     Woken = 4,
 }
 
-/// How many events one recording may have, and so how many programs there are for each of them to have its own: of
-/// an event of each kind in one run, few people can read more graphs. A [`Stamp`] has room for 16.
-pub const MAX_EVENTS: usize = 8;
-
 /// Where a key's stacks come from: bits 0–23 the epoch in which they were stored ([`Live::epoch`]), bits 24–27 what
 /// the thread was [`ThreadState`], bits 28–31 which event of the recording counts it.
 ///
@@ -170,6 +166,7 @@ boundary! {
 
 #[cfg(test)]
 mod tests {
+    use super::super::MAX_EVENTS;
     use super::*;
 
     #[test]

@@ -4,12 +4,12 @@
 use super::load::{is_refusal, privilege};
 use super::request::Wanted;
 use super::{Error, Kernel, Result, btf, missed, sleepers};
-use crate::probe::{Hook, Occurrence, SWITCH};
+use crate::probe::{AttachPoint, Occurrence, SWITCH};
 use crate::targets::UprobeSite;
 use aya::programs::perf_event::{PerfEventConfig, PerfEventScope, SamplePolicy};
 use aya::programs::uprobe::{UProbeAttachLocation, UProbeAttachPoint, UProbeScope};
 use aya::programs::{PerfEvent, ProgramError, RawTracePoint, UProbe};
-use profiler_common::abi::{Counter, TargetKind};
+use profiler_common::abi::{Counter, ProgramId, TargetKind};
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 
@@ -44,23 +44,18 @@ pub fn online_cpus() -> io::Result<Vec<u32>> {
 }
 
 impl Kernel {
-    /// Attaches a event's program to its event on the given CPUs, after [`Kernel::attach_hooks`]; samples are taken from
+    /// Attaches a event's program to its event on the given CPUs, after [`Kernel::attach_programs`]; samples are taken from
     /// here on. A CPU that has gone offline is left out.
     pub fn attach_event(&mut self, event: usize, source: &Source, cpus: &[u32]) -> Result<()> {
-        let is_own = |wanted: &Wanted| wanted.hook == Hook::PerfEvent && wanted.event == event;
+        let is_own = |wanted: &Wanted| wanted.at == AttachPoint::PerfEvent && wanted.event == event;
         let mut programs = self.request.programs().into_iter();
         match programs.find(is_own) {
-            Some(Wanted { name, .. }) => self.attach_to_event(name, source, cpus),
+            Some(Wanted { program, .. }) => self.attach_to_event(program, source, cpus),
             None => Ok(()),
         }
     }
 
-    fn attach_to_event(
-        &mut self,
-        program: &'static str,
-        source: &Source,
-        cpus: &[u32],
-    ) -> Result<()> {
+    fn attach_to_event(&mut self, program: ProgramId, source: &Source, cpus: &[u32]) -> Result<()> {
         let policy = match source.policy {
             Policy::Frequency(hz) => SamplePolicy::Frequency(hz),
             Policy::Period(count) => SamplePolicy::Period(count),
@@ -85,22 +80,26 @@ impl Kernel {
         Ok(())
     }
 
-    /// Attaches those programs that hang on tracepoints, or on the functions that begin at `sites`; samples are
+    /// Attaches the programs for tracepoints, and those for the functions that begin at `sites`; samples are
     /// taken from here on.
-    pub fn attach_hooks(&mut self, sites: &[UprobeSite]) -> Result<()> {
+    pub fn attach_programs(&mut self, sites: &[UprobeSite]) -> Result<()> {
         self.attach_fork()?;
-        for Wanted { name, hook, .. } in self.programs() {
-            match hook {
-                Hook::Tracepoint(tracepoint) => self.attach_tracepoint(name, &tracepoint)?,
-                Hook::Occurrence(occurrence) => self.attach_occurrence(name, occurrence)?,
-                Hook::Functions => self.attach_functions(name, sites)?,
-                Hook::PerfEvent => {}
+        for Wanted { program, at, .. } in self.programs() {
+            match at {
+                AttachPoint::Tracepoint(tracepoint) => {
+                    self.attach_tracepoint(program, &tracepoint)?
+                }
+                AttachPoint::Occurrence(occurrence) => {
+                    self.attach_occurrence(program, occurrence)?
+                }
+                AttachPoint::Functions => self.attach_functions(program, sites)?,
+                AttachPoint::PerfEvent => {}
             }
         }
         Ok(())
     }
 
-    fn attach_occurrence(&mut self, program: &'static str, occurrence: Occurrence) -> Result<()> {
+    fn attach_occurrence(&mut self, program: ProgramId, occurrence: Occurrence) -> Result<()> {
         /// Events of the kernel's own (`include/uapi/linux/perf_event.h`, `PERF_TYPE_SOFTWARE`).
         const SOFTWARE: u32 = 1;
         let source = Source {
@@ -119,7 +118,7 @@ impl Kernel {
         self.attach_to_event(program, &source, &cpus)
     }
 
-    fn attach_tracepoint(&mut self, program: &'static str, name: &str) -> Result<()> {
+    fn attach_tracepoint(&mut self, program: ProgramId, name: &str) -> Result<()> {
         if name == SWITCH {
             self.begin(sleepers::now_ns());
         }
@@ -143,7 +142,7 @@ impl Kernel {
     }
 
     /// By position alone: whose file it is was settled before, and nothing here reads it.
-    fn attach_functions(&mut self, program: &'static str, sites: &[UprobeSite]) -> Result<()> {
+    fn attach_functions(&mut self, program: ProgramId, sites: &[UprobeSite]) -> Result<()> {
         let program: &mut UProbe = self.program(program)?;
         for entry in sites {
             let scope = entry
@@ -167,7 +166,7 @@ impl Kernel {
 
     fn attach_fork(&mut self) -> Result<()> {
         if self.request.target != TargetKind::All && self.follows_targets() {
-            let fork: &mut RawTracePoint = self.program("fork")?;
+            let fork: &mut RawTracePoint = self.program(ProgramId::Fork)?;
             fork.attach("sched_process_fork")
                 .map_err(|error| failed("the tracepoint sched_process_fork".into(), error))?;
         }
@@ -176,7 +175,9 @@ impl Kernel {
 
     /// Whether new tasks change who is a target, and we can see them.
     fn follows_targets(&self) -> bool {
-        self.verified().iter().any(|program| program.name == "fork")
+        self.verified()
+            .iter()
+            .any(|program| program.program == ProgramId::Fork)
     }
 
     /// Detaches everything. When this returns, no program runs and none will.
@@ -184,17 +185,17 @@ impl Kernel {
         self.ended_ns = sleepers::now_ns();
         // The other way round than they were attached: what is under way is seen to end for as long as it can begin.
         for wanted in self.programs().into_iter().rev() {
-            let name = wanted.name;
-            match wanted.hook {
-                Hook::PerfEvent => {
+            let name = wanted.program;
+            match wanted.at {
+                AttachPoint::PerfEvent => {
                     let program: &mut PerfEvent = self.program(name)?;
                     unloaded("the perf event", program.unload())?;
                 }
-                Hook::Occurrence(occurrence) => {
+                AttachPoint::Occurrence(occurrence) => {
                     let program: &mut PerfEvent = self.program(name)?;
                     unloaded(&format!("the event {}", occurrence.name), program.unload())?;
                 }
-                Hook::Tracepoint(tracepoint) => {
+                AttachPoint::Tracepoint(tracepoint) => {
                     let program: &mut RawTracePoint = self.program(name)?;
                     let missed = program
                         .fd()
@@ -207,13 +208,13 @@ impl Kernel {
                     let program: &mut RawTracePoint = self.program(name)?;
                     unloaded(&format!("the tracepoint {tracepoint}"), program.unload())?;
                 }
-                Hook::Functions => {
+                AttachPoint::Functions => {
                     let program: &mut UProbe = self.program(name)?;
                     unloaded("the functions", program.unload())?;
                 }
             }
         }
-        let fork: &mut RawTracePoint = self.program("fork")?;
+        let fork: &mut RawTracePoint = self.program(ProgramId::Fork)?;
         unloaded("the tracepoint sched_process_fork", fork.unload())?;
         Ok(())
     }

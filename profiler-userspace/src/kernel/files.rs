@@ -9,7 +9,7 @@ use super::{Kernel, Result};
 use crate::unwind::loader::CodeKeys;
 use aya::programs::{RawTracePoint, RawTracePointRunOptions, TestRun as _};
 use memmap2::MmapOptions;
-use profiler_common::abi::CodeKey;
+use profiler_common::abi::{CodeKey, ProgramId};
 use std::fs::File;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -31,12 +31,12 @@ impl CodeKeys for Kernel {
 
 impl Kernel {
     fn ask_key(&mut self, address: u64) -> Result<CodeKey> {
-        let program: &mut RawTracePoint = self.program("code_key")?;
+        let program: &mut RawTracePoint = self.program(ProgramId::CodeKey)?;
         let mut options = RawTracePointRunOptions::new();
         options.args[0] = address;
         program
             .test_run(options)
-            .map_err(|error| super::load::rejected("code_key", error))?;
+            .map_err(|error| super::load::rejected(ProgramId::CodeKey, error))?;
         let answer = map(
             "ASKED_CODE",
             &self.maps.asked_code,

@@ -10,15 +10,15 @@ use super::slabs::SLAB_BYTES;
 use super::sleepers::{self, KERNEL_STACK_BYTES, Sleepers};
 use super::tables::Tables;
 use super::{Error, Kernel, Request, Result, Support};
-use crate::probe::Hook;
+use crate::probe::AttachPoint;
 use aya::maps::{HashMap, Map, MapData, MapError, RingBuf};
 use aya::programs::{
     PerfEvent, ProgramError, RawTracePoint, RawTracePointRunOptions, TestRun as _, UProbe,
 };
 use aya::{Ebpf, EbpfError, EbpfLoader, VerifierLogLevel};
 use profiler_common::abi::{
-    CODE_SLOT_BITS, COUNTERS_WORDS, Control, Counters, MAX_RULES, SIDES, SLAB_BITS, Switches,
-    TargetKind,
+    CODE_SLOT_BITS, COUNTERS_WORDS, Control, Counters, MAX_RULES, ProgramId, SIDES, SLAB_BITS,
+    Switches, TargetKind,
 };
 use rustix::process::Rlimit;
 use std::io;
@@ -30,8 +30,8 @@ static OBJECT: &[u8] = aya::include_bytes_aligned!("../../../profiler-ebpf/prebu
 /// A program that the verifier accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verified {
-    /// The program's name.
-    pub name: String,
+    /// Which.
+    pub program: ProgramId,
     /// How many instructions the verifier looked at, where it says so (Linux 5.16).
     pub instructions: Option<u32>,
 }
@@ -160,27 +160,30 @@ impl Kernel {
     }
 
     fn load_programs(&mut self, support: &Support) -> Result<()> {
-        for Wanted { name, hook, .. } in self.programs() {
-            let loaded = match hook {
-                Hook::PerfEvent | Hook::Occurrence(_) => self.program::<PerfEvent>(name)?.load(),
-                Hook::Tracepoint(_) => self.program::<RawTracePoint>(name)?.load(),
-                Hook::Functions => self.program::<UProbe>(name)?.load(),
+        for Wanted { program, at, .. } in self.programs() {
+            let loaded = match at {
+                AttachPoint::PerfEvent | AttachPoint::Occurrence(_) => {
+                    self.program::<PerfEvent>(program)?.load()
+                }
+                AttachPoint::Tracepoint(_) => self.program::<RawTracePoint>(program)?.load(),
+                AttachPoint::Functions => self.program::<UProbe>(program)?.load(),
             };
-            loaded.map_err(|error| rejected(name, error))?;
+            loaded.map_err(|error| rejected(program, error))?;
         }
         if self.request.waits().is_some() {
             // Without it, threads are counted from their first switch on.
             self.sleepers.looking = self.load_asleep();
         }
         if support.layout.is_some() && self.request.target != TargetKind::All {
-            let fork: &mut RawTracePoint = self.program("fork")?;
-            fork.load().map_err(|error| rejected("fork", error))?;
+            let fork: &mut RawTracePoint = self.program(ProgramId::Fork)?;
+            fork.load()
+                .map_err(|error| rejected(ProgramId::Fork, error))?;
         }
         if self.tells {
-            let code_key: &mut RawTracePoint = self.program("code_key")?;
+            let code_key: &mut RawTracePoint = self.program(ProgramId::CodeKey)?;
             code_key
                 .load()
-                .map_err(|error| rejected("code_key", error))?;
+                .map_err(|error| rejected(ProgramId::CodeKey, error))?;
         }
         if support.pid_namespace.is_some() {
             self.note_namespace_level()?;
@@ -191,16 +194,16 @@ impl Kernel {
     /// Has the kernel half note how deep our PID namespace lies: it looks at the task that runs it,
     /// which is us.
     fn note_namespace_level(&mut self) -> Result<()> {
-        let program: &mut RawTracePoint = self.program("own_level")?;
+        let program: &mut RawTracePoint = self.program(ProgramId::OwnLevel)?;
         program
             .load()
-            .map_err(|error| rejected("own_level", error))?;
+            .map_err(|error| rejected(ProgramId::OwnLevel, error))?;
         program
             .test_run(RawTracePointRunOptions::new())
-            .map_err(|error| rejected("own_level", error))?;
+            .map_err(|error| rejected(ProgramId::OwnLevel, error))?;
         program
             .unload()
-            .map_err(|error| rejected("own_level", error))
+            .map_err(|error| rejected(ProgramId::OwnLevel, error))
     }
 
     /// The programs that are loaded, with what the verifier says of them.
@@ -209,21 +212,22 @@ impl Kernel {
             .programs()
             .filter_map(|(name, program)| {
                 let info = program.info().ok()?;
+                let id = ProgramId::ALL.iter().find(|id| id.name() == name)?;
                 Some(Verified {
-                    name: name.to_owned(),
+                    program: *id,
                     instructions: info.verified_instruction_count(),
                 })
             })
             .collect()
     }
 
-    pub(super) fn program<'a, P>(&'a mut self, name: &'static str) -> Result<&'a mut P>
+    pub(super) fn program<'a, P>(&'a mut self, program: ProgramId) -> Result<&'a mut P>
     where
         &'a mut P: TryFrom<&'a mut aya::programs::Program, Error = ProgramError>,
     {
         self.ebpf
-            .program_mut(name)
-            .ok_or_else(|| missing(name))?
+            .program_mut(program.name())
+            .ok_or_else(|| missing(program.name()))?
             .try_into()
             .map_err(|error: ProgramError| Error::Loader {
                 step: "looking for a program",
@@ -368,7 +372,8 @@ pub(super) fn privilege(what: String, source: io::Error) -> Error {
     }
 }
 
-pub(super) fn rejected(name: &'static str, error: ProgramError) -> Error {
+pub(super) fn rejected(program: ProgramId, error: ProgramError) -> Error {
+    let name = program.name();
     match error {
         ProgramError::LoadError {
             io_error,

@@ -1,7 +1,7 @@
 //! What the kernel half is asked for, and which programs that takes. Pure.
 
-use crate::probe::{Hook, Io, PageFaults, Probe, Waits, Wakers};
-use profiler_common::abi::{CallWeight, MAX_EVENTS, Switches, TargetKind};
+use crate::probe::{AttachPoint, Attachment, Io, PageFaults, Probe, ProbeSpec, Waits, Wakers};
+use profiler_common::abi::{CallWeight, ProgramId, Switches, TargetKind};
 
 /// What to sample, and what of it to keep.
 #[derive(Clone, Debug)]
@@ -16,7 +16,8 @@ pub struct Request {
     pub map_memory: u64,
     /// What unwind tables may take beside, in bytes.
     pub unwind_memory: u64,
-    /// What triggers samples: the probe of each event, never none and never more than [`MAX_EVENTS`]. Where there are
+    /// What triggers samples: the probe of each event, never none and never more than
+    /// [`MAX_EVENTS`](profiler_common::abi::MAX_EVENTS). Where there are
     /// several, they are events, tracepoints and functions, and perhaps one is of waits.
     pub probes: Vec<Probe>,
     /// One bit for each event: whether its samples weigh the period of its event.
@@ -26,38 +27,13 @@ pub struct Request {
 /// A program of the BPF object that is wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
-    pub(super) name: &'static str,
+    pub(super) program: ProgramId,
     /// What it is attached to.
-    pub(super) hook: Hook,
+    pub(super) at: AttachPoint,
     /// The event that it fires for; of a program that several share, the first of them.
     pub(super) event: usize,
     /// Whether firings begin with it.
     pub(super) begins: bool,
-}
-
-/// The programs for events, by their events.
-const ON_CPU: [&str; MAX_EVENTS] = [
-    "on_cpu", "on_cpu_1", "on_cpu_2", "on_cpu_3", "on_cpu_4", "on_cpu_5", "on_cpu_6", "on_cpu_7",
-];
-
-/// The programs for tracepoints, by their events.
-const TRACEPOINT: [&str; MAX_EVENTS] = [
-    "tracepoint",
-    "tracepoint_1",
-    "tracepoint_2",
-    "tracepoint_3",
-    "tracepoint_4",
-    "tracepoint_5",
-    "tracepoint_6",
-    "tracepoint_7",
-];
-
-/// Which of the programs like this one is the event's.
-fn of_event(name: &'static str, event: usize) -> &'static str {
-    [ON_CPU, TRACEPOINT]
-        .into_iter()
-        .find(|alike| alike[0] == name)
-        .map_or(name, |alike| alike[event])
 }
 
 impl Request {
@@ -68,12 +44,12 @@ impl Request {
 
     /// What firings weigh that begin and end; none if they do not.
     pub(super) fn timed_weight(&self) -> Option<CallWeight> {
-        self.probes.iter().find_map(Probe::timed_weight)
+        self.specs().find_map(|(_, spec)| Some(spec.timed?.weight))
     }
 
     /// Whether the kernel half keeps something of each thread from one firing to the next.
     pub(super) fn keeps_threads(&self) -> bool {
-        self.probes.iter().any(Probe::keeps_threads)
+        self.specs().any(|(_, spec)| spec.keeps_threads)
     }
 
     /// Whether all of the threads' time is accounted for.
@@ -100,19 +76,25 @@ impl Request {
         waits.is_some_and(|waits| waits.wakers != Wakers::None)
     }
 
-    /// How many events have CPU slots. Wall time has two: its samples, and its spans.
+    /// The row of each probe, and the number of its first event.
+    fn specs(&self) -> impl Iterator<Item = (usize, ProbeSpec)> {
+        let mut next = 0;
+        self.probes.iter().map(move |probe| {
+            let (first, spec) = (next, probe.spec());
+            next += spec.events;
+            (first, spec)
+        })
+    }
+
+    /// How many events have CPU slots.
     pub(super) fn events(&self) -> usize {
-        self.probes.len() + usize::from(self.is_wall())
+        self.specs().map(|(_, spec)| spec.events).sum()
     }
 
     /// The event in whose counters those firings are that last longer than a run of a program.
     pub(super) fn lasting_event(&self) -> usize {
-        if self.is_wall() {
-            return 1;
-        }
-        let mut probes = self.probes.iter();
-        probes
-            .position(|probe| probe.timed_weight().is_some())
+        self.specs()
+            .find_map(|(first, spec)| Some(first + spec.timed?.event))
             .unwrap_or(0)
     }
 
@@ -120,42 +102,43 @@ impl Request {
     /// them at nearly one time.
     pub(super) fn programs(&self) -> Vec<Wanted> {
         let mut all: Vec<Wanted> = Vec::new();
-        for (event, probe) in self.probes.iter().enumerate() {
-            for (program, hook) in probe.programs() {
-                let name = of_event(program, event);
-                let of_samples = hook == Hook::PerfEvent || !matches!(probe, Probe::Wall(_));
-                if all.iter().all(|wanted| wanted.name != name) {
-                    all.push(Wanted {
-                        name,
-                        hook,
-                        event: if of_samples {
-                            event
-                        } else {
-                            self.lasting_event()
-                        },
-                        begins: probe.begins_with(program),
-                    });
+        for (first, spec) in self.specs() {
+            for attachment in spec.programs {
+                let wanted = Wanted::new(attachment, first);
+                if all.iter().all(|other| other.program != wanted.program) {
+                    all.push(wanted);
                 }
             }
         }
-        // A stable sort: what hangs on tracepoints and functions keeps its order.
-        all.sort_by_key(|wanted| wanted.hook == Hook::PerfEvent);
+        // A stable sort: what is attached to tracepoints and functions keeps its order.
+        all.sort_by_key(|wanted| wanted.at == AttachPoint::PerfEvent);
         all
     }
 
     /// The programs for page faults, which come behind the others.
     pub(super) fn page_fault_programs(&self, faults: PageFaults) -> Vec<Wanted> {
         let is_io = |probe: &Probe| matches!(probe, Probe::Io(_));
-        let Some(event) = self.probes.iter().position(is_io) else {
+        let place = self.probes.iter().position(is_io);
+        let Some((first, _)) = place.and_then(|place| self.specs().nth(place)) else {
             return Vec::new();
         };
-        let wanted = |(name, hook)| Wanted {
-            name,
-            hook,
+        let attachments = faults.programs().into_iter();
+        attachments
+            .map(|attachment| Wanted::new(attachment, first))
+            .collect()
+    }
+}
+
+impl Wanted {
+    /// A program of a probe whose first event has this number.
+    fn new(attachment: Attachment, first: usize) -> Self {
+        let event = first + attachment.event;
+        Self {
+            program: attachment.program.of_event(event),
+            at: attachment.at,
             event,
-            begins: self.probes[event].begins_with(name),
-        };
-        faults.programs().into_iter().map(wanted).collect()
+            begins: attachment.begins,
+        }
     }
 }
 
@@ -197,19 +180,19 @@ mod tests {
             function("free"),
             Probe::OffCpu(Waits::default()),
         ]);
-        let programs: Vec<(&str, usize)> = request
+        let programs: Vec<(ProgramId, usize)> = request
             .programs()
             .iter()
-            .map(|wanted| (wanted.name, wanted.event))
+            .map(|wanted| (wanted.program, wanted.event))
             .collect();
         assert_eq!(
             programs,
             [
-                ("function", 1),
-                ("tracepoint_3", 3),
-                ("off_cpu", 5),
-                ("on_cpu", 0),
-                ("on_cpu_2", 2)
+                (ProgramId::Function, 1),
+                (ProgramId::Tracepoint3, 3),
+                (ProgramId::OffCpu, 5),
+                (ProgramId::OnCpu, 0),
+                (ProgramId::OnCpu2, 2)
             ]
         );
         assert_eq!((request.events(), request.lasting_event()), (6, 5));
@@ -223,8 +206,12 @@ mod tests {
         })]);
         assert_eq!((request.events(), request.lasting_event()), (2, 1));
         let programs = request.programs();
-        let programs = programs.iter().map(|wanted| (wanted.name, wanted.event));
-        let expected = [("woken", 1), ("off_cpu", 1), ("on_cpu", 0)];
+        let programs = programs.iter().map(|wanted| (wanted.program, wanted.event));
+        let expected = [
+            (ProgramId::Woken, 1),
+            (ProgramId::OffCpu, 1),
+            (ProgramId::OnCpu, 0),
+        ];
         assert_eq!(programs.collect::<Vec<_>>(), expected);
     }
 }

@@ -11,7 +11,7 @@ use aya::maps::{HashMap, MapData, MapError};
 use aya::programs::Iter;
 use profiler_common::abi::{
     ARRIVED_WORD, AWAITED_WORD, AwaitedLock, BLOCK_WORDS, CallWeight, Control, Counter, Counters,
-    GAP_WORD, Header, KEY_WORDS, Live, SINCE_WORD, SLEEPER_KEY_WORD, SampleKey, Sleeper,
+    GAP_WORD, Header, KEY_WORDS, Live, ProgramId, SINCE_WORD, SLEEPER_KEY_WORD, SampleKey, Sleeper,
     StackPosition, Stamp, Switches, ThreadState, WAKE_RACE_NS, WAKER_KEY_WORD, WOKE_WORD,
     WOKEN_WORD, Waker,
 };
@@ -93,16 +93,16 @@ impl Kernel {
 
     pub(super) fn load_asleep(&mut self) -> Result<()> {
         let types = btf::stand_in("bpf_iter_task").ok_or_else(|| missing("bpf_iter_task"))?;
-        let program: &mut Iter = self.program("asleep")?;
+        let program: &mut Iter = self.program(ProgramId::Asleep)?;
         let loaded = program.load("task", &types);
-        loaded.map_err(|error| rejected("asleep", error))
+        loaded.map_err(|error| rejected(ProgramId::Asleep, error))
     }
 
     /// The targets' threads that are off the CPU now, with what is known of them. To be asked once, when
     /// the probe is attached; what is done with the answer is [`Kernel::put_to_sleep`].
     pub fn asleep(&mut self) -> Result<Vec<Sleeping>> {
         std::mem::replace(&mut self.sleepers.looking, Ok(()))?;
-        let program: &mut Iter = self.program("asleep")?;
+        let program: &mut Iter = self.program(ProgramId::Asleep)?;
         let listed = (|| {
             let link = program.attach()?;
             let mut bytes = Vec::new();
@@ -117,10 +117,10 @@ impl Kernel {
                 })?;
             Ok(bytes)
         })()
-        .map_err(|error| rejected("asleep", error))?;
+        .map_err(|error| rejected(ProgramId::Asleep, error))?;
         program
             .unload()
-            .map_err(|error| rejected("asleep", error))?;
+            .map_err(|error| rejected(ProgramId::Asleep, error))?;
         Ok(asleep::parse(&listed))
     }
 

@@ -3,7 +3,7 @@
 use super::shared::map;
 use super::{Kernel, Result};
 use aya::programs::{RawTracePoint, RawTracePointRunOptions, TestRun as _};
-use profiler_common::abi::SYMBOL_BYTES;
+use profiler_common::abi::{ProgramId, SYMBOL_BYTES};
 use std::sync::atomic::Ordering::Relaxed;
 
 impl Kernel {
@@ -11,17 +11,17 @@ impl Kernel {
     /// `None` inside where it has no name. `None` outside where this kernel cannot be asked (before
     /// Linux 5.13, whose BPF programs cannot print): read `/proc/kallsyms` then.
     pub fn name_symbols(&mut self, addresses: &[u64]) -> Option<Vec<Option<String>>> {
-        let program: &mut RawTracePoint = self.program("name_symbol").ok()?;
+        let program: &mut RawTracePoint = self.program(ProgramId::NameSymbol).ok()?;
         program.load().ok()?;
         let names = self.ask(addresses).ok();
-        let program: &mut RawTracePoint = self.program("name_symbol").ok()?;
+        let program: &mut RawTracePoint = self.program(ProgramId::NameSymbol).ok()?;
         program.unload().ok()?;
         names
     }
 
     fn ask(&mut self, addresses: &[u64]) -> Result<Vec<Option<String>>> {
         let buffer = map("SYMBOL", &self.maps.symbol, 0, SYMBOL_BYTES / 8)?;
-        let program: &mut RawTracePoint = self.program("name_symbol")?;
+        let program: &mut RawTracePoint = self.program(ProgramId::NameSymbol)?;
         let mut names = Vec::with_capacity(addresses.len());
         for &address in addresses {
             let mut options = RawTracePointRunOptions::new();

@@ -212,7 +212,7 @@ fn attach_to(
         event.sampling.check(event.perf_event(), highest_rate())?;
     }
     let (mut kernel, tables) = load(&plan, ids, support)?;
-    kernel.attach_hooks(sites)?;
+    kernel.attach_programs(sites)?;
     for (number, event) in on_events() {
         kernel.attach_event(number, &source(event), cpus)?;
     }
@@ -249,7 +249,7 @@ fn switches(plan: &Plan) -> Switches {
         .is_some_and(|waits| waits.wakers != Wakers::None);
     // Every thread's time is told by all that it does.
     let wall = plan.has(|probe| matches!(probe, Probe::Wall(_)));
-    let leaf_words = plan.has(Probe::has_leaf_words);
+    let leaf_words = plan.has(|probe| probe.spec().names_leaf);
     Switches::default()
         .with_if(Switches::USER_STACKS, capture.user_stacks)
         .with_if(
@@ -363,7 +363,7 @@ fn tell_details(plan: &Plan, kernel: &Kernel) {
         );
         text.push_str(&format!(
             "BPF program {}: {instructions} instructions verified\n",
-            program.name
+            program.program.name()
         ));
     }
     report::print(&text);

@@ -1,0 +1,74 @@
+//! What each program does, by its name in the object ([`profiler_common::programs!`]).
+//!
+//! In: the context of one run. Out: what the probe does with it. A perf event's or tracepoint's program knows its event by
+//! its making: see `docs/architecture.md`.
+
+use crate::{
+    probe::{
+        alloc, lock, off_cpu, on_cpu, page_in, passing, syscall, task_iter, timed, waker, wall,
+    },
+    sample::filter,
+    symbol, task,
+    walk::mappings,
+};
+use aya_ebpf::programs::{PerfEventContext, ProbeContext, RawTracePointContext};
+
+/// Gives each row's function its context, and what it calls with that.
+macro_rules! runs {
+    ($($context:ty { $($name:ident($ctx:pat) => $call:expr;)+ })+) => {
+        $($(
+            #[inline(always)]
+            pub(crate) fn $name($ctx: &$context) {
+                $call;
+            }
+        )+)+
+    };
+}
+
+runs! {
+    PerfEventContext {
+        on_cpu(ctx) => on_cpu::fire::<0>(ctx);
+        on_cpu_1(ctx) => on_cpu::fire::<1>(ctx);
+        on_cpu_2(ctx) => on_cpu::fire::<2>(ctx);
+        on_cpu_3(ctx) => on_cpu::fire::<3>(ctx);
+        on_cpu_4(ctx) => on_cpu::fire::<4>(ctx);
+        on_cpu_5(ctx) => on_cpu::fire::<5>(ctx);
+        on_cpu_6(ctx) => on_cpu::fire::<6>(ctx);
+        on_cpu_7(ctx) => on_cpu::fire::<7>(ctx);
+        fault_major(ctx) => page_in::end(ctx);
+    }
+    ProbeContext {
+        function(ctx) => passing::function(ctx);
+        allocation(ctx) => alloc::fire(ctx);
+    }
+    RawTracePointContext {
+        off_cpu(ctx) => off_cpu::switch(ctx);
+        woken(ctx) => wall::woken(ctx);
+        waking(ctx) => waker::waking(ctx);
+        tracepoint(ctx) => passing::tracepoint::<0>(ctx);
+        tracepoint_1(ctx) => passing::tracepoint::<1>(ctx);
+        tracepoint_2(ctx) => passing::tracepoint::<2>(ctx);
+        tracepoint_3(ctx) => passing::tracepoint::<3>(ctx);
+        tracepoint_4(ctx) => passing::tracepoint::<4>(ctx);
+        tracepoint_5(ctx) => passing::tracepoint::<5>(ctx);
+        tracepoint_6(ctx) => passing::tracepoint::<6>(ctx);
+        tracepoint_7(ctx) => passing::tracepoint::<7>(ctx);
+        call(ctx) => syscall::made(ctx);
+        call_begin(ctx) => syscall::begin(ctx);
+        call_end(ctx) => syscall::end(ctx);
+        fault_begin(ctx) => page_in::begin(ctx, false);
+        fault_in_kernel(ctx) => page_in::begin(ctx, true);
+        fault_locks(_) => page_in::locks();
+        fault_unlocks(_) => page_in::unlocks();
+        lock_begin(ctx) => lock::begin(ctx);
+        lock_end(ctx) => lock::end(ctx);
+        thread_end(_) => timed::thread_ends();
+        fork(ctx) => filter::forked(ctx.arg(0), ctx.arg(1));
+        name_symbol(ctx) => symbol::name(ctx.arg(0));
+        own_level(_) => task::note_own_level();
+        code_key(ctx) => mappings::note_code(ctx.arg(0));
+    }
+    task::Iteration {
+        asleep(ctx) => task_iter::look(ctx);
+    }
+}

@@ -1,0 +1,102 @@
+//! The table of probes: what triggers a sample, and what its weight means.
+//!
+//! In: what was asked for. Out: each probe's row ([`ProbeSpec`]): its programs and what they are attached to, its subject in
+//! titles, the unit of its weights. Never: asks the machine whether it has any of it. Each probe's file has the name of
+//! the kernel half's.
+
+mod alloc;
+mod lock;
+mod off_cpu;
+mod on_cpu;
+mod page_in;
+mod spec;
+mod syscall;
+mod tracepoint;
+mod uprobe;
+mod waker;
+mod wall;
+
+pub use crate::profile::waits::Wakers;
+pub use lock::Locks;
+pub use off_cpu::{SWITCH, ThreadKind, Waits};
+pub use page_in::PageFaults;
+pub use spec::{AttachPoint, Attachment, Occurrence, ProbeSpec, Timed, View};
+pub use syscall::Io;
+pub use tracepoint::Tracepoint;
+pub use uprobe::Function;
+pub use wall::Wall;
+
+use crate::profile::Unit;
+use profiler_common::abi::CallWeight;
+
+/// What triggers a sample.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Probe {
+    /// A clock or a counter on each CPU. Which one is the plan's event; it decides the unit, too.
+    OnCpu,
+    /// Threads that leave the CPU and come back.
+    OffCpu(Waits),
+    /// All of the threads' time: where they run, told by what `OnCpu` samples, and where they wait.
+    Wall(Wall),
+    /// The kernel's coming by a tracepoint.
+    Tracepoint(Tracepoint),
+    /// A program's calling a function.
+    Function(Function),
+    /// Requests for memory.
+    Allocations,
+    /// System calls, each of them, or the time in them.
+    Calls(CallWeight),
+    /// System calls that read, write and sync, and page faults for which a file is read.
+    Io(Io),
+    /// Waiting for locks.
+    Locks(Locks),
+}
+
+impl Probe {
+    /// The probe's row.
+    pub fn spec(&self) -> ProbeSpec {
+        match self {
+            Self::OnCpu => on_cpu::spec(),
+            Self::OffCpu(waits) => off_cpu::spec(waits),
+            Self::Wall(_) => wall::spec(),
+            Self::Tracepoint(named) => tracepoint::spec(named),
+            Self::Function(function) => uprobe::spec(function),
+            Self::Allocations => alloc::spec(),
+            Self::Calls(weight) => syscall::spec_of_calls(*weight),
+            Self::Io(io) => syscall::spec_of_io(io),
+            Self::Locks(locks) => lock::spec(*locks),
+        }
+    }
+
+    /// What the title begins with; none where the event decides.
+    pub fn subject(&self) -> Option<String> {
+        self.spec().subject
+    }
+
+    /// What one firing is called in sentences.
+    pub fn noun(&self) -> &'static str {
+        self.spec().noun
+    }
+
+    /// What weights count; none where the event decides.
+    pub fn unit(&self) -> Option<Unit> {
+        self.spec().unit
+    }
+
+    /// Whether it is an event that makes the probe fire.
+    pub fn is_on_event(&self) -> bool {
+        let programs = self.spec().programs;
+        programs
+            .iter()
+            .any(|program| program.at == AttachPoint::PerfEvent)
+    }
+
+    /// The waits that are wanted, if it is waits that are recorded.
+    pub const fn waits(&self) -> Option<&Waits> {
+        match self {
+            Self::OffCpu(waits) => Some(waits),
+            Self::Wall(wall) => Some(&wall.waits),
+            _ => None,
+        }
+    }
+}
