@@ -1,10 +1,10 @@
-//! Lines of the kernel's code.
+//! File and line of kernel code.
 //!
-//! In: addresses in the running kernel, their names, where its debug information may be, and whom to ask for it
-//! otherwise. Out: the names with file and line behind them, and a word on how that went. A file is believed if it has the build ID that the
-//! running kernel has. The kernel lies elsewhere at each boot; how far is what lies between its first address and
-//! that of the file's code, and the names that the kernel itself gives to addresses have to agree. Modules and BPF
-//! programs are in no such file, and stay without lines.
+//! In: addresses in the running kernel, their names, where its debug information may be, and a way to fetch
+//! it. Out: the names with file and line appended, and how that went. A file is accepted if its build ID is
+//! the running kernel's. The kernel is loaded at another address at each boot; the offset is the difference
+//! between its first address and the first address of the file's code, and the names that the kernel gives to
+//! addresses have to match. Modules and BPF programs are in no such file and get no lines.
 
 use super::dwarf::{self, Question};
 use super::kernel::readable;
@@ -17,30 +17,30 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-/// The symbol where the kernel's code begins.
+/// The symbol at the beginning of the kernel's code.
 const FIRST: &str = "_text";
 
-/// The most of the kernel's notes that is read, in bytes; they have a few hundred.
+/// How much of the kernel's notes is read at most, in bytes; they have a few hundred.
 const MAX_NOTES_BYTES: u64 = 1 << 20;
 
-/// At least one name in so many has to be the same in the file as in the kernel. Of several names for one address,
-/// each may choose another.
+/// At least one name in so many has to be the same in the file as in the kernel. Each may choose another of
+/// several names for an address.
 const AGREE_ONE_IN: usize = 4;
 
-/// Where what is known of the running kernel is.
+/// Where to look for what is known of the running kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelFiles {
     /// Its notes, with the build ID.
     pub notes: PathBuf,
     /// Its list of symbols.
     pub symbols: PathBuf,
-    /// Where its debug information may be, the likeliest first.
+    /// Candidates for its debug information, the likeliest first.
     pub debug: Vec<PathBuf>,
 }
 
 impl KernelFiles {
-    /// Those of this machine, whose kernel is of that release; `directories` are laid out as `/usr/lib/debug` is and
-    /// come first.
+    /// The places on this machine for this kernel release; `directories` are laid out like `/usr/lib/debug`
+    /// and come first.
     pub fn here(release: &str, directories: &[PathBuf]) -> Self {
         let usual = PathBuf::from("/usr/lib/debug");
         let installed = directories.iter().chain([&usual]).flat_map(|directory| {
@@ -62,53 +62,53 @@ impl KernelFiles {
     }
 }
 
-/// How the kernel's functions got their lines, or why they have none.
+/// How kernel functions got their lines, or why they have none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum KernelLining {
-    /// There was nothing to tell lines of.
+    /// There were no addresses.
     #[default]
     NotNeeded,
     /// From a file.
     Told {
-        /// How many places lie in no such file: in modules, or BPF programs.
+        /// How many addresses are in no such file: in modules or BPF programs.
         beyond: usize,
-        /// How many were left, because they would have taken more memory or time than allowed.
+        /// How many were skipped, because they would have exceeded the memory or time limit.
         left: usize,
     },
-    /// There is no file, and servers gave none.
+    /// There is no file, and no server has one.
     Missing {
-        /// Where it would be first.
+        /// The first place where it was searched.
         wanted: PathBuf,
     },
-    /// There are files, none of which is of this kernel or holds debug information, and servers gave none.
+    /// There are files, but none is of this kernel and has debug information, and no server has one.
     Another {
         /// The first of them.
         found: PathBuf,
     },
-    /// The kernel does not say which build it is.
+    /// The kernel does not report its build ID.
     Unproven,
-    /// The kernel does not say where it lies.
+    /// The kernel does not report where it is loaded.
     Hidden,
-    /// What lies in the file is not what the kernel says.
+    /// The file's names do not match the kernel's.
     Unfit {
-        /// The file; none if a server gave it.
+        /// The file; none if it came from a server.
         found: Option<PathBuf>,
     },
 }
 
-/// Tells lines of the kernel's code.
+/// Adds lines to kernel code.
 pub struct KernelLines<'a> {
     files: KernelFiles,
     memory: SymbolMemory,
-    /// Whom to ask for a file that is not here.
+    /// Fetches a file that is not here.
     fetch: Option<&'a Fetch<'a>>,
-    /// What they gave: it may be large, and nobody else may keep it.
+    /// The fetched file: it may be large, and only this keeps it open.
     fetched: OnceCell<Option<DebugFile>>,
     lining: RefCell<KernelLining>,
 }
 
 impl<'a> KernelLines<'a> {
-    /// Lines from such files, or from what `fetch` brings if none of them is right, for so much memory.
+    /// Lines from these files, or from what `fetch` brings if none of them is right, within this much memory.
     pub fn new(files: KernelFiles, memory: SymbolMemory, fetch: Option<&'a Fetch<'a>>) -> Self {
         Self {
             files,
@@ -119,18 +119,18 @@ impl<'a> KernelLines<'a> {
         }
     }
 
-    /// How it went, the last time.
+    /// The outcome of the last time.
     pub fn lining(&self) -> KernelLining {
         self.lining.borrow().clone()
     }
 
-    /// Puts lines behind the names of addresses, which ascend.
+    /// Appends lines to the names of addresses, which ascend.
     pub(super) fn add(&self, addresses: &[u64], names: &mut [Option<String>]) {
         let lining = if addresses.is_empty() {
             KernelLining::NotNeeded
         } else {
             let tell = AssertUnwindSafe(|| self.tell(addresses, names));
-            // The file may be anything, as any debug file may.
+            // The file may contain anything, like any debug file.
             catch_unwind(tell).unwrap_or_else(|_| KernelLining::Missing {
                 wanted: self.files.debug.first().cloned().unwrap_or_default(),
             })
@@ -142,7 +142,7 @@ impl<'a> KernelLines<'a> {
         let Some(id) = running_build(&self.files.notes) else {
             return KernelLining::Unproven;
         };
-        // Before a file is fetched that would be of no use.
+        // Checked before fetching a file that would be of no use.
         let Some(first) = address_of(&self.files.symbols, FIRST) else {
             return KernelLining::Hidden;
         };
@@ -171,7 +171,7 @@ impl<'a> KernelLines<'a> {
             .filter(|(_, address)| has_code(&source.elf, *address))
             .unzip();
         let beyond = addresses.len() - within.len();
-        // Ascending as the others are, for all are moved alike and none of them around the end.
+        // These ascend too, because all are shifted alike and none wraps around.
         if !within.is_sorted() || !agree(source, &within, &places, names) {
             return unfit();
         }
@@ -198,13 +198,13 @@ impl<'a> KernelLines<'a> {
         }
     }
 
-    /// The file of this build that servers gave. They are asked once.
+    /// The fetched file of this build. Servers are asked once.
     fn fetch(&self, id: &BuildId) -> Option<&DebugFile> {
         let ask = || debug_file(&(self.fetch?)(id)?, id);
         self.fetched.get_or_init(ask).as_ref()
     }
 
-    /// The first file that is of this build and holds debug information.
+    /// The first file of this build that has debug information.
     fn find(&self, id: &BuildId) -> Result<(&Path, DebugFile), KernelLining> {
         let mut other = None;
         for path in &self.files.debug {
@@ -227,14 +227,14 @@ impl<'a> KernelLines<'a> {
     }
 }
 
-/// What a file holds, if it is of that build and holds debug information.
+/// The file's tables, if it is of that build and has debug information.
 fn debug_file(file: &RegularFile, id: &BuildId) -> Option<DebugFile> {
     let elf = Elf::read(&file.file)?;
     let is_it = elf.build_id.as_ref() == Some(id) && elf.debug.has_dwarf();
     is_it.then(|| DebugFile::of(&file.file, &elf)).flatten()
 }
 
-/// Which build of the kernel runs.
+/// The running kernel's build ID.
 fn running_build(notes: &Path) -> Option<BuildId> {
     let mut bytes = Vec::new();
     let notes = File::open(notes).ok()?;
@@ -242,7 +242,7 @@ fn running_build(notes: &Path) -> Option<BuildId> {
     BuildId::in_notes(&bytes)
 }
 
-/// Where the running kernel has a symbol; none if it hides that.
+/// The address of a symbol in the running kernel; none if it is hidden.
 fn address_of(symbols: &Path, wanted: &str) -> Option<u64> {
     let lines = BufReader::new(fs::File::open(symbols).ok()?).lines();
     let found = lines.map_while(Result::ok).find_map(|line| {
@@ -253,8 +253,8 @@ fn address_of(symbols: &Path, wanted: &str) -> Option<u64> {
     found.flatten().filter(|address| *address != 0)
 }
 
-/// The first address of the file's code, where the kernel has [`FIRST`] (`arch/x86/kernel/vmlinux.lds.S`; on arm64 it
-/// is where `.head.text` begins).
+/// The first address of the file's code, where the kernel has [`FIRST`] (`arch/x86/kernel/vmlinux.lds.S`; on
+/// arm64 `.head.text` begins there).
 fn code_begins(elf: &Elf) -> Option<u64> {
     let sections = elf.code.iter().flatten();
     sections
@@ -270,7 +270,7 @@ fn has_code(elf: &Elf, address: ElfAddress) -> bool {
         .any(|code| code.contains(&address.0))
 }
 
-/// Whether what the kernel calls these addresses is what the file does, as far as both have names.
+/// Whether the kernel's names for these addresses match the file's, as far as both have names.
 fn agree(
     source: &DebugFile,
     addresses: &[ElfAddress],
@@ -278,7 +278,7 @@ fn agree(
     names: &[Option<String>],
 ) -> bool {
     let Some(table) = &source.elf.symbols else {
-        // It is the same build, and there is nothing else to compare.
+        // The build is the same, and there is nothing else to compare.
         return true;
     };
     let found = symbol_table::look_up(&source.file, &source.elf, table, addresses);

@@ -1,8 +1,8 @@
-//! Several objects asked at a time.
+//! Processes several objects in parallel.
 //!
-//! In: jobs, and what does one of them. Out: what became of each, in the order of the jobs, whichever was
-//! done first. Files from elsewhere are fetched by the thread that called, one at a time: whoever fetches
-//! has limits that hold for all of them together.
+//! In: jobs, and a function that does one. Out: the results, in the order of the jobs, whichever finished
+//! first. Files are fetched by the calling thread, one at a time: the limits on fetching apply to all of them
+//! together.
 
 use crate::object::{BuildId, Fetch, RegularFile};
 use std::collections::BTreeMap;
@@ -10,29 +10,28 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread;
 
-/// The most threads that name at a time. The machine has other things to do, and what each of them may hold
-/// is a share of one limit.
+/// The most threads. The machine has other work, and each thread gets a share of one memory limit.
 pub(super) const MAX_THREADS: usize = 4;
 
-/// How many threads name at a time: as many as there are CPUs that we may run on, up to a few.
+/// How many threads are used: as many as CPUs that we may run on, up to the limit.
 pub(super) fn threads() -> usize {
     thread::available_parallelism()
         .map_or(1, usize::from)
         .min(MAX_THREADS)
 }
 
-/// Does one job, asking for files from elsewhere where it is told whom.
+/// Does one job; calls the given function to fetch files.
 pub(super) type Work<'a, Job, Done> = &'a (dyn Fn(&Job, Option<&Fetch<'_>>) -> Done + Sync);
 
-/// What a thread says to the one that waits.
+/// What a thread sends to the one that waits.
 enum Word<Done> {
-    /// The job of that number is done.
+    /// The job with this number is done.
     Done(usize, Done),
-    /// It cannot go on without a file.
+    /// The job needs a file to go on.
     Wanted(BuildId, SyncSender<Option<RegularFile>>),
 }
 
-/// Does each of `jobs` on one of so many `threads`, and hands what became of them to `take`, in their order.
+/// Does each of `jobs` on so many `threads` and passes the results to `take`, in order.
 pub(super) fn each<Job: Sync, Done: Send>(
     jobs: &[Job],
     threads: usize,
@@ -53,7 +52,7 @@ pub(super) fn each<Job: Sync, Done: Send>(
             let words = words.clone();
             let next = &next;
             let fetches = fetch.is_some();
-            // Where there is no further thread, those that there are do it all.
+            // If no further thread can be started, the others do all the work.
             let _started = thread::Builder::new()
                 .name("naming".to_owned())
                 .spawn_scoped(scope, move || labour(jobs, next, fetches, work, &words));
@@ -61,14 +60,14 @@ pub(super) fn each<Job: Sync, Done: Send>(
         drop(words);
         listen(&said, fetch, &mut take);
     });
-    // Not one thread could be started.
+    // No thread could be started.
     let left = next.into_inner().min(jobs.len());
     for (number, job) in jobs.iter().enumerate().skip(left) {
         take(number, work(job, fetch));
     }
 }
 
-/// Does jobs for as long as there are any.
+/// Does jobs until none is left.
 fn labour<Job, Done>(
     jobs: &[Job],
     next: &AtomicUsize,
@@ -93,7 +92,7 @@ fn labour<Job, Done>(
     }
 }
 
-/// Hands on what is done as soon as all before it is, and fetches, until no thread has anything to say.
+/// Passes on results as soon as all before them are done, and fetches, until all threads have ended.
 fn listen<Done>(
     said: &Receiver<Word<Done>>,
     fetch: Option<&Fetch<'_>>,
@@ -111,7 +110,7 @@ fn listen<Done>(
                 }
             }
             Word::Wanted(id, answer) => {
-                // A thread that waits no more has gone with its job.
+                // A thread that no longer waits has ended with its job.
                 let _gone = answer.send(fetch.and_then(|fetch| fetch(&id)));
             }
         }
@@ -147,7 +146,7 @@ mod tests {
 
     #[test]
     fn jobs_are_done_at_the_same_time() {
-        // Neither gets beyond the barrier before the other is there.
+        // Neither passes the barrier before the other is there.
         let both = Barrier::new(2);
         let mut taken = 0;
         each(
