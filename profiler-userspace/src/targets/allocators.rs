@@ -1,7 +1,7 @@
-//! Where the functions begin that the target asks for memory.
+//! Finds the target's allocation functions.
 //!
-//! In: the target. Out: positions in its files, with what the kernel half must know of each function. Any file
-//! that has a `malloc` is looked into: the C library, a library that stands in for it, or the program itself.
+//! In: the target. Out: positions in its files, with what the kernel half must know of each function. Every
+//! file with a `malloc` is searched: the C library, a replacement, or the program itself.
 
 use super::UprobeSite;
 use crate::object::Elf;
@@ -12,11 +12,11 @@ use profiler_common::abi::{Allocator, SizeAt};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// For how long files are looked into. A target may have mapped thousands, and each may claim to be full of
-/// symbols; honest ones take a millisecond.
+/// How long files are searched. A target may have mapped thousands, and each may claim to be full of symbols;
+/// honest ones take a millisecond.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What C libraries have, and where each is told the size.
+/// The allocation functions of C libraries, and where each is passed the size.
 const FUNCTIONS: &[(&[u8], SizeAt)] = &[
     (b"malloc", SizeAt::First),
     (b"calloc", SizeAt::FirstBySecond),
@@ -29,7 +29,7 @@ const FUNCTIONS: &[(&[u8], SizeAt)] = &[
     (b"pvalloc", SizeAt::First),
 ];
 
-/// The beginnings of all such functions; and a warning, if not all files were searched.
+/// The entry points of all such functions; and a warning, if not all files were searched.
 pub(crate) fn sites(plan: &Plan) -> Result<(Vec<UprobeSite>, Option<String>)> {
     ensure!(
         plan.target != Target::All,
@@ -38,7 +38,7 @@ pub(crate) fn sites(plan: &Plan) -> Result<(Vec<UprobeSite>, Option<String>)> {
     );
     let mut candidates = uprobe_targets::of_target(plan, &|_| true)
         .map_err(|nobody| anyhow!("{nobody} any file; --alloc has nothing to watch there"))?;
-    // Those first that are likely to have what is looked for.
+    // Likely files first.
     candidates.sort_by_key(|candidate| !is_likely(&candidate.shown));
     let began = Instant::now();
     let (mut sites, mut warning) = (Vec::new(), None);
@@ -61,7 +61,7 @@ pub(crate) fn sites(plan: &Plan) -> Result<(Vec<UprobeSite>, Option<String>)> {
     Ok((sites, warning))
 }
 
-/// Whether a file is called as C libraries and what stands in for them are.
+/// Whether a file is named like a C library or a replacement of its allocator.
 fn is_likely(name: &str) -> bool {
     ["libc.", "libc-", "ld-musl", "alloc", "tcmalloc"]
         .iter()
@@ -74,7 +74,7 @@ fn of_file(candidate: &Candidate) -> Result<Vec<UprobeSite>> {
     let Some(elf) = Elf::read(file) else {
         return Ok(Vec::new());
     };
-    // By position, since some functions have several names; the first in the list is the plainest.
+    // By position, because some functions have several names; the first in the list is the plainest.
     let mut found: BTreeMap<u64, (usize, u64)> = BTreeMap::new();
     let mut has_malloc = false;
     elf.each_function(file, |function| {

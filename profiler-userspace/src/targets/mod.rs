@@ -1,7 +1,7 @@
-//! What is recorded: tasks, and places in the files that they run.
+//! The targets of a recording: tasks, and places in the files they run.
 //!
-//! In: the plan's target. Out: whether its tasks exist and run, and where the functions begin that uprobes are put on.
-//! Never attaches anything.
+//! In: the plan's target. Out: whether its tasks exist and run, and the entry points for uprobes. Never
+//! attaches anything.
 
 pub(crate) mod allocators;
 pub(crate) mod command;
@@ -13,17 +13,17 @@ pub(crate) mod uprobe_targets;
 use std::fs::File;
 use std::num::NonZeroU32;
 
-/// Where a function begins.
+/// A function's entry point.
 #[derive(Debug)]
 pub struct UprobeSite {
-    /// What messages call it.
+    /// Its name in messages.
     pub name: String,
     /// The file that it is in.
     pub file: File,
-    /// The position of its first instruction in the file, in bytes.
+    /// The file offset of its first instruction, in bytes.
     pub offset: u64,
-    /// The process that is watched, or any of its threads; none to watch all processes, also later ones.
+    /// The watched process, or any of its threads; none to watch all processes, also future ones.
     pub process: Option<NonZeroU32>,
-    /// What the program is told there: the number of the event; of an allocator, how it is asked.
+    /// What the program is passed there: the event's number; for an allocator, which function it is.
     pub cookie: u64,
 }

@@ -1,7 +1,7 @@
-//! What a program will be linked with when it starts.
+//! The libraries that a program will link at its start.
 //!
-//! In: the program's file. Out: the files of its libraries, as its own dynamic linker finds them. The
-//! program itself is not run: its linker is asked to list, which those of glibc and musl can.
+//! In: the program's file. Out: its libraries, as its own dynamic linker finds them. The program does not
+//! run: glibc's and musl's linkers can list libraries.
 
 use object::LittleEndian;
 use object::elf::FileHeader64;
@@ -10,11 +10,10 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The linker's name is a path.
+/// The linker's own name is a path.
 const MAX_INTERPRETER_BYTES: u64 = 4096;
 
-/// The program's dynamic linker and libraries; none for what has no linker, such as scripts and static
-/// programs.
+/// The program's dynamic linker and libraries; none for scripts and static programs.
 pub(crate) fn linked_with(program: &Path) -> Vec<PathBuf> {
     let Some(interpreter) = interpreter(program) else {
         return Vec::new();
@@ -39,7 +38,7 @@ fn library(line: &[u8]) -> Option<PathBuf> {
     path.starts_with('/').then(|| PathBuf::from(path))
 }
 
-/// The path of the dynamic linker that the file asks for (`PT_INTERP`).
+/// The path of the dynamic linker that the file names (`PT_INTERP`).
 fn interpreter(program: &Path) -> Option<PathBuf> {
     let opened = crate::object::RegularFile::open(program).ok()?;
     let bounded = crate::object::Bounded::with_budget(&opened.file, MAX_INTERPRETER_BYTES);

@@ -5,7 +5,7 @@ use anyhow::{Result, bail};
 use std::fs;
 use std::time::Duration;
 
-/// What `/proc/ID/stat` says of a task; see `proc_pid_stat(5)`.
+/// The fields of `/proc/ID/stat`; see `proc_pid_stat(5)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stat {
     state: u8,
@@ -15,7 +15,7 @@ struct Stat {
 
 impl Stat {
     fn parse(text: &[u8]) -> Option<Self> {
-        // The name is in parentheses and may hold any characters; the last one ends it.
+        // The name is in parentheses and may contain any characters; the last parenthesis ends it.
         let name_end = text.iter().rposition(|&byte| byte == b')')?;
         let rest = std::str::from_utf8(text.get(name_end + 1..)?).ok()?;
         let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
@@ -31,13 +31,13 @@ impl Stat {
         Self::parse(&fs::read(format!("/proc/{id}/stat")).ok()?)
     }
 
-    /// A zombie has ended, unless it is only the first thread of a process whose others go on.
+    /// A zombie has ended, unless it is the first thread of a process whose other threads go on.
     fn runs(self) -> bool {
         !matches!(self.state, b'Z' | b'X' | b'x') || self.threads > 1
     }
 }
 
-/// Refuses targets that do not exist, and threads that were taken for processes.
+/// Rejects targets that do not exist, and threads given as processes.
 pub(crate) fn check(target: &Target) -> Result<()> {
     match target {
         Target::Processes(pids) => pids.iter().try_for_each(|&pid| match process_of(pid) {
@@ -73,7 +73,7 @@ fn process_of(id: u32) -> Option<u32> {
     })
 }
 
-/// The IDs that were named, if any were.
+/// The given IDs, if there are any.
 pub(crate) fn ids(target: &Target) -> &[u32] {
     match target {
         Target::Processes(ids) | Target::Threads(ids) => ids,
@@ -81,12 +81,12 @@ pub(crate) fn ids(target: &Target) -> &[u32] {
     }
 }
 
-/// Whether any of the named targets still runs.
+/// Whether any of the given targets still runs.
 pub(crate) fn any_runs(ids: &[u32]) -> bool {
     ids.iter().any(|&id| Stat::read(id).is_some_and(Stat::runs))
 }
 
-/// The CPU time that the named targets have used since they began; what has ended counts nothing.
+/// The CPU time used by the given targets since they began, without those that have ended.
 pub(crate) fn cpu_time(ids: &[u32]) -> Duration {
     let ticks: u64 = ids
         .iter()
@@ -96,7 +96,7 @@ pub(crate) fn cpu_time(ids: &[u32]) -> Duration {
     Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second().max(1))
 }
 
-/// The PIDs of all processes that have used the CPU, those that used most first.
+/// The PIDs of all processes that have used CPU time, the busiest first.
 pub(crate) fn busiest() -> Vec<u32> {
     let Ok(entries) = fs::read_dir("/proc") else {
         return Vec::new();

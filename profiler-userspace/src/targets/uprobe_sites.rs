@@ -1,7 +1,7 @@
-//! Where the functions begin that are to be watched.
+//! Finds the entry points of functions to watch.
 //!
-//! In: a function's name, and the target. Out: positions in files, each open so that it stays the file that was
-//! looked at.
+//! In: a function's name, and the target. Out: file offsets, with each file open so that it stays the same
+//! file.
 
 use super::UprobeSite;
 use crate::object::{Elf, ElfAddress, FileNumber};
@@ -13,16 +13,16 @@ use anyhow::{Result, anyhow, bail, ensure};
 use std::collections::{BTreeSet, HashMap, hash_map};
 use std::path::Path;
 
-/// Functions of one name in one file. A name that stands for more is none in particular.
+/// How many functions of one name in one file are accepted. A name that stands for more is ambiguous.
 const MOST_OF_A_NAME: usize = 16;
 
-/// More near matches than this are noise.
+/// More suggestions than this are noise.
 const NEAR_MATCHES: usize = 3;
 
-/// Jaro-Winkler similarity, from 0 to 1, below which names have nothing to do with each other.
+/// The Jaro-Winkler similarity, from 0 to 1, below which names are unrelated.
 const NEAR: f64 = 0.85;
 
-/// The beginnings of a function in the files of the plan's target, for the event of this number.
+/// The entry points of a function in the files of the plan's target, for the event of this number.
 pub(crate) fn sites(plan: &Plan, event: usize, function: &Function) -> Result<Vec<UprobeSite>> {
     let file = &function.file;
     let is_path = file.components().count() > 1 || file.is_absolute();
@@ -54,8 +54,7 @@ pub(crate) fn sites(plan: &Plan, event: usize, function: &Function) -> Result<Ve
     Ok(sites)
 }
 
-/// Whether a file is meant by a name: `libc` means `libc.so.6` and `libc-2.31.so`, and where there is
-/// another C library, that.
+/// Whether a name means this file: `libc` means `libc.so.6`, `libc-2.31.so`, or another C library.
 fn is_called(file: &Path, name: &Path) -> bool {
     let (file, name) = (file.to_string_lossy(), name.to_string_lossy());
     let musl = name == "libc" && file.starts_with("ld-musl-");
@@ -68,7 +67,7 @@ fn is_called(file: &Path, name: &Path) -> bool {
     rest.is_empty() || rest == ".so" || rest.starts_with(".so.") || version
 }
 
-/// The positions in the file at which functions of that name begin.
+/// The offsets in the file where functions of that name begin.
 fn positions(candidate: &Candidate, function: &Function) -> Result<BTreeSet<u64>> {
     let (file, shown) = (&candidate.file.file, &candidate.shown);
     let Some(elf) = Elf::read(file) else {
@@ -117,7 +116,7 @@ fn positions(candidate: &Candidate, function: &Function) -> Result<BTreeSet<u64>
     bail!("{why}{stripped}{}", near(file, &elf, &function.name))
 }
 
-/// What a file says of a name.
+/// What a file has under a name.
 #[derive(Default)]
 struct Found {
     addresses: BTreeSet<ElfAddress>,
@@ -142,12 +141,12 @@ fn look(file: &std::fs::File, elf: &Elf, is_meant: impl Fn(&[u8]) -> bool) -> Fo
     found
 }
 
-/// A name without the version that the linker knows it by, as in `memcpy@@GLIBC_2.14`.
+/// A name without its symbol version, as in `memcpy@@GLIBC_2.14`.
 fn unversioned(name: &[u8]) -> &[u8] {
     name.split(|&byte| byte == b'@').next().unwrap_or(name)
 }
 
-/// Which functions have names near this one, in words.
+/// Functions with similar names, as a phrase.
 fn near(file: &std::fs::File, elf: &Elf, name: &str) -> String {
     let mut scored: Vec<(f64, String)> = Vec::new();
     elf.each_function(file, |function| {

@@ -1,7 +1,7 @@
-//! Files of the target in which there may be functions that are to be watched.
+//! Files of the target that may contain the functions to watch.
 //!
-//! In: the plan's target, and which files are meant. Out: those files, open. A file is the one that the target
-//! has, whatever lies under its path here.
+//! In: the plan's target, and which files are meant. Out: those files, open. A file is the one the target
+//! has, whatever is under its path here.
 
 use super::{command, tasks};
 use crate::object::RegularFile;
@@ -14,17 +14,17 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// A file to look into, and whom its functions are watched for.
+/// A file to search, and the processes its functions are watched for.
 pub(crate) struct Candidate {
     /// The file.
     pub(crate) file: RegularFile,
-    /// What messages call it.
+    /// Its name in messages.
     pub(crate) shown: String,
     /// One process, or all.
     pub(crate) process: Option<NonZeroU32>,
 }
 
-/// The file at a path: absolute ones as the named targets see it.
+/// The file at a path: an absolute path as the targets see it.
 pub(crate) fn at(plan: &Plan, path: &Path) -> Result<Vec<Candidate>> {
     let ids = tasks::ids(&plan.target);
     let shown = path.display().to_string();
@@ -54,7 +54,7 @@ pub(crate) fn at(plan: &Plan, path: &Path) -> Result<Vec<Candidate>> {
         .collect()
 }
 
-/// The files of each of the targets that are meant; or the beginning of a sentence, about a target that has none.
+/// The matching files of each target; or the beginning of a sentence, about a target that has none.
 pub(crate) fn of_target(
     plan: &Plan,
     is_meant: &dyn Fn(&Path) -> bool,
@@ -112,7 +112,7 @@ fn distinct(candidates: impl Iterator<Item = Candidate>) -> impl Iterator<Item =
     candidates.filter(move |candidate| known.insert(candidate.file.number))
 }
 
-/// The files that a process has mapped as code and that are meant.
+/// The matching files that a process has mapped as code.
 pub(crate) fn mapped(id: u32, is_meant: &dyn Fn(&Path) -> bool) -> Vec<Candidate> {
     let mut processes = Processes::new();
     let identity = Identity {

@@ -1,7 +1,7 @@
 //! User stacks of sleeping threads, walked from outside through `/proc/PID/mem`.
 //!
-//! In: a thread's registers, the mappings and the memory of its process. Out: its stack. It stays as it is while the
-//! thread sleeps; the caller throws it away if the thread woke up meanwhile.
+//! In: a thread's registers, and the mappings and memory of its process. Out: its stack. It is valid while
+//! the thread sleeps; the caller discards it if the thread woke up meanwhile.
 
 use crate::object::{Elf, ElfAddress, FileOffset};
 use crate::process::{BackingId, Identity, Owner, Processes};
@@ -43,7 +43,7 @@ pub(crate) struct OfflineWalker<'a> {
 }
 
 impl<'a> OfflineWalker<'a> {
-    /// A walker that notes the mappings it finds in `processes`.
+    /// A walker that records the mappings it finds in `processes`.
     pub(crate) fn new(processes: &'a mut Processes) -> Self {
         Self {
             processes,
@@ -51,8 +51,8 @@ impl<'a> OfflineWalker<'a> {
         }
     }
 
-    /// The user stack of a thread of a process, by its registers (instruction, stack and frame pointer, rbx), and whether
-    /// its memory could be read. None for a kernel thread.
+    /// The user stack of a thread, from its registers (instruction, stack and frame pointer, rbx), and
+    /// whether its memory could be read. None for a kernel thread.
     pub(crate) fn walk(
         &mut self,
         identity: Identity,
@@ -86,12 +86,11 @@ impl<'a> OfflineWalker<'a> {
         Some((stack(addresses, end), memory.0.is_some()))
     }
 
-    /// The caller of a frame: by the rule of the object that it is in, else by frame pointer.
+    /// The caller of a frame: by its object's rule, else by frame pointer.
     fn step(&mut self, identity: Identity, frame: &Frame, memory: &ProcessMemory) -> Step<Frame> {
         let rule = self.rule(identity, frame.lookup());
         if let Some(rule) = rule.filter(|&rule| rule != Rule::MISSING) {
-            // Other registers than those kept are not known; the few rules that ask for them are of code
-            // that makes no calls.
+            // Other registers are unknown; the few rules that need them are for code that makes no calls.
             return native::step(rule, frame, |_| None, memory);
         }
         let Some(registers) = frame.registers(memory) else {

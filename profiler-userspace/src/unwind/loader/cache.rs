@@ -1,7 +1,7 @@
-//! The tables that are in the kernel.
+//! The unwind tables in the kernel.
 //!
-//! In: tables as they were made, and which files they are of. Out: each table stored once, published for all files that have
-//! it. Where there is no room, the table that was used least recently makes room.
+//! In: tables, and the files they are of. Out: each table stored once and installed for all files that have
+//! it. If there is no room, the least recently used table is evicted.
 
 use super::worker::Loaded;
 use super::{CodeSegment, TableStore};
@@ -11,31 +11,31 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Instant;
 
-/// A table, and the files that it is published for.
+/// A table, and the files it is installed for.
 struct CachedTable<T> {
     stored: T,
     keys: Vec<CodeKey>,
-    /// When it was put in place: how many were before it.
+    /// Its sequence number.
     order: usize,
 }
 
-/// A table by its contents, under a hash that nobody can foresee: a file of which there are many copies,
-/// as containers have them, takes memory once. Its build ID would not do, since anyone can write any.
+/// A table's identity: a hash of its contents that cannot be foreseen. A file with many copies, as in
+/// containers, takes memory once. Build IDs would not do, because anyone can write any.
 type Contents = u64;
 
 /// The tables, by contents and by file.
 pub(super) struct TableCache<S: TableStore> {
     store: S,
     rules: RuleSet,
-    /// How many of the rules the kernel half knows.
+    /// How many rules the kernel half has.
     known_rules: usize,
     hasher: RandomState,
     tables: HashMap<Contents, CachedTable<S::Stored>>,
-    /// Files that are published, those without a table too.
+    /// Files that are installed, including those without a table.
     published: HashMap<CodeKey, Option<Contents>>,
     /// Files whose tables are being made.
     claimed: HashSet<CodeKey>,
-    /// Files for whose tables there was no room: not worth making them again and again.
+    /// Files whose tables found no room: not worth trying again and again.
     refused: HashSet<CodeKey>,
     loaded: Loaded,
 }
@@ -56,24 +56,25 @@ impl<S: TableStore> TableCache<S> {
         }
     }
 
-    /// What is in place.
+    /// What is installed.
     pub(super) fn loaded(&self) -> Loaded {
         self.loaded
     }
 
-    /// Whether a file's table is to be made. If so, nobody else is told so until it is [inserted](Self::insert).
+    /// Whether a file's table is to be made. If so, the answer is no for others until it is
+    /// [inserted](Self::insert).
     pub(super) fn claim(&mut self, key: CodeKey) -> bool {
         !self.published.contains_key(&key)
             && !self.refused.contains(&key)
             && self.claimed.insert(key)
     }
 
-    /// Makes room for a table of about so many bytes that is being made.
+    /// Makes room in advance for a table of about so many bytes.
     pub(super) fn reserve(&mut self, bytes: u64) {
         self.store.reserve(bytes);
     }
 
-    /// Puts in place what was made of a file since `began`.
+    /// Installs what was made of a file since `began`.
     pub(super) fn insert(
         &mut self,
         key: CodeKey,
@@ -81,7 +82,7 @@ impl<S: TableStore> TableCache<S> {
         began: Instant,
     ) {
         self.claimed.remove(&key);
-        // A map that cannot be made is a table that cannot be had: walks end there, and are counted.
+        // If a map cannot be created there is no table: walks end there and are counted.
         if self.put(key, made).is_err() {
             self.loaded.refused += 1;
         }
@@ -142,9 +143,9 @@ impl<S: TableStore> TableCache<S> {
         self.published.insert(key, None);
     }
 
-    /// Stores a table, if need be in the place of others.
+    /// Stores a table, evicting others if necessary.
     fn store(&mut self, table: &UnwindTable) -> Result<Option<S::Stored>, S::Error> {
-        // What cannot fit beside nothing need not push out everything first.
+        // A table that fits in no case need not evict everything first.
         if table.bytes() as u64 > self.store.limit() {
             return Ok(None);
         }
@@ -158,7 +159,7 @@ impl<S: TableStore> TableCache<S> {
         }
     }
 
-    /// Takes out the table that was used least lately; false if there is none.
+    /// Evicts the least recently used table; false if there is none.
     fn evict(&mut self) -> Result<bool, S::Error> {
         let last_used = |cached: &CachedTable<S::Stored>| {
             let used = cached.keys.iter().map(|&key| self.store.last_used(key));

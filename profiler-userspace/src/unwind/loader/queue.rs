@@ -1,7 +1,7 @@
 //! Jobs on their way to the threads that make unwind tables.
 //!
 //! In: open files, and how soon their tables are needed. Out: one job at a time, those of high priority first.
-//! Never: a job of high priority waiting behind another, since one of the workers takes no others.
+//! Never: a job of high priority waits behind a normal one, because one of the workers takes no others.
 
 use super::lock;
 use profiler_common::abi::CodeKey;
@@ -13,9 +13,9 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 /// How soon a table is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Priority {
-    /// A walk has come there, or may at any moment.
+    /// A walk has reached it, or may at any moment.
     High,
-    /// Before a walk comes there.
+    /// Before a walk reaches it.
     Low,
 }
 
@@ -25,10 +25,10 @@ pub(super) struct Job {
     pub(super) file: File,
 }
 
-/// Called when all jobs are done, each time that this was [asked for](JobQueue::notify_when_idle).
+/// Called when all jobs are done, once for each [request](JobQueue::notify_when_idle).
 pub(crate) type OnIdle = Box<dyn Fn() + Send + Sync>;
 
-/// Where jobs wait until a worker takes them.
+/// Jobs waiting for a worker.
 pub(super) struct JobQueue {
     state: Mutex<State>,
     changed: Condvar,
@@ -41,9 +41,9 @@ struct State {
     low: VecDeque<Job>,
     /// Jobs that were taken and are not done.
     running: usize,
-    /// Whether `on_idle` is to be called when nothing is left to do.
+    /// Whether `on_idle` is to be called when all jobs are done.
     notify: bool,
-    /// Whether a worker has panicked: the job that it had taken will never be done.
+    /// Whether a worker has panicked: its job will never be done.
     worker_lost: bool,
 }
 
@@ -71,7 +71,7 @@ impl JobQueue {
         }
     }
 
-    /// Adds a job behind the others of its priority.
+    /// Adds a job behind others of its priority.
     pub(super) fn push(&self, priority: Priority, job: Job) {
         let mut state = lock(&self.state);
         match priority {
@@ -106,7 +106,7 @@ impl JobQueue {
         }
     }
 
-    /// Has `on_idle` called as soon as all jobs are done, at once if they are.
+    /// Calls `on_idle` as soon as all jobs are done, at once if they are.
     pub(super) fn notify_when_idle(&self) {
         let mut state = lock(&self.state);
         state.notify = true;
@@ -126,7 +126,7 @@ impl JobQueue {
     }
 }
 
-/// A job that a worker has taken. It is done when this is dropped.
+/// A job taken by a worker. It is done when this is dropped.
 pub(super) struct RunningJob<'a> {
     queue: &'a JobQueue,
     /// How soon it is needed.
@@ -223,7 +223,7 @@ mod tests {
         let gone = std::thread::scope(|scope| {
             let thread = scope.spawn(|| {
                 let _taken = queue.pop(Priority::Low);
-                // Without a word on the tests' output.
+                // Without printing a panic message among the tests' output.
                 std::panic::resume_unwind(Box::new(()));
             });
             thread.join()
