@@ -101,13 +101,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_slot_leads_back_to_its_entry(seed: u64, word: u64, entry in 0..u32::MAX) {
+        fn a_slot_returns_its_entry(seed: u64, word: u64, entry in 0..u32::MAX) {
             let hash = Hash::new(seed).with(word);
             prop_assert_eq!(Slot::new(hash, entry).probe(hash), Probe::Entry(entry));
         }
 
         #[test]
-        fn another_tag_is_another_thing(seed: u64, a: u64, b: u64) {
+        fn entries_with_different_tags_differ(seed: u64, a: u64, b: u64) {
             let (a, b) = (Hash::new(seed).with(a), Hash::new(seed).with(b));
             if a.tag() != b.tag() {
                 prop_assert_eq!(Slot::new(a, 7).probe(b), Probe::Other);
@@ -126,7 +126,7 @@ mod tests {
         }
 
         #[test]
-        fn order_and_every_bit_matter(seed: u64, words in proptest::collection::vec(any::<u64>(), 2..40), at: proptest::sample::Index, bit in 0u32..64) {
+        fn a_hash_depends_on_order_and_every_bit(seed: u64, words in proptest::collection::vec(any::<u64>(), 2..40), at: proptest::sample::Index, bit in 0u32..64) {
             let hash = hash_of(seed, &words);
             let mut changed: Vec<u64> = words.clone();
             let place = at.index(words.len());
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn half_is_passed_once() {
+    fn half_full_is_reported_once() {
         let passes = (0..100)
             .filter(|&cursor| passes_half(cursor, 1, 100))
             .count();
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn hashes_of_a_recursion_spread() {
+    fn hashes_of_recursive_stacks_are_spread() {
         // The same return address many times, as recursion makes: every depth must get a slot of its own,
         // more or less.
         let slots: std::collections::HashSet<u32> = (1..=1000)

@@ -66,7 +66,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn weights_add_up_to_the_time_on_average(
+        fn wait_weights_add_up_to_the_true_time_on_average(
             mean in 1..LONGEST_PERIOD_NS,
             before in 1..u64::MAX / 2,
             since in 0..3_000_000u64,
@@ -87,7 +87,7 @@ mod tests {
         }
 
         #[test]
-        fn who_waits_seldom_is_seen_whole(
+        fn rare_waits_are_all_recorded(
             since in 0..u64::MAX / 2,
             period in SHORTEST_NS..=LONGEST_PERIOD_NS,
             spent in any::<u64>(),
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_waits_all_the_time_is_looked_at_once_a_period() {
+    fn a_thread_that_waits_constantly_is_recorded_once_a_period() {
         let (period, mut gap, mut now) = (1_000_000, 0, 1);
         let mut expected = 0.0;
         for turn in 0..100_000_u64 {
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_a_clock_does_makes_giants() {
+    fn clock_jumps_make_no_huge_weights() {
         assert_eq!(mean_gap(0, 0, 5, 1_000_000), 1_000_000);
         assert_eq!(mean_gap(8_000, 100, 99, 1_000_000), 7_000 + 125_000);
         assert_eq!(mean_gap(SHORTEST_NS, 100, 100, 1_000_000), SHORTEST_NS);

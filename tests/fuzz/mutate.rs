@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_randomness_makes_the_same_input() {
+    fn the_same_seed_makes_the_same_input() {
         let (one, other) = (seed(&[1; 200]), seed(&[2; 90]));
         for number in 0..500 {
             let make = |make: fn(&Seed, &Seed, &mut Rng) -> Vec<u8>| {
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_parts_change() {
+    fn mutation_changes_only_the_given_parts() {
         let (one, other) = (seed(&[1; 200]), seed(&[2; 90]));
         let mut changed = 0;
         for number in 0..500 {

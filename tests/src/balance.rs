@@ -99,7 +99,7 @@ mod tests {
         60 samples of 3 stacks\n";
 
     #[test]
-    fn counters_are_sorted_by_what_became_of_the_firing() {
+    fn counters_are_sorted_into_recorded_filtered_and_lost() {
         let balance = Balance::parse(STDERR).expect("all lines are well-formed");
         assert_eq!((balance.fired, balance.recorded), (100, 60));
         assert_eq!((balance.filtered_total(), balance.lost_total()), (36, 4));
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "does not hold")]
-    fn a_firing_that_went_nowhere_is_noticed() {
+    fn an_unaccounted_firing_is_noticed() {
         let stderr = STDERR.replace("recorded 60", "recorded 59");
         Balance::parse(&stderr)
             .expect("all lines are well-formed")
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn two_probes_have_a_balance_each() {
+    fn each_of_two_probes_has_its_own_balance() {
         let stderr = "counter: fired 2\ncounter: recorded 2\nwaits counter: fired 5\n waits counter: recorded 5\n";
         let fired = |balance: Option<Balance>| balance.map(|balance| balance.fired);
         assert_eq!(fired(Balance::parse(stderr)), Some(2));
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_balance_without_its_ends_is_none() {
+    fn a_balance_without_fired_or_recorded_is_none() {
         assert_eq!(Balance::parse("counter: fired 1\n"), None);
         assert_eq!(Balance::parse("counter: fired many\n"), None);
         assert_eq!(Balance::parse(""), None);

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_target_folder_is_three_above_the_test() {
+    fn the_binary_is_looked_for_in_the_target_folder() {
         assert_eq!(
             target_folder(Path::new("/x/target/debug/deps/kernel_on_cpu-1f")),
             Path::new("/x/target")

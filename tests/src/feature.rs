@@ -210,20 +210,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_tool_is_a_reason() {
+    fn a_missing_tool_is_a_reason_to_skip() {
         assert!(tool("sh").is_ok());
         let reason = tool("no-such-tool-anywhere").expect_err("nobody has this");
         assert_eq!(reason, "no-such-tool-anywhere is not installed");
     }
 
     #[test]
-    fn more_cpus_than_there_are_is_a_reason() {
+    fn too_few_cpus_are_a_reason_to_skip() {
         assert!(!allowed_cpus(1).expect("this test runs on one").is_empty());
         assert!(allowed_cpus(rustix::thread::CpuSet::MAX_CPU + 1).is_err());
     }
 
     #[test]
-    fn a_required_feature_that_is_there_is_handed_over() {
+    fn require_unwraps_what_is_there() {
         fn body(reached: &mut u32) {
             *reached = crate::require!(Ok::<_, String>(7));
         }

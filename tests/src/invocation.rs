@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_collected() {
+    fn exit_code_stdout_and_stderr_are_collected() {
         let run =
             sh("echo 'a;b 3'; echo 'counter: fired 3' >&2; echo 'counter: recorded 3' >&2; exit 4")
                 .run();
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn signals_arrive_and_show_in_the_code() {
+    fn a_fatal_signal_shows_in_the_exit_code() {
         let running = sh("exec sleep 100").start();
         running.signal(Signal::TERM);
         assert_eq!(running.finish().code(), 128 + 15);
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrapper_comes_first() {
+    fn a_wrapper_command_comes_before_the_binary() {
         let run = sh("echo \"$MARK;x 1\"").wrapped("env MARK=here").run();
         assert_eq!(run.folded().heaviest().root(), "here");
     }

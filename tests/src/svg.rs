@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn titles_are_unescaped() {
+    fn svg_titles_are_unescaped() {
         let svg = r#"<?xml version="1.0" standalone="no"?>
             <!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "http://www.w3.org/Graphics/SVG/1.1/DTD/svg11.dtd">
             <svg xmlns="http://www.w3.org/2000/svg"><g><title>a&lt;b&gt; (3)</title></g></svg>"#;
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_browser_would_refuse_is_refused() {
+    fn an_svg_that_a_browser_would_refuse_is_refused() {
         for wrong in [
             "<svg><title>a<b></title></svg>",
             "<svg><title>a</title>",

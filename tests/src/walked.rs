@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_missing_or_too_much_is_noticed() {
+    fn missing_and_superfluous_frames_are_noticed() {
         for text in [
             "app;_start;x;main;inner 1\n",
             "app;_start;x;main;outer;inner;inner 1\n",
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn an_honest_stack_may_lack_frames_and_has_none_of_its_own() {
+    fn a_truthful_stack_may_lack_frames_but_invents_none() {
         assert!(is_honest("app;[no unwind info];outer;inner 1\n"));
         assert!(is_honest("app;__libc_start_call_main;main;inner 1\n"));
         assert!(!is_honest("app;[no unwind info];elsewhere;inner 1\n"));

@@ -145,7 +145,7 @@ fn the_version_is_one_line() {
 }
 
 #[test]
-fn a_wrong_value_says_what_a_right_one_is() {
+fn a_wrong_value_is_answered_with_an_example_of_a_right_one() {
     for (flags, answer) in [
         ("-p nginx", "-p $(pgrep -n nginx)"),
         ("-p -5", "from 1 to"),
@@ -201,7 +201,7 @@ fn flags_that_contradict_each_other_are_refused() {
 }
 
 #[test]
-fn habits_are_answered_with_the_command_that_does_it_here() {
+fn commands_of_other_tools_are_answered_with_ours() {
     for (flags, tip) in [
         ("-dfK", "flame-bpf -fK --delimited"),
         (
@@ -263,7 +263,7 @@ fn help_into_a_closed_pipe_does_not_panic() {
 }
 
 #[test]
-fn windows_are_refused_where_no_file_can_grow() {
+fn windows_into_a_named_pipe_are_refused() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let pipe = folder.path().join("x.fbpf");
     rustix::fs::mknodat(

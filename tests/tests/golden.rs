@@ -176,7 +176,7 @@ fn compare(name: &str, actual: &str) {
 /// Sizes and offsets of what crosses the boundary to the kernel half: a change to the layout is then
 /// always a visible difference.
 #[test]
-fn the_layout_of_what_crosses_the_boundary() {
+fn the_layout_of_kernel_structures_is_as_in_the_golden() {
     use profiler_common::abi;
     use std::fmt::Write as _;
 
@@ -228,7 +228,7 @@ fn the_layout_of_what_crosses_the_boundary() {
 }
 
 #[test]
-fn folded_text_in_every_style() {
+fn folded_text_is_as_in_the_golden_in_every_style() {
     for (name, delimited, annotate) in [
         ("plain.folded", false, false),
         ("annotated.folded", false, true),
@@ -257,7 +257,7 @@ fn readable(svg: &str) -> String {
 }
 
 #[test]
-fn a_flame_graph() {
+fn a_flame_graph_is_as_in_the_golden() {
     let style = Style {
         title: "PID 1 <init> & co., cycles at 99 Hz for 10 s".to_owned(),
         notes: "108 samples, 2 lost: --buffer 2M would have kept them.\n\"<&>\" -->".to_owned(),
@@ -267,7 +267,7 @@ fn a_flame_graph() {
 }
 
 #[test]
-fn a_reversed_icicle_with_all_that_can_be_chosen() {
+fn a_reversed_icicle_with_every_option_is_as_in_the_golden() {
     let style = Style {
         title: "Where the time went]]>".to_owned(),
         subtitle: Some("a subtitle with <markup> & \u{0}".to_owned()),

@@ -25,20 +25,20 @@ fn assert_true_bytes(program: &Program, flags: &str) {
 }
 
 #[kernel_test]
-fn every_byte_is_counted_once_at_whoever_asked() {
+fn every_requested_byte_is_counted_once_at_its_caller() {
     assert_true_bytes(&Program::c("alloc"), "--call-graph fp");
     assert_true_bytes(&Program::c_without_frame_pointers("alloc"), "");
 }
 
 #[kernel_test]
-fn another_c_library_is_as_good() {
+fn requests_to_musl_are_counted() {
     let _compiler = require!(tool("musl-gcc"));
     let program = Recipe::c("alloc").named("musl_alloc").by("musl-gcc").make();
     assert_true_bytes(&program, "");
 }
 
 #[kernel_test]
-fn a_static_program_is_as_good_while_it_has_its_symbols() {
+fn requests_of_a_static_program_are_counted_unless_it_is_stripped() {
     let program = Recipe::c("alloc")
         .named("static_alloc")
         .linked("-static")
@@ -54,7 +54,7 @@ fn a_static_program_is_as_good_while_it_has_its_symbols() {
 }
 
 #[kernel_test]
-fn a_command_is_watched_from_its_beginning() {
+fn requests_of_a_command_are_counted_from_its_start() {
     let run = Invocation::new("-v -f --alloc")
         .command(std::path::Path::new("/bin/sh"), &["-c", "sleep 0.3"])
         .run()
@@ -69,7 +69,7 @@ fn a_command_is_watched_from_its_beginning() {
 }
 
 #[kernel_test]
-fn the_whole_machine_is_not_stopped() {
+fn allocations_of_the_whole_machine_are_refused() {
     Invocation::new("--alloc -a -d 1")
         .run()
         .expect_no_panic()

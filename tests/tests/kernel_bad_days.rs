@@ -62,7 +62,7 @@ fn an_output_that_cannot_be_written_is_refused_before_the_command_runs() {
 }
 
 #[kernel_test]
-fn a_target_that_sleeps_is_said_to_have_used_no_cpu() {
+fn an_idle_target_is_reported_to_have_used_no_cpu() {
     let workload = Program::c("sleeper").start(&[]);
     let run = Invocation::new("-f -d 1")
         .flag("-p", workload.pid())
@@ -92,7 +92,7 @@ fn a_target_without_samples_leaves_no_broken_file() {
 }
 
 #[kernel_test]
-fn a_target_that_ends_early_is_drawn_as_far_as_it_went() {
+fn a_target_that_exits_early_still_gets_a_graph() {
     for flags in ["-f -F 997 -d 60", "-f -F 997"] {
         let workload = Program::c("shares").start(&["1000"]);
         let mut running = Invocation::new(flags).flag("-p", workload.pid()).start();
@@ -112,7 +112,7 @@ fn a_target_that_ends_early_is_drawn_as_far_as_it_went() {
 }
 
 #[kernel_test]
-fn a_thread_that_ends_early_ends_the_run() {
+fn the_run_ends_when_its_only_thread_exits() {
     let workload = Program::c("shares").start(&["1000"]);
     let mut running = Invocation::new("-f -F 997 -d 60")
         .flag("-t", workload.pid())
@@ -131,7 +131,7 @@ fn shell(script: &str) -> Output {
 }
 
 #[kernel_test]
-fn a_reader_that_leaves_early_is_not_a_crash() {
+fn a_reader_that_closes_stdout_early_causes_no_panic() {
     let _workloads = [
         Program::c("deep").start(&["1000"]),
         Program::c("deep").start(&["900"]),

@@ -52,7 +52,7 @@ fn nothing_is_lost_under_a_storm_of_short_lived_processes_with_deep_stacks() {
 }
 
 #[kernel_test]
-fn nothing_is_lost_where_every_process_has_deep_stacks_of_its_own() {
+fn nothing_is_lost_when_every_process_has_its_own_deep_stacks() {
     let _storm = Program::c("execstorm").start(&["200", "5000", "900"]);
     let run = Invocation::new(EVENT)
         .arg("-a")
@@ -69,7 +69,7 @@ fn nothing_is_lost_where_every_process_has_deep_stacks_of_its_own() {
 }
 
 #[kernel_test]
-fn labels_split_stacks_and_lose_none() {
+fn labels_split_stacks_without_losing_samples() {
     let _storm = Program::c("forkstorm").start(&["200", "2000", "50"]);
     let _threads = Program::c("spin").start(&["a=500/500", "b=700/300"]);
     let run = Invocation::new(EVENT)
@@ -84,7 +84,7 @@ fn labels_split_stacks_and_lose_none() {
 }
 
 #[kernel_test]
-fn every_way_of_narrowing_filters_and_loses_nothing() {
+fn every_target_and_filter_flag_filters_without_losing_samples() {
     let pipe = Program::c("pipe").start(&[]);
     let _other = Program::c("shares").start(&[]);
     let pid = pipe.pid();
@@ -112,7 +112,7 @@ fn every_way_of_narrowing_filters_and_loses_nothing() {
 }
 
 #[kernel_test]
-fn a_launched_command_is_balanced_too() {
+fn the_counters_of_a_launched_command_balance() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let file = folder.path().join("profile.folded");
     let run = Invocation::new("-v -e cpu-clock -F 997")
@@ -143,7 +143,7 @@ fn two_recordings_at_once_do_not_disturb_each_other() {
 }
 
 #[kernel_test]
-fn the_end_of_a_run_says_what_it_saw_and_what_it_cost() {
+fn the_summary_names_samples_stacks_losses_and_memory() {
     let workload = Program::c("shares").start(&[]);
     Invocation::new("-f -F 997 -d 1")
         .flag("-p", workload.pid())

@@ -12,7 +12,7 @@ const OFF_TOLERANCE: f64 = 0.03;
 const ON_TOLERANCE: f64 = 0.06;
 
 #[kernel_test(timing)]
-fn one_run_shows_where_threads_run_and_where_they_wait() {
+fn one_run_records_on_cpu_and_off_cpu_time_correctly() {
     let folder = tempfile::tempdir().expect("a folder");
     let (on, off) = (
         folder.path().join("on.folded"),
@@ -58,7 +58,7 @@ fn one_run_shows_where_threads_run_and_where_they_wait() {
 }
 
 #[kernel_test]
-fn each_profile_says_what_it_is() {
+fn each_graph_of_a_combined_run_has_its_own_title_and_unit() {
     let folder = tempfile::tempdir().expect("a folder");
     let (on, off) = (folder.path().join("on.svg"), folder.path().join("off.svg"));
     let workload = Program::c("wall").start(&[]);

@@ -107,7 +107,7 @@ fn every_system_call_is_counted_at_its_caller() {
 }
 
 #[kernel_test(timing)]
-fn calls_take_as_long_as_they_do() {
+fn system_calls_are_shown_with_their_measured_latency() {
     let program = Program::c_without_frame_pointers("io");
     let recorded = record_io(&program, "--syscalls=latency");
     recorded.assert_true_time("sleeps", "[clock_nanosleep]");
@@ -121,7 +121,7 @@ fn calls_take_as_long_as_they_do() {
 }
 
 #[kernel_test]
-fn what_has_not_returned_counts_up_to_the_end() {
+fn a_call_that_has_not_returned_is_counted_up_to_the_end() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let file = folder.path().join("out.folded");
     let run = Invocation::new("-v --syscalls=latency -d 1")
@@ -157,7 +157,7 @@ fn a_thread_that_ends_within_a_call_ends_the_call() {
 }
 
 #[kernel_test]
-fn bytes_are_those_of_files_and_have_their_names() {
+fn io_bytes_are_shown_under_their_file_names() {
     let program = Program::c_without_frame_pointers("io");
     let recorded = record_io(&program, "--io=bytes --io-files");
     recorded.assert_weights(&[
@@ -206,7 +206,7 @@ fn other_kinds_of_files_are_shown_when_asked_for() {
 }
 
 #[kernel_test(timing)]
-fn waits_for_locks_last_as_long_as_they_do() {
+fn lock_waits_are_shown_with_their_measured_time() {
     let program = Program::c_without_frame_pointers("locks");
     let recorded = record(&program, &[], "--locks");
     recorded.assert_true_time("contender", "[futex]");
@@ -234,7 +234,7 @@ fn waits_for_locks_last_as_long_as_they_do() {
 }
 
 #[test]
-fn one_recording_has_one_probe() {
+fn probes_that_exclude_each_other_are_refused() {
     for (flags, answer) in [
         ("--io --syscalls", "--syscalls does not go with --io"),
         ("--locks --off-cpu", "--locks does not go with --off-cpu"),

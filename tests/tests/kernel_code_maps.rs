@@ -45,7 +45,7 @@ fn map_of(pid: u32) -> Left {
 }
 
 #[kernel_test]
-fn a_perf_map_names_what_was_made() {
+fn a_perf_map_names_jit_code() {
     require!(has_machine_code());
     let workload = Program::c("anonymous").start(&["map"]);
     let _map = map_of(workload.pid());
@@ -56,7 +56,7 @@ fn a_perf_map_names_what_was_made() {
 }
 
 #[kernel_test]
-fn a_jitdump_names_what_was_made() {
+fn a_jitdump_names_jit_code() {
     require!(has_machine_code());
     let folder = tempdir().expect("a temporary folder can be made");
     let path = folder.path().display().to_string();
@@ -66,7 +66,7 @@ fn a_jitdump_names_what_was_made() {
 }
 
 #[kernel_test]
-fn without_a_map_the_balance_says_what_is_missing() {
+fn the_summary_reports_nameless_jit_code_without_a_map() {
     require!(has_machine_code());
     let workload = Program::c("anonymous").start(&[]);
     let missing = format!("/tmp/perf-{}.map", workload.pid());
@@ -76,7 +76,7 @@ fn without_a_map_the_balance_says_what_is_missing() {
 }
 
 #[kernel_test]
-fn names_outlive_the_process_that_made_the_code() {
+fn jit_names_outlive_their_process() {
     require!(has_machine_code());
     let mortal = Program::c("anonymous").named("mortal");
     let mut running = Invocation::new("-f -a -F 997 -d 6 --annotate").start();
@@ -94,7 +94,7 @@ fn names_outlive_the_process_that_made_the_code() {
 }
 
 #[kernel_test]
-fn a_map_in_another_namespace_is_found_by_its_inner_pid() {
+fn a_perf_map_in_a_pid_namespace_is_found_by_its_inner_pid() {
     require!(has_machine_code());
     require!(tool("unshare"));
     let program = Program::c("anonymous").named("inmate");
@@ -141,7 +141,7 @@ fn a_map_in_another_namespace_is_found_by_its_inner_pid() {
 }
 
 #[kernel_test]
-fn a_map_of_another_users_making_is_not_believed() {
+fn a_perf_map_owned_by_another_user_is_ignored() {
     require!(has_machine_code());
     let workload = Program::c("anonymous").start(&[]);
     let map = map_of(workload.pid());
@@ -169,7 +169,7 @@ while (Date.now() < end) total += caller_work(total % 7);
 ";
 
 #[kernel_test]
-fn node_is_named_with_its_flag_and_told_of_it_without() {
+fn node_functions_have_names_with_its_flag_and_a_hint_without() {
     let node = require!(tool("node"));
     let folder = tempdir().expect("a temporary folder can be made");
     let script = script(&folder, "busy.js", BUSY_JAVASCRIPT);
@@ -207,7 +207,7 @@ public class Busy {
 ";
 
 #[kernel_test]
-fn java_is_named_by_the_map_that_jcmd_writes() {
+fn java_methods_are_named_by_the_map_that_jcmd_writes() {
     let java = require!(tool("java"));
     let jcmd = require!(tool("jcmd"));
     let folder = tempdir().expect("a temporary folder can be made");

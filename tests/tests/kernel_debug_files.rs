@@ -57,7 +57,7 @@ fn build_id(program: &Path) -> Result<String, String> {
 }
 
 #[kernel_test]
-fn a_stripped_program_is_told_of_with_its_share_and_a_remedy() {
+fn a_stripped_program_is_reported_with_its_share_and_a_remedy() {
     let workload = Program::c("shares").stripped().start(&[]);
     record(&workload, invocation())
         .expect_stderr("of the samples have nameless frames in shares, which was stripped")

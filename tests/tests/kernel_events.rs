@@ -57,7 +57,7 @@ fn in_it(function: &str) -> impl Fn(&Stack) -> bool {
 }
 
 #[kernel_test]
-fn each_is_as_true_as_alone() {
+fn each_of_several_events_is_as_accurate_as_alone() {
     let pointers = Program::c("mixed");
     let bare = Program::c_without_frame_pointers("mixed");
     for (program, flags) in [
@@ -102,7 +102,7 @@ fn each_is_as_true_as_alone() {
 }
 
 #[kernel_test]
-fn each_may_have_an_output_of_another_kind() {
+fn each_event_may_have_its_own_output_format() {
     let program = Program::c("mixed");
     let flags = format!(
         "-e context-switches -e cpu-clock -e {} -e page-faults",
@@ -137,7 +137,7 @@ fn each_may_have_an_output_of_another_kind() {
 }
 
 #[kernel_test]
-fn what_never_happens_is_told_and_the_others_are_written() {
+fn an_event_that_never_fires_is_reported_and_the_others_are_written() {
     let program = Program::c("mixed");
     let flags = "-e emulation-faults -e page-faults -e sched:sched_process_fork";
     let recorded = Recorded::new(&program, flags, &["x.folded"]);
@@ -167,7 +167,7 @@ fn what_never_happens_is_told_and_the_others_are_written() {
 }
 
 #[kernel_test]
-fn eight_at_once_lose_nothing_on_a_busy_machine() {
+fn eight_events_at_once_lose_nothing_on_a_busy_machine() {
     let _busy = [
         Program::c("pipe").start(&[]),
         Program::c("faults").start(&[]),
@@ -217,7 +217,7 @@ fn eight_at_once_lose_nothing_on_a_busy_machine() {
 }
 
 #[kernel_test]
-fn functions_share_a_program_and_nothing_else() {
+fn several_uprobes_have_separate_profiles() {
     let program = Program::c("calls");
     let folder = tempdir().expect("a temporary folder can be made");
     let path = |name: &str| folder.path().join(name);
@@ -256,7 +256,7 @@ fn functions_share_a_program_and_nothing_else() {
 }
 
 #[kernel_test]
-fn waits_may_be_recorded_beside_several() {
+fn off_cpu_time_can_be_recorded_beside_several_events() {
     let program = Program::c_without_frame_pointers("mixed");
     let waits = tempdir().expect("a temporary folder can be made");
     let file = waits.path().join("off.folded");
@@ -293,7 +293,7 @@ fn an_output_that_cannot_be_written_is_refused_before_anything_is_recorded() {
 }
 
 #[kernel_test]
-fn one_that_the_kernel_does_not_have_is_refused_by_its_name() {
+fn an_event_that_the_kernel_lacks_is_refused_by_name() {
     let folder = tempdir().expect("a temporary folder can be made");
     Invocation::new("-e cpu-clock -e sched:sched_wekup -d 100")
         .path("-o", &folder.path().join("x.folded"))

@@ -31,7 +31,7 @@ fn count(program: &Program, flags: &str, function: &str) -> Folded {
 }
 
 #[kernel_test]
-fn every_call_is_counted_at_its_caller() {
+fn every_function_call_is_counted_at_its_caller() {
     let pointers = Program::c("calls");
     let bare = Program::c_without_frame_pointers("calls");
     for (program, flags) in [
@@ -52,14 +52,14 @@ fn every_call_is_counted_at_its_caller() {
 }
 
 #[kernel_test]
-fn a_library_is_called_by_its_name() {
+fn a_library_can_be_named_without_its_path() {
     let program = Program::c_without_frame_pointers("calls");
     let folded = count(&program, "", "libc:malloc");
     assert_true_counts(&folded, "malloc", &["counted", "malloc"]);
 }
 
 #[kernel_test]
-fn a_running_process_is_watched_alone() {
+fn a_uprobe_on_one_process_ignores_others() {
     let program = Program::c("calls");
     let workload = program.start(&["wait"]);
     let other = program.start(&["wait"]);
@@ -83,7 +83,7 @@ fn a_running_process_is_watched_alone() {
 }
 
 #[kernel_test]
-fn every_process_is_watched_where_none_is_named() {
+fn a_uprobe_without_a_target_counts_every_process() {
     let program = Program::c("calls");
     let workload = program.start(&["wait"]);
     let mut running = Invocation::new("-v -f -a --call-graph fp -e")
@@ -98,7 +98,7 @@ fn every_process_is_watched_where_none_is_named() {
 }
 
 #[kernel_test]
-fn another_c_library_is_watched_as_well() {
+fn uprobes_work_on_musl() {
     let _compiler = require!(tool("musl-gcc"));
     let program = flame_bpf_tests::Recipe::c("calls")
         .named("musl_calls")
@@ -109,7 +109,7 @@ fn another_c_library_is_watched_as_well() {
 }
 
 #[kernel_test]
-fn what_cannot_be_watched_says_what_can() {
+fn a_wrong_uprobe_is_answered_with_possible_ones() {
     let program = Program::c("calls");
     let workload = program.start(&["wait"]);
     for (function, answer) in [

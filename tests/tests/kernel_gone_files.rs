@@ -98,7 +98,7 @@ os.execv(f'/proc/self/fd/{memory}', ['inmemory'])
 ";
 
 #[kernel_test]
-fn a_program_that_only_memory_holds_has_names() {
+fn a_program_in_a_memfd_has_names() {
     let python = require!(tool("python3"));
     let program = Program::c("shares");
     let workload = Workload::start(

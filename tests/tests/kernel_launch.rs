@@ -41,7 +41,7 @@ fn the_exit_code_is_passed_on() {
 }
 
 #[kernel_test]
-fn death_by_a_signal_is_passed_on_as_a_shell_would() {
+fn a_fatal_signal_is_passed_on_as_128_plus_its_number() {
     let output = Output::new();
     output
         .invocation("-F 997")
@@ -52,7 +52,7 @@ fn death_by_a_signal_is_passed_on_as_a_shell_would() {
 }
 
 #[kernel_test]
-fn a_command_of_50_ms_is_seen_from_before_its_main_to_its_end() {
+fn a_command_of_50_ms_is_sampled_from_before_main_to_its_exit() {
     let output = Output::new();
     let run = output
         .invocation("-F 997")
@@ -69,7 +69,7 @@ fn a_command_of_50_ms_is_seen_from_before_its_main_to_its_end() {
 }
 
 #[kernel_test(timing)]
-fn a_command_shows_its_true_shares() {
+fn the_shares_of_a_command_are_as_measured() {
     let output = Output::new();
     let run = output
         .invocation("-F 997")
@@ -84,7 +84,7 @@ fn a_command_shows_its_true_shares() {
 }
 
 #[kernel_test]
-fn descendants_are_followed_and_nobody_else() {
+fn descendants_of_a_command_are_sampled_and_no_other_process() {
     let shares = Program::c("shares");
     let bystander = shares.named("bystander").start(&[]);
     let (child, orphan) = (shares.named("grandchild"), shares.named("orphan"));
@@ -130,7 +130,7 @@ fn a_process_that_the_command_only_signals_is_not_its_descendant() {
 }
 
 #[kernel_test]
-fn an_interrupt_reaches_the_command_and_its_code_comes_back() {
+fn an_interrupt_reaches_the_command_and_its_exit_code_is_passed_on() {
     let output = Output::new();
     let mut running = output
         .invocation("-F 997")

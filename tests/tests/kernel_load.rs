@@ -12,13 +12,13 @@ use flame_bpf_tests::{
 use profiler_common::abi::{CallWeight, Switches, TargetKind};
 
 #[kernel_test]
-fn the_whole_machine_needs_no_tracepoint() {
+fn the_whole_machine_is_sampled_without_tracepoints() {
     let kernel = load("whole machine", BOTH, TargetKind::All, &Support::detect());
     assert_eq!(programs(&kernel), ["code_key", "on_cpu"]);
 }
 
 #[kernel_test]
-fn unwind_tables_need_a_program_that_knows_files() {
+fn unwind_tables_need_the_program_that_identifies_files() {
     let support = require!(walks_by_tables());
     let mut kernel = load("by rows", AUTO, TargetKind::All, &support);
     assert_eq!(programs(&kernel), ["code_key", "on_cpu"]);
@@ -29,7 +29,7 @@ fn unwind_tables_need_a_program_that_knows_files() {
 }
 
 #[kernel_test]
-fn the_kernel_knows_a_file_whoever_maps_it() {
+fn a_file_has_one_key_whoever_maps_it() {
     let support = require!(walks_by_tables());
     let mut kernel = load("by rows", AUTO, TargetKind::All, &support);
     let mut key = |path: &std::path::Path| kernel.code_key(&std::fs::File::open(path).unwrap());
@@ -51,13 +51,13 @@ fn the_kernel_knows_a_file_whoever_maps_it() {
     assert_ne!(rewritten.modified, copy.modified);
     assert_eq!(key(std::path::Path::new("/dev/null")), None);
     // Our own code, where the kernel itself mapped it.
-    let here = the_kernel_knows_a_file_whoever_maps_it as fn() as usize as u64;
+    let here = a_file_has_one_key_whoever_maps_it as fn() as usize as u64;
     assert_eq!(kernel.code_key_at(here), Some(own));
     assert_eq!(kernel.code_key_at(8), None);
 }
 
 #[kernel_test]
-fn named_targets_need_the_tracepoint_too() {
+fn named_targets_load_the_fork_tracepoint() {
     let support = Support::detect();
     for target in [TargetKind::Processes, TargetKind::Threads] {
         let switches = BOTH.with(Switches::FOLLOW_CHILDREN);
@@ -67,7 +67,7 @@ fn named_targets_need_the_tracepoint_too() {
 }
 
 #[kernel_test]
-fn every_switch_is_accepted() {
+fn the_verifier_accepts_every_switch() {
     let support = Support::detect();
     for (what, switches) in [
         ("user stacks", Switches::USER_STACKS),
@@ -84,7 +84,7 @@ fn every_switch_is_accepted() {
 }
 
 #[kernel_test]
-fn a_kernel_without_loops_walks_by_frame_pointers() {
+fn a_kernel_without_bpf_loop_walks_by_frame_pointers() {
     let support = without_loops();
     let target = TargetKind::Processes;
     let mut kernel = load("without loops", AUTO, target, &support);
@@ -106,7 +106,7 @@ fn a_kernel_without_loops_walks_by_frame_pointers() {
 }
 
 #[kernel_test]
-fn a_kernel_without_type_information_still_samples_the_whole_machine() {
+fn a_kernel_without_btf_still_samples_the_whole_machine() {
     let support = Support {
         layout: None,
         mapping: None,
@@ -117,7 +117,7 @@ fn a_kernel_without_type_information_still_samples_the_whole_machine() {
 }
 
 #[kernel_test]
-fn another_pid_namespace_is_accepted() {
+fn the_verifier_accepts_another_pid_namespace() {
     let support = Support {
         // Of no task: what matters here is that the code is switched on.
         pid_namespace: Some(1),
@@ -161,7 +161,7 @@ fn another_pid_namespace_is_accepted() {
 }
 
 #[kernel_test]
-fn maps_stay_below_the_limit_that_was_given() {
+fn maps_stay_below_the_given_memory_limit() {
     let support = Support::detect();
     for mebibytes in [3u64, 8, 32] {
         let request = Request {

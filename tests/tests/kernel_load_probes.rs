@@ -9,7 +9,7 @@ use flame_bpf_tests::{
 use profiler_common::abi::{CallWeight, FileKinds, MAX_EVENTS, Switches, TargetKind};
 
 #[kernel_test]
-fn off_the_cpu_every_switch_is_accepted() {
+fn the_verifier_accepts_every_off_cpu_switch() {
     let support = Support::detect();
     for (what, switches) in [
         ("both stacks", BOTH),
@@ -63,7 +63,7 @@ fn assert_accepted(probe: &Probe, names: &[&str]) {
 }
 
 #[kernel_test]
-fn functions_are_accepted() {
+fn the_verifier_accepts_uprobes() {
     let function = Function {
         file: "libc".into(),
         name: "malloc".to_owned(),
@@ -73,7 +73,7 @@ fn functions_are_accepted() {
 }
 
 #[kernel_test]
-fn calls_and_locks_are_accepted() {
+fn the_verifier_accepts_system_calls_and_locks() {
     assert_accepted(&Probe::Calls(CallWeight::One), &["call"]);
     let of_calls = ["call_begin", "call_end", "thread_end"];
     assert_accepted(&Probe::Calls(CallWeight::Time), &of_calls);
@@ -96,7 +96,7 @@ fn calls_and_locks_are_accepted() {
 }
 
 #[kernel_test]
-fn page_faults_are_looked_at_where_they_can_be() {
+fn page_ins_are_recorded_where_the_kernel_supports_it() {
     let with_one_lock = |support: &Support| {
         let mut faults = support.faults.clone()?;
         faults.task_switches = 0;
@@ -141,7 +141,7 @@ fn page_faults_are_looked_at_where_they_can_be() {
 }
 
 #[kernel_test]
-fn a_kernel_without_type_information_has_no_switches() {
+fn a_kernel_without_btf_refuses_off_cpu() {
     let support = Support {
         layout: None,
         ..Support::detect()
@@ -165,7 +165,7 @@ fn a_kernel_without_type_information_has_no_switches() {
 }
 
 #[kernel_test]
-fn switches_beside_samples_need_the_programs_of_both() {
+fn off_cpu_beside_on_cpu_loads_the_programs_of_both() {
     let probes = vec![Probe::OnCpu, Probe::OffCpu(Waits::default())];
     let kernel = load_probes("beside", probes, BOTH, TargetKind::All, &Support::detect());
     assert_eq!(
@@ -176,7 +176,7 @@ fn switches_beside_samples_need_the_programs_of_both() {
 }
 
 #[kernel_test]
-fn every_event_has_a_program_that_is_accepted() {
+fn the_verifier_accepts_the_program_of_every_event() {
     let tracepoint = Probe::Tracepoint(Tracepoint {
         category: "sched".to_owned(),
         name: "sched_switch".to_owned(),
@@ -209,7 +209,7 @@ fn every_event_has_a_program_that_is_accepted() {
 }
 
 #[kernel_test]
-fn all_of_the_time_needs_wake_ups_too() {
+fn wall_time_loads_the_wake_up_programs() {
     let support = Support::detect();
     for switches in [BOTH, AUTO] {
         let request = Request {
@@ -236,7 +236,7 @@ fn all_of_the_time_needs_wake_ups_too() {
 }
 
 #[kernel_test]
-fn who_ends_waits_is_looked_at_in_every_way() {
+fn the_verifier_accepts_every_waker_mode() {
     let namespaced = Support {
         // Of no task: what matters here is that the code is switched on.
         pid_namespace: Some(1),

@@ -112,7 +112,7 @@ fn a_stripped_program_shows_its_module_and_offsets() {
 }
 
 #[kernel_test]
-fn a_separate_debug_file_gives_the_names_back() {
+fn a_separate_debug_file_names_a_stripped_program() {
     let workload = Program::c("shares").with_debug_file().start(&[]);
     let folded = workload.profiled();
     let chain = ["main", "work_round", "alpha", "alpha_inner", "burn"];
@@ -124,7 +124,7 @@ fn a_separate_debug_file_gives_the_names_back() {
 }
 
 #[kernel_test]
-fn code_that_no_file_holds_is_shown_and_not_dropped() {
+fn code_outside_any_file_is_shown_without_a_name() {
     require!(
         if cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
             Ok(())
@@ -163,7 +163,7 @@ fn a_process_that_exits_during_the_run_keeps_its_names() {
 }
 
 #[kernel_test]
-fn a_storm_of_programs_keeps_its_names_over_many_drains() {
+fn a_storm_of_short_programs_keeps_its_names_over_many_drains() {
     // Deep stacks at addresses of their own fill the little memory again and again: what has ended by then
     // is let go.
     let storm = Program::c("execstorm").start(&["100", "5000", "300"]);
@@ -183,7 +183,7 @@ fn a_storm_of_programs_keeps_its_names_over_many_drains() {
 }
 
 #[kernel_test]
-fn one_pid_keeps_the_names_from_before_and_after_exec() {
+fn one_pid_has_the_names_from_before_and_after_exec() {
     let shares = Program::c("shares");
     let next = shares.path().display().to_string();
     // CPU time goes on counting through exec: each program burns as much as the other.

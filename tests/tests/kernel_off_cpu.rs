@@ -35,7 +35,7 @@ fn assert_true_times(program: &Program) {
 }
 
 #[kernel_test(timing)]
-fn waits_that_are_looked_at_stand_for_those_that_are_not() {
+fn sampled_waits_add_up_to_all_waits() {
     // Some thousand waits a second, of which each thread has one looked at in 2 ms.
     let flags = "-v -f --off-cpu --switch-sample 2ms";
     let workload = Program::c("waits").start(&["200"]);
@@ -62,17 +62,17 @@ fn waits_that_are_looked_at_stand_for_those_that_are_not() {
 }
 
 #[kernel_test(timing)]
-fn every_function_waits_as_long_as_it_does() {
+fn waits_are_shown_with_their_measured_time() {
     assert_true_times(&Program::c("waits"));
 }
 
 #[kernel_test(timing)]
-fn every_function_waits_as_long_as_it_does_without_frame_pointers() {
+fn waits_are_shown_with_their_measured_time_without_frame_pointers() {
     assert_true_times(&Program::c_without_frame_pointers("waits"));
 }
 
 #[kernel_test]
-fn stacks_are_whole_and_end_at_what_called_the_scheduler() {
+fn off_cpu_stacks_end_at_the_caller_of_the_scheduler() {
     let workload = Program::c("waits").start(&[]);
     let folded = Invocation::new("-f --off-cpu -d 2")
         .flag("-p", workload.pid())
@@ -107,7 +107,7 @@ fn stacks_are_whole_and_end_at_what_called_the_scheduler() {
 }
 
 #[kernel_test]
-fn reasons_say_what_was_waited_for() {
+fn reasons_name_the_object_of_each_wait() {
     let workload = Program::c("waits").start(&[]);
     for flags in [
         "-f --off-cpu --reasons -d 1",
@@ -138,7 +138,7 @@ fn reasons_say_what_was_waited_for() {
 }
 
 #[kernel_test]
-fn kernel_stacks_are_recognized_for_what_they_are() {
+fn cached_kernel_stacks_are_the_right_ones() {
     let workload = Program::c("reads").start(&[]);
     // Little memory, so that its sides are flipped, and what was stored on one is stored anew on the other.
     let run = Invocation::new("-v -f --off-cpu -d 3 --map-memory 8")
@@ -174,7 +174,7 @@ fn kernel_stacks_are_recognized_for_what_they_are() {
 }
 
 #[kernel_test(timing)]
-fn a_thread_asleep_throughout_shows_the_whole_duration() {
+fn a_thread_that_sleeps_throughout_is_shown_with_the_whole_duration() {
     let workload = Program::c("sleeper").start(&[]);
     let run = Invocation::new("-v -f --off-cpu -d 3")
         .flag("-p", workload.pid())
@@ -189,7 +189,7 @@ fn a_thread_asleep_throughout_shows_the_whole_duration() {
 }
 
 #[kernel_test(timing)]
-fn flags_leave_out_what_they_say() {
+fn off_cpu_filters_drop_the_right_waits() {
     let workload = Program::c("waits").start(&[]);
     for (flags, kept, left_out) in [
         ("-m 60000", &["wait_sleep"][..], &["giver"][..]),
@@ -230,7 +230,7 @@ fn flags_leave_out_what_they_say() {
 }
 
 #[kernel_test]
-fn the_whole_machine_has_waits_of_kernel_threads_too() {
+fn waits_of_kernel_threads_are_recorded_on_the_whole_machine() {
     let _workload = Program::c("waits").start(&[]);
     let run = Invocation::new("-v -f --off-cpu -a -d 2")
         .run()
@@ -255,7 +255,7 @@ fn the_whole_machine_has_waits_of_kernel_threads_too() {
 }
 
 #[kernel_test]
-fn a_launched_command_waits_from_its_own_beginning() {
+fn waits_of_a_command_begin_with_its_own_start() {
     let run = Invocation::new("-v -o -")
         .arg("--off-cpu")
         .command(Program::c("pipe").path(), &[]);
@@ -276,7 +276,7 @@ fn a_launched_command_waits_from_its_own_beginning() {
 }
 
 #[kernel_test(timing)]
-fn nothing_is_lost_when_waits_outlast_what_stores_their_stacks() {
+fn waits_that_outlast_a_stack_epoch_are_not_lost() {
     // So little memory that its sides are flipped many times while `wait_never` sleeps.
     let _storm = [
         Program::c("execstorm").start(&["200", "2000", "300"]),

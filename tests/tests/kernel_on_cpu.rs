@@ -21,7 +21,7 @@ fn record(flags: &str, pid: u32) -> Run {
 }
 
 #[kernel_test(timing)]
-fn shares_are_true_and_chains_whole() {
+fn shares_are_as_measured_and_chains_complete() {
     let workload = Program::c("shares").start(&[]);
     let folded = record("-f -F 997 -d 8", workload.pid()).folded();
 
@@ -49,7 +49,7 @@ fn shares_are_true_and_chains_whole() {
 }
 
 #[kernel_test(timing)]
-fn shares_are_true_at_a_fixed_period() {
+fn shares_are_as_measured_at_a_fixed_period() {
     let workload = Program::c("shares").start(&[]);
     let folded = record("-f -e cpu-clock -c 1003001 -d 8", workload.pid()).folded();
     folded.assert_shares(&workload.stop().shares(), TOLERANCE);
@@ -111,12 +111,12 @@ fn rust_threads(mangling: Mangling) {
 }
 
 #[kernel_test(timing)]
-fn rust_threads_are_told_apart_with_default_mangling() {
+fn rust_threads_have_their_own_stacks_with_default_mangling() {
     rust_threads(Mangling::Default);
 }
 
 #[kernel_test(timing)]
-fn rust_threads_are_told_apart_with_v0_mangling() {
+fn rust_threads_have_their_own_stacks_with_v0_mangling() {
     rust_threads(Mangling::V0);
 }
 
@@ -126,7 +126,7 @@ fn position(stack: &Stack, part: &str) -> Option<usize> {
 }
 
 #[kernel_test]
-fn a_pipe_shows_its_kernel_functions_under_their_callers() {
+fn kernel_frames_stand_above_their_user_callers() {
     let workload = Program::c("pipe").start(&[]);
     let folded = Invocation::new("-f -F 997 -d 3 --annotate")
         .flag("-p", format!("{},{}", workload.pid(), workload.words()[0]))
@@ -165,7 +165,7 @@ fn a_pipe_shows_its_kernel_functions_under_their_callers() {
 }
 
 #[kernel_test]
-fn user_stacks_only_means_no_kernel_frames() {
+fn user_stacks_only_drops_kernel_frames() {
     let workload = Program::c("pipe").start(&[]);
     let folded = record("-f -U -F 997 -d 2 --annotate", workload.pid()).folded();
     assert!(
@@ -176,7 +176,7 @@ fn user_stacks_only_means_no_kernel_frames() {
 }
 
 #[kernel_test]
-fn kernel_stacks_only_means_no_user_frames() {
+fn kernel_stacks_only_drops_user_frames() {
     let workload = Program::c("pipe").start(&[]);
     let folded = record("-f -K -F 997 -d 2 --annotate", workload.pid()).folded();
     assert!(
@@ -241,7 +241,7 @@ fn steps(count: usize) -> Vec<String> {
 }
 
 #[kernel_test]
-fn deep_stacks_are_whole_and_in_order() {
+fn deep_stacks_are_complete_and_in_order() {
     for depth in [1, 100, 500, 1000] {
         let stack = deep_stack(depth);
         let mut chain = vec!["main".to_owned()];
@@ -262,7 +262,7 @@ fn deep_stacks_are_whole_and_in_order() {
 }
 
 #[kernel_test]
-fn a_stack_beyond_the_limit_says_so_at_its_root_and_keeps_its_leaves() {
+fn a_stack_beyond_the_limit_is_marked_truncated_and_keeps_its_leaves() {
     let stack = deep_stack(2000);
     assert_eq!(stack.root(), "deep");
     assert_eq!(stack.frames[1], "[truncated]", "{:?}", stack.frames);
@@ -282,7 +282,7 @@ fn a_stack_beyond_the_limit_says_so_at_its_root_and_keeps_its_leaves() {
 }
 
 #[kernel_test]
-fn another_event_can_be_asked_for() {
+fn page_faults_can_be_sampled() {
     let workload = Program::c("faults").start(&[]);
     let run = record("-f -e page-faults -d 2", workload.pid()).expect_stderr("page-faults");
     let folded = run.folded();
@@ -293,7 +293,7 @@ fn another_event_can_be_asked_for() {
 }
 
 #[kernel_test]
-fn the_event_that_was_taken_is_named() {
+fn the_summary_names_the_sampled_event() {
     let workload = Program::c("shares").start(&[]);
     let run = record("-f -d 1", workload.pid());
     // Without a core PMU there is nothing that counts cycles.
@@ -310,7 +310,7 @@ fn the_event_that_was_taken_is_named() {
 }
 
 #[kernel_test]
-fn the_vdso_has_a_name() {
+fn time_in_the_vdso_is_named() {
     require!(file_contains(
         "/sys/devices/system/clocksource/clocksource0/current_clocksource",
         // The others are read by a system call, and the vDSO only passes the question on.

@@ -65,7 +65,7 @@ fn a_stdout_that_is_no_terminal_gets_folded_text_and_nothing_else() {
 }
 
 #[kernel_test]
-fn a_file_replaces_the_one_before_it() {
+fn an_output_replaces_an_existing_file() {
     let workload = Program::c("shares").start(&[]);
     let folder = folder();
     let svg = folder.path().join("x.svg");

@@ -61,7 +61,7 @@ fn reads(recorded: &Recorded) -> Result<(), String> {
 }
 
 #[kernel_test]
-fn every_page_that_has_to_be_read_is_counted_where_it_is_touched() {
+fn every_page_in_is_counted_at_the_access() {
     for program in [
         Program::c_without_frame_pointers("mapped"),
         Program::c("mapped"),
@@ -109,7 +109,7 @@ fn every_page_that_has_to_be_read_is_counted_where_it_is_touched() {
 }
 
 #[kernel_test(timing)]
-fn page_ins_take_as_long_as_they_do() {
+fn page_ins_are_shown_with_their_measured_time() {
     let program = Program::c_without_frame_pointers("mapped");
     let recorded = record(&program, "--io");
     require!(reads(&recorded));
@@ -120,7 +120,7 @@ fn page_ins_take_as_long_as_they_do() {
 }
 
 #[kernel_test]
-fn a_page_in_weighs_a_page() {
+fn a_page_in_weighs_4096_bytes() {
     let program = Program::c_without_frame_pointers("mapped");
     let recorded = record(&program, "--io=bytes -K");
     require!(reads(&recorded));
@@ -134,7 +134,7 @@ fn a_page_in_weighs_a_page() {
 }
 
 #[kernel_test]
-fn who_asks_for_pipes_gets_no_files() {
+fn a_filter_for_pipes_drops_page_ins() {
     let program = Program::c_without_frame_pointers("mapped");
     let recorded = record(&program, "--io=count --io-kind files,pipes");
     require!(reads(&recorded));
@@ -146,7 +146,7 @@ fn who_asks_for_pipes_gets_no_files() {
 }
 
 #[kernel_test]
-fn waiting_for_the_lock_of_all_mappings_is_no_page_in() {
+fn waiting_for_the_mmap_lock_is_not_a_page_in() {
     require!(allowed_cpus(2));
     let program = Program::c_without_frame_pointers("contended");
     // What it says goes into a pipe, and is all that must be there.

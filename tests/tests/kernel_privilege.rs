@@ -11,7 +11,7 @@ use tempfile::tempdir;
 const NOBODY: &str = "setpriv --reuid 65534 --regid 65534 --clear-groups";
 
 #[kernel_test]
-fn a_user_without_privilege_is_told_which_is_missing() {
+fn an_unprivileged_user_is_told_the_missing_capability() {
     require!(tool("setpriv"));
     let copy = PrivateCopy::of(&binary());
     Invocation::new("-f -a -d 1")
@@ -26,7 +26,7 @@ fn a_user_without_privilege_is_told_which_is_missing() {
 }
 
 #[kernel_test]
-fn two_capabilities_are_enough_for_a_command_of_ones_own() {
+fn two_capabilities_suffice_for_an_own_command() {
     require!(tool("setpriv"));
     let copy = PrivateCopy::of(&binary());
     let folder = tempdir().expect("a temporary folder can be made");

@@ -49,7 +49,7 @@ impl Recorded {
 }
 
 #[kernel_test]
-fn rendered_later_is_the_same_as_written_at_once() {
+fn a_rendered_recording_equals_the_direct_output() {
     let shares = Program::c_with_debug_information("shares").start(&[]);
     let maker = Program::c("anonymous").start(&["map"]);
     // Nearly always in the kernel: what -K has to show on a machine where nothing else runs.
@@ -97,7 +97,7 @@ fn rendered_later_is_the_same_as_written_at_once() {
 }
 
 #[kernel_test]
-fn a_raw_recording_alone_is_enough() {
+fn a_raw_recording_renders_without_the_programs() {
     let workload = Program::c("shares").start(&[]);
     let folder = tempdir().expect("a temporary folder can be made");
     let path = folder.path().join("x.fbpf");
@@ -134,7 +134,7 @@ fn record(copy: &Path) -> Recorded {
 }
 
 #[kernel_test]
-fn a_program_that_was_deleted_or_replaced_since_lends_no_names() {
+fn a_program_replaced_since_the_recording_gives_no_names() {
     let shares = Program::c("shares");
     let copy = PrivateCopy::of(shares.path());
     let recorded = record(copy.path());
@@ -172,7 +172,7 @@ fn a_program_that_was_deleted_or_replaced_since_lends_no_names() {
 }
 
 #[kernel_test]
-fn a_program_that_is_gone_when_the_recording_ends_has_its_names_in_it() {
+fn names_of_a_deleted_program_are_kept_in_the_recording() {
     let copy = PrivateCopy::of(Program::c("shares").path());
     let workload = Workload::start(&mut Command::new(copy.path()));
     fs::remove_file(copy.path()).expect("a copy can be deleted");
@@ -185,7 +185,7 @@ fn a_program_that_is_gone_when_the_recording_ends_has_its_names_in_it() {
 }
 
 #[kernel_test]
-fn a_debug_file_names_a_program_that_is_not_there() {
+fn a_debug_file_names_a_program_that_is_absent() {
     let shares = Program::c_with_debug_information("shares");
     let copy = PrivateCopy::of(shares.stripped().path());
     let recorded = record(copy.path());
@@ -217,7 +217,7 @@ fn recording_windows(workload: &Workload, path: &Path) -> Running {
 }
 
 #[kernel_test]
-fn windows_are_written_as_they_pass_and_are_chosen_by_time() {
+fn windows_are_written_as_they_end_and_selected_by_time() {
     let workload = Program::c("shares").start(&[]);
     let folder = tempdir().expect("a temporary folder can be made");
     let path = folder.path().join("x.fbpf");
@@ -254,7 +254,7 @@ fn windows_are_written_as_they_pass_and_are_chosen_by_time() {
 }
 
 #[kernel_test]
-fn windows_outlast_a_recorder_that_is_killed() {
+fn finished_windows_survive_a_killed_recorder() {
     let workload = Program::c("shares").start(&[]);
     let folder = tempdir().expect("a temporary folder can be made");
     let path = folder.path().join("x.fbpf");
@@ -276,7 +276,7 @@ const RUN_AND_DELETE: &str = "\
 for number in $(seq 1 30); do cp \"$1\" \"$2/once$number\"; \"$2/once$number\" 0 20000 5; rm \"$2/once$number\"; done";
 
 #[kernel_test]
-fn what_was_deleted_is_named_in_its_window_and_closed_after_it() {
+fn a_deleted_program_is_named_in_its_window_and_closed_afterwards() {
     let folder = tempdir().expect("a temporary folder can be made");
     let path = folder.path().join("x.fbpf");
     let mut running = Invocation::new("-v -a -F 997 --window 1s")

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use tempfile::tempdir;
 
 #[kernel_test]
-fn an_interrupt_stops_and_writes() {
+fn an_interrupt_stops_the_recording_and_writes_it() {
     let workload = Program::c("shares").start(&[]);
     let folder = tempdir().expect("a temporary folder can be made");
     let (svg, folded) = (folder.path().join("x.svg"), folder.path().join("x.folded"));
@@ -45,7 +45,7 @@ fn an_interrupt_stops_and_writes() {
 }
 
 #[kernel_test]
-fn a_second_interrupt_aborts_even_where_writing_is_stuck() {
+fn a_second_interrupt_aborts_a_blocked_write() {
     // One such stack fills a pipe that nobody reads more than once over.
     let workloads = [1000, 990, 980, 970, 960, 950, 940, 930, 920, 910]
         .map(|depth: u32| Program::c("deep").start(&[&depth.to_string()]));
@@ -74,7 +74,7 @@ fn a_second_interrupt_aborts_even_where_writing_is_stuck() {
 }
 
 #[kernel_test]
-fn an_aborted_run_leaves_a_whole_file_or_none() {
+fn an_aborted_run_leaves_a_complete_file_or_none() {
     let workload = Program::c("shares").start(&[]);
     let folder = tempdir().expect("a temporary folder can be made");
     let svg = folder.path().join("x.svg");

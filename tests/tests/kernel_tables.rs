@@ -44,7 +44,7 @@ fn store(tables: &mut Tables) -> Option<StoredTable> {
 }
 
 #[kernel_test]
-fn table_memory_has_a_limit_and_is_used_again() {
+fn table_memory_is_limited_and_reused() {
     let (_kernel, mut tables) = tables(&require!(walks_by_tables()));
     let empty = tables.bytes();
     assert_eq!(tables.limit(), 2 << 20);
@@ -76,7 +76,7 @@ fn table_memory_has_a_limit_and_is_used_again() {
 }
 
 #[kernel_test]
-fn room_that_is_made_ahead_is_what_is_stored_in() {
+fn preallocated_slabs_hold_the_next_tables() {
     let (_kernel, mut tables) = tables(&require!(walks_by_tables()));
     // More than the limit allows, and asked for twice.
     tables.reserve(9 << 20);
@@ -88,7 +88,7 @@ fn room_that_is_made_ahead_is_what_is_stored_in() {
 }
 
 #[kernel_test]
-fn no_room_is_made_beside_what_was_given_back() {
+fn freed_slabs_are_reused_before_new_ones_are_made() {
     let (_kernel, mut tables) = tables_within(&require!(walks_by_tables()), 8 << 20);
     let table = store(&mut tables).expect("there is room");
     tables.release(table);
@@ -98,7 +98,7 @@ fn no_room_is_made_beside_what_was_given_back() {
 }
 
 #[kernel_test]
-fn an_index_that_is_full_leaves_out_and_says_so() {
+fn a_full_index_rejects_tables_and_counts_them() {
     let (_kernel, tables) = tables(&require!(walks_by_tables()));
     let key = CodeKey {
         device: 9,
@@ -116,7 +116,7 @@ fn an_index_that_is_full_leaves_out_and_says_so() {
 }
 
 #[kernel_test]
-fn a_limit_that_is_too_small_is_told_and_harms_nothing() {
+fn a_table_limit_that_is_too_small_is_reported() {
     let busy = Program::c("shares").start(&[]);
     let run = Invocation::new("-v --max-unwind-memory 1 -f")
         .flag("-p", busy.pid())

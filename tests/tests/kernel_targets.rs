@@ -15,7 +15,7 @@ fn record(invocation: Invocation) -> Folded {
 }
 
 #[kernel_test]
-fn two_processes_weigh_as_much_as_they_use() {
+fn two_processes_are_shown_in_proportion_to_their_cpu_time() {
     let spin = Program::c("spin");
     let (a, b) = (
         spin.start(&["worker_a=3000/0"]),
@@ -55,7 +55,7 @@ fn all_threads_of_a_process_are_sampled() {
 }
 
 #[kernel_test]
-fn one_thread_alone_is_sampled_when_asked_for() {
+fn a_single_thread_can_be_sampled() {
     let workload = Program::c("spin").start(&["wanted=1000/0", "unwanted=1000/0"]);
     let wanted = &workload.words()[0];
     let folded = record(Invocation::new("-f -F 997 -d 2").flag("-t", wanted));
@@ -70,7 +70,7 @@ fn one_thread_alone_is_sampled_when_asked_for() {
 }
 
 #[kernel_test]
-fn several_threads_can_be_asked_for() {
+fn several_threads_can_be_sampled() {
     let workload = Program::c("spin").start(&["one=1000/1000", "two=1000/1000", "not=1000/1000"]);
     let tids = workload.words()[..2].join(",");
     let folded = record(Invocation::new("-f -F 997 -d 2").flag("--tid", tids));
@@ -108,7 +108,7 @@ fn only_the_listed_cpus_are_sampled() {
 }
 
 #[kernel_test]
-fn a_list_of_cpus_narrows_a_process() {
+fn a_cpu_list_filters_the_samples_of_a_process() {
     let cpus = require!(allowed_cpus(2));
     let workload = Program::c("shares").start_on(cpus[1], &[]);
     let on = |cpu: usize| {
@@ -140,7 +140,7 @@ fn no_target_means_the_whole_machine() {
 }
 
 #[kernel_test]
-fn a_duration_may_stand_alone() {
+fn a_number_alone_is_a_duration() {
     let workload = Program::c("shares").start(&[]);
     // That this ends at all is the point: the workload does not.
     let folded = record(
@@ -230,7 +230,7 @@ fn cpus_are_labelled_only_when_asked_for() {
 }
 
 #[kernel_test]
-fn idle_is_counted_and_shown_only_when_asked_for() {
+fn idle_cpus_are_counted_and_shown_only_when_asked_for() {
     let idle = |stack: &Stack| stack.mentions("swapper");
     let run = Invocation::new("-v -f -a -F 997 -d 2 -e cpu-clock")
         .run()
@@ -274,7 +274,7 @@ fn in_pid_namespace(script: &str) -> Folded {
 }
 
 #[kernel_test]
-fn pids_are_those_of_the_namespace_that_the_user_is_in() {
+fn pids_are_those_of_the_users_namespace() {
     require!(tool("unshare"));
     let shares = Program::c("shares");
     let bystander = shares.named("bystander").start(&[]);
@@ -297,7 +297,7 @@ fn pids_are_those_of_the_namespace_that_the_user_is_in() {
 }
 
 #[kernel_test]
-fn labels_are_those_of_the_namespace_that_the_user_is_in() {
+fn labels_are_those_of_the_users_namespace() {
     require!(tool("unshare"));
     let folded = in_pid_namespace(&format!(
         "{} >/dev/null & {} $!; exit $?",

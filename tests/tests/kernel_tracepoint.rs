@@ -5,7 +5,7 @@ use std::path::Path;
 use flame_bpf_tests::{Invocation, Program, kernel_test};
 
 #[kernel_test]
-fn every_passing_is_counted_once() {
+fn every_tracepoint_hit_is_counted_once() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let file = folder.path().join("forks.folded");
     // The shell makes two children, and these none.
@@ -36,7 +36,7 @@ fn every_passing_is_counted_once() {
 }
 
 #[kernel_test]
-fn who_does_not_come_by_is_left_out() {
+fn tracepoint_hits_of_other_processes_are_left_out() {
     let pipe = Program::c("pipe").start(&[]);
     let _other = Program::c("sleeper").start(&[]);
     for (flags, frame) in [("-f", "main"), ("-fU", "main"), ("-fK", "__schedule")] {
@@ -62,7 +62,7 @@ fn who_does_not_come_by_is_left_out() {
 }
 
 #[kernel_test]
-fn an_unknown_name_lists_those_near_it() {
+fn an_unknown_tracepoint_lists_similar_ones() {
     Invocation::new("-e sched:sched_wekup -a -d 1")
         .run()
         .expect_no_panic()

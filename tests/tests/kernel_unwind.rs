@@ -28,49 +28,49 @@ fn assert_twelve(recipe: Recipe) {
 }
 
 #[kernel_test]
-fn a_position_independent_program() {
+fn a_position_independent_program_is_walked_to_its_root() {
     assert_twelve(Recipe::c("chain").compiled("-fPIE").linked("-pie"));
 }
 
 #[kernel_test]
-fn a_program_at_a_fixed_address() {
+fn a_program_at_a_fixed_address_is_walked_to_its_root() {
     assert_twelve(Recipe::c("chain").compiled("-fno-pie").linked("-no-pie"));
 }
 
 #[kernel_test]
-fn a_static_program() {
+fn a_static_program_is_walked_to_its_root() {
     assert_twelve(Recipe::c("chain").linked("-static"));
 }
 
 #[kernel_test]
-fn a_static_position_independent_program() {
+fn a_static_position_independent_program_is_walked_to_its_root() {
     let recipe = Recipe::c("chain").compiled("-fPIE");
     assert_twelve(recipe.linked("-static-pie"));
 }
 
 #[kernel_test]
-fn a_program_for_size() {
+fn a_program_optimized_for_size_is_walked_to_its_root() {
     assert_twelve(Recipe::c("chain").compiled("-Os -fcf-protection=none"));
 }
 
 #[kernel_test]
-fn a_program_that_is_not_optimized() {
+fn an_unoptimized_program_is_walked_to_its_root() {
     assert_twelve(Recipe::c("chain").compiled("-O0 -fomit-frame-pointer"));
 }
 
 #[kernel_test]
-fn a_program_with_frame_pointers() {
+fn a_program_with_frame_pointers_is_walked_to_its_root() {
     assert_twelve(Recipe::c("chain").compiled("-fno-omit-frame-pointer"));
 }
 
 #[kernel_test]
-fn a_program_by_another_linker() {
+fn a_program_linked_by_lld_is_walked_to_its_root() {
     require!(tool("ld.lld"));
     assert_twelve(Recipe::c("chain").linked("-fuse-ld=lld"));
 }
 
 #[kernel_test]
-fn frames_of_a_hundred_kilobytes() {
+fn frames_of_a_hundred_kilobytes_are_walked() {
     assert_twelve(Recipe::c("chain").compiled("-DROOM=100000"));
 }
 
@@ -96,19 +96,19 @@ fn assert_twelve_above_musl(recipe: Recipe) {
 }
 
 #[kernel_test]
-fn a_program_with_musl() {
+fn a_program_with_musl_is_walked_to_its_root() {
     require!(tool("musl-gcc"));
     assert_twelve_above_musl(Recipe::c("chain"));
 }
 
 #[kernel_test]
-fn a_static_program_with_musl() {
+fn a_static_program_with_musl_is_walked_to_its_root() {
     require!(tool("musl-gcc"));
     assert_twelve_above_musl(Recipe::c("chain").linked("-static"));
 }
 
 #[kernel_test]
-fn stripped_programs_whose_names_are_elsewhere() {
+fn stripped_programs_are_walked_and_named_by_their_debug_files() {
     for link in ["-pie", "-static", "-static-pie"] {
         let program = Recipe::c("chain").compiled("-fPIE").linked(link).make();
         let split = program.with_debug_file();
@@ -128,7 +128,7 @@ fn depths(program: &Program) -> Vec<f64> {
 }
 
 #[kernel_test]
-fn stripped_programs_without_names_are_as_deep() {
+fn stripped_programs_have_stacks_as_deep_as_named_ones() {
     for link in ["-pie", "-static"] {
         let program = Recipe::c("chain").linked(link).make();
         for (depth, (named, nameless)) in depths(&program)
@@ -145,7 +145,7 @@ fn stripped_programs_without_names_are_as_deep() {
 }
 
 #[kernel_test]
-fn recursion_a_thousand_deep() {
+fn a_recursion_of_a_thousand_frames_is_complete() {
     let program = Recipe::c("deep").make();
     let steps: Vec<String> = (0..1000)
         .map(|step| format!("step_{}", step % 16))
@@ -159,7 +159,7 @@ fn recursion_a_thousand_deep() {
 }
 
 #[kernel_test]
-fn recursion_beyond_the_limit_is_marked_and_keeps_its_leaves() {
+fn a_recursion_beyond_the_limit_is_marked_and_keeps_its_leaves() {
     let folded = profile(&Recipe::c("deep").make(), "", &["2000"]);
     let stack = folded.heaviest();
     assert_eq!(stack.mark(), Some("[truncated]"), "{:?}", stack.frames);
@@ -180,7 +180,7 @@ fn recursion_beyond_the_limit_is_marked_and_keeps_its_leaves() {
 
 /// Both with frame pointers, where a walker that knows nothing else loses the caller, and without.
 #[kernel_test]
-fn the_callers_of_leaves_and_of_the_c_library() {
+fn callers_of_leaf_functions_and_of_the_c_library_are_found() {
     for flags in [
         "-fno-builtin",
         "-fno-builtin -fno-omit-frame-pointer -momit-leaf-frame-pointer",
@@ -210,7 +210,7 @@ fn the_callers_of_leaves_and_of_the_c_library() {
 }
 
 #[kernel_test]
-fn forced_frame_pointers_say_what_they_miss() {
+fn stacks_cut_by_forced_frame_pointers_are_marked() {
     let folded = profile(&Recipe::c("chain").make(), "--call-graph fp", &["100000"]);
     let marked = folded.marked("[no frame pointer]");
     assert!(marked > 0.5, "{marked:.3} is marked in {folded}");
@@ -218,7 +218,7 @@ fn forced_frame_pointers_say_what_they_miss() {
 }
 
 #[kernel_test]
-fn forced_tables_are_complete() {
+fn stacks_by_forced_tables_are_complete() {
     let program = Recipe::c("chain").make();
     profile(&program, "--call-graph dwarf", &["40"]).assert_complete(&TWELVE);
     profile(&program, "--call-graph auto", &["40"]).assert_complete(&TWELVE);

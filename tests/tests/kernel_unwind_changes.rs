@@ -77,7 +77,7 @@ fn assert_soon_complete(folded: &Folded, function: &str, chain: &[&str]) {
 }
 
 #[kernel_test]
-fn a_library_loaded_while_recording() {
+fn a_library_loaded_while_recording_is_unwound() {
     let plugin = Recipe::c("plugin").named("plugin.so").shared().make();
     let plugin = plugin.path().to_str().expect("our paths are plain");
     let workload = Recipe::c("host").make().start(&[plugin]);
@@ -87,7 +87,7 @@ fn a_library_loaded_while_recording() {
 }
 
 #[kernel_test]
-fn a_library_replaced_while_it_is_in_use() {
+fn a_library_replaced_while_in_use_is_unwound() {
     let plugin = |room: &str| {
         let recipe = Recipe::c("plugin").named("plugin.so").compiled(room);
         recipe.shared().make()
@@ -102,7 +102,7 @@ fn a_library_replaced_while_it_is_in_use() {
 
 /// What was found at an address at one firing is kept for the next, and must not outlive the mapping.
 #[kernel_test]
-fn libraries_that_take_each_others_place() {
+fn libraries_mapped_at_the_same_address_in_turn_are_unwound() {
     let plugin = |name: &str, room: &str| {
         let recipe = Recipe::c("plugin").named(name).compiled(room);
         let plugin = recipe.shared().make();
@@ -123,7 +123,7 @@ fn libraries_that_take_each_others_place() {
 }
 
 #[kernel_test]
-fn a_program_that_is_deleted() {
+fn a_deleted_program_is_unwound() {
     let copy = PrivateCopy::of(Recipe::c("chain").make().path());
     let workload = start(copy.path(), &["40"]);
     fs::remove_file(copy.path()).expect("a file of ours can be removed");
@@ -131,7 +131,7 @@ fn a_program_that_is_deleted() {
 }
 
 #[kernel_test]
-fn a_program_that_is_replaced() {
+fn a_replaced_program_is_unwound() {
     let copy = PrivateCopy::of(Recipe::c("chain").make().path());
     let other = Recipe::c("chain").compiled("-DROOM=9000").make();
     let other = PrivateCopy::of(other.path());
@@ -141,7 +141,7 @@ fn a_program_that_is_replaced() {
 }
 
 #[kernel_test]
-fn a_child_that_stays_what_its_parent_was() {
+fn a_forked_child_is_unwound_by_its_parents_tables() {
     let folded = profile_command("branch", "700", 0);
     // The clock that ends each loop is not what this is about.
     let steady = Folded {
@@ -156,7 +156,7 @@ fn a_child_that_stays_what_its_parent_was() {
 }
 
 #[kernel_test]
-fn a_process_that_becomes_another_program() {
+fn a_process_is_unwound_after_exec() {
     // The next one at the same addresses, with other frames.
     let fixed = |stem| Recipe::c(stem).compiled("-fno-pie").linked("-no-pie");
     let next = fixed("chain").compiled("-DROOM=3000").make();
@@ -168,7 +168,7 @@ fn a_process_that_becomes_another_program() {
 }
 
 #[kernel_test]
-fn a_thread_from_its_first_function() {
+fn a_thread_is_unwound_from_its_first_function() {
     let workload = Recipe::c("threaded").make().start(&[]);
     let folded = profile(&workload, "1.5");
     for stack in &folded.stacks {
@@ -190,7 +190,7 @@ fn a_thread_from_its_first_function() {
 }
 
 #[kernel_test]
-fn a_command_from_its_beginning() {
+fn a_command_is_unwound_from_its_start() {
     // It ends with 1, as it was told of no other program to become; that is the command's own code.
     let folded = profile_command("relay", "1500", 1);
     let there = |stack: &Stack| stack.has("before_exec");

@@ -42,7 +42,7 @@ fn assert_through_a_signal(folded: &Folded, below: &[&str], above: &[&str]) {
 }
 
 #[kernel_test]
-fn what_a_signal_interrupted_is_below_its_handler() {
+fn the_interrupted_function_stands_below_a_signal_handler() {
     let program = Recipe::c("signals").make();
     for stack in ["usual", "below", "above"] {
         assert_through_a_signal(
@@ -54,7 +54,7 @@ fn what_a_signal_interrupted_is_below_its_handler() {
 }
 
 #[kernel_test]
-fn a_signal_in_a_static_program() {
+fn a_signal_handler_in_a_static_program_is_unwound() {
     assert_through_a_signal(
         &profile(&Recipe::c("signals").linked("-static").make(), &["usual"]),
         &["main", "outside", "interrupted", "burn"],
@@ -63,7 +63,7 @@ fn a_signal_in_a_static_program() {
 }
 
 #[kernel_test]
-fn a_function_interrupted_at_its_first_instruction() {
+fn a_function_interrupted_at_its_first_instruction_has_its_caller() {
     let folded = profile(&Recipe::c("edge").make(), &[]);
     assert_through_a_signal(&folded, &["main", "edge"], &["on_trap", "burn"]);
     let share = folded.share_among(|stack| stack.has("on_trap"), |stack| stack.has("edge"));
@@ -71,7 +71,7 @@ fn a_function_interrupted_at_its_first_instruction() {
 }
 
 #[kernel_test]
-fn the_caller_of_the_vdso() {
+fn the_caller_of_the_vdso_is_found() {
     require!(file_contains(
         "/sys/devices/system/clocksource/clocksource0/current_clocksource",
         // The others are read by a system call, and the vDSO only passes the question on.
@@ -94,7 +94,7 @@ fn the_caller_of_the_vdso() {
 }
 
 #[kernel_test]
-fn the_caller_of_a_linkage_table() {
+fn the_caller_of_a_plt_entry_is_found() {
     let library = Recipe::c("tiny").named("libtiny.so").shared().make();
     for (compile, link) in [
         ("-fcf-protection=full", "-Wl,-z,lazy"),
@@ -135,7 +135,7 @@ fn assert_twelve(recipe: Recipe) {
 }
 
 #[kernel_test]
-fn code_in_several_segments() {
+fn code_in_several_segments_is_unwound() {
     for address in ["0x10000000", "0x70000000"] {
         let recipe = Recipe::c("chain").compiled("-DAPART -fno-pie");
         let place = format!("-no-pie -Wl,--section-start=.text_apart={address}");
@@ -144,12 +144,12 @@ fn code_in_several_segments() {
 }
 
 #[kernel_test]
-fn unwind_instructions_without_an_index() {
+fn eh_frame_without_an_index_is_used() {
     assert_twelve(Recipe::c("chain").linked("-Wl,--no-eh-frame-hdr"));
 }
 
 #[kernel_test]
-fn unwind_instructions_for_debuggers_alone() {
+fn debug_frame_alone_is_used() {
     let recipe = Recipe::c("chain").compiled("-g -fno-asynchronous-unwind-tables");
     assert_twelve(recipe.clone());
     assert_twelve(recipe.linked("-Wl,--compress-debug-sections=zlib"));
@@ -165,7 +165,7 @@ fn gap(flags: &str) -> Program {
 const GAP: [&str; 5] = ["main", "outer", "middle", "inner", "burn"];
 
 #[kernel_test]
-fn a_function_without_unwind_instructions_or_frame_pointer_is_where_the_stack_ends() {
+fn a_stack_ends_at_a_function_without_unwind_info_and_frame_pointer() {
     let folded = profile(&gap(""), &[]);
     folded.assert_honest(&GAP);
     let above = |stack: &Stack| stack.leaf() == "burn";
@@ -188,7 +188,7 @@ fn a_function_without_unwind_instructions_or_frame_pointer_is_where_the_stack_en
 }
 
 #[kernel_test]
-fn a_function_without_unwind_instructions_is_passed_by_its_frame_pointer() {
+fn a_function_without_unwind_info_is_passed_by_its_frame_pointer() {
     let folded = profile(&gap("-fno-omit-frame-pointer"), &[]);
     folded.assert_honest(&GAP);
     let whole = folded.share_among(
@@ -201,7 +201,7 @@ fn a_function_without_unwind_instructions_is_passed_by_its_frame_pointer() {
 /// GCC does not say that such a function's last three instructions have given the frame pointer back, so
 /// whoever believes it misses callers there, or finds none.
 #[kernel_test]
-fn frames_that_were_moved() {
+fn realigned_and_moved_frames_are_unwound() {
     let chain = ["main", "forced", "with_room", "with_vectors", "burn"];
     for flags in ["", "-fno-omit-frame-pointer", "-O0 -fomit-frame-pointer"] {
         let folded = profile(&Recipe::c("realigned").compiled(flags).make(), &[]);
@@ -217,7 +217,7 @@ fn frames_that_were_moved() {
 }
 
 #[kernel_test]
-fn code_made_at_run_time_between_functions_without_frame_pointers() {
+fn jit_code_between_functions_without_frame_pointers_is_unwound() {
     let folded = profile(&Recipe::c("anonymous").make(), &[]);
     // `push`, the `mov` behind it, and `ret`: before the code has made its frame, and after it has given it back, nothing says
     // where its caller is.

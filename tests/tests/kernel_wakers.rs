@@ -90,17 +90,17 @@ fn assert_true_ends(program: &Program) {
 }
 
 #[kernel_test(timing)]
-fn above_each_wait_stands_who_ended_it() {
+fn wakers_stand_above_the_waits_that_they_ended() {
     assert_true_ends(&Program::c("waits"));
 }
 
 #[kernel_test(timing)]
-fn above_each_wait_stands_who_ended_it_without_frame_pointers() {
+fn wakers_stand_above_the_waits_that_they_ended_without_frame_pointers() {
     assert_true_ends(&Program::c_without_frame_pointers("waits"));
 }
 
 #[kernel_test(timing)]
-fn wakers_are_shown_by_the_time_that_was_waited_for_them() {
+fn wakers_weigh_the_time_that_others_waited_for_them() {
     let (run, truth) = record(&Program::c("waits"), "-v -f --wakeup");
     let folded = run.folded();
     for stack in &folded.stacks {
@@ -122,7 +122,7 @@ fn wakers_are_shown_by_the_time_that_was_waited_for_them() {
 }
 
 #[kernel_test]
-fn reasons_stand_between_the_wait_and_who_ended_it() {
+fn reasons_stand_between_a_wait_and_its_waker() {
     let (run, _) = record(&Program::c("waits"), "-v -f -U --off-wake --reasons");
     let folded = run.folded();
     for chain in [
@@ -138,7 +138,7 @@ fn reasons_stand_between_the_wait_and_who_ended_it() {
 }
 
 #[kernel_test(timing)]
-fn who_wakes_need_not_be_a_target_nor_live_on() {
+fn a_waker_that_is_no_target_or_has_exited_is_shown() {
     for program in [
         Program::c("ringers"),
         Program::c_without_frame_pointers("ringers"),
@@ -174,7 +174,7 @@ fn who_wakes_need_not_be_a_target_nor_live_on() {
 }
 
 #[kernel_test]
-fn pairs_outlast_what_stores_them() {
+fn waker_pairs_outlast_a_stack_epoch() {
     // So little memory that its sides are flipped many times.
     let _storm = [
         Program::c("execstorm").start(&["200", "2000", "300"]),

@@ -97,17 +97,17 @@ fn assert_times(spinners: &str) {
 }
 
 #[kernel_test(timing)]
-fn a_threads_times_are_the_kernels() {
+fn the_times_of_each_thread_equal_the_kernels_accounts() {
     assert_times("1");
 }
 
 #[kernel_test(timing)]
-fn with_more_threads_than_cpus_they_are_too() {
+fn the_times_of_threads_are_right_with_more_threads_than_cpus() {
     assert_times("6");
 }
 
 #[kernel_test(timing)]
-fn where_threads_ran_is_told_by_samples() {
+fn running_time_is_attributed_by_samples() {
     let (run, truth) = record("-v -f --wall -F 997", &["1"]);
     let folded = run.folded();
     assert!(!folded.any(|stack| stack.mentions("[tid ")), "{folded}");
@@ -139,7 +139,7 @@ fn threads_that_sleep_throughout_can_be_left_out() {
 }
 
 #[kernel_test]
-fn reasons_are_told_of_what_is_blocked() {
+fn blocked_time_has_its_reason() {
     let workload = Program::c("wall").start(&["1"]);
     let folded = Invocation::new("-f -U --wall --reasons -d 2")
         .flag("-p", workload.pid())
@@ -159,7 +159,7 @@ fn reasons_are_told_of_what_is_blocked() {
 }
 
 #[kernel_test]
-fn a_command_has_time_from_its_beginning_to_its_end() {
+fn the_wall_time_of_a_command_runs_from_its_start_to_its_exit() {
     // Runs for a second as `sh` measures it, and is held before.
     let folder = tempfile::tempdir().expect("a folder");
     let graph = folder.path().join("wall.folded");
@@ -177,7 +177,7 @@ fn a_command_has_time_from_its_beginning_to_its_end() {
 }
 
 #[kernel_test]
-fn the_graph_has_a_legend() {
+fn a_wall_time_graph_has_a_legend() {
     let folder = tempfile::tempdir().expect("a folder");
     let graph = folder.path().join("wall.svg");
     let workload = Program::c("wall").start(&["1"]);

@@ -42,7 +42,7 @@ fn record_all() -> Run {
 }
 
 #[kernel_test]
-fn programs_that_live_a_millisecond_have_names() {
+fn programs_that_run_for_a_millisecond_have_names() {
     let _storm = Program::c("execstorm").start(&["300", "1000", "5"]);
     let run = record_all();
     run.lossless_balance();
@@ -53,7 +53,7 @@ fn programs_that_live_a_millisecond_have_names() {
 }
 
 #[kernel_test]
-fn children_that_live_less_than_a_millisecond_have_names() {
+fn children_that_run_for_less_than_a_millisecond_have_names() {
     let _storm = Program::c("forkstorm").start(&["2000", "300", "5"]);
     let run = record_all();
     run.lossless_balance();
@@ -63,7 +63,7 @@ fn children_that_live_less_than_a_millisecond_have_names() {
 }
 
 #[kernel_test]
-fn names_need_no_unwind_tables() {
+fn short_programs_have_names_without_unwind_tables() {
     let _storm = Program::c("forkstorm").start(&["1000", "500", "5"]);
     let folded = Invocation::new("-f -a -F 997 -d 4 --call-graph fp")
         .run()
@@ -88,7 +88,7 @@ fn waits(pid: u32) -> u64 {
 }
 
 #[kernel_test]
-fn nobody_is_woken_up_for_each_process() {
+fn new_processes_do_not_wake_the_recorder_one_by_one() {
     const SECONDS: u64 = 2;
     let _storm = Program::c("forkstorm").start(&["2000", "300", "5"]);
     // Without tables, which are loaded as soon as a program runs that has none yet.
@@ -111,7 +111,7 @@ fn nobody_is_woken_up_for_each_process() {
 }
 
 #[kernel_test]
-fn what_waits_for_a_moment_has_names() {
+fn short_waits_of_short_programs_have_names() {
     let mut running = Invocation::new("-f -a --off-cpu -d 4").start();
     running.wait_until_attached();
     // Of what waited before that, user space reads what it still finds.
@@ -149,7 +149,7 @@ const RUN_AND_DELETE: &str = "\
 for number in $(seq 1 150); do cp \"$1\" \"$2/once$number\"; \"$2/once$number\" 0 20000 5; rm \"$2/once$number\"; done";
 
 #[kernel_test]
-fn programs_that_are_deleted_after_milliseconds_have_names() {
+fn programs_deleted_after_milliseconds_have_names() {
     let shell = require!(tool("sh"));
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let mut running = Invocation::new("-f -a -F 997 -d 4").start();

@@ -209,7 +209,7 @@ fn compare(name: &str, actual: &[u8]) {
 }
 
 #[test]
-fn the_bytes_of_a_raw_recording() {
+fn a_raw_recording_is_as_in_the_golden_to_the_byte() {
     compare("raw.fbpf", &bytes(&recording()));
     compare("raw-wakers.fbpf", &bytes(&recording_of_wakers()));
     compare("raw-windows.fbpf", &in_windows());
@@ -233,7 +233,7 @@ fn in_windows() -> Vec<u8> {
 }
 
 #[test]
-fn what_is_made_of_windows() {
+fn windows_render_as_in_the_golden() {
     let golden: PathBuf = [env!("CARGO_MANIFEST_DIR"), "golden", "raw-windows.fbpf"]
         .iter()
         .collect();
@@ -270,7 +270,7 @@ fn what_is_made_of_windows() {
 }
 
 #[test]
-fn what_is_made_of_a_raw_recording() {
+fn a_raw_recording_renders_as_in_the_golden() {
     let golden: PathBuf = [env!("CARGO_MANIFEST_DIR"), "golden", "raw.fbpf"]
         .iter()
         .collect();
@@ -295,7 +295,7 @@ fn what_is_made_of_a_raw_recording() {
 }
 
 #[test]
-fn what_is_made_of_a_raw_recording_of_wakers() {
+fn a_raw_recording_of_wakers_renders_as_in_the_golden() {
     let golden: PathBuf = [env!("CARGO_MANIFEST_DIR"), "golden", "raw-wakers.fbpf"]
         .iter()
         .collect();
@@ -304,7 +304,7 @@ fn what_is_made_of_a_raw_recording_of_wakers() {
 }
 
 #[test]
-fn a_raw_recording_is_rendered_in_any_number_of_ways() {
+fn one_raw_recording_renders_to_several_outputs() {
     let (folder, path) = file(&bytes(&recording()));
     let [svg, folded] = ["x.svg", "x.folded"].map(|name| folder.path().join(name));
     let run = Invocation::new("render --title Mine")
@@ -322,7 +322,7 @@ fn a_raw_recording_is_rendered_in_any_number_of_ways() {
 }
 
 #[test]
-fn a_raw_recording_that_ends_early_says_so() {
+fn a_truncated_raw_recording_is_reported() {
     let whole = bytes(&recording());
     // The end's own section is the last one, and a hundred bytes at most.
     for quiet in ["", "-q"] {
@@ -346,7 +346,7 @@ fn a_raw_recording_that_ends_early_says_so() {
 }
 
 #[test]
-fn what_is_no_raw_recording_is_refused_with_a_reason() {
+fn a_file_that_is_no_raw_recording_is_refused_with_a_reason() {
     let whole = bytes(&recording());
     let mut later = whole.clone();
     later[8] = 9;

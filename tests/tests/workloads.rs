@@ -22,7 +22,7 @@ fn symbols(program: &Program) -> String {
 }
 
 #[test]
-fn shares_are_those_promised() {
+fn the_shares_workload_has_its_documented_shares() {
     let workload = Program::c("shares").start(&["500"]);
     let truth = workload.stop_by_itself().shares();
     let promised = [
@@ -39,14 +39,14 @@ fn shares_are_those_promised() {
 }
 
 #[test]
-fn a_workload_that_is_stopped_tells_the_truth() {
+fn a_stopped_workload_prints_its_measurements() {
     let workload = Program::c("shares").start(&[]);
     thread::sleep(Duration::from_millis(100));
     assert_eq!(workload.stop().shares().len(), 4);
 }
 
 #[test]
-fn a_dropped_workload_is_gone_with_its_children() {
+fn a_dropped_workload_is_killed_with_its_children() {
     let workload = Program::c("pipe").start(&[]);
     let (writer, reader) = (workload.pid(), workload.words()[0].clone());
     assert_eq!(comm(&reader), b"pipe\n");
@@ -64,7 +64,7 @@ fn a_dropped_workload_is_gone_with_its_children() {
 }
 
 #[test]
-fn deep_has_its_sixteen_steps() {
+fn the_deep_workload_has_its_sixteen_functions() {
     let symbols = symbols(&Program::c("deep"));
     for step in 0..16 {
         assert!(symbols.contains(&format!(" step_{step}\n")), "{symbols}");
@@ -75,7 +75,7 @@ fn deep_has_its_sixteen_steps() {
 }
 
 #[test]
-fn names_can_be_any_bytes() {
+fn a_workload_can_be_named_with_any_bytes() {
     for (hex, name) in [("613b62", &b"a;b"[..]), ("0aff3c78", b"\n\xff<x")] {
         let workload = Program::c("comm").start(&[hex]);
         let mut expected = name.to_vec();
@@ -85,7 +85,7 @@ fn names_can_be_any_bytes() {
 }
 
 #[test]
-fn threads_have_their_names_and_appetites() {
+fn workload_threads_have_their_names_and_cpu_shares() {
     let workload = Program::c("spin").start(&["hungry=2000/0", "sated=500/4000"]);
     let [hungry, sated] = workload.words() else {
         panic!("two threads were asked for, {:?} came", workload.words());
@@ -99,7 +99,7 @@ fn threads_have_their_names_and_appetites() {
 }
 
 #[test]
-fn a_sleeper_uses_no_cpu() {
+fn the_sleeping_workload_uses_no_cpu() {
     let workload = Program::c("sleeper").start(&[]);
     thread::sleep(Duration::from_millis(20));
     let before = workload.cpu_ns();
@@ -108,7 +108,7 @@ fn a_sleeper_uses_no_cpu() {
 }
 
 #[test]
-fn exit_codes_are_as_asked() {
+fn the_exit_code_workload_exits_as_asked() {
     let program = Program::c("exit_code");
     for code in ["0", "7", "255"] {
         let status = Command::new(program.path())
@@ -124,7 +124,7 @@ fn exit_codes_are_as_asked() {
 }
 
 #[test]
-fn the_storm_has_children() {
+fn the_fork_storm_has_children() {
     let workload = Program::c("forkstorm").start(&["100", "20000", "5"]);
     let path = format!("/proc/{0}/task/{0}/children", workload.pid());
     for _ in 0..400 {
@@ -165,7 +165,7 @@ fn rust_symbols_are_mangled_both_ways() {
 }
 
 #[test]
-fn derived_programs_are_what_they_say() {
+fn derived_programs_are_stripped_or_renamed_as_asked() {
     let program = Program::c("shares");
     assert!(symbols(&program).contains("alpha_inner"));
     assert!(!symbols(&program.stripped()).contains("alpha_inner"));
@@ -200,7 +200,7 @@ fn sections(program: &Program) -> Vec<String> {
 }
 
 #[test]
-fn the_chain_has_its_functions_however_it_is_built() {
+fn the_chain_workload_keeps_its_functions_in_every_build() {
     let chain = Recipe::c("chain");
     for recipe in [
         chain.clone(),
@@ -226,7 +226,7 @@ fn the_chain_has_its_functions_however_it_is_built() {
 }
 
 #[test]
-fn unwind_sections_are_as_the_recipe_says() {
+fn unwind_sections_are_as_the_recipe_asks() {
     let has = |recipe: &Recipe, name: &str| sections(&recipe.make()).iter().any(|s| s == name);
     let chain = Recipe::c("chain");
     assert!(has(&chain, ".eh_frame_hdr"));
@@ -242,7 +242,7 @@ fn unwind_sections_are_as_the_recipe_says() {
 }
 
 #[test]
-fn what_is_interrupted_goes_on() {
+fn interrupted_workloads_continue() {
     let signals = Recipe::c("signals").make();
     for stack in ["usual", "below", "above"] {
         let workload = signals.start(&[stack]);
@@ -279,7 +279,7 @@ fn plugins_are_loaded_and_libraries_linked() {
 }
 
 #[test]
-fn a_branch_has_a_child() {
+fn the_branch_workload_has_a_child() {
     let workload = Recipe::c("branch").make().start(&["500"]);
     let path = format!("/proc/{0}/task/{0}/children", workload.pid());
     for _ in 0..400 {

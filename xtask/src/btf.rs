@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_with_a_function_type_pass() {
+    fn functions_with_a_function_type_are_accepted() {
         assert!(
             functions_without_type(&section(2))
                 .expect("well-formed")
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_that_points_elsewhere_is_named() {
+    fn a_function_with_another_type_is_named() {
         for target in [0, 1, 3, 0x5636] {
             assert_eq!(
                 functions_without_type(&section(target)).expect("well-formed"),
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_section_cut_short_is_an_error() {
+    fn a_truncated_btf_section_is_an_error() {
         let whole = section(2);
         assert!(functions_without_type(&whole[..30]).is_err());
     }

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arrow_of_the_table_may_be_used() {
+    fn a_listed_dependency_is_allowed() {
         assert!(
             said(
                 "profiler-userspace/src/kernel/drain.rs",
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn any_other_arrow_is_refused_however_it_is_written() {
+    fn an_unlisted_dependency_is_refused_however_it_is_written() {
         for text in [
             "use crate::kernel::Kernel;",
             "fn f() { crate::kernel::f() }",
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_is_named_behind_its_door_alone() {
+    fn a_crate_is_refused_outside_its_one_module() {
         assert!(said("profiler-userspace/src/kernel/load.rs", "use aya::Ebpf;").is_empty());
         assert!(
             said(
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn unsafe_stays_in_the_files_named() {
+    fn unsafe_is_refused_outside_the_listed_files() {
         let text = "fn f() { unsafe { g() } }";
         assert!(said("profiler-common/src/abi/pod.rs", text).is_empty());
         assert_eq!(said("profiler-common/src/abi/sample.rs", text).len(), 1);
@@ -357,14 +357,14 @@ mod tests {
     }
 
     #[test]
-    fn a_module_opens_with_what_it_is_for() {
+    fn a_file_without_a_module_comment_is_refused() {
         let bare =
             Source::new(Path::new("xtask/src/x.rs"), "use std::fs;".to_owned()).expect("Rust");
         assert_eq!(violations(&[bare]).len(), 1);
     }
 
     #[test]
-    fn a_long_file_and_an_idle_permission_are_mentioned() {
+    fn long_files_and_unused_permissions_are_warned_of() {
         let long = Source::new(Path::new("x.rs"), "//!\n".repeat(LONG + 1)).expect("Rust");
         let warnings = warnings(&[long]);
         assert_eq!(warnings[0], "x.rs has 451 lines: is it two files?");

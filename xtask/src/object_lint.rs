@@ -168,19 +168,19 @@ mod tests {
     }
 
     #[test]
-    fn a_function_that_calls_itself_is_a_circle() {
+    fn a_function_that_calls_itself_is_a_recursion() {
         let found = circle(&calls(&[("on_cpu", "memset"), ("memset", "memset")]));
         assert_eq!(found, Some(vec!["memset".to_owned(), "memset".to_owned()]));
     }
 
     #[test]
-    fn a_circle_is_found_behind_other_calls() {
+    fn a_recursion_through_other_functions_is_found() {
         let found = circle(&calls(&[("a", "b"), ("a", "x"), ("b", "c"), ("c", "b")]));
         assert_eq!(found, Some(["b", "c", "b"].map(str::to_owned).to_vec()));
     }
 
     #[test]
-    fn shared_callees_are_no_circle() {
+    fn functions_with_a_common_callee_are_no_recursion() {
         assert_eq!(
             circle(&calls(&[("a", "c"), ("b", "c"), ("a", "b"), ("c", "d")])),
             None
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn only_paths_of_a_machine_count() {
+    fn only_absolute_paths_of_a_machine_are_reported() {
         assert_eq!(
             paths_in(b"\0/home/me/x.rs\0MIT/GPL\0/\0"),
             ["/home/me/x.rs"]

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_and_strings_do_not() {
+    fn paths_in_comments_and_strings_do_not_count() {
         let found = paths(
             "//! crate::kernel\n/* aya::x */ const A: &str = \"tokio::spawn\"; /// [`crate::cli`]\nstruct S;",
         );

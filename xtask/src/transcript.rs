@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn passes_are_what_the_runner_counts() {
+    fn passed_tests_are_counted_by_the_runner() {
         let sum = outcome(
             "running 2 tests\n..\ntest result: ok. 2 passed; 0 failed; 0 ignored; 0 measured\n",
             true,

@@ -25,7 +25,7 @@ use crate::workspace::{Workspace, run};
 use crate::{bpf, build};
 
 use log::Log;
-use newc::RawRecording;
+use newc::Archive;
 
 /// Debian's stable kernels, the oldest first.
 const VERSIONS: [&str; 2] = ["6.1", "6.12"];
@@ -113,7 +113,7 @@ struct Machines {
     /// Where all that is made and downloaded lies.
     folder: PathBuf,
     /// Their file system.
-    raw_recording: PathBuf,
+    archive: PathBuf,
     /// The programs of the BPF object.
     programs: Vec<String>,
 }
@@ -127,13 +127,13 @@ impl Machines {
         if let Err(reason) = debian::provide() {
             return Ok(Err(reason));
         }
-        let raw_recording = folder.join("initramfs.cpio");
-        fs::write(&raw_recording, file_system(&workspace, &folder)?)
-            .with_context(|| format!("cannot write {}", raw_recording.display()))?;
+        let archive = folder.join("initramfs.cpio");
+        fs::write(&archive, file_system(&workspace, &folder)?)
+            .with_context(|| format!("cannot write {}", archive.display()))?;
         let programs = programs(&workspace)?;
         Ok(Ok(Self {
             folder,
-            raw_recording,
+            archive,
             programs,
         }))
     }
@@ -142,7 +142,7 @@ impl Machines {
     fn boot(&self, version: &str, image: &Path, outcome: &mut Outcome) -> Result<()> {
         let console = self.folder.join(format!("serial-{version}.log"));
         let begun = Instant::now();
-        let late = emulate(image, &self.raw_recording, &console)?;
+        let late = emulate(image, &self.archive, &console)?;
         let took = begun.elapsed().as_secs();
         let text =
             fs::read(&console).with_context(|| format!("cannot read {}", console.display()))?;
@@ -188,7 +188,7 @@ impl Machines {
 }
 
 /// Runs a machine to its end, with its console going to a file; `true` when it had to be stopped.
-fn emulate(image: &Path, raw_recording: &Path, console: &Path) -> Result<bool> {
+fn emulate(image: &Path, archive: &Path, console: &Path) -> Result<bool> {
     let file =
         File::create(console).with_context(|| format!("cannot make {}", console.display()))?;
     let complaints = file
@@ -204,7 +204,7 @@ fn emulate(image: &Path, raw_recording: &Path, console: &Path) -> Result<bool> {
         .arg("-kernel")
         .arg(image)
         .arg("-initrd")
-        .arg(raw_recording)
+        .arg(archive)
         .stdin(Stdio::null())
         .stdout(file)
         .stderr(complaints)
@@ -236,21 +236,21 @@ fn file_system(workspace: &Workspace, folder: &Path) -> Result<Vec<u8>> {
         compile(workspace, source, flags, &made)?;
         programs.push((name, made));
     }
-    let mut raw_recording = RawRecording::default();
+    let mut archive = Archive::default();
     for folder in ["dev", "proc", "sys", "tmp"] {
-        raw_recording.folder(folder)?;
+        archive.folder(folder)?;
     }
-    raw_recording.file("init", include_bytes!("vm/init.sh"))?;
+    archive.file("init", include_bytes!("vm/init.sh"))?;
     let mut libraries = BTreeSet::new();
     for (name, path) in &programs {
-        raw_recording.file(&format!("bin/{name}"), &read(path)?)?;
+        archive.file(&format!("bin/{name}"), &read(path)?)?;
         libraries.extend(shared_libraries(path)?);
     }
     for library in libraries {
         let name = library.trim_start_matches('/');
-        raw_recording.file(name, &read(Path::new(&library))?)?;
+        archive.file(name, &read(Path::new(&library))?)?;
     }
-    raw_recording.finish()
+    archive.finish()
 }
 
 /// Compiles a workload so that it needs nothing of the machine that it runs on.
@@ -311,7 +311,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn libraries_are_found_by_path_alone() {
+    fn libraries_are_found_by_their_paths() {
         let listed = "\tlinux-vdso.so.1 (0x00007f52c88bc000)\n\
             \tlibc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007f52c821e000)\n\
             \t/lib64/ld-linux-x86-64.so.2 (0x00007f52c88be000)\n";

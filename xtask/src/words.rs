@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_only_holds_one_and_a_foreign_name_are_left_alone() {
+    fn longer_words_and_foreign_names_are_left_alone() {
         let said = said("#[track_caller] fn tracking_seatbelts() {} // keep track of the house");
         assert!(said.is_empty(), "{said:?}");
     }

@@ -120,7 +120,7 @@ mod tests {
     use proptest::prelude::{any, prop_assert, proptest};
 
     #[test]
-    fn sizes_are_where_the_functions_have_them() {
+    fn the_size_is_read_from_the_right_argument_of_each_function() {
         for (size_at, bytes) in [
             (SizeAt::First, 3),
             (SizeAt::Second, 5),
@@ -139,7 +139,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_request_is_more_than_there_are_addresses(a: u64, b in any::<u64>()) {
+        fn a_request_beyond_the_address_space_counts_nothing(a: u64, b in any::<u64>()) {
             let asked = Allocator::new(SizeAt::FirstBySecond, 0, 0).asked([a, b, 0]);
             let exactly = u128::from(a) * u128::from(b);
             prop_assert!(asked == 0 || u128::from(asked) == exactly);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_within_another_is_part_of_it() {
+    fn a_nested_request_is_counted_once() {
         // A loop that allocates from one place, and from two places.
         assert_eq!(own(&[asking(1, 80, 500), asking(1, 80, 500)]), 2);
         assert_eq!(own(&[asking(1, 80, 500), asking(2, 80, 510)]), 2);

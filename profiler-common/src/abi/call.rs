@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_spin_that_does_not_end_ended_unseen() {
+    fn a_spin_without_an_end_is_counted_as_unseen() {
         let (address, second) = (0xffff_8880_0000_1234, 1_000_000_000);
         for (flags, over) in [
             (1, true),
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_are_told_by_mode() {
+    fn file_kinds_are_known_by_their_mode() {
         for (mode, kind) in [
             (0o100_644, FileKinds::FILES),
             (0o060_660, FileKinds::FILES),
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sync_moves_no_bytes() {
+    fn a_sync_call_moves_no_bytes() {
         assert_eq!(descriptors(74, false), Some(Descriptors::First));
         assert_eq!(descriptors(74, true), None);
         assert_eq!(descriptors(0, true), Some(Descriptors::First));
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn waking_is_no_waiting() {
+    fn a_futex_wake_is_not_a_wait() {
         for (number, operation, waits) in [
             (202, 0, true),
             (202, 1, false),

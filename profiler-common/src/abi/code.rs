@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn states_are_told_apart() {
+    fn code_states_are_distinct() {
         let table = CodeState::table(u32::MAX);
         assert!(table.has_table() && table.pages() == u32::MAX);
         assert!(!CodeState::BARE.has_table() && !CodeState::GONE.has_table());
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn places_count_on_from_slab_to_slab() {
+    fn places_are_numbered_across_slabs() {
         assert_eq!(slab_of(0), (0, 0));
         assert_eq!(slab_of((1 << SLAB_BITS) - 1), (0, (1 << SLAB_BITS) - 1));
         assert_eq!(slab_of(3 << SLAB_BITS | 5), (3, 5));

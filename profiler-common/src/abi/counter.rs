@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn names_say_the_class() {
+    fn counter_names_begin_with_their_class() {
         for counter in Counter::ALL {
             let filtered = counter.name().starts_with("filtered-");
             assert_eq!(filtered, counter.class() == Class::Filtered);

@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn live_keeps_both_sides_apart() {
+    fn both_sides_of_live_are_separate() {
         for (tallies, epoch) in [
             (0, 0),
             (1, 0),
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_firing_is_closed_by_one_outcome_and_by_nothing_else() {
+    fn a_firing_has_exactly_one_outcome() {
         for &counter in Counter::ALL {
             let mut counters = Counters::EMPTY;
             counters.counters[counter as usize] = 1;

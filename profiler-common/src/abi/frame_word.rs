@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_tag_is_found_by_its_code() {
+    fn every_frame_tag_is_found_by_its_code() {
         for tag in FrameTag::ALL {
             assert_eq!(FrameTag::from_code(tag as u8), Some(tag));
         }
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn other_frames_give_back_their_numbers() {
+    fn other_frames_return_their_numbers() {
         for tag in FrameTag::ALL {
             for number in [0, 202, u32::MAX] {
                 let frame = FrameWord::new(tag, number);

@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stamp_keeps_epoch_and_thread_state_and_event_apart() {
+    fn a_stamp_holds_epoch_thread_state_and_event_separately() {
         for thread_state in [
             ThreadState::Running,
             ThreadState::Blocked,

@@ -242,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn states_are_those_of_the_kernel() {
+    fn thread_states_have_the_kernels_values() {
         for (state, preempted, expected) in [
             (0, false, Some(TaskState::Runnable)),
             (0, true, Some(TaskState::Runnable)),
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_has_what_was_put_in() {
+    fn a_state_set_contains_what_was_put_in() {
         for (place, state) in TaskState::ALL.into_iter().enumerate() {
             assert_eq!(state as usize, place);
             assert!(States::ALL.has(state));

@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn header_keeps_length_and_end() {
+    fn a_stack_header_holds_length_and_end() {
         for (code, end) in StackEnd::ALL.into_iter().enumerate() {
             assert_eq!(end as usize, code);
             let header = Header::new(1024, end);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn every_end_but_the_root_has_a_mark_of_its_own() {
+    fn every_end_but_the_root_has_its_own_mark() {
         let marks = StackEnd::ALL.map(StackEnd::mark);
         assert_eq!(marks.iter().filter(|mark| mark.is_none()).count(), 1);
         for (i, mark) in marks.iter().enumerate() {

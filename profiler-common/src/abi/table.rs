@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn the_plain_rules_are_what_they_are_called() {
+    fn plain_rules_have_their_documented_meaning() {
         assert_eq!(Rule::MISSING.how(), How::Missing);
         assert_eq!(Rule::ROOT.how(), How::Root);
         assert_eq!(Rule::UNSUPPORTED.how(), How::Unsupported);
@@ -282,7 +282,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_rule_gives_back_what_was_put_in(
+        fn a_packed_rule_returns_its_parts(
             how in 0u8..10, base in 0u8..16, operand: i32, origin in 0u8..4,
             fp in -1024i16..1024, bx in -1024i16..1024,
         ) {
@@ -293,7 +293,7 @@ mod tests {
         }
 
         #[test]
-        fn halves_stay_apart(low: i16, high in any::<i16>()) {
+        fn the_halves_of_a_word_are_separate(low: i16, high in any::<i16>()) {
             let rule = Rule::halves(How::Memory, 7, low, high);
             prop_assert_eq!((rule.low(), rule.high()), (i64::from(low), i64::from(high)));
         }

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_page_takes_the_most_narrowings() {
+    fn the_largest_page_takes_the_most_steps() {
         let rows = rows(0..=u16::MAX);
         for low in [0, 1, 0x7fff, 0x8000, u16::MAX] {
             assert_eq!(
@@ -103,13 +103,13 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_page_needs_no_look() {
+    fn an_empty_page_is_not_searched() {
         assert_eq!(Span::new(PageRows::default()).middle(), None);
     }
 
     proptest! {
         #[test]
-        fn finds_what_a_linear_scan_finds(
+        fn bisection_finds_what_a_linear_scan_finds(
             lows in proptest::collection::vec(0u16.., 0..300),
             low: u16,
             before in 0u32..1_000_000_000,

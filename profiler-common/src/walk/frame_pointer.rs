@@ -79,7 +79,7 @@ mod tests {
     };
 
     #[test]
-    fn follows_the_chain_to_the_root() {
+    fn frame_pointers_are_followed_to_the_root() {
         let memory = Words(HashMap::from([
             (0x7000_0010, 0x7000_0040),
             (0x7000_0018, 0x40_2000),
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_that_turns_back_ends() {
+    fn a_frame_pointer_that_goes_backwards_ends_the_walk() {
         let below = Registers {
             fp: START.sp - 8,
             ..START
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn an_odd_or_impossible_frame_pointer_ends() {
+    fn a_misaligned_or_impossible_frame_pointer_ends_the_walk() {
         for fp in [0x7000_0013, 1 << 60, u64::MAX, u64::MAX - 7] {
             let registers = Registers { fp, ..START };
             assert_eq!(
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_cannot_be_read_ends() {
+    fn unreadable_memory_ends_the_walk() {
         let half = Words(HashMap::from([(0x7000_0010, 0x7000_0040)]));
         assert_eq!(step(START, &half), Step::End(StackEnd::Unreadable));
     }
@@ -150,7 +150,7 @@ mod tests {
     proptest! {
         /// Whatever the stack contains, the walk ends, and it yields only addresses a user process can have.
         #[test]
-        fn any_memory_gives_an_end(words in proptest::collection::vec(any::<u64>(), 64), near in proptest::collection::vec(0u64..64, 64), sp: u64, fp: u64) {
+        fn a_walk_of_any_memory_ends(words in proptest::collection::vec(any::<u64>(), 64), near in proptest::collection::vec(0u64..64, 64), sp: u64, fp: u64) {
             let base = 0x7000_0000u64;
             let memory = Words(words.iter().zip(&near).enumerate().map(|(i, (&word, &near))| {
                 // Half of the words are plausible frame pointers, so that walks get somewhere.

@@ -95,7 +95,7 @@ mod tests {
     use std::vec::Vec;
 
     #[test]
-    fn tells_nodes_from_marks_and_kinds_apart() {
+    fn nodes_and_their_kinds_are_distinguished() {
         assert_eq!(Node::from_entry(0), None);
         assert_eq!(Node::from_entry(0xffff_8880_1234_5600), None);
         // A root: address, kind 3, the root's marker.
@@ -123,7 +123,7 @@ mod tests {
     proptest! {
         /// As the kernel finds it: the first slot whose pivot is not below the address.
         #[test]
-        fn finds_what_a_scan_finds(mut pages in proptest::collection::vec(1u64..1 << 45, 0..16), address in 1u64..1 << 57, junk: u64, gaps in any::<bool>()) {
+        fn a_maple_lookup_finds_what_a_scan_finds(mut pages in proptest::collection::vec(1u64..1 << 45, 0..16), address in 1u64..1 << 57, junk: u64, gaps in any::<bool>()) {
             pages.sort_unstable();
             pages.dedup();
             let most = if gaps { GAP_PIVOTS } else { PIVOTS };

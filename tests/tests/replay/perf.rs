@@ -220,6 +220,6 @@ fn compare() -> Result<(), String> {
 }
 
 #[test]
-fn stacks_of_a_compiler_are_those_that_perf_unwinds() {
+fn stacks_of_a_compiler_equal_those_that_perf_unwinds() {
     require!(compare());
 }

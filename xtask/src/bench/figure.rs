@@ -198,14 +198,14 @@ mod tests {
     }
 
     #[test]
-    fn the_median_is_in_the_middle_whatever_the_order() {
+    fn the_median_does_not_depend_on_the_order() {
         assert_eq!(figure(&[9.0, 1.0, 2.0]).median(), 2.0);
         assert_eq!(figure(&[4.0, 1.0, 2.0, 100.0]).median(), 3.0);
         assert!(figure(&[]).median().is_nan());
     }
 
     #[test]
-    fn noise_has_no_ratio() {
+    fn differences_within_noise_have_no_ratio() {
         assert_eq!(ratio(1.0, 4.0), "0.25");
         assert_eq!(ratio(0.1, 8.0), "0.013");
         assert_eq!(ratio(1.0, -0.1), "-");
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_holds_both_figures_and_what_ours_is_of_theirs() {
+    fn a_row_holds_both_figures_and_their_ratio() {
         let mut table = Table::new("Cost");
         table.compare(
             "CPU time",

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_slope_of_a_line_is_its_own() {
+    fn the_fitted_slope_of_a_line_is_its_slope() {
         let points = DEPTHS.map(f64::from).map(|x| (x, 700.0 + 21.0 * x));
         assert!((slope(points.into_iter()) - 21.0).abs() < 1e-9);
     }

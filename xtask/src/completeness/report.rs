@@ -176,13 +176,13 @@ mod tests {
     }
 
     #[test]
-    fn all_threads_count_unless_some_are_named() {
+    fn all_threads_are_counted_unless_some_are_named() {
         assert_eq!(Shares::read(FOLDED, &[]).unwrap().samples, 200);
         assert!(Shares::read("no weight\n", &[]).is_err());
     }
 
     #[test]
-    fn a_report_is_as_good_as_its_worst_row() {
+    fn a_report_passes_only_if_all_its_rows_do() {
         let mut report = Report::default();
         report.add("fine", Outcome::of(b"a;b 1\n", &[]).unwrap());
         report.add("missing", Outcome::Absent("it is not installed".into()));
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_was_never_seen_has_failed() {
+    fn a_program_without_samples_has_failed() {
         let outcome = Outcome::of(b"other;x 1\n", &["app"]).unwrap();
         assert!(matches!(outcome, Outcome::Failed(_)));
     }

@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_is_so_by_numbers_not_by_letters() {
+    fn the_newest_kernel_is_chosen_by_version_number() {
         let releases = [
             "6.1.0-9-cloud-amd64",
             "6.1.0-56-cloud-amd64",

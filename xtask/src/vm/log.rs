@@ -135,7 +135,7 @@ mod tests {
         @@ exit 2\r\n";
 
     #[test]
-    fn the_lines_of_each_step_are_told_apart() {
+    fn the_log_is_divided_into_steps() {
         let log = Log::parse(CONSOLE);
         assert_eq!(log.kernel.as_deref(), Some("6.1.0-1-cloud-amd64"));
         let [process, machine] = &log.steps[..] else {
@@ -150,14 +150,14 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_stops_within_a_step_leaves_it_without_an_exit_code() {
+    fn a_step_that_the_machine_never_finished_has_no_exit_code() {
         let log = Log::parse("@@ step process\nshares 1\n[ 3.0] Kernel panic");
         assert_eq!(log.steps[0].exit, None);
         assert_eq!(log.kernel, None);
     }
 
     #[test]
-    fn a_program_counts_once_with_its_most_instructions() {
+    fn a_program_is_reported_once_with_its_largest_count() {
         let verified = Log::parse(CONSOLE).verified();
         let shown: Vec<_> = verified
             .iter()

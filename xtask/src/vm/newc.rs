@@ -19,13 +19,13 @@ const ALIGNMENT: usize = 4;
 
 /// A cpio archive being written.
 #[derive(Default)]
-pub(super) struct RawRecording {
+pub(super) struct Archive {
     bytes: Vec<u8>,
     entries: u32,
     folders: BTreeSet<String>,
 }
 
-impl RawRecording {
+impl Archive {
     /// Adds an empty folder and the folders that it lies in, each once. Paths are relative to the root.
     pub(super) fn folder(&mut self, path: &str) -> Result<()> {
         let ends = path.match_indices('/').map(|(end, _)| end);
@@ -86,9 +86,9 @@ mod tests {
     use super::*;
 
     /// Every entry's path, mode and content, read by the format's own rules.
-    fn entries(raw_recording: &[u8]) -> Vec<(String, u32, Vec<u8>)> {
+    fn entries(archive: &[u8]) -> Vec<(String, u32, Vec<u8>)> {
         let mut entries = Vec::new();
-        let mut rest = raw_recording;
+        let mut rest = archive;
         while !rest.is_empty() {
             assert_eq!(&rest[..6], b"070701");
             let field = |index: usize| {
@@ -110,14 +110,14 @@ mod tests {
     }
 
     #[test]
-    fn a_file_comes_after_the_folders_that_it_lies_in() {
-        let mut raw_recording = RawRecording::default();
-        raw_recording.file("lib/x/libc.so.6", b"elf").unwrap();
-        raw_recording.file("lib/x/libm.so.6", b"12345").unwrap();
-        raw_recording.file("init", b"").unwrap();
-        raw_recording.folder("lib").unwrap();
+    fn an_archive_lists_folders_before_their_files() {
+        let mut archive = Archive::default();
+        archive.file("lib/x/libc.so.6", b"elf").unwrap();
+        archive.file("lib/x/libm.so.6", b"12345").unwrap();
+        archive.file("init", b"").unwrap();
+        archive.folder("lib").unwrap();
         assert_eq!(
-            entries(&raw_recording.finish().unwrap()),
+            entries(&archive.finish().unwrap()),
             [
                 ("lib", FOLDER, &b""[..]),
                 ("lib/x", FOLDER, b""),
@@ -131,9 +131,9 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_laid_out_to_the_byte() {
-        let mut raw_recording = RawRecording::default();
-        raw_recording.file("ab", b"xyz").unwrap();
+    fn an_archive_entry_has_the_newc_layout() {
+        let mut archive = Archive::default();
+        archive.file("ab", b"xyz").unwrap();
         let expected = concat!(
             "070701",
             "00000001",
@@ -153,6 +153,6 @@ mod tests {
             "xyz\0"
         );
         // 110 bytes of header and 3 of name end at 116, the next multiple of 4.
-        assert_eq!(&raw_recording.bytes[..], expected.as_bytes());
+        assert_eq!(&archive.bytes[..], expected.as_bytes());
     }
 }

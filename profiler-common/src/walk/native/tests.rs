@@ -57,7 +57,7 @@ fn follow(rule: Rule, memory: &Words) -> Frame {
 }
 
 #[test]
-fn a_frame_without_a_frame_pointer_is_left_by_its_size() {
+fn a_frame_without_a_frame_pointer_is_unwound_by_its_size() {
     let rule = Rule::new(How::Offset, RSP, 24);
     let caller = follow(rule, &words([(SP + 16, CODE)]));
     assert_eq!((caller.ip, caller.sp), (CODE, SP + 24));
@@ -66,7 +66,7 @@ fn a_frame_without_a_frame_pointer_is_left_by_its_size() {
 }
 
 #[test]
-fn saved_registers_are_read_when_they_are_wanted() {
+fn saved_registers_are_read_only_when_needed() {
     let rule = Rule::new(How::Offset, RSP, 48).with_slots(Origin::Cfa, Slot(-3), Slot(-4));
     let mut memory = words([(SP + 40, CODE)]);
     let caller = follow(rule, &memory);
@@ -87,7 +87,7 @@ fn saved_registers_are_read_when_they_are_wanted() {
 }
 
 #[test]
-fn a_frame_record_is_read_at_once() {
+fn a_frame_record_is_read_in_one_access() {
     let rule = Rule::new(How::Offset, RBP, 16).with_slots(Origin::Cfa, Slot(-2), Slot::SAME);
     let caller = follow(rule, &words([(FP, FP + 64), (FP + 8, CODE)]));
     assert_eq!(
@@ -107,7 +107,7 @@ fn a_realigned_frame_finds_its_caller_through_memory() {
 }
 
 #[test]
-fn a_stack_pointer_put_aside_is_found_in_the_frame() {
+fn a_saved_stack_pointer_is_read_from_the_frame() {
     let rule =
         Rule::halves(How::Memory, RSP, 56, 8).with_slots(Origin::StackPointer, Slot(2), Slot::LOST);
     let caller = follow(rule, &words([(SP + 56, SP + 0x200), (SP + 0x200, CODE)]));
@@ -116,7 +116,7 @@ fn a_stack_pointer_put_aside_is_found_in_the_frame() {
 }
 
 #[test]
-fn a_stack_pointer_put_aside_at_a_computed_place_is_found() {
+fn a_stack_pointer_saved_at_a_computed_address_is_found() {
     let rule = Rule::halves(How::IndexedMemory, RSP, 8, 9 | 16 << 4);
     let caller = follow(
         rule,
@@ -126,7 +126,7 @@ fn a_stack_pointer_put_aside_at_a_computed_place_is_found() {
 }
 
 #[test]
-fn an_entry_of_a_linkage_table_pushes_halfway() {
+fn a_plt_entry_is_unwound_before_and_after_its_push() {
     let rule = Rule::halves(How::Linkage, RSP, 8, 11);
     let memory = words([(SP, CODE), (SP + 8, CODE + 64)]);
     for (position, ip) in [(0, CODE), (10, CODE), (11, CODE + 64), (15, CODE + 64)] {
@@ -140,7 +140,7 @@ fn an_entry_of_a_linkage_table_pushes_halfway() {
 }
 
 #[test]
-fn a_signal_frame_gives_back_every_register_and_the_exact_place() {
+fn a_signal_frame_restores_every_register_and_the_exact_address() {
     let rule = Rule::new(How::Signal, RSP, 160);
     let memory = words([
         (SP + 160, 0x1234_5670),
@@ -198,7 +198,7 @@ fn a_frame_can_begin_at_rbx() {
 }
 
 #[test]
-fn what_has_no_caller_says_why() {
+fn a_frame_without_a_caller_has_a_reason() {
     for (rule, end) in [
         (Rule::ROOT, StackEnd::Root),
         (Rule::MISSING, StackEnd::NoRow),
@@ -224,7 +224,7 @@ fn what_has_no_caller_says_why() {
 }
 
 #[test]
-fn a_frame_pointer_may_lead_to_another_stack_but_not_round_in_circles() {
+fn a_frame_pointer_may_change_stacks_but_not_loop() {
     let rule = Rule::new(How::Offset, RBP, 16);
     let leading_to = |fp: u64| {
         let mut frame = running();
@@ -239,7 +239,7 @@ fn a_frame_pointer_may_lead_to_another_stack_but_not_round_in_circles() {
 proptest! {
     /// Whatever the rule and the registers, a step ends, and only code that a process can have comes out.
     #[test]
-    fn any_rule_is_followed_or_refused(rule: u64, kind in 0u64..10, sp: u64, fp: u64, near in any::<bool>(), content: u64) {
+    fn every_rule_is_applied_or_refused(rule: u64, kind in 0u64..10, sp: u64, fp: u64, near in any::<bool>(), content: u64) {
         struct Everywhere(u64);
         impl Memory for Everywhere {
             fn read<const N: usize>(&self, _: u64) -> Option<[u64; N]> {
@@ -269,7 +269,7 @@ fn a_task_in_a_system_call_is_looked_up_at_that_instruction() {
 }
 
 #[test]
-fn one_call_deep_a_register_that_nobody_speaks_of_is_as_it_was() {
+fn an_unmentioned_register_is_preserved_one_call_deep() {
     let first = Rule::new(How::Offset, 7, 0x20);
     let memory = words([(SP + 0x18, CODE), (SP + 0x40, CODE), (SP + 0x38, CODE)]);
     let second = follow(first, &memory);

@@ -35,7 +35,7 @@ fn a_profile_of_the_right_shape_passes() {
 }
 
 #[test]
-fn anything_else_is_said() {
+fn a_profile_of_another_shape_fails_with_a_reason() {
     let said = |out: &str, errors: &str, exit, part: &str| {
         let wrong = wrong(out, errors, exit).expect("it is wrong");
         assert!(wrong.contains(part), "{wrong}");
@@ -93,7 +93,7 @@ fn a_complete_stack_leads_from_the_start_along_the_chain() {
 }
 
 #[test]
-fn a_marked_stack_holds_nothing_that_was_not_called() {
+fn a_marked_stack_with_a_wrong_frame_fails() {
     let marked = "bare_chain;[no frame pointer];main;twelfth;burn";
     assert_eq!(misshapen("no-tables", &[(marked, 9)]), None);
     assert!(misshapen("no-tables", &[("bare_chain;burn", 9)]).is_some());
@@ -102,7 +102,7 @@ fn a_marked_stack_holds_nothing_that_was_not_called() {
 }
 
 #[test]
-fn the_chain_of_a_program_with_frame_pointers_is_whole() {
+fn a_program_with_frame_pointers_needs_its_whole_chain() {
     let whole = &*format!("chain;[no frame pointer];{}", TWELVE.join(";"));
     assert_eq!(misshapen("pointers", &[(whole, 9)]), None);
     assert!(misshapen("pointers", &[(whole, 8), ("chain;main;twelfth;burn", 2)]).is_some());
@@ -117,7 +117,7 @@ fn a_program_that_no_step_loaded_and_a_step_that_never_came_fail() {
 }
 
 #[test]
-fn a_program_that_a_kernel_is_too_old_for_need_not_be_loaded() {
+fn a_program_that_the_kernel_is_too_old_for_may_be_missing() {
     let missing = |kernel: &str| {
         let log = Log {
             kernel: Some(kernel.to_owned()),
@@ -130,7 +130,7 @@ fn a_program_that_a_kernel_is_too_old_for_need_not_be_loaded() {
 }
 
 #[test]
-fn a_program_that_is_run_once_is_proved_by_what_it_did() {
+fn a_program_that_runs_once_is_judged_by_its_output() {
     let programs = ["on_cpu", "name_symbol"].map(str::to_owned);
     let verdict = |out| judge(&log("kernel-stacks", out, COUNTERS, 0), &programs).remove(0);
     assert_eq!(verdict("swapper;do_idle;halt 100"), Ok(()));
