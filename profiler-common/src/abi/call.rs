@@ -1,4 +1,4 @@
-//! Calls that take time: which system calls are wanted, and of which files.
+//! Calls that take time: which system calls are wanted, and on which files.
 //!
 //! Numbers of system calls are those of x86-64 (`arch/x86/entry/syscalls/syscall_64.tbl`).
 
@@ -26,7 +26,7 @@ pub enum CallWeight {
     One = 2,
 }
 
-/// What a page-in weighs where bytes do: a page (`arch/x86/include/asm/page_types.h`).
+/// The weight of a page-in in bytes: a page (`arch/x86/include/asm/page_types.h`).
 pub const PAGE_BYTES: u64 = 4096;
 
 /// Kinds of files, as bits.
@@ -41,7 +41,7 @@ impl FileKinds {
     pub const SOCKETS: Self = Self(1 << 1);
     /// Pipes and FIFOs.
     pub const PIPES: Self = Self(1 << 2);
-    /// All else: terminals and other devices, and what is no file but has a descriptor.
+    /// Everything else: terminals and other devices, and descriptors of no file.
     pub const OTHERS: Self = Self(1 << 3);
     /// All of them.
     pub const ALL: Self = Self(0b1111);
@@ -70,7 +70,7 @@ impl FileKinds {
     }
 }
 
-/// Which arguments of a system call are file descriptors: the first, and perhaps another.
+/// Which arguments of a system call are file descriptors: the first, and possibly another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Descriptors {
@@ -82,9 +82,8 @@ pub enum Descriptors {
     FirstAndThird = 3,
 }
 
-/// Where the file descriptors are of a system call that reads, writes or syncs; none if it does not. Those that
-/// do so to a whole number of messages move no number of bytes that they tell of, and are left out where
-/// `bytes` are wanted.
+/// Where the file descriptors of a reading, writing or syncing system call are; none for other calls. Calls
+/// that transfer whole messages report no number of bytes and are left out if `bytes` are wanted.
 #[inline(always)]
 pub const fn descriptors(number: u64, bytes: bool) -> Option<Descriptors> {
     match number {
@@ -104,7 +103,7 @@ pub const fn descriptors(number: u64, bytes: bool) -> Option<Descriptors> {
     }
 }
 
-/// Whether a system call waits for a user lock, from its number and its second argument
+/// Whether a system call waits for a user lock, by its number and second argument
 /// (`include/uapi/linux/futex.h`).
 #[inline(always)]
 pub const fn waits_for_lock(number: u64, operation: u64) -> bool {
@@ -117,18 +116,18 @@ pub const fn waits_for_lock(number: u64, operation: u64) -> bool {
     }
 }
 
-/// What is kept of the kernel lock that a thread waits for: its address, which is even, and in the lowest bit
-/// whether it is waited for by spinning alone.
+/// What is kept of the kernel lock a thread waits for: its address, which is even, and in the lowest bit
+/// whether the thread spins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct AwaitedLock(pub u64);
 
 impl AwaitedLock {
-    /// Longer than this, in nanoseconds, no lock is waited for by spinning: long before, the kernel complains of
-    /// a CPU that does nothing else.
+    /// The longest that a thread spins for a lock, in nanoseconds: long before, the kernel reports a stuck
+    /// CPU.
     const LONGEST_SPIN_NS: u64 = 1_000_000_000;
 
-    /// A lock at this address, with the flags that the kernel tells of it (`include/trace/events/lock.h`).
+    /// A lock at this address, with the kernel's flags for it (`include/trace/events/lock.h`).
     #[inline(always)]
     pub const fn new(address: u64, flags: u32) -> Self {
         const SPIN: u32 = 1;
@@ -142,7 +141,7 @@ impl AwaitedLock {
         self.0 & !1 == address & !1
     }
 
-    /// Whether the wait must have ended unseen, if it has lasted for so many nanoseconds.
+    /// Whether the wait must have ended unseen, given how many nanoseconds it has lasted.
     #[inline(always)]
     pub const fn must_be_over(self, spent_ns: u64) -> bool {
         self.0 & 1 != 0 && spent_ns > Self::LONGEST_SPIN_NS

@@ -1,14 +1,15 @@
-//! Where the running kernel keeps what the kernel half reads: each field is declared here, and nowhere else.
+//! Offsets of kernel structs: each field that the kernel half reads is declared here and nowhere else.
 //!
-//! A declaration is the name of ours and the paths of the kernel's, the first of which that the kernel has holds. From it
-//! follow the struct that the programs are loaded with, its zero, what user space asks the kernel's type information, and
-//! the lines of the golden. Pure.
+//! A declaration is our name and the kernel's paths; the first path that the kernel has counts. From it
+//! follow the struct that programs are loaded with, its zero, the queries to the kernel's type information,
+//! and the golden's lines. Pure.
 
 use super::layout::boundary;
 use crate::walk::maple::{GAP_PIVOTS, PIVOTS};
 
-/// A path to a number of bytes: a struct and the fields on the way to one that lies in it, which is that field's offset; or
-/// a struct alone, which is its size. Fields of unnamed structs and unions belong to the struct around them.
+/// A path to a number of bytes: a struct and the nested fields in it, which is the offset of the last one; or
+/// a struct alone, which is its size. Fields of anonymous structs and unions belong to the struct around
+/// them.
 pub type Path = &'static [&'static str];
 
 /// One field of a [`KernelLayout`].
@@ -16,39 +17,39 @@ pub type Path = &'static [&'static str];
 pub struct KernelField {
     /// Its name in the layout.
     pub name: &'static str,
-    /// Where it may be found: the first path that the kernel has holds.
+    /// Where it may be: the first path that the kernel has counts.
     pub paths: &'static [Path],
-    /// What it is where the kernel has none of them; none if the layout is of no use then.
+    /// Its value if the kernel has none of them; none if the layout is then useless.
     pub absent: Option<u32>,
 }
 
-/// What the kernel half takes for granted: the end of `path` lies `distance` bytes behind the layout's field.
+/// An assumption of the kernel half: `path` ends `distance` bytes behind the layout's field.
 #[derive(Clone, Copy, Debug)]
 pub struct Assumed {
-    /// Of what.
+    /// The path.
     pub path: Path,
-    /// Behind which field of the layout.
+    /// The field of the layout.
     pub field: &'static str,
-    /// How many bytes behind it.
+    /// The distance in bytes.
     pub distance: u32,
 }
 
-/// A struct of byte offsets, each from one path.
+/// A struct of byte offsets, one for each path.
 pub trait KernelLayout: Copy {
     /// Its fields, in the order of the struct.
     const FIELDS: &'static [KernelField];
-    /// What else must be so.
+    /// The assumptions.
     const ASSUMED: &'static [Assumed];
 
-    /// The layout of a kernel that has each path where `find` says.
+    /// The layout of a kernel in which `find` gives the offset of a path.
     ///
     /// # Errors
-    /// The first path of the first field that the kernel does not have, or the path that is not where it should be.
+    /// The first path of the first field the kernel does not have, or the path that breaks an assumption.
     fn ask(find: impl FnMut(Path) -> Option<u32>) -> Result<Self, Path>;
 }
 
-/// Declares a [`KernelLayout`]. `ours: path | older.path,`; `else N` says what stands where the kernel has none of the paths.
-/// `assumes { path = ours + N; }` is what the kernel half takes for granted.
+/// Declares a [`KernelLayout`]. `ours: path | older.path,`; `else N` is the value if the kernel has none of
+/// the paths. `assumes { path = ours + N; }` is an assumption of the kernel half.
 macro_rules! kernel_layout {
     (
         $(#[$meta:meta])*
@@ -112,23 +113,23 @@ kernel_layout! {
         task_start_boottime: task_struct.start_boottime | task_struct.real_start_time,
         /// How often it called `exec`.
         task_self_exec_id: task_struct.self_exec_id,
-        /// Whether it runs, and for what it waits otherwise.
+        /// Its state: whether it runs, and otherwise how it waits.
         task_state: task_struct.__state,
         /// Whether it is on a CPU.
         task_on_cpu: task_struct.on_cpu,
-        /// What it is: a kernel thread, among others.
+        /// Its flags: whether it is a kernel thread, among others.
         task_flags: task_struct.flags,
         /// Its name.
         task_comm: task_struct.comm,
-        /// How long it has run.
+        /// How long it has run, in nanoseconds.
         task_ran: task_struct.se.sum_exec_runtime,
-        /// How long it had run when it was given the CPU.
+        /// How long it had run when it last got the CPU.
         task_ran_before: task_struct.se.prev_sum_exec_runtime,
-        /// How deep the PID's namespace lies.
+        /// How deep the PID's namespace is nested.
         pid_level: pid.level,
-        /// Its numbers, one for each namespace on the way down.
+        /// Its numbers, one for each level of namespaces.
         pid_numbers: pid.numbers,
-        /// The size of one of these.
+        /// The size of one entry.
         upid_bytes: upid,
         /// The number.
         upid_nr: upid.nr,
@@ -140,26 +141,26 @@ kernel_layout! {
 }
 
 kernel_layout! {
-    /// Byte offsets by which the kernel half finds what is mapped where (`include/linux/mm_types.h`, `maple_tree.h` and
+    /// Byte offsets by which the kernel half finds mappings (`include/linux/mm_types.h`, `maple_tree.h` and
     /// `fs.h`, and `fs/mount.h`).
     pub struct MappingLayout {
         /// A task's memory.
         task_mm: task_struct.mm,
         /// The tree of its mappings.
         mm_root: mm_struct.mm_mt.ma_root,
-        /// The first pivot of a node, of whichever kind.
+        /// The first pivot of a node of any kind.
         node_pivots: maple_range_64.pivot,
         /// The first slot of leaves and plain inner nodes.
         node_slots: maple_range_64.slot,
-        /// The first slot of inner nodes that note gaps.
+        /// The first slot of inner nodes that store gaps.
         gap_node_slots: maple_arange_64.slot,
-        /// Where a mapping begins; where it ends stands behind.
+        /// A mapping's start; its end follows.
         vma_start: vm_area_struct.vm_start,
-        /// What may be done there.
+        /// Its flags.
         vma_flags: vm_area_struct.vm_flags,
-        /// Which page of the file is mapped first; the file stands behind.
+        /// The first mapped page of the file; the file follows.
         vma_offset: vm_area_struct.vm_pgoff,
-        /// What the kernel's own mappings are described by.
+        /// What describes the kernel's own mappings.
         vma_private: vm_area_struct.vm_private_data,
         /// An open file's inode.
         file_inode: file.f_inode,
@@ -174,17 +175,17 @@ kernel_layout! {
         inode_nanoseconds: inode.i_mtime_nsec | inode.__i_mtime.tv_nsec | inode.i_mtime.tv_nsec,
         /// The file system's device.
         super_device: super_block.s_dev,
-        /// Has another value after each change of the mappings (Linux 6.4).
+        /// Changes whenever the mappings do (Linux 6.4).
         mm_changes: mm_struct.mm_lock_seq else 0,
-        /// An open file's mount; the directory entry stands behind.
+        /// An open file's mount; the directory entry follows.
         file_path: file.f_path.mnt,
-        /// The directory of a directory entry.
+        /// The parent of a directory entry.
         entry_parent: dentry.d_parent,
         /// Its name.
         entry_name: dentry.d_name.name,
-        /// Where in a mount that part of it lies that files point to.
+        /// The part of a mount that files point to.
         mount_part: mount.mnt,
-        /// The mount that it is mounted in.
+        /// The mount it is mounted in.
         mount_parent: mount.mnt_parent,
         /// The directory entry that it is mounted at.
         mount_point: mount.mnt_mountpoint,
@@ -202,20 +203,20 @@ kernel_layout! {
 }
 
 kernel_layout! {
-    /// Byte offsets by which the kernel half finds out about a file from its descriptor (`include/linux/fdtable.h`, `fs.h`
-    /// and `dcache.h`).
+    /// Byte offsets by which the kernel half finds a descriptor's file (`include/linux/fdtable.h`, `fs.h` and
+    /// `dcache.h`).
     pub struct FileLayout {
         /// A task's open files.
         task_files: task_struct.files,
         /// Their table.
         files_table: files_struct.fdt,
-        /// How many descriptors it has room for.
+        /// Their number.
         table_room: fdtable.max_fds,
         /// The files by descriptor.
         table_files: fdtable.fd,
         /// An open file's inode.
         file_inode: file.f_inode,
-        /// Its directory entry; in a union with one that may be written since Linux 6.16.
+        /// Its directory entry; in a union with a writable one since Linux 6.16.
         file_dentry: file.f_path.dentry | file.__f_path.dentry,
         /// The inode's kind.
         inode_mode: inode.i_mode,
@@ -225,12 +226,12 @@ kernel_layout! {
 }
 
 kernel_layout! {
-    /// Byte offsets of what tells of a page fault whether it has to wait.
+    /// Byte offsets that tell whether a page fault has to wait.
     pub struct FaultLayout {
-        /// How often the thread left the CPU of its own accord. User space makes it zero where every fault that waits for a
-        /// page is a major one.
+        /// How often the thread left the CPU voluntarily. User space sets it to zero if every fault that
+        /// waits for a page is a major one.
         task_switches: task_struct.nvcsw,
-        /// Not zero while a fault in the kernel is no reason to get the memory.
+        /// Not zero while a fault in the kernel does not bring in memory.
         task_unhandled: task_struct.pagefault_disabled,
     }
 }

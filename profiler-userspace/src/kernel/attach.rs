@@ -1,5 +1,5 @@
-//! Attaching: one perf event per CPU, tracepoints, functions; and the tracepoint that keeps the targets
-//! true.
+//! Attaching: one perf event per CPU, tracepoints, functions; and the tracepoint that keeps the set of
+//! targets current.
 
 use super::load::{is_refusal, privilege};
 use super::request::Wanted;
@@ -16,7 +16,7 @@ use std::os::fd::{AsFd as _, AsRawFd as _};
 /// An event of `perf_event_open`, and when it fires.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// What messages call it.
+    /// Its name in messages.
     pub name: String,
     /// `perf_event_attr.type`.
     pub kind: u32,
@@ -44,8 +44,8 @@ pub fn online_cpus() -> io::Result<Vec<u32>> {
 }
 
 impl Kernel {
-    /// Attaches a event's program to its event on the given CPUs, after [`Kernel::attach_programs`]; samples are taken from
-    /// here on. A CPU that has gone offline is left out.
+    /// Attaches an event's program to its perf event on the given CPUs, after [`Kernel::attach_programs`];
+    /// sampling begins here. A CPU that has gone offline is left out.
     pub fn attach_event(&mut self, event: usize, source: &Source, cpus: &[u32]) -> Result<()> {
         let is_own = |wanted: &Wanted| wanted.at == AttachPoint::PerfEvent && wanted.event == event;
         let mut programs = self.request.programs().into_iter();
@@ -71,7 +71,7 @@ impl Kernel {
             match program.attach(config, scope, policy, false) {
                 Ok(_) => attached += 1,
                 Err(error) => match open_error(source, cpu, error) {
-                    // A CPU may go offline while we attach; only if none is left is that a failure.
+                    // A CPU may go offline meanwhile; it is a failure only if none is left.
                     Error::NoEvent { .. } if attached > 0 && !is_online(cpu) => {}
                     error => return Err(error),
                 },
@@ -80,8 +80,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Attaches the programs for tracepoints, and those for the functions that begin at `sites`; samples are
-    /// taken from here on.
+    /// Attaches the programs for tracepoints, and those for the functions at `sites`; sampling begins here.
     pub fn attach_programs(&mut self, sites: &[UprobeSite]) -> Result<()> {
         self.attach_fork()?;
         for Wanted { program, at, .. } in self.programs() {
@@ -100,7 +99,7 @@ impl Kernel {
     }
 
     fn attach_occurrence(&mut self, program: ProgramId, occurrence: Occurrence) -> Result<()> {
-        /// Events of the kernel's own (`include/uapi/linux/perf_event.h`, `PERF_TYPE_SOFTWARE`).
+        /// The kernel's own events (`include/uapi/linux/perf_event.h`, `PERF_TYPE_SOFTWARE`).
         const SOFTWARE: u32 = 1;
         let source = Source {
             name: occurrence.name.to_owned(),
@@ -141,7 +140,7 @@ impl Kernel {
         }
     }
 
-    /// By position alone: whose file it is was settled before, and nothing here reads it.
+    /// By position alone: which file it is was decided before, and nothing here reads it.
     fn attach_functions(&mut self, program: ProgramId, sites: &[UprobeSite]) -> Result<()> {
         let program: &mut UProbe = self.program(program)?;
         for entry in sites {
@@ -149,7 +148,7 @@ impl Kernel {
                 .process
                 .map_or(UProbeScope::AllProcesses, UProbeScope::OneProcess);
             let place = UProbeAttachLocation::AbsoluteOffset(entry.offset);
-            // Not by any path of its own, under which another file may lie by now.
+            // Not by its path, where another file may be by now.
             let path = format!("/proc/self/fd/{}", entry.file.as_raw_fd());
             let point = UProbeAttachPoint {
                 location: place,
@@ -173,17 +172,17 @@ impl Kernel {
         Ok(())
     }
 
-    /// Whether new tasks change who is a target, and we can see them.
+    /// Whether new tasks may change the set of targets, and we can see them.
     fn follows_targets(&self) -> bool {
         self.verified()
             .iter()
             .any(|program| program.program == ProgramId::Fork)
     }
 
-    /// Detaches everything. When this returns, no program runs and none will.
+    /// Detaches everything. When this returns, no program runs any more.
     pub fn detach(&mut self) -> Result<()> {
         self.ended_ns = sleepers::now_ns();
-        // The other way round than they were attached: what is under way is seen to end for as long as it can begin.
+        // In reverse order: the end of what is under way is seen for as long as something can begin.
         for wanted in self.programs().into_iter().rev() {
             let name = wanted.program;
             match wanted.at {

@@ -1,11 +1,11 @@
-//! Where the running kernel keeps what the kernel half reads.
+//! Offsets of the running kernel's structs.
 //!
 //! In: the kernel's type information. Out: the layouts that `profiler_common` declares. Pure.
 
 use super::btf::{Btf, Structs};
 use profiler_common::abi::{FaultLayout, KERNEL_LAYOUTS, KernelLayout, Path};
 
-/// All structs that a layout has a path from.
+/// All structs that a path of a layout begins with.
 pub(super) fn structs<'a>(btf: &'a Btf<'a>) -> Structs<'a> {
     let fields = KERNEL_LAYOUTS.iter().flat_map(|(_, fields, _)| *fields);
     let assumed = KERNEL_LAYOUTS.iter().flat_map(|(_, _, assumed)| *assumed);
@@ -14,15 +14,14 @@ pub(super) fn structs<'a>(btf: &'a Btf<'a>) -> Structs<'a> {
     btf.structs(paths.filter_map(|path| path.first().copied()))
 }
 
-/// This layout; none if a field is not found, or what the kernel half takes for granted is not so.
+/// This layout; none if a field is missing or an assumption is broken.
 pub(super) fn layout<L: KernelLayout>(structs: &Structs<'_>) -> Option<L> {
     L::ask(|path| structs.find(path)).ok()
 }
 
-/// Where the fields lie that tell of a page fault whether it waits; otherwise what the kernel lacks to have page faults
-/// looked at.
+/// The fields that tell whether a page fault waits; otherwise what the kernel lacks to watch page faults.
 pub(super) fn fault_layout(btf: &Btf<'_>, structs: &Structs<'_>) -> Result<FaultLayout, String> {
-    /// Has another value after each change of the mappings.
+    /// Changes whenever the mappings do.
     const MAPPING_LOCKS: Path = &["mm_struct", "mm_lock_seq"];
     let all = |tracepoints: &[&str]| {
         let absent = |name: &&&str| !btf.has_name(&format!("btf_trace_{name}"));
@@ -33,8 +32,8 @@ pub(super) fn fault_layout(btf: &Btf<'_>, structs: &Structs<'_>) -> Result<Fault
     };
     all(&["page_fault_user", "page_fault_kernel"])?;
     let layout = FaultLayout::ask(|path| structs.find(path)).map_err(|path| path.join("."))?;
-    // Where mappings have locks of their own (Linux 6.4), a fault that has waited for a page that another was reading is begun
-    // anew under another lock, and is a minor one (`do_user_addr_fault` in `arch/x86/mm/fault.c`).
+    // If mappings have locks of their own (Linux 6.4), a fault that waited for a page read by another is
+    // retried under another lock and is then a minor one (`do_user_addr_fault` in `arch/x86/mm/fault.c`).
     if structs.find(MAPPING_LOCKS).is_none() {
         return Ok(FaultLayout {
             task_switches: 0,

@@ -1,4 +1,4 @@
-//! What the kernel half is asked for, and which programs that takes. Pure.
+//! What the kernel half is asked for, and which programs that needs. Pure.
 
 use crate::probe::{AttachPoint, Attachment, Io, PageFaults, Probe, ProbeSpec, Waits, Wakers};
 use profiler_common::abi::{CallWeight, ProgramId, Switches, TargetKind};
@@ -12,42 +12,42 @@ pub struct Request {
     pub target: TargetKind,
     /// The targets' IDs, as seen in our PID namespace; empty for [`TargetKind::All`].
     pub ids: Vec<u32>,
-    /// What the maps may take, in bytes; unwind tables not counted.
+    /// The memory limit of the maps, in bytes, without unwind tables.
     pub map_memory: u64,
-    /// What unwind tables may take beside, in bytes.
+    /// The memory limit of unwind tables, in bytes.
     pub unwind_memory: u64,
-    /// What triggers samples: the probe of each event, never none and never more than
-    /// [`MAX_EVENTS`](profiler_common::abi::MAX_EVENTS). Where there are
-    /// several, they are events, tracepoints and functions, and perhaps one is of waits.
+    /// What triggers samples: the probe of each event, at least one and at most
+    /// [`MAX_EVENTS`](profiler_common::abi::MAX_EVENTS). If there are several, they are events, tracepoints
+    /// and functions, and one may be of waits.
     pub probes: Vec<Probe>,
     /// One bit for each event: whether its samples weigh the period of its event.
     pub weighed: u32,
 }
 
-/// A program of the BPF object that is wanted.
+/// A program of the BPF object that is needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
     pub(super) program: ProgramId,
     /// What it is attached to.
     pub(super) at: AttachPoint,
-    /// The event that it fires for; of a program that several share, the first of them.
+    /// The event it fires for; of a program that several share, the first of them.
     pub(super) event: usize,
     /// Whether firings begin with it.
     pub(super) begins: bool,
 }
 
 impl Request {
-    /// The waits that are wanted, if it is waits that are recorded.
+    /// The waits that are wanted, if waits are recorded.
     pub(super) fn waits(&self) -> Option<&Waits> {
         self.probes.iter().find_map(Probe::waits)
     }
 
-    /// What firings weigh that begin and end; none if they do not.
+    /// The weight of firings that begin and end; none if they do not.
     pub(super) fn timed_weight(&self) -> Option<CallWeight> {
         self.specs().find_map(|(_, spec)| Some(spec.timed?.weight))
     }
 
-    /// Whether the kernel half keeps something of each thread from one firing to the next.
+    /// Whether the kernel half keeps a thread's entry from one firing to the next.
     pub(super) fn keeps_threads(&self) -> bool {
         self.specs().any(|(_, spec)| spec.keeps_threads)
     }
@@ -57,12 +57,12 @@ impl Request {
         self.has(|probe| matches!(probe, Probe::Wall(_)))
     }
 
-    /// Whether one of the probes is such a one.
+    /// Whether one of the probes is of this kind.
     pub(super) fn has(&self, is_such: impl Fn(&Probe) -> bool) -> bool {
         self.probes.iter().any(is_such)
     }
 
-    /// Which reading and writing is wanted, if that is recorded.
+    /// Which I/O is wanted, if that is recorded.
     pub(super) fn io(&self) -> Option<&Io> {
         self.probes.iter().find_map(|probe| match probe {
             Probe::Io(io) => Some(io),
@@ -70,7 +70,7 @@ impl Request {
         })
     }
 
-    /// Whether it is wanted who ended waits.
+    /// Whether wakers are wanted.
     pub(super) fn has_wakers(&self) -> bool {
         let waits = self.waits();
         waits.is_some_and(|waits| waits.wakers != Wakers::None)
@@ -91,15 +91,15 @@ impl Request {
         self.specs().map(|(_, spec)| spec.events).sum()
     }
 
-    /// The event in whose counters those firings are that last longer than a run of a program.
+    /// The event whose counters count firings that last longer than one run of a program.
     pub(super) fn lasting_event(&self) -> usize {
         self.specs()
             .find_map(|(first, spec)| Some(first + spec.timed?.event))
             .unwrap_or(0)
     }
 
-    /// The programs of all events, each once, in the order in which they are attached: events come last, and so all of
-    /// them at nearly one time.
+    /// The programs of all events, each once, in the order of attaching: perf events come last, so that all
+    /// of them start at nearly the same time.
     pub(super) fn programs(&self) -> Vec<Wanted> {
         let mut all: Vec<Wanted> = Vec::new();
         for (first, spec) in self.specs() {
@@ -115,7 +115,7 @@ impl Request {
         all
     }
 
-    /// The programs for page faults, which come behind the others.
+    /// The programs for page faults, which come after the others.
     pub(super) fn page_fault_programs(&self, faults: PageFaults) -> Vec<Wanted> {
         let is_io = |probe: &Probe| matches!(probe, Probe::Io(_));
         let place = self.probes.iter().position(is_io);

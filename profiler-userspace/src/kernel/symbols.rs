@@ -7,9 +7,9 @@ use profiler_common::abi::{ProgramId, SYMBOL_BYTES};
 use std::sync::atomic::Ordering::Relaxed;
 
 impl Kernel {
-    /// What the kernel calls each address: the symbol it lies in, a module's in the form `name [module]`.
-    /// `None` inside where it has no name. `None` outside where this kernel cannot be asked (before
-    /// Linux 5.13, whose BPF programs cannot print): read `/proc/kallsyms` then.
+    /// The kernel's name for each address: the symbol it is in, with its module as `name [module]`. An inner
+    /// `None` if it has no name. An outer `None` if this kernel cannot be asked (before Linux 5.13, whose BPF
+    /// programs cannot print): read `/proc/kallsyms` then.
     pub fn name_symbols(&mut self, addresses: &[u64]) -> Option<Vec<Option<String>>> {
         let program: &mut RawTracePoint = self.program(ProgramId::NameSymbol).ok()?;
         program.load().ok()?;
