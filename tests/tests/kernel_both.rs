@@ -70,7 +70,7 @@ fn each_graph_of_a_combined_run_has_its_own_title_and_unit() {
         .expect_code(0)
         .expect_stderr("off-CPU: ")
         .expect_stderr("on-CPU: ")
-        .expect_stderr("on.svg, ");
+        .expect_stderr("on.svg\n");
     for (path, subject, unit, strange) in [
         (&on, "on-CPU: wall", "samples", "sleep_through"),
         (&off, "off-CPU: wall", "µs", "no such function"),

@@ -117,7 +117,7 @@ fn system_calls_are_shown_with_their_measured_latency() {
         "{}",
         recorded.folded
     );
-    recorded.run.expect_stderr("s together");
+    recorded.run.expect_stderr(" s in all, ");
 }
 
 #[kernel_test]
@@ -134,7 +134,7 @@ fn a_call_that_has_not_returned_is_counted_up_to_the_end() {
     let folded = run.folded_file(&file);
     let slept = folded.weight(|stack| stack.leaf() == "[clock_nanosleep]") as f64 / 1e6;
     assert!((0.5..1.1).contains(&slept), "{folded}");
-    run.expect_stderr("had not ended, and count");
+    run.expect_stderr("had not ended when the recording did");
 }
 
 #[kernel_test]

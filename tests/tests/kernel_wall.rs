@@ -120,7 +120,7 @@ fn running_time_is_attributed_by_samples() {
             "{function} in {folded}"
         );
     }
-    run.expect_stderr("told by")
+    run.expect_stderr("attributed by")
         .expect_stderr("waited for a CPU for");
 }
 

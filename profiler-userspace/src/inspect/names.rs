@@ -53,8 +53,8 @@ pub fn show_names(
             begin.elapsed().as_secs_f64() * 1e3,
         ));
     }
-    for sentence in debug_info::on_details(&untold, naming.memory.bytes) {
-        print(&format!("flame-bpf: {sentence}\n"));
+    for finding in debug_info::on_details(&untold, naming.memory.bytes) {
+        print(&format!("flame-bpf: {}\n", finding.text));
     }
     let lines = addresses.iter().zip(named).map(|(address, frames)| {
         let frames = match frames.is_empty() {

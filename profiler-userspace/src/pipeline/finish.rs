@@ -15,10 +15,13 @@ use crate::process::Processes;
 use crate::profile::normalized::{NormalizedKey, NormalizedProfile};
 use crate::profile::raw::Parts;
 use crate::profile::{Unit, Window, wall};
-use crate::report::balance::{self, Cost, Health};
+use crate::report::balance::{self, Health};
+use crate::report::cost::{self, Cost};
+use crate::report::findings::{self, Finding};
 use crate::report::interference;
 use crate::report::names;
 use crate::report::nothing::Nothing;
+use crate::report::{stacks, verbose};
 use crate::symbolize::{self, KernelNames, Objects};
 use crate::targets::tasks;
 use anyhow::Result;
@@ -53,12 +56,12 @@ pub(crate) fn finish(
         end: recording_info.elapsed,
     };
     if recording_info.stop == Stop::TargetEnded {
-        recording_info.remark(format!(
-            "The target ended after {:.1} s.",
+        recording_info.remark(Finding::note(format!(
+            "the target ended after {:.1} s",
             recording_info.elapsed.as_secs_f64()
-        ));
+        )));
     }
-    for sentence in loaded.iter().flat_map(balance::unwind_remarks) {
+    for sentence in loaded.iter().flat_map(stacks::on_tables) {
         recording_info.remark(sentence);
     }
     let mut finishing = Finishing {
@@ -83,7 +86,7 @@ pub(crate) fn finish(
         ..
     } = finishing;
     if let Some(loaded) = loaded.as_ref().filter(|_| verbosity.verbose > 0) {
-        text.insert_str(0, &balance::tables(loaded));
+        text.insert_str(0, &verbose::tables(loaded));
     }
     if wrote && !verbosity.quiet {
         let tables = loaded.map_or(0, |loaded| loaded.bytes);
@@ -92,16 +95,9 @@ pub(crate) fn finish(
         let counters: Vec<Counters> = (0..kernel.events())
             .map(|event| kernel.counters(event))
             .collect();
-        if !text.ends_with('\n') {
-            text.push(' ');
-        }
-        text.push_str(&balance::cost(&counters, &cost));
-        if !places.is_empty() {
-            text.push_str(&format!(" Wrote {}.", places.join(", ")));
-        }
-    }
-    if !text.is_empty() && !text.ends_with('\n') {
-        text.push('\n');
+        let mut findings = vec![cost::cost(&counters, &cost)];
+        findings.extend(places.into_iter().map(|place| Finding::new("wrote", place)));
+        text.push_str(&findings::shown(&findings));
     }
     Ok(Report { text, wrote })
 }
@@ -115,7 +111,7 @@ struct Part<'a> {
     counters: Counters,
     sinks: &'a [Sink],
     /// What there is to remark that concerns this part alone.
-    remarks: Vec<String>,
+    remarks: Vec<Finding>,
 }
 
 /// All that finishing needs, and what there is to say so far.
@@ -171,7 +167,7 @@ impl Finishing<'_> {
     }
 
     /// What there is to remark on a event before it is looked at.
-    fn remarks(&self, number: usize, event: &Event) -> Vec<String> {
+    fn remarks(&self, number: usize, event: &Event) -> Vec<Finding> {
         let of_waits = event.probe.waits().map(|_| &self.recording_info.of_waits);
         // Those of the whole recording are not said twice where waits are recorded beside.
         let of_all = (number == 0 || of_waits.is_none()).then_some(&self.recording_info.remarks);
@@ -202,7 +198,7 @@ impl Finishing<'_> {
         part.remarks
             .splice(0..0, balance::wall_remarks(&sums, &part.counters));
         if self.plan.verbosity.verbose > 0 {
-            self.text.push_str(&balance::counters(&part.counters, ""));
+            self.text.push_str(&verbose::counters(&part.counters, ""));
         }
         part.normalized = normalized;
         part.counters = self.kernel.counters(part.number + 1);
@@ -280,27 +276,23 @@ impl Finishing<'_> {
                 unit: event.unit(),
                 finish: how(plan, probe),
             };
-            told.raw_recording(stored, health(&remarks_stored).balance())
+            told.raw_recording(stored, health(&remarks_stored).balance().lines())
         });
         let balance = match profile {
             Some(_) => health(&remarks).balance(),
             None => health(&remarks_stored).balance(),
         };
-        // Each part has a paragraph of its own.
-        if !self.text.is_empty() && !self.text.ends_with('\n') {
-            self.text.push('\n');
-        }
         if verbosity.verbose > 0 {
             let whose = if is_the_subject && !matches!(probe, Probe::Wall(_)) {
                 String::new()
             } else {
                 event.name() + " "
             };
-            self.text.push_str(&balance::counters(&counters, &whose));
+            self.text.push_str(&verbose::counters(&counters, &whose));
             let exact = verbosity.verbose > 1;
             let cut_short =
                 symbolize::cut_short(&normalized, &self.objects, &self.processes, exact);
-            self.text.push_str(&balance::cut_short(&cut_short));
+            self.text.push_str(&verbose::cut_short(&cut_short));
         }
         if normalized.samples().len() == 0 {
             let nothing = Nothing {
@@ -325,7 +317,7 @@ impl Finishing<'_> {
                 .subtitle
                 .clone()
                 .or(look.subtitle.map(str::to_owned)),
-            notes: balance.clone(),
+            notes: balance.lines(),
             ..plan.style.clone()
         };
         let named = profile.as_ref().map(|profile| Named {
@@ -348,7 +340,7 @@ impl Finishing<'_> {
             ));
         }
         if !verbosity.quiet || counters.sum(Class::Lost) > 0 {
-            self.text.push_str(&balance);
+            self.text.push_str(&balance.shown());
         }
         Ok(true)
     }

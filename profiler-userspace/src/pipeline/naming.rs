@@ -13,9 +13,11 @@ use crate::process::Processes;
 use crate::profile::normalized::NormalizedProfile;
 use crate::profile::{Profile, waits};
 use crate::report::debug_info;
-use crate::report::distro::Distribution;
+use crate::report::distro::Distro;
+use crate::report::findings::Finding;
 use crate::report::kernel_lines;
 use crate::report::names;
+use crate::report::text::counted;
 use crate::symbolize::{
     self, KernelLines, KernelNames, KernelNaming, Objects, Sources, Stored, Unnamed,
 };
@@ -25,9 +27,9 @@ pub(crate) struct Brought {
     pub(crate) profile: Option<Profile>,
     pub(crate) stored: Option<Stored>,
     /// What there is to remark on the names.
-    pub(crate) on_names: Vec<String>,
+    pub(crate) on_names: Vec<Finding>,
     /// What there is to remark on those of the raw recording.
-    pub(crate) on_stored: Vec<String>,
+    pub(crate) on_stored: Vec<Finding>,
 }
 
 /// What is made of the kernel stacks of a probe; nothing if they stay as they are.
@@ -89,23 +91,23 @@ impl Namer<'_> {
             .and_then(KernelNaming::complaint);
         let mut remarks = Vec::new();
         if let Some(complaint) = complaint {
-            remarks.push(format!("Note: {complaint}."));
+            remarks.push(Finding::note(complaint));
         }
         if self.processes.refused() > 0 {
-            remarks.push(format!(
-                "Note: the mappings of {} processes may not be read, so their functions have no names; run with sudo.",
-                self.processes.refused()
-            ));
+            remarks.push(Finding::note(format!(
+                "no permission to read the mappings of {}: their functions have no names; run with sudo",
+                counted(self.processes.refused() as u64, "process")
+            )));
         }
         remarks.extend(names::on_shortage(
             &self.processes.shortage(),
             self.objects.cut_maps(),
         ));
-        let distribution = Distribution::here(client.is_some());
+        let distro = Distro::here(client.is_some());
         let lining = lines.as_ref().map(KernelLines::lining);
-        remarks.extend(lining.and_then(|lining| kernel_lines::on_lines(&lining, &distribution)));
+        remarks.extend(lining.and_then(|lining| kernel_lines::on_lines(&lining, &distro)));
         let total = normalized.total_count();
-        let of_names = |unnamed: &[Unnamed]| names::on_names(unnamed, total, &distribution);
+        let of_names = |unnamed: &[Unnamed]| names::on_names(unnamed, total, &distro);
         if let Some(client) = &client {
             remarks.extend(names::on_fetching(&client.fetched()));
         }

@@ -1,7 +1,7 @@
 //! The progress line, on a terminal: elapsed time and samples so far; later, what is being named or fetched.
 
 use crate::debuginfod::Fetched;
-use crate::report::balance::mebibytes;
+use crate::report::text::mebibytes;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal as _;
 use std::sync::Arc;

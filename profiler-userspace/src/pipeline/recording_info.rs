@@ -3,6 +3,8 @@
 //! In: the plan, and what happens while it is carried out. Out: facts for titles and closing sentences.
 
 use crate::plan::{Event, Plan, TitleFacts};
+use crate::report::findings::Finding;
+use crate::report::text::counted;
 use crate::targets::tasks;
 use anyhow::Result;
 use std::collections::HashMap;
@@ -37,9 +39,9 @@ pub(crate) struct RecordingInfo {
     pub(crate) host: String,
     comms: HashMap<u32, String>,
     pub(crate) cpu_before: Duration,
-    pub(crate) remarks: Vec<String>,
+    pub(crate) remarks: Vec<Finding>,
     /// What the part should say that is about waits.
-    pub(crate) of_waits: Vec<String>,
+    pub(crate) of_waits: Vec<Finding>,
 }
 
 impl RecordingInfo {
@@ -73,20 +75,20 @@ impl RecordingInfo {
     /// What became of looking for threads that were asleep before the recording began.
     pub(crate) fn take_in(&mut self, asleep: Result<Before>) {
         match asleep {
-            Ok(before) if before.incomplete > 0 => self.of_waits.push(format!(
-                "Note: the memory of {} threads that were asleep from the beginning may not be read, so their callers are missing.",
-                before.incomplete
-            )),
+            Ok(before) if before.incomplete > 0 => self.of_waits.push(Finding::note(format!(
+                "the memory of {} that slept when the recording began cannot be read; their callers are missing",
+                counted(before.incomplete as u64, "thread")
+            ))),
             Ok(_) => {}
-            Err(error) => self.of_waits.push(format!(
-                "Note: threads that were asleep from the beginning are counted from their first wake-up only: {error:#}."
-            )),
+            Err(error) => self.of_waits.push(Finding::note(format!(
+                "threads that slept when the recording began are counted from their first wake-up only: {error:#}"
+            ))),
         }
     }
 
-    /// Something that the closing paragraph should say.
-    pub(crate) fn remark(&mut self, sentence: impl Into<String>) {
-        self.remarks.push(sentence.into());
+    /// Something that the closing summary should say.
+    pub(crate) fn remark(&mut self, finding: Finding) {
+        self.remarks.push(finding);
     }
 
     /// What graphs are called unless told otherwise.

@@ -15,11 +15,12 @@ use crate::plan::Rendering;
 use crate::profile::fold::visible;
 use crate::profile::waits;
 use crate::raw_recording::{self, Missing, RawRecording, Read, Wanted, Windows};
-use crate::report::balance::counted;
 use crate::report::debug_info;
-use crate::report::distro::Distribution;
+use crate::report::distro::Distro;
+use crate::report::findings::{Finding, Summary};
 use crate::report::names;
 use crate::report::print;
+use crate::report::text::counted;
 use crate::symbolize::{self, KernelNames, Sources};
 use anyhow::{Context as _, Result};
 use std::fs::File;
@@ -88,27 +89,30 @@ pub fn render(asked: &Rendering) -> Result<()> {
         None => symbolized.profile,
     };
 
-    let mut sentences: Vec<String> = Vec::new();
     let several = read.windows.as_ref().filter(|windows| windows.taken != 1);
-    sentences.extend(match several {
-        Some(windows) => Some(of_windows(&read, windows)),
-        None => closing.as_deref().map(|text| visible(text).into_owned()),
-    });
-    sentences.extend(missing(&read));
+    let mut summary = match (several, closing) {
+        (Some(windows), _) => of_windows(&read, windows),
+        (None, Some(closing)) => Summary::parse(closing),
+        (None, None) => Summary {
+            title: visible(&title(&read)).into_owned(),
+            findings: Vec::new(),
+        },
+    };
+    let findings = &mut summary.findings;
+    findings.extend(missing(&read));
     let fetched = client.as_ref().map(Client::fetched);
-    sentences.extend(fetched.as_ref().and_then(names::on_fetching));
-    sentences.extend(names::on_names(
+    findings.extend(fetched.iter().flat_map(names::on_fetching));
+    findings.extend(names::on_names(
         &symbolized.unnamed,
         normalized.total_count(),
-        &Distribution::here(client.is_some()),
+        &Distro::here(client.is_some()),
     ));
     let limit = asked.naming.memory.bytes;
-    sentences.extend(debug_info::on_details(&symbolized.untold, limit));
-    let balance = sentences.join(" ");
+    findings.extend(debug_info::on_details(&symbolized.untold, limit));
     let look = look::usual(&facts.noun, facts.finish);
     let style = Style {
         title: asked.title.clone().unwrap_or_else(|| title(&read)),
-        notes: balance.clone(),
+        notes: summary.lines(),
         colors: asked.colors.unwrap_or(look.palette),
         subtitle: asked
             .style
@@ -126,13 +130,12 @@ pub fn render(asked: &Rendering) -> Result<()> {
         print(&about(&read));
     }
     if !asked.verbosity.quiet {
-        let wrote = match places.is_empty() {
-            true => String::new(),
-            false => format!(" Wrote {}.", places.join(", ")),
-        };
-        print(&format!("{balance}{wrote}\n"));
-    } else if let Some(sentence) = missing(&read) {
-        print(&format!("flame-bpf: {sentence}\n"));
+        let wrote = places.into_iter().map(|place| Finding::new("wrote", place));
+        summary.findings.extend(wrote);
+        print(&summary.shown());
+    } else if let Some(Finding { label, text }) = missing(&read) {
+        let title = visible(&read.raw_recording.facts.title);
+        print(&format!("flame-bpf: {title}: {label}: {text}\n"));
     }
     Ok(())
 }
@@ -153,31 +156,35 @@ fn title(read: &Read) -> String {
 }
 
 /// What several windows say of what was recorded, and lost.
-fn of_windows(read: &Read, windows: &Windows) -> String {
+fn of_windows(read: &Read, windows: &Windows) -> Summary {
     let noun = visible(&read.raw_recording.facts.noun);
     let lost = match windows.lost {
-        0 => "Nothing was lost.".to_owned(),
-        lost => format!(
-            "LOST: {}, in {}; --from and --to choose one, which says why.",
-            counted(lost, &noun),
-            counted(windows.lost_in as u64, "window"),
+        0 => Finding::new("lost", "nothing"),
+        lost => Finding::new(
+            "LOST",
+            format!(
+                "{} in {}; choose one with --from and --to to see why",
+                counted(lost, &noun),
+                counted(windows.lost_in as u64, "window"),
+            ),
         ),
     };
-    format!(
-        "{}: {} in {}, {} of {}. {lost}",
-        visible(&title(read)),
+    let stacks = read.raw_recording.normalized.stacks().len() as u64;
+    let recorded = format!(
+        "{}, {} in {} of {}",
         counted(windows.recorded, &noun),
-        counted(
-            read.raw_recording.normalized.stacks().len() as u64,
-            "distinct stack"
-        ),
+        counted(stacks, "distinct stack"),
         windows.taken,
         counted(windows.all as u64, "window"),
-    )
+    );
+    Summary {
+        title: visible(&title(read)).into_owned(),
+        findings: vec![Finding::new("recorded", recorded), lost],
+    }
 }
 
 /// What to say of a file that is not all there.
-fn missing(read: &Read) -> Option<String> {
+fn missing(read: &Read) -> Option<Finding> {
     let why = match read.missing? {
         Missing::CutOff => "ends early",
         Missing::Damaged => "is damaged",
@@ -191,21 +198,23 @@ fn missing(read: &Read) -> Option<String> {
         &read.raw_recording.closing,
     ) {
         (0, Some(_)) => return None,
-        (0, None) => "What the recording said of losses is MISSING".to_owned(),
-        (rest, Some(_)) => format!("{} are MISSING", counted(rest, &noun)),
+        (0, None) => "what the recording said of losses".to_owned(),
+        (rest, Some(_)) => counted(rest, &noun),
         (rest, None) => format!(
-            "{} are MISSING, and what the recording said of losses",
+            "{} and what the recording said of losses",
             counted(rest, &noun)
         ),
     };
     let remedy = match (read.missing, &read.windows) {
-        (Some(Missing::TooLarge), Some(_)) => " Choose fewer windows with --from and --to.",
+        (Some(Missing::TooLarge), Some(_)) => "; choose fewer windows with --from and --to",
         _ => "",
     };
-    Some(format!(
-        "{}: {} shown, but the raw recording {why}. {what}.{remedy}",
-        visible(&facts.title),
-        counted(shown, &noun),
+    Some(Finding::new(
+        "MISSING",
+        format!(
+            "{what}: the raw recording {why}; {} shown{remedy}",
+            counted(shown, &noun)
+        ),
     ))
 }
 

@@ -16,7 +16,11 @@ use crate::profile::normalized::NormalizedProfile;
 use crate::profile::raw::Parts;
 use crate::profile::{Unit, Window};
 use crate::raw_recording::Writer;
-use crate::report::balance::{self, Cost, Health, counted};
+use crate::report::balance::{self, Health};
+use crate::report::cost::{self, Cost};
+use crate::report::findings::{self, Finding};
+use crate::report::text::{self, counted};
+use crate::report::{stacks, verbose};
 use crate::symbolize::{self, KernelNames, Objects};
 use anyhow::{Context as _, Result};
 use profiler_common::abi::{Class, Counter, Counters, StackEnd};
@@ -123,7 +127,8 @@ impl<'a> Windows<'a> {
             idle_is_offered: plan.target == Target::All,
             remarks: &brought.on_stored,
         }
-        .balance();
+        .balance()
+        .lines();
         let told = Told {
             host: &self.host,
             title: &self.title,
@@ -179,7 +184,7 @@ pub(crate) fn finish(
     windows.written = written;
     let until = recording_info.elapsed;
     windows.write(normalized, &objects, &mut kernel, &processes, until)?;
-    for sentence in loaded.iter().flat_map(balance::unwind_remarks) {
+    for sentence in loaded.iter().flat_map(stacks::on_tables) {
         recording_info.remark(sentence);
     }
     let event = plan.events.first().context("a plan has an event")?;
@@ -198,7 +203,7 @@ pub(crate) fn finish(
     let extent = format!(
         "{}, {} bytes",
         counted(count, "window"),
-        balance::grouped(file.bytes())
+        text::grouped(file.bytes())
     );
     let remarks = [&*recording_info.remarks, &*recording_info.of_waits].concat();
     let closing = Health {
@@ -213,30 +218,22 @@ pub(crate) fn finish(
         remarks: &remarks,
     }
     .balance();
-    file.add(|out| writer.end(closing.clone(), out))?;
+    file.add(|out| writer.end(closing.lines(), out))?;
     let mut text = String::new();
     if plan.verbosity.verbose > 0 {
-        text.extend(loaded.as_ref().map(balance::tables));
-        text.push_str(&balance::counters(&counters, ""));
+        text.extend(loaded.as_ref().map(verbose::tables));
+        text.push_str(&verbose::counters(&counters, ""));
     }
     if !plan.verbosity.quiet || counters.sum(Class::Lost) > 0 {
-        text.push_str(&closing);
+        text.push_str(&closing.shown());
     }
     if !plan.verbosity.quiet {
         let tables = loaded.map_or(0, |loaded| loaded.bytes);
-        text.push(' ');
-        text.push_str(&balance::cost(
-            &[counters],
-            &Cost::now(kernel.map_bytes() + tables),
-        ));
-        let names: Vec<String> = sinks
-            .iter()
-            .map(|sink| sink.name().display().to_string())
-            .collect();
-        text.push_str(&format!(" Wrote {}.", names.join(", ")));
-    }
-    if !text.is_empty() {
-        text.push('\n');
+        let cost = Cost::now(kernel.map_bytes() + tables);
+        let mut findings = vec![cost::cost(&[counters], &cost)];
+        let names = sinks.iter().map(|sink| sink.name().display().to_string());
+        findings.extend(names.map(|name| Finding::new("wrote", name)));
+        text.push_str(&findings::shown(&findings));
     }
     Ok(Report {
         text,

@@ -1,10 +1,11 @@
-//! What debug information did not tell, though it was asked.
+//! Debug information that could not be used.
 //!
-//! In: what the limit on memory did to naming, and which files were missing. Out: sentences for the balance, each with a number, a cause and a
+//! In: what did not fit into the memory limit, and which files were missing. Out: findings with a number, a cause and a
 //! remedy.
 
+use super::findings::Finding;
+use super::text::{counted, mebibytes};
 use crate::profile::fold::visible;
-use crate::report::balance::{counted, grouped, mebibytes};
 use crate::symbolize::Untold;
 use std::cmp::Reverse;
 
@@ -12,24 +13,21 @@ use std::cmp::Reverse;
 const MOST_OBJECTS: usize = 3;
 
 /// What to say of debug information, of which naming may hold so many bytes.
-pub(crate) fn on_details(untold: &Untold, limit: u64) -> Vec<String> {
+pub(crate) fn on_details(untold: &Untold, limit: u64) -> Vec<Finding> {
     let sentences = [on_memory(untold, limit), on_missing(untold)];
     sentences.into_iter().flatten().collect()
 }
 
 /// What to say of debug information that took more memory than that.
-fn on_memory(untold: &Untold, limit: u64) -> Option<String> {
+fn on_memory(untold: &Untold, limit: u64) -> Option<Finding> {
     let limit = mebibytes(limit);
     if untold.left.is_empty() {
-        let whose = match untold.again {
-            0 => return None,
-            1 => "1 object".to_owned(),
-            many => format!("{} objects", grouped(many as u64)),
-        };
-        return Some(format!(
-            "Debug information of {whose} did not fit into {limit} at once and was read in several rounds; with a larger \
-             --max-symbol-memory it is read once."
-        ));
+        return (untold.again > 0).then(|| {
+            Finding::note(format!(
+                "debug information of {} did not fit into {limit} and was read in rounds; raise --max-symbol-memory",
+                counted(untold.again as u64, "object"),
+            ))
+        });
     }
     let mut modules: Vec<(&String, &usize)> = untold.left.iter().collect();
     modules.sort_by_key(|(_, places)| Reverse(**places));
@@ -43,16 +41,19 @@ fn on_memory(untold: &Untold, limit: u64) -> Option<String> {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    Some(format!(
-        "Note: {} in {}{more} got no lines, inlined functions or names from debug information, which takes more than {limit} \
-         or very long to read there; a larger --max-symbol-memory allows more.",
-        counted(all as u64, "place"),
-        named.join(", "),
+    Some(Finding::new(
+        "lines",
+        format!(
+            "{} in {}{more} have no lines or inlined functions: their debug information needs more than {limit} or too long; \
+             raise --max-symbol-memory",
+            counted(all as u64, "place"),
+            named.join(", "),
+        ),
     ))
 }
 
 /// What to say of debug information that the compiler kept apart and that is not there.
-fn on_missing(untold: &Untold) -> Option<String> {
+fn on_missing(untold: &Untold) -> Option<Finding> {
     let all = untold.missing.iter();
     let (module, (count, such_as)) = all.max_by_key(|(_, (count, _))| *count)?;
     let more = match untold.missing.len() - 1 {
@@ -60,12 +61,14 @@ fn on_missing(untold: &Untold) -> Option<String> {
         1 => " (and of 1 other object)".to_owned(),
         more => format!(" (and of {more} other objects)"),
     };
-    Some(format!(
-        "Note: {} in which the compiler put debug information of {module}{more} could not be read, such as {}, so functions that were \
-         compiled into others are not shown there; keep what -gsplit-dwarf made where it was made, or put a package of it, {module}.dwp, \
-         beside the program.",
-        counted(*count as u64, "file"),
-        visible(&such_as.to_string_lossy()),
+    Some(Finding::new(
+        "lines",
+        format!(
+            "{} of split debug information of {module}{more} missing, such as {}: no inlined functions there; keep the .dwo \
+             files where they were built, or put {module}.dwp beside the program",
+            counted(*count as u64, "file"),
+            visible(&such_as.to_string_lossy()),
+        ),
     ))
 }
 
@@ -82,7 +85,7 @@ mod tests {
             left: left.collect(),
             ..Untold::default()
         };
-        on_memory(&untold, 64 << 20)
+        Some(on_memory(&untold, 64 << 20)?.text)
     }
 
     #[test]
@@ -94,7 +97,7 @@ mod tests {
     fn what_was_read_again_is_counted() {
         let one = said(1, &[]).unwrap();
         assert!(
-            one.starts_with("Debug information of 1 object did not fit into 64.0 MiB"),
+            one.starts_with("debug information of 1 object did not fit into 64.0 MiB"),
             "{one}"
         );
         let many = said(1234, &[]).unwrap();
@@ -115,16 +118,18 @@ mod tests {
         };
         let said = |all| on_details(&missing(all), 1 << 20);
         assert!(said(&[]).is_empty());
-        let one = said(&[("a", 1, "/src/a\n.dwo")]).remove(0);
+        let one = said(&[("a", 1, "/src/a\n.dwo")]).remove(0).text;
         assert!(
-            one.starts_with("Note: 1 file in which the compiler put debug information of a could"),
+            one.starts_with("1 file of split debug information of a missing"),
             "{one}"
         );
         assert!(
-            one.contains("/src/a\\n.dwo") && one.contains("a package of it, a.dwp"),
+            one.contains("/src/a\\n.dwo") && one.contains("put a.dwp"),
             "{one}"
         );
-        let two = said(&[("a", 1, "/src/a.dwo"), ("b", 2000, "/src/b.dwo")]).remove(0);
+        let two = said(&[("a", 1, "/src/a.dwo"), ("b", 2000, "/src/b.dwo")])
+            .remove(0)
+            .text;
         assert!(
             two.contains("2,000 files") && two.contains("of b (and of 1 other object)"),
             "{two}"
@@ -136,7 +141,7 @@ mod tests {
         let left = [("a", 1), ("b", 2000), ("c", 3), ("d", 4), ("e", 5)];
         let text = said(2, &left).unwrap();
         assert!(
-            text.starts_with("Note: 2,013 places in b, e, d and 2 more got no lines"),
+            text.starts_with("2,013 places in b, e, d and 2 more have no lines"),
             "{text}"
         );
         assert!(
@@ -146,7 +151,7 @@ mod tests {
         assert!(
             said(0, &[("a", 1)])
                 .unwrap()
-                .starts_with("Note: 1 place in a got no lines")
+                .starts_with("1 place in a have no lines")
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Which Linux distribution this is, and the command by which it brings an object's symbols.
+//! Which Linux distribution this is, and the command that installs an object's symbols.
 //!
 //! In: `/etc/os-release`, and on Debian and Ubuntu the lists of what packages hold. Out: half a sentence.
 //! Never runs the command, and never asks the network.
@@ -23,14 +23,14 @@ enum Family {
 
 /// A distribution.
 #[derive(Debug)]
-pub(crate) struct Distribution {
+pub(crate) struct Distro {
     family: Option<Family>,
     lists: PathBuf,
     /// Whether debuginfod servers were asked already.
     servers_asked: bool,
 }
 
-impl Distribution {
+impl Distro {
     /// The one that runs here.
     pub(crate) fn here(servers_asked: bool) -> Self {
         let release = fs::read_to_string("/etc/os-release")
@@ -63,7 +63,7 @@ impl Distribution {
             None => None,
         };
         match command {
-            Some(command) => format!("{command} brings its symbols, or {}", self.anywhere()),
+            Some(command) => format!("{command}, or {}", self.anywhere()),
             None => self.anywhere().to_owned(),
         }
     }
@@ -74,7 +74,7 @@ impl Distribution {
         match self.family? {
             Family::Debian => Some(format!("`apt install linux-image-{release}-dbg`")),
             Family::Ubuntu => Some(format!(
-                "`apt install linux-image-{release}-dbgsym` (with ddebs.ubuntu.com among the sources)"
+                "`apt install linux-image-{release}-dbgsym` from Ubuntu's debug archive"
             )),
             Family::Fedora => Some(format!("`dnf debuginfo-install kernel-{release}`")),
         }
@@ -88,10 +88,8 @@ impl Distribution {
     /// What brings symbols whatever the distribution.
     pub(crate) fn anywhere(&self) -> &'static str {
         match self.servers_asked {
-            true => "--debug-dir DIR, if you have its debug file",
-            false => {
-                "--debuginfod, which fetches them, or --debug-dir DIR, if you have its debug file"
-            }
+            true => "use --debug-dir DIR with its debug file",
+            false => "use --debuginfod",
         }
     }
 
@@ -101,13 +99,13 @@ impl Distribution {
         if package == "libc6" {
             return Some("`apt install libc6-dbg`".to_owned());
         }
-        let suite = match self.family? {
-            Family::Ubuntu => "ddebs.ubuntu.com",
-            _ => "deb.debian.org/debian-debug",
+        let whose = match self.family? {
+            Family::Ubuntu => "Ubuntu",
+            _ => "Debian",
         };
         let package = visible(&package).into_owned();
         Some(format!(
-            "`apt install {package}-dbgsym` (with {suite} among the sources)"
+            "`apt install {package}-dbgsym` from {whose}'s debug archive"
         ))
     }
 }
@@ -176,7 +174,7 @@ mod tests {
         }
     }
 
-    fn debian() -> (tempfile::TempDir, Distribution) {
+    fn debian() -> (tempfile::TempDir, Distro) {
         let lists = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| fs::write(lists.path().join(name), text).unwrap();
         write("libc6:amd64.list", "/.\n/lib/x86_64-linux-gnu/libc.so.6\n");
@@ -185,7 +183,7 @@ mod tests {
             "/usr/lib/libssl.so.3.old\n/usr/lib/libssl.so.3\n",
         );
         write("libssl3.md5sums", "/usr/bin/none\n");
-        let distribution = Distribution {
+        let distribution = Distro {
             family: Some(Family::Debian),
             lists: lists.path().to_owned(),
             servers_asked: false,
@@ -196,7 +194,7 @@ mod tests {
     #[test]
     fn the_kernels_package_is_of_its_release() {
         let (_lists, mut distribution) = debian();
-        let command = |distribution: &Distribution| distribution.kernel_lines("6.1.0-9-amd64");
+        let command = |distribution: &Distro| distribution.kernel_lines("6.1.0-9-amd64");
         let debian = command(&distribution).unwrap();
         assert_eq!(debian, "`apt install linux-image-6.1.0-9-amd64-dbg`");
         distribution.family = Some(Family::Fedora);
@@ -205,28 +203,28 @@ mod tests {
                 .unwrap()
                 .contains("dnf debuginfo-install kernel-6.1.0")
         );
-        assert_eq!(command(&Distribution::unknown()), None);
+        assert_eq!(command(&Distro::unknown()), None);
     }
 
     #[test]
     fn debian_names_the_package() {
         let (_lists, mut debian) = debian();
-        let said = |debian: &Distribution, path: &str| debian.symbols_of(Path::new(path), None);
+        let said = |debian: &Distro, path: &str| debian.symbols_of(Path::new(path), None);
         let libc = said(&debian, "/usr/lib/x86_64-linux-gnu/libc.so.6");
-        assert!(libc.starts_with("`apt install libc6-dbg` brings"), "{libc}");
+        assert!(libc.starts_with("`apt install libc6-dbg`, or"), "{libc}");
         let ssl = said(&debian, "/usr/lib/libssl.so.3");
         assert!(
-            ssl.starts_with("`apt install libssl3-dbgsym` (with deb.debian.org"),
+            ssl.starts_with("`apt install libssl3-dbgsym` from Debian's debug archive"),
             "{ssl}"
         );
         assert_eq!(said(&debian, "/usr/bin/none"), debian.anywhere());
         debian.family = Some(Family::Ubuntu);
-        assert!(said(&debian, "/usr/lib/libssl.so.3").contains("ddebs.ubuntu.com"));
+        assert!(said(&debian, "/usr/lib/libssl.so.3").contains("Ubuntu's debug archive"));
     }
 
     #[test]
     fn fedora_needs_the_build_alone() {
-        let fedora = Distribution {
+        let fedora = Distro {
             family: Some(Family::Fedora),
             lists: PathBuf::new(),
             servers_asked: false,

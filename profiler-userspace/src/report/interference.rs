@@ -9,8 +9,9 @@
 //! Kernels since the spring of 2026 have interrupts off there, too (`perf_swevent_event`): so a clock's firings are
 //! compared with those that its period promises. Performance counters interrupt all of these, but not each other.
 
+use super::findings::Finding;
+use super::text::{counted, seconds};
 use crate::plan::{Event, PerfEvent, PerfEventKind, Sampling};
-use crate::report::balance::{counted, seconds};
 use profiler_common::abi::{Class, Counter, Counters};
 use std::time::Duration;
 
@@ -25,7 +26,7 @@ pub(crate) fn within_others(
     number: usize,
     counters: &[Counters],
     (watched, cpus): (Duration, usize),
-) -> Option<String> {
+) -> Option<Finding> {
     let event = events.get(number)?;
     if !event.probe.is_on_event() {
         return None;
@@ -63,12 +64,12 @@ pub(crate) fn within_others(
         None if time * WORTH_ONE_IN < watched => return None,
         None => String::new(),
     };
-    Some(format!(
-        "Note: looking at {} took {}, in which {} could not be sampled{tail}.",
-        names.join(", "),
-        seconds(time),
+    Some(Finding::note(format!(
+        "{} was not sampled for {} while {} was handled{tail}",
         perf_event.name,
-    ))
+        seconds(time),
+        names.join(", "),
+    )))
 }
 
 /// How many firings fell out of those that a clock should have had on each CPU; the first comes up to a period late.
@@ -111,7 +112,8 @@ mod tests {
         counters.counters[Counter::RunTime as usize] = milliseconds * 1_000_000;
         counters.counters[Counter::Fired as usize] = fired;
         let counters = vec![counters; events.len()];
-        within_others(events, number, &counters, (Duration::from_secs(10), 2))
+        let finding = within_others(events, number, &counters, (Duration::from_secs(10), 2))?;
+        Some(finding.text)
     }
 
     /// Where a clock has fired far less often than it should.
@@ -153,11 +155,11 @@ mod tests {
         let clock = said(&events, 0, 500).unwrap();
         assert_eq!(
             clock,
-            "Note: looking at page-faults took 0.500 s, in which cpu-clock could not be sampled: up to about 50 samples."
+            "cpu-clock was not sampled for 0.500 s while page-faults was handled: up to about 50 samples"
         );
         let cycles = said(&events, 3, 500).unwrap();
         assert!(
-            cycles.contains("looking at cpu-clock, page-faults, context-switches took 1.500 s")
+            cycles.contains("1.500 s while cpu-clock, page-faults, context-switches was handled")
                 && cycles.contains("up to about 1,500 samples"),
             "{cycles}"
         );
@@ -191,6 +193,6 @@ mod tests {
         ];
         assert_eq!(said(&events, 0, 9), None);
         let told = said(&events, 0, 11).unwrap();
-        assert!(told.ends_with("cycles could not be sampled."), "{told}");
+        assert!(told.starts_with("cycles was not sampled for"), "{told}");
     }
 }

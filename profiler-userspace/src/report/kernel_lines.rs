@@ -3,9 +3,10 @@
 //! In: how names are wanted, and later how that went. Out: whom to ask, and a sentence where lines are missing, with
 //! the reason and what brings them.
 
+use super::findings::Finding;
+use super::text::{counted, mebibytes};
 use crate::object::Fetch;
-use crate::report::balance::{counted, mebibytes};
-use crate::report::distro::Distribution;
+use crate::report::distro::Distro;
 use crate::symbolize::{KernelFiles, KernelLines, KernelLining, Naming, SymbolMemory};
 
 /// Lines of the kernel that runs here; `fetch` is asked for what is not installed.
@@ -21,72 +22,58 @@ fn release() -> String {
 }
 
 /// What to say of lines of the kernel that are missing.
-pub(crate) fn on_lines(lining: &KernelLining, distribution: &Distribution) -> Option<String> {
-    let asked = distribution.servers_asked();
-    let brings = || {
-        let or_fetch = if asked {
-            ""
-        } else {
-            ", and --debuginfod fetches it where a server has it"
-        };
-        match distribution.kernel_lines(&release()) {
-            Some(command) => format!("{command} brings it{or_fetch}"),
-            None => format!(
-                "install the vmlinux with debug information of this very build, or name its directory by --debug-dir{or_fetch}"
-            ),
-        }
+pub(crate) fn on_lines(lining: &KernelLining, distro: &Distro) -> Option<Finding> {
+    let asked = distro.servers_asked();
+    let or_fetch = if asked { "" } else { ", or use --debuginfod" };
+    let remedy = || match distro.kernel_lines(&release()) {
+        Some(command) => format!("{command}{or_fetch}"),
+        None => format!(
+            "install this build's vmlinux with debug information, or name its directory with --debug-dir{or_fetch}"
+        ),
     };
     let nor_servers = if asked {
-        ", nor did a debuginfod server give it"
+        ", and no debuginfod server has it"
     } else {
         ""
     };
-    let why = match lining {
+    let text = match lining {
         KernelLining::NotNeeded | KernelLining::Told { beyond: 0, left: 0 } => return None,
-        KernelLining::Told { beyond, left: 0 } => {
-            return Some(format!(
-                "{} of the kernel in modules or BPF programs got no lines: --kernel-lines knows of those in vmlinux alone.",
-                counted(*beyond as u64, "place")
-            ));
-        }
-        KernelLining::Told { left, .. } => {
-            return Some(format!(
-                "Note: {} of the kernel got no lines, because its debug information takes more than --max-symbol-memory, {} unless set.",
-                counted(*left as u64, "place"),
-                mebibytes(SymbolMemory::default().bytes),
-            ));
-        }
-        KernelLining::Missing { wanted } => {
-            format!(
-                "{} is not there, nor elsewhere{nor_servers}; {}",
-                wanted.display(),
-                brings()
-            )
-        }
+        KernelLining::Told { beyond, left: 0 } => format!(
+            "{} in kernel modules or BPF programs have no lines: --kernel-lines reads vmlinux only",
+            counted(*beyond as u64, "place")
+        ),
+        KernelLining::Told { left, .. } => format!(
+            "{} in the kernel have no lines: its debug information needs more than --max-symbol-memory ({} by default)",
+            counted(*left as u64, "place"),
+            mebibytes(SymbolMemory::default().bytes),
+        ),
+        KernelLining::Missing { wanted } => format!(
+            "no kernel lines: {} does not exist{nor_servers}; {}",
+            wanted.display(),
+            remedy()
+        ),
         KernelLining::Another { found } => format!(
-            "{} is of another build than the kernel that runs, or has no debug information{nor_servers}; {}",
+            "no kernel lines: {} is of another build or has no debug information{nor_servers}; {}",
             found.display(),
-            brings()
+            remedy()
         ),
         KernelLining::Unproven => {
-            "/sys/kernel/notes does not say which build runs; mount /sys".to_owned()
+            "no kernel lines: /sys/kernel/notes does not say which build runs; mount /sys".to_owned()
         }
         KernelLining::Hidden => {
-            "the kernel hides where it lies; run with sudo or grant CAP_SYSLOG".to_owned()
+            "no kernel lines: the kernel hides its load address; run with sudo or grant CAP_SYSLOG".to_owned()
         }
         KernelLining::Unfit { found: Some(found) } => format!(
-            "what the kernel calls its functions is not what {} does, though it is the same build; reinstall it",
+            "no kernel lines: {} does not match the running kernel's symbols (same build ID); reinstall it",
             found.display()
         ),
         KernelLining::Unfit { found: None } => {
-            "what the kernel calls its functions is not what the file of a debuginfod server does, though it is the same build; \
-             name another by --debug-dir"
+            "no kernel lines: the debuginfod server's file does not match the running kernel's symbols (same build ID); \
+             use --debug-dir"
                 .to_owned()
         }
     };
-    Some(format!(
-        "Note: kernel functions have no lines because {why}."
-    ))
+    Some(Finding::new("lines", text))
 }
 
 #[cfg(test)]
@@ -94,7 +81,7 @@ mod tests {
     use super::*;
 
     fn said(lining: &KernelLining) -> Option<String> {
-        on_lines(lining, &Distribution::unknown())
+        Some(on_lines(lining, &Distro::unknown())?.text)
     }
 
     #[test]
@@ -150,12 +137,9 @@ mod tests {
             wanted: "/usr/lib/debug/boot/vmlinux-6".into(),
         };
         let text = said(&missing).unwrap();
-        assert!(text.contains("--debuginfod fetches it"), "{text}");
-        let asked = on_lines(&missing, &Distribution::here(true)).unwrap();
-        assert!(
-            asked.contains("nor did a debuginfod server give it"),
-            "{asked}"
-        );
+        assert!(text.contains("or use --debuginfod"), "{text}");
+        let asked = on_lines(&missing, &Distro::here(true)).unwrap().text;
+        assert!(asked.contains("no debuginfod server has it"), "{asked}");
         assert!(!asked.contains("--debuginfod"), "{asked}");
     }
 }

@@ -4,12 +4,18 @@
 //! Never records, symbolizes or writes a file.
 
 pub(crate) mod balance;
+pub(crate) mod cost;
 pub(crate) mod debug_info;
 pub(crate) mod distro;
+pub(crate) mod findings;
 pub(crate) mod interference;
 pub(crate) mod kernel_lines;
+mod losses;
 pub(crate) mod names;
 pub(crate) mod nothing;
+pub(crate) mod stacks;
+pub(crate) mod text;
+pub(crate) mod verbose;
 
 use std::io::Write as _;
 

@@ -1,14 +1,15 @@
-//! What would bring the names that are missing.
+//! Frames without names, and what would bring the names.
 //!
-//! In: the gaps that were met, how many samples there are, and the distribution. Out: sentences for the
-//! balance, each with a share, a cause and a remedy. Gaps that hardly show in a graph are not mentioned.
+//! In: code without names, how many samples there are, and the distro. Out: findings, each with a share, a cause and a
+//! remedy. What hardly shows in a graph is not mentioned.
 
+use super::findings::Finding;
+use super::text::{counted, grouped, mebibytes, share};
 use crate::debuginfod::Fetched;
 use crate::probe::Waits;
 use crate::process::{Runtime, Shortage};
 use crate::profile::fold::visible;
-use crate::report::balance::{grouped, mebibytes, share};
-use crate::report::distro::Distribution;
+use crate::report::distro::Distro;
 use crate::symbolize::{Gap, Reached, Unnamed};
 use profiler_common::abi::{Class, Counter, Counters};
 use std::cmp::Reverse;
@@ -27,94 +28,84 @@ const MOST_PIDS: usize = 3;
 /// The share of one CPU's time that looking at waits may take before there is something to say of it, in percent.
 const DEAR_PERCENT: u128 = 5;
 
-/// What to say where looking at every wait was dear, and the machine may feel it.
-pub(crate) fn on_switches(waits: &Waits, counters: &Counters, elapsed: Duration) -> Option<String> {
+/// What to say where recording every wait was expensive.
+pub(crate) fn on_switches(
+    waits: &Waits,
+    counters: &Counters,
+    elapsed: Duration,
+) -> Option<Finding> {
     let spent = Duration::from_nanos(counters.get(Counter::RunTime));
     let is_dear = spent.as_nanos() * 100 > elapsed.as_nanos() * DEAR_PERCENT;
     let per_second = |number: u64| (number as f64 / elapsed.as_secs_f64().max(0.001)) as u64;
     (is_dear && waits.look_period.is_zero()).then(|| {
-        format!(
-            "Note: looking at {} waits a second took {} of the time of one CPU; --switch-sample 1ms looks at about \
-             a thousand a second of each thread, and lets them stand for the others.",
+        Finding::note(format!(
+            "recording {} waits a second took {} of one CPU; --switch-sample 1ms records about a thousand a second of each \
+             thread, weighted",
             grouped(per_second(counters.sum(Class::Fired))),
             share(
                 u64::try_from(spent.as_micros()).unwrap_or(u64::MAX),
                 u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX)
             ),
-        )
+        ))
     })
 }
 
 /// What to say of debug files that were fetched, or should have been.
-pub(crate) fn on_fetching(fetched: &Fetched) -> Option<String> {
-    let mut text = match fetched.files {
-        0 => String::new(),
-        1 => format!("Fetched a debug file of {}.", mebibytes(fetched.bytes)),
-        files => format!(
-            "Fetched {files} debug files of {}.",
-            mebibytes(fetched.bytes)
-        ),
-    };
-    for (is_so, note) in [
-        (
-            fetched.failed,
-            "Note: a debuginfod server did not answer as it should, and was not asked again.",
-        ),
-        (
-            fetched.limited,
-            "Note: fetching debug files met a limit; a larger DEBUGINFOD_MAXTIME (seconds) or DEBUGINFOD_MAXSIZE \
-             (bytes) allows more.",
-        ),
-    ] {
-        if is_so {
-            let space = if text.is_empty() { "" } else { " " };
-            text = text + space + note;
-        }
+pub(crate) fn on_fetching(fetched: &Fetched) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if fetched.files > 0 {
+        let files = counted(fetched.files, "debug file");
+        let bytes = mebibytes(fetched.bytes);
+        findings.push(Finding::new("fetched", format!("{files}, {bytes}")));
     }
-    (!text.is_empty()).then_some(text)
+    if fetched.failed {
+        findings.push(Finding::note(
+            "a debuginfod server failed and was not asked again",
+        ));
+    }
+    if fetched.limited {
+        findings.push(Finding::note(
+            "fetching debug files hit a limit; raise DEBUGINFOD_MAXTIME (seconds) or DEBUGINFOD_MAXSIZE (bytes)",
+        ));
+    }
+    findings
 }
 
-/// What to say of what processes have and was not kept: only where names may be missing for it.
-pub(crate) fn on_shortage(shortage: &Shortage, cut_maps: usize) -> Vec<String> {
-    let counted = |count: usize, one: &str, many: &str| match count {
-        1 => format!("1 {one}"),
-        many_of => format!("{} {many}", grouped(many_of as u64)),
-    };
-    let mut sentences = Vec::new();
+/// What to say of mappings and files that were not kept: only where names may be missing for it.
+pub(crate) fn on_shortage(shortage: &Shortage, cut_maps: usize) -> Vec<Finding> {
+    let counted = |count: usize, noun| counted(count as u64, noun);
+    let mut findings = Vec::new();
     if shortage.files > 0 {
-        sentences.push(format!(
-            "Note: {} could not be kept open and had to be there at the end; a larger `ulimit -n` keeps them.",
-            counted(shortage.files, "mapped file", "mapped files")
-        ));
+        findings.push(Finding::note(format!(
+            "{} could not be kept open and had to exist at the end; raise `ulimit -n`",
+            counted(shortage.files, "mapped file")
+        )));
     }
     if shortage.code_maps > 0 {
-        sentences.push(format!(
-            "Note: the perf maps of {} were read only if these ran to the end; a larger `ulimit -n` keeps them.",
-            counted(shortage.code_maps, "process", "processes")
-        ));
+        findings.push(Finding::note(format!(
+            "the perf maps of {} were read only if they ran to the end; raise `ulimit -n`",
+            counted(shortage.code_maps, "process")
+        )));
     }
     if cut_maps > 0 {
-        sentences.push(format!(
-            "Note: {} told of more than is read (1 GiB, of a perf map the end, of a jitdump the beginning), so some of that code may have no name or an old one.",
-            counted(cut_maps, "runtime", "runtimes")
-        ));
+        findings.push(Finding::note(format!(
+            "{} larger than 1 GiB read in part: some of that code may have no name or an old one",
+            counted(cut_maps, "perf map or jitdump")
+        )));
     }
     if shortage.mappings > 0 || shortage.readings > 0 {
-        sentences.push(format!(
-            "Note: {} had more executable mappings than are kept, and {} made room for later ones, so some frames may be [unknown]; a shorter recording, or of fewer processes, keeps more.",
-            counted(shortage.mappings, "reading", "readings"),
-            counted(shortage.readings, "reading", "readings")
-        ));
+        findings.push(Finding::note(format!(
+            "{} of mappings exceeded the limit and {} replaced by later ones: some frames may be [unknown]; record for less \
+             time or fewer processes",
+            counted(shortage.mappings, "reading"),
+            counted(shortage.readings, "reading")
+        )));
     }
-    sentences
+    findings
 }
 
 /// What to say of code without names, the widest gap first.
-pub(crate) fn on_names(
-    unnamed: &[Unnamed],
-    samples: u64,
-    distribution: &Distribution,
-) -> Vec<String> {
+pub(crate) fn on_names(unnamed: &[Unnamed], samples: u64, distro: &Distro) -> Vec<Finding> {
     let worth = |count: u64| count > 0 && count.saturating_mul(WORTH_ONE_IN) >= samples;
     let mut sentences: Vec<(u64, String)> = Vec::new();
     for (makers, made) in makers(unnamed) {
@@ -124,14 +115,14 @@ pub(crate) fn on_names(
     }
     let objects = unnamed.iter().filter(|unnamed| worth(unnamed.count));
     let objects = objects.filter_map(|unnamed| {
-        let sentence = on_object(&unnamed.gap, share(unnamed.count, samples), distribution)?;
+        let sentence = on_object(&unnamed.gap, share(unnamed.count, samples), distro)?;
         Some((unnamed.count, sentence))
     });
     sentences.extend(objects.take(MOST_OBJECTS));
     sentences.sort_by_key(|(count, _)| Reverse(*count));
     sentences
         .into_iter()
-        .map(|(_, sentence)| sentence)
+        .map(|(_, sentence)| Finding::new("unnamed", sentence))
         .collect()
 }
 
@@ -182,16 +173,15 @@ impl Made {
             runtime.map_or("a program", name_of),
             pids.join(", ")
         );
-        let what =
-            format!("{share} of the samples have nameless frames, of code that {whose} made");
+        let what = format!("{share} of samples, in code that {whose} generated");
         let first = self.pids.first().copied().unwrap_or_default();
         match (runtime, told) {
-            (Some(Runtime::Java), true) => format!(
-                "{what} and its map does not tell of: `jcmd {first} Compiler.perfmap` writes a new one."
-            ),
-            (_, true) => format!("{what} and its map does not tell of."),
-            (Some(runtime), false) => format!("{what}: {}.", remedy(runtime, first)),
-            (None, false) => format!("{what} without a /tmp/perf-{first}.map that tells of it."),
+            (Some(Runtime::Java), true) => {
+                format!("{what} and its perf map lacks; run `jcmd {first} Compiler.perfmap`")
+            }
+            (_, true) => format!("{what} and its perf map lacks"),
+            (Some(runtime), false) => format!("{what}; {}", remedy(runtime, first)),
+            (None, false) => format!("{what}; there is no /tmp/perf-{first}.map"),
         }
     }
 }
@@ -209,34 +199,24 @@ fn name_of(runtime: Runtime) -> &'static str {
     }
 }
 
-/// How a runtime is made to tell of its code.
+/// How to make a runtime write down the names of its code.
 fn remedy(runtime: Runtime, pid: u32) -> String {
     match runtime {
-        Runtime::Node => "it tells their names if it is started with --perf-basic-prof".to_owned(),
+        Runtime::Node => "start it with --perf-basic-prof".to_owned(),
         Runtime::Java => format!(
-            "`jcmd {pid} Compiler.perfmap` while it runs brings the names (JDK 17 and later), or starting it with \
+            "run `jcmd {pid} Compiler.perfmap` while it runs (JDK 17 or later), or start it with \
              -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit"
         ),
-        Runtime::Python => {
-            "it tells their names if it is started with -X perf (Python 3.12 and later)".to_owned()
-        }
-        Runtime::DotNet => {
-            "it tells their names if it is started with DOTNET_PerfMapEnabled=1".to_owned()
-        }
-        Runtime::LuaJit => {
-            "it tells their names if it was built with -DLUAJIT_USE_PERFTOOLS".to_owned()
-        }
-        Runtime::Php => {
-            "it tells their names if it is started with -d opcache.jit_debug=16".to_owned()
-        }
-        Runtime::Ruby => {
-            "it tells their names if it is started with --yjit-perf (Ruby 3.3 and later)".to_owned()
-        }
-        Runtime::Beam => "it tells their names if it is started with +JPperf true".to_owned(),
+        Runtime::Python => "start it with -X perf (Python 3.12 or later)".to_owned(),
+        Runtime::DotNet => "start it with DOTNET_PerfMapEnabled=1".to_owned(),
+        Runtime::LuaJit => "build it with -DLUAJIT_USE_PERFTOOLS".to_owned(),
+        Runtime::Php => "start it with -d opcache.jit_debug=16".to_owned(),
+        Runtime::Ruby => "start it with --yjit-perf (Ruby 3.3 or later)".to_owned(),
+        Runtime::Beam => "start it with +JPperf true".to_owned(),
     }
 }
 
-fn on_object(gap: &Gap, share: String, distribution: &Distribution) -> Option<String> {
+fn on_object(gap: &Gap, share: String, distro: &Distro) -> Option<String> {
     let Gap::Object {
         module,
         path,
@@ -246,29 +226,26 @@ fn on_object(gap: &Gap, share: String, distribution: &Distribution) -> Option<St
     else {
         return None;
     };
-    let what = format!(
-        "{share} of the samples have nameless frames in {}",
-        visible(module)
-    );
+    let what = format!("{share} of samples, in {}", visible(module));
     Some(match reached {
-        Reached::Gone => format!(
-            "{what}, which was deleted or replaced before it could be read; record while its processes run."
-        ),
+        Reached::Gone => {
+            format!("{what}, which was deleted or replaced; record while its processes run")
+        }
         Reached::Absent => format!(
-            "{what}, which is not here as it was recorded{}: {}.",
+            "{what}, whose recorded version is not here{}; {}",
             build_id
                 .as_ref()
                 .map_or_else(String::new, |id| format!(" (build ID {id})")),
-            distribution.anywhere()
+            distro.anywhere()
         ),
         Reached::Here => {
-            let remedy = distribution.symbols_of(path, build_id.as_ref());
-            format!("{what}, which was stripped: {remedy}.")
+            let remedy = distro.symbols_of(path, build_id.as_ref());
+            format!("{what} (stripped); {remedy}")
         }
         Reached::Elsewhere => {
             format!(
-                "{what}, which was stripped and lies in another mount namespace: {}.",
-                distribution.anywhere()
+                "{what} (stripped, in another mount namespace); {}",
+                distro.anywhere()
             )
         }
     })
@@ -302,25 +279,27 @@ mod tests {
     }
 
     fn said(unnamed: &[Unnamed]) -> Vec<String> {
-        on_names(unnamed, 1000, &Distribution::unknown())
+        let findings = on_names(unnamed, 1000, &Distro::unknown());
+        findings.into_iter().map(|finding| finding.text).collect()
     }
 
     #[test]
     fn whatever_was_left_out_is_told_with_a_number() {
-        assert_eq!(on_shortage(&Shortage::default(), 0), [""; 0]);
+        assert!(on_shortage(&Shortage::default(), 0).is_empty());
         let shortage = Shortage {
             files: 1,
             code_maps: 1234,
             mappings: 5,
             readings: 1,
         };
-        let told = on_shortage(&shortage, 2);
+        let findings = on_shortage(&shortage, 2);
+        let told: Vec<String> = findings.into_iter().map(|finding| finding.text).collect();
         assert_eq!(told.len(), 4);
         for (sentence, part) in told.iter().zip([
             "1 mapped file could",
             "1,234 processes",
-            "2 runtimes told",
-            "5 readings had",
+            "2 perf map or jitdumps",
+            "5 readings of",
         ]) {
             assert!(sentence.contains(part), "{sentence}");
         }
@@ -342,7 +321,7 @@ mod tests {
             let said = said(&[made(7, Some(runtime), false, 500)]);
             assert_eq!(said.len(), 1);
             assert!(
-                said[0].starts_with("50.0% of the samples have nameless frames")
+                said[0].starts_with("50.0% of samples, in code that")
                     && said[0].contains("PID 7")
                     && said[0].contains(remedy),
                 "{said:?}"
@@ -366,10 +345,7 @@ mod tests {
     #[test]
     fn a_map_with_gaps_is_not_called_missing() {
         let node = said(&[made(7, Some(Runtime::Node), true, 50)]);
-        assert!(
-            node[0].ends_with("and its map does not tell of."),
-            "{node:?}"
-        );
+        assert!(node[0].ends_with("and its perf map lacks"), "{node:?}");
         let java = said(&[made(7, Some(Runtime::Java), true, 50)]);
         assert!(java[0].contains("jcmd 7"), "{java:?}");
         let other = said(&[made(7, None, false, 50)]);
@@ -403,7 +379,7 @@ mod tests {
         };
         let every = Waits::default();
         assert_eq!(cost(50, &every), None);
-        let said = cost(160, &every).unwrap();
+        let said = cost(160, &every).unwrap().text;
         assert!(said.contains("44,000 waits a second took 16.0%"), "{said}");
         assert!(said.contains("--switch-sample"), "{said}");
         let some = Waits {
@@ -415,7 +391,7 @@ mod tests {
 
     #[test]
     fn fetching_is_told_with_its_failures() {
-        assert_eq!(on_fetching(&Fetched::default()), None);
+        assert!(on_fetching(&Fetched::default()).is_empty());
         let said = |files, limited, failed| {
             let fetched = Fetched {
                 files,
@@ -423,21 +399,21 @@ mod tests {
                 limited,
                 failed,
             };
-            on_fetching(&fetched).unwrap()
+            on_fetching(&fetched)
         };
-        assert_eq!(said(1, false, false), "Fetched a debug file of 1.5 MiB.");
+        let one = Finding::new("fetched", "1 debug file, 1.5 MiB");
+        assert_eq!(said(1, false, false), [one]);
         let all = said(2, true, true);
-        assert!(
-            all.starts_with("Fetched 2 debug files of 1.5 MiB. Note: a debuginfod server")
-                && all.contains("DEBUGINFOD_MAXTIME"),
-            "{all}"
-        );
-        assert!(said(0, true, false).starts_with("Note: fetching"));
+        assert_eq!(all.len(), 3);
+        assert_eq!(all[0].text, "2 debug files, 1.5 MiB");
+        assert!(all[1].text.contains("failed"), "{all:?}");
+        assert!(all[2].text.contains("DEBUGINFOD_MAXTIME"), "{all:?}");
+        assert_eq!(said(0, true, false).len(), 1);
     }
 
     #[test]
     fn without_gaps_nothing_is_said() {
         assert!(said(&[]).is_empty());
-        assert!(on_names(&[], 0, &Distribution::unknown()).is_empty());
+        assert!(on_names(&[], 0, &Distro::unknown()).is_empty());
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! In: the plan, and what the recording knows. Out: a sentence.
 
+use super::findings::{self, Finding};
 use crate::plan::{Event, Output, Plan, Target};
 use profiler_common::abi::{Class, Counter, Counters};
 use std::time::Duration;
@@ -17,7 +18,7 @@ pub(crate) struct Nothing<'a> {
     pub(crate) target_ended: bool,
     pub(crate) counters: &'a Counters,
     /// What else there is to say.
-    pub(crate) remarks: &'a [String],
+    pub(crate) remarks: &'a [Finding],
 }
 
 impl Nothing<'_> {
@@ -79,11 +80,6 @@ impl Nothing<'_> {
         } else {
             String::new()
         };
-        let remarks: String = self
-            .remarks
-            .iter()
-            .map(|remark| format!(" {remark}"))
-            .collect();
         let (of, unwritten) = if self.plan.has_one_subject() {
             (String::new(), "Nothing was written.".to_owned())
         } else {
@@ -92,6 +88,9 @@ impl Nothing<'_> {
             let unwritten = format!("Not written: {}.", names.join(", "));
             (format!(" of {}", self.event.name()), unwritten)
         };
-        format!("flame-bpf: no {noun}s{of}: {reason}{left_out}. {unwritten}{remarks}\n")
+        format!(
+            "flame-bpf: no {noun}s{of}: {reason}{left_out}. {unwritten}\n{}",
+            findings::shown(self.remarks)
+        )
     }
 }

@@ -18,6 +18,7 @@ use crate::plan::{CallGraph, Event, PerfEvent, PerfEventChoice, Plan, Sampling, 
 use crate::priority::RaisedPriority;
 use crate::probe::{Probe, Wakers};
 use crate::report;
+use crate::report::findings::Finding;
 use crate::targets::needed_libs::linked_with;
 use crate::targets::{UprobeSite, allocators, command, tasks, uprobe_sites};
 use anyhow::{Context as _, Result, bail};
@@ -68,31 +69,31 @@ async fn record(plan: &Plan) -> Result<u8> {
         plan,
     } = attach(plan, &ids, &support, &cpus)?;
     if plan.target == Target::Launched && support.layout.is_none() {
-        recording_info.remark(
-            "Children of the command were not followed: this kernel has no type information (CONFIG_DEBUG_INFO_BTF).",
-        );
+        recording_info.remark(Finding::note(
+            "children of the command were not followed: this kernel has no type information (CONFIG_DEBUG_INFO_BTF)",
+        ));
     }
     if tables.is_none() && plan.capture.user_stacks && plan.capture.call_graph == CallGraph::Auto {
-        recording_info.remark(format!(
-            "User stacks were walked by frame pointers alone{}: {}.",
+        recording_info.remark(Finding::note(format!(
+            "user stacks were walked by frame pointers only{}: {}",
             if support.bpf_loop == Some(false) {
                 ", 127 frames at most"
             } else {
                 ""
             },
             no_rows(&support),
-        ));
+        )));
     }
     let reads_files =
         |event: &Event| matches!(&event.probe, Probe::Io(io) if io.kinds.has(FileKinds::FILES));
     if plan.events.iter().any(reads_files)
         && let Err(lacking) = &support.faults
     {
-        recording_info.remark(format!(
-            "What was waited for in mapped files is not here: this kernel lacks {lacking}."
-        ));
+        recording_info.remark(Finding::note(format!(
+            "waits for pages of mapped files were not recorded: this kernel lacks {lacking}"
+        )));
     }
-    tell_details(&plan, &kernel);
+    print_details(&plan, &kernel);
     let mut session = Session::new(kernel, tables)?;
     // What is about to be launched waits for us alone, and is no concern of anybody's.
     if let Some(waits) = plan.waits()
@@ -323,10 +324,9 @@ struct Attached {
 /// Why unwind tables cannot be used.
 fn no_rows(support: &Support) -> &'static str {
     if support.bpf_loop == Some(false) {
-        "this kernel has no bpf_loop (Linux 5.17), with which stacks are walked by unwind tables"
+        "unwind tables need bpf_loop (Linux 5.17)"
     } else {
-        "unwind tables need Linux 6.1 with type information (CONFIG_DEBUG_INFO_BTF): the kernel half finds out from \
-         the kernel's own mappings what lies where"
+        "unwind tables need Linux 6.1 with type information (CONFIG_DEBUG_INFO_BTF)"
     }
 }
 
@@ -351,7 +351,7 @@ fn highest_rate() -> u64 {
         .unwrap_or(100_000)
 }
 
-fn tell_details(plan: &Plan, kernel: &Kernel) {
+fn print_details(plan: &Plan, kernel: &Kernel) {
     if plan.verbosity.verbose == 0 {
         return;
     }
@@ -359,7 +359,7 @@ fn tell_details(plan: &Plan, kernel: &Kernel) {
     for program in kernel.verified() {
         let instructions = program.instructions.map_or_else(
             || "an unknown number of".to_owned(),
-            |count| report::balance::grouped(u64::from(count)),
+            |count| report::text::grouped(u64::from(count)),
         );
         text.push_str(&format!(
             "BPF program {}: {instructions} instructions verified\n",

@@ -11,7 +11,7 @@ use crate::priority::RaisedPriority;
 use crate::process::{Identity, Processes, vdso};
 use crate::profile::normalized::NormalizedProfile;
 use crate::profile::raw::RawProfile;
-use crate::report::balance::grouped;
+use crate::report::text::grouped;
 use crate::session::events::Looks;
 use crate::session::launch::Running;
 use crate::symbolize::{Normalizer, Objects};

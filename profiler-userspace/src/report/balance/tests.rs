@@ -1,4 +1,7 @@
 use super::*;
+use crate::report::stacks;
+use crate::unwind::loader::Loaded;
+use profiler_common::abi::Counter;
 
 fn counters(counts: &[(Counter, u64)]) -> Counters {
     let mut counters = Counters::EMPTY;
@@ -14,20 +17,21 @@ fn balance(counts: &[(Counter, u64)], ends: &[(StackEnd, u64)]) -> String {
         noun: "sample",
         waited: None,
         counters: &counters(counts),
-        extent: "1 distinct stack of 2 processes",
+        extent: "1 distinct stack in 2 processes",
         ends: &ends.iter().copied().collect(),
         fp_fallback: 0,
         idle_is_offered: true,
-        remarks: &["One thing more.".to_owned()],
+        remarks: &[Finding::note("one thing more")],
     }
     .balance()
+    .lines()
 }
 
 #[test]
 fn says_what_was_recorded_and_that_nothing_was_lost() {
     assert_eq!(
         balance(&[(Counter::Fired, 1980), (Counter::Recorded, 1980)], &[]),
-        "on-CPU: nginx: 1,980 samples in 1 distinct stack of 2 processes. Nothing was lost. One thing more."
+        "on-CPU: nginx\nrecorded: 1,980 samples, 1 distinct stack in 2 processes\nlost: nothing\nnote: one thing more"
     );
 }
 
@@ -46,7 +50,7 @@ fn every_loss_is_named_with_the_flag_that_mends_it() {
             text.contains("LOST: 3 samples") && text.contains(remedy),
             "{text}"
         );
-        assert!(!text.contains("Nothing was lost"), "{text}");
+        assert!(!text.contains("lost: nothing"), "{text}");
     }
 }
 
@@ -76,7 +80,7 @@ fn every_end_but_the_root_has_a_sentence() {
 fn incomplete_stacks_are_told_by_share() {
     let text = balance(&[], &[(StackEnd::Root, 3), (StackEnd::NoFramePointer, 1)]);
     assert!(
-        text.contains("25.0% of the user stacks were followed as far as frame pointers go"),
+        text.contains("incomplete: 25.0% of user stacks were walked by frame pointers only"),
         "{text}"
     );
     assert!(!text.contains("1,024"), "{text}");
@@ -84,7 +88,13 @@ fn incomplete_stacks_are_told_by_share() {
 
 #[test]
 fn what_tables_lack_is_told_with_what_mends_it() {
-    let said = |loaded| unwind_remarks(&loaded).concat();
+    let said = |loaded| {
+        let findings = stacks::on_tables(&loaded);
+        findings
+            .into_iter()
+            .map(|finding| finding.text)
+            .collect::<String>()
+    };
     assert_eq!(said(Loaded::default()), "");
     let with = |change: fn(&mut Loaded)| {
         let mut loaded = Loaded::default();
@@ -93,13 +103,13 @@ fn what_tables_lack_is_told_with_what_mends_it() {
     };
     assert!(with(|loaded| loaded.evicted = 2).contains("--max-unwind-memory"));
     assert!(with(|loaded| loaded.refused = 2).contains("--max-unwind-memory"));
-    assert!(with(|loaded| loaded.too_large = 2).contains("2 objects claim"));
-    assert!(with(|loaded| loaded.left_out = 1).contains("1 part of code"));
-    assert!(with(|loaded| loaded.rules_refused = 2).contains("2 rules of unwinding"));
+    assert!(with(|loaded| loaded.too_large = 2).contains("2 objects with"));
+    assert!(with(|loaded| loaded.left_out = 1).contains("1 code segment"));
+    assert!(with(|loaded| loaded.rules_refused = 2).contains("2 rules left out"));
 }
 
 #[test]
-fn news_that_found_no_room_are_told_of() {
+fn dropped_mapping_events_are_counted() {
     let text = balance(
         &[
             (Counter::MappingsUntold, 1200),
@@ -107,5 +117,5 @@ fn news_that_found_no_room_are_told_of() {
         ],
         &[],
     );
-    assert!(text.contains(" 1,234 notices,"), "{text}");
+    assert!(text.contains("1,234 mapping events dropped"), "{text}");
 }

@@ -1,0 +1,70 @@
+//! What a recording cost.
+//!
+//! In: the kernel half's counters, and what this process used. Out: a finding.
+
+use super::findings::Finding;
+use super::text::{mebibytes, seconds};
+use profiler_common::abi::{Class, Counter, Counters};
+use std::time::Duration;
+
+/// What the profiler itself used.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Cost {
+    /// CPU time of this process.
+    pub(crate) cpu: Duration,
+    /// The most memory that was ever resident, in bytes.
+    pub(crate) peak_bytes: u64,
+    /// What the BPF maps took, in bytes.
+    pub(crate) map_bytes: u64,
+}
+
+impl Cost {
+    /// What was used up to now.
+    pub(crate) fn now(map_bytes: u64) -> Self {
+        let cpu = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let peak = status.lines().find_map(|line| {
+            let kib: u64 = line
+                .strip_prefix("VmHWM:")?
+                .trim()
+                .strip_suffix(" kB")?
+                .parse()
+                .ok()?;
+            Some(kib * 1024)
+        });
+        Self {
+            cpu: Duration::new(
+                u64::try_from(cpu.tv_sec).unwrap_or(0),
+                u32::try_from(cpu.tv_nsec).unwrap_or(0),
+            ),
+            peak_bytes: peak.unwrap_or(0),
+            map_bytes,
+        }
+    }
+}
+
+/// What it cost, by the counters of all probes.
+pub(crate) fn cost(counters: &[Counters], cost: &Cost) -> Finding {
+    // Off the CPU, the program runs twice for each wait, and once where both threads are targets.
+    let runs = |counters: &Counters| match counters.get(Counter::Entered) {
+        0 => counters.sum(Class::Fired),
+        entered => entered,
+    };
+    let runs: u64 = counters.iter().map(runs).sum();
+    let ns: u64 = counters
+        .iter()
+        .map(|counters| counters.get(Counter::RunTime))
+        .sum();
+    let each = ns.checked_div(runs).unwrap_or(0);
+    Finding::new(
+        "cost",
+        format!(
+            "{} in the kernel ({:.1} µs each), {:.2} s CPU and {} here, {} of BPF maps",
+            seconds(Duration::from_nanos(ns)),
+            each as f64 / 1000.0,
+            cost.cpu.as_secs_f64(),
+            mebibytes(cost.peak_bytes),
+            mebibytes(cost.map_bytes),
+        ),
+    )
+}

@@ -1,0 +1,192 @@
+//! Facts that a recording ends with, and how they are written.
+//!
+//! In: findings, each a label and a text. Out: an aligned table for a terminal, or a plain line per fact for everything
+//! else. Knows nothing of what the facts are.
+
+use crate::profile::fold::visible;
+use std::fmt::Write as _;
+use std::io::IsTerminal as _;
+
+/// Columns of the labels in a table, with the space behind them.
+const LABEL_COLUMNS: usize = 12;
+
+/// Narrower terminals are not wrapped for.
+const LEAST_COLUMNS: usize = 50;
+
+/// Texts are not wider than this on any terminal: longer lines are hard to read.
+const MOST_COLUMNS: usize = 110;
+
+/// One fact.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Finding {
+    /// What it is about, in a word or two.
+    pub(crate) label: String,
+    /// The fact itself: one line, without a full stop.
+    pub(crate) text: String,
+}
+
+impl Finding {
+    /// A fact.
+    pub(crate) fn new(label: &str, text: impl Into<String>) -> Self {
+        Self {
+            label: label.to_owned(),
+            text: text.into(),
+        }
+    }
+
+    /// Something to know that has no label of its own.
+    pub(crate) fn note(text: impl Into<String>) -> Self {
+        Self::new("note", text)
+    }
+}
+
+/// What there is to say of a recording, or of one event in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Summary {
+    /// What was recorded, as in a title.
+    pub(crate) title: String,
+    pub(crate) findings: Vec<Finding>,
+}
+
+impl Summary {
+    /// What [`lines`](Self::lines) wrote, perhaps into a file that somebody else changed: control characters are made visible.
+    /// A line without a label is a note.
+    pub(crate) fn parse(text: &str) -> Self {
+        let mut lines = text.lines().map(visible);
+        let mut summary = Self {
+            title: lines.next().unwrap_or_default().into_owned(),
+            findings: Vec::new(),
+        };
+        for line in lines {
+            match line.split_once(": ") {
+                Some((label, text)) if label.len() < LABEL_COLUMNS => {
+                    summary.findings.push(Finding::new(label, text));
+                }
+                _ => summary.findings.push(Finding::note(line.into_owned())),
+            }
+        }
+        summary
+    }
+
+    /// The title, and each fact on a line of its own.
+    pub(crate) fn lines(&self) -> String {
+        format!("{}\n{}", self.title, lines(&self.findings))
+            .trim_end()
+            .to_owned()
+    }
+
+    /// For stderr: a table on a terminal, lines elsewhere. Ends with a line break.
+    pub(crate) fn shown(&self) -> String {
+        format!("{}\n{}", self.title, shown(&self.findings))
+    }
+}
+
+/// Facts for stderr: a table on a terminal, lines elsewhere. Ends with a line break, unless it is empty.
+pub(crate) fn shown(findings: &[Finding]) -> String {
+    match terminal_columns() {
+        Some(columns) => table(findings, columns),
+        None => lines(findings),
+    }
+}
+
+fn lines(findings: &[Finding]) -> String {
+    let line = |Finding { label, text }: &Finding| format!("{label}: {text}\n");
+    findings.iter().map(line).collect()
+}
+
+fn table(findings: &[Finding], columns: usize) -> String {
+    let width = columns.clamp(LEAST_COLUMNS, MOST_COLUMNS) - 2 - LABEL_COLUMNS;
+    let mut table = String::new();
+    let mut label_before = "";
+    for Finding { label, text } in findings {
+        // A label is said once for the facts that share it.
+        let mut shown = if label == label_before { "" } else { label };
+        for line in wrap(text, width) {
+            let _ = writeln!(table, "  {shown:<LABEL_COLUMNS$}{line}");
+            shown = "";
+        }
+        label_before = label;
+    }
+    table
+}
+
+/// A text in lines of at most so many characters, where its words allow it.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+/// The width of the terminal that stderr is; none if it is no terminal.
+fn terminal_columns() -> Option<usize> {
+    let stderr = std::io::stderr();
+    if !stderr.is_terminal() {
+        return None;
+    }
+    let size = rustix::termios::tcgetwinsize(&stderr).ok()?;
+    // Some terminals do not say.
+    Some(match size.ws_col {
+        0 => 80,
+        columns => usize::from(columns),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn summary() -> Summary {
+        Summary {
+            title: "on-CPU: nginx, 10 s".to_owned(),
+            findings: vec![
+                Finding::new("recorded", "1,980 samples"),
+                Finding::new("lost", "nothing"),
+                Finding::new("note", "one: two"),
+            ],
+        }
+    }
+
+    #[test]
+    fn a_summary_is_a_title_and_a_line_for_each_fact() {
+        let lines = "on-CPU: nginx, 10 s\nrecorded: 1,980 samples\nlost: nothing\nnote: one: two";
+        assert_eq!(summary().lines(), lines);
+        assert_eq!(Summary::parse(lines), summary());
+    }
+
+    #[test]
+    fn a_line_without_a_label_is_a_note() {
+        let summary = Summary::parse("title\nno label here\n");
+        assert_eq!(summary.findings, [Finding::note("no label here")]);
+        assert_eq!(Summary::parse("").title, "");
+    }
+
+    #[test]
+    fn a_table_is_aligned_wrapped_and_says_each_label_once() {
+        let findings = [
+            Finding::new("lost", "nothing"),
+            Finding::new("note", "a ".repeat(30).trim_end()),
+            Finding::new("note", "b"),
+        ];
+        let long = ["a"; 18].join(" ");
+        let rest = ["a"; 12].join(" ");
+        assert_eq!(
+            table(&findings, 50),
+            format!(
+                "  lost        nothing\n  note        {long}\n              {rest}\n              b\n"
+            )
+        );
+    }
+
+    #[test]
+    fn a_word_wider_than_the_terminal_stays_whole() {
+        assert_eq!(wrap("a bcdefgh i", 4), ["a", "bcdefgh", "i"]);
+    }
+}
