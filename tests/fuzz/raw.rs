@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use fastrand::Rng;
-use flame_bpf::profile::{fold, waits};
+use flame_bpf::profile::{fold, off_cpu};
 use flame_bpf::raw_recording;
-use flame_bpf::symbolize::{self, KernelNames, Naming, Sources};
+use flame_bpf::symbolize::{self, Naming, Sources};
 use lzma_rust2::{LzmaOptions, LzmaReader, LzmaWriter};
 
 use crate::corpus::Seed;
@@ -139,24 +139,23 @@ pub(crate) fn read(input: &[u8]) {
         );
     }
     let sources = Sources {
-        kernel: KernelNames::listed(),
         naming: &Naming::default(),
         fetch: None,
         progress: None,
     };
     let unit = raw_recording.facts.unit.clone();
     let named = symbolize::symbolize_stored(
-        &raw_recording.normalized,
+        raw_recording.normalized.clone(),
         &raw_recording.objects,
         unit,
-        sources,
+        &sources,
     );
     assert_eq!(
         named.profile.total_count(),
         raw_recording.normalized.total_count()
     );
-    let profile = match raw_recording.facts.finish {
-        Some(how) => waits::finish(&named.profile, how),
+    let profile = match raw_recording.facts.off_cpu {
+        Some(how) => off_cpu::view(named.profile, how),
         None => named.profile,
     };
     assert_eq!(

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use flame_bpf::output::{self, Format, MinWidth, Style};
 use flame_bpf::profile::fold::FoldStyle;
-use flame_bpf::profile::{Frame, FrameKind, Profile, Sample, Unit, Window};
+use flame_bpf::profile::{Frame, FrameKind, FrameProfile, Profile, Unit, Window};
 
 /// Names that programs have and names that they could have to do harm.
 fn profile() -> Profile {
@@ -124,19 +124,12 @@ fn profile() -> Profile {
             2,
         ),
     ];
-    let mut profile = Profile::new(Unit::Events("cycles".to_owned()), Window::default());
+    let unit = Unit::Events("cycles".to_owned());
+    let mut profile = FrameProfile::new(Profile::new(unit, Window::default()));
     for (stack, weight) in stacks {
-        let stack = stack
-            .into_iter()
-            .map(|frame| profile.intern(frame))
-            .collect();
-        profile.push(Sample {
-            stack,
-            weight: weight * 1_000,
-            count: weight,
-        });
+        profile.push(&stack, weight * 1_000, weight);
     }
-    profile
+    profile.into_profile()
 }
 
 fn written(format: Format, style: &Style) -> String {

@@ -9,11 +9,11 @@ use std::time::{Duration, SystemTime};
 
 use flame_bpf::object::{BuildId, Proof, RecordedObject, Segment, Segments};
 use flame_bpf::profile::normalized::{
-    Label, Location, NormalizedKey, NormalizedProfile, NormalizedStack, NormalizedStackIndex,
-    NormalizedWaker, ObjectIndex, Sums,
+    Label, Location, NamedFunction, NormalizedKey, NormalizedProfile, NormalizedStack,
+    NormalizedStackIndex, NormalizedWaker, ObjectIndex, Sums,
 };
-use flame_bpf::profile::waits::{self, Wakers};
-use flame_bpf::profile::{Frame, FrameKind, Unit, Window};
+use flame_bpf::profile::off_cpu::{self, Wakers};
+use flame_bpf::profile::{Activity, FrameKind, Unit, Window};
 use flame_bpf::raw_recording::{self, Facts, RawRecording, Writer};
 use flame_bpf_tests::{Invocation, Run};
 use profiler_common::abi::{StackEnd, ThreadState};
@@ -46,12 +46,7 @@ fn recording() -> RawRecording {
         object: ObjectIndex(object),
         offset,
     };
-    let mut named = |name: &str, kind| {
-        normalized.name(Frame {
-            name: name.to_owned(),
-            kind,
-        })
-    };
+    let mut named = |name: &str, kind| normalized.name(NamedFunction::new(name, kind));
     let jit = named("LazyCompile:~render /app/<view>.js:7", FrameKind::Jit);
     let read = named("vfs_read", FrameKind::Kernel);
     let entry = named("entry_SYSCALL_64_after_hwframe", FrameKind::Kernel);
@@ -75,10 +70,12 @@ fn recording() -> RawRecording {
     );
     let astray = stack(&[Location::Unknown, at(2, 0x77)], StackEnd::NoRow, false);
     let kernel = stack(&[read, entry], StackEnd::Root, false);
-    let mut add = |comm: &[u8], tid, user, kernel, thread_state, count, weight| {
+    let mut add = |comm: &[u8], tid: Option<u32>, user, kernel, thread_state, count, weight| {
         let mut padded = [0; 16];
         padded[..comm.len()].copy_from_slice(comm);
         let label = Label {
+            pid: tid.unwrap_or(7) / 2,
+            start: 1_234_567_890_123,
             comm: padded,
             tid,
             cpu: tid.map(|_| 3),
@@ -127,7 +124,8 @@ fn recording() -> RawRecording {
             kernel: "6.12.0".to_owned(),
             command_line: vec!["flame-bpf".into(), "-o".into(), "x.fbpf".into()],
             started: SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000),
-            finish: None,
+            activity: Activity::Running,
+            off_cpu: None,
         },
         normalized,
         objects: vec![
@@ -159,7 +157,8 @@ fn recording_of_wakers() -> RawRecording {
     }
     raw_recording.facts.unit = Unit::Nanoseconds;
     raw_recording.facts.event = "off-CPU and wake-ups".to_owned();
-    raw_recording.facts.finish = Some(waits::Finish {
+    raw_recording.facts.activity = Activity::Waiting;
+    raw_recording.facts.off_cpu = Some(off_cpu::OffCpuView {
         scheduler: false,
         reasons: false,
         kernel: true,

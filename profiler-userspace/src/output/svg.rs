@@ -10,8 +10,8 @@
 mod colors;
 
 use super::{Error, Style};
-use crate::profile::Profile;
 use crate::profile::fold::{FoldStyle, Folded, Order, visible};
+use crate::profile::{Profile, View};
 use inferno::flamegraph::{self, Direction, Options, TextTruncateDirection};
 use std::io::{self, BufWriter, Write};
 
@@ -38,7 +38,8 @@ pub(super) fn write(profile: &Profile, style: &Style, out: &mut dyn Write) -> Re
         annotate: ANNOTATED,
         ..style.fold
     };
-    let mut folded = Folded::new(profile, fold_style, order);
+    let view = View::new(profile);
+    let mut folded = Folded::new(&view, fold_style, order);
     folded.prune(profile.unit.shown(total) as f64 * style.min_percent() / 100.0);
     let mut text = String::new();
     for line in folded.lines().iter().filter(|line| line.weight() > 0) {
@@ -46,7 +47,7 @@ pub(super) fn write(profile: &Profile, style: &Style, out: &mut dyn Write) -> Re
     }
     drop(folded);
 
-    let mut colors = colors::map(style.colors, profile);
+    let mut colors = colors::map(style.colors, &view);
     let mut options = options(profile, style);
     options.palette_map = colors.as_mut();
     let mut out = BufWriter::with_capacity(64 * 1024, WithPreface::new(out, preface(style)));

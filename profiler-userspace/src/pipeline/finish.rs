@@ -6,7 +6,7 @@ use crate::output::Style;
 use crate::output::sink::Sink;
 use crate::pipeline::deliver::{Named, deliver};
 use crate::pipeline::look;
-use crate::pipeline::naming::{Brought, Namer, how};
+use crate::pipeline::naming::{Brought, Namer, off_cpu_view};
 use crate::pipeline::recording_info::{RecordingInfo, Stop};
 use crate::pipeline::stored::Told;
 use crate::plan::{Event, Plan, Target};
@@ -22,10 +22,11 @@ use crate::report::interference;
 use crate::report::names;
 use crate::report::nothing::Nothing;
 use crate::report::{stacks, verbose};
-use crate::symbolize::{self, KernelNames, Objects};
+use crate::symbolize::{self, Objects};
 use crate::targets::tasks;
 use anyhow::Result;
-use profiler_common::abi::{Class, Counters};
+use profiler_common::abi::{Class, Counters, StackEnd};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// What is left to do: say this, and end accordingly.
@@ -114,6 +115,16 @@ struct Part<'a> {
     remarks: Vec<Finding>,
 }
 
+/// What there is to say of stacks, whatever they are called.
+struct Seen {
+    samples: usize,
+    waited: u64,
+    extent: String,
+    ends: BTreeMap<StackEnd, u64>,
+    fp_fallback: u64,
+    cut_short: Option<BTreeMap<(StackEnd, String), u64>>,
+}
+
 /// All that finishing needs, and what there is to say so far.
 struct Finishing<'a> {
     plan: &'a Plan,
@@ -159,7 +170,7 @@ impl Finishing<'_> {
                 remarks: self.remarks(number, event),
             };
             if let Probe::Wall(wall) = &event.probe {
-                self.settle_wall(&mut part, wall);
+                self.attribute_wall(&mut part, wall);
             }
             parts.push(part);
         }
@@ -189,12 +200,12 @@ impl Finishing<'_> {
     }
 
     /// Puts samples and spans together to one account of all of the threads' time.
-    fn settle_wall(&mut self, part: &mut Part<'_>, wall: &Wall) {
+    fn attribute_wall(&mut self, part: &mut Part<'_>, wall: &Wall) {
         let how = wall::How {
             per_thread: self.plan.capture.per_thread,
             idle_threads: wall.idle_threads,
         };
-        let (normalized, sums) = wall::settle(&part.normalized, how);
+        let (normalized, sums) = wall::attribute(&part.normalized, how);
         part.remarks
             .splice(0..0, balance::wall_remarks(&sums, &part.counters));
         if self.plan.verbosity.verbose > 0 {
@@ -223,42 +234,44 @@ impl Finishing<'_> {
             let elapsed = self.recording_info.elapsed;
             remarks.extend(names::on_switches(waits, &counters, elapsed));
         }
-        let kernel = &mut self.kernel;
-        let mut ask = |addresses: &[u64]| kernel.name_symbols(addresses);
-        let normalized =
-            symbolize::without_interrupted(normalized, &mut KernelNames::asked(&mut ask));
+        let exact = verbosity.verbose > 1;
+        let (objects, processes) = (&self.objects, &self.processes);
+        let (brought, seen) = Namer {
+            plan,
+            kernel: &mut self.kernel,
+            processes,
+            objects,
+        }
+        .name(event, normalized, |normalized| Seen {
+            samples: normalized.samples().len(),
+            waited: normalized.total_weight(),
+            extent: balance::extent(normalized, objects.processes(parts)),
+            ends: symbolize::stack_ends(normalized),
+            fp_fallback: symbolize::fp_fallback(normalized),
+            cut_short: (verbosity.verbose > 0)
+                .then(|| symbolize::cut_short(normalized, objects, processes, exact)),
+        });
         let Brought {
             profile,
             stored,
             on_names,
             on_stored,
-        } = Namer {
-            plan,
-            kernel: &mut self.kernel,
-            processes: &self.processes,
-            objects: &self.objects,
-        }
-        .name(event, &normalized);
+        } = brought;
         let symbolized = self.began.elapsed();
         let default_title = self.recording_info.title(plan, event);
-        let ends = symbolize::stack_ends(&normalized);
         let (remarks, remarks_stored) = (
             [remarks.as_slice(), &on_names].concat(),
             [remarks.as_slice(), &on_stored].concat(),
         );
-        let waited = normalized
-            .samples()
-            .fold(0u64, |sum, (_, sums)| sum.saturating_add(sums.weight));
         let is_time = event.unit() == Unit::Nanoseconds;
-        let extent = balance::extent(&normalized, self.objects.processes(parts));
         let health = |remarks| Health {
             subject: &default_title,
             noun: probe.noun(),
-            waited: is_time.then_some(waited),
+            waited: is_time.then_some(seen.waited),
             counters: &counters,
-            extent: &extent,
-            ends: &ends,
-            fp_fallback: symbolize::fp_fallback(&normalized),
+            extent: &seen.extent,
+            ends: &seen.ends,
+            fp_fallback: seen.fp_fallback,
             idle_is_offered: plan.target == Target::All,
             remarks,
         };
@@ -274,7 +287,8 @@ impl Finishing<'_> {
                 noun: probe.noun(),
                 perf_event: event.name(),
                 unit: event.unit(),
-                finish: how(plan, probe),
+                activity: probe.activity(),
+                off_cpu: off_cpu_view(plan, probe),
             };
             told.raw_recording(stored, health(&remarks_stored).balance().lines())
         });
@@ -289,12 +303,11 @@ impl Finishing<'_> {
                 event.name() + " "
             };
             self.text.push_str(&verbose::counters(&counters, &whose));
-            let exact = verbosity.verbose > 1;
-            let cut_short =
-                symbolize::cut_short(&normalized, &self.objects, &self.processes, exact);
-            self.text.push_str(&verbose::cut_short(&cut_short));
+            if let Some(cut_short) = &seen.cut_short {
+                self.text.push_str(&verbose::cut_short(cut_short));
+            }
         }
-        if normalized.samples().len() == 0 {
+        if seen.samples == 0 {
             let nothing = Nothing {
                 plan,
                 event,
@@ -308,7 +321,7 @@ impl Finishing<'_> {
             self.text.push_str(&nothing.told());
             return Ok(false);
         }
-        let look = look::usual(probe.noun(), how(plan, probe));
+        let look = look::usual(probe.activity(), off_cpu_view(plan, probe));
         let style = Style {
             title: titled,
             colors: plan.colors.unwrap_or(look.palette),

@@ -4,7 +4,8 @@
 
 use crate::output::Palette;
 use crate::probe::Wakers;
-use crate::profile::waits::Finish;
+use crate::profile::Activity;
+use crate::profile::off_cpu::OffCpuView;
 
 /// The subtitle of a graph of all of the threads' time.
 const OF_TIME: &str =
@@ -21,16 +22,16 @@ pub(crate) struct Look {
     pub(crate) subtitle: Option<&'static str>,
 }
 
-/// The look that suits what is shown: `noun` is what one firing is called.
-pub(crate) fn usual(noun: &str, finish: Option<Finish>) -> Look {
-    let wakers = finish.map_or(Wakers::None, |finish| finish.wakers);
-    let (palette, subtitle) = match (noun, wakers) {
+/// The look that suits what is shown.
+pub(crate) fn usual(activity: Activity, view: Option<OffCpuView>) -> Look {
+    let wakers = view.map_or(Wakers::None, |view| view.wakers);
+    let (palette, subtitle) = match (activity, wakers) {
         // Those that are shown ran.
         (_, Wakers::Alone) => (Palette::LAND, None),
         (_, Wakers::Above) => (Palette::COLD, Some(OF_WAKERS)),
-        ("wait", Wakers::None) => (Palette::COLD, None),
-        ("span", Wakers::None) => (Palette::WALL, Some(OF_TIME)),
-        (_, Wakers::None) => (Palette::LAND, None),
+        (Activity::Waiting, Wakers::None) => (Palette::COLD, None),
+        (Activity::Both, Wakers::None) => (Palette::WALL, Some(OF_TIME)),
+        (Activity::Running, Wakers::None) => (Palette::LAND, None),
     };
     Look { palette, subtitle }
 }
@@ -41,8 +42,8 @@ mod tests {
 
     #[test]
     fn what_waited_is_cold_and_what_ran_is_not() {
-        let finish = |wakers| {
-            Some(Finish {
+        let view = |wakers| {
+            Some(OffCpuView {
                 scheduler: false,
                 reasons: false,
                 kernel: true,
@@ -50,19 +51,19 @@ mod tests {
                 wakers,
             })
         };
-        for (noun, finish, palette, has_subtitle) in [
-            ("sample", None, Palette::LAND, false),
-            ("wait", None, Palette::COLD, false),
-            ("wait", finish(Wakers::None), Palette::COLD, false),
-            ("wait", finish(Wakers::Above), Palette::COLD, true),
-            ("wait", finish(Wakers::Alone), Palette::LAND, false),
-            ("span", finish(Wakers::None), Palette::WALL, true),
+        for (activity, view, palette, has_subtitle) in [
+            (Activity::Running, None, Palette::LAND, false),
+            (Activity::Waiting, None, Palette::COLD, false),
+            (Activity::Waiting, view(Wakers::None), Palette::COLD, false),
+            (Activity::Waiting, view(Wakers::Above), Palette::COLD, true),
+            (Activity::Waiting, view(Wakers::Alone), Palette::LAND, false),
+            (Activity::Both, view(Wakers::None), Palette::WALL, true),
         ] {
-            let look = usual(noun, finish);
+            let look = usual(activity, view);
             assert_eq!(
                 (look.palette, look.subtitle.is_some()),
                 (palette, has_subtitle),
-                "{noun} {finish:?}"
+                "{activity:?} {view:?}"
             );
         }
     }

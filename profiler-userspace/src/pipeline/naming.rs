@@ -11,7 +11,7 @@ use crate::plan::{Event, Output, Plan};
 use crate::probe::{Probe, Wakers};
 use crate::process::Processes;
 use crate::profile::normalized::NormalizedProfile;
-use crate::profile::{Profile, waits};
+use crate::profile::{Profile, off_cpu};
 use crate::report::debug_info;
 use crate::report::distro::Distro;
 use crate::report::findings::Finding;
@@ -19,7 +19,7 @@ use crate::report::kernel_lines;
 use crate::report::names;
 use crate::report::text::counted;
 use crate::symbolize::{
-    self, KernelLines, KernelNames, KernelNaming, Objects, Sources, Stored, Unnamed,
+    self, KernelLines, KernelNames, KernelSymbols, Objects, Sources, Stored, Unnamed,
 };
 
 /// What one event brought, with names where they are wanted.
@@ -32,10 +32,10 @@ pub(crate) struct Brought {
     pub(crate) on_stored: Vec<Finding>,
 }
 
-/// What is made of the kernel stacks of a probe; nothing if they stay as they are.
-pub(crate) fn how(plan: &Plan, probe: &Probe) -> Option<waits::Finish> {
+/// How the waits of a probe are shown, if it has any, and its kernel stacks.
+pub(crate) fn off_cpu_view(plan: &Plan, probe: &Probe) -> Option<off_cpu::OffCpuView> {
     let waits = probe.waits();
-    (waits.is_some() || !probe.is_on_event()).then(|| waits::Finish {
+    (waits.is_some() || !probe.is_on_event()).then(|| off_cpu::OffCpuView {
         scheduler: waits.is_none(),
         reasons: waits.is_some_and(|waits| waits.reasons),
         kernel: plan.capture.kernel_stacks,
@@ -53,8 +53,14 @@ pub(crate) struct Namer<'a> {
 }
 
 impl Namer<'_> {
-    /// Names what a event brought, as far as its outputs want names.
-    pub(crate) fn name(&mut self, event: &Event, normalized: &NormalizedProfile) -> Brought {
+    /// Names what a event brought, as far as its outputs want names. `see` sees what was recorded, without what has
+    /// nothing to do with it.
+    pub(crate) fn name<T>(
+        &mut self,
+        event: &Event,
+        normalized: NormalizedProfile,
+        see: impl FnOnce(&NormalizedProfile) -> T,
+    ) -> (Brought, T) {
         let (plan, probe, outputs) = (self.plan, &event.probe, &event.outputs);
         let kernel = &mut *self.kernel;
         let mut ask = |addresses: &[u64]| kernel.name_symbols(addresses);
@@ -71,8 +77,12 @@ impl Namer<'_> {
             }
         };
         let lines = (plan.naming.kernel_lines).then(|| kernel_lines::lines(&plan.naming, fetch));
-        let mut sources = Sources {
-            kernel: KernelNames::asked(&mut ask).with_lines(lines.as_ref()),
+        let mut names = KernelNames::asked(&mut ask).with_lines(lines.as_ref());
+        let kernel = KernelSymbols::of(&normalized, &mut names);
+        let normalized = symbolize::without_interrupted(normalized, &kernel);
+        let seen = see(&normalized);
+        let total = normalized.total_count();
+        let sources = Sources {
             naming: &plan.naming,
             fetch,
             progress: Some(&told),
@@ -80,17 +90,21 @@ impl Namer<'_> {
         let (objects, processes) = (self.objects, self.processes);
         let is_raw_recording = |output: &Output| output.format().is_none();
         let stored = (outputs.iter().any(is_raw_recording))
-            .then(|| symbolize::store(normalized, objects, processes, &mut sources));
-        let named = (!outputs.iter().all(is_raw_recording))
-            .then(|| symbolize::symbolize(normalized, objects, event.unit(), processes, sources));
+            .then(|| symbolize::store(&normalized, objects, processes, &kernel, &sources));
+        let named = (!outputs.iter().all(is_raw_recording)).then(|| {
+            symbolize::symbolize(
+                normalized,
+                objects,
+                event.unit(),
+                processes,
+                &kernel,
+                &sources,
+            )
+        });
         drop(naming);
         progress.clear();
-        let of_kernel = stored.as_ref().map(|stored| &stored.kernel);
-        let complaint = (named.as_ref().map(|named| &named.kernel))
-            .or(of_kernel)
-            .and_then(KernelNaming::complaint);
         let mut remarks = Vec::new();
-        if let Some(complaint) = complaint {
+        if let Some(complaint) = kernel.naming.complaint() {
             remarks.push(Finding::note(complaint));
         }
         if self.processes.refused() > 0 {
@@ -106,7 +120,6 @@ impl Namer<'_> {
         let distro = Distro::here(client.is_some());
         let lining = lines.as_ref().map(KernelLines::lining);
         remarks.extend(lining.and_then(|lining| kernel_lines::on_lines(&lining, &distro)));
-        let total = normalized.total_count();
         let of_names = |unnamed: &[Unnamed]| names::on_names(unnamed, total, &distro);
         if let Some(client) = &client {
             remarks.extend(names::on_fetching(&client.fetched()));
@@ -119,14 +132,15 @@ impl Namer<'_> {
         let limit = plan.naming.memory.bytes;
         on_names
             .extend((named.iter()).flat_map(|named| debug_info::on_details(&named.untold, limit)));
-        Brought {
-            profile: named.map(|named| match how(plan, probe) {
-                Some(how) => waits::finish(&named.profile, how),
+        let brought = Brought {
+            profile: named.map(|named| match off_cpu_view(plan, probe) {
+                Some(how) => off_cpu::view(named.profile, how),
                 None => named.profile,
             }),
             stored,
             on_names,
             on_stored,
-        }
+        };
+        (brought, seen)
     }
 }

@@ -13,7 +13,7 @@ use crate::pipeline::look;
 use crate::pipeline::progress::Progress;
 use crate::plan::Rendering;
 use crate::profile::fold::visible;
-use crate::profile::waits;
+use crate::profile::off_cpu;
 use crate::raw_recording::{self, Missing, RawRecording, Read, Wanted, Windows};
 use crate::report::debug_info;
 use crate::report::distro::Distro;
@@ -21,7 +21,7 @@ use crate::report::findings::{Finding, Summary};
 use crate::report::names;
 use crate::report::print;
 use crate::report::text::counted;
-use crate::symbolize::{self, KernelNames, Sources};
+use crate::symbolize::{self, Sources};
 use anyhow::{Context as _, Result};
 use std::fs::File;
 use std::io::{self, BufReader};
@@ -51,11 +51,19 @@ pub fn render(asked: &Rendering) -> Result<()> {
         raw_recording::read(BufReader::new(file), wanted)
     };
     let read = read.with_context(cannot)?;
+    let mut read = read;
+    let normalized = std::mem::take(&mut read.raw_recording.normalized);
+    let shown = Shown {
+        firings: normalized.total_count(),
+        locations: normalized.locations().len(),
+        stacks: normalized.stacks().len(),
+        samples: normalized.samples().len(),
+    };
     let RawRecording {
         facts,
-        normalized,
         objects,
         closing,
+        ..
     } = &read.raw_recording;
 
     let progress = Progress::new(None, asked.verbosity.quiet);
@@ -74,9 +82,7 @@ pub fn render(asked: &Rendering) -> Result<()> {
         normalized,
         objects,
         facts.unit.clone(),
-        Sources {
-            // They have their names already.
-            kernel: KernelNames::listed(),
+        &Sources {
             naming: &asked.naming,
             fetch: fetch.as_ref().map(|fetch| fetch as &Fetch<'_>),
             progress: Some(&told),
@@ -84,14 +90,14 @@ pub fn render(asked: &Rendering) -> Result<()> {
     );
     drop(naming);
     progress.clear();
-    let profile = match facts.finish {
-        Some(how) => waits::finish(&symbolized.profile, how),
+    let profile = match facts.off_cpu {
+        Some(how) => off_cpu::view(symbolized.profile, how),
         None => symbolized.profile,
     };
 
     let several = read.windows.as_ref().filter(|windows| windows.taken != 1);
     let mut summary = match (several, closing) {
-        (Some(windows), _) => of_windows(&read, windows),
+        (Some(windows), _) => of_windows(&read, windows, &shown),
         (None, Some(closing)) => Summary::parse(closing),
         (None, None) => Summary {
             title: visible(&title(&read)).into_owned(),
@@ -99,17 +105,17 @@ pub fn render(asked: &Rendering) -> Result<()> {
         },
     };
     let findings = &mut summary.findings;
-    findings.extend(missing(&read));
+    findings.extend(missing(&read, &shown));
     let fetched = client.as_ref().map(Client::fetched);
     findings.extend(fetched.iter().flat_map(names::on_fetching));
     findings.extend(names::on_names(
         &symbolized.unnamed,
-        normalized.total_count(),
+        shown.firings,
         &Distro::here(client.is_some()),
     ));
     let limit = asked.naming.memory.bytes;
     findings.extend(debug_info::on_details(&symbolized.untold, limit));
-    let look = look::usual(&facts.noun, facts.finish);
+    let look = look::usual(facts.activity, facts.off_cpu);
     let style = Style {
         title: asked.title.clone().unwrap_or_else(|| title(&read)),
         notes: summary.lines(),
@@ -127,17 +133,25 @@ pub fn render(asked: &Rendering) -> Result<()> {
     };
     let places = deliver(&sinks, &asked.outputs, Some(&named), None)?;
     if asked.verbosity.verbose > 0 {
-        print(&about(&read));
+        print(&about(&read, &shown));
     }
     if !asked.verbosity.quiet {
         let wrote = places.into_iter().map(|place| Finding::new("wrote", place));
         summary.findings.extend(wrote);
         print(&summary.shown());
-    } else if let Some(Finding { label, text }) = missing(&read) {
+    } else if let Some(Finding { label, text }) = missing(&read, &shown) {
         let title = visible(&read.raw_recording.facts.title);
         print(&format!("flame-bpf: {title}: {label}: {text}\n"));
     }
     Ok(())
+}
+
+/// How much of a raw recording is shown.
+struct Shown {
+    firings: u64,
+    locations: usize,
+    stacks: usize,
+    samples: usize,
 }
 
 /// What the graph is called unless told otherwise: of windows, it says from when to when they are.
@@ -156,7 +170,7 @@ fn title(read: &Read) -> String {
 }
 
 /// What several windows say of what was recorded, and lost.
-fn of_windows(read: &Read, windows: &Windows) -> Summary {
+fn of_windows(read: &Read, windows: &Windows, shown: &Shown) -> Summary {
     let noun = visible(&read.raw_recording.facts.noun);
     let lost = match windows.lost {
         0 => Finding::new("lost", "nothing"),
@@ -169,11 +183,10 @@ fn of_windows(read: &Read, windows: &Windows) -> Summary {
             ),
         ),
     };
-    let stacks = read.raw_recording.normalized.stacks().len() as u64;
     let recorded = format!(
         "{}, {} in {} of {}",
         counted(windows.recorded, &noun),
-        counted(stacks, "distinct stack"),
+        counted(shown.stacks as u64, "distinct stack"),
         windows.taken,
         counted(windows.all as u64, "window"),
     );
@@ -184,14 +197,14 @@ fn of_windows(read: &Read, windows: &Windows) -> Summary {
 }
 
 /// What to say of a file that is not all there.
-fn missing(read: &Read) -> Option<Finding> {
+fn missing(read: &Read, shown: &Shown) -> Option<Finding> {
     let why = match read.missing? {
         Missing::CutOff => "ends early",
         Missing::Damaged => "is damaged",
         Missing::TooLarge => "is larger than may be taken into memory",
     };
     let facts = &read.raw_recording.facts;
-    let shown = read.raw_recording.normalized.total_count();
+    let shown = shown.firings;
     let noun = visible(&facts.noun);
     let what = match (
         read.recorded.saturating_sub(shown),
@@ -219,13 +232,8 @@ fn missing(read: &Read) -> Option<Finding> {
 }
 
 /// Where a raw recording comes from, a fact to a line.
-fn about(read: &Read) -> String {
-    let RawRecording {
-        facts,
-        normalized,
-        objects,
-        ..
-    } = &read.raw_recording;
+fn about(read: &Read, extent: &Shown) -> String {
+    let RawRecording { facts, objects, .. } = &read.raw_recording;
     let words = facts.command_line.iter().map(|word| word.to_string_lossy());
     let since_1970 = facts.started.duration_since(std::time::UNIX_EPOCH);
     let proven = objects.iter().filter(|object| object.proof.is_some());
@@ -259,9 +267,9 @@ fn about(read: &Read) -> String {
                 "{} objects, {} of them known by build ID or size and time, {} locations, {} stacks, {} samples",
                 objects.len(),
                 proven.count(),
-                normalized.locations().len(),
-                normalized.stacks().len(),
-                normalized.samples().len(),
+                extent.locations,
+                extent.stacks,
+                extent.samples,
             ),
         ),
     ];

@@ -2,7 +2,8 @@
 //!
 //! In: what a session normalized, and the facts. Out: an [`RawRecording`] that lacks but its closing.
 
-use crate::profile::{Unit, waits};
+use crate::profile::off_cpu::OffCpuView;
+use crate::profile::{Activity, Unit};
 use crate::raw_recording::{Facts, RawRecording};
 use crate::symbolize::Stored;
 use std::time::SystemTime;
@@ -14,7 +15,8 @@ pub(crate) struct Told<'a> {
     pub(crate) noun: &'a str,
     pub(crate) perf_event: String,
     pub(crate) unit: Unit,
-    pub(crate) finish: Option<waits::Finish>,
+    pub(crate) activity: Activity,
+    pub(crate) off_cpu: Option<OffCpuView>,
 }
 
 impl Told<'_> {
@@ -34,7 +36,8 @@ impl Told<'_> {
                 kernel: machine.release().to_string_lossy().into_owned(),
                 command_line: std::env::args_os().collect(),
                 started: now.checked_sub(elapsed).unwrap_or(now),
-                finish: self.finish,
+                activity: self.activity,
+                off_cpu: self.off_cpu,
             },
             normalized: stored.normalized,
             objects: stored.objects,

@@ -7,7 +7,7 @@ use super::Recorded;
 use crate::kernel::Kernel;
 use crate::output::sink::{Growing, Sink};
 use crate::pipeline::finish::Report;
-use crate::pipeline::naming::{Namer, how};
+use crate::pipeline::naming::{Namer, off_cpu_view};
 use crate::pipeline::recording_info::RecordingInfo;
 use crate::pipeline::stored::Told;
 use crate::plan::{Event, Plan, Target};
@@ -21,7 +21,7 @@ use crate::report::cost::{self, Cost};
 use crate::report::findings::{self, Finding};
 use crate::report::text::{self, counted};
 use crate::report::{stacks, verbose};
-use crate::symbolize::{self, KernelNames, Objects};
+use crate::symbolize::{self, Objects};
 use anyhow::{Context as _, Result};
 use profiler_common::abi::{Class, Counter, Counters, StackEnd};
 use std::collections::BTreeMap;
@@ -49,6 +49,15 @@ pub(crate) struct Written {
     /// Of all windows.
     samples: u64,
     waited: u64,
+    ends: BTreeMap<StackEnd, u64>,
+    fp_fallback: u64,
+}
+
+/// What there is to say of a window's stacks.
+struct Seen {
+    samples: u64,
+    waited: u64,
+    extent: String,
     ends: BTreeMap<StackEnd, u64>,
     fp_fallback: u64,
 }
@@ -99,31 +108,31 @@ impl<'a> Windows<'a> {
             start: Duration::ZERO,
             end: until.saturating_sub(written.until),
         };
-        let mut ask = |addresses: &[u64]| kernel.name_symbols(addresses);
-        let normalized =
-            symbolize::without_interrupted(normalized, &mut KernelNames::asked(&mut ask));
-        let brought = Namer {
+        let (brought, seen) = Namer {
             plan,
             kernel,
             processes,
             objects,
         }
-        .name(event, &normalized);
+        .name(event, normalized, |normalized| Seen {
+            samples: normalized.total_count(),
+            waited: normalized.total_weight(),
+            extent: balance::extent(normalized, objects.processes(Parts::ALL)),
+            ends: symbolize::stack_ends(normalized),
+            fp_fallback: symbolize::fp_fallback(normalized),
+        });
         let all = kernel.counters(0);
         let mut counters = all.since(&written.counters);
         // What came since the drain is the next window's.
-        counters.counters[Counter::Recorded as usize] = normalized.total_count();
-        let ends = symbolize::stack_ends(&normalized);
-        let fp_fallback = symbolize::fp_fallback(&normalized);
-        let waited = weight(&normalized);
+        counters.counters[Counter::Recorded as usize] = seen.samples;
         let closing = Health {
             subject: &self.title,
             noun: event.probe.noun(),
-            waited: is_time(event).then_some(waited),
+            waited: is_time(event).then_some(seen.waited),
             counters: &counters,
-            extent: &balance::extent(&normalized, objects.processes(Parts::ALL)),
-            ends: &ends,
-            fp_fallback,
+            extent: &seen.extent,
+            ends: &seen.ends,
+            fp_fallback: seen.fp_fallback,
             idle_is_offered: plan.target == Target::All,
             remarks: &brought.on_stored,
         }
@@ -135,7 +144,8 @@ impl<'a> Windows<'a> {
             noun: event.probe.noun(),
             perf_event: event.name(),
             unit: event.unit(),
-            finish: how(plan, &event.probe),
+            activity: event.probe.activity(),
+            off_cpu: off_cpu_view(plan, &event.probe),
         };
         let stored = brought.stored.context("there is no raw recording")?;
         let raw_recording = told.raw_recording(stored, closing);
@@ -154,10 +164,10 @@ impl<'a> Windows<'a> {
         written.windows += 1;
         written.until = until;
         written.counters = all;
-        written.samples += normalized.total_count();
-        written.waited = written.waited.saturating_add(waited);
-        written.fp_fallback += fp_fallback;
-        for (end, count) in ends {
+        written.samples += seen.samples;
+        written.waited = written.waited.saturating_add(seen.waited);
+        written.fp_fallback += seen.fp_fallback;
+        for (end, count) in seen.ends {
             *written.ends.entry(end).or_default() += count;
         }
         Ok(())
@@ -243,9 +253,4 @@ pub(crate) fn finish(
 
 fn is_time(event: &Event) -> bool {
     event.unit() == Unit::Nanoseconds
-}
-
-fn weight(normalized: &NormalizedProfile) -> u64 {
-    let weights = normalized.samples().map(|(_, sums)| sums.weight);
-    weights.fold(0, u64::saturating_add)
 }

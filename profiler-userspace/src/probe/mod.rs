@@ -16,17 +16,17 @@ mod uprobe;
 mod waker;
 mod wall;
 
-pub use crate::profile::waits::Wakers;
+pub use crate::profile::off_cpu::Wakers;
 pub use lock::Locks;
 pub use off_cpu::{SWITCH, ThreadKind, Waits};
 pub use page_in::PageFaults;
-pub use spec::{AttachPoint, Attachment, Occurrence, ProbeSpec, Timed, View};
+pub use spec::{AttachPoint, Attachment, Occurrence, ProbeSpec, Timed};
 pub use syscall::Io;
 pub use tracepoint::Tracepoint;
 pub use uprobe::Function;
 pub use wall::Wall;
 
-use crate::profile::Unit;
+use crate::profile::{Activity, Unit};
 use profiler_common::abi::CallWeight;
 
 /// What triggers a sample.
@@ -76,6 +76,11 @@ impl Probe {
     /// What one firing is called in sentences.
     pub fn noun(&self) -> &'static str {
         self.spec().noun
+    }
+
+    /// What the threads do whose stacks it brings.
+    pub fn activity(&self) -> Activity {
+        self.spec().activity
     }
 
     /// What weights count; none where the event decides.

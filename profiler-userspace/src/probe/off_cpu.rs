@@ -1,6 +1,7 @@
 //! Threads that leave the CPU and come back.
 
-use super::{AttachPoint, Attachment, ProbeSpec, View, Wakers, waker};
+use super::{AttachPoint, Attachment, ProbeSpec, Wakers, waker};
+use crate::profile::Activity;
 use profiler_common::abi::{CallWeight, ProgramId, States, TaskState};
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ pub(super) fn spec(waits: &Waits) -> ProbeSpec {
     // Wakers first, so that no wait ends unseen.
     let programs = waker::programs(waits.wakers).chain([switches]).collect();
     let spec = ProbeSpec {
-        view: View::Waits,
+        activity: Activity::Waiting,
         ..ProbeSpec::new("wait", programs)
     };
     spec.timed(CallWeight::Time).titled(match waits.wakers {

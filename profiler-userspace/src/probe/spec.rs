@@ -1,6 +1,6 @@
 //! A probe's row.
 
-use crate::profile::Unit;
+use crate::profile::{Activity, Unit};
 use profiler_common::abi::{CallWeight, ProgramId};
 
 /// What there is to know of a probe.
@@ -22,8 +22,8 @@ pub struct ProbeSpec {
     pub noun: &'static str,
     /// What weights count; none where the event decides.
     pub unit: Option<Unit>,
-    /// What its stacks show.
-    pub view: View,
+    /// What the threads do whose stacks it brings.
+    pub activity: Activity,
 }
 
 /// A program, and what it is attached to.
@@ -70,17 +70,6 @@ pub struct Timed {
     pub event: usize,
 }
 
-/// What the stacks of a probe show, by which a graph chooses its colours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum View {
-    /// What ran, or what something was done for.
-    Code,
-    /// What waited.
-    Waits,
-    /// All of the threads' time: what ran, waited, and could have run.
-    Time,
-}
-
 impl ProbeSpec {
     /// The row of a probe whose firings are over at once, are called `noun`, and count as that.
     pub(super) fn new(noun: &'static str, programs: Vec<Attachment>) -> Self {
@@ -93,7 +82,7 @@ impl ProbeSpec {
             subject: None,
             noun,
             unit: Some(Unit::Events(format!("{noun}s"))),
-            view: View::Code,
+            activity: Activity::Running,
         }
     }
 

@@ -1,6 +1,7 @@
 //! All of the threads' time: where they run, told by samples, and where they wait.
 
-use super::{AttachPoint, Attachment, ProbeSpec, SWITCH, Timed, View, Waits};
+use super::{AttachPoint, Attachment, ProbeSpec, SWITCH, Timed, Waits};
+use crate::profile::Activity;
 use profiler_common::abi::{CallWeight, ProgramId};
 
 /// The tracepoint by which a thread is ready to run again.
@@ -32,7 +33,7 @@ pub(super) fn spec() -> ProbeSpec {
             weight: CallWeight::Time,
             event: SPANS,
         }),
-        view: View::Time,
+        activity: Activity::Both,
         ..spec.timed(CallWeight::Time).titled("wall")
     }
 }

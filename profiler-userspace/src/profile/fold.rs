@@ -19,7 +19,7 @@ mod tests;
 pub use name::visible;
 pub use parse::{ParseError, parse};
 
-use super::{Frame, FrameId, FrameKind, Profile, Sample};
+use super::{Frame, FrameId, FrameKind, Profile, View, ViewSample};
 use std::borrow::Cow;
 use std::io::{self, Write};
 use std::ops::Range;
@@ -61,7 +61,8 @@ pub(crate) enum Order {
 /// That order differs from that of `sort` where a name holds a character below `;`: here, all that
 /// `main` called stays together, and `main(int)` follows.
 pub fn fold(profile: &Profile, style: FoldStyle, out: &mut dyn Write) -> io::Result<()> {
-    let folded = Folded::new(profile, style, Order::RootFirst);
+    let view = View::new(profile);
+    let folded = Folded::new(&view, style, Order::RootFirst);
     let mut chunk = String::new();
     for line in folded.lines() {
         folded.append(line, &mut chunk);
@@ -93,7 +94,7 @@ pub(crate) struct Line {
     weight: u64,
 }
 
-/// A profile's lines as ranks of names: small, and quick to sort, since ranks compare as names do.
+/// A view's lines as ranks of names: small, and quick to sort, since ranks compare as names do.
 #[derive(Debug)]
 pub(crate) struct Folded<'a> {
     /// Distinct names as they will be written, sorted; a rank is an index into it.
@@ -110,8 +111,8 @@ impl Line {
 }
 
 impl<'a> Folded<'a> {
-    pub(crate) fn new(profile: &'a Profile, style: FoldStyle, order: Order) -> Self {
-        let (names, ranks) = rank(profile, style);
+    pub(crate) fn new(view: &'a View, style: FoldStyle, order: Order) -> Self {
+        let (names, ranks) = rank(view, style);
         let rank_of = |name: &str| {
             let found = names.binary_search_by(|known| known.as_ref().cmp(name));
             u32::try_from(found.expect("the fixed names are always among the ranked"))
@@ -119,13 +120,12 @@ impl<'a> Folded<'a> {
         };
         let (delimiter, unknown) = (rank_of(DELIMITER), rank_of(UNKNOWN));
 
-        let mut levels =
-            Vec::with_capacity(profile.samples.iter().map(|s| s.stack.len() + 1).sum());
-        let mut lines = Vec::with_capacity(profile.samples.len());
-        for sample in &profile.samples {
+        let mut levels = Vec::with_capacity(view.samples().iter().map(|s| s.stack.len() + 1).sum());
+        let mut lines = Vec::with_capacity(view.samples().len());
+        for sample in view.samples() {
             let start = levels.len();
             let split = if style.delimited {
-                kernel_part(profile, sample)
+                kernel_part(view, sample)
             } else {
                 None
             };
@@ -154,7 +154,7 @@ impl<'a> Folded<'a> {
         };
         folded.sum_neighbours();
         for line in &mut folded.lines {
-            line.weight = profile.unit.shown(line.weight);
+            line.weight = view.unit.shown(line.weight);
         }
         folded
     }
@@ -231,12 +231,11 @@ impl<'a> Folded<'a> {
     }
 }
 
-/// The distinct names, sorted, and for each frame of the profile the rank of its name.
-fn rank(profile: &Profile, style: FoldStyle) -> (Vec<Cow<'_, str>>, Vec<u32>) {
+/// The distinct names, sorted, and for each frame of the view the rank of its name.
+fn rank(view: &View, style: FoldStyle) -> (Vec<Cow<'_, str>>, Vec<u32>) {
     let fixed = [Cow::Borrowed(DELIMITER), Cow::Borrowed(UNKNOWN)];
-    let shown: Vec<Cow<'_, str>> = profile
-        .frames
-        .iter()
+    let shown: Vec<Cow<'_, str>> = view
+        .frames()
         .map(|frame| frame_name(frame, style.annotate))
         .chain(fixed)
         .collect();
@@ -255,8 +254,8 @@ fn rank(profile: &Profile, style: FoldStyle) -> (Vec<Cow<'_, str>>, Vec<u32>) {
 }
 
 /// Where the kernel part begins, marks included, in a stack that has user frames before it.
-fn kernel_part(profile: &Profile, sample: &Sample) -> Option<usize> {
-    let kind = |id: &FrameId| profile.frame(*id).kind;
+fn kernel_part(view: &View, sample: &ViewSample) -> Option<usize> {
+    let kind = |id: &FrameId| view.frame(*id).kind;
     let mut stack = sample.stack.iter();
     let kernel = stack.position(|id| kind(id) == FrameKind::Kernel)?;
     let mut before = sample.stack[..kernel].iter();

@@ -2,19 +2,42 @@
 //!
 //! In: locations, stacks and samples from [`crate::symbolize`], or read back from a raw recording. Out: the same
 //! for whoever names them. Equal stacks of several processes are one stack here, and what was counted for
-//! equal owners is one sample: which process it was is not shown, so it is not kept.
+//! equal owners is one sample.
 //! Never knows what an object is; whoever gave out its number does.
 
 use super::raw::Who;
-use super::{Frame, Window};
+use super::{FrameKind, Window, number};
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
 use profiler_common::abi::{StackEnd, ThreadState};
-use std::hash::Hash;
+use std::sync::Arc;
 
-/// Values in the order in which they came. Hashing what `std` does took a sixth of the time that flame-bpf spends
-/// on a storm of processes.
-pub type IndexSet<T> = indexmap::IndexSet<T, RandomState>;
+pub use super::IndexSet;
+
+/// A function whose name is known already.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct NamedFunction {
+    /// Its name for readers. Any characters at all.
+    pub name: String,
+    /// What it is.
+    pub kind: FrameKind,
+    /// The source file with its directories; empty where it was not asked for, or is not known.
+    pub file: Arc<str>,
+    /// The line, from 1; 0 where it was not asked for, or is not known.
+    pub line: u32,
+}
+
+impl NamedFunction {
+    /// One without a line.
+    pub fn new(name: impl Into<String>, kind: FrameKind) -> Self {
+        Self {
+            name: name.into(),
+            kind,
+            file: Arc::default(),
+            line: 0,
+        }
+    }
+}
 
 /// An object's number, of whatever list its giver keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -57,9 +80,14 @@ pub struct NormalizedStack {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NormalizedStackIndex(pub u32);
 
-/// Whom a sample belongs to, as far as that is shown.
+/// Whom a sample belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Label {
+    /// The process ID, as seen in our PID namespace; 0 is the idle task.
+    pub pid: u32,
+    /// When the process began, in nanoseconds since boot, and one more for each program that it ran before this one.
+    /// Tells apart processes of the same PID. Zero where the kernel has no type information.
+    pub start: u64,
     /// The thread's name, NUL-padded. Bytes from the target: anything may be in it.
     pub comm: [u8; 16],
     /// The thread ID, with `--per-thread`.
@@ -71,6 +99,8 @@ pub struct Label {
 impl From<&Who> for Label {
     fn from(who: &Who) -> Self {
         Self {
+            pid: who.tgid,
+            start: who.incarnation,
             comm: who.comm,
             tid: who.tid,
             cpu: who.cpu,
@@ -124,7 +154,7 @@ pub struct Sums {
 pub struct NormalizedProfile {
     /// The window that this covers.
     pub window: Window,
-    names: IndexSet<Frame>,
+    names: IndexSet<NamedFunction>,
     locations: IndexSet<Location>,
     stacks: IndexSet<NormalizedStack>,
     wakers: IndexSet<NormalizedWaker>,
@@ -140,9 +170,9 @@ impl NormalizedProfile {
         }
     }
 
-    /// The location that has this name.
-    pub fn name(&mut self, frame: Frame) -> Location {
-        Location::Named(number(&mut self.names, frame))
+    /// The location of a function that has its name.
+    pub fn name(&mut self, function: NamedFunction) -> Location {
+        Location::Named(number(&mut self.names, function))
     }
 
     /// The index of a location, which is added when it is not there yet.
@@ -243,8 +273,8 @@ impl NormalizedProfile {
         })
     }
 
-    /// The frames of named locations, by their numbers.
-    pub fn names(&self) -> &IndexSet<Frame> {
+    /// The functions of named locations, by their numbers.
+    pub fn names(&self) -> &IndexSet<NamedFunction> {
         &self.names
     }
 
@@ -283,16 +313,22 @@ impl NormalizedProfile {
         self.locations[index.0 as usize]
     }
 
+    /// The stacks, apart from all else.
+    pub fn into_stacks(self) -> IndexSet<NormalizedStack> {
+        self.stacks
+    }
+
+    /// The sum of all weights.
+    pub fn total_weight(&self) -> u64 {
+        let weights = self.samples.values().map(|sums| sums.weight);
+        weights.fold(0, u64::saturating_add)
+    }
+
     /// The sum of all counts.
     pub fn total_count(&self) -> u64 {
         let counts = self.samples.values().map(|sums| sums.count);
         counts.fold(0, u64::saturating_add)
     }
-}
-
-fn number<T: Hash + Eq>(set: &mut IndexSet<T>, value: T) -> u32 {
-    let (index, _) = set.insert_full(value);
-    u32::try_from(index).expect("a profile has fewer than 2^32 distinct parts")
 }
 
 #[cfg(test)]
@@ -322,6 +358,8 @@ mod tests {
         assert_ne!(one, other);
         let key = NormalizedKey {
             label: Label {
+                pid: 7,
+                start: 70,
                 comm: [b'a'; 16],
                 tid: None,
                 cpu: Some(1),
@@ -360,6 +398,8 @@ mod tests {
         };
         let (left_out, wait, wake) = (stack(1), stack(2), stack(3));
         let label = |name| Label {
+            pid: 7,
+            start: 70,
             comm: [name; 16],
             tid: None,
             cpu: None,

@@ -40,7 +40,7 @@ pub struct Sums {
     /// Threads that slept throughout and are left out, and for how long they slept.
     pub idle: (usize, Duration),
     /// Samples of threads that were not seen to have a CPU, which are left out.
-    pub strays: u64,
+    pub unattributed: u64,
 }
 
 /// What is known of one thread.
@@ -73,7 +73,7 @@ impl Account {
 
 /// Puts samples and spans together.
 #[must_use]
-pub fn settle(normalized: &NormalizedProfile, how: How) -> (NormalizedProfile, Sums) {
+pub fn attribute(normalized: &NormalizedProfile, how: How) -> (NormalizedProfile, Sums) {
     let mut accounts: BTreeMap<Thread, Account> = BTreeMap::new();
     for (key, counted) in normalized.samples() {
         let account = accounts.entry(key.label.tid).or_default();
@@ -90,7 +90,7 @@ pub fn settle(normalized: &NormalizedProfile, how: How) -> (NormalizedProfile, S
         .filter(|(_, account)| !how.idle_threads && account.is_idle())
         .map(|(thread, _)| *thread)
         .collect();
-    let settled = normalized.changed(|mut key, mut counted| {
+    let attributed = normalized.changed(|mut key, mut counted| {
         let thread = key.label.tid;
         let account = accounts.get_mut(&thread)?;
         match key.thread_state {
@@ -108,7 +108,7 @@ pub fn settle(normalized: &NormalizedProfile, how: How) -> (NormalizedProfile, S
         }
         Some((key, counted))
     });
-    (settled, sums)
+    (attributed, sums)
 }
 
 fn sums(normalized: &NormalizedProfile, accounts: &BTreeMap<Thread, Account>, how: How) -> Sums {
@@ -128,12 +128,12 @@ fn sums(normalized: &NormalizedProfile, accounts: &BTreeMap<Thread, Account>, ho
             add(&mut sums.not_sampled, account.ran_ns);
         }
     }
-    let is_stray = |key: &NormalizedKey| {
+    let is_unattributed = |key: &NormalizedKey| {
         key.thread_state == ThreadState::Running && accounts[&key.label.tid].ran_ns == 0
     };
-    sums.strays = normalized
+    sums.unattributed = normalized
         .samples()
-        .filter(|(key, _)| is_stray(key))
+        .filter(|(key, _)| is_unattributed(key))
         .map(|(_, counted)| counted.count)
         .sum();
     sums
@@ -156,6 +156,8 @@ mod tests {
     fn key(tid: u32, thread_state: ThreadState) -> NormalizedKey {
         NormalizedKey {
             label: Label {
+                pid: 1,
+                start: 0,
                 comm: [0; 16],
                 tid: Some(tid),
                 cpu: None,
@@ -213,8 +215,8 @@ mod tests {
         add(&mut normalized, 7, ThreadState::Ran, 1_000);
         add(&mut normalized, 8, ThreadState::Ran, 40);
         add(&mut normalized, 7, ThreadState::Blocked, 500);
-        let (settled, sums) = settle(&normalized, SHOWN);
-        assert_eq!(weights(&settled), [750, 250, 40, 500]);
+        let (attributed, sums) = attribute(&normalized, SHOWN);
+        assert_eq!(weights(&attributed), [750, 250, 40, 500]);
         assert_eq!((sums.threads, sums.ran), (2, Duration::from_nanos(1_040)));
         assert_eq!(sums.blocked, Duration::from_nanos(500));
     }
@@ -224,12 +226,14 @@ mod tests {
         let mut normalized = NormalizedProfile::default();
         add(&mut normalized, 7, ThreadState::Ran, 1_000);
         at(&mut normalized, 1, 8, 1);
-        let (settled, sums) = settle(&normalized, SHOWN);
-        let thread_state: Vec<ThreadState> =
-            settled.samples().map(|(key, _)| key.thread_state).collect();
+        let (attributed, sums) = attribute(&normalized, SHOWN);
+        let thread_state: Vec<ThreadState> = attributed
+            .samples()
+            .map(|(key, _)| key.thread_state)
+            .collect();
         assert_eq!(thread_state, [ThreadState::Ran]);
         assert_eq!(sums.not_sampled, Duration::from_nanos(1_000));
-        assert_eq!(sums.strays, 1);
+        assert_eq!(sums.unattributed, 1);
     }
 
     #[test]
@@ -242,10 +246,10 @@ mod tests {
             per_thread: false,
             idle_threads: false,
         };
-        let (settled, sums) = settle(&normalized, how);
+        let (attributed, sums) = attribute(&normalized, how);
         assert_eq!(sums.idle, (1, Duration::from_nanos(9)));
-        assert_eq!(weights(&settled).iter().sum::<u64>(), 9);
-        assert!(settled.samples().all(|(key, _)| key.label.tid.is_none()));
+        assert_eq!(weights(&attributed).iter().sum::<u64>(), 9);
+        assert!(attributed.samples().all(|(key, _)| key.label.tid.is_none()));
     }
 
     proptest! {
@@ -262,11 +266,11 @@ mod tests {
             for &(tid, address, weight) in &samples {
                 at(&mut normalized, address, tid, weight);
             }
-            let (settled, _) = settle(&normalized, SHOWN);
+            let (attributed, _) = attribute(&normalized, SHOWN);
             for tid in 0..4 {
                 let own = spans.iter().filter(|(of, ..)| *of == tid);
                 let expected: u64 = own.map(|(_, _, ns)| ns).sum();
-                prop_assert_eq!(time(&settled, tid), expected);
+                prop_assert_eq!(time(&attributed, tid), expected);
             }
         }
     }

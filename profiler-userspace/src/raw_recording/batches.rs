@@ -19,6 +19,7 @@ use crate::profile::normalized::{
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt as _;
+use std::sync::Arc;
 
 /// A batch is full with so many bytes, by a rough estimate. Less is lost with the end of a file than there is
 /// in one of them; more packs hardly better.
@@ -46,6 +47,8 @@ struct Last {
     // The last value of each kind of location.
     values: HashMap<u32, u64>,
     user: u32,
+    // When the process of the last label began.
+    start: u64,
     // The last base that was told as a difference.
     base: u32,
 }
@@ -77,6 +80,10 @@ impl<'a, 'o> Batches<'a, 'o> {
         self.last = Last::default();
         if batch.sample_weights == batch.sample_counts {
             batch.sample_weights.clear();
+        }
+        if batch.name_lines.iter().all(|line| *line == 0) {
+            batch.name_files.clear();
+            batch.name_lines.clear();
         }
         if batch.sample_wakers.iter().all(|waker| *waker == 0) {
             batch.sample_wakers.clear();
@@ -139,9 +146,13 @@ impl<'a, 'o> Batches<'a, 'o> {
         if let Some(number) = self.known.labels.get(&label) {
             return Ok(number);
         }
-        self.room(24)?;
+        self.room(32)?;
         let number = |id: Option<u32>| id.map_or(0, |id| u64::from(id) + 1);
         let comm = label.comm.split(|&byte| byte == 0).next();
+        let start = label.start.wrapping_sub(self.last.start).cast_signed();
+        self.last.start = label.start;
+        self.batch.label_pids.push(label.pid);
+        self.batch.label_starts.push(start);
         self.batch
             .label_comms
             .push(comm.unwrap_or_default().to_vec());
@@ -251,8 +262,8 @@ impl<'a, 'o> Batches<'a, 'o> {
                 (LOCATION_OBJECT + known.objects.get(object)?, offset)
             }
             Location::Named(name) => {
-                let frame = &self.raw_recording.normalized.names()[name as usize];
-                (LOCATION_NAMED, u64::from(known.names.get(frame)?))
+                let function = &self.raw_recording.normalized.names()[name as usize];
+                (LOCATION_NAMED, u64::from(known.names.get(function)?))
             }
             Location::Kernel(_) | Location::Unknown => (LOCATION_UNKNOWN, 0),
         };
@@ -287,15 +298,31 @@ impl<'a, 'o> Batches<'a, 'o> {
     }
 
     fn name(&mut self, name: u32) -> io::Result<u32> {
-        let frame = &self.raw_recording.normalized.names()[name as usize];
-        if let Some(number) = self.known.names.get(frame) {
+        let function = &self.raw_recording.normalized.names()[name as usize];
+        if let Some(number) = self.known.names.get(function) {
             return Ok(number);
         }
-        self.room(frame.name.len() + 8)?;
-        self.batch.names.push(frame.name.clone());
-        self.batch.name_kinds.push(kind_number(frame.kind));
-        self.known.bytes += 96 + frame.name.len();
-        Ok(self.known.names.give(frame.clone()))
+        let file = match function.line {
+            0 => 0,
+            _ => self.file(&function.file)? + 1,
+        };
+        self.room(function.name.len() + 12)?;
+        self.batch.names.push(function.name.clone());
+        self.batch.name_kinds.push(kind_number(function.kind));
+        self.batch.name_files.push(file);
+        self.batch.name_lines.push(function.line);
+        self.known.bytes += 120 + function.name.len();
+        Ok(self.known.names.give(function.clone()))
+    }
+
+    fn file(&mut self, file: &Arc<str>) -> io::Result<u32> {
+        if let Some(number) = self.known.files.get(file) {
+            return Ok(number);
+        }
+        self.room(file.len() + 4)?;
+        self.batch.files.push(file.as_ref().to_owned());
+        self.known.bytes += 96 + file.len();
+        Ok(self.known.files.give(Arc::clone(file)))
     }
 
     fn object(&mut self, index: ObjectIndex) -> io::Result<u32> {

@@ -2,16 +2,17 @@
 
 use super::callees::Callees;
 use crate::object::RecordedObject;
-use crate::profile::Frame;
-use crate::profile::normalized::Label;
+use crate::profile::normalized::{Label, NamedFunction};
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::sync::Arc;
 
 /// The numbers of what has been written.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     pub(super) objects: Numbers<RecordedObject>,
-    pub(super) names: Numbers<Frame>,
+    pub(super) files: Numbers<Arc<str>>,
+    pub(super) names: Numbers<NamedFunction>,
     /// By kind and value.
     pub(super) locations: Numbers<(u32, u64)>,
     /// By where they end in the tree of callers, and how.

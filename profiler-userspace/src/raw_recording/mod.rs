@@ -26,9 +26,9 @@ pub use write::{Writer, write};
 
 use crate::clock::shown;
 use crate::object::RecordedObject;
-use crate::profile::Unit;
 use crate::profile::normalized::NormalizedProfile;
-use crate::profile::waits;
+use crate::profile::off_cpu::OffCpuView;
+use crate::profile::{Activity, Unit};
 use std::ffi::OsString;
 use std::io;
 use std::ops::Range;
@@ -58,8 +58,10 @@ pub struct Facts {
     pub command_line: Vec<OsString>,
     /// When it began.
     pub started: SystemTime,
-    /// What is to be made of kernel stacks once they have names; none where they stay as they are.
-    pub finish: Option<waits::Finish>,
+    /// What threads did whose stacks these are.
+    pub activity: Activity,
+    /// How waits are to be shown; none where there are none.
+    pub off_cpu: Option<OffCpuView>,
 }
 
 /// A raw recording.

@@ -10,12 +10,12 @@ use super::section::{self, Found, Kind, MAGIC, Section, VERSION};
 use super::take::Taken;
 use super::windows::{Seen, Wanted, Windows};
 use super::wire::{
-    self, Batch, FINISH, FINISH_KERNEL, FINISH_KNOWN, FINISH_RAN, FINISH_REASONS, FINISH_SCHEDULER,
-    FINISH_WAKERS_ABOVE, FINISH_WAKERS_ALONE, Head,
+    self, Batch, Head, VIEW, VIEW_KERNEL, VIEW_KNOWN, VIEW_RAN, VIEW_REASONS, VIEW_SCHEDULER,
+    VIEW_WAKERS_ABOVE, VIEW_WAKERS_ALONE,
 };
 use super::{Error, Facts, RawRecording};
-use crate::profile::waits::{self, Wakers};
-use crate::profile::{Unit, Window};
+use crate::profile::off_cpu::{self, Wakers};
+use crate::profile::{Activity, Unit, Window};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 use std::time::{Duration, SystemTime};
@@ -307,10 +307,10 @@ fn facts(head: Head) -> Option<(Facts, Window)> {
         2 => Unit::Nanoseconds,
         _ => return None,
     };
-    if head.finish & !FINISH_KNOWN != 0 {
+    if head.off_cpu & !VIEW_KNOWN != 0 {
         return None;
     }
-    let has = |bit| head.finish & bit != 0;
+    let has = |bit| head.off_cpu & bit != 0;
     let facts = Facts {
         writer: head.writer,
         title: head.title,
@@ -325,12 +325,18 @@ fn facts(head: Head) -> Option<(Facts, Window)> {
             .map(OsString::from_vec)
             .collect(),
         started: since_1970(head.started_ns),
-        finish: has(FINISH).then(|| waits::Finish {
-            scheduler: has(FINISH_SCHEDULER),
-            reasons: has(FINISH_REASONS),
-            kernel: has(FINISH_KERNEL),
-            ran: has(FINISH_RAN),
-            wakers: match (has(FINISH_WAKERS_ALONE), has(FINISH_WAKERS_ABOVE)) {
+        activity: match head.activity {
+            0 => Activity::Running,
+            1 => Activity::Waiting,
+            2 => Activity::Both,
+            _ => return None,
+        },
+        off_cpu: has(VIEW).then(|| off_cpu::OffCpuView {
+            scheduler: has(VIEW_SCHEDULER),
+            reasons: has(VIEW_REASONS),
+            kernel: has(VIEW_KERNEL),
+            ran: has(VIEW_RAN),
+            wakers: match (has(VIEW_WAKERS_ALONE), has(VIEW_WAKERS_ABOVE)) {
                 (false, false) => Wakers::None,
                 (true, _) => Wakers::Alone,
                 (false, true) => Wakers::Above,

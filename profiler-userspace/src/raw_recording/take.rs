@@ -264,8 +264,8 @@ impl Taken {
         if let Some(location) = told.normalized {
             return Ok(location);
         }
-        self.budget.spend(160 + 3 * told.frame.name.len())?;
-        let location = self.normalized.name(told.frame.clone());
+        self.budget.spend(160 + 3 * told.function.name.len())?;
+        let location = self.normalized.name(told.function.clone());
         told.normalized = Some(location);
         Ok(location)
     }

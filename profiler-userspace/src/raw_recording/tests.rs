@@ -6,11 +6,11 @@ use super::section::{MAGIC, VERSION};
 use super::*;
 use crate::object::{BuildId, Proof, Segment, Segments};
 use crate::profile::normalized::{
-    Label, Location, LocationIndex, NormalizedKey, NormalizedStack, NormalizedWaker, ObjectIndex,
-    Sums,
+    Label, Location, LocationIndex, NamedFunction, NormalizedKey, NormalizedStack, NormalizedWaker,
+    ObjectIndex, Sums,
 };
-use crate::profile::waits::Wakers;
-use crate::profile::{Frame, FrameKind, Window};
+use crate::profile::off_cpu::Wakers;
+use crate::profile::{FrameKind, Window};
 use profiler_common::abi::{StackEnd, ThreadState};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -27,7 +27,8 @@ fn facts() -> Facts {
         kernel: "6.18".to_owned(),
         command_line: vec!["flame-bpf".into(), "-a".into()],
         started: SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000),
-        finish: Some(waits::Finish {
+        activity: Activity::Waiting,
+        off_cpu: Some(OffCpuView {
             scheduler: false,
             reasons: true,
             kernel: false,
@@ -79,11 +80,19 @@ fn raw_recording(
     let location = |normalized: &mut NormalizedProfile, value: u64| {
         let location = match value % 5 {
             0 => Location::Unknown,
-            1 => normalized.name(Frame {
+            1 => normalized.name(NamedFunction {
                 name: format!("name {value} ;\n"),
                 kind: match value % 2 {
                     0 => FrameKind::Kernel,
                     _ => FrameKind::Jit,
+                },
+                file: match value % 3 {
+                    0 => "".into(),
+                    file => format!("/src/{file}.c").into(),
+                },
+                line: match value % 3 {
+                    0 => 0,
+                    _ => value as u32,
                 },
             }),
             object => Location::At {
@@ -110,6 +119,8 @@ fn raw_recording(
         .collect();
     for (user, kernel, who, count) in samples {
         let label = Label {
+            pid: u32::from(who % 5),
+            start: u64::from(who % 5) << 60,
             comm: [who % 3; 16],
             tid: (who % 2 == 0).then_some(u32::MAX - u32::from(*who)),
             cpu: (who % 4 == 0).then_some(0),
@@ -308,20 +319,23 @@ fn other_files_and_later_versions_are_refused() {
     assert!(refusal(b"app;main 3\n").contains("not a raw recording"));
     let mut later = bytes(&usual());
     later[MAGIC.len()] = VERSION + 1;
-    assert!(refusal(&later).contains("version 6"), "{}", refusal(&later));
+    assert!(refusal(&later).contains("version 7"), "{}", refusal(&later));
 }
 
 #[test]
-fn what_is_to_be_made_of_kernel_stacks_is_told() {
+fn how_waits_are_to_be_shown_is_told() {
     let mut raw_recording = usual();
     let others = [Wakers::None, Wakers::Alone].map(|wakers| {
-        let finish = raw_recording.facts.finish;
-        finish.map(|finish| waits::Finish { wakers, ..finish })
+        let view = raw_recording.facts.off_cpu;
+        view.map(|view| OffCpuView { wakers, ..view })
     });
-    for finish in others.into_iter().chain([None, raw_recording.facts.finish]) {
-        raw_recording.facts.finish = finish;
+    for view in others
+        .into_iter()
+        .chain([None, raw_recording.facts.off_cpu])
+    {
+        raw_recording.facts.off_cpu = view;
         let read = read(&bytes(&raw_recording)).unwrap();
-        assert_eq!(read.raw_recording.facts.finish, finish);
+        assert_eq!(read.raw_recording.facts.off_cpu, view);
     }
 }
 
@@ -331,6 +345,8 @@ fn weights_that_are_counts_take_no_room() {
     plain.normalized = NormalizedProfile::default();
     let key = NormalizedKey {
         label: Label {
+            pid: 1,
+            start: 2,
             comm: *b"sixteen bytes ok",
             tid: None,
             cpu: None,

@@ -11,12 +11,12 @@ use super::wire::{
     Batch, FP_FALLBACK, LOCATION_NAMED, LOCATION_OBJECT, LOCATION_UNKNOWN, STEP_CALLEE, STEP_NEW,
     STEP_TOLD,
 };
-use crate::profile::Frame;
 use crate::profile::normalized::{
-    Label, Location, LocationIndex, NormalizedStackIndex, ObjectIndex, WakerIndex,
+    Label, Location, LocationIndex, NamedFunction, NormalizedStackIndex, ObjectIndex, WakerIndex,
 };
 use profiler_common::abi::StackEnd;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// No stack is longer: a user stack has 1,024 frames, a kernel stack 127.
 const MOST_FRAMES: usize = 4096;
@@ -26,6 +26,7 @@ const MOST_FRAMES: usize = 4096;
 pub(super) struct Told {
     /// Indices of objects, which are in the profile at once: there are few.
     pub(super) objects: Vec<ObjectIndex>,
+    files: Vec<Arc<str>>,
     pub(super) names: Vec<ToldName>,
     pub(super) locations: Vec<ToldLocation>,
     pub(super) labels: Vec<Label>,
@@ -40,7 +41,7 @@ pub(super) struct Told {
 
 /// What a function is called, and the profile's own for it, once there is one.
 pub(super) struct ToldName {
-    pub(super) frame: Frame,
+    pub(super) function: NamedFunction,
     pub(super) normalized: Option<Location>,
 }
 
@@ -90,18 +91,41 @@ impl Told {
     }
 
     fn take_names(&mut self, batch: &mut Batch, budget: &mut Budget) -> Result<(), Stop> {
+        for file in std::mem::take(&mut batch.files) {
+            budget.spend_for_number(48 + file.len())?;
+            self.files.push(file.into());
+        }
         let names = std::mem::take(&mut batch.names);
         if names.len() != batch.name_kinds.len() {
             return Err(Stop::Nonsense("there is a name without a kind"));
         }
-        for (name, kind) in names.into_iter().zip(&batch.name_kinds) {
-            budget.spend_for_number(96 + name.len())?;
+        let lines = batch.name_lines.len();
+        if batch.name_files.len() != lines || (lines > 0 && lines != names.len()) {
+            return Err(Stop::Nonsense("there is a line of no name"));
+        }
+        for (at, (name, kind)) in names.into_iter().zip(&batch.name_kinds).enumerate() {
+            budget.spend_for_number(120 + name.len())?;
+            let line = batch.name_lines.get(at).copied().unwrap_or(0);
+            let file = batch.name_files.get(at).copied().unwrap_or(0);
+            let file = match file.checked_sub(1) {
+                None => Arc::default(),
+                Some(file) => self
+                    .files
+                    .get(file as usize)
+                    .cloned()
+                    .ok_or(Stop::Nonsense("there is a name whose file is not there"))?,
+            };
             let kind = KINDS.iter().find(|(_, number)| number == kind);
             let Some((kind, _)) = kind else {
                 return Err(Stop::Nonsense("there is a name of an unknown kind"));
             };
             self.names.push(ToldName {
-                frame: Frame { name, kind: *kind },
+                function: NamedFunction {
+                    name,
+                    kind: *kind,
+                    file,
+                    line,
+                },
                 normalized: None,
             });
         }
@@ -257,7 +281,13 @@ impl Told {
 
     fn take_labels(&mut self, batch: &Batch, budget: &mut Budget) -> Result<(), Stop> {
         let labels = batch.label_comms.len();
-        if [batch.label_tids.len(), batch.label_cpus.len()] != [labels; 2] {
+        let columns = [
+            batch.label_pids.len(),
+            batch.label_starts.len(),
+            batch.label_tids.len(),
+            batch.label_cpus.len(),
+        ];
+        if columns != [labels; 4] {
             return Err(Stop::Nonsense("there is a label that is incomplete"));
         }
         let number = |number: u64| match number.checked_sub(1) {
@@ -266,14 +296,18 @@ impl Told {
                 .map(Some)
                 .map_err(|_| Stop::Nonsense("there is a thread or CPU of no sensible number")),
         };
+        let mut start = 0u64;
         for (at, name) in batch.label_comms.iter().enumerate() {
-            budget.spend_for_number(64)?;
+            budget.spend_for_number(80)?;
+            start = start.wrapping_add_signed(batch.label_starts[at]);
             let mut comm = [0; 16];
             let Some(place) = comm.get_mut(..name.len()) else {
                 return Err(Stop::Nonsense("there is a label that is too long"));
             };
             place.copy_from_slice(name);
             self.labels.push(Label {
+                pid: batch.label_pids[at],
+                start,
                 comm,
                 tid: number(batch.label_tids[at])?,
                 cpu: number(batch.label_cpus[at])?,

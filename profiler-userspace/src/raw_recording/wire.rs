@@ -31,11 +31,15 @@ pub(super) struct Head {
     pub(super) duration_ns: u64,
     #[prost(uint64, tag = "11")]
     pub(super) count: u64,
+    /// How waits are shown.
     #[prost(uint32, tag = "12")]
-    pub(super) finish: u32,
+    pub(super) off_cpu: u32,
     /// Whether samples are in windows, which say how many they are and when.
     #[prost(bool, tag = "13")]
     pub(super) windows: bool,
+    /// What threads did whose stacks these are.
+    #[prost(uint32, tag = "14")]
+    pub(super) activity: u32,
 }
 
 /// Section 2: some objects, names, locations, stacks and samples. Each refers to what stands in the same
@@ -124,6 +128,21 @@ pub(super) struct Batch {
     /// Which locations follow those that are shared.
     #[prost(uint32, repeated, tag = "33")]
     pub(super) stack_steps: Vec<u32>,
+
+    /// Paths of source files.
+    #[prost(string, repeated, tag = "34")]
+    pub(super) files: Vec<String>,
+    /// One more than a file's number, 0 for none. None at all where no name has a line.
+    #[prost(uint32, repeated, tag = "35")]
+    pub(super) name_files: Vec<u32>,
+    #[prost(uint32, repeated, tag = "36")]
+    pub(super) name_lines: Vec<u32>,
+
+    #[prost(uint32, repeated, tag = "37")]
+    pub(super) label_pids: Vec<u32>,
+    /// Differences from the one before in this section.
+    #[prost(sint64, repeated, tag = "38")]
+    pub(super) label_starts: Vec<i64>,
 }
 
 /// Section 3: the end of a whole file.
@@ -171,19 +190,19 @@ pub(super) const STEP_CALLEE: u32 = 2;
 /// The bit of `stack_ends` that says that a frame pointer was followed where a caller may be missing.
 pub(super) const FP_FALLBACK: u32 = 1 << 8;
 
-/// The bits of a [`Head`]'s `finish`.
-pub(super) const FINISH: u32 = 1;
+/// The bits of a [`Head`]'s `off_cpu`: waits are shown, as the others say.
+pub(super) const VIEW: u32 = 1;
 /// The scheduler's frames stay.
-pub(super) const FINISH_SCHEDULER: u32 = 2;
+pub(super) const VIEW_SCHEDULER: u32 = 2;
 /// A frame says what was waited for.
-pub(super) const FINISH_REASONS: u32 = 4;
+pub(super) const VIEW_REASONS: u32 = 4;
 /// Kernel frames stay.
-pub(super) const FINISH_KERNEL: u32 = 8;
+pub(super) const VIEW_KERNEL: u32 = 8;
 /// Stacks of threads that ran stay as they are.
-pub(super) const FINISH_RAN: u32 = 16;
+pub(super) const VIEW_RAN: u32 = 16;
 /// It is shown who ended waits, without where threads waited.
-pub(super) const FINISH_WAKERS_ALONE: u32 = 32;
+pub(super) const VIEW_WAKERS_ALONE: u32 = 32;
 /// It is shown who ended waits, above where threads waited.
-pub(super) const FINISH_WAKERS_ABOVE: u32 = 64;
+pub(super) const VIEW_WAKERS_ABOVE: u32 = 64;
 /// All of them.
-pub(super) const FINISH_KNOWN: u32 = 127;
+pub(super) const VIEW_KNOWN: u32 = 127;

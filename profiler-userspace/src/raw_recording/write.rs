@@ -7,13 +7,13 @@ use super::batches::Batches;
 use super::known::Known;
 use super::section::{self, Kind, MAGIC, VERSION};
 use super::wire::{
-    End, FINISH, FINISH_KERNEL, FINISH_RAN, FINISH_REASONS, FINISH_SCHEDULER, FINISH_WAKERS_ABOVE,
-    FINISH_WAKERS_ALONE, Head, Window,
+    End, Head, VIEW, VIEW_KERNEL, VIEW_RAN, VIEW_REASONS, VIEW_SCHEDULER, VIEW_WAKERS_ABOVE,
+    VIEW_WAKERS_ALONE, Window,
 };
 use super::{Facts, RawRecording};
-use crate::profile::Unit;
 use crate::profile::normalized::{NormalizedKey, NormalizedProfile, NormalizedStackIndex, Sums};
-use crate::profile::waits::Wakers;
+use crate::profile::off_cpu::Wakers;
+use crate::profile::{Activity, Unit};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt as _;
 use std::time::{Duration, SystemTime};
@@ -174,18 +174,18 @@ fn head(facts: &Facts) -> Head {
         left = left.checked_sub(word.len() + 1)?;
         Some(word.as_bytes().to_vec())
     });
-    let finish = facts.finish.map_or(0, |finish| {
+    let off_cpu = facts.off_cpu.map_or(0, |view| {
         let bits = [
-            (finish.scheduler, FINISH_SCHEDULER),
-            (finish.reasons, FINISH_REASONS),
-            (finish.kernel, FINISH_KERNEL),
-            (finish.ran, FINISH_RAN),
-            (finish.wakers == Wakers::Alone, FINISH_WAKERS_ALONE),
-            (finish.wakers == Wakers::Above, FINISH_WAKERS_ABOVE),
+            (view.scheduler, VIEW_SCHEDULER),
+            (view.reasons, VIEW_REASONS),
+            (view.kernel, VIEW_KERNEL),
+            (view.ran, VIEW_RAN),
+            (view.wakers == Wakers::Alone, VIEW_WAKERS_ALONE),
+            (view.wakers == Wakers::Above, VIEW_WAKERS_ABOVE),
         ];
         bits.into_iter()
             .filter(|(is_so, _)| *is_so)
-            .fold(FINISH, |all, (_, bit)| all | bit)
+            .fold(VIEW, |all, (_, bit)| all | bit)
     });
     Head {
         writer: facts.writer.clone(),
@@ -199,8 +199,13 @@ fn head(facts: &Facts) -> Head {
         started_ns: since_1970(facts.started),
         duration_ns: 0,
         count: 0,
-        finish,
+        off_cpu,
         windows: false,
+        activity: match facts.activity {
+            Activity::Running => 0,
+            Activity::Waiting => 1,
+            Activity::Both => 2,
+        },
     }
 }
 

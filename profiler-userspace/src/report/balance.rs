@@ -93,12 +93,12 @@ pub(crate) fn wall_remarks(sums: &Sums, samples: &Counters) -> Vec<Finding> {
         format!("CPU time is attributed by {recorded}{not_sampled}"),
     ));
     findings.extend(losses::each_loss(samples, "sample"));
-    if sums.strays > 0 {
+    if sums.unattributed > 0 {
         findings.push(Finding::new(
             "left out",
             format!(
                 "{} of threads whose switches were not seen",
-                counted(sums.strays, "sample")
+                counted(sums.unattributed, "sample")
             ),
         ));
     }

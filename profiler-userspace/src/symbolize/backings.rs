@@ -3,8 +3,8 @@
 //! In: an [`Object`] and offsets into it. Out: what it tells, and what is to be said of the rest.
 
 use super::demangle::visible;
-use super::frames::Answer;
 use super::gaps::{Gap, Reached};
+use super::locations::Answer;
 use super::native::{self, Named, Sources};
 use super::objects::Object;
 use crate::object::FileOffset;
@@ -34,6 +34,10 @@ pub(super) fn look_up(
         gap: gap(object, backing, &named, reached),
         named,
         module: module(backing),
+        path: match backing {
+            Backing::File(file) => file.path.clone(),
+            Backing::Vdso | Backing::Memory { .. } => PathBuf::new(),
+        },
     }
 }
 

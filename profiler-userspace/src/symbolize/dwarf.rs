@@ -19,9 +19,11 @@ use gimli::{RunTimeEndian, SectionId};
 use object::Endianness;
 use section::{Cursor, Pages, Section};
 use split::Split;
+use std::collections::HashSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// The most rounds for one object. What is left then would take as many again.
 const MAX_ROUNDS: usize = 64;
@@ -29,8 +31,9 @@ const MAX_ROUNDS: usize = 64;
 /// The longest function name read, in bytes.
 const MAX_NAME_BYTES: usize = 16 << 10;
 
-/// The longest file name shown with a line, in bytes.
-const MAX_FILE_NAME_BYTES: usize = 256;
+/// The longest path of a source file that is kept as it is, in bytes. Of a longer one it is the name, and no more of it
+/// than this.
+const MAX_PATH_BYTES: usize = 1024;
 
 /// The deepest nesting of inlined functions at one address; compilers stop far below.
 const MAX_LEVELS: usize = 64;
@@ -54,9 +57,32 @@ const WANTED: [SectionId; 10] = [
 pub(super) struct Level {
     /// Its name before demangling.
     pub(super) name: Option<Vec<u8>>,
-    /// File, without directories, and line: of the address in the innermost function, of the call in the
-    /// others.
-    pub(super) line: Option<String>,
+    /// In the innermost function where the address is, in the others where they call the next.
+    pub(super) line: Option<SourceLine>,
+}
+
+/// A place in source code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceLine {
+    /// The file, with its directories.
+    pub file: Arc<str>,
+    /// The line, from 1.
+    pub line: u32,
+}
+
+/// The paths of source files, each kept once.
+#[derive(Default)]
+struct Paths(HashSet<Arc<str>>);
+
+impl Paths {
+    fn path(&mut self, path: &str) -> Arc<str> {
+        if let Some(known) = self.0.get(path) {
+            return Arc::clone(known);
+        }
+        let new: Arc<str> = path.into();
+        self.0.insert(Arc::clone(&new));
+        new
+    }
 }
 
 /// The outcome of asking for addresses.
@@ -98,6 +124,7 @@ pub(super) fn look_up(
     let open = |file| Sections::open(file, &pages, WANTED, own_name);
     let [own, shared] = files.map(|file| file.map(open));
     let mut asked = Asked::default();
+    let mut paths = Paths::default();
     let Some(own) = own.filter(|_| !pages.allowance.is_over()) else {
         asked.left = addresses.len();
         return asked;
@@ -120,7 +147,7 @@ pub(super) fn look_up(
         split.begin_round();
         let first = rest;
         while let Some(address) = addresses.get(rest) {
-            let levels = at(&context, &split, address.0).unwrap_or_default();
+            let levels = at(&context, &split, address.0, &mut paths).unwrap_or_default();
             if pages.allowance.is_over() {
                 // What does not fit after everything was freed will never fit.
                 if rest == first {
@@ -151,7 +178,12 @@ fn context(own: &Sections, shared: Option<&Sections>) -> Option<Context<Cursor>>
     Context::from_dwarf(dwarf).ok()
 }
 
-fn at(context: &Context<Cursor>, split: &Split<'_>, address: u64) -> Option<Vec<Level>> {
+fn at(
+    context: &Context<Cursor>,
+    split: &Split<'_>,
+    address: u64,
+    paths: &mut Paths,
+) -> Option<Vec<Level>> {
     // A range that contains the highest address could have no end.
     address.checked_add(1)?;
     let mut result = context.find_frames(address);
@@ -168,7 +200,7 @@ fn at(context: &Context<Cursor>, split: &Split<'_>, address: u64) -> Option<Vec<
             .and_then(|function| function.name.bytes(MAX_NAME_BYTES).ok());
         levels.push(Level {
             name: name.filter(|name| !name.is_empty()),
-            line: frame.location.and_then(line),
+            line: (frame.location).and_then(|location| line(location, paths)),
         });
         if levels.len() == MAX_LEVELS {
             break;
@@ -178,16 +210,18 @@ fn at(context: &Context<Cursor>, split: &Split<'_>, address: u64) -> Option<Vec<
     Some(levels)
 }
 
-/// `file.c:12`, without the directories.
-fn line(location: Location<'_>) -> Option<String> {
-    let file = location.file?;
-    let name = file.rsplit('/').next().filter(|name| !name.is_empty())?;
-    let number = location.line.filter(|number| *number > 0)?;
-    let cut = name
-        .chars()
-        .take(MAX_FILE_NAME_BYTES / 4)
-        .collect::<String>();
-    Some(format!("{cut}:{number}"))
+fn line(location: Location<'_>, paths: &mut Paths) -> Option<SourceLine> {
+    let path = location.file?;
+    let name = path.rsplit('/').next().filter(|name| !name.is_empty())?;
+    let line = location.line.filter(|number| *number > 0)?;
+    let kept = match path.len() > MAX_PATH_BYTES {
+        true => &name[..name.floor_char_boundary(MAX_PATH_BYTES)],
+        false => path,
+    };
+    Some(SourceLine {
+        file: paths.path(kept),
+        line,
+    })
 }
 
 /// The sections of one file.

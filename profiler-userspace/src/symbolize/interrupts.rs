@@ -3,45 +3,30 @@
 //! In: a [`NormalizedProfile`] profile, and the kernel's names. Out: one in which nothing is kept of the program that a waking
 //! interrupt came upon, which had nothing to do with it.
 
-use super::kernel::KernelNames;
+use super::kernel::KernelSymbols;
 use crate::profile::normalized::{
-    Location, NormalizedProfile, NormalizedStackIndex, NormalizedWaker,
+    Location, LocationIndex, NormalizedProfile, NormalizedStackIndex, NormalizedWaker,
 };
-use crate::profile::waits::is_interrupt;
-use std::collections::{BTreeSet, HashSet};
+use crate::profile::off_cpu::is_interrupt;
+use foldhash::HashSet;
 
 /// Leaves away the user stacks of wakers whose kernel stacks go through an interrupt.
 pub fn without_interrupted(
     normalized: NormalizedProfile,
-    names: &mut KernelNames<'_>,
+    kernel: &KernelSymbols,
 ) -> NormalizedProfile {
     if normalized.wakers().is_empty() {
         return normalized;
     }
-    let addresses = |index: NormalizedStackIndex| {
-        let locations = normalized.stack_at(index).locations.iter();
-        locations.filter_map(|location| match normalized.location_at(*location) {
-            Location::Kernel(address) => Some(address),
-            Location::At { .. } | Location::Named(_) | Location::Unknown => None,
-        })
+    let is_entry = |location: &LocationIndex| match normalized.location_at(*location) {
+        Location::Kernel(address) => kernel.name(address).is_some_and(is_interrupt),
+        Location::At { .. } | Location::Named(_) | Location::Unknown => false,
     };
-    let stacks: HashSet<NormalizedStackIndex> = normalized
-        .wakers()
-        .iter()
-        .filter_map(|waker| waker.kernel)
-        .collect();
-    let all: BTreeSet<u64> = stacks.iter().flat_map(|index| addresses(*index)).collect();
-    let all: Vec<u64> = all.into_iter().collect();
-    let (names, _) = names.name(&all);
-    let entries: HashSet<u64> = all
-        .into_iter()
-        .zip(names)
-        .filter(|(_, name)| name.as_deref().is_some_and(is_interrupt))
-        .map(|(address, _)| address)
-        .collect();
+    let wakers = normalized.wakers().iter();
+    let stacks: HashSet<NormalizedStackIndex> = wakers.filter_map(|waker| waker.kernel).collect();
     let interrupts: HashSet<NormalizedStackIndex> = stacks
         .into_iter()
-        .filter(|index| addresses(*index).any(|address| entries.contains(&address)))
+        .filter(|index| normalized.stack_at(*index).locations.iter().any(is_entry))
         .collect();
     normalized.with_wakers(|waker| NormalizedWaker {
         user: waker.user.filter(|_| {
@@ -56,6 +41,7 @@ pub fn without_interrupted(
 mod tests {
     use super::*;
     use crate::profile::normalized::{Label, NormalizedKey, NormalizedStack, ObjectIndex, Sums};
+    use crate::symbolize::KernelNames;
     use profiler_common::abi::{StackEnd, ThreadState};
 
     #[test]
@@ -83,6 +69,8 @@ mod tests {
         ]);
         let write = stack(&[Location::Kernel(1), Location::Kernel(3)]);
         let label = Label {
+            pid: 1,
+            start: 0,
             comm: [b'a'; 16],
             tid: None,
             cpu: None,
@@ -114,7 +102,8 @@ mod tests {
             let names = ["try_to_wake_up", "asm_sysvec_apic_timer_interrupt", "main"];
             Some(names.map(|name| Some(name.to_owned())).to_vec())
         };
-        let left = without_interrupted(normalized, &mut KernelNames::asked(&mut ask));
+        let kernel = KernelSymbols::of(&normalized, &mut KernelNames::asked(&mut ask));
+        let left = without_interrupted(normalized, &kernel);
         let users: Vec<bool> = left
             .samples()
             .map(|(key, _)| left.waker_at(key.waker.unwrap()).user.is_some())

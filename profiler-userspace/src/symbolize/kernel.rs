@@ -4,14 +4,19 @@
 //! or none, and a [`KernelNaming`] that says why there are none. Never touches `/proc/kallsyms` unless
 //! there is an address to name: printing its hundred thousand lines costs the kernel 30 ms.
 
-use super::KernelLines;
 use super::demangle::unmangled;
+use super::dwarf::SourceLine;
+use super::{KernelLines, at};
+use crate::profile::FrameKind;
+use crate::profile::normalized::{Location, NamedFunction, NormalizedProfile};
 use blazesym::MaybeDefault;
 use blazesym::symbolize::source::{self, Source};
 use blazesym::symbolize::{Input, Symbolized, Symbolizer};
+use foldhash::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Where the kernel lists its symbols.
 const KALLSYMS: &str = "/proc/kallsyms";
@@ -31,10 +36,65 @@ pub struct KernelNames<'a> {
     lines: Option<&'a KernelLines<'a>>,
 }
 
-/// How the kernel's functions got their names, or why they have none.
+/// A function of the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelFunction {
+    /// Its name.
+    pub name: String,
+    /// Where in its source, if that was asked for and is known.
+    pub source: Option<SourceLine>,
+}
+
+/// What the kernel's functions are called, asked once for all who want to know.
+#[derive(Clone, Debug, Default)]
+pub struct KernelSymbols {
+    functions: HashMap<u64, KernelFunction>,
+    /// Where the names came from, or why they are missing.
+    pub naming: KernelNaming,
+}
+
+impl KernelSymbols {
+    /// The functions of all of the kernel's locations in a profile.
+    pub fn of(normalized: &NormalizedProfile, names: &mut KernelNames<'_>) -> Self {
+        let address = |location: &Location| match *location {
+            Location::Kernel(address) => Some(address),
+            Location::At { .. } | Location::Named(_) | Location::Unknown => None,
+        };
+        let mut addresses: Vec<u64> = normalized.locations().iter().filter_map(address).collect();
+        addresses.sort_unstable();
+        let (functions, naming) = names.name(&addresses);
+        let functions = addresses.into_iter().zip(functions);
+        Self {
+            functions: functions
+                .filter_map(|(address, function)| Some((address, function?)))
+                .collect(),
+            naming,
+        }
+    }
+
+    /// The function at an address, if it has a name.
+    pub(super) fn name(&self, address: u64) -> Option<&str> {
+        Some(&self.functions.get(&address)?.name)
+    }
+
+    /// The function at an address, or what stands for it.
+    pub(super) fn function(&self, address: u64) -> NamedFunction {
+        let function = self.functions.get(&address);
+        let source = function.and_then(|function| function.source.as_ref());
+        NamedFunction {
+            name: function.map_or_else(|| at("kernel", address), |function| function.name.clone()),
+            kind: FrameKind::Kernel,
+            file: source.map_or_else(Arc::default, |source| Arc::clone(&source.file)),
+            line: source.map_or(0, |source| source.line),
+        }
+    }
+}
+
+/// How the kernel's functions got their names, or why they have none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum KernelNaming {
     /// There was nothing to name.
+    #[default]
     NotNeeded,
     /// The kernel was asked.
     Asked,
@@ -97,12 +157,19 @@ impl<'a> KernelNames<'a> {
     }
 
     /// Names for `addresses`, which are ascending and distinct.
-    pub(super) fn name(&mut self, addresses: &[u64]) -> (Vec<Option<String>>, KernelNaming) {
-        let (mut names, naming) = self.name_functions(addresses);
+    fn name(&mut self, addresses: &[u64]) -> (Vec<Option<KernelFunction>>, KernelNaming) {
+        let (names, naming) = self.name_functions(addresses);
+        let function = |name: Option<String>| {
+            Some(KernelFunction {
+                name: name?,
+                source: None,
+            })
+        };
+        let mut functions: Vec<Option<KernelFunction>> = names.into_iter().map(function).collect();
         if let Some(lines) = self.lines {
-            lines.add(addresses, &mut names);
+            lines.add(addresses, &mut functions);
         }
-        (names, naming)
+        (functions, naming)
     }
 
     fn name_functions(&mut self, addresses: &[u64]) -> (Vec<Option<String>>, KernelNaming) {
@@ -289,7 +356,7 @@ ffffffffc0301000 t bpf_prog_7cc47bbf07148bfe_on_cpu\t[bpf]
                 None,
             ])
         };
-        let (names, naming) = KernelNames::asked(&mut ask).name(&[1, 2, 3]);
+        let (names, naming) = KernelNames::asked(&mut ask).name_functions(&[1, 2, 3]);
         assert_eq!(
             names,
             [

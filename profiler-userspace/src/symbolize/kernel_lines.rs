@@ -1,13 +1,13 @@
 //! File and line of kernel code.
 //!
 //! In: addresses in the running kernel, their names, where its debug information may be, and a way to fetch
-//! it. Out: the names with file and line appended, and how that went. A file is accepted if its build ID is
+//! it. Out: files and lines, and how that went. A file is accepted if its build ID is
 //! the running kernel's. The kernel is loaded at another address at each boot; the offset is the difference
 //! between its first address and the first address of the file's code, and the names that the kernel gives to
 //! addresses have to match. Modules and BPF programs are in no such file and get no lines.
 
 use super::dwarf::{self, Question};
-use super::kernel::readable;
+use super::kernel::{KernelFunction, readable};
 use super::memory::SymbolMemory;
 use super::symbol_table;
 use crate::object::{BuildId, DebugFile, Elf, ElfAddress, Fetch, RegularFile, Search};
@@ -124,12 +124,12 @@ impl<'a> KernelLines<'a> {
         self.lining.borrow().clone()
     }
 
-    /// Appends lines to the names of addresses, which ascend.
-    pub(super) fn add(&self, addresses: &[u64], names: &mut [Option<String>]) {
+    /// Adds lines to the functions at addresses, which ascend.
+    pub(super) fn add(&self, addresses: &[u64], functions: &mut [Option<KernelFunction>]) {
         let lining = if addresses.is_empty() {
             KernelLining::NotNeeded
         } else {
-            let tell = AssertUnwindSafe(|| self.tell(addresses, names));
+            let tell = AssertUnwindSafe(|| self.tell(addresses, functions));
             // The file may contain anything, like any debug file.
             catch_unwind(tell).unwrap_or_else(|_| KernelLining::Missing {
                 wanted: self.files.debug.first().cloned().unwrap_or_default(),
@@ -138,7 +138,7 @@ impl<'a> KernelLines<'a> {
         *self.lining.borrow_mut() = lining;
     }
 
-    fn tell(&self, addresses: &[u64], names: &mut [Option<String>]) -> KernelLining {
+    fn tell(&self, addresses: &[u64], functions: &mut [Option<KernelFunction>]) -> KernelLining {
         let Some(id) = running_build(&self.files.notes) else {
             return KernelLining::Unproven;
         };
@@ -172,7 +172,7 @@ impl<'a> KernelLines<'a> {
             .unzip();
         let beyond = addresses.len() - within.len();
         // These ascend too, because all are shifted alike and none wraps around.
-        if !within.is_sorted() || !agree(source, &within, &places, names) {
+        if !within.is_sorted() || !agree(source, &within, &places, functions) {
             return unfit();
         }
         let question = Question {
@@ -188,8 +188,8 @@ impl<'a> KernelLines<'a> {
         };
         let asked = dwarf::look_up(question, &within, |number, levels| {
             let line = levels.into_iter().next().and_then(|level| level.line);
-            if let (Some(name), Some(line)) = (&mut names[places[number]], line) {
-                *name = format!("{name} ({line})");
+            if let Some(function) = &mut functions[places[number]] {
+                function.source = line;
             }
         });
         KernelLining::Told {
@@ -275,7 +275,7 @@ fn agree(
     source: &DebugFile,
     addresses: &[ElfAddress],
     places: &[usize],
-    names: &[Option<String>],
+    functions: &[Option<KernelFunction>],
 ) -> bool {
     let Some(table) = &source.elf.symbols else {
         // The build is the same, and there is nothing else to compare.
@@ -284,7 +284,7 @@ fn agree(
     let found = symbol_table::look_up(&source.file, &source.elf, table, addresses);
     let both = found.of.iter().zip(places).filter_map(|(of, place)| {
         let in_file = readable(&found.names[(*of)?])?;
-        Some(in_file == *names[*place].as_ref()?)
+        Some(in_file == functions[*place].as_ref()?.name)
     });
     let (same, all) = both.fold((0, 0), |(same, all), is_same| {
         (same + usize::from(is_same), all + 1)

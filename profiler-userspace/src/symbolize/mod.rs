@@ -11,12 +11,12 @@ mod counting;
 mod demangle;
 mod dwarf;
 mod ends;
-mod frames;
 mod gaps;
 mod interrupts;
 mod kernel;
 mod kernel_lines;
 mod leaf;
+mod locations;
 mod memory;
 mod native;
 mod normalize;
@@ -31,10 +31,11 @@ mod untold;
 
 pub use code_map::{CodeMap, names_told};
 pub use demangle::Demangling;
+pub use dwarf::SourceLine;
 pub use ends::{cut_short, fp_fallback, stack_ends};
 pub use gaps::{Gap, Reached, Unnamed};
 pub use interrupts::without_interrupted;
-pub use kernel::{AskKernel, KernelNames, KernelNaming};
+pub use kernel::{AskKernel, KernelFunction, KernelNames, KernelNaming, KernelSymbols};
 pub use kernel_lines::{KernelFiles, KernelLines, KernelLining};
 pub use memory::SymbolMemory;
 pub use normalize::Normalizer;
@@ -44,27 +45,21 @@ pub use untold::Untold;
 
 use crate::object::{Elf, ElfAddress, Fetch, FileOffset, RegularFile};
 use crate::process::{Opened, Processes};
-use crate::profile::normalized::{Label, NormalizedProfile, NormalizedStackIndex};
+use crate::profile::normalized::{Label, NormalizedProfile, NormalizedStack, NormalizedStackIndex};
 use crate::profile::raw::{RawFrame, RawStack};
-use crate::profile::waits::{BLOCKED, RUNNABLE, WAKER_UNSEEN, WOKEN_BY};
-use crate::profile::wall::NOT_SAMPLED;
-use crate::profile::{Frame, FrameId, FrameKind, Profile, Sample, Unit};
+use crate::profile::{Labels, LabelsIndex, Profile, Sample, Unit, Waker};
 use demangle::visible;
-use frames::{Frames, LookUp};
-use gaps::Gaps;
+use gaps::{GapId, Gaps};
+use locations::LookUp;
 use memory::Memory;
-use profiler_common::abi::ThreadState;
-use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-/// A symbolized profile, and how it came to its kernel names.
+/// A symbolized profile, and what it has no names for.
 #[derive(Clone, Debug)]
 pub struct Symbolized {
     /// The profile.
     pub profile: Profile,
-    /// Where the names of kernel functions came from, or why they are missing.
-    pub kernel: KernelNaming,
     /// The programs' code that had no names, the widest gap first.
     pub unnamed: Vec<Unnamed>,
     /// What the limit on memory did to names.
@@ -88,10 +83,8 @@ pub struct Naming {
     pub memory: SymbolMemory,
 }
 
-/// Where names come from.
+/// Where names of programs' code come from.
 pub struct Sources<'a> {
-    /// Names of the kernel's functions.
-    pub kernel: KernelNames<'a>,
     /// How programs' code is to be named.
     pub naming: &'a Naming,
     /// Asks for a debug file that is not on this machine.
@@ -100,13 +93,14 @@ pub struct Sources<'a> {
     pub progress: Option<&'a dyn Fn(usize, usize)>,
 }
 
-/// Names everything in `normalized`, whose locations lie in `objects` of `processes`.
+/// Finds symbols for everything in `normalized`, whose locations lie in `objects` of `processes`.
 pub fn symbolize(
-    normalized: &NormalizedProfile,
+    normalized: NormalizedProfile,
     objects: &Objects,
     unit: Unit,
     processes: &Processes,
-    mut sources: Sources<'_>,
+    kernel: &KernelSymbols,
+    sources: &Sources<'_>,
 ) -> Symbolized {
     let naming = sources.naming;
     let memory = Memory::new(naming.memory);
@@ -118,73 +112,73 @@ pub fn symbolize(
         };
         backings::look_up(objects.get(index), processes, sources, offsets)
     };
-    name(normalized, unit, &mut sources, &look_up)
+    build(normalized, unit, kernel, sources, &look_up)
 }
 
-/// Names everything in `normalized`, whose objects `look_up` knows.
-fn name(
-    normalized: &NormalizedProfile,
+/// Finds symbols for everything in `normalized`, whose objects `look_up` knows.
+fn build(
+    normalized: NormalizedProfile,
     unit: Unit,
-    sources: &mut Sources<'_>,
+    kernel: &KernelSymbols,
+    sources: &Sources<'_>,
     look_up: LookUp<'_>,
 ) -> Symbolized {
     let mut profile = Profile::new(unit, normalized.window);
     let mut gaps = Gaps::default();
-    let (mut frames, naming) = Frames::name(normalized, sources, &mut profile, &mut gaps, look_up);
-    // Functions have many locations, and so stacks of locations are more than stacks of names.
-    let mut named: HashMap<Vec<FrameId>, (u64, u64)> = HashMap::new();
-    for (key, sums) in normalized.samples() {
-        let mut stack = Vec::new();
-        let waker = key.waker.map(|index| normalized.waker_at(index));
-        let woke = waker.map_or([None; 2], |waker| [waker.user, waker.kernel]);
-        let own = [key.user, key.kernel];
-        let parts = own.into_iter().chain(woke).flatten();
-        let locations = parts.flat_map(|index| &normalized.stack_at(index).locations);
-        gaps.count(locations.map(|location| frames.gap(*location)), sums.count);
-        let marks: &[&str] = match (key.thread_state, waker) {
-            (ThreadState::Running, _) => &[],
-            (ThreadState::Blocked, _) => &[BLOCKED],
-            (ThreadState::Runnable, _) => &[RUNNABLE],
-            (ThreadState::Ran, _) => &[NOT_SAMPLED],
-            (ThreadState::Woken, Some(_)) => &[BLOCKED, WOKEN_BY],
-            (ThreadState::Woken, None) => &[BLOCKED, WOKEN_BY, WAKER_UNSEEN],
-        };
-        let mut walked =
-            |label: &Label, stacks: [Option<NormalizedStackIndex>; 2], marks: &[&str]| {
-                labels(label, &mut profile, &mut stack);
-                for index in stacks.into_iter().flatten() {
-                    let part = normalized.stack_at(index);
-                    if let Some(mark) = part.end.mark() {
-                        stack.push(profile.intern(frame(mark.to_owned(), FrameKind::Mark)));
-                    }
-                    let locations = part.locations.iter().rev();
-                    stack.extend(locations.flat_map(|location| frames.levels(*location)));
-                }
-                let marks = marks
-                    .iter()
-                    .map(|mark| frame((*mark).to_owned(), FrameKind::Mark));
-                stack.extend(marks.map(|mark| profile.intern(mark)));
-            };
-        walked(&key.label, own, marks);
-        if let Some(waker) = waker {
-            walked(&waker.label, woke, &[]);
-        }
-        let (weight, count) = named.entry(stack).or_default();
-        *weight = weight.saturating_add(sums.weight);
-        *count = count.saturating_add(sums.count);
-    }
-    for (stack, (weight, count)) in named {
-        profile.push(Sample {
-            stack: stack.into_boxed_slice(),
-            weight,
-            count,
+    let found = locations::symbolize(
+        &normalized,
+        kernel,
+        sources,
+        &mut profile,
+        &mut gaps,
+        look_up,
+    );
+    count_gaps(&normalized, &found.gaps, &mut gaps);
+    for waker in normalized.wakers() {
+        let labels = labels(&waker.label, &mut profile);
+        profile.waker(Waker {
+            labels,
+            user: waker.user,
+            kernel: waker.kernel,
+            interrupt: false,
         });
     }
+    for (key, sums) in normalized.samples() {
+        let labels = labels(&key.label, &mut profile);
+        profile.push(Sample {
+            labels,
+            user: key.user,
+            kernel: key.kernel,
+            thread_state: key.thread_state,
+            reason: None,
+            waker: key.waker,
+            weight: sums.weight,
+            count: sums.count,
+        });
+    }
+    profile.take_stacks(normalized.into_stacks());
     Symbolized {
         profile,
-        kernel: naming,
         unnamed: gaps.into_widest_first(),
-        untold: frames.take_untold(),
+        untold: found.untold,
+    }
+}
+
+/// Counts for how many firings something at their locations has no name.
+fn count_gaps(normalized: &NormalizedProfile, of_locations: &[GapId], gaps: &mut Gaps) {
+    let of_stack = |stack: &NormalizedStack| -> Box<[GapId]> {
+        let gaps = stack.locations.iter().map(|at| of_locations[at.0 as usize]);
+        let mut gaps: Vec<GapId> = gaps.filter(|gap| *gap != GapId::default()).collect();
+        gaps.dedup();
+        gaps.into()
+    };
+    let of_stacks: Vec<Box<[GapId]>> = normalized.stacks().iter().map(of_stack).collect();
+    for (key, sums) in normalized.samples() {
+        let waker = key.waker.map(|index| normalized.waker_at(index));
+        let woke = waker.map_or([None; 2], |waker| [waker.user, waker.kernel]);
+        let stacks = [key.user, key.kernel].into_iter().chain(woke).flatten();
+        let met = stacks.flat_map(|index: NormalizedStackIndex| &of_stacks[index.0 as usize]);
+        gaps.count(met.copied(), sums.count);
     }
 }
 
@@ -215,12 +209,10 @@ pub fn name_object(
     let frames = |symbol: &native::Symbol| match symbol {
         native::Symbol::Named(index) => {
             let function = &named.functions[*index];
-            let inlined = function.inlined.iter().cloned();
-            std::iter::once(function.name.clone())
-                .chain(inlined)
-                .collect()
+            let levels = std::iter::once(&function.outermost).chain(&function.inlined);
+            levels.map(native::Level::shown).collect()
         }
-        native::Symbol::At(_) | native::Symbol::Unknown => Vec::new(),
+        native::Symbol::Unnamed => Vec::new(),
     };
     let mut untold = Untold::default();
     let module = path.file_name().unwrap_or_default();
@@ -249,19 +241,15 @@ fn lookups(stack: &RawStack) -> impl Iterator<Item = u64> {
     })
 }
 
-/// The frames outside of both stacks: the CPU if asked for, the process, the thread if asked for.
-fn labels(of: &Label, profile: &mut Profile, stack: &mut Vec<FrameId>) {
-    let labels = [
-        of.cpu.map(Frame::cpu),
-        Some(frame(comm(&of.comm), FrameKind::Process)),
-        of.tid.map(Frame::thread),
-    ];
-    stack.extend(
-        labels
-            .into_iter()
-            .flatten()
-            .map(|label| profile.intern(label)),
-    );
+/// Whose something is, in words that a profile has.
+fn labels(of: &Label, profile: &mut Profile) -> LabelsIndex {
+    profile.labels(Labels {
+        comm: Some(comm(&of.comm)),
+        pid: Some(of.pid),
+        start: of.start,
+        tid: of.tid,
+        cpu: of.cpu,
+    })
 }
 
 /// A thread's name, which may hold anything, or nothing.
@@ -272,10 +260,6 @@ fn comm(bytes: &[u8]) -> String {
     } else {
         visible(name)
     }
-}
-
-fn frame(name: String, kind: FrameKind) -> Frame {
-    Frame { name, kind }
 }
 
 /// How a location without a name is shown. The number is, where the object could be read, the address in

@@ -11,12 +11,15 @@
 //! no symbol covers is a linker's stub or padding.
 
 use super::Naming;
-use super::demangle::{Demangling, demangle};
-use super::dwarf::{self, Asked, Level, Question};
+use super::demangle::{Demangling, demangle, visible};
+use super::dwarf::{self, Asked, Question, SourceLine};
 use super::memory::{Memory, NAMES_BYTES, Turn};
 use super::symbol_table::{self, Found};
-use crate::object::{BuildId, DebugFile, Elf, ElfAddress, Fetch, FileOffset, RegularFile, Search};
+use crate::object::{
+    BuildId, DebugFile, Elf, ElfAddress, Fetch, FileOffset, RegularFile, Search, Segment, Segments,
+};
 use crate::process::Opened;
+use crate::profile::with_line;
 use std::fs::File;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -40,13 +43,34 @@ pub(super) struct Sources<'a> {
     pub(super) memory: &'a Memory,
 }
 
-/// A function's name, for readers.
+/// The functions at a place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Function {
-    /// The function that has code there.
-    pub(super) name: String,
+    /// The one that has code there.
+    pub(super) outermost: Level,
     /// Those that were compiled into it there, each into the one before. Empty unless asked for.
-    pub(super) inlined: Vec<String>,
+    pub(super) inlined: Vec<Level>,
+}
+
+/// One function at a place.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Level {
+    /// Its name, for readers.
+    pub(super) name: String,
+    /// What the linker calls it; empty where that is the same.
+    pub(super) system_name: String,
+    /// Where in its source, if that was asked for.
+    pub(super) source: Option<SourceLine>,
+}
+
+impl Level {
+    /// The function's name, with its file's name and line behind it where they are known.
+    pub(super) fn shown(&self) -> String {
+        match &self.source {
+            Some(source) => with_line(&self.name, &source.file, source.line),
+            None => self.name.clone(),
+        }
+    }
 }
 
 /// What is known of an offset.
@@ -54,10 +78,32 @@ pub(super) struct Function {
 pub(super) enum Symbol {
     /// An index into the functions.
     Named(usize),
-    /// No name, but where it lies in the object.
-    At(ElfAddress),
-    /// Nothing: the file is no object, or does not load that part of itself.
-    Unknown,
+    /// No name.
+    Unnamed,
+}
+
+/// Where the code of an object lies.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct CodeRange {
+    /// As the object sees it.
+    pub(super) addresses: Range<u64>,
+    /// Where the first of these addresses lies in the file.
+    pub(super) offset: u64,
+}
+
+impl CodeRange {
+    fn of(segments: &Segments) -> Option<Self> {
+        let code = segments.all().iter().filter(|segment| segment.executable);
+        let end = |segment: &Segment| {
+            let bytes = segment.file.end.saturating_sub(segment.file.start);
+            segment.address.saturating_add(bytes)
+        };
+        let first = code.clone().min_by_key(|segment| segment.address)?;
+        Some(Self {
+            addresses: first.address..code.map(end).max()?,
+            offset: first.file.start,
+        })
+    }
 }
 
 /// What is known of some offsets.
@@ -67,6 +113,10 @@ pub(super) struct Named {
     pub(super) functions: Vec<Function>,
     /// For each offset what is known.
     pub(super) of: Vec<Symbol>,
+    /// For each offset where it lies in the object; none where the file is no object, or does not load that part.
+    pub(super) addresses: Vec<Option<ElfAddress>>,
+    /// Where the object's code lies.
+    pub(super) code: Option<CodeRange>,
     /// Whether it is an object at all.
     pub(super) is_object: bool,
     /// Whether there was a source that names all of its functions.
@@ -149,7 +199,7 @@ impl Object<'_> {
         let mut unnamed: Places = Vec::with_capacity(offsets.len());
         for (at, offset) in offsets.iter().enumerate() {
             if let Some(address) = elf.segments.address(*offset) {
-                named.of[at] = Symbol::At(address);
+                named.addresses[at] = Some(address);
                 unnamed.push((address, at));
             }
         }
@@ -182,6 +232,7 @@ impl Object<'_> {
         }
         let only_dwarf = stripped && !has_debug_file && minimal.is_none() && elf.debug.has_dwarf();
         named.is_object = true;
+        named.code = CodeRange::of(&elf.segments);
         named.has_symbols = !stripped || has_debug_file || minimal.is_some() || only_dwarf;
         named.build_id.clone_from(&elf.build_id);
         let detailed = sources.naming.inlined || sources.naming.lines;
@@ -253,7 +304,8 @@ impl Named {
     /// Nothing is known of any offset.
     pub(super) fn nothing(offsets: usize) -> Self {
         Self {
-            of: vec![Symbol::Unknown; offsets],
+            of: vec![Symbol::Unnamed; offsets],
+            addresses: vec![None; offsets],
             ..Self::default()
         }
     }
@@ -272,9 +324,9 @@ impl Named {
         let found = ask(&addresses);
         let first = self.functions.len();
         for name in &found.names {
-            let name = self.kept(demangle(name, demangling));
+            let outermost = self.level(name, demangling);
             self.functions.push(Function {
-                name,
+                outermost,
                 inlined: Vec::new(),
             });
         }
@@ -290,45 +342,56 @@ impl Named {
 }
 
 impl Named {
-    /// A name as it is kept: where names take more than they do anywhere, their beginning.
-    fn kept(&mut self, mut name: String) -> String {
+    /// A function by the linker's name. Where names take more than they do anywhere, it is the beginning of one.
+    fn level(&mut self, linker: &[u8], demangling: Demangling) -> Level {
+        let mut name = demangle(linker, demangling);
+        let mut system_name = String::new();
         if self.name_bytes > MAX_NAMES_BYTES {
             name.truncate(name.floor_char_boundary(MAX_SHORT_BYTES));
             name.shrink_to_fit();
+        } else if name.as_bytes() != linker {
+            system_name = visible(linker);
         }
-        self.name_bytes += name.len();
-        name
+        self.name_bytes += name.len() + system_name.len();
+        Level {
+            name,
+            system_name,
+            source: None,
+        }
     }
 
     /// Adds to what is known of an offset what DWARF tells of it, as far as that is wanted.
-    fn detail(&mut self, at: usize, levels: Vec<Level>, naming: &Naming) {
+    fn detail(&mut self, at: usize, levels: Vec<dwarf::Level>, naming: &Naming) {
         let mut levels = levels.into_iter();
         let Some(outermost) = levels.next() else {
             return;
         };
-        let name = |level: &Level| {
-            let name = level.name.as_ref()?;
-            Some(demangle(name, naming.demangling))
-        };
-        let with_line = |name: String, level: &Level| match &level.line {
-            Some(line) if naming.lines => format!("{name} ({line})"),
-            _ => name,
-        };
         // The linker's name is the one that the function has without all this.
-        let known = match self.of[at] {
-            Symbol::Named(index) => Some(self.functions[index].name.clone()),
-            _ => name(&outermost),
+        let known = match (self.of[at], &outermost.name) {
+            (Symbol::Named(index), _) => self.functions[index].outermost.clone(),
+            (Symbol::Unnamed, Some(name)) => self.level(name, naming.demangling),
+            (Symbol::Unnamed, None) => return,
         };
-        let Some(known) = known else {
-            return;
-        };
-        let inlined = levels.take_while(|_| naming.inlined).map(|level| {
-            let name = name(&level).unwrap_or_else(|| "[unknown]".to_owned());
-            with_line(name, &level)
-        });
+        let source = |line: Option<SourceLine>| line.filter(|_| naming.lines);
         let function = Function {
-            name: with_line(known, &outermost),
-            inlined: inlined.collect(),
+            outermost: Level {
+                source: source(outermost.line),
+                ..known
+            },
+            inlined: levels
+                .take_while(|_| naming.inlined)
+                .map(|level| {
+                    let name = level.name.as_deref();
+                    let named = name.map(|name| self.level(name, naming.demangling));
+                    Level {
+                        source: source(level.line),
+                        ..named.unwrap_or_else(|| Level {
+                            name: "[unknown]".to_owned(),
+                            ..Level::default()
+                        })
+                    }
+                })
+                .collect(),
         };
         // Addresses in one function follow each other.
         if self.functions.last() != Some(&function) {

@@ -8,13 +8,13 @@
 use super::code_map;
 use super::demangle::visible;
 use super::leaf;
+use super::lookups;
 use super::objects::Objects;
-use super::{frame, lookups};
 use crate::process::{Identity, Place, Process, Processes};
 use crate::profile::FrameKind;
 use crate::profile::normalized::{
-    Label, Location, LocationIndex, NormalizedKey, NormalizedProfile, NormalizedStack,
-    NormalizedStackIndex, NormalizedWaker, Sums,
+    Label, Location, LocationIndex, NamedFunction, NormalizedKey, NormalizedProfile,
+    NormalizedStack, NormalizedStackIndex, NormalizedWaker, Sums,
 };
 use crate::profile::raw::{Parts, RawProfile, RawSample, RawStack, StackIndex, Waker, Who};
 use foldhash::{HashMap, HashSet};
@@ -214,7 +214,10 @@ impl Normalizer {
                 // What is no code comes before all that is.
                 let named = stack.frames.iter().filter_map(leaf::name);
                 let mut locations: Vec<Location> = named
-                    .map(|name| self.normalized.name(frame(name, FrameKind::Mark)))
+                    .map(|name| {
+                        self.normalized
+                            .name(NamedFunction::new(name, FrameKind::Mark))
+                    })
                     .collect();
                 locations.extend(lookups(stack).map(Location::Kernel));
                 let locations = locations
@@ -261,8 +264,9 @@ impl Normalizer {
             told = !found.names.is_empty();
             for (at, index) in made.iter().zip(&found.of) {
                 locations[*at] = index.map(|index| {
-                    let name = frame(visible(&found.names[index]), FrameKind::Jit);
-                    let location = self.normalized.name(name);
+                    let name = visible(&found.names[index]);
+                    let function = NamedFunction::new(name, FrameKind::Jit);
+                    let location = self.normalized.name(function);
                     self.normalized.location(location)
                 });
             }

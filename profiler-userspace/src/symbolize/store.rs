@@ -7,16 +7,16 @@
 
 use super::backings;
 use super::demangle::visible;
-use super::frames::Answer;
 use super::gaps::{Gap, GapId, Gaps, Reached, Unnamed};
-use super::kernel::KernelNaming;
+use super::kernel::KernelSymbols;
+use super::locations::Answer;
 use super::memory::Memory;
 use super::native::{self, Named, Symbol};
-use super::{Objects, Sources, Symbolized, at, frame, name};
+use super::{Objects, Sources, Symbolized, at, build};
 use crate::object::{Elf, Fetch, FileOffset, RecordedObject};
 use crate::process::{Backing, MappedFile, Opened, Processes};
 use crate::profile::normalized::{
-    Location, LocationIndex, NormalizedKey, NormalizedProfile, NormalizedStack,
+    Location, LocationIndex, NamedFunction, NormalizedKey, NormalizedProfile, NormalizedStack,
     NormalizedStackIndex, NormalizedWaker, ObjectIndex, WakerIndex,
 };
 use crate::profile::{FrameKind, Unit};
@@ -30,8 +30,6 @@ pub struct Stored {
     pub normalized: NormalizedProfile,
     /// What their locations lie in, by number.
     pub objects: Vec<RecordedObject>,
-    /// Where the names of kernel functions came from, or why they are missing.
-    pub kernel: KernelNaming,
     /// The code that had no names and that nobody will find any later, the widest gap first.
     pub unnamed: Vec<Unnamed>,
 }
@@ -44,40 +42,29 @@ struct Kept {
     answer: Option<Answer>,
 }
 
-/// Makes of `normalized` what can be named anywhere and later. Kernel names come from `kernel`.
+/// Makes of `normalized` what can be named anywhere and later.
 pub fn store(
     normalized: &NormalizedProfile,
     objects: &Objects,
     processes: &Processes,
-    sources: &mut Sources<'_>,
+    kernel: &KernelSymbols,
+    sources: &Sources<'_>,
 ) -> Stored {
     let mut stored = NormalizedProfile::new(normalized.window);
     let mut gaps = Gaps::default();
     let mut found = Vec::new();
     let mut offsets: BTreeMap<ObjectIndex, Vec<FileOffset>> = BTreeMap::new();
-    let mut addresses = Vec::new();
     for location in normalized.locations() {
-        match *location {
-            Location::At { object, offset } => {
-                offsets.entry(object).or_default().push(FileOffset(offset));
-            }
-            Location::Kernel(address) => addresses.push(address),
-            Location::Named(_) | Location::Unknown => {}
+        if let Location::At { object, offset } = *location {
+            offsets.entry(object).or_default().push(FileOffset(offset));
         }
     }
-    addresses.sort_unstable();
-    let (names, naming) = sources.kernel.name(&addresses);
     let asked = native::Sources {
         naming: sources.naming,
         fetch: None,
         memory: &Memory::new(sources.naming.memory),
     };
     let mut named: HashMap<Location, (Location, GapId)> = HashMap::new();
-    for (address, name) in addresses.into_iter().zip(names) {
-        let name = name.unwrap_or_else(|| at("kernel", address));
-        let location = stored.name(frame(name, FrameKind::Kernel));
-        named.insert(Location::Kernel(address), (location, GapId::default()));
-    }
     for (object, mut offsets) in offsets {
         offsets.sort_unstable();
         let was = |offset: &FileOffset| Location::At {
@@ -95,6 +82,7 @@ pub fn store(
             named: told,
             module,
             gap,
+            ..
         }) = &kept.answer
         else {
             let locations = offsets
@@ -105,16 +93,19 @@ pub fn store(
         };
         let gap = gap.clone().filter(|_| kept.object.is_none());
         let gap = gap.map_or_else(GapId::default, |gap| gaps.intern(gap));
-        for (offset, symbol) in offsets.iter().zip(&told.of) {
-            let mut of = |name| stored.name(frame(name, FrameKind::User));
-            let nameless = |number| at(module, number);
+        let symbols = told.of.iter().zip(&told.addresses);
+        for (offset, (symbol, address)) in offsets.iter().zip(symbols) {
+            let mut of = |name| stored.name(NamedFunction::new(name, FrameKind::User));
             let location = match (symbol, later(offset)) {
                 (Symbol::Named(index), _) => {
-                    (of(told.functions[*index].name.clone()), GapId::default())
+                    let name = told.functions[*index].outermost.name.clone();
+                    (of(name), GapId::default())
                 }
-                (_, Some(later)) => (later, GapId::default()),
-                (Symbol::At(address), None) => (of(nameless(address.0)), gap),
-                (Symbol::Unknown, None) => (of(nameless(offset.0)), gap),
+                (Symbol::Unnamed, Some(later)) => (later, GapId::default()),
+                (Symbol::Unnamed, None) => {
+                    let address = address.map_or(offset.0, |address| address.0);
+                    (of(at(module, address)), gap)
+                }
             };
             named.insert(was(offset), location);
         }
@@ -130,7 +121,10 @@ pub fn store(
                     (stored.name(known), GapId::default())
                 }
                 Location::Unknown => (Location::Unknown, GapId::default()),
-                Location::At { .. } | Location::Kernel(_) => named[old],
+                Location::Kernel(address) => {
+                    (stored.name(kernel.function(address)), GapId::default())
+                }
+                Location::At { .. } => named[old],
             };
             (stored.location(location), gap)
         })
@@ -181,7 +175,6 @@ pub fn store(
     Stored {
         normalized: stored,
         objects: found,
-        kernel: naming,
         unnamed: gaps.into_widest_first(),
     }
 }
@@ -227,10 +220,10 @@ fn keep(
 
 /// Names what a raw recording kept.
 pub fn symbolize_stored(
-    normalized: &NormalizedProfile,
+    normalized: NormalizedProfile,
     objects: &[RecordedObject],
     unit: Unit,
-    mut sources: Sources<'_>,
+    sources: &Sources<'_>,
 ) -> Symbolized {
     let naming = sources.naming;
     let memory = Memory::new(naming.memory);
@@ -242,7 +235,14 @@ pub fn symbolize_stored(
         };
         look_up(&objects[index.0 as usize], offsets, sources)
     };
-    name(normalized, unit, &mut sources, &look_up)
+    // The kernel's functions have their names already.
+    build(
+        normalized,
+        unit,
+        &KernelSymbols::default(),
+        sources,
+        &look_up,
+    )
 }
 
 /// What an object tells that is where it was, or whose debug file is somewhere.
@@ -269,5 +269,11 @@ fn look_up(
         build_id: named.build_id.clone(),
         reached,
     });
-    Answer { named, module, gap }
+    let path = object.path.clone();
+    Answer {
+        named,
+        module,
+        path,
+        gap,
+    }
 }

@@ -1,10 +1,10 @@
 //! Our own palettes: which colour a frame has.
 //!
-//! In: a profile. Out: a colour for each name of a frame, always the same for the same profile.
+//! In: a profile's view. Out: a colour for each name of a frame, always the same for the same view.
 
 use super::ANNOTATED;
 use crate::output::Palette;
-use crate::profile::{Frame, FrameId, FrameKind, Profile, fold, waits, wall};
+use crate::profile::{Frame, FrameId, FrameKind, View, ViewSample, fold};
 use inferno::flamegraph::color::{Color, PaletteMap};
 use profiler_common::abi::ThreadState;
 use std::collections::{HashMap, HashSet};
@@ -37,29 +37,29 @@ const RAN: Color = Color {
     b: 120,
 };
 
-/// The colour of a mark that says what a thread did, or what is not known of it.
-fn mark(frame: &Frame) -> Color {
-    match waits::thread_state(frame) {
-        ThreadState::Runnable => RUNNABLE,
-        ThreadState::Blocked => BLOCKED,
-        _ if frame.name == wall::NOT_SAMPLED => RAN,
+/// The colour of a synthetic frame: what a thread did, or what is not known of it.
+fn mark(kind: FrameKind) -> Color {
+    match kind {
+        FrameKind::State(ThreadState::Runnable) => RUNNABLE,
+        FrameKind::State(ThreadState::Blocked | ThreadState::Woken) => BLOCKED,
+        FrameKind::State(ThreadState::Ran | ThreadState::Running) => RAN,
         _ => MARK,
     }
 }
 
 /// The colours of a palette of ours; none for any other.
-pub(super) fn map(palette: Palette, profile: &Profile) -> Option<PaletteMap> {
+pub(super) fn map(palette: Palette, view: &View) -> Option<PaletteMap> {
     match palette {
-        Palette::LAND => Some(all(profile, land)),
-        Palette::COLD => Some(by_half(profile)),
-        Palette::WALL => Some(by_time(profile)),
+        Palette::LAND => Some(all(view, land)),
+        Palette::COLD => Some(by_half(view)),
+        Palette::WALL => Some(by_time(view)),
         _ => None,
     }
 }
 
-fn all(profile: &Profile, color: impl Fn(&Frame) -> Option<Color>) -> PaletteMap {
+fn all(view: &View, color: impl Fn(&Frame) -> Option<Color>) -> PaletteMap {
     let mut colors = PaletteMap::default();
-    for frame in profile.frames() {
+    for frame in view.frames() {
         if let Some(color) = color(frame) {
             colors.insert(fold::frame_name(frame, ANNOTATED), color);
         }
@@ -73,7 +73,7 @@ fn land(frame: &Frame) -> Option<Color> {
         FrameKind::Kernel => Some(kernel_color(&frame.name)),
         FrameKind::Jit => Some(made_color(&frame.name)),
         FrameKind::Inlined => Some(inlined_color(&frame.name)),
-        FrameKind::Mark => Some(MARK),
+        FrameKind::Mark | FrameKind::State(_) => Some(MARK),
         FrameKind::Process | FrameKind::Label | FrameKind::User => None,
     }
 }
@@ -82,7 +82,7 @@ fn land(frame: &Frame) -> Option<Color> {
 fn cold(frame: &Frame) -> Color {
     let (shade, tint) = spread(&frame.name);
     match frame.kind {
-        FrameKind::Mark => mark(frame),
+        FrameKind::Mark | FrameKind::State(_) => mark(frame.kind),
         FrameKind::Kernel => Color {
             r: 70 + shade / 4,
             g: 120 + shade / 4,
@@ -100,7 +100,7 @@ fn cold(frame: &Frame) -> Color {
 fn warm(frame: &Frame) -> Color {
     let (shade, tint) = spread(&frame.name);
     match frame.kind {
-        FrameKind::Mark => mark(frame),
+        FrameKind::Mark | FrameKind::State(_) => mark(frame.kind),
         FrameKind::Kernel => Color {
             r: 205 + tint / 6,
             g: 110 + shade / 4,
@@ -148,25 +148,21 @@ impl Time {
 }
 
 /// Warm as far as a frame's threads ran, cold as far as they were blocked, green as far as they waited for a CPU.
-fn by_time(profile: &Profile) -> PaletteMap {
-    mixed(profile, |stack| {
-        let leaf = stack.last().map(|leaf| profile.frame(*leaf));
-        [
-            (
-                stack,
-                leaf.map_or(ThreadState::Running, waits::thread_state),
-            ),
-            NOTHING,
-        ]
+fn by_time(view: &View) -> PaletteMap {
+    mixed(view, |sample| {
+        let ViewSample {
+            stack,
+            thread_state,
+            ..
+        } = sample;
+        [(stack, *thread_state), NOTHING]
     })
 }
 
-/// Cold as far as a frame's threads waited, warm as far as they ended waits, which the frames above a separator tell.
-fn by_half(profile: &Profile) -> PaletteMap {
-    mixed(profile, |stack| {
-        let is_separator = |frame: &FrameId| waits::is_separator(profile.frame(*frame));
-        let separator = stack.iter().position(is_separator);
-        let (wait, woke) = stack.split_at(separator.unwrap_or(stack.len()));
+/// Cold as far as a frame's threads waited, warm as far as they ended waits.
+fn by_half(view: &View) -> PaletteMap {
+    mixed(view, |sample| {
+        let (wait, woke) = sample.stack.split_at(sample.own);
         [(wait, ThreadState::Blocked), (woke, ThreadState::Running)]
     })
 }
@@ -178,13 +174,13 @@ type Part<'a> = (&'a [FrameId], ThreadState);
 const NOTHING: Part<'_> = (&[], ThreadState::Running);
 
 /// Colours by what threads did for how long, told by the parts of their stacks.
-fn mixed<'a>(profile: &'a Profile, parts: impl Fn(&'a [FrameId]) -> [Part<'a>; 2]) -> PaletteMap {
+fn mixed<'a>(view: &'a View, parts: impl Fn(&'a ViewSample) -> [Part<'a>; 2]) -> PaletteMap {
     let mut times: HashMap<String, (&Frame, Time)> = HashMap::new();
-    for sample in profile.samples() {
-        for (part, thread_state) in parts(&sample.stack) {
+    for sample in view.samples() {
+        for (part, thread_state) in parts(sample) {
             let frames: HashSet<_> = part.iter().collect();
             for &frame in frames {
-                let frame = profile.frame(frame);
+                let frame = view.frame(frame);
                 let name = fold::frame_name(frame, ANNOTATED).into_owned();
                 let (_, time) = times.entry(name).or_insert((frame, Time::default()));
                 // Whatever weighs nothing has a colour, too.
@@ -195,7 +191,7 @@ fn mixed<'a>(profile: &'a Profile, parts: impl Fn(&'a [FrameId]) -> [Part<'a>; 2
     let mut colors = PaletteMap::default();
     for (name, (frame, time)) in times {
         let color = match frame.kind {
-            FrameKind::Mark => mark(frame),
+            FrameKind::Mark | FrameKind::State(_) => mark(frame.kind),
             _ => time.mix([warm(frame), cold(frame), RUNNABLE]),
         };
         colors.insert(name, color);
@@ -246,25 +242,60 @@ fn inlined_color(name: &str) -> Color {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::{Sample, Unit, Window};
+    use crate::profile::off_cpu::{self, OffCpuView, Wakers};
+    use crate::profile::{FrameProfile, Profile, Sample, Unit, Waker, Window};
 
-    fn profile(stacks: &[(&[(&str, FrameKind)], u64)]) -> Profile {
-        let mut profile = Profile::new(Unit::Nanoseconds, Window::default());
-        for (frames, weight) in stacks {
-            let stack = frames
-                .iter()
-                .map(|&(name, kind)| {
-                    let name = name.to_owned();
-                    profile.intern(Frame { name, kind })
+    /// Stacks of frames, what their threads did, and who ended their waits.
+    type Stack<'a> = (
+        &'a [(&'a str, FrameKind)],
+        ThreadState,
+        &'a [(&'a str, FrameKind)],
+        u64,
+    );
+
+    fn view(stacks: &[Stack<'_>], wakers: Wakers) -> View {
+        let mut frames = FrameProfile::new(Profile::new(Unit::Nanoseconds, Window::default()));
+        let frame = |&(name, kind): &(&str, FrameKind)| Frame {
+            name: name.to_owned(),
+            kind,
+        };
+        let all = |stack: &[_]| stack.iter().map(frame).collect::<Vec<Frame>>();
+        for (stack, _, waker, weight) in stacks {
+            frames.push(&all(stack), *weight, 1);
+            frames.push(&all(waker), 0, 1);
+        }
+        let told = frames.into_profile();
+        let mut profile = told.clone();
+        profile.clear();
+        for ((_, thread_state, waker, _), pair) in stacks.iter().zip(told.samples().chunks(2)) {
+            let Sample {
+                labels,
+                user,
+                kernel,
+                ..
+            } = pair[1];
+            let woke = (!waker.is_empty()).then(|| {
+                profile.waker(Waker {
+                    labels,
+                    user,
+                    kernel,
+                    interrupt: false,
                 })
-                .collect();
+            });
             profile.push(Sample {
-                stack,
-                weight: *weight,
-                count: 1,
+                thread_state: *thread_state,
+                waker: woke,
+                ..pair[0]
             });
         }
-        profile
+        profile.off_cpu = Some(OffCpuView {
+            scheduler: true,
+            reasons: false,
+            kernel: true,
+            ran: true,
+            wakers,
+        });
+        View::new(&profile)
     }
 
     #[test]
@@ -274,14 +305,13 @@ mod tests {
             ("work", FrameKind::User),
             ("ksys_read", FrameKind::Kernel),
         );
-        let blocked = (waits::BLOCKED, FrameKind::Mark);
-        let ready = (waits::RUNNABLE, FrameKind::Mark);
-        let profile = profile(&[
-            (&[main, run], 50),
-            (&[main, wait, blocked], 50),
-            (&[main, run, ready], 0),
-        ]);
-        let colors = map(Palette::WALL, &profile).expect("it is ours");
+        let stacks: [Stack<'_>; 3] = [
+            (&[main, run], ThreadState::Running, &[], 50),
+            (&[main, wait], ThreadState::Blocked, &[], 50),
+            (&[main, run], ThreadState::Runnable, &[], 0),
+        ];
+        let view = view(&stacks, Wakers::None);
+        let colors = map(Palette::WALL, &view).expect("it is ours");
         let of = |name: &str| colors.get(name).expect("every frame has a colour");
         let is_warm = |color: Color| color.r > color.b + 50;
         let is_cold = |color: Color| color.b > color.r + 50;
@@ -289,25 +319,20 @@ mod tests {
         assert!(is_cold(of("ksys_read_[k]")), "{:?}", of("ksys_read_[k]"));
         let mixed = of("main");
         assert!(!is_warm(mixed) && !is_cold(mixed), "{mixed:?}");
-        assert_eq!(of(waits::RUNNABLE), RUNNABLE);
-        assert_eq!(of(waits::BLOCKED), BLOCKED);
+        assert_eq!(of(off_cpu::RUNNABLE), RUNNABLE);
+        assert_eq!(of(off_cpu::BLOCKED), BLOCKED);
     }
 
     #[test]
     fn who_ends_waits_is_warm() {
-        let (sh, wait, mark) = (
-            ("sh", FrameKind::Process),
-            ("pipe_read", FrameKind::Kernel),
-            (waits::WOKEN_BY, FrameKind::Mark),
-        );
+        let (sh, wait) = (("sh", FrameKind::Process), ("pipe_read", FrameKind::Kernel));
         let (cat, wake) = (("cat", FrameKind::Process), ("put", FrameKind::User));
-        let profile = profile(&[
-            (&[sh, wait, mark, wake, cat], 50),
-            (&[sh, wait, mark, wake, sh], 50),
-            // Not a separator, but a function of that name.
-            (&[cat, (waits::WOKEN_BY, FrameKind::User)], 0),
-        ]);
-        let colors = map(Palette::COLD, &profile).expect("it is ours");
+        let stacks: [Stack<'_>; 2] = [
+            (&[sh, wait], ThreadState::Woken, &[cat, wake], 50),
+            (&[sh, wait], ThreadState::Woken, &[sh, wake], 50),
+        ];
+        let view = view(&stacks, Wakers::Above);
+        let colors = map(Palette::COLD, &view).expect("it is ours");
         let of = |name: &str| colors.get(name).expect("every frame has a colour");
         for (name, is_warm) in [("pipe_read_[k]", false), ("put", true), ("cat", true)] {
             let color = of(name);
@@ -320,15 +345,18 @@ mod tests {
 
     #[test]
     fn off_the_cpu_all_is_cold() {
-        let profile = profile(&[(
+        let stack: Stack<'_> = (
             &[
                 ("sh", FrameKind::Process),
                 ("main", FrameKind::User),
                 ("schedule", FrameKind::Kernel),
             ],
+            ThreadState::Blocked,
+            &[],
             1,
-        )]);
-        let colors = map(Palette::COLD, &profile).expect("it is ours");
+        );
+        let view = view(&[stack], Wakers::None);
+        let colors = map(Palette::COLD, &view).expect("it is ours");
         for name in ["sh", "main", "schedule_[k]"] {
             let color = colors.get(name).expect("every frame has a colour");
             assert!(color.b > color.r, "{name}: {color:?}");

@@ -3,7 +3,7 @@ use crate::output::MinWidth;
 use crate::output::Palette;
 use crate::profile::FrameKind;
 use crate::profile::fold::parse;
-use crate::profile::{Frame, Sample, Unit, Window};
+use crate::profile::{Frame, FrameProfile, Unit, Window};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use roxmltree::{Document, Node, ParsingOptions};
@@ -67,7 +67,8 @@ const SHOWN: &str = "a\"b'<script>alert(1)</script>&amp;]]>--><!--\\u{0}\\u{1b}[
 
 #[test]
 fn hostile_text_is_shown_and_never_obeyed() {
-    let mut profile = Profile::new(Unit::Events(HOSTILE.to_owned()), Window::default());
+    let unit = Unit::Events(HOSTILE.to_owned());
+    let mut profile = FrameProfile::new(Profile::new(unit, Window::default()));
     let frame = |name: &str, kind| Frame {
         name: name.to_owned(),
         kind,
@@ -76,13 +77,9 @@ fn hostile_text_is_shown_and_never_obeyed() {
         frame(HOSTILE, FrameKind::Process),
         frame(HOSTILE, FrameKind::User),
         frame(HOSTILE, FrameKind::Kernel),
-    ]
-    .map(|frame| profile.intern(frame));
-    profile.push(Sample {
-        stack: stack.into(),
-        weight: 10,
-        count: 1,
-    });
+    ];
+    profile.push(&stack, 10, 1);
+    let profile = profile.into_profile();
     let style = Style {
         title: HOSTILE.to_owned(),
         subtitle: Some(HOSTILE.to_owned()),
@@ -170,18 +167,15 @@ fn what_one_function_called_stays_together() {
 
 #[test]
 fn weights_are_those_of_the_profile_even_if_names_end_in_numbers() {
-    let mut profile = Profile::new(Unit::Samples, Window::default());
+    let mut profile = FrameProfile::new(Profile::new(Unit::Samples, Window::default()));
     for name in ["Worker 3", "# 4", " 5"] {
-        let id = profile.intern(Frame {
+        let frame = Frame {
             name: name.to_owned(),
             kind: FrameKind::Process,
-        });
-        profile.push(Sample {
-            stack: [id].into(),
-            weight: 10,
-            count: 10,
-        });
+        };
+        profile.push(&[frame], 10, 10);
     }
+    let profile = profile.into_profile();
     let mut titles = titles(&draw(&profile, &Style::default()));
     titles.sort();
     assert_eq!(
@@ -426,12 +420,13 @@ proptest! {
     ) {
         let [title, subtitle, notes] = texts;
         let [inverted, reverse, delimited, annotate] = flags;
-        let mut profile = Profile::new(Unit::Samples, Window::default());
+        let mut profile = FrameProfile::new(Profile::new(Unit::Samples, Window::default()));
         for (names, weight) in samples {
             let kind = |depth| [FrameKind::Process, FrameKind::User, FrameKind::Kernel, FrameKind::Mark][depth % 4];
-            let stack = names.into_iter().enumerate().map(|(depth, name)| profile.intern(Frame { name, kind: kind(depth) })).collect();
-            profile.push(Sample { stack, weight, count: 1 });
+            let frames = names.into_iter().enumerate().map(|(depth, name)| Frame { name, kind: kind(depth) });
+            profile.push(&frames.collect::<Vec<_>>(), weight, 1);
         }
+        let profile = profile.into_profile();
         let style = Style {
             title, subtitle: Some(subtitle), notes, inverted, reverse,
             fold: FoldStyle { delimited, annotate },

@@ -3,6 +3,7 @@
 use super::tests::{STYLES, read, text};
 use super::*;
 use crate::profile::FrameKind::{Inlined, Jit, Kernel, Mark, Process, User};
+use crate::profile::frames::FrameProfile;
 use crate::profile::{Frame, Unit, Window};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -101,23 +102,15 @@ fn any_profile() -> impl Strategy<Value = Profile> {
         frames(Kernel, 3),
     );
     vec((stack, 0..1000_u64, 0..1000_u64), 0..12).prop_map(|samples| {
-        let mut profile = Profile::new(Unit::Samples, Window::default());
+        let mut profile = FrameProfile::new(Profile::new(Unit::Samples, Window::default()));
         for (parts, weight, count) in samples {
             let parts = [
                 parts.0, parts.1, parts.2, parts.3, parts.4, parts.5, parts.6,
             ];
-            let stack = parts
-                .into_iter()
-                .flatten()
-                .map(|frame| profile.intern(frame))
-                .collect();
-            profile.push(Sample {
-                stack,
-                weight,
-                count,
-            });
+            let stack: Vec<Frame> = parts.into_iter().flatten().collect();
+            profile.push(&stack, weight, count);
         }
-        profile
+        profile.into_profile()
     })
 }
 
@@ -172,8 +165,9 @@ proptest! {
 
     #[test]
     fn leaf_first_lines_are_the_same_stacks_reversed(profile in any_profile()) {
+        let view = View::new(&profile);
         let lines = |order| {
-            let folded = Folded::new(&profile, STYLES[3], order);
+            let folded = Folded::new(&view, STYLES[3], order);
             let line = |line: &Line| {
                 let mut stack: Vec<_> = folded.stack(line).iter().map(|&rank| folded.names[rank as usize].clone().into_owned()).collect();
                 if order == Order::LeafFirst {
@@ -201,7 +195,8 @@ proptest! {
             }
             weights
         };
-        let mut folded = Folded::new(&profile, STYLES[0], Order::RootFirst);
+        let view = View::new(&profile);
+        let mut folded = Folded::new(&view, STYLES[0], Order::RootFirst);
         let mut wanted = weights(&folded);
         wanted.retain(|stack, weight| stack.len() == 1 || *weight as f64 >= least);
         folded.prune(least);

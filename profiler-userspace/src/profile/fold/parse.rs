@@ -11,7 +11,8 @@
 
 use super::name::reads_as_number;
 use super::{DELIMITER, INLINED_SUFFIX, JIT_SUFFIX, KERNEL_SUFFIX, visible};
-use crate::profile::{Frame, FrameId, FrameKind, Profile, Sample, Unit, Window};
+use crate::profile::frames::FrameProfile;
+use crate::profile::{Frame, FrameKind, Profile, Unit, Window};
 
 /// Why text is not folded stacks.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -58,7 +59,7 @@ pub enum ParseError {
 /// samples are what is counted, and else one, the least that there can have been.
 /// Invalid UTF-8 is replaced by U+FFFD, since names are whatever a program has put there.
 pub fn parse(text: &[u8], unit: Unit) -> Result<Profile, ParseError> {
-    let mut profile = Profile::new(unit, Window::default());
+    let mut profile = FrameProfile::new(Profile::new(unit.clone(), Window::default()));
     let mut total = 0_u64;
     let mut kinds = Vec::new();
     for (index, bytes) in text.split(|&byte| byte == b'\n').enumerate() {
@@ -68,25 +69,17 @@ pub fn parse(text: &[u8], unit: Unit) -> Result<Profile, ParseError> {
             continue;
         }
         let (stack, shown) = split_weight(line, &text)?;
-        let weight = profile
-            .unit
-            .read(shown)
-            .ok_or(ParseError::TooHeavy { line })?;
+        let weight = unit.read(shown).ok_or(ParseError::TooHeavy { line })?;
         total = total
             .checked_add(weight)
             .ok_or(ParseError::TooHeavy { line })?;
-        let count = match profile.unit {
+        let count = match unit {
             Unit::Samples => weight,
             Unit::Events(_) | Unit::Nanoseconds => 1,
         };
-        let stack = frames(stack, &mut kinds, &mut profile);
-        profile.push(Sample {
-            stack,
-            weight,
-            count,
-        });
+        profile.push(&frames(stack, &mut kinds), weight, count);
     }
-    Ok(profile)
+    Ok(profile.into_profile())
 }
 
 fn split_weight(line: usize, text: &str) -> Result<(&str, u64), ParseError> {
@@ -120,7 +113,7 @@ fn excerpt(text: &str) -> String {
     }
 }
 
-fn frames(stack: &str, kinds: &mut Vec<FrameKind>, profile: &mut Profile) -> Box<[FrameId]> {
+fn frames(stack: &str, kinds: &mut Vec<FrameKind>) -> Vec<Frame> {
     let names: Vec<&str> = stack.split(';').collect();
     let border = names
         .iter()
@@ -140,10 +133,10 @@ fn frames(stack: &str, kinds: &mut Vec<FrameKind>, profile: &mut Profile) -> Box
                 FrameKind::Inlined => INLINED_SUFFIX,
                 _ => "",
             };
-            profile.intern(Frame {
+            Frame {
                 name: name.strip_suffix(suffix).unwrap_or(name).to_owned(),
                 kind,
-            })
+            }
         })
         .collect()
 }

@@ -1,6 +1,7 @@
 use super::name::frame as sanitised;
 use super::*;
 use crate::profile::FrameKind::{Inlined, Jit, Kernel, Mark, Process, User};
+use crate::profile::frames::FrameProfile;
 use crate::profile::{Frame, FrameId, Unit, Window};
 
 pub(super) const STYLES: [FoldStyle; 4] = [
@@ -23,24 +24,16 @@ pub(super) const STYLES: [FoldStyle; 4] = [
 ];
 
 fn profile(samples: &[(&[(&str, FrameKind)], u64)]) -> Profile {
-    let mut profile = Profile::new(Unit::Samples, Window::default());
+    let mut profile = FrameProfile::new(Profile::new(Unit::Samples, Window::default()));
     for &(stack, weight) in samples {
-        let ids = stack
-            .iter()
-            .map(|&(name, kind)| {
-                profile.intern(Frame {
-                    name: name.to_owned(),
-                    kind,
-                })
-            })
-            .collect();
-        profile.push(Sample {
-            stack: ids,
-            weight,
-            count: weight,
-        });
+        let frame = |&(name, kind): &(&str, FrameKind)| Frame {
+            name: name.to_owned(),
+            kind,
+        };
+        let stack: Vec<Frame> = stack.iter().map(frame).collect();
+        profile.push(&stack, weight, weight);
     }
-    profile
+    profile.into_profile()
 }
 
 pub(super) fn text(profile: &Profile, style: FoldStyle) -> String {
@@ -55,12 +48,12 @@ pub(super) fn read(text: &str) -> Profile {
 
 /// Each stack's names with a letter for the kind.
 fn told(profile: &Profile) -> Vec<String> {
+    let view = View::new(profile);
     let level = |&id: &FrameId| {
-        let Frame { name, kind } = profile.frame(id);
+        let Frame { name, kind } = view.frame(id);
         format!("{:?}", kind).chars().take(1).collect::<String>() + ":" + name
     };
-    profile
-        .samples()
+    view.samples()
         .iter()
         .map(|s| s.stack.iter().map(level).collect::<Vec<_>>().join(" "))
         .collect()
@@ -308,7 +301,8 @@ fn errors_name_the_line_and_what_is_wrong() {
 #[test]
 fn pruning_keeps_the_total_and_what_is_wide_enough() {
     let profile = read("a;b;c 1\na;b;d 1\na;b;d;e 1\na;f 5\na;g 1\nh;i 1\n");
-    let mut folded = Folded::new(&profile, STYLES[0], Order::RootFirst);
+    let view = View::new(&profile);
+    let mut folded = Folded::new(&view, STYLES[0], Order::RootFirst);
     folded.prune(2.0);
     let mut pruned = String::new();
     folded

@@ -26,6 +26,8 @@ fn numbers_that_lead_nowhere_are_refused() {
             stack_steps: vec![0],
             stack_ends: vec![0],
             label_comms: vec![b"a".to_vec()],
+            label_pids: vec![1],
+            label_starts: vec![2],
             label_tids: vec![0],
             label_cpus: vec![0],
             sample_labels: vec![0],
@@ -40,7 +42,7 @@ fn numbers_that_lead_nowhere_are_refused() {
     };
     let whole = of(&|_| ()).unwrap();
     assert_eq!(whole.raw_recording.normalized.total_count(), 1);
-    let broken: [&dyn Fn(&mut Batch); 32] = [
+    let broken: [&dyn Fn(&mut Batch); 36] = [
         &|batch| batch.stack_bases = vec![1],
         &|batch| batch.stack_bases = vec![2],
         &|batch| batch.stack_bases = vec![u32::MAX],
@@ -93,6 +95,15 @@ fn numbers_that_lead_nowhere_are_refused() {
             batch.names = vec!["x".to_owned()];
             batch.name_kinds = vec![9];
         },
+        &|batch| {
+            batch.names = vec!["x".to_owned()];
+            batch.name_kinds = vec![0];
+            batch.name_files = vec![1];
+            batch.name_lines = vec![1];
+        },
+        &|batch| batch.name_lines = vec![1],
+        &|batch| batch.label_pids.clear(),
+        &|batch| batch.label_starts.push(1),
     ];
     for (at, change) in broken.into_iter().enumerate() {
         let error = of(change).unwrap_err();

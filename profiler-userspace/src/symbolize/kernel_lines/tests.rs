@@ -1,4 +1,5 @@
 use super::*;
+use crate::symbolize::dwarf::SourceLine;
 use crate::symbolize::tests::program::Workshop;
 use ::object::{Object as _, ObjectSymbol as _};
 use std::fmt::Write as _;
@@ -77,11 +78,20 @@ impl Made {
 
     /// The same, where `fetch` may bring what is not here.
     fn lined_from(&self, fetch: Option<&Fetch<'_>>) -> (Vec<Option<String>>, KernelLining) {
-        let mut names = ["do_one", "do_two", "fuse_read"].map(|name| Some(name.to_owned()));
+        let mut functions = ["do_one", "do_two", "fuse_read"].map(|name| {
+            let name = name.to_owned();
+            Some(KernelFunction { name, source: None })
+        });
         let lines = KernelLines::new(self.files.clone(), SymbolMemory::default(), fetch);
         let module = 0xffff_ffff_c020_1000;
-        lines.add(&[self.one, self.two, module], &mut names);
-        (names.to_vec(), lines.lining())
+        lines.add(&[self.one, self.two, module], &mut functions);
+        let shown = |function: Option<KernelFunction>| {
+            let KernelFunction { name, source } = function?;
+            Some(source.map_or(name.clone(), |SourceLine { file, line }| {
+                format!("{name} ({}:{line})", file.rsplit('/').next().unwrap())
+            }))
+        };
+        (functions.map(shown).to_vec(), lines.lining())
     }
 
     fn without_lines(&self) -> KernelLining {
@@ -178,9 +188,13 @@ fn what_is_not_installed_is_fetched_by_the_build_that_runs() {
     // Once, however often names are wanted.
     let lines = KernelLines::new(made.files.clone(), SymbolMemory::default(), Some(&fetch));
     for _ in 0..2 {
-        let mut names = [Some("do_one".to_owned())];
-        lines.add(&[made.one], &mut names);
-        assert_eq!(names[0].as_deref(), Some("do_one (vmlinux.c:2)"));
+        let name = "do_one".to_owned();
+        let mut functions = [Some(KernelFunction { name, source: None })];
+        lines.add(&[made.one], &mut functions);
+        let source = functions[0]
+            .as_ref()
+            .and_then(|function| function.source.as_ref());
+        assert_eq!(source.map(|source| source.line), Some(2));
     }
     assert_eq!(asked.borrow().len(), 2);
     // One without debug information is no help, nor is one of another build, nor none.

@@ -91,8 +91,9 @@ proptest! {
         };
         let mut processes = Processes::new();
         let (normalized, objects) = normalized(&mut processes, &raw);
-        let kernel = from(KernelNames::asked(&mut ask));
-        let profile = symbolize(&normalized, &objects, Unit::Samples, &processes, kernel).profile;
+        let kernel = KernelSymbols::of(&normalized, &mut KernelNames::asked(&mut ask));
+        let profile = symbolize(normalized, &objects, Unit::Samples, &processes, &kernel, &usual()).profile;
+        let profile = View::new(&profile);
         // Equal stacks are added up, so what is compared is what stacks of one shape weigh together.
         let mut expected: BTreeMap<[usize; 3], (u64, u64)> = BTreeMap::new();
         for sample in &raw.samples {

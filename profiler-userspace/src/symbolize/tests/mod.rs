@@ -13,7 +13,8 @@ mod told;
 use super::*;
 use crate::process::Identity;
 use crate::profile::raw::{Parts, RawFrame, RawProfile, RawSample, StackIndex, Who};
-use profiler_common::abi::StackEnd;
+use crate::profile::{FrameKind, View};
+use profiler_common::abi::{StackEnd, ThreadState};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -31,9 +32,8 @@ int main(void) {
 "#;
 
 /// Names of programs as they come unless told otherwise.
-fn from(kernel: KernelNames<'_>) -> Sources<'_> {
+fn usual() -> Sources<'static> {
     Sources {
-        kernel,
         naming: &USUAL,
         fetch: None,
         progress: None,
@@ -83,15 +83,13 @@ fn normalized(processes: &mut Processes, raw: &RawProfile) -> (NormalizedProfile
 }
 
 fn named_by(processes: &mut Processes, raw: &RawProfile) -> Vec<String> {
-    let sources = from(KernelNames::listed());
     let (normalized, objects) = normalized(processes, raw);
-    let symbolized = symbolize(&normalized, &objects, Unit::Samples, processes, sources);
-    let profile = symbolized.profile;
-    let names = profile.samples()[0]
-        .stack
-        .iter()
-        .map(|id| profile.frame(*id).name.clone());
-    names.collect()
+    let kernel = KernelSymbols::of(&normalized, &mut KernelNames::listed());
+    let unit = Unit::Samples;
+    let symbolized = symbolize(normalized, &objects, unit, processes, &kernel, &usual());
+    let view = View::new(&symbolized.profile);
+    let stack = view.samples()[0].stack.iter();
+    stack.map(|id| view.frame(*id).name.clone()).collect()
 }
 
 /// Names of a stack, given and returned from leaf to root, without the process.
@@ -127,18 +125,24 @@ fn the_stack_goes_from_labels_over_user_to_kernel() {
     };
     let mut processes = Processes::new();
     let (normalized, objects) = normalized(&mut processes, &raw);
-    let symbolized = symbolize(
-        &normalized,
-        &objects,
-        Unit::Samples,
-        &processes,
-        from(KernelNames::asked(&mut ask)),
+    let kernel = KernelSymbols::of(&normalized, &mut KernelNames::asked(&mut ask));
+    assert_eq!(
+        stack_ends(&normalized),
+        BTreeMap::from([(StackEnd::Truncated, 2)])
     );
-    let profile = symbolized.profile;
-    let stack: Vec<(&str, FrameKind)> = profile.samples()[0]
+    assert_eq!(
+        (objects.processes(Parts::ALL), normalized.stacks().len()),
+        (1, 2)
+    );
+    let unit = Unit::Samples;
+    let profile = symbolize(normalized, &objects, unit, &processes, &kernel, &usual()).profile;
+    let labels = profile.labels_at(profile.samples()[0].labels);
+    assert_eq!((labels.pid, labels.start), (Some(u32::MAX), 1));
+    let view = View::new(&profile);
+    let stack: Vec<(&str, FrameKind)> = view.samples()[0]
         .stack
         .iter()
-        .map(|id| profile.frame(*id))
+        .map(|id| view.frame(*id))
         .map(|frame| (frame.name.as_str(), frame.kind))
         .collect();
     assert_eq!(
@@ -155,15 +159,7 @@ fn the_stack_goes_from_labels_over_user_to_kernel() {
         ],
     );
     assert_eq!((profile.total_weight(), profile.total_count()), (10, 2));
-    assert_eq!(symbolized.kernel, KernelNaming::Asked);
-    assert_eq!(
-        stack_ends(&normalized),
-        BTreeMap::from([(StackEnd::Truncated, 2)])
-    );
-    assert_eq!(
-        (objects.processes(Parts::ALL), normalized.stacks().len()),
-        (1, 2)
-    );
+    assert_eq!(kernel.naming, KernelNaming::Asked);
 }
 
 #[test]

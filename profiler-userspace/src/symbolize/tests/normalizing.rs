@@ -10,8 +10,10 @@ use std::collections::BTreeSet;
 
 /// What is shown of all that was normalized.
 fn text(normalized: &NormalizedProfile, objects: &Objects, processes: &Processes) -> String {
-    let sources = from(KernelNames::listed());
-    let named = symbolize(normalized, objects, Unit::Samples, processes, sources);
+    let kernel = KernelSymbols::of(normalized, &mut KernelNames::listed());
+    let normalized = normalized.clone();
+    let unit = Unit::Samples;
+    let named = symbolize(normalized, objects, unit, processes, &kernel, &usual());
     let mut text = Vec::new();
     fold(&named.profile, FoldStyle::default(), &mut text).unwrap();
     String::from_utf8(text).unwrap()
@@ -148,7 +150,7 @@ fn processes_of_one_program_share_their_stacks() {
     let (normalized, objects) = normalizer.finish(&mut RawProfile::default(), &mut processes);
     assert_eq!(
         (normalized.stacks().len(), normalized.samples().len()),
-        (1, 1)
+        (1, 3)
     );
     assert_eq!(
         (normalized.total_count(), objects.processes(Parts::ALL)),

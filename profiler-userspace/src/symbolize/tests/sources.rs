@@ -65,9 +65,14 @@ fn name_from(
     let (opened, below) = opened(shop, program);
     let mut named = native::name(&opened, &below, &[offset], sources);
     match named.of[0] {
-        Symbol::Named(index) => Some(named.functions.swap_remove(index).name),
-        Symbol::At(_) => None,
-        Symbol::Unknown => panic!("the offset was taken from the program"),
+        Symbol::Named(index) => Some(named.functions.swap_remove(index).outermost.name),
+        Symbol::Unnamed => {
+            assert!(
+                named.addresses[0].is_some(),
+                "the offset was taken from the program"
+            );
+            None
+        }
     }
 }
 

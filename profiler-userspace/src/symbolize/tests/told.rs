@@ -24,8 +24,8 @@ int main(void) {
 }
 "#;
 
-/// All that is told of a function's first instructions.
-fn told(shop: &Workshop, program: &Path, function: &str, naming: &Naming) -> Vec<native::Function> {
+/// All that is told of a function's first instructions, the outermost function first.
+fn told(shop: &Workshop, program: &Path, function: &str, naming: &Naming) -> Vec<Vec<String>> {
     let (opened, below) = opened(shop, program);
     let start = offset_of(&shop.path("whole"), function).0;
     let offsets: Vec<FileOffset> = (start..start + 7).map(FileOffset).collect();
@@ -36,7 +36,11 @@ fn told(shop: &Workshop, program: &Path, function: &str, naming: &Naming) -> Vec
     };
     let named = native::name(&opened, &below, &offsets, sources);
     let function = |symbol: Symbol| match symbol {
-        Symbol::Named(index) => named.functions[index].clone(),
+        Symbol::Named(index) => {
+            let function = &named.functions[index];
+            let levels = std::iter::once(&function.outermost).chain(&function.inlined);
+            levels.map(native::Level::shown).collect()
+        }
         other => panic!("{other:?} of {named:?}"),
     };
     named.of.iter().map(|symbol| function(*symbol)).collect()
@@ -58,9 +62,9 @@ fn inlined_functions_and_lines_are_told_when_asked_for() {
         lines,
         ..Naming::default()
     };
-    let function = |name: &str, inlined: &[&str]| native::Function {
-        name: name.to_owned(),
-        inlined: inlined.iter().map(|name| (*name).to_owned()).collect(),
+    let function = |name: &str, inlined: &[&str]| -> Vec<String> {
+        let names = std::iter::once(&name).chain(inlined);
+        names.map(|name| (*name).to_owned()).collect()
     };
     // From the program itself, and from its debug file.
     for program in ["whole", "bare"] {
@@ -101,6 +105,6 @@ fn names_stay_mangled_when_asked_for() {
             ..Naming::default()
         };
         let told = told(&shop, &program, "_ZN5space4workEi", &naming);
-        assert_eq!(told[0].name, name);
+        assert_eq!(told[0], [name]);
     }
 }

@@ -1,10 +1,13 @@
 //! What a thread waits for, told from the functions that its kernel stack leads through.
 //!
-//! In: a kernel stack that ends at what called the scheduler. Out: a name in brackets. Never: an answer that
+//! In: the functions of a kernel stack that ends at what called the scheduler. Out: a [`WaitReason`]. Never: an answer that
 //! the stack does not hold; what no row knows is `[other]`.
 
 use super::plain;
-use crate::profile::Frame;
+
+/// What a thread waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct WaitReason(&'static str);
 
 /// Which function on the way to the scheduler tells what is waited for: names, or beginnings of them where
 /// a `*` stands. The first row that fits any frame has it, so what is more telling comes first.
@@ -199,35 +202,37 @@ const REASONS: &[(&str, &[&str])] = &[
     ("[kernel thread]", &["kthread", "ret_from_fork*"]),
 ];
 
-/// What no row knows.
-const OTHER: &str = "[other]";
+impl WaitReason {
+    /// What no row knows.
+    const OTHER: Self = Self("[other]");
 
-/// What there is no kernel stack of.
-const NOT_KNOWN: &str = "[not known]";
+    /// What there is no kernel stack of.
+    pub(super) const NOT_KNOWN: Self = Self("[not known]");
 
-/// Whether this is the name of something to wait for.
-pub(super) fn is_reason(name: &str) -> bool {
-    name == OTHER || name == NOT_KNOWN || REASONS.iter().any(|(reason, _)| *reason == name)
-}
-
-/// What a thread with this kernel stack waits for.
-pub(super) fn reason(kernel: &[Frame]) -> &'static str {
-    if kernel.is_empty() {
-        return NOT_KNOWN;
+    /// What a thread waits for whose kernel stack leads through these functions.
+    pub(super) fn of(kernel: &[&str]) -> Self {
+        if kernel.is_empty() {
+            return Self::NOT_KNOWN;
+        }
+        let fits = |pattern: &str| {
+            kernel
+                .iter()
+                .map(|name| plain(name))
+                .any(|name| match pattern.strip_suffix('*') {
+                    Some(start) => name.starts_with(start),
+                    None => name == pattern,
+                })
+        };
+        REASONS
+            .iter()
+            .find(|(_, patterns)| patterns.iter().any(|pattern| fits(pattern)))
+            .map_or(Self::OTHER, |(reason, _)| Self(reason))
     }
-    let fits = |pattern: &str| {
-        kernel.iter().any(|frame| {
-            let name = plain(&frame.name);
-            match pattern.strip_suffix('*') {
-                Some(start) => name.starts_with(start),
-                None => name == pattern,
-            }
-        })
-    };
-    REASONS
-        .iter()
-        .find(|(_, patterns)| patterns.iter().any(|pattern| fits(pattern)))
-        .map_or(OTHER, |(reason, _)| reason)
+
+    /// Its name, in brackets.
+    pub const fn name(self) -> &'static str {
+        self.0
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,295 @@
+//! The symbolized profile: mappings, functions, locations, stacks, and the samples that were counted on them.
+//!
+//! In: what [`crate::symbolize`] makes of a recording, or stacks of frames as folded text tells them. Out: tables that
+//! refer to each other by index, as those of a pprof profile do. Nothing is put into a name: what a thread did, whose it
+//! was, who woke it and where a line is are fields. How all that reads is the business of [`super::view`].
+//! Never: files, the kernel, or the network.
+
+use super::normalized::{LocationIndex, NormalizedStack, NormalizedStackIndex, WakerIndex};
+use super::off_cpu::{OffCpuView, WaitReason};
+use super::{FrameKind, IndexSet, Unit, Window, number};
+use profiler_common::abi::ThreadState;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Code that lies in one file, or in memory that has a name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Mapping {
+    /// The file as its process saw it; empty where there is none.
+    pub path: PathBuf,
+    /// What frames without a name call it.
+    pub module: String,
+    /// Which build it is; empty where it does not say so.
+    pub build_id: Box<[u8]>,
+    /// The addresses of its code, as disassemblers show them. Empty where nobody knows.
+    pub range: Range<u64>,
+    /// Where the first of these addresses lies in the file.
+    pub offset: u64,
+    /// Whether a symbol table, or what stands for one, named its functions.
+    pub has_functions: bool,
+}
+
+/// A function.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Function {
+    /// Its name for readers, or `[module+0x1f]` where it has none. Any characters at all.
+    pub name: String,
+    /// What the linker calls it; empty where that is the same, or not known.
+    pub system_name: String,
+    /// The source file with its directories; empty where it was not asked for, or is not known.
+    pub file: Arc<str>,
+}
+
+/// An index into the [`Profile`]'s functions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FunctionIndex(pub u32);
+
+/// An index into the [`Profile`]'s mappings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MappingIndex(pub u32);
+
+/// A function at a location, and where in its source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Line {
+    /// The function.
+    pub function: FunctionIndex,
+    /// The line, from 1; 0 where it was not asked for, or is not known.
+    pub line: u32,
+}
+
+/// A place in code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Location {
+    /// What it lies in.
+    pub mapping: Option<MappingIndex>,
+    /// Where in the mapping's range, or its file where the range is not known; 0 without a mapping.
+    pub address: u64,
+    /// What the outermost function is. Those that were compiled into it are [`FrameKind::Inlined`].
+    pub kind: FrameKind,
+    /// What is there.
+    pub lines: Lines,
+}
+
+/// An index into the [`Profile`]'s labels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LabelsIndex(pub u32);
+
+/// Whom a sample belongs to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Labels {
+    /// The thread's name; none where text does not tell of one.
+    pub comm: Option<String>,
+    /// The process ID; none where it is not known.
+    pub pid: Option<u32>,
+    /// When the process began, in nanoseconds since the machine was started, and one more for each program that it ran
+    /// before this one. Zero where that is not known.
+    pub start: u64,
+    /// The thread ID, where threads were told apart.
+    pub tid: Option<u32>,
+    /// The CPU, where CPUs were told apart.
+    pub cpu: Option<u32>,
+}
+
+/// Who ended a wait, and what it did then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Waker {
+    /// Who.
+    pub labels: LabelsIndex,
+    /// Its user stack.
+    pub user: Option<NormalizedStackIndex>,
+    /// Its kernel stack.
+    pub kernel: Option<NormalizedStackIndex>,
+    /// Whether it was an interrupt, which has nothing to do with whom it came upon.
+    pub interrupt: bool,
+}
+
+/// What was counted for one owner on one pair of stacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// Whose.
+    pub labels: LabelsIndex,
+    /// The user stack.
+    pub user: Option<NormalizedStackIndex>,
+    /// The kernel stack, which the last of the user stack's functions called.
+    pub kernel: Option<NormalizedStackIndex>,
+    /// What the thread was doing.
+    pub thread_state: ThreadState,
+    /// What it waited for, where that is wanted.
+    pub reason: Option<WaitReason>,
+    /// Who ended the wait, where that is wanted and was seen.
+    pub waker: Option<WakerIndex>,
+    /// How much was counted, in the profile's [`Unit`].
+    pub weight: u64,
+    /// How many firings were counted.
+    pub count: u64,
+}
+
+/// Samples of one window, and all that they refer to.
+#[derive(Clone, Debug)]
+pub struct Profile {
+    /// What the weights count.
+    pub unit: Unit,
+    /// When the samples were taken.
+    pub window: Window,
+    /// How waits are shown; none where there are none, and before [`super::off_cpu::view`].
+    pub off_cpu: Option<OffCpuView>,
+    pub(super) mappings: IndexSet<Mapping>,
+    pub(super) functions: IndexSet<Function>,
+    pub(super) lines: Vec<Line>,
+    pub(super) locations: Vec<Location>,
+    pub(super) stacks: IndexSet<NormalizedStack>,
+    pub(super) labels: IndexSet<Labels>,
+    pub(super) wakers: Vec<Waker>,
+    pub(super) samples: Vec<Sample>,
+}
+
+impl Profile {
+    /// A profile without samples.
+    pub fn new(unit: Unit, window: Window) -> Self {
+        Self {
+            unit,
+            window,
+            off_cpu: None,
+            mappings: IndexSet::default(),
+            functions: IndexSet::default(),
+            lines: Vec::new(),
+            locations: Vec::new(),
+            stacks: IndexSet::default(),
+            labels: IndexSet::default(),
+            wakers: Vec::new(),
+            samples: Vec::new(),
+        }
+    }
+
+    /// The index of a mapping, which is added when it is not there yet.
+    pub fn mapping(&mut self, mapping: Mapping) -> MappingIndex {
+        MappingIndex(number(&mut self.mappings, mapping))
+    }
+
+    /// The index of a function, which is added when it is not there yet.
+    pub fn function(&mut self, function: Function) -> FunctionIndex {
+        FunctionIndex(number(&mut self.functions, function))
+    }
+
+    /// The index of some labels, which are added when they are not there yet.
+    pub fn labels(&mut self, labels: Labels) -> LabelsIndex {
+        LabelsIndex(number(&mut self.labels, labels))
+    }
+
+    /// The index of a stack, which is added when it is not there yet.
+    pub fn stack(&mut self, stack: NormalizedStack) -> NormalizedStackIndex {
+        NormalizedStackIndex(number(&mut self.stacks, stack))
+    }
+
+    /// Has these stacks instead of any that it had, by their indices.
+    pub fn take_stacks(&mut self, stacks: IndexSet<NormalizedStack>) {
+        self.stacks = stacks;
+    }
+
+    /// A run of lines, the innermost function first, for as many locations as have these.
+    pub fn lines(&mut self, lines: impl IntoIterator<Item = Line>) -> Lines {
+        let start = self.lines.len();
+        self.lines.extend(lines);
+        let has = |lines: usize| u32::try_from(lines).expect("fewer than 2^32 lines");
+        Lines(has(start), has(self.lines.len()))
+    }
+
+    /// Adds a location.
+    pub fn location(&mut self, location: Location) -> LocationIndex {
+        let index = u32::try_from(self.locations.len()).expect("fewer than 2^32 locations");
+        self.locations.push(location);
+        LocationIndex(index)
+    }
+
+    /// Adds a waker.
+    pub fn waker(&mut self, waker: Waker) -> WakerIndex {
+        let index = u32::try_from(self.wakers.len()).expect("fewer than 2^32 wakers");
+        self.wakers.push(waker);
+        WakerIndex(index)
+    }
+
+    /// Has no samples any more, but all that they refer to.
+    pub fn clear(&mut self) {
+        self.samples.clear();
+    }
+
+    /// Adds a sample, all parts of which are in this profile.
+    pub fn push(&mut self, sample: Sample) {
+        self.samples.push(sample);
+    }
+
+    /// All mappings, by their indices.
+    pub fn mappings(&self) -> &IndexSet<Mapping> {
+        &self.mappings
+    }
+
+    /// All functions, by their indices.
+    pub fn functions(&self) -> &IndexSet<Function> {
+        &self.functions
+    }
+
+    /// All locations, by their indices.
+    pub fn locations(&self) -> &[Location] {
+        &self.locations
+    }
+
+    /// All samples, in the order in which they were pushed; equal ones may occur repeatedly.
+    pub fn samples(&self) -> &[Sample] {
+        &self.samples
+    }
+
+    /// The function at an index of this profile.
+    pub fn function_at(&self, index: FunctionIndex) -> &Function {
+        &self.functions[index.0 as usize]
+    }
+
+    /// The location at an index of this profile.
+    pub fn location_at(&self, index: LocationIndex) -> &Location {
+        &self.locations[index.0 as usize]
+    }
+
+    /// What is at a location: the innermost function first, and last the one that is no part of another.
+    pub fn lines_at(&self, location: &Location) -> &[Line] {
+        &self.lines[location.lines.0 as usize..location.lines.1 as usize]
+    }
+
+    /// The name of the outermost function at a location.
+    pub fn name_at(&self, index: LocationIndex) -> &str {
+        let lines = self.lines_at(self.location_at(index));
+        lines
+            .last()
+            .map_or("", |line| &self.function_at(line.function).name)
+    }
+
+    /// The stack at an index of this profile.
+    pub fn stack_at(&self, index: NormalizedStackIndex) -> &NormalizedStack {
+        &self.stacks[index.0 as usize]
+    }
+
+    /// The labels at an index of this profile.
+    pub fn labels_at(&self, index: LabelsIndex) -> &Labels {
+        &self.labels[index.0 as usize]
+    }
+
+    /// The waker at an index of this profile.
+    pub fn waker_at(&self, index: WakerIndex) -> &Waker {
+        &self.wakers[index.0 as usize]
+    }
+
+    /// The sum of all weights.
+    pub fn total_weight(&self) -> u64 {
+        let weights = self.samples.iter().map(|sample| sample.weight);
+        weights.fold(0, u64::saturating_add)
+    }
+
+    /// The sum of all counts.
+    pub fn total_count(&self) -> u64 {
+        let counts = self.samples.iter().map(|sample| sample.count);
+        counts.fold(0, u64::saturating_add)
+    }
+}
+
+/// Some lines of a [`Profile`], one behind the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Lines(u32, u32);

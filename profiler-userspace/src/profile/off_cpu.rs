@@ -1,0 +1,259 @@
+//! Stacks of threads that left the CPU, made readable.
+//!
+//! In: a profile whose kernel stacks end where the probe looked, inside the scheduler. Out: the same
+//! weights, on stacks that end at what called the scheduler, and where asked for what was waited for, told from these.
+//! Never: touches a user stack.
+
+mod reason;
+
+pub use reason::WaitReason;
+
+use super::FrameKind;
+use super::model::Profile;
+use super::normalized::{LocationIndex, NormalizedStack, NormalizedStackIndex};
+use foldhash::HashMap;
+use profiler_common::abi::ThreadState;
+
+/// The leaf of a thread that could have run, and had no CPU.
+pub const RUNNABLE: &str = "[runnable]";
+
+/// The leaf of a thread that waited for something to happen, where there are stacks of threads that ran beside it.
+pub const BLOCKED: &str = "[blocked]";
+
+/// Stands between the stack of a thread that waited and that of the one that ended the wait.
+pub const WOKEN_BY: &str = "--";
+
+/// Stands for who ended a wait, where nobody was seen to.
+pub const WAKER_UNSEEN: &str = "[waker not seen]";
+
+/// Stands for who would end a wait that has not ended.
+pub const NOT_WOKEN: &str = "[not woken]";
+
+/// Stands for who ended a wait, where that was no thread.
+pub const INTERRUPT: &str = "[interrupt]";
+
+/// How it is shown who ended waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wakers {
+    /// Not at all.
+    #[default]
+    None,
+    /// With their stacks, under the names of who waited.
+    Alone,
+    /// With their stacks, upside down above those of who waited.
+    Above,
+}
+
+/// How waits are shown, and what is made of kernel stacks for that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OffCpuView {
+    /// Whether the scheduler's frames stay, and only the probe's are cut.
+    pub scheduler: bool,
+    /// Whether it is said at the leaf what was waited for.
+    pub reasons: bool,
+    /// Whether kernel frames stay.
+    pub kernel: bool,
+    /// Whether there are threads that ran, whose stacks stay as they are.
+    pub ran: bool,
+    /// How it is shown who ended waits.
+    pub wakers: Wakers,
+}
+
+/// Ends every kernel stack of `profile` at what called the scheduler.
+#[must_use]
+pub fn view(mut profile: Profile, how: OffCpuView) -> Profile {
+    let mut ends: HashMap<(NormalizedStackIndex, bool), Cut> = HashMap::default();
+    for at in 0..profile.samples.len() {
+        let sample = profile.samples[at];
+        let is_wait = matches!(
+            sample.thread_state,
+            ThreadState::Blocked | ThreadState::Woken
+        );
+        let ran = how.ran && !is_wait && sample.thread_state != ThreadState::Runnable;
+        let cut = sample.kernel.map(|kernel| {
+            *ends
+                .entry((kernel, ran))
+                .or_insert_with(|| cut(&mut profile, kernel, how, ran))
+        });
+        let says_why = how.reasons && !ran && sample.thread_state != ThreadState::Runnable;
+        let says_why = says_why && !has_mark(&profile, sample.kernel, sample.user);
+        let sample = &mut profile.samples[at];
+        sample.kernel = cut.map(|cut| cut.stack);
+        sample.reason = says_why.then(|| cut.map_or(WaitReason::NOT_KNOWN, |cut| cut.reason));
+    }
+    for at in 0..profile.wakers.len() {
+        if let Some(kernel) = profile.wakers[at].kernel {
+            let (stack, interrupt) = cut_waker(&mut profile, kernel, how);
+            profile.wakers[at].kernel = Some(stack);
+            profile.wakers[at].interrupt = interrupt;
+        }
+    }
+    profile.off_cpu = Some(how);
+    profile
+}
+
+/// What is left of a kernel stack.
+#[derive(Clone, Copy)]
+struct Cut {
+    stack: NormalizedStackIndex,
+    reason: WaitReason,
+}
+
+fn cut(profile: &mut Profile, kernel: NormalizedStackIndex, how: OffCpuView, ran: bool) -> Cut {
+    let stack = profile.stack_at(kernel);
+    let (marks, frames) = stack.locations.split_at(marks(profile, stack));
+    let names: Vec<&str> = frames.iter().map(|at| profile.name_at(*at)).collect();
+    let cut = if ran {
+        0
+    } else if how.scheduler {
+        probe_frames(&names)
+    } else {
+        scheduler_frames(&names)
+    };
+    let reason = WaitReason::of(&names[cut..]);
+    let frames = if how.kernel { &frames[cut..] } else { &[] };
+    let locations = [marks, frames].concat();
+    let stack = with(stack, &locations);
+    Cut {
+        stack: profile.stack(stack),
+        reason,
+    }
+}
+
+/// The kernel stack of who ended a wait, and whether it was an interrupt.
+fn cut_waker(
+    profile: &mut Profile,
+    kernel: NormalizedStackIndex,
+    how: OffCpuView,
+) -> (NormalizedStackIndex, bool) {
+    let stack = profile.stack_at(kernel);
+    let frames = &stack.locations[marks(profile, stack)..];
+    let names: Vec<&str> = frames.iter().map(|at| profile.name_at(*at)).collect();
+    let probe = probe_frames(&names);
+    // Whatever ran had nothing to do with it.
+    let entry = names[probe..].iter().rposition(|name| is_interrupt(name));
+    let end = entry.map_or(frames.len(), |entry| probe + entry + 1);
+    let frames = if how.kernel { &frames[probe..end] } else { &[] };
+    let stack = with(stack, frames);
+    (profile.stack(stack), entry.is_some())
+}
+
+fn with(stack: &NormalizedStack, locations: &[LocationIndex]) -> NormalizedStack {
+    NormalizedStack {
+        locations: locations.into(),
+        ..*stack
+    }
+}
+
+/// How many locations at the leaf of a stack are none, but say what was sampled.
+fn marks(profile: &Profile, stack: &NormalizedStack) -> usize {
+    let marks = stack.locations.iter();
+    marks
+        .take_while(|at| profile.location_at(**at).kind == FrameKind::Mark)
+        .count()
+}
+
+/// Whether a mark is at the leaf already.
+fn has_mark(
+    profile: &Profile,
+    kernel: Option<NormalizedStackIndex>,
+    user: Option<NormalizedStackIndex>,
+) -> bool {
+    for stack in [kernel, user].into_iter().flatten() {
+        let stack = profile.stack_at(stack);
+        if let Some(leaf) = stack.locations.first() {
+            return profile.location_at(*leaf).kind == FrameKind::Mark;
+        }
+        if stack.end.mark().is_some() {
+            return true;
+        }
+    }
+    false
+}
+
+/// Whether a kernel function is where interrupts come in (`arch/x86/include/asm/idtentry.h`; the last two by FRED, in
+/// `arch/x86/entry/entry_fred.c`).
+pub fn is_interrupt(name: &str) -> bool {
+    const ENTRIES: [&str; 5] = [
+        "asm_sysvec_",
+        "asm_common_interrupt",
+        "asm_exc_nmi",
+        "fred_sysvec_",
+        "common_interrupt",
+    ];
+    ENTRIES.iter().any(|start| name.starts_with(start))
+}
+
+/// A probe is so many frames deep at most: the tracepoint, what it calls, a trampoline, the program.
+const DEEPEST: usize = 12;
+
+/// How many of these functions, from the leaf on, are the probe's own.
+fn probe_frames(kernel: &[&str]) -> usize {
+    const PROBES: [&str; 6] = [
+        "__traceiter_",
+        "__bpf_trace_",
+        "bpf_trace_run",
+        "bpf_trampoline_",
+        "bpf_prog_",
+        "bpf_get_stack",
+    ];
+    let is_probe = |name: &&str| PROBES.iter().any(|start| name.starts_with(start));
+    let near = &kernel[..kernel.len().min(DEEPEST)];
+    near.iter().rposition(is_probe).map_or(0, |last| last + 1)
+}
+
+/// How many of them are the probe's or the scheduler's own.
+fn scheduler_frames(kernel: &[&str]) -> usize {
+    let near = &kernel[..kernel.len().min(DEEPEST)];
+    let scheduler = |names: &[&str]| names.iter().take_while(|name| is_scheduler(name)).count();
+    match near.iter().position(|name| plain(name) == SWITCH) {
+        Some(switch) => switch + 1 + scheduler(&kernel[switch + 1..]),
+        // Seen from outside, the stack of a thread that waits begins at the scheduler's caller.
+        None => scheduler(near),
+    }
+}
+
+/// The function in which the one thread is exchanged for the other.
+const SWITCH: &str = "__schedule";
+
+/// Whether a function does no more than ask for that exchange.
+fn is_scheduler(name: &str) -> bool {
+    SCHEDULER.contains(&plain(name))
+}
+
+/// The functions that only lead to the scheduler. The last one is among them because the kernel itself
+/// takes it for one, and leaves it out when it walks the stack of another thread.
+const SCHEDULER: &[&str] = &[
+    "schedule",
+    "__schedule",
+    "__schedule_loop",
+    "schedule_idle",
+    "schedule_preempt_disabled",
+    "schedule_rtlock",
+    "preempt_schedule",
+    "preempt_schedule_common",
+    "preempt_schedule_irq",
+    "preempt_schedule_notrace",
+    "preempt_schedule_thunk",
+    "preempt_schedule_notrace_thunk",
+    "__cond_resched",
+    "io_schedule",
+    "io_schedule_timeout",
+    "schedule_timeout",
+    "schedule_timeout_interruptible",
+    "schedule_timeout_uninterruptible",
+    "schedule_timeout_killable",
+    "schedule_timeout_idle",
+    "schedule_hrtimeout",
+    "schedule_hrtimeout_range",
+    "schedule_hrtimeout_range_clock",
+    "do_nanosleep",
+];
+
+/// A function's name without what compilers put behind it.
+fn plain(name: &str) -> &str {
+    name.split('.').next().unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,416 @@
+//! A profile as stacks of named frames, from root to leaf: what folded text and flame graphs show.
+//!
+//! In: a [`Profile`]. Out: for each sample its labels, functions and marks as frames. A line of source is put behind
+//! the name that it belongs to, what a thread did or waited for stands at its leaf, and who ended the wait above or in
+//! its place. What differs only in what is not shown, such as the process ID, is one stack here.
+//! Never: changes a weight.
+
+use super::model::{Labels, LabelsIndex, Line, Profile, Sample};
+use super::normalized::{LocationIndex, NormalizedStackIndex};
+use super::off_cpu::{self, OffCpuView, Wakers};
+use super::{IndexSet, Unit, number, wall};
+use foldhash::HashMap;
+use foldhash::fast::RandomState;
+use indexmap::IndexMap;
+use profiler_common::abi::ThreadState;
+
+/// What one level of a stack is. Decides annotations, colours, and where the delimiter goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum FrameKind {
+    /// The process's `comm`, at the root.
+    Process,
+    /// A label that the user asked for with `--per-thread` or `--per-cpu`, beside the process.
+    Label,
+    /// A function of the program or its libraries.
+    User,
+    /// A function that a runtime compiled while the program ran.
+    Jit,
+    /// A function that was compiled into the one below it, and has no frame of its own in memory.
+    Inlined,
+    /// A function of the kernel.
+    Kernel,
+    /// A synthetic frame that says what the walk could not, such as `[truncated]`.
+    Mark,
+    /// A synthetic frame at the leaf that says what the thread did, or waited for.
+    State(ThreadState),
+}
+
+/// One level of a stack.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Frame {
+    /// The function's demangled name, or `[module+0xoffset]`. Any characters at all: it is the
+    /// output's business to escape what its format cannot hold.
+    pub name: String,
+    /// What this level is.
+    pub kind: FrameKind,
+}
+
+impl FrameKind {
+    /// Whether this is code of the program's side, however it was made.
+    pub fn is_user(self) -> bool {
+        matches!(self, Self::User | Self::Jit | Self::Inlined)
+    }
+}
+
+impl Frame {
+    /// The label of one thread, for `--per-thread`. [`super::fold::parse`] knows it by its shape.
+    pub fn thread(tid: u32) -> Self {
+        Self::new(format!("[tid {tid}]"), FrameKind::Label)
+    }
+
+    /// The label of one CPU, for `--per-cpu`. [`super::fold::parse`] knows it by its shape.
+    pub fn cpu(cpu: u32) -> Self {
+        Self::new(format!("[cpu {cpu}]"), FrameKind::Label)
+    }
+
+    fn new(name: impl Into<String>, kind: FrameKind) -> Self {
+        let name = name.into();
+        Self { name, kind }
+    }
+}
+
+/// A frame's place in its view's table; meaningless in any other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FrameId(pub(super) u32);
+
+/// One distinct stack with all that was counted for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ViewSample {
+    /// From root to leaf: labels and process, then user frames, then kernel frames, then marks.
+    pub stack: Box<[FrameId]>,
+    /// What the thread was doing.
+    pub thread_state: ThreadState,
+    /// How many of the frames are of the thread itself. Those behind are of who ended its wait.
+    pub own: usize,
+    /// How much was counted, in the profile's [`Unit`].
+    pub weight: u64,
+    /// How many firings were counted.
+    pub count: u64,
+}
+
+/// The stacks of a profile as frames.
+#[derive(Clone, Debug)]
+pub struct View {
+    /// What the weights count.
+    pub unit: Unit,
+    frames: IndexSet<Frame>,
+    samples: Vec<ViewSample>,
+}
+
+impl View {
+    /// How a profile reads.
+    pub fn new(profile: &Profile) -> Self {
+        let mut builder = Builder::new(profile);
+        // Stacks of locations are more than stacks of frames, and both are more than there are owners that are shown.
+        let mut sums: Summed<Shown> = Summed::default();
+        for sample in profile.samples() {
+            let (weight, count) = sums.entry(builder.shown(sample)).or_default();
+            *weight = weight.saturating_add(sample.weight);
+            *count = count.saturating_add(sample.count);
+        }
+        let mut stacks: Summed<Stack> = Summed::default();
+        for (shown, (weight, count)) in sums {
+            let sums = stacks.entry(builder.stack(&shown)).or_default();
+            sums.0 = sums.0.saturating_add(weight);
+            sums.1 = sums.1.saturating_add(count);
+        }
+        let sample = |(stack, (weight, count)): (Stack, (u64, u64))| ViewSample {
+            stack: stack.frames,
+            thread_state: stack.thread_state,
+            own: stack.own,
+            weight,
+            count,
+        };
+        Self {
+            unit: profile.unit.clone(),
+            frames: builder.frames,
+            samples: stacks.into_iter().map(sample).collect(),
+        }
+    }
+
+    /// The frame behind an ID of this view.
+    pub fn frame(&self, id: FrameId) -> &Frame {
+        &self.frames[id.0 as usize]
+    }
+
+    /// All distinct frames, by their IDs.
+    pub fn frames(&self) -> impl ExactSizeIterator<Item = &Frame> {
+        self.frames.iter()
+    }
+
+    /// All samples, no two of which are on the same stack.
+    pub fn samples(&self) -> &[ViewSample] {
+        &self.samples
+    }
+
+    /// The sum of all weights.
+    pub fn total_weight(&self) -> u64 {
+        let weights = self.samples.iter().map(|sample| sample.weight);
+        weights.fold(0, u64::saturating_add)
+    }
+}
+
+/// Weights and counts, in the order in which what they are of came.
+type Summed<T> = IndexMap<T, (u64, u64), RandomState>;
+
+/// A stack, by what tells stacks apart.
+#[derive(PartialEq, Eq, Hash)]
+struct Stack {
+    frames: Box<[FrameId]>,
+    thread_state: ThreadState,
+    own: usize,
+}
+
+/// What of labels is shown, as an index into the builder's list.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct ShownLabels(u32);
+
+/// A thread's labels and stacks, as far as they are shown.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Thread {
+    labels: ShownLabels,
+    user: Option<NormalizedStackIndex>,
+    kernel: Option<NormalizedStackIndex>,
+}
+
+/// Who ended a wait, as far as that is shown.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum ShownWaker {
+    /// It is not shown who.
+    None,
+    /// Nobody has.
+    NotWoken,
+    /// Nobody was seen to.
+    Unseen,
+    /// An interrupt.
+    Interrupt(Option<NormalizedStackIndex>),
+    /// A thread.
+    Thread(Thread),
+}
+
+/// All of a sample that is shown.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Shown {
+    thread: Thread,
+    thread_state: ThreadState,
+    reason: Option<off_cpu::WaitReason>,
+    waker: ShownWaker,
+}
+
+struct Builder<'a> {
+    profile: &'a Profile,
+    frames: IndexSet<Frame>,
+    /// For each location of the profile where its frames begin in `levels`, the outermost first; where the next
+    /// location's do, they end.
+    begins: Vec<u32>,
+    levels: Vec<FrameId>,
+    /// For each of the profile's labels what of them is shown.
+    shown: Vec<ShownLabels>,
+    labels: Vec<Box<[FrameId]>>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(profile: &'a Profile) -> Self {
+        let mut builder = Self {
+            profile,
+            frames: IndexSet::default(),
+            begins: Vec::with_capacity(profile.locations().len() + 1),
+            levels: Vec::with_capacity(profile.locations().len()),
+            shown: Vec::with_capacity(profile.labels.len()),
+            labels: Vec::new(),
+        };
+        builder.show_locations();
+        builder.show_labels();
+        builder
+    }
+
+    fn show_locations(&mut self) {
+        let profile = self.profile;
+        let mut known: HashMap<(Line, FrameKind), FrameId> = HashMap::default();
+        for location in profile.locations() {
+            self.begins.push(self.levels.len() as u32);
+            let mut kind = location.kind;
+            for line in profile.lines_at(location).iter().rev() {
+                let id = *known.entry((*line, kind)).or_insert_with(|| {
+                    FrameId(number(&mut self.frames, frame(profile, line, kind)))
+                });
+                self.levels.push(id);
+                kind = FrameKind::Inlined;
+            }
+        }
+        self.begins.push(self.levels.len() as u32);
+    }
+
+    fn show_labels(&mut self) {
+        let mut known: HashMap<Box<[FrameId]>, ShownLabels> = HashMap::default();
+        for labels in &self.profile.labels {
+            let Labels { comm, tid, cpu, .. } = labels;
+            let frames = [
+                cpu.map(Frame::cpu),
+                comm.clone()
+                    .map(|comm| Frame::new(comm, FrameKind::Process)),
+                tid.map(Frame::thread),
+            ];
+            let frames: Box<[FrameId]> = frames
+                .into_iter()
+                .flatten()
+                .map(|frame| FrameId(number(&mut self.frames, frame)))
+                .collect();
+            let next = ShownLabels(self.labels.len() as u32);
+            let shown = *known.entry(frames).or_insert_with_key(|frames| {
+                self.labels.push(frames.clone());
+                next
+            });
+            self.shown.push(shown);
+        }
+    }
+
+    fn thread(
+        &self,
+        labels: LabelsIndex,
+        user: Option<NormalizedStackIndex>,
+        kernel: Option<NormalizedStackIndex>,
+    ) -> Thread {
+        Thread {
+            labels: self.shown[labels.0 as usize],
+            user,
+            kernel,
+        }
+    }
+
+    fn shown(&self, sample: &Sample) -> Shown {
+        let wakers = self.profile.off_cpu.map(|view| view.wakers);
+        let waker = sample.waker.map(|index| self.profile.waker_at(index));
+        let waker = match (wakers, sample.thread_state, waker) {
+            (Some(Wakers::None), ..) => ShownWaker::None,
+            (_, ThreadState::Woken, Some(waker)) if waker.interrupt => {
+                ShownWaker::Interrupt(waker.kernel)
+            }
+            (_, ThreadState::Woken, Some(waker)) => {
+                ShownWaker::Thread(self.thread(waker.labels, waker.user, waker.kernel))
+            }
+            (_, ThreadState::Woken, None) => ShownWaker::Unseen,
+            (Some(_), ..) => ShownWaker::NotWoken,
+            (None, ..) => ShownWaker::None,
+        };
+        Shown {
+            thread: self.thread(sample.labels, sample.user, sample.kernel),
+            thread_state: sample.thread_state,
+            reason: sample.reason,
+            waker,
+        }
+    }
+
+    fn stack(&mut self, shown: &Shown) -> Stack {
+        let view = self.profile.off_cpu;
+        let mut frames = Vec::new();
+        if view.is_some_and(|view| view.wakers == Wakers::Alone) {
+            self.push_waker(shown.waker, &mut frames);
+            self.push_labels(shown.thread.labels, &mut frames);
+            let own = frames.len();
+            return Stack {
+                frames: frames.into(),
+                thread_state: ThreadState::Running,
+                own,
+            };
+        }
+        self.push_thread(shown.thread, &mut frames);
+        self.push_state(shown, view, &mut frames);
+        let own = frames.len();
+        if shown.waker != ShownWaker::None {
+            frames.push(self.mark(off_cpu::WOKEN_BY, FrameKind::Mark));
+            let begin = frames.len();
+            self.push_waker(shown.waker, &mut frames);
+            if view.is_some() {
+                frames[begin..].reverse();
+            }
+        }
+        Stack {
+            frames: frames.into(),
+            thread_state: shown.thread_state,
+            own,
+        }
+    }
+
+    fn push_labels(&self, labels: ShownLabels, frames: &mut Vec<FrameId>) {
+        frames.extend_from_slice(&self.labels[labels.0 as usize]);
+    }
+
+    fn push_thread(&mut self, thread: Thread, frames: &mut Vec<FrameId>) {
+        self.push_labels(thread.labels, frames);
+        for stack in [thread.user, thread.kernel].into_iter().flatten() {
+            if let Some(mark) = self.profile.stack_at(stack).end.mark() {
+                frames.push(self.mark(mark, FrameKind::Mark));
+            }
+            self.push_locations(stack, frames);
+        }
+    }
+
+    fn push_locations(&self, stack: NormalizedStackIndex, frames: &mut Vec<FrameId>) {
+        let locations = self.profile.stack_at(stack).locations.iter().rev();
+        for LocationIndex(location) in locations {
+            let location = *location as usize;
+            let range = self.begins[location] as usize..self.begins[location + 1] as usize;
+            frames.extend_from_slice(&self.levels[range]);
+        }
+    }
+
+    /// The stack of who ended a wait, from its process to what it did.
+    fn push_waker(&mut self, waker: ShownWaker, frames: &mut Vec<FrameId>) {
+        let mark = match waker {
+            ShownWaker::None => return,
+            ShownWaker::Thread(thread) => return self.push_thread(thread, frames),
+            ShownWaker::NotWoken => off_cpu::NOT_WOKEN,
+            ShownWaker::Unseen => off_cpu::WAKER_UNSEEN,
+            ShownWaker::Interrupt(_) => off_cpu::INTERRUPT,
+        };
+        frames.push(self.mark(mark, FrameKind::Mark));
+        if let ShownWaker::Interrupt(Some(kernel)) = waker {
+            self.push_locations(kernel, frames);
+        }
+    }
+
+    /// What the thread did, where that is not what stacks are of anyway.
+    fn push_state(&mut self, shown: &Shown, view: Option<OffCpuView>, frames: &mut Vec<FrameId>) {
+        let is_marked = frames.last().is_some_and(|leaf| {
+            self.frames
+                .get_index(leaf.0 as usize)
+                .is_some_and(|leaf| leaf.kind == FrameKind::Mark)
+        });
+        let mark = match shown.thread_state {
+            ThreadState::Running => return,
+            ThreadState::Ran => wall::NOT_SAMPLED,
+            ThreadState::Runnable => off_cpu::RUNNABLE,
+            ThreadState::Blocked | ThreadState::Woken => match (shown.reason, view) {
+                (Some(reason), _) => reason.name(),
+                (None, None) => off_cpu::BLOCKED,
+                (None, Some(view)) if view.ran && !is_marked => off_cpu::BLOCKED,
+                (None, Some(_)) => return,
+            },
+        };
+        frames.push(self.mark(mark, FrameKind::State(shown.thread_state)));
+    }
+
+    fn mark(&mut self, name: &str, kind: FrameKind) -> FrameId {
+        FrameId(number(&mut self.frames, Frame::new(name, kind)))
+    }
+}
+
+/// The longest file name behind a function, in characters.
+const MAX_FILE_NAME_CHARS: usize = 64;
+
+fn frame(profile: &Profile, line: &Line, kind: FrameKind) -> Frame {
+    let function = profile.function_at(line.function);
+    Frame::new(with_line(&function.name, &function.file, line.line), kind)
+}
+
+/// A function's name, with its file's name and the line behind it where they are known: `work (file.c:12)`.
+pub fn with_line(function: &str, file: &str, line: u32) -> String {
+    let file = file.rsplit('/').next().unwrap_or_default();
+    if file.is_empty() || line == 0 {
+        return function.to_owned();
+    }
+    let end = file.char_indices().nth(MAX_FILE_NAME_CHARS);
+    let file = &file[..end.map_or(file.len(), |(end, _)| end)];
+    format!("{function} ({file}:{line})")
+}

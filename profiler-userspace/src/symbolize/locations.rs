@@ -1,0 +1,281 @@
+//! Symbols for each location.
+//!
+//! In: the locations of a normalized profile, and whoever can be asked about an object. Out: the locations of a
+//! [`Profile`], by the same indices. Each object is opened once, and asked for all of its locations; several are asked
+//! at a time, and what they say is taken in an order that does not depend on who was the first to say it.
+
+use super::dwarf::SourceLine;
+use super::gaps::{Gap, GapId, Gaps};
+use super::kernel::KernelSymbols;
+use super::native::{self, Named, Symbol};
+use super::{Sources, Untold, at, side_by_side};
+use crate::object::{Fetch, FileOffset};
+use crate::profile::normalized::{self, NamedFunction, NormalizedProfile, ObjectIndex};
+use crate::profile::{
+    FrameKind, Function, FunctionIndex, Line, Lines, Location, Mapping, MappingIndex, Profile,
+};
+use foldhash::HashMap;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What is known of some offsets into an object.
+pub(super) struct Answer {
+    /// What the object tells.
+    pub(super) named: Named,
+    /// How frames call it.
+    pub(super) module: String,
+    /// Where it was when it was mapped; empty where that was no file.
+    pub(super) path: PathBuf,
+    /// What is to be said of offsets without names.
+    pub(super) gap: Option<Gap>,
+}
+
+/// Answers for an object and distinct, ascending offsets, asking for files from elsewhere where it is told
+/// whom.
+pub(super) type LookUp<'a> =
+    &'a (dyn Fn(ObjectIndex, &[FileOffset], Option<&Fetch<'_>>) -> Answer + Sync);
+
+/// What the kernel is mapped from, as others call it.
+const KERNEL: &str = "[kernel.kallsyms]";
+
+/// The locations in one object: their offsets, ascending, and their places among all locations.
+struct Wanted {
+    object: ObjectIndex,
+    offsets: Vec<FileOffset>,
+    places: Vec<usize>,
+}
+
+/// What was found out beside symbols.
+pub(super) struct Found {
+    /// What has no name at each location.
+    pub(super) gaps: Vec<GapId>,
+    /// What the limit on memory did to names.
+    pub(super) untold: Untold,
+}
+
+/// Adds to an empty `profile` what is at each of the locations of `normalized`.
+pub(super) fn symbolize(
+    normalized: &NormalizedProfile,
+    kernel: &KernelSymbols,
+    sources: &Sources<'_>,
+    profile: &mut Profile,
+    gaps: &mut Gaps,
+    look_up: LookUp<'_>,
+) -> Found {
+    let mut building = Building::new(profile, normalized.locations().len());
+    let mut objects: BTreeMap<ObjectIndex, Vec<(FileOffset, usize)>> = BTreeMap::new();
+    for (place, location) in normalized.locations().iter().enumerate() {
+        match *location {
+            normalized::Location::At { object, offset } => objects
+                .entry(object)
+                .or_default()
+                .push((FileOffset(offset), place)),
+            normalized::Location::Named(name) => {
+                building.place_named(place, &normalized.names()[name as usize]);
+            }
+            normalized::Location::Kernel(address) => {
+                building.place_named(place, &kernel.function(address));
+            }
+            normalized::Location::Unknown => {}
+        }
+    }
+    let mut wanted: Vec<Wanted> = objects
+        .into_iter()
+        .map(|(object, mut locations)| {
+            // An object has a location for each of its offsets, and no other of the same.
+            locations.sort_unstable();
+            let (offsets, places) = locations.into_iter().unzip();
+            Wanted {
+                object,
+                offsets,
+                places,
+            }
+        })
+        .collect();
+    // What may have to be fetched from elsewhere, in limited time, is fetched where most is asked for.
+    wanted.sort_by_key(|wanted| Reverse(wanted.offsets.len()));
+    let told = |done| {
+        if let Some(tell) = sources.progress {
+            tell(done, wanted.len());
+        }
+    };
+    told(0);
+    let ask =
+        |wanted: &Wanted, fetch: Option<&Fetch<'_>>| look_up(wanted.object, &wanted.offsets, fetch);
+    side_by_side::each(
+        &wanted,
+        side_by_side::threads(),
+        sources.fetch,
+        &ask,
+        |number, answer| {
+            building.take(&wanted[number], answer, gaps);
+            told(number + 1);
+        },
+    );
+    building.finish()
+}
+
+/// The profile's locations while they come in, in any order.
+struct Building<'p> {
+    profile: &'p mut Profile,
+    locations: Vec<Location>,
+    found: Found,
+    /// Lines that are the same for many locations: those of one function, where no line is known.
+    functions: HashMap<FunctionIndex, Lines>,
+    kernel: Option<MappingIndex>,
+}
+
+impl<'p> Building<'p> {
+    fn new(profile: &'p mut Profile, locations: usize) -> Self {
+        let mut building = Self {
+            profile,
+            locations: Vec::new(),
+            found: Found {
+                gaps: vec![GapId::default(); locations],
+                untold: Untold::default(),
+            },
+            functions: HashMap::default(),
+            kernel: None,
+        };
+        let lines = building.lines_of("[unknown]".to_owned(), String::new(), None);
+        let unknown = Location {
+            mapping: None,
+            address: 0,
+            kind: FrameKind::User,
+            lines,
+        };
+        building.locations = vec![unknown; locations];
+        building
+    }
+
+    fn finish(self) -> Found {
+        for location in self.locations {
+            self.profile.location(location);
+        }
+        self.found
+    }
+
+    /// The lines of a location in one function alone.
+    fn lines_of(
+        &mut self,
+        name: String,
+        system_name: String,
+        source: Option<&SourceLine>,
+    ) -> Lines {
+        let line = self.line(name, system_name, source);
+        let profile = &mut *self.profile;
+        match line.line {
+            0 => *self
+                .functions
+                .entry(line.function)
+                .or_insert_with(|| profile.lines([line])),
+            _ => profile.lines([line]),
+        }
+    }
+
+    fn line(&mut self, name: String, system_name: String, source: Option<&SourceLine>) -> Line {
+        let function = Function {
+            name,
+            system_name,
+            file: source.map_or_else(Arc::default, |source| Arc::clone(&source.file)),
+        };
+        Line {
+            function: self.profile.function(function),
+            line: source.map_or(0, |source| source.line),
+        }
+    }
+
+    fn place_named(&mut self, place: usize, function: &NamedFunction) {
+        let NamedFunction {
+            name,
+            kind,
+            file,
+            line,
+        } = function;
+        let source = (*line > 0).then(|| SourceLine {
+            file: Arc::clone(file),
+            line: *line,
+        });
+        let lines = self.lines_of(name.clone(), String::new(), source.as_ref());
+        let mapping = (*kind == FrameKind::Kernel).then(|| self.kernel());
+        self.locations[place] = Location {
+            mapping,
+            address: 0,
+            kind: *kind,
+            lines,
+        };
+    }
+
+    fn kernel(&mut self) -> MappingIndex {
+        let profile = &mut *self.profile;
+        *self.kernel.get_or_insert_with(|| {
+            profile.mapping(Mapping {
+                path: PathBuf::from(KERNEL),
+                module: "kernel".to_owned(),
+                has_functions: true,
+                ..Mapping::default()
+            })
+        })
+    }
+
+    fn take(&mut self, wanted: &Wanted, answer: Answer, gaps: &mut Gaps) {
+        let Answer {
+            named,
+            module,
+            path,
+            gap,
+        } = answer;
+        self.found.untold.note(&module, named.asked);
+        let code = named.code.unwrap_or_default();
+        let build_id = named.build_id.as_ref().map(|id| id.bytes().into());
+        let mapping = self.profile.mapping(Mapping {
+            path,
+            module: module.clone(),
+            build_id: build_id.unwrap_or_default(),
+            range: code.addresses,
+            offset: code.offset,
+            has_functions: named.has_symbols,
+        });
+        // Many locations lie in one function.
+        let functions: Vec<Lines> = named
+            .functions
+            .into_iter()
+            .map(|function| self.function(function))
+            .collect();
+        let gap = gap.map_or_else(GapId::default, |gap| gaps.intern(gap));
+        let locations = wanted.offsets.iter().zip(&wanted.places);
+        for ((offset, place), (symbol, address)) in
+            locations.zip(named.of.iter().zip(&named.addresses))
+        {
+            let address = address.map_or(offset.0, |address| address.0);
+            let lines = match symbol {
+                Symbol::Named(index) => functions[*index],
+                Symbol::Unnamed => {
+                    self.found.gaps[*place] = gap;
+                    self.lines_of(at(&module, address), String::new(), None)
+                }
+            };
+            self.locations[*place] = Location {
+                mapping: Some(mapping),
+                address,
+                kind: FrameKind::User,
+                lines,
+            };
+        }
+    }
+
+    fn function(&mut self, function: native::Function) -> Lines {
+        let native::Function { outermost, inlined } = function;
+        if inlined.is_empty() {
+            let source = outermost.source.as_ref();
+            return self.lines_of(outermost.name, outermost.system_name, source);
+        }
+        let levels = std::iter::once(outermost).chain(inlined);
+        let lines: Vec<Line> = levels
+            .map(|level| self.line(level.name, level.system_name, level.source.as_ref()))
+            .collect();
+        self.profile.lines(lines.into_iter().rev())
+    }
+}
