@@ -366,11 +366,12 @@ impl<'a, 'o> Batches<'a, 'o> {
 }
 
 /// The format's numbers of the kinds that named locations have.
-pub(super) const KINDS: [(FrameKind, u32); 4] = [
+pub(super) const KINDS: [(FrameKind, u32); 5] = [
     (FrameKind::User, 0),
     (FrameKind::Jit, 1),
     (FrameKind::Inlined, 2),
     (FrameKind::Kernel, 3),
+    (FrameKind::Mark, 4),
 ];
 
 fn kind_number(kind: FrameKind) -> u32 {

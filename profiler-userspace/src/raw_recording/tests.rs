@@ -82,8 +82,10 @@ fn raw_recording(
             0 => Location::Unknown,
             1 => normalized.name(NamedFunction {
                 name: format!("name {value} ;\n"),
-                kind: match value % 2 {
+                kind: match value % 4 {
                     0 => FrameKind::Kernel,
+                    1 => FrameKind::Mark,
+                    2 => FrameKind::User,
                     _ => FrameKind::Jit,
                 },
                 file: match value % 3 {
