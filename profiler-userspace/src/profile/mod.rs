@@ -6,6 +6,7 @@
 //! output can be tested with a profile written by hand.
 
 pub mod fold;
+mod frame;
 mod frames;
 mod model;
 pub mod normalized;
@@ -15,12 +16,13 @@ mod raw_frame;
 mod view;
 pub mod wall;
 
+pub use frame::{Frame, FrameKind};
 pub use frames::FrameProfile;
 pub use model::{
     Function, FunctionIndex, Labels, LabelsIndex, Line, Lines, Location, Mapping, MappingIndex,
     Profile, Sample, Waker,
 };
-pub use view::{Frame, FrameId, FrameKind, View, ViewSample, with_line};
+pub use view::{FrameId, View, ViewSample, with_line};
 
 use foldhash::fast::RandomState;
 use std::hash::Hash;

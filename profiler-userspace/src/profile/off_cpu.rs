@@ -5,59 +5,19 @@
 //! Never: touches a user stack.
 
 mod reason;
+mod shown;
 
 pub use reason::WaitReason;
+pub use shown::{
+    BLOCKED, INTERRUPT, NOT_WOKEN, OffCpuView, RUNNABLE, WAKER_UNSEEN, WOKEN_BY, Wakers,
+};
 
 use super::FrameKind;
 use super::model::Profile;
 use super::normalized::{LocationIndex, NormalizedStack, NormalizedStackIndex};
 use foldhash::HashMap;
 use profiler_common::abi::ThreadState;
-
-/// The leaf of a thread that could have run, and had no CPU.
-pub const RUNNABLE: &str = "[runnable]";
-
-/// The leaf of a thread that waited for something to happen, where there are stacks of threads that ran beside it.
-pub const BLOCKED: &str = "[blocked]";
-
-/// Stands between the stack of a thread that waited and that of the one that ended the wait.
-pub const WOKEN_BY: &str = "--";
-
-/// Stands for who ended a wait, where nobody was seen to.
-pub const WAKER_UNSEEN: &str = "[waker not seen]";
-
-/// Stands for who would end a wait that has not ended.
-pub const NOT_WOKEN: &str = "[not woken]";
-
-/// Stands for who ended a wait, where that was no thread.
-pub const INTERRUPT: &str = "[interrupt]";
-
-/// How it is shown who ended waits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Wakers {
-    /// Not at all.
-    #[default]
-    None,
-    /// With their stacks, under the names of who waited.
-    Alone,
-    /// With their stacks, upside down above those of who waited.
-    Above,
-}
-
-/// How waits are shown, and what is made of kernel stacks for that.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OffCpuView {
-    /// Whether the scheduler's frames stay, and only the probe's are cut.
-    pub scheduler: bool,
-    /// Whether it is said at the leaf what was waited for.
-    pub reasons: bool,
-    /// Whether kernel frames stay.
-    pub kernel: bool,
-    /// Whether there are threads that ran, whose stacks stay as they are.
-    pub ran: bool,
-    /// How it is shown who ended waits.
-    pub wakers: Wakers,
-}
+use reason::plain;
 
 /// Ends every kernel stack of `profile` at what called the scheduler.
 #[must_use]
@@ -249,11 +209,6 @@ const SCHEDULER: &[&str] = &[
     "schedule_hrtimeout_range_clock",
     "do_nanosleep",
 ];
-
-/// A function's name without what compilers put behind it.
-fn plain(name: &str) -> &str {
-    name.split('.').next().unwrap_or(name)
-}
 
 #[cfg(test)]
 mod tests;

@@ -8,66 +8,11 @@
 use super::model::{Labels, LabelsIndex, Line, Profile, Sample};
 use super::normalized::{LocationIndex, NormalizedStackIndex};
 use super::off_cpu::{self, OffCpuView, Wakers};
-use super::{IndexSet, Unit, number, wall};
+use super::{Frame, FrameKind, IndexSet, Unit, number, wall};
 use foldhash::HashMap;
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
 use profiler_common::abi::ThreadState;
-
-/// What one level of a stack is. Decides annotations, colours, and where the delimiter goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum FrameKind {
-    /// The process's `comm`, at the root.
-    Process,
-    /// A label that the user asked for with `--per-thread` or `--per-cpu`, beside the process.
-    Label,
-    /// A function of the program or its libraries.
-    User,
-    /// A function that a runtime compiled while the program ran.
-    Jit,
-    /// A function that was compiled into the one below it, and has no frame of its own in memory.
-    Inlined,
-    /// A function of the kernel.
-    Kernel,
-    /// A synthetic frame that says what the walk could not, such as `[truncated]`.
-    Mark,
-    /// A synthetic frame at the leaf that says what the thread did, or waited for.
-    State(ThreadState),
-}
-
-/// One level of a stack.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Frame {
-    /// The function's demangled name, or `[module+0xoffset]`. Any characters at all: it is the
-    /// output's business to escape what its format cannot hold.
-    pub name: String,
-    /// What this level is.
-    pub kind: FrameKind,
-}
-
-impl FrameKind {
-    /// Whether this is code of the program's side, however it was made.
-    pub fn is_user(self) -> bool {
-        matches!(self, Self::User | Self::Jit | Self::Inlined)
-    }
-}
-
-impl Frame {
-    /// The label of one thread, for `--per-thread`. [`super::fold::parse`] knows it by its shape.
-    pub fn thread(tid: u32) -> Self {
-        Self::new(format!("[tid {tid}]"), FrameKind::Label)
-    }
-
-    /// The label of one CPU, for `--per-cpu`. [`super::fold::parse`] knows it by its shape.
-    pub fn cpu(cpu: u32) -> Self {
-        Self::new(format!("[cpu {cpu}]"), FrameKind::Label)
-    }
-
-    fn new(name: impl Into<String>, kind: FrameKind) -> Self {
-        let name = name.into();
-        Self { name, kind }
-    }
-}
 
 /// A frame's place in its view's table; meaningless in any other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

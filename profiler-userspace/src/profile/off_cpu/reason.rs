@@ -3,8 +3,6 @@
 //! In: the functions of a kernel stack that ends at what called the scheduler. Out: a [`WaitReason`]. Never: an answer that
 //! the stack does not hold; what no row knows is `[other]`.
 
-use super::plain;
-
 /// What a thread waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WaitReason(&'static str);
@@ -233,6 +231,11 @@ impl WaitReason {
     pub const fn name(self) -> &'static str {
         self.0
     }
+}
+
+/// A function's name without what compilers put behind it.
+pub(super) fn plain(name: &str) -> &str {
+    name.split('.').next().unwrap_or(name)
 }
 
 #[cfg(test)]
