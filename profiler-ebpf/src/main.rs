@@ -1,15 +1,15 @@
 //! The kernel half of flame-bpf: it supplies memory, maps and loops to the decisions that live in
 //! `profiler-common`, and decides nothing itself.
 //!
-//! In: firings of perf events. Out: tallies, stacks, counters and notices in BPF maps ([`platform::maps`]).
+//! In: firings of perf events. Out: tallies, stacks, counters and events in BPF maps ([`platform::maps`]).
 //! Compiled by `cargo xtask bpf` alone; the object that it makes ships in `profiler-ebpf/prebuilt`.
 #![no_std]
 #![no_main]
 
-mod apart;
 mod events;
 mod platform;
 mod probe;
+mod record;
 mod run;
 mod sample;
 mod store;

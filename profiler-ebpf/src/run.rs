@@ -5,7 +5,8 @@
 
 use crate::{
     probe::{
-        alloc, lock, off_cpu, on_cpu, page_in, passing, syscall, task_iter, timed, waker, wall,
+        alloc, lock, off_cpu, on_cpu, page_in, syscall, task_iter, timed, tracepoint, uprobe,
+        waker, wall,
     },
     sample::filter,
     symbol, task,
@@ -38,21 +39,21 @@ runs! {
         fault_major(ctx) => page_in::end(ctx);
     }
     ProbeContext {
-        function(ctx) => passing::function(ctx);
+        function(ctx) => uprobe::fire(ctx);
         allocation(ctx) => alloc::fire(ctx);
     }
     RawTracePointContext {
         off_cpu(ctx) => off_cpu::switch(ctx);
         woken(ctx) => wall::woken(ctx);
         waking(ctx) => waker::waking(ctx);
-        tracepoint(ctx) => passing::tracepoint::<0>(ctx);
-        tracepoint_1(ctx) => passing::tracepoint::<1>(ctx);
-        tracepoint_2(ctx) => passing::tracepoint::<2>(ctx);
-        tracepoint_3(ctx) => passing::tracepoint::<3>(ctx);
-        tracepoint_4(ctx) => passing::tracepoint::<4>(ctx);
-        tracepoint_5(ctx) => passing::tracepoint::<5>(ctx);
-        tracepoint_6(ctx) => passing::tracepoint::<6>(ctx);
-        tracepoint_7(ctx) => passing::tracepoint::<7>(ctx);
+        tracepoint(ctx) => tracepoint::fire::<0>(ctx);
+        tracepoint_1(ctx) => tracepoint::fire::<1>(ctx);
+        tracepoint_2(ctx) => tracepoint::fire::<2>(ctx);
+        tracepoint_3(ctx) => tracepoint::fire::<3>(ctx);
+        tracepoint_4(ctx) => tracepoint::fire::<4>(ctx);
+        tracepoint_5(ctx) => tracepoint::fire::<5>(ctx);
+        tracepoint_6(ctx) => tracepoint::fire::<6>(ctx);
+        tracepoint_7(ctx) => tracepoint::fire::<7>(ctx);
         call(ctx) => syscall::made(ctx);
         call_begin(ctx) => syscall::begin(ctx);
         call_end(ctx) => syscall::end(ctx);

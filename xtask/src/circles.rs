@@ -24,10 +24,6 @@ const KNOWN: &[Known] = &[
         reason: "a sample names a stack, a thread's entry holds a sample, and a pair of stacks is written as an entry is",
     },
     Known {
-        files: &["profiler-ebpf/src"],
-        reason: "functions that the verifier checks by themselves live in one place, and call back what called them",
-    },
-    Known {
         files: &[
             "profiler-userspace/src/kernel/btf.rs",
             "profiler-userspace/src/kernel/layout.rs",

@@ -1,17 +1,18 @@
-//! Telling user space what lies at the addresses of a stack: each mapping of each process once, as the
+//! Mapping events: what lies at the addresses of a stack is reported to user space, each mapping of each process once, as the
 //! kernel has it at the time of the sample.
 //!
-//! In: the user stack and the key in the scratch memory. Out: notices ([`profiler_common::abi::Mapped`]). So
+//! In: the user stack and the key in the scratch memory. Out: records in the queue ([`profiler_common::abi::Mapped`]). So
 //! nobody need look at a process while it lives, and whatever it did before and does later, each sample
-//! is named by what lay at its addresses then. A file's path is told with the first mapping of it that is met.
+//! is named by what lay at its addresses then. A file's path is reported with the first mapping of it that is met.
 
+use super::wake_up;
 use crate::{
-    apart, events,
     platform::{
         config::{self, config},
         loops::{Turn, repeat},
-        maps::{FOUND, NOTICES, SCRATCH, Scratch, TELLING_WORDS, TOLD, TOLD_SLOTS},
+        maps::{Counters, FOUND, NOTICES, REPORT_WORDS, Scratch, TOLD, TOLD_SLOTS},
         memory,
+        subprog::subprog,
         word::Word,
     },
     sample::counters,
@@ -21,72 +22,73 @@ use core::{hint::black_box, ops::ControlFlow};
 use profiler_common::{
     abi::{
         Counter, Header, MAPPED_WORDS, MAX_USER_FRAMES, NoticeKind, PATH_BYTES, PATH_STEPS,
-        Switches,
+        SampleKey, Switches,
     },
     intern::Hash,
 };
 
-/// Something of the process has been told: user space knows of it.
+/// Something of the process has been reported: user space knows of it.
 const KNOWN: u32 = 1;
 
-/// Something could not be told.
-const UNTOLD: u32 = 2;
+/// Something could not be reported.
+const DROPPED: u32 = 2;
 
-/// Tells what lies at the frames of the user stack in the scratch memory, unless that was done lately. Whether
-/// user space has heard of the process so.
-#[inline(always)]
-pub(crate) fn stack(cpu_slot: u32, tgid: u32, incarnation: u64) -> bool {
-    if !config::has(Switches::TELL_MAPPINGS) || !config::has(Switches::USER_STACKS) {
-        return false;
+subprog! {
+    /// Reports what lies at the frames of the user stack in the scratch memory, of the process whose key is there, unless that
+    /// was done lately. Whether user space has heard of the process so.
+    pub(crate) fn report_stack(cpu_slot: u32) -> bool {
+        if !config::has(Switches::TELL_MAPPINGS) || !config::has(Switches::USER_STACKS) {
+            return false;
+        }
+        let (Some(scratch), Some(counters)) = (Scratch::of(cpu_slot), counters::counters(cpu_slot)) else {
+            return false;
+        };
+        stack(cpu_slot, scratch, counters)
     }
-    let (Some(scratch), Some(counters)) = (SCRATCH.get(cpu_slot), counters::counters(cpu_slot))
-    else {
-        return false;
-    };
+}
+
+#[inline(always)]
+fn stack(cpu_slot: u32, scratch: &'static Scratch, counters: &Counters) -> bool {
     if scratch.user[0].load() == 0 {
         return false;
     }
+    let key = &scratch.key;
     // With the position of the stack and the epoch that this is of.
     let hash = Hash::new(config!(seed))
-        .with(incarnation)
-        .with(u64::from(tgid))
-        .with(scratch.key[2].load() >> 32)
-        .with(scratch.key[3].load() >> 32);
+        .with(key[SampleKey::INCARNATION_WORD].load())
+        .with(u64::from(key[SampleKey::TGID_WORD].load() as u32))
+        .with(key[SampleKey::USER_WORD].load() >> 32)
+        .with(key[SampleKey::STAMP_WORD].load() >> 32);
     let Some(slot) = TOLD.get(hash.slot(0, TOLD_SLOTS - 1)) else {
         return false;
     };
     if slot.load() == hash.0 {
         return true;
     }
-    for range in &scratch.telling.ranges {
+    for range in &scratch.report.ranges {
         range.end.store(0);
     }
+    scratch.report.space.store(mappings::space());
     let mut frames = Frames {
         scratch,
-        space: mappings::space(),
-        incarnation,
-        tgid,
         cpu_slot,
-        said: 0,
+        reported: 0,
     };
     repeat(MAX_USER_FRAMES as u32, &mut frames);
-    if frames.said & UNTOLD != 0 {
+    if frames.reported & DROPPED != 0 {
         counters::bump(counters, Counter::MappingsUntold);
     } else {
         slot.store(hash.0);
     }
-    frames.said & KNOWN != 0
+    frames.reported & KNOWN != 0
 }
 
 /// One frame of a stack after the other.
 struct Frames {
     scratch: &'static Scratch,
-    space: u64,
-    incarnation: u64,
-    tgid: u32,
     cpu_slot: u32,
-    /// [`KNOWN`] and [`UNTOLD`].
-    said: u32,
+    /// [`KNOWN`] and [`DROPPED`].
+    reported: u32,
 }
 
 impl Turn for Frames {
@@ -101,38 +103,37 @@ impl Turn for Frames {
         };
         // A caller is looked up within its call, as user space does.
         let address = place.load().wrapping_sub(u64::from(index > 0));
-        for range in &scratch.telling.ranges {
+        for range in &scratch.report.ranges {
             if range.start.load() <= address && address < range.end.load() {
                 return ControlFlow::Continue(());
             }
         }
-        self.said |= apart::tell(
-            self.cpu_slot,
-            self.space,
-            address,
-            self.tgid,
-            self.incarnation,
-        );
+        self.reported |= report_address(self.cpu_slot, address);
         ControlFlow::Continue(())
     }
 }
 
-/// Tells what lies at an address of the process `space`, unless that was done lately. [`KNOWN`] if it is told,
-/// [`UNTOLD`] if that was not possible, zero if nothing lies there that user space should know.
+subprog! {
+    /// Reports what lies at an address of the running process, unless that was done lately. [`KNOWN`] if user space knows of
+    /// it, [`DROPPED`] if that was not possible, zero if nothing lies there that it should know.
+    fn report_address(cpu_slot: u32, address: u64) -> u32 {
+        Scratch::of(cpu_slot).map_or(0, |scratch| report(cpu_slot, scratch, address))
+    }
+}
+
 #[inline(always)]
-pub(crate) fn address(cpu_slot: u32, space: u64, address: u64, tgid: u32, incarnation: u64) -> u32 {
-    let Some(scratch) = SCRATCH.get(cpu_slot) else {
-        return 0;
-    };
-    let telling = &scratch.telling;
-    let turn = telling.turn.load();
-    telling.turn.store(turn.wrapping_add(1));
-    let Some(range) = telling.ranges.get(turn as usize & (FOUND - 1)) else {
+fn report(cpu_slot: u32, scratch: &'static Scratch, address: u64) -> u32 {
+    let (report, key) = (&scratch.report, &scratch.key);
+    let incarnation = key[SampleKey::INCARNATION_WORD].load();
+    let tgid = key[SampleKey::TGID_WORD].load() as u32;
+    let turn = report.turn.load();
+    report.turn.store(turn.wrapping_add(1));
+    let Some(range) = report.ranges.get(turn as usize & (FOUND - 1)) else {
         return 0;
     };
     range.start.store(address);
     range.end.store(address.wrapping_add(1));
-    let Some(mapping) = mappings::find(space, scratch, address) else {
+    let Some(mapping) = mappings::find(report.space.load(), scratch, address) else {
         return 0;
     };
     range.start.store(mapping.start);
@@ -148,13 +149,13 @@ pub(crate) fn address(cpu_slot: u32, space: u64, address: u64, tgid: u32, incarn
         .with(mapping.start)
         .with(mapping.end)
         .with(offset);
-    let (Some(told), Some(file_told)) = (
+    let (Some(known), Some(file_known)) = (
         TOLD.get(whole.slot(0, TOLD_SLOTS - 1)),
         TOLD.get(file.slot(0, TOLD_SLOTS - 1)),
     ) else {
         return 0;
     };
-    if told.load() == whole.0 {
+    if known.load() == whole.0 {
         return KNOWN;
     }
     // The fields of `Mapped`, in their order.
@@ -168,50 +169,50 @@ pub(crate) fn address(cpu_slot: u32, space: u64, address: u64, tgid: u32, incarn
         key.inode,
         key.modified,
     ];
-    for (place, word) in scratch.telling.record.iter().zip(words) {
+    for (place, word) in report.record.iter().zip(words) {
         place.store(word);
     }
-    scratch.telling.length.store(0);
+    report.length.store(0);
     let is_file = key.device != 0;
-    if is_file && file_told.load() != file.0 {
-        apart::put_path(cpu_slot, mapping.vma);
+    if is_file && file_known.load() != file.0 {
+        put_path(cpu_slot, mapping.vma);
     }
     // Whoever makes code, or runs a file that nobody knows, is looked at while it lives.
-    let urgent = key.is_anonymous() || scratch.telling.length.load() != 0;
-    if !send(&scratch.telling.record, &scratch.telling.length, urgent) {
-        return UNTOLD;
+    let urgent = key.is_anonymous() || report.length.load() != 0;
+    if !send(&report.record, &report.length, urgent) {
+        return DROPPED;
     }
-    told.store(whole.0);
+    known.store(whole.0);
     if is_file {
-        file_told.store(file.0);
+        file_known.store(file.0);
     }
     KNOWN
 }
 
 /// Puts the record, with a path of so many bytes, into the queue; false if that is full.
 #[inline(always)]
-fn send(record: &'static [Word; TELLING_WORDS], length: &Word, urgent: bool) -> bool {
+fn send(record: &'static [Word; REPORT_WORDS], length: &Word, urgent: bool) -> bool {
     // From memory, and hidden from the compiler: the verifier must see the comparison.
     let bytes = black_box(MAPPED_WORDS * 8 + length.load() as usize);
-    if bytes > TELLING_WORDS * 8 {
+    if bytes > REPORT_WORDS * 8 {
         return false;
     }
     NOTICES
-        .output::<[u8]>(memory::first_bytes(record, bytes), events::wake_up(urgent))
+        .output::<[u8]>(memory::first_bytes(record, bytes), wake_up(urgent))
         .is_ok()
 }
 
-/// Puts the path of a mapped file together, behind the record: its names from the last to the first.
-#[inline(always)]
-pub(crate) fn path(cpu_slot: u32, vma: u64) {
-    let Some(scratch) = SCRATCH.get(cpu_slot) else {
-        return;
-    };
-    let telling = &scratch.telling;
-    let [mount, entry] = mappings::path(vma).unwrap_or_default();
-    telling.mount.store(mount);
-    telling.entry.store(entry);
-    repeat(PATH_STEPS, &mut Names { scratch });
+subprog! {
+    /// Puts the path of a mapped file together, behind the record: its names from the last to the first.
+    fn put_path(cpu_slot: u32, vma: u64) {
+        if let Some(scratch) = Scratch::of(cpu_slot) {
+            let report = &scratch.report;
+            let [mount, entry] = mappings::path(vma).unwrap_or_default();
+            report.mount.store(mount);
+            report.entry.store(entry);
+            repeat(PATH_STEPS, &mut Names { scratch });
+        }
+    }
 }
 
 /// One name, or mount, after the other.
@@ -222,8 +223,8 @@ struct Names {
 impl Turn for Names {
     #[inline(always)]
     fn turn(&mut self, _: u32) -> ControlFlow<()> {
-        let telling = &self.scratch.telling;
-        let (mount, entry) = (telling.mount.load(), telling.entry.load());
+        let report = &self.scratch.report;
+        let (mount, entry) = (report.mount.load(), report.entry.load());
         if mount == 0 || entry == 0 {
             return ControlFlow::Break(());
         }
@@ -235,16 +236,16 @@ impl Turn for Names {
             if parent == whole {
                 return ControlFlow::Break(());
             }
-            telling.entry.store(memory::kernel(
+            report.entry.store(memory::kernel(
                 whole + u64::from(config!(mapping.mount_point)),
             ));
-            telling
+            report
                 .mount
                 .store(parent.wrapping_add(u64::from(config!(mapping.mount_part))));
             return ControlFlow::Continue(());
         }
         let parent: u64 = memory::kernel(entry + u64::from(config!(mapping.entry_parent)));
-        let length = telling.length.load() as usize;
+        let length = report.length.load() as usize;
         // What has no parent is a name by itself if it is the first, as of files in memory.
         if parent == entry && length > 0 {
             return ControlFlow::Break(());
@@ -253,11 +254,11 @@ impl Turn for Names {
             return ControlFlow::Break(());
         }
         let name: u64 = memory::kernel(entry + u64::from(config!(mapping.entry_name)));
-        let Some(copied) = memory::copy_name(&telling.record, length, name) else {
+        let Some(copied) = memory::copy_name(&report.record, length, name) else {
             return ControlFlow::Break(());
         };
-        telling.length.store((length + copied) as u64);
-        telling.entry.store(parent);
+        report.length.store((length + copied) as u64);
+        report.entry.store(parent);
         if parent == entry {
             return ControlFlow::Break(());
         }

@@ -1,27 +1,37 @@
-//! News for user space: what it should know before the next drain.
+//! Events for user space: what it should know before the next drain.
 
 pub(crate) mod mapping_event;
 
 use crate::{
-    apart,
     platform::{
         config::{self, config},
-        maps::{ANNOUNCED, ANNOUNCED_SLOTS, Counters, NOTICES},
+        maps::{ANNOUNCED, ANNOUNCED_SLOTS, Counters, NOTICES, Scratch},
+        subprog::subprog,
     },
-    sample::counters,
+    sample::{context::SampleContext, counters},
 };
 use aya_ebpf::bindings::{
     BPF_RB_AVAIL_DATA, BPF_RB_FORCE_WAKEUP, BPF_RB_NO_WAKEUP, BPF_RB_RING_SIZE,
 };
 use profiler_common::{
-    abi::{Counter, Notice, NoticeKind, Switches, used_clock},
+    abi::{Counter, Notice, NoticeKind, SampleKey, Switches, used_clock},
     intern::Hash,
 };
 
-/// Announces a process of which nothing is told otherwise, unless it was announced lately: its mappings are best read
-/// while it lives.
+subprog! {
+    /// Announces the process whose key is in the scratch memory, and of which nothing is reported otherwise, unless it was
+    /// announced lately: its mappings are best read while it lives.
+    pub(crate) fn announce_process(cpu_slot: u32) {
+        if let (Some(scratch), Some(counters)) = (Scratch::of(cpu_slot), counters::counters(cpu_slot)) {
+            let tgid = scratch.key[SampleKey::TGID_WORD].load() as u32;
+            let incarnation = scratch.key[SampleKey::INCARNATION_WORD].load();
+            new_process(counters, tgid, incarnation);
+        }
+    }
+}
+
 #[inline(always)]
-pub(crate) fn new_process(counters: &Counters, tgid: u32, incarnation: u64) {
+fn new_process(counters: &Counters, tgid: u32, incarnation: u64) {
     let hash = Hash::new(config!(seed))
         .with(u64::from(tgid))
         .with(incarnation);
@@ -33,31 +43,26 @@ pub(crate) fn new_process(counters: &Counters, tgid: u32, incarnation: u64) {
     }
 }
 
-/// Announces code that has not been published and that lies at `address` of a process, unless it was
+/// Announces code that has not been published and that lies at `address` of the context's process, unless it was
 /// announced a moment ago. `hash`: the file's.
 #[inline(always)]
-pub(crate) fn unknown_code(
-    counters: &Counters,
-    tgid: u32,
-    incarnation: u64,
-    address: u64,
-    hash: Hash,
-    now: u64,
-) {
+pub(crate) fn unknown_code(context: SampleContext, address: u64, hash: Hash) {
+    let SampleContext {
+        ids,
+        incarnation,
+        cpu_slot,
+        now,
+    } = context;
     // Where this process could not help, because it has ended, another may, later.
-    let hash = hash.with(u64::from(tgid)).with(used_clock(now));
-    let Some(slot) = ANNOUNCED.get(hash.slot(0, ANNOUNCED_SLOTS - 1)) else {
+    let hash = hash.with(u64::from(ids.tgid)).with(used_clock(now));
+    let (Some(slot), Some(counters)) = (
+        ANNOUNCED.get(hash.slot(0, ANNOUNCED_SLOTS - 1)),
+        counters::counters(cpu_slot),
+    ) else {
         return;
     };
-    if slot.load() != hash.0
-        && send(
-            counters,
-            NoticeKind::UnknownCode,
-            tgid,
-            incarnation,
-            address,
-        )
-    {
+    let kind = NoticeKind::UnknownCode;
+    if slot.load() != hash.0 && send(counters, kind, ids.tgid, incarnation, address) {
         slot.store(hash.0);
     }
 }
@@ -70,26 +75,27 @@ pub(crate) fn half_full(counters: &Counters) {
 
 #[inline(always)]
 fn send(counters: &Counters, kind: NoticeKind, tgid: u32, incarnation: u64, address: u64) -> bool {
-    let sent = apart::send(kind, tgid, incarnation, address);
+    let sent = queue_event(kind, tgid, incarnation, address);
     if !sent {
         counters::bump(counters, Counter::NoticesDropped);
     }
     sent
 }
 
-/// Puts a notice into the queue; false if that is full. `kind`: a [`NoticeKind`].
-#[inline(always)]
-pub(crate) fn queue(kind: u32, tgid: u32, incarnation: u64, address: u64) -> bool {
-    let notice = Notice {
-        kind,
-        tgid,
-        incarnation,
-        address,
-    };
-    // There is no need to look at a process at once if what lies where is told beside, or not wanted.
-    let can_wait = config::has(Switches::TELL_MAPPINGS) || !config::has(Switches::USER_STACKS);
-    let urgent = kind != NoticeKind::NewProcess as u32 || !can_wait;
-    NOTICES.output::<Notice>(&notice, wake_up(urgent)).is_ok()
+subprog! {
+    /// Puts an event into the queue; false if that is full.
+    fn queue_event(kind: NoticeKind, tgid: u32, incarnation: u64, address: u64) -> bool {
+        let notice = Notice {
+            kind: kind as u32,
+            tgid,
+            incarnation,
+            address,
+        };
+        // There is no need to look at a process at once if its mappings are reported beside, or not wanted.
+        let can_wait = config::has(Switches::TELL_MAPPINGS) || !config::has(Switches::USER_STACKS);
+        let urgent = notice.kind != NoticeKind::NewProcess as u32 || !can_wait;
+        NOTICES.output::<Notice>(&notice, wake_up(urgent)).is_ok()
+    }
 }
 
 /// Whether to wake user space up: it reads the queue from time to time by itself. Waking it for each of

@@ -4,7 +4,10 @@
 use crate::platform::config;
 use aya_ebpf::{cty::c_void, helpers::generated::bpf_loop};
 use core::ops::ControlFlow;
-use profiler_common::abi::Switches;
+use profiler_common::abi::{MAX_KERNEL_FRAMES, Switches};
+
+/// How many frames are walked where the kernel has no `bpf_loop`, of user stacks as of its own.
+pub(crate) const PLAIN_FRAMES: u32 = MAX_KERNEL_FRAMES as u32;
 
 /// One turn of a loop.
 pub(crate) trait Turn {
@@ -14,7 +17,7 @@ pub(crate) trait Turn {
 
 /// Takes up to `turns` turns, as long as they say to go on; where the kernel has no `bpf_loop`, in an ordinary
 /// loop, and no more than `checked`: the verifier goes through each of them, and older ones are slow. That is
-/// for loops in functions that are checked apart, and after which little comes.
+/// for loops in subprograms, and after which little comes.
 #[inline(always)]
 pub(crate) fn repeat_anywhere<T: Turn>(turns: u32, checked: u32, state: &mut T) {
     if !config::has(Switches::PLAIN_LOOPS) {
@@ -35,7 +38,7 @@ pub(crate) fn repeat_anywhere<T: Turn>(turns: u32, checked: u32, state: &mut T) 
 #[inline(always)]
 pub(crate) fn repeat<T: Turn>(turns: u32, state: &mut T) {
     if config::has(Switches::PLAIN_LOOPS) {
-        // Nobody comes here, but functions apart are checked whether anybody calls them or not.
+        // Nobody comes here, but subprograms are checked whether anybody calls them or not.
         return;
     }
     let callback: unsafe extern "C" fn(u32, *mut c_void) -> i64 = call::<T>;

@@ -5,12 +5,9 @@
 //! them without one system call per entry. What several CPUs write is atomic. The sizes here are
 //! placeholders where they say so: user space sets them from the number of CPUs and the memory limit.
 
-use crate::{
-    platform::{
-        config,
-        word::{Half, Word},
-    },
-    walk::kstack_cache,
+use crate::platform::{
+    config,
+    word::{Half, Word},
 };
 use aya_ebpf::{
     bindings::BPF_F_MMAPABLE,
@@ -57,12 +54,34 @@ pub(crate) struct Scratch {
     pub(crate) node: [Word; PIVOTS + 1],
     /// Not zero while a firing that others may interrupt uses this.
     pub(crate) taken: Word,
-    pub(crate) telling: Telling,
+    pub(crate) context: Context,
+    pub(crate) wait: Wait,
+    pub(crate) report: Report,
 }
 
-/// A mapping that user space is told of.
+/// Whose firing it is; see [`crate::sample::context::SampleContext`].
 #[repr(C)]
-pub(crate) struct Telling {
+pub(crate) struct Context {
+    /// The process's ID, and the thread's in the lower half.
+    pub(crate) ids: Word,
+    pub(crate) incarnation: Word,
+    pub(crate) now: Word,
+}
+
+/// A wait that is over, and is about to be counted.
+#[repr(C)]
+pub(crate) struct Wait {
+    pub(crate) since: Word,
+    pub(crate) until: Word,
+    /// How far the beginnings of the thread's last waits lay apart.
+    pub(crate) interval: Word,
+}
+
+/// A mapping that is reported to user space.
+#[repr(C)]
+pub(crate) struct Report {
+    /// The process's `mm_struct`.
+    pub(crate) space: Word,
     /// How far the file's path has been put together.
     pub(crate) mount: Word,
     pub(crate) entry: Word,
@@ -72,7 +91,7 @@ pub(crate) struct Telling {
     /// The last of them, which need not be looked at again for the same stack.
     pub(crate) ranges: [Range; FOUND],
     /// A [`profiler_common::abi::Mapped`], and the path behind it.
-    pub(crate) record: [Word; TELLING_WORDS],
+    pub(crate) record: [Word; REPORT_WORDS],
 }
 
 /// Addresses that were looked at.
@@ -83,7 +102,7 @@ pub(crate) struct Range {
 }
 
 /// Words of the longest record of a mapping.
-pub(crate) const TELLING_WORDS: usize = MAPPED_WORDS + (PATH_BYTES + NAME_BYTES) / 8;
+pub(crate) const REPORT_WORDS: usize = MAPPED_WORDS + (PATH_BYTES + NAME_BYTES) / 8;
 
 /// A user stack being walked.
 #[repr(C)]
@@ -135,7 +154,7 @@ pub(crate) const FOUND: usize = 4;
 #[repr(C)]
 pub(crate) struct Known {
     /// Which process, and which state of its mappings and of the index of code; see
-    /// [`crate::walk::user::recall`].
+    /// [`crate::walk::code_cache::refresh`].
     pub(crate) stamp: [Word; 4],
     /// How often the kernel was asked what lies at an address.
     pub(crate) turn: Word,
@@ -160,9 +179,17 @@ impl Found {
     /// No code.
     pub(crate) const NOWHERE: u64 = 0;
     /// Code without rows.
-    pub(crate) const BARE: u64 = CodeState::BARE.0;
+    pub(crate) const NO_TABLE: u64 = CodeState::BARE.0;
     /// Code of a file that has not been published.
     pub(crate) const UNKNOWN: u64 = 1 << 40;
+}
+
+impl Scratch {
+    /// That of a CPU slot.
+    #[inline(always)]
+    pub(crate) fn of(cpu_slot: u32) -> Option<&'static Self> {
+        SCRATCH.get(cpu_slot)
+    }
 }
 
 impl Found {
@@ -213,16 +240,22 @@ pub(crate) struct KernelStacks {
     /// How many stacks were not recognized.
     pub(crate) turn: Word,
     /// In which words the return addresses of a stack are found.
-    pub(crate) found: [Word; kstack_cache::FRAMES],
+    pub(crate) found: [Word; CACHED_FRAMES],
     /// Not zero if one is found twice.
     pub(crate) ambiguous: Word,
     /// The word in which the last return address was found that is not the tracepoint's own.
     pub(crate) last: Word,
-    pub(crate) known: [KernelStack; kstack_cache::STACKS],
+    pub(crate) known: [KernelStack; CACHED_STACKS],
 }
 
 /// How much of a kernel stack is looked at: 1 KiB. A wait for a lock has about half of that below the scheduler.
 pub(crate) const STACK_WORDS: usize = 128;
+
+/// How many frames a kernel stack may have that is kept.
+pub(crate) const CACHED_FRAMES: usize = 30;
+
+/// How many kernel stacks are kept for each CPU, 32 KiB of them. A power of two.
+pub(crate) const CACHED_STACKS: usize = 128;
 
 /// A kernel stack that was walked.
 #[repr(C, align(64))]
@@ -233,7 +266,7 @@ pub(crate) struct KernelStack {
     pub(crate) stored: Word,
     /// Its addresses from leaf to root, each with the word of the stack that it was found in
     /// in the place of its 16 highest bits.
-    pub(crate) frames: [Word; kstack_cache::FRAMES],
+    pub(crate) frames: [Word; CACHED_FRAMES],
 }
 
 /// One value: which sides are live and how far they are filled.
@@ -248,7 +281,7 @@ pub(crate) static KERNEL_STACKS: Array<KernelStacks> = Array::with_max_entries(1
 ///
 /// A CPU slot is one event's place on one CPU. Where there are several events, the one may interrupt the other, so
 /// each has counters and scratch memory of its own: the CPU slots of the first are the numbers of the CPUs, those of the
-/// others follow one after the other ([`crate::sample::cpu_slot`]). Those of switches begin at `Config::switch_cpu_slots`.
+/// others follow one after the other ([`crate::sample::context::cpu_slot`]). Those of switches begin at `Config::switch_cpu_slots`.
 #[map]
 pub(crate) static COUNTERS: Array<Counters> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 

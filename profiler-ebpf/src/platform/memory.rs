@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "the kernel's reading helpers take raw pointers")]
 
 use crate::platform::{
-    maps::{STACK_WORDS, TELLING_WORDS},
+    maps::{REPORT_WORDS, STACK_WORDS},
     word::Word,
 };
 use aya_ebpf::helpers::{
@@ -95,7 +95,7 @@ pub(crate) fn copy_stack(
 /// how many bytes it has, its NUL included.
 #[inline(always)]
 pub(crate) fn copy_name(
-    record: &'static [Word; TELLING_WORDS],
+    record: &'static [Word; REPORT_WORDS],
     length: usize,
     name: u64,
 ) -> Option<usize> {
@@ -117,7 +117,7 @@ pub(crate) fn copy_name(
 
 /// The first `bytes` bytes of a record of a mapping; there must be as many.
 #[inline(always)]
-pub(crate) fn first_bytes(record: &'static [Word; TELLING_WORDS], bytes: usize) -> &'static [u8] {
+pub(crate) fn first_bytes(record: &'static [Word; REPORT_WORDS], bytes: usize) -> &'static [u8] {
     // SAFETY: the caller has compared, and so does the verifier. Nobody else writes to this CPU's scratch
     // memory meanwhile but a firing that interrupts this one, of which nothing is kept.
     unsafe { core::slice::from_raw_parts(record[0].as_ptr().cast(), bytes) }

@@ -4,4 +4,5 @@ pub(crate) mod config;
 pub(crate) mod loops;
 pub(crate) mod maps;
 pub(crate) mod memory;
+pub(crate) mod subprog;
 pub(crate) mod word;

@@ -1,9 +1,8 @@
 //! Requests for memory: one firing each time that a program asks its C library for some; weight its bytes.
 
-use super::passing;
+use super::uprobe;
 use crate::{
-    apart,
-    platform::memory::UserMemory,
+    platform::{memory::UserMemory, subprog::subprog},
     sample::{counters, filter},
     store::threads,
     task::{self, Entered},
@@ -23,20 +22,26 @@ pub(crate) fn fire(ctx: &ProbeContext) {
         arguments,
     } = task::entered(ctx);
     let function = Allocator(task::cookie(ctx));
-    if filter::current().is_ok() && apart::is_part(entry, stack, function) {
+    if filter::current().is_ok() && is_part_of_request(entry, stack, function) {
         if let Some(counters) = counters::counters(task::cpu()) {
             counters::bump(counters, Counter::Nested);
         }
         return;
     }
     let weight = function.asked(arguments);
-    passing::called(0, weight, ctx);
+    uprobe::called(0, weight, ctx);
 }
 
-/// Whether the running thread asks as part of what it asked for before. If nothing can be kept of it, it is
-/// taken for a request of its own.
+subprog! {
+    /// Whether the running thread asks as part of what it asked for before. If nothing can be kept of it, it is
+    /// taken for a request of its own.
+    fn is_part_of_request(entry: u64, stack: u64, function: Allocator) -> bool {
+        is_part(entry, stack, function)
+    }
+}
+
 #[inline(always)]
-pub(crate) fn is_part(entry: u64, stack: u64, function: Allocator) -> bool {
+fn is_part(entry: u64, stack: u64, function: Allocator) -> bool {
     let Some(kept) = threads::make(task::initial_id()) else {
         return false;
     };

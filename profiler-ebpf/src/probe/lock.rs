@@ -5,17 +5,18 @@
 //! wait. One lock may be waited for in two phases, of which the second has no end of its own. And the end of
 //! what an interrupt waited for is not told if the interrupt came while the program of ends was running.
 
+use super::timed;
 use crate::{
-    platform::maps::SCRATCH,
-    probe::timed,
+    platform::maps::Scratch,
+    record,
     sample::{
-        self,
+        context::SampleContext,
         counters::{self, Outcome},
         filter,
     },
     store::threads,
     task,
-    walk::user::{self, SampleContext},
+    walk::kernel,
 };
 use aya_ebpf::programs::RawTracePointContext;
 use profiler_common::abi::{AwaitedLock, Counter, FrameTag, FrameWord};
@@ -46,24 +47,19 @@ pub(crate) fn begin(ctx: &RawTracePointContext) {
         }
         timed::begins_again(counters);
     }
-    let subject = sample::subject(cpu_slot, ids, now);
+    let context = SampleContext::new(cpu_slot, ids, now);
     let awaited = AwaitedLock::new(lock, ctx.arg::<u64>(1) as u32).0;
-    timed::run(counters, subject, awaited, None, || walk(ctx, subject));
+    timed::run(counters, context, awaited, None, || walk(ctx, cpu_slot));
 }
 
 /// Walks both stacks, and puts the kind of lock at the leaf.
 #[inline(always)]
-fn walk(ctx: &RawTracePointContext, subject: SampleContext) -> Option<Outcome> {
-    if let Some(outcome) = sample::walk(ctx, subject, false) {
+fn walk(ctx: &RawTracePointContext, cpu_slot: u32) -> Option<Outcome> {
+    if let Some(outcome) = record::walk(ctx, cpu_slot, false) {
         return Some(outcome);
     }
-    let scratch = SCRATCH.get(subject.cpu_slot)?;
     let leaf = FrameWord::new(FrameTag::KernelLock, ctx.arg::<u64>(1) as u32);
-    scratch.kernel[1].store(leaf.0);
-    user::kernel::<1>(ctx, &scratch.kernel);
-    if scratch.kernel[0].load() == 0 {
-        scratch.kernel[0].store(1);
-    }
+    kernel::walk_behind(ctx, Scratch::of(cpu_slot)?, leaf);
     None
 }
 

@@ -7,39 +7,35 @@
 //!
 //! All of this runs with a run queue locked and interrupts off.
 
-use super::wall;
+use super::{wait_sampling, waker, wall};
 use crate::{
-    apart, events,
     platform::{
         config::{self, config},
-        maps::{Counters, SCRATCH},
-        word::Word,
+        maps::{Counters, Scratch},
+        subprog::{Scalar as _, subprog},
     },
+    record,
     sample::{
-        self,
+        context::{self, SampleContext},
         counters::{self, Outcome},
         filter,
     },
     store::threads,
-    task,
-    walk::user::SampleContext,
+    task::{self, Ids},
 };
 use aya_ebpf::programs::RawTracePointContext;
 use core::hint::black_box;
-use profiler_common::{
-    abi::{Counter, KEY_WORDS, SampleKey, States, Switches, TaskState, ThreadState},
-    thin,
-};
+use profiler_common::abi::{Counter, States, Switches, TaskState, ThreadState};
 
 /// A CPU goes from one task to another.
 #[inline(always)]
 pub(crate) fn switch(ctx: &RawTracePointContext) {
     // As a number that is set in any case, and out of the compiler's sight: it would copy the IDs of nobody, which
     // are not, and the verifier does not let it. No thread has the number zero.
-    let leaving = black_box(filter::current().map_or(0, apart::one));
+    let leaving = black_box(filter::current().map_or(0, Ids::into_word));
     let next: u64 = ctx.arg(2);
     let arriving = filter::task(next).is_some();
-    let cpu_slot = task::cpu().wrapping_add(config!(switch_cpu_slots));
+    let cpu_slot = context::switch_cpu_slot();
     let Some(counters) = counters::counters(cpu_slot) else {
         return;
     };
@@ -53,14 +49,11 @@ pub(crate) fn switch(ctx: &RawTracePointContext) {
     counters::enter(counters);
     let now = task::now();
     if leaving != 0 {
-        leave(
-            ctx,
-            counters,
-            sample::subject(cpu_slot, apart::two(leaving), now),
-        );
+        SampleContext::new(cpu_slot, Ids::from_word(leaving), now).keep();
+        leave(ctx, counters, cpu_slot, now);
     }
     if arriving {
-        apart::arrive(cpu_slot, next, now);
+        arrive(cpu_slot, next, now);
     }
     counters::add(counters, Counter::RunTime, task::now().wrapping_sub(now));
     counters::bump(counters, Counter::Left);
@@ -69,24 +62,23 @@ pub(crate) fn switch(ctx: &RawTracePointContext) {
 /// The running thread leaves the CPU.
 ///
 /// Little is kept on the BPF stack here: all that walking needs comes on top of it. So what comes before and
-/// after that is checked, and has its stack, apart.
+/// after that is in subprograms.
 #[inline(always)]
-fn leave(ctx: &RawTracePointContext, counters: &'static Counters, subject: SampleContext) {
+fn leave(ctx: &RawTracePointContext, counters: &'static Counters, cpu_slot: u32, now: u64) {
     if config::has(Switches::WALL) {
-        apart::ran(subject);
+        wall::count_run(cpu_slot);
     }
     let state = if config::has(Switches::STATE_OF_TASK) {
         task::state()
     } else {
         ctx.arg(3)
     };
-    let thread_state = match apart::depart(subject.cpu_slot, subject.now, state, is_preempted(ctx))
-    {
+    let thread_state = match depart(cpu_slot, state as u32, is_preempted(ctx)) {
         Ok(thread_state) => thread_state,
         Err(outcome) => return counters::close_if(counters, outcome),
     };
-    let outcome = where_it_waits(ctx, subject, thread_state)
-        .or_else(|| apart::fall_asleep(subject.cpu_slot, subject.now));
+    let outcome =
+        make_key(ctx, cpu_slot, thread_state).or_else(|| record::begin_wait(cpu_slot, now));
     counters::close_if(counters, outcome);
 }
 
@@ -99,38 +91,43 @@ fn is_preempted(ctx: &RawTracePointContext) -> bool {
 /// Puts the key of the running thread, with its stacks if they are wanted, into the scratch memory; or says what became
 /// of the firing.
 #[inline(always)]
-fn where_it_waits(
+fn make_key(
     ctx: &RawTracePointContext,
-    subject: SampleContext,
+    cpu_slot: u32,
     thread_state: ThreadState,
 ) -> Option<Outcome> {
     if config::has(Switches::NO_WAIT_STACKS) {
-        apart::owner(subject, thread_state);
+        record::make_key_without_stacks(cpu_slot, thread_state);
         return None;
     }
-    sample::walk_waiting(ctx, subject, || is_preempted(ctx))
-        .or_else(|| apart::key(subject, thread_state))
+    record::walk_waiting(ctx, cpu_slot, || is_preempted(ctx))
+        .or_else(|| record::make_key(cpu_slot, thread_state).err())
 }
 
-/// The running thread leaves the CPU in this state: settles what was not seen of it, and says what it will be
-/// doing, or what became of the firing, if it is one.
+subprog! {
+    /// The running thread leaves the CPU in this state: settles what was not seen of it, and says what it will be
+    /// doing, or what became of the firing, if it is one.
+    fn depart(cpu_slot: u32, state: u32, preempted: bool) -> Result<ThreadState, Option<Outcome>> {
+        let counters = counters::counters(cpu_slot).ok_or(None)?;
+        let now = SampleContext::of(cpu_slot).ok_or(None)?.now;
+        leave_in_state(counters, cpu_slot, now, TaskState::of(state, preempted))
+    }
+}
+
 #[inline(always)]
-pub(crate) fn depart(
+fn leave_in_state(
+    counters: &'static Counters,
     cpu_slot: u32,
     now: u64,
-    state: u32,
-    preempted: bool,
+    state: Option<TaskState>,
 ) -> Result<ThreadState, Option<Outcome>> {
-    let Some(counters) = counters::counters(cpu_slot) else {
-        return Err(None);
-    };
     let id = task::initial_id();
     if let Some(entry) = threads::find(id)
         && let Some(since) = entry.since_ns()
     {
         arrived_unseen(counters, cpu_slot, id, &entry, since, now);
     }
-    let Some(state) = TaskState::of(state, preempted) else {
+    let Some(state) = state else {
         threads::forget(id);
         return Err(None);
     };
@@ -143,72 +140,24 @@ pub(crate) fn depart(
     }
     if config!(look_period_ns) != 0
         && let Some(entry) = threads::find(id)
-        && !is_looked_at(&entry, now)
+        && !wait_sampling::is_sampled(&entry, now)
     {
         return Err(Some(Counter::FilteredSwitchSample.into()));
     }
     Ok(state.thread_state())
 }
 
-/// Whether this is one of the waits of the thread that are looked at. A thread without an entry has not waited before,
-/// and its first wait is.
-#[inline(always)]
-fn is_looked_at(entry: &threads::Entry, now: u64) -> bool {
-    let period = config!(look_period_ns);
-    let gap = thin::mean_gap(entry.gap_ns(), entry.left_before(now), now, period);
-    entry.set_gap(gap);
-    thin::is_looked_at(gap, period, task::random())
-}
-
-/// What time off the CPU weighs; see [`threads::Entry::gap_ns`].
-#[inline(always)]
-pub(super) fn weight(spent_ns: u64, gap_ns: u64) -> u64 {
-    match config!(look_period_ns) {
-        0 => spent_ns,
-        period => thin::weight(spent_ns, gap_ns, period),
+subprog! {
+    /// The thread at a kernel address is given the CPU.
+    fn arrive(cpu_slot: u32, task: u64, now: u64) {
+        if let Some(counters) = counters::counters(cpu_slot) {
+            end_wait(counters, cpu_slot, task, now);
+        }
     }
 }
 
-/// Notes that the running thread leaves, and for which key, which is in the scratch memory; or says what
-/// became of the firing.
 #[inline(always)]
-pub(crate) fn fall_asleep(cpu_slot: u32, now: u64) -> Option<Outcome> {
-    let (Some(counters), Some(key)) = (counters::counters(cpu_slot), scratch_key(cpu_slot)) else {
-        return Some(Counter::LostSleeperTable.into());
-    };
-    // Now, and not when the thread is back: by then it may be about to end.
-    let tgid = key[SampleKey::TGID_WORD].load() as u32;
-    let incarnation = key[SampleKey::INCARNATION_WORD].load();
-    events::new_process(counters, tgid, incarnation);
-    apart::tell_stack(cpu_slot, tgid, incarnation);
-    let Some(entry) = threads::make(task::initial_id()) else {
-        return Some(Counter::LostSleeperTable.into());
-    };
-    // The thread has the CPU until this is done. That matters where waits are short, and all the more where one that is
-    // looked at stands for others; where all of the time is shown, it must be somewhere.
-    entry.leave(
-        if config::has(Switches::WALL) {
-            now
-        } else {
-            task::now()
-        },
-        key,
-    );
-    None
-}
-
-/// Where a key is put together.
-#[inline(always)]
-pub(super) fn scratch_key(cpu_slot: u32) -> Option<&'static [Word; KEY_WORDS]> {
-    Some(&SCRATCH.get(cpu_slot)?.key)
-}
-
-/// The thread at a kernel address is given the CPU.
-#[inline(always)]
-pub(crate) fn arrive(cpu_slot: u32, task: u64, now: u64) {
-    let Some(counters) = counters::counters(cpu_slot) else {
-        return;
-    };
+fn end_wait(counters: &'static Counters, cpu_slot: u32, task: u64, now: u64) {
     let id = task::initial_id_of(task);
     let entry = match threads::find(id) {
         Some(entry) => entry,
@@ -266,19 +215,30 @@ fn settle(
     since: u64,
     until: u64,
 ) -> Outcome {
-    let Some(key) = scratch_key(cpu_slot) else {
+    let Some(scratch) = Scratch::of(cpu_slot) else {
         return Counter::LostTallyTable.into();
     };
-    entry.arrive(key);
+    entry.arrive(&scratch.key);
     if config::has(Switches::WAKERS) {
-        return apart::settle_woken(cpu_slot, id, since, until, entry.gap_ns());
+        let wait = &scratch.wait;
+        wait.since.store(since);
+        wait.until.store(until);
+        wait.interval.store(entry.gap_ns());
+        return waker::count_with_waker(cpu_slot, id);
     }
     let spent_ns = until.wrapping_sub(since);
     if config::has(Switches::WALL) {
-        return wall::settle(counters, cpu_slot, key, entry.woken_ns(), since, until);
+        return wall::settle(
+            counters,
+            cpu_slot,
+            &scratch.key,
+            entry.woken_ns(),
+            since,
+            until,
+        );
     }
     if spent_ns < config!(shortest_ns) || spent_ns > config!(longest_ns) {
         return Counter::FilteredBlockTime.into();
     }
-    apart::count(cpu_slot, weight(spent_ns, entry.gap_ns()))
+    record::count_key(cpu_slot, wait_sampling::weight(spent_ns, entry.gap_ns()))
 }

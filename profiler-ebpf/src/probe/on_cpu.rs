@@ -1,22 +1,23 @@
 //! On-CPU: one firing per tick of a clock or overflow of a counter; weight one, or the period.
 
 use crate::{
-    apart,
     platform::config::{self, config},
+    record,
     sample::{
-        self,
+        context::{self, SampleContext},
         counters::{self, Outcome},
+        filter,
     },
     task,
 };
 use aya_ebpf::programs::PerfEventContext;
 use profiler_common::abi::{Counter, Switches};
 
-/// One firing of a event's event: opens the counters, samples, closes the counters.
+/// One firing of an event: opens the counters, samples, closes the counters.
 #[inline(always)]
 pub(crate) fn fire<const EVENT: u32>(ctx: &PerfEventContext) {
     let started = task::now();
-    let cpu_slot = sample::cpu_slot(EVENT);
+    let cpu_slot = context::cpu_slot(EVENT);
     let Some(counters) = counters::counters(cpu_slot) else {
         return;
     };
@@ -33,7 +34,12 @@ pub(crate) fn fire<const EVENT: u32>(ctx: &PerfEventContext) {
 /// Records one sample, and says what became of it.
 #[inline(always)]
 fn sample<const EVENT: u32>(ctx: &PerfEventContext, cpu_slot: u32, now: u64) -> Outcome {
-    let ids = match sample::whom::<EVENT>() {
+    let ids = if EVENT == 0 {
+        filter::current().map_err(Outcome::from)
+    } else {
+        filter::current_shared()
+    };
+    let ids = match ids {
         Ok(ids) => ids,
         Err(outcome) => return outcome,
     };
@@ -41,8 +47,9 @@ fn sample<const EVENT: u32>(ctx: &PerfEventContext, cpu_slot: u32, now: u64) -> 
     if !in_kernel && !config::has(Switches::USER_STACKS) {
         return Counter::FilteredUserMode.into();
     }
-    let subject = sample::subject_of::<EVENT>(cpu_slot, ids, now);
-    if let Some(outcome) = sample::walk(ctx, subject, in_kernel) {
+    // A tick is never interrupted by another of the same event.
+    SampleContext::new(cpu_slot, ids, now).keep();
+    if let Some(outcome) = record::walk(ctx, cpu_slot, in_kernel) {
         return outcome;
     }
     let weight = if config!(weighed) >> EVENT & 1 != 0 {
@@ -50,5 +57,5 @@ fn sample<const EVENT: u32>(ctx: &PerfEventContext, cpu_slot: u32, now: u64) -> 
     } else {
         1
     };
-    apart::take(EVENT, subject, weight)
+    record::take(EVENT, cpu_slot, weight)
 }

@@ -12,28 +12,29 @@
 //! Code of the kernel: `do_user_addr_fault` in `arch/x86/mm/fault.c`, `mm_account_fault` in `mm/memory.c`, `filemap_fault` in
 //! `mm/filemap.c`.
 //!
-//! What is known of a fault is in the thread's entry among the [`sleepers`]. A fault in the midst of a call that is waited for
+//! What is known of a fault is in the thread's entry among the [`threads`]. A fault in the midst of a call that is waited for
 //! is part of that.
 
-use super::syscall::{NOT_MEANT, OTHER_KIND};
+use super::{syscall::put_named_leaf, timed};
 use crate::{
-    apart,
     platform::{
-        config::{self, config},
-        maps::SCRATCH,
+        maps::Scratch,
+        subprog::{Scalar, subprog},
     },
-    probe::timed,
+    record,
     sample::{
-        self,
+        context::{self, SampleContext},
         counters::{self, Outcome},
         filter,
     },
     store::threads::{self, Fault},
-    task::{self, files},
-    walk::{mappings, user::SampleContext},
+    task::{self, files::FoundFile},
+    walk::mappings,
 };
 use aya_ebpf::programs::{PerfEventContext, RawTracePointContext};
-use profiler_common::abi::{Counter, FAULT_DECIDED, FAULT_HAS_WAITED, PAGE_BYTES, Switches};
+use profiler_common::abi::{
+    Counter, FAULT_DECIDED, FAULT_HAS_WAITED, FrameTag, FrameWord, PAGE_BYTES,
+};
 
 /// A thread begins to handle a fault at the address that is the first argument.
 #[inline(always)]
@@ -60,7 +61,7 @@ pub(crate) fn begin(ctx: &RawTracePointContext, in_kernel: bool) {
         }
     }
     // Faults in the kernel know but one lock.
-    let (switches, place) = if in_kernel || !has_two_locks() {
+    let (switches, place) = if in_kernel || !threads::has_two_fault_locks() {
         (FAULT_DECIDED, 0)
     } else {
         (task::switches(), task::interrupted_at().unwrap_or(0))
@@ -73,29 +74,10 @@ pub(crate) fn begin(ctx: &RawTracePointContext, in_kernel: bool) {
     });
 }
 
-/// Whether mappings have locks of their own.
-#[inline(always)]
-fn has_two_locks() -> bool {
-    config!(faults.task_switches) != 0
-}
-
-/// The running thread, a target, begins a call: it is in no fault. Most ends of faults are not seen.
-#[inline(always)]
-pub(crate) fn end_before_call() {
-    if has_two_locks()
-        && let Some(entry) = threads::find(task::initial_id())
-    {
-        entry.end_fault();
-    }
-}
-
 /// A thread has handled a fault for which a page was read.
 #[inline(always)]
 pub(crate) fn end(ctx: &PerfEventContext) {
-    let begun = apart::end_fault();
-    if begun != NOTHING {
-        fire(begun, task::address(ctx));
-    }
+    fire(end_fault(), task::address(ctx));
 }
 
 /// A thread asks for the lock of its process's mappings.
@@ -127,71 +109,104 @@ pub(crate) fn locks() {
 /// will not.
 #[inline(always)]
 pub(crate) fn unlocks() {
-    let begun = apart::end_waiting_fault();
-    if begun != NOTHING {
-        fire(begun, NOTED);
-    }
+    fire(end_waiting_fault(), NOTED);
 }
 
-/// What [`end_of`] and [`end_of_waiting`] say of what is no firing.
-pub(crate) const NOTHING: u64 = 0;
+/// How the running thread's page fault ended.
+#[derive(Clone, Copy)]
+enum End {
+    /// There was none that is a firing.
+    None,
+    /// There was no room to keep when it began.
+    NoRoom,
+    /// It began then.
+    Of(u64),
+}
 
-/// What they say instead of when a fault began, if there was no room to keep it.
-const NO_ROOM: u64 = 1;
+impl End {
+    const NONE: u64 = 0;
+    const NO_ROOM: u64 = 1;
+}
+
+/// No fault begins in the first nanosecond after boot.
+impl Scalar for End {
+    #[inline(always)]
+    fn into_word(self) -> u64 {
+        match self {
+            Self::None => Self::NONE,
+            Self::NoRoom => Self::NO_ROOM,
+            Self::Of(begun) => begun,
+        }
+    }
+
+    #[inline(always)]
+    fn from_word(word: u64) -> Self {
+        match word {
+            Self::NONE => Self::None,
+            Self::NO_ROOM => Self::NoRoom,
+            begun => Self::Of(begun),
+        }
+    }
+}
 
 /// Stands for the address that is noted.
 const NOTED: u64 = 0;
 
-/// When the running thread's fault began, which is over.
-#[inline(always)]
-pub(crate) fn end_of() -> u64 {
-    let id = task::initial_id();
-    match threads::find(id) {
-        Some(entry) if entry.since_ns().is_some() => NOTHING,
-        Some(entry) => {
-            let fault = entry.fault();
-            entry.end_fault();
-            fault.map_or(NOTHING, |fault| fault.begun_ns)
+subprog! {
+    /// The running thread's fault is over: when it began.
+    fn end_fault() -> End {
+        let id = task::initial_id();
+        match threads::find(id) {
+            Some(entry) if entry.since_ns().is_some() => End::None,
+            Some(entry) => {
+                let fault = entry.fault();
+                entry.end_fault();
+                fault.map_or(End::None, |fault| End::Of(fault.begun_ns))
+            }
+            None if filter::current().is_err() => End::None,
+            // It began before the recording did.
+            None if threads::make(id).is_some() => End::None,
+            None => End::NoRoom,
         }
-        None if filter::current().is_err() => NOTHING,
-        // It began before the recording did.
-        None if threads::make(id).is_some() => NOTHING,
-        None => NO_ROOM,
     }
 }
 
-/// When the running thread's fault began, if it has waited for a page that is there now.
-#[inline(always)]
-pub(crate) fn end_of_waiting() -> u64 {
-    let Some(entry) = threads::find(task::initial_id()) else {
-        return NOTHING;
-    };
-    match entry.fault() {
-        Some(fault) if fault.switches == FAULT_HAS_WAITED && entry.since_ns().is_none() => {
-            // Should another page be read in the same fault after all, that is another firing.
-            entry.restart_fault(task::now());
-            fault.begun_ns
+subprog! {
+    /// When the running thread's fault began, if it has waited for a page that is there now.
+    fn end_waiting_fault() -> End {
+        let Some(entry) = threads::find(task::initial_id()) else {
+            return End::None;
+        };
+        match entry.fault() {
+            Some(fault) if fault.switches == FAULT_HAS_WAITED && entry.since_ns().is_none() => {
+                // Should another page be read in the same fault after all, that is another firing.
+                entry.restart_fault(task::now());
+                End::Of(fault.begun_ns)
+            }
+            _ => End::None,
         }
-        _ => NOTHING,
     }
 }
 
 /// One firing, if the address is that of a mapped file.
 #[inline(always)]
-fn fire(begun: u64, address: u64) {
+fn fire(end: End, address: u64) {
+    if let End::None = end {
+        return;
+    }
     let Ok(ids) = filter::current() else { return };
     let cpu_slot = task::cpu();
     let Some(counters) = counters::counters(cpu_slot) else {
         return;
     };
-    let subject = sample::subject(cpu_slot, ids, task::now());
+    let context = SampleContext::new(cpu_slot, ids, task::now());
     counters::enter(counters);
-    let outcome = take(subject, begun, address);
+    let outcome = take(context, end, address);
     if outcome.0 != NO_FIRING {
         counters::bump(counters, Counter::Fired);
         counters::close(counters, outcome);
     }
-    let spent = task::now().wrapping_sub(subject.now);
+    let spent = task::now().wrapping_sub(context.now);
     counters::add(counters, Counter::RunTime, spent);
     counters::bump(counters, Counter::Left);
 }
@@ -202,52 +217,57 @@ const NO_FIRING: u32 = u32::MAX;
 
 /// Records a firing, if it is one, and says what became of it.
 #[inline(always)]
-fn take(subject: SampleContext, begun: u64, address: u64) -> Outcome {
-    if !sample::begin(subject.cpu_slot) {
+fn take(context: SampleContext, end: End, address: u64) -> Outcome {
+    let cpu_slot = context.cpu_slot;
+    if !context::claim(cpu_slot) {
         return Counter::LostReentered.into();
     }
-    let outcome = match apart::find_page_in(subject.cpu_slot, address) {
-        NOT_MEANT => Outcome(NO_FIRING),
-        OTHER_KIND => Counter::FilteredFileKind.into(),
-        _ if begun == NO_ROOM => Counter::LostSleeperTable.into(),
-        _ => record(subject, begun),
+    let outcome = match (find_page_in(cpu_slot, address), end) {
+        (FoundFile::None, _) | (_, End::None) => Outcome(NO_FIRING),
+        (FoundFile::OtherKind, _) => Counter::FilteredFileKind.into(),
+        (_, End::NoRoom) => Counter::LostSleeperTable.into(),
+        (_, End::Of(begun)) => record(context, begun),
     };
-    sample::end(subject.cpu_slot);
+    context::release(cpu_slot);
     outcome
 }
 
 #[inline(always)]
-fn record(subject: SampleContext, begun: u64) -> Outcome {
-    let Some(scratch) = SCRATCH.get(subject.cpu_slot) else {
+fn record(context: SampleContext, begun: u64) -> Outcome {
+    let cpu_slot = context.cpu_slot;
+    let Some(scratch) = Scratch::of(cpu_slot) else {
         return Counter::LostStackStore.into();
     };
-    // Not `sample::walk`, which would begin the kernel's record anew, in which the leaf stands.
-    if config::has(Switches::USER_STACKS) {
-        apart::walk(subject);
-    } else {
-        scratch.user[0].store(0);
-    }
-    let spent_ns = subject.now.wrapping_sub(begun);
-    apart::take(0, subject, timed::weight(spent_ns, PAGE_BYTES))
+    context.keep();
+    // Not `record::walk`, which would begin the kernel's record anew, in which the page-in stands.
+    record::walk_user(scratch, cpu_slot);
+    let spent_ns = context.now.wrapping_sub(begun);
+    record::take(0, cpu_slot, timed::weight(spent_ns, PAGE_BYTES))
 }
 
-/// The address of the file that is mapped at an address of the running process, or at that of its fault, if it is of a wanted
-/// kind; [`OTHER_KIND`] if it is not, [`NOT_MEANT`] if there is none.
+subprog! {
+    /// The file that is mapped at an address of the running process, or at that of its fault. Makes a page-in of it the kernel's
+    /// record in the scratch memory, with the file's name, if that is wanted.
+    fn find_page_in(cpu_slot: u32, address: u64) -> FoundFile {
+        let Some(scratch) = Scratch::of(cpu_slot) else {
+            return FoundFile::None;
+        };
+        let found = FoundFile::of(mapped_file(scratch, address));
+        if let FoundFile::At(file) = found {
+            put_named_leaf(scratch, FrameWord::new(FrameTag::PageIn, 0), file);
+        }
+        found
+    }
+}
+
 #[inline(always)]
-pub(crate) fn find(cpu_slot: u32, address: u64) -> u64 {
+fn mapped_file(scratch: &'static Scratch, address: u64) -> u64 {
     let address = if address == NOTED {
         let entry = threads::find(task::initial_id());
         entry.map_or(0, |entry| entry.fault_address())
     } else {
         address
     };
-    let mapping = SCRATCH
-        .get(cpu_slot)
-        .and_then(|scratch| mappings::find(mappings::space(), scratch, address));
-    let file = mapping.map_or(0, |mapping| mappings::file(mapping.vma));
-    match file {
-        0 => NOT_MEANT,
-        file if files::is_wanted(file) => file,
-        _ => OTHER_KIND,
-    }
+    let mapping = mappings::find(mappings::space(), scratch, address);
+    mapping.map_or(0, |mapping| mappings::file(mapping.vma))
 }

@@ -1,36 +1,70 @@
 //! System calls: one firing each time that a thread makes one; weight one, or the time or the bytes until it
 //! returns.
 
-use super::{page_in, passing};
+use super::{instant, timed};
 use crate::{
-    apart,
-    platform::config::{self, config},
-    probe::timed,
+    platform::{
+        config::{self, config},
+        maps::Scratch,
+        subprog::subprog,
+    },
+    record,
     sample::{
-        self,
+        context::SampleContext,
         counters::{self, Outcome},
         filter,
     },
-    task::{self, CallRegisters},
-    walk::user::SampleContext,
+    store::threads,
+    task::{
+        self, CallRegisters,
+        files::{self, FoundFile},
+    },
+    walk::kernel,
 };
 use aya_ebpf::programs::RawTracePointContext;
-use profiler_common::abi::{Counter, WantedCalls, waits_for_lock};
+use profiler_common::abi::{Counter, FrameTag, FrameWord, Switches, WantedCalls, waits_for_lock};
 
 /// A thread makes a call, which is counted at once.
 #[inline(always)]
 pub(crate) fn made(ctx: &RawTracePointContext) {
-    passing::fire::<0>(0, 1, |subject| walk(ctx, subject, 0));
+    instant::fire::<0>(0, 1, |cpu_slot| walk(ctx, cpu_slot, 0));
 }
 
 /// Walks the thread's user stack, and puts what it calls at its leaf.
 #[inline(always)]
-fn walk(ctx: &RawTracePointContext, subject: SampleContext, file: u64) -> Option<Outcome> {
-    if let Some(outcome) = sample::walk(ctx, subject, false) {
+fn walk(ctx: &RawTracePointContext, cpu_slot: u32, file: u64) -> Option<Outcome> {
+    if let Some(outcome) = record::walk(ctx, cpu_slot, false) {
         return Some(outcome);
     }
-    apart::name_call(subject.cpu_slot, ctx.arg(1), ctx.arg(0), file);
+    name_call(cpu_slot, ctx.arg(1), CallRegisters(ctx.arg(0)), file);
     None
+}
+
+subprog! {
+    /// Puts a system call at the leaf of the stack in the scratch memory, and the file that it is about, if its
+    /// name is wanted.
+    fn name_call(cpu_slot: u32, number: u64, registers: CallRegisters, file: u64) {
+        let tag = if config!(calls.wanted) == WantedCalls::Futex as u32 {
+            FrameTag::UserLock
+        } else if registers.is_native() {
+            FrameTag::SystemCall
+        } else {
+            FrameTag::CompatSystemCall
+        };
+        if let Some(scratch) = Scratch::of(cpu_slot) {
+            put_named_leaf(scratch, FrameWord::new(tag, number as u32), file);
+        }
+    }
+}
+
+/// Makes a word the kernel's record in the scratch memory, with the name of a file, if there is one and its name is wanted.
+#[inline(always)]
+pub(crate) fn put_named_leaf(scratch: &'static Scratch, leaf: FrameWord, file: u64) {
+    let mut words = 0;
+    if config::has(Switches::FILE_NAMES) && file != 0 {
+        words = files::put_name(scratch, file);
+    }
+    kernel::put_leaf(scratch, leaf, words);
 }
 
 /// A thread begins a call.
@@ -41,43 +75,42 @@ pub(crate) fn begin(ctx: &RawTracePointContext) {
     let Some(counters) = counters::counters(cpu_slot) else {
         return;
     };
-    page_in::end_before_call();
-    let mut file = 0;
+    threads::end_fault_before_call(task::initial_id());
+    let mut found = FoundFile::At(0);
     if config!(calls.wanted) != WantedCalls::All as u32 {
-        // A call that is not meant costs no more than this.
-        file = apart::find_call(ctx.arg(1), ctx.arg(0));
-        if file == NOT_MEANT {
-            return;
-        }
+        found = find_call(ctx.arg(1), CallRegisters(ctx.arg(0)));
     }
-    let subject = sample::subject(cpu_slot, ids, task::now());
+    let (file, left_out) = match found {
+        // A call that is not wanted costs no more than this.
+        FoundFile::None => return,
+        FoundFile::OtherKind => (0, Some(Counter::FilteredFileKind)),
+        FoundFile::At(file) => (file, None),
+    };
+    let context = SampleContext::new(cpu_slot, ids, task::now());
     timed::begins_again(counters);
-    let left_out = (file == OTHER_KIND).then_some(Counter::FilteredFileKind);
-    timed::run(counters, subject, 0, left_out, || walk(ctx, subject, file));
+    timed::run(counters, context, 0, left_out, || walk(ctx, cpu_slot, file));
 }
 
-/// What [`find`] says of a call that is none of those wanted.
-pub(crate) const NOT_MEANT: u64 = 1;
+subprog! {
+    /// Whether a call is one of those wanted, and the file that it is about, if it is about one.
+    fn find_call(number: u64, registers: CallRegisters) -> FoundFile {
+        find(number, registers)
+    }
+}
 
-/// What it says of one about a file of another kind.
-pub(crate) const OTHER_KIND: u64 = 2;
-
-/// Whether a call is one of those wanted, and the address of the file that it is about, if it is about one.
 #[inline(always)]
-pub(crate) fn find(number: u64, registers: CallRegisters) -> u64 {
+fn find(number: u64, registers: CallRegisters) -> FoundFile {
     if config!(calls.wanted) == WantedCalls::Io as u32 {
-        if crate::task::files::wanted(number).is_none() || !registers.is_native() {
-            return NOT_MEANT;
-        }
-        return match crate::task::files::of_call(number, registers) {
-            0 => OTHER_KIND,
-            file => file,
+        return if registers.is_native() {
+            files::of_call(number, registers)
+        } else {
+            FoundFile::None
         };
     }
     if waits_for_lock(number, registers.argument(1)) && registers.is_native() {
-        0
+        FoundFile::At(0)
     } else {
-        NOT_MEANT
+        FoundFile::None
     }
 }
 
@@ -86,10 +119,4 @@ pub(crate) fn find(number: u64, registers: CallRegisters) -> u64 {
 pub(crate) fn end(ctx: &RawTracePointContext) {
     let returned = ctx.arg::<u64>(1) as i64;
     timed::end(0, if returned > 0 { returned as u64 } else { 0 });
-}
-
-/// Whether the file's name is wanted.
-#[inline(always)]
-pub(crate) fn names_files() -> bool {
-    config::has(profiler_common::abi::Switches::FILE_NAMES)
 }

@@ -2,60 +2,65 @@
 //! weighs what went by or came of it in between.
 //!
 //! The stack is walked at the beginning, and stays the same until the end; that the thread has begun, and for
-//! which key, is kept in the table of [`sleepers`]. Whatever has no end is settled by user space.
+//! which key, is kept in the table of [`threads`]. Whatever has no end is settled by user space.
 
 use crate::{
-    apart,
     platform::{
         config::config,
         maps::{Counters, SCRATCH},
+        subprog::subprog,
     },
+    record,
     sample::{
-        self,
+        context::{self, SampleContext},
         counters::{self, Outcome},
         filter,
     },
     store::threads,
-    task::{self, Ids},
-    walk::user::SampleContext,
+    task,
 };
 use profiler_common::abi::{AwaitedLock, CallWeight, Counter, ThreadState};
 
-/// Puts the running thread down as one that has begun. Its stacks are walked, in scratch memory that was
-/// taken. Says what became of the firing if it ends here.
-#[inline(always)]
-pub(crate) fn begin(cpu_slot: u32, ids: Ids, incarnation: u64, awaited: u64) -> Option<Outcome> {
-    if let Some(entry) = threads::make(task::initial_id()) {
-        entry.await_this(awaited);
+subprog! {
+    /// Puts the running thread down as one that has begun. Its stacks are walked, in scratch memory that was
+    /// claimed. Says what became of the firing if it ends here.
+    fn begin_timed(cpu_slot: u32, awaited: u64) -> Option<Outcome> {
+        if let Some(entry) = threads::make(task::initial_id()) {
+            entry.await_this(awaited);
+        }
+        // What walking took is no part of the time.
+        match record::make_key(cpu_slot, ThreadState::Blocked) {
+            Ok(()) => record::begin_wait(cpu_slot, task::now()),
+            Err(outcome) => Some(outcome),
+        }
     }
-    // What walking took is no part of the time.
-    apart::key_of(cpu_slot, ids, incarnation, ThreadState::Blocked)
-        .or_else(|| apart::fall_asleep(cpu_slot, task::now()))
 }
 
-/// One run of a program with which a firing of the subject's begins, unless it is left out: `walk` puts the stacks
-/// into scratch memory that was taken.
+/// One run of a program with which a firing of the context's begins, unless it is left out: `walk` puts the stacks
+/// into scratch memory that was claimed.
 #[inline(always)]
 pub(crate) fn run(
     counters: &'static Counters,
-    subject: SampleContext,
+    context: SampleContext,
     awaited: u64,
     left_out: Option<Counter>,
     walk: impl FnOnce() -> Option<Outcome>,
 ) {
+    let cpu_slot = context.cpu_slot;
     counters::enter(counters);
     counters::bump(counters, Counter::Fired);
     let outcome = if let Some(counter) = left_out {
         Some(counter.into())
-    } else if sample::begin(subject.cpu_slot) {
-        let outcome = walk().or_else(|| apart::begin(subject, awaited));
-        sample::end(subject.cpu_slot);
+    } else if context::claim(cpu_slot) {
+        context.keep();
+        let outcome = walk().or_else(|| begin_timed(cpu_slot, awaited));
+        context::release(cpu_slot);
         outcome
     } else {
         Some(Counter::LostReentered.into())
     };
     counters::close_if(counters, outcome);
-    let spent = task::now().wrapping_sub(subject.now);
+    let spent = task::now().wrapping_sub(context.now);
     counters::add(counters, Counter::RunTime, spent);
     counters::bump(counters, Counter::Left);
 }
@@ -100,13 +105,13 @@ fn settle(cpu_slot: u32, entry: &threads::Entry, spent_ns: u64, moved: u64) -> O
     let Some(scratch) = SCRATCH.get(cpu_slot) else {
         return Counter::LostTallyTable.into();
     };
-    if !sample::begin(cpu_slot) {
+    if !context::claim(cpu_slot) {
         entry.forsake();
         return Counter::LostReentered.into();
     }
     entry.arrive(&scratch.key);
-    let outcome = apart::count(cpu_slot, weight(spent_ns, moved));
-    sample::end(cpu_slot);
+    let outcome = record::count_key(cpu_slot, weight(spent_ns, moved));
+    context::release(cpu_slot);
     outcome
 }
 

@@ -4,21 +4,22 @@
 //! A waker runs with the woken thread's `pi_lock` held and interrupts off, as a switch does, and so the two never
 //! meet in a CPU's scratch memory.
 
-use super::off_cpu::{self, scratch_key};
+use super::wait_sampling;
 use crate::{
-    apart, events,
+    events::{self, mapping_event},
     platform::{
         config::config,
-        maps::{CONTROL, SCRATCH},
+        maps::{CONTROL, Scratch},
+        subprog::subprog,
     },
+    record,
     sample::{
-        self,
+        context::{self, SampleContext},
         counters::{self, Outcome},
         filter,
     },
-    store::threads,
+    store::{stacks, threads},
     task::{self, Ids},
-    walk::user::SampleContext,
 };
 use aya_ebpf::programs::RawTracePointContext;
 use profiler_common::abi::{
@@ -36,15 +37,15 @@ pub(crate) fn waking(ctx: &RawTracePointContext) {
     if woken == task::current_address() {
         return;
     }
-    let cpu_slot = task::cpu().wrapping_add(config!(switch_cpu_slots));
+    let cpu_slot = context::switch_cpu_slot();
     let Some(counters) = counters::counters(cpu_slot) else {
         return;
     };
     counters::enter(counters);
-    let subject = sample::subject(cpu_slot, waker(), task::now());
+    SampleContext::new(cpu_slot, waker(), task::now()).keep();
     // It fails without scratch memory alone, without which nothing is noted.
-    let _failed = sample::walk(ctx, subject, true);
-    apart::note_waker(subject, woken);
+    let _failed = record::walk(ctx, cpu_slot, true);
+    note_waker(cpu_slot, woken);
 }
 
 /// The running task's IDs; outside of our PID namespace that of no process, and the thread's in the initial one.
@@ -59,21 +60,23 @@ fn waker() -> Ids {
     }
 }
 
-/// Notes that the subject, whose stacks are in the scratch memory, wakes the thread at a kernel address, and is done
-/// with the look at it.
+subprog! {
+    /// Notes that the context's thread, whose stacks are in the scratch memory, wakes the thread at a kernel address, and is
+    /// done with the look at it.
+    fn note_waker(cpu_slot: u32, woken: u64) {
+        if let Some(context) = SampleContext::of(cpu_slot) {
+            note(context, woken);
+        }
+    }
+}
+
 #[inline(always)]
-pub(crate) fn note(subject: SampleContext, woken: u64) {
+fn note(context: SampleContext, woken: u64) {
     let SampleContext {
-        ids,
-        incarnation,
-        cpu_slot,
-        now,
-    } = subject;
-    let (Some(counters), Some(scratch), Some(key)) = (
-        counters::counters(cpu_slot),
-        SCRATCH.get(cpu_slot),
-        scratch_key(cpu_slot),
-    ) else {
+        ids, cpu_slot, now, ..
+    } = context;
+    let (Some(counters), Some(scratch)) = (counters::counters(cpu_slot), Scratch::of(cpu_slot))
+    else {
         return;
     };
     let has_process = ids.tgid != 0;
@@ -81,27 +84,36 @@ pub(crate) fn note(subject: SampleContext, woken: u64) {
         // Nothing is known of what lies at its addresses.
         scratch.user[0].store(0);
     }
-    if apart::key_of(cpu_slot, ids, incarnation, ThreadState::Running).is_some() {
+    if record::make_key(cpu_slot, ThreadState::Running).is_err() {
         // Where there is no room for its stacks, it is still known who it is.
-        sample::key_without_stacks(key, ids, incarnation, ThreadState::Running);
+        record::key_without_stacks(&scratch.key, context, ThreadState::Running);
     } else if has_process {
         // Now: by the time that the thread is back, the waker may have ended.
-        events::new_process(counters, ids.tgid, incarnation);
-        apart::tell_stack(cpu_slot, ids.tgid, incarnation);
+        events::announce_process(cpu_slot);
+        mapping_event::report_stack(cpu_slot);
     }
     if let Some(entry) = threads::make_waker(task::initial_id_of(woken)) {
-        entry.note(now, key);
+        entry.note(now, &scratch.key);
     }
     counters::add(counters, Counter::RunTime, task::now().wrapping_sub(now));
     counters::bump(counters, Counter::Left);
 }
 
-/// Counts the time that a thread was blocked, whose key is in the scratch memory, together with who woke it.
+subprog! {
+    /// Counts the wait in the scratch memory, for the key there, together with who ended it: the waker of the thread of this
+    /// ID in the initial namespace.
+    pub(crate) fn count_with_waker(cpu_slot: u32, id: u32) -> Outcome {
+        count(cpu_slot, id)
+    }
+}
+
 #[inline(always)]
-pub(crate) fn settle(cpu_slot: u32, id: u32, since: u64, until: u64, gap: u64) -> Outcome {
-    let (Some(scratch), Some(control)) = (SCRATCH.get(cpu_slot), CONTROL.get(0)) else {
+fn count(cpu_slot: u32, id: u32) -> Outcome {
+    let (Some(scratch), Some(control)) = (Scratch::of(cpu_slot), CONTROL.get(0)) else {
         return Counter::LostTallyTable.into();
     };
+    let wait = &scratch.wait;
+    let (since, until) = (wait.since.load(), wait.until.load());
     // Where the kernel stack would be, behind the place of the header; the waker's key behind the thread's.
     let pair = &scratch.kernel;
     for (place, word) in pair[1..].iter().zip(&scratch.key) {
@@ -128,11 +140,14 @@ pub(crate) fn settle(cpu_slot: u32, id: u32, since: u64, until: u64, gap: u64) -
         return Counter::FilteredBlockTime.into();
     }
     let live = Live(control.live.load());
-    let Some(position) = apart::keep_kernel(cpu_slot, live.stacks(), Header::PAIR) else {
+    let Some(position) = stacks::intern_kernel_stack(cpu_slot, live.stacks(), Header::PAIR) else {
         return Counter::LostStackStore.into();
     };
     scratch.key[SampleKey::USER_WORD].store(0);
     let stamp = Stamp::new(live.epoch(), ThreadState::Woken);
     scratch.key[SampleKey::STAMP_WORD].store(SampleKey::stamp_word(position, stamp));
-    apart::count(cpu_slot, off_cpu::weight(spent_ns, gap))
+    record::count_key(
+        cpu_slot,
+        wait_sampling::weight(spent_ns, wait.interval.load()),
+    )
 }

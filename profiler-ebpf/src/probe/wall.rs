@@ -1,16 +1,16 @@
 //! Wall time: besides how long a thread was off the CPU, how long it was on one, and from when on it only waited
 //! for one. Each such span is a firing. Where a thread was while it ran is told by samples of `on_cpu`.
 
-use super::off_cpu::scratch_key;
 use crate::{
-    apart,
     platform::{
-        config::{self, config},
-        maps::{CONTROL, Counters},
+        config,
+        maps::{CONTROL, Counters, Scratch},
+        subprog::subprog,
         word::Word,
     },
+    record,
     sample::{
-        self,
+        context::{self, SampleContext},
         counters::{self, Outcome},
         filter,
     },
@@ -38,10 +38,10 @@ pub(crate) fn woken(ctx: &RawTracePointContext) {
 /// slept will not be known.
 #[inline(always)]
 fn woken_unknown(task: u64, ids: Ids, now: u64) {
-    let cpu_slot = task::cpu().wrapping_add(config!(switch_cpu_slots));
-    let (Some(counters), Some(key), Some(control)) = (
+    let cpu_slot = context::switch_cpu_slot();
+    let (Some(counters), Some(Scratch { key, .. }), Some(control)) = (
         counters::counters(cpu_slot),
-        scratch_key(cpu_slot),
+        Scratch::of(cpu_slot),
         CONTROL.get(0),
     ) else {
         return;
@@ -50,7 +50,7 @@ fn woken_unknown(task: u64, ids: Ids, now: u64) {
     if task::age_ns(task) <= since_beginning(now) || config::has(Switches::FOLLOW_CHILDREN) {
         return;
     }
-    sample::key_of(key, task, ids, ThreadState::Blocked);
+    record::key_of(key, task, ids, ThreadState::Blocked);
     // Without room, its next switch is counted as lost.
     if let Some(entry) = threads::make(task::initial_id_of(task)) {
         counters::bump(counters, Counter::Fired);
@@ -60,10 +60,21 @@ fn woken_unknown(task: u64, ids: Ids, now: u64) {
     }
 }
 
-/// The running thread leaves the CPU: counts the time that it had it.
+subprog! {
+    /// The context's thread leaves the CPU: counts the time that it had it.
+    pub(crate) fn count_run(cpu_slot: u32) {
+        if let Some(context) = SampleContext::of(cpu_slot) {
+            ran(context);
+        }
+    }
+}
+
 #[inline(always)]
-pub(crate) fn ran(cpu_slot: u32, ids: Ids, incarnation: u64, now: u64) {
-    let (Some(counters), Some(key)) = (counters::counters(cpu_slot), scratch_key(cpu_slot)) else {
+fn ran(context: SampleContext) {
+    let SampleContext { cpu_slot, now, .. } = context;
+    let (Some(counters), Some(Scratch { key, .. })) =
+        (counters::counters(cpu_slot), Scratch::of(cpu_slot))
+    else {
         return;
     };
     let spent_ns = match threads::find(task::initial_id()) {
@@ -84,8 +95,8 @@ pub(crate) fn ran(cpu_slot: u32, ids: Ids, incarnation: u64, now: u64) {
         return;
     }
     counters::bump(counters, Counter::Fired);
-    sample::key_without_stacks(key, ids, incarnation, ThreadState::Ran);
-    counters::close(counters, apart::count(cpu_slot, spent_ns));
+    record::key_without_stacks(key, context, ThreadState::Ran);
+    counters::close(counters, record::count_key(cpu_slot, spent_ns));
 }
 
 /// For how long the running thread has had the CPU, as the scheduler has it, but not longer than this.
@@ -107,10 +118,10 @@ fn since_beginning(now: u64) -> u64 {
 /// after all: that it was asleep, which user space has noted just now.
 #[inline(always)]
 pub(crate) fn begin(counters: &Counters, cpu_slot: u32, task: u64, now: u64) -> Option<Entry> {
-    let (key, ids) = (scratch_key(cpu_slot)?, task::of(task)?);
+    let (Scratch { key, .. }, ids) = (Scratch::of(cpu_slot)?, task::of(task)?);
     let (age, recorded) = (task::age_ns(task), since_beginning(now));
     let is_new = age <= recorded;
-    sample::key_of(key, task, ids, ThreadState::Runnable);
+    record::key_of(key, task, ids, ThreadState::Runnable);
     let Some(entry) = threads::make(task::initial_id_of(task)) else {
         counters::bump(counters, Counter::Fired);
         counters::bump(counters, Counter::LostSleeperTable);
@@ -127,7 +138,7 @@ pub(crate) fn begin(counters: &Counters, cpu_slot: u32, task: u64, now: u64) -> 
     }
     counters::bump(counters, Counter::Fired);
     let spent_ns = if is_new { age } else { recorded };
-    counters::close(counters, apart::count(cpu_slot, spent_ns));
+    counters::close(counters, record::count_key(cpu_slot, spent_ns));
     None
 }
 
@@ -147,14 +158,14 @@ pub(crate) fn settle(
     match woken {
         Some(woken) if is_blocked && woken > since && woken < until => {
             counters::bump(counters, Counter::Fired);
-            let blocked = apart::count(cpu_slot, woken - since);
+            let blocked = record::count_key(cpu_slot, woken - since);
             counters::close(counters, blocked);
             stamp.store(SampleKey::with_thread_state(
                 stamp.load(),
                 ThreadState::Runnable,
             ));
-            apart::count(cpu_slot, until - woken)
+            record::count_key(cpu_slot, until - woken)
         }
-        _ => apart::count(cpu_slot, until.wrapping_sub(since)),
+        _ => record::count_key(cpu_slot, until.wrapping_sub(since)),
     }
 }

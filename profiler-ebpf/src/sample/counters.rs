@@ -1,6 +1,9 @@
 //! Keeping the counters: one count per reason, on the CPU where the firing happened.
 
-use crate::platform::maps::{COUNTERS, Counters};
+use crate::platform::{
+    maps::{COUNTERS, Counters},
+    subprog::{Niche, Scalar},
+};
 use core::hint::black_box;
 use profiler_common::abi::{COUNTERS_WORDS, Counter};
 
@@ -28,6 +31,22 @@ impl From<Counter> for Outcome {
     fn from(counter: Counter) -> Self {
         Self(counter as u32)
     }
+}
+
+impl Scalar for Outcome {
+    #[inline(always)]
+    fn into_word(self) -> u64 {
+        u64::from(self.0)
+    }
+
+    #[inline(always)]
+    fn from_word(word: u64) -> Self {
+        Self(word as u32)
+    }
+}
+
+impl Niche for Outcome {
+    const NONE: u64 = u32::MAX as u64;
 }
 
 /// Closes a firing.

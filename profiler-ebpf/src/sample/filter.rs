@@ -5,7 +5,9 @@ use crate::{
         config::{self, config},
         maps::TARGETS,
         memory,
+        subprog::subprog,
     },
+    sample::counters::Outcome,
     task::{self, Ids},
 };
 use profiler_common::abi::{Counter, Switches, TargetKind};
@@ -28,6 +30,13 @@ pub(crate) fn current() -> Result<Ids, Counter> {
         Ok(ids)
     } else {
         Err(Counter::FilteredTarget)
+    }
+}
+
+subprog! {
+    /// As [`current`], for programs of which there are many.
+    pub(crate) fn current_shared() -> Result<Ids, Outcome> {
+        current().map_err(Outcome::from)
     }
 }
 

@@ -4,13 +4,13 @@ use crate::{
     events,
     platform::{
         config::config,
-        loops::{Turn, repeat_anywhere},
-        maps::{Block, CONTROL, Counters, STACK_INDEX, STACKS},
+        loops::{PLAIN_FRAMES, Turn, repeat_anywhere},
+        maps::{Block, CONTROL, Counters, STACK_INDEX, STACKS, Scratch},
+        subprog::subprog,
         word::Word,
     },
     sample::counters,
     store::index::{self, Found},
-    walk::user::PLAIN_FRAMES,
 };
 use core::{hint::black_box, ops::ControlFlow};
 use profiler_common::{
@@ -25,8 +25,24 @@ use profiler_common::{
 const PLAIN_BLOCKS: u32 = (KERNEL_SCRATCH_WORDS / BLOCK_WORDS) as u32;
 const _: () = assert!(Header::blocks(PLAIN_FRAMES) <= PLAIN_BLOCKS);
 
+subprog! {
+    /// Where the user stack is stored whose record is in the scratch memory; none if the store is full.
+    pub(crate) fn intern_user_stack(cpu_slot: u32, side: u32, header: Header) -> Option<StackPosition> {
+        let scratch = Scratch::of(cpu_slot)?;
+        Sealed::new(&scratch.user, header)?.intern(cpu_slot, side)
+    }
+}
+
+subprog! {
+    /// As [`intern_user_stack`], of the kernel stack.
+    pub(crate) fn intern_kernel_stack(cpu_slot: u32, side: u32, header: Header) -> Option<StackPosition> {
+        let scratch = Scratch::of(cpu_slot)?;
+        Sealed::new(&scratch.kernel, header)?.intern(cpu_slot, side)
+    }
+}
+
 /// A record that is complete: header, addresses, zeros up to a whole block.
-pub(crate) struct Sealed<const WORDS: usize> {
+struct Sealed<const WORDS: usize> {
     words: &'static [Word; WORDS],
     blocks: u32,
     hash: Hash,
@@ -36,7 +52,7 @@ impl<const WORDS: usize> Sealed<WORDS> {
     /// Completes a record whose addresses, at most `WORDS` less what else it holds, stand behind the
     /// place of the header.
     #[inline(always)]
-    pub(crate) fn new(words: &'static [Word; WORDS], header: Header) -> Option<Self> {
+    fn new(words: &'static [Word; WORDS], header: Header) -> Option<Self> {
         words[0].store(header.0);
         // From memory, so that the verifier forgets what it knows of the number: what follows is
         // then verified once, and not once for each way here.
@@ -63,7 +79,8 @@ impl<const WORDS: usize> Sealed<WORDS> {
     /// Where this stack is stored on the given side: where it was, or where it now is. None if the
     /// store is full.
     #[inline(always)]
-    pub(crate) fn intern(&self, counters: &Counters, side: u32) -> Option<StackPosition> {
+    fn intern(&self, cpu_slot: u32, side: u32) -> Option<StackPosition> {
+        let counters = counters::counters(cpu_slot)?;
         let mask = config!(stack_index_mask);
         let found = index::find(&STACK_INDEX, side * (mask + 1), mask, self.hash);
         if let Found::Entry(block) = found

@@ -5,6 +5,7 @@ use crate::{
     platform::{
         config::config,
         maps::{CONTROL, Scratch, TALLIES, TALLY_INDEX, Tally},
+        subprog::Scalar,
         word::Word,
     },
     sample::counters,
@@ -22,6 +23,22 @@ pub(crate) enum Counted {
     /// Not on this side.
     First,
     Again,
+}
+
+impl Scalar for Counted {
+    #[inline(always)]
+    fn into_word(self) -> u64 {
+        (self == Self::Again).into_word()
+    }
+
+    #[inline(always)]
+    fn from_word(word: u64) -> Self {
+        if bool::from_word(word) {
+            Self::Again
+        } else {
+            Self::First
+        }
+    }
 }
 
 /// Adds one firing of the given weight to the tally, on the given side, of the key in the scratch memory.

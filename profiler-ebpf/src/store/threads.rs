@@ -67,6 +67,22 @@ pub(crate) fn forget(id: u32) {
     }
 }
 
+/// The thread, a target, begins a call: it is in no page fault. Most ends of faults are not seen.
+#[inline(always)]
+pub(crate) fn end_fault_before_call(id: u32) {
+    if has_two_fault_locks()
+        && let Some(entry) = find(id)
+    {
+        entry.end_fault();
+    }
+}
+
+/// Whether mappings have locks of their own.
+#[inline(always)]
+pub(crate) fn has_two_fault_locks() -> bool {
+    config!(faults.task_switches) != 0
+}
+
 impl Entry {
     /// When the thread left the CPU; none while it is on one.
     #[inline(always)]

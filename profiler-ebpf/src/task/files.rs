@@ -4,37 +4,84 @@
 //! beyond that: a table that is exchanged meanwhile gives a file that was there, or none.
 
 use crate::{
-    platform::{config::config, maps::SCRATCH, memory},
+    platform::{config::config, maps::Scratch, memory, subprog::Scalar},
     task::{self, CallRegisters},
 };
-use core::hint::black_box;
-use profiler_common::abi::{
-    CallWeight, Descriptors, FileKinds, FrameTag, FrameWord, NAME_WORDS, descriptors,
-};
+use profiler_common::abi::{CallWeight, Descriptors, FileKinds, NAME_WORDS, descriptors};
 
-/// The file that a system call is about, if it reads, writes or syncs one of a wanted kind: the address of its
-/// `struct file`. Zero if it is of another kind, or there is none under that descriptor.
+/// What is found where a file may be that is wanted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FoundFile {
+    /// Nothing that a firing is about.
+    None,
+    /// A file of another kind than those wanted.
+    OtherKind,
+    /// The file whose `struct file` lies at this address; zero where none is asked for.
+    At(u64),
+}
+
+impl FoundFile {
+    const NONE: u64 = 1;
+    const OTHER_KIND: u64 = 2;
+
+    /// The file at an address; nothing if that is zero.
+    #[inline(always)]
+    pub(crate) fn of(file: u64) -> Self {
+        match file {
+            0 => Self::None,
+            file if is_wanted(file) => Self::At(file),
+            _ => Self::OtherKind,
+        }
+    }
+}
+
+/// No `struct file` lies at the lowest addresses.
+impl Scalar for FoundFile {
+    #[inline(always)]
+    fn into_word(self) -> u64 {
+        match self {
+            Self::None => Self::NONE,
+            Self::OtherKind => Self::OTHER_KIND,
+            Self::At(file) => file,
+        }
+    }
+
+    #[inline(always)]
+    fn from_word(word: u64) -> Self {
+        match word {
+            Self::NONE => Self::None,
+            Self::OTHER_KIND => Self::OtherKind,
+            file => Self::At(file),
+        }
+    }
+}
+
+/// The file that a system call is about, if it reads, writes or syncs one.
 #[inline(always)]
-pub(crate) fn of_call(number: u64, registers: CallRegisters) -> u64 {
+pub(crate) fn of_call(number: u64, registers: CallRegisters) -> FoundFile {
     let Some(places) = wanted(number) else {
-        return 0;
+        return FoundFile::None;
     };
     let first = of_descriptor(registers.argument(0));
     if is_wanted(first) {
-        return first;
+        return FoundFile::At(first);
     }
     let second = match places {
-        Descriptors::First => return 0,
+        Descriptors::First => return FoundFile::OtherKind,
         Descriptors::FirstAndSecond => registers.argument(1),
         Descriptors::FirstAndThird => registers.argument(2),
     };
     let second = of_descriptor(second);
-    if is_wanted(second) { second } else { 0 }
+    if is_wanted(second) {
+        FoundFile::At(second)
+    } else {
+        FoundFile::OtherKind
+    }
 }
 
 /// Which descriptors a system call is about, if it is one of those wanted.
 #[inline(always)]
-pub(crate) fn wanted(number: u64) -> Option<Descriptors> {
+fn wanted(number: u64) -> Option<Descriptors> {
     descriptors(number, config!(calls.weight) == CallWeight::Bytes as u32)
 }
 
@@ -55,7 +102,7 @@ fn of_descriptor(number: u64) -> u64 {
 
 /// Whether a file is of a wanted kind.
 #[inline(always)]
-pub(crate) fn is_wanted(file: u64) -> bool {
+fn is_wanted(file: u64) -> bool {
     if file == 0 {
         return false;
     }
@@ -67,13 +114,10 @@ pub(crate) fn is_wanted(file: u64) -> bool {
     FileKinds(config!(calls.kinds)).has(FileKinds::of(u32::from(mode)))
 }
 
-/// Puts the name that the file's directory has for it into the scratch memory, with room for a word before it; the number of
-/// its words.
+/// Puts the name that the file's directory has for it into the kernel's record in the scratch memory, with room for a word
+/// before it; the number of its words.
 #[inline(always)]
-pub(crate) fn put_name(cpu_slot: u32, file: u64) -> u64 {
-    let Some(scratch) = SCRATCH.get(cpu_slot) else {
-        return 0;
-    };
+pub(crate) fn put_name(scratch: &'static Scratch, file: u64) -> u64 {
     let Some(place) = scratch
         .kernel
         .get(2..2 + NAME_WORDS)
@@ -87,25 +131,4 @@ pub(crate) fn put_name(cpu_slot: u32, file: u64) -> u64 {
     let dentry: u64 = memory::kernel(file + u64::from(config!(files.file_dentry)));
     let name: u64 = memory::kernel(dentry + u64::from(config!(files.dentry_name)));
     memory::copy_text(place, name).div_ceil(8)
-}
-
-/// Makes `leaf` the kernel's record in the scratch memory, and before it the file's name, of which so many words were put
-/// there.
-#[inline(always)]
-pub(crate) fn put_leaf(cpu_slot: u32, leaf: FrameWord, name_words: u64) {
-    let Some(scratch) = SCRATCH.get(cpu_slot) else {
-        return;
-    };
-    if name_words == 0 {
-        scratch.kernel[1].store(leaf.0);
-        scratch.kernel[0].store(1);
-        return;
-    }
-    scratch.kernel[1].store(FrameWord::new(FrameTag::FileName, name_words as u32).0);
-    // Hidden from the compiler, which knows the number and would leave out the check that the verifier asks for.
-    let behind = 2 + black_box(name_words as usize);
-    if let Some(place) = scratch.kernel.get(behind) {
-        place.store(leaf.0);
-    }
-    scratch.kernel[0].store(1 + name_words + 1);
 }

@@ -14,6 +14,7 @@ use crate::platform::{
     config::{self, config},
     maps::{CONTROL, Walk},
     memory,
+    subprog::Scalar,
     word::Word,
 };
 use aya_ebpf::{
@@ -37,6 +38,22 @@ use profiler_common::abi::{COMM_BYTES, KeptRegisters, MAX_KERNEL_FRAMES, Switche
 pub(crate) struct Ids {
     pub(crate) tgid: u32,
     pub(crate) tid: u32,
+}
+
+/// Process IDs are positive, so the highest bit stays clear.
+impl Scalar for Ids {
+    #[inline(always)]
+    fn into_word(self) -> u64 {
+        u64::from(self.tgid) << 32 | u64::from(self.tid)
+    }
+
+    #[inline(always)]
+    fn from_word(word: u64) -> Self {
+        Self {
+            tgid: (word >> 32) as u32,
+            tid: word as u32,
+        }
+    }
 }
 
 /// The running task's IDs; none if it lives outside our PID namespace.
@@ -378,6 +395,18 @@ impl Iteration {
 /// The registers with which a thread made a system call: the kernel's address of them, as `sys_enter` has it.
 #[derive(Clone, Copy)]
 pub(crate) struct CallRegisters(pub(crate) u64);
+
+impl Scalar for CallRegisters {
+    #[inline(always)]
+    fn into_word(self) -> u64 {
+        self.0
+    }
+
+    #[inline(always)]
+    fn from_word(word: u64) -> Self {
+        Self(word)
+    }
+}
 
 impl CallRegisters {
     /// One of the first three arguments.

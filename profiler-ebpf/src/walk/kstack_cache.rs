@@ -1,4 +1,4 @@
-//! Recognizing kernel stacks: a thread that waits where it, or another, has waited before has the same kernel stack,
+//! The cache of kernel stacks: a thread that waits where it, or another, has waited before has the same kernel stack,
 //! which need not be walked again.
 //!
 //! In: the words of the running task's kernel stack, from where the tracepoint's arguments lie towards the root.
@@ -20,37 +20,34 @@ use crate::{
     platform::{
         config::config,
         loops::{Turn, repeat},
-        maps::{KERNEL_STACKS, KernelStack, KernelStacks, SCRATCH, STACK_WORDS},
+        maps::{
+            CACHED_FRAMES, CACHED_STACKS, KERNEL_STACKS, KernelStack, KernelStacks, SCRATCH,
+            STACK_WORDS,
+        },
         memory,
+        subprog::subprog,
         word::Word,
     },
-    sample::counters,
     task,
 };
 use core::{hint::black_box, ops::ControlFlow};
 use profiler_common::{
-    abi::{Counter, Header, KERNEL_SCRATCH_WORDS, Live, StackEnd, StackPosition},
+    abi::{Header, KERNEL_SCRATCH_WORDS, Live, StackEnd, StackPosition},
     intern::Hash,
 };
 
-/// Stands in a record's first word for one that is among the stacks recognized; no [`Header`].
-pub(crate) const RECOGNIZED: u64 = 1 << 63;
-
-/// How many frames a stack may have that is noted.
-pub(crate) const FRAMES: usize = 30;
-
-/// How many stacks are noted for each CPU: 32 KiB of them.
-pub(crate) const STACKS: usize = SETS * WAYS;
+/// Stands in a record's first word for a stack that the cache knows; no [`Header`].
+pub(crate) const KNOWN_STACK: u64 = 1 << 63;
 
 /// Stacks are looked for among few, chosen by the system call. A power of two.
-const SETS: usize = 32;
+const SETS: usize = CACHED_STACKS / WAYS;
 
 /// So many. A power of two.
 const WAYS: usize = 4;
 
-/// One of so many stacks that were not recognized is noted: that takes half as long again as walking one, and not
+/// One of so many stacks that were not found is put in: that takes half as long again as walking one, and not
 /// all come back.
-const LEARNT: u32 = 4;
+const INSERTED: u32 = 4;
 
 /// The bits of an address of the kernel's that are the same in all of them, in whose place it is noted in
 /// which word the address lies.
@@ -74,9 +71,9 @@ pub(crate) fn begin(arguments: *mut core::ffi::c_void) {
     }
 }
 
-/// Whether the running task's kernel stack is one that is noted, which [`keep`] then stores.
-#[inline(always)]
-pub(crate) fn is_known() -> bool {
+subprog! {
+/// Whether the cache knows the running task's kernel stack, which is then the one that is [`chosen`].
+pub(crate) fn lookup_kernel_stack() -> bool {
     let Some(kept) = KERNEL_STACKS.get(task::cpu()) else {
         return false;
     };
@@ -112,6 +109,7 @@ pub(crate) fn is_known() -> bool {
     kept.chosen.store(first as u64 + turn % WAYS as u64);
     false
 }
+}
 
 /// Kernel stacks are smaller (`THREAD_SIZE`).
 const LARGEST: u64 = 64 << 10;
@@ -143,17 +141,23 @@ fn is_this(kept: &KernelStacks, stack: &KernelStack) -> bool {
     true
 }
 
-/// Notes the stack that was not recognized and was walked into the scratch memory of the CPU slot, if it can be.
+subprog! {
+/// Puts the stack into the cache that was not found and was walked into the scratch memory of the CPU slot, if it can be.
+pub(crate) fn insert_kernel_stack(cpu_slot: u32) {
+    let _other_stack = insert(cpu_slot);
+}
+}
+
 #[inline(always)]
-pub(crate) fn learn(cpu_slot: u32) -> Option<()> {
-    if !task::random().is_multiple_of(LEARNT) {
+fn insert(cpu_slot: u32) -> Option<()> {
+    if !task::random().is_multiple_of(INSERTED) {
         return None;
     }
     let kept = KERNEL_STACKS.get(task::cpu())?;
     let walked = &SCRATCH.get(cpu_slot)?.kernel;
     let header = Header(walked[0].load());
     let frames = header.frames();
-    if frames > FRAMES || header.end() != Some(StackEnd::Root) {
+    if frames > CACHED_FRAMES || header.end() != Some(StackEnd::Root) {
         return None;
     }
     for found in &kept.found {
@@ -167,7 +171,9 @@ pub(crate) fn learn(cpu_slot: u32) -> Option<()> {
     if kept.ambiguous.load() != 0 || kept.last.load() == 0 {
         return None;
     }
-    let stack = kept.known.get(kept.chosen.load() as usize & (STACKS - 1))?;
+    let stack = kept
+        .known
+        .get(kept.chosen.load() as usize & (CACHED_STACKS - 1))?;
     for (place, found) in stack.frames.iter().zip(&kept.found) {
         place.store(found.load());
     }
@@ -254,33 +260,40 @@ impl Turn for Place {
     }
 }
 
-/// Where the stack that was recognized is stored; [`StackPosition::NONE`] if the store is full. `store`: puts the record
-/// that is in the scratch memory of the CPU slot there.
+/// The stack that [`lookup_kernel_stack`] found last on this CPU.
 #[inline(always)]
-pub(crate) fn keep(
-    cpu_slot: u32,
-    live: Live,
-    store: impl FnOnce(Header) -> StackPosition,
-) -> Option<StackPosition> {
+pub(crate) fn chosen() -> Option<&'static KernelStack> {
     let kept = KERNEL_STACKS.get(task::cpu())?;
-    let stack = kept.known.get(kept.chosen.load() as usize & (STACKS - 1))?;
-    // Not zero, which is not stored.
-    let epoch = u64::from(live.epoch()) + 1;
-    counters::bump(
-        counters::counters(cpu_slot)?,
-        Counter::KernelStacksRecognized,
-    );
-    let stored = stack.stored.load();
-    if stored >> 32 == epoch {
-        return Some(StackPosition(stored as u32));
+    kept.known
+        .get(kept.chosen.load() as usize & (CACHED_STACKS - 1))
+}
+
+impl KernelStack {
+    /// Where it is stored, if it is in the live epoch.
+    #[inline(always)]
+    pub(crate) fn position(&self, live: Live) -> Option<StackPosition> {
+        let stored = self.stored.load();
+        (stored >> 32 == epoch(live)).then_some(StackPosition(stored as u32))
     }
-    let record = &SCRATCH.get(cpu_slot)?.kernel;
-    for (place, noted) in record[1..].iter().zip(&stack.frames) {
-        place.store(noted.load() | COMMON);
+
+    /// Notes where it is stored in the live epoch.
+    #[inline(always)]
+    pub(crate) fn set_position(&self, live: Live, position: StackPosition) {
+        self.stored.store(epoch(live) << 32 | u64::from(position.0));
     }
-    let position = store(Header(stack.header.load()));
-    if position != StackPosition::NONE {
-        stack.stored.store(epoch << 32 | u64::from(position.0));
+
+    /// Puts its addresses into a record, as they were walked, and says which header it had.
+    #[inline(always)]
+    pub(crate) fn restore(&self, record: &'static [Word; KERNEL_SCRATCH_WORDS]) -> Header {
+        for (place, noted) in record[1..].iter().zip(&self.frames) {
+            place.store(noted.load() | COMMON);
+        }
+        Header(self.header.load())
     }
-    Some(position)
+}
+
+/// Not zero, which is not stored.
+#[inline(always)]
+fn epoch(live: Live) -> u64 {
+    u64::from(live.epoch()) + 1
 }

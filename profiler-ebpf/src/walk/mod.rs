@@ -1,7 +1,10 @@
 //! From a task to its stacks: what is mapped at an address, which rule holds there, who called.
 
+pub(crate) mod code_cache;
 pub(crate) mod code_index;
+pub(crate) mod frame_pointers;
+pub(crate) mod kernel;
 pub(crate) mod kstack_cache;
 pub(crate) mod mappings;
-pub(crate) mod tables;
+pub(crate) mod rules;
 pub(crate) mod user;

@@ -1,45 +1,31 @@
-//! Driving the walk: the loop around `profiler_common::walk`'s steps, and the kernel's own walker.
-#![expect(unsafe_code, reason = "the kernel's walker takes a raw pointer")]
+//! Walking a user stack by unwind tables: the loop around `profiler_common::walk`'s steps.
+//!
+//! In: the running task's registers. Out: its record in the scratch memory. Where there are no tables, or none are wanted,
+//! [`frame_pointers`] lead on.
 
 use crate::{
-    apart, events,
     platform::{
         config,
-        loops::{Turn, repeat, repeat_anywhere},
-        maps::{CONTROL, FOUND, Found, KNOWN, SCRATCH, Scratch},
+        loops::{Turn, repeat},
+        maps::{Found, Scratch},
         memory::UserMemory,
+        subprog::subprog,
         word::Word,
     },
-    sample::counters,
-    task::{self, Ids, UserMode},
-    walk::mappings,
+    task::{self, UserMode},
+    walk::{code_cache, frame_pointers, mappings, rules},
 };
-use aya_ebpf::{EbpfContext, helpers::generated::bpf_get_stack};
 use core::{hint::black_box, ops::ControlFlow};
 use profiler_common::{
-    abi::{
-        CodeState, Header, KERNEL_SCRATCH_WORDS, MAX_KERNEL_FRAMES, MAX_USER_FRAMES, Rule,
-        StackEnd, Switches, used_clock,
-    },
-    walk::{Registers, Step, frame_pointer, native::Frame},
+    abi::{CodeState, Header, MAX_USER_FRAMES, Rule, StackEnd, Switches},
+    walk::{Step, frame_pointer, native::Frame},
 };
-
-/// Whose stack is walked, when and where.
-#[derive(Clone, Copy)]
-pub(crate) struct SampleContext {
-    pub(crate) ids: Ids,
-    pub(crate) incarnation: u64,
-    /// Whose counters and scratch memory are used.
-    pub(crate) cpu_slot: u32,
-    /// When the firing began.
-    pub(crate) now: u64,
-}
 
 /// A user stack being walked. What changes from frame to frame is in the scratch memory: the verifier
 /// knows nothing of what is there, and so checks one turn for all.
 struct UserWalk {
     scratch: &'static Scratch,
-    subject: SampleContext,
+    cpu_slot: u32,
 }
 
 impl Turn for UserWalk {
@@ -70,10 +56,10 @@ impl UserWalk {
         if index == 0 && self.scratch.walk.is_at_entry() {
             // Whatever is known of the function: its first instruction has changed nothing yet.
             self.note(place, index, &frame);
-            return apart::leave(self.subject.cpu_slot, Rule::ENTRY);
+            return rules::follow_rule(self.cpu_slot, Rule::ENTRY);
         }
         let address = frame.lookup();
-        let Some(found) = self.look(address) else {
+        let Some(found) = code_cache::look_up(self.cpu_slot, self.scratch, address) else {
             return end(StackEnd::Implausible);
         };
         let kind = found.kind.load();
@@ -85,11 +71,13 @@ impl UserWalk {
         self.note(place, index, &frame);
         match kind {
             Found::UNKNOWN => end(StackEnd::NotLoaded),
-            Found::BARE if config::has(Switches::FRAME_POINTERS) => self.by_frame_pointer(&frame),
-            Found::BARE => end(StackEnd::NoRow),
+            Found::NO_TABLE if config::has(Switches::FRAME_POINTERS) => {
+                self.by_frame_pointer(&frame)
+            }
+            Found::NO_TABLE => end(StackEnd::NoRow),
             state if !CodeState(state).has_table() => end(StackEnd::NotLoaded),
-            table => match apart::rule(
-                self.subject.cpu_slot,
+            table => match rules::find_rule(
+                self.cpu_slot,
                 table as u32,
                 address.wrapping_add(found.shift.load()),
             ) {
@@ -99,7 +87,7 @@ impl UserWalk {
                         // A handler returns to the trampoline's first byte, which nothing called.
                         place.store(frame.ip.wrapping_add(1));
                     }
-                    apart::leave(self.subject.cpu_slot, rule)
+                    rules::follow_rule(self.cpu_slot, rule)
                 }
                 None => end(StackEnd::NotLoaded),
             },
@@ -141,133 +129,6 @@ impl UserWalk {
             Step::End(why) => end(why),
         }
     }
-
-    /// What lies at an address: among the last answers, or asked of the kernel.
-    #[inline(always)]
-    fn look(&self, address: u64) -> Option<&'static Found> {
-        let walk = &self.scratch.walk;
-        // From memory, so that the verifier takes all places for one; as `current` below.
-        let place = walk.place.load() as usize & (KNOWN - 1);
-        let known = walk.known.get(place)?;
-        // Most callers lie where their callees do.
-        let found = known
-            .found
-            .get(known.current.load() as usize & (FOUND - 1))?;
-        if found.holds(address) {
-            return Some(found);
-        }
-        let mut current = FOUND as u64;
-        for (place, found) in known.found.iter().enumerate() {
-            if found.holds(address) {
-                current = place as u64;
-            }
-        }
-        known.current.store(current);
-        if known.current.load() >= FOUND as u64 {
-            current = known.turn.load() & (FOUND as u64 - 1);
-            known.turn.store(current.wrapping_add(1));
-            known.current.store(current);
-            let SampleContext {
-                ids,
-                incarnation,
-                cpu_slot,
-                now,
-            } = self.subject;
-            let answer = (place * FOUND) as u32 + current as u32;
-            let [_, memory, ..] = &known.stamp;
-            if let Some(hash) = apart::ask(cpu_slot, memory.load(), address, answer, now) {
-                events::unknown_code(
-                    counters::counters(cpu_slot)?,
-                    ids.tgid,
-                    incarnation,
-                    address,
-                    hash,
-                    now,
-                );
-            }
-        }
-        known.found.get(known.current.load() as usize & (FOUND - 1))
-    }
-}
-
-/// False if the process's memory is gone. Otherwise turns to what was found in the process's memory at earlier firings, and forgets it if it may be out of
-/// date: another process has taken the place, its mappings have changed, or the index of code has.
-///
-/// It is forgotten every second, too, so that what is in use is seen to be
-/// ([`used_clock`](profiler_common::abi::used_clock)).
-#[inline(always)]
-pub(crate) fn recall(subject: SampleContext) -> bool {
-    let Some(Scratch { walk, .. }) = SCRATCH.get(subject.cpu_slot) else {
-        return false;
-    };
-    let space = mappings::space();
-    if space == 0 {
-        return false;
-    }
-    let place = subject.ids.tgid as usize & (KNOWN - 1);
-    walk.place.store(place as u64);
-    let Some(known) = walk.known.get(place) else {
-        return false;
-    };
-    let code_changes = CONTROL
-        .get(0)
-        .map_or(0, |control| control.code_changes.load());
-    walk.code_changes.store(code_changes);
-    let changes = mappings::changes(space);
-    let [process, memory, state, second] = &known.stamp;
-    let difference = renew(process, subject.incarnation)
-        | renew(memory, space)
-        | renew(state, u64::from(changes.unwrap_or(0)) | code_changes << 32)
-        | renew(second, used_clock(subject.now))
-        | u64::from(changes.is_none());
-    if difference != 0 {
-        for found in &known.found {
-            found.end.store(0);
-        }
-    }
-    true
-}
-
-/// Sets the word, and returns zero if it had this value.
-#[inline(always)]
-fn renew(word: &Word, value: u64) -> u64 {
-    let difference = word.load() ^ value;
-    word.store(value);
-    difference
-}
-
-/// A user stack being walked by frame pointers alone, whose few registers need no place in memory.
-struct PointerWalk {
-    scratch: &'static Scratch,
-    registers: Registers,
-    /// How many frames are there already.
-    before: u32,
-}
-
-impl Turn for PointerWalk {
-    #[inline(always)]
-    fn turn(&mut self, index: u32) -> ControlFlow<()> {
-        let walk = &self.scratch.walk;
-        let index = self.before + index;
-        let Some(place) = self.scratch.user.get(1 + black_box(index as usize)) else {
-            return ControlFlow::Break(());
-        };
-        if index >= MAX_USER_FRAMES as u32 {
-            return ControlFlow::Break(());
-        }
-        place.store(self.registers.ip);
-        walk.frames.store(u64::from(index) + 1);
-        match frame_pointer::step(self.registers, &UserMemory) {
-            Step::Caller(registers) => {
-                self.registers = registers;
-                ControlFlow::Continue(())
-            }
-            Step::End(why) => {
-                walk.end.store(why as u64);
-                ControlFlow::Break(())
-            }
-        }
-    }
 }
 
 #[inline(always)]
@@ -275,13 +136,18 @@ fn end(why: StackEnd) -> ControlFlow<u64> {
     ControlFlow::Break(why as u64)
 }
 
-/// Walks the running task's user stack into its record in the scratch memory, header included; the header
-/// is zero for a kernel thread, and for a process whose memory is gone.
+subprog! {
+    /// Walks the running task's user stack into its record in the scratch memory, header included; the header
+    /// is zero for a kernel thread, and for a process whose memory is gone.
+    pub(crate) fn walk_user_stack(cpu_slot: u32) {
+        if let Some(scratch) = Scratch::of(cpu_slot) {
+            walk(cpu_slot, scratch);
+        }
+    }
+}
+
 #[inline(always)]
-pub(crate) fn user(subject: SampleContext) {
-    let Some(scratch) = SCRATCH.get(subject.cpu_slot) else {
-        return;
-    };
+fn walk(cpu_slot: u32, scratch: &'static Scratch) {
     let walk = &scratch.walk;
     walk.fp_fallback.store(0);
     walk.frames.store(0);
@@ -293,7 +159,7 @@ pub(crate) fn user(subject: SampleContext) {
             walk.frames.store(1);
             walk.end.store(StackEnd::Compat as u64);
         }
-        UserMode::Native => native(scratch, subject),
+        UserMode::Native => native(cpu_slot, scratch),
     }
     let frames = walk.frames.load();
     let header = Header(frames | walk.end.load() << 16);
@@ -309,15 +175,11 @@ pub(crate) fn user(subject: SampleContext) {
 /// One turn more than there is room for frames, which notes that the stack goes on.
 const TURNS: u32 = MAX_USER_FRAMES as u32 + 1;
 
-/// How many user frames are walked where the kernel has no `bpf_loop`: as many as of kernel stacks.
-pub(crate) const PLAIN_FRAMES: u32 = MAX_KERNEL_FRAMES as u32;
-
 #[inline(always)]
-fn native(scratch: &'static Scratch, subject: SampleContext) {
-    let walk = &scratch.walk;
-    walk.end.store(StackEnd::Truncated as u64);
+fn native(cpu_slot: u32, scratch: &'static Scratch) {
+    scratch.walk.end.store(StackEnd::Truncated as u64);
     let has_memory = if config::has(Switches::UNWIND_ROWS) {
-        apart::recall(subject)
+        code_cache::refresh_code_cache(cpu_slot)
     } else {
         !config::has(Switches::TELL_MAPPINGS) || mappings::space() != 0
     };
@@ -326,56 +188,7 @@ fn native(scratch: &'static Scratch, subject: SampleContext) {
         return;
     }
     if !config::has(Switches::UNWIND_ROWS) {
-        return apart::walk_by_pointers(subject.cpu_slot);
+        return frame_pointers::walk_frame_pointers(cpu_slot);
     }
-    repeat(TURNS, &mut UserWalk { scratch, subject });
-}
-
-/// Walks the stack whose first frame is in the scratch memory, by frame pointers.
-#[inline(always)]
-pub(crate) fn by_pointers(cpu_slot: u32) {
-    let Some(scratch) = SCRATCH.get(cpu_slot) else {
-        return;
-    };
-    let walk = &scratch.walk;
-    if walk.is_at_entry() {
-        // The function has not made its frame yet.
-        scratch.user[1].store(walk.frame().ip);
-        walk.frames.store(1);
-        if let ControlFlow::Break(end) = apart::leave(cpu_slot, Rule::ENTRY) {
-            return walk.end.store(end);
-        }
-    }
-    // From memory, so that the verifier takes both ways here for one.
-    let before = walk.frames.load() as u32;
-    let Some(registers) = walk.frame().registers(&UserMemory) else {
-        return walk.end.store(StackEnd::NoFramePointer as u64);
-    };
-    let mut walk = PointerWalk {
-        scratch,
-        registers,
-        before,
-    };
-    repeat_anywhere(TURNS, PLAIN_FRAMES, &mut walk);
-}
-
-/// Has the kernel walk its own stack into `record`, header included, behind `LED` words of another's; the
-/// header is zero if there is no stack.
-#[inline(always)]
-pub(crate) fn kernel<const LED: usize>(
-    ctx: &impl EbpfContext,
-    record: &'static [Word; KERNEL_SCRATCH_WORDS],
-) {
-    const BYTES: usize = MAX_KERNEL_FRAMES * 8;
-    const { assert!(1 + LED + MAX_KERNEL_FRAMES <= KERNEL_SCRATCH_WORDS) };
-    let place = record[1 + LED].as_ptr().cast();
-    // SAFETY: the record has room for the header, those words, and as many as said.
-    let bytes = unsafe { bpf_get_stack(ctx.as_ptr(), place, BYTES as u32, 0) };
-    record[0].store(if bytes <= 0 || bytes > BYTES as i64 {
-        0
-    } else if bytes == BYTES as i64 {
-        Header::new((LED + MAX_KERNEL_FRAMES) as u16, StackEnd::Truncated).0
-    } else {
-        Header::new(LED as u16 + bytes as u16 / 8, StackEnd::Root).0
-    });
+    repeat(TURNS, &mut UserWalk { scratch, cpu_slot });
 }

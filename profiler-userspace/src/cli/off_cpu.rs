@@ -6,7 +6,7 @@
 use crate::probe::{ThreadKind, Waits, Wakers, Wall};
 use anyhow::{Result, bail, ensure};
 use profiler_common::abi::{States, TaskState};
-use profiler_common::thin::LONGEST_PERIOD_NS;
+use profiler_common::wait_sampling::LONGEST_PERIOD_NS;
 use std::path::PathBuf;
 use std::time::Duration;
 

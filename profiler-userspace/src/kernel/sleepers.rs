@@ -15,7 +15,7 @@ use profiler_common::abi::{
     StackPosition, Stamp, Switches, ThreadState, WAKE_RACE_NS, WAKER_KEY_WORD, WOKE_WORD,
     WOKEN_WORD, Waker,
 };
-use profiler_common::thin;
+use profiler_common::wait_sampling;
 use std::collections::{BTreeSet, HashSet};
 use std::io::Read as _;
 use std::mem::offset_of;
@@ -226,7 +226,7 @@ impl Kernel {
                 Some(CallWeight::Bytes) => 0,
                 Some(CallWeight::One) => 1,
                 Some(CallWeight::Time) | None if waits.look_period.is_zero() => spent,
-                Some(CallWeight::Time) | None => thin::weight(
+                Some(CallWeight::Time) | None => wait_sampling::weight(
                     spent,
                     sleeper[GAP_WORD],
                     u64::try_from(waits.look_period.as_nanos()).unwrap_or(u64::MAX),

@@ -1,20 +1,55 @@
-//! Unwind tables: from an address of an object's own to the rule that holds there.
+//! Unwind tables: from an address of an object's own to the rule that holds there, and from a rule to the caller.
 
 use crate::platform::{
-    maps::{REMEMBERED, RULES, SLABS, Walk},
+    maps::{REMEMBERED, RULES, SLABS, Scratch, Walk},
+    memory::UserMemory,
+    subprog::subprog,
     word::Half,
 };
+use core::ops::ControlFlow;
 use profiler_common::{
-    abi::{PageRows, Row, Rule, SLAB_WORDS, TABLE_PAGE_BITS, slab_of},
-    walk::bisect::{MAX_NARROWINGS, Span},
+    abi::{PageRows, Row, Rule, SLAB_WORDS, StackEnd, TABLE_PAGE_BITS, slab_of},
+    walk::{
+        bisect::{MAX_NARROWINGS, Span},
+        native,
+    },
 };
+
+subprog! {
+    /// The rule for an object's own `address`, whose page's rows are found from `pages` on; none if the table
+    /// is not there.
+    pub(crate) fn find_rule(cpu_slot: u32, pages: u32, address: u64) -> Option<Rule> {
+        remembered_rule(&Scratch::of(cpu_slot)?.walk, pages, address)
+    }
+}
+
+subprog! {
+    /// Puts the caller of the frame in the scratch memory in its place, or says why there is none: a `StackEnd`.
+    pub(crate) fn follow_rule(cpu_slot: u32, rule: Rule) -> ControlFlow<u64> {
+        let Some(Scratch { walk, .. }) = Scratch::of(cpu_slot) else {
+            return ControlFlow::Break(StackEnd::BadRow as u64);
+        };
+        let register = |number: u8| {
+            let word = walk.registers.get(usize::from(number & 15))?;
+            Some(word.load())
+        };
+        let mut frame = walk.frame();
+        match native::advance(rule, &mut frame, register, &UserMemory) {
+            Ok(()) => {
+                walk.put(frame);
+                ControlFlow::Continue(())
+            }
+            Err(end) => ControlFlow::Break(end as u64),
+        }
+    }
+}
 
 /// As [`rule`], from the last rules that were found if it is among them.
 ///
 /// What is remembered holds until the index of code changes: table memory is given to others only after
 /// that, and after every firing has ended that began before.
 #[inline(always)]
-pub(crate) fn remembered_rule(walk: &'static Walk, pages: u32, address: u64) -> Option<Rule> {
+fn remembered_rule(walk: &'static Walk, pages: u32, address: u64) -> Option<Rule> {
     // One more, so that it is never zero.
     let table = (u64::from(pages) + 1) | walk.code_changes.load() << 33;
     let place = (address ^ address >> 8) as usize & (REMEMBERED - 1);

@@ -1,0 +1,289 @@
+//! One sample of a task: its stacks are walked into the scratch memory of the CPU slot, stored, and counted for their key.
+//!
+//! In: a [`SampleContext`]. Out: a tally, and what became of the firing. What user space must hear of a key that was not
+//! counted before, it hears.
+
+use crate::{
+    events::{self, mapping_event},
+    platform::{
+        config,
+        maps::{CONTROL, Scratch},
+        subprog::subprog,
+        word::Word,
+    },
+    sample::{
+        context::SampleContext,
+        counters::{self, Outcome},
+    },
+    store::{
+        stacks,
+        tallies::{self, Counted},
+        threads,
+    },
+    task::{self, Ids},
+    walk::{
+        kernel,
+        kstack_cache::{self, KNOWN_STACK},
+        user,
+    },
+};
+use aya_ebpf::{EbpfContext, programs::RawTracePointContext};
+use profiler_common::abi::{
+    Counter, Header, KEY_WORDS, Live, SampleKey, StackPosition, Stamp, Switches, ThreadState,
+};
+
+/// The name under which the idle tasks of all CPUs are one; the kernel's has the CPU's number behind it.
+const IDLE_COMM: [u8; 16] = *b"swapper\0\0\0\0\0\0\0\0\0";
+
+/// Walks the running task's stacks, as far as they are wanted, into the scratch memory, whose context is kept there; a kernel
+/// stack only where the firing found the CPU `in_kernel`. Returns what became of the firing if that is not possible.
+#[inline(always)]
+pub(crate) fn walk(ctx: &impl EbpfContext, cpu_slot: u32, in_kernel: bool) -> Option<Outcome> {
+    let Some(scratch) = Scratch::of(cpu_slot) else {
+        return Some(Counter::LostStackStore.into());
+    };
+    if config::has(Switches::KERNEL_STACKS) && in_kernel {
+        kernel::walk::<0>(ctx, &scratch.kernel);
+    } else {
+        scratch.kernel[0].store(0);
+    }
+    walk_user(scratch, cpu_slot);
+    None
+}
+
+/// As [`walk`], of a thread that begins to wait, or has been preempted. The first of the tracepoint's own `arguments` is where
+/// the thread's kernel stack is looked at from.
+#[inline(always)]
+pub(crate) fn walk_waiting(
+    ctx: &RawTracePointContext,
+    cpu_slot: u32,
+    is_preempted: impl FnOnce() -> bool,
+) -> Option<Outcome> {
+    let Some(scratch) = Scratch::of(cpu_slot) else {
+        return Some(Counter::LostStackStore.into());
+    };
+    if !config::has(Switches::KERNEL_STACKS) {
+        scratch.kernel[0].store(0);
+    } else if is_preempted() {
+        kernel::walk::<0>(ctx, &scratch.kernel);
+    } else {
+        kstack_cache::begin(ctx.as_ptr());
+        if kstack_cache::lookup_kernel_stack() {
+            scratch.kernel[0].store(KNOWN_STACK);
+        } else {
+            kernel::walk::<0>(ctx, &scratch.kernel);
+            kstack_cache::insert_kernel_stack(cpu_slot);
+        }
+    }
+    walk_user(scratch, cpu_slot);
+    None
+}
+
+/// Walks the running task's user stack, if user stacks are wanted, into the scratch memory of the slot.
+#[inline(always)]
+pub(crate) fn walk_user(scratch: &Scratch, cpu_slot: u32) {
+    if config::has(Switches::USER_STACKS) {
+        user::walk_user_stack(cpu_slot);
+    } else {
+        scratch.user[0].store(0);
+    }
+}
+
+/// Stores what was walked, counts the firing for an event, of a thread that runs, and says what became of it.
+#[inline(always)]
+pub(crate) fn take(event: u32, cpu_slot: u32, weight: u64) -> Outcome {
+    match store_and_count(cpu_slot, weight, event) {
+        Ok(counted) => {
+            // From here, and not from there, where much of the BPF stack is taken.
+            if counted == Counted::First && !mapping_event::report_stack(cpu_slot) {
+                events::announce_process(cpu_slot);
+            }
+            Counter::Recorded.into()
+        }
+        Err(outcome) => outcome,
+    }
+}
+
+subprog! {
+    /// Stores what was walked, and counts the firing for an event, of a thread that runs.
+    fn store_and_count(cpu_slot: u32, weight: u64, event: u32) -> Result<Counted, Outcome> {
+        key(cpu_slot, ThreadState::Running, event)?;
+        count(cpu_slot, weight).map_err(Outcome::from)
+    }
+}
+
+subprog! {
+    /// Stores what was walked, and puts the key of the running task into the scratch memory; or says what became of the firing.
+    pub(crate) fn make_key(cpu_slot: u32, thread_state: ThreadState) -> Result<(), Outcome> {
+        key(cpu_slot, thread_state, 0)
+    }
+}
+
+subprog! {
+    /// Puts the key of the running task into the scratch memory, without stacks, and leaves none there.
+    pub(crate) fn make_key_without_stacks(cpu_slot: u32, thread_state: ThreadState) {
+        if let (Some(scratch), Some(context)) = (Scratch::of(cpu_slot), SampleContext::of(cpu_slot)) {
+            scratch.user[0].store(0);
+            scratch.kernel[0].store(0);
+            key_without_stacks(&scratch.key, context, thread_state);
+        }
+    }
+}
+
+subprog! {
+    /// Counts a firing for the key in the scratch memory, and says what became of it.
+    pub(crate) fn count_key(cpu_slot: u32, weight: u64) -> Outcome {
+        match count(cpu_slot, weight) {
+            Ok(counted) => {
+                if counted == Counted::First {
+                    events::announce_process(cpu_slot);
+                }
+                Counter::Recorded.into()
+            }
+            Err(counter) => counter.into(),
+        }
+    }
+}
+
+subprog! {
+    /// Notes that the running thread begins to wait, and for which key, which is in the scratch memory; or says what
+    /// became of the firing.
+    pub(crate) fn begin_wait(cpu_slot: u32, now: u64) -> Option<Outcome> {
+        let lost = Some(Counter::LostSleeperTable.into());
+        let Some(scratch) = Scratch::of(cpu_slot) else {
+            return lost;
+        };
+        // Now, and not when the thread is back: by then it may be about to end.
+        events::announce_process(cpu_slot);
+        mapping_event::report_stack(cpu_slot);
+        let Some(entry) = threads::make(task::initial_id()) else {
+            return lost;
+        };
+        // The thread has the CPU until this is done. That matters where waits are short, and all the more where one that
+        // is sampled stands for others; where all of the time is shown, it must be somewhere.
+        let now = if config::has(Switches::WALL) { now } else { task::now() };
+        entry.leave(now, &scratch.key);
+        None
+    }
+}
+
+#[inline(always)]
+fn count(cpu_slot: u32, weight: u64) -> Result<Counted, Counter> {
+    let scratch = Scratch::of(cpu_slot).ok_or(Counter::LostTallyTable)?;
+    let control = CONTROL.get(0).ok_or(Counter::LostTallyTable)?;
+    let side = Live(control.live.load()).tallies();
+    tallies::count(cpu_slot, scratch, side, weight).ok_or(Counter::LostTallyTable)
+}
+
+#[inline(always)]
+fn key(cpu_slot: u32, thread_state: ThreadState, event: u32) -> Result<(), Outcome> {
+    let lost = Outcome::from(Counter::LostStackStore);
+    let scratch = Scratch::of(cpu_slot).ok_or(lost)?;
+    let context = SampleContext::of(cpu_slot).ok_or(lost)?;
+    let control = CONTROL.get(0).ok_or(lost)?;
+    let live = Live(control.live.load());
+    let side = live.stacks();
+    let user = match scratch.user[0].load() {
+        0 if !config::has(Switches::KERNEL_STACKS) => {
+            return Err(Counter::FilteredNoUserStack.into());
+        }
+        0 => StackPosition::NONE,
+        header => stacks::intern_user_stack(cpu_slot, side, Header(header)).ok_or(lost)?,
+    };
+    let kernel = match scratch.kernel[0].load() {
+        0 => StackPosition::NONE,
+        KNOWN_STACK => intern_known_stack(cpu_slot, live).ok_or(lost)?,
+        header => stacks::intern_kernel_stack(cpu_slot, side, Header(header)).ok_or(lost)?,
+    };
+    let stamp = Stamp::new(live.epoch(), thread_state).of_event(event);
+    let key = SampleKey {
+        user,
+        kernel,
+        ..owner(context, stamp)
+    };
+    put(&scratch.key, &key);
+    Ok(())
+}
+
+subprog! {
+    /// Where the kernel stack is stored that the cache knows; none if the store is full.
+    fn intern_known_stack(cpu_slot: u32, live: Live) -> Option<StackPosition> {
+        let counters = counters::counters(cpu_slot)?;
+        counters::bump(counters, Counter::KernelStacksRecognized);
+        let stack = kstack_cache::chosen()?;
+        if let Some(position) = stack.position(live) {
+            return Some(position);
+        }
+        let header = stack.restore(&Scratch::of(cpu_slot)?.kernel);
+        let position = stacks::intern_kernel_stack(cpu_slot, live.stacks(), header)?;
+        stack.set_position(live, position);
+        Some(position)
+    }
+}
+
+/// The key of the running task, without stacks.
+#[inline(always)]
+fn owner(context: SampleContext, stamp: Stamp) -> SampleKey {
+    let SampleContext {
+        ids, incarnation, ..
+    } = context;
+    SampleKey {
+        incarnation,
+        tgid: ids.tgid,
+        tid: if config::has(Switches::PER_THREAD) {
+            ids.tid
+        } else {
+            0
+        },
+        cpu: if config::has(Switches::PER_CPU) {
+            task::cpu()
+        } else {
+            0
+        },
+        user: StackPosition::NONE,
+        kernel: StackPosition::NONE,
+        stamp,
+        comm: if ids.tid == 0 {
+            IDLE_COMM
+        } else {
+            task::comm()
+        },
+    }
+}
+
+/// Puts the key of the running task, without stacks, into `place`.
+#[inline(always)]
+pub(crate) fn key_without_stacks(
+    place: &[Word; KEY_WORDS],
+    context: SampleContext,
+    thread_state: ThreadState,
+) {
+    put(place, &owner(context, Stamp::new(0, thread_state)));
+}
+
+/// As [`key_without_stacks`], of the thread at a kernel address.
+#[inline(always)]
+pub(crate) fn key_of(place: &[Word; KEY_WORDS], task: u64, ids: Ids, thread_state: ThreadState) {
+    let key = SampleKey {
+        incarnation: task::incarnation_of(task),
+        tgid: ids.tgid,
+        tid: if config::has(Switches::PER_THREAD) {
+            ids.tid
+        } else {
+            0
+        },
+        cpu: 0,
+        user: StackPosition::NONE,
+        kernel: StackPosition::NONE,
+        stamp: Stamp::new(0, thread_state),
+        comm: task::comm_of(task),
+    };
+    put(place, &key);
+}
+
+#[inline(always)]
+fn put(place: &[Word; KEY_WORDS], key: &SampleKey) {
+    for (place, word) in place.iter().zip(key.words()) {
+        place.store(word);
+    }
+}

@@ -1,0 +1,100 @@
+//! Whose firing it is: found out once, and kept in the scratch memory of the CPU slot for all that follows.
+
+use crate::{
+    platform::{
+        config::config,
+        maps::{SCRATCH, Scratch},
+        subprog::Scalar as _,
+    },
+    task::{self, Ids},
+};
+
+/// Whose stack is walked, when and where.
+#[derive(Clone, Copy)]
+pub(crate) struct SampleContext {
+    pub(crate) ids: Ids,
+    pub(crate) incarnation: u64,
+    /// Whose counters and scratch memory are used.
+    pub(crate) cpu_slot: u32,
+    /// When the firing began.
+    pub(crate) now: u64,
+}
+
+impl SampleContext {
+    /// That of the running task.
+    #[inline(always)]
+    pub(crate) fn new(cpu_slot: u32, ids: Ids, now: u64) -> Self {
+        Self {
+            ids,
+            incarnation: if ids.tid == 0 { 0 } else { task::incarnation() },
+            cpu_slot,
+            now,
+        }
+    }
+
+    /// Puts it into the slot's scratch memory, where [`of`](Self::of) finds it. For a firing that has claimed that memory, or
+    /// whose slot has no other firing meanwhile.
+    #[inline(always)]
+    pub(crate) fn keep(self) {
+        if let Some(Scratch { context, .. }) = Scratch::of(self.cpu_slot) {
+            context.ids.store(self.ids.into_word());
+            context.incarnation.store(self.incarnation);
+            context.now.store(self.now);
+        }
+    }
+
+    /// That of the firing which has the slot.
+    #[inline(always)]
+    pub(crate) fn of(cpu_slot: u32) -> Option<Self> {
+        let Scratch { context, .. } = Scratch::of(cpu_slot)?;
+        Some(Self {
+            ids: Ids::from_word(context.ids.load()),
+            incarnation: context.incarnation.load(),
+            cpu_slot,
+            now: context.now.load(),
+        })
+    }
+}
+
+/// An event's CPU slot on this CPU: its counters, and its scratch memory.
+#[inline(always)]
+pub(crate) fn cpu_slot(event: u32) -> u32 {
+    let cpu = task::cpu();
+    if event == 0 {
+        cpu
+    } else {
+        cpu.wrapping_add(event.wrapping_mul(config!(cpus)))
+    }
+}
+
+/// The CPU slot of switches on this CPU.
+#[inline(always)]
+pub(crate) fn switch_cpu_slot() -> u32 {
+    task::cpu().wrapping_add(config!(switch_cpu_slots))
+}
+
+/// Takes the slot's scratch memory, for a firing that another may interrupt or displace on its CPU; false if
+/// one has it that was interrupted. To be given back by [`release`].
+#[inline(always)]
+pub(crate) fn claim(cpu_slot: u32) -> bool {
+    SCRATCH
+        .get(cpu_slot)
+        .is_some_and(|scratch| scratch.taken.take(1))
+}
+
+/// Gives the slot's scratch memory back.
+#[inline(always)]
+pub(crate) fn release(cpu_slot: u32) {
+    if let Some(scratch) = SCRATCH.get(cpu_slot) {
+        scratch.taken.store(0);
+    }
+}
+
+/// Notes that firings on this CPU slot find programs at the first instruction of a function. It stays so: a CPU slot is of one
+/// event, whose firings are alike.
+#[inline(always)]
+pub(crate) fn at_entry(cpu_slot: u32) {
+    if let Some(scratch) = SCRATCH.get(cpu_slot) {
+        scratch.walk.at_entry.store(1);
+    }
+}

@@ -1,0 +1,164 @@
+//! What lies where in the memory of the processes that were walked lately, kept from one firing to the next.
+//!
+//! In: an address of the running process. Out: the range that it lies in, and the table of the code there. Code that has not
+//! been published is announced to user space.
+
+use crate::{
+    events,
+    platform::{
+        maps::{CONTROL, FOUND, Found, KNOWN, Scratch},
+        subprog::subprog,
+        word::Word,
+    },
+    sample::context::SampleContext,
+    walk::{code_index, mappings},
+};
+use profiler_common::{abi::used_clock, intern::Hash};
+
+/// What lies at an address: among the last answers, or asked of the kernel.
+#[inline(always)]
+pub(crate) fn look_up(
+    cpu_slot: u32,
+    scratch: &'static Scratch,
+    address: u64,
+) -> Option<&'static Found> {
+    let walk = &scratch.walk;
+    // From memory, so that the verifier takes all places for one; as `current` below.
+    let place = walk.place.load() as usize & (KNOWN - 1);
+    let known = walk.known.get(place)?;
+    // Most callers lie where their callees do.
+    let found = known
+        .found
+        .get(known.current.load() as usize & (FOUND - 1))?;
+    if found.holds(address) {
+        return Some(found);
+    }
+    let mut current = FOUND as u64;
+    for (place, found) in known.found.iter().enumerate() {
+        if found.holds(address) {
+            current = place as u64;
+        }
+    }
+    known.current.store(current);
+    if known.current.load() >= FOUND as u64 {
+        current = known.turn.load() & (FOUND as u64 - 1);
+        known.turn.store(current.wrapping_add(1));
+        known.current.store(current);
+        if let Some(hash) = find_code(cpu_slot, address) {
+            events::unknown_code(SampleContext::of(cpu_slot)?, address, hash);
+        }
+    }
+    known.found.get(known.current.load() as usize & (FOUND - 1))
+}
+
+subprog! {
+    /// What lies at an address of the running process: noted where the process's current answer belongs. Of code that has not
+    /// been published, returns the hash of its file.
+    fn find_code(cpu_slot: u32, address: u64) -> Option<Hash> {
+        let scratch = Scratch::of(cpu_slot)?;
+        let known = scratch.walk.known.get(scratch.walk.place.load() as usize & (KNOWN - 1))?;
+        let found = known.found.get(known.current.load() as usize & (FOUND - 1))?;
+        let [_, space, ..] = &known.stamp;
+        find(scratch, space.load(), found, address)
+    }
+}
+
+#[inline(always)]
+fn find(
+    scratch: &'static Scratch,
+    space: u64,
+    found: &'static Found,
+    address: u64,
+) -> Option<Hash> {
+    found.start.store(address);
+    found.end.store(address.wrapping_add(1));
+    found.kind.store(Found::NOWHERE);
+    let mapping = mappings::find(space, scratch, address)?;
+    if !mapping.is_executable() {
+        return None;
+    }
+    found.start.store(mapping.start);
+    found.end.store(mapping.end);
+    let (key, offset) = mapping.code();
+    if key.is_anonymous() {
+        found.kind.store(Found::NO_TABLE);
+        return None;
+    }
+    // What to add to an address to have the place in the file.
+    let in_file = offset.wrapping_sub(mapping.start);
+    match code_index::find(key, address.wrapping_add(in_file)) {
+        Some(slot) => {
+            code_index::note_use(slot, scratch.context.now.load());
+            let first = slot.start.load().wrapping_sub(in_file) as i64;
+            if first > mapping.start as i64 {
+                found.start.store(first as u64);
+            }
+            let end = slot.end.load().wrapping_sub(in_file) as i64;
+            if end < mapping.end as i64 {
+                found.end.store(end as u64);
+            }
+            found.shift.store(in_file.wrapping_add(slot.shift.load()));
+            found.kind.store(slot.state.load());
+            None
+        }
+        // Memory that the kernel itself maps, and that is not the vDSO.
+        None if key.device == 0 => {
+            found.kind.store(Found::NO_TABLE);
+            None
+        }
+        None => {
+            found.kind.store(Found::UNKNOWN);
+            // Zero is no hash here.
+            Some(Hash(code_index::hash(key).0 | 1))
+        }
+    }
+}
+
+subprog! {
+    /// False if the process's memory is gone. Otherwise turns to what was found in the process's memory at earlier firings,
+    /// and forgets it if it may be out of date: another process has taken the place, its mappings have changed, or the index
+    /// of code has.
+    ///
+    /// It is forgotten every second, too, so that what is in use is seen to be ([`used_clock`]).
+    pub(crate) fn refresh_code_cache(cpu_slot: u32) -> bool {
+        refresh(cpu_slot).is_some()
+    }
+}
+
+#[inline(always)]
+fn refresh(cpu_slot: u32) -> Option<()> {
+    let Scratch { walk, .. } = Scratch::of(cpu_slot)?;
+    let context = SampleContext::of(cpu_slot)?;
+    let space = mappings::space();
+    if space == 0 {
+        return None;
+    }
+    let place = context.ids.tgid as usize & (KNOWN - 1);
+    walk.place.store(place as u64);
+    let known = walk.known.get(place)?;
+    let code_changes = CONTROL
+        .get(0)
+        .map_or(0, |control| control.code_changes.load());
+    walk.code_changes.store(code_changes);
+    let changes = mappings::changes(space);
+    let [process, memory, state, second] = &known.stamp;
+    let difference = renew(process, context.incarnation)
+        | renew(memory, space)
+        | renew(state, u64::from(changes.unwrap_or(0)) | code_changes << 32)
+        | renew(second, used_clock(context.now))
+        | u64::from(changes.is_none());
+    if difference != 0 {
+        for found in &known.found {
+            found.end.store(0);
+        }
+    }
+    Some(())
+}
+
+/// Sets the word, and returns zero if it had this value.
+#[inline(always)]
+fn renew(word: &Word, value: u64) -> u64 {
+    let difference = word.load() ^ value;
+    word.store(value);
+    difference
+}

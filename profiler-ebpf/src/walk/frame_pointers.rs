@@ -1,0 +1,84 @@
+//! A user stack, walked by frame pointers alone.
+
+use crate::{
+    platform::{
+        loops::{PLAIN_FRAMES, Turn, repeat_anywhere},
+        maps::Scratch,
+        memory::UserMemory,
+        subprog::subprog,
+    },
+    walk::rules,
+};
+use core::{hint::black_box, ops::ControlFlow};
+use profiler_common::{
+    abi::{MAX_USER_FRAMES, Rule, StackEnd},
+    walk::{Registers, Step, frame_pointer},
+};
+
+/// The walk, whose few registers need no place in memory.
+struct PointerWalk {
+    scratch: &'static Scratch,
+    registers: Registers,
+    /// How many frames are there already.
+    before: u32,
+}
+
+impl Turn for PointerWalk {
+    #[inline(always)]
+    fn turn(&mut self, index: u32) -> ControlFlow<()> {
+        let walk = &self.scratch.walk;
+        let index = self.before + index;
+        let Some(place) = self.scratch.user.get(1 + black_box(index as usize)) else {
+            return ControlFlow::Break(());
+        };
+        if index >= MAX_USER_FRAMES as u32 {
+            return ControlFlow::Break(());
+        }
+        place.store(self.registers.ip);
+        walk.frames.store(u64::from(index) + 1);
+        match frame_pointer::step(self.registers, &UserMemory) {
+            Step::Caller(registers) => {
+                self.registers = registers;
+                ControlFlow::Continue(())
+            }
+            Step::End(why) => {
+                walk.end.store(why as u64);
+                ControlFlow::Break(())
+            }
+        }
+    }
+}
+
+subprog! {
+    /// Walks the stack whose first frame is in the scratch memory.
+    pub(crate) fn walk_frame_pointers(cpu_slot: u32) {
+        if let Some(scratch) = Scratch::of(cpu_slot) {
+            walk(cpu_slot, scratch);
+        }
+    }
+}
+
+#[inline(always)]
+fn walk(cpu_slot: u32, scratch: &'static Scratch) {
+    let walk = &scratch.walk;
+    if walk.is_at_entry() {
+        // The function has not made its frame yet.
+        scratch.user[1].store(walk.frame().ip);
+        walk.frames.store(1);
+        if let ControlFlow::Break(end) = rules::follow_rule(cpu_slot, Rule::ENTRY) {
+            return walk.end.store(end);
+        }
+    }
+    // From memory, so that the verifier takes both ways here for one.
+    let before = walk.frames.load() as u32;
+    let Some(registers) = walk.frame().registers(&UserMemory) else {
+        return walk.end.store(StackEnd::NoFramePointer as u64);
+    };
+    let mut walk = PointerWalk {
+        scratch,
+        registers,
+        before,
+    };
+    // One turn more than there is room for frames, which notes that the stack goes on.
+    repeat_anywhere(MAX_USER_FRAMES as u32 + 1, PLAIN_FRAMES, &mut walk);
+}
