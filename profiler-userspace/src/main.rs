@@ -1,67 +1,52 @@
-//! The flame-bpf command: parse, record, exit code.
+//! The flame-bpf command: parse, do it, exit code.
 
-use flame_bpf::cli::{self, Exit, ShowNames, ShowUnwind};
+use flame_bpf::cli::{self, Exit, InspectNames, InspectUnwind, Task};
 use flame_bpf::{inspect, pipeline, session};
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let arguments: Vec<_> = std::env::args_os().collect();
-    if let Some(asked) = ShowUnwind::parse(&arguments) {
-        let text = |asked: ShowUnwind| inspect::show_unwind(&asked.file, asked.address);
-        return asked.map_or_else(|exit| end(&exit), |asked| show(text(asked)));
-    }
-    if let Some(asked) = ShowNames::parse(&arguments) {
-        let text = |asked: ShowNames| {
-            let input = std::io::stdin().lock();
-            let ShowNames {
+    let task = match cli::parse(std::env::args_os(), std::io::stdout().is_terminal()) {
+        Ok(task) => task,
+        Err(exit) => return end(&exit),
+    };
+    let done = match task {
+        Task::Record(plan) => session::run(&plan).map(ExitCode::from),
+        Task::Render(rendering) => pipeline::render(&rendering).map(|()| ExitCode::SUCCESS),
+        Task::InspectNames(asked) => {
+            let InspectNames {
                 file,
                 naming,
                 servers,
                 verbose,
             } = &asked;
-            inspect::show_names(file, input, naming, servers, *verbose)
-        };
-        return asked.map_or_else(|exit| end(&exit), |asked| show(text(asked)));
-    }
-    let is_terminal = std::io::stdout().is_terminal();
-    if let Some(asked) = cli::parse_render(&arguments, is_terminal) {
-        return match asked {
-            Ok(asked) => {
-                pipeline::render(&asked).map_or_else(|error| fail(&error), |()| ExitCode::SUCCESS)
-            }
-            Err(exit) => end(&exit),
-        };
-    }
-    let plan = match cli::parse(arguments, is_terminal) {
-        Ok(plan) => plan,
-        Err(exit) => return end(&exit),
+            let input = std::io::stdin().lock();
+            inspect::names(file, input, naming, servers, *verbose).and_then(|text| show(&text))
+        }
+        Task::InspectUnwind(InspectUnwind { file, address }) => {
+            inspect::unwind(&file, address).and_then(|text| show(&text))
+        }
     };
-    session::run(&plan).map_or_else(|error| fail(&error), ExitCode::from)
+    done.unwrap_or_else(|error| {
+        let _nobody_there = writeln!(std::io::stderr(), "flame-bpf: {error:#}");
+        ExitCode::FAILURE
+    })
 }
 
-fn show(text: anyhow::Result<String>) -> ExitCode {
-    match text {
-        Ok(text) => match std::io::stdout().write_all(text.as_bytes()) {
-            // Whoever stops reading, as `head` does, has seen enough.
-            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => fail(&error.into()),
-            _ => ExitCode::SUCCESS,
-        },
-        Err(error) => fail(&error),
+fn show(text: &str) -> anyhow::Result<ExitCode> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        // A reader that stops early, as `head` does, has seen enough.
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(ExitCode::SUCCESS),
     }
 }
 
 fn end(exit: &Exit) -> ExitCode {
-    // Whoever reads help through `head` may have closed the pipe: nobody to tell, no failure.
+    // A closed pipe, as behind `head`, is no failure.
     let _nobody_there = if exit.code == 0 {
         std::io::stdout().write_all(exit.text.as_bytes())
     } else {
         std::io::stderr().write_all(exit.text.as_bytes())
     };
     ExitCode::from(exit.code)
-}
-
-fn fail(error: &anyhow::Error) -> ExitCode {
-    let _nobody_there = writeln!(std::io::stderr(), "flame-bpf: {error:#}");
-    ExitCode::FAILURE
 }

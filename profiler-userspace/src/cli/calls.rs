@@ -10,32 +10,31 @@ use profiler_common::abi::{CallWeight, FileKinds};
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Calls and locks")]
 pub(super) struct CallArgs {
-    /// Show who makes system calls: how many (count, the default), or the time in them (latency)
+    /// Show who makes system calls: count [default] or latency
     #[arg(
         long, value_name = "WHAT", value_parser = calls, num_args = 0..=1, require_equals = true,
         default_missing_value = "count"
     )]
     syscalls: Option<CallWeight>,
-    /// Show who reads, writes and syncs files, also by way of mapped memory: the time (latency, the default), the bytes, or a
-    /// count
+    /// Show who reads, writes and syncs files, mmap included: latency [default], bytes or count
     #[arg(
         long, value_name = "WHAT", value_parser = weight, num_args = 0..=1, require_equals = true,
         default_missing_value = "latency"
     )]
     io: Option<CallWeight>,
-    /// Of these: files (the default, with block devices), sockets, pipes, or all
+    /// Limit --io to files [default, with block devices], sockets, pipes, or all
     #[arg(long, value_name = "KINDS", value_parser = kinds)]
     io_kind: Option<FileKinds>,
-    /// Show the name of the file at the leaf
+    /// With --io, add the file's name as the leaf
     #[arg(long)]
     io_files: bool,
-    /// Show who waits for locks, and for how long: of the kernel, of programs (user), or all, the default
+    /// Show who waits for locks, and for how long: kernel, user, or all [default]
     #[arg(
         long, value_name = "WHOSE", value_parser = locks, num_args = 0..=1, require_equals = true,
         default_missing_value = "all"
     )]
     locks: Option<Locks>,
-    /// Show who asks for memory, and for how many bytes: malloc and its like
+    /// Show who allocates memory, in bytes: malloc and the like
     #[arg(long)]
     alloc: bool,
 }

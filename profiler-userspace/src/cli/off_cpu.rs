@@ -13,44 +13,43 @@ use std::time::Duration;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Waiting")]
 pub(super) struct OffCpuArgs {
-    /// Show where threads wait instead of where they run: the time off the CPU, in microseconds
+    /// Show where threads wait: the time off the CPU, in microseconds
     #[arg(long, alias = "offcpu")]
     off_cpu: bool,
-    /// Sample as usual, and write a graph of waits besides: where threads run and where they wait, in one run
+    /// Also write a graph of waits to FILE: on-CPU and off-CPU in one run
     #[arg(long, value_name = "FILE", conflicts_with = "off_cpu")]
     off_cpu_output: Vec<PathBuf>,
-    /// Show all of the time of every thread: on a CPU, blocked, or waiting for a CPU, in microseconds
+    /// Show all time of every thread: on a CPU, blocked, or waiting for a CPU, in microseconds
     #[arg(long, conflicts_with_all = ["off_cpu", "off_cpu_output"])]
     wall: bool,
-    /// Show where threads wait, and on top, upside down, who ended that, in microseconds
+    /// Show where threads wait and, above it upside down, who woke them, in microseconds
     #[arg(long, alias = "offwake")]
     off_wake: bool,
-    /// Show who wakes whom: the stacks of those that end waits, by the time that was waited, in microseconds
+    /// Show who wakes others: wakers' stacks, weighted by the time waited, in microseconds
     #[arg(long)]
     wakeup: bool,
-    /// With --wall, leave out threads that sleep from the beginning to the end
+    /// With --wall, omit threads that sleep all the time
     #[arg(long, requires = "wall")]
     no_idle_threads: bool,
-    /// Say at the leaf what was waited for: [futex], [epoll], [sleep], [read: pipe], ...
+    /// Add what was waited for as the leaf: [futex], [epoll], [sleep], [read: pipe] ...
     #[arg(long)]
     reasons: bool,
-    /// Leave out waits shorter than this many microseconds
+    /// Omit waits shorter than this, in microseconds
     #[arg(short, long, value_name = "US", value_parser = microseconds)]
     min_block_time: Option<Duration>,
-    /// Leave out waits longer than this many microseconds
+    /// Omit waits longer than this, in microseconds
     #[arg(short = 'M', long, value_name = "US", value_parser = microseconds)]
     max_block_time: Option<Duration>,
     /// Keep these states only: R runnable, S sleeping, D disk, T stopped, t traced, P parked, I idle
     #[arg(long, value_name = "LETTERS", value_parser = states)]
     state: Option<States>,
-    /// Look at about one wait of each thread in this time, such as 1ms, and let it stand for the others: a bound on the
-    /// cost where threads switch all the time; threads that seldom wait are seen whole
+    /// Record about one wait per thread in this time, such as 1ms, weighted for the others: limits the cost
     #[arg(long, value_name = "TIME", value_parser = look_period)]
     switch_sample: Option<Duration>,
-    /// Leave out kernel threads
+    /// Omit kernel threads
     #[arg(long)]
     user_threads_only: bool,
-    /// Leave out user threads
+    /// Omit user threads
     #[arg(long)]
     kernel_threads_only: bool,
 }

@@ -9,12 +9,11 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail, ensure};
 
+use super::event_spec::EventSpec;
+use super::flags::{LookArgs, NameArgs, OutputArgs};
 use super::off_cpu::Asked;
-use super::trigger::Trigger;
+use super::record::{KernelNameArgs, RecordArgs, SamplingArgs, ScopeArgs, StackArgs};
 use super::value::{self, Ids, shell_word};
-use super::{
-    Args, KernelNameArgs, LookArgs, NameArgs, OutputArgs, SamplingArgs, ScopeArgs, StackArgs,
-};
 use crate::debuginfod::Servers;
 use crate::output::{Format, Style};
 use crate::plan::{Capture, MemoryLimits, Output, Plan, Target, Verbosity};
@@ -34,12 +33,12 @@ const DEFAULT_FILE: &str = "flamegraph.svg";
 const LONGEST_BARE_NUMBER: Duration = Duration::from_secs(3600);
 
 /// Makes the plan.
-pub(super) fn build(args: Args, stdout_is_terminal: bool) -> Result<Plan> {
-    let Args {
+pub(super) fn build(args: RecordArgs, stdout_is_terminal: bool) -> Result<Plan> {
+    let RecordArgs {
         words,
         command,
         scope,
-        sampling: pace,
+        sampling,
         off_cpu,
         calls,
         stacks,
@@ -59,7 +58,7 @@ pub(super) fn build(args: Args, stdout_is_terminal: bool) -> Result<Plan> {
                 Wakers::Alone => "--wakeup",
                 Wakers::Above => "--off-wake",
             };
-            refusal::with_off_cpu(asked, &pace, &scope, &stacks)?;
+            refusal::with_off_cpu(asked, &sampling, &scope, &stacks)?;
             (Probe::OffCpu(waits), None)
         }
         Asked::Beside(waits) => {
@@ -76,33 +75,33 @@ pub(super) fn build(args: Args, stdout_is_terminal: bool) -> Result<Plan> {
             probe == Probe::OnCpu && beside.is_none(),
             "{flag} does not go with --off-cpu, --off-wake, --wakeup or --wall; record twice"
         );
-        refusal::perf_event(flag, &pace)?;
-        refusal::with_place("what a thread begins", &pace, &scope)?;
+        refusal::perf_event(flag, &sampling)?;
+        refusal::with_place("what a thread begins", &sampling, &scope)?;
         ensure!(
             of_calls != Probe::Allocations || !stacks.kernel_stacks_only,
             "memory is asked for in user mode, where there are no kernel stacks; leave out -K"
         );
         probe = of_calls;
     }
-    let triggers = events::triggers(&pace)?;
+    let specs = events::specs(&sampling)?;
     if let Probe::Wall(_) = probe {
         ensure!(
-            triggers.iter().all(Trigger::is_cpu_time),
+            specs.iter().all(EventSpec::is_cpu_time),
             "-e names what --wall finds out where threads run by, and that must be a clock or cycles; leave it out"
         );
         ensure!(
-            triggers.len() < 2,
+            specs.len() < 2,
             "--wall finds out where threads run by one event; keep one -e, or record twice"
         );
     }
-    refusal::with_triggers(&triggers, &pace, &scope, &stacks)?;
-    let duration = duration(&words, &pace, &scope)?;
+    refusal::with_event_specs(&specs, &sampling, &scope, &stacks)?;
+    let duration = duration(&words, &sampling, &scope)?;
     ensure!(
         !running.quiet || running.verbose == 0,
         "-q says less and -v says more; keep one of them"
     );
-    let outputs = events::outputs(&triggers, &output, stdout_is_terminal)?;
-    let mut events = events::events(&probe, &triggers, &pace, outputs)?;
+    let outputs = events::outputs(&specs, &output, stdout_is_terminal)?;
+    let mut events = events::events(&probe, &specs, &sampling, outputs)?;
     if let Some(waits) = beside {
         let event = events::beside(waits, off_cpu.outputs_beside(), &events)?;
         events.push(event);
@@ -113,7 +112,7 @@ pub(super) fn build(args: Args, stdout_is_terminal: bool) -> Result<Plan> {
     let is_drawn = events
         .iter()
         .flat_map(|event| &event.outputs)
-        .any(|output| output.format() == Some(Format::Svg));
+        .any(|output| output.format().is_some_and(Format::is_drawn));
     let style = style(&look, &output, is_drawn)?;
     let target = target(&scope, &command)?;
     Ok(Plan {
@@ -180,10 +179,10 @@ fn distinct(lists: &[Ids]) -> Vec<u32> {
 
 fn duration(
     words: &[OsString],
-    pace: &SamplingArgs,
+    sampling: &SamplingArgs,
     scope: &ScopeArgs,
 ) -> Result<Option<Duration>> {
-    let word = match (words, pace.duration) {
+    let word = match (words, sampling.duration) {
         ([], flag) => return Ok(flag),
         ([word], None) => word.to_string_lossy(),
         ([_], Some(_)) => {

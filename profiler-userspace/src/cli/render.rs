@@ -3,37 +3,29 @@
 //! In: the arguments of the process. Out: what to render, and how, if that was asked for. Never opens the
 //! file.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::Parser as _;
-
-use super::{Exit, LookArgs, NameArgs, OutputArgs, plan, value};
+use super::flags::{LookArgs, NameArgs, OutputArgs};
+use super::{plan, value};
 use crate::clock::Moment;
 use crate::output::Format;
 use crate::plan::{Output, Rendering, Verbosity};
 use anyhow::{Result, ensure};
 
-/// What it is asked for by.
-const WORD: &str = "render";
-
-/// Names and draws a raw recording, which `flame-bpf -o NAME.fbpf` made: here or on another machine, as often
-/// and in as many ways as wanted. Objects are found where they were, if they are the same builds, their debug
-/// files as usual; what is not found is shown by module and offset. Needs no privileges.
-#[derive(Debug, clap::Parser)]
+/// Draw a raw recording (-o NAME.fbpf): on any machine, as often as wanted; needs no privileges
+#[derive(Debug, clap::Args)]
 #[command(
-    name = "flame-bpf render",
     override_usage = "flame-bpf render FILE [OPTIONS]",
     max_term_width = 120
 )]
-struct Args {
+pub(super) struct RenderArgs {
     /// The raw recording; `-` for stdin
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Leave out windows that end before TIME: 14:05, "2026-11-22 14:05:30", or 90s, 2h after the beginning
+    /// Skip windows that end before TIME: 14:05, "2026-11-22 14:05:30", or 90s, 2h after the start
     #[arg(long, value_name = "TIME", value_parser = value::moment)]
     from: Option<Moment>,
-    /// Leave out windows that begin at TIME or later
+    /// Skip windows that begin at TIME or later
     #[arg(long, value_name = "TIME", value_parser = value::moment)]
     to: Option<Moment>,
     #[command(flatten)]
@@ -42,34 +34,16 @@ struct Args {
     names: NameArgs,
     #[command(flatten)]
     look: LookArgs,
-    /// Say nothing but warnings and errors
+    /// Print only warnings and errors
     #[arg(short, long)]
     quiet: bool,
-    /// Say where the raw recording comes from, and what it holds
+    /// Print where the raw recording comes from and what it holds
     #[arg(short, long, action = clap::ArgAction::Count)]
     verbose: u8,
 }
 
-/// What is asked for, if it is this.
-///
-/// # Errors
-/// What to print and the exit code to end with, where it cannot be obeyed or asks for help.
-pub fn parse_render(
-    arguments: &[OsString],
-    stdout_is_terminal: bool,
-) -> Option<Result<Rendering, Exit>> {
-    match arguments {
-        [_, word, ..] if word == WORD => Some(read(&arguments[1..], stdout_is_terminal)),
-        _ => None,
-    }
-}
-
-fn read(arguments: &[OsString], stdout_is_terminal: bool) -> Result<Rendering, Exit> {
-    let args = Args::try_parse_from(arguments).map_err(Exit::from_clap)?;
-    build(args, stdout_is_terminal).map_err(|error| Exit::usage(&format!("{error:#}")))
-}
-
-fn build(args: Args, stdout_is_terminal: bool) -> Result<Rendering> {
+/// What to render.
+pub(super) fn build(args: RenderArgs, stdout_is_terminal: bool) -> Result<Rendering> {
     ensure!(
         !args.quiet || args.verbose == 0,
         "-q says less and -v says more; keep one of them"
@@ -86,7 +60,7 @@ fn build(args: Args, stdout_is_terminal: bool) -> Result<Rendering> {
     }
     let is_drawn = outputs
         .iter()
-        .any(|output| output.format() == Some(Format::Svg));
+        .any(|output| output.format().is_some_and(Format::is_drawn));
     Ok(Rendering {
         file: args.file,
         from: args.from,
@@ -107,39 +81,41 @@ fn build(args: Args, stdout_is_terminal: bool) -> Result<Rendering> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::{Exit, Task};
+    use std::ffi::OsString;
 
     use crate::symbolize::Demangling;
     use std::path::Path;
     use std::time::Duration;
 
-    fn parse(line: &str) -> Option<Result<Rendering, Exit>> {
+    fn parse(line: &str) -> Result<Rendering, Exit> {
         let words = std::iter::once("flame-bpf").chain(line.split_whitespace());
-        parse_render(&words.map(OsString::from).collect::<Vec<_>>(), true)
+        match crate::cli::parse(words.map(OsString::from), true)? {
+            Task::Render(rendering) => Ok(*rendering),
+            other => panic!("{line}: {other:?}"),
+        }
     }
 
     #[test]
     fn a_file_and_the_flags_about_outputs_names_and_looks_are_taken() {
         let line =
             "render a.fbpf -o b.svg -f --inline --simplify --debug-dir /d --title T --inverted";
-        let asked = parse(line).unwrap().unwrap();
+        let asked = parse(line).unwrap();
         assert_eq!(asked.file, Path::new("a.fbpf"));
         assert_eq!(asked.title.as_deref(), Some("T"));
         assert!(asked.naming.inlined && asked.style.inverted);
         assert_eq!(asked.naming.demangling, Demangling::Simplified);
         let formats: Vec<_> = asked.outputs.iter().map(Output::format).collect();
         assert_eq!(formats, [Some(Format::Svg), Some(Format::Folded)]);
-        let windows = parse("render a.fbpf --from 14:05 --to 2h")
-            .unwrap()
-            .unwrap();
+        let windows = parse("render a.fbpf --from 14:05 --to 2h").unwrap();
         assert!(matches!(windows.from, Some(Moment::Time(_))));
         assert_eq!(windows.to, Some(Moment::After(Duration::from_secs(7200))));
-        let usual = parse("render a.fbpf").unwrap().unwrap();
+        let usual = parse("render a.fbpf").unwrap();
         assert_eq!(usual.outputs[0].format(), Some(Format::Svg));
     }
 
     #[test]
-    fn anything_else_is_refused_or_somebody_elses() {
-        assert!(parse("-d 3").is_none());
+    fn anything_else_is_refused_and_help_is_given() {
         for line in [
             "render",
             "render a b",
@@ -152,9 +128,9 @@ mod tests {
             "render a --from yesterday",
             "render a --to 25:00",
         ] {
-            assert_eq!(parse(line).unwrap().unwrap_err().code, 2, "{line}");
+            assert_eq!(parse(line).unwrap_err().code, 2, "{line}");
         }
-        let help = parse("render --help").unwrap().unwrap_err();
+        let help = parse("render --help").unwrap_err();
         assert_eq!(help.code, 0);
         assert!(help.text.contains("--debug-dir"), "{}", help.text);
     }

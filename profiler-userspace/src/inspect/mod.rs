@@ -5,5 +5,5 @@
 mod names;
 mod unwind;
 
-pub use names::show_names;
-pub use unwind::show_unwind;
+pub use names::names;
+pub use unwind::unwind;

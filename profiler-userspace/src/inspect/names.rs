@@ -16,7 +16,7 @@ use std::time::Instant;
 ///
 /// # Errors
 /// When the file or the input cannot be read, or a line is no address.
-pub fn show_names(
+pub fn names(
     file: &Path,
     input: impl BufRead,
     naming: &Naming,
@@ -81,7 +81,7 @@ mod tests {
         let named = |text: &str| {
             let naming = Naming::default();
             let servers = Servers::Named(String::new());
-            show_names(&itself, text.as_bytes(), &naming, &servers, true)
+            names(&itself, text.as_bytes(), &naming, &servers, true)
         };
         let text = named(&input).unwrap();
         let lines: Vec<&str> = text.lines().collect();

@@ -11,7 +11,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// When the file cannot be read, or has no table.
-pub fn show_unwind(file: &Path, address: Option<u64>) -> Result<String> {
+pub fn unwind(file: &Path, address: Option<u64>) -> Result<String> {
     let opened =
         RegularFile::open(file).with_context(|| format!("cannot read {}", file.display()))?;
     let table = UnwindTable::read(&opened.file)

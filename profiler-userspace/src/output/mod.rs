@@ -35,6 +35,14 @@ impl Format {
         }
     }
 
+    /// Whether it is a picture, so that a [`Style`] shows in it.
+    pub const fn is_drawn(self) -> bool {
+        match self {
+            Self::Folded => false,
+            Self::Svg => true,
+        }
+    }
+
     /// The format that the name of `path` asks for. Names in `/dev` and `/proc` are those of pipes
     /// and the like, which say nothing; they get text.
     pub fn from_path(path: &Path) -> Result<Self, Error> {

@@ -36,7 +36,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Table> {
         [
             (
                 "flame-bpf",
-                format!("'{ours}' show-names {object} --lines --inline"),
+                format!("'{ours}' inspect names {object} --lines --inline"),
             ),
             (
                 "blazesym",

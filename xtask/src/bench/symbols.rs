@@ -114,7 +114,10 @@ fn commands(
     let mut commands = vec![
         (
             "flame-bpf",
-            format!("'{}' show-names '{path}' {ours}", bench.flame_bpf.display()),
+            format!(
+                "'{}' inspect names '{path}' {ours}",
+                bench.flame_bpf.display()
+            ),
         ),
         (
             "blazesym",

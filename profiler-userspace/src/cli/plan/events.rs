@@ -4,7 +4,7 @@
 //! together. Never: looks at the machine.
 
 use super::{DEFAULT_FILE, OutputArgs, SamplingArgs, places, without_dots};
-use crate::cli::trigger::{self, Trigger};
+use crate::cli::event_spec::{self, EventSpec};
 use crate::plan::{DEFAULT_HZ, Event, Output, PerfEventChoice, Sampling};
 use crate::probe::{Probe, Waits};
 use anyhow::{Result, anyhow, bail, ensure};
@@ -15,49 +15,49 @@ use std::path::{Path, PathBuf};
 const NAME_LENGTH: usize = 80;
 
 /// What was named to be sampled; nothing if nothing was.
-pub(super) fn triggers(pace: &SamplingArgs) -> Result<Vec<Trigger>> {
+pub(super) fn specs(sampling: &SamplingArgs) -> Result<Vec<EventSpec>> {
     let short = [
-        (pace.page_faults, "page-faults"),
-        (pace.context_switches, "context-switches"),
+        (sampling.page_faults, "page-faults"),
+        (sampling.context_switches, "context-switches"),
     ];
     if let Some((_, name)) = short.into_iter().find(|(given, _)| *given) {
-        let trigger = trigger::parse(name).map_err(|sentence| anyhow!(sentence))?;
-        return Ok(vec![trigger]);
+        let spec = event_spec::parse(name).map_err(|sentence| anyhow!(sentence))?;
+        return Ok(vec![spec]);
     }
-    let all = &pace.event;
+    let all = &sampling.event;
     ensure!(
         all.len() <= MAX_EVENTS,
         "one run records {MAX_EVENTS} -e at most, and here are {}; leave some out, or record twice",
         all.len()
     );
-    for (place, trigger) in all.iter().enumerate() {
+    for (place, spec) in all.iter().enumerate() {
         ensure!(
-            !all[..place].iter().any(|before| before.is(trigger)),
+            !all[..place].iter().any(|before| before.is(spec)),
             "-e {} is given twice; leave one of them out",
-            trigger.name()
+            spec.name()
         );
     }
     Ok(all.clone())
 }
 
-/// One event for each trigger, each with its outputs; without triggers, the one of `probe`.
+/// One event for each spec, each with its outputs; without specs, the one of `probe`.
 pub(super) fn events(
     probe: &Probe,
-    triggers: &[Trigger],
-    pace: &SamplingArgs,
+    specs: &[EventSpec],
+    sampling: &SamplingArgs,
     outputs: Vec<Vec<Output>>,
 ) -> Result<Vec<Event>> {
-    let of_trigger = |trigger: &Trigger| match trigger {
+    let of_trigger = |spec: &EventSpec| match spec {
         // Wall time takes its samples on it.
-        Trigger::PerfEvent(perf_event) => {
+        EventSpec::PerfEvent(perf_event) => {
             (probe.clone(), PerfEventChoice::Named(perf_event.clone()))
         }
-        Trigger::Tracepoint(tracepoint) => {
+        EventSpec::Tracepoint(tracepoint) => {
             (Probe::Tracepoint(tracepoint.clone()), PerfEventChoice::Auto)
         }
-        Trigger::Function(function) => (Probe::Function(function.clone()), PerfEventChoice::Auto),
+        EventSpec::Function(function) => (Probe::Function(function.clone()), PerfEventChoice::Auto),
     };
-    let mut recorded: Vec<(Probe, PerfEventChoice)> = triggers.iter().map(of_trigger).collect();
+    let mut recorded: Vec<(Probe, PerfEventChoice)> = specs.iter().map(of_trigger).collect();
     if recorded.is_empty() {
         recorded.push((probe.clone(), PerfEventChoice::Auto));
     }
@@ -66,7 +66,7 @@ pub(super) fn events(
         .zip(outputs)
         .map(|((probe, perf_event), outputs)| {
             Ok(Event {
-                sampling: sampling(pace, &probe, &perf_event)?,
+                sampling: rate(sampling, &probe, &perf_event)?,
                 probe,
                 perf_event,
                 outputs,
@@ -75,8 +75,8 @@ pub(super) fn events(
         .collect()
 }
 
-fn sampling(pace: &SamplingArgs, probe: &Probe, perf_event: &PerfEventChoice) -> Result<Sampling> {
-    let asked = match (pace.freq, pace.count) {
+fn rate(sampling: &SamplingArgs, probe: &Probe, perf_event: &PerfEventChoice) -> Result<Sampling> {
+    let asked = match (sampling.freq, sampling.count) {
         (Some(_), Some(_)) => bail!("-F is a rate and -c a period; keep one of them"),
         (Some(hz), None) => Some(Sampling::Frequency(hz)),
         (None, Some(period)) => Some(Sampling::Period(period)),
@@ -95,13 +95,13 @@ fn sampling(pace: &SamplingArgs, probe: &Probe, perf_event: &PerfEventChoice) ->
     }
 }
 
-/// The outputs of each trigger, in the order of these; of the one event that there is without several.
+/// The outputs of each spec, in the order of these; of the one event that there is without several.
 pub(super) fn outputs(
-    triggers: &[Trigger],
+    specs: &[EventSpec],
     output: &OutputArgs,
     stdout_is_terminal: bool,
 ) -> Result<Vec<Vec<Output>>> {
-    let events = triggers.len();
+    let events = specs.len();
     if events < 2 {
         return Ok(vec![super::outputs(output, stdout_is_terminal)?]);
     }
@@ -134,16 +134,13 @@ pub(super) fn outputs(
             several.len()
         ),
     };
-    let files: Vec<PathBuf> = triggers
-        .iter()
-        .map(|trigger| file_of(pattern, trigger))
-        .collect();
+    let files: Vec<PathBuf> = specs.iter().map(|spec| file_of(pattern, spec)).collect();
     for (place, file) in files.iter().enumerate() {
         if let Some(before) = files[..place].iter().position(|other| other == file) {
             bail!(
                 "-e {} and -e {} would both go to {}; give one -o for each -e",
-                triggers[before].name(),
-                triggers[place].name(),
+                specs[before].name(),
+                specs[place].name(),
                 file.display()
             );
         }
@@ -152,11 +149,11 @@ pub(super) fn outputs(
     Ok(outputs.into_iter().map(|output| vec![output]).collect())
 }
 
-/// The file of one of several triggers: its name stands before the ending.
-fn file_of(pattern: &Path, trigger: &Trigger) -> PathBuf {
+/// The file of one of several specs: its name stands before the ending.
+fn file_of(pattern: &Path, spec: &EventSpec) -> PathBuf {
     let mut file = pattern.file_stem().unwrap_or_default().to_owned();
     file.push(".");
-    file.push(in_file_name(&trigger.name()));
+    file.push(in_file_name(&spec.name()));
     if let Some(ending) = pattern.extension() {
         file.push(".");
         file.push(ending);

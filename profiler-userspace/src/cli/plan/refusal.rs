@@ -3,18 +3,18 @@
 //! In: flags that are right one by one. Out: nothing, or a sentence that names the one to leave out.
 
 use super::{SamplingArgs, ScopeArgs, StackArgs};
-use crate::cli::trigger::Trigger;
+use crate::cli::event_spec::EventSpec;
 use crate::plan::{Event, Output};
 use crate::probe::{Probe, Waits};
 use crate::raw_recording;
 use anyhow::{Result, bail, ensure};
 
 /// What begins and ends is recorded alone.
-pub(super) fn perf_event(flag: &str, pace: &SamplingArgs) -> Result<()> {
+pub(super) fn perf_event(flag: &str, sampling: &SamplingArgs) -> Result<()> {
     let given = [
-        ("-e", !pace.event.is_empty()),
-        ("--page-faults", pace.page_faults),
-        ("--context-switches", pace.context_switches),
+        ("-e", !sampling.event.is_empty()),
+        ("--page-faults", sampling.page_faults),
+        ("--context-switches", sampling.context_switches),
     ];
     match given.into_iter().find(|(_, given)| *given) {
         Some((event, _)) => {
@@ -25,37 +25,37 @@ pub(super) fn perf_event(flag: &str, pace: &SamplingArgs) -> Result<()> {
 }
 
 /// What threads come by is everywhere, and all of it is counted.
-pub(super) fn with_place(what: &str, pace: &SamplingArgs, scope: &ScopeArgs) -> Result<()> {
+pub(super) fn with_place(what: &str, sampling: &SamplingArgs, scope: &ScopeArgs) -> Result<()> {
     ensure!(
-        pace.freq.is_none() && pace.count.is_none(),
+        sampling.freq.is_none() && sampling.count.is_none(),
         "of {what} every passing is counted; leave out -F and -c"
     );
     everywhere(what, scope)
 }
 
 /// What does not go with what was named to be sampled.
-pub(super) fn with_triggers(
-    triggers: &[Trigger],
-    pace: &SamplingArgs,
+pub(super) fn with_event_specs(
+    specs: &[EventSpec],
+    sampling: &SamplingArgs,
     scope: &ScopeArgs,
     stacks: &StackArgs,
 ) -> Result<()> {
-    let has_event = triggers
+    let has_event = specs
         .iter()
-        .any(|trigger| matches!(trigger, Trigger::PerfEvent(_)));
-    for trigger in triggers {
-        let what = match trigger {
-            Trigger::PerfEvent(_) => continue,
-            Trigger::Tracepoint(_) => "a tracepoint",
-            Trigger::Function(_) => "a function",
+        .any(|spec| matches!(spec, EventSpec::PerfEvent(_)));
+    for spec in specs {
+        let what = match spec {
+            EventSpec::PerfEvent(_) => continue,
+            EventSpec::Tracepoint(_) => "a tracepoint",
+            EventSpec::Function(_) => "a function",
         };
         if has_event {
             everywhere(what, scope)?;
         } else {
-            with_place(what, pace, scope)?;
+            with_place(what, sampling, scope)?;
         }
         ensure!(
-            matches!(trigger, Trigger::Tracepoint(_)) || !stacks.kernel_stacks_only,
+            matches!(spec, EventSpec::Tracepoint(_)) || !stacks.kernel_stacks_only,
             "functions are called in user mode, where there are no kernel stacks; leave out -K"
         );
     }
@@ -74,18 +74,18 @@ pub(super) fn everywhere(what: &str, scope: &ScopeArgs) -> Result<()> {
 /// What says something of a CPU, or of how often to look, has no meaning off the CPU.
 pub(super) fn with_off_cpu(
     asked: &str,
-    pace: &SamplingArgs,
+    sampling: &SamplingArgs,
     scope: &ScopeArgs,
     stacks: &StackArgs,
 ) -> Result<()> {
     let every = "every wait is measured; leave it out";
     let nowhere = "a thread that waits is on no CPU; leave it out";
     let given = [
-        ("-F", pace.freq.is_some(), every),
-        ("-c", pace.count.is_some(), every),
-        ("-e", !pace.event.is_empty(), every),
-        ("--page-faults", pace.page_faults, every),
-        ("--context-switches", pace.context_switches, every),
+        ("-F", sampling.freq.is_some(), every),
+        ("-c", sampling.count.is_some(), every),
+        ("-e", !sampling.event.is_empty(), every),
+        ("--page-faults", sampling.page_faults, every),
+        ("--context-switches", sampling.context_switches, every),
         ("-C", scope.cpu.is_some(), nowhere),
         ("--per-cpu", stacks.per_cpu, nowhere),
         ("-I", stacks.include_idle, nowhere),

@@ -10,7 +10,9 @@ use profiler_common::abi::TaskState;
 
 fn plan_for(line: &str, stdout_is_terminal: bool) -> Result<Plan> {
     let words = std::iter::once("flame-bpf").chain(line.split_whitespace());
-    let args = Args::try_parse_from(words).unwrap_or_else(|error| panic!("{line}: {error}"));
+    let args = crate::cli::Args::try_parse_from(words)
+        .unwrap_or_else(|error| panic!("{line}: {error}"))
+        .record;
     build(args, stdout_is_terminal)
 }
 

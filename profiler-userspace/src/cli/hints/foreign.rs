@@ -8,19 +8,15 @@
 pub(super) const VERBS: &[(&str, &str, Option<&str>)] = &[
     ("record", "flame-bpf records without a verb", None),
     ("profile", "flame-bpf records without a verb", None),
-    (
-        "flamegraph",
-        "flame-bpf draws flame graphs without a verb",
-        None,
-    ),
+    ("flamegraph", "flame-bpf records without a verb", None),
     (
         "report",
-        "there is nothing left to report on: flame-bpf draws the graph when it has recorded",
+        "flame-bpf draws the graph when it has recorded",
         Some("flame-bpf -p PID -d 10"),
     ),
     (
         "script",
-        "there is nothing to convert: flame-bpf writes folded stacks itself",
+        "flame-bpf writes folded stacks itself",
         Some("flame-bpf -a -d 10 -o stacks.folded"),
     ),
     (
@@ -28,87 +24,13 @@ pub(super) const VERBS: &[(&str, &str, Option<&str>)] = &[
         "flame-bpf has no live view; record for a while instead",
         Some("flame-bpf -a -d 10"),
     ),
-    (
-        "stat",
-        "flame-bpf samples stacks, and does not count without them",
-        Some("flame-bpf -p PID -d 10"),
-    ),
-    ("help", "flame-bpf has no verbs", Some("flame-bpf --help")),
+    ("help", "help is a flag", Some("flame-bpf --help")),
     (
         "trace",
-        "flame-bpf counts system calls where they are made, or their time",
+        "flame-bpf counts and times system calls by stack",
         Some("flame-bpf --syscalls=latency -p PID -d 10"),
     ),
-    (
-        "syscount",
-        "flame-bpf counts system calls where they are made, or their time",
-        Some("flame-bpf --syscalls -p PID -d 10"),
-    ),
-    (
-        "lock",
-        "flame-bpf shows who waits for locks",
-        Some("flame-bpf --locks -p PID -d 10"),
-    ),
-    (
-        "klockstat",
-        "flame-bpf shows who waits for locks of the kernel",
-        Some("flame-bpf --locks=kernel -p PID -d 10"),
-    ),
-    (
-        "sched",
-        WAITS_FOR_CPU,
-        Some("flame-bpf --wall -p PID -d 10"),
-    ),
-    (
-        "runqlat",
-        WAITS_FOR_CPU,
-        Some("flame-bpf --wall -p PID -d 10"),
-    ),
-    (
-        "fileslower",
-        FILES,
-        Some("flame-bpf --io --io-files -p PID -d 10"),
-    ),
-    (
-        "filetop",
-        FILES,
-        Some("flame-bpf --io=bytes --io-files -p PID -d 10"),
-    ),
-    (
-        "ext4slower",
-        FILES,
-        Some("flame-bpf --io --io-files -p PID -d 10"),
-    ),
-    (
-        "xfsslower",
-        FILES,
-        Some("flame-bpf --io --io-files -p PID -d 10"),
-    ),
-    ("biolatency", DISKS, Some("flame-bpf --io -p PID -d 10")),
-    (
-        "biosnoop",
-        DISKS,
-        Some("flame-bpf -e block:block_rq_issue -a -d 10"),
-    ),
-    (
-        "biotop",
-        DISKS,
-        Some("flame-bpf -e block:block_rq_issue -a -d 10"),
-    ),
-    (
-        "memleak",
-        "flame-bpf shows who asks for memory, and not who keeps it",
-        Some("flame-bpf --alloc -p PID -d 10"),
-    ),
 ];
-
-const WAITS_FOR_CPU: &str =
-    "flame-bpf shows who waits for a CPU beside what runs and what is blocked";
-
-const FILES: &str = "flame-bpf shows who reads and writes files";
-
-const DISKS: &str =
-    "flame-bpf shows who reads and writes (--io), or who passes a tracepoint of the block devices";
 
 /// Tools of bcc's that show waits, the flag that does, and an example: what follows them is a command line much like ours.
 pub(super) const TOOLS: &[(&str, &str, &str)] = &[
@@ -178,34 +100,10 @@ pub(super) const FLAGS: &[Flag] = &[
         "the rate is -F",
     ),
     (
-        &["--no-inherit"],
-        false,
-        Instead::Nothing,
-        "children are followed only where a command is launched",
-    ),
-    (
-        &["-m", "--mmap-pages"],
-        true,
-        Instead::Nothing,
-        "samples are counted in the kernel, so there is no buffer to size",
-    ),
-    (
         &["--stack-storage-size"],
         true,
         Instead::Nothing,
         "stacks have no table of fixed size here",
-    ),
-    (
-        &["-s", "--save-only", "--no-open"],
-        false,
-        Instead::Nothing,
-        "flame-bpf saves its files, and opens none",
-    ),
-    (
-        &["--root"],
-        false,
-        Instead::Nothing,
-        "flame-bpf does not raise its own privileges; put sudo before it",
     ),
 ];
 

@@ -1,4 +1,4 @@
-//! Answers for hands that know another profiler.
+//! Hints for command lines of perf and bcc.
 //!
 //! In: a command line that flame-bpf does not understand. Out: why, and the command that does the
 //! same here, where the line reads like one for bcc's `profile` and its kin, for `perf record`, or for the

@@ -1,6 +1,6 @@
 //! What stands behind `-e`: an event, a tracepoint, or a function.
 //!
-//! In: what was typed. Out: a [`Trigger`], or a sentence for a person who typed something else. Never: asks
+//! In: what was typed. Out: a [`EventSpec`], or a sentence for a person who typed something else. Never: asks
 //! whether this machine has it.
 
 use super::perf_event;
@@ -9,7 +9,7 @@ use crate::probe::{Function, Tracepoint};
 
 /// What makes samples, as typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Trigger {
+pub(super) enum EventSpec {
     /// What `perf_event_open` counts.
     PerfEvent(PerfEvent),
     /// A place in the kernel.
@@ -18,7 +18,7 @@ pub(super) enum Trigger {
     Function(Function),
 }
 
-impl Trigger {
+impl EventSpec {
     /// What it is called.
     pub(super) fn name(&self) -> String {
         match self {
@@ -50,9 +50,9 @@ impl Trigger {
 }
 
 /// Reads `cycles`, `sched:sched_switch`, `tracepoint:sched:sched_switch` or `uprobe:libc:malloc`.
-pub(super) fn parse(text: &str) -> Result<Trigger, String> {
+pub(super) fn parse(text: &str) -> Result<EventSpec, String> {
     if let Some(rest) = text.strip_prefix("uprobe:") {
-        return function(rest).map(Trigger::Function);
+        return function(rest).map(EventSpec::Function);
     }
     if let Some(rest) = text.strip_prefix("uretprobe:") {
         return Err(format!(
@@ -80,7 +80,7 @@ pub(super) fn parse(text: &str) -> Result<Trigger, String> {
                      name one of these, which every system call passes"
                 ));
             }
-            Ok(Trigger::Tracepoint(Tracepoint {
+            Ok(EventSpec::Tracepoint(Tracepoint {
                 category: category.to_owned(),
                 name: name.to_owned(),
             }))
@@ -89,7 +89,7 @@ pub(super) fn parse(text: &str) -> Result<Trigger, String> {
             "a tracepoint has a category and a name, such as tracepoint:sched:sched_switch"
                 .to_owned(),
         ),
-        _ => perf_event::parse(text).map(Trigger::PerfEvent),
+        _ => perf_event::parse(text).map(EventSpec::PerfEvent),
     }
 }
 
@@ -118,7 +118,7 @@ mod tests {
             ("uprobe:libc:malloc", "libc", "malloc"),
             ("uprobe:/usr/bin/x:a::b<c>::d", "/usr/bin/x", "a::b<c>::d"),
         ] {
-            let Ok(Trigger::Function(function)) = parse(typed) else {
+            let Ok(EventSpec::Function(function)) = parse(typed) else {
                 panic!("{typed} is a function");
             };
             assert_eq!(
@@ -142,12 +142,12 @@ mod tests {
     #[test]
     fn tracepoints_are_written_as_perf_and_bpftrace_have_them() {
         for typed in ["sched:sched_switch", "tracepoint:sched:sched_switch"] {
-            let Ok(Trigger::Tracepoint(tracepoint)) = parse(typed) else {
+            let Ok(EventSpec::Tracepoint(tracepoint)) = parse(typed) else {
                 panic!("{typed} is a tracepoint");
             };
             assert_eq!(tracepoint.to_string(), "sched:sched_switch");
         }
-        assert_eq!(parse("cycles"), Ok(Trigger::PerfEvent(PerfEvent::CYCLES)));
+        assert_eq!(parse("cycles"), Ok(EventSpec::PerfEvent(PerfEvent::CYCLES)));
     }
 
     #[test]

@@ -1,0 +1,114 @@
+//! Flags that recording and `render` share: outputs, names, looks.
+//!
+//! In: nothing. Out: the flags, as clap reads them, and their help.
+
+use super::value;
+use crate::output::{MinWidth, Palette};
+use crate::symbolize::SymbolMemory;
+use std::path::PathBuf;
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Output")]
+pub(super) struct OutputArgs {
+    /// Write a flame graph (.svg), folded stacks (.folded, or `-`) or a raw recording (.fbpf, for `render`). Repeatable
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) output: Vec<PathBuf>,
+    /// Write folded stacks to stdout, as -o - does
+    #[arg(short, long)]
+    pub(super) folded: bool,
+    /// Put a frame `-` between user and kernel frames
+    #[arg(long)]
+    pub(super) delimited: bool,
+    /// Mark kernel frames (_[k]) and JIT-compiled frames (_[j]) in folded text
+    #[arg(long)]
+    pub(super) annotate: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Names")]
+pub(super) struct NameArgs {
+    /// Look for debug files in DIR first (same layout as /usr/lib/debug). Repeatable
+    #[arg(long, value_name = "DIR")]
+    pub(super) debug_dir: Vec<PathBuf>,
+    /// Fetch missing debug files from URLS [default: DEBUGINFOD_URLS; without a value, also /etc/debuginfod]
+    #[arg(
+        long, value_name = "URLS", num_args = 0..=1, require_equals = true, default_missing_value = "",
+        hide_default_value = true
+    )]
+    pub(super) debuginfod: Option<String>,
+    /// Show inlined functions as frames of their own (_[i] in folded text)
+    #[arg(long)]
+    pub(super) inline: bool,
+    /// Show file and line of user frames
+    #[arg(long)]
+    pub(super) lines: bool,
+    /// Omit template and generic arguments: std::vector::push_back
+    #[arg(long, conflicts_with = "no_demangle")]
+    pub(super) simplify: bool,
+    /// Keep mangled names: _ZN4core3fmt5write17h01234567E
+    #[arg(long)]
+    pub(super) no_demangle: bool,
+    /// Limit the memory for symbolizing, 64 or more; larger debug information is read in parts [default: 256]
+    #[arg(long, value_name = "MIB", value_parser = value::symbol_memory)]
+    pub(super) max_symbol_memory: Option<SymbolMemory>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Look of the flame graph")]
+pub(super) struct LookArgs {
+    /// Title [default: what was sampled, event, rate, duration and host]
+    #[arg(long, value_name = "TEXT")]
+    pub(super) title: Option<String>,
+    /// Second line under the title
+    #[arg(long, value_name = "TEXT")]
+    pub(super) subtitle: Option<String>,
+    /// Width of the image [default: as wide as the window]
+    #[arg(long, alias = "image-width", value_name = "PIXELS", value_parser = value::pixels)]
+    pub(super) width: Option<u32>,
+    /// Height of each frame [default: 16]
+    #[arg(long, value_name = "PIXELS", value_parser = value::pixels)]
+    pub(super) height: Option<u32>,
+    /// Omit frames narrower than this, in pixels or as a share such as 0.5% [default: 0.1]
+    #[arg(long, value_name = "PIXELS")]
+    pub(super) minwidth: Option<MinWidth>,
+    /// Palette, such as java or hot [default: land; cold for waits, wall with --wall]
+    #[arg(long, aliases = ["color", "palette"], value_name = "NAME", long_help = colors_help())]
+    pub(super) colors: Option<Palette>,
+    /// Grow downward, as icicles do
+    #[arg(long)]
+    pub(super) inverted: bool,
+    /// Merge stacks from the leaves, to see who calls the busiest functions
+    #[arg(long)]
+    pub(super) reverse: bool,
+}
+
+impl LookArgs {
+    /// One of the flags that were given, if any was.
+    pub(super) fn first_flag(&self) -> Option<&'static str> {
+        let given = [
+            ("--title", self.title.is_some()),
+            ("--subtitle", self.subtitle.is_some()),
+            ("--width", self.width.is_some()),
+            ("--height", self.height.is_some()),
+            ("--minwidth", self.minwidth.is_some()),
+            ("--colors", self.colors.is_some()),
+            ("--inverted", self.inverted),
+            ("--reverse", self.reverse),
+        ];
+        given
+            .into_iter()
+            .find(|(_, given)| *given)
+            .map(|(flag, _)| flag)
+    }
+}
+
+fn colors_help() -> String {
+    let names: Vec<_> = Palette::names().collect();
+    format!(
+        "Palette [default: {}; {} for waits, {} with --wall]: {}",
+        Palette::default(),
+        Palette::COLD,
+        Palette::WALL,
+        names.join(", ")
+    )
+}

@@ -1,0 +1,161 @@
+//! The flags of a recording.
+//!
+//! In: nothing. Out: the flags, as clap reads them, and their help. What a single value may look like is in [`value`] and
+//! [`event_spec`]; every rule that connects two flags, and every default, is in [`plan`](super::plan).
+
+use super::flags::{LookArgs, NameArgs, OutputArgs};
+use super::{calls, event_spec, off_cpu, perf_event, value};
+use crate::plan::CallGraph;
+use profiler_common::abi::MAX_EVENTS;
+use std::ffi::OsString;
+use std::time::Duration;
+
+// Not a doc comment, which would become the help of the whole command.
+#[derive(Debug, clap::Args)]
+pub(super) struct RecordArgs {
+    // The duration. A list, so that stray words are ours to explain, and hidden, so that it does not
+    // look like one.
+    #[arg(value_name = "DURATION", hide = true, allow_negative_numbers = true)]
+    pub(super) words: Vec<OsString>,
+    /// Run COMMAND and sample it with its children; with -a, -p or -t, sample those until it ends
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(super) command: Vec<OsString>,
+    #[command(flatten)]
+    pub(super) scope: ScopeArgs,
+    #[command(flatten)]
+    pub(super) sampling: SamplingArgs,
+    #[command(flatten)]
+    pub(super) off_cpu: off_cpu::OffCpuArgs,
+    #[command(flatten)]
+    pub(super) calls: calls::CallArgs,
+    #[command(flatten)]
+    pub(super) stacks: StackArgs,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+    #[command(flatten)]
+    pub(super) windows: WindowArgs,
+    #[command(flatten)]
+    pub(super) names: NameArgs,
+    #[command(flatten)]
+    pub(super) of_kernel: KernelNameArgs,
+    #[command(flatten)]
+    pub(super) look: LookArgs,
+    #[command(flatten)]
+    pub(super) running: RunningArgs,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Target")]
+pub(super) struct ScopeArgs {
+    /// Sample these processes, with all their threads
+    #[arg(short, long, value_name = "PID[,PID]", value_parser = value::pids, allow_negative_numbers = true)]
+    pub(super) pid: Vec<value::Ids>,
+    /// Sample these threads
+    #[arg(
+        short, long, visible_short_alias = 'L', value_name = "TID[,TID]",
+        value_parser = value::tids, allow_negative_numbers = true
+    )]
+    pub(super) tid: Vec<value::Ids>,
+    /// Sample the whole machine [default without a target]
+    #[arg(short, long)]
+    pub(super) all: bool,
+    /// Sample on these CPUs only, such as 0-3,8
+    #[arg(short = 'C', long, value_name = "LIST", value_parser = value::cpus, allow_negative_numbers = true)]
+    pub(super) cpu: Option<value::Cpus>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Sampling")]
+pub(super) struct SamplingArgs {
+    /// Stop after 10, 0.5, 500ms, 2m ...; `-d` is optional [default: Ctrl-C or the target's end]
+    #[arg(short, long, value_name = "DURATION", value_parser = value::duration, allow_negative_numbers = true)]
+    pub(super) duration: Option<Duration>,
+    /// Sample this many times a second on each CPU [default: 99]
+    #[arg(short = 'F', long, value_name = "HZ", value_parser = value::frequency, allow_negative_numbers = true)]
+    pub(super) freq: Option<u64>,
+    /// Sample once every PERIOD occurrences of the event (nanoseconds for clocks)
+    #[arg(short, long, value_name = "PERIOD", value_parser = value::period, allow_negative_numbers = true)]
+    pub(super) count: Option<u64>,
+    /// Sample on this event [default: cycles, or cpu-clock without hardware counters]. Repeatable, one output each
+    #[arg(short, long, value_name = "NAME", value_parser = event_spec::parse, long_help = event_help())]
+    pub(super) event: Vec<event_spec::EventSpec>,
+    /// Sample every page fault: -e page-faults
+    #[arg(long, conflicts_with_all = ["event", "context_switches"])]
+    pub(super) page_faults: bool,
+    /// Sample every context switch: -e context-switches
+    #[arg(long, conflicts_with = "event")]
+    pub(super) context_switches: bool,
+}
+
+fn event_help() -> String {
+    format!(
+        "Sample on this event [default: cycles, or cpu-clock without hardware counters]\n\n\
+         {}\n\n\
+         Without -F or -c, clocks and events of the processor are sampled at 99 Hz; the other events of \
+         the kernel, such as page-faults, are all kept, as with -c 1.\n\n\
+         Tracepoints of the kernel, every one counted: CATEGORY:NAME, such as sched:sched_switch.\n\n\
+         Functions of programs and libraries, every call counted: uprobe:FILE:FUNCTION, such as \
+         uprobe:libc:malloc or uprobe:/usr/bin/bash:readline. FILE is a path, or the name of a file that \
+         the target has mapped.\n\n\
+         Up to {MAX_EVENTS} -e may be given, of any kind: all are recorded in one run, each into a graph of its own. \
+         Give one -o for each, in the same order, or one alone: -o x.svg writes x.page-faults.svg, x.cycles.svg and \
+         so on. -F and -c are about each event; tracepoints and functions know no rate.",
+        perf_event::list()
+    )
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Stacks")]
+pub(super) struct StackArgs {
+    /// Record user stacks only
+    #[arg(short = 'U', long)]
+    pub(super) user_stacks_only: bool,
+    /// Record kernel stacks only
+    #[arg(short = 'K', long)]
+    pub(super) kernel_stacks_only: bool,
+    /// Walk user stacks by unwind tables (dwarf), frame pointers (fp), or either (auto) [default: auto]
+    #[arg(long, value_name = "HOW", value_parser = value::call_graph)]
+    pub(super) call_graph: Option<CallGraph>,
+    /// Keep samples of idle CPUs (whole machine only)
+    #[arg(short = 'I', long)]
+    pub(super) include_idle: bool,
+    /// Separate threads
+    #[arg(long)]
+    pub(super) per_thread: bool,
+    /// Separate CPUs
+    #[arg(long)]
+    pub(super) per_cpu: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Output")]
+pub(super) struct WindowArgs {
+    /// Write a window of the raw recording every 10s, 1m ...; `render --from --to` picks some
+    #[arg(long, value_name = "DURATION", value_parser = value::window, allow_negative_numbers = true)]
+    pub(super) window: Option<Duration>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Names")]
+pub(super) struct KernelNameArgs {
+    /// Show file and line of kernel frames (needs this kernel's debug information, or --debuginfod)
+    #[arg(long)]
+    pub(super) kernel_lines: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Running")]
+pub(super) struct RunningArgs {
+    /// Print only warnings and errors
+    #[arg(short, long)]
+    pub(super) quiet: bool,
+    /// Print BPF programs, counters, unwind tables and where stacks were cut short (-vv: at which address)
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    pub(super) verbose: u8,
+    /// Limit the BPF maps' memory; raise it if samples are lost [default: 32]
+    #[arg(long, value_name = "MIB", value_parser = value::mebibytes)]
+    pub(super) map_memory: Option<u32>,
+    /// Limit the memory of unwind tables in the kernel [default: 256]
+    #[arg(long, value_name = "MIB", value_parser = value::mebibytes)]
+    pub(super) max_unwind_memory: Option<u32>,
+}
