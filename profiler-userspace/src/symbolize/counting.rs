@@ -1,8 +1,8 @@
-//! How much memory each thread has taken.
+//! Counts the memory of each thread.
 //!
-//! In: every request for memory of this program. Out: how many bytes a thread has taken and not given back. That
-//! is how naming keeps its limit: what libraries make of a debug file can be many times its size, and nobody but
-//! the allocator knows how much it is. The memory itself is the system's allocator's.
+//! In: every allocation of this program. Out: how many bytes a thread has allocated and not freed.
+//! Symbolization uses that to keep its limit: what libraries make of a debug file can be many times its size,
+//! and only the allocator knows how much. The memory itself comes from the system's allocator.
 
 #![expect(
     unsafe_code,
@@ -13,60 +13,60 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 thread_local! {
-    // Neither made on first use nor destroyed, so that asking for it never asks for memory.
+    // Neither initialized lazily nor destroyed, so that access never allocates.
     static TAKEN: Cell<i64> = const { Cell::new(0) };
     static MOST: Cell<i64> = const { Cell::new(0) };
 }
 
-/// The system's allocator, and a note of how much it gave.
+/// The system's allocator, counted.
 struct Counting;
 
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// The bytes that this thread has taken and not given back. What it gave back for another thread counts, too,
-/// so that it may be below zero: only differences mean anything.
+/// The bytes this thread has allocated and not freed. Memory that it freed for another thread counts too, so
+/// the number may be negative: only differences mean anything.
 pub(super) fn taken() -> i64 {
     TAKEN.get()
 }
 
-/// The most that it was since [`forget_most`].
+/// The highest value since [`forget_most`].
 #[cfg(test)]
 pub(super) fn most() -> i64 {
     MOST.get()
 }
 
-/// Begins anew to look for the most.
+/// Resets the highest value.
 #[cfg(test)]
 pub(super) fn forget_most() {
     MOST.set(TAKEN.get());
 }
 
 fn note(bytes: i64) {
-    // A thread that ends gives back memory when it has no notes any more.
+    // A thread that ends frees memory after its counters are gone.
     let _ended = TAKEN.try_with(|taken| {
         taken.set(taken.get() + bytes);
         MOST.with(|most| most.set(most.get().max(taken.get())));
     });
 }
 
-/// A size as a difference. No layout is larger than this holds.
+/// A size as a signed number. No layout exceeds its range.
 fn signed(bytes: usize) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-// SAFETY: every method hands its arguments to the system's allocator as they came and returns what that returns.
-// Taking a note neither allocates nor unwinds.
+// SAFETY: every method passes its arguments on to the system's allocator and returns its result. Counting
+// neither allocates nor unwinds.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note(signed(layout.size()));
-        // SAFETY: the caller keeps what `alloc` demands, and it is handed on.
+        // SAFETY: the caller upholds `alloc`'s contract, which is passed on.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         note(signed(layout.size()));
-        // SAFETY: the caller keeps what `alloc_zeroed` demands, and it is handed on.
+        // SAFETY: the caller upholds `alloc_zeroed`'s contract, which is passed on.
         unsafe { System.alloc_zeroed(layout) }
     }
 

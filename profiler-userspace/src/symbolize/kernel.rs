@@ -1,8 +1,8 @@
-//! Names for code of the kernel.
+//! Names of kernel code.
 //!
-//! In: addresses, and the kernel's own word for them if it can be asked. Out: for each address a name
-//! or none, and a [`KernelNaming`] that says why there are none. Never touches `/proc/kallsyms` unless
-//! there is an address to name: printing its hundred thousand lines costs the kernel 30 ms.
+//! In: addresses, and the kernel's names for them if it can be asked. Out: for each address a name or none,
+//! and a [`KernelNaming`] that says why there are none. Never reads `/proc/kallsyms` unless there is an
+//! address to name: printing its hundred thousand lines costs the kernel 30 ms.
 
 use super::demangle::unmangled;
 use super::dwarf::SourceLine;
@@ -21,12 +21,12 @@ use std::sync::Arc;
 /// Where the kernel lists its symbols.
 const KALLSYMS: &str = "/proc/kallsyms";
 
-/// Further from a symbol's start than any function reaches, in bytes. `kallsyms` tells no sizes, so
-/// this is what keeps a symbol from standing for all memory behind it.
+/// Further from a symbol's start than any function extends, in bytes. `kallsyms` has no sizes, so this limit
+/// keeps a symbol from covering all memory after it.
 const MAX_FUNCTION_BYTES: usize = 1 << 20;
 
-/// Asks the kernel what it calls some addresses. Answers in their order, none for an address that it
-/// does not know; or not at all.
+/// Asks the kernel for the names of some addresses. Answers in their order, none for an address without a
+/// name; or not at all.
 pub type AskKernel<'a> = &'a mut dyn FnMut(&[u64]) -> Option<Vec<Option<String>>>;
 
 /// Where the names of kernel functions come from.
@@ -105,15 +105,15 @@ pub enum KernelNaming {
         /// The value of `kernel.kptr_restrict`, where it can be read.
         kptr_restrict: Option<u8>,
     },
-    /// The kernel does not list its symbols.
+    /// The kernel's list of symbols cannot be read.
     Unlisted {
-        /// Why not.
+        /// Why.
         reason: String,
     },
 }
 
 impl KernelNaming {
-    /// For a reader whose kernel frames have no names: why, and what mends it.
+    /// For a user whose kernel frames have no names: why, and the remedy.
     pub fn complaint(&self) -> Option<String> {
         match self {
             Self::NotNeeded | Self::Asked | Self::Listed => None,
@@ -138,12 +138,12 @@ impl KernelNaming {
 }
 
 impl<'a> KernelNames<'a> {
-    /// Names out of the kernel's list.
+    /// Names from the kernel's list.
     pub fn listed() -> Self {
         Self::default()
     }
 
-    /// Names out of the kernel's mouth; out of its list if it does not answer.
+    /// Names from the kernel itself; from its list if it does not answer.
     pub fn asked(ask: AskKernel<'a>) -> Self {
         Self {
             ask: Some(ask),
@@ -191,7 +191,7 @@ impl<'a> KernelNames<'a> {
     }
 }
 
-/// A kernel symbol without the module that it is said to be of, so that all sources agree.
+/// A kernel symbol without its module, so that all sources agree.
 pub(super) fn readable(symbol: &[u8]) -> Option<String> {
     let name = symbol
         .split(|&byte| byte == b' ')
@@ -200,8 +200,7 @@ pub(super) fn readable(symbol: &[u8]) -> Option<String> {
     Some(unmangled(name))
 }
 
-/// Whether the list can be read and tells addresses. Those that may not see them get the same lines
-/// with zeros, so the first lines say it of all.
+/// Whether the list can be read and has addresses. Unprivileged readers get zeros, so the first lines tell.
 fn listing(kallsyms: &Path) -> KernelNaming {
     let mut start = [0; 4096];
     let read = File::open(kallsyms).and_then(|mut file| file.read(&mut start));
@@ -234,7 +233,7 @@ fn listing(kallsyms: &Path) -> KernelNaming {
 fn look_up(kallsyms: &Path, addresses: &[u64]) -> Vec<Option<String>> {
     let kernel = source::Kernel {
         kallsyms: MaybeDefault::Some(kallsyms.to_owned()),
-        // Its debug information would tell inlined functions too, for a gigabyte of memory.
+        // Its debug information would give inlined functions too, at a gigabyte of memory.
         vmlinux: MaybeDefault::None,
         debug_syms: false,
         ..source::Kernel::default()

@@ -1,18 +1,18 @@
-//! How much memory naming may hold at once.
+//! How much memory symbolization may hold at once.
 //!
-//! In: one limit, and threads that name an object each. Out: turns, each of which says how much its holder may
-//! take. What fits into a share goes on side by side with others; what may not fit has the whole limit, and
-//! goes on alone. Which of both it is depends on the object and the limit alone, not on the machine or on who
-//! comes first: the same names come out everywhere.
+//! In: one limit, and threads that each symbolize an object. Out: turns, each with the amount its holder may
+//! use. What fits into a share runs beside others; what may not fit gets the whole limit and runs alone.
+//! Which it is depends only on the object and the limit, not on the machine or on timing: names come out the
+//! same everywhere.
 
 use super::side_by_side::MAX_THREADS;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// The most that names alone take for any object, in bytes: 16 MiB of headers while these are read; or 24 MiB of
-/// minimal debug information, 16 MiB to unpack it and as much for its headers.
+/// The most that names alone take for any object, in bytes: 16 MiB of headers while these are read; or 24 MiB
+/// of minimal debug information, 16 MiB to unpack it and as much for its headers.
 pub(super) const NAMES_BYTES: u64 = 64 << 20;
 
-/// The most memory that naming may hold at once.
+/// The limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SymbolMemory {
     /// In bytes; at least [`SymbolMemory::LEAST_MIB`].
@@ -20,7 +20,7 @@ pub struct SymbolMemory {
 }
 
 impl SymbolMemory {
-    /// What names alone may take, in MiB: less is too little for some objects.
+    /// The least limit, in MiB: names of some objects need that much.
     pub const LEAST_MIB: u32 = (NAMES_BYTES >> 20) as u32;
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Memory {
     turns: RwLock<()>,
 }
 
-/// The right to take so much memory, until it is dropped.
+/// The right to use so much memory, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Turn<'a> {
     /// How much, in bytes.
@@ -59,11 +59,10 @@ impl Memory {
         }
     }
 
-    /// Waits for a turn for what may want so many bytes. Whoever has one must give it back before asking for
-    /// another.
+    /// Waits for a turn for a need of so many bytes. A thread must drop its turn before it asks for another.
     pub(super) fn turn(&self, wanted: u64) -> Turn<'_> {
         let share = self.limit / MAX_THREADS as u64;
-        // There is nothing behind the lock that a panic could have left half done.
+        // No panic could leave what is behind the lock half changed.
         if wanted <= share {
             Turn {
                 bytes: share,

@@ -1,34 +1,34 @@
-//! What reading DWARF may take.
+//! Limits on reading DWARF.
 //!
-//! In: a note of every step of reading. Out: whether to go on. Debug files are written by others; what a few of
-//! their bytes make a reader do, and keep, has no end of itself: rows of lines, one range named by a thousand
-//! functions. Each of these takes at least one step, and so every step asks here.
+//! In: each step of reading. Out: whether to go on. Debug files are written by others, and a few bytes of
+//! them can make a reader compute and keep without end: rows of lines, one range claimed by a thousand
+//! functions. Each of these takes at least one step, so every step is checked here.
 
 use super::super::counting;
 use std::cell::Cell;
 
-/// Reading stops at this part of what may be held: a table that is full takes as much again between two
-/// questions.
+/// Reading stops at this part of the memory limit: growing a full table takes as much again between two
+/// checks.
 const PART: u64 = 2;
 
-/// Pages of files may take this part of that.
+/// Cached pages may take this part of that.
 const PAGES: u64 = 4;
 
-/// Memory is asked for at every so many steps.
+/// Memory is checked every so many steps.
 const STEPS_UNASKED: u64 = 32;
 
-/// Any file may take so many steps; a second or two.
+/// How many steps any file may take; a second or two.
 const FREE_STEPS: u64 = 256 << 20;
 
-/// And so many for each byte that it has.
+/// And so many more for each of its bytes.
 const STEPS_A_BYTE: u64 = 2;
 
-/// What may be taken, and has been.
+/// The limits, and what was used.
 #[derive(Debug)]
 pub(super) struct Allowance {
     /// What this thread held before, in bytes.
     before: i64,
-    /// At how much more reading stops, in bytes.
+    /// How much more it may hold before reading stops, in bytes.
     bytes: u64,
     steps: Cell<u64>,
     most_steps: Cell<u64>,
@@ -47,7 +47,7 @@ impl Allowance {
         }
     }
 
-    /// How much pages of files may take, in bytes.
+    /// How much cached pages may take, in bytes.
     pub(super) fn page_bytes(&self) -> u64 {
         self.bytes / PAGES
     }
@@ -58,14 +58,14 @@ impl Allowance {
         self.bytes.saturating_sub(held)
     }
 
-    /// A file of so many bytes is going to be read.
+    /// Raises the step limit for a file of so many bytes.
     pub(super) fn expect(&self, bytes: u64) {
         let more = bytes.saturating_mul(STEPS_A_BYTE);
         self.most_steps
             .set(self.most_steps.get().saturating_add(more));
     }
 
-    /// Takes so many steps; says whether to go on.
+    /// Counts so many steps; says whether to go on.
     pub(super) fn step(&self, steps: u64) -> bool {
         let before = self.steps.get();
         let now = before.saturating_add(steps);
@@ -78,7 +78,7 @@ impl Allowance {
         !self.over.get()
     }
 
-    /// Whether so many bytes may be held beside what is.
+    /// Whether so many more bytes may be held.
     pub(super) fn grant(&self, bytes: u64) -> bool {
         if bytes > self.left() {
             self.over.set(true);
@@ -91,7 +91,7 @@ impl Allowance {
         self.over.get()
     }
 
-    /// Begins anew with what is left, once something was given back; says whether there is any point.
+    /// Starts again with what is left, after memory was freed; says whether that is worthwhile.
     pub(super) fn resume(&self) -> bool {
         self.over.set(false);
         self.steps.get() < self.most_steps.get() && self.left() > 0
