@@ -45,8 +45,8 @@ impl RegularFile {
     pub fn open(path: &Path) -> io::Result<Self> {
         // Looked up first (`O_PATH`) and only then opened, so that nothing but a regular file is opened even if
         // the path is replaced in between.
-        let normalized = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-        Self::reopen(normalized.as_fd())
+        let found = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        Self::reopen(found.as_fd())
     }
 
     /// Opens the regular file at `path` as seen by a process with the root directory `root`: links
@@ -59,14 +59,14 @@ impl RegularFile {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = open(root, flags, Mode::empty())?;
         let within = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-        let normalized = openat2(
+        let found = openat2(
             root,
             path,
             OFlags::PATH | OFlags::CLOEXEC,
             Mode::empty(),
             within,
         )?;
-        Self::reopen(normalized.as_fd())
+        Self::reopen(found.as_fd())
     }
 
     /// Opens the regular file `name` in a directory, without following a link.
@@ -76,14 +76,14 @@ impl RegularFile {
     /// When there is none, or it cannot be read.
     pub fn open_entry(directory: BorrowedFd<'_>, name: &OsStr) -> io::Result<Self> {
         let strictly = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-        let normalized = openat2(
+        let found = openat2(
             directory,
             name,
             OFlags::PATH | OFlags::CLOEXEC,
             Mode::empty(),
             strictly,
         )?;
-        Self::reopen(normalized.as_fd())
+        Self::reopen(found.as_fd())
     }
 
     /// Wraps a file that is already open.
@@ -131,9 +131,9 @@ impl RegularFile {
         })
     }
 
-    fn reopen(normalized: BorrowedFd<'_>) -> io::Result<Self> {
+    fn reopen(found: BorrowedFd<'_>) -> io::Result<Self> {
         let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
-        let status = statx(normalized, "", AtFlags::EMPTY_PATH, wanted)?;
+        let status = statx(found, "", AtFlags::EMPTY_PATH, wanted)?;
         if FileType::from_raw_mode(status.stx_mode.into()) != FileType::RegularFile {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
@@ -141,7 +141,7 @@ impl RegularFile {
             ));
         }
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let itself = format!("/proc/self/fd/{}", normalized.as_raw_fd());
+        let itself = format!("/proc/self/fd/{}", found.as_raw_fd());
         let born = StatxFlags::from_bits_retain(status.stx_mask).contains(StatxFlags::BTIME);
         Ok(Self {
             file: File::from(openat(CWD, itself, flags, Mode::empty())?),
