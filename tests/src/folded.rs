@@ -5,6 +5,14 @@
 
 use std::fmt;
 
+/// A share that is nearly all. A workload that does one thing only is seen there in all samples but those of its start, its end,
+/// and what interrupts it: some percent where there are few samples.
+pub const NEARLY_ALL: f64 = 0.9;
+
+/// A share in which no kind of stack may be missing. What remains are a few samples of a process's first moments, before it is
+/// known, and of its last.
+pub const ALL_BUT_A_FEW: f64 = 0.99;
+
 /// One line of folded output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stack {

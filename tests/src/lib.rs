@@ -29,7 +29,7 @@ pub use feature::{
     skip, tool, walks_by_tables,
 };
 pub use flame_bpf_test_macros::kernel_test;
-pub use folded::{Folded, Stack, assert_near};
+pub use folded::{ALL_BUT_A_FEW, Folded, NEARLY_ALL, Stack, assert_near};
 pub use invocation::{Invocation, Running};
 pub use loading::{AUTO, BOTH, load, load_probe, load_probes, programs, without_loops};
 pub use program::{Mangling, Program};

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use flame_bpf_tests::{Balance, Invocation, Program, Run, Stack, kernel_test};
+use flame_bpf_tests::{Balance, Invocation, NEARLY_ALL, Program, Run, Stack, kernel_test};
 
 /// Makes one sample weigh one on every machine, so that weights can be compared with counters.
 const EVENT: &str = "-v -f -e cpu-clock -F 997";
@@ -138,7 +138,10 @@ fn two_recordings_at_once_do_not_disturb_each_other() {
         let balance = assert_conserved(&run);
         balance.assert_lossless();
         let folded = run.folded();
-        assert!(folded.share(|stack| stack.has(function)) > 0.9, "{folded}");
+        assert!(
+            folded.share(|stack| stack.has(function)) > NEARLY_ALL,
+            "{folded}"
+        );
     }
 }
 

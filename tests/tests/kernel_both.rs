@@ -42,6 +42,7 @@ fn one_run_records_on_cpu_and_off_cpu_time_correctly() {
             ran += thread.ran;
             waited += thread.runnable + thread.blocked;
         }
+        // The workload accounts for its whole life, but for the moments around the two signals.
         assert!(
             waited + ran > 0.9 * SECONDS,
             "{function}: {ran} s and {waited} s"

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use flame_bpf_tests::{
-    Folded, Invocation, Program, Run, Stack, Workload, kernel_test, require, tool,
+    Folded, Invocation, NEARLY_ALL, Program, Run, Stack, Workload, kernel_test, require, tool,
 };
 use tempfile::tempdir;
 
@@ -51,7 +51,10 @@ fn a_perf_map_names_jit_code() {
     let _map = map_of(workload.pid());
     let run = record(workload.pid());
     let folded = run.folded();
-    assert!(called(&folded, "told_in_a_map_[j]") > 0.9, "{folded}");
+    assert!(
+        called(&folded, "told_in_a_map_[j]") > NEARLY_ALL,
+        "{folded}"
+    );
     assert!(!run.stderr.contains("unnamed: "), "{}", run.stderr);
 }
 
@@ -62,7 +65,10 @@ fn a_jitdump_names_jit_code() {
     let path = folder.path().display().to_string();
     let workload = Program::c("anonymous").start(&["dump", &path]);
     let folded = record(workload.pid()).folded();
-    assert!(called(&folded, "told_in_a_dump_[j]") > 0.9, "{folded}");
+    assert!(
+        called(&folded, "told_in_a_dump_[j]") > NEARLY_ALL,
+        "{folded}"
+    );
 }
 
 #[kernel_test]
@@ -90,7 +96,7 @@ fn jit_names_outlive_their_process() {
         |stack| stack.has("told_in_a_map_[j]"),
     );
     let all: Vec<&Stack> = folded.only(|stack| stack.root() == "mortal").collect();
-    assert!(named > 0.9, "names in {named:.3}: {all:?}");
+    assert!(named > NEARLY_ALL, "names in {named:.3}: {all:?}");
 }
 
 #[kernel_test]
@@ -137,7 +143,7 @@ fn a_perf_map_in_a_pid_namespace_is_found_by_its_inner_pid() {
         |stack| stack.root() == "inmate",
         |stack| stack.has_chain(&["call_the_unnamed", "told_in_a_map_[j]"]),
     );
-    assert!(named > 0.9, "names in {named:.3}: {folded}");
+    assert!(named > NEARLY_ALL, "names in {named:.3}: {folded}");
 }
 
 #[kernel_test]
@@ -186,6 +192,7 @@ fn node_functions_have_names_with_its_flag_and_a_hint_without() {
         let made = |frame: &String| frame.contains("caller_work") && frame.ends_with("_[j]");
         stack.frames.iter().any(made)
     };
+    // The rest is the runtime itself: its start, and what compiles.
     assert!(folded.share(function) > 0.8, "{folded}");
     let silent = Workload::start(Command::new(&node).arg(&script));
     record(silent.pid()).expect_stderr("--perf-basic-prof");
@@ -230,6 +237,7 @@ fn java_methods_are_named_by_the_map_that_jcmd_writes() {
             .expect("jcmd can be started");
         assert!(written.status.success(), "{written:?}");
         let folded = record(workload.pid()).folded();
+        // The virtual machine has threads of its own that compile and collect meanwhile.
         if folded.share(function) > 0.6 {
             return;
         }

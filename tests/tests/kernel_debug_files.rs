@@ -9,7 +9,9 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use flame_bpf_tests::{Folded, Invocation, Program, Run, Workload, kernel_test, require, tool};
+use flame_bpf_tests::{
+    Folded, Invocation, NEARLY_ALL, Program, Run, Workload, kernel_test, require, tool,
+};
 use tempfile::tempdir;
 
 const CHAIN: [&str; 5] = ["main", "work_round", "alpha", "alpha_inner", "burn"];
@@ -27,7 +29,8 @@ fn invocation() -> Invocation {
 }
 
 fn is_named(folded: &Folded) -> bool {
-    folded.any(|stack| stack.has_chain(&CHAIN)) && folded.share(|stack| stack.has("burn")) > 0.9
+    folded.any(|stack| stack.has_chain(&CHAIN))
+        && folded.share(|stack| stack.has("burn")) > NEARLY_ALL
 }
 
 /// What `strip` takes from a program, in a folder.

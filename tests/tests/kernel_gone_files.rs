@@ -4,7 +4,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use flame_bpf_tests::{Folded, Invocation, Program, Stack, Workload, kernel_test, require, tool};
+use flame_bpf_tests::{
+    Folded, Invocation, NEARLY_ALL, Program, Stack, Workload, kernel_test, require, tool,
+};
 use tempfile::{TempDir, tempdir};
 
 /// A program at a path that the test may do with as it likes.
@@ -46,7 +48,7 @@ fn whole(stack: &Stack) -> bool {
 fn assert_named(folded: &Folded, comm: &str) {
     let named = folded.share_among(|stack| stack.root() == comm, whole);
     let all: Vec<&Stack> = folded.only(|stack| stack.root() == comm).collect();
-    assert!(named > 0.9, "names in {named:.3} of {comm}: {all:?}");
+    assert!(named > NEARLY_ALL, "names in {named:.3} of {comm}: {all:?}");
 }
 
 #[kernel_test]
@@ -107,7 +109,7 @@ fn a_program_in_a_memfd_has_names() {
             .arg(program.path()),
     );
     let folded = workload.profiled();
-    assert!(folded.share(whole) > 0.9, "{folded}");
+    assert!(folded.share(whole) > NEARLY_ALL, "{folded}");
 }
 
 #[kernel_test]

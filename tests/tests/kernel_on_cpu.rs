@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use flame_bpf_tests::{
-    Folded, Invocation, Mangling, Program, Run, Stack, assert_near, file_contains, kernel_test,
-    require, thread_cpu_ns,
+    Folded, Invocation, Mangling, NEARLY_ALL, Program, Run, Stack, assert_near, file_contains,
+    kernel_test, require, thread_cpu_ns,
 };
 
 /// How far a share may be from the truth. With the thousands of samples taken here, chance alone
@@ -44,6 +44,7 @@ fn shares_are_as_measured_and_chains_complete() {
         &["main", "work_round", "delta", "burn"],
     ] {
         let whole = folded.share_among(|stack| stack.has(chain[2]), |stack| stack.has_chain(chain));
+        // A sample at a function's first or last instruction lacks its caller by frame pointers.
         assert!(whole > 0.97, "{chain:?} is whole in {whole:.3} of {folded}");
     }
 }
@@ -85,6 +86,7 @@ fn rust_threads(mangling: Mangling) {
                 .any(|pair| pair[0].starts_with(function) && pair[1] == "threads::turn_over")
         };
         let own = folded.share_among(|stack| stack.root() == *comm, runs);
+        // A thread also starts, and asks the clock how long it has been running.
         assert!(
             own > 0.8,
             "{comm} is seen in {function} in {own:.3} of {folded}"
@@ -145,6 +147,7 @@ fn kernel_frames_stand_above_their_user_callers() {
             user < kernel && stack.frames[kernel].ends_with("_[k]")
         };
         let share = folded.share_among(|stack| stack.has(caller), under);
+        // The rest is the way into the kernel, and other functions of it.
         assert!(
             share > 0.3,
             "{callee} under {caller}: {share:.3} of {folded}"
@@ -169,7 +172,7 @@ fn user_stacks_only_drops_kernel_frames() {
     let workload = Program::c("pipe").start(&[]);
     let folded = record("-f -U -F 997 -d 2 --annotate", workload.pid()).folded();
     assert!(
-        folded.share(|stack| stack.has("write_messages")) > 0.9,
+        folded.share(|stack| stack.has("write_messages")) > NEARLY_ALL,
         "{folded}"
     );
     assert!(!folded.any(|stack| stack.mentions("_[k]")), "{folded}");
@@ -179,6 +182,7 @@ fn user_stacks_only_drops_kernel_frames() {
 fn kernel_stacks_only_drops_user_frames() {
     let workload = Program::c("pipe").start(&[]);
     let folded = record("-f -K -F 997 -d 2 --annotate", workload.pid()).folded();
+    // Each of the two processes writes half of its time, and the scheduler takes most of that.
     assert!(
         folded.share(|stack| position(stack, "pipe_write").is_some()) > 0.05,
         "{folded}"
@@ -287,7 +291,7 @@ fn page_faults_can_be_sampled() {
     let run = record("-f -e page-faults -d 2", workload.pid()).expect_stderr("page-faults");
     let folded = run.folded();
     assert!(
-        folded.share(|stack| stack.has_chain(&["main", "touch_pages"])) > 0.9,
+        folded.share(|stack| stack.has_chain(&["main", "touch_pages"])) > NEARLY_ALL,
         "{folded}"
     );
 }
@@ -319,5 +323,6 @@ fn time_in_the_vdso_is_named() {
     let workload = Program::c("clock").start(&[]);
     let folded = record("-f -F 997 -d 2", workload.pid()).folded();
     let share = folded.share(|stack| stack.mentions("vdso"));
+    // It asks for the time and does nothing else; the caller takes some of it.
     assert!(share > 0.2, "the vDSO has {share:.3} of {folded}");
 }

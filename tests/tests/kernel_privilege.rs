@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use flame_bpf_tests::{
-    Folded, Invocation, PrivateCopy, Program, Sysctl, binary, kernel_test, require, tool,
+    Folded, Invocation, NEARLY_ALL, PrivateCopy, Program, Sysctl, binary, kernel_test, require,
+    tool,
 };
 use tempfile::tempdir;
 
@@ -44,7 +45,7 @@ fn two_capabilities_suffice_for_an_own_command() {
         .expect_code(0);
     let folded = run.folded_file(&file);
     assert!(
-        folded.share(|stack| stack.has("work_round")) > 0.9,
+        folded.share(|stack| stack.has("work_round")) > NEARLY_ALL,
         "{folded}"
     );
 }

@@ -1,7 +1,8 @@
 //! Who is sampled: processes, threads, CPUs, everything, and how the samples are labelled.
 
 use flame_bpf_tests::{
-    Folded, Invocation, Program, Stack, allowed_cpus, kernel_test, require, thread_cpu_ns, tool,
+    Folded, Invocation, NEARLY_ALL, Program, Stack, allowed_cpus, kernel_test, require,
+    thread_cpu_ns, tool,
 };
 
 /// The number in a label such as `[tid 12]`.
@@ -28,6 +29,7 @@ fn two_processes_are_shown_in_proportion_to_their_cpu_time() {
     let (spent_a, spent_b) = (a.cpu_ns() - before.0, b.cpu_ns() - before.1);
     let truth = spent_a as f64 / (spent_a + spent_b) as f64;
     let seen = folded.share(|stack| stack.root() == "worker_a");
+    // What was measured outside the recording is not the very span that was recorded.
     assert!(
         (seen - truth).abs() < 0.05,
         "{truth:.3} is shown as {seen:.3} in {folded}"
@@ -60,7 +62,7 @@ fn a_single_thread_can_be_sampled() {
     let wanted = &workload.words()[0];
     let folded = record(Invocation::new("-f -F 997 -d 2").flag("-t", wanted));
     assert!(
-        folded.share(|stack| stack.has("spin_thread")) > 0.9,
+        folded.share(|stack| stack.has("spin_thread")) > NEARLY_ALL,
         "{folded}"
     );
     assert!(
@@ -285,7 +287,7 @@ fn pids_are_those_of_the_users_namespace() {
             Invocation::new("-f -F 997 -d 2").arg(flags).shell()
         ));
         assert!(
-            folded.share(|stack| stack.has_chain(&["main", "work_round"])) > 0.9,
+            folded.share(|stack| stack.has_chain(&["main", "work_round"])) > NEARLY_ALL,
             "{folded}"
         );
         assert!(

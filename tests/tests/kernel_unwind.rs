@@ -136,6 +136,7 @@ fn stripped_programs_have_stacks_as_deep_as_named_ones() {
             .zip(depths(&program.stripped()))
             .enumerate()
         {
+            // Two recordings, each with the chance of some thousand samples.
             assert!(
                 (named - nameless).abs() < 0.05,
                 "{link}: {nameless:.3} of the stacks are {depth} deep instead of {named:.3}"
@@ -201,6 +202,7 @@ fn callers_of_leaf_functions_and_of_the_c_library_are_found() {
         }
         for caller in ["call_leaf", "count_letters", "copy_letters"] {
             let has_callee = |stack: &Stack| stack.has(caller) && stack.leaf() != caller;
+            // That there are any is the point: a caller whose callee is never seen would prove nothing.
             assert!(
                 folded.share(has_callee) > 0.02,
                 "{flags}: {caller} calls nothing in {folded}"
@@ -213,6 +215,7 @@ fn callers_of_leaf_functions_and_of_the_c_library_are_found() {
 fn stacks_cut_by_forced_frame_pointers_are_marked() {
     let folded = profile(&Recipe::c("chain").make(), "--call-graph fp", &["100000"]);
     let marked = folded.marked("[no frame pointer]");
+    // Most of the chain's functions have no frame pointer; some are crossed by luck.
     assert!(marked > 0.5, "{marked:.3} is marked in {folded}");
     folded.assert_honest(&TWELVE);
 }
@@ -244,6 +247,7 @@ fn a_32_bit_program_is_refused_cleanly() {
     let program = Recipe::c("chain").compiled("-m32").linked("-m32").make();
     let folded = profile(&program, "", &["100000"]);
     let marked = folded.marked("[32-bit program]");
+    // All but the start, of which the kernel does not know yet that it is of 32 bits.
     assert!(marked > 0.95, "{marked:.3} is marked in {folded}");
     folded.assert_honest(&TWELVE);
 }

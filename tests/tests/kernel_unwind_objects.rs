@@ -2,7 +2,8 @@
 //! whose unwind instructions are in unusual places or missing, frames that were moved.
 
 use flame_bpf_tests::{
-    Folded, Invocation, Program, Recipe, Stack, TWELVE, file_contains, kernel_test, require,
+    ALL_BUT_A_FEW, Folded, Invocation, NEARLY_ALL, Program, Recipe, Stack, TWELVE, file_contains,
+    kernel_test, require,
 };
 
 fn profile(program: &Program, arguments: &[&str]) -> Folded {
@@ -38,6 +39,7 @@ fn assert_through_a_signal(folded: &Folded, below: &[&str], above: &[&str]) {
         }
     }
     let share = handled as f64 / folded.total() as f64;
+    // Signals come often enough to be seen; how often depends on the machine.
     assert!(share > 0.1, "{share:.3} is in the handler, in {folded}");
 }
 
@@ -67,7 +69,10 @@ fn a_function_interrupted_at_its_first_instruction_has_its_caller() {
     let folded = profile(&Recipe::c("edge").make(), &[]);
     assert_through_a_signal(&folded, &["main", "edge"], &["on_trap", "burn"]);
     let share = folded.share_among(|stack| stack.has("on_trap"), |stack| stack.has("edge"));
-    assert!(share > 0.99, "{share:.3} is called by edge in {folded}");
+    assert!(
+        share > ALL_BUT_A_FEW,
+        "{share:.3} is called by edge in {folded}"
+    );
 }
 
 #[kernel_test]
@@ -90,6 +95,7 @@ fn the_caller_of_the_vdso_is_found() {
         }
     }
     let inside = folded.share(|stack| stack.mentions("vdso"));
+    // It asks for the time and does nothing else; the caller takes some of it.
     assert!(inside > 0.2, "the vDSO has {inside:.3} of {folded}");
 }
 
@@ -170,7 +176,10 @@ fn a_stack_ends_at_a_function_without_unwind_info_and_frame_pointer() {
     folded.assert_honest(&GAP);
     let above = |stack: &Stack| stack.leaf() == "burn";
     let chain = folded.share_among(above, |stack| stack.has_chain(&["middle", "inner", "burn"]));
-    assert!(chain > 0.99, "{chain:.3} reach the middle in {folded}");
+    assert!(
+        chain > ALL_BUT_A_FEW,
+        "{chain:.3} reach the middle in {folded}"
+    );
     for stack in folded.only(above) {
         assert!(
             stack.mark().is_some() || stack.has_chain(&GAP),
@@ -184,7 +193,7 @@ fn a_stack_ends_at_a_function_without_unwind_info_and_frame_pointer() {
             Some("[no unwind info]" | "[no frame pointer]")
         )
     });
-    assert!(said > 0.9, "{said:.3} say why in {folded}");
+    assert!(said > NEARLY_ALL, "{said:.3} say why in {folded}");
 }
 
 #[kernel_test]
@@ -195,7 +204,7 @@ fn a_function_without_unwind_info_is_passed_by_its_frame_pointer() {
         |stack| stack.leaf() == "burn",
         |stack| stack.begins_at_start() && stack.has_chain(&GAP),
     );
-    assert!(whole > 0.99, "{whole:.3} are whole in {folded}");
+    assert!(whole > ALL_BUT_A_FEW, "{whole:.3} are whole in {folded}");
 }
 
 /// GCC does not say that such a function's last three instructions have given the frame pointer back, so
@@ -212,6 +221,7 @@ fn realigned_and_moved_frames_are_unwound() {
             assert!(stack.has_chain(&chain), "{:?} in {folded}", stack.frames);
         }
         let whole = folded.share(|stack| stack.begins_at_start() && stack.ends_along(&chain));
+        // Recorded three times for a moment each, so the start and the end weigh more.
         assert!(whole > 0.98, "{whole:.3} are whole in {folded}");
     }
 }
@@ -227,7 +237,8 @@ fn jit_code_between_functions_without_frame_pointers_is_unwound() {
         assert!(is_sound, "{:?} in {folded}", stack.frames);
     }
     let whole = folded.share(Stack::begins_at_start);
-    assert!(whole > 0.99, "{whole:.3} are whole in {folded}");
+    assert!(whole > ALL_BUT_A_FEW, "{whole:.3} are whole in {folded}");
     let called = folded.share(|stack| stack.has_chain(&["main", "call_the_unnamed"]));
+    // All but the start and the end.
     assert!(called > 0.95, "{called:.3} has its caller in {folded}");
 }

@@ -4,7 +4,9 @@ use std::fs;
 use std::thread;
 use std::time::Duration;
 
-use flame_bpf_tests::{Folded, Invocation, Program, Run, Stack, kernel_test, require, tool};
+use flame_bpf_tests::{
+    Folded, Invocation, NEARLY_ALL, Program, Run, Stack, kernel_test, require, tool,
+};
 
 /// Whether all frames of a stack lie in something that is known.
 fn is_placed(stack: &Stack) -> bool {
@@ -29,6 +31,7 @@ fn assert_named(folded: &Folded, comm: &str, module: &str) {
         .filter(|stack| !is_named(stack, module))
         .take(20)
         .collect();
+    // A program that runs for a millisecond has at most one sample from before it is known.
     assert!(
         named >= 0.99,
         "names in {named:.4} of {comm}'s samples; not in {without:?}"
@@ -74,6 +77,7 @@ fn short_programs_have_names_without_unwind_tables() {
     let own = |stack: &Stack| stack.root() == "forkstorm" && stack.has("child_work");
     assert!(folded.any(own), "{folded}");
     let placed = folded.share_among(|stack| stack.root() == "forkstorm", is_placed);
+    // A frame pointer that a function uses for something else leads to places that nothing is at.
     assert!(placed >= 0.97, "{placed:.4}: {folded}");
 }
 
@@ -169,5 +173,5 @@ fn programs_deleted_after_milliseconds_have_names() {
     assert!(placed >= 0.99, "{placed:.4}: {folded}");
     // Whose file was not opened in time is shown by the file's name.
     let named = folded.share_among(theirs, |stack| is_placed(stack) && !stack.mentions("[once"));
-    assert!(named > 0.9, "{named:.4}: {folded}");
+    assert!(named > NEARLY_ALL, "{named:.4}: {folded}");
 }
