@@ -34,7 +34,7 @@ const KNOWN: &[Known] = &[
     Known {
         files: &[
             "profiler-userspace/src/kernel/load.rs",
-            "profiler-userspace/src/kernel/sleepers.rs",
+            "profiler-userspace/src/kernel/threads.rs",
         ],
         reason: "the errors of loading lie with the loading",
     },

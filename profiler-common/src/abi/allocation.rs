@@ -3,6 +3,8 @@
 //! In: the arguments of a C library function, and the thread's previous request. Out: bytes, and whether the
 //! request is a separate one. Pure.
 
+use super::layout::boundary;
+
 /// Where a function is passed the size (`malloc(3)`, `posix_memalign(3)`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -82,34 +84,53 @@ pub struct Asking {
     pub function: Allocator,
 }
 
-/// Words of a [`LastAsking`].
-pub const LAST_ASKING_WORDS: usize = 5;
-
-/// A thread's previous request. As words: its stack pointer, its return address, its function's number; the
-/// beginning and end of the code that was last seen to allocate.
-pub type LastAsking = [u64; LAST_ASKING_WORDS];
+boundary! {
+    /// A thread's previous request for memory.
+    #[derive(Default)]
+    #[repr(C)]
+    pub struct LastRequest<W = u64> {
+        /// Its stack pointer.
+        pub stack: W,
+        /// Where it returns.
+        pub back: W,
+        /// Its function's number.
+        pub number: W,
+        /// Where the code begins that was last seen to allocate.
+        pub start: W,
+        /// Where it ends.
+        pub end: W,
+    }
+}
 
 impl Asking {
     /// Whether the request is part of the previous one: one such function calls another, as `calloc` may call
     /// `malloc`, or tail-calls it, as `realloc` does for a null pointer.
     #[inline(always)]
-    pub const fn is_part_of(&self, last: &LastAsking) -> bool {
-        let [stack, back, number, start, end] = *last;
-        let called = self.back > start && self.back <= end;
+    pub const fn is_part_of(&self, last: &LastRequest) -> bool {
+        let called = self.back > last.start && self.back <= last.end;
         // A loop that calls from one place comes back with the same stack.
-        let went_on = self.stack == stack && self.back == back && self.function.number() != number;
-        called || went_on
+        let is_same_call = self.stack == last.stack && self.back == last.back;
+        called || is_same_call && self.function.number() != last.number
     }
 
     /// What to keep: everything of a separate request; of a part, only the code.
     #[inline(always)]
-    pub const fn keep(&self, last: &LastAsking, is_part: bool) -> LastAsking {
+    pub const fn keep(&self, last: &LastRequest, is_part: bool) -> LastRequest {
         let (start, end) = (self.entry, self.entry.wrapping_add(self.function.length()));
         if is_part {
-            let [stack, back, number, ..] = *last;
-            [stack, back, number, start, end]
+            LastRequest {
+                start,
+                end,
+                ..*last
+            }
         } else {
-            [self.stack, self.back, self.function.number(), start, end]
+            LastRequest {
+                stack: self.stack,
+                back: self.back,
+                number: self.function.number(),
+                start,
+                end,
+            }
         }
     }
 }
@@ -158,7 +179,7 @@ mod tests {
 
     /// How many of these are separate requests.
     fn own(all: &[Asking]) -> usize {
-        let mut last = LastAsking::default();
+        let mut last = LastRequest::default();
         let mut own = 0;
         for asking in all {
             let part = asking.is_part_of(&last);

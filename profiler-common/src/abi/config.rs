@@ -156,7 +156,7 @@ boundary! {
         /// The longest time off the CPU that is wanted, in nanoseconds.
         pub longest_ns: u64,
         /// Of waits, look at about one of each thread in so many nanoseconds; zero: at all. See
-        /// [`thin`](crate::thin).
+        /// [`wait_sampling`](crate::wait_sampling).
         pub look_period_ns: u64,
         /// Which calls are wanted, where the probe is of calls.
         pub calls: CallChoice,

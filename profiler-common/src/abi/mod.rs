@@ -13,11 +13,11 @@ mod notice;
 mod pod;
 mod programs;
 mod sample;
-mod sleeper;
 mod stack;
 mod table;
+mod thread;
 
-pub use allocation::{Allocator, Asking, LAST_ASKING_WORDS, LastAsking, SizeAt};
+pub use allocation::{Allocator, Asking, LastRequest, SizeAt};
 pub use call::{
     AwaitedLock, CallWeight, Descriptors, FileKinds, PAGE_BYTES, WantedCalls, descriptors,
     waits_for_lock,
@@ -37,17 +37,15 @@ pub use layout::{StructLayout, Zero};
 pub use notice::{MAPPED_WORDS, Mapped, NAME_BYTES, Notice, NoticeKind, PATH_BYTES, PATH_STEPS};
 pub use programs::{MAX_EVENTS, ProgramId};
 pub use sample::{COMM_BYTES, KEY_WORDS, SampleKey, Stamp, Tally, ThreadState};
-pub use sleeper::{
-    ARRIVED_WORD, ASLEEP_WORDS, AWAITED_WORD, Asleep, FAULT_ADDRESS_WORD, FAULT_DECIDED,
-    FAULT_HAS_WAITED, FAULT_PLACE_WORD, FAULT_SWITCHES_WORD, FAULT_WORD, GAP_WORD, KeptRegisters,
-    LEFT_WORD, Pair, SINCE_WORD, SLEEPER_KEY_WORD, SLEEPER_WORDS, Sleeper, States, TaskState,
-    WAKE_RACE_NS, WAKER_KEY_WORD, WAKER_WORDS, WOKE_WORD, WOKEN_WORD, Waker,
-};
 pub use stack::{
     BLOCK_WORDS, Block, Header, KERNEL_SCRATCH_WORDS, MAX_KERNEL_FRAMES, MAX_USER_FRAMES,
     PADDING_WORDS, RECORD_BLOCKS, StackEnd, StackPosition, USER_SCRATCH_WORDS,
 };
 pub use table::{How, MAX_RULES, Origin, PageRows, Row, Rule, Slot, TABLE_PAGE_BITS};
+pub use thread::{
+    ASLEEP_WORDS, Asleep, FaultPhase, KeptRegisters, PageFault, States, TaskState, ThreadEntry,
+    WAKE_RACE_NS, WaitPair, WakerEntry,
+};
 
 /// Every struct that crosses the boundary. One that is declared and not listed here is a warning of the compiler's.
 pub const BOUNDARY: &[StructLayout] = &[
@@ -62,6 +60,11 @@ pub const BOUNDARY: &[StructLayout] = &[
     Counters::LAYOUT,
     Tally::LAYOUT,
     SampleKey::LAYOUT,
+    ThreadEntry::LAYOUT,
+    PageFault::LAYOUT,
+    WakerEntry::LAYOUT,
+    WaitPair::LAYOUT,
+    LastRequest::LAYOUT,
     Asleep::LAYOUT,
     Notice::LAYOUT,
     Mapped::LAYOUT,

@@ -8,8 +8,14 @@
 
 #[cfg(feature = "user")]
 mod user {
-    use crate::abi::Config;
+    use crate::abi::{Config, ThreadEntry, WakerEntry};
 
     // SAFETY: `Config` is `repr(C)`, holds only integers, and has no padding (asserted where it is declared).
     unsafe impl aya::Pod for Config {}
+
+    // SAFETY: as for `Config`; all words.
+    unsafe impl aya::Pod for ThreadEntry {}
+
+    // SAFETY: as for `Config`; all words.
+    unsafe impl aya::Pod for WakerEntry {}
 }

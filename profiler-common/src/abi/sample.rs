@@ -65,6 +65,25 @@ impl SampleKey {
         kernel.0 as u64 | (stamp.0 as u64) << 32
     }
 
+    /// The key in these words.
+    pub fn from_words(words: &[u64; KEY_WORDS]) -> Self {
+        let high = |word: u64| (word >> 32) as u32;
+        let mut comm = [0; COMM_BYTES];
+        let (first, last) = comm.split_at_mut(8);
+        first.copy_from_slice(&words[4].to_ne_bytes());
+        last.copy_from_slice(&words[5].to_ne_bytes());
+        Self {
+            incarnation: words[Self::INCARNATION_WORD],
+            tgid: words[Self::TGID_WORD] as u32,
+            tid: high(words[Self::TGID_WORD]),
+            cpu: words[Self::USER_WORD] as u32,
+            user: StackPosition(high(words[Self::USER_WORD])),
+            kernel: StackPosition(words[Self::STAMP_WORD] as u32),
+            stamp: Self::stamp_in(words[Self::STAMP_WORD]),
+            comm,
+        }
+    }
+
     /// The key as words, for hashing and comparing.
     pub fn words(&self) -> [u64; KEY_WORDS] {
         let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
@@ -94,7 +113,7 @@ pub enum ThreadState {
     /// It was on a CPU, for as long as the scheduler says. No stack belongs to it.
     Ran = 3,
     /// It waited for something to happen, until another thread woke it. In the place of the kernel stack is a
-    /// [`Pair`](super::Pair).
+    /// [`WaitPair`](super::WaitPair).
     Woken = 4,
 }
 
@@ -168,6 +187,21 @@ boundary! {
 mod tests {
     use super::super::MAX_EVENTS;
     use super::*;
+
+    #[test]
+    fn a_key_is_its_words() {
+        let key = SampleKey {
+            incarnation: 1,
+            tgid: 2,
+            tid: 3,
+            cpu: 4,
+            user: StackPosition(5),
+            kernel: StackPosition(6),
+            stamp: Stamp(7),
+            comm: *b"0123456789abcdef",
+        };
+        assert_eq!(SampleKey::from_words(&key.words()), key);
+    }
 
     #[test]
     fn a_stamp_holds_epoch_thread_state_and_event_separately() {

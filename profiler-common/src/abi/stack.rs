@@ -123,10 +123,10 @@ impl Header {
         Self(self.0 | 1 << 24)
     }
 
-    /// The header of a [`Pair`](super::Pair), which is no stack.
-    pub const PAIR: Self = Self((size_of::<super::Pair>() as u64 / 8) | 1 << 25);
+    /// The header of a [`WaitPair`](super::WaitPair), which is no stack.
+    pub const PAIR: Self = Self((size_of::<super::WaitPair>() as u64 / 8) | 1 << 25);
 
-    /// Whether a [`Pair`](super::Pair) follows.
+    /// Whether a [`WaitPair`](super::WaitPair) follows.
     pub const fn is_pair(self) -> bool {
         self.0 >> 25 & 1 != 0
     }

@@ -18,8 +18,8 @@ use aya_ebpf::{
 use profiler_common::{
     abi::{
         self, ASLEEP_WORDS, BLOCK_WORDS, CODE_SLOT_BITS, CodeState, KERNEL_SCRATCH_WORDS,
-        KEY_WORDS, MAPPED_WORDS, MAX_KERNEL_FRAMES, MAX_RULES, NAME_BYTES, PATH_BYTES, SLAB_WORDS,
-        SYMBOL_BYTES, Sleeper, Switches, USER_SCRATCH_WORDS, Waker,
+        KEY_WORDS, LastRequest, MAPPED_WORDS, MAX_KERNEL_FRAMES, MAX_RULES, NAME_BYTES, PATH_BYTES,
+        SLAB_WORDS, SYMBOL_BYTES, Switches, ThreadEntry, USER_SCRATCH_WORDS, WakerEntry,
     },
     walk::{
         maple::PIVOTS,
@@ -361,12 +361,17 @@ pub(crate) static SYMBOL: Array<[u8; SYMBOL_BYTES]> = Array::with_max_entries(1,
 /// A hash, because IDs are sparse and threads end. No program that may interrupt another uses it, and
 /// but for a thread's first and last switch its entry is only looked up, which takes no lock.
 #[map]
-pub(crate) static SLEEPERS: HashMap<u32, Sleeper> = HashMap::with_max_entries(1, 0);
+pub(crate) static THREADS: HashMap<u32, ThreadEntry> = HashMap::with_max_entries(1, 0);
+
+/// The last requests for memory of threads, by their IDs in the initial namespace (size set at load: as [`THREADS`], where
+/// these are wanted).
+#[map]
+pub(crate) static REQUESTS: HashMap<u32, LastRequest> = HashMap::with_max_entries(1, 0);
 
 /// Who woke the threads that are off the CPU, by the IDs of these in the initial namespace (size set at load: as
-/// [`SLEEPERS`], where wakers are wanted).
+/// [`THREADS`], where wakers are wanted).
 #[map]
-pub(crate) static WAKERS: HashMap<u32, Waker> = HashMap::with_max_entries(1, 0);
+pub(crate) static WAKERS: HashMap<u32, WakerEntry> = HashMap::with_max_entries(1, 0);
 
 /// One value: where a thread that is looked at from outside is described, before it goes to user space.
 /// Not the CPU's scratch, which a switch meanwhile would use.

@@ -9,7 +9,7 @@ use crate::{
 };
 use aya_ebpf::programs::ProbeContext;
 use profiler_common::{
-    abi::{Allocator, Asking, Counter},
+    abi::{Allocator, Asking, Counter, LastRequest},
     walk::Memory as _,
 };
 
@@ -42,7 +42,7 @@ subprog! {
 
 #[inline(always)]
 fn is_part(entry: u64, stack: u64, function: Allocator) -> bool {
-    let Some(kept) = threads::make(task::initial_id()) else {
+    let Some(kept) = threads::last_request(task::initial_id()) else {
         return false;
     };
     let Some([back]) = UserMemory.read::<1>(stack) else {
@@ -54,8 +54,19 @@ fn is_part(entry: u64, stack: u64, function: Allocator) -> bool {
         back,
         function,
     };
-    let last = kept.last_asking();
+    let last = LastRequest {
+        stack: kept.stack.load(),
+        back: kept.back.load(),
+        number: kept.number.load(),
+        start: kept.start.load(),
+        end: kept.end.load(),
+    };
     let is_part = asking.is_part_of(&last);
-    kept.keep_asking(asking.keep(&last, is_part));
+    let next = asking.keep(&last, is_part);
+    kept.stack.store(next.stack);
+    kept.back.store(next.back);
+    kept.number.store(next.number);
+    kept.start.store(next.start);
+    kept.end.store(next.end);
     is_part
 }

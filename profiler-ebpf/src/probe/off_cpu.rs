@@ -223,7 +223,7 @@ fn settle(
         let wait = &scratch.wait;
         wait.since.store(since);
         wait.until.store(until);
-        wait.interval.store(entry.gap_ns());
+        wait.interval.store(entry.interval_ns());
         return waker::count_with_waker(cpu_slot, id);
     }
     let spent_ns = until.wrapping_sub(since);
@@ -240,5 +240,8 @@ fn settle(
     if spent_ns < config!(shortest_ns) || spent_ns > config!(longest_ns) {
         return Counter::FilteredBlockTime.into();
     }
-    record::count_key(cpu_slot, wait_sampling::weight(spent_ns, entry.gap_ns()))
+    record::count_key(
+        cpu_slot,
+        wait_sampling::weight(spent_ns, entry.interval_ns()),
+    )
 }

@@ -27,14 +27,12 @@ use crate::{
         counters::{self, Outcome},
         filter,
     },
-    store::threads::{self, Fault},
+    store::threads,
     task::{self, files::FoundFile},
     walk::mappings,
 };
 use aya_ebpf::programs::{PerfEventContext, RawTracePointContext};
-use profiler_common::abi::{
-    Counter, FAULT_DECIDED, FAULT_HAS_WAITED, FrameTag, FrameWord, PAGE_BYTES,
-};
+use profiler_common::abi::{Counter, FaultPhase, FrameTag, FrameWord, PAGE_BYTES, PageFault};
 
 /// A thread begins to handle a fault at the address that is the first argument.
 #[inline(always)]
@@ -61,17 +59,20 @@ pub(crate) fn begin(ctx: &RawTracePointContext, in_kernel: bool) {
         }
     }
     // Faults in the kernel know but one lock.
-    let (switches, place) = if in_kernel || !threads::has_two_fault_locks() {
-        (FAULT_DECIDED, 0)
+    let (phase, switches, place) = if in_kernel || !threads::has_two_fault_locks() {
+        (FaultPhase::Decided, 0, 0)
     } else {
-        (task::switches(), task::interrupted_at().unwrap_or(0))
+        let place = task::interrupted_at().unwrap_or(0);
+        (FaultPhase::Begun, task::switches(), place)
     };
-    entry.begin_fault(&Fault {
-        begun_ns: task::now(),
+    let fault = PageFault {
+        phase: phase as u64,
+        begun: task::now(),
         switches,
         place,
         address,
-    });
+    };
+    entry.begin_fault(&fault);
 }
 
 /// A thread has handled a fault for which a page was read.
@@ -92,16 +93,18 @@ pub(crate) fn locks() {
     if entry.since_ns().is_some() {
         return;
     }
-    let Some(fault) = entry.fault() else { return };
     // The fault that is noted may be over, and the thread be interrupted by something else.
-    if fault.switches >= FAULT_HAS_WAITED || task::interrupted_at() != Some(fault.place) {
+    let fault = entry.fault();
+    if entry.fault_phase() != FaultPhase::Begun
+        || task::interrupted_at() != Some(fault.place.load())
+    {
         return;
     }
-    let has_waited = task::switches() != fault.switches;
-    entry.decide_fault(if has_waited {
-        FAULT_HAS_WAITED
+    let has_waited = task::switches() != fault.switches.load();
+    entry.set_fault_phase(if has_waited {
+        FaultPhase::HasWaited
     } else {
-        FAULT_DECIDED
+        FaultPhase::Decided
     });
 }
 
@@ -159,9 +162,12 @@ subprog! {
         match threads::find(id) {
             Some(entry) if entry.since_ns().is_some() => End::None,
             Some(entry) => {
-                let fault = entry.fault();
-                entry.end_fault();
-                fault.map_or(End::None, |fault| End::Of(fault.begun_ns))
+                let phase = entry.fault_phase();
+                entry.set_fault_phase(FaultPhase::None);
+                match phase {
+                    FaultPhase::None => End::None,
+                    _ => End::Of(entry.fault().begun.load()),
+                }
             }
             None if filter::current().is_err() => End::None,
             // It began before the recording did.
@@ -177,14 +183,13 @@ subprog! {
         let Some(entry) = threads::find(task::initial_id()) else {
             return End::None;
         };
-        match entry.fault() {
-            Some(fault) if fault.switches == FAULT_HAS_WAITED && entry.since_ns().is_none() => {
-                // Should another page be read in the same fault after all, that is another firing.
-                entry.restart_fault(task::now());
-                End::Of(fault.begun_ns)
-            }
-            _ => End::None,
+        if entry.fault_phase() != FaultPhase::HasWaited || entry.since_ns().is_some() {
+            return End::None;
         }
+        let begun = entry.fault().begun.load();
+        // Should another page be read in the same fault after all, that is another firing.
+        entry.restart_fault(task::now());
+        End::Of(begun)
     }
 }
 
@@ -264,7 +269,7 @@ subprog! {
 fn mapped_file(scratch: &'static Scratch, address: u64) -> u64 {
     let address = if address == NOTED {
         let entry = threads::find(task::initial_id());
-        entry.map_or(0, |entry| entry.fault_address())
+        entry.map_or(0, |entry| entry.fault().address.load())
     } else {
         address
     };

@@ -139,6 +139,7 @@ pub(crate) fn thread_ends() {
         end_on(cpu_slot, counters, entry.awaited(), 0);
         threads::forget(id);
     }
+    threads::forget_requests(id);
 }
 
 /// The running thread begins what it has not ended, as far as was seen.

@@ -8,12 +8,13 @@ use profiler_common::wait_sampling;
 #[inline(always)]
 pub(crate) fn is_sampled(entry: &threads::Entry, now: u64) -> bool {
     let period = config!(look_period_ns);
-    let interval = wait_sampling::mean_gap(entry.gap_ns(), entry.left_before(now), now, period);
-    entry.set_gap(interval);
+    let interval =
+        wait_sampling::mean_gap(entry.interval_ns(), entry.left_before(now), now, period);
+    entry.set_interval(interval);
     wait_sampling::is_looked_at(interval, period, task::random())
 }
 
-/// What time off the CPU weighs; see [`threads::Entry::gap_ns`].
+/// What time off the CPU weighs; see [`threads::Entry::interval_ns`].
 #[inline(always)]
 pub(crate) fn weight(spent_ns: u64, interval_ns: u64) -> u64 {
     match config!(look_period_ns) {

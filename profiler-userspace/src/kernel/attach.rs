@@ -3,7 +3,7 @@
 
 use super::load::{is_refusal, privilege};
 use super::request::Wanted;
-use super::{Error, Kernel, Result, btf, missed, sleepers};
+use super::{Error, Kernel, Result, btf, missed, threads};
 use crate::probe::{AttachPoint, Occurrence, SWITCH};
 use crate::targets::UprobeSite;
 use aya::programs::perf_event::{PerfEventConfig, PerfEventScope, SamplePolicy};
@@ -119,7 +119,7 @@ impl Kernel {
 
     fn attach_tracepoint(&mut self, program: ProgramId, name: &str) -> Result<()> {
         if name == SWITCH {
-            self.begin(sleepers::now_ns());
+            self.begin(threads::now_ns());
         }
         let program: &mut RawTracePoint = self.program(program)?;
         match program.attach(name) {
@@ -181,7 +181,7 @@ impl Kernel {
 
     /// Detaches everything. When this returns, no program runs any more.
     pub fn detach(&mut self) -> Result<()> {
-        self.ended_ns = sleepers::now_ns();
+        self.ended_ns = threads::now_ns();
         // In reverse order: the end of what is under way is seen for as long as something can begin.
         for wanted in self.programs().into_iter().rev() {
             let name = wanted.program;

@@ -5,8 +5,8 @@ use super::{Kernel, Result, grace};
 use crate::profile::raw::{RawFrame, RawProfile, RawSample, RawStack, StackIndex, Waker, Who};
 use foldhash::HashMap;
 use profiler_common::abi::{
-    BLOCK_WORDS, Control, Header, KEY_WORDS, Live, Pair, RECORD_BLOCKS, Side, StackEnd,
-    StackPosition, Stamp, Switches, Tally, ThreadState,
+    BLOCK_WORDS, Control, Header, Live, RECORD_BLOCKS, SampleKey, Side, StackEnd, StackPosition,
+    Switches, Tally, ThreadState, WaitPair,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
@@ -37,11 +37,12 @@ impl Stored {
     }
 }
 
-/// The keys of a pair.
-struct Keys {
-    waited: [u64; KEY_WORDS],
-    /// All zeros if no waker was seen.
-    woke: [u64; KEY_WORDS],
+/// A wait, and who ended it.
+#[derive(Clone, Copy)]
+struct Pair {
+    waited: SampleKey,
+    /// None if nobody was seen to.
+    woke: Option<SampleKey>,
 }
 
 impl Drained {
@@ -50,17 +51,12 @@ impl Drained {
         Some(Arc::clone(&stored.stacks[&position.block()?]))
     }
 
-    /// The keys of the pair that a key refers to, if it does.
-    fn pair(&self, key: &[u64; KEY_WORDS]) -> Option<Keys> {
-        let (_, position, stamp) = words_of(key);
-        if stamp.thread_state() != ThreadState::Woken {
+    /// The wait that a key stands for, if it names a pair.
+    fn pair(&self, key: &SampleKey) -> Option<Pair> {
+        if key.stamp.thread_state() != ThreadState::Woken {
             return None;
         }
-        let pair = &self.epochs[&stamp.epoch()].pairs[&position.block()?];
-        Some(Keys {
-            waited: std::array::from_fn(|word| pair[word]),
-            woke: std::array::from_fn(|word| pair[KEY_WORDS + word]),
-        })
+        Some(self.epochs[&key.stamp.epoch()].pairs[&key.kernel.block()?])
     }
 }
 
@@ -133,14 +129,14 @@ impl Kernel {
             .map(|words| std::array::from_fn(|index| words[index].load(Relaxed)))
             .collect();
         drop(mapped);
-        let keys: Vec<[u64; KEY_WORDS]> = tallies
+        let keys: Vec<SampleKey> = tallies
             .iter()
-            .map(|tally| std::array::from_fn(|word| tally[word + 2]))
+            .map(|tally| SampleKey::from_words(&std::array::from_fn(|word| tally[word + 2])))
             .collect();
         self.read_stacks(&keys)?;
         let pairs = keys.iter().filter_map(|key| self.drained.pair(key));
-        let paired = pairs.flat_map(|Keys { waited, woke }| [waited, woke]);
-        let paired: Vec<[u64; KEY_WORDS]> = paired.collect();
+        let paired = pairs.flat_map(|Pair { waited, woke }| [Some(waited), woke]);
+        let paired: Vec<SampleKey> = paired.flatten().collect();
         self.read_stacks(&paired)?;
         for (tally, key) in tallies.iter().zip(&keys) {
             let (weight, count) = (tally[0], tally[1]);
@@ -189,13 +185,13 @@ impl Kernel {
         Ok(positions)
     }
 
-    /// Reads the stacks that `keys` refer to and that are not known yet.
-    pub(super) fn read_stacks(&mut self, keys: &[[u64; KEY_WORDS]]) -> Result<()> {
+    /// Reads the stacks that `keys` name and that are not known yet.
+    pub(super) fn read_stacks(&mut self, keys: &[SampleKey]) -> Result<()> {
         let mut wanted: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
         for key in keys {
-            let (user, kernel, stamp) = words_of(key);
-            let blocks = [user, kernel].into_iter().filter_map(StackPosition::block);
-            wanted.entry(stamp.epoch()).or_default().extend(blocks);
+            let blocks = [key.user, key.kernel].into_iter();
+            let blocks = blocks.filter_map(StackPosition::block);
+            wanted.entry(key.stamp.epoch()).or_default().extend(blocks);
         }
         for (epoch, blocks) in wanted {
             self.read_positions(epoch, blocks)?;
@@ -227,8 +223,7 @@ impl Kernel {
                 let start = (first - window.start) * BLOCK_WORDS;
                 let record = &shared.words()[start..];
                 if Header(record[0].load(Relaxed)).is_pair() {
-                    let pair = std::array::from_fn(|word| record[1 + word].load(Relaxed));
-                    known.pairs.insert(block, pair);
+                    known.pairs.insert(block, pair(record));
                 } else {
                     known.stacks.insert(block, Arc::new(stack(record)));
                 }
@@ -240,23 +235,22 @@ impl Kernel {
     /// What was counted for a key whose stacks have been read; `into` takes these.
     pub(super) fn sample(
         &self,
-        key: &[u64; KEY_WORDS],
+        key: &SampleKey,
         weight: u64,
         count: u64,
         into: &mut RawProfile,
     ) -> RawSample {
-        if let Some(Keys { waited, woke }) = self.drained.pair(key) {
-            let woke = Some(&woke).filter(|woke| woke.iter().any(|word| *word != 0));
+        if let Some(Pair { waited, woke }) = self.drained.pair(key) {
             let sample = self.sample(&waited, weight, count, into);
-            return self.woken(sample, woke, into);
+            return self.woken(sample, woke.as_ref(), into);
         }
         let (user, kernel) = self.stacks(key, into);
         RawSample {
             who: self.who(key),
             user,
             kernel,
-            thread_state: words_of(key).2.thread_state(),
-            event: event_of(key),
+            thread_state: key.stamp.thread_state(),
+            event: key.stamp.event() as u8,
             waker: None,
             weight,
             count,
@@ -267,7 +261,7 @@ impl Kernel {
     pub(super) fn woken(
         &self,
         wait: RawSample,
-        woke: Option<&[u64; KEY_WORDS]>,
+        woke: Option<&SampleKey>,
         into: &mut RawProfile,
     ) -> RawSample {
         let waker = woke.map(|key| {
@@ -285,41 +279,37 @@ impl Kernel {
     /// The user and the kernel stack of a key, which `into` takes.
     fn stacks(
         &self,
-        key: &[u64; KEY_WORDS],
+        key: &SampleKey,
         into: &mut RawProfile,
     ) -> (Option<StackIndex>, Option<StackIndex>) {
-        let (user, kernel, stamp) = words_of(key);
         let mut stack = |position| -> Option<StackIndex> {
-            Some(into.intern(self.drained.find(stamp.epoch(), position)?))
+            Some(into.intern(self.drained.find(key.stamp.epoch(), position)?))
         };
-        (stack(user), stack(kernel))
+        (stack(key.user), stack(key.kernel))
     }
 
-    /// Time on a CPU without a stack.
-    pub(super) fn ran(&self, key: &[u64; KEY_WORDS], weight: u64) -> RawSample {
+    /// Time that a thread had the CPU, which no stack belongs to.
+    pub(super) fn ran(&self, key: &SampleKey, weight: u64) -> RawSample {
         RawSample {
             who: self.who(key),
             user: None,
             kernel: None,
             thread_state: ThreadState::Ran,
-            event: event_of(key),
+            event: key.stamp.event() as u8,
             waker: None,
             weight,
             count: 1,
         }
     }
 
-    fn who(&self, key: &[u64; KEY_WORDS]) -> Who {
+    fn who(&self, key: &SampleKey) -> Who {
         let has = |switch| self.request.switches.has(switch);
-        let mut comm = [0; 16];
-        comm[..8].copy_from_slice(&key[4].to_ne_bytes());
-        comm[8..].copy_from_slice(&key[5].to_ne_bytes());
         Who {
-            incarnation: key[0],
-            tgid: key[1] as u32,
-            tid: has(Switches::PER_THREAD).then_some((key[1] >> 32) as u32),
-            cpu: has(Switches::PER_CPU).then_some(key[2] as u32),
-            comm,
+            incarnation: key.incarnation,
+            tgid: key.tgid,
+            tid: has(Switches::PER_THREAD).then_some(key.tid),
+            cpu: has(Switches::PER_CPU).then_some(key.cpu),
+            comm: key.comm,
         }
     }
 
@@ -358,18 +348,16 @@ pub(super) fn stack_cursor(side: u32) -> usize {
     (offset_of!(Control, stacks) + side as usize * size_of::<Side>()) / 8
 }
 
-/// User stack, kernel stack and stamp of a key: its third and fourth word hold them.
-pub(super) fn words_of(key: &[u64]) -> (StackPosition, StackPosition, Stamp) {
-    (
-        StackPosition((key[2] >> 32) as u32),
-        StackPosition(key[3] as u32),
-        Stamp((key[3] >> 32) as u32),
-    )
-}
-
-/// The number of a key's event.
-fn event_of(key: &[u64]) -> u8 {
-    words_of(key).2.event() as u8
+/// The keys whose record begins at the first word.
+fn pair(record: &[AtomicU64]) -> Pair {
+    let key = |from: usize| std::array::from_fn(|word| record[from + word].load(Relaxed));
+    let waited = key(1 + offset_of!(WaitPair, waited) / 8);
+    let woke = key(1 + offset_of!(WaitPair, woke) / 8);
+    let was_seen = woke.iter().any(|word| *word != 0);
+    Pair {
+        waited: SampleKey::from_words(&waited),
+        woke: was_seen.then(|| SampleKey::from_words(&woke)),
+    }
 }
 
 /// The stack whose record begins at the first word.

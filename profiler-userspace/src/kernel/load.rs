@@ -7,8 +7,8 @@ use super::request::Wanted;
 use super::shared::map;
 use super::size::Sizes;
 use super::slabs::SLAB_BYTES;
-use super::sleepers::{self, KERNEL_STACK_BYTES, Sleepers};
 use super::tables::Tables;
+use super::threads::{KERNEL_STACK_BYTES, ThreadRoom, Threads};
 use super::{Error, Kernel, Request, Result, Support};
 use crate::probe::AttachPoint;
 use aya::maps::{HashMap, Map, MapData, MapError, RingBuf};
@@ -59,18 +59,14 @@ impl Kernel {
             return Err(Error::FilesWithoutBtf);
         }
         let cpus = possible_cpus();
-        let wakers = request.has_wakers();
-        let room = request
-            .keeps_threads()
-            .then(|| sleepers::room(request.map_memory, wakers));
+        let room = ThreadRoom::new(&request);
         // Where threads' switches are looked at, their kernel stacks are.
         let switching = if request.waits().is_some() { cpus } else { 0 };
-        let sleeper_bytes = room.map_or(0, |room| sleepers::bytes(room, wakers))
-            + u64::from(switching) * KERNEL_STACK_BYTES;
-        let left = request.map_memory.saturating_sub(sleeper_bytes);
+        let thread_bytes = room.bytes + u64::from(switching) * KERNEL_STACK_BYTES;
+        let left = request.map_memory.saturating_sub(thread_bytes);
         let events = u32::try_from(request.events()).unwrap_or(u32::MAX);
         let sizes = Sizes::new(cpus, events, support.task_ids, left)
-            .map_err(|error| error.with_more_map_memory(sleeper_bytes))?;
+            .map_err(|error| error.with_more_map_memory(thread_bytes))?;
         raise_memlock();
         let config = config(&request, support, &sizes);
         let rows = config.switches.has(Switches::UNWIND_ROWS);
@@ -86,8 +82,9 @@ impl Kernel {
             .map_max_entries("TALLIES", SIDES as u32 * sizes.tallies)
             .map_max_entries("TALLY_INDEX", SIDES as u32 * sizes.tally_slots())
             .map_max_entries("STACKS", SIDES as u32 * sizes.blocks)
-            .map_max_entries("SLEEPERS", room.unwrap_or(1))
-            .map_max_entries("WAKERS", room.filter(|_| wakers).unwrap_or(1))
+            .map_max_entries("THREADS", room.threads)
+            .map_max_entries("WAKERS", room.wakers)
+            .map_max_entries("REQUESTS", room.requests)
             .map_max_entries("STACK_INDEX", SIDES as u32 * sizes.stack_slots())
             .map_max_entries("SLABS", slabs(&request, rows))
             .map_max_entries("CODE", if rows { 1 << CODE_SLOT_BITS } else { 1 })
@@ -124,13 +121,13 @@ impl Kernel {
             .and_then(|map| RingBuf::try_from(map).ok())
             .ok_or_else(|| missing("NOTICES"))?;
         mark_targets(&targets, &request.ids, &sizes)?;
-        let sleepers = Sleepers {
+        // Those that are not taken stay with the object.
+        let mut hash = |name, room: u32| (room > 1).then(|| ebpf.take_map(name)).flatten();
+        let threads = Threads {
             looking: Ok(()),
-            table: room.and_then(|_| HashMap::try_from(ebpf.take_map("SLEEPERS")?).ok()),
-            wakers: room
-                .filter(|_| wakers)
-                .and_then(|_| HashMap::try_from(ebpf.take_map("WAKERS")?).ok()),
-            bytes: sleeper_bytes,
+            table: hash("THREADS", room.threads).and_then(|map| HashMap::try_from(map).ok()),
+            wakers: hash("WAKERS", room.wakers).and_then(|map| HashMap::try_from(map).ok()),
+            bytes: thread_bytes,
         };
         let own = vec![Counters::EMPTY; request.events()];
         let mut kernel = Self {
@@ -150,7 +147,7 @@ impl Kernel {
             drained: Drained::default(),
             tables,
             tells: config.switches.has(Switches::TELL_MAPPINGS),
-            sleepers,
+            threads,
             own,
             began_ns: 0,
             ended_ns: 0,
@@ -172,7 +169,7 @@ impl Kernel {
         }
         if self.request.waits().is_some() {
             // Without it, threads are counted from their first switch on.
-            self.sleepers.looking = self.load_asleep();
+            self.threads.looking = self.load_asleep();
         }
         if support.layout.is_some() && self.request.target != TargetKind::All {
             let fork: &mut RawTracePoint = self.program(ProgramId::Fork)?;

@@ -20,16 +20,16 @@ mod request;
 mod shared;
 mod size;
 mod slabs;
-mod sleepers;
 mod support;
 mod symbols;
 mod tables;
+mod threads;
 
+pub use asleep::Sleeping;
 pub use attach::{Policy, Source, online_cpus};
 pub use load::Verified;
 pub use notices::{MappingSeen, News};
 pub use request::Request;
-pub use sleepers::Sleeping;
 pub use support::Support;
 pub use tables::{StoredTable, Tables};
 
@@ -56,7 +56,7 @@ pub struct Kernel {
     control: Shared,
     counters: Shared,
     notices: RingBuf<MapData>,
-    sleepers: sleepers::Sleepers,
+    threads: threads::Threads,
     /// What is counted on this side of the boundary, of each event.
     own: Vec<Counters>,
     /// When the probe was attached and detached, by the kernel half's clock.
@@ -243,7 +243,7 @@ impl Kernel {
 
     /// What all maps take, in bytes.
     pub fn map_bytes(&self) -> u64 {
-        self.sizes.bytes() + self.sleepers.bytes
+        self.sizes.bytes() + self.threads.bytes
     }
 
     /// The unwind tables, to be filled by whoever takes them; none a second time, and none where stacks

@@ -1,19 +1,17 @@
 //! Threads that are off the CPU: how many there is room for, those that were before the recording began,
 //! and those that still are when it ends.
 
-use super::drain::words_of;
 use super::load::{missing, rejected};
 use super::shared::map;
-use super::{Kernel, Result, asleep, btf};
+use super::{Kernel, Request, Result, asleep, btf};
 use crate::probe::Probe;
 use crate::profile::raw::{RawFrame, RawProfile, RawSample, RawStack};
 use aya::maps::{HashMap, MapData, MapError};
 use aya::programs::Iter;
 use profiler_common::abi::{
-    ARRIVED_WORD, AWAITED_WORD, AwaitedLock, BLOCK_WORDS, CallWeight, Control, Counter, Counters,
-    GAP_WORD, Header, KEY_WORDS, Live, ProgramId, SINCE_WORD, SLEEPER_KEY_WORD, SampleKey, Sleeper,
-    StackPosition, Stamp, Switches, ThreadState, WAKE_RACE_NS, WAKER_KEY_WORD, WOKE_WORD,
-    WOKEN_WORD, Waker,
+    AwaitedLock, BLOCK_WORDS, CallWeight, Control, Counter, Counters, Header, LastRequest, Live,
+    ProgramId, SampleKey, StackPosition, Stamp, Switches, ThreadEntry, ThreadState, WAKE_RACE_NS,
+    WakerEntry, Zero as _,
 };
 use profiler_common::wait_sampling;
 use std::collections::{BTreeSet, HashSet};
@@ -23,12 +21,13 @@ use std::path::Path;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::Duration;
 
-pub use asleep::Sleeping;
+use asleep::Sleeping;
 
-/// What one thread takes in the table: key, value, and what the kernel keeps with each (56 bytes of
+/// What one entry of a hash takes: key, value, and what the kernel keeps with each (56 bytes of
 /// `struct htab_elem`, and two buckets' 16 bytes at worst).
-const SLEEPER_BYTES: u64 =
-    (size_of::<u32>() as u64).next_multiple_of(8) + size_of::<Sleeper>() as u64 + 56 + 2 * 16;
+const fn entry_bytes<V>() -> u64 {
+    (size_of::<u32>() as u64).next_multiple_of(8) + size_of::<V>() as u64 + 56 + 2 * 16
+}
 
 /// What each CPU takes, for kernel stacks that were walked lately: 128 of them in 32 words each, and 1.5 KiB for the one that
 /// is looked at.
@@ -40,38 +39,88 @@ const SHARE: u64 = 8;
 /// Threads that there is room for at least.
 const FEWEST: u64 = 256;
 
-/// The table of threads that are off the CPU.
-pub(super) struct Sleepers {
-    /// Whether threads that are off the CPU already can be looked for.
-    pub(super) looking: Result<()>,
-    /// None where the probe has no use for it.
-    pub(super) table: Option<HashMap<MapData, u32, Sleeper>>,
-    /// Who woke them; none where that is not wanted.
-    pub(super) wakers: Option<HashMap<MapData, u32, Waker>>,
-    /// What both take, in bytes.
+/// How many threads there is room for, and what each takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ThreadRoom {
+    /// Of threads that are off the CPU, or in a call.
+    pub(super) threads: u32,
+    /// Of those that woke them.
+    pub(super) wakers: u32,
+    /// Of threads that ask for memory.
+    pub(super) requests: u32,
+    /// What all of it takes, in bytes.
     pub(super) bytes: u64,
 }
 
-/// What the waker of one thread takes beside.
-const WAKER_BYTES: u64 = SLEEPER_BYTES - size_of::<Sleeper>() as u64 + size_of::<Waker>() as u64;
-
-/// What one thread takes.
-const fn each(with_waker: bool) -> u64 {
-    if with_waker {
-        SLEEPER_BYTES + WAKER_BYTES
-    } else {
-        SLEEPER_BYTES
+impl ThreadRoom {
+    /// What a recording has use for, within its limit on memory.
+    pub(super) fn new(request: &Request) -> Self {
+        let none = Self {
+            threads: 1,
+            wakers: 1,
+            requests: 1,
+            bytes: 0,
+        };
+        let room = |each: u64| {
+            let room = (request.map_memory / SHARE / each).max(FEWEST);
+            let room = u32::try_from(room).unwrap_or(u32::MAX);
+            (room, u64::from(room) * each)
+        };
+        if request.timed_weight().is_none() {
+            let (requests, bytes) = room(entry_bytes::<LastRequest>());
+            return match request.keeps_threads() {
+                true => Self {
+                    requests,
+                    bytes,
+                    ..none
+                },
+                false => none,
+            };
+        }
+        let of_waker = match request.has_wakers() {
+            true => entry_bytes::<WakerEntry>(),
+            false => 0,
+        };
+        let (threads, bytes) = room(entry_bytes::<ThreadEntry>() + of_waker);
+        Self {
+            threads,
+            wakers: if of_waker == 0 { 1 } else { threads },
+            bytes,
+            ..none
+        }
     }
 }
 
-/// How many threads there is room for within a memory limit, with their wakers or without.
-pub(super) fn room(limit: u64, with_wakers: bool) -> u32 {
-    u32::try_from((limit / SHARE / each(with_wakers)).max(FEWEST)).unwrap_or(u32::MAX)
+/// The table of threads.
+pub(super) struct Threads {
+    /// Whether threads that are off the CPU already can be looked for.
+    pub(super) looking: Result<()>,
+    /// None where the probe has no use for it.
+    pub(super) table: Option<HashMap<MapData, u32, ThreadEntry>>,
+    /// Who woke them; none where that is not wanted.
+    pub(super) wakers: Option<HashMap<MapData, u32, WakerEntry>>,
+    /// What is kept of threads takes so much, in bytes, with what is kept of kernel stacks.
+    pub(super) bytes: u64,
 }
 
-/// What room for so many threads takes, in bytes.
-pub(super) fn bytes(room: u32, with_wakers: bool) -> u64 {
-    u64::from(room) * each(with_wakers)
+/// What an entry says that its thread does.
+enum Activity {
+    /// It is off the CPU, or in what it began, since then.
+    Away(u64),
+    /// It has been on a CPU since then.
+    Runs(u64),
+    /// Nothing is known.
+    Unknown,
+}
+
+impl Activity {
+    fn of(entry: &ThreadEntry) -> Self {
+        match entry {
+            ThreadEntry { since: 1.., .. } => Self::Away(entry.since),
+            ThreadEntry { arrived: 1.., .. } => Self::Runs(entry.arrived),
+            _ => Self::Unknown,
+        }
+    }
 }
 
 /// Nanoseconds of the clock that the kernel half reads.
@@ -101,7 +150,7 @@ impl Kernel {
     /// The targets' threads that are off the CPU now, with what is known of them. To be asked once, when
     /// the probe is attached; what is done with the answer is [`Kernel::put_to_sleep`].
     pub fn asleep(&mut self) -> Result<Vec<Sleeping>> {
-        std::mem::replace(&mut self.sleepers.looking, Ok(()))?;
+        std::mem::replace(&mut self.threads.looking, Ok(()))?;
         let program: &mut Iter = self.program(ProgramId::Asleep)?;
         let listed = (|| {
             let link = program.attach()?;
@@ -158,15 +207,18 @@ impl Kernel {
             stamp: Stamp::new(self.live().epoch(), sleeping.thread_state),
             comm: sleeping.comm,
         };
-        let mut sleeper = Sleeper::default();
-        sleeper[if runs { ARRIVED_WORD } else { SINCE_WORD }] = self.began_ns;
-        sleeper[SLEEPER_KEY_WORD..][..KEY_WORDS].copy_from_slice(&key.words());
+        let entry = ThreadEntry {
+            since: if runs { 0 } else { self.began_ns },
+            arrived: if runs { self.began_ns } else { 0 },
+            key: key.words(),
+            ..ThreadEntry::ZERO
+        };
         /// Only if there is no entry yet (`include/uapi/linux/bpf.h`, `BPF_NOEXIST`).
         const NEW: u64 = 1;
-        let Some(table) = &mut self.sleepers.table else {
+        let Some(table) = &mut self.threads.table else {
             return Ok(false);
         };
-        match table.insert(sleeping.id, sleeper, NEW) {
+        match table.insert(sleeping.id, entry, NEW) {
             Ok(()) if has_ended(sleeping) => {
                 // Since it was listed: nobody would see it leave.
                 let _forgotten_meanwhile = table.remove(&sleeping.id);
@@ -193,29 +245,35 @@ impl Kernel {
     /// Counts those that are still off the CPU up to the recording's end, after [`Kernel::detach`]; where all
     /// of their time is wanted, those that are on one, too.
     pub(super) fn settle(&mut self, into: &mut RawProfile) -> Result<()> {
-        let Some(table) = &self.sleepers.table else {
+        let Some(table) = &self.threads.table else {
             return Ok(());
         };
-        let all: Vec<(u32, Sleeper)> = table.iter().filter_map(std::result::Result::ok).collect();
-        let left: Vec<&(u32, Sleeper)> = all.iter().filter(|(_, one)| is_away(one)).collect();
-        let keys: Vec<[u64; KEY_WORDS]> = left.iter().map(|(_, one)| key_of(one)).collect();
+        let all: Vec<(u32, ThreadEntry)> =
+            table.iter().filter_map(std::result::Result::ok).collect();
+        let left: Vec<(&ThreadEntry, u64, Option<WakerEntry>)> = all
+            .iter()
+            .filter_map(|(id, entry)| match Activity::of(entry) {
+                Activity::Away(since) => Some((entry, since, self.ended(*id, since))),
+                Activity::Runs(_) | Activity::Unknown => None,
+            })
+            .collect();
+        let keys: Vec<SampleKey> = left.iter().map(|(entry, ..)| key_of(entry)).collect();
         self.read_stacks(&keys)?;
-        let wakers: Vec<Option<Waker>> =
-            left.iter().map(|(id, one)| self.ended(*id, one)).collect();
-        let woke: Vec<[u64; KEY_WORDS]> = wakers.iter().flatten().map(waker_key).collect();
+        let wakers = left.iter().filter_map(|(_, _, waker)| *waker);
+        let woke: Vec<SampleKey> = wakers.map(|waker| waker_key(&waker)).collect();
         self.read_stacks(&woke)?;
         let waits = self.request.waits().cloned().unwrap_or_default();
         let locks = self.request.has(|probe| matches!(probe, Probe::Locks(_)));
-        for (((_, sleeper), key), waker) in left.into_iter().zip(&keys).zip(wakers) {
-            let end = waker.map_or(self.ended_ns, |waker| waker[WOKE_WORD]);
+        for ((entry, since, waker), key) in left.into_iter().zip(&keys) {
+            let end = waker.map_or(self.ended_ns, |waker| waker.woke);
             // Some leave between the last look at the clock and the last look at a switch.
-            let spent = end.saturating_sub(sleeper[SINCE_WORD]).max(1);
+            let spent = end.saturating_sub(since).max(1);
             let wanted = waits.shortest..=waits.longest;
             if !wanted.contains(&Duration::from_nanos(spent)) {
                 self.note(Counter::FilteredBlockTime, 1);
                 continue;
             }
-            let awaited = AwaitedLock(sleeper[AWAITED_WORD]);
+            let awaited = AwaitedLock(entry.awaited);
             if locks && awaited.must_be_over(spent) {
                 self.note(Counter::LostPair, 1);
                 continue;
@@ -228,7 +286,7 @@ impl Kernel {
                 Some(CallWeight::Time) | None if waits.look_period.is_zero() => spent,
                 Some(CallWeight::Time) | None => wait_sampling::weight(
                     spent,
-                    sleeper[GAP_WORD],
+                    entry.interval,
                     u64::try_from(waits.look_period.as_nanos()).unwrap_or(u64::MAX),
                 ),
             };
@@ -238,8 +296,7 @@ impl Kernel {
                 into.add(woken);
                 continue;
             }
-            let woken = sleeper[WOKEN_WORD];
-            let since = sleeper[SINCE_WORD];
+            let woken = entry.woken;
             if self.request.is_wall()
                 && sample.thread_state == ThreadState::Blocked
                 && woken > since
@@ -260,39 +317,40 @@ impl Kernel {
                 into.add(sample);
             }
         }
-        for (_, sleeper) in all.iter().filter(|(_, one)| !is_away(one)) {
-            let arrived = sleeper[ARRIVED_WORD];
-            if arrived == 0 || arrived >= self.ended_ns {
+        for (_, entry) in &all {
+            let Activity::Runs(arrived) = Activity::of(entry) else {
+                continue;
+            };
+            if arrived >= self.ended_ns {
                 continue;
             }
             self.note(Counter::Fired, 1);
             self.note(Counter::Recorded, 1);
-            into.add(self.ran(&key_of(sleeper), self.ended_ns - arrived));
+            into.add(self.ran(&key_of(entry), self.ended_ns - arrived));
         }
         Ok(())
     }
 
     /// Who ended the wait of a thread that is off the CPU; none if nobody did before the recording's end, or was seen
     /// to.
-    fn ended(&self, id: u32, sleeper: &Sleeper) -> Option<Waker> {
-        let waker = self.sleepers.wakers.as_ref()?.get(&id, 0).ok()?;
-        let earliest = sleeper[SINCE_WORD].saturating_sub(WAKE_RACE_NS);
-        (earliest < waker[WOKE_WORD] && waker[WOKE_WORD] < self.ended_ns).then_some(waker)
+    fn ended(&self, id: u32, since: u64) -> Option<WakerEntry> {
+        let waker = self.threads.wakers.as_ref()?.get(&id, 0).ok()?;
+        let earliest = since.saturating_sub(WAKE_RACE_NS);
+        (earliest < waker.woke && waker.woke < self.ended_ns).then_some(waker)
     }
 
     /// The epochs that threads off the CPU name, and those that woke them.
     pub(super) fn slept_in(&self) -> BTreeSet<u32> {
-        let table = self.sleepers.table.iter().flat_map(HashMap::iter);
+        let table = self.threads.table.iter().flat_map(HashMap::iter);
         let asleep = table
-            .filter_map(|entry| entry.ok().map(|(_, sleeper)| sleeper))
-            .filter(is_away)
-            .map(|sleeper| key_of(&sleeper));
+            .filter_map(|entry| entry.ok().map(|(_, entry)| entry))
+            .filter(|entry| matches!(Activity::of(entry), Activity::Away(_)))
+            .map(|entry| key_of(&entry));
         let keys = asleep.chain(self.pending_wakers());
         // Without stacks, a key is of no epoch.
         let with_stacks = keys.filter_map(|key| {
-            let (user, kernel, stamp) = words_of(&key);
-            let has_stack = user != StackPosition::NONE || kernel != StackPosition::NONE;
-            has_stack.then_some(stamp.epoch())
+            let has_stack = key.user != StackPosition::NONE || key.kernel != StackPosition::NONE;
+            has_stack.then_some(key.stamp.epoch())
         });
         with_stacks.collect()
     }
@@ -300,19 +358,17 @@ impl Kernel {
     /// The processes that woke threads which are not back yet: what was counted for these may come after a drain,
     /// although the processes have ended before it. By their IDs and incarnations.
     pub fn waking(&self) -> HashSet<(u32, u64)> {
-        let processes = self.pending_wakers().map(|key| {
-            let tgid = key[SampleKey::TGID_WORD] as u32;
-            (tgid, key[SampleKey::INCARNATION_WORD])
-        });
-        processes.collect()
+        self.pending_wakers()
+            .map(|key| (key.tgid, key.incarnation))
+            .collect()
     }
 
     /// The keys of those that woke threads which are not back yet.
-    fn pending_wakers(&self) -> impl Iterator<Item = [u64; KEY_WORDS]> {
-        let wakers = self.sleepers.wakers.iter().flat_map(HashMap::iter);
+    fn pending_wakers(&self) -> impl Iterator<Item = SampleKey> {
+        let wakers = self.threads.wakers.iter().flat_map(HashMap::iter);
         wakers
             .filter_map(|entry| entry.ok().map(|(_, waker)| waker))
-            .filter(|waker| waker[WOKE_WORD] != 0)
+            .filter(|waker| waker.woke != 0)
             .map(|waker| waker_key(&waker))
     }
 
@@ -359,17 +415,12 @@ impl Kernel {
     }
 }
 
-/// Whether a thread is off the CPU.
-fn is_away(sleeper: &Sleeper) -> bool {
-    sleeper[SINCE_WORD] != 0
+fn key_of(entry: &ThreadEntry) -> SampleKey {
+    SampleKey::from_words(&entry.key)
 }
 
-fn key_of(sleeper: &Sleeper) -> [u64; KEY_WORDS] {
-    std::array::from_fn(|word| sleeper[SLEEPER_KEY_WORD + word])
-}
-
-fn waker_key(waker: &Waker) -> [u64; KEY_WORDS] {
-    std::array::from_fn(|word| waker[WAKER_KEY_WORD + word])
+fn waker_key(waker: &WakerEntry) -> SampleKey {
+    SampleKey::from_words(&waker.key)
 }
 
 /// Whether a thread is gone.

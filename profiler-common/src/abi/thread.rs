@@ -1,5 +1,5 @@
-//! Threads that are off the CPU: in which state they left it, what is kept of them until they are back,
-//! and what is told of those that left it before anybody looked.
+//! Threads from one firing to the next: in which state they left the CPU, what is kept of them until they are back, and
+//! what is reported of those that left it before anybody looked.
 
 use super::layout::boundary;
 use super::{KEY_WORDS, ThreadState};
@@ -117,75 +117,90 @@ impl States {
     }
 }
 
-/// Words of a [`Sleeper`].
-pub const SLEEPER_WORDS: usize = AWAITED_WORD + 1;
+boundary! {
+    /// What is kept of a thread from one firing to the next.
+    #[repr(C)]
+    pub struct ThreadEntry<W = u64> {
+        /// When it left the CPU, or began what firings wait for the end of, in nanoseconds by the monotonic clock; zero while
+        /// it is on one, and has begun nothing.
+        pub since: W,
+        /// The words of the [`SampleKey`](super::SampleKey) that this time will be counted for.
+        pub key: [W; KEY_WORDS],
+        /// When it was woken since it left, or zero; kept where all of the threads' time is wanted.
+        pub woken: W,
+        /// When it was given the CPU that it is on, or zero; kept where all of the threads' time is wanted.
+        pub arrived: W,
+        /// When its last wait began, where not every wait is looked at.
+        pub left: W,
+        /// How far the beginnings of its last waits lay apart on average, where not every wait is looked at; see
+        /// [`wait_sampling`](crate::wait_sampling). Zero until it has waited twice.
+        pub interval: W,
+        /// The [`AwaitedLock`](super::AwaitedLock) or the file that it waits for.
+        pub awaited: W,
+        /// The page fault that it is in, where calls are waited for.
+        pub fault: PageFault<W>,
+    }
 
-/// Which word of a [`Sleeper`] says since when the thread is off the CPU.
-pub const SINCE_WORD: usize = 0;
+    /// A page fault.
+    #[repr(C)]
+    pub struct PageFault<W = u64> {
+        /// A [`FaultPhase`].
+        pub phase: W,
+        /// When it began.
+        pub begun: W,
+        /// How often the thread had left the CPU of its own accord when it began.
+        pub switches: W,
+        /// Which instruction the program was at.
+        pub place: W,
+        /// Which address it is about.
+        pub address: W,
+    }
 
-/// Which word of a [`Sleeper`] is the first of its key.
-pub const SLEEPER_KEY_WORD: usize = 1;
+    /// Who woke a thread, kept until the thread is back.
+    #[repr(C)]
+    pub struct WakerEntry<W = u64> {
+        /// When, in nanoseconds by the monotonic clock; zero if nobody has since.
+        pub woke: W,
+        /// The words of the [`SampleKey`](super::SampleKey) of what the waker did then.
+        pub key: [W; KEY_WORDS],
+    }
 
-/// Which word of a [`Sleeper`] says when the thread was woken.
-pub const WOKEN_WORD: usize = 1 + KEY_WORDS;
+    /// The keys of a thread that waited, and of the one that woke it, stored as if they were a stack.
+    #[repr(C)]
+    pub struct WaitPair<W = u64> {
+        /// Of the thread that waited.
+        pub waited: [W; KEY_WORDS],
+        /// Of the one that woke it; all zeros if nobody was seen to.
+        pub woke: [W; KEY_WORDS],
+    }
+}
 
-/// Which word of a [`Sleeper`] says since when the thread is on a CPU.
-pub const ARRIVED_WORD: usize = WOKEN_WORD + 1;
+/// How far a page fault has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum FaultPhase {
+    /// The thread is in none, as far as is seen.
+    None = 0,
+    /// It has begun. Whether the thread leaves the CPU matters.
+    Begun = 1,
+    /// The thread has left the CPU.
+    HasWaited = 2,
+    /// Whether the thread leaves the CPU does not matter, or not any more.
+    Decided = 3,
+}
 
-/// Which word of a [`Sleeper`] says what the thread waits for.
-pub const AWAITED_WORD: usize = ARRIVED_WORD + 1;
-
-/// Which word of a [`Sleeper`] says when the thread's last wait began, where not every wait is looked at; wake-ups are
-/// not noted there then.
-pub const LEFT_WORD: usize = WOKEN_WORD;
-
-/// Which word of a [`Sleeper`] says how far the beginnings of the thread's last waits lay apart on average, where not
-/// every wait is looked at; see [`thin`](crate::thin). Zero until it has waited twice.
-pub const GAP_WORD: usize = AWAITED_WORD;
-
-/// Which word of a [`Sleeper`] says when the thread's last page fault began, where calls are waited for; wake-ups are
-/// not noted there then. Zero once it is over, as far as that is seen, or the thread has begun a call.
-pub const FAULT_WORD: usize = WOKEN_WORD;
-
-/// Which word of a [`Sleeper`] says how often the thread had left the CPU of its own accord when that fault began;
-/// [`FAULT_HAS_WAITED`] or [`FAULT_DECIDED`] from some time on. A thread that is in no call has no key.
-pub const FAULT_SWITCHES_WORD: usize = SLEEPER_KEY_WORD;
-
-/// Which word of a [`Sleeper`] says which instruction the program was at when that fault began.
-pub const FAULT_PLACE_WORD: usize = SLEEPER_KEY_WORD + 1;
-
-/// Which word of a [`Sleeper`] says which address that fault is about.
-pub const FAULT_ADDRESS_WORD: usize = SLEEPER_KEY_WORD + 2;
-
-/// See [`FAULT_SWITCHES_WORD`]: whether the thread has left the CPU does not matter any more.
-pub const FAULT_DECIDED: u64 = u64::MAX;
-
-/// See [`FAULT_SWITCHES_WORD`]: the thread has left the CPU.
-pub const FAULT_HAS_WAITED: u64 = FAULT_DECIDED - 1;
-
-/// What is kept of a thread from its switch out to its switch in. As words: the nanosecond, by the
-/// monotonic clock, at which it left the CPU, or zero while it is on one; the
-/// [`SampleKey`](super::SampleKey) that its time will be counted for; with
-/// [`Switches::WALL`](super::Switches::WALL), when it was woken since, or zero, and when it was given the CPU
-/// that it is on, or zero; what it waits for, where that matters.
-pub type Sleeper = [u64; SLEEPER_WORDS];
-
-/// Two keys as words, stored as if they were a stack: of the thread that waited, and of the one that woke it, which
-/// is all zeros if nobody was seen to.
-pub type Pair = [u64; 2 * KEY_WORDS];
-
-/// Words of a [`Waker`].
-pub const WAKER_WORDS: usize = WAKER_KEY_WORD + KEY_WORDS;
-
-/// Which word of a [`Waker`] says when it woke the thread.
-pub const WOKE_WORD: usize = 0;
-
-/// Which word of a [`Waker`] is the first of its key.
-pub const WAKER_KEY_WORD: usize = 1;
-
-/// What is kept of who woke a thread, until the thread is back: when, in nanoseconds by the monotonic clock, or zero if
-/// nobody has since; and the [`SampleKey`](super::SampleKey) of what the waker did then.
-pub type Waker = [u64; WAKER_WORDS];
+impl FaultPhase {
+    /// The phase whose discriminant is `code`; none for all that is no phase.
+    #[inline(always)]
+    pub const fn from_code(code: u64) -> Self {
+        match code {
+            1 => Self::Begun,
+            2 => Self::HasWaited,
+            3 => Self::Decided,
+            _ => Self::None,
+        }
+    }
+}
 
 /// A thread may be woken while it is on its way to sleep: at most so long before it is seen to leave.
 pub const WAKE_RACE_NS: u64 = 1_000_000;
@@ -210,7 +225,7 @@ boundary! {
     /// follow it, from leaf to root.
     #[repr(C)]
     pub struct Asleep {
-        /// The thread's ID in the initial namespace, which names its [`Sleeper`].
+        /// The thread's ID in the initial namespace, which names its [`ThreadEntry`].
         pub id: u32,
         /// How many addresses follow.
         pub frames: u32,
