@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_are_of_the_day_that_is_meant() {
+    fn moments_are_on_the_intended_day() {
         for (typed, after) in [
             ("22:14", Some(40)),
             ("22:14:01.5", Some(41)),
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn times_beyond_the_calendar_are_none() {
+    fn times_beyond_the_calendar_are_rejected() {
         let far = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(1 << 60));
         assert_eq!(shown(far.unwrap()), "a time beyond the calendar");
         assert!(shown(began()).starts_with("2026-11-2"));

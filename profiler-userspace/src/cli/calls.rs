@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_read_by_their_names() {
+    fn value_names_are_parsed() {
         assert_eq!(calls("count"), Ok(CallWeight::One));
         assert_eq!(weight("bytes"), Ok(CallWeight::Bytes));
         assert_eq!(kinds("files,pipes").unwrap().0, 0b101);

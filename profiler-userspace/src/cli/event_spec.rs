@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn tracepoints_are_written_as_perf_and_bpftrace_have_them() {
+    fn tracepoints_are_written_as_in_perf_and_bpftrace() {
         for typed in ["sched:sched_switch", "tracepoint:sched:sched_switch"] {
             let Ok(EventSpec::Tracepoint(tracepoint)) = parse(typed) else {
                 panic!("{typed} is a tracepoint");
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_neither_says_what_to_do() {
+    fn an_unknown_event_is_answered_with_a_remedy() {
         for (typed, answer) in [
             ("cycles:u", "-e cycles"),
             ("tracepoint:sched", "tracepoint:sched:sched_switch"),

@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn how_often_to_look_has_a_unit() {
+    fn a_sample_period_has_a_unit() {
         assert_eq!(look_period("1ms"), Ok(Duration::from_millis(1)));
         assert_eq!(look_period("250us"), Ok(Duration::from_micros(250)));
         assert_eq!(look_period("1s"), Ok(Duration::from_secs(1)));

@@ -280,7 +280,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn perfs_names_and_aliases_mean_what_they_mean_to_perf() {
+    fn event_names_and_aliases_mean_what_they_mean_to_perf() {
         for (typed, kind, config, canonical) in [
             ("cycles", PerfEventKind::Hardware, 0, "cycles"),
             ("cpu-cycles", PerfEventKind::Hardware, 0, "cycles"),
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn what_caches_cannot_be_asked_is_refused() {
+    fn impossible_cache_events_are_refused() {
         for name in [
             "iTLB-stores",
             "branch-store-misses",
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_name_lists_its_neighbours() {
+    fn a_misspelt_event_lists_similar_ones() {
         for (typed, meant) in [
             ("page-fault", "page-faults"),
             ("cyles", "cycles"),
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn notations_of_perf_that_are_not_understood_say_what_to_do() {
+    fn unsupported_perf_notations_are_answered_with_a_remedy() {
         assert!(parse("cycles:u").unwrap_err().contains("-e cycles"));
         assert!(
             parse("cycles,instructions")

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_and_the_flags_about_outputs_names_and_looks_are_taken() {
+    fn render_takes_a_file_and_flags_for_outputs_names_and_style() {
         let line =
             "render a.fbpf -o b.svg -f --inline --simplify --debug-dir /d --title T --inverted";
         let asked = parse(line).unwrap();

@@ -251,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_come_with_commas_blanks_or_lines_between() {
+    fn ids_are_separated_by_commas_blanks_or_newlines() {
         assert_eq!(pids("7"), Ok(Ids(vec![7])));
         assert_eq!(pids("7,8, 9"), Ok(Ids(vec![7, 8, 9])));
         assert_eq!(pids("7\n8\n"), Ok(Ids(vec![7, 8])));
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_id_says_how_to_find_one() {
+    fn a_wrong_id_is_answered_with_how_to_find_one() {
         for (typed, answer) in [
             ("nginx", "-p $(pgrep -n nginx)"),
             ("1,my prog", "pgrep -n my"),
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_are_of_the_clock_or_so_long_after_the_beginning() {
+    fn moments_are_clock_times_or_offsets_from_the_start() {
         for (typed, seconds) in [
             ("0", 0),
             ("0s", 0),
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_duration_is_refused() {
+    fn a_wrong_duration_is_refused() {
         for (typed, answer) in [
             ("fK", "say seconds"),
             ("", "say seconds"),
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_and_periods_are_whole_and_more_than_nothing() {
+    fn rates_and_periods_are_positive_integers() {
         assert_eq!(frequency("997"), Ok(997));
         assert_eq!(period("1000000"), Ok(1_000_000));
         for wrong in ["0", "-1", "9.5", "max", ""] {
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn ways_to_walk_are_perfs_and_our_own() {
+    fn call_graph_modes_are_those_of_perf_and_ours() {
         assert_eq!(call_graph("auto"), Ok(CallGraph::Auto));
         assert_eq!(call_graph("fp"), Ok(CallGraph::Fp));
         assert_eq!(call_graph("dwarf"), Ok(CallGraph::Dwarf));
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_a_shell_would_change_are_quoted() {
+    fn words_special_to_a_shell_are_quoted() {
         assert_eq!(shell_word("./a-b_c.1"), "./a-b_c.1");
         assert_eq!(shell_word("a b"), "'a b'");
         assert_eq!(shell_word("it's"), r"'it'\''s'");

@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_cache_is_where_every_client_has_it() {
+    fn the_cache_is_where_other_debuginfod_clients_have_it() {
         let home = tempfile::tempdir().unwrap();
         let with = |set: &[(&str, &Path)]| {
             usual(|name| {
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn anothers_cache_is_not_written() {
+    fn another_users_cache_is_not_written() {
         if !rustix::process::geteuid().is_root() {
             return;
         }

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_environment_sets_limits_and_lifts_none() {
+    fn the_environment_sets_limits_but_cannot_remove_them() {
         let set = |name: &str| match name {
             "DEBUGINFOD_MAXTIME" => Some("7".to_owned()),
             "DEBUGINFOD_TIMEOUT" => Some("0".to_owned()),

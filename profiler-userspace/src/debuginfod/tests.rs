@@ -137,7 +137,7 @@ fn a_file_is_fetched_once_and_kept() {
 }
 
 #[test]
-fn what_nobody_has_is_not_asked_for_again_soon() {
+fn a_missing_file_is_not_requested_again_soon() {
     let cache = tempfile::tempdir().unwrap();
     let server = Server::start(Manner::HasNot);
     let client = client(&[&server], quickly(), cache.path(), &|_| ());
@@ -151,7 +151,7 @@ fn what_nobody_has_is_not_asked_for_again_soon() {
 }
 
 #[test]
-fn the_next_server_is_asked_and_a_bad_one_not_again() {
+fn the_next_server_is_asked_and_a_failing_one_skipped() {
     for (manner, fails) in [
         (Manner::HasNot, false),
         (Manner::Fails, true),
@@ -179,7 +179,7 @@ fn the_next_server_is_asked_and_a_bad_one_not_again() {
 }
 
 #[test]
-fn no_more_is_taken_than_the_limit() {
+fn a_download_stops_at_the_size_limit() {
     let limits = Limits {
         bytes: 1 << 20,
         ..quickly()
@@ -196,7 +196,7 @@ fn no_more_is_taken_than_the_limit() {
 }
 
 #[test]
-fn no_longer_is_waited_than_the_limit() {
+fn a_download_stops_at_the_time_limit() {
     let cache = tempfile::tempdir().unwrap();
     let limits = Limits {
         time: Duration::from_millis(300),
@@ -213,7 +213,7 @@ fn no_longer_is_waited_than_the_limit() {
 }
 
 #[test]
-fn addresses_are_told_from_settings() {
+fn server_addresses_are_distinguished_from_settings() {
     assert_eq!(
         addresses(
             " ima:enforcing https://a.example/ http://b.example https://a.example\nfile:///x"

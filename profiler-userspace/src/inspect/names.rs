@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_named_in_the_order_in_which_they_come() {
+    fn addresses_are_named_in_input_order() {
         let elf = crate::object::Elf::read(&std::fs::File::open("/proc/self/exe").unwrap());
         let code = elf.unwrap().code.into_iter().flatten();
         let longest = code.max_by_key(|code| code.end - code.start).unwrap();

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_cut_short_never_panic() {
+    fn truncated_bytes_never_panic() {
         let bytes = record(5, &[1, 2, 3]);
         for length in 0..bytes.len() {
             assert!(parse(&bytes[..length]).is_empty());

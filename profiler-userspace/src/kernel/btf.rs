@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_cut_short_or_wrong_never_panic() {
+    fn truncated_or_wrong_bytes_never_panic() {
         let bytes = sample();
         for length in 0..bytes.len() {
             if let Some(btf) = Btf::parse(&bytes[..length]) {

@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_kernel_left_out_is_read_from_what_it_says_of_a_program() {
+    fn missed_runs_are_read_from_the_program_info() {
         let text =
             "pos:\t0\nprog_type:\t17\nrun_cnt:\t9\nrecursion_misses:\t42\nverified_insns:\t7\n";
         assert_eq!(parse(text), Some(42));

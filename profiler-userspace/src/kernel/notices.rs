@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_notice_is_read_and_nonsense_is_not() {
+    fn an_event_is_read_and_nonsense_is_rejected() {
         let words = [1, 0, 0];
         let Some(News::Notice(notice)) = parse(&record(&words, b"")) else {
             panic!()
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_has_a_size_that_the_kernel_takes() {
+    fn a_queue_size_is_valid_for_the_kernel() {
         for cpus in [1, 2, 5, 64, 300, 1 << 20] {
             let bytes = queue_bytes(cpus);
             assert!(bytes.is_power_of_two() && (128 << 10..=1 << 20).contains(&bytes));

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn every_event_has_a_program_of_its_own_but_functions_share_one() {
+    fn every_event_has_its_own_program_but_uprobes_share_one() {
         let tracepoint = Probe::Tracepoint(Tracepoint {
             category: "sched".to_owned(),
             name: "sched_switch".to_owned(),

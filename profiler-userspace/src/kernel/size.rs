@@ -142,13 +142,13 @@ mod tests {
     }
 
     #[test]
-    fn more_memory_is_used_where_there_are_cpus_for_it() {
+    fn more_cpus_get_more_memory() {
         let blocks = |limit| Sizes::new(256, 1, 1 << 22, limit).unwrap().blocks;
         assert!(blocks(128 * MIB) > blocks(32 * MIB));
     }
 
     #[test]
-    fn sides_begin_at_a_page() {
+    fn each_side_begins_at_a_page_boundary() {
         for limit in [3 * MIB, 7 * MIB, 32 * MIB] {
             let sizes = Sizes::new(3, 1, 32768, limit).unwrap();
             for bytes in [
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_too_small_says_what_would_do() {
+    fn a_limit_that_is_too_small_is_answered_with_one_that_suffices() {
         let Err(Error::MapMemory { least, .. }) = Sizes::new(64, 1, 1 << 22, MIB) else {
             panic!("one MiB cannot be enough for 64 CPUs");
         };

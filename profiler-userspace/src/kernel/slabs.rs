@@ -275,7 +275,7 @@ mod tests {
     proptest! {
         /// Whatever is taken and given back, no two hold the same words, and in the end all are free.
         #[test]
-        fn room_is_held_by_one(sizes in proptest::collection::vec(1u32..200, 1..60), order in proptest::collection::vec(0usize..60, 60)) {
+        fn a_slab_range_has_one_owner(sizes in proptest::collection::vec(1u32..200, 1..60), order in proptest::collection::vec(0usize..60, 60)) {
             let mut free = whole(4096);
             let mut held: Vec<Range<u32>> = Vec::new();
             for (&size, &choice) in sizes.iter().zip(&order) {
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_takes_nothing() {
+    fn a_table_that_does_not_fit_takes_no_slab() {
         let mut free = vec![0..8, 16..20];
         assert_eq!(take(&mut free, 9), None);
         assert_eq!(free, [0..8, 16..20]);

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn is_found_behind_other_notes() {
+    fn a_build_id_is_found_behind_other_notes() {
         let id: Vec<u8> = (0xa0..0xb4).collect();
         let notes = [
             note(b"GNU\0", 1, &[1; 16]),
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_notes_hold_none() {
+    fn hostile_notes_hold_no_build_id() {
         assert_eq!(find(&note(b"GNU\0", 3, &[])), None);
         assert_eq!(find(&note(b"GNU\0", 3, &[7])), None);
         assert_eq!(find(&note(b"GNU\0", 3, &[7; 65])), None);

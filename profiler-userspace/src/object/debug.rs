@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn sections_are_unpacked_and_not_beyond_what_they_say() {
+    fn sections_are_unpacked_to_their_declared_size_at_most() {
         let plain = b"DWARF".repeat(1000);
         let zstd = ruzstd::encoding::compress_to_vec(
             plain.as_slice(),

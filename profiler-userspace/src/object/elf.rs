@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_found_where_it_came_from() {
+    fn an_address_converts_to_an_offset_and_back() {
         for offset in [0x10, 0x1010, 0x2fff] {
             let address = segments().address(FileOffset(offset)).unwrap();
             assert_eq!(segments().offset(address), Some(FileOffset(offset)));
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_its_own_program() {
+    fn the_elf_reader_reads_its_own_program() {
         let elf = Elf::read(&OURSELVES).unwrap();
         assert!(elf.layout.wide);
         assert!(elf.symbols.is_some());
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_elf_file_is_none() {
+    fn a_file_that_is_no_elf_is_rejected() {
         for bytes in [b"".as_slice(), b"\x7fELF", b"#!/bin/sh\n", &[0; 200]] {
             assert_eq!(Elf::parse(bytes), None);
         }

@@ -165,7 +165,7 @@ mod tests {
     use std::os::unix::fs::MetadataExt as _;
 
     #[test]
-    fn says_which_file_it_is() {
+    fn a_file_is_identified() {
         let made = tempfile::NamedTempFile::new().unwrap();
         let opened = RegularFile::open(made.path()).unwrap();
         let status = made.as_file().metadata().unwrap();
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_regular_file_at_once() {
+    fn a_file_that_is_not_regular_is_refused_at_once() {
         let directory = tempfile::tempdir().unwrap();
         let fifo = directory.path().join("fifo");
         rustix::fs::mknodat(CWD, &fifo, FileType::Fifo, Mode::RUSR, 0).unwrap();
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_reads_back() {
+    fn a_file_in_memory_reads_back() {
         let memory = RegularFile::in_memory("test", b"hello").unwrap();
         assert_eq!(io::read_to_string(memory.file).unwrap(), "hello");
     }

@@ -119,7 +119,7 @@ mod tests {
     use std::io::Write as _;
 
     #[test]
-    fn functions_of_this_program_are_found_where_they_are() {
+    fn functions_of_this_program_are_found_at_their_addresses() {
         let file = File::open("/proc/self/exe").unwrap();
         let elf = Elf::read(&file).unwrap();
         let mut main = None;
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_claims_more_than_there_is_is_read_to_its_end() {
+    fn an_oversized_symbol_table_is_read_to_the_files_end() {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"\0one\0two").unwrap();
         assert_eq!(read(&file, &(1..u64::MAX), 1 << 40), b"one\0two");

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_found_where_it_was_as_long_as_it_is_the_same() {
+    fn a_recorded_object_is_found_only_if_unchanged() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("nap");
         fs::copy("/bin/sleep", &path).unwrap();

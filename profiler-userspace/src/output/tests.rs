@@ -2,7 +2,7 @@ use super::*;
 use crate::profile::{Unit, Window};
 
 #[test]
-fn the_name_tells_the_format() {
+fn the_file_name_decides_the_format() {
     let cases = [
         ("a.svg", Format::Svg),
         ("A.SVG", Format::Svg),
@@ -21,7 +21,7 @@ fn the_name_tells_the_format() {
 }
 
 #[test]
-fn an_unknown_name_is_told_the_known_ones() {
+fn an_unknown_format_is_answered_with_the_known_ones() {
     for path in ["a.png", "svg", ".svg", "a.svg.gz", "a."] {
         let error = Format::from_path(Path::new(path)).unwrap_err();
         assert_eq!(
@@ -34,7 +34,7 @@ fn an_unknown_name_is_told_the_known_ones() {
 }
 
 #[test]
-fn folded_text_of_nothing_is_no_text_and_a_graph_of_nothing_an_error() {
+fn an_empty_profile_is_empty_folded_text_but_no_graph() {
     let empty = Profile::new(Unit::Samples, Window::default());
     let mut out = Vec::new();
     write(&empty, Format::Folded, &Style::default(), &mut out).unwrap();

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_waited_is_cold_and_what_ran_is_not() {
+    fn waiting_frames_are_cold_and_running_ones_warm() {
         let view = |wakers| {
             Some(OffCpuView {
                 scheduler: false,

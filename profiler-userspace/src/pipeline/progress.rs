@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_takes_long_is_told_and_what_does_not_is_not() {
+    fn only_slow_steps_show_progress() {
         let bar = ProgressBar::hidden();
         let naming = Naming::begin(bar.clone(), Duration::from_millis(1));
         naming.tell(2, 7);

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_is_refused_what_the_kernel_would_silently_stretch() {
+    fn a_clock_period_that_the_kernel_would_stretch_is_refused() {
         let unlimited = u64::MAX;
         for (sampling, accepted) in [
             (Sampling::Frequency(100_000), true),
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_counts_one_by_one_is_kept_one_by_one() {
+    fn software_events_are_counted_one_by_one() {
         let page_faults = PerfEvent::new("page-faults", PerfEventKind::Software, 2);
         assert_eq!(page_faults.default_sampling(), Sampling::Period(1));
         for timed in [

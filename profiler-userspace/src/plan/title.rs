@@ -216,7 +216,7 @@ mod tests {
     const HZ: Sampling = Sampling::Frequency(99);
 
     #[test]
-    fn processes_and_threads_are_named_where_one_name_fits_all() {
+    fn a_title_names_processes_that_share_one_name() {
         for (target, expected) in [
             (Target::Processes(vec![123]), "nginx (PID 123)"),
             (Target::Processes(vec![7]), "PID 7"),
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_and_periods_say_of_what() {
+    fn a_title_names_the_event_of_a_rate_or_period() {
         let faults = PerfEvent::new("page-faults", PerfEventKind::Software, 2);
         let misses = PerfEvent::new("cache-misses", PerfEventKind::Hardware, 3);
         for (perf_event, sampling, subject, rate) in [
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn off_the_cpu_the_title_says_what_was_left_out() {
+    fn an_off_cpu_title_names_its_filters() {
         for (waits, expected) in [
             (Waits::default(), ""),
             (
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_the_subject_or_the_clock() {
+    fn a_title_names_the_command_or_the_event() {
         let launch = Some(vec!["make".into(), "-j8".into()]);
         for (target, expected) in [
             (Target::Launched, "make -j8"),

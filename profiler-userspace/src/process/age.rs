@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_cannot_stand_for_an_age() {
+    fn a_process_name_cannot_forge_its_start_time() {
         let stat =
             b"7 (a) 1 1) 1 2 3) S 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 4711 23 24\n";
         assert_eq!(parse(stat), Some(4711));
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn who_wears_a_pid_now_is_not_who_wore_it() {
+    fn a_reused_pid_is_another_process() {
         let tgid = std::process::id();
         let ticks = began(tgid).unwrap();
         let ourselves = Identity {

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_files_from_memory() {
+    fn file_mappings_are_distinguished_from_memory() {
         let memory = |label: &[u8]| Backing::Memory {
             label: label.into(),
         };
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn one_number_for_one_backing() {
+    fn equal_backings_have_one_number() {
         let mut backings = Backings::default();
         let mut intern = |inode, name| {
             backings.intern(&Entry {

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_of_the_same_user_is_taken() {
+    fn a_perf_map_of_the_same_user_is_taken() {
         let tmp = tempfile::tempdir().unwrap();
         assert!(place(tmp.path(), &ourselves()).open(born(9)).is_none());
         fs::write(tmp.path().join("perf-7.map"), "1 1 f\n").unwrap();
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn another_users_map_is_not_believed() {
+    fn another_users_perf_map_is_ignored() {
         if !rustix::process::geteuid().is_root() {
             return;
         }
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_from_before_the_process_is_anothers() {
+    fn a_perf_map_older_than_the_process_is_ignored() {
         let ago = |seconds| now(ClockId::Realtime) - Duration::from_secs(seconds);
         assert!(!is_older(ago(0), born(0)));
         assert!(is_older(ago(10), born(5)));
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn links_and_what_is_no_file_are_not_taken() {
+    fn symbolic_links_and_special_files_are_not_taken_as_perf_maps() {
         let tmp = tempfile::tempdir().unwrap();
         let (real, path) = (tmp.path().join("real"), tmp.path().join("perf-7.map"));
         fs::write(&real, "1 1 f\n").unwrap();
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_tells_its_directory_and_its_users() {
+    fn the_directory_and_users_of_a_process_are_read() {
         let place = Place::of(std::process::id()).unwrap();
         assert!(place.users.contains(&ourselves()[0]));
         let name = place.name.into_string().unwrap();
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn jitdumps_are_known_by_their_names() {
+    fn jitdumps_are_recognized_by_their_names() {
         let file = |path: &str| MappedFile {
             path: path.into(),
             number: crate::object::FileNumber::default(),

@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_ended_is_told_and_let_go() {
+    fn ended_processes_are_reported_and_forgotten() {
         let mut sleep = std::process::Command::new("sleep");
         let mut child = sleep.arg("60").spawn().unwrap();
         let sleeper = Identity {

@@ -106,7 +106,7 @@ mod tests {
     use profiler_common::abi::CodeKey;
 
     #[test]
-    fn files_that_there_is_no_room_for_are_counted_once() {
+    fn files_beyond_the_descriptor_limit_are_counted_once() {
         let mut processes = Processes::holding_files();
         processes.held.most = 1;
         let file = tempfile::NamedTempFile::new().unwrap();

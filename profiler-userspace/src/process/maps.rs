@@ -139,7 +139,7 @@ ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsysca
     }
 
     #[test]
-    fn keeps_executable_mappings_with_all_they_say() {
+    fn executable_mappings_are_kept_with_all_fields() {
         let found = entries(REAL.as_bytes());
         let names: Vec<&[u8]> = found.iter().map(|entry| entry.3.as_slice()).collect();
         assert_eq!(
@@ -175,7 +175,7 @@ ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsysca
     }
 
     #[test]
-    fn stops_when_told_to() {
+    fn reading_maps_stops_when_asked() {
         let mut seen = 0;
         each_executable(REAL.as_bytes(), |_| {
             seen += 1;
@@ -186,21 +186,21 @@ ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsysca
     }
 
     #[test]
-    fn reads_a_live_file() {
+    fn the_maps_of_this_process_are_read() {
         let maps = std::fs::read("/proc/self/maps").unwrap();
-        let here = keeps_executable_mappings_with_all_they_say as fn() as usize as u64;
+        let here = executable_mappings_are_kept_with_all_fields as fn() as usize as u64;
         assert!(entries(&maps).iter().any(|entry| entry.0.contains(&here)));
     }
 
     #[test]
-    fn unescapes_newlines_alone() {
+    fn only_newlines_are_unescaped_in_paths() {
         assert_eq!(&*unescape(b"/a\\012b\\012"), b"/a\nb\n");
         assert_eq!(&*unescape(b"/a\\01 \\0123"), b"/a\\01 \n3");
         assert!(matches!(unescape(b"/usr/bin/cat"), Cow::Borrowed(_)));
     }
 
     #[test]
-    fn senseless_lines_are_no_mappings() {
+    fn malformed_lines_are_no_mappings() {
         for line in [
             "",
             "x",
@@ -234,7 +234,7 @@ ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsysca
         }
 
         #[test]
-        fn what_is_printed_is_read_back(start in 0u64..1 << 47, pages in 1u64..1000, offset: u64, inode: u64) {
+        fn printed_mappings_are_read_back(start in 0u64..1 << 47, pages in 1u64..1000, offset: u64, inode: u64) {
             let end = start + pages * 4096;
             let line = format!("{start:08x}-{end:08x} r-xp {offset:08x} 08:01 {inode} {:20}/a b\n", "");
             let found = entries(line.as_bytes());

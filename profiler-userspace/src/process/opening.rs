@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn opens_by_path_while_it_runs_and_after() {
+    fn a_file_is_opened_by_path_while_its_process_runs_and_after() {
         let mut sleeper = Sleeper::start();
         assert!(sleeper.open().is_some());
         sleeper.end();
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replaced_file_is_not_taken_for_the_mapped_one() {
+    fn a_replaced_file_is_not_opened_as_the_mapped_one() {
         let mut sleeper = Sleeper::start();
         let other = sleeper.directory.path().join("other");
         fs::copy("/bin/cat", &other).unwrap();
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_kept_open_outlives_its_name_and_its_process() {
+    fn an_open_file_outlives_its_name_and_its_process() {
         let mut sleeper = Sleeper::start();
         let mut processes = Processes::holding_files();
         processes.see(sleeper.owner.identity);
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_deleted_is_closed_when_nobody_maps_it_any_more() {
+    fn a_deleted_file_is_closed_when_no_process_maps_it() {
         let mut sleeper = Sleeper::start();
         let mut processes = Processes::holding_files();
         let identity = sleeper.owner.identity;
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_made_after_the_mapping_was_seen_is_another() {
+    fn a_file_created_after_the_mapping_is_another_file() {
         let mut sleeper = Sleeper::start();
         if sleeper.open().unwrap().file.born.is_none() {
             println!("SKIP: this file system does not remember when a file was made");
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn other_devices_do_not_matter_where_inodes_agree() {
+    fn a_file_is_the_same_if_its_inode_agrees_on_another_device() {
         let number = FileNumber {
             major: 1,
             minor: 2,

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_runtime_is_known_by_what_it_maps() {
+    fn a_runtime_is_recognized_by_its_mappings() {
         for (modules, runtime) in [
             (vec!["java", "libc.so.6", "libjvm.so"], Some(Runtime::Java)),
             (vec!["node", "libc.so.6"], Some(Runtime::Node)),
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_is_no_runtime() {
+    fn a_test_program_is_not_a_runtime() {
         let ourselves = Identity {
             tgid: std::process::id(),
             incarnation: 1,

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn most_descriptors_stay_free() {
+    fn most_file_descriptors_stay_free() {
         let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         let taken = most_files() + 2 * most_code_maps();
         assert!(taken as u64 <= limit * 5 / 8, "{taken} of {limit}");

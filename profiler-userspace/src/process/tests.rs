@@ -16,7 +16,7 @@ fn place(processes: &Processes, identity: Identity, address: u64) -> Option<Plac
 }
 
 #[test]
-fn places_an_address_in_its_file() {
+fn an_address_is_placed_in_its_file() {
     let mut processes = Processes::new();
     assert!(processes.see(ourselves()));
     assert!(!processes.see(ourselves()));
@@ -30,7 +30,7 @@ fn places_an_address_in_its_file() {
 }
 
 #[test]
-fn a_process_that_has_gone_is_known_and_has_nothing() {
+fn an_exited_process_has_no_mappings() {
     let mut processes = Processes::new();
     let gone = Identity {
         tgid: u32::MAX,
@@ -43,7 +43,7 @@ fn a_process_that_has_gone_is_known_and_has_nothing() {
 }
 
 #[test]
-fn keeps_mappings_past_the_end_of_the_process() {
+fn mappings_are_kept_after_the_process_exits() {
     let mut sleeper = std::process::Command::new("sleep")
         .arg("60")
         .spawn()
@@ -64,7 +64,7 @@ fn keeps_mappings_past_the_end_of_the_process() {
 }
 
 #[test]
-fn an_earlier_program_is_not_read_from_a_later_one() {
+fn mappings_from_before_exec_are_not_read_after_it() {
     let mut processes = Processes::new();
     processes.see(ourselves());
     let earlier = Identity {
@@ -107,7 +107,7 @@ fn refreshing_finds_what_was_mapped_since() {
 }
 
 #[test]
-fn refreshing_does_not_take_another_programs_mappings() {
+fn refreshing_ignores_mappings_of_another_program() {
     let mut processes = Processes::new();
     processes.see(ourselves());
     let Process { readings, .. } = processes.known.get_mut(&ourselves()).unwrap();
@@ -125,7 +125,7 @@ fn refreshing_does_not_take_another_programs_mappings() {
 }
 
 #[test]
-fn old_readings_make_room_but_the_first_stays() {
+fn old_mappings_are_evicted_but_the_first_are_kept() {
     let mut processes = Processes::new();
     processes.see(ourselves());
     for _ in 0..20 {
@@ -137,7 +137,7 @@ fn old_readings_make_room_but_the_first_stays() {
 }
 
 #[test]
-fn a_process_is_met_once_and_known_to_have_gone() {
+fn a_process_is_read_once_and_marked_when_it_exits() {
     let mut processes = Processes::new();
     assert!(processes.meet(ourselves()));
     assert!(!processes.meet(ourselves()));

@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_told_is_known_of_who_has_gone() {
+    fn reported_mappings_are_known_after_the_process_exits() {
         let mut processes = Processes::new();
         let cat = identity(GONE, 3);
         let todo = processes.take_in(&told(cat, 0x4000..0x6000, 7, &["cat", "bin", "usr"]));
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_exec_nor_a_reused_pid_lends_a_name() {
+    fn exec_and_pid_reuse_leave_no_old_mappings() {
         let mut processes = Processes::new();
         for (incarnation, inode, name) in [(3, 7, "old"), (4, 8, "new")] {
             let program = identity(GONE, incarnation);
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_written_anew_is_another() {
+    fn a_rewritten_file_is_another_file() {
         let mut processes = Processes::new();
         let one = identity(GONE, 1);
         let before = told(one, 0x4000..0x6000, 7, &["x"]);
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_two_that_lay_at_one_place_counts() {
+    fn the_first_of_two_mappings_at_one_address_counts() {
         let mut processes = Processes::new();
         let one = identity(GONE, 1);
         processes.take_in(&told(one, 0x4000..0x6000, 7, &["first"]));
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_to_be_looked_at_once_and_what_is_read_says_more() {
+    fn anonymous_memory_is_rescanned_once() {
         let mut processes = Processes::new();
         let one = identity(GONE, 1);
         let mut memory = told(one, 0x4000..0x6000, 0, &[]);
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_opened_only_if_it_was_written_when_the_told_one_was() {
+    fn a_file_is_opened_only_if_its_write_time_matches_the_event() {
         let mut processes = Processes::new();
         let made = tempfile::NamedTempFile::new().unwrap();
         let path = made.path().canonicalize().unwrap();
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_open_is_not_opened_again() {
+    fn an_open_file_is_not_opened_again() {
         let mut processes = Processes::holding_files();
         let made = tempfile::NamedTempFile::new().unwrap();
         let one = told(identity(GONE, 1), 0x4000..0x6000, 7, &["x"]);

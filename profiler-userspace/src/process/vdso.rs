@@ -49,7 +49,7 @@ mod tests {
     use crate::object::Elf;
 
     #[test]
-    fn our_image_is_an_object_with_symbols() {
+    fn the_vdso_is_an_object_with_symbols() {
         let image = image().unwrap();
         let elf = Elf::read(&image.file).unwrap();
         assert!(elf.dynamic_symbols.is_some());

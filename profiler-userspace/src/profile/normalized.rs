@@ -336,7 +336,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_stacks_and_samples_are_one() {
+    fn equal_stacks_and_samples_are_stored_once() {
         let mut normalized = NormalizedProfile::default();
         let object = ObjectIndex(7);
         let locations: Vec<LocationIndex> = [1, 2, 1]
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_has_wakers_with_their_stacks() {
+    fn a_part_of_a_profile_keeps_wakers_and_their_stacks() {
         let mut normalized = NormalizedProfile::default();
         let mut stack = |address| {
             let location = normalized.location(Location::Kernel(address));

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn each_word_is_a_frame_of_its_kind() {
+    fn each_frame_word_becomes_a_frame_of_its_kind() {
         let kernel = 0xffff_ffff_8100_0000;
         let words = [
             FrameWord::new(FrameTag::SystemCall, 202).0,
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_files_name_is_one_frame_whatever_it_holds() {
+    fn a_file_name_is_one_frame_whatever_it_contains() {
         let name = |words| FrameWord::new(FrameTag::FileName, words).0;
         let text = |text: &[u8; 8]| u64::from_ne_bytes(*text);
         let call = FrameWord::new(FrameTag::SystemCall, 0).0;

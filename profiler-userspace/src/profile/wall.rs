@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_sampled_is_time_all_the_same() {
+    fn running_time_without_samples_is_kept() {
         let mut normalized = NormalizedProfile::default();
         add(&mut normalized, 7, ThreadState::Ran, 1_000);
         at(&mut normalized, 1, 8, 1);
@@ -254,7 +254,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_nanosecond_is_lost(
+        fn no_nanosecond_of_wall_time_is_lost(
             spans in prop::collection::vec((0..4u32, 0..3u8, 0..1u64 << 40), 1..20),
             samples in prop::collection::vec((0..4u32, 1..9u64, 1..1_000_000u64), 0..40),
         ) {

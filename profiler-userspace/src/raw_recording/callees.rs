@@ -50,7 +50,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_latest_comes_first() {
+    fn the_latest_callee_comes_first() {
         let mut callees = Callees::default();
         for location in [7, 8, 9] {
             assert_eq!(callees.place(Some(1), location), None);
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_not_been_called_for_long_is_forgotten() {
+    fn callees_unused_for_long_are_forgotten() {
         let mut callees = Callees::default();
         for location in 0..=MOST as u32 {
             callees.place(None, location);
@@ -77,7 +77,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn both_sides_mean_the_same(pairs in prop::collection::vec((prop::option::of(0_u32..5), 0_u32..100), 0..2_000)) {
+        fn writer_and_reader_agree_on_callees(pairs in prop::collection::vec((prop::option::of(0_u32..5), 0_u32..100), 0..2_000)) {
             let (mut writer, mut reader) = (Callees::default(), Callees::default());
             for (caller, location) in pairs {
                 match writer.place(caller, location) {

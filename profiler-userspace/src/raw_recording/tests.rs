@@ -232,7 +232,7 @@ fn large() -> RawRecording {
 
 proptest! {
     #[test]
-    fn what_was_written_is_read(
+    fn a_written_recording_is_read_back(
         stacks in proptest::collection::vec(proptest::collection::vec(0u64..60, 0..12), 1..20),
         samples in proptest::collection::vec(
             (any::<Option<usize>>(), any::<Option<usize>>(), any::<u8>(), 0u64..1 << 40), 1..40),
@@ -250,7 +250,7 @@ proptest! {
 
     /// Whatever is in a file, reading it ends, and well.
     #[test]
-    fn broken_bytes_are_refused_or_read(at in any::<proptest::sample::Index>(), with: u8) {
+    fn broken_bytes_never_panic(at in any::<proptest::sample::Index>(), with: u8) {
         let whole = bytes(&usual());
         let mut broken = whole.clone();
         broken[at.index(whole.len())] = with;
@@ -262,7 +262,7 @@ proptest! {
 }
 
 #[test]
-fn a_file_that_ends_early_gives_what_is_whole() {
+fn a_truncated_file_gives_its_complete_parts() {
     let large = large();
     let whole = bytes(&large);
     let all = told(&large);
@@ -293,7 +293,7 @@ fn a_file_that_ends_early_gives_what_is_whole() {
 }
 
 #[test]
-fn a_damaged_part_takes_with_it_what_follows() {
+fn a_damaged_part_drops_what_follows() {
     let mut bytes = bytes(&large());
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
@@ -304,7 +304,7 @@ fn a_damaged_part_takes_with_it_what_follows() {
 }
 
 #[test]
-fn more_than_fits_into_memory_is_left_out_and_said() {
+fn what_exceeds_memory_is_left_out_and_reported() {
     let bytes = bytes(&large());
     let read = |most| read_within(&mut &*bytes, None, most);
     let limited = read(8 << 20).unwrap();
@@ -342,7 +342,7 @@ fn how_waits_are_to_be_shown_is_told() {
 }
 
 #[test]
-fn weights_that_are_counts_take_no_room() {
+fn weights_equal_to_counts_take_no_space() {
     let mut plain = usual();
     plain.normalized = NormalizedProfile::default();
     let key = NormalizedKey {

@@ -89,12 +89,12 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_needs_no_word() {
+    fn debug_information_that_fits_is_not_mentioned() {
         assert_eq!(said(0, &[]), None);
     }
 
     #[test]
-    fn what_was_read_again_is_counted() {
+    fn rereads_are_counted() {
         let one = said(1, &[]).unwrap();
         assert!(
             one.starts_with("debug information of 1 object did not fit into 64.0 MiB"),
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_is_counted_and_named() {
+    fn skipped_debug_information_is_counted_and_named() {
         let left = [("a", 1), ("b", 2000), ("c", 3), ("d", 4), ("e", 5)];
         let text = said(2, &left).unwrap();
         assert!(

@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_release_tells_its_family() {
+    fn an_os_release_gives_its_family() {
         for (release, wanted) in [
             ("NAME=x\nID=debian\n", Some(Family::Debian)),
             ("ID=ubuntu\nID_LIKE=debian\n", Some(Family::Ubuntu)),
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernels_package_is_of_its_release() {
+    fn the_kernel_package_matches_its_release() {
         let (_lists, mut distribution) = debian();
         let command = |distribution: &Distro| distribution.kernel_lines("6.1.0-9-amd64");
         let debian = command(&distribution).unwrap();

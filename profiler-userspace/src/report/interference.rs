@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_fired_as_often_as_it_should_missed_nothing() {
+    fn a_clock_that_fired_in_full_missed_nothing() {
         let events = [
             event(PerfEvent::CPU_CLOCK, Sampling::Frequency(100)),
             event(FAULTS, Sampling::Period(1)),
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_is_kept_off_by_faults_alone_and_a_counter_by_all() {
+    fn only_page_faults_suppress_clocks_and_all_programs_suppress_counters() {
         let every = Sampling::Period(1);
         let events = [
             event(PerfEvent::CPU_CLOCK, Sampling::Frequency(100)),
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_on_tracepoints_keep_nobody_off() {
+    fn tracepoint_programs_suppress_no_samples() {
         let tracepoint = Event {
             probe: Probe::Tracepoint(Tracepoint {
                 category: "sched".to_owned(),
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_rate_the_time_is_told_where_it_is_worth_it() {
+    fn without_a_rate_interference_is_reported_where_it_matters() {
         let events = [
             event(PerfEvent::CYCLES, Sampling::Period(1_000_000)),
             event(FAULTS, Sampling::Period(1)),

@@ -85,13 +85,13 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_there_need_no_word() {
+    fn available_kernel_lines_are_not_mentioned() {
         assert_eq!(said(&KernelLining::NotNeeded), None);
         assert_eq!(said(&KernelLining::Told { beyond: 0, left: 0 }), None);
     }
 
     #[test]
-    fn whatever_is_missing_is_told_with_the_reason_and_a_remedy() {
+    fn missing_kernel_lines_are_reported_with_reason_and_remedy() {
         let (wanted, found) = (
             "/usr/lib/debug/boot/vmlinux-6".into(),
             "/boot/vmlinux-6".into(),

@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_was_left_out_is_told_with_a_number() {
+    fn everything_left_out_is_reported_with_a_number() {
         assert!(on_shortage(&Shortage::default(), 0).is_empty());
         let shortage = Shortage {
             files: 1,
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_of_one_kind_share_a_sentence() {
+    fn processes_of_one_runtime_share_a_sentence() {
         let all: Vec<Unnamed> = (1..=5)
             .map(|pid| made(pid, Some(Runtime::Node), false, 4))
             .collect();
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_with_gaps_is_not_called_missing() {
+    fn an_incomplete_perf_map_is_not_called_missing() {
         let node = said(&[made(7, Some(Runtime::Node), true, 50)]);
         assert!(node[0].ends_with("and its perf map lacks"), "{node:?}");
         let java = said(&[made(7, Some(Runtime::Java), true, 50)]);
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn the_widest_gaps_come_first_and_narrow_ones_not_at_all() {
+    fn the_widest_unsymbolized_modules_come_first() {
         let said = said(&[
             object("a", Reached::Here, 300),
             object("b", Reached::Gone, 200),
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn dear_switches_are_told_with_the_remedy_unless_it_is_used() {
+    fn costly_switches_are_reported_unless_sampling_is_on() {
         let (mut counters, second) = (Counters::EMPTY, Duration::from_secs(1));
         counters.counters[Counter::Fired as usize] = 44_000;
         let mut cost = |milliseconds: u64, waits: &Waits| {
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn fetching_is_told_with_its_failures() {
+    fn downloads_are_reported_with_their_failures() {
         assert!(on_fetching(&Fetched::default()).is_empty());
         let said = |files, limited, failed| {
             let fetched = Fetched {
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn without_gaps_nothing_is_said() {
+    fn a_fully_symbolized_profile_has_no_advice() {
         assert!(said(&[]).is_empty());
         assert!(on_names(&[], 0, &Distro::unknown()).is_empty());
     }

@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn looks_are_taken_in_their_order_when_they_are_due() {
+    fn rescans_are_done_in_order_when_due() {
         let mut looks = Looks::default();
         let now = Instant::now();
         let process = |tgid| Identity {

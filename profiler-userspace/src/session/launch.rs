@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_runs_only_when_released_and_its_exit_code_comes_back() {
+    fn a_suspended_command_runs_when_released_and_returns_its_exit_code() {
         let _turn = turn();
         let folder = tempfile::tempdir().unwrap();
         let trace = folder.path().join("trace");
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_was_never_released_never_runs() {
+    fn a_command_that_is_never_released_never_runs() {
         let _turn = turn();
         let folder = tempfile::tempdir().unwrap();
         let trace = folder.path().join("trace");
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn signals_are_told_as_a_shell_tells_them() {
+    fn fatal_signals_are_reported_as_by_a_shell() {
         let _turn = turn();
         let held = Held::start(&shell("kill -TERM $$; sleep 5"), false).unwrap();
         assert_eq!(wait(&mut held.release().unwrap()), 128 + 15);

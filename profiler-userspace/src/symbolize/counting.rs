@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_taken_and_given_back_is_counted() {
+    fn allocated_and_freed_bytes_are_counted() {
         let before = taken();
         forget_most();
         let mut bytes: Vec<u8> = Vec::with_capacity(1 << 20);
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn each_thread_has_a_count_of_its_own() {
+    fn each_thread_counts_its_own_bytes() {
         let before = taken();
         let other = std::thread::spawn(|| {
             let before = taken();

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_and_copies_have_the_name_of_the_whole() {
+    fn cold_parts_and_clones_have_the_functions_name() {
         for name in [
             "work.cold",
             "work.part.0",
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_text_is_made_visible() {
+    fn names_that_are_not_utf8_are_made_visible() {
         assert_eq!(full(b"caf\xc3\xa9\xff;\n"), "caf\u{e9}\\xff;\n");
     }
 
@@ -264,13 +264,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_come_out_bounded(prefix in "(_ZN|_R|_Z|)", bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn demangling_any_bytes_gives_a_bounded_name(prefix in "(_ZN|_R|_Z|)", bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let name = [prefix.as_bytes(), &bytes].concat();
             prop_assert!(full(&name).len() <= 4 * MAX_BYTES);
         }
 
         #[test]
-        fn grammar_like_names_come_out_bounded(name in "_(ZN|Z|R|RNv)([0-9]{1,2}|[a-zA-Z_]{1,3}|S[0-9]?_|T_|I|E|K){0,40}") {
+        fn demangling_any_mangled_name_gives_a_bounded_name(name in "_(ZN|Z|R|RNv)([0-9]{1,2}|[a-zA-Z_]{1,3}|S[0-9]?_|T_|I|E|K){0,40}") {
             prop_assert!(full(name.as_bytes()).len() <= MAX_BYTES);
         }
     }

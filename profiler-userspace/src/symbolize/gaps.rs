@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_counts_once_for_each_gap_in_it() {
+    fn a_stack_counts_once_for_each_unsymbolized_module() {
         let mut gaps = Gaps::default();
         let (one, two, idle) = (
             gaps.intern(made(1)),

@@ -45,7 +45,7 @@ mod tests {
     use profiler_common::abi::{StackEnd, ThreadState};
 
     #[test]
-    fn of_what_an_interrupt_came_upon_nothing_is_kept() {
+    fn frames_interrupted_by_an_interrupt_are_dropped() {
         let mut normalized = NormalizedProfile::default();
         let mut stack = |locations: &[Location]| {
             let locations = locations

@@ -299,7 +299,7 @@ ffffffffc0301000 t bpf_prog_7cc47bbf07148bfe_on_cpu\t[bpf]
     }
 
     #[test]
-    fn no_symbol_stands_for_all_that_lies_behind_it() {
+    fn the_last_kernel_symbol_has_an_end() {
         let file = list(LISTED);
         assert_eq!(
             look_up(file.path(), &[0xffff_ffff_a000_0000, u64::MAX]),
@@ -308,7 +308,7 @@ ffffffffc0301000 t bpf_prog_7cc47bbf07148bfe_on_cpu\t[bpf]
     }
 
     #[test]
-    fn zeros_are_recognised_and_mended() {
+    fn hidden_kernel_addresses_are_detected_and_explained() {
         let zeros = list("0000000000000000 T _text\n0000000000000000 T do_one\n");
         let naming = listing(zeros.path());
         assert!(matches!(naming, KernelNaming::Hidden { .. }), "{naming:?}");
@@ -334,7 +334,7 @@ ffffffffc0301000 t bpf_prog_7cc47bbf07148bfe_on_cpu\t[bpf]
     }
 
     #[test]
-    fn no_list_is_told_with_the_reason() {
+    fn a_missing_symbol_list_is_reported_with_the_reason() {
         let missing = listing(Path::new("/nowhere/kallsyms"));
         assert!(
             missing.complaint().unwrap().contains("No such file"),
@@ -345,7 +345,7 @@ ffffffffc0301000 t bpf_prog_7cc47bbf07148bfe_on_cpu\t[bpf]
     }
 
     #[test]
-    fn the_kernels_own_word_comes_first() {
+    fn names_from_the_kernel_itself_come_first() {
         let mut asked = Vec::new();
         let mut ask = |addresses: &[u64]| {
             asked.extend_from_slice(addresses);
@@ -369,7 +369,7 @@ ffffffffc0301000 t bpf_prog_7cc47bbf07148bfe_on_cpu\t[bpf]
     }
 
     #[test]
-    fn nothing_is_asked_for_nothing() {
+    fn no_addresses_need_no_query() {
         let mut ask = |_: &[u64]| -> Option<Vec<Option<String>>> { panic!("asked for no address") };
         assert_eq!(
             KernelNames::asked(&mut ask).name(&[]),
@@ -378,7 +378,7 @@ ffffffffc0301000 t bpf_prog_7cc47bbf07148bfe_on_cpu\t[bpf]
     }
 
     #[test]
-    fn an_answer_that_does_not_fit_is_none() {
+    fn a_malformed_answer_is_rejected() {
         let mut ask = |_: &[u64]| Some(vec![Some("one".to_owned())]);
         let (names, naming) = KernelNames::asked(&mut ask).name(&[1, 2]);
         assert_eq!(names.len(), 2);

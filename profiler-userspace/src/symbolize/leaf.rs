@@ -60,7 +60,7 @@ mod tests {
     use crate::profile::raw::FileName;
 
     #[test]
-    fn calls_and_locks_have_the_names_that_people_know() {
+    fn system_calls_and_locks_have_their_usual_names() {
         for (frame, expected) in [
             (RawFrame::SystemCall(0), "[read]"),
             (RawFrame::SystemCall(202), "[futex]"),
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_shown_by_its_name_whatever_that_holds() {
+    fn a_file_frame_shows_any_file_name() {
         let file = RawFrame::FileName(Box::new(FileName(b"a\n\xffcdefgh"[..].into())));
         let shown = name(&file).expect("a name");
         assert!(
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn code_has_no_such_name() {
+    fn code_addresses_have_no_system_call_name() {
         for address in [8, 0xffff_ffff_8100_0000] {
             assert!(
                 RawFrame::of_addresses([address])

@@ -85,7 +85,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn those_who_have_a_turn_never_hold_more_than_the_limit() {
+    fn holders_of_memory_permits_stay_within_the_limit() {
         const LIMIT: u64 = 400;
         let memory = Memory::new(SymbolMemory { bytes: LIMIT });
         let (held, most) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn names_have_a_share_unless_told_to_take_less() {
+    fn names_get_their_share_of_memory_unless_limited() {
         let usual = Memory::new(SymbolMemory::default());
         assert_eq!(usual.turn(NAMES_BYTES).bytes, NAMES_BYTES);
         let least = SymbolMemory {

@@ -129,7 +129,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]
-        fn what_becomes_of_jobs_comes_in_their_order(
+        fn results_come_in_the_order_of_the_jobs(
             pauses in proptest::collection::vec(0u64..300, 0..20),
             threads in 1usize..6,
         ) {
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_are_done_at_the_same_time() {
+    fn jobs_run_in_parallel() {
         // Neither passes the barrier before the other is there.
         let both = Barrier::new(2);
         let mut taken = 0;
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_fetched_one_at_a_time_by_whoever_waits() {
+    fn files_are_fetched_one_at_a_time() {
         let here = thread::current().id();
         let fetched = Cell::new(0);
         let fetch = |_: &BuildId| {

@@ -86,7 +86,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn arguments_go_and_the_rest_stays() {
+    fn arguments_are_dropped_and_the_rest_is_kept() {
         for (name, simple) in [
             ("main", "main"),
             (
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_left() {
+    fn malformed_names_are_left_alone() {
         for name in ["a<b", "a>b", "a>", "<", ""] {
             assert_eq!(simplify(name), None, "{name}");
         }
@@ -129,7 +129,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_name_is_shortened_at_most(name in "[a-z<>:&, \\-\u{e9}]{0,30}|(operator|<|>|::|a|->){0,12}") {
+        fn no_name_becomes_longer(name in "[a-z<>:&, \\-\u{e9}]{0,30}|(operator|<|>|::|a|->){0,12}") {
             if let Some(simple) = simplify(&name) {
                 prop_assert!(simple.len() <= name.len());
             }

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_c_library_of_this_process_has_them_all() {
+    fn this_processs_c_library_has_all_allocators() {
         let files = uprobe_targets::mapped(std::process::id(), &|_| true);
         let sites: Vec<UprobeSite> = files
             .iter()

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_dynamic_programs_libraries_are_found_where_its_linker_finds_them() {
+    fn needed_libraries_are_those_that_the_dynamic_linker_finds() {
         let files = linked_with(&std::env::current_exe().unwrap());
         assert!(files.len() > 1, "{files:?}");
         assert!(files.iter().all(|file| file.is_file()), "{files:?}");
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_linker_has_no_libraries() {
+    fn a_static_program_needs_no_libraries() {
         let script = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(script.path(), "#!/bin/sh\nexit 1\n").unwrap();
         assert!(linked_with(script.path()).is_empty());

@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_a_task_whatever_its_name() {
+    fn a_task_is_read_whatever_its_name() {
         let line = b"42 (a ) S 9 (\xff\n) R 1 42 42 0 -1 4194304 95 0 0 0 7 5 0 0 20 0 3 0 100 1 1";
         let stat = Stat::parse(line).unwrap();
         assert_eq!(
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zombie_runs_only_while_it_has_other_threads() {
+    fn a_zombie_leader_runs_while_it_has_other_threads() {
         let stat = |state, threads| Stat {
             state,
             cpu_ticks: 0,

@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_library_is_called_by_its_name_without_its_version() {
+    fn a_library_can_be_named_without_its_version() {
         for (file, name, expected) in [
             ("libc.so.6", "libc", true),
             ("libc.so.6", "libc.so.6", true),
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_said_with_what_is_near() {
+    fn a_missing_function_is_answered_with_similar_ones() {
         let own = "/proc/self/exe";
         let refusal = |name| find(own, name).unwrap_err().to_string();
         let said = refusal("flame_bpf::targets::uprobe_sites::is_caled");
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_chooses_names_those_that_are_chosen() {
+    fn an_indirect_function_names_its_implementations() {
         let mapped = uprobe_targets::mapped(std::process::id(), &|path| {
             is_called(path, Path::new("libc"))
         });

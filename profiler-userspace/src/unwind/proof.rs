@@ -329,7 +329,7 @@ fn prove(name: &str, bytes: &[u8]) -> Option<Tally> {
 }
 
 #[test]
-fn tables_say_what_gimli_says_at_every_change_of_real_objects() {
+fn tables_agree_with_gimli_at_every_row_of_real_objects() {
     let (mut objects, mut kinds) = (0, BTreeMap::<How, u64>::new());
     let mut seen = std::collections::HashSet::new();
     for path in objects::candidates() {
@@ -358,7 +358,7 @@ fn tables_say_what_gimli_says_at_every_change_of_real_objects() {
 }
 
 #[test]
-fn the_vdso_is_understood() {
+fn the_tables_of_the_vdso_agree_with_gimli() {
     use std::os::unix::fs::FileExt as _;
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let Some(line) = maps.lines().find(|line| line.ends_with("[vdso]")) else {

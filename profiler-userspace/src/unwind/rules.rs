@@ -101,7 +101,7 @@ mod tests {
     use profiler_common::abi::How;
 
     #[test]
-    fn a_rule_has_one_place_in_each_set() {
+    fn a_rule_is_stored_once_in_each_set() {
         let mut set = RuleSet::new();
         let rule = Rule::new(How::Offset, 7, 8);
         let place = set.place(rule);
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_set_refuses_and_counts() {
+    fn a_full_rule_set_refuses_and_counts() {
         let mut set = RuleSet::new();
         for offset in 0..70_000 {
             set.place(Rule::new(How::Offset, 7, offset));

@@ -62,7 +62,7 @@ fn table(code: &[Range<u64>], found: &Found) -> UnwindTable {
 }
 
 #[test]
-fn code_without_descriptions_has_one_row_a_page() {
+fn code_without_unwind_info_has_one_row_a_page() {
     let code = 0x1_0000..0x4_8000;
     let found = found(&[]);
     let table = table(std::slice::from_ref(&code), &found);
@@ -74,7 +74,7 @@ fn code_without_descriptions_has_one_row_a_page() {
 }
 
 #[test]
-fn alike_neighbours_share_a_row_and_gaps_have_their_own() {
+fn equal_neighbours_share_a_row_and_gaps_have_their_own() {
     let rule = Rule::new(How::Offset, 7, 8);
     let found = found(&[
         (0x1000..0x1100, &[(0, rule), (16, rule)]),
@@ -105,7 +105,7 @@ fn rows_can_be_given_the_places_of_another_set() {
 }
 
 #[test]
-fn a_table_is_shown_whole_or_at_one_address() {
+fn a_table_is_printed_whole_or_at_one_address() {
     let found = found(&[(
         0x1000..0x1100,
         &[
@@ -162,7 +162,7 @@ fn made(folder: &Path, compiler: &[&str], objcopy: &[&str]) -> Option<Vec<u8>> {
 }
 
 #[test]
-fn instructions_are_found_without_section_headers() {
+fn eh_frame_is_found_without_section_headers() {
     let folder = tempfile::tempdir().unwrap();
     let Some(mut bytes) = made(folder.path(), &[], &[]) else {
         return;
@@ -178,7 +178,7 @@ fn instructions_are_found_without_section_headers() {
 }
 
 #[test]
-fn instructions_for_debuggers_fill_the_gaps() {
+fn debug_frame_fills_gaps_of_eh_frame() {
     let folder = tempfile::tempdir().unwrap();
     let without = [
         "-g",
@@ -206,7 +206,7 @@ fn instructions_for_debuggers_fill_the_gaps() {
 }
 
 #[test]
-fn what_is_no_64_bit_x86_object_is_refused() {
+fn an_object_other_than_64_bit_x86_is_refused() {
     for bytes in [b"".as_slice(), b"#!/bin/sh", b"\x7fELF\x02\x01\x01"] {
         assert_eq!(UnwindTable::parse(bytes), Err(Error::NotElf));
     }
@@ -343,7 +343,7 @@ proptest! {
 }
 
 #[test]
-fn a_section_that_is_too_large_is_said_to_be_and_not_read_in_part() {
+fn an_oversized_section_is_reported_and_not_read_in_part() {
     let mut bytes = PROGRAM.clone();
     assert!(!UnwindTable::parse(bytes.as_slice()).unwrap().is_empty());
     let word = |bytes: &[u8], at: usize| {

@@ -41,7 +41,7 @@ fn tip(line: &str) -> String {
 }
 
 #[test]
-fn bccs_delimiting_d() {
+fn the_d_flag_of_bcc_is_answered() {
     for (typed, ours) in [
         ("-dfK", "flame-bpf -fK --delimited"),
         ("-df", "flame-bpf -f --delimited"),
@@ -68,7 +68,7 @@ fn bccs_delimiting_d() {
 }
 
 #[test]
-fn a_wrong_duration_is_no_habit_of_bccs() {
+fn a_wrong_duration_is_reported_as_such() {
     for line in ["-d soon", "-d 10M", "-p 185 -d x"] {
         let said = said(line);
         assert!(
@@ -79,7 +79,7 @@ fn a_wrong_duration_is_no_habit_of_bccs() {
 }
 
 #[test]
-fn perfs_flags() {
+fn flags_of_perf_are_answered() {
     for (typed, ours) in [
         ("-g -p 185", "flame-bpf -p 185"),
         ("-F 99 -ag -- sleep 10", "flame-bpf -a -F 99 -- sleep 10"),
@@ -98,7 +98,7 @@ fn perfs_flags() {
 }
 
 #[test]
-fn verbs() {
+fn verbs_of_other_tools_are_answered() {
     for (typed, ours) in [
         ("record -g -p 185", "flame-bpf -p 185"),
         (
@@ -130,7 +130,7 @@ fn verbs() {
 }
 
 #[test]
-fn bccs_tools() {
+fn names_of_bcc_tools_are_answered() {
     for (typed, ours) in [
         (
             "offcputime -df -p 185 30",
@@ -160,7 +160,7 @@ fn bccs_tools() {
 }
 
 #[test]
-fn a_command_without_dashes_before_it() {
+fn a_command_without_double_dash_is_answered() {
     for (typed, ours) in [
         ("./prog", "flame-bpf -- ./prog"),
         ("-F 997 make -j8 all", "flame-bpf -F 997 -- make -j8 all"),
@@ -174,12 +174,12 @@ fn a_command_without_dashes_before_it() {
 }
 
 #[test]
-fn a_name_that_may_be_that_of_a_running_program_is_told_how_to_find_it() {
+fn a_program_name_is_answered_with_how_to_find_its_pid() {
     assert!(said("nginx").contains("-p $(pgrep -n nginx)"));
 }
 
 #[test]
-fn a_habit_beside_a_mistake_is_told_without_a_tip() {
+fn a_foreign_flag_beside_a_mistake_gets_no_tip() {
     for (line, answer) in [
         ("-g -p nginx", "always recorded"),
         ("-dfK -p nginx", "--delimited"),
@@ -193,7 +193,7 @@ fn a_habit_beside_a_mistake_is_told_without_a_tip() {
 }
 
 #[test]
-fn mistakes_that_are_nobodys_habit_keep_their_own_error() {
+fn other_mistakes_keep_their_own_error() {
     for (line, answer) in [
         ("--frobnicate", "--frobnicate"),
         ("-p nginx", "pgrep"),
@@ -213,7 +213,7 @@ fn mistakes_that_are_nobodys_habit_keep_their_own_error() {
 }
 
 #[test]
-fn words_of_a_launched_command_are_none_of_ours() {
+fn arguments_of_a_launched_command_are_not_parsed() {
     let words = ["flame-bpf", "--", "perf", "record", "-g", "-dfK"].map(OsString::from);
     let Ok(super::super::Task::Record(plan)) = super::super::parse(words.clone(), true) else {
         panic!("it is accepted");

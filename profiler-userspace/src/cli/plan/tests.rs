@@ -50,7 +50,7 @@ fn file(path: &str, format: Format) -> Output {
 }
 
 #[test]
-fn nothing_said_is_the_whole_machine_until_ctrl_c() {
+fn without_flags_the_whole_machine_is_recorded_until_ctrl_c() {
     let expected = Plan {
         target: Target::All,
         launch: None,
@@ -87,7 +87,7 @@ fn nothing_said_is_the_whole_machine_until_ctrl_c() {
 }
 
 #[test]
-fn targets() {
+fn target_flags_make_the_target() {
     assert_eq!(plan("-p 7").target, Target::Processes(vec![7]));
     assert_eq!(
         plan("-p 9,7 --pid 8 -p9").target,
@@ -105,7 +105,7 @@ fn targets() {
 }
 
 #[test]
-fn a_command_is_the_target_unless_another_is_named() {
+fn a_command_is_the_target_unless_a_flag_names_another() {
     let make = words(&["make", "-j8", "--", "-p"]);
     let launched = plan("-F 997 -- make -j8 -- -p");
     assert_eq!((launched.target, launched.launch), (Target::Launched, make));
@@ -127,7 +127,7 @@ fn a_command_is_the_target_unless_another_is_named() {
 }
 
 #[test]
-fn rates_and_periods() {
+fn rates_and_periods_are_parsed() {
     assert_eq!(event("-F 997").sampling, Sampling::Frequency(997));
     assert_eq!(event("-c 1000000").sampling, Sampling::Period(1_000_000));
     assert_eq!(event("-e cycles").sampling, Sampling::Frequency(99));
@@ -147,7 +147,7 @@ fn rates_and_periods() {
 }
 
 #[test]
-fn durations() {
+fn durations_are_parsed() {
     for line in ["10", "-d 10", "-d10", "10s", "-d 10s", "-p 7 10", "10 -p 7"] {
         assert_eq!(plan(line).duration, Some(Duration::from_secs(10)), "{line}");
     }
@@ -176,7 +176,7 @@ fn a_number_that_looks_like_a_pid_is_not_taken_for_hours() {
 }
 
 #[test]
-fn captures() {
+fn stack_flags_choose_the_stacks() {
     let user = plan("-U").capture;
     assert!(user.user_stacks && !user.kernel_stacks);
     let kernel = plan("-K").capture;
@@ -187,7 +187,7 @@ fn captures() {
 }
 
 #[test]
-fn outputs_are_what_was_named_or_what_suits_stdout() {
+fn outputs_are_the_named_ones_or_suit_stdout() {
     let svg = file("a.svg", Format::Svg);
     let piped = |line| plan_for(line, false).unwrap().events.remove(0).outputs;
     assert_eq!(piped(""), [Output::Stdout]);
@@ -207,7 +207,7 @@ fn outputs_are_what_was_named_or_what_suits_stdout() {
 }
 
 #[test]
-fn a_name_in_dev_gets_text() {
+fn an_output_in_dev_gets_folded_text() {
     assert_eq!(
         event("-o /dev/null").outputs,
         [file("/dev/null", Format::Folded)]
@@ -215,7 +215,7 @@ fn a_name_in_dev_gets_text() {
 }
 
 #[test]
-fn a_raw_recording_is_an_output_that_has_no_looks() {
+fn a_raw_recording_takes_no_style_flags() {
     let raw_recording = Output::RawRecording {
         path: "A.FBPF".into(),
     };
@@ -245,7 +245,7 @@ fn a_raw_recording_is_an_output_that_has_no_looks() {
 }
 
 #[test]
-fn outputs_that_cannot_be_meant() {
+fn senseless_outputs_are_refused() {
     for line in [
         "-o a.svg -o a.svg",
         "-o a.svg -o ./a.svg",
@@ -260,7 +260,7 @@ fn outputs_that_cannot_be_meant() {
 }
 
 #[test]
-fn looks() {
+fn style_flags_make_the_style() {
     let plan = plan(
         "--title T --subtitle S --width 800 --height 20 --minwidth 0.5% --colors java --inverted --reverse \
          --delimited --annotate",
@@ -286,7 +286,7 @@ fn looks() {
 }
 
 #[test]
-fn looks_without_a_graph_are_refused() {
+fn style_flags_without_a_graph_are_refused() {
     for look in [
         "--title T",
         "--subtitle S",
@@ -313,7 +313,7 @@ fn looks_without_a_graph_are_refused() {
 }
 
 #[test]
-fn running() {
+fn flags_about_the_run_are_parsed() {
     assert_eq!(
         plan("-q").verbosity,
         Verbosity {

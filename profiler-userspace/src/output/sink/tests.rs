@@ -63,7 +63,7 @@ fn a_file_is_there_when_it_is_complete() {
 }
 
 #[test]
-fn a_failure_leaves_what_was_there() {
+fn a_failed_write_keeps_the_existing_file() {
     let directory = directory();
     let path = directory.path().join("a.svg");
     fs::write(&path, "older").unwrap();
@@ -89,7 +89,7 @@ fn a_failure_leaves_what_was_there() {
 }
 
 #[test]
-fn a_directory_that_vanished_meanwhile_is_an_error() {
+fn a_directory_removed_meanwhile_is_an_error() {
     let directory = directory();
     let inner = directory.path().join("inner");
     fs::create_dir(&inner).unwrap();
@@ -119,7 +119,7 @@ fn a_missing_directory_is_refused_with_its_name() {
 }
 
 #[test]
-fn what_is_no_place_for_a_file_is_refused() {
+fn a_path_that_cannot_hold_a_file_is_refused() {
     let directory = directory();
     let inner = directory.path().join("inner");
     fs::create_dir(&inner).unwrap();
@@ -163,7 +163,7 @@ fn what_is_no_place_for_a_file_is_refused() {
 }
 
 #[test]
-fn what_may_not_be_written_is_refused() {
+fn an_unwritable_path_is_refused() {
     if root() {
         // Root may write anywhere but where nobody may.
         let message = refusal(Path::new("/proc/a.svg"));
@@ -192,7 +192,7 @@ fn what_may_not_be_written_is_refused() {
 }
 
 #[test]
-fn links_are_followed_and_stay_links() {
+fn symbolic_links_are_followed_and_kept() {
     let directory = directory();
     let inner = directory.path().join("inner");
     fs::create_dir(&inner).unwrap();
@@ -223,7 +223,7 @@ fn an_existing_files_mode_is_kept() {
 }
 
 #[test]
-fn a_new_files_mode_is_what_the_umask_leaves() {
+fn a_new_files_mode_obeys_the_umask() {
     let directory = directory();
     let path = directory.path().join("a.svg");
     deliver(&Sink::prepare(&path).unwrap(), "x").unwrap();
@@ -233,7 +233,7 @@ fn a_new_files_mode_is_what_the_umask_leaves() {
 }
 
 #[test]
-fn a_new_file_belongs_to_whom_called_sudo_and_an_old_one_to_whom_it_did() {
+fn a_new_file_belongs_to_the_sudo_caller_and_an_existing_one_keeps_its_owner() {
     // Without root, the only owner that can be given is oneself.
     let us = (
         rustix::process::getuid().as_raw(),
@@ -255,7 +255,7 @@ fn a_new_file_belongs_to_whom_called_sudo_and_an_old_one_to_whom_it_did() {
 }
 
 #[test]
-fn an_owner_is_two_plain_numbers() {
+fn an_owner_is_parsed_from_two_numbers() {
     for (uid, gid) in [
         ("", "1"),
         ("1", ""),
@@ -270,7 +270,7 @@ fn an_owner_is_two_plain_numbers() {
 }
 
 #[test]
-fn devices_are_written_as_they_are() {
+fn devices_are_written_in_place() {
     let sink = Sink::prepare(Path::new("/dev/null")).unwrap();
     assert_eq!(deliver(&sink, "x").unwrap(), Delivery::Complete);
     assert!(
@@ -287,7 +287,7 @@ fn devices_are_written_as_they_are() {
 }
 
 #[test]
-fn names_of_standard_output_are_standard_output() {
+fn dev_stdout_is_standard_output() {
     for path in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
         assert!(
             Sink::prepare(Path::new(path)).unwrap().is_stdout(),
@@ -313,7 +313,7 @@ fn names_of_standard_output_are_standard_output() {
 }
 
 #[test]
-fn a_named_pipe_is_written_through_and_may_lose_its_reader() {
+fn a_named_pipe_is_written_and_may_lose_its_reader() {
     let directory = directory();
     let path = directory.path().join("pipe.folded");
     assert!(

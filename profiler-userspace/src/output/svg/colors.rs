@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_is_as_warm_as_its_threads_ran() {
+    fn a_frame_is_colored_by_how_much_its_threads_ran() {
         let (main, run, wait) = (
             ("main", FrameKind::User),
             ("work", FrameKind::User),
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn who_ends_waits_is_warm() {
+    fn wakers_have_warm_colors() {
         let (sh, wait) = (("sh", FrameKind::Process), ("pipe_read", FrameKind::Kernel));
         let (cat, wake) = (("cat", FrameKind::Process), ("put", FrameKind::User));
         let stacks: [Stack<'_>; 2] = [
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn off_the_cpu_all_is_cold() {
+    fn off_cpu_frames_have_cold_colors() {
         let stack: Stack<'_> = (
             &[
                 ("sh", FrameKind::Process),

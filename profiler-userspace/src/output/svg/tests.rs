@@ -66,7 +66,7 @@ const HOSTILE: &str =
 const SHOWN: &str = "a\"b'<script>alert(1)</script>&amp;]]>--><!--\\u{0}\\u{1b}[31m\\n\\t;\\u{fffe}\\u{ffff}\\u{202e}é 7";
 
 #[test]
-fn hostile_text_is_shown_and_never_obeyed() {
+fn hostile_text_is_escaped() {
     let unit = Unit::Events(HOSTILE.to_owned());
     let mut profile = FrameProfile::new(Profile::new(unit, Window::default()));
     let frame = |name: &str, kind| Frame {
@@ -130,7 +130,7 @@ fn the_graph_can_be_zoomed_and_searched() {
 }
 
 #[test]
-fn flames_show_their_root_first_and_icicles_do_anyway() {
+fn flame_graphs_and_icicles_show_their_root() {
     let draw = |inverted| {
         draw(
             &read("a;b 1\n"),
@@ -150,7 +150,7 @@ fn without_notes_there_is_no_description() {
 }
 
 #[test]
-fn what_one_function_called_stays_together() {
+fn callees_of_one_function_are_adjacent() {
     let titles = titles(&draw(
         &read("a;main 5\na;main;x 1\na;main(int) 3\n"),
         &Style::default(),
@@ -166,7 +166,7 @@ fn what_one_function_called_stays_together() {
 }
 
 #[test]
-fn weights_are_those_of_the_profile_even_if_names_end_in_numbers() {
+fn weights_are_right_when_names_end_in_numbers() {
     let mut profile = FrameProfile::new(Profile::new(Unit::Samples, Window::default()));
     for name in ["Worker 3", "# 4", " 5"] {
         let frame = Frame {
@@ -190,7 +190,7 @@ fn weights_are_those_of_the_profile_even_if_names_end_in_numbers() {
 }
 
 #[test]
-fn narrow_frames_are_left_out_and_still_counted() {
+fn narrow_frames_are_hidden_but_counted() {
     let profile = read("a;b;c 1\na;b;d 998\nz 1\n");
     let titles = |minwidth| {
         titles(&draw(
@@ -219,7 +219,7 @@ fn narrow_frames_are_left_out_and_still_counted() {
 }
 
 #[test]
-fn the_kernel_has_colours_of_its_own() {
+fn kernel_frames_have_their_own_colors() {
     let profile = read("a;[truncated];u;-;k 1\n");
     let svg = draw(&profile, &Style::default());
     let colors = boxes(&document(&svg));
@@ -301,7 +301,7 @@ fn reversed_stacks_are_merged_from_the_leaf() {
 }
 
 #[test]
-fn height_and_width_reach_the_drawing() {
+fn height_and_width_options_are_applied() {
     let svg = draw(
         &read("a;b 1\n"),
         &Style {
@@ -320,7 +320,7 @@ fn height_and_width_reach_the_drawing() {
 }
 
 #[test]
-fn what_cannot_be_drawn_is_an_error_that_says_what_can() {
+fn an_impossible_width_is_refused_with_the_limit() {
     let error = |style: Style| {
         write(&read("a 1\n"), &style, &mut Vec::new())
             .unwrap_err()
@@ -357,7 +357,7 @@ fn what_cannot_be_drawn_is_an_error_that_says_what_can() {
 }
 
 #[test]
-fn the_least_width_is_written_as_users_of_flamegraph_do() {
+fn the_minimum_width_is_written_as_in_flamegraph_pl() {
     for (text, wanted) in [
         ("0.1", MinWidth::Pixels(0.1)),
         ("2px", MinWidth::Pixels(2.0)),
@@ -381,7 +381,7 @@ fn profiles_without_weight_are_refused() {
 }
 
 #[test]
-fn a_writer_that_refuses_is_reported() {
+fn a_write_error_is_reported() {
     struct Full(usize);
     impl Write for Full {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -413,7 +413,7 @@ fn a_writer_that_refuses_is_reported() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn any_names_make_a_well_formed_picture_of_the_whole_weight(
+    fn any_names_make_well_formed_svg_of_the_whole_weight(
         samples in vec((vec(any::<String>(), 0..4), 1..100_u64), 1..8),
         texts in any::<[String; 3]>(),
         flags in any::<[bool; 4]>(),

@@ -116,7 +116,7 @@ fn any_profile() -> impl Strategy<Value = Profile> {
 
 proptest! {
     #[test]
-    fn folding_conserves_weight(profile in any_profile()) {
+    fn folding_conserves_the_total_weight(profile in any_profile()) {
         for style in STYLES {
             let text = text(&profile, style);
             let weights = text.lines().map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap());
@@ -125,14 +125,14 @@ proptest! {
     }
 
     #[test]
-    fn reading_conserves_weight(profile in any_profile()) {
+    fn reading_folded_text_conserves_the_total_weight(profile in any_profile()) {
         for style in STYLES {
             prop_assert_eq!(read(&text(&profile, style)).total_weight(), profile.total_weight());
         }
     }
 
     #[test]
-    fn what_was_read_folds_to_the_same_text(profile in any_profile()) {
+    fn folded_text_is_unchanged_by_reading_and_writing(profile in any_profile()) {
         for style in STYLES {
             let text = text(&profile, style);
             prop_assert_eq!(&super::tests::text(&read(&text), style), &text);
@@ -140,7 +140,7 @@ proptest! {
     }
 
     #[test]
-    fn others_text_settles_after_one_fold(lines in vec(("[ab_k;\\-\\[\\] #]{1,12}", 0..9_u64), 0..8)) {
+    fn foreign_folded_text_is_stable_after_one_pass(lines in vec(("[ab_k;\\-\\[\\] #]{1,12}", 0..9_u64), 0..8)) {
         let foreign: String = lines.iter().map(|(stack, weight)| format!("{stack} {weight}\n")).collect();
         // Some of these lines are comments, or hold a weight only.
         let Ok(profile) = parse(foreign.as_bytes(), Unit::Samples) else { return Ok(()) };
@@ -183,7 +183,7 @@ proptest! {
     }
 
     #[test]
-    fn pruning_leaves_out_what_is_too_light_and_no_more(profile in any_profile(), least in 0..3000_u32) {
+    fn pruning_drops_only_stacks_that_are_too_light(profile in any_profile(), least in 0..3000_u32) {
         let least = f64::from(least);
         let weights = |folded: &Folded<'_>| {
             let mut weights = std::collections::BTreeMap::new();
@@ -204,7 +204,7 @@ proptest! {
     }
 
     #[test]
-    fn reading_never_panics(text in any::<Vec<u8>>()) {
+    fn reading_folded_text_never_panics(text in any::<Vec<u8>>()) {
         let _either = parse(&text, Unit::Samples);
     }
 }

@@ -75,7 +75,7 @@ fn equal_stacks_are_summed_and_lines_sorted() {
 }
 
 #[test]
-fn frames_that_read_the_same_are_the_same() {
+fn frames_with_the_same_text_are_equal() {
     let profile = profile(&[
         (&[("a;b", User)], 1),
         (&[("a:b", User)], 2),
@@ -86,7 +86,7 @@ fn frames_that_read_the_same_are_the_same() {
 }
 
 #[test]
-fn styles_mark_the_kernel_part() {
+fn styles_mark_kernel_frames() {
     let profile = profile(&[
         (
             &[
@@ -137,7 +137,7 @@ fn styles_mark_the_kernel_part() {
 }
 
 #[test]
-fn code_that_a_runtime_made_and_inlined_functions_have_marks_of_their_own() {
+fn jit_and_inlined_frames_have_their_own_marks() {
     let profile = profile(&[(
         &[
             ("java", Process),
@@ -203,7 +203,7 @@ fn hostile_names_stay_one_frame_of_one_line() {
 }
 
 #[test]
-fn kinds_are_read_from_what_the_text_says() {
+fn frame_kinds_are_read_from_their_marks() {
     let cases = [
         ("sh;main;read 1", "P:sh U:main U:read"),
         (
@@ -235,7 +235,7 @@ fn kinds_are_read_from_what_the_text_says() {
 }
 
 #[test]
-fn others_ways_of_writing_are_read() {
+fn folded_text_of_other_tools_is_read() {
     let profile = read("# from another tool\r\n\n  sh;main\t 7  \r\n#\nfirefox;Web Content 3\n");
     assert_eq!(told(&profile), ["P:sh U:main", "P:firefox U:Web Content"]);
     assert_eq!(profile.total_weight(), 10);
@@ -247,13 +247,13 @@ fn others_ways_of_writing_are_read() {
 }
 
 #[test]
-fn a_weight_of_events_does_not_count_firings() {
+fn weights_and_firings_are_counted_separately() {
     let profile = parse(b"a;b 1000\na 2000\n", Unit::Events("cycles".to_owned())).unwrap();
     assert_eq!((profile.total_weight(), profile.total_count()), (3000, 2));
 }
 
 #[test]
-fn errors_name_the_line_and_what_is_wrong() {
+fn a_parse_error_names_the_line_and_the_reason() {
     let cases = [
         (
             "a 1\nmain\n",
@@ -299,7 +299,7 @@ fn errors_name_the_line_and_what_is_wrong() {
 }
 
 #[test]
-fn pruning_keeps_the_total_and_what_is_wide_enough() {
+fn pruning_keeps_the_total_and_wide_frames() {
     let profile = read("a;b;c 1\na;b;d 1\na;b;d;e 1\na;f 5\na;g 1\nh;i 1\n");
     let view = View::new(&profile);
     let mut folded = Folded::new(&view, STYLES[0], Order::RootFirst);

@@ -243,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_reason_is_a_mark_of_its_own() {
+    fn every_reason_has_its_own_mark() {
         for (place, (reason, patterns)) in REASONS.iter().enumerate() {
             assert!(reason.starts_with('[') && reason.ends_with(']') && !patterns.is_empty());
             assert!(REASONS[..place].iter().all(|(other, _)| other != reason));

@@ -111,7 +111,7 @@ const REASONED: OffCpuView = OffCpuView {
 };
 
 #[test]
-fn the_stack_ends_at_what_called_the_scheduler() {
+fn a_stack_ends_at_the_caller_of_the_scheduler() {
     let probe = "_k:__traceiter_sched_switch;_k:bpf_trace_run4;_k:bpf_prog_0123_off_cpu;_k:bpf_get_stack_raw_tp";
     for (kernel, left) in [
         (
@@ -141,7 +141,7 @@ fn the_stack_ends_at_what_called_the_scheduler() {
 }
 
 #[test]
-fn of_other_tracepoints_only_the_probe_is_cut() {
+fn tracepoint_stacks_lose_only_the_probes_frames() {
     let how = OffCpuView {
         scheduler: true,
         ..PLAIN
@@ -157,7 +157,7 @@ fn of_other_tracepoints_only_the_probe_is_cut() {
 }
 
 #[test]
-fn waits_are_named_by_what_leads_to_the_scheduler() {
+fn wait_reasons_come_from_the_callers_of_the_scheduler() {
     for (kernel, reason) in [
         (
             "_k:do_futex;_k:futex_wait;_k:schedule;_k:__schedule",
@@ -196,7 +196,7 @@ fn waits_are_named_by_what_leads_to_the_scheduler() {
 }
 
 #[test]
-fn who_could_have_run_waited_for_nothing_else() {
+fn a_runnable_thread_has_no_other_reason() {
     let stack = "_p:sh;main;_k:irqentry_exit;_k:schedule;_k:__schedule;_s:runnable";
     for how in [PLAIN, REASONED] {
         assert_eq!(shown(stack, how), "sh;main;irqentry_exit;[runnable] 7\n");
@@ -204,7 +204,7 @@ fn who_could_have_run_waited_for_nothing_else() {
 }
 
 #[test]
-fn beside_threads_that_ran_the_others_are_marked() {
+fn blocked_stacks_are_marked_beside_running_ones() {
     let how = OffCpuView { ran: true, ..PLAIN };
     for (stack, left) in [
         (
@@ -238,7 +238,7 @@ fn beside_threads_that_ran_the_others_are_marked() {
 }
 
 #[test]
-fn kernel_frames_may_be_for_the_reason_alone() {
+fn kernel_frames_can_serve_the_reason_alone() {
     let how = OffCpuView {
         scheduler: false,
         reasons: true,
@@ -253,7 +253,7 @@ fn kernel_frames_may_be_for_the_reason_alone() {
 }
 
 #[test]
-fn who_ended_a_wait_stands_above_it_or_below_its_name() {
+fn a_waker_stands_above_its_wait_or_below_its_name() {
     let above = OffCpuView {
         wakers: Wakers::Above,
         ..PLAIN

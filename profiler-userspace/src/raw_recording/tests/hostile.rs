@@ -15,7 +15,7 @@ fn with_batch(batch: &Batch) -> Vec<u8> {
 }
 
 #[test]
-fn numbers_that_lead_nowhere_are_refused() {
+fn dangling_indices_are_refused() {
     let of = |change: &dyn Fn(&mut Batch)| {
         let mut batch = Batch {
             location_kinds: vec![0],
@@ -123,7 +123,7 @@ fn numbers_that_lead_nowhere_are_refused() {
 }
 
 #[test]
-fn a_short_section_cannot_become_a_long_one() {
+fn a_short_section_cannot_unpack_to_a_huge_one() {
     let bomb = crate::raw_recording::section::pack(&vec![0; 4 << 20]).unwrap();
     for claimed in [1u32 << 20, 4 << 20] {
         let mut bytes = bytes(&usual())[..MAGIC.len() + 1].to_vec();

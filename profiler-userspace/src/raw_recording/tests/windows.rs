@@ -57,7 +57,7 @@ fn sum(windows: &[RawRecording]) -> BTreeMap<(Label, String), (u64, u64)> {
 }
 
 #[test]
-fn all_of_them_are_the_sum() {
+fn all_windows_together_are_their_sum() {
     let windows = several();
     let (bytes, _) = written(&windows);
     let read = read(&bytes).unwrap();
@@ -75,7 +75,7 @@ fn all_of_them_are_the_sum() {
 }
 
 #[test]
-fn those_are_taken_that_have_part_in_the_time_that_is_wanted() {
+fn windows_that_overlap_the_wanted_time_are_taken() {
     let windows = several();
     let (bytes, _) = written(&windows);
     let second = Duration::from_secs(1);
@@ -121,7 +121,7 @@ fn those_are_taken_that_have_part_in_the_time_that_is_wanted() {
 }
 
 #[test]
-fn one_that_is_cut_off_keeps_what_was_whole() {
+fn a_truncated_window_keeps_its_complete_parts() {
     let windows = several();
     let (bytes, ends) = written(&windows);
     for (count, end) in ends.iter().enumerate() {
@@ -141,7 +141,7 @@ fn one_that_is_cut_off_keeps_what_was_whole() {
 }
 
 #[test]
-fn what_a_file_has_is_not_written_again() {
+fn parts_already_in_the_file_are_not_written_again() {
     let same = || {
         let mut windows = vec![large(); 3];
         for (at, window) in windows.iter_mut().enumerate() {
@@ -159,7 +159,7 @@ fn what_a_file_has_is_not_written_again() {
 }
 
 #[test]
-fn stacks_that_continue_others_follow_each_other_as_those_do() {
+fn stacks_that_extend_others_keep_their_order() {
     let of = |stacks: Vec<Vec<u64>>| {
         let samples: Vec<_> = (0..stacks.len()).map(|n| (Some(n), None, 1, 1)).collect();
         raw_recording(&stacks, &samples)
@@ -202,7 +202,7 @@ fn many_windows_take_no_more_memory_than_their_stacks() {
 }
 
 #[test]
-fn windows_that_are_not_wanted_leave_room_for_those_that_are() {
+fn unwanted_windows_leave_memory_for_wanted_ones() {
     // Sixty windows, each with stacks of its own. What is known of them is forgotten after every fifth.
     let windows: Vec<RawRecording> = (0..60)
         .map(|at| {
@@ -243,7 +243,7 @@ fn windows_that_are_not_wanted_leave_room_for_those_that_are() {
 }
 
 #[test]
-fn what_no_window_that_is_wanted_needs_is_not_unpacked() {
+fn parts_that_no_wanted_window_needs_are_not_unpacked() {
     let windows = several();
     let broken = |at: usize, bytes: &mut Vec<u8>| {
         let started_ns = begins(at).duration_since(SystemTime::UNIX_EPOCH);
@@ -286,7 +286,7 @@ fn what_no_window_that_is_wanted_needs_is_not_unpacked() {
 }
 
 #[test]
-fn numbers_may_begin_anew() {
+fn numbering_may_restart() {
     let windows = several();
     let mut bytes = Vec::new();
     let mut writer = Writer::begin(&facts(), &mut bytes).unwrap();
@@ -305,7 +305,7 @@ fn numbers_may_begin_anew() {
 }
 
 #[test]
-fn what_no_writer_does_is_refused() {
+fn impossible_window_orders_are_refused() {
     let head = || {
         let mut bytes = Vec::new();
         Writer::begin(&facts(), &mut bytes).unwrap();
@@ -338,7 +338,7 @@ fn what_no_writer_does_is_refused() {
 
 proptest! {
     #[test]
-    fn windows_are_what_they_were(
+    fn windows_are_read_back_as_written(
         windows in prop::collection::vec(
             (
                 prop::collection::vec(prop::collection::vec(0u64..40, 0..6), 1..8),

@@ -36,7 +36,7 @@ fn says_what_was_recorded_and_that_nothing_was_lost() {
 }
 
 #[test]
-fn every_loss_is_named_with_the_flag_that_mends_it() {
+fn every_loss_is_named_with_the_flag_that_avoids_it() {
     for &counter in Counter::ALL
         .iter()
         .filter(|counter| counter.class() == Class::Lost)
@@ -77,7 +77,7 @@ fn every_end_but_the_root_has_a_sentence() {
 }
 
 #[test]
-fn incomplete_stacks_are_told_by_share() {
+fn incomplete_stacks_are_reported_by_share() {
     let text = balance(&[], &[(StackEnd::Root, 3), (StackEnd::NoFramePointer, 1)]);
     assert!(
         text.contains("incomplete: 25.0% of user stacks were walked by frame pointers only"),
@@ -87,7 +87,7 @@ fn incomplete_stacks_are_told_by_share() {
 }
 
 #[test]
-fn what_tables_lack_is_told_with_what_mends_it() {
+fn missing_unwind_tables_are_reported_with_a_remedy() {
     let said = |loaded| {
         let findings = stacks::on_tables(&loaded);
         findings

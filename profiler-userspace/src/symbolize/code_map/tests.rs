@@ -31,7 +31,7 @@ fn some(names: &[&str]) -> Vec<Option<String>> {
 }
 
 #[test]
-fn a_line_names_all_it_covers_and_no_more() {
+fn a_perf_map_line_names_exactly_its_range() {
     let text = b"1000 10 LazyCompile:~fib /a b/x.js:1\n0x2000 0x8 int A.b(int)\r\n";
     assert_eq!(
         map(text, &[0xfff, 0x1000, 0x100f, 0x1010, 0x2007, 0x2008]),
@@ -47,7 +47,7 @@ fn a_line_names_all_it_covers_and_no_more() {
 }
 
 #[test]
-fn the_last_definition_counts() {
+fn the_last_definition_of_an_address_counts() {
     let text = b"1000 100 old\n1010 10 young\n3000 10 other\n1018 4 youngest\n";
     assert_eq!(
         map(text, &[0x1000, 0x1010, 0x1018, 0x101c, 0x1020]),
@@ -56,7 +56,7 @@ fn the_last_definition_counts() {
 }
 
 #[test]
-fn lines_that_make_no_sense_are_passed_over() {
+fn malformed_perf_map_lines_are_skipped() {
     let text =
         b"\n \nx y z\n10\n10 20\n10 20 \n-10 20 f\n10 0 empty\n+10 1 f\n\xff\n10 4 good\n18 4 half";
     assert_eq!(map(text, &[0x10, 0x18]), some(&["good", "half"]));
@@ -76,7 +76,7 @@ fn a_line_without_end_is_cut_and_the_next_one_read() {
 }
 
 #[test]
-fn of_a_map_without_measure_the_end_is_read() {
+fn only_the_end_of_a_huge_map_is_read() {
     let mut file = tempfile::tempfile().unwrap();
     file.set_len(MAX_FILE_BYTES).unwrap();
     std::io::Seek::seek(&mut file, std::io::SeekFrom::End(0)).unwrap();
@@ -91,7 +91,7 @@ fn of_a_map_without_measure_the_end_is_read() {
 }
 
 #[test]
-fn a_file_that_claims_everything_again_and_again_is_left() {
+fn a_map_of_endless_overlaps_is_given_up() {
     let addresses: Vec<u64> = (0..1 << 16).collect();
     let text = b"0 ffffffff all\n".repeat(1 << 14);
     let mut whole = true;
@@ -173,7 +173,7 @@ impl Dump {
 }
 
 #[test]
-fn a_dump_names_code_that_was_made_and_moved() {
+fn a_jitdump_names_loaded_and_moved_code() {
     for big in [false, true] {
         let dumped = Dump::new(big)
             .load(0x1000, 0x10, 1, b"first")
@@ -190,7 +190,7 @@ fn a_dump_names_code_that_was_made_and_moved() {
 }
 
 #[test]
-fn a_half_written_dump_names_what_is_there() {
+fn a_truncated_jitdump_names_its_complete_records() {
     let mut bytes = Dump::new(false)
         .load(0x1000, 0x10, 1, b"whole")
         .load(0x2000, 0x10, 2, b"torn")
@@ -227,7 +227,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_is_read_back(start in 0u64..1 << 60, size in 1u64..1 << 20, name in "[a-zA-Z:.<>~*/]{1,40}") {
+    fn a_written_perf_map_is_read_back(start in 0u64..1 << 60, size in 1u64..1 << 20, name in "[a-zA-Z:.<>~*/]{1,40}") {
         let line = format!("{start:x} {size:x} {name}\n");
         let dumped = Dump::new(false).load(start, size, 1, name.as_bytes());
         let asked = [start, start + size - 1, start + size];

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_that_is_held_ends_it_and_given_back_goes_on() {
+    fn held_memory_ends_the_budget_and_freed_memory_extends_it() {
         let allowance = Allowance::new(6 << 20);
         assert!((0..1000).all(|_| allowance.step(1)));
         assert!(allowance.grant(3 << 20) && !allowance.grant((3 << 20) + 1));
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_end_by_the_size_of_what_is_read() {
+    fn steps_are_limited_by_the_size_of_the_input() {
         let allowance = Allowance::new(4 << 20);
         assert!(allowance.step(FREE_STEPS));
         assert!(!allowance.step(STEPS_UNASKED) && !allowance.resume());

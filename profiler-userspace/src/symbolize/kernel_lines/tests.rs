@@ -105,7 +105,7 @@ impl Made {
 }
 
 #[test]
-fn functions_of_the_kernel_have_lines_wherever_it_lies_and_those_of_modules_none() {
+fn kernel_functions_have_lines_at_any_load_address_and_modules_none() {
     let Some(made) = made(&["-g"]) else {
         return;
     };
@@ -123,7 +123,7 @@ fn functions_of_the_kernel_have_lines_wherever_it_lies_and_those_of_modules_none
 }
 
 #[test]
-fn a_file_must_be_of_the_kernel_that_runs() {
+fn a_debug_file_must_match_the_running_kernel() {
     let Some(mut made) = made(&["-g"]) else {
         return;
     };
@@ -139,7 +139,7 @@ fn a_file_must_be_of_the_kernel_that_runs() {
 }
 
 #[test]
-fn a_file_without_debug_information_is_another() {
+fn a_file_without_debug_information_is_skipped() {
     let Some(mut made) = made(&[]) else {
         return;
     };
@@ -151,7 +151,7 @@ fn a_file_without_debug_information_is_another() {
 }
 
 #[test]
-fn a_kernel_that_hides_or_mistells_where_it_lies_has_no_lines() {
+fn a_kernel_with_a_hidden_or_wrong_load_address_has_no_lines() {
     let Some(made) = made(&["-g"]) else {
         return;
     };
@@ -165,7 +165,7 @@ fn a_kernel_that_hides_or_mistells_where_it_lies_has_no_lines() {
 }
 
 #[test]
-fn what_is_not_installed_is_fetched_by_the_build_that_runs() {
+fn a_missing_kernel_debug_file_is_fetched_by_build_id() {
     let Some(mut made) = made(&["-g"]) else {
         return;
     };

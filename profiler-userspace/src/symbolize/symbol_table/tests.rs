@@ -90,7 +90,7 @@ fn name_of(entries: &[Entry], address: u64) -> Option<String> {
 }
 
 #[test]
-fn a_function_covers_its_bytes_and_no_more() {
+fn a_function_covers_exactly_its_bytes() {
     let functions = [entry("late", 0x1100, 0x10), entry("early", 0x1000, 0x20)];
     let addresses = [
         0xfff,
@@ -126,7 +126,7 @@ fn a_function_of_unknown_size_reaches_the_next_symbol_or_the_sections_end() {
 }
 
 #[test]
-fn around_an_inner_function_the_outer_goes_on() {
+fn an_outer_function_continues_after_an_inner_one() {
     let functions = [
         entry("outer", 0x1000, 0x100),
         entry("inner", 0x1040, 0x10),
@@ -143,7 +143,7 @@ fn around_an_inner_function_the_outer_goes_on() {
 }
 
 #[test]
-fn a_function_far_back_counts_though_one_that_has_ended_lies_nearer() {
+fn an_enclosing_function_wins_over_a_nearer_ended_one() {
     // Known of long before the other is looked at, which is the first of the table.
     let mut functions = vec![entry("outer", 0x1000, 0xa00)];
     functions.extend((0..2 * FEW).map(|_| entry("inner", 0x18ff, 1)));
@@ -155,7 +155,7 @@ fn a_function_far_back_counts_though_one_that_has_ended_lies_nearer() {
 }
 
 #[test]
-fn of_several_names_the_callers_is_chosen() {
+fn the_public_name_is_chosen_among_several() {
     let named = |names: &[&str]| {
         let functions: Vec<Entry> = names.iter().map(|name| entry(name, 0x1000, 8)).collect();
         name_of(&functions, 0x1001).unwrap()
@@ -173,7 +173,7 @@ fn of_several_names_the_callers_is_chosen() {
 }
 
 #[test]
-fn symbols_that_are_no_code_are_passed_over() {
+fn symbols_outside_code_are_skipped() {
     let data = |kind, section| Entry {
         kind,
         section,
@@ -205,7 +205,7 @@ fn symbols_that_are_no_code_are_passed_over() {
 }
 
 #[test]
-fn names_longer_than_one_reading_are_whole_and_endless_ones_cut() {
+fn long_names_are_complete_and_endless_ones_cut() {
     let long = "n".repeat(5000);
     assert_eq!(name_of(&[entry(&long, 0x1000, 8)], 0x1000), Some(long));
     let endless = "n".repeat(100_000);
@@ -240,7 +240,7 @@ fn names_are_found_however_far_apart_they_lie() {
 }
 
 #[test]
-fn a_table_that_lies_about_itself_does_no_harm() {
+fn a_symbol_table_with_wrong_sizes_is_harmless() {
     let (file, honest) = written(&[entry("one", 0x1000, 8)]);
     let ask = |symbols: Range<u64>, names: Range<u64>| {
         look_up(
@@ -274,14 +274,14 @@ fn a_table_that_lies_about_itself_does_no_harm() {
 }
 
 #[test]
-fn functions_that_all_claim_everything_are_given_up() {
+fn endlessly_overlapping_functions_are_given_up() {
     let functions = vec![entry("all", 0x1000, 0x1000); 17_000];
     let addresses: Vec<u64> = (0x1000..0x1000 + 1000).collect();
     assert!(names_of(&functions, &addresses).iter().all(Option::is_none));
 }
 
 #[test]
-fn narrow_symbols_are_read_too() {
+fn symbols_of_32_bit_objects_are_read() {
     let mut file = tempfile::tempfile().unwrap();
     let mut bytes = vec![1, 0, 0, 0];
     bytes.extend(0x1000u32.to_le_bytes());
@@ -314,7 +314,7 @@ fn by_definition(code: &Range<u64>, entries: &[Entry], address: u64) -> Option<u
 
 proptest! {
     #[test]
-    fn the_index_leads_where_halving_does(
+    fn the_index_finds_what_binary_search_finds(
         addresses in proptest::collection::btree_set(prop_oneof![0u64..5000, any::<u64>()], 0..60),
         starts in proptest::collection::vec(prop_oneof![0u64..5000, any::<u64>()], 1..60),
     ) {
@@ -332,7 +332,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn the_sweep_finds_what_the_definition_says(
+    fn the_sweep_agrees_with_the_definition(
         functions in proptest::collection::vec((0x1000u64..0x1200, prop_oneof![Just(0u64), 1u64..64]), 0..40),
         addresses in proptest::collection::btree_set(0xff0u64..0x1300, 1..40),
     ) {
@@ -350,7 +350,7 @@ proptest! {
     }
 
     #[test]
-    fn symbols_that_are_kept_out_would_have_named_nothing(
+    fn filtered_symbols_would_have_named_nothing(
         // From close together to far apart, at the beginning, in the middle and at the end of all addresses.
         unit in prop_oneof![Just(1u64), Just(0x100), Just(0x1000), Just(0x10_0000), Just(1 << 50)],
         base in prop_oneof![Just(0u64), Just(0x40_0000), Just(0xffff_ffff_8000_0000), Just(u64::MAX - 0x8000)],

@@ -80,7 +80,7 @@ fn units(shop: &Workshop, units: usize, functions: usize) -> bool {
 }
 
 #[test]
-fn little_memory_tells_the_same_in_several_rounds() {
+fn little_memory_gives_the_same_names_in_several_rounds() {
     let shop = Workshop::new();
     if !units(&shop, 12, 400) {
         return;
@@ -141,7 +141,7 @@ main: xor %eax, %eax
 "#;
 
 #[test]
-fn what_few_bytes_swell_to_is_left_and_counted() {
+fn a_decompression_bomb_is_skipped_and_counted() {
     let shop = Workshop::new();
     fs::write(shop.path("all.s"), EVERYWHERE).unwrap();
     if !shop.run("gcc", ["-no-pie", "-o", "all", "all.s"]) {
@@ -192,7 +192,7 @@ fn names(program: &Path, shop: &Workshop, offset: FileOffset) -> i64 {
 }
 
 #[test]
-fn names_alone_take_little_of_a_table_without_end() {
+fn an_endless_symbol_table_costs_little_for_names() {
     let shop = Workshop::new();
     let Some(program) = shop.compile("gcc", "whole", super::TWO_FUNCTIONS, &["-O1"]) else {
         return;
@@ -218,7 +218,7 @@ fn names_alone_take_little_of_a_table_without_end() {
 }
 
 #[test]
-fn names_alone_take_little_of_minimal_information_that_swells() {
+fn swelling_minidebuginfo_costs_little_for_names() {
     let shop = Workshop::new();
     let zeros = File::create(shop.path("zeros")).unwrap();
     zeros.set_len(100 << 20).unwrap();

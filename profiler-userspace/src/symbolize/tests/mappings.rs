@@ -32,7 +32,7 @@ int main(int argc, char **argv) {
 "#;
 
 #[test]
-fn memory_without_a_file_is_told_by_its_mapping() {
+fn memory_without_a_file_is_named_by_its_mapping() {
     let shop = Workshop::new();
     let args = ["-DLIBRARY=\"\"", "-ldl"];
     let Some(program) = shop.compile("gcc", "mappings", MAPPINGS, &args) else {
@@ -55,7 +55,7 @@ fn memory_without_a_file_is_told_by_its_mapping() {
 }
 
 #[test]
-fn the_kernels_library_has_names() {
+fn the_vdso_has_names() {
     let shop = Workshop::new();
     let args = ["-DLIBRARY=\"\"", "-ldl"];
     let Some(program) = shop.compile("gcc", "vdso", MAPPINGS, &args) else {
@@ -91,7 +91,7 @@ fn the_kernels_library_has_names() {
 }
 
 #[test]
-fn a_library_loaded_after_the_first_look_is_found() {
+fn a_library_loaded_after_the_first_scan_is_found() {
     let shop = Workshop::new();
     let source = "int loaded_late(int x) { return x + 1; }";
     let Some(library) = shop.compile("gcc", "libx.so", source, &["-shared", "-fPIC"]) else {

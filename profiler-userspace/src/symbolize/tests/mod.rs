@@ -101,7 +101,7 @@ fn names(processes: &mut Processes, identity: Identity, addresses: &[u64]) -> Ve
 }
 
 #[test]
-fn the_stack_goes_from_labels_over_user_to_kernel() {
+fn a_stack_runs_from_labels_to_user_to_kernel_frames() {
     let gone = Identity {
         tgid: u32::MAX,
         incarnation: 1,

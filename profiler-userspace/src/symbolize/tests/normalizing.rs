@@ -83,7 +83,7 @@ proptest! {
 
     /// However many drains there were, and whoever had ended before each of them.
     #[test]
-    fn normalizing_in_pieces_is_normalizing_at_once(raw in profile(), cuts in proptest::collection::vec(0usize..20, 0..6)) {
+    fn normalizing_in_parts_equals_normalizing_at_once(raw in profile(), cuts in proptest::collection::vec(0usize..20, 0..6)) {
         let mut processes = meet(&raw);
         let (whole, objects) = normalized(&mut processes, &raw);
         let at_once = told(&whole, &objects, &processes);
@@ -160,7 +160,7 @@ fn processes_of_one_program_share_their_stacks() {
 }
 
 #[test]
-fn a_process_counts_for_each_part_that_it_was_sampled_in() {
+fn a_process_is_counted_in_each_part_that_sampled_it() {
     let mut processes = Processes::new();
     let mut normalizer = Normalizer::new();
     let of_event = Parts::of_event;
@@ -216,7 +216,7 @@ fn a_process_counts_for_each_part_that_it_was_sampled_in() {
 }
 
 #[test]
-fn code_that_a_process_made_is_normalized_when_the_process_has_ended() {
+fn jit_code_is_normalized_when_its_process_ends() {
     let shop = Workshop::new();
     let Some(program) = shop.compile("gcc", "maker", MAKER, &[]) else {
         return;

@@ -5,7 +5,7 @@ use super::{TWO_FUNCTIONS, names};
 use crate::process::Processes;
 
 #[test]
-fn functions_of_a_program_have_their_names_even_after_its_end() {
+fn functions_have_names_after_their_program_exits() {
     let shop = Workshop::new();
     let Some(program) = shop.compile("gcc", "two", TWO_FUNCTIONS, &["-O1"]) else {
         return;
@@ -23,7 +23,7 @@ fn functions_of_a_program_have_their_names_even_after_its_end() {
 }
 
 #[test]
-fn a_stripped_function_is_told_by_its_address_in_the_object() {
+fn a_stripped_function_is_shown_by_its_object_and_address() {
     let shop = Workshop::new();
     let flags = ["-O1", "-s", "-no-pie", "-Wl,-Ttext-segment=0x10000000"];
     let Some(program) = shop.compile("gcc", "bare prog", TWO_FUNCTIONS, &flags) else {
@@ -56,7 +56,7 @@ fn exported_functions_of_a_stripped_program_have_names() {
 }
 
 #[test]
-fn exported_functions_that_were_taken_out_of_the_full_table_have_names() {
+fn exported_functions_missing_from_the_full_table_have_names() {
     let shop = Workshop::new();
     if shop
         .compile("gcc", "full", TWO_FUNCTIONS, &["-O1", "-rdynamic"])
@@ -94,7 +94,7 @@ fn a_deleted_program_that_runs_has_names() {
 }
 
 #[test]
-fn a_replaced_program_lends_no_names() {
+fn a_replaced_program_gives_no_names() {
     let shop = Workshop::new();
     let Some(program) = shop.compile("gcc", "old", TWO_FUNCTIONS, &["-O1"]) else {
         return;
@@ -114,7 +114,7 @@ fn a_replaced_program_lends_no_names() {
 }
 
 #[test]
-fn a_call_that_never_returns_is_its_callers() {
+fn a_call_that_never_returns_belongs_to_its_caller() {
     let shop = Workshop::new();
     let source = r#"
 #include <stdio.h>

@@ -146,7 +146,7 @@ fn a_debug_file_is_found_by_its_build_id() {
 }
 
 #[test]
-fn a_debug_file_is_found_in_a_directory_that_was_named() {
+fn a_debug_file_is_found_in_a_given_directory() {
     for build_id in ["none", "sha1"] {
         let Some(mut stripped) = Stripped::make(build_id) else {
             return;
@@ -178,7 +178,7 @@ fn a_debug_file_is_found_in_a_directory_that_was_named() {
 }
 
 #[test]
-fn a_debug_file_is_fetched_when_it_is_nowhere_here() {
+fn a_debug_file_missing_locally_is_fetched() {
     let Some(mut stripped) = Stripped::make("sha1") else {
         return;
     };
@@ -232,7 +232,7 @@ fn a_link_does_not_lead_out_of_the_root_directory() {
 }
 
 #[test]
-fn minimal_debug_information_names_what_is_not_exported() {
+fn minidebuginfo_names_functions_that_are_not_exported() {
     let shop = Workshop::new();
     let flags = ["-O1", "-g", "-rdynamic"];
     let Some(whole) = shop.compile("gcc", "whole", TWO_FUNCTIONS, &flags) else {
@@ -272,7 +272,7 @@ fn minimal_debug_information_names_what_is_not_exported() {
 }
 
 #[test]
-fn another_builds_debug_file_is_not_taken() {
+fn a_debug_file_of_another_build_is_ignored() {
     for build_id in ["none", "sha1"] {
         let Some(stripped) = Stripped::make(build_id) else {
             return;
@@ -291,7 +291,7 @@ fn another_builds_debug_file_is_not_taken() {
 }
 
 #[test]
-fn whatever_lies_where_a_debug_file_might_is_not_waited_for() {
+fn a_special_file_in_place_of_a_debug_file_does_not_block() {
     let Some(stripped) = Stripped::make("none") else {
         return;
     };
@@ -332,7 +332,7 @@ fn hide_symbols(program: &Path) {
 }
 
 #[test]
-fn dwarf_names_what_no_symbol_table_does() {
+fn dwarf_names_functions_missing_from_symbol_tables() {
     for flags in [["-O1", "-g"].as_slice(), &["-O1", "-g", "-gz=zlib"]] {
         let shop = Workshop::new();
         let Some(program) = shop.compile("gcc", "dwarf", TWO_FUNCTIONS, flags) else {
@@ -349,7 +349,7 @@ fn dwarf_names_what_no_symbol_table_does() {
 }
 
 #[test]
-fn packed_dwarf_that_claims_to_be_endless_is_left_alone() {
+fn compressed_dwarf_of_endless_size_is_skipped() {
     let shop = Workshop::new();
     let flags = ["-O1", "-g", "-gz=zlib"];
     let Some(program) = shop.compile("gcc", "bomb", TWO_FUNCTIONS, &flags) else {

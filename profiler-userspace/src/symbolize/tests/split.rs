@@ -56,7 +56,7 @@ fn has_inlined(named: &Named) -> bool {
 }
 
 #[test]
-fn sections_that_are_packed_in_the_old_way_are_read() {
+fn zdebug_sections_are_read() {
     let shop = Workshop::new();
     let pack = ["--compress-debug-sections=zlib-gnu", "whole", "packed"];
     let made = shop
@@ -102,7 +102,7 @@ fn apart(version: &str) -> Option<(Workshop, String)> {
 }
 
 #[test]
-fn parts_that_were_kept_apart_are_found_and_missed() {
+fn split_dwarf_files_are_found_or_reported_missing() {
     for version in ["-gdwarf-4", "-gdwarf-5"] {
         let Some((shop, part)) = apart(version) else {
             return;
@@ -147,7 +147,7 @@ fn parts_that_were_kept_apart_are_found_and_missed() {
 }
 
 #[test]
-fn a_package_of_parts_is_found_beside_the_program() {
+fn a_dwp_package_is_found_beside_the_program() {
     // GNU's dwp 2.40 makes empty packages of version 5; LLVM's are tested below.
     let Some((shop, part)) = apart("-gdwarf-4") else {
         return;
@@ -222,7 +222,7 @@ fn packed_in_version_5(shop: &Workshop) -> Option<[Named; 2]> {
 }
 
 #[test]
-fn a_package_of_version_5_tells_of_each_unit_what_its_part_does() {
+fn a_dwarf_5_package_gives_the_lines_of_each_unit() {
     let shop = Workshop::new();
     let Some(before) = packed_in_version_5(&shop) else {
         return;
@@ -260,7 +260,7 @@ fn a_package_of_version_5_tells_of_each_unit_what_its_part_does() {
 }
 
 #[test]
-fn a_package_with_a_broken_index_does_no_harm() {
+fn a_dwp_package_with_a_broken_index_is_harmless() {
     let shop = Workshop::new();
     if packed_in_version_5(&shop).is_none() {
         return;

@@ -47,7 +47,7 @@ fn told(shop: &Workshop, program: &Path, function: &str, naming: &Naming) -> Vec
 }
 
 #[test]
-fn inlined_functions_and_lines_are_told_when_asked_for() {
+fn inlined_functions_and_lines_are_shown_on_request() {
     let shop = Workshop::new();
     let flags = ["-O2", "-g", "-Wl,--build-id=sha1"];
     let made = shop.compile("gcc", "whole", INLINED, &flags).is_some()
@@ -89,7 +89,7 @@ fn inlined_functions_and_lines_are_told_when_asked_for() {
 }
 
 #[test]
-fn names_stay_mangled_when_asked_for() {
+fn names_stay_mangled_on_request() {
     let shop = Workshop::new();
     let source = "namespace space { __attribute__((noinline)) int work(int x) { return x; } }\n\
                   int main() { return space::work(0); }\n";

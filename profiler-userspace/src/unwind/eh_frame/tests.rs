@@ -34,7 +34,7 @@ fn read_this_program(parts: usize, cut: impl Fn(&[u8]) -> &[u8]) -> Found {
 }
 
 #[test]
-fn in_how_many_parts_a_section_is_read_does_not_matter() {
+fn a_section_gives_the_same_rows_read_in_any_parts() {
     let whole = read_this_program(1, |bytes| bytes);
     assert!(whole.stretches.len() > 1000);
     for parts in [2, 3, 7] {
@@ -45,7 +45,7 @@ fn in_how_many_parts_a_section_is_read_does_not_matter() {
 }
 
 #[test]
-fn what_ends_a_section_early_is_counted_once() {
+fn an_early_end_of_a_section_is_counted_once() {
     // The last description has lost its end, and there is no terminator.
     let cut = |bytes: &[u8]| -> Range<usize> { 0..bytes.len() - 9 };
     let whole = read_this_program(1, |bytes| &bytes[cut(bytes)]);
@@ -56,7 +56,7 @@ fn what_ends_a_section_early_is_counted_once() {
 }
 
 #[test]
-fn more_parts_than_bytes_are_no_harm() {
+fn more_parts_than_bytes_are_harmless() {
     let found = read_this_program(16, |bytes| &bytes[..8]);
     assert_eq!(found.stretches.len(), 0);
 }

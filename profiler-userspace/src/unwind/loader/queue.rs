@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_worker_that_panicked() {
+    fn a_panicked_worker_blocks_nobody() {
         let queue = queue();
         queue.push(Priority::Low, job(1));
         queue.push(Priority::Low, job(2));

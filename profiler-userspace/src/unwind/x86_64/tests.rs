@@ -16,7 +16,7 @@ fn place(register: u16, offset: i64) -> Saved {
 }
 
 #[test]
-fn states_become_the_rules_that_say_the_same() {
+fn cfi_states_become_equivalent_rules() {
     let mut state = usual(48);
     state.saved[0] = Saved::Offset(-16);
     state.saved[1] = Saved::Offset(-24);
@@ -46,7 +46,7 @@ fn states_become_the_rules_that_say_the_same() {
 }
 
 #[test]
-fn a_signal_frame_is_one_only_if_all_registers_are_in_their_places() {
+fn a_signal_frame_needs_all_registers_in_place() {
     let mut state = State {
         expression: Some(Expression::Memory {
             register: 7,
@@ -63,7 +63,7 @@ fn a_signal_frame_is_one_only_if_all_registers_are_in_their_places() {
 }
 
 #[test]
-fn linkage_tables_are_known_by_their_instructions() {
+fn plt_sections_are_recognized_by_their_cfi() {
     let head = [
         0xff, 0x35, 1, 2, 3, 4, 0xff, 0x25, 1, 2, 3, 4, 0x0f, 0x1f, 0x40, 0,
     ];
@@ -87,7 +87,7 @@ fn linkage_tables_are_known_by_their_instructions() {
 }
 
 #[test]
-fn what_does_not_fit_into_a_rule_is_unsupported_or_lost_and_never_wrong() {
+fn a_state_that_fits_no_rule_is_unsupported_and_never_wrong() {
     assert_eq!(rule(&usual(1 << 40), false), Rule::UNSUPPORTED);
     let vector = State {
         base: 17,

@@ -27,7 +27,7 @@ fn assert_outputs(line: &str, expected: &[(&str, &str)]) {
 }
 
 #[test]
-fn each_event_has_the_output_at_its_place() {
+fn each_event_gets_the_output_at_its_position() {
     assert_outputs(
         "-e cpu-clock -e faults -e sched:sched_switch -e uprobe:libc:malloc -o a.svg -o b.fbpf -o - -o d.folded",
         &[
@@ -43,7 +43,7 @@ fn each_event_has_the_output_at_its_place() {
 }
 
 #[test]
-fn one_output_lends_its_name_to_all() {
+fn one_output_name_serves_all_events() {
     assert_outputs(
         "-e cpu-clock -e sched:sched_switch -e uprobe:/usr/bin/x:ns::f<a> -o dir.d/x.tar.svg",
         &[
@@ -75,7 +75,7 @@ fn one_output_lends_its_name_to_all() {
 }
 
 #[test]
-fn rates_are_about_each_event_and_nothing_else() {
+fn a_rate_applies_to_its_event_alone() {
     let sampling = |line| -> Vec<Sampling> {
         let events = plan(line).events;
         events.iter().map(|event| event.sampling).collect()
@@ -100,14 +100,14 @@ fn rates_are_about_each_event_and_nothing_else() {
 }
 
 #[test]
-fn waits_may_be_recorded_beside_several() {
+fn off_cpu_time_can_be_recorded_beside_several_events() {
     let several = plan("-e cycles -e faults -o x.svg --off-cpu-output off.svg");
     assert_eq!(several.events.len(), 3);
     assert!(several.events[2].probe.waits().is_some() && !several.has_one_subject());
 }
 
 #[test]
-fn what_does_not_go_together_says_what_does() {
+fn conflicting_flags_are_refused_with_an_alternative() {
     let nine =
         "cycles instructions branches faults cs cpu-clock task-clock migrations minor-faults";
     let nine: String = nine.split(' ').map(|name| format!("-e {name} ")).collect();

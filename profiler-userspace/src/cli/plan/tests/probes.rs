@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn off_the_cpu_has_flags_of_its_own() {
+fn off_cpu_flags_need_off_cpu() {
     let waits = |line| match event(line).probe {
         Probe::OffCpu(waits) => waits,
         other => panic!("{line}: {other:?}"),
@@ -33,7 +33,7 @@ fn off_the_cpu_has_flags_of_its_own() {
 }
 
 #[test]
-fn who_ends_waits_may_be_shown_alone_or_above_them() {
+fn wakers_can_be_shown_alone_or_above_waits() {
     let waits = |line| match event(line).probe {
         Probe::OffCpu(waits) => waits,
         other => panic!("{line}: {other:?}"),
@@ -60,7 +60,7 @@ fn who_ends_waits_may_be_shown_alone_or_above_them() {
 }
 
 #[test]
-fn waits_may_be_recorded_beside_samples() {
+fn off_cpu_time_can_be_recorded_beside_samples() {
     let plan_beside = plan("-o on.svg --off-cpu-output off.folded -m 10 -F 997");
     let [samples, beside] = &plan_beside.events[..] else {
         panic!("there are two events: {plan_beside:?}");
@@ -95,7 +95,7 @@ fn waits_may_be_recorded_beside_samples() {
 }
 
 #[test]
-fn wall_time_is_all_of_it() {
+fn wall_time_excludes_flags_that_drop_time() {
     let wall = |line| match event(line).probe {
         Probe::Wall(wall) => wall,
         other => panic!("{line}: {other:?}"),
@@ -121,7 +121,7 @@ fn wall_time_is_all_of_it() {
 }
 
 #[test]
-fn a_tracepoint_is_a_probe_and_short_flags_are_events() {
+fn a_tracepoint_is_a_probe_and_short_names_are_events() {
     let Probe::Tracepoint(tracepoint) = event("-e sched:sched_wakeup").probe else {
         panic!("it is a tracepoint");
     };
@@ -149,7 +149,7 @@ fn a_tracepoint_is_a_probe_and_short_flags_are_events() {
 }
 
 #[test]
-fn a_flag_of_calls_is_a_probe_with_a_title_and_a_unit() {
+fn a_call_flag_is_a_probe_with_a_title_and_a_unit() {
     for (line, subject, unit) in [
         ("-e uprobe:/usr/bin/bash:readline", "bash:readline", "calls"),
         ("--alloc -p 1", "memory asked for", "bytes"),

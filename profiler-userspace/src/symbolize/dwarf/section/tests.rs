@@ -77,7 +77,7 @@ proptest! {
 }
 
 #[test]
-fn pages_make_room_for_others_and_are_counted_when_they_come_back() {
+fn evicted_pages_are_counted_when_read_again() {
     let bytes: Vec<u8> = (0..(LEAST_PAGES + 4) * PAGE_BYTES)
         .map(|at| (at / PAGE_BYTES) as u8)
         .collect();
@@ -103,7 +103,7 @@ fn pages_make_room_for_others_and_are_counted_when_they_come_back() {
 }
 
 #[test]
-fn what_is_not_allowed_is_not_read() {
+fn bytes_beyond_the_budget_are_not_read() {
     let bytes = vec![1; 4 << 20];
     let cursor = stored(&bytes, 4 << 20);
     assert!(cursor.bytes(1 << 20).is_ok());
