@@ -1,7 +1,7 @@
 //! One sample of a task: its stacks are walked into the scratch memory of the CPU slot, stored, and counted for their key.
 //!
-//! In: a [`SampleContext`]. Out: a tally, and what became of the firing. What user space must hear of a key that was not
-//! counted before, it hears.
+//! In: a [`SampleContext`]. Out: a tally, and the outcome of the firing. For a key that was not counted before, user space
+//! gets the events it needs.
 
 use crate::{
     events::{self, mapping_event},
@@ -32,11 +32,11 @@ use profiler_common::abi::{
     Counter, Header, KEY_WORDS, Live, SampleKey, StackPosition, Stamp, Switches, ThreadState,
 };
 
-/// The name under which the idle tasks of all CPUs are one; the kernel's has the CPU's number behind it.
+/// The name under which the idle tasks of all CPUs count as one; the kernel's includes the CPU's number.
 const IDLE_COMM: [u8; 16] = *b"swapper\0\0\0\0\0\0\0\0\0";
 
-/// Walks the running task's stacks, as far as they are wanted, into the scratch memory, whose context is kept there; a kernel
-/// stack only where the firing found the CPU `in_kernel`. Returns what became of the firing if that is not possible.
+/// Walks the running task's stacks, as far as they are wanted, into the scratch memory that holds the context; a kernel
+/// stack only if the firing found the CPU `in_kernel`. Returns the outcome of the firing if that is not possible.
 #[inline(always)]
 pub(crate) fn walk(ctx: &impl EbpfContext, cpu_slot: u32, in_kernel: bool) -> Option<Outcome> {
     let Some(scratch) = Scratch::of(cpu_slot) else {
@@ -51,8 +51,8 @@ pub(crate) fn walk(ctx: &impl EbpfContext, cpu_slot: u32, in_kernel: bool) -> Op
     None
 }
 
-/// As [`walk`], of a thread that begins to wait, or has been preempted. The first of the tracepoint's own `arguments` is where
-/// the thread's kernel stack is looked at from.
+/// As [`walk`], for a thread that begins to wait or was preempted. The first of the tracepoint's `arguments` is where
+/// inspection of the kernel stack begins.
 #[inline(always)]
 pub(crate) fn walk_waiting(
     ctx: &RawTracePointContext,
@@ -79,7 +79,7 @@ pub(crate) fn walk_waiting(
     None
 }
 
-/// Walks the running task's user stack, if user stacks are wanted, into the scratch memory of the slot.
+/// Walks the running task's user stack, if user stacks are wanted, into the slot's scratch memory.
 #[inline(always)]
 pub(crate) fn walk_user(scratch: &Scratch, cpu_slot: u32) {
     if config::has(Switches::USER_STACKS) {
@@ -89,12 +89,12 @@ pub(crate) fn walk_user(scratch: &Scratch, cpu_slot: u32) {
     }
 }
 
-/// Stores what was walked, counts the firing for an event, of a thread that runs, and says what became of it.
+/// Stores the stacks, counts the firing of a running thread for an event, and returns the outcome.
 #[inline(always)]
 pub(crate) fn take(event: u32, cpu_slot: u32, weight: u64) -> Outcome {
     match store_and_count(cpu_slot, weight, event) {
         Ok(counted) => {
-            // From here, and not from there, where much of the BPF stack is taken.
+            // Called from here and not from there, where much of the BPF stack is in use.
             if counted == Counted::First && !mapping_event::report_stack(cpu_slot) {
                 events::announce_process(cpu_slot);
             }
@@ -105,7 +105,7 @@ pub(crate) fn take(event: u32, cpu_slot: u32, weight: u64) -> Outcome {
 }
 
 subprog! {
-    /// Stores what was walked, and counts the firing for an event, of a thread that runs.
+    /// Stores the stacks and counts the firing of a running thread for an event.
     fn store_and_count(cpu_slot: u32, weight: u64, event: u32) -> Result<Counted, Outcome> {
         key(cpu_slot, ThreadState::Running, event)?;
         count(cpu_slot, weight).map_err(Outcome::from)
@@ -113,14 +113,14 @@ subprog! {
 }
 
 subprog! {
-    /// Stores what was walked, and puts the key of the running task into the scratch memory; or says what became of the firing.
+    /// Stores the stacks and puts the running task's key into the scratch memory; or returns the outcome of the firing.
     pub(crate) fn make_key(cpu_slot: u32, thread_state: ThreadState) -> Result<(), Outcome> {
         key(cpu_slot, thread_state, 0)
     }
 }
 
 subprog! {
-    /// Puts the key of the running task into the scratch memory, without stacks, and leaves none there.
+    /// Puts the running task's key into the scratch memory, without stacks, and clears those there.
     pub(crate) fn make_key_without_stacks(cpu_slot: u32, thread_state: ThreadState) {
         if let (Some(scratch), Some(context)) = (Scratch::of(cpu_slot), SampleContext::of(cpu_slot)) {
             scratch.user[0].store(0);
@@ -131,7 +131,7 @@ subprog! {
 }
 
 subprog! {
-    /// Counts a firing for the key in the scratch memory, and says what became of it.
+    /// Counts a firing for the key in the scratch memory and returns the outcome.
     pub(crate) fn count_key(cpu_slot: u32, weight: u64) -> Outcome {
         match count(cpu_slot, weight) {
             Ok(counted) => {
@@ -146,21 +146,21 @@ subprog! {
 }
 
 subprog! {
-    /// Notes that the running thread begins to wait, and for which key, which is in the scratch memory; or says what
-    /// became of the firing.
+    /// Records that the running thread begins to wait, for the key in the scratch memory; or returns the outcome of the
+    /// firing.
     pub(crate) fn begin_wait(cpu_slot: u32, now: u64) -> Option<Outcome> {
         let lost = Some(Counter::LostSleeperTable.into());
         let Some(scratch) = Scratch::of(cpu_slot) else {
             return lost;
         };
-        // Now, and not when the thread is back: by then it may be about to end.
+        // Now and not when the thread is back: by then it may be about to end.
         events::announce_process(cpu_slot);
         mapping_event::report_stack(cpu_slot);
         let Some(entry) = threads::make(task::initial_id()) else {
             return lost;
         };
-        // The thread has the CPU until this is done. That matters where waits are short, and all the more where one that
-        // is sampled stands for others; where all of the time is shown, it must be somewhere.
+        // The thread has the CPU until this is done. That matters for short waits, the more so if one stands for others;
+        // with wall time, the time must be somewhere.
         let now = if config::has(Switches::WALL) { now } else { task::now() };
         entry.leave(now, &scratch.key);
         None
@@ -206,7 +206,7 @@ fn key(cpu_slot: u32, thread_state: ThreadState, event: u32) -> Result<(), Outco
 }
 
 subprog! {
-    /// Where the kernel stack is stored that the cache knows; none if the store is full.
+    /// The position of the kernel stack that the cache has found; none if the store is full.
     fn intern_known_stack(cpu_slot: u32, live: Live) -> Option<StackPosition> {
         let counters = counters::counters(cpu_slot)?;
         counters::bump(counters, Counter::KernelStacksRecognized);

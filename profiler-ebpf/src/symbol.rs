@@ -1,14 +1,14 @@
-//! What the kernel itself calls one of its addresses.
+//! The kernel's own name for one of its addresses.
 //!
-//! Reading `/proc/kallsyms` costs user space tens of milliseconds and megabytes; a profile needs a few
-//! hundred names. The kernel's own printing knows them all: functions, modules, BPF programs.
+//! Reading `/proc/kallsyms` costs user space tens of milliseconds and megabytes, and a profile needs a few hundred names.
+//! The kernel's own printing knows all of them: functions, modules, BPF programs.
 #![expect(unsafe_code, reason = "the printing helper takes raw pointers")]
 
 use crate::platform::maps::SYMBOL;
 use aya_ebpf::helpers::generated::bpf_snprintf;
 use profiler_common::abi::SYMBOL_BYTES;
 
-/// `%ps`: the symbol that an address lies in, without the offset (`Documentation/core-api/printk-formats.rst`).
+/// `%ps`: the symbol that contains an address, without the offset (`Documentation/core-api/printk-formats.rst`).
 #[unsafe(no_mangle)]
 static SYMBOL_FORMAT: [u8; 4] = *b"%ps\0";
 

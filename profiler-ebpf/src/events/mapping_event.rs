@@ -1,9 +1,9 @@
-//! Mapping events: what lies at the addresses of a stack is reported to user space, each mapping of each process once, as the
-//! kernel has it at the time of the sample.
+//! Mapping events: reports to user space what is mapped at the addresses of a stack, once for each mapping of each process,
+//! as the kernel has it at the time of the sample.
 //!
-//! In: the user stack and the key in the scratch memory. Out: records in the queue ([`profiler_common::abi::Mapped`]). So
-//! nobody need look at a process while it lives, and whatever it did before and does later, each sample
-//! is named by what lay at its addresses then. A file's path is reported with the first mapping of it that is met.
+//! In: the user stack and the key in the scratch memory. Out: records in the queue ([`profiler_common::abi::Mapped`]). So a
+//! process need not be inspected while it lives, and each sample is named by what was mapped then, whatever the process
+//! does later. A file's path is reported with its first mapping.
 
 use super::wake_up;
 use crate::{
@@ -27,15 +27,15 @@ use profiler_common::{
     intern::Hash,
 };
 
-/// Something of the process has been reported: user space knows of it.
+/// Something of the process was reported: user space knows it.
 const KNOWN: u32 = 1;
 
 /// Something could not be reported.
 const DROPPED: u32 = 2;
 
 subprog! {
-    /// Reports what lies at the frames of the user stack in the scratch memory, of the process whose key is there, unless that
-    /// was done lately. Whether user space has heard of the process so.
+    /// Reports the mappings of the user stack in the scratch memory, for the process whose key is there, unless that was
+    /// done recently. Returns whether user space knows the process from it.
     pub(crate) fn report_stack(cpu_slot: u32) -> bool {
         if !config::has(Switches::TELL_MAPPINGS) || !config::has(Switches::USER_STACKS) {
             return false;
@@ -53,7 +53,7 @@ fn stack(cpu_slot: u32, scratch: &'static Scratch, counters: &Counters) -> bool 
         return false;
     }
     let key = &scratch.key;
-    // With the position of the stack and the epoch that this is of.
+    // With the position of the stack and its epoch.
     let hash = Hash::new(config!(seed))
         .with(key[SampleKey::INCARNATION_WORD].load())
         .with(u64::from(key[SampleKey::TGID_WORD].load() as u32))
@@ -101,7 +101,7 @@ impl Turn for Frames {
         else {
             return ControlFlow::Break(());
         };
-        // A caller is looked up within its call, as user space does.
+        // A caller is looked up inside its call, as in user space.
         let address = place.load().wrapping_sub(u64::from(index > 0));
         for range in &scratch.report.ranges {
             if range.start.load() <= address && address < range.end.load() {
@@ -114,8 +114,8 @@ impl Turn for Frames {
 }
 
 subprog! {
-    /// Reports what lies at an address of the running process, unless that was done lately. [`KNOWN`] if user space knows of
-    /// it, [`DROPPED`] if that was not possible, zero if nothing lies there that it should know.
+    /// Reports the mapping at an address of the running process, unless that was done recently. [`KNOWN`] if user space
+    /// knows it, [`DROPPED`] if that failed, zero if there is no mapping it should know.
     fn report_address(cpu_slot: u32, address: u64) -> u32 {
         Scratch::of(cpu_slot).map_or(0, |scratch| report(cpu_slot, scratch, address))
     }
@@ -158,7 +158,7 @@ fn report(cpu_slot: u32, scratch: &'static Scratch, address: u64) -> u32 {
     if known.load() == whole.0 {
         return KNOWN;
     }
-    // The fields of `Mapped`, in their order.
+    // The fields of `Mapped`, in order.
     let words: [u64; MAPPED_WORDS] = [
         u64::from(NoticeKind::Mapped as u32) | u64::from(tgid) << 32,
         incarnation,
@@ -177,7 +177,7 @@ fn report(cpu_slot: u32, scratch: &'static Scratch, address: u64) -> u32 {
     if is_file && file_known.load() != file.0 {
         put_path(cpu_slot, mapping.vma);
     }
-    // Whoever makes code, or runs a file that nobody knows, is looked at while it lives.
+    // A process that makes code, or runs an unknown file, is inspected while it lives.
     let urgent = key.is_anonymous() || report.length.load() != 0;
     if !send(&report.record, &report.length, urgent) {
         return DROPPED;
@@ -203,7 +203,7 @@ fn send(record: &'static [Word; REPORT_WORDS], length: &Word, urgent: bool) -> b
 }
 
 subprog! {
-    /// Puts the path of a mapped file together, behind the record: its names from the last to the first.
+    /// Builds the path of a mapped file behind the record: its names from the last to the first.
     fn put_path(cpu_slot: u32, vma: u64) {
         if let Some(scratch) = Scratch::of(cpu_slot) {
             let report = &scratch.report;
@@ -246,7 +246,7 @@ impl Turn for Names {
         }
         let parent: u64 = memory::kernel(entry + u64::from(config!(mapping.entry_parent)));
         let length = report.length.load() as usize;
-        // What has no parent is a name by itself if it is the first, as of files in memory.
+        // An entry without a parent is a name if it is the first, as for files in memory.
         if parent == entry && length > 0 {
             return ControlFlow::Break(());
         }

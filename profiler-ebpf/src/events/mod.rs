@@ -1,4 +1,4 @@
-//! Events for user space: what it should know before the next drain.
+//! Kernel events: what user space should know before the next drain.
 
 pub(crate) mod mapping_event;
 
@@ -19,8 +19,8 @@ use profiler_common::{
 };
 
 subprog! {
-    /// Announces the process whose key is in the scratch memory, and of which nothing is reported otherwise, unless it was
-    /// announced lately: its mappings are best read while it lives.
+    /// Announces the process whose key is in the scratch memory and of which nothing else is reported, unless it was
+    /// announced recently: its mappings are best read while it lives.
     pub(crate) fn announce_process(cpu_slot: u32) {
         if let (Some(scratch), Some(counters)) = (Scratch::of(cpu_slot), counters::counters(cpu_slot)) {
             let tgid = scratch.key[SampleKey::TGID_WORD].load() as u32;
@@ -43,8 +43,8 @@ fn new_process(counters: &Counters, tgid: u32, incarnation: u64) {
     }
 }
 
-/// Announces code that has not been published and that lies at `address` of the context's process, unless it was
-/// announced a moment ago. `hash`: the file's.
+/// Announces code at `address` of the context's process that is not installed, unless it was announced a moment ago.
+/// `hash`: the file's.
 #[inline(always)]
 pub(crate) fn unknown_code(context: SampleContext, address: u64, hash: Hash) {
     let SampleContext {
@@ -53,7 +53,7 @@ pub(crate) fn unknown_code(context: SampleContext, address: u64, hash: Hash) {
         cpu_slot,
         now,
     } = context;
-    // Where this process could not help, because it has ended, another may, later.
+    // If this process has ended and cannot help, another may later.
     let hash = hash.with(u64::from(ids.tgid)).with(used_clock(now));
     let (Some(slot), Some(counters)) = (
         ANNOUNCED.get(hash.slot(0, ANNOUNCED_SLOTS - 1)),
@@ -83,7 +83,7 @@ fn send(counters: &Counters, kind: NoticeKind, tgid: u32, incarnation: u64, addr
 }
 
 subprog! {
-    /// Puts an event into the queue; false if that is full.
+    /// Puts an event into the queue; false if it is full.
     fn queue_event(kind: NoticeKind, tgid: u32, incarnation: u64, address: u64) -> bool {
         let notice = Notice {
             kind: kind as u32,
@@ -91,15 +91,15 @@ subprog! {
             incarnation,
             address,
         };
-        // There is no need to look at a process at once if its mappings are reported beside, or not wanted.
+        // A process need not be looked at immediately if its mappings are reported, or not wanted.
         let can_wait = config::has(Switches::TELL_MAPPINGS) || !config::has(Switches::USER_STACKS);
         let urgent = notice.kind != NoticeKind::NewProcess as u32 || !can_wait;
         NOTICES.output::<Notice>(&notice, wake_up(urgent)).is_ok()
     }
 }
 
-/// Whether to wake user space up: it reads the queue from time to time by itself. Waking it for each of
-/// thousands of processes a second would cost more than all the rest.
+/// Whether to wake user space, which polls the queue anyway. Waking it for each of thousands of processes a second would
+/// cost more than everything else.
 #[inline(always)]
 pub(crate) fn wake_up(urgent: bool) -> u64 {
     let filled = NOTICES.query(u64::from(BPF_RB_AVAIL_DATA));

@@ -6,19 +6,19 @@
 
 use profiler_common::abi::{Config, Switches, Zero as _};
 
-/// Overwritten by user space in the object's read-only section before the programs are loaded; the
-/// values here are never seen by a running program.
+/// Overwritten by user space in the object's read-only section before loading; a running program never sees these
+/// values.
 #[unsafe(no_mangle)]
 static CONFIG: Config = Config::ZERO;
 
-/// Reads one field of the configuration. A macro, because each read must name its field as a place:
-/// the verifier then sees a constant behind each.
+/// Reads one field of the configuration. A macro, because each read must name its field as a place: then the verifier sees
+/// a constant.
 macro_rules! config {
     ($($field:ident).+) => { $crate::platform::config::load(|config| &raw const (*config).$($field).+) };
 }
 pub(crate) use config;
 
-/// Reads what `field` points at, without letting the compiler know the value that stands above.
+/// Reads what `field` points to, hiding from the compiler that it is the zero above.
 #[inline(always)]
 pub(crate) fn load<T: Copy>(field: impl FnOnce(&'static Config) -> *const T) -> T {
     // SAFETY: `field` points into CONFIG, which lives for ever and which nobody writes after load.

@@ -1,4 +1,4 @@
-//! A loop that the verifier accepts whatever its length.
+//! Loops of any length that the verifier accepts.
 #![expect(unsafe_code, reason = "bpf_loop hands the state back as a raw pointer")]
 
 use crate::platform::config;
@@ -6,18 +6,18 @@ use aya_ebpf::{cty::c_void, helpers::generated::bpf_loop};
 use core::ops::ControlFlow;
 use profiler_common::abi::{MAX_KERNEL_FRAMES, Switches};
 
-/// How many frames are walked where the kernel has no `bpf_loop`, of user stacks as of its own.
+/// How many frames of a user or kernel stack are walked if the kernel has no `bpf_loop`.
 pub(crate) const PLAIN_FRAMES: u32 = MAX_KERNEL_FRAMES as u32;
 
 /// One turn of a loop.
 pub(crate) trait Turn {
-    /// Does turn number `index`, counted from zero, and says whether to go on.
+    /// Does turn number `index`, from zero; false ends the loop.
     fn turn(&mut self, index: u32) -> ControlFlow<()>;
 }
 
-/// Takes up to `turns` turns, as long as they say to go on; where the kernel has no `bpf_loop`, in an ordinary
-/// loop, and no more than `checked`: the verifier goes through each of them, and older ones are slow. That is
-/// for loops in subprograms, and after which little comes.
+/// Runs up to `turns` turns while they return true; without `bpf_loop` an ordinary loop of at most `checked` turns,
+/// because the verifier goes through each of them and older ones are slow. For loops in subprograms with little code after
+/// them.
 #[inline(always)]
 pub(crate) fn repeat_anywhere<T: Turn>(turns: u32, checked: u32, state: &mut T) {
     if !config::has(Switches::PLAIN_LOOPS) {
@@ -30,20 +30,20 @@ pub(crate) fn repeat_anywhere<T: Turn>(turns: u32, checked: u32, state: &mut T) 
     }
 }
 
-/// Takes up to `turns` turns, as long as they say to go on.
+/// Runs up to `turns` turns while they return true.
 ///
-/// With `bpf_loop` the verifier checks one turn, however many there are, and what follows the loop
-/// once. It would check every turn of an ordinary loop, and all that follows for each turn that may
-/// have been the last.
+/// With `bpf_loop` the verifier checks one turn, however many there are, and the code after the loop once.
+/// In an ordinary loop it would check every turn, and the code after it for each turn that may be the
+/// last.
 #[inline(always)]
 pub(crate) fn repeat<T: Turn>(turns: u32, state: &mut T) {
     if config::has(Switches::PLAIN_LOOPS) {
-        // Nobody comes here, but subprograms are checked whether anybody calls them or not.
+        // Never called then, but subprograms are verified even if nothing calls them.
         return;
     }
     let callback: unsafe extern "C" fn(u32, *mut c_void) -> i64 = call::<T>;
-    // SAFETY: the kernel passes `state` on to `callback` and to nobody else, and returns only after
-    // the last call.
+    // SAFETY: the kernel passes `state` only to `callback`, and returns only after the last
+    // call.
     unsafe { bpf_loop(turns, callback as *mut c_void, (&raw mut *state).cast(), 0) };
 }
 

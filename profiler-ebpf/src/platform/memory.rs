@@ -36,22 +36,22 @@ impl Memory for UserMemory {
     }
 }
 
-/// Reads a value of the kernel's; zero if there is none at that address.
+/// Reads a value in kernel memory; zero if the address is invalid.
 #[inline(always)]
 pub(crate) fn kernel<T: Copy + Default>(address: u64) -> T {
     // SAFETY: the helper checks the address; `T` is an integer, for which any bytes are a value.
     unsafe { bpf_probe_read_kernel(address as *const T) }.unwrap_or_default()
 }
 
-/// Reads consecutive words of the kernel's; none if any cannot be read.
+/// Reads consecutive words in kernel memory; none if any of them is unreadable.
 #[inline(always)]
 pub(crate) fn kernel_words<const N: usize>(address: u64) -> Option<[u64; N]> {
     // SAFETY: the helper checks the address; any bytes are words.
     unsafe { bpf_probe_read_kernel(address as *const [u64; N]) }.ok()
 }
 
-/// Copies the kernel's text at an address, up to its NUL or as far as there is room; the number of bytes without
-/// it, zero if it cannot be read.
+/// Copies text in kernel memory up to its NUL or the end of the buffer. Returns the number of bytes without the NUL; zero
+/// if it is unreadable.
 #[inline(always)]
 pub(crate) fn copy_text(into: &'static [Word; NAME_WORDS], address: u64) -> u64 {
     const BYTES: u32 = (NAME_WORDS * 8) as u32;
@@ -80,7 +80,7 @@ pub(crate) fn copy_stack(
     address: u64,
     bytes: u64,
 ) -> Option<()> {
-    // Hidden from the compiler, which knows the bound and would not compare; the verifier must see it.
+    // Hidden from the compiler, which knows the bound and would drop the comparison the verifier needs.
     let bytes = black_box(bytes);
     if bytes > 8 * STACK_WORDS as u64 {
         return None;
@@ -91,8 +91,8 @@ pub(crate) fn copy_stack(
     (failed == 0).then_some(())
 }
 
-/// Copies a name of the kernel's behind the first `length` bytes of the path in a record of a mapping; says
-/// how many bytes it has, its NUL included.
+/// Appends a name in kernel memory to the `length` bytes of the path in a mapping event. Returns its length in bytes, NUL
+/// included.
 #[inline(always)]
 pub(crate) fn copy_name(
     record: &'static [Word; REPORT_WORDS],
@@ -118,7 +118,7 @@ pub(crate) fn copy_name(
 /// The first `bytes` bytes of a record of a mapping; there must be as many.
 #[inline(always)]
 pub(crate) fn first_bytes(record: &'static [Word; REPORT_WORDS], bytes: usize) -> &'static [u8] {
-    // SAFETY: the caller has compared, and so does the verifier. Nobody else writes to this CPU's scratch
-    // memory meanwhile but a firing that interrupts this one, of which nothing is kept.
+    // SAFETY: the caller has compared, and so does the verifier. Only a firing that interrupts this one could write to this
+    // CPU's scratch memory, and nothing of such a firing is kept.
     unsafe { core::slice::from_raw_parts(record[0].as_ptr().cast(), bytes) }
 }

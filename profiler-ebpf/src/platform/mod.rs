@@ -1,4 +1,4 @@
-//! What the kernel gives to a program: maps, memory, loops, constants.
+//! What the kernel provides to a program: maps, memory, loops, constants.
 
 pub(crate) mod config;
 pub(crate) mod loops;

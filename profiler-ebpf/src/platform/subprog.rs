@@ -1,9 +1,9 @@
-//! Functions that the verifier checks once.
+//! Subprograms: functions that the verifier checks once.
 //!
-//! A function whose name is kept is a *global* one (Linux 5.6): it is verified once, for any arguments, and not again at
-//! each call for all that is known there. What it takes and returns are at most five numbers; all else is in the scratch
-//! memory of its CPU slot. [`subprog!`] makes a function such a one where its logic stands, and [`Scalar`] says which
-//! number stands for which value.
+//! A function that keeps its name is *global* (Linux 5.6): it is verified once, for any arguments, and not again
+//! at each call. It takes and returns at most five numbers; everything else is in the scratch memory of its CPU
+//! slot. [`subprog!`] declares one where its logic is, and [`Scalar`] defines which number stands for which
+//! value.
 
 use core::ops::ControlFlow;
 use profiler_common::{
@@ -11,7 +11,7 @@ use profiler_common::{
     intern::Hash,
 };
 
-/// Declares a function that the verifier checks once. Its name is a symbol, and so must be the only one.
+/// Declares a function that the verifier checks once. Its name is a symbol, so it must be unique.
 macro_rules! subprog {
     (
         $(#[$meta:meta])*
@@ -37,22 +37,22 @@ macro_rules! subprog {
 }
 pub(crate) use subprog;
 
-/// What one number stands for.
+/// A value that fits into one number.
 pub(crate) trait Scalar {
     /// The number.
     fn into_word(self) -> u64;
 
-    /// What a number stands for that [`into_word`](Self::into_word) made.
+    /// The value of a number made by [`into_word`](Self::into_word).
     fn from_word(word: u64) -> Self;
 }
 
-/// A [`Scalar`] that leaves a number free to stand for nothing.
+/// A [`Scalar`] with a spare number for "none".
 pub(crate) trait Niche: Scalar {
     /// That number.
     const NONE: u64;
 }
 
-/// The highest bit, set in what stands for an error or the end of a walk. Whatever can be one of two leaves it clear.
+/// The highest bit marks an error or the end of a walk. Values that can be either leave it clear.
 const OTHER: u64 = 1 << 63;
 
 impl Scalar for () {

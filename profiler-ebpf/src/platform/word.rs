@@ -1,8 +1,8 @@
-//! A word that several CPUs, and user space, read and write at once.
+//! A word that several CPUs and user space read and write at the same time.
 //!
-//! Rust's `AtomicU64` would be this type, if LLVM's BPF backend knew its plain loads and stores; below
-//! CPU version 4 it knows only the operations that read, change and write. An aligned word is never
-//! torn, so volatile accesses are what a relaxed atomic access would be.
+//! Rust's `AtomicU64` would do if LLVM's BPF backend supported plain atomic loads and stores; below CPU version 4 it has
+//! only read-modify-write operations. Aligned words are never torn, so volatile accesses are as good as relaxed atomic
+//! ones.
 #![expect(unsafe_code, reason = "volatile accesses of shared memory")]
 
 use core::{
@@ -44,7 +44,7 @@ impl Word {
     /// Adds to the word and returns what it was; a full barrier.
     #[inline(always)]
     pub(crate) fn fetch_add(&self, amount: u64) -> u64 {
-        // Seen to be used, the result makes this BPF_FETCH, which is a barrier on every architecture.
+        // Using the result makes this BPF_FETCH, which is a barrier on every architecture.
         core::hint::black_box(self.atomic().fetch_add(amount, SeqCst))
     }
 
@@ -60,7 +60,7 @@ impl Word {
         self.atomic().fetch_and(!bits, Relaxed);
     }
 
-    /// Sets the word if it is zero, after everything written before; otherwise leaves it.
+    /// Sets the word if it is zero, ordered after everything written before.
     #[inline(always)]
     pub(crate) fn claim(&self, value: u64) {
         let _ours = self.atomic().compare_exchange(0, value, SeqCst, Relaxed);

@@ -1,4 +1,4 @@
-//! Whose firing it is: found out once, and kept in the scratch memory of the CPU slot for all that follows.
+//! Whose firing it is: determined once and kept in the scratch memory of the CPU slot.
 
 use crate::{
     platform::{
@@ -21,7 +21,7 @@ pub(crate) struct SampleContext {
 }
 
 impl SampleContext {
-    /// That of the running task.
+    /// The context of the running task.
     #[inline(always)]
     pub(crate) fn new(cpu_slot: u32, ids: Ids, now: u64) -> Self {
         Self {
@@ -32,8 +32,8 @@ impl SampleContext {
         }
     }
 
-    /// Puts it into the slot's scratch memory, where [`of`](Self::of) finds it. For a firing that has claimed that memory, or
-    /// whose slot has no other firing meanwhile.
+    /// Stores it in the slot's scratch memory, where [`of`](Self::of) finds it. Only for a firing that has claimed that
+    /// memory or whose slot has no other firing meanwhile.
     #[inline(always)]
     pub(crate) fn keep(self) {
         if let Some(Scratch { context, .. }) = Scratch::of(self.cpu_slot) {
@@ -43,7 +43,7 @@ impl SampleContext {
         }
     }
 
-    /// That of the firing which has the slot.
+    /// The context of the firing that uses the slot.
     #[inline(always)]
     pub(crate) fn of(cpu_slot: u32) -> Option<Self> {
         let Scratch { context, .. } = Scratch::of(cpu_slot)?;
@@ -73,8 +73,8 @@ pub(crate) fn switch_cpu_slot() -> u32 {
     task::cpu().wrapping_add(config!(switch_cpu_slots))
 }
 
-/// Takes the slot's scratch memory, for a firing that another may interrupt or displace on its CPU; false if
-/// one has it that was interrupted. To be given back by [`release`].
+/// Claims the slot's scratch memory, for firings that may be interrupted or moved on their CPU; false if an interrupted
+/// firing has it. To be returned by [`release`].
 #[inline(always)]
 pub(crate) fn claim(cpu_slot: u32) -> bool {
     SCRATCH
@@ -82,7 +82,7 @@ pub(crate) fn claim(cpu_slot: u32) -> bool {
         .is_some_and(|scratch| scratch.taken.take(1))
 }
 
-/// Gives the slot's scratch memory back.
+/// Returns the slot's scratch memory.
 #[inline(always)]
 pub(crate) fn release(cpu_slot: u32) {
     if let Some(scratch) = SCRATCH.get(cpu_slot) {
@@ -90,8 +90,8 @@ pub(crate) fn release(cpu_slot: u32) {
     }
 }
 
-/// Notes that firings on this CPU slot find programs at the first instruction of a function. It stays so: a CPU slot is of one
-/// event, whose firings are alike.
+/// Records that firings on this CPU slot interrupt programs at the first instruction of a function. This never changes,
+/// because a CPU slot is of one event and its firings are alike.
 #[inline(always)]
 pub(crate) fn at_entry(cpu_slot: u32) {
     if let Some(scratch) = SCRATCH.get(cpu_slot) {

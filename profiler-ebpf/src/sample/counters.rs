@@ -1,4 +1,4 @@
-//! Keeping the counters: one count per reason, on the CPU where the firing happened.
+//! Counters: one count for each outcome, on the CPU where the firing happened.
 
 use crate::platform::{
     maps::{COUNTERS, Counters},
@@ -15,14 +15,14 @@ pub(crate) fn counters(cpu_slot: u32) -> Option<&'static Counters> {
 
 /// Opens a firing.
 ///
-/// A full barrier, so that user space, once it has switched the live sides, can tell who may still be
-/// writing to the old ones: a firing that is not yet counted here will see the new sides.
+/// A full barrier: once user space has swapped the live sides, it can tell who may still write to the old ones, because a
+/// firing that is not yet counted here sees the new sides.
 #[inline(always)]
 pub(crate) fn open(counters: &Counters) {
     counters.counters[Counter::Fired as usize].fetch_add(1);
 }
 
-/// What became of a firing, as a number: the place of a [`Counter`].
+/// The outcome of a firing, as the index of a [`Counter`].
 #[derive(Clone, Copy)]
 pub(crate) struct Outcome(pub(crate) u32);
 
@@ -52,7 +52,7 @@ impl Niche for Outcome {
 /// Closes a firing.
 #[inline(always)]
 pub(crate) fn close(counters: &Counters, outcome: Outcome) {
-    // The verifier knows nothing of counters. The compiler does, and would leave out the mask.
+    // The verifier knows nothing of counters. The compiler does and would drop the mask.
     if let Some(word) = counters
         .counters
         .get(black_box(outcome.0 as usize) & (COUNTERS_WORDS - 1))
@@ -61,7 +61,7 @@ pub(crate) fn close(counters: &Counters, outcome: Outcome) {
     }
 }
 
-/// Closes a firing that has come to something.
+/// Closes a firing that has an outcome.
 #[inline(always)]
 pub(crate) fn close_if(counters: &Counters, outcome: Option<Outcome>) {
     if let Some(outcome) = outcome {
@@ -69,7 +69,7 @@ pub(crate) fn close_if(counters: &Counters, outcome: Option<Outcome>) {
     }
 }
 
-/// Opens a look at a switch, whose firing will last longer than the look: as [`open`], but counted apart.
+/// Opens the handling of a switch, whose firing will last longer: as [`open`], in counters of its own.
 #[inline(always)]
 pub(crate) fn enter(counters: &Counters) {
     counters.counters[Counter::Entered as usize].fetch_add(1);

@@ -1,4 +1,4 @@
-//! Is this task ours?
+//! Is this task a target?
 
 use crate::{
     platform::{
@@ -12,12 +12,12 @@ use crate::{
 };
 use profiler_common::abi::{Counter, Switches, TargetKind};
 
-/// The running task's IDs, or why it is not to be recorded.
+/// The running task's IDs, or why it is not recorded.
 #[inline(always)]
 pub(crate) fn current() -> Result<Ids, Counter> {
     let ids = task::current().ok_or(Counter::FilteredNamespace)?;
     if ids.tid == 0 {
-        // The idle task is every CPU's and no target's.
+        // The idle task belongs to every CPU and to no target.
         let wanted =
             config::has(Switches::INCLUDE_IDLE) && config!(target) == TargetKind::All as u32;
         return if wanted {
@@ -48,10 +48,10 @@ pub(crate) fn task(task: u64) -> Option<Ids> {
     (ids.tid != 0 && wanted).then_some(ids)
 }
 
-/// Whether the task at a kernel address is of the kind that is wanted: user or kernel threads.
+/// Whether the task at a kernel address is of the wanted kind: user or kernel thread.
 #[inline(always)]
 pub(crate) fn is_wanted_kind(task: u64) -> bool {
-    /// Of a task's flags, the one of kernel threads (`include/linux/sched.h`, `PF_KTHREAD`).
+    /// The task flag of kernel threads (`include/linux/sched.h`, `PF_KTHREAD`).
     const KERNEL_THREAD: u32 = 0x20_0000;
     let (user, kernel) = (
         config::has(Switches::USER_THREADS_ONLY),
@@ -64,15 +64,15 @@ pub(crate) fn is_wanted_kind(task: u64) -> bool {
     (flags & KERNEL_THREAD != 0) == kernel
 }
 
-/// Keeps the targets true when `parent` has made `child`, both addresses of tasks: a child of a target
-/// becomes one if children are followed, and an ID that a target once had and that is now somebody
-/// else's stops being one.
+/// Updates the targets when task `parent` has made `child`, both kernel addresses: a child of a target
+/// becomes one if children are followed, and an ID that a target had and another process now has stops being
+/// one.
 #[inline(always)]
 pub(crate) fn forked(parent: u64, child: u64) {
     let Some(child) = task::of(child) else { return };
     let processes = config!(target) == TargetKind::Processes as u32;
     if processes && child.tid != child.tgid {
-        // A thread: its process is what counts, and that is not new.
+        // A thread: its process counts, and that is not new.
         return;
     }
     let follow = config::has(Switches::FOLLOW_CHILDREN)
@@ -80,7 +80,7 @@ pub(crate) fn forked(parent: u64, child: u64) {
     mark(id(child), follow);
 }
 
-/// The ID by which targets are named.
+/// The ID by which targets are specified.
 #[inline(always)]
 fn id(ids: Ids) -> u32 {
     if config!(target) == TargetKind::Threads as u32 {

@@ -1,4 +1,4 @@
-//! Who is sampled, and whether; and the counters of what became of it.
+//! Who is sampled, whether it is wanted, and the counters of each outcome.
 
 pub(crate) mod context;
 pub(crate) mod counters;

@@ -1,4 +1,4 @@
-//! Looking through an index: from a hash to the slot that leads on, or to a free one.
+//! Searches an index: from a hash to the slot of its entry, or to a free one.
 
 use crate::platform::{
     loops::{Turn, repeat_anywhere},
@@ -8,14 +8,14 @@ use aya_ebpf::maps::Array;
 use core::{hint::black_box, ops::ControlFlow};
 use profiler_common::intern::{Hash, PROBES, Probe, Slot};
 
-/// What an index says of a hash.
+/// The result of a search.
 #[derive(Clone, Copy)]
 pub(crate) enum Found {
-    /// This entry has the same tag, and is probably what is looked for.
+    /// This entry has the same tag and is probably the one.
     Entry(u32),
-    /// Nothing has; this slot of the map is free.
+    /// There is none; this slot of the map is free.
     Free(u32),
-    /// Nothing has among the slots that are looked at, and none of them is free.
+    /// There is none among the slots that are tried, and none of those is free.
     Crowded,
 }
 
@@ -24,7 +24,7 @@ impl Found {
     const FREE: u64 = 1;
     const CROWDED: u64 = 2;
 
-    /// As one number, all of which has a value: the verifier does not let a part be copied that has none.
+    /// As one initialized number: the verifier does not let uninitialized parts be copied.
     #[inline(always)]
     const fn word(kind: u64, place: u32) -> u64 {
         kind << 32 | place as u64
@@ -66,10 +66,10 @@ impl Turn for Probing {
     }
 }
 
-/// Looks for `hash` among the `mask + 1` slots that begin at `base`.
+/// Searches for `hash` among the `mask + 1` slots from `base` on.
 ///
-/// Through `repeat_anywhere` although the loop is short: what follows is then verified once, and not once for
-/// each probe that might have ended the search.
+/// Through `repeat_anywhere` although the loop is short: what follows is then verified once, and not once for each probe
+/// that may end the search.
 #[inline(always)]
 pub(crate) fn find(map: &'static Array<Word>, base: u32, mask: u32, hash: Hash) -> Found {
     let mut probing = Probing {
@@ -80,11 +80,11 @@ pub(crate) fn find(map: &'static Array<Word>, base: u32, mask: u32, hash: Hash) 
         found: Found::word(Found::CROWDED, 0),
     };
     repeat_anywhere(PROBES, PROBES, &mut probing);
-    // Hidden from the compiler, which would do without the number.
+    // Hidden from the compiler, which would drop the number.
     Found::from_word(black_box(probing.found))
 }
 
-/// Makes a free slot lead from `hash` to `entry`. Whoever took it meanwhile keeps it.
+/// Makes a free slot lead from `hash` to `entry`, unless another CPU took it meanwhile.
 #[inline(always)]
 pub(crate) fn claim(map: &'static Array<Word>, slot: u32, hash: Hash, entry: u32) {
     if let Some(slot) = map.get(slot) {

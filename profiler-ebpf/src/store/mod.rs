@@ -1,4 +1,4 @@
-//! Where stacks, tallies and what is kept of threads lie between a firing and the drain.
+//! Where stacks, tallies and thread entries are kept between a firing and the drain.
 
 pub(crate) mod index;
 pub(crate) mod stacks;

@@ -1,4 +1,4 @@
-//! Interning stacks: the one place in the store where a stack lies.
+//! Interns stacks: each has one position in the store.
 
 use crate::{
     events,
@@ -20,13 +20,13 @@ use profiler_common::{
     intern::{self, Hash},
 };
 
-/// How many blocks the records have where the kernel has no `bpf_loop`: all that kernel stacks can have, and user
-/// stacks are no longer there.
+/// The most blocks of a record if the kernel has no `bpf_loop`: enough for kernel stacks, and user stacks are no longer
+/// then.
 const PLAIN_BLOCKS: u32 = (KERNEL_SCRATCH_WORDS / BLOCK_WORDS) as u32;
 const _: () = assert!(Header::blocks(PLAIN_FRAMES) <= PLAIN_BLOCKS);
 
 subprog! {
-    /// Where the user stack is stored whose record is in the scratch memory; none if the store is full.
+    /// The position of the user stack whose record is in the scratch memory; none if the store is full.
     pub(crate) fn intern_user_stack(cpu_slot: u32, side: u32, header: Header) -> Option<StackPosition> {
         let scratch = Scratch::of(cpu_slot)?;
         Sealed::new(&scratch.user, header)?.intern(cpu_slot, side)
@@ -41,7 +41,7 @@ subprog! {
     }
 }
 
-/// A record that is complete: header, addresses, zeros up to a whole block.
+/// A complete record: header, frames, zeros up to a whole block.
 struct Sealed<const WORDS: usize> {
     words: &'static [Word; WORDS],
     blocks: u32,
@@ -49,13 +49,13 @@ struct Sealed<const WORDS: usize> {
 }
 
 impl<const WORDS: usize> Sealed<WORDS> {
-    /// Completes a record whose addresses, at most `WORDS` less what else it holds, stand behind the
-    /// place of the header.
+    /// Completes a record whose frames, at most `WORDS` less what else it holds, follow the place of the
+    /// header.
     #[inline(always)]
     fn new(words: &'static [Word; WORDS], header: Header) -> Option<Self> {
         words[0].store(header.0);
-        // From memory, so that the verifier forgets what it knows of the number: what follows is
-        // then verified once, and not once for each way here.
+        // From memory, so that the verifier forgets the number's range: the code that follows is then verified once, and
+        // not once for each way here.
         let frames = Header(words[0].load()).frames();
         if frames > WORDS - 1 - PADDING_WORDS {
             return None;
@@ -76,8 +76,8 @@ impl<const WORDS: usize> Sealed<WORDS> {
         })
     }
 
-    /// Where this stack is stored on the given side: where it was, or where it now is. None if the
-    /// store is full.
+    /// The position of this stack on the given side, old or new. None if the store is
+    /// full.
     #[inline(always)]
     fn intern(&self, cpu_slot: u32, side: u32) -> Option<StackPosition> {
         let counters = counters::counters(cpu_slot)?;
@@ -89,8 +89,8 @@ impl<const WORDS: usize> Sealed<WORDS> {
             return Some(StackPosition::at(block));
         }
         let block = self.store(counters, side)?;
-        // A stack whose slot leads to another one with the same tag, or whose slots are all taken, is
-        // found by its position alone.
+        // A stack whose slot leads to another with the same tag, or whose slots are all taken, is found by position
+        // only.
         match found {
             Found::Free(slot) => index::claim(&STACK_INDEX, slot, self.hash, block),
             Found::Entry(_) | Found::Crowded => counters::bump(counters, Counter::IndexCrowded),
@@ -133,7 +133,7 @@ impl<const WORDS: usize> Sealed<WORDS> {
     }
 }
 
-/// Hashes a record, a block a turn.
+/// Hashes a record, one block a turn.
 struct Hashing<const WORDS: usize> {
     words: &'static [Word; WORDS],
     hash: Hash,
@@ -152,7 +152,7 @@ impl<const WORDS: usize> Turn for Hashing<WORDS> {
     }
 }
 
-/// Compares a record with a stored one, a block a turn.
+/// Compares a record with a stored one, one block a turn.
 struct Compare<const WORDS: usize> {
     words: &'static [Word; WORDS],
     first: u32,
@@ -177,7 +177,7 @@ impl<const WORDS: usize> Turn for Compare<WORDS> {
     }
 }
 
-/// Copies a record to its place, a block a turn.
+/// Copies a record to its position, one block a turn.
 struct Copy<const WORDS: usize> {
     words: &'static [Word; WORDS],
     first: u32,
@@ -196,7 +196,7 @@ impl<const WORDS: usize> Turn for Copy<WORDS> {
     }
 }
 
-/// The `index`-th block of the stored record that begins at block `first`, and of a record put together.
+/// Block number `index` of the stored record that begins at block `first`, and of the record in the scratch memory.
 #[inline(always)]
 fn blocks<const WORDS: usize>(
     words: &'static [Word; WORDS],
@@ -206,7 +206,7 @@ fn blocks<const WORDS: usize>(
     Some((STACKS.get(first + index)?, block_of(words, index)?))
 }
 
-/// The `index`-th block of a record put together.
+/// Block number `index` of the record in the scratch memory.
 #[inline(always)]
 fn block_of<const WORDS: usize>(
     words: &'static [Word; WORDS],

@@ -1,4 +1,4 @@
-//! Counting: the one tally of a key in the live epoch.
+//! Counts: each key has one tally in the live epoch.
 
 use crate::{
     events,
@@ -41,8 +41,8 @@ impl Scalar for Counted {
     }
 }
 
-/// Adds one firing of the given weight to the tally, on the given side, of the key in the scratch memory.
-/// None if the table is full.
+/// Adds one firing of the given weight to the tally, on the given side, of the key in the scratch memory. None if the table
+/// is full.
 #[inline(always)]
 pub(crate) fn count(cpu_slot: u32, scratch: &Scratch, side: u32, weight: u64) -> Option<Counted> {
     let words = &scratch.key;

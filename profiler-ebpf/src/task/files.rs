@@ -1,7 +1,7 @@
-//! What the running task's file descriptors stand for.
+//! The files behind the running task's descriptors.
 //!
-//! All of it is read from the kernel's own structs, a fixed number of words, and none of it is taken for true
-//! beyond that: a table that is exchanged meanwhile gives a file that was there, or none.
+//! Read from the kernel's own structs, a fixed number of words. The result is not trusted further: a table that is replaced
+//! meanwhile gives an old file, or none.
 
 use crate::{
     platform::{config::config, maps::Scratch, memory, subprog::Scalar},
@@ -9,14 +9,14 @@ use crate::{
 };
 use profiler_common::abi::{CallWeight, Descriptors, FileKinds, NAME_WORDS, descriptors};
 
-/// What is found where a file may be that is wanted.
+/// The result of looking for a wanted file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FoundFile {
-    /// Nothing that a firing is about.
+    /// No file that a firing is about.
     None,
-    /// A file of another kind than those wanted.
+    /// A file of another kind than wanted.
     OtherKind,
-    /// The file whose `struct file` lies at this address; zero where none is asked for.
+    /// The address of its `struct file`; zero if no file was asked for.
     At(u64),
 }
 
@@ -24,7 +24,7 @@ impl FoundFile {
     const NONE: u64 = 1;
     const OTHER_KIND: u64 = 2;
 
-    /// The file at an address; nothing if that is zero.
+    /// The file at an address; none if that is zero.
     #[inline(always)]
     pub(crate) fn of(file: u64) -> Self {
         match file {
@@ -35,7 +35,7 @@ impl FoundFile {
     }
 }
 
-/// No `struct file` lies at the lowest addresses.
+/// No `struct file` has an address below this.
 impl Scalar for FoundFile {
     #[inline(always)]
     fn into_word(self) -> u64 {
@@ -56,7 +56,7 @@ impl Scalar for FoundFile {
     }
 }
 
-/// The file that a system call is about, if it reads, writes or syncs one.
+/// The file of a system call that reads, writes or syncs.
 #[inline(always)]
 pub(crate) fn of_call(number: u64, registers: CallRegisters) -> FoundFile {
     let Some(places) = wanted(number) else {
@@ -79,7 +79,7 @@ pub(crate) fn of_call(number: u64, registers: CallRegisters) -> FoundFile {
     }
 }
 
-/// Which descriptors a system call is about, if it is one of those wanted.
+/// The descriptors of a system call, if it is a wanted one.
 #[inline(always)]
 fn wanted(number: u64) -> Option<Descriptors> {
     descriptors(number, config!(calls.weight) == CallWeight::Bytes as u32)
@@ -91,7 +91,7 @@ fn of_descriptor(number: u64) -> u64 {
     let files: u64 = memory::kernel(task + u64::from(config!(files.task_files)));
     let table: u64 = memory::kernel(files + u64::from(config!(files.files_table)));
     let room: u32 = memory::kernel(table + u64::from(config!(files.table_room)));
-    // The kernel looks at the lower half alone.
+    // The kernel uses the lower half only.
     let number = number & 0xffff_ffff;
     if number >= u64::from(room) {
         return 0;
@@ -114,8 +114,8 @@ fn is_wanted(file: u64) -> bool {
     FileKinds(config!(calls.kinds)).has(FileKinds::of(u32::from(mode)))
 }
 
-/// Puts the name that the file's directory has for it into the kernel's record in the scratch memory, with room for a word
-/// before it; the number of its words.
+/// Copies the file's name in its directory into the kernel record in the scratch memory, behind room for one word. Returns
+/// the number of words.
 #[inline(always)]
 pub(crate) fn put_name(scratch: &'static Scratch, file: u64) -> u64 {
     let Some(place) = scratch

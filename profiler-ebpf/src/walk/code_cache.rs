@@ -1,7 +1,7 @@
-//! What lies where in the memory of the processes that were walked lately, kept from one firing to the next.
+//! Caches what is mapped where in recently walked processes, from one firing to the next.
 //!
-//! In: an address of the running process. Out: the range that it lies in, and the table of the code there. Code that has not
-//! been published is announced to user space.
+//! In: an address of the running process. Out: its range and the table of the code there. Code that is not installed is
+//! reported to user space.
 
 use crate::{
     events,
@@ -15,7 +15,7 @@ use crate::{
 };
 use profiler_common::{abi::used_clock, intern::Hash};
 
-/// What lies at an address: among the last answers, or asked of the kernel.
+/// What is mapped at an address: from the cache, or looked up.
 #[inline(always)]
 pub(crate) fn look_up(
     cpu_slot: u32,
@@ -23,10 +23,10 @@ pub(crate) fn look_up(
     address: u64,
 ) -> Option<&'static Found> {
     let walk = &scratch.walk;
-    // From memory, so that the verifier takes all places for one; as `current` below.
+    // From memory, so that the verifier treats all entries as one; the same for `current` below.
     let place = walk.place.load() as usize & (KNOWN - 1);
     let known = walk.known.get(place)?;
-    // Most callers lie where their callees do.
+    // Most callers are in the same mapping as their callees.
     let found = known
         .found
         .get(known.current.load() as usize & (FOUND - 1))?;
@@ -52,8 +52,8 @@ pub(crate) fn look_up(
 }
 
 subprog! {
-    /// What lies at an address of the running process: noted where the process's current answer belongs. Of code that has not
-    /// been published, returns the hash of its file.
+    /// Looks up what is mapped at an address of the running process and caches it. For code that is not installed, returns
+    /// the hash of its file.
     fn find_code(cpu_slot: u32, address: u64) -> Option<Hash> {
         let scratch = Scratch::of(cpu_slot)?;
         let known = scratch.walk.known.get(scratch.walk.place.load() as usize & (KNOWN - 1))?;
@@ -84,7 +84,7 @@ fn find(
         found.kind.store(Found::NO_TABLE);
         return None;
     }
-    // What to add to an address to have the place in the file.
+    // What to add to an address to get the file offset.
     let in_file = offset.wrapping_sub(mapping.start);
     match code_index::find(key, address.wrapping_add(in_file)) {
         Some(slot) => {
@@ -101,7 +101,7 @@ fn find(
             found.kind.store(slot.state.load());
             None
         }
-        // Memory that the kernel itself maps, and that is not the vDSO.
+        // Memory that the kernel itself maps, other than the vDSO.
         None if key.device == 0 => {
             found.kind.store(Found::NO_TABLE);
             None
@@ -115,11 +115,11 @@ fn find(
 }
 
 subprog! {
-    /// False if the process's memory is gone. Otherwise turns to what was found in the process's memory at earlier firings,
-    /// and forgets it if it may be out of date: another process has taken the place, its mappings have changed, or the index
-    /// of code has.
+    /// False if the process's memory is gone. Otherwise selects the cache of the process, and clears it
+    /// if it may be stale: the place had another process, or the mappings or the index of code have
+    /// changed.
     ///
-    /// It is forgotten every second, too, so that what is in use is seen to be ([`used_clock`]).
+    /// It is also cleared every second, so that use of tables is recorded ([`used_clock`]).
     pub(crate) fn refresh_code_cache(cpu_slot: u32) -> bool {
         refresh(cpu_slot).is_some()
     }

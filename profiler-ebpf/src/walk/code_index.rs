@@ -1,4 +1,4 @@
-//! Looking through the index of code: which part of a file has which unwind table.
+//! Searches the index of code: which segment of which file has which unwind table.
 
 use crate::platform::{
     config::config,
@@ -13,7 +13,7 @@ use profiler_common::{
 
 struct Probing {
     hash: u32,
-    /// The slot that was found; none yet if it is past the last one.
+    /// The slot that was found; none yet if it is beyond the last one.
     slot: u32,
     key: CodeKey,
     offset: u64,
@@ -50,7 +50,7 @@ impl Probing {
     }
 }
 
-/// The slot in which the byte at `offset` of a file is published.
+/// The slot of the byte at `offset` of a file.
 #[inline(always)]
 pub(crate) fn find(key: CodeKey, offset: u64) -> Option<&'static Code> {
     let mut probing = Probing {
@@ -63,7 +63,7 @@ pub(crate) fn find(key: CodeKey, offset: u64) -> Option<&'static Code> {
     CODE.get(probing.slot)
 }
 
-/// Notes that a slot was used.
+/// Records that a slot was used.
 #[inline(always)]
 pub(crate) fn note_use(slot: &Code, now: u64) {
     let used = used_clock(now);

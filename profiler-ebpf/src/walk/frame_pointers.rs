@@ -1,4 +1,4 @@
-//! A user stack, walked by frame pointers alone.
+//! Walks a user stack by frame pointers alone.
 
 use crate::{
     platform::{
@@ -15,11 +15,11 @@ use profiler_common::{
     walk::{Registers, Step, frame_pointer},
 };
 
-/// The walk, whose few registers need no place in memory.
+/// The walk; its few registers need no place in memory.
 struct PointerWalk {
     scratch: &'static Scratch,
     registers: Registers,
-    /// How many frames are there already.
+    /// How many frames there are already.
     before: u32,
 }
 
@@ -69,7 +69,7 @@ fn walk(cpu_slot: u32, scratch: &'static Scratch) {
             return walk.end.store(end);
         }
     }
-    // From memory, so that the verifier takes both ways here for one.
+    // From memory, so that the verifier treats both ways here as one.
     let before = walk.frames.load() as u32;
     let Some(registers) = walk.frame().registers(&UserMemory) else {
         return walk.end.store(StackEnd::NoFramePointer as u64);
@@ -79,6 +79,6 @@ fn walk(cpu_slot: u32, scratch: &'static Scratch) {
         registers,
         before,
     };
-    // One turn more than there is room for frames, which notes that the stack goes on.
+    // One turn more than there is room for frames, to see whether the stack goes on.
     repeat_anywhere(MAX_USER_FRAMES as u32 + 1, PLAIN_FRAMES, &mut walk);
 }

@@ -1,4 +1,4 @@
-//! The kernel's stack, by the kernel's own walker; and what may stand at its leaf that is no place in the kernel.
+//! Kernel stacks, walked by the kernel itself; and frames at their leaf that are no code.
 #![expect(unsafe_code, reason = "the kernel's walker takes a raw pointer")]
 
 use crate::platform::{maps::Scratch, word::Word};
@@ -8,8 +8,8 @@ use profiler_common::abi::{
     FrameTag, FrameWord, Header, KERNEL_SCRATCH_WORDS, MAX_KERNEL_FRAMES, StackEnd,
 };
 
-/// Has the kernel walk its own stack into `record`, header included, behind `LED` words of another's; the
-/// header is zero if there is no stack.
+/// Makes the kernel walk its own stack into `record`, header included, behind `LED` other words; the header is zero if
+/// there is no stack.
 #[inline(always)]
 pub(crate) fn walk<const LED: usize>(
     ctx: &impl EbpfContext,
@@ -29,7 +29,7 @@ pub(crate) fn walk<const LED: usize>(
     });
 }
 
-/// As [`walk`], behind a word that tells what the stack is of.
+/// As [`walk`], behind a word that says what the stack is of.
 #[inline(always)]
 pub(crate) fn walk_behind(ctx: &impl EbpfContext, scratch: &'static Scratch, leaf: FrameWord) {
     scratch.kernel[1].store(leaf.0);
@@ -39,7 +39,7 @@ pub(crate) fn walk_behind(ctx: &impl EbpfContext, scratch: &'static Scratch, lea
     }
 }
 
-/// Makes `leaf` the kernel's record in the scratch memory, and before it a file's name, of which so many words were put
+/// Makes `leaf` the kernel record in the scratch memory, preceded by a file's name of so many words, which are already
 /// there.
 #[inline(always)]
 pub(crate) fn put_leaf(scratch: &Scratch, leaf: FrameWord, name_words: u64) {
@@ -49,7 +49,7 @@ pub(crate) fn put_leaf(scratch: &Scratch, leaf: FrameWord, name_words: u64) {
         return;
     }
     scratch.kernel[1].store(FrameWord::new(FrameTag::FileName, name_words as u32).0);
-    // Hidden from the compiler, which knows the number and would leave out the check that the verifier asks for.
+    // Hidden from the compiler, which knows the number and would drop the check that the verifier needs.
     let behind = 2 + black_box(name_words as usize);
     if let Some(place) = scratch.kernel.get(behind) {
         place.store(leaf.0);

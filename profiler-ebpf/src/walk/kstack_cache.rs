@@ -1,18 +1,18 @@
-//! The cache of kernel stacks: a thread that waits where it, or another, has waited before has the same kernel stack,
-//! which need not be walked again.
+//! The cache of kernel stacks: a thread that waits where it, or another, has waited before has the same kernel stack, which
+//! need not be walked again.
 //!
-//! In: the words of the running task's kernel stack, from where the tracepoint's arguments lie towards the root.
-//! Out: which of the stacks that were walked lately this is, if any. Never: a stack that the kernel's walker would
-//! not have found.
+//! In: the words of the running task's kernel stack, from the tracepoint's arguments towards the root. Out:
+//! which of the recently walked stacks it is, if any. Never: a stack that the kernel's walker would not have
+//! found.
 //!
-//! Of a stack that the kernel walked, it is noted in which word each return address was found. If those words hold the
-//! same addresses again, so does the stack: the tracepoint's own frames are always the same; and where the next
-//! return address lies is a matter of the code that is returned to, which is the same as long as all addresses before
-//! it were. (That goes for code whose frames have a size that is known, as all code between a system call and the
-//! scheduler has. The one exception is the frame that [`randomize_kstack_offset`] stretches: the code that comes into the
-//! kernel returns to a word below the registers that it saved, from which that word is then counted.) A return
-//! address of which there is a second copy on the stack, left over from an earlier call, could be noted in the wrong
-//! place: such stacks are not noted. Neither are those of preempted threads, which an interrupt may have stopped anywhere.
+//! For each walked stack the cache stores in which word each return address was found. If the same words hold the same
+//! addresses again, it is the same stack: the tracepoint's own frames never change, and the distance to the next return
+//! address depends only on the code returned to, which is the same as long as all addresses before are. (This holds for
+//! code with frames of known size, which is all code between a system call and the scheduler. The exception is the frame
+//! that [`randomize_kstack_offset`] stretches: the entry code returns to a word below the registers it saved, so that word
+//! is counted from there.) A return address with a second copy on the stack, left from an earlier call, could be found in
+//! the wrong place: such stacks are not cached. Neither are those of preempted threads, which an interrupt may have stopped
+//! anywhere.
 //!
 //! [`randomize_kstack_offset`]: https://docs.kernel.org/admin-guide/kernel-parameters.html
 
@@ -36,17 +36,17 @@ use profiler_common::{
     intern::Hash,
 };
 
-/// Stands in a record's first word for a stack that the cache knows; no [`Header`].
+/// In a record's first word, a stack from the cache; not a valid [`Header`].
 pub(crate) const KNOWN_STACK: u64 = 1 << 63;
 
-/// Stacks are looked for among few, chosen by the system call. A power of two.
+/// Stacks are searched in a set chosen by the system call. The number of sets, a power of two.
 const SETS: usize = CACHED_STACKS / WAYS;
 
-/// So many. A power of two.
+/// Stacks in a set. A power of two.
 const WAYS: usize = 4;
 
-/// One of so many stacks that were not found is put in: that takes half as long again as walking one, and not
-/// all come back.
+/// One of so many stacks that were not found is inserted: inserting costs half as much again as walking, and not all stacks
+/// come back.
 const INSERTED: u32 = 4;
 
 /// The bits of an address of the kernel's that are the same in all of them, in whose place it is noted in
@@ -62,7 +62,7 @@ const OWN: u64 = STACK_WORDS as u64 - 1;
 /// At most so many frames are the tracepoint's own: the program, and what runs it.
 const OWN_FRAMES: usize = 3;
 
-/// Notes where the tracepoint's arguments lie, which is on the kernel stack of the running task.
+/// Records where the tracepoint's arguments are, on the kernel stack of the running task.
 #[inline(always)]
 pub(crate) fn begin(arguments: *mut core::ffi::c_void) {
     if let Some(kept) = KERNEL_STACKS.get(task::cpu()) {
@@ -72,7 +72,7 @@ pub(crate) fn begin(arguments: *mut core::ffi::c_void) {
 }
 
 subprog! {
-/// Whether the cache knows the running task's kernel stack, which is then the one that is [`chosen`].
+/// Whether the cache has the running task's kernel stack, which is then the [`chosen`] one.
 pub(crate) fn lookup_kernel_stack() -> bool {
     let Some(kept) = KERNEL_STACKS.get(task::cpu()) else {
         return false;
@@ -111,13 +111,13 @@ pub(crate) fn lookup_kernel_stack() -> bool {
 }
 }
 
-/// Kernel stacks are smaller (`THREAD_SIZE`).
+/// The size of kernel stacks is smaller (`THREAD_SIZE`).
 const LARGEST: u64 = 64 << 10;
 
 /// How much of a stack is looked at; the last word is none.
 const STACK_BYTES: u64 = (STACK_WORDS as u64 - 1) * 8;
 
-/// Whether all return addresses are where they were.
+/// Whether all return addresses are in their words.
 #[inline(always)]
 fn is_this(kept: &KernelStacks, stack: &KernelStack) -> bool {
     let frames = Header(stack.header.load()).frames();
@@ -142,7 +142,7 @@ fn is_this(kept: &KernelStacks, stack: &KernelStack) -> bool {
 }
 
 subprog! {
-/// Puts the stack into the cache that was not found and was walked into the scratch memory of the CPU slot, if it can be.
+/// Inserts the stack that was not found and was walked into the scratch memory of the CPU slot, if possible.
 pub(crate) fn insert_kernel_stack(cpu_slot: u32) {
     let _other_stack = insert(cpu_slot);
 }
@@ -167,7 +167,7 @@ fn insert(cpu_slot: u32) -> Option<()> {
     repeat(STACK_WORDS as u32, &mut Search { kept, walked });
     kept.last.store(0);
     repeat(frames as u32, &mut Place { kept, walked });
-    // With nothing but the tracepoint's own frames, any stack would be this one.
+    // With only the tracepoint's own frames, every stack would match.
     if kept.ambiguous.load() != 0 || kept.last.load() == 0 {
         return None;
     }
@@ -185,7 +185,7 @@ fn insert(cpu_slot: u32) -> Option<()> {
 /// Stands for the word [`ENTRY`] while words are looked for: zero is "not found".
 const FOUND_ENTRY: u64 = OWN;
 
-/// Looks for the return addresses of a stack that was walked, a word of the stack each turn.
+/// Searches the return addresses of a walked stack, one word of the stack a turn.
 struct Search {
     kept: &'static KernelStacks,
     walked: &'static [Word; KERNEL_SCRATCH_WORDS],
@@ -222,8 +222,8 @@ impl Turn for Search {
     }
 }
 
-/// Notes in which word each return address lies, a frame each turn. All that one turn leaves to the next is in memory, of
-/// which the verifier knows nothing.
+/// Stores in which word each return address is, one frame a turn. All state between turns is in memory, where the verifier
+/// does not track it.
 struct Place {
     kept: &'static KernelStacks,
     walked: &'static [Word; KERNEL_SCRATCH_WORDS],
@@ -260,7 +260,7 @@ impl Turn for Place {
     }
 }
 
-/// The stack that [`lookup_kernel_stack`] found last on this CPU.
+/// The stack that [`lookup_kernel_stack`] last found on this CPU.
 #[inline(always)]
 pub(crate) fn chosen() -> Option<&'static KernelStack> {
     let kept = KERNEL_STACKS.get(task::cpu())?;
@@ -269,20 +269,20 @@ pub(crate) fn chosen() -> Option<&'static KernelStack> {
 }
 
 impl KernelStack {
-    /// Where it is stored, if it is in the live epoch.
+    /// Its position, if it is stored in the live epoch.
     #[inline(always)]
     pub(crate) fn position(&self, live: Live) -> Option<StackPosition> {
         let stored = self.stored.load();
         (stored >> 32 == epoch(live)).then_some(StackPosition(stored as u32))
     }
 
-    /// Notes where it is stored in the live epoch.
+    /// Sets its position in the live epoch.
     #[inline(always)]
     pub(crate) fn set_position(&self, live: Live, position: StackPosition) {
         self.stored.store(epoch(live) << 32 | u64::from(position.0));
     }
 
-    /// Puts its addresses into a record, as they were walked, and says which header it had.
+    /// Copies its frames into a record, as they were walked, and returns their header.
     #[inline(always)]
     pub(crate) fn restore(&self, record: &'static [Word; KERNEL_SCRATCH_WORDS]) -> Header {
         for (place, noted) in record[1..].iter().zip(&self.frames) {

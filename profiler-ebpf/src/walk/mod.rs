@@ -1,4 +1,4 @@
-//! From a task to its stacks: what is mapped at an address, which rule holds there, who called.
+//! From a task to its stacks: what is mapped at an address, which rule holds there, where the caller is.
 
 pub(crate) mod code_cache;
 pub(crate) mod code_index;

@@ -1,4 +1,4 @@
-//! Unwind tables: from an address of an object's own to the rule that holds there, and from a rule to the caller.
+//! Unwind tables: from an object's address to the rule there, and from a rule to the caller.
 
 use crate::platform::{
     maps::{REMEMBERED, RULES, SLABS, Scratch, Walk},
@@ -16,15 +16,15 @@ use profiler_common::{
 };
 
 subprog! {
-    /// The rule for an object's own `address`, whose page's rows are found from `pages` on; none if the table
-    /// is not there.
+    /// The rule for an object's own `address`, whose page's rows are found from `pages` on; none if the table is not
+    /// there.
     pub(crate) fn find_rule(cpu_slot: u32, pages: u32, address: u64) -> Option<Rule> {
         remembered_rule(&Scratch::of(cpu_slot)?.walk, pages, address)
     }
 }
 
 subprog! {
-    /// Puts the caller of the frame in the scratch memory in its place, or says why there is none: a `StackEnd`.
+    /// Replaces the frame in the scratch memory by its caller, or says why there is none: a `StackEnd`.
     pub(crate) fn follow_rule(cpu_slot: u32, rule: Rule) -> ControlFlow<u64> {
         let Some(Scratch { walk, .. }) = Scratch::of(cpu_slot) else {
             return ControlFlow::Break(StackEnd::BadRow as u64);
@@ -44,13 +44,13 @@ subprog! {
     }
 }
 
-/// As [`rule`], from the last rules that were found if it is among them.
+/// As [`rule`], from the cache of recent rules if it is there.
 ///
-/// What is remembered holds until the index of code changes: table memory is given to others only after
-/// that, and after every firing has ended that began before.
+/// Cached rules are valid until the index of code changes: table memory is reused only after that, and after every firing
+/// that began before has ended.
 #[inline(always)]
 fn remembered_rule(walk: &'static Walk, pages: u32, address: u64) -> Option<Rule> {
-    // One more, so that it is never zero.
+    // Plus one, so that it is never zero.
     let table = (u64::from(pages) + 1) | walk.code_changes.load() << 33;
     let place = (address ^ address >> 8) as usize & (REMEMBERED - 1);
     let remembered = walk.rules.get(place)?;
@@ -79,7 +79,7 @@ fn rule(pages: u32, address: u64) -> Option<Rule> {
     Some(Rule(RULES.get(u32::from(row.rule))?.load()))
 }
 
-/// The row for the lowest bits of an address among a page's.
+/// The row for the lowest bits of an address, among a page's rows.
 #[inline(always)]
 fn search(slab: &'static [Half; SLAB_WORDS], mut span: Span, low: u16) -> Row {
     for _ in 0..MAX_NARROWINGS {
