@@ -1,9 +1,14 @@
 //! The flame-bpf command: parse, do it, exit code.
 
 use flame_bpf::cli::{self, Exit, InspectNames, InspectUnwind, Task};
+use flame_bpf::symbolize::Counting;
 use flame_bpf::{inspect, pipeline, session};
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
+
+/// Symbolizing keeps to its memory limit by what this counts.
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
 
 fn main() -> ExitCode {
     let task = match cli::parse(std::env::args_os(), std::io::stdout().is_terminal()) {

@@ -224,10 +224,15 @@ impl Output {
     /// In which format a profile with names is written there; none where it is a raw recording.
     pub fn format(&self) -> Option<Format> {
         match self {
-            Self::Stdout => Some(Format::Folded),
+            Self::Stdout => Some(Format::FOLDED),
             Self::File { format, .. } => Some(*format),
             Self::RawRecording { .. } => None,
         }
+    }
+
+    /// Whether a picture is written there.
+    pub fn is_drawn(&self) -> bool {
+        self.format().is_some_and(Format::is_drawn)
     }
 
     /// What sentences call it.

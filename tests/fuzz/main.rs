@@ -23,7 +23,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
+use flame_bpf::symbolize::Counting;
 use target::Target;
+
+/// What symbolizing may take is counted as it is in the command.
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
 
 /// A child that does not get on for so long is stuck. An honest input is done in a hundredth of this.
 const STUCK: Duration = Duration::from_secs(20);

@@ -235,7 +235,7 @@ fn folded_text_is_as_in_the_golden_in_every_style() {
             },
             ..Style::default()
         };
-        compare(name, &written(Format::Folded, &style));
+        compare(name, &written(Format::FOLDED, &style));
     }
 }
 
@@ -256,7 +256,7 @@ fn a_flame_graph_is_as_in_the_golden() {
         notes: "108 samples, 2 lost: --buffer 2M would have kept them.\n\"<&>\" -->".to_owned(),
         ..Style::default()
     };
-    compare("flame.svg", &readable(&written(Format::Svg, &style)));
+    compare("flame.svg", &readable(&written(Format::SVG, &style)));
 }
 
 #[test]
@@ -276,5 +276,5 @@ fn a_reversed_icicle_with_every_option_is_as_in_the_golden() {
         },
         ..Style::default()
     };
-    compare("icicle.svg", &readable(&written(Format::Svg, &style)));
+    compare("icicle.svg", &readable(&written(Format::SVG, &style)));
 }

@@ -124,6 +124,7 @@ fn recording() -> RawRecording {
             kernel: "6.12.0".to_owned(),
             command_line: vec!["flame-bpf".into(), "-o".into(), "x.fbpf".into()],
             started: SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000),
+            period_ns: None,
             activity: Activity::Running,
             off_cpu: None,
         },

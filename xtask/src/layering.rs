@@ -8,7 +8,10 @@ use crate::source::Source;
 
 /// A module of the userspace crate, and the modules that it may use. Whatever has no row may use, and be used by, nobody.
 const ARROWS: &[(&str, &[&str])] = &[
-    ("main", &["cli", "inspect", "pipeline", "plan", "session"]),
+    (
+        "main",
+        &["cli", "inspect", "pipeline", "plan", "session", "symbolize"],
+    ),
     (
         "cli",
         &[
@@ -117,7 +120,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("inferno", &["output/svg"]),
     ("clap", &["cli"]),
     ("jiff", &["clock"]),
-    ("prost", &["raw_recording"]),
+    ("prost", &["raw_recording", "output"]),
     ("tokio", &["session", "output/sink"]),
     ("ureq", &["debuginfod"]),
 ];

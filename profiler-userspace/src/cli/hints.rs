@@ -313,7 +313,8 @@ impl Spelling {
                     && value != "-"
                     && Format::from_path(value.as_ref()).is_err() =>
             {
-                self.because("flame-bpf writes .svg and .folded files");
+                let known = Format::known_extensions("and");
+                self.because(format!("flame-bpf writes {known} files"));
                 return;
             }
             "-e" | "--event" => match value.split_once(':') {

@@ -112,7 +112,7 @@ pub(super) fn build(args: RecordArgs, stdout_is_terminal: bool) -> Result<Plan> 
     let is_drawn = events
         .iter()
         .flat_map(|event| &event.outputs)
-        .any(|output| output.format().is_some_and(Format::is_drawn));
+        .any(Output::is_drawn);
     let style = style(&look, &output, is_drawn)?;
     let target = target(&scope, &command)?;
     Ok(Plan {
@@ -311,7 +311,7 @@ pub(super) fn outputs(output: &OutputArgs, stdout_is_terminal: bool) -> Result<V
         outputs.push(if stdout_is_terminal {
             Output::File {
                 path: PathBuf::from(DEFAULT_FILE),
-                format: Format::Svg,
+                format: Format::SVG,
             }
         } else {
             Output::Stdout

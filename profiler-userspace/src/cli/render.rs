@@ -8,7 +8,6 @@ use std::path::PathBuf;
 use super::flags::{LookArgs, NameArgs, OutputArgs};
 use super::{plan, value};
 use crate::clock::Moment;
-use crate::output::Format;
 use crate::plan::{Output, Rendering, Verbosity};
 use anyhow::{Result, ensure};
 
@@ -58,9 +57,7 @@ pub(super) fn build(args: RenderArgs, stdout_is_terminal: bool) -> Result<Render
             );
         }
     }
-    let is_drawn = outputs
-        .iter()
-        .any(|output| output.format().is_some_and(Format::is_drawn));
+    let is_drawn = outputs.iter().any(Output::is_drawn);
     Ok(Rendering {
         file: args.file,
         from: args.from,
@@ -82,6 +79,7 @@ pub(super) fn build(args: RenderArgs, stdout_is_terminal: bool) -> Result<Render
 mod tests {
     use super::*;
     use crate::cli::{Exit, Task};
+    use crate::output::Format;
     use std::ffi::OsString;
 
     use crate::symbolize::Demangling;
@@ -106,12 +104,12 @@ mod tests {
         assert!(asked.naming.inlined && asked.style.inverted);
         assert_eq!(asked.naming.demangling, Demangling::Simplified);
         let formats: Vec<_> = asked.outputs.iter().map(Output::format).collect();
-        assert_eq!(formats, [Some(Format::Svg), Some(Format::Folded)]);
+        assert_eq!(formats, [Some(Format::SVG), Some(Format::FOLDED)]);
         let windows = parse("render a.fbpf --from 14:05 --to 2h").unwrap();
         assert!(matches!(windows.from, Some(Moment::Time(_))));
         assert_eq!(windows.to, Some(Moment::After(Duration::from_secs(7200))));
         let usual = parse("render a.fbpf").unwrap();
-        assert_eq!(usual.outputs[0].format(), Some(Format::Svg));
+        assert_eq!(usual.outputs[0].format(), Some(Format::SVG));
     }
 
     #[test]

@@ -14,52 +14,91 @@ use crate::profile::{Profile, fold};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// What can be written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// One line per stack, as text.
-    Folded,
-    /// An interactive flame graph.
-    Svg,
+/// A row of the table of formats.
+struct Row {
+    /// What names of its files end in, without the dot. The first is the usual one.
+    extensions: &'static [&'static str],
+    /// Whether it is a picture, so that flags about looks mean something.
+    is_drawn: bool,
+    write: fn(&Profile, &Style, &mut dyn Write) -> Result<(), Error>,
 }
 
-impl Format {
-    /// All of them.
-    pub const ALL: [Self; 2] = [Self::Folded, Self::Svg];
+/// All formats. Whatever there is to know of one is in its row and its file.
+const FORMATS: &[Row] = &[
+    Row {
+        extensions: &["folded"],
+        is_drawn: false,
+        write: |profile, style, out| Ok(fold::fold(profile, style.fold, out)?),
+    },
+    Row {
+        extensions: &["svg"],
+        is_drawn: true,
+        write: svg::write,
+    },
+];
 
-    /// The file name extension that stands for the format, without its dot.
-    pub const fn extension(self) -> &'static str {
-        match self {
-            Self::Folded => "folded",
-            Self::Svg => "svg",
-        }
+/// What can be written: a row's number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Format(usize);
+
+impl Format {
+    /// One line per stack, as text.
+    pub const FOLDED: Self = Self(0);
+    /// An interactive flame graph.
+    pub const SVG: Self = Self(1);
+
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (0..FORMATS.len()).map(Self)
     }
 
-    /// Whether it is a picture, so that a [`Style`] shows in it.
+    const fn row(self) -> &'static Row {
+        &FORMATS[self.0]
+    }
+
+    /// The file name extension that usually stands for the format, without its dot.
+    pub const fn extension(self) -> &'static str {
+        self.row().extensions[0]
+    }
+
+    /// Whether it is a picture, so that flags about looks mean something.
     pub const fn is_drawn(self) -> bool {
-        match self {
-            Self::Folded => false,
-            Self::Svg => true,
-        }
+        self.row().is_drawn
+    }
     }
 
     /// The format that the name of `path` asks for. Names in `/dev` and `/proc` are those of pipes
     /// and the like, which say nothing; they get text.
     pub fn from_path(path: &Path) -> Result<Self, Error> {
-        let extension = path
-            .extension()
-            .map(|extension| extension.to_string_lossy());
-        if let Some(extension) = &extension {
-            let known = |format: &Self| format.extension().eq_ignore_ascii_case(extension);
-            if let Some(format) = Self::ALL.into_iter().find(known) {
-                return Ok(format);
-            }
-        } else if path.starts_with("/dev") || path.starts_with("/proc") {
-            return Ok(Self::Folded);
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let name = name.to_ascii_lowercase();
+        let ends_in = |extension: &&str| {
+            let stem = name.strip_suffix(*extension);
+            stem.and_then(|stem| stem.strip_suffix('.'))
+                .is_some_and(|stem| !stem.is_empty())
+        };
+        let known = |format: &Self| format.row().extensions.iter().any(|known| ends_in(&known));
+        if let Some(format) = Self::all().find(known) {
+            return Ok(format);
+        }
+        let says_nothing = path.starts_with("/dev") || path.starts_with("/proc");
+        if says_nothing && path.extension().is_none() {
+            return Ok(Self::FOLDED);
         }
         Err(Error::UnknownFormat {
             path: path.to_owned(),
         })
+    }
+
+    /// The extensions of all formats, as in `.folded or .svg`; `last` stands before the last one.
+    pub fn known_extensions(last: &str) -> String {
+        let mut all: Vec<String> = Self::all()
+            .map(|format| format!(".{}", format.extension()))
+            .collect();
+        match all.pop() {
+            Some(end) if !all.is_empty() => format!("{} {last} {end}", all.join(", ")),
+            end => end.unwrap_or_default(),
+        }
     }
 }
 
@@ -67,7 +106,7 @@ impl Format {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file's name does not end in a known extension.
-    #[error("cannot tell a format from the name `{}`; let it end in {}, or in .fbpf for a raw recording", path.display(), known_extensions())]
+    #[error("cannot tell a format from the name `{}`; let it end in {}, or in .fbpf for a raw recording", path.display(), Format::known_extensions("or"))]
     UnknownFormat {
         /// The name as given.
         path: PathBuf,
@@ -101,12 +140,6 @@ pub enum Error {
     Sink(#[from] sink::Error),
 }
 
-fn known_extensions() -> String {
-    Format::ALL
-        .map(|format| format!(".{}", format.extension()))
-        .join(" or ")
-}
-
 /// Writes `profile` in `format`. Refuses an empty profile where the format would have to draw it.
 pub fn write(
     profile: &Profile,
@@ -114,10 +147,7 @@ pub fn write(
     style: &Style,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
-    match format {
-        Format::Folded => Ok(fold::fold(profile, style.fold, out)?),
-        Format::Svg => svg::write(profile, style, out),
-    }
+    (format.row().write)(profile, style, out)
 }
 
 #[cfg(test)]

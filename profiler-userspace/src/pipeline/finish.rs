@@ -6,7 +6,7 @@ use crate::output::Style;
 use crate::output::sink::Sink;
 use crate::pipeline::deliver::{Named, deliver};
 use crate::pipeline::look;
-use crate::pipeline::naming::{Brought, Namer, off_cpu_view};
+use crate::pipeline::naming::{Brought, Namer, off_cpu_view, origin};
 use crate::pipeline::recording_info::{RecordingInfo, Stop};
 use crate::pipeline::stored::Told;
 use crate::plan::{Event, Plan, Target};
@@ -287,7 +287,7 @@ impl Finishing<'_> {
                 noun: probe.noun(),
                 perf_event: event.name(),
                 unit: event.unit(),
-                activity: probe.activity(),
+                origin: origin(event, self.recording_info.elapsed),
                 off_cpu: off_cpu_view(plan, probe),
             };
             told.raw_recording(stored, health(&remarks_stored).balance().lines())

@@ -7,11 +7,11 @@ use crate::debuginfod::{Client, Fetched, Limits};
 use crate::kernel::Kernel;
 use crate::object::{BuildId, Fetch};
 use crate::pipeline::progress::Progress;
-use crate::plan::{Event, Output, Plan};
+use crate::plan::{Event, Output, Plan, Sampling};
 use crate::probe::{Probe, Wakers};
 use crate::process::Processes;
 use crate::profile::normalized::NormalizedProfile;
-use crate::profile::{Profile, off_cpu};
+use crate::profile::{Origin, Profile, Unit, off_cpu};
 use crate::report::debug_info;
 use crate::report::distro::Distro;
 use crate::report::findings::Finding;
@@ -21,6 +21,7 @@ use crate::report::text::counted;
 use crate::symbolize::{
     self, KernelLines, KernelNames, KernelSymbols, Objects, Sources, Stored, Unnamed,
 };
+use std::time::{Duration, SystemTime};
 
 /// What one event brought, with names where they are wanted.
 pub(crate) struct Brought {
@@ -42,6 +43,20 @@ pub(crate) fn off_cpu_view(plan: &Plan, probe: &Probe) -> Option<off_cpu::OffCpu
         ran: matches!(probe, Probe::Wall(_)),
         wakers: waits.map_or(Wakers::None, |waits| waits.wakers),
     })
+}
+
+/// Where the samples of an event come from, the first of which could have been taken that long ago.
+pub(crate) fn origin(event: &Event, elapsed: Duration) -> Origin {
+    let is_clock = || event.perf_event().is_clock();
+    Origin {
+        started: SystemTime::now().checked_sub(elapsed),
+        period_ns: match event.sampling {
+            _ if event.unit() != Unit::Samples || !event.probe.is_on_event() || !is_clock() => None,
+            Sampling::Frequency(hz) => 1_000_000_000u64.checked_div(hz),
+            Sampling::Period(ns) => Some(ns),
+        },
+        activity: event.probe.activity(),
+    }
 }
 
 /// Who knows names.
@@ -133,9 +148,13 @@ impl Namer<'_> {
         on_names
             .extend((named.iter()).flat_map(|named| debug_info::on_details(&named.untold, limit)));
         let brought = Brought {
-            profile: named.map(|named| match off_cpu_view(plan, probe) {
-                Some(how) => off_cpu::view(named.profile, how),
-                None => named.profile,
+            profile: named.map(|named| {
+                let mut profile = named.profile;
+                profile.origin = origin(event, profile.window.end);
+                match off_cpu_view(plan, probe) {
+                    Some(how) => off_cpu::view(profile, how),
+                    None => profile,
+                }
             }),
             stored,
             on_names,

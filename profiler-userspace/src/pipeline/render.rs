@@ -13,7 +13,7 @@ use crate::pipeline::look;
 use crate::pipeline::progress::Progress;
 use crate::plan::Rendering;
 use crate::profile::fold::visible;
-use crate::profile::off_cpu;
+use crate::profile::{Origin, off_cpu};
 use crate::raw_recording::{self, Missing, RawRecording, Read, Wanted, Windows};
 use crate::report::debug_info;
 use crate::report::distro::Distro;
@@ -90,9 +90,15 @@ pub fn render(asked: &Rendering) -> Result<()> {
     );
     drop(naming);
     progress.clear();
+    let mut profile = symbolized.profile;
+    profile.origin = Origin {
+        started: Some(facts.started),
+        period_ns: facts.period_ns,
+        activity: facts.activity,
+    };
     let profile = match facts.off_cpu {
-        Some(how) => off_cpu::view(symbolized.profile, how),
-        None => symbolized.profile,
+        Some(how) => off_cpu::view(profile, how),
+        None => profile,
     };
 
     let several = read.windows.as_ref().filter(|windows| windows.taken != 1);

@@ -3,7 +3,7 @@
 //! In: what a session normalized, and the facts. Out: an [`RawRecording`] that lacks but its closing.
 
 use crate::profile::off_cpu::OffCpuView;
-use crate::profile::{Activity, Unit};
+use crate::profile::{Origin, Unit};
 use crate::raw_recording::{Facts, RawRecording};
 use crate::symbolize::Stored;
 use std::time::SystemTime;
@@ -15,7 +15,7 @@ pub(crate) struct Told<'a> {
     pub(crate) noun: &'a str,
     pub(crate) perf_event: String,
     pub(crate) unit: Unit,
-    pub(crate) activity: Activity,
+    pub(crate) origin: Origin,
     pub(crate) off_cpu: Option<OffCpuView>,
 }
 
@@ -36,7 +36,8 @@ impl Told<'_> {
                 kernel: machine.release().to_string_lossy().into_owned(),
                 command_line: std::env::args_os().collect(),
                 started: now.checked_sub(elapsed).unwrap_or(now),
-                activity: self.activity,
+                period_ns: self.origin.period_ns,
+                activity: self.origin.activity,
                 off_cpu: self.off_cpu,
             },
             normalized: stored.normalized,

@@ -7,7 +7,7 @@ use super::Recorded;
 use crate::kernel::Kernel;
 use crate::output::sink::{Growing, Sink};
 use crate::pipeline::finish::Report;
-use crate::pipeline::naming::{Namer, off_cpu_view};
+use crate::pipeline::naming::{Namer, off_cpu_view, origin};
 use crate::pipeline::recording_info::RecordingInfo;
 use crate::pipeline::stored::Told;
 use crate::plan::{Event, Plan, Target};
@@ -144,7 +144,7 @@ impl<'a> Windows<'a> {
             noun: event.probe.noun(),
             perf_event: event.name(),
             unit: event.unit(),
-            activity: event.probe.activity(),
+            origin: origin(event, until),
             off_cpu: off_cpu_view(plan, &event.probe),
         };
         let stored = brought.stored.context("there is no raw recording")?;

@@ -26,7 +26,7 @@ pub use view::{FrameId, View, ViewSample, with_line};
 
 use foldhash::fast::RandomState;
 use std::hash::Hash;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// Values in the order in which they came. Hashing what `std` does took a sixth of the time that flame-bpf spends
 /// on a storm of processes.
@@ -88,6 +88,17 @@ pub enum Activity {
     Waiting,
     /// They did either, and all of their time is accounted for.
     Both,
+}
+
+/// Where a profile comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// When its first sample could have been taken; none if that is not known.
+    pub started: Option<SystemTime>,
+    /// How much time of a CPU a sample stands for, in nanoseconds; none if it does not stand for time.
+    pub period_ns: Option<u64>,
+    /// What the threads did.
+    pub activity: Activity,
 }
 
 /// The span of time that a profile covers, measured from the start of the recording.

@@ -7,7 +7,7 @@
 
 use super::normalized::{LocationIndex, NormalizedStack, NormalizedStackIndex, WakerIndex};
 use super::off_cpu::{OffCpuView, WaitReason};
-use super::{FrameKind, IndexSet, Unit, Window, number};
+use super::{FrameKind, IndexSet, Origin, Unit, Window, number};
 use profiler_common::abi::ThreadState;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -132,6 +132,8 @@ pub struct Profile {
     pub unit: Unit,
     /// When the samples were taken.
     pub window: Window,
+    /// Where they come from.
+    pub origin: Origin,
     /// How waits are shown; none where there are none, and before [`super::off_cpu::view`].
     pub off_cpu: Option<OffCpuView>,
     pub(super) mappings: IndexSet<Mapping>,
@@ -150,6 +152,7 @@ impl Profile {
         Self {
             unit,
             window,
+            origin: Origin::default(),
             off_cpu: None,
             mappings: IndexSet::default(),
             functions: IndexSet::default(),

@@ -58,6 +58,8 @@ pub struct Facts {
     pub command_line: Vec<OsString>,
     /// When it began.
     pub started: SystemTime,
+    /// How much time of a CPU a sample stands for, in nanoseconds; none if it does not stand for time.
+    pub period_ns: Option<u64>,
     /// What threads did whose stacks these are.
     pub activity: Activity,
     /// How waits are to be shown; none where there are none.

@@ -325,6 +325,7 @@ fn facts(head: Head) -> Option<(Facts, Window)> {
             .map(OsString::from_vec)
             .collect(),
         started: since_1970(head.started_ns),
+        period_ns: Some(head.period_ns).filter(|period| *period > 0),
         activity: match head.activity {
             0 => Activity::Running,
             1 => Activity::Waiting,

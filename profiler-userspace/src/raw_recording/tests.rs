@@ -27,6 +27,7 @@ fn facts() -> Facts {
         kernel: "6.18".to_owned(),
         command_line: vec!["flame-bpf".into(), "-a".into()],
         started: SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000),
+        period_ns: Some(1_003_009),
         activity: Activity::Waiting,
         off_cpu: Some(OffCpuView {
             scheduler: false,

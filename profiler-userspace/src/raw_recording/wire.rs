@@ -40,6 +40,9 @@ pub(super) struct Head {
     /// What threads did whose stacks these are.
     #[prost(uint32, tag = "14")]
     pub(super) activity: u32,
+    /// 0 if a sample stands for no time.
+    #[prost(uint64, tag = "15")]
+    pub(super) period_ns: u64,
 }
 
 /// Section 2: some objects, names, locations, stacks and samples. Each refers to what stands in the same

@@ -201,6 +201,7 @@ fn head(facts: &Facts) -> Head {
         count: 0,
         off_cpu,
         windows: false,
+        period_ns: facts.period_ns.unwrap_or(0),
         activity: match facts.activity {
             Activity::Running => 0,
             Activity::Waiting => 1,

@@ -30,6 +30,7 @@ mod tests;
 mod untold;
 
 pub use code_map::{CodeMap, names_told};
+pub use counting::Counting;
 pub use demangle::Demangling;
 pub use dwarf::SourceLine;
 pub use ends::{cut_short, fp_fallback, stack_ends};

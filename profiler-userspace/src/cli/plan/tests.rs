@@ -59,7 +59,7 @@ fn without_flags_the_whole_machine_is_recorded_until_ctrl_c() {
             probe: Probe::OnCpu,
             perf_event: PerfEventChoice::Auto,
             sampling: Sampling::Frequency(99),
-            outputs: vec![file("flamegraph.svg", Format::Svg)],
+            outputs: vec![file("flamegraph.svg", Format::SVG)],
         }],
         duration: None,
         window: None,
@@ -188,7 +188,7 @@ fn stack_flags_choose_the_stacks() {
 
 #[test]
 fn outputs_are_the_named_ones_or_suit_stdout() {
-    let svg = file("a.svg", Format::Svg);
+    let svg = file("a.svg", Format::SVG);
     let piped = |line| plan_for(line, false).unwrap().events.remove(0).outputs;
     assert_eq!(piped(""), [Output::Stdout]);
     assert_eq!(piped("-o a.svg"), std::slice::from_ref(&svg));
@@ -202,7 +202,7 @@ fn outputs_are_the_named_ones_or_suit_stdout() {
     assert_eq!(event("-fo a.svg").outputs, [svg.clone(), Output::Stdout]);
     assert_eq!(
         event("-o a.svg -o b.folded").outputs,
-        [svg, file("b.folded", Format::Folded)]
+        [svg, file("b.folded", Format::FOLDED)]
     );
 }
 
@@ -210,7 +210,7 @@ fn outputs_are_the_named_ones_or_suit_stdout() {
 fn an_output_in_dev_gets_folded_text() {
     assert_eq!(
         event("-o /dev/null").outputs,
-        [file("/dev/null", Format::Folded)]
+        [file("/dev/null", Format::FOLDED)]
     );
 }
 

@@ -66,9 +66,9 @@ fn off_cpu_time_can_be_recorded_beside_samples() {
         panic!("there are two events: {plan_beside:?}");
     };
     assert_eq!(samples.probe, Probe::OnCpu);
-    assert_eq!(samples.outputs, [file("on.svg", Format::Svg)]);
+    assert_eq!(samples.outputs, [file("on.svg", Format::SVG)]);
     assert!(plan_beside.has_one_subject());
-    assert_eq!(beside.outputs, [file("off.folded", Format::Folded)]);
+    assert_eq!(beside.outputs, [file("off.folded", Format::FOLDED)]);
     let waits = plan_beside.waits().expect("waits were asked for");
     assert_eq!(waits.shortest, Duration::from_micros(10));
     assert_eq!(beside.probe.waits(), Some(waits));
