@@ -10,7 +10,11 @@ use crate::workspace::{Workspace, cargo, run};
 pub(crate) fn bless() -> Result<()> {
     let workspace = Workspace::find()?;
     // Raw recordings first, of which others are made.
-    for tests in [&["--test=raw", "the_bytes_of"][..], &["--test=golden"]] {
+    for tests in [
+        &["--test=raw", "the_bytes_of"][..],
+        &["--test=golden"],
+        &["--test=pprof", "the_bytes_of"],
+    ] {
         run(cargo()
             .args(["test", "--locked", "--package=flame-bpf-tests"])
             .args(tests)

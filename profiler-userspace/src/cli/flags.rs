@@ -10,7 +10,7 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub(super) struct OutputArgs {
-    /// Write a flame graph (.svg), folded stacks (.folded, or `-`) or a raw recording (.fbpf, for `render`). Repeatable
+    /// Write a flame graph (.svg), folded stacks (.folded, or `-`), pprof (.pb.gz) or a raw recording (.fbpf). Repeatable
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: Vec<PathBuf>,
     /// Write folded stacks to stdout, as -o - does

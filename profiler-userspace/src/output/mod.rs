@@ -4,6 +4,7 @@
 //! is complete or not there.
 //! Never: the network, or the terminal; what goes wrong is a value.
 
+mod pprof;
 pub mod sink;
 mod style;
 mod svg;
@@ -35,6 +36,11 @@ const FORMATS: &[Row] = &[
         is_drawn: true,
         write: svg::write,
     },
+    Row {
+        extensions: &["pb.gz", "pprof"],
+        is_drawn: false,
+        write: pprof::write,
+    },
 ];
 
 /// What can be written: a row's number.
@@ -65,7 +71,6 @@ impl Format {
     pub const fn is_drawn(self) -> bool {
         self.row().is_drawn
     }
-    }
 
     /// The format that the name of `path` asks for. Names in `/dev` and `/proc` are those of pipes
     /// and the like, which say nothing; they get text.
@@ -77,7 +82,7 @@ impl Format {
             stem.and_then(|stem| stem.strip_suffix('.'))
                 .is_some_and(|stem| !stem.is_empty())
         };
-        let known = |format: &Self| format.row().extensions.iter().any(|known| ends_in(&known));
+        let known = |format: &Self| format.row().extensions.iter().any(ends_in);
         if let Some(format) = Self::all().find(known) {
             return Ok(format);
         }
