@@ -9,11 +9,13 @@ use crate::{
     platform::{
         config::config,
         maps::{ASKED_CODE, SCRATCH, Scratch},
+        loops::{Turn, repeat},
         memory,
         word::Word,
     },
     task,
 };
+use core::ops::ControlFlow;
 use profiler_common::{
     abi::CodeKey,
     walk::maple::{self, LEVELS, Node, PIVOTS},
@@ -64,23 +66,50 @@ pub(crate) fn find(space: u64, scratch: &'static Scratch, address: u64) -> Optio
 /// What the tree of mappings holds for an address.
 #[inline(always)]
 fn entry(space: u64, words: &'static [Word; PIVOTS + 1], address: u64) -> Option<u64> {
-    let mut entry: u64 = memory::kernel(space + u64::from(config!(mapping.mm_root)));
-    for _ in 0..LEVELS {
-        let node = Node::from_entry(entry)?;
-        let place = node.address();
-        memory::copy_pivots(words, place + u64::from(config!(mapping.node_pivots)))?;
+    let mut descent = Descent {
+        words,
+        address,
+        entry: memory::kernel(space + u64::from(config!(mapping.mm_root))),
+        found: 0,
+    };
+    repeat(LEVELS, &mut descent);
+    (descent.found != 0).then_some(descent.found)
+}
+
+/// On the way from the root of the tree to what it holds for an address, a level each turn.
+struct Descent {
+    words: &'static [Word; PIVOTS + 1],
+    address: u64,
+    /// The way to the next node.
+    entry: u64,
+    /// What the tree holds; zero as long as that is not known.
+    found: u64,
+}
+
+impl Turn for Descent {
+    #[inline(always)]
+    fn turn(&mut self, _: u32) -> ControlFlow<()> {
+        let Some(node) = Node::from_entry(self.entry) else {
+            return ControlFlow::Break(());
+        };
+        let (place, words) = (node.address(), self.words);
+        let pivots = place + u64::from(config!(mapping.node_pivots));
+        if memory::copy_pivots(words, pivots).is_none() {
+            return ControlFlow::Break(());
+        }
         let slots = if node.has_gaps() {
             config!(mapping.gap_node_slots)
         } else {
             config!(mapping.node_slots)
         };
-        let slot = maple::slot(|place| words[place].load(), node.has_gaps(), address);
-        entry = memory::kernel(place + u64::from(slots) + slot * 8);
+        let slot = maple::slot(|place| words[place].load(), node.has_gaps(), self.address);
+        self.entry = memory::kernel(place + u64::from(slots) + slot * 8);
         if node.is_leaf() {
-            return (entry != 0).then_some(entry);
+            self.found = self.entry;
+            return ControlFlow::Break(());
         }
+        ControlFlow::Continue(())
     }
-    None
 }
 
 impl Mapping {
