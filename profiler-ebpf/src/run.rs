@@ -1,6 +1,6 @@
 //! What each program does, by its name in the object ([`profiler_common::programs!`]).
 //!
-//! In: the context of one run. Out: what the probe does with it. A perf event's or tracepoint's program knows its event by
+//! In: the context of one run. Out: what the probe does with it. A tracepoint's program knows its event by
 //! its making: see `docs/architecture.md`.
 
 use crate::{
@@ -28,14 +28,7 @@ macro_rules! runs {
 
 runs! {
     PerfEventContext {
-        on_cpu(ctx) => on_cpu::fire::<0>(ctx);
-        on_cpu_1(ctx) => on_cpu::fire::<1>(ctx);
-        on_cpu_2(ctx) => on_cpu::fire::<2>(ctx);
-        on_cpu_3(ctx) => on_cpu::fire::<3>(ctx);
-        on_cpu_4(ctx) => on_cpu::fire::<4>(ctx);
-        on_cpu_5(ctx) => on_cpu::fire::<5>(ctx);
-        on_cpu_6(ctx) => on_cpu::fire::<6>(ctx);
-        on_cpu_7(ctx) => on_cpu::fire::<7>(ctx);
+        on_cpu(ctx) => on_cpu::fire(ctx);
         fault_major(ctx) => page_in::end(ctx);
     }
     ProbeContext {

@@ -139,6 +139,7 @@ const UNSAFE: &[&str] = &[
     "profiler-ebpf/src/task/x86_64.rs",
     "profiler-ebpf/src/walk/kernel.rs",
     "profiler-ebpf/src/platform/word.rs",
+    "profiler-userspace/src/kernel/perf_link.rs",
     "profiler-userspace/src/kernel/shared.rs",
     "profiler-userspace/src/session/sampling.rs",
     "profiler-userspace/src/session/launch.rs",

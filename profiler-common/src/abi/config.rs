@@ -80,6 +80,8 @@ switches! {
     WAKERS,
     /// Of waits, do not keep where the thread waited.
     NO_WAIT_STACKS,
+    /// There are several events, so perf events are attached with the number of theirs.
+    SEVERAL_EVENTS,
 }
 
 impl Switches {

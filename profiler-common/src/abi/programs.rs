@@ -9,20 +9,6 @@ macro_rules! programs {
         $each! {
             /// A clock tick or a counter overflow: where is the CPU?
             perf_event on_cpu OnCpu;
-            /// As `on_cpu`, for the second event.
-            perf_event on_cpu_1 OnCpu1;
-            /// As `on_cpu`, for the third event.
-            perf_event on_cpu_2 OnCpu2;
-            /// As `on_cpu`, for the fourth event.
-            perf_event on_cpu_3 OnCpu3;
-            /// As `on_cpu`, for the fifth event.
-            perf_event on_cpu_4 OnCpu4;
-            /// As `on_cpu`, for the sixth event.
-            perf_event on_cpu_5 OnCpu5;
-            /// As `on_cpu`, for the seventh event.
-            perf_event on_cpu_6 OnCpu6;
-            /// As `on_cpu`, for the eighth event.
-            perf_event on_cpu_7 OnCpu7;
             /// A CPU goes from one task to another: for how long was the one away, and when did the other leave?
             raw_tracepoint "sched_switch" off_cpu OffCpu;
             /// A thread is ready to run again.
@@ -111,18 +97,6 @@ programs!(ids);
 /// an event of each kind in one run, few people can read more graphs. A [`Stamp`](super::Stamp) has room for 16.
 pub const MAX_EVENTS: usize = 8;
 
-/// The programs for clocks and counters, by the number of their event.
-const ON_CPU: [ProgramId; MAX_EVENTS] = [
-    ProgramId::OnCpu,
-    ProgramId::OnCpu1,
-    ProgramId::OnCpu2,
-    ProgramId::OnCpu3,
-    ProgramId::OnCpu4,
-    ProgramId::OnCpu5,
-    ProgramId::OnCpu6,
-    ProgramId::OnCpu7,
-];
-
 /// The programs for tracepoints, by the number of their event.
 const TRACEPOINT: [ProgramId; MAX_EVENTS] = [
     ProgramId::Tracepoint,
@@ -139,12 +113,10 @@ impl ProgramId {
     /// The program that does the same for the event of this number; programs that all events share are their own.
     #[must_use]
     pub fn of_event(self, event: usize) -> Self {
-        let alike = [ON_CPU, TRACEPOINT]
-            .into_iter()
-            .find(|alike| alike[0] == self);
-        alike
-            .and_then(|alike| alike.get(event).copied())
-            .unwrap_or(self)
+        match self {
+            Self::Tracepoint => TRACEPOINT.get(event).copied().unwrap_or(self),
+            shared => shared,
+        }
     }
 }
 
@@ -154,8 +126,8 @@ mod tests {
 
     #[test]
     fn events_have_programs_of_their_own_where_they_need_them() {
-        assert_eq!(ProgramId::OnCpu.of_event(0), ProgramId::OnCpu);
-        assert_eq!(ProgramId::OnCpu.of_event(3).name(), "on_cpu_3");
+        assert_eq!(ProgramId::Tracepoint.of_event(0), ProgramId::Tracepoint);
+        assert_eq!(ProgramId::OnCpu.of_event(3), ProgramId::OnCpu);
         assert_eq!(ProgramId::Tracepoint.of_event(7).name(), "tracepoint_7");
         assert_eq!(ProgramId::Function.of_event(5), ProgramId::Function);
     }

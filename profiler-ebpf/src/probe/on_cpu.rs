@@ -15,14 +15,20 @@ use profiler_common::abi::{Counter, Switches};
 
 /// One firing of an event: opens the counters, samples, closes the counters.
 #[inline(always)]
-pub(crate) fn fire<const EVENT: u32>(ctx: &PerfEventContext) {
+pub(crate) fn fire(ctx: &PerfEventContext) {
     let started = task::now();
-    let cpu_slot = context::cpu_slot(EVENT);
+    // Which event it is, is what the program was attached with there.
+    let event = if config::has(Switches::SEVERAL_EVENTS) {
+        task::cookie(ctx) as u32
+    } else {
+        0
+    };
+    let cpu_slot = context::cpu_slot(event);
     let Some(counters) = counters::counters(cpu_slot) else {
         return;
     };
     counters::open(counters);
-    let outcome = sample::<EVENT>(ctx, cpu_slot, started);
+    let outcome = sample(ctx, event, cpu_slot, started);
     counters::add(
         counters,
         Counter::RunTime,
@@ -33,15 +39,10 @@ pub(crate) fn fire<const EVENT: u32>(ctx: &PerfEventContext) {
 
 /// Records one sample, and says what became of it.
 #[inline(always)]
-fn sample<const EVENT: u32>(ctx: &PerfEventContext, cpu_slot: u32, now: u64) -> Outcome {
-    let ids = if EVENT == 0 {
-        filter::current().map_err(Outcome::from)
-    } else {
-        filter::current_shared()
-    };
-    let ids = match ids {
+fn sample(ctx: &PerfEventContext, event: u32, cpu_slot: u32, now: u64) -> Outcome {
+    let ids = match filter::current() {
         Ok(ids) => ids,
-        Err(outcome) => return outcome,
+        Err(counter) => return counter.into(),
     };
     let in_kernel = !task::in_user_mode(ctx);
     if !in_kernel && !config::has(Switches::USER_STACKS) {
@@ -52,10 +53,10 @@ fn sample<const EVENT: u32>(ctx: &PerfEventContext, cpu_slot: u32, now: u64) -> 
     if let Some(outcome) = record::walk(ctx, cpu_slot, in_kernel) {
         return outcome;
     }
-    let weight = if config!(weighed) >> EVENT & 1 != 0 {
+    let weight = if config!(weighed) >> (event & 31) & 1 != 0 {
         task::period(ctx)
     } else {
         1
     };
-    record::take(EVENT, cpu_slot, weight)
+    record::take(event, cpu_slot, weight)
 }

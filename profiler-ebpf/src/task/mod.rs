@@ -18,7 +18,7 @@ use crate::platform::{
     word::Word,
 };
 use aya_ebpf::{
-    EbpfContext as _,
+    EbpfContext,
     bindings::{pt_regs, seq_file, task_struct},
     helpers::{
         bpf_get_current_comm, bpf_get_current_pid_tgid,
@@ -284,7 +284,7 @@ pub(crate) fn entered(ctx: &ProbeContext) -> Entered {
 
 /// The word with which the program was attached where it fires.
 #[inline(always)]
-pub(crate) fn cookie(ctx: &ProbeContext) -> u64 {
+pub(crate) fn cookie(ctx: &impl EbpfContext) -> u64 {
     // SAFETY: the helper asks for the context of the program.
     unsafe { bpf_get_attach_cookie(ctx.as_ptr()) }
 }

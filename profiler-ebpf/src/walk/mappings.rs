@@ -8,8 +8,8 @@
 use crate::{
     platform::{
         config::config,
-        maps::{ASKED_CODE, SCRATCH, Scratch},
         loops::{Turn, repeat},
+        maps::{ASKED_CODE, SCRATCH, Scratch},
         memory,
         word::Word,
     },

@@ -3,10 +3,9 @@
 
 use super::load::{is_refusal, privilege};
 use super::request::Wanted;
-use super::{Error, Kernel, Result, btf, missed, threads};
+use super::{Error, Kernel, Result, btf, missed, perf_link, threads};
 use crate::probe::{AttachPoint, Occurrence, SWITCH};
 use crate::targets::UprobeSite;
-use aya::programs::perf_event::{PerfEventConfig, PerfEventScope, SamplePolicy};
 use aya::programs::uprobe::{UProbeAttachLocation, UProbeAttachPoint, UProbeScope};
 use aya::programs::{PerfEvent, ProgramError, RawTracePoint, UProbe};
 use profiler_common::abi::{Counter, ProgramId, TargetKind};
@@ -50,33 +49,35 @@ impl Kernel {
         let is_own = |wanted: &Wanted| wanted.at == AttachPoint::PerfEvent && wanted.event == event;
         let mut programs = self.request.programs().into_iter();
         match programs.find(is_own) {
-            Some(Wanted { program, .. }) => self.attach_to_event(program, source, cpus),
+            Some(Wanted { program, .. }) => self.attach_to_event(program, event, source, cpus),
             None => Ok(()),
         }
     }
 
-    fn attach_to_event(&mut self, program: ProgramId, source: &Source, cpus: &[u32]) -> Result<()> {
-        let policy = match source.policy {
-            Policy::Frequency(hz) => SamplePolicy::Frequency(hz),
-            Policy::Period(count) => SamplePolicy::Period(count),
-        };
-        let config = PerfEventConfig::Pmu {
-            pmu_type: source.kind,
-            config: source.config,
-        };
-        let mut attached = 0;
+    /// `event`: what the program is told where it fires.
+    fn attach_to_event(
+        &mut self,
+        program: ProgramId,
+        event: usize,
+        source: &Source,
+        cpus: &[u32],
+    ) -> Result<()> {
+        let mut links = Vec::new();
+        let loaded: &mut PerfEvent = self.program(program)?;
+        let fd = loaded
+            .fd()
+            .map_err(|error| failed(format!("the event {}", source.name), error))?;
         for &cpu in cpus {
-            let program: &mut PerfEvent = self.program(program)?;
-            let scope = PerfEventScope::AllProcessesOneCpu { cpu };
-            match program.attach(config, scope, policy, false) {
-                Ok(_) => attached += 1,
+            match perf_link::attach(fd.as_fd(), source, cpu, event as u64) {
+                Ok(link) => links.push((program, link)),
                 Err(error) => match open_error(source, cpu, error) {
                     // A CPU may go offline meanwhile; it is a failure only if none is left.
-                    Error::NoEvent { .. } if attached > 0 && !is_online(cpu) => {}
+                    Error::NoEvent { .. } if !links.is_empty() && !is_online(cpu) => {}
                     error => return Err(error),
                 },
             }
         }
+        self.links.append(&mut links);
         Ok(())
     }
 
@@ -114,7 +115,7 @@ impl Kernel {
             ),
             source,
         })?;
-        self.attach_to_event(program, &source, &cpus)
+        self.attach_to_event(program, 0, &source, &cpus)
     }
 
     fn attach_tracepoint(&mut self, program: ProgramId, name: &str) -> Result<()> {
@@ -185,6 +186,7 @@ impl Kernel {
         // In reverse order: the end of what is under way is seen for as long as something can begin.
         for wanted in self.programs().into_iter().rev() {
             let name = wanted.program;
+            self.links.retain(|(program, _)| *program != name);
             match wanted.at {
                 AttachPoint::PerfEvent => {
                     let program: &mut PerfEvent = self.program(name)?;
@@ -230,11 +232,7 @@ fn is_online(cpu: u32) -> bool {
     online_cpus().is_ok_and(|cpus| cpus.contains(&cpu))
 }
 
-fn open_error(source: &Source, cpu: u32, error: ProgramError) -> Error {
-    let ProgramError::SyscallError(error) = error else {
-        return failed(format!("the event {}", source.name), error);
-    };
-    let io_error = error.io_error;
+fn open_error(source: &Source, cpu: u32, io_error: io::Error) -> Error {
     match io_error.raw_os_error() {
         _ if is_refusal(&io_error) => {
             privilege(format!("opening the perf event {}", source.name), io_error)

@@ -39,6 +39,7 @@ pub(super) fn config(request: &Request, support: &Support, sizes: &Sizes) -> Con
                 Switches::FILE_NAMES,
                 request.io().is_some_and(|io| io.names),
             )
+            .with_if(Switches::SEVERAL_EVENTS, request.events() > 1)
             .with_if(
                 Switches::AT_ENTRY,
                 request.has(|probe| matches!(probe, Probe::Function(_) | Probe::Allocations)),

@@ -148,6 +148,7 @@ impl Kernel {
             tables,
             tells: config.switches.has(Switches::TELL_MAPPINGS),
             threads,
+            links: Vec::new(),
             own,
             began_ns: 0,
             ended_ns: 0,
@@ -165,7 +166,11 @@ impl Kernel {
                 AttachPoint::Tracepoint(_) => self.program::<RawTracePoint>(program)?.load(),
                 AttachPoint::Functions => self.program::<UProbe>(program)?.load(),
             };
-            loaded.map_err(|error| rejected(program, error))?;
+            match loaded {
+                // By an event before.
+                Ok(()) | Err(ProgramError::AlreadyLoaded) => {}
+                Err(error) => return Err(rejected(program, error)),
+            }
         }
         if self.request.waits().is_some() {
             // Without it, threads are counted from their first switch on.

@@ -16,6 +16,7 @@ mod layout;
 mod load;
 mod missed;
 mod notices;
+mod perf_link;
 mod request;
 mod shared;
 mod size;
@@ -36,11 +37,11 @@ pub use tables::{StoredTable, Tables};
 use crate::probe::PageFaults;
 use aya::Ebpf;
 use aya::maps::{MapData, RingBuf};
-use profiler_common::abi::{COUNTERS_WORDS, Counter, Counters, Switches};
+use profiler_common::abi::{COUNTERS_WORDS, Counter, Counters, ProgramId, Switches};
 use request::Wanted;
 use shared::Shared;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -57,6 +58,8 @@ pub struct Kernel {
     counters: Shared,
     notices: RingBuf<MapData>,
     threads: threads::Threads,
+    /// The perf events that programs are attached to, until these are closed.
+    links: Vec<(ProgramId, OwnedFd)>,
     /// What is counted on this side of the boundary, of each event.
     own: Vec<Counters>,
     /// When the probe was attached and detached, by the kernel half's clock.

@@ -98,14 +98,16 @@ impl Request {
             .unwrap_or(0)
     }
 
-    /// The programs of all events, each once, in the order of attaching: perf events come last, so that all
+    /// The programs of all events, each once but for perf events, in the order of attaching: perf events come last, so that all
     /// of them start at nearly the same time.
     pub(super) fn programs(&self) -> Vec<Wanted> {
         let mut all: Vec<Wanted> = Vec::new();
         for (first, spec) in self.specs() {
             for attachment in spec.programs {
                 let wanted = Wanted::new(attachment, first);
-                if all.iter().all(|other| other.program != wanted.program) {
+                // One program serves all perf events, each of which is attached by itself.
+                let is_own = wanted.at == AttachPoint::PerfEvent;
+                if is_own || all.iter().all(|other| other.program != wanted.program) {
                     all.push(wanted);
                 }
             }
@@ -192,7 +194,7 @@ mod tests {
                 (ProgramId::Tracepoint3, 3),
                 (ProgramId::OffCpu, 5),
                 (ProgramId::OnCpu, 0),
-                (ProgramId::OnCpu2, 2)
+                (ProgramId::OnCpu, 2)
             ]
         );
         assert_eq!((request.events(), request.lasting_event()), (6, 5));
