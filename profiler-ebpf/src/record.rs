@@ -7,6 +7,7 @@ use crate::{
     events::{self, mapping_event},
     platform::{
         config,
+        log::{self, Happened},
         maps::{CONTROL, Scratch},
         subprog::subprog,
         word::Word,
@@ -188,7 +189,17 @@ fn key(cpu_slot: u32, thread_state: ThreadState, event: u32) -> Result<(), Outco
             return Err(Counter::FilteredNoUserStack.into());
         }
         0 => StackPosition::NONE,
-        header => stacks::intern_user_stack(cpu_slot, side, Header(header)).ok_or(lost)?,
+        header => match stacks::intern_user_stack(cpu_slot, side, Header(header)) {
+            Some(position) => position,
+            None => {
+                if log::is_on() {
+                    let frames = header & u64::from(u16::MAX);
+                    let leaf = scratch.user[1].load();
+                    log::note(Happened::NoRoom, context.ids.tgid, frames, leaf);
+                }
+                return Err(lost);
+            }
+        },
     };
     let kernel = match scratch.kernel[0].load() {
         0 => StackPosition::NONE,

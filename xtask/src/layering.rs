@@ -116,6 +116,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 /// A crate that has one door in userspace: the files or folders that may name it.
 const DOORS: &[(&str, &[&str])] = &[
     ("aya", &["kernel"]),
+    ("aya_log", &["kernel/logs"]),
     ("blazesym", &["symbolize"]),
     ("inferno", &["output/svg"]),
     ("clap", &["cli"]),

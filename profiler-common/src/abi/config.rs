@@ -82,6 +82,8 @@ switches! {
     NO_WAIT_STACKS,
     /// There are several events, so perf events are attached with the number of theirs.
     SEVERAL_EVENTS,
+    /// Write log lines: why walks ended, and what was not found.
+    LOG,
 }
 
 impl Switches {

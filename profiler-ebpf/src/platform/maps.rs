@@ -378,3 +378,12 @@ pub(crate) static WAKERS: HashMap<u32, WakerEntry> = HashMap::with_max_entries(1
 #[map]
 pub(crate) static ASLEEP: Array<[Word; ASLEEP_WORDS + MAX_KERNEL_FRAMES]> =
     Array::with_max_entries(1, 0);
+
+/// Log lines (size set at load: a page unless they are wanted); see [`crate::platform::log`]. The name is the one
+/// that aya's reader asks for.
+#[map]
+pub(crate) static AYA_LOGS: RingBuf = RingBuf::with_byte_size(4096, 0);
+
+/// How many log lines found [`AYA_LOGS`] full.
+#[map]
+pub(crate) static LOGS_DROPPED: Array<Word> = Array::with_max_entries(1, BPF_F_MMAPABLE);

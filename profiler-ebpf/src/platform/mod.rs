@@ -1,6 +1,7 @@
 //! What the kernel provides to a program: maps, memory, loops, constants.
 
 pub(crate) mod config;
+pub(crate) mod log;
 pub(crate) mod loops;
 pub(crate) mod maps;
 pub(crate) mod memory;

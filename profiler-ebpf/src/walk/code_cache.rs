@@ -6,6 +6,7 @@
 use crate::{
     events,
     platform::{
+        log::{self, Happened},
         maps::{CONTROL, FOUND, Found, KNOWN, Scratch},
         subprog::subprog,
         word::Word,
@@ -45,7 +46,12 @@ pub(crate) fn look_up(
         known.turn.store(current.wrapping_add(1));
         known.current.store(current);
         if let Some(hash) = find_code(cpu_slot, address) {
-            events::unknown_code(SampleContext::of(cpu_slot)?, address, hash);
+            let context = SampleContext::of(cpu_slot)?;
+            if log::is_on() {
+                let frames = walk.frames.load();
+                log::note(Happened::UnknownCode, context.ids.tgid, frames, address);
+            }
+            events::unknown_code(context, address, hash);
         }
     }
     known.found.get(known.current.load() as usize & (FOUND - 1))

@@ -6,12 +6,14 @@
 use crate::{
     platform::{
         config,
+        log::{self, Happened},
         loops::{Turn, repeat},
         maps::{Found, Scratch},
         memory::UserMemory,
         subprog::subprog,
         word::Word,
     },
+    sample::context::SampleContext,
     task::{self, UserMode},
     walk::{code_cache, frame_pointers, mappings, rules},
 };
@@ -162,6 +164,14 @@ fn walk(cpu_slot: u32, scratch: &'static Scratch) {
         UserMode::Native => native(cpu_slot, scratch),
     }
     let frames = walk.frames.load();
+    if log::is_on()
+        && frames != 0
+        && walk.end.load() != StackEnd::Root as u64
+        && let Some(context) = SampleContext::of(cpu_slot)
+    {
+        let happened = Happened::WalkEnded(walk.end.load());
+        log::note(happened, context.ids.tgid, frames, walk.frame().ip);
+    }
     let header = Header(frames | walk.end.load() << 16);
     scratch.user[0].store(if frames == 0 {
         0

@@ -2,6 +2,7 @@
 
 use super::constants::config;
 use super::drain::Drained;
+use super::logs::{self, Logs};
 use super::notices::queue_bytes;
 use super::request::Wanted;
 use super::shared::map;
@@ -78,6 +79,7 @@ impl Kernel {
             .map_max_entries("SCRATCH", sizes.cpu_slots)
             .map_max_entries("KERNEL_STACKS", switching.max(1))
             .map_max_entries("NOTICES", queue_bytes(cpus))
+            .map_max_entries("AYA_LOGS", logs::room(config.switches.has(Switches::LOG)))
             .map_max_entries("TARGETS", sizes.target_words)
             .map_max_entries("TALLIES", SIDES as u32 * sizes.tallies)
             .map_max_entries("TALLY_INDEX", SIDES as u32 * sizes.tally_slots())
@@ -91,6 +93,8 @@ impl Kernel {
             .map_max_entries("RULES", if rows { MAX_RULES as u32 } else { 1 })
             .load(OBJECT)
             .map_err(loading)?;
+        let wants_logs = config.switches.has(Switches::LOG);
+        let logs = wants_logs.then(|| Logs::new(&mut ebpf)).transpose()?;
         let control = array(&mut ebpf, "CONTROL")?;
         let counters = array(&mut ebpf, "COUNTERS")?;
         let targets = array(&mut ebpf, "TARGETS")?;
@@ -150,6 +154,7 @@ impl Kernel {
             threads,
             links: Vec::new(),
             own,
+            logs,
             began_ns: 0,
             ended_ns: 0,
         };
@@ -273,7 +278,7 @@ fn mark_targets(targets: &MapData, ids: &[u32], sizes: &Sizes) -> Result<()> {
     Ok(())
 }
 
-fn array(ebpf: &mut Ebpf, name: &'static str) -> Result<MapData> {
+pub(super) fn array(ebpf: &mut Ebpf, name: &'static str) -> Result<MapData> {
     match ebpf.take_map(name) {
         Some(Map::Array(data)) => Ok(data),
         _ => Err(missing(name)),

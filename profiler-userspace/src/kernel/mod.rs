@@ -14,6 +14,7 @@ mod files;
 mod grace;
 mod layout;
 mod load;
+mod logs;
 mod missed;
 mod notices;
 mod perf_link;
@@ -69,6 +70,8 @@ pub struct Kernel {
     tables: Option<Tables>,
     /// Whether the kernel half tells what lies at sampled addresses.
     tells: bool,
+    /// Where the kernel half logs; none where that is not wanted.
+    logs: Option<logs::Logs>,
 }
 
 /// Why the kernel would not do what was asked.

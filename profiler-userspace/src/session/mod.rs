@@ -239,6 +239,9 @@ fn source(event: &Event) -> Source {
     }
 }
 
+/// So many `-v` ask for log lines of the kernel half.
+const LOGS: u8 = 3;
+
 /// What of each sample is wanted.
 fn switches(plan: &Plan) -> Switches {
     let capture = plan.capture;
@@ -266,6 +269,7 @@ fn switches(plan: &Plan) -> Switches {
             Switches::FRAME_POINTERS,
             capture.call_graph != CallGraph::Dwarf,
         )
+        .with_if(Switches::LOG, plan.verbosity.verbose >= LOGS)
 }
 
 /// Loads the programs, and the unwind tables that will surely be needed.

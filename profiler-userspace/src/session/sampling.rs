@@ -11,7 +11,7 @@ use crate::priority::RaisedPriority;
 use crate::process::{Identity, Processes, vdso};
 use crate::profile::normalized::NormalizedProfile;
 use crate::profile::raw::RawProfile;
-use crate::report::text::grouped;
+use crate::report::{self, text::grouped};
 use crate::session::events::Looks;
 use crate::session::launch::Running;
 use crate::symbolize::{Normalizer, Objects};
@@ -212,6 +212,7 @@ impl Session {
                 _ = tick.tick() => {
                     // Not everything that is told wakes us up.
                     self.hear()?;
+                    self.print_logs();
                     self.drain_if_full()?;
                     if let Some(windows) = &mut windows
                         && windows.is_over(self.elapsed())
@@ -236,6 +237,15 @@ impl Session {
         self.stopped = Some(self.started.elapsed());
         progress.clear();
         Ok(stop)
+    }
+
+    /// Prints what the kernel half logged; returns how many lines it dropped so far.
+    fn print_logs(&mut self) -> u64 {
+        let (lines, dropped) = self.kernel.log_lines();
+        for line in lines {
+            report::print(&format!("flame-bpf: kernel half: {line}\n"));
+        }
+        dropped
     }
 
     /// How many samples there are so far: of what the recording is about, or of each thing.
@@ -296,6 +306,13 @@ impl Session {
         let began = Instant::now();
         self.kernel.detach()?;
         self.kernel.drain_rest(&mut self.raw)?;
+        let dropped = self.print_logs();
+        if dropped > 0 {
+            report::print(&format!(
+                "flame-bpf: {} log lines of the kernel half were dropped: their buffer was full.\n",
+                grouped(dropped)
+            ));
+        }
         self.take_in_news();
         let loaded = self.tables.as_ref().map(|tables| tables.loader.loaded());
         let (normalized, objects) = self.normalizer.finish(&mut self.raw, &mut self.processes);
