@@ -8,7 +8,7 @@ use std::str::FromStr;
 use anyhow::Result;
 use fastrand::Rng;
 use flame_bpf::object::{Elf, ElfAddress, FileOffset};
-use flame_bpf::process::maps;
+use flame_bpf::process::proc_maps;
 use flame_bpf::profile::{Unit, fold};
 use flame_bpf::unwind::{UnwindTable, show};
 
@@ -103,12 +103,12 @@ impl Target {
             Self::Unwind => unwind(input),
             Self::Elf => elf(input),
             Self::Maps => {
-                let visit = |entry: maps::Entry<'_>| {
-                    black_box(maps::unescape(entry.name));
+                let visit = |entry: proc_maps::Entry<'_>| {
+                    black_box(proc_maps::unescape(entry.name));
                     assert!(entry.range.start < entry.range.end);
                     true
                 };
-                maps::each_executable(input, visit).expect("memory can be read");
+                proc_maps::each_executable(input, visit).expect("memory can be read");
             }
             Self::Folded => folded(input),
             Self::Raw => raw::read(input),

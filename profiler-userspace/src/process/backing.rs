@@ -2,7 +2,7 @@
 //!
 //! In: entries of `/proc/PID/maps`. Out: [`Backing`]s by index. Never opens anything.
 
-use super::maps::{self, Entry};
+use super::proc_maps::{self, Entry};
 use crate::object::FileNumber;
 use foldhash::HashMap;
 use profiler_common::abi::CodeKey;
@@ -52,7 +52,7 @@ pub enum Backing {
 
 impl Backing {
     fn new(entry: &Entry<'_>) -> Self {
-        let name = maps::unescape(entry.name);
+        let name = proc_maps::unescape(entry.name);
         if let Some(label) = name
             .strip_prefix(b"[")
             .and_then(|name| name.strip_suffix(b"]"))

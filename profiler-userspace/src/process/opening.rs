@@ -1,10 +1,11 @@
 //! Opens the file behind a mapping: that very file, or none.
 //!
-//! In: a [`Backing`] and the processes that map it. Out: the open file. The path may lead to another file by
+//! In: a mapped file and the processes that map it. Out: the open file. The path may lead to another file by
 //! now: the file was deleted or replaced, or the process sees other mounts. So the inode is compared with
 //! that of the mapping, and the file's age with the time when the mapping was seen.
 
-use super::{Backing, BackingId, Identity, MappedFile, Processes};
+use super::liveness::Liveness;
+use super::{Identity, MappedFile};
 use crate::object::{FileNumber, RegularFile};
 use profiler_common::abi::CodeKey;
 use std::ops::Range;
@@ -45,49 +46,33 @@ impl Opened {
     }
 }
 
-impl Processes {
-    /// Opens the file behind `backing`, if it can be reached: because it was kept open, under its path, under
-    /// its path in the root directory of a running owner, or through that owner's mapping.
-    pub fn open(&self, backing: BackingId, owners: &[Owner]) -> Option<Opened> {
-        let Backing::File(file) = self.backing(backing) else {
-            return None;
-        };
-        let opened = match self.held.get(backing) {
-            Some(held) => held,
-            None => {
-                let code = self.backings.code(backing);
-                let is_it = |opened: &Opened| code.is_none_or(|code| has_its_age(opened, code));
-                self.reach(file, owners).filter(is_it)?
-            }
-        };
-        // A file made after all of them were seen has at most inherited the inode.
-        let existed = |owner: &Owner| opened.file.born.is_none_or(|born| born <= owner.seen);
-        owners.iter().any(existed).then_some(opened)
-    }
-
-    fn reach(&self, file: &MappedFile, owners: &[Owner]) -> Option<Opened> {
-        let current: Vec<&Owner> = owners
+/// Looks for a file where its owners have it. `code`: what the kernel half knows it by, if it reported it.
+pub(super) fn reach(
+    file: &MappedFile,
+    owners: &[Owner],
+    code: Option<CodeKey>,
+    liveness: &Liveness,
+) -> Option<Opened> {
+    let current: Vec<&Owner> = owners
+        .iter()
+        .filter(|owner| liveness.is_latest(owner.identity))
+        .take(MAX_ASKED)
+        .collect();
+    let ours = || under_root(file, Path::new("/"));
+    let exact = || ours().filter(|opened| opened.file.number == file.number);
+    let theirs = || {
+        current.iter().find_map(|owner| {
+            let root = format!("/proc/{}/root", owner.identity.tgid);
+            under_root(file, Path::new(&root))
+        })
+    };
+    let mapped = || {
+        current
             .iter()
-            .filter(|owner| self.is_current(owner.identity))
-            .take(MAX_ASKED)
-            .collect();
-        let ours = || under_root(file, Path::new("/"));
-        let exact = || ours().filter(|opened| opened.file.number == file.number);
-        let theirs = || {
-            current.iter().find_map(|owner| {
-                under_root(
-                    file,
-                    Path::new(&format!("/proc/{}/root", owner.identity.tgid)),
-                )
-            })
-        };
-        let mapped = || {
-            current
-                .iter()
-                .find_map(|owner| through_mapping(file, owner))
-        };
-        exact().or_else(theirs).or_else(mapped).or_else(ours)
-    }
+            .find_map(|owner| through_mapping(file, owner))
+    };
+    let found = exact().or_else(theirs).or_else(mapped).or_else(ours);
+    found.filter(|opened| code.is_none_or(|code| has_its_age(opened, code)))
 }
 
 /// The file at its path in `root`, if it is still the same.
@@ -134,7 +119,7 @@ fn is_same(mapped: FileNumber, found: FileNumber) -> bool {
 #[cfg(test)]
 #[expect(clippy::print_stdout, reason = "tests say what they skip")]
 mod tests {
-    use super::super::maps;
+    use super::super::{Backing, BackingId, Processes, proc_maps};
     use super::*;
     use std::fs;
     use std::io;
@@ -212,7 +197,7 @@ mod tests {
     fn mapped_code(tgid: u32, path: &Path) -> Option<u64> {
         let maps = fs::read(format!("/proc/{tgid}/maps")).unwrap();
         let mut found = None;
-        maps::each_executable(maps.as_slice(), |entry| {
+        proc_maps::each_executable(maps.as_slice(), |entry| {
             if entry.name == path.as_os_str().as_encoded_bytes() {
                 found = Some(entry.range.start);
             }

@@ -3,7 +3,9 @@
 //! In: the names of the files that the process has mapped. Out: a [`Runtime`] that can write a map of its
 //! code. Used for advice only: names prove nothing.
 
-use super::{Backing, Identity, Processes};
+use super::Backing;
+use super::backing::Backings;
+use super::mappings::Process;
 use std::os::unix::ffi::OsStrExt as _;
 
 /// A runtime that compiles code and can write a map of it.
@@ -58,26 +60,24 @@ impl Runtime {
             .iter()
             .find_map(|(sign, runtime)| is_there(sign).then_some(*runtime))
     }
-}
 
-impl Processes {
-    /// The runtime that a process seems to be.
-    pub fn runtime(&self, identity: Identity) -> Option<Runtime> {
-        let process = self.get(identity)?;
+    /// What a process seems to be.
+    pub(super) fn of(process: &Process, backings: &Backings) -> Option<Self> {
         let read = process.readings.iter();
         let mappings = read
             .flat_map(|reading| &reading.mappings)
-            .chain(process.told.mappings());
-        let modules = mappings.filter_map(|mapping| match self.backings.get(mapping.backing) {
+            .chain(process.reported.mappings());
+        let modules = mappings.filter_map(|mapping| match backings.get(mapping.backing) {
             Backing::File(file) => Some(file.module().as_bytes()),
             Backing::Vdso | Backing::Memory { .. } => None,
         });
-        Runtime::among(modules)
+        Self::among(modules)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Identity, Processes};
     use super::*;
 
     #[test]

@@ -3,7 +3,6 @@
 //! In: the limit on open files of this process, which keeps the files of others open. Out: how many may be kept,
 //! and [`Shortage`]: how many were not, and what else was more than is kept.
 
-use super::Processes;
 use rustix::process::{Resource, getrlimit};
 
 /// How much of what processes have was more than is kept. Whoever reports says so.
@@ -18,17 +17,6 @@ pub struct Shortage {
     pub mappings: usize,
     /// Readings that were forgotten for later ones of the same process.
     pub readings: usize,
-}
-
-impl Processes {
-    /// What was left out so far.
-    pub fn shortage(&self) -> Shortage {
-        Shortage {
-            files: self.held.turned_away(),
-            code_maps: self.code_maps.turned_away(),
-            ..self.shortage
-        }
-    }
 }
 
 /// The most mapped files that are kept open: half of what may be, whatever that is.

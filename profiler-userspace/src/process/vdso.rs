@@ -3,7 +3,7 @@
 //! In: our own mapping of it. Out: its bytes as a file. All 64-bit processes have the same image, so ours
 //! serves for theirs, even after they have ended. See `vdso(7)`.
 
-use super::maps;
+use super::proc_maps;
 use crate::object::RegularFile;
 use std::fs::File;
 use std::io::BufReader;
@@ -17,7 +17,7 @@ const MAX_BYTES: u64 = 1 << 20;
 pub fn mapping() -> Option<Range<u64>> {
     let maps = BufReader::new(File::open("/proc/self/maps").ok()?);
     let mut range: Option<Range<u64>> = None;
-    maps::each_executable(maps, |entry| {
+    proc_maps::each_executable(maps, |entry| {
         if entry.name == b"[vdso]" {
             range = Some(entry.range);
         }

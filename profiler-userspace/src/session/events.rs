@@ -7,7 +7,7 @@
 //! [`Processes`]: crate::process::Processes
 
 use crate::kernel::{MappingSeen, News};
-use crate::process::{Identity, Look, Todo, Told, Unopened};
+use crate::process::{Identity, Look, MappingEvent, Todo, Unopened};
 use crate::session::sampling::Session;
 use crate::unwind::loader::CodeKeys as _;
 use crate::unwind::loader::Priority;
@@ -108,7 +108,7 @@ impl Session {
                 Some(NoticeKind::Mapped) | None => {}
             }
         }
-        // What lies there is told behind such a notice.
+        // What lies there is event behind such a notice.
         for (identity, address) in unpublished {
             self.meet(identity);
             if let Some(tables) = &mut self.tables {
@@ -121,7 +121,7 @@ impl Session {
 
     /// Takes in what lay at a sampled address.
     fn learn(&mut self, seen: MappingSeen) {
-        let told = Told {
+        let event = MappingEvent {
             identity: Identity {
                 tgid: seen.tgid,
                 incarnation: seen.incarnation,
@@ -131,27 +131,27 @@ impl Session {
             code: seen.code,
             names: seen.names,
         };
-        // A process of which this is told is not announced beside.
-        self.meet(told.identity);
-        match self.processes.take_in(&told) {
+        // A process of which this is event is not announced beside.
+        self.meet(event.identity);
+        match self.processes.take_in(&event) {
             Todo::Nothing => {}
             Todo::LookAtProcess => {
-                self.look_at(told.identity);
+                self.look_at(event.identity);
             }
             Todo::Open(file) => {
-                self.open(&file, &told);
+                self.open(&file, &event);
                 if file.is_new {
                     // It may be the first of many that a new program brings.
-                    self.look_at(told.identity);
+                    self.look_at(event.identity);
                 }
             }
         }
     }
 
-    /// Opens a file that was told of, and has its table made.
-    fn open(&mut self, file: &Unopened, told: &Told) {
+    /// Opens a file that was event of, and has its table made.
+    fn open(&mut self, file: &Unopened, event: &MappingEvent) {
         let kernel = &mut self.kernel;
-        let mut candidates = self.processes.candidates(file, told);
+        let mut candidates = self.processes.candidates(file, event);
         let found = candidates.find(|opened| kernel.code_key(&opened.file.file) == Some(file.code));
         drop(candidates);
         if let Some(opened) = found {

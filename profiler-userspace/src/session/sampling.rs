@@ -133,7 +133,7 @@ impl Session {
             .and_then(listen)
             .context("cannot listen for the kernel's notices")?;
         let mut processes = Processes::holding_files();
-        processes.compare_ages();
+        processes.compare_start_times();
         if kernel.tells_mappings() {
             let key = vdso::mapping().and_then(|mapping| kernel.code_key_at(mapping.start));
             processes.note_vdso(key);

@@ -1,23 +1,22 @@
-//! What lay at sampled addresses, as the kernel itself told at the time of the sample.
+//! Mapping events: what lay at sampled addresses, as the kernel half reported at the time of the sample.
 //!
 //! In: mappings of processes, which may be gone, and the files behind them by what the kernel knows them by.
-//! Out: the place of an address, and where to look for a file that has not been opened yet. What was told
+//! Out: the place of an address, and where to look for a file that has not been opened yet. What was reported
 //! is as true as the sample: it goes before anything that is read of a process later.
 
-use super::{
-    Backing, BackingId, Identity, MappedFile, Mapping, Opened, Place, Process, Processes, find,
-};
+use super::backing::Backings;
+use super::mappings::{Mapping, Process};
+use super::{Backing, BackingId, Identity, MappedFile, Opened};
 use crate::object::{FileNumber, RegularFile};
 use profiler_common::abi::CodeKey;
 use std::ffi::OsString;
 use std::ops::Range;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
-/// A mapping that was told of.
+/// A mapping that the kernel half reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct MappingEvent {
     /// Whose.
     pub identity: Identity,
     /// Where it lay.
@@ -26,11 +25,11 @@ pub struct Told {
     pub offset: u64,
     /// What the kernel half knows the file by.
     pub code: CodeKey,
-    /// The file's names from the last to the first; empty if they were told before.
+    /// The file's names from the last to the first; empty if they were reported before.
     pub names: Vec<Box<[u8]>>,
 }
 
-/// A file that was told of and has not been opened yet.
+/// A file that was reported and is not open yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unopened {
     /// What it is to frames.
@@ -41,7 +40,7 @@ pub struct Unopened {
     pub is_new: bool,
 }
 
-/// What is there to be done about a mapping that was told of.
+/// What to do about a mapping that was reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Todo {
     /// Nothing more.
@@ -52,136 +51,85 @@ pub enum Todo {
     Open(Unopened),
 }
 
-/// The mappings of one process that were told of.
-#[derive(Debug, Default)]
-pub(super) struct ToldOf {
-    /// Ascending, and without overlaps in each. Where another thing was mapped at an address later, it is
-    /// in a later one; samples do not tell which of them they are of.
-    layers: Vec<Vec<Mapping>>,
-    /// When one was told last.
-    seen: Option<SystemTime>,
+/// What a mapping event says of its process.
+pub(super) enum Reported {
+    /// Code that needs nothing more.
+    Known,
+    /// Memory; and whether it is the first that is reported of this process.
+    Memory {
+        /// Nothing of the kind was reported before.
+        is_first: bool,
+    },
+    /// A file; and whether it is the first event about it.
+    File(Unopened),
 }
 
-impl ToldOf {
-    fn add(&mut self, mapping: Mapping) {
-        self.seen = Some(SystemTime::now());
-        for layer in &mut self.layers {
-            let at = layer.partition_point(|other| other.range.end <= mapping.range.start);
-            match layer.get(at) {
-                Some(other) if other.says_the_same(&mapping) => return,
-                Some(other) if other.range.start < mapping.range.end => {}
-                _ => return layer.insert(at, mapping),
-            }
-        }
-        self.layers.push(vec![mapping]);
-    }
-
-    /// What an address lay in first.
-    pub(super) fn place(&self, address: u64) -> Option<Place> {
-        let mut layers = self.layers.iter();
-        let mapping = layers.find_map(|layer| find(layer, address))?;
-        Some(mapping.place(address, self.seen?))
-    }
-
-    /// Everything that was told.
-    pub(super) fn mappings(&self) -> impl Iterator<Item = &Mapping> + Clone {
-        self.layers.iter().flatten()
-    }
-}
-
-impl Mapping {
-    /// Whether the other mapping adds nothing.
-    fn says_the_same(&self, other: &Self) -> bool {
-        let within = self.range.start <= other.range.start && other.range.end <= self.range.end;
-        let ahead = other.range.start.wrapping_sub(self.range.start);
-        within && self.backing == other.backing && self.offset.wrapping_add(ahead) == other.offset
-    }
-}
-
-impl Processes {
-    /// Takes in what the kernel half tells of a mapping.
-    pub fn take_in(&mut self, told: &Told) -> Todo {
-        self.note_latest(told.identity);
-        let Told {
-            identity,
-            range,
-            offset,
-            code,
-            names,
-        } = told;
+impl MappingEvent {
+    /// Adds the mapping to its process. `vdso`: what the kernel half knows the vDSO by.
+    pub(super) fn add_to(
+        &self,
+        process: &mut Process,
+        backings: &mut Backings,
+        vdso: Option<CodeKey>,
+    ) -> Reported {
         let mapping = |backing, offset| Mapping {
-            range: range.clone(),
+            range: self.range.clone(),
             offset,
             backing,
         };
+        let code = self.code;
         if code.device == 0 && !code.is_anonymous() {
             // The kernel's own code: it is at hand.
-            if Some(*code) == self.vdso {
-                let backing = self.backings.vdso();
-                self.told_of(*identity).told.add(mapping(backing, 0));
+            if Some(code) == vdso {
+                process.reported.add(mapping(backings.vdso(), 0));
             }
-            return Todo::Nothing;
+            return Reported::Known;
         }
-        let path = path(names);
+        let path = path(&self.names);
         let is_memory = code.is_anonymous()
             || path.as_ref().is_some_and(|path| path.is_none())
-            || matches!(self.backings.told(*code), Some((_, Backing::Memory { .. })));
+            || matches!(backings.told(code), Some((_, Backing::Memory { .. })));
         if is_memory {
-            let backing = self.backings.anonymous();
+            let backing = backings.anonymous();
             if !code.is_anonymous() {
-                self.backings.bind(*code, backing);
+                backings.bind(code, backing);
             }
-            let memory = &mut self.told_of(*identity).told_memory;
+            let memory = &mut process.reported_memory;
             let is_first = memory.seen.is_none();
             memory.add(mapping(backing, 0));
-            return if is_first {
-                Todo::LookAtProcess
-            } else {
-                Todo::Nothing
-            };
+            return Reported::Memory { is_first };
         }
-        let known = self.backings.told(*code).map(|(backing, _)| backing);
+        let known = backings.told(code).map(|(backing, _)| backing);
         let backing = known.unwrap_or_else(|| {
-            self.backings.tell(
-                *code,
-                MappedFile {
-                    path: path.flatten().unwrap_or_else(|| nameless(*code)),
-                    number: number(*code),
-                    deleted: false,
-                },
-            )
+            let file = MappedFile {
+                path: path.flatten().unwrap_or_else(|| nameless(code)),
+                number: number(code),
+                deleted: false,
+            };
+            backings.tell(code, file)
         });
-        self.told_of(*identity).told.add(mapping(backing, *offset));
-        if self.held.was_opened(backing) {
-            Todo::Nothing
-        } else {
-            Todo::Open(Unopened {
-                backing,
-                code: *code,
-                is_new: known.is_none(),
-            })
-        }
+        process.reported.add(mapping(backing, self.offset));
+        Reported::File(Unopened {
+            backing,
+            code,
+            is_new: known.is_none(),
+        })
     }
 
-    /// What the kernel half knows the vDSO by.
-    pub fn note_vdso(&mut self, code: Option<CodeKey>) {
-        self.vdso = code;
-    }
-
-    fn told_of(&mut self, identity: Identity) -> &mut Process {
-        self.known.entry(identity).or_default()
-    }
-
-    /// Opens what may be the file that was told of, one after the other: under its path, through the mapping
-    /// itself, and under its path below the root directory of the process. Which of them it is, if any, only
+    /// Opens what may be the mapped file, one after the other: under its path, through the mapping itself, and under its
+    /// path below the root directory of the process, if that `is_latest` under its PID. Which of them it is, if any, only
     /// the kernel half can say.
-    pub fn candidates(&self, file: &Unopened, told: &Told) -> impl Iterator<Item = Opened> {
-        let path = match self.backing(file.backing) {
+    pub(super) fn candidates(
+        &self,
+        backing: &Backing,
+        is_latest: bool,
+    ) -> impl Iterator<Item = Opened> + use<> {
+        let path = match backing {
             Backing::File(file) => file.path.clone(),
             Backing::Vdso | Backing::Memory { .. } => PathBuf::new(),
         };
-        let tgid = self.is_current(told.identity).then_some(told.identity.tgid);
-        let Range { start, end } = told.range;
+        let tgid = is_latest.then_some(self.identity.tgid);
+        let Range { start, end } = self.range;
         let roots = [
             Some((PathBuf::from("/"), None)),
             tgid.map(|tgid| {
@@ -203,11 +151,6 @@ impl Processes {
                 root,
             })
         })
-    }
-
-    /// Keeps the file open that was found to be the one that was told of.
-    pub fn adopt(&mut self, file: &Unopened, opened: Opened) {
-        self.held.keep(file.backing, opened);
     }
 }
 
@@ -246,7 +189,9 @@ fn number(code: CodeKey) -> FileNumber {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Processes;
     use super::*;
+    use std::time::SystemTime;
 
     fn identity(tgid: u32, incarnation: u64) -> Identity {
         Identity { tgid, incarnation }
@@ -260,8 +205,8 @@ mod tests {
         }
     }
 
-    fn told(identity: Identity, range: Range<u64>, inode: u64, names: &[&str]) -> Told {
-        Told {
+    fn told(identity: Identity, range: Range<u64>, inode: u64, names: &[&str]) -> MappingEvent {
+        MappingEvent {
             identity,
             range,
             offset: 0x1000,
@@ -351,7 +296,7 @@ mod tests {
         processes.take_in(&part);
         assert_eq!(module(&processes, one, 0x5800).unwrap().0, "first");
         assert_eq!(module(&processes, one, 0x6800).unwrap().0, "second");
-        assert_eq!(processes.get(one).unwrap().told.mappings().count(), 2);
+        assert_eq!(processes.get(one).unwrap().reported.mappings().count(), 2);
     }
 
     #[test]

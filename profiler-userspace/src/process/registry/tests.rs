@@ -1,3 +1,4 @@
+use super::super::Place;
 use super::*;
 
 fn ourselves() -> Identity {
@@ -158,4 +159,46 @@ fn a_process_is_read_once_and_marked_when_it_exits() {
     processes.let_go(later);
     processes.see(later);
     assert!(!processes.meet(later));
+}
+
+fn incarnation_of_ours(incarnation: u64) -> Identity {
+    Identity {
+        tgid: std::process::id(),
+        incarnation,
+    }
+}
+
+#[test]
+fn ended_processes_are_reported_and_forgotten() {
+    let mut sleep = std::process::Command::new("sleep");
+    let mut child = sleep.arg("60").spawn().unwrap();
+    let sleeper = Identity {
+        tgid: child.id(),
+        incarnation: 1,
+    };
+    let mut processes = Processes::new();
+    processes.see(sleeper);
+    processes.see(incarnation_of_ours(1));
+    assert_eq!(processes.ended(), []);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(processes.ended(), [sleeper]);
+    processes.let_go(sleeper);
+    assert_eq!((processes.len(), processes.ended().len()), (1, 0));
+    assert!(processes.get(sleeper).is_none());
+    assert!(processes.see(sleeper), "as if never seen");
+}
+
+#[test]
+fn a_program_that_became_another_has_ended() {
+    let mut processes = Processes::new();
+    processes.see(incarnation_of_ours(1));
+    processes.see(incarnation_of_ours(2));
+    assert_eq!(processes.ended(), [incarnation_of_ours(1)]);
+    processes.let_go(incarnation_of_ours(1));
+    assert!(processes.get(incarnation_of_ours(2)).is_some());
+    assert!(!processes.see(incarnation_of_ours(2)));
+    // A late word of the first is not answered with what the second maps.
+    assert!(processes.see(incarnation_of_ours(1)));
+    assert_eq!(processes.ended(), [incarnation_of_ours(1)]);
 }

@@ -1,10 +1,13 @@
-//! Whether a PID is still worn by the process that was sampled.
+//! Whether a PID still belongs to the process that was sampled.
 //!
 //! In: an identity, and when the process that now has its PID began, from `/proc/PID/stat`. A PID may be given out
 //! again before anybody looks, to a process that was not sampled itself; what that one maps is not what
 //! the other did.
 
-use super::{Identity, Processes};
+use super::Identity;
+use foldhash::HashMap;
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
@@ -15,23 +18,70 @@ const INITIAL_TIME_NAMESPACE: u64 = 0xefff_fffa;
 /// What `/proc/PID/stat` counts time in (`include/asm-generic/param.h`, `USER_HZ`).
 const TICK: Duration = Duration::from_millis(10);
 
-impl Processes {
-    /// From now on, looks at a PID only if the process that has it is as old as the one that was sampled. Where
-    /// `/proc` tells of other times than the kernel half, as in a time namespace, that cannot be done.
-    pub fn compare_ages(&mut self) {
+/// Which program runs under each PID.
+#[derive(Debug, Default)]
+pub(super) struct Liveness {
+    /// The latest incarnation seen under each PID: only that one can still be read.
+    latest: HashMap<u32, u64>,
+    /// Whether start times are comparable with incarnations.
+    compares_start_times: bool,
+}
+
+impl Liveness {
+    /// Has start times compared from now on, where this process sees them as the kernel half does.
+    pub(super) fn compare_start_times(&mut self) {
         let namespace = fs::metadata("/proc/self/ns/time").map(|namespace| namespace.ino());
         // Before Linux 5.6 there are none.
-        self.compares_ages = namespace.is_ok_and(|inode| inode == INITIAL_TIME_NAMESPACE)
+        self.compares_start_times = namespace.is_ok_and(|inode| inode == INITIAL_TIME_NAMESPACE)
             || !fs::exists("/proc/self/ns/time").unwrap_or(true);
     }
 
-    /// Whether `/proc` tells of this one right now.
+    /// Notes that this program runs under its PID, or ran before the one that does.
+    pub(super) fn note(&mut self, identity: Identity) {
+        let latest = self
+            .latest
+            .entry(identity.tgid)
+            .or_insert(identity.incarnation);
+        *latest = identity.incarnation.max(*latest);
+    }
+
+    /// Forgets a program.
+    pub(super) fn forget(&mut self, identity: Identity) {
+        if self.is_latest(identity) {
+            self.latest.remove(&identity.tgid);
+        }
+    }
+
+    /// Whether no later program was seen under the PID, so that `/proc` may still describe this one.
+    pub(super) fn is_latest(&self, identity: Identity) -> bool {
+        self.latest.get(&identity.tgid) == Some(&identity.incarnation)
+    }
+
+    /// Whether the process that now has the PID is this one.
     pub(super) fn is_there(&self, identity: Identity) -> bool {
-        self.is_current(identity)
-            && (!self.compares_ages
+        self.is_latest(identity)
+            && (!self.compares_start_times
                 || identity.incarnation == 0
                 || began(identity.tgid).is_some_and(|ticks| is_of(identity, ticks)))
     }
+
+    /// Whether it has surely ended, or runs another program.
+    pub(super) fn has_gone(&self, identity: Identity) -> bool {
+        !self.is_latest(identity) || !runs(identity.tgid)
+    }
+}
+
+/// Whether anything has that PID. Nobody is sent anything.
+fn runs(tgid: u32) -> bool {
+    if tgid == 0 {
+        // The idle task has no PID, and no end.
+        return true;
+    }
+    let Some(pid) = i32::try_from(tgid).ok().and_then(Pid::from_raw) else {
+        return false;
+    };
+    // Others than our own may be refused us, and are there.
+    test_kill_process(pid) != Err(Errno::SRCH)
 }
 
 /// When the process that has the PID began, in ticks since boot.
@@ -56,7 +106,7 @@ fn is_of(identity: Identity, ticks: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Look;
+    use super::super::{Look, Processes};
     use super::*;
 
     #[test]
@@ -83,11 +133,18 @@ mod tests {
         };
         for (identity, look) in [(ourselves, Look::Changed), (predecessor, Look::Gone)] {
             let mut processes = Processes::new();
-            processes.compare_ages();
-            if !processes.compares_ages {
+            processes.compare_start_times();
+            if !processes.liveness.compares_start_times {
                 return;
             }
             assert_eq!(processes.look(identity), look);
         }
+    }
+
+    #[test]
+    fn the_idle_task_never_ends() {
+        assert!(runs(0));
+        assert!(!runs(u32::MAX));
+        assert!(runs(std::process::id()));
     }
 }

@@ -8,8 +8,11 @@
 //! Directory and file are opened while the process lives, so that they are still readable when it and its
 //! mounts have gone.
 
+use super::backing::Backings;
+use super::liveness::Liveness;
+use super::mappings::{Process, Reading};
 use super::shortage::most_code_maps;
-use super::{Backing, BackingId, Identity, MappedFile, Owner, Processes, Reading};
+use super::{Backing, BackingId, Identity, MappedFile, Owner};
 use crate::object::RegularFile;
 use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2};
 use rustix::time::{ClockId, clock_gettime};
@@ -48,7 +51,7 @@ struct Found {
 
 /// The maps of all processes that were seen to compile code.
 #[derive(Debug, Default)]
-pub(super) struct CodeMaps {
+pub(super) struct JitMaps {
     found: HashMap<Identity, Found>,
     /// The most that are kept open; set when the first one is.
     most: OnceLock<usize>,
@@ -56,10 +59,36 @@ pub(super) struct CodeMaps {
     turned_away: HashSet<Identity>,
 }
 
-impl CodeMaps {
+impl JitMaps {
     /// Closes the files of a process.
     pub(super) fn let_go(&mut self, identity: Identity) {
         self.found.remove(&identity);
+    }
+
+    /// The perf map of a process, as it is now.
+    pub(super) fn open(&self, identity: Identity, liveness: &Liveness) -> Option<RegularFile> {
+        if let Some(found) = self.found.get(&identity) {
+            // A process that still writes has a path to it; a map without a path is as it was left.
+            let now = found.place.open(identity);
+            return now.or_else(|| found.map.as_ref()?.again().ok());
+        }
+        let place = liveness
+            .is_there(identity)
+            .then(|| Place::of(identity.tgid))??;
+        place.open(identity)
+    }
+
+    /// Looks for the map of a process whose mappings were just read, if it compiles code.
+    pub(super) fn look_if_made(
+        &mut self,
+        identity: Identity,
+        reading: &Reading,
+        backings: &Backings,
+    ) {
+        let mut mappings = reading.mappings.iter();
+        if mappings.any(|mapping| backings.get(mapping.backing).may_be_made()) {
+            self.look(identity);
+        }
     }
 
     /// Looks for the map of a running process.
@@ -160,50 +189,30 @@ impl MappedFile {
     }
 }
 
-impl Processes {
-    /// Looks for the map of a process whose mappings were just read, if it compiles code.
-    pub(super) fn look_for_code_map(&mut self, identity: Identity, reading: &Reading) {
-        let mut mappings = reading.mappings.iter();
-        if mappings.any(|mapping| self.backings.get(mapping.backing).may_be_made()) {
-            self.code_maps.look(identity);
-        }
-    }
-
-    /// The perf map of a process, as it is now.
-    pub fn code_map(&mut self, identity: Identity) -> Option<RegularFile> {
-        if let Some(found) = self.code_maps.found.get(&identity) {
-            // A process that still writes has a path to it; a map without a path is as it was left.
-            let now = found.place.open(identity);
-            return now.or_else(|| found.map.as_ref()?.again().ok());
-        }
-        let place = self
-            .is_there(identity)
-            .then(|| Place::of(identity.tgid))??;
-        place.open(identity)
-    }
-
-    /// The jitdumps that a process has mapped, the latest first.
-    pub fn jitdumps(&self, identity: Identity) -> Vec<(BackingId, Owner)> {
-        let mut dumps: Vec<(BackingId, Owner)> = Vec::new();
-        let readings = self.get(identity).into_iter();
-        for reading in readings.flat_map(|process| process.readings.iter().rev()) {
-            for mapping in &reading.mappings {
-                let is_dump = match self.backings.get(mapping.backing) {
-                    Backing::File(file) => file.is_jitdump(),
-                    Backing::Vdso | Backing::Memory { .. } => false,
+/// The jitdumps that a process has mapped, the latest first.
+pub(super) fn jitdumps(
+    identity: Identity,
+    process: &Process,
+    backings: &Backings,
+) -> Vec<(BackingId, Owner)> {
+    let mut dumps: Vec<(BackingId, Owner)> = Vec::new();
+    for reading in process.readings.iter().rev() {
+        for mapping in &reading.mappings {
+            let is_dump = match backings.get(mapping.backing) {
+                Backing::File(file) => file.is_jitdump(),
+                Backing::Vdso | Backing::Memory { .. } => false,
+            };
+            if is_dump && !dumps.iter().any(|(known, _)| *known == mapping.backing) {
+                let owner = Owner {
+                    identity,
+                    mapping: mapping.range.clone(),
+                    seen: reading.taken,
                 };
-                if is_dump && !dumps.iter().any(|(known, _)| *known == mapping.backing) {
-                    let owner = Owner {
-                        identity,
-                        mapping: mapping.range.clone(),
-                        seen: reading.taken,
-                    };
-                    dumps.push((mapping.backing, owner));
-                }
+                dumps.push((mapping.backing, owner));
             }
         }
-        dumps
     }
+    dumps
 }
 
 #[cfg(test)]

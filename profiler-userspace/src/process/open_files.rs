@@ -4,21 +4,24 @@
 //! replaced, or unmounted with its container before the recording ends, and has ended itself, cannot be
 //! reached in any other way.
 
+use super::backing::Backings;
+use super::liveness::Liveness;
+use super::mappings::Reading;
 use super::shortage::most_files;
-use super::{Backing, BackingId, Identity, Opened, Owner, Process, Processes, Reading};
+use super::{Backing, BackingId, Identity, Opened, Owner, opening};
 use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt as _;
 
 /// Open files by what they are behind.
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub(super) struct OpenFiles {
     files: HashMap<BackingId, Opened>,
     most: usize,
     /// What there was no room for.
     turned_away: HashSet<BackingId>,
 }
 
-impl Held {
+impl OpenFiles {
     /// Takes files.
     pub(super) fn taking() -> Self {
         Self {
@@ -54,19 +57,42 @@ impl Held {
             root: held.root.clone(),
         })
     }
-}
 
-impl Processes {
-    /// Opens what a process maps, as long as it is there.
-    pub(super) fn hold(&mut self, identity: Identity, reading: &Reading) {
+    /// Opens the file behind `backing`, if it can be reached: because it was kept open, under its path, under
+    /// its path in the root directory of a running owner, or through that owner's mapping.
+    pub(super) fn open(
+        &self,
+        backing: BackingId,
+        owners: &[Owner],
+        backings: &Backings,
+        liveness: &Liveness,
+    ) -> Option<Opened> {
+        let Backing::File(file) = backings.get(backing) else {
+            return None;
+        };
+        let opened = match self.get(backing) {
+            Some(kept) => kept,
+            None => opening::reach(file, owners, backings.code(backing), liveness)?,
+        };
+        // A file made after all of them were seen has at most inherited the inode.
+        let existed = |owner: &Owner| opened.file.born.is_none_or(|born| born <= owner.seen);
+        owners.iter().any(existed).then_some(opened)
+    }
+
+    /// Opens and keeps what a process has mapped, each file once.
+    pub(super) fn keep_all(
+        &mut self,
+        identity: Identity,
+        reading: &Reading,
+        backings: &Backings,
+        liveness: &Liveness,
+    ) {
         for mapping in &reading.mappings {
             let backing = mapping.backing;
-            if self.held.most == 0 {
+            if self.most == 0 {
                 return;
             }
-            if self.held.was_opened(backing)
-                || !matches!(self.backings.get(backing), Backing::File(_))
-            {
+            if self.was_opened(backing) || !matches!(backings.get(backing), Backing::File(_)) {
                 continue;
             }
             let owner = Owner {
@@ -74,20 +100,15 @@ impl Processes {
                 mapping: mapping.range.clone(),
                 seen: reading.taken,
             };
-            if let Some(opened) = self.open(backing, &[owner]) {
-                self.held.keep(backing, opened);
+            if let Some(opened) = self.open(backing, &[owner], backings, liveness) {
+                self.keep(backing, opened);
             }
         }
     }
-}
 
-impl Processes {
-    /// Closes the files that have been deleted, and that no process which is known maps: names have been given to all that
-    /// was sampled of them. As long as they are open, their disks have no use of the room that they take.
-    pub fn close_deleted(&mut self) {
-        let mapped: HashSet<BackingId> = self.known.values().flat_map(Process::backings).collect();
-        self.held
-            .files
+    /// Closes the files that are deleted and no longer mapped by any process that is known.
+    pub(super) fn close_deleted(&mut self, mapped: &HashSet<BackingId>) {
+        self.files
             .retain(|backing, opened| mapped.contains(backing) || !is_deleted(opened));
     }
 }
@@ -100,7 +121,7 @@ fn is_deleted(opened: &Opened) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Todo, Told};
+    use super::super::{MappingEvent, Processes, Todo};
     use super::*;
     use crate::object::RegularFile;
     use profiler_common::abi::CodeKey;
@@ -108,10 +129,10 @@ mod tests {
     #[test]
     fn files_beyond_the_descriptor_limit_are_counted_once() {
         let mut processes = Processes::holding_files();
-        processes.held.most = 1;
+        processes.open_files.most = 1;
         let file = tempfile::NamedTempFile::new().unwrap();
         for inode in [1, 2, 3, 3] {
-            let told = Told {
+            let event = MappingEvent {
                 identity: Identity {
                     tgid: u32::MAX,
                     incarnation: 1,
@@ -125,7 +146,7 @@ mod tests {
                 },
                 names: vec![b"x".as_slice().into()],
             };
-            if let Todo::Open(unopened) = processes.take_in(&told) {
+            if let Todo::Open(unopened) = processes.take_in(&event) {
                 let opened = Opened::ours(RegularFile::open(file.path()).unwrap());
                 processes.adopt(&unopened, opened);
             }

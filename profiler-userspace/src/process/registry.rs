@@ -1,0 +1,300 @@
+//! All processes that were seen.
+//!
+//! In: who was sampled, mapping events, `/proc`. Out: what an address lies in, and the files behind it. The parts that it
+//! puts together know nothing of it: who still runs, what is mapped, which files are open, where JIT code is described.
+
+use super::backing::Backings;
+use super::jit_maps::{self, JitMaps};
+use super::liveness::Liveness;
+use super::mapping_events::Reported;
+use super::mappings::{Mapping, Process, Reading};
+use super::open_files::OpenFiles;
+use super::{
+    Backing, BackingId, Identity, MappingEvent, Opened, Owner, Runtime, Shortage, Todo, Unopened,
+};
+use crate::object::RegularFile;
+use foldhash::HashMap;
+use profiler_common::abi::CodeKey;
+use std::collections::HashSet;
+use std::io::{self, ErrorKind};
+
+/// The most readings kept of one process; see [`Processes::refresh`].
+const MAX_READINGS: usize = 8;
+
+/// What a look at a process showed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// Nothing: it has ended, or runs another program.
+    Gone,
+    /// What was known.
+    Same,
+    /// More than was known.
+    Changed,
+}
+
+/// All processes seen so far.
+#[derive(Debug, Default)]
+pub struct Processes {
+    known: HashMap<Identity, Process>,
+    pub(super) liveness: Liveness,
+    backings: Backings,
+    jit_maps: JitMaps,
+    pub(super) open_files: OpenFiles,
+    // What the kernel half knows the vDSO by.
+    vdso: Option<CodeKey>,
+    refused: usize,
+    shortage: Shortage,
+}
+
+impl Processes {
+    /// No processes yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// No processes yet. What they map will be kept open, so that it can be read after they and their
+    /// files have gone.
+    pub fn holding_files() -> Self {
+        Self {
+            open_files: OpenFiles::taking(),
+            ..Self::default()
+        }
+    }
+
+    /// Reads the mappings of a process that has not been seen yet, and says whether it was so. The
+    /// sooner after its first sample, the more surely it still runs.
+    pub fn see(&mut self, identity: Identity) -> bool {
+        let process = self.known.entry(identity).or_default();
+        if std::mem::replace(&mut process.looked_at, true) {
+            return false;
+        }
+        self.liveness.note(identity);
+        // Asked first, which takes a tenth of what looking in vain does: where processes come and go, most have gone.
+        let reading = match (!self.has_gone(identity)).then(|| self.read(identity)) {
+            Some(Ok(reading)) => Some(reading),
+            Some(Err(error)) => {
+                self.refused += usize::from(error.kind() == ErrorKind::PermissionDenied);
+                None
+            }
+            None => None,
+        };
+        if let Some(reading) = &reading {
+            self.jit_maps
+                .look_if_made(identity, reading, &self.backings);
+            self.open_files
+                .keep_all(identity, reading, &self.backings, &self.liveness);
+        }
+        if let Some(process) = self.known.get_mut(&identity) {
+            process.readings.extend(reading);
+        }
+        true
+    }
+
+    /// Notes that a process was sampled. Whether it should be looked at: nothing was heard of it before.
+    pub fn meet(&mut self, identity: Identity) -> bool {
+        self.liveness.note(identity);
+        let process = self.known.entry(identity).or_default();
+        !std::mem::replace(&mut process.met, true) && !process.looked_at
+    }
+
+    /// Whether a process has surely ended, or runs another program, so that a look at it would show nothing.
+    pub fn has_gone(&self, identity: Identity) -> bool {
+        self.liveness.has_gone(identity)
+    }
+
+    /// Looks at a process: for the first time, or again.
+    pub fn look(&mut self, identity: Identity) -> Look {
+        let changed = self.see(identity) || self.refresh(identity);
+        let has_gone = |process: &Process| process.readings.is_empty();
+        if self.get(identity).is_none_or(has_gone) || !self.liveness.is_latest(identity) {
+            Look::Gone
+        } else if changed {
+            Look::Changed
+        } else {
+            Look::Same
+        }
+    }
+
+    /// Reads the mappings again, for an address that lies in none: libraries may have been loaded, and
+    /// code made, since the process was seen. Says whether anything new was found; nothing is when the
+    /// process has ended or runs another program.
+    pub fn refresh(&mut self, identity: Identity) -> bool {
+        let looked_at = self
+            .known
+            .get(&identity)
+            .is_some_and(|process| process.looked_at);
+        if !looked_at || !self.liveness.is_latest(identity) {
+            return false;
+        }
+        let Ok(fresh) = self.read(identity) else {
+            return false;
+        };
+        let Some(Process { readings, .. }) = self.known.get(&identity) else {
+            return false;
+        };
+        let known = |mapping: &Mapping| {
+            readings
+                .iter()
+                .any(|reading| reading.find(mapping.range.start) == Some(mapping))
+        };
+        // Another program has its files elsewhere. Where the kernel tells of `exec`, a reading that
+        // shares none with the first is of a program whose own samples have yet to come; unless the
+        // first was taken so early in `exec` that there was nothing to share.
+        let is_file =
+            |mapping: &&Mapping| matches!(self.backings.get(mapping.backing), Backing::File(_));
+        let none_before = !readings
+            .iter()
+            .any(|reading| reading.mappings.iter().any(|mapping| is_file(&mapping)));
+        let same_program = identity.incarnation == 0
+            || none_before
+            || fresh.mappings.iter().filter(is_file).any(known);
+        let nothing_new = fresh.mappings.iter().all(known);
+        if !same_program {
+            return false;
+        }
+        self.jit_maps.look_if_made(identity, &fresh, &self.backings);
+        if nothing_new {
+            return false;
+        }
+        self.open_files
+            .keep_all(identity, &fresh, &self.backings, &self.liveness);
+        let Some(Process { readings, .. }) = self.known.get_mut(&identity) else {
+            return false;
+        };
+        // The first reading stays, being the one that most samples fit.
+        if readings.len() == MAX_READINGS {
+            readings.remove(1);
+            self.shortage.readings += 1;
+        }
+        readings.push(fresh);
+        true
+    }
+
+    /// A process that was seen.
+    pub fn get(&self, identity: Identity) -> Option<&Process> {
+        self.known.get(&identity)
+    }
+
+    /// What a [`Place`] of these processes lies in.
+    pub fn backing(&self, id: BackingId) -> &Backing {
+        self.backings.get(id)
+    }
+
+    /// How many processes' mappings we were not allowed to read. None of their code has a name;
+    /// running with sudo, or with `CAP_SYS_PTRACE`, mends it.
+    pub fn refused(&self) -> usize {
+        self.refused
+    }
+
+    fn read(&mut self, identity: Identity) -> io::Result<Reading> {
+        let liveness = &self.liveness;
+        let is_there = || liveness.is_there(identity);
+        let (reading, cut) = Reading::read(identity.tgid, &mut self.backings, is_there)?;
+        self.shortage.mappings += usize::from(cut);
+        Ok(reading)
+    }
+
+    /// Has start times compared, so that a reused PID is not taken for the process that was sampled.
+    pub fn compare_start_times(&mut self) {
+        self.liveness.compare_start_times();
+    }
+
+    /// Takes in what the kernel half reported of a mapping.
+    pub fn take_in(&mut self, event: &MappingEvent) -> Todo {
+        self.liveness.note(event.identity);
+        let process = self.known.entry(event.identity).or_default();
+        match event.add_to(process, &mut self.backings, self.vdso) {
+            Reported::Memory { is_first: true } => Todo::LookAtProcess,
+            Reported::File(file) if !self.open_files.was_opened(file.backing) => Todo::Open(file),
+            Reported::File(_) | Reported::Memory { .. } | Reported::Known => Todo::Nothing,
+        }
+    }
+
+    /// Notes what the kernel half knows the vDSO by.
+    pub fn note_vdso(&mut self, code: Option<CodeKey>) {
+        self.vdso = code;
+    }
+
+    /// Opens what may be the file of a mapping event, one after the other. Which of them it is, if any, only the kernel half
+    /// can say.
+    pub fn candidates(
+        &self,
+        file: &Unopened,
+        event: &MappingEvent,
+    ) -> impl Iterator<Item = Opened> + use<> {
+        let is_latest = self.liveness.is_latest(event.identity);
+        event.candidates(self.backing(file.backing), is_latest)
+    }
+
+    /// Keeps the file open that was found to be that of a mapping event.
+    pub fn adopt(&mut self, file: &Unopened, opened: Opened) {
+        self.open_files.keep(file.backing, opened);
+    }
+
+    /// Opens the file behind `backing`, if it can be reached: because it was kept open, under its path, under
+    /// its path in the root directory of a running owner, or through that owner's mapping.
+    pub fn open(&self, backing: BackingId, owners: &[Owner]) -> Option<Opened> {
+        self.open_files
+            .open(backing, owners, &self.backings, &self.liveness)
+    }
+
+    /// Closes the files that are deleted and no longer mapped by any process that is known.
+    pub fn close_deleted(&mut self) {
+        let mapped: HashSet<BackingId> = self.known.values().flat_map(Process::backings).collect();
+        self.open_files.close_deleted(&mapped);
+    }
+
+    /// The perf map of a process, as it is now.
+    pub fn code_map(&self, identity: Identity) -> Option<RegularFile> {
+        self.jit_maps.open(identity, &self.liveness)
+    }
+
+    /// The jitdumps that a process has mapped, the latest first.
+    pub fn jitdumps(&self, identity: Identity) -> Vec<(BackingId, Owner)> {
+        let process = self.get(identity);
+        process.map_or_else(Vec::new, |process| {
+            jit_maps::jitdumps(identity, process, &self.backings)
+        })
+    }
+
+    /// Which runtime a process seems to be, by the names of its files.
+    pub fn runtime(&self, identity: Identity) -> Option<Runtime> {
+        Runtime::of(self.get(identity)?, &self.backings)
+    }
+
+    /// What was left out, because there was no room for it.
+    pub fn shortage(&self) -> Shortage {
+        Shortage {
+            files: self.open_files.turned_away(),
+            code_maps: self.jit_maps.turned_away(),
+            ..self.shortage
+        }
+    }
+
+    /// Those that have ended, or run another program: after what was sampled until now, nothing will be sampled of them.
+    pub fn ended(&self) -> Vec<Identity> {
+        let known = self.known.keys().copied();
+        known.filter(|identity| self.has_gone(*identity)).collect()
+    }
+
+    /// How many are known.
+    pub fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    /// Whether none is known.
+    pub fn is_empty(&self) -> bool {
+        self.known.is_empty()
+    }
+
+    /// Forgets a process, as if it had never been seen: so a storm of short-lived processes takes no more memory than those
+    /// that run at one time.
+    pub fn let_go(&mut self, identity: Identity) {
+        self.known.remove(&identity);
+        self.jit_maps.let_go(identity);
+        self.liveness.forget(identity);
+    }
+}
+
+#[cfg(test)]
+mod tests;
