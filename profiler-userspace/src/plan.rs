@@ -244,11 +244,11 @@ impl Output {
     }
 }
 
-/// What is to be made of a raw recording.
+/// What is to be made of raw recordings and folded text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rendering {
-    /// The raw recording; `-` is stdin.
-    pub file: PathBuf,
+    /// Raw recordings and folded text, which are shown together; never empty. `-` is stdin.
+    pub files: Vec<PathBuf>,
     /// Where in the recording's time the first window lies that is wanted; none for its beginning.
     pub from: Option<Moment>,
     /// Before what time; none for its end.

@@ -351,8 +351,8 @@ fn a_file_that_is_no_raw_recording_is_refused_with_a_reason() {
     let mut later = whole.clone();
     later[8] = 9;
     for (bytes, reason) in [
-        (&b""[..], "it is not a raw recording"),
-        (b"app;main 3\n", "it is not a raw recording"),
+        (&b""[..], "there is no stack in it"),
+        (b"app;main 3\napp;main\n", "line 2 has no weight"),
         (&whole[..60], "not one sample of it is whole"),
         (&later, "its format is version 9"),
     ] {

@@ -3,7 +3,7 @@
 //! In: the arguments of the process. Out: what to render, and how, if that was asked for. Never opens the
 //! file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::flags::{LookArgs, NameArgs, OutputArgs};
 use super::{plan, value};
@@ -14,13 +14,13 @@ use anyhow::{Result, ensure};
 /// Draw a raw recording (-o NAME.fbpf): on any machine, as often as wanted; needs no privileges
 #[derive(Debug, clap::Args)]
 #[command(
-    override_usage = "flame-bpf render FILE [OPTIONS]",
+    override_usage = "flame-bpf render FILE... [OPTIONS]",
     max_term_width = 120
 )]
 pub(super) struct RenderArgs {
-    /// The raw recording; `-` for stdin
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    /// Raw recordings or folded stacks of any tool, shown together; `-` for stdin
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
     /// Skip windows that end before TIME: 14:05, "2026-11-22 14:05:30", or 90s, 2h after the start
     #[arg(long, value_name = "TIME", value_parser = value::moment)]
     from: Option<Moment>,
@@ -47,19 +47,23 @@ pub(super) fn build(args: RenderArgs, stdout_is_terminal: bool) -> Result<Render
         !args.quiet || args.verbose == 0,
         "-q says less and -v says more; keep one of them"
     );
+    let stdin = args.files.iter().filter(|file| *file == Path::new("-"));
+    ensure!(
+        stdin.count() < 2,
+        "- is stdin, which can be read once; keep one of them"
+    );
     let outputs = plan::outputs(&args.output, stdout_is_terminal)?;
     for output in &outputs {
         if let Output::RawRecording { path } = output {
             anyhow::bail!(
-                "{} would be a raw recording, as {} is one already; copy it",
-                path.display(),
-                args.file.display()
+                "{} would be a raw recording, which nothing but recording makes; copy the one that there is",
+                path.display()
             );
         }
     }
     let is_drawn = outputs.iter().any(Output::is_drawn);
     Ok(Rendering {
-        file: args.file,
+        files: args.files,
         from: args.from,
         to: args.to,
         style: plan::style(&args.look, &args.output, is_drawn)?,
@@ -83,7 +87,6 @@ mod tests {
     use std::ffi::OsString;
 
     use crate::symbolize::Demangling;
-    use std::path::Path;
     use std::time::Duration;
 
     fn parse(line: &str) -> Result<Rendering, Exit> {
@@ -99,7 +102,7 @@ mod tests {
         let line =
             "render a.fbpf -o b.svg -f --inline --simplify --debug-dir /d --title T --inverted";
         let asked = parse(line).unwrap();
-        assert_eq!(asked.file, Path::new("a.fbpf"));
+        assert_eq!(asked.files, [Path::new("a.fbpf")]);
         assert_eq!(asked.title.as_deref(), Some("T"));
         assert!(asked.naming.inlined && asked.style.inverted);
         assert_eq!(asked.naming.demangling, Demangling::Simplified);
@@ -116,7 +119,7 @@ mod tests {
     fn anything_else_is_refused_and_help_is_given() {
         for line in [
             "render",
-            "render a b",
+            "render - a -",
             "render a -p 1",
             "render a -F 9",
             "render a -o b.fbpf",

@@ -4,6 +4,7 @@
 
 pub(crate) mod deliver;
 pub(crate) mod finish;
+pub(crate) mod input;
 pub(crate) mod look;
 pub(crate) mod naming;
 pub(crate) mod progress;

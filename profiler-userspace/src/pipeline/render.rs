@@ -1,6 +1,6 @@
 //! Names and draws what was recorded before.
 //!
-//! In: a raw recording, and how it is to be named and drawn. Out: the outputs, and what the recording said at
+//! In: raw recordings and folded text, and how they are to be named and drawn. Out: the outputs, and what the recording said at
 //! its end, with what there is to say of names now. Never touches the kernel half, and needs no privileges.
 
 use super::prepare;
@@ -9,32 +9,31 @@ use crate::debuginfod::{Client, Fetched, Limits};
 use crate::object::{BuildId, Fetch};
 use crate::output::Style;
 use crate::pipeline::deliver::{Named, deliver};
+use crate::pipeline::input::Input;
 use crate::pipeline::look;
 use crate::pipeline::progress::Progress;
 use crate::plan::Rendering;
-use crate::profile::fold::visible;
-use crate::profile::{Origin, off_cpu};
-use crate::raw_recording::{self, Missing, RawRecording, Read, Wanted, Windows};
+use crate::profile::fold::{self, visible};
+use crate::profile::{Origin, Profile, Unit, off_cpu};
+use crate::raw_recording::{Missing, RawRecording, Read, Wanted, Windows};
 use crate::report::debug_info;
 use crate::report::distro::Distro;
 use crate::report::findings::{Finding, Summary};
 use crate::report::names;
 use crate::report::print;
-use crate::report::text::counted;
+use crate::report::text::{counted, grouped};
 use crate::symbolize::{self, Sources};
-use anyhow::{Context as _, Result};
-use std::fs::File;
-use std::io::{self, BufReader};
+use anyhow::{Context as _, Result, ensure};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 /// Renders as asked.
 ///
 /// # Errors
-/// When the file cannot be read or is no raw recording, or an output cannot be written.
+/// When an input cannot be read or is neither a raw recording nor folded text, when inputs cannot be shown together,
+/// or when an output cannot be written.
 pub fn render(asked: &Rendering) -> Result<()> {
     let sinks = prepare(asked.outputs.iter())?;
-    let cannot = || format!("cannot render {}", asked.file.display());
     let time = |began: SystemTime| {
         let from = asked
             .from
@@ -44,14 +43,126 @@ pub fn render(asked: &Rendering) -> Result<()> {
         from..asked.to.map_or_else(end, |to| to.of(began))
     };
     let wanted: Wanted<'_> = (asked.from.is_some() || asked.to.is_some()).then_some(&time);
-    let read = if asked.file == Path::new("-") {
-        raw_recording::read(io::stdin().lock(), wanted)
-    } else {
-        let file = File::open(&asked.file).with_context(cannot)?;
-        raw_recording::read(BufReader::new(file), wanted)
+    let files = asked.files.iter();
+    let inputs: Vec<Input> = files
+        .map(|file| Input::read(file, wanted))
+        .collect::<Result<_>>()?;
+    // Folded text does not say what it counts; recordings beside it do.
+    let unit = inputs.iter().find_map(|input| match input {
+        Input::Recording(read) => Some(read.raw_recording.facts.unit.clone()),
+        Input::Folded(_) => None,
+    });
+    let unit = unit.unwrap_or(Unit::Samples);
+    let pieces = asked
+        .files
+        .iter()
+        .zip(inputs)
+        .map(|(file, input)| match input {
+            Input::Recording(read) => Ok(of_recording(asked, *read)),
+            Input::Folded(text) => of_text(file, &text, unit.clone()),
+        });
+    let Piece {
+        profile,
+        title,
+        mut summary,
+        about,
+        missing,
+    } = merged(pieces.collect::<Result<_>>()?)?;
+    let look = look::usual(profile.origin.activity, profile.off_cpu);
+    let style = Style {
+        title: asked.title.clone().unwrap_or(title),
+        notes: summary.lines(),
+        colors: asked.colors.unwrap_or(look.palette),
+        subtitle: asked
+            .style
+            .subtitle
+            .clone()
+            .or(look.subtitle.map(str::to_owned)),
+        ..asked.style.clone()
     };
-    let read = read.with_context(cannot)?;
-    let mut read = read;
+    let named = Named {
+        profile: &profile,
+        style: &style,
+    };
+    let places = deliver(&sinks, &asked.outputs, Some(&named), None)?;
+    if asked.verbosity.verbose > 0 {
+        print(&about);
+    }
+    if !asked.verbosity.quiet {
+        let wrote = places.into_iter().map(|place| Finding::new("wrote", place));
+        summary.findings.extend(wrote);
+        print(&summary.shown());
+    } else {
+        print(&missing);
+    }
+    Ok(())
+}
+
+/// What an input comes to.
+struct Piece {
+    profile: Profile,
+    title: String,
+    summary: Summary,
+    /// Where it comes from, a fact to a line.
+    about: String,
+    /// What is to be said in any case; empty if nothing is.
+    missing: String,
+}
+
+/// All pieces as one.
+fn merged(mut pieces: Vec<Piece>) -> Result<Piece> {
+    let mut all = pieces.remove(0);
+    if pieces.is_empty() {
+        return Ok(all);
+    }
+    let count = pieces.len() + 1;
+    all.title = format!("{}, and {} more", all.title, count - 1);
+    all.summary.title = visible(&all.title).into_owned();
+    for piece in pieces {
+        all.profile.merge(&piece.profile)?;
+        let name = Finding::new("and", piece.summary.title);
+        all.summary.findings.push(name);
+        all.summary.findings.extend(piece.summary.findings);
+        all.about.push_str(&piece.about);
+        all.missing.push_str(&piece.missing);
+    }
+    Ok(all)
+}
+
+/// Folded text, whose weights are in this unit.
+fn of_text(file: &Path, text: &[u8], unit: Unit) -> Result<Piece> {
+    let name = match file == Path::new("-") {
+        true => "stdin".to_owned(),
+        false => file.display().to_string(),
+    };
+    let profile = fold::parse(text, unit).with_context(|| {
+        format!("cannot render {name}: read as folded text, as it is not a raw recording")
+    })?;
+    ensure!(
+        !profile.samples().is_empty(),
+        "cannot render {name}: there is no stack in it, such as `main;work 42`"
+    );
+    let weight = profile.unit.shown(profile.total_weight());
+    let recorded = format!(
+        "folded text: {} {} in {}",
+        grouped(weight),
+        profile.unit.noun(),
+        counted(profile.samples().len() as u64, "line")
+    );
+    Ok(Piece {
+        title: name.clone(),
+        summary: Summary {
+            title: visible(&name).into_owned(),
+            findings: vec![Finding::new("input", recorded)],
+        },
+        about: format!("input: {} is folded text\n", visible(&name)),
+        missing: String::new(),
+        profile,
+    })
+}
+
+/// A raw recording, with names.
+fn of_recording(asked: &Rendering, mut read: Read) -> Piece {
     let normalized = std::mem::take(&mut read.raw_recording.normalized);
     let shown = Shown {
         firings: normalized.total_count(),
@@ -121,35 +232,17 @@ pub fn render(asked: &Rendering) -> Result<()> {
     ));
     let limit = asked.naming.memory.bytes;
     findings.extend(debug_info::on_details(&symbolized.untold, limit));
-    let look = look::usual(facts.activity, facts.off_cpu);
-    let style = Style {
-        title: asked.title.clone().unwrap_or_else(|| title(&read)),
-        notes: summary.lines(),
-        colors: asked.colors.unwrap_or(look.palette),
-        subtitle: asked
-            .style
-            .subtitle
-            .clone()
-            .or(look.subtitle.map(str::to_owned)),
-        ..asked.style.clone()
-    };
-    let named = Named {
-        profile: &profile,
-        style: &style,
-    };
-    let places = deliver(&sinks, &asked.outputs, Some(&named), None)?;
-    if asked.verbosity.verbose > 0 {
-        print(&about(&read, &shown));
+    let missing = missing(&read, &shown).map_or_else(String::new, |Finding { label, text }| {
+        let title = visible(&facts.title);
+        format!("flame-bpf: {title}: {label}: {text}\n")
+    });
+    Piece {
+        profile,
+        title: title(&read),
+        summary,
+        about: about(&read, &shown),
+        missing,
     }
-    if !asked.verbosity.quiet {
-        let wrote = places.into_iter().map(|place| Finding::new("wrote", place));
-        summary.findings.extend(wrote);
-        print(&summary.shown());
-    } else if let Some(Finding { label, text }) = missing(&read, &shown) {
-        let title = visible(&read.raw_recording.facts.title);
-        print(&format!("flame-bpf: {title}: {label}: {text}\n"));
-    }
-    Ok(())
 }
 
 /// How much of a raw recording is shown.

@@ -8,6 +8,7 @@
 pub mod fold;
 mod frame;
 mod frames;
+mod merge;
 mod model;
 pub mod normalized;
 pub mod off_cpu;
@@ -18,6 +19,7 @@ pub mod wall;
 
 pub use frame::{Frame, FrameKind};
 pub use frames::FrameProfile;
+pub use merge::MergeError;
 pub use model::{
     Function, FunctionIndex, Labels, LabelsIndex, Line, Lines, Location, Mapping, MappingIndex,
     Profile, Sample, Waker,

@@ -20,7 +20,7 @@ mod windows;
 mod wire;
 mod write;
 
-pub use read::{Missing, Read, read};
+pub use read::{Missing, Read, is_one, read};
 pub use windows::{Wanted, Windows};
 pub use write::{Writer, write};
 

@@ -56,6 +56,11 @@ pub struct Read {
     pub windows: Option<Windows>,
 }
 
+/// Whether what begins so is a raw recording, of whatever version.
+pub fn is_one(begins: &[u8]) -> bool {
+    begins.starts_with(&MAGIC[..begins.len().clamp(1, MAGIC.len())])
+}
+
 /// Reads a raw recording, or those windows of it that have part in the time that is `wanted`.
 ///
 /// # Errors

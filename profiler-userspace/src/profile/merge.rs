@@ -1,0 +1,153 @@
+//! Several profiles as one.
+//!
+//! In: profiles of the same unit, whose waits are shown alike. Out: one that has the samples of all. Weight is
+//! conserved. Never: adds up what counts different things.
+
+use super::model::{Line, Location, Profile, Sample, Waker};
+use super::normalized::{LocationIndex, NormalizedStack, NormalizedStackIndex, WakerIndex};
+use super::off_cpu::{OffCpuView, Wakers};
+use super::{Activity, FunctionIndex, LabelsIndex, MappingIndex};
+
+/// Why profiles are not merged.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MergeError {
+    /// They count different things.
+    #[error("one profile counts {unit}, the other {added}; merge profiles of one event")]
+    Unit {
+        /// What the first counts.
+        unit: String,
+        /// What the other counts.
+        added: String,
+    },
+    /// They show waits differently.
+    #[error(
+        "the profiles show waits differently; merge profiles that were recorded with the same flags"
+    )]
+    Waits,
+}
+
+impl Profile {
+    /// Adds the samples of another profile.
+    ///
+    /// # Errors
+    /// When they count different things, or show waits differently.
+    pub fn merge(&mut self, other: &Self) -> Result<(), MergeError> {
+        if self.unit != other.unit {
+            return Err(MergeError::Unit {
+                unit: self.unit.noun().to_owned(),
+                added: other.unit.noun().to_owned(),
+            });
+        }
+        self.off_cpu = one_view(self.off_cpu, other.off_cpu)?;
+        self.window.start = self.window.start.min(other.window.start);
+        self.window.end = self.window.end.max(other.window.end);
+        let (ours, theirs) = (&mut self.origin, &other.origin);
+        ours.started = ours.started.into_iter().chain(theirs.started).min();
+        ours.period_ns = ours.period_ns.filter(|ns| Some(*ns) == theirs.period_ns);
+        if ours.activity != theirs.activity {
+            ours.activity = Activity::Running;
+        }
+        self.add(other);
+        Ok(())
+    }
+
+    fn add(&mut self, other: &Self) {
+        let mappings: Vec<MappingIndex> = (other.mappings.iter())
+            .map(|mapping| self.mapping(mapping.clone()))
+            .collect();
+        let functions: Vec<FunctionIndex> = (other.functions.iter())
+            .map(|function| self.function(function.clone()))
+            .collect();
+        let labels: Vec<LabelsIndex> = (other.labels.iter())
+            .map(|labels| self.labels(labels.clone()))
+            .collect();
+        let locations: Vec<LocationIndex> = (other.locations.iter())
+            .map(|location| {
+                let lines = other.lines_at(location).iter().map(|line| Line {
+                    function: functions[line.function.0 as usize],
+                    ..*line
+                });
+                let lines = self.lines(lines);
+                self.location(Location {
+                    mapping: location.mapping.map(|mapping| mappings[mapping.0 as usize]),
+                    lines,
+                    ..*location
+                })
+            })
+            .collect();
+        let stacks: Vec<NormalizedStackIndex> = (other.stacks.iter())
+            .map(|stack| {
+                let again = stack.locations.iter().map(|at| locations[at.0 as usize]);
+                self.stack(NormalizedStack {
+                    locations: again.collect(),
+                    ..*stack
+                })
+            })
+            .collect();
+        let stack = |index: NormalizedStackIndex| stacks[index.0 as usize];
+        let wakers: Vec<WakerIndex> = (other.wakers.iter())
+            .map(|waker| {
+                self.waker(Waker {
+                    labels: labels[waker.labels.0 as usize],
+                    user: waker.user.map(stack),
+                    kernel: waker.kernel.map(stack),
+                    interrupt: waker.interrupt,
+                })
+            })
+            .collect();
+        for sample in &other.samples {
+            self.push(Sample {
+                labels: labels[sample.labels.0 as usize],
+                user: sample.user.map(stack),
+                kernel: sample.kernel.map(stack),
+                waker: sample.waker.map(|waker| wakers[waker.0 as usize]),
+                ..*sample
+            });
+        }
+    }
+}
+
+/// How the waits of two profiles are shown, if that is alike. Where one has none, nothing is said of who would end them.
+fn one_view(
+    ours: Option<OffCpuView>,
+    theirs: Option<OffCpuView>,
+) -> Result<Option<OffCpuView>, MergeError> {
+    match (ours, theirs) {
+        _ if ours == theirs => Ok(ours),
+        (Some(view), None) | (None, Some(view)) if view.wakers == Wakers::None => Ok(Some(view)),
+        _ => Err(MergeError::Waits),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::Unit;
+    use crate::profile::fold::{FoldStyle, fold, parse};
+    use proptest::prelude::*;
+
+    fn text(profile: &Profile) -> String {
+        let mut text = Vec::new();
+        fold(profile, FoldStyle::default(), &mut text).unwrap();
+        String::from_utf8(text).unwrap()
+    }
+
+    #[test]
+    fn profiles_of_different_units_are_not_merged() {
+        let mut samples = parse(b"a;b 1\n", Unit::Samples).unwrap();
+        let time = parse(b"a;b 1\n", Unit::Nanoseconds).unwrap();
+        let error = samples.merge(&time).unwrap_err().to_string();
+        assert!(error.contains("samples") && error.contains("µs"), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn merging_is_folding_both_texts(texts in prop::array::uniform2("([a-c](;[a-c](_\\[[kji]\\])?){0,3} [1-9]\n){0,5}")) {
+            let [one, other] = texts;
+            let read = |text: &str| parse(text.as_bytes(), Unit::Samples).unwrap();
+            let mut merged = read(&one);
+            merged.merge(&read(&other)).unwrap();
+            prop_assert_eq!(text(&merged), text(&read(&(one + &other))));
+        }
+    }
+}
