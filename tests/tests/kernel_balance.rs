@@ -35,7 +35,7 @@ fn nothing_is_lost_under_a_storm_of_short_lived_processes_with_deep_stacks() {
     let _pipe = Program::c("pipe").start(&[]);
     let run = Invocation::new(EVENT)
         .arg("-a")
-        .flag("-d", 10)
+        .flag("-d", 5)
         .run()
         .expect_no_panic()
         .expect_code(0);
@@ -56,7 +56,7 @@ fn nothing_is_lost_when_every_process_has_its_own_deep_stacks() {
     let _storm = Program::c("execstorm").start(&["200", "5000", "900"]);
     let run = Invocation::new(EVENT)
         .arg("-a")
-        .flag("-d", 10)
+        .flag("-d", 5)
         .run()
         .expect_no_panic()
         .expect_code(0);

@@ -157,7 +157,7 @@ fn a_program_replaced_since_the_recording_gives_no_names() {
             "{folded}"
         );
         assert!(
-            said.contains("in shares, which is not here as it was recorded (build ID "),
+            said.contains("in shares, whose recorded version is not here (build ID "),
             "{said}"
         );
     };
@@ -215,7 +215,7 @@ fn recording_windows(workload: &Workload, path: &Path) -> Running {
     running
 }
 
-#[kernel_test]
+#[kernel_test(timing)]
 fn windows_are_written_as_they_end_and_selected_by_time() {
     let workload = Program::c("shares").start(&[]);
     let folder = tempdir().expect("a temporary folder can be made");
@@ -252,7 +252,7 @@ fn windows_are_written_as_they_end_and_selected_by_time() {
     assert_eq!(rest.total(), all.total());
 }
 
-#[kernel_test]
+#[kernel_test(timing)]
 fn finished_windows_survive_a_killed_recorder() {
     let workload = Program::c("shares").start(&[]);
     let folder = tempdir().expect("a temporary folder can be made");
@@ -263,6 +263,7 @@ fn finished_windows_survive_a_killed_recorder() {
     drop(running.finish());
     let rendered = Invocation::new("render -f").arg(path.display()).run();
     let folded = rendered.expect_code(0).folded();
+    // Two windows of a second each, of a program that is alone on its CPU half of the time at least.
     assert!(folded.total() > 1_000, "{folded}");
     let left: Vec<_> = fs::read_dir(folder.path())
         .expect("the folder is there")

@@ -97,7 +97,7 @@ fn new_processes_do_not_wake_the_recorder_one_by_one() {
     let _storm = Program::c("forkstorm").start(&["2000", "300", "5"]);
     // Without tables, which are loaded as soon as a program runs that has none yet.
     for flags in ["-K", "--call-graph fp"] {
-        let mut running = Invocation::new("-v -f -a -F 997 -d 5").args(flags).start();
+        let mut running = Invocation::new("-v -f -a -F 997 -d 4").args(flags).start();
         running.wait_until_attached();
         thread::sleep(Duration::from_secs(1));
         let before = waits(running.pid());

@@ -84,10 +84,6 @@ const KNOWN: &[Known] = &[
         ],
         reason: "which registers are followed is the architecture's, how they are is not",
     },
-    Known {
-        files: &["xtask/src/bench/recording.rs", "xtask/src/bench/tool.rs"],
-        reason: "a tool's recording is made of the tool's own steps",
-    },
 ];
 
 /// A circle that nobody has dissolved yet.

@@ -50,6 +50,14 @@ const HUNTED: &[Hunted] = &[
     names("house", "layering"),
     names("unsteady", "flaky"),
     everywhere("circumstances", "RecordingInfo"),
+    names("desk", "queue"),
+    names("shelf", "cache"),
+    names("hire", "spawn"),
+    names("pace", "sampling arguments"),
+    names("thin", "wait_sampling"),
+    names("recognize", "look up in kstack_cache"),
+    names("recall", "look up in kstack_cache"),
+    names("one_look", "single_lookup"),
 ];
 
 /// Names that hold such a word and are not ours.
