@@ -108,7 +108,7 @@ pub(crate) fn take(event: u32, cpu_slot: u32, weight: u64) -> Outcome {
 subprog! {
     /// Stores the stacks and counts the firing of a running thread for an event.
     fn store_and_count(cpu_slot: u32, weight: u64, event: u32) -> Result<Counted, Outcome> {
-        key(cpu_slot, ThreadState::Running, event)?;
+        key::<false>(cpu_slot, ThreadState::Running, event)?;
         count(cpu_slot, weight).map_err(Outcome::from)
     }
 }
@@ -116,7 +116,7 @@ subprog! {
 subprog! {
     /// Stores the stacks and puts the running task's key into the scratch memory; or returns the outcome of the firing.
     pub(crate) fn make_key(cpu_slot: u32, thread_state: ThreadState) -> Result<(), Outcome> {
-        key(cpu_slot, thread_state, 0)
+        key::<true>(cpu_slot, thread_state, 0)
     }
 }
 
@@ -176,8 +176,16 @@ fn count(cpu_slot: u32, weight: u64) -> Result<Counted, Counter> {
     tallies::count(cpu_slot, scratch, side, weight).ok_or(Counter::LostTallyTable)
 }
 
+/// Stores the stacks and puts the key of the running task into the scratch memory; or returns the outcome of the firing.
+///
+/// `CACHED`: whether the kernel stack may be one that the cache knows, as those of threads that begin to wait may. Others are
+/// spared the way there, which takes of the 512 bytes of BPF stack that all calls on one way have together.
 #[inline(always)]
-fn key(cpu_slot: u32, thread_state: ThreadState, event: u32) -> Result<(), Outcome> {
+pub(crate) fn key<const CACHED: bool>(
+    cpu_slot: u32,
+    thread_state: ThreadState,
+    event: u32,
+) -> Result<(), Outcome> {
     let lost = Outcome::from(Counter::LostStackStore);
     let scratch = Scratch::of(cpu_slot).ok_or(lost)?;
     let context = SampleContext::of(cpu_slot).ok_or(lost)?;
@@ -203,7 +211,7 @@ fn key(cpu_slot: u32, thread_state: ThreadState, event: u32) -> Result<(), Outco
     };
     let kernel = match scratch.kernel[0].load() {
         0 => StackPosition::NONE,
-        KNOWN_STACK => intern_known_stack(cpu_slot, live).ok_or(lost)?,
+        KNOWN_STACK if CACHED => intern_known_stack(cpu_slot, live).ok_or(lost)?,
         header => stacks::intern_kernel_stack(cpu_slot, side, Header(header)).ok_or(lost)?,
     };
     let stamp = Stamp::new(live.epoch(), thread_state).of_event(event);

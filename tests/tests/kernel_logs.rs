@@ -41,7 +41,9 @@ fn twice_verbose_says_nothing_of_single_walks() {
 /// How many instructions of the program that samples the verifier looked at.
 fn verified(kernel: &Kernel) -> Option<u32> {
     let programs = kernel.verified();
-    let sampling = programs.iter().find(|loaded| loaded.program.name() == "on_cpu");
+    let sampling = programs
+        .iter()
+        .find(|loaded| loaded.program.name() == "on_cpu");
     sampling.expect("it is loaded").instructions
 }
 

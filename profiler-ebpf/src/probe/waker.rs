@@ -84,7 +84,7 @@ fn note(context: SampleContext, woken: u64) {
         // Nothing is known of what lies at its addresses.
         scratch.user[0].store(0);
     }
-    if record::make_key(cpu_slot, ThreadState::Running).is_err() {
+    if record::key::<false>(cpu_slot, ThreadState::Running, 0).is_err() {
         // Where there is no room for its stacks, it is still known who it is.
         record::key_without_stacks(&scratch.key, context, ThreadState::Running);
     } else if has_process {

@@ -29,7 +29,8 @@ subprog! {
     /// The position of the user stack whose record is in the scratch memory; none if the store is full.
     pub(crate) fn intern_user_stack(cpu_slot: u32, side: u32, header: Header) -> Option<StackPosition> {
         let scratch = Scratch::of(cpu_slot)?;
-        Sealed::new(&scratch.user, header)?.intern(cpu_slot, side)
+        let counters = counters::counters(cpu_slot)?;
+        Sealed::new(&scratch.user, header)?.intern(counters, side)
     }
 }
 
@@ -37,7 +38,8 @@ subprog! {
     /// As [`intern_user_stack`], of the kernel stack.
     pub(crate) fn intern_kernel_stack(cpu_slot: u32, side: u32, header: Header) -> Option<StackPosition> {
         let scratch = Scratch::of(cpu_slot)?;
-        Sealed::new(&scratch.kernel, header)?.intern(cpu_slot, side)
+        let counters = counters::counters(cpu_slot)?;
+        Sealed::new(&scratch.kernel, header)?.intern(counters, side)
     }
 }
 
@@ -79,8 +81,7 @@ impl<const WORDS: usize> Sealed<WORDS> {
     /// The position of this stack on the given side, old or new. None if the store is
     /// full.
     #[inline(always)]
-    fn intern(&self, cpu_slot: u32, side: u32) -> Option<StackPosition> {
-        let counters = counters::counters(cpu_slot)?;
+    fn intern(&self, counters: &Counters, side: u32) -> Option<StackPosition> {
         let mask = config!(stack_index_mask);
         let found = index::find(&STACK_INDEX, side * (mask + 1), mask, self.hash);
         if let Found::Entry(block) = found

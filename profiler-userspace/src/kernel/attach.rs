@@ -1,7 +1,8 @@
 //! Attaching: one perf event per CPU, tracepoints, functions; and the tracepoint that keeps the set of
 //! targets current.
 
-use super::load::{is_refusal, privilege};
+use super::errors::{is_refusal, privilege};
+use super::perf_link::{Policy, Source};
 use super::request::Wanted;
 use super::{Error, Kernel, Result, btf, missed, perf_link, threads};
 use crate::probe::{AttachPoint, Occurrence, SWITCH};
@@ -11,28 +12,6 @@ use aya::programs::{PerfEvent, ProgramError, RawTracePoint, UProbe};
 use profiler_common::abi::{Counter, ProgramId, TargetKind};
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _};
-
-/// An event of `perf_event_open`, and when it fires.
-#[derive(Clone, Debug)]
-pub struct Source {
-    /// Its name in messages.
-    pub name: String,
-    /// `perf_event_attr.type`.
-    pub kind: u32,
-    /// `perf_event_attr.config`.
-    pub config: u64,
-    /// When it fires.
-    pub policy: Policy,
-}
-
-/// When the event fires.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Policy {
-    /// About this many times a second on each CPU, with a period that the kernel adjusts.
-    Frequency(u64),
-    /// Every so many occurrences.
-    Period(u64),
-}
 
 /// The CPUs that are running.
 ///

@@ -36,7 +36,7 @@ impl Kernel {
         options.args[0] = address;
         program
             .test_run(options)
-            .map_err(|error| super::load::rejected(ProgramId::CodeKey, error))?;
+            .map_err(|error| super::errors::rejected(ProgramId::CodeKey, error))?;
         let answer = map(
             "ASKED_CODE",
             &self.maps.asked_code,

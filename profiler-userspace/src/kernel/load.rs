@@ -2,27 +2,27 @@
 
 use super::constants::config;
 use super::drain::Drained;
+use super::errors::{loading, missing, rejected};
 use super::logs::{self, Logs};
 use super::notices::queue_bytes;
 use super::request::Wanted;
-use super::shared::map;
+use super::shared::{array, map};
 use super::size::Sizes;
 use super::slabs::SLAB_BYTES;
 use super::tables::Tables;
 use super::threads::{KERNEL_STACK_BYTES, ThreadRoom, Threads};
 use super::{Error, Kernel, Request, Result, Support};
 use crate::probe::AttachPoint;
-use aya::maps::{HashMap, Map, MapData, MapError, RingBuf};
+use aya::maps::{HashMap, Map, MapData, RingBuf};
 use aya::programs::{
     PerfEvent, ProgramError, RawTracePoint, RawTracePointRunOptions, TestRun as _, UProbe,
 };
-use aya::{Ebpf, EbpfError, EbpfLoader, VerifierLogLevel};
+use aya::{Ebpf, EbpfLoader, VerifierLogLevel};
 use profiler_common::abi::{
     CODE_SLOT_BITS, COUNTERS_WORDS, Control, Counters, MAX_RULES, ProgramId, SIDES, SLAB_BITS,
     Switches, TargetKind,
 };
 use rustix::process::Rlimit;
-use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// The BPF object that `cargo xtask bpf` made.
@@ -278,13 +278,6 @@ fn mark_targets(targets: &MapData, ids: &[u32], sizes: &Sizes) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn array(ebpf: &mut Ebpf, name: &'static str) -> Result<MapData> {
-    match ebpf.take_map(name) {
-        Some(Map::Array(data)) => Ok(data),
-        _ => Err(missing(name)),
-    }
-}
-
 /// A map of maps. Taken by whoever fills it; its type is checked there.
 fn maps_of(ebpf: &mut Ebpf, name: &'static str) -> Result<MapData> {
     match ebpf.take_map(name) {
@@ -305,13 +298,6 @@ fn slabs(request: &Request, rows: bool) -> u32 {
 
 /// As many as places of rows, which are numbers of 32 bits, can tell apart: 16 GiB.
 const MOST_SLABS: u32 = 1 << (32 - SLAB_BITS);
-
-pub(super) fn missing(name: &'static str) -> Error {
-    Error::Loader {
-        step: "looking into the BPF object",
-        detail: format!("it has no {name}"),
-    }
-}
 
 /// CPUs that may ever run; the kernel half is asked for counters by CPU number, and no number is above.
 fn possible_cpus() -> u32 {
@@ -337,82 +323,4 @@ fn raise_memlock() {
         };
         let _refused = setrlimit(Resource::Memlock, raised);
     }
-}
-
-/// Whether the kernel's answer means "not you".
-pub(super) fn is_refusal(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::PermissionDenied)
-}
-
-fn loading(error: EbpfError) -> Error {
-    match error {
-        EbpfError::MapError(MapError::CreateError { name, io_error }) => {
-            if is_refusal(&io_error) {
-                privilege("making BPF maps".into(), io_error)
-            } else {
-                Error::Map {
-                    name,
-                    source: io_error,
-                }
-            }
-        }
-        other => Error::Loader {
-            step: "loading the BPF object",
-            detail: chain(&other),
-        },
-    }
-}
-
-pub(super) fn privilege(what: String, source: io::Error) -> Error {
-    let lockdown = std::fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
-    let hint = if lockdown.contains("[confidentiality]") {
-        "; the kernel is locked down for confidentiality, which forbids BPF to read memory even for root: boot with lockdown=integrity or none"
-    } else if rustix::process::geteuid().is_root() {
-        "; you are root, so a container or a security policy holds these back (docker: --privileged, or --cap-add BPF --cap-add PERFMON with a seccomp profile that allows bpf and perf_event_open)"
-    } else {
-        ""
-    };
-    Error::Privilege {
-        what,
-        hint: hint.into(),
-        source,
-    }
-}
-
-pub(super) fn rejected(program: ProgramId, error: ProgramError) -> Error {
-    let name = program.name();
-    match error {
-        ProgramError::LoadError {
-            io_error,
-            verifier_log,
-        } => {
-            let log = verifier_log.to_string();
-            if is_refusal(&io_error) && log.is_empty() {
-                return privilege(format!("loading the BPF program {name}"), io_error);
-            }
-            let lines: Vec<&str> = log.lines().collect();
-            Error::Program {
-                name,
-                log: lines[lines.len().saturating_sub(12)..].join("\n"),
-                source: io_error,
-            }
-        }
-        ProgramError::SyscallError(error) if is_refusal(&error.io_error) => {
-            privilege(format!("running the BPF program {name}"), error.io_error)
-        }
-        other => Error::Loader {
-            step: "loading a BPF program",
-            detail: chain(&other),
-        },
-    }
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }

@@ -3,8 +3,8 @@
 //! In: the ring buffer that it writes them to where `-vvv` asks for them. Out: lines of text, and how many found the
 //! buffer full. Never waits for a line: whoever comes by takes what is there.
 
-use super::load::{array, missing};
-use super::shared::{Shared, map};
+use super::errors::missing;
+use super::shared::{Shared, array, map};
 use super::{Error, Kernel, Result};
 use aya::Ebpf;
 use aya::maps::MapData;

@@ -5,11 +5,32 @@
 //! a link could be made. `bpf_get_attach_cookie` returns the cookie since Linux 5.15, as old as such links are.
 #![expect(unsafe_code, reason = "two system calls that no library of ours has")]
 
-use super::attach::{Policy, Source};
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 use syscalls::{Errno, Sysno, syscall};
+
+/// An event of `perf_event_open`, and when it fires.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// Its name in messages.
+    pub name: String,
+    /// `perf_event_attr.type`.
+    pub kind: u32,
+    /// `perf_event_attr.config`.
+    pub config: u64,
+    /// When it fires.
+    pub policy: Policy,
+}
+
+/// When the event fires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// About this many times a second on each CPU, with a period that the kernel adjusts.
+    Frequency(u64),
+    /// Every so many occurrences.
+    Period(u64),
+}
 
 /// The beginning of `struct perf_event_attr` (`include/uapi/linux/perf_event.h`, `PERF_ATTR_SIZE_VER0`).
 #[repr(C)]

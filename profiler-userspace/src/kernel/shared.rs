@@ -1,8 +1,10 @@
 //! Memory shared with the kernel half: (part of) an array map, mapped into our address space.
 #![expect(unsafe_code, reason = "a memory mapping is a raw pointer")]
 
+use super::errors::missing;
 use super::{Error, Result};
-use aya::maps::MapData;
+use aya::Ebpf;
+use aya::maps::{Map, MapData};
 use memmap2::{MmapOptions, MmapRaw};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _};
@@ -37,4 +39,12 @@ impl Shared {
 /// Maps a range of the array map `name`; see [`Shared::new`].
 pub(super) fn map(name: &'static str, data: &MapData, skip: usize, words: usize) -> Result<Shared> {
     Shared::new(data.fd(), skip, words).map_err(|source| Error::Mapping { name, source })
+}
+
+/// Takes an array out of the object, by its name.
+pub(super) fn array(ebpf: &mut Ebpf, name: &'static str) -> Result<MapData> {
+    match ebpf.take_map(name) {
+        Some(Map::Array(data)) => Ok(data),
+        _ => Err(missing(name)),
+    }
 }

@@ -1,7 +1,7 @@
 //! Threads that are off the CPU: how many there is room for, those that were before the recording began,
 //! and those that still are when it ends.
 
-use super::load::{missing, rejected};
+use super::errors::{missing, rejected};
 use super::shared::map;
 use super::{Kernel, Request, Result, asleep, btf};
 use crate::probe::Probe;
