@@ -33,13 +33,6 @@ const KNOWN: &[Known] = &[
     },
     Known {
         files: &[
-            "profiler-userspace/src/kernel/load.rs",
-            "profiler-userspace/src/kernel/threads.rs",
-        ],
-        reason: "the errors of loading lie with the loading",
-    },
-    Known {
-        files: &[
             "profiler-userspace/src/output/style.rs",
             "profiler-userspace/src/output/svg.rs",
         ],
