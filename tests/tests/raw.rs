@@ -12,8 +12,8 @@ use flame_bpf::profile::normalized::{
     Label, Location, NamedFunction, NormalizedKey, NormalizedProfile, NormalizedStack,
     NormalizedStackIndex, NormalizedWaker, ObjectIndex, Sums,
 };
-use flame_bpf::profile::off_cpu::{self, Wakers};
 use flame_bpf::profile::{Activity, FrameKind, Unit, Window};
+use flame_bpf::profile::{OffCpuView, Wakers};
 use flame_bpf::raw_recording::{self, Facts, RawRecording, Writer};
 use flame_bpf_tests::{Invocation, Run};
 use profiler_common::abi::{StackEnd, ThreadState};
@@ -159,7 +159,7 @@ fn recording_of_wakers() -> RawRecording {
     raw_recording.facts.unit = Unit::Nanoseconds;
     raw_recording.facts.event = "off-CPU and wake-ups".to_owned();
     raw_recording.facts.activity = Activity::Waiting;
-    raw_recording.facts.off_cpu = Some(off_cpu::OffCpuView {
+    raw_recording.facts.off_cpu = Some(OffCpuView {
         scheduler: false,
         reasons: false,
         kernel: true,

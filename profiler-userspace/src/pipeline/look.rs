@@ -5,7 +5,7 @@
 use crate::output::Palette;
 use crate::probe::Wakers;
 use crate::profile::Activity;
-use crate::profile::off_cpu::OffCpuView;
+use crate::profile::OffCpuView;
 
 /// The subtitle of a graph of all of the threads' time.
 const OF_TIME: &str =

@@ -11,7 +11,7 @@ use crate::plan::{Event, Output, Plan, Sampling};
 use crate::probe::{Probe, Wakers};
 use crate::process::Processes;
 use crate::profile::normalized::NormalizedProfile;
-use crate::profile::{Origin, Profile, Unit, off_cpu};
+use crate::profile::{OffCpuView, Origin, Profile, Unit, off_cpu};
 use crate::report::debug_info;
 use crate::report::distro::Distro;
 use crate::report::findings::Finding;
@@ -34,9 +34,9 @@ pub(crate) struct Brought {
 }
 
 /// How the waits of a probe are shown, if it has any, and its kernel stacks.
-pub(crate) fn off_cpu_view(plan: &Plan, probe: &Probe) -> Option<off_cpu::OffCpuView> {
+pub(crate) fn off_cpu_view(plan: &Plan, probe: &Probe) -> Option<OffCpuView> {
     let waits = probe.waits();
-    (waits.is_some() || !probe.is_on_event()).then(|| off_cpu::OffCpuView {
+    (waits.is_some() || !probe.is_on_event()).then(|| OffCpuView {
         scheduler: waits.is_none(),
         reasons: waits.is_some_and(|waits| waits.reasons),
         kernel: plan.capture.kernel_stacks,

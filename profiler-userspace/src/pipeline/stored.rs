@@ -2,7 +2,7 @@
 //!
 //! In: what a session normalized, and the facts. Out: an [`RawRecording`] that lacks but its closing.
 
-use crate::profile::off_cpu::OffCpuView;
+use crate::profile::OffCpuView;
 use crate::profile::{Origin, Unit};
 use crate::raw_recording::{Facts, RawRecording};
 use crate::symbolize::Stored;

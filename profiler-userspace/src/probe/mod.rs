@@ -16,7 +16,7 @@ mod uprobe;
 mod waker;
 mod wall;
 
-pub use crate::profile::off_cpu::Wakers;
+pub use crate::profile::Wakers;
 pub use lock::Locks;
 pub use off_cpu::{SWITCH, ThreadKind, Waits};
 pub use page_in::PageFaults;

@@ -5,7 +5,7 @@
 
 use super::model::{Line, Location, Profile, Sample, Waker};
 use super::normalized::{LocationIndex, NormalizedStack, NormalizedStackIndex, WakerIndex};
-use super::off_cpu::{OffCpuView, Wakers};
+use super::off_cpu_view::{OffCpuView, Wakers};
 use super::{Activity, FunctionIndex, LabelsIndex, MappingIndex};
 
 /// Why profiles are not merged.

@@ -8,13 +8,16 @@
 pub mod fold;
 mod frame;
 mod frames;
+pub mod marks;
 mod merge;
 mod model;
 pub mod normalized;
 pub mod off_cpu;
+mod off_cpu_view;
 pub mod raw;
 mod raw_frame;
 mod view;
+mod wait_reason;
 pub mod wall;
 
 pub use frame::{Frame, FrameKind};
@@ -24,7 +27,9 @@ pub use model::{
     Function, FunctionIndex, Labels, LabelsIndex, Line, Lines, Location, Mapping, MappingIndex,
     Profile, Sample, Waker,
 };
+pub use off_cpu_view::{OffCpuView, Wakers};
 pub use view::{FrameId, View, ViewSample, with_line};
+pub use wait_reason::WaitReason;
 
 use foldhash::fast::RandomState;
 use std::hash::Hash;

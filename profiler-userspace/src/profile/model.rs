@@ -6,7 +6,8 @@
 //! Never: files, the kernel, or the network.
 
 use super::normalized::{LocationIndex, NormalizedStack, NormalizedStackIndex, WakerIndex};
-use super::off_cpu::{OffCpuView, WaitReason};
+use super::off_cpu_view::OffCpuView;
+use super::wait_reason::WaitReason;
 use super::{FrameKind, IndexSet, Origin, Unit, Window, number};
 use profiler_common::abi::ThreadState;
 use std::ops::Range;

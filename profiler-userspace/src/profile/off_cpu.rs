@@ -4,20 +4,13 @@
 //! weights, on stacks that end at what called the scheduler, and where asked for what was waited for, told from these.
 //! Never: touches a user stack.
 
-mod reason;
-mod shown;
-
-pub use reason::WaitReason;
-pub use shown::{
-    BLOCKED, INTERRUPT, NOT_WOKEN, OffCpuView, RUNNABLE, WAKER_UNSEEN, WOKEN_BY, Wakers,
-};
-
 use super::FrameKind;
 use super::model::Profile;
 use super::normalized::{LocationIndex, NormalizedStack, NormalizedStackIndex};
+use super::off_cpu_view::OffCpuView;
+use super::wait_reason::{WaitReason, plain};
 use foldhash::HashMap;
 use profiler_common::abi::ThreadState;
-use reason::plain;
 
 /// Ends every kernel stack of `profile` at what called the scheduler.
 #[must_use]

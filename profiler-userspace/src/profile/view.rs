@@ -7,8 +7,9 @@
 
 use super::model::{Labels, LabelsIndex, Line, Profile, Sample};
 use super::normalized::{LocationIndex, NormalizedStackIndex};
-use super::off_cpu::{self, OffCpuView, Wakers};
-use super::{Frame, FrameKind, IndexSet, Unit, number, wall};
+use super::off_cpu_view::{OffCpuView, Wakers};
+use super::wait_reason::WaitReason;
+use super::{Frame, FrameKind, IndexSet, Unit, marks, number};
 use foldhash::HashMap;
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
@@ -138,7 +139,7 @@ enum ShownWaker {
 struct Shown {
     thread: Thread,
     thread_state: ThreadState,
-    reason: Option<off_cpu::WaitReason>,
+    reason: Option<WaitReason>,
     waker: ShownWaker,
 }
 
@@ -263,7 +264,7 @@ impl<'a> Builder<'a> {
         self.push_state(shown, view, &mut frames);
         let own = frames.len();
         if shown.waker != ShownWaker::None {
-            frames.push(self.mark(off_cpu::WOKEN_BY, FrameKind::Mark));
+            frames.push(self.mark(marks::WOKEN_BY, FrameKind::Mark));
             let begin = frames.len();
             self.push_waker(shown.waker, &mut frames);
             if view.is_some() {
@@ -305,9 +306,9 @@ impl<'a> Builder<'a> {
         let mark = match waker {
             ShownWaker::None => return,
             ShownWaker::Thread(thread) => return self.push_thread(thread, frames),
-            ShownWaker::NotWoken => off_cpu::NOT_WOKEN,
-            ShownWaker::Unseen => off_cpu::WAKER_UNSEEN,
-            ShownWaker::Interrupt(_) => off_cpu::INTERRUPT,
+            ShownWaker::NotWoken => marks::NOT_WOKEN,
+            ShownWaker::Unseen => marks::WAKER_UNSEEN,
+            ShownWaker::Interrupt(_) => marks::INTERRUPT,
         };
         frames.push(self.mark(mark, FrameKind::Mark));
         if let ShownWaker::Interrupt(Some(kernel)) = waker {
@@ -324,12 +325,12 @@ impl<'a> Builder<'a> {
         });
         let mark = match shown.thread_state {
             ThreadState::Running => return,
-            ThreadState::Ran => wall::NOT_SAMPLED,
-            ThreadState::Runnable => off_cpu::RUNNABLE,
+            ThreadState::Ran => marks::NOT_SAMPLED,
+            ThreadState::Runnable => marks::RUNNABLE,
             ThreadState::Blocked | ThreadState::Woken => match (shown.reason, view) {
                 (Some(reason), _) => reason.name(),
-                (None, None) => off_cpu::BLOCKED,
-                (None, Some(view)) if view.ran && !is_marked => off_cpu::BLOCKED,
+                (None, None) => marks::BLOCKED,
+                (None, Some(view)) if view.ran && !is_marked => marks::BLOCKED,
                 (None, Some(_)) => return,
             },
         };

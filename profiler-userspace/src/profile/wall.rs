@@ -9,9 +9,6 @@ use profiler_common::abi::ThreadState;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// The leaf of time on a CPU in which no sample was taken.
-pub const NOT_SAMPLED: &str = "[on-CPU, not sampled]";
-
 /// A thread, by its ID. Several, if the ID was given again; their times add up.
 type Thread = Option<u32>;
 

@@ -26,8 +26,8 @@ pub use write::{Writer, write};
 
 use crate::clock::shown;
 use crate::object::RecordedObject;
+use crate::profile::OffCpuView;
 use crate::profile::normalized::NormalizedProfile;
-use crate::profile::off_cpu::OffCpuView;
 use crate::profile::{Activity, Unit};
 use std::ffi::OsString;
 use std::io;

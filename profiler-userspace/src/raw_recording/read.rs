@@ -14,8 +14,8 @@ use super::wire::{
     VIEW_WAKERS_ABOVE, VIEW_WAKERS_ALONE,
 };
 use super::{Error, Facts, RawRecording};
-use crate::profile::off_cpu::{self, Wakers};
 use crate::profile::{Activity, Unit, Window};
+use crate::profile::{OffCpuView, Wakers};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 use std::time::{Duration, SystemTime};
@@ -337,7 +337,7 @@ fn facts(head: Head) -> Option<(Facts, Window)> {
             2 => Activity::Both,
             _ => return None,
         },
-        off_cpu: has(VIEW).then(|| off_cpu::OffCpuView {
+        off_cpu: has(VIEW).then(|| OffCpuView {
             scheduler: has(VIEW_SCHEDULER),
             reasons: has(VIEW_REASONS),
             kernel: has(VIEW_KERNEL),

@@ -5,11 +5,11 @@ use super::read::read_within;
 use super::section::{MAGIC, VERSION};
 use super::*;
 use crate::object::{BuildId, Proof, Segment, Segments};
+use crate::profile::Wakers;
 use crate::profile::normalized::{
     Label, Location, LocationIndex, NamedFunction, NormalizedKey, NormalizedStack, NormalizedWaker,
     ObjectIndex, Sums,
 };
-use crate::profile::off_cpu::Wakers;
 use crate::profile::{FrameKind, Window};
 use profiler_common::abi::{StackEnd, ThreadState};
 use proptest::prelude::*;

@@ -11,8 +11,8 @@ use super::wire::{
     VIEW_WAKERS_ALONE, Window,
 };
 use super::{Facts, RawRecording};
+use crate::profile::Wakers;
 use crate::profile::normalized::{NormalizedKey, NormalizedProfile, NormalizedStackIndex, Sums};
-use crate::profile::off_cpu::Wakers;
 use crate::profile::{Activity, Unit};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt as _;

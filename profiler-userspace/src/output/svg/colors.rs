@@ -242,8 +242,8 @@ fn inlined_color(name: &str) -> Color {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::off_cpu::{self, OffCpuView, Wakers};
     use crate::profile::{FrameProfile, Profile, Sample, Unit, Waker, Window};
+    use crate::profile::{OffCpuView, Wakers, marks};
 
     /// Stacks of frames, what their threads did, and who ended their waits.
     type Stack<'a> = (
@@ -319,8 +319,8 @@ mod tests {
         assert!(is_cold(of("ksys_read_[k]")), "{:?}", of("ksys_read_[k]"));
         let mixed = of("main");
         assert!(!is_warm(mixed) && !is_cold(mixed), "{mixed:?}");
-        assert_eq!(of(off_cpu::RUNNABLE), RUNNABLE);
-        assert_eq!(of(off_cpu::BLOCKED), BLOCKED);
+        assert_eq!(of(marks::RUNNABLE), RUNNABLE);
+        assert_eq!(of(marks::BLOCKED), BLOCKED);
     }
 
     #[test]

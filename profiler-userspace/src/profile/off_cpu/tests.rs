@@ -1,6 +1,8 @@
 use super::*;
 use crate::profile::fold::{FoldStyle, fold};
-use crate::profile::{Function, Labels, LabelsIndex, Line, Location, Sample, Unit, Waker, Window};
+use crate::profile::{
+    Function, Labels, LabelsIndex, Line, Location, Sample, Unit, Waker, Wakers, Window,
+};
 use profiler_common::abi::StackEnd;
 
 /// A thread's labels and stacks, from frames that are marked as in `_p:sh;main;_k:schedule`.

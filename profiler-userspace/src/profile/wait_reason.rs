@@ -4,8 +4,10 @@
 //! the stack does not hold; what no row knows is `[other]`.
 
 /// What a thread waited for.
+///
+/// A row's number in [`REASONS`], or one of the numbers behind them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct WaitReason(&'static str);
+pub struct WaitReason(u8);
 
 /// Which function on the way to the scheduler tells what is waited for: names, or beginnings of them where
 /// a `*` stands. The first row that fits any frame has it, so what is more telling comes first.
@@ -200,12 +202,14 @@ const REASONS: &[(&str, &[&str])] = &[
     ("[kernel thread]", &["kthread", "ret_from_fork*"]),
 ];
 
+const _: () = assert!(REASONS.len() < WaitReason::OTHER.0 as usize);
+
 impl WaitReason {
     /// What no row knows.
-    const OTHER: Self = Self("[other]");
+    const OTHER: Self = Self(u8::MAX - 1);
 
     /// What there is no kernel stack of.
-    pub(super) const NOT_KNOWN: Self = Self("[not known]");
+    pub(super) const NOT_KNOWN: Self = Self(u8::MAX);
 
     /// What a thread waits for whose kernel stack leads through these functions.
     pub(super) fn of(kernel: &[&str]) -> Self {
@@ -221,15 +225,20 @@ impl WaitReason {
                     None => name == pattern,
                 })
         };
-        REASONS
-            .iter()
-            .find(|(_, patterns)| patterns.iter().any(|pattern| fits(pattern)))
-            .map_or(Self::OTHER, |(reason, _)| Self(reason))
+        (0..)
+            .zip(REASONS)
+            .find(|(_, (_, patterns))| patterns.iter().any(|pattern| fits(pattern)))
+            .map_or(Self::OTHER, |(row, _)| Self(row))
     }
 
     /// Its name, in brackets.
-    pub const fn name(self) -> &'static str {
-        self.0
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NOT_KNOWN => "[not known]",
+            Self(row) => REASONS
+                .get(usize::from(row))
+                .map_or("[other]", |(name, _)| name),
+        }
     }
 }
 

@@ -1,24 +1,6 @@
-//! How waits are shown, and what stands for what is no function.
+//! How waits are shown.
 //!
-//! In: what the user wants. Out: plain values.
-
-/// The leaf of a thread that could have run, and had no CPU.
-pub const RUNNABLE: &str = "[runnable]";
-
-/// The leaf of a thread that waited for something to happen, where there are stacks of threads that ran beside it.
-pub const BLOCKED: &str = "[blocked]";
-
-/// Stands between the stack of a thread that waited and that of the one that ended the wait.
-pub const WOKEN_BY: &str = "--";
-
-/// Stands for who ended a wait, where nobody was seen to.
-pub const WAKER_UNSEEN: &str = "[waker not seen]";
-
-/// Stands for who would end a wait that has not ended.
-pub const NOT_WOKEN: &str = "[not woken]";
-
-/// Stands for who ended a wait, where that was no thread.
-pub const INTERRUPT: &str = "[interrupt]";
+//! In: what the user wants. Out: plain values, which a profile and a raw recording keep. [`super::off_cpu`] applies them.
 
 /// How it is shown who ended waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
