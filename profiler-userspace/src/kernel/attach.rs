@@ -1,15 +1,17 @@
 //! Attaching: one perf event per CPU, tracepoints, functions; and the tracepoint that keeps the set of
 //! targets current.
 
+use super::counters::CounterMap;
 use super::errors::{is_refusal, privilege};
-use super::perf_link::{Policy, Source};
+use super::perf_link::{self, Policy, Source};
+use super::programs::Programs;
 use super::request::Wanted;
-use super::{Error, Kernel, Result, btf, missed, perf_link, threads};
-use crate::probe::{AttachPoint, Occurrence, SWITCH};
+use super::{Error, Result, btf, missed};
+use crate::probe::{AttachPoint, Occurrence};
 use crate::targets::UprobeSite;
 use aya::programs::uprobe::{UProbeAttachLocation, UProbeAttachPoint, UProbeScope};
 use aya::programs::{PerfEvent, ProgramError, RawTracePoint, UProbe};
-use profiler_common::abi::{Counter, ProgramId, TargetKind};
+use profiler_common::abi::{Counter, ProgramId};
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 
@@ -21,183 +23,179 @@ pub fn online_cpus() -> io::Result<Vec<u32>> {
     aya::util::online_cpus().map_err(|(_, error)| error)
 }
 
-impl Kernel {
-    /// Attaches an event's program to its perf event on the given CPUs, after [`Kernel::attach_programs`];
-    /// sampling begins here. A CPU that has gone offline is left out.
-    pub fn attach_event(&mut self, event: usize, source: &Source, cpus: &[u32]) -> Result<()> {
-        let is_own = |wanted: &Wanted| wanted.at == AttachPoint::PerfEvent && wanted.event == event;
-        let mut programs = self.request.programs().into_iter();
-        match programs.find(is_own) {
-            Some(Wanted { program, .. }) => self.attach_to_event(program, event, source, cpus),
-            None => Ok(()),
+/// Attaches an event's program to its perf event on the given CPUs, after [`attach`]; sampling begins here. A CPU
+/// that has gone offline is left out.
+pub(super) fn attach_event(
+    programs: &mut Programs,
+    wanted: &[Wanted],
+    event: usize,
+    source: &Source,
+    cpus: &[u32],
+) -> Result<()> {
+    let is_own = |wanted: &Wanted| wanted.at == AttachPoint::PerfEvent && wanted.event == event;
+    match wanted.iter().find(|wanted| is_own(wanted)) {
+        Some(Wanted { program, .. }) => attach_to_event(programs, *program, event, source, cpus),
+        None => Ok(()),
+    }
+}
+
+/// `event`: what the program is told where it fires.
+fn attach_to_event(
+    programs: &mut Programs,
+    program: ProgramId,
+    event: usize,
+    source: &Source,
+    cpus: &[u32],
+) -> Result<()> {
+    let mut links = Vec::new();
+    let loaded: &mut PerfEvent = programs.get(program)?;
+    let fd = loaded
+        .fd()
+        .map_err(|error| failed(format!("the event {}", source.name), error))?;
+    for &cpu in cpus {
+        match perf_link::attach(fd.as_fd(), source, cpu, event as u64) {
+            Ok(link) => links.push(link),
+            Err(error) => match open_error(source, cpu, error) {
+                // A CPU may go offline meanwhile; it is a failure only if none is left.
+                Error::NoEvent { .. } if !links.is_empty() && !is_online(cpu) => {}
+                error => return Err(error),
+            },
         }
     }
+    programs.keep_links(program, links);
+    Ok(())
+}
 
-    /// `event`: what the program is told where it fires.
-    fn attach_to_event(
-        &mut self,
-        program: ProgramId,
-        event: usize,
-        source: &Source,
-        cpus: &[u32],
-    ) -> Result<()> {
-        let mut links = Vec::new();
-        let loaded: &mut PerfEvent = self.program(program)?;
-        let fd = loaded
-            .fd()
-            .map_err(|error| failed(format!("the event {}", source.name), error))?;
-        for &cpu in cpus {
-            match perf_link::attach(fd.as_fd(), source, cpu, event as u64) {
-                Ok(link) => links.push((program, link)),
-                Err(error) => match open_error(source, cpu, error) {
-                    // A CPU may go offline meanwhile; it is a failure only if none is left.
-                    Error::NoEvent { .. } if !links.is_empty() && !is_online(cpu) => {}
-                    error => return Err(error),
+/// Attaches a program to its tracepoint, to an event of the kernel's, or to the functions at `sites`; sampling begins here.
+/// Programs for the plan's perf events are left to [`attach_event`].
+pub(super) fn attach(programs: &mut Programs, wanted: &Wanted, sites: &[UprobeSite]) -> Result<()> {
+    let program = wanted.program;
+    match &wanted.at {
+        AttachPoint::Tracepoint(name) => attach_tracepoint(programs, program, name),
+        AttachPoint::Occurrence(occurrence) => attach_occurrence(programs, program, *occurrence),
+        AttachPoint::Functions => attach_functions(programs, program, sites),
+        AttachPoint::PerfEvent => Ok(()),
+    }
+}
+
+fn attach_occurrence(
+    programs: &mut Programs,
+    program: ProgramId,
+    occurrence: Occurrence,
+) -> Result<()> {
+    /// The kernel's own events (`include/uapi/linux/perf_event.h`, `PERF_TYPE_SOFTWARE`).
+    const SOFTWARE: u32 = 1;
+    let source = Source {
+        name: occurrence.name.to_owned(),
+        kind: SOFTWARE,
+        config: occurrence.number,
+        policy: Policy::Period(1),
+    };
+    let cpus = online_cpus().map_err(|source| Error::Attach {
+        what: format!(
+            "the event {} on all CPUs: /sys does not list them",
+            occurrence.name
+        ),
+        source,
+    })?;
+    attach_to_event(programs, program, 0, &source, &cpus)
+}
+
+fn attach_tracepoint(programs: &mut Programs, program: ProgramId, name: &str) -> Result<()> {
+    let program: &mut RawTracePoint = programs.get(program)?;
+    match program.attach(name) {
+        Ok(_) => Ok(()),
+        Err(ProgramError::SyscallError(error))
+            if error.io_error.kind() == io::ErrorKind::NotFound =>
+        {
+            Err(Error::NoTracepoint {
+                near: if name.starts_with("contention_") {
+                    ": it tells of locks since Linux 5.19; --locks=user needs it not".to_owned()
+                } else {
+                    btf::near_tracepoints(name)
                 },
-            }
+                name: name.to_owned(),
+            })
         }
-        self.links.append(&mut links);
-        Ok(())
+        Err(error) => Err(failed(format!("the tracepoint {name}"), error)),
     }
+}
 
-    /// Attaches the programs for tracepoints, and those for the functions at `sites`; sampling begins here.
-    pub fn attach_programs(&mut self, sites: &[UprobeSite]) -> Result<()> {
-        self.attach_fork()?;
-        for Wanted { program, at, .. } in self.programs() {
-            match at {
-                AttachPoint::Tracepoint(tracepoint) => {
-                    self.attach_tracepoint(program, &tracepoint)?
-                }
-                AttachPoint::Occurrence(occurrence) => {
-                    self.attach_occurrence(program, occurrence)?
-                }
-                AttachPoint::Functions => self.attach_functions(program, sites)?,
-                AttachPoint::PerfEvent => {}
-            }
-        }
-        Ok(())
-    }
-
-    fn attach_occurrence(&mut self, program: ProgramId, occurrence: Occurrence) -> Result<()> {
-        /// The kernel's own events (`include/uapi/linux/perf_event.h`, `PERF_TYPE_SOFTWARE`).
-        const SOFTWARE: u32 = 1;
-        let source = Source {
-            name: occurrence.name.to_owned(),
-            kind: SOFTWARE,
-            config: occurrence.number,
-            policy: Policy::Period(1),
+/// By position alone: which file it is was decided before, and nothing here reads it.
+fn attach_functions(
+    programs: &mut Programs,
+    program: ProgramId,
+    sites: &[UprobeSite],
+) -> Result<()> {
+    let program: &mut UProbe = programs.get(program)?;
+    for entry in sites {
+        let scope = entry
+            .process
+            .map_or(UProbeScope::AllProcesses, UProbeScope::OneProcess);
+        let place = UProbeAttachLocation::AbsoluteOffset(entry.offset);
+        // Not by its path, where another file may be by now.
+        let path = format!("/proc/self/fd/{}", entry.file.as_raw_fd());
+        let point = UProbeAttachPoint {
+            location: place,
+            cookie: Some(entry.cookie),
         };
-        let cpus = online_cpus().map_err(|source| Error::Attach {
-            what: format!(
-                "the event {} on all CPUs: /sys does not list them",
-                occurrence.name
-            ),
-            source,
-        })?;
-        self.attach_to_event(program, 0, &source, &cpus)
-    }
-
-    fn attach_tracepoint(&mut self, program: ProgramId, name: &str) -> Result<()> {
-        if name == SWITCH {
-            self.begin(threads::now_ns());
+        match program.attach(point, path, scope) {
+            Ok(_) => {}
+            Err(ProgramError::UProbeError(_)) => return Err(Error::NoFunctionProbes),
+            Err(error) => return Err(failed(format!("the function {}", entry.name), error)),
         }
-        let program: &mut RawTracePoint = self.program(program)?;
-        match program.attach(name) {
-            Ok(_) => Ok(()),
-            Err(ProgramError::SyscallError(error))
-                if error.io_error.kind() == io::ErrorKind::NotFound =>
-            {
-                Err(Error::NoTracepoint {
-                    near: if name.starts_with("contention_") {
-                        ": it tells of locks since Linux 5.19; --locks=user needs it not".to_owned()
-                    } else {
-                        btf::near_tracepoints(name)
-                    },
-                    name: name.to_owned(),
-                })
+    }
+    Ok(())
+}
+
+/// Attaches the program that keeps the targets true, which follows new tasks.
+pub(super) fn attach_fork(programs: &mut Programs) -> Result<()> {
+    let fork: &mut RawTracePoint = programs.get(ProgramId::Fork)?;
+    fork.attach("sched_process_fork")
+        .map(|_| ())
+        .map_err(|error| failed("the tracepoint sched_process_fork".into(), error))
+}
+
+/// Detaches everything. When this returns, no program runs any more.
+pub(super) fn detach(
+    programs: &mut Programs,
+    wanted: &[Wanted],
+    counters: &mut CounterMap,
+) -> Result<()> {
+    // In reverse order: the end of what is under way is seen for as long as something can begin.
+    for wanted in wanted.iter().rev() {
+        let name = wanted.program;
+        programs.close_links(name);
+        match &wanted.at {
+            AttachPoint::PerfEvent => {
+                let program: &mut PerfEvent = programs.get(name)?;
+                unloaded("the perf event", program.unload())?;
             }
-            Err(error) => Err(failed(format!("the tracepoint {name}"), error)),
-        }
-    }
-
-    /// By position alone: which file it is was decided before, and nothing here reads it.
-    fn attach_functions(&mut self, program: ProgramId, sites: &[UprobeSite]) -> Result<()> {
-        let program: &mut UProbe = self.program(program)?;
-        for entry in sites {
-            let scope = entry
-                .process
-                .map_or(UProbeScope::AllProcesses, UProbeScope::OneProcess);
-            let place = UProbeAttachLocation::AbsoluteOffset(entry.offset);
-            // Not by its path, where another file may be by now.
-            let path = format!("/proc/self/fd/{}", entry.file.as_raw_fd());
-            let point = UProbeAttachPoint {
-                location: place,
-                cookie: Some(entry.cookie),
-            };
-            match program.attach(point, path, scope) {
-                Ok(_) => {}
-                Err(ProgramError::UProbeError(_)) => return Err(Error::NoFunctionProbes),
-                Err(error) => return Err(failed(format!("the function {}", entry.name), error)),
+            AttachPoint::Occurrence(occurrence) => {
+                let program: &mut PerfEvent = programs.get(name)?;
+                unloaded(&format!("the event {}", occurrence.name), program.unload())?;
             }
-        }
-        Ok(())
-    }
-
-    fn attach_fork(&mut self) -> Result<()> {
-        if self.request.target != TargetKind::All && self.follows_targets() {
-            let fork: &mut RawTracePoint = self.program(ProgramId::Fork)?;
-            fork.attach("sched_process_fork")
-                .map_err(|error| failed("the tracepoint sched_process_fork".into(), error))?;
-        }
-        Ok(())
-    }
-
-    /// Whether new tasks may change the set of targets, and we can see them.
-    fn follows_targets(&self) -> bool {
-        self.verified()
-            .iter()
-            .any(|program| program.program == ProgramId::Fork)
-    }
-
-    /// Detaches everything. When this returns, no program runs any more.
-    pub fn detach(&mut self) -> Result<()> {
-        self.ended_ns = threads::now_ns();
-        // In reverse order: the end of what is under way is seen for as long as something can begin.
-        for wanted in self.programs().into_iter().rev() {
-            let name = wanted.program;
-            self.links.retain(|(program, _)| *program != name);
-            match wanted.at {
-                AttachPoint::PerfEvent => {
-                    let program: &mut PerfEvent = self.program(name)?;
-                    unloaded("the perf event", program.unload())?;
+            AttachPoint::Tracepoint(tracepoint) => {
+                let program: &mut RawTracePoint = programs.get(name)?;
+                let missed = program
+                    .fd()
+                    .map_or(0, |program| missed::runs(program.as_fd()));
+                if wanted.begins {
+                    counters.add(wanted.event, Counter::Fired, missed);
+                    counters.add(wanted.event, Counter::LostReentered, missed);
                 }
-                AttachPoint::Occurrence(occurrence) => {
-                    let program: &mut PerfEvent = self.program(name)?;
-                    unloaded(&format!("the event {}", occurrence.name), program.unload())?;
-                }
-                AttachPoint::Tracepoint(tracepoint) => {
-                    let program: &mut RawTracePoint = self.program(name)?;
-                    let missed = program
-                        .fd()
-                        .map_or(0, |program| missed::runs(program.as_fd()));
-                    if wanted.begins {
-                        let own = &mut self.own[wanted.event].counters;
-                        own[Counter::Fired as usize] += missed;
-                        own[Counter::LostReentered as usize] += missed;
-                    }
-                    let program: &mut RawTracePoint = self.program(name)?;
-                    unloaded(&format!("the tracepoint {tracepoint}"), program.unload())?;
-                }
-                AttachPoint::Functions => {
-                    let program: &mut UProbe = self.program(name)?;
-                    unloaded("the functions", program.unload())?;
-                }
+                let program: &mut RawTracePoint = programs.get(name)?;
+                unloaded(&format!("the tracepoint {tracepoint}"), program.unload())?;
+            }
+            AttachPoint::Functions => {
+                let program: &mut UProbe = programs.get(name)?;
+                unloaded("the functions", program.unload())?;
             }
         }
-        let fork: &mut RawTracePoint = self.program(ProgramId::Fork)?;
-        unloaded("the tracepoint sched_process_fork", fork.unload())?;
-        Ok(())
     }
+    let fork: &mut RawTracePoint = programs.get(ProgramId::Fork)?;
+    unloaded("the tracepoint sched_process_fork", fork.unload())?;
+    Ok(())
 }
 
 fn unloaded(what: &str, result: std::result::Result<(), ProgramError>) -> Result<()> {

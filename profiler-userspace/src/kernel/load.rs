@@ -1,26 +1,25 @@
 //! Loading: constants in, sizes in, programs verified.
 
 use super::constants::config;
-use super::drain::Drained;
-use super::errors::{loading, missing, rejected};
+use super::counters::CounterMap;
+use super::errors::{loading, missing};
+use super::events::{Events, queue_bytes};
+use super::files::FileKeys;
 use super::logs::{self, Logs};
-use super::notices::queue_bytes;
-use super::request::Wanted;
+use super::programs::Programs;
 use super::shared::{array, map};
 use super::size::Sizes;
 use super::slabs::SLAB_BYTES;
+use super::store::{Store, StoreMaps};
+use super::symbols::SymbolNames;
 use super::tables::Tables;
 use super::threads::{KERNEL_STACK_BYTES, ThreadRoom, Threads};
 use super::{Error, Kernel, Request, Result, Support};
-use crate::probe::AttachPoint;
 use aya::maps::{HashMap, Map, MapData, RingBuf};
-use aya::programs::{
-    PerfEvent, ProgramError, RawTracePoint, RawTracePointRunOptions, TestRun as _, UProbe,
-};
 use aya::{Ebpf, EbpfLoader, VerifierLogLevel};
 use profiler_common::abi::{
-    CODE_SLOT_BITS, COUNTERS_WORDS, Control, Counters, MAX_RULES, ProgramId, SIDES, SLAB_BITS,
-    Switches, TargetKind,
+    CODE_SLOT_BITS, COUNTERS_WORDS, Control, MAX_RULES, ProgramId, SIDES, SLAB_BITS, Switches,
+    TargetKind,
 };
 use rustix::process::Rlimit;
 use std::sync::atomic::Ordering::Relaxed;
@@ -28,219 +27,127 @@ use std::sync::atomic::Ordering::Relaxed;
 /// The BPF object that `cargo xtask bpf` made.
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../../profiler-ebpf/prebuilt/flame.bpf.o");
 
-/// A program that the verifier accepted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verified {
-    /// Which.
-    pub program: ProgramId,
-    /// How many instructions the verifier looked at, where it says so (Linux 5.16).
-    pub instructions: Option<u32>,
-}
-
-/// The array maps that are mapped in pieces when they are drained.
-pub(super) struct Maps {
-    pub(super) tallies: MapData,
-    pub(super) tally_index: MapData,
-    pub(super) stacks: MapData,
-    pub(super) stack_index: MapData,
-    pub(super) symbol: MapData,
-    pub(super) asked_code: MapData,
-}
-
-impl Kernel {
-    /// Creates the maps and loads the programs; attaches nothing yet.
-    pub fn load(request: Request, support: &Support) -> Result<Self> {
-        if support.pid_namespace.is_some() && support.layout.is_none() {
-            return Err(Error::NamespaceWithoutBtf);
-        }
-        if request.keeps_threads() && support.layout.is_none() {
-            return Err(Error::SwitchesWithoutBtf);
-        }
-        if request.io().is_some() && support.files.is_none() {
-            return Err(Error::FilesWithoutBtf);
-        }
-        let cpus = possible_cpus();
-        let room = ThreadRoom::new(&request);
-        // Where threads' switches are looked at, their kernel stacks are.
-        let switching = if request.waits().is_some() { cpus } else { 0 };
-        let thread_bytes = room.bytes + u64::from(switching) * KERNEL_STACK_BYTES;
-        let left = request.map_memory.saturating_sub(thread_bytes);
-        let events = u32::try_from(request.events()).unwrap_or(u32::MAX);
-        let sizes = Sizes::new(cpus, events, support.task_ids, left)
-            .map_err(|error| error.with_more_map_memory(thread_bytes))?;
-        raise_memlock();
-        let config = config(&request, support, &sizes);
-        let rows = config.switches.has(Switches::UNWIND_ROWS);
-        let mut ebpf = loader_without_kernel_types()
-            // Asked for only when a program is rejected.
-            .verifier_log_level(VerifierLogLevel::DEBUG)
-            .override_global("CONFIG", &config, true)
-            .map_max_entries("COUNTERS", sizes.cpu_slots)
-            .map_max_entries("SCRATCH", sizes.cpu_slots)
-            .map_max_entries("KERNEL_STACKS", switching.max(1))
-            .map_max_entries("NOTICES", queue_bytes(cpus))
-            .map_max_entries("AYA_LOGS", logs::room(config.switches.has(Switches::LOG)))
-            .map_max_entries("TARGETS", sizes.target_words)
-            .map_max_entries("TALLIES", SIDES as u32 * sizes.tallies)
-            .map_max_entries("TALLY_INDEX", SIDES as u32 * sizes.tally_slots())
-            .map_max_entries("STACKS", SIDES as u32 * sizes.blocks)
-            .map_max_entries("THREADS", room.threads)
-            .map_max_entries("WAKERS", room.wakers)
-            .map_max_entries("REQUESTS", room.requests)
-            .map_max_entries("STACK_INDEX", SIDES as u32 * sizes.stack_slots())
-            .map_max_entries("SLABS", slabs(&request, rows))
-            .map_max_entries("CODE", if rows { 1 << CODE_SLOT_BITS } else { 1 })
-            .map_max_entries("RULES", if rows { MAX_RULES as u32 } else { 1 })
-            .load(OBJECT)
-            .map_err(loading)?;
-        let wants_logs = config.switches.has(Switches::LOG);
-        let logs = wants_logs.then(|| Logs::new(&mut ebpf)).transpose()?;
-        let control = array(&mut ebpf, "CONTROL")?;
-        let counters = array(&mut ebpf, "COUNTERS")?;
-        let targets = array(&mut ebpf, "TARGETS")?;
-        let maps = Maps {
-            tallies: array(&mut ebpf, "TALLIES")?,
-            tally_index: array(&mut ebpf, "TALLY_INDEX")?,
-            stacks: array(&mut ebpf, "STACKS")?,
-            stack_index: array(&mut ebpf, "STACK_INDEX")?,
-            symbol: array(&mut ebpf, "SYMBOL")?,
-            asked_code: array(&mut ebpf, "ASKED_CODE")?,
-        };
-        // All maps must live until the programs that name them are loaded.
-        let (code, rules) = (array(&mut ebpf, "CODE")?, array(&mut ebpf, "RULES")?);
-        let tables = if rows {
-            let slabs = maps_of(&mut ebpf, "SLABS")?;
-            let shared = [&code, &rules, &counters, &control];
-            Some(Tables::new(
-                slabs,
-                shared,
-                sizes.cpu_slots as usize,
-                config.seed,
-            )?)
-        } else {
-            None
-        };
-        let notices = ebpf
-            .take_map("NOTICES")
-            .and_then(|map| RingBuf::try_from(map).ok())
-            .ok_or_else(|| missing("NOTICES"))?;
-        mark_targets(&targets, &request.ids, &sizes)?;
-        // Those that are not taken stay with the object.
-        let mut hash = |name, room: u32| (room > 1).then(|| ebpf.take_map(name)).flatten();
-        let threads = Threads {
-            looking: Ok(()),
-            table: hash("THREADS", room.threads).and_then(|map| HashMap::try_from(map).ok()),
-            wakers: hash("WAKERS", room.wakers).and_then(|map| HashMap::try_from(map).ok()),
-            bytes: thread_bytes,
-        };
-        let own = vec![Counters::EMPTY; request.events()];
-        let mut kernel = Self {
-            control: map("CONTROL", &control, 0, size_of::<Control>() / 8)?,
-            counters: map(
-                "COUNTERS",
-                &counters,
-                0,
-                sizes.cpu_slots as usize * COUNTERS_WORDS,
-            )?,
-            ebpf,
-            maps,
-            sizes,
-            page_faults: support.page_faults(request.io()),
-            request,
-            notices,
-            drained: Drained::default(),
-            tables,
-            tells: config.switches.has(Switches::TELL_MAPPINGS),
-            threads,
-            links: Vec::new(),
-            own,
-            logs,
-            began_ns: 0,
-            ended_ns: 0,
-        };
-        kernel.load_programs(support)?;
-        Ok(kernel)
+/// Creates the maps and loads the programs; attaches nothing yet.
+pub(super) fn load(request: Request, support: &Support) -> Result<Kernel> {
+    if support.pid_namespace.is_some() && support.layout.is_none() {
+        return Err(Error::NamespaceWithoutBtf);
     }
-
-    fn load_programs(&mut self, support: &Support) -> Result<()> {
-        for Wanted { program, at, .. } in self.programs() {
-            let loaded = match at {
-                AttachPoint::PerfEvent | AttachPoint::Occurrence(_) => {
-                    self.program::<PerfEvent>(program)?.load()
-                }
-                AttachPoint::Tracepoint(_) => self.program::<RawTracePoint>(program)?.load(),
-                AttachPoint::Functions => self.program::<UProbe>(program)?.load(),
-            };
-            match loaded {
-                // By an event before.
-                Ok(()) | Err(ProgramError::AlreadyLoaded) => {}
-                Err(error) => return Err(rejected(program, error)),
-            }
-        }
-        if self.request.waits().is_some() {
-            // Without it, threads are counted from their first switch on.
-            self.threads.looking = self.load_asleep();
-        }
-        if support.layout.is_some() && self.request.target != TargetKind::All {
-            let fork: &mut RawTracePoint = self.program(ProgramId::Fork)?;
-            fork.load()
-                .map_err(|error| rejected(ProgramId::Fork, error))?;
-        }
-        if self.tells {
-            let code_key: &mut RawTracePoint = self.program(ProgramId::CodeKey)?;
-            code_key
-                .load()
-                .map_err(|error| rejected(ProgramId::CodeKey, error))?;
-        }
-        if support.pid_namespace.is_some() {
-            self.note_namespace_level()?;
-        }
-        Ok(())
+    if request.keeps_threads() && support.layout.is_none() {
+        return Err(Error::SwitchesWithoutBtf);
     }
-
-    /// Has the kernel half note how deep our PID namespace lies: it looks at the task that runs it,
-    /// which is us.
-    fn note_namespace_level(&mut self) -> Result<()> {
-        let program: &mut RawTracePoint = self.program(ProgramId::OwnLevel)?;
-        program
-            .load()
-            .map_err(|error| rejected(ProgramId::OwnLevel, error))?;
-        program
-            .test_run(RawTracePointRunOptions::new())
-            .map_err(|error| rejected(ProgramId::OwnLevel, error))?;
-        program
-            .unload()
-            .map_err(|error| rejected(ProgramId::OwnLevel, error))
+    if request.io().is_some() && support.files.is_none() {
+        return Err(Error::FilesWithoutBtf);
     }
-
-    /// The programs that are loaded, with what the verifier says of them.
-    pub fn verified(&self) -> Vec<Verified> {
-        self.ebpf
-            .programs()
-            .filter_map(|(name, program)| {
-                let info = program.info().ok()?;
-                let id = ProgramId::ALL.iter().find(|id| id.name() == name)?;
-                Some(Verified {
-                    program: *id,
-                    instructions: info.verified_instruction_count(),
-                })
-            })
-            .collect()
+    let cpus = possible_cpus();
+    let room = ThreadRoom::new(&request);
+    // Where threads' switches are looked at, their kernel stacks are.
+    let switching = if request.waits().is_some() { cpus } else { 0 };
+    let thread_bytes = room.bytes + u64::from(switching) * KERNEL_STACK_BYTES;
+    let left = request.map_memory.saturating_sub(thread_bytes);
+    let events = u32::try_from(request.events()).unwrap_or(u32::MAX);
+    let sizes = Sizes::new(cpus, events, support.task_ids, left)
+        .map_err(|error| error.with_more_map_memory(thread_bytes))?;
+    raise_memlock();
+    let config = config(&request, support, &sizes);
+    let rows = config.switches.has(Switches::UNWIND_ROWS);
+    let mut ebpf = loader_without_kernel_types()
+        // Asked for only when a program is rejected.
+        .verifier_log_level(VerifierLogLevel::DEBUG)
+        .override_global("CONFIG", &config, true)
+        .map_max_entries("COUNTERS", sizes.cpu_slots)
+        .map_max_entries("SCRATCH", sizes.cpu_slots)
+        .map_max_entries("KERNEL_STACKS", switching.max(1))
+        .map_max_entries("NOTICES", queue_bytes(cpus))
+        .map_max_entries("AYA_LOGS", logs::room(config.switches.has(Switches::LOG)))
+        .map_max_entries("TARGETS", sizes.target_words)
+        .map_max_entries("TALLIES", SIDES as u32 * sizes.tallies)
+        .map_max_entries("TALLY_INDEX", SIDES as u32 * sizes.tally_slots())
+        .map_max_entries("STACKS", SIDES as u32 * sizes.blocks)
+        .map_max_entries("THREADS", room.threads)
+        .map_max_entries("WAKERS", room.wakers)
+        .map_max_entries("REQUESTS", room.requests)
+        .map_max_entries("STACK_INDEX", SIDES as u32 * sizes.stack_slots())
+        .map_max_entries("SLABS", slabs(&request, rows))
+        .map_max_entries("CODE", if rows { 1 << CODE_SLOT_BITS } else { 1 })
+        .map_max_entries("RULES", if rows { MAX_RULES as u32 } else { 1 })
+        .load(OBJECT)
+        .map_err(loading)?;
+    let wants_logs = config.switches.has(Switches::LOG);
+    let logs = wants_logs.then(|| Logs::new(&mut ebpf)).transpose()?;
+    let control = array(&mut ebpf, "CONTROL")?;
+    let counters = array(&mut ebpf, "COUNTERS")?;
+    let targets = array(&mut ebpf, "TARGETS")?;
+    let store = StoreMaps {
+        tallies: array(&mut ebpf, "TALLIES")?,
+        tally_index: array(&mut ebpf, "TALLY_INDEX")?,
+        stacks: array(&mut ebpf, "STACKS")?,
+        stack_index: array(&mut ebpf, "STACK_INDEX")?,
+    };
+    let names = SymbolNames::new(array(&mut ebpf, "SYMBOL")?);
+    let keys = FileKeys::new(array(&mut ebpf, "ASKED_CODE")?);
+    // All maps must live until the programs that name them are loaded.
+    let (code, rules) = (array(&mut ebpf, "CODE")?, array(&mut ebpf, "RULES")?);
+    let tables = if rows {
+        let slabs = maps_of(&mut ebpf, "SLABS")?;
+        let shared = [&code, &rules, &counters, &control];
+        Some(Tables::new(
+            slabs,
+            shared,
+            sizes.cpu_slots as usize,
+            config.seed,
+        )?)
+    } else {
+        None
+    };
+    let events_queue = ebpf
+        .take_map("NOTICES")
+        .and_then(|map| RingBuf::try_from(map).ok())
+        .ok_or_else(|| missing("NOTICES"))?;
+    mark_targets(&targets, &request.ids, &sizes)?;
+    // Those that are not taken stay with the object.
+    let mut hash = |name, room: u32| (room > 1).then(|| ebpf.take_map(name)).flatten();
+    let threads = Threads::new(
+        &request,
+        hash("THREADS", room.threads).and_then(|map| HashMap::try_from(map).ok()),
+        hash("WAKERS", room.wakers).and_then(|map| HashMap::try_from(map).ok()),
+        thread_bytes,
+    );
+    let control = map("CONTROL", &control, 0, size_of::<Control>() / 8)?;
+    let words = sizes.cpu_slots as usize * COUNTERS_WORDS;
+    let counters = CounterMap::new(
+        map("COUNTERS", &counters, 0, words)?,
+        sizes.cpus,
+        request.events(),
+        request.lasting_event(),
+    );
+    let mut wanted = request.programs();
+    wanted.extend(request.page_fault_programs(support.page_faults(request.io())));
+    let mut kernel = Kernel {
+        programs: Programs::new(ebpf),
+        wanted,
+        store: Store::new(control, store, sizes, &request),
+        counters,
+        threads,
+        events: Events::new(events_queue),
+        names,
+        keys,
+        tables,
+        logs,
+        reports_mappings: config.switches.has(Switches::TELL_MAPPINGS),
+        follows_targets: support.layout.is_some() && request.target != TargetKind::All,
+        walks_user_stacks: request.switches.has(Switches::USER_STACKS),
+    };
+    kernel.programs.load(&kernel.wanted, support)?;
+    if request.waits().is_some() {
+        kernel.threads.load_listing(&mut kernel.programs);
     }
-
-    pub(super) fn program<'a, P>(&'a mut self, program: ProgramId) -> Result<&'a mut P>
-    where
-        &'a mut P: TryFrom<&'a mut aya::programs::Program, Error = ProgramError>,
-    {
-        self.ebpf
-            .program_mut(program.name())
-            .ok_or_else(|| missing(program.name()))?
-            .try_into()
-            .map_err(|error: ProgramError| Error::Loader {
-                step: "looking for a program",
-                detail: error.to_string(),
-            })
+    if kernel.follows_targets {
+        kernel.programs.load_tracepoint(ProgramId::Fork)?;
     }
+    if kernel.reports_mappings {
+        kernel.programs.load_tracepoint(ProgramId::CodeKey)?;
+    }
+    Ok(kernel)
 }
 
 /// A loader that has not read the kernel's type information.

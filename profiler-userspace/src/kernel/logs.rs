@@ -5,7 +5,7 @@
 
 use super::errors::missing;
 use super::shared::{Shared, array, map};
-use super::{Error, Kernel, Result};
+use super::{Error, Result};
 use aya::Ebpf;
 use aya::maps::MapData;
 use aya_log::EbpfLogger;
@@ -73,18 +73,12 @@ impl Logs {
             _dropped_map: dropped,
         })
     }
-}
 
-impl Kernel {
-    /// The lines that the kernel half wrote since they were asked for last, and how many it dropped since the
-    /// beginning. Nothing where none are wanted.
-    pub fn log_lines(&mut self) -> (Vec<String>, u64) {
-        let Some(logs) = &mut self.logs else {
-            return (Vec::new(), 0);
-        };
-        logs.logger.flush();
-        let mut lines = (logs.lines.0.lock()).unwrap_or_else(PoisonError::into_inner);
-        let dropped = logs.dropped.words().first();
+    /// The lines that were written since they were taken last, and how many were dropped since the beginning.
+    pub(super) fn take(&mut self) -> (Vec<String>, u64) {
+        self.logger.flush();
+        let mut lines = (self.lines.0.lock()).unwrap_or_else(PoisonError::into_inner);
+        let dropped = self.dropped.words().first();
         let dropped = dropped.map_or(0, |count| count.load(Relaxed));
         (std::mem::take(&mut *lines), dropped)
     }

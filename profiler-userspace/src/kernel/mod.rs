@@ -1,7 +1,7 @@
 //! The kernel: the only module that names aya.
 //!
 //! In: what to sample ([`Request`]), which event ([`Source`]). Out: [`RawProfile`]s, [`Counters`],
-//! notices, names of kernel addresses. It knows nothing of ELF files, symbols or formats.
+//! events, names of kernel addresses. It knows nothing of ELF files, symbols or formats.
 //!
 //! [`RawProfile`]: crate::profile::raw::RawProfile
 
@@ -9,20 +9,22 @@ mod asleep;
 mod attach;
 mod btf;
 mod constants;
-mod drain;
+mod counters;
 mod errors;
+mod events;
 mod files;
 mod grace;
 mod layout;
 mod load;
 mod logs;
 mod missed;
-mod notices;
 mod perf_link;
+mod programs;
 mod request;
 mod shared;
 mod size;
 mod slabs;
+mod store;
 mod support;
 mod symbols;
 mod tables;
@@ -30,50 +32,52 @@ mod threads;
 
 pub use asleep::Sleeping;
 pub use attach::online_cpus;
-pub use load::Verified;
-pub use notices::{MappingSeen, News};
+pub use events::{KernelEvent, MappingEvent, ProcessOf};
 pub use perf_link::{Policy, Source};
+pub use programs::Verified;
 pub use request::Request;
 pub use support::Support;
 pub use tables::{StoredTable, Tables};
 
-use crate::probe::PageFaults;
-use aya::Ebpf;
-use aya::maps::{MapData, RingBuf};
-use profiler_common::abi::{COUNTERS_WORDS, Counter, Counters, ProgramId, Switches};
+use crate::probe::{AttachPoint, SWITCH};
+use crate::profile::raw::{RawProfile, RawStack};
+use crate::targets::UprobeSite;
+use crate::unwind::loader::CodeKeys;
+use counters::CounterMap;
+use events::Events;
+use files::FileKeys;
+use logs::Logs;
+use profiler_common::abi::{CodeKey, Counter, Counters};
+use programs::Programs;
 use request::Wanted;
-use shared::Shared;
+use std::collections::HashSet;
+use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::Ordering::Relaxed;
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
+use store::Store;
+use symbols::SymbolNames;
+use threads::Threads;
 
 /// The loaded programs and their maps.
 pub struct Kernel {
-    ebpf: Ebpf,
-    maps: load::Maps,
-    sizes: size::Sizes,
-    request: Request,
-    /// Which page faults are looked at.
-    page_faults: PageFaults,
-    /// The control map and the counters, mapped for as long as we live.
-    control: Shared,
-    counters: Shared,
-    notices: RingBuf<MapData>,
-    threads: threads::Threads,
-    /// The perf events that programs are attached to, until these are closed.
-    links: Vec<(ProgramId, OwnedFd)>,
-    /// What is counted on this side of the boundary, of each event.
-    own: Vec<Counters>,
-    /// When the probe was attached and detached, by the kernel half's clock.
-    began_ns: u64,
-    ended_ns: u64,
-    drained: drain::Drained,
+    programs: Programs,
+    /// The programs of all probes, in the order in which they are attached.
+    wanted: Vec<Wanted>,
+    store: Store,
+    counters: CounterMap,
+    threads: Threads,
+    events: Events,
+    names: SymbolNames,
+    keys: FileKeys,
     tables: Option<Tables>,
-    /// Whether the kernel half tells what lies at sampled addresses.
-    tells: bool,
     /// Where the kernel half logs; none where that is not wanted.
-    logs: Option<logs::Logs>,
+    logs: Option<Logs>,
+    /// Whether the kernel half reports what lies at sampled addresses.
+    reports_mappings: bool,
+    /// Whether new tasks change who is a target, and we can see them.
+    follows_targets: bool,
+    walks_user_stacks: bool,
 }
 
 /// Why the kernel would not do what was asked.
@@ -223,35 +227,96 @@ impl Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Kernel {
-    /// The programs, and what they are attached to, in this order.
-    fn programs(&self) -> Vec<Wanted> {
-        let mut programs = self.request.programs();
-        programs.extend(self.request.page_fault_programs(self.page_faults));
-        programs
+    /// Creates the maps and loads the programs; attaches nothing yet.
+    pub fn load(request: Request, support: &Support) -> Result<Self> {
+        load::load(request, support)
+    }
+
+    /// The programs that are loaded, with what the verifier says of them.
+    pub fn verified(&self) -> Vec<Verified> {
+        self.programs.verified()
+    }
+
+    /// Attaches the programs for tracepoints, and those for the functions at `sites`; sampling begins here.
+    pub fn attach_programs(&mut self, sites: &[UprobeSite]) -> Result<()> {
+        if self.follows_targets {
+            attach::attach_fork(&mut self.programs)?;
+        }
+        for wanted in &self.wanted {
+            if matches!(&wanted.at, AttachPoint::Tracepoint(name) if name == SWITCH) {
+                let now = threads::now_ns();
+                self.threads.begin(now);
+                self.store.begin(now);
+            }
+            attach::attach(&mut self.programs, wanted, sites)?;
+        }
+        Ok(())
+    }
+
+    /// Attaches an event's program to its perf event on the given CPUs, after [`Kernel::attach_programs`];
+    /// sampling begins here. A CPU that has gone offline is left out.
+    pub fn attach_event(&mut self, event: usize, source: &Source, cpus: &[u32]) -> Result<()> {
+        attach::attach_event(&mut self.programs, &self.wanted, event, source, cpus)
+    }
+
+    /// Detaches everything. When this returns, no program runs and none will.
+    pub fn detach(&mut self) -> Result<()> {
+        self.threads.end(threads::now_ns());
+        attach::detach(&mut self.programs, &self.wanted, &mut self.counters)
+    }
+
+    /// Moves everything counted so far into `into`, while sampling goes on.
+    pub fn drain(&mut self, into: &mut RawProfile) -> Result<()> {
+        let named = || self.threads.slept_in();
+        self.store.drain(&self.counters, named, into)
+    }
+
+    /// Moves the rest into `into`, after [`Kernel::detach`].
+    pub fn drain_rest(&mut self, into: &mut RawProfile) -> Result<()> {
+        self.store.drain_rest(&self.counters, into)?;
+        self.threads
+            .flush_open(&mut self.store, &mut self.counters, into)
+    }
+
+    /// Whether either live side is so full that it should be drained.
+    pub fn is_half_full(&self) -> bool {
+        self.store.is_half_full()
     }
 
     /// How many events have counters: as many as were asked for, and with wall time one more, of its spans, behind that of
     /// its samples.
     pub fn events(&self) -> usize {
-        self.own.len()
+        self.counters.events()
     }
 
-    /// A event's counters of every CPU, added up.
+    /// An event's counters of every CPU, added up.
     pub fn counters(&self, event: usize) -> Counters {
-        let mut sum = self.own[event];
-        let cpu_slots = self.counters.words().chunks_exact(COUNTERS_WORDS);
-        let cpus = self.sizes.cpus as usize;
-        for cpu in cpu_slots.skip(event * cpus).take(cpus) {
-            for (sum, word) in sum.counters.iter_mut().zip(cpu) {
-                *sum += word.load(Relaxed);
-            }
-        }
-        sum
+        self.counters.of(event)
+    }
+
+    /// The targets' threads that are off the CPU now, with what is known of them. To be asked once, when
+    /// the probe is attached; what is done with the answer is [`Kernel::put_to_sleep`].
+    pub fn asleep(&mut self) -> Result<Vec<Sleeping>> {
+        self.threads.asleep(&mut self.programs)
+    }
+
+    /// Lets the time off the CPU of a thread that was asleep before the recording count from its
+    /// beginning. Says whether it did: it is too late when the thread has been switched in meanwhile, and
+    /// its stacks may then be any.
+    pub fn put_to_sleep(&mut self, sleeping: &Sleeping, user: Option<&RawStack>) -> Result<bool> {
+        self.threads
+            .put_to_sleep(sleeping, user, &self.store, &mut self.counters)
+    }
+
+    /// The processes that woke threads which are not back yet: what was counted for these may come after a drain,
+    /// although the processes have ended before it. By their IDs and incarnations.
+    pub fn waking(&self) -> HashSet<(u32, u64)> {
+        self.threads.waking()
     }
 
     /// What all maps take, in bytes.
     pub fn map_bytes(&self) -> u64 {
-        self.sizes.bytes() + self.threads.bytes
+        self.store.sizes.bytes() + self.threads.bytes
     }
 
     /// The unwind tables, to be filled by whoever takes them; none a second time, and none where stacks
@@ -260,19 +325,47 @@ impl Kernel {
         self.tables.take()
     }
 
-    /// Whether the kernel half tells what lies at the addresses that are sampled; it does from Linux 6.1 on.
-    pub fn tells_mappings(&self) -> bool {
-        self.tells
+    /// Whether the kernel half reports what lies at the addresses that are sampled; it does from Linux 6.1 on.
+    pub fn reports_mappings(&self) -> bool {
+        self.reports_mappings
     }
 
     /// Whether user stacks are walked, so that it matters what processes have mapped.
     pub fn walks_user_stacks(&self) -> bool {
-        self.request.switches.has(Switches::USER_STACKS)
+        self.walks_user_stacks
     }
 
-    /// A file descriptor that becomes readable when there is a notice.
-    pub fn notices_fd(&self) -> BorrowedFd<'_> {
-        self.notices.as_fd()
+    /// The next event that the kernel half reports, if there is one.
+    pub fn next_event(&mut self) -> Option<KernelEvent> {
+        self.events.next()
+    }
+
+    /// A file descriptor that becomes readable when there is an event.
+    pub fn events_fd(&self) -> BorrowedFd<'_> {
+        self.events.fd()
+    }
+
+    /// The lines that the kernel half wrote since they were asked for last, and how many it dropped since the
+    /// beginning. Nothing where none are wanted.
+    pub fn log_lines(&mut self) -> (Vec<String>, u64) {
+        self.logs.as_mut().map(Logs::take).unwrap_or_default()
+    }
+
+    /// The kernel's name for each address: the symbol it is in, with its module as `name [module]`. An inner
+    /// `None` if it has no name. An outer `None` if this kernel cannot be asked (before Linux 5.13, whose BPF
+    /// programs cannot print): read `/proc/kallsyms` then.
+    pub fn name_symbols(&mut self, addresses: &[u64]) -> Option<Vec<Option<String>>> {
+        self.names.ask(&mut self.programs, addresses)
+    }
+}
+
+impl CodeKeys for Kernel {
+    fn code_key(&mut self, file: &File) -> Option<CodeKey> {
+        self.keys.of_file(&mut self.programs, file)
+    }
+
+    fn code_key_at(&mut self, address: u64) -> Option<CodeKey> {
+        self.keys.at(&mut self.programs, address)
     }
 }
 

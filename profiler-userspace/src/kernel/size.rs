@@ -3,7 +3,7 @@
 //! Pure: numbers in, numbers out.
 
 use super::Error;
-use super::notices::queue_bytes;
+use super::events::queue_bytes;
 use profiler_common::abi::{
     Block, Counters, KERNEL_SCRATCH_WORDS, MAPPED_WORDS, NAME_BYTES, PATH_BYTES, SIDES, Tally,
     USER_SCRATCH_WORDS,

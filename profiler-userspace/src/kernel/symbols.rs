@@ -1,32 +1,46 @@
 //! Names of kernel addresses, asked of the kernel itself.
 
+use super::Result;
+use super::programs::Programs;
 use super::shared::map;
-use super::{Kernel, Result};
-use aya::programs::{RawTracePoint, RawTracePointRunOptions, TestRun as _};
+use aya::maps::MapData;
+use aya::programs::RawTracePoint;
 use profiler_common::abi::{ProgramId, SYMBOL_BYTES};
 use std::sync::atomic::Ordering::Relaxed;
 
-impl Kernel {
-    /// The kernel's name for each address: the symbol it is in, with its module as `name [module]`. An inner
-    /// `None` if it has no name. An outer `None` if this kernel cannot be asked (before Linux 5.13, whose BPF
-    /// programs cannot print): read `/proc/kallsyms` then.
-    pub fn name_symbols(&mut self, addresses: &[u64]) -> Option<Vec<Option<String>>> {
-        let program: &mut RawTracePoint = self.program(ProgramId::NameSymbol).ok()?;
-        program.load().ok()?;
-        let names = self.ask(addresses).ok();
-        let program: &mut RawTracePoint = self.program(ProgramId::NameSymbol).ok()?;
+/// Where the kernel half prints names.
+pub(super) struct SymbolNames {
+    printed: MapData,
+}
+
+impl SymbolNames {
+    /// Names are printed into this map.
+    pub(super) fn new(printed: MapData) -> Self {
+        Self { printed }
+    }
+
+    /// What the kernel calls each address; see [`Kernel::name_symbols`](super::Kernel::name_symbols).
+    pub(super) fn ask(
+        &self,
+        programs: &mut Programs,
+        addresses: &[u64],
+    ) -> Option<Vec<Option<String>>> {
+        programs.load_tracepoint(ProgramId::NameSymbol).ok()?;
+        let names = self.ask_loaded(programs, addresses).ok();
+        let program: &mut RawTracePoint = programs.get(ProgramId::NameSymbol).ok()?;
         program.unload().ok()?;
         names
     }
 
-    fn ask(&mut self, addresses: &[u64]) -> Result<Vec<Option<String>>> {
-        let buffer = map("SYMBOL", &self.maps.symbol, 0, SYMBOL_BYTES / 8)?;
-        let program: &mut RawTracePoint = self.program(ProgramId::NameSymbol)?;
+    fn ask_loaded(
+        &self,
+        programs: &mut Programs,
+        addresses: &[u64],
+    ) -> Result<Vec<Option<String>>> {
+        let buffer = map("SYMBOL", &self.printed, 0, SYMBOL_BYTES / 8)?;
         let mut names = Vec::with_capacity(addresses.len());
         for &address in addresses {
-            let mut options = RawTracePointRunOptions::new();
-            options.args[0] = address;
-            let ran = program.test_run(options);
+            let ran = programs.run(ProgramId::NameSymbol, address);
             let bytes: Vec<u8> = buffer
                 .words()
                 .iter()

@@ -1,27 +1,26 @@
 //! Threads that are off the CPU: how many there is room for, those that were before the recording began,
 //! and those that still are when it ends.
 
+use super::counters::CounterMap;
 use super::errors::{missing, rejected};
-use super::shared::map;
-use super::{Kernel, Request, Result, asleep, btf};
-use crate::probe::Probe;
-use crate::profile::raw::{RawFrame, RawProfile, RawSample, RawStack};
+use super::programs::Programs;
+use super::store::Store;
+use super::{Request, Result, asleep, btf};
+use crate::probe::{Probe, Waits};
+use crate::profile::raw::{RawProfile, RawSample, RawStack};
 use aya::maps::{HashMap, MapData, MapError};
 use aya::programs::Iter;
 use profiler_common::abi::{
-    AwaitedLock, BLOCK_WORDS, CallWeight, Control, Counter, Counters, Header, LastRequest, Live,
-    ProgramId, SampleKey, StackPosition, Stamp, Switches, ThreadEntry, ThreadState, WAKE_RACE_NS,
-    WakerEntry, Zero as _,
+    AwaitedLock, CallWeight, Counter, LastRequest, ProgramId, SampleKey, StackPosition, Stamp,
+    Switches, ThreadEntry, ThreadState, WAKE_RACE_NS, WakerEntry, Zero as _,
 };
 use profiler_common::wait_sampling;
 use std::collections::{BTreeSet, HashSet};
 use std::io::Read as _;
-use std::mem::offset_of;
 use std::path::Path;
-use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::Duration;
 
-use asleep::Sleeping;
+use super::asleep::Sleeping;
 
 /// What one entry of a hash takes: key, value, and what the kernel keeps with each (56 bytes of
 /// `struct htab_elem`, and two buckets' 16 bytes at worst).
@@ -94,13 +93,26 @@ impl ThreadRoom {
 /// The table of threads.
 pub(super) struct Threads {
     /// Whether threads that are off the CPU already can be looked for.
-    pub(super) looking: Result<()>,
+    listing: Result<()>,
     /// None where the probe has no use for it.
-    pub(super) table: Option<HashMap<MapData, u32, ThreadEntry>>,
+    table: Option<HashMap<MapData, u32, ThreadEntry>>,
     /// Who woke them; none where that is not wanted.
-    pub(super) wakers: Option<HashMap<MapData, u32, WakerEntry>>,
+    wakers: Option<HashMap<MapData, u32, WakerEntry>>,
     /// What is kept of threads takes so much, in bytes, with what is kept of kernel stacks.
     pub(super) bytes: u64,
+    /// What is wanted of each sample.
+    switches: Switches,
+    /// Which waits are wanted.
+    waits: Waits,
+    /// What firings that last weigh.
+    weight: Option<CallWeight>,
+    /// Whether what is waited for are locks.
+    of_locks: bool,
+    /// Whether all of the threads' time is wanted.
+    all_time: bool,
+    /// When the probe was attached and detached, by the kernel half's clock.
+    began_ns: u64,
+    ended_ns: u64,
 }
 
 /// What an entry says that its thread does.
@@ -133,25 +145,54 @@ pub(super) fn now_ns() -> u64 {
     u64::try_from(whole.as_nanos()).unwrap_or(u64::MAX)
 }
 
-impl Kernel {
-    /// Notes when switches are seen for the first time, for the kernel half, too.
-    pub(super) fn begin(&mut self, now_ns: u64) {
-        self.began_ns = now_ns;
-        self.control.words()[offset_of!(Control, began) / 8].store(now_ns, SeqCst);
+impl Threads {
+    /// The table of these maps.
+    pub(super) fn new(
+        request: &Request,
+        table: Option<HashMap<MapData, u32, ThreadEntry>>,
+        wakers: Option<HashMap<MapData, u32, WakerEntry>>,
+        bytes: u64,
+    ) -> Self {
+        Self {
+            listing: Ok(()),
+            table,
+            wakers,
+            bytes,
+            switches: request.switches,
+            waits: request.waits().cloned().unwrap_or_default(),
+            weight: request.timed_weight(),
+            of_locks: request.has(|probe| matches!(probe, Probe::Locks(_))),
+            all_time: request.is_wall(),
+            began_ns: 0,
+            ended_ns: 0,
+        }
     }
 
-    pub(super) fn load_asleep(&mut self) -> Result<()> {
-        let types = btf::stand_in("bpf_iter_task").ok_or_else(|| missing("bpf_iter_task"))?;
-        let program: &mut Iter = self.program(ProgramId::Asleep)?;
-        let loaded = program.load("task", &types);
-        loaded.map_err(|error| rejected(ProgramId::Asleep, error))
+    /// Notes when switches are seen for the first time.
+    pub(super) fn begin(&mut self, now_ns: u64) {
+        self.began_ns = now_ns;
+    }
+
+    /// Notes when the last of them was.
+    pub(super) fn end(&mut self, now_ns: u64) {
+        self.ended_ns = now_ns;
+    }
+
+    /// Loads the program that lists threads. Without it, threads are counted from their first switch on.
+    pub(super) fn load_listing(&mut self, programs: &mut Programs) {
+        self.listing = (|| {
+            let types = btf::stand_in("bpf_iter_task").ok_or_else(|| missing("bpf_iter_task"))?;
+            let program: &mut Iter = programs.get(ProgramId::Asleep)?;
+            let loaded = program.load("task", &types);
+            loaded.map_err(|error| rejected(ProgramId::Asleep, error))
+        })();
     }
 
     /// The targets' threads that are off the CPU now, with what is known of them. To be asked once, when
-    /// the probe is attached; what is done with the answer is [`Kernel::put_to_sleep`].
-    pub fn asleep(&mut self) -> Result<Vec<Sleeping>> {
-        std::mem::replace(&mut self.threads.looking, Ok(()))?;
-        let program: &mut Iter = self.program(ProgramId::Asleep)?;
+    /// the probe is attached; what is done with the answer is [`Threads::put_to_sleep`].
+    pub(super) fn asleep(&mut self, programs: &mut Programs) -> Result<Vec<Sleeping>> {
+        std::mem::replace(&mut self.listing, Ok(()))?;
+        let program: &mut Iter = programs.get(ProgramId::Asleep)?;
         let listed = (|| {
             let link = program.attach()?;
             let mut bytes = Vec::new();
@@ -176,27 +217,33 @@ impl Kernel {
     /// Lets the time off the CPU of a thread that was asleep before the recording count from its
     /// beginning. Says whether it did: it is too late when the thread has been switched in meanwhile, and
     /// its stacks may then be any.
-    pub fn put_to_sleep(&mut self, sleeping: &Sleeping, user: Option<&RawStack>) -> Result<bool> {
+    pub(super) fn put_to_sleep(
+        &mut self,
+        sleeping: &Sleeping,
+        user: Option<&RawStack>,
+        store: &Store,
+        counters: &mut CounterMap,
+    ) -> Result<bool> {
         let stored = |stack: Option<&RawStack>| match stack {
-            Some(stack) => self.append(stack),
+            Some(stack) => store.append(stack),
             None => Ok(Some(StackPosition::NONE)),
         };
         let kernel = sleeping
             .kernel
             .as_ref()
-            .filter(|_| self.request.switches.has(Switches::KERNEL_STACKS));
+            .filter(|_| self.switches.has(Switches::KERNEL_STACKS));
         let (user, kernel) = (stored(user)?, stored(kernel)?);
         // A span on the CPU is a firing when it ends.
         let runs = sleeping.thread_state == ThreadState::Ran;
-        self.note(Counter::Fired, u64::from(!runs));
+        counters.add_lasting(Counter::Fired, u64::from(!runs));
         let (Some(user), Some(kernel)) = (user, kernel) else {
-            self.note(Counter::LostStackStore, 1);
+            counters.add_lasting(Counter::LostStackStore, 1);
             return Ok(false);
         };
         let key = SampleKey {
             incarnation: sleeping.incarnation,
             tgid: sleeping.tgid,
-            tid: if self.request.switches.has(Switches::PER_THREAD) {
+            tid: if self.switches.has(Switches::PER_THREAD) {
                 sleeping.tid
             } else {
                 0
@@ -204,7 +251,7 @@ impl Kernel {
             cpu: 0,
             user,
             kernel,
-            stamp: Stamp::new(self.live().epoch(), sleeping.thread_state),
+            stamp: Stamp::new(store.live().epoch(), sleeping.thread_state),
             comm: sleeping.comm,
         };
         let entry = ThreadEntry {
@@ -215,37 +262,42 @@ impl Kernel {
         };
         /// Only if there is no entry yet (`include/uapi/linux/bpf.h`, `BPF_NOEXIST`).
         const NEW: u64 = 1;
-        let Some(table) = &mut self.threads.table else {
+        let Some(table) = &mut self.table else {
             return Ok(false);
         };
         match table.insert(sleeping.id, entry, NEW) {
             Ok(()) if has_ended(sleeping) => {
                 // Since it was listed: nobody would see it leave.
                 let _forgotten_meanwhile = table.remove(&sleeping.id);
-                self.own_counters().counters[Counter::Fired as usize] -= u64::from(!runs);
+                counters.take_back(Counter::Fired, u64::from(!runs));
                 Ok(false)
             }
             Ok(()) => {
-                self.note(Counter::WaitingBefore, u64::from(!runs));
+                counters.add_lasting(Counter::WaitingBefore, u64::from(!runs));
                 Ok(true)
             }
             Err(MapError::SyscallError(error)) if error.io_error.raw_os_error() == Some(EXISTS) => {
                 // Its next wait is a firing of its own.
-                self.own_counters().counters[Counter::Fired as usize] -= u64::from(!runs);
+                counters.take_back(Counter::Fired, u64::from(!runs));
                 Ok(false)
             }
             Err(_) => {
-                self.note(Counter::Fired, u64::from(runs));
-                self.note(Counter::LostSleeperTable, 1);
+                counters.add_lasting(Counter::Fired, u64::from(runs));
+                counters.add_lasting(Counter::LostSleeperTable, 1);
                 Ok(false)
             }
         }
     }
 
-    /// Counts those that are still off the CPU up to the recording's end, after [`Kernel::detach`]; where all
+    /// Counts those that are still off the CPU up to the recording's end, after everything was detached; where all
     /// of their time is wanted, those that are on one, too.
-    pub(super) fn settle(&mut self, into: &mut RawProfile) -> Result<()> {
-        let Some(table) = &self.threads.table else {
+    pub(super) fn flush_open(
+        &self,
+        store: &mut Store,
+        counters: &mut CounterMap,
+        into: &mut RawProfile,
+    ) -> Result<()> {
+        let Some(table) = &self.table else {
             return Ok(());
         };
         let all: Vec<(u32, ThreadEntry)> =
@@ -258,29 +310,28 @@ impl Kernel {
             })
             .collect();
         let keys: Vec<SampleKey> = left.iter().map(|(entry, ..)| key_of(entry)).collect();
-        self.read_stacks(&keys)?;
+        store.read_stacks(&keys)?;
         let wakers = left.iter().filter_map(|(_, _, waker)| *waker);
         let woke: Vec<SampleKey> = wakers.map(|waker| waker_key(&waker)).collect();
-        self.read_stacks(&woke)?;
-        let waits = self.request.waits().cloned().unwrap_or_default();
-        let locks = self.request.has(|probe| matches!(probe, Probe::Locks(_)));
+        store.read_stacks(&woke)?;
+        let waits = &self.waits;
         for ((entry, since, waker), key) in left.into_iter().zip(&keys) {
             let end = waker.map_or(self.ended_ns, |waker| waker.woke);
             // Some leave between the last look at the clock and the last look at a switch.
             let spent = end.saturating_sub(since).max(1);
             let wanted = waits.shortest..=waits.longest;
             if !wanted.contains(&Duration::from_nanos(spent)) {
-                self.note(Counter::FilteredBlockTime, 1);
+                counters.add_lasting(Counter::FilteredBlockTime, 1);
                 continue;
             }
             let awaited = AwaitedLock(entry.awaited);
-            if locks && awaited.must_be_over(spent) {
-                self.note(Counter::LostPair, 1);
+            if self.of_locks && awaited.must_be_over(spent) {
+                counters.add_lasting(Counter::LostPair, 1);
                 continue;
             }
-            self.note(Counter::Recorded, 1);
-            self.note(Counter::StillWaiting, 1);
-            let weight = match self.request.timed_weight() {
+            counters.add_lasting(Counter::Recorded, 1);
+            counters.add_lasting(Counter::StillWaiting, 1);
+            let weight = match self.weight {
                 Some(CallWeight::Bytes) => 0,
                 Some(CallWeight::One) => 1,
                 Some(CallWeight::Time) | None if waits.look_period.is_zero() => spent,
@@ -290,20 +341,20 @@ impl Kernel {
                     u64::try_from(waits.look_period.as_nanos()).unwrap_or(u64::MAX),
                 ),
             };
-            let sample = self.sample(key, weight, 1, into);
+            let sample = store.sample(key, weight, 1, into);
             if let Some(waker) = waker {
-                let woken = self.woken(sample, Some(&waker_key(&waker)), into);
+                let woken = store.woken(sample, Some(&waker_key(&waker)), into);
                 into.add(woken);
                 continue;
             }
             let woken = entry.woken;
-            if self.request.is_wall()
+            if self.all_time
                 && sample.thread_state == ThreadState::Blocked
                 && woken > since
                 && woken < self.ended_ns
             {
-                self.note(Counter::Fired, 1);
-                self.note(Counter::Recorded, 1);
+                counters.add_lasting(Counter::Fired, 1);
+                counters.add_lasting(Counter::Recorded, 1);
                 into.add(RawSample {
                     weight: woken - since,
                     ..sample
@@ -324,9 +375,9 @@ impl Kernel {
             if arrived >= self.ended_ns {
                 continue;
             }
-            self.note(Counter::Fired, 1);
-            self.note(Counter::Recorded, 1);
-            into.add(self.ran(&key_of(entry), self.ended_ns - arrived));
+            counters.add_lasting(Counter::Fired, 1);
+            counters.add_lasting(Counter::Recorded, 1);
+            into.add(store.ran(&key_of(entry), self.ended_ns - arrived));
         }
         Ok(())
     }
@@ -334,14 +385,14 @@ impl Kernel {
     /// Who ended the wait of a thread that is off the CPU; none if nobody did before the recording's end, or was seen
     /// to.
     fn ended(&self, id: u32, since: u64) -> Option<WakerEntry> {
-        let waker = self.threads.wakers.as_ref()?.get(&id, 0).ok()?;
+        let waker = self.wakers.as_ref()?.get(&id, 0).ok()?;
         let earliest = since.saturating_sub(WAKE_RACE_NS);
         (earliest < waker.woke && waker.woke < self.ended_ns).then_some(waker)
     }
 
     /// The epochs that threads off the CPU name, and those that woke them.
     pub(super) fn slept_in(&self) -> BTreeSet<u32> {
-        let table = self.threads.table.iter().flat_map(HashMap::iter);
+        let table = self.table.iter().flat_map(HashMap::iter);
         let asleep = table
             .filter_map(|entry| entry.ok().map(|(_, entry)| entry))
             .filter(|entry| matches!(Activity::of(entry), Activity::Away(_)))
@@ -357,7 +408,7 @@ impl Kernel {
 
     /// The processes that woke threads which are not back yet: what was counted for these may come after a drain,
     /// although the processes have ended before it. By their IDs and incarnations.
-    pub fn waking(&self) -> HashSet<(u32, u64)> {
+    pub(super) fn waking(&self) -> HashSet<(u32, u64)> {
         self.pending_wakers()
             .map(|key| (key.tgid, key.incarnation))
             .collect()
@@ -365,53 +416,11 @@ impl Kernel {
 
     /// The keys of those that woke threads which are not back yet.
     fn pending_wakers(&self) -> impl Iterator<Item = SampleKey> {
-        let wakers = self.threads.wakers.iter().flat_map(HashMap::iter);
+        let wakers = self.wakers.iter().flat_map(HashMap::iter);
         wakers
             .filter_map(|entry| entry.ok().map(|(_, waker)| waker))
             .filter(|waker| waker.woke != 0)
             .map(|waker| waker_key(&waker))
-    }
-
-    fn note(&mut self, counter: Counter, amount: u64) {
-        self.own_counters().counters[counter as usize] += amount;
-    }
-
-    /// What is counted on this side of firings that last.
-    fn own_counters(&mut self) -> &mut Counters {
-        &mut self.own[self.request.lasting_event()]
-    }
-
-    /// Appends a stack to the live side of the store, as the kernel half does. None if it is full.
-    fn append(&self, stack: &RawStack) -> Result<Option<StackPosition>> {
-        // What is walked from outside is code.
-        let addresses: Vec<u64> = stack.frames.iter().filter_map(RawFrame::address).collect();
-        let frames = u16::try_from(addresses.len()).unwrap_or(u16::MAX);
-        let blocks = u64::from(Header::blocks(u32::from(frames)));
-        let live: Live = self.live();
-        let cursor = &self.control.words()[super::drain::stack_cursor(live.stacks())];
-        let block = cursor.fetch_add(blocks, SeqCst);
-        if block + blocks > self.block_capacity() {
-            return Ok(None);
-        }
-        let first = live.stacks() as usize * self.sizes.blocks as usize + block as usize;
-        // Mappings begin at a page.
-        let start = first - first % super::drain::PAGE_BLOCKS;
-        let words = (first - start + blocks as usize) * BLOCK_WORDS;
-        let shared = map("STACKS", &self.maps.stacks, start * BLOCK_WORDS, words)?;
-        let record = &shared.words()[(first - start) * BLOCK_WORDS..];
-        let header = Header::new(frames, stack.end);
-        let header = if stack.fp_fallback {
-            header.fp_fallback().0
-        } else {
-            header.0
-        };
-        let contents = std::iter::once(header).chain(addresses.iter().copied());
-        for (place, word) in record.iter().zip(contents.chain(std::iter::repeat(0))) {
-            place.store(word, Relaxed);
-        }
-        Ok(Some(StackPosition::at(
-            u32::try_from(block).unwrap_or(u32::MAX),
-        )))
     }
 }
 

@@ -6,13 +6,12 @@
 //!
 //! [`Processes`]: crate::process::Processes
 
-use crate::kernel::{MappingSeen, News};
+use crate::kernel::{self, KernelEvent, ProcessOf};
 use crate::process::{Identity, Look, MappingEvent, Todo, Unopened};
 use crate::session::sampling::Session;
 use crate::unwind::loader::CodeKeys as _;
 use crate::unwind::loader::Priority;
 use anyhow::Result;
-use profiler_common::abi::NoticeKind;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::{Duration, Instant};
@@ -79,33 +78,24 @@ impl Looks {
 impl Session {
     /// Takes in what the kernel half tells, and makes room where it is short.
     pub(crate) fn hear(&mut self) -> Result<()> {
-        if self.take_in_news() {
+        if self.take_in_events() {
             self.drain_if_full()?;
         }
         Ok(())
     }
 
-    /// Takes in what the kernel half tells; says whether it asks for a drain.
-    pub(crate) fn take_in_news(&mut self) -> bool {
+    /// Takes in what the kernel half reports; says whether it asks for a drain.
+    pub(crate) fn take_in_events(&mut self) -> bool {
         let mut drain = false;
         let mut unpublished = Vec::new();
-        while let Some(news) = self.kernel.next_news() {
-            let notice = match news {
-                News::Mapping(seen) => {
-                    self.learn(seen);
-                    continue;
+        while let Some(event) = self.kernel.next_event() {
+            match event {
+                KernelEvent::Mapping(seen) => self.learn(seen),
+                KernelEvent::NewProcess(process) => self.meet(identity(process)),
+                KernelEvent::UnknownCode(process, address) => {
+                    unpublished.push((identity(process), address));
                 }
-                News::Notice(notice) => notice,
-            };
-            let identity = Identity {
-                tgid: notice.tgid,
-                incarnation: notice.incarnation,
-            };
-            match NoticeKind::from_code(notice.kind) {
-                Some(NoticeKind::NewProcess) => self.meet(identity),
-                Some(NoticeKind::UnknownCode) => unpublished.push((identity, notice.address)),
-                Some(NoticeKind::HalfFull) => drain = true,
-                Some(NoticeKind::Mapped) | None => {}
+                KernelEvent::HalfFull => drain = true,
             }
         }
         // What lies there is event behind such a notice.
@@ -120,11 +110,11 @@ impl Session {
     }
 
     /// Takes in what lay at a sampled address.
-    fn learn(&mut self, seen: MappingSeen) {
+    fn learn(&mut self, seen: kernel::MappingEvent) {
         let event = MappingEvent {
             identity: Identity {
-                tgid: seen.tgid,
-                incarnation: seen.incarnation,
+                tgid: seen.process.tgid,
+                incarnation: seen.process.incarnation,
             },
             range: seen.range,
             offset: seen.offset,
@@ -168,7 +158,7 @@ impl Session {
             return;
         }
         let (now, young) = (Instant::now(), is_young(identity));
-        if young && self.kernel.tells_mappings() {
+        if young && self.kernel.reports_mappings() {
             if !self.processes.has_gone(identity) {
                 self.looks.plan(now, identity, 1);
             }
@@ -211,6 +201,14 @@ fn is_young(identity: Identity) -> bool {
     );
     let began = Duration::from_nanos(identity.incarnation);
     identity.incarnation == 0 || since_boot.saturating_sub(began) < YOUTH
+}
+
+/// The process that an event is of, as it is known here.
+fn identity(process: ProcessOf) -> Identity {
+    Identity {
+        tgid: process.tgid,
+        incarnation: process.incarnation,
+    }
 }
 
 #[cfg(test)]

@@ -128,13 +128,13 @@ impl Session {
     /// Takes over what is attached and sampling.
     pub(super) fn new(mut kernel: Kernel, tables: Option<Tables>) -> Result<Self> {
         let notices = kernel
-            .notices_fd()
+            .events_fd()
             .try_clone_to_owned()
             .and_then(listen)
             .context("cannot listen for the kernel's notices")?;
         let mut processes = Processes::holding_files();
         processes.compare_start_times();
-        if kernel.tells_mappings() {
+        if kernel.reports_mappings() {
             let key = vdso::mapping().and_then(|mapping| kernel.code_key_at(mapping.start));
             processes.note_vdso(key);
         }
@@ -275,7 +275,7 @@ impl Session {
         ended.retain(|process| !waking.contains(&(process.tgid, process.incarnation)));
         self.kernel.drain(&mut self.raw)?;
         // All firings that were drained have ended, and told what lay at their addresses.
-        self.take_in_news();
+        self.take_in_events();
         self.normalizer
             .take(&mut self.raw, &mut self.processes, &ended);
         self.crowd = (2 * self.processes.len()).max(FEWEST_CROWDED);
@@ -313,7 +313,7 @@ impl Session {
                 grouped(dropped)
             ));
         }
-        self.take_in_news();
+        self.take_in_events();
         let loaded = self.tables.as_ref().map(|tables| tables.loader.loaded());
         let (normalized, objects) = self.normalizer.finish(&mut self.raw, &mut self.processes);
         Ok(Recorded {

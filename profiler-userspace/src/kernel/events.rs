@@ -1,11 +1,12 @@
-//! The kernel half's news, from bytes.
+//! The kernel half's events, from bytes.
 //!
-//! In: records of the ring buffer. Out: [`News`]. Pure but for the reading of the queue itself; a record that
+//! In: records of the ring buffer. Out: [`KernelEvent`]s. Pure but for the reading of the queue itself; a record that
 //! makes no sense is none.
 
-use super::Kernel;
+use aya::maps::{MapData, RingBuf};
 use profiler_common::abi::{CodeKey, MAPPED_WORDS, Mapped, Notice, NoticeKind};
 use std::ops::Range;
+use std::os::fd::{AsFd as _, BorrowedFd};
 
 /// The bytes of the queue of notices for a machine with so many CPUs: what they can tell at once while user
 /// space takes a tenth of a second to come. A power of two.
@@ -17,45 +18,71 @@ pub(super) fn queue_bytes(cpus: u32) -> u32 {
         .next_power_of_two()
 }
 
-/// What the kernel half tells.
+/// What the kernel half reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum News {
-    /// A process was met, or code that is not published, or a side is half full.
-    Notice(Notice),
+pub enum KernelEvent {
+    /// A process was sampled that had not been seen before, or not lately.
+    NewProcess(ProcessOf),
+    /// A live side has become half full.
+    HalfFull,
+    /// A walk of this process came to code without a table, at this address.
+    UnknownCode(ProcessOf, u64),
     /// What lies at an address that was sampled.
-    Mapping(MappingSeen),
+    Mapping(MappingEvent),
+}
+
+/// The process that an event is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcessOf {
+    /// Its ID, as seen in our PID namespace.
+    pub tgid: u32,
+    /// Its incarnation; see `profiler_common::abi::SampleKey`.
+    pub incarnation: u64,
 }
 
 /// An executable mapping, as it was when an address in it was sampled.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MappingSeen {
-    /// The process, as seen in our PID namespace.
-    pub tgid: u32,
-    /// Its incarnation; see `profiler_common::abi::SampleKey`.
-    pub incarnation: u64,
+pub struct MappingEvent {
+    /// Whose.
+    pub process: ProcessOf,
     /// Where it lay.
     pub range: Range<u64>,
     /// The offset of its first byte in the file; zero if there is no file.
     pub offset: u64,
     /// What the kernel half knows the file by.
     pub code: CodeKey,
-    /// Where the file lies: its names from the last to the first. Empty if that was told before.
+    /// Where the file lies: its names from the last to the first. Empty if that was reported before.
     pub names: Vec<Box<[u8]>>,
 }
 
-impl Kernel {
-    /// The next news, if there are any.
-    pub fn next_news(&mut self) -> Option<News> {
+/// The queue of what the kernel half reports.
+pub(super) struct Events {
+    queue: RingBuf<MapData>,
+}
+
+impl Events {
+    /// The events in this ring buffer.
+    pub(super) fn new(queue: RingBuf<MapData>) -> Self {
+        Self { queue }
+    }
+
+    /// The next event, if there is one.
+    pub(super) fn next(&mut self) -> Option<KernelEvent> {
         loop {
-            let record = self.notices.next()?;
-            if let Some(news) = parse(&record) {
-                return Some(news);
+            let record = self.queue.next()?;
+            if let Some(event) = parse(&record) {
+                return Some(event);
             }
         }
     }
+
+    /// A file descriptor that becomes readable when there is an event.
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.queue.as_fd()
+    }
 }
 
-fn parse(record: &[u8]) -> Option<News> {
+fn parse(record: &[u8]) -> Option<KernelEvent> {
     let word = |place: usize| -> Option<u64> {
         let bytes = record.get(place * 8..place * 8 + 8)?;
         Some(u64::from_ne_bytes(bytes.try_into().ok()?))
@@ -67,8 +94,17 @@ fn parse(record: &[u8]) -> Option<News> {
         incarnation: word(1)?,
         address: word(2)?,
     };
-    if NoticeKind::from_code(notice.kind)? != NoticeKind::Mapped {
-        return Some(News::Notice(notice));
+    let process = ProcessOf {
+        tgid: notice.tgid,
+        incarnation: notice.incarnation,
+    };
+    match NoticeKind::from_code(notice.kind)? {
+        NoticeKind::NewProcess => return Some(KernelEvent::NewProcess(process)),
+        NoticeKind::HalfFull => return Some(KernelEvent::HalfFull),
+        NoticeKind::UnknownCode => {
+            return Some(KernelEvent::UnknownCode(process, notice.address));
+        }
+        NoticeKind::Mapped => {}
     }
     let mapped = Mapped {
         notice,
@@ -84,9 +120,8 @@ fn parse(record: &[u8]) -> Option<News> {
     let names = path.split_inclusive(|&byte| byte == 0);
     let names = names.filter_map(|name| Some(name.strip_suffix(b"\0")?.into()));
     (notice.address < mapped.end).then(|| {
-        News::Mapping(MappingSeen {
-            tgid: notice.tgid,
-            incarnation: notice.incarnation,
+        KernelEvent::Mapping(MappingEvent {
+            process,
             range: notice.address..mapped.end,
             offset: mapped.offset,
             code: mapped.code,
@@ -107,10 +142,11 @@ mod tests {
     #[test]
     fn a_mapping_is_read_with_its_path() {
         let words = [3 | 7 << 32, 11, 0x1000, 0x3000, 0x2000, 5, 6, 8];
-        let Some(News::Mapping(seen)) = parse(&record(&words, b"cat\0bin\0cut short")) else {
+        let Some(KernelEvent::Mapping(seen)) = parse(&record(&words, b"cat\0bin\0cut short"))
+        else {
             panic!()
         };
-        assert_eq!((seen.tgid, seen.incarnation), (7, 11));
+        assert_eq!((seen.process.tgid, seen.process.incarnation), (7, 11));
         assert_eq!((seen.range, seen.offset), (0x1000..0x3000, 0x2000));
         assert_eq!(seen.code.inode, 6);
         assert_eq!(
@@ -121,11 +157,15 @@ mod tests {
 
     #[test]
     fn an_event_is_read_and_nonsense_is_rejected() {
-        let words = [1, 0, 0];
-        let Some(News::Notice(notice)) = parse(&record(&words, b"")) else {
-            panic!()
+        assert_eq!(parse(&record(&[1, 0, 0], b"")), Some(KernelEvent::HalfFull));
+        let process = ProcessOf {
+            tgid: 7,
+            incarnation: 11,
         };
-        assert_eq!(notice.kind, NoticeKind::HalfFull as u32);
+        assert_eq!(
+            parse(&record(&[2 | 7 << 32, 11, 0x1000], b"")),
+            Some(KernelEvent::UnknownCode(process, 0x1000))
+        );
         assert_eq!(parse(&record(&[9, 0, 0], b"")), None);
         assert_eq!(parse(&record(&[3, 0, 0], b"")), None);
         assert_eq!(parse(&record(&[3, 0, 9, 9, 0, 0, 0, 0], b"")), None);

@@ -1,8 +1,11 @@
 //! Drains: swaps the live sides, waits until nothing writes to the old ones, reads and clears them.
 
+use super::counters::CounterMap;
 use super::shared::{Shared, map};
-use super::{Kernel, Result, grace};
+use super::size::Sizes;
+use super::{Request, Result};
 use crate::profile::raw::{RawFrame, RawProfile, RawSample, RawStack, StackIndex, Waker, Who};
+use aya::maps::MapData;
 use foldhash::HashMap;
 use profiler_common::abi::{
     BLOCK_WORDS, Control, Header, Live, RECORD_BLOCKS, SampleKey, Side, StackEnd, StackPosition,
@@ -63,38 +66,85 @@ impl Drained {
 const TALLY_WORDS: usize = size_of::<Tally>() / 8;
 
 /// Blocks in one page of memory: mappings begin at a page.
-pub(super) const PAGE_BLOCKS: usize = 4096 / (BLOCK_WORDS * 8);
+const PAGE_BLOCKS: usize = 4096 / (BLOCK_WORDS * 8);
 
 /// Blocks read through one mapping: 512 KiB.
 const WINDOW_BLOCKS: usize = 8192;
 
-impl Kernel {
+/// The array maps that are mapped in pieces when they are drained.
+pub(super) struct StoreMaps {
+    pub(super) tallies: MapData,
+    pub(super) tally_index: MapData,
+    pub(super) stacks: MapData,
+    pub(super) stack_index: MapData,
+}
+
+/// Tallies and stacks, which the kernel half fills.
+pub(super) struct Store {
+    /// The control map, in our memory for as long as we live.
+    control: Shared,
+    maps: StoreMaps,
+    pub(super) sizes: Sizes,
+    drained: Drained,
+    /// What is wanted of each sample.
+    switches: Switches,
+    /// Whether threads that are off the CPU, or in a call, name stacks.
+    threads_name_stacks: bool,
+}
+
+impl Store {
+    /// The store of these maps, nothing of which has been read.
+    pub(super) fn new(control: Shared, maps: StoreMaps, sizes: Sizes, request: &Request) -> Self {
+        Self {
+            control,
+            maps,
+            sizes,
+            drained: Drained::default(),
+            switches: request.switches,
+            threads_name_stacks: request.timed_weight().is_some(),
+        }
+    }
+
+    /// Has the kernel half know when the recording began.
+    pub(super) fn begin(&self, now_ns: u64) {
+        self.control.words()[offset_of!(Control, began) / 8].store(now_ns, SeqCst);
+    }
+
     /// Moves everything counted so far into `into`, while sampling goes on.
-    pub fn drain(&mut self, into: &mut RawProfile) -> Result<()> {
+    /// `named`: the epochs of stacks that threads name which are off the CPU.
+    pub(super) fn drain(
+        &mut self,
+        counters: &CounterMap,
+        named: impl FnOnce() -> BTreeSet<u32>,
+        into: &mut RawProfile,
+    ) -> Result<()> {
         let old = self.live();
         let crowded = self.filled(old).1 * 2 > self.block_capacity();
         let epoch = old.epoch() + u32::from(crowded);
         self.control.words()[LIVE].store(Live::new(1 - old.tallies(), epoch).0, SeqCst);
-        grace::wait(self.counters.words())?;
+        counters.wait()?;
         self.read_side(old, into)?;
         self.clear_tallies(old.tallies())?;
         if crowded {
-            self.keep_stacks(old)?;
+            self.keep_stacks(old, named)?;
             self.clear_stacks(old.stacks())?;
         }
         Ok(())
     }
 
-    /// Moves the rest into `into`, after [`Kernel::detach`].
-    pub fn drain_rest(&mut self, into: &mut RawProfile) -> Result<()> {
+    /// Moves the rest into `into`, after everything was detached.
+    pub(super) fn drain_rest(
+        &mut self,
+        counters: &CounterMap,
+        into: &mut RawProfile,
+    ) -> Result<()> {
         // A tracepoint's program may still run when it is detached.
-        grace::wait(self.counters.words())?;
-        self.read_side(self.live(), into)?;
-        self.settle(into)
+        counters.wait()?;
+        self.read_side(self.live(), into)
     }
 
     /// Whether either live side is full enough to be drained.
-    pub fn is_half_full(&self) -> bool {
+    pub(super) fn is_half_full(&self) -> bool {
         let (tallies, blocks) = self.filled(self.live());
         tallies * 2 > u64::from(self.sizes.tallies) || blocks * 2 > self.block_capacity()
     }
@@ -112,7 +162,7 @@ impl Kernel {
         )
     }
 
-    pub(super) fn block_capacity(&self) -> u64 {
+    fn block_capacity(&self) -> u64 {
         u64::from(self.sizes.blocks)
     }
 
@@ -148,15 +198,14 @@ impl Kernel {
 
     /// Before the side of `old` is cleared: reads what threads off the CPU may still refer to, and forgets
     /// what nothing can refer to any more.
-    fn keep_stacks(&mut self, old: Live) -> Result<()> {
-        if self.request.timed_weight().is_none() {
+    fn keep_stacks(&mut self, old: Live, named: impl FnOnce() -> BTreeSet<u32>) -> Result<()> {
+        if !self.threads_name_stacks {
             self.drained.epochs.remove(&old.epoch());
             return Ok(());
         }
         let all = self.positions_of(old)?;
         self.read_positions(old.epoch(), all)?;
-        let named = self.slept_in();
-        let before = std::mem::replace(&mut self.drained.named, named);
+        let before = std::mem::replace(&mut self.drained.named, named());
         let (named, live) = (&self.drained.named, self.live().epoch());
         self.drained.epochs.retain(|epoch, _| {
             [old.epoch(), live].contains(epoch) || named.contains(epoch) || before.contains(epoch)
@@ -303,7 +352,7 @@ impl Kernel {
     }
 
     fn who(&self, key: &SampleKey) -> Who {
-        let has = |switch| self.request.switches.has(switch);
+        let has = |switch| self.switches.has(switch);
         Who {
             incarnation: key.incarnation,
             tgid: key.tgid,
@@ -311,6 +360,39 @@ impl Kernel {
             cpu: has(Switches::PER_CPU).then_some(key.cpu),
             comm: key.comm,
         }
+    }
+
+    /// Appends a stack to the live side of the store, as the kernel half does. None if it is full.
+    pub(super) fn append(&self, stack: &RawStack) -> Result<Option<StackPosition>> {
+        // What is walked from outside is code.
+        let addresses: Vec<u64> = stack.frames.iter().filter_map(RawFrame::address).collect();
+        let frames = u16::try_from(addresses.len()).unwrap_or(u16::MAX);
+        let blocks = u64::from(Header::blocks(u32::from(frames)));
+        let live: Live = self.live();
+        let cursor = &self.control.words()[stack_cursor(live.stacks())];
+        let block = cursor.fetch_add(blocks, SeqCst);
+        if block + blocks > self.block_capacity() {
+            return Ok(None);
+        }
+        let first = live.stacks() as usize * self.sizes.blocks as usize + block as usize;
+        // Mappings begin at a page.
+        let start = first - first % PAGE_BLOCKS;
+        let words = (first - start + blocks as usize) * BLOCK_WORDS;
+        let shared = map("STACKS", &self.maps.stacks, start * BLOCK_WORDS, words)?;
+        let record = &shared.words()[(first - start) * BLOCK_WORDS..];
+        let header = Header::new(frames, stack.end);
+        let header = if stack.fp_fallback {
+            header.fp_fallback().0
+        } else {
+            header.0
+        };
+        let contents = std::iter::once(header).chain(addresses.iter().copied());
+        for (place, word) in record.iter().zip(contents.chain(std::iter::repeat(0))) {
+            place.store(word, Relaxed);
+        }
+        Ok(Some(StackPosition::at(
+            u32::try_from(block).unwrap_or(u32::MAX),
+        )))
     }
 
     fn clear_tallies(&self, side: u32) -> Result<()> {
@@ -344,7 +426,7 @@ fn tally_cursor(side: u32) -> usize {
     (offset_of!(Control, tallies) + side as usize * size_of::<Side>()) / 8
 }
 
-pub(super) fn stack_cursor(side: u32) -> usize {
+fn stack_cursor(side: u32) -> usize {
     (offset_of!(Control, stacks) + side as usize * size_of::<Side>()) / 8
 }
 

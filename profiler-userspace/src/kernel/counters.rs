@@ -1,0 +1,66 @@
+//! The counters of all events, on both sides of the boundary.
+
+use super::shared::Shared;
+use super::{Result, grace};
+use profiler_common::abi::{COUNTERS_WORDS, Counter, Counters};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// What the kernel half counts, and what is counted here of firings that it did not see begin or end.
+pub(super) struct CounterMap {
+    /// The map, in our memory for as long as we live: the CPUs of each event, one event after the other.
+    shared: Shared,
+    cpus: usize,
+    /// What is counted here, of each event.
+    own: Vec<Counters>,
+    /// The event that counts firings which last longer than a run of a program.
+    lasting: usize,
+}
+
+impl CounterMap {
+    /// The counters of so many events.
+    pub(super) fn new(shared: Shared, cpus: u32, events: usize, lasting: usize) -> Self {
+        Self {
+            shared,
+            cpus: cpus as usize,
+            own: vec![Counters::EMPTY; events],
+            lasting,
+        }
+    }
+
+    /// How many events there are.
+    pub(super) fn events(&self) -> usize {
+        self.own.len()
+    }
+
+    /// An event's counters of every CPU, added up.
+    pub(super) fn of(&self, event: usize) -> Counters {
+        let mut sum = self.own[event];
+        let cpu_slots = self.shared.words().chunks_exact(COUNTERS_WORDS);
+        for cpu in cpu_slots.skip(event * self.cpus).take(self.cpus) {
+            for (sum, word) in sum.counters.iter_mut().zip(cpu) {
+                *sum += word.load(Relaxed);
+            }
+        }
+        sum
+    }
+
+    /// Counts here, for an event.
+    pub(super) fn add(&mut self, event: usize, counter: Counter, amount: u64) {
+        self.own[event].counters[counter as usize] += amount;
+    }
+
+    /// Counts here, for the event of firings that last.
+    pub(super) fn add_lasting(&mut self, counter: Counter, amount: u64) {
+        self.add(self.lasting, counter, amount);
+    }
+
+    /// Takes back what was counted here for the event of firings that last.
+    pub(super) fn take_back(&mut self, counter: Counter, amount: u64) {
+        self.own[self.lasting].counters[counter as usize] -= amount;
+    }
+
+    /// Waits until every run of a program has ended that began before this call.
+    pub(super) fn wait(&self) -> Result<()> {
+        grace::wait(self.shared.words())
+    }
+}
