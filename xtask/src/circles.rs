@@ -33,49 +33,10 @@ const KNOWN: &[Known] = &[
     },
     Known {
         files: &[
-            "profiler-userspace/src/output/style.rs",
-            "profiler-userspace/src/output/svg.rs",
-        ],
-        reason: "a style's colors are chosen by the names of the graph's palettes",
-    },
-    Known {
-        files: &[
-            "profiler-userspace/src/raw_recording/read.rs",
-            "profiler-userspace/src/raw_recording/windows.rs",
-        ],
-        reason: "a time of the file is read in one place and used in both",
-    },
-    Known {
-        files: &[
             "profiler-userspace/src/session/events.rs",
             "profiler-userspace/src/session/sampling.rs",
         ],
         reason: "a session holds the queue of what it has to look at again, which is filled by its events",
-    },
-    Known {
-        files: &[
-            "profiler-userspace/src/symbolize/backings.rs",
-            "profiler-userspace/src/symbolize/objects.rs",
-        ],
-        reason: "the module's name of a path lies with what maps it",
-    },
-    Known {
-        files: &[
-            "profiler-userspace/src/symbolize/kernel.rs",
-            "profiler-userspace/src/symbolize/kernel_lines.rs",
-        ],
-        reason: "names and lines of kernel functions read the same files",
-    },
-    Known {
-        files: &["profiler-userspace/src/unwind/loader"],
-        reason: "the worker's lock lies with the worker",
-    },
-    Known {
-        files: &[
-            "profiler-userspace/src/unwind/program.rs",
-            "profiler-userspace/src/unwind/x86_64.rs",
-        ],
-        reason: "which registers are followed is the architecture's, how they are is not",
     },
 ];
 

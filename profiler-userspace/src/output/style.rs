@@ -158,7 +158,7 @@ impl Palette {
     /// All names: our own and those of FlameGraph.
     pub fn names() -> impl Iterator<Item = &'static str> {
         let ours = Self::OURS.iter().map(|palette| palette.0);
-        ours.chain(super::svg::palettes())
+        ours.chain(super::svg::palettes::names())
     }
 
     /// Whether it is one of our own, and not of FlameGraph's.

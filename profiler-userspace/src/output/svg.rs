@@ -8,6 +8,7 @@
 //! too narrow to draw, which is most of a large profile's text.
 
 mod colors;
+pub(super) mod palettes;
 
 use super::{Error, Style};
 use crate::profile::fold::{FoldStyle, Folded, Order, visible};
@@ -17,10 +18,6 @@ use std::io::{self, BufWriter, Write};
 
 /// Frames always carry their annotations here: the palettes read it, and nobody sees it.
 const ANNOTATED: bool = true;
-/// The names of inferno's palettes.
-pub(super) fn palettes() -> impl Iterator<Item = &'static str> {
-    flamegraph::Palette::VARIANTS.iter().copied()
-}
 
 /// Draws the profile. Fails on one without weight, and on a style that cannot be drawn.
 pub(super) fn write(profile: &Profile, style: &Style, out: &mut dyn Write) -> Result<(), Error> {

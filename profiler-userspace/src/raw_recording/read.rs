@@ -18,7 +18,7 @@ use crate::profile::{Activity, Unit, Window};
 use crate::profile::{OffCpuView, Wakers};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// The most memory that reading and naming may take, by a rough estimate, in bytes. Half a million distinct
 /// samples of fifty frames each take less.
@@ -202,7 +202,7 @@ impl Reading<'_> {
                 self.held.pass_over();
                 self.taken.begin_anew();
             }
-            windows.see(since_1970(head.started_ns), window);
+            windows.see(wire::time(head.started_ns), window);
         } else if kind == Kind::End as u8 && self.head.is_some() {
             let end: wire::End = decode(number, &message)?;
             self.held.pass_over();
@@ -300,11 +300,6 @@ impl Reading<'_> {
     }
 }
 
-/// A time that can be told.
-pub(super) fn since_1970(ns: u64) -> SystemTime {
-    (SystemTime::UNIX_EPOCH.checked_add(Duration::from_nanos(ns))).unwrap_or(SystemTime::UNIX_EPOCH)
-}
-
 fn facts(head: Head) -> Option<(Facts, Window)> {
     let unit = match head.unit {
         0 => Unit::Samples,
@@ -329,7 +324,7 @@ fn facts(head: Head) -> Option<(Facts, Window)> {
             .into_iter()
             .map(OsString::from_vec)
             .collect(),
-        started: since_1970(head.started_ns),
+        started: wire::time(head.started_ns),
         period_ns: Some(head.period_ns).filter(|period| *period > 0),
         activity: match head.activity {
             0 => Activity::Running,

@@ -113,7 +113,7 @@ impl Windows {
 
 /// A time that can be told; what a file says may be none.
 fn time(started_ns: u64, duration_ns: u64) -> Range<SystemTime> {
-    let start = super::read::since_1970(started_ns);
+    let start = wire::time(started_ns);
     let end = start.checked_add(Duration::from_nanos(duration_ns));
     start..end.unwrap_or(start)
 }

@@ -5,6 +5,7 @@
 //! The numbers of fields are the format's: `docs/raw-recordings.md`.
 
 use prost::Message;
+use std::time::{Duration, SystemTime};
 
 /// Section 1: what is known beside the samples.
 #[derive(Clone, PartialEq, Eq, Message)]
@@ -209,3 +210,9 @@ pub(super) const VIEW_WAKERS_ALONE: u32 = 32;
 pub(super) const VIEW_WAKERS_ABOVE: u32 = 64;
 /// All of them.
 pub(super) const VIEW_KNOWN: u32 = 127;
+
+/// A time that is written as nanoseconds since 1970; 1970 if there is no such time.
+pub(super) fn time(since_1970_ns: u64) -> SystemTime {
+    let since_1970 = Duration::from_nanos(since_1970_ns);
+    (SystemTime::UNIX_EPOCH.checked_add(since_1970)).unwrap_or(SystemTime::UNIX_EPOCH)
+}

@@ -2,14 +2,12 @@
 //!
 //! In: an [`Object`] and offsets into it. Out: what it tells, and what is to be said of the rest.
 
-use super::demangle::visible;
 use super::gaps::{Gap, Reached};
 use super::locations::Answer;
 use super::native::{self, Named, Sources};
-use super::objects::Object;
+use super::objects::{Object, module};
 use crate::object::FileOffset;
 use crate::process::{Backing, Opened, Processes, vdso};
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 /// What the object that processes had mapped tells of some offsets.
@@ -75,14 +73,5 @@ fn gap(object: &Object, backing: &Backing, named: &Named, reached: Reached) -> O
             runtime: maker.runtime,
             told: maker.told,
         }),
-    }
-}
-
-/// How frames call what lies behind a mapping.
-pub(super) fn module(backing: &Backing) -> String {
-    match backing {
-        Backing::File(file) => visible(file.module().as_bytes()),
-        Backing::Vdso => "vdso".to_owned(),
-        Backing::Memory { label } => visible(label),
     }
 }

@@ -4,8 +4,7 @@
 //! and a [`KernelNaming`] that says why there are none. Never reads `/proc/kallsyms` unless there is an
 //! address to name: printing its hundred thousand lines costs the kernel 30 ms.
 
-use super::demangle::unmangled;
-use super::dwarf::SourceLine;
+use super::kernel_function::{KernelFunction, readable};
 use super::{KernelLines, at};
 use crate::profile::FrameKind;
 use crate::profile::normalized::{Location, NamedFunction, NormalizedProfile};
@@ -34,15 +33,6 @@ pub type AskKernel<'a> = &'a mut dyn FnMut(&[u64]) -> Option<Vec<Option<String>>
 pub struct KernelNames<'a> {
     ask: Option<AskKernel<'a>>,
     lines: Option<&'a KernelLines<'a>>,
-}
-
-/// A function of the kernel.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KernelFunction {
-    /// Its name.
-    pub name: String,
-    /// Where in its source, if that was asked for and is known.
-    pub source: Option<SourceLine>,
 }
 
 /// What the kernel's functions are called, asked once for all who want to know.
@@ -189,15 +179,6 @@ impl<'a> KernelNames<'a> {
         };
         (names, naming)
     }
-}
-
-/// A kernel symbol without its module, so that all sources agree.
-pub(super) fn readable(symbol: &[u8]) -> Option<String> {
-    let name = symbol
-        .split(|&byte| byte == b' ')
-        .next()
-        .filter(|name| !name.is_empty())?;
-    Some(unmangled(name))
 }
 
 /// Whether the list can be read and has addresses. Unprivileged readers get zeros, so the first lines tell.

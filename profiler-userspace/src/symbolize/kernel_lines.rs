@@ -7,7 +7,7 @@
 //! addresses have to match. Modules and BPF programs are in no such file and get no lines.
 
 use super::dwarf::{self, Question};
-use super::kernel::{KernelFunction, readable};
+use super::kernel_function::{KernelFunction, readable};
 use super::memory::SymbolMemory;
 use super::symbol_table;
 use crate::object::{BuildId, DebugFile, Elf, ElfAddress, Fetch, RegularFile, Search};

@@ -4,11 +4,12 @@
 //! What lies behind mappings of several processes is one object, but for memory, in which each process makes
 //! code of its own.
 
-use super::backings::module;
+use super::demangle::visible;
 use crate::process::{Backing, BackingId, Identity, Owner, Place, Processes, Runtime, vdso};
 use crate::profile::normalized::{Location, ObjectIndex};
 use crate::profile::raw::Parts;
 use std::collections::HashMap;
+use std::os::unix::ffi::OsStrExt as _;
 use std::time::SystemTime;
 
 /// The most processes remembered of one object, to reach it by. Half are those that came first, which
@@ -142,6 +143,15 @@ impl Object {
             self.owners.remove(MAX_OWNERS / 2);
         }
         self.owners.push(owner);
+    }
+}
+
+/// The name that stands for what lies behind a mapping, where it has no better.
+pub(super) fn module(backing: &Backing) -> String {
+    match backing {
+        Backing::File(file) => visible(file.module().as_bytes()),
+        Backing::Vdso => "vdso".to_owned(),
+        Backing::Memory { label } => visible(label),
     }
 }
 

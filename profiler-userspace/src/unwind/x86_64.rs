@@ -3,10 +3,15 @@
 //! In: the state after unwind instructions. Out: the [`Rule`] that expresses it, or that no rule does. All
 //! that user space knows of the machine is here; see the System V ABI, AMD64 supplement, section 3.6.
 
+pub(super) mod registers;
+
+pub(super) use registers::RETURN_ADDRESS;
+
 use super::expression::Expression;
 use super::program::{Saved, State};
 use profiler_common::abi::{How, Origin, Rule, Slot};
-use profiler_common::walk::x86_64::{RBP, RBX, RSP, SAVED_RBP, SAVED_RBX};
+use profiler_common::walk::x86_64::{RBP, RSP, SAVED_RBP, SAVED_RBX};
+use registers::{BX, FP, RA, SP};
 
 /// The ELF machine.
 pub(super) const MACHINE: u16 = object::elf::EM_X86_64;
@@ -16,31 +21,6 @@ pub(super) const NAMES: [&str; 16] = [
     "rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11", "r12", "r13",
     "r14", "r15",
 ];
-
-/// The column of the return address.
-pub(super) const RETURN_ADDRESS: u16 = 16;
-
-/// How many registers are followed.
-pub(super) const FOLLOWED: usize = 4;
-
-const FP: usize = 0;
-const BX: usize = 1;
-const SP: usize = 2;
-const RA: usize = 3;
-
-/// The index of a register among the followed ones, if it is one.
-pub(super) const fn followed(register: u16) -> Option<usize> {
-    const FP_REGISTER: u16 = RBP as u16;
-    const BX_REGISTER: u16 = RBX as u16;
-    const SP_REGISTER: u16 = RSP as u16;
-    match register {
-        FP_REGISTER => Some(FP),
-        BX_REGISTER => Some(BX),
-        SP_REGISTER => Some(SP),
-        RETURN_ADDRESS => Some(RA),
-        _ => None,
-    }
-}
 
 /// The rule for this state. `signal` is whether the description is marked as a signal frame.
 pub(super) fn rule(state: &State, signal: bool) -> Rule {

@@ -3,13 +3,37 @@
 //! In: tables, and the files they are of. Out: each table stored once and installed for all files that have
 //! it. If there is no room, the least recently used table is evicted.
 
-use super::worker::Loaded;
 use super::{CodeSegment, TableStore};
 use crate::unwind::{self, RuleSet, UnwindTable};
 use profiler_common::abi::{CodeKey, TABLE_PAGE_BITS};
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// What has been loaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Loaded {
+    /// Objects with a table.
+    pub(crate) tables: usize,
+    /// Rows in the tables that were made.
+    pub(crate) rows: usize,
+    /// Files without a table.
+    pub(crate) no_table: usize,
+    /// Those of them that claim more code or unwind instructions than are believed.
+    pub(crate) too_large: usize,
+    /// Memory that tables take in the kernel, in bytes.
+    pub(crate) bytes: u64,
+    /// How often a table made room for another.
+    pub(crate) evicted: usize,
+    /// Tables for which there was no room even so.
+    pub(crate) refused: usize,
+    /// Parts of code that are walked by no table, because the index was crowded.
+    pub(crate) left_out: usize,
+    /// Rules for which there was no number.
+    pub(crate) rules_refused: usize,
+    /// The time that making them took.
+    pub(crate) time: Duration,
+}
 
 /// A table, and the files it is installed for.
 struct CachedTable<T> {

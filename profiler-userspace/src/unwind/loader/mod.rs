@@ -9,9 +9,9 @@ mod queue;
 mod store;
 mod worker;
 
+pub(crate) use cache::Loaded;
 pub(crate) use queue::Priority;
 pub use store::{CodeKeys, CodeSegment, TableStore};
-pub(crate) use worker::Loaded;
 
 use crate::object::{FileNumber, RegularFile};
 use crate::process::{Backing, BackingId, Identity, Owner, Processes, vdso};

@@ -3,7 +3,7 @@
 //! In: jobs. Out: tables in the kernel, and [`Loaded`], which counts them. A file that is no object, or has no unwind
 //! instructions, is published as such and walked by frame pointers.
 
-use super::cache::TableCache;
+use super::cache::{Loaded, TableCache};
 use super::queue::{Job, JobQueue, OnIdle, Priority};
 use super::{TableStore, lock};
 use crate::priority::RaisedPriority;
@@ -11,32 +11,7 @@ use crate::unwind::UnwindTable;
 use profiler_common::abi::CodeKey;
 use std::fs::File;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
-
-/// What has been loaded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Loaded {
-    /// Objects with a table.
-    pub(crate) tables: usize,
-    /// Rows in the tables that were made.
-    pub(crate) rows: usize,
-    /// Files without a table.
-    pub(crate) no_table: usize,
-    /// Those of them that claim more code or unwind instructions than are believed.
-    pub(crate) too_large: usize,
-    /// Memory that tables take in the kernel, in bytes.
-    pub(crate) bytes: u64,
-    /// How often a table made room for another.
-    pub(crate) evicted: usize,
-    /// Tables for which there was no room even so.
-    pub(crate) refused: usize,
-    /// Parts of code that are walked by no table, because the index was crowded.
-    pub(crate) left_out: usize,
-    /// Rules for which there was no number.
-    pub(crate) rules_refused: usize,
-    /// The time that making them took.
-    pub(crate) time: Duration,
-}
+use std::time::Instant;
 
 /// Two workers, their queue, and what they have put in place.
 pub(super) struct Workers<S: TableStore> {
