@@ -1,7 +1,7 @@
 //! The plan: what one recording was asked to do, as plain data.
 //!
 //! In: built by [`crate::cli`] from the command line, or by hand in a test.
-//! Out: read by `recording`, which does what it says; the facts that only a recording knows (which
+//! Out: read by `session`, which does what it says; the facts that only a recording knows (which
 //! event the machine offers, how long it really took) come back in through [`Plan::settled`],
 //! [`Plan::default_title`] and [`Sampling::check`].
 //! Never: parses, prints, reads a file, or asks the kernel anything.
@@ -10,6 +10,7 @@ mod perf_event;
 mod title;
 
 use std::ffi::OsString;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -94,6 +95,18 @@ impl Event {
         self.probe.is_on_event() && !self.perf_event().is_clock()
     }
 
+    /// How much time of a CPU a sample stands for, in nanoseconds; none if it does not stand for time.
+    pub fn period_ns(&self) -> Option<u64> {
+        let is_time = self.unit() == Unit::Samples
+            && self.probe.is_on_event()
+            && self.perf_event().is_clock();
+        match self.sampling {
+            _ if !is_time => None,
+            Sampling::Frequency(hz) => 1_000_000_000u64.checked_div(hz),
+            Sampling::Period(ns) => Some(ns),
+        }
+    }
+
     /// What weights count.
     pub fn unit(&self) -> Unit {
         self.probe.unit().unwrap_or_else(|| {
@@ -110,6 +123,17 @@ impl Plan {
     /// The waits that are wanted, if it is waits that are recorded, alone or beside samples.
     pub fn waits(&self) -> Option<&Waits> {
         self.events.iter().find_map(|event| event.probe.waits())
+    }
+
+    /// For each event the numbers that its probe's events have in the kernel half: one, or two where samples and what
+    /// lasts are counted apart.
+    pub fn kernel_events(&self) -> impl Iterator<Item = Range<usize>> {
+        let mut next = 0;
+        self.events.iter().map(move |event| {
+            let first = next;
+            next += event.probe.spec().events;
+            first..next
+        })
     }
 
     /// All outputs, of one event after the other.

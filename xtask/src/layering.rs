@@ -103,7 +103,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("interp", &["object", "process"]),
-    ("probe", &["profile"]),
+    ("probe", &["output", "profile"]),
     ("debuginfod", &["object"]),
     ("process", &["object", "profile"]),
     ("raw_recording", &["clock", "object", "profile"]),

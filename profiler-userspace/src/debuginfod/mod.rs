@@ -108,7 +108,7 @@ pub struct Client<'a> {
     cache: Cache,
     limits: Limits,
     /// Called whenever progress changes.
-    progress: &'a dyn Fn(&Fetched),
+    progress: Box<dyn Fn(&Fetched) + 'a>,
     spent: Cell<Duration>,
     fetched: Cell<Fetched>,
     // Servers that failed are not asked again.
@@ -131,16 +131,16 @@ impl<'a> Client<'a> {
     pub fn new(
         servers: Vec<String>,
         limits: Limits,
-        progress: &'a dyn Fn(&Fetched),
+        progress: impl Fn(&Fetched) + 'a,
     ) -> Option<Self> {
-        Self::with_cache(servers, limits, Cache::usual(), progress)
+        Self::with_cache(servers, limits, Cache::usual(), Box::new(progress))
     }
 
     fn with_cache(
         servers: Vec<String>,
         limits: Limits,
         cache: Cache,
-        progress: &'a dyn Fn(&Fetched),
+        progress: Box<dyn Fn(&Fetched) + 'a>,
     ) -> Option<Self> {
         let config = ureq::Agent::config_builder()
             .timeout_connect(Some(CONNECT_TIMEOUT))

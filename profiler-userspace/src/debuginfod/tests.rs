@@ -112,7 +112,13 @@ fn client<'a>(
     progress: &'a dyn Fn(&Fetched),
 ) -> Client<'a> {
     let addresses = servers.iter().map(|server| server.address.clone());
-    Client::with_cache(addresses.collect(), limits, Cache::at(cache), progress).unwrap()
+    Client::with_cache(
+        addresses.collect(),
+        limits,
+        Cache::at(cache),
+        Box::new(progress),
+    )
+    .unwrap()
 }
 
 fn has_all(file: RegularFile) -> bool {
@@ -233,5 +239,5 @@ fn server_addresses_are_distinguished_from_settings() {
         ["http://a", "http://c", "http://b"]
     );
     assert!(addresses(&listed(Path::new("/nowhere"))).is_empty());
-    assert!(Client::new(Vec::new(), quickly(), &|_| ()).is_none());
+    assert!(Client::new(Vec::new(), quickly(), |_| ()).is_none());
 }

@@ -41,7 +41,7 @@ pub fn names(
         }
     }
     let begin = Instant::now();
-    let client = Client::new(servers.addresses(), Limits::from_environment(), &|_| ());
+    let client = Client::new(servers.addresses(), Limits::from_environment(), |_| ());
     let fetch = client.as_ref().map(|client| |id: &BuildId| client.find(id));
     let fetch = fetch.as_ref().map(|fetch| fetch as &Fetch<'_>);
     let (named, untold) = symbolize::name_object(opened, &path, &addresses, naming, fetch);

@@ -11,7 +11,7 @@ mod svg;
 
 pub use style::{MinWidth, Palette, Style};
 
-use crate::profile::{Profile, fold};
+use crate::profile::{Profile, View, fold};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,15 @@ struct Row {
     extensions: &'static [&'static str],
     /// Whether it is a picture, so that flags about looks mean something.
     is_drawn: bool,
-    write: fn(&Profile, &Style, &mut dyn Write) -> Result<(), Error>,
+    writer: Writer,
+}
+
+/// What a format is made of.
+enum Writer {
+    /// The model.
+    Profile(fn(&Profile, &Style, &mut dyn Write) -> Result<(), Error>),
+    /// Stacks of frames.
+    View(fn(&View, &Style, &mut dyn Write) -> Result<(), Error>),
 }
 
 /// All formats. Whatever there is to know of one is in its row and its file.
@@ -29,17 +37,17 @@ const FORMATS: &[Row] = &[
     Row {
         extensions: &["folded"],
         is_drawn: false,
-        write: |profile, style, out| Ok(fold::fold(profile, style.fold, out)?),
+        writer: Writer::View(|view, style, out| Ok(fold::write(view, style.fold, out)?)),
     },
     Row {
         extensions: &["svg"],
         is_drawn: true,
-        write: svg::write,
+        writer: Writer::View(svg::write),
     },
     Row {
         extensions: &["pb.gz", "pprof"],
         is_drawn: false,
-        write: pprof::write,
+        writer: Writer::Profile(pprof::write),
     },
 ];
 
@@ -70,6 +78,14 @@ impl Format {
     /// Whether it is a picture, so that flags about looks mean something.
     pub const fn is_drawn(self) -> bool {
         self.row().is_drawn
+    }
+
+    /// How a profile's view alone is written in it; none if it takes the profile itself.
+    pub const fn of_view(self) -> Option<ViewFormat> {
+        match self.row().writer {
+            Writer::View(write) => Some(ViewFormat(write)),
+            Writer::Profile(_) => None,
+        }
     }
 
     /// The format that the name of `path` asks for. Names in `/dev` and `/proc` are those of pipes
@@ -145,6 +161,20 @@ pub enum Error {
     Sink(#[from] sink::Error),
 }
 
+/// A format that is made of a view. Whoever has one needs the profile no more.
+#[derive(Clone, Copy)]
+pub struct ViewFormat(fn(&View, &Style, &mut dyn Write) -> Result<(), Error>);
+
+impl ViewFormat {
+    /// Writes the view. Refuses an empty one where the format would have to draw it.
+    ///
+    /// # Errors
+    /// When there is nothing to draw, when the style cannot be drawn, or when the bytes are refused.
+    pub fn write(self, view: &View, style: &Style, out: &mut dyn Write) -> Result<(), Error> {
+        (self.0)(view, style, out)
+    }
+}
+
 /// Writes `profile` in `format`. Refuses an empty profile where the format would have to draw it.
 pub fn write(
     profile: &Profile,
@@ -152,7 +182,10 @@ pub fn write(
     style: &Style,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
-    (format.row().write)(profile, style, out)
+    match format.row().writer {
+        Writer::Profile(write) => write(profile, style, out),
+        Writer::View(write) => write(&View::new(profile), style, out),
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The interactive flame graph: click to zoom, search with highlights, reset.
 //!
-//! In: a profile and its style. Out: one SVG file with its script inside, the same bytes for the same
-//! profile. Never: characters in it that XML forbids, or markup that came from a name.
+//! In: a profile's view and its style. Out: one SVG file with its script inside, the same bytes for the same
+//! view. Never: characters in it that XML forbids, or markup that came from a name.
 //!
 //! The drawing is inferno's, which this is the only module to name. It reads folded lines; they are
 //! made here in the order of its flames, so that it need not sort them, and without what would be
@@ -11,18 +11,18 @@ mod colors;
 pub(super) mod palettes;
 
 use super::{Error, Style};
+use crate::profile::View;
 use crate::profile::fold::{FoldStyle, Folded, Order, visible};
-use crate::profile::{Profile, View};
 use inferno::flamegraph::{self, Direction, Options, TextTruncateDirection};
 use std::io::{self, BufWriter, Write};
 
 /// Frames always carry their annotations here: the palettes read it, and nobody sees it.
 const ANNOTATED: bool = true;
 
-/// Draws the profile. Fails on one without weight, and on a style that cannot be drawn.
-pub(super) fn write(profile: &Profile, style: &Style, out: &mut dyn Write) -> Result<(), Error> {
+/// Draws the view of a profile. Fails on one without weight, and on a style that cannot be drawn.
+pub(super) fn write(view: &View, style: &Style, out: &mut dyn Write) -> Result<(), Error> {
     style.check()?;
-    let total = profile.total_weight();
+    let total = view.total_weight();
     if total == 0 {
         return Err(Error::Empty);
     }
@@ -35,24 +35,23 @@ pub(super) fn write(profile: &Profile, style: &Style, out: &mut dyn Write) -> Re
         annotate: ANNOTATED,
         ..style.fold
     };
-    let view = View::new(profile);
-    let mut folded = Folded::new(&view, fold_style, order);
-    folded.prune(profile.unit.shown(total) as f64 * style.min_percent() / 100.0);
+    let mut folded = Folded::new(view, fold_style, order);
+    folded.prune(view.unit.shown(total) as f64 * style.min_percent() / 100.0);
     let mut text = String::new();
     for line in folded.lines().iter().filter(|line| line.weight() > 0) {
         folded.append(line, &mut text);
     }
     drop(folded);
 
-    let mut colors = colors::map(style.colors, &view);
-    let mut options = options(profile, style);
+    let mut colors = colors::map(style.colors, view);
+    let mut options = options(view, style);
     options.palette_map = colors.as_mut();
     let mut out = BufWriter::with_capacity(64 * 1024, WithPreface::new(out, preface(style)));
     flamegraph::from_lines(&mut options, text.lines().rev(), &mut out)?;
     Ok(out.flush()?)
 }
 
-fn options(profile: &Profile, style: &Style) -> Options<'static> {
+fn options(view: &View, style: &Style) -> Options<'static> {
     let mut options = Options::default();
     if !style.colors.is_ours() {
         options.colors = style
@@ -80,7 +79,7 @@ fn options(profile: &Profile, style: &Style) -> Options<'static> {
     options.font_width = 0.66;
     // A name's beginning tells more than its end.
     options.text_truncate_direction = TextTruncateDirection::Right;
-    options.count_name = visible(profile.unit.noun()).into_owned();
+    options.count_name = visible(view.unit.noun()).into_owned();
     // All that a flame chart does is to take the lines in the order given, last one first. That
     // order, unlike inferno's own, keeps what `main` called beside `main` where there is a
     // `main(int)`; and it has been sorted already.

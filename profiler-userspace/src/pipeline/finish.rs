@@ -1,43 +1,32 @@
-//! After sampling: the last drain, names, files, and the closing paragraph.
+//! Conducts the end of a recording: all that was recorded is one window, and each event has outputs of its own.
+//!
+//! In: a recording that has ended. Out: files, and the closing paragraphs.
 
 use super::Recorded;
-use crate::kernel::Kernel;
-use crate::output::Style;
 use crate::output::sink::Sink;
-use crate::pipeline::deliver::{Named, deliver};
-use crate::pipeline::look;
-use crate::pipeline::naming::{Brought, Namer, off_cpu_view, origin};
+use crate::pipeline::closing::{self, Report};
+use crate::pipeline::facts;
+use crate::pipeline::normalize::{self, EventProfile};
 use crate::pipeline::recording_info::{RecordingInfo, Stop};
-use crate::pipeline::stored::Told;
-use crate::plan::{Event, Plan, Target};
-use crate::probe::{Probe, Wall};
-use crate::process::Processes;
-use crate::profile::normalized::{NormalizedKey, NormalizedProfile};
-use crate::profile::raw::Parts;
-use crate::profile::{Unit, Window, wall};
-use crate::report::balance::{self, Health};
-use crate::report::cost::{self, Cost};
-use crate::report::findings::{self, Finding};
-use crate::report::interference;
-use crate::report::names;
+use crate::pipeline::symbolize::{Code, KernelAnswer, SymbolizedEvent, Symbolizer};
+use crate::pipeline::view::{style, viewed};
+use crate::pipeline::write::write;
+use crate::plan::Plan;
+use crate::probe::Probe;
+use crate::profile::Window;
+use crate::report::findings::Finding;
 use crate::report::nothing::Nothing;
-use crate::report::{stacks, verbose};
-use crate::symbolize::{self, Objects};
+use crate::report::{interference, names, stacks, verbose};
+use crate::symbolize;
 use crate::targets::tasks;
 use anyhow::Result;
-use profiler_common::abi::{Class, Counters, StackEnd};
-use std::collections::BTreeMap;
+use profiler_common::abi::{Class, Counters};
 use std::time::{Duration, Instant};
 
-/// What is left to do: say this, and end accordingly.
-pub(crate) struct Report {
-    /// For stderr.
-    pub(crate) text: String,
-    /// Whether there was anything to write.
-    pub(crate) wrote: bool,
-}
-
 /// Symbolizes and writes what was recorded.
+///
+/// # Errors
+/// When an output cannot be written.
 pub(crate) fn finish(
     recorded: Recorded,
     plan: &Plan,
@@ -46,12 +35,13 @@ pub(crate) fn finish(
 ) -> Result<Report> {
     let Recorded {
         began,
-        kernel,
+        mut kernel,
         processes,
         mut normalized,
         objects,
         loaded,
     } = recorded;
+    let drained = began.elapsed();
     normalized.window = Window {
         start: Duration::ZERO,
         end: recording_info.elapsed,
@@ -65,315 +55,177 @@ pub(crate) fn finish(
     for sentence in loaded.iter().flat_map(stacks::on_tables) {
         recording_info.remark(sentence);
     }
+    let verbosity = plan.verbosity;
+    let symbolizer = Symbolizer::new(&plan.naming, &plan.servers, verbosity.quiet);
+    let names = symbolizer.kernel(&normalized, &mut kernel);
+    let counters = closing::counters(&kernel);
+    let events = normalize::by_event(plan, normalized, (&objects, &names.symbols), &counters);
     let mut finishing = Finishing {
         plan,
         recording_info,
-        kernel,
-        processes,
-        objects,
+        symbolizer,
+        code: Code {
+            processes: &processes,
+            objects: &objects,
+        },
+        kernel: names,
+        counters: &counters,
         began,
+        drained,
         text: String::new(),
-        places: Vec::new(),
+        files: Vec::new(),
     };
-    let mut wrote = false;
-    for part in finishing.parts(normalized, sinks) {
-        wrote |= finishing.finish(part)?;
-    }
-    let verbosity = plan.verbosity;
-    let Finishing {
-        mut text,
-        places,
-        kernel,
-        ..
-    } = finishing;
     if let Some(loaded) = loaded.as_ref().filter(|_| verbosity.verbose > 0) {
-        text.insert_str(0, &verbose::tables(loaded));
+        finishing.text.push_str(&verbose::tables(loaded));
     }
+    let mut sinks = sinks;
+    let mut wrote = false;
+    for profile in events {
+        let (own, others) = sinks.split_at(profile.event.outputs.len());
+        sinks = others;
+        wrote |= finishing.finish(profile, own)?;
+    }
+    let Finishing {
+        mut text, files, ..
+    } = finishing;
     if wrote && !verbosity.quiet {
-        let tables = loaded.map_or(0, |loaded| loaded.bytes);
-        let cost = Cost::now(kernel.map_bytes() + tables);
-        // Of all events, also where one graph is made of what two of them tell.
-        let counters: Vec<Counters> = (0..kernel.events())
-            .map(|event| kernel.counters(event))
-            .collect();
-        let mut findings = vec![cost::cost(&counters, &cost)];
-        findings.extend(places.into_iter().map(|place| Finding::new("wrote", place)));
-        text.push_str(&findings::shown(&findings));
+        let loaded = loaded.as_ref();
+        text.push_str(&closing::closing(&kernel, loaded, &counters, files));
     }
     Ok(Report { text, wrote })
-}
-
-/// What one event brought, and where it goes.
-struct Part<'a> {
-    number: usize,
-    event: &'a Event,
-    parts: Parts,
-    normalized: NormalizedProfile,
-    counters: Counters,
-    sinks: &'a [Sink],
-    /// What there is to remark that concerns this part alone.
-    remarks: Vec<Finding>,
-}
-
-/// What there is to say of stacks, whatever they are called.
-struct Seen {
-    samples: usize,
-    waited: u64,
-    extent: String,
-    ends: BTreeMap<StackEnd, u64>,
-    fp_fallback: u64,
-    cut_short: Option<BTreeMap<(StackEnd, String), u64>>,
 }
 
 /// All that finishing needs, and what there is to say so far.
 struct Finishing<'a> {
     plan: &'a Plan,
     recording_info: RecordingInfo,
-    kernel: Kernel,
-    processes: Processes,
-    objects: Objects,
+    symbolizer: Symbolizer<'a>,
+    code: Code<'a>,
+    kernel: KernelAnswer,
+    /// Of all of the kernel half's events.
+    counters: &'a [Counters],
     began: Instant,
+    /// When there was something to name, from then on.
+    drained: Duration,
     text: String,
     /// Files that were written.
-    places: Vec<String>,
+    files: Vec<String>,
 }
 
 impl Finishing<'_> {
-    /// One part for each event.
-    fn parts<'a>(&mut self, mut normalized: NormalizedProfile, sinks: &'a [Sink]) -> Vec<Part<'a>>
-    where
-        Self: 'a,
-    {
-        let plan = self.plan;
-        let mut sinks = sinks;
-        let mut parts = Vec::new();
-        for (number, event) in plan.events.iter().enumerate() {
-            let (own, others) = sinks.split_at(event.outputs.len());
-            sinks = others;
-            let parts_of_it = if plan.events.len() == 1 {
-                Parts::ALL
-            } else {
-                parts_of(number, event)
-            };
-            let normalized = if parts_of_it == Parts::ALL {
-                std::mem::take(&mut normalized)
-            } else {
-                only(&normalized, parts_of_it)
-            };
-            let mut part = Part {
-                number,
-                event,
-                parts: parts_of_it,
-                normalized,
-                counters: self.kernel.counters(number),
-                sinks: own,
-                remarks: self.remarks(number, event),
-            };
-            if let Probe::Wall(wall) = &event.probe {
-                self.attribute_wall(&mut part, wall);
-            }
-            parts.push(part);
-        }
-        parts
-    }
-
-    /// What there is to remark on a event before it is looked at.
-    fn remarks(&self, number: usize, event: &Event) -> Vec<Finding> {
-        let of_waits = event.probe.waits().map(|_| &self.recording_info.of_waits);
-        // Those of the whole recording are not said twice where waits are recorded beside.
-        let of_all = (number == 0 || of_waits.is_none()).then_some(&self.recording_info.remarks);
-        let all = [of_all, of_waits].into_iter().flatten().flatten();
-        let RecordingInfo { elapsed, cpus, .. } = self.recording_info;
-        let unseen = interference::within_others(
-            &self.plan.events,
-            number,
-            &self.counters(),
-            (elapsed, cpus),
-        );
-        all.cloned().chain(unseen).collect()
-    }
-
-    /// The counters of all events.
-    fn counters(&self) -> Vec<Counters> {
-        let events = 0..self.kernel.events();
-        events.map(|event| self.kernel.counters(event)).collect()
-    }
-
-    /// Puts samples and spans together to one account of all of the threads' time.
-    fn attribute_wall(&mut self, part: &mut Part<'_>, wall: &Wall) {
-        let how = wall::How {
-            per_thread: self.plan.capture.per_thread,
-            idle_threads: wall.idle_threads,
-        };
-        let (normalized, sums) = wall::attribute(&part.normalized, how);
-        part.remarks
-            .splice(0..0, balance::wall_remarks(&sums, &part.counters));
-        if self.plan.verbosity.verbose > 0 {
-            self.text.push_str(&verbose::counters(&part.counters, ""));
-        }
-        part.normalized = normalized;
-        part.counters = self.kernel.counters(part.number + 1);
-    }
-
     /// Names and writes what one event brought. Says whether there was anything.
-    fn finish(&mut self, part: Part<'_>) -> Result<bool> {
-        let began = self.began.elapsed();
-        let (plan, verbosity) = (self.plan, self.plan.verbosity);
-        let Part {
-            number,
-            event,
-            parts,
-            normalized,
-            counters,
-            sinks,
-            mut remarks,
-        } = part;
-        let probe = &event.probe;
-        let is_the_subject = number == 0 && plan.has_one_subject();
-        if let Probe::OffCpu(waits) = probe {
-            let elapsed = self.recording_info.elapsed;
-            remarks.extend(names::on_switches(waits, &counters, elapsed));
-        }
-        let exact = verbosity.verbose > 1;
-        let (objects, processes) = (&self.objects, &self.processes);
-        let (brought, seen) = Namer {
-            plan,
-            kernel: &mut self.kernel,
-            processes,
-            objects,
-        }
-        .name(event, normalized, |normalized| Seen {
-            samples: normalized.samples().len(),
-            waited: normalized.total_weight(),
-            extent: balance::extent(normalized, objects.processes(parts)),
-            ends: symbolize::stack_ends(normalized),
-            fp_fallback: symbolize::fp_fallback(normalized),
-            cut_short: (verbosity.verbose > 0)
-                .then(|| symbolize::cut_short(normalized, objects, processes, exact)),
+    fn finish(&mut self, mut profile: EventProfile<'_>, sinks: &[Sink]) -> Result<bool> {
+        let begun = self.began.elapsed();
+        let (plan, verbosity, event) = (self.plan, self.plan.verbosity, profile.event);
+        let remarks = self.remarks(&profile);
+        let is_the_subject = profile.number == 0 && plan.has_one_subject();
+        let normalized = std::mem::take(&mut profile.normalized);
+        let cut_short = (verbosity.verbose > 0).then(|| {
+            let Code { processes, objects } = self.code;
+            symbolize::cut_short(&normalized, objects, processes, verbosity.verbose > 1)
         });
-        let Brought {
-            profile,
+        let SymbolizedEvent {
+            profile: symbolized,
             stored,
-            on_names,
+            on_profile,
             on_stored,
-        } = brought;
-        let symbolized = self.began.elapsed();
+        } = (self.symbolizer).event(event, normalized, self.code, &self.kernel);
+        let named = self.began.elapsed();
         let default_title = self.recording_info.title(plan, event);
-        let (remarks, remarks_stored) = (
-            [remarks.as_slice(), &on_names].concat(),
-            [remarks.as_slice(), &on_stored].concat(),
-        );
-        let is_time = event.unit() == Unit::Nanoseconds;
-        let health = |remarks| Health {
-            subject: &default_title,
-            noun: probe.noun(),
-            waited: is_time.then_some(seen.waited),
-            counters: &counters,
-            extent: &seen.extent,
-            ends: &seen.ends,
-            fp_fallback: seen.fp_fallback,
-            idle_is_offered: plan.target == Target::All,
-            remarks,
-        };
-        let titled = match &plan.title {
+        let title = match &plan.title {
             Some(title) if is_the_subject => title.clone(),
             Some(title) => format!("{title} ({})", event.name()),
             None => default_title.clone(),
         };
-        let raw_recording = stored.map(|stored| {
-            let told = Told {
-                host: &self.recording_info.host,
-                title: &titled,
-                noun: probe.noun(),
-                perf_event: event.name(),
-                unit: event.unit(),
-                origin: origin(event, self.recording_info.elapsed),
-                off_cpu: off_cpu_view(plan, probe),
-            };
-            told.raw_recording(stored, health(&remarks_stored).balance().lines())
-        });
-        let balance = match profile {
-            Some(_) => health(&remarks).balance(),
-            None => health(&remarks_stored).balance(),
+        let balance = |names: &[Finding]| {
+            let remarks = [remarks.as_slice(), names].concat();
+            profile.balance(plan, &default_title, &remarks)
         };
+        let raw_recording = stored.map(|stored| {
+            let told = (&*self.recording_info.host, &*title);
+            facts::raw_recording(plan, event, told, stored, balance(&on_stored).lines())
+        });
+        let summary = balance(match symbolized {
+            Some(_) => &on_profile,
+            None => &on_stored,
+        });
         if verbosity.verbose > 0 {
-            let whose = if is_the_subject && !matches!(probe, Probe::Wall(_)) {
-                String::new()
-            } else {
-                event.name() + " "
-            };
-            self.text.push_str(&verbose::counters(&counters, &whose));
-            if let Some(cut_short) = &seen.cut_short {
-                self.text.push_str(&verbose::cut_short(cut_short));
-            }
+            self.print_counters(&profile, is_the_subject);
+            self.text.extend(cut_short.as_ref().map(verbose::cut_short));
         }
-        if seen.samples == 0 {
-            let nothing = Nothing {
-                plan,
-                event,
-                elapsed: self.recording_info.elapsed,
-                cpu_time: tasks::cpu_time(tasks::ids(&plan.target))
-                    .saturating_sub(self.recording_info.cpu_before),
-                target_ended: self.recording_info.stop == Stop::TargetEnded,
-                counters: &counters,
-                remarks: &remarks,
-            };
-            self.text.push_str(&nothing.told());
+        if profile.stacks.samples == 0 {
+            let remarks = [remarks, on_profile].concat();
+            self.text.push_str(&self.nothing(&profile, &remarks));
             return Ok(false);
         }
-        let look = look::usual(probe.activity(), off_cpu_view(plan, probe));
-        let style = Style {
-            title: titled,
-            colors: plan.colors.unwrap_or(look.palette),
-            subtitle: plan
-                .style
-                .subtitle
-                .clone()
-                .or(look.subtitle.map(str::to_owned)),
-            notes: balance.lines(),
-            ..plan.style.clone()
+        let origin = facts::origin(event, self.recording_info.elapsed);
+        let off_cpu = event.probe.off_cpu_view(plan.capture.kernel_stacks);
+        let shown = symbolized.map(|symbolized| viewed(symbolized, origin, off_cpu));
+        let style = match &shown {
+            Some(shown) => style(&plan.style, plan.colors, (title, summary.lines()), shown),
+            None => plan.style.clone(),
         };
-        let named = profile.as_ref().map(|profile| Named {
-            profile,
-            style: &style,
-        });
-        let places = deliver(
-            sinks,
-            &event.outputs,
-            named.as_ref(),
-            raw_recording.as_ref(),
-        )?;
-        self.places.extend(places);
+        let raw_recording = raw_recording.as_ref();
+        let files = write(sinks, &event.outputs, shown, &style, raw_recording)?;
+        self.files.extend(files);
         if verbosity.verbose > 0 {
             self.text.push_str(&format!(
                 "time: drained in {:.1} ms, named in {:.1} ms, written in {:.1} ms\n",
-                milliseconds(began),
-                milliseconds(symbolized - began),
-                milliseconds(self.began.elapsed() - symbolized),
+                milliseconds(self.drained),
+                milliseconds(named - begun),
+                milliseconds(self.began.elapsed() - named),
             ));
         }
-        if !verbosity.quiet || counters.sum(Class::Lost) > 0 {
-            self.text.push_str(&balance.shown());
+        if !verbosity.quiet || profile.counted().sum(Class::Lost) > 0 {
+            self.text.push_str(&summary.shown());
         }
         Ok(true)
     }
-}
 
-/// Of what several events brought, what one of them did.
-fn parts_of(number: usize, event: &Event) -> Parts {
-    if event.probe.waits().is_some() {
-        Parts::WAITS
-    } else {
-        Parts::of_event(number as u8)
+    /// What there is to remark on an event beside names.
+    fn remarks(&self, profile: &EventProfile<'_>) -> Vec<Finding> {
+        let (number, event) = (profile.number, profile.event);
+        let of_waits = event.probe.waits().map(|_| &self.recording_info.of_waits);
+        // Those of the whole recording are not said twice where waits are recorded beside.
+        let of_all = (number == 0 || of_waits.is_none()).then_some(&self.recording_info.remarks);
+        let all = [Some(&profile.remarks), of_all, of_waits];
+        let all = all.into_iter().flatten().flatten().cloned();
+        let RecordingInfo { elapsed, cpus, .. } = self.recording_info;
+        let watched = (elapsed, cpus);
+        let unseen = interference::within_others(&self.plan.events, number, self.counters, watched);
+        let on_switches = match &event.probe {
+            Probe::OffCpu(waits) => names::on_switches(waits, profile.counted(), elapsed),
+            _ => None,
+        };
+        all.chain(unseen).chain(on_switches).collect()
     }
-}
 
-/// A profile of these parts alone.
-fn only(normalized: &NormalizedProfile, parts: Parts) -> NormalizedProfile {
-    normalized.changed(|key, sums| {
-        let is_wanted = Parts::of(key.thread_state, key.event).touch(parts);
-        is_wanted.then_some((NormalizedKey { event: 0, ..key }, sums))
-    })
+    /// Every counter of the event, by the event's name unless it is the first of the recording's one subject.
+    fn print_counters(&mut self, profile: &EventProfile<'_>, is_the_subject: bool) {
+        for (number, counters) in profile.counters.iter().enumerate() {
+            let whose = match is_the_subject && number == 0 {
+                true => String::new(),
+                false => profile.event.name() + " ",
+            };
+            self.text.push_str(&verbose::counters(counters, &whose));
+        }
+    }
+
+    /// Why there is not one sample.
+    fn nothing(&self, profile: &EventProfile<'_>, remarks: &[Finding]) -> String {
+        let recording_info = &self.recording_info;
+        let cpu_time = tasks::cpu_time(tasks::ids(&self.plan.target));
+        let nothing = Nothing {
+            plan: self.plan,
+            event: profile.event,
+            elapsed: recording_info.elapsed,
+            cpu_time: cpu_time.saturating_sub(recording_info.cpu_before),
+            target_ended: recording_info.stop == Stop::TargetEnded,
+            counters: profile.counted(),
+            remarks,
+        };
+        nothing.told()
+    }
 }
 
 fn milliseconds(duration: Duration) -> f64 {

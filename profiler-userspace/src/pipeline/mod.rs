@@ -1,17 +1,23 @@
-//! From what was recorded to outputs: symbolize, finish, write.
+//! The pipeline: from a window of raw data to outputs.
 //!
 //! In: normalized stacks of a recording, of one of its windows, or of a raw recording. Out: files, and the text to end with.
+//!
+//! Four steps, each in a file of its own, and each only after the one before: [`normalize`], [`symbolize`], [`view`],
+//! [`write`]. The conductors [`finish`], [`windows`] and [`render`] differ in where windows come from and where outputs go.
 
-pub(crate) mod deliver;
+mod closing;
+mod facts;
 pub(crate) mod finish;
-pub(crate) mod input;
-pub(crate) mod look;
-pub(crate) mod naming;
+mod input;
+mod normalize;
 pub(crate) mod progress;
+mod read_summary;
 pub(crate) mod recording_info;
-pub(crate) mod render;
-pub(crate) mod stored;
+mod render;
+pub(crate) mod symbolize;
+mod view;
 pub(crate) mod windows;
+mod write;
 
 pub use render::render;
 

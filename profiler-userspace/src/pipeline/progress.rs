@@ -3,6 +3,7 @@
 use crate::debuginfod::Fetched;
 use crate::report::text::mebibytes;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::cell::RefCell;
 use std::io::IsTerminal as _;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -19,27 +20,24 @@ const REDRAWN: Duration = Duration::from_millis(200);
 
 /// One line on stderr; nothing at all where that is no terminal.
 pub(crate) struct Progress {
-    bar: ProgressBar,
+    /// Another one each time that the line was removed.
+    bar: RefCell<ProgressBar>,
     duration: Option<Duration>,
 }
 
 impl Progress {
     /// A line for a recording of the given duration, or of none that is known.
     pub(crate) fn new(duration: Option<Duration>, quiet: bool) -> Self {
-        let bar = if quiet || !std::io::stderr().is_terminal() {
-            ProgressBar::hidden()
-        } else {
-            ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr())
-        };
-        let style =
-            ProgressStyle::with_template("{spinner} {msg}").expect("the template is well-formed");
-        bar.set_style(style);
-        Self { bar, duration }
+        let is_hidden = quiet || !std::io::stderr().is_terminal();
+        Self {
+            bar: RefCell::new(line(is_hidden)),
+            duration,
+        }
     }
 
     /// Whether anybody sees it.
     pub(crate) fn is_visible(&self) -> bool {
-        !self.bar.is_hidden()
+        !self.bar.borrow().is_hidden()
     }
 
     /// Draws the line anew. `samples`: how many there are so far, and of what.
@@ -48,32 +46,49 @@ impl Progress {
             Some(duration) => format!(" of {}", duration.as_secs_f64()),
             None => String::new(),
         };
-        self.bar.set_message(format!(
+        self.show(format!(
             "{:.1}{of} s, {samples}; Ctrl-C stops and draws",
             elapsed.as_secs_f64(),
         ));
-        self.bar.tick();
     }
 
     /// Draws the line anew while debug files are fetched.
     pub(crate) fn fetching(&self, fetched: &Fetched) {
-        self.bar.set_message(format!(
+        self.show(format!(
             "fetching debug files: {} so far; a second Ctrl-C gives up",
             mebibytes(fetched.bytes)
         ));
-        self.bar.tick();
+    }
+
+    fn show(&self, message: String) {
+        let bar = self.bar.borrow();
+        bar.set_message(message);
+        bar.tick();
     }
 
     /// Draws the line while objects are named, as soon as that has taken a second, until what is returned is
     /// dropped.
     pub(crate) fn naming(&self) -> Naming {
-        Naming::begin(self.bar.clone(), SILENCE)
+        Naming::begin(self.bar.borrow().clone(), SILENCE)
     }
 
-    /// Removes the line.
+    /// Removes the line, until there is something to say again.
     pub(crate) fn clear(&self) {
-        self.bar.finish_and_clear();
+        let is_hidden = !self.is_visible();
+        self.bar.replace(line(is_hidden)).finish_and_clear();
     }
+}
+
+/// A line that says nothing yet.
+fn line(is_hidden: bool) -> ProgressBar {
+    let bar = match is_hidden {
+        true => ProgressBar::hidden(),
+        false => ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()),
+    };
+    let style =
+        ProgressStyle::with_template("{spinner} {msg}").expect("the template is well-formed");
+    bar.set_style(style);
+    bar
 }
 
 /// Says what takes so long, from a thread of its own: one object alone may take seconds.

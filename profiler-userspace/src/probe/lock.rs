@@ -1,7 +1,6 @@
 //! Waiting for locks.
 
-use super::{AttachPoint, Attachment, ProbeSpec, syscall};
-use crate::profile::Activity;
+use super::{AttachPoint, Attachment, ProbeSpec, View, syscall};
 use profiler_common::abi::{CallWeight, ProgramId};
 
 /// The probe's row. The ends come first, so that none is missed.
@@ -21,7 +20,7 @@ pub(super) fn spec(locks: Locks) -> ProbeSpec {
     let programs = [syscall::thread_end()].into_iter().chain(of_programs);
     let spec = ProbeSpec {
         names_leaf: true,
-        activity: Activity::Waiting,
+        view: View::WAITING,
         ..ProbeSpec::new("wait", programs.chain(of_kernel).collect())
     };
     spec.timed(CallWeight::Time)

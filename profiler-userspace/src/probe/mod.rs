@@ -13,6 +13,7 @@ mod spec;
 mod syscall;
 mod tracepoint;
 mod uprobe;
+mod view;
 mod waker;
 mod wall;
 
@@ -24,9 +25,10 @@ pub use spec::{AttachPoint, Attachment, Occurrence, ProbeSpec, Timed};
 pub use syscall::Io;
 pub use tracepoint::Tracepoint;
 pub use uprobe::Function;
+pub use view::View;
 pub use wall::Wall;
 
-use crate::profile::{Activity, Unit};
+use crate::profile::{OffCpuView, Unit};
 use profiler_common::abi::CallWeight;
 
 /// What triggers a sample.
@@ -78,9 +80,22 @@ impl Probe {
         self.spec().noun
     }
 
-    /// What the threads do whose stacks it brings.
-    pub fn activity(&self) -> Activity {
-        self.spec().activity
+    /// How its graphs look unless the user says otherwise.
+    pub fn view(&self) -> View {
+        self.spec().view
+    }
+
+    /// What is made of its stacks before they are shown, where they have frames of the scheduler or of the probe itself.
+    /// `kernel_stacks`: whether kernel frames are shown.
+    pub fn off_cpu_view(&self, kernel_stacks: bool) -> Option<OffCpuView> {
+        let waits = self.waits();
+        (waits.is_some() || !self.is_on_event()).then(|| OffCpuView {
+            scheduler: waits.is_none(),
+            reasons: waits.is_some_and(|waits| waits.reasons),
+            kernel: kernel_stacks,
+            ran: matches!(self, Self::Wall(_)),
+            wakers: waits.map_or(Wakers::None, |waits| waits.wakers),
+        })
     }
 
     /// What weights count; none where the event decides.

@@ -1,7 +1,6 @@
 //! Threads that leave the CPU and come back.
 
-use super::{AttachPoint, Attachment, ProbeSpec, Wakers, waker};
-use crate::profile::Activity;
+use super::{AttachPoint, Attachment, ProbeSpec, View, Wakers, waker};
 use profiler_common::abi::{CallWeight, ProgramId, States, TaskState};
 use std::time::Duration;
 
@@ -14,7 +13,10 @@ pub(super) fn spec(waits: &Waits) -> ProbeSpec {
     // Wakers first, so that no wait ends unseen.
     let programs = waker::programs(waits.wakers).chain([switches]).collect();
     let spec = ProbeSpec {
-        activity: Activity::Waiting,
+        view: View {
+            wakers: waits.wakers,
+            ..View::WAITING
+        },
         ..ProbeSpec::new("wait", programs)
     };
     spec.timed(CallWeight::Time).titled(match waits.wakers {

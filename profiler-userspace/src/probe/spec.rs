@@ -1,6 +1,7 @@
 //! A probe's row.
 
-use crate::profile::{Activity, Unit};
+use super::View;
+use crate::profile::Unit;
 use profiler_common::abi::{CallWeight, ProgramId};
 
 /// What there is to know of a probe.
@@ -8,7 +9,7 @@ use profiler_common::abi::{CallWeight, ProgramId};
 pub struct ProbeSpec {
     /// Its programs, in the order in which they are attached.
     pub programs: Vec<Attachment>,
-    /// How many events it is: one, or one of samples and one of what lasts.
+    /// How many of the kernel half's events it is: one, or one of samples and one of what lasts.
     pub events: usize,
     /// What firings weigh that begin with one run of a program and end with another; none if all are over at once.
     pub timed: Option<Timed>,
@@ -22,8 +23,8 @@ pub struct ProbeSpec {
     pub noun: &'static str,
     /// What weights count; none where the event decides.
     pub unit: Option<Unit>,
-    /// What the threads do whose stacks it brings.
-    pub activity: Activity,
+    /// How its graphs look unless the user says otherwise.
+    pub view: View,
 }
 
 /// A program, and what it is attached to.
@@ -71,6 +72,11 @@ pub struct Timed {
 }
 
 impl ProbeSpec {
+    /// Which of the probe's events counts the firings that its profile is of.
+    pub fn counting_event(&self) -> usize {
+        self.timed.map_or(0, |timed| timed.event)
+    }
+
     /// The row of a probe whose firings are over at once, are called `noun`, and count as that.
     pub(super) fn new(noun: &'static str, programs: Vec<Attachment>) -> Self {
         Self {
@@ -82,7 +88,7 @@ impl ProbeSpec {
             subject: None,
             noun,
             unit: Some(Unit::Events(format!("{noun}s"))),
-            activity: Activity::Running,
+            view: View::RUNNING,
         }
     }
 

@@ -1,7 +1,6 @@
 //! All of the threads' time: where they run, told by samples, and where they wait.
 
-use super::{AttachPoint, Attachment, ProbeSpec, SWITCH, Timed, Waits};
-use crate::profile::Activity;
+use super::{AttachPoint, Attachment, ProbeSpec, SWITCH, Timed, View, Waits};
 use profiler_common::abi::{CallWeight, ProgramId};
 
 /// The tracepoint by which a thread is ready to run again.
@@ -33,7 +32,7 @@ pub(super) fn spec() -> ProbeSpec {
             weight: CallWeight::Time,
             event: SPANS,
         }),
-        activity: Activity::Both,
+        view: View::ALL_TIME,
         ..spec.timed(CallWeight::Time).titled("wall")
     }
 }

@@ -61,8 +61,12 @@ pub(crate) enum Order {
 /// That order differs from that of `sort` where a name holds a character below `;`: here, all that
 /// `main` called stays together, and `main(int)` follows.
 pub fn fold(profile: &Profile, style: FoldStyle, out: &mut dyn Write) -> io::Result<()> {
-    let view = View::new(profile);
-    let folded = Folded::new(&view, style, Order::RootFirst);
+    write(&View::new(profile), style, out)
+}
+
+/// Writes a profile's view as [`fold`] does the profile.
+pub(crate) fn write(view: &View, style: FoldStyle, out: &mut dyn Write) -> io::Result<()> {
+    let folded = Folded::new(view, style, Order::RootFirst);
     let mut chunk = String::new();
     for line in folded.lines() {
         folded.append(line, &mut chunk);

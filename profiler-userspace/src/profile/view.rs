@@ -74,6 +74,11 @@ impl View {
         }
     }
 
+    /// The view of a profile that nobody else needs.
+    pub fn of(profile: Profile) -> Self {
+        Self::new(&profile)
+    }
+
     /// The frame behind an ID of this view.
     pub fn frame(&self, id: FrameId) -> &Frame {
         &self.frames[id.0 as usize]

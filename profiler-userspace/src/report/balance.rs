@@ -3,12 +3,12 @@
 //! In: counters and what was counted of the stacks. Out: a [`Summary`], for stderr and for the outputs that can carry it.
 
 use super::findings::{Finding, Summary};
+use super::stack_counts::StackCounts;
 use super::text::{counted, seconds};
 use super::{losses, stacks};
 use crate::profile::normalized::NormalizedProfile;
 use crate::profile::wall::Sums;
-use profiler_common::abi::{Class, Counters, StackEnd};
-use std::collections::BTreeMap;
+use profiler_common::abi::{Class, Counters};
 use std::time::Duration;
 
 /// Over how many stacks, user and kernel, and how many processes a profile spreads.
@@ -20,36 +20,37 @@ pub(crate) fn extent(normalized: &NormalizedProfile, processes: usize) -> String
     )
 }
 
-/// Everything that a finished recording can say of itself.
-pub(crate) struct Health<'a> {
+/// All that a recording, or a window of it, can say of what was sampled.
+pub(crate) struct Balance<'a> {
     /// What was sampled, as in a title.
     pub(crate) subject: &'a str,
     /// What one firing is called.
     pub(crate) noun: &'a str,
-    /// The time of all firings, in nanoseconds, if that is what was recorded.
-    pub(crate) waited: Option<u64>,
+    /// Whether weights are time, in nanoseconds.
+    pub(crate) is_time: bool,
     /// The kernel half's counters.
     pub(crate) counters: &'a Counters,
     /// What they spread over.
     pub(crate) extent: &'a str,
-    /// How many samples' user stacks ended in each way.
-    pub(crate) ends: &'a BTreeMap<StackEnd, u64>,
-    /// How many samples' user stacks were walked by frame pointers in part.
-    pub(crate) fp_fallback: u64,
+    /// What was counted of the stacks.
+    pub(crate) stacks: &'a StackCounts,
     /// Whether idle CPUs could have been recorded, had it been asked for.
     pub(crate) idle_is_offered: bool,
     /// What else there is to say.
     pub(crate) remarks: &'a [Finding],
 }
 
-impl Health<'_> {
+impl Balance<'_> {
     /// What was recorded, lost and left out: the part that belongs into outputs.
-    pub(crate) fn balance(&self) -> Summary {
+    pub(crate) fn summary(&self) -> Summary {
         let mut findings = vec![self.recorded()];
         findings.extend(losses::lost(self.counters, self.noun));
         findings.extend(losses::left_out(self.counters, self.idle_is_offered));
         findings.extend(losses::open_waits(self.counters, self.noun));
-        findings.extend(stacks::incomplete(self.ends, self.fp_fallback));
+        findings.extend(stacks::incomplete(
+            &self.stacks.ends,
+            self.stacks.fp_fallback,
+        ));
         findings.extend(losses::dropped_events(self.counters));
         findings.extend(self.remarks.iter().cloned());
         Summary {
@@ -60,9 +61,13 @@ impl Health<'_> {
 
     fn recorded(&self) -> Finding {
         let count = counted(self.counters.sum(Class::Recorded), self.noun);
-        let time = self.waited.map_or_else(String::new, |ns| {
-            format!(", {} in all", seconds(Duration::from_nanos(ns)))
-        });
+        let time = match self.is_time {
+            true => format!(
+                ", {} in all",
+                seconds(Duration::from_nanos(self.stacks.weight))
+            ),
+            false => String::new(),
+        };
         Finding::new("recorded", format!("{count}{time}, {}", self.extent))
     }
 }

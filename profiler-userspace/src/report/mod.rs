@@ -13,6 +13,7 @@ pub(crate) mod kernel_lines;
 mod losses;
 pub(crate) mod names;
 pub(crate) mod nothing;
+pub(crate) mod stack_counts;
 pub(crate) mod stacks;
 pub(crate) mod text;
 pub(crate) mod verbose;

@@ -5,6 +5,7 @@ use crate::kernel::Kernel;
 use crate::pipeline::Recorded;
 use crate::pipeline::progress::Progress;
 use crate::pipeline::recording_info::{Before, Stop};
+use crate::pipeline::symbolize::Code;
 use crate::pipeline::windows::Windows;
 use crate::plan::{Plan, Target};
 use crate::priority::RaisedPriority;
@@ -218,8 +219,11 @@ impl Session {
                         && windows.is_over(self.elapsed())
                     {
                         let (until, (normalized, objects)) = (self.elapsed(), self.take_window()?);
-                        let (kernel, processes) = (&mut self.kernel, &self.processes);
-                        windows.write(normalized, &objects, kernel, processes, until)?;
+                        let code = Code {
+                            processes: &self.processes,
+                            objects: &objects,
+                        };
+                        windows.write(normalized, code, &mut self.kernel, until)?;
                         self.processes.close_deleted();
                     }
                     if progress.is_visible() {

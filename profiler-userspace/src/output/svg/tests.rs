@@ -3,14 +3,14 @@ use crate::output::MinWidth;
 use crate::output::Palette;
 use crate::profile::FrameKind;
 use crate::profile::fold::parse;
-use crate::profile::{Frame, FrameProfile, Unit, Window};
+use crate::profile::{Frame, FrameProfile, Profile, Unit, Window};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use roxmltree::{Document, Node, ParsingOptions};
 
 fn draw(profile: &Profile, style: &Style) -> String {
     let mut out = Vec::new();
-    write(profile, style, &mut out).unwrap_or_else(|error| panic!("{error}"));
+    write(&View::new(profile), style, &mut out).unwrap_or_else(|error| panic!("{error}"));
     String::from_utf8(out).expect("SVG is UTF-8")
 }
 
@@ -322,7 +322,7 @@ fn height_and_width_options_are_applied() {
 #[test]
 fn an_impossible_width_is_refused_with_the_limit() {
     let error = |style: Style| {
-        write(&read("a 1\n"), &style, &mut Vec::new())
+        write(&View::new(&read("a 1\n")), &style, &mut Vec::new())
             .unwrap_err()
             .to_string()
     };
@@ -373,7 +373,7 @@ fn profiles_without_weight_are_refused() {
     for text in ["", "a;b 0\n"] {
         let mut out = Vec::new();
         assert!(matches!(
-            write(&read(text), &Style::default(), &mut out),
+            write(&View::new(&read(text)), &Style::default(), &mut out),
             Err(Error::Empty)
         ));
         assert!(out.is_empty());
@@ -401,13 +401,13 @@ fn a_write_error_is_reported() {
     };
     let size = draw(&read("a;b 1\n"), &style).len();
     for room in [0, 1000, size - 1] {
-        let error = write(&read("a;b 1\n"), &style, &mut Full(room)).unwrap_err();
+        let error = write(&View::new(&read("a;b 1\n")), &style, &mut Full(room)).unwrap_err();
         assert!(
             matches!(&error, Error::Write(reason) if reason.kind() == io::ErrorKind::StorageFull),
             "{error:?}"
         );
     }
-    write(&read("a;b 1\n"), &style, &mut Full(size)).unwrap();
+    write(&View::new(&read("a;b 1\n")), &style, &mut Full(size)).unwrap();
 }
 
 proptest! {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::report::stacks;
 use crate::unwind::loader::Loaded;
-use profiler_common::abi::Counter;
+use profiler_common::abi::{Counter, StackEnd};
 
 fn counters(counts: &[(Counter, u64)]) -> Counters {
     let mut counters = Counters::EMPTY;
@@ -12,18 +12,21 @@ fn counters(counts: &[(Counter, u64)]) -> Counters {
 }
 
 fn balance(counts: &[(Counter, u64)], ends: &[(StackEnd, u64)]) -> String {
-    Health {
+    let stacks = StackCounts {
+        ends: ends.iter().copied().collect(),
+        ..StackCounts::default()
+    };
+    Balance {
         subject: "on-CPU: nginx",
         noun: "sample",
-        waited: None,
+        is_time: false,
         counters: &counters(counts),
         extent: "1 distinct stack in 2 processes",
-        ends: &ends.iter().copied().collect(),
-        fp_fallback: 0,
+        stacks: &stacks,
         idle_is_offered: true,
         remarks: &[Finding::note("one thing more")],
     }
-    .balance()
+    .summary()
     .lines()
 }
 

@@ -1,0 +1,49 @@
+//! What a raw recording says of itself.
+//!
+//! In: the plan of a recording, and what turned out. Out: a [`RawRecording`] of what was kept of a window.
+
+use crate::plan::{Event, Plan};
+use crate::profile::Origin;
+use crate::raw_recording::{Facts, RawRecording};
+use crate::symbolize::Stored;
+use std::time::{Duration, SystemTime};
+
+/// Where the samples of an event come from, the first of which could have been taken that long ago.
+pub(crate) fn origin(event: &Event, elapsed: Duration) -> Origin {
+    Origin {
+        started: SystemTime::now().checked_sub(elapsed),
+        period_ns: event.period_ns(),
+        activity: event.probe.view().activity,
+    }
+}
+
+/// A raw recording of what was kept of an event in a window that ends now, with what is said at its end.
+pub(crate) fn raw_recording(
+    plan: &Plan,
+    event: &Event,
+    (host, title): (&str, &str),
+    stored: Stored,
+    closing: String,
+) -> RawRecording {
+    let machine = rustix::system::uname();
+    let origin = origin(event, stored.normalized.window.end);
+    RawRecording {
+        facts: Facts {
+            writer: concat!("flame-bpf ", env!("CARGO_PKG_VERSION")).to_owned(),
+            title: title.to_owned(),
+            noun: event.probe.noun().to_owned(),
+            event: event.name(),
+            unit: event.unit(),
+            host: host.to_owned(),
+            kernel: machine.release().to_string_lossy().into_owned(),
+            command_line: std::env::args_os().collect(),
+            started: origin.started.unwrap_or_else(SystemTime::now),
+            period_ns: origin.period_ns,
+            activity: origin.activity,
+            off_cpu: event.probe.off_cpu_view(plan.capture.kernel_stacks),
+        },
+        normalized: stored.normalized,
+        objects: stored.objects,
+        closing: Some(closing),
+    }
+}

@@ -1,0 +1,123 @@
+//! The first step: from all that was recorded in a window to what each event brought.
+//!
+//! In: normalized stacks of all events, and the kernel half's counters. Out: a profile of locations for each event, with
+//! what was counted. What an interrupt came upon is left out, and samples and spans of wall time are put together.
+//! Addresses became locations while the window was recorded, drain by drain: see [`crate::symbolize::Normalizer`].
+
+use crate::plan::{Event, Plan, Target};
+use crate::probe::{Probe, Wall};
+use crate::profile::normalized::{NormalizedKey, NormalizedProfile};
+use crate::profile::raw::Parts;
+use crate::profile::{Unit, wall};
+use crate::report::balance::{self, Balance};
+use crate::report::findings::{Finding, Summary};
+use crate::report::stack_counts::StackCounts;
+use crate::symbolize::{KernelSymbols, Objects, without_interrupted};
+use profiler_common::abi::Counters;
+
+/// What one event brought in a window.
+pub(crate) struct EventProfile<'a> {
+    /// Its place in the plan.
+    pub(crate) number: usize,
+    pub(crate) event: &'a Event,
+    pub(crate) normalized: NormalizedProfile,
+    pub(crate) stacks: StackCounts,
+    /// Over how many stacks and processes it spreads.
+    pub(crate) extent: String,
+    /// Of each of the probe's events in the kernel half.
+    pub(crate) counters: Vec<Counters>,
+    /// What there is to remark on how it came about.
+    pub(crate) remarks: Vec<Finding>,
+}
+
+impl EventProfile<'_> {
+    /// The counters of the firings that the profile is of.
+    pub(crate) fn counted(&self) -> &Counters {
+        &self.counters[self.event.probe.spec().counting_event()]
+    }
+
+    /// What was recorded, lost and left out, under a title and with remarks.
+    pub(crate) fn balance(&self, plan: &Plan, title: &str, remarks: &[Finding]) -> Summary {
+        let balance = Balance {
+            subject: title,
+            noun: self.event.probe.noun(),
+            is_time: self.event.unit() == Unit::Nanoseconds,
+            counters: self.counted(),
+            extent: &self.extent,
+            stacks: &self.stacks,
+            idle_is_offered: plan.target == Target::All,
+            remarks,
+        };
+        balance.summary()
+    }
+}
+
+/// What each event of a plan brought. `counters`: of all of the kernel half's events.
+pub(crate) fn by_event<'a>(
+    plan: &'a Plan,
+    normalized: NormalizedProfile,
+    (objects, kernel): (&Objects, &KernelSymbols),
+    counters: &[Counters],
+) -> Vec<EventProfile<'a>> {
+    let mut all = without_interrupted(normalized, kernel);
+    let events = plan.events.iter().zip(plan.kernel_events()).enumerate();
+    events
+        .map(|(number, (event, kernel_events))| {
+            let parts = parts_of(plan, number);
+            let mut normalized = match parts {
+                Parts::ALL => std::mem::take(&mut all),
+                parts => only(&all, parts),
+            };
+            let counters = counters[kernel_events].to_vec();
+            let mut remarks = Vec::new();
+            if let Probe::Wall(wall) = &event.probe {
+                normalized = attribute(plan, wall, &normalized, &counters, &mut remarks);
+            }
+            EventProfile {
+                number,
+                event,
+                stacks: StackCounts::of(&normalized),
+                extent: balance::extent(&normalized, objects.processes(parts)),
+                normalized,
+                counters,
+                remarks,
+            }
+        })
+        .collect()
+}
+
+/// Of what all events brought, what one of them did.
+fn parts_of(plan: &Plan, number: usize) -> Parts {
+    match &plan.events[number] {
+        _ if plan.events.len() == 1 => Parts::ALL,
+        event if event.probe.waits().is_some() => Parts::WAITS,
+        _ => Parts::of_event(number as u8),
+    }
+}
+
+/// A profile of these parts alone.
+fn only(normalized: &NormalizedProfile, parts: Parts) -> NormalizedProfile {
+    normalized.changed(|key, sums| {
+        let is_wanted = Parts::of(key.thread_state, key.event).touch(parts);
+        is_wanted.then_some((NormalizedKey { event: 0, ..key }, sums))
+    })
+}
+
+/// Puts samples and spans together to one account of all of the threads' time.
+fn attribute(
+    plan: &Plan,
+    wall: &Wall,
+    normalized: &NormalizedProfile,
+    counters: &[Counters],
+    remarks: &mut Vec<Finding>,
+) -> NormalizedProfile {
+    let how = wall::How {
+        per_thread: plan.capture.per_thread,
+        idle_threads: wall.idle_threads,
+    };
+    let (attributed, sums) = wall::attribute(normalized, how);
+    // Its first event is that of samples.
+    let samples = counters.first().unwrap_or(&Counters::EMPTY);
+    remarks.extend(balance::wall_remarks(&sums, samples));
+    attributed
+}

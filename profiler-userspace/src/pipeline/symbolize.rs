@@ -1,0 +1,210 @@
+//! The second step: names.
+//!
+//! In: what an event brought, or what a raw recording kept, and how code is to be named. Out: a profile, or what a raw
+//! recording keeps, and what there is to say of names. Asks for debug files where that is wanted, and shows progress.
+
+use crate::debuginfod::{Client, Fetched, Limits, Servers};
+use crate::kernel::Kernel;
+use crate::object::{BuildId, Fetch, RecordedObject};
+use crate::pipeline::progress::Progress;
+use crate::plan::{Event, Output};
+use crate::process::Processes;
+use crate::profile::normalized::NormalizedProfile;
+use crate::profile::{Profile, Unit};
+use crate::report::distro::Distro;
+use crate::report::findings::Finding;
+use crate::report::text::counted;
+use crate::report::{debug_info, kernel_lines, names};
+use crate::symbolize::{
+    self, KernelLines, KernelLining, KernelNames, KernelSymbols, Naming, Objects, Sources, Stored,
+    Symbolized, Unnamed,
+};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// Finds names for the windows of a recording, or of files.
+pub(crate) struct Symbolizer<'a> {
+    naming: &'a Naming,
+    /// None if no server is asked.
+    client: Option<Client<'static>>,
+    progress: Rc<Progress>,
+    /// What of the fetched files there was something to say of already.
+    said: Cell<Fetched>,
+}
+
+/// The names of all kernel functions in a window.
+pub(crate) struct KernelAnswer {
+    pub(crate) symbols: KernelSymbols,
+    /// How lines were found, if they were asked for.
+    lining: Option<KernelLining>,
+}
+
+/// What is known of a recording's code beside the kernel's.
+#[derive(Clone, Copy)]
+pub(crate) struct Code<'a> {
+    pub(crate) processes: &'a Processes,
+    pub(crate) objects: &'a Objects,
+}
+
+/// What one event brought, as far as its outputs want it.
+pub(crate) struct SymbolizedEvent {
+    pub(crate) profile: Option<Profile>,
+    pub(crate) stored: Option<Stored>,
+    /// What there is to remark on the profile's names.
+    pub(crate) on_profile: Vec<Finding>,
+    /// What there is to remark on those of the raw recording.
+    pub(crate) on_stored: Vec<Finding>,
+}
+
+impl<'a> Symbolizer<'a> {
+    /// One that names code like that, asks these servers, and shows on a terminal how far it is unless it is to be `quiet`.
+    pub(crate) fn new(naming: &'a Naming, servers: &Servers, quiet: bool) -> Self {
+        let progress = Rc::new(Progress::new(None, quiet));
+        let shown = Rc::clone(&progress);
+        let show = move |fetched: &Fetched| shown.fetching(fetched);
+        Self {
+            naming,
+            client: Client::new(servers.addresses(), Limits::from_environment(), show),
+            progress,
+            said: Cell::default(),
+        }
+    }
+
+    /// Names the kernel's functions of a window, once for all of its events.
+    pub(crate) fn kernel(
+        &self,
+        normalized: &NormalizedProfile,
+        kernel: &mut Kernel,
+    ) -> KernelAnswer {
+        self.with_sources(|sources| {
+            let lines =
+                (self.naming.kernel_lines).then(|| kernel_lines::lines(self.naming, sources.fetch));
+            let mut ask = |addresses: &[u64]| kernel.name_symbols(addresses);
+            let mut names = KernelNames::asked(&mut ask).with_lines(lines.as_ref());
+            KernelAnswer {
+                symbols: KernelSymbols::of(normalized, &mut names),
+                lining: lines.as_ref().map(KernelLines::lining),
+            }
+        })
+    }
+
+    /// Names what an event brought, as far as its outputs want names.
+    pub(crate) fn event(
+        &self,
+        event: &Event,
+        normalized: NormalizedProfile,
+        code: Code<'_>,
+        kernel: &KernelAnswer,
+    ) -> SymbolizedEvent {
+        let Code { processes, objects } = code;
+        let firings = normalized.total_count();
+        let is_raw_recording = |output: &Output| output.format().is_none();
+        let symbols = &kernel.symbols;
+        let (stored, symbolized) = self.with_sources(|sources| {
+            let stored = (event.outputs.iter().any(is_raw_recording))
+                .then(|| symbolize::store(&normalized, objects, processes, symbols, sources));
+            let is_wanted = !event.outputs.iter().all(is_raw_recording);
+            let symbolized = is_wanted.then(|| {
+                let unit = event.unit();
+                symbolize::symbolize(normalized, objects, unit, processes, symbols, sources)
+            });
+            (stored, symbolized)
+        });
+        let distro = Distro::here(self.client.is_some());
+        let mut remarks = on_code(code, kernel, &distro);
+        remarks.extend(self.on_fetching());
+        let on_names = |unnamed: &[Unnamed]| names::on_names(unnamed, firings, &distro);
+        // Of a raw recording, the rest is said when it is named.
+        let mut on_stored = remarks.clone();
+        on_stored.extend(stored.iter().flat_map(|stored| on_names(&stored.unnamed)));
+        let mut on_profile = remarks;
+        if let Some(symbolized) = &symbolized {
+            let limit = self.naming.memory.bytes;
+            on_profile.extend(on_names(&symbolized.unnamed));
+            on_profile.extend(debug_info::on_details(&symbolized.untold, limit));
+        }
+        SymbolizedEvent {
+            profile: symbolized.map(|symbolized| symbolized.profile),
+            stored,
+            on_profile,
+            on_stored,
+        }
+    }
+
+    /// Names what a raw recording kept, and says what there is to remark on that.
+    pub(crate) fn stored(
+        &self,
+        normalized: NormalizedProfile,
+        objects: &[RecordedObject],
+        unit: Unit,
+    ) -> (Profile, Vec<Finding>) {
+        let firings = normalized.total_count();
+        let Symbolized {
+            profile,
+            unnamed,
+            untold,
+        } = self.with_sources(|sources| {
+            symbolize::symbolize_stored(normalized, objects, unit, sources)
+        });
+        let distro = Distro::here(self.client.is_some());
+        let mut remarks = self.on_fetching();
+        remarks.extend(names::on_names(&unnamed, firings, &distro));
+        remarks.extend(debug_info::on_details(&untold, self.naming.memory.bytes));
+        (profile, remarks)
+    }
+
+    /// Does work that takes names from elsewhere, with a line on the terminal until it is done.
+    fn with_sources<T>(&self, work: impl FnOnce(&Sources<'_>) -> T) -> T {
+        let client = self.client.as_ref();
+        let fetch = client.map(|client| |id: &BuildId| client.find(id));
+        // Whoever fetches says more of it.
+        let naming = client.is_none().then(|| self.progress.naming());
+        let show = |done, all| {
+            if let Some(naming) = &naming {
+                naming.tell(done, all);
+            }
+        };
+        let done = work(&Sources {
+            naming: self.naming,
+            fetch: fetch.as_ref().map(|fetch| fetch as &Fetch<'_>),
+            progress: Some(&show),
+        });
+        drop(naming);
+        self.progress.clear();
+        done
+    }
+
+    /// What to say of files that were fetched since this was asked last.
+    fn on_fetching(&self) -> Vec<Finding> {
+        let Some(client) = &self.client else {
+            return Vec::new();
+        };
+        let all = client.fetched();
+        let before = self.said.replace(all);
+        names::on_fetching(&Fetched {
+            files: all.files - before.files,
+            bytes: all.bytes - before.bytes,
+            ..all
+        })
+    }
+}
+
+/// What to say of names of the kernel, and of mappings that could not be read or kept.
+fn on_code(code: Code<'_>, kernel: &KernelAnswer, distro: &Distro) -> Vec<Finding> {
+    let mut remarks = Vec::new();
+    if let Some(complaint) = kernel.symbols.naming.complaint() {
+        remarks.push(Finding::note(complaint));
+    }
+    let refused = code.processes.refused();
+    if refused > 0 {
+        remarks.push(Finding::note(format!(
+            "no permission to read the mappings of {}: their functions have no names; run with sudo",
+            counted(refused as u64, "process")
+        )));
+    }
+    let (shortage, cut_maps) = (code.processes.shortage(), code.objects.cut_maps());
+    remarks.extend(names::on_shortage(&shortage, cut_maps));
+    let lining = kernel.lining.as_ref();
+    remarks.extend(lining.and_then(|lining| kernel_lines::on_lines(lining, distro)));
+    remarks
+}

@@ -1,0 +1,68 @@
+//! The last step: every output into its place.
+//!
+//! In: places, outputs, and what can be written. Out: files that are complete, or none. A profile is let go as soon as no
+//! output needs more than its view.
+
+use crate::output::sink::{Delivery, Sink};
+use crate::output::{self, Style};
+use crate::plan::Output;
+use crate::profile::{Profile, View};
+use crate::raw_recording::{self, RawRecording};
+use crate::report::findings::Finding;
+use anyhow::{Context as _, Result};
+
+/// Writes all outputs; `raw_recording` and `profile` may be missing where no output is made of them. Returns the names of
+/// the files.
+///
+/// # Errors
+/// When an output cannot be written.
+pub(crate) fn write(
+    sinks: &[Sink],
+    outputs: &[Output],
+    profile: Option<Profile>,
+    style: &Style,
+    raw_recording: Option<&RawRecording>,
+) -> Result<Vec<String>> {
+    let mut complete = vec![false; outputs.len()];
+    let mut of_view = Vec::new();
+    for (number, (sink, output)) in sinks.iter().zip(outputs).enumerate() {
+        let delivery = match output.format() {
+            None => {
+                let raw_recording = raw_recording.context("there is no raw recording")?;
+                sink.deliver(|out| Ok(raw_recording::write(raw_recording, out)?))?
+            }
+            Some(format) => match format.of_view() {
+                Some(format) => {
+                    of_view.push((number, sink, format));
+                    continue;
+                }
+                None => {
+                    let profile = profile.as_ref().context("there is no profile")?;
+                    sink.deliver(|out| output::write(profile, format, style, out))?
+                }
+            },
+        };
+        complete[number] = delivery == Delivery::Complete;
+    }
+    if !of_view.is_empty() {
+        let view = View::of(profile.context("there is no profile")?);
+        for (number, sink, format) in of_view {
+            let delivery = sink.deliver(|out| format.write(&view, style, out))?;
+            complete[number] = delivery == Delivery::Complete;
+        }
+    }
+    let written = sinks.iter().zip(complete).filter(|(_, complete)| *complete);
+    let files = written.filter(|(sink, _)| !sink.is_stdout());
+    Ok(files.map(|(sink, _)| name(sink)).collect())
+}
+
+/// What messages call a place.
+pub(crate) fn name(sink: &Sink) -> String {
+    sink.name().display().to_string()
+}
+
+/// What there is to say of files that were written.
+pub(crate) fn wrote(names: impl IntoIterator<Item = String>) -> impl Iterator<Item = Finding> {
+    let names = names.into_iter();
+    names.map(|name| Finding::new("wrote", name))
+}

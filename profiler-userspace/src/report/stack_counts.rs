@@ -1,0 +1,47 @@
+//! What was counted of stacks.
+//!
+//! In: a normalized profile of a window. Out: sums that a balance tells of, and that add up over windows.
+
+use crate::profile::normalized::NormalizedProfile;
+use crate::symbolize;
+use profiler_common::abi::StackEnd;
+use std::collections::BTreeMap;
+
+/// What was counted of the stacks of a window, or of several.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StackCounts {
+    /// How many owners on how many stacks.
+    pub(crate) samples: usize,
+    /// How many firings.
+    pub(crate) firings: u64,
+    /// Their weights, in the unit of the event.
+    pub(crate) weight: u64,
+    /// How many firings' user stacks ended in each way.
+    pub(crate) ends: BTreeMap<StackEnd, u64>,
+    /// How many firings' user stacks were walked by frame pointers in part.
+    pub(crate) fp_fallback: u64,
+}
+
+impl StackCounts {
+    /// Those of a profile.
+    pub(crate) fn of(normalized: &NormalizedProfile) -> Self {
+        Self {
+            samples: normalized.samples().len(),
+            firings: normalized.total_count(),
+            weight: normalized.total_weight(),
+            ends: symbolize::stack_ends(normalized),
+            fp_fallback: symbolize::fp_fallback(normalized),
+        }
+    }
+
+    /// Adds those of another window.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.samples += other.samples;
+        self.firings += other.firings;
+        self.weight = self.weight.saturating_add(other.weight);
+        self.fp_fallback += other.fp_fallback;
+        for (end, count) in other.ends {
+            *self.ends.entry(end).or_default() += count;
+        }
+    }
+}
