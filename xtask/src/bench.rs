@@ -1,4 +1,4 @@
-//! Measures what flame-bpf costs, beside the other profilers that are installed.
+//! Measures what flame-bpf costs, beside perf, libbpf-tools and blazesym where they are installed.
 //!
 //! In: which figures are wanted. Out: tables on stdout, one row to a figure and peer. It never says which figure is good
 //! enough, and it leaves nothing behind: not a process, not a file, not a changed setting of the kernel.
@@ -20,10 +20,8 @@ mod slowdown;
 mod storm;
 mod switches;
 mod symbols;
-mod tables;
 mod workload;
 
-use std::ffi::OsStr;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 
@@ -37,23 +35,17 @@ use figure::{Figure, Table};
 use peer::Profiler;
 use workload::Programs;
 
-/// Where bcc looks for the kernel's headers when it is not the usual place.
-const BCC_HEADERS: &str = "BCC_KERNEL_SOURCE";
-
 /// Which figures to take, and how thoroughly.
 #[derive(Args)]
 pub(crate) struct Choice {
     /// The sections wanted; all of them where none is named
     sections: Vec<Section>,
-    /// See that everything runs; the figures are worth little
-    #[arg(long)]
-    quick: bool,
     /// How often each figure is taken; the median is printed
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
-    runs: Option<u32>,
-    /// Measure only the profilers with this in their name; flame-bpf always is
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
+    /// Measure no other profiler
     #[arg(long)]
-    peer: Option<String>,
+    alone: bool,
 }
 
 /// A group of figures that are taken together.
@@ -73,8 +65,6 @@ enum Section {
     Stop,
     /// From start to the first sample
     Startup,
-    /// From files to unwind tables in the kernel
-    Tables,
     /// Naming the code of large objects
     Symbols,
     /// Naming the code of objects that were made to break who reads them
@@ -108,8 +98,8 @@ struct Bench {
     blazesym: PathBuf,
     /// How often each figure is taken.
     runs: u32,
-    /// Whether the figures only have to appear.
-    quick: bool,
+    /// Whether no other profiler is measured.
+    alone: bool,
 }
 
 /// How a section takes its figures.
@@ -122,8 +112,7 @@ pub(crate) fn bench(choice: &Choice) -> Result<()> {
     let blazesym = build::blazesym(&workspace)?;
     let programs = workspace.target.join("bench");
     workload::build(&workspace.root.join("tests/workloads/c"), &programs)?;
-    let symbols = choice.sections.is_empty() || choice.sections.contains(&Section::Symbols);
-    if symbols && !choice.quick {
+    if choice.wants(Section::Symbols) {
         large::build(&programs)?;
     }
     let root = match Root::find() {
@@ -131,23 +120,13 @@ pub(crate) fn bench(choice: &Choice) -> Result<()> {
         Err(reason) => bail!("{reason}; profilers need root"),
     };
     let itself = std::env::current_exe().context("cannot find this program's own path")?;
-    let headers = std::env::var_os(BCC_HEADERS);
-    let variables: Vec<(&str, &OsStr)> = headers
-        .iter()
-        .map(|path| (BCC_HEADERS, path.as_os_str()))
-        .collect();
-    let mut command = root.command(&itself, &variables);
+    let mut command = root.command(&itself, &[]);
     command.arg("bench-measure").arg("--flame-bpf");
     command.arg(flame_bpf).arg("--blazesym").arg(blazesym);
     command.arg("--programs").arg(programs);
-    if choice.quick {
-        command.arg("--quick");
-    }
-    if let Some(runs) = choice.runs {
-        command.arg(format!("--runs={runs}"));
-    }
-    if let Some(peer) = &choice.peer {
-        command.arg(format!("--peer={peer}"));
+    command.arg(format!("--runs={}", choice.runs));
+    if choice.alone {
+        command.arg("--alone");
     }
     for section in &choice.sections {
         let value = section.to_possible_value();
@@ -162,7 +141,7 @@ pub(crate) fn measure(order: &Order) -> Result<()> {
     println!("{}", machine::describe());
     let choice = &order.choice;
     let programs = Programs::new(&order.programs);
-    let sections: [(Section, Measure); 10] = [
+    let sections: [(Section, Measure); 9] = [
         (Section::Slowdown, slowdown::measure),
         (Section::Storm, storm::measure),
         (Section::Switches, switches::measure),
@@ -170,7 +149,6 @@ pub(crate) fn measure(order: &Order) -> Result<()> {
         (Section::Cost, cost::measure),
         (Section::Stop, cost::stop),
         (Section::Startup, cost::startup),
-        (Section::Tables, tables::measure),
         (Section::Symbols, symbols::measure),
         (Section::Hostile, hostile::measure),
     ];
@@ -179,15 +157,15 @@ pub(crate) fn measure(order: &Order) -> Result<()> {
         ours("flame-bpf", "-a"),
         ours("flame-bpf, fp", "-a --call-graph fp"),
     ];
+    if let Some(perf) = peer::perf().filter(|_| !choice.alone) {
+        profilers.push(perf);
+    }
     // On an idle machine there is nothing to sample.
     let load = programs.loads(0..1)?;
-    profilers[0].try_out().context("flame-bpf does not run")?;
-    for peer in peer::peers(choice.peer.as_deref()) {
-        match peer.try_out() {
-            Ok(()) => profilers.push(peer),
-            Err(error) => println!("Not compared with {}: {error:#}.", peer.name),
-        }
-        interrupt::check()?;
+    for profiler in &profilers {
+        profiler
+            .try_out()
+            .with_context(|| format!("{} does not run", profiler.name))?;
     }
     drop(load);
     let bench = Bench {
@@ -195,19 +173,22 @@ pub(crate) fn measure(order: &Order) -> Result<()> {
         programs,
         flame_bpf: order.flame_bpf.clone(),
         blazesym: order.blazesym.clone(),
-        runs: choice.runs.unwrap_or(if choice.quick { 1 } else { 5 }),
-        quick: choice.quick,
+        runs: choice.runs,
+        alone: choice.alone,
     };
-    if bench.quick {
-        println!("A smoke run: these figures are worth little.");
-    }
     for (section, measure) in sections {
-        if choice.sections.is_empty() || choice.sections.contains(&section) {
+        if choice.wants(section) {
             println!("\n{}", measure(&bench)?);
         }
     }
     println!("\nLoad average at the end: {}.", machine::load());
     Ok(())
+}
+
+impl Choice {
+    fn wants(&self, section: Section) -> bool {
+        self.sections.is_empty() || self.sections.contains(&section)
+    }
 }
 
 impl Bench {
@@ -233,10 +214,5 @@ impl Bench {
     /// All profilers.
     fn all(&self) -> Vec<&Profiler> {
         self.profilers.iter().collect()
-    }
-
-    /// How many seconds a measurement takes, where `long` is usual.
-    fn seconds(&self, long: f64) -> f64 {
-        if self.quick { long / 10.0 } else { long }
     }
 }

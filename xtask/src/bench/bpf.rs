@@ -1,7 +1,7 @@
 //! What the kernel knows of running BPF programs.
 //!
-//! In: a process ID. Out: the CPU time of its threads, how often its programs ran, how long that took, and how much memory its maps hold. The kernel keeps
-//! the times only while [`Statistics`] lives.
+//! In: a process ID. Out: the CPU time of its threads, how often its programs ran, how long that took, and how much memory
+//! its maps hold. The kernel keeps the times only while [`Statistics`] lives.
 
 use std::fs;
 use std::path::PathBuf;

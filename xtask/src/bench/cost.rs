@@ -18,18 +18,20 @@ use super::{Bench, interrupt, machine};
 
 const RATE: u32 = 997;
 
+/// How long is recorded.
+const SECONDS: u32 = 10;
+
 /// How often the kernel is asked whether the program ran; the figures are as coarse as this.
 const STEP: Duration = Duration::from_micros(500);
 
 /// CPU time, memory and disk.
 pub(super) fn measure(bench: &Bench) -> Result<Table> {
-    let seconds = bench.seconds(10.0) as u32;
     let [cpu, peak, disk] = bench.each(&bench.all(), |profiler| {
         let _loads = bench.programs.loads(0..machine::cpus())?;
         let folder = tempfile::tempdir().context("cannot make a folder")?;
         let request = Request {
             rate: RATE,
-            seconds: Some(seconds),
+            seconds: Some(SECONDS),
             cpu: None,
         };
         let recorded = run(&profiler.line(request), folder.path())?;
@@ -41,7 +43,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Table> {
             disk,
         ])
     })?;
-    let title = format!("What {seconds} s of the whole machine at {RATE} Hz cost");
+    let title = format!("What {SECONDS} s of the whole machine at {RATE} Hz cost");
     let mut table = Table::new(title);
     table.compare("own CPU time", Unit::Seconds, cpu);
     table.compare("peak memory", Unit::Mebibytes, peak);
@@ -70,11 +72,10 @@ fn written(folder: &Path) -> Result<f64> {
 
 /// From Ctrl-C to the graph.
 pub(super) fn stop(bench: &Bench) -> Result<Table> {
-    let seconds = bench.seconds(10.0);
     let [took] = bench.each(&bench.all(), |profiler| {
         let _loads = bench.programs.loads(0..machine::cpus())?;
         let mut recording = Recording::settled(profiler, RATE, None)?;
-        interrupt::pause(Duration::from_secs_f64(seconds))?;
+        interrupt::pause(Duration::from_secs(SECONDS.into()))?;
         let began = Instant::now();
         recording.end()?;
         Ok([began.elapsed().as_secs_f64() * 1000.0])
@@ -82,7 +83,7 @@ pub(super) fn stop(bench: &Bench) -> Result<Table> {
     let mut table = Table::new("From Ctrl-C to the graph");
     table.compare("until it is on disk", Unit::Milliseconds, took);
     table.note(format!(
-        "After {seconds} s of the whole machine at {RATE} Hz, every CPU being busy, also while the graph is drawn."
+        "After {SECONDS} s of the whole machine at {RATE} Hz, every CPU being busy, also while the graph is drawn."
     ));
     Ok(table)
 }
@@ -96,8 +97,8 @@ pub(super) fn startup(bench: &Bench) -> Result<Table> {
     let mut table = Table::new("From start to the first sample");
     table.compare("until sampling", Unit::Milliseconds, took);
     table.note(format!(
-        "The whole machine at {RATE} Hz, with files in the cache; to 0.5 ms. BPF programs: the first run that the kernel \
-         counts; perf: the first time it noted."
+        "The whole machine at {RATE} Hz, with files in the cache; to 0.5 ms. flame-bpf: the first run of its program that the \
+         kernel counts; perf: the first time it noted."
     ));
     Ok(table)
 }

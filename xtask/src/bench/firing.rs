@@ -15,16 +15,17 @@ const DEPTHS: [u32; 3] = [10, 30, 100];
 
 const RATE: u32 = 997;
 
+/// How long the program works under each depth.
+const SECONDS: f64 = 3.0;
+
 /// Takes the section's figures.
 pub(super) fn measure(bench: &Bench) -> Result<Table> {
-    let (seconds, cpu) = (bench.seconds(3.0), machine::cpus() - 1);
+    let cpu = machine::cpus() - 1;
     let mut program = bench.programs.start(Kind::Stack, cpu)?;
-    let turns = program.turns_for(2, seconds, 100_000_000)?;
+    let turns = program.turns_for(2, SECONDS, 100_000_000)?;
     let _statistics = Statistics::keep()?;
     let all = bench.profilers.iter();
-    let profilers: Vec<&Profiler> = all
-        .filter(|one| one.uses_bpf && one.keeps_to_a_cpu())
-        .collect();
+    let profilers: Vec<&Profiler> = all.filter(|one| one.uses_bpf).collect();
     let [ten, thirty, hundred, frame, maps] = bench.each(&profilers, |profiler| {
         once(profiler, cpu, &mut program, turns)
     })?;
@@ -36,8 +37,8 @@ pub(super) fn measure(bench: &Bench) -> Result<Table> {
     table.compare("each frame", Unit::Nanoseconds, frame);
     table.compare("memory of BPF maps", Unit::Mebibytes, maps);
     table.note(format!(
-        "{seconds} s under each depth at {RATE} Hz on CPU {cpu}, by the kernel's BPF statistics; each frame: the slope over \
-         the depths. perf has no BPF program, and bpftrace cannot keep to a CPU."
+        "{SECONDS} s under each depth at {RATE} Hz on CPU {cpu}, by the kernel's BPF statistics; each frame: the slope over \
+         the depths."
     ));
     Ok(table)
 }

@@ -27,7 +27,6 @@ const BOMB_BYTES: u64 = 1 << 30;
 pub(super) fn measure(bench: &Bench) -> Result<Table> {
     let folder = tempfile::tempdir().context("cannot make a folder")?;
     let itself = std::env::current_exe().context("cannot find this program's own path")?;
-    let cuts = if bench.quick { 2 } else { CUTS };
     let all = addresses(&itself, 10_000)?;
     fs::write(folder.path().join("addresses"), text(&all, 10_000))
         .context("cannot write addresses")?;
@@ -48,10 +47,10 @@ pub(super) fn measure(bench: &Bench) -> Result<Table> {
     let mut lived = Vec::new();
     for (name, command) in commands("./victim") {
         let mut count = 0;
-        for cut in 0..cuts {
+        for cut in 0..CUTS {
             count += u32::from(lives(&command, &itself, folder.path(), LATER * cut)?);
         }
-        lived.push(format!("{name} {count} of {cuts} times"));
+        lived.push(format!("{name} {count} of {CUTS} times"));
     }
     table.note(format!(
         "An object that is cut to a page while 10,000 addresses of it are named, each time {} µs later: lived through by {}.",

@@ -1,8 +1,7 @@
-//! The profilers: which are installed, and how each is asked for the same thing.
+//! flame-bpf and perf, and how each is asked for the same thing.
 //!
-//! In: a rate, perhaps a CPU and a duration. Out: command lines and the processes that they start. All sample the whole
-//! machine by the same clock. Those that store stacks in a table get one that is large enough, so that none is fast by
-//! losing samples.
+//! In: a rate, perhaps a CPU and a duration. Out: command lines and the processes that they start. Both sample the whole
+//! machine by the same clock.
 
 use std::env;
 use std::fs;
@@ -21,20 +20,15 @@ const GRAPH: &str = "flame.svg";
 /// What perf events need from being opened to sampling at their rate, with room to spare.
 const SETTLING: Duration = Duration::from_millis(300);
 
-/// As much as bcc keeps unless told; libbpf-tools keeps 1,024.
-const STORAGE: &str = "--stack-storage-size=16384";
-
 /// A profiler.
 #[derive(Clone)]
 pub(super) struct Profiler {
     /// As in the tables.
     pub(super) name: &'static str,
     program: PathBuf,
-    /// What follows the program. `{rate}`, `{cpu}` and `{for}` stand for what is asked.
+    /// What follows the program, before the rate.
     record: String,
-    /// What `{cpu}` is where it keeps to one; empty where it cannot.
-    cpu: &'static str,
-    /// What `{for}` is where it ends by itself.
+    /// What stands before a number of seconds.
     length: &'static str,
     /// Turns what was recorded into text.
     convert: Option<&'static str>,
@@ -66,90 +60,49 @@ pub(super) fn flame_bpf(name: &'static str, program: &Path, more: &str) -> Profi
     Profiler {
         name,
         program: program.to_owned(),
-        record: format!("-q -e cpu-clock -o {GRAPH} -F {{rate}} {more} {{cpu}} {{for}}"),
-        cpu: "-C ",
-        length: "-d {seconds}",
+        record: format!("-q -e cpu-clock -o {GRAPH} {more}"),
+        length: "-d",
         convert: None,
         uses_bpf: true,
     }
 }
 
-/// perf, with more arguments.
-fn perf(name: &'static str, more: &str) -> Profiler {
+/// perf, if it is installed.
+pub(super) fn perf() -> Option<Profiler> {
+    Some(perf_at(find("perf")?, "perf record -g", "-g"))
+}
+
+fn perf_at(program: PathBuf, name: &'static str, more: &str) -> Profiler {
     Profiler {
         name,
-        program: "perf".into(),
+        program,
         // Without -N it copies objects to a cache in the home folder, once and not each time.
-        record: format!(
-            "record -q -a -N -e cpu-clock -k mono -o perf.data -F {{rate}} {more} {{cpu}} {{for}}"
-        ),
-        cpu: "-C ",
-        length: "-- sleep {seconds}",
+        record: format!("record -q -a -N -e cpu-clock -k mono -o perf.data {more}"),
+        length: "-- sleep",
         // Without lines of inlined functions, which take it minutes.
         convert: Some("perf script --no-inline -i perf.data"),
         uses_bpf: false,
     }
 }
 
-/// The peers that are installed and have `wanted` in their name.
-pub(super) fn peers(wanted: Option<&str>) -> Vec<Profiler> {
-    let bcc = |name, program: &str| Profiler {
-        name,
-        program: program.into(),
-        record: format!("-f {STORAGE} -F {{rate}} {{cpu}} {{for}}"),
-        cpu: "-C ",
-        length: "{seconds}",
-        convert: None,
-        uses_bpf: true,
-    };
-    let bpftrace = Profiler {
-        name: "bpftrace",
-        program: "bpftrace".into(),
-        record: "-e 'profile:hz:{rate} { @[kstack, ustack, comm] = count(); } {for}'".to_owned(),
-        cpu: "",
-        length: "interval:s:{seconds} { exit(); }",
-        convert: None,
-        uses_bpf: true,
-    };
-    let all = [
-        perf("perf record -g", "-g"),
-        bcc("libbpf-tools", "profile"),
-        bcc("bcc", "profile-bpfcc"),
-        bpftrace,
-    ];
-    let all = all.into_iter();
-    all.filter(|peer| wanted.is_none_or(|part| peer.name.contains(part)))
-        .filter_map(|peer| {
-            let program = find(peer.program.to_str()?)?;
-            Some(Profiler { program, ..peer })
-        })
-        .collect()
-}
-
 impl Profiler {
     /// perf as it interrupts, but walks no stack: what interrupts alone cost. None where this is not perf.
     pub(super) fn without_stacks(&self) -> Option<Self> {
-        (self.name == "perf record -g").then(|| Self {
-            program: self.program.clone(),
-            ..perf("perf record, no stacks", "")
-        })
-    }
-
-    /// Whether it can keep to one CPU.
-    pub(super) fn keeps_to_a_cpu(&self) -> bool {
-        !self.cpu.is_empty()
+        let program = self.program.clone();
+        (!self.uses_bpf).then(|| perf_at(program, "perf record, no stacks", ""))
     }
 
     /// The command line that records.
     pub(super) fn line(&self, request: Request) -> String {
-        let cpu = request.cpu.filter(|_| self.keeps_to_a_cpu());
-        let cpu = cpu.map_or_else(String::new, |cpu| format!("{}{cpu}", self.cpu));
-        let length = request.seconds.map_or_else(String::new, |seconds| {
-            self.length.replace("{seconds}", &seconds.to_string())
-        });
-        let record = self.record.replace("{rate}", &request.rate.to_string());
-        let record = record.replace("{cpu}", &cpu).replace("{for}", &length);
-        format!("exec '{}' {record}", self.program.display())
+        let mut line = format!("exec '{}' {}", self.program.display(), self.record);
+        line += &format!(" -F {}", request.rate);
+        if let Some(cpu) = request.cpu {
+            line += &format!(" -C {cpu}");
+        }
+        if let Some(seconds) = request.seconds {
+            line += &format!(" {} {seconds}", self.length);
+        }
+        line
     }
 
     /// Turns what lies in `folder` into text, where that is another command, and looks whether there is anything.
@@ -292,15 +245,14 @@ mod tests {
             seconds: Some(10),
             cpu: Some(1),
         };
-        let words = |line: String| line.split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(
-            words(ours.line(request)),
-            "exec '/bin/f' -q -e cpu-clock -o flame.svg -F 99 -a -C 1 -d 10"
+            ours.line(request),
+            "exec '/bin/f' -q -e cpu-clock -o flame.svg -a -F 99 -C 1 -d 10"
         );
         (request.seconds, request.cpu) = (None, None);
         assert_eq!(
-            words(perf("perf", "-g").line(request)),
-            "exec 'perf' record -q -a -N -e cpu-clock -k mono -o perf.data -F 99 -g"
+            perf_at("perf".into(), "perf", "-g").line(request),
+            "exec 'perf' record -q -a -N -e cpu-clock -k mono -o perf.data -g -F 99"
         );
     }
 }

@@ -12,13 +12,16 @@ use super::workload::Kind;
 use super::{Bench, machine};
 
 /// Samples a second on each CPU, and how many frames the program works under.
-const WAYS: [(u32, u32); 3] = [(99, 20), (997, 20), (997, 100)];
+const WAYS: [(u32, u32); 2] = [(997, 20), (997, 100)];
+
+/// How long the program works, in seconds.
+const SECONDS: f64 = 3.0;
 
 /// Takes the section's figures.
 pub(super) fn measure(bench: &Bench) -> Result<Table> {
-    let (seconds, cpu) = (bench.seconds(3.0), machine::cpus() - 1);
+    let cpu = machine::cpus() - 1;
     let mut program = bench.programs.start(Kind::Stack, cpu)?;
-    let turns = program.turns_for(2, seconds, 100_000_000)?;
+    let turns = program.turns_for(2, SECONDS, 100_000_000)?;
     let bare = bench.profilers.iter().find_map(Profiler::without_stacks);
     let profilers: Vec<&Profiler> = bench.profilers.iter().chain(&bare).collect();
     let mut table = Table::new("What a program loses");
@@ -41,7 +44,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Table> {
         table.compare(&format!("a sample at {way}"), Unit::Microseconds, each);
     }
     table.note(format!(
-        "{seconds} s of work under so many frames on CPU {cpu}, all CPUs being sampled; profiled {} times in each way by each \
+        "{SECONDS} s of work under so many frames on CPU {cpu}, all CPUs being sampled; profiled {} times in each way by each \
          profiler, between two bare runs each time.",
         bench.runs
     ));

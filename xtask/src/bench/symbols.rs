@@ -37,12 +37,11 @@ const MODES: [(&str, [&str; 4]); 3] = [
 pub(super) fn measure(bench: &Bench) -> Result<Table> {
     let folder = tempfile::tempdir().context("cannot make a folder")?;
     let mut table = Table::new("Naming addresses of one object");
-    let counts: &[usize] = if bench.quick { &COUNTS[..2] } else { &COUNTS };
     for object in objects(bench) {
         let Ok(all) = addresses(&object, COUNTS[2]) else {
             continue;
         };
-        for &count in counts {
+        for count in COUNTS {
             let input = folder.path().join("addresses");
             fs::write(&input, text(&all, count)).context("cannot write addresses")?;
             for (mode, asked) in MODES {
@@ -135,7 +134,9 @@ fn commands(
         ),
     ];
     let slow = slow.into_iter();
-    commands.extend(slow.filter(|(name, _)| count <= MOST_OF_SLOW && find(name).is_some()));
+    commands.extend(
+        slow.filter(|(name, _)| !bench.alone && count <= MOST_OF_SLOW && find(name).is_some()),
+    );
     commands
 }
 
@@ -162,7 +163,7 @@ fn objects(bench: &Bench) -> Vec<PathBuf> {
         };
         entries.map(|entry| entry.path()).find(is_it)
     };
-    let large = Some(large::path(bench.programs.folder())).filter(|_| !bench.quick);
+    let large = Some(large::path(bench.programs.folder()));
     [
         asked("gcc", &["-print-file-name=libc.so.6"]),
         find("node"),
