@@ -82,9 +82,9 @@ impl Workload {
         cpu_ns(self.pid())
     }
 
-    /// What two seconds of this program alone hold, sampled 997 times a second.
+    /// What a second of this program alone hold, sampled 997 times a second.
     pub fn profiled(&self) -> Folded {
-        Invocation::new("-f -F 997 -d 2")
+        Invocation::new("-f -F 997 -d 1")
             .flag("-p", self.pid())
             .run()
             .expect_no_panic()

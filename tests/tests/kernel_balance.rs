@@ -35,7 +35,7 @@ fn nothing_is_lost_under_a_storm_of_short_lived_processes_with_deep_stacks() {
     let _pipe = Program::c("pipe").start(&[]);
     let run = Invocation::new(EVENT)
         .arg("-a")
-        .flag("-d", 5)
+        .flag("-d", 3)
         .run()
         .expect_no_panic()
         .expect_code(0);
@@ -56,7 +56,7 @@ fn nothing_is_lost_when_every_process_has_its_own_deep_stacks() {
     let _storm = Program::c("execstorm").start(&["200", "5000", "900"]);
     let run = Invocation::new(EVENT)
         .arg("-a")
-        .flag("-d", 5)
+        .flag("-d", 3)
         .run()
         .expect_no_panic()
         .expect_code(0);
@@ -76,7 +76,7 @@ fn labels_split_stacks_without_losing_samples() {
         .arg("-a")
         .arg("--per-thread")
         .arg("--per-cpu")
-        .flag("-d", 5)
+        .flag("-d", 3)
         .run()
         .expect_code(0);
     let balance = assert_conserved(&run);
@@ -132,7 +132,7 @@ fn two_recordings_at_once_do_not_disturb_each_other() {
         Program::c("deep").start(&["300"]),
     );
     let runs = [one.pid(), two.pid()]
-        .map(|pid| Invocation::new(EVENT).flag("-p", pid).flag("-d", 2).start());
+        .map(|pid| Invocation::new(EVENT).flag("-p", pid).flag("-d", 1).start());
     for (running, function) in runs.into_iter().zip(["work_round", "bottom"]) {
         let run = running.finish().expect_no_panic().expect_code(0);
         let balance = assert_conserved(&run);
@@ -185,7 +185,7 @@ fn map_bytes(pid: u32) -> u64 {
 
 #[kernel_test]
 fn bpf_memory_stays_within_its_budget() {
-    let mut running = Invocation::new("-v -f -a -F 997 -d 2").start();
+    let mut running = Invocation::new("-v -f -a -F 997 -d 1").start();
     running.wait_until_attached();
     let bytes = map_bytes(running.pid());
     let run = running.finish().expect_code(0);

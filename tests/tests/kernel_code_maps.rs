@@ -19,7 +19,7 @@ fn has_machine_code() -> Result<(), String> {
 }
 
 fn record(pid: u32) -> Run {
-    Invocation::new("-f -F 997 -d 2 --annotate")
+    Invocation::new("-f -F 997 -d 1 --annotate")
         .flag("-p", pid)
         .run()
         .expect_no_panic()
@@ -85,7 +85,7 @@ fn the_summary_reports_nameless_jit_code_without_a_map() {
 fn jit_names_outlive_their_process() {
     require!(has_machine_code());
     let mortal = Program::c("anonymous").named("mortal");
-    let mut running = Invocation::new("-f -a -F 997 -d 6 --annotate").start();
+    let mut running = Invocation::new("-f -a -F 997 -d 4 --annotate").start();
     running.wait_until_attached();
     let mortal = mortal.start(&["map", "1000"]);
     let _map = map_of(mortal.pid());
@@ -133,7 +133,7 @@ fn a_perf_map_in_a_pid_namespace_is_found_by_its_inner_pid() {
         "-c",
         &script,
     ]));
-    let folded = Invocation::new("-f -a -F 997 -d 2 --annotate")
+    let folded = Invocation::new("-f -a -F 997 -d 1 --annotate")
         .run()
         .expect_no_panic()
         .expect_code(0)

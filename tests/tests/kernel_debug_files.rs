@@ -25,7 +25,7 @@ fn record(workload: &Workload, invocation: Invocation) -> Run {
 }
 
 fn invocation() -> Invocation {
-    Invocation::new("-f -F 997 -d 2")
+    Invocation::new("-f -F 997 -d 1")
 }
 
 fn is_named(folded: &Folded) -> bool {

@@ -64,7 +64,7 @@ fn a_program_deleted_during_the_recording_has_names_even_if_it_ends() {
     for lives in [true, false] {
         let copy = Copy::of(&Program::c("shares"), "late");
         let workload = copy.start(&["1500"][..usize::from(!lives)]);
-        let mut running = Invocation::new("-f -F 997 -d 3")
+        let mut running = Invocation::new("-f -F 997 -d 2")
             .flag("-p", workload.pid())
             .start();
         running.wait_until_attached();

@@ -147,7 +147,7 @@ fn code_outside_any_file_is_shown_without_a_name() {
 
 #[kernel_test]
 fn a_process_that_exits_during_the_run_keeps_its_names() {
-    let mut running = Invocation::new("-f -a -F 997 -d 5").start();
+    let mut running = Invocation::new("-f -a -F 997 -d 4").start();
     running.wait_until_attached();
     let mortal = Program::c("shares").named("mortal").start(&["1000"]);
     mortal.stop_by_itself();
@@ -167,7 +167,7 @@ fn a_storm_of_short_programs_keeps_its_names_over_many_drains() {
     // Deep stacks at addresses of their own fill the little memory again and again: what has ended by then
     // is let go.
     let storm = Program::c("execstorm").start(&["100", "5000", "300"]);
-    let run = Invocation::new("-f -v -a -F 997 -d 5 --map-memory 4").run();
+    let run = Invocation::new("-f -v -a -F 997 -d 3 --map-memory 4").run();
     let run = run.expect_code(0);
     run.balance().assert_even();
     let folded = run.folded();
@@ -188,8 +188,8 @@ fn one_pid_has_the_names_from_before_and_after_exec() {
     let shares = Program::c("shares");
     let next = shares.path().display().to_string();
     // CPU time goes on counting through exec: each program burns as much as the other.
-    let workload = Program::c("relay").start(&["1500", &next, "3000"]);
-    let folded = Invocation::new("-f -F 997 -d 4")
+    let workload = Program::c("relay").start(&["800", &next, "1600"]);
+    let folded = Invocation::new("-f -F 997 -d 2")
         .flag("-p", workload.pid())
         .run()
         .expect_no_panic()
@@ -231,7 +231,7 @@ fn record_hostile(workloads: &[Workload]) -> (Folded, Vec<String>) {
         .iter()
         .map(|workload| workload.pid().to_string())
         .collect();
-    let run = Invocation::new("-F 997 -d 4 --minwidth 0")
+    let run = Invocation::new("-F 997 -d 2 --minwidth 0")
         .flag("-p", pids.join(","))
         .path("-o", &folded)
         .path("-o", &svg)

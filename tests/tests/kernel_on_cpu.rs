@@ -23,7 +23,7 @@ fn record(flags: &str, pid: u32) -> Run {
 #[kernel_test(timing)]
 fn shares_are_as_measured_and_chains_complete() {
     let workload = Program::c("shares").start(&[]);
-    let folded = record("-f -F 997 -d 8", workload.pid()).folded();
+    let folded = record("-f -F 997 -d 6", workload.pid()).folded();
 
     folded.assert_shares(&workload.stop().shares(), TOLERANCE);
     assert!(
@@ -52,7 +52,7 @@ fn shares_are_as_measured_and_chains_complete() {
 #[kernel_test(timing)]
 fn shares_are_as_measured_at_a_fixed_period() {
     let workload = Program::c("shares").start(&[]);
-    let folded = record("-f -e cpu-clock -c 1003001 -d 8", workload.pid()).folded();
+    let folded = record("-f -e cpu-clock -c 1003001 -d 6", workload.pid()).folded();
     folded.assert_shares(&workload.stop().shares(), TOLERANCE);
 }
 
@@ -130,7 +130,7 @@ fn position(stack: &Stack, part: &str) -> Option<usize> {
 #[kernel_test]
 fn kernel_frames_stand_above_their_user_callers() {
     let workload = Program::c("pipe").start(&[]);
-    let folded = Invocation::new("-f -F 997 -d 3 --annotate")
+    let folded = Invocation::new("-f -F 997 -d 2 --annotate")
         .flag("-p", format!("{},{}", workload.pid(), workload.words()[0]))
         .run()
         .expect_code(0)
@@ -170,7 +170,7 @@ fn kernel_frames_stand_above_their_user_callers() {
 #[kernel_test]
 fn user_stacks_only_drops_kernel_frames() {
     let workload = Program::c("pipe").start(&[]);
-    let folded = record("-f -U -F 997 -d 2 --annotate", workload.pid()).folded();
+    let folded = record("-f -U -F 997 -d 1 --annotate", workload.pid()).folded();
     assert!(
         folded.share(|stack| stack.has("write_messages")) > NEARLY_ALL,
         "{folded}"
@@ -181,7 +181,7 @@ fn user_stacks_only_drops_kernel_frames() {
 #[kernel_test]
 fn kernel_stacks_only_drops_user_frames() {
     let workload = Program::c("pipe").start(&[]);
-    let folded = record("-f -K -F 997 -d 2 --annotate", workload.pid()).folded();
+    let folded = record("-f -K -F 997 -d 1 --annotate", workload.pid()).folded();
     // Each of the two processes writes half of its time, and the scheduler takes most of that.
     assert!(
         folded.share(|stack| position(stack, "pipe_write").is_some()) > 0.05,
@@ -202,7 +202,7 @@ fn kernel_stacks_only_drops_user_frames() {
 #[kernel_test]
 fn the_delimiter_stands_between_user_and_kernel_frames() {
     let workload = Program::c("pipe").start(&[]);
-    let folded = record("-f -F 997 -d 2 --annotate --delimited", workload.pid()).folded();
+    let folded = record("-f -F 997 -d 1 --annotate --delimited", workload.pid()).folded();
     let both = |stack: &Stack| stack.has("write_messages") && stack.mentions("_[k]");
     assert!(folded.any(both), "{folded}");
     for stack in folded.only(both) {
@@ -230,7 +230,7 @@ fn the_delimiter_stands_between_user_and_kernel_frames() {
 /// The heaviest stack among those in which `deep` burns at its bottom.
 fn deep_stack(depth: usize) -> Stack {
     let workload = Program::c("deep").start(&[&depth.to_string()]);
-    let folded = record("-f -F 997 -d 2", workload.pid()).folded();
+    let folded = record("-f -F 997 -d 1", workload.pid()).folded();
     let burning = Folded {
         stacks: folded.only(|stack| stack.has("bottom")).cloned().collect(),
     };
@@ -288,7 +288,7 @@ fn a_stack_beyond_the_limit_is_marked_truncated_and_keeps_its_leaves() {
 #[kernel_test]
 fn page_faults_can_be_sampled() {
     let workload = Program::c("faults").start(&[]);
-    let run = record("-f -e page-faults -d 2", workload.pid()).expect_stderr("page-faults");
+    let run = record("-f -e page-faults -d 1", workload.pid()).expect_stderr("page-faults");
     let folded = run.folded();
     assert!(
         folded.share(|stack| stack.has_chain(&["main", "touch_pages"])) > NEARLY_ALL,
@@ -321,7 +321,7 @@ fn time_in_the_vdso_is_named() {
         &["tsc", "kvm-clock", "arch_sys_counter"]
     ));
     let workload = Program::c("clock").start(&[]);
-    let folded = record("-f -F 997 -d 2", workload.pid()).folded();
+    let folded = record("-f -F 997 -d 1", workload.pid()).folded();
     let share = folded.share(|stack| stack.mentions("vdso"));
     // It asks for the time and does nothing else; the caller takes some of it.
     assert!(share > 0.2, "the vDSO has {share:.3} of {folded}");

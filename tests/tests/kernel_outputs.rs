@@ -18,7 +18,7 @@ fn all_outputs_of_a_run_agree() {
     let folder = folder();
     let [svg, first, second] =
         ["a.svg", "b.folded", "c.folded"].map(|name| folder.path().join(name));
-    let run = Invocation::new("-f -F 997 -d 2 --minwidth 0")
+    let run = Invocation::new("-f -F 997 -d 1 --minwidth 0")
         .flag("-p", workload.pid())
         .path("-o", &svg)
         .path("-o", &first)

@@ -57,14 +57,14 @@ fn a_rendered_recording_equals_the_direct_output() {
     let pipe = Program::c("pipe").start(&[]);
     let waits = Program::c("waits").start(&[]);
     for flags in [
-        "-a -F 499 -d 2",
-        "-a -F 499 -d 2 --inline --lines",
-        "-a -F 499 -d 2 --per-thread --per-cpu --no-demangle",
-        "-a -d 2 --off-cpu --reasons",
-        "-a -d 2 --off-wake --reasons",
-        "-a -d 2 --wakeup --per-thread",
-        "-a -d 2 -e sched:sched_switch",
-        "-a -d 2 -K",
+        "-a -F 499 -d 1",
+        "-a -F 499 -d 1 --inline --lines",
+        "-a -F 499 -d 1 --per-thread --per-cpu --no-demangle",
+        "-a -d 1 --off-cpu --reasons",
+        "-a -d 1 --off-wake --reasons",
+        "-a -d 1 --wakeup --per-thread",
+        "-a -d 1 -e sched:sched_switch",
+        "-a -d 1 -K",
     ] {
         let recorded = Recorded::by(Invocation::new(flags));
         let words = flags.split_whitespace();
@@ -100,13 +100,13 @@ fn a_raw_recording_renders_without_the_programs() {
     let workload = Program::c("shares").start(&[]);
     let folder = tempdir().expect("a temporary folder can be made");
     let path = folder.path().join("x.fbpf");
-    let run = Invocation::new("-F 997 -d 2 --title Later")
+    let run = Invocation::new("-F 997 -d 1 --title Later")
         .flag("-p", workload.pid())
         .path("-o", &path)
         .run()
         .expect_code(2);
     assert!(run.stderr.contains("flame-bpf render"), "{}", run.stderr);
-    let run = Invocation::new("-F 997 -d 2")
+    let run = Invocation::new("-F 997 -d 1")
         .flag("-p", workload.pid())
         .path("-o", &path)
         .run()
@@ -290,7 +290,7 @@ fn a_deleted_program_is_named_in_its_window_and_closed_afterwards() {
         .status();
     assert!(script.expect("a shell can be started").success());
     // The last of them has ended by the next look at who has, which a window's end is.
-    thread::sleep(Duration::from_secs(4));
+    thread::sleep(Duration::from_millis(2500));
     let open: Vec<_> = fs::read_dir(format!("/proc/{}/fd", running.pid()))
         .expect("it runs")
         .filter_map(|link| fs::read_link(link.ok()?.path()).ok())

@@ -47,7 +47,7 @@ fn two_processes_are_shown_in_proportion_to_their_cpu_time() {
 #[kernel_test]
 fn all_threads_of_a_process_are_sampled() {
     let workload = Program::c("spin").start(&["one=1000/500", "two=1000/500", "three=1000/500"]);
-    let folded = record(Invocation::new("-f -F 997 -d 2").flag("-p", workload.pid()));
+    let folded = record(Invocation::new("-f -F 997 -d 1").flag("-p", workload.pid()));
     for name in ["one", "two", "three"] {
         assert!(
             folded.any(|stack| stack.root() == name),
@@ -60,7 +60,7 @@ fn all_threads_of_a_process_are_sampled() {
 fn a_single_thread_can_be_sampled() {
     let workload = Program::c("spin").start(&["wanted=1000/0", "unwanted=1000/0"]);
     let wanted = &workload.words()[0];
-    let folded = record(Invocation::new("-f -F 997 -d 2").flag("-t", wanted));
+    let folded = record(Invocation::new("-f -F 997 -d 1").flag("-t", wanted));
     assert!(
         folded.share(|stack| stack.has("spin_thread")) > NEARLY_ALL,
         "{folded}"
@@ -75,7 +75,7 @@ fn a_single_thread_can_be_sampled() {
 fn several_threads_can_be_sampled() {
     let workload = Program::c("spin").start(&["one=1000/1000", "two=1000/1000", "not=1000/1000"]);
     let tids = workload.words()[..2].join(",");
-    let folded = record(Invocation::new("-f -F 997 -d 2").flag("--tid", tids));
+    let folded = record(Invocation::new("-f -F 997 -d 1").flag("--tid", tids));
     for name in ["one", "two"] {
         assert!(
             folded.any(|stack| stack.root() == name),
@@ -94,7 +94,7 @@ fn only_the_listed_cpus_are_sampled() {
         inside.start_on(cpus[0], &[]),
         outside.start_on(cpus[1], &[]),
     );
-    let folded = record(Invocation::new("-f -a -F 997 -d 2 --per-cpu").flag("-C", cpus[0]));
+    let folded = record(Invocation::new("-f -a -F 997 -d 1 --per-cpu").flag("-C", cpus[0]));
     assert!(folded.any(|stack| stack.frames[1] == "inside"), "{folded}");
     assert!(
         !folded.any(|stack| stack.frames[1] == "outside"),
@@ -132,7 +132,7 @@ fn no_target_means_the_whole_machine() {
         shares.named("first_one").start(&[]),
         shares.named("other_one").start(&[]),
     );
-    for flags in ["-f -F 997 -d 2", "-f -F 997 -d 2 -a", "-f -F 997 --all 2"] {
+    for flags in ["-f -F 997 -d 1", "-f -F 997 -d 1 -a", "-f -F 997 --all 1"] {
         let folded = record(Invocation::new(flags));
         for name in ["first_one", "other_one"] {
             let seen = folded.any(|stack| stack.root() == name && stack.has("alpha"));
@@ -208,7 +208,7 @@ fn cpus_are_labelled_only_when_asked_for() {
     let (first, second) = (first.start_on(cpus[0], &[]), second.start_on(cpus[1], &[]));
     let pids = format!("{},{}", first.pid(), second.pid());
 
-    let labelled = Invocation::new("-f -F 997 -d 2 --per-cpu --per-thread").flag("-p", &pids);
+    let labelled = Invocation::new("-f -F 997 -d 1 --per-cpu --per-thread").flag("-p", &pids);
     let folded = record(labelled);
     for (name, cpu, pid) in [
         ("on_first", cpus[0], first.pid()),
@@ -234,7 +234,7 @@ fn cpus_are_labelled_only_when_asked_for() {
 #[kernel_test]
 fn idle_cpus_are_counted_and_shown_only_when_asked_for() {
     let idle = |stack: &Stack| stack.mentions("swapper");
-    let run = Invocation::new("-v -f -a -F 997 -d 2 -e cpu-clock")
+    let run = Invocation::new("-v -f -a -F 997 -d 1 -e cpu-clock")
         .run()
         .expect_code(0);
     assert!(!run.folded().any(idle), "{}", run.folded());
@@ -246,7 +246,7 @@ fn idle_cpus_are_counted_and_shown_only_when_asked_for() {
     });
     // A CPU that was idle a moment ago may be busy now.
     let shown = (0..5).any(|_| {
-        let run = Invocation::new("-v -f -a -F 997 -d 2 -e cpu-clock -I")
+        let run = Invocation::new("-v -f -a -F 997 -d 1 -e cpu-clock -I")
             .run()
             .expect_code(0);
         let filtered = run.balance().filtered.get("filtered-idle").copied();

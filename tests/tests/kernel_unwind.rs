@@ -10,7 +10,7 @@ use flame_bpf_tests::{
 /// Profiles a program that does its work under `arguments`.
 fn profile(program: &Program, flags: &str, arguments: &[&str]) -> Folded {
     let workload = program.start(arguments);
-    Invocation::new("-f -U -F 997 -d 1.5")
+    Invocation::new("-f -U -F 997 -d 1")
         .flag("-p", workload.pid())
         .args(flags)
         .run()

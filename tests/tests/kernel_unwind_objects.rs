@@ -8,7 +8,7 @@ use flame_bpf_tests::{
 
 fn profile(program: &Program, arguments: &[&str]) -> Folded {
     let workload = program.start(arguments);
-    Invocation::new("-f -U -F 997 -d 1.5")
+    Invocation::new("-f -U -F 997 -d 1")
         .flag("-p", workload.pid())
         .run()
         .expect_no_panic()

@@ -144,7 +144,7 @@ fn a_waker_that_is_no_target_or_has_exited_is_shown() {
         Program::c_without_frame_pointers("ringers"),
     ] {
         let workload = program.start(&[]);
-        let run = Invocation::new("-v -f --off-wake -d 3")
+        let run = Invocation::new("-v -f --off-wake -d 2")
             .flag("-p", workload.pid())
             .run()
             .expect_no_panic()
@@ -181,7 +181,7 @@ fn waker_pairs_outlast_a_stack_epoch() {
         Program::c("forkstorm").start(&["200", "1500", "300"]),
     ];
     let waits = Program::c("waits").start(&[]);
-    let run = Invocation::new("-v -f -K --off-wake -a -d 3 --map-memory 8")
+    let run = Invocation::new("-v -f -K --off-wake -a -d 2 --map-memory 8")
         .run()
         .expect_no_panic()
         .expect_code(0);

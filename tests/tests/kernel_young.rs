@@ -38,9 +38,9 @@ fn assert_named(folded: &Folded, comm: &str, module: &str) {
     );
 }
 
-/// Four seconds of the whole machine.
+/// Three seconds of the whole machine.
 fn record_all() -> Run {
-    let run = Invocation::new("-v -f -a -F 997 -d 4").run();
+    let run = Invocation::new("-v -f -a -F 997 -d 3").run();
     run.expect_no_panic().expect_code(0)
 }
 
@@ -68,7 +68,7 @@ fn children_that_run_for_less_than_a_millisecond_have_names() {
 #[kernel_test]
 fn short_programs_have_names_without_unwind_tables() {
     let _storm = Program::c("forkstorm").start(&["1000", "500", "5"]);
-    let folded = Invocation::new("-f -a -F 997 -d 4 --call-graph fp")
+    let folded = Invocation::new("-f -a -F 997 -d 2 --call-graph fp")
         .run()
         .expect_no_panic()
         .expect_code(0)
@@ -93,11 +93,13 @@ fn waits(pid: u32) -> u64 {
 
 #[kernel_test]
 fn new_processes_do_not_wake_the_recorder_one_by_one() {
-    const SECONDS: u64 = 2;
+    const SECONDS: u64 = 1;
     let _storm = Program::c("forkstorm").start(&["2000", "300", "5"]);
     // Without tables, which are loaded as soon as a program runs that has none yet.
     for flags in ["-K", "--call-graph fp"] {
-        let mut running = Invocation::new("-v -f -a -F 997 -d 4").args(flags).start();
+        let mut running = Invocation::new("-v -f -a -F 997 -d 2.5")
+            .args(flags)
+            .start();
         running.wait_until_attached();
         thread::sleep(Duration::from_secs(1));
         let before = waits(running.pid());
@@ -116,7 +118,7 @@ fn new_processes_do_not_wake_the_recorder_one_by_one() {
 
 #[kernel_test]
 fn short_waits_of_short_programs_have_names() {
-    let mut running = Invocation::new("-f -a --off-cpu -d 4").start();
+    let mut running = Invocation::new("-f -a --off-cpu -d 2").start();
     running.wait_until_attached();
     // Of what waited before that, user space reads what it still finds.
     let _storm = Program::c("execstorm").start(&["200", "1000", "5"]);
