@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
-use object::{Object as _, ObjectSection as _, ReadCache, SectionKind};
+use object::elf::{FileHeader64, SHF_EXECINSTR};
+use object::read::elf::{FileHeader as _, SectionHeader as _};
+use object::{Endianness, ReadCache};
 
 use super::command::{Usage, run};
 use super::figure::{Figure, Table, Unit};
@@ -180,14 +182,16 @@ fn objects(bench: &Bench) -> Vec<PathBuf> {
 
 /// So many addresses of an object's code, spread evenly.
 pub(super) fn addresses(path: &Path, count: usize) -> Result<Vec<u64>> {
-    // Not as a whole: what this process ever held counts as the peak of what it starts.
+    // Section headers alone: what this process ever held counts as the peak of what it starts.
     let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
     let cache = ReadCache::new(file);
-    let object = object::File::parse(&cache)?;
-    let code: Vec<(u64, u64)> = object
-        .sections()
-        .filter(|section| section.kind() == SectionKind::Text)
-        .map(|section| (section.address(), section.size()))
+    let header = FileHeader64::<Endianness>::parse(&cache)?;
+    let endian = header.endian()?;
+    let sections = header.sections(endian, &cache)?;
+    let code: Vec<(u64, u64)> = sections
+        .iter()
+        .filter(|section| section.sh_flags(endian) & u64::from(SHF_EXECINSTR) != 0)
+        .map(|section| (section.sh_addr(endian), section.sh_size(endian)))
         .collect();
     let all: u64 = code.iter().map(|(_, size)| size).sum();
     ensure!(all > 0, "{} has no code", path.display());
