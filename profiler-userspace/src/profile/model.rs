@@ -213,6 +213,16 @@ impl Profile {
         WakerIndex(index)
     }
 
+    /// Makes room for so many samples more.
+    pub fn reserve(&mut self, samples: usize) {
+        self.samples.reserve_exact(samples);
+    }
+
+    /// Its samples, which it has no more.
+    pub(super) fn take_samples(&mut self) -> Vec<Sample> {
+        std::mem::take(&mut self.samples)
+    }
+
     /// Has no samples any more, but all that they refer to.
     pub fn clear(&mut self) {
         self.samples.clear();

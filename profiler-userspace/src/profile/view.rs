@@ -46,20 +46,20 @@ pub struct View {
 impl View {
     /// How a profile reads.
     pub fn new(profile: &Profile) -> Self {
-        let mut builder = Builder::new(profile);
-        // Stacks of locations are more than stacks of frames, and both are more than there are owners that are shown.
-        let mut sums: Summed<Shown> = Summed::default();
-        for sample in profile.samples() {
-            let (weight, count) = sums.entry(builder.shown(sample)).or_default();
-            *weight = weight.saturating_add(sample.weight);
-            *count = count.saturating_add(sample.count);
-        }
-        let mut stacks: Summed<Stack> = Summed::default();
-        for (shown, (weight, count)) in sums {
-            let sums = stacks.entry(builder.stack(&shown)).or_default();
-            sums.0 = sums.0.saturating_add(weight);
-            sums.1 = sums.1.saturating_add(count);
-        }
+        let (frames, stacks) = summed(profile, profile.samples().iter().copied());
+        Self::from_stacks(profile.unit.clone(), frames, stacks)
+    }
+
+    /// How a profile reads that nobody needs any more: its memory is freed as it is read.
+    pub fn of(mut profile: Profile) -> Self {
+        let samples = profile.take_samples();
+        let unit = profile.unit.clone();
+        let (frames, stacks) = summed(&profile, samples.into_iter());
+        drop(profile);
+        Self::from_stacks(unit, frames, stacks)
+    }
+
+    fn from_stacks(unit: Unit, frames: IndexSet<Frame>, stacks: Summed<Stack>) -> Self {
         let sample = |(stack, (weight, count)): (Stack, (u64, u64))| ViewSample {
             stack: stack.frames,
             thread_state: stack.thread_state,
@@ -68,15 +68,10 @@ impl View {
             count,
         };
         Self {
-            unit: profile.unit.clone(),
-            frames: builder.frames,
+            unit,
+            frames,
             samples: stacks.into_iter().map(sample).collect(),
         }
-    }
-
-    /// The view of a profile that nobody else needs.
-    pub fn of(profile: Profile) -> Self {
-        Self::new(&profile)
     }
 
     /// The frame behind an ID of this view.
@@ -99,6 +94,28 @@ impl View {
         let weights = self.samples.iter().map(|sample| sample.weight);
         weights.fold(0, u64::saturating_add)
     }
+}
+
+/// The frames of a profile, and its samples by stacks of them.
+fn summed(
+    profile: &Profile,
+    samples: impl Iterator<Item = Sample>,
+) -> (IndexSet<Frame>, Summed<Stack>) {
+    let mut builder = Builder::new(profile);
+    // Stacks of locations are more than stacks of frames, and both are more than there are owners that are shown.
+    let mut sums: Summed<Shown> = Summed::default();
+    for sample in samples {
+        let (weight, count) = sums.entry(builder.shown(&sample)).or_default();
+        *weight = weight.saturating_add(sample.weight);
+        *count = count.saturating_add(sample.count);
+    }
+    let mut stacks: Summed<Stack> = Summed::default();
+    for (shown, (weight, count)) in sums {
+        let sums = stacks.entry(builder.stack(&shown)).or_default();
+        sums.0 = sums.0.saturating_add(weight);
+        sums.1 = sums.1.saturating_add(count);
+    }
+    (builder.frames, stacks)
 }
 
 /// Weights and counts, in the order in which what they are of came.

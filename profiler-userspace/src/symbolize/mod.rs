@@ -146,6 +146,7 @@ fn build(
             interrupt: false,
         });
     }
+    profile.reserve(normalized.samples().len());
     for (key, sums) in normalized.samples() {
         let labels = labels(&key.label, &mut profile);
         profile.push(Sample {
