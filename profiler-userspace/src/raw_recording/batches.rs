@@ -47,10 +47,21 @@ struct Last {
     // The last value of each kind of location.
     values: HashMap<u32, u64>,
     user: u32,
-    // When the process of the last label began.
+    label: u32,
+    // The process of the last label, and when it began.
+    pid: u32,
     start: u64,
     // The last base that was told as a difference.
     base: u32,
+}
+
+/// By what labels are put in order: the process's beginning first.
+pub(super) fn by_age(label: &Label) -> (u64, Label) {
+    (label.start, *label)
+}
+
+fn difference(number: u32, before: u32) -> i64 {
+    i64::from(number) - i64::from(before)
 }
 
 impl<'a, 'o> Batches<'a, 'o> {
@@ -100,6 +111,21 @@ impl<'a, 'o> Batches<'a, 'o> {
         Ok(())
     }
 
+    /// Adds all labels that the file has not, those of processes that began one after the other behind each other: their
+    /// differences are small, and those of samples on the same stacks as well.
+    pub(super) fn labels(&mut self) -> io::Result<()> {
+        let normalized = &self.raw_recording.normalized;
+        let of_wakers = normalized.wakers().iter().map(|waker| waker.label);
+        let of_samples = normalized.samples().map(|(key, _)| key.label);
+        let mut labels: Vec<Label> = of_wakers.chain(of_samples).collect();
+        labels.sort_unstable_by_key(by_age);
+        labels.dedup();
+        labels.into_iter().try_for_each(|label| {
+            self.label(label)?;
+            Ok(())
+        })
+    }
+
     /// Adds a sample.
     pub(super) fn sample(&mut self, key: &NormalizedKey, sums: Sums) -> io::Result<()> {
         let label = self.label(key.label)?;
@@ -108,10 +134,9 @@ impl<'a, 'o> Batches<'a, 'o> {
         let waker = self.waker_or_none(key.waker)?;
         self.room(16)?;
         let batch = &mut self.batch;
-        batch.sample_labels.push(label);
-        batch
-            .sample_users
-            .push(i64::from(user) - i64::from(self.last.user));
+        batch.sample_labels.push(difference(label, self.last.label));
+        self.last.label = label;
+        batch.sample_users.push(difference(user, self.last.user));
         self.last.user = user;
         batch.sample_kernels.push(kernel);
         batch.sample_thread_state.push(key.thread_state as u32);
@@ -151,7 +176,9 @@ impl<'a, 'o> Batches<'a, 'o> {
         let comm = label.comm.split(|&byte| byte == 0).next();
         let start = label.start.wrapping_sub(self.last.start).cast_signed();
         self.last.start = label.start;
-        self.batch.label_pids.push(label.pid);
+        let pid = difference(label.pid, self.last.pid);
+        self.last.pid = label.pid;
+        self.batch.label_pids.push(pid);
         self.batch.label_starts.push(start);
         self.batch
             .label_comms

@@ -4,7 +4,7 @@
 //! and its objects, or why a batch cannot be taken. Every number is checked; a budget is spent before much memory is.
 
 use super::budget::{Budget, Stop};
-use super::told::{Place, Told};
+use super::told::{Place, Told, sum};
 use super::wire::Batch;
 use crate::object::{BuildId, Proof, RecordedObject, Segment, Segments};
 use crate::profile::normalized::{
@@ -145,14 +145,13 @@ impl Taken {
         if !batch.sample_wakers.is_empty() && batch.sample_wakers.len() != samples {
             return Err(Stop::Nonsense("there is a sample that is incomplete"));
         }
-        let mut user = 0u32;
+        let (mut number, mut user) = (0, 0);
         for (at, &weight) in weights.iter().enumerate() {
-            let label = self.told.labels.get(batch.sample_labels[at] as usize);
-            let label =
-                *label.ok_or(Stop::Nonsense("there is a sample whose label is not there"))?;
-            user = i64::from(user)
-                .checked_add(batch.sample_users[at])
-                .and_then(|user| u32::try_from(user).ok())
+            let no_label = || Stop::Nonsense("there is a sample whose label is not there");
+            number = sum(number, batch.sample_labels[at]).ok_or_else(no_label)?;
+            let label = self.told.labels.get(number as usize);
+            let label = *label.ok_or_else(no_label)?;
+            user = sum(user, batch.sample_users[at])
                 .ok_or(Stop::Nonsense("there is a sample whose stack is not there"))?;
             let (user, kernel) = (
                 self.told.stack(user)?,

@@ -80,6 +80,12 @@ struct ToldStack {
     normalized: Option<NormalizedStackIndex>,
 }
 
+/// The number that is so much more than another; none if it is no number.
+pub(super) fn sum(number: u32, difference: i64) -> Option<u32> {
+    let sum = i64::from(number).checked_add(difference)?;
+    u32::try_from(sum).ok()
+}
+
 impl Told {
     /// Takes what a batch tells, other than objects and samples.
     pub(super) fn take(&mut self, batch: &mut Batch, budget: &mut Budget) -> Result<(), Stop> {
@@ -296,17 +302,19 @@ impl Told {
                 .map(Some)
                 .map_err(|_| Stop::Nonsense("there is a thread or CPU of no sensible number")),
         };
-        let mut start = 0u64;
+        let (mut pid, mut start) = (0, 0u64);
         for (at, name) in batch.label_comms.iter().enumerate() {
             budget.spend_for_number(80)?;
             start = start.wrapping_add_signed(batch.label_starts[at]);
+            pid = sum(pid, batch.label_pids[at])
+                .ok_or(Stop::Nonsense("there is a process of no sensible number"))?;
             let mut comm = [0; 16];
             let Some(place) = comm.get_mut(..name.len()) else {
                 return Err(Stop::Nonsense("there is a label that is too long"));
             };
             place.copy_from_slice(name);
             self.labels.push(Label {
-                pid: batch.label_pids[at],
+                pid,
                 start,
                 comm,
                 tid: number(batch.label_tids[at])?,

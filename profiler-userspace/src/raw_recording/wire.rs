@@ -99,8 +99,9 @@ pub(super) struct Batch {
     #[prost(uint64, repeated, tag = "21")]
     pub(super) label_cpus: Vec<u64>,
 
-    #[prost(uint32, repeated, tag = "22")]
-    pub(super) sample_labels: Vec<u32>,
+    /// Differences from the one before in this section.
+    #[prost(sint64, repeated, tag = "22")]
+    pub(super) sample_labels: Vec<i64>,
     /// Differences from the one before in this section.
     #[prost(sint64, repeated, tag = "23")]
     pub(super) sample_users: Vec<i64>,
@@ -142,8 +143,9 @@ pub(super) struct Batch {
     #[prost(uint32, repeated, tag = "36")]
     pub(super) name_lines: Vec<u32>,
 
-    #[prost(uint32, repeated, tag = "37")]
-    pub(super) label_pids: Vec<u32>,
+    /// Differences from the one before in this section.
+    #[prost(sint64, repeated, tag = "37")]
+    pub(super) label_pids: Vec<i64>,
     /// Differences from the one before in this section.
     #[prost(sint64, repeated, tag = "38")]
     pub(super) label_starts: Vec<i64>,

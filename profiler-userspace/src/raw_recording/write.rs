@@ -3,7 +3,7 @@
 //! In: an [`RawRecording`]. Out: its sections, in an order that packs well: stacks that share callers follow each
 //! other, and everything stands before its first use.
 
-use super::batches::Batches;
+use super::batches::{Batches, by_age};
 use super::known::Known;
 use super::section::{self, Kind, MAGIC, VERSION};
 use super::wire::{
@@ -34,6 +34,7 @@ pub fn write(raw_recording: &RawRecording, out: &mut dyn Write) -> io::Result<()
     begin(&head, out)?;
     let mut known = Known::default();
     let mut batches = Batches::new(raw_recording, &mut known, out);
+    batches.labels()?;
     for (key, sums) in in_order(&raw_recording.normalized) {
         batches.sample(key, sums)?;
     }
@@ -104,6 +105,7 @@ impl Writer {
         let samples = normalized.samples();
         self.samples += samples.len() as u64;
         let mut batches = Batches::new(raw_recording, &mut self.known, out);
+        batches.labels()?;
         for stack in by_bases(normalized, &batches.bases()) {
             batches.stack(stack)?;
         }
@@ -115,7 +117,13 @@ impl Writer {
             numbered.push((user, kernel, key, sums));
         }
         numbered.sort_by_key(|(user, kernel, key, _)| {
-            (*user, *kernel, key.label, key.thread_state, key.waker)
+            (
+                *user,
+                *kernel,
+                by_age(&key.label),
+                key.thread_state,
+                key.waker,
+            )
         });
         for (_, _, key, sums) in numbered {
             batches.sample(key, sums)?;
@@ -149,7 +157,13 @@ fn in_order(normalized: &NormalizedProfile) -> Vec<(&NormalizedKey, Sums)> {
     let rank = |index: Option<NormalizedStackIndex>| index.map(|index| ranks[index.0 as usize]);
     samples.sort_unstable_by_key(|(key, _)| {
         let (user, kernel) = (rank(key.user), rank(key.kernel));
-        (user, kernel, key.label, key.thread_state, key.waker)
+        (
+            user,
+            kernel,
+            by_age(&key.label),
+            key.thread_state,
+            key.waker,
+        )
     });
     samples
 }

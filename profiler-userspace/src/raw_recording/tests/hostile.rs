@@ -42,7 +42,7 @@ fn dangling_indices_are_refused() {
     };
     let whole = of(&|_| ()).unwrap();
     assert_eq!(whole.raw_recording.normalized.total_count(), 1);
-    let broken: [&dyn Fn(&mut Batch); 36] = [
+    let broken: [&dyn Fn(&mut Batch); 39] = [
         &|batch| batch.stack_bases = vec![1],
         &|batch| batch.stack_bases = vec![2],
         &|batch| batch.stack_bases = vec![u32::MAX],
@@ -85,6 +85,8 @@ fn dangling_indices_are_refused() {
         &|batch| batch.label_comms = vec![vec![b'a'; 17]],
         &|batch| batch.label_cpus = vec![1 << 33],
         &|batch| batch.sample_labels = vec![1],
+        &|batch| batch.sample_labels = vec![-1],
+        &|batch| batch.sample_labels = vec![i64::MAX],
         &|batch| batch.sample_users = vec![2],
         &|batch| batch.sample_thread_state = vec![9],
         &|batch| batch.sample_weights = vec![1, 2],
@@ -103,6 +105,7 @@ fn dangling_indices_are_refused() {
         },
         &|batch| batch.name_lines = vec![1],
         &|batch| batch.label_pids.clear(),
+        &|batch| batch.label_pids = vec![-1],
         &|batch| batch.label_starts.push(1),
     ];
     for (at, change) in broken.into_iter().enumerate() {
