@@ -12,7 +12,10 @@ use crate::priority::RaisedPriority;
 use crate::process::{Identity, Processes, vdso};
 use crate::profile::normalized::NormalizedProfile;
 use crate::profile::raw::RawProfile;
-use crate::report::{self, text::grouped};
+use crate::report::{
+    self,
+    text::{counted, grouped},
+};
 use crate::session::events::Looks;
 use crate::session::launch::Running;
 use crate::symbolize::{Normalizer, Objects};
@@ -254,12 +257,15 @@ impl Session {
 
     /// How many samples there are so far: of what the recording is about, or of each thing.
     fn so_far(&self, plan: &Plan) -> String {
-        let recorded = |event| grouped(self.kernel.counters(event).sum(Class::Recorded));
+        let recorded = |event| self.kernel.counters(event).sum(Class::Recorded);
         if plan.has_one_subject() {
-            return format!("{} samples", recorded(0));
+            return counted(recorded(0), plan.events[0].probe.noun());
         }
         let events = plan.events.iter().enumerate();
-        let each = events.map(|(number, event)| format!("{} {}", event.name(), recorded(number)));
+        let each = events.map(|(number, event)| {
+            let count = grouped(recorded(number));
+            format!("{} {count}", event.name())
+        });
         each.collect::<Vec<_>>().join(", ")
     }
 
