@@ -58,6 +58,8 @@ const HUNTED: &[Hunted] = &[
     names("recognize", "look up in kstack_cache"),
     names("recall", "look up in kstack_cache"),
     names("one_look", "single_lookup"),
+    names("side_by_side", "parallel"),
+    names("labour", "run_jobs"),
 ];
 
 /// Names that hold such a word and are not ours.

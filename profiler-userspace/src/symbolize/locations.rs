@@ -8,7 +8,7 @@ use super::dwarf::SourceLine;
 use super::gaps::{Gap, GapId, Gaps};
 use super::kernel::KernelSymbols;
 use super::native::{self, Named, Symbol};
-use super::{Sources, Untold, at, side_by_side};
+use super::{Sources, Untold, at, parallel};
 use crate::object::{Fetch, FileOffset};
 use crate::profile::normalized::{self, NamedFunction, NormalizedProfile, ObjectIndex};
 use crate::profile::{
@@ -104,9 +104,9 @@ pub(super) fn symbolize(
     told(0);
     let ask =
         |wanted: &Wanted, fetch: Option<&Fetch<'_>>| look_up(wanted.object, &wanted.offsets, fetch);
-    side_by_side::each(
+    parallel::each(
         &wanted,
-        side_by_side::threads(),
+        parallel::threads(),
         sources.fetch,
         &ask,
         |number, answer| {

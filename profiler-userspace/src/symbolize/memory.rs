@@ -5,7 +5,7 @@
 //! Which it is depends only on the object and the limit, not on the machine or on timing: names come out the
 //! same everywhere.
 
-use super::side_by_side::MAX_THREADS;
+use super::parallel::MAX_THREADS;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// The most that names alone take for any object, in bytes: 16 MiB of headers while these are read; or 24 MiB

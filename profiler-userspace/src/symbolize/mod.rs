@@ -22,7 +22,7 @@ mod memory;
 mod native;
 mod normalize;
 mod objects;
-mod side_by_side;
+mod parallel;
 mod simplify;
 mod store;
 mod symbol_table;

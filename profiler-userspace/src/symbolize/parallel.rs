@@ -23,8 +23,8 @@ pub(super) fn threads() -> usize {
 /// Does one job; calls the given function to fetch files.
 pub(super) type Work<'a, Job, Done> = &'a (dyn Fn(&Job, Option<&Fetch<'_>>) -> Done + Sync);
 
-/// What a thread sends to the one that waits.
-enum Word<Done> {
+/// What a worker sends to the calling thread.
+enum Message<Done> {
     /// The job with this number is done.
     Done(usize, Done),
     /// The job needs a file to go on.
@@ -47,18 +47,20 @@ pub(super) fn each<Job: Sync, Done: Send>(
     }
     let next = AtomicUsize::new(0);
     thread::scope(|scope| {
-        let (words, said) = channel();
+        let (messages, received) = channel();
         for _ in 0..threads.min(jobs.len()) {
-            let words = words.clone();
+            let messages = messages.clone();
             let next = &next;
             let fetches = fetch.is_some();
             // If no further thread can be started, the others do all the work.
             let _started = thread::Builder::new()
                 .name("naming".to_owned())
-                .spawn_scoped(scope, move || labour(jobs, next, fetches, work, &words));
+                .spawn_scoped(scope, move || {
+                    run_jobs(jobs, next, fetches, work, &messages)
+                });
         }
-        drop(words);
-        listen(&said, fetch, &mut take);
+        drop(messages);
+        listen(&received, fetch, &mut take);
     });
     // No thread could be started.
     let left = next.into_inner().min(jobs.len());
@@ -68,16 +70,16 @@ pub(super) fn each<Job: Sync, Done: Send>(
 }
 
 /// Does jobs until none is left.
-fn labour<Job, Done>(
+fn run_jobs<Job, Done>(
     jobs: &[Job],
     next: &AtomicUsize,
     fetches: bool,
     work: Work<'_, Job, Done>,
-    words: &Sender<Word<Done>>,
+    messages: &Sender<Message<Done>>,
 ) {
     let ask = |id: &BuildId| {
         let (answer, answered) = sync_channel(1);
-        words.send(Word::Wanted(id.clone(), answer)).ok()?;
+        messages.send(Message::Wanted(id.clone(), answer)).ok()?;
         answered.recv().ok().flatten()
     };
     let fetch = fetches.then_some(&ask as &Fetch<'_>);
@@ -86,7 +88,10 @@ fn labour<Job, Done>(
         let Some(job) = jobs.get(number) else {
             return;
         };
-        if words.send(Word::Done(number, work(job, fetch))).is_err() {
+        if messages
+            .send(Message::Done(number, work(job, fetch)))
+            .is_err()
+        {
             return;
         }
     }
@@ -94,22 +99,22 @@ fn labour<Job, Done>(
 
 /// Passes on results as soon as all before them are done, and fetches, until all threads have ended.
 fn listen<Done>(
-    said: &Receiver<Word<Done>>,
+    received: &Receiver<Message<Done>>,
     fetch: Option<&Fetch<'_>>,
     take: &mut impl FnMut(usize, Done),
 ) {
     let mut early = BTreeMap::new();
     let mut due = 0;
-    for word in said {
-        match word {
-            Word::Done(number, done) => {
+    for message in received {
+        match message {
+            Message::Done(number, done) => {
                 early.insert(number, done);
                 while let Some(done) = early.remove(&due) {
                     take(due, done);
                     due += 1;
                 }
             }
-            Word::Wanted(id, answer) => {
+            Message::Wanted(id, answer) => {
                 // A thread that no longer waits has ended with its job.
                 let _gone = answer.send(fetch.and_then(|fetch| fetch(&id)));
             }
