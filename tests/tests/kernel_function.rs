@@ -113,7 +113,7 @@ fn a_wrong_uprobe_is_answered_with_possible_ones() {
     let program = Program::c("calls");
     let workload = program.start(&["wait"]);
     for (function, answer) in [
-        ("libc:maloc", "near it: malloc"),
+        ("libc:maloc", "similar: malloc"),
         ("libc:memcpy", "chooses"),
         ("calls:malloc", "calls only calls malloc; name the library"),
         ("libz:inflate", "give the path of one"),

@@ -60,7 +60,7 @@ const LOAD: u64 = 0;
 const STORE: u64 = 1;
 const PREFETCH: u64 = 2;
 
-/// Canonical name, other names for it, number, and what the kernel can count it doing.
+/// Canonical name, other names for it, number, and the operations that the kernel can count.
 type Cache = (&'static str, &'static [&'static str], u64, &'static [u64]);
 
 const CACHES: &[Cache] = &[
@@ -83,11 +83,11 @@ const CACHES: &[Cache] = &[
     ("node", &[], 6, &[LOAD, STORE, PREFETCH]),
 ];
 
-/// What a cache did: the number of the deed, whether it missed, and the suffixes that say so, the
-/// canonical one first.
-type Deed = (u64, bool, &'static [&'static str]);
+/// An operation of a cache: its number, whether only misses are counted, and the suffixes that stand for it,
+/// the canonical one first.
+type CacheOp = (u64, bool, &'static [&'static str]);
 
-const DEEDS: &[Deed] = &[
+const CACHE_OPS: &[CacheOp] = &[
     (
         LOAD,
         false,
@@ -157,7 +157,7 @@ fn named(name: &str) -> Option<PerfEvent> {
 }
 
 fn cache(name: &str) -> Option<PerfEvent> {
-    for &(cache, aliases, number, deeds) in CACHES {
+    for &(cache, aliases, number, ops) in CACHES {
         for alias in std::iter::once(&cache).chain(aliases) {
             let Some((head, tail)) = name.split_at_checked(alias.len()) else {
                 continue;
@@ -165,8 +165,8 @@ fn cache(name: &str) -> Option<PerfEvent> {
             if !head.eq_ignore_ascii_case(alias) {
                 continue;
             }
-            for &(deed, missed, suffixes) in DEEDS {
-                if deeds.contains(&deed)
+            for &(op, missed, suffixes) in CACHE_OPS {
+                if ops.contains(&op)
                     && suffixes
                         .iter()
                         .any(|suffix| suffix.eq_ignore_ascii_case(tail))
@@ -174,7 +174,7 @@ fn cache(name: &str) -> Option<PerfEvent> {
                     return Some(PerfEvent {
                         name: Cow::Owned(format!("{cache}{}", suffixes[0])),
                         kind: PerfEventKind::HardwareCache,
-                        config: number | deed << 8 | u64::from(missed) << 16,
+                        config: number | op << 8 | u64::from(missed) << 16,
                     });
                 }
             }
@@ -199,28 +199,28 @@ fn raw(name: &str) -> Option<PerfEvent> {
 fn refusal(name: &str) -> String {
     if name.contains(',') {
         let each: Vec<String> = name.split(',').map(|one| format!("-e {one}")).collect();
-        return format!("each perf_event has an -e of its own: {}", each.join(" "));
+        return format!("each event takes its own -e: {}", each.join(" "));
     }
     if name.contains('/') {
-        return "this notation is perf's; give the number in the processor's manual as rNNN, in \
+        return "flame-bpf does not know names of PMUs; write the event's number from the processor's manual as rNNN, in \
                 hexadecimal"
             .to_owned();
     }
     if let Some((perf_event, modifiers)) = name.split_once(':') {
         return if parse(perf_event).is_ok() {
             format!(
-                "flame-bpf has no modifiers such as `:{modifiers}`; say -e {perf_event}, with -U for user \
+                "modifiers such as `:{modifiers}` are not supported; use -e {perf_event}, with -U for user \
                  stacks only or -K for kernel stacks only"
             )
         } else {
-            "flame-bpf samples counters and clocks, not tracepoints".to_owned()
+            "a tracepoint is written CATEGORY:NAME, such as sched:sched_switch".to_owned()
         };
     }
     let near = near(name);
     if near.is_empty() {
-        "no such perf_event; `flame-bpf --help` lists them".to_owned()
+        "no such event; `flame-bpf --help` lists them".to_owned()
     } else {
-        format!("no such perf_event; near it: {}", near.join(", "))
+        format!("no such event; similar: {}", near.join(", "))
     }
 }
 
@@ -246,8 +246,8 @@ fn near(name: &str) -> Vec<String> {
 /// All canonical names.
 fn names() -> impl Iterator<Item = String> {
     let named = NAMED.iter().map(|(name, ..)| (*name).to_owned());
-    let caches = CACHES.iter().flat_map(|&(cache, _, _, deeds)| {
-        let of_this = DEEDS.iter().filter(|(deed, ..)| deeds.contains(deed));
+    let caches = CACHES.iter().flat_map(|&(cache, _, _, ops)| {
+        let of_this = CACHE_OPS.iter().filter(|(op, ..)| ops.contains(op));
         of_this.map(move |(_, _, suffixes)| format!("{cache}{}", suffixes[0]))
     });
     named.chain(caches)
@@ -386,7 +386,7 @@ mod tests {
         ] {
             let refusal = parse(typed).unwrap_err();
             assert!(
-                refusal.contains(&format!("near it: {meant}")),
+                refusal.contains(&format!("similar: {meant}")),
                 "{typed}: {refusal}"
             );
         }
@@ -405,7 +405,7 @@ mod tests {
         assert!(
             parse("sched:sched_switch")
                 .unwrap_err()
-                .contains("tracepoints")
+                .contains("tracepoint")
         );
         for not_a_number in ["r", "rxyz", "r11112222333344445"] {
             assert!(parse(not_a_number).is_err(), "{not_a_number}");

@@ -76,7 +76,7 @@ pub(super) fn near_tracepoints(name: &str) -> String {
     if names.is_empty() {
         String::new()
     } else {
-        format!("; near it: {}", names.join(", "))
+        format!("; similar: {}", names.join(", "))
     }
 }
 

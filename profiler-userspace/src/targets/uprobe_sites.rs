@@ -171,7 +171,7 @@ fn near(file: &std::fs::File, elf: &Elf, name: &str) -> String {
         return String::new();
     }
     let names: Vec<String> = scored.into_iter().map(|(_, known)| known).collect();
-    format!("; near it: {}", names.join(", "))
+    format!("; similar: {}", names.join(", "))
 }
 
 #[cfg(test)]
