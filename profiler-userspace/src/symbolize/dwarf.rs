@@ -8,13 +8,13 @@
 //! Parsed units are kept until they reach the memory limit, because the next address is likely in one of
 //! them. Then everything is freed and symbolization goes on with the next address: a new round.
 
-mod allowance;
+mod budget;
 mod section;
 mod split;
 
 use crate::object::{DebugFile, DebugSection, ElfAddress, Search};
 use addr2line::{Context, Location, LookupContinuation as _, LookupResult};
-use allowance::Allowance;
+use budget::DwarfBudget;
 use gimli::{RunTimeEndian, SectionId};
 use object::Endianness;
 use section::{Cursor, Pages, Section};
@@ -119,24 +119,24 @@ pub(super) fn look_up(
     addresses: &[ElfAddress],
     mut take: impl FnMut(usize, Vec<Level>),
 ) -> Asked {
-    let pages = Rc::new(Pages::new(Allowance::new(question.bytes)));
+    let pages = Rc::new(Pages::new(DwarfBudget::new(question.bytes)));
     let files = [Some(question.source), question.shared];
     let open = |file| Sections::open(file, &pages, WANTED, own_name);
     let [own, shared] = files.map(|file| file.map(open));
     let mut asked = Asked::default();
     let mut paths = Paths::default();
-    let Some(own) = own.filter(|_| !pages.allowance.is_over()) else {
+    let Some(own) = own.filter(|_| !pages.budget.is_over()) else {
         asked.left = addresses.len();
         return asked;
     };
     let split = Split::new(question.search, question.path, question.source, &pages);
     let mut rest = 0;
     for round in 0..MAX_ROUNDS {
-        if rest == addresses.len() || !pages.allowance.resume() {
+        if rest == addresses.len() || !pages.budget.resume() {
             break;
         }
         let context = context(&own, shared.as_ref());
-        if pages.allowance.is_over() {
+        if pages.budget.is_over() {
             // The header of all units does not fit and will not fit in the next round either.
             break;
         }
@@ -148,7 +148,7 @@ pub(super) fn look_up(
         let first = rest;
         while let Some(address) = addresses.get(rest) {
             let levels = at(&context, &split, address.0, &mut paths).unwrap_or_default();
-            if pages.allowance.is_over() {
+            if pages.budget.is_over() {
                 // What does not fit after everything was freed will never fit.
                 if rest == first {
                     asked.left += 1;
@@ -239,7 +239,7 @@ fn own_name(id: SectionId) -> Option<&'static str> {
 }
 
 impl Sections {
-    /// The sections of a file, which stays open. If a compressed one does not fit, the allowance is used up.
+    /// The sections of a file, which stays open. If a compressed one does not fit, the budget is used up.
     fn open(
         source: &DebugFile,
         pages: &Rc<Pages>,
@@ -252,7 +252,7 @@ impl Sections {
         })
     }
 
-    /// The sections of a file, read whole. If they do not fit, the allowance is used up.
+    /// The sections of a file, read whole. If they do not fit, the budget is used up.
     fn read(
         source: &DebugFile,
         pages: &Rc<Pages>,
@@ -277,7 +277,7 @@ impl Sections {
         };
         let open = |id: SectionId| {
             let section = source.elf.debug.section(called(id)?.as_bytes())?;
-            pages.allowance.expect(section.bytes);
+            pages.budget.expect(section.bytes);
             Some((id, Rc::new(open(&source.file, section, endian)?)))
         };
         Self {

@@ -8,7 +8,7 @@
 
 use super::dwarf::{self, Question};
 use super::kernel_function::{KernelFunction, readable};
-use super::memory::SymbolMemory;
+use super::memory_budget::SymbolMemory;
 use super::symbol_table;
 use crate::object::{BuildId, DebugFile, Elf, ElfAddress, Fetch, RegularFile, Search};
 use std::cell::{OnceCell, RefCell};

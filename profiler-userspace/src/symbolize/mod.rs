@@ -18,7 +18,7 @@ mod kernel_function;
 mod kernel_lines;
 mod leaf;
 mod locations;
-mod memory;
+mod memory_budget;
 mod native;
 mod normalize;
 mod objects;
@@ -40,7 +40,7 @@ pub use interrupts::without_interrupted;
 pub use kernel::{AskKernel, KernelNames, KernelNaming, KernelSymbols};
 pub use kernel_function::KernelFunction;
 pub use kernel_lines::{KernelFiles, KernelLines, KernelLining};
-pub use memory::SymbolMemory;
+pub use memory_budget::SymbolMemory;
 pub use normalize::Normalizer;
 pub use objects::Objects;
 pub use store::{Stored, store, symbolize_stored};
@@ -54,7 +54,7 @@ use crate::profile::{Labels, LabelsIndex, Profile, Sample, Unit, Waker};
 use demangle::visible;
 use gaps::{GapId, Gaps};
 use locations::LookUp;
-use memory::Memory;
+use memory_budget::MemoryBudget;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
@@ -106,7 +106,7 @@ pub fn symbolize(
     sources: &Sources<'_>,
 ) -> Symbolized {
     let naming = sources.naming;
-    let memory = Memory::new(naming.memory);
+    let memory = MemoryBudget::new(naming.memory);
     let look_up = |index, offsets: &[FileOffset], fetch: Option<&Fetch<'_>>| {
         let sources = native::Sources {
             naming,
@@ -207,7 +207,7 @@ pub fn name_object(
     let sources = native::Sources {
         naming,
         fetch,
-        memory: &Memory::new(naming.memory),
+        memory: &MemoryBudget::new(naming.memory),
     };
     let named = native::name(&Opened::ours(file), path, &offsets, sources);
     let frames = |symbol: &native::Symbol| match symbol {

@@ -13,7 +13,7 @@
 use super::Naming;
 use super::demangle::{Demangling, demangle, visible};
 use super::dwarf::{self, Asked, Question, SourceLine};
-use super::memory::{Memory, NAMES_BYTES, Turn};
+use super::memory_budget::{MemoryBudget, MemoryPermit, NAMES_BYTES};
 use super::symbol_table::{self, Found};
 use crate::object::{
     BuildId, DebugFile, Elf, ElfAddress, Fetch, FileOffset, RegularFile, Search, Segment, Segments,
@@ -40,7 +40,7 @@ pub(super) struct Sources<'a> {
     /// Whom to ask for debug files that are not here.
     pub(super) fetch: Option<&'a Fetch<'a>>,
     /// How much memory may be held.
-    pub(super) memory: &'a Memory,
+    pub(super) memory: &'a MemoryBudget,
 }
 
 /// The functions at a place.
@@ -157,15 +157,15 @@ pub(super) fn name_absent(
         roots: &[Path::new("/")],
     };
     catch_unwind(AssertUnwindSafe(|| {
-        let turn = sources.memory.turn(NAMES_BYTES);
-        object.name(offsets, sources, turn)
+        let permit = sources.memory.acquire(NAMES_BYTES);
+        object.name(offsets, sources, permit)
     }))
     .unwrap_or_else(|_| Named::nothing(offsets.len()))
 }
 
 fn read(opened: &Opened, path: &Path, offsets: &[FileOffset], sources: Sources<'_>) -> Named {
     let file = &opened.file.file;
-    let turn = sources.memory.turn(NAMES_BYTES);
+    let permit = sources.memory.acquire(NAMES_BYTES);
     let Some(elf) = Elf::read(file) else {
         return Named::nothing(offsets.len());
     };
@@ -175,7 +175,7 @@ fn read(opened: &Opened, path: &Path, offsets: &[FileOffset], sources: Sources<'
         path,
         roots: &roots(opened),
     };
-    object.name(offsets, sources, turn)
+    object.name(offsets, sources, permit)
 }
 
 /// An object, whose own file is there or not.
@@ -193,7 +193,12 @@ type Places = Vec<(ElfAddress, usize)>;
 
 impl Object<'_> {
     /// Names offsets by the object's tables.
-    fn name(&self, offsets: &[FileOffset], sources: Sources<'_>, turn: Turn<'_>) -> Named {
+    fn name(
+        &self,
+        offsets: &[FileOffset],
+        sources: Sources<'_>,
+        permit: MemoryPermit<'_>,
+    ) -> Named {
         let elf = self.elf;
         let mut named = Named::nothing(offsets.len());
         let mut unnamed: Places = Vec::with_capacity(offsets.len());
@@ -236,7 +241,7 @@ impl Object<'_> {
         named.has_symbols = !stripped || has_debug_file || minimal.is_some() || only_dwarf;
         named.build_id.clone_from(&elf.build_id);
         let detailed = sources.naming.inlined || sources.naming.lines;
-        drop((turn, minimal));
+        drop((permit, minimal));
         if only_dwarf || detailed {
             let places = if detailed { asked } else { unnamed };
             self.detail(&mut named, &places, debug, search, sources);
@@ -267,7 +272,7 @@ impl Object<'_> {
         let wanted = wanted.into_iter().flatten().map(dwarf::wanted_bytes);
         // What is made of all that a file has takes about as much again.
         let wanted = wanted.fold(0, u64::saturating_add).saturating_mul(2);
-        let turn = sources.memory.turn(wanted);
+        let permit = sources.memory.acquire(wanted);
         let addresses: Vec<ElfAddress> = places.iter().map(|(address, _)| *address).collect();
         let take = |number: usize, levels| named.detail(places[number].1, levels, sources.naming);
         let question = Question {
@@ -275,7 +280,7 @@ impl Object<'_> {
             shared: shared.as_ref(),
             path: self.path,
             search,
-            bytes: turn.bytes,
+            bytes: permit.bytes,
         };
         let asked = dwarf::look_up(question, &addresses, take);
         named.asked = asked;

@@ -10,7 +10,7 @@ use super::demangle::visible;
 use super::gaps::{Gap, GapId, Gaps, Reached, Unnamed};
 use super::kernel::KernelSymbols;
 use super::locations::Answer;
-use super::memory::Memory;
+use super::memory_budget::MemoryBudget;
 use super::native::{self, Named, Symbol};
 use super::{Objects, Sources, Symbolized, at, build};
 use crate::object::{Elf, Fetch, FileOffset, RecordedObject};
@@ -62,7 +62,7 @@ pub fn store(
     let asked = native::Sources {
         naming: sources.naming,
         fetch: None,
-        memory: &Memory::new(sources.naming.memory),
+        memory: &MemoryBudget::new(sources.naming.memory),
     };
     let mut named: HashMap<Location, (Location, GapId)> = HashMap::new();
     for (object, mut offsets) in offsets {
@@ -226,7 +226,7 @@ pub fn symbolize_stored(
     sources: &Sources<'_>,
 ) -> Symbolized {
     let naming = sources.naming;
-    let memory = Memory::new(naming.memory);
+    let memory = MemoryBudget::new(naming.memory);
     let look_up = |index: ObjectIndex, offsets: &[FileOffset], fetch: Option<&Fetch<'_>>| {
         let sources = native::Sources {
             naming,

@@ -2,9 +2,9 @@
 //!
 //! In: an open file and where its sections are. Out: [`Cursor`]s, through which libraries read. Of
 //! uncompressed sections only the pages used last are kept, least recently used first out; compressed ones
-//! are unpacked whole. Never holds more than the [`Allowance`] grants.
+//! are unpacked whole. Never holds more than the [`DwarfBudget`] grants.
 
-use super::allowance::Allowance;
+use super::budget::DwarfBudget;
 use crate::object::{DebugSection, Packing};
 use gimli::{Error, Reader, ReaderOffsetId, Result, RunTimeEndian};
 use std::borrow::Cow;
@@ -17,7 +17,7 @@ use std::rc::Rc;
 /// The size of a page, in bytes.
 const PAGE_BYTES: usize = 32 << 10;
 
-/// The least number of pages that are kept, whatever the allowance.
+/// The least number of pages that are kept, whatever the budget.
 const LEAST_PAGES: usize = 16;
 
 /// Searching through so many bytes counts as one step.
@@ -34,7 +34,7 @@ struct Page {
 
 /// The cached pages of all sections.
 pub(super) struct Pages {
-    pub(super) allowance: Allowance,
+    pub(super) budget: DwarfBudget,
     most: usize,
     kept: RefCell<HashMap<(u64, u64), Page>>,
     // Pages that were evicted.
@@ -45,10 +45,10 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    pub(super) fn new(allowance: Allowance) -> Self {
-        let most = usize::try_from(allowance.page_bytes()).unwrap_or(usize::MAX) / PAGE_BYTES;
+    pub(super) fn new(budget: DwarfBudget) -> Self {
+        let most = usize::try_from(budget.page_bytes()).unwrap_or(usize::MAX) / PAGE_BYTES;
         Self {
-            allowance,
+            budget,
             most: most.max(LEAST_PAGES),
             kept: RefCell::default(),
             gone: RefCell::default(),
@@ -139,7 +139,7 @@ impl Section {
         endian: RunTimeEndian,
         pages: &Rc<Pages>,
     ) -> Option<Self> {
-        if !pages.allowance.grant(section.bytes) {
+        if !pages.budget.grant(section.bytes) {
             return None;
         }
         let mut bytes = section.read(file)?;
@@ -261,7 +261,7 @@ impl Section {
             }
             let found = here.iter().position(|known| *known == byte);
             let looked_at = found.unwrap_or(here.len()) as u64;
-            if !self.pages.allowance.step(1 + looked_at / BYTES_A_STEP) {
+            if !self.pages.budget.step(1 + looked_at / BYTES_A_STEP) {
                 return Err(Error::Io);
             }
             if found.is_some() {
@@ -313,8 +313,8 @@ impl Cursor {
     /// The bytes up to the end, cut if there are very many.
     pub(super) fn bytes(&self, most: usize) -> Result<Vec<u8>> {
         let count = usize::try_from(self.left()).unwrap_or(usize::MAX).min(most);
-        let allowance = &self.section.pages.allowance;
-        if !allowance.grant(count as u64) || !allowance.step(1 + count as u64 / BYTES_A_STEP) {
+        let budget = &self.section.pages.budget;
+        if !budget.grant(count as u64) || !budget.step(1 + count as u64 / BYTES_A_STEP) {
             return Err(Error::Io);
         }
         let mut bytes = vec![0; count];
@@ -404,7 +404,7 @@ impl Reader for Cursor {
         if count > self.left() {
             return self.too_short();
         }
-        if !self.section.pages.allowance.step(1) {
+        if !self.section.pages.budget.step(1) {
             return Err(Error::Io);
         }
         self.section.copy(self.at, buffer)?;

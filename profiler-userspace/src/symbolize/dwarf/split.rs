@@ -95,7 +95,7 @@ impl<'a> Split<'a> {
         let found = self.packed(asked).or_else(|| self.single(asked));
         // A part that was not read for lack of memory is not missing.
         if found.is_none()
-            && !self.pages.allowance.is_over()
+            && !self.pages.budget.is_over()
             && self.missing.borrow_mut().insert(asked.dwo_id.0)
         {
             let mut first = self.first_missing.borrow_mut();

@@ -1,6 +1,6 @@
 //! Where an object's names come from, and in which order.
 
-use super::memory::Memory;
+use super::memory_budget::MemoryBudget;
 use super::native::{self, Sources, Symbol};
 use super::program::Workshop;
 use super::{Naming, TWO_FUNCTIONS, USUAL, USUAL_MEMORY};
@@ -18,7 +18,7 @@ pub(super) const HERE: Sources<'static> = Sources {
     memory: &MEMORY,
 };
 
-pub(super) static MEMORY: Memory = Memory::new(USUAL_MEMORY);
+pub(super) static MEMORY: MemoryBudget = MemoryBudget::new(USUAL_MEMORY);
 
 /// A program of the workshop's, as if that were the root of the file system, and its path there.
 pub(super) fn opened(shop: &Workshop, program: &Path) -> (Opened, PathBuf) {

@@ -13,7 +13,7 @@ fn stored(bytes: &[u8], allowed: u64) -> Cursor {
         packing: Packing::None,
         bytes: bytes.len() as u64,
     };
-    let pages = Rc::new(Pages::new(Allowance::new(allowed)));
+    let pages = Rc::new(Pages::new(DwarfBudget::new(allowed)));
     let section = Section::open(&Rc::new(file), &section, RunTimeEndian::Little, &pages);
     Cursor::new(&Rc::new(section.unwrap()))
 }
@@ -108,7 +108,7 @@ fn bytes_beyond_the_budget_are_not_read() {
     let cursor = stored(&bytes, 4 << 20);
     assert!(cursor.bytes(1 << 20).is_ok());
     assert!(cursor.to_slice().is_err());
-    assert!(cursor.section.pages.allowance.is_over());
+    assert!(cursor.section.pages.budget.is_over());
     // Nor is a file that ends before its section does.
     let mut short = stored(b"abc", 1 << 20);
     let section = Rc::get_mut(&mut short.section).unwrap();

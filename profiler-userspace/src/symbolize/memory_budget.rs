@@ -1,6 +1,6 @@
 //! How much memory symbolization may hold at once.
 //!
-//! In: one limit, and threads that each symbolize an object. Out: turns, each with the amount its holder may
+//! In: one limit, and threads that each symbolize an object. Out: permits, each with the amount its holder may
 //! use. What fits into a share runs beside others; what may not fit gets the whole limit and runs alone.
 //! Which it is depends only on the object and the limit, not on the machine or on timing: names come out the
 //! same everywhere.
@@ -30,48 +30,48 @@ impl Default for SymbolMemory {
     }
 }
 
-/// Hands out turns.
+/// Memory that threads share.
 #[derive(Debug)]
-pub(super) struct Memory {
+pub(super) struct MemoryBudget {
     limit: u64,
-    turns: RwLock<()>,
+    guard: RwLock<()>,
 }
 
 /// The right to use so much memory, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Turn<'a> {
+pub(super) struct MemoryPermit<'a> {
     /// How much, in bytes.
     pub(super) bytes: u64,
-    _held: Held<'a>,
+    _guard: Guard<'a>,
 }
 
 #[derive(Debug)]
-enum Held<'a> {
+enum Guard<'a> {
     Share(#[expect(dead_code, reason = "held, not read")] RwLockReadGuard<'a, ()>),
     All(#[expect(dead_code, reason = "held, not read")] RwLockWriteGuard<'a, ()>),
 }
 
-impl Memory {
+impl MemoryBudget {
     pub(super) const fn new(limit: SymbolMemory) -> Self {
         Self {
             limit: limit.bytes,
-            turns: RwLock::new(()),
+            guard: RwLock::new(()),
         }
     }
 
-    /// Waits for a turn for a need of so many bytes. A thread must drop its turn before it asks for another.
-    pub(super) fn turn(&self, wanted: u64) -> Turn<'_> {
+    /// Waits for a permit for a need of so many bytes. A thread must drop its permit before it acquires another.
+    pub(super) fn acquire(&self, wanted: u64) -> MemoryPermit<'_> {
         let share = self.limit / MAX_THREADS as u64;
         // No panic could leave what is behind the lock half changed.
         if wanted <= share {
-            Turn {
+            MemoryPermit {
                 bytes: share,
-                _held: Held::Share(self.turns.read().unwrap_or_else(PoisonError::into_inner)),
+                _guard: Guard::Share(self.guard.read().unwrap_or_else(PoisonError::into_inner)),
             }
         } else {
-            Turn {
+            MemoryPermit {
                 bytes: self.limit,
-                _held: Held::All(self.turns.write().unwrap_or_else(PoisonError::into_inner)),
+                _guard: Guard::All(self.guard.write().unwrap_or_else(PoisonError::into_inner)),
             }
         }
     }
@@ -87,20 +87,20 @@ mod tests {
     #[test]
     fn holders_of_memory_permits_stay_within_the_limit() {
         const LIMIT: u64 = 400;
-        let memory = Memory::new(SymbolMemory { bytes: LIMIT });
+        let memory = MemoryBudget::new(SymbolMemory { bytes: LIMIT });
         let (held, most) = (AtomicU64::new(0), AtomicU64::new(0));
         thread::scope(|scope| {
             for number in 0..MAX_THREADS as u64 {
-                let (memory, held, most) = (&memory, &held, &most);
+                let (budget, held, most) = (&memory, &held, &most);
                 scope.spawn(move || {
                     for round in 0..50 {
                         let wanted = [1, 100, 101, 1000][(round + number) as usize % 4];
-                        let turn = memory.turn(wanted);
-                        assert_eq!(turn.bytes, if wanted <= 100 { 100 } else { LIMIT });
-                        let now = held.fetch_add(turn.bytes, Ordering::SeqCst) + turn.bytes;
+                        let permit = budget.acquire(wanted);
+                        assert_eq!(permit.bytes, if wanted <= 100 { 100 } else { LIMIT });
+                        let now = held.fetch_add(permit.bytes, Ordering::SeqCst) + permit.bytes;
                         most.fetch_max(now, Ordering::SeqCst);
                         thread::sleep(Duration::from_micros(50));
-                        held.fetch_sub(turn.bytes, Ordering::SeqCst);
+                        held.fetch_sub(permit.bytes, Ordering::SeqCst);
                     }
                 });
             }
@@ -110,11 +110,14 @@ mod tests {
 
     #[test]
     fn names_get_their_share_of_memory_unless_limited() {
-        let usual = Memory::new(SymbolMemory::default());
-        assert_eq!(usual.turn(NAMES_BYTES).bytes, NAMES_BYTES);
+        let usual = MemoryBudget::new(SymbolMemory::default());
+        assert_eq!(usual.acquire(NAMES_BYTES).bytes, NAMES_BYTES);
         let least = SymbolMemory {
             bytes: u64::from(SymbolMemory::LEAST_MIB) << 20,
         };
-        assert_eq!(Memory::new(least).turn(NAMES_BYTES).bytes, NAMES_BYTES);
+        assert_eq!(
+            MemoryBudget::new(least).acquire(NAMES_BYTES).bytes,
+            NAMES_BYTES
+        );
     }
 }

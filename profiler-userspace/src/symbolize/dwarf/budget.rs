@@ -25,7 +25,7 @@ const STEPS_A_BYTE: u64 = 2;
 
 /// The limits, and what was used.
 #[derive(Debug)]
-pub(super) struct Allowance {
+pub(super) struct DwarfBudget {
     /// What this thread held before, in bytes.
     before: i64,
     /// How much more it may hold before reading stops, in bytes.
@@ -35,7 +35,7 @@ pub(super) struct Allowance {
     over: Cell<bool>,
 }
 
-impl Allowance {
+impl DwarfBudget {
     /// So many bytes.
     pub(super) fn new(bytes: u64) -> Self {
         Self {
@@ -104,23 +104,23 @@ mod tests {
 
     #[test]
     fn held_memory_ends_the_budget_and_freed_memory_extends_it() {
-        let allowance = Allowance::new(6 << 20);
-        assert!((0..1000).all(|_| allowance.step(1)));
-        assert!(allowance.grant(3 << 20) && !allowance.grant((3 << 20) + 1));
-        assert!(allowance.is_over() && allowance.resume() && !allowance.is_over());
+        let budget = DwarfBudget::new(6 << 20);
+        assert!((0..1000).all(|_| budget.step(1)));
+        assert!(budget.grant(3 << 20) && !budget.grant((3 << 20) + 1));
+        assert!(budget.is_over() && budget.resume() && !budget.is_over());
         let much = vec![1u8; 3 << 20];
-        assert!(!(0..1000).all(|_| allowance.step(1)));
-        assert!(allowance.is_over() && !allowance.resume());
+        assert!(!(0..1000).all(|_| budget.step(1)));
+        assert!(budget.is_over() && !budget.resume());
         drop(much);
-        assert!(allowance.resume() && allowance.step(1000));
+        assert!(budget.resume() && budget.step(1000));
     }
 
     #[test]
     fn steps_are_limited_by_the_size_of_the_input() {
-        let allowance = Allowance::new(4 << 20);
-        assert!(allowance.step(FREE_STEPS));
-        assert!(!allowance.step(STEPS_UNASKED) && !allowance.resume());
-        let larger = Allowance::new(4 << 20);
+        let budget = DwarfBudget::new(4 << 20);
+        assert!(budget.step(FREE_STEPS));
+        assert!(!budget.step(STEPS_UNASKED) && !budget.resume());
+        let larger = DwarfBudget::new(4 << 20);
         larger.expect(100);
         assert!(larger.step(FREE_STEPS + 200) && !larger.step(STEPS_UNASKED));
     }
