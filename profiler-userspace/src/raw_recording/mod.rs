@@ -8,8 +8,8 @@
 mod batches;
 mod budget;
 mod callees;
-mod held;
 mod known;
+mod pending;
 mod read;
 mod section;
 mod take;

@@ -5,7 +5,7 @@
 //! flame-bpf that is understood here. Takes no more than a fixed amount of memory, whatever a file claims.
 
 use super::budget::Stop;
-use super::held::{Held, Packed};
+use super::pending::{Packed, PendingBatches};
 use super::section::{self, Found, Kind, MAGIC, Section, VERSION};
 use super::take::Taken;
 use super::windows::{Seen, Wanted, Windows};
@@ -30,7 +30,7 @@ const UNPACKED: (u64, u64) = (1 << 30, 64);
 
 /// Such a part of the memory may hold batches that are not unpacked yet. What a file tells before its numbers begin anew
 /// packs into far less.
-const HELD: u64 = 64;
+const PENDING: u64 = 64;
 
 /// Why a file gave less than was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +92,7 @@ pub(super) fn read_within(
         head: None,
         windows: None,
         taken: Taken::new(most),
-        held: Held::new(most / HELD),
+        pending: PendingBatches::new(most / PENDING),
         closing: None,
         is_full: false,
         far: Far {
@@ -143,7 +143,7 @@ struct Reading<'w> {
     /// None if there are none.
     windows: Option<Seen<'w>>,
     taken: Taken,
-    held: Held,
+    pending: PendingBatches,
     closing: Option<String>,
     /// Then no batch is taken any more, but what there is besides is looked at: how much is missing is to be told.
     is_full: bool,
@@ -199,14 +199,14 @@ impl Reading<'_> {
         {
             let window: wire::Window = decode(number, &message)?;
             if window.anew {
-                self.held.pass_over();
+                self.pending.pass_over();
                 self.taken.begin_anew();
             }
             windows.see(wire::time(head.started_ns), window);
         } else if kind == Kind::End as u8 && self.head.is_some() {
             let end: wire::End = decode(number, &message)?;
-            self.held.pass_over();
-            let is_all = !self.is_full && !self.held.passed_over;
+            self.pending.pass_over();
+            let is_all = !self.is_full && !self.pending.passed_over;
             if is_all && end.samples != self.taken.samples {
                 return broken("there is a wrong number of samples");
             }
@@ -227,7 +227,7 @@ impl Reading<'_> {
             return Ok(());
         }
         let wanted = self.windows.as_ref().is_none_or(Seen::is_wanted);
-        let has_room = self.held.keep(Packed {
+        let has_room = self.pending.keep(Packed {
             number,
             section,
             wanted,
@@ -239,7 +239,7 @@ impl Reading<'_> {
             number,
             section,
             wanted,
-        } in self.held.take()
+        } in self.pending.take()
         {
             let batch: Batch = decode(number, &self.far.unpack(&section)?)?;
             match self.taken.take(batch, wanted) {

@@ -15,7 +15,7 @@ pub(super) struct Packed {
 }
 
 /// Batches that may turn out to be needed, in their order.
-pub(super) struct Held {
+pub(super) struct PendingBatches {
     batches: Vec<Packed>,
     bytes: u64,
     most: u64,
@@ -23,7 +23,7 @@ pub(super) struct Held {
     pub(super) passed_over: bool,
 }
 
-impl Held {
+impl PendingBatches {
     /// None yet, and no more than so many bytes of the file.
     pub(super) fn new(most: u64) -> Self {
         Self {
@@ -34,7 +34,7 @@ impl Held {
         }
     }
 
-    /// Keeps one more. Says whether there was room for it; there are too many to be kept if not.
+    /// Keeps one more. False if they exceed the limit: then they have to be unpacked.
     pub(super) fn keep(&mut self, batch: Packed) -> bool {
         self.bytes += batch.section.bytes() as u64;
         self.batches.push(batch);
