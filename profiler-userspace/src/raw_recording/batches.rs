@@ -8,7 +8,7 @@ use super::known::Known;
 use super::section::{self, Kind};
 use super::wire::{
     Batch, FP_FALLBACK, LOCATION_NAMED, LOCATION_OBJECT, LOCATION_UNKNOWN, STEP_CALLEE, STEP_NEW,
-    STEP_TOLD,
+    STEP_NEXT,
 };
 use crate::object::RecordedObject;
 use crate::profile::FrameKind;
@@ -38,7 +38,7 @@ pub(super) struct Batches<'a, 'o> {
     stacks: Vec<u32>,
     // The number of the first stack that this raw recording adds.
     first: u32,
-    // What the next entries of this batch are told in terms of.
+    // What the next entries of this batch are relative to.
     last: Last,
 }
 
@@ -51,7 +51,7 @@ struct Last {
     // The process of the last label, and when it began.
     pid: u32,
     start: u64,
-    // The last base that was told as a difference.
+    // The last base that was written as a difference.
     base: u32,
 }
 
@@ -244,7 +244,7 @@ impl<'a, 'o> Batches<'a, 'o> {
                     None if location == new => STEP_NEW,
                     None => {
                         batch.stack_locations.push(new - location);
-                        STEP_TOLD
+                        STEP_NEXT
                     }
                 });
             self.known.next_location = new.max(location + 1);
@@ -252,7 +252,7 @@ impl<'a, 'o> Batches<'a, 'o> {
         }
     }
 
-    /// How a batch tells of the stack of this number that another shares locations with.
+    /// How a batch refers to the stack of this number, with which another shares locations.
     fn base(&mut self, number: u32) -> u32 {
         if number < self.first
             && let Some(more) = number.checked_sub(self.last.base)

@@ -1,4 +1,4 @@
-//! Which locations have followed which in stacks, told from the root: a call that led somewhere before mostly leads there again.
+//! Which locations have followed which in stacks, from the root: a call that led somewhere before mostly leads there again.
 //!
 //! In: pairs of neighbours, in the order in which they stand in a file. Out: a small number for most of them. Whoever
 //! writes a file and whoever reads it see the same pairs in the same order, so both know what a number means.

@@ -1,6 +1,6 @@
 //! Raw recordings: a recording's stacks as a compact file, to be named later or elsewhere.
 //!
-//! In: a [`NormalizedProfile`] profile whose locations lie in [`RecordedObject`]s, or carry their names, and [`Facts`] about
+//! In: a [`NormalizedProfile`] whose locations lie in [`RecordedObject`]s, or carry their names, and [`Facts`] about
 //! it. Out: bytes, and from bytes the same again. What a file says is never believed: whoever wrote it, reading
 //! takes bounded time and memory, and every number is checked before it is used.
 //! `docs/raw-recordings.md` describes the format for other readers.
@@ -12,10 +12,10 @@ mod known;
 mod pending;
 mod read;
 mod section;
+mod tables;
 mod take;
 #[cfg(test)]
 mod tests;
-mod told;
 mod windows;
 mod wire;
 mod write;

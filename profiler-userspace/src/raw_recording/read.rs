@@ -28,7 +28,7 @@ const MOST_BYTES: u64 = 1 << 30;
 /// time, and no writer packs as well.
 const UNPACKED: (u64, u64) = (1 << 30, 64);
 
-/// Such a part of the memory may hold batches that are not unpacked yet. What a file tells before its numbers begin anew
+/// Such a part of the memory may hold batches that are not unpacked yet. What a file has before its numbers begin anew
 /// packs into far less.
 const PENDING: u64 = 64;
 
@@ -145,7 +145,7 @@ struct Reading<'w> {
     taken: Taken,
     pending: PendingBatches,
     closing: Option<String>,
-    /// Then no batch is taken any more, but what there is besides is looked at: how much is missing is to be told.
+    /// Then no more batches are taken, but the other sections are still read: they say how much is missing.
     is_full: bool,
     far: Far,
 }

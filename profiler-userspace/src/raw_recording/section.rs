@@ -19,7 +19,7 @@ pub(super) const MOST_UNPACKED: usize = 1 << 20;
 /// The most bytes of a packed message: LZMA adds a little to what cannot be packed.
 const MOST_PACKED: usize = MOST_UNPACKED + (MOST_UNPACKED >> 4) + 64;
 
-/// LZMA's lc, lp and pb: bits of the byte before and of the position that tell what comes next. Columns of small numbers
+/// LZMA's lc, lp and pb: bits of the byte before and of the position that predict the next. Columns of small numbers
 /// have no alignment, and say little about their neighbours.
 const CONTEXT: (u32, u32, u32) = (1, 0, 0);
 

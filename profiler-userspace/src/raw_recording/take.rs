@@ -1,10 +1,10 @@
 //! What is taken from the batches of a raw recording.
 //!
-//! In: batches, one after the other, and how much memory there is. Out: a [`NormalizedProfile`] profile of those samples that are wanted,
+//! In: batches, one after the other, and how much memory there is. Out: a [`NormalizedProfile`] of those samples that are wanted,
 //! and its objects, or why a batch cannot be taken. Every number is checked; a budget is spent before much memory is.
 
 use super::budget::{Budget, Stop};
-use super::told::{Place, Told, sum};
+use super::tables::{Place, Tables, sum};
 use super::wire::Batch;
 use crate::object::{BuildId, Proof, RecordedObject, Segment, Segments};
 use crate::profile::normalized::{
@@ -20,7 +20,7 @@ use std::path::PathBuf;
 /// What was taken from the batches so far.
 pub(super) struct Taken {
     budget: Budget,
-    told: Told,
+    tables: Tables,
     pub(super) normalized: NormalizedProfile,
     pub(super) objects: Vec<RecordedObject>,
     object_indices: HashMap<RecordedObject, ObjectIndex>,
@@ -35,7 +35,7 @@ impl Taken {
     pub(super) fn new(most: u64) -> Self {
         Self {
             budget: Budget::new(most),
-            told: Told::default(),
+            tables: Tables::default(),
             normalized: NormalizedProfile::default(),
             objects: Vec::new(),
             object_indices: HashMap::new(),
@@ -46,14 +46,14 @@ impl Taken {
 
     /// Numbers begin at 0 again.
     pub(super) fn begin_anew(&mut self) {
-        self.told = Told::default();
+        self.tables = Tables::default();
         self.budget.begin_anew();
     }
 
     /// Takes a batch: its samples, too, if they are `wanted`.
     pub(super) fn take(&mut self, mut batch: Batch, wanted: bool) -> Result<(), Stop> {
         self.take_objects(&mut batch)?;
-        self.told.take(&mut batch, &mut self.budget)?;
+        self.tables.take(&mut batch, &mut self.budget)?;
         self.take_samples(&batch, wanted)
     }
 
@@ -107,7 +107,7 @@ impl Taken {
                 segments: Segments::new(all.collect()),
             };
             let index = self.object(object)?;
-            self.told.objects.push(index);
+            self.tables.objects.push(index);
             next = end;
         }
         Ok(())
@@ -149,13 +149,13 @@ impl Taken {
         for (at, &weight) in weights.iter().enumerate() {
             let no_label = || Stop::Nonsense("there is a sample whose label is not there");
             number = sum(number, batch.sample_labels[at]).ok_or_else(no_label)?;
-            let label = self.told.labels.get(number as usize);
+            let label = self.tables.labels.get(number as usize);
             let label = *label.ok_or_else(no_label)?;
             user = sum(user, batch.sample_users[at])
                 .ok_or(Stop::Nonsense("there is a sample whose stack is not there"))?;
             let (user, kernel) = (
-                self.told.stack(user)?,
-                self.told.stack(batch.sample_kernels[at])?,
+                self.tables.stack(user)?,
+                self.tables.stack(batch.sample_kernels[at])?,
             );
             let thread_state = match batch.sample_thread_state[at] {
                 0 => ThreadState::Running,
@@ -166,7 +166,7 @@ impl Taken {
                 _ => return Err(Stop::Nonsense("there is a sample of an unknown kind")),
             };
             let waker = batch.sample_wakers.get(at).copied().unwrap_or(0);
-            if waker as usize > self.told.wakers.len() {
+            if waker as usize > self.tables.wakers.len() {
                 return Err(Stop::Nonsense("there is a sample whose waker is not there"));
             }
             if waker > 0 && thread_state != ThreadState::Woken {
@@ -223,49 +223,49 @@ impl Taken {
         let Some(stack) = number.checked_sub(1) else {
             return Ok(None);
         };
-        if let Some(index) = *self.told.normalized(stack) {
+        if let Some(index) = *self.tables.normalized(stack) {
             return Ok(Some(index));
         }
-        let told = self.told.locations_of(stack);
-        self.budget.spend(128 + 4 * told.len())?;
-        let mut locations = Vec::with_capacity(told.len());
-        for location in told {
+        let numbers = self.tables.locations_of(stack);
+        self.budget.spend(128 + 4 * numbers.len())?;
+        let mut locations = Vec::with_capacity(numbers.len());
+        for location in numbers {
             locations.push(self.location(location)?);
         }
-        let (end, fp_fallback) = self.told.end_of(stack);
+        let (end, fp_fallback) = self.tables.end_of(stack);
         let index = self.normalized.stack(NormalizedStack {
             locations: locations.into(),
             end,
             fp_fallback,
         });
-        *self.told.normalized(stack) = Some(index);
+        *self.tables.normalized(stack) = Some(index);
         Ok(Some(index))
     }
 
     fn location(&mut self, number: u32) -> Result<LocationIndex, Stop> {
-        let told = self.told.locations[number as usize];
-        if let Some(index) = told.normalized {
+        let entry = self.tables.locations[number as usize];
+        if let Some(index) = entry.normalized {
             return Ok(index);
         }
         self.budget.spend(64)?;
-        let location = match told.place {
+        let location = match entry.place {
             Place::Unknown => Location::Unknown,
             Place::Named(name) => self.name(name)?,
             Place::At { object, offset } => Location::At { object, offset },
         };
         let index = self.normalized.location(location);
-        self.told.locations[number as usize].normalized = Some(index);
+        self.tables.locations[number as usize].normalized = Some(index);
         Ok(index)
     }
 
     fn name(&mut self, number: u32) -> Result<Location, Stop> {
-        let told = &mut self.told.names[number as usize];
-        if let Some(location) = told.normalized {
+        let entry = &mut self.tables.names[number as usize];
+        if let Some(location) = entry.normalized {
             return Ok(location);
         }
-        self.budget.spend(160 + 3 * told.function.name.len())?;
-        let location = self.normalized.name(told.function.clone());
-        told.normalized = Some(location);
+        self.budget.spend(160 + 3 * entry.function.name.len())?;
+        let location = self.normalized.name(entry.function.clone());
+        entry.normalized = Some(location);
         Ok(location)
     }
 
@@ -273,18 +273,18 @@ impl Taken {
         let Some(number) = number.checked_sub(1) else {
             return Ok(None);
         };
-        let told = self.told.wakers[number as usize];
-        if told.normalized.is_some() {
-            return Ok(told.normalized);
+        let entry = self.tables.wakers[number as usize];
+        if entry.normalized.is_some() {
+            return Ok(entry.normalized);
         }
         self.budget.spend(96)?;
         let waker = NormalizedWaker {
-            label: told.label,
-            user: self.stack(told.user)?,
-            kernel: self.stack(told.kernel)?,
+            label: entry.label,
+            user: self.stack(entry.user)?,
+            kernel: self.stack(entry.kernel)?,
         };
         let index = self.normalized.waker(waker);
-        self.told.wakers[number as usize].normalized = Some(index);
+        self.tables.wakers[number as usize].normalized = Some(index);
         Ok(Some(index))
     }
 }

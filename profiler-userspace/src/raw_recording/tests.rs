@@ -176,7 +176,7 @@ fn bytes(raw_recording: &RawRecording) -> Vec<u8> {
 }
 
 /// All samples, whatever their parts are numbered.
-fn told(raw_recording: &RawRecording) -> BTreeMap<(Label, String), (u64, u64)> {
+fn resolved(raw_recording: &RawRecording) -> BTreeMap<(Label, String), (u64, u64)> {
     let normalized = &raw_recording.normalized;
     let location = |index: &LocationIndex| match normalized.location_at(*index) {
         Location::At { object, offset } => {
@@ -245,7 +245,7 @@ proptest! {
         prop_assert_eq!(&read.raw_recording.facts, &raw_recording.facts);
         prop_assert_eq!(&read.raw_recording.closing, &raw_recording.closing);
         prop_assert_eq!(read.raw_recording.normalized.window, raw_recording.normalized.window);
-        prop_assert_eq!(told(&read.raw_recording), told(&raw_recording));
+        prop_assert_eq!(resolved(&read.raw_recording), resolved(&raw_recording));
         prop_assert_eq!(read.raw_recording.normalized.samples().len(), raw_recording.normalized.samples().len());
     }
 
@@ -266,7 +266,7 @@ proptest! {
 fn a_truncated_file_gives_its_complete_parts() {
     let large = large();
     let whole = bytes(&large);
-    let all = told(&large);
+    let all = resolved(&large);
     let mut counts = Vec::new();
     // Every length near the ends, and some between.
     let lengths = (0..200).chain((200..whole.len()).step_by(whole.len() / 12));
@@ -276,7 +276,7 @@ fn a_truncated_file_gives_its_complete_parts() {
                 assert_eq!(read.missing, Some(Missing::CutOff), "{length}");
                 assert_eq!(read.raw_recording.closing, None);
                 assert_eq!(read.recorded, 12_000);
-                let batch = told(&read.raw_recording);
+                let batch = resolved(&read.raw_recording);
                 assert!(batch.iter().all(|(key, sums)| all.get(key) == Some(sums)));
                 counts.push(batch.len());
             }

@@ -1,4 +1,4 @@
-//! Which windows of a raw recording are wanted, and what they tell.
+//! Which windows of a raw recording are wanted, and what they hold.
 
 use super::Error;
 use super::wire;
@@ -111,7 +111,7 @@ impl Windows {
     }
 }
 
-/// A time that can be told; what a file says may be none.
+/// When a window was recorded. What a file says may be no time; then the nearest that is one.
 fn time(started_ns: u64, duration_ns: u64) -> Range<SystemTime> {
     let start = wire::time(started_ns);
     let end = start.checked_add(Duration::from_nanos(duration_ns));

@@ -86,7 +86,7 @@ pub(super) struct Batch {
     pub(super) stack_shared: Vec<u32>,
     #[prost(uint32, repeated, tag = "16")]
     pub(super) stack_lengths: Vec<u32>,
-    /// By how much a location's number is less than that of the first location that no stack had before, for each [`STEP_TOLD`].
+    /// By how much a location's number is less than that of the first location that no stack had before, for each [`STEP_NEXT`].
     #[prost(uint32, repeated, tag = "17")]
     pub(super) stack_locations: Vec<u32>,
     #[prost(uint32, repeated, tag = "18")]
@@ -126,7 +126,7 @@ pub(super) struct Batch {
     pub(super) sample_wakers: Vec<u32>,
 
     /// Which stack has the shared locations; 0 where there are none. 2n is the one so far back; 2n + 1 is n more than the
-    /// last one that was told so in this section, the first than the stack of the number 0.
+    /// last one that was written so in this section, the first than the stack of the number 0.
     #[prost(uint32, repeated, tag = "32")]
     pub(super) stack_bases: Vec<u32>,
 
@@ -189,7 +189,7 @@ pub(super) const LOCATION_OBJECT: u32 = 2;
 /// first location that no stack had before.
 pub(super) const STEP_NEW: u32 = 0;
 /// It is the next one of `stack_locations`.
-pub(super) const STEP_TOLD: u32 = 1;
+pub(super) const STEP_NEXT: u32 = 1;
 /// It is the latest callee, or as many before it as the step is more than this.
 pub(super) const STEP_CALLEE: u32 = 2;
 

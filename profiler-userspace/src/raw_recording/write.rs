@@ -66,7 +66,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Begins a raw recording. Its facts tell of all of it, but for when it began, which is when its first window did.
+    /// Begins a raw recording. Its facts hold for all of it, but for when it began, which is when its first window did.
     ///
     /// # Errors
     /// When the bytes are refused.
@@ -109,7 +109,7 @@ impl Writer {
         for stack in by_bases(normalized, &batches.bases()) {
             batches.stack(stack)?;
         }
-        // The numbers of stacks that are there already are in no order; told in theirs, they take a byte each.
+        // The numbers of stacks that are there already are in no order; in theirs, they take a byte each.
         let mut numbered = Vec::with_capacity(samples.len());
         for (key, sums) in samples {
             let user = batches.stack_or_none(key.user)?;

@@ -49,7 +49,7 @@ fn several() -> Vec<RawRecording> {
 /// The sum of the samples of several.
 fn sum(windows: &[RawRecording]) -> BTreeMap<(Label, String), (u64, u64)> {
     let mut all = BTreeMap::new();
-    for (sample, (weight, count)) in windows.iter().flat_map(told) {
+    for (sample, (weight, count)) in windows.iter().flat_map(resolved) {
         let sums: &mut (u64, u64) = all.entry(sample).or_default();
         *sums = (sums.0 + weight, sums.1 + count);
     }
@@ -62,7 +62,7 @@ fn all_windows_together_are_their_sum() {
     let (bytes, _) = written(&windows);
     let read = read(&bytes).unwrap();
     assert_eq!(read.missing, None);
-    assert_eq!(told(&read.raw_recording), sum(&windows));
+    assert_eq!(resolved(&read.raw_recording), sum(&windows));
     let seen = read.windows.unwrap();
     assert_eq!((seen.taken, seen.all), (5, 5));
     assert_eq!(seen.time, begins(0)..begins(5));
@@ -96,7 +96,7 @@ fn windows_that_overlap_the_wanted_time_are_taken() {
         );
         let read = read.unwrap();
         let wanted = &windows[taken.clone()];
-        assert_eq!(told(&read.raw_recording), sum(wanted), "{taken:?}");
+        assert_eq!(resolved(&read.raw_recording), sum(wanted), "{taken:?}");
         assert_eq!(read.windows.unwrap().taken, taken.len());
         if let [one] = wanted {
             assert_eq!(read.raw_recording.closing, one.closing);
@@ -128,12 +128,12 @@ fn a_truncated_window_keeps_its_complete_parts() {
         let whole = &windows[..=count];
         let read = read(&bytes[..*end]).unwrap();
         assert_eq!(read.missing, Some(Missing::CutOff));
-        assert_eq!(told(&read.raw_recording), sum(whole));
+        assert_eq!(resolved(&read.raw_recording), sum(whole));
         // It may be growing: nothing is missing of what is there.
         assert_eq!(read.recorded, read.raw_recording.normalized.total_count());
     }
     let read = read(&bytes[..ends[1] - 1]).unwrap();
-    assert_eq!(told(&read.raw_recording), sum(&windows[..1]));
+    assert_eq!(resolved(&read.raw_recording), sum(&windows[..1]));
     let both = windows[..2]
         .iter()
         .map(|window| window.normalized.total_count());
@@ -155,7 +155,7 @@ fn parts_already_in_the_file_are_not_written_again() {
         sizes[1] < sizes[0] / 3 && sizes[2] <= sizes[1] + 64,
         "{sizes:?}"
     );
-    assert_eq!(told(&read(&bytes).unwrap().raw_recording), sum(&same()));
+    assert_eq!(resolved(&read(&bytes).unwrap().raw_recording), sum(&same()));
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn unwanted_windows_leave_memory_for_wanted_ones() {
     for wanted in [0..1, 33..34, 58..60] {
         let read = within(wanted.clone(), 1 << 20);
         assert_eq!(read.missing, None, "{wanted:?}");
-        assert_eq!(told(&read.raw_recording), sum(&windows[wanted]));
+        assert_eq!(resolved(&read.raw_recording), sum(&windows[wanted]));
     }
     let limited = within(0..60, 1 << 20);
     assert_eq!(limited.missing, Some(Missing::TooLarge));
@@ -277,7 +277,7 @@ fn parts_that_no_wanted_window_needs_are_not_unpacked() {
     };
     let read = part(true, 1..2).unwrap();
     assert_eq!(read.missing, None);
-    assert_eq!(told(&read.raw_recording), sum(&windows[1..2]));
+    assert_eq!(resolved(&read.raw_recording), sum(&windows[1..2]));
     assert_eq!(read.windows.unwrap().all, 3);
     for (is_anew, wanted) in [(false, 1..2), (true, 0..2), (true, 1..3)] {
         let refused = part(is_anew, wanted.clone());
@@ -296,7 +296,7 @@ fn numbering_may_restart() {
     }
     writer.end(String::new(), &mut bytes).unwrap();
     let read = read(&bytes).unwrap();
-    assert_eq!(told(&read.raw_recording), sum(&windows));
+    assert_eq!(resolved(&read.raw_recording), sum(&windows));
     // Each object once.
     let mut objects = read.raw_recording.objects.clone();
     objects.dedup();
@@ -317,7 +317,7 @@ fn impossible_window_orders_are_refused() {
     section::write(&mut bytes, Kind::Batch, &batch).unwrap();
     let refused = read(&bytes).unwrap_err();
     assert!(matches!(refused, Error::Nonsense { .. }), "{refused}");
-    // A window that tells of more firings than it has.
+    // A window that claims more firings than it has.
     let mut bytes = head();
     let window = wire::Window {
         started_ns: u64::MAX,
@@ -364,6 +364,6 @@ proptest! {
         let count: u64 = windows.iter().map(|window| window.normalized.total_count()).sum();
         let read = read.unwrap();
         prop_assert_eq!(read.recorded, count);
-        prop_assert_eq!(told(&read.raw_recording), sum(&windows));
+        prop_assert_eq!(resolved(&read.raw_recording), sum(&windows));
     }
 }

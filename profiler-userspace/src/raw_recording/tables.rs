@@ -1,7 +1,7 @@
-//! What a raw recording tells by number: names, places in code, stacks, threads, and who woke them.
+//! What a raw recording refers to by number: names, places in code, stacks, threads, and who woke them.
 //!
 //! In: batches, one after the other, and how much memory there is. Out: tables of what the numbers stand for, each of which is
-//! checked, so that those in the tables lead somewhere. A file may tell of far more than what is wanted of it, and may begin
+//! checked, so that those in the tables lead somewhere. A file may have far more than what is wanted of it, and may begin
 //! its numbers anew; so nothing here is in the profile yet.
 
 use super::batches::KINDS;
@@ -9,7 +9,7 @@ use super::budget::{Budget, Stop};
 use super::callees::Callees;
 use super::wire::{
     Batch, FP_FALLBACK, LOCATION_NAMED, LOCATION_OBJECT, LOCATION_UNKNOWN, STEP_CALLEE, STEP_NEW,
-    STEP_TOLD,
+    STEP_NEXT,
 };
 use crate::profile::normalized::{
     Label, Location, LocationIndex, NamedFunction, NormalizedStackIndex, ObjectIndex, WakerIndex,
@@ -23,15 +23,15 @@ const MOST_FRAMES: usize = 4096;
 
 /// What the numbers stand for.
 #[derive(Default)]
-pub(super) struct Told {
+pub(super) struct Tables {
     /// Indices of objects, which are in the profile at once: there are few.
     pub(super) objects: Vec<ObjectIndex>,
     files: Vec<Arc<str>>,
-    pub(super) names: Vec<ToldName>,
-    pub(super) locations: Vec<ToldLocation>,
+    pub(super) names: Vec<NameEntry>,
+    pub(super) locations: Vec<LocationEntry>,
     pub(super) labels: Vec<Label>,
-    pub(super) wakers: Vec<ToldWaker>,
-    stacks: Vec<ToldStack>,
+    pub(super) wakers: Vec<WakerEntry>,
+    stacks: Vec<StackEntry>,
     /// The locations of all stacks, each from the root and without those that it shares.
     own: Vec<u32>,
     callees: Callees,
@@ -40,14 +40,14 @@ pub(super) struct Told {
 }
 
 /// What a function is called, and the profile's own for it, once there is one.
-pub(super) struct ToldName {
+pub(super) struct NameEntry {
     pub(super) function: NamedFunction,
     pub(super) normalized: Option<Location>,
 }
 
 /// Where a frame is.
 #[derive(Clone, Copy)]
-pub(super) struct ToldLocation {
+pub(super) struct LocationEntry {
     pub(super) place: Place,
     pub(super) normalized: Option<LocationIndex>,
 }
@@ -62,14 +62,14 @@ pub(super) enum Place {
 
 /// Who woke a thread, by the numbers of stacks, one more, and zero for none.
 #[derive(Clone, Copy)]
-pub(super) struct ToldWaker {
+pub(super) struct WakerEntry {
     pub(super) label: Label,
     pub(super) user: u32,
     pub(super) kernel: u32,
     pub(super) normalized: Option<WakerIndex>,
 }
 
-struct ToldStack {
+struct StackEntry {
     /// The number of the stack that has the last of the shared locations among its own. Means nothing where none is shared.
     base: u32,
     shared: u32,
@@ -86,8 +86,8 @@ pub(super) fn sum(number: u32, difference: i64) -> Option<u32> {
     u32::try_from(sum).ok()
 }
 
-impl Told {
-    /// Takes what a batch tells, other than objects and samples.
+impl Tables {
+    /// Takes all of a batch but its objects and samples.
     pub(super) fn take(&mut self, batch: &mut Batch, budget: &mut Budget) -> Result<(), Stop> {
         self.take_names(batch, budget)?;
         self.take_locations(batch, budget)?;
@@ -125,7 +125,7 @@ impl Told {
             let Some((kind, _)) = kind else {
                 return Err(Stop::Nonsense("there is a name of an unknown kind"));
             };
-            self.names.push(ToldName {
+            self.names.push(NameEntry {
                 function: NamedFunction {
                     name,
                     kind: *kind,
@@ -166,7 +166,7 @@ impl Told {
                     }
                 }
             };
-            self.locations.push(ToldLocation {
+            self.locations.push(LocationEntry {
                 place,
                 normalized: None,
             });
@@ -211,7 +211,7 @@ impl Told {
                 caller = Some(location);
             }
             budget.spend_for_number(self.callees.bytes() - callees)?;
-            self.stacks.push(ToldStack {
+            self.stacks.push(StackEntry {
                 base,
                 shared,
                 begins: u32::try_from(begins).map_err(|_| Stop::Full)?,
@@ -226,13 +226,13 @@ impl Told {
         Ok(())
     }
 
-    /// The stack that has the last of the locations among its own that are shared with the one that is `told`.
-    fn base(&self, told: u32, last: &mut usize, shared: u32) -> Result<u32, Stop> {
-        if told == 0 && shared == 0 {
+    /// The stack that has the last of the locations among its own that are shared. `written` is how the file names that stack.
+    fn base(&self, written: u32, last: &mut usize, shared: u32) -> Result<u32, Stop> {
+        if written == 0 && shared == 0 {
             return Ok(0);
         }
-        let by = (told / 2) as usize;
-        let base = match told % 2 {
+        let by = (written / 2) as usize;
+        let base = match written % 2 {
             0 => self.stacks.len().checked_sub(by),
             _ => last.checked_add(by).inspect(|base| *last = *base),
         };
@@ -273,7 +273,7 @@ impl Told {
     ) -> Option<u32> {
         let less = match step {
             STEP_NEW => 0,
-            STEP_TOLD => *differences.next()?,
+            STEP_NEXT => *differences.next()?,
             callee => return self.callees.at(caller, (callee - STEP_CALLEE) as usize),
         };
         let location = self.next_location.checked_sub(less)?;
@@ -332,7 +332,7 @@ impl Told {
         for (at, label) in batch.waker_labels.iter().enumerate() {
             budget.spend_for_number(96)?;
             let label = self.labels.get(*label as usize).copied();
-            self.wakers.push(ToldWaker {
+            self.wakers.push(WakerEntry {
                 label: label.ok_or(Stop::Nonsense("there is a waker whose label is not there"))?,
                 user: self.stack(batch.waker_users[at])?,
                 kernel: self.stack(batch.waker_kernels[at])?,
@@ -366,7 +366,7 @@ impl Told {
         }
     }
 
-    /// Why a stack ends, and whether a part of it was fp_fallback.
+    /// Why a stack ends, and whether a frame pointer was followed where a caller may be missing.
     pub(super) fn end_of(&self, stack: u32) -> (StackEnd, bool) {
         let stack = &self.stacks[stack as usize];
         (stack.end, stack.fp_fallback)
