@@ -17,7 +17,7 @@ use crate::report::text::counted;
 use crate::report::{debug_info, kernel_lines, names};
 use crate::symbolize::{
     self, KernelLines, KernelLining, KernelNames, KernelSymbols, Naming, Objects, Sources, Stored,
-    Symbolized, Unnamed,
+    Symbolized, Unsymbolized,
 };
 use std::cell::Cell;
 use std::rc::Rc;
@@ -113,14 +113,14 @@ impl<'a> Symbolizer<'a> {
         let distro = Distro::here(self.client.is_some());
         let mut remarks = on_code(code, kernel, &distro);
         remarks.extend(self.on_fetching());
-        let on_names = |unnamed: &[Unnamed]| names::on_names(unnamed, firings, &distro);
+        let on_names = |unsymbolized: &[Unsymbolized]| names::on_names(unsymbolized, firings, &distro);
         // Of a raw recording, the rest is said when it is named.
         let mut on_stored = remarks.clone();
-        on_stored.extend(stored.iter().flat_map(|stored| on_names(&stored.unnamed)));
+        on_stored.extend(stored.iter().flat_map(|stored| on_names(&stored.unsymbolized)));
         let mut on_profile = remarks;
         if let Some(symbolized) = &symbolized {
             let limit = self.naming.memory.bytes;
-            on_profile.extend(on_names(&symbolized.unnamed));
+            on_profile.extend(on_names(&symbolized.unsymbolized));
             on_profile.extend(debug_info::on_details(&symbolized.untold, limit));
         }
         SymbolizedEvent {
@@ -141,14 +141,14 @@ impl<'a> Symbolizer<'a> {
         let firings = normalized.total_count();
         let Symbolized {
             profile,
-            unnamed,
+            unsymbolized,
             untold,
         } = self.with_sources(|sources| {
             symbolize::symbolize_stored(normalized, objects, unit, sources)
         });
         let distro = Distro::here(self.client.is_some());
         let mut remarks = self.on_fetching();
-        remarks.extend(names::on_names(&unnamed, firings, &distro));
+        remarks.extend(names::on_names(&unsymbolized, firings, &distro));
         remarks.extend(debug_info::on_details(&untold, self.naming.memory.bytes));
         (profile, remarks)
     }

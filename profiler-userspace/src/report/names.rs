@@ -10,16 +10,16 @@ use crate::probe::Waits;
 use crate::process::{Runtime, Shortage};
 use crate::profile::fold::visible;
 use crate::report::distro::Distro;
-use crate::symbolize::{Gap, Reached, Unnamed};
+use crate::symbolize::{Reached, Unsymbolized, UnsymbolizedCode};
 use profiler_common::abi::{Class, Counter, Counters};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Gaps of fewer samples than one in so many are not worth a sentence.
+/// Code without names in fewer samples than one in so many is not worth a sentence.
 const WORTH_ONE_IN: u64 = 100;
 
-/// So many objects are named, the widest gaps first.
+/// So many objects are named, those of most samples first.
 const MOST_OBJECTS: usize = 3;
 
 /// So many PIDs are listed.
@@ -104,25 +104,35 @@ pub(crate) fn on_shortage(shortage: &Shortage, cut_maps: usize) -> Vec<Finding> 
     findings
 }
 
-/// What to say of code without names, the widest gap first.
-pub(crate) fn on_names(unnamed: &[Unnamed], samples: u64, distro: &Distro) -> Vec<Finding> {
+/// What to say of code without names, that of most samples first.
+pub(crate) fn on_names(
+    unsymbolized: &[Unsymbolized],
+    samples: u64,
+    distro: &Distro,
+) -> Vec<Finding> {
     let worth = |count: u64| count > 0 && count.saturating_mul(WORTH_ONE_IN) >= samples;
     let mut sentences: Vec<(u64, String)> = Vec::new();
-    for (makers, made) in makers(unnamed) {
+    for (makers, made) in makers(unsymbolized) {
         if worth(made.count) {
             sentences.push((made.count, made.sentence(makers, samples)));
         }
     }
-    let objects = unnamed.iter().filter(|unnamed| worth(unnamed.count));
-    let objects = objects.filter_map(|unnamed| {
-        let sentence = on_object(&unnamed.gap, share(unnamed.count, samples), distro)?;
-        Some((unnamed.count, sentence))
+    let objects = unsymbolized
+        .iter()
+        .filter(|unsymbolized| worth(unsymbolized.count));
+    let objects = objects.filter_map(|unsymbolized| {
+        let sentence = on_object(
+            &unsymbolized.code,
+            share(unsymbolized.count, samples),
+            distro,
+        )?;
+        Some((unsymbolized.count, sentence))
     });
     sentences.extend(objects.take(MOST_OBJECTS));
     sentences.sort_by_key(|(count, _)| Reverse(*count));
     sentences
         .into_iter()
-        .map(|(_, sentence)| Finding::new("unnamed", sentence))
+        .map(|(_, sentence)| Finding::new("unsymbolized", sentence))
         .collect()
 }
 
@@ -133,20 +143,20 @@ struct Made {
     pids: Vec<u32>,
 }
 
-/// What the makers have in common: what they seem to be, and whether they told of other code.
+/// What the makers have in common: what they seem to be, and whether their perf maps have other code.
 type Makers = (Option<Runtime>, bool);
 
-fn makers(unnamed: &[Unnamed]) -> BTreeMap<Makers, Made> {
+fn makers(unsymbolized: &[Unsymbolized]) -> BTreeMap<Makers, Made> {
     let mut all: BTreeMap<Makers, Made> = BTreeMap::new();
-    for unnamed in unnamed {
-        if let Gap::Made {
+    for unsymbolized in unsymbolized {
+        if let UnsymbolizedCode::Made {
             tgid,
             runtime,
-            told,
-        } = unnamed.gap
+            has_code_map,
+        } = unsymbolized.code
         {
-            let made = all.entry((runtime, told)).or_default();
-            made.count += unnamed.count;
+            let made = all.entry((runtime, has_code_map)).or_default();
+            made.count += unsymbolized.count;
             if !made.pids.contains(&tgid) {
                 made.pids.push(tgid);
             }
@@ -156,7 +166,7 @@ fn makers(unnamed: &[Unnamed]) -> BTreeMap<Makers, Made> {
 }
 
 impl Made {
-    fn sentence(&self, (runtime, told): Makers, samples: u64) -> String {
+    fn sentence(&self, (runtime, has_code_map): Makers, samples: u64) -> String {
         let share = share(self.count, samples);
         let pids: Vec<String> = self
             .pids
@@ -175,7 +185,7 @@ impl Made {
         );
         let what = format!("{share} of samples, in code that {whose} generated");
         let first = self.pids.first().copied().unwrap_or_default();
-        match (runtime, told) {
+        match (runtime, has_code_map) {
             (Some(Runtime::Java), true) => {
                 format!("{what} and its perf map lacks; run `jcmd {first} Compiler.perfmap`")
             }
@@ -216,13 +226,13 @@ fn remedy(runtime: Runtime, pid: u32) -> String {
     }
 }
 
-fn on_object(gap: &Gap, share: String, distro: &Distro) -> Option<String> {
-    let Gap::Object {
+fn on_object(code: &UnsymbolizedCode, share: String, distro: &Distro) -> Option<String> {
+    let UnsymbolizedCode::Object {
         module,
         path,
         build_id,
         reached,
-    } = gap
+    } = code
     else {
         return None;
     };
@@ -255,20 +265,20 @@ fn on_object(gap: &Gap, share: String, distro: &Distro) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn made(tgid: u32, runtime: Option<Runtime>, told: bool, count: u64) -> Unnamed {
-        Unnamed {
-            gap: Gap::Made {
+    fn made(tgid: u32, runtime: Option<Runtime>, has_code_map: bool, count: u64) -> Unsymbolized {
+        Unsymbolized {
+            code: UnsymbolizedCode::Made {
                 tgid,
                 runtime,
-                told,
+                has_code_map,
             },
             count,
         }
     }
 
-    fn object(module: &str, reached: Reached, count: u64) -> Unnamed {
-        Unnamed {
-            gap: Gap::Object {
+    fn object(module: &str, reached: Reached, count: u64) -> Unsymbolized {
+        Unsymbolized {
+            code: UnsymbolizedCode::Object {
                 module: module.to_owned(),
                 path: format!("/opt/{module}").into(),
                 build_id: None,
@@ -278,8 +288,8 @@ mod tests {
         }
     }
 
-    fn said(unnamed: &[Unnamed]) -> Vec<String> {
-        let findings = on_names(unnamed, 1000, &Distro::unknown());
+    fn said(unsymbolized: &[Unsymbolized]) -> Vec<String> {
+        let findings = on_names(unsymbolized, 1000, &Distro::unknown());
         findings.into_iter().map(|finding| finding.text).collect()
     }
 
@@ -293,9 +303,9 @@ mod tests {
             readings: 1,
         };
         let findings = on_shortage(&shortage, 2);
-        let told: Vec<String> = findings.into_iter().map(|finding| finding.text).collect();
-        assert_eq!(told.len(), 4);
-        for (sentence, part) in told.iter().zip([
+        let sentences: Vec<String> = findings.into_iter().map(|finding| finding.text).collect();
+        assert_eq!(sentences.len(), 4);
+        for (sentence, part) in sentences.iter().zip([
             "1 mapped file could",
             "1,234 processes",
             "2 perf map or jitdumps",
@@ -303,7 +313,7 @@ mod tests {
         ]) {
             assert!(sentence.contains(part), "{sentence}");
         }
-        assert!(told[0].contains("ulimit -n") && told[1].contains("ulimit -n"));
+        assert!(sentences[0].contains("ulimit -n") && sentences[1].contains("ulimit -n"));
     }
 
     #[test]
@@ -331,7 +341,7 @@ mod tests {
 
     #[test]
     fn processes_of_one_runtime_share_a_sentence() {
-        let all: Vec<Unnamed> = (1..=5)
+        let all: Vec<Unsymbolized> = (1..=5)
             .map(|pid| made(pid, Some(Runtime::Node), false, 4))
             .collect();
         let said = said(&all);

@@ -2,10 +2,10 @@
 //!
 //! In: an [`Object`] and offsets into it. Out: what it tells, and what is to be said of the rest.
 
-use super::gaps::{Gap, Reached};
 use super::locations::Answer;
 use super::native::{self, Named, Sources};
 use super::objects::{Object, module};
+use super::unsymbolized::{Reached, UnsymbolizedCode};
 use crate::object::FileOffset;
 use crate::process::{Backing, Opened, Processes, vdso};
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ pub(super) fn look_up(
         None => (Named::nothing(offsets.len()), Reached::Gone),
     };
     Answer {
-        gap: gap(object, backing, &named, reached),
+        code: unsymbolized(object, backing, &named, reached),
         named,
         module: module(backing),
         path: match backing {
@@ -56,22 +56,27 @@ pub(super) fn open(object: &Object, processes: &Processes) -> Option<(Opened, Pa
 }
 
 /// What is to be said of places without names.
-fn gap(object: &Object, backing: &Backing, named: &Named, reached: Reached) -> Option<Gap> {
+fn unsymbolized(
+    object: &Object,
+    backing: &Backing,
+    named: &Named,
+    reached: Reached,
+) -> Option<UnsymbolizedCode> {
     match backing {
         // What symbols leave in an object that has them are a linker's stubs.
         Backing::File(_) if named.has_symbols => None,
         Backing::File(file) if named.is_object || reached == Reached::Gone && !file.is_memory() => {
-            Some(Gap::Object {
+            Some(UnsymbolizedCode::Object {
                 module: module(backing),
                 path: file.path.clone(),
                 build_id: named.build_id.clone(),
                 reached,
             })
         }
-        _ => object.maker.map(|maker| Gap::Made {
+        _ => object.maker.map(|maker| UnsymbolizedCode::Made {
             tgid: maker.tgid,
             runtime: maker.runtime,
-            told: maker.told,
+            has_code_map: maker.has_code_map,
         }),
     }
 }

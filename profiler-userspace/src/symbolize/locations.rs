@@ -5,9 +5,9 @@
 //! at a time, and what they say is taken in an order that does not depend on who was the first to say it.
 
 use super::dwarf::SourceLine;
-use super::gaps::{Gap, GapId, Gaps};
 use super::kernel::KernelSymbols;
 use super::native::{self, Named, Symbol};
+use super::unsymbolized::{UnsymbolizedCode, UnsymbolizedId, UnsymbolizedTable};
 use super::{Sources, Untold, at, parallel};
 use crate::object::{Fetch, FileOffset};
 use crate::profile::normalized::{self, NamedFunction, NormalizedProfile, ObjectIndex};
@@ -29,7 +29,7 @@ pub(super) struct Answer {
     /// Where it was when it was mapped; empty where that was no file.
     pub(super) path: PathBuf,
     /// What is to be said of offsets without names.
-    pub(super) gap: Option<Gap>,
+    pub(super) code: Option<UnsymbolizedCode>,
 }
 
 /// Answers for an object and distinct, ascending offsets, asking for files from elsewhere where it is told
@@ -50,7 +50,7 @@ struct Wanted {
 /// What was found out beside symbols.
 pub(super) struct Found {
     /// What has no name at each location.
-    pub(super) gaps: Vec<GapId>,
+    pub(super) unsymbolized: Vec<UnsymbolizedId>,
     /// What the limit on memory did to names.
     pub(super) untold: Untold,
 }
@@ -61,7 +61,7 @@ pub(super) fn symbolize(
     kernel: &KernelSymbols,
     sources: &Sources<'_>,
     profile: &mut Profile,
-    gaps: &mut Gaps,
+    unsymbolized: &mut UnsymbolizedTable,
     look_up: LookUp<'_>,
 ) -> Found {
     let mut building = Building::new(profile, normalized.locations().len());
@@ -110,7 +110,7 @@ pub(super) fn symbolize(
         sources.fetch,
         &ask,
         |number, answer| {
-            building.take(&wanted[number], answer, gaps);
+            building.take(&wanted[number], answer, unsymbolized);
             told(number + 1);
         },
     );
@@ -133,7 +133,7 @@ impl<'p> Building<'p> {
             profile,
             locations: Vec::new(),
             found: Found {
-                gaps: vec![GapId::default(); locations],
+                unsymbolized: vec![UnsymbolizedId::default(); locations],
                 untold: Untold::default(),
             },
             functions: HashMap::default(),
@@ -220,22 +220,22 @@ impl<'p> Building<'p> {
         })
     }
 
-    fn take(&mut self, wanted: &Wanted, answer: Answer, gaps: &mut Gaps) {
+    fn take(&mut self, wanted: &Wanted, answer: Answer, unsymbolized: &mut UnsymbolizedTable) {
         let Answer {
             named,
             module,
             path,
-            gap,
+            code,
         } = answer;
         self.found.untold.note(&module, named.asked);
-        let code = named.code.unwrap_or_default();
+        let mapped = named.code.unwrap_or_default();
         let build_id = named.build_id.as_ref().map(|id| id.bytes().into());
         let mapping = self.profile.mapping(Mapping {
             path,
             module: module.clone(),
             build_id: build_id.unwrap_or_default(),
-            range: code.addresses,
-            offset: code.offset,
+            range: mapped.addresses,
+            offset: mapped.offset,
             has_functions: named.has_symbols,
         });
         // Many locations lie in one function.
@@ -244,7 +244,7 @@ impl<'p> Building<'p> {
             .into_iter()
             .map(|function| self.function(function))
             .collect();
-        let gap = gap.map_or_else(GapId::default, |gap| gaps.intern(gap));
+        let code = code.map_or_else(UnsymbolizedId::default, |code| unsymbolized.intern(code));
         let locations = wanted.offsets.iter().zip(&wanted.places);
         for ((offset, place), (symbol, address)) in
             locations.zip(named.of.iter().zip(&named.addresses))
@@ -252,8 +252,8 @@ impl<'p> Building<'p> {
             let address = address.map_or(offset.0, |address| address.0);
             let lines = match symbol {
                 Symbol::Named(index) => functions[*index],
-                Symbol::Unnamed => {
-                    self.found.gaps[*place] = gap;
+                Symbol::Unsymbolized => {
+                    self.found.unsymbolized[*place] = code;
                     self.lines_of(at(&module, address), String::new(), None)
                 }
             };

@@ -11,7 +11,6 @@ mod counting;
 mod demangle;
 mod dwarf;
 mod ends;
-mod gaps;
 mod interrupts;
 mod kernel;
 mod kernel_function;
@@ -28,6 +27,7 @@ mod store;
 mod symbol_table;
 #[cfg(test)]
 mod tests;
+mod unsymbolized;
 mod untold;
 
 pub use code_map::{CodeMap, names_told};
@@ -35,7 +35,6 @@ pub use counting::Counting;
 pub use demangle::Demangling;
 pub use dwarf::SourceLine;
 pub use ends::{cut_short, fp_fallback, stack_ends};
-pub use gaps::{Gap, Reached, Unnamed};
 pub use interrupts::without_interrupted;
 pub use kernel::{AskKernel, KernelNames, KernelNaming, KernelSymbols};
 pub use kernel_function::KernelFunction;
@@ -44,6 +43,7 @@ pub use memory_budget::SymbolMemory;
 pub use normalize::Normalizer;
 pub use objects::Objects;
 pub use store::{Stored, store, symbolize_stored};
+pub use unsymbolized::{Reached, Unsymbolized, UnsymbolizedCode};
 pub use untold::Untold;
 
 use crate::object::{Elf, ElfAddress, Fetch, FileOffset, RegularFile};
@@ -52,19 +52,19 @@ use crate::profile::normalized::{Label, NormalizedProfile, NormalizedStack, Norm
 use crate::profile::raw::{RawFrame, RawStack};
 use crate::profile::{Labels, LabelsIndex, Profile, Sample, Unit, Waker};
 use demangle::visible;
-use gaps::{GapId, Gaps};
 use locations::LookUp;
 use memory_budget::MemoryBudget;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use unsymbolized::{UnsymbolizedId, UnsymbolizedTable};
 
 /// A symbolized profile, and what it has no names for.
 #[derive(Clone, Debug)]
 pub struct Symbolized {
     /// The profile.
     pub profile: Profile,
-    /// The programs' code that had no names, the widest gap first.
-    pub unnamed: Vec<Unnamed>,
+    /// The programs' code that had no names, that of most samples first.
+    pub unsymbolized: Vec<Unsymbolized>,
     /// What the limit on memory did to names.
     pub untold: Untold,
 }
@@ -127,16 +127,16 @@ fn build(
     look_up: LookUp<'_>,
 ) -> Symbolized {
     let mut profile = Profile::new(unit, normalized.window);
-    let mut gaps = Gaps::default();
+    let mut unsymbolized = UnsymbolizedTable::default();
     let found = locations::symbolize(
         &normalized,
         kernel,
         sources,
         &mut profile,
-        &mut gaps,
+        &mut unsymbolized,
         look_up,
     );
-    count_gaps(&normalized, &found.gaps, &mut gaps);
+    count_unsymbolized(&normalized, &found.unsymbolized, &mut unsymbolized);
     for waker in normalized.wakers() {
         let labels = labels(&waker.label, &mut profile);
         profile.waker(Waker {
@@ -163,26 +163,32 @@ fn build(
     profile.take_stacks(normalized.into_stacks());
     Symbolized {
         profile,
-        unnamed: gaps.into_widest_first(),
+        unsymbolized: unsymbolized.into_most_first(),
         untold: found.untold,
     }
 }
 
 /// Counts for how many firings something at their locations has no name.
-fn count_gaps(normalized: &NormalizedProfile, of_locations: &[GapId], gaps: &mut Gaps) {
-    let of_stack = |stack: &NormalizedStack| -> Box<[GapId]> {
-        let gaps = stack.locations.iter().map(|at| of_locations[at.0 as usize]);
-        let mut gaps: Vec<GapId> = gaps.filter(|gap| *gap != GapId::default()).collect();
-        gaps.dedup();
-        gaps.into()
+fn count_unsymbolized(
+    normalized: &NormalizedProfile,
+    of_locations: &[UnsymbolizedId],
+    unsymbolized: &mut UnsymbolizedTable,
+) {
+    let of_stack = |stack: &NormalizedStack| -> Box<[UnsymbolizedId]> {
+        let unsymbolized = stack.locations.iter().map(|at| of_locations[at.0 as usize]);
+        let mut unsymbolized: Vec<UnsymbolizedId> = unsymbolized
+            .filter(|code| *code != UnsymbolizedId::default())
+            .collect();
+        unsymbolized.dedup();
+        unsymbolized.into()
     };
-    let of_stacks: Vec<Box<[GapId]>> = normalized.stacks().iter().map(of_stack).collect();
+    let of_stacks: Vec<Box<[UnsymbolizedId]>> = normalized.stacks().iter().map(of_stack).collect();
     for (key, sums) in normalized.samples() {
         let waker = key.waker.map(|index| normalized.waker_at(index));
         let woke = waker.map_or([None; 2], |waker| [waker.user, waker.kernel]);
         let stacks = [key.user, key.kernel].into_iter().chain(woke).flatten();
         let met = stacks.flat_map(|index: NormalizedStackIndex| &of_stacks[index.0 as usize]);
-        gaps.count(met.copied(), sums.count);
+        unsymbolized.count(met.copied(), sums.count);
     }
 }
 
@@ -216,7 +222,7 @@ pub fn name_object(
             let levels = std::iter::once(&function.outermost).chain(&function.inlined);
             levels.map(native::Level::shown).collect()
         }
-        native::Symbol::Unnamed => Vec::new(),
+        native::Symbol::Unsymbolized => Vec::new(),
     };
     let mut untold = Untold::default();
     let module = path.file_name().unwrap_or_default();

@@ -79,7 +79,7 @@ pub(super) enum Symbol {
     /// An index into the functions.
     Named(usize),
     /// No name.
-    Unnamed,
+    Unsymbolized,
 }
 
 /// Where the code of an object lies.
@@ -201,15 +201,15 @@ impl Object<'_> {
     ) -> Named {
         let elf = self.elf;
         let mut named = Named::nothing(offsets.len());
-        let mut unnamed: Places = Vec::with_capacity(offsets.len());
+        let mut unsymbolized: Places = Vec::with_capacity(offsets.len());
         for (at, offset) in offsets.iter().enumerate() {
             if let Some(address) = elf.segments.address(*offset) {
                 named.addresses[at] = Some(address);
-                unnamed.push((address, at));
+                unsymbolized.push((address, at));
             }
         }
-        unnamed.sort_unstable();
-        let asked = unnamed.clone();
+        unsymbolized.sort_unstable();
+        let asked = unsymbolized.clone();
         let search = Search {
             directories: &sources.naming.debug_directories,
             roots: self.roots,
@@ -231,7 +231,7 @@ impl Object<'_> {
         });
         let tables = [full, minimal.as_ref().and_then(symbols), own(dynamic)];
         for (file, elf, table) in tables.into_iter().flatten() {
-            named.take(&mut unnamed, sources.naming.demangling, |addresses| {
+            named.take(&mut unsymbolized, sources.naming.demangling, |addresses| {
                 symbol_table::look_up(file, elf, table, addresses)
             });
         }
@@ -243,7 +243,7 @@ impl Object<'_> {
         let detailed = sources.naming.inlined || sources.naming.lines;
         drop((permit, minimal));
         if only_dwarf || detailed {
-            let places = if detailed { asked } else { unnamed };
+            let places = if detailed { asked } else { unsymbolized };
             self.detail(&mut named, &places, debug, search, sources);
         }
         named
@@ -309,7 +309,7 @@ impl Named {
     /// Nothing is known of any offset.
     pub(super) fn nothing(offsets: usize) -> Self {
         Self {
-            of: vec![Symbol::Unnamed; offsets],
+            of: vec![Symbol::Unsymbolized; offsets],
             addresses: vec![None; offsets],
             ..Self::default()
         }
@@ -318,14 +318,14 @@ impl Named {
     /// Asks one source for what has no name yet, and keeps its answers.
     fn take(
         &mut self,
-        unnamed: &mut Vec<(ElfAddress, usize)>,
+        unsymbolized: &mut Vec<(ElfAddress, usize)>,
         demangling: Demangling,
         ask: impl FnOnce(&[ElfAddress]) -> Found,
     ) {
-        if unnamed.is_empty() {
+        if unsymbolized.is_empty() {
             return;
         }
-        let addresses: Vec<ElfAddress> = unnamed.iter().map(|(address, _)| *address).collect();
+        let addresses: Vec<ElfAddress> = unsymbolized.iter().map(|(address, _)| *address).collect();
         let found = ask(&addresses);
         let first = self.functions.len();
         for name in &found.names {
@@ -336,7 +336,7 @@ impl Named {
             });
         }
         let mut answers = found.of.into_iter();
-        unnamed.retain(|(_, at)| match answers.next().flatten() {
+        unsymbolized.retain(|(_, at)| match answers.next().flatten() {
             Some(index) => {
                 self.of[*at] = Symbol::Named(first + index);
                 false
@@ -374,8 +374,8 @@ impl Named {
         // The linker's name is the one that the function has without all this.
         let known = match (self.of[at], &outermost.name) {
             (Symbol::Named(index), _) => self.functions[index].outermost.clone(),
-            (Symbol::Unnamed, Some(name)) => self.level(name, naming.demangling),
-            (Symbol::Unnamed, None) => return,
+            (Symbol::Unsymbolized, Some(name)) => self.level(name, naming.demangling),
+            (Symbol::Unsymbolized, None) => return,
         };
         let source = |line: Option<SourceLine>| line.filter(|_| naming.lines);
         let function = Function {

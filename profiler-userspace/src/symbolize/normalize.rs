@@ -2,7 +2,7 @@
 //!
 //! In: raw profiles, drain by drain, and the [`Processes`] that they are of. Out: a [`NormalizedProfile`] profile and
 //! its [`Objects`]. Raw stacks are emptied of all that could be normalized; what is left is of processes that
-//! make code as they run: only their end shows what they tell of it, and until then their stacks stay raw.
+//! make code as they run: their code maps are complete only when they end, and until then their stacks stay raw.
 //! Never names anything but such code: names come once, at the end, for each location.
 
 use super::code_map;
@@ -256,12 +256,12 @@ impl Normalizer {
             .filter(|at| is_made(&places[*at]))
             .collect();
         let mut locations: Vec<Option<LocationIndex>> = vec![None; places.len()];
-        let mut told = false;
+        let mut has_code_map = false;
         if last && !made.is_empty() {
             let asked: Vec<u64> = made.iter().map(|at| addresses[*at]).collect();
             let (found, whole) = code_map::name(processes, identity, &asked);
             self.objects.cut_maps += usize::from(!whole);
-            told = !found.names.is_empty();
+            has_code_map = !found.names.is_empty();
             for (at, index) in made.iter().zip(&found.of) {
                 locations[*at] = index.map(|index| {
                     let name = visible(&found.names[index]);
@@ -276,7 +276,9 @@ impl Normalizer {
             let waits = made.next_if_eq(&at).is_some() && !last;
             if locations[at].is_none() && !waits {
                 let location = match place {
-                    Some(place) => self.objects.location(identity, place, told, processes),
+                    Some(place) => self
+                        .objects
+                        .location(identity, place, has_code_map, processes),
                     None => Location::Unknown,
                 };
                 locations[at] = Some(self.normalized.location(location));

@@ -33,8 +33,8 @@ pub(super) struct Maker {
     pub(super) tgid: u32,
     /// What the process seems to be.
     pub(super) runtime: Option<Runtime>,
-    /// Whether it told of other code that it made.
-    pub(super) told: bool,
+    /// Whether its perf map or jitdump has any code.
+    pub(super) has_code_map: bool,
 }
 
 /// One object.
@@ -63,7 +63,7 @@ pub struct Objects {
 }
 
 impl Objects {
-    /// How many runtimes told of more code than was read.
+    /// How many runtimes listed more code than was read.
     pub fn cut_maps(&self) -> usize {
         self.cut_maps
     }
@@ -89,12 +89,12 @@ impl Objects {
         module(processes.backing(self.get(index).backing))
     }
 
-    /// The location at a place of a process; `told` is whether the process told of any code that it made.
+    /// The location at a place of a process; `has_code_map` is whether its perf map or jitdump has any code.
     pub(super) fn location(
         &mut self,
         identity: Identity,
         place: Place,
-        told: bool,
+        has_code_map: bool,
         processes: &Processes,
     ) -> Location {
         let backing = processes.backing(place.backing);
@@ -111,7 +111,7 @@ impl Objects {
                 maker: maker.map(|identity| Maker {
                     tgid: identity.tgid,
                     runtime: processes.runtime(identity),
-                    told,
+                    has_code_map,
                 }),
                 owners: Vec::new(),
                 since: place.seen,

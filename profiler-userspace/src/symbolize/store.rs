@@ -7,11 +7,13 @@
 
 use super::backings;
 use super::demangle::visible;
-use super::gaps::{Gap, GapId, Gaps, Reached, Unnamed};
 use super::kernel::KernelSymbols;
 use super::locations::Answer;
 use super::memory_budget::MemoryBudget;
 use super::native::{self, Named, Symbol};
+use super::unsymbolized::{
+    Reached, Unsymbolized, UnsymbolizedCode, UnsymbolizedId, UnsymbolizedTable,
+};
 use super::{Objects, Sources, Symbolized, at, build};
 use crate::object::{Elf, Fetch, FileOffset, RecordedObject};
 use crate::process::{Backing, MappedFile, Opened, Processes};
@@ -30,8 +32,8 @@ pub struct Stored {
     pub normalized: NormalizedProfile,
     /// What their locations lie in, by number.
     pub objects: Vec<RecordedObject>,
-    /// The code that had no names and that nobody will find any later, the widest gap first.
-    pub unnamed: Vec<Unnamed>,
+    /// The code that had no names and that nobody will find any later, that of most samples first.
+    pub unsymbolized: Vec<Unsymbolized>,
 }
 
 /// What becomes of an object's locations.
@@ -51,7 +53,7 @@ pub fn store(
     sources: &Sources<'_>,
 ) -> Stored {
     let mut stored = NormalizedProfile::new(normalized.window);
-    let mut gaps = Gaps::default();
+    let mut unsymbolized = UnsymbolizedTable::default();
     let mut found = Vec::new();
     let mut offsets: BTreeMap<ObjectIndex, Vec<FileOffset>> = BTreeMap::new();
     for location in normalized.locations() {
@@ -64,7 +66,7 @@ pub fn store(
         fetch: None,
         memory: &MemoryBudget::new(sources.naming.memory),
     };
-    let mut named: HashMap<Location, (Location, GapId)> = HashMap::new();
+    let mut named: HashMap<Location, (Location, UnsymbolizedId)> = HashMap::new();
     for (object, mut offsets) in offsets {
         offsets.sort_unstable();
         let was = |offset: &FileOffset| Location::At {
@@ -81,52 +83,55 @@ pub fn store(
         let Some(Answer {
             named: told,
             module,
-            gap,
+            code,
             ..
         }) = &kept.answer
         else {
             let locations = offsets
                 .iter()
                 .map(|offset| (was(offset), later(offset).unwrap_or(Location::Unknown)));
-            named.extend(locations.map(|(was, location)| (was, (location, GapId::default()))));
+            named.extend(
+                locations.map(|(was, location)| (was, (location, UnsymbolizedId::default()))),
+            );
             continue;
         };
-        let gap = gap.clone().filter(|_| kept.object.is_none());
-        let gap = gap.map_or_else(GapId::default, |gap| gaps.intern(gap));
+        let code = code.clone().filter(|_| kept.object.is_none());
+        let code = code.map_or_else(UnsymbolizedId::default, |code| unsymbolized.intern(code));
         let symbols = told.of.iter().zip(&told.addresses);
         for (offset, (symbol, address)) in offsets.iter().zip(symbols) {
             let mut of = |name| stored.name(NamedFunction::new(name, FrameKind::User));
             let location = match (symbol, later(offset)) {
                 (Symbol::Named(index), _) => {
                     let name = told.functions[*index].outermost.name.clone();
-                    (of(name), GapId::default())
+                    (of(name), UnsymbolizedId::default())
                 }
-                (Symbol::Unnamed, Some(later)) => (later, GapId::default()),
-                (Symbol::Unnamed, None) => {
+                (Symbol::Unsymbolized, Some(later)) => (later, UnsymbolizedId::default()),
+                (Symbol::Unsymbolized, None) => {
                     let address = address.map_or(offset.0, |address| address.0);
-                    (of(at(module, address)), gap)
+                    (of(at(module, address)), code)
                 }
             };
             named.insert(was(offset), location);
         }
     }
     // In the order of the old locations, their successors.
-    let locations: Vec<(LocationIndex, GapId)> = normalized
+    let locations: Vec<(LocationIndex, UnsymbolizedId)> = normalized
         .locations()
         .iter()
         .map(|old| {
-            let (location, gap) = match *old {
+            let (location, code) = match *old {
                 Location::Named(name) => {
                     let known = normalized.names()[name as usize].clone();
-                    (stored.name(known), GapId::default())
+                    (stored.name(known), UnsymbolizedId::default())
                 }
-                Location::Unknown => (Location::Unknown, GapId::default()),
-                Location::Kernel(address) => {
-                    (stored.name(kernel.function(address)), GapId::default())
-                }
+                Location::Unknown => (Location::Unknown, UnsymbolizedId::default()),
+                Location::Kernel(address) => (
+                    stored.name(kernel.function(address)),
+                    UnsymbolizedId::default(),
+                ),
                 Location::At { .. } => named[old],
             };
-            (stored.location(location), gap)
+            (stored.location(location), code)
         })
         .collect();
     let stacks: Vec<NormalizedStackIndex> = normalized
@@ -160,7 +165,7 @@ pub fn store(
         let users = [key.user, waker.and_then(|waker| waker.user)];
         let users = users.into_iter().flatten();
         let all = users.flat_map(|user| &normalized.stack_at(user).locations);
-        gaps.count(
+        unsymbolized.count(
             all.map(|location| locations[location.0 as usize].1),
             sums.count,
         );
@@ -175,7 +180,7 @@ pub fn store(
     Stored {
         normalized: stored,
         objects: found,
-        unnamed: gaps.into_widest_first(),
+        unsymbolized: unsymbolized.into_most_first(),
     }
 }
 
@@ -263,7 +268,7 @@ fn look_up(
         (None, Some(outline)) => native::name_absent(&outline, &object.path, offsets, sources),
         (None, None) => Named::nothing(offsets.len()),
     };
-    let gap = (!named.has_symbols).then(|| Gap::Object {
+    let code = (!named.has_symbols).then(|| UnsymbolizedCode::Object {
         module: module.clone(),
         path: object.path.clone(),
         build_id: named.build_id.clone(),
@@ -274,6 +279,6 @@ fn look_up(
         named,
         module,
         path,
-        gap,
+        code,
     }
 }
