@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use flame_bpf::object::{ElfAddress, RegularFile};
-use flame_bpf::symbolize::{CodeMap, Naming, name_object, names_told};
+use flame_bpf::symbolize::{CodeMap, Naming, name_object, names_in};
 
 use crate::corpus::{Seed, whole};
 
@@ -63,7 +63,7 @@ pub(crate) fn read_code_map(input: &[u8]) {
     let mut file = tempfile::tempfile().expect("a file can be made");
     file.write_all(input).expect("a file can be written");
     for kind in [CodeMap::PerfMap, CodeMap::Jitdump] {
-        let names = names_told(kind, &file, &addresses);
+        let names = names_in(kind, &file, &addresses);
         assert_eq!(names.len(), addresses.len());
         let empty = names.iter().flatten().any(|name| name.is_empty());
         assert!(!empty, "a name with nothing in it");

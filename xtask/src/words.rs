@@ -58,6 +58,7 @@ const HUNTED: &[Hunted] = &[
     names("recognize", "look up in kstack_cache"),
     names("recall", "look up in kstack_cache"),
     names("one_look", "single_lookup"),
+    everywhere("untold", "skipped"),
     names("gap", "Unsymbolized, or interval"),
     names("allowance", "budget"),
     everywhere("deed", "cache op"),

@@ -44,7 +44,7 @@ pub fn names(
     let client = Client::new(servers.addresses(), Limits::from_environment(), |_| ());
     let fetch = client.as_ref().map(|client| |id: &BuildId| client.find(id));
     let fetch = fetch.as_ref().map(|fetch| fetch as &Fetch<'_>);
-    let (named, untold) = symbolize::name_object(opened, &path, &addresses, naming, fetch);
+    let (named, skipped) = symbolize::name_object(opened, &path, &addresses, naming, fetch);
     if verbose {
         print(&format!(
             "flame-bpf: {} of {} addresses were named in {:.3} ms\n",
@@ -53,7 +53,7 @@ pub fn names(
             begin.elapsed().as_secs_f64() * 1e3,
         ));
     }
-    for finding in debug_info::on_details(&untold, naming.memory.bytes) {
+    for finding in debug_info::on_details(&skipped, naming.memory.bytes) {
         print(&format!("flame-bpf: {}\n", finding.text));
     }
     let lines = addresses.iter().zip(named).map(|(address, frames)| {

@@ -121,7 +121,7 @@ impl<'a> Symbolizer<'a> {
         if let Some(symbolized) = &symbolized {
             let limit = self.naming.memory.bytes;
             on_profile.extend(on_names(&symbolized.unsymbolized));
-            on_profile.extend(debug_info::on_details(&symbolized.untold, limit));
+            on_profile.extend(debug_info::on_details(&symbolized.skipped, limit));
         }
         SymbolizedEvent {
             profile: symbolized.map(|symbolized| symbolized.profile),
@@ -142,14 +142,14 @@ impl<'a> Symbolizer<'a> {
         let Symbolized {
             profile,
             unsymbolized,
-            untold,
+            skipped,
         } = self.with_sources(|sources| {
             symbolize::symbolize_stored(normalized, objects, unit, sources)
         });
         let distro = Distro::here(self.client.is_some());
         let mut remarks = self.on_fetching();
         remarks.extend(names::on_names(&unsymbolized, firings, &distro));
-        remarks.extend(debug_info::on_details(&untold, self.naming.memory.bytes));
+        remarks.extend(debug_info::on_details(&skipped, self.naming.memory.bytes));
         (profile, remarks)
     }
 

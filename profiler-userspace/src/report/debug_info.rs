@@ -6,32 +6,32 @@
 use super::findings::Finding;
 use super::text::{counted, mebibytes};
 use crate::profile::fold::visible;
-use crate::symbolize::Untold;
+use crate::symbolize::SkippedDebugInfo;
 use std::cmp::Reverse;
 
 /// So many objects are named, those with the most places first.
 const MOST_OBJECTS: usize = 3;
 
 /// What to say of debug information, of which naming may hold so many bytes.
-pub(crate) fn on_details(untold: &Untold, limit: u64) -> Vec<Finding> {
-    let sentences = [on_memory(untold, limit), on_missing(untold)];
+pub(crate) fn on_details(skipped: &SkippedDebugInfo, limit: u64) -> Vec<Finding> {
+    let sentences = [on_memory(skipped, limit), on_missing(skipped)];
     sentences.into_iter().flatten().collect()
 }
 
 /// What to say of debug information that took more memory than that.
-fn on_memory(untold: &Untold, limit: u64) -> Option<Finding> {
+fn on_memory(skipped: &SkippedDebugInfo, limit: u64) -> Option<Finding> {
     let limit = mebibytes(limit);
-    if untold.left.is_empty() {
-        return (untold.again > 0).then(|| {
+    if skipped.left.is_empty() {
+        return (skipped.again > 0).then(|| {
             Finding::note(format!(
                 "debug information of {} did not fit into {limit} and was read in rounds; raise --max-symbol-memory",
-                counted(untold.again as u64, "object"),
+                counted(skipped.again as u64, "object"),
             ))
         });
     }
-    let mut modules: Vec<(&String, &usize)> = untold.left.iter().collect();
+    let mut modules: Vec<(&String, &usize)> = skipped.left.iter().collect();
     modules.sort_by_key(|(_, places)| Reverse(**places));
-    let all: usize = untold.left.values().sum();
+    let all: usize = skipped.left.values().sum();
     let named: Vec<&str> = modules
         .iter()
         .take(MOST_OBJECTS)
@@ -53,10 +53,10 @@ fn on_memory(untold: &Untold, limit: u64) -> Option<Finding> {
 }
 
 /// What to say of debug information that the compiler kept apart and that is not there.
-fn on_missing(untold: &Untold) -> Option<Finding> {
-    let all = untold.missing.iter();
+fn on_missing(skipped: &SkippedDebugInfo) -> Option<Finding> {
+    let all = skipped.missing.iter();
     let (module, (count, such_as)) = all.max_by_key(|(_, (count, _))| *count)?;
-    let more = match untold.missing.len() - 1 {
+    let more = match skipped.missing.len() - 1 {
         0 => String::new(),
         1 => " (and of 1 other object)".to_owned(),
         more => format!(" (and of {more} other objects)"),
@@ -80,12 +80,12 @@ mod tests {
         let left = left
             .iter()
             .map(|(module, places)| ((*module).to_owned(), *places));
-        let untold = Untold {
+        let skipped = SkippedDebugInfo {
             again,
             left: left.collect(),
-            ..Untold::default()
+            ..SkippedDebugInfo::default()
         };
-        Some(on_memory(&untold, 64 << 20)?.text)
+        Some(on_memory(&skipped, 64 << 20)?.text)
     }
 
     #[test]
@@ -109,12 +109,12 @@ mod tests {
 
     #[test]
     fn files_that_are_missing_are_counted_and_one_is_named() {
-        let missing = |all: &[(&str, usize, &str)]| Untold {
+        let missing = |all: &[(&str, usize, &str)]| SkippedDebugInfo {
             missing: all
                 .iter()
                 .map(|(module, count, such_as)| ((*module).to_owned(), (*count, such_as.into())))
                 .collect(),
-            ..Untold::default()
+            ..SkippedDebugInfo::default()
         };
         let said = |all| on_details(&missing(all), 1 << 20);
         assert!(said(&[]).is_empty());

@@ -35,8 +35,8 @@ pub enum CodeMap {
     Jitdump,
 }
 
-/// What such a file calls the code at some ascending addresses; none where it has no definition.
-pub fn names_told(kind: CodeMap, file: &File, addresses: &[u64]) -> Vec<Option<Vec<u8>>> {
+/// The names that such a file has for code at some ascending addresses; none where it has no definition.
+pub fn names_in(kind: CodeMap, file: &File, addresses: &[u64]) -> Vec<Option<Vec<u8>>> {
     let mut names = Names::new(addresses);
     match kind {
         CodeMap::PerfMap => perf_map::read(file, &mut names),

@@ -1,14 +1,14 @@
 //! Symbols for each location.
 //!
-//! In: the locations of a normalized profile, and whoever can be asked about an object. Out: the locations of a
+//! In: the locations of a normalized profile, and a function that looks offsets of an object up. Out: the locations of a
 //! [`Profile`], by the same indices. Each object is opened once, and asked for all of its locations; several are asked
-//! at a time, and what they say is taken in an order that does not depend on who was the first to say it.
+//! at a time, and their answers are taken in an order that does not depend on which came first.
 
 use super::dwarf::SourceLine;
 use super::kernel::KernelSymbols;
 use super::native::{self, Named, Symbol};
 use super::unsymbolized::{UnsymbolizedCode, UnsymbolizedId, UnsymbolizedTable};
-use super::{Sources, Untold, at, parallel};
+use super::{SkippedDebugInfo, Sources, at, parallel};
 use crate::object::{Fetch, FileOffset};
 use crate::profile::normalized::{self, NamedFunction, NormalizedProfile, ObjectIndex};
 use crate::profile::{
@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 /// What is known of some offsets into an object.
 pub(super) struct Answer {
-    /// What the object tells.
+    /// Its symbols.
     pub(super) named: Named,
     /// How frames call it.
     pub(super) module: String,
@@ -32,12 +32,11 @@ pub(super) struct Answer {
     pub(super) code: Option<UnsymbolizedCode>,
 }
 
-/// Answers for an object and distinct, ascending offsets, asking for files from elsewhere where it is told
-/// whom.
+/// Answers for an object and distinct, ascending offsets. It may ask for files from elsewhere.
 pub(super) type LookUp<'a> =
     &'a (dyn Fn(ObjectIndex, &[FileOffset], Option<&Fetch<'_>>) -> Answer + Sync);
 
-/// What the kernel is mapped from, as others call it.
+/// The name of the kernel's mapping, as perf and pprof have it.
 const KERNEL: &str = "[kernel.kallsyms]";
 
 /// The locations in one object: their offsets, ascending, and their places among all locations.
@@ -51,8 +50,8 @@ struct Wanted {
 pub(super) struct Found {
     /// What has no name at each location.
     pub(super) unsymbolized: Vec<UnsymbolizedId>,
-    /// What the limit on memory did to names.
-    pub(super) untold: Untold,
+    /// What the limit on memory kept from being read.
+    pub(super) skipped: SkippedDebugInfo,
 }
 
 /// Adds to an empty `profile` what is at each of the locations of `normalized`.
@@ -96,12 +95,12 @@ pub(super) fn symbolize(
         .collect();
     // What may have to be fetched from elsewhere, in limited time, is fetched where most is asked for.
     wanted.sort_by_key(|wanted| Reverse(wanted.offsets.len()));
-    let told = |done| {
-        if let Some(tell) = sources.progress {
-            tell(done, wanted.len());
+    let report = |done| {
+        if let Some(report) = sources.progress {
+            report(done, wanted.len());
         }
     };
-    told(0);
+    report(0);
     let ask =
         |wanted: &Wanted, fetch: Option<&Fetch<'_>>| look_up(wanted.object, &wanted.offsets, fetch);
     parallel::each(
@@ -111,7 +110,7 @@ pub(super) fn symbolize(
         &ask,
         |number, answer| {
             building.take(&wanted[number], answer, unsymbolized);
-            told(number + 1);
+            report(number + 1);
         },
     );
     building.finish()
@@ -134,7 +133,7 @@ impl<'p> Building<'p> {
             locations: Vec::new(),
             found: Found {
                 unsymbolized: vec![UnsymbolizedId::default(); locations],
-                untold: Untold::default(),
+                skipped: SkippedDebugInfo::default(),
             },
             functions: HashMap::default(),
             kernel: None,
@@ -227,7 +226,7 @@ impl<'p> Building<'p> {
             path,
             code,
         } = answer;
-        self.found.untold.note(&module, named.asked);
+        self.found.skipped.note(&module, named.asked);
         let mapped = named.code.unwrap_or_default();
         let build_id = named.build_id.as_ref().map(|id| id.bytes().into());
         let mapping = self.profile.mapping(Mapping {

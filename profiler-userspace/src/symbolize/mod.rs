@@ -23,14 +23,14 @@ mod normalize;
 mod objects;
 mod parallel;
 mod simplify;
+mod skipped_debug_info;
 mod store;
 mod symbol_table;
 #[cfg(test)]
 mod tests;
 mod unsymbolized;
-mod untold;
 
-pub use code_map::{CodeMap, names_told};
+pub use code_map::{CodeMap, names_in};
 pub use counting::Counting;
 pub use demangle::Demangling;
 pub use dwarf::SourceLine;
@@ -42,9 +42,9 @@ pub use kernel_lines::{KernelFiles, KernelLines, KernelLining};
 pub use memory_budget::SymbolMemory;
 pub use normalize::Normalizer;
 pub use objects::Objects;
+pub use skipped_debug_info::SkippedDebugInfo;
 pub use store::{Stored, store, symbolize_stored};
 pub use unsymbolized::{Reached, Unsymbolized, UnsymbolizedCode};
-pub use untold::Untold;
 
 use crate::object::{Elf, ElfAddress, Fetch, FileOffset, RegularFile};
 use crate::process::{Opened, Processes};
@@ -66,7 +66,7 @@ pub struct Symbolized {
     /// The programs' code that had no names, that of most samples first.
     pub unsymbolized: Vec<Unsymbolized>,
     /// What the limit on memory did to names.
-    pub untold: Untold,
+    pub skipped: SkippedDebugInfo,
 }
 
 /// How code is to be named.
@@ -164,7 +164,7 @@ fn build(
     Symbolized {
         profile,
         unsymbolized: unsymbolized.into_most_first(),
-        untold: found.untold,
+        skipped: found.skipped,
     }
 }
 
@@ -200,7 +200,7 @@ pub fn name_object(
     addresses: &[ElfAddress],
     naming: &Naming,
     fetch: Option<&Fetch<'_>>,
-) -> (Vec<Vec<String>>, Untold) {
+) -> (Vec<Vec<String>>, SkippedDebugInfo) {
     // An offset that no file has stands for an address that this one has not.
     let nowhere = FileOffset(u64::MAX);
     let segments = Elf::read(&file.file)
@@ -224,10 +224,10 @@ pub fn name_object(
         }
         native::Symbol::Unsymbolized => Vec::new(),
     };
-    let mut untold = Untold::default();
+    let mut skipped = SkippedDebugInfo::default();
     let module = path.file_name().unwrap_or_default();
-    untold.note(&visible(module.as_bytes()), named.asked);
-    (named.of.iter().map(frames).collect(), untold)
+    skipped.note(&visible(module.as_bytes()), named.asked);
+    (named.of.iter().map(frames).collect(), skipped)
 }
 
 /// A linker's name as frames show it.

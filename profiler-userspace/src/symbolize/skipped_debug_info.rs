@@ -1,6 +1,6 @@
-//! What debug information did not tell, though it was asked.
+//! Debug information that was not read, or not as a whole.
 //!
-//! In: what came of each object's debug information. Out: numbers for whoever reports.
+//! In: what came of each object's debug information. Out: numbers for the report.
 
 use super::dwarf::Asked;
 use std::collections::BTreeMap;
@@ -8,16 +8,16 @@ use std::path::PathBuf;
 
 /// Where debug information took more than naming may hold, or was not all there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Untold {
+pub struct SkippedDebugInfo {
     /// How many objects' debug information was read more than once.
     pub again: usize,
-    /// By module, how many places have not got what debug information tells of them.
+    /// By module, how many places lack lines and inlined functions.
     pub left: BTreeMap<String, usize>,
     /// By module, how many files are missing in which the compiler put parts of it, and one of them.
     pub missing: BTreeMap<String, (usize, PathBuf)>,
 }
 
-impl Untold {
+impl SkippedDebugInfo {
     /// Adds what came of one object.
     pub(super) fn note(&mut self, module: &str, asked: Asked) {
         self.again += usize::from(asked.again);
