@@ -84,7 +84,7 @@ pub(crate) fn read_symbols(input: &[u8]) {
         lines: true,
         ..Naming::default()
     };
-    let (names, _untold) = name_object(file, nowhere, &addresses, &naming, None);
+    let (names, _skipped) = name_object(file, nowhere, &addresses, &naming, None);
     assert_eq!(names.len(), addresses.len());
     black_box(names);
 }
