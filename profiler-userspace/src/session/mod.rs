@@ -19,7 +19,7 @@ use crate::priority::RaisedPriority;
 use crate::probe::{Probe, Wakers};
 use crate::report;
 use crate::report::findings::Finding;
-use crate::targets::needed_libs::linked_with;
+use crate::targets::needed_libs::needed_libs_of;
 use crate::targets::{UprobeSite, allocators, command, tasks, uprobe_sites};
 use anyhow::{Context as _, Result, bail};
 use launch::Held;
@@ -311,7 +311,7 @@ fn load(plan: &Plan, ids: &[u32], support: &Support) -> Result<(Kernel, Option<T
     };
     let mut tables = Tables::start(tables, &mut kernel)?;
     let command = plan.launch.as_deref().and_then(command::program);
-    let libraries = command.as_deref().map(linked_with).unwrap_or_default();
+    let libraries = command.as_deref().map(needed_libs_of).unwrap_or_default();
     let files = command.iter().chain(&libraries).map(PathBuf::as_path);
     tables.loader.prepare(&mut kernel, named, files);
     Ok((kernel, Some(tables)))

@@ -6,7 +6,7 @@
 use super::UprobeSite;
 use crate::object::Elf;
 use crate::plan::{Plan, Target};
-use crate::targets::uprobe_targets::{self, Candidate};
+use crate::targets::uprobe_targets::{self, UprobeTarget};
 use anyhow::{Result, anyhow, ensure};
 use profiler_common::abi::{Allocator, SizeAt};
 use std::collections::BTreeMap;
@@ -36,22 +36,22 @@ pub(crate) fn sites(plan: &Plan) -> Result<(Vec<UprobeSite>, Option<String>)> {
         "--alloc stops a program at each request for memory, and the whole machine is too much to stop; name \
          processes with -p, or run a command behind --"
     );
-    let mut candidates = uprobe_targets::of_target(plan, &|_| true)
+    let mut targets = uprobe_targets::of_target(plan, &|_| true)
         .map_err(|nobody| anyhow!("{nobody} any file; --alloc has nothing to watch there"))?;
     // Likely files first.
-    candidates.sort_by_key(|candidate| !is_likely(&candidate.shown));
+    targets.sort_by_key(|target| !is_likely(&target.shown));
     let began = Instant::now();
     let (mut sites, mut warning) = (Vec::new(), None);
-    for (looked_into, candidate) in candidates.iter().enumerate() {
+    for (looked_into, target) in targets.iter().enumerate() {
         if began.elapsed() > PATIENCE {
             warning = Some(format!(
                 "searched {looked_into} of the target's {} files for malloc, then gave up: it took over {} s",
-                candidates.len(),
+                targets.len(),
                 PATIENCE.as_secs(),
             ));
             break;
         }
-        sites.extend(of_file(candidate)?);
+        sites.extend(of_file(target)?);
     }
     ensure!(
         !sites.is_empty(),
@@ -69,8 +69,8 @@ fn is_likely(name: &str) -> bool {
 }
 
 /// The functions of one file; none unless it has a `malloc`.
-fn of_file(candidate: &Candidate) -> Result<Vec<UprobeSite>> {
-    let file = &candidate.file.file;
+fn of_file(target: &UprobeTarget) -> Result<Vec<UprobeSite>> {
+    let file = &target.file.file;
     let Some(elf) = Elf::read(file) else {
         return Ok(Vec::new());
     };
@@ -100,10 +100,10 @@ fn of_file(candidate: &Candidate) -> Result<Vec<UprobeSite>> {
             let number = u8::try_from(place).unwrap_or(u8::MAX);
             let length = u32::try_from(size).unwrap_or(u32::MAX);
             Ok(UprobeSite {
-                name: format!("{}:{}", candidate.shown, String::from_utf8_lossy(name)),
+                name: format!("{}:{}", target.shown, String::from_utf8_lossy(name)),
                 file: file.try_clone()?,
                 offset,
-                process: candidate.process,
+                process: target.process,
                 cookie: Allocator::new(size_at, number, length).0,
             })
         })
@@ -119,7 +119,7 @@ mod tests {
         let files = uprobe_targets::mapped(std::process::id(), &|_| true);
         let sites: Vec<UprobeSite> = files
             .iter()
-            .flat_map(|candidate| of_file(candidate).unwrap())
+            .flat_map(|target| of_file(target).unwrap())
             .collect();
         for name in ["malloc", "calloc", "realloc", "posix_memalign"] {
             let here = |site: &&UprobeSite| site.name.ends_with(&format!(":{name}"));

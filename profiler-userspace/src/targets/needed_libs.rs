@@ -1,4 +1,4 @@
-//! The libraries that a program will link at its start.
+//! The libraries that a program needs.
 //!
 //! In: the program's file. Out: its libraries, as its own dynamic linker finds them. The program does not
 //! run: glibc's and musl's linkers can list libraries.
@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 const MAX_INTERPRETER_BYTES: u64 = 4096;
 
 /// The program's dynamic linker and libraries; none for scripts and static programs.
-pub(crate) fn linked_with(program: &Path) -> Vec<PathBuf> {
+pub(crate) fn needed_libs_of(program: &Path) -> Vec<PathBuf> {
     let Some(interpreter) = interpreter(program) else {
         return Vec::new();
     };
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn needed_libraries_are_those_that_the_dynamic_linker_finds() {
-        let files = linked_with(&std::env::current_exe().unwrap());
+        let files = needed_libs_of(&std::env::current_exe().unwrap());
         assert!(files.len() > 1, "{files:?}");
         assert!(files.iter().all(|file| file.is_file()), "{files:?}");
         let is_libc = |file: &&PathBuf| file.to_string_lossy().contains("libc");
@@ -70,8 +70,8 @@ mod tests {
     fn a_static_program_needs_no_libraries() {
         let script = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(script.path(), "#!/bin/sh\nexit 1\n").unwrap();
-        assert!(linked_with(script.path()).is_empty());
-        assert!(linked_with(Path::new("/dev/null")).is_empty());
+        assert!(needed_libs_of(script.path()).is_empty());
+        assert!(needed_libs_of(Path::new("/dev/null")).is_empty());
         assert_eq!(library(b"\tlinux-vdso.so.1 (0x00007ffd)"), None);
         assert_eq!(library(b"\tlibx.so => not found"), None);
         assert_eq!(

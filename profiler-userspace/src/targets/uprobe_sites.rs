@@ -8,7 +8,7 @@ use crate::object::{Elf, ElfAddress, FileNumber};
 use crate::plan::Plan;
 use crate::probe::Function;
 use crate::symbolize::readable;
-use crate::targets::uprobe_targets::{self, Candidate};
+use crate::targets::uprobe_targets::{self, UprobeTarget};
 use anyhow::{Result, anyhow, bail, ensure};
 use std::collections::{BTreeSet, HashMap, hash_map};
 use std::path::Path;
@@ -26,7 +26,7 @@ const NEAR: f64 = 0.85;
 pub(crate) fn sites(plan: &Plan, event: usize, function: &Function) -> Result<Vec<UprobeSite>> {
     let file = &function.file;
     let is_path = file.components().count() > 1 || file.is_absolute();
-    let candidates = if is_path {
+    let targets = if is_path {
         uprobe_targets::at(plan, file)?
     } else {
         let name = file.display();
@@ -36,17 +36,17 @@ pub(crate) fn sites(plan: &Plan, event: usize, function: &Function) -> Result<Ve
     };
     let mut found: HashMap<FileNumber, BTreeSet<u64>> = HashMap::new();
     let mut sites = Vec::new();
-    for candidate in candidates {
-        let positions = match found.entry(candidate.file.number) {
+    for target in targets {
+        let positions = match found.entry(target.file.number) {
             hash_map::Entry::Occupied(known) => known.into_mut(),
-            hash_map::Entry::Vacant(new) => new.insert(positions(&candidate, function)?),
+            hash_map::Entry::Vacant(new) => new.insert(positions(&target, function)?),
         };
         for &offset in &*positions {
             sites.push(UprobeSite {
                 name: function.to_string(),
-                file: candidate.file.file.try_clone()?,
+                file: target.file.file.try_clone()?,
                 offset,
-                process: candidate.process,
+                process: target.process,
                 cookie: event as u64,
             });
         }
@@ -68,8 +68,8 @@ fn is_called(file: &Path, name: &Path) -> bool {
 }
 
 /// The offsets in the file where functions of that name begin.
-fn positions(candidate: &Candidate, function: &Function) -> Result<BTreeSet<u64>> {
-    let (file, shown) = (&candidate.file.file, &candidate.shown);
+fn positions(target: &UprobeTarget, function: &Function) -> Result<BTreeSet<u64>> {
+    let (file, shown) = (&target.file.file, &target.shown);
     let Some(elf) = Elf::read(file) else {
         bail!("{shown} is no ELF file, so it has no functions");
     };
@@ -199,7 +199,7 @@ mod tests {
     }
 
     fn find(file: &str, name: &str) -> Result<BTreeSet<u64>> {
-        let candidate = Candidate {
+        let target = UprobeTarget {
             file: crate::object::RegularFile::open(Path::new(file))?,
             shown: file.to_owned(),
             process: None,
@@ -208,7 +208,7 @@ mod tests {
             file: file.into(),
             name: name.to_owned(),
         };
-        positions(&candidate, &function)
+        positions(&target, &function)
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::{command, tasks};
 use crate::object::RegularFile;
 use crate::plan::{Plan, Target};
 use crate::process::{Backing, Identity, Owner, Processes};
-use crate::targets::needed_libs::linked_with;
+use crate::targets::needed_libs::needed_libs_of;
 use anyhow::{Context as _, Result};
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// A file to search, and the processes its functions are watched for.
-pub(crate) struct Candidate {
+pub(crate) struct UprobeTarget {
     /// The file.
     pub(crate) file: RegularFile,
     /// Its name in messages.
@@ -25,12 +25,12 @@ pub(crate) struct Candidate {
 }
 
 /// The file at a path: an absolute path as the targets see it.
-pub(crate) fn at(plan: &Plan, path: &Path) -> Result<Vec<Candidate>> {
+pub(crate) fn at(plan: &Plan, path: &Path) -> Result<Vec<UprobeTarget>> {
     let ids = tasks::ids(&plan.target);
     let shown = path.display().to_string();
     let here = || RegularFile::open(path).with_context(|| format!("{shown} cannot be opened"));
     if ids.is_empty() {
-        return Ok(vec![Candidate {
+        return Ok(vec![UprobeTarget {
             file: here()?,
             shown: shown.clone(),
             process: None,
@@ -45,7 +45,7 @@ pub(crate) fn at(plan: &Plan, path: &Path) -> Result<Vec<Candidate>> {
                 RegularFile::open_within(&root, path)
                     .with_context(|| format!("{shown} cannot be opened as {id} sees it"))?
             };
-            Ok(Candidate {
+            Ok(UprobeTarget {
                 file,
                 shown: shown.clone(),
                 process: NonZeroU32::new(id),
@@ -58,8 +58,8 @@ pub(crate) fn at(plan: &Plan, path: &Path) -> Result<Vec<Candidate>> {
 pub(crate) fn of_target(
     plan: &Plan,
     is_meant: &dyn Fn(&Path) -> bool,
-) -> Result<Vec<Candidate>, String> {
-    let mut candidates = Vec::new();
+) -> Result<Vec<UprobeTarget>, String> {
+    let mut targets = Vec::new();
     match &plan.target {
         Target::Processes(ids) | Target::Threads(ids) => {
             for &id in ids {
@@ -67,53 +67,53 @@ pub(crate) fn of_target(
                 if of_this.is_empty() {
                     return Err(format!("{id} has not mapped"));
                 }
-                candidates.extend(of_this);
+                targets.extend(of_this);
             }
         }
         Target::Launched => {
             let program = plan.launch.as_deref().and_then(command::program);
             let files = program
                 .into_iter()
-                .flat_map(|program| [vec![program.clone()], linked_with(&program)].concat());
+                .flat_map(|program| [vec![program.clone()], needed_libs_of(&program)].concat());
             let opened = files.filter_map(|path| {
                 if !is_meant(Path::new(path.file_name()?)) {
                     return None;
                 }
-                Some(Candidate {
+                Some(UprobeTarget {
                     file: RegularFile::open(&path).ok()?,
                     shown: path.display().to_string(),
                     process: None,
                 })
             });
             // One library may have two names, as musl's has.
-            candidates.extend(distinct(opened));
-            if candidates.is_empty() {
+            targets.extend(distinct(opened));
+            if targets.is_empty() {
                 return Err("the command is not linked with".to_owned());
             }
         }
         Target::All => {
             let all = tasks::busiest().into_iter();
             let of_all = all.flat_map(|id| mapped(id, is_meant));
-            candidates.extend(distinct(of_all.map(|candidate| Candidate {
+            targets.extend(distinct(of_all.map(|target| UprobeTarget {
                 process: None,
-                ..candidate
+                ..target
             })));
-            if candidates.is_empty() {
+            if targets.is_empty() {
                 return Err("no process has mapped".to_owned());
             }
         }
     }
-    Ok(candidates)
+    Ok(targets)
 }
 
 /// Each file once.
-fn distinct(candidates: impl Iterator<Item = Candidate>) -> impl Iterator<Item = Candidate> {
+fn distinct(targets: impl Iterator<Item = UprobeTarget>) -> impl Iterator<Item = UprobeTarget> {
     let mut known = BTreeSet::new();
-    candidates.filter(move |candidate| known.insert(candidate.file.number))
+    targets.filter(move |target| known.insert(target.file.number))
 }
 
 /// The matching files that a process has mapped as code.
-pub(crate) fn mapped(id: u32, is_meant: &dyn Fn(&Path) -> bool) -> Vec<Candidate> {
+pub(crate) fn mapped(id: u32, is_meant: &dyn Fn(&Path) -> bool) -> Vec<UprobeTarget> {
     let mut processes = Processes::new();
     let identity = Identity {
         tgid: id,
@@ -125,7 +125,7 @@ pub(crate) fn mapped(id: u32, is_meant: &dyn Fn(&Path) -> bool) -> Vec<Candidate
         .into_iter()
         .flat_map(|process| process.code());
     let mut known = BTreeSet::new();
-    let mut candidates = Vec::new();
+    let mut targets = Vec::new();
     for (backing, mapping) in code {
         let Backing::File(file) = processes.backing(backing) else {
             continue;
@@ -140,12 +140,12 @@ pub(crate) fn mapped(id: u32, is_meant: &dyn Fn(&Path) -> bool) -> Vec<Candidate
             seen: SystemTime::now(),
         };
         if let Some(opened) = processes.open(backing, &[owner]) {
-            candidates.push(Candidate {
+            targets.push(UprobeTarget {
                 file: opened.file,
                 shown,
                 process: NonZeroU32::new(id),
             });
         }
     }
-    candidates
+    targets
 }
