@@ -83,7 +83,7 @@ impl Event {
         }
     }
 
-    /// What sentences call it that tell of several events.
+    /// Its name in sentences about several events.
     pub fn name(&self) -> String {
         let subject = self.probe.subject();
         subject.unwrap_or_else(|| self.perf_event().name.to_string())

@@ -1,4 +1,4 @@
-//! Names: what runtimes tell of code that they make, and the symbols of object files.
+//! Names: what runtimes list of code that they make, and the symbols of object files.
 //!
 //! In: bytes of such a file. Out: its being asked for addresses, as a profile's are.
 

@@ -19,7 +19,7 @@ use crate::run::Run;
 use crate::said::Said;
 use crate::workload::{PATIENCE, Workload};
 
-/// How often something that has no other way to tell is looked at.
+/// How often something that sends no event is looked at.
 const GLANCE: Duration = Duration::from_millis(5);
 
 /// How long after one probe the next is attached at the latest.
@@ -123,7 +123,7 @@ impl Invocation {
     pub fn run_while_working(&self, workload: Workload) -> (Run, Said) {
         let mut running = self.clone().flag("-p", workload.pid()).start();
         running.wait_until_all_attached();
-        workload.tell();
+        workload.proceed();
         let said = workload.stop_by_itself();
         (running.finish().expect_no_panic().expect_code(0), said)
     }

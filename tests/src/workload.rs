@@ -39,11 +39,11 @@ impl Workload {
             .spawn()
             .unwrap_or_else(|error| panic!("{command:?} could not be started: {error}"));
         let stdout = child.stdout.take().expect("stdout was asked for");
-        let (tell, lines) = mpsc::channel();
+        let (sender, lines) = mpsc::channel();
         thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 // Nobody listens any more once the workload is dropped.
-                if tell.send(line).is_err() {
+                if sender.send(line).is_err() {
                     break;
                 }
             }
@@ -93,7 +93,7 @@ impl Workload {
     }
 
     /// Gives the workload the word that it waits for, if its source says that it does.
-    pub fn tell(&self) {
+    pub fn proceed(&self) {
         kill_process(Pid::from_child(&self.child), Signal::USR1).ok();
     }
 

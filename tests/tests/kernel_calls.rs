@@ -6,7 +6,7 @@ use flame_bpf_tests::{Balance, Folded, Invocation, Program, Run, Said, assert_ne
 /// kernel.
 const TOLERANCE: f64 = 0.05;
 
-/// What a recording of a workload came to that was told to begin when the probe was there, and recorded to
+/// What a recording of a workload came to that began when the probe was there, and recorded to
 /// its end.
 struct Recorded {
     run: Run,

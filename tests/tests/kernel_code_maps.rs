@@ -179,15 +179,15 @@ fn node_functions_have_names_with_its_flag_and_a_hint_without() {
     let node = require!(tool("node"));
     let folder = tempdir().expect("a temporary folder can be made");
     let script = script(&folder, "busy.js", BUSY_JAVASCRIPT);
-    let told = Workload::start(
+    let listed = Workload::start(
         // It leaves a log where it runs.
         Command::new(&node)
             .args(["--perf-basic-prof", &script])
             .current_dir(folder.path()),
     );
-    let _map = map_of(told.pid());
-    let folded = record(told.pid()).folded();
-    drop(told);
+    let _map = map_of(listed.pid());
+    let folded = record(listed.pid()).folded();
+    drop(listed);
     let function = |stack: &Stack| {
         let made = |frame: &String| frame.contains("caller_work") && frame.ends_with("_[j]");
         stack.frames.iter().any(made)

@@ -157,11 +157,11 @@ fn an_event_that_never_fires_is_reported_and_the_others_are_written() {
     ] {
         let path = recorded.folder.path().join(file);
         assert!(!path.exists(), "{file} was written");
-        let told = format!("no samples of {event}: ");
+        let sentence = format!("no samples of {event}: ");
         let unwritten = format!("Not written: {}.", path.display());
         let stderr = &recorded.run.stderr;
         assert!(
-            stderr.contains(&told) && stderr.contains(&unwritten),
+            stderr.contains(&sentence) && stderr.contains(&unwritten),
             "{stderr}"
         );
     }

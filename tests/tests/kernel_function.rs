@@ -67,8 +67,8 @@ fn a_uprobe_on_one_process_ignores_others() {
         .flag("-p", workload.pid())
         .start();
     running.wait_until_all_attached();
-    workload.tell();
-    other.tell();
+    workload.proceed();
+    other.proceed();
     let run = running.finish().expect_no_panic().expect_code(0);
     let balance = run.balance();
     balance.assert_even();
@@ -90,7 +90,7 @@ fn a_uprobe_without_a_target_counts_every_process() {
         .arg(format_args!("uprobe:{}:counted", program.path().display()))
         .start();
     running.wait_until_all_attached();
-    workload.tell();
+    workload.proceed();
     workload.stop_by_itself();
     running.signal(rustix::process::Signal::INT);
     let folded = running.finish().expect_no_panic().expect_code(0).folded();

@@ -77,11 +77,11 @@ fn inlined_functions_and_lines_are_shown_when_asked_for() {
         "{inlined}"
     );
     let lines = folded("-f -F 997 -d 1 --inline --lines");
-    let told = |stack: &Stack| {
+    let has_line = |stack: &Stack| {
         let innermost = |frame: &String| frame.starts_with("innermost (inlined.c:");
         stack.frames.iter().any(innermost)
     };
-    assert!(lines.share(told) > NEARLY_ALL, "{lines}");
+    assert!(lines.share(has_line) > NEARLY_ALL, "{lines}");
 }
 
 /// A frame of an object whose functions have no names.

@@ -128,10 +128,10 @@ fn reasons_name_the_object_of_each_wait() {
         ] {
             let of = |stack: &Stack| stack.has(function) && stack.leaf() != RUNNABLE;
             let with_reason = |stack: &Stack| of(stack) && stack.leaf() == reason;
-            let (all, told) = (folded.weight(of), folded.weight(with_reason));
+            let (all, reasoned) = (folded.weight(of), folded.weight(with_reason));
             assert!(
-                all > 0 && all == told,
-                "{function}: {told} of {all} µs in {folded}"
+                all > 0 && all == reasoned,
+                "{function}: {reasoned} of {all} µs in {folded}"
             );
         }
     }
@@ -151,7 +151,7 @@ fn cached_kernel_stacks_are_the_right_ones() {
         .lines()
         .find_map(|line| line.strip_prefix("counter: kernel-stacks-recognized "))
         .and_then(|number| number.parse().ok())
-        .expect("the counter is told");
+        .expect("the counter is printed");
     assert!(
         balance.recorded > 3_000 && recognized > balance.recorded / 2,
         "{recognized} of {balance:?}"

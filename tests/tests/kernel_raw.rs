@@ -194,7 +194,7 @@ fn a_debug_file_names_a_program_that_is_absent() {
         .split("(build ID ")
         .nth(1)
         .and_then(|rest| rest.split(')').next());
-    let (first, rest) = id.expect("the build ID is told").split_at(2);
+    let (first, rest) = id.expect("the build ID is printed").split_at(2);
     let directory = recorded.path("debug/.build-id").join(first);
     fs::create_dir_all(&directory).expect("folders can be made");
     fs::copy(shares.path(), directory.join(format!("{rest}.debug"))).expect("a copy");

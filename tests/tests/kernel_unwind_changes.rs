@@ -38,7 +38,7 @@ fn profile_around(workload: &Workload, duration: &str) -> Folded {
     running.wait_until_attached();
     // So that there is something before it, too.
     thread::sleep(Duration::from_millis(800));
-    workload.tell();
+    workload.proceed();
     running.finish().expect_no_panic().expect_code(0).folded()
 }
 
@@ -118,7 +118,7 @@ fn libraries_mapped_at_the_same_address_in_turn_are_unwound() {
     let large = plugin("large.so", "-DROOM=9000");
     let workload = Recipe::c("swap").make().start(&[&small, &large]);
     let folded = profile(&workload, "3");
-    // Which of both it was at a sample's time cannot be told from the address, so no names of theirs.
+    // Which of both it was at a sample's time does not follow from the address, so no names of theirs.
     let complete = folded
         .share(|stack| stack.mark().is_none() && stack.begins_at_start() && stack.has("main"));
     // Each swap needs tables anew, which takes milliseconds of the time.

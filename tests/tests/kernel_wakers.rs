@@ -33,7 +33,7 @@ fn given(truth: &[(String, f64)]) -> f64 {
         .sum()
 }
 
-/// What stands for a waker of whom the kernel did not tell.
+/// What stands for a waker that the kernel did not report.
 const UNSEEN: &str = "[waker not seen]";
 
 /// The frames before and behind the separator, both from root to leaf.
@@ -76,7 +76,7 @@ fn assert_true_ends(program: &Program) {
         }
         assert!(!has(wait, "wait_never"), "{stack:?}");
     }
-    // Kernels do not tell of every wake-up, but of nearly all.
+    // Kernels do not report every wake-up, but nearly all.
     let unseen = folded.seconds(|stack| stack.has(UNSEEN));
     assert!(unseen < 0.04 * SECONDS * 5.0, "{unseen} s in {folded}");
     let waited = given(&truth);
@@ -159,10 +159,10 @@ fn a_waker_that_is_no_target_or_has_exited_is_shown() {
             let ended = |stack: &Stack| of(stack) && !stack.has("[not woken]");
             let known =
                 |stack: &Stack| of(stack) && stack.has_chain(chain) && stack.leaf() == "ringer";
-            let (all, told) = (folded.weight(ended), folded.weight(known));
+            let (all, known_wakers) = (folded.weight(ended), folded.weight(known));
             assert!(
-                told > 0 && told * 100 >= all * 98,
-                "{wait}: {told} of {all} µs in {folded}"
+                known_wakers > 0 && known_wakers * 100 >= all * 98,
+                "{wait}: {known_wakers} of {all} µs in {folded}"
             );
             let share = folded.share(of);
             assert!(

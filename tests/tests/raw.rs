@@ -261,11 +261,11 @@ fn windows_render_as_in_the_golden() {
         "{}",
         other.stderr
     );
-    let told = render(&golden, "-f -v --from 60s").expect_code(0);
+    let rendered = render(&golden, "-f -v --from 60s").expect_code(0);
     assert!(
-        told.stderr.contains("windows: 2 of 3, from "),
+        rendered.stderr.contains("windows: 2 of 3, from "),
         "{}",
-        told.stderr
+        rendered.stderr
     );
 }
 
@@ -284,13 +284,17 @@ fn a_raw_recording_renders_as_in_the_golden() {
     ] {
         assert!(run.stderr.contains(part), "{part}: {}", run.stderr);
     }
-    let told = render(&golden, "-f -v").expect_code(0);
+    let rendered = render(&golden, "-f -v").expect_code(0);
     for part in [
         "host: web1",
         "command: flame-bpf -o x.fbpf",
         "3 objects, 2 of them",
     ] {
-        assert!(told.stderr.contains(part), "{part}: {}", told.stderr);
+        assert!(
+            rendered.stderr.contains(part),
+            "{part}: {}",
+            rendered.stderr
+        );
     }
 }
 

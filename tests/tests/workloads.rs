@@ -265,7 +265,7 @@ fn plugins_are_loaded_and_libraries_linked() {
         let workload = Recipe::c("host").make().start(arguments);
         // The other one does not wait for a word, and would die of it.
         if arguments.len() == 1 {
-            workload.tell();
+            workload.proceed();
         }
         thread::sleep(Duration::from_millis(100));
         let maps = fs::read_to_string(format!("/proc/{}/maps", workload.pid()));

@@ -40,7 +40,7 @@ impl EventSpec {
         }
     }
 
-    /// Whether it tells where CPU time goes.
+    /// Whether it shows where CPU time goes.
     pub(super) fn is_cpu_time(&self) -> bool {
         match self {
             Self::PerfEvent(perf_event) => perf_event.is_cpu_time(),
@@ -56,7 +56,7 @@ pub(super) fn parse(text: &str) -> Result<EventSpec, String> {
     }
     if let Some(rest) = text.strip_prefix("uretprobe:") {
         return Err(format!(
-            "a function is watched where it begins, and returns as often; say -e uprobe:{rest}"
+            "uretprobes are not supported, and a function returns as often as it is called; use -e uprobe:{rest}"
         ));
     }
     let (marked, rest) = match text.strip_prefix("tracepoint:") {
@@ -76,8 +76,8 @@ pub(super) fn parse(text: &str) -> Result<EventSpec, String> {
         {
             if category == "syscalls" {
                 return Err(format!(
-                    "the kernel makes syscalls:{name} out of raw_syscalls:sys_enter and raw_syscalls:sys_exit; \
-                     name one of these, which every system call passes"
+                    "syscalls:{name} cannot be recorded; use raw_syscalls:sys_enter or raw_syscalls:sys_exit, which fire for \
+                     every system call"
                 ));
             }
             Ok(EventSpec::Tracepoint(Tracepoint {
@@ -102,7 +102,7 @@ fn function(text: &str) -> Result<Function, String> {
             name: name.to_owned(),
         }),
         _ => Err(
-            "a function is said with its file, such as uprobe:libc:malloc or uprobe:/usr/bin/bash:readline"
+            "a function is written with its file, such as uprobe:libc:malloc or uprobe:/usr/bin/bash:readline"
                 .to_owned(),
         ),
     }

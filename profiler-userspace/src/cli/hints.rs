@@ -18,7 +18,7 @@ use crate::output::Format;
 
 /// What to know about `typed` (without the program's name), and the command that would do it.
 ///
-/// `accepted` tells whether flame-bpf would obey a command line, again without the program's name.
+/// `accepted` says whether flame-bpf would obey a command line, again without the program's name.
 pub(super) fn advice(typed: &[OsString], accepted: impl Fn(&[OsString]) -> bool) -> Option<String> {
     let end = typed
         .iter()
@@ -75,7 +75,7 @@ pub(super) fn advice(typed: &[OsString], accepted: impl Fn(&[OsString]) -> bool)
     }
     match example {
         Some(example) => Some(sentence(&spelling.reasons, example)),
-        // There is another mistake in the line; it will be told when this one is gone.
+        // There is another mistake in the line; it is reported once this one is gone.
         None => whole.then(|| spelling.reasons.join("; ")),
     }
 }

@@ -141,7 +141,7 @@ impl OffCpuArgs {
         );
         ensure!(
             !(self.wakeup && self.reasons),
-            "--reasons are told from where a thread waits, and --wakeup does not look there; use --off-wake"
+            "--reasons needs the stacks of waiting threads, and --wakeup does not record them; use --off-wake"
         );
         Ok(wakers)
     }

@@ -1,7 +1,7 @@
 //! From flags to a plan: every rule that connects two flags, and every default.
 //!
 //! In: flags that are right one by one. Out: a [`Plan`], or a sentence about flags that do not go
-//! together. Never: looks at the machine; whether stdout is a terminal is told.
+//! together. Never: looks at the machine; whether stdout is a terminal is passed in.
 
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};

@@ -129,11 +129,11 @@ fn has_all(file: RegularFile) -> bool {
 fn a_file_is_fetched_once_and_kept() {
     let cache = tempfile::tempdir().unwrap();
     let server = Server::start(Manner::Has(own_file()));
-    let told = Cell::new(0);
-    let progress = |fetched: &Fetched| told.set(fetched.bytes);
+    let fetched_bytes = Cell::new(0);
+    let progress = |fetched: &Fetched| fetched_bytes.set(fetched.bytes);
     let first = client(&[&server], quickly(), cache.path(), &progress);
     assert!(has_all(first.find(&own_id()).unwrap()));
-    assert_eq!(told.get(), own_file().len() as u64);
+    assert_eq!(fetched_bytes.get(), own_file().len() as u64);
     assert_eq!(first.fetched().files, 1);
     let second = client(&[&server], quickly(), cache.path(), &progress);
     assert!(has_all(second.find(&own_id()).unwrap()));

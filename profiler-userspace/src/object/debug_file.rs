@@ -105,7 +105,7 @@ impl Search<'_> {
                 place: None,
             })
         };
-        let told = || {
+        let by_link = || {
             let (root, place) = debug.place.as_ref()?;
             let path = place.parent()?.join(&link.path);
             open(RegularFile::open_within(root, &path).ok()?)
@@ -124,7 +124,9 @@ impl Search<'_> {
                     .find_map(|root| open(RegularFile::open_within(root, &path).ok()?))
             })
         };
-        told().or_else(by_id).or_else(|| open((self.fetch?)(&id)?))
+        by_link()
+            .or_else(by_id)
+            .or_else(|| open((self.fetch?)(&id)?))
     }
 }
 

@@ -224,7 +224,7 @@ impl Finishing<'_> {
             counters: profile.counted(),
             remarks,
         };
-        nothing.told()
+        nothing.sentence()
     }
 }
 

@@ -13,7 +13,7 @@ use profiler_common::abi::TaskState;
 /// What only the recording knows.
 #[derive(Clone, Copy)]
 pub struct TitleFacts<'a> {
-    /// How long was really recorded; none where that is told elsewhere.
+    /// How long was really recorded; none where that stands elsewhere.
     pub elapsed: Option<Duration>,
     /// The machine's name.
     pub host: &'a str,

@@ -38,7 +38,7 @@ pub enum Probe {
     OnCpu,
     /// Threads that leave the CPU and come back.
     OffCpu(Waits),
-    /// All of the threads' time: where they run, told by what `OnCpu` samples, and where they wait.
+    /// All of the threads' time: where they run, by samples as of `OnCpu`, and where they wait.
     Wall(Wall),
     /// The kernel's coming by a tracepoint.
     Tracepoint(Tracepoint),

@@ -1,4 +1,4 @@
-//! All of the threads' time: where they run, told by samples, and where they wait.
+//! All of the threads' time: where they run, by samples, and where they wait.
 
 use super::{AttachPoint, Attachment, ProbeSpec, SWITCH, Timed, View, Waits};
 use profiler_common::abi::{CallWeight, ProgramId};

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 pub struct MappedFile {
     /// Its path when the process was seen; for a deleted file, its former path.
     pub path: PathBuf,
-    /// Its identity: the path alone does not tell.
+    /// Its identity: two files may have had one path.
     pub number: FileNumber,
     /// Whether it is no longer at its path: deleted, replaced, or a memfd.
     pub deleted: bool,
@@ -100,8 +100,8 @@ pub(super) struct Backings {
     all: Vec<Backing>,
     // Nested, so that a name need not be copied for a lookup.
     ids: HashMap<FileNumber, HashMap<Box<[u8]>, BackingId>>,
-    // Those of which the kernel half told, which knows a file that was written anew from what it was.
-    told: HashMap<CodeKey, BackingId>,
+    // Those of mapping events. Their key changes when a file is written anew.
+    reported: HashMap<CodeKey, BackingId>,
     codes: HashMap<BackingId, CodeKey>,
 }
 
@@ -136,8 +136,8 @@ impl Backings {
         })
     }
 
-    /// The number of a file of which the kernel half told for the first time.
-    pub(super) fn tell(&mut self, code: CodeKey, file: MappedFile) -> BackingId {
+    /// Adds a file of a mapping event, and returns its number.
+    pub(super) fn add_reported(&mut self, code: CodeKey, file: MappedFile) -> BackingId {
         let id = push(&mut self.all, Backing::File(file));
         self.bind(code, id);
         self.codes.insert(id, code);
@@ -146,16 +146,16 @@ impl Backings {
 
     /// Notes what the kernel half knows a backing by.
     pub(super) fn bind(&mut self, code: CodeKey, id: BackingId) {
-        self.told.insert(code, id);
+        self.reported.insert(code, id);
     }
 
-    /// What the kernel half told of under this key.
-    pub(super) fn told(&self, code: CodeKey) -> Option<(BackingId, &Backing)> {
-        let id = *self.told.get(&code)?;
+    /// What a mapping event had under this key.
+    pub(super) fn reported(&self, code: CodeKey) -> Option<(BackingId, &Backing)> {
+        let id = *self.reported.get(&code)?;
         Some((id, self.get(id)))
     }
 
-    /// What the kernel half knows a file by, if it told of it.
+    /// The key by which the kernel half knows a file; none if no mapping event had it.
     pub(super) fn code(&self, id: BackingId) -> Option<CodeKey> {
         self.codes.get(&id).copied()
     }

@@ -149,7 +149,7 @@ impl Place {
 /// Whether a file with this modification time (since 1970) is older than the process: then it belongs to an
 /// earlier process with the same PID.
 fn is_older(changed: Duration, identity: Identity) -> bool {
-    // Zero if the kernel cannot tell.
+    // Zero if the kernel does not say.
     if identity.incarnation == 0 {
         return false;
     }

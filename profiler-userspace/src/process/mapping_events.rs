@@ -36,7 +36,7 @@ pub struct Unopened {
     pub backing: BackingId,
     /// What an opened file must be known by to be this one.
     pub code: CodeKey,
-    /// Whether this is the first that is heard of it.
+    /// Whether it is the first event of it.
     pub is_new: bool,
 }
 
@@ -45,7 +45,7 @@ pub struct Unopened {
 pub enum Todo {
     /// Nothing more.
     Nothing,
-    /// The process makes code, of which it may tell while it lives.
+    /// The process makes code; it may list it in a code map while it lives.
     LookAtProcess,
     /// The file should be opened while it is there.
     Open(Unopened),
@@ -88,7 +88,7 @@ impl MappingEvent {
         let path = path(&self.names);
         let is_memory = code.is_anonymous()
             || path.as_ref().is_some_and(|path| path.is_none())
-            || matches!(backings.told(code), Some((_, Backing::Memory { .. })));
+            || matches!(backings.reported(code), Some((_, Backing::Memory { .. })));
         if is_memory {
             let backing = backings.anonymous();
             if !code.is_anonymous() {
@@ -99,14 +99,14 @@ impl MappingEvent {
             memory.add(mapping(backing, 0));
             return Reported::Memory { is_first };
         }
-        let known = backings.told(code).map(|(backing, _)| backing);
+        let known = backings.reported(code).map(|(backing, _)| backing);
         let backing = known.unwrap_or_else(|| {
             let file = MappedFile {
                 path: path.flatten().unwrap_or_else(|| nameless(code)),
                 number: number(code),
                 deleted: false,
             };
-            backings.tell(code, file)
+            backings.add_reported(code, file)
         });
         process.reported.add(mapping(backing, self.offset));
         Reported::File(Unopened {
@@ -154,9 +154,9 @@ impl MappingEvent {
     }
 }
 
-/// The file's path from its names. None of nothing if none were told; nothing for memory that poses as a file:
+/// The file's path from its names. None if the event has no names; an inner none for memory that poses as a file:
 /// a file's name has no slash in it.
-#[expect(clippy::option_option, reason = "not told, and no path, are different")]
+#[expect(clippy::option_option, reason = "no names, and no path, are different")]
 fn path(names: &[Box<[u8]>]) -> Option<Option<PathBuf>> {
     let first = names.first()?;
     if first.contains(&b'/') || &**first == b"anon_hugepage" {
@@ -205,7 +205,12 @@ mod tests {
         }
     }
 
-    fn told(identity: Identity, range: Range<u64>, inode: u64, names: &[&str]) -> MappingEvent {
+    fn mapping_event(
+        identity: Identity,
+        range: Range<u64>,
+        inode: u64,
+        names: &[&str],
+    ) -> MappingEvent {
         MappingEvent {
             identity,
             range,
@@ -232,7 +237,12 @@ mod tests {
     fn reported_mappings_are_known_after_the_process_exits() {
         let mut processes = Processes::new();
         let cat = identity(GONE, 3);
-        let todo = processes.take_in(&told(cat, 0x4000..0x6000, 7, &["cat", "bin", "usr"]));
+        let todo = processes.take_in(&mapping_event(
+            cat,
+            0x4000..0x6000,
+            7,
+            &["cat", "bin", "usr"],
+        ));
         let Todo::Open(file) = todo else {
             panic!("{todo:?}")
         };
@@ -256,7 +266,7 @@ mod tests {
         let mut processes = Processes::new();
         for (incarnation, inode, name) in [(3, 7, "old"), (4, 8, "new")] {
             let program = identity(GONE, incarnation);
-            processes.take_in(&told(program, 0x4000..0x6000, inode, &[name]));
+            processes.take_in(&mapping_event(program, 0x4000..0x6000, inode, &[name]));
         }
         let of = |incarnation| module(&processes, identity(GONE, incarnation), 0x4000);
         assert_eq!(of(3).unwrap().0, "old");
@@ -268,16 +278,16 @@ mod tests {
     fn a_rewritten_file_is_another_file() {
         let mut processes = Processes::new();
         let one = identity(GONE, 1);
-        let before = told(one, 0x4000..0x6000, 7, &["x"]);
-        let mut after = told(one, 0x8000..0x9000, 7, &["x"]);
+        let before = mapping_event(one, 0x4000..0x6000, 7, &["x"]);
+        let mut after = mapping_event(one, 0x8000..0x9000, 7, &["x"]);
         after.code.modified += 1;
-        let backings = [before, after].map(|told| match processes.take_in(&told) {
+        let backings = [before, after].map(|event| match processes.take_in(&event) {
             Todo::Open(file) => file.backing,
             other => panic!("{other:?}"),
         });
         assert_ne!(backings[0], backings[1]);
-        // The path is told once.
-        let again = told(identity(GONE, 2), 0x4000..0x6000, 7, &[]);
+        // The path is reported once.
+        let again = mapping_event(identity(GONE, 2), 0x4000..0x6000, 7, &[]);
         let Todo::Open(file) = processes.take_in(&again) else {
             panic!()
         };
@@ -288,10 +298,10 @@ mod tests {
     fn the_first_of_two_mappings_at_one_address_counts() {
         let mut processes = Processes::new();
         let one = identity(GONE, 1);
-        processes.take_in(&told(one, 0x4000..0x6000, 7, &["first"]));
-        processes.take_in(&told(one, 0x5000..0x9000, 8, &["second"]));
+        processes.take_in(&mapping_event(one, 0x4000..0x6000, 7, &["first"]));
+        processes.take_in(&mapping_event(one, 0x5000..0x9000, 8, &["second"]));
         // Parts of what is known add nothing.
-        let mut part = told(one, 0x5000..0x6000, 7, &[]);
+        let mut part = mapping_event(one, 0x5000..0x6000, 7, &[]);
         part.offset += 0x1000;
         processes.take_in(&part);
         assert_eq!(module(&processes, one, 0x5800).unwrap().0, "first");
@@ -303,7 +313,7 @@ mod tests {
     fn anonymous_memory_is_rescanned_once() {
         let mut processes = Processes::new();
         let one = identity(GONE, 1);
-        let mut memory = told(one, 0x4000..0x6000, 0, &[]);
+        let mut memory = mapping_event(one, 0x4000..0x6000, 0, &[]);
         memory.code = CodeKey::default();
         assert_eq!(processes.take_in(&memory), Todo::LookAtProcess);
         memory.range = 0x8000..0x9000;
@@ -312,7 +322,7 @@ mod tests {
         assert!(processes.backing(place.backing).may_be_made());
         assert_eq!(place.offset, 0x10);
         // Shared memory without a file has a name that no file can have.
-        let shared = told(one, 0xa000..0xb000, 9, &["dev/zero"]);
+        let shared = mapping_event(one, 0xa000..0xb000, 9, &["dev/zero"]);
         processes.take_in(&shared);
         let place = processes.get(one).unwrap().place(0xa000).unwrap();
         assert!(matches!(
@@ -336,7 +346,7 @@ mod tests {
         use std::os::unix::fs::MetadataExt as _;
         let one = identity(GONE, 1);
         for (add, is_it) in [(0, true), (1, false)] {
-            let mut file = told(one, 0x4000..0x6000, status.ino(), &names);
+            let mut file = mapping_event(one, 0x4000..0x6000, status.ino(), &names);
             file.code.modified = ((status.mtime() as u64) << 30 | status.mtime_nsec() as u64) + add;
             let Todo::Open(unopened) = processes.take_in(&file) else {
                 panic!()
@@ -355,7 +365,7 @@ mod tests {
     fn an_open_file_is_not_opened_again() {
         let mut processes = Processes::holding_files();
         let made = tempfile::NamedTempFile::new().unwrap();
-        let one = told(identity(GONE, 1), 0x4000..0x6000, 7, &["x"]);
+        let one = mapping_event(identity(GONE, 1), 0x4000..0x6000, 7, &["x"]);
         let Todo::Open(file) = processes.take_in(&one) else {
             panic!()
         };

@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::time::SystemTime;
 
 /// The most executable mappings kept of one reading: a hundred times what programs have. Addresses in
-/// the rest are unknown, unless the kernel half told of them; see [`Shortage`].
+/// the rest are unknown, unless mapping events have them; see [`Shortage`].
 const MAX_MAPPINGS: usize = 16 << 10;
 
 /// What an address lies in.
@@ -167,7 +167,7 @@ impl Reading {
 #[derive(Debug, Default)]
 pub(super) struct ReportedMappings {
     /// Ascending, and without overlaps in each. Where another thing was mapped at an address later, it is
-    /// in a later one; samples do not tell which of them they are of.
+    /// in a later one; samples do not say which of them they are of.
     layers: Vec<Vec<Mapping>>,
     /// When the last one came.
     pub(super) seen: Option<SystemTime>,

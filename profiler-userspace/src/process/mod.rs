@@ -1,6 +1,6 @@
 //! Processes as they were when they were first seen, kept past their end until they are let go.
 //!
-//! In: who was sampled and what lay there, as the kernel half tells; `/proc`. Out: what an address of theirs
+//! In: mapping events of the kernel half; `/proc`. Out: what an address of theirs
 //! lies in, and the files behind it, opened only if they are the very files that were mapped.
 //! Never names anything, and never fails: a process that has gone has no mappings.
 
@@ -33,7 +33,7 @@ use crate::profile::raw::Who;
 pub struct Identity {
     /// The process ID, as in our `/proc`.
     pub tgid: u32,
-    /// Grows with each program under one PID; zero where the kernel cannot tell.
+    /// Grows with each program under one PID; zero where the kernel does not say.
     pub incarnation: u64,
 }
 

@@ -99,7 +99,7 @@ fn through_mapping(file: &MappedFile, owner: &Owner) -> Option<Opened> {
     })
 }
 
-/// Whether a file was last written when the one was that the kernel half told of.
+/// Whether a file was last written at the same time as the one of the mapping event.
 fn has_its_age(opened: &Opened, code: CodeKey) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     opened.file.file.metadata().is_ok_and(|status| {
@@ -111,7 +111,7 @@ fn has_its_age(opened: &Opened, code: CodeKey) -> bool {
 
 /// Whether a file that was found is the mapped one. btrfs and overlayfs show different devices in `maps` and
 /// in `stat`, so only inodes are compared; two files under one path, on different devices, with the same
-/// inode are not told apart.
+/// inode look the same.
 fn is_same(mapped: FileNumber, found: FileNumber) -> bool {
     mapped.inode == found.inode
 }

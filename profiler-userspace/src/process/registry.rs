@@ -90,7 +90,7 @@ impl Processes {
         true
     }
 
-    /// Notes that a process was sampled. Whether it should be looked at: nothing was heard of it before.
+    /// Notes that a process was sampled. Returns whether it is new, and its mappings should be read.
     pub fn meet(&mut self, identity: Identity) -> bool {
         self.liveness.note(identity);
         let process = self.known.entry(identity).or_default();
@@ -137,7 +137,7 @@ impl Processes {
                 .iter()
                 .any(|reading| reading.find(mapping.range.start) == Some(mapping))
         };
-        // Another program has its files elsewhere. Where the kernel tells of `exec`, a reading that
+        // Another program has its files elsewhere. Where the kernel reports `exec`, a reading that
         // shares none with the first is of a program whose own samples have yet to come; unless the
         // first was taken so early in `exec` that there was nothing to share.
         let is_file =

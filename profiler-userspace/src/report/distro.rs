@@ -127,7 +127,7 @@ fn family(release: &str) -> Option<Family> {
     })
 }
 
-/// The package that holds a file, as dpkg's lists tell.
+/// The package that holds a file, as dpkg's lists say.
 fn owner(lists: &Path, path: &Path) -> Option<String> {
     let wanted = path.as_os_str().as_bytes();
     // Packages may still call by its old name what lies below /usr today.

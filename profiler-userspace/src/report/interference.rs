@@ -165,7 +165,7 @@ mod tests {
         );
         // What is counted one by one does not happen in a program.
         assert_eq!((said(&events, 1, 500), said(&events, 2, 500)), (None, None));
-        // Less than half of a sample is nothing to tell of.
+        // Less than half of a sample is not worth a sentence.
         assert_eq!(said(&events, 0, 4), None);
         assert_eq!(said(&events[..1], 0, 500), None);
         let counters = [events[3].clone(), events[3].clone()];
@@ -192,7 +192,10 @@ mod tests {
             event(FAULTS, Sampling::Period(1)),
         ];
         assert_eq!(said(&events, 0, 9), None);
-        let told = said(&events, 0, 11).unwrap();
-        assert!(told.starts_with("cycles was not sampled for"), "{told}");
+        let sentence = said(&events, 0, 11).unwrap();
+        assert!(
+            sentence.starts_with("cycles was not sampled for"),
+            "{sentence}"
+        );
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct Nothing<'a> {
 
 impl Nothing<'_> {
     /// Why there is not one sample, and what to do.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn sentence(&self) -> String {
         let seconds = self.elapsed.as_secs_f64();
         let lost = self.counters.sum(Class::Lost);
         let (probe, perf_event) = (&self.event.probe, self.event.perf_event());

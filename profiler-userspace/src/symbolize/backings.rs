@@ -1,6 +1,6 @@
 //! What lies behind the mappings of a recording, asked for names.
 //!
-//! In: an [`Object`] and offsets into it. Out: what it tells, and what is to be said of the rest.
+//! In: an [`Object`] and offsets into it. Out: its symbols, and why the rest has none.
 
 use super::locations::Answer;
 use super::native::{self, Named, Sources};
@@ -10,7 +10,7 @@ use crate::object::FileOffset;
 use crate::process::{Backing, Opened, Processes, vdso};
 use std::path::{Path, PathBuf};
 
-/// What the object that processes had mapped tells of some offsets.
+/// The symbols at some offsets of an object that processes had mapped.
 pub(super) fn look_up(
     object: &Object,
     processes: &Processes,

@@ -27,7 +27,7 @@ pub fn fp_fallback(normalized: &NormalizedProfile) -> u64 {
 
 /// How many firings' user stacks ended before their root, by the reason and by the module in which the
 /// last frame lies; if `exact`, with how far into the file or the memory it does. Of code that a process
-/// made and told of, it is the function.
+/// made and listed, it is the function.
 pub fn cut_short(
     normalized: &NormalizedProfile,
     objects: &Objects,

@@ -181,7 +181,7 @@ impl<'a> KernelNames<'a> {
     }
 }
 
-/// Whether the list can be read and has addresses. Unprivileged readers get zeros, so the first lines tell.
+/// Whether the list can be read and has addresses. Unprivileged readers get zeros, so the first lines show it.
 fn listing(kallsyms: &Path) -> KernelNaming {
     let mut start = [0; 4096];
     let read = File::open(kallsyms).and_then(|mut file| file.read(&mut start));
@@ -195,11 +195,11 @@ fn listing(kallsyms: &Path) -> KernelNaming {
             reason: error.to_string(),
         },
         Ok(lines) => {
-            let told = lines.split(|&byte| byte == b'\n').any(|line| {
+            let has_addresses = lines.split(|&byte| byte == b'\n').any(|line| {
                 let digits = line.split(|&byte| byte == b' ').next().unwrap_or_default();
                 digits.iter().any(|&digit| digit != b'0')
             });
-            if told {
+            if has_addresses {
                 KernelNaming::Listed
             } else {
                 let setting = fs::read_to_string("/proc/sys/kernel/kptr_restrict").ok();

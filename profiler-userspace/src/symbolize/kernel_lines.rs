@@ -129,16 +129,16 @@ impl<'a> KernelLines<'a> {
         let lining = if addresses.is_empty() {
             KernelLining::NotNeeded
         } else {
-            let tell = AssertUnwindSafe(|| self.tell(addresses, functions));
+            let look_up = AssertUnwindSafe(|| self.look_up(addresses, functions));
             // The file may contain anything, like any debug file.
-            catch_unwind(tell).unwrap_or_else(|_| KernelLining::Missing {
+            catch_unwind(look_up).unwrap_or_else(|_| KernelLining::Missing {
                 wanted: self.files.debug.first().cloned().unwrap_or_default(),
             })
         };
         *self.lining.borrow_mut() = lining;
     }
 
-    fn tell(&self, addresses: &[u64], functions: &mut [Option<KernelFunction>]) -> KernelLining {
+    fn look_up(&self, addresses: &[u64], functions: &mut [Option<KernelFunction>]) -> KernelLining {
         let Some(id) = running_build(&self.files.notes) else {
             return KernelLining::Unproven;
         };

@@ -92,7 +92,7 @@ pub struct Sources<'a> {
     pub naming: &'a Naming,
     /// Asks for a debug file that is not on this machine.
     pub fetch: Option<&'a Fetch<'a>>,
-    /// Is told how far naming has come: so many objects were asked, of so many.
+    /// Called as naming goes on: so many objects were looked up, of so many.
     pub progress: Option<&'a dyn Fn(usize, usize)>,
 }
 

@@ -249,7 +249,7 @@ impl Object<'_> {
         named
     }
 
-    /// Adds what DWARF tells: the object's own, or that of its debug file, which may be known already.
+    /// Adds what DWARF has: the object's own, or that of its debug file, which may be known already.
     fn detail(
         &self,
         named: &mut Named,
@@ -365,7 +365,7 @@ impl Named {
         }
     }
 
-    /// Adds to what is known of an offset what DWARF tells of it, as far as that is wanted.
+    /// Adds what DWARF has of an offset, as far as that is wanted.
     fn detail(&mut self, at: usize, levels: Vec<dwarf::Level>, naming: &Naming) {
         let mut levels = levels.into_iter();
         let Some(outermost) = levels.next() else {

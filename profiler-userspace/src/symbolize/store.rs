@@ -40,7 +40,7 @@ pub struct Stored {
 struct Kept {
     /// The number of an object that can be looked for later.
     object: Option<ObjectIndex>,
-    /// What it tells now, if that is asked.
+    /// Its symbols now, if it is asked.
     answer: Option<Answer>,
 }
 
@@ -81,7 +81,7 @@ pub fn store(
             })
         };
         let Some(Answer {
-            named: told,
+            named: found,
             module,
             code,
             ..
@@ -97,12 +97,12 @@ pub fn store(
         };
         let code = code.clone().filter(|_| kept.object.is_none());
         let code = code.map_or_else(UnsymbolizedId::default, |code| unsymbolized.intern(code));
-        let symbols = told.of.iter().zip(&told.addresses);
+        let symbols = found.of.iter().zip(&found.addresses);
         for (offset, (symbol, address)) in offsets.iter().zip(symbols) {
             let mut of = |name| stored.name(NamedFunction::new(name, FrameKind::User));
             let location = match (symbol, later(offset)) {
                 (Symbol::Named(index), _) => {
-                    let name = told.functions[*index].outermost.name.clone();
+                    let name = found.functions[*index].outermost.name.clone();
                     (of(name), UnsymbolizedId::default())
                 }
                 (Symbol::Unsymbolized, Some(later)) => (later, UnsymbolizedId::default()),
@@ -250,7 +250,7 @@ pub fn symbolize_stored(
     )
 }
 
-/// What an object tells that is where it was, or whose debug file is somewhere.
+/// The symbols of an object that is where it was, or whose debug file is somewhere.
 fn look_up(
     object: &RecordedObject,
     offsets: &[FileOffset],

@@ -53,11 +53,11 @@ fn tid() -> String {
 }
 
 fn live(name: &str, idle: Duration, work: fn()) -> String {
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     thread::Builder::new()
         .name(name.to_owned())
         .spawn(move || {
-            tell.send(tid()).expect("the main thread waits for this");
+            sender.send(tid()).expect("the main thread waits for this");
             loop {
                 let start = Instant::now();
                 while start.elapsed() < Duration::from_millis(2) {
@@ -69,7 +69,7 @@ fn live(name: &str, idle: Duration, work: fn()) -> String {
             }
         })
         .expect("a thread can be started");
-    told.recv().expect("the thread says who it is")
+    receiver.recv().expect("the thread says who it is")
 }
 
 fn main() {

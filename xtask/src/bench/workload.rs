@@ -95,7 +95,7 @@ pub(super) enum Kind {
     Switch,
 }
 
-/// A program that waits to be told.
+/// A program that waits to be receiver.
 pub(super) struct Workload {
     program: Running,
 }
@@ -151,10 +151,10 @@ impl Running {
             .with_context(|| format!("cannot start {}", path.display()))?;
         let input = child.stdin.take().context("its input was asked for")?;
         let output = child.stdout.take().context("its output was asked for")?;
-        let (tell, lines) = mpsc::channel();
+        let (sender, lines) = mpsc::channel();
         thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
-                if tell.send(line).is_err() {
+                if sender.send(line).is_err() {
                     break;
                 }
             }

@@ -66,7 +66,7 @@ pub(super) fn with_event_specs(
 pub(super) fn everywhere(what: &str, scope: &ScopeArgs) -> Result<()> {
     ensure!(
         scope.cpu.is_none(),
-        "{what} is watched on all CPUs; leave out -C, and tell them apart with --per-cpu"
+        "{what} is recorded on all CPUs; leave out -C, or use --per-cpu to separate CPUs"
     );
     Ok(())
 }
@@ -115,7 +115,7 @@ pub(super) fn with_window(events: &[Event]) -> Result<()> {
     Ok(())
 }
 
-/// Reasons are told by kernel stacks, which the samples beside them are not to have with -U.
+/// Reasons come from kernel stacks, which -U leaves out of the samples.
 pub(super) fn with_waits_beside(
     waits: &Waits,
     scope: &ScopeArgs,
@@ -124,13 +124,13 @@ pub(super) fn with_waits_beside(
     cpus("--off-cpu-output", scope, stacks)?;
     ensure!(
         !(waits.reasons && stacks.user_stacks_only),
-        "--reasons are told from kernel stacks, and with -U samples have none; leave out one of them, or record \
+        "--reasons needs kernel stacks, and with -U samples have none; leave out one of them, or record \
          twice, once with --off-cpu"
     );
     Ok(())
 }
 
-/// All of a thread's time is told by both kinds of stacks.
+/// All of a thread's time needs both kinds of stacks.
 pub(super) fn with_wall(scope: &ScopeArgs, stacks: &StackArgs) -> Result<()> {
     cpus("--wall", scope, stacks)?;
     ensure!(
@@ -140,7 +140,7 @@ pub(super) fn with_wall(scope: &ScopeArgs, stacks: &StackArgs) -> Result<()> {
     Ok(())
 }
 
-/// What tells CPUs apart cannot be said of threads that wait.
+/// A thread that waits is on no CPU.
 fn cpus(asked: &str, scope: &ScopeArgs, stacks: &StackArgs) -> Result<()> {
     let given = [
         ("-C", scope.cpu.is_some()),

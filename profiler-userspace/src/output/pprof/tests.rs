@@ -34,34 +34,38 @@ fn inlined_functions_are_lines_and_ids_are_dense() {
     ];
     frames.push(&stack, 3_000, 3);
     frames.push(&stack[..2], 1_000, 1);
-    let told = written(&frames.into_profile());
-    let text = |number: i64| told.string_table[number as usize].as_str();
-    let types: Vec<_> = told.sample_type.iter().map(|of| text(of.kind)).collect();
+    let written_profile = written(&frames.into_profile());
+    let text = |number: i64| written_profile.string_table[number as usize].as_str();
+    let types: Vec<_> = written_profile
+        .sample_type
+        .iter()
+        .map(|of| text(of.kind))
+        .collect();
     assert_eq!(types, ["samples", "cache_misses"]);
-    assert_eq!(text(told.default_sample_type), "cache_misses");
-    assert_eq!(told.string_table[0], "");
+    assert_eq!(text(written_profile.default_sample_type), "cache_misses");
+    assert_eq!(written_profile.string_table[0], "");
     assert!(
         (1..)
-            .zip(&told.location)
+            .zip(&written_profile.location)
             .all(|(id, location)| location.id == id)
     );
     assert!(
         (1..)
-            .zip(&told.function)
+            .zip(&written_profile.function)
             .all(|(id, function)| function.id == id)
     );
-    let values: Vec<_> = told
+    let values: Vec<_> = written_profile
         .sample
         .iter()
         .map(|sample| sample.value.clone())
         .collect();
     assert_eq!(values, [[3, 3_000], [1, 1_000]]);
-    let names: Vec<Vec<&str>> = told.sample[0]
+    let names: Vec<Vec<&str>> = written_profile.sample[0]
         .location_id
         .iter()
-        .map(|id| &told.location[*id as usize - 1].line)
+        .map(|id| &written_profile.location[*id as usize - 1].line)
         .map(|lines| {
-            let function = |line: &Line| told.function[line.function_id as usize - 1];
+            let function = |line: &Line| written_profile.function[line.function_id as usize - 1];
             lines.iter().map(|line| text(function(line).name)).collect()
         })
         .collect();
@@ -70,12 +74,17 @@ fn inlined_functions_are_lines_and_ids_are_dense() {
         [vec!["vfs_read"], vec!["core", "<Vec<T> as Drop>::drop"]]
     );
     assert!(
-        told.function
+        written_profile
+            .function
             .iter()
             .all(|function| text(function.system_name).is_empty())
     );
-    let comments: Vec<_> = told.comment.iter().map(|comment| text(*comment)).collect();
+    let comments: Vec<_> = written_profile
+        .comment
+        .iter()
+        .map(|comment| text(*comment))
+        .collect();
     assert_eq!(comments[1..], ["recorded: 3", "lost: nothing"]);
-    let label = &told.sample[0].label;
+    let label = &written_profile.sample[0].label;
     assert_eq!((text(label[0].key), text(label[0].text)), ("comm", "app"));
 }

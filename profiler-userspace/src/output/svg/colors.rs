@@ -264,10 +264,11 @@ mod tests {
             frames.push(&all(stack), *weight, 1);
             frames.push(&all(waker), 0, 1);
         }
-        let told = frames.into_profile();
-        let mut profile = told.clone();
+        let annotated = frames.into_profile();
+        let mut profile = annotated.clone();
         profile.clear();
-        for ((_, thread_state, waker, _), pair) in stacks.iter().zip(told.samples().chunks(2)) {
+        for ((_, thread_state, waker, _), pair) in stacks.iter().zip(annotated.samples().chunks(2))
+        {
             let Sample {
                 labels,
                 user,

@@ -47,7 +47,7 @@ pub(super) fn read(text: &str) -> Profile {
 }
 
 /// Each stack's names with a letter for the kind.
-fn told(profile: &Profile) -> Vec<String> {
+fn labels_of(profile: &Profile) -> Vec<String> {
     let view = View::new(profile);
     let level = |&id: &FrameId| {
         let Frame { name, kind } = view.frame(id);
@@ -163,7 +163,7 @@ fn jit_and_inlined_frames_have_their_own_marks() {
         assert_eq!(text(&read(wanted), style), wanted);
     }
     assert_eq!(
-        told(&read("java;Thread::run_[j];Main::work_[i];-;read_[k] 1\n")),
+        labels_of(&read("java;Thread::run_[j];Main::work_[i];-;read_[k] 1\n")),
         ["P:java J:Thread::run I:Main::work K:read"]
     );
 }
@@ -230,18 +230,21 @@ fn frame_kinds_are_read_from_their_marks() {
         ("java;A:.run_[j];B:.run_[i] 1", "P:java J:A:.run I:B:.run"),
     ];
     for (line, wanted) in cases {
-        assert_eq!(told(&read(line)), [wanted], "{line}");
+        assert_eq!(labels_of(&read(line)), [wanted], "{line}");
     }
 }
 
 #[test]
 fn folded_text_of_other_tools_is_read() {
     let profile = read("# from another tool\r\n\n  sh;main\t 7  \r\n#\nfirefox;Web Content 3\n");
-    assert_eq!(told(&profile), ["P:sh U:main", "P:firefox U:Web Content"]);
+    assert_eq!(
+        labels_of(&profile),
+        ["P:sh U:main", "P:firefox U:Web Content"]
+    );
     assert_eq!(profile.total_weight(), 10);
     assert_eq!(profile.total_count(), 10);
     assert_eq!(
-        told(&parse(b"a\xff;b 1", Unit::Samples).unwrap()),
+        labels_of(&parse(b"a\xff;b 1", Unit::Samples).unwrap()),
         ["P:a\u{fffd} U:b"]
     );
 }

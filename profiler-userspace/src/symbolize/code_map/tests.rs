@@ -9,7 +9,7 @@ fn file(bytes: &[u8]) -> File {
     file
 }
 
-fn told(addresses: &[u64], read: impl FnOnce(&mut Names<'_>)) -> Vec<Option<String>> {
+fn symbols(addresses: &[u64], read: impl FnOnce(&mut Names<'_>)) -> Vec<Option<String>> {
     let mut names = Names::new(addresses);
     read(&mut names);
     let found = names.into_found();
@@ -18,11 +18,11 @@ fn told(addresses: &[u64], read: impl FnOnce(&mut Names<'_>)) -> Vec<Option<Stri
 }
 
 fn map(text: &[u8], addresses: &[u64]) -> Vec<Option<String>> {
-    told(addresses, |names| perf_map::read(&file(text), names))
+    symbols(addresses, |names| perf_map::read(&file(text), names))
 }
 
 fn dump(bytes: &[u8], addresses: &[u64]) -> Vec<Option<String>> {
-    told(addresses, |names| jitdump::read(&file(bytes), names))
+    symbols(addresses, |names| jitdump::read(&file(bytes), names))
 }
 
 fn some(names: &[&str]) -> Vec<Option<String>> {
@@ -82,12 +82,12 @@ fn only_the_end_of_a_huge_map_is_read() {
     std::io::Seek::seek(&mut file, std::io::SeekFrom::End(0)).unwrap();
     file.write_all(b"\n10 4 end\n").unwrap();
     let mut whole = true;
-    let found = told(&[0x10], |names| {
+    let found = symbols(&[0x10], |names| {
         perf_map::read(&file, names);
         whole = names.whole;
     });
     assert_eq!(found, some(&["end"]));
-    assert!(!whole, "that there was more is told");
+    assert!(!whole, "the map was cut off");
 }
 
 #[test]
@@ -95,12 +95,12 @@ fn a_map_of_endless_overlaps_is_given_up() {
     let addresses: Vec<u64> = (0..1 << 16).collect();
     let text = b"0 ffffffff all\n".repeat(1 << 14);
     let mut whole = true;
-    let found = told(&addresses, |names| {
+    let found = symbols(&addresses, |names| {
         perf_map::read(&file(&text), names);
         whole = names.whole;
     });
     assert_eq!(found.len(), addresses.len());
-    assert!(!whole, "that it was left is told");
+    assert!(!whole, "the map was not read to its end");
 }
 
 /// A dump, as a program of this machine's byte order writes it or as another does.

@@ -71,7 +71,7 @@ fn made(flags: &[&str]) -> Option<Made> {
 }
 
 impl Made {
-    /// Names of the two functions and of a place in a module, with lines where these are told.
+    /// Names of the two functions and of a place in a module, with lines where these are known.
     fn lined(&self) -> (Vec<Option<String>>, KernelLining) {
         self.lined_from(None)
     }

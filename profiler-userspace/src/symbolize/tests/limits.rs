@@ -17,11 +17,11 @@ use std::time::{Duration, Instant};
 /// A limit on allocation is looked at every few steps, so it may be passed by what a few steps take.
 const BETWEEN_STEPS: i64 = 1 << 20;
 
-/// What is told of addresses, and the most memory that it took.
+/// The names of addresses, and the most memory that finding them took.
 fn look_up(program: &Path, addresses: &[ElfAddress], bytes: u64) -> (Vec<Vec<Level>>, Asked, i64) {
     let file = File::open(program).unwrap();
     let source = DebugFile::of(&file, &Elf::read(&file).unwrap()).unwrap();
-    let mut told = vec![Vec::new(); addresses.len()];
+    let mut symbols = vec![Vec::new(); addresses.len()];
     let before = counting::taken();
     counting::forget_most();
     let question = Question {
@@ -36,9 +36,9 @@ fn look_up(program: &Path, addresses: &[ElfAddress], bytes: u64) -> (Vec<Vec<Lev
         bytes,
     };
     let asked = dwarf::look_up(question, addresses, |at, levels| {
-        told[at] = levels;
+        symbols[at] = levels;
     });
-    (told, asked, counting::most() - before)
+    (symbols, asked, counting::most() - before)
 }
 
 fn addresses(program: &Path, of: &str) -> Vec<ElfAddress> {
@@ -96,14 +96,14 @@ fn little_memory_gives_the_same_names_in_several_rounds() {
     let both = plenty.iter().filter(|levels| levels.len() == 2);
     assert!(both.count() >= starts.len());
     let little = 9 << 20;
-    let (told, asked, most) = look_up(&program, &all, little);
+    let (symbols, asked, most) = look_up(&program, &all, little);
     assert!(asked.again && asked.left == 0, "{asked:?}, {most} bytes");
-    assert!(told == plenty);
+    assert!(symbols == plenty);
     assert!(most <= i64::try_from(little).unwrap(), "{most}");
-    // Next to nothing tells nothing, and says of how much.
-    let (told, asked, most) = look_up(&program, &all, 256 << 10);
+    // With next to no memory there are no names, and the number of places without is reported.
+    let (symbols, asked, most) = look_up(&program, &all, 256 << 10);
     assert_eq!(
-        told.iter().filter(|levels| levels.is_empty()).count(),
+        symbols.iter().filter(|levels| levels.is_empty()).count(),
         asked.left
     );
     assert!(asked.left > all.len() / 2, "{asked:?}");
@@ -151,8 +151,8 @@ fn a_decompression_bomb_is_skipped_and_counted() {
     assert!(fs::metadata(&program).unwrap().len() < 1 << 20);
     let limit: u64 = 32 << 20;
     let began = Instant::now();
-    let (told, asked, most) = look_up(&program, &addresses(&program, "main"), limit);
-    assert_eq!((told.len(), told[0].len(), asked.left), (1, 0, 1));
+    let (symbols, asked, most) = look_up(&program, &addresses(&program, "main"), limit);
+    assert_eq!((symbols.len(), symbols[0].len(), asked.left), (1, 0, 1));
     assert!(most <= i64::try_from(limit).unwrap(), "{most}");
     assert!(began.elapsed() < Duration::from_secs(60));
     // It is named all the same.
@@ -177,8 +177,8 @@ fn the_last_address_of_all_is_in_no_function() {
         return;
     }
     let last = [ElfAddress(0), ElfAddress(u64::MAX)];
-    let (told, asked, _) = look_up(&shop.path("whole"), &last, 256 << 20);
-    assert_eq!((told, asked), (vec![Vec::new(); 2], Asked::default()));
+    let (symbols, asked, _) = look_up(&shop.path("whole"), &last, 256 << 20);
+    assert_eq!((symbols, asked), (vec![Vec::new(); 2], Asked::default()));
 }
 
 /// The memory that names alone take.

@@ -1,5 +1,6 @@
 //! Symbolizing as a whole.
 
+mod inlined;
 mod laws;
 mod limits;
 mod mappings;
@@ -8,7 +9,6 @@ pub(super) mod program;
 mod programs;
 mod sources;
 mod split;
-mod told;
 
 use super::*;
 use crate::process::Identity;

@@ -20,7 +20,7 @@ fn text(normalized: &NormalizedProfile, objects: &Objects, processes: &Processes
 }
 
 /// All that was normalized, whatever its parts are numbered.
-fn told(
+fn symbols(
     normalized: &NormalizedProfile,
     objects: &Objects,
     processes: &Processes,
@@ -86,7 +86,7 @@ proptest! {
     fn normalizing_in_parts_equals_normalizing_at_once(raw in profile(), cuts in proptest::collection::vec(0usize..20, 0..6)) {
         let mut processes = meet(&raw);
         let (whole, objects) = normalized(&mut processes, &raw);
-        let at_once = told(&whole, &objects, &processes);
+        let at_once = symbols(&whole, &objects, &processes);
 
         let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(raw.samples.len())).collect();
         cuts.extend([0, raw.samples.len()]);
@@ -106,7 +106,7 @@ proptest! {
         }
         let (pieces, pieces_objects) = normalizer.finish(&mut left, &mut processes);
         prop_assert!(left.samples.is_empty());
-        prop_assert_eq!(told(&pieces, &pieces_objects, &processes), at_once);
+        prop_assert_eq!(symbols(&pieces, &pieces_objects, &processes), at_once);
         prop_assert_eq!(pieces.stacks().len(), whole.stacks().len());
         prop_assert_eq!(pieces.samples().len(), whole.samples().len());
         prop_assert_eq!(pieces_objects.processes(Parts::ALL), objects.processes(Parts::ALL));
@@ -231,7 +231,7 @@ fn jit_code_is_normalized_when_its_process_ends() {
         normalizer.take(&mut all, &mut processes, &[]);
         assert_eq!((all.samples.len(), &all.stacks), (1, &as_before));
     }
-    // What it told in the meantime counts.
+    // What it symbols in the meantime counts.
     let map = format!("/tmp/perf-{}.map", running.identity().tgid);
     std::fs::write(&map, format!("{:x} 10 made_late\n", addresses[1] - 5)).unwrap();
     processes.refresh(running.identity());

@@ -20,12 +20,17 @@ int main(void) {
 }
 "#;
 
-/// What is told of a program's function `outer`, if debug files are looked for in these directories, too.
-fn told(shop: &Workshop, program: &str, directories: &[&str]) -> Named {
-    told_of(shop, program, "outer", directories)
+/// The symbols of a program's function `outer`, if debug files are looked for in these directories, too.
+fn symbols(shop: &Workshop, program: &str, directories: &[&str]) -> Named {
+    symbols_of_function(shop, program, "outer", directories)
 }
 
-fn told_of(shop: &Workshop, program: &str, function: &str, directories: &[&str]) -> Named {
+fn symbols_of_function(
+    shop: &Workshop,
+    program: &str,
+    function: &str,
+    directories: &[&str],
+) -> Named {
     let program = shop.path(program);
     let (opened, below) = opened(shop, &program);
     let start = offset_of(&program, function).0;
@@ -43,7 +48,7 @@ fn told_of(shop: &Workshop, program: &str, function: &str, directories: &[&str])
     native::name(&opened, &below, &offsets, sources)
 }
 
-/// Whether the inlined function is told.
+/// Whether the inlined function is symbols.
 fn has_inlined(named: &Named) -> bool {
     let mut functions = named.of.iter().map(|symbol| match symbol {
         Symbol::Named(index) => &named.functions[*index],
@@ -72,16 +77,16 @@ fn zdebug_sections_are_read() {
     assert!(bytes.windows(old.len()).any(|name| name == old));
     let info = elf.debug.section(b".debug_info").unwrap();
     assert_eq!(info.packing, crate::object::Packing::Zlib);
-    assert!(has_inlined(&told(&shop, "packed", &[])));
+    assert!(has_inlined(&symbols(&shop, "packed", &[])));
     // One that says what it is not is left alone.
     let mut bytes = bytes;
     let at = usize::try_from(info.file.start).unwrap();
     bytes[at - 12..at - 8].copy_from_slice(b"ZLIC");
     fs::write(shop.path("packed"), &bytes).unwrap();
-    assert!(!has_inlined(&told(&shop, "packed", &[])));
+    assert!(!has_inlined(&symbols(&shop, "packed", &[])));
     bytes[at - 12..at].copy_from_slice(b"ZLIB\xff\xff\xff\xff\xff\xff\xff\xff");
     fs::write(shop.path("packed"), &bytes).unwrap();
-    assert!(!has_inlined(&told(&shop, "packed", &[])));
+    assert!(!has_inlined(&symbols(&shop, "packed", &[])));
 }
 
 /// A program whose debug information is apart, in either version of DWARF; and the name of the part.
@@ -107,19 +112,19 @@ fn split_dwarf_files_are_found_or_reported_missing() {
         let Some((shop, part)) = apart(version) else {
             return;
         };
-        let whole = told(&shop, "whole", &[]);
+        let whole = symbols(&shop, "whole", &[]);
         assert!(has_inlined(&whole), "{version}: {whole:?}");
         assert_eq!((whole.asked.missing, &whole.asked.such_as), (0, &None));
         // In another directory, it is found if that is named.
         fs::create_dir(shop.path("elsewhere")).unwrap();
         fs::rename(shop.path(&part), shop.path("elsewhere").join(&part)).unwrap();
-        assert!(has_inlined(&told(&shop, "whole", &["elsewhere"])));
-        let without = told(&shop, "whole", &[]);
+        assert!(has_inlined(&symbols(&shop, "whole", &["elsewhere"])));
+        let without = symbols(&shop, "whole", &[]);
         assert!(!has_inlined(&without));
         assert_eq!(without.asked.missing, 1, "{version}");
         let such_as = without.asked.such_as.as_ref().unwrap();
         assert!(such_as.ends_with(&part), "{such_as:?}");
-        // Lines are told all the same.
+        // Lines are known all the same.
         let lines = without
             .functions
             .iter()
@@ -140,7 +145,7 @@ fn split_dwarf_files_are_found_or_reported_missing() {
         ];
         assert!(shop.run("gcc", flags));
         fs::rename(shop.path("whole2.dwo"), shop.path(&part)).unwrap();
-        let wrong = told(&shop, "whole", &[]);
+        let wrong = symbols(&shop, "whole", &[]);
         assert!(!has_inlined(&wrong));
         assert_eq!(wrong.asked.missing, 1, "{version}: {wrong:?}");
     }
@@ -156,7 +161,7 @@ fn a_dwp_package_is_found_beside_the_program() {
         return;
     }
     fs::remove_file(shop.path(&part)).unwrap();
-    let whole = told(&shop, "whole", &[]);
+    let whole = symbols(&shop, "whole", &[]);
     assert!(has_inlined(&whole), "{whole:?}");
     assert_eq!(whole.asked.missing, 0);
     // It may have the name of the debug file's program, too, and one of nothing is none.
@@ -165,10 +170,10 @@ fn a_dwp_package_is_found_beside_the_program() {
         && shop.run("objcopy", ["--add-gnu-debuglink=apart.debug", "whole"]);
     assert!(made);
     fs::rename(shop.path("whole.dwp"), shop.path("apart.dwp")).unwrap();
-    assert!(has_inlined(&told(&shop, "whole", &[])));
+    assert!(has_inlined(&symbols(&shop, "whole", &[])));
     fs::remove_file(shop.path("apart.dwp")).unwrap();
     fs::write(shop.path("whole.dwp"), b"\x7fELF").unwrap();
-    assert_eq!(told(&shop, "whole", &[]).asked.missing, 1);
+    assert_eq!(symbols(&shop, "whole", &[]).asked.missing, 1);
 }
 
 /// A unit with a function into which another is compiled twice, in several stretches.
@@ -195,7 +200,7 @@ fn units() -> [(&'static str, String); 3] {
     ]
 }
 
-/// Makes a package with an index of version 5, and a program without its parts; says what was told of two functions while
+/// Makes a package with an index of version 5, and a program without its parts; returns the symbols of two functions while
 /// they were there.
 fn packed_in_version_5(shop: &Workshop) -> Option<[Named; 2]> {
     for (name, text) in units() {
@@ -212,7 +217,8 @@ fn packed_in_version_5(shop: &Workshop) -> Option<[Named; 2]> {
     made.then(|| {
         fs::rename(shop.path("whole.dwp"), shop.path("kept.dwp")).unwrap();
         // The parts lie where the compiler put them, which is beside the program for whoever takes the workshop for the root.
-        let before = ["one", "two"].map(|function| told_of(shop, "whole", function, &[]));
+        let before =
+            ["one", "two"].map(|function| symbols_of_function(shop, "whole", function, &[]));
         for part in parts {
             fs::remove_file(shop.path(part)).unwrap();
         }
@@ -242,19 +248,19 @@ fn a_dwarf_5_package_gives_the_lines_of_each_unit() {
     assert_eq!(bytes[start + 8..start + 12], [3, 0, 0, 0]);
     for (function, before) in ["one", "two"].into_iter().zip(&before) {
         let inlined = format!("core_of_{function}");
-        let told = told_of(&shop, "whole", function, &[]);
-        assert_eq!(told.asked.missing, 0, "{told:?}");
-        let names = told.functions.iter().flat_map(|it| &it.inlined);
-        assert!(names.clone().count() > 0, "{told:?}");
+        let symbols = symbols_of_function(&shop, "whole", function, &[]);
+        assert_eq!(symbols.asked.missing, 0, "{symbols:?}");
+        let names = symbols.functions.iter().flat_map(|it| &it.inlined);
+        assert!(names.clone().count() > 0, "{symbols:?}");
         assert!(
             names.clone().all(|name| name.shown().starts_with(&inlined)),
-            "{told:?}"
+            "{symbols:?}"
         );
-        assert_eq!(&told, before);
+        assert_eq!(&symbols, before);
     }
     // Without the package, it is missed.
     fs::remove_file(shop.path("whole.dwp")).unwrap();
-    let without = told_of(&shop, "whole", "two", &[]);
+    let without = symbols_of_function(&shop, "whole", "two", &[]);
     assert_eq!(without.asked.missing, 1);
     assert!(without.functions.iter().all(|it| it.inlined.is_empty()));
 }
@@ -267,7 +273,7 @@ fn a_dwp_package_with_a_broken_index_is_harmless() {
     }
     let package = shop.path("whole.dwp");
     let whole = fs::read(&package).unwrap();
-    let right = told_of(&shop, "whole", "two", &[]);
+    let right = symbols_of_function(&shop, "whole", "two", &[]);
     let mut missed = 0;
     let sections = Elf::read(&File::open(&package).unwrap()).unwrap().debug;
     let index = sections.section(b".debug_cu_index").unwrap().file.clone();
@@ -275,14 +281,17 @@ fn a_dwp_package_with_a_broken_index_is_harmless() {
         let mut broken = whole.clone();
         broken[at] ^= 0xff;
         fs::write(&package, broken).unwrap();
-        let told = told_of(&shop, "whole", "two", &[]);
+        let symbols = symbols_of_function(&shop, "whole", "two", &[]);
         // What the symbol table says is there all the same, so nothing panicked.
         assert!(
-            told.is_object && told.functions[0].outermost.name.starts_with("two"),
-            "{at}: {told:?}"
+            symbols.is_object && symbols.functions[0].outermost.name.starts_with("two"),
+            "{at}: {symbols:?}"
         );
-        missed += told.asked.missing;
-        assert!(told == right || told.asked.missing == 1, "{at}: {told:?}");
+        missed += symbols.asked.missing;
+        assert!(
+            symbols == right || symbols.asked.missing == 1,
+            "{at}: {symbols:?}"
+        );
     }
     assert!(missed > 0);
     // Behind the header and a signature of eight bytes for each slot are the numbers of rows.
@@ -295,7 +304,7 @@ fn a_dwp_package_with_a_broken_index_is_harmless() {
         *row = if *row == 0 { 0 } else { *row % 3 + 1 };
     }
     fs::write(&package, swapped).unwrap();
-    let told = told_of(&shop, "whole", "two", &[]);
-    assert_eq!(told.asked.missing, 1, "{told:?}");
-    assert!(told.functions.iter().all(|it| it.inlined.is_empty()));
+    let symbols = symbols_of_function(&shop, "whole", "two", &[]);
+    assert_eq!(symbols.asked.missing, 1, "{symbols:?}");
+    assert!(symbols.functions.iter().all(|it| it.inlined.is_empty()));
 }

@@ -87,7 +87,10 @@ fn off_cpu_time_can_be_recorded_beside_samples() {
         ),
         ("--off-cpu-output a.svg -C 1", "-C does not go with"),
         ("--off-cpu-output a.svg --per-cpu", "on no CPU"),
-        ("--off-cpu-output a.svg -U --reasons", "--reasons are told"),
+        (
+            "--off-cpu-output a.svg -U --reasons",
+            "--reasons needs kernel stacks",
+        ),
     ] {
         let refusal = refusal(line);
         assert!(refusal.contains(answer), "{line}: {refusal}");

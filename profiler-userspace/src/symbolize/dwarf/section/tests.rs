@@ -22,10 +22,10 @@ fn plain(bytes: &[u8]) -> gimli::EndianSlice<'_, RunTimeEndian> {
     gimli::EndianSlice::new(bytes, RunTimeEndian::Little)
 }
 
-/// Does with a reader what `steps` say, and tells what came of it.
+/// Does with a reader what `steps` say, and returns what came of it.
 fn walk<R: Reader<Offset = usize>>(mut reader: R, steps: &[(u8, usize)]) -> Vec<String> {
     let start = reader.clone();
-    let told = steps.iter().map(|(kind, count)| {
+    let results = steps.iter().map(|(kind, count)| {
         let count = *count;
         let text = |bytes: Cow<'_, [u8]>| bytes.to_vec();
         let result = match kind % 9 {
@@ -54,7 +54,7 @@ fn walk<R: Reader<Offset = usize>>(mut reader: R, steps: &[(u8, usize)]) -> Vec<
         );
         format!("{:?} {places:?}", result.ok())
     });
-    told.collect()
+    results.collect()
 }
 
 proptest! {

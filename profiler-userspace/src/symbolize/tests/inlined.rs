@@ -1,4 +1,4 @@
-//! What is told of a function beside its plain name: what was compiled into it, lines, the linker's name.
+//! What is known of a function beside its plain name: inlined functions, lines, the linker's name.
 
 use super::native::{self, Sources, Symbol};
 use super::program::Workshop;
@@ -24,8 +24,8 @@ int main(void) {
 }
 "#;
 
-/// All that is told of a function's first instructions, the outermost function first.
-fn told(shop: &Workshop, program: &Path, function: &str, naming: &Naming) -> Vec<Vec<String>> {
+/// All that is known of a function's first instructions, the outermost function first.
+fn symbols(shop: &Workshop, program: &Path, function: &str, naming: &Naming) -> Vec<Vec<String>> {
     let (opened, below) = opened(shop, program);
     let start = offset_of(&shop.path("whole"), function).0;
     let offsets: Vec<FileOffset> = (start..start + 7).map(FileOffset).collect();
@@ -68,22 +68,26 @@ fn inlined_functions_and_lines_are_shown_on_request() {
     };
     // From the program itself, and from its debug file.
     for program in ["whole", "bare"] {
-        let told =
-            |inlined, lines| told(&shop, &shop.path(program), "outer", &naming(inlined, lines));
-        assert_eq!(told(false, false), vec![function("outer", &[]); 7]);
+        let symbols =
+            |inlined, lines| symbols(&shop, &shop.path(program), "outer", &naming(inlined, lines));
+        assert_eq!(symbols(false, false), vec![function("outer", &[]); 7]);
         let both = function(
             "outer (whole.c:10)",
             &["middle (whole.c:7)", "core (whole.c:4)"],
         );
-        assert!(told(true, true).contains(&both), "{:?}", told(true, true));
+        assert!(
+            symbols(true, true).contains(&both),
+            "{:?}",
+            symbols(true, true)
+        );
         let inlined = function("outer", &["middle", "core"]);
-        assert!(told(true, false).contains(&inlined), "{program}");
-        // Without its parts, a function is told by where it calls the first of them.
+        assert!(symbols(true, false).contains(&inlined), "{program}");
+        // Without its parts, a function has the line where it calls the first of them.
         let lines = function("outer (whole.c:10)", &[]);
         assert!(
-            told(false, true).contains(&lines),
+            symbols(false, true).contains(&lines),
             "{:?}",
-            told(false, true)
+            symbols(false, true)
         );
     }
 }
@@ -104,7 +108,7 @@ fn names_stay_mangled_on_request() {
             demangling,
             ..Naming::default()
         };
-        let told = told(&shop, &program, "_ZN5space4workEi", &naming);
-        assert_eq!(told[0], [name]);
+        let symbols = symbols(&shop, &program, "_ZN5space4workEi", &naming);
+        assert_eq!(symbols[0], [name]);
     }
 }
