@@ -1,6 +1,6 @@
 //! What naming takes, whatever it is given.
 
-use super::memory::NAMES_BYTES;
+use super::memory_budget::NAMES_BYTES;
 use super::native;
 use super::program::Workshop;
 use super::sources::{HERE, offset_of, opened};
