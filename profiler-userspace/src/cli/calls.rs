@@ -79,14 +79,14 @@ fn calls(text: &str) -> Result<CallWeight, String> {
     match text {
         "count" => Ok(CallWeight::One),
         "latency" => Ok(CallWeight::Time),
-        _ => Err("not known; say count or latency".to_owned()),
+        _ => Err("unknown; use count or latency".to_owned()),
     }
 }
 
 fn weight(text: &str) -> Result<CallWeight, String> {
     match text {
         "bytes" => Ok(CallWeight::Bytes),
-        _ => calls(text).map_err(|_| "not known; say latency, bytes or count".to_owned()),
+        _ => calls(text).map_err(|_| "unknown; use latency, bytes or count".to_owned()),
     }
 }
 
@@ -97,7 +97,7 @@ fn kinds(text: &str) -> Result<FileKinds, String> {
             "sockets" => FileKinds::SOCKETS,
             "pipes" => FileKinds::PIPES,
             "all" => FileKinds::ALL,
-            _ => return Err("not known; say files, sockets, pipes or all".to_owned()),
+            _ => return Err("unknown; use files, sockets, pipes or all".to_owned()),
         };
         Ok(kinds.with(kind))
     })
@@ -108,7 +108,7 @@ fn locks(text: &str) -> Result<Locks, String> {
         "kernel" => (true, false),
         "user" => (false, true),
         "all" => (true, true),
-        _ => return Err("not known; say kernel, user or all".to_owned()),
+        _ => return Err("unknown; use kernel, user or all".to_owned()),
     };
     Ok(Locks { kernel, user })
 }

@@ -95,8 +95,7 @@ impl OffCpuArgs {
                 (true, false) => ThreadKind::User,
                 (false, true) => ThreadKind::Kernel,
                 (true, true) => bail!(
-                    "--user-threads-only and --kernel-threads-only leave nothing together; without both, all \
-                     threads are recorded"
+                    "--user-threads-only and --kernel-threads-only together leave no thread; without both, all threads are recorded"
                 ),
             },
             reasons: self.reasons,
@@ -104,7 +103,7 @@ impl OffCpuArgs {
         };
         ensure!(
             waits.shortest <= waits.longest,
-            "no wait is longer than -m {} and shorter than -M {}; exchange them",
+            "no wait is longer than -m {} and shorter than -M {}; swap them",
             waits.shortest.as_micros(),
             waits.longest.as_micros()
         );
@@ -137,7 +136,7 @@ impl OffCpuArgs {
             !self
                 .state
                 .is_some_and(|states| states.has(TaskState::Runnable)),
-            "a thread in state R could go on, and nobody wakes it; leave R out of --state with {flag}"
+            "a thread in state R is not woken by another; leave R out of --state with {flag}"
         );
         ensure!(
             !(self.wakeup && self.reasons),
@@ -186,7 +185,7 @@ impl OffCpuArgs {
 
 fn microseconds(text: &str) -> Result<Duration, String> {
     text.parse().map(Duration::from_micros).map_err(|_| {
-        "not a time; say a whole number of microseconds, such as 1000 for a millisecond".to_owned()
+        "not a time; use a whole number of microseconds, such as 1000 for a millisecond".to_owned()
     })
 }
 
@@ -199,7 +198,7 @@ fn look_period(text: &str) -> Result<Duration, String> {
     });
     let fits = Duration::from_micros(1)..=Duration::from_nanos(LONGEST_PERIOD_NS);
     period.filter(|period| fits.contains(period)).ok_or_else(|| {
-        "say how often to look at a thread, from 1us to 1s; with 1ms it is about a thousand times a second".to_owned()
+        "not an interval from 1us to 1s; 1ms records about a thousand waits a second of each thread".to_owned()
     })
 }
 
@@ -226,7 +225,9 @@ fn states(text: &str) -> Result<States, String> {
         };
     }
     if states == States(0) {
-        return Err("no state here, so nothing would be recorded; say for instance SD".to_owned());
+        return Err(
+            "no state is given, so nothing would be recorded; use for instance SD".to_owned(),
+        );
     }
     Ok(states)
 }

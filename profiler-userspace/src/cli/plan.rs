@@ -79,7 +79,7 @@ pub(super) fn build(args: RecordArgs, stdout_is_terminal: bool) -> Result<Plan> 
         refusal::with_place("what a thread begins", &sampling, &scope)?;
         ensure!(
             of_calls != Probe::Allocations || !stacks.kernel_stacks_only,
-            "memory is asked for in user mode, where there are no kernel stacks; leave out -K"
+            "--alloc samples calls in user mode, which have no kernel stacks; leave out -K"
         );
         probe = of_calls;
     }
@@ -87,18 +87,18 @@ pub(super) fn build(args: RecordArgs, stdout_is_terminal: bool) -> Result<Plan> 
     if let Probe::Wall(_) = probe {
         ensure!(
             specs.iter().all(EventSpec::is_cpu_time),
-            "-e names what --wall finds out where threads run by, and that must be a clock or cycles; leave it out"
+            "with --wall, -e must be a clock or cycles; leave it out"
         );
         ensure!(
             specs.len() < 2,
-            "--wall finds out where threads run by one event; keep one -e, or record twice"
+            "--wall takes one event; keep one -e, or record twice"
         );
     }
     refusal::with_event_specs(&specs, &sampling, &scope, &stacks)?;
     let duration = duration(&words, &sampling, &scope)?;
     ensure!(
         !running.quiet || running.verbose == 0,
-        "-q says less and -v says more; keep one of them"
+        "-q prints less and -v prints more; keep one of them"
     );
     let outputs = events::outputs(&specs, &output, stdout_is_terminal)?;
     let mut events = events::events(&probe, &specs, &sampling, outputs)?;
@@ -194,7 +194,7 @@ fn duration(
     let bare = word.bytes().all(|byte| byte.is_ascii_digit());
     ensure!(
         !bare || duration <= LONGEST_BARE_NUMBER,
-        "`{word}` could be meant as a PID or as a duration; write -p {word}, with commas between several, or \
+        "`{word}` could be a PID or a duration; write -p {word}, with commas between several, or \
          -d {word} for that many seconds"
     );
     Ok(Some(duration))
@@ -255,7 +255,7 @@ pub(super) fn servers(given: Option<&str>) -> Result<Servers> {
     let servers = Servers::Named(given.to_owned());
     ensure!(
         !servers.addresses().is_empty(),
-        "--debuginfod={} holds no address of a server; one begins with https:// or http://",
+        "--debuginfod={} has no URL of a server; a URL begins with https:// or http://",
         visible(given)
     );
     Ok(servers)
@@ -352,7 +352,7 @@ pub(super) fn style(look: &LookArgs, output: &OutputArgs, is_drawn: bool) -> Res
     if let Some(flag) = look.first_flag() {
         ensure!(
             is_drawn,
-            "{flag} is about a flame graph, and none is to be written; add -o {DEFAULT_FILE}, or give it to \
+            "{flag} changes a flame graph, and none is written; add -o {DEFAULT_FILE}, or give it to \
              `flame-bpf render`"
         );
     }

@@ -45,7 +45,7 @@ pub(super) struct RenderArgs {
 pub(super) fn build(args: RenderArgs, stdout_is_terminal: bool) -> Result<Rendering> {
     ensure!(
         !args.quiet || args.verbose == 0,
-        "-q says less and -v says more; keep one of them"
+        "-q prints less and -v prints more; keep one of them"
     );
     let stdin = args.files.iter().filter(|file| *file == Path::new("-"));
     ensure!(
@@ -56,7 +56,7 @@ pub(super) fn build(args: RenderArgs, stdout_is_terminal: bool) -> Result<Render
     for output in &outputs {
         if let Output::RawRecording { path } = output {
             anyhow::bail!(
-                "{} would be a raw recording, which nothing but recording makes; copy the one that there is",
+                "{}: render does not write raw recordings; copy the file instead",
                 path.display()
             );
         }

@@ -48,14 +48,14 @@ pub(super) fn tids(text: &str) -> Result<Ids, String> {
 fn ids(text: &str, noun: &str, not_a_number: impl Fn(&str) -> String) -> Result<Ids, String> {
     if text.trim().is_empty() {
         return Err(format!(
-            "no {noun} here; if a command should have found it, it found none"
+            "no {noun} is given; if a command should print it, it printed nothing"
         ));
     }
     let mut ids = Vec::new();
     for item in text.split(',') {
         if item.trim().is_empty() {
             return Err(format!(
-                "there is no {noun} between two commas, or beside the last one"
+                "a {noun} is missing between two commas, or after the last one"
             ));
         }
         // `pgrep` without -d, writes one to a line.
@@ -83,7 +83,7 @@ pub(super) fn cpus(text: &str) -> Result<Cpus, String> {
     let number = |word: &str| match word.trim().parse::<u32>() {
         Ok(cpu) if cpu <= HIGHEST_CPU => Ok(cpu),
         _ => Err(format!(
-            "`{word}` is not a CPU's number; say for instance 0-3,8"
+            "`{word}` is not a CPU's number; for instance 0-3,8"
         )),
     };
     let mut cpus = Vec::new();
@@ -93,7 +93,7 @@ pub(super) fn cpus(text: &str) -> Result<Cpus, String> {
             None => (number(item)?, number(item)?),
         };
         if first > last {
-            return Err(format!("`{item}` runs backwards; say {last}-{first}"));
+            return Err(format!("`{item}` runs backwards; use {last}-{first}"));
         }
         cpus.extend(first..=last);
     }
@@ -118,7 +118,7 @@ pub(super) fn moment(text: &str) -> Result<Moment, String> {
         return Ok(moment);
     }
     duration_or_none(text).map(Moment::After).map_err(|_| {
-        "not a time; say for instance 14:05, 14:05:30, \"2026-11-22 14:05\", or how long after the beginning: 90s, 2h"
+        "not a time; for instance 14:05, 14:05:30, \"2026-11-22 14:05\", or how long after the beginning: 90s, 2h"
             .to_owned()
     })
 }
@@ -126,10 +126,10 @@ pub(super) fn moment(text: &str) -> Result<Moment, String> {
 /// Seconds, with a fraction if need be, or with a unit: `10`, `0.5`, `500ms`, `10s`, `2m`, `1h`, `1d`.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     match duration_or_none(text)? {
-        Duration::ZERO => {
-            Err("nothing can be recorded in no time; without a duration, recording goes on until Ctrl-C"
-                .to_owned())
-        }
+        Duration::ZERO => Err(
+            "a duration of 0 records nothing; without a duration, recording goes on until Ctrl-C"
+                .to_owned(),
+        ),
         duration => Ok(duration),
     }
 }
@@ -145,7 +145,7 @@ fn duration_or_none(text: &str) -> Result<Duration, String> {
         "d" => 86_400.0,
         _ => {
             return Err(
-                "not a duration; say seconds, or for instance 500ms, 10s, 2m, 1h, 1d".to_owned(),
+                "not a duration; use seconds, or for instance 500ms, 10s, 2m, 1h, 1d".to_owned(),
             );
         }
     };
@@ -158,7 +158,7 @@ fn duration_or_none(text: &str) -> Result<Duration, String> {
         _ if digits.starts_with('-') => return Err("a duration cannot be negative".to_owned()),
         _ => {
             return Err(
-                "not a duration; say seconds, or for instance 500ms, 10s, 2m, 1h, 1d".to_owned(),
+                "not a duration; use seconds, or for instance 500ms, 10s, 2m, 1h, 1d".to_owned(),
             );
         }
     };
@@ -173,10 +173,10 @@ fn duration_or_none(text: &str) -> Result<Duration, String> {
 /// Samples a second.
 pub(super) fn frequency(text: &str) -> Result<u64, String> {
     match text.parse() {
-        Ok(0) => Err("at 0 Hz nothing would ever be sampled; the default is 99".to_owned()),
+        Ok(0) => Err("0 Hz samples nothing; the default is 99".to_owned()),
         Ok(hz) => Ok(hz),
         Err(_) => {
-            Err("not a rate; say samples a second as a whole number, such as 99 or 997".to_owned())
+            Err("not a rate; use a whole number of samples a second, such as 99 or 997".to_owned())
         }
     }
 }
@@ -184,25 +184,25 @@ pub(super) fn frequency(text: &str) -> Result<u64, String> {
 /// Occurrences between samples.
 pub(super) fn period(text: &str) -> Result<u64, String> {
     match text.parse() {
-        Ok(0) => Err("a period of 0 has no end; 1 keeps every occurrence".to_owned()),
+        Ok(0) => Err("a period is 1 or more; 1 keeps every occurrence".to_owned()),
         // The kernel refuses periods with the highest bit set.
         Ok(period) if period >> 63 == 0 => Ok(period),
-        _ => Err("not a period; say the number of occurrences between two samples".to_owned()),
+        _ => Err("not a period; use the number of occurrences between two samples".to_owned()),
     }
 }
 
 /// A length in an image; whether it can be drawn is the output's to say.
 pub(super) fn pixels(text: &str) -> Result<u32, String> {
     text.parse()
-        .map_err(|_| "not a number of pixels; say for instance 1200".to_owned())
+        .map_err(|_| "not a number of pixels; for instance 1200".to_owned())
 }
 
 /// An amount of memory.
 pub(super) fn mebibytes(text: &str) -> Result<u32, String> {
     match text.parse() {
-        Ok(0) => Err("nothing can be counted in no memory; the default is 32".to_owned()),
+        Ok(0) => Err("0 MiB holds nothing; the default is 32".to_owned()),
         Ok(mebibytes) => Ok(mebibytes),
-        Err(_) => Err("not an amount of memory; say a whole number of MiB, such as 64".to_owned()),
+        Err(_) => Err("not an amount of memory; use a whole number of MiB, such as 64".to_owned()),
     }
 }
 
@@ -214,9 +214,9 @@ pub(super) fn symbol_memory(text: &str) -> Result<SymbolMemory, String> {
             bytes: u64::from(mebibytes) << 20,
         }),
         Ok(_) => Err(format!(
-            "names alone may take {LEAST} MiB; say {LEAST} or more, the default is 256"
+            "symbolizing needs at least {LEAST} MiB; the default is 256"
         )),
-        Err(_) => Err("not an amount of memory; say a whole number of MiB, such as 256".to_owned()),
+        Err(_) => Err("not an amount of memory; use a whole number of MiB, such as 256".to_owned()),
     }
 }
 
@@ -228,11 +228,8 @@ pub(super) fn call_graph(text: &str) -> Result<CallGraph, String> {
         "auto" => Ok(CallGraph::Auto),
         "fp" => Ok(CallGraph::Fp),
         "dwarf" if size.parse::<u32>().is_ok() => Ok(CallGraph::Dwarf),
-        "lbr" => Err(
-            "the processor's branch records are not used; auto, dwarf and fp are the ways to walk"
-                .to_owned(),
-        ),
-        _ => Err("not a way to walk; say auto, dwarf or fp".to_owned()),
+        "lbr" => Err("branch records are not supported; use auto, dwarf or fp".to_owned()),
+        _ => Err("not a way to walk; use auto, dwarf or fp".to_owned()),
     }
 }
 
@@ -283,7 +280,7 @@ mod tests {
     fn cpus_are_listed_as_the_kernel_lists_them() {
         assert_eq!(cpus("8,0-3,2"), Ok(Cpus(vec![0, 1, 2, 3, 8])));
         assert_eq!(cpus("0-0"), Ok(Cpus(vec![0])));
-        assert!(cpus("3-0").unwrap_err().contains("say 0-3"));
+        assert!(cpus("3-0").unwrap_err().contains("use 0-3"));
         for wrong in ["", "a", "1-", "-1", "1-2-3", "0-4000000000", "1,,2"] {
             assert!(cpus(wrong).is_err(), "{wrong}");
         }
@@ -335,17 +332,17 @@ mod tests {
     #[test]
     fn a_wrong_duration_is_refused() {
         for (typed, answer) in [
-            ("fK", "say seconds"),
-            ("", "say seconds"),
-            ("s", "say seconds"),
-            (".", "say seconds"),
-            ("1e3", "say seconds"),
-            ("inf", "say seconds"),
-            ("nan", "say seconds"),
-            ("+1", "say seconds"),
-            ("10 s", "say seconds"),
-            ("10M", "say seconds"),
-            ("é", "say seconds"),
+            ("fK", "use seconds"),
+            ("", "use seconds"),
+            ("s", "use seconds"),
+            (".", "use seconds"),
+            ("1e3", "use seconds"),
+            ("inf", "use seconds"),
+            ("nan", "use seconds"),
+            ("+1", "use seconds"),
+            ("10 s", "use seconds"),
+            ("10M", "use seconds"),
+            ("é", "use seconds"),
             ("-5", "negative"),
             ("0", "until Ctrl-C"),
             ("0.0s", "until Ctrl-C"),

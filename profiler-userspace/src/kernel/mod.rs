@@ -178,7 +178,7 @@ pub enum Error {
     SwitchesWithoutBtf,
     /// The files behind descriptors cannot be told.
     #[error(
-        "this kernel's type information does not say where it keeps open files, so --io cannot tell of which kind they are; --syscalls shows reads and writes of any"
+        "this kernel's type information does not say where it keeps open files, so --io does not know their kinds; --syscalls shows reads and writes of any"
     )]
     FilesWithoutBtf,
     /// Shared memory could not be mapped.

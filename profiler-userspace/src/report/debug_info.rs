@@ -44,7 +44,7 @@ fn on_memory(skipped: &SkippedDebugInfo, limit: u64) -> Option<Finding> {
     Some(Finding::new(
         "lines",
         format!(
-            "{} in {}{more} have no lines or inlined functions: their debug information needs more than {limit} or too long; \
+            "{} in {}{more} have no lines or inlined functions: their debug information takes more than {limit}, or too much time; \
              raise --max-symbol-memory",
             counted(all as u64, "place"),
             named.join(", "),

@@ -38,7 +38,7 @@ pub fn run(plan: &Plan) -> Result<u8> {
         .enable_all()
         .max_blocking_threads(1)
         .build()
-        .context("cannot start the perf_event loop")?;
+        .context("cannot start the event loop")?;
     let result = runtime.block_on(record(plan));
     // After an abort, symbolizing may still be at work on its thread; the process's end ends it.
     runtime.shutdown_background();

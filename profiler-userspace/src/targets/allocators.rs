@@ -33,11 +33,10 @@ const FUNCTIONS: &[(&[u8], SizeAt)] = &[
 pub(crate) fn sites(plan: &Plan) -> Result<(Vec<UprobeSite>, Option<String>)> {
     ensure!(
         plan.target != Target::All,
-        "--alloc stops a program at each request for memory, and the whole machine is too much to stop; name \
-         processes with -p, or run a command behind --"
+        "--alloc interrupts every allocation, which slows the whole machine down too much; name processes with -p, or run a command behind --"
     );
     let mut targets = uprobe_targets::of_target(plan, &|_| true)
-        .map_err(|nobody| anyhow!("{nobody} any file; --alloc has nothing to watch there"))?;
+        .map_err(|nobody| anyhow!("{nobody} any file; --alloc finds no function to probe there"))?;
     // Likely files first.
     targets.sort_by_key(|target| !is_likely(&target.shown));
     let began = Instant::now();
@@ -55,8 +54,7 @@ pub(crate) fn sites(plan: &Plan) -> Result<(Vec<UprobeSite>, Option<String>)> {
     }
     ensure!(
         !sites.is_empty(),
-        "the target has no malloc that can be found: it is a static program that was stripped, or one that asks the \
-         kernel itself; --syscalls shows its mmap and brk, and -e page-faults the memory that it uses"
+        "no malloc was found in the target: it is a stripped static program, or asks the kernel for memory itself; --syscalls shows its mmap and brk, and -e page-faults the memory that it uses"
     );
     Ok((sites, warning))
 }

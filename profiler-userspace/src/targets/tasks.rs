@@ -59,7 +59,9 @@ fn runs_or_bail(noun: &str, id_noun: &str, id: u32) -> Result<()> {
     if Stat::read(id).is_some_and(Stat::runs) {
         return Ok(());
     }
-    bail!("the {noun} with {id_noun} {id} has already ended and only waits to be reaped");
+    bail!(
+        "the {noun} with {id_noun} {id} is a zombie: it has ended, and its parent has not reaped it"
+    );
 }
 
 fn process_of(id: u32) -> Option<u32> {

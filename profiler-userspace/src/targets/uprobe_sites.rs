@@ -75,7 +75,7 @@ fn positions(target: &UprobeTarget, function: &Function) -> Result<BTreeSet<u64>
     };
     ensure!(
         elf.names_functions(),
-        "{shown} names no functions: it was stripped, and no other file may call into it; use a build with symbols"
+        "{shown} has no symbols: it was stripped; use a build with symbols"
     );
     let exactly = |name: &[u8]| unversioned(name) == function.name.as_bytes();
     let mut found = look(file, &elf, exactly);
@@ -84,12 +84,12 @@ fn positions(target: &UprobeTarget, function: &Function) -> Result<BTreeSet<u64>
     }
     ensure!(
         !found.chooses,
-        "{function} only chooses, once, which of several functions is called by that name; watch one of them{}",
+        "{function} is an indirect function: it chooses once which of several is called by that name; record one of these{}",
         near(file, &elf, &function.name),
     );
     ensure!(
         found.addresses.len() <= MOST_OF_A_NAME,
-        "{} functions in {shown} are called {}; say the linker's name of one, as `nm` prints it",
+        "{} functions in {shown} are called {}; use the mangled name of one, as `nm` prints it",
         found.addresses.len(),
         function.name,
     );

@@ -27,7 +27,7 @@ pub(super) fn specs(sampling: &SamplingArgs) -> Result<Vec<EventSpec>> {
     let all = &sampling.event;
     ensure!(
         all.len() <= MAX_EVENTS,
-        "one run records {MAX_EVENTS} -e at most, and here are {}; leave some out, or record twice",
+        "a run records at most {MAX_EVENTS} events, and {} are given; leave some out, or record twice",
         all.len()
     );
     for (place, spec) in all.iter().enumerate() {
@@ -107,7 +107,7 @@ pub(super) fn outputs(
     }
     ensure!(
         !output.folded,
-        "-f writes one profile to stdout, and here are {events}; -o x.folded writes a file for each -e"
+        "-f writes one profile to stdout, and {events} events are given; -o x.folded writes a file for each -e"
     );
     let named = places(&output.output, "-o")?;
     if named.len() == events {
@@ -117,20 +117,18 @@ pub(super) fn outputs(
     let pattern = match output.output.as_slice() {
         [] if stdout_is_terminal => &default,
         [] => bail!(
-            "stdout takes one profile, and here are {events}; -o x.folded writes a file for each -e"
+            "stdout takes one profile, and {events} events are given; -o x.folded writes a file for each -e"
         ),
         [one] if one == Path::new("-") => bail!(
-            "-o - takes one profile, and here are {events}; -o x.folded writes a file for each -e"
+            "-o - takes one profile, and {events} events are given; -o x.folded writes a file for each -e"
         ),
         [one] if one.extension().is_none() => bail!(
-            "{} has no ending for the names of {events} events to stand before; give one -o for each -e, or a name \
-             such as x.svg",
+            "-o {} has no ending, before which the names of {events} events could stand; give one -o for each -e, or a name such as x.svg",
             one.display()
         ),
         [one] => one,
         several => bail!(
-            "here are {events} -e and {} -o; give one -o for each -e, in their order, or one -o alone, of which a \
-             name is made for each",
+            "{events} -e and {} -o are given; give one -o for each -e, in the same order, or a single -o",
             several.len()
         ),
     };
@@ -193,7 +191,7 @@ pub(super) fn beside(waits: Waits, paths: &[PathBuf], others: &[Event]) -> Resul
         .find(|path| taken.contains(&without_dots(path)))
     {
         bail!(
-            "--off-cpu-output {} is where the samples go, too; name another file",
+            "--off-cpu-output {} is also the output of the samples; name another file",
             path.display()
         );
     }

@@ -56,7 +56,7 @@ pub(super) fn with_event_specs(
         }
         ensure!(
             matches!(spec, EventSpec::Tracepoint(_)) || !stacks.kernel_stacks_only,
-            "functions are called in user mode, where there are no kernel stacks; leave out -K"
+            "functions are called in user mode, which has no kernel stacks; leave out -K"
         );
     }
     Ok(())
@@ -99,13 +99,11 @@ pub(super) fn with_off_cpu(
 /// A window is written when it is over, and nothing else is known by then.
 pub(super) fn with_window(events: &[Event]) -> Result<()> {
     let [event] = events else {
-        bail!(
-            "--window is for one graph's worth of recording; leave out all -e but one, and --off-cpu-output"
-        );
+        bail!("--window records one event; leave out all -e but one, and --off-cpu-output");
     };
     ensure!(
         matches!(*event.outputs, [Output::RawRecording { .. }]),
-        "--window divides a raw recording; give one -o FILE.{}, and nothing else",
+        "--window divides a raw recording; give one -o FILE.{}, and no other output",
         raw_recording::EXTENSION
     );
     ensure!(
@@ -135,7 +133,7 @@ pub(super) fn with_wall(scope: &ScopeArgs, stacks: &StackArgs) -> Result<()> {
     cpus("--wall", scope, stacks)?;
     ensure!(
         !stacks.kernel_stacks_only,
-        "-K leaves out what runs in user mode, and --wall shows all of the time; leave out -K"
+        "-K leaves out time in user mode, and --wall shows all of the time; leave out -K"
     );
     Ok(())
 }

@@ -112,7 +112,7 @@ fn conflicting_flags_are_refused_with_an_alternative() {
         "cycles instructions branches faults cs cpu-clock task-clock migrations minor-faults";
     let nine: String = nine.split(' ').map(|name| format!("-e {name} ")).collect();
     for (line, answer) in [
-        (nine.as_str(), "records 8 -e at most, and here are 9"),
+        (nine.as_str(), "records at most 8 events, and 9 are given"),
         ("-e faults -e page-faults", "-e page-faults is given twice"),
         ("-e a:b -e tracepoint:c:b", "-e c:b is given twice"),
         ("-e uprobe:x:f -e uprobe:x:f", "-e x:f is given twice"),

@@ -21,7 +21,7 @@ fn off_cpu_flags_need_off_cpu() {
         ("--off-cpu -e cycles", "-e does not go with --off-cpu"),
         ("--off-cpu --page-faults", "--page-faults does not go"),
         ("--off-cpu -C 0", "on no CPU"),
-        ("--off-cpu -m 5 -M 4", "exchange them"),
+        ("--off-cpu -m 5 -M 4", "swap them"),
         (
             "--off-cpu --user-threads-only --kernel-threads-only",
             "leave nothing",
