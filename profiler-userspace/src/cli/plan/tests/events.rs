@@ -144,7 +144,7 @@ fn conflicting_flags_are_refused_with_an_alternative() {
         ("-e cycles -e cpu-clock --io", "record twice"),
         (
             "-e cycles -e cs -o x.svg --off-cpu-output x.cycles.svg",
-            "where the samples go",
+            "is also the output of the samples",
         ),
     ] {
         let refusal = refusal(line);
