@@ -6,8 +6,7 @@ use flame_bpf_tests::{Balance, Folded, Invocation, Program, Run, Said, assert_ne
 /// kernel.
 const TOLERANCE: f64 = 0.05;
 
-/// What a recording of a workload came to that began when the probe was there, and recorded to
-/// its end.
+/// What a recording of a whole workload gave. The workload began when the probe was attached.
 struct Recorded {
     run: Run,
     folded: Folded,
@@ -21,10 +20,8 @@ fn record(program: &Program, arguments: &[&str], flags: &str) -> Recorded {
     let (run, said) = invocation.run_while_working(program.start(arguments));
     let balance = run.balance();
     if flags.starts_with("--locks") {
-        // The kernel does not report every end of a wait for one of its own locks: some in a thousand, so also one of few.
         balance.assert_even();
-        let lost = balance.lost_total();
-        assert!(lost <= 1 + balance.fired / 1000, "{balance:?}");
+        assert_few_ends_lost(&balance);
     } else {
         balance.assert_lossless();
     }
@@ -34,6 +31,18 @@ fn record(program: &Program, arguments: &[&str], flags: &str) -> Recorded {
         run,
         balance,
     }
+}
+
+/// The kernel never runs a program within itself on one CPU: `__bpf_trace_run` in `kernel/trace/bpf_trace.c` leaves the
+/// inner run out and counts it as a recursion miss. An interrupt may come while the program of ends is running, and wait for
+/// a lock; then the end of that wait is left out, and its beginning is lost as one of a pair. How often depends on the
+/// interrupts. For a beginning, the balance counts such a miss as reentered. No other reason is allowed.
+#[track_caller]
+fn assert_few_ends_lost(balance: &Balance) {
+    let lost = |reason: &str| balance.lost.get(reason).copied().unwrap_or(0);
+    let in_interrupts = lost("lost-pair") + lost("lost-reentered");
+    assert_eq!(balance.lost_total(), in_interrupts, "{balance:?}");
+    assert!(in_interrupts <= 1 + balance.fired / 1000, "{balance:?}");
 }
 
 /// Records `io`, which reads and writes a file of the name `known`.

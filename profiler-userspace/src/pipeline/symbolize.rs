@@ -113,10 +113,15 @@ impl<'a> Symbolizer<'a> {
         let distro = Distro::here(self.client.is_some());
         let mut remarks = on_code(code, kernel, &distro);
         remarks.extend(self.on_fetching());
-        let on_names = |unsymbolized: &[Unsymbolized]| names::on_names(unsymbolized, firings, &distro);
+        let on_names =
+            |unsymbolized: &[Unsymbolized]| names::on_names(unsymbolized, firings, &distro);
         // Of a raw recording, the rest is said when it is named.
         let mut on_stored = remarks.clone();
-        on_stored.extend(stored.iter().flat_map(|stored| on_names(&stored.unsymbolized)));
+        on_stored.extend(
+            stored
+                .iter()
+                .flat_map(|stored| on_names(&stored.unsymbolized)),
+        );
         let mut on_profile = remarks;
         if let Some(symbolized) = &symbolized {
             let limit = self.naming.memory.bytes;
