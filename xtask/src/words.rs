@@ -58,6 +58,7 @@ const HUNTED: &[Hunted] = &[
     names("recognize", "look up in kstack_cache"),
     names("recall", "look up in kstack_cache"),
     names("one_look", "single_lookup"),
+    names("identity", "process_key"),
     names("linked_with", "needed_libs"),
     names("gap_id", "unsymbolized"),
     names("allowance", "budget"),

@@ -12,7 +12,7 @@ use super::backing::Backings;
 use super::liveness::Liveness;
 use super::mappings::{Process, Reading};
 use super::shortage::most_code_maps;
-use super::{Backing, BackingId, Identity, MappedFile, Owner};
+use super::{Backing, BackingId, MappedFile, Owner, ProcessKey};
 use crate::object::RegularFile;
 use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2};
 use rustix::time::{ClockId, clock_gettime};
@@ -52,58 +52,58 @@ struct Found {
 /// The maps of all processes that were seen to compile code.
 #[derive(Debug, Default)]
 pub(super) struct JitMaps {
-    found: HashMap<Identity, Found>,
+    found: HashMap<ProcessKey, Found>,
     /// The most that are kept open; set when the first one is.
     most: OnceLock<usize>,
     /// Processes beyond that limit: their maps can be read only while they run.
-    turned_away: HashSet<Identity>,
+    turned_away: HashSet<ProcessKey>,
 }
 
 impl JitMaps {
     /// Closes the files of a process.
-    pub(super) fn let_go(&mut self, identity: Identity) {
-        self.found.remove(&identity);
+    pub(super) fn let_go(&mut self, process_key: ProcessKey) {
+        self.found.remove(&process_key);
     }
 
     /// The perf map of a process, as it is now.
-    pub(super) fn open(&self, identity: Identity, liveness: &Liveness) -> Option<RegularFile> {
-        if let Some(found) = self.found.get(&identity) {
+    pub(super) fn open(&self, process_key: ProcessKey, liveness: &Liveness) -> Option<RegularFile> {
+        if let Some(found) = self.found.get(&process_key) {
             // A process that still writes has a path to it; a map without a path is as it was left.
-            let now = found.place.open(identity);
+            let now = found.place.open(process_key);
             return now.or_else(|| found.map.as_ref()?.again().ok());
         }
         let place = liveness
-            .is_there(identity)
-            .then(|| Place::of(identity.tgid))??;
-        place.open(identity)
+            .is_there(process_key)
+            .then(|| Place::of(process_key.tgid))??;
+        place.open(process_key)
     }
 
     /// Looks for the map of a process whose mappings were just read, if it compiles code.
     pub(super) fn look_if_made(
         &mut self,
-        identity: Identity,
+        process_key: ProcessKey,
         reading: &Reading,
         backings: &Backings,
     ) {
         let mut mappings = reading.mappings.iter();
         if mappings.any(|mapping| backings.get(mapping.backing).may_be_made()) {
-            self.look(identity);
+            self.look(process_key);
         }
     }
 
     /// Looks for the map of a running process.
-    fn look(&mut self, identity: Identity) {
-        if let Some(found) = self.found.get_mut(&identity) {
+    fn look(&mut self, process_key: ProcessKey) {
+        if let Some(found) = self.found.get_mut(&process_key) {
             if found.map.is_none() {
-                found.map = found.place.open(identity);
+                found.map = found.place.open(process_key);
             }
             return;
         }
         if self.found.len() >= *self.most.get_or_init(most_code_maps) {
-            self.turned_away.insert(identity);
-        } else if let Some(place) = Place::of(identity.tgid) {
-            let map = place.open(identity);
-            self.found.insert(identity, Found { place, map });
+            self.turned_away.insert(process_key);
+        } else if let Some(place) = Place::of(process_key.tgid) {
+            let map = place.open(process_key);
+            self.found.insert(process_key, Found { place, map });
         }
     }
 
@@ -137,23 +137,23 @@ impl Place {
     }
 
     /// The map, if it exists and can be trusted.
-    fn open(&self, identity: Identity) -> Option<RegularFile> {
+    fn open(&self, process_key: ProcessKey) -> Option<RegularFile> {
         let map = RegularFile::open_entry(self.directory.as_fd(), &self.name).ok()?;
         let status = map.file.metadata().ok()?;
         let by_them = status.uid() == 0 || self.users.contains(&status.uid());
         let changed = Duration::from_secs(u64::try_from(status.ctime()).unwrap_or(0));
-        (by_them && !is_older(changed, identity)).then_some(map)
+        (by_them && !is_older(changed, process_key)).then_some(map)
     }
 }
 
 /// Whether a file with this modification time (since 1970) is older than the process: then it belongs to an
 /// earlier process with the same PID.
-fn is_older(changed: Duration, identity: Identity) -> bool {
+fn is_older(changed: Duration, process_key: ProcessKey) -> bool {
     // Zero if the kernel does not say.
-    if identity.incarnation == 0 {
+    if process_key.incarnation == 0 {
         return false;
     }
-    let age = now(ClockId::Boottime).saturating_sub(Duration::from_nanos(identity.incarnation));
+    let age = now(ClockId::Boottime).saturating_sub(Duration::from_nanos(process_key.incarnation));
     changed + SLACK < now(ClockId::Realtime).saturating_sub(age)
 }
 
@@ -191,7 +191,7 @@ impl MappedFile {
 
 /// The jitdumps that a process has mapped, the latest first.
 pub(super) fn jitdumps(
-    identity: Identity,
+    process_key: ProcessKey,
     process: &Process,
     backings: &Backings,
 ) -> Vec<(BackingId, Owner)> {
@@ -204,7 +204,7 @@ pub(super) fn jitdumps(
             };
             if is_dump && !dumps.iter().any(|(known, _)| *known == mapping.backing) {
                 let owner = Owner {
-                    identity,
+                    process_key,
                     mapping: mapping.range.clone(),
                     seen: reading.taken,
                 };
@@ -237,9 +237,9 @@ mod tests {
     }
 
     /// A process that began now, but for so many seconds.
-    fn born(ago: u64) -> Identity {
+    fn born(ago: u64) -> ProcessKey {
         let began = now(ClockId::Boottime).saturating_sub(Duration::from_secs(ago));
-        Identity {
+        ProcessKey {
             tgid: 7,
             incarnation: u64::try_from(began.as_nanos()).unwrap().max(1),
         }
@@ -251,7 +251,7 @@ mod tests {
         assert!(place(tmp.path(), &ourselves()).open(born(9)).is_none());
         fs::write(tmp.path().join("perf-7.map"), "1 1 f\n").unwrap();
         assert!(place(tmp.path(), &ourselves()).open(born(9)).is_some());
-        let unknown = Identity {
+        let unknown = ProcessKey {
             tgid: 7,
             incarnation: 0,
         };

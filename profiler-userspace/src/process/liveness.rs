@@ -1,10 +1,10 @@
 //! Whether a PID still belongs to the process that was sampled.
 //!
-//! In: an identity, and when the process that now has its PID began, from `/proc/PID/stat`. A PID may be given out
+//! In: a process key, and when the process that now has its PID began, from `/proc/PID/stat`. A PID may be given out
 //! again before anybody looks, to a process that was not sampled itself; what that one maps is not what
 //! the other did.
 
-use super::Identity;
+use super::ProcessKey;
 use foldhash::HashMap;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
@@ -37,37 +37,37 @@ impl Liveness {
     }
 
     /// Notes that this program runs under its PID, or ran before the one that does.
-    pub(super) fn note(&mut self, identity: Identity) {
+    pub(super) fn note(&mut self, process_key: ProcessKey) {
         let latest = self
             .latest
-            .entry(identity.tgid)
-            .or_insert(identity.incarnation);
-        *latest = identity.incarnation.max(*latest);
+            .entry(process_key.tgid)
+            .or_insert(process_key.incarnation);
+        *latest = process_key.incarnation.max(*latest);
     }
 
     /// Forgets a program.
-    pub(super) fn forget(&mut self, identity: Identity) {
-        if self.is_latest(identity) {
-            self.latest.remove(&identity.tgid);
+    pub(super) fn forget(&mut self, process_key: ProcessKey) {
+        if self.is_latest(process_key) {
+            self.latest.remove(&process_key.tgid);
         }
     }
 
     /// Whether no later program was seen under the PID, so that `/proc` may still describe this one.
-    pub(super) fn is_latest(&self, identity: Identity) -> bool {
-        self.latest.get(&identity.tgid) == Some(&identity.incarnation)
+    pub(super) fn is_latest(&self, process_key: ProcessKey) -> bool {
+        self.latest.get(&process_key.tgid) == Some(&process_key.incarnation)
     }
 
     /// Whether the process that now has the PID is this one.
-    pub(super) fn is_there(&self, identity: Identity) -> bool {
-        self.is_latest(identity)
+    pub(super) fn is_there(&self, process_key: ProcessKey) -> bool {
+        self.is_latest(process_key)
             && (!self.compares_start_times
-                || identity.incarnation == 0
-                || began(identity.tgid).is_some_and(|ticks| is_of(identity, ticks)))
+                || process_key.incarnation == 0
+                || began(process_key.tgid).is_some_and(|ticks| is_of(process_key, ticks)))
     }
 
     /// Whether it has surely ended, or runs another program.
-    pub(super) fn has_gone(&self, identity: Identity) -> bool {
-        !self.is_latest(identity) || !runs(identity.tgid)
+    pub(super) fn has_gone(&self, process_key: ProcessKey) -> bool {
+        !self.is_latest(process_key) || !runs(process_key.tgid)
     }
 }
 
@@ -98,9 +98,9 @@ fn parse(stat: &[u8]) -> Option<u64> {
 }
 
 /// Whether a process that began then is the one that was sampled.
-fn is_of(identity: Identity, ticks: u64) -> bool {
+fn is_of(process_key: ProcessKey, ticks: u64) -> bool {
     // The incarnation is nanoseconds since boot, and one more for each `exec`.
-    let sampled = Duration::from_nanos(identity.incarnation).as_nanos() / TICK.as_nanos();
+    let sampled = Duration::from_nanos(process_key.incarnation).as_nanos() / TICK.as_nanos();
     sampled.abs_diff(u128::from(ticks)) <= 1
 }
 
@@ -123,21 +123,21 @@ mod tests {
     fn a_reused_pid_is_another_process() {
         let tgid = std::process::id();
         let ticks = began(tgid).unwrap();
-        let ourselves = Identity {
+        let ourselves = ProcessKey {
             tgid,
             incarnation: ticks * u64::try_from(TICK.as_nanos()).unwrap() + 3,
         };
-        let predecessor = Identity {
+        let predecessor = ProcessKey {
             incarnation: ourselves.incarnation - 1_000_000_000,
             ..ourselves
         };
-        for (identity, look) in [(ourselves, Look::Changed), (predecessor, Look::Gone)] {
+        for (process_key, look) in [(ourselves, Look::Changed), (predecessor, Look::Gone)] {
             let mut processes = Processes::new();
             processes.compare_start_times();
             if !processes.liveness.compares_start_times {
                 return;
             }
-            assert_eq!(processes.look(identity), look);
+            assert_eq!(processes.look(process_key), look);
         }
     }
 

@@ -6,7 +6,7 @@
 
 use super::backing::Backings;
 use super::mappings::{Mapping, Process};
-use super::{Backing, BackingId, Identity, MappedFile, Opened};
+use super::{Backing, BackingId, MappedFile, Opened, ProcessKey};
 use crate::object::{FileNumber, RegularFile};
 use profiler_common::abi::CodeKey;
 use std::ffi::OsString;
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappingEvent {
     /// Whose.
-    pub identity: Identity,
+    pub process_key: ProcessKey,
     /// Where it lay.
     pub range: Range<u64>,
     /// The offset of its first byte in the file.
@@ -128,7 +128,7 @@ impl MappingEvent {
             Backing::File(file) => file.path.clone(),
             Backing::Vdso | Backing::Memory { .. } => PathBuf::new(),
         };
-        let tgid = is_latest.then_some(self.identity.tgid);
+        let tgid = is_latest.then_some(self.process_key.tgid);
         let Range { start, end } = self.range;
         let roots = [
             Some((PathBuf::from("/"), None)),
@@ -193,8 +193,8 @@ mod tests {
     use super::*;
     use std::time::SystemTime;
 
-    fn identity(tgid: u32, incarnation: u64) -> Identity {
-        Identity { tgid, incarnation }
+    fn process_key(tgid: u32, incarnation: u64) -> ProcessKey {
+        ProcessKey { tgid, incarnation }
     }
 
     fn code(inode: u64) -> CodeKey {
@@ -206,13 +206,13 @@ mod tests {
     }
 
     fn mapping_event(
-        identity: Identity,
+        process_key: ProcessKey,
         range: Range<u64>,
         inode: u64,
         names: &[&str],
     ) -> MappingEvent {
         MappingEvent {
-            identity,
+            process_key,
             range,
             offset: 0x1000,
             code: code(inode),
@@ -223,8 +223,12 @@ mod tests {
     /// A process that nobody can look at.
     const GONE: u32 = u32::MAX;
 
-    fn module(processes: &Processes, identity: Identity, address: u64) -> Option<(String, u64)> {
-        let place = processes.get(identity)?.place(address)?;
+    fn module(
+        processes: &Processes,
+        process_key: ProcessKey,
+        address: u64,
+    ) -> Option<(String, u64)> {
+        let place = processes.get(process_key)?.place(address)?;
         match processes.backing(place.backing) {
             Backing::File(file) => {
                 Some((file.module().to_string_lossy().into_owned(), place.offset))
@@ -236,7 +240,7 @@ mod tests {
     #[test]
     fn reported_mappings_are_known_after_the_process_exits() {
         let mut processes = Processes::new();
-        let cat = identity(GONE, 3);
+        let cat = process_key(GONE, 3);
         let todo = processes.take_in(&mapping_event(
             cat,
             0x4000..0x6000,
@@ -265,10 +269,10 @@ mod tests {
     fn exec_and_pid_reuse_leave_no_old_mappings() {
         let mut processes = Processes::new();
         for (incarnation, inode, name) in [(3, 7, "old"), (4, 8, "new")] {
-            let program = identity(GONE, incarnation);
+            let program = process_key(GONE, incarnation);
             processes.take_in(&mapping_event(program, 0x4000..0x6000, inode, &[name]));
         }
-        let of = |incarnation| module(&processes, identity(GONE, incarnation), 0x4000);
+        let of = |incarnation| module(&processes, process_key(GONE, incarnation), 0x4000);
         assert_eq!(of(3).unwrap().0, "old");
         assert_eq!(of(4).unwrap().0, "new");
         assert_eq!(of(5), None);
@@ -277,7 +281,7 @@ mod tests {
     #[test]
     fn a_rewritten_file_is_another_file() {
         let mut processes = Processes::new();
-        let one = identity(GONE, 1);
+        let one = process_key(GONE, 1);
         let before = mapping_event(one, 0x4000..0x6000, 7, &["x"]);
         let mut after = mapping_event(one, 0x8000..0x9000, 7, &["x"]);
         after.code.modified += 1;
@@ -287,7 +291,7 @@ mod tests {
         });
         assert_ne!(backings[0], backings[1]);
         // The path is reported once.
-        let again = mapping_event(identity(GONE, 2), 0x4000..0x6000, 7, &[]);
+        let again = mapping_event(process_key(GONE, 2), 0x4000..0x6000, 7, &[]);
         let Todo::Open(file) = processes.take_in(&again) else {
             panic!()
         };
@@ -297,7 +301,7 @@ mod tests {
     #[test]
     fn the_first_of_two_mappings_at_one_address_counts() {
         let mut processes = Processes::new();
-        let one = identity(GONE, 1);
+        let one = process_key(GONE, 1);
         processes.take_in(&mapping_event(one, 0x4000..0x6000, 7, &["first"]));
         processes.take_in(&mapping_event(one, 0x5000..0x9000, 8, &["second"]));
         // Parts of what is known add nothing.
@@ -312,7 +316,7 @@ mod tests {
     #[test]
     fn anonymous_memory_is_rescanned_once() {
         let mut processes = Processes::new();
-        let one = identity(GONE, 1);
+        let one = process_key(GONE, 1);
         let mut memory = mapping_event(one, 0x4000..0x6000, 0, &[]);
         memory.code = CodeKey::default();
         assert_eq!(processes.take_in(&memory), Todo::LookAtProcess);
@@ -344,7 +348,7 @@ mod tests {
         let names: Vec<&str> = names.into_iter().rev().collect();
         let status = made.as_file().metadata().unwrap();
         use std::os::unix::fs::MetadataExt as _;
-        let one = identity(GONE, 1);
+        let one = process_key(GONE, 1);
         for (add, is_it) in [(0, true), (1, false)] {
             let mut file = mapping_event(one, 0x4000..0x6000, status.ino(), &names);
             file.code.modified = ((status.mtime() as u64) << 30 | status.mtime_nsec() as u64) + add;
@@ -353,7 +357,7 @@ mod tests {
             };
             assert_eq!(processes.candidates(&unopened, &file).count(), 1);
             let owner = super::super::Owner {
-                identity: one,
+                process_key: one,
                 mapping: 0x4000..0x6000,
                 seen: SystemTime::now(),
             };
@@ -365,7 +369,7 @@ mod tests {
     fn an_open_file_is_not_opened_again() {
         let mut processes = Processes::holding_files();
         let made = tempfile::NamedTempFile::new().unwrap();
-        let one = mapping_event(identity(GONE, 1), 0x4000..0x6000, 7, &["x"]);
+        let one = mapping_event(process_key(GONE, 1), 0x4000..0x6000, 7, &["x"]);
         let Todo::Open(file) = processes.take_in(&one) else {
             panic!()
         };

@@ -30,14 +30,14 @@ use crate::profile::raw::Who;
 /// One program that ran in one process. A PID that is worn again, and a process that called `exec`,
 /// differ in the incarnation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Identity {
+pub struct ProcessKey {
     /// The process ID, as in our `/proc`.
     pub tgid: u32,
     /// Grows with each program under one PID; zero where the kernel does not say.
     pub incarnation: u64,
 }
 
-impl From<&Who> for Identity {
+impl From<&Who> for ProcessKey {
     fn from(who: &Who) -> Self {
         Self {
             tgid: who.tgid,

@@ -8,7 +8,7 @@ use super::backing::Backings;
 use super::liveness::Liveness;
 use super::mappings::Reading;
 use super::shortage::most_files;
-use super::{Backing, BackingId, Identity, Opened, Owner, opening};
+use super::{Backing, BackingId, Opened, Owner, ProcessKey, opening};
 use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt as _;
 
@@ -82,7 +82,7 @@ impl OpenFiles {
     /// Opens and keeps what a process has mapped, each file once.
     pub(super) fn keep_all(
         &mut self,
-        identity: Identity,
+        process_key: ProcessKey,
         reading: &Reading,
         backings: &Backings,
         liveness: &Liveness,
@@ -96,7 +96,7 @@ impl OpenFiles {
                 continue;
             }
             let owner = Owner {
-                identity,
+                process_key,
                 mapping: mapping.range.clone(),
                 seen: reading.taken,
             };
@@ -133,7 +133,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         for inode in [1, 2, 3, 3] {
             let event = MappingEvent {
-                identity: Identity {
+                process_key: ProcessKey {
                     tgid: u32::MAX,
                     incarnation: 1,
                 },

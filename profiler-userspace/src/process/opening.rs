@@ -5,7 +5,7 @@
 //! that of the mapping, and the file's age with the time when the mapping was seen.
 
 use super::liveness::Liveness;
-use super::{Identity, MappedFile};
+use super::{MappedFile, ProcessKey};
 use crate::object::{FileNumber, RegularFile};
 use profiler_common::abi::CodeKey;
 use std::ops::Range;
@@ -20,7 +20,7 @@ const MAX_ASKED: usize = 16;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
     /// Which process.
-    pub identity: Identity,
+    pub process_key: ProcessKey,
     /// Where the file is mapped.
     pub mapping: Range<u64>,
     /// When that was seen.
@@ -55,14 +55,14 @@ pub(super) fn reach(
 ) -> Option<Opened> {
     let current: Vec<&Owner> = owners
         .iter()
-        .filter(|owner| liveness.is_latest(owner.identity))
+        .filter(|owner| liveness.is_latest(owner.process_key))
         .take(MAX_ASKED)
         .collect();
     let ours = || under_root(file, Path::new("/"));
     let exact = || ours().filter(|opened| opened.file.number == file.number);
     let theirs = || {
         current.iter().find_map(|owner| {
-            let root = format!("/proc/{}/root", owner.identity.tgid);
+            let root = format!("/proc/{}/root", owner.process_key.tgid);
             under_root(file, Path::new(&root))
         })
     };
@@ -89,7 +89,7 @@ fn under_root(file: &MappedFile, root: &Path) -> Option<Opened> {
 
 /// The file as the kernel holds it for the mapping, whatever became of its path.
 fn through_mapping(file: &MappedFile, owner: &Owner) -> Option<Opened> {
-    let tgid = owner.identity.tgid;
+    let tgid = owner.process_key.tgid;
     let Range { start, end } = owner.mapping;
     let link = format!("/proc/{tgid}/map_files/{start:x}-{end:x}");
     let opened = RegularFile::open(Path::new(&link)).ok()?;
@@ -128,7 +128,7 @@ mod tests {
     use std::time::Duration;
 
     /// A sleeping program, at a path the test may change.
-    struct Sleeper {
+    struct SleepingProgram {
         directory: tempfile::TempDir,
         child: Child,
         processes: Processes,
@@ -136,25 +136,25 @@ mod tests {
         backing: BackingId,
     }
 
-    impl Sleeper {
+    impl SleepingProgram {
         fn start() -> Self {
             let directory = tempfile::tempdir().unwrap();
             let path = directory.path().join("nap");
             fs::copy("/bin/sleep", &path).unwrap();
             let child = Command::new(&path).arg("60").spawn().unwrap();
-            let identity = Identity {
+            let process_key = ProcessKey {
                 tgid: child.id(),
                 incarnation: 1,
             };
             // A program's code is loaded only after its start was reported.
             let (processes, owner, backing) = loop {
                 let mut processes = Processes::new();
-                processes.see(identity);
-                let place = mapped_code(identity.tgid, &path)
-                    .and_then(|address| processes.get(identity)?.place(address));
+                processes.see(process_key);
+                let place = mapped_code(process_key.tgid, &path)
+                    .and_then(|address| processes.get(process_key)?.place(address));
                 if let Some(place) = place {
                     let owner = Owner {
-                        identity,
+                        process_key,
                         mapping: place.mapping,
                         seen: place.seen,
                     };
@@ -186,7 +186,7 @@ mod tests {
         }
     }
 
-    impl Drop for Sleeper {
+    impl Drop for SleepingProgram {
         fn drop(&mut self) {
             self.child.kill().ok();
             self.child.wait().ok();
@@ -218,55 +218,58 @@ mod tests {
 
     #[test]
     fn a_file_is_opened_by_path_while_its_process_runs_and_after() {
-        let mut sleeper = Sleeper::start();
-        assert!(sleeper.open().is_some());
-        sleeper.end();
-        assert!(sleeper.open().is_some());
+        let mut sleeping = SleepingProgram::start();
+        assert!(sleeping.open().is_some());
+        sleeping.end();
+        assert!(sleeping.open().is_some());
     }
 
     #[test]
     fn a_deleted_file_is_opened_through_its_mapping_only_while_it_runs() {
-        let mut sleeper = Sleeper::start();
-        fs::remove_file(sleeper.path()).unwrap();
+        let mut sleeping = SleepingProgram::start();
+        fs::remove_file(sleeping.path()).unwrap();
         if may_follow_mappings() {
-            assert!(sleeper.open().is_some());
+            assert!(sleeping.open().is_some());
         }
-        sleeper.end();
-        assert!(sleeper.open().is_none());
+        sleeping.end();
+        assert!(sleeping.open().is_none());
     }
 
     #[test]
     fn a_replaced_file_is_not_opened_as_the_mapped_one() {
-        let mut sleeper = Sleeper::start();
-        let other = sleeper.directory.path().join("other");
+        let mut sleeping = SleepingProgram::start();
+        let other = sleeping.directory.path().join("other");
         fs::copy("/bin/cat", &other).unwrap();
-        fs::rename(&other, sleeper.path()).unwrap();
+        fs::rename(&other, sleeping.path()).unwrap();
         if may_follow_mappings() {
-            let Backing::File(file) = sleeper.processes.backing(sleeper.backing) else {
+            let Backing::File(file) = sleeping.processes.backing(sleeping.backing) else {
                 panic!()
             };
-            assert_eq!(sleeper.open().unwrap().file.number.inode, file.number.inode);
+            assert_eq!(
+                sleeping.open().unwrap().file.number.inode,
+                file.number.inode
+            );
         }
-        sleeper.end();
-        assert!(sleeper.open().is_none());
-        fs::remove_file(sleeper.path()).unwrap();
-        symlink("/dev/zero", sleeper.path()).unwrap();
-        assert!(sleeper.open().is_none());
+        sleeping.end();
+        assert!(sleeping.open().is_none());
+        fs::remove_file(sleeping.path()).unwrap();
+        symlink("/dev/zero", sleeping.path()).unwrap();
+        assert!(sleeping.open().is_none());
     }
 
     #[test]
     fn an_open_file_outlives_its_name_and_its_process() {
-        let mut sleeper = Sleeper::start();
+        let mut sleeping = SleepingProgram::start();
         let mut processes = Processes::holding_files();
-        processes.see(sleeper.owner.identity);
-        let address = sleeper.owner.mapping.start;
-        let process = processes.get(sleeper.owner.identity).unwrap();
+        processes.see(sleeping.owner.process_key);
+        let address = sleeping.owner.mapping.start;
+        let process = processes.get(sleeping.owner.process_key).unwrap();
         let place = process.place(address).unwrap();
-        fs::remove_file(sleeper.path()).unwrap();
-        sleeper.end();
+        fs::remove_file(sleeping.path()).unwrap();
+        sleeping.end();
         let owner = Owner {
             seen: place.seen,
-            ..sleeper.owner.clone()
+            ..sleeping.owner.clone()
         };
         for _ in 0..2 {
             let opened = processes.open(place.backing, std::slice::from_ref(&owner));
@@ -274,33 +277,33 @@ mod tests {
             io::Read::read_to_end(&mut opened.unwrap().file.file, &mut bytes).unwrap();
             assert!(bytes.starts_with(b"\x7fELF"));
         }
-        assert!(sleeper.open().is_none(), "kept by the other alone");
+        assert!(sleeping.open().is_none(), "kept by the other alone");
     }
 
     #[test]
     fn a_deleted_file_is_closed_when_no_process_maps_it() {
-        let mut sleeper = Sleeper::start();
+        let mut sleeping = SleepingProgram::start();
         let mut processes = Processes::holding_files();
-        let identity = sleeper.owner.identity;
-        processes.see(identity);
-        let place = processes.get(identity).unwrap();
-        let place = place.place(sleeper.owner.mapping.start).unwrap();
+        let process_key = sleeping.owner.process_key;
+        processes.see(process_key);
+        let place = processes.get(process_key).unwrap();
+        let place = place.place(sleeping.owner.mapping.start).unwrap();
         let owner = Owner {
             seen: place.seen,
-            ..sleeper.owner.clone()
+            ..sleeping.owner.clone()
         };
         let is_open = |processes: &Processes| {
             let opened = processes.open(place.backing, std::slice::from_ref(&owner));
             opened.is_some()
         };
-        sleeper.end();
+        sleeping.end();
         // It may run again.
         processes.close_deleted();
         assert!(is_open(&processes));
-        fs::remove_file(sleeper.path()).unwrap();
+        fs::remove_file(sleeping.path()).unwrap();
         processes.close_deleted();
         assert!(is_open(&processes), "who mapped it has not been let go");
-        processes.let_go(identity);
+        processes.let_go(process_key);
         assert!(is_open(&processes));
         processes.close_deleted();
         assert!(!is_open(&processes));
@@ -308,13 +311,13 @@ mod tests {
 
     #[test]
     fn a_file_created_after_the_mapping_is_another_file() {
-        let mut sleeper = Sleeper::start();
-        if sleeper.open().unwrap().file.born.is_none() {
+        let mut sleeping = SleepingProgram::start();
+        if sleeping.open().unwrap().file.born.is_none() {
             println!("SKIP: this file system does not remember when a file was made");
             return;
         }
-        sleeper.owner.seen -= Duration::from_secs(3600);
-        assert!(sleeper.open().is_none());
+        sleeping.owner.seen -= Duration::from_secs(3600);
+        assert!(sleeping.open().is_none());
     }
 
     #[test]

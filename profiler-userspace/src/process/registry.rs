@@ -10,7 +10,7 @@ use super::mapping_events::Reported;
 use super::mappings::{Mapping, Process, Reading};
 use super::open_files::OpenFiles;
 use super::{
-    Backing, BackingId, Identity, MappingEvent, Opened, Owner, Runtime, Shortage, Todo, Unopened,
+    Backing, BackingId, MappingEvent, Opened, Owner, ProcessKey, Runtime, Shortage, Todo, Unopened,
 };
 use crate::object::RegularFile;
 use foldhash::HashMap;
@@ -35,7 +35,7 @@ pub enum Look {
 /// All processes seen so far.
 #[derive(Debug, Default)]
 pub struct Processes {
-    known: HashMap<Identity, Process>,
+    known: HashMap<ProcessKey, Process>,
     pub(super) liveness: Liveness,
     backings: Backings,
     jit_maps: JitMaps,
@@ -63,14 +63,14 @@ impl Processes {
 
     /// Reads the mappings of a process that has not been seen yet, and says whether it was so. The
     /// sooner after its first sample, the more surely it still runs.
-    pub fn see(&mut self, identity: Identity) -> bool {
-        let process = self.known.entry(identity).or_default();
+    pub fn see(&mut self, process_key: ProcessKey) -> bool {
+        let process = self.known.entry(process_key).or_default();
         if std::mem::replace(&mut process.looked_at, true) {
             return false;
         }
-        self.liveness.note(identity);
+        self.liveness.note(process_key);
         // Asked first, which takes a tenth of what looking in vain does: where processes come and go, most have gone.
-        let reading = match (!self.has_gone(identity)).then(|| self.read(identity)) {
+        let reading = match (!self.has_gone(process_key)).then(|| self.read(process_key)) {
             Some(Ok(reading)) => Some(reading),
             Some(Err(error)) => {
                 self.refused += usize::from(error.kind() == ErrorKind::PermissionDenied);
@@ -80,33 +80,33 @@ impl Processes {
         };
         if let Some(reading) = &reading {
             self.jit_maps
-                .look_if_made(identity, reading, &self.backings);
+                .look_if_made(process_key, reading, &self.backings);
             self.open_files
-                .keep_all(identity, reading, &self.backings, &self.liveness);
+                .keep_all(process_key, reading, &self.backings, &self.liveness);
         }
-        if let Some(process) = self.known.get_mut(&identity) {
+        if let Some(process) = self.known.get_mut(&process_key) {
             process.readings.extend(reading);
         }
         true
     }
 
     /// Notes that a process was sampled. Returns whether it is new, and its mappings should be read.
-    pub fn meet(&mut self, identity: Identity) -> bool {
-        self.liveness.note(identity);
-        let process = self.known.entry(identity).or_default();
+    pub fn meet(&mut self, process_key: ProcessKey) -> bool {
+        self.liveness.note(process_key);
+        let process = self.known.entry(process_key).or_default();
         !std::mem::replace(&mut process.met, true) && !process.looked_at
     }
 
     /// Whether a process has surely ended, or runs another program, so that a look at it would show nothing.
-    pub fn has_gone(&self, identity: Identity) -> bool {
-        self.liveness.has_gone(identity)
+    pub fn has_gone(&self, process_key: ProcessKey) -> bool {
+        self.liveness.has_gone(process_key)
     }
 
     /// Looks at a process: for the first time, or again.
-    pub fn look(&mut self, identity: Identity) -> Look {
-        let changed = self.see(identity) || self.refresh(identity);
+    pub fn look(&mut self, process_key: ProcessKey) -> Look {
+        let changed = self.see(process_key) || self.refresh(process_key);
         let has_gone = |process: &Process| process.readings.is_empty();
-        if self.get(identity).is_none_or(has_gone) || !self.liveness.is_latest(identity) {
+        if self.get(process_key).is_none_or(has_gone) || !self.liveness.is_latest(process_key) {
             Look::Gone
         } else if changed {
             Look::Changed
@@ -118,18 +118,18 @@ impl Processes {
     /// Reads the mappings again, for an address that lies in none: libraries may have been loaded, and
     /// code made, since the process was seen. Says whether anything new was found; nothing is when the
     /// process has ended or runs another program.
-    pub fn refresh(&mut self, identity: Identity) -> bool {
+    pub fn refresh(&mut self, process_key: ProcessKey) -> bool {
         let looked_at = self
             .known
-            .get(&identity)
+            .get(&process_key)
             .is_some_and(|process| process.looked_at);
-        if !looked_at || !self.liveness.is_latest(identity) {
+        if !looked_at || !self.liveness.is_latest(process_key) {
             return false;
         }
-        let Ok(fresh) = self.read(identity) else {
+        let Ok(fresh) = self.read(process_key) else {
             return false;
         };
-        let Some(Process { readings, .. }) = self.known.get(&identity) else {
+        let Some(Process { readings, .. }) = self.known.get(&process_key) else {
             return false;
         };
         let known = |mapping: &Mapping| {
@@ -145,20 +145,21 @@ impl Processes {
         let none_before = !readings
             .iter()
             .any(|reading| reading.mappings.iter().any(|mapping| is_file(&mapping)));
-        let same_program = identity.incarnation == 0
+        let same_program = process_key.incarnation == 0
             || none_before
             || fresh.mappings.iter().filter(is_file).any(known);
         let nothing_new = fresh.mappings.iter().all(known);
         if !same_program {
             return false;
         }
-        self.jit_maps.look_if_made(identity, &fresh, &self.backings);
+        self.jit_maps
+            .look_if_made(process_key, &fresh, &self.backings);
         if nothing_new {
             return false;
         }
         self.open_files
-            .keep_all(identity, &fresh, &self.backings, &self.liveness);
-        let Some(Process { readings, .. }) = self.known.get_mut(&identity) else {
+            .keep_all(process_key, &fresh, &self.backings, &self.liveness);
+        let Some(Process { readings, .. }) = self.known.get_mut(&process_key) else {
             return false;
         };
         // The first reading stays, being the one that most samples fit.
@@ -171,8 +172,8 @@ impl Processes {
     }
 
     /// A process that was seen.
-    pub fn get(&self, identity: Identity) -> Option<&Process> {
-        self.known.get(&identity)
+    pub fn get(&self, process_key: ProcessKey) -> Option<&Process> {
+        self.known.get(&process_key)
     }
 
     /// What a [`Place`] of these processes lies in.
@@ -186,10 +187,10 @@ impl Processes {
         self.refused
     }
 
-    fn read(&mut self, identity: Identity) -> io::Result<Reading> {
+    fn read(&mut self, process_key: ProcessKey) -> io::Result<Reading> {
         let liveness = &self.liveness;
-        let is_there = || liveness.is_there(identity);
-        let (reading, cut) = Reading::read(identity.tgid, &mut self.backings, is_there)?;
+        let is_there = || liveness.is_there(process_key);
+        let (reading, cut) = Reading::read(process_key.tgid, &mut self.backings, is_there)?;
         self.shortage.mappings += usize::from(cut);
         Ok(reading)
     }
@@ -201,8 +202,8 @@ impl Processes {
 
     /// Takes in what the kernel half reported of a mapping.
     pub fn take_in(&mut self, event: &MappingEvent) -> Todo {
-        self.liveness.note(event.identity);
-        let process = self.known.entry(event.identity).or_default();
+        self.liveness.note(event.process_key);
+        let process = self.known.entry(event.process_key).or_default();
         match event.add_to(process, &mut self.backings, self.vdso) {
             Reported::Memory { is_first: true } => Todo::LookAtProcess,
             Reported::File(file) if !self.open_files.was_opened(file.backing) => Todo::Open(file),
@@ -222,7 +223,7 @@ impl Processes {
         file: &Unopened,
         event: &MappingEvent,
     ) -> impl Iterator<Item = Opened> + use<> {
-        let is_latest = self.liveness.is_latest(event.identity);
+        let is_latest = self.liveness.is_latest(event.process_key);
         event.candidates(self.backing(file.backing), is_latest)
     }
 
@@ -245,21 +246,21 @@ impl Processes {
     }
 
     /// The perf map of a process, as it is now.
-    pub fn code_map(&self, identity: Identity) -> Option<RegularFile> {
-        self.jit_maps.open(identity, &self.liveness)
+    pub fn code_map(&self, process_key: ProcessKey) -> Option<RegularFile> {
+        self.jit_maps.open(process_key, &self.liveness)
     }
 
     /// The jitdumps that a process has mapped, the latest first.
-    pub fn jitdumps(&self, identity: Identity) -> Vec<(BackingId, Owner)> {
-        let process = self.get(identity);
+    pub fn jitdumps(&self, process_key: ProcessKey) -> Vec<(BackingId, Owner)> {
+        let process = self.get(process_key);
         process.map_or_else(Vec::new, |process| {
-            jit_maps::jitdumps(identity, process, &self.backings)
+            jit_maps::jitdumps(process_key, process, &self.backings)
         })
     }
 
     /// Which runtime a process seems to be, by the names of its files.
-    pub fn runtime(&self, identity: Identity) -> Option<Runtime> {
-        Runtime::of(self.get(identity)?, &self.backings)
+    pub fn runtime(&self, process_key: ProcessKey) -> Option<Runtime> {
+        Runtime::of(self.get(process_key)?, &self.backings)
     }
 
     /// What was left out, because there was no room for it.
@@ -272,9 +273,11 @@ impl Processes {
     }
 
     /// Those that have ended, or run another program: after what was sampled until now, nothing will be sampled of them.
-    pub fn ended(&self) -> Vec<Identity> {
+    pub fn ended(&self) -> Vec<ProcessKey> {
         let known = self.known.keys().copied();
-        known.filter(|identity| self.has_gone(*identity)).collect()
+        known
+            .filter(|process_key| self.has_gone(*process_key))
+            .collect()
     }
 
     /// How many are known.
@@ -289,10 +292,10 @@ impl Processes {
 
     /// Forgets a process, as if it had never been seen: so a storm of short-lived processes takes no more memory than those
     /// that run at one time.
-    pub fn let_go(&mut self, identity: Identity) {
-        self.known.remove(&identity);
-        self.jit_maps.let_go(identity);
-        self.liveness.forget(identity);
+    pub fn let_go(&mut self, process_key: ProcessKey) {
+        self.known.remove(&process_key);
+        self.jit_maps.let_go(process_key);
+        self.liveness.forget(process_key);
     }
 }
 

@@ -77,7 +77,7 @@ impl Runtime {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Identity, Processes};
+    use super::super::{ProcessKey, Processes};
     use super::*;
 
     #[test]
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_test_program_is_not_a_runtime() {
-        let ourselves = Identity {
+        let ourselves = ProcessKey {
             tgid: std::process::id(),
             incarnation: 1,
         };

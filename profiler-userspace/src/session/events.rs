@@ -7,7 +7,7 @@
 //! [`Processes`]: crate::process::Processes
 
 use crate::kernel::{self, KernelEvent, ProcessOf};
-use crate::process::{Identity, Look, MappingEvent, Todo, Unopened};
+use crate::process::{Look, MappingEvent, ProcessKey, Todo, Unopened};
 use crate::session::sampling::Session;
 use crate::unwind::loader::CodeKeys as _;
 use crate::unwind::loader::Priority;
@@ -33,7 +33,7 @@ const YOUTH: Duration = Duration::from_secs(1);
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Planned {
     due: Instant,
-    identity: Identity,
+    process_key: ProcessKey,
     /// Which of [`LOOKS`] this is.
     step: usize,
 }
@@ -56,11 +56,11 @@ impl Looks {
         soonest.unwrap_or_else(Instant::now)
     }
 
-    fn plan(&mut self, now: Instant, identity: Identity, step: usize) {
+    fn plan(&mut self, now: Instant, process_key: ProcessKey, step: usize) {
         if let Some(&delay) = LOOKS.get(step) {
             self.planned.push(Reverse(Planned {
                 due: now + delay,
-                identity,
+                process_key,
                 step,
             }));
         }
@@ -91,19 +91,21 @@ impl Session {
         while let Some(event) = self.kernel.next_event() {
             match event {
                 KernelEvent::Mapping(seen) => self.learn(seen),
-                KernelEvent::NewProcess(process) => self.meet(identity(process)),
+                KernelEvent::NewProcess(process) => self.meet(process_key(process)),
                 KernelEvent::UnknownCode(process, address) => {
-                    unpublished.push((identity(process), address));
+                    unpublished.push((process_key(process), address));
                 }
                 KernelEvent::HalfFull => drain = true,
             }
         }
         // What lies there is event behind such a notice.
-        for (identity, address) in unpublished {
-            self.meet(identity);
+        for (process_key, address) in unpublished {
+            self.meet(process_key);
             if let Some(tables) = &mut self.tables {
                 let (kernel, processes) = (&mut self.kernel, &mut self.processes);
-                tables.loader.load_at(kernel, processes, identity, address);
+                tables
+                    .loader
+                    .load_at(kernel, processes, process_key, address);
             }
         }
         drain
@@ -112,7 +114,7 @@ impl Session {
     /// Takes in what lay at a sampled address.
     fn learn(&mut self, seen: kernel::MappingEvent) {
         let event = MappingEvent {
-            identity: Identity {
+            process_key: ProcessKey {
                 tgid: seen.process.tgid,
                 incarnation: seen.process.incarnation,
             },
@@ -122,17 +124,17 @@ impl Session {
             names: seen.names,
         };
         // A process of which this is event is not announced beside.
-        self.meet(event.identity);
+        self.meet(event.process_key);
         match self.processes.take_in(&event) {
             Todo::Nothing => {}
             Todo::LookAtProcess => {
-                self.look_at(event.identity);
+                self.look_at(event.process_key);
             }
             Todo::Open(file) => {
                 self.open(&file, &event);
                 if file.is_new {
                     // It may be the first of many that a new program brings.
-                    self.look_at(event.identity);
+                    self.look_at(event.process_key);
                 }
             }
         }
@@ -153,59 +155,65 @@ impl Session {
     }
 
     /// Meets a process that was sampled, and plans to look again if it is new to us, young, and still there.
-    fn meet(&mut self, identity: Identity) {
-        if !self.processes.meet(identity) || !self.kernel.walks_user_stacks() {
+    fn meet(&mut self, process_key: ProcessKey) {
+        if !self.processes.meet(process_key) || !self.kernel.walks_user_stacks() {
             return;
         }
-        let (now, young) = (Instant::now(), is_young(identity));
+        let (now, young) = (Instant::now(), is_young(process_key));
         if young && self.kernel.reports_mappings() {
-            if !self.processes.has_gone(identity) {
-                self.looks.plan(now, identity, 1);
+            if !self.processes.has_gone(process_key) {
+                self.looks.plan(now, process_key, 1);
             }
-        } else if self.look_at(identity) && young {
-            self.looks.plan(now, identity, 0);
+        } else if self.look_at(process_key) && young {
+            self.looks.plan(now, process_key, 0);
         }
     }
 
     /// Takes the looks that are due.
     pub(crate) fn look_again(&mut self) {
         let now = Instant::now();
-        while let Some(Planned { identity, step, .. }) = self.looks.take(now) {
-            if self.look_at(identity) {
-                self.looks.plan(now, identity, step + 1);
+        while let Some(Planned {
+            process_key, step, ..
+        }) = self.looks.take(now)
+        {
+            if self.look_at(process_key) {
+                self.looks.plan(now, process_key, step + 1);
             }
         }
     }
 
     /// Looks at a process, and has the tables made of what it maps, before a walk comes there; false if it
     /// has gone.
-    fn look_at(&mut self, identity: Identity) -> bool {
-        let look = self.processes.look(identity);
+    fn look_at(&mut self, process_key: ProcessKey) -> bool {
+        let look = self.processes.look(process_key);
         if look == Look::Changed
             && let Some(tables) = &mut self.tables
         {
-            tables
-                .loader
-                .load_process(&mut self.kernel, &self.processes, identity, Priority::High);
+            tables.loader.load_process(
+                &mut self.kernel,
+                &self.processes,
+                process_key,
+                Priority::High,
+            );
         }
         look != Look::Gone
     }
 }
 
 /// Whether a process began a short while ago, or may have.
-fn is_young(identity: Identity) -> bool {
+fn is_young(process_key: ProcessKey) -> bool {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     let since_boot = Duration::new(
         u64::try_from(now.tv_sec).unwrap_or(0),
         u32::try_from(now.tv_nsec).unwrap_or(0),
     );
-    let began = Duration::from_nanos(identity.incarnation);
-    identity.incarnation == 0 || since_boot.saturating_sub(began) < YOUTH
+    let began = Duration::from_nanos(process_key.incarnation);
+    process_key.incarnation == 0 || since_boot.saturating_sub(began) < YOUTH
 }
 
 /// The process that an event is of, as it is known here.
-fn identity(process: ProcessOf) -> Identity {
-    Identity {
+fn process_key(process: ProcessOf) -> ProcessKey {
+    ProcessKey {
         tgid: process.tgid,
         incarnation: process.incarnation,
     }
@@ -219,7 +227,7 @@ mod tests {
     fn rescans_are_done_in_order_when_due() {
         let mut looks = Looks::default();
         let now = Instant::now();
-        let process = |tgid| Identity {
+        let process = |tgid| ProcessKey {
             tgid,
             incarnation: 1,
         };
@@ -230,7 +238,7 @@ mod tests {
         assert!(looks.take(now).is_none());
         let mut order = Vec::new();
         while let Some(look) = looks.take(now + LOOKS[2]) {
-            order.push(look.identity.tgid);
+            order.push(look.process_key.tgid);
         }
         assert_eq!(order, [2, 1]);
         assert!(looks.is_empty());

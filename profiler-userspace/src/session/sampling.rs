@@ -9,7 +9,7 @@ use crate::pipeline::symbolize::Code;
 use crate::pipeline::windows::Windows;
 use crate::plan::{Plan, Target};
 use crate::priority::RaisedPriority;
-use crate::process::{Identity, Processes, vdso};
+use crate::process::{ProcessKey, Processes, vdso};
 use crate::profile::normalized::NormalizedProfile;
 use crate::profile::raw::RawProfile;
 use crate::report::{
@@ -297,12 +297,12 @@ impl Session {
         let mut before = Before::default();
         let mut walker = OfflineWalker::new(&mut self.processes);
         for sleeping in self.kernel.asleep()? {
-            let identity = Identity {
+            let process_key = ProcessKey {
                 tgid: sleeping.tgid,
                 incarnation: sleeping.incarnation,
             };
             let user = user_stacks
-                .then(|| walker.walk(identity, sleeping.kept, sleeping.registers))
+                .then(|| walker.walk(process_key, sleeping.kept, sleeping.registers))
                 .flatten();
             before.incomplete += usize::from(user.as_ref().is_some_and(|(_, readable)| !readable));
             let user = user.map(|(stack, _)| stack);

@@ -12,7 +12,7 @@ mod jitdump;
 mod perf_map;
 
 use super::symbol_table::Found;
-use crate::process::{Identity, Processes};
+use crate::process::{ProcessKey, Processes};
 use std::fs::File;
 use std::rc::Rc;
 
@@ -50,11 +50,11 @@ pub fn names_in(kind: CodeMap, file: &File, addresses: &[u64]) -> Vec<Option<Vec
 /// The functions at some ascending addresses of a process, and whether everything it wrote was read.
 pub(super) fn name(
     processes: &mut Processes,
-    identity: Identity,
+    process_key: ProcessKey,
     addresses: &[u64],
 ) -> (Found, bool) {
     let mut names = Names::new(addresses);
-    for (backing, owner) in processes.jitdumps(identity) {
+    for (backing, owner) in processes.jitdumps(process_key) {
         if let Some(dump) = processes.open(backing, &[owner]) {
             jitdump::read(&dump.file.file, &mut names);
         }
@@ -67,7 +67,7 @@ pub(super) fn name(
     if left.is_empty() {
         return (found, whole);
     }
-    let Some(map) = processes.code_map(identity) else {
+    let Some(map) = processes.code_map(process_key) else {
         return (found, whole);
     };
     let addresses: Vec<u64> = left.iter().map(|at| addresses[*at]).collect();

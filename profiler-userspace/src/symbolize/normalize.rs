@@ -10,7 +10,7 @@ use super::demangle::visible;
 use super::leaf;
 use super::lookups;
 use super::objects::Objects;
-use crate::process::{Identity, Place, Process, Processes};
+use crate::process::{Place, Process, ProcessKey, Processes};
 use crate::profile::FrameKind;
 use crate::profile::normalized::{
     Label, Location, LocationIndex, NamedFunction, NormalizedKey, NormalizedProfile,
@@ -74,9 +74,9 @@ type Stacks = (Option<NormalizedStackIndex>, Option<NormalizedStackIndex>);
 /// What is known of a raw profile while it is being normalized.
 struct Known<'a> {
     raw: &'a RawProfile,
-    locations: HashMap<Identity, Locations>,
+    locations: HashMap<ProcessKey, Locations>,
     // Stacks by whose they are, so that each is translated once.
-    users: HashMap<(Identity, StackIndex), Option<NormalizedStackIndex>>,
+    users: HashMap<(ProcessKey, StackIndex), Option<NormalizedStackIndex>>,
     kernels: HashMap<StackIndex, NormalizedStackIndex>,
 }
 
@@ -86,7 +86,7 @@ pub struct Normalizer {
     normalized: NormalizedProfile,
     objects: Objects,
     /// Whose samples were normalized, of which parts, and who has not been let go since.
-    sampled: HashMap<Identity, Parts>,
+    sampled: HashMap<ProcessKey, Parts>,
 }
 
 impl Normalizer {
@@ -97,14 +97,14 @@ impl Normalizer {
 
     /// Takes what can be normalized out of `raw`. Of the processes in `ended` that is all, and they are let
     /// go: they must have ended before what `raw` holds was drained, so that no more will come.
-    pub fn take(&mut self, raw: &mut RawProfile, processes: &mut Processes, ended: &[Identity]) {
-        let last: HashSet<Identity> = ended.iter().copied().collect();
-        self.normalize(raw, processes, |identity| last.contains(&identity));
-        for identity in ended {
-            if let Some(parts) = self.sampled.remove(identity) {
+    pub fn take(&mut self, raw: &mut RawProfile, processes: &mut Processes, ended: &[ProcessKey]) {
+        let last: HashSet<ProcessKey> = ended.iter().copied().collect();
+        self.normalize(raw, processes, |process_key| last.contains(&process_key));
+        for process_key in ended {
+            if let Some(parts) = self.sampled.remove(process_key) {
                 self.objects.count_process(parts);
             }
-            processes.let_go(*identity);
+            processes.let_go(*process_key);
         }
     }
 
@@ -125,15 +125,16 @@ impl Normalizer {
         &mut self,
         raw: &mut RawProfile,
         processes: &mut Processes,
-        is_last: impl Fn(Identity) -> bool,
+        is_last: impl Fn(ProcessKey) -> bool,
     ) {
         let raw_now = std::mem::take(raw);
         let mut known = HashMap::default();
-        for (identity, gathered) in gather(&raw_now) {
+        for (process_key, gathered) in gather(&raw_now) {
             let addresses = gathered.into_distinct();
-            let locations = self.locations(identity, &addresses, processes, is_last(identity));
+            let locations =
+                self.locations(process_key, &addresses, processes, is_last(process_key));
             known.insert(
-                identity,
+                process_key,
                 Locations {
                     addresses,
                     locations,
@@ -155,7 +156,10 @@ impl Normalizer {
                 keep(raw, &raw_now, sample);
                 continue;
             };
-            let parts = self.sampled.entry(Identity::from(&sample.who)).or_default();
+            let parts = self
+                .sampled
+                .entry(ProcessKey::from(&sample.who))
+                .or_default();
             parts.0 |= Parts::of(sample.thread_state, sample.event).0;
             let waker = waker.zip(woke.flatten()).map(|(waker, (user, kernel))| {
                 self.normalized.waker(NormalizedWaker {
@@ -188,7 +192,7 @@ impl Normalizer {
         user: Option<StackIndex>,
         kernel: Option<StackIndex>,
     ) -> Option<Stacks> {
-        let identity = Identity::from(who);
+        let process_key = ProcessKey::from(who);
         let Known {
             raw,
             locations,
@@ -198,9 +202,9 @@ impl Normalizer {
         let user = match user {
             None => None,
             Some(index) => Some(
-                (*users.entry((identity, index)).or_insert_with(|| {
+                (*users.entry((process_key, index)).or_insert_with(|| {
                     let stack = raw.stack(index);
-                    let locations = locations.get(&identity)?;
+                    let locations = locations.get(&process_key)?;
                     let locations: Option<Box<[LocationIndex]>> = lookups(stack)
                         .map(|address| locations.of(address))
                         .collect();
@@ -242,12 +246,12 @@ impl Normalizer {
     /// its last.
     fn locations(
         &mut self,
-        identity: Identity,
+        process_key: ProcessKey,
         addresses: &[u64],
         processes: &mut Processes,
         last: bool,
     ) -> Vec<Option<LocationIndex>> {
-        let places = find(identity, addresses, processes);
+        let places = find(process_key, addresses, processes);
         let is_made = |place: &Option<Place>| {
             let place = place.as_ref();
             place.is_some_and(|place| processes.backing(place.backing).may_be_made())
@@ -259,7 +263,7 @@ impl Normalizer {
         let mut has_code_map = false;
         if last && !made.is_empty() {
             let asked: Vec<u64> = made.iter().map(|at| addresses[*at]).collect();
-            let (found, whole) = code_map::name(processes, identity, &asked);
+            let (found, whole) = code_map::name(processes, process_key, &asked);
             self.objects.cut_maps += usize::from(!whole);
             has_code_map = !found.names.is_empty();
             for (at, index) in made.iter().zip(&found.of) {
@@ -276,9 +280,10 @@ impl Normalizer {
             let waits = made.next_if_eq(&at).is_some() && !last;
             if locations[at].is_none() && !waits {
                 let location = match place {
-                    Some(place) => self
-                        .objects
-                        .location(identity, place, has_code_map, processes),
+                    Some(place) => {
+                        self.objects
+                            .location(process_key, place, has_code_map, processes)
+                    }
                     None => Location::Unknown,
                 };
                 locations[at] = Some(self.normalized.location(location));
@@ -289,18 +294,18 @@ impl Normalizer {
 }
 
 /// The distinct addresses of each process's user stacks.
-fn gather(raw: &RawProfile) -> BTreeMap<Identity, Gathered> {
-    let mut gathered: BTreeMap<Identity, Gathered> = BTreeMap::new();
+fn gather(raw: &RawProfile) -> BTreeMap<ProcessKey, Gathered> {
+    let mut gathered: BTreeMap<ProcessKey, Gathered> = BTreeMap::new();
     let mut known = HashSet::default();
     let own = raw.samples.iter().map(|sample| (&sample.who, sample.user));
     let woke = raw.wakers.iter().map(|waker| (&waker.who, waker.user));
     for (who, user) in own.chain(woke) {
-        let identity = Identity::from(who);
+        let process_key = ProcessKey::from(who);
         if let Some(index) = user
-            && known.insert((identity, index))
+            && known.insert((process_key, index))
         {
             gathered
-                .entry(identity)
+                .entry(process_key)
                 .or_default()
                 .extend(lookups(raw.stack(index)));
         }
@@ -331,17 +336,21 @@ fn keep(raw: &mut RawProfile, from: &RawProfile, sample: &RawSample) {
 
 /// What each address of a process lies in. Mappings that were read after an address was sampled, and do
 /// not cover it, never will.
-fn find(identity: Identity, addresses: &[u64], processes: &mut Processes) -> Vec<Option<Place>> {
+fn find(
+    process_key: ProcessKey,
+    addresses: &[u64],
+    processes: &mut Processes,
+) -> Vec<Option<Place>> {
     let known = |process: &Process| {
         let mut plausible = addresses
             .iter()
             .filter(|address| PLAUSIBLE.contains(address));
         plausible.all(|address| process.place(*address).is_some())
     };
-    if !processes.get(identity).is_some_and(known) {
-        processes.look(identity);
+    if !processes.get(process_key).is_some_and(known) {
+        processes.look(process_key);
     }
-    let process = processes.get(identity);
+    let process = processes.get(process_key);
     addresses
         .iter()
         .map(|address| process?.place(*address))

@@ -5,7 +5,7 @@
 //! code of its own.
 
 use super::demangle::visible;
-use crate::process::{Backing, BackingId, Identity, Owner, Place, Processes, Runtime, vdso};
+use crate::process::{Backing, BackingId, Owner, Place, ProcessKey, Processes, Runtime, vdso};
 use crate::profile::normalized::{Location, ObjectIndex};
 use crate::profile::raw::Parts;
 use std::collections::HashMap;
@@ -21,7 +21,7 @@ const MAX_OWNERS: usize = 16;
 struct Key {
     backing: BackingId,
     /// Whose memory it is, if it is memory.
-    maker: Option<Identity>,
+    maker: Option<ProcessKey>,
     /// Whether it is the image that the kernel maps into programs of 32 bits.
     narrow: bool,
 }
@@ -92,13 +92,13 @@ impl Objects {
     /// The location at a place of a process; `has_code_map` is whether its perf map or jitdump has any code.
     pub(super) fn location(
         &mut self,
-        identity: Identity,
+        process_key: ProcessKey,
         place: Place,
         has_code_map: bool,
         processes: &Processes,
     ) -> Location {
         let backing = processes.backing(place.backing);
-        let maker = backing.may_be_made().then_some(identity);
+        let maker = backing.may_be_made().then_some(process_key);
         let key = Key {
             backing: place.backing,
             maker,
@@ -108,9 +108,9 @@ impl Objects {
             self.all.push(Object {
                 backing: key.backing,
                 narrow: key.narrow,
-                maker: maker.map(|identity| Maker {
-                    tgid: identity.tgid,
-                    runtime: processes.runtime(identity),
+                maker: maker.map(|process_key| Maker {
+                    tgid: process_key.tgid,
+                    runtime: processes.runtime(process_key),
                     has_code_map,
                 }),
                 owners: Vec::new(),
@@ -120,7 +120,7 @@ impl Objects {
             ObjectIndex(count - 1)
         });
         self.all[object.0 as usize].note(Owner {
-            identity,
+            process_key,
             mapping: place.mapping,
             seen: place.seen,
         });
@@ -138,7 +138,8 @@ impl Object {
         if self.owners.last() == Some(&owner) {
             return;
         }
-        self.owners.retain(|known| known.identity != owner.identity);
+        self.owners
+            .retain(|known| known.process_key != owner.process_key);
         if self.owners.len() == MAX_OWNERS {
             self.owners.remove(MAX_OWNERS / 2);
         }
@@ -163,7 +164,7 @@ mod tests {
     #[test]
     fn the_first_and_the_last_owners_are_remembered() {
         let owner = |tgid| Owner {
-            identity: Identity {
+            process_key: ProcessKey {
                 tgid,
                 incarnation: 1,
             },
@@ -171,11 +172,11 @@ mod tests {
             seen: SystemTime::UNIX_EPOCH + Duration::from_secs(u64::from(1000 - tgid)),
         };
         let mut processes = Processes::new();
-        processes.see(Identity {
+        processes.see(ProcessKey {
             tgid: std::process::id(),
             incarnation: 1,
         });
-        let here = processes.get(Identity {
+        let here = processes.get(ProcessKey {
             tgid: std::process::id(),
             incarnation: 1,
         });
@@ -195,7 +196,7 @@ mod tests {
         let tgids: Vec<u32> = object
             .owners
             .iter()
-            .map(|owner| owner.identity.tgid)
+            .map(|owner| owner.process_key.tgid)
             .collect();
         assert_eq!(tgids[..8], [0, 1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(tgids[8..], [92, 93, 94, 95, 96, 97, 98, 99]);

@@ -6,7 +6,7 @@
 use super::{command, tasks};
 use crate::object::RegularFile;
 use crate::plan::{Plan, Target};
-use crate::process::{Backing, Identity, Owner, Processes};
+use crate::process::{Backing, Owner, ProcessKey, Processes};
 use crate::targets::needed_libs::needed_libs_of;
 use anyhow::{Context as _, Result};
 use std::collections::BTreeSet;
@@ -115,13 +115,13 @@ fn distinct(targets: impl Iterator<Item = UprobeTarget>) -> impl Iterator<Item =
 /// The matching files that a process has mapped as code.
 pub(crate) fn mapped(id: u32, is_meant: &dyn Fn(&Path) -> bool) -> Vec<UprobeTarget> {
     let mut processes = Processes::new();
-    let identity = Identity {
+    let process_key = ProcessKey {
         tgid: id,
         incarnation: 0,
     };
-    processes.see(identity);
+    processes.see(process_key);
     let code = processes
-        .get(identity)
+        .get(process_key)
         .into_iter()
         .flat_map(|process| process.code());
     let mut known = BTreeSet::new();
@@ -135,7 +135,7 @@ pub(crate) fn mapped(id: u32, is_meant: &dyn Fn(&Path) -> bool) -> Vec<UprobeTar
         }
         let shown = file.module().to_string_lossy().into_owned();
         let owner = Owner {
-            identity,
+            process_key,
             mapping,
             seen: SystemTime::now(),
         };

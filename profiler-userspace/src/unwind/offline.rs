@@ -4,7 +4,7 @@
 //! the thread sleeps; the caller discards it if the thread woke up meanwhile.
 
 use crate::object::{Elf, ElfAddress, FileOffset};
-use crate::process::{BackingId, Identity, Owner, Processes};
+use crate::process::{BackingId, Owner, ProcessKey, Processes};
 use crate::profile::raw::{RawFrame, RawStack};
 use crate::unwind::UnwindTable;
 use profiler_common::abi::{KeptRegisters, MAX_USER_FRAMES, Rule, StackEnd};
@@ -55,7 +55,7 @@ impl<'a> OfflineWalker<'a> {
     /// whether its memory could be read. None for a kernel thread.
     pub(crate) fn walk(
         &mut self,
-        identity: Identity,
+        process_key: ProcessKey,
         kept: KeptRegisters,
         [ip, sp, fp, bx]: [u64; 4],
     ) -> Option<(RawStack, bool)> {
@@ -69,8 +69,8 @@ impl<'a> OfflineWalker<'a> {
             KeptRegisters::Compat => return Some((stack(vec![ip], StackEnd::Compat), true)),
             KeptRegisters::Native => {}
         }
-        self.processes.see(identity);
-        let memory = ProcessMemory(File::open(format!("/proc/{}/mem", identity.tgid)).ok());
+        self.processes.see(process_key);
+        let memory = ProcessMemory(File::open(format!("/proc/{}/mem", process_key.tgid)).ok());
         let mut addresses = Vec::new();
         let mut frame = Frame::running(Registers { ip, sp, fp }, bx);
         let end = loop {
@@ -78,7 +78,7 @@ impl<'a> OfflineWalker<'a> {
                 break StackEnd::Truncated;
             }
             addresses.push(frame.ip);
-            match self.step(identity, &frame, &memory) {
+            match self.step(process_key, &frame, &memory) {
                 Step::Caller(caller) => frame = caller,
                 Step::End(end) => break end,
             }
@@ -87,8 +87,13 @@ impl<'a> OfflineWalker<'a> {
     }
 
     /// The caller of a frame: by its object's rule, else by frame pointer.
-    fn step(&mut self, identity: Identity, frame: &Frame, memory: &ProcessMemory) -> Step<Frame> {
-        let rule = self.rule(identity, frame.lookup());
+    fn step(
+        &mut self,
+        process_key: ProcessKey,
+        frame: &Frame,
+        memory: &ProcessMemory,
+    ) -> Step<Frame> {
+        let rule = self.rule(process_key, frame.lookup());
         if let Some(rule) = rule.filter(|&rule| rule != Rule::MISSING) {
             // Other registers are unknown; the few rules that need them are for code that makes no calls.
             return native::step(rule, frame, |_| None, memory);
@@ -102,10 +107,10 @@ impl<'a> OfflineWalker<'a> {
         }
     }
 
-    fn rule(&mut self, identity: Identity, address: u64) -> Option<Rule> {
-        let place = self.processes.get(identity)?.place(address)?;
+    fn rule(&mut self, process_key: ProcessKey, address: u64) -> Option<Rule> {
+        let place = self.processes.get(process_key)?.place(address)?;
         let owner = Owner {
-            identity,
+            process_key,
             mapping: place.mapping,
             seen: place.seen,
         };

@@ -1,19 +1,19 @@
 use super::super::Place;
 use super::*;
 
-fn ourselves() -> Identity {
-    Identity {
+fn ourselves() -> ProcessKey {
+    ProcessKey {
         tgid: std::process::id(),
         incarnation: 7,
     }
 }
 
 fn here() -> u64 {
-    ourselves as fn() -> Identity as usize as u64
+    ourselves as fn() -> ProcessKey as usize as u64
 }
 
-fn place(processes: &Processes, identity: Identity, address: u64) -> Option<Place> {
-    processes.get(identity)?.place(address)
+fn place(processes: &Processes, process_key: ProcessKey, address: u64) -> Option<Place> {
+    processes.get(process_key)?.place(address)
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn an_address_is_placed_in_its_file() {
 #[test]
 fn an_exited_process_has_no_mappings() {
     let mut processes = Processes::new();
-    let gone = Identity {
+    let gone = ProcessKey {
         tgid: u32::MAX,
         incarnation: 1,
     };
@@ -45,36 +45,36 @@ fn an_exited_process_has_no_mappings() {
 
 #[test]
 fn mappings_are_kept_after_the_process_exits() {
-    let mut sleeper = std::process::Command::new("sleep")
+    let mut child = std::process::Command::new("sleep")
         .arg("60")
         .spawn()
         .unwrap();
-    let identity = Identity {
-        tgid: sleeper.id(),
+    let process_key = ProcessKey {
+        tgid: child.id(),
         incarnation: 1,
     };
     let mut processes = Processes::new();
-    processes.see(identity);
-    sleeper.kill().unwrap();
-    sleeper.wait().unwrap();
-    assert!(!processes.refresh(identity));
-    let mapped = processes.known[&identity].readings[0].mappings[0]
+    processes.see(process_key);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(!processes.refresh(process_key));
+    let mapped = processes.known[&process_key].readings[0].mappings[0]
         .range
         .start;
-    assert!(place(&processes, identity, mapped).is_some());
+    assert!(place(&processes, process_key, mapped).is_some());
 }
 
 #[test]
 fn mappings_from_before_exec_are_not_read_after_it() {
     let mut processes = Processes::new();
     processes.see(ourselves());
-    let earlier = Identity {
+    let earlier = ProcessKey {
         incarnation: 6,
         ..ourselves()
     };
     assert!(processes.see(earlier));
     assert_eq!(place(&processes, earlier, here()), None);
-    let later = Identity {
+    let later = ProcessKey {
         incarnation: 8,
         ..ourselves()
     };
@@ -143,13 +143,13 @@ fn a_process_is_read_once_and_marked_when_it_exits() {
     assert!(processes.meet(ourselves()));
     assert!(!processes.meet(ourselves()));
     assert!(!processes.has_gone(ourselves()));
-    let later = Identity {
+    let later = ProcessKey {
         incarnation: 8,
         ..ourselves()
     };
     assert!(processes.meet(later));
     assert!(processes.has_gone(ourselves()), "it runs another program");
-    let gone = Identity {
+    let gone = ProcessKey {
         tgid: u32::MAX,
         incarnation: 1,
     };
@@ -161,8 +161,8 @@ fn a_process_is_read_once_and_marked_when_it_exits() {
     assert!(!processes.meet(later));
 }
 
-fn incarnation_of_ours(incarnation: u64) -> Identity {
-    Identity {
+fn incarnation_of_ours(incarnation: u64) -> ProcessKey {
+    ProcessKey {
         tgid: std::process::id(),
         incarnation,
     }
@@ -172,21 +172,21 @@ fn incarnation_of_ours(incarnation: u64) -> Identity {
 fn ended_processes_are_reported_and_forgotten() {
     let mut sleep = std::process::Command::new("sleep");
     let mut child = sleep.arg("60").spawn().unwrap();
-    let sleeper = Identity {
+    let child = ProcessKey {
         tgid: child.id(),
         incarnation: 1,
     };
     let mut processes = Processes::new();
-    processes.see(sleeper);
+    processes.see(child);
     processes.see(incarnation_of_ours(1));
     assert_eq!(processes.ended(), []);
     child.kill().unwrap();
     child.wait().unwrap();
-    assert_eq!(processes.ended(), [sleeper]);
-    processes.let_go(sleeper);
+    assert_eq!(processes.ended(), [child]);
+    processes.let_go(child);
     assert_eq!((processes.len(), processes.ended().len()), (1, 0));
-    assert!(processes.get(sleeper).is_none());
-    assert!(processes.see(sleeper), "as if never seen");
+    assert!(processes.get(child).is_none());
+    assert!(processes.see(child), "as if never seen");
 }
 
 #[test]

@@ -43,7 +43,7 @@ fn memory_without_a_file_is_named_by_its_mapping() {
     let mut processes = Processes::new();
     let stack = [found[0], found[1] + 1, 0xdead_0000, 0, u64::MAX];
     assert_eq!(
-        names(&mut processes, running.identity(), &stack),
+        names(&mut processes, running.process_key(), &stack),
         [
             "[anon+0x5]",
             "[memfd:jit code+0x1006]",
@@ -77,7 +77,7 @@ fn the_vdso_has_names() {
         .step_by(16)
         .map(|offset| start + offset)
         .collect();
-    let named = names(&mut processes, running.identity(), &everywhere);
+    let named = names(&mut processes, running.process_key(), &everywhere);
     assert!(
         named.iter().any(|name| name == "__vdso_clock_gettime"),
         "{named:?}"
@@ -104,11 +104,11 @@ fn a_library_loaded_after_the_first_scan_is_found() {
     let mut running = Running::start(&program);
     running.addresses();
     let mut processes = Processes::new();
-    processes.see(running.identity());
+    processes.see(running.process_key());
     running.go_on();
     let late = running.addresses()[0];
     assert_eq!(
-        names(&mut processes, running.identity(), &[late]),
+        names(&mut processes, running.process_key(), &[late]),
         ["loaded_late"]
     );
 }

@@ -11,7 +11,7 @@ mod sources;
 mod split;
 
 use super::*;
-use crate::process::Identity;
+use crate::process::ProcessKey;
 use crate::profile::raw::{Parts, RawFrame, RawProfile, RawSample, StackIndex, Who};
 use crate::profile::{FrameKind, View};
 use profiler_common::abi::{StackEnd, ThreadState};
@@ -51,7 +51,7 @@ static USUAL: Naming = Naming {
     memory: USUAL_MEMORY,
 };
 
-fn raw(identity: Identity, addresses: &[u64]) -> RawProfile {
+fn raw(process_key: ProcessKey, addresses: &[u64]) -> RawProfile {
     let mut raw = RawProfile::default();
     raw.stacks.push(Arc::new(RawStack {
         frames: RawFrame::of_addresses(addresses.iter().copied()),
@@ -63,8 +63,8 @@ fn raw(identity: Identity, addresses: &[u64]) -> RawProfile {
         event: 0,
         waker: None,
         who: Who {
-            tgid: identity.tgid,
-            incarnation: identity.incarnation,
+            tgid: process_key.tgid,
+            incarnation: process_key.incarnation,
             comm: *b"test\0\0\0\0\0\0\0\0\0\0\0\0",
             tid: None,
             cpu: None,
@@ -93,8 +93,8 @@ fn named_by(processes: &mut Processes, raw: &RawProfile) -> Vec<String> {
 }
 
 /// Names of a stack, given and returned from leaf to root, without the process.
-fn names(processes: &mut Processes, identity: Identity, addresses: &[u64]) -> Vec<String> {
-    let mut names = named_by(processes, &raw(identity, addresses));
+fn names(processes: &mut Processes, process_key: ProcessKey, addresses: &[u64]) -> Vec<String> {
+    let mut names = named_by(processes, &raw(process_key, addresses));
     assert_eq!(names.remove(0), "test");
     names.reverse();
     names
@@ -102,7 +102,7 @@ fn names(processes: &mut Processes, identity: Identity, addresses: &[u64]) -> Ve
 
 #[test]
 fn a_stack_runs_from_labels_to_user_to_kernel_frames() {
-    let gone = Identity {
+    let gone = ProcessKey {
         tgid: u32::MAX,
         incarnation: 1,
     };
@@ -164,7 +164,7 @@ fn a_stack_runs_from_labels_to_user_to_kernel_frames() {
 
 #[test]
 fn a_thread_without_stacks_or_a_name_is_still_counted() {
-    let gone = Identity {
+    let gone = ProcessKey {
         tgid: 0,
         incarnation: 0,
     };

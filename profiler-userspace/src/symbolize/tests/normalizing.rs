@@ -54,13 +54,13 @@ fn symbols(
 /// Has all processes looked at when their first samples come, those of an earlier program first.
 fn meet(raw: &RawProfile) -> Processes {
     let mut processes = Processes::new();
-    let all: BTreeSet<Identity> = raw
+    let all: BTreeSet<ProcessKey> = raw
         .samples
         .iter()
-        .map(|sample| Identity::from(&sample.who))
+        .map(|sample| ProcessKey::from(&sample.who))
         .collect();
-    for identity in all {
-        processes.see(identity);
+    for process_key in all {
+        processes.see(process_key);
     }
     processes
 }
@@ -96,11 +96,11 @@ proptest! {
         let mut left = RawProfile::default();
         for cut in cuts.windows(2) {
             let rest = &raw.samples[cut[1]..];
-            let comes_again = |identity: &Identity| {
-                rest.iter().any(|sample| Identity::from(&sample.who) == *identity)
+            let comes_again = |process_key: &ProcessKey| {
+                rest.iter().any(|sample| ProcessKey::from(&sample.who) == *process_key)
             };
-            let ended: Vec<Identity> =
-                processes.ended().into_iter().filter(|identity| !comes_again(identity)).collect();
+            let ended: Vec<ProcessKey> =
+                processes.ended().into_iter().filter(|process_key| !comes_again(process_key)).collect();
             pour(&raw, &raw.samples[cut[0]..cut[1]], &mut left);
             normalizer.take(&mut left, &mut processes, &ended);
         }
@@ -138,12 +138,12 @@ fn processes_of_one_program_share_their_stacks() {
     for _ in 0..3 {
         let mut running = Running::start(&program);
         let main = running.addresses()[0];
-        let mut all = raw(running.identity(), &[main]);
+        let mut all = raw(running.process_key(), &[main]);
         normalizer.take(&mut all, &mut processes, &[]);
         assert!(all.samples.is_empty() && all.stacks.is_empty());
         running.end();
         let ended = processes.ended();
-        assert_eq!(ended, [running.identity()]);
+        assert_eq!(ended, [running.process_key()]);
         normalizer.take(&mut all, &mut processes, &ended);
         assert_eq!(processes.len(), 0);
     }
@@ -182,11 +182,11 @@ fn a_process_is_counted_in_each_part_that_sampled_it() {
         ),
         (none + 4, [(ThreadState::Running, 7), (ThreadState::Ran, 7)]),
     ] {
-        let identity = Identity {
+        let process_key = ProcessKey {
             tgid,
             incarnation: 1,
         };
-        let mut all = raw(identity, &[8]);
+        let mut all = raw(process_key, &[8]);
         let sample = all.samples.remove(0);
         all.samples
             .extend(both.map(|(thread_state, event)| RawSample {
@@ -197,7 +197,7 @@ fn a_process_is_counted_in_each_part_that_sampled_it() {
         last = all;
         // The last one is there to the end.
         if tgid < none + 4 {
-            normalizer.take(&mut last, &mut processes, &[identity]);
+            normalizer.take(&mut last, &mut processes, &[process_key]);
             assert!(last.samples.is_empty());
         }
     }
@@ -225,18 +225,18 @@ fn jit_code_is_normalized_when_its_process_ends() {
     let addresses = running.addresses();
     let mut processes = Processes::new();
     let mut normalizer = Normalizer::new();
-    let mut all = raw(running.identity(), &[addresses[1], addresses[0] + 1]);
+    let mut all = raw(running.process_key(), &[addresses[1], addresses[0] + 1]);
     let as_before = all.stacks.clone();
     for _ in 0..2 {
         normalizer.take(&mut all, &mut processes, &[]);
         assert_eq!((all.samples.len(), &all.stacks), (1, &as_before));
     }
     // What it symbols in the meantime counts.
-    let map = format!("/tmp/perf-{}.map", running.identity().tgid);
+    let map = format!("/tmp/perf-{}.map", running.process_key().tgid);
     std::fs::write(&map, format!("{:x} 10 made_late\n", addresses[1] - 5)).unwrap();
-    processes.refresh(running.identity());
+    processes.refresh(running.process_key());
     running.end();
-    normalizer.take(&mut all, &mut processes, &[running.identity()]);
+    normalizer.take(&mut all, &mut processes, &[running.process_key()]);
     std::fs::remove_file(&map).unwrap();
     assert!(all.samples.is_empty());
     let (normalized, objects) = normalizer.finish(&mut all, &mut processes);

@@ -1,6 +1,6 @@
 //! Programs that tests compile, run, and ask where their functions are.
 
-use crate::process::Identity;
+use crate::process::ProcessKey;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -100,8 +100,8 @@ impl Running {
         self.child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
     }
 
-    pub(super) fn identity(&self) -> Identity {
-        Identity {
+    pub(super) fn process_key(&self) -> ProcessKey {
+        ProcessKey {
             tgid: self.child.id(),
             incarnation: 1,
         }

@@ -13,11 +13,11 @@ fn functions_have_names_after_their_program_exits() {
     let mut running = Running::start(&program);
     let found = running.addresses();
     let mut processes = Processes::new();
-    processes.see(running.identity());
+    processes.see(running.process_key());
     running.end();
     let stack = [found[0] + 1, found[1] + 2];
     assert_eq!(
-        names(&mut processes, running.identity(), &stack),
+        names(&mut processes, running.process_key(), &stack),
         ["inner", "outer"]
     );
 }
@@ -35,7 +35,7 @@ fn a_stripped_function_is_shown_by_its_object_and_address() {
     // Without PIE, the address in the object is that in the process.
     let wanted = format!("[bare prog+{inner:#x}]");
     assert_eq!(
-        names(&mut processes, running.identity(), &[inner]),
+        names(&mut processes, running.process_key(), &[inner]),
         [wanted]
     );
 }
@@ -50,7 +50,7 @@ fn exported_functions_of_a_stripped_program_have_names() {
     let mut running = Running::start(&program);
     let outer = running.addresses()[1];
     assert_eq!(
-        names(&mut Processes::new(), running.identity(), &[outer]),
+        names(&mut Processes::new(), running.process_key(), &[outer]),
         ["outer"]
     );
 }
@@ -69,7 +69,7 @@ fn exported_functions_missing_from_the_full_table_have_names() {
     let found = running.addresses();
     let stack = [found[0] + 1, found[1] + 2];
     assert_eq!(
-        names(&mut Processes::new(), running.identity(), &stack),
+        names(&mut Processes::new(), running.process_key(), &stack),
         ["inner", "outer"]
     );
 }
@@ -84,12 +84,12 @@ fn a_deleted_program_that_runs_has_names() {
     let inner = running.addresses()[0];
     std::fs::remove_file(&program).unwrap();
     let mut processes = Processes::new();
-    let name = names(&mut processes, running.identity(), &[inner]).remove(0);
+    let name = names(&mut processes, running.process_key(), &[inner]).remove(0);
     if rustix::process::geteuid().is_root() {
         assert_eq!(name, "inner");
     }
     running.end();
-    let name = names(&mut processes, running.identity(), &[inner]).remove(0);
+    let name = names(&mut processes, running.process_key(), &[inner]).remove(0);
     assert!(name.starts_with("[gone+0x"), "{name}");
 }
 
@@ -102,14 +102,14 @@ fn a_replaced_program_gives_no_names() {
     let mut running = Running::start(&program);
     let inner = running.addresses()[0];
     let mut processes = Processes::new();
-    processes.see(running.identity());
+    processes.see(running.process_key());
     running.end();
     let renamed = TWO_FUNCTIONS.replace("inner", "false_name");
     let Some(new) = shop.compile("gcc", "new", &renamed, &["-O1"]) else {
         return;
     };
     std::fs::rename(new, program).unwrap();
-    let name = names(&mut processes, running.identity(), &[inner]).remove(0);
+    let name = names(&mut processes, running.process_key(), &[inner]).remove(0);
     assert!(name.starts_with("[old+0x"), "{name}");
 }
 
@@ -141,7 +141,7 @@ int main(void) { if (next() == -1) return 1; caller(); }
     let mut running = Running::start(&program);
     let back = running.addresses()[0];
     let mut processes = Processes::new();
-    let named = names(&mut processes, running.identity(), &[back, back]);
+    let named = names(&mut processes, running.process_key(), &[back, back]);
     assert_eq!(named[1], "caller");
     assert_ne!(named[0], "caller", "as a leaf the address is where it is");
 }
@@ -178,7 +178,7 @@ fn main() {
         let found = running.addresses();
         let named = names(
             &mut Processes::new(),
-            running.identity(),
+            running.process_key(),
             &[found[0], found[1] + 1],
         );
         assert_eq!(
@@ -207,7 +207,7 @@ int main() {
     let found = running.addresses();
     let named = names(
         &mut Processes::new(),
-        running.identity(),
+        running.process_key(),
         &[found[0], found[1] + 1],
     );
     assert_eq!(named, ["deep::Box<long>::twice", "deep::plain"]);
@@ -237,7 +237,7 @@ fn a_program_in_another_root_directory_has_names() {
     let mut running = Running::start(&script);
     let inner = running.addresses()[0];
     assert_eq!(
-        names(&mut Processes::new(), running.identity(), &[inner]),
+        names(&mut Processes::new(), running.process_key(), &[inner]),
         ["inner"]
     );
 }

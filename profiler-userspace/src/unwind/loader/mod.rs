@@ -14,7 +14,7 @@ pub(crate) use queue::Priority;
 pub use store::{CodeKeys, CodeSegment, TableStore};
 
 use crate::object::{FileNumber, RegularFile};
-use crate::process::{Backing, BackingId, Identity, Owner, Processes, vdso};
+use crate::process::{Backing, BackingId, Owner, ProcessKey, Processes, vdso};
 use profiler_common::abi::CodeKey;
 use std::collections::{HashSet, VecDeque};
 use std::ops::Range;
@@ -98,12 +98,12 @@ impl<S: TableStore> TableLoader<S> {
     /// Loads what a running task maps.
     fn load_running(&mut self, keys: &mut impl CodeKeys, id: u32) {
         let mut processes = Processes::new();
-        let identity = Identity {
+        let process_key = ProcessKey {
             tgid: id,
             incarnation: 0,
         };
-        processes.see(identity);
-        self.load_process(keys, &processes, identity, Priority::Low);
+        processes.see(process_key);
+        self.load_process(keys, &processes, process_key, Priority::Low);
     }
 
     /// Loads what a process that was seen maps.
@@ -111,11 +111,11 @@ impl<S: TableStore> TableLoader<S> {
         &mut self,
         keys: &mut impl CodeKeys,
         processes: &Processes,
-        identity: Identity,
+        process_key: ProcessKey,
         priority: Priority,
     ) {
         let code: Vec<_> = processes
-            .get(identity)
+            .get(process_key)
             .into_iter()
             .flat_map(|process| process.code())
             .collect();
@@ -124,7 +124,7 @@ impl<S: TableStore> TableLoader<S> {
                 continue;
             };
             if !self.opened.contains(&file.number)
-                && self.open(keys, processes, identity, backing, mapping, priority)
+                && self.open(keys, processes, process_key, backing, mapping, priority)
             {
                 self.opened.insert(file.number);
             }
@@ -136,18 +136,18 @@ impl<S: TableStore> TableLoader<S> {
         &mut self,
         keys: &mut impl CodeKeys,
         processes: &mut Processes,
-        identity: Identity,
+        process_key: ProcessKey,
         address: u64,
     ) {
-        let place = |processes: &Processes| processes.get(identity)?.place(address);
+        let place = |processes: &Processes| processes.get(process_key)?.place(address);
         if place(processes).is_none() {
-            processes.look(identity);
+            processes.look(process_key);
         }
         if let Some(place) = place(processes) {
             self.open(
                 keys,
                 processes,
-                identity,
+                process_key,
                 place.backing,
                 place.mapping,
                 Priority::High,
@@ -159,13 +159,13 @@ impl<S: TableStore> TableLoader<S> {
         &self,
         keys: &mut impl CodeKeys,
         processes: &Processes,
-        identity: Identity,
+        process_key: ProcessKey,
         backing: BackingId,
         mapping: Range<u64>,
         priority: Priority,
     ) -> bool {
         let owner = Owner {
-            identity,
+            process_key,
             mapping,
             seen: SystemTime::now(),
         };
