@@ -1,6 +1,6 @@
 //! Times as people say them, in this machine's time zone.
 //!
-//! In: what somebody typed, or a time. Out: a time, or text. Never asks what time it is.
+//! In: what a user typed, or a time. Out: a time, or text. Never asks what time it is.
 
 use jiff::civil::{DateTime, Time};
 use jiff::tz::TimeZone;
@@ -26,7 +26,7 @@ impl Moment {
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         let early = format!("0{text}");
-        // Nobody writes the zero of an early hour.
+        // The leading zero of an hour may be missing.
         let text = match text.as_bytes() {
             [digit, b':', ..] if digit.is_ascii_digit() => &early,
             _ => text,

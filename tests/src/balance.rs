@@ -15,7 +15,7 @@ pub struct Balance {
     pub fired: u64,
     /// Those that became samples.
     pub recorded: u64,
-    /// Those that were left out because nobody asked for them, by reason.
+    /// Those that were left out because they were not asked for, by reason.
     pub filtered: BTreeMap<String, u64>,
     /// Those that should have become samples and did not, by reason.
     pub lost: BTreeMap<String, u64>,
@@ -56,7 +56,7 @@ impl Balance {
         Self::parse(&own.collect::<Vec<_>>().join("\n"))
     }
 
-    /// The firings that nobody asked for.
+    /// The firings that were not asked for.
     pub fn filtered_total(&self) -> u64 {
         self.filtered.values().sum()
     }

@@ -42,7 +42,7 @@ impl Workload {
         let (sender, lines) = mpsc::channel();
         thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                // Nobody listens any more once the workload is dropped.
+                // The receiver is gone once the workload is dropped.
                 if sender.send(line).is_err() {
                     break;
                 }

@@ -100,7 +100,7 @@ fn serve(id: &str, bytes: Vec<u8>) -> String {
                 "HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
                 body.len()
             );
-            // Whoever hangs up has heard enough.
+            // A client that hangs up has read enough.
             stream.write_all(head.as_bytes()).ok();
             stream.write_all(body).ok();
         }
@@ -123,7 +123,7 @@ fn names_come_from_a_debuginfod_server_and_then_from_the_cache() {
         .arg(format!("--debuginfod={address}"));
     let first = record(&workload, asking).expect_stderr("fetched: 1 debug file");
     assert!(is_named(&first.folded()), "{}", first.folded());
-    // Nobody listens at this address, and nobody needs to.
+    // There is no server at this address, and none is needed.
     let set = format!("{wrapper} DEBUGINFOD_URLS=http://127.0.0.1:1");
     let second = record(&workload, invocation().wrapped(&set));
     assert!(is_named(&second.folded()), "{}", second.folded());

@@ -2,7 +2,7 @@
 
 use flame_bpf_tests::{Folded, Invocation, Program, kernel_test, require, tool};
 
-/// Whom `calls` has call how often.
+/// The functions of `calls` that call, and how often.
 const TRUTH: [(&str, u64); 2] = [("few", 100), ("many", 300)];
 
 #[track_caller]

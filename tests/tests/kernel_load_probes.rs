@@ -35,7 +35,7 @@ fn the_verifier_accepts_every_off_cpu_switch() {
                 "{name} of {loaded:?}"
             );
         }
-        // Nobody is a target, so nobody is asleep.
+        // There is no target, so no thread is asleep.
         kernel
             .attach_programs(&[])
             .expect("the tracepoint is there");

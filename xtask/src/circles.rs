@@ -1,7 +1,7 @@
 //! Circles of files: such as use each other, directly or by way of others.
 //!
-//! In: the files of every crate and what they use. Out: each circle that is not known, and each known one that is gone. Whoever
-//! reads one file of a circle must read all of them.
+//! In: the files of every crate and what they use. Out: each circle that is not known, and each known one that is gone. To
+//! understand one file of a circle, one must read all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ const KNOWN: &[Known] = &[
     },
 ];
 
-/// A circle that nobody has dissolved yet.
+/// A circle that is not dissolved yet.
 struct Known {
     /// The files, or folders, that it leads through.
     files: &'static [&'static str],

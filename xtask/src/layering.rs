@@ -1,4 +1,4 @@
-//! The rules of the house that no compiler knows: who may use whom, and where `unsafe` may be.
+//! Rules that no compiler checks: who may use whom, and where `unsafe` may be.
 //!
 //! In: the workspace's Rust files. Out: what breaks a rule, and what is about to. The rules are `docs/architecture.md`'s.
 

@@ -1,4 +1,4 @@
-//! The title of a graph that nobody titled: what was sampled, how, for how long, and where.
+//! The title of a graph without --title: what was sampled, how, for how long, and where.
 //!
 //! In: the plan, and what only its recording knows. Out: text with any characters that the names in
 //! it hold. Never: escaped for a format; that is the output's business.
@@ -28,7 +28,7 @@ const LISTED_IDS: usize = 3;
 const COMMAND_LENGTH: usize = 40;
 
 impl Plan {
-    /// The title for a graph of one of the plan's events that nobody titled, such as
+    /// The title for a graph of one of the plan's events without --title, such as
     /// `on-CPU: nginx (PID 123), cpu-clock 99 Hz, 10 s, host web1`.
     pub fn default_title(&self, event: &Event, facts: &TitleFacts<'_>) -> String {
         let (probe, perf_event) = (&event.probe, event.perf_event());

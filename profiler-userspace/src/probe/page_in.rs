@@ -3,7 +3,7 @@
 use super::{AttachPoint, Attachment, Occurrence};
 use profiler_common::abi::ProgramId;
 
-/// Which page faults are looked at, for whether a page had to be read for them.
+/// Which page faults are examined: a fault counts if a page had to be read for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageFaults {
     /// None.
@@ -21,7 +21,7 @@ const MAJOR: Occurrence = Occurrence {
 };
 
 impl PageFaults {
-    /// The programs that look at them, in the order in which they are attached.
+    /// The programs that examine them, in the order in which they are attached.
     pub fn programs(self) -> Vec<Attachment> {
         let at = |program, name| Attachment::follows(program, AttachPoint::tracepoint(name));
         let mut programs = vec![

@@ -1,8 +1,8 @@
 //! Whether a PID still belongs to the process that was sampled.
 //!
-//! In: a process key, and when the process that now has its PID began, from `/proc/PID/stat`. A PID may be given out
-//! again before anybody looks, to a process that was not sampled itself; what that one maps is not what
-//! the other did.
+//! In: a process key, and when the process that now has its PID began, from `/proc/PID/stat`. A PID may be
+//! reused before it is checked, by a process that was not sampled; its mappings are not those of the
+//! sampled one.
 
 use super::ProcessKey;
 use foldhash::HashMap;
@@ -71,7 +71,7 @@ impl Liveness {
     }
 }
 
-/// Whether anything has that PID. Nobody is sent anything.
+/// Whether a process has that PID. No signal is sent.
 fn runs(tgid: u32) -> bool {
     if tgid == 0 {
         // The idle task has no PID, and no end.

@@ -17,13 +17,13 @@ use std::path::{Path, PathBuf};
 /// A mapping that the kernel half reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappingEvent {
-    /// Whose.
+    /// The process.
     pub process_key: ProcessKey,
-    /// Where it lay.
+    /// Its addresses.
     pub range: Range<u64>,
     /// The offset of its first byte in the file.
     pub offset: u64,
-    /// What the kernel half knows the file by.
+    /// The key by which the kernel half knows the file.
     pub code: CodeKey,
     /// The file's names from the last to the first; empty if they were reported before.
     pub names: Vec<Box<[u8]>>,
@@ -32,9 +32,9 @@ pub struct MappingEvent {
 /// A file that was reported and is not open yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unopened {
-    /// What it is to frames.
+    /// The file.
     pub backing: BackingId,
-    /// What an opened file must be known by to be this one.
+    /// The key that an opened file must have to be this one.
     pub code: CodeKey,
     /// Whether it is the first event of it.
     pub is_new: bool,
@@ -220,7 +220,7 @@ mod tests {
         }
     }
 
-    /// A process that nobody can look at.
+    /// A process that is not in `/proc`.
     const GONE: u32 = u32::MAX;
 
     fn module(

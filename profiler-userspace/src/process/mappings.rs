@@ -68,11 +68,11 @@ pub(super) struct Reading {
 /// One process that was seen.
 #[derive(Debug, Default)]
 pub struct Process {
-    // Whether it was met, that is, sampled.
+    // Whether it was sampled.
     pub(super) met: bool,
-    // Whether it was looked at; it may have gone before.
+    // Whether its mappings were read; it may have ended before.
     pub(super) looked_at: bool,
-    // Oldest first. None of who had gone before the first.
+    // Oldest first. Empty if it had ended before the first could be read.
     pub(super) readings: Vec<Reading>,
     // What the kernel half reported: files, and memory of which a reading may say more.
     pub(super) reported: ReportedMappings,
@@ -80,7 +80,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// What an address lies in, if anything known.
+    /// What an address lies in, if that is known.
     pub fn place(&self, address: u64) -> Option<Place> {
         let read = || {
             self.readings.iter().find_map(|reading| {
@@ -94,7 +94,7 @@ impl Process {
             .or_else(|| self.reported_memory.place(address))
     }
 
-    /// What the process maps as code, as it was read last, with where.
+    /// What the process maps as code and where, by the last reading.
     pub fn code(&self) -> impl Iterator<Item = (BackingId, Range<u64>)> {
         let last = self.readings.last();
         let mappings = last.map(|reading| &*reading.mappings).unwrap_or_default();
@@ -127,13 +127,13 @@ impl Reading {
         is_there: impl FnOnce() -> bool,
     ) -> io::Result<(Self, bool)> {
         let file = File::open(format!("/proc/{tgid}/maps"))?;
-        // What is open stays with the process that it is of.
+        // An open file stays that of its process, even if the PID is used again.
         if !is_there() {
             return Err(ErrorKind::NotFound.into());
         }
         let mut cut = false;
         let mut mappings: Vec<Mapping> = Vec::new();
-        // What was read before an error is as true as the rest.
+        // Lines read before an error are right.
         let _ended = proc_maps::each_executable(BufReader::new(file), |entry| {
             if mappings.len() == MAX_MAPPINGS {
                 cut = true;

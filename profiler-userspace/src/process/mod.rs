@@ -1,4 +1,4 @@
-//! Processes as they were when they were first seen, kept past their end until they are let go.
+//! Processes as they were when first seen. They are kept after their end, until they are let go.
 //!
 //! In: mapping events of the kernel half; `/proc`. Out: what an address of theirs
 //! lies in, and the files behind it, opened only if they are the very files that were mapped.
@@ -27,8 +27,8 @@ pub use shortage::Shortage;
 
 use crate::profile::raw::Who;
 
-/// One program that ran in one process. A PID that is worn again, and a process that called `exec`,
-/// differ in the incarnation.
+/// One program that ran in one process. If a PID is reused, or a process calls `exec`, the incarnation
+/// differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ProcessKey {
     /// The process ID, as in our `/proc`.

@@ -17,7 +17,7 @@ use std::os::unix::fs::MetadataExt as _;
 pub(super) struct OpenFiles {
     files: HashMap<BackingId, Opened>,
     most: usize,
-    /// What there was no room for.
+    /// Files that were not kept, for lack of room.
     turned_away: HashSet<BackingId>,
 }
 
@@ -30,7 +30,7 @@ impl OpenFiles {
         }
     }
 
-    /// Whether the file behind a backing was opened, be it that there was no room to keep it.
+    /// Whether the file behind a backing was opened, even if there was no room to keep it.
     pub(super) fn was_opened(&self, backing: BackingId) -> bool {
         self.files.contains_key(&backing) || self.turned_away.contains(&backing)
     }
@@ -49,7 +49,7 @@ impl OpenFiles {
         self.turned_away.len()
     }
 
-    /// The file behind a backing, to be read from its beginning.
+    /// The file behind a backing, at its beginning.
     pub(super) fn get(&self, backing: BackingId) -> Option<Opened> {
         let held = self.files.get(&backing)?;
         Some(Opened {

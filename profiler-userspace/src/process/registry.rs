@@ -21,7 +21,7 @@ use std::io::{self, ErrorKind};
 /// The most readings kept of one process; see [`Processes::refresh`].
 const MAX_READINGS: usize = 8;
 
-/// What a look at a process showed.
+/// What reading a process showed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
     /// Nothing: it has ended, or runs another program.
@@ -97,7 +97,7 @@ impl Processes {
         !std::mem::replace(&mut process.met, true) && !process.looked_at
     }
 
-    /// Whether a process has surely ended, or runs another program, so that a look at it would show nothing.
+    /// Whether a process has surely ended, or runs another program, so that reading its mappings would show nothing.
     pub fn has_gone(&self, process_key: ProcessKey) -> bool {
         self.liveness.has_gone(process_key)
     }

@@ -1,11 +1,11 @@
 //! What was left out, because there was no room for it.
 //!
 //! In: the limit on open files of this process, which keeps the files of others open. Out: how many may be kept,
-//! and [`Shortage`]: how many were not, and what else was more than is kept.
+//! and [`Shortage`]: how many were not, and what else exceeded a limit.
 
 use rustix::process::{Resource, getrlimit};
 
-/// How much of what processes have was more than is kept. Whoever reports says so.
+/// What of the processes exceeded a limit. The report says so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shortage {
     /// Mapped files that were not kept open. They have names if they are still there at the end.
@@ -19,7 +19,7 @@ pub struct Shortage {
     pub readings: usize,
 }
 
-/// The most mapped files that are kept open: half of what may be, whatever that is.
+/// The most mapped files that are kept open: half of the limit.
 pub(super) fn most_files() -> usize {
     of_descriptors(2)
 }

@@ -1,11 +1,11 @@
 //! Which locations have followed which in stacks, from the root: a call that led somewhere before mostly leads there again.
 //!
-//! In: pairs of neighbours, in the order in which they stand in a file. Out: a small number for most of them. Whoever
-//! writes a file and whoever reads it see the same pairs in the same order, so both know what a number means.
+//! In: pairs of neighbours, in the order in which they stand in a file. Out: a small number for most of them. The
+//! writer and the reader of a file see the same pairs in the same order, so both know what a number means.
 
 use std::collections::HashMap;
 
-/// How many callees of a location are known at most. Few places call more, and nobody can make one of them costly.
+/// How many callees of a location are known at most. Few places call more, and none becomes costly.
 const MOST: usize = 64;
 
 /// What has followed each location, by their numbers, the latest first; none stands for what comes before the root.

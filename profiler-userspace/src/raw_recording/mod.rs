@@ -1,7 +1,7 @@
 //! Raw recordings: a recording's stacks as a compact file, to be named later or elsewhere.
 //!
 //! In: a [`NormalizedProfile`] whose locations lie in [`RecordedObject`]s, or carry their names, and [`Facts`] about
-//! it. Out: bytes, and from bytes the same again. What a file says is never believed: whoever wrote it, reading
+//! it. Out: bytes, and from bytes the same again. A file is never trusted: reading it
 //! takes bounded time and memory, and every number is checked before it is used.
 //! `docs/raw-recordings.md` describes the format for other readers.
 

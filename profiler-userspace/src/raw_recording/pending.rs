@@ -1,6 +1,6 @@
 //! Batches of windows that are not wanted. They are unpacked only if a window that is wanted may refer to them.
 //!
-//! A file of a day has thousands of windows, of which a few minutes are looked at. What stands before the place where
+//! A file of a day has thousands of windows, of which a few minutes are wanted. What stands before the place where
 //! numbers began anew, and what stands behind the last window that is wanted, need not be unpacked for that.
 
 use super::section::Section;

@@ -176,7 +176,7 @@ impl Taken {
                 weight,
                 count: batch.sample_counts[at],
             };
-            // Whoever adds these up need not look out.
+            // So later sums cannot overflow.
             let weight = self.sums.weight.checked_add(sums.weight);
             let count = self.sums.count.checked_add(sums.count);
             let (Some(weight), Some(count)) = (weight, count) else {

@@ -45,7 +45,7 @@ impl Cost {
 
 /// What it cost, by the counters of all probes.
 pub(crate) fn cost(counters: &[Counters], cost: &Cost) -> Finding {
-    // Off the CPU, the program runs twice for each wait, and once where both threads are targets.
+    // The off-CPU program runs twice for each wait, but once for two if both threads of a switch are targets.
     let runs = |counters: &Counters| match counters.get(Counter::Entered) {
         0 => counters.sum(Class::Fired),
         entered => entered,

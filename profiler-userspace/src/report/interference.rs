@@ -83,7 +83,7 @@ fn interrupts(perf_event: &PerfEvent, other: &PerfEvent) -> bool {
     if perf_event.kind == PerfEventKind::Software {
         perf_event.is_clock() && other.is_fault()
     } else {
-        // Counters that overflow together are looked at one after the other.
+        // Counters that overflow together are handled one after the other.
         other.kind == PerfEventKind::Software
     }
 }

@@ -1,6 +1,6 @@
 //! Lines of the kernel's frames: where they come from, and what to say of it.
 //!
-//! In: how names are wanted, and later how that went. Out: whom to ask, and a sentence where lines are missing, with
+//! In: how names are wanted, and later how that went. Out: the sources of lines, and a sentence where lines are missing, with
 //! the reason and what brings them.
 
 use super::findings::Finding;

@@ -20,7 +20,7 @@ pub(crate) mod verbose;
 
 use std::io::Write as _;
 
-/// Prints on stderr. That nobody reads it is no reason to fail.
+/// Prints on stderr. A closed stderr is no error.
 pub(crate) fn print(text: &str) {
     let _nobody_there = std::io::stderr().write_all(text.as_bytes());
 }

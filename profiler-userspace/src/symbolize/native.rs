@@ -37,7 +37,7 @@ const MAX_SHORT_BYTES: usize = 256;
 pub(super) struct Sources<'a> {
     /// What is wanted.
     pub(super) naming: &'a Naming,
-    /// Whom to ask for debug files that are not here.
+    /// Fetches debug files that are not here.
     pub(super) fetch: Option<&'a Fetch<'a>>,
     /// How much memory may be held.
     pub(super) memory: &'a MemoryBudget,
@@ -136,7 +136,7 @@ pub(super) fn name(
     offsets: &[FileOffset],
     sources: Sources<'_>,
 ) -> Named {
-    // The object may be anything, also one made to break whoever reads it. It shall not take the
+    // The object may be anything, also one made to break its readers. It shall not take the
     // recording with it.
     catch_unwind(AssertUnwindSafe(|| read(opened, path, offsets, sources)))
         .unwrap_or_else(|_| Named::nothing(offsets.len()))
@@ -225,7 +225,7 @@ impl Object<'_> {
             .flatten();
         let own = |table| self.file.zip(table).map(|(file, table)| (file, elf, table));
         let full = own(elf.symbols.as_ref()).or_else(|| debug.as_ref().and_then(symbols));
-        // Linkers put all of these into the full one, too; whoever takes something away from that takes nearly all.
+        // Linkers put all of these into the full table, too, and tools that shorten the full table remove nearly all of it.
         let dynamic = elf.dynamic_symbols.as_ref().filter(|dynamic| {
             full.is_none_or(|(_, _, full)| length(&full.symbols) < length(&dynamic.symbols))
         });

@@ -32,7 +32,7 @@ pub struct Stored {
     pub normalized: NormalizedProfile,
     /// What their locations lie in, by number.
     pub objects: Vec<RecordedObject>,
-    /// The code that had no names and that nobody will find any later, that of most samples first.
+    /// The code that had no names and will have none later, that of most samples first.
     pub unsymbolized: Vec<Unsymbolized>,
 }
 

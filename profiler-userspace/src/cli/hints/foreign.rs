@@ -72,7 +72,7 @@ pub(super) type Flag = (
 
 const STACKS: &str = "stacks are always recorded, without a flag";
 
-/// Flags that people know from elsewhere, and only those: what is nobody's habit gets clap's answer.
+/// Flags of other profilers. Other unknown flags get clap's answer.
 pub(super) const FLAGS: &[Flag] = &[
     (&["-g"], false, Instead::Nothing, STACKS),
     (

@@ -155,7 +155,7 @@ fn a_process_is_read_once_and_marked_when_it_exits() {
     };
     assert!(processes.meet(gone));
     assert!(processes.has_gone(gone));
-    // One that was looked at for another reason needs no look.
+    // One whose mappings were read for another reason is not read again.
     processes.let_go(later);
     processes.see(later);
     assert!(!processes.meet(later));
