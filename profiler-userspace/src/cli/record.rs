@@ -149,8 +149,8 @@ pub(super) struct RunningArgs {
     /// Print only warnings and errors
     #[arg(short, long)]
     pub(super) quiet: bool,
-    /// Print BPF programs, counters, unwind tables and where stacks were cut short (-vv: at which
-    /// addresses; -vvv: and why, as the kernel half logs it)
+    /// Print BPF programs, counters, unwind tables and cut stacks (-vv: their addresses; -vvv: why, as logged by
+    /// the kernel half)
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub(super) verbose: u8,
     /// Limit the BPF maps' memory; raise it if samples are lost [default: 32]

@@ -261,7 +261,7 @@ mod tests {
             ("nginx", "-p $(pgrep -n nginx)"),
             ("1,my prog", "pgrep -n my"),
             ("$(x)", "pgrep -n '$(x)'"),
-            ("", "found none"),
+            ("", "printed nothing"),
             ("1,,2", "between two commas"),
             ("1,", "between two commas"),
             ("0", "-a -I"),

@@ -6,8 +6,8 @@
 use lzma_rust2::{LzmaOptions, LzmaReader, LzmaWriter};
 use std::io::{self, Read, Write};
 
-/// How every raw recording begins. The first byte is in no text, and the last ones are damaged by programs that
-/// takes the file for one.
+/// How every raw recording begins. The first byte is in no text, and the last ones are damaged by programs that take
+/// the file for text.
 pub(super) const MAGIC: [u8; 8] = *b"\x93FBPF\r\n\x1a";
 
 /// The version of the format, which stands behind the magic.

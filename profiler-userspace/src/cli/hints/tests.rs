@@ -197,7 +197,7 @@ fn other_mistakes_keep_their_own_error() {
     for (line, answer) in [
         ("--frobnicate", "--frobnicate"),
         ("-p nginx", "pgrep"),
-        ("-F 0", "at 0 Hz"),
+        ("-F 0", "0 Hz"),
         ("10x", "not a duration"),
         ("-a -p 7", "keep one"),
         ("--title -dfK", "--title"),

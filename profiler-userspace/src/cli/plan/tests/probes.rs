@@ -24,7 +24,7 @@ fn off_cpu_flags_need_off_cpu() {
         ("--off-cpu -m 5 -M 4", "swap them"),
         (
             "--off-cpu --user-threads-only --kernel-threads-only",
-            "leave nothing",
+            "leave no thread",
         ),
     ] {
         let refusal = refusal(line);
@@ -79,8 +79,11 @@ fn off_cpu_time_can_be_recorded_beside_samples() {
     // A graph that is drawn may be given a look, whichever it is.
     plan("-f --off-cpu-output off.svg --width 800");
     for (line, answer) in [
-        ("-o a.svg --off-cpu-output ./a.svg", "where the samples go"),
-        ("-f --off-cpu-output -", "where the samples go"),
+        (
+            "-o a.svg --off-cpu-output ./a.svg",
+            "also the output of the samples",
+        ),
+        ("-f --off-cpu-output -", "also the output of the samples"),
         (
             "--off-cpu-output a.svg --off-cpu-output a.svg",
             "--off-cpu-output a.svg is given twice",
