@@ -10,6 +10,9 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
+/// Names of memory that is executable in many processes and never holds compiled code.
+const KERNELS_OWN: [&[u8]; 3] = [b"vsyscall", b"uprobes", b"vvar"];
+
 /// A file that some process has mapped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappedFile {
@@ -33,6 +36,19 @@ impl MappedFile {
     /// The file's name in frames, without directories; `memfd:NAME` for a memory file.
     pub fn module(&self) -> &OsStr {
         Self::module_at(&self.path)
+    }
+
+    /// Whether it is a memory file.
+    pub fn is_memory(&self) -> bool {
+        self.path.as_os_str().as_bytes().starts_with(b"/memfd:")
+    }
+
+    /// Whether it is a jitdump: runtimes map its beginning so that it can be found.
+    pub(super) fn is_jitdump(&self) -> bool {
+        let name = self.module().as_bytes();
+        name.strip_prefix(b"jit-")
+            .and_then(|name| name.strip_suffix(b".dump"))
+            .is_some_and(|pid| !pid.is_empty() && pid.iter().all(u8::is_ascii_digit))
     }
 }
 
@@ -86,6 +102,15 @@ impl Backing {
     fn memory(label: &[u8]) -> Self {
         Self::Memory {
             label: label.into(),
+        }
+    }
+
+    /// Whether it may hold code that the process itself compiled.
+    pub fn may_be_made(&self) -> bool {
+        match self {
+            Self::File(file) => file.is_memory(),
+            Self::Vdso => false,
+            Self::Memory { label } => !KERNELS_OWN.contains(&&**label),
         }
     }
 }
@@ -241,5 +266,18 @@ mod tests {
         assert_ne!(intern(2, b"/bin/cat"), cat);
         assert_ne!(intern(1, b"/bin/tac"), cat);
         assert_eq!(intern(1, b"/bin/cat"), cat);
+    }
+
+    #[test]
+    fn jitdumps_are_known_by_their_names() {
+        assert!(file(b"/tmp/jit-12.dump").is_jitdump());
+        for path in [
+            "/tmp/jit-.dump",
+            "/tmp/jit-x.dump",
+            "/tmp/jit-1.dumps",
+            "/j",
+        ] {
+            assert!(!file(path.as_bytes()).is_jitdump(), "{path}");
+        }
     }
 }

@@ -12,7 +12,7 @@ use super::backing::Backings;
 use super::liveness::Liveness;
 use super::mappings::{Process, Reading};
 use super::shortage::most_code_maps;
-use super::{Backing, BackingId, MappedFile, Owner, ProcessKey};
+use super::{Backing, BackingId, Owner, ProcessKey};
 use crate::object::RegularFile;
 use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2};
 use rustix::time::{ClockId, clock_gettime};
@@ -20,16 +20,12 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::sync::OnceLock;
 use std::time::Duration;
 
 /// How much older than its process a file may seem: file timestamps are coarse.
 const SLACK: Duration = Duration::from_secs(2);
-
-/// Names of memory that is executable in many processes and never holds compiled code.
-const KERNELS_OWN: [&[u8]; 3] = [b"vsyscall", b"uprobes", b"vvar"];
 
 /// Where one process writes its map.
 #[derive(Debug)]
@@ -163,32 +159,6 @@ fn now(clock: ClockId) -> Duration {
     seconds + Duration::from_nanos(u64::try_from(now.tv_nsec).unwrap_or(0))
 }
 
-impl Backing {
-    /// Whether it may hold code that the process itself compiled.
-    pub fn may_be_made(&self) -> bool {
-        match self {
-            Self::File(file) => file.is_memory(),
-            Self::Vdso => false,
-            Self::Memory { label } => !KERNELS_OWN.contains(&&**label),
-        }
-    }
-}
-
-impl MappedFile {
-    /// Whether it is a memory file.
-    pub fn is_memory(&self) -> bool {
-        self.path.as_os_str().as_bytes().starts_with(b"/memfd:")
-    }
-
-    /// Whether it is a jitdump: runtimes map its beginning so that it can be found.
-    fn is_jitdump(&self) -> bool {
-        let name = self.module().as_bytes();
-        name.strip_prefix(b"jit-")
-            .and_then(|name| name.strip_suffix(b".dump"))
-            .is_some_and(|pid| !pid.is_empty() && pid.iter().all(u8::is_ascii_digit))
-    }
-}
-
 /// The jitdumps that a process has mapped, the latest first.
 pub(super) fn jitdumps(
     process_key: ProcessKey,
@@ -301,23 +271,5 @@ mod tests {
         let name = place.name.into_string().unwrap();
         assert!(name.starts_with("perf-") && name.ends_with(".map"));
         assert!(Place::of(u32::MAX).is_none());
-    }
-
-    #[test]
-    fn jitdumps_are_recognized_by_their_names() {
-        let file = |path: &str| MappedFile {
-            path: path.into(),
-            number: crate::object::FileNumber::default(),
-            deleted: false,
-        };
-        assert!(file("/tmp/jit-12.dump").is_jitdump());
-        for path in [
-            "/tmp/jit-.dump",
-            "/tmp/jit-x.dump",
-            "/tmp/jit-1.dumps",
-            "/j",
-        ] {
-            assert!(!file(path).is_jitdump(), "{path}");
-        }
     }
 }
