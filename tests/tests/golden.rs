@@ -1,4 +1,4 @@
-//! The bytes of every format, compared with files that a person has looked at.
+//! The bytes of every format, compared with files that a person has checked.
 //!
 //! In: one profile, written by hand to be as awkward as real ones are. Out: a difference, if any.
 //! `cargo xtask bless` accepts what is written now; `git diff` then shows what that means.

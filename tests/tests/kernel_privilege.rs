@@ -1,4 +1,4 @@
-//! Half a machine: users without privilege, with just enough of it, and limits set low.
+//! Privileges: users without any, users with just enough, and limits set low.
 
 use std::fs;
 use std::path::Path;

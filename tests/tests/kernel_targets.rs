@@ -1,4 +1,4 @@
-//! Who is sampled: processes, threads, CPUs, everything, and how the samples are labelled.
+//! Targets: processes, threads, CPUs, the whole machine, and the labels of their samples.
 
 use flame_bpf_tests::{
     Folded, Invocation, NEARLY_ALL, Program, Stack, allowed_cpus, kernel_test, require,

@@ -1,4 +1,4 @@
-//! Tracepoints: every passing is counted once, at the stack that came by.
+//! Tracepoints: every firing is counted once, at the stack that passed it.
 
 use std::path::Path;
 

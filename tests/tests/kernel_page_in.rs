@@ -1,4 +1,4 @@
-//! Pages of mapped files that have to be read: as many and as long as a program counts and measures itself.
+//! Page-ins of mapped files: as many and as long as a program counts and measures itself.
 
 use flame_bpf_tests::{Folded, Invocation, Program, Said, allowed_cpus, kernel_test, require};
 

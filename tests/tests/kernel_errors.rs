@@ -1,4 +1,4 @@
-//! Bad days: each with a clear sentence, a proper exit code, and nothing half-written.
+//! Errors on a real machine: a clear sentence, a proper exit code, and no half-written file.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Names of what lives for milliseconds: programs and children that have gone before anybody could look.
+//! Names of processes that live for milliseconds, and have ended before their mappings could be read.
 
 use std::fs;
 use std::thread;

@@ -1,4 +1,4 @@
-//! Who wakes whom: programs in which it is known who ends which wait.
+//! Wakers: programs in which it is known which thread ends which wait.
 
 use flame_bpf_tests::{Invocation, Program, Run, Stack, kernel_test};
 

@@ -1,4 +1,4 @@
-//! Functions: every call is counted once, at the stack that called, with its caller.
+//! Uprobes: every call of a function is counted once, at the stack that called it, with its caller.
 
 use flame_bpf_tests::{Folded, Invocation, Program, kernel_test, require, tool};
 

@@ -1,4 +1,4 @@
-//! Where the profile goes: files by extension, stdout, a terminal, and that all of them agree.
+//! Outputs: files by extension, stdout, a terminal, and that all of them agree.
 
 use std::fs;
 use std::process::{Command, Output};

@@ -1,4 +1,4 @@
-//! Names: demangled, of stripped programs, of the dead, and of those with hostile names.
+//! Names: demangled, of stripped programs, of processes that ended, and hostile ones.
 
 use std::ffi::OsStr;
 use std::fmt::Write;
