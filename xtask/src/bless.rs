@@ -11,7 +11,7 @@ pub(crate) fn bless() -> Result<()> {
     let workspace = Workspace::find()?;
     // Raw recordings first, of which others are made.
     for tests in [
-        &["--test=raw", "to_the_byte"][..],
+        &["--test=raw_recording", "to_the_byte"][..],
         &["--test=golden"],
         &["--test=pprof", "the_bytes_of"],
     ] {
