@@ -172,21 +172,21 @@ fn incarnation_of_ours(incarnation: u64) -> ProcessKey {
 fn ended_processes_are_reported_and_forgotten() {
     let mut sleep = std::process::Command::new("sleep");
     let mut child = sleep.arg("60").spawn().unwrap();
-    let child = ProcessKey {
+    let key = ProcessKey {
         tgid: child.id(),
         incarnation: 1,
     };
     let mut processes = Processes::new();
-    processes.see(child);
+    processes.see(key);
     processes.see(incarnation_of_ours(1));
     assert_eq!(processes.ended(), []);
     child.kill().unwrap();
     child.wait().unwrap();
-    assert_eq!(processes.ended(), [child]);
-    processes.let_go(child);
+    assert_eq!(processes.ended(), [key]);
+    processes.let_go(key);
     assert_eq!((processes.len(), processes.ended().len()), (1, 0));
-    assert!(processes.get(child).is_none());
-    assert!(processes.see(child), "as if never seen");
+    assert!(processes.get(key).is_none());
+    assert!(processes.see(key), "as if never seen");
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn a_program_that_became_another_has_ended() {
     processes.let_go(incarnation_of_ours(1));
     assert!(processes.get(incarnation_of_ours(2)).is_some());
     assert!(!processes.see(incarnation_of_ours(2)));
-    // A late word of the first is not answered with what the second maps.
+    // A late event of the first does not get the mappings of the second.
     assert!(processes.see(incarnation_of_ours(1)));
     assert_eq!(processes.ended(), [incarnation_of_ours(1)]);
 }
