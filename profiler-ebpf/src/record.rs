@@ -150,7 +150,7 @@ subprog! {
     /// Records that the running thread begins to wait, for the key in the scratch memory; or returns the outcome of the
     /// firing.
     pub(crate) fn begin_wait(cpu_slot: u32, now: u64) -> Option<Outcome> {
-        let lost = Some(Counter::LostSleeperTable.into());
+        let lost = Some(Counter::LostThreadTable.into());
         let Some(scratch) = Scratch::of(cpu_slot) else {
             return lost;
         };
@@ -228,7 +228,7 @@ subprog! {
     /// The position of the kernel stack that the cache has found; none if the store is full.
     fn intern_known_stack(cpu_slot: u32, live: Live) -> Option<StackPosition> {
         let counters = counters::counters(cpu_slot)?;
-        counters::bump(counters, Counter::KernelStacksRecognized);
+        counters::bump(counters, Counter::KernelStacksCached);
         let stack = kstack_cache::chosen()?;
         if let Some(position) = stack.position(live) {
             return Some(position);

@@ -149,7 +149,7 @@ fn cached_kernel_stacks_are_the_right_ones() {
     let recognized: u64 = run
         .stderr
         .lines()
-        .find_map(|line| line.strip_prefix("counter: kernel-stacks-recognized "))
+        .find_map(|line| line.strip_prefix("counter: kernel-stacks-cached "))
         .and_then(|number| number.parse().ok())
         .expect("the counter is printed");
     assert!(

@@ -18,27 +18,10 @@ const CRATES: [&str; 4] = [
 ];
 
 /// Circles that are known, and why each is there. The list may only become shorter.
-const KNOWN: &[Known] = &[
-    Known {
-        files: &["profiler-common/src/abi"],
-        reason: "a sample names a stack, a thread's entry holds a sample, and a pair of stacks is written as an entry is",
-    },
-    Known {
-        files: &[
-            "profiler-userspace/src/kernel/btf.rs",
-            "profiler-userspace/src/kernel/layout.rs",
-            "profiler-userspace/src/kernel/support.rs",
-        ],
-        reason: "the path of the kernel's type information lies with what asks for it",
-    },
-    Known {
-        files: &[
-            "profiler-userspace/src/session/events.rs",
-            "profiler-userspace/src/session/sampling.rs",
-        ],
-        reason: "a session holds the queue of what it has to look at again, which is filled by its events",
-    },
-];
+const KNOWN: &[Known] = &[Known {
+    files: &["profiler-common/src/abi"],
+    reason: "a sample names a stack, a thread's entry holds a sample, and a pair of stacks is written as an entry is",
+}];
 
 /// A circle that is not dissolved yet.
 struct Known {

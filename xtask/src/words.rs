@@ -65,6 +65,14 @@ const HUNTED: &[Hunted] = &[
     everywhere("deed", "cache op"),
     names("side_by_side", "parallel"),
     names("labour", "run_jobs"),
+    names("notice", "kernel event"),
+    names("news", "kernel events"),
+    names("hear", "take_in"),
+    names("look_period", "wait_sample_period"),
+    names("sleeper_table", "thread table"),
+    names("tell_mapping", "mapping_events"),
+    names("mappings_untold", "mapping_events_dropped"),
+    names("urgent", "is_priority"),
 ];
 
 /// Names that hold such a word and are not ours.

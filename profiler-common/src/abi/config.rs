@@ -65,7 +65,7 @@ switches! {
     /// Record nothing but kernel threads.
     KERNEL_THREADS_ONLY,
     /// Tell what lies at the addresses of user stacks. [`MappingLayout`] holds true offsets then.
-    TELL_MAPPINGS,
+    MAPPING_EVENTS,
     /// Some firings find programs at the first instruction of a function.
     AT_ENTRY,
     /// Account for all of a thread's time: on a CPU, waiting for one, and blocked.
@@ -161,7 +161,7 @@ boundary! {
         pub longest_ns: u64,
         /// Of waits, look at about one of each thread in so many nanoseconds; zero: at all. See
         /// [`wait_sampling`](crate::wait_sampling).
-        pub look_period_ns: u64,
+        pub wait_sample_period_ns: u64,
         /// Which calls are wanted, where the probe is of calls.
         pub calls: CallChoice,
         /// Where the kernel keeps what we read of tasks.

@@ -70,7 +70,7 @@ counters! {
     /// The table of tallies was full.
     LostTallyTable = "lost-tally-table", Lost;
     /// The table of threads that are off the CPU, or in a call, was full.
-    LostSleeperTable = "lost-sleeper-table", Lost;
+    LostThreadTable = "lost-thread-table", Lost;
     /// A thread was switched out twice without coming back, or began two calls; the first one is in no tally.
     LostPair = "lost-pair", Lost;
     /// The probe fired while an earlier firing on the same CPU was being walked.
@@ -78,9 +78,9 @@ counters! {
     /// Nanoseconds spent in the probe's program.
     RunTime = "run-time-ns", Note;
     /// The queue of kernel events was full; the process is announced again with its next new stack.
-    NoticesDropped = "notices-dropped", Note;
+    KernelEventsDropped = "kernel-events-dropped", Note;
     /// The queue of kernel events was full; the mapping is reported again with the process's next new stack.
-    MappingsUntold = "mappings-untold", Note;
+    MappingEventsDropped = "mapping-events-dropped", Note;
     /// All slots near a hash were taken; the entry is counted but stored again.
     IndexCrowded = "index-crowded", Note;
     /// The probe began to handle a switch of a target. Off the CPU, a firing lasts as long as the wait, so
@@ -99,7 +99,7 @@ counters! {
     /// Waits or allocations inside another of the same thread, which they are part of.
     Nested = "nested", Note;
     /// Waits whose kernel stack was found in the cache and not walked.
-    KernelStacksRecognized = "kernel-stacks-recognized", Note;
+    KernelStacksCached = "kernel-stacks-cached", Note;
 }
 
 #[cfg(test)]

@@ -7,9 +7,9 @@ mod config;
 mod counter;
 mod counters;
 mod frame_word;
+mod kernel_event;
 mod kernel_layout;
 mod layout;
-mod notice;
 mod pod;
 mod programs;
 mod sample;
@@ -30,11 +30,14 @@ pub use config::{CallChoice, Config, Switches, TargetKind};
 pub use counter::{Class, Counter};
 pub use counters::{COUNTERS_WORDS, Control, Counters, Live, SIDES, SYMBOL_BYTES, Side};
 pub use frame_word::{FrameTag, FrameWord, NAME_WORDS};
+pub use kernel_event::{
+    KernelEventKind, KernelEventRecord, MAPPING_EVENT_WORDS, MappingEventRecord, NAME_BYTES,
+    PATH_BYTES, PATH_STEPS,
+};
 pub use kernel_layout::{
     Assumed, FaultLayout, FileLayout, KernelField, KernelLayout, MappingLayout, Path, TaskLayout,
 };
 pub use layout::{StructLayout, Zero};
-pub use notice::{MAPPED_WORDS, Mapped, NAME_BYTES, Notice, NoticeKind, PATH_BYTES, PATH_STEPS};
 pub use programs::{MAX_EVENTS, ProgramId};
 pub use sample::{COMM_BYTES, KEY_WORDS, SampleKey, Stamp, Tally, ThreadState};
 pub use stack::{
@@ -66,8 +69,8 @@ pub const BOUNDARY: &[StructLayout] = &[
     WaitPair::LAYOUT,
     LastRequest::LAYOUT,
     Asleep::LAYOUT,
-    Notice::LAYOUT,
-    Mapped::LAYOUT,
+    KernelEventRecord::LAYOUT,
+    MappingEventRecord::LAYOUT,
     Code::LAYOUT,
     CodeKey::LAYOUT,
     Row::LAYOUT,

@@ -1,7 +1,7 @@
 //! Mapping events: reports to user space what is mapped at the addresses of a stack, once for each mapping of each process,
 //! as the kernel has it at the time of the sample.
 //!
-//! In: the user stack and the key in the scratch memory. Out: records in the queue ([`profiler_common::abi::Mapped`]). So a
+//! In: the user stack and the key in the scratch memory. Out: records in the queue ([`profiler_common::abi::MappingEventRecord`]). So a
 //! process need not be inspected while it lives, and each sample is named by what was mapped then, whatever the process
 //! does later. A file's path is reported with its first mapping.
 
@@ -10,7 +10,7 @@ use crate::{
     platform::{
         config::{self, config},
         loops::{Turn, repeat},
-        maps::{Counters, FOUND, NOTICES, REPORT_WORDS, Scratch, TOLD, TOLD_SLOTS},
+        maps::{Counters, FOUND, KERNEL_EVENTS, REPORT_WORDS, REPORTED, REPORTED_SLOTS, Scratch},
         memory,
         subprog::subprog,
         word::Word,
@@ -21,8 +21,8 @@ use crate::{
 use core::{hint::black_box, ops::ControlFlow};
 use profiler_common::{
     abi::{
-        Counter, Header, MAPPED_WORDS, MAX_USER_FRAMES, NoticeKind, PATH_BYTES, PATH_STEPS,
-        SampleKey, Switches,
+        Counter, Header, KernelEventKind, MAPPING_EVENT_WORDS, MAX_USER_FRAMES, PATH_BYTES,
+        PATH_STEPS, SampleKey, Switches,
     },
     intern::Hash,
 };
@@ -37,7 +37,7 @@ subprog! {
     /// Reports the mappings of the user stack in the scratch memory, for the process whose key is there, unless that was
     /// done recently. Returns whether user space knows the process from it.
     pub(crate) fn report_stack(cpu_slot: u32) -> bool {
-        if !config::has(Switches::TELL_MAPPINGS) || !config::has(Switches::USER_STACKS) {
+        if !config::has(Switches::MAPPING_EVENTS) || !config::has(Switches::USER_STACKS) {
             return false;
         }
         let (Some(scratch), Some(counters)) = (Scratch::of(cpu_slot), counters::counters(cpu_slot)) else {
@@ -59,7 +59,7 @@ fn stack(cpu_slot: u32, scratch: &'static Scratch, counters: &Counters) -> bool 
         .with(u64::from(key[SampleKey::TGID_WORD].load() as u32))
         .with(key[SampleKey::USER_WORD].load() >> 32)
         .with(key[SampleKey::STAMP_WORD].load() >> 32);
-    let Some(slot) = TOLD.get(hash.slot(0, TOLD_SLOTS - 1)) else {
+    let Some(slot) = REPORTED.get(hash.slot(0, REPORTED_SLOTS - 1)) else {
         return false;
     };
     if slot.load() == hash.0 {
@@ -76,7 +76,7 @@ fn stack(cpu_slot: u32, scratch: &'static Scratch, counters: &Counters) -> bool 
     };
     repeat(MAX_USER_FRAMES as u32, &mut frames);
     if frames.reported & DROPPED != 0 {
-        counters::bump(counters, Counter::MappingsUntold);
+        counters::bump(counters, Counter::MappingEventsDropped);
     } else {
         slot.store(hash.0);
     }
@@ -150,17 +150,17 @@ fn report(cpu_slot: u32, scratch: &'static Scratch, address: u64) -> u32 {
         .with(mapping.end)
         .with(offset);
     let (Some(known), Some(file_known)) = (
-        TOLD.get(whole.slot(0, TOLD_SLOTS - 1)),
-        TOLD.get(file.slot(0, TOLD_SLOTS - 1)),
+        REPORTED.get(whole.slot(0, REPORTED_SLOTS - 1)),
+        REPORTED.get(file.slot(0, REPORTED_SLOTS - 1)),
     ) else {
         return 0;
     };
     if known.load() == whole.0 {
         return KNOWN;
     }
-    // The fields of `Mapped`, in order.
-    let words: [u64; MAPPED_WORDS] = [
-        u64::from(NoticeKind::Mapped as u32) | u64::from(tgid) << 32,
+    // The fields of `MappingEventRecord`, in order.
+    let words: [u64; MAPPING_EVENT_WORDS] = [
+        u64::from(KernelEventKind::Mapping as u32) | u64::from(tgid) << 32,
         incarnation,
         mapping.start,
         mapping.end,
@@ -178,8 +178,8 @@ fn report(cpu_slot: u32, scratch: &'static Scratch, address: u64) -> u32 {
         put_path(cpu_slot, mapping.vma);
     }
     // A process that makes code, or runs an unknown file, is inspected while it lives.
-    let urgent = key.is_anonymous() || report.length.load() != 0;
-    if !send(&report.record, &report.length, urgent) {
+    let is_priority = key.is_anonymous() || report.length.load() != 0;
+    if !send(&report.record, &report.length, is_priority) {
         return DROPPED;
     }
     known.store(whole.0);
@@ -191,14 +191,14 @@ fn report(cpu_slot: u32, scratch: &'static Scratch, address: u64) -> u32 {
 
 /// Puts the record, with a path of so many bytes, into the queue; false if that is full.
 #[inline(always)]
-fn send(record: &'static [Word; REPORT_WORDS], length: &Word, urgent: bool) -> bool {
+fn send(record: &'static [Word; REPORT_WORDS], length: &Word, is_priority: bool) -> bool {
     // From memory, and hidden from the compiler: the verifier must see the comparison.
-    let bytes = black_box(MAPPED_WORDS * 8 + length.load() as usize);
+    let bytes = black_box(MAPPING_EVENT_WORDS * 8 + length.load() as usize);
     if bytes > REPORT_WORDS * 8 {
         return false;
     }
-    NOTICES
-        .output::<[u8]>(memory::first_bytes(record, bytes), wake_up(urgent))
+    KERNEL_EVENTS
+        .output::<[u8]>(memory::first_bytes(record, bytes), wake_up(is_priority))
         .is_ok()
 }
 

@@ -5,7 +5,7 @@ pub(crate) mod mapping_event;
 use crate::{
     platform::{
         config::{self, config},
-        maps::{ANNOUNCED, ANNOUNCED_SLOTS, Counters, NOTICES, Scratch},
+        maps::{ANNOUNCED, ANNOUNCED_SLOTS, Counters, KERNEL_EVENTS, Scratch},
         subprog::subprog,
     },
     sample::{context::SampleContext, counters},
@@ -14,7 +14,7 @@ use aya_ebpf::bindings::{
     BPF_RB_AVAIL_DATA, BPF_RB_FORCE_WAKEUP, BPF_RB_NO_WAKEUP, BPF_RB_RING_SIZE,
 };
 use profiler_common::{
-    abi::{Counter, Notice, NoticeKind, SampleKey, Switches, used_clock},
+    abi::{Counter, KernelEventKind, KernelEventRecord, SampleKey, Switches, used_clock},
     intern::Hash,
 };
 
@@ -38,7 +38,7 @@ fn new_process(counters: &Counters, tgid: u32, incarnation: u64) {
     let Some(slot) = ANNOUNCED.get(hash.slot(0, ANNOUNCED_SLOTS - 1)) else {
         return;
     };
-    if slot.load() != hash.0 && send(counters, NoticeKind::NewProcess, tgid, incarnation, 0) {
+    if slot.load() != hash.0 && send(counters, KernelEventKind::NewProcess, tgid, incarnation, 0) {
         slot.store(hash.0);
     }
 }
@@ -61,7 +61,7 @@ pub(crate) fn unknown_code(context: SampleContext, address: u64, hash: Hash) {
     ) else {
         return;
     };
-    let kind = NoticeKind::UnknownCode;
+    let kind = KernelEventKind::UnknownCode;
     if slot.load() != hash.0 && send(counters, kind, ids.tgid, incarnation, address) {
         slot.store(hash.0);
     }
@@ -70,41 +70,47 @@ pub(crate) fn unknown_code(context: SampleContext, address: u64, hash: Hash) {
 /// Asks for a drain.
 #[inline(always)]
 pub(crate) fn half_full(counters: &Counters) {
-    send(counters, NoticeKind::HalfFull, 0, 0, 0);
+    send(counters, KernelEventKind::HalfFull, 0, 0, 0);
 }
 
 #[inline(always)]
-fn send(counters: &Counters, kind: NoticeKind, tgid: u32, incarnation: u64, address: u64) -> bool {
+fn send(
+    counters: &Counters,
+    kind: KernelEventKind,
+    tgid: u32,
+    incarnation: u64,
+    address: u64,
+) -> bool {
     let sent = queue_event(kind, tgid, incarnation, address);
     if !sent {
-        counters::bump(counters, Counter::NoticesDropped);
+        counters::bump(counters, Counter::KernelEventsDropped);
     }
     sent
 }
 
 subprog! {
     /// Puts an event into the queue; false if it is full.
-    fn queue_event(kind: NoticeKind, tgid: u32, incarnation: u64, address: u64) -> bool {
-        let notice = Notice {
+    fn queue_event(kind: KernelEventKind, tgid: u32, incarnation: u64, address: u64) -> bool {
+        let event = KernelEventRecord {
             kind: kind as u32,
             tgid,
             incarnation,
             address,
         };
         // A process need not be looked at immediately if its mappings are reported, or not wanted.
-        let can_wait = config::has(Switches::TELL_MAPPINGS) || !config::has(Switches::USER_STACKS);
-        let urgent = notice.kind != NoticeKind::NewProcess as u32 || !can_wait;
-        NOTICES.output::<Notice>(&notice, wake_up(urgent)).is_ok()
+        let can_wait = config::has(Switches::MAPPING_EVENTS) || !config::has(Switches::USER_STACKS);
+        let is_priority = event.kind != KernelEventKind::NewProcess as u32 || !can_wait;
+        KERNEL_EVENTS.output::<KernelEventRecord>(&event, wake_up(is_priority)).is_ok()
     }
 }
 
 /// Whether to wake user space, which polls the queue anyway. Waking it for each of thousands of processes a second would
 /// cost more than everything else.
 #[inline(always)]
-pub(crate) fn wake_up(urgent: bool) -> u64 {
-    let filled = NOTICES.query(u64::from(BPF_RB_AVAIL_DATA));
+pub(crate) fn wake_up(is_priority: bool) -> u64 {
+    let filled = KERNEL_EVENTS.query(u64::from(BPF_RB_AVAIL_DATA));
     u64::from(
-        if urgent || filled > NOTICES.query(u64::from(BPF_RB_RING_SIZE)) / 4 {
+        if is_priority || filled > KERNEL_EVENTS.query(u64::from(BPF_RB_RING_SIZE)) / 4 {
             BPF_RB_FORCE_WAKEUP
         } else {
             BPF_RB_NO_WAKEUP

@@ -18,8 +18,9 @@ use aya_ebpf::{
 use profiler_common::{
     abi::{
         self, ASLEEP_WORDS, BLOCK_WORDS, CODE_SLOT_BITS, CodeState, KERNEL_SCRATCH_WORDS,
-        KEY_WORDS, LastRequest, MAPPED_WORDS, MAX_KERNEL_FRAMES, MAX_RULES, NAME_BYTES, PATH_BYTES,
-        SLAB_WORDS, SYMBOL_BYTES, Switches, ThreadEntry, USER_SCRATCH_WORDS, WakerEntry,
+        KEY_WORDS, LastRequest, MAPPING_EVENT_WORDS, MAX_KERNEL_FRAMES, MAX_RULES, NAME_BYTES,
+        PATH_BYTES, SLAB_WORDS, SYMBOL_BYTES, Switches, ThreadEntry, USER_SCRATCH_WORDS,
+        WakerEntry,
     },
     walk::{
         maple::PIVOTS,
@@ -90,7 +91,7 @@ pub(crate) struct Report {
     pub(crate) turn: Word,
     /// The last of them, which need not be looked at again for the same stack.
     pub(crate) ranges: [Range; FOUND],
-    /// A [`profiler_common::abi::Mapped`], and the path behind it.
+    /// A [`profiler_common::abi::MappingEventRecord`], and the path behind it.
     pub(crate) record: [Word; REPORT_WORDS],
 }
 
@@ -102,7 +103,7 @@ pub(crate) struct Range {
 }
 
 /// Words of the longest record of a mapping.
-pub(crate) const REPORT_WORDS: usize = MAPPED_WORDS + (PATH_BYTES + NAME_BYTES) / 8;
+pub(crate) const REPORT_WORDS: usize = MAPPING_EVENT_WORDS + (PATH_BYTES + NAME_BYTES) / 8;
 
 /// A user stack being walked.
 #[repr(C)]
@@ -237,7 +238,7 @@ pub(crate) struct KernelStacks {
     pub(crate) address: Word,
     /// Which of `known` it is, or takes the place of.
     pub(crate) chosen: Word,
-    /// How many stacks were not recognized.
+    /// How many stacks were not found.
     pub(crate) turn: Word,
     /// In which words the return addresses of a stack are found.
     pub(crate) found: [Word; CACHED_FRAMES],
@@ -319,18 +320,18 @@ pub(crate) static ANNOUNCED: Array<Word> = Array::with_max_entries(ANNOUNCED_SLO
 /// Slots of [`ANNOUNCED`].
 pub(crate) const ANNOUNCED_SLOTS: u32 = 4096;
 
-/// Mappings told lately, the files behind them, and the stacks whose mappings were told: slot by hash,
+/// Mappings reported lately, the files behind them, and the stacks whose mappings were reported: slot by hash,
 /// as in [`ANNOUNCED`]. 32,768 slots, 256 KiB: a machine at work has a few thousand such mappings at a time.
 #[map]
-pub(crate) static TOLD: Array<Word> = Array::with_max_entries(TOLD_SLOTS, 0);
+pub(crate) static REPORTED: Array<Word> = Array::with_max_entries(REPORTED_SLOTS, 0);
 
-/// Slots of [`TOLD`].
-pub(crate) const TOLD_SLOTS: u32 = 32 << 10;
+/// Slots of [`REPORTED`].
+pub(crate) const REPORTED_SLOTS: u32 = 32 << 10;
 
-/// News for user space (size set at load): a record of 32 bytes for each new process, and one of 72 for
-/// each mapping that is met in it.
+/// Kernel events (size set at load): with the ring buffer's own header, a record of 32 bytes for each new process,
+/// and one of 72 and a path for each mapping that is sampled in it.
 #[map]
-pub(crate) static NOTICES: RingBuf = RingBuf::with_byte_size(64 * 1024, 0);
+pub(crate) static KERNEL_EVENTS: RingBuf = RingBuf::with_byte_size(64 * 1024, 0);
 
 /// The index of code: see [`crate::walk::code_index`]. 8,192 slots, 512 KiB; user space takes out what was used
 /// least before it is full.

@@ -13,7 +13,7 @@ use aya_ebpf::helpers::{
 };
 use core::hint::black_box;
 use profiler_common::{
-    abi::{MAPPED_WORDS, NAME_BYTES, NAME_WORDS, PATH_BYTES},
+    abi::{MAPPING_EVENT_WORDS, NAME_BYTES, NAME_WORDS, PATH_BYTES},
     walk::{Memory, maple::PIVOTS},
 };
 
@@ -107,7 +107,7 @@ pub(crate) fn copy_name(
     // SAFETY: behind `PATH_BYTES` bytes of path there is room for one name; the source is checked by the
     // helper.
     let copied = unsafe {
-        let path = record[MAPPED_WORDS].as_ptr().cast::<u8>();
+        let path = record[MAPPING_EVENT_WORDS].as_ptr().cast::<u8>();
         bpf_probe_read_kernel_str(path.add(length).cast(), NAME_BYTES as u32, name as *const _)
     };
     (1..=NAME_BYTES as i64)

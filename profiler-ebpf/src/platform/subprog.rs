@@ -7,7 +7,7 @@
 
 use core::ops::ControlFlow;
 use profiler_common::{
-    abi::{Allocator, Header, Live, NoticeKind, Rule, StackPosition, ThreadState},
+    abi::{Allocator, Header, KernelEventKind, Live, Rule, StackPosition, ThreadState},
     intern::Hash,
 };
 
@@ -206,7 +206,7 @@ numbers! {
     StackPosition(u32), none StackPosition::NONE.0;
 }
 
-impl Scalar for NoticeKind {
+impl Scalar for KernelEventKind {
     #[inline(always)]
     fn into_word(self) -> u64 {
         self as u64

@@ -138,7 +138,7 @@ fn leave_in_state(
     if !States(config!(states)).has(state) {
         return Err(Some(Counter::FilteredState.into()));
     }
-    if config!(look_period_ns) != 0
+    if config!(wait_sample_period_ns) != 0
         && let Some(entry) = threads::find(id)
         && !wait_sampling::is_sampled(&entry, now)
     {

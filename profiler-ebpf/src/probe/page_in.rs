@@ -230,7 +230,7 @@ fn take(context: SampleContext, end: End, address: u64) -> Outcome {
     let outcome = match (find_page_in(cpu_slot, address), end) {
         (FoundFile::None, _) | (_, End::None) => Outcome(NO_FIRING),
         (FoundFile::OtherKind, _) => Counter::FilteredFileKind.into(),
-        (_, End::NoRoom) => Counter::LostSleeperTable.into(),
+        (_, End::NoRoom) => Counter::LostThreadTable.into(),
         (_, End::Of(begun)) => record(context, begun),
     };
     context::release(cpu_slot);

@@ -7,7 +7,7 @@ use profiler_common::wait_sampling;
 /// and its first wait is.
 #[inline(always)]
 pub(crate) fn is_sampled(entry: &threads::Entry, now: u64) -> bool {
-    let period = config!(look_period_ns);
+    let period = config!(wait_sample_period_ns);
     let interval =
         wait_sampling::mean_gap(entry.interval_ns(), entry.left_before(now), now, period);
     entry.set_interval(interval);
@@ -17,7 +17,7 @@ pub(crate) fn is_sampled(entry: &threads::Entry, now: u64) -> bool {
 /// What time off the CPU weighs; see [`threads::Entry::interval_ns`].
 #[inline(always)]
 pub(crate) fn weight(spent_ns: u64, interval_ns: u64) -> u64 {
-    match config!(look_period_ns) {
+    match config!(wait_sample_period_ns) {
         0 => spent_ns,
         period => wait_sampling::weight(spent_ns, interval_ns, period),
     }

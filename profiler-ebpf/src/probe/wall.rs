@@ -124,7 +124,7 @@ pub(crate) fn begin(counters: &Counters, cpu_slot: u32, task: u64, now: u64) -> 
     record::key_of(key, task, ids, ThreadState::Runnable);
     let Some(entry) = threads::make(task::initial_id_of(task)) else {
         counters::bump(counters, Counter::Fired);
-        counters::bump(counters, Counter::LostSleeperTable);
+        counters::bump(counters, Counter::LostThreadTable);
         return None;
     };
     if entry.since_ns().is_some() {

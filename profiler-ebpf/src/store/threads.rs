@@ -93,7 +93,7 @@ impl Entry {
     #[inline(always)]
     pub(crate) fn leave(&self, now_ns: u64, key: &[Word; KEY_WORDS]) {
         self.belong(key);
-        if config!(look_period_ns) == 0 {
+        if config!(wait_sample_period_ns) == 0 {
             self.0.woken.store(0);
         } else {
             // A thread without an entry has one now; otherwise it says so already.

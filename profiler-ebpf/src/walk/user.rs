@@ -191,7 +191,7 @@ fn native(cpu_slot: u32, scratch: &'static Scratch) {
     let has_memory = if config::has(Switches::UNWIND_ROWS) {
         code_cache::refresh_code_cache(cpu_slot)
     } else {
-        !config::has(Switches::TELL_MAPPINGS) || mappings::space() != 0
+        !config::has(Switches::MAPPING_EVENTS) || mappings::space() != 0
     };
     if !has_memory {
         // It is ending.

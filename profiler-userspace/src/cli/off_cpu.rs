@@ -44,7 +44,7 @@ pub(super) struct OffCpuArgs {
     #[arg(long, value_name = "LETTERS", value_parser = states)]
     state: Option<States>,
     /// Record about one wait per thread in this time, such as 1ms, weighted for the others: limits the cost
-    #[arg(long, value_name = "TIME", value_parser = look_period)]
+    #[arg(long, value_name = "TIME", value_parser = wait_sample_period)]
     switch_sample: Option<Duration>,
     /// Omit kernel threads
     #[arg(long)]
@@ -89,7 +89,7 @@ impl OffCpuArgs {
             states: self.state.unwrap_or(Waits::all_states(wakers)),
             shortest: self.min_block_time.unwrap_or(Duration::ZERO),
             longest: self.max_block_time.unwrap_or(Duration::MAX),
-            look_period: self.switch_sample.unwrap_or(Duration::ZERO),
+            wait_sample_period: self.switch_sample.unwrap_or(Duration::ZERO),
             threads: match (self.user_threads_only, self.kernel_threads_only) {
                 (false, false) => ThreadKind::Both,
                 (true, false) => ThreadKind::User,
@@ -190,7 +190,7 @@ fn microseconds(text: &str) -> Result<Duration, String> {
 }
 
 /// How often to look, with its unit.
-fn look_period(text: &str) -> Result<Duration, String> {
+fn wait_sample_period(text: &str) -> Result<Duration, String> {
     let units = [("us", 1), ("ms", 1_000), ("s", 1_000_000)];
     let period = units.into_iter().find_map(|(unit, each)| {
         let number: u64 = text.strip_suffix(unit)?.trim().parse().ok()?;
@@ -255,9 +255,9 @@ mod tests {
 
     #[test]
     fn a_sample_period_has_a_unit() {
-        assert_eq!(look_period("1ms"), Ok(Duration::from_millis(1)));
-        assert_eq!(look_period("250us"), Ok(Duration::from_micros(250)));
-        assert_eq!(look_period("1s"), Ok(Duration::from_secs(1)));
+        assert_eq!(wait_sample_period("1ms"), Ok(Duration::from_millis(1)));
+        assert_eq!(wait_sample_period("250us"), Ok(Duration::from_micros(250)));
+        assert_eq!(wait_sample_period("1s"), Ok(Duration::from_secs(1)));
         for wrong in [
             "",
             "1",
@@ -267,7 +267,7 @@ mod tests {
             "-1ms",
             "18446744073709551615s",
         ] {
-            assert!(look_period(wrong).is_err(), "{wrong}");
+            assert!(wait_sample_period(wrong).is_err(), "{wrong}");
         }
     }
 

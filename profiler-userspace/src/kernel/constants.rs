@@ -24,7 +24,7 @@ pub(super) fn config(request: &Request, support: &Support, sizes: &Sizes) -> Con
             .switches
             .without(Switches::UNWIND_ROWS)
             .with_if(Switches::UNWIND_ROWS, rows)
-            .with_if(Switches::TELL_MAPPINGS, tell)
+            .with_if(Switches::MAPPING_EVENTS, tell)
             .with_if(Switches::TASK_LAYOUT, support.layout.is_some())
             .with_if(Switches::PID_NAMESPACE, support.pid_namespace.is_some())
             .with_if(Switches::PLAIN_LOOPS, support.bpf_loop == Some(false))
@@ -61,7 +61,7 @@ pub(super) fn config(request: &Request, support: &Support, sizes: &Sizes) -> Con
         states: waits.states.0,
         shortest_ns: nanoseconds(waits.shortest),
         longest_ns: nanoseconds(waits.longest),
-        look_period_ns: nanoseconds(waits.look_period),
+        wait_sample_period_ns: nanoseconds(waits.wait_sample_period),
         calls: calls(request),
         layout: support.layout.unwrap_or_default(),
         mapping: support.mapping.unwrap_or_default(),

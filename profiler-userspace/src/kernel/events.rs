@@ -3,13 +3,15 @@
 //! In: records of the ring buffer. Out: [`KernelEvent`]s. Pure but for the reading of the queue itself; a record that
 //! makes no sense is none.
 
+use crate::process::{MappingEvent, ProcessKey};
 use aya::maps::{MapData, RingBuf};
-use profiler_common::abi::{CodeKey, MAPPED_WORDS, Mapped, Notice, NoticeKind};
-use std::ops::Range;
+use profiler_common::abi::{
+    CodeKey, KernelEventKind, KernelEventRecord, MAPPING_EVENT_WORDS, MappingEventRecord,
+};
 use std::os::fd::{AsFd as _, BorrowedFd};
 
-/// The bytes of the queue of notices for a machine with so many CPUs: what they can tell at once while user
-/// space takes a tenth of a second to come. A power of two.
+/// The bytes of the queue of events for a machine with so many CPUs: what they can report while user space takes a
+/// tenth of a second to read it. A power of two.
 pub(super) fn queue_bytes(cpus: u32) -> u32 {
     const EACH: u32 = 32 << 10;
     const MOST: u32 = 1 << 20;
@@ -22,37 +24,13 @@ pub(super) fn queue_bytes(cpus: u32) -> u32 {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KernelEvent {
     /// A process was sampled that had not been seen before, or not lately.
-    NewProcess(ProcessOf),
+    NewProcess(ProcessKey),
     /// A live side has become half full.
     HalfFull,
     /// A walk of this process came to code without a table, at this address.
-    UnknownCode(ProcessOf, u64),
+    UnknownCode(ProcessKey, u64),
     /// What lies at an address that was sampled.
     Mapping(MappingEvent),
-}
-
-/// The process that an event is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ProcessOf {
-    /// Its ID, as seen in our PID namespace.
-    pub tgid: u32,
-    /// Its incarnation; see `profiler_common::abi::SampleKey`.
-    pub incarnation: u64,
-}
-
-/// An executable mapping, as it was when an address in it was sampled.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MappingEvent {
-    /// Whose.
-    pub process: ProcessOf,
-    /// Where it lay.
-    pub range: Range<u64>,
-    /// The offset of its first byte in the file; zero if there is no file.
-    pub offset: u64,
-    /// What the kernel half knows the file by.
-    pub code: CodeKey,
-    /// Where the file lies: its names from the last to the first. Empty if that was reported before.
-    pub names: Vec<Box<[u8]>>,
 }
 
 /// The queue of what the kernel half reports.
@@ -88,26 +66,26 @@ fn parse(record: &[u8]) -> Option<KernelEvent> {
         Some(u64::from_ne_bytes(bytes.try_into().ok()?))
     };
     let first = word(0)?;
-    let notice = Notice {
+    let event = KernelEventRecord {
         kind: first as u32,
         tgid: (first >> 32) as u32,
         incarnation: word(1)?,
         address: word(2)?,
     };
-    let process = ProcessOf {
-        tgid: notice.tgid,
-        incarnation: notice.incarnation,
+    let process_key = ProcessKey {
+        tgid: event.tgid,
+        incarnation: event.incarnation,
     };
-    match NoticeKind::from_code(notice.kind)? {
-        NoticeKind::NewProcess => return Some(KernelEvent::NewProcess(process)),
-        NoticeKind::HalfFull => return Some(KernelEvent::HalfFull),
-        NoticeKind::UnknownCode => {
-            return Some(KernelEvent::UnknownCode(process, notice.address));
+    match KernelEventKind::from_code(event.kind)? {
+        KernelEventKind::NewProcess => return Some(KernelEvent::NewProcess(process_key)),
+        KernelEventKind::HalfFull => return Some(KernelEvent::HalfFull),
+        KernelEventKind::UnknownCode => {
+            return Some(KernelEvent::UnknownCode(process_key, event.address));
         }
-        NoticeKind::Mapped => {}
+        KernelEventKind::Mapping => {}
     }
-    let mapped = Mapped {
-        notice,
+    let mapped = MappingEventRecord {
+        event,
         end: word(3)?,
         offset: word(4)?,
         code: CodeKey {
@@ -116,13 +94,13 @@ fn parse(record: &[u8]) -> Option<KernelEvent> {
             modified: word(7)?,
         },
     };
-    let path = record.get(MAPPED_WORDS * 8..)?;
+    let path = record.get(MAPPING_EVENT_WORDS * 8..)?;
     let names = path.split_inclusive(|&byte| byte == 0);
     let names = names.filter_map(|name| Some(name.strip_suffix(b"\0")?.into()));
-    (notice.address < mapped.end).then(|| {
+    (event.address < mapped.end).then(|| {
         KernelEvent::Mapping(MappingEvent {
-            process,
-            range: notice.address..mapped.end,
+            process_key,
+            range: event.address..mapped.end,
             offset: mapped.offset,
             code: mapped.code,
             names: names.collect(),
@@ -146,7 +124,10 @@ mod tests {
         else {
             panic!()
         };
-        assert_eq!((seen.process.tgid, seen.process.incarnation), (7, 11));
+        assert_eq!(
+            (seen.process_key.tgid, seen.process_key.incarnation),
+            (7, 11)
+        );
         assert_eq!((seen.range, seen.offset), (0x1000..0x3000, 0x2000));
         assert_eq!(seen.code.inode, 6);
         assert_eq!(
@@ -158,13 +139,13 @@ mod tests {
     #[test]
     fn an_event_is_read_and_nonsense_is_rejected() {
         assert_eq!(parse(&record(&[1, 0, 0], b"")), Some(KernelEvent::HalfFull));
-        let process = ProcessOf {
+        let process_key = ProcessKey {
             tgid: 7,
             incarnation: 11,
         };
         assert_eq!(
             parse(&record(&[2 | 7 << 32, 11, 0x1000], b"")),
-            Some(KernelEvent::UnknownCode(process, 0x1000))
+            Some(KernelEvent::UnknownCode(process_key, 0x1000))
         );
         assert_eq!(parse(&record(&[9, 0, 0], b"")), None);
         assert_eq!(parse(&record(&[3, 0, 0], b"")), None);

@@ -57,7 +57,7 @@ pub(super) fn load(request: Request, support: &Support) -> Result<Kernel> {
         .map_max_entries("COUNTERS", sizes.cpu_slots)
         .map_max_entries("SCRATCH", sizes.cpu_slots)
         .map_max_entries("KERNEL_STACKS", switching.max(1))
-        .map_max_entries("NOTICES", queue_bytes(cpus))
+        .map_max_entries("KERNEL_EVENTS", queue_bytes(cpus))
         .map_max_entries("AYA_LOGS", logs::room(config.switches.has(Switches::LOG)))
         .map_max_entries("TARGETS", sizes.target_words)
         .map_max_entries("TALLIES", SIDES as u32 * sizes.tallies)
@@ -100,9 +100,9 @@ pub(super) fn load(request: Request, support: &Support) -> Result<Kernel> {
         None
     };
     let events_queue = ebpf
-        .take_map("NOTICES")
+        .take_map("KERNEL_EVENTS")
         .and_then(|map| RingBuf::try_from(map).ok())
-        .ok_or_else(|| missing("NOTICES"))?;
+        .ok_or_else(|| missing("KERNEL_EVENTS"))?;
     mark_targets(&targets, &request.ids, &sizes)?;
     // Those that are not taken stay with the object.
     let mut hash = |name, room: u32| (room > 1).then(|| ebpf.take_map(name)).flatten();
@@ -133,7 +133,7 @@ pub(super) fn load(request: Request, support: &Support) -> Result<Kernel> {
         keys,
         tables,
         logs,
-        reports_mappings: config.switches.has(Switches::TELL_MAPPINGS),
+        reports_mappings: config.switches.has(Switches::MAPPING_EVENTS),
         follows_targets: support.layout.is_some() && request.target != TargetKind::All,
         walks_user_stacks: request.switches.has(Switches::USER_STACKS),
     };

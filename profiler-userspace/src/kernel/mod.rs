@@ -32,7 +32,7 @@ mod threads;
 
 pub use asleep::Sleeping;
 pub use attach::online_cpus;
-pub use events::{KernelEvent, MappingEvent, ProcessOf};
+pub use events::KernelEvent;
 pub use perf_link::{Policy, Source};
 pub use programs::Verified;
 pub use request::Request;

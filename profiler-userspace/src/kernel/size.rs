@@ -5,8 +5,8 @@
 use super::Error;
 use super::events::queue_bytes;
 use profiler_common::abi::{
-    Block, Counters, KERNEL_SCRATCH_WORDS, MAPPED_WORDS, NAME_BYTES, PATH_BYTES, SIDES, Tally,
-    USER_SCRATCH_WORDS,
+    Block, Counters, KERNEL_SCRATCH_WORDS, MAPPING_EVENT_WORDS, NAME_BYTES, PATH_BYTES, SIDES,
+    Tally, USER_SCRATCH_WORDS,
 };
 
 /// Numbers of entries of the maps that are sized at load.
@@ -26,7 +26,7 @@ pub(super) struct Sizes {
 
 /// What one event takes on one CPU: its counters and its scratch space.
 const CPU_SLOT_BYTES: u64 = (size_of::<Counters>()
-    + 8 * (USER_SCRATCH_WORDS + KERNEL_SCRATCH_WORDS + WALK_WORDS + TELLING_WORDS))
+    + 8 * (USER_SCRATCH_WORDS + KERNEL_SCRATCH_WORDS + WALK_WORDS + MAPPING_EVENT_RECORD_WORDS))
     as u64;
 
 /// The walk itself: the key, the frame, registers, a node of the tree of mappings, and what is kept from one
@@ -34,9 +34,9 @@ const CPU_SLOT_BYTES: u64 = (size_of::<Counters>()
 const WALK_WORDS: usize = 64 + 8 * 22 + 128 * 4;
 
 /// The record of a mapping event, with its path.
-const TELLING_WORDS: usize = MAPPED_WORDS + (PATH_BYTES + NAME_BYTES) / 8 + 12;
+const MAPPING_EVENT_RECORD_WORDS: usize = MAPPING_EVENT_WORDS + (PATH_BYTES + NAME_BYTES) / 8 + 12;
 
-/// The positions of the queue of notices, announced processes, mappings told, control, symbol name,
+/// The positions of the queue of kernel events, announced processes, reported mappings, control, symbol name,
 /// constants; each map's page roundings and bookkeeping.
 const FIXED_BYTES: u64 = 2 * 4096 + 32 * 1024 + 256 * 1024 + 16 * 4096;
 

@@ -1,14 +1,11 @@
 //! What this kernel supports, determined once at the start.
 
-use super::btf::Btf;
+use super::btf::{BTF_PATH, Btf};
 use super::layout::{fault_layout, layout, structs};
 use crate::probe::{Io, PageFaults};
 use profiler_common::abi::{FaultLayout, FileKinds, FileLayout, MappingLayout, TaskLayout};
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
-
-/// Where the kernel keeps its type information.
-pub(super) const BTF_PATH: &str = "/sys/kernel/btf/vmlinux";
 
 /// The inode number of the initial PID namespace (`include/linux/proc_ns.h`, `PROC_PID_INIT_INO`).
 const INITIAL_PID_NAMESPACE: u32 = 0xefff_fffc;

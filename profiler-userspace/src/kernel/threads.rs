@@ -283,7 +283,7 @@ impl Threads {
             }
             Err(_) => {
                 counters.add_lasting(Counter::Fired, u64::from(runs));
-                counters.add_lasting(Counter::LostSleeperTable, 1);
+                counters.add_lasting(Counter::LostThreadTable, 1);
                 Ok(false)
             }
         }
@@ -334,11 +334,11 @@ impl Threads {
             let weight = match self.weight {
                 Some(CallWeight::Bytes) => 0,
                 Some(CallWeight::One) => 1,
-                Some(CallWeight::Time) | None if waits.look_period.is_zero() => spent,
+                Some(CallWeight::Time) | None if waits.wait_sample_period.is_zero() => spent,
                 Some(CallWeight::Time) | None => wait_sampling::weight(
                     spent,
                     entry.interval,
-                    u64::try_from(waits.look_period.as_nanos()).unwrap_or(u64::MAX),
+                    u64::try_from(waits.wait_sample_period.as_nanos()).unwrap_or(u64::MAX),
                 ),
             };
             let sample = store.sample(key, weight, 1, into);

@@ -131,10 +131,10 @@ fn narrowed(waits: &Waits) -> Vec<String> {
     if waits.longest < Duration::MAX {
         parts.push(format!("at most {} µs each", waits.longest.as_micros()));
     }
-    if !waits.look_period.is_zero() {
+    if !waits.wait_sample_period.is_zero() {
         parts.push(format!(
             "estimated from about one wait of each thread in {:?}",
-            waits.look_period
+            waits.wait_sample_period
         ));
     }
     parts
@@ -277,7 +277,7 @@ mod tests {
                         .with(TaskState::DiskSleep),
                     shortest: Duration::from_millis(1),
                     longest: Duration::from_secs(1),
-                    look_period: Duration::from_millis(2),
+                    wait_sample_period: Duration::from_millis(2),
                     threads: ThreadKind::User,
                     reasons: true,
                     wakers: Wakers::None,

@@ -36,7 +36,7 @@ pub struct Waits {
     /// The longest time off the CPU.
     pub longest: Duration,
     /// How often a wait of each thread is looked at, which then stands for others; zero: all are.
-    pub look_period: Duration,
+    pub wait_sample_period: Duration,
     /// Which threads.
     pub threads: ThreadKind,
     /// Whether a frame at the leaf says what was waited for.
@@ -73,7 +73,7 @@ impl Default for Waits {
             states: States::ALL,
             shortest: Duration::ZERO,
             longest: Duration::MAX,
-            look_period: Duration::ZERO,
+            wait_sample_period: Duration::ZERO,
             threads: ThreadKind::Both,
             reasons: false,
             wakers: Wakers::None,

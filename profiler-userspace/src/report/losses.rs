@@ -61,7 +61,8 @@ pub(super) fn open_waits(counters: &Counters, noun: &str) -> Vec<Finding> {
 
 /// Events that found the queue full. Most of them come again; those of a process that has ended do not.
 pub(super) fn dropped_events(counters: &Counters) -> Option<Finding> {
-    let dropped = counters.get(Counter::MappingsUntold) + counters.get(Counter::NoticesDropped);
+    let dropped =
+        counters.get(Counter::MappingEventsDropped) + counters.get(Counter::KernelEventsDropped);
     (dropped > 0).then(|| {
         Finding::note(format!(
             "{} dropped (queue full): some frames may be [unknown]; lower -F",
@@ -81,7 +82,7 @@ fn cause(counter: Counter) -> &'static str {
     match counter {
         Counter::LostStackStore => "the store of stacks was full; raise --map-memory or lower -F",
         Counter::LostTallyTable => "the table of samples was full; raise --map-memory or lower -F",
-        Counter::LostSleeperTable => "the table of waiting threads was full; raise --map-memory",
+        Counter::LostThreadTable => "the table of waiting threads was full; raise --map-memory",
         Counter::LostReentered => {
             "they interrupted another on the same CPU; record fewer threads (-t)"
         }

@@ -37,7 +37,7 @@ pub(crate) fn on_switches(
     let spent = Duration::from_nanos(counters.get(Counter::RunTime));
     let is_dear = spent.as_nanos() * 100 > elapsed.as_nanos() * DEAR_PERCENT;
     let per_second = |number: u64| (number as f64 / elapsed.as_secs_f64().max(0.001)) as u64;
-    (is_dear && waits.look_period.is_zero()).then(|| {
+    (is_dear && waits.wait_sample_period.is_zero()).then(|| {
         Finding::note(format!(
             "recording {} waits a second took {} of one CPU; --switch-sample 1ms records about a thousand a second of each \
              thread, weighted",
@@ -393,7 +393,7 @@ mod tests {
         assert!(said.contains("44,000 waits a second took 16.0%"), "{said}");
         assert!(said.contains("--switch-sample"), "{said}");
         let some = Waits {
-            look_period: Duration::from_millis(1),
+            wait_sample_period: Duration::from_millis(1),
             ..every
         };
         assert_eq!(cost(160, &some), None);

@@ -1,4 +1,4 @@
-//! Starting the command: held before its first instruction, released when the probe is attached.
+//! Starting the command: suspended before its first instruction, released when the probe is attached.
 //!
 //! The child stops between `fork` and `exec`, reading from a pipe; one byte lets it go on. `spawn`
 //! returns only after the `exec`, so it runs on a thread of its own.
@@ -19,7 +19,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 
 /// A command between `fork` and `exec`.
-pub(crate) struct Held {
+pub(crate) struct SuspendedCommand {
     /// Its process ID.
     pub(crate) pid: u32,
     name: String,
@@ -34,7 +34,7 @@ pub(crate) struct Running {
     status: Option<ExitStatus>,
 }
 
-impl Held {
+impl SuspendedCommand {
     /// Forks. With `stdout_is_ours`, what the command prints goes to stderr, so that stdout holds our
     /// output and nothing else.
     pub(crate) fn start(command: &[OsString], stdout_is_ours: bool) -> Result<Self> {
@@ -135,7 +135,7 @@ impl Running {
         }
     }
 
-    /// The command's exit code, as a shell tells it: 128 and the signal's number for one that was
+    /// The command's exit code, as a shell has it: 128 and the signal's number for one that was
     /// killed. None while it runs.
     pub(crate) fn exit_code(&self) -> Option<u8> {
         let status = self.status?;
@@ -163,7 +163,7 @@ mod tests {
     /// that is open until it runs its program.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-    fn turn() -> MutexGuard<'static, ()> {
+    fn alone() -> MutexGuard<'static, ()> {
         ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -180,28 +180,30 @@ mod tests {
 
     #[test]
     fn a_suspended_command_runs_when_released_and_returns_its_exit_code() {
-        let _turn = turn();
+        let _alone = alone();
         let folder = tempfile::tempdir().unwrap();
         let trace = folder.path().join("trace");
-        let held = Held::start(
+        let suspended = SuspendedCommand::start(
             &shell(&format!("echo ran > {}; exit 7", trace.display())),
             false,
         )
         .unwrap();
         std::thread::sleep(std::time::Duration::from_millis(50));
         assert!(!trace.exists(), "the command ran before it was released");
-        let mut running = held.release().unwrap();
+        let mut running = suspended.release().unwrap();
         assert_eq!(wait(&mut running), 7);
         assert!(trace.exists());
     }
 
     #[test]
     fn a_command_that_is_never_released_never_runs() {
-        let _turn = turn();
+        let _alone = alone();
         let folder = tempfile::tempdir().unwrap();
         let trace = folder.path().join("trace");
-        let held = Held::start(&shell(&format!("echo ran > {}", trace.display())), false).unwrap();
-        let Held { gate, spawning, .. } = held;
+        let suspended =
+            SuspendedCommand::start(&shell(&format!("echo ran > {}", trace.display())), false)
+                .unwrap();
+        let SuspendedCommand { gate, spawning, .. } = suspended;
         drop(gate);
         assert!(spawning.join().unwrap().is_err());
         assert!(!trace.exists());
@@ -209,16 +211,16 @@ mod tests {
 
     #[test]
     fn fatal_signals_are_reported_as_by_a_shell() {
-        let _turn = turn();
-        let held = Held::start(&shell("kill -TERM $$; sleep 5"), false).unwrap();
-        assert_eq!(wait(&mut held.release().unwrap()), 128 + 15);
+        let _alone = alone();
+        let suspended = SuspendedCommand::start(&shell("kill -TERM $$; sleep 5"), false).unwrap();
+        assert_eq!(wait(&mut suspended.release().unwrap()), 128 + 15);
     }
 
     #[test]
     fn a_program_that_does_not_exist_is_named() {
-        let _turn = turn();
-        let held = Held::start(&["/no/such/program".into()], false).unwrap();
-        let error = format!("{:#}", held.release().err().unwrap());
+        let _alone = alone();
+        let suspended = SuspendedCommand::start(&["/no/such/program".into()], false).unwrap();
+        let error = format!("{:#}", suspended.release().err().unwrap());
         assert!(error.contains("/no/such/program"), "{error}");
     }
 }

@@ -1,5 +1,11 @@
-//! While sampling: waiting for the end, and for the kernel half's news.
+//! Sampling: the event loop that waits for the recording's end and does meanwhile what is due.
+//!
+//! In: a kernel that samples. Out: why it ended, and all that was recorded.
 
+use super::collector::Collector;
+use super::events::EventHandler;
+use super::launch::Running;
+use super::signals::Signals;
 use super::tables::Tables;
 use crate::kernel::Kernel;
 use crate::pipeline::Recorded;
@@ -9,150 +15,52 @@ use crate::pipeline::symbolize::Code;
 use crate::pipeline::windows::Windows;
 use crate::plan::{Plan, Target};
 use crate::priority::RaisedPriority;
-use crate::process::{ProcessKey, Processes, vdso};
-use crate::profile::normalized::NormalizedProfile;
-use crate::profile::raw::RawProfile;
+use crate::process::ProcessKey;
 use crate::report::{
     self,
     text::{counted, grouped},
 };
-use crate::session::events::Looks;
-use crate::session::launch::Running;
-use crate::symbolize::{Normalizer, Objects};
 use crate::targets::tasks;
-use crate::unwind::loader::CodeKeys as _;
 use crate::unwind::offline::OfflineWalker;
 use anyhow::{Context as _, Result};
 use profiler_common::abi::Class;
-use rustix::process::Signal;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
-use tokio::signal::unix::{Signal as Listener, SignalKind, signal};
-use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
 /// How often the progress line is drawn, the tables' filling looked at, and named targets looked for.
 const TICK: Duration = Duration::from_millis(100);
 
-/// How long an interrupt waits for files that are just being written.
-const GRACE: Duration = Duration::from_millis(500);
-
-/// The signals that mean something to us, listened to from the start.
-pub(super) struct Signals {
-    ends: Ends,
-    child: Listener,
-}
-
-/// Those that ask for the end.
-struct Ends {
-    interrupt: Listener,
-    terminate: Listener,
-    hangup: Listener,
-}
-
-impl Ends {
-    async fn next(&mut self) -> Signal {
-        tokio::select! {
-            _ = self.interrupt.recv() => Signal::INT,
-            _ = self.terminate.recv() => Signal::TERM,
-            _ = self.hangup.recv() => Signal::HUP,
-        }
-    }
-}
-
-impl Signals {
-    pub(super) fn listen() -> Result<Self> {
-        let listen = |kind| signal(kind).context("cannot listen for signals");
-        Ok(Self {
-            ends: Ends {
-                interrupt: listen(SignalKind::interrupt())?,
-                terminate: listen(SignalKind::terminate())?,
-                hangup: listen(SignalKind::hangup())?,
-            },
-            child: listen(SignalKind::child())?,
-        })
-    }
-
-    /// What `work` returns; nothing if a signal comes first and the work is not nearly done.
-    pub(super) async fn unless_interrupted<T>(
-        &mut self,
-        mut work: JoinHandle<Result<T>>,
-    ) -> Result<Option<T>> {
-        tokio::select! {
-            done = &mut work => done.context("symbolizing failed unexpectedly")?.map(Some),
-            _ = self.ends.next() => match tokio::time::timeout(GRACE, work).await {
-                Ok(done) => done.context("symbolizing failed unexpectedly")?.map(Some),
-                Err(_) => Ok(None),
-            },
-        }
-    }
-
-    /// Waits for the command to end; false if a signal came first.
-    pub(super) async fn wait_for(&mut self, command: &mut Running) -> bool {
-        while !command.has_ended() {
-            tokio::select! {
-                _ = self.child.recv() => {}
-                // Not every exit is told by a signal of its own.
-                () = tokio::time::sleep(TICK) => {}
-                signal = self.ends.next() => {
-                    command.pass_on(signal);
-                    return false;
-                }
-            }
-        }
-        true
-    }
-}
-
-/// Processes that may be known before those that have ended are looked for and let go: their mappings take
-/// a kilobyte each.
-const FEWEST_CROWDED: usize = 1024;
-
 /// A recording under way.
 pub(super) struct Session {
-    pub(super) kernel: Kernel,
-    pub(super) processes: Processes,
-    /// What was drained and cannot be normalized yet.
-    pub(super) raw: RawProfile,
-    pub(super) normalizer: Normalizer,
-    /// So many known processes are a crowd, in which most may have ended.
-    crowd: usize,
+    kernel: Kernel,
+    handler: EventHandler,
+    collector: Collector,
     started: Instant,
     stopped: Option<Duration>,
-    notices: AsyncFd<OwnedFd>,
-    pub(super) looks: Looks,
-    /// None where stacks are walked by frame pointers alone.
-    pub(super) tables: Option<Tables>,
+    /// Readable when there are kernel events.
+    events: AsyncFd<OwnedFd>,
 }
 
 impl Session {
     /// Takes over what is attached and sampling.
     pub(super) fn new(mut kernel: Kernel, tables: Option<Tables>) -> Result<Self> {
-        let notices = kernel
+        let events = kernel
             .events_fd()
             .try_clone_to_owned()
             .and_then(listen)
-            .context("cannot listen for the kernel's notices")?;
-        let mut processes = Processes::holding_files();
-        processes.compare_start_times();
-        if kernel.reports_mappings() {
-            let key = vdso::mapping().and_then(|mapping| kernel.code_key_at(mapping.start));
-            processes.note_vdso(key);
-        }
+            .context("cannot listen for kernel events")?;
+        let handler = EventHandler::new(&mut kernel, tables);
         Ok(Self {
             kernel,
-            processes,
-            raw: RawProfile::default(),
-            normalizer: Normalizer::new(),
-            crowd: FEWEST_CROWDED,
+            handler,
+            collector: Collector::new(),
             started: Instant::now(),
             stopped: None,
-            notices,
-            looks: Looks::default(),
-            tables,
+            events,
         })
     }
 
@@ -177,7 +85,7 @@ impl Session {
         } else {
             ids
         };
-        if let Some(tables) = &mut self.tables
+        if let Some(tables) = &mut self.handler.tables
             && plan.target == Target::All
         {
             tables.loader.load_in_background(tasks::busiest());
@@ -201,33 +109,29 @@ impl Session {
                         break Stop::CommandEnded;
                     }
                 }
-                ready = self.notices.readable() => {
-                    ready.context("cannot listen for the kernel's notices")?.clear_ready();
-                    self.hear()?;
+                ready = self.events.readable() => {
+                    ready.context("cannot listen for kernel events")?.clear_ready();
+                    self.take_in_events()?;
                 }
-                () = tokio::time::sleep_until(self.looks.next().into()), if !self.looks.is_empty() => {
-                    self.look_again();
+                () = tokio::time::sleep_until(self.handler.rescans.next_due().into()),
+                    if !self.handler.rescans.is_empty() =>
+                {
+                    self.handler.rescan(&mut self.kernel);
                 }
-                () = has_time(self.tables.as_ref()) => {
-                    if let Some(tables) = &mut self.tables {
+                () = has_time(self.handler.tables.as_ref()) => {
+                    if let Some(tables) = &mut self.handler.tables {
                         tables.loader.load_next(&mut self.kernel);
                     }
                 }
                 _ = tick.tick() => {
-                    // Not everything that is told wakes us up.
-                    self.hear()?;
+                    // Not every event wakes us up.
+                    self.take_in_events()?;
                     self.print_logs();
-                    self.drain_if_full()?;
+                    self.collector.drain_if_full(&mut self.kernel, &mut self.handler)?;
                     if let Some(windows) = &mut windows
                         && windows.is_over(self.elapsed())
                     {
-                        let (until, (normalized, objects)) = (self.elapsed(), self.take_window()?);
-                        let code = Code {
-                            processes: &self.processes,
-                            objects: &objects,
-                        };
-                        windows.write(normalized, code, &mut self.kernel, until)?;
-                        self.processes.close_deleted();
+                        self.write_window(windows)?;
                     }
                     if progress.is_visible() {
                         progress.sampling(self.elapsed(), &self.so_far(plan));
@@ -269,33 +173,33 @@ impl Session {
         each.collect::<Vec<_>>().join(", ")
     }
 
-    /// Drains when a side is half full, or when so many processes have come by that those of them that
-    /// have ended should be let go.
-    pub(super) fn drain_if_full(&mut self) -> Result<()> {
-        if !self.kernel.is_half_full() && self.processes.len() < self.crowd {
-            return Ok(());
+    /// Takes in kernel events, and drains where one asks for it.
+    fn take_in_events(&mut self) -> Result<()> {
+        if self.handler.take_in(&mut self.kernel) {
+            self.collector
+                .drain_if_full(&mut self.kernel, &mut self.handler)?;
         }
-        self.drain()
+        Ok(())
     }
 
-    fn drain(&mut self) -> Result<()> {
-        // Looked at first: nothing of these will come after this drain.
-        let mut ended = self.processes.ended();
-        let waking = self.kernel.waking();
-        ended.retain(|process| !waking.contains(&(process.tgid, process.incarnation)));
-        self.kernel.drain(&mut self.raw)?;
-        // All firings that were drained have ended, and told what lay at their addresses.
-        self.take_in_events();
-        self.normalizer
-            .take(&mut self.raw, &mut self.processes, &ended);
-        self.crowd = (2 * self.processes.len()).max(FEWEST_CROWDED);
+    /// Writes what was recorded in the window that is over.
+    fn write_window(&mut self, windows: &mut Windows<'_>) -> Result<()> {
+        let until = self.elapsed();
+        self.collector.drain(&mut self.kernel, &mut self.handler)?;
+        let (normalized, objects) = self.collector.take(&mut self.handler);
+        let code = Code {
+            processes: &self.handler.processes,
+            objects: &objects,
+        };
+        windows.write(normalized, code, &mut self.kernel, until)?;
+        self.handler.processes.close_deleted();
         Ok(())
     }
 
     /// Looks for threads that are off the CPU, and has their time counted from the recording's beginning.
     pub(super) fn find_asleep(&mut self, user_stacks: bool) -> Result<Before> {
         let mut before = Before::default();
-        let mut walker = OfflineWalker::new(&mut self.processes);
+        let mut walker = OfflineWalker::new(&mut self.handler.processes);
         for sleeping in self.kernel.asleep()? {
             let process_key = ProcessKey {
                 tgid: sleeping.tgid,
@@ -315,7 +219,8 @@ impl Session {
     pub(super) fn end(mut self) -> Result<Recorded> {
         let began = Instant::now();
         self.kernel.detach()?;
-        self.kernel.drain_rest(&mut self.raw)?;
+        self.collector
+            .drain_rest(&mut self.kernel, &mut self.handler)?;
         let dropped = self.print_logs();
         if dropped > 0 {
             report::print(&format!(
@@ -323,24 +228,17 @@ impl Session {
                 grouped(dropped)
             ));
         }
-        self.take_in_events();
-        let loaded = self.tables.as_ref().map(|tables| tables.loader.loaded());
-        let (normalized, objects) = self.normalizer.finish(&mut self.raw, &mut self.processes);
+        let tables = self.handler.tables.as_ref();
+        let loaded = tables.map(|tables| tables.loader.loaded());
+        let (normalized, objects) = self.collector.take(&mut self.handler);
         Ok(Recorded {
             began,
             kernel: self.kernel,
-            processes: self.processes,
+            processes: self.handler.processes,
             normalized,
             objects,
             loaded,
         })
-    }
-
-    /// All that was recorded since this was asked last.
-    pub(super) fn take_window(&mut self) -> Result<(NormalizedProfile, Objects)> {
-        self.drain()?;
-        let normalizer = std::mem::take(&mut self.normalizer);
-        Ok(normalizer.finish(&mut self.raw, &mut self.processes))
     }
 }
 

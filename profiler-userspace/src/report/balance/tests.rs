@@ -115,8 +115,8 @@ fn missing_unwind_tables_are_reported_with_a_remedy() {
 fn dropped_mapping_events_are_counted() {
     let text = balance(
         &[
-            (Counter::MappingsUntold, 1200),
-            (Counter::NoticesDropped, 34),
+            (Counter::MappingEventsDropped, 1200),
+            (Counter::KernelEventsDropped, 34),
         ],
         &[],
     );

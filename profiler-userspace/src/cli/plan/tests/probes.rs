@@ -75,7 +75,7 @@ fn off_cpu_time_can_be_recorded_beside_samples() {
     assert_eq!(plan_beside.all_outputs().count(), 2);
     let estimated = plan("--off-cpu-output off.svg --switch-sample 2ms");
     let waits = estimated.waits().expect("waits were asked for");
-    assert_eq!(waits.look_period, Duration::from_millis(2));
+    assert_eq!(waits.wait_sample_period, Duration::from_millis(2));
     // A graph that is drawn may be given a look, whichever it is.
     plan("-f --off-cpu-output off.svg --width 800");
     for (line, answer) in [

@@ -1,0 +1,246 @@
+//! From a plan to programs that are attached and sample.
+//!
+//! In: the plan, what this kernel supports. Out: the kernel, its unwind tables, and the plan as it is carried out: with
+//! the first event that this machine has, where that was left open.
+
+use super::tables::Tables;
+use crate::kernel::{self, Kernel, Policy, Request, Source, Support};
+use crate::plan::{CallGraph, Event, PerfEvent, PerfEventChoice, Plan, Sampling, Target};
+use crate::probe::{Probe, Wakers};
+use crate::report;
+use crate::targets::needed_libs::needed_libs_of;
+use crate::targets::{UprobeSite, allocators, command, uprobe_sites};
+use anyhow::{Context as _, Result, bail};
+use profiler_common::abi::{Switches, TargetKind};
+use std::path::{Path, PathBuf};
+
+/// The CPUs to sample on: those that run, or those of them that were named.
+pub(super) fn cpus(named: Option<&[u32]>) -> Result<Vec<u32>> {
+    let online = kernel::online_cpus().context("cannot read which CPUs are online from /sys")?;
+    let Some(named) = named else {
+        return Ok(online);
+    };
+    if let Some(absent) = named.iter().find(|cpu| !online.contains(cpu)) {
+        let list: Vec<String> = online.iter().map(u32::to_string).collect();
+        bail!(
+            "CPU {absent} is not online; those that are: {}",
+            list.join(",")
+        );
+    }
+    Ok(named.to_vec())
+}
+
+/// Loads the programs and attaches them, to the first event that this machine has where that was left open.
+pub(super) fn attach(
+    plan: &Plan,
+    ids: &[u32],
+    support: &Support,
+    cpus: &[u32],
+) -> Result<Attached> {
+    let sites = uprobe_sites_of(plan)?;
+    let is_open =
+        |event: &Event| event.probe.is_on_event() && event.perf_event == PerfEventChoice::Auto;
+    // A virtual machine's kernel may list a counter that its host does not provide.
+    if plan.events.iter().any(is_open) && has_cycle_counter() {
+        match attach_to(plan.settled(&PerfEvent::CYCLES), &sites, ids, support, cpus) {
+            Err(error) if matches!(error.downcast_ref(), Some(kernel::Error::NoEvent { .. })) => {}
+            result => return result,
+        }
+    }
+    attach_to(
+        plan.settled(&PerfEvent::CPU_CLOCK),
+        &sites,
+        ids,
+        support,
+        cpus,
+    )
+}
+
+/// Where the functions begin that are to be watched.
+fn uprobe_sites_of(plan: &Plan) -> Result<Vec<UprobeSite>> {
+    let mut sites = Vec::new();
+    for (number, event) in plan.events.iter().enumerate() {
+        match &event.probe {
+            Probe::Function(function) => sites.extend(uprobe_sites::sites(plan, number, function)?),
+            Probe::Allocations => {
+                let (found, warning) = allocators::sites(plan)?;
+                sites.extend(found);
+                if let Some(warning) = warning {
+                    report::print(&format!("flame-bpf: {warning}\n"));
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(sites)
+}
+
+fn attach_to(
+    plan: Plan,
+    sites: &[UprobeSite],
+    ids: &[u32],
+    support: &Support,
+    cpus: &[u32],
+) -> Result<Attached> {
+    let on_events = || {
+        let events = plan.events.iter().enumerate();
+        events.filter(|(_, event)| event.probe.is_on_event())
+    };
+    for (_, event) in on_events() {
+        event.sampling.check(event.perf_event(), highest_rate())?;
+    }
+    let (mut kernel, tables) = load(&plan, ids, support)?;
+    kernel.attach_programs(sites)?;
+    for (number, event) in on_events() {
+        kernel.attach_event(number, &source(event), cpus)?;
+    }
+    Ok(Attached {
+        kernel,
+        tables,
+        plan,
+    })
+}
+
+fn source(event: &Event) -> Source {
+    let perf_event = event.perf_event();
+    Source {
+        name: perf_event.name.to_string(),
+        kind: perf_event.kind as u32,
+        config: perf_event.config,
+        policy: match event.sampling {
+            // The kernel would make a fixed period of a clock's rate as well; said outright, it is exact.
+            Sampling::Frequency(hz) if perf_event.is_clock() => Policy::Period(1_000_000_000 / hz),
+            Sampling::Frequency(hz) => Policy::Frequency(hz),
+            Sampling::Period(period) => Policy::Period(period),
+        },
+    }
+}
+
+/// So many `-v` ask for log lines of the kernel half.
+const LOGS: u8 = 3;
+
+/// What of each sample is wanted.
+fn switches(plan: &Plan) -> Switches {
+    let capture = plan.capture;
+    // Kernel frames say what was waited for, even where these are not shown.
+    let reasons = plan.waits().is_some_and(|waits| waits.reasons);
+    // Whether it was a thread that ended a wait, or an interrupt.
+    let wakers = plan
+        .waits()
+        .is_some_and(|waits| waits.wakers != Wakers::None);
+    // A thread's time is known by all that it does.
+    let wall = plan.has(|probe| matches!(probe, Probe::Wall(_)));
+    let leaf_words = plan.has(|probe| probe.spec().names_leaf);
+    Switches::default()
+        .with_if(Switches::USER_STACKS, capture.user_stacks)
+        .with_if(
+            Switches::KERNEL_STACKS,
+            capture.kernel_stacks || reasons || wakers || wall || leaf_words,
+        )
+        .with_if(Switches::INCLUDE_IDLE, capture.include_idle)
+        .with_if(Switches::PER_THREAD, capture.per_thread || wall)
+        .with_if(Switches::PER_CPU, capture.per_cpu)
+        .with_if(Switches::FOLLOW_CHILDREN, plan.target == Target::Launched)
+        .with_if(Switches::UNWIND_ROWS, capture.call_graph != CallGraph::Fp)
+        .with_if(
+            Switches::FRAME_POINTERS,
+            capture.call_graph != CallGraph::Dwarf,
+        )
+        .with_if(Switches::LOG, plan.verbosity.verbose >= LOGS)
+}
+
+/// Loads the programs, and the unwind tables that will surely be needed.
+fn load(plan: &Plan, ids: &[u32], support: &Support) -> Result<(Kernel, Option<Tables>)> {
+    if plan.capture.call_graph == CallGraph::Dwarf && !support.can_find_mappings() {
+        bail!(
+            "{}; use --call-graph fp here, or Linux 6.1 or later",
+            no_rows(support)
+        );
+    }
+    let request = Request {
+        switches: switches(plan),
+        target: match plan.target {
+            Target::All => TargetKind::All,
+            Target::Processes(_) | Target::Launched => TargetKind::Processes,
+            Target::Threads(_) => TargetKind::Threads,
+        },
+        ids: ids.to_vec(),
+        map_memory: plan.memory.map_bytes,
+        unwind_memory: plan.memory.unwind_bytes,
+        probes: (plan.events.iter())
+            .map(|event| event.probe.clone())
+            .collect(),
+        weighed: (plan.events.iter().enumerate())
+            .filter(|(_, event)| event.is_weighed())
+            .fold(0, |mask, (number, _)| mask | 1 << number),
+    };
+    // A suspended command is still a copy of ourselves.
+    let named: &[u32] = if plan.target == Target::Launched {
+        &[]
+    } else {
+        ids
+    };
+    let mut kernel = Kernel::load(request, support)?;
+    // Not before: a command has the limits that we came with.
+    allow_many_files();
+    let Some(tables) = kernel.take_tables() else {
+        return Ok((kernel, None));
+    };
+    let mut tables = Tables::start(tables, &mut kernel)?;
+    let command = plan.launch.as_deref().and_then(command::program);
+    let libraries = command.as_deref().map(needed_libs_of).unwrap_or_default();
+    let files = command.iter().chain(&libraries).map(PathBuf::as_path);
+    tables.loader.prepare(&mut kernel, named, files);
+    Ok((kernel, Some(tables)))
+}
+
+/// A kernel that samples.
+pub(super) struct Attached {
+    pub(super) kernel: Kernel,
+    /// None where stacks are walked by frame pointers alone.
+    pub(super) tables: Option<Tables>,
+    /// The plan as it is carried out.
+    pub(super) plan: Plan,
+}
+
+/// Why unwind tables cannot be used.
+pub(super) fn no_rows(support: &Support) -> &'static str {
+    if support.bpf_loop == Some(false) {
+        "unwind tables need bpf_loop (Linux 5.17)"
+    } else {
+        "unwind tables need Linux 6.1 with type information (CONFIG_DEBUG_INFO_BTF)"
+    }
+}
+
+/// Whether the kernel drives a performance counter of the processor's cores.
+fn has_cycle_counter() -> bool {
+    let Ok(devices) = std::fs::read_dir("/sys/bus/event_source/devices") else {
+        return false;
+    };
+    devices.flatten().any(|device| {
+        let name = device.file_name();
+        let name = name.to_string_lossy();
+        // Intel and AMD; Intel's performance cores; ARM.
+        name == "cpu" || name == "cpu_core" || name.starts_with("armv8_")
+    })
+}
+
+/// The highest rate that the kernel allows; its default where it does not say.
+fn highest_rate() -> u64 {
+    std::fs::read_to_string(Path::new("/proc/sys/kernel/perf_event_max_sample_rate"))
+        .ok()
+        .and_then(|text| text.trim().parse().ok())
+        .unwrap_or(100_000)
+}
+
+/// Lets this process have as many files open as it may: those of a large program wait side by side, and all
+/// that were sampled are kept open.
+fn allow_many_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    let _as_it_was = setrlimit(Resource::Nofile, raised);
+}

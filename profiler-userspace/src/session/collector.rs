@@ -1,0 +1,80 @@
+//! From the kernel's store to a normalized profile, drain by drain.
+//!
+//! In: what the kernel half has counted; the processes that it was counted of. Out: a [`NormalizedProfile`] of all that
+//! was collected. Processes that have ended are let go here, when nothing of them can come any more.
+
+use super::events::EventHandler;
+use crate::kernel::Kernel;
+use crate::profile::normalized::NormalizedProfile;
+use crate::profile::raw::RawProfile;
+use crate::symbolize::{Normalizer, Objects};
+use anyhow::Result;
+
+/// Processes that may be known before those that have ended are looked for and let go: their mappings take
+/// a kilobyte each.
+const FEWEST_CROWDED: usize = 1024;
+
+/// What was drained so far.
+pub(super) struct Collector {
+    /// What cannot be normalized yet.
+    raw: RawProfile,
+    normalizer: Normalizer,
+    /// So many known processes are a crowd, in which most may have ended.
+    crowd: usize,
+}
+
+impl Collector {
+    /// Nothing was drained yet.
+    pub(super) fn new() -> Self {
+        Self {
+            raw: RawProfile::default(),
+            normalizer: Normalizer::new(),
+            crowd: FEWEST_CROWDED,
+        }
+    }
+
+    /// Drains when a side is half full, or when there are so many processes that those of them that have ended should
+    /// be let go.
+    pub(super) fn drain_if_full(
+        &mut self,
+        kernel: &mut Kernel,
+        handler: &mut EventHandler,
+    ) -> Result<()> {
+        if !kernel.is_half_full() && handler.processes.len() < self.crowd {
+            return Ok(());
+        }
+        self.drain(kernel, handler)
+    }
+
+    /// Drains now, while sampling goes on.
+    pub(super) fn drain(&mut self, kernel: &mut Kernel, handler: &mut EventHandler) -> Result<()> {
+        // Looked for first: nothing of these will come after this drain.
+        let mut ended = handler.processes.ended();
+        let waking = kernel.waking();
+        ended.retain(|process| !waking.contains(&(process.tgid, process.incarnation)));
+        kernel.drain(&mut self.raw)?;
+        // All firings that were drained have ended, and their mapping events are in the queue.
+        handler.take_in(kernel);
+        self.normalizer
+            .take(&mut self.raw, &mut handler.processes, &ended);
+        self.crowd = (2 * handler.processes.len()).max(FEWEST_CROWDED);
+        Ok(())
+    }
+
+    /// Drains the rest, after everything was detached.
+    pub(super) fn drain_rest(
+        &mut self,
+        kernel: &mut Kernel,
+        handler: &mut EventHandler,
+    ) -> Result<()> {
+        kernel.drain_rest(&mut self.raw)?;
+        handler.take_in(kernel);
+        Ok(())
+    }
+
+    /// All that was drained since this was asked last.
+    pub(super) fn take(&mut self, handler: &mut EventHandler) -> (NormalizedProfile, Objects) {
+        let normalizer = std::mem::take(&mut self.normalizer);
+        normalizer.finish(&mut self.raw, &mut handler.processes)
+    }
+}
