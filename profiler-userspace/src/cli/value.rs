@@ -184,7 +184,7 @@ pub(super) fn frequency(text: &str) -> Result<u64, String> {
 /// Occurrences between samples.
 pub(super) fn period(text: &str) -> Result<u64, String> {
     match text.parse() {
-        Ok(0) => Err("a period is 1 or more; 1 keeps every occurrence".to_owned()),
+        Ok(0) => Err("a period of 0 samples nothing; 1 keeps every occurrence".to_owned()),
         // The kernel refuses periods with the highest bit set.
         Ok(period) if period >> 63 == 0 => Ok(period),
         _ => Err("not a period; use the number of occurrences between two samples".to_owned()),
@@ -214,7 +214,7 @@ pub(super) fn symbol_memory(text: &str) -> Result<SymbolMemory, String> {
             bytes: u64::from(mebibytes) << 20,
         }),
         Ok(_) => Err(format!(
-            "symbolizing needs at least {LEAST} MiB; the default is 256"
+            "symbolizing needs {LEAST} or more; the default is 256"
         )),
         Err(_) => Err("not an amount of memory; use a whole number of MiB, such as 256".to_owned()),
     }
