@@ -50,7 +50,7 @@ fn requests_of_a_static_program_are_counted_unless_it_is_stripped() {
         .run()
         .expect_no_panic()
         .expect_code(1)
-        .expect_stderr("static program that was stripped");
+        .expect_stderr("a stripped static program");
 }
 
 #[kernel_test]
@@ -74,5 +74,5 @@ fn allocations_of_the_whole_machine_are_refused() {
         .run()
         .expect_no_panic()
         .expect_code(1)
-        .expect_stderr("whole machine is too much");
+        .expect_stderr("slows the whole machine down too much");
 }

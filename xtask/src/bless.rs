@@ -9,6 +9,10 @@ use crate::workspace::{Workspace, cargo, run};
 /// Runs the golden tests in the mode in which they write.
 pub(crate) fn bless() -> Result<()> {
     let workspace = Workspace::find()?;
+    // Some of what they compare is written by the program, which cargo does not build for them.
+    run(cargo()
+        .args(["build", "--release", "--locked", "--package=flame-bpf"])
+        .current_dir(&workspace.root))?;
     // Raw recordings first, of which others are made.
     for tests in [
         &["--test=raw_recording", "to_the_byte"][..],

@@ -328,7 +328,7 @@ mod tests {
         assert!(said("profiler-userspace/src/kernel/load.rs", "use aya::Ebpf;").is_empty());
         assert!(
             said(
-                "profiler-userspace/src/output/sink/place.rs",
+                "profiler-userspace/src/session/signals.rs",
                 "use tokio::net::TcpStream;"
             )
             .is_empty()
