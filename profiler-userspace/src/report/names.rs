@@ -132,7 +132,7 @@ pub(crate) fn on_names(
     sentences.sort_by_key(|(count, _)| Reverse(*count));
     sentences
         .into_iter()
-        .map(|(_, sentence)| Finding::new("unsymbolized", sentence))
+        .map(|(_, sentence)| Finding::new("unnamed", sentence))
         .collect()
 }
 
