@@ -141,6 +141,12 @@ impl Plan {
         self.events.iter().flat_map(|event| &event.outputs)
     }
 
+    /// Whether an output tells of the windows that a recording is divided into. Where these are written as they end, each
+    /// is a recording of its own.
+    pub fn has_windows(&self) -> bool {
+        self.window.is_none() && self.all_outputs().any(Output::has_windows)
+    }
+
     /// Whether one of the events has such a probe.
     pub fn has(&self, is_such: impl Fn(&Probe) -> bool) -> bool {
         self.events.iter().any(|event| is_such(&event.probe))
@@ -228,8 +234,8 @@ pub enum CallGraph {
 /// One place that the result goes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Folded text on stdout, with nothing else there.
-    Stdout,
+    /// This format on stdout, with nothing else there.
+    Stdout(Format),
     /// A file.
     File {
         /// Where, as the user wrote it.
@@ -248,10 +254,14 @@ impl Output {
     /// In which format a profile with names is written there; none where it is a raw recording.
     pub fn format(&self) -> Option<Format> {
         match self {
-            Self::Stdout => Some(Format::FOLDED),
-            Self::File { format, .. } => Some(*format),
+            Self::Stdout(format) | Self::File { format, .. } => Some(*format),
             Self::RawRecording { .. } => None,
         }
+    }
+
+    /// Whether what is written there tells of windows.
+    pub fn has_windows(&self) -> bool {
+        self.format().is_none_or(Format::has_windows)
     }
 
     /// Whether a picture is written there.
@@ -262,7 +272,7 @@ impl Output {
     /// What sentences call it.
     pub fn name(&self) -> String {
         match self {
-            Self::Stdout => "standard output".to_owned(),
+            Self::Stdout(_) => "standard output".to_owned(),
             Self::File { path, .. } | Self::RawRecording { path } => path.display().to_string(),
         }
     }

@@ -12,7 +12,7 @@ use flame_bpf::profile::normalized::{
     Label, Location, NamedFunction, NormalizedKey, NormalizedProfile, NormalizedStack,
     NormalizedStackIndex, NormalizedWaker, ObjectIndex, Sums,
 };
-use flame_bpf::profile::{Activity, FrameKind, Unit, Window};
+use flame_bpf::profile::{Activity, FrameKind, Unit, Window, WindowIndex, WindowTotals};
 use flame_bpf::profile::{OffCpuView, Wakers};
 use flame_bpf::raw_recording::{self, Facts, RawRecording, Writer};
 use flame_bpf_tests::{Invocation, Run};
@@ -88,6 +88,7 @@ fn recording() -> RawRecording {
                 thread_state,
                 event: 0,
                 waker: None,
+                window: WindowIndex::default(),
             },
             Sums { weight, count },
         );
@@ -225,8 +226,15 @@ fn in_windows() -> Vec<u8> {
         recording.facts.started += Duration::from_secs(60 * window);
         recording.normalized.window.end = Duration::from_secs(60);
         recording.closing = Some(format!("This is window {window}."));
+        let totals = WindowTotals {
+            window: recording.normalized.window,
+            firings: 1000,
+            filtered: 7,
+            lost: window % 2,
+            busy_ns: 1_000_000,
+        };
         writer
-            .window(&recording, window % 2, &mut bytes)
+            .window(&recording, &totals, &mut bytes)
             .expect("memory can be written");
     }
     bytes

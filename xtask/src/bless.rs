@@ -18,6 +18,7 @@ pub(crate) fn bless() -> Result<()> {
         &["--test=raw_recording", "to_the_byte"][..],
         &["--test=golden"],
         &["--test=pprof", "the_bytes_of"],
+        &["--test=formats", "the_bytes_of"],
     ] {
         run(cargo()
             .args(["test", "--locked", "--package=flame-bpf-tests"])

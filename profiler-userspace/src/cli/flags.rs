@@ -2,6 +2,7 @@
 //!
 //! In: nothing. Out: the flags, as clap reads them, and their help.
 
+use super::text::TextArgs;
 use super::value;
 use crate::output::{MinWidth, Palette};
 use crate::symbolize::SymbolMemory;
@@ -10,7 +11,7 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub(super) struct OutputArgs {
-    /// Write a flame graph (.svg), folded stacks (.folded, or `-`), pprof (.pb.gz) or a raw recording (.fbpf). Repeatable
+    /// Write .svg, .txt, .folded (or `-`), .pb.gz (pprof), .speedscope.json, .json.gz (Firefox), .json or .fbpf. Repeatable
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: Vec<PathBuf>,
     /// Write folded stacks to stdout, as -o - does
@@ -22,6 +23,8 @@ pub(super) struct OutputArgs {
     /// Mark kernel frames (_[k]) and JIT-compiled frames (_[j]) in folded text
     #[arg(long)]
     pub(super) annotate: bool,
+    #[command(flatten)]
+    pub(super) text: TextArgs,
 }
 
 #[derive(Debug, clap::Args)]

@@ -10,6 +10,7 @@
 mod calls;
 mod event_spec;
 mod flags;
+mod generated;
 mod help;
 mod hints;
 mod inspect;
@@ -18,13 +19,14 @@ mod perf_event;
 mod plan;
 mod record;
 mod render;
+mod text;
 mod value;
 
 pub use inspect::{InspectNames, InspectUnwind};
 
 use crate::plan::{Plan, Rendering};
-use clap::Parser as _;
 use clap::error::{ContextKind, ErrorKind};
+use clap::{CommandFactory as _, Parser as _};
 use std::ffi::OsString;
 
 /// What to do.
@@ -64,6 +66,9 @@ enum Command {
     Render(Box<render::RenderArgs>),
     #[command(subcommand)]
     Inspect(inspect::Inspect),
+    Completions(generated::CompletionsArgs),
+    /// Print the man page: flame-bpf man | man -l -
+    Man,
 }
 
 /// Reads the command line, the program's own name first.
@@ -81,6 +86,12 @@ pub fn parse(
             return exit;
         }
         let typed = arguments.get(1..).unwrap_or_default();
+        // Others' tools have no such commands.
+        let command = Args::command();
+        let is_ours = |word: &OsString| command.get_subcommands().any(|sub| sub.get_name() == word);
+        if typed.first().is_some_and(is_ours) {
+            return exit;
+        }
         let accepted = |spelling: &[OsString]| {
             let program = arguments.iter().take(1);
             let whole: Vec<OsString> = program.chain(spelling).cloned().collect();
@@ -98,6 +109,10 @@ fn read(arguments: &[OsString], stdout_is_terminal: bool) -> Result<Task, Exit> 
             render::build(*args, stdout_is_terminal).map(|rendering| Task::Render(rendering.into()))
         }
         Some(Command::Inspect(args)) => args.task(),
+        Some(Command::Completions(args)) => {
+            return Err(generated::completions(&args, Args::command()));
+        }
+        Some(Command::Man) => return Err(generated::man(Args::command())),
         None if record.command.is_empty() && arguments.iter().any(|word| word == "--") => {
             return Err(Exit::usage("there is no command behind `--`"));
         }
@@ -111,7 +126,7 @@ fn read(arguments: &[OsString], stdout_is_terminal: bool) -> Result<Task, Exit> 
 pub struct Exit {
     /// What to print: on stdout where `code` is 0, on stderr otherwise. Ends with a newline.
     pub text: String,
-    /// The exit code: 0 for help and the version, 2 for a command line that cannot be obeyed.
+    /// The exit code: 0 for help, the version and what is generated, 2 for a command line that cannot be obeyed.
     pub code: u8,
 }
 
@@ -139,7 +154,6 @@ impl Exit {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
     use proptest::prelude::*;
 
     use super::*;

@@ -289,7 +289,7 @@ fn places(paths: &[PathBuf], flag: &str) -> Result<Vec<Output>> {
         );
         places.push(place);
         outputs.push(if path == Path::new("-") {
-            Output::Stdout
+            Output::Stdout(Format::FOLDED)
         } else if is_raw_recording(path) {
             Output::RawRecording { path: path.clone() }
         } else {
@@ -304,8 +304,19 @@ fn places(paths: &[PathBuf], flag: &str) -> Result<Vec<Output>> {
 
 pub(super) fn outputs(output: &OutputArgs, stdout_is_terminal: bool) -> Result<Vec<Output>> {
     let mut outputs = places(&output.output, "-o")?;
-    if output.folded && !outputs.contains(&Output::Stdout) {
-        outputs.push(Output::Stdout);
+    let folded = Output::Stdout(Format::FOLDED);
+    if output.folded && !outputs.contains(&folded) {
+        outputs.push(folded);
+    }
+    if output.text.is_on_stdout(&outputs) {
+        let taken = outputs
+            .iter()
+            .any(|output| matches!(output, Output::Stdout(_)));
+        ensure!(
+            !taken,
+            "stdout can take folded stacks or the report, not both; write one of them to a file, as -o NAME.txt does"
+        );
+        outputs.push(Output::Stdout(Format::TEXT));
     }
     if outputs.is_empty() {
         outputs.push(if stdout_is_terminal {
@@ -314,7 +325,7 @@ pub(super) fn outputs(output: &OutputArgs, stdout_is_terminal: bool) -> Result<V
                 format: Format::SVG,
             }
         } else {
-            Output::Stdout
+            Output::Stdout(Format::FOLDED)
         });
     }
     Ok(outputs)
@@ -346,6 +357,7 @@ pub(super) fn style(look: &LookArgs, output: &OutputArgs, is_drawn: bool) -> Res
             delimited: output.delimited,
             annotate: output.annotate,
         },
+        text: output.text.style(),
         ..defaults
     };
     style.check()?;

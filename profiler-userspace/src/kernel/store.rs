@@ -4,6 +4,7 @@ use super::counters::CounterMap;
 use super::shared::{Shared, map};
 use super::size::Sizes;
 use super::{Request, Result};
+use crate::profile::WindowIndex;
 use crate::profile::raw::{RawFrame, RawProfile, RawSample, RawStack, StackIndex, Waker, Who};
 use aya::maps::MapData;
 use foldhash::HashMap;
@@ -191,7 +192,7 @@ impl Store {
         for (tally, key) in tallies.iter().zip(&keys) {
             let (weight, count) = (tally[0], tally[1]);
             let sample = self.sample(key, weight, count, into);
-            into.add(sample);
+            into.add_now(sample);
         }
         Ok(())
     }
@@ -301,6 +302,7 @@ impl Store {
             thread_state: key.stamp.thread_state(),
             event: key.stamp.event() as u8,
             waker: None,
+            window: into.window,
             weight,
             count,
         }
@@ -346,6 +348,7 @@ impl Store {
             thread_state: ThreadState::Ran,
             event: key.stamp.event() as u8,
             waker: None,
+            window: WindowIndex::default(),
             weight,
             count: 1,
         }

@@ -344,7 +344,7 @@ impl Threads {
             let sample = store.sample(key, weight, 1, into);
             if let Some(waker) = waker {
                 let woken = store.woken(sample, Some(&waker_key(&waker)), into);
-                into.add(woken);
+                into.add_now(woken);
                 continue;
             }
             let woken = entry.woken;
@@ -355,17 +355,17 @@ impl Threads {
             {
                 counters.add_lasting(Counter::Fired, 1);
                 counters.add_lasting(Counter::Recorded, 1);
-                into.add(RawSample {
+                into.add_now(RawSample {
                     weight: woken - since,
                     ..sample
                 });
-                into.add(RawSample {
+                into.add_now(RawSample {
                     weight: self.ended_ns - woken,
                     thread_state: ThreadState::Runnable,
                     ..sample
                 });
             } else {
-                into.add(sample);
+                into.add_now(sample);
             }
         }
         for (_, entry) in &all {
@@ -377,7 +377,7 @@ impl Threads {
             }
             counters.add_lasting(Counter::Fired, 1);
             counters.add_lasting(Counter::Recorded, 1);
-            into.add(store.ran(&key_of(entry), self.ended_ns - arrived));
+            into.add_now(store.ran(&key_of(entry), self.ended_ns - arrived));
         }
         Ok(())
     }

@@ -4,12 +4,20 @@
 //! is complete or not there.
 //! Never: the network, or the terminal; what goes wrong is a value.
 
+mod firefox;
+mod json;
+mod owner;
 mod pprof;
 pub mod sink;
+mod speedscope;
 mod style;
 mod svg;
+mod text;
+mod text_style;
 
 pub use style::{MinWidth, Palette, Style};
+pub use text::hottest;
+pub use text_style::{Peek, TextStyle};
 
 use crate::profile::{Profile, View, fold};
 use std::io::{self, Write};
@@ -21,6 +29,8 @@ struct Row {
     extensions: &'static [&'static str],
     /// Whether it is a picture, so that flags about looks mean something.
     is_drawn: bool,
+    /// Whether it tells of the windows that a recording is divided into.
+    has_windows: bool,
     writer: Writer,
 }
 
@@ -37,17 +47,44 @@ const FORMATS: &[Row] = &[
     Row {
         extensions: &["folded"],
         is_drawn: false,
+        has_windows: false,
         writer: Writer::View(|view, style, out| Ok(fold::write(view, style.fold, out)?)),
     },
     Row {
         extensions: &["svg"],
         is_drawn: true,
+        has_windows: false,
         writer: Writer::View(svg::write),
     },
     Row {
         extensions: &["pb.gz", "pprof"],
         is_drawn: false,
+        has_windows: false,
         writer: Writer::Profile(pprof::write),
+    },
+    Row {
+        extensions: &["txt"],
+        is_drawn: false,
+        has_windows: false,
+        writer: Writer::Profile(text::write),
+    },
+    Row {
+        extensions: &["speedscope.json"],
+        is_drawn: false,
+        has_windows: false,
+        writer: Writer::Profile(speedscope::write),
+    },
+    Row {
+        extensions: &["json.gz"],
+        is_drawn: false,
+        has_windows: true,
+        writer: Writer::Profile(firefox::write),
+    },
+    Row {
+        extensions: &["json"],
+        is_drawn: false,
+        has_windows: true,
+        writer: Writer::Profile(json::write),
     },
 ];
 
@@ -60,6 +97,8 @@ impl Format {
     pub const FOLDED: Self = Self(0);
     /// An interactive flame graph.
     pub const SVG: Self = Self(1);
+    /// The text report.
+    pub const TEXT: Self = Self(3);
 
     /// All of them.
     pub fn all() -> impl Iterator<Item = Self> {
@@ -86,6 +125,11 @@ impl Format {
             Writer::View(write) => Some(ViewFormat(write)),
             Writer::Profile(_) => None,
         }
+    }
+
+    /// Whether it tells of the windows that a recording is divided into.
+    pub const fn has_windows(self) -> bool {
+        self.row().has_windows
     }
 
     /// The format that the name of `path` asks for. Names in `/dev` and `/proc` are those of pipes

@@ -4,6 +4,7 @@
 //! it cannot. Never: a value that is changed silently to one that fits.
 
 use super::Error;
+use super::text_style::TextStyle;
 use crate::profile::fold::FoldStyle;
 use std::fmt;
 use std::str::FromStr;
@@ -38,6 +39,8 @@ pub struct Style {
     /// How frames read in folded text. A graph draws the delimiter, too, and has its own ways to
     /// mark the kernel's frames.
     pub fold: FoldStyle,
+    /// How a text report is to be.
+    pub text: TextStyle,
 }
 
 impl Default for Style {
@@ -53,6 +56,7 @@ impl Default for Style {
             inverted: false,
             reverse: false,
             fold: FoldStyle::default(),
+            text: TextStyle::default(),
         }
     }
 }

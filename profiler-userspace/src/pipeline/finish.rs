@@ -4,6 +4,7 @@
 
 use super::Recorded;
 use crate::output::sink::Sink;
+use crate::output::{self, TextStyle};
 use crate::pipeline::closing::{self, Report};
 use crate::pipeline::facts;
 use crate::pipeline::normalize::{self, EventProfile};
@@ -13,8 +14,8 @@ use crate::pipeline::view::{style, viewed};
 use crate::pipeline::write::write;
 use crate::plan::Plan;
 use crate::probe::Probe;
-use crate::profile::Window;
-use crate::report::findings::Finding;
+use crate::profile::{Profile, Window};
+use crate::report::findings::{self, Finding};
 use crate::report::nothing::Nothing;
 use crate::report::{interference, names, stacks, verbose};
 use crate::symbolize;
@@ -39,6 +40,7 @@ pub(crate) fn finish(
         processes,
         mut normalized,
         objects,
+        timeline,
         loaded,
     } = recorded;
     let drained = began.elapsed();
@@ -59,7 +61,11 @@ pub(crate) fn finish(
     let symbolizer = Symbolizer::new(&plan.naming, &plan.servers, verbosity.quiet);
     let names = symbolizer.kernel(&normalized, &mut kernel);
     let counters = closing::counters(&kernel);
-    let events = normalize::by_event(plan, normalized, (&objects, &names.symbols), &counters);
+    let known = (&objects, &names.symbols);
+    let mut events = normalize::by_event(plan, normalized, known, &counters);
+    if let Some(timeline) = &timeline {
+        normalize::divide(plan, &mut events, timeline);
+    }
     let mut finishing = Finishing {
         plan,
         recording_info,
@@ -94,6 +100,9 @@ pub(crate) fn finish(
     }
     Ok(Report { text, wrote })
 }
+
+/// So many functions a recording on a terminal ends with.
+const HOTTEST: usize = 10;
 
 /// All that finishing needs, and what there is to say so far.
 struct Finishing<'a> {
@@ -165,6 +174,10 @@ impl Finishing<'_> {
             Some(shown) => style(&plan.style, plan.colors, (title, summary.lines()), shown),
             None => plan.style.clone(),
         };
+        let hottest = shown
+            .as_ref()
+            .filter(|_| !verbosity.quiet)
+            .and_then(hottest);
         let raw_recording = raw_recording.as_ref();
         let files = write(sinks, &event.outputs, shown, &style, raw_recording)?;
         self.files.extend(files);
@@ -179,6 +192,7 @@ impl Finishing<'_> {
         if !verbosity.quiet || profile.counted().sum(Class::Lost) > 0 {
             self.text.push_str(&summary.shown());
         }
+        self.text.extend(hottest);
         Ok(true)
     }
 
@@ -226,6 +240,16 @@ impl Finishing<'_> {
         };
         nothing.sentence()
     }
+}
+
+/// The functions that most time was spent in, for a terminal; nothing elsewhere.
+fn hottest(profile: &Profile) -> Option<String> {
+    let columns = findings::terminal_columns()?;
+    let style = TextStyle {
+        columns,
+        ..TextStyle::default()
+    };
+    Some(output::hottest(profile, &style, HOTTEST))
 }
 
 fn milliseconds(duration: Duration) -> f64 {

@@ -20,21 +20,21 @@ pub(crate) enum Input {
 }
 
 impl Input {
-    /// Reads what lies at `path`.
-    pub(crate) fn read(path: &Path, wanted: Wanted<'_>) -> Result<Self> {
+    /// Reads what lies at `path`; see [`raw_recording::read`] for what is `wanted`, and `divided`.
+    pub(crate) fn read(path: &Path, wanted: Wanted<'_>, divided: bool) -> Result<Self> {
         let cannot = || format!("cannot render {}", path.display());
         let read = || -> Result<Self> {
             if path == Path::new("-") {
-                return Self::from(io::stdin().lock(), wanted);
+                return Self::from(io::stdin().lock(), wanted, divided);
             }
-            Self::from(BufReader::new(File::open(path)?), wanted)
+            Self::from(BufReader::new(File::open(path)?), wanted, divided)
         };
         read().with_context(cannot)
     }
 
-    fn from(mut input: impl BufRead, wanted: Wanted<'_>) -> Result<Self> {
+    fn from(mut input: impl BufRead, wanted: Wanted<'_>, divided: bool) -> Result<Self> {
         if raw_recording::is_one(input.fill_buf()?) {
-            let read = raw_recording::read(input, wanted)?;
+            let read = raw_recording::read(input, wanted, divided)?;
             return Ok(Self::Recording(Box::new(read)));
         }
         ensure!(

@@ -15,6 +15,7 @@ mod read_summary;
 pub(crate) mod recording_info;
 mod render;
 pub(crate) mod symbolize;
+pub(crate) mod timeline;
 mod view;
 pub(crate) mod windows;
 mod write;
@@ -30,6 +31,7 @@ use crate::symbolize::Objects;
 use crate::unwind::loader::Loaded;
 use anyhow::Result;
 use std::time::Instant;
+use timeline::Timeline;
 
 /// A recording that has ended, before anything in it has a name.
 pub(crate) struct Recorded {
@@ -40,6 +42,8 @@ pub(crate) struct Recorded {
     pub(crate) processes: Processes,
     pub(crate) normalized: NormalizedProfile,
     pub(crate) objects: Objects,
+    /// None where no output tells of windows.
+    pub(crate) timeline: Option<Timeline>,
     /// None where stacks were walked by frame pointers alone.
     pub(crate) loaded: Option<Loaded>,
 }
@@ -48,7 +52,7 @@ pub(crate) struct Recorded {
 pub(crate) fn prepare<'a>(outputs: impl Iterator<Item = &'a Output>) -> Result<Vec<Sink>> {
     outputs
         .map(|output| match output {
-            Output::Stdout => Ok(Sink::stdout()),
+            Output::Stdout(_) => Ok(Sink::stdout()),
             Output::File { path, .. } | Output::RawRecording { path } => Ok(Sink::prepare(path)?),
         })
         .collect()

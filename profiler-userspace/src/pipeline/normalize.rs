@@ -4,6 +4,7 @@
 //! what was counted. What an interrupt came upon is left out, and samples and spans of wall time are put together.
 //! Addresses became locations while the window was recorded, drain by drain: see [`crate::symbolize::Normalizer`].
 
+use super::timeline::Timeline;
 use crate::plan::{Event, Plan, Target};
 use crate::probe::{Probe, Wall};
 use crate::profile::normalized::{NormalizedKey, NormalizedProfile};
@@ -84,6 +85,14 @@ pub(crate) fn by_event<'a>(
             }
         })
         .collect()
+}
+
+/// Says of each event's windows what happened in them.
+pub(crate) fn divide(plan: &Plan, events: &mut [EventProfile<'_>], timeline: &Timeline) {
+    for (profile, kernel_events) in events.iter_mut().zip(plan.kernel_events()) {
+        let event = kernel_events.start + profile.event.probe.spec().counting_event();
+        profile.normalized.windows = timeline.of_event(event);
+    }
 }
 
 /// Of what all events brought, what one of them did.

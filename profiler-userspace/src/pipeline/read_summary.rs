@@ -31,14 +31,9 @@ impl Shown {
 
 /// What the recording said at its end, or what its windows say, and what is missing.
 pub(crate) fn summary(read: &Read, shown: &Shown) -> Summary {
-    let several = read.windows.as_ref().filter(|windows| windows.taken != 1);
-    let mut summary = match (several, &read.raw_recording.closing) {
-        (Some(windows), _) => of_windows(read, windows, shown),
-        (None, Some(closing)) => Summary::parse(closing),
-        (None, None) => Summary {
-            title: visible(&title(read)).into_owned(),
-            findings: Vec::new(),
-        },
+    let mut summary = match &read.raw_recording.closing {
+        Some(closing) => Summary::parse(closing),
+        None => of_windows(read, &read.windows, shown),
     };
     summary.findings.extend(missing(read, shown));
     summary
@@ -47,16 +42,21 @@ pub(crate) fn summary(read: &Read, shown: &Shown) -> Summary {
 /// What the graph is called unless told otherwise: of windows, it says from when to when they are.
 pub(crate) fn title(read: &Read) -> String {
     let title = &read.raw_recording.facts.title;
-    match &read.windows {
-        None => title.clone(),
-        Some(Windows { time, .. }) => {
-            let (from, to) = (shown(time.start), shown(time.end));
-            // The day once.
-            let day = from.split_once(' ').map_or("", |(day, _)| day);
-            let to = to.strip_prefix(day).map_or(&*to, str::trim_start);
-            format!("{title}, {from} to {to}")
-        }
+    let Windows {
+        time,
+        taken,
+        all,
+        is_continuous,
+        ..
+    } = &read.windows;
+    if taken == all && !is_continuous {
+        return title.clone();
     }
+    let (from, to) = (shown(time.start), shown(time.end));
+    // The day once.
+    let day = from.split_once(' ').map_or("", |(day, _)| day);
+    let to = to.strip_prefix(day).map_or(&*to, str::trim_start);
+    format!("{title}, {from} to {to}")
 }
 
 /// What several windows say of what was recorded, and lost.
@@ -98,18 +98,19 @@ pub(crate) fn missing(read: &Read, shown: &Shown) -> Option<Finding> {
     let noun = visible(&facts.noun);
     let what = match (
         read.recorded.saturating_sub(shown),
-        &read.raw_recording.closing,
+        // Each window of a recording in windows says what was lost.
+        read.raw_recording.closing.is_some() || read.windows.is_continuous,
     ) {
-        (0, Some(_)) => return None,
-        (0, None) => "what the recording said of losses".to_owned(),
-        (rest, Some(_)) => counted(rest, &noun),
-        (rest, None) => format!(
+        (0, true) => return None,
+        (0, false) => "what the recording said of losses".to_owned(),
+        (rest, true) => counted(rest, &noun),
+        (rest, false) => format!(
             "{} and what the recording said of losses",
             counted(rest, &noun)
         ),
     };
-    let remedy = match (read.missing, &read.windows) {
-        (Some(Missing::TooLarge), Some(_)) => "; choose fewer windows with --from and --to",
+    let remedy = match read.missing {
+        Some(Missing::TooLarge) => "; choose fewer windows with --from and --to",
         _ => "",
     };
     Some(Finding::new(
@@ -141,16 +142,11 @@ pub(crate) fn about(read: &Read, extent: &Shown) -> String {
                 since_1970.unwrap_or_default().as_secs()
             ),
         ),
-        (
-            "windows",
-            read.windows.as_ref().map_or_else(
-                || "none".to_owned(),
-                |windows| {
-                    let (from, to) = (shown(windows.time.start), shown(windows.time.end));
-                    format!("{} of {}, from {from} to {to}", windows.taken, windows.all)
-                },
-            ),
-        ),
+        ("windows", {
+            let windows = &read.windows;
+            let (from, to) = (shown(windows.time.start), shown(windows.time.end));
+            format!("{} of {}, from {from} to {to}", windows.taken, windows.all)
+        }),
         (
             "holds",
             format!(

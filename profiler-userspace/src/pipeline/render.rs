@@ -9,7 +9,7 @@ use crate::pipeline::read_summary::{self, Shown};
 use crate::pipeline::symbolize::Symbolizer;
 use crate::pipeline::view::{style, viewed};
 use crate::pipeline::write::{write, wrote};
-use crate::plan::Rendering;
+use crate::plan::{Output, Rendering};
 use crate::profile::fold::{self, visible};
 use crate::profile::{Origin, Profile, Unit};
 use crate::raw_recording::{Read, Wanted};
@@ -35,10 +35,11 @@ pub fn render(asked: &Rendering) -> Result<()> {
         let end = || SystemTime::UNIX_EPOCH + Duration::from_nanos(u64::MAX);
         from..asked.to.map_or_else(end, |to| to.of(began))
     };
+    let divided = asked.outputs.iter().any(Output::has_windows);
     let wanted: Wanted<'_> = (asked.from.is_some() || asked.to.is_some()).then_some(&time);
     let files = asked.files.iter();
     let inputs: Vec<Input> = files
-        .map(|file| Input::read(file, wanted))
+        .map(|file| Input::read(file, wanted, divided))
         .collect::<Result<_>>()?;
     // Folded text does not say what it counts; recordings beside it do.
     let unit = inputs.iter().find_map(|input| match input {

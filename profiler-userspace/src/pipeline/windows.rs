@@ -11,6 +11,7 @@ use crate::pipeline::facts;
 use crate::pipeline::normalize::{self, EventProfile};
 use crate::pipeline::recording_info::RecordingInfo;
 use crate::pipeline::symbolize::{Code, Symbolizer};
+use crate::pipeline::timeline;
 use crate::pipeline::write;
 use crate::plan::Plan;
 use crate::profile::Window;
@@ -40,6 +41,8 @@ pub(crate) struct Written {
     windows: u64,
     /// When the last of them ended, from the beginning on.
     until: Duration,
+    /// How long all CPUs had been busy by then.
+    busy_ns: u64,
     /// The kernel's counters by then.
     counters: Counters,
     /// Of all windows.
@@ -63,7 +66,10 @@ impl<'a> Windows<'a> {
             length,
             title,
             host: recording_info.host.clone(),
-            written: Written::default(),
+            written: Written {
+                busy_ns: timeline::busy_ns(),
+                ..Written::default()
+            },
         })
     }
 
@@ -89,10 +95,11 @@ impl<'a> Windows<'a> {
         until: Duration,
     ) -> Result<()> {
         let (plan, written) = (self.plan, &mut self.written);
-        normalized.window = Window {
+        let window = Window {
             start: Duration::ZERO,
             end: until.saturating_sub(written.until),
         };
+        normalized.window = window;
         let symbolizer = Symbolizer::new(&plan.naming, &plan.servers, plan.verbosity.quiet);
         let names = symbolizer.kernel(&normalized, kernel);
         let all = kernel.counters(0);
@@ -108,14 +115,16 @@ impl<'a> Windows<'a> {
         let stored = symbolized.stored.context("there is no raw recording")?;
         let told = (&*self.host, &*self.title);
         let raw_recording = facts::raw_recording(plan, event, told, stored, closing.lines());
-        let lost = profile.counted().sum(Class::Lost);
+        let busy_ns = timeline::busy_ns();
+        let busy = busy_ns.saturating_sub(std::mem::replace(&mut written.busy_ns, busy_ns));
+        let totals = timeline::totals(window, profile.counted(), busy);
         match &mut written.file {
-            Some((file, writer)) => file.add(|out| writer.window(&raw_recording, lost, out))?,
+            Some((file, writer)) => file.add(|out| writer.window(&raw_recording, &totals, out))?,
             None => {
                 let sink = self.sinks.first().context("there is an output")?;
                 written.file = Some(sink.grow(|out| {
                     let mut writer = Writer::begin(&raw_recording.facts, out)?;
-                    writer.window(&raw_recording, lost, out)?;
+                    writer.window(&raw_recording, &totals, out)?;
                     Ok(writer)
                 })?);
             }

@@ -5,7 +5,7 @@
 
 use super::model::{Function, FunctionIndex, Labels, Line, Location, Profile, Sample};
 use super::normalized::{LocationIndex, NormalizedStack, NormalizedStackIndex};
-use super::{Frame, FrameKind};
+use super::{Frame, FrameKind, WindowIndex};
 use profiler_common::abi::{StackEnd, ThreadState};
 use std::collections::HashMap;
 
@@ -40,6 +40,7 @@ impl FrameProfile {
             thread_state: ThreadState::Running,
             reason: None,
             waker: None,
+            window: WindowIndex::default(),
             weight,
             count,
         };

@@ -6,7 +6,7 @@
 use super::model::{Line, Location, Profile, Sample, Waker};
 use super::normalized::{LocationIndex, NormalizedStack, NormalizedStackIndex, WakerIndex};
 use super::off_cpu_view::{OffCpuView, Wakers};
-use super::{Activity, FunctionIndex, LabelsIndex, MappingIndex};
+use super::{Activity, FunctionIndex, LabelsIndex, MappingIndex, WindowIndex};
 
 /// Why profiles are not merged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -41,6 +41,11 @@ impl Profile {
         self.off_cpu = one_view(self.off_cpu, other.off_cpu)?;
         self.window.start = self.window.start.min(other.window.start);
         self.window.end = self.window.end.max(other.window.end);
+        // Recordings of different times have no windows in common.
+        self.windows.clear();
+        for sample in &mut self.samples {
+            sample.window = WindowIndex::default();
+        }
         let (ours, theirs) = (&mut self.origin, &other.origin);
         ours.started = ours.started.into_iter().chain(theirs.started).min();
         ours.period_ns = ours.period_ns.filter(|ns| Some(*ns) == theirs.period_ns);
@@ -101,6 +106,7 @@ impl Profile {
                 user: sample.user.map(stack),
                 kernel: sample.kernel.map(stack),
                 waker: sample.waker.map(|waker| wakers[waker.0 as usize]),
+                window: WindowIndex::default(),
                 ..*sample
             });
         }

@@ -5,6 +5,7 @@
 //! Never: files, the kernel, or the network. This module depends on nothing else of ours, so each
 //! output can be tested with a profile written by hand.
 
+mod call_tree;
 pub mod fold;
 mod frame;
 mod frames;
@@ -19,7 +20,9 @@ mod raw_frame;
 mod view;
 mod wait_reason;
 pub mod wall;
+mod windows;
 
+pub use call_tree::{CallTree, Node, NodeIndex, TreeSample};
 pub use frame::{Frame, FrameKind};
 pub use frames::FrameProfile;
 pub use merge::MergeError;
@@ -28,8 +31,10 @@ pub use model::{
     Profile, Sample, Waker,
 };
 pub use off_cpu_view::{OffCpuView, Wakers};
-pub use view::{FrameId, View, ViewSample, with_line};
+pub use view::{Code, FrameId, View, ViewSample, with_line};
 pub use wait_reason::WaitReason;
+
+pub use windows::{WindowIndex, WindowTotals};
 
 use foldhash::fast::RandomState;
 use std::hash::Hash;
@@ -63,6 +68,15 @@ impl Unit {
             Self::Samples => "samples",
             Self::Events(name) => name,
             Self::Nanoseconds => "µs",
+        }
+    }
+
+    /// What weights are kept in.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Samples => "samples",
+            Self::Events(name) => name,
+            Self::Nanoseconds => "nanoseconds",
         }
     }
 

@@ -8,7 +8,7 @@
 use super::normalized::{LocationIndex, NormalizedStack, NormalizedStackIndex, WakerIndex};
 use super::off_cpu_view::OffCpuView;
 use super::wait_reason::WaitReason;
-use super::{FrameKind, IndexSet, Origin, Unit, Window, number};
+use super::{FrameKind, IndexSet, Origin, Unit, Window, WindowIndex, WindowTotals, number};
 use profiler_common::abi::ThreadState;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -120,6 +120,8 @@ pub struct Sample {
     pub reason: Option<WaitReason>,
     /// Who ended the wait, where that is wanted and was seen.
     pub waker: Option<WakerIndex>,
+    /// When it was counted.
+    pub window: WindowIndex,
     /// How much was counted, in the profile's [`Unit`].
     pub weight: u64,
     /// How many firings were counted.
@@ -133,6 +135,8 @@ pub struct Profile {
     pub unit: Unit,
     /// When the samples were taken.
     pub window: Window,
+    /// The windows that this is divided into; empty where it is not known when samples were taken.
+    pub windows: Vec<WindowTotals>,
     /// Where they come from.
     pub origin: Origin,
     /// How waits are shown; none where there are none, and before [`super::off_cpu::view`].
@@ -153,6 +157,7 @@ impl Profile {
         Self {
             unit,
             window,
+            windows: Vec::new(),
             origin: Origin::default(),
             off_cpu: None,
             mappings: IndexSet::default(),
@@ -284,6 +289,11 @@ impl Profile {
     /// The labels at an index of this profile.
     pub fn labels_at(&self, index: LabelsIndex) -> &Labels {
         &self.labels[index.0 as usize]
+    }
+
+    /// All labels, by their indices.
+    pub fn all_labels(&self) -> impl ExactSizeIterator<Item = &Labels> {
+        self.labels.iter()
     }
 
     /// The waker at an index of this profile.

@@ -6,7 +6,7 @@
 //! Never knows what an object is; whoever gave out its number does.
 
 use super::raw::Who;
-use super::{FrameKind, Window, number};
+use super::{FrameKind, Window, WindowIndex, WindowTotals, number};
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
 use profiler_common::abi::{StackEnd, ThreadState};
@@ -138,6 +138,8 @@ pub struct NormalizedKey {
     pub event: u8,
     /// Who ended the wait, where that is asked for and was seen.
     pub waker: Option<WakerIndex>,
+    /// When it was counted.
+    pub window: WindowIndex,
 }
 
 /// What was counted.
@@ -154,6 +156,8 @@ pub struct Sums {
 pub struct NormalizedProfile {
     /// The window that this covers.
     pub window: Window,
+    /// Those that it is divided into; empty where it is not.
+    pub windows: Vec<WindowTotals>,
     names: IndexSet<NamedFunction>,
     locations: IndexSet<Location>,
     stacks: IndexSet<NormalizedStack>,
@@ -231,6 +235,7 @@ impl NormalizedProfile {
     ) -> Self {
         let mut part = Self {
             window: self.window,
+            windows: self.windows.clone(),
             ..Self::default()
         };
         let kept = self.samples().filter_map(|(key, sums)| change(*key, sums));
@@ -254,6 +259,15 @@ impl NormalizedProfile {
             part.add(key, sums);
         }
         part
+    }
+
+    /// Half as many windows: what was counted in two neighbours is counted in one.
+    pub fn halve_windows(&mut self) {
+        self.windows = WindowTotals::halved(&self.windows);
+        for (key, sums) in std::mem::take(&mut self.samples) {
+            let window = WindowIndex(key.window.0 / 2);
+            self.add(NormalizedKey { window, ..key }, sums);
+        }
     }
 
     /// The index here of a stack of another profile's.
@@ -369,6 +383,7 @@ mod tests {
             thread_state: ThreadState::Running,
             event: 0,
             waker: None,
+            window: WindowIndex::default(),
         };
         let sums = |weight, count| Sums { weight, count };
         normalized.add(key, sums(u64::MAX - 1, 2));
@@ -411,6 +426,7 @@ mod tests {
             thread_state: ThreadState::Woken,
             event: 0,
             waker,
+            window: WindowIndex::default(),
         };
         let waker = |name, kernel| NormalizedWaker {
             label: label(name),

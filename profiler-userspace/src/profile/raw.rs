@@ -3,6 +3,7 @@
 //! In: filled by [`crate::kernel`]. Out: emptied by [`crate::symbolize`], which knows what addresses mean.
 //! It owns its stacks, so nothing in it depends on a kernel-side position still being valid.
 
+use super::WindowIndex;
 pub use super::raw_frame::{FileName, RawFrame};
 use foldhash::HashMap;
 use profiler_common::abi::{StackEnd, ThreadState};
@@ -71,6 +72,8 @@ pub struct RawSample {
     pub event: u8,
     /// Who ended the wait, where that is asked for and was seen.
     pub waker: Option<WakerIndex>,
+    /// When it was counted.
+    pub window: WindowIndex,
     /// The sum of the weights.
     pub weight: u64,
     /// The number of firings.
@@ -115,6 +118,7 @@ type Key = (
     ThreadState,
     u8,
     Option<WakerIndex>,
+    WindowIndex,
 );
 
 /// What was drained, in one drain or several, and has not been normalized yet.
@@ -124,8 +128,10 @@ pub struct RawProfile {
     pub stacks: Vec<Arc<RawStack>>,
     /// Distinct wakers.
     pub wakers: Vec<Waker>,
-    /// One per distinct owner and stacks.
+    /// One per distinct owner, stacks and window.
     pub samples: Vec<RawSample>,
+    /// The window that what is drained now was counted in.
+    pub window: WindowIndex,
     stack_indices: HashMap<Arc<RawStack>, StackIndex>,
     waker_indices: HashMap<Waker, WakerIndex>,
     sample_indices: HashMap<Key, usize>,
@@ -160,6 +166,22 @@ impl RawProfile {
         &self.wakers[index.0 as usize]
     }
 
+    /// Adds what was counted in the window that is drained now.
+    pub fn add_now(&mut self, sample: RawSample) {
+        let window = self.window;
+        self.add(RawSample { window, ..sample });
+    }
+
+    /// Halves the numbers of windows.
+    pub fn halve_windows(&mut self) {
+        self.window.0 /= 2;
+        self.sample_indices.clear();
+        for mut sample in std::mem::take(&mut self.samples) {
+            sample.window.0 /= 2;
+            self.add(sample);
+        }
+    }
+
     /// Adds what was counted: to the sample of the same owner and stacks, if there is one.
     pub fn add(&mut self, sample: RawSample) {
         let RawSample {
@@ -169,9 +191,10 @@ impl RawProfile {
             thread_state,
             event,
             waker,
+            window,
             ..
         } = sample;
-        let key = (who, user, kernel, thread_state, event, waker);
+        let key = (who, user, kernel, thread_state, event, waker, window);
         match self.sample_indices.entry(key) {
             Entry::Occupied(known) => {
                 let known = &mut self.samples[*known.get()];

@@ -5,7 +5,7 @@
 //! its place. What differs only in what is not shown, such as the process ID, is one stack here.
 //! Never: changes a weight.
 
-use super::model::{Labels, LabelsIndex, Line, Profile, Sample};
+use super::model::{FunctionIndex, Labels, LabelsIndex, Line, MappingIndex, Profile, Sample};
 use super::normalized::{LocationIndex, NormalizedStackIndex};
 use super::off_cpu_view::{OffCpuView, Wakers};
 use super::wait_reason::WaitReason;
@@ -18,6 +18,24 @@ use profiler_common::abi::ThreadState;
 /// A frame's place in its view's table; meaningless in any other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FrameId(pub(super) u32);
+
+impl FrameId {
+    /// The place as a number, from 0.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What a frame that is code stands for, in the tables of its profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Code {
+    /// The function.
+    pub function: FunctionIndex,
+    /// The line of its file, from 1; 0 where it is not known.
+    pub line: u32,
+    /// What it lies in.
+    pub mapping: Option<MappingIndex>,
+}
 
 /// One distinct stack with all that was counted for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +57,7 @@ pub struct ViewSample {
 pub struct View {
     /// What the weights count.
     pub unit: Unit,
-    frames: IndexSet<Frame>,
+    frames: Frames,
     samples: Vec<ViewSample>,
 }
 
@@ -59,7 +77,7 @@ impl View {
         Self::from_stacks(unit, frames, stacks)
     }
 
-    fn from_stacks(unit: Unit, frames: IndexSet<Frame>, stacks: Summed<Stack>) -> Self {
+    fn from_stacks(unit: Unit, frames: Frames, stacks: Summed<Stack>) -> Self {
         let sample = |(stack, (weight, count)): (Stack, (u64, u64))| ViewSample {
             stack: stack.frames,
             thread_state: stack.thread_state,
@@ -76,12 +94,12 @@ impl View {
 
     /// The frame behind an ID of this view.
     pub fn frame(&self, id: FrameId) -> &Frame {
-        &self.frames[id.0 as usize]
+        &self.frames[id.0 as usize].0
     }
 
     /// All distinct frames, by their IDs.
     pub fn frames(&self) -> impl ExactSizeIterator<Item = &Frame> {
-        self.frames.iter()
+        self.frames.iter().map(|(frame, _)| frame)
     }
 
     /// All samples, no two of which are on the same stack.
@@ -97,11 +115,8 @@ impl View {
 }
 
 /// The frames of a profile, and its samples by stacks of them.
-fn summed(
-    profile: &Profile,
-    samples: impl Iterator<Item = Sample>,
-) -> (IndexSet<Frame>, Summed<Stack>) {
-    let mut builder = Builder::new(profile);
+fn summed(profile: &Profile, samples: impl Iterator<Item = Sample>) -> (Frames, Summed<Stack>) {
+    let mut builder = Builder::new(profile, Owner::InStack);
     // Stacks of locations are more than stacks of frames, and both are more than there are owners that are shown.
     let mut sums: Summed<Shown> = Summed::default();
     for sample in samples {
@@ -118,15 +133,27 @@ fn summed(
     (builder.frames, stacks)
 }
 
+/// Frames, and what those that are code stand for.
+pub(super) type Frames = IndexSet<(Frame, Option<Code>)>;
+
+/// Whether a stack begins with whose it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// It does.
+    InStack,
+    /// It is told apart from the stack.
+    Apart,
+}
+
 /// Weights and counts, in the order in which what they are of came.
 type Summed<T> = IndexMap<T, (u64, u64), RandomState>;
 
 /// A stack, by what tells stacks apart.
 #[derive(PartialEq, Eq, Hash)]
-struct Stack {
-    frames: Box<[FrameId]>,
+pub(super) struct Stack {
+    pub(super) frames: Box<[FrameId]>,
     thread_state: ThreadState,
-    own: usize,
+    pub(super) own: usize,
 }
 
 /// What of labels is shown, as an index into the builder's list.
@@ -158,16 +185,18 @@ enum ShownWaker {
 
 /// All of a sample that is shown.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Shown {
+pub(super) struct Shown {
     thread: Thread,
     thread_state: ThreadState,
     reason: Option<WaitReason>,
     waker: ShownWaker,
 }
 
-struct Builder<'a> {
+/// Makes stacks of frames.
+pub(super) struct Builder<'a> {
     profile: &'a Profile,
-    frames: IndexSet<Frame>,
+    owner: Owner,
+    pub(super) frames: Frames,
     /// For each location of the profile where its frames begin in `levels`, the outermost first; where the next
     /// location's do, they end.
     begins: Vec<u32>,
@@ -178,9 +207,10 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    fn new(profile: &'a Profile) -> Self {
+    pub(super) fn new(profile: &'a Profile, owner: Owner) -> Self {
         let mut builder = Self {
             profile,
+            owner,
             frames: IndexSet::default(),
             begins: Vec::with_capacity(profile.locations().len() + 1),
             levels: Vec::with_capacity(profile.locations().len()),
@@ -194,13 +224,21 @@ impl<'a> Builder<'a> {
 
     fn show_locations(&mut self) {
         let profile = self.profile;
-        let mut known: HashMap<(Line, FrameKind), FrameId> = HashMap::default();
+        let mut known: HashMap<(Code, FrameKind), FrameId> = HashMap::default();
         for location in profile.locations() {
             self.begins.push(self.levels.len() as u32);
             let mut kind = location.kind;
             for line in profile.lines_at(location).iter().rev() {
-                let id = *known.entry((*line, kind)).or_insert_with(|| {
-                    FrameId(number(&mut self.frames, frame(profile, line, kind)))
+                let code = Code {
+                    function: line.function,
+                    line: line.line,
+                    mapping: location.mapping,
+                };
+                let id = *known.entry((code, kind)).or_insert_with(|| {
+                    // Where it lies tells frames apart only where somebody asks for it.
+                    let code = (self.owner == Owner::Apart).then_some(code);
+                    let frame = (frame(profile, line, kind), code);
+                    FrameId(number(&mut self.frames, frame))
                 });
                 self.levels.push(id);
                 kind = FrameKind::Inlined;
@@ -222,7 +260,7 @@ impl<'a> Builder<'a> {
             let frames: Box<[FrameId]> = frames
                 .into_iter()
                 .flatten()
-                .map(|frame| FrameId(number(&mut self.frames, frame)))
+                .map(|frame| FrameId(number(&mut self.frames, (frame, None))))
                 .collect();
             let next = ShownLabels(self.labels.len() as u32);
             let shown = *known.entry(frames).or_insert_with_key(|frames| {
@@ -246,7 +284,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn shown(&self, sample: &Sample) -> Shown {
+    /// What of a sample is shown.
+    pub(super) fn shown(&self, sample: &Sample) -> Shown {
         let wakers = self.profile.off_cpu.map(|view| view.wakers);
         let waker = sample.waker.map(|index| self.profile.waker_at(index));
         let waker = match (wakers, sample.thread_state, waker) {
@@ -269,7 +308,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn stack(&mut self, shown: &Shown) -> Stack {
+    /// The stack of what is shown.
+    pub(super) fn stack(&mut self, shown: &Shown) -> Stack {
         let view = self.profile.off_cpu;
         let mut frames = Vec::new();
         if view.is_some_and(|view| view.wakers == Wakers::Alone) {
@@ -282,7 +322,10 @@ impl<'a> Builder<'a> {
                 own,
             };
         }
-        self.push_thread(shown.thread, &mut frames);
+        match self.owner {
+            Owner::InStack => self.push_thread(shown.thread, &mut frames),
+            Owner::Apart => self.push_stacks(shown.thread, &mut frames),
+        }
         self.push_state(shown, view, &mut frames);
         let own = frames.len();
         if shown.waker != ShownWaker::None {
@@ -306,6 +349,10 @@ impl<'a> Builder<'a> {
 
     fn push_thread(&mut self, thread: Thread, frames: &mut Vec<FrameId>) {
         self.push_labels(thread.labels, frames);
+        self.push_stacks(thread, frames);
+    }
+
+    fn push_stacks(&mut self, thread: Thread, frames: &mut Vec<FrameId>) {
         for stack in [thread.user, thread.kernel].into_iter().flatten() {
             if let Some(mark) = self.profile.stack_at(stack).end.mark() {
                 frames.push(self.mark(mark, FrameKind::Mark));
@@ -343,7 +390,7 @@ impl<'a> Builder<'a> {
         let is_marked = frames.last().is_some_and(|leaf| {
             self.frames
                 .get_index(leaf.0 as usize)
-                .is_some_and(|leaf| leaf.kind == FrameKind::Mark)
+                .is_some_and(|(leaf, _)| leaf.kind == FrameKind::Mark)
         });
         let mark = match shown.thread_state {
             ThreadState::Running => return,
@@ -360,7 +407,7 @@ impl<'a> Builder<'a> {
     }
 
     fn mark(&mut self, name: &str, kind: FrameKind) -> FrameId {
-        FrameId(number(&mut self.frames, Frame::new(name, kind)))
+        FrameId(number(&mut self.frames, (Frame::new(name, kind), None)))
     }
 }
 

@@ -164,6 +164,7 @@ mod tests {
             thread_state,
             event: 0,
             waker: None,
+            window: crate::profile::WindowIndex::default(),
         }
     }
 

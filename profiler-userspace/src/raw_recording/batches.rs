@@ -8,7 +8,7 @@ use super::known::Known;
 use super::section::{self, Kind};
 use super::wire::{
     Batch, FP_FALLBACK, LOCATION_NAMED, LOCATION_OBJECT, LOCATION_UNKNOWN, STEP_CALLEE, STEP_NEW,
-    STEP_NEXT,
+    STEP_NEXT, Window,
 };
 use crate::object::RecordedObject;
 use crate::profile::FrameKind;
@@ -82,6 +82,14 @@ impl<'a, 'o> Batches<'a, 'o> {
             stacks: vec![0; raw_recording.normalized.stacks().len()],
             last: Last::default(),
         }
+    }
+
+    /// Begins a window.
+    pub(super) fn window(&mut self, window: &Window) -> io::Result<()> {
+        if self.filled > 0 {
+            self.flush()?;
+        }
+        section::write(self.out, Kind::Window, window)
     }
 
     /// Writes what is in the batch.

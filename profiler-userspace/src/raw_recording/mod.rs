@@ -106,11 +106,6 @@ pub enum Error {
         /// What is wrong.
         what: &'static str,
     },
-    /// It has no windows, and some were asked for.
-    #[error(
-        "it has no windows to choose from, which --window makes when recording; leave --from and --to out"
-    )]
-    NoWindows,
     /// It has other windows than were asked for.
     #[error("none of its windows is of that time; they begin at {} and end at {}", shown(time.start), shown(time.end))]
     OtherTime {

@@ -12,6 +12,8 @@ pub(super) struct Packed {
     pub(super) section: Section,
     /// Whether its samples are wanted, or only what it gives numbers to.
     pub(super) wanted: bool,
+    /// How many windows that are wanted begin before its own.
+    pub(super) windows: u32,
 }
 
 /// Batches that may turn out to be needed, in their order.

@@ -8,17 +8,16 @@ use super::budget::Stop;
 use super::pending::{Packed, PendingBatches};
 use super::section::{self, Found, Kind, MAGIC, Section, VERSION};
 use super::take::Taken;
-use super::windows::{Seen, Wanted, Windows};
+use super::windows::{Divided, Seen, Wanted, Windows};
 use super::wire::{
     self, Batch, Head, VIEW, VIEW_KERNEL, VIEW_KNOWN, VIEW_RAN, VIEW_REASONS, VIEW_SCHEDULER,
     VIEW_WAKERS_ABOVE, VIEW_WAKERS_ALONE,
 };
 use super::{Error, Facts, RawRecording};
-use crate::profile::{Activity, Unit, Window};
+use crate::profile::{Activity, Unit};
 use crate::profile::{OffCpuView, Wakers};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
-use std::time::Duration;
 
 /// The most memory that reading and naming may take, by a rough estimate, in bytes. Half a million distinct
 /// samples of fifty frames each take less.
@@ -52,8 +51,8 @@ pub struct Read {
     pub missing: Option<Missing>,
     /// How many firings were recorded, those that are missing included.
     pub recorded: u64,
-    /// The windows that were taken; none of a raw recording without.
-    pub windows: Option<Windows>,
+    /// The windows that were taken.
+    pub windows: Windows,
 }
 
 /// Whether what begins so is a raw recording, of whatever version.
@@ -61,19 +60,24 @@ pub fn is_one(begins: &[u8]) -> bool {
     begins.starts_with(&MAGIC[..begins.len().clamp(1, MAGIC.len())])
 }
 
-/// Reads a raw recording, or those windows of it that have part in the time that is `wanted`.
+/// Reads a raw recording, or those windows of it that have part in the time that is `wanted`. Its samples are told apart by
+/// at most 40 windows where they are to be `divided`, which takes as many times the memory; else all are of one.
 ///
 /// # Errors
 /// When it is none, of a later version, contradicts itself, has not one sample that is whole, or no window in
 /// that time.
-pub fn read(mut from: impl std::io::Read, wanted: Wanted<'_>) -> Result<Read, Error> {
-    read_within(&mut from, wanted, MOST_BYTES)
+pub fn read(
+    mut from: impl std::io::Read,
+    wanted: Wanted<'_>,
+    divided: bool,
+) -> Result<Read, Error> {
+    read_within(&mut from, (wanted, divided), MOST_BYTES)
 }
 
 /// [`read`], within so many bytes of memory.
 pub(super) fn read_within(
     from: &mut impl std::io::Read,
-    wanted: Wanted<'_>,
+    (wanted, divided): (Wanted<'_>, bool),
     most: u64,
 ) -> Result<Read, Error> {
     let start = section::up_to(from, MAGIC.len() + 1)?;
@@ -88,9 +92,8 @@ pub(super) fn read_within(
         });
     }
     let mut reading = Reading {
-        wanted,
         head: None,
-        windows: None,
+        windows: Seen::new(wanted, divided),
         taken: Taken::new(most),
         pending: PendingBatches::new(most / PENDING),
         closing: None,
@@ -138,10 +141,8 @@ impl Far {
 
 /// What was read so far.
 struct Reading<'w> {
-    wanted: Wanted<'w>,
     head: Option<Head>,
-    /// None if there are none.
-    windows: Option<Seen<'w>>,
+    windows: Seen<'w>,
     taken: Taken,
     pending: PendingBatches,
     closing: Option<String>,
@@ -192,17 +193,18 @@ impl Reading<'_> {
         let message = self.far.unpack(&section)?;
         if kind == Kind::Head as u8 && self.head.is_none() {
             let head: Head = decode(number, &message)?;
-            self.windows = head.windows.then(|| Seen::new(self.wanted));
             self.head = Some(head);
         } else if kind == Kind::Window as u8
-            && let (Some(head), Some(windows)) = (&self.head, &mut self.windows)
+            && let Some(head) = &self.head
         {
             let window: wire::Window = decode(number, &message)?;
             if window.anew {
                 self.pending.pass_over();
                 self.taken.begin_anew();
             }
-            windows.see(wire::time(head.started_ns), window);
+            if self.windows.see(wire::time(head.started_ns), window) == Divided::Less {
+                self.taken.normalized.halve_windows();
+            }
         } else if kind == Kind::End as u8 && self.head.is_some() {
             let end: wire::End = decode(number, &message)?;
             self.pending.pass_over();
@@ -219,18 +221,19 @@ impl Reading<'_> {
 
     /// Takes a batch, or keeps it until it is needed.
     fn batch(&mut self, number: u64, section: Section) -> Result<(), End> {
-        if self.windows.as_ref().is_some_and(Seen::is_empty) {
+        if self.windows.is_empty() {
             let what = "there are samples outside windows";
             return Err(End::Error(nonsense(number, what)));
         }
         if self.is_full {
             return Ok(());
         }
-        let wanted = self.windows.as_ref().is_none_or(Seen::is_wanted);
+        let wanted = self.windows.is_wanted();
         let has_room = self.pending.keep(Packed {
             number,
             section,
             wanted,
+            windows: self.windows.before(),
         });
         if has_room && !wanted {
             return Ok(());
@@ -239,10 +242,12 @@ impl Reading<'_> {
             number,
             section,
             wanted,
+            windows,
         } in self.pending.take()
         {
             let batch: Batch = decode(number, &self.far.unpack(&section)?)?;
-            match self.taken.take(batch, wanted) {
+            let window = wanted.then(|| self.windows.index(windows));
+            match self.taken.take(batch, window) {
                 Ok(()) => {}
                 Err(Stop::Full) => {
                     self.is_full = true;
@@ -264,21 +269,21 @@ impl Reading<'_> {
         let Some(head) = self.head else {
             return Err(nothing);
         };
-        let mut recorded = head.count;
-        let mut closing = self.closing;
-        let (facts, window) = facts(head).ok_or_else(|| nonsense(1, "there is an unknown unit"))?;
-        taken.normalized.window = window;
-        let windows = match self.windows {
-            Some(seen) => seen.found()?,
-            None if self.wanted.is_some() => return Err(Error::NoWindows),
-            None => None,
+        let is_continuous = head.windows;
+        let facts = facts(head).ok_or_else(|| nonsense(1, "there is an unknown unit"))?;
+        let Some((windows, totals)) = self.windows.found(is_continuous)? else {
+            return Err(nothing);
         };
-        if let Some(windows) = &windows {
-            recorded = windows.recorded;
-            taken.normalized.window = windows.window();
+        let recorded = windows.recorded;
+        taken.normalized.window = windows.window();
+        taken.normalized.windows = totals;
+        let closing = match self.closing {
+            Some(closing) if windows.taken == windows.all => Some(closing),
             // Each of them says what was lost.
-            closing = Some(windows.closing.clone());
-        }
+            _ if windows.taken == 1 => Some(windows.closing.clone()),
+            _ => None,
+        };
+        let closing = closing.filter(|closing| !closing.is_empty());
         if taken.sums.count == 0 && missing.is_some() {
             return Err(nothing);
         }
@@ -300,7 +305,7 @@ impl Reading<'_> {
     }
 }
 
-fn facts(head: Head) -> Option<(Facts, Window)> {
+fn facts(head: Head) -> Option<Facts> {
     let unit = match head.unit {
         0 => Unit::Samples,
         1 => Unit::Events(head.event.clone()),
@@ -344,9 +349,5 @@ fn facts(head: Head) -> Option<(Facts, Window)> {
             },
         }),
     };
-    let window = Window {
-        start: Duration::ZERO,
-        end: Duration::from_nanos(head.duration_ns),
-    };
-    Some((facts, window))
+    Some(facts)
 }

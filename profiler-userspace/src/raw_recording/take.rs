@@ -7,6 +7,7 @@ use super::budget::{Budget, Stop};
 use super::tables::{Place, Tables, sum};
 use super::wire::Batch;
 use crate::object::{BuildId, Proof, RecordedObject, Segment, Segments};
+use crate::profile::WindowIndex;
 use crate::profile::normalized::{
     Location, LocationIndex, NormalizedKey, NormalizedProfile, NormalizedStack,
     NormalizedStackIndex, NormalizedWaker, ObjectIndex, Sums, WakerIndex,
@@ -50,8 +51,12 @@ impl Taken {
         self.budget.begin_anew();
     }
 
-    /// Takes a batch: its samples, too, if they are `wanted`.
-    pub(super) fn take(&mut self, mut batch: Batch, wanted: bool) -> Result<(), Stop> {
+    /// Takes a batch: its samples, too, if they are `wanted`, as those of a window.
+    pub(super) fn take(
+        &mut self,
+        mut batch: Batch,
+        wanted: Option<WindowIndex>,
+    ) -> Result<(), Stop> {
         self.take_objects(&mut batch)?;
         self.tables.take(&mut batch, &mut self.budget)?;
         self.take_samples(&batch, wanted)
@@ -127,7 +132,7 @@ impl Taken {
         Ok(index)
     }
 
-    fn take_samples(&mut self, batch: &Batch, wanted: bool) -> Result<(), Stop> {
+    fn take_samples(&mut self, batch: &Batch, wanted: Option<WindowIndex>) -> Result<(), Stop> {
         let samples = batch.sample_labels.len();
         let columns = [
             batch.sample_users.len(),
@@ -183,7 +188,7 @@ impl Taken {
                 return Err(Stop::Nonsense("there are more firings than can be"));
             };
             self.samples += 1;
-            if wanted {
+            if let Some(window) = wanted {
                 let key = NormalizedKey {
                     label,
                     user: self.stack(user)?,
@@ -191,6 +196,7 @@ impl Taken {
                     thread_state,
                     event: 0,
                     waker: self.waker(waker)?,
+                    window,
                 };
                 self.sample(key, sums)?;
                 self.sums = Sums { weight, count };

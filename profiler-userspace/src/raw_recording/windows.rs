@@ -2,7 +2,7 @@
 
 use super::Error;
 use super::wire;
-use crate::profile;
+use crate::profile::{self, WindowIndex, WindowTotals};
 use std::ops::Range;
 use std::time::{Duration, SystemTime};
 
@@ -24,8 +24,22 @@ pub struct Windows {
     pub lost: u64,
     /// In how many of them any was.
     pub lost_in: usize,
-    /// What the last of them said at its end.
+    /// What the last of them said at its end; empty where it says nothing.
     pub closing: String,
+    /// Whether it was recorded window by window.
+    pub is_continuous: bool,
+}
+
+/// The most windows that samples are told apart by. Where there are more, neighbours are put together.
+const MOST: usize = 40;
+
+/// Whether windows are still told apart as they were.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Divided {
+    /// They are.
+    AsBefore,
+    /// What was taken of two neighbours is to be put together.
+    Less,
 }
 
 /// What was seen of windows so far.
@@ -36,16 +50,22 @@ pub(super) struct Seen<'a> {
     time: Option<Range<SystemTime>>,
     taken: Option<Windows>,
     is_wanted: bool,
+    /// Of those that were taken; each is so many of the file's, as a power of two.
+    totals: Vec<WindowTotals>,
+    together: u32,
 }
 
 impl<'a> Seen<'a> {
-    pub(super) fn new(wanted: Wanted<'a>) -> Self {
+    /// None so far. Samples are told apart by windows where `divided` says so, and else are of one.
+    pub(super) fn new(wanted: Wanted<'a>, divided: bool) -> Self {
         Self {
             wanted,
             all: 0,
             time: None,
             taken: None,
             is_wanted: false,
+            totals: Vec::new(),
+            together: if divided { 0 } else { u32::BITS - 1 },
         }
     }
 
@@ -58,8 +78,19 @@ impl<'a> Seen<'a> {
         self.is_wanted
     }
 
+    /// How many that are wanted begin before the last one.
+    pub(super) fn before(&self) -> u32 {
+        let taken = self.taken.as_ref().map_or(0, |windows| windows.taken);
+        u32::try_from(taken.saturating_sub(1)).unwrap_or(u32::MAX)
+    }
+
+    /// By which number the samples of a window are told apart that has so many wanted ones before it.
+    pub(super) fn index(&self, before: u32) -> WindowIndex {
+        WindowIndex(before >> self.together)
+    }
+
     /// Sees one more, of a recording that `began` then.
-    pub(super) fn see(&mut self, began: SystemTime, window: wire::Window) {
+    pub(super) fn see(&mut self, began: SystemTime, window: wire::Window) -> Divided {
         let time = time(window.started_ns, window.duration_ns);
         self.all += 1;
         self.time = Some(
@@ -71,7 +102,7 @@ impl<'a> Seen<'a> {
         self.is_wanted =
             wanted.is_none_or(|wanted| time.start < wanted.end && time.end > wanted.start);
         if !self.is_wanted {
-            return;
+            return Divided::AsBefore;
         }
         let before = self.taken.take();
         let (taken, recorded, lost, lost_in) = before.as_ref().map_or((0, 0, 0, 0), |all| {
@@ -85,16 +116,51 @@ impl<'a> Seen<'a> {
             lost: window.lost.saturating_add(lost),
             lost_in: lost_in + usize::from(window.lost > 0),
             closing: window.closing,
+            is_continuous: false,
         });
+        let first = self.taken.as_ref().map_or(time.start, |all| all.time.start);
+        let since = |at: SystemTime| at.duration_since(first).unwrap_or_default();
+        self.add(WindowTotals {
+            window: profile::Window {
+                start: since(time.start),
+                end: since(time.end),
+            },
+            firings: window.firings,
+            filtered: window.filtered,
+            lost: window.lost,
+            busy_ns: window.busy_ns,
+        })
     }
 
-    /// Those that were taken.
-    pub(super) fn found(self) -> Result<Option<Windows>, Error> {
+    fn add(&mut self, totals: WindowTotals) -> Divided {
+        let index = self.index(self.before()).0 as usize;
+        if let Some(known) = self.totals.get_mut(index) {
+            *known = known.and(totals);
+            return Divided::AsBefore;
+        }
+        self.totals.push(totals);
+        if self.totals.len() <= MOST {
+            return Divided::AsBefore;
+        }
+        self.totals = WindowTotals::halved(&self.totals);
+        self.together += 1;
+        Divided::Less
+    }
+
+    /// Those that were taken, and by which samples are told apart.
+    pub(super) fn found(
+        self,
+        is_continuous: bool,
+    ) -> Result<Option<(Windows, Vec<WindowTotals>)>, Error> {
         match (self.taken, self.time) {
-            (Some(taken), _) => Ok(Some(Windows {
-                all: self.all,
-                ..taken
-            })),
+            (Some(taken), _) => {
+                let windows = Windows {
+                    all: self.all,
+                    is_continuous,
+                    ..taken
+                };
+                Ok(Some((windows, self.totals)))
+            }
             (None, Some(time)) => Err(Error::OtherTime { time }),
             (None, None) => Ok(None),
         }

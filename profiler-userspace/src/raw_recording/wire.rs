@@ -28,14 +28,10 @@ pub(super) struct Head {
     pub(super) command_line: Vec<Vec<u8>>,
     #[prost(uint64, tag = "9")]
     pub(super) started_ns: u64,
-    #[prost(uint64, tag = "10")]
-    pub(super) duration_ns: u64,
-    #[prost(uint64, tag = "11")]
-    pub(super) count: u64,
     /// How waits are shown.
     #[prost(uint32, tag = "12")]
     pub(super) off_cpu: u32,
-    /// Whether samples are in windows, which say how many they are and when.
+    /// Whether it was recorded window by window, each of which says what was lost in it.
     #[prost(bool, tag = "13")]
     pub(super) windows: bool,
     /// What threads did whose stacks these are.
@@ -176,6 +172,13 @@ pub(super) struct Window {
     /// Whether nothing of what stands before it is referred to any more, and numbers begin at 0 again.
     #[prost(bool, tag = "6")]
     pub(super) anew: bool,
+    #[prost(uint64, tag = "7")]
+    pub(super) firings: u64,
+    #[prost(uint64, tag = "8")]
+    pub(super) filtered: u64,
+    /// How much time of the CPUs was not idle; 0 if that is not known.
+    #[prost(uint64, tag = "9")]
+    pub(super) busy_ns: u64,
 }
 
 /// What a [`Batch`]'s `location_kinds` say, other than an object's number behind these.

@@ -13,7 +13,7 @@ use super::wire::{
 use super::{Facts, RawRecording};
 use crate::profile::Wakers;
 use crate::profile::normalized::{NormalizedKey, NormalizedProfile, NormalizedStackIndex, Sums};
-use crate::profile::{Activity, Unit};
+use crate::profile::{Activity, Unit, WindowTotals};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt as _;
 use std::time::{Duration, SystemTime};
@@ -21,22 +21,42 @@ use std::time::{Duration, SystemTime};
 /// The most of the command line that is kept, in bytes: longer ones name files by the thousand.
 const MOST_COMMAND_LINE: usize = 64 << 10;
 
-/// Writes a raw recording without windows.
+/// Writes a raw recording that was recorded at once, with the windows that it is divided into.
 ///
 /// # Errors
 /// When the bytes are refused.
 pub fn write(raw_recording: &RawRecording, out: &mut dyn Write) -> io::Result<()> {
-    let head = Head {
-        duration_ns: nanoseconds(raw_recording.normalized.window.end),
-        count: raw_recording.normalized.total_count(),
-        ..head(&raw_recording.facts)
-    };
-    begin(&head, out)?;
+    begin(&head(&raw_recording.facts), out)?;
+    let normalized = &raw_recording.normalized;
     let mut known = Known::default();
     let mut batches = Batches::new(raw_recording, &mut known, out);
-    batches.labels()?;
-    for (key, sums) in in_order(&raw_recording.normalized) {
-        batches.sample(key, sums)?;
+    let mut samples = in_order(normalized);
+    samples.sort_by_key(|(key, _)| key.window);
+    let whole = [WindowTotals {
+        window: normalized.window,
+        firings: normalized.total_count(),
+        ..WindowTotals::default()
+    }];
+    let windows = match normalized.windows.as_slice() {
+        [] => &whole,
+        windows => windows,
+    };
+    let mut rest = samples.as_slice();
+    for (index, totals) in windows.iter().enumerate() {
+        let is_last = index + 1 == windows.len();
+        let end = rest.partition_point(|(key, _)| is_last || key.window.0 as usize <= index);
+        let (of_window, behind) = rest.split_at(end);
+        rest = behind;
+        batches.window(&Window {
+            count: of_window.iter().map(|(_, sums)| sums.count).sum(),
+            ..window(raw_recording.facts.started, totals)
+        })?;
+        if index == 0 {
+            batches.labels()?;
+        }
+        for (key, sums) in of_window {
+            batches.sample(key, *sums)?;
+        }
     }
     batches.flush()?;
     let end = End {
@@ -79,14 +99,14 @@ impl Writer {
         Ok(Self::default())
     }
 
-    /// Writes the next window. It is of the time in which the raw recording was recorded, and `lost` so many firings.
+    /// Writes the next window, of which `totals` are known. It begins when the raw recording did.
     ///
     /// # Errors
     /// When the bytes are refused. Then nothing more can be written.
     pub fn window(
         &mut self,
         raw_recording: &RawRecording,
-        lost: u64,
+        totals: &WindowTotals,
         out: &mut dyn Write,
     ) -> io::Result<()> {
         if self.known.bytes + self.known.callees.bytes() > MOST_KNOWN {
@@ -94,12 +114,10 @@ impl Writer {
         }
         let normalized = &raw_recording.normalized;
         let window = Window {
-            started_ns: since_1970(raw_recording.facts.started),
-            duration_ns: nanoseconds(normalized.window.end),
             count: normalized.total_count(),
-            lost,
             closing: raw_recording.closing.clone().unwrap_or_default(),
             anew: std::mem::take(&mut self.is_anew),
+            ..window(raw_recording.facts.started, totals)
         };
         section::write(out, Kind::Window, &window)?;
         let samples = normalized.samples();
@@ -147,6 +165,26 @@ impl Writer {
             samples: self.samples,
         };
         section::write(out, Kind::End, &end)
+    }
+}
+
+/// A window of a recording that `began` then, but for its samples.
+fn window(began: SystemTime, totals: &WindowTotals) -> Window {
+    let WindowTotals {
+        window,
+        firings,
+        filtered,
+        lost,
+        busy_ns,
+    } = *totals;
+    Window {
+        started_ns: since_1970(began).saturating_add(nanoseconds(window.start)),
+        duration_ns: nanoseconds(window.end.saturating_sub(window.start)),
+        firings,
+        filtered,
+        lost,
+        busy_ns,
+        ..Window::default()
     }
 }
 
@@ -211,8 +249,6 @@ fn head(facts: &Facts) -> Head {
         kernel: facts.kernel.clone(),
         command_line: command_line.collect(),
         started_ns: since_1970(facts.started),
-        duration_ns: 0,
-        count: 0,
         off_cpu,
         windows: false,
         period_ns: facts.period_ns.unwrap_or(0),

@@ -126,7 +126,7 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
 }
 
 /// The width of the terminal that stderr is; none if it is no terminal.
-fn terminal_columns() -> Option<usize> {
+pub(crate) fn terminal_columns() -> Option<usize> {
     let stderr = std::io::stderr();
     if !stderr.is_terminal() {
         return None;

@@ -72,6 +72,17 @@ impl Collector {
         Ok(())
     }
 
+    /// What is drained from now on is of the next window.
+    pub(super) fn next_window(&mut self) {
+        self.raw.window.0 += 1;
+    }
+
+    /// What was drained of two neighbours is of one window.
+    pub(super) fn halve_windows(&mut self) {
+        self.normalizer.halve_windows();
+        self.raw.halve_windows();
+    }
+
     /// All that was drained since this was asked last.
     pub(super) fn take(&mut self, handler: &mut EventHandler) -> (NormalizedProfile, Objects) {
         let normalizer = std::mem::take(&mut self.normalizer);

@@ -76,7 +76,7 @@ async fn record(plan: &Plan) -> Result<u8> {
     } = attach(plan, &ids, &support, &cpus)?;
     remark_on_lacks(&plan, &support, tables.is_some(), &mut recording_info);
     print_details(&plan, &kernel);
-    let mut session = Session::new(kernel, tables)?;
+    let mut session = Session::new(&plan, kernel, tables)?;
     // What is about to be launched waits for us alone, and is no concern of anybody's.
     if let Some(waits) = plan.waits()
         && plan.target != Target::Launched

@@ -12,6 +12,7 @@ use crate::pipeline::Recorded;
 use crate::pipeline::progress::Progress;
 use crate::pipeline::recording_info::{Before, Stop};
 use crate::pipeline::symbolize::Code;
+use crate::pipeline::timeline::{Divided, Timeline};
 use crate::pipeline::windows::Windows;
 use crate::plan::{Plan, Target};
 use crate::priority::RaisedPriority;
@@ -41,13 +42,15 @@ pub(super) struct Session {
     collector: Collector,
     started: Instant,
     stopped: Option<Duration>,
+    /// None where no output tells of windows.
+    timeline: Option<Timeline>,
     /// Readable when there are kernel events.
     events: AsyncFd<OwnedFd>,
 }
 
 impl Session {
     /// Takes over what is attached and sampling.
-    pub(super) fn new(mut kernel: Kernel, tables: Option<Tables>) -> Result<Self> {
+    pub(super) fn new(plan: &Plan, mut kernel: Kernel, tables: Option<Tables>) -> Result<Self> {
         let events = kernel
             .events_fd()
             .try_clone_to_owned()
@@ -60,6 +63,7 @@ impl Session {
             collector: Collector::new(),
             started: Instant::now(),
             stopped: None,
+            timeline: Timeline::of(plan),
             events,
         })
     }
@@ -96,6 +100,7 @@ impl Session {
         let time_is_up = tokio::time::sleep_until(deadline.into());
         tokio::pin!(time_is_up);
         let stop = loop {
+            let next_end = self.timeline.as_ref().and_then(Timeline::next_end);
             tokio::select! {
                 () = &mut time_is_up, if plan.duration.is_some() => break Stop::Duration,
                 signal = signals.ends.next() => {
@@ -123,6 +128,7 @@ impl Session {
                         tables.loader.load_next(&mut self.kernel);
                     }
                 }
+                () = at(self.started, next_end), if next_end.is_some() => self.end_window()?,
                 _ = tick.tick() => {
                     // Not every event wakes us up.
                     self.take_in_events()?;
@@ -182,6 +188,27 @@ impl Session {
         Ok(())
     }
 
+    /// Begins the next of the windows that the recording is divided into.
+    fn end_window(&mut self) -> Result<()> {
+        self.collector.drain(&mut self.kernel, &mut self.handler)?;
+        self.collector.next_window();
+        let until = self.elapsed();
+        self.note_window(until);
+        Ok(())
+    }
+
+    /// Notes what happened in the window that is over.
+    fn note_window(&mut self, until: Duration) {
+        let Some(timeline) = &mut self.timeline else {
+            return;
+        };
+        let events = 0..self.kernel.events();
+        let counters = events.map(|event| self.kernel.counters(event)).collect();
+        if timeline.end_window(until, counters) == Divided::Less {
+            self.collector.halve_windows();
+        }
+    }
+
     /// Writes what was recorded in the window that is over.
     fn write_window(&mut self, windows: &mut Windows<'_>) -> Result<()> {
         let until = self.elapsed();
@@ -228,6 +255,7 @@ impl Session {
                 grouped(dropped)
             ));
         }
+        self.note_window(self.elapsed());
         let tables = self.handler.tables.as_ref();
         let loaded = tables.map(|tables| tables.loader.loaded());
         let (normalized, objects) = self.collector.take(&mut self.handler);
@@ -237,8 +265,17 @@ impl Session {
             processes: self.handler.processes,
             normalized,
             objects,
+            timeline: self.timeline,
             loaded,
         })
+    }
+}
+
+/// Waits until a recording that began then has lasted so long.
+async fn at(began: Instant, elapsed: Option<Duration>) {
+    match elapsed {
+        Some(elapsed) => tokio::time::sleep_until((began + elapsed).into()).await,
+        None => std::future::pending().await,
     }
 }
 

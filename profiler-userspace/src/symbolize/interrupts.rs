@@ -88,6 +88,7 @@ mod tests {
                 thread_state: ThreadState::Woken,
                 event: 0,
                 waker: Some(waker),
+                window: crate::profile::WindowIndex::default(),
             };
             normalized.add(
                 key,

@@ -127,6 +127,7 @@ fn build(
     look_up: LookUp<'_>,
 ) -> Symbolized {
     let mut profile = Profile::new(unit, normalized.window);
+    profile.windows.clone_from(&normalized.windows);
     let mut unsymbolized = UnsymbolizedTable::default();
     let found = locations::symbolize(
         &normalized,
@@ -156,6 +157,7 @@ fn build(
             thread_state: key.thread_state,
             reason: None,
             waker: key.waker,
+            window: key.window,
             weight: sums.weight,
             count: sums.count,
         });

@@ -108,6 +108,11 @@ impl Normalizer {
         }
     }
 
+    /// Half as many windows: see [`NormalizedProfile::halve_windows`].
+    pub fn halve_windows(&mut self) {
+        self.normalized.halve_windows();
+    }
+
     /// Takes all that is left in `raw`.
     pub fn finish(
         mut self,
@@ -127,7 +132,9 @@ impl Normalizer {
         processes: &mut Processes,
         is_last: impl Fn(ProcessKey) -> bool,
     ) {
+        let window = raw.window;
         let raw_now = std::mem::take(raw);
+        raw.window = window;
         let mut known = HashMap::default();
         for (process_key, gathered) in gather(&raw_now) {
             let addresses = gathered.into_distinct();
@@ -175,6 +182,7 @@ impl Normalizer {
                 thread_state: sample.thread_state,
                 event: sample.event,
                 waker,
+                window: sample.window,
             };
             let sums = Sums {
                 weight: sample.weight,

@@ -53,6 +53,7 @@ pub fn store(
     sources: &Sources<'_>,
 ) -> Stored {
     let mut stored = NormalizedProfile::new(normalized.window);
+    stored.windows.clone_from(&normalized.windows);
     let mut unsymbolized = UnsymbolizedTable::default();
     let mut found = Vec::new();
     let mut offsets: BTreeMap<ObjectIndex, Vec<FileOffset>> = BTreeMap::new();

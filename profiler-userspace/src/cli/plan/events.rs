@@ -181,7 +181,7 @@ pub(super) fn beside(waits: Waits, paths: &[PathBuf], others: &[Event]) -> Resul
         .iter()
         .flat_map(|event| &event.outputs)
         .map(|output| match output {
-            Output::Stdout => PathBuf::from("-"),
+            Output::Stdout(_) => PathBuf::from("-"),
             Output::File { path, .. } | Output::RawRecording { path } => without_dots(path),
         })
         .collect();

@@ -190,16 +190,19 @@ fn stack_flags_choose_the_stacks() {
 fn outputs_are_the_named_ones_or_suit_stdout() {
     let svg = file("a.svg", Format::SVG);
     let piped = |line| plan_for(line, false).unwrap().events.remove(0).outputs;
-    assert_eq!(piped(""), [Output::Stdout]);
+    assert_eq!(piped(""), [Output::Stdout(Format::FOLDED)]);
     assert_eq!(piped("-o a.svg"), std::slice::from_ref(&svg));
-    assert_eq!(event("-f").outputs, [Output::Stdout]);
-    assert_eq!(event("-o -").outputs, [Output::Stdout]);
+    assert_eq!(event("-f").outputs, [Output::Stdout(Format::FOLDED)]);
+    assert_eq!(event("-o -").outputs, [Output::Stdout(Format::FOLDED)]);
     assert_eq!(
         event("-f -o -").outputs,
-        [Output::Stdout],
+        [Output::Stdout(Format::FOLDED)],
         "one and the same"
     );
-    assert_eq!(event("-fo a.svg").outputs, [svg.clone(), Output::Stdout]);
+    assert_eq!(
+        event("-fo a.svg").outputs,
+        [svg.clone(), Output::Stdout(Format::FOLDED)]
+    );
     assert_eq!(
         event("-o a.svg -o b.folded").outputs,
         [svg, file("b.folded", Format::FOLDED)]
@@ -225,7 +228,10 @@ fn a_raw_recording_takes_no_style_flags() {
         std::slice::from_ref(&raw_recording)
     );
     let both = plan("-o A.FBPF -f --delimited");
-    assert_eq!(both.events[0].outputs, [raw_recording, Output::Stdout]);
+    assert_eq!(
+        both.events[0].outputs,
+        [raw_recording, Output::Stdout(Format::FOLDED)]
+    );
     assert!(refusal("-o a.fbpf --title T").contains("flame-bpf render"));
     assert!(refusal("-o a.fbpf -o ./a.fbpf").contains("given twice"));
     assert_eq!(

@@ -286,6 +286,7 @@ mod tests {
             profile.push(Sample {
                 thread_state: *thread_state,
                 waker: woke,
+                window: crate::profile::WindowIndex::default(),
                 ..pair[0]
             });
         }

@@ -87,6 +87,7 @@ fn shown(stack: &str, how: OffCpuView) -> String {
         thread_state,
         reason: None,
         waker,
+        window: crate::profile::WindowIndex::default(),
         weight: 7_000,
         count: 1,
     });

@@ -10,6 +10,8 @@ fn with_batch(batch: &Batch) -> Vec<u8> {
     let mut bytes = whole[..MAGIC.len() + 1].to_vec();
     let head_bytes = u32::from_le_bytes(whole[10..14].try_into().unwrap()) as usize;
     bytes.extend(&whole[9..9 + 13 + head_bytes]);
+    let window = crate::raw_recording::wire::Window::default();
+    crate::raw_recording::section::write(&mut bytes, Kind::Window, &window).unwrap();
     crate::raw_recording::section::write(&mut bytes, Kind::Batch, batch).unwrap();
     bytes
 }
@@ -111,7 +113,7 @@ fn dangling_indices_are_refused() {
     for (at, change) in broken.into_iter().enumerate() {
         let error = of(change).unwrap_err();
         assert!(
-            matches!(error, Error::Nonsense { section: 2, .. }),
+            matches!(error, Error::Nonsense { section: 3, .. }),
             "{at}: {error}"
         );
     }

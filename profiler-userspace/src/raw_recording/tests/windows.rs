@@ -1,6 +1,7 @@
 //! Raw recordings in windows: each is what it was, and all together are the sum.
 
 use super::*;
+use crate::profile::WindowTotals;
 use crate::raw_recording::section::{self, Found, Kind};
 use crate::raw_recording::wire;
 use prost::Message as _;
@@ -12,11 +13,23 @@ fn written(windows: &[RawRecording]) -> (Vec<u8>, Vec<usize>) {
     let mut writer = Writer::begin(&facts(), &mut bytes).unwrap();
     let mut ends = Vec::new();
     for window in windows {
-        writer.window(window, 3, &mut bytes).unwrap();
+        writer
+            .window(window, &totals(window, 3), &mut bytes)
+            .unwrap();
         ends.push(bytes.len());
     }
     writer.end("All of it.".to_owned(), &mut bytes).unwrap();
     (bytes, ends)
+}
+
+/// Of the whole time of a window.
+fn totals(window: &RawRecording, lost: u64) -> WindowTotals {
+    WindowTotals {
+        window: window.normalized.window,
+        firings: window.normalized.total_count() + lost,
+        lost,
+        ..WindowTotals::default()
+    }
 }
 
 fn begins(window: usize) -> SystemTime {
@@ -63,7 +76,7 @@ fn all_windows_together_are_their_sum() {
     let read = read(&bytes).unwrap();
     assert_eq!(read.missing, None);
     assert_eq!(resolved(&read.raw_recording), sum(&windows));
-    let seen = read.windows.unwrap();
+    let seen = read.windows;
     assert_eq!((seen.taken, seen.all), (5, 5));
     assert_eq!(seen.time, begins(0)..begins(5));
     assert_eq!((seen.lost, seen.lost_in), (15, 5));
@@ -93,11 +106,12 @@ fn windows_that_overlap_the_wanted_time_are_taken() {
                 assert_eq!(began, begins(0));
                 time.clone()
             }),
+            true,
         );
         let read = read.unwrap();
         let wanted = &windows[taken.clone()];
         assert_eq!(resolved(&read.raw_recording), sum(wanted), "{taken:?}");
-        assert_eq!(read.windows.unwrap().taken, taken.len());
+        assert_eq!(read.windows.taken, taken.len());
         if let [one] = wanted {
             assert_eq!(read.raw_recording.closing, one.closing);
         }
@@ -113,11 +127,8 @@ fn windows_that_overlap_the_wanted_time_are_taken() {
         );
     }
     let time = begins(5)..begins(6);
-    let error = super::super::read(&*bytes, Some(&|_| time.clone())).unwrap_err();
+    let error = super::super::read(&*bytes, Some(&|_| time.clone()), true).unwrap_err();
     assert!(matches!(error, Error::OtherTime { .. }), "{error}");
-    let whole = super::bytes(&usual());
-    let error = super::super::read(&*whole, Some(&|_| time.clone())).unwrap_err();
-    assert!(matches!(error, Error::NoWindows), "{error}");
 }
 
 #[test]
@@ -188,13 +199,15 @@ fn many_windows_take_no_more_memory_than_their_stacks() {
     let mut window = usual();
     for at in 0..1000 {
         window.facts.started = begins(at);
-        writer.window(&window, 0, &mut bytes).unwrap();
+        writer
+            .window(&window, &totals(&window, 0), &mut bytes)
+            .unwrap();
     }
     writer.end(String::new(), &mut bytes).unwrap();
     for wanted in [begins(0)..begins(1000), begins(900)..begins(901)] {
-        let read = read_within(&mut &*bytes, Some(&|_| wanted.clone()), 64 << 10).unwrap();
+        let read = read_within(&mut &*bytes, (Some(&|_| wanted.clone()), false), 64 << 10).unwrap();
         assert_eq!(read.missing, None);
-        let windows = read.windows.unwrap();
+        let windows = read.windows;
         assert_eq!(windows.all, 1000);
         let each = window.normalized.total_count();
         assert_eq!(read.recorded, each * windows.taken as u64);
@@ -221,12 +234,14 @@ fn unwanted_windows_leave_memory_for_wanted_ones() {
         if at > 0 && at % 5 == 0 {
             writer.begin_anew();
         }
-        writer.window(window, 0, &mut bytes).unwrap();
+        writer
+            .window(window, &totals(window, 0), &mut bytes)
+            .unwrap();
     }
     writer.end(String::new(), &mut bytes).unwrap();
     let within = |wanted: Range<usize>, most| {
         let time = begins(wanted.start)..begins(wanted.end);
-        read_within(&mut &*bytes, Some(&|_| time.clone()), most).unwrap()
+        read_within(&mut &*bytes, (Some(&|_| time.clone()), false), most).unwrap()
     };
     for wanted in [0..1, 33..34, 58..60] {
         let read = within(wanted.clone(), 1 << 20);
@@ -239,7 +254,7 @@ fn unwanted_windows_leave_memory_for_wanted_ones() {
     let all = windows.iter().map(|window| window.normalized.total_count());
     assert_eq!(limited.recorded, all.sum::<u64>());
     assert!((1..limited.recorded).contains(&limited.raw_recording.normalized.total_count()));
-    assert_eq!(limited.windows.unwrap().all, 60);
+    assert_eq!(limited.windows.all, 60);
 }
 
 #[test]
@@ -266,19 +281,21 @@ fn parts_that_no_wanted_window_needs_are_not_unpacked() {
         if is_anew {
             writer.begin_anew();
         }
-        writer.window(&windows[1], 0, &mut bytes).unwrap();
+        writer
+            .window(&windows[1], &totals(&windows[1], 0), &mut bytes)
+            .unwrap();
         broken(2, &mut bytes);
         writer.end(String::new(), &mut bytes).unwrap();
         bytes
     };
     let part = |is_anew, wanted: Range<usize>| {
         let time = begins(wanted.start)..begins(wanted.end);
-        super::super::read(&*file(is_anew), Some(&|_| time.clone()))
+        super::super::read(&*file(is_anew), Some(&|_| time.clone()), true)
     };
     let read = part(true, 1..2).unwrap();
     assert_eq!(read.missing, None);
     assert_eq!(resolved(&read.raw_recording), sum(&windows[1..2]));
-    assert_eq!(read.windows.unwrap().all, 3);
+    assert_eq!(read.windows.all, 3);
     for (is_anew, wanted) in [(false, 1..2), (true, 0..2), (true, 1..3)] {
         let refused = part(is_anew, wanted.clone());
         assert!(matches!(refused, Err(Error::Nonsense { .. })), "{wanted:?}");
@@ -292,7 +309,9 @@ fn numbering_may_restart() {
     let mut writer = Writer::begin(&facts(), &mut bytes).unwrap();
     for window in &windows {
         writer.begin_anew();
-        writer.window(window, 0, &mut bytes).unwrap();
+        writer
+            .window(window, &totals(window, 0), &mut bytes)
+            .unwrap();
     }
     writer.end(String::new(), &mut bytes).unwrap();
     let read = read(&bytes).unwrap();
@@ -330,10 +349,72 @@ fn impossible_window_orders_are_refused() {
     section::write(&mut bytes, Kind::End, &end).unwrap();
     let refused = read(&bytes).unwrap_err();
     assert!(matches!(refused, Error::Nonsense { .. }), "{refused}");
-    // A window in a file that says that it has none.
-    let mut bytes = super::bytes(&usual());
-    section::write(&mut bytes, Kind::Window, &window).unwrap();
-    assert!(matches!(read(&bytes), Err(Error::Nonsense { .. })));
+}
+
+/// The samples of each window.
+fn by_window(raw_recording: &RawRecording) -> Vec<BTreeMap<(Label, String), (u64, u64)>> {
+    let normalized = &raw_recording.normalized;
+    let of = |index| RawRecording {
+        normalized: normalized.part(|key| key.window == WindowIndex(index)),
+        ..raw_recording.clone()
+    };
+    let windows = normalized.windows.len() as u32;
+    (0..windows).map(|index| resolved(&of(index))).collect()
+}
+
+#[test]
+fn a_recording_at_once_keeps_its_windows() {
+    let mut whole = usual();
+    let third = whole.normalized.window.end / 3;
+    let windows: Vec<WindowTotals> = (0..3)
+        .map(|at| WindowTotals {
+            window: Window {
+                start: third * at,
+                end: third * (at + 1),
+            },
+            firings: 100 + u64::from(at),
+            filtered: 7,
+            lost: u64::from(at),
+            busy_ns: 5,
+        })
+        .collect();
+    let mut number = 0;
+    whole.normalized = whole.normalized.changed(|key, sums| {
+        number += 1;
+        // Nothing happens in the second.
+        let window = WindowIndex(2 * (number % 2));
+        Some((NormalizedKey { window, ..key }, sums))
+    });
+    whole.normalized.windows.clone_from(&windows);
+    let read = read(&super::bytes(&whole)).unwrap();
+    assert_eq!(read.raw_recording.normalized.windows, windows);
+    assert_eq!(by_window(&read.raw_recording), by_window(&whole));
+    assert_eq!(read.raw_recording.closing, whole.closing);
+    assert!(!read.windows.is_continuous);
+}
+
+#[test]
+fn more_windows_than_are_told_apart_become_fewer() {
+    let mut bytes = Vec::new();
+    let mut writer = Writer::begin(&facts(), &mut bytes).unwrap();
+    let mut window = usual();
+    for at in 0..100 {
+        window.facts.started = begins(at);
+        writer
+            .window(&window, &totals(&window, 1), &mut bytes)
+            .unwrap();
+    }
+    writer.end(String::new(), &mut bytes).unwrap();
+    let read = read(&bytes).unwrap();
+    let normalized = &read.raw_recording.normalized;
+    // Four of a hundred are one.
+    assert_eq!(normalized.windows.len(), 25);
+    assert_eq!(normalized.windows[24].lost, 4);
+    let each = 4 * window.normalized.total_count();
+    for index in 0..25 {
+        let part = normalized.part(|key| key.window == WindowIndex(index));
+        assert_eq!(part.total_count(), each, "{index}");
+    }
 }
 
 proptest! {

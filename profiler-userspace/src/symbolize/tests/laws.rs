@@ -64,6 +64,7 @@ pub(super) fn profile() -> impl Strategy<Value = RawProfile> {
                 thread_state: ThreadState::Running,
                 event: 0,
                 waker: None,
+                window: crate::profile::WindowIndex::default(),
                 who,
                 user,
                 kernel,

@@ -62,6 +62,7 @@ fn raw(process_key: ProcessKey, addresses: &[u64]) -> RawProfile {
         thread_state: ThreadState::Running,
         event: 0,
         waker: None,
+        window: crate::profile::WindowIndex::default(),
         who: Who {
             tgid: process_key.tgid,
             incarnation: process_key.incarnation,

@@ -1,0 +1,61 @@
+//! The flags of text reports.
+//!
+//! In: nothing. Out: the flags, as clap reads them, their help, and what they mean for outputs.
+
+use crate::output::{Format, Peek, TextStyle};
+use crate::plan::Output;
+use std::io::IsTerminal as _;
+
+/// The columns of a report in a file, where nobody knows how wide it will be shown.
+const FILE_COLUMNS: usize = 80;
+
+/// The fewest columns that a report is made for.
+const LEAST_COLUMNS: usize = 60;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct TextArgs {
+    /// Write a text report to stdout: hottest functions, what they belong to, calls (-o NAME.txt for a file)
+    #[arg(long)]
+    report: bool,
+    /// Report what has at least this share, in percent [default: 40 functions, and calls of 1]
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    min: Option<f64>,
+    /// Report callers and callees of functions that match REGEX
+    #[arg(long, value_name = "REGEX")]
+    peek: Option<Peek>,
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let text = text.strip_suffix('%').unwrap_or(text);
+    match text.parse() {
+        Ok(share) if (0.0..=100.0).contains(&share) => Ok(share),
+        _ => Err("give a share in percent, such as 0.5".to_owned()),
+    }
+}
+
+impl TextArgs {
+    /// Whether a report goes to stdout: it was asked for, or there is no other place for what was.
+    pub(super) fn is_on_stdout(&self, outputs: &[Output]) -> bool {
+        let is_report = |output: &Output| output.format() == Some(Format::TEXT);
+        let is_shaped = self.peek.is_some() || self.min.is_some();
+        self.report || is_shaped && !outputs.iter().any(is_report)
+    }
+
+    /// How reports are to be.
+    pub(super) fn style(&self) -> TextStyle {
+        let stdout = std::io::stdout();
+        let size = (self.report || self.peek.is_some())
+            .then_some(&stdout)
+            .filter(|stdout| stdout.is_terminal())
+            .and_then(|stdout| rustix::termios::tcgetwinsize(stdout).ok());
+        let columns = size.map(|size| usize::from(size.ws_col));
+        TextStyle {
+            columns: match columns {
+                None | Some(0) => FILE_COLUMNS,
+                Some(columns) => columns.max(LEAST_COLUMNS),
+            },
+            min_percent: self.min,
+            peek: self.peek.clone(),
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Whose samples are, in words.
+//!
+//! In: a sample's labels. Out: the name of a process or thread, for outputs that show each apart.
+
+use crate::profile::{CallTree, Labels, LabelsIndex, Profile};
+use indexmap::IndexMap;
+
+/// What stands for a process whose name is not known.
+const UNKNOWN: &str = "[unknown]";
+
+/// The name of whose labels these are: `postgres (pid 12, tid 13)`.
+pub(super) fn name(labels: &Labels) -> String {
+    let comm = labels.comm.as_deref().unwrap_or(UNKNOWN);
+    match (labels.pid, labels.tid) {
+        (None, None) => comm.to_owned(),
+        (Some(pid), None) => format!("{comm} (pid {pid})"),
+        (None, Some(tid)) => format!("{comm} (tid {tid})"),
+        (Some(pid), Some(tid)) => format!("{comm} (pid {pid}, tid {tid})"),
+    }
+}
+
+/// The samples of each process, or thread where threads are told apart, as indices into the tree's: the one with the most
+/// first.
+pub(super) fn samples(profile: &Profile, tree: &CallTree) -> Vec<(LabelsIndex, Vec<usize>)> {
+    let mut owners: IndexMap<_, (LabelsIndex, Vec<usize>, u64)> = IndexMap::new();
+    for (index, sample) in tree.samples().iter().enumerate() {
+        let labels = profile.labels_at(sample.labels);
+        let key = (labels.pid, labels.start, labels.tid, labels.comm.as_deref());
+        let (_, samples, weight) = (owners.entry(key)).or_insert((sample.labels, Vec::new(), 0));
+        samples.push(index);
+        *weight = weight.saturating_add(sample.weight);
+    }
+    let mut owners: Vec<_> = owners.into_values().collect();
+    owners.sort_by_key(|(_, _, weight)| std::cmp::Reverse(*weight));
+    (owners.into_iter())
+        .map(|(labels, samples, _)| (labels, samples))
+        .collect()
+}

@@ -1,0 +1,98 @@
+//! The text report: where time goes, for a terminal, a mail or a ticket.
+//!
+//! In: a profile and its style. Out: the balance, tables of functions, modules, processes, threads and files, and the tree
+//! of calls from both ends. Whatever a table leaves out is counted under it. The same bytes for the same profile.
+//! Never: a character that a terminal would obey, or a line wider than was asked for, names aside that have no room at all.
+
+mod functions;
+mod layout;
+mod owners;
+mod peek;
+mod tree;
+
+#[cfg(test)]
+mod tests;
+
+use super::text_style::TextStyle;
+use super::{Error, Style};
+use crate::profile::fold::visible;
+use crate::profile::{CallTree, Profile};
+use functions::Functions;
+use layout::{percent, wrapped};
+use std::fmt::Write as _;
+use std::io::Write;
+
+/// What every part of a report is made from.
+struct Report<'a> {
+    profile: &'a Profile,
+    tree: &'a CallTree,
+    functions: &'a Functions<'a>,
+    style: &'a TextStyle,
+    total: u64,
+}
+
+/// Writes the report.
+pub(super) fn write(profile: &Profile, style: &Style, out: &mut dyn Write) -> Result<(), Error> {
+    let tree = CallTree::new(profile);
+    let functions = Functions::new(profile, &tree);
+    let report = Report {
+        profile,
+        tree: &tree,
+        functions: &functions,
+        style: &style.text,
+        total: profile.total_weight(),
+    };
+    let mut text = report.head(style);
+    match &style.text.peek {
+        Some(peek) => report.peek(peek, &mut text),
+        None => {
+            report.functions(functions::USUAL_ROWS, "--min 0 shows all", &mut text);
+            report.owners(&mut text);
+            report.calls(&mut text);
+        }
+    }
+    Ok(out.write_all(text.as_bytes())?)
+}
+
+/// The functions that most time was spent in, as a table of so many rows.
+pub fn hottest(profile: &Profile, style: &TextStyle, rows: usize) -> String {
+    let tree = CallTree::new(profile);
+    let functions = Functions::new(profile, &tree);
+    let report = Report {
+        profile,
+        tree: &tree,
+        functions: &functions,
+        style,
+        total: profile.total_weight(),
+    };
+    let mut text = String::new();
+    report.functions(rows, "--report shows more", &mut text);
+    text
+}
+
+impl Report<'_> {
+    fn head(&self, style: &Style) -> String {
+        let columns = self.style.columns;
+        let mut text = String::new();
+        let title = [Some(&style.title), style.subtitle.as_ref()];
+        let notes = style.notes.lines().filter(|line| *line != style.title);
+        for line in title.into_iter().flatten().map(String::as_str).chain(notes) {
+            for line in wrapped(&visible(line), columns) {
+                let _ = writeln!(text, "{line}");
+            }
+        }
+        let unit = self.profile.unit.noun();
+        let weight = self.profile.unit.shown(self.total);
+        let shares = self.functions.shares(self.tree);
+        let mut shares: Vec<String> = shares
+            .into_iter()
+            .filter(|(_, weight)| *weight > 0)
+            .map(|(what, weight)| format!("{what} {}", percent(weight, self.total).trim_start()))
+            .collect();
+        shares.insert(0, format!("{weight} {}:", visible(unit)));
+        for line in wrapped(&shares.join(" "), columns) {
+            let _ = writeln!(text, "{line}");
+        }
+        text
+    }
+}

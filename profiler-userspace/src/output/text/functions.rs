@@ -1,0 +1,259 @@
+//! The table of functions.
+//!
+//! In: a profile's calls. Out: for each function of each module what was counted in it, and in all that it called; a function
+//! that called itself counts once. Marks are no functions: time at a mark is that of the function below it.
+
+use super::Report;
+use super::layout::{SHARE_COLUMNS, padded, percent, shortened};
+use crate::profile::fold::visible;
+use crate::profile::{CallTree, Code, FrameId, FrameKind, NodeIndex, Profile, TreeSample};
+use foldhash::{HashMap, HashSet};
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// So many functions are shown, unless a least share is asked for.
+pub(super) const USUAL_ROWS: usize = 40;
+
+/// Stands for the function of samples without one.
+const NO_STACK: &str = "[no stack]";
+
+/// A function as the report tells functions apart: those that read alike are one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Function {
+    /// As it is shown, the kernel's with `[k]` behind it.
+    pub(super) name: String,
+    /// What it lies in; empty if that is not known.
+    pub(super) module: String,
+}
+
+/// What was counted of a function.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sums {
+    pub(super) itself: u64,
+    pub(super) total: u64,
+}
+
+/// The functions of a profile.
+pub(super) struct Functions<'a> {
+    profile: &'a Profile,
+    /// For each frame of the tree its function, as an index into `all`; none of marks.
+    by_frame: Vec<Option<usize>>,
+    all: Vec<(Function, Sums)>,
+    /// What was counted without any function.
+    without: u64,
+}
+
+/// Rows by what is counted in them, the most first, and then by name.
+fn by_sums(a: &(&Function, Sums), b: &(&Function, Sums)) -> std::cmp::Ordering {
+    let sums = |sums: Sums| (sums.itself, sums.total);
+    (sums(b.1).cmp(&sums(a.1))).then_with(|| a.0.cmp(b.0))
+}
+
+impl<'a> Functions<'a> {
+    pub(super) fn new(profile: &'a Profile, tree: &CallTree) -> Self {
+        let mut functions = Self {
+            profile,
+            by_frame: Vec::with_capacity(tree.frame_count()),
+            all: Vec::new(),
+            without: 0,
+        };
+        let mut known: HashMap<Function, usize> = HashMap::default();
+        for (frame, code) in tree.frames() {
+            let function = functions.function(&frame.name, frame.kind, code);
+            let index = function.map(|function| {
+                *known.entry(function).or_insert_with_key(|function| {
+                    functions.all.push((function.clone(), Sums::default()));
+                    functions.all.len() - 1
+                })
+            });
+            functions.by_frame.push(index);
+        }
+        functions.count(tree);
+        functions
+    }
+
+    /// What a frame is a call of; none of a mark.
+    fn function(&self, name: &str, kind: FrameKind, code: Option<Code>) -> Option<Function> {
+        let name = match code {
+            Some(code) => Cow::Borrowed(&*self.profile.function_at(code.function).name),
+            // A waker's process.
+            None if kind == FrameKind::Process => Cow::Borrowed(name),
+            None => return None,
+        };
+        if matches!(
+            kind,
+            FrameKind::Mark | FrameKind::State(_) | FrameKind::Label
+        ) {
+            return None;
+        }
+        let mapping = code.and_then(|code| code.mapping);
+        let module = match mapping {
+            Some(mapping) => &*self.profile.mappings()[mapping.0 as usize].module,
+            None if kind == FrameKind::Kernel => "kernel",
+            None => "",
+        };
+        let mut name = visible(&name).into_owned();
+        match kind {
+            FrameKind::Kernel => name.push_str(" [k]"),
+            FrameKind::Jit => name.push_str(" [j]"),
+            FrameKind::Inlined => name.push_str(" [i]"),
+            _ => {}
+        }
+        Some(Function {
+            name,
+            module: visible(module).into_owned(),
+        })
+    }
+
+    fn count(&mut self, tree: &CallTree) {
+        let mut seen: HashSet<usize> = HashSet::default();
+        let mut last = None;
+        // Samples of the same place are often behind each other, and their functions the same.
+        for sample in tree.samples() {
+            if last != Some(sample.own) {
+                seen.clear();
+                seen.extend(tree.callers(sample.own).filter_map(|id| self.of(id)));
+                last = Some(sample.own);
+            }
+            for function in &seen {
+                let total = &mut self.all[*function].1.total;
+                *total = total.saturating_add(sample.weight);
+            }
+            match self.innermost(tree, sample.own) {
+                Some((_, function)) => {
+                    let itself = &mut self.all[function].1.itself;
+                    *itself = itself.saturating_add(sample.weight);
+                }
+                None => self.without = self.without.saturating_add(sample.weight),
+            }
+        }
+    }
+
+    /// The function of a frame, as an index; none of a mark.
+    pub(super) fn of(&self, frame: FrameId) -> Option<usize> {
+        self.by_frame[frame.index()]
+    }
+
+    /// The function behind an index, and what was counted of it.
+    pub(super) fn at(&self, index: usize) -> &(Function, Sums) {
+        &self.all[index]
+    }
+
+    /// The functions, by index.
+    pub(super) fn all(&self) -> &[(Function, Sums)] {
+        &self.all
+    }
+
+    /// The function that a thread was in, and its frame.
+    pub(super) fn innermost(
+        &self,
+        tree: &CallTree,
+        node: Option<NodeIndex>,
+    ) -> Option<(FrameId, usize)> {
+        tree.callers(node)
+            .find_map(|id| self.of(id).map(|function| (id, function)))
+    }
+
+    /// How much was counted in each kind of code.
+    pub(super) fn shares(&self, tree: &CallTree) -> [(&'static str, u64); 5] {
+        let mut shares = [
+            ("user", 0),
+            ("JIT", 0),
+            ("inlined", 0),
+            ("kernel", 0),
+            ("without a stack", 0),
+        ];
+        for sample in tree.samples() {
+            let kind = self
+                .innermost(tree, sample.own)
+                .map(|(frame, _)| tree.frame(frame).kind);
+            let place = match kind {
+                Some(FrameKind::Jit) => 1,
+                Some(FrameKind::Inlined) => 2,
+                Some(FrameKind::Kernel) => 3,
+                Some(_) => 0,
+                None => 4,
+            };
+            shares[place].1 = u64::saturating_add(shares[place].1, sample.weight);
+        }
+        shares
+    }
+}
+
+impl Report<'_> {
+    /// The module that a sample was counted in.
+    pub(super) fn module(&self, sample: &TreeSample) -> &str {
+        let innermost = self.functions.innermost(self.tree, sample.own);
+        match innermost.map(|(_, function)| &*self.functions.at(function).0.module) {
+            Some("") => "[unknown]",
+            Some(module) => module,
+            None => NO_STACK,
+        }
+    }
+
+    /// Appends the table of functions: so many of them, or those with the least share that was asked for.
+    /// `more` says how to see others.
+    pub(super) fn functions(&self, rows: usize, more: &str, text: &mut String) {
+        let nothing = Function {
+            name: NO_STACK.to_owned(),
+            module: String::new(),
+        };
+        let without = Sums {
+            itself: self.functions.without,
+            total: self.functions.without,
+        };
+        let mut all: Vec<(&Function, Sums)> = (self.functions.all().iter())
+            .map(|(function, sums)| (function, *sums))
+            .chain((without.itself > 0).then_some((&nothing, without)))
+            .filter(|(_, sums)| sums.total > 0)
+            .collect();
+        all.sort_by(by_sums);
+        let count = all.len();
+        match self.style.min_percent {
+            Some(min) => all.retain(|(_, sums)| self.reaches(sums.itself.max(sums.total), min)),
+            None => all.truncate(rows),
+        }
+        let widest = all.iter().map(|(function, _)| function.module.len()).max();
+        let modules = widest.unwrap_or(0).clamp(6, self.style.columns / 4);
+        let names = self
+            .style
+            .columns
+            .saturating_sub(3 * (SHARE_COLUMNS + 1) + modules + 3);
+        let _ = writeln!(
+            text,
+            "\n{:>6} {:>6} {:>6}  {}  module",
+            "self",
+            "sum",
+            "total",
+            padded("function", names)
+        );
+        let mut sum = 0_u64;
+        for (Function { name, module }, sums) in &all {
+            sum = sum.saturating_add(sums.itself);
+            let row = format!(
+                "{} {} {}  {}  {}",
+                percent(sums.itself, self.total),
+                percent(sum, self.total),
+                percent(sums.total, self.total),
+                padded(name, names),
+                shortened(module, modules)
+            );
+            let _ = writeln!(text, "{}", row.trim_end());
+        }
+        let share = percent(sum, self.total);
+        let rest = match all.len() == count {
+            true => format!("all {count} functions"),
+            false => format!(
+                "{} of {count} functions, {} of self; {more}",
+                all.len(),
+                share.trim_start()
+            ),
+        };
+        let _ = writeln!(text, "{rest}");
+    }
+
+    /// Whether a weight is at least such a share of all, in percent.
+    pub(super) fn reaches(&self, weight: u64, percent: f64) -> bool {
+        weight as f64 * 100.0 >= percent * self.total as f64
+    }
+}

@@ -1,0 +1,45 @@
+//! How a text report is to be.
+//!
+//! In: the user's words. Out: plain values.
+
+use regex::Regex;
+use std::str::FromStr;
+
+/// How a text report is to be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TextStyle {
+    /// Columns of a line.
+    pub columns: usize,
+    /// The least share of what is shown, in percent; without one, the usual number of rows is.
+    pub min_percent: Option<f64>,
+    /// The functions to tell callers and callees of, instead of all else: a regular expression.
+    pub peek: Option<Peek>,
+}
+
+impl Default for TextStyle {
+    fn default() -> Self {
+        Self {
+            columns: 80,
+            min_percent: None,
+            peek: None,
+        }
+    }
+}
+
+/// Which functions are meant.
+#[derive(Clone, Debug)]
+pub struct Peek(pub(super) Regex);
+
+impl PartialEq for Peek {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.as_str() == other.0.as_str()
+    }
+}
+
+impl FromStr for Peek {
+    type Err = regex::Error;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Regex::new(text).map(Self)
+    }
+}

@@ -1,0 +1,194 @@
+//! A profile as a tree of calls: each distinct path from a root once.
+//!
+//! In: a [`Profile`]. Out: nodes, which know their parents, and for each sample the node where it was taken and whose
+//! it is. Frames read as in a [`View`](super::View), marks included, but owners are no frames here.
+//! Never: changes a weight.
+
+use super::model::{LabelsIndex, Profile};
+use super::view::{Builder, Code, FrameId, Frames, Owner, Shown};
+use super::{Frame, WindowIndex};
+use foldhash::HashMap;
+use foldhash::fast::RandomState;
+use indexmap::IndexMap;
+use profiler_common::abi::ThreadState;
+
+/// A node's place in its tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeIndex(pub u32);
+
+/// A frame, and who called it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Node {
+    /// The node of the caller, which always has a lower index; none at a root.
+    pub parent: Option<NodeIndex>,
+    /// What was called.
+    pub frame: FrameId,
+}
+
+/// What was counted for one owner at one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TreeSample {
+    /// Where; none where there is no stack.
+    pub node: Option<NodeIndex>,
+    /// Where the thread itself was: `node`, or above it where that tells who ended a wait.
+    pub own: Option<NodeIndex>,
+    /// Whose.
+    pub labels: LabelsIndex,
+    /// What the thread was doing.
+    pub thread_state: ThreadState,
+    /// When it was counted.
+    pub window: WindowIndex,
+    /// How much was counted, in the profile's [`Unit`](super::Unit).
+    pub weight: u64,
+    /// How many firings were counted.
+    pub count: u64,
+}
+
+/// The calls of a profile.
+#[derive(Clone, Debug)]
+pub struct CallTree {
+    frames: Frames,
+    nodes: Vec<Node>,
+    samples: Vec<TreeSample>,
+}
+
+/// All that tells samples of a tree apart.
+type Key = (Place, LabelsIndex, ThreadState, WindowIndex);
+
+/// The node of a sample, and that of the thread itself.
+type Place = (Option<NodeIndex>, Option<NodeIndex>);
+
+impl CallTree {
+    /// All calls of a profile.
+    pub fn new(profile: &Profile) -> Self {
+        let mut builder = Builder::new(profile, Owner::Apart);
+        let mut children: HashMap<Node, NodeIndex> = HashMap::default();
+        let mut nodes = Vec::new();
+        let mut known: HashMap<Shown, Place> = HashMap::default();
+        let mut sums: IndexMap<Key, (u64, u64), RandomState> = IndexMap::default();
+        for sample in profile.samples() {
+            let shown = builder.shown(sample);
+            let place = *known.entry(shown).or_insert_with(|| {
+                let stack = builder.stack(&shown);
+                let mut call = |parent, frame: &FrameId| {
+                    let node = Node {
+                        parent,
+                        frame: *frame,
+                    };
+                    let index = *children.entry(node).or_insert_with(|| {
+                        let index = u32::try_from(nodes.len()).expect("fewer than 2^32 nodes");
+                        nodes.push(node);
+                        NodeIndex(index)
+                    });
+                    Some(index)
+                };
+                let (own, behind) = stack.frames.split_at(stack.own);
+                let own = own.iter().fold(None, &mut call);
+                (behind.iter().fold(own, &mut call), own)
+            });
+            let key = (place, sample.labels, sample.thread_state, sample.window);
+            let (weight, count) = sums.entry(key).or_default();
+            *weight = weight.saturating_add(sample.weight);
+            *count = count.saturating_add(sample.count);
+        }
+        let sample = |(((node, own), labels, thread_state, window), (weight, count))| TreeSample {
+            node,
+            own,
+            labels,
+            thread_state,
+            window,
+            weight,
+            count,
+        };
+        Self {
+            frames: in_use(&builder.frames, &mut nodes),
+            nodes,
+            samples: sums.into_iter().map(sample).collect(),
+        }
+    }
+
+    /// How many distinct frames there are.
+    pub fn frame_count(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// The frame behind an ID of this tree.
+    pub fn frame(&self, id: FrameId) -> &Frame {
+        &self.frames[id.index()].0
+    }
+
+    /// What a frame of this tree stands for; none of marks.
+    pub fn code(&self, id: FrameId) -> Option<Code> {
+        self.frames[id.index()].1
+    }
+
+    /// All frames and what they stand for, by their IDs.
+    pub fn frames(&self) -> impl ExactSizeIterator<Item = (&Frame, Option<Code>)> {
+        self.frames.iter().map(|(frame, code)| (frame, *code))
+    }
+
+    /// All nodes, callers before what they called.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// All samples, no two of which have the same node, owner, state and window.
+    pub fn samples(&self) -> &[TreeSample] {
+        &self.samples
+    }
+
+    /// The frames of a node and its callers, the node itself first.
+    pub fn callers(&self, node: Option<NodeIndex>) -> impl Iterator<Item = FrameId> {
+        let above = |node: &NodeIndex| self.nodes[node.0 as usize].parent;
+        std::iter::successors(node, above).map(|node| self.nodes[node.0 as usize].frame)
+    }
+}
+
+/// The frames that nodes have, by which these refer to them from now on.
+fn in_use(all: &Frames, nodes: &mut [Node]) -> Frames {
+    let mut frames = Frames::default();
+    let mut again = vec![None; all.len()];
+    for node in nodes {
+        let place = node.frame.index();
+        node.frame = *again[place]
+            .get_or_insert_with(|| FrameId(super::number(&mut frames, all[place].clone())));
+    }
+    frames
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::fold;
+    use crate::profile::{Unit, View};
+
+    fn names(tree: &CallTree, sample: &TreeSample) -> Vec<String> {
+        let callers = tree.callers(sample.node);
+        let mut names: Vec<_> = callers.map(|id| tree.frame(id).name.clone()).collect();
+        names.reverse();
+        names
+    }
+
+    #[test]
+    fn paths_are_shared_and_owners_are_apart() {
+        let text = b"a;main;work 3\na;main;work;read_[k] 2\nb;main;work 4\n";
+        let profile = fold::parse(text, Unit::Samples).unwrap();
+        let tree = CallTree::new(&profile);
+        let all: Vec<_> = tree
+            .samples()
+            .iter()
+            .map(|s| (names(&tree, s), s.weight))
+            .collect();
+        let of = |names: &[&str], weight| (names.iter().map(|n| (*n).to_owned()).collect(), weight);
+        let expected: Vec<(Vec<String>, u64)> = vec![
+            of(&["main", "work"], 3),
+            of(&["main", "work", "read"], 2),
+            of(&["main", "work"], 4),
+        ];
+        assert_eq!(all, expected);
+        assert_eq!(tree.nodes().len(), 3);
+        let view = View::new(&profile);
+        let sum: u64 = tree.samples().iter().map(|sample| sample.weight).sum();
+        assert_eq!(sum, view.total_weight());
+    }
+}
