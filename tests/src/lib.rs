@@ -10,10 +10,12 @@
 
 mod balance;
 mod binary;
+mod browser;
 mod feature;
 mod folded;
 mod invocation;
 mod loading;
+mod page;
 mod program;
 mod recipe;
 mod run;
@@ -24,6 +26,7 @@ mod workload;
 
 pub use balance::Balance;
 pub use binary::binary;
+pub use browser::Browser;
 pub use feature::{
     PrivateCopy, Sysctl, Turn, allowed_cpus, announce_timing, file_contains, files_in, kernel_turn,
     skip, tool, walks_by_tables,
@@ -32,11 +35,12 @@ pub use flame_bpf_test_macros::kernel_test;
 pub use folded::{ALL_BUT_A_FEW, Folded, NEARLY_ALL, Stack, assert_near};
 pub use invocation::{Invocation, Running};
 pub use loading::{AUTO, BOTH, load, load_probe, load_probes, programs, without_loops};
+pub use page::{GraphPage, draw_graph, titled};
 pub use program::{Mangling, Program};
 pub use recipe::{Recipe, compiles_32_bit};
 pub use run::Run;
 pub use said::{Account, Said};
-pub use svg::{assert_whole_svg, svg_titles};
+pub use svg::{Graph, GraphFrame, assert_whole_svg, svg_titles};
 pub use walked::TWELVE;
 pub use workload::{Workload, cpu_ns, thread_cpu_ns};
 

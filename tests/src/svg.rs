@@ -1,61 +1,179 @@
-//! Flame-graph SVGs, read with a strict XML parser.
+//! Flame-graph SVGs, read with a strict XML parser, and the frames that they carry packed.
 
+use std::io::Read as _;
 use std::path::Path;
 
-use roxmltree::{Document, ParsingOptions};
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use flate2::read::ZlibDecoder;
+use roxmltree::Document;
+
+/// A frame of a graph.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GraphFrame {
+    /// Levels below it; 0 for the root.
+    pub depth: usize,
+    /// Its name, without annotation.
+    pub name: String,
+    /// The weight of the stacks that end in it.
+    pub own: u64,
+    /// What the legend says of it; empty if nothing.
+    pub kind: String,
+    /// As in `rgb(1,2,3)`.
+    pub color: String,
+}
+
+/// What a graph carries for its script.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Graph {
+    /// Title, subtitle, unit, balance.
+    pub texts: Vec<String>,
+    /// Whether something was lost, whether it grows downwards, a frame's height, the least width in millionths,
+    /// whether that is a share.
+    pub settings: Vec<u64>,
+    /// All frames in preorder, from the root.
+    pub frames: Vec<GraphFrame>,
+}
+
+impl Graph {
+    /// Reads the text of an SVG.
+    ///
+    /// # Errors
+    ///
+    /// A sentence, when it is not well-formed, or carries no frames.
+    pub fn parse(svg: &str) -> Result<Self, String> {
+        let document = Document::parse(svg).map_err(|error| error.to_string())?;
+        let root = document.root_element();
+        if root.tag_name().name() != "svg" {
+            return Err(format!("the root is {}, not svg", root.tag_name().name()));
+        }
+        let script = root
+            .descendants()
+            .find(|node| node.tag_name().name() == "script")
+            .and_then(|script| script.text())
+            .ok_or("no script")?;
+        let (_, packed) = script
+            .split_once("(document.currentScript,\"")
+            .ok_or("no frames")?;
+        let (packed, _) = packed.split_once('"').ok_or("frames without an end")?;
+        let zlib = BASE64_STANDARD
+            .decode(packed)
+            .map_err(|error| error.to_string())?;
+        let mut bytes = Vec::new();
+        ZlibDecoder::new(&zlib[..])
+            .read_to_end(&mut bytes)
+            .map_err(|error| error.to_string())?;
+        Bytes(&bytes).graph()
+    }
+}
+
+/// What is not yet read.
+struct Bytes<'a>(&'a [u8]);
+
+impl<'a> Bytes<'a> {
+    fn take(&mut self, count: u64) -> Result<&'a [u8], String> {
+        let count = usize::try_from(count).map_err(|error| error.to_string())?;
+        let (taken, rest) = self.0.split_at_checked(count).ok_or("it ends early")?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn number(&mut self) -> Result<u64, String> {
+        let end = self.0.iter().position(|byte| byte >> 7 == 0);
+        let end = end.ok_or("it ends within a number")?;
+        let groups = self.take(end as u64 + 1)?;
+        let value = |value, group: &u8| value << 7 | u64::from(group & 0x7f);
+        Ok(groups.iter().rev().fold(0, value))
+    }
+
+    fn numbers(&mut self, count: u64) -> Result<Vec<u64>, String> {
+        (0..count).map(|_| self.number()).collect()
+    }
+
+    fn graph(mut self) -> Result<Graph, String> {
+        let size = self.number()?;
+        let texts = std::str::from_utf8(self.take(size)?).map_err(|error| error.to_string())?;
+        let mut texts: Vec<String> = texts.split('\n').map(str::to_owned).collect();
+        let settings = self.numbers(5)?;
+        let legend_size = self.number()?;
+        self.take(3 * legend_size)?;
+        let name_count = self.number()?;
+        let kinds = self.numbers(name_count)?;
+        let colors = self.take(3 * name_count)?;
+        let count = self.number()?;
+        let ups = self.numbers(count - 1)?;
+        let places = self.numbers(count - 1)?;
+        let owns = self.numbers(count)?;
+        if !self.0.is_empty() {
+            return Err(format!("{} bytes too many", self.0.len()));
+        }
+        let mut behind = texts.split_off(4);
+        let names = behind.split_off(legend_size as usize);
+        let mut fresh = 0;
+        let mut depth = 0;
+        let mut frames = Vec::new();
+        for (index, &own) in owns.iter().enumerate() {
+            let name = match index.checked_sub(1) {
+                None => 0,
+                Some(before) => {
+                    depth = (depth + 1_usize)
+                        .checked_sub(ups[before] as usize)
+                        .filter(|depth| *depth > 0)
+                        .ok_or("a second root")?;
+                    match places[before] {
+                        0 => {
+                            fresh += 1;
+                            fresh
+                        }
+                        place => place as usize - 1,
+                    }
+                }
+            };
+            let kind = kinds[name] as usize;
+            let rgb = &colors[3 * name..3 * name + 3];
+            frames.push(GraphFrame {
+                depth,
+                name: names[name].clone(),
+                own,
+                kind: kind
+                    .checked_sub(1)
+                    .map_or_else(String::new, |kind| behind[kind].clone()),
+                color: format!("rgb({},{},{})", rgb[0], rgb[1], rgb[2]),
+            });
+        }
+        Ok(Graph {
+            texts,
+            settings,
+            frames,
+        })
+    }
+}
 
 /// Panics unless `path` holds one whole, well-formed SVG of at least one frame.
 #[track_caller]
 pub fn assert_whole_svg(path: &Path) {
     assert!(
-        !svg_titles(path).is_empty(),
+        svg_titles(path).len() > 1,
         "{} shows no frame",
         path.display()
     );
 }
 
-/// What each frame's tooltip says, in the order of the file.
+/// The name of each frame, drawn or carried, from the root.
 ///
 /// # Panics
 ///
-/// When the file cannot be read or is not well-formed XML with an `svg` root.
+/// When the file cannot be read, or is not a whole graph.
 #[track_caller]
 pub fn svg_titles(path: &Path) -> Vec<String> {
     let text =
         std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    parse_titles(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
-
-fn parse_titles(text: &str) -> Result<Vec<String>, String> {
-    // Flame graphs open with a document type that names the SVG standard and declares nothing.
-    let options = ParsingOptions {
-        allow_dtd: true,
-        ..ParsingOptions::default()
-    };
-    let document =
-        Document::parse_with_options(text, options).map_err(|error| error.to_string())?;
-    let root = document.root_element();
-    if root.tag_name().name() != "svg" {
-        return Err(format!("the root is {}, not svg", root.tag_name().name()));
-    }
-    Ok(root
-        .descendants()
-        .filter(|node| node.tag_name().name() == "title")
-        .map(|node| node.text().unwrap_or_default().to_owned())
-        .collect())
+    let graph = Graph::parse(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    graph.frames.into_iter().map(|frame| frame.name).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn svg_titles_are_unescaped() {
-        let svg = r#"<?xml version="1.0" standalone="no"?>
-            <!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "http://www.w3.org/Graphics/SVG/1.1/DTD/svg11.dtd">
-            <svg xmlns="http://www.w3.org/2000/svg"><g><title>a&lt;b&gt; (3)</title></g></svg>"#;
-        assert_eq!(parse_titles(svg), Ok(vec!["a<b> (3)".to_owned()]));
-    }
 
     #[test]
     fn an_svg_that_a_browser_would_refuse_is_refused() {
@@ -66,8 +184,9 @@ mod tests {
             "<svg a='1' a='2'/>",
             "<html/>",
             "",
+            "<svg><script>(document.currentScript,\"eA==\")</script></svg>",
         ] {
-            assert!(parse_titles(wrong).is_err(), "{wrong:?} was accepted");
+            assert!(Graph::parse(wrong).is_err(), "{wrong:?} was accepted");
         }
     }
 }

@@ -162,7 +162,7 @@ fn a_wrong_value_is_answered_with_an_example_of_a_right_one() {
         ("-e cyles", "cycles"),
         ("-o graph.png", ".svg"),
         ("-o graph", ".folded"),
-        ("--colors plaid", "java"),
+        ("--colors plaid", "aqua"),
         ("--width 1", "pixels"),
         ("--map-memory 0", "32"),
         ("--max-symbol-memory 63", "64 or more"),

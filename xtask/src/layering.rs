@@ -121,7 +121,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("aya", &["kernel"]),
     ("aya_log", &["kernel/logs"]),
     ("blazesym", &["symbolize"]),
-    ("inferno", &["output/svg"]),
+    ("base64", &["output/svg"]),
     ("clap", &["cli"]),
     ("jiff", &["clock"]),
     ("prost", &["raw_recording", "output"]),
@@ -340,7 +340,7 @@ mod tests {
         assert_eq!(
             said(
                 "profiler-userspace/src/output/svgs.rs",
-                "use inferno::flamegraph;"
+                "use base64::prelude;"
             )
             .len(),
             1

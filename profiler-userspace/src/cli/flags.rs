@@ -71,10 +71,10 @@ pub(super) struct LookArgs {
     /// Height of each frame [default: 16]
     #[arg(long, value_name = "PIXELS", value_parser = value::pixels)]
     pub(super) height: Option<u32>,
-    /// Omit frames narrower than this, in pixels or as a share such as 0.5% [default: 0.1]
+    /// Join frames narrower than this, in pixels or as a share such as 0.5% [default: 0.5]
     #[arg(long, value_name = "PIXELS")]
     pub(super) minwidth: Option<MinWidth>,
-    /// Palette, such as java or hot [default: land; cold for waits, wall with --wall]
+    /// Palette, such as hot or aqua [default: land; cold for waits, wall with --wall]
     #[arg(long, aliases = ["color", "palette"], value_name = "NAME", long_help = colors_help())]
     pub(super) colors: Option<Palette>,
     /// Grow downward, as icicles do

@@ -1,6 +1,6 @@
 //! How a graph is to look.
 //!
-//! In: the user's words. Out: plain values that [`super::svg`] can draw, or an error that names what
+//! In: the user's words. Out: plain values that graphs can be drawn with, or an error that names what
 //! it cannot. Never: a value that is changed silently to one that fits.
 
 use super::Error;
@@ -22,13 +22,14 @@ pub struct Style {
     /// A second line below it.
     pub subtitle: Option<String>,
     /// Text that the file carries along for whoever opens it later, such as the balance of the
-    /// recording. May have several lines.
+    /// recording. May have several lines. Of those that begin with a label and a colon a graph
+    /// shows `recorded`, `lost`, `LOST` and `left out`.
     pub notes: String,
     /// The graph's width in pixels; without one it is as wide as the window that shows it.
     pub width: Option<u32>,
     /// A frame's height in pixels.
     pub height: u32,
-    /// Frames narrower than this are left out.
+    /// Frames narrower than this are not drawn one by one.
     pub minwidth: MinWidth,
     /// The frames' colours.
     pub colors: Palette,
@@ -51,7 +52,7 @@ impl Default for Style {
             notes: String::new(),
             width: None,
             height: 16,
-            minwidth: MinWidth::Pixels(0.1),
+            minwidth: MinWidth::Pixels(0.5),
             colors: Palette::default(),
             inverted: false,
             reverse: false,
@@ -71,17 +72,11 @@ impl Style {
             .map_or(Ok(()), |width| in_range("the width", width, 100..=100_000))
     }
 
-    /// The least width of a frame as a share of the whole, in percent.
-    pub(super) fn min_percent(&self) -> f64 {
+    /// The least width of a frame in pixels, where all of them share so many.
+    pub(super) fn least_pixels(&self, frames_width: f64) -> f64 {
         match self.minwidth {
-            MinWidth::Pixels(pixels) => {
-                let frames_width = self
-                    .width
-                    .unwrap_or(NOMINAL_WIDTH)
-                    .saturating_sub(2 * MARGIN);
-                100.0 * pixels / f64::from(frames_width.max(1))
-            }
-            MinWidth::Percent(percent) => percent,
+            MinWidth::Pixels(pixels) => pixels,
+            MinWidth::Percent(percent) => frames_width * percent / 100.0,
         }
     }
 }
@@ -101,10 +96,10 @@ fn in_range(
     })
 }
 
-/// How wide a frame must be to be drawn.
+/// How wide a frame must be to be drawn by itself.
 ///
 /// Written as FlameGraph's `--minwidth` takes it: `0.1` is a tenth of a pixel, `0.5%` is half a
-/// percent of all. Pixels are those of a graph of [`Style::width`], or of 1200 without one.
+/// percent of all that is shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MinWidth {
     /// At least this many pixels.
@@ -129,7 +124,7 @@ impl FromStr for MinWidth {
             _ => Err(Error::Undrawable {
                 what: "the least width",
                 given: text.to_owned(),
-                remedy: "pixels, such as 0.1, or a share, such as 0.5%".to_owned(),
+                remedy: "pixels, such as 0.5, or a share, such as 0.5%".to_owned(),
             }),
         }
     }
@@ -157,17 +152,32 @@ impl Palette {
     /// Warm as far as a frame's threads ran, cold as far as they were blocked, green as far as they waited for a CPU.
     pub const WALL: Self = Self("wall");
 
-    const OURS: [Self; 3] = [Self::LAND, Self::COLD, Self::WALL];
+    const BY_KIND: [Self; 3] = [Self::LAND, Self::COLD, Self::WALL];
 
-    /// All names: our own and those of FlameGraph.
+    /// Palettes of one hue, such as FlameGraph has: name, degrees, and by how many these vary.
+    const HUES: [(&'static str, u16, u16); 10] = [
+        ("hot", 28, 28),
+        ("red", 2, 6),
+        ("orange", 30, 6),
+        ("yellow", 54, 5),
+        ("green", 110, 10),
+        ("aqua", 182, 8),
+        ("blue", 212, 8),
+        ("purple", 288, 10),
+        ("mem", 140, 16),
+        ("io", 222, 16),
+    ];
+
+    /// All names.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        let ours = Self::OURS.iter().map(|palette| palette.0);
-        ours.chain(super::svg::palettes::names())
+        let by_kind = Self::BY_KIND.iter().map(|palette| palette.0);
+        by_kind.chain(Self::HUES.iter().map(|(name, ..)| *name))
     }
 
-    /// Whether it is one of our own, and not of FlameGraph's.
-    pub(super) fn is_ours(self) -> bool {
-        Self::OURS.contains(&self)
+    /// The hue, and by how much it varies, of a palette that has but one.
+    pub(super) fn hue(self) -> Option<(u16, u16)> {
+        let row = Self::HUES.iter().find(|(name, ..)| *name == self.0);
+        row.map(|&(_, hue, spread)| (hue, spread))
     }
 
     /// The name.

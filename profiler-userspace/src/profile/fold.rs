@@ -181,45 +181,13 @@ impl<'a> Folded<'a> {
         text.push('\n');
     }
 
-    /// Cuts every stack where its subtree weighs less than `least`, for a drawing that would leave
-    /// it out anyway. The root of a stack always stays, so that the total does.
-    ///
-    /// The lines stay where they are in the order, and so does every frame that is left.
-    pub(crate) fn prune(&mut self, least: f64) {
-        let mut kept: Vec<usize> = self.lines.iter().map(|line| line.stack.len()).collect();
-        // For each frame of the line at hand: the first line below it, and the weight before that.
-        let mut open: Vec<(usize, u64)> = Vec::new();
-        let mut before = 0;
-        for index in 0..=self.lines.len() {
-            let shared = match (index.checked_sub(1), self.lines.get(index)) {
-                (Some(last), Some(line)) => {
-                    let (last, this) = (self.stack(&self.lines[last]), self.stack(line));
-                    last.iter().zip(this).take_while(|(a, b)| a == b).count()
-                }
-                _ => 0,
-            };
-            // A frame that weighs too little has few lines below it, so that this stays linear.
-            while open.len() > shared {
-                let depth = open.len() - 1;
-                let (first, opened_at) = open.pop().expect("longer than what is shared");
-                if ((before - opened_at) as f64) < least {
-                    kept[first..index]
-                        .iter_mut()
-                        .for_each(|kept| *kept = depth.max(1));
-                }
-            }
-            if let Some(line) = self.lines.get(index) {
-                open.resize(line.stack.len(), (index, before));
-                before += line.weight;
-            }
-        }
-        for (line, kept) in self.lines.iter_mut().zip(kept) {
-            line.stack.end = line.stack.start + kept;
-        }
-        self.sum_neighbours();
+    /// The distinct names as they are written, by their ranks.
+    pub(crate) fn names(&self) -> &[Cow<'a, str>] {
+        &self.names
     }
 
-    fn stack(&self, line: &Line) -> &[u32] {
+    /// The ranks of a line's names.
+    pub(crate) fn stack(&self, line: &Line) -> &[u32] {
         &self.levels[line.stack.clone()]
     }
 

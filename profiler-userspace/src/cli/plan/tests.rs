@@ -268,7 +268,7 @@ fn senseless_outputs_are_refused() {
 #[test]
 fn style_flags_make_the_style() {
     let plan = plan(
-        "--title T --subtitle S --width 800 --height 20 --minwidth 0.5% --colors java --inverted --reverse \
+        "--title T --subtitle S --width 800 --height 20 --minwidth 0.5% --colors aqua --inverted --reverse \
          --delimited --annotate",
     );
     assert_eq!(plan.title.as_deref(), Some("T"));
@@ -286,7 +286,7 @@ fn style_flags_make_the_style() {
         ..Style::default()
     };
     assert_eq!(plan.style, expected);
-    assert_eq!(plan.colors, Some("java".parse::<Palette>().unwrap()));
+    assert_eq!(plan.colors, Some("aqua".parse::<Palette>().unwrap()));
     assert!(refusal("--height 0").contains("pixels"));
     assert!(refusal("--width 1").contains("pixels"));
 }
@@ -299,7 +299,7 @@ fn style_flags_without_a_graph_are_refused() {
         "--width 800",
         "--height 20",
         "--minwidth 1",
-        "--colors java",
+        "--colors aqua",
         "--inverted",
         "--reverse",
     ] {

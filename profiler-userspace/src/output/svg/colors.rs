@@ -1,116 +1,192 @@
-//! Our own palettes: which colour a frame has.
+//! Our palettes: which colour a frame has, and what that means.
 //!
-//! In: a profile's view. Out: a colour for each name of a frame, always the same for the same view.
+//! In: a profile's view. Out: a [`Look`] for each name of a frame, always the same for the same view. Hues tell kinds
+//! of code, or what threads did; a name's hash tells neighbours apart.
 
 use super::ANNOTATED;
+use super::color::Color;
 use crate::output::Palette;
 use crate::profile::{Frame, FrameId, FrameKind, View, ViewSample, fold};
-use inferno::flamegraph::color::{Color, PaletteMap};
 use profiler_common::abi::ThreadState;
 use std::collections::{HashMap, HashSet};
 
-/// The colour of frames that stand for what is not known.
-const MARK: Color = Color {
-    r: 190,
-    g: 190,
-    b: 190,
-};
-
-/// The colour of the mark of what could have run, and had no CPU.
-const RUNNABLE: Color = Color {
-    r: 160,
-    g: 210,
-    b: 90,
-};
-
-/// The colour of the mark of what was blocked, and of what it waited for.
-const BLOCKED: Color = Color {
-    r: 150,
-    g: 180,
-    b: 220,
-};
-
-/// The colour of the mark of what ran.
-const RAN: Color = Color {
-    r: 235,
-    g: 190,
-    b: 120,
-};
-
-/// The colour of a synthetic frame: what a thread did, or what is not known of it.
-fn mark(kind: FrameKind) -> Color {
-    match kind {
-        FrameKind::State(ThreadState::Runnable) => RUNNABLE,
-        FrameKind::State(ThreadState::Blocked | ThreadState::Woken) => BLOCKED,
-        FrameKind::State(ThreadState::Ran | ThreadState::Running) => RAN,
-        _ => MARK,
-    }
+/// A line of the legend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Meaning {
+    Process,
+    Program,
+    Inlined,
+    Jit,
+    Kernel,
+    OnCpu,
+    Blocked,
+    Runnable,
+    Waker,
+    Mark,
 }
 
-/// The colours of a palette of ours; none for any other.
-pub(super) fn map(palette: Palette, view: &View) -> Option<PaletteMap> {
-    match palette {
-        Palette::LAND => Some(all(view, land)),
-        Palette::COLD => Some(by_half(view)),
-        Palette::WALL => Some(by_time(view)),
-        _ => None,
-    }
-}
-
-fn all(view: &View, color: impl Fn(&Frame) -> Option<Color>) -> PaletteMap {
-    let mut colors = PaletteMap::default();
-    for frame in view.frames() {
-        if let Some(color) = color(frame) {
-            colors.insert(fold::frame_name(frame, ANNOTATED), color);
+impl Meaning {
+    /// What readers see.
+    pub(super) fn label(self) -> &'static str {
+        match self {
+            Self::Process => "process, thread",
+            Self::Program => "program",
+            Self::Inlined => "inlined",
+            Self::Jit => "JIT",
+            Self::Kernel => "kernel",
+            Self::OnCpu => "on a CPU",
+            Self::Blocked => "blocked",
+            Self::Runnable => "waiting for a CPU",
+            Self::Waker => "ends the wait",
+            Self::Mark => "mark",
         }
     }
-    colors
+
+    /// What stands beside the label: the middle of its colours.
+    pub(super) fn sample(self) -> Color {
+        let (hue, saturation, lightness) = match self {
+            Self::Process => PROCESS,
+            Self::Program => PROGRAM,
+            Self::Inlined => INLINED,
+            Self::Jit => JIT,
+            Self::Kernel => KERNEL,
+            Self::OnCpu | Self::Waker => WARM,
+            Self::Blocked => COLD,
+            Self::Runnable => return RUNNABLE,
+            Self::Mark => return MARK,
+        };
+        Color::from_hsl(
+            f64::from(hue),
+            f64::from(saturation) / 100.0,
+            f64::from(lightness) / 100.0,
+        )
+    }
 }
 
-/// Colours for all frames that are not a program's own, which are drawn warm.
-fn land(frame: &Frame) -> Option<Color> {
-    match frame.kind {
-        FrameKind::Kernel => Some(kernel_color(&frame.name)),
-        FrameKind::Jit => Some(made_color(&frame.name)),
-        FrameKind::Inlined => Some(inlined_color(&frame.name)),
-        FrameKind::Mark | FrameKind::State(_) => Some(MARK),
-        FrameKind::Process | FrameKind::Label | FrameKind::User => None,
+/// Hue in degrees, saturation and lightness in percent.
+type Tone = (u16, u16, u16);
+
+const PROCESS: Tone = (46, 34, 76);
+const PROGRAM: Tone = (28, 88, 66);
+const JIT: Tone = (112, 52, 64);
+const INLINED: Tone = (284, 58, 78);
+const KERNEL: Tone = (207, 72, 70);
+const WARM: Tone = (34, 88, 66);
+const WARM_KERNEL: Tone = (24, 68, 60);
+const COLD: Tone = (196, 55, 76);
+const COLD_KERNEL: Tone = (214, 62, 66);
+
+/// A colour, and what it means; nothing in palettes of one hue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Look {
+    pub(super) color: Color,
+    pub(super) meaning: Option<Meaning>,
+}
+
+impl Look {
+    fn new(color: Color, meaning: Meaning) -> Self {
+        Self {
+            color: color.readable(),
+            meaning: Some(meaning),
+        }
     }
+}
+
+/// The look of frames that stand for what is not known.
+pub(super) fn unknown() -> Look {
+    Look::new(MARK, Meaning::Mark)
+}
+
+const MARK: Color = Color::new(186, 186, 182);
+
+/// The colour of the mark of what could have run, and had no CPU.
+const RUNNABLE: Color = Color::new(160, 210, 90);
+
+/// The colour of the mark of what was blocked, and of what it waited for.
+const BLOCKED: Color = Color::new(150, 180, 220);
+
+/// The colour of the mark of what ran.
+const RAN: Color = Color::new(235, 190, 120);
+
+/// The look of a synthetic frame: what a thread did, or what is not known of it.
+fn mark(kind: FrameKind) -> Look {
+    match kind {
+        FrameKind::State(ThreadState::Runnable) => Look::new(RUNNABLE, Meaning::Runnable),
+        FrameKind::State(ThreadState::Blocked | ThreadState::Woken) => {
+            Look::new(BLOCKED, Meaning::Blocked)
+        }
+        FrameKind::State(ThreadState::Ran | ThreadState::Running) => Look::new(RAN, Meaning::OnCpu),
+        _ => unknown(),
+    }
+}
+
+/// A look for each name, annotated as in a [`Tree`](super::tree::Tree).
+pub(super) fn looks(palette: Palette, view: &View) -> HashMap<String, Look> {
+    match palette {
+        Palette::COLD => by_half(view),
+        Palette::WALL => by_time(view),
+        _ => by_name(view, palette.hue()),
+    }
+}
+
+/// Looks that depend on nothing but a frame. Where two frames read the same, the one that says more of it counts.
+fn by_name(view: &View, hue: Option<(u16, u16)>) -> HashMap<String, Look> {
+    let mut kinds: HashMap<String, FrameKind> = HashMap::new();
+    for frame in view.frames() {
+        let name = fold::frame_name(frame, ANNOTATED).into_owned();
+        let kind = kinds.entry(name).or_insert(frame.kind);
+        *kind = frame.kind.max(*kind);
+    }
+    let look = |(name, kind): (String, FrameKind)| {
+        let look = match hue {
+            Some((hue, spread)) => Look {
+                color: tint(&name, (hue, 70, 66), spread).readable(),
+                meaning: None,
+            },
+            None => land(&name, kind),
+        };
+        (name, look)
+    };
+    kinds.into_iter().map(look).collect()
+}
+
+/// A hue for each kind of code.
+fn land(name: &str, kind: FrameKind) -> Look {
+    let (tone, spread, meaning) = match kind {
+        FrameKind::Process | FrameKind::Label => (PROCESS, 6, Meaning::Process),
+        FrameKind::User => (PROGRAM, 14, Meaning::Program),
+        FrameKind::Jit => (JIT, 12, Meaning::Jit),
+        FrameKind::Inlined => (INLINED, 12, Meaning::Inlined),
+        FrameKind::Kernel => (KERNEL, 9, Meaning::Kernel),
+        FrameKind::Mark | FrameKind::State(_) => return mark(kind),
+    };
+    Look::new(tint(name, tone, spread), meaning)
+}
+
+/// A colour near this tone, its hue within so many degrees; always the same for a name.
+fn tint(name: &str, (hue, saturation, lightness): Tone, spread: u16) -> Color {
+    let (shade, tint) = spread_of(name);
+    let part = |number: u8| f64::from(number) / 255.0 * 2.0 - 1.0;
+    Color::from_hsl(
+        f64::from(hue) + part(tint) * f64::from(spread),
+        f64::from(saturation) / 100.0,
+        f64::from(lightness) / 100.0 + part(shade) * 0.07,
+    )
 }
 
 /// Colours of what waits: programs light, the kernel darker.
 fn cold(frame: &Frame) -> Color {
-    let (shade, tint) = spread(&frame.name);
     match frame.kind {
-        FrameKind::Mark | FrameKind::State(_) => mark(frame.kind),
-        FrameKind::Kernel => Color {
-            r: 70 + shade / 4,
-            g: 120 + shade / 4,
-            b: 195 + tint / 6,
-        },
-        _ => Color {
-            r: 120 + shade / 5,
-            g: 185 + shade / 5,
-            b: 215 + tint / 7,
-        },
+        FrameKind::Kernel => tint(&frame.name, COLD_KERNEL, 6),
+        _ => tint(&frame.name, COLD, 8),
     }
 }
 
 /// Colours of what runs: programs yellow to red, the kernel in orange and brown.
 fn warm(frame: &Frame) -> Color {
-    let (shade, tint) = spread(&frame.name);
     match frame.kind {
-        FrameKind::Mark | FrameKind::State(_) => mark(frame.kind),
-        FrameKind::Kernel => Color {
-            r: 205 + tint / 6,
-            g: 110 + shade / 4,
-            b: 40 + shade / 5,
-        },
-        _ => Color {
-            r: 215 + tint / 7,
-            g: 120 + shade / 3,
-            b: 40 + shade / 5,
-        },
+        FrameKind::Kernel => tint(&frame.name, WARM_KERNEL, 6),
+        _ => tint(&frame.name, WARM, 12),
     }
 }
 
@@ -139,17 +215,28 @@ impl Time {
                 .sum();
             u8::try_from(sum / whole.max(1)).unwrap_or(u8::MAX)
         };
-        Color {
-            r: mean(|color| color.r),
-            g: mean(|color| color.g),
-            b: mean(|color| color.b),
+        Color::new(
+            mean(|color| color.r),
+            mean(|color| color.g),
+            mean(|color| color.b),
+        )
+    }
+
+    /// The one of the three that is most of it.
+    fn most<T: Copy>(self, of: [T; 3]) -> T {
+        let [ran, blocked, runnable] = self.0;
+        match (ran >= blocked, ran >= runnable, blocked >= runnable) {
+            (true, true, _) => of[0],
+            (_, _, true) => of[1],
+            _ => of[2],
         }
     }
 }
 
 /// Warm as far as a frame's threads ran, cold as far as they were blocked, green as far as they waited for a CPU.
-fn by_time(view: &View) -> PaletteMap {
-    mixed(view, |sample| {
+fn by_time(view: &View) -> HashMap<String, Look> {
+    let meanings = [Meaning::OnCpu, Meaning::Blocked, Meaning::Runnable];
+    mixed(view, meanings, |sample| {
         let ViewSample {
             stack,
             thread_state,
@@ -160,8 +247,9 @@ fn by_time(view: &View) -> PaletteMap {
 }
 
 /// Cold as far as a frame's threads waited, warm as far as they ended waits.
-fn by_half(view: &View) -> PaletteMap {
-    mixed(view, |sample| {
+fn by_half(view: &View) -> HashMap<String, Look> {
+    let meanings = [Meaning::Waker, Meaning::Blocked, Meaning::Runnable];
+    mixed(view, meanings, |sample| {
         let (wait, woke) = sample.stack.split_at(sample.own);
         [(wait, ThreadState::Blocked), (woke, ThreadState::Running)]
     })
@@ -174,7 +262,11 @@ type Part<'a> = (&'a [FrameId], ThreadState);
 const NOTHING: Part<'_> = (&[], ThreadState::Running);
 
 /// Colours by what threads did for how long, told by the parts of their stacks.
-fn mixed<'a>(view: &'a View, parts: impl Fn(&'a ViewSample) -> [Part<'a>; 2]) -> PaletteMap {
+fn mixed<'a>(
+    view: &'a View,
+    meanings: [Meaning; 3],
+    parts: impl Fn(&'a ViewSample) -> [Part<'a>; 2],
+) -> HashMap<String, Look> {
     let mut times: HashMap<String, (&Frame, Time)> = HashMap::new();
     for sample in view.samples() {
         for (part, thread_state) in parts(sample) {
@@ -182,61 +274,34 @@ fn mixed<'a>(view: &'a View, parts: impl Fn(&'a ViewSample) -> [Part<'a>; 2]) ->
             for &frame in frames {
                 let frame = view.frame(frame);
                 let name = fold::frame_name(frame, ANNOTATED).into_owned();
-                let (_, time) = times.entry(name).or_insert((frame, Time::default()));
+                let (known, time) = times.entry(name).or_insert((frame, Time::default()));
+                *known = frame.max(known);
                 // Whatever weighs nothing has a colour, too.
                 time.add(thread_state, sample.weight.max(1));
             }
         }
     }
-    let mut colors = PaletteMap::default();
-    for (name, (frame, time)) in times {
-        let color = match frame.kind {
+    let look = |(name, (frame, time)): (String, (&Frame, Time))| {
+        let look = match frame.kind {
             FrameKind::Mark | FrameKind::State(_) => mark(frame.kind),
-            _ => time.mix([warm(frame), cold(frame), RUNNABLE]),
+            _ => Look::new(
+                time.mix([warm(frame), cold(frame), RUNNABLE]),
+                time.most(meanings),
+            ),
         };
-        colors.insert(name, color);
-    }
-    colors
+        (name, look)
+    };
+    times.into_iter().map(look).collect()
 }
 
 /// Two numbers that are always the same for a name, and spread over names.
-fn spread(name: &str) -> (u8, u8) {
+fn spread_of(name: &str) -> (u8, u8) {
     // FNV-1a: all that is needed here is that names spread.
     let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     });
     let [.., shade, tint] = (hash >> 16).to_be_bytes();
     (shade, tint)
-}
-
-/// One of many blues, always the same for a name.
-fn kernel_color(name: &str) -> Color {
-    let (shade, tint) = spread(name);
-    Color {
-        r: 70 + shade / 3,
-        g: 150 + shade / 4,
-        b: 205 + tint / 6,
-    }
-}
-
-/// One of many greens, for code that a runtime made.
-fn made_color(name: &str) -> Color {
-    let (shade, tint) = spread(name);
-    Color {
-        r: 60 + shade / 3,
-        g: 190 + tint / 5,
-        b: 60 + shade / 3,
-    }
-}
-
-/// One of many violets, for functions that were compiled into others.
-fn inlined_color(name: &str) -> Color {
-    let (shade, tint) = spread(name);
-    Color {
-        r: 170 + shade / 5,
-        g: 120 + shade / 4,
-        b: 200 + tint / 5,
-    }
 }
 
 #[cfg(test)]
@@ -313,10 +378,10 @@ mod tests {
             (&[main, run], ThreadState::Runnable, &[], 0),
         ];
         let view = view(&stacks, Wakers::None);
-        let colors = map(Palette::WALL, &view).expect("it is ours");
-        let of = |name: &str| colors.get(name).expect("every frame has a colour");
-        let is_warm = |color: Color| color.r > color.b + 50;
-        let is_cold = |color: Color| color.b > color.r + 50;
+        let colors = looks(Palette::WALL, &view);
+        let of = |name: &str| colors[name].color;
+        let is_warm = |color: Color| u16::from(color.r) > u16::from(color.b) + 50;
+        let is_cold = |color: Color| u16::from(color.b) > u16::from(color.r) + 50;
         assert!(is_warm(of("work")), "{:?}", of("work"));
         assert!(is_cold(of("ksys_read_[k]")), "{:?}", of("ksys_read_[k]"));
         let mixed = of("main");
@@ -334,8 +399,8 @@ mod tests {
             (&[sh, wait], ThreadState::Woken, &[sh, wake], 50),
         ];
         let view = view(&stacks, Wakers::Above);
-        let colors = map(Palette::COLD, &view).expect("it is ours");
-        let of = |name: &str| colors.get(name).expect("every frame has a colour");
+        let colors = looks(Palette::COLD, &view);
+        let of = |name: &str| colors[name].color;
         for (name, is_warm) in [("pipe_read_[k]", false), ("put", true), ("cat", true)] {
             let color = of(name);
             let (red, blue) = (u16::from(color.r), u16::from(color.b));
@@ -358,9 +423,9 @@ mod tests {
             1,
         );
         let view = view(&[stack], Wakers::None);
-        let colors = map(Palette::COLD, &view).expect("it is ours");
+        let colors = looks(Palette::COLD, &view);
         for name in ["sh", "main", "schedule_[k]"] {
-            let color = colors.get(name).expect("every frame has a colour");
+            let color = colors[name].color;
             assert!(color.b > color.r, "{name}: {color:?}");
         }
     }

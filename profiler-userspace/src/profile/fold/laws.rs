@@ -183,27 +183,6 @@ proptest! {
     }
 
     #[test]
-    fn pruning_drops_only_stacks_that_are_too_light(profile in any_profile(), least in 0..3000_u32) {
-        let least = f64::from(least);
-        let weights = |folded: &Folded<'_>| {
-            let mut weights = std::collections::BTreeMap::new();
-            for line in folded.lines() {
-                let stack = folded.stack(line);
-                for depth in 1..=stack.len() {
-                    *weights.entry(stack[..depth].to_vec()).or_insert(0) += line.weight;
-                }
-            }
-            weights
-        };
-        let view = View::new(&profile);
-        let mut folded = Folded::new(&view, STYLES[0], Order::RootFirst);
-        let mut wanted = weights(&folded);
-        wanted.retain(|stack, weight| stack.len() == 1 || *weight as f64 >= least);
-        folded.prune(least);
-        prop_assert_eq!(weights(&folded), wanted);
-    }
-
-    #[test]
     fn reading_folded_text_never_panics(text in any::<Vec<u8>>()) {
         let _either = parse(&text, Unit::Samples);
     }

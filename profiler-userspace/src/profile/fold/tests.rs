@@ -300,17 +300,3 @@ fn a_parse_error_names_the_line_and_the_reason() {
         .to_string();
     assert!(long.len() < 200, "{long}");
 }
-
-#[test]
-fn pruning_keeps_the_total_and_wide_frames() {
-    let profile = read("a;b;c 1\na;b;d 1\na;b;d;e 1\na;f 5\na;g 1\nh;i 1\n");
-    let view = View::new(&profile);
-    let mut folded = Folded::new(&view, STYLES[0], Order::RootFirst);
-    folded.prune(2.0);
-    let mut pruned = String::new();
-    folded
-        .lines()
-        .iter()
-        .for_each(|line| folded.append(line, &mut pruned));
-    assert_eq!(pruned, "a;b 1\na;b;d 2\na;f 5\na 1\nh 1\n");
-}

@@ -1,0 +1,192 @@
+//! All frames as text that a script can hold.
+//!
+//! In: a tree, its colours, its texts. Out: base64 of a zlib stream of numbers and names, column by column, which
+//! compresses well; `script/unpack.js` reads it. No name can be taken for anything else there.
+//!
+//! Numbers are little endian in groups of seven bits, the top bit set on all but the last byte:
+//!
+//! - the texts' size in bytes, then the texts, a line each: title, subtitle, unit, balance, the legend's labels, names;
+//! - whether something was lost, whether the graph grows downwards, a frame's height, the least width in millionths of
+//!   a pixel or of a percent, and whether it is the latter;
+//! - the size of the legend, and three bytes for each of its colours;
+//! - the number of names, and for each its place in the legend plus one, then for each three bytes of colour;
+//! - the number of frames, and in preorder from the one behind the root: by how much each is nearer to the root than
+//!   a child of the one before; its name, 0 for the next one that is new, else its place plus one; then from the root
+//!   on: its own weight.
+
+use super::color::Color;
+use super::draw::Texts;
+use super::paint::Paints;
+use super::tree::{Tree, shown};
+use crate::output::{MinWidth, Style};
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use flate2::{Compression, write::ZlibEncoder};
+use std::io::{self, Write};
+
+/// More bytes than this are packed less densely, or packing takes longer than all the rest.
+const LARGE: usize = 2 << 20;
+
+/// Frames and texts, packed.
+#[derive(Debug)]
+pub(super) struct Packed {
+    /// Base64.
+    pub(super) text: String,
+    /// Of what was packed, so that it does not depend on how well.
+    pub(super) checksum: u32,
+}
+
+/// Packs everything that the script needs.
+pub(super) fn pack(
+    tree: &Tree,
+    paints: &Paints,
+    texts: &Texts,
+    style: &Style,
+) -> io::Result<Packed> {
+    let mut bytes = Vec::with_capacity(tree.nodes.len() * 4);
+    let labels = paints.legend.iter().map(|(label, _)| *label);
+    let names = tree.names.iter().map(|name| shown(name));
+    let lines: Vec<&str> = [&*texts.title, &texts.subtitle, &texts.noun, &texts.balance]
+        .into_iter()
+        .chain(labels)
+        .chain(names)
+        .collect();
+    let lines = lines.join("\n");
+    number(lines.len() as u64, &mut bytes);
+    bytes.extend_from_slice(lines.as_bytes());
+
+    let (least, is_share) = match style.minwidth {
+        MinWidth::Pixels(pixels) => (pixels, false),
+        MinWidth::Percent(percent) => (percent, true),
+    };
+    number(texts.is_lossy.into(), &mut bytes);
+    number(style.inverted.into(), &mut bytes);
+    number(style.height.into(), &mut bytes);
+    number((least * 1e6) as u64, &mut bytes);
+    number(is_share.into(), &mut bytes);
+
+    number(paints.legend.len() as u64, &mut bytes);
+    for (_, color) in &paints.legend {
+        three(*color, &mut bytes);
+    }
+    number(tree.names.len() as u64, &mut bytes);
+    for paint in &paints.of_names {
+        number(paint.entry.map_or(0, |entry| entry as u64 + 1), &mut bytes);
+    }
+    for paint in &paints.of_names {
+        three(paint.color, &mut bytes);
+    }
+
+    number(tree.nodes.len() as u64, &mut bytes);
+    for pair in tree.nodes.windows(2) {
+        number((pair[0].depth + 1 - pair[1].depth).into(), &mut bytes);
+    }
+    let mut next = 1;
+    for node in &tree.nodes[1..] {
+        if node.name == next {
+            next += 1;
+            number(0, &mut bytes);
+        } else {
+            number(u64::from(node.name) + 1, &mut bytes);
+        }
+    }
+    for node in &tree.nodes {
+        number(node.own, &mut bytes);
+    }
+
+    let level = if bytes.len() > LARGE { 1 } else { 6 };
+    let mut zlib = ZlibEncoder::new(Vec::new(), Compression::new(level));
+    zlib.write_all(&bytes)?;
+    Ok(Packed {
+        text: BASE64_STANDARD.encode(zlib.finish()?),
+        checksum: crc32fast::hash(&bytes),
+    })
+}
+
+fn number(mut value: u64, bytes: &mut Vec<u8>) {
+    while value > 0x7f {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+}
+
+fn three(color: Color, bytes: &mut Vec<u8>) {
+    bytes.extend_from_slice(&[color.r, color.g, color.b]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::Palette;
+    use crate::profile::fold::{FoldStyle, Folded, Order, parse};
+    use crate::profile::{Unit, View};
+    use flate2::read::ZlibDecoder;
+    use std::io::Read as _;
+
+    /// Takes numbers off packed bytes.
+    struct Reader(std::vec::IntoIter<u8>);
+
+    impl Reader {
+        fn number(&mut self) -> u64 {
+            let (mut value, mut shift) = (0, 0);
+            loop {
+                let byte = self.0.next().expect("more bytes");
+                value |= u64::from(byte & 0x7f) << shift;
+                shift += 7;
+                if byte < 0x80 {
+                    return value;
+                }
+            }
+        }
+
+        fn numbers(&mut self, count: u64) -> Vec<u64> {
+            (0..count).map(|_| self.number()).collect()
+        }
+
+        fn skip(&mut self, bytes: u64) -> Vec<u8> {
+            self.0.by_ref().take(bytes as usize).collect()
+        }
+    }
+
+    #[test]
+    fn everything_comes_back() {
+        let text = "a;b;c 1\na;b 300\na;d_[k] 70000\nb 18446744073709000000\n";
+        let profile = parse(text.as_bytes(), Unit::Samples).expect("folded text");
+        let view = View::new(&profile);
+        let tree = Tree::new(&Folded::new(&view, FoldStyle::default(), Order::RootFirst));
+        let paints = Paints::new(Palette::LAND, &view, &tree);
+        let style = Style {
+            minwidth: MinWidth::Percent(0.25),
+            inverted: true,
+            ..Style::default()
+        };
+        let texts = Texts::new(&style, "samples");
+        let packed = pack(&tree, &paints, &texts, &style).expect("memory takes all");
+        let mut bytes = Vec::new();
+        let zlib = BASE64_STANDARD.decode(packed.text).expect("base64");
+        ZlibDecoder::new(&zlib[..])
+            .read_to_end(&mut bytes)
+            .expect("a zlib stream");
+        let mut reader = Reader(bytes.into_iter());
+
+        let size = reader.number();
+        let lines = String::from_utf8(reader.skip(size)).expect("UTF-8");
+        let lines: Vec<&str> = lines.split('\n').collect();
+        assert_eq!(lines[..4], ["Flame Graph", "", "samples", ""]);
+        assert_eq!(reader.numbers(5), [0, 1, 16, 250_000, 1]);
+        let legend = reader.number();
+        assert_eq!(legend as usize, paints.legend.len());
+        reader.skip(3 * legend);
+        let names = reader.number();
+        assert_eq!(lines[4 + legend as usize..], ["all", "a", "b", "c", "d"]);
+        reader.skip(names + 3 * names);
+        let frames = reader.number();
+        assert_eq!(reader.numbers(frames - 1), [0, 0, 0, 2, 2]);
+        assert_eq!(reader.numbers(frames - 1), [0, 0, 0, 0, 3]);
+        assert_eq!(
+            reader.numbers(frames),
+            [0, 0, 300, 1, 70_000, 18_446_744_073_709_000_000]
+        );
+        assert_eq!(reader.0.next(), None);
+    }
+}

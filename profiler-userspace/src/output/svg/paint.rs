@@ -1,0 +1,56 @@
+//! The colours of a tree's names, and their legend.
+//!
+//! In: a palette and the names of a tree. Out: a colour for each of them, and the meanings that occur.
+
+use super::color::Color;
+use super::colors::{self, Meaning};
+use super::tree::Tree;
+use crate::output::Palette;
+use crate::profile::View;
+use std::collections::BTreeSet;
+
+/// A name's colour.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Paint {
+    pub(super) color: Color,
+    /// Its place in [`Paints::legend`], if the palette means something by it.
+    pub(super) entry: Option<usize>,
+}
+
+/// Colours of all names.
+#[derive(Debug)]
+pub(super) struct Paints {
+    /// By the tree's names.
+    pub(super) of_names: Vec<Paint>,
+    /// What colours mean, with one of them for each meaning.
+    pub(super) legend: Vec<(&'static str, Color)>,
+}
+
+impl Paints {
+    pub(super) fn new(palette: Palette, view: &View, tree: &Tree) -> Self {
+        let looks = colors::looks(palette, view);
+        // What is in no view: the root, the delimiter, stacks without frames.
+        let unknown = colors::unknown();
+        let look = |name: &String| looks.get(name).copied().unwrap_or(unknown);
+        let meanings: BTreeSet<Meaning> = tree.names[1..]
+            .iter()
+            .filter_map(|name| look(name).meaning)
+            .collect();
+        let paint = |name| {
+            let look = look(name);
+            Paint {
+                color: look.color,
+                entry: meanings
+                    .iter()
+                    .position(|known| Some(*known) == look.meaning),
+            }
+        };
+        Self {
+            of_names: tree.names.iter().map(paint).collect(),
+            legend: meanings
+                .iter()
+                .map(|meaning| (meaning.label(), meaning.sample()))
+                .collect(),
+        }
+    }
+}

@@ -1,0 +1,114 @@
+// Search: which frames match, how much of what is shown that is, and the way from one match to the next.
+//
+// In: what was typed. Out: marks in the picture, and what `bars.found` says.
+
+const MATCH = '#ff5cff';
+
+function search(text) {
+  view.query = text;
+  view.hits = null;
+  view.matches = [];
+  view.match = -1;
+  let expression = null;
+  try {
+    expression = text === '' ? null : new RegExp(text, /[A-Z]/.test(text.replace(/\\./g, '')) ? 'u' : 'iu');
+  } catch (error) {
+    view.wrong = 'Not a regular expression: ' + String(error.message).replace(/^.*\/[a-z]*: /, '');
+    draw();
+    report();
+    return;
+  }
+  view.wrong = '';
+  if (expression) {
+    view.hits = new Uint8Array(graph.names.length);
+    graph.names.forEach(function (name, i) {
+      view.hits[i] = expression.test(name) ? 1 : 0;
+    });
+    // The root stands for all; its name is ours.
+    view.hits[0] = 0;
+    view.matches = matches();
+  }
+  draw();
+  report();
+}
+
+// How much of a frame's weight has a match in its stack, from the frame on.
+function matchedIn(node) {
+  let sum = 0;
+  let i = node;
+  while (i !== graph.end[node]) {
+    if (view.hits[graph.name[i]] === 1) {
+      sum += graph.total[i];
+      i = graph.end[i];
+    } else {
+      i += 1;
+    }
+  }
+  return sum;
+}
+
+// All frames that match, the widest first.
+function matches() {
+  const list = [];
+  for (let i = 1; i !== graph.count; i += 1) {
+    if (view.hits[graph.name[i]] === 1) {
+      list.push(i);
+    }
+  }
+  return list.sort(function (a, b) {
+    return graph.total[b] - graph.total[a] || a - b;
+  });
+}
+
+// Says what was found.
+function report() {
+  bars.found.className = view.wrong ? 'fg-found fg-lost' : 'fg-found';
+  if (!view.hits) {
+    bars.found.textContent = view.wrong;
+    return;
+  }
+  const list = view.matches;
+  if (list.length === 0) {
+    bars.found.textContent = 'No frame matches';
+    return;
+  }
+  const number = list.indexOf(view.match) + 1;
+  let text = 'Matched ' + percent(matchedIn(0), graph.total[0]) + ' of all';
+  if (view.zoom !== 0) {
+    text += ', ' + percent(matchedIn(view.zoom), graph.total[view.zoom]) + ' of zoomed';
+  }
+  text += ', ' + (number ? grouped(number) + ' of ' : '') + grouped(list.length) + (list.length === 1 ? ' frame' : ' frames');
+  bars.found.textContent = text;
+}
+
+// Shows the next match, or the one before: zooms out if it is elsewhere, and in if it is too narrow to be seen.
+function goToMatch(step) {
+  const list = view.matches;
+  if (list.length === 0) {
+    return;
+  }
+  const now = list.indexOf(view.match);
+  const next = now === -1 ? (step === 1 ? 0 : list.length - 1) : (now + step + list.length) % list.length;
+  const node = list[next];
+  const wide = 24;
+  let zoom = view.zoom;
+  if (!isAncestor(zoom, node)) {
+    zoom = 0;
+  }
+  const inner = view.width - 2 * PAD;
+  if (less(graph.total[node] / graph.total[zoom] * inner, wide)) {
+    let inside = node;
+    while (inside !== zoom ? !less(graph.total[node] / graph.total[graph.parent[inside]] * inner, wide) : false) {
+      inside = graph.parent[inside];
+    }
+    zoom = inside;
+  }
+  view.match = node;
+  if (zoom !== view.zoom) {
+    zoomTo(zoom);
+  }
+  view.pointed = node;
+  showPointed();
+  reveal(node);
+  report();
+}

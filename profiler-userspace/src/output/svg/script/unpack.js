@@ -1,0 +1,110 @@
+// Reads what `pack.rs` wrote.
+//
+// In: base64 of a zlib stream. Out: the graph as columns, one entry for each frame, in preorder.
+// As in all parts: none of the three characters that markup is made of, so comparisons are made by `less`.
+
+function less(a, b) {
+  return Math.sign(a - b) === -1;
+}
+
+function inflate(text) {
+  const binary = atob(text);
+  const bytes = new Uint8Array(binary.length);
+  for (let at = 0; at !== bytes.length; at += 1) {
+    bytes[at] = binary.charCodeAt(at);
+  }
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate'));
+  return new Response(stream).arrayBuffer();
+}
+
+function unpack(buffer) {
+  const bytes = new Uint8Array(buffer);
+  let at = 0;
+  function number() {
+    let value = 0;
+    let scale = 1;
+    let byte = 128;
+    while (!less(byte, 128)) {
+      byte = bytes[at];
+      at += 1;
+      value += (byte % 128) * scale;
+      scale *= 128;
+    }
+    return value;
+  }
+  function numbers(count) {
+    const column = new Float64Array(count);
+    for (let i = 0; i !== count; i += 1) {
+      column[i] = number();
+    }
+    return column;
+  }
+  function colors(count) {
+    const column = [];
+    for (let i = 0; i !== count; i += 1) {
+      column.push('rgb(' + bytes.subarray(at, at + 3).join(',') + ')');
+      at += 3;
+    }
+    return column;
+  }
+  const size = number();
+  const texts = new TextDecoder().decode(bytes.subarray(at, at + size)).split('\n');
+  at += size;
+  const graph = {
+    title: texts[0], subtitle: texts[1], noun: texts[2], balance: texts[3],
+    lossy: number() === 1, inverted: number() === 1, height: number(), least: number() / 1e6, share: number() === 1,
+  };
+  const entries = number();
+  graph.legend = colors(entries).map(function (color, i) {
+    return { label: texts[4 + i], color: color };
+  });
+  const names = number();
+  graph.names = texts.slice(4 + entries, 4 + entries + names);
+  graph.entry = numbers(names);
+  graph.color = colors(names);
+
+  const count = number();
+  const up = numbers(count - 1);
+  const name = numbers(count - 1);
+  graph.own = numbers(count);
+  graph.count = count;
+  graph.name = new Uint32Array(count);
+  graph.parent = new Int32Array(count);
+  graph.depth = new Uint32Array(count);
+  // Where the frames end that are above one.
+  graph.end = new Uint32Array(count);
+  graph.total = Float64Array.from(graph.own);
+  // The weight of all that is left of a frame.
+  graph.left = new Float64Array(count);
+  graph.parent[0] = -1;
+  let next = 1;
+  for (let i = 1; i !== count; i += 1) {
+    let parent = i - 1;
+    for (let n = up[i - 1]; n !== 0; n -= 1) {
+      parent = graph.parent[parent];
+    }
+    graph.parent[i] = parent;
+    graph.depth[i] = graph.depth[parent] + 1;
+    if (name[i - 1] === 0) {
+      graph.name[i] = next;
+      next += 1;
+    } else {
+      graph.name[i] = name[i - 1] - 1;
+    }
+  }
+  for (let i = count - 1; i !== -1; i -= 1) {
+    graph.end[i] = Math.max(graph.end[i], i + 1);
+    if (i !== 0) {
+      const parent = graph.parent[i];
+      graph.end[parent] = Math.max(graph.end[parent], graph.end[i]);
+      graph.total[parent] += graph.total[i];
+    }
+  }
+  const filled = new Float64Array(count);
+  for (let i = 1; i !== count; i += 1) {
+    const parent = graph.parent[i];
+    graph.left[i] = graph.left[parent] + filled[parent];
+    filled[parent] += graph.total[i];
+  }
+  return graph;
+}

@@ -1,0 +1,157 @@
+//! The frames of a flame graph as a tree.
+//!
+//! In: folded lines in order. Out: nodes in preorder, a root above all of them, and each distinct name once.
+//! Never: a weight that is changed.
+
+use crate::profile::fold::Folded;
+
+/// One frame: a name below those of its ancestors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Node {
+    /// Its place among [`Tree::names`].
+    pub(super) name: u32,
+    /// How many frames are below it; 0 for the root.
+    pub(super) depth: u32,
+    /// The weight of the stacks that end in it.
+    pub(super) own: u64,
+    /// The weight of all stacks that lead through it.
+    pub(super) weight: u64,
+    /// The weight of all that is to the left of it.
+    pub(super) left: u64,
+}
+
+/// All frames. The root is the first; the callees of a frame follow it, in the order of the lines.
+#[derive(Debug)]
+pub(super) struct Tree {
+    /// As folded text has them, with annotations, in the order in which nodes first have them.
+    pub(super) names: Vec<String>,
+    pub(super) nodes: Vec<Node>,
+}
+
+impl Tree {
+    /// The name of the root, which stands for everything.
+    const ALL: &'static str = "all";
+
+    /// The tree of these lines. Those without weight are left out.
+    pub(super) fn new(folded: &Folded<'_>) -> Self {
+        let mut tree = Self {
+            names: vec![Self::ALL.to_owned()],
+            nodes: vec![Node {
+                name: 0,
+                depth: 0,
+                own: 0,
+                weight: 0,
+                left: 0,
+            }],
+        };
+        // For each rank of a name its place in `names`.
+        let mut places: Vec<Option<u32>> = vec![None; folded.names().len()];
+        // The nodes of the line before, from the root, and its ranks.
+        let mut path: Vec<usize> = vec![0];
+        let mut last: &[u32] = &[];
+        let mut left = 0_u64;
+        for line in folded.lines().iter().filter(|line| line.weight() > 0) {
+            let stack = folded.stack(line);
+            let shared = last.iter().zip(stack).take_while(|(a, b)| a == b).count();
+            path.truncate(shared + 1);
+            for &rank in &stack[shared..] {
+                let names = &mut tree.names;
+                let name = *places[rank as usize].get_or_insert_with(|| {
+                    names.push(folded.names()[rank as usize].clone().into_owned());
+                    names.len() as u32 - 1
+                });
+                path.push(tree.nodes.len());
+                tree.nodes.push(Node {
+                    name,
+                    depth: path.len() as u32 - 1,
+                    own: 0,
+                    weight: 0,
+                    left,
+                });
+            }
+            for &node in &path {
+                let weight = &mut tree.nodes[node].weight;
+                *weight = weight.saturating_add(line.weight());
+            }
+            let own = &mut tree.nodes[path[path.len() - 1]].own;
+            *own = own.saturating_add(line.weight());
+            left = left.saturating_add(line.weight());
+            last = stack;
+        }
+        tree.pack_left();
+        tree
+    }
+
+    /// Moves callees to the left edge of their callers, so that what a frame did itself is on its right.
+    fn pack_left(&mut self) {
+        // For each depth where the next node there begins.
+        let mut next: Vec<u64> = vec![0];
+        for node in &mut self.nodes {
+            let depth = node.depth as usize;
+            node.left = next[depth];
+            next[depth] = node.left.saturating_add(node.weight);
+            next.truncate(depth + 1);
+            next.push(node.left);
+        }
+    }
+
+    /// The weight of everything.
+    pub(super) fn total(&self) -> u64 {
+        self.nodes[0].weight
+    }
+
+    /// A frame's name without its annotation, which colours stand for.
+    pub(super) fn shown_name(&self, node: &Node) -> &str {
+        shown(&self.names[node.name as usize])
+    }
+}
+
+/// A name without its annotation.
+pub(super) fn shown(name: &str) -> &str {
+    let plain = ["_[k]", "_[j]", "_[i]"]
+        .iter()
+        .find_map(|suffix| name.strip_suffix(suffix));
+    plain.unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::fold::{FoldStyle, Order, parse};
+    use crate::profile::{Unit, View};
+
+    fn tree(text: &str) -> Tree {
+        let profile = parse(text.as_bytes(), Unit::Samples).expect("folded text");
+        let view = View::new(&profile);
+        Tree::new(&Folded::new(&view, FoldStyle::default(), Order::RootFirst))
+    }
+
+    #[test]
+    fn callees_stand_at_the_left_of_their_caller() {
+        let tree = tree("a;b;c 1\na;b 2\na 4\na;d 8\ne 16\n");
+        let nodes: Vec<_> = tree
+            .nodes
+            .iter()
+            .map(|node| {
+                (
+                    tree.shown_name(node),
+                    node.depth,
+                    node.own,
+                    node.weight,
+                    node.left,
+                )
+            })
+            .collect();
+        assert_eq!(
+            nodes,
+            [
+                ("all", 0, 0, 31, 0),
+                ("a", 1, 4, 15, 0),
+                ("b", 2, 2, 3, 0),
+                ("c", 3, 1, 1, 0),
+                ("d", 2, 8, 8, 3),
+                ("e", 1, 16, 16, 15),
+            ]
+        );
+    }
+}
