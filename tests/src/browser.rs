@@ -31,6 +31,8 @@ pub struct Browser {
     session: Option<String>,
     /// What went wrong in the page.
     errors: Vec<String>,
+    /// The addresses that the page asked for.
+    requests: Vec<String>,
     _profile: TempDir,
 }
 
@@ -75,6 +77,7 @@ impl Browser {
             next: 0,
             session: None,
             errors: Vec::new(),
+            requests: Vec::new(),
             _profile: profile,
         };
         let target = browser.call("Target.createTarget", json!({"url": "about:blank"}));
@@ -82,6 +85,7 @@ impl Browser {
         let session = browser.call("Target.attachToTarget", session);
         browser.session = session["sessionId"].as_str().map(str::to_owned);
         browser.call("Runtime.enable", json!({}));
+        browser.call("Network.enable", json!({}));
         let name = json!({"userAgent": NAME});
         browser.call("Emulation.setUserAgentOverride", name);
         Ok(browser)
@@ -103,6 +107,10 @@ impl Browser {
                 .unwrap_or_else(|error| panic!("{method}: {error}"));
             if answer["method"] == "Runtime.exceptionThrown" {
                 self.errors.push(answer["params"].to_string());
+            }
+            if answer["method"] == "Network.requestWillBeSent" {
+                let asked = answer["params"]["request"]["url"].as_str();
+                self.requests.extend(asked.map(str::to_owned));
             }
             if answer["id"] == self.next {
                 let error = &answer["error"];
@@ -140,9 +148,13 @@ impl Browser {
         self.errors.clear();
         // The address alone would not load it again.
         self.call("Page.navigate", json!({"url": "about:blank"}));
+        self.requests.clear();
         let address = json!({"url": format!("file://{}", file.display())});
         self.call("Page.navigate", address);
         self.wait_for("location.protocol === 'file:' && document.readyState === 'complete'");
+        // The file itself is a request, too.
+        let own = self.ask("location.href.split('#')[0]");
+        self.requests.retain(|asked| own != **asked);
     }
 
     /// Waits until an expression is true.
@@ -193,6 +205,20 @@ impl Browser {
         self.call("Input.dispatchMouseEvent", event);
     }
 
+    /// Moves the pointer from one place to another with its button pressed.
+    pub fn drag(&mut self, from: (f64, f64), to: (f64, f64)) {
+        let path = [
+            ("mouseMoved", from, "none"),
+            ("mousePressed", from, "left"),
+            ("mouseMoved", to, "left"),
+            ("mouseReleased", to, "left"),
+        ];
+        for (kind, (x, y), button) in path {
+            let event = json!({"type": kind, "x": x, "y": y, "button": button, "clickCount": 1});
+            self.call("Input.dispatchMouseEvent", event);
+        }
+    }
+
     /// Presses a key, by the name that pages know it by.
     pub fn press(&mut self, key: &str) {
         let text = match key {
@@ -212,6 +238,13 @@ impl Browser {
     /// Types into what has the focus.
     pub fn write(&mut self, text: &str) {
         self.call("Input.insertText", json!({"text": text}));
+    }
+
+    /// The addresses that the page asked for since it was opened.
+    pub fn requests(&mut self) -> &[String] {
+        // Whatever was sent before the answer has come by then.
+        self.ask("0");
+        &self.requests
     }
 
     /// What the page's scripts have thrown since it was opened.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use flame_bpf::output::{self, Format, MinWidth, Style};
 use flame_bpf::profile::fold::FoldStyle;
 use flame_bpf::profile::{Frame, FrameKind, FrameProfile, Profile, Unit, Window};
-use flame_bpf_tests::Graph;
+use flame_bpf_tests::{Graph, PageData};
 
 /// Names that programs have and names that they could have to do harm.
 fn profile() -> Profile {
@@ -290,4 +290,26 @@ fn a_reversed_icicle_with_every_option_is_as_in_the_golden() {
         ..Style::default()
     };
     compare("icicle.svg", &readable(&written(Format::SVG, &style)));
+}
+
+/// The data of an HTML page, a column a line; the viewer is the same in all pages.
+#[test]
+fn the_data_of_a_page_is_as_in_the_golden() {
+    use std::fmt::Write as _;
+
+    let style = Style {
+        title: "PID 1 <init> & co.</title>".to_owned(),
+        subtitle: Some("a subtitle with <markup> & \u{0}".to_owned()),
+        notes: "recorded: 108 samples\nLOST: 2\n</script>".to_owned(),
+        ..Style::default()
+    };
+    let html = Format::from_path(std::path::Path::new("x.html")).expect("it is a format");
+    let page = written(html, &style);
+    let data = PageData::read(&page);
+    let mut text = serde_json::to_string_pretty(&data.header).expect("it was JSON");
+    text.push('\n');
+    for (name, column) in data.columns.iter().flatten() {
+        writeln!(text, "{name} {column:?}").expect("a string takes all");
+    }
+    compare("page.txt", &text);
 }

@@ -16,7 +16,7 @@ use super::record::{KernelNameArgs, RecordArgs, SamplingArgs, ScopeArgs, StackAr
 use super::value::{self, Ids, shell_word};
 use crate::debuginfod::Servers;
 use crate::output::{Format, Style};
-use crate::plan::{Capture, MemoryLimits, Output, Plan, Target, Verbosity};
+use crate::plan::{Capture, Event, MemoryLimits, Output, Plan, Target, Verbosity};
 use crate::probe::{Probe, Wakers};
 use crate::profile::fold::{FoldStyle, visible};
 use crate::raw_recording;
@@ -115,6 +115,7 @@ pub(super) fn build(args: RecordArgs, stdout_is_terminal: bool) -> Result<Plan> 
         .any(Output::is_drawn);
     let style = style(&look, &output, is_drawn)?;
     let target = target(&scope, &command)?;
+    let capture = capture(&stacks, &events)?;
     Ok(Plan {
         target,
         launch: Some(command).filter(|command| !command.is_empty()),
@@ -122,7 +123,7 @@ pub(super) fn build(args: RecordArgs, stdout_is_terminal: bool) -> Result<Plan> 
         events,
         duration,
         window: windows.window,
-        capture: capture(&stacks)?,
+        capture,
         title: look.title,
         servers: servers(names.debuginfod.as_deref())?,
         naming: Naming {
@@ -216,7 +217,7 @@ fn stray(words: &[OsString], scope: &ScopeArgs) -> String {
     )
 }
 
-fn capture(stacks: &StackArgs) -> Result<Capture> {
+fn capture(stacks: &StackArgs, events: &[Event]) -> Result<Capture> {
     ensure!(
         !(stacks.user_stacks_only && stacks.kernel_stacks_only),
         "-U leaves out kernel stacks and -K user stacks, which leaves nothing; without both flags, both are \
@@ -226,13 +227,17 @@ fn capture(stacks: &StackArgs) -> Result<Capture> {
         !(stacks.kernel_stacks_only && stacks.call_graph.is_some()),
         "--call-graph says how user stacks are walked, and -K leaves them out; keep one of them"
     );
+    // In other outputs threads and CPUs would be frames.
+    let mut outputs = events.iter().flat_map(|event| &event.outputs);
+    let is_filtered = outputs.all(|output| output.format().is_some_and(Format::has_filters));
+    let is_on_cpu = events.iter().all(|event| event.probe == Probe::OnCpu);
     Ok(Capture {
         user_stacks: !stacks.kernel_stacks_only,
         call_graph: stacks.call_graph.unwrap_or_default(),
         kernel_stacks: !stacks.user_stacks_only,
         include_idle: stacks.include_idle,
-        per_thread: stacks.per_thread,
-        per_cpu: stacks.per_cpu,
+        per_thread: stacks.per_thread || is_filtered,
+        per_cpu: stacks.per_cpu || is_filtered && is_on_cpu,
     })
 }
 

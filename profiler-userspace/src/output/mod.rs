@@ -5,6 +5,7 @@
 //! Never: the network, or the terminal; what goes wrong is a value.
 
 mod firefox;
+mod html;
 mod json;
 mod owner;
 mod pprof;
@@ -86,6 +87,11 @@ const FORMATS: &[Row] = &[
         has_windows: true,
         writer: Writer::Profile(json::write),
     },
+    Row {
+        extensions: &["html"],
+        is_drawn: true,
+        writer: Writer::Profile(html::write),
+    },
 ];
 
 /// What can be written: a row's number.
@@ -99,6 +105,8 @@ impl Format {
     pub const SVG: Self = Self(1);
     /// The text report.
     pub const TEXT: Self = Self(3);
+    /// A page with views, filters and search.
+    pub const HTML: Self = Self(7);
 
     /// All of them.
     pub fn all() -> impl Iterator<Item = Self> {
@@ -117,6 +125,11 @@ impl Format {
     /// Whether it is a picture, so that flags about looks mean something.
     pub const fn is_drawn(self) -> bool {
         self.row().is_drawn
+    }
+
+    /// Whether its readers choose threads and CPUs, so that they are better told apart.
+    pub fn has_filters(self) -> bool {
+        self == Self::HTML
     }
 
     /// How a profile's view alone is written in it; none if it takes the profile itself.

@@ -6,6 +6,8 @@ fn the_file_name_decides_the_format() {
     let cases = [
         ("a.svg", Format::SVG),
         ("A.SVG", Format::SVG),
+        ("a.txt", Format::TEXT),
+        ("a.html", Format::HTML),
         ("/tmp/x.y/a.b.folded", Format::FOLDED),
         ("/dev/null", Format::FOLDED),
         ("/dev/fd/63", Format::FOLDED),

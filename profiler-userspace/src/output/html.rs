@@ -1,0 +1,154 @@
+//! One HTML file: flame graph, icicle, sandwich, functions, timeline, filters, search and export, in any browser.
+//!
+//! In: a profile and its style. Out: one page without requests, the same bytes for the same profile.
+//! Never: a name as markup. All text that is not ours is in a compressed stream, which is base64 in the page, and is
+//! shown as text.
+//!
+//! [`calls`] and [`owners`] make columns of a profile, [`packed`] bytes of columns, [`page`] a page of bytes. The
+//! viewer's own files are in `html/viewer`; `viewer/unpack.js` reads what is written here.
+
+mod calls;
+mod owners;
+mod packed;
+mod page;
+#[cfg(test)]
+mod tests;
+
+use super::{Error, Style};
+use crate::profile::fold::visible;
+use crate::profile::{Activity, CallTree, Profile, TreeSample, Window, WindowTotals};
+use calls::Calls;
+use owners::Owners;
+use packed::{Columns, Names};
+use profiler_common::abi::ThreadState;
+use serde_json::{Value, json};
+use std::io::Write;
+use std::time::Duration;
+
+/// What the data says it is; the number rises when the viewer has to change.
+const FORMAT: &str = "flame-bpf page 1";
+
+/// Writes the page. Fails on a profile without weight, and on a style that cannot be drawn.
+pub(super) fn write(profile: &Profile, style: &Style, out: &mut dyn Write) -> Result<(), Error> {
+    style.check()?;
+    if profile.total_weight() == 0 {
+        return Err(Error::Empty);
+    }
+    let data = data(&[profile], style)?;
+    Ok(page::write(&visible(&style.title), &data, out)?)
+}
+
+/// Everything that the viewer shows, packed. A page can hold several profiles, of one event each.
+fn data(profiles: &[&Profile], style: &Style) -> std::io::Result<String> {
+    let mut names = Names::default();
+    let mut columns = Columns::default();
+    let sections: Vec<Value> = profiles
+        .iter()
+        .map(|profile| section(profile, &mut names, &mut columns))
+        .collect();
+    let lines = |text: &str| -> Vec<String> {
+        let shown = text.lines().map(|line| visible(line).into_owned());
+        shown.collect()
+    };
+    let header = json!({
+        "format": FORMAT,
+        "title": visible(&style.title),
+        "subtitle": style.subtitle.as_deref().map(visible),
+        "notes": lines(&style.notes),
+        "inverted": style.inverted,
+        "height": style.height,
+        "names": names.all(),
+        "profiles": sections,
+    });
+    packed::pack(&header, &columns)
+}
+
+/// What the header says of a profile, whose columns follow those that are there.
+fn section(profile: &Profile, names: &mut Names, columns: &mut Columns) -> Value {
+    let tree = CallTree::new(profile);
+    let begin = columns.len();
+    let calls = Calls::new(profile, &tree);
+    calls.push(names, columns);
+    let owners = Owners::new(profile, &tree);
+    owners.push(names, columns);
+    push_samples(&tree, &calls, &owners, columns);
+    let window = profile.window;
+    json!({
+        "unit": profile.unit.name(),
+        "activity": activity(profile.origin.activity),
+        "period_ns": profile.origin.period_ns,
+        "duration_ns": window.end.saturating_sub(window.start).as_nanos() as u64,
+        "windows": windows(profile),
+        "columns": columns.shapes(begin),
+    })
+}
+
+/// The windows: begin, end, firings, how many of them were filtered and lost, and how long CPUs were busy.
+fn windows(profile: &Profile) -> Value {
+    let ns = |time: Duration| time.as_nanos() as u64;
+    let row = |totals: &WindowTotals| {
+        let Window { start, end } = totals.window;
+        json!([
+            ns(start),
+            ns(end),
+            totals.firings,
+            totals.filtered,
+            totals.lost,
+            totals.busy_ns
+        ])
+    };
+    profile.windows.iter().map(row).collect()
+}
+
+/// The samples, by node, so that the viewer meets callers before what they called.
+fn push_samples(tree: &CallTree, calls: &Calls, owners: &Owners, columns: &mut Columns) {
+    let place = |sample: &TreeSample| {
+        let node = calls.place(sample.node);
+        let owner = owners.place(sample.labels);
+        let window = sample.window.0;
+        (node, owner, state(sample.thread_state), window)
+    };
+    let mut samples: Vec<_> = tree
+        .samples()
+        .iter()
+        .map(|sample| (place(sample), sample))
+        .collect();
+    samples.sort_by_key(|(place, _)| *place);
+    let mut before = 0;
+    columns.push(
+        "sample_node",
+        samples.iter().map(|((node, ..), _)| {
+            let step = node - std::mem::replace(&mut before, *node);
+            u64::from(step)
+        }),
+    );
+    let owner = samples.iter().map(|((_, owner, ..), _)| u64::from(*owner));
+    columns.push("sample_owner", owner);
+    let state = samples
+        .iter()
+        .map(|((_, _, state, _), _)| u64::from(*state));
+    columns.push("sample_state", state);
+    let window = samples.iter().map(|((.., window), _)| u64::from(*window));
+    columns.push("sample_window", window);
+    let count = samples.iter().map(|(_, sample)| sample.count);
+    columns.push("sample_count", count);
+    let weight = samples.iter().map(|(_, sample)| sample.weight);
+    columns.push("sample_weight", weight);
+}
+
+/// A state's number in the viewer.
+fn state(state: ThreadState) -> u32 {
+    match state {
+        ThreadState::Running | ThreadState::Ran => 0,
+        ThreadState::Runnable => 1,
+        ThreadState::Blocked | ThreadState::Woken => 2,
+    }
+}
+
+fn activity(activity: Activity) -> &'static str {
+    match activity {
+        Activity::Running => "running",
+        Activity::Waiting => "waiting",
+        Activity::Both => "both",
+    }
+}

@@ -1,0 +1,143 @@
+//! Calls as columns.
+//!
+//! In: a profile's tree of calls. Out: its frames, each once, and its nodes in the order in which a flame graph shows
+//! them: callers before what they called, those of one caller by name.
+
+use super::packed::{Columns, Names};
+use crate::profile::fold::visible;
+use crate::profile::{CallTree, FrameId, FrameKind, NodeIndex, Profile};
+use indexmap::IndexSet;
+use profiler_common::abi::ThreadState;
+
+/// A function, as the viewer tells functions apart.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Function {
+    name: String,
+    kind: u32,
+    module: String,
+}
+
+/// A node behind the root.
+struct Node {
+    /// How much nearer to the root than a child of the node before it.
+    up: u32,
+    /// An index into the functions.
+    function: u32,
+}
+
+/// The calls of a profile.
+pub(super) struct Calls {
+    functions: IndexSet<Function>,
+    nodes: Vec<Node>,
+    /// For each node of the tree its place behind the root, which has place 0.
+    places: Vec<u32>,
+}
+
+impl Calls {
+    /// All calls of a tree.
+    pub(super) fn new(profile: &Profile, tree: &CallTree) -> Self {
+        let mut functions = IndexSet::new();
+        let of_frames: Vec<u32> = (0..tree.frame_count())
+            .zip(tree.frames())
+            .map(|(_, (frame, code))| {
+                let mapping = code.and_then(|code| code.mapping);
+                let module = mapping.map(|mapping| &profile.mappings()[mapping.0 as usize].module);
+                let function = Function {
+                    name: visible(&frame.name).into_owned(),
+                    kind: kind(frame.kind),
+                    module: module.map_or_else(String::new, |module| visible(module).into_owned()),
+                };
+                functions.insert_full(function).0 as u32
+            })
+            .collect();
+        let mut calls = Self {
+            functions,
+            nodes: Vec::with_capacity(tree.nodes().len()),
+            places: vec![0; tree.nodes().len()],
+        };
+        calls.walk(tree, |frame| of_frames[frame.index()]);
+        calls
+    }
+
+    /// Numbers all nodes, without recursion: stacks may be deep.
+    fn walk(&mut self, tree: &CallTree, function_of: impl Fn(FrameId) -> u32) {
+        let mut by_name: Vec<u32> = (0..self.functions.len() as u32).collect();
+        by_name.sort_by_key(|&function| &self.functions[function as usize]);
+        let mut ranks = vec![0; by_name.len()];
+        for (rank, &function) in by_name.iter().enumerate() {
+            ranks[function as usize] = rank;
+        }
+        let root = tree.nodes().len();
+        let parent = |node: u32| {
+            let parent = tree.nodes()[node as usize].parent;
+            parent.map_or(root, |parent| parent.0 as usize)
+        };
+        let function = |node: u32| function_of(tree.nodes()[node as usize].frame);
+        // Children of the same parent lie together, the first by name last, which is the order of a stack.
+        let mut children: Vec<u32> = (0..root as u32).collect();
+        children.sort_by_key(|&node| {
+            let rank = ranks[function(node) as usize];
+            (parent(node), std::cmp::Reverse((rank, node)))
+        });
+        let mut begins = vec![0_usize; root + 2];
+        for &node in &children {
+            begins[parent(node) + 1] += 1;
+        }
+        for next in 1..begins.len() {
+            begins[next] += begins[next - 1];
+        }
+        let children_of = |node: usize| &children[begins[node]..begins[node + 1]];
+        let mut waiting: Vec<(u32, u32)> =
+            children_of(root).iter().map(|&node| (node, 1)).collect();
+        let mut depth_before = 0;
+        while let Some((node, depth)) = waiting.pop() {
+            self.nodes.push(Node {
+                up: depth_before + 1 - depth,
+                function: function(node),
+            });
+            self.places[node as usize] = self.nodes.len() as u32;
+            depth_before = depth;
+            let called = children_of(node as usize).iter();
+            waiting.extend(called.map(|&child| (child, depth + 1)));
+        }
+    }
+
+    /// The place of a node, 0 where there is none.
+    pub(super) fn place(&self, node: Option<NodeIndex>) -> u32 {
+        node.map_or(0, |node| self.places[node.0 as usize])
+    }
+
+    /// Adds the columns.
+    pub(super) fn push(&self, names: &mut Names, columns: &mut Columns) {
+        let functions = &self.functions;
+        let name = functions
+            .iter()
+            .map(|function| names.number(&function.name));
+        columns.push("frame_name", name);
+        let module = functions
+            .iter()
+            .map(|function| names.number(&function.module));
+        columns.push("frame_module", module);
+        let kind = functions.iter().map(|function| function.kind.into());
+        columns.push("frame_kind", kind);
+        columns.push("node_up", self.nodes.iter().map(|node| node.up.into()));
+        let frame = self.nodes.iter().map(|node| node.function.into());
+        columns.push("node_frame", frame);
+    }
+}
+
+/// A kind's number in the viewer, where 0 is the root.
+fn kind(kind: FrameKind) -> u32 {
+    match kind {
+        FrameKind::Process => 1,
+        FrameKind::Label => 2,
+        FrameKind::User => 3,
+        FrameKind::Jit => 4,
+        FrameKind::Inlined => 5,
+        FrameKind::Kernel => 6,
+        FrameKind::Mark => 7,
+        FrameKind::State(ThreadState::Running | ThreadState::Ran) => 8,
+        FrameKind::State(ThreadState::Runnable) => 9,
+        FrameKind::State(ThreadState::Blocked | ThreadState::Woken) => 10,
+    }
+}

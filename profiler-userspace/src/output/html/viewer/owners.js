@@ -1,0 +1,65 @@
+// Processes, threads and CPUs: what samples can be filtered and grouped by.
+//
+// In: a profile's owners. Out: for each way to tell owners apart, its keys, what they read as, and which key each owner
+// has. A way exists where the recording tells more than one apart.
+
+// What owners are told apart by, and what that is called.
+const WAYS = ['name', 'process', 'thread', 'cpu'];
+const WAY_LABELS = { name: 'name', process: 'process', thread: 'thread', cpu: 'CPU' };
+
+function ownerWays(profile) {
+  const owners = profile.owners;
+  const weights = new Float64Array(owners.count);
+  for (let i = 0; i < profile.samples.count; i += 1) {
+    weights[profile.samples.owner[i]] += profile.samples.weights[i];
+  }
+  const processNames = namesOfProcesses(owners, weights);
+  const tell = {
+    name: (i) => owners.comm[i],
+    process: (i) => (owners.pid[i] === null ? null : processNames.get(owners.pid[i]) + ' (' + owners.pid[i] + ')'),
+    thread: (i) => (owners.tid[i] === null ? null : (owners.comm[i] || 'thread') + ' [tid ' + owners.tid[i] + ']'),
+    cpu: (i) => (owners.cpu[i] === null ? null : 'CPU ' + owners.cpu[i]),
+  };
+  const ways = {};
+  for (const way of WAYS) {
+    ways[way] = groupOwners(profile, tell[way], way === 'name' || way === 'process' ? KIND.process : KIND.label);
+  }
+  return ways;
+}
+
+// A process is called what its first thread is called, or else the one that weighs most.
+function namesOfProcesses(owners, weights) {
+  const best = new Map();
+  for (let i = 0; i < owners.count; i += 1) {
+    const rank = owners.tid[i] !== null && owners.tid[i] === owners.pid[i] ? Infinity : weights[i];
+    const known = best.get(owners.pid[i]);
+    if (!known || rank > known.rank) {
+      best.set(owners.pid[i], { rank, name: owners.comm[i] || 'process' });
+    }
+  }
+  return new Map(Array.from(best, ([pid, { name }]) => [pid, name]));
+}
+
+// Each distinct answer is a key, in the order of names; -1 is for owners without one. Each key is a frame, too, so that
+// graphs can be grouped by it.
+function groupOwners(profile, tell, kind) {
+  const answers = [];
+  for (let i = 0; i < profile.owners.count; i += 1) {
+    answers.push(tell(i));
+  }
+  const labels = Array.from(new Set(answers.filter((answer) => answer !== null)));
+  labels.sort((a, b) => a.localeCompare(b, 'en', { numeric: true }));
+  const places = new Map(labels.map((label, i) => [label, i]));
+  const frames = labels.map((label) => {
+    profile.frames.name.push(label);
+    profile.frames.module.push('');
+    profile.frames.kind.push(kind);
+    return profile.frames.name.length - 1;
+  });
+  return { labels, frames, of: Int32Array.from(answers, (answer) => (answer === null ? -1 : places.get(answer))) };
+}
+
+// Whether owners can be filtered by this: whether it tells any two apart.
+function tellsApart(way) {
+  return way.labels.length > 1;
+}

@@ -1,0 +1,123 @@
+// Reads what `packed.rs` wrote.
+//
+// In: the text of the data element. Out: the page's data: a header and for each profile frames, nodes, owners, windows
+// and samples, as arrays of equal length.
+
+// What a frame is; the numbers are those of `calls.rs`.
+const KIND = {
+  root: 0, process: 1, label: 2, user: 3, jit: 4, inlined: 5, kernel: 6, mark: 7, ran: 8, runnable: 9, blocked: 10,
+};
+
+async function unpack(text) {
+  const binary = atob(text);
+  const packed = new Uint8Array(binary.length);
+  for (let i = 0; i < packed.length; i += 1) {
+    packed[i] = binary.charCodeAt(i);
+  }
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('deflate'));
+  const reader = numberReader(new Uint8Array(await new Response(stream).arrayBuffer()));
+  const header = JSON.parse(new TextDecoder().decode(reader.bytes(reader.number())));
+  const profiles = header.profiles.map((section) => unpackProfile(section, header.names, reader));
+  return { header, profiles };
+}
+
+function numberReader(bytes) {
+  let at = 0;
+  function number() {
+    let value = 0;
+    let scale = 1;
+    let byte;
+    do {
+      byte = bytes[at];
+      at += 1;
+      value += (byte & 127) * scale;
+      scale *= 128;
+    } while (byte > 127);
+    return value;
+  }
+  return {
+    number,
+    bytes(count) {
+      at += count;
+      return bytes.subarray(at - count, at);
+    },
+    column(count) {
+      const column = new Float64Array(count);
+      for (let i = 0; i < count; i += 1) {
+        column[i] = number();
+      }
+      return column;
+    },
+  };
+}
+
+function unpackProfile(section, names, reader) {
+  const columns = {};
+  for (const [name, count] of section.columns) {
+    columns[name] = reader.column(count);
+  }
+  const profile = {
+    unit: section.unit,
+    activity: section.activity,
+    period: section.period_ns,
+    duration: section.duration_ns,
+    // Begin, end, firings, how many of them were filtered and lost, and how long CPUs were busy.
+    windows: section.windows,
+  };
+  // Frame 0 is the root, which no column mentions. Owners add frames later.
+  profile.frames = { name: ['all'], module: [''], kind: [KIND.root] };
+  for (let i = 0; i < columns.frame_name.length; i += 1) {
+    profile.frames.name.push(names[columns.frame_name[i]]);
+    profile.frames.module.push(names[columns.frame_module[i]]);
+    profile.frames.kind.push(columns.frame_kind[i]);
+  }
+  profile.nodes = unpackNodes(columns.node_up, columns.node_frame);
+  profile.owners = unpackOwners(columns, names);
+  profile.samples = unpackSamples(columns);
+  return profile;
+}
+
+// Nodes in preorder. Node 0 is the root.
+function unpackNodes(up, frames) {
+  const count = up.length + 1;
+  const parent = new Int32Array(count);
+  const frame = new Uint32Array(count);
+  parent[0] = -1;
+  for (let i = 1; i < count; i += 1) {
+    let above = i - 1;
+    for (let n = up[i - 1]; n > 0; n -= 1) {
+      above = parent[above];
+    }
+    parent[i] = above;
+    frame[i] = frames[i - 1] + 1;
+  }
+  return { count, parent, frame };
+}
+
+function unpackOwners(columns, names) {
+  const known = (column) => Array.from(column, (value) => (value > 0 ? value - 1 : null));
+  return {
+    count: columns.owner_comm.length,
+    comm: known(columns.owner_comm).map((name) => (name === null ? null : names[name])),
+    pid: known(columns.owner_pid),
+    tid: known(columns.owner_tid),
+    cpu: known(columns.owner_cpu),
+  };
+}
+
+// Samples, by node.
+function unpackSamples(columns) {
+  const node = columns.sample_node;
+  for (let i = 1; i < node.length; i += 1) {
+    node[i] += node[i - 1];
+  }
+  return {
+    count: node.length,
+    node: Uint32Array.from(node),
+    owner: Uint32Array.from(columns.sample_owner),
+    state: Uint8Array.from(columns.sample_state),
+    window: Uint32Array.from(columns.sample_window),
+    counts: columns.sample_count,
+    weights: columns.sample_weight,
+  };
+}

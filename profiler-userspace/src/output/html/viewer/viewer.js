@@ -1,0 +1,458 @@
+// Puts everything together: what the user chose, what follows from that, and the address that keeps it.
+//
+// In: the page's data. Out: the page. A choice changes `state`, `refresh` computes samples, tree and sums again, and
+// `show` draws them.
+
+const VIEWS = ['flame', 'icicle', 'callers', 'sandwich', 'functions'];
+
+const $ = (id) => document.getElementById(id);
+
+function startViewer(page) {
+  const { header } = page;
+  for (const profile of page.profiles) {
+    profile.ways = ownerWays(profile);
+  }
+  const state = {
+    profile: 0, view: usualView(), group: 'name', color: '', focus: 0, query: '',
+    choice: everything(), isHeat: false, heatWay: '',
+  };
+  // What follows from the state.
+  let profile, values, tree, sums;
+  // Where in the time something is pointed at, or an empty text.
+  let timeText = '';
+
+  const graph = makeGraph({ scroller: $('graph'), canvas: $('canvas'), spacer: $('spacer') }, header.height, {
+    pointed: describe,
+    zoomed() {
+      describe();
+      report();
+      writeAddress();
+    },
+  });
+  const finder = makeFinder(graph);
+  const table = makeTable({ head: $('functions-head'), scroller: $('functions-scroller'), body: $('functions-body') }, {
+    chosen(frame) {
+      state.focus = frame;
+      setView('sandwich');
+    },
+    sorted() {},
+  });
+  const time = makeTime({
+    timeline: $('timeline'), heat: $('heat'), heatScroller: $('heat-scroller'), heatSpacer: $('heat-spacer'),
+  }, {
+    range: () => state.choice.range,
+    selected(range) {
+      state.choice.range = range;
+      refresh();
+    },
+    rowChosen(key) {
+      state.choice[state.heatWay] = state.choice[state.heatWay] === key ? -1 : key;
+      controls.set(state.heatWay, state.choice[state.heatWay]);
+      refresh();
+    },
+    pointed: describeTime,
+  });
+  const controls = makeControls($('choices'), choose);
+
+  function choose(name, value) {
+    if (name === 'profile') {
+      setProfile(Number(value));
+    } else if (name === 'group' || name === 'color') {
+      state[name] = value;
+    } else {
+      state.choice[name] = name === 'state' || name === 'measure' ? value : Number(value);
+    }
+    refresh();
+  }
+
+  function usualView() {
+    return header.inverted ? 'icicle' : 'flame';
+  }
+
+  // What colours tell unless asked: where threads ran and waited, which of it they did.
+  function usualColor() {
+    return page.profiles[state.profile].activity === 'both' ? 'state' : 'kind';
+  }
+
+  // Another event: owners and windows are others, so what was chosen of them goes.
+  function setProfile(number) {
+    state.profile = number;
+    state.choice = everything();
+    state.color = usualColor();
+    state.focus = 0;
+    profile = page.profiles[number];
+    if (state.group !== 'none' && profile.ways[state.group].labels.length === 0) {
+      state.group = 'none';
+    }
+    offerAll(controls, page, state);
+    offerHeatMap();
+  }
+
+  function offerHeatMap() {
+    const ways = WAYS.filter((way) => tellsApart(profile.ways[way]));
+    const select = $('heat-way');
+    select.replaceChildren();
+    for (const way of ways) {
+      addElement(select, 'option', '', WAY_LABELS[way]).value = way;
+    }
+    state.heatWay = ways.includes(state.heatWay) ? state.heatWay : ways[0] || '';
+    select.value = state.heatWay;
+    $('heat-map').parentElement.hidden = ways.length === 0;
+    $('time').hidden = profile.windows.length < 2;
+  }
+
+  const unit = () => (state.choice.measure === 'count' ? 'samples' : profile.unit);
+  const shown = (weight) => weightText(weight, unit());
+
+  // Computes everything again. What was zoomed stays, as far as it is still there.
+  function refresh(path) {
+    const kept = path || pathTo(graph.zoom);
+    values = filterSamples(profile, state.choice);
+    const way = state.group === 'none' ? null : profile.ways[state.group];
+    tree = wholeTree(profile, values.inRange, way);
+    sums = functionSums(tree, profile.frames.name.length);
+    graph.frames = profile.frames;
+    const shares = state.color === 'state' ? stateShares(way) : null;
+    graph.colors = frameColors(profile.frames, state.color, profile.activity, shares).map(css);
+    show(kept);
+  }
+
+  // How much of each function's weight is of which state.
+  function stateShares(way) {
+    return STATES.map((_, wanted) => {
+      const part = values.inRange.map((value, i) => (profile.samples.state[i] === wanted ? value : 0));
+      return functionSums(wholeTree(profile, part, way), profile.frames.name.length).total;
+    });
+  }
+
+  // Draws what was computed.
+  function show(zoomPath) {
+    const isTable = state.view === 'functions';
+    $('graph').hidden = isTable;
+    $('functions').hidden = !isTable;
+    for (const view of VIEWS) {
+      $('view-' + view).setAttribute('aria-pressed', view === state.view);
+    }
+    if (state.view === 'sandwich' && (state.focus === 0 || sums.total[state.focus] === 0)) {
+      state.focus = busiest();
+    }
+    finder.search(state.query, profile.frames);
+    graph.show(partsOf(state.view));
+    const zoom = findPath(zoomPath || []);
+    if (zoom.node > 0) {
+      graph.zoom = zoom;
+      graph.draw();
+      graph.reveal(zoom);
+    }
+    if (isTable) {
+      showTable();
+    }
+    showTime();
+    showLegend();
+    describe();
+    report();
+    writeAddress();
+  }
+
+  function partsOf(view) {
+    const names = profile.frames.name;
+    switch (view) {
+      case 'icicle': return [{ tree, direction: 1 }];
+      case 'callers': return [{ tree: callersOf(tree, 0, names), direction: 1 }];
+      case 'sandwich': return [
+        { tree: calleesOf(tree, state.focus, names), direction: 1 },
+        { tree: callersOf(tree, state.focus, names), direction: -1 },
+      ];
+      default: return [{ tree, direction: -1 }];
+    }
+  }
+
+  // The function where most of the time was spent.
+  function busiest() {
+    let best = 0;
+    for (let i = 1; i < sums.self.length; i += 1) {
+      best = sums.self[i] > sums.self[best] ? i : best;
+    }
+    return best || tree.frame[Math.min(1, tree.count - 1)];
+  }
+
+  function showTable() {
+    table.show(profile.frames, sums, tree.total[0] || 1, shown, graph.hits);
+  }
+
+  function showTime() {
+    if (profile.windows.length < 2) {
+      return;
+    }
+    $('heat-scroller').hidden = !state.isHeat || state.heatWay === '';
+    const way = $('heat-scroller').hidden ? null : profile.ways[state.heatWay];
+    const { total, rows } = sumsByWindow(profile, values.always, way);
+    const list = rows.map((row, key) => ({ key, label: way.labels[key], sums: row, all: row.reduce((a, b) => a + b, 0) }));
+    const used = list.filter((row) => row.all > 0).sort((a, b) => b.all - a.all || a.key - b.key);
+    time.show(profile.windows, total, used, state.choice.range);
+    const range = state.choice.range;
+    $('all-time').disabled = range === null;
+    const from = profile.windows[range ? range[0] : 0][0];
+    const to = profile.windows[range ? range[1] : profile.windows.length - 1][1];
+    $('range').textContent = range
+      ? clock(from) + ' to ' + clock(to) + ' of ' + clock(profile.windows[profile.windows.length - 1][1])
+      : grouped(profile.windows.length) + ' windows in ' + clock(to - from) + ': drag to select a range';
+  }
+
+  function showLegend() {
+    const legend = legendOf(tree, profile.frames, graph.colors, state.color);
+    $('legend').replaceChildren();
+    for (const [label, color] of legend) {
+      const entry = addElement($('legend'), 'span', 'entry', '');
+      addElement(entry, 'i', 'chip', '').style.background = color;
+      entry.append(label);
+    }
+  }
+
+  // All about a frame, in words.
+  function facts({ part, node }) {
+    const own = graph.parts[part].tree;
+    const frame = own.frame[node];
+    const all = tree.total[0];
+    const weight = own.total[node];
+    const facts = [shown(weight), percent(weight, all) + ' of all'];
+    const zoomed = graph.zoom.part === part ? graph.zoom.node : 0;
+    if (zoomed > 0) {
+      facts.push(percent(Math.min(weight, own.total[zoomed]), own.total[zoomed]) + ' of zoomed');
+    }
+    if (own.self[node] > 0 && own.end[node] > node + 1) {
+      facts.push(percent(own.self[node], all) + ' self');
+    }
+    const kind = KIND_LABELS[profile.frames.kind[frame]];
+    if (kind) {
+      facts.push(kind);
+    }
+    if (profile.frames.module[frame] !== '') {
+      facts.push(profile.frames.module[frame]);
+    }
+    return { name: profile.frames.name[frame], numbers: facts.join(', ') };
+  }
+
+  function describe() {
+    const target = graph.pointed || graph.zoom;
+    const { name, numbers } = facts(target);
+    const isHint = !graph.pointed && graph.zoom.node === 0 && state.view !== 'functions';
+    $('name').textContent = timeText || name;
+    $('name').title = name;
+    $('numbers').textContent = timeText ? '' : numbers + (isHint ? '. Click a frame to zoom in' : '');
+    $('reset').disabled = graph.zoom.node === 0;
+    const keys = 'Keys: arrows, Enter, Esc, /, n, N; i turns the graph over, s shows callers and callees, 1 to 5 views.';
+    const joined = graph.joined === 0 ? 'Every frame in view is drawn. '
+      : grouped(graph.joined) + ' frames narrower than 0.5 px joined: zoom in or search to see them. ';
+    const functions = grouped(table.count()) + ' functions. Click one for callers and callees.';
+    $('note').textContent = state.view === 'functions' ? functions : joined + keys;
+  }
+
+  function describeTime(window, row) {
+    timeText = '';
+    if (window >= 0) {
+      const [start, end, , , lost, busy] = profile.windows[window];
+      const sum = row ? row.sums[window] : time.total[window];
+      timeText = (row ? row.label + ', ' : '') + clock(start) + ' to ' + clock(end) + ': ' + shown(sum);
+      timeText += lost > 0 ? ', ' + grouped(lost) + ' LOST' : '';
+      timeText += busy > 0 && !row ? ', CPUs busy for ' + duration(busy) : '';
+    }
+    describe();
+  }
+
+  // A frame as the functions on the way to it, which other trees may have, too.
+  function pathTo({ part, node }) {
+    const own = graph.parts[part].tree;
+    const path = [];
+    for (let i = node; i > 0; i = own.parent[i]) {
+      path.unshift(own.frame[i]);
+    }
+    return path;
+  }
+
+  // The frame at the end of a path, as far as there is one.
+  function findPath(path) {
+    const own = graph.parts[0].tree;
+    let node = 0;
+    for (const frame of path) {
+      let child = node + 1;
+      while (child < own.end[node] && own.frame[child] !== frame) {
+        child = own.end[child];
+      }
+      if (child >= own.end[node]) {
+        break;
+      }
+      node = child;
+    }
+    return { part: 0, node };
+  }
+
+  function search(text) {
+    state.query = text;
+    finder.search(text, profile.frames);
+    if (state.view === 'functions') {
+      showTable();
+    }
+    graph.draw();
+    describe();
+    report();
+    writeAddress();
+  }
+
+  function report() {
+    $('found').className = finder.isWrong() ? 'lost' : '';
+    $('found').textContent = finder.report(tree);
+  }
+
+  function goToMatch(step) {
+    if (state.view !== 'functions') {
+      finder.go(step);
+      report();
+    }
+  }
+
+  function setView(view) {
+    const kept = state.view !== 'callers' && state.view !== 'sandwich' ? pathTo(graph.zoom) : [];
+    state.view = view;
+    show(view === 'callers' || view === 'sandwich' ? [] : kept);
+  }
+
+  function showSandwich() {
+    const { part, node } = graph.pointed || graph.zoom;
+    state.focus = graph.parts[part].tree.frame[node];
+    setView('sandwich');
+  }
+
+  const keys = {
+    '/': () => { $('search').focus(); $('search').select(); },
+    n: () => goToMatch(1),
+    N: () => goToMatch(-1),
+    i: () => setView(state.view === 'icicle' ? 'flame' : 'icicle'),
+    s: showSandwich,
+    Escape: () => graph.zoomTo({ part: 0, node: 0 }),
+    Enter: () => graph.zoomTo(graph.pointed || graph.zoom),
+    ArrowUp: () => graph.walk('up'),
+    ArrowDown: () => graph.walk('down'),
+    ArrowLeft: () => graph.walk('left'),
+    ArrowRight: () => graph.walk('right'),
+  };
+  VIEWS.forEach((view, i) => {
+    keys[i + 1] = () => setView(view);
+    $('view-' + view).addEventListener('click', () => setView(view));
+  });
+  const arrows = ['ArrowUp', 'ArrowDown', 'ArrowLeft', 'ArrowRight'];
+
+  function pressed(event) {
+    const isTyping = event.target.matches('input[type=search], select');
+    if (event.target === $('timeline') && time.key(event)) {
+      event.preventDefault();
+      return;
+    }
+    if ((event.ctrlKey || event.metaKey) && event.key === 'f') {
+      keys['/']();
+      event.preventDefault();
+      return;
+    }
+    if (isTyping || event.ctrlKey || event.metaKey || event.altKey || !(event.key in keys)) {
+      return;
+    }
+    // Arrows scroll the table, and Enter presses buttons.
+    const isOnGraph = event.target === document.body || event.target === $('graph');
+    if (state.view === 'functions' ? arrows.includes(event.key) || event.key === 'Enter' : event.key === 'Enter' && !isOnGraph) {
+      return;
+    }
+    keys[event.key]();
+    event.preventDefault();
+  }
+
+  function pressedInSearch(event) {
+    if (event.key === 'Enter') {
+      goToMatch(event.shiftKey ? -1 : 1);
+    } else if (event.key === 'Escape') {
+      $('search').value = '';
+      search('');
+      $('graph').focus();
+    } else {
+      return;
+    }
+    event.preventDefault();
+  }
+
+  function saveName(extension) {
+    return (header.title.replace(/[^\w.-]+/g, '-').slice(0, 60) || 'profile') + extension;
+  }
+
+  function savePicture() {
+    const title = header.title + (state.view === 'sandwich' ? ': ' + profile.frames.name[state.focus] : '');
+    const say = (target) => { const { name, numbers } = facts(target); return name + ' (' + numbers + ')'; };
+    saveFile(saveName('.svg'), 'image/svg+xml', pictureOf(graph, title, header.height, say));
+  }
+
+  // Stacks are those from the root, whatever the view; callers are no stacks of their own.
+  function saveFolded() {
+    const node = state.view === 'flame' || state.view === 'icicle' ? graph.zoom.node : 0;
+    const focus = state.view === 'sandwich' ? state.focus : 0;
+    saveFile(saveName('.folded'), 'text/plain', foldedText(tree, node, profile.frames, unit(), focus));
+  }
+
+  function listen() {
+    let waiting = 0;
+    $('search').addEventListener('input', () => {
+      clearTimeout(waiting);
+      waiting = setTimeout(() => search($('search').value), 60);
+    });
+    $('search').addEventListener('keydown', pressedInSearch);
+    document.addEventListener('keydown', pressed);
+    $('previous').addEventListener('click', () => goToMatch(-1));
+    $('next').addEventListener('click', () => goToMatch(1));
+    $('reset').addEventListener('click', () => graph.zoomTo({ part: 0, node: 0 }));
+    $('save-svg').addEventListener('click', savePicture);
+    $('save-folded').addEventListener('click', saveFolded);
+    $('all-time').addEventListener('click', () => { state.choice.range = null; refresh(); });
+    $('heat-map').addEventListener('change', () => { state.isHeat = $('heat-map').checked; showTime(); });
+    $('heat-way').addEventListener('change', () => { state.heatWay = $('heat-way').value; showTime(); });
+  }
+
+  function writeAddress() {
+    const usual = { view: usualView(), group: 'name', color: usualColor(), query: '' };
+    const isWhole = state.view === 'flame' || state.view === 'icicle';
+    keepAddress(addressOf(state, usual, isWhole ? pathTo(graph.zoom) : []));
+  }
+
+  function readAddress() {
+    setProfile(profileIn(location.hash, page));
+    const path = restoreState(location.hash, profile, state);
+    $('search').value = state.query;
+    offerAll(controls, page, state);
+    return path;
+  }
+
+  function showTexts() {
+    $('title').textContent = header.title;
+    $('title').title = header.title;
+    $('subtitle').textContent = header.subtitle || '';
+    const facts = header.notes.map((line) => /^(recorded|lost|LOST|left out): (.*)$/.exec(line)).filter(Boolean);
+    $('balance').textContent = facts.map(([, label, text]) => label + ' ' + text).join('; ') || 'About the recording';
+    $('balance').className = facts.some(([, label]) => label === 'LOST') ? 'lost' : '';
+    $('notes').textContent = header.notes.join('\n');
+    $('recording').hidden = header.notes.length === 0;
+  }
+
+  showTexts();
+  listen();
+  const path = readAddress();
+  graph.resize();
+  refresh(path);
+  document.documentElement.dataset.drawn = Math.round(performance.now());
+}
+
+function startFailed(error) {
+  console.error(error);
+  addElement(document.body, 'p', 'wrong', 'This page cannot be shown: ' + error.message);
+}
+
+if (typeof DecompressionStream === 'function') {
+  unpack($('data').textContent).then(startViewer).catch(startFailed);
+} else {
+  startFailed(new Error('this browser is too old. Chrome 80, Firefox 113 and Safari 16.4 can show it'));
+}

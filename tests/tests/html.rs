@@ -1,0 +1,535 @@
+//! HTML pages in a browser: what is seen, what is found, how long it takes, and that nothing is asked for.
+//!
+//! In: profiles of synthetic stacks, as pages. Out: what a page says after clicks and keys.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use flame_bpf::output::{self, Format, Style};
+use flame_bpf::profile::{
+    Frame, FrameKind, FrameProfile, Profile, Sample, Unit, Window, WindowIndex, WindowTotals,
+};
+use flame_bpf_tests::{Browser, PageData, measures_time, require};
+use tempfile::tempdir;
+
+const HOSTILE: &str = "</script><img src=x onerror=\"document.title='harm'\">";
+const NOTHING: [&str; 0] = [];
+
+type Stacks = Vec<(Vec<Frame>, u64)>;
+
+/// What a page is looked at on.
+#[derive(Clone, Copy)]
+struct Screen {
+    size: (u32, u32),
+    is_phone: bool,
+    is_dark: bool,
+}
+
+impl Screen {
+    const DESK: Self = Self {
+        size: (1400, 700),
+        is_phone: false,
+        is_dark: false,
+    };
+    const PHONE: Self = Self {
+        size: (390, 844),
+        is_phone: true,
+        is_dark: false,
+    };
+
+    const fn dark(self) -> Self {
+        Self {
+            is_dark: true,
+            ..self
+        }
+    }
+}
+
+fn frame(name: &str, kind: FrameKind) -> Frame {
+    Frame {
+        name: name.to_owned(),
+        kind,
+    }
+}
+
+/// A stack as in folded text, of which the first is the process.
+fn stack(text: &str) -> Vec<Frame> {
+    let kind = |(place, name): (usize, &str)| match (place, name.strip_suffix("_[k]")) {
+        (0, _) => frame(name, FrameKind::Process),
+        (_, Some(name)) => frame(name, FrameKind::Kernel),
+        _ => frame(name, FrameKind::User),
+    };
+    text.split(';').enumerate().map(kind).collect()
+}
+
+fn profile(unit: Unit, stacks: &Stacks) -> Profile {
+    let mut profile = FrameProfile::new(Profile::new(unit, Window::default()));
+    for (stack, weight) in stacks {
+        profile.push(stack, *weight, 1);
+    }
+    profile.into_profile()
+}
+
+fn html(profile: &Profile) -> Vec<u8> {
+    let style = Style {
+        title: format!("title {HOSTILE}"),
+        notes: format!("recorded: all there was\nLOST: 3 of 100 {HOSTILE}"),
+        ..Style::default()
+    };
+    let format = Format::from_path(Path::new("x.html")).expect("it is a format");
+    let mut bytes = Vec::new();
+    output::write(profile, format, &style, &mut bytes).expect("a vector takes everything");
+    bytes
+}
+
+/// Writes the page of a profile into a folder.
+fn write(folder: &Path, profile: &Profile) -> PathBuf {
+    let path = folder.join("x.html");
+    std::fs::write(&path, html(profile)).expect("it can be written");
+    path
+}
+
+/// As many frames as asked for, 48 levels deep at most, of 6,000 names.
+fn large(frames: usize) -> Stacks {
+    const WORDS: [&str; 8] = [
+        "alloc", "insert", "serde", "visit", "poll", "drop", "BTreeMap", "hash",
+    ];
+    let mut random = fastrand::Rng::with_seed(14);
+    let names: Vec<Frame> = (0..6_000)
+        .map(|i| {
+            let mut word = || WORDS[random.usize(..WORDS.len())];
+            let name = format!("{}::{}::<{}>::{}_{i}", word(), word(), word(), word());
+            frame(&name, FrameKind::User)
+        })
+        .collect();
+    let mut stacks = Vec::new();
+    let mut stack = vec![frame("demo", FrameKind::Process)];
+    let mut made = 1;
+    while made < frames {
+        let depth = random.usize(1..=stack.len().min(47));
+        stack.truncate(depth);
+        let deeper = random.usize(1..8).min(48 - depth);
+        stack.extend((0..deeper).map(|_| names[random.usize(..names.len())].clone()));
+        made += deeper;
+        stacks.push((stack.clone(), random.u64(1..50)));
+    }
+    stacks
+}
+
+/// Opens a page, and waits until it is drawn.
+#[track_caller]
+fn open<'b>(browser: &'b mut Browser, path: &Path, screen: Screen) -> &'b mut Browser {
+    browser.resize(screen.size.0, screen.size.1, screen.is_phone);
+    browser.prefer_dark(screen.is_dark);
+    browser.open(path);
+    browser.wait_for("'drawn' in document.documentElement.dataset");
+    browser
+}
+
+/// What an element says.
+#[track_caller]
+fn text(page: &mut Browser, id: &str) -> String {
+    let text = page.ask(&format!("document.getElementById('{id}').textContent"));
+    text.as_str().unwrap_or_default().to_owned()
+}
+
+#[track_caller]
+fn click(page: &mut Browser, id: &str) {
+    page.ask(&format!("document.getElementById('{id}').click()"));
+}
+
+#[track_caller]
+fn search(page: &mut Browser, expression: &str) -> String {
+    page.ask(&format!(
+        "{{ const field = document.getElementById('search'); field.value = {expression:?}; \
+         field.dispatchEvent(new Event('input')); new Promise((done) => setTimeout(done, 200)); }}"
+    ));
+    text(page, "found")
+}
+
+/// The file that a button saves.
+#[track_caller]
+fn saved(page: &mut Browser, button: &str) -> String {
+    page.ask("URL.createObjectURL = (blob) => { window.saved = blob; return 'data:,'; }");
+    click(page, button);
+    let text = page.ask("window.saved.text()");
+    text.as_str().expect("a text").to_owned()
+}
+
+#[test]
+fn weight_in_is_weight_out() {
+    for seed in 0..40 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let names = ["sh", "main", "work", "read_[k]", "", "a b", HOSTILE];
+        let stacks: Stacks = (0..random.usize(1..60))
+            .map(|_| {
+                let depth = random.usize(1..9);
+                let names: Vec<&str> = (0..depth)
+                    .map(|_| names[random.usize(..names.len())])
+                    .collect();
+                (stack(&names.join(";")), random.u64(..) >> random.u32(8..64))
+            })
+            .collect();
+        let profile = profile(Unit::Nanoseconds, &stacks);
+        if profile.total_weight() == 0 {
+            continue;
+        }
+        let page = html(&profile);
+        assert_eq!(page, html(&profile), "the same profile is the same page");
+        let data = PageData::read(&String::from_utf8(page).expect("it is text"));
+        let columns = &data.columns[0];
+        let sum = |name: &str| columns[name].iter().copied().fold(0, u64::saturating_add);
+        assert_eq!(sum("sample_weight"), profile.total_weight());
+        assert_eq!(sum("sample_count"), profile.total_count());
+        assert!(sum("sample_node") <= columns["node_up"].len() as u64);
+    }
+}
+
+#[test]
+fn a_hundred_thousand_frames_are_small_and_quick() {
+    measures_time!();
+    let mut browser = require!(Browser::start());
+    let folder = tempdir().expect("a temporary folder can be made");
+    let path = write(folder.path(), &profile(Unit::Samples, &large(100_000)));
+    let size = std::fs::metadata(&path).expect("it is there").len();
+    assert!(size <= 1_000_000, "{size} bytes");
+    let page = open(&mut browser, &path, Screen::DESK);
+    let drawn = page.ask("Number(document.documentElement.dataset.drawn)");
+    assert!(
+        drawn.as_f64().is_some_and(|ms| ms < 1000.0),
+        "drawn after {drawn} ms"
+    );
+    // From the key or the letter to what is drawn, without waiting for whether more is typed.
+    let took = page.ask(
+        "(async () => {
+            const took = (action) => { const begun = performance.now(); action(); return performance.now() - begun; };
+            const press = (key) => document.body.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));
+            const field = document.getElementById('search');
+            const wait = window.setTimeout;
+            const best = { zoom: Infinity, search: Infinity };
+            for (const text of ['visit.*alloc', 'hash', 'drop::.*_7']) {
+                press('ArrowUp'); press('ArrowUp');
+                const zoom = took(() => press('Enter'));
+                const out = took(() => press('Escape'));
+                best.zoom = Math.min(best.zoom, Math.max(zoom, out));
+                field.value = text;
+                window.setTimeout = (action) => { best.search = Math.min(best.search, took(action)); };
+                field.dispatchEvent(new Event('input'));
+                window.setTimeout = wait;
+            }
+            return best;
+        })()",
+    );
+    assert!(took["zoom"].as_f64().is_some_and(|ms| ms < 50.0), "{took}");
+    assert!(
+        took["search"]
+            .as_f64()
+            .is_some_and(|ms| 0.0 < ms && ms < 100.0),
+        "{took}"
+    );
+    assert!(text(page, "found").starts_with("Matched "));
+    assert_eq!(page.requests(), NOTHING);
+    assert_eq!(page.errors(), NOTHING);
+}
+
+#[test]
+fn five_thousand_levels_are_all_there() {
+    let mut browser = require!(Browser::start());
+    let folder = tempdir().expect("a temporary folder can be made");
+    let mut deep = vec![frame("deep", FrameKind::Process)];
+    deep.extend((0..5_000).map(|i| frame(&format!("level_{i}"), FrameKind::User)));
+    let path = write(folder.path(), &profile(Unit::Samples, &vec![(deep, 7)]));
+    let page = open(&mut browser, &path, Screen::DESK);
+    assert_eq!(
+        search(page, "level_4999"),
+        "Matched 100.00% of all, 1 frame"
+    );
+    page.press("n");
+    assert_eq!(text(page, "name"), "level_4999");
+    page.press("Enter");
+    for view in ["icicle", "callers", "sandwich", "functions"] {
+        click(page, &format!("view-{view}"));
+    }
+    assert_eq!(text(page, "note").split(' ').next(), Some("1"));
+    assert_eq!(page.errors(), NOTHING);
+}
+
+#[test]
+fn hostile_names_are_text() {
+    let mut browser = require!(Browser::start());
+    let folder = tempdir().expect("a temporary folder can be made");
+    let stacks = vec![
+        (
+            vec![
+                frame(HOSTILE, FrameKind::Process),
+                frame(HOSTILE, FrameKind::User),
+            ],
+            3,
+        ),
+        (
+            vec![
+                frame("__proto__", FrameKind::Process),
+                frame("constructor", FrameKind::User),
+            ],
+            3,
+        ),
+    ];
+    let path = write(
+        folder.path(),
+        &profile(Unit::Events(HOSTILE.to_owned()), &stacks),
+    );
+    let page = open(&mut browser, &path, Screen::DESK);
+    for view in ["icicle", "callers", "sandwich", "functions", "flame"] {
+        click(page, &format!("view-{view}"));
+    }
+    let folded = saved(page, "save-folded");
+    assert!(
+        folded.contains(HOSTILE) && folded.contains("__proto__;constructor 3"),
+        "{folded}"
+    );
+    let picture = saved(page, "save-svg");
+    assert!(
+        picture.starts_with("<svg ") && !picture.contains("<img"),
+        "{picture}"
+    );
+    assert_eq!(page.ask("document.title"), format!("title {HOSTILE}"));
+    assert_eq!(page.ask("document.images.length"), 0);
+    assert!(text(page, "balance").contains(HOSTILE));
+    assert_eq!(page.requests(), NOTHING);
+    assert_eq!(page.errors(), NOTHING);
+}
+
+#[test]
+fn numbers_are_those_of_the_stacks() {
+    let mut browser = require!(Browser::start());
+    let folder = tempdir().expect("a temporary folder can be made");
+    let stacks = vec![
+        (stack("sh;main;work"), 40),
+        (stack("sh;main;work;read_[k]"), 20),
+        (stack("sh;main;again;again"), 30),
+        (stack("cat;main;read_[k]"), 10),
+    ];
+    let path = write(folder.path(), &profile(Unit::Samples, &stacks));
+    let page = open(&mut browser, &path, Screen::DESK);
+    assert_eq!(
+        text(page, "numbers"),
+        "100 samples, 100.00% of all. Click a frame to zoom in"
+    );
+    // Up to the widest of each level.
+    for (name, numbers) in [
+        ("sh", "90 samples, 90.00% of all, process, thread"),
+        ("main", "90 samples, 90.00% of all, program"),
+        ("work", "60 samples, 60.00% of all, 40.00% self, program"),
+        ("read", "20 samples, 20.00% of all, kernel"),
+    ] {
+        page.press("ArrowUp");
+        assert_eq!(text(page, "name"), name);
+        assert_eq!(text(page, "numbers"), numbers);
+    }
+    page.press("ArrowDown");
+    page.press("Enter");
+    assert_eq!(
+        text(page, "numbers"),
+        "60 samples, 60.00% of all, 100.00% of zoomed, 40.00% self, program"
+    );
+    assert_eq!(
+        search(page, "^read$"),
+        "Matched 30.00% of all, 33.33% of zoomed, 2 frames"
+    );
+    assert!(search(page, "(").starts_with("Not a regular expression: "));
+    assert_eq!(search(page, "Nothing"), "No frame matches");
+    search(page, "");
+
+    assert_eq!(
+        saved(page, "save-folded"),
+        "sh;main;work 40\nsh;main;work;read_[k] 20\n"
+    );
+    click(page, "reset");
+    assert_eq!(
+        saved(page, "save-folded"),
+        "cat;main;read_[k] 10\nsh;main;again;again 30\nsh;main;work 40\nsh;main;work;read_[k] 20\n"
+    );
+
+    click(page, "view-functions");
+    let rows = page.ask(
+        "Array.from(document.querySelectorAll('#functions-body .row'), (row) => \
+         ['name', 'self', 'total'].map((cell) => row.querySelector('.' + cell + ' button, .' + cell + ' .share').textContent).join(' ')).join()",
+    );
+    assert_eq!(
+        rows,
+        "work 40.00% 60.00%,again 30.00% 30.00%,read 30.00% 30.00%,main 0.00% 100.00%"
+    );
+    page.ask("document.querySelectorAll('#functions-body button')[2].click()");
+    assert_eq!(text(page, "name"), "read");
+    assert_eq!(
+        text(page, "numbers"),
+        "30 samples, 30.00% of all, kernel. Click a frame to zoom in"
+    );
+    page.ask("document.activeElement.blur()");
+    page.press("ArrowUp");
+    assert_eq!(text(page, "name"), "work");
+    assert_eq!(
+        text(page, "numbers"),
+        "20 samples, 20.00% of all, program"
+    );
+    assert_eq!(page.errors(), NOTHING);
+}
+
+#[test]
+fn choices_are_offered_where_the_data_has_them() {
+    let mut browser = require!(Browser::start());
+    let folder = tempdir().expect("a temporary folder can be made");
+    let offered = "Array.from(document.querySelectorAll('#choices select'), (select) => select.id.slice(7)).join()";
+    let one = write(
+        folder.path(),
+        &profile(Unit::Samples, &vec![(stack("sh;main"), 1)]),
+    );
+    let page = open(&mut browser, &one, Screen::DESK);
+    assert_eq!(page.ask(offered), "group");
+    assert_eq!(
+        page.ask("document.getElementById('time').hidden"),
+        true
+    );
+
+    let thread = |cpu, tid, name: &str| {
+        vec![
+            Frame::cpu(cpu),
+            frame("sh", FrameKind::Process),
+            Frame::thread(tid),
+            frame(name, FrameKind::User),
+        ]
+    };
+    let stacks = vec![
+        (thread(0, 5, "a"), 60),
+        (thread(1, 6, "b"), 30),
+        (thread(1, 5, "c"), 10),
+    ];
+    let two = write(folder.path(), &profile(Unit::Samples, &stacks));
+    let page = open(&mut browser, &two, Screen::DESK);
+    assert_eq!(page.ask(offered), "thread,cpu,group");
+    let choose = |id: &str, place: usize| {
+        format!(
+            "{{ const select = document.getElementById('choose-{id}'); select.selectedIndex = {place}; \
+             select.dispatchEvent(new Event('change')); select.selectedOptions[0].textContent }}"
+        )
+    };
+    assert_eq!(page.ask(&choose("thread", 1)), "sh [tid 5] · 70.00%");
+    assert!(text(page, "numbers").starts_with("70 samples, 100.00% of all"));
+    assert_eq!(page.ask(&choose("cpu", 2)), "CPU 1 · 40.00%");
+    assert!(text(page, "numbers").starts_with("10 samples, 100.00% of all"));
+    assert_eq!(saved(page, "save-folded"), "sh;c 10\n");
+    page.ask(&choose("thread", 0));
+    page.ask(&choose("group", 2));
+    assert_eq!(
+        saved(page, "save-folded"),
+        "sh [tid 5];c 10\nsh [tid 6];b 30\n"
+    );
+}
+
+#[test]
+fn a_range_of_time_can_be_selected() {
+    let mut browser = require!(Browser::start());
+    let folder = tempdir().expect("a temporary folder can be made");
+    let stacks = (0..20)
+        .map(|i| (stack(&format!("sh;main;f{i}")), i + 1))
+        .collect();
+    let mut profile = profile(Unit::Samples, &stacks);
+    let samples = profile.samples().to_vec();
+    profile.clear();
+    for (sample, window) in samples.into_iter().zip(0..) {
+        profile.push(Sample {
+            window: WindowIndex(window),
+            ..sample
+        });
+    }
+    profile.windows = (0..20)
+        .map(|i| WindowTotals {
+            window: Window {
+                start: Duration::from_millis(100 * i),
+                end: Duration::from_millis(100 * (i + 1)),
+            },
+            lost: u64::from(i == 3),
+            ..WindowTotals::default()
+        })
+        .collect();
+    let path = write(folder.path(), &profile);
+    let page = open(&mut browser, &path, Screen::DESK);
+    assert_eq!(
+        text(page, "range"),
+        "20 windows in 2.00 s: drag to select a range"
+    );
+    let place = page.ask(
+        "{ const box = document.getElementById('timeline').getBoundingClientRect(); [box.left, box.top, box.width] }",
+    );
+    let [left, top, width] = [0, 1, 2].map(|i| place[i].as_f64().expect("a number"));
+    let window = |i: f64| left + (i + 0.5) / 20.0 * width;
+    page.drag((window(2.0), top + 20.0), (window(4.0), top + 20.0));
+    assert_eq!(text(page, "range"), "0.20 s to 0.50 s of 2.00 s");
+    assert_eq!(text(page, "name"), "0.40 s to 0.50 s: 5 samples");
+    assert_eq!(
+        saved(page, "save-folded"),
+        "sh;main;f2 3\nsh;main;f3 4\nsh;main;f4 5\n"
+    );
+    click(page, "all-time");
+    assert_eq!(saved(page, "save-folded").lines().count(), 20);
+    page.ask("document.getElementById('timeline').focus()");
+    page.press("ArrowRight");
+    page.press("ArrowRight");
+    assert_eq!(saved(page, "save-folded"), "sh;main;f1 2\n");
+    assert_eq!(page.errors(), NOTHING);
+}
+
+#[test]
+fn labels_are_readable_by_day_and_by_night_and_on_a_phone() {
+    let mut browser = require!(Browser::start());
+    let folder = tempdir().expect("a temporary folder can be made");
+    let mut kinds = stack("sh;main;work;read_[k]");
+    kinds.insert(3, frame("inlined", FrameKind::Inlined));
+    kinds.insert(3, frame("jit", FrameKind::Jit));
+    kinds.push(frame("[truncated]", FrameKind::Mark));
+    let path = write(folder.path(), &profile(Unit::Samples, &vec![(kinds, 1)]));
+    for screen in [
+        Screen::DESK,
+        Screen::DESK.dark(),
+        Screen::PHONE,
+        Screen::PHONE.dark(),
+    ] {
+        let page = open(&mut browser, &path, screen);
+        // The darkest pixel at the right end of each row, where there are no letters.
+        let contrast = page.ask(
+            "(() => {
+                const canvas = document.getElementById('canvas');
+                const ratio = window.devicePixelRatio;
+                const luminance = (rgb) => {
+                    const [r, g, b] = rgb.map((c) => (c / 255 <= 0.04045 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4));
+                    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+                };
+                let least = 21;
+                for (let row = 0; row < 8; row += 1) {
+                    const y = canvas.height - (row * 16 + 8) * ratio;
+                    const [r, g, b] = canvas.getContext('2d').getImageData(canvas.width - 6 * ratio, y, 1, 1).data;
+                    least = Math.min(least, (luminance([r, g, b]) + 0.05) / 0.05);
+                }
+                return least;
+            })()",
+        );
+        assert!(
+            contrast.as_f64().is_some_and(|contrast| contrast >= 4.5),
+            "{contrast} {screen:?}"
+        );
+        let paper = page.ask("getComputedStyle(document.body).backgroundColor");
+        let expected = if screen.dark {
+            "rgb(22, 24, 27)"
+        } else {
+            "rgb(255, 255, 255)"
+        };
+        assert_eq!(paper, expected);
+        let out = page.ask(
+            "['title', 'search', 'reset', 'canvas', 'numbers', 'balance'].filter((id) => {
+                const box = document.getElementById(id).getBoundingClientRect();
+                return box.width === 0 || box.left < 0 || box.right > innerWidth || box.top < 0 || box.bottom > innerHeight;
+            }).join()",
+        );
+        assert_eq!(out, "", "{screen:?}");
+    }
+}
