@@ -18,7 +18,7 @@ const NOTHING: [&str; 0] = [];
 type Stacks = Vec<(Vec<Frame>, u64)>;
 
 /// What a page is looked at on.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Screen {
     size: (u32, u32),
     is_phone: bool,
@@ -26,7 +26,7 @@ struct Screen {
 }
 
 impl Screen {
-    const DESK: Self = Self {
+    const LARGE: Self = Self {
         size: (1400, 700),
         is_phone: false,
         is_dark: false,
@@ -193,7 +193,7 @@ fn a_hundred_thousand_frames_are_small_and_quick() {
     let path = write(folder.path(), &profile(Unit::Samples, &large(100_000)));
     let size = std::fs::metadata(&path).expect("it is there").len();
     assert!(size <= 1_000_000, "{size} bytes");
-    let page = open(&mut browser, &path, Screen::DESK);
+    let page = open(&mut browser, &path, Screen::LARGE);
     let drawn = page.ask("Number(document.documentElement.dataset.drawn)");
     assert!(
         drawn.as_f64().is_some_and(|ms| ms < 1000.0),
@@ -239,7 +239,7 @@ fn five_thousand_levels_are_all_there() {
     let mut deep = vec![frame("deep", FrameKind::Process)];
     deep.extend((0..5_000).map(|i| frame(&format!("level_{i}"), FrameKind::User)));
     let path = write(folder.path(), &profile(Unit::Samples, &vec![(deep, 7)]));
-    let page = open(&mut browser, &path, Screen::DESK);
+    let page = open(&mut browser, &path, Screen::LARGE);
     assert_eq!(
         search(page, "level_4999"),
         "Matched 100.00% of all, 1 frame"
@@ -278,7 +278,7 @@ fn hostile_names_are_text() {
         folder.path(),
         &profile(Unit::Events(HOSTILE.to_owned()), &stacks),
     );
-    let page = open(&mut browser, &path, Screen::DESK);
+    let page = open(&mut browser, &path, Screen::LARGE);
     for view in ["icicle", "callers", "sandwich", "functions", "flame"] {
         click(page, &format!("view-{view}"));
     }
@@ -310,7 +310,7 @@ fn numbers_are_those_of_the_stacks() {
         (stack("cat;main;read_[k]"), 10),
     ];
     let path = write(folder.path(), &profile(Unit::Samples, &stacks));
-    let page = open(&mut browser, &path, Screen::DESK);
+    let page = open(&mut browser, &path, Screen::LARGE);
     assert_eq!(
         text(page, "numbers"),
         "100 samples, 100.00% of all. Click a frame to zoom in"
@@ -368,10 +368,7 @@ fn numbers_are_those_of_the_stacks() {
     page.ask("document.activeElement.blur()");
     page.press("ArrowUp");
     assert_eq!(text(page, "name"), "work");
-    assert_eq!(
-        text(page, "numbers"),
-        "20 samples, 20.00% of all, program"
-    );
+    assert_eq!(text(page, "numbers"), "20 samples, 20.00% of all, program");
     assert_eq!(page.errors(), NOTHING);
 }
 
@@ -384,12 +381,9 @@ fn choices_are_offered_where_the_data_has_them() {
         folder.path(),
         &profile(Unit::Samples, &vec![(stack("sh;main"), 1)]),
     );
-    let page = open(&mut browser, &one, Screen::DESK);
+    let page = open(&mut browser, &one, Screen::LARGE);
     assert_eq!(page.ask(offered), "group");
-    assert_eq!(
-        page.ask("document.getElementById('time').hidden"),
-        true
-    );
+    assert_eq!(page.ask("document.getElementById('time').hidden"), true);
 
     let thread = |cpu, tid, name: &str| {
         vec![
@@ -405,7 +399,7 @@ fn choices_are_offered_where_the_data_has_them() {
         (thread(1, 5, "c"), 10),
     ];
     let two = write(folder.path(), &profile(Unit::Samples, &stacks));
-    let page = open(&mut browser, &two, Screen::DESK);
+    let page = open(&mut browser, &two, Screen::LARGE);
     assert_eq!(page.ask(offered), "thread,cpu,group");
     let choose = |id: &str, place: usize| {
         format!(
@@ -453,7 +447,7 @@ fn a_range_of_time_can_be_selected() {
         })
         .collect();
     let path = write(folder.path(), &profile);
-    let page = open(&mut browser, &path, Screen::DESK);
+    let page = open(&mut browser, &path, Screen::LARGE);
     assert_eq!(
         text(page, "range"),
         "20 windows in 2.00 s: drag to select a range"
@@ -489,8 +483,8 @@ fn labels_are_readable_by_day_and_by_night_and_on_a_phone() {
     kinds.push(frame("[truncated]", FrameKind::Mark));
     let path = write(folder.path(), &profile(Unit::Samples, &vec![(kinds, 1)]));
     for screen in [
-        Screen::DESK,
-        Screen::DESK.dark(),
+        Screen::LARGE,
+        Screen::LARGE.dark(),
         Screen::PHONE,
         Screen::PHONE.dark(),
     ] {
@@ -518,7 +512,7 @@ fn labels_are_readable_by_day_and_by_night_and_on_a_phone() {
             "{contrast} {screen:?}"
         );
         let paper = page.ask("getComputedStyle(document.body).backgroundColor");
-        let expected = if screen.dark {
+        let expected = if screen.is_dark {
             "rgb(22, 24, 27)"
         } else {
             "rgb(255, 255, 255)"

@@ -121,7 +121,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("aya", &["kernel"]),
     ("aya_log", &["kernel/logs"]),
     ("blazesym", &["symbolize"]),
-    ("base64", &["output/svg"]),
+    ("base64", &["output/html", "output/svg"]),
     ("clap", &["cli"]),
     ("jiff", &["clock"]),
     ("prost", &["raw_recording", "output"]),

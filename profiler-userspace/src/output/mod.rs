@@ -90,6 +90,7 @@ const FORMATS: &[Row] = &[
     Row {
         extensions: &["html"],
         is_drawn: true,
+        has_windows: true,
         writer: Writer::Profile(html::write),
     },
 ];

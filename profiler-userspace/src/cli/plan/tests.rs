@@ -260,7 +260,7 @@ fn senseless_outputs_are_refused() {
     ] {
         assert!(refusal(line).contains("twice"), "{line}");
     }
-    for line in ["-o perf.data", "-o out", "-o out.html"] {
+    for line in ["-o perf.data", "-o out", "-o out.png"] {
         assert!(refusal(line).contains(".svg"), "{line}");
     }
 }
