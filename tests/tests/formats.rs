@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use tempfile::tempdir;
 
 /// What a golden file's name ends in.
-const FORMATS: [&str; 4] = ["txt", "speedscope.json", "json", "json.gz"];
+const FORMATS: [&str; 5] = ["txt", "speedscope.json", "json", "json.gz", "otlp"];
 
 fn golden(name: &str) -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "golden", name]

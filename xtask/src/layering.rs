@@ -124,6 +124,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("base64", &["output/html", "output/svg"]),
     ("clap", &["cli"]),
     ("jiff", &["clock"]),
+    ("opentelemetry_proto", &["output/otlp"]),
     ("prost", &["raw_recording", "output"]),
     ("tokio", &["session"]),
     ("ureq", &["debuginfod"]),

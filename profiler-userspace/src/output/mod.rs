@@ -7,6 +7,8 @@
 mod firefox;
 mod html;
 mod json;
+mod leaf_first;
+mod otlp;
 mod owner;
 mod pprof;
 pub mod sink;
@@ -15,6 +17,7 @@ mod style;
 mod svg;
 mod text;
 mod text_style;
+mod value_types;
 
 pub use style::{MinWidth, Palette, Style};
 pub use text::hottest;
@@ -92,6 +95,12 @@ const FORMATS: &[Row] = &[
         is_drawn: true,
         has_windows: true,
         writer: Writer::Profile(html::write),
+    },
+    Row {
+        extensions: &["otlp"],
+        is_drawn: false,
+        has_windows: true,
+        writer: Writer::Profile(otlp::write),
     },
 ];
 

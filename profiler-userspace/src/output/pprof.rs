@@ -11,8 +11,8 @@ mod tables;
 mod tests;
 mod wire;
 
-use super::{Error, Style};
-use crate::profile::{Activity, Profile, Unit};
+use super::{Error, Style, value_types};
+use crate::profile::Profile;
 use flate2::{Compression, GzBuilder};
 use prost::Message as _;
 use samples::Samples;
@@ -91,29 +91,18 @@ fn write_message(profile: &Profile, style: &Style, out: &mut dyn Write) -> io::R
 
 /// What is counted: firings first, and last what they weigh, if that is something else. Nothing else is filled in.
 fn types(profile: &Profile, strings: &mut Strings) -> wire::Profile {
-    let time = match profile.origin.activity {
-        Activity::Running => "time",
-        Activity::Waiting => "off_cpu",
-        Activity::Both => "wall",
-    };
-    let weight = match &profile.unit {
-        Unit::Samples => None,
-        Unit::Nanoseconds => Some((time.to_owned(), "nanoseconds")),
-        Unit::Events(name) if name == "bytes" => Some(("space".to_owned(), "bytes")),
-        // Some readers refuse a name with a dash.
-        Unit::Events(name) => Some((name.replace('-', "_"), "count")),
-    };
-    let mut value_type = |kind: &str, unit: &str| ValueType {
+    let mut value_type = |(kind, unit): (&str, &str)| ValueType {
         kind: strings.number(kind),
         unit: strings.number(unit),
     };
-    let mut sample_type = vec![value_type("samples", "count")];
-    sample_type.extend(weight.map(|(kind, unit)| value_type(&kind, unit)));
+    let mut sample_type = vec![value_type(value_types::SAMPLES)];
+    let weight = value_types::weight(profile);
+    sample_type.extend(weight.map(|(kind, unit)| value_type((&kind, unit))));
     let period = profile.origin.period_ns;
     wire::Profile {
         default_sample_type: sample_type.last().map_or(0, |last| last.kind),
         sample_type,
-        period_type: period.map(|_| value_type("cpu", "nanoseconds")),
+        period_type: period.map(|_| value_type(value_types::PERIOD)),
         period: period.map_or(0, signed),
         ..wire::Profile::default()
     }

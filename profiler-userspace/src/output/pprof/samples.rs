@@ -2,10 +2,10 @@
 //!
 //! In: a profile's samples. Out: IDs of locations from the leaf on, and labels.
 
+use super::super::leaf_first;
 use super::tables::Tables;
 use super::wire::Label;
-use crate::profile::normalized::NormalizedStackIndex;
-use crate::profile::{Labels, LabelsIndex, Profile, Sample, Wakers, marks};
+use crate::profile::{Labels, LabelsIndex, Profile, Sample};
 use profiler_common::abi::ThreadState;
 
 /// Writes samples: those of a profile, which refer to tables of it.
@@ -17,66 +17,7 @@ pub(super) struct Samples<'a, 't> {
 impl Samples<'_, '_> {
     /// The locations of a sample from the leaf on, in the order of folded text.
     pub(super) fn stack(&mut self, sample: &Sample) -> Vec<u64> {
-        let view = self.profile.off_cpu;
-        let mut ids = Vec::new();
-        match view.map(|view| view.wakers) {
-            Some(Wakers::Alone) => {
-                self.push_waker(sample, &mut ids);
-                return ids;
-            }
-            Some(Wakers::Above) => {
-                self.push_waker(sample, &mut ids);
-                // The waker stands upside down above what waited.
-                ids.reverse();
-                ids.push(self.tables.mark(marks::WOKEN_BY));
-            }
-            Some(Wakers::None) | None => {}
-        }
-        let mark = match (sample.thread_state, sample.reason) {
-            (ThreadState::Running, _) => None,
-            (ThreadState::Ran, _) => Some(marks::NOT_SAMPLED),
-            (ThreadState::Runnable, _) => Some(marks::RUNNABLE),
-            (ThreadState::Blocked | ThreadState::Woken, Some(reason)) => Some(reason.name()),
-            (ThreadState::Blocked | ThreadState::Woken, None) => {
-                let is_told = view.is_none_or(|view| view.ran);
-                is_told.then_some(marks::BLOCKED)
-            }
-        };
-        ids.extend(mark.map(|mark| self.tables.mark(mark)));
-        self.push_thread(sample.user, sample.kernel, &mut ids);
-        ids
-    }
-
-    fn push_thread(
-        &mut self,
-        user: Option<NormalizedStackIndex>,
-        kernel: Option<NormalizedStackIndex>,
-        ids: &mut Vec<u64>,
-    ) {
-        let profile = self.profile;
-        for index in [kernel, user].into_iter().flatten() {
-            let stack = profile.stack_at(index);
-            for location in &stack.locations {
-                ids.push(self.tables.location(*location));
-            }
-            ids.extend(stack.end.mark().map(|mark| self.tables.mark(mark)));
-        }
-    }
-
-    fn push_waker(&mut self, sample: &Sample, ids: &mut Vec<u64>) {
-        let waker = sample.waker.map(|index| *self.profile.waker_at(index));
-        let mark = match (sample.thread_state, waker) {
-            (ThreadState::Woken, Some(waker)) if waker.interrupt => {
-                self.push_thread(None, waker.kernel, ids);
-                marks::INTERRUPT
-            }
-            (ThreadState::Woken, Some(waker)) => {
-                return self.push_thread(waker.user, waker.kernel, ids);
-            }
-            (ThreadState::Woken, None) => marks::WAKER_UNSEEN,
-            _ => marks::NOT_WOKEN,
-        };
-        ids.push(self.tables.mark(mark));
+        leaf_first::stack(self.profile, sample, self.tables)
     }
 
     /// Whose a sample is, who woke it, and what it did.

@@ -3,6 +3,7 @@
 //! In: a profile's functions and locations, as samples come upon them. Out: their IDs, which are dense and begin at 1, in
 //! the order of their first use. Locations that read alike are one.
 
+use super::super::leaf_first::Places;
 use super::signed;
 use super::wire::{Function, Line, Location};
 use crate::profile::Profile;
@@ -70,51 +71,6 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// A location that is no place, but says something.
-    pub(super) fn mark(&mut self, name: &'static str) -> u64 {
-        if let Some(id) = self.mark_ids.get(name) {
-            return *id;
-        }
-        let function_id = self.function(name, "", "");
-        let id = self.place((
-            0,
-            0,
-            vec![Line {
-                function_id,
-                line: 0,
-            }],
-        ));
-        self.mark_ids.insert(name, id);
-        id
-    }
-
-    /// The ID of a location of the profile.
-    pub(super) fn location(&mut self, index: LocationIndex) -> u64 {
-        if let Some(id) = self.location_ids.get(&index.0) {
-            return *id;
-        }
-        let profile = self.profile;
-        let location = profile.location_at(index);
-        let lines = profile.lines_at(location).iter().map(|line| {
-            let number = line.function.0;
-            let function_id = self.function_ids.get(&number).copied().unwrap_or_else(|| {
-                let function = profile.function_at(line.function);
-                self.function(&function.name, &function.system_name, &function.file)
-            });
-            self.function_ids.insert(number, function_id);
-            Line {
-                function_id,
-                line: i64::from(line.line),
-            }
-        });
-        let lines = lines.collect();
-        let mapping = location.mapping.map(|mapping| mapping.0 as usize);
-        let mapping_id = mapping.map_or(0, |mapping| self.mapping_ids[mapping]);
-        let id = self.place((mapping_id, location.address, lines));
-        self.location_ids.insert(index.0, id);
-        id
-    }
-
     fn place(&mut self, place: Place) -> u64 {
         let written = &mut self.locations;
         *self
@@ -145,6 +101,53 @@ impl<'a> Tables<'a> {
             filename: self.strings.number(file),
         };
         self.functions.push(function);
+        id
+    }
+}
+
+impl Places for Tables<'_> {
+    type Id = u64;
+
+    fn mark(&mut self, name: &'static str) -> u64 {
+        if let Some(id) = self.mark_ids.get(name) {
+            return *id;
+        }
+        let function_id = self.function(name, "", "");
+        let id = self.place((
+            0,
+            0,
+            vec![Line {
+                function_id,
+                line: 0,
+            }],
+        ));
+        self.mark_ids.insert(name, id);
+        id
+    }
+
+    fn location(&mut self, index: LocationIndex) -> u64 {
+        if let Some(id) = self.location_ids.get(&index.0) {
+            return *id;
+        }
+        let profile = self.profile;
+        let location = profile.location_at(index);
+        let lines = profile.lines_at(location).iter().map(|line| {
+            let number = line.function.0;
+            let function_id = self.function_ids.get(&number).copied().unwrap_or_else(|| {
+                let function = profile.function_at(line.function);
+                self.function(&function.name, &function.system_name, &function.file)
+            });
+            self.function_ids.insert(number, function_id);
+            Line {
+                function_id,
+                line: i64::from(line.line),
+            }
+        });
+        let lines = lines.collect();
+        let mapping = location.mapping.map(|mapping| mapping.0 as usize);
+        let mapping_id = mapping.map_or(0, |mapping| self.mapping_ids[mapping]);
+        let id = self.place((mapping_id, location.address, lines));
+        self.location_ids.insert(index.0, id);
         id
     }
 }

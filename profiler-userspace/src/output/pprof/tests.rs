@@ -1,6 +1,6 @@
 use super::wire::Line;
 use super::*;
-use crate::profile::{Frame, FrameKind, FrameProfile, Window};
+use crate::profile::{Frame, FrameKind, FrameProfile, Unit, Window};
 use flate2::read::GzDecoder;
 use std::io::Read as _;
 

@@ -1,0 +1,99 @@
+//! OTLP profiles: bytes for OpenTelemetry collectors, and for all that takes what these pass on.
+//!
+//! In: a profile and its style. Out: a `ProfilesData` of opentelemetry-proto 1.10 (`profiles/v1development`), not
+//! compressed, the same bytes for the same profile: a resource for each process, the busiest first; in it a profile for
+//! each type of value, the weight first; one dictionary for all, without duplicates and orphans.
+//! Never: the network.
+
+mod attributes;
+mod dictionary;
+mod resources;
+#[cfg(test)]
+mod tests;
+
+use super::{Error, Style, value_types};
+use crate::profile::Profile;
+use dictionary::Dictionary;
+use opentelemetry_proto::tonic::profiles::v1development as wire;
+use prost::Message as _;
+use std::io::Write;
+use std::time::{Duration, SystemTime};
+
+/// Writes the profile. Fails on one without samples, of which there is nothing to tell.
+pub(super) fn write(profile: &Profile, style: &Style, out: &mut dyn Write) -> Result<(), Error> {
+    if profile.samples().is_empty() {
+        return Err(Error::Empty);
+    }
+    let mut dictionary = Dictionary::new(profile);
+    let head = head(profile, style, &mut dictionary);
+    let rows = resources::rows(profile, &mut dictionary);
+    // Messages behind each other are one, with the lists of all: only one resource is in memory at a time.
+    for resource_profiles in resources::of(profile, &head, rows) {
+        let message = wire::ProfilesData {
+            resource_profiles: vec![resource_profiles],
+            dictionary: None,
+        };
+        out.write_all(&message.encode_to_vec())?;
+    }
+    let message = wire::ProfilesData {
+        resource_profiles: Vec::new(),
+        dictionary: Some(dictionary.into_message()),
+    };
+    Ok(out.write_all(&message.encode_to_vec())?)
+}
+
+/// What all profiles of a file have in common.
+struct Head {
+    /// A profile without samples.
+    empty: wire::Profile,
+    /// What the number of firings is.
+    count: wire::ValueType,
+    /// What the weight is; none where that is the number of firings.
+    weight: Option<wire::ValueType>,
+    /// When each window began, in nanoseconds since 1970; none where nobody knows.
+    windows: Option<Vec<u64>>,
+}
+
+fn head(profile: &Profile, style: &Style, dictionary: &mut Dictionary<'_>) -> Head {
+    let mut value_type = |(kind, unit): (&str, &str)| wire::ValueType {
+        type_strindex: dictionary.text(kind),
+        unit_strindex: dictionary.text(unit),
+    };
+    let weight = value_types::weight(profile);
+    let weight = weight.map(|(kind, unit)| value_type((&kind, unit)));
+    let count = value_type(value_types::SAMPLES);
+    let period = profile.origin.period_ns;
+    let since_1970 = |time: SystemTime| time.duration_since(SystemTime::UNIX_EPOCH).ok();
+    let started = profile.origin.started.and_then(since_1970);
+    let window = profile.window;
+    let began =
+        |start: Duration, at: Duration| nanoseconds(start + at.saturating_sub(window.start));
+    let windows = started
+        .filter(|_| !profile.windows.is_empty())
+        .map(|start| {
+            let windows = profile.windows.iter();
+            windows.map(|of| began(start, of.window.start)).collect()
+        });
+    let empty = wire::Profile {
+        time_unix_nano: started.map_or(0, nanoseconds),
+        duration_nano: nanoseconds(window.end.saturating_sub(window.start)),
+        period_type: period.map(|_| value_type(value_types::PERIOD)),
+        period: period.map_or(0, signed),
+        attribute_indices: dictionary.attributes(attributes::comment(style)),
+        ..wire::Profile::default()
+    };
+    Head {
+        empty,
+        count,
+        weight,
+        windows,
+    }
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,117 @@
+//! Attributes, by the names of OpenTelemetry's semantic conventions 1.43 where these have one, else under `flame_bpf.`.
+//!
+//! In: a profile's labels, mappings and kinds of frames. Out: keys and values. Nothing is said of what is not known.
+//! The names: <https://opentelemetry.io/docs/specs/semconv/registry/attributes/>.
+
+use super::super::Style;
+use crate::profile::{Activity, FrameKind, Labels, Profile, Sample};
+use opentelemetry_proto::tonic::common::v1::any_value::Value as WireValue;
+use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, KeyValue};
+use profiler_common::abi::ThreadState;
+
+/// Keys, and the values of those that have one.
+pub(super) type Attributes = Vec<(&'static str, Value)>;
+
+/// What is said of a key.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) enum Value {
+    /// Stands for no value at all: that of the zero element.
+    #[default]
+    None,
+    /// Any characters.
+    Text(String),
+    /// An ID.
+    Number(u32),
+    /// A list.
+    Texts(Vec<String>),
+}
+
+impl From<Value> for Option<AnyValue> {
+    fn from(value: Value) -> Self {
+        let any = |value| AnyValue { value: Some(value) };
+        match value {
+            Value::None => None,
+            Value::Text(text) => Some(any(WireValue::StringValue(text))),
+            Value::Number(number) => Some(any(WireValue::IntValue(number.into()))),
+            Value::Texts(texts) => {
+                let texts = texts.into_iter().map(WireValue::StringValue);
+                let values = texts.map(any).collect();
+                Some(any(WireValue::ArrayValue(ArrayValue { values })))
+            }
+        }
+    }
+}
+
+/// What of a process is known.
+pub(super) fn resource(labels: &Labels) -> Vec<KeyValue> {
+    let pid = labels.pid.map(|pid| KeyValue {
+        key: "process.pid".to_owned(),
+        value: Value::Number(pid).into(),
+        key_strindex: 0,
+    });
+    pid.into_iter().collect()
+}
+
+/// The headline and the balance.
+pub(super) fn comment(style: &Style) -> Attributes {
+    let lines = std::iter::once(style.title.as_str()).chain(style.notes.lines());
+    let lines: Vec<String> = lines
+        .filter(|line| !line.is_empty())
+        .map(str::to_owned)
+        .collect();
+    let comment = (!lines.is_empty()).then_some(Value::Texts(lines));
+    known([("pprof.profile.comment", comment)])
+}
+
+/// Which build a mapping is of.
+pub(super) fn build_id(build_id: &[u8]) -> Attributes {
+    let hex: String = build_id.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = (!hex.is_empty()).then_some(Value::Text(hex));
+    known([("process.executable.build_id.gnu", hex)])
+}
+
+/// What a frame's function was made by; nothing of code that a runtime compiled, since nobody says which runtime.
+pub(super) fn frame_type(kind: FrameKind) -> Attributes {
+    let kind = match kind {
+        FrameKind::Kernel => Some("kernel"),
+        FrameKind::User | FrameKind::Inlined => Some("native"),
+        _ => None,
+    };
+    let kind = kind.map(|kind| Value::Text(kind.to_owned()));
+    known([("profile.frame.type", kind)])
+}
+
+/// The thread of a sample, what it did, and who ended its wait.
+pub(super) fn sample(profile: &Profile, sample: &Sample) -> Attributes {
+    let labels = profile.labels_at(sample.labels);
+    let waker = sample.waker.map(|index| *profile.waker_at(index));
+    let waker = waker.filter(|waker| !waker.interrupt);
+    let waker = waker.map(|waker| profile.labels_at(waker.labels));
+    let state = match sample.thread_state {
+        ThreadState::Running | ThreadState::Ran => "running",
+        ThreadState::Runnable => "runnable",
+        ThreadState::Blocked | ThreadState::Woken => "blocked",
+    };
+    // Where all of them ran, it says nothing.
+    let state = (profile.origin.activity != Activity::Running).then(|| state.to_owned());
+    let comm = |labels: &Labels| labels.comm.clone().map(Value::Text);
+    let pid = |labels: &Labels| labels.pid.map(Value::Number);
+    let tid = |labels: &Labels| labels.tid.map(Value::Number);
+    known([
+        ("thread.name", comm(labels)),
+        ("thread.id", tid(labels)),
+        ("cpu.logical_number", labels.cpu.map(Value::Number)),
+        ("flame_bpf.thread.state", state.map(Value::Text)),
+        ("flame_bpf.waker.thread.name", waker.and_then(comm)),
+        ("flame_bpf.waker.process.pid", waker.and_then(pid)),
+        ("flame_bpf.waker.thread.id", waker.and_then(tid)),
+    ])
+}
+
+/// Those that have a value.
+fn known<const N: usize>(attributes: [(&'static str, Option<Value>); N]) -> Attributes {
+    let known = attributes.into_iter();
+    known
+        .filter_map(|(key, value)| Some((key, value?)))
+        .collect()
+}

@@ -1,0 +1,166 @@
+//! Samples, by process, stack and attributes.
+//!
+//! In: a profile's samples. Out: a resource for each process, with samples no two of which have the same stack and
+//! attributes: what was counted for these in several windows are several values of one sample.
+
+use super::super::leaf_first;
+use super::dictionary::Dictionary;
+use super::{Head, attributes, signed, wire};
+use crate::profile::{LabelsIndex, Profile};
+use foldhash::fast::RandomState;
+use indexmap::{IndexMap, IndexSet};
+use opentelemetry_proto::tonic::common::v1::InstrumentationScope;
+use opentelemetry_proto::tonic::resource::v1::Resource;
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+/// All that tells samples of a process apart, by the dictionary's numbers.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    /// The process's place in [`Rows`].
+    process: u32,
+    stack: i32,
+    /// The attributes' place in [`Rows`].
+    attributes: u32,
+}
+
+/// What was counted for a sample in one window.
+struct Row {
+    key: Key,
+    window: u32,
+    count: u64,
+    weight: u64,
+}
+
+/// All that was counted.
+pub(super) struct Rows {
+    /// In order of their keys and windows.
+    rows: Vec<Row>,
+    attributes: IndexSet<Vec<i32>, RandomState>,
+    /// The labels of a sample of each process, and the weight of all.
+    processes: Vec<(LabelsIndex, u64)>,
+}
+
+/// What was counted, in the dictionary's numbers.
+pub(super) fn rows(profile: &Profile, dictionary: &mut Dictionary<'_>) -> Rows {
+    let mut attribute_sets = IndexSet::default();
+    let mut processes: IndexMap<_, (LabelsIndex, u64), RandomState> = IndexMap::default();
+    let mut stacks: HashMap<_, i32, RandomState> = HashMap::default();
+    let mut attributes: HashMap<_, u32, RandomState> = HashMap::default();
+    let mut rows = Vec::with_capacity(profile.samples().len());
+    for sample in profile.samples() {
+        let labels = profile.labels_at(sample.labels);
+        let process = processes.entry((labels.pid, labels.start));
+        let number = process.index() as u32;
+        let (_, total) = process.or_insert((sample.labels, 0));
+        *total = total.saturating_add(sample.weight);
+        let (state, waker) = (sample.thread_state, sample.waker);
+        let shown = (sample.user, sample.kernel, state, sample.reason, waker);
+        let stack = *stacks.entry(shown).or_insert_with(|| {
+            let stack = leaf_first::stack(profile, sample, dictionary);
+            dictionary.stack(stack)
+        });
+        let of = (sample.labels, state, waker);
+        let attributes = *attributes.entry(of).or_insert_with(|| {
+            let of = dictionary.attributes(attributes::sample(profile, sample));
+            attribute_sets.insert_full(of).0 as u32
+        });
+        rows.push(Row {
+            key: Key {
+                process: number,
+                stack,
+                attributes,
+            },
+            window: sample.window.0,
+            count: sample.count,
+            weight: sample.weight,
+        });
+    }
+    rows.sort_unstable_by_key(|row| (row.key, row.window));
+    rows.dedup_by(|next, row| {
+        let is_same = (row.key, row.window) == (next.key, next.window);
+        if is_same {
+            row.count = row.count.saturating_add(next.count);
+            row.weight = row.weight.saturating_add(next.weight);
+        }
+        is_same
+    });
+    Rows {
+        rows,
+        attributes: attribute_sets,
+        processes: processes.into_values().collect(),
+    }
+}
+
+/// A resource for each process, the busiest first.
+pub(super) fn of<'a>(
+    profile: &'a Profile,
+    head: &'a Head,
+    rows: Rows,
+) -> impl Iterator<Item = wire::ResourceProfiles> + 'a {
+    let mut order: Vec<usize> = (0..rows.processes.len()).collect();
+    order.sort_by_key(|process| Reverse(rows.processes[*process].1));
+    order.into_iter().map(move |process| {
+        let is_before = |row: &Row| row.key.process < process as u32;
+        let begin = rows.rows.partition_point(is_before);
+        let of_process =
+            rows.rows[begin..].partition_point(|row| row.key.process == process as u32);
+        let of_process = &rows.rows[begin..begin + of_process];
+        let profile_of = |sample_type, value: fn(&Row) -> u64| wire::Profile {
+            sample_type: Some(sample_type),
+            samples: of_process
+                .chunk_by(|row, next| row.key == next.key)
+                .map(|of| sample(head, &rows.attributes, of, value))
+                .collect(),
+            ..head.empty.clone()
+        };
+        let weight = head.weight.map(|of| profile_of(of, |row| row.weight));
+        let count = profile_of(head.count, |row| row.count);
+        let (labels, _) = rows.processes[process];
+        wire::ResourceProfiles {
+            resource: Some(Resource {
+                attributes: attributes::resource(profile.labels_at(labels)),
+                ..Resource::default()
+            }),
+            scope_profiles: vec![wire::ScopeProfiles {
+                scope: Some(InstrumentationScope {
+                    name: env!("CARGO_PKG_NAME").to_owned(),
+                    version: env!("CARGO_PKG_VERSION").to_owned(),
+                    ..InstrumentationScope::default()
+                }),
+                profiles: weight.into_iter().chain([count]).collect(),
+                schema_url: String::new(),
+            }],
+            schema_url: String::new(),
+        }
+    })
+}
+
+/// A sample of rows that differ in their windows alone.
+fn sample(
+    head: &Head,
+    attributes: &IndexSet<Vec<i32>, RandomState>,
+    rows: &[Row],
+    value: fn(&Row) -> u64,
+) -> wire::Sample {
+    let key = rows[0].key;
+    let values = rows.iter().map(value);
+    let (values, timestamps_unix_nano) = match &head.windows {
+        Some(windows) => {
+            let last = windows.len().saturating_sub(1);
+            let at = |row: &Row| windows[last.min(row.window as usize)];
+            (values.map(signed).collect(), rows.iter().map(at).collect())
+        }
+        None => {
+            let sum = values.fold(0, u64::saturating_add);
+            (vec![signed(sum)], Vec::new())
+        }
+    };
+    wire::Sample {
+        stack_index: key.stack,
+        attribute_indices: attributes[key.attributes as usize].clone(),
+        link_index: 0,
+        values,
+        timestamps_unix_nano,
+    }
+}

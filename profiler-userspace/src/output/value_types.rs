@@ -1,0 +1,27 @@
+//! What the values of a profile are called where formats name them in pairs of type and unit.
+//!
+//! In: a profile's unit, and what its threads did. Out: the words of pprof, which OTLP took over.
+
+use crate::profile::{Activity, Profile, Unit};
+
+/// What a count of firings is called.
+pub(super) const SAMPLES: (&str, &str) = ("samples", "count");
+
+/// What the time between two samples is called.
+pub(super) const PERIOD: (&str, &str) = ("cpu", "nanoseconds");
+
+/// Type and unit of the weight; none where samples weigh one each, so that their number says it all.
+pub(super) fn weight(profile: &Profile) -> Option<(String, &'static str)> {
+    let time = match profile.origin.activity {
+        Activity::Running => "time",
+        Activity::Waiting => "off_cpu",
+        Activity::Both => "wall",
+    };
+    match &profile.unit {
+        Unit::Samples => None,
+        Unit::Nanoseconds => Some((time.to_owned(), "nanoseconds")),
+        Unit::Events(name) if name == "bytes" => Some(("space".to_owned(), "bytes")),
+        // Some readers refuse a name with a dash.
+        Unit::Events(name) => Some((name.replace('-', "_"), "count")),
+    }
+}
