@@ -8,12 +8,14 @@
 pub mod cli;
 pub mod clock;
 pub mod debuginfod;
+pub mod input;
 pub mod inspect;
 pub mod kernel;
 pub mod object;
 pub mod output;
 pub mod pipeline;
 pub mod plan;
+mod pprof;
 mod priority;
 pub mod probe;
 pub mod process;

@@ -19,6 +19,7 @@ use crate::debuginfod::Servers;
 use crate::output::{Format, Palette, Style};
 use crate::probe::{Probe, Waits};
 use crate::profile::Unit;
+use crate::profile::select::Selection;
 use crate::symbolize::Naming;
 pub use perf_event::{
     DEFAULT_HZ, PerfEvent, PerfEventChoice, PerfEventKind, Sampling, SamplingError,
@@ -46,6 +47,8 @@ pub struct Plan {
     pub capture: Capture,
     /// The title that was asked for; none means [`Plan::default_title`].
     pub title: Option<String>,
+    /// What of the profile outputs show; raw recordings keep all of it.
+    pub selection: Selection,
     /// How code is named.
     pub naming: Naming,
     /// Who is asked for debug files that are not here.
@@ -278,11 +281,26 @@ impl Output {
     }
 }
 
-/// What is to be made of raw recordings and folded text.
+/// What stacks of several inputs begin with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RootPer {
+    /// The name of the input.
+    File,
+    /// The host that a raw recording is of.
+    Host,
+}
+
+/// What is to be made of raw recordings and profiles of other tools.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rendering {
-    /// Raw recordings and folded text, which are shown together; never empty. `-` is stdin.
+    /// Raw recordings and profiles of other tools, which are shown together; never empty. `-` is stdin.
     pub files: Vec<PathBuf>,
+    /// Which of the things that an input counts is shown; none for the usual one.
+    pub sample_type: Option<String>,
+    /// Whether inputs are told apart.
+    pub root_per: Option<RootPer>,
+    /// What of the profile is shown.
+    pub selection: Selection,
     /// Where in the recording's time the first window lies that is wanted; none for its beginning.
     pub from: Option<Moment>,
     /// Before what time; none for its end.

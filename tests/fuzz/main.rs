@@ -9,6 +9,7 @@
 
 mod child;
 mod corpus;
+mod inputs;
 mod mutate;
 mod names;
 mod raw;

@@ -13,7 +13,7 @@ use flame_bpf::profile::{Unit, fold};
 use flame_bpf::unwind::{UnwindTable, show};
 
 use crate::corpus::{self, Seed};
-use crate::{mutate, names, raw};
+use crate::{inputs, mutate, names, raw};
 
 /// A reader of what others wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,11 +32,13 @@ pub(crate) enum Target {
     CodeMap,
     /// The reader of ELF files' symbols.
     Symbols,
+    /// The readers of profiles of other tools.
+    Inputs,
 }
 
 /// There is no such target.
 #[derive(Debug, thiserror::Error)]
-#[error("the targets are unwind, elf, maps, folded, code-map, symbols and raw")]
+#[error("the targets are unwind, elf, maps, folded, code-map, symbols, raw and inputs")]
 pub(crate) struct UnknownTarget;
 
 impl FromStr for Target {
@@ -50,7 +52,7 @@ impl FromStr for Target {
 }
 
 impl Target {
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::Unwind,
         Self::Elf,
         Self::Maps,
@@ -58,6 +60,7 @@ impl Target {
         Self::CodeMap,
         Self::Symbols,
         Self::Raw,
+        Self::Inputs,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -69,6 +72,7 @@ impl Target {
             Self::Raw => "raw",
             Self::CodeMap => "code-map",
             Self::Symbols => "symbols",
+            Self::Inputs => "inputs",
         }
     }
 
@@ -80,6 +84,7 @@ impl Target {
             Self::Maps => Ok(corpus::maps()),
             Self::Folded => Ok(corpus::folded()),
             Self::Raw => raw::corpus(),
+            Self::Inputs => Ok(inputs::corpus()),
         }
     }
 
@@ -90,9 +95,11 @@ impl Target {
         let other = &corpus[rng.usize(..corpus.len())];
         match self {
             Self::Unwind | Self::Elf | Self::Symbols => mutate::object(one, other, &mut rng),
-            // Dumps are binary, and maps are not.
-            Self::CodeMap if rng.bool() => mutate::object(one, other, &mut rng),
-            Self::Maps | Self::Folded | Self::CodeMap => mutate::text(one, other, &mut rng),
+            // Dumps and pprof are binary, and the others are not.
+            Self::CodeMap | Self::Inputs if rng.bool() => mutate::object(one, other, &mut rng),
+            Self::Maps | Self::Folded | Self::CodeMap | Self::Inputs => {
+                mutate::text(one, other, &mut rng)
+            }
             Self::Raw => raw::input(one, other, &mut rng),
         }
     }
@@ -114,6 +121,7 @@ impl Target {
             Self::Raw => raw::read(input),
             Self::CodeMap => names::read_code_map(input),
             Self::Symbols => names::read_symbols(input),
+            Self::Inputs => inputs::read(input),
         }
     }
 }

@@ -19,6 +19,7 @@ pub(crate) fn bless() -> Result<()> {
         &["--test=golden"],
         &["--test=pprof", "the_bytes_of"],
         &["--test=formats", "the_bytes_of"],
+        &["--test=inputs", "by_what_is_in_them"],
     ] {
         run(cargo()
             .args(["test", "--locked", "--package=flame-bpf-tests"])

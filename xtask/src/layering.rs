@@ -47,6 +47,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "clock",
             "debuginfod",
+            "input",
             "kernel",
             "object",
             "output",
@@ -98,7 +99,8 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["probe", "process", "profile", "targets", "unwind"],
     ),
     ("symbolize", &["interp", "object", "process", "profile"]),
-    ("output", &["profile"]),
+    ("input", &["pprof", "profile"]),
+    ("output", &["pprof", "profile"]),
     (
         "unwind",
         &[
@@ -111,6 +113,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("process", &["object", "profile"]),
     ("raw_recording", &["clock", "object", "profile"]),
     ("clock", &[]),
+    ("pprof", &[]),
     ("priority", &[]),
     ("object", &[]),
     ("profile", &[]),
@@ -122,10 +125,15 @@ const DOORS: &[(&str, &[&str])] = &[
     ("aya_log", &["kernel/logs"]),
     ("blazesym", &["symbolize"]),
     ("base64", &["output/html", "output/svg"]),
+    ("inferno", &["input/collapse"]),
     ("clap", &["cli"]),
     ("jiff", &["clock"]),
     ("opentelemetry_proto", &["output/otlp"]),
-    ("prost", &["raw_recording", "output"]),
+    (
+        "prost",
+        &["input/pprof", "output", "pprof", "raw_recording"],
+    ),
+    ("regex", &["output/text_style", "profile/select"]),
     ("tokio", &["session"]),
     ("ureq", &["debuginfod"]),
 ];

@@ -5,8 +5,12 @@
 use super::text::TextArgs;
 use super::value;
 use crate::output::{MinWidth, Palette};
+use crate::profile::select::{Pattern, Selection, Who};
 use crate::symbolize::SymbolMemory;
 use std::path::PathBuf;
+
+/// The heading of what selects.
+pub(super) const SELECTING: &str = "Selecting, after recording; raw recordings keep everything";
 
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Output")]
@@ -25,6 +29,51 @@ pub(super) struct OutputArgs {
     pub(super) annotate: bool,
     #[command(flatten)]
     pub(super) text: TextArgs,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = SELECTING)]
+pub(super) struct SelectArgs {
+    /// Show only samples with a frame that matches: function, source file, module or process. Repeatable: any
+    #[arg(long, value_name = "REGEX", value_parser = Pattern::parse)]
+    pub(super) focus: Vec<Pattern>,
+    /// Leave out samples with a frame that matches. Repeatable
+    #[arg(long, value_name = "REGEX", value_parser = Pattern::parse)]
+    pub(super) ignore: Vec<Pattern>,
+    /// Leave out frames that match; what they called stays, and all weight. Repeatable
+    #[arg(long, value_name = "REGEX", value_parser = Pattern::parse)]
+    pub(super) hide: Vec<Pattern>,
+    /// Begin stacks at the outermost frame that matches; leave out samples without one
+    #[arg(long, value_name = "REGEX", value_parser = Pattern::parse)]
+    pub(super) root_at: Vec<Pattern>,
+    /// Show only these processes, by PID or by a pattern for the whole name. Repeatable
+    #[arg(long, value_name = "PID,...|REGEX", value_parser = value::Owners::parse)]
+    pub(super) process: Vec<value::Owners>,
+    /// Show only these threads, by TID (with --per-thread) or by a pattern for the whole name. Repeatable
+    #[arg(long, value_name = "TID,...|REGEX", value_parser = value::Owners::parse)]
+    pub(super) thread: Vec<value::Owners>,
+    /// Show a function that calls itself as one frame
+    #[arg(long)]
+    pub(super) collapse_recursion: bool,
+}
+
+impl SelectArgs {
+    /// What is asked for, on any CPU.
+    pub(super) fn selection(self) -> Selection {
+        let all = |owners: Vec<value::Owners>| -> Vec<Who> {
+            owners.into_iter().flat_map(|owners| owners.0).collect()
+        };
+        Selection {
+            processes: all(self.process),
+            threads: all(self.thread),
+            cpus: Vec::new(),
+            focus: self.focus,
+            ignore: self.ignore,
+            hide: self.hide,
+            root_at: self.root_at,
+            collapse_recursion: self.collapse_recursion,
+        }
+    }
 }
 
 #[derive(Debug, clap::Args)]

@@ -44,6 +44,7 @@ pub(super) fn build(args: RecordArgs, stdout_is_terminal: bool) -> Result<Plan> 
         stacks,
         output,
         windows,
+        select,
         names,
         of_kernel,
         look,
@@ -109,6 +110,8 @@ pub(super) fn build(args: RecordArgs, stdout_is_terminal: bool) -> Result<Plan> 
     if windows.window.is_some() {
         refusal::with_window(&events)?;
     }
+    let selection = select.selection();
+    refusal::of_selection(&selection, &stacks, &events)?;
     let is_drawn = events
         .iter()
         .flat_map(|event| &event.outputs)
@@ -125,6 +128,7 @@ pub(super) fn build(args: RecordArgs, stdout_is_terminal: bool) -> Result<Plan> 
         window: windows.window,
         capture,
         title: look.title,
+        selection,
         servers: servers(names.debuginfod.as_deref())?,
         naming: Naming {
             kernel_lines: kernel_lines(&of_kernel, &stacks)?,

@@ -5,20 +5,21 @@
 
 use std::path::{Path, PathBuf};
 
-use super::flags::{LookArgs, NameArgs, OutputArgs};
+use super::flags::{LookArgs, NameArgs, OutputArgs, SELECTING, SelectArgs};
 use super::{plan, value};
 use crate::clock::Moment;
-use crate::plan::{Output, Rendering, Verbosity};
+use crate::plan::{Output, Rendering, RootPer, Verbosity};
+use crate::profile::select::Selection;
 use anyhow::{Result, ensure};
 
-/// Draw a raw recording (-o NAME.fbpf): on any machine, as often as wanted; needs no privileges
+/// Draw raw recordings (-o NAME.fbpf) and profiles of other tools, on any machine; needs no privileges
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "flame-bpf render FILE... [OPTIONS]",
     max_term_width = 120
 )]
 pub(super) struct RenderArgs {
-    /// Raw recordings or folded stacks of any tool, shown together; `-` for stdin
+    /// Raw recordings, pprof, folded stacks, text of perf script, bpftrace ...; `-` for stdin. Shown together
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// Skip windows that end before TIME: 14:05, "2026-11-22 14:05:30", or 90s, 2h after the start
@@ -27,8 +28,19 @@ pub(super) struct RenderArgs {
     /// Skip windows that begin at TIME or later
     #[arg(long, value_name = "TIME", value_parser = value::moment)]
     to: Option<Moment>,
+    /// Show this of what an input counts: a pprof sample type, a perf event, a bpftrace map
+    #[arg(long, value_name = "NAME")]
+    sample_type: Option<String>,
+    /// Tell inputs apart: begin stacks with the name of the file, or with the host of the raw recording
+    #[arg(long, value_name = "file|host", value_parser = root_per)]
+    root_per: Option<RootPer>,
     #[command(flatten)]
     output: OutputArgs,
+    #[command(flatten)]
+    select: SelectArgs,
+    /// Show only samples of these CPUs, such as 0-3,8 (of recordings with --per-cpu)
+    #[arg(short = 'C', long, value_name = "LIST", value_parser = value::cpus, help_heading = SELECTING)]
+    cpu: Option<value::Cpus>,
     #[command(flatten)]
     names: NameArgs,
     #[command(flatten)]
@@ -39,6 +51,14 @@ pub(super) struct RenderArgs {
     /// Print where the raw recording comes from and what it holds
     #[arg(short, long, action = clap::ArgAction::Count)]
     verbose: u8,
+}
+
+fn root_per(text: &str) -> Result<RootPer, String> {
+    match text {
+        "file" => Ok(RootPer::File),
+        "host" => Ok(RootPer::Host),
+        _ => Err("say file or host".to_owned()),
+    }
 }
 
 /// What to render.
@@ -64,6 +84,12 @@ pub(super) fn build(args: RenderArgs, stdout_is_terminal: bool) -> Result<Render
     let is_drawn = outputs.iter().any(Output::is_drawn);
     Ok(Rendering {
         files: args.files,
+        sample_type: args.sample_type,
+        root_per: args.root_per,
+        selection: Selection {
+            cpus: args.cpu.map_or_else(Vec::new, |cpus| cpus.0),
+            ..args.select.selection()
+        },
         from: args.from,
         to: args.to,
         style: plan::style(&args.look, &args.output, is_drawn)?,
@@ -86,6 +112,7 @@ mod tests {
     use crate::output::Format;
     use std::ffi::OsString;
 
+    use crate::profile::select::{Pattern, Who};
     use crate::symbolize::Demangling;
     use std::time::Duration;
 
@@ -116,6 +143,27 @@ mod tests {
     }
 
     #[test]
+    fn a_part_of_the_profile_is_selected_by_patterns_and_owners() {
+        let usual = parse("render a").unwrap();
+        assert!(usual.selection.is_all());
+        assert_eq!((usual.sample_type, usual.root_per), (None, None));
+        let line = "render a b --focus x --focus ^y$ --ignore z --hide h --root-at r --process 7,8 --process sh \
+                    --thread w.* --cpu 0-1 --collapse-recursion --sample-type cycles --root-per host";
+        let asked = parse(line).unwrap();
+        let selection = &asked.selection;
+        let focus: Vec<_> = selection.focus.iter().map(Pattern::text).collect();
+        assert_eq!(focus, ["x", "^y$"]);
+        assert_eq!((selection.processes.len(), selection.threads.len()), (3, 1));
+        assert_eq!(selection.processes[1], Who::Id(8));
+        assert_eq!(selection.cpus, [0, 1]);
+        assert!(selection.collapse_recursion);
+        let patterns = [&selection.ignore, &selection.hide, &selection.root_at];
+        assert!(patterns.iter().all(|patterns| patterns.len() == 1));
+        assert_eq!(asked.sample_type.as_deref(), Some("cycles"));
+        assert_eq!(asked.root_per, Some(RootPer::Host));
+    }
+
+    #[test]
     fn anything_else_is_refused_and_help_is_given() {
         for line in [
             "render",
@@ -128,6 +176,10 @@ mod tests {
             "render a -f --title T",
             "render a --from yesterday",
             "render a --to 25:00",
+            "render a --focus (",
+            "render a --process [",
+            "render a --cpu x",
+            "render a --root-per machine",
         ] {
             assert_eq!(parse(line).unwrap_err().code, 2, "{line}");
         }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::clock::Moment;
 use crate::plan::CallGraph;
+use crate::profile::select::Who;
 use crate::symbolize::SymbolMemory;
 
 /// IDs as typed in one place, in order.
@@ -16,6 +17,17 @@ pub(super) struct Ids(pub(super) Vec<u32>);
 /// CPUs, sorted and distinct.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cpus(pub(super) Vec<u32>);
+
+/// Processes or threads, by IDs or by a name.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Owners(pub(super) Vec<Who>);
+
+impl Owners {
+    /// `7`, `7,8`, or a pattern for a name.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        Who::parse(text).map(Self)
+    }
+}
 
 /// No Linux gives out a higher PID (`PID_MAX_LIMIT` in `include/linux/threads.h`).
 const HIGHEST_ID: u32 = 1 << 22;

@@ -6,20 +6,21 @@
 
 mod mappings;
 mod samples;
+mod strings;
 mod tables;
 #[cfg(test)]
 mod tests;
-mod wire;
 
 use super::{Error, Style, value_types};
+use crate::pprof::{self, ValueType};
 use crate::profile::Profile;
 use flate2::{Compression, GzBuilder};
 use prost::Message as _;
 use samples::Samples;
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime};
-use tables::{Strings, Tables};
-use wire::ValueType;
+use strings::Strings;
+use tables::Tables;
 
 /// Writes the profile. Fails on one without samples, of which there is nothing to tell.
 pub(super) fn write(profile: &Profile, style: &Style, out: &mut dyn Write) -> Result<(), Error> {
@@ -36,7 +37,7 @@ pub(super) fn write(profile: &Profile, style: &Style, out: &mut dyn Write) -> Re
 /// Writes the message sample by sample: messages behind each other are one, with the lists of all.
 fn write_message(profile: &Profile, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     let mut bytes = Vec::new();
-    let mut write = |message: wire::Profile| {
+    let mut write = |message: pprof::Profile| {
         bytes.clear();
         message
             .encode(&mut bytes)
@@ -52,20 +53,20 @@ fn write_message(profile: &Profile, style: &Style, out: &mut dyn Write) -> io::R
         tables: &mut tables,
     };
     let values = types.sample_type.len();
-    write(wire::Profile {
+    write(pprof::Profile {
         sample_type: types.sample_type,
-        ..wire::Profile::default()
+        ..pprof::Profile::default()
     })?;
     for counted in profile.samples() {
         let value = [signed(counted.count), signed(counted.weight)];
-        let sample = wire::Sample {
+        let sample = pprof::Sample {
             location_id: samples.stack(counted),
             value: value[..values].to_vec(),
             label: samples.labels(counted),
         };
-        write(wire::Profile {
+        write(pprof::Profile {
             sample: vec![sample],
-            ..wire::Profile::default()
+            ..pprof::Profile::default()
         })?;
     }
     let comments = std::iter::once(style.title.as_str()).chain(style.notes.lines());
@@ -76,7 +77,7 @@ fn write_message(profile: &Profile, style: &Style, out: &mut dyn Write) -> io::R
     let since_1970 = |time: SystemTime| time.duration_since(SystemTime::UNIX_EPOCH).ok();
     let started = profile.origin.started.and_then(since_1970);
     let window = profile.window;
-    write(wire::Profile {
+    write(pprof::Profile {
         sample_type: Vec::new(),
         mapping,
         location: tables.locations,
@@ -90,7 +91,7 @@ fn write_message(profile: &Profile, style: &Style, out: &mut dyn Write) -> io::R
 }
 
 /// What is counted: firings first, and last what they weigh, if that is something else. Nothing else is filled in.
-fn types(profile: &Profile, strings: &mut Strings) -> wire::Profile {
+fn types(profile: &Profile, strings: &mut Strings) -> pprof::Profile {
     let mut value_type = |(kind, unit): (&str, &str)| ValueType {
         kind: strings.number(kind),
         unit: strings.number(unit),
@@ -99,12 +100,12 @@ fn types(profile: &Profile, strings: &mut Strings) -> wire::Profile {
     let weight = value_types::weight(profile);
     sample_type.extend(weight.map(|(kind, unit)| value_type((&kind, unit))));
     let period = profile.origin.period_ns;
-    wire::Profile {
+    pprof::Profile {
         default_sample_type: sample_type.last().map_or(0, |last| last.kind),
         sample_type,
         period_type: period.map(|_| value_type(value_types::PERIOD)),
         period: period.map_or(0, signed),
-        ..wire::Profile::default()
+        ..pprof::Profile::default()
     }
 }
 

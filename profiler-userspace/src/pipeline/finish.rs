@@ -9,9 +9,10 @@ use crate::pipeline::closing::{self, Report};
 use crate::pipeline::facts;
 use crate::pipeline::normalize::{self, EventProfile};
 use crate::pipeline::recording_info::{RecordingInfo, Stop};
+use crate::pipeline::select::select;
 use crate::pipeline::symbolize::{Code, KernelAnswer, SymbolizedEvent, Symbolizer};
 use crate::pipeline::view::{style, viewed};
-use crate::pipeline::write::write;
+use crate::pipeline::write::{write, write_raw_recordings};
 use crate::plan::Plan;
 use crate::probe::Probe;
 use crate::profile::{Profile, Window};
@@ -154,7 +155,7 @@ impl Finishing<'_> {
             let told = (&*self.recording_info.host, &*title);
             facts::raw_recording(plan, event, told, stored, balance(&on_stored).lines())
         });
-        let summary = balance(match symbolized {
+        let mut summary = balance(match symbolized {
             Some(_) => &on_profile,
             None => &on_stored,
         });
@@ -170,6 +171,21 @@ impl Finishing<'_> {
         let origin = facts::origin(event, self.recording_info.elapsed);
         let off_cpu = event.probe.off_cpu_view(plan.capture.kernel_stacks);
         let shown = symbolized.map(|symbolized| viewed(symbolized, origin, off_cpu));
+        let raw_recording = raw_recording.as_ref();
+        let shown = match shown
+            .map(|shown| select(shown, &plan.selection))
+            .transpose()
+        {
+            Ok(selected) => selected.map(|(shown, left_out)| {
+                summary.findings.extend(left_out);
+                shown
+            }),
+            Err(error) => {
+                // What was recorded is not lost by a pattern that is wrong.
+                write_raw_recordings(sinks, &event.outputs, raw_recording)?;
+                return Err(error);
+            }
+        };
         let style = match &shown {
             Some(shown) => style(&plan.style, plan.colors, (title, summary.lines()), shown),
             None => plan.style.clone(),
@@ -178,7 +194,6 @@ impl Finishing<'_> {
             .as_ref()
             .filter(|_| !verbosity.quiet)
             .and_then(hottest);
-        let raw_recording = raw_recording.as_ref();
         let files = write(sinks, &event.outputs, shown, &style, raw_recording)?;
         self.files.extend(files);
         if verbosity.verbose > 0 {

@@ -8,12 +8,14 @@
 mod closing;
 mod facts;
 pub(crate) mod finish;
+mod foreign;
 mod input;
 mod normalize;
 pub(crate) mod progress;
 mod read_summary;
 pub(crate) mod recording_info;
 mod render;
+mod select;
 pub(crate) mod symbolize;
 pub(crate) mod timeline;
 mod view;

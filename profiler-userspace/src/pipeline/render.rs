@@ -1,29 +1,30 @@
 //! Conducts a rendering: windows come from files, and all of them go to the same outputs.
 //!
-//! In: raw recordings and folded text, and how they are to be named and drawn. Out: the outputs, and what the recording said at
+//! In: raw recordings and profiles of other tools, and how they are to be named and drawn. Out: the outputs, and what the recording said at
 //! its end, with what there is to say of names now. Never touches the kernel half, and needs no privileges.
 
 use super::prepare;
-use crate::pipeline::input::Input;
+use crate::pipeline::foreign::{self, Foreign};
+use crate::pipeline::input::{self, Input};
 use crate::pipeline::read_summary::{self, Shown};
+use crate::pipeline::select::select;
 use crate::pipeline::symbolize::Symbolizer;
 use crate::pipeline::view::{style, viewed};
 use crate::pipeline::write::{write, wrote};
-use crate::plan::{Output, Rendering};
-use crate::profile::fold::{self, visible};
+use crate::plan::{Output, Rendering, RootPer};
+use crate::profile::fold::visible;
 use crate::profile::{Origin, Profile, Unit};
 use crate::raw_recording::{Read, Wanted};
 use crate::report::findings::{Finding, Summary};
 use crate::report::print;
-use crate::report::text::{counted, grouped};
-use anyhow::{Context as _, Result, ensure};
-use std::path::Path;
+use anyhow::{Result, bail, ensure};
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 /// Renders as asked.
 ///
 /// # Errors
-/// When an input cannot be read or is neither a raw recording nor folded text, when inputs cannot be shown together,
+/// When an input cannot be read or is of no kind that is known, when nothing of them is selected, when inputs cannot be shown together,
 /// or when an output cannot be written.
 pub fn render(asked: &Rendering) -> Result<()> {
     let sinks = prepare(asked.outputs.iter())?;
@@ -37,32 +38,19 @@ pub fn render(asked: &Rendering) -> Result<()> {
     };
     let divided = asked.outputs.iter().any(Output::has_windows);
     let wanted: Wanted<'_> = (asked.from.is_some() || asked.to.is_some()).then_some(&time);
-    let files = asked.files.iter();
-    let inputs: Vec<Input> = files
-        .map(|file| Input::read(file, wanted, divided))
-        .collect::<Result<_>>()?;
-    // Folded text does not say what it counts; recordings beside it do.
-    let unit = inputs.iter().find_map(|input| match input {
-        Input::Recording(read) => Some(read.raw_recording.facts.unit.clone()),
-        Input::Folded(_) => None,
-    });
-    let unit = unit.unwrap_or(Unit::Samples);
+    let read = |file: &PathBuf| Input::read(file, wanted, divided);
+    let inputs: Vec<Input> = asked.files.iter().map(read).collect::<Result<_>>()?;
     let symbolizer = Symbolizer::new(&asked.naming, &asked.servers, asked.verbosity.quiet);
-    let pieces = asked
-        .files
-        .iter()
-        .zip(inputs)
-        .map(|(file, input)| match input {
-            Input::Recording(read) => Ok(of_recording(&symbolizer, *read)),
-            Input::Folded(text) => of_text(file, &text, unit.clone()),
-        });
+    let pieces = pieces(asked, inputs, &symbolizer)?;
     let Piece {
         profile,
         title,
         mut summary,
         about,
         missing,
-    } = merged(pieces.collect::<Result<_>>()?)?;
+    } = merged(pieces)?;
+    let (profile, left_out) = select(profile, &asked.selection)?;
+    summary.findings.extend(left_out);
     let title = asked.title.clone().unwrap_or(title);
     let style = style(
         &asked.style,
@@ -114,36 +102,78 @@ fn merged(mut pieces: Vec<Piece>) -> Result<Piece> {
     Ok(all)
 }
 
-/// Folded text, whose weights are in this unit.
-fn of_text(file: &Path, text: &[u8], unit: Unit) -> Result<Piece> {
-    let name = match file == Path::new("-") {
-        true => "stdin".to_owned(),
-        false => file.display().to_string(),
+/// What each input comes to, in the order of the inputs.
+fn pieces(
+    asked: &Rendering,
+    inputs: Vec<Input>,
+    symbolizer: &Symbolizer<'_>,
+) -> Result<Vec<Piece>> {
+    // Some do not say what they count, which is what the others do. So these come first.
+    let says_unit = |input: &Input| match input {
+        Input::Recording(_) => true,
+        Input::Foreign { kind, .. } => kind.has_unit(),
     };
-    let profile = fold::parse(text, unit).with_context(|| {
-        format!("cannot render {name}: read as folded text, as it is not a raw recording")
-    })?;
-    ensure!(
-        !profile.samples().is_empty(),
-        "cannot render {name}: there is no stack in it, such as `main;work 42`"
-    );
-    let weight = profile.unit.shown(profile.total_weight());
-    let recorded = format!(
-        "folded text: {} {} in {}",
-        grouped(weight),
-        profile.unit.noun(),
-        counted(profile.samples().len() as u64, "line")
-    );
-    Ok(Piece {
-        title: name.clone(),
-        summary: Summary {
-            title: visible(&name).into_owned(),
-            findings: vec![Finding::new("input", recorded)],
-        },
-        about: format!("input: {} is folded text\n", visible(&name)),
-        missing: String::new(),
-        profile,
-    })
+    let numbered = asked.files.iter().zip(inputs).enumerate();
+    let (first, then): (Vec<_>, Vec<_>) = numbered.partition(|(_, (_, input))| says_unit(input));
+    let mut pieces: Vec<(usize, Piece)> = Vec::new();
+    for (number, (file, input)) in first.into_iter().chain(then) {
+        let name = input::name(file);
+        let unit = pieces.first().map(|(_, piece)| piece.profile.unit.clone());
+        let (mut piece, host) = match input {
+            Input::Recording(read) => {
+                ensure!(
+                    asked.sample_type.is_none(),
+                    "cannot render {name}: a raw recording counts one thing alone; leave --sample-type out"
+                );
+                let host = read.raw_recording.facts.host.clone();
+                (of_recording(symbolizer, *read), Some(host))
+            }
+            Input::Foreign { kind, bytes } => {
+                let wanted = input_wanted(asked, unit);
+                let foreign = foreign::read(&name, kind, &bytes, &wanted)?;
+                (Piece::from(foreign), None)
+            }
+        };
+        let source = match (asked.root_per, host) {
+            (None, _) => None,
+            (Some(RootPer::File), _) => Some(name),
+            (Some(RootPer::Host), Some(host)) => Some(host),
+            (Some(RootPer::Host), None) => bail!(
+                "cannot render {name}: it does not name its host, as raw recordings do; use --root-per file"
+            ),
+        };
+        if let Some(source) = source {
+            piece.profile.set_source(&source);
+        }
+        pieces.push((number, piece));
+    }
+    pieces.sort_by_key(|(number, _)| *number);
+    Ok(pieces.into_iter().map(|(_, piece)| piece).collect())
+}
+
+/// What is wanted of a profile of another tool, which stands beside others of this unit.
+fn input_wanted(asked: &Rendering, unit: Option<Unit>) -> crate::input::Wanted<'_> {
+    crate::input::Wanted {
+        unit: unit.unwrap_or(Unit::Samples),
+        sample_type: asked.sample_type.as_deref(),
+    }
+}
+
+impl From<Foreign> for Piece {
+    fn from(foreign: Foreign) -> Self {
+        let Foreign {
+            profile,
+            summary,
+            about,
+        } = foreign;
+        Self {
+            profile,
+            title: summary.title.clone(),
+            summary,
+            about,
+            missing: String::new(),
+        }
+    }
 }
 
 /// A raw recording, with names.

@@ -56,6 +56,24 @@ pub(crate) fn write(
     Ok(files.map(|(sink, _)| name(sink)).collect())
 }
 
+/// Writes the raw recordings among the outputs, and nothing else.
+///
+/// # Errors
+/// When one cannot be written.
+pub(crate) fn write_raw_recordings(
+    sinks: &[Sink],
+    outputs: &[Output],
+    raw_recording: Option<&RawRecording>,
+) -> Result<()> {
+    let places = sinks.iter().zip(outputs);
+    let raw = places.filter(|(_, output)| output.format().is_none());
+    for (sink, _) in raw {
+        let raw_recording = raw_recording.context("there is no raw recording")?;
+        sink.deliver(|out| Ok(raw_recording::write(raw_recording, out)?))?;
+    }
+    Ok(())
+}
+
 /// What messages call a place.
 pub(crate) fn name(sink: &Sink) -> String {
     sink.name().display().to_string()

@@ -166,6 +166,7 @@ mod tests {
         CallGraph, Capture, MemoryLimits, PerfEventChoice, PerfEventKind, Verbosity,
     };
     use crate::probe::{Probe, Wakers};
+    use crate::profile::select::Selection;
     use profiler_common::abi::States;
 
     fn plan(target: Target, sampling: Sampling) -> Plan {
@@ -190,6 +191,7 @@ mod tests {
                 per_cpu: false,
             },
             title: None,
+            selection: Selection::default(),
             naming: crate::symbolize::Naming::default(),
             servers: crate::debuginfod::Servers::default(),
             style: Style::default(),

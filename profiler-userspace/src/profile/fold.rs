@@ -17,6 +17,7 @@ mod parse;
 mod tests;
 
 pub use name::visible;
+pub(crate) use parse::stack;
 pub use parse::{ParseError, parse};
 
 use super::{Frame, FrameId, FrameKind, Profile, View, ViewSample};

@@ -58,3 +58,8 @@ impl Frame {
         Self { name, kind }
     }
 }
+
+/// Whether the name is that of a synthetic frame. `[module+0x1f]` is a place in a program, and so not.
+pub(crate) fn is_mark(name: &str) -> bool {
+    name.starts_with('[') && name.ends_with(']') && !name.contains("+0x")
+}

@@ -29,6 +29,11 @@ impl FrameProfile {
     /// Adds what was counted for a stack.
     pub fn push(&mut self, stack: &[Frame], weight: u64, count: u64) {
         let (labels, stack) = labels(stack);
+        self.push_of(labels, stack, weight, count);
+    }
+
+    /// Adds what was counted for a stack without labels in front.
+    pub fn push_of(&mut self, labels: Labels, stack: &[Frame], weight: u64, count: u64) {
         let kernel = stack
             .iter()
             .position(|frame| frame.kind == FrameKind::Kernel);

@@ -17,12 +17,14 @@ pub mod off_cpu;
 mod off_cpu_view;
 pub mod raw;
 mod raw_frame;
+pub mod select;
 mod view;
 mod wait_reason;
 pub mod wall;
 mod windows;
 
 pub use call_tree::{CallTree, Node, NodeIndex, TreeSample};
+pub(crate) use frame::is_mark;
 pub use frame::{Frame, FrameKind};
 pub use frames::FrameProfile;
 pub use merge::MergeError;

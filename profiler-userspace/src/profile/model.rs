@@ -90,6 +90,8 @@ pub struct Labels {
     pub tid: Option<u32>,
     /// The CPU, where CPUs were told apart.
     pub cpu: Option<u32>,
+    /// The file or host that the sample came from, where these are told apart.
+    pub source: Option<String>,
 }
 
 /// Who ended a wait, and what it did then.
@@ -299,6 +301,26 @@ impl Profile {
     /// The waker at an index of this profile.
     pub fn waker_at(&self, index: WakerIndex) -> &Waker {
         &self.wakers[index.0 as usize]
+    }
+
+    /// Says of all samples where they came from, in place of what was said before.
+    pub fn set_source(&mut self, source: &str) {
+        let labels = std::mem::take(&mut self.labels);
+        let labels = labels.into_iter().map(|labels| Labels {
+            source: Some(source.to_owned()),
+            ..labels
+        });
+        // Those that differ in their sources alone would become one.
+        let labels: Vec<_> = labels.collect();
+        let numbers: Vec<_> = labels
+            .into_iter()
+            .map(|labels| self.labels(labels))
+            .collect();
+        let samples = self.samples.iter_mut().map(|sample| &mut sample.labels);
+        let wakers = self.wakers.iter_mut().map(|waker| &mut waker.labels);
+        for labels in samples.chain(wakers) {
+            *labels = numbers[labels.0 as usize];
+        }
     }
 
     /// The sum of all weights.

@@ -250,8 +250,16 @@ impl<'a> Builder<'a> {
     fn show_labels(&mut self) {
         let mut known: HashMap<Box<[FrameId]>, ShownLabels> = HashMap::default();
         for labels in &self.profile.labels {
-            let Labels { comm, tid, cpu, .. } = labels;
+            let Labels {
+                comm,
+                tid,
+                cpu,
+                source,
+                ..
+            } = labels;
+            let source = source.as_ref();
             let frames = [
+                source.map(|source| Frame::new(source, FrameKind::Label)),
                 cpu.map(Frame::cpu),
                 comm.clone()
                     .map(|comm| Frame::new(comm, FrameKind::Process)),

@@ -261,6 +261,7 @@ fn labels(of: &Label, profile: &mut Profile) -> LabelsIndex {
         start: of.start,
         tid: of.tid,
         cpu: of.cpu,
+        ..Labels::default()
     })
 }
 

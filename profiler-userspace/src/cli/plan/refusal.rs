@@ -6,6 +6,7 @@ use super::{SamplingArgs, ScopeArgs, StackArgs};
 use crate::cli::event_spec::EventSpec;
 use crate::plan::{Event, Output};
 use crate::probe::{Probe, Waits};
+use crate::profile::select::{Selection, Who};
 use crate::raw_recording;
 use anyhow::{Result, bail, ensure};
 
@@ -109,6 +110,25 @@ pub(super) fn with_window(events: &[Event]) -> Result<()> {
     ensure!(
         !matches!(event.probe, Probe::Wall(_)),
         "--wall accounts for whole recordings, so it has no windows; leave out --window"
+    );
+    Ok(())
+}
+
+/// A part of the profile is shown where a profile is, and threads are told apart where that is asked for.
+pub(super) fn of_selection(
+    selection: &Selection,
+    stacks: &StackArgs,
+    events: &[Event],
+) -> Result<()> {
+    let is_by_id = |who: &Who| matches!(who, Who::Id(_));
+    ensure!(
+        stacks.per_thread || !selection.threads.iter().any(is_by_id),
+        "--thread with a TID needs --per-thread, which tells threads apart; to sample one alone: -t TID"
+    );
+    let outputs = || events.iter().flat_map(|event| &event.outputs);
+    ensure!(
+        selection.is_all() || outputs().any(|output| output.format().is_some()),
+        "a raw recording keeps everything; select when it is drawn, with `flame-bpf render`"
     );
     Ok(())
 }

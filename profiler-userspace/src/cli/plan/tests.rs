@@ -5,6 +5,7 @@ use super::*;
 use crate::output::{MinWidth, Palette};
 use crate::plan::{CallGraph, Event, PerfEvent, PerfEventChoice, Sampling};
 use crate::probe::{Probe, ThreadKind, Waits, Wakers};
+use crate::profile::select::Selection;
 use clap::Parser as _;
 use profiler_common::abi::TaskState;
 
@@ -50,6 +51,20 @@ fn file(path: &str, format: Format) -> Output {
 }
 
 #[test]
+fn a_recording_shows_what_is_selected_and_raw_recordings_keep_all() {
+    let part = plan("--focus alloc --process nginx --per-thread --thread 7");
+    assert_eq!(part.selection.focus.len(), 1);
+    assert!(plan("-a").selection.is_all());
+    for (line, answer) in [
+        ("--thread 7", "--per-thread"),
+        ("--focus x -o a.fbpf", "flame-bpf render"),
+    ] {
+        let said = refusal(line);
+        assert!(said.contains(answer), "{line}: {said}");
+    }
+}
+
+#[test]
 fn without_flags_the_whole_machine_is_recorded_until_ctrl_c() {
     let expected = Plan {
         target: Target::All,
@@ -72,6 +87,7 @@ fn without_flags_the_whole_machine_is_recorded_until_ctrl_c() {
             per_cpu: false,
         },
         title: None,
+        selection: Selection::default(),
         naming: Naming::default(),
         servers: Servers::default(),
         style: Style::default(),

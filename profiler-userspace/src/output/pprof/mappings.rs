@@ -1,15 +1,47 @@
 //! The mappings, in the order that readers want.
 //!
-//! In: a profile. Out: its mappings as pprof has them, and the ID of each.
+//! In: a profile. Out: its mappings as pprof has them, and the ID of each. Locations have no kinds in pprof, so code of the
+//! kernel and of runtimes that lies in no mapping is in one that says so.
 
-use super::tables::Strings;
-use super::wire;
-use crate::profile::{Mapping, MappingIndex, Profile};
+use super::strings::Strings;
+use crate::pprof;
+use crate::profile::{FrameKind, Location, Mapping, MappingIndex, Profile};
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
+/// What pprof files of other profilers call the kernel.
+const KERNEL: &str = "[kernel.kallsyms]";
+
+/// Code that runtimes made.
+const JIT: &str = "[jit]";
+
+/// The IDs of mappings.
+pub(super) struct MappingIds {
+    /// By the profile's numbers.
+    by_index: Vec<u64>,
+    /// Of the kernel's code without a mapping; 0 if there is none.
+    kernel: u64,
+    /// Of code that runtimes made; 0 if there is none.
+    jit: u64,
+}
+
+impl MappingIds {
+    /// The ID of a location's mapping; 0 if it has none.
+    pub(super) fn of(&self, location: &Location) -> u64 {
+        match (location.mapping, location.kind) {
+            (Some(mapping), _) => self.by_index[mapping.0 as usize],
+            (None, FrameKind::Kernel) => self.kernel,
+            (None, FrameKind::Jit) => self.jit,
+            (None, _) => 0,
+        }
+    }
+}
+
 /// The mappings of a profile, and for each of them its ID.
-pub(super) fn mappings(profile: &Profile, strings: &mut Strings) -> (Vec<wire::Mapping>, Vec<u64>) {
+pub(super) fn mappings(
+    profile: &Profile,
+    strings: &mut Strings,
+) -> (Vec<pprof::Mapping>, MappingIds) {
     let (mut inlined, mut lines) = (HashSet::new(), HashSet::new());
     for location in profile.locations() {
         let at = profile.lines_at(location);
@@ -37,7 +69,7 @@ pub(super) fn mappings(profile: &Profile, strings: &mut Strings) -> (Vec<wire::M
             false => &path,
         };
         let has_lines = lines.contains(&key);
-        written.push(wire::Mapping {
+        written.push(pprof::Mapping {
             id,
             memory_start: mapping.range.start,
             // Where the range is not known, addresses are places in the file.
@@ -56,6 +88,26 @@ pub(super) fn mappings(profile: &Profile, strings: &mut Strings) -> (Vec<wire::M
             has_inline_frames: inlined.contains(&key),
         });
     }
+    let mut without = |kind, name| {
+        let is_one = |location: &Location| location.mapping.is_none() && location.kind == kind;
+        if !profile.locations().iter().any(is_one) {
+            return 0;
+        }
+        let id = written.len() as u64 + 1;
+        written.push(pprof::Mapping {
+            id,
+            memory_limit: u64::MAX,
+            filename: strings.number(name),
+            has_functions: true,
+            ..pprof::Mapping::default()
+        });
+        id
+    };
+    let ids = MappingIds {
+        by_index: ids,
+        kernel: without(FrameKind::Kernel, KERNEL),
+        jit: without(FrameKind::Jit, JIT),
+    };
     (written, ids)
 }
 

@@ -4,7 +4,7 @@
 
 use super::super::leaf_first;
 use super::tables::Tables;
-use super::wire::Label;
+use crate::pprof::Label;
 use crate::profile::{Labels, LabelsIndex, Profile, Sample};
 use profiler_common::abi::ThreadState;
 
@@ -43,6 +43,7 @@ impl Samples<'_, '_> {
             pid,
             tid,
             cpu,
+            source,
             ..
         } = self.profile.labels_at(index);
         // As text: some readers drop labels that are numbers.
@@ -52,6 +53,7 @@ impl Samples<'_, '_> {
             ("pid", text(pid)),
             ("tid", text(tid)),
             ("cpu", text(cpu)),
+            ("source", source.clone()),
         ];
         for (key, value) in all {
             if let Some(value) = value {
@@ -64,6 +66,7 @@ impl Samples<'_, '_> {
         to.push(Label {
             key: self.tables.strings.number(key),
             text: self.tables.strings.number(text),
+            ..Label::default()
         });
     }
 }

@@ -1,36 +1,15 @@
-//! The tables that samples refer to: texts, functions and locations, each written once.
+//! The tables that samples refer to: functions and locations, each written once.
 //!
 //! In: a profile's functions and locations, as samples come upon them. Out: their IDs, which are dense and begin at 1, in
 //! the order of their first use. Locations that read alike are one.
 
 use super::super::leaf_first::Places;
-use super::signed;
-use super::wire::{Function, Line, Location};
+use super::mappings::MappingIds;
+use super::strings::Strings;
+use crate::pprof::{Function, Line, Location};
 use crate::profile::Profile;
 use crate::profile::normalized::LocationIndex;
-use indexmap::IndexSet;
 use std::collections::HashMap;
-
-/// Texts by number. The first is empty.
-pub(super) struct Strings(IndexSet<String>);
-
-impl Strings {
-    /// No text but the empty one.
-    pub(super) fn new() -> Self {
-        Self(std::iter::once(String::new()).collect())
-    }
-
-    /// The number of a text, which is added when it is not there yet.
-    pub(super) fn number(&mut self, text: &str) -> i64 {
-        let known = self.0.get_index_of(text);
-        signed(known.unwrap_or_else(|| self.0.insert_full(text.to_owned()).0) as u64)
-    }
-
-    /// All of them, by number.
-    pub(super) fn into_table(self) -> Vec<String> {
-        self.0.into_iter().collect()
-    }
-}
 
 /// All that tells written locations apart: the mapping's ID, the address, and lines.
 type Place = (u64, u64, Vec<Line>);
@@ -44,8 +23,7 @@ pub(super) struct Tables<'a> {
     pub(super) functions: Vec<Function>,
     /// Locations, by ID less 1.
     pub(super) locations: Vec<Location>,
-    /// For each of the profile's mappings its ID.
-    mapping_ids: Vec<u64>,
+    mapping_ids: MappingIds,
     /// IDs by the profile's number.
     function_ids: HashMap<u32, u64>,
     /// IDs by name.
@@ -57,7 +35,7 @@ pub(super) struct Tables<'a> {
 
 impl<'a> Tables<'a> {
     /// Empty tables for a profile whose mappings have these IDs.
-    pub(super) fn new(profile: &'a Profile, strings: Strings, mapping_ids: Vec<u64>) -> Self {
+    pub(super) fn new(profile: &'a Profile, strings: Strings, mapping_ids: MappingIds) -> Self {
         Self {
             profile,
             strings,
@@ -144,8 +122,7 @@ impl Places for Tables<'_> {
             }
         });
         let lines = lines.collect();
-        let mapping = location.mapping.map(|mapping| mapping.0 as usize);
-        let mapping_id = mapping.map_or(0, |mapping| self.mapping_ids[mapping]);
+        let mapping_id = self.mapping_ids.of(location);
         let id = self.place((mapping_id, location.address, lines));
         self.location_ids.insert(index.0, id);
         id

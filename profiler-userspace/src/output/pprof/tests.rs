@@ -1,10 +1,10 @@
-use super::wire::Line;
 use super::*;
+use crate::pprof::Line;
 use crate::profile::{Frame, FrameKind, FrameProfile, Unit, Window};
 use flate2::read::GzDecoder;
 use std::io::Read as _;
 
-fn written(profile: &Profile) -> wire::Profile {
+fn written(profile: &Profile) -> pprof::Profile {
     let style = Style {
         notes: "recorded: 3\nlost: nothing\n".to_owned(),
         ..Style::default()
@@ -15,7 +15,7 @@ fn written(profile: &Profile) -> wire::Profile {
     assert_eq!(bytes, again);
     let mut plain = Vec::new();
     GzDecoder::new(&*bytes).read_to_end(&mut plain).unwrap();
-    wire::Profile::decode(&*plain).unwrap()
+    pprof::Profile::decode(&*plain).unwrap()
 }
 
 #[test]
@@ -35,7 +35,8 @@ fn inlined_functions_are_lines_and_ids_are_dense() {
     frames.push(&stack, 3_000, 3);
     frames.push(&stack[..2], 1_000, 1);
     let written_profile = written(&frames.into_profile());
-    let text = |number: i64| written_profile.string_table[number as usize].as_str();
+    let text =
+        |number: i64| str::from_utf8(&written_profile.string_table[number as usize]).unwrap();
     let types: Vec<_> = written_profile
         .sample_type
         .iter()
@@ -43,7 +44,7 @@ fn inlined_functions_are_lines_and_ids_are_dense() {
         .collect();
     assert_eq!(types, ["samples", "cache_misses"]);
     assert_eq!(text(written_profile.default_sample_type), "cache_misses");
-    assert_eq!(written_profile.string_table[0], "");
+    assert_eq!(written_profile.string_table[0], b"");
     assert!(
         (1..)
             .zip(&written_profile.location)

@@ -12,7 +12,7 @@
 use super::name::reads_as_number;
 use super::{DELIMITER, INLINED_SUFFIX, JIT_SUFFIX, KERNEL_SUFFIX, visible};
 use crate::profile::frames::FrameProfile;
-use crate::profile::{Frame, FrameKind, Profile, Unit, Window};
+use crate::profile::{Frame, FrameKind, Profile, Unit, Window, is_mark};
 
 /// Why text is not folded stacks.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -113,6 +113,11 @@ fn excerpt(text: &str) -> String {
     }
 }
 
+/// The frames of a stack as it stands in a line, without its weight.
+pub(crate) fn stack(text: &str) -> Vec<Frame> {
+    frames(text, &mut Vec::new())
+}
+
 fn frames(stack: &str, kinds: &mut Vec<FrameKind>) -> Vec<Frame> {
     let names: Vec<&str> = stack.split(';').collect();
     let border = names
@@ -191,9 +196,4 @@ fn is_label(name: &str) -> bool {
     digits("[tid ")
         .or_else(|| digits("[cpu "))
         .is_some_and(|number| number.parse::<u32>().is_ok())
-}
-
-/// Whether this is a synthetic frame. `[module+0x1f]` is a place in a program, and so not.
-fn is_mark(name: &str) -> bool {
-    name.starts_with('[') && name.ends_with(']') && !name.contains("+0x")
 }

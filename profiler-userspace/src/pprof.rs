@@ -1,124 +1,127 @@
 //! The messages of a `profile.proto`, as Protocol Buffers encode them.
 //!
-//! In: numbers. Out: bytes. The field numbers are those of
-//! <https://github.com/google/pprof/blob/main/proto/profile.proto>.
+//! In: numbers. Out: bytes, and back. The field numbers are those of
+//! <https://github.com/google/pprof/blob/main/proto/profile.proto>. Fields that nothing here writes or reads are left out.
 
 use prost::Message;
 
 /// All of a profile. Texts, mappings, locations and functions are said once and referred to by number.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Profile {
+pub(crate) struct Profile {
     #[prost(message, repeated, tag = "1")]
-    pub(super) sample_type: Vec<ValueType>,
+    pub(crate) sample_type: Vec<ValueType>,
     #[prost(message, repeated, tag = "2")]
-    pub(super) sample: Vec<Sample>,
+    pub(crate) sample: Vec<Sample>,
     #[prost(message, repeated, tag = "3")]
-    pub(super) mapping: Vec<Mapping>,
+    pub(crate) mapping: Vec<Mapping>,
     #[prost(message, repeated, tag = "4")]
-    pub(super) location: Vec<Location>,
+    pub(crate) location: Vec<Location>,
     #[prost(message, repeated, tag = "5")]
-    pub(super) function: Vec<Function>,
-    #[prost(string, repeated, tag = "6")]
-    pub(super) string_table: Vec<String>,
+    pub(crate) function: Vec<Function>,
+    /// UTF-8 by rights, which not all writers keep to.
+    #[prost(bytes = "vec", repeated, tag = "6")]
+    pub(crate) string_table: Vec<Vec<u8>>,
     #[prost(int64, tag = "9")]
-    pub(super) time_nanos: i64,
+    pub(crate) time_nanos: i64,
     #[prost(int64, tag = "10")]
-    pub(super) duration_nanos: i64,
+    pub(crate) duration_nanos: i64,
     #[prost(message, optional, tag = "11")]
-    pub(super) period_type: Option<ValueType>,
+    pub(crate) period_type: Option<ValueType>,
     #[prost(int64, tag = "12")]
-    pub(super) period: i64,
+    pub(crate) period: i64,
     #[prost(int64, repeated, tag = "13")]
-    pub(super) comment: Vec<i64>,
+    pub(crate) comment: Vec<i64>,
     #[prost(int64, tag = "14")]
-    pub(super) default_sample_type: i64,
+    pub(crate) default_sample_type: i64,
 }
 
 /// What a value counts, and in which unit: numbers of texts.
 #[derive(Clone, Copy, PartialEq, Message)]
-pub(super) struct ValueType {
+pub(crate) struct ValueType {
     #[prost(int64, tag = "1")]
-    pub(super) kind: i64,
+    pub(crate) kind: i64,
     #[prost(int64, tag = "2")]
-    pub(super) unit: i64,
+    pub(crate) unit: i64,
 }
 
 /// A stack, from the leaf on, and what was counted on it.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Sample {
+pub(crate) struct Sample {
     #[prost(uint64, repeated, tag = "1")]
-    pub(super) location_id: Vec<u64>,
+    pub(crate) location_id: Vec<u64>,
     #[prost(int64, repeated, tag = "2")]
-    pub(super) value: Vec<i64>,
+    pub(crate) value: Vec<i64>,
     #[prost(message, repeated, tag = "3")]
-    pub(super) label: Vec<Label>,
+    pub(crate) label: Vec<Label>,
 }
 
-/// A key and its value: numbers of texts.
+/// A key and its value: numbers of texts, or a number in place of the value's text.
 #[derive(Clone, Copy, PartialEq, Message)]
-pub(super) struct Label {
+pub(crate) struct Label {
     #[prost(int64, tag = "1")]
-    pub(super) key: i64,
+    pub(crate) key: i64,
     #[prost(int64, tag = "2")]
-    pub(super) text: i64,
+    pub(crate) text: i64,
+    #[prost(int64, tag = "3")]
+    pub(crate) number: i64,
 }
 
 /// A file, or a stretch of memory, that holds code.
 #[derive(Clone, Copy, PartialEq, Message)]
-pub(super) struct Mapping {
+pub(crate) struct Mapping {
     #[prost(uint64, tag = "1")]
-    pub(super) id: u64,
+    pub(crate) id: u64,
     #[prost(uint64, tag = "2")]
-    pub(super) memory_start: u64,
+    pub(crate) memory_start: u64,
     #[prost(uint64, tag = "3")]
-    pub(super) memory_limit: u64,
+    pub(crate) memory_limit: u64,
     #[prost(uint64, tag = "4")]
-    pub(super) file_offset: u64,
+    pub(crate) file_offset: u64,
     #[prost(int64, tag = "5")]
-    pub(super) filename: i64,
+    pub(crate) filename: i64,
     #[prost(int64, tag = "6")]
-    pub(super) build_id: i64,
+    pub(crate) build_id: i64,
     #[prost(bool, tag = "7")]
-    pub(super) has_functions: bool,
+    pub(crate) has_functions: bool,
     #[prost(bool, tag = "8")]
-    pub(super) has_filenames: bool,
+    pub(crate) has_filenames: bool,
     #[prost(bool, tag = "9")]
-    pub(super) has_line_numbers: bool,
+    pub(crate) has_line_numbers: bool,
     #[prost(bool, tag = "10")]
-    pub(super) has_inline_frames: bool,
+    pub(crate) has_inline_frames: bool,
 }
 
 /// A place in a mapping. Its first line is that of the innermost inlined function.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Location {
+pub(crate) struct Location {
     #[prost(uint64, tag = "1")]
-    pub(super) id: u64,
+    pub(crate) id: u64,
     #[prost(uint64, tag = "2")]
-    pub(super) mapping_id: u64,
+    pub(crate) mapping_id: u64,
     #[prost(uint64, tag = "3")]
-    pub(super) address: u64,
+    pub(crate) address: u64,
     #[prost(message, repeated, tag = "4")]
-    pub(super) line: Vec<Line>,
+    pub(crate) line: Vec<Line>,
 }
 
 /// A function at a location, and the line in its source; 0 where that is not known.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Message)]
-pub(super) struct Line {
+pub(crate) struct Line {
     #[prost(uint64, tag = "1")]
-    pub(super) function_id: u64,
+    pub(crate) function_id: u64,
     #[prost(int64, tag = "2")]
-    pub(super) line: i64,
+    pub(crate) line: i64,
 }
 
 /// A function. Its texts are numbers.
 #[derive(Clone, Copy, PartialEq, Message)]
-pub(super) struct Function {
+pub(crate) struct Function {
     #[prost(uint64, tag = "1")]
-    pub(super) id: u64,
+    pub(crate) id: u64,
     #[prost(int64, tag = "2")]
-    pub(super) name: i64,
+    pub(crate) name: i64,
     #[prost(int64, tag = "3")]
-    pub(super) system_name: i64,
+    pub(crate) system_name: i64,
     #[prost(int64, tag = "4")]
-    pub(super) filename: i64,
+    pub(crate) filename: i64,
 }

@@ -1,0 +1,333 @@
+//! Maps as bpftrace prints them at its end.
+//!
+//! In: `@name[key, key]: value`, where a key may be a stack on lines of its own, from the leaf on. Out: a profile of one
+//! map, the first that has stacks unless another is asked for, and which maps were left out.
+//!
+//! The first key that is a word is the process; stacks of the kernel stand behind those of the program, whatever the
+//! order of keys. Offsets are left out, so that places in one function are one frame. `count()`, `sum()` and plain
+//! numbers are weights; of `stats()` the total is.
+
+use super::text::{Summed, address, excerpt, is_kernel_root, lines, no_such_type, without_offset};
+use super::{Error, Head, Reading, Wanted};
+use crate::profile::fold::visible;
+use crate::profile::{Frame, FrameKind, FrameProfile, Profile, Window};
+
+/// Whether a map comes first, but for what bpftrace says at its beginning.
+pub(super) fn looks_so(head: &Head<'_>) -> bool {
+    let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    let is_entry = |line: &str| {
+        let rest = line
+            .strip_prefix('@')
+            .map(|name| name.trim_start_matches(is_name));
+        rest.is_some_and(|rest| rest.starts_with('[') || rest.starts_with(": "))
+    };
+    !head.is_binary && head.text.lines().any(is_entry)
+}
+
+/// A part of a map's key.
+enum Key {
+    Word(String),
+    /// From the leaf on.
+    Stack(Vec<String>),
+}
+
+/// An entry of a map.
+struct Entry {
+    /// Where it ends, counted from one.
+    line: usize,
+    map: String,
+    keys: Vec<Key>,
+    value: Value,
+}
+
+enum Value {
+    /// Its weight, and how many firings that is, if that is told.
+    Number(u64, Option<u64>),
+    /// Lines of buckets.
+    Histogram,
+    /// Something else: what it is.
+    Other(String),
+}
+
+pub(super) fn read(bytes: &[u8], wanted: &Wanted<'_>) -> Result<Reading, Error> {
+    let mut reader = Reader::default();
+    for (line, text) in lines(bytes) {
+        reader.line(line, &text)?;
+    }
+    if let Some(open) = &reader.open {
+        let problem = "the file ends within this entry; it should end in `]: NUMBER`";
+        return Err(Error::at(open.began, problem));
+    }
+    let maps = maps(&reader.entries);
+    let has_stacks = |map: &&&str| {
+        let of_it = |entry: &&Entry| entry.map == ***map;
+        let mut entries = reader.entries.iter().filter(of_it);
+        entries.any(|entry| entry.is_weighed() && entry.has_stack())
+    };
+    let known = || maps.iter().copied();
+    let chosen = match wanted.sample_type {
+        Some(name) => *(maps.iter().find(|map| **map == name || map[1..] == *name))
+            .ok_or_else(|| no_such_type(name, known()))?,
+        None => *(maps.iter().find(has_stacks)).ok_or_else(|| {
+            Error::Whole("no map in it has a stack as a key, and a number as a value".to_owned())
+        })?,
+    };
+    let profile = Profile::new(wanted.unit.clone(), Window::default());
+    let mut summed = Summed::new(FrameProfile::new(profile));
+    for entry in reader.entries.iter().filter(|entry| entry.map == chosen) {
+        entry.add(wanted, &mut summed)?;
+    }
+    let mut reading = Reading::from(summed.frames.into_profile());
+    let others: Vec<_> = known().filter(|map| *map != chosen).map(visible).collect();
+    if !others.is_empty() {
+        let others = others.join(", ");
+        let text = format!(
+            "{others}: shown is {}; choose with --sample-type",
+            visible(chosen)
+        );
+        reading.notes.push(("not shown", text));
+    }
+    for remark in reader.remarks {
+        reading.notes.push(("bpftrace", remark));
+    }
+    Ok(reading)
+}
+
+/// The names of all maps, in the order in which they come.
+fn maps(entries: &[Entry]) -> Vec<&str> {
+    let mut maps: Vec<&str> = Vec::new();
+    for entry in entries {
+        if maps.last() != Some(&entry.map.as_str()) && !maps.contains(&entry.map.as_str()) {
+            maps.push(&entry.map);
+        }
+    }
+    maps
+}
+
+impl Entry {
+    fn is_weighed(&self) -> bool {
+        matches!(self.value, Value::Number(..))
+    }
+
+    fn has_stack(&self) -> bool {
+        self.keys.iter().any(|key| matches!(key, Key::Stack(_)))
+    }
+
+    fn add(&self, wanted: &Wanted<'_>, summed: &mut Summed) -> Result<(), Error> {
+        let (shown, count) = match &self.value {
+            Value::Number(shown, count) => (*shown, *count),
+            Value::Histogram => {
+                let problem = format!(
+                    "{} holds histograms, and stacks need a number each",
+                    self.map
+                );
+                return Err(Error::at(self.line, problem));
+            }
+            Value::Other(text) => {
+                let problem = format!(
+                    "{} is no weight: a whole number should be here",
+                    excerpt(text)
+                );
+                return Err(Error::at(self.line, problem));
+            }
+        };
+        let weight = wanted
+            .unit
+            .read(shown)
+            .ok_or_else(|| Error::at(self.line, format!("{shown} is too large to be a weight")))?;
+        let count = count.unwrap_or_else(|| wanted.count(weight));
+        summed.push(self.line, &self.stack(), (weight, count))
+    }
+
+    fn stack(&self) -> Vec<Frame> {
+        let (mut labels, mut user, mut kernel) = (Vec::new(), Vec::new(), Vec::new());
+        let mut has_process = false;
+        for key in &self.keys {
+            match key {
+                // An empty stack, or an empty word.
+                Key::Word(word) if word.is_empty() => {}
+                Key::Word(word) => {
+                    let is_process = !has_process && word.parse::<u64>().is_err();
+                    let name = word.clone();
+                    if is_process {
+                        has_process = true;
+                        labels.insert(
+                            0,
+                            Frame {
+                                name,
+                                kind: FrameKind::Process,
+                            },
+                        );
+                    } else {
+                        labels.push(Frame {
+                            name,
+                            kind: FrameKind::Label,
+                        });
+                    }
+                }
+                Key::Stack(names) => {
+                    let is_kernel = names.last().is_some_and(|root| is_kernel_root(root));
+                    let (kind, part) = match is_kernel {
+                        true => (FrameKind::Kernel, &mut kernel),
+                        false => (FrameKind::User, &mut user),
+                    };
+                    let names = names.iter().rev().cloned();
+                    part.extend(names.map(|name| Frame { name, kind }));
+                }
+            }
+        }
+        labels.append(&mut user);
+        labels.append(&mut kernel);
+        labels
+    }
+}
+
+/// An entry that has not ended.
+struct Open {
+    began: usize,
+    map: String,
+    keys: Vec<Key>,
+    stack: Vec<String>,
+}
+
+#[derive(Default)]
+struct Reader {
+    entries: Vec<Entry>,
+    open: Option<Open>,
+    /// Lines that are no entries and say something.
+    remarks: Vec<String>,
+    /// Whether the last entry's value is the lines that follow.
+    in_histogram: bool,
+}
+
+impl Reader {
+    fn line(&mut self, line: usize, text: &str) -> Result<(), Error> {
+        let text = text.strip_suffix('\r').unwrap_or(text);
+        if let Some(open) = self.open.take() {
+            return self.within(line, text, open);
+        }
+        if text.starts_with('@') {
+            self.in_histogram = false;
+            return self.begin(line, text);
+        }
+        if text.trim().is_empty() {
+            self.in_histogram = false;
+        } else if !self.in_histogram && !text.starts_with("Attaching ") {
+            self.remarks.push(format!("line {line}: {}", excerpt(text)));
+        }
+        Ok(())
+    }
+
+    /// A line that begins an entry, and perhaps ends it.
+    fn begin(&mut self, line: usize, text: &str) -> Result<(), Error> {
+        let name_end = text.find(['[', ':']).unwrap_or(text.len());
+        let map = text[..name_end].to_owned();
+        let rest = &text[name_end..];
+        if let Some(value) = rest.strip_prefix(':') {
+            self.end(line, map, Vec::new(), value);
+            return Ok(());
+        }
+        let Some(keys) = rest.strip_prefix('[') else {
+            let problem = format!(
+                "{} should be an entry such as `@[comm, ustack]: 7`",
+                excerpt(text)
+            );
+            return Err(Error::at(line, problem));
+        };
+        let open = Open {
+            began: line,
+            map,
+            keys: Vec::new(),
+            stack: Vec::new(),
+        };
+        self.keys(line, keys, open);
+        Ok(())
+    }
+
+    /// A line of an entry that began before.
+    fn within(&mut self, line: usize, text: &str, mut open: Open) -> Result<(), Error> {
+        if let Some(name) = text.strip_prefix([' ', '\t']) {
+            open.stack.push(frame_name(name).to_owned());
+            self.open = Some(open);
+            return Ok(());
+        }
+        if !text.starts_with([',', ']']) {
+            let problem = format!(
+                "{} is within the entry that begins in line {}; a frame, `,` or `]: NUMBER` should be here",
+                excerpt(text),
+                open.began
+            );
+            return Err(Error::at(line, problem));
+        }
+        let stack = std::mem::take(&mut open.stack);
+        open.keys.push(Key::Stack(stack));
+        let rest = text.strip_prefix(',').unwrap_or(text);
+        self.keys(line, rest, open);
+        Ok(())
+    }
+
+    /// Keys on one line, up to the end of the entry or to the stack that begins on the next line.
+    fn keys(&mut self, line: usize, text: &str, mut open: Open) {
+        // A word may hold a bracket, so the last one counts.
+        let end = text.rfind("]:").filter(|end| is_value(&text[end + 2..]));
+        let keys = end.map_or(text, |end| &text[..end]);
+        let mut words: Vec<&str> = keys.split(',').map(str::trim).collect();
+        // Behind the last comma, or the bracket, is the stack, or nothing.
+        if words.last().is_some_and(|word| word.is_empty()) {
+            words.pop();
+        }
+        let words = words.iter().map(|word| Key::Word((*word).to_owned()));
+        open.keys.extend(words);
+        match end {
+            Some(end) => self.end(line, open.map, open.keys, &text[end + 2..]),
+            None => self.open = Some(open),
+        }
+    }
+
+    fn end(&mut self, line: usize, map: String, keys: Vec<Key>, value: &str) {
+        let value = match value.trim() {
+            "" => Value::Histogram,
+            text => number(text).unwrap_or_else(|| Value::Other(text.to_owned())),
+        };
+        self.in_histogram = matches!(value, Value::Histogram);
+        self.entries.push(Entry {
+            line,
+            map,
+            keys,
+            value,
+        });
+    }
+}
+
+/// Whether this stands behind the bracket of an entry, and not within a word.
+fn is_value(text: &str) -> bool {
+    text.is_empty() || text.starts_with(' ')
+}
+
+/// `7`, or `count 5, average 3, total 15`.
+fn number(text: &str) -> Option<Value> {
+    if let Ok(number) = text.parse() {
+        return Some(Value::Number(number, None));
+    }
+    let mut parts = text.strip_prefix("count ")?.split(", ");
+    let count = parts.next()?.parse().ok()?;
+    let total = parts.find_map(|part| part.strip_prefix("total "))?;
+    Some(Value::Number(total.parse().ok()?, Some(count)))
+}
+
+/// The function of a line: `main+14`, or as perf has it, `ffffffff813a2413 main+14 (/usr/bin/a)`.
+fn frame_name(line: &str) -> &str {
+    let line = line.trim();
+    let Some((first, rest)) = line.split_once(' ') else {
+        return without_offset(line);
+    };
+    let is_address = first.len() >= 4 && first.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if !is_address || address(first).is_some() {
+        return without_offset(line);
+    }
+    let name = match rest.rsplit_once(" (") {
+        Some((name, module)) if module.ends_with(')') => name,
+        _ => rest,
+    };
+    without_offset(name.trim())
+}

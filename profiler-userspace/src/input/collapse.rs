@@ -1,0 +1,206 @@
+//! The texts of other tools that inferno collapses.
+//!
+//! In: text of one of these tools. Out: a profile. The door to inferno's collapsers: whatever they do to broken text,
+//! panics among it, is an error here that names the line at which they were.
+
+use super::text::one_type;
+use super::{Error, Head, Reading, Wanted};
+use crate::profile::fold::{self, visible};
+use crate::profile::{FrameProfile, Profile, Unit, Window};
+use inferno::collapse::{
+    Collapse, dtrace as of_dtrace, ghcprof as of_ghcprof, sample as of_sample,
+};
+use inferno::collapse::{vsprof as of_vsprof, vtune as of_vtune, xctrace as of_xctrace};
+use std::cell::Cell;
+use std::io::{self, BufRead, Read};
+use std::panic::{self, AssertUnwindSafe};
+
+/// What inferno says of a beginning. It takes an empty text for a mistake of ours.
+fn applies(head: &Head<'_>, mut folder: impl Collapse) -> bool {
+    !head.is_binary && !head.text.is_empty() && folder.is_applicable(&head.text) == Some(true)
+}
+
+/// Whether a file is DTrace's.
+pub(super) fn is_dtrace(head: &Head<'_>) -> bool {
+    applies(head, of_dtrace::Folder::default())
+}
+
+/// Whether a file is of macOS's `sample`. Its end, which inferno wants to see, may be far away.
+pub(super) fn is_sample(head: &Head<'_>) -> bool {
+    !head.is_binary
+        && head
+            .text
+            .lines()
+            .any(|line| line.starts_with("Call graph:"))
+}
+
+/// Whether a file is VTune's.
+pub(super) fn is_vtune(head: &Head<'_>) -> bool {
+    applies(head, of_vtune::Folder::default())
+}
+
+/// Whether a file is Visual Studio's.
+pub(super) fn is_vsprof(head: &Head<'_>) -> bool {
+    applies(head, of_vsprof::Folder::default())
+}
+
+/// Whether a file is of a Haskell program.
+pub(super) fn is_ghcprof(head: &Head<'_>) -> bool {
+    applies(head, of_ghcprof::Folder::default())
+}
+
+/// Whether a file is of Xcode's Instruments.
+pub(super) fn is_xctrace(head: &Head<'_>) -> bool {
+    applies(head, of_xctrace::Folder::default())
+}
+
+pub(super) fn dtrace(bytes: &[u8], wanted: &Wanted<'_>) -> Result<Reading, Error> {
+    plain(
+        bytes,
+        wanted,
+        of_dtrace::Folder::default(),
+        wanted.unit.clone(),
+    )
+}
+
+pub(super) fn sample(bytes: &[u8], wanted: &Wanted<'_>) -> Result<Reading, Error> {
+    plain(
+        bytes,
+        wanted,
+        of_sample::Folder::default(),
+        wanted.unit.clone(),
+    )
+}
+
+pub(super) fn vtune(bytes: &[u8], wanted: &Wanted<'_>) -> Result<Reading, Error> {
+    let unit = Unit::Events("ms".to_owned());
+    plain(bytes, wanted, of_vtune::Folder::default(), unit)
+}
+
+pub(super) fn vsprof(bytes: &[u8], wanted: &Wanted<'_>) -> Result<Reading, Error> {
+    let unit = Unit::Events("calls".to_owned());
+    plain(bytes, wanted, of_vsprof::Folder::default(), unit)
+}
+
+pub(super) fn ghcprof(bytes: &[u8], wanted: &Wanted<'_>) -> Result<Reading, Error> {
+    let unit = Unit::Events("‰ of time".to_owned());
+    plain(bytes, wanted, of_ghcprof::Folder::default(), unit)
+}
+
+pub(super) fn xctrace(bytes: &[u8], wanted: &Wanted<'_>) -> Result<Reading, Error> {
+    plain(
+        bytes,
+        wanted,
+        of_xctrace::Folder::default(),
+        wanted.unit.clone(),
+    )
+}
+
+/// A profile out of what a collapser makes of the text.
+fn plain(
+    bytes: &[u8],
+    wanted: &Wanted<'_>,
+    folder: impl Collapse,
+    unit: Unit,
+) -> Result<Reading, Error> {
+    one_type(wanted)?;
+    let mut profile = FrameProfile::new(Profile::new(unit.clone(), Window::default()));
+    let mut total = 0_u64;
+    let of_unit = Wanted {
+        unit,
+        sample_type: None,
+    };
+    for (stack, shown) in collapsed(bytes, folder)?.stacks() {
+        let weight = of_unit.unit.read(shown);
+        let sum = weight.and_then(|weight| total.checked_add(weight));
+        let (Some(weight), Some(sum)) = (weight, sum) else {
+            return Err(Error::Whole("its weights are 2^64 or more".to_owned()));
+        };
+        total = sum;
+        profile.push(&fold::stack(stack), weight, of_unit.count(weight));
+    }
+    Ok(profile.into_profile().into())
+}
+
+/// Folded lines as inferno writes them.
+struct Collapsed(String);
+
+impl Collapsed {
+    /// Each stack and its weight. A name may hold spaces and numbers; the last word alone is the weight.
+    fn stacks(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.0.lines().filter_map(|line| {
+            let (stack, weight) = line.rsplit_once(' ')?;
+            Some((stack, weight.parse().ok()?))
+        })
+    }
+}
+
+fn collapsed(bytes: &[u8], mut folder: impl Collapse) -> Result<Collapsed, Error> {
+    let line = Cell::new(0);
+    let lines = Lines {
+        rest: bytes,
+        line: &line,
+    };
+    let mut text = Vec::new();
+    // The collapser is not used again, whatever state it is in.
+    let done = quietly(AssertUnwindSafe(|| folder.collapse(lines, &mut text)));
+    match done {
+        Ok(Ok(())) => Ok(Collapsed(String::from_utf8_lossy(&text).into_owned())),
+        Ok(Err(error)) => Err(Error::at(line.get().max(1), visible(&error.to_string()))),
+        Err(()) => Err(Error::at(
+            line.get().max(1),
+            "this is not what the tool writes; is the file complete?",
+        )),
+    }
+}
+
+thread_local! {
+    /// Whether panics of this thread are errors in what it reads.
+    static IS_READING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does what may panic, without a word on stderr if it does.
+fn quietly<T>(read: impl FnOnce() -> T + panic::UnwindSafe) -> Result<T, ()> {
+    static HOOK: std::sync::Once = std::sync::Once::new();
+    HOOK.call_once(|| {
+        let usual = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if !IS_READING.get() {
+                usual(info);
+            }
+        }));
+    });
+    IS_READING.set(true);
+    let done = panic::catch_unwind(read);
+    IS_READING.set(false);
+    done.map_err(|_| ())
+}
+
+/// Text that knows how far it was read.
+struct Lines<'a> {
+    rest: &'a [u8],
+    /// How many lines were begun.
+    line: &'a Cell<usize>,
+}
+
+impl Read for Lines<'_> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        let read = (&*self.rest).read(to)?;
+        self.consume(read);
+        Ok(read)
+    }
+}
+
+impl BufRead for Lines<'_> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        Ok(self.rest)
+    }
+
+    fn consume(&mut self, bytes: usize) {
+        let (read, rest) = self.rest.split_at(bytes);
+        let ends = read.iter().filter(|byte| **byte == b'\n').count();
+        let cut = usize::from(rest.is_empty() && read.last().is_some_and(|byte| *byte != b'\n'));
+        self.line.set(self.line.get() + ends + cut);
+        self.rest = rest;
+    }
+}

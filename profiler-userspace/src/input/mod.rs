@@ -1,0 +1,270 @@
+//! Profiles that other tools made.
+//!
+//! In: all bytes of a file. Out: which kind of file it is, and a [`Profile`] with what there is to say of what the profile
+//! does not hold. Files may be gzipped, whatever is in them.
+//! Never: files or the network; what goes wrong is a value, and names the line where there are lines. Raw recordings
+//! are the business of [`crate::raw_recording`].
+
+mod bpftrace;
+mod collapse;
+mod perf;
+mod pprof;
+mod systemtap;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use crate::profile::{Profile, Unit, fold};
+use flate2::read::MultiGzDecoder;
+use std::borrow::Cow;
+use std::io::Read as _;
+
+/// The most that is read of one file, in bytes, and the most that a gzipped one may come to.
+pub const MOST_BYTES: u64 = 1 << 30;
+
+/// So much of a file is looked at to tell its kind, in bytes.
+const HEAD_BYTES: usize = 64 * 1024;
+
+/// A row of the table of kinds.
+struct Row {
+    /// What sentences call it.
+    name: &'static str,
+    /// Whether it says what its weights count. What does not is read in the unit of the files beside it.
+    has_unit: bool,
+    /// Whether a file that begins so is one. The first row that says yes has it.
+    looks_so: fn(&Head<'_>) -> bool,
+    read: fn(&[u8], &Wanted<'_>) -> Result<Reading, Error>,
+}
+
+/// All kinds. Whatever there is to know of one is in its row and its file. Folded text is what is like nothing else.
+const KINDS: &[Row] = &[
+    Row {
+        name: "pprof",
+        has_unit: true,
+        looks_so: pprof::looks_so,
+        read: pprof::read,
+    },
+    Row {
+        name: "bpftrace maps",
+        has_unit: false,
+        looks_so: bpftrace::looks_so,
+        read: bpftrace::read,
+    },
+    Row {
+        name: "perf script text",
+        has_unit: true,
+        looks_so: perf::looks_so,
+        read: perf::read,
+    },
+    Row {
+        name: "SystemTap stacks",
+        has_unit: false,
+        looks_so: systemtap::looks_so,
+        read: systemtap::read,
+    },
+    Row {
+        name: "DTrace stacks",
+        has_unit: false,
+        looks_so: collapse::is_dtrace,
+        read: collapse::dtrace,
+    },
+    Row {
+        name: "macOS sample output",
+        has_unit: false,
+        looks_so: collapse::is_sample,
+        read: collapse::sample,
+    },
+    Row {
+        name: "VTune CSV",
+        has_unit: true,
+        looks_so: collapse::is_vtune,
+        read: collapse::vtune,
+    },
+    Row {
+        name: "Visual Studio CSV",
+        has_unit: true,
+        looks_so: collapse::is_vsprof,
+        read: collapse::vsprof,
+    },
+    Row {
+        name: "GHC profile",
+        has_unit: true,
+        looks_so: collapse::is_ghcprof,
+        read: collapse::ghcprof,
+    },
+    Row {
+        name: "xctrace XML",
+        has_unit: false,
+        looks_so: collapse::is_xctrace,
+        read: collapse::xctrace,
+    },
+    Row {
+        name: "folded text",
+        has_unit: false,
+        looks_so: |head| !head.is_binary,
+        read: folded,
+    },
+];
+
+/// A kind of file: a row's number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kind(usize);
+
+impl Kind {
+    /// The kind of an unpacked file.
+    ///
+    /// # Errors
+    /// When it is none that is known.
+    pub fn of(bytes: &[u8]) -> Result<Self, Error> {
+        let head = Head::of(bytes);
+        let known = KINDS.iter().position(|row| (row.looks_so)(&head));
+        known.map(Self).ok_or_else(|| {
+            let names: Vec<_> = KINDS.iter().map(|row| row.name).collect();
+            Error::Whole(format!(
+                "it is no raw recording (.fbpf), and none of: {}",
+                names.join(", ")
+            ))
+        })
+    }
+
+    /// What sentences call it.
+    pub fn name(self) -> &'static str {
+        KINDS[self.0].name
+    }
+
+    /// Whether it says what its weights count.
+    pub fn has_unit(self) -> bool {
+        KINDS[self.0].has_unit
+    }
+
+    /// The profile in an unpacked file of this kind.
+    ///
+    /// # Errors
+    /// When the file is broken, has no stack, or not what is wanted of it.
+    pub fn read(self, bytes: &[u8], wanted: &Wanted<'_>) -> Result<Reading, Error> {
+        let reading = (KINDS[self.0].read)(bytes, wanted)?;
+        if reading.profile.samples().is_empty() {
+            return Err(Error::Whole("there is no stack in it".to_owned()));
+        }
+        Ok(reading)
+    }
+}
+
+/// What is wanted of a file.
+#[derive(Clone, Debug)]
+pub struct Wanted<'a> {
+    /// What the weights count, where the file does not say it.
+    pub unit: Unit,
+    /// Which of the things that the file counts; none for the one that is usual.
+    pub sample_type: Option<&'a str>,
+}
+
+impl Wanted<'_> {
+    /// How many firings a weight stands for where nothing says it: as many as the weight where samples are what is
+    /// counted, and else one, the least that there can have been.
+    fn count(&self, weight: u64) -> u64 {
+        match self.unit {
+            Unit::Samples => weight,
+            Unit::Events(_) | Unit::Nanoseconds => weight.min(1),
+        }
+    }
+}
+
+/// What came of a file.
+#[derive(Clone, Debug)]
+pub struct Reading {
+    /// What is in it.
+    pub profile: Profile,
+    /// What there is to say of it: a label, and a line of text. May hold characters of the file.
+    pub notes: Vec<(&'static str, String)>,
+}
+
+impl From<Profile> for Reading {
+    fn from(profile: Profile) -> Self {
+        Self {
+            profile,
+            notes: Vec::new(),
+        }
+    }
+}
+
+/// Why a file is not read.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A line that is not as such lines are.
+    #[error("line {line}: {problem}")]
+    Line {
+        /// Counted from one.
+        line: usize,
+        /// What is wrong, and what was expected.
+        problem: String,
+    },
+    /// Folded text that is none.
+    #[error(transparent)]
+    Folded(#[from] fold::ParseError),
+    /// Something that no line is to blame for.
+    #[error("{0}")]
+    Whole(String),
+}
+
+impl Error {
+    /// A line, counted from one, that is not as such lines are.
+    fn at(line: usize, problem: impl Into<String>) -> Self {
+        let problem = problem.into();
+        Self::Line { line, problem }
+    }
+}
+
+/// What decides the kind of a file.
+struct Head<'a> {
+    bytes: &'a [u8],
+    /// The beginning as text, without a line that is cut.
+    text: Cow<'a, str>,
+    /// Whether it holds characters that text does not.
+    is_binary: bool,
+}
+
+impl<'a> Head<'a> {
+    fn of(bytes: &'a [u8]) -> Self {
+        let mut head = &bytes[..bytes.len().min(HEAD_BYTES)];
+        if head.len() < bytes.len()
+            && let Some(end) = head.iter().rposition(|byte| *byte == b'\n')
+        {
+            head = &head[..=end];
+        }
+        let is_control = |byte: &u8| *byte < b'\t' || (0x0e..0x1b).contains(byte);
+        Self {
+            bytes,
+            text: String::from_utf8_lossy(head),
+            is_binary: head.iter().any(is_control),
+        }
+    }
+}
+
+/// All bytes of a file, unpacked if it is gzipped.
+///
+/// # Errors
+/// When it is larger than [`MOST_BYTES`], or packed and broken.
+pub fn unpacked(bytes: Vec<u8>) -> Result<Vec<u8>, Error> {
+    if !bytes.starts_with(b"\x1f\x8b") {
+        return Ok(bytes);
+    }
+    let mut unpacked = Vec::new();
+    let mut gzip = MultiGzDecoder::new(&*bytes).take(MOST_BYTES + 1);
+    if let Err(error) = gzip.read_to_end(&mut unpacked) {
+        return Err(Error::Whole(format!(
+            "it begins as a gzipped file, and cannot be unpacked: {error}"
+        )));
+    }
+    if unpacked.len() as u64 > MOST_BYTES {
+        return Err(Error::Whole(
+            "it is gzipped, and more than 1 GiB when unpacked; divide it".to_owned(),
+        ));
+    }
+    Ok(unpacked)
+}
+
+fn folded(bytes: &[u8], wanted: &Wanted<'_>) -> Result<Reading, Error> {
+    text::one_type(wanted)?;
+    Ok(fold::parse(bytes, wanted.unit.clone())?.into())
+}

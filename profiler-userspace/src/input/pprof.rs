@@ -1,0 +1,437 @@
+//! pprof: what `go tool pprof`, our own output and many other profilers write.
+//!
+//! In: a `profile.proto`. Out: a profile with its mappings, functions, lines, inlined functions and labels, of one of its
+//! sample types: the one that it names as usual, else the last, unless another is asked for. Our own file comes back as
+//! the profile that was written, as far as that can be seen in folded text.
+
+use super::text::no_such_type;
+use super::{Error, Head, Reading, Wanted};
+use crate::pprof::{self, ValueType};
+use crate::profile::fold::visible;
+use crate::profile::normalized::{LocationIndex, NormalizedStack};
+use crate::profile::{
+    Activity, FrameKind, Function, FunctionIndex, Labels, Line, Location, Mapping,
+};
+use crate::profile::{
+    MappingIndex, OffCpuView, Profile, Sample, Unit, Wakers, Window, WindowIndex,
+};
+use crate::profile::{is_mark, marks};
+use profiler_common::abi::{StackEnd, ThreadState};
+use prost::Message as _;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// Whether the file is binary, and begins with a field of such a message.
+pub(super) fn looks_so(head: &Head<'_>) -> bool {
+    let field = head.bytes.first().map(|tag| (tag >> 3, tag & 7));
+    let is_field = matches!(field, Some((1..=6 | 11, 2) | (7..=10 | 12..=15, 0 | 2)));
+    head.is_binary && is_field
+}
+
+pub(super) fn read(bytes: &[u8], wanted: &Wanted<'_>) -> Result<Reading, Error> {
+    let message = pprof::Profile::decode(bytes)
+        .map_err(|error| Error::Whole(format!("it is no profile.proto: {error}")))?;
+    let reader = Reader::new(&message)?;
+    let types: Vec<&str> = message
+        .sample_type
+        .iter()
+        .map(|one| reader.text(one.kind))
+        .collect();
+    let chosen = match wanted.sample_type {
+        Some(name) => types
+            .iter()
+            .position(|kind| *kind == name)
+            .ok_or_else(|| no_such_type(name, types.iter().copied()))?,
+        None => {
+            let usual = message
+                .sample_type
+                .iter()
+                .rposition(|one| one.kind == message.default_sample_type);
+            let last = types.len().checked_sub(1);
+            usual
+                .or(last)
+                .ok_or_else(|| Error::Whole("it has no sample type".to_owned()))?
+        }
+    };
+    let mut reading = Reading::from(reader.profile(chosen)?);
+    let others: Vec<_> = (types.iter().enumerate())
+        // The number of firings comes along.
+        .filter(|(at, kind)| *at != chosen && **kind != "samples")
+        .map(|(_, kind)| visible(kind))
+        .collect();
+    if !others.is_empty() {
+        let (others, shown) = (others.join(", "), visible(types[chosen]));
+        let text = format!("{others}: shown is {shown}; choose with --sample-type");
+        reading.notes.push(("not shown", text));
+    }
+    let comments = message.comment.iter().map(|comment| reader.text(*comment));
+    let comments = comments.map(|comment| ("comment", comment.to_owned()));
+    reading.notes.extend(comments);
+    Ok(reading)
+}
+
+struct Reader<'a> {
+    message: &'a pprof::Profile,
+    texts: Vec<std::borrow::Cow<'a, str>>,
+}
+
+/// The profile that is made, and its indices by the IDs of the file.
+struct Made {
+    profile: Profile,
+    locations: HashMap<u64, LocationIndex>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(message: &'a pprof::Profile) -> Result<Self, Error> {
+        let texts = message
+            .string_table
+            .iter()
+            .map(|text| String::from_utf8_lossy(text));
+        let reader = Self {
+            message,
+            texts: texts.collect(),
+        };
+        let of_types = message
+            .sample_type
+            .iter()
+            .flat_map(|one| [one.kind, one.unit]);
+        let of_functions = message
+            .function
+            .iter()
+            .flat_map(|one| [one.name, one.system_name, one.filename]);
+        let of_mappings = message
+            .mapping
+            .iter()
+            .flat_map(|one| [one.filename, one.build_id]);
+        let labels = message.sample.iter().flat_map(|sample| &sample.label);
+        let of_labels = labels.flat_map(|label| [label.key, label.text]);
+        let comments = message.comment.iter().copied();
+        let all = of_types
+            .chain(of_functions)
+            .chain(of_mappings)
+            .chain(of_labels)
+            .chain(comments);
+        let is_there =
+            |number: i64| usize::try_from(number).is_ok_and(|at| at < reader.texts.len().max(1));
+        match { all }.find(|number| !is_there(*number)) {
+            None => Ok(reader),
+            Some(number) => Err(Error::Whole(format!(
+                "it refers to text {number}, and has {}",
+                reader.texts.len()
+            ))),
+        }
+    }
+
+    /// The text of a number that is there.
+    fn text(&self, number: i64) -> &str {
+        let at = usize::try_from(number).ok();
+        at.and_then(|at| self.texts.get(at)).map_or("", |text| text)
+    }
+
+    fn profile(&self, chosen: usize) -> Result<Profile, Error> {
+        let message = self.message;
+        let (unit, factor) = self.unit(message.sample_type[chosen]);
+        let duration = u64::try_from(message.duration_nanos).unwrap_or(0);
+        let window = Window {
+            start: Duration::ZERO,
+            end: Duration::from_nanos(duration),
+        };
+        let mut made = Made {
+            profile: Profile::new(unit, window),
+            locations: HashMap::new(),
+        };
+        let origin = &mut made.profile.origin;
+        let started = u64::try_from(message.time_nanos)
+            .ok()
+            .filter(|time| *time > 0);
+        origin.started = started.map(|time| SystemTime::UNIX_EPOCH + Duration::from_nanos(time));
+        origin.activity = match self.text(message.sample_type[chosen].kind) {
+            "off_cpu" => Activity::Waiting,
+            "wall" => Activity::Both,
+            _ => Activity::Running,
+        };
+        let of_period = message.period_type.map(|of| self.unit(of));
+        origin.period_ns = match of_period {
+            Some((Unit::Nanoseconds, factor)) => u64::try_from(message.period)
+                .ok()
+                .and_then(|period| period.checked_mul(factor)),
+            _ => None,
+        };
+        origin.period_ns = origin.period_ns.filter(|period| *period > 0);
+        self.add_locations(&mut made)?;
+        let counts = message
+            .sample_type
+            .iter()
+            .position(|one| (self.text(one.kind), self.text(one.unit)) == ("samples", "count"));
+        let mut total = 0_u64;
+        for (number, sample) in (1..).zip(&message.sample) {
+            let at = |problem: &str| Error::Whole(format!("sample {number}: {problem}"));
+            if sample.value.len() != message.sample_type.len() {
+                return Err(at(&format!(
+                    "it has {} values, and there are {} sample types",
+                    sample.value.len(),
+                    message.sample_type.len()
+                )));
+            }
+            let value = u64::try_from(sample.value[chosen]).map_err(|_| {
+                at("its value is negative, as in the difference of two profiles; give one of these two")
+            })?;
+            let weight = value.checked_mul(factor);
+            let sum = weight.and_then(|weight| total.checked_add(weight));
+            let (Some(weight), Some(sum)) = (weight, sum) else {
+                return Err(at("the values up to here are 2^64 or more"));
+            };
+            total = sum;
+            let count = match counts {
+                Some(counts) => u64::try_from(sample.value[counts]).unwrap_or(0),
+                None if made.profile.unit == Unit::Samples => weight,
+                None => weight.min(1),
+            };
+            if weight > 0 || count > 0 {
+                self.add_sample(&mut made, sample, (weight, count))
+                    .map_err(|problem| at(&problem))?;
+            }
+        }
+        let is_blocked = |sample: &Sample| sample.thread_state == ThreadState::Blocked;
+        if made.profile.samples().iter().any(is_blocked) {
+            // What was waited for is a frame already.
+            made.profile.off_cpu = Some(OffCpuView {
+                scheduler: false,
+                reasons: false,
+                kernel: true,
+                ran: false,
+                wakers: Wakers::None,
+            });
+        }
+        Ok(made.profile)
+    }
+
+    /// What a type counts, and by what its values are multiplied.
+    fn unit(&self, of: ValueType) -> (Unit, u64) {
+        match (self.text(of.kind), self.text(of.unit)) {
+            (_, "nanoseconds" | "ns") => (Unit::Nanoseconds, 1),
+            (_, "microseconds" | "us") => (Unit::Nanoseconds, 1_000),
+            (_, "milliseconds" | "ms") => (Unit::Nanoseconds, 1_000_000),
+            (_, "seconds" | "s") => (Unit::Nanoseconds, 1_000_000_000),
+            ("samples", _) => (Unit::Samples, 1),
+            (kind, "count" | "") => (Unit::Events(kind.to_owned()), 1),
+            (_, unit) => (Unit::Events(unit.to_owned()), 1),
+        }
+    }
+
+    fn add_locations(&self, made: &mut Made) -> Result<(), Error> {
+        let (message, profile) = (self.message, &mut made.profile);
+        let mappings: HashMap<u64, (MappingIndex, FrameKind)> = (message.mapping.iter())
+            .map(|mapping| {
+                let name = self.text(mapping.filename);
+                let index = profile.mapping(self.mapping(mapping));
+                (mapping.id, (index, kind(name)))
+            })
+            .collect();
+        let functions: HashMap<u64, FunctionIndex> = (message.function.iter())
+            .map(|function| {
+                let index = profile.function(Function {
+                    name: self.text(function.name).to_owned(),
+                    system_name: self.text(function.system_name).to_owned(),
+                    file: Arc::from(self.text(function.filename)),
+                });
+                (function.id, index)
+            })
+            .collect();
+        for location in &message.location {
+            let broken =
+                |problem: String| Error::Whole(format!("location {}: {problem}", location.id));
+            let mapping = match location.mapping_id {
+                0 => None,
+                id => Some(
+                    mappings
+                        .get(&id)
+                        .ok_or_else(|| broken(format!("there is no mapping {id}")))?,
+                ),
+            };
+            let mut lines = Vec::with_capacity(location.line.len());
+            for line in &location.line {
+                let id = line.function_id;
+                let function = *(functions.get(&id))
+                    .ok_or_else(|| broken(format!("there is no function {id}")))?;
+                let line = u32::try_from(line.line).unwrap_or(0);
+                lines.push(Line { function, line });
+            }
+            if lines.is_empty() {
+                let name = self.unnamed(location);
+                let function = profile.function(Function {
+                    name,
+                    ..Function::default()
+                });
+                lines.push(Line { function, line: 0 });
+            }
+            let name = lines
+                .last()
+                .map_or("", |line| &profile.function_at(line.function).name);
+            let kind = match mapping {
+                Some((_, kind)) => *kind,
+                None if is_mark(name) => FrameKind::Mark,
+                None => FrameKind::User,
+            };
+            let lines = profile.lines(lines);
+            let index = profile.location(Location {
+                mapping: mapping.map(|(index, _)| *index),
+                address: location.address,
+                kind,
+                lines,
+            });
+            made.locations.insert(location.id, index);
+        }
+        Ok(())
+    }
+
+    fn mapping(&self, mapping: &pprof::Mapping) -> Mapping {
+        let path = self.text(mapping.filename);
+        let build_id = self.text(mapping.build_id);
+        let byte = |at: usize| {
+            build_id
+                .get(at..at + 2)
+                .and_then(|hex| u8::from_str_radix(hex, 16).ok())
+        };
+        let bytes: Option<Box<[u8]>> = (0..build_id.len()).step_by(2).map(byte).collect();
+        let is_everything = mapping.memory_start == 0 && mapping.memory_limit == u64::MAX;
+        Mapping {
+            path: path.into(),
+            module: file_name(path).to_owned(),
+            build_id: bytes.unwrap_or_default(),
+            range: match is_everything {
+                true => 0..0,
+                false => mapping.memory_start..mapping.memory_limit,
+            },
+            offset: mapping.file_offset,
+            has_functions: mapping.has_functions,
+        }
+    }
+
+    /// What a location without a function is called.
+    fn unnamed(&self, location: &pprof::Location) -> String {
+        let mapping = self
+            .message
+            .mapping
+            .iter()
+            .find(|mapping| mapping.id == location.mapping_id);
+        match mapping.map(|mapping| file_name(self.text(mapping.filename))) {
+            Some(module) if !module.is_empty() => {
+                format!(
+                    "[{}+{:#x}]",
+                    module.trim_matches(['[', ']']),
+                    location.address
+                )
+            }
+            _ => format!("[{:#x}]", location.address),
+        }
+    }
+
+    fn add_sample(
+        &self,
+        made: &mut Made,
+        sample: &pprof::Sample,
+        (weight, count): (u64, u64),
+    ) -> Result<(), String> {
+        let (labels, state) = self.labels(sample);
+        let profile = &mut made.profile;
+        let mut locations = Vec::with_capacity(sample.location_id.len());
+        for id in &sample.location_id {
+            let location = made.locations.get(id);
+            locations.push(*location.ok_or_else(|| format!("there is no location {id}"))?);
+        }
+        let thread_state = take_state(profile, state, &mut locations);
+        // From the leaf on, up to the last that is not the kernel's, which is of the program.
+        let is_kernel = |at: &LocationIndex| profile.location_at(*at).kind == FrameKind::Kernel;
+        let kernel = locations
+            .iter()
+            .rposition(is_kernel)
+            .map_or(0, |last| last + 1);
+        let user = locations.split_off(kernel);
+        let mut stack = |locations: Vec<LocationIndex>| {
+            (!locations.is_empty()).then(|| {
+                profile.stack(NormalizedStack {
+                    locations: locations.into(),
+                    end: StackEnd::Root,
+                    fp_fallback: false,
+                })
+            })
+        };
+        let (user, kernel) = (stack(user), stack(locations));
+        let labels = profile.labels(labels);
+        profile.push(Sample {
+            labels,
+            user,
+            kernel,
+            thread_state,
+            reason: None,
+            waker: None,
+            window: WindowIndex::default(),
+            weight,
+            count,
+        });
+        Ok(())
+    }
+
+    /// Whose a sample is, in the words of our own files and those of others.
+    fn labels<'s>(&'s self, sample: &pprof::Sample) -> (Labels, &'s str) {
+        let mut labels = Labels::default();
+        let mut state = "";
+        for label in &sample.label {
+            let text = self.text(label.text);
+            let number = || match text {
+                "" => u32::try_from(label.number).ok(),
+                text => text.parse().ok(),
+            };
+            match self.text(label.key) {
+                "comm" | "process" | "process_name" | "thread" | "thread_name"
+                    if labels.comm.is_none() =>
+                {
+                    labels.comm = Some(text.to_owned()).filter(|_| label.number == 0);
+                }
+                "pid" | "process_id" => labels.pid = number(),
+                "tid" | "thread_id" => labels.tid = number(),
+                "cpu" => labels.cpu = number(),
+                "state" => state = self.text(label.text),
+                "source" => labels.source = Some(text.to_owned()),
+                _ => {}
+            }
+        }
+        (labels, state)
+    }
+}
+
+/// What a thread did, by the label that our own files have. The frame that says so is taken away, since views add it.
+fn take_state(profile: &Profile, state: &str, locations: &mut Vec<LocationIndex>) -> ThreadState {
+    let (mark, thread_state) = match state {
+        "blocked" => return ThreadState::Blocked,
+        "runnable" => (marks::RUNNABLE, ThreadState::Runnable),
+        "running" => (marks::NOT_SAMPLED, ThreadState::Ran),
+        _ => return ThreadState::Running,
+    };
+    match locations.first() {
+        Some(leaf) if profile.name_at(*leaf) == mark => {
+            locations.remove(0);
+            thread_state
+        }
+        _ => ThreadState::Running,
+    }
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// What code in a mapping of this name is.
+fn kind(mapping: &str) -> FrameKind {
+    let is_kernel = mapping.starts_with("[kernel")
+        || mapping.ends_with(".ko")
+        || file_name(mapping).starts_with("vmlinux");
+    match mapping {
+        _ if is_kernel => FrameKind::Kernel,
+        "[jit]" => FrameKind::Jit,
+        _ if mapping.starts_with("/tmp/perf-") => FrameKind::Jit,
+        _ => FrameKind::User,
+    }
+}

@@ -1,0 +1,127 @@
+//! Stacks as SystemTap prints them: `print_backtrace()`, `print_ubacktrace()`, `print_stack(@x)` and the like.
+//!
+//! In: frames from the leaf on, one to a line, then a line with a number: how often. Out: a profile.
+//!
+//! A frame is ` 0xffffffff8103ce3b : native_safe_halt+0xb/0x10 [kernel]`; where nothing has a name,
+//! ` 0x7f2b1c : [libc.so.6+0x1234/0x1000]` or the address alone. The offset is left out, so that places in one function
+//! are one frame.
+
+use super::text::{Summed, address, excerpt, is_kernel_address, lines, one_type, without_offset};
+use super::{Error, Head, Reading, Wanted};
+use crate::profile::{Frame, FrameKind, FrameProfile, Profile, Window};
+
+/// Whether there are lines of addresses, and then one with a number.
+pub(super) fn looks_so(head: &Head<'_>) -> bool {
+    let mut has_frame = false;
+    for line in head.text.lines().map(str::trim) {
+        if line.is_empty() {
+            continue;
+        }
+        if has_frame && is_number(line) {
+            return true;
+        }
+        has_frame |= frame(line).is_some();
+        if !has_frame && !is_remark(line) {
+            return false;
+        }
+    }
+    // A long first stack.
+    has_frame
+}
+
+fn is_number(line: &str) -> bool {
+    line.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// What SystemTap says beside stacks.
+fn is_remark(line: &str) -> bool {
+    line.starts_with("WARNING:") || line.starts_with("Pass ")
+}
+
+pub(super) fn read(bytes: &[u8], wanted: &Wanted<'_>) -> Result<Reading, Error> {
+    one_type(wanted)?;
+    let profile = Profile::new(wanted.unit.clone(), Window::default());
+    let mut summed = Summed::new(FrameProfile::new(profile));
+    let mut stack: Vec<Frame> = Vec::new();
+    let (mut remarks, mut last) = (0, 0);
+    for (line, text) in lines(bytes) {
+        last = line;
+        let text = text.trim();
+        if text.is_empty() {
+            continue;
+        }
+        if is_number(text) {
+            if stack.is_empty() {
+                return Err(Error::at(line, "a number without a stack above it"));
+            }
+            let shown = text.parse().ok();
+            let Some(weight) = shown.and_then(|shown| wanted.unit.read(shown)) else {
+                let problem = format!("{} is too large to be a weight", excerpt(text));
+                return Err(Error::at(line, problem));
+            };
+            stack.reverse();
+            summed.push(line, &stack, (weight, wanted.count(weight)))?;
+            stack.clear();
+        } else if let Some(frame) = frame(text) {
+            stack.push(frame);
+        } else if is_remark(text) {
+            remarks += 1;
+        } else {
+            return Err(Error::at(
+                line,
+                format!(
+                    "{} is no frame such as `0xffffffff8103ce3b : cpu_idle+0xd6/0x120 [kernel]`, nor a number",
+                    excerpt(text)
+                ),
+            ));
+        }
+    }
+    if !stack.is_empty() {
+        return Err(Error::at(
+            last,
+            "the file ends within a stack; a number should be below it",
+        ));
+    }
+    let mut reading = Reading::from(summed.frames.into_profile());
+    if remarks > 0 {
+        let remarks = format!("{remarks} lines of warnings, which are no stacks");
+        reading.notes.push(("not shown", remarks));
+    }
+    Ok(reading)
+}
+
+/// A line as a frame, if it is one.
+fn frame(line: &str) -> Option<Frame> {
+    // Where a stack may be wrong, SystemTap says so.
+    let line = line.strip_suffix("(inexact)").unwrap_or(line).trim_end();
+    let line = (line
+        .strip_prefix("Returning from:")
+        .or(line.strip_prefix("Returning to  :")))
+    .unwrap_or(line)
+    .trim_start();
+    let (first, rest) = line.split_once([' ', '\t']).unwrap_or((line, ""));
+    let address = address(first)?;
+    let rest = rest.trim_start();
+    let rest = rest.strip_prefix(':').unwrap_or(rest).trim();
+    let (name, module) = match rest.rsplit_once(" [") {
+        Some((name, module)) => (name.trim_end(), module.strip_suffix(']')?),
+        None => (rest, ""),
+    };
+    let kernel = module == "kernel" || (is_kernel_address(address) && !module.contains('/'));
+    let kind = match kernel {
+        true => FrameKind::Kernel,
+        false => FrameKind::User,
+    };
+    let name = match name.is_empty() {
+        true => first.to_owned(),
+        // `[libc.so.6+0x1234/0x1000]`: the size of the module is of no use.
+        false if name.starts_with('[') => match name.rsplit_once('/') {
+            Some((start, size)) if super::text::address(size.trim_end_matches(']')).is_some() => {
+                format!("{start}]")
+            }
+            _ => name.to_owned(),
+        },
+        false => without_offset(name).to_owned(),
+    };
+    Some(Frame { name, kind })
+}

@@ -1,0 +1,133 @@
+//! What readers of text share.
+//!
+//! In: lines. Out: excerpts that errors can quote, stacks of frames, sums that do not overflow.
+
+use super::{Error, Wanted};
+use crate::profile::fold::visible;
+use crate::profile::{Frame, FrameProfile, Labels};
+use std::borrow::Cow;
+
+/// So much of hostile text as an error can quote.
+pub(super) fn excerpt(text: &str) -> String {
+    const CHARS: usize = 40;
+    let shown = visible(text.trim());
+    match shown.char_indices().nth(CHARS) {
+        Some((end, _)) => format!("`{}…`", &shown[..end]),
+        None => format!("`{shown}`"),
+    }
+}
+
+/// All lines and their numbers, from one.
+pub(super) fn lines(bytes: &[u8]) -> impl Iterator<Item = (usize, Cow<'_, str>)> {
+    let text = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    let lines = text
+        .split(|byte| *byte == b'\n')
+        .map(String::from_utf8_lossy);
+    (1..).zip(lines)
+}
+
+/// Refuses a choice among types where there is but one.
+pub(super) fn one_type(wanted: &Wanted<'_>) -> Result<(), Error> {
+    match wanted.sample_type {
+        None => Ok(()),
+        Some(_) => Err(Error::Whole(
+            "it counts one thing alone; leave --sample-type out".to_owned(),
+        )),
+    }
+}
+
+/// Refuses a type that is not there.
+pub(super) fn no_such_type<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Error {
+    let known: Vec<_> = known.map(visible).collect();
+    Error::Whole(format!(
+        "it does not count {}; --sample-type may be one of: {}",
+        visible(name),
+        known.join(", ")
+    ))
+}
+
+/// Adds stacks to a profile as long as their weights can be summed.
+pub(super) struct Summed {
+    pub(super) frames: FrameProfile,
+    total: u64,
+}
+
+impl Summed {
+    /// Adds to this profile, which is empty.
+    pub(super) fn new(frames: FrameProfile) -> Self {
+        Self { frames, total: 0 }
+    }
+
+    /// Adds a stack that a line tells of.
+    pub(super) fn push(
+        &mut self,
+        line: usize,
+        stack: &[Frame],
+        (weight, count): (u64, u64),
+    ) -> Result<(), Error> {
+        self.add(line, weight)?;
+        self.frames.push(stack, weight, count);
+        Ok(())
+    }
+
+    /// Adds a stack of an owner that is told beside it.
+    pub(super) fn push_of(
+        &mut self,
+        line: usize,
+        labels: Labels,
+        stack: &[Frame],
+        (weight, count): (u64, u64),
+    ) -> Result<(), Error> {
+        self.add(line, weight)?;
+        self.frames.push_of(labels, stack, weight, count);
+        Ok(())
+    }
+
+    fn add(&mut self, line: usize, weight: u64) -> Result<(), Error> {
+        let total = self.total.checked_add(weight);
+        let too_heavy = || Error::at(line, "the weights up to here are 2^64 or more");
+        self.total = total.ok_or_else(too_heavy)?;
+        Ok(())
+    }
+}
+
+/// Whether a name, or the address of a function without one, is the kernel's: what stacks of kernels begin with.
+pub(super) fn is_kernel_root(name: &str) -> bool {
+    const ENTRIES: [&str; 9] = [
+        "entry_SYSCALL",
+        "entry_SYSENTER",
+        "entry_INT80",
+        "asm_",
+        "ret_from_fork",
+        "secondary_startup",
+        "do_syscall_64",
+        "el0t_",
+        "el0_",
+    ];
+    match address(name) {
+        Some(address) => is_kernel_address(address),
+        None => ENTRIES.iter().any(|entry| name.starts_with(entry)),
+    }
+}
+
+/// Whether an address is in the half of them that is the kernel's.
+pub(super) fn is_kernel_address(address: u64) -> bool {
+    address >= 0xffff_8000_0000_0000
+}
+
+/// The address that a word is, such as `0x1f`.
+pub(super) fn address(word: &str) -> Option<u64> {
+    u64::from_str_radix(word.strip_prefix("0x")?, 16).ok()
+}
+
+/// A name without the offset behind it: `main+12`, `main+0x1f`, `main+0xb/0x10`.
+pub(super) fn without_offset(name: &str) -> &str {
+    let is_number = |text: &str| match text.strip_prefix("0x") {
+        Some(hex) => !hex.is_empty() && hex.bytes().all(|byte| byte.is_ascii_hexdigit()),
+        None => !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()),
+    };
+    match name.rsplit_once('+') {
+        Some((stem, offset)) if !stem.is_empty() && offset.split('/').all(is_number) => stem,
+        _ => name,
+    }
+}

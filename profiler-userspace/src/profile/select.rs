@@ -1,0 +1,303 @@
+//! A part of a profile: samples of some owners, through some functions, with some frames.
+//!
+//! In: a [`Profile`], and a [`Selection`]. Out: the samples that are wanted, on the frames that are wanted, and what was
+//! left out and why: the weights of both are those of the profile. Frames are looked at as pprof does: a pattern is met by
+//! a function's name, its source file, or the file that its code is in; here also by what else a stack reads as, such as
+//! the process and `[runnable]`.
+//! Never: scales or moves a weight.
+
+mod matches;
+mod pattern;
+mod stacks;
+#[cfg(test)]
+mod tests;
+
+pub use pattern::{Pattern, Who};
+
+use super::model::{Labels, LabelsIndex, Profile, Sample};
+use super::normalized::NormalizedStackIndex;
+use super::off_cpu_view::Wakers;
+use foldhash::HashSet;
+use matches::Matches;
+use stacks::Stacks;
+
+/// What of a profile is wanted. All of it by default. Where several patterns are given for one thing, any of them will do.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Selection {
+    /// Only samples of these processes; of all if empty.
+    pub processes: Vec<Who>,
+    /// Only samples of these threads; of all if empty.
+    pub threads: Vec<Who>,
+    /// Only samples of these CPUs; of all if empty.
+    pub cpus: Vec<u32>,
+    /// Only samples in whose stack a frame meets this; all if empty.
+    pub focus: Vec<Pattern>,
+    /// No samples in whose stack a frame meets this.
+    pub ignore: Vec<Pattern>,
+    /// No frames that meet this. What they called stays.
+    pub hide: Vec<Pattern>,
+    /// Stacks begin at the outermost frame that meets this; samples without one are left out.
+    pub root_at: Vec<Pattern>,
+    /// Whether a function that calls itself is one frame.
+    pub collapse_recursion: bool,
+}
+
+/// Why samples were left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// Of another process.
+    Process,
+    /// Of another thread.
+    Thread,
+    /// Of another CPU.
+    Cpu,
+    /// No frame meets the focus.
+    Focus,
+    /// A frame is to be ignored.
+    Ignore,
+    /// No frame is where stacks are to begin.
+    RootAt,
+}
+
+/// What was left out for one reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Why.
+    pub reason: Reason,
+    /// How much of the profile's weight.
+    pub weight: u64,
+    /// How many firings.
+    pub count: u64,
+}
+
+/// What came of a selection.
+#[derive(Clone, Debug)]
+pub struct Selected {
+    /// What is wanted.
+    pub profile: Profile,
+    /// What was left out, a reason once. The first reason counts, in the order of [`Reason`].
+    pub left_out: Vec<LeftOut>,
+    /// How much of the weight is on stacks of which frames were hidden.
+    pub hidden: u64,
+}
+
+/// Why nothing can be selected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SelectError {
+    /// No sample has such a label.
+    #[error("the profile has no {0}")]
+    NoLabel(&'static str),
+}
+
+impl Selection {
+    /// Whether it is all of a profile.
+    pub fn is_all(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Selects.
+    ///
+    /// # Errors
+    /// When owners are named in a way in which the profile has no labels.
+    pub fn of(&self, profile: Profile) -> Result<Selected, SelectError> {
+        let owners = self.owners(&profile)?;
+        let is_alone = profile
+            .off_cpu
+            .is_some_and(|view| view.wakers == Wakers::Alone);
+        let mut matches = Matches::new(&profile, self);
+        let mut selecting = Selecting {
+            stacks: Stacks::new(self, &profile),
+            profile,
+            is_alone,
+            left_out: Vec::new(),
+            hidden: 0,
+        };
+        let samples = std::mem::take(&mut selecting.profile.samples);
+        for mut sample in samples {
+            let reason = owners
+                .reason(&sample)
+                .or_else(|| matches.reason(&selecting.profile, &sample));
+            let reason = reason.or_else(|| selecting.change(&mut sample).err());
+            match reason {
+                Some(reason) => selecting.leave_out(reason, &sample),
+                None => selecting.profile.push(sample),
+            }
+        }
+        if !self.root_at.is_empty() {
+            selecting.profile.without_owners(is_alone);
+        }
+        Ok(Selected {
+            profile: selecting.profile,
+            left_out: selecting.left_out,
+            hidden: selecting.hidden,
+        })
+    }
+
+    /// Which labels are wanted.
+    fn owners(&self, profile: &Profile) -> Result<Owners, SelectError> {
+        let labels = || {
+            profile
+                .samples()
+                .iter()
+                .map(|sample| profile.labels_at(sample.labels))
+        };
+        let is_id = |who: &Who| matches!(who, Who::Id(_));
+        let need =
+            |is_asked: bool, has: fn(&Labels) -> bool, what| match is_asked && !labels().any(has) {
+                true => Err(SelectError::NoLabel(what)),
+                false => Ok(()),
+            };
+        need(
+            self.processes.iter().any(is_id),
+            |of| of.pid.is_some(),
+            "process IDs",
+        )?;
+        need(
+            self.threads.iter().any(is_id),
+            |of| of.tid.is_some(),
+            "thread IDs; record with --per-thread",
+        )?;
+        need(
+            !self.cpus.is_empty(),
+            |of| of.cpu.is_some(),
+            "CPUs; record with --per-cpu",
+        )?;
+        // A process is called as one of its threads is.
+        let named = labels().filter(|labels| self.processes.iter().any(|who| who.is_name(labels)));
+        let named: HashSet<_> = named
+            .filter_map(|labels| Some((labels.pid?, labels.start)))
+            .collect();
+        let reason = |labels: &Labels| {
+            let of_named = || {
+                labels
+                    .pid
+                    .is_some_and(|pid| named.contains(&(pid, labels.start)))
+            };
+            let is_process = |who: &Who| who.is(labels.pid, labels) || of_named();
+            if !self.processes.is_empty() && !self.processes.iter().any(is_process) {
+                Some(Reason::Process)
+            } else if !self.threads.is_empty()
+                && !self.threads.iter().any(|who| who.is(labels.tid, labels))
+            {
+                Some(Reason::Thread)
+            } else if !self.cpus.is_empty()
+                && !labels.cpu.is_some_and(|cpu| self.cpus.contains(&cpu))
+            {
+                Some(Reason::Cpu)
+            } else {
+                None
+            }
+        };
+        let reasons = profile.labels.iter().map(reason).collect();
+        Ok(Owners(reasons))
+    }
+}
+
+/// By labels, why their samples are left out.
+struct Owners(Vec<Option<Reason>>);
+
+impl Owners {
+    fn reason(&self, sample: &Sample) -> Option<Reason> {
+        self.0[sample.labels.0 as usize]
+    }
+}
+
+/// A selection that is under way.
+struct Selecting<'a> {
+    stacks: Stacks<'a>,
+    profile: Profile,
+    /// Whether the stacks that are shown are those of wakers.
+    is_alone: bool,
+    left_out: Vec<LeftOut>,
+    hidden: u64,
+}
+
+/// A user stack and a kernel stack.
+type Pair = [Option<NormalizedStackIndex>; 2];
+
+impl Selecting<'_> {
+    fn leave_out(&mut self, reason: Reason, sample: &Sample) {
+        let Sample { weight, count, .. } = *sample;
+        match self
+            .left_out
+            .iter_mut()
+            .find(|left_out| left_out.reason == reason)
+        {
+            Some(left_out) => {
+                left_out.weight = left_out.weight.saturating_add(weight);
+                left_out.count = left_out.count.saturating_add(count);
+            }
+            None => self.left_out.push(LeftOut {
+                reason,
+                weight,
+                count,
+            }),
+        }
+    }
+
+    /// Changes the stacks of a sample, unless they have no root.
+    fn change(&mut self, sample: &mut Sample) -> Result<(), Reason> {
+        let waker = sample.waker.map(|index| *self.profile.waker_at(index));
+        let mut hides = false;
+        if self.is_alone {
+            // The stacks that are shown are of those who ended the waits.
+            if waker.is_none() && self.stacks.cuts() {
+                return Err(Reason::RootAt);
+            }
+        } else {
+            let own = [sample.user, sample.kernel];
+            [sample.user, sample.kernel] = self.pair(own, true, &mut hides)?;
+        }
+        if let Some(mut waker) = waker {
+            let before = [waker.user, waker.kernel];
+            [waker.user, waker.kernel] = self.pair(before, self.is_alone, &mut hides)?;
+            if before != [waker.user, waker.kernel] {
+                sample.waker = Some(self.profile.waker(waker));
+            }
+        }
+        if hides {
+            self.hidden = self.hidden.saturating_add(sample.weight);
+        }
+        Ok(())
+    }
+
+    /// Two stacks as they are wanted, from their root on if `cuts`. Says whether frames were hidden.
+    fn pair(&mut self, pair: Pair, cuts: bool, hides: &mut bool) -> Result<Pair, Reason> {
+        let [user, kernel] =
+            pair.map(|stack| stack.map(|stack| self.stacks.change(&mut self.profile, stack)));
+        for changed in [&user, &kernel].into_iter().flatten() {
+            *hides |= changed.hides;
+        }
+        if !cuts || !self.stacks.cuts() {
+            return Ok([user, kernel].map(|changed| changed.and_then(|changed| changed.whole)));
+        }
+        let from_root =
+            |changed: Option<stacks::Changed>| changed.and_then(|changed| changed.from_root);
+        match (from_root(user), from_root(kernel)) {
+            (Some(user), _) => Ok([Some(user), kernel.and_then(|kernel| kernel.whole)]),
+            (None, Some(kernel)) => Ok([None, Some(kernel)]),
+            (None, None) => Err(Reason::RootAt),
+        }
+    }
+}
+
+impl Profile {
+    /// Has no names of owners any more that stacks would begin with; process IDs stay. Where stacks are `of_wakers`, those
+    /// are the wakers'.
+    fn without_owners(&mut self, of_wakers: bool) {
+        let plain = |labels: &Labels| Labels {
+            pid: labels.pid,
+            start: labels.start,
+            ..Labels::default()
+        };
+        let all: Vec<_> = self.labels.iter().map(plain).collect();
+        let numbers: Vec<_> = all.into_iter().map(|labels| self.labels(labels)).collect();
+        let of_samples = self.samples.iter_mut().map(|sample| &mut sample.labels);
+        let of_wakers_too = self.wakers.iter_mut().map(|waker| &mut waker.labels);
+        let plain = |labels: &mut LabelsIndex| *labels = numbers[labels.0 as usize];
+        match of_wakers {
+            true => of_wakers_too.for_each(plain),
+            false => of_samples.for_each(plain),
+        }
+    }
+}

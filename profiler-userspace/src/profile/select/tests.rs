@@ -1,0 +1,249 @@
+use super::*;
+use crate::profile::fold::{FoldStyle, fold, parse};
+use crate::profile::{Frame, FrameKind, FrameProfile, Unit, Window};
+use proptest::prelude::*;
+
+fn text(profile: &Profile) -> String {
+    let mut text = Vec::new();
+    fold(profile, FoldStyle::default(), &mut text).unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+fn patterns(texts: &[&str]) -> Vec<Pattern> {
+    texts
+        .iter()
+        .map(|text| Pattern::parse(text).unwrap())
+        .collect()
+}
+
+const STACKS: &str = "\
+    bash;main;read_line;malloc 10\n\
+    bash;main;eval;eval;eval;fork_[k] 20\n\
+    bash;main;eval;malloc 5\n\
+    sshd;main;auth;malloc 40\n\
+    sshd;main;idle_[k] 25\n";
+
+fn selected(selection: &Selection) -> (String, Vec<(Reason, u64)>) {
+    let profile = parse(STACKS.as_bytes(), Unit::Samples).unwrap();
+    let selected = selection.of(profile).unwrap();
+    let left_out = selected
+        .left_out
+        .iter()
+        .map(|left_out| (left_out.reason, left_out.weight));
+    (text(&selected.profile), left_out.collect())
+}
+
+#[test]
+fn focus_keeps_whole_stacks_that_hold_a_match() {
+    let (text, left_out) = selected(&Selection {
+        focus: patterns(&["^eval$", "auth"]),
+        ..Selection::default()
+    });
+    assert_eq!(
+        text,
+        "bash;main;eval;eval;eval;fork 20\nbash;main;eval;malloc 5\nsshd;main;auth;malloc 40\n"
+    );
+    assert_eq!(left_out, [(Reason::Focus, 35)]);
+}
+
+#[test]
+fn ignore_leaves_out_stacks_that_hold_a_match_focus_or_not() {
+    let (text, left_out) = selected(&Selection {
+        focus: patterns(&["malloc"]),
+        ignore: patterns(&["sshd"]),
+        ..Selection::default()
+    });
+    assert_eq!(
+        text,
+        "bash;main;eval;malloc 5\nbash;main;read_line;malloc 10\n"
+    );
+    assert_eq!(left_out, [(Reason::Focus, 45), (Reason::Ignore, 40)]);
+}
+
+#[test]
+fn hidden_frames_are_gone_and_no_weight_is() {
+    let profile = parse(STACKS.as_bytes(), Unit::Samples).unwrap();
+    let selection = Selection {
+        hide: patterns(&["^main$", "malloc", "auth"]),
+        ..Selection::default()
+    };
+    let selected = selection.of(profile).unwrap();
+    assert_eq!(
+        text(&selected.profile),
+        "bash;eval 5\nbash;eval;eval;eval;fork 20\nbash;read_line 10\nsshd 40\nsshd;idle 25\n"
+    );
+    assert_eq!((selected.hidden, selected.left_out), (100, Vec::new()));
+}
+
+#[test]
+fn stacks_begin_at_the_outermost_match_whosever_they_are() {
+    let root_at = |pattern| {
+        selected(&Selection {
+            root_at: patterns(&[pattern]),
+            ..Selection::default()
+        })
+    };
+    let (text, left_out) = root_at("^eval$");
+    assert_eq!(text, "eval;eval;eval;fork 20\neval;malloc 5\n");
+    assert_eq!(left_out, [(Reason::RootAt, 75)]);
+    assert_eq!(root_at("malloc").0, "malloc 55\n");
+    assert_eq!(root_at("fork").0, "fork 20\n");
+}
+
+#[test]
+fn a_function_that_calls_itself_is_one_frame() {
+    let (text, left_out) = selected(&Selection {
+        collapse_recursion: true,
+        focus: patterns(&["fork"]),
+        ..Selection::default()
+    });
+    assert_eq!(text, "bash;main;eval;fork 20\n");
+    assert_eq!(left_out, [(Reason::Focus, 80)]);
+}
+
+#[test]
+fn inlined_functions_are_hidden_and_rooted_at_by_themselves() {
+    let frame = |name: &str, kind| Frame {
+        name: name.to_owned(),
+        kind,
+    };
+    let mut frames = FrameProfile::new(Profile::new(Unit::Samples, Window::default()));
+    let stack = [
+        frame("app", FrameKind::Process),
+        frame("main", FrameKind::User),
+        frame("outer", FrameKind::Inlined),
+        frame("inner", FrameKind::Inlined),
+    ];
+    frames.push(&stack, 7, 7);
+    let profile = frames.into_profile();
+    let shown = |selection: Selection| text(&selection.of(profile.clone()).unwrap().profile);
+    let hide = |pattern| {
+        shown(Selection {
+            hide: patterns(&[pattern]),
+            ..Selection::default()
+        })
+    };
+    assert_eq!(hide("outer"), "app;main;inner_[i] 7\n");
+    assert_eq!(hide("main"), "app;outer;inner_[i] 7\n");
+    let rooted = Selection {
+        root_at: patterns(&["outer"]),
+        ..Selection::default()
+    };
+    assert_eq!(shown(rooted), "outer;inner_[i] 7\n");
+}
+
+/// A profile of two processes, one of which has two threads.
+fn owned() -> Profile {
+    let mut frames = FrameProfile::new(Profile::new(Unit::Samples, Window::default()));
+    let stack = [Frame {
+        name: "work".to_owned(),
+        kind: FrameKind::User,
+    }];
+    for (comm, pid, tid, cpu, weight) in [
+        ("java", 7, 7, 0, 1),
+        ("C2 Compiler", 7, 8, 1, 2),
+        ("java2", 9, 9, 1, 4),
+    ] {
+        let labels = Labels {
+            comm: Some(comm.to_owned()),
+            pid: Some(pid),
+            tid: Some(tid),
+            cpu: Some(cpu),
+            ..Labels::default()
+        };
+        frames.push_of(labels, &stack, weight, weight);
+    }
+    frames.into_profile()
+}
+
+#[test]
+fn processes_and_threads_are_named_by_id_or_by_their_whole_name() {
+    let weight = |selection: Selection| selection.of(owned()).unwrap().profile.total_weight();
+    let process = |text| {
+        weight(Selection {
+            processes: Who::parse(text).unwrap(),
+            ..Selection::default()
+        })
+    };
+    // All threads of the process, one of which is called so.
+    assert_eq!(
+        [
+            process("java"),
+            process("java.*"),
+            process("9"),
+            process("9, 7"),
+            process("1")
+        ],
+        [3, 7, 4, 7, 0]
+    );
+    let thread = |text| {
+        weight(Selection {
+            threads: Who::parse(text).unwrap(),
+            ..Selection::default()
+        })
+    };
+    assert_eq!([thread("java"), thread("8"), thread("C2 .*")], [1, 2, 2]);
+    let cpus = Selection {
+        cpus: vec![1],
+        ..Selection::default()
+    };
+    assert_eq!(weight(cpus), 6);
+}
+
+#[test]
+fn owners_that_have_no_labels_are_refused() {
+    let profile = || parse(STACKS.as_bytes(), Unit::Samples).unwrap();
+    let of = |selection: Selection| selection.of(profile()).unwrap_err().to_string();
+    let process = Selection {
+        processes: vec![Who::Id(1)],
+        ..Selection::default()
+    };
+    assert_eq!(of(process), "the profile has no process IDs");
+    let cpu = Selection {
+        cpus: vec![1],
+        ..Selection::default()
+    };
+    assert_eq!(of(cpu), "the profile has no CPUs; record with --per-cpu");
+}
+
+#[test]
+fn a_wrong_pattern_is_explained_in_a_line() {
+    for wrong in ["(", "a{99999999}", "[z-a]", "\\"] {
+        let problem = Pattern::parse(wrong).unwrap_err();
+        assert!(
+            problem.starts_with("not a regular expression: "),
+            "{problem}"
+        );
+        assert!(!problem.contains('\n'), "{problem}");
+        assert!(Who::parse(wrong).is_err());
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_weight_of_a_profile_is_what_is_shown_and_what_was_left_out(
+        folded in "([ab];)([a-d]_\\[[kji]\\];|[a-d];){0,6}[a-d] [1-9]\n(a;b;b;b 3\n){0,1}",
+        focus in prop::option::of("[a-d]"),
+        ignore in prop::option::of("[a-d]"),
+        hide in prop::option::of("[a-d]"),
+        root_at in prop::option::of("[a-d]"),
+        collapse_recursion: bool,
+    ) {
+        let list = |text: Option<String>| text.iter().map(|text| Pattern::parse(text).unwrap()).collect();
+        let selection = Selection {
+            focus: list(focus),
+            ignore: list(ignore),
+            hide: list(hide),
+            root_at: list(root_at),
+            collapse_recursion,
+            ..Selection::default()
+        };
+        let profile = parse(folded.as_bytes(), Unit::Samples).unwrap();
+        let (weight, count) = (profile.total_weight(), profile.total_count());
+        let selected = selection.of(profile).unwrap();
+        let left_out: u64 = selected.left_out.iter().map(|left_out| left_out.weight).sum();
+        prop_assert_eq!(selected.profile.total_weight() + left_out, weight);
+        let left_out: u64 = selected.left_out.iter().map(|left_out| left_out.count).sum();
+        prop_assert_eq!(selected.profile.total_count() + left_out, count);
+    }
+}
