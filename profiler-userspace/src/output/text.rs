@@ -2,7 +2,7 @@
 //!
 //! In: a profile and its style. Out: the balance, tables of functions, modules, processes, threads and files, and the tree
 //! of calls from both ends. Whatever a table leaves out is counted under it. The same bytes for the same profile.
-//! Never: a character that a terminal would obey, or a line wider than was asked for, names aside that have no room at all.
+//! Never: a character that a terminal would obey, or a line wider than was asked for.
 
 mod functions;
 mod layout;

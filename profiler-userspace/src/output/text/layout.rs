@@ -87,7 +87,10 @@ pub(super) fn padded(name: &str, columns: usize) -> String {
     name + &" ".repeat(fill)
 }
 
-/// A text in lines of at most so many columns, where its words allow it. Further lines are indented.
+/// What further lines of a wrapped text begin with.
+const INDENT: &str = "    ";
+
+/// A text in lines of at most so many columns. Further lines are indented, and words that fit in none are divided.
 pub(super) fn wrapped(text: &str, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ').filter(|word| !word.is_empty()) {
@@ -95,9 +98,18 @@ pub(super) fn wrapped(text: &str, columns: usize) -> Vec<String> {
             Some(line) if line.width() + 1 + word.width() <= columns => {
                 line.push(' ');
                 line.push_str(word);
+                continue;
             }
-            Some(_) => lines.push(format!("    {word}")),
-            None => lines.push(word.to_owned()),
+            Some(_) => lines.push(INDENT.to_owned()),
+            None => lines.push(String::new()),
+        }
+        for c in word.chars() {
+            let line = lines.last_mut().expect("one was added");
+            if line.width() + c.width().unwrap_or(0) <= columns {
+                line.push(c);
+            } else {
+                lines.push(format!("{INDENT}{c}"));
+            }
         }
     }
     lines
@@ -127,8 +139,12 @@ mod tests {
     }
 
     #[test]
-    fn no_line_is_wider_than_its_words_need() {
-        assert_eq!(wrapped("one two three", 8), ["one two", "    three"]);
+    fn no_line_of_a_wrapped_text_is_too_wide() {
+        assert_eq!(wrapped("one two three", 9), ["one two", "    three"]);
         assert_eq!(wrapped("", 8), Vec::<String>::new());
+        assert_eq!(
+            wrapped("a /usr/lib/漢字/x", 8),
+            ["a", "    /usr", "    /lib", "    /漢", "    字/x"]
+        );
     }
 }

@@ -1,0 +1,231 @@
+//! Stacks and weights, read out of every format without flame-bpf's own writers and readers.
+//!
+//! In: the bytes of an output. Out: each stack from root to leaf, with all that was counted for it. A broken file is a
+//! panic that says where.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+
+use flate2::read::GzDecoder;
+use serde_json::Value;
+
+use crate::protobuf::Message;
+use crate::{Folded, Graph, PageData};
+
+/// Weights by stacks of names, root first.
+pub type Stacks = BTreeMap<Vec<String>, u64>;
+
+fn add(stacks: &mut Stacks, stack: Vec<String>, weight: u64) {
+    *stacks.entry(stack).or_default() += weight;
+}
+
+fn unzipped(bytes: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::new();
+    let read = GzDecoder::new(bytes).read_to_end(&mut plain);
+    read.expect("a gzip stream");
+    plain
+}
+
+/// Folded text; its weights are as they are shown.
+pub fn of_folded(bytes: &[u8]) -> Stacks {
+    let mut stacks = Stacks::new();
+    for stack in Folded::parse(bytes).expect("folded text").stacks {
+        add(&mut stacks, stack.frames, stack.weight);
+    }
+    stacks
+}
+
+/// The frames that a graph carries; its weights are as they are shown.
+pub fn of_svg(bytes: &[u8]) -> Stacks {
+    let text = std::str::from_utf8(bytes).expect("UTF-8");
+    let mut stacks = Stacks::new();
+    let mut path = Vec::new();
+    for frame in Graph::parse(text).expect("a graph").frames {
+        path.truncate(frame.depth);
+        path.push(frame.name);
+        if frame.own > 0 {
+            add(&mut stacks, path[1..].to_vec(), frame.own);
+        }
+    }
+    stacks
+}
+
+/// The nodes that a page carries.
+pub fn of_html(bytes: &[u8]) -> Stacks {
+    let data = PageData::read(std::str::from_utf8(bytes).expect("UTF-8"));
+    let [columns] = &data.columns[..] else {
+        panic!("one profile");
+    };
+    let names: Vec<String> = texts(&data.header["names"]);
+    let mut paths = vec![Vec::new()];
+    let mut path: Vec<String> = Vec::new();
+    for (up, frame) in columns["node_up"].iter().zip(&columns["node_frame"]) {
+        path.truncate(path.len().checked_sub(*up as usize).expect("a parent"));
+        path.push(names[columns["frame_name"][*frame as usize] as usize].clone());
+        paths.push(path.clone());
+    }
+    let mut stacks = Stacks::new();
+    let mut node = 0;
+    for (step, weight) in columns["sample_node"].iter().zip(&columns["sample_weight"]) {
+        node += *step as usize;
+        add(&mut stacks, paths[node].clone(), *weight);
+    }
+    stacks
+}
+
+/// pprof's profile.proto: the last value of each sample.
+pub fn of_pprof(bytes: &[u8]) -> Stacks {
+    let bytes = unzipped(bytes);
+    let profile = Message::new(&bytes);
+    let texts = profile.texts(6);
+    let by_id = |messages: Vec<Message<'_>>, of: &dyn Fn(&Message<'_>) -> Vec<String>| {
+        let entries = messages
+            .iter()
+            .map(|message| (message.number(1), of(message)));
+        entries.collect::<BTreeMap<u64, Vec<String>>>()
+    };
+    let functions = by_id(profile.messages(5), &|function| {
+        vec![texts[function.number(2) as usize].to_owned()]
+    });
+    let locations = by_id(profile.messages(4), &|location| {
+        let lines = location.messages(4);
+        // The innermost function comes first.
+        lines
+            .iter()
+            .rev()
+            .flat_map(|line| functions[&line.number(1)].clone())
+            .collect()
+    });
+    let mut stacks = Stacks::new();
+    for sample in profile.messages(2) {
+        let ids = sample.numbers(1);
+        let stack = ids
+            .iter()
+            .rev()
+            .flat_map(|id| locations[id].clone())
+            .collect();
+        add(
+            &mut stacks,
+            stack,
+            *sample.numbers(2).last().expect("a value"),
+        );
+    }
+    stacks
+}
+
+/// OTLP's `ProfilesData`: the first profile of each resource.
+pub fn of_otlp(bytes: &[u8]) -> Stacks {
+    let data = Message::new(bytes);
+    let dictionary = data.message(2);
+    let texts = dictionary.texts(5);
+    let [functions, locations, all] = [3, 2, 7].map(|table| dictionary.messages(table));
+    let named = |location: u64| {
+        let lines = locations[location as usize].messages(3);
+        let names = lines.iter().rev().map(|line| {
+            let function = &functions[line.number(1) as usize];
+            texts[function.number(1) as usize].to_owned()
+        });
+        names.collect::<Vec<_>>()
+    };
+    let mut stacks = Stacks::new();
+    for resource in data.messages(1) {
+        let scopes = resource.messages(2);
+        let profiles = scopes[0].messages(2);
+        for sample in profiles[0].messages(2) {
+            let locations = all[sample.number(1) as usize].numbers(1);
+            let stack = locations.into_iter().rev().flat_map(named).collect();
+            add(&mut stacks, stack, sample.numbers(4).iter().sum());
+        }
+    }
+    stacks
+}
+
+/// speedscope's first profile.
+pub fn of_speedscope(bytes: &[u8]) -> Stacks {
+    let file: Value = serde_json::from_slice(bytes).expect("JSON");
+    let frames: Vec<&str> = list(&file["shared"]["frames"])
+        .map(|frame| frame["name"].as_str().expect("a name"))
+        .collect();
+    let profile = &file["profiles"][0];
+    let mut stacks = Stacks::new();
+    for (stack, weight) in list(&profile["samples"]).zip(numbers(&profile["weights"])) {
+        let stack = numbers(stack).map(|frame| frames[frame as usize].to_owned());
+        add(&mut stacks, stack.collect(), weight);
+    }
+    stacks
+}
+
+/// Firefox Profiler's processed profile: what is in milliseconds is made nanoseconds again.
+pub fn of_firefox(bytes: &[u8]) -> Stacks {
+    let file: Value = serde_json::from_slice(&unzipped(bytes)).expect("JSON");
+    let shared = &file["shared"];
+    let texts = texts(&shared["stringArray"]);
+    let column = |table: &str, name: &str| numbers(&shared[table][name]).collect::<Vec<_>>();
+    let (func, name) = (column("frameTable", "func"), column("funcTable", "name"));
+    let frame = column("stackTable", "frame");
+    let named = |frame: u64| texts[name[func[frame as usize] as usize] as usize].clone();
+    let paths = paths(
+        &shared["stackTable"]["prefix"],
+        frame.into_iter().map(named),
+    );
+    let mut stacks = Stacks::new();
+    for thread in list(&file["threads"]) {
+        let samples = &thread["samples"];
+        let is_time = samples["weightType"] == "tracing-ms";
+        for (stack, weight) in list(&samples["stack"]).zip(list(&samples["weight"])) {
+            let weight = match is_time {
+                true => (weight.as_f64().expect("a number") * 1e6).round() as u64,
+                false => weight.as_u64().expect("a whole number"),
+            };
+            add(&mut stacks, path(&paths, stack), weight);
+        }
+    }
+    stacks
+}
+
+/// Our own JSON.
+pub fn of_json(bytes: &[u8]) -> Stacks {
+    let file: Value = serde_json::from_slice(bytes).expect("JSON");
+    let texts = texts(&file["names"]);
+    let name: Vec<u64> = numbers(&file["frames"]["name"]).collect();
+    let named = |frame: u64| texts[name[frame as usize] as usize].clone();
+    let nodes = &file["nodes"];
+    let paths = paths(&nodes["parent"], numbers(&nodes["frame"]).map(named));
+    let samples = &file["samples"];
+    let mut stacks = Stacks::new();
+    for (node, weight) in list(&samples["node"]).zip(numbers(&samples["weight"])) {
+        add(&mut stacks, path(&paths, node), weight);
+    }
+    stacks
+}
+
+/// For each node of a tree the names from its root to it.
+fn paths(parents: &Value, names: impl Iterator<Item = String>) -> Vec<Vec<String>> {
+    let mut paths: Vec<Vec<String>> = Vec::new();
+    for (parent, name) in list(parents).zip(names) {
+        let mut path = path(&paths, parent);
+        path.push(name);
+        paths.push(path);
+    }
+    paths
+}
+
+/// That of a node, which is `null` where there is no stack.
+fn path(paths: &[Vec<String>], node: &Value) -> Vec<String> {
+    let node = node.as_u64();
+    node.map_or_else(Vec::new, |node| paths[node as usize].clone())
+}
+
+fn list(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().expect("a list").iter()
+}
+
+fn numbers(value: &Value) -> impl Iterator<Item = u64> {
+    list(value).map(|number| number.as_u64().expect("a number"))
+}
+
+fn texts(value: &Value) -> Vec<String> {
+    list(value)
+        .map(|text| text.as_str().expect("a text").to_owned())
+        .collect()
+}
