@@ -52,7 +52,7 @@ pub type MadeUpFrame = (String, FrameKind);
 pub struct MadeUpSample {
     /// Root first.
     pub frames: Vec<MadeUpFrame>,
-    /// How many of thread's name, thread and CPU are known.
+    /// How many of source, CPU, thread's name and thread are known.
     pub labels: usize,
     /// How much.
     pub weight: u64,
@@ -206,8 +206,14 @@ impl Maker {
             start: 0,
             tid: self.rng.bool().then_some(number),
             cpu: self.rng.bool().then_some(number),
+            source: self.rng.bool().then(|| name.to_owned()),
         };
-        let known = 1 + usize::from(labels.tid.is_some()) + usize::from(labels.cpu.is_some());
+        let optional = [
+            labels.tid.is_some(),
+            labels.cpu.is_some(),
+            labels.source.is_some(),
+        ];
+        let known = 1 + optional.into_iter().filter(|is_known| *is_known).count();
         let (user, mut frames) = self.stack(false);
         let (kernel, of_kernel) = self.stack(true);
         frames.extend(of_kernel);

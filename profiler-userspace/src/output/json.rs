@@ -217,6 +217,7 @@ impl Document<'_, '_> {
                 ("pid", &mut column(all(), |labels| labels.pid)),
                 ("tid", &mut column(all(), |labels| labels.tid)),
                 ("cpu", &mut column(all(), |labels| labels.cpu)),
+                ("source", &mut column(all(), |labels| labels.source.clone())),
                 (
                     "process_start_ns",
                     &mut column(all(), |labels| {

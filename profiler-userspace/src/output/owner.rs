@@ -8,14 +8,18 @@ use indexmap::IndexMap;
 /// What stands for a process whose name is not known.
 const UNKNOWN: &str = "[unknown]";
 
-/// The name of whose labels these are: `postgres (pid 12, tid 13)`.
+/// The name of whose labels these are: `postgres (pid 12, tid 13)`, behind its source where these are told apart.
 pub(super) fn name(labels: &Labels) -> String {
     let comm = labels.comm.as_deref().unwrap_or(UNKNOWN);
-    match (labels.pid, labels.tid) {
+    let name = match (labels.pid, labels.tid) {
         (None, None) => comm.to_owned(),
         (Some(pid), None) => format!("{comm} (pid {pid})"),
         (None, Some(tid)) => format!("{comm} (tid {tid})"),
         (Some(pid), Some(tid)) => format!("{comm} (pid {pid}, tid {tid})"),
+    };
+    match &labels.source {
+        Some(source) => format!("{source}: {name}"),
+        None => name,
     }
 }
 
@@ -25,7 +29,8 @@ pub(super) fn samples(profile: &Profile, tree: &CallTree) -> Vec<(LabelsIndex, V
     let mut owners: IndexMap<_, (LabelsIndex, Vec<usize>, u64)> = IndexMap::new();
     for (index, sample) in tree.samples().iter().enumerate() {
         let labels = profile.labels_at(sample.labels);
-        let key = (labels.pid, labels.start, labels.tid, labels.comm.as_deref());
+        let process = (labels.source.as_deref(), labels.pid, labels.start);
+        let key = (process, labels.tid, labels.comm.as_deref());
         let (_, samples, weight) = (owners.entry(key)).or_insert((sample.labels, Vec::new(), 0));
         samples.push(index);
         *weight = weight.saturating_add(sample.weight);

@@ -42,14 +42,17 @@ impl From<Value> for Option<AnyValue> {
     }
 }
 
-/// What of a process is known.
+/// What of a process is known, and which input it is of where these are told apart.
 pub(super) fn resource(labels: &Labels) -> Vec<KeyValue> {
-    let pid = labels.pid.map(|pid| KeyValue {
-        key: "process.pid".to_owned(),
-        value: Value::Number(pid).into(),
+    let source = labels.source.clone().map(Value::Text);
+    let pid = labels.pid.map(Value::Number);
+    let attributes = known([("process.pid", pid), ("flame_bpf.source", source)]);
+    let attributes = attributes.into_iter().map(|(key, value)| KeyValue {
+        key: key.to_owned(),
+        value: value.into(),
         key_strindex: 0,
     });
-    pid.into_iter().collect()
+    attributes.collect()
 }
 
 /// The headline and the balance.

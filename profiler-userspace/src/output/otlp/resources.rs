@@ -50,7 +50,8 @@ pub(super) fn rows(profile: &Profile, dictionary: &mut Dictionary<'_>) -> Rows {
     let mut rows = Vec::with_capacity(profile.samples().len());
     for sample in profile.samples() {
         let labels = profile.labels_at(sample.labels);
-        let process = processes.entry((labels.pid, labels.start));
+        let process = (labels.source.as_deref(), labels.pid, labels.start);
+        let process = processes.entry(process);
         let number = process.index() as u32;
         let (_, total) = process.or_insert((sample.labels, 0));
         *total = total.saturating_add(sample.weight);
