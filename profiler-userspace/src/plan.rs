@@ -43,6 +43,8 @@ pub struct Plan {
     /// How long each window of the raw recording is that is the one output of the one event; none where it has no
     /// windows.
     pub window: Option<Duration>,
+    /// How long the windows are that outputs tell of; none for what is usual.
+    pub resolution: Option<Duration>,
     /// What is kept of each firing.
     pub capture: Capture,
     /// The title that was asked for; none means [`Plan::default_title`].
@@ -144,10 +146,11 @@ impl Plan {
         self.events.iter().flat_map(|event| &event.outputs)
     }
 
-    /// Whether an output tells of the windows that a recording is divided into. Where these are written as they end, each
+    /// Whether an output tells of the windows that a recording is divided into, or is drawn in them. Where these are written as they end, each
     /// is a recording of its own.
     pub fn has_windows(&self) -> bool {
-        self.window.is_none() && self.all_outputs().any(Output::has_windows)
+        let tells = self.style.chart || self.all_outputs().any(Output::has_windows);
+        self.window.is_none() && tells
     }
 
     /// Whether one of the events has such a probe.
@@ -309,6 +312,8 @@ pub struct Rendering {
     pub outputs: Vec<Output>,
     /// The title that was asked for; none means that of the recording.
     pub title: Option<String>,
+    /// How long windows are to be at least; none for as long as they were recorded.
+    pub resolution: Option<Duration>,
     /// How code is named.
     pub naming: Naming,
     /// Who is asked for debug files that are not here.

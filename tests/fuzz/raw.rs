@@ -128,9 +128,9 @@ pub(crate) fn read(input: &[u8]) {
     let part = raw_recording::read(
         input,
         Some(&|began| began + 60 * second..began + 65 * second),
-        false,
+        1,
     );
-    let Ok(read) = raw_recording::read(input, None, true) else {
+    let Ok(read) = raw_recording::read(input, None, 40) else {
         return;
     };
     let raw_recording = read.raw_recording;
@@ -169,7 +169,7 @@ pub(crate) fn read(input: &[u8]) {
     // What was read can be written, and is the same then.
     let mut again = Vec::new();
     raw_recording::write(&raw_recording, &mut again).expect("what was read can be written");
-    let again = raw_recording::read(&*again, None, true).expect("what was written can be read");
+    let again = raw_recording::read(&*again, None, 40).expect("what was written can be read");
     assert_eq!(again.missing, None);
     assert_eq!(
         again.raw_recording.normalized.total_count(),

@@ -26,6 +26,7 @@ mod said;
 pub mod stacks;
 mod svg;
 mod walked;
+mod windows;
 mod workload;
 
 pub use balance::Balance;
@@ -49,6 +50,7 @@ pub use said::{Account, Said};
 pub use stacks::Stacks;
 pub use svg::{Graph, GraphFrame, assert_whole_svg, svg_titles};
 pub use walked::TWELVE;
+pub use windows::in_windows;
 pub use workload::{Workload, cpu_ns, thread_cpu_ns};
 
 /// Says aloud that this test measures time, so that `cargo xtask test` may run it again; `#[kernel_test(timing)]` does.

@@ -16,6 +16,8 @@ pub struct GraphFrame {
     pub name: String,
     /// The weight of the stacks that end in it.
     pub own: u64,
+    /// Of a flame chart: when it begins and ends, in nanoseconds.
+    pub time: Option<(u64, u64)>,
     /// What the legend says of it; empty if nothing.
     pub kind: String,
     /// As in `rgb(1,2,3)`.
@@ -28,7 +30,7 @@ pub struct Graph {
     /// Title, subtitle, unit, balance.
     pub texts: Vec<String>,
     /// Whether something was lost, whether it grows downwards, a frame's height, the least width in millionths,
-    /// whether that is a share.
+    /// whether that is a share, whether it is a flame chart.
     pub settings: Vec<u64>,
     /// All frames in preorder, from the root.
     pub frames: Vec<GraphFrame>,
@@ -93,7 +95,7 @@ impl<'a> Bytes<'a> {
         let size = self.number()?;
         let texts = std::str::from_utf8(self.take(size)?).map_err(|error| error.to_string())?;
         let mut texts: Vec<String> = texts.split('\n').map(str::to_owned).collect();
-        let settings = self.numbers(5)?;
+        let settings = self.numbers(6)?;
         let legend_size = self.number()?;
         self.take(3 * legend_size)?;
         let name_count = self.number()?;
@@ -102,7 +104,15 @@ impl<'a> Bytes<'a> {
         let count = self.number()?;
         let ups = self.numbers(count - 1)?;
         let places = self.numbers(count - 1)?;
-        let owns = self.numbers(count)?;
+        let mut owns = self.numbers(count)?;
+        let mut times = None;
+        if settings[5] == 1 {
+            let gaps = self.numbers(count - 1)?;
+            times = Some(times_of(&ups, &gaps, &owns));
+            owns = self.numbers(count)?;
+            let windows = self.number()?;
+            self.numbers(3 * windows)?;
+        }
         if !self.0.is_empty() {
             return Err(format!("{} bytes too many", self.0.len()));
         }
@@ -134,6 +144,7 @@ impl<'a> Bytes<'a> {
                 depth,
                 name: names[name].clone(),
                 own,
+                time: times.as_ref().map(|times| times[index]),
                 kind: kind
                     .checked_sub(1)
                     .map_or_else(String::new, |kind| behind[kind].clone()),
@@ -146,6 +157,30 @@ impl<'a> Bytes<'a> {
             frames,
         })
     }
+}
+
+/// When frames begin and end, by how much nearer to the root each is than a child of the one before, the gap to its left,
+/// and how long it is without what it called.
+fn times_of(ups: &[u64], gaps: &[u64], owns: &[u64]) -> Vec<(u64, u64)> {
+    let mut parents = vec![0];
+    for (before, &up) in ups.iter().enumerate() {
+        let parent = (0..up).fold(before, |node, _| parents[node]);
+        parents.push(parent);
+    }
+    let mut lengths = owns.to_vec();
+    for node in (1..lengths.len()).rev() {
+        lengths[parents[node]] += lengths[node];
+    }
+    // Where the next one begins that is called by a frame.
+    let mut next = vec![0; lengths.len()];
+    let mut times = vec![(0, lengths[0])];
+    for node in 1..lengths.len() {
+        let start = next[parents[node]] + gaps[node - 1];
+        next[parents[node]] = start + lengths[node];
+        next[node] = start;
+        times.push((start, start + lengths[node]));
+    }
+    times
 }
 
 /// Panics unless `path` holds one whole, well-formed SVG of at least one frame.

@@ -4,11 +4,12 @@
 //! `cargo xtask bless` accepts what is written now; `git diff` then shows what that means.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use flame_bpf::output::{self, Format, MinWidth, Style};
 use flame_bpf::profile::fold::FoldStyle;
 use flame_bpf::profile::{Frame, FrameKind, FrameProfile, Profile, Unit, Window};
-use flame_bpf_tests::{Graph, PageData};
+use flame_bpf_tests::{Graph, PageData, in_windows};
 
 /// Names that programs have and names that they could have to do harm.
 fn profile() -> Profile {
@@ -253,9 +254,13 @@ fn readable(svg: &str) -> String {
     for frame in &graph.frames {
         let indent = "  ".repeat(frame.depth);
         text.push_str(&format!(
-            "{indent}{:?} {} {:?} {}\n",
+            "{indent}{:?} {} {:?} {}",
             frame.name, frame.own, frame.kind, frame.color
         ));
+        if let Some((start, end)) = frame.time {
+            text.push_str(&format!(" from {start} to {end} ns"));
+        }
+        text.push('\n');
     }
     text
 }
@@ -270,6 +275,27 @@ fn a_flame_graph_is_as_in_the_golden() {
         ..Style::default()
     };
     compare("flame.svg", &readable(&written(Format::SVG, &style)));
+}
+
+#[test]
+fn a_flame_chart_is_as_in_the_golden() {
+    let style = Style {
+        title: "PID 1, cycles at 99 Hz for 1 s".to_owned(),
+        chart: true,
+        ..Style::default()
+    };
+    let windows = |place: usize| match place {
+        // The same in three windows, of which the last has more.
+        0 => 1,
+        1 => 2,
+        2 => 0,
+        _ => 2,
+    };
+    let profile = in_windows(profile(), 4, Duration::from_millis(250), windows);
+    let mut bytes = Vec::new();
+    output::write(&profile, Format::SVG, &style, &mut bytes).expect("a vector takes everything");
+    let svg = String::from_utf8(bytes).expect("SVG is UTF-8");
+    compare("chart.svg", &readable(&svg));
 }
 
 #[test]

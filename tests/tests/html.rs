@@ -6,10 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use flame_bpf::output::{self, Format, Style};
-use flame_bpf::profile::{
-    Frame, FrameKind, FrameProfile, Profile, Sample, Unit, Window, WindowIndex, WindowTotals,
-};
-use flame_bpf_tests::{Browser, PageData, measures_time, require};
+use flame_bpf::profile::{Frame, FrameKind, FrameProfile, Profile, Unit, Window};
+use flame_bpf_tests::{Browser, PageData, in_windows, measures_time, require};
 use tempfile::tempdir;
 
 const HOSTILE: &str = "</script><img src=x onerror=\"document.title='harm'\">";
@@ -427,25 +425,11 @@ fn a_range_of_time_can_be_selected() {
     let stacks = (0..20)
         .map(|i| (stack(&format!("sh;main;f{i}")), i + 1))
         .collect();
-    let mut profile = profile(Unit::Samples, &stacks);
-    let samples = profile.samples().to_vec();
-    profile.clear();
-    for (sample, window) in samples.into_iter().zip(0..) {
-        profile.push(Sample {
-            window: WindowIndex(window),
-            ..sample
-        });
-    }
-    profile.windows = (0..20)
-        .map(|i| WindowTotals {
-            window: Window {
-                start: Duration::from_millis(100 * i),
-                end: Duration::from_millis(100 * (i + 1)),
-            },
-            lost: u64::from(i == 3),
-            ..WindowTotals::default()
-        })
-        .collect();
+    let profile = profile(Unit::Samples, &stacks);
+    let mut profile = in_windows(profile, 20, Duration::from_millis(100), |place| {
+        place as u32
+    });
+    profile.windows[3].lost = 1;
     let path = write(folder.path(), &profile);
     let page = open(&mut browser, &path, Screen::LARGE);
     assert_eq!(

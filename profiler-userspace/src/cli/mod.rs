@@ -8,6 +8,7 @@
 //! bcc are in [`hints`].
 
 mod calls;
+mod chart;
 mod event_spec;
 mod flags;
 mod generated;

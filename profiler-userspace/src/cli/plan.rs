@@ -43,6 +43,7 @@ pub(super) fn build(args: RecordArgs, stdout_is_terminal: bool) -> Result<Plan> 
         calls,
         stacks,
         output,
+        chart,
         windows,
         select,
         names,
@@ -108,15 +109,18 @@ pub(super) fn build(args: RecordArgs, stdout_is_terminal: bool) -> Result<Plan> 
         events.push(event);
     }
     if windows.window.is_some() {
-        refusal::with_window(&events)?;
+        refusal::with_window(&events, &chart)?;
     }
+    let outputs = || events.iter().flat_map(|event| &event.outputs);
+    chart.check(outputs(), look.reverse)?;
+    refusal::with_chart(&events, &chart)?;
     let selection = select.selection();
     refusal::of_selection(&selection, &stacks, &events)?;
-    let is_drawn = events
-        .iter()
-        .flat_map(|event| &event.outputs)
-        .any(Output::is_drawn);
-    let style = style(&look, &output, is_drawn)?;
+    let is_drawn = outputs().any(Output::is_drawn);
+    let style = Style {
+        chart: chart.flamechart,
+        ..style(&look, &output, is_drawn)?
+    };
     let target = target(&scope, &command)?;
     let capture = capture(&stacks, &events)?;
     Ok(Plan {
@@ -126,6 +130,7 @@ pub(super) fn build(args: RecordArgs, stdout_is_terminal: bool) -> Result<Plan> 
         events,
         duration,
         window: windows.window,
+        resolution: chart.recorded(),
         capture,
         title: look.title,
         selection,

@@ -3,6 +3,7 @@
 //! In: nothing. Out: the flags, as clap reads them, and their help. What a single value may look like is in [`value`] and
 //! [`event_spec`]; every rule that connects two flags, and every default, is in [`plan`](super::plan).
 
+use super::chart::ChartArgs;
 use super::flags::{LookArgs, NameArgs, OutputArgs, SelectArgs};
 use super::{calls, event_spec, off_cpu, perf_event, value};
 use crate::plan::CallGraph;
@@ -32,6 +33,8 @@ pub(super) struct RecordArgs {
     pub(super) stacks: StackArgs,
     #[command(flatten)]
     pub(super) output: OutputArgs,
+    #[command(flatten)]
+    pub(super) chart: ChartArgs,
     #[command(flatten)]
     pub(super) windows: WindowArgs,
     #[command(flatten)]

@@ -5,9 +5,11 @@
 
 use std::path::{Path, PathBuf};
 
+use super::chart::ChartArgs;
 use super::flags::{LookArgs, NameArgs, OutputArgs, SELECTING, SelectArgs};
 use super::{plan, value};
 use crate::clock::Moment;
+use crate::output::Style;
 use crate::plan::{Output, Rendering, RootPer, Verbosity};
 use crate::profile::select::Selection;
 use anyhow::{Result, ensure};
@@ -36,6 +38,8 @@ pub(super) struct RenderArgs {
     root_per: Option<RootPer>,
     #[command(flatten)]
     output: OutputArgs,
+    #[command(flatten)]
+    chart: ChartArgs,
     #[command(flatten)]
     select: SelectArgs,
     /// Show only samples of these CPUs, such as 0-3,8 (of recordings with --per-cpu)
@@ -82,6 +86,7 @@ pub(super) fn build(args: RenderArgs, stdout_is_terminal: bool) -> Result<Render
         }
     }
     let is_drawn = outputs.iter().any(Output::is_drawn);
+    args.chart.check(outputs.iter(), args.look.reverse)?;
     Ok(Rendering {
         files: args.files,
         sample_type: args.sample_type,
@@ -92,7 +97,11 @@ pub(super) fn build(args: RenderArgs, stdout_is_terminal: bool) -> Result<Render
         },
         from: args.from,
         to: args.to,
-        style: plan::style(&args.look, &args.output, is_drawn)?,
+        style: Style {
+            chart: args.chart.flamechart,
+            ..plan::style(&args.look, &args.output, is_drawn)?
+        },
+        resolution: args.chart.resolution,
         colors: args.look.colors,
         outputs,
         title: args.look.title,

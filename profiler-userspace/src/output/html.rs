@@ -14,7 +14,7 @@ mod page;
 #[cfg(test)]
 mod tests;
 
-use super::{Error, Style};
+use super::{Error, Style, timed};
 use crate::profile::fold::visible;
 use crate::profile::{Activity, CallTree, Profile, TreeSample, Window, WindowTotals};
 use calls::Calls;
@@ -34,7 +34,19 @@ pub(super) fn write(profile: &Profile, style: &Style, out: &mut dyn Write) -> Re
     if profile.total_weight() == 0 {
         return Err(Error::Empty);
     }
-    let data = data(&[profile], style)?;
+    if !style.chart {
+        let data = data(&[profile], style)?;
+        return Ok(page::write(&visible(&style.title), &data, out)?);
+    }
+    if profile.windows.is_empty() {
+        return Err(Error::NoWindows);
+    }
+    let resolution = WindowTotals::resolution(&profile.windows);
+    let style = Style {
+        title: timed(&style.title, resolution),
+        ..style.clone()
+    };
+    let data = data(&[profile], &style)?;
     Ok(page::write(&visible(&style.title), &data, out)?)
 }
 
@@ -56,6 +68,7 @@ fn data(profiles: &[&Profile], style: &Style) -> std::io::Result<String> {
         "subtitle": style.subtitle.as_deref().map(visible),
         "notes": lines(&style.notes),
         "inverted": style.inverted,
+        "chart": style.chart,
         "height": style.height,
         "names": names.all(),
         "profiles": sections,

@@ -19,6 +19,8 @@ mod text;
 mod text_style;
 mod value_types;
 
+pub(crate) use style::length;
+use style::timed;
 pub use style::{MinWidth, Palette, Style};
 pub use text::hottest;
 pub use text_style::{Peek, TextStyle};
@@ -36,12 +38,16 @@ struct Row {
     /// Whether it tells of the windows that a recording is divided into.
     has_windows: bool,
     writer: Writer,
+    /// How it is written as a flame chart, if it can be.
+    chart: Option<ProfileWriter>,
 }
+
+type ProfileWriter = fn(&Profile, &Style, &mut dyn Write) -> Result<(), Error>;
 
 /// What a format is made of.
 enum Writer {
     /// The model.
-    Profile(fn(&Profile, &Style, &mut dyn Write) -> Result<(), Error>),
+    Profile(ProfileWriter),
     /// Stacks of frames.
     View(fn(&View, &Style, &mut dyn Write) -> Result<(), Error>),
 }
@@ -53,54 +59,63 @@ const FORMATS: &[Row] = &[
         is_drawn: false,
         has_windows: false,
         writer: Writer::View(|view, style, out| Ok(fold::write(view, style.fold, out)?)),
+        chart: None,
     },
     Row {
         extensions: &["svg"],
         is_drawn: true,
         has_windows: false,
         writer: Writer::View(svg::write),
+        chart: Some(svg::write_chart),
     },
     Row {
         extensions: &["pb.gz", "pprof"],
         is_drawn: false,
         has_windows: false,
         writer: Writer::Profile(pprof::write),
+        chart: None,
     },
     Row {
         extensions: &["txt"],
         is_drawn: false,
         has_windows: false,
         writer: Writer::Profile(text::write),
+        chart: None,
     },
     Row {
         extensions: &["speedscope.json"],
         is_drawn: false,
         has_windows: false,
         writer: Writer::Profile(speedscope::write),
+        chart: None,
     },
     Row {
         extensions: &["json.gz"],
         is_drawn: false,
         has_windows: true,
         writer: Writer::Profile(firefox::write),
+        chart: None,
     },
     Row {
         extensions: &["json"],
         is_drawn: false,
         has_windows: true,
         writer: Writer::Profile(json::write),
+        chart: None,
     },
     Row {
         extensions: &["html"],
         is_drawn: true,
         has_windows: true,
         writer: Writer::Profile(html::write),
+        chart: Some(html::write),
     },
     Row {
         extensions: &["otlp"],
         is_drawn: false,
         has_windows: true,
         writer: Writer::Profile(otlp::write),
+        chart: None,
     },
 ];
 
@@ -143,11 +158,18 @@ impl Format {
     }
 
     /// How a profile's view alone is written in it; none if it takes the profile itself.
-    pub const fn of_view(self) -> Option<ViewFormat> {
+    pub fn of_view(self, style: &Style) -> Option<ViewFormat> {
         match self.row().writer {
-            Writer::View(write) => Some(ViewFormat(write)),
-            Writer::Profile(_) => None,
+            Writer::View(write) if !style.chart || self.row().chart.is_none() => {
+                Some(ViewFormat(write))
+            }
+            _ => None,
         }
+    }
+
+    /// Whether it can be a flame chart.
+    pub const fn can_be_chart(self) -> bool {
+        self.row().chart.is_some()
     }
 
     /// Whether it tells of the windows that a recording is divided into.
@@ -204,6 +226,11 @@ pub enum Error {
         "the profile is empty, so there is no graph to draw; record for longer, or while the target is busy"
     )]
     Empty,
+    /// Nobody knows when what was counted.
+    #[error(
+        "nothing says when samples were taken, so there is no flame chart; several files, folded text and --wall have no times; record again with --flamechart, or render one raw recording"
+    )]
+    NoWindows,
     /// Not one of [`Palette::names`].
     #[error("there is no palette `{}`; choose one of {}", fold::visible(name), Palette::names().collect::<Vec<_>>().join(", "))]
     UnknownPalette {
@@ -249,9 +276,10 @@ pub fn write(
     style: &Style,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
-    match format.row().writer {
-        Writer::Profile(write) => write(profile, style, out),
-        Writer::View(write) => write(&View::new(profile), style, out),
+    match (&format.row().writer, format.row().chart) {
+        (_, Some(write)) if style.chart => write(profile, style, out),
+        (Writer::Profile(write), _) => write(profile, style, out),
+        (Writer::View(write), _) => write(&View::new(profile), style, out),
     }
 }
 

@@ -8,6 +8,7 @@ use super::text_style::TextStyle;
 use crate::profile::fold::FoldStyle;
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 /// The width in pixels that is assumed where none is given, since the graph then fits its window.
 pub(super) const NOMINAL_WIDTH: u32 = 1200;
@@ -37,6 +38,8 @@ pub struct Style {
     pub inverted: bool,
     /// Merges stacks from the leaf, to show who called the functions where the time was spent.
     pub reverse: bool,
+    /// Graphs show when what was counted, as flame charts.
+    pub chart: bool,
     /// How frames read in folded text. A graph draws the delimiter, too, and has its own ways to
     /// mark the kernel's frames.
     pub fold: FoldStyle,
@@ -56,6 +59,7 @@ impl Default for Style {
             colors: Palette::default(),
             inverted: false,
             reverse: false,
+            chart: false,
             fold: FoldStyle::default(),
             text: TextStyle::default(),
         }
@@ -78,6 +82,21 @@ impl Style {
             MinWidth::Pixels(pixels) => pixels,
             MinWidth::Percent(percent) => frames_width * percent / 100.0,
         }
+    }
+}
+
+/// A flame chart's title, which says how long its windows are.
+pub(super) fn timed(title: &str, resolution: Duration) -> String {
+    format!("{title}, windows of {}", length(resolution))
+}
+
+/// A length of time, to a thousandth of its unit.
+pub(crate) fn length(time: Duration) -> String {
+    let milliseconds = (time.as_secs_f64() * 1000.0).round();
+    match milliseconds {
+        short if short < 1.0 => format!("{} µs", time.as_micros()),
+        short if short < 1000.0 => format!("{short} ms"),
+        long => format!("{} s", (long / 10.0).round() / 100.0),
     }
 }
 

@@ -4,9 +4,11 @@
 //! Never: characters in it that XML forbids, markup that came from a name, or a frame that is left out: what is
 //! too narrow to draw is carried packed, and drawn when a zoom makes it wide enough.
 //!
-//! [`tree`] makes frames of stacks, [`layout`] rectangles of frames, [`draw`] elements of rectangles. [`pack`] writes
+//! [`tree`] makes frames of stacks, or [`chart`] frames in time, [`layout`] rectangles of frames, [`draw`] elements of rectangles. [`pack`] writes
 //! all frames for the script, which is in [`page`].
 
+mod axis;
+mod chart;
 mod color;
 mod colors;
 mod draw;
@@ -15,11 +17,13 @@ mod layout;
 mod pack;
 mod page;
 mod paint;
+mod pixels;
 mod tree;
 
-use super::{Error, Style};
-use crate::profile::View;
+use super::{Error, Style, timed};
 use crate::profile::fold::{FoldStyle, Folded, Order};
+use crate::profile::{Profile, View};
+use chart::Chart;
 use layout::Layout;
 use paint::Paints;
 use std::io::Write;
@@ -46,11 +50,41 @@ pub(super) fn write(view: &View, style: &Style, out: &mut dyn Write) -> Result<(
     let folded = Folded::new(view, fold_style, order);
     let tree = Tree::new(&folded);
     drop(folded);
-    let paints = Paints::new(style.colors, view, &tree);
-    let layout = Layout::new(&tree, style);
+    finish(view, &tree, None, style, out)
+}
+
+/// Draws a profile in time. Fails on one without weight or without windows, and on a style that cannot be drawn.
+pub(super) fn write_chart(
+    profile: &Profile,
+    style: &Style,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    style.check()?;
+    if profile.total_weight() == 0 {
+        return Err(Error::Empty);
+    }
+    let (tree, chart) = chart::tree(profile, style)?;
+    let style = Style {
+        title: timed(&style.title, chart.resolution),
+        ..style.clone()
+    };
+    // Colours are those of the flame graph.
+    let view = View::new(profile);
+    finish(&view, &tree, Some(&chart), &style, out)
+}
+
+fn finish(
+    view: &View,
+    tree: &Tree,
+    chart: Option<&Chart>,
+    style: &Style,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    let paints = Paints::new(style.colors, view, tree);
+    let layout = Layout::new(tree, style);
     let texts = draw::Texts::new(style, view.unit.noun());
-    let packed = pack::pack(&tree, &paints, &texts, style)?;
-    let drawing = draw::draw(&tree, &paints, &layout, &texts, style);
+    let packed = pack::pack((tree, chart), &paints, &texts, style)?;
+    let drawing = draw::draw((tree, chart), &paints, &layout, &texts, style);
     Ok(page::write(&drawing, &packed, out)?)
 }
 

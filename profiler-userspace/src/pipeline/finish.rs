@@ -4,7 +4,7 @@
 
 use super::Recorded;
 use crate::output::sink::Sink;
-use crate::output::{self, TextStyle};
+use crate::output::{self, TextStyle, length};
 use crate::pipeline::closing::{self, Report};
 use crate::pipeline::facts;
 use crate::pipeline::normalize::{self, EventProfile};
@@ -53,6 +53,15 @@ pub(crate) fn finish(
         recording_info.remark(Finding::note(format!(
             "the target ended after {:.1} s",
             recording_info.elapsed.as_secs_f64()
+        )));
+    }
+    if let (Some(timeline), Some(asked)) = (&timeline, plan.resolution)
+        && timeline.length() > asked
+    {
+        recording_info.remark(Finding::note(format!(
+            "windows are of {}, not of {}: there would be too many; record for a shorter time, or less at once",
+            length(timeline.length()),
+            length(asked)
         )));
     }
     for sentence in loaded.iter().flat_map(stacks::on_tables) {

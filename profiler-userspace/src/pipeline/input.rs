@@ -31,20 +31,20 @@ pub(crate) fn name(path: &Path) -> String {
 }
 
 impl Input {
-    /// Reads what lies at `path`; see [`raw_recording::read`] for what is `wanted`, and `divided`.
-    pub(crate) fn read(path: &Path, wanted: Wanted<'_>, divided: bool) -> Result<Self> {
+    /// Reads what lies at `path`; see [`raw_recording::read`] for what is `wanted`, and in how many windows.
+    pub(crate) fn read(path: &Path, wanted: Wanted<'_>, windows: usize) -> Result<Self> {
         let read = || -> Result<Self> {
             if path == Path::new("-") {
-                return Self::from(io::stdin().lock(), wanted, divided);
+                return Self::from(io::stdin().lock(), wanted, windows);
             }
-            Self::from(BufReader::new(File::open(path)?), wanted, divided)
+            Self::from(BufReader::new(File::open(path)?), wanted, windows)
         };
         read().with_context(|| format!("cannot render {}", name(path)))
     }
 
-    fn from(mut input: impl BufRead, wanted: Wanted<'_>, divided: bool) -> Result<Self> {
+    fn from(mut input: impl BufRead, wanted: Wanted<'_>, windows: usize) -> Result<Self> {
         if raw_recording::is_one(input.fill_buf()?) {
-            let read = raw_recording::read(input, wanted, divided)?;
+            let read = raw_recording::read(input, wanted, windows)?;
             return Ok(Self::Recording(Box::new(read)));
         }
         let mut bytes = Vec::new();

@@ -87,9 +87,12 @@ pub(crate) fn by_event<'a>(
         .collect()
 }
 
-/// Says of each event's windows what happened in them.
+/// Says of each event's windows what happened in them. Wall time is accounted for as a whole, so it has none.
 pub(crate) fn divide(plan: &Plan, events: &mut [EventProfile<'_>], timeline: &Timeline) {
     for (profile, kernel_events) in events.iter_mut().zip(plan.kernel_events()) {
+        if matches!(profile.event.probe, Probe::Wall(_)) {
+            continue;
+        }
         let event = kernel_events.start + profile.event.probe.spec().counting_event();
         profile.normalized.windows = timeline.of_event(event);
     }

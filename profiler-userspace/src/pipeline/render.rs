@@ -4,6 +4,7 @@
 //! its end, with what there is to say of names now. Never touches the kernel half, and needs no privileges.
 
 use super::prepare;
+use crate::output::length;
 use crate::pipeline::foreign::{self, Foreign};
 use crate::pipeline::input::{self, Input};
 use crate::pipeline::read_summary::{self, Shown};
@@ -13,7 +14,7 @@ use crate::pipeline::view::{style, viewed};
 use crate::pipeline::write::{write, wrote};
 use crate::plan::{Output, Rendering, RootPer};
 use crate::profile::fold::visible;
-use crate::profile::{Origin, Profile, Unit};
+use crate::profile::{MOST_WINDOWS, Origin, Profile, Unit, WindowTotals};
 use crate::raw_recording::{Read, Wanted};
 use crate::report::findings::{Finding, Summary};
 use crate::report::print;
@@ -36,19 +37,20 @@ pub fn render(asked: &Rendering) -> Result<()> {
         let end = || SystemTime::UNIX_EPOCH + Duration::from_nanos(u64::MAX);
         from..asked.to.map_or_else(end, |to| to.of(began))
     };
-    let divided = asked.outputs.iter().any(Output::has_windows);
+    let windows = windows(asked);
     let wanted: Wanted<'_> = (asked.from.is_some() || asked.to.is_some()).then_some(&time);
-    let read = |file: &PathBuf| Input::read(file, wanted, divided);
+    let read = |file: &PathBuf| Input::read(file, wanted, windows);
     let inputs: Vec<Input> = asked.files.iter().map(read).collect::<Result<_>>()?;
     let symbolizer = Symbolizer::new(&asked.naming, &asked.servers, asked.verbosity.quiet);
     let pieces = pieces(asked, inputs, &symbolizer)?;
     let Piece {
-        profile,
+        mut profile,
         title,
         mut summary,
         about,
         missing,
     } = merged(pieces)?;
+    divide(&mut profile, asked)?;
     let (profile, left_out) = select(profile, &asked.selection)?;
     summary.findings.extend(left_out);
     let title = asked.title.clone().unwrap_or(title);
@@ -68,6 +70,39 @@ pub fn render(asked: &Rendering) -> Result<()> {
     } else {
         print(&missing);
     }
+    Ok(())
+}
+
+/// More windows take more memory, and most outputs have room for few.
+const USUAL_WINDOWS: usize = 40;
+
+/// By how many windows samples are told apart.
+fn windows(asked: &Rendering) -> usize {
+    match asked.style.chart || asked.resolution.is_some() {
+        true => MOST_WINDOWS,
+        false if asked.outputs.iter().any(Output::has_windows) => USUAL_WINDOWS,
+        false => 1,
+    }
+}
+
+/// Makes windows as long as was asked for.
+fn divide(profile: &mut Profile, asked: &Rendering) -> Result<()> {
+    let Some(resolution) = asked.resolution else {
+        return Ok(());
+    };
+    let own = WindowTotals::resolution(&profile.windows);
+    ensure!(
+        !own.is_zero(),
+        "--resolution {resolution:?} cannot be had: several files together, profiles of other tools and --wall have no \
+         windows; render one raw recording"
+    );
+    ensure!(
+        resolution * 8 >= own * 7,
+        "--resolution {resolution:?} cannot be had: the recording is divided into windows of {}, which cannot be \
+         divided again; leave it out, or record again with --resolution {resolution:?}",
+        length(own)
+    );
+    profile.widen_windows(resolution);
     Ok(())
 }
 

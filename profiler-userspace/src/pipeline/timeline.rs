@@ -4,12 +4,18 @@
 //! recording lasts: where that is not known before, windows begin short, and are put together in pairs.
 
 use crate::plan::Plan;
-use crate::profile::{Window, WindowTotals};
+use crate::profile::{MOST_WINDOWS, Window, WindowTotals};
 use profiler_common::abi::{Class, Counters};
 use std::time::Duration;
 
 /// The most windows that there are. Where the length was not known before, there are at least half as many.
 const MOST: u32 = 40;
+
+/// The most where it was asked how long they are.
+const MOST_ASKED_FOR: u32 = MOST_WINDOWS as u32;
+
+/// More samples than this are about 60 MB.
+const MOST_SAMPLES: usize = 1 << 19;
 
 /// The least length: shorter ones would hold no sample at usual rates, and each costs a drain.
 const SHORTEST: Duration = Duration::from_millis(50);
@@ -21,6 +27,10 @@ const FIRST: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(crate) struct Timeline {
     length: Duration,
+    /// The most windows that there are.
+    most: usize,
+    /// More samples than this take much memory. Samples of different windows are different ones.
+    most_samples: usize,
     /// How long the recording is to last, if that is known.
     duration: Option<Duration>,
     /// When the last window ended, from the beginning.
@@ -44,12 +54,19 @@ pub(crate) enum Divided {
 impl Timeline {
     /// That of a plan, if one of its outputs tells of windows.
     pub(crate) fn of(plan: &Plan) -> Option<Self> {
-        plan.has_windows().then(|| Self::new(plan.duration))
+        plan.has_windows()
+            .then(|| Self::new(plan.duration, plan.resolution))
     }
 
-    fn new(duration: Option<Duration>) -> Self {
+    fn new(duration: Option<Duration>, resolution: Option<Duration>) -> Self {
+        let (first, shortest, most) = match resolution {
+            Some(resolution) => (resolution, resolution, MOST_ASKED_FOR),
+            None => (FIRST, SHORTEST, MOST),
+        };
         Self {
-            length: duration.map_or(FIRST, |duration| (duration / MOST).max(SHORTEST)),
+            length: duration.map_or(first, |duration| (duration / most).max(shortest)),
+            most: most as usize,
+            most_samples: MOST_SAMPLES,
             duration,
             until: Duration::ZERO,
             counters: Vec::new(),
@@ -60,14 +77,28 @@ impl Timeline {
 
     /// When the next window ends, from the beginning; none if that is when the recording does.
     pub(crate) fn next_end(&self) -> Option<Duration> {
-        let end = self.until + self.length;
+        // Each end comes a little late; the next one does not.
+        let length = self.length.as_nanos().max(1);
+        let ended = (self.until.as_nanos() + length / 2) / length;
+        let end = self.length * u32::try_from(ended + 1).unwrap_or(u32::MAX);
         // The last one takes what is left.
         let is_last = (self.duration).is_some_and(|duration| end + self.length / 2 > duration);
         (!is_last).then_some(end)
     }
 
-    /// Ends a window when the recording has lasted so long, and the kernel half's events have been counted so often.
-    pub(crate) fn end_window(&mut self, until: Duration, counters: Vec<Counters>) -> Divided {
+    /// How long windows are now.
+    pub(crate) fn length(&self) -> Duration {
+        self.length
+    }
+
+    /// Ends a window when the recording has lasted so long, the kernel half's events have been counted so often, and so
+    /// many different samples are kept.
+    pub(crate) fn end_window(
+        &mut self,
+        until: Duration,
+        counters: Vec<Counters>,
+        samples: usize,
+    ) -> Divided {
         let window = Window {
             start: self.until,
             end: until,
@@ -82,9 +113,13 @@ impl Timeline {
         self.until = until;
         self.counters = counters;
         self.busy_ns = busy_ns;
-        if self.duration.is_some() || self.windows.len() < MOST as usize {
+        let are_many = self.windows.len() >= self.most && self.duration.is_none();
+        let is_large = samples > self.most_samples && self.windows.len() > MOST as usize;
+        if !are_many && !is_large {
             return Divided::AsBefore;
         }
+        // Where windows have little in common, it is not they that take the memory.
+        self.most_samples = self.most_samples.max(samples + samples / 2);
         self.length *= 2;
         self.windows = (self.windows.chunks(2))
             .map(|pair| {
@@ -143,10 +178,14 @@ mod tests {
     }
 
     /// Ends windows whenever they are due, until the recording has lasted so long; once in a millisecond it fired.
-    fn recorded(duration: Option<Duration>, lasted: Duration) -> Vec<WindowTotals> {
-        let mut timeline = Timeline::new(duration);
+    fn recorded(
+        duration: Option<Duration>,
+        resolution: Option<Duration>,
+        lasted: Duration,
+    ) -> Vec<WindowTotals> {
+        let mut timeline = Timeline::new(duration, resolution);
         let end_window = |timeline: &mut Timeline, until: Duration| {
-            timeline.end_window(until, fired(until.as_millis() as u64))
+            timeline.end_window(until, fired(until.as_millis() as u64), 0)
         };
         while let Some(end) = timeline.next_end().filter(|end| *end < lasted) {
             end_window(&mut timeline, end);
@@ -160,7 +199,7 @@ mod tests {
         for seconds in [2, 3, 10, 61, 3600] {
             let lasted = Duration::from_secs(seconds);
             for duration in [None, Some(lasted)] {
-                let windows = recorded(duration, lasted);
+                let windows = recorded(duration, None, lasted);
                 assert!(
                     (20..=40).contains(&windows.len()),
                     "{seconds} s: {}",
@@ -177,6 +216,43 @@ mod tests {
                 assert_eq!(firings, lasted.as_millis() as u64);
             }
         }
+    }
+
+    #[test]
+    fn windows_are_as_long_as_was_asked_for_unless_there_are_too_many() {
+        let asked = Duration::from_millis(50);
+        for (seconds, expected) in [(1, 20), (10, 200), (100, 2000), (600, 3000)] {
+            let lasted = Duration::from_secs(seconds);
+            let windows = recorded(None, Some(asked), lasted);
+            assert_eq!(windows.len(), expected, "{seconds} s");
+            let known = recorded(Some(lasted), Some(asked), lasted).len();
+            assert!(
+                (expected..=MOST_WINDOWS).contains(&known),
+                "{seconds} s: {known}"
+            );
+        }
+    }
+
+    #[test]
+    fn many_different_samples_make_windows_longer() {
+        let asked = Duration::from_millis(50);
+        let mut timeline = Timeline::new(Some(Duration::from_secs(60)), Some(asked));
+        for window in 1..=100 {
+            let divided = timeline.end_window(asked * window, fired(1), 1000);
+            assert_eq!(divided, Divided::AsBefore);
+        }
+        let many = MOST_SAMPLES + 1;
+        assert_eq!(
+            timeline.end_window(asked * 101, fired(1), many),
+            Divided::Less
+        );
+        assert_eq!(timeline.length(), asked * 2);
+        assert_eq!(timeline.of_event(0).len(), 51);
+        // They were not fewer by that.
+        assert_eq!(
+            timeline.end_window(asked * 103, fired(1), many),
+            Divided::AsBefore
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use crate::output::{Palette, Style};
 use crate::probe;
-use crate::profile::{OffCpuView, Origin, Profile, off_cpu};
+use crate::profile::{OffCpuView, Origin, Profile, Unit, off_cpu};
 
 /// The profile as outputs show it.
 pub(crate) fn viewed(mut profile: Profile, origin: Origin, view: Option<OffCpuView>) -> Profile {
@@ -16,6 +16,9 @@ pub(crate) fn viewed(mut profile: Profile, origin: Origin, view: Option<OffCpuVi
     }
 }
 
+/// What lasts is counted when it is over.
+const ENDS: &str = "what lasted stands in the window in which it ended";
+
 /// How outputs look: as asked, and else as suits the profile.
 pub(crate) fn style(
     asked: &Style,
@@ -24,7 +27,11 @@ pub(crate) fn style(
     profile: &Profile,
 ) -> Style {
     let view = probe::View::from(profile);
-    let subtitle = || view.subtitle().map(str::to_owned);
+    let in_chart = (asked.chart && profile.unit == Unit::Nanoseconds).then_some(ENDS);
+    let subtitle = || {
+        let all: Vec<&str> = view.subtitle().into_iter().chain(in_chart).collect();
+        (!all.is_empty()).then(|| all.join("; "))
+    };
     Style {
         title,
         notes,

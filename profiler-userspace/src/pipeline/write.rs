@@ -31,7 +31,7 @@ pub(crate) fn write(
                 let raw_recording = raw_recording.context("there is no raw recording")?;
                 sink.deliver(|out| Ok(raw_recording::write(raw_recording, out)?))?
             }
-            Some(format) => match format.of_view() {
+            Some(format) => match format.of_view(style) {
                 Some(format) => {
                     of_view.push((number, sink, format));
                     continue;

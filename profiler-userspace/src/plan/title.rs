@@ -182,6 +182,7 @@ mod tests {
             }],
             duration: None,
             window: None,
+            resolution: None,
             capture: Capture {
                 user_stacks: true,
                 call_graph: CallGraph::Auto,

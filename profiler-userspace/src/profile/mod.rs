@@ -21,6 +21,7 @@ pub mod select;
 mod view;
 mod wait_reason;
 pub mod wall;
+mod widen;
 mod windows;
 
 pub use call_tree::{CallTree, Node, NodeIndex, TreeSample};
@@ -36,7 +37,7 @@ pub use off_cpu_view::{OffCpuView, Wakers};
 pub use view::{Code, FrameId, View, ViewSample, with_line};
 pub use wait_reason::WaitReason;
 
-pub use windows::{WindowIndex, WindowTotals};
+pub use windows::{MOST_WINDOWS, WindowIndex, WindowTotals};
 
 use foldhash::fast::RandomState;
 use std::hash::Hash;

@@ -26,6 +26,27 @@ impl FrameId {
     }
 }
 
+impl Labels {
+    /// What is shown of them in front of a stack.
+    pub fn frames(&self) -> impl Iterator<Item = Frame> {
+        let Self {
+            comm,
+            tid,
+            cpu,
+            source,
+            ..
+        } = self;
+        let named = |name: &Option<String>, kind| name.clone().map(|name| Frame::new(name, kind));
+        let frames = [
+            named(source, FrameKind::Label),
+            cpu.map(Frame::cpu),
+            named(comm, FrameKind::Process),
+            tid.map(Frame::thread),
+        ];
+        frames.into_iter().flatten()
+    }
+}
+
 /// What a frame that is code stands for, in the tables of its profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Code {
@@ -250,24 +271,8 @@ impl<'a> Builder<'a> {
     fn show_labels(&mut self) {
         let mut known: HashMap<Box<[FrameId]>, ShownLabels> = HashMap::default();
         for labels in &self.profile.labels {
-            let Labels {
-                comm,
-                tid,
-                cpu,
-                source,
-                ..
-            } = labels;
-            let source = source.as_ref();
-            let frames = [
-                source.map(|source| Frame::new(source, FrameKind::Label)),
-                cpu.map(Frame::cpu),
-                comm.clone()
-                    .map(|comm| Frame::new(comm, FrameKind::Process)),
-                tid.map(Frame::thread),
-            ];
-            let frames: Box<[FrameId]> = frames
-                .into_iter()
-                .flatten()
+            let frames: Box<[FrameId]> = labels
+                .frames()
                 .map(|frame| FrameId(number(&mut self.frames, (frame, None))))
                 .collect();
             let next = ShownLabels(self.labels.len() as u32);

@@ -4,10 +4,14 @@
 //! aside, nothing is decided here: who divides says how long they are.
 
 use super::Window;
+use std::time::Duration;
 
 /// A place in the list of a profile's windows; zero where there is no such list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WindowIndex(pub u32);
+
+/// The most windows that samples are told apart by where it is asked for how long they are: at 50 ms, those of 200 s.
+pub const MOST_WINDOWS: usize = 4096;
 
 /// What happened in one window. How much was counted in it, its samples say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,6 +42,14 @@ impl WindowTotals {
             lost: self.lost.saturating_add(next.lost),
             busy_ns: self.busy_ns.saturating_add(next.busy_ns),
         }
+    }
+
+    /// How long windows usually are; zero where there are none.
+    pub fn resolution(windows: &[Self]) -> Duration {
+        let length = |totals: &Self| totals.window.end.saturating_sub(totals.window.start);
+        let mut lengths: Vec<Duration> = windows.iter().map(length).collect();
+        lengths.sort_unstable();
+        lengths.get(lengths.len() / 2).copied().unwrap_or_default()
     }
 
     /// Half as many windows: each is two neighbours of before.

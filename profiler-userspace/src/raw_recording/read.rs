@@ -61,7 +61,7 @@ pub fn is_one(begins: &[u8]) -> bool {
 }
 
 /// Reads a raw recording, or those windows of it that have part in the time that is `wanted`. Its samples are told apart by
-/// at most 40 windows where they are to be `divided`, which takes as many times the memory; else all are of one.
+/// at most so many windows, which takes up to as many times the memory.
 ///
 /// # Errors
 /// When it is none, of a later version, contradicts itself, has not one sample that is whole, or no window in
@@ -69,15 +69,15 @@ pub fn is_one(begins: &[u8]) -> bool {
 pub fn read(
     mut from: impl std::io::Read,
     wanted: Wanted<'_>,
-    divided: bool,
+    windows: usize,
 ) -> Result<Read, Error> {
-    read_within(&mut from, (wanted, divided), MOST_BYTES)
+    read_within(&mut from, (wanted, windows), MOST_BYTES)
 }
 
 /// [`read`], within so many bytes of memory.
 pub(super) fn read_within(
     from: &mut impl std::io::Read,
-    (wanted, divided): (Wanted<'_>, bool),
+    (wanted, windows): (Wanted<'_>, usize),
     most: u64,
 ) -> Result<Read, Error> {
     let start = section::up_to(from, MAGIC.len() + 1)?;
@@ -93,7 +93,7 @@ pub(super) fn read_within(
     }
     let mut reading = Reading {
         head: None,
-        windows: Seen::new(wanted, divided),
+        windows: Seen::new(wanted, windows),
         taken: Taken::new(most),
         pending: PendingBatches::new(most / PENDING),
         closing: None,

@@ -167,7 +167,7 @@ fn raw_recording(
 }
 
 fn read(bytes: &[u8]) -> Result<Read, Error> {
-    super::read(bytes, None, true)
+    super::read(bytes, None, 40)
 }
 
 fn bytes(raw_recording: &RawRecording) -> Vec<u8> {
@@ -309,7 +309,7 @@ fn a_damaged_part_drops_what_follows() {
 #[test]
 fn what_exceeds_memory_is_left_out_and_reported() {
     let bytes = bytes(&large());
-    let read = |most| read_within(&mut &*bytes, (None, true), most);
+    let read = |most| read_within(&mut &*bytes, (None, 40), most);
     let limited = read(8 << 20).unwrap();
     assert_eq!(limited.missing, Some(Missing::TooLarge));
     assert!((1..12_000).contains(&limited.raw_recording.normalized.total_count()));

@@ -30,9 +30,6 @@ pub struct Windows {
     pub is_continuous: bool,
 }
 
-/// The most windows that samples are told apart by. Where there are more, neighbours are put together.
-const MOST: usize = 40;
-
 /// Whether windows are still told apart as they were.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Divided {
@@ -50,14 +47,16 @@ pub(super) struct Seen<'a> {
     time: Option<Range<SystemTime>>,
     taken: Option<Windows>,
     is_wanted: bool,
+    /// The most windows that samples are told apart by. Where there are more, neighbours are put together.
+    most: usize,
     /// Of those that were taken; each is so many of the file's, as a power of two.
     totals: Vec<WindowTotals>,
     together: u32,
 }
 
 impl<'a> Seen<'a> {
-    /// None so far. Samples are told apart by windows where `divided` says so, and else are of one.
-    pub(super) fn new(wanted: Wanted<'a>, divided: bool) -> Self {
+    /// None so far. Samples are told apart by at most so many windows.
+    pub(super) fn new(wanted: Wanted<'a>, most: usize) -> Self {
         Self {
             wanted,
             all: 0,
@@ -65,7 +64,8 @@ impl<'a> Seen<'a> {
             taken: None,
             is_wanted: false,
             totals: Vec::new(),
-            together: if divided { 0 } else { u32::BITS - 1 },
+            most,
+            together: if most > 1 { 0 } else { u32::BITS - 1 },
         }
     }
 
@@ -139,7 +139,7 @@ impl<'a> Seen<'a> {
             return Divided::AsBefore;
         }
         self.totals.push(totals);
-        if self.totals.len() <= MOST {
+        if self.totals.len() <= self.most.max(1) {
             return Divided::AsBefore;
         }
         self.totals = WindowTotals::halved(&self.totals);

@@ -72,6 +72,11 @@ impl Collector {
         Ok(())
     }
 
+    /// How many different samples are kept.
+    pub(super) fn samples(&self) -> usize {
+        self.raw.samples.len() + self.normalizer.samples()
+    }
+
     /// What is drained from now on is of the next window.
     pub(super) fn next_window(&mut self) {
         self.raw.window.0 += 1;

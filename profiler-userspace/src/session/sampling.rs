@@ -204,7 +204,8 @@ impl Session {
         };
         let events = 0..self.kernel.events();
         let counters = events.map(|event| self.kernel.counters(event)).collect();
-        if timeline.end_window(until, counters) == Divided::Less {
+        let samples = self.collector.samples();
+        if timeline.end_window(until, counters, samples) == Divided::Less {
             self.collector.halve_windows();
         }
     }

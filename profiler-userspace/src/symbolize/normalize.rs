@@ -113,6 +113,11 @@ impl Normalizer {
         self.normalized.halve_windows();
     }
 
+    /// How many different samples were taken.
+    pub fn samples(&self) -> usize {
+        self.normalized.samples().len()
+    }
+
     /// Takes all that is left in `raw`.
     pub fn finish(
         mut self,

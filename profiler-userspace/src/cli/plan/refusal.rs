@@ -3,6 +3,7 @@
 //! In: flags that are right one by one. Out: nothing, or a sentence that names the one to leave out.
 
 use super::{SamplingArgs, ScopeArgs, StackArgs};
+use crate::cli::chart::ChartArgs;
 use crate::cli::event_spec::EventSpec;
 use crate::plan::{Event, Output};
 use crate::probe::{Probe, Waits};
@@ -98,7 +99,11 @@ pub(super) fn with_off_cpu(
 }
 
 /// A window is written when it is over, and nothing else is known by then.
-pub(super) fn with_window(events: &[Event]) -> Result<()> {
+pub(super) fn with_window(events: &[Event], chart: &ChartArgs) -> Result<()> {
+    ensure!(
+        chart.resolution.is_none(),
+        "--window says how long windows are, and so does --resolution; keep one of them"
+    );
     let [event] = events else {
         bail!("--window records one event; leave out all -e but one, and --off-cpu-output");
     };
@@ -112,6 +117,21 @@ pub(super) fn with_window(events: &[Event]) -> Result<()> {
         "--wall accounts for whole recordings, so it has no windows; leave out --window"
     );
     Ok(())
+}
+
+/// What has no windows is no chart.
+pub(super) fn with_chart(events: &[Event], chart: &ChartArgs) -> Result<()> {
+    let is_wall = |event: &Event| matches!(event.probe, Probe::Wall(_));
+    let given = [
+        ("--flamechart", chart.flamechart),
+        ("--resolution", chart.resolution.is_some()),
+    ];
+    match given.into_iter().find(|(_, given)| *given) {
+        Some((flag, _)) if events.iter().any(is_wall) => bail!(
+            "--wall accounts for whole recordings, so it has no windows; leave out {flag}, or --wall"
+        ),
+        _ => Ok(()),
+    }
 }
 
 /// A part of the profile is shown where a profile is, and threads are told apart where that is asked for.

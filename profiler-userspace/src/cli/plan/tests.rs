@@ -1,3 +1,4 @@
+mod charts;
 mod events;
 mod probes;
 
@@ -78,6 +79,7 @@ fn without_flags_the_whole_machine_is_recorded_until_ctrl_c() {
         }],
         duration: None,
         window: None,
+        resolution: None,
         capture: Capture {
             user_stacks: true,
             call_graph: CallGraph::Auto,

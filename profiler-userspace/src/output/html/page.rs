@@ -9,11 +9,12 @@ use std::io::{self, Write};
 const FRAME: &str = include_str!("viewer/viewer.html");
 const STYLE: &str = include_str!("viewer/viewer.css");
 /// The parts of the script, which share one scope.
-pub(super) const SCRIPT: [(&str, &str); 14] = [
+pub(super) const SCRIPT: [(&str, &str); 15] = [
     ("unpack.js", include_str!("viewer/unpack.js")),
     ("owners.js", include_str!("viewer/owners.js")),
     ("filter.js", include_str!("viewer/filter.js")),
     ("tree.js", include_str!("viewer/tree.js")),
+    ("chart.js", include_str!("viewer/chart.js")),
     ("text.js", include_str!("viewer/text.js")),
     ("colors.js", include_str!("viewer/colors.js")),
     ("graph.js", include_str!("viewer/graph.js")),

@@ -3,9 +3,12 @@
 //! In: rectangles, colours, texts. Out: markup, all in one line: whatever a page does with line breaks it cannot do here.
 //! Never: an ID, a style sheet, or a script; looks are attributes, so that two pictures on a page cannot meet.
 
+use super::axis;
+use super::chart::Chart;
 use super::label;
 use super::layout::{Layout, Span};
 use super::paint::Paints;
+use super::pixels::Pixels;
 use super::tree::Tree;
 use crate::output::Style;
 use crate::output::style::MARGIN;
@@ -77,7 +80,7 @@ pub(super) struct Drawing {
 
 /// Draws everything.
 pub(super) fn draw(
-    tree: &Tree,
+    (tree, chart): (&Tree, Option<&Chart>),
     paints: &Paints,
     layout: &Layout,
     texts: &Texts,
@@ -99,6 +102,7 @@ pub(super) fn draw(
     pen.body.push_str("</g>");
     let frames = Frames {
         tree,
+        chart,
         paints,
         noun: &texts.noun,
         top: pen.y + 4.0,
@@ -108,6 +112,9 @@ pub(super) fn draw(
     };
     frames.draw(layout, &mut pen.body);
     pen.y = frames.top + frames.height * f64::from(layout.levels) + 4.0;
+    if let Some(chart) = chart {
+        pen.y += axis::draw(chart, layout.width, pen.y, &mut pen.body);
+    }
     let _ = write!(
         pen.body,
         r#"<g font-family="system-ui,sans-serif" font-size="{FONT_SIZE}" {INK}>"#
@@ -200,6 +207,7 @@ impl Pen {
 /// Draws frames.
 struct Frames<'a> {
     tree: &'a Tree,
+    chart: Option<&'a Chart>,
     paints: &'a Paints,
     noun: &'a str,
     /// Where their area begins.
@@ -250,11 +258,9 @@ impl Frames<'_> {
         }
         let _ = write!(
             body,
-            "><title>{} ({} {}, {:.2}%)</title></rect>",
+            "><title>{} ({})</title></rect>",
             escape(name),
-            grouped(node.weight),
-            escape(self.noun),
-            node.weight as f64 * 100.0 / self.tree.total() as f64,
+            self.numbers(index),
         );
         let columns = ((span.width - 2.0 * LABEL_MARGIN) / COLUMN).max(0.0) as usize;
         if self.height < FONT_SIZE {
@@ -271,6 +277,26 @@ impl Frames<'_> {
         }
     }
 
+    /// How much a frame stands for, and in a chart when that was.
+    fn numbers(&self, index: usize) -> String {
+        let node = &self.tree.nodes[index];
+        let noun = escape(self.noun);
+        let share = |part: u64, all: u64| part as f64 * 100.0 / all.max(1) as f64;
+        let Some(chart) = self.chart else {
+            let share = share(node.weight, self.tree.total());
+            return format!("{} {noun}, {share:.2}%", grouped(node.weight));
+        };
+        let around = chart.around(node.left, node.left + node.weight);
+        let weight = chart.weights[index];
+        format!(
+            "{} to {}, {} {noun}, {:.2}% of what was counted then",
+            axis::clock(around.start),
+            axis::clock(around.end),
+            grouped(weight),
+            share(weight, around.weight),
+        )
+    }
+
     fn corner(&self, span: &Span) -> (Pixels, Pixels) {
         let row = match self.inverted {
             true => span.level,
@@ -280,16 +306,6 @@ impl Frames<'_> {
             Pixels(f64::from(MARGIN) + span.x),
             Pixels(self.top + self.height * f64::from(row)),
         )
-    }
-}
-
-/// A length, written to a hundredth without zeros at the end.
-#[derive(Clone, Copy)]
-struct Pixels(f64);
-
-impl std::fmt::Display for Pixels {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", (self.0 * 100.0).round() / 100.0)
     }
 }
 

@@ -7,13 +7,17 @@
 //!
 //! - the texts' size in bytes, then the texts, a line each: title, subtitle, unit, balance, the legend's labels, names;
 //! - whether something was lost, whether the graph grows downwards, a frame's height, the least width in millionths of
-//!   a pixel or of a percent, and whether it is the latter;
+//!   a pixel or of a percent, whether it is the latter, and whether it is a flame chart;
 //! - the size of the legend, and three bytes for each of its colours;
 //! - the number of names, and for each its place in the legend plus one, then for each three bytes of colour;
 //! - the number of frames, and in preorder from the one behind the root: by how much each is nearer to the root than
 //!   a child of the one before; its name, 0 for the next one that is new, else its place plus one; then from the root
-//!   on: its own weight.
+//!   on: its own weight;
+//! - of a flame chart, whose weights are nanoseconds: for each of these frames the gap to its left, then from the root on
+//!   what was counted in it itself; the number of windows, and for each the gap before it, how long it is, and what was
+//!   counted.
 
+use super::chart::Chart;
 use super::color::Color;
 use super::draw::Texts;
 use super::paint::Paints;
@@ -37,7 +41,7 @@ pub(super) struct Packed {
 
 /// Packs everything that the script needs.
 pub(super) fn pack(
-    tree: &Tree,
+    (tree, chart): (&Tree, Option<&Chart>),
     paints: &Paints,
     texts: &Texts,
     style: &Style,
@@ -63,6 +67,7 @@ pub(super) fn pack(
     number(style.height.into(), &mut bytes);
     number((least * 1e6) as u64, &mut bytes);
     number(is_share.into(), &mut bytes);
+    number(chart.is_some().into(), &mut bytes);
 
     number(paints.legend.len() as u64, &mut bytes);
     for (_, color) in &paints.legend {
@@ -92,6 +97,9 @@ pub(super) fn pack(
     for node in &tree.nodes {
         number(node.own, &mut bytes);
     }
+    if let Some(chart) = chart {
+        times(tree, chart, &mut bytes);
+    }
 
     let level = if bytes.len() > LARGE { 1 } else { 6 };
     let mut zlib = ZlibEncoder::new(Vec::new(), Compression::new(level));
@@ -100,6 +108,31 @@ pub(super) fn pack(
         text: BASE64_STANDARD.encode(zlib.finish()?),
         checksum: crc32fast::hash(&bytes),
     })
+}
+
+/// What a chart has beside a tree.
+fn times(tree: &Tree, chart: &Chart, bytes: &mut Vec<u8>) {
+    // For each depth where the next frame there begins if there is no gap.
+    let mut next: Vec<u64> = Vec::new();
+    for (index, node) in tree.nodes.iter().enumerate() {
+        let depth = node.depth as usize;
+        if index > 0 {
+            number(node.left - next[depth], bytes);
+        }
+        next.truncate(depth);
+        next.extend([node.left + node.weight, node.left]);
+    }
+    for own in &chart.own {
+        number(*own, bytes);
+    }
+    number(chart.windows.len() as u64, bytes);
+    let mut behind = 0;
+    for span in &chart.windows {
+        number(span.start - behind, bytes);
+        number(span.end - span.start, bytes);
+        number(span.weight, bytes);
+        behind = span.end;
+    }
 }
 
 fn number(mut value: u64, bytes: &mut Vec<u8>) {
@@ -161,7 +194,7 @@ mod tests {
             ..Style::default()
         };
         let texts = Texts::new(&style, "samples");
-        let packed = pack(&tree, &paints, &texts, &style).expect("memory takes all");
+        let packed = pack((&tree, None), &paints, &texts, &style).expect("memory takes all");
         let mut bytes = Vec::new();
         let zlib = BASE64_STANDARD.decode(packed.text).expect("base64");
         ZlibDecoder::new(&zlib[..])
@@ -173,7 +206,7 @@ mod tests {
         let lines = String::from_utf8(reader.skip(size)).expect("UTF-8");
         let lines: Vec<&str> = lines.split('\n').collect();
         assert_eq!(lines[..4], ["Flame Graph", "", "samples", ""]);
-        assert_eq!(reader.numbers(5), [0, 1, 16, 250_000, 1]);
+        assert_eq!(reader.numbers(6), [0, 1, 16, 250_000, 1, 0]);
         let legend = reader.number();
         assert_eq!(legend as usize, paints.legend.len());
         reader.skip(3 * legend);

@@ -9,10 +9,11 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 /// The parts of the script, which share one scope.
-const SCRIPT: [&str; 6] = [
+const SCRIPT: [&str; 7] = [
     include_str!("script/unpack.js"),
     include_str!("script/label.js"),
     include_str!("script/draw.js"),
+    include_str!("script/axis.js"),
     include_str!("script/bars.js"),
     include_str!("script/search.js"),
     include_str!("script/main.js"),

@@ -106,7 +106,7 @@ fn windows_that_overlap_the_wanted_time_are_taken() {
                 assert_eq!(began, begins(0));
                 time.clone()
             }),
-            true,
+            40,
         );
         let read = read.unwrap();
         let wanted = &windows[taken.clone()];
@@ -127,7 +127,7 @@ fn windows_that_overlap_the_wanted_time_are_taken() {
         );
     }
     let time = begins(5)..begins(6);
-    let error = super::super::read(&*bytes, Some(&|_| time.clone()), true).unwrap_err();
+    let error = super::super::read(&*bytes, Some(&|_| time.clone()), 40).unwrap_err();
     assert!(matches!(error, Error::OtherTime { .. }), "{error}");
 }
 
@@ -205,7 +205,7 @@ fn many_windows_take_no_more_memory_than_their_stacks() {
     }
     writer.end(String::new(), &mut bytes).unwrap();
     for wanted in [begins(0)..begins(1000), begins(900)..begins(901)] {
-        let read = read_within(&mut &*bytes, (Some(&|_| wanted.clone()), false), 64 << 10).unwrap();
+        let read = read_within(&mut &*bytes, (Some(&|_| wanted.clone()), 1), 64 << 10).unwrap();
         assert_eq!(read.missing, None);
         let windows = read.windows;
         assert_eq!(windows.all, 1000);
@@ -241,7 +241,7 @@ fn unwanted_windows_leave_memory_for_wanted_ones() {
     writer.end(String::new(), &mut bytes).unwrap();
     let within = |wanted: Range<usize>, most| {
         let time = begins(wanted.start)..begins(wanted.end);
-        read_within(&mut &*bytes, (Some(&|_| time.clone()), false), most).unwrap()
+        read_within(&mut &*bytes, (Some(&|_| time.clone()), 1), most).unwrap()
     };
     for wanted in [0..1, 33..34, 58..60] {
         let read = within(wanted.clone(), 1 << 20);
@@ -290,7 +290,7 @@ fn parts_that_no_wanted_window_needs_are_not_unpacked() {
     };
     let part = |is_anew, wanted: Range<usize>| {
         let time = begins(wanted.start)..begins(wanted.end);
-        super::super::read(&*file(is_anew), Some(&|_| time.clone()), true)
+        super::super::read(&*file(is_anew), Some(&|_| time.clone()), 40)
     };
     let read = part(true, 1..2).unwrap();
     assert_eq!(read.missing, None);

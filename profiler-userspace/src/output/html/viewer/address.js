@@ -51,7 +51,8 @@ function restoreState(address, profile, state) {
   const oneOf = (name, values, usual) => (values.includes(kept.get(name)) ? kept.get(name) : usual);
   const frames = profile.frames.name.length;
   const choice = state.choice;
-  state.view = oneOf('view', VIEWS, state.view);
+  const views = VIEWS.filter((view) => view !== 'chart' || profile.windows.length > 1);
+  state.view = oneOf('view', views, state.view);
   state.group = oneOf('group', ['none', ...WAYS.filter((way) => profile.ways[way].labels.length > 0)], state.group);
   state.color = oneOf('color', ['kind', 'module', 'state'], state.color);
   state.query = kept.get('query') || '';

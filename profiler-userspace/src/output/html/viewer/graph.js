@@ -41,7 +41,9 @@ function makeGraph(elements, rowHeight, events) {
       // Hidden: what is known of its size stays.
       return;
     }
-    const below = Math.max(0, rowCount() * rowHeight - scroller.scrollTop - graph.height);
+    // Where the window has grown, the browser has moved the end of what is scrolled to its edge already.
+    const seen = Math.max(graph.height, scroller.clientHeight);
+    const below = Math.max(0, rowCount() * rowHeight - scroller.scrollTop - seen);
     const ratio = window.devicePixelRatio || 1;
     graph.width = scroller.clientWidth;
     graph.height = Math.max(1, scroller.clientHeight);

@@ -19,7 +19,8 @@ function foldedText(tree, node, frames, unit, focus) {
     }
     const weight = unit === 'nanoseconds' ? Math.max(1, Math.round(tree.self[i] / 1000)) : tree.self[i];
     if (tree.self[i] > 0 && (focus === 0 || path.some((above) => tree.frame[above] === focus))) {
-      const names = path.map((above) => foldedName(frames.name[tree.frame[above]], frames.kind[tree.frame[above]]));
+      const own = path.filter((above) => tree.frame[above] !== frames.noStack);
+      const names = own.map((above) => foldedName(frames.name[tree.frame[above]], frames.kind[tree.frame[above]]));
       lines.push((names.join(';') || '[unknown]') + ' ' + weight);
     }
   }

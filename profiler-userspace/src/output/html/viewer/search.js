@@ -29,7 +29,7 @@ function matchedWeight(tree, node, hits) {
   let i = node;
   while (i < tree.end[node]) {
     if (hits[tree.frame[i]] === 1) {
-      sum += tree.total[i];
+      sum += (tree.weight || tree.total)[i];
       i = tree.end[i];
     } else {
       i += 1;
@@ -98,7 +98,7 @@ function makeFinder(graph) {
     const { tree } = graph.parts[part];
     let text = 'Matched ' + percent(matchedWeight(whole, 0, graph.hits), whole.total[0]) + ' of all';
     if (node > 0) {
-      text += ', ' + percent(matchedWeight(tree, node, graph.hits), tree.total[node]) + ' of zoomed';
+      text += ', ' + percent(matchedWeight(tree, node, graph.hits), (tree.weight || tree.total)[node]) + ' of zoomed';
     }
     const place = match === -1 ? '' : grouped(match + 1) + ' of ';
     return text + ', ' + place + grouped(all().length) + (all().length === 1 ? ' frame' : ' frames');

@@ -6,7 +6,7 @@ const HEAT_ROW = 16;
 
 function makeTime(elements, events) {
   const { timeline, heat, heatScroller, heatSpacer } = elements;
-  const time = { windows: [], total: null, rows: [], range: null, labelWidth: 0 };
+  const time = { windows: [], total: null, rows: [], range: null, marked: null, labelWidth: 0 };
   let begin = 0;
   let length = 1;
   let looks = {};
@@ -81,6 +81,11 @@ function makeTime(elements, events) {
     });
     pen.fillStyle = looks.faint;
     pen.fillRect(time.labelWidth, base, time.width - time.labelWidth, 1);
+    if (time.marked) {
+      pen.fillStyle = looks.ink;
+      const left = place(time.marked[0]);
+      pen.fillRect(left, base - 1, Math.max(2, place(time.marked[1]) - left), 3);
+    }
     drawTicks(pen, height - 6);
     drawVeil(pen, base);
   }
@@ -156,6 +161,12 @@ function makeTime(elements, events) {
     return found;
   }
 
+  // Marks a stretch of time, or none.
+  function mark(marked) {
+    time.marked = marked;
+    draw();
+  }
+
   function select(range) {
     time.range = range;
     draw();
@@ -220,5 +231,5 @@ function makeTime(elements, events) {
   heatScroller.addEventListener('scroll', draw, { passive: true });
   new ResizeObserver(draw).observe(timeline.parentElement);
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', draw);
-  return Object.assign(time, { show, draw, key });
+  return Object.assign(time, { show, mark, draw, key });
 }

@@ -71,28 +71,41 @@ function orderByLevel(tree) {
   }
 }
 
-// All stacks from their roots, below a frame for each key of `way` if there is one.
-function wholeTree(profile, values, way) {
-  const samples = profile.samples;
-  const groups = way ? way.labels.length + 1 : 1;
-  const keyOf = (i) => (way ? way.of[samples.owner[i]] + 1 : 0);
-  // Samples are sorted by node, and stay so within each group.
+// Numbers in groups, each in the order in which they come. `keyOf` says which group, or -1 for none.
+function inGroups(count, groups, keyOf) {
   const begins = new Uint32Array(groups + 1);
-  for (let i = 0; i < samples.count; i += 1) {
-    if (values[i] > 0) {
-      begins[keyOf(i) + 1] += 1;
-    }
+  for (let i = 0; i < count; i += 1) {
+    begins[keyOf(i) + 1] += 1;
   }
+  // Those of no group.
+  begins[0] = 0;
   for (let group = 0; group < groups; group += 1) {
     begins[group + 1] += begins[group];
   }
   const order = new Uint32Array(begins[groups]);
   const next = begins.slice();
-  for (let i = 0; i < samples.count; i += 1) {
-    if (values[i] > 0) {
-      order[next[keyOf(i)]++] = i;
+  for (let i = 0; i < count; i += 1) {
+    const group = keyOf(i);
+    if (group >= 0) {
+      order[next[group]++] = i;
     }
   }
+  return { order, begins };
+}
+
+// All stacks from their roots, below a frame for each key of `way` if there is one. `among` are the samples that count,
+// by node; without it all do.
+function wholeTree(profile, values, way, among) {
+  const samples = profile.samples;
+  const groups = way ? way.labels.length + 1 : 1;
+  const count = among ? among.length : samples.count;
+  const at = (i) => (among ? among[i] : i);
+  // Samples are sorted by node, and stay so within each group.
+  const { order, begins } = inGroups(count, groups, (i) => {
+    const sample = at(i);
+    return values[sample] > 0 ? (way ? way.of[samples.owner[sample]] + 1 : 0) : -1;
+  });
+  order.forEach((i, place) => { order[place] = at(i); });
   const builder = treeBuilder();
   const root = addNode(builder, -1, 0);
   for (let group = 0; group < groups; group += 1) {
@@ -112,6 +125,14 @@ function addPaths(builder, profile, order, values, base) {
   const missing = [];
   for (const i of order) {
     let node = profile.samples.node[i];
+    if (node === 0) {
+      // They come first: with no frame, they would be free space.
+      if (builder.frame.length - 1 === base) {
+        addNode(builder, base, profile.frames.noStack);
+      }
+      builder.self[base + 1] += values[i];
+      continue;
+    }
     missing.length = 0;
     // Nodes are in preorder: whatever on the path comes behind the node is no caller of it.
     for (;;) {

@@ -71,6 +71,11 @@ function unpackProfile(section, names, reader) {
     profile.frames.module.push(names[columns.frame_module[i]]);
     profile.frames.kind.push(columns.frame_kind[i]);
   }
+  // What samples without any frame are shown as.
+  profile.frames.noStack = profile.frames.name.length;
+  profile.frames.name.push('[no stack]');
+  profile.frames.module.push('');
+  profile.frames.kind.push(KIND.mark);
   profile.nodes = unpackNodes(columns.node_up, columns.node_frame);
   profile.owners = unpackOwners(columns, names);
   profile.samples = unpackSamples(columns);

@@ -3,7 +3,7 @@
 // In: the page's data. Out: the page. A choice changes `state`, `refresh` computes samples, tree and sums again, and
 // `show` draws them.
 
-const VIEWS = ['flame', 'icicle', 'callers', 'sandwich', 'functions'];
+const VIEWS = ['flame', 'icicle', 'callers', 'sandwich', 'functions', 'chart'];
 
 const $ = (id) => document.getElementById(id);
 
@@ -14,7 +14,7 @@ function startViewer(page) {
   }
   const state = {
     profile: 0, view: usualView(), group: 'name', color: '', focus: 0, query: '',
-    choice: everything(), isHeat: false, heatWay: '',
+    choice: everything(), isHeat: false, heatWay: '', isDownward: header.inverted,
   };
   // What follows from the state.
   let profile, values, tree, sums;
@@ -24,6 +24,7 @@ function startViewer(page) {
   const graph = makeGraph({ scroller: $('graph'), canvas: $('canvas'), spacer: $('spacer') }, header.height, {
     pointed: describe,
     zoomed() {
+      showZoomedTime();
       describe();
       report();
       writeAddress();
@@ -66,7 +67,7 @@ function startViewer(page) {
   }
 
   function usualView() {
-    return header.inverted ? 'icicle' : 'flame';
+    return header.chart ? 'chart' : header.inverted ? 'icicle' : 'flame';
   }
 
   // What colours tell unless asked: where threads ran and waited, which of it they did.
@@ -99,6 +100,7 @@ function startViewer(page) {
     select.value = state.heatWay;
     $('heat-map').parentElement.hidden = ways.length === 0;
     $('time').hidden = profile.windows.length < 2;
+    $('view-chart').hidden = profile.windows.length < 2 && !header.chart;
   }
 
   const unit = () => (state.choice.measure === 'count' ? 'samples' : profile.unit);
@@ -106,7 +108,7 @@ function startViewer(page) {
 
   // Computes everything again. What was zoomed stays, as far as it is still there.
   function refresh(path) {
-    const kept = path || pathTo(graph.zoom);
+    const kept = path || (state.view === 'chart' ? [] : pathTo(graph.zoom));
     values = filterSamples(profile, state.choice);
     const way = state.group === 'none' ? null : profile.ways[state.group];
     tree = wholeTree(profile, values.inRange, way);
@@ -158,6 +160,7 @@ function startViewer(page) {
     const names = profile.frames.name;
     switch (view) {
       case 'icicle': return [{ tree, direction: 1 }];
+      case 'chart': return [{ tree: chartNow(), direction: state.isDownward ? 1 : -1 }];
       case 'callers': return [{ tree: callersOf(tree, 0, names), direction: 1 }];
       case 'sandwich': return [
         { tree: calleesOf(tree, state.focus, names), direction: 1 },
@@ -165,6 +168,11 @@ function startViewer(page) {
       ];
       default: return [{ tree, direction: -1 }];
     }
+  }
+
+  function chartNow() {
+    const way = state.group === 'none' ? null : profile.ways[state.group];
+    return chartTree(profile, values.inRange, way, state.choice.range);
   }
 
   // The function where most of the time was spent.
@@ -194,9 +202,18 @@ function startViewer(page) {
     $('all-time').disabled = range === null;
     const from = profile.windows[range ? range[0] : 0][0];
     const to = profile.windows[range ? range[1] : profile.windows.length - 1][1];
+    showZoomedTime();
     $('range').textContent = range
       ? clock(from) + ' to ' + clock(to) + ' of ' + clock(profile.windows[profile.windows.length - 1][1])
       : grouped(profile.windows.length) + ' windows in ' + clock(to - from) + ': drag to select a range';
+  }
+
+  // Marks on the timeline what part of it a chart shows.
+  function showZoomedTime() {
+    const { tree: own } = graph.parts[graph.zoom.part];
+    const { node } = graph.zoom;
+    const begin = own.weight ? own.origin + own.left[node] : 0;
+    time.mark(own.weight && node > 0 ? [begin, begin + own.total[node]] : null);
   }
 
   function showLegend() {
@@ -214,11 +231,18 @@ function startViewer(page) {
     const own = graph.parts[part].tree;
     const frame = own.frame[node];
     const all = tree.total[0];
-    const weight = own.total[node];
+    // Of a chart the widths are times.
+    const weights = own.weight || own.total;
+    const weight = weights[node];
     const facts = [shown(weight), percent(weight, all) + ' of all'];
+    if (own.weight) {
+      const around = aroundFrame(own, node);
+      facts.unshift(clock(around.start) + ' to ' + clock(around.end));
+      facts.splice(2, 0, percent(weight, around.weight) + ' of what was counted then');
+    }
     const zoomed = graph.zoom.part === part ? graph.zoom.node : 0;
     if (zoomed > 0) {
-      facts.push(percent(Math.min(weight, own.total[zoomed]), own.total[zoomed]) + ' of zoomed');
+      facts.push(percent(Math.min(weight, weights[zoomed]), weights[zoomed]) + ' of zoomed');
     }
     if (own.self[node] > 0 && own.end[node] > node + 1) {
       facts.push(percent(own.self[node], all) + ' self');
@@ -227,7 +251,7 @@ function startViewer(page) {
     if (kind) {
       facts.push(kind);
     }
-    if (profile.frames.module[frame] !== '') {
+    if (profile.frames.module[frame] !== '' && profile.frames.module[frame] !== kind) {
       facts.push(profile.frames.module[frame]);
     }
     return { name: profile.frames.name[frame], numbers: facts.join(', ') };
@@ -241,7 +265,7 @@ function startViewer(page) {
     $('name').title = name;
     $('numbers').textContent = timeText ? '' : numbers + (isHint ? '. Click a frame to zoom in' : '');
     $('reset').disabled = graph.zoom.node === 0;
-    const keys = 'Keys: arrows, Enter, Esc, /, n, N; i turns the graph over, s shows callers and callees, 1 to 5 views.';
+    const keys = 'Keys: arrows, Enter, Esc, /, n, N; i turns the graph over, s shows callers and callees, 1 to 6 views.';
     const joined = graph.joined === 0 ? 'Every frame in view is drawn. '
       : grouped(graph.joined) + ' frames narrower than 0.5 px joined: zoom in or search to see them. ';
     const functions = grouped(table.count()) + ' functions. Click one for callers and callees.';
@@ -312,9 +336,20 @@ function startViewer(page) {
   }
 
   function setView(view) {
-    const kept = state.view !== 'callers' && state.view !== 'sandwich' ? pathTo(graph.zoom) : [];
+    // In the others a path leads to something else, or to several frames.
+    const hasPaths = (name) => ['flame', 'icicle', 'functions'].includes(name);
+    const kept = hasPaths(state.view) ? pathTo(graph.zoom) : [];
     state.view = view;
-    show(view === 'callers' || view === 'sandwich' ? [] : kept);
+    show(hasPaths(view) ? kept : []);
+  }
+
+  function turnOver() {
+    if (state.view === 'chart') {
+      state.isDownward = !state.isDownward;
+      show();
+    } else {
+      setView(state.view === 'icicle' ? 'flame' : 'icicle');
+    }
   }
 
   function showSandwich() {
@@ -327,7 +362,7 @@ function startViewer(page) {
     '/': () => { $('search').focus(); $('search').select(); },
     n: () => goToMatch(1),
     N: () => goToMatch(-1),
-    i: () => setView(state.view === 'icicle' ? 'flame' : 'icicle'),
+    i: turnOver,
     s: showSandwich,
     Escape: () => graph.zoomTo({ part: 0, node: 0 }),
     Enter: () => graph.zoomTo(graph.pointed || graph.zoom),
@@ -337,7 +372,7 @@ function startViewer(page) {
     ArrowRight: () => graph.walk('right'),
   };
   VIEWS.forEach((view, i) => {
-    keys[i + 1] = () => setView(view);
+    keys[i + 1] = () => $('view-' + view).click();
     $('view-' + view).addEventListener('click', () => setView(view));
   });
   const arrows = ['ArrowUp', 'ArrowDown', 'ArrowLeft', 'ArrowRight'];

@@ -60,6 +60,10 @@ function buildBars() {
 
   const below = html(bars.below, 'div', 'fg-bar fg-below');
   bars.bottom = below;
+  if (graph.chart) {
+    const axis = html(below, 'div', 'fg-axis');
+    bars.axis = svgElement(axis, 'svg', { width: 100, height: 36 });
+  }
   const details = html(below, 'div', 'fg-details');
   bars.name = html(details, 'span', 'fg-name');
   bars.numbers = html(details, 'span', 'fg-numbers');
@@ -137,11 +141,17 @@ function describe(node) {
   const shown = node === -1 ? view.zoom : node;
   const name = graph.names[graph.name[shown]];
   const entry = graph.legend[graph.entry[graph.name[shown]] - 1];
-  const weight = graph.total[shown];
-  let numbers = grouped(weight) + ' ' + graph.noun + ', ' + percent(weight, graph.total[0]) + ' of all';
+  const weight = graph.weight[shown];
+  const when = graph.chart ? around(shown) : null;
+  let numbers = when ? clock(when.start) + ' to ' + clock(when.end) + ', ' : '';
+  numbers += grouped(weight) + ' ' + graph.noun + ', ';
+  if (when ? shown !== 0 : false) {
+    numbers += percent(weight, when.weight) + ' of what was counted then, ';
+  }
+  numbers += percent(weight, graph.weight[0]) + ' of all';
   if (view.zoom !== 0) {
-    const part = Math.min(weight, graph.total[view.zoom]);
-    numbers += ', ' + percent(part, graph.total[view.zoom]) + ' of zoomed';
+    const part = Math.min(weight, graph.weight[view.zoom]);
+    numbers += ', ' + percent(part, graph.weight[view.zoom]) + ' of zoomed';
   }
   if (shown !== 0 ? entry : false) {
     numbers += ', ' + entry.label;

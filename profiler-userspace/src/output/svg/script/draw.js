@@ -180,6 +180,7 @@ function draw() {
   }
   layers.ticks.setAttribute('d', boxes(ticks()));
   placeBars();
+  drawAxis();
   showPointed();
 }
 
@@ -228,7 +229,7 @@ function frameAt(x, y) {
     while (child !== graph.end[node] ? !less(weight, graph.left[child] + graph.total[child]) : false) {
       child = graph.end[child];
     }
-    if (child === graph.end[node]) {
+    if (child === graph.end[node] ? true : less(weight, graph.left[child])) {
       return -1;
     }
     node = child;

@@ -38,7 +38,7 @@ function matchedIn(node) {
   let i = node;
   while (i !== graph.end[node]) {
     if (view.hits[graph.name[i]] === 1) {
-      sum += graph.total[i];
+      sum += graph.weight[i];
       i = graph.end[i];
     } else {
       i += 1;
@@ -73,9 +73,9 @@ function report() {
     return;
   }
   const number = list.indexOf(view.match) + 1;
-  let text = 'Matched ' + percent(matchedIn(0), graph.total[0]) + ' of all';
+  let text = 'Matched ' + percent(matchedIn(0), graph.weight[0]) + ' of all';
   if (view.zoom !== 0) {
-    text += ', ' + percent(matchedIn(view.zoom), graph.total[view.zoom]) + ' of zoomed';
+    text += ', ' + percent(matchedIn(view.zoom), graph.weight[view.zoom]) + ' of zoomed';
   }
   text += ', ' + (number ? grouped(number) + ' of ' : '') + grouped(list.length) + (list.length === 1 ? ' frame' : ' frames');
   bars.found.textContent = text;

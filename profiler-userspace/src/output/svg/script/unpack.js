@@ -17,6 +17,18 @@ function inflate(text) {
   return new Response(stream).arrayBuffer();
 }
 
+// Windows, of each of which there are the gap before it, its length and what was counted.
+function spans(numbers) {
+  const list = [];
+  let end = 0;
+  for (let i = 0; i !== numbers.length; i += 3) {
+    const start = end + numbers[i];
+    end = start + numbers[i + 1];
+    list.push({ start: start, end: end, weight: numbers[i + 2] });
+  }
+  return list;
+}
+
 function unpack(buffer) {
   const bytes = new Uint8Array(buffer);
   let at = 0;
@@ -53,6 +65,7 @@ function unpack(buffer) {
   const graph = {
     title: texts[0], subtitle: texts[1], noun: texts[2], balance: texts[3],
     lossy: number() === 1, inverted: number() === 1, height: number(), least: number() / 1e6, share: number() === 1,
+    chart: number() === 1,
   };
   const entries = number();
   graph.legend = colors(entries).map(function (color, i) {
@@ -67,6 +80,7 @@ function unpack(buffer) {
   const up = numbers(count - 1);
   const name = numbers(count - 1);
   graph.own = numbers(count);
+  const gaps = graph.chart ? numbers(count - 1) : null;
   graph.count = count;
   graph.name = new Uint32Array(count);
   graph.parent = new Int32Array(count);
@@ -74,6 +88,9 @@ function unpack(buffer) {
   // Where the frames end that are above one.
   graph.end = new Uint32Array(count);
   graph.total = Float64Array.from(graph.own);
+  // What was counted: in a flame chart widths are times.
+  graph.weight = graph.chart ? numbers(count) : graph.total;
+  graph.windows = graph.chart ? spans(numbers(3 * number())) : [];
   // The weight of all that is left of a frame.
   graph.left = new Float64Array(count);
   graph.parent[0] = -1;
@@ -98,11 +115,15 @@ function unpack(buffer) {
       const parent = graph.parent[i];
       graph.end[parent] = Math.max(graph.end[parent], graph.end[i]);
       graph.total[parent] += graph.total[i];
+      if (graph.chart) {
+        graph.weight[parent] += graph.weight[i];
+      }
     }
   }
   const filled = new Float64Array(count);
   for (let i = 1; i !== count; i += 1) {
     const parent = graph.parent[i];
+    filled[parent] += gaps ? gaps[i - 1] : 0;
     graph.left[i] = graph.left[parent] + filled[parent];
     filled[parent] += graph.total[i];
   }

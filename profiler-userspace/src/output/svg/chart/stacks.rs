@@ -1,0 +1,312 @@
+//! What was counted in each window, on which stacks.
+//!
+//! In: a profile. Out: all its stacks as one tree of names, in which callees are in the order of names, and for each
+//! window the part of that tree in which something was counted.
+
+use super::spans;
+use crate::profile::fold::{self, FoldStyle};
+use crate::profile::{
+    CallTree, Frame, FrameKind, LabelsIndex, NodeIndex, Profile, TreeSample, WindowTotals,
+};
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// The stacks of a profile.
+pub(super) struct Stacks {
+    /// The root's, and then each distinct one, sorted.
+    pub(super) names: Vec<String>,
+    /// For each node its name. Nodes are in preorder; the first is the root.
+    nodes: Vec<u32>,
+    /// For each node the one below it.
+    parents: Vec<u32>,
+    /// What was counted: window, node, weight. Sorted, each window and node once.
+    samples: Vec<(u32, u32, u64)>,
+    windows: Vec<WindowTotals>,
+}
+
+/// Part of a window: a node, and what was counted there.
+pub(super) struct Place {
+    pub(super) node: u32,
+    /// On stacks that lead through it.
+    pub(super) total: u64,
+    /// On stacks that end in it.
+    pub(super) own: u64,
+    /// One behind the last place that is above this one.
+    pub(super) behind: u32,
+}
+
+/// A window.
+pub(super) struct Row {
+    /// Nanoseconds since the first window began.
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// In preorder; the first is the root.
+    pub(super) places: Vec<Place>,
+}
+
+impl Row {
+    /// When that much of what was counted is on the left.
+    pub(super) fn time(&self, weight: u64) -> u64 {
+        let length = u128::from(self.end - self.start);
+        let all = u128::from(self.places[0].total.max(1));
+        self.start + (length * u128::from(weight) / all).min(length) as u64
+    }
+}
+
+impl Stacks {
+    pub(super) fn new(profile: &Profile, style: FoldStyle) -> Self {
+        let tree = CallTree::new(profile);
+        let mut paths = Paths::new(&tree, profile, style);
+        let last = profile.windows.len().saturating_sub(1) as u32;
+        let found: Vec<(u32, u32, u64)> = tree
+            .samples()
+            .iter()
+            .filter(|sample| sample.weight > 0)
+            .map(|sample| {
+                let window = sample.window.0.min(last);
+                (
+                    window,
+                    paths.node(sample),
+                    profile.unit.shown(sample.weight),
+                )
+            })
+            .collect();
+        let Paths { names, nodes, .. } = paths;
+        let (names, nodes, parents, places) = in_order(names, &nodes);
+        let found = found.into_iter();
+        let samples = found.map(|(window, node, weight)| (window, places[node as usize], weight));
+        Self {
+            names,
+            nodes,
+            parents,
+            samples: summed(samples.collect()),
+            windows: profile.windows.clone(),
+        }
+    }
+
+    /// Puts windows together in pairs.
+    pub(super) fn halve(&mut self) {
+        self.windows = WindowTotals::halved(&self.windows);
+        let samples = std::mem::take(&mut self.samples).into_iter();
+        let samples = samples.map(|(window, node, weight)| (window / 2, node, weight));
+        self.samples = summed(samples.collect());
+    }
+
+    pub(super) fn resolution(&self) -> Duration {
+        WindowTotals::resolution(&self.windows)
+    }
+
+    pub(super) fn name_of(&self, node: u32) -> u32 {
+        self.nodes[node as usize]
+    }
+
+    /// All windows.
+    pub(super) fn rows(&self) -> Vec<Row> {
+        let mut rest = self.samples.as_slice();
+        let spans = spans(&self.windows).into_iter().enumerate();
+        spans
+            .map(|(window, (start, end))| {
+                let of = rest.partition_point(|(of, ..)| *of as usize <= window);
+                let (own, behind) = rest.split_at(of);
+                rest = behind;
+                Row {
+                    start,
+                    end,
+                    places: self.places(own),
+                }
+            })
+            .collect()
+    }
+
+    /// The part of the tree where these samples are.
+    fn places(&self, samples: &[(u32, u32, u64)]) -> Vec<Place> {
+        let place = |node| Place {
+            node,
+            total: 0,
+            own: 0,
+            behind: 0,
+        };
+        let mut places = vec![place(0)];
+        let mut path: Vec<usize> = vec![0];
+        let mut missing = Vec::new();
+        for &(_, node, weight) in samples {
+            missing.clear();
+            let mut above = node;
+            // Nodes are in preorder: what is on the path and behind one is not below it.
+            loop {
+                while places[path[path.len() - 1]].node > above {
+                    close(&mut places, &mut path);
+                }
+                if places[path[path.len() - 1]].node == above {
+                    break;
+                }
+                missing.push(above);
+                above = self.parents[above as usize];
+            }
+            for &next in missing.iter().rev() {
+                path.push(places.len());
+                places.push(place(next));
+            }
+            let own = &mut places[path[path.len() - 1]];
+            own.own = own.own.saturating_add(weight);
+            own.total = own.total.saturating_add(weight);
+        }
+        while !path.is_empty() {
+            close(&mut places, &mut path);
+        }
+        places
+    }
+}
+
+/// Ends the last place of a path, whose sum is part of that of the place below.
+fn close(places: &mut [Place], path: &mut Vec<usize>) {
+    let Some(last) = path.pop() else { return };
+    // Whatever was added since is above it.
+    places[last].behind = places.len() as u32;
+    if let Some(&below) = path.last() {
+        places[below].total = places[below].total.saturating_add(places[last].total);
+    }
+}
+
+/// Sorted, and those of the same window and node as one.
+fn summed(mut samples: Vec<(u32, u32, u64)>) -> Vec<(u32, u32, u64)> {
+    samples.sort_unstable();
+    samples.dedup_by(|next, kept| {
+        let is_same = (next.0, next.1) == (kept.0, kept.1);
+        if is_same {
+            kept.2 = kept.2.saturating_add(next.2);
+        }
+        is_same
+    });
+    samples
+}
+
+/// The name that stands for everything.
+const ALL: &str = "all";
+/// What a stack without frames reads as, and what stands between the parts of a stack if that was asked for; as in folded
+/// text.
+const UNKNOWN: &str = "[unknown]";
+const DELIMITER: &str = "-";
+
+/// Makes a tree of paths, in the order in which these come.
+struct Paths<'a> {
+    tree: &'a CallTree,
+    profile: &'a Profile,
+    style: FoldStyle,
+    names: Vec<String>,
+    numbers: HashMap<String, u32>,
+    /// The node below, and the name.
+    nodes: Vec<(u32, u32)>,
+    known: HashMap<(u32, u32), u32>,
+    of_samples: HashMap<(LabelsIndex, Option<NodeIndex>), u32>,
+}
+
+impl<'a> Paths<'a> {
+    fn new(tree: &'a CallTree, profile: &'a Profile, style: FoldStyle) -> Self {
+        Self {
+            tree,
+            profile,
+            style,
+            names: vec![ALL.to_owned()],
+            numbers: HashMap::new(),
+            nodes: vec![(0, 0)],
+            known: HashMap::new(),
+            of_samples: HashMap::new(),
+        }
+    }
+
+    /// Where a sample is in the tree.
+    fn node(&mut self, sample: &TreeSample) -> u32 {
+        let key = (sample.labels, sample.node);
+        if let Some(&node) = self.of_samples.get(&key) {
+            return node;
+        }
+        let tree = self.tree;
+        let mut stack: Vec<&Frame> = tree
+            .callers(sample.node)
+            .map(|frame| tree.frame(frame))
+            .collect();
+        stack.reverse();
+        let split = kernel_part(&stack).filter(|_| self.style.delimited);
+        let mut node = 0;
+        for frame in self.profile.labels_at(sample.labels).frames() {
+            node = self.step(node, &fold::frame_name(&frame, true));
+        }
+        for (depth, frame) in stack.into_iter().enumerate() {
+            if split == Some(depth) {
+                node = self.step(node, DELIMITER);
+            }
+            node = self.step(node, &fold::frame_name(frame, true));
+        }
+        if node == 0 {
+            node = self.step(node, UNKNOWN);
+        }
+        self.of_samples.insert(key, node);
+        node
+    }
+
+    fn step(&mut self, node: u32, name: &str) -> u32 {
+        let number = match self.numbers.get(name) {
+            Some(&number) => number,
+            None => {
+                let number = self.names.len() as u32;
+                self.names.push(name.to_owned());
+                self.numbers.insert(name.to_owned(), number);
+                number
+            }
+        };
+        let next = self.nodes.len() as u32;
+        let nodes = &mut self.nodes;
+        *self.known.entry((node, number)).or_insert_with(|| {
+            nodes.push((node, number));
+            next
+        })
+    }
+}
+
+/// Where the kernel part begins in a stack that has user frames before it.
+fn kernel_part(stack: &[&Frame]) -> Option<usize> {
+    let is_kernel = |frame: &&Frame| frame.kind == FrameKind::Kernel;
+    let kernel = stack.iter().position(is_kernel)?;
+    let user = stack[..kernel]
+        .iter()
+        .rposition(|frame| frame.kind.is_user())?;
+    Some(user + 1)
+}
+
+/// The same tree in preorder, callees by name: names, names and parents by node, and where each node is now.
+fn in_order(
+    names: Vec<String>,
+    nodes: &[(u32, u32)],
+) -> (Vec<String>, Vec<u32>, Vec<u32>, Vec<u32>) {
+    let mut by_name: Vec<u32> = (0..names.len() as u32).collect();
+    // The root's comes first, whatever it is called.
+    by_name[1..].sort_unstable_by_key(|&number| &names[number as usize]);
+    let mut ranks = vec![0; names.len()];
+    for (rank, &number) in by_name.iter().enumerate() {
+        ranks[number as usize] = rank as u32;
+    }
+    let names = by_name
+        .iter()
+        .map(|&number| names[number as usize].clone())
+        .collect();
+    let mut callees: Vec<Vec<u32>> = vec![Vec::new(); nodes.len()];
+    for (node, &(parent, _)) in nodes.iter().enumerate().skip(1) {
+        callees[parent as usize].push(node as u32);
+    }
+    let mut places = vec![0; nodes.len()];
+    let (mut ordered, mut parents) = (Vec::new(), Vec::new());
+    let mut waiting = vec![0_u32];
+    while let Some(node) = waiting.pop() {
+        let (parent, name) = nodes[node as usize];
+        places[node as usize] = ordered.len() as u32;
+        ordered.push(ranks[name as usize]);
+        parents.push(places[parent as usize]);
+        let mut called = std::mem::take(&mut callees[node as usize]);
+        called.sort_unstable_by_key(|&callee| {
+            std::cmp::Reverse(ranks[nodes[callee as usize].1 as usize])
+        });
+        waiting.extend(called);
+    }
+    (names, ordered, parents, places)
+}
