@@ -241,16 +241,19 @@ fn no_name_adds_markup_to_a_page() {
 
 #[test]
 fn a_report_is_lines_of_80_columns_that_no_terminal_obeys() {
-    let style = Style {
+    let styled = |peek: Option<&str>| Style {
         text: TextStyle {
             min_percent: Some(0.0),
+            peek: peek.map(|peek| peek.parse().expect("an expression")),
             ..TextStyle::default()
         },
         ..worst_style()
     };
     for made_up in all() {
-        let report = String::from_utf8(written(&made_up, "txt", &style)).expect("UTF-8");
-        for line in report.lines() {
+        let written = |peek| written(&made_up, "txt", &styled(peek));
+        let report = String::from_utf8(written(None)).expect("UTF-8");
+        let peek = String::from_utf8(written(Some("[a-e]"))).expect("UTF-8");
+        for line in report.lines().chain(peek.lines()) {
             assert!(line.chars().count() <= 80, "{line}");
             let is_obeyed = |c: char| {
                 c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

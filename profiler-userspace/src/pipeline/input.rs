@@ -35,19 +35,29 @@ impl Input {
     pub(crate) fn read(path: &Path, wanted: Wanted<'_>, windows: usize) -> Result<Self> {
         let read = || -> Result<Self> {
             if path == Path::new("-") {
-                return Self::from(io::stdin().lock(), wanted, windows);
+                return Self::from(io::stdin().lock(), 0, wanted, windows);
             }
-            Self::from(BufReader::new(File::open(path)?), wanted, windows)
+            let file = File::open(path)?;
+            let size = file.metadata()?.len();
+            Self::from(BufReader::new(file), size, wanted, windows)
         };
         read().with_context(|| format!("cannot render {}", name(path)))
     }
 
-    fn from(mut input: impl BufRead, wanted: Wanted<'_>, windows: usize) -> Result<Self> {
+    /// Reads an input that is probably so large.
+    fn from(
+        mut input: impl BufRead,
+        size: u64,
+        wanted: Wanted<'_>,
+        windows: usize,
+    ) -> Result<Self> {
         if raw_recording::is_one(input.fill_buf()?) {
             let read = raw_recording::read(input, wanted, windows)?;
             return Ok(Self::Recording(Box::new(read)));
         }
-        let mut bytes = Vec::new();
+        // One more, so that the end is found without room for another read.
+        let room = size.min(input::MOST_BYTES) as usize + 1;
+        let mut bytes = Vec::with_capacity(room);
         input.take(input::MOST_BYTES + 1).read_to_end(&mut bytes)?;
         ensure!(
             bytes.len() as u64 <= input::MOST_BYTES,

@@ -112,6 +112,11 @@ impl CallTree {
         self.frames.len()
     }
 
+    /// The IDs of all frames.
+    pub fn frame_ids(&self) -> impl ExactSizeIterator<Item = FrameId> + use<> {
+        (0..self.frames.len() as u32).map(FrameId)
+    }
+
     /// The frame behind an ID of this tree.
     pub fn frame(&self, id: FrameId) -> &Frame {
         &self.frames[id.index()].0

@@ -35,6 +35,30 @@ pub struct Frame {
     pub kind: FrameKind,
 }
 
+/// One level of a stack, whose name is kept elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FrameRef<'a> {
+    /// As [`Frame::name`].
+    pub name: &'a str,
+    /// What this level is.
+    pub kind: FrameKind,
+}
+
+impl<'a> From<&'a Frame> for FrameRef<'a> {
+    fn from(frame: &'a Frame) -> Self {
+        Self {
+            name: &frame.name,
+            kind: frame.kind,
+        }
+    }
+}
+
+impl From<&Self> for FrameRef<'_> {
+    fn from(frame: &Self) -> Self {
+        *frame
+    }
+}
+
 impl FrameKind {
     /// Whether this is code of the program's side, however it was made.
     pub fn is_user(self) -> bool {

@@ -5,15 +5,21 @@
 
 use super::model::{Function, FunctionIndex, Labels, Line, Location, Profile, Sample};
 use super::normalized::{LocationIndex, NormalizedStack, NormalizedStackIndex};
-use super::{Frame, FrameKind, WindowIndex};
+use super::{Frame, FrameKind, FrameRef, WindowIndex};
+use foldhash::HashMap;
+use foldhash::fast::RandomState;
+use indexmap::{Equivalent, IndexMap};
 use profiler_common::abi::{StackEnd, ThreadState};
-use std::collections::HashMap;
+
+/// A frame without others that were compiled into it.
+type Single = (Box<str>, FrameKind);
 
 /// Adds stacks of frames to a profile.
 #[derive(Debug)]
 pub struct FrameProfile {
     profile: Profile,
-    /// By their functions, the innermost first, and the kind of the outermost.
+    singles: IndexMap<Single, LocationIndex, RandomState>,
+    /// Frames with others in them, by their functions, the innermost first, and the kind of the outermost.
     locations: HashMap<(Box<[FunctionIndex]>, FrameKind), LocationIndex>,
 }
 
@@ -22,18 +28,34 @@ impl FrameProfile {
     pub fn new(profile: Profile) -> Self {
         Self {
             profile,
-            locations: HashMap::new(),
+            singles: IndexMap::default(),
+            locations: HashMap::default(),
         }
     }
 
-    /// Adds what was counted for a stack.
-    pub fn push(&mut self, stack: &[Frame], weight: u64, count: u64) {
-        let (labels, stack) = labels(stack);
-        self.push_of(labels, stack, weight, count);
+    /// Adds what was counted for a stack, and returns the place of its sample.
+    pub fn push<'a, F>(&mut self, stack: &'a [F], weight: u64, count: u64) -> usize
+    where
+        FrameRef<'a>: From<&'a F>,
+    {
+        let stack: Vec<FrameRef<'a>> = stack.iter().map(FrameRef::from).collect();
+        let (labels, stack) = labels(&stack);
+        self.push_refs(labels, stack, weight, count)
     }
 
     /// Adds what was counted for a stack without labels in front.
     pub fn push_of(&mut self, labels: Labels, stack: &[Frame], weight: u64, count: u64) {
+        let stack: Vec<FrameRef<'_>> = stack.iter().map(FrameRef::from).collect();
+        self.push_refs(labels, &stack, weight, count);
+    }
+
+    fn push_refs(
+        &mut self,
+        labels: Labels,
+        stack: &[FrameRef<'_>],
+        weight: u64,
+        count: u64,
+    ) -> usize {
         let kernel = stack
             .iter()
             .position(|frame| frame.kind == FrameKind::Kernel);
@@ -50,6 +72,14 @@ impl FrameProfile {
             count,
         };
         self.profile.push(sample);
+        self.profile.samples.len() - 1
+    }
+
+    /// Adds more to the sample at such a place.
+    pub fn add(&mut self, sample: usize, weight: u64, count: u64) {
+        let sample = &mut self.profile.samples[sample];
+        sample.weight = sample.weight.saturating_add(weight);
+        sample.count = sample.count.saturating_add(count);
     }
 
     /// The profile.
@@ -57,7 +87,7 @@ impl FrameProfile {
         self.profile
     }
 
-    fn stack(&mut self, frames: &[Frame]) -> Option<NormalizedStackIndex> {
+    fn stack(&mut self, frames: &[FrameRef<'_>]) -> Option<NormalizedStackIndex> {
         let mut locations = Vec::new();
         let mut rest = frames;
         while let Some((outermost, behind)) = rest.split_first() {
@@ -79,39 +109,64 @@ impl FrameProfile {
         })
     }
 
-    fn location(&mut self, outermost: &Frame, inlined: &[Frame]) -> LocationIndex {
+    fn location(&mut self, outermost: &FrameRef<'_>, inlined: &[FrameRef<'_>]) -> LocationIndex {
+        if inlined.is_empty() {
+            return self.single(outermost);
+        }
         let all = inlined.iter().rev().chain([outermost]);
-        let functions: Box<[FunctionIndex]> = all
-            .map(|frame| {
-                self.profile.function(Function {
-                    name: frame.name.clone(),
-                    ..Function::default()
-                })
-            })
-            .collect();
+        let functions: Box<[FunctionIndex]> = all.map(|frame| self.function(frame.name)).collect();
         let profile = &mut self.profile;
         let new = |(functions, kind): &(Box<[FunctionIndex]>, FrameKind)| {
-            let lines = functions.iter().map(|&function| Line { function, line: 0 });
-            let lines = profile.lines(lines);
-            profile.location(Location {
-                mapping: None,
-                address: 0,
-                kind: *kind,
-                lines,
-            })
+            place(profile, functions, *kind)
         };
         *self
             .locations
             .entry((functions, outermost.kind))
             .or_insert_with_key(new)
     }
+
+    fn single(&mut self, frame: &FrameRef<'_>) -> LocationIndex {
+        if let Some(known) = self.singles.get(frame) {
+            return *known;
+        }
+        let function = self.function(frame.name);
+        let location = place(&mut self.profile, &[function], frame.kind);
+        self.singles
+            .insert((frame.name.into(), frame.kind), location);
+        location
+    }
+
+    fn function(&mut self, name: &str) -> FunctionIndex {
+        self.profile.function(Function {
+            name: name.to_owned(),
+            ..Function::default()
+        })
+    }
+}
+
+impl Equivalent<Single> for FrameRef<'_> {
+    fn equivalent(&self, (name, kind): &Single) -> bool {
+        (self.name, self.kind) == (name, *kind)
+    }
+}
+
+/// A location with these functions, the innermost first.
+fn place(profile: &mut Profile, functions: &[FunctionIndex], kind: FrameKind) -> LocationIndex {
+    let lines = functions.iter().map(|&function| Line { function, line: 0 });
+    let lines = profile.lines(lines);
+    profile.location(Location {
+        mapping: None,
+        address: 0,
+        kind,
+        lines,
+    })
 }
 
 /// The labels that a stack begins with, in the order in which views show them, and the rest.
-fn labels(stack: &[Frame]) -> (Labels, &[Frame]) {
+fn labels<'a, 'b>(stack: &'b [FrameRef<'a>]) -> (Labels, &'b [FrameRef<'a>]) {
     let mut labels = Labels::default();
     let mut rest = stack;
-    let number = |frame: &Frame, start| {
+    let number = |frame: &FrameRef<'a>, start| {
         let digits = frame.name.strip_prefix(start)?.strip_suffix(']')?;
         // A zero in front would be lost.
         let number: u32 = digits.parse().ok()?;
@@ -130,7 +185,7 @@ fn labels(stack: &[Frame]) -> (Labels, &[Frame]) {
     if let Some((first, behind)) = rest.split_first()
         && first.kind == FrameKind::Process
     {
-        labels.comm = Some(first.name.clone());
+        labels.comm = Some(first.name.to_owned());
         rest = behind;
     }
     if labels.comm.is_some()

@@ -26,7 +26,7 @@ mod windows;
 
 pub use call_tree::{CallTree, Node, NodeIndex, TreeSample};
 pub(crate) use frame::is_mark;
-pub use frame::{Frame, FrameKind};
+pub use frame::{Frame, FrameKind, FrameRef};
 pub use frames::FrameProfile;
 pub use merge::MergeError;
 pub use model::{

@@ -229,7 +229,7 @@ fn each_type_of_value_is_a_profile_and_inlined_functions_are_lines() {
 
 #[test]
 fn processes_are_resources_and_windows_are_values_with_times() {
-    let text = b"a;main 3\na;main 2\nb;main 4\n";
+    let text = b"a;main 3\nb;main 4\n";
     let mut profile = fold::parse(text, Unit::Nanoseconds).unwrap();
     let second = Duration::from_secs(1);
     profile.window.end = 2 * second;
@@ -249,7 +249,7 @@ fn processes_are_resources_and_windows_are_values_with_times() {
         .collect();
     let mut samples = profile.samples().to_vec();
     profile.clear();
-    for (pid, sample) in [(1, 0), (1, 1), (2, 2)] {
+    for (pid, sample) in [(1, 0), (2, 1)] {
         let comm = profile.labels_at(samples[sample].labels).comm.clone();
         samples[sample].labels = profile.labels(Labels {
             comm,
@@ -257,7 +257,11 @@ fn processes_are_resources_and_windows_are_values_with_times() {
             ..Labels::default()
         });
     }
-    samples[1].window = WindowIndex(1);
+    samples.push(Sample {
+        window: WindowIndex(1),
+        weight: 2_000,
+        ..samples[0]
+    });
     samples.into_iter().for_each(|sample| profile.push(sample));
     let data = written(&profile);
     assert_is_whole(&data);

@@ -7,6 +7,7 @@ use super::Report;
 use super::functions::Function;
 use super::layout::{SHARE_COLUMNS, percent, shortened};
 use crate::output::text_style::Peek;
+use crate::profile::fold::visible;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -56,7 +57,8 @@ impl Report<'_> {
                 add(&mut callees, self.name(*callee), sample.weight);
             }
             let caller = path.get(outermost + 1).map(|frame| self.name(*frame));
-            let comm = || self.profile.labels_at(sample.labels).comm.clone();
+            let comm = self.profile.labels_at(sample.labels).comm.as_deref();
+            let comm = || comm.map(|comm| visible(comm).into_owned());
             if let Some(caller) = caller.or_else(comm) {
                 add(&mut callers, caller, sample.weight);
             }

@@ -6,8 +6,10 @@
 use super::Report;
 use super::layout::{SHARE_COLUMNS, percent, shortened};
 use crate::profile::fold::visible;
-use foldhash::HashMap;
+use foldhash::fast::RandomState;
+use indexmap::{IndexMap, IndexSet};
 use std::fmt::Write as _;
+use std::ops::Range;
 
 /// Less than such a share is not shown, in percent, unless told otherwise.
 const USUAL_PERCENT: f64 = 1.0;
@@ -15,85 +17,143 @@ const USUAL_PERCENT: f64 = 1.0;
 /// The least columns that a name has, however deep it is.
 const LEAST_NAME_COLUMNS: usize = 32;
 
-/// A tree of names.
-#[derive(Default)]
-pub(super) struct Tree {
-    nodes: Vec<Branch>,
-    children: HashMap<(Option<usize>, String), usize>,
+/// The stacks that trees are made of, as numbers of names. A tree is these in order: those that begin alike stand together.
+pub(super) struct Stacks {
+    names: IndexSet<String, RandomState>,
+    /// All stacks, one behind the other.
+    levels: Vec<u32>,
+    /// Where each is in the levels, and its weight.
+    all: Vec<(Range<u32>, u64)>,
 }
 
+/// A node of a tree: the stacks that lead through it.
+#[derive(Clone)]
 struct Branch {
-    name: String,
+    stacks: Range<usize>,
+    /// How many names lead to it, its own included.
+    depth: usize,
     total: u64,
-    itself: u64,
-    children: Vec<usize>,
-    is_root: bool,
 }
 
-impl Tree {
-    /// Adds what was counted on a path.
-    pub(super) fn add(&mut self, path: impl Iterator<Item = String>, weight: u64) {
-        let mut at = None;
-        for name in path {
-            let nodes = &mut self.nodes;
-            let next = *(self.children.entry((at, name))).or_insert_with_key(|(parent, name)| {
-                nodes.push(Branch {
-                    name: name.clone(),
-                    total: 0,
-                    itself: 0,
-                    children: Vec::new(),
-                    is_root: parent.is_none(),
-                });
-                let index = nodes.len() - 1;
-                if let Some(parent) = parent {
-                    nodes[*parent].children.push(index);
-                }
-                index
-            });
-            let total = &mut self.nodes[next].total;
-            *total = total.saturating_add(weight);
-            at = Some(next);
+impl Stacks {
+    /// Those of the distinct places of a report's samples, which begin with their processes.
+    pub(super) fn new(report: &Report<'_>) -> Self {
+        let mut stacks = Self {
+            names: IndexSet::default(),
+            levels: Vec::new(),
+            all: Vec::new(),
+        };
+        let tree = report.tree;
+        let names = tree
+            .frame_ids()
+            .map(|frame| stacks.number(report.name(frame)));
+        let names: Vec<u32> = names.collect();
+        let mut places: IndexMap<_, u64, RandomState> = IndexMap::default();
+        for sample in tree.samples() {
+            let labels = report.profile.labels_at(sample.labels);
+            let weight = places.entry((labels.comm.as_deref(), sample.node));
+            let weight = weight.or_default();
+            *weight = weight.saturating_add(sample.weight);
         }
-        if let Some(last) = at {
-            let itself = &mut self.nodes[last].itself;
-            *itself = itself.saturating_add(weight);
+        for ((comm, node), weight) in places {
+            let start = stacks.levels.len();
+            let comm = comm.map(|comm| stacks.number(visible(comm).into_owned()));
+            let frames = tree.callers(node).map(|frame| names[frame.index()]);
+            stacks.levels.extend(frames.chain(comm));
+            let range = start as u32..stacks.levels.len() as u32;
+            stacks.all.push((range, weight));
+        }
+        stacks
+    }
+
+    fn number(&mut self, name: String) -> u32 {
+        self.names.insert_full(name).0 as u32
+    }
+
+    /// Turns all stacks over.
+    pub(super) fn reverse(&mut self) {
+        for (range, _) in &self.all {
+            self.levels[range.start as usize..range.end as usize].reverse();
         }
     }
 
-    /// The children that are at least `least`, the most first, and how many others there are and what they weigh.
-    fn shown(&self, children: &[usize], least: f64) -> (Vec<usize>, usize, u64) {
-        let (mut large, small): (Vec<usize>, Vec<usize>) =
-            (children.iter()).partition(|&&child| self.nodes[child].total as f64 >= least);
-        large.sort_by(|&a, &b| {
-            let (a, b) = (&self.nodes[a], &self.nodes[b]);
-            (b.total.cmp(&a.total)).then_with(|| a.name.cmp(&b.name))
-        });
-        let weight = small.iter().map(|&child| self.nodes[child].total);
+    fn stack(&self, (range, _): &(Range<u32>, u64)) -> &[u32] {
+        &self.levels[range.start as usize..range.end as usize]
+    }
+
+    fn sort(&mut self) {
+        let mut all = std::mem::take(&mut self.all);
+        all.sort_unstable_by(|a, b| self.stack(a).cmp(self.stack(b)));
+        self.all = all;
+    }
+
+    fn name(&self, branch: &Branch) -> &str {
+        let first = self.stack(&self.all[branch.stacks.start]);
+        &self.names[first[branch.depth - 1] as usize]
+    }
+
+    /// What was counted at the end of a branch's path. Stacks that end there stand before those that go on.
+    fn itself(&self, branch: &Branch) -> u64 {
+        let ending = self.all[branch.stacks.clone()].iter();
+        let ending = ending.take_while(|stack| self.stack(stack).len() == branch.depth);
+        ending.fold(0, |sum, (_, weight)| sum.saturating_add(*weight))
+    }
+
+    /// The branches that begin behind so many names of these stacks.
+    fn branches(&self, stacks: Range<usize>, depth: usize) -> Vec<Branch> {
+        let mut branches: Vec<Branch> = Vec::new();
+        let mut last = None;
+        for place in stacks {
+            let stack = &self.all[place];
+            let Some(name) = self.stack(stack).get(depth) else {
+                continue;
+            };
+            match branches.last_mut().filter(|_| last == Some(*name)) {
+                Some(branch) => {
+                    branch.stacks.end = place + 1;
+                    branch.total = branch.total.saturating_add(stack.1);
+                }
+                None => branches.push(Branch {
+                    stacks: place..place + 1,
+                    depth: depth + 1,
+                    total: stack.1,
+                }),
+            }
+            last = Some(*name);
+        }
+        branches
+    }
+
+    /// The branches that are at least `least`, the most first, and how many others there are and what they weigh.
+    fn shown(&self, branches: Vec<Branch>, least: f64) -> (Vec<Branch>, usize, u64) {
+        let is_large = |branch: &Branch| branch.total as f64 >= least;
+        let (mut large, small): (Vec<Branch>, Vec<Branch>) =
+            branches.into_iter().partition(is_large);
+        large.sort_by(|a, b| (b.total.cmp(&a.total)).then_with(|| self.name(a).cmp(self.name(b))));
+        let weight = small.iter().map(|branch| branch.total);
         (large, small.len(), weight.fold(0, u64::saturating_add))
     }
 
     /// Appends the tree, with shares of `all`.
-    pub(super) fn print(&self, all: u64, min_percent: f64, columns: usize, text: &mut String) {
+    pub(super) fn print(&mut self, all: u64, min_percent: f64, columns: usize, text: &mut String) {
+        self.sort();
         let least = (all as f64 * min_percent / 100.0).max(f64::MIN_POSITIVE);
         let room = columns.saturating_sub(2 * SHARE_COLUMNS + 3);
         let most_edges = room.saturating_sub(LEAST_NAME_COLUMNS) / 2;
-        let roots: Vec<usize> = (0..self.nodes.len())
-            .filter(|&node| self.nodes[node].is_root)
-            .collect();
+        let roots = self.branches(0..self.all.len(), 0);
         // What is still to be written, the next one last; a path may be deeper than any stack of calls.
-        let mut todo = self.below(&roots, least, &[], most_edges);
+        let mut todo = self.below(roots, least, &[], most_edges);
         while let Some(Todo { edges, what }) = todo.pop() {
             let room = room - 2 * edges.len();
-            let (total, itself, name) = match what {
-                What::Node(node) => {
-                    let node = &self.nodes[node];
-                    let itself = match node.itself {
+            let (total, itself, name) = match &what {
+                What::Branch(branch) => {
+                    let itself = match self.itself(branch) {
                         0 => String::new(),
                         itself => percent(itself, all),
                     };
-                    (node.total, itself, shortened(&node.name, room))
+                    (branch.total, itself, shortened(self.name(branch), room))
                 }
-                What::Rest(count, weight) => (weight, String::new(), format!("… {count} more")),
+                What::Rest(count, weight) => (*weight, String::new(), format!("… {count} more")),
             };
             let drawn: String = edges.iter().map(|edge| edge.drawn()).collect();
             let _ = writeln!(
@@ -101,19 +161,19 @@ impl Tree {
                 "{} {itself:>SHARE_COLUMNS$}  {drawn}{name}",
                 percent(total, all),
             );
-            if let What::Node(node) = what {
+            if let What::Branch(branch) = what {
                 let edges: Vec<Edge> = edges.iter().map(|edge| edge.below()).collect();
-                let children = &self.nodes[node].children;
-                todo.extend(self.below(children, least, &edges, most_edges));
+                let below = self.branches(branch.stacks, branch.depth);
+                todo.extend(self.below(below, least, &edges, most_edges));
             }
         }
     }
 
-    /// What is to be written of some children, the last one first.
-    fn below(&self, children: &[usize], least: f64, edges: &[Edge], most: usize) -> Vec<Todo> {
-        let (shown, rest, weight) = self.shown(children, least);
+    /// What is to be written of some branches, the last one first.
+    fn below(&self, branches: Vec<Branch>, least: f64, edges: &[Edge], most: usize) -> Vec<Todo> {
+        let (shown, rest, weight) = self.shown(branches, least);
         let rest = (rest > 0).then_some(What::Rest(rest, weight));
-        let all: Vec<What> = shown.into_iter().map(What::Node).chain(rest).collect();
+        let all: Vec<What> = shown.into_iter().map(What::Branch).chain(rest).collect();
         let is_choice = all.len() > 1 && edges.len() < most;
         let mut todo = Vec::with_capacity(all.len());
         for (place, what) in all.into_iter().rev().enumerate() {
@@ -167,9 +227,8 @@ struct Todo {
     what: What,
 }
 
-#[derive(Clone, Copy)]
 enum What {
-    Node(usize),
+    Branch(Branch),
     Rest(usize, u64),
 }
 
@@ -177,26 +236,18 @@ impl Report<'_> {
     /// Appends both trees of calls.
     pub(super) fn calls(&self, text: &mut String) {
         let min = self.style.min_percent.unwrap_or(USUAL_PERCENT);
-        let mut down = Tree::default();
-        let mut up = Tree::default();
-        for sample in self.tree.samples() {
-            let comm = (self.profile.labels_at(sample.labels).comm.as_deref())
-                .map(|comm| visible(comm).into_owned());
-            let mut path: Vec<String> = (self.tree.callers(sample.node))
-                .map(|frame| self.name(frame))
-                .collect();
-            up.add(path.iter().cloned().chain(comm.clone()), sample.weight);
-            path.reverse();
-            down.add(comm.into_iter().chain(path), sample.weight);
-        }
+        // From the leaf on, as they are.
+        let mut stacks = Stacks::new(self);
+        stacks.reverse();
         let _ = writeln!(text, "\n{:>6} {:>6}  calls, from the root", "total", "self");
-        down.print(self.total, min, self.style.columns, text);
+        stacks.print(self.total, min, self.style.columns, text);
         let _ = writeln!(
             text,
             "\n{:>6} {:>6}  callers, from where time was spent",
             "total", "root"
         );
-        up.print(self.total, min, self.style.columns, text);
+        stacks.reverse();
+        stacks.print(self.total, min, self.style.columns, text);
         let _ = writeln!(
             text,
             "Shares below {min}% are summed as `… more`; `--min` changes that."

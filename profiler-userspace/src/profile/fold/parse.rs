@@ -12,7 +12,9 @@
 use super::name::reads_as_number;
 use super::{DELIMITER, INLINED_SUFFIX, JIT_SUFFIX, KERNEL_SUFFIX, visible};
 use crate::profile::frames::FrameProfile;
-use crate::profile::{Frame, FrameKind, Profile, Unit, Window, is_mark};
+use crate::profile::{FrameKind, FrameRef, Profile, Unit, Window, is_mark};
+use foldhash::HashMap;
+use std::collections::hash_map::Entry;
 
 /// Why text is not folded stacks.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -62,13 +64,16 @@ pub fn parse(text: &[u8], unit: Unit) -> Result<Profile, ParseError> {
     let mut profile = FrameProfile::new(Profile::new(unit.clone(), Window::default()));
     let mut total = 0_u64;
     let mut kinds = Vec::new();
-    for (index, bytes) in text.split(|&byte| byte == b'\n').enumerate() {
+    let text = String::from_utf8_lossy(text);
+    // Some tools write a line for each sample: what reads alike is looked at once.
+    let mut known: HashMap<&str, usize> = HashMap::default();
+    for (index, text) in text.split('\n').enumerate() {
         let line = index + 1;
-        let text = String::from_utf8_lossy(bytes.trim_ascii());
+        let text = text.trim_ascii();
         if text.is_empty() || text.starts_with("# ") || text == "#" {
             continue;
         }
-        let (stack, shown) = split_weight(line, &text)?;
+        let (stack, shown) = split_weight(line, text)?;
         let weight = unit.read(shown).ok_or(ParseError::TooHeavy { line })?;
         total = total
             .checked_add(weight)
@@ -77,7 +82,13 @@ pub fn parse(text: &[u8], unit: Unit) -> Result<Profile, ParseError> {
             Unit::Samples => weight,
             Unit::Events(_) | Unit::Nanoseconds => 1,
         };
-        profile.push(&frames(stack, &mut kinds), weight, count);
+        match known.entry(stack) {
+            Entry::Occupied(sample) => profile.add(*sample.get(), weight, count),
+            Entry::Vacant(place) => {
+                let sample = profile.push(&frames(stack, &mut kinds), weight, count);
+                place.insert(sample);
+            }
+        }
     }
     Ok(profile.into_profile())
 }
@@ -114,11 +125,11 @@ fn excerpt(text: &str) -> String {
 }
 
 /// The frames of a stack as it stands in a line, without its weight.
-pub(crate) fn stack(text: &str) -> Vec<Frame> {
+pub(crate) fn stack(text: &str) -> Vec<FrameRef<'_>> {
     frames(text, &mut Vec::new())
 }
 
-fn frames(stack: &str, kinds: &mut Vec<FrameKind>) -> Vec<Frame> {
+fn frames<'a>(stack: &'a str, kinds: &mut Vec<FrameKind>) -> Vec<FrameRef<'a>> {
     let names: Vec<&str> = stack.split(';').collect();
     let border = names
         .iter()
@@ -138,38 +149,43 @@ fn frames(stack: &str, kinds: &mut Vec<FrameKind>) -> Vec<Frame> {
                 FrameKind::Inlined => INLINED_SUFFIX,
                 _ => "",
             };
-            Frame {
-                name: name.strip_suffix(suffix).unwrap_or(name).to_owned(),
-                kind,
-            }
+            let name = match suffix.is_empty() {
+                true => name,
+                false => name.strip_suffix(suffix).unwrap_or(name),
+            };
+            FrameRef { name, kind }
         })
         .collect()
 }
 
 /// Fills `kinds` with one kind per name; that of the border itself means nothing.
 fn guess_kinds(names: &[&str], border: Option<usize>, kinds: &mut Vec<FrameKind>) {
-    let annotated = names.iter().any(|name| name.ends_with(KERNEL_SUFFIX));
+    // All that says more of a frame than its name ends so, and few names do.
+    let is_special = |name: &str| name.as_bytes().last() == Some(&b']');
+    let ends_in = |name: &str, suffix| is_special(name) && name.ends_with(suffix);
+    let annotated = names.iter().any(|name| ends_in(name, KERNEL_SUFFIX));
     kinds.clear();
     let mut process_seen = false;
     let mut beside_process = true;
     for (at, name) in names.iter().enumerate() {
+        let special = is_special(name);
         let kernel = if annotated {
-            name.ends_with(KERNEL_SUFFIX)
+            ends_in(name, KERNEL_SUFFIX)
         } else {
-            border.is_some_and(|border| at > border) && !is_mark(name)
+            border.is_some_and(|border| at > border) && !(special && is_mark(name))
         };
         let kind = if kernel {
             FrameKind::Kernel
-        } else if beside_process && is_label(name) {
+        } else if special && beside_process && is_label(name) {
             FrameKind::Label
-        } else if name.ends_with(JIT_SUFFIX) {
+        } else if ends_in(name, JIT_SUFFIX) {
             FrameKind::Jit
-        } else if name.ends_with(INLINED_SUFFIX) {
+        } else if ends_in(name, INLINED_SUFFIX) {
             FrameKind::Inlined
         } else if !process_seen && beside_process {
             process_seen = true;
             FrameKind::Process
-        } else if is_mark(name) {
+        } else if special && is_mark(name) {
             FrameKind::Mark
         } else {
             FrameKind::User
