@@ -8,6 +8,7 @@
 pub mod cli;
 pub mod clock;
 pub mod debuginfod;
+mod desktop;
 pub mod input;
 pub mod inspect;
 pub mod kernel;

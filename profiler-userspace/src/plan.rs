@@ -11,7 +11,7 @@ mod title;
 
 use std::ffi::OsString;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::clock::Moment;
@@ -45,6 +45,8 @@ pub struct Plan {
     pub window: Option<Duration>,
     /// How long the windows are that outputs tell of; none for what is usual.
     pub resolution: Option<Duration>,
+    /// Whether the first picture is opened in a browser.
+    pub opens: bool,
     /// What is kept of each firing.
     pub capture: Capture,
     /// The title that was asked for; none means [`Plan::default_title`].
@@ -275,6 +277,14 @@ impl Output {
         self.format().is_some_and(Format::is_drawn)
     }
 
+    /// The file of a picture, if it is one.
+    pub fn picture(&self) -> Option<&Path> {
+        match self {
+            Self::File { path, .. } if self.is_drawn() => Some(path),
+            _ => None,
+        }
+    }
+
     /// What sentences call it.
     pub fn name(&self) -> String {
         match self {
@@ -312,6 +322,8 @@ pub struct Rendering {
     pub outputs: Vec<Output>,
     /// The title that was asked for; none means that of the recording.
     pub title: Option<String>,
+    /// Whether the first picture is opened in a browser.
+    pub opens: bool,
     /// How long windows are to be at least; none for as long as they were recorded.
     pub resolution: Option<Duration>,
     /// How code is named.

@@ -28,6 +28,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "session",
         &[
+            "desktop",
             "kernel",
             "output",
             "pipeline",
@@ -47,6 +48,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "clock",
             "debuginfod",
+            "desktop",
             "input",
             "kernel",
             "object",
@@ -113,6 +115,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("process", &["object", "profile"]),
     ("raw_recording", &["clock", "object", "profile"]),
     ("clock", &[]),
+    ("desktop", &[]),
     ("pprof", &[]),
     ("priority", &[]),
     ("object", &[]),

@@ -21,6 +21,9 @@ pub(super) struct OutputArgs {
     /// Write folded stacks to stdout, as -o - does
     #[arg(short, long)]
     pub(super) folded: bool,
+    /// Open the first .svg or .html in your browser, also under sudo
+    #[arg(long)]
+    pub(super) open: bool,
     /// Put a frame `-` between user and kernel frames
     #[arg(long)]
     pub(super) delimited: bool,

@@ -131,6 +131,7 @@ pub(super) fn build(args: RecordArgs, stdout_is_terminal: bool) -> Result<Plan> 
         duration,
         window: windows.window,
         resolution: chart.recorded(),
+        opens: opens(&output, is_drawn)?,
         capture,
         title: look.title,
         selection,
@@ -356,6 +357,15 @@ fn without_dots(path: &Path) -> PathBuf {
     path.components()
         .filter(|part| *part != Component::CurDir)
         .collect()
+}
+
+/// Whether a picture is opened that is written.
+pub(super) fn opens(output: &OutputArgs, is_drawn: bool) -> Result<bool> {
+    ensure!(
+        is_drawn || !output.open,
+        "--open opens .svg and .html, and none is written; add -o {DEFAULT_FILE}"
+    );
+    Ok(output.open)
 }
 
 pub(super) fn style(look: &LookArgs, output: &OutputArgs, is_drawn: bool) -> Result<Style> {

@@ -102,6 +102,7 @@ pub(super) fn build(args: RenderArgs, stdout_is_terminal: bool) -> Result<Render
             ..plan::style(&args.look, &args.output, is_drawn)?
         },
         resolution: args.chart.resolution,
+        opens: plan::opens(&args.output, is_drawn)?,
         colors: args.look.colors,
         outputs,
         title: args.look.title,

@@ -4,6 +4,7 @@
 //! its end, with what there is to say of names now. Never touches the kernel half, and needs no privileges.
 
 use super::prepare;
+use crate::desktop;
 use crate::output::length;
 use crate::pipeline::foreign::{self, Foreign};
 use crate::pipeline::input::{self, Input};
@@ -69,6 +70,10 @@ pub fn render(asked: &Rendering) -> Result<()> {
         print(&summary.shown());
     } else {
         print(&missing);
+    }
+    let picture = asked.outputs.iter().find_map(Output::picture);
+    if let Some(picture) = picture.filter(|_| asked.opens) {
+        print(&desktop::open(picture));
     }
     Ok(())
 }

@@ -183,6 +183,7 @@ mod tests {
             duration: None,
             window: None,
             resolution: None,
+            opens: false,
             capture: Capture {
                 user_stacks: true,
                 call_graph: CallGraph::Auto,

@@ -12,13 +12,14 @@ mod sampling;
 mod signals;
 mod tables;
 
+use crate::desktop;
 use crate::kernel::{Kernel, Support};
 use crate::output::sink::Sink;
 use crate::pipeline::finish::finish;
 use crate::pipeline::prepare;
 use crate::pipeline::recording_info::RecordingInfo;
 use crate::pipeline::windows::{self, Windows};
-use crate::plan::{CallGraph, Event, Plan, Target};
+use crate::plan::{CallGraph, Event, Output, Plan, Target};
 use crate::priority::RaisedPriority;
 use crate::probe::{Probe, Wakers};
 use crate::report;
@@ -30,6 +31,7 @@ use launch::SuspendedCommand;
 use profiler_common::abi::FileKinds;
 use sampling::Session;
 use signals::Signals;
+use std::path::Path;
 
 /// The exit code of a recording that a second Ctrl-C broke off, as a shell has it for SIGINT.
 const ABORTED: u8 = 130;
@@ -95,6 +97,8 @@ async fn record(plan: &Plan) -> Result<u8> {
     let written = windows.map(Windows::written);
     // Somebody waits for the graph. Without debug information it is a matter of milliseconds of work, and should be one of
     // milliseconds where others keep the CPUs busy, too.
+    let picture = plan.all_outputs().find_map(Output::picture);
+    let picture = picture.filter(|_| plan.opens).map(Path::to_owned);
     let naming = &plan.naming;
     let is_quick = !(naming.inlined || naming.lines || naming.kernel_lines);
     let finishing = tokio::task::spawn_blocking(move || {
@@ -109,6 +113,9 @@ async fn record(plan: &Plan) -> Result<u8> {
         return Ok(ABORTED);
     };
     report::print(&report.text);
+    if let Some(picture) = picture.filter(|_| report.wrote) {
+        report::print(&desktop::open(&picture));
+    }
     let Some(mut command) = command else {
         return Ok(u8::from(!report.wrote));
     };
