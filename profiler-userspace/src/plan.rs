@@ -18,8 +18,8 @@ use crate::clock::Moment;
 use crate::debuginfod::Servers;
 use crate::output::{Format, Palette, Style};
 use crate::probe::{Probe, Waits};
-use crate::profile::Unit;
 use crate::profile::select::Selection;
+use crate::profile::{LabelFrames, Unit};
 use crate::symbolize::Naming;
 pub use perf_event::{
     DEFAULT_HZ, PerfEvent, PerfEventChoice, PerfEventKind, Sampling, SamplingError,
@@ -225,6 +225,8 @@ pub struct Capture {
     pub per_thread: bool,
     /// Tell CPUs apart.
     pub per_cpu: bool,
+    /// Which of these stacks begin with.
+    pub label_frames: LabelFrames,
 }
 
 /// How user stacks are walked.

@@ -1,4 +1,5 @@
-//! Measures what flame-bpf costs, beside perf, libbpf-tools and blazesym where they are installed.
+//! Measures what flame-bpf costs, beside perf, libbpf-tools, blazesym, inferno, flamegraph.pl and `go tool pprof` where
+//! they are installed.
 //!
 //! In: which figures are wanted. Out: tables on stdout, one row to a figure and peer. It never says which figure is good
 //! enough, and it leaves nothing behind: not a process, not a file, not a changed setting of the kernel.
@@ -15,6 +16,7 @@ mod hostile;
 pub(crate) mod interrupt;
 mod large;
 mod machine;
+mod outputs;
 mod peer;
 mod slowdown;
 mod storm;
@@ -69,6 +71,8 @@ enum Section {
     Symbols,
     /// Naming the code of objects that were made to break who reads them
     Hostile,
+    /// Writing a million samples in each format
+    Outputs,
 }
 
 /// What the first half hands to the second.
@@ -141,7 +145,7 @@ pub(crate) fn measure(order: &Order) -> Result<()> {
     println!("{}", machine::describe());
     let choice = &order.choice;
     let programs = Programs::new(&order.programs);
-    let sections: [(Section, Measure); 9] = [
+    let sections: [(Section, Measure); 10] = [
         (Section::Slowdown, slowdown::measure),
         (Section::Storm, storm::measure),
         (Section::Switches, switches::measure),
@@ -151,6 +155,7 @@ pub(crate) fn measure(order: &Order) -> Result<()> {
         (Section::Startup, cost::startup),
         (Section::Symbols, symbols::measure),
         (Section::Hostile, hostile::measure),
+        (Section::Outputs, outputs::measure),
     ];
     let ours = |name, more: &str| peer::flame_bpf(name, &order.flame_bpf, more);
     let mut profilers = vec![

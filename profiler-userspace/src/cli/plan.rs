@@ -18,6 +18,7 @@ use crate::debuginfod::Servers;
 use crate::output::{Format, Style};
 use crate::plan::{Capture, Event, MemoryLimits, Output, Plan, Target, Verbosity};
 use crate::probe::{Probe, Wakers};
+use crate::profile::LabelFrames;
 use crate::profile::fold::{FoldStyle, visible};
 use crate::raw_recording;
 use crate::symbolize::{Demangling, Naming};
@@ -237,17 +238,23 @@ fn capture(stacks: &StackArgs, events: &[Event]) -> Result<Capture> {
         !(stacks.kernel_stacks_only && stacks.call_graph.is_some()),
         "--call-graph says how user stacks are walked, and -K leaves them out; keep one of them"
     );
-    // In other outputs threads and CPUs would be frames.
-    let mut outputs = events.iter().flat_map(|event| &event.outputs);
-    let is_filtered = outputs.all(|output| output.format().is_some_and(Format::has_filters));
+    let outputs = events.iter().flat_map(|event| &event.outputs);
+    // What is rendered of it later would not know that nobody asked for them.
+    let has_raw = outputs.clone().any(|output| output.format().is_none());
+    let wants =
+        |of: fn(Format) -> bool| !has_raw && outputs.clone().any(|o| o.format().is_some_and(of));
     let is_on_cpu = events.iter().all(|event| event.probe == Probe::OnCpu);
     Ok(Capture {
         user_stacks: !stacks.kernel_stacks_only,
         call_graph: stacks.call_graph.unwrap_or_default(),
         kernel_stacks: !stacks.user_stacks_only,
         include_idle: stacks.include_idle,
-        per_thread: stacks.per_thread || is_filtered,
-        per_cpu: stacks.per_cpu || is_filtered && is_on_cpu,
+        per_thread: stacks.per_thread || wants(Format::shows_threads),
+        per_cpu: stacks.per_cpu || is_on_cpu && wants(Format::shows_cpus),
+        label_frames: LabelFrames {
+            threads: stacks.per_thread,
+            cpus: stacks.per_cpu,
+        },
     })
 }
 

@@ -130,6 +130,8 @@ impl Format {
     pub const SVG: Self = Self(1);
     /// The text report.
     pub const TEXT: Self = Self(3);
+    /// Threads over time, for Firefox Profiler.
+    pub const FIREFOX: Self = Self(5);
     /// A page with views, filters and search.
     pub const HTML: Self = Self(7);
 
@@ -152,8 +154,13 @@ impl Format {
         self.row().is_drawn
     }
 
-    /// Whether its readers choose threads and CPUs, so that they are better told apart.
-    pub fn has_filters(self) -> bool {
+    /// Whether its readers choose among threads, which then are told apart.
+    pub fn shows_threads(self) -> bool {
+        self == Self::HTML || self == Self::FIREFOX
+    }
+
+    /// Whether its readers choose among CPUs, which then are told apart.
+    pub fn shows_cpus(self) -> bool {
         self == Self::HTML
     }
 

@@ -179,7 +179,11 @@ impl Finishing<'_> {
         }
         let origin = facts::origin(event, self.recording_info.elapsed);
         let off_cpu = event.probe.off_cpu_view(plan.capture.kernel_stacks);
-        let shown = symbolized.map(|symbolized| viewed(symbolized, origin, off_cpu));
+        let shown = symbolized.map(|symbolized| {
+            let mut shown = viewed(symbolized, origin, off_cpu);
+            shown.label_frames = plan.capture.label_frames;
+            shown
+        });
         let raw_recording = raw_recording.as_ref();
         let shown = match shown
             .map(|shown| select(shown, &plan.selection))

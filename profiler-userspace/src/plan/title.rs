@@ -166,6 +166,7 @@ mod tests {
         CallGraph, Capture, MemoryLimits, PerfEventChoice, PerfEventKind, Verbosity,
     };
     use crate::probe::{Probe, Wakers};
+    use crate::profile::LabelFrames;
     use crate::profile::select::Selection;
     use profiler_common::abi::States;
 
@@ -191,6 +192,7 @@ mod tests {
                 include_idle: false,
                 per_thread: false,
                 per_cpu: false,
+                label_frames: LabelFrames::default(),
             },
             title: None,
             selection: Selection::default(),

@@ -30,8 +30,8 @@ pub use frame::{Frame, FrameKind, FrameRef};
 pub use frames::FrameProfile;
 pub use merge::MergeError;
 pub use model::{
-    Function, FunctionIndex, Labels, LabelsIndex, Line, Lines, Location, Mapping, MappingIndex,
-    Profile, Sample, Waker,
+    Function, FunctionIndex, LabelFrames, Labels, LabelsIndex, Line, Lines, Location, Mapping,
+    MappingIndex, Profile, Sample, Waker,
 };
 pub use off_cpu_view::{OffCpuView, Wakers};
 pub use view::{Code, FrameId, View, ViewSample, with_line};

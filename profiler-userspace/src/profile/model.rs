@@ -94,6 +94,24 @@ pub struct Labels {
     pub source: Option<String>,
 }
 
+/// Which labels are frames where samples have them: threads and CPUs may be told apart for readers who choose among them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LabelFrames {
+    /// The thread ID.
+    pub threads: bool,
+    /// The CPU.
+    pub cpus: bool,
+}
+
+impl Default for LabelFrames {
+    fn default() -> Self {
+        Self {
+            threads: true,
+            cpus: true,
+        }
+    }
+}
+
 /// Who ended a wait, and what it did then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Waker {
@@ -143,6 +161,8 @@ pub struct Profile {
     pub origin: Origin,
     /// How waits are shown; none where there are none, and before [`super::off_cpu::view`].
     pub off_cpu: Option<OffCpuView>,
+    /// Which labels stacks of frames begin with.
+    pub label_frames: LabelFrames,
     pub(super) mappings: IndexSet<Mapping>,
     pub(super) functions: IndexSet<Function>,
     pub(super) lines: Vec<Line>,
@@ -162,6 +182,7 @@ impl Profile {
             windows: Vec::new(),
             origin: Origin::default(),
             off_cpu: None,
+            label_frames: LabelFrames::default(),
             mappings: IndexSet::default(),
             functions: IndexSet::default(),
             lines: Vec::new(),

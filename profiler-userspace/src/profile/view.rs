@@ -5,7 +5,9 @@
 //! its place. What differs only in what is not shown, such as the process ID, is one stack here.
 //! Never: changes a weight.
 
-use super::model::{FunctionIndex, Labels, LabelsIndex, Line, MappingIndex, Profile, Sample};
+use super::model::{
+    FunctionIndex, LabelFrames, Labels, LabelsIndex, Line, MappingIndex, Profile, Sample,
+};
 use super::normalized::{LocationIndex, NormalizedStackIndex};
 use super::off_cpu_view::{OffCpuView, Wakers};
 use super::wait_reason::WaitReason;
@@ -27,8 +29,8 @@ impl FrameId {
 }
 
 impl Labels {
-    /// What is shown of them in front of a stack.
-    pub fn frames(&self) -> impl Iterator<Item = Frame> {
+    /// What is shown of them in front of a stack, if it is `wanted`.
+    pub fn frames(&self, wanted: LabelFrames) -> impl Iterator<Item = Frame> {
         let Self {
             comm,
             tid,
@@ -39,9 +41,9 @@ impl Labels {
         let named = |name: &Option<String>, kind| name.clone().map(|name| Frame::new(name, kind));
         let frames = [
             named(source, FrameKind::Label),
-            cpu.map(Frame::cpu),
+            cpu.filter(|_| wanted.cpus).map(Frame::cpu),
             named(comm, FrameKind::Process),
-            tid.map(Frame::thread),
+            tid.filter(|_| wanted.threads).map(Frame::thread),
         ];
         frames.into_iter().flatten()
     }
@@ -272,7 +274,7 @@ impl<'a> Builder<'a> {
         let mut known: HashMap<Box<[FrameId]>, ShownLabels> = HashMap::default();
         for labels in &self.profile.labels {
             let frames: Box<[FrameId]> = labels
-                .frames()
+                .frames(self.profile.label_frames)
                 .map(|frame| FrameId(number(&mut self.frames, (frame, None))))
                 .collect();
             let next = ShownLabels(self.labels.len() as u32);

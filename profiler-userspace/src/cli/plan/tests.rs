@@ -6,6 +6,7 @@ use super::*;
 use crate::output::{MinWidth, Palette};
 use crate::plan::{CallGraph, Event, PerfEvent, PerfEventChoice, Sampling};
 use crate::probe::{Probe, ThreadKind, Waits, Wakers};
+use crate::profile::LabelFrames;
 use crate::profile::select::Selection;
 use clap::Parser as _;
 use profiler_common::abi::TaskState;
@@ -88,6 +89,10 @@ fn without_flags_the_whole_machine_is_recorded_until_ctrl_c() {
             include_idle: false,
             per_thread: false,
             per_cpu: false,
+            label_frames: LabelFrames {
+                threads: false,
+                cpus: false,
+            },
         },
         title: None,
         selection: Selection::default(),
@@ -203,6 +208,26 @@ fn stack_flags_choose_the_stacks() {
     let told_apart = plan("-I --per-thread --per-cpu").capture;
     assert!(told_apart.include_idle && told_apart.per_thread && told_apart.per_cpu);
     assert!(refusal("-UK").contains("leaves nothing"));
+}
+
+#[test]
+fn who_chooses_among_threads_gets_them_and_others_do_not_see_it() {
+    let keys = |line: &str| {
+        let capture = plan(line).capture;
+        let LabelFrames { threads, cpus } = capture.label_frames;
+        (capture.per_thread, capture.per_cpu, threads, cpus)
+    };
+    for (line, expected) in [
+        ("-o a.svg", (false, false, false, false)),
+        ("-o a.svg -o a.html", (true, true, false, false)),
+        ("-o a.folded -o a.json.gz", (true, false, false, false)),
+        ("--per-thread -o a.svg -o a.html", (true, true, true, false)),
+        ("--off-cpu -o a.html", (true, false, false, false)),
+        // What is rendered of it later shows all that it tells apart.
+        ("-o a.fbpf -o a.html", (false, false, false, false)),
+    ] {
+        assert_eq!(keys(line), expected, "{line}");
+    }
 }
 
 #[test]

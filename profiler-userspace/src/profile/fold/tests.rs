@@ -2,7 +2,7 @@ use super::name::frame as sanitised;
 use super::*;
 use crate::profile::FrameKind::{Inlined, Jit, Kernel, Mark, Process, User};
 use crate::profile::frames::FrameProfile;
-use crate::profile::{Frame, FrameId, Unit, Window};
+use crate::profile::{Frame, FrameId, LabelFrames, Unit, Window};
 
 pub(super) const STYLES: [FoldStyle; 4] = [
     FoldStyle {
@@ -299,4 +299,21 @@ fn a_parse_error_names_the_line_and_the_reason() {
         .unwrap_err()
         .to_string();
     assert!(long.len() < 200, "{long}");
+}
+
+#[test]
+fn threads_that_nobody_asked_for_share_a_line() {
+    let lines = b"[cpu 1];a;[tid 7];main 2\n[cpu 2];a;[tid 8];main 3\n";
+    let mut profile = parse(lines, Unit::Samples).unwrap();
+    assert_eq!(text(&profile, FoldStyle::default()).as_bytes(), lines);
+    profile.label_frames = LabelFrames {
+        threads: true,
+        cpus: false,
+    };
+    assert_eq!(
+        text(&profile, FoldStyle::default()),
+        "a;[tid 7];main 2\na;[tid 8];main 3\n"
+    );
+    profile.label_frames.threads = false;
+    assert_eq!(text(&profile, FoldStyle::default()), "a;main 5\n");
 }

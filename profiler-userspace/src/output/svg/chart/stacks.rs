@@ -229,7 +229,11 @@ impl<'a> Paths<'a> {
         stack.reverse();
         let split = kernel_part(&stack).filter(|_| self.style.delimited);
         let mut node = 0;
-        for frame in self.profile.labels_at(sample.labels).frames() {
+        for frame in self
+            .profile
+            .labels_at(sample.labels)
+            .frames(self.profile.label_frames)
+        {
             node = self.step(node, &fold::frame_name(&frame, true));
         }
         for (depth, frame) in stack.into_iter().enumerate() {

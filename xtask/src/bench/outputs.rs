@@ -1,0 +1,174 @@
+//! What it takes to write each format.
+//!
+//! In: a million samples of a hundred thousand stacks, as folded text, a line for each sample. Out: CPU time and memory to
+//! make each format of it, beside what inferno, flamegraph.pl and `go tool pprof` take for theirs. Never looks at the
+//! pictures.
+
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+
+use super::command::{Usage, run};
+use super::figure::{Figure, Table, Unit};
+use super::peer::find;
+use super::{Bench, interrupt};
+
+/// How many samples there are.
+const SAMPLES: u32 = 1_000_000;
+
+/// How many stacks.
+const STACKS: u32 = 100_000;
+
+/// How many functions.
+const FUNCTIONS: u32 = 6_000;
+
+/// The formats, by what names of their files end in.
+const FORMATS: [&str; 9] = [
+    "folded",
+    "svg",
+    "html",
+    "txt",
+    "pb.gz",
+    "otlp",
+    "speedscope.json",
+    "json.gz",
+    "json",
+];
+
+/// Takes the section's figures.
+pub(super) fn measure(bench: &Bench) -> Result<Table> {
+    let folder = tempfile::tempdir().context("cannot make a folder")?;
+    let folder = folder.path();
+    write_samples(&folder.join("in.folded")).context("cannot write samples")?;
+    let ours = |input: &str, output: &str| {
+        let program = bench.flame_bpf.display();
+        format!("exec '{program}' render -q {input} -o {output}")
+    };
+    run(&ours("in.folded", "in.pb.gz"), folder)?;
+    let mut table = Table::new("Writing 1,000,000 samples of 100,000 stacks");
+    let inferno = Measured::peer(
+        bench,
+        folder,
+        "inferno-flamegraph",
+        "inferno-flamegraph in.folded",
+    )?;
+    let perl = Measured::peer(bench, folder, "flamegraph.pl", "flamegraph.pl in.folded")?;
+    let pprof = "go tool pprof -proto -output=pprof in.pb.gz";
+    let pprof = Measured::peer(bench, folder, "go", pprof)?;
+    for format in FORMATS {
+        let line = ours("in.folded", &format!("out.{format}"));
+        let ours = Measured::new(bench, folder, "flame-bpf", &line)?;
+        let mut all = vec![ours];
+        all.extend(inferno.clone());
+        // The others beside what they write, too.
+        all.extend(perl.clone().filter(|_| format == "svg"));
+        all.extend(pprof.clone().filter(|_| format == "pb.gz"));
+        let of = |figure: fn(&Measured) -> &Figure| {
+            let each = all.iter().map(move |one| (one.name, figure(one).clone()));
+            each.collect::<Vec<_>>()
+        };
+        table.compare(
+            &format!(".{format}: CPU"),
+            Unit::Milliseconds,
+            of(|one| &one.cpu),
+        );
+        table.compare(
+            &format!(".{format}: peak"),
+            Unit::Mebibytes,
+            of(|one| &one.peak),
+        );
+    }
+    table.note(
+        "From folded text with a line for each sample; `go tool pprof -proto` from and to pprof. CPU time in user and \
+         kernel mode from start to end of the process; memory resident in it at its largest.",
+    );
+    Ok(table)
+}
+
+/// What a command took.
+#[derive(Clone)]
+struct Measured {
+    name: &'static str,
+    cpu: Figure,
+    peak: Figure,
+}
+
+impl Measured {
+    fn new(bench: &Bench, folder: &Path, name: &'static str, line: &str) -> Result<Self> {
+        let (mut cpu, mut peak) = (Figure::default(), Figure::default());
+        for _ in 0..bench.runs {
+            interrupt::check()?;
+            let Usage {
+                cpu_s, peak_mib, ..
+            } = run(&format!("{line} > out"), folder)?;
+            cpu.add(cpu_s * 1000.0);
+            peak.add(peak_mib);
+        }
+        Ok(Self { name, cpu, peak })
+    }
+
+    /// Another program, if it is installed and wanted.
+    fn peer(bench: &Bench, folder: &Path, name: &'static str, line: &str) -> Result<Option<Self>> {
+        match bench.alone || find(name).is_none() {
+            true => Ok(None),
+            false => Self::new(bench, folder, name, line).map(Some),
+        }
+    }
+}
+
+/// Writes the samples: each stack at least once, and few of them most of the time, as programs are.
+fn write_samples(path: &Path) -> Result<()> {
+    let mut out = BufWriter::new(File::create(path)?);
+    let mut numbers = Numbers(1);
+    for sample in 0..SAMPLES {
+        let stack = match sample < STACKS {
+            true => sample,
+            false => numbers.below(numbers.clone().below(STACKS) + 1),
+        };
+        // Neighbours have their first half in common.
+        let mut first = Numbers(u64::from(stack / 37) + 1);
+        let mut then = Numbers(u64::from(stack) + 1_000_000);
+        let half = 2 + first.below(9);
+        write!(out, "worker{}", stack % 4)?;
+        for level in 0..2 * half {
+            let numbers = if level < half { &mut first } else { &mut then };
+            write!(out, ";fn_{:04}", numbers.below(FUNCTIONS))?;
+        }
+        out.write_all(b" 1\n")?;
+    }
+    Ok(out.flush()?)
+}
+
+/// Numbers that are the same in each run: an xorshift generator (Marsaglia, 2003).
+#[derive(Clone)]
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, limit: u32) -> u32 {
+        for _ in 0..2 {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+        }
+        (self.0 >> 32) as u32 % limit
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn there_are_as_many_samples_and_stacks_as_the_table_says() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("in.folded");
+        write_samples(&path).expect("it can be written");
+        let text = std::fs::read_to_string(path).expect("it is text");
+        let stacks: HashSet<&str> = text.lines().collect();
+        assert_eq!(text.lines().count(), SAMPLES as usize);
+        assert_eq!(stacks.len(), STACKS as usize);
+    }
+}
