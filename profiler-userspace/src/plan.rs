@@ -76,7 +76,7 @@ pub struct Event {
     pub perf_event: PerfEventChoice,
     /// How often that is to be.
     pub sampling: Sampling,
-    /// Where the profile goes; never empty, no place twice, and none of another event's.
+    /// Where the profile goes; never empty, no place twice, and none of another event's but a shared page.
     pub outputs: Vec<Output>,
 }
 
@@ -258,6 +258,11 @@ pub enum Output {
         /// Where, as the user wrote it.
         path: PathBuf,
     },
+    /// A page that holds the profiles of several events: all those that have this output.
+    SharedPage {
+        /// Where, as the user wrote it; the same for all of them.
+        path: PathBuf,
+    },
 }
 
 impl Output {
@@ -265,6 +270,7 @@ impl Output {
     pub fn format(&self) -> Option<Format> {
         match self {
             Self::Stdout(format) | Self::File { format, .. } => Some(*format),
+            Self::SharedPage { .. } => Some(Format::HTML),
             Self::RawRecording { .. } => None,
         }
     }
@@ -282,6 +288,7 @@ impl Output {
     /// The file of a picture, if it is one.
     pub fn picture(&self) -> Option<&Path> {
         match self {
+            Self::SharedPage { path } => Some(path),
             Self::File { path, .. } if self.is_drawn() => Some(path),
             _ => None,
         }
@@ -291,7 +298,9 @@ impl Output {
     pub fn name(&self) -> String {
         match self {
             Self::Stdout(_) => "standard output".to_owned(),
-            Self::File { path, .. } | Self::RawRecording { path } => path.display().to_string(),
+            Self::File { path, .. } | Self::RawRecording { path } | Self::SharedPage { path } => {
+                path.display().to_string()
+            }
         }
     }
 }

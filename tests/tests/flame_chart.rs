@@ -5,24 +5,40 @@
 use std::time::Duration;
 
 use flame_bpf::output::{self, Format, Style};
-use flame_bpf::profile::fold::parse;
-use flame_bpf::profile::{Profile, Unit};
+use flame_bpf::profile::{Frame, FrameKind, FrameProfile, Profile, Unit, Window};
 use flame_bpf_tests::{GraphPage, in_windows, require, titled};
 use serde_json::json;
 
-/// A program that reads for 100 ms, is away for 50 ms, and computes for 100 ms, with others beside it.
+/// A program that reads for 100 ms, is away for 50 ms, and computes for 100 ms, with others beside it: windows, stacks,
+/// weights.
+const PHASES: [(u32, &str, u64); 6] = [
+    (0, "demo;main;load;read_[k]", 4),
+    (0, "demo;main;load", 1),
+    (1, "demo;main;load;read_[k]", 5),
+    (3, "demo;main;compute", 5),
+    (3, "other;main;assist", 5),
+    (4, "demo;main;compute", 10),
+];
+
 fn phases() -> Profile {
-    let windows = [
-        "demo;main;load;read_[k] 4\ndemo;main;load 1\n",
-        "demo;main;load;read_[k] 5\n",
-        "",
-        "demo;main;compute 5\nother;main;assist 5\n",
-        "demo;main;compute 10\n",
-    ];
-    let text = windows.concat();
-    let profile = parse(text.as_bytes(), Unit::Samples).expect("folded text");
-    let places = [0, 0, 1, 3, 3, 4];
-    in_windows(profile, 5, Duration::from_millis(50), |place| places[place])
+    let mut profile = FrameProfile::new(Profile::new(Unit::Samples, Window::default()));
+    for (_, stack, weight) in PHASES {
+        let frame = |(level, name): (usize, &str)| {
+            let (name, kind) = match (level, name.strip_suffix("_[k]")) {
+                (0, _) => (name, FrameKind::Process),
+                (_, Some(name)) => (name, FrameKind::Kernel),
+                _ => (name, FrameKind::User),
+            };
+            let name = name.to_owned();
+            Frame { name, kind }
+        };
+        let stack: Vec<Frame> = stack.split(';').enumerate().map(frame).collect();
+        profile.push(&stack, weight, weight);
+    }
+    let profile = profile.into_profile();
+    in_windows(profile, 5, Duration::from_millis(50), |place| {
+        PHASES[place].0
+    })
 }
 
 fn drawn(profile: &Profile, format: Format, inverted: bool) -> String {

@@ -5,8 +5,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use flame_bpf::output::{self, Format, Style};
-use flame_bpf::profile::{Frame, FrameKind, FrameProfile, Profile, Unit, Window};
+use flame_bpf::output::{self, Format, Section, Style};
+use flame_bpf::profile::{Activity, Frame, FrameKind, FrameProfile, Profile, Unit, Window};
 use flame_bpf_tests::{Browser, PageData, in_windows, measures_time, require};
 use tempfile::tempdir;
 
@@ -416,6 +416,85 @@ fn choices_are_offered_where_the_data_has_them() {
         saved(page, "save-folded"),
         "sh [tid 5];c 10\nsh [tid 6];b 30\n"
     );
+}
+
+#[test]
+fn one_page_switches_between_events() {
+    let mut browser = require!(Browser::start());
+    let folder = tempdir().expect("a temporary folder can be made");
+    let section = |name: &str, unit, activity, text: &str, lost: &str| {
+        let mut profile = profile(unit, &vec![(stack(text), 2_000_000)]);
+        profile.origin.activity = activity;
+        let style = Style {
+            title: format!("title of {name}"),
+            notes: format!("recorded: {name}\n{lost}"),
+            ..Style::default()
+        };
+        let name = name.to_owned();
+        (Section { name, profile }, style)
+    };
+    let sections = [
+        section(
+            "cpu-clock",
+            Unit::Samples,
+            Activity::Running,
+            "sh;main;spin",
+            "lost: nothing",
+        ),
+        section(
+            "off-CPU",
+            Unit::Nanoseconds,
+            Activity::Waiting,
+            "sh;main;sleep",
+            "LOST: 3",
+        ),
+    ];
+    let mut bytes = Vec::new();
+    output::write_page(&sections, &mut bytes).expect("a vector takes everything");
+    let path = folder.path().join("x.html");
+    std::fs::write(&path, bytes).expect("it can be written");
+    let page = open(&mut browser, &path, Screen::LARGE);
+    let seen = |page: &mut Browser| {
+        page.press("ArrowUp");
+        page.press("ArrowUp");
+        page.press("ArrowUp");
+        ["title", "name", "numbers", "balance"].map(|id| text(page, id))
+    };
+    let numbers = "2,000,000 samples, 100.00% of all, program";
+    let balance = "recorded cpu-clock; lost nothing";
+    assert_eq!(seen(page), ["title of cpu-clock", "spin", numbers, balance]);
+    let options = "Array.from(document.querySelectorAll('#choose-profile option'), (option) => option.textContent).join()";
+    assert_eq!(page.ask(options), "cpu-clock,off-CPU");
+    page.ask(
+        "{ const select = document.getElementById('choose-profile'); select.selectedIndex = 1; \
+         select.dispatchEvent(new Event('change')); select.blur(); }",
+    );
+    let numbers = "2.00 ms, 100.00% of all, program";
+    let balance = "recorded off-CPU; LOST 3";
+    assert_eq!(seen(page), ["title of off-CPU", "sleep", numbers, balance]);
+    assert_eq!(page.ask("document.title"), "title of off-CPU");
+    assert!(
+        page.ask("location.hash")
+            .as_str()
+            .is_some_and(|hash| hash.contains("event=1"))
+    );
+    assert_eq!(page.errors(), NOTHING);
+}
+
+#[test]
+fn samples_without_a_stack_are_a_frame_of_their_own() {
+    let mut browser = require!(Browser::start());
+    let folder = tempdir().expect("a temporary folder can be made");
+    let stacks = vec![(stack("sh"), 3), (stack("sh;main"), 1)];
+    let path = write(folder.path(), &profile(Unit::Samples, &stacks));
+    let page = open(&mut browser, &path, Screen::LARGE);
+    page.press("ArrowUp");
+    page.press("ArrowUp");
+    assert_eq!(text(page, "name"), "[no stack]");
+    assert_eq!(text(page, "numbers"), "3 samples, 75.00% of all, mark");
+    // Other tools know no such frame.
+    assert_eq!(saved(page, "save-folded"), "sh 3\nsh;main 1\n");
+    assert_eq!(page.errors(), NOTHING);
 }
 
 #[test]

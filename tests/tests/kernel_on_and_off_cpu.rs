@@ -1,6 +1,6 @@
 //! On-CPU and off-CPU in one run: both profiles are right, and each has a balance of its own.
 
-use flame_bpf_tests::{Invocation, Program, assert_near, kernel_test, svg_titles};
+use flame_bpf_tests::{Invocation, PageData, Program, assert_near, kernel_test, svg_titles};
 
 /// How long the workload keeps its accounts for.
 const SECONDS: f64 = 4.0;
@@ -10,6 +10,28 @@ const OFF_TOLERANCE: f64 = 0.03;
 
 /// How far a function's share of samples may be from its share of CPU time: many times the spread of so few samples.
 const ON_TOLERANCE: f64 = 0.06;
+
+#[kernel_test]
+fn one_page_holds_what_a_run_recorded() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let page = folder.path().join("x.html");
+    let workload = Program::c("wall").start(&[]);
+    Invocation::new("-F 499 -d 1 -e cpu-clock -e context-switches")
+        .flag("-p", workload.pid())
+        .path("-o", &page)
+        .path("--off-cpu-output", &page)
+        .run()
+        .expect_code(0);
+    let data = PageData::read(&std::fs::read_to_string(&page).expect("it was written"));
+    let names = data.header["profiles"].as_array().expect("profiles").iter();
+    let names: Vec<&str> = names
+        .filter_map(|profile| profile["name"].as_str())
+        .collect();
+    assert_eq!(names, ["cpu-clock", "context-switches", "off-CPU"]);
+    for columns in &data.columns {
+        assert!(columns["sample_weight"].iter().sum::<u64>() > 0);
+    }
+}
 
 #[kernel_test(timing)]
 fn one_run_records_on_cpu_and_off_cpu_time_correctly() {

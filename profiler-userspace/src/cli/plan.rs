@@ -106,7 +106,7 @@ pub(super) fn build(args: RecordArgs, stdout_is_terminal: bool) -> Result<Plan> 
     let outputs = events::outputs(&specs, &output, stdout_is_terminal)?;
     let mut events = events::events(&probe, &specs, &sampling, outputs)?;
     if let Some(waits) = beside {
-        let event = events::beside(waits, off_cpu.outputs_beside(), &events)?;
+        let event = events::beside(waits, off_cpu.outputs_beside(), &mut events)?;
         events.push(event);
     }
     if windows.window.is_some() {

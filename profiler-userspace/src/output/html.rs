@@ -26,50 +26,73 @@ use std::io::Write;
 use std::time::Duration;
 
 /// What the data says it is; the number rises when the viewer has to change.
-const FORMAT: &str = "flame-bpf page 1";
+const FORMAT: &str = "flame-bpf page 2";
 
-/// Writes the page. Fails on a profile without weight, and on a style that cannot be drawn.
-pub(super) fn write(profile: &Profile, style: &Style, out: &mut dyn Write) -> Result<(), Error> {
-    style.check()?;
-    if profile.total_weight() == 0 {
-        return Err(Error::Empty);
-    }
-    if !style.chart {
-        let data = data(&[profile], style)?;
-        return Ok(page::write(&visible(&style.title), &data, out)?);
-    }
-    if profile.windows.is_empty() {
-        return Err(Error::NoWindows);
-    }
-    let resolution = WindowTotals::resolution(&profile.windows);
-    let style = Style {
-        title: timed(&style.title, resolution),
-        ..style.clone()
-    };
-    let data = data(&[profile], &style)?;
-    Ok(page::write(&visible(&style.title), &data, out)?)
+/// One of the profiles that a page holds.
+#[derive(Clone, Debug)]
+pub struct Section {
+    /// What the page calls it beside others.
+    pub name: String,
+    /// The profile.
+    pub profile: Profile,
 }
 
-/// Everything that the viewer shows, packed. A page can hold several profiles, of one event each.
-fn data(profiles: &[&Profile], style: &Style) -> std::io::Result<String> {
+/// Writes the page of a profile. Fails on one without weight, and on a style that cannot be drawn.
+pub(super) fn write(profile: &Profile, style: &Style, out: &mut dyn Write) -> Result<(), Error> {
+    page_of(&[("", profile, style)], out)
+}
+
+/// Writes a page of several profiles, each with its title and notes; how it looks, the first says. Fails where one has no
+/// weight, or no style that can be drawn.
+///
+/// # Errors
+/// As said, or when the bytes are refused.
+pub fn write_page(sections: &[(Section, Style)], out: &mut dyn Write) -> Result<(), Error> {
+    let all: Vec<(&str, &Profile, &Style)> = sections
+        .iter()
+        .map(|(section, style)| (&*section.name, &section.profile, style))
+        .collect();
+    page_of(&all, out)
+}
+
+fn page_of(sections: &[(&str, &Profile, &Style)], out: &mut dyn Write) -> Result<(), Error> {
+    for (_, profile, style) in sections {
+        style.check()?;
+        if profile.total_weight() == 0 {
+            return Err(Error::Empty);
+        }
+        if style.chart && profile.windows.is_empty() {
+            return Err(Error::NoWindows);
+        }
+    }
+    let (_, first, style) = sections.first().ok_or(Error::Empty)?;
+    let data = data(sections, style)?;
+    Ok(page::write(&title(first, style), &data, out)?)
+}
+
+/// The title of a profile: of a chart, with how long its windows are.
+fn title(profile: &Profile, style: &Style) -> String {
+    let resolution = WindowTotals::resolution(&profile.windows);
+    let title = match style.chart {
+        true => timed(&style.title, resolution),
+        false => style.title.clone(),
+    };
+    visible(&title).into_owned()
+}
+
+/// Everything that the viewer shows, packed.
+fn data(profiles: &[(&str, &Profile, &Style)], looks: &Style) -> std::io::Result<String> {
     let mut names = Names::default();
     let mut columns = Columns::default();
     let sections: Vec<Value> = profiles
         .iter()
-        .map(|profile| section(profile, &mut names, &mut columns))
+        .map(|section| self::section(section, &mut names, &mut columns))
         .collect();
-    let lines = |text: &str| -> Vec<String> {
-        let shown = text.lines().map(|line| visible(line).into_owned());
-        shown.collect()
-    };
     let header = json!({
         "format": FORMAT,
-        "title": visible(&style.title),
-        "subtitle": style.subtitle.as_deref().map(visible),
-        "notes": lines(&style.notes),
-        "inverted": style.inverted,
-        "chart": style.chart,
-        "height": style.height,
+        "inverted": looks.inverted,
+        "chart": looks.chart,
+        "height": looks.height,
         "names": names.all(),
         "profiles": sections,
     });
@@ -77,7 +100,11 @@ fn data(profiles: &[&Profile], style: &Style) -> std::io::Result<String> {
 }
 
 /// What the header says of a profile, whose columns follow those that are there.
-fn section(profile: &Profile, names: &mut Names, columns: &mut Columns) -> Value {
+fn section(
+    &(name, profile, style): &(&str, &Profile, &Style),
+    names: &mut Names,
+    columns: &mut Columns,
+) -> Value {
     let tree = CallTree::new(profile);
     let begin = columns.len();
     let calls = Calls::new(profile, &tree);
@@ -86,7 +113,16 @@ fn section(profile: &Profile, names: &mut Names, columns: &mut Columns) -> Value
     owners.push(names, columns);
     push_samples(&tree, &calls, &owners, columns);
     let window = profile.window;
+    let notes: Vec<String> = style
+        .notes
+        .lines()
+        .map(|line| visible(line).into_owned())
+        .collect();
     json!({
+        "name": visible(name),
+        "title": title(profile, style),
+        "subtitle": style.subtitle.as_deref().map(visible),
+        "notes": notes,
         "unit": profile.unit.name(),
         "activity": activity(profile.origin.activity),
         "period_ns": profile.origin.period_ns,

@@ -19,6 +19,7 @@ mod text;
 mod text_style;
 mod value_types;
 
+pub use html::{Section, write_page};
 pub(crate) use style::length;
 use style::timed;
 pub use style::{MinWidth, Palette, Style};

@@ -3,8 +3,8 @@
 //! In: a recording that has ended. Out: files, and the closing paragraphs.
 
 use super::Recorded;
-use crate::output::sink::Sink;
-use crate::output::{self, TextStyle, length};
+use crate::output::sink::{Delivery, Sink};
+use crate::output::{self, Section, Style, TextStyle, length};
 use crate::pipeline::closing::{self, Report};
 use crate::pipeline::facts;
 use crate::pipeline::normalize::{self, EventProfile};
@@ -12,8 +12,8 @@ use crate::pipeline::recording_info::{RecordingInfo, Stop};
 use crate::pipeline::select::select;
 use crate::pipeline::symbolize::{Code, KernelAnswer, SymbolizedEvent, Symbolizer};
 use crate::pipeline::view::{style, viewed};
-use crate::pipeline::write::{write, write_raw_recordings};
-use crate::plan::Plan;
+use crate::pipeline::write::{self, write, write_raw_recordings};
+use crate::plan::{Event, Output, Plan};
 use crate::probe::Probe;
 use crate::profile::{Profile, Window};
 use crate::report::findings::{self, Finding};
@@ -90,10 +90,12 @@ pub(crate) fn finish(
         drained,
         text: String::new(),
         files: Vec::new(),
+        page: Vec::new(),
     };
     if let Some(loaded) = loaded.as_ref().filter(|_| verbosity.verbose > 0) {
         finishing.text.push_str(&verbose::tables(loaded));
     }
+    let all_sinks = sinks;
     let mut sinks = sinks;
     let mut wrote = false;
     for profile in events {
@@ -101,6 +103,7 @@ pub(crate) fn finish(
         sinks = others;
         wrote |= finishing.finish(profile, own)?;
     }
+    finishing.write_page(all_sinks)?;
     let Finishing {
         mut text, files, ..
     } = finishing;
@@ -129,6 +132,8 @@ struct Finishing<'a> {
     text: String,
     /// Files that were written.
     files: Vec<String>,
+    /// What goes on the page that several events share.
+    page: Vec<(Section, Style)>,
 }
 
 impl Finishing<'_> {
@@ -207,6 +212,13 @@ impl Finishing<'_> {
             .as_ref()
             .filter(|_| !verbosity.quiet)
             .and_then(hottest);
+        if let Some(shown) = shown.as_ref().filter(|_| is_on_page(event)) {
+            let section = Section {
+                name: event.name(),
+                profile: shown.clone(),
+            };
+            self.page.push((section, style.clone()));
+        }
         let files = write(sinks, &event.outputs, shown, &style, raw_recording)?;
         self.files.extend(files);
         if verbosity.verbose > 0 {
@@ -222,6 +234,21 @@ impl Finishing<'_> {
         }
         self.text.extend(hottest);
         Ok(true)
+    }
+
+    /// Writes the page that several events share, if one is asked for.
+    fn write_page(&mut self, sinks: &[Sink]) -> Result<()> {
+        let outputs = self.plan.all_outputs().zip(sinks);
+        let is_page = |(output, _): &(&Output, _)| matches!(output, Output::SharedPage { .. });
+        let place = outputs.into_iter().find(is_page);
+        let Some((_, sink)) = place.filter(|_| !self.page.is_empty()) else {
+            return Ok(());
+        };
+        let sections = std::mem::take(&mut self.page);
+        if sink.deliver(|out| output::write_page(&sections, out))? == Delivery::Complete {
+            self.files.push(write::name(sink));
+        }
+        Ok(())
     }
 
     /// What there is to remark on an event beside names.
@@ -268,6 +295,11 @@ impl Finishing<'_> {
         };
         nothing.sentence()
     }
+}
+
+fn is_on_page(event: &Event) -> bool {
+    let mut outputs = event.outputs.iter();
+    outputs.any(|output| matches!(output, Output::SharedPage { .. }))
 }
 
 /// The functions that most time was spent in, for a terminal; nothing elsewhere.

@@ -55,7 +55,9 @@ pub(crate) fn prepare<'a>(outputs: impl Iterator<Item = &'a Output>) -> Result<V
     outputs
         .map(|output| match output {
             Output::Stdout(_) => Ok(Sink::stdout()),
-            Output::File { path, .. } | Output::RawRecording { path } => Ok(Sink::prepare(path)?),
+            Output::File { path, .. }
+            | Output::RawRecording { path }
+            | Output::SharedPage { path } => Ok(Sink::prepare(path)?),
         })
         .collect()
 }

@@ -11,7 +11,7 @@ use crate::raw_recording::{self, RawRecording};
 use crate::report::findings::Finding;
 use anyhow::{Context as _, Result};
 
-/// Writes all outputs; `raw_recording` and `profile` may be missing where no output is made of them. Returns the names of
+/// Writes all outputs but shared pages; `raw_recording` and `profile` may be missing where no output is made of them. Returns the names of
 /// the files.
 ///
 /// # Errors
@@ -26,6 +26,10 @@ pub(crate) fn write(
     let mut complete = vec![false; outputs.len()];
     let mut of_view = Vec::new();
     for (number, (sink, output)) in sinks.iter().zip(outputs).enumerate() {
+        if matches!(output, Output::SharedPage { .. }) {
+            // When all that it holds is there.
+            continue;
+        }
         let delivery = match output.format() {
             None => {
                 let raw_recording = raw_recording.context("there is no raw recording")?;

@@ -5,6 +5,7 @@
 
 use super::{DEFAULT_FILE, OutputArgs, SamplingArgs, places, without_dots};
 use crate::cli::event_spec::{self, EventSpec};
+use crate::output::Format;
 use crate::plan::{DEFAULT_HZ, Event, Output, PerfEventChoice, Sampling};
 use crate::probe::{Probe, Waits};
 use anyhow::{Result, anyhow, bail, ensure};
@@ -126,6 +127,10 @@ pub(super) fn outputs(
             "-o {} has no ending, before which the names of {events} events could stand; give one -o for each -e, or a name such as x.svg",
             one.display()
         ),
+        [one] if Format::from_path(one).is_ok_and(|format| format == Format::HTML) => {
+            let page = Output::SharedPage { path: one.clone() };
+            return Ok(vec![vec![page]; events]);
+        }
         [one] => one,
         several => bail!(
             "{events} -e and {} -o are given; give one -o for each -e, in the same order, or a single -o",
@@ -175,17 +180,44 @@ fn in_file_name(name: &str) -> String {
     safe
 }
 
+/// Makes pages of events that are pages of these paths, too, shared ones. Returns the latter.
+fn share(paths: &[PathBuf], events: &mut [Event]) -> Vec<PathBuf> {
+    let paths: Vec<PathBuf> = paths.iter().map(|path| without_dots(path)).collect();
+    let mut shared = Vec::new();
+    for output in events.iter_mut().flat_map(|event| &mut event.outputs) {
+        let path = match output {
+            Output::File { path, format } if *format == Format::HTML => path.clone(),
+            Output::SharedPage { path } => path.clone(),
+            _ => continue,
+        };
+        if paths.contains(&without_dots(&path)) {
+            shared.push(without_dots(&path));
+            *output = Output::SharedPage { path };
+        }
+    }
+    shared
+}
+
 /// The event of waits that are recorded beside others.
-pub(super) fn beside(waits: Waits, paths: &[PathBuf], others: &[Event]) -> Result<Event> {
+pub(super) fn beside(waits: Waits, paths: &[PathBuf], others: &mut [Event]) -> Result<Event> {
+    let shared = share(paths, others);
     let taken: Vec<PathBuf> = others
         .iter()
         .flat_map(|event| &event.outputs)
         .map(|output| match output {
             Output::Stdout(_) => PathBuf::from("-"),
             Output::File { path, .. } | Output::RawRecording { path } => without_dots(path),
+            Output::SharedPage { .. } => PathBuf::new(),
         })
         .collect();
-    let outputs = places(paths, "--off-cpu-output")?;
+    let mut outputs = places(paths, "--off-cpu-output")?;
+    for output in &mut outputs {
+        if let Output::File { path, .. } = output
+            && shared.contains(&without_dots(path))
+        {
+            *output = Output::SharedPage { path: path.clone() };
+        }
+    }
     if let Some(path) = paths
         .iter()
         .find(|path| taken.contains(&without_dots(path)))

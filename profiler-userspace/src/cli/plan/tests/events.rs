@@ -43,6 +43,26 @@ fn each_event_gets_the_output_at_its_position() {
 }
 
 #[test]
+fn one_page_holds_all_events() {
+    for line in [
+        "-e cpu-clock -e sched:sched_switch -o x.html",
+        "-o x.html --off-cpu-output ./x.html",
+        "-e cpu-clock -e faults -o x.html --off-cpu-output x.html",
+    ] {
+        let plan = plan(line);
+        assert!(plan.events.len() > 1);
+        let is_shared = |output: &Output| matches!(output, Output::SharedPage { .. });
+        assert!(plan.all_outputs().all(is_shared), "{line}: {plan:?}");
+    }
+    // Other formats hold one.
+    assert!(refusal("-o x.svg --off-cpu-output x.svg").contains("name another file"));
+    assert_outputs(
+        "-e cpu-clock -e faults -o a.html -o b.html",
+        &[("cpu-clock", "a.html"), ("page-faults", "b.html")],
+    );
+}
+
+#[test]
 fn one_output_name_serves_all_events() {
     assert_outputs(
         "-e cpu-clock -e sched:sched_switch -e uprobe:/usr/bin/x:ns::f<a> -o dir.d/x.tar.svg",

@@ -65,6 +65,9 @@ function offerAll(controls, page, state) {
 }
 
 function eventName(profile) {
+  if (profile.name !== '') {
+    return profile.name;
+  }
   const names = { running: 'on-CPU', waiting: 'off-CPU', both: 'on- and off-CPU' };
   return profile.unit === 'nanoseconds' ? names[profile.activity] + ' time' : profile.unit;
 }

@@ -57,6 +57,10 @@ function unpackProfile(section, names, reader) {
     columns[name] = reader.column(count);
   }
   const profile = {
+    name: section.name,
+    title: section.title,
+    subtitle: section.subtitle || '',
+    notes: section.notes,
     unit: section.unit,
     activity: section.activity,
     period: section.period_ns,

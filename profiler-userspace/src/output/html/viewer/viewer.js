@@ -85,6 +85,10 @@ function startViewer(page) {
     if (state.group !== 'none' && profile.ways[state.group].labels.length === 0) {
       state.group = 'none';
     }
+    if (state.view === 'chart' && profile.windows.length < 2) {
+      state.view = 'flame';
+    }
+    showTexts();
     offerAll(controls, page, state);
     offerHeatMap();
   }
@@ -414,11 +418,11 @@ function startViewer(page) {
   }
 
   function saveName(extension) {
-    return (header.title.replace(/[^\w.-]+/g, '-').slice(0, 60) || 'profile') + extension;
+    return (profile.title.replace(/[^\w.-]+/g, '-').slice(0, 60) || 'profile') + extension;
   }
 
   function savePicture() {
-    const title = header.title + (state.view === 'sandwich' ? ': ' + profile.frames.name[state.focus] : '');
+    const title = profile.title + (state.view === 'sandwich' ? ': ' + profile.frames.name[state.focus] : '');
     const say = (target) => { const { name, numbers } = facts(target); return name + ' (' + numbers + ')'; };
     saveFile(saveName('.svg'), 'image/svg+xml', pictureOf(graph, title, header.height, say));
   }
@@ -463,17 +467,17 @@ function startViewer(page) {
   }
 
   function showTexts() {
-    $('title').textContent = header.title;
-    $('title').title = header.title;
-    $('subtitle').textContent = header.subtitle || '';
-    const facts = header.notes.map((line) => /^(recorded|lost|LOST|left out): (.*)$/.exec(line)).filter(Boolean);
+    document.title = profile.title;
+    $('title').textContent = profile.title;
+    $('title').title = profile.title;
+    $('subtitle').textContent = profile.subtitle;
+    const facts = profile.notes.map((line) => /^(recorded|lost|LOST|left out): (.*)$/.exec(line)).filter(Boolean);
     $('balance').textContent = facts.map(([, label, text]) => label + ' ' + text).join('; ') || 'About the recording';
     $('balance').className = facts.some(([, label]) => label === 'LOST') ? 'lost' : '';
-    $('notes').textContent = header.notes.join('\n');
-    $('recording').hidden = header.notes.length === 0;
+    $('notes').textContent = profile.notes.join('\n');
+    $('recording').hidden = profile.notes.length === 0;
   }
 
-  showTexts();
   listen();
   const path = readAddress();
   graph.resize();
