@@ -76,7 +76,8 @@ pub struct Event {
     pub perf_event: PerfEventChoice,
     /// How often that is to be.
     pub sampling: Sampling,
-    /// Where the profile goes; never empty, no place twice, and none of another event's but a shared page.
+    /// Where the profile goes; never empty, no place twice, and none of another event's but a shared page or a file whose
+    /// format takes several.
     pub outputs: Vec<Output>,
 }
 
@@ -146,6 +147,12 @@ impl Plan {
     /// All outputs, of one event after the other.
     pub fn all_outputs(&self) -> impl Iterator<Item = &Output> {
         self.events.iter().flat_map(|event| &event.outputs)
+    }
+
+    /// Whether several events go to this output, as sample types of one file.
+    pub fn is_shared(&self, output: &Output) -> bool {
+        let has_it = |event: &&Event| event.outputs.contains(output);
+        output.takes_several() && self.events.iter().filter(has_it).count() > 1
     }
 
     /// Whether an output tells of the windows that a recording is divided into, or is drawn in them. Where these are written as they end, each
@@ -278,6 +285,11 @@ impl Output {
     /// Whether what is written there tells of windows.
     pub fn has_windows(&self) -> bool {
         self.format().is_none_or(Format::has_windows)
+    }
+
+    /// Whether several events can be written there.
+    pub fn takes_several(&self) -> bool {
+        self.format().is_some_and(Format::takes_several)
     }
 
     /// Whether a picture is written there.

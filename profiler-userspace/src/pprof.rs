@@ -4,6 +4,8 @@
 //! <https://github.com/google/pprof/blob/main/proto/profile.proto>. Fields that nothing here writes or reads are left out.
 
 use prost::Message;
+use prost::bytes::Buf as _;
+use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 
 /// All of a profile. Texts, mappings, locations and functions are said once and referred to by number.
 #[derive(Clone, PartialEq, Message)]
@@ -124,4 +126,63 @@ pub(crate) struct Function {
     pub(crate) system_name: i64,
     #[prost(int64, tag = "4")]
     pub(crate) filename: i64,
+}
+
+/// The most memory, in bytes, that decoding such a message takes, whatever is in it: two bytes may stand for a whole
+/// function. What is broken counts up to there.
+pub(crate) fn memory(mut bytes: &[u8]) -> u64 {
+    /// An entry of a list with all its fields, the largest there is.
+    const ENTRY: u64 = 72;
+    /// A byte within an entry: two are a label.
+    const BYTE: u64 = 12;
+    /// Texts are as long as they are.
+    const TEXTS: u32 = 6;
+    let mut memory = 0_u64;
+    while bytes.has_remaining() {
+        let Ok((tag, wire_type)) = decode_key(&mut bytes) else {
+            break;
+        };
+        if wire_type != WireType::LengthDelimited {
+            memory = memory.saturating_add(ENTRY);
+            if skip_field(wire_type, tag, &mut bytes, DecodeContext::default()).is_err() {
+                break;
+            }
+            continue;
+        }
+        let length = decode_varint(&mut bytes).unwrap_or(u64::MAX);
+        let of_byte = if tag == TEXTS { 1 } else { BYTE };
+        memory = memory
+            .saturating_add(ENTRY)
+            .saturating_add(length.saturating_mul(of_byte));
+        match usize::try_from(length) {
+            Ok(length) if length <= bytes.len() => bytes.advance(length),
+            _ => break,
+        }
+    }
+    memory
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_never_less_than_what_decoding_takes() {
+        let functions = [0x2a, 0].repeat(1000);
+        let message = Profile::decode(&*functions).unwrap();
+        assert!(memory(&functions) >= (message.function.len() * size_of::<Function>()) as u64);
+        let labels = [&[0x12, 200, 1][..], &[0x1a, 0].repeat(100)].concat();
+        let message = Profile::decode(&*labels).unwrap();
+        assert_eq!(message.sample[0].label.len(), 100);
+        assert!(memory(&labels) >= (size_of::<Sample>() + 100 * size_of::<Label>()) as u64);
+        let values = [&[0x12, 102, 0x12, 100][..], &[1; 100]].concat();
+        let message = Profile::decode(&*values).unwrap();
+        assert_eq!(message.sample[0].value.len(), 100);
+        assert!(memory(&values) >= (size_of::<Sample>() + 800) as u64);
+        assert!(size_of::<Sample>() <= 72 && size_of::<Function>() <= 72);
+        assert!(size_of::<Mapping>() <= 72 && size_of::<Location>() <= 72);
+        // Broken ones end somewhere.
+        assert!(memory(&[0x2a, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1]) > 1 << 30);
+        let _any = memory(&[255; 20]);
+    }
 }

@@ -13,6 +13,7 @@ mod binary;
 mod browser;
 mod feature;
 mod folded;
+pub mod go_pprof;
 mod invocation;
 mod loading;
 mod made_up;

@@ -3,8 +3,9 @@
 
 use std::fs;
 
+use flame_bpf_tests::go_pprof::{has_pprof, pprof};
 use flame_bpf_tests::{
-    Folded, Invocation, Program, Run, Said, Stack, assert_whole_svg, kernel_test,
+    Folded, Invocation, Program, Run, Said, Stack, assert_whole_svg, kernel_test, require,
 };
 use tempfile::{TempDir, tempdir};
 
@@ -135,6 +136,51 @@ fn each_event_may_have_its_own_output_format() {
             recorded.run.stderr
         );
     }
+}
+
+#[kernel_test]
+fn all_events_and_waits_may_go_to_one_pprof() {
+    require!(has_pprof());
+    let program = Program::c("mixed");
+    let folder = tempdir().expect("a temporary folder can be made");
+    let file = folder.path().join("all.pb.gz");
+    let place = file.display();
+    let counted = counted(&program);
+    let flags = format!(
+        "-v -e cpu-clock -e {counted} -e page-faults -e emulation-faults -o {place} --off-cpu-output {place}"
+    );
+    let (run, said) = Invocation::new(&flags).run_while_working(program.start(&[]));
+    let run = run.expect_stderr("no samples of emulation-faults: ");
+    assert!(!run.stderr.contains("Not written"), "{}", run.stderr);
+    let total = |kind: &str| {
+        let folded = Invocation::new("render -f --sample-type")
+            .arg(kind)
+            .arg(place.to_string())
+            .run()
+            .expect_code(0)
+            .folded();
+        let top = pprof(&["-top", &format!("-sample_index={kind}")], &file);
+        assert!(top.starts_with("File: mixed"), "{top}");
+        folded
+    };
+    let clock = total("cpu_clock");
+    assert_eq!(clock.total(), run.balance_of("cpu-clock").recorded);
+    assert!(clock.share(in_it("spin")) > 0.8, "{clock}");
+    let faults = total("page_faults");
+    assert_eq!(
+        faults.weight(in_it("touch")),
+        said.number("truth", "touch"),
+        "{faults}"
+    );
+    let calls = total("mixed_counted");
+    assert_eq!(calls.total(), said.number("truth", "counted"), "{calls}");
+    let waits = total("off_cpu");
+    assert!(waits.weight(in_it("nap")) > 150 * 100, "{waits}");
+    // The first event is what readers show.
+    let raw = pprof(&["-raw"], &file);
+    assert!(raw.contains("cpu_clock/count[dflt]"), "{raw}");
+    let comments = pprof(&["-comments"], &file);
+    assert_eq!(comments.matches("recorded: ").count(), 4, "{comments}");
 }
 
 #[kernel_test]

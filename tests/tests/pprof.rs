@@ -5,8 +5,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
+use flame_bpf_tests::go_pprof::{has_pprof, pprof};
 use flame_bpf_tests::{Invocation, require};
 use tempfile::tempdir;
 
@@ -40,30 +40,6 @@ fn the_bytes_of_a_pprof_file() {
         written == expected,
         "tests/golden/raw.pb.gz is not what is written now; if that is right, accept it with `cargo xtask bless`"
     );
-}
-
-/// Whether `go tool pprof` is here.
-fn has_pprof() -> Result<(), String> {
-    let help = Command::new("go").args(["tool", "pprof", "-h"]).output();
-    let is_here = help.is_ok_and(|help| !help.stderr.is_empty() || !help.stdout.is_empty());
-    match is_here {
-        true => Ok(()),
-        false => Err("no `go tool pprof`; apt install golang-go".to_owned()),
-    }
-}
-
-/// What `go tool pprof` prints.
-fn pprof(flags: &[&str], path: &Path) -> String {
-    let run = Command::new("go")
-        .args(["tool", "pprof"])
-        .args(flags)
-        .arg(path)
-        .output()
-        .expect("it was there just now");
-    let complaints = String::from_utf8_lossy(&run.stderr);
-    assert!(run.status.success(), "{complaints}");
-    assert_eq!(complaints, "");
-    String::from_utf8_lossy(&run.stdout).into_owned()
 }
 
 #[test]

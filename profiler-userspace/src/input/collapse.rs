@@ -3,7 +3,7 @@
 //! In: text of one of these tools. Out: a profile. The door to inferno's collapsers: whatever they do to broken text,
 //! panics among it, is an error here that names the line at which they were.
 
-use super::text::one_type;
+use super::text::{TOO_MANY, one_type};
 use super::{Error, Head, Reading, Wanted};
 use crate::profile::fold::{self, visible};
 use crate::profile::{FrameProfile, Profile, Unit, Window};
@@ -118,6 +118,9 @@ fn plain(
         };
         total = sum;
         profile.push(&fold::stack(stack), weight, of_unit.count(weight));
+        if profile.bytes() > fold::MOST_MEMORY {
+            return Err(Error::Whole(TOO_MANY.to_owned()));
+        }
     }
     Ok(profile.into_profile().into())
 }

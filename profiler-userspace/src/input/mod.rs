@@ -106,6 +106,25 @@ const KINDS: &[Row] = &[
     },
 ];
 
+/// How files begin that people take for profiles, and what to give instead.
+const OTHERS: &[(&[u8], &str)] = &[
+    (
+        b"PERFILE2",
+        "it is of perf record; give what perf script makes of it: perf script -i FILE | flame-bpf render -",
+    ),
+    (b"\x7fELF", "it is a program or a core, and no profile"),
+    (b"<svg", IS_PICTURE),
+    (b"<!DOCTYPE", IS_PICTURE),
+    (b"<!doctype", IS_PICTURE),
+    (b"{\"", IS_JSON),
+    (b"{\n", IS_JSON),
+    (b"[{", IS_JSON),
+];
+
+const IS_PICTURE: &str = "it is a picture or a page; give what it was made of, such as a raw recording (.fbpf), pprof or folded text";
+
+const IS_JSON: &str = "it is JSON, which is not read; give a raw recording (.fbpf), pprof, folded text, or what bpftrace prints without -f json";
+
 /// A kind of file: a row's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kind(usize);
@@ -116,6 +135,9 @@ impl Kind {
     /// # Errors
     /// When it is none that is known.
     pub fn of(bytes: &[u8]) -> Result<Self, Error> {
+        if let Some((_, is)) = OTHERS.iter().find(|(begin, _)| bytes.starts_with(begin)) {
+            return Err(Error::Whole((*is).to_owned()));
+        }
         let head = Head::of(bytes);
         let known = KINDS.iter().position(|row| (row.looks_so)(&head));
         known.map(Self).ok_or_else(|| {

@@ -11,11 +11,21 @@ use super::{Error, Head, Reading, Wanted};
 use crate::profile::fold::visible;
 use crate::profile::{Frame, FrameKind, FrameProfile, Labels, Profile, Unit, Window};
 
-/// Whether the first line that is no comment is an event.
+/// Whether the first line that is no comment is an event, or what is left of one where fields were left out, which is
+/// better explained than taken for folded text.
 pub(super) fn looks_so(head: &Head<'_>) -> bool {
     let is_said = |line: &&str| !line.trim().is_empty() && !line.starts_with('#');
-    let first = head.text.lines().find(is_said);
-    !head.is_binary && first.is_some_and(|line| Header::parse(line).is_some())
+    let mut lines = head.text.lines().filter(is_said);
+    let (Some(first), second) = (lines.next(), lines.next()) else {
+        return false;
+    };
+    let is_frame = |line: &str| {
+        let mut words = line.split_whitespace();
+        let is_far_in = line.starts_with('\t') || line.starts_with("        ");
+        is_far_in && words.next().is_some_and(is_address) && words.next().is_some()
+    };
+    let is_less = || is_frame(first) || second.is_some_and(is_frame);
+    !head.is_binary && (Header::parse(first).is_some() || is_less())
 }
 
 /// The first line of an event: `comm PID/TID [CPU] TIME: PERIOD EVENT: REST`.
@@ -215,7 +225,8 @@ impl Reader<'_> {
         }
         if self.open.is_none() {
             let problem = format!(
-                "{} should be an event such as `bash 42 3.5: 1 cycles:`",
+                "{} should be an event such as `bash 42 3.5: 1 cycles:`, as perf script without -F prints it, or with \
+                 -F comm,pid,tid,time,period,event,ip,sym,dso",
                 excerpt(text)
             );
             return Err(Error::at(line, problem));

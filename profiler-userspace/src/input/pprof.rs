@@ -7,7 +7,7 @@
 use super::text::no_such_type;
 use super::{Error, Head, Reading, Wanted};
 use crate::pprof::{self, ValueType};
-use crate::profile::fold::visible;
+use crate::profile::fold::{MOST_MEMORY, visible};
 use crate::profile::normalized::{LocationIndex, NormalizedStack};
 use crate::profile::{
     Activity, FrameKind, Function, FunctionIndex, Labels, Line, Location, Mapping,
@@ -30,6 +30,10 @@ pub(super) fn looks_so(head: &Head<'_>) -> bool {
 }
 
 pub(super) fn read(bytes: &[u8], wanted: &Wanted<'_>) -> Result<Reading, Error> {
+    if pprof::memory(bytes) > MOST_MEMORY {
+        let problem = "it would take more than 2 GiB of memory; divide it";
+        return Err(Error::Whole(problem.to_owned()));
+    }
     let message = pprof::Profile::decode(bytes)
         .map_err(|error| Error::Whole(format!("it is no profile.proto: {error}")))?;
     let reader = Reader::new(&message)?;
@@ -57,7 +61,7 @@ pub(super) fn read(bytes: &[u8], wanted: &Wanted<'_>) -> Result<Reading, Error> 
     let mut reading = Reading::from(reader.profile(chosen)?);
     let others: Vec<_> = (types.iter().enumerate())
         // The number of firings comes along.
-        .filter(|(at, kind)| *at != chosen && **kind != "samples")
+        .filter(|(at, kind)| *at != chosen && !is_count(kind, &types))
         .map(|(_, kind)| visible(kind))
         .collect();
     if !others.is_empty() {
@@ -69,6 +73,12 @@ pub(super) fn read(bytes: &[u8], wanted: &Wanted<'_>) -> Result<Reading, Error> 
     let comments = comments.map(|comment| ("comment", comment.to_owned()));
     reading.notes.extend(comments);
     Ok(reading)
+}
+
+/// Whether a type is how often that fired which another type weighs.
+fn is_count(kind: &str, types: &[&str]) -> bool {
+    let of = kind.strip_suffix("_samples");
+    kind == "samples" || of.is_some_and(|of| types.contains(&of))
 }
 
 struct Reader<'a> {
@@ -160,10 +170,12 @@ impl<'a> Reader<'a> {
         };
         origin.period_ns = origin.period_ns.filter(|period| *period > 0);
         self.add_locations(&mut made)?;
-        let counts = message
-            .sample_type
-            .iter()
-            .position(|one| (self.text(one.kind), self.text(one.unit)) == ("samples", "count"));
+        let counts_of = |name: &str| {
+            let mut types = message.sample_type.iter();
+            types.position(|one| (self.text(one.kind), self.text(one.unit)) == (name, "count"))
+        };
+        let kind = self.text(message.sample_type[chosen].kind);
+        let counts = counts_of(&format!("{kind}_samples")).or_else(|| counts_of("samples"));
         let mut total = 0_u64;
         for (number, sample) in (1..).zip(&message.sample) {
             let at = |problem: &str| Error::Whole(format!("sample {number}: {problem}"));

@@ -315,14 +315,38 @@ fn gzipped_files_are_unpacked_whatever_is_in_them() {
 
 #[test]
 fn a_file_of_no_kind_is_answered_with_the_kinds() {
-    let error = Kind::of(b"\x7fELF\x02\x01\x01\0\0")
-        .unwrap_err()
-        .to_string();
+    let error = Kind::of(b"\x02\x01\x01\0\0").unwrap_err().to_string();
     assert!(
         error.contains("pprof, bpftrace maps, perf script text"),
         "{error}"
     );
     assert!(refused("").contains("no stack"));
+}
+
+#[test]
+fn what_people_take_for_a_profile_is_answered_with_what_to_give_instead() {
+    for (begin, answer) in [
+        (&b"PERFILE2\x68\0\0\0"[..], "perf script -i FILE"),
+        (b"<svg xmlns=\"http://www.w3.org/2000/svg\">", "(.fbpf)"),
+        (b"{\"type\": \"map\", \"data\": {}}\n", "without -f json"),
+        (b"\x7fELF\x02", "a program"),
+    ] {
+        let error = Kind::of(begin).unwrap_err().to_string();
+        assert!(error.contains(answer), "{error}");
+    }
+    // Names may begin so, too.
+    let closure = kind_and_text("{closure};main 3\n");
+    assert_eq!(closure.0, "folded text");
+    for less in [
+        "bash 42 3.5: \n\t           10 main\n\n",
+        "\n\t          295301 call_mut\n\t          250bcb run_test\n",
+    ] {
+        let error = refused(less);
+        assert!(
+            error.contains("-F comm,pid,tid,time,period,event,ip,sym,dso"),
+            "{error}"
+        );
+    }
 }
 
 proptest! {

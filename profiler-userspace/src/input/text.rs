@@ -3,9 +3,12 @@
 //! In: lines. Out: excerpts that errors can quote, stacks of frames, sums that do not overflow.
 
 use super::{Error, Wanted};
-use crate::profile::fold::visible;
+use crate::profile::fold::{MOST_MEMORY, visible};
 use crate::profile::{Frame, FrameProfile, Labels};
 use std::borrow::Cow;
+
+/// What is said of more stacks than fit in [`MOST_MEMORY`].
+pub(super) const TOO_MANY: &str = "the stacks up to here take 2 GiB of memory; divide the file";
 
 /// So much of hostile text as an error can quote.
 pub(super) fn excerpt(text: &str) -> String {
@@ -87,6 +90,9 @@ impl Summed {
         let total = self.total.checked_add(weight);
         let too_heavy = || Error::at(line, "the weights up to here are 2^64 or more");
         self.total = total.ok_or_else(too_heavy)?;
+        if self.frames.bytes() > MOST_MEMORY {
+            return Err(Error::at(line, TOO_MANY));
+        }
         Ok(())
     }
 }

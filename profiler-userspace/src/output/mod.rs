@@ -17,6 +17,7 @@ mod style;
 mod svg;
 mod text;
 mod text_style;
+mod together;
 mod value_types;
 
 pub use html::{Section, write_page};
@@ -25,6 +26,7 @@ use style::timed;
 pub use style::{MinWidth, Palette, Style};
 pub use text::hottest;
 pub use text_style::{Peek, TextStyle};
+pub use together::Together;
 
 use crate::profile::{Profile, View, fold};
 use std::io::{self, Write};
@@ -38,10 +40,14 @@ struct Row {
     is_drawn: bool,
     /// Whether it tells of the windows that a recording is divided into.
     has_windows: bool,
+    /// How several events are written, if one file can hold them.
+    together: Option<TogetherWriter>,
     writer: Writer,
     /// How it is written as a flame chart, if it can be.
     chart: Option<ProfileWriter>,
 }
+
+type TogetherWriter = fn(&Together, &Style, &mut dyn Write) -> Result<(), Error>;
 
 type ProfileWriter = fn(&Profile, &Style, &mut dyn Write) -> Result<(), Error>;
 
@@ -59,6 +65,7 @@ const FORMATS: &[Row] = &[
         extensions: &["folded"],
         is_drawn: false,
         has_windows: false,
+        together: None,
         writer: Writer::View(|view, style, out| Ok(fold::write(view, style.fold, out)?)),
         chart: None,
     },
@@ -66,6 +73,7 @@ const FORMATS: &[Row] = &[
         extensions: &["svg"],
         is_drawn: true,
         has_windows: false,
+        together: None,
         writer: Writer::View(svg::write),
         chart: Some(svg::write_chart),
     },
@@ -73,6 +81,7 @@ const FORMATS: &[Row] = &[
         extensions: &["pb.gz", "pprof"],
         is_drawn: false,
         has_windows: false,
+        together: Some(pprof::write_together),
         writer: Writer::Profile(pprof::write),
         chart: None,
     },
@@ -80,6 +89,7 @@ const FORMATS: &[Row] = &[
         extensions: &["txt"],
         is_drawn: false,
         has_windows: false,
+        together: None,
         writer: Writer::Profile(text::write),
         chart: None,
     },
@@ -87,6 +97,7 @@ const FORMATS: &[Row] = &[
         extensions: &["speedscope.json"],
         is_drawn: false,
         has_windows: false,
+        together: None,
         writer: Writer::Profile(speedscope::write),
         chart: None,
     },
@@ -94,6 +105,7 @@ const FORMATS: &[Row] = &[
         extensions: &["json.gz"],
         is_drawn: false,
         has_windows: true,
+        together: None,
         writer: Writer::Profile(firefox::write),
         chart: None,
     },
@@ -101,6 +113,7 @@ const FORMATS: &[Row] = &[
         extensions: &["json"],
         is_drawn: false,
         has_windows: true,
+        together: None,
         writer: Writer::Profile(json::write),
         chart: None,
     },
@@ -108,6 +121,7 @@ const FORMATS: &[Row] = &[
         extensions: &["html"],
         is_drawn: true,
         has_windows: true,
+        together: None,
         writer: Writer::Profile(html::write),
         chart: Some(html::write),
     },
@@ -115,6 +129,7 @@ const FORMATS: &[Row] = &[
         extensions: &["otlp"],
         is_drawn: false,
         has_windows: true,
+        together: None,
         writer: Writer::Profile(otlp::write),
         chart: None,
     },
@@ -165,6 +180,24 @@ impl Format {
         self == Self::HTML
     }
 
+    /// Whether one file can hold several events.
+    pub const fn takes_several(self) -> bool {
+        self.row().together.is_some()
+    }
+
+    /// What of a name stands for a format, without the dot before it; none if nothing does.
+    pub fn extension_in(path: &Path) -> Option<&'static str> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let name = name.to_ascii_lowercase();
+        let ends_in = |extension: &&&str| {
+            let stem = name.strip_suffix(**extension);
+            stem.and_then(|stem| stem.strip_suffix('.'))
+                .is_some_and(|stem| !stem.is_empty())
+        };
+        let mut all = FORMATS.iter().flat_map(|row| row.extensions);
+        all.find(ends_in).copied()
+    }
+
     /// How a profile's view alone is written in it; none if it takes the profile itself.
     pub fn of_view(self, style: &Style) -> Option<ViewFormat> {
         match self.row().writer {
@@ -188,16 +221,11 @@ impl Format {
     /// The format that the name of `path` asks for. Names in `/dev` and `/proc` are those of pipes
     /// and the like, which say nothing; they get text.
     pub fn from_path(path: &Path) -> Result<Self, Error> {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let name = name.to_ascii_lowercase();
-        let ends_in = |extension: &&str| {
-            let stem = name.strip_suffix(*extension);
-            stem.and_then(|stem| stem.strip_suffix('.'))
-                .is_some_and(|stem| !stem.is_empty())
-        };
-        let known = |format: &Self| format.row().extensions.iter().any(ends_in);
-        if let Some(format) = Self::all().find(known) {
-            return Ok(format);
+        if let Some(extension) = Self::extension_in(path) {
+            let is_its = |format: &Self| format.row().extensions.contains(&extension);
+            if let Some(format) = Self::all().find(is_its) {
+                return Ok(format);
+            }
         }
         let says_nothing = path.starts_with("/dev") || path.starts_with("/proc");
         if says_nothing && path.extension().is_none() {
@@ -239,6 +267,12 @@ pub enum Error {
         "nothing says when samples were taken, so there is no flame chart; several files, folded text and --wall have no times; record again with --flamechart, or render one raw recording"
     )]
     NoWindows,
+    /// A format that holds one event was to hold more.
+    #[error("a .{extension} file holds one event; write a file for each")]
+    Several {
+        /// What its files end in.
+        extension: &'static str,
+    },
     /// Not one of [`Palette::names`].
     #[error("there is no palette `{}`; choose one of {}", fold::visible(name), Palette::names().collect::<Vec<_>>().join(", "))]
     UnknownPalette {
@@ -288,6 +322,24 @@ pub fn write(
         (_, Some(write)) if style.chart => write(profile, style, out),
         (Writer::Profile(write), _) => write(profile, style, out),
         (Writer::View(write), _) => write(&View::new(profile), style, out),
+    }
+}
+
+/// Writes several events in a format that takes several.
+///
+/// # Errors
+/// When the format does not, when there is not one sample, or when the bytes are refused.
+pub fn write_together(
+    together: &Together,
+    format: Format,
+    style: &Style,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    match format.row().together {
+        Some(write) => write(together, style, out),
+        None => Err(Error::Several {
+            extension: format.extension(),
+        }),
     }
 }
 

@@ -11,6 +11,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
+use super::together::{Column, Together};
 use super::{Error, Style, value_types};
 use crate::pprof::{self, ValueType};
 use crate::profile::Profile;
@@ -24,18 +25,50 @@ use tables::Tables;
 
 /// Writes the profile. Fails on one without samples, of which there is nothing to tell.
 pub(super) fn write(profile: &Profile, style: &Style, out: &mut dyn Write) -> Result<(), Error> {
+    let values = Together::alone(profile);
+    let column = Column {
+        samples: profile.samples(),
+        first: 0,
+        is_weighed: values.len() > 1,
+    };
+    write_columns(profile, &values, &[column], style, out)
+}
+
+/// Writes several events: a sample has a value of its own, and zeros for all others.
+pub(super) fn write_together(
+    together: &Together,
+    style: &Style,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    let (values, columns) = (together.values(), together.columns());
+    write_columns(together.profile(), &values, &columns, style, out)
+}
+
+fn write_columns(
+    profile: &Profile,
+    values: &[(String, &'static str)],
+    columns: &[Column<'_>],
+    style: &Style,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
     if profile.samples().is_empty() {
         return Err(Error::Empty);
     }
     // Neither a time nor a file's name, so that equal profiles are equal files.
     let mut gzip = GzBuilder::new().write(out, Compression::default());
-    write_message(profile, style, &mut gzip)?;
+    write_message(profile, values, columns, style, &mut gzip)?;
     gzip.finish()?;
     Ok(())
 }
 
 /// Writes the message sample by sample: messages behind each other are one, with the lists of all.
-fn write_message(profile: &Profile, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+fn write_message(
+    profile: &Profile,
+    values: &[(String, &'static str)],
+    columns: &[Column<'_>],
+    style: &Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let mut bytes = Vec::new();
     let mut write = |message: pprof::Profile| {
         bytes.clear();
@@ -45,32 +78,45 @@ fn write_message(profile: &Profile, style: &Style, out: &mut dyn Write) -> io::R
         out.write_all(&bytes)
     };
     let mut strings = Strings::new();
-    let types = types(profile, &mut strings);
-    let (mapping, mapping_ids) = mappings::mappings(profile, &mut strings);
+    let types = types(profile, values, &mut strings);
+    // Weights of different events have no common order; the first event's is the one that is looked at.
+    let weighing = columns.iter().map(|column| column.samples);
+    let weighing = { weighing }.find(|samples| !samples.is_empty());
+    let (mapping, mapping_ids) =
+        mappings::mappings(profile, weighing.unwrap_or_default(), &mut strings);
     let mut tables = Tables::new(profile, strings, mapping_ids);
     let mut samples = Samples {
         profile,
         tables: &mut tables,
     };
-    let values = types.sample_type.len();
     write(pprof::Profile {
         sample_type: types.sample_type,
         ..pprof::Profile::default()
     })?;
-    for counted in profile.samples() {
-        let value = [signed(counted.count), signed(counted.weight)];
-        let sample = pprof::Sample {
-            location_id: samples.stack(counted),
-            value: value[..values].to_vec(),
-            label: samples.labels(counted),
-        };
-        write(pprof::Profile {
-            sample: vec![sample],
-            ..pprof::Profile::default()
-        })?;
+    for column in columns {
+        for counted in column.samples {
+            let mut value = vec![0; values.len()];
+            value[column.first] = signed(counted.count);
+            if column.is_weighed {
+                value[column.first + 1] = signed(counted.weight);
+            }
+            let sample = pprof::Sample {
+                location_id: samples.stack(counted),
+                value,
+                label: samples.labels(counted),
+            };
+            write(pprof::Profile {
+                sample: vec![sample],
+                ..pprof::Profile::default()
+            })?;
+        }
     }
-    let comments = std::iter::once(style.title.as_str()).chain(style.notes.lines());
-    let comment = comments
+    // Notes begin with the title where nobody asked for another.
+    let notes = style.notes.strip_prefix(&*style.title);
+    let notes = notes.filter(|rest| rest.is_empty() || rest.starts_with('\n'));
+    let notes = notes.unwrap_or(&style.notes).lines();
+    let comment = std::iter::once(style.title.as_str())
+        .chain(notes)
         .filter(|comment| !comment.is_empty())
         .map(|comment| tables.strings.number(comment))
         .collect();
@@ -90,15 +136,18 @@ fn write_message(profile: &Profile, style: &Style, out: &mut dyn Write) -> io::R
     })
 }
 
-/// What is counted: firings first, and last what they weigh, if that is something else. Nothing else is filled in.
-fn types(profile: &Profile, strings: &mut Strings) -> pprof::Profile {
+/// What is counted, as in `values`. Nothing else is filled in.
+fn types(
+    profile: &Profile,
+    values: &[(String, &'static str)],
+    strings: &mut Strings,
+) -> pprof::Profile {
     let mut value_type = |(kind, unit): (&str, &str)| ValueType {
         kind: strings.number(kind),
         unit: strings.number(unit),
     };
-    let mut sample_type = vec![value_type(value_types::SAMPLES)];
-    let weight = value_types::weight(profile);
-    sample_type.extend(weight.map(|(kind, unit)| value_type((&kind, unit))));
+    let values = values.iter().map(|(kind, unit)| (&**kind, *unit));
+    let sample_type: Vec<_> = values.map(&mut value_type).collect();
     let period = profile.origin.period_ns;
     pprof::Profile {
         default_sample_type: sample_type.last().map_or(0, |last| last.kind),

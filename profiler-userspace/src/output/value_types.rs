@@ -21,7 +21,15 @@ pub(super) fn weight(profile: &Profile) -> Option<(String, &'static str)> {
         Unit::Samples => None,
         Unit::Nanoseconds => Some((time.to_owned(), "nanoseconds")),
         Unit::Events(name) if name == "bytes" => Some(("space".to_owned(), "bytes")),
-        // Some readers refuse a name with a dash.
-        Unit::Events(name) => Some((name.replace('-', "_"), "count")),
+        Unit::Events(name) => Some((word(name), "count")),
     }
+}
+
+/// A name as a type: some readers refuse a dash, and others take a colon for the end of the name.
+pub(super) fn word(name: &str) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let letters = name.chars();
+    letters
+        .map(|letter| if is_plain(letter) { letter } else { '_' })
+        .collect()
 }

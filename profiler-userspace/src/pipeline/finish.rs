@@ -10,6 +10,7 @@ use crate::pipeline::facts;
 use crate::pipeline::normalize::{self, EventProfile};
 use crate::pipeline::recording_info::{RecordingInfo, Stop};
 use crate::pipeline::select::select;
+use crate::pipeline::shared::Shared;
 use crate::pipeline::symbolize::{Code, KernelAnswer, SymbolizedEvent, Symbolizer};
 use crate::pipeline::view::{style, viewed};
 use crate::pipeline::write::{self, write, write_raw_recordings};
@@ -21,7 +22,7 @@ use crate::report::nothing::Nothing;
 use crate::report::{interference, names, stacks, verbose};
 use crate::symbolize;
 use crate::targets::tasks;
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use profiler_common::abi::{Class, Counters};
 use std::time::{Duration, Instant};
 
@@ -91,6 +92,7 @@ pub(crate) fn finish(
         text: String::new(),
         files: Vec::new(),
         page: Vec::new(),
+        shared: Shared::default(),
     };
     if let Some(loaded) = loaded.as_ref().filter(|_| verbosity.verbose > 0) {
         finishing.text.push_str(&verbose::tables(loaded));
@@ -105,8 +107,12 @@ pub(crate) fn finish(
     }
     finishing.write_page(all_sinks)?;
     let Finishing {
-        mut text, files, ..
+        mut text,
+        mut files,
+        shared,
+        ..
     } = finishing;
+    files.extend(shared.write()?);
     if wrote && !verbosity.quiet {
         let loaded = loaded.as_ref();
         text.push_str(&closing::closing(&kernel, loaded, &counters, files));
@@ -134,11 +140,13 @@ struct Finishing<'a> {
     files: Vec<String>,
     /// What goes on the page that several events share.
     page: Vec<(Section, Style)>,
+    /// Those that are to be written at the end.
+    shared: Shared<'a>,
 }
 
-impl Finishing<'_> {
+impl<'a> Finishing<'a> {
     /// Names and writes what one event brought. Says whether there was anything.
-    fn finish(&mut self, mut profile: EventProfile<'_>, sinks: &[Sink]) -> Result<bool> {
+    fn finish(&mut self, mut profile: EventProfile<'a>, sinks: &'a [Sink]) -> Result<bool> {
         let begun = self.began.elapsed();
         let (plan, verbosity, event) = (self.plan, self.plan.verbosity, profile.event);
         let remarks = self.remarks(&profile);
@@ -190,6 +198,9 @@ impl Finishing<'_> {
             shown
         });
         let raw_recording = raw_recording.as_ref();
+        let places = sinks.iter().zip(&event.outputs);
+        let (shared, own): (Vec<_>, Vec<_>) =
+            places.partition(|(_, output)| plan.is_shared(output));
         let shown = match shown
             .map(|shown| select(shown, &plan.selection))
             .transpose()
@@ -200,7 +211,7 @@ impl Finishing<'_> {
             }),
             Err(error) => {
                 // What was recorded is not lost by a pattern that is wrong.
-                write_raw_recordings(sinks, &event.outputs, raw_recording)?;
+                write_raw_recordings(&own, raw_recording)?;
                 return Err(error);
             }
         };
@@ -219,8 +230,12 @@ impl Finishing<'_> {
             };
             self.page.push((section, style.clone()));
         }
-        let files = write(sinks, &event.outputs, shown, &style, raw_recording)?;
-        self.files.extend(files);
+        for place in shared {
+            let shown = shown.as_ref().context("there is a profile")?;
+            self.shared.add(place, &event.name(), shown, &style)?;
+        }
+        self.files
+            .extend(write(&own, shown, &style, raw_recording)?);
         if verbosity.verbose > 0 {
             self.text.push_str(&format!(
                 "time: drained in {:.1} ms, named in {:.1} ms, written in {:.1} ms\n",

@@ -16,6 +16,7 @@ mod read_summary;
 pub(crate) mod recording_info;
 mod render;
 mod select;
+mod shared;
 pub(crate) mod symbolize;
 pub(crate) mod timeline;
 mod view;

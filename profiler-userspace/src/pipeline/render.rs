@@ -61,7 +61,8 @@ pub fn render(asked: &Rendering) -> Result<()> {
         (title, summary.lines()),
         &profile,
     );
-    let files = write(&sinks, &asked.outputs, Some(profile), &style, None)?;
+    let places: Vec<_> = sinks.iter().zip(&asked.outputs).collect();
+    let files = write(&places, Some(profile), &style, None)?;
     if asked.verbosity.verbose > 0 {
         print(&about);
     }

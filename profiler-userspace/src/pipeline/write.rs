@@ -17,15 +17,14 @@ use anyhow::{Context as _, Result};
 /// # Errors
 /// When an output cannot be written.
 pub(crate) fn write(
-    sinks: &[Sink],
-    outputs: &[Output],
+    places: &[(&Sink, &Output)],
     profile: Option<Profile>,
     style: &Style,
     raw_recording: Option<&RawRecording>,
 ) -> Result<Vec<String>> {
-    let mut complete = vec![false; outputs.len()];
+    let mut complete = vec![false; places.len()];
     let mut of_view = Vec::new();
-    for (number, (sink, output)) in sinks.iter().zip(outputs).enumerate() {
+    for (number, (sink, output)) in places.iter().enumerate() {
         if matches!(output, Output::SharedPage { .. }) {
             // When all that it holds is there.
             continue;
@@ -55,7 +54,8 @@ pub(crate) fn write(
             complete[number] = delivery == Delivery::Complete;
         }
     }
-    let written = sinks.iter().zip(complete).filter(|(_, complete)| *complete);
+    let sinks = places.iter().map(|(sink, _)| *sink);
+    let written = sinks.zip(complete).filter(|(_, complete)| *complete);
     let files = written.filter(|(sink, _)| !sink.is_stdout());
     Ok(files.map(|(sink, _)| name(sink)).collect())
 }
@@ -65,12 +65,12 @@ pub(crate) fn write(
 /// # Errors
 /// When one cannot be written.
 pub(crate) fn write_raw_recordings(
-    sinks: &[Sink],
-    outputs: &[Output],
+    places: &[(&Sink, &Output)],
     raw_recording: Option<&RawRecording>,
 ) -> Result<()> {
-    let places = sinks.iter().zip(outputs);
-    let raw = places.filter(|(_, output)| output.format().is_none());
+    let raw = places
+        .iter()
+        .filter(|(_, output)| output.format().is_none());
     for (sink, _) in raw {
         let raw_recording = raw_recording.context("there is no raw recording")?;
         sink.deliver(|out| Ok(raw_recording::write(raw_recording, out)?))?;

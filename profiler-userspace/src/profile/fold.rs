@@ -18,7 +18,7 @@ mod tests;
 
 pub use name::visible;
 pub(crate) use parse::stack;
-pub use parse::{ParseError, parse};
+pub use parse::{MOST_MEMORY, ParseError, parse};
 
 use super::{Frame, FrameId, FrameKind, Profile, View, ViewSample};
 use std::borrow::Cow;

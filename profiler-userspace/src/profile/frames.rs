@@ -82,6 +82,21 @@ impl FrameProfile {
         sample.count = sample.count.saturating_add(count);
     }
 
+    /// About how much memory the profile takes, in bytes, beside the characters of names.
+    pub fn bytes(&self) -> u64 {
+        // Of an entry, and of what finds it again: a hash, an index, a key.
+        fn of<T>(entries: usize) -> u64 {
+            (entries as u64).saturating_mul(size_of::<T>() as u64 + 48)
+        }
+        let profile = &self.profile;
+        let locations = of::<Location>(profile.locations().len()).saturating_mul(2);
+        (size_of_val(profile.samples()) as u64)
+            .saturating_add(of::<Labels>(profile.labels.len()))
+            .saturating_add(of::<NormalizedStack>(profile.stacks.len()))
+            .saturating_add(of::<Function>(profile.functions().len()))
+            .saturating_add(locations)
+    }
+
     /// The profile.
     pub fn into_profile(self) -> Profile {
         self.profile

@@ -38,7 +38,22 @@ impl Profile {
                 added: other.unit.noun().to_owned(),
             });
         }
-        self.off_cpu = one_view(self.off_cpu, other.off_cpu)?;
+        one_view(self.off_cpu, other.off_cpu)?;
+        self.add_event(other)?;
+        if self.origin.activity != other.origin.activity {
+            self.origin.activity = Activity::Running;
+        }
+        let ours = &mut self.origin.period_ns;
+        *ours = ours.filter(|ns| Some(*ns) == other.origin.period_ns);
+        Ok(())
+    }
+
+    /// Adds the samples of another event behind its own. What its weights count is for the caller to remember.
+    ///
+    /// # Errors
+    /// When both show waits differently.
+    pub fn add_event(&mut self, other: &Self) -> Result<(), MergeError> {
+        self.off_cpu = view_beside(self.off_cpu, other.off_cpu)?;
         self.window.start = self.window.start.min(other.window.start);
         self.window.end = self.window.end.max(other.window.end);
         // Recordings of different times have no windows in common.
@@ -46,12 +61,8 @@ impl Profile {
         for sample in &mut self.samples {
             sample.window = WindowIndex::default();
         }
-        let (ours, theirs) = (&mut self.origin, &other.origin);
-        ours.started = ours.started.into_iter().chain(theirs.started).min();
-        ours.period_ns = ours.period_ns.filter(|ns| Some(*ns) == theirs.period_ns);
-        if ours.activity != theirs.activity {
-            ours.activity = Activity::Running;
-        }
+        let started = [self.origin.started, other.origin.started];
+        self.origin.started = started.into_iter().flatten().min();
         self.add(other);
         Ok(())
     }
@@ -125,6 +136,20 @@ fn one_view(
     }
 }
 
+/// How waits are shown where events stand beside each other, whose kernel stacks are cut already: what is left to say of them
+/// must be alike.
+fn view_beside(
+    ours: Option<OffCpuView>,
+    theirs: Option<OffCpuView>,
+) -> Result<Option<OffCpuView>, MergeError> {
+    match (ours, theirs) {
+        (Some(ours), Some(theirs)) if (ours.ran, ours.wakers) == (theirs.ran, theirs.wakers) => {
+            Ok(Some(ours))
+        }
+        _ => one_view(ours, theirs),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -144,6 +169,29 @@ mod tests {
         let time = parse(b"a;b 1\n", Unit::Nanoseconds).unwrap();
         let error = samples.merge(&time).unwrap_err().to_string();
         assert!(error.contains("samples") && error.contains("µs"), "{error}");
+    }
+
+    #[test]
+    fn events_stand_beside_each_other_whatever_was_cut_off_their_stacks() {
+        let with = |scheduler, wakers| {
+            let mut profile = parse(b"a;b 1\n", Unit::Samples).unwrap();
+            profile.off_cpu = Some(OffCpuView {
+                scheduler,
+                reasons: false,
+                kernel: true,
+                ran: false,
+                wakers,
+            });
+            profile
+        };
+        let (of_calls, of_waits) = (with(true, Wakers::None), with(false, Wakers::None));
+        assert!(of_calls.clone().add_event(&of_waits).is_ok());
+        assert_eq!(of_calls.clone().merge(&of_waits), Err(MergeError::Waits));
+        let of_wakers = with(false, Wakers::Above);
+        assert_eq!(
+            of_calls.clone().add_event(&of_wakers),
+            Err(MergeError::Waits)
+        );
     }
 
     proptest! {

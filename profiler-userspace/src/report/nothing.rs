@@ -80,16 +80,20 @@ impl Nothing<'_> {
         } else {
             String::new()
         };
-        let (of, unwritten) = if self.plan.has_one_subject() {
-            (String::new(), "Nothing was written.".to_owned())
+        let own = |output: &&Output| !self.plan.is_shared(output);
+        let names = self.event.outputs.iter().filter(own).map(Output::name);
+        let names: Vec<String> = names.collect();
+        let (of, unwritten) = if names.is_empty() {
+            // The others may bring something to write.
+            (format!(" of {}", self.event.name()), String::new())
+        } else if self.plan.has_one_subject() {
+            (String::new(), " Nothing was written.".to_owned())
         } else {
-            let names = self.event.outputs.iter().map(Output::name);
-            let names: Vec<String> = names.collect();
-            let unwritten = format!("Not written: {}.", names.join(", "));
+            let unwritten = format!(" Not written: {}.", names.join(", "));
             (format!(" of {}", self.event.name()), unwritten)
         };
         format!(
-            "flame-bpf: no {noun}s{of}: {reason}{left_out}. {unwritten}\n{}",
+            "flame-bpf: no {noun}s{of}: {reason}{left_out}.{unwritten}\n{}",
             findings::shown(self.remarks)
         )
     }

@@ -10,6 +10,8 @@ use crate::plan::{DEFAULT_HZ, Event, Output, PerfEventChoice, Sampling};
 use crate::probe::{Probe, Waits};
 use anyhow::{Result, anyhow, bail, ensure};
 use profiler_common::abi::MAX_EVENTS;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 /// The most characters of an event's name in that of a file: functions may have names that no file can have.
@@ -137,6 +139,11 @@ pub(super) fn outputs(
             several.len()
         ),
     };
+    if let [one] = &*places(std::slice::from_ref(pattern), "-o")?
+        && one.takes_several()
+    {
+        return Ok(vec![vec![one.clone()]; events]);
+    }
     let files: Vec<PathBuf> = specs.iter().map(|spec| file_of(pattern, spec)).collect();
     for (place, file) in files.iter().enumerate() {
         if let Some(before) = files[..place].iter().position(|other| other == file) {
@@ -154,13 +161,16 @@ pub(super) fn outputs(
 
 /// The file of one of several specs: its name stands before the ending.
 fn file_of(pattern: &Path, spec: &EventSpec) -> PathBuf {
-    let mut file = pattern.file_stem().unwrap_or_default().to_owned();
+    let name = pattern.file_name().unwrap_or_default().as_bytes();
+    let ending = Format::extension_in(pattern)
+        .map(str::len)
+        .or(pattern.extension().map(OsStr::len));
+    // The dot before it stays with the ending.
+    let (stem, ending) = name.split_at(name.len() - ending.map_or(0, |ending| ending + 1));
+    let mut file = OsStr::from_bytes(stem).to_owned();
     file.push(".");
     file.push(in_file_name(&spec.name()));
-    if let Some(ending) = pattern.extension() {
-        file.push(".");
-        file.push(ending);
-    }
+    file.push(OsStr::from_bytes(ending));
     pattern.with_file_name(file)
 }
 
@@ -201,31 +211,30 @@ fn share(paths: &[PathBuf], events: &mut [Event]) -> Vec<PathBuf> {
 /// The event of waits that are recorded beside others.
 pub(super) fn beside(waits: Waits, paths: &[PathBuf], others: &mut [Event]) -> Result<Event> {
     let shared = share(paths, others);
-    let taken: Vec<PathBuf> = others
-        .iter()
-        .flat_map(|event| &event.outputs)
-        .map(|output| match output {
-            Output::Stdout(_) => PathBuf::from("-"),
-            Output::File { path, .. } | Output::RawRecording { path } => without_dots(path),
-            Output::SharedPage { .. } => PathBuf::new(),
-        })
-        .collect();
+    let place = |output: &Output| match output {
+        Output::Stdout(_) => PathBuf::from("-"),
+        Output::File { path, .. } | Output::RawRecording { path } | Output::SharedPage { path } => {
+            without_dots(path)
+        }
+    };
+    let taken = || others.iter().flat_map(|event| &event.outputs);
     let mut outputs = places(paths, "--off-cpu-output")?;
     for output in &mut outputs {
         if let Output::File { path, .. } = output
             && shared.contains(&without_dots(path))
         {
             *output = Output::SharedPage { path: path.clone() };
+            continue;
         }
-    }
-    if let Some(path) = paths
-        .iter()
-        .find(|path| taken.contains(&without_dots(path)))
-    {
-        bail!(
-            "--off-cpu-output {} is also the output of the samples; name another file",
-            path.display()
+        let Some(same) = taken().find(|other| place(other) == place(output)) else {
+            continue;
+        };
+        ensure!(
+            same.takes_several(),
+            "--off-cpu-output {} is also the output of the samples; name another file, or a .pb.gz, which takes both",
+            output.name()
         );
+        *output = same.clone();
     }
     Ok(Event {
         probe: Probe::OffCpu(waits),

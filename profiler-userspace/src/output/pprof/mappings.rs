@@ -5,7 +5,7 @@
 
 use super::strings::Strings;
 use crate::pprof;
-use crate::profile::{FrameKind, Location, Mapping, MappingIndex, Profile};
+use crate::profile::{FrameKind, Location, Mapping, MappingIndex, Profile, Sample};
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
@@ -37,9 +37,10 @@ impl MappingIds {
     }
 }
 
-/// The mappings of a profile, and for each of them its ID.
+/// The mappings of a profile, and for each of them its ID. Some of the samples say in which order.
 pub(super) fn mappings(
     profile: &Profile,
+    weighing: &[Sample],
     strings: &mut Strings,
 ) -> (Vec<pprof::Mapping>, MappingIds) {
     let (mut inlined, mut lines) = (HashSet::new(), HashSet::new());
@@ -54,7 +55,7 @@ pub(super) fn mappings(
     }
     let mut written = Vec::new();
     let mut ids = vec![0; profile.mappings().len()];
-    for (id, index) in (1..).zip(by_weight(profile)) {
+    for (id, index) in (1..).zip(by_weight(profile, weighing)) {
         ids[index] = id;
         let mapping = &profile.mappings()[index];
         let key = Some(MappingIndex(index as u32));
@@ -113,9 +114,9 @@ pub(super) fn mappings(
 
 /// The mappings by the weight of the stacks that lead through them, programs before libraries: readers call a profile
 /// by the first of them.
-fn by_weight(profile: &Profile) -> Vec<usize> {
+fn by_weight(profile: &Profile, samples: &[Sample]) -> Vec<usize> {
     let mut weights = vec![0u64; profile.mappings().len()];
-    for sample in profile.samples() {
+    for sample in samples {
         let stacks = [sample.user, sample.kernel].into_iter().flatten();
         let locations = stacks.flat_map(|stack| &profile.stack_at(stack).locations);
         let met: HashSet<MappingIndex> = locations

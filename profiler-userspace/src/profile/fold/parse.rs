@@ -45,6 +45,12 @@ pub enum ParseError {
         /// Counted from one.
         line: usize,
     },
+    /// There are more stacks than memory may be taken for.
+    #[error("the stacks up to line {line} take 2 GiB of memory; divide the text")]
+    TooMany {
+        /// Counted from one.
+        line: usize,
+    },
     /// All weights up to this line are 2^64 or more.
     #[error(
         "the weights up to line {line} add up to 2^64 or more; divide them all by the same number first"
@@ -54,6 +60,9 @@ pub enum ParseError {
         line: usize,
     },
 }
+
+/// The most memory that text may take, in bytes, beside its names: a small packed file may hold a great many lines.
+pub const MOST_MEMORY: u64 = 2 << 30;
 
 /// Reads folded text, whose weights are in `unit`.
 ///
@@ -88,6 +97,9 @@ pub fn parse(text: &[u8], unit: Unit) -> Result<Profile, ParseError> {
                 let sample = profile.push(&frames(stack, &mut kinds), weight, count);
                 place.insert(sample);
             }
+        }
+        if profile.bytes() > MOST_MEMORY {
+            return Err(ParseError::TooMany { line });
         }
     }
     Ok(profile.into_profile())

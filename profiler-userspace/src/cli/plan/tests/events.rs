@@ -127,6 +127,31 @@ fn off_cpu_time_can_be_recorded_beside_several_events() {
 }
 
 #[test]
+fn a_format_that_takes_several_events_is_one_file() {
+    let several = plan("-e cycles -e faults -o x.pb.gz");
+    let output = &several.events[0].outputs[0];
+    assert_eq!(several.events[1].outputs, std::slice::from_ref(output));
+    assert!(several.is_shared(output));
+    let beside = plan("-o a.svg -o ./x.pb.gz --off-cpu-output x.pb.gz --off-cpu-output o.svg");
+    let [on, off] = &*beside.events else {
+        panic!("{:?}", beside.events);
+    };
+    assert_eq!(on.outputs[1], off.outputs[0]);
+    assert_eq!(
+        [0, 1].map(|at| beside.is_shared(&on.outputs[at])),
+        [false, true]
+    );
+    assert!(!plan("-e cycles -e faults -o a.pb.gz -o b.pb.gz").is_shared(output));
+    assert_outputs(
+        "-e cycles -e faults -o x.speedscope.json",
+        &[
+            ("cycles", "x.cycles.speedscope.json"),
+            ("page-faults", "x.page-faults.speedscope.json"),
+        ],
+    );
+}
+
+#[test]
 fn conflicting_flags_are_refused_with_an_alternative() {
     let nine =
         "cycles instructions branches faults cs cpu-clock task-clock migrations minor-faults";
