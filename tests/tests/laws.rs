@@ -25,6 +25,8 @@ struct Reader {
 enum Names {
     /// As they are.
     Exact,
+    /// As they are; the end of those of more than [`LONGEST`] bytes is cut.
+    Cut,
     /// As they are, with a suffix that says what they are of.
     WithKind,
     /// Escaped, so that different names may read alike.
@@ -32,6 +34,9 @@ enum Names {
     /// Escaped, behind those of the thread.
     BehindLabels,
 }
+
+/// The most bytes of a name that Pyroscope takes in a pprof.
+const LONGEST: usize = 65_535;
 
 const READERS: &[Reader] = &[
     Reader {
@@ -54,7 +59,7 @@ const READERS: &[Reader] = &[
     },
     Reader {
         extension: "pb.gz",
-        names: Names::Exact,
+        names: Names::Cut,
         is_shown: false,
         read: stacks::of_pprof,
     },
@@ -120,6 +125,10 @@ fn written(made_up: &MadeUp, extension: &str, style: &Style) -> Vec<u8> {
 }
 
 fn shown((name, kind): &MadeUpFrame, names: &Names) -> String {
+    if matches!(names, Names::Cut) && name.len() > LONGEST {
+        let end = name.floor_char_boundary(LONGEST - '…'.len_utf8());
+        return format!("{}…", &name[..end]);
+    }
     let suffix = match (names, kind) {
         (Names::WithKind, FrameKind::Kernel) => " [k]",
         (Names::WithKind, FrameKind::Jit) => " [j]",
