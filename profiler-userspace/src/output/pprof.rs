@@ -85,7 +85,7 @@ fn write_message(
     let (mapping, mapping_ids) =
         mappings::mappings(profile, weighing.unwrap_or_default(), &mut strings);
     let mut tables = Tables::new(profile, strings, mapping_ids);
-    let mut samples = Samples {
+    let mut written = Samples {
         profile,
         tables: &mut tables,
     };
@@ -94,16 +94,16 @@ fn write_message(
         ..pprof::Profile::default()
     })?;
     for column in columns {
-        for counted in column.samples {
+        for counted in &*samples::timeless(profile, column.samples) {
             let mut value = vec![0; values.len()];
             value[column.first] = signed(counted.count);
             if column.is_weighed {
                 value[column.first + 1] = signed(counted.weight);
             }
             let sample = pprof::Sample {
-                location_id: samples.stack(counted),
+                location_id: written.stack(counted),
                 value,
-                label: samples.labels(counted),
+                label: written.labels(counted),
             };
             write(pprof::Profile {
                 sample: vec![sample],

@@ -6,7 +6,31 @@ use super::super::leaf_first;
 use super::tables::Tables;
 use crate::pprof::Label;
 use crate::profile::{Labels, LabelsIndex, Profile, Sample};
+use foldhash::fast::RandomState;
+use indexmap::IndexMap;
 use profiler_common::abi::ThreadState;
+use std::borrow::Cow;
+
+/// Samples, those that differ in their windows alone as one: the format has no times.
+pub(super) fn timeless<'a>(profile: &Profile, samples: &'a [Sample]) -> Cow<'a, [Sample]> {
+    if profile.windows.is_empty() {
+        return Cow::Borrowed(samples);
+    }
+    let mut sums: IndexMap<_, Sample, RandomState> = IndexMap::default();
+    for sample in samples {
+        let owner = (sample.labels, sample.thread_state);
+        let stacks = (sample.user, sample.kernel);
+        let wait = (sample.reason, sample.waker);
+        let sum = sums.entry((owner, stacks, wait)).or_insert(Sample {
+            weight: 0,
+            count: 0,
+            ..*sample
+        });
+        sum.weight = sum.weight.saturating_add(sample.weight);
+        sum.count = sum.count.saturating_add(sample.count);
+    }
+    Cow::Owned(sums.into_values().collect())
+}
 
 /// Writes samples: those of a profile, which refer to tables of it.
 pub(super) struct Samples<'a, 't> {

@@ -1,6 +1,8 @@
 use super::*;
 use crate::pprof::Line;
-use crate::profile::{Frame, FrameKind, FrameProfile, Labels, Unit, Window};
+use crate::profile::{
+    Frame, FrameKind, FrameProfile, Labels, Sample, Unit, Window, WindowIndex, WindowTotals, fold,
+};
 use flate2::read::GzDecoder;
 use std::io::Read as _;
 
@@ -228,4 +230,18 @@ fn inlined_functions_are_lines_and_ids_are_dense() {
     assert_eq!(comments[1..], ["recorded: 3", "lost: nothing"]);
     let label = &written_profile.sample[0].label;
     assert_eq!((text(label[0].key), text(label[0].text)), ("comm", "app"));
+}
+
+#[test]
+fn samples_of_several_windows_are_one() {
+    let mut profile = fold::parse(b"a;main 3\nb;main 4\n", Unit::Samples).unwrap();
+    profile.windows = vec![WindowTotals::default(); 2];
+    let later = Sample {
+        window: WindowIndex(1),
+        ..profile.samples()[0]
+    };
+    profile.push(later);
+    let samples = written(&profile).sample;
+    let values: Vec<_> = samples.iter().map(|sample| sample.value[0]).collect();
+    assert_eq!(values, [6, 4]);
 }
