@@ -1,0 +1,333 @@
+//! The chain of a thread's frames, and its levels.
+
+use super::{
+    code,
+    layout::{Shape, at, shape},
+};
+use crate::runtime::{
+    Begin, CHECK_BITS, ChainFrame, Cursor, FUNCTION_BITS, NativeFrame, Process,
+    thread::{self, Libc},
+};
+
+/// `FRAME_OWNED_BY_CSTACK`, 3.14's `FRAME_OWNED_BY_INTERPRETER`: an entry frame (`pycore_frame.h`).
+const OWNED_BY_LOOP: u64 = 3;
+/// `FRAME_OWNED_BY_GENERATOR`.
+const OWNED_BY_GENERATOR: u64 = 1;
+
+/// The words of the cursor.
+mod word {
+    /// The next frame.
+    pub(super) const FRAME: usize = 0;
+    /// The first frame of the level.
+    pub(super) const LEVEL: usize = 1;
+    /// What lies in the level's native frame; zero if that is not known yet.
+    pub(super) const BOUNDARY: usize = 2;
+    /// The native frame's stack pointer.
+    pub(super) const SP: usize = 3;
+    /// Its caller's.
+    pub(super) const CALLER_SP: usize = 4;
+}
+
+/// Tag bits of a reference (3.14, `_PyStackRef`).
+const REFERENCE_TAGS: u64 = 3;
+
+/// The smallest frame that may hold an entry frame.
+const ENTRY_FRAME_BYTES: u64 = 80;
+
+/// See [`Runtime::begin`](crate::runtime::Runtime::begin).
+#[inline(always)]
+pub(super) fn begin(process: &impl Process, cursor: &impl Cursor) -> Begin {
+    match head(process) {
+        Some(state) if enter(process, cursor, state).is_some() => Begin::Begun,
+        _ => Begin::Nothing,
+    }
+}
+
+/// See [`Runtime::is_level`](crate::runtime::Runtime::is_level).
+#[inline(always)]
+pub(super) fn is_level(process: &impl Process, cursor: &impl Cursor, native: &NativeFrame) -> bool {
+    cursor.set(word::SP, native.sp);
+    cursor.set(word::CALLER_SP, native.caller_sp);
+    let boundary = cursor.get(word::BOUNDARY);
+    match shape(process) {
+        Shape::FrameInLoop => is_in_loop(process, native),
+        Shape::EntryFrame if boundary == 0 => {
+            let tall = native.caller_sp.wrapping_sub(native.sp) >= ENTRY_FRAME_BYTES;
+            tall && (process.descriptor(at::LOOP) == 0 || is_in_loop(process, native))
+        }
+        _ => native.sp <= boundary && boundary < native.caller_sp,
+    }
+}
+
+/// See [`Runtime::step`](crate::runtime::Runtime::step).
+#[inline(always)]
+pub(super) fn step(process: &impl Process, cursor: &impl Cursor) -> ChainFrame {
+    let frame = cursor.get(word::FRAME);
+    if frame == 0 {
+        return end_of_chain(process, cursor);
+    }
+    match read_frame(process, frame) {
+        Some(frame) => advance(process, cursor, frame),
+        None => unbelievable(process, cursor),
+    }
+}
+
+/// Whether a native frame is one of the loop.
+#[inline(always)]
+fn is_in_loop(process: &impl Process, native: &NativeFrame) -> bool {
+    let within = |first: usize| {
+        process.descriptor(first) <= native.address
+            && native.address < process.descriptor(first + 1)
+    };
+    within(at::LOOP) || within(at::LOOP + 2)
+}
+
+/// The thread's `PyThreadState`.
+#[inline(always)]
+fn head(process: &impl Process) -> Option<u64> {
+    let key = process.bias().wrapping_add(process.descriptor(at::KEY));
+    let [key] = process.read(key)?;
+    if key & 0xffff_ffff == 0 {
+        return None;
+    }
+    let libc = Libc::from_word(process.descriptor(at::LIBC));
+    thread::specific(process, libc, key >> 32)
+}
+
+/// Puts the innermost level of a thread into the cursor; none if there is none.
+#[inline(always)]
+fn enter(process: &impl Process, cursor: &impl Cursor, state: u64) -> Option<()> {
+    let [head] = process.read(state.wrapping_add(process.descriptor(at::HEAD)))?;
+    match shape(process) {
+        Shape::EntryFlag | Shape::EntryAndAddress => return enter_cframe(process, cursor, head),
+        Shape::FrameAtAddress => {
+            let [cframe] = process.read(state.wrapping_add(process.descriptor(at::BOUNDARY)))?;
+            cursor.set(word::BOUNDARY, cframe);
+        }
+        Shape::FrameInLoop | Shape::EntryFrame => {}
+    }
+    enter_level(cursor, head);
+    (head != 0).then_some(())
+}
+
+/// Puts the level of a `_PyCFrame` into the cursor.
+#[inline(always)]
+fn enter_cframe(process: &impl Process, cursor: &impl Cursor, cframe: u64) -> Option<()> {
+    if cframe == 0 {
+        return None;
+    }
+    let [frame] = process.read(cframe.wrapping_add(process.descriptor(at::CFRAME_FRAME)))?;
+    cursor.set(word::BOUNDARY, cframe);
+    enter_level(cursor, frame);
+    Some(())
+}
+
+#[inline(always)]
+fn enter_level(cursor: &impl Cursor, frame: u64) {
+    cursor.set(word::LEVEL, frame);
+    cursor.set(word::FRAME, frame);
+}
+
+/// What is known of a frame.
+#[derive(Clone, Copy)]
+struct Frame {
+    address: u64,
+    code: u64,
+    previous: u64,
+    /// Of three words, in bytes.
+    position: u64,
+    owner: u64,
+}
+
+#[inline(always)]
+fn read_frame(process: &impl Process, address: u64) -> Option<Frame> {
+    let [a, b, c] = process.read(address.wrapping_add(process.descriptor(at::FRAME_LINKS)))?;
+    let place = address.wrapping_add(process.descriptor(at::FRAME_POSITION));
+    let shape = shape(process);
+    if let Shape::FrameInLoop | Shape::FrameAtAddress = shape {
+        let [position] = process.read(place)?;
+        return Some(Frame {
+            address,
+            code: b,
+            previous: a,
+            position: position & 0xffff_ffff,
+            owner: 0,
+        });
+    }
+    let [position, second, third] = process.read(place)?;
+    let owner = process.descriptor(at::FRAME_OWNER);
+    let word = if owner >= 16 { third } else { second };
+    let owner = word >> ((owner & 7) * 8) & 0xff;
+    let (code, previous) = if let Shape::EntryFlag = shape {
+        (a, c)
+    } else {
+        (a & !REFERENCE_TAGS, b)
+    };
+    Some(Frame {
+        address,
+        code,
+        previous,
+        position,
+        owner,
+    })
+}
+
+/// Shows a frame that was read, and puts what is behind it into the cursor.
+#[inline(always)]
+fn advance(process: &impl Process, cursor: &impl Cursor, frame: Frame) -> ChainFrame {
+    let shape = shape(process);
+    let is_entry = frame.owner == OWNED_BY_LOOP;
+    match shape {
+        Shape::EntryFrame if is_entry => return leave_entry_frame(cursor, frame),
+        Shape::EntryAndAddress if is_entry => return leave_shared_level(process, cursor, frame),
+        _ => {}
+    }
+    let shown = show(process, frame);
+    if shown.flags & ChainFrame::BROKEN != 0 {
+        return unbelievable(process, cursor);
+    }
+    cursor.set(word::FRAME, frame.previous);
+    let ends = match shape {
+        Shape::FrameInLoop => leave_frame(cursor, frame),
+        Shape::FrameAtAddress => leave_frame_at_address(process, cursor, frame),
+        // `is_entry` is a flag in the place of the owner.
+        Shape::EntryFlag if frame.owner & 1 != 0 => leave_level(process, cursor, frame.previous),
+        _ => 0,
+    };
+    if ends & ChainFrame::RETRACT != 0 {
+        return ChainFrame::none(ends);
+    }
+    ChainFrame {
+        flags: shown.flags | ends,
+        ..shown
+    }
+}
+
+/// A frame that is a level of its own, found by the loop's code.
+#[inline(always)]
+fn leave_frame(cursor: &impl Cursor, frame: Frame) -> u32 {
+    enter_level(cursor, frame.previous);
+    level_ends(frame.previous != 0)
+}
+
+/// A frame that is a level of its own, with a `CFrame`.
+#[inline(always)]
+fn leave_frame_at_address(process: &impl Process, cursor: &impl Cursor, frame: Frame) -> u32 {
+    let cframe = cursor.get(word::BOUNDARY);
+    let next = cframe.wrapping_add(process.descriptor(at::CFRAME_PREVIOUS));
+    let [previous] = process.read(next).unwrap_or([0]);
+    cursor.set(word::BOUNDARY, previous);
+    leave_frame(cursor, frame)
+}
+
+/// The last frame of a level with a `_PyCFrame` was come to. `outer`: the frame behind it.
+///
+/// It must be the next `_PyCFrame`'s. Otherwise the loop has just been entered and its frame is not set yet, and what is in
+/// its place is left from another call: the level has no frames.
+#[inline(always)]
+fn leave_level(process: &impl Process, cursor: &impl Cursor, outer: u64) -> u32 {
+    let cframe = cursor.get(word::BOUNDARY);
+    let next = cframe.wrapping_add(process.descriptor(at::CFRAME_PREVIOUS));
+    let [previous] = process.read(next).unwrap_or([0]);
+    if enter_cframe(process, cursor, previous).is_none() {
+        return level_ends(false);
+    }
+    let frame = cursor.get(word::FRAME);
+    let retract = if frame == outer {
+        0
+    } else {
+        ChainFrame::RETRACT
+    };
+    level_ends(frame != 0) | retract
+}
+
+/// The entry frame of 3.12, which lies beside the `_PyCFrame`.
+#[inline(always)]
+fn leave_shared_level(process: &impl Process, cursor: &impl Cursor, frame: Frame) -> ChainFrame {
+    ChainFrame::none(leave_level(process, cursor, frame.previous))
+}
+
+/// The entry frame of 3.13 and later, which lies in the loop's native frame.
+#[inline(always)]
+fn leave_entry_frame(cursor: &impl Cursor, frame: Frame) -> ChainFrame {
+    let belongs =
+        cursor.get(word::SP) <= frame.address && frame.address < cursor.get(word::CALLER_SP);
+    if !belongs {
+        // The same again, at the native frame that it belongs to.
+        cursor.set(word::BOUNDARY, frame.address);
+        cursor.set(word::FRAME, cursor.get(word::LEVEL));
+        return ChainFrame::none(ChainFrame::LEVEL_ENDS | ChainFrame::RETRACT);
+    }
+    cursor.set(word::BOUNDARY, 0);
+    enter_level(cursor, frame.previous);
+    ChainFrame::none(level_ends(frame.previous != 0))
+}
+
+#[inline(always)]
+const fn level_ends(more: bool) -> u32 {
+    if more {
+        ChainFrame::LEVEL_ENDS
+    } else {
+        ChainFrame::LEVEL_ENDS | ChainFrame::CHAIN_ENDS
+    }
+}
+
+/// There is no frame where one was expected: an empty level if another is behind it.
+#[inline(always)]
+fn end_of_chain(process: &impl Process, cursor: &impl Cursor) -> ChainFrame {
+    match shape(process) {
+        Shape::EntryFlag | Shape::EntryAndAddress => skip_level(process, cursor),
+        _ => ChainFrame::none(level_ends(false)),
+    }
+}
+
+/// What the cursor holds is no frame. The first of a level with a `_PyCFrame` may not be set yet.
+#[inline(always)]
+fn unbelievable(process: &impl Process, cursor: &impl Cursor) -> ChainFrame {
+    let is_first = cursor.get(word::FRAME) == cursor.get(word::LEVEL);
+    match shape(process) {
+        Shape::EntryFlag | Shape::EntryAndAddress => {
+            let skipped = skip_level(process, cursor);
+            if is_first {
+                return skipped;
+            }
+            ChainFrame::none(skipped.flags | ChainFrame::BROKEN)
+        }
+        _ => ChainFrame::broken(),
+    }
+}
+
+/// Leaves a level without frames.
+#[inline(always)]
+fn skip_level(process: &impl Process, cursor: &impl Cursor) -> ChainFrame {
+    let flags = leave_level(process, cursor, 0);
+    ChainFrame::none(flags | ChainFrame::RETRACT)
+}
+
+/// The frame's function and where it is; broken if it has no code object.
+#[inline(always)]
+fn show(process: &impl Process, frame: Frame) -> ChainFrame {
+    let Some(check) = code::check(process, frame.code) else {
+        return ChainFrame::broken();
+    };
+    let bytes = process.descriptor(at::CODE_BYTES);
+    let position = if bytes == 0 {
+        frame.position << process.descriptor(at::POSITION_SHIFT)
+    } else {
+        frame.position.wrapping_sub(frame.code.wrapping_add(bytes))
+    };
+    let first = process.descriptor(at::CODE_FIRST_TRACEABLE);
+    if first != 0 && frame.owner != OWNED_BY_GENERATOR {
+        let [first] = process.read(frame.code.wrapping_add(first)).unwrap_or([0]);
+        // In instructions of two bytes. `_PyFrame_IsIncomplete`: the function has not begun, or is a shim.
+        if (position as i64) < ((first & 0x7fff_ffff) << 1) as i64 {
+            return ChainFrame::none(0);
+        }
+    }
+    ChainFrame {
+        function: frame.code & FUNCTION_BITS,
+        check: check & CHECK_BITS,
+        position: position as u32,
+        flags: ChainFrame::FRAME,
+    }
+}

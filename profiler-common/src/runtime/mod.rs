@@ -1,0 +1,295 @@
+//! The frames that interpreters keep in memory of their own: how they are found, one file per runtime.
+//!
+//! In: a [`Process`], which is a process's memory and the descriptor of one of its files. Out: which frames belong in front
+//! of which native frame, in numbers only: no strings, no lines. Never: loops (the kernel half's business), memory read in
+//! any other way than through [`Process`], a panic. The same code runs in the kernel, in user space, and in tests over
+//! recorded memory.
+//!
+//! A runtime's frames form a *chain*, from the innermost to the outermost. Its *levels* are the parts of it that one native
+//! frame runs: the frame of the interpreter's loop. A walk begins the chain once, at the first native frame that lies in
+//! the runtime's object, and asks of each such frame whether it is the next level. See `docs/runtimes.md`.
+
+pub mod cpython;
+pub mod thread;
+
+use crate::walk::Memory;
+
+/// Words of a descriptor: what user space says of a file with a runtime.
+pub const DESCRIPTOR_WORDS: usize = 64;
+
+/// The most descriptors at a time. Descriptor 0 means "no runtime" and is never filled.
+pub const DESCRIPTORS: usize = 64;
+
+/// Words of a cursor: what a runtime keeps from one step along a chain to the next.
+pub const CURSOR_WORDS: usize = 8;
+
+/// Which runtime it is. The discriminant is the lowest byte of a descriptor's word 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum RuntimeKind {
+    /// CPython: Python.
+    CPython = 0,
+    /// perl 5.
+    Perl = 1,
+    /// PHP, the Zend engine.
+    Php = 2,
+    /// CRuby.
+    Ruby = 3,
+    /// LuaJIT.
+    LuaJit = 4,
+    /// PUC Lua.
+    Lua = 5,
+}
+
+impl RuntimeKind {
+    /// All of them, in the order of the discriminants.
+    pub const ALL: [Self; 6] = [
+        Self::CPython,
+        Self::Perl,
+        Self::Php,
+        Self::Ruby,
+        Self::LuaJit,
+        Self::Lua,
+    ];
+
+    /// The kind with this discriminant, if there is one.
+    pub const fn from_code(code: u8) -> Option<Self> {
+        match code {
+            0 => Some(Self::CPython),
+            1 => Some(Self::Perl),
+            2 => Some(Self::Php),
+            3 => Some(Self::Ruby),
+            4 => Some(Self::LuaJit),
+            5 => Some(Self::Lua),
+            _ => None,
+        }
+    }
+}
+
+/// What a runtime's code sees of the process that is walked, and of the file that its runtime is in.
+pub trait Process: Memory {
+    /// Word `index` of the file's descriptor; zero beyond [`DESCRIPTOR_WORDS`]. Word 0 is [`first_word`]; each runtime says
+    /// what the others are.
+    fn descriptor(&self, index: usize) -> u64;
+
+    /// What to add to an address of the file's own to have the address in the process.
+    fn bias(&self) -> u64;
+
+    /// The thread pointer (`fs` on x86-64) of the thread that is walked; zero if it is not known.
+    fn thread_pointer(&self) -> u64;
+
+    /// A register of the thread's innermost native frame, by its DWARF number (System V ABI, AMD64 supplement, figure 3.36).
+    fn register(&self, number: u8) -> u64;
+}
+
+/// Word 0 of a descriptor: bits 0–7 the [`RuntimeKind`], bits 8–39 the version, `major << 16 | minor << 8 | patch`.
+pub const fn first_word(kind: RuntimeKind, version: u32) -> u64 {
+    kind as u64 | (version as u64) << 8
+}
+
+/// The words that a runtime keeps between two steps. Zeros when a walk begins.
+pub trait Cursor {
+    /// A word, below [`CURSOR_WORDS`].
+    fn get(&self, index: usize) -> u64;
+    /// Sets a word.
+    fn set(&self, index: usize, value: u64);
+}
+
+/// A native frame that lies in the runtime's object.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NativeFrame {
+    /// The address that the frame is at, or inside the call that it has made: the object's own.
+    pub address: u64,
+    /// The stack pointer.
+    pub sp: u64,
+    /// Its caller's stack pointer: the frame lies below. `u64::MAX` if there is no caller.
+    pub caller_sp: u64,
+    /// 1 if it is the thread's innermost frame, else 0.
+    pub is_first: u64,
+}
+
+impl NativeFrame {
+    /// Stands for whichever frame runs the level.
+    pub const ANY: Self = Self {
+        address: 0,
+        sp: 0,
+        caller_sp: u64::MAX,
+        is_first: 0,
+    };
+}
+
+/// What [`Runtime::begin`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Begin {
+    /// There is a chain, and the cursor is at its head.
+    Begun,
+    /// It cannot be told from this native frame: to be asked again at the next.
+    NotHere,
+    /// The thread runs nothing of the runtime's now.
+    Nothing,
+}
+
+/// What a step along the chain found. Numbers only: the verifier rejects moves of what may be uninitialized.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChainFrame {
+    /// The address of the function's object: 56 bits. Of a frame without [`ChainFrame::FRAME`], anything.
+    pub function: u64,
+    /// What tells functions at one address apart: 24 bits.
+    pub check: u32,
+    /// Where in the function: names a line, in the runtime's own way.
+    pub position: u32,
+    /// Which of the constants hold.
+    pub flags: u32,
+}
+
+impl ChainFrame {
+    /// There is a frame to show. Without it, the step only went on.
+    pub const FRAME: u32 = 1;
+    /// What comes next belongs to another native frame.
+    pub const LEVEL_ENDS: u32 = 2;
+    /// Nothing comes next.
+    pub const CHAIN_ENDS: u32 = 4;
+    /// The frames shown since the level began are not those of this native frame, and are to be dropped. The cursor is where
+    /// the runtime wants to go on: at the same level, of another native frame, or behind it. Goes with `LEVEL_ENDS`, and
+    /// without `FRAME`.
+    pub const RETRACT: u32 = 8;
+    /// What is next could not be read, or is nothing that the runtime would have there: a mark is shown in its place.
+    pub const BROKEN: u32 = 16;
+
+    /// A step without a frame.
+    #[inline(always)]
+    pub const fn none(flags: u32) -> Self {
+        Self {
+            function: 0,
+            check: 0,
+            position: 0,
+            flags,
+        }
+    }
+
+    /// The end of a chain that cannot be followed.
+    #[inline(always)]
+    pub const fn broken() -> Self {
+        Self::none(Self::BROKEN | Self::LEVEL_ENDS | Self::CHAIN_ENDS)
+    }
+}
+
+/// How the characters of a [`Piece`] are stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Encoding {
+    /// Bytes up to a NUL, UTF-8 or nearly so. `bytes` is not looked at.
+    #[default]
+    CString = 0,
+    /// One byte each: ASCII, Latin-1.
+    Latin1 = 1,
+    /// Two bytes each: UCS-2.
+    Ucs2 = 2,
+    /// Four bytes each: UCS-4.
+    Ucs4 = 4,
+    /// Bytes, UTF-8 or nearly so.
+    Bytes = 8,
+}
+
+impl Encoding {
+    /// The encoding with this discriminant; none if there is no such.
+    pub const fn from_code(code: u8) -> Option<Self> {
+        match code {
+            0 => Some(Self::CString),
+            1 => Some(Self::Latin1),
+            2 => Some(Self::Ucs2),
+            4 => Some(Self::Ucs4),
+            8 => Some(Self::Bytes),
+            _ => None,
+        }
+    }
+}
+
+/// Where a string lies in the process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Piece {
+    /// Its first byte; zero if there is no such string.
+    pub address: u64,
+    /// Its length.
+    pub bytes: u32,
+    /// An [`Encoding`], as a number.
+    pub encoding: u32,
+}
+
+/// What a function is called, and where it stands: read in the kernel when the function is first seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Strings {
+    /// What the function belongs to: a class, a package. None of it in runtimes whose names are qualified.
+    pub owner: Piece,
+    /// Its name.
+    pub name: Piece,
+    /// Its file.
+    pub file: Piece,
+    /// The line at which its definition begins; zero if that is not known.
+    pub first_line: u32,
+    /// Whatever else user space needs to name the function or its lines; each runtime says what.
+    pub extra: u64,
+}
+
+/// A runtime: how its chains are followed. Implemented by types without values.
+///
+/// Called inside an interrupt, on memory that may be torn, freed or forged. So: few reads, each checked; neighbouring words
+/// in one read, of at most eight words; no loops but short fixed ones; no signed division; `#[inline(always)]` everywhere.
+pub trait Runtime {
+    /// Finds the head of the running thread's chain. Where a native walk broke before it came to the runtime's object, it is
+    /// asked about [`NativeFrame::ANY`].
+    fn begin(process: &impl Process, cursor: &impl Cursor, native: &NativeFrame) -> Begin;
+
+    /// Whether this native frame runs the level whose frames come next. Asked once for each native frame in the runtime's
+    /// object, from the innermost. Where the native walk broke, it is asked before each level about [`NativeFrame::ANY`], and
+    /// whatever it says, the level's frames come next.
+    fn is_level(process: &impl Process, cursor: &impl Cursor, native: &NativeFrame) -> bool;
+
+    /// The next frame of the chain.
+    fn step(process: &impl Process, cursor: &impl Cursor) -> ChainFrame;
+
+    /// The check of the function at an address, as [`ChainFrame::check`]; none if there is no function.
+    fn check(process: &impl Process, function: u64) -> Option<u32>;
+
+    /// Where the strings of a function lie.
+    fn strings(process: &impl Process, function: u64) -> Option<Strings>;
+}
+
+/// The bits of an address in a frame word: [`ChainFrame::function`].
+pub const FUNCTION_BITS: u64 = (1 << 56) - 1;
+
+/// The bits of [`ChainFrame::check`].
+pub const CHECK_BITS: u32 = (1 << 24) - 1;
+
+/// The check made of a hash.
+#[inline(always)]
+pub const fn check_of(hash: crate::intern::Hash) -> u32 {
+    (hash.0 >> 40) as u32
+}
+
+#[cfg(test)]
+pub(crate) mod memory;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runtime_kinds_are_found_by_their_codes() {
+        for (code, kind) in RuntimeKind::ALL.into_iter().enumerate() {
+            assert_eq!(kind as usize, code);
+            assert_eq!(RuntimeKind::from_code(code as u8), Some(kind));
+        }
+        assert_eq!(RuntimeKind::from_code(6), None);
+    }
+
+    #[test]
+    fn encodings_are_found_by_their_codes() {
+        use Encoding::*;
+        for encoding in [CString, Latin1, Ucs2, Ucs4, Bytes] {
+            assert_eq!(Encoding::from_code(encoding as u8), Some(encoding));
+        }
+        assert_eq!(Encoding::from_code(3), None);
+    }
+}
