@@ -23,6 +23,7 @@ pub mod process;
 pub mod profile;
 pub mod raw_recording;
 mod report;
+pub mod runtime;
 pub mod session;
 pub mod symbolize;
 mod targets;

@@ -226,6 +226,8 @@ pub struct Capture {
     pub call_graph: CallGraph,
     /// Walk kernel stacks. Never false together with `user_stacks`.
     pub kernel_stacks: bool,
+    /// Show the functions that interpreters run.
+    pub runtimes: bool,
     /// Keep firings that found the CPU idle.
     pub include_idle: bool,
     /// Tell threads apart.

@@ -38,6 +38,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "process",
             "profile",
             "report",
+            "runtime",
             "symbolize",
             "targets",
             "unwind",
@@ -59,6 +60,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "profile",
             "raw_recording",
             "report",
+            "runtime",
             "symbolize",
             "targets",
             "unwind",
@@ -106,10 +108,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "unwind",
         &[
-            "kernel", "object", "priority", "process", "profile", "targets",
+            "kernel", "object", "priority", "process", "profile", "runtime", "targets",
         ],
     ),
-    ("interp", &["object", "process"]),
+    ("runtime", &["object", "process"]),
     ("probe", &["output", "profile"]),
     ("debuginfod", &["object"]),
     ("process", &["object", "profile"]),

@@ -63,8 +63,8 @@ pub const fn used_clock(now_ns: u64) -> u64 {
 }
 
 /// What a slot holds. Bits 0–31: where the [`PageRows`](super::PageRows) of the object's page 0 would
-/// be, in words of table memory, if there were one; it may wrap around. Zero is a slot never used, behind
-/// which no more of the same hash are.
+/// be, in words of table memory, if there were one; it may wrap around. Bits 40–47: the number of the file's runtime
+/// descriptor, zero if it has none. Zero is a slot never used, behind which no more of the same hash are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct CodeState(pub u64);
@@ -81,6 +81,18 @@ impl CodeState {
         Self(Self::TABLE | pages as u64)
     }
 
+    /// The same code, in which lies a runtime with this descriptor, below [`DESCRIPTORS`](crate::runtime::DESCRIPTORS).
+    #[must_use]
+    pub const fn with_runtime(self, descriptor: u8) -> Self {
+        Self(self.0 | (descriptor as u64) << RUNTIME_SHIFT)
+    }
+
+    /// The descriptor of the runtime that lies in this code; zero if there is none.
+    #[inline(always)]
+    pub const fn runtime(self) -> u32 {
+        (self.0 >> RUNTIME_SHIFT) as u32 & 0xff
+    }
+
     /// Whether there are rows.
     #[inline(always)]
     pub const fn has_table(self) -> bool {
@@ -93,6 +105,8 @@ impl CodeState {
         self.0 as u32
     }
 }
+
+const RUNTIME_SHIFT: u32 = 40;
 
 /// The binary logarithm of the words in one *slab* of table memory: 1 MiB, mapped by user space while it
 /// writes. What lies in a slab does not cross its end.
@@ -117,6 +131,9 @@ mod tests {
         assert!(table.has_table() && table.pages() == u32::MAX);
         assert!(!CodeState::BARE.has_table() && !CodeState::GONE.has_table());
         assert_ne!(CodeState::table(0).0, 0);
+        assert_eq!(table.runtime(), 0);
+        let runtime = table.with_runtime(63);
+        assert!(runtime.has_table() && runtime.pages() == u32::MAX && runtime.runtime() == 63);
     }
 
     #[test]

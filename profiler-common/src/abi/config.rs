@@ -82,6 +82,9 @@ switches! {
     NO_WAIT_STACKS,
     /// There are several events, so perf events are attached with the number of theirs.
     SEVERAL_EVENTS,
+    /// Show the frames of interpreters. [`TaskLayout`] and [`MappingLayout`] hold true offsets then, that of the thread pointer
+    /// among them, and user stacks are walked by unwind rows.
+    RUNTIMES,
     /// Write log lines: why walks ended, and what was not found.
     LOG,
 }
@@ -175,5 +178,7 @@ boundary! {
         /// The first CPU slot of the probe of switches: so many times the number of possible CPUs as there are events before
         /// its own.
         pub switch_cpu_slots: u32,
+        /// Always zero; here so that there is no padding.
+        pub reserved: u32,
     }
 }

@@ -81,6 +81,10 @@ counters! {
     KernelEventsDropped = "kernel-events-dropped", Note;
     /// The queue of kernel events was full; the mapping is reported again with the process's next new stack.
     MappingEventsDropped = "mapping-events-dropped", Note;
+    /// The queue of kernel events was full; the function is reported again with the next new stack that has it.
+    FunctionEventsDropped = "function-events-dropped", Note;
+    /// A walk of native frames broke, and the frames of an interpreter were shown below the mark.
+    ChainsWithoutStack = "chains-without-stack", Note;
     /// All slots near a hash were taken; the entry is counted but stored again.
     IndexCrowded = "index-crowded", Note;
     /// The probe began to handle a switch of a target. Off the CPU, a firing lasts as long as the wait, so

@@ -2,8 +2,11 @@
 //!
 //! Addresses are words as they are. With page tables of five levels, an address has 57 bits, the last of which all bits above
 //! repeat (Intel SDM, volume 1, section 3.3.7.1): so the highest eight are all clear in programs and all set in the
-//! kernel, as they are on arm64 with 52 bits. Frames of other kinds have one of the tags between. Those from 0x40 to 0x7f are
-//! free for frames of interpreters.
+//! kernel, as they are on arm64 with 52 bits. Frames of other kinds have one of the tags between.
+//!
+//! A frame of an interpreter is two words: its function, tagged with the [`RuntimeKind`], and its [`Position`].
+
+use crate::runtime::{CHECK_BITS, FUNCTION_BITS, RuntimeKind};
 
 /// The most words of a file's name: the kernel knows none longer than 255 bytes (`include/uapi/linux/limits.h`,
 /// `NAME_MAX`).
@@ -27,13 +30,31 @@ pub enum FrameTag {
     PageIn = 0x05,
     /// A file's name: as many words follow as the payload says, of eight bytes each, filled up with zeros.
     FileName = 0x06,
+    /// A function of a program that CPython runs, by the address of its code object. A [`Position`](Self::Position) follows
+    /// this and each of the five below.
+    CPython = 0x40,
+    /// Of one that perl runs.
+    Perl = 0x41,
+    /// Of one that PHP runs.
+    Php = 0x42,
+    /// Of one that Ruby runs.
+    Ruby = 0x43,
+    /// Of one that LuaJIT runs.
+    LuaJit = 0x44,
+    /// Of one that PUC Lua runs.
+    Lua = 0x45,
+    /// Where in the function before it: bits 0–31 what names a line, bits 32–55 what tells functions at one address apart.
+    Position = 0x60,
+    /// Here the walk of native frames broke, for the reason in the payload, a [`StackEnd`](super::StackEnd). What follows are
+    /// the frames of an interpreter, which are found without it.
+    Mark = 0x61,
     /// An address of the kernel's.
     Kernel = 0xff,
 }
 
 impl FrameTag {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 16] = [
         Self::Native,
         Self::SystemCall,
         Self::CompatSystemCall,
@@ -41,6 +62,14 @@ impl FrameTag {
         Self::UserLock,
         Self::PageIn,
         Self::FileName,
+        Self::CPython,
+        Self::Perl,
+        Self::Php,
+        Self::Ruby,
+        Self::LuaJit,
+        Self::Lua,
+        Self::Position,
+        Self::Mark,
         Self::Kernel,
     ];
 
@@ -54,6 +83,14 @@ impl FrameTag {
             0x04 => Some(Self::UserLock),
             0x05 => Some(Self::PageIn),
             0x06 => Some(Self::FileName),
+            0x40 => Some(Self::CPython),
+            0x41 => Some(Self::Perl),
+            0x42 => Some(Self::Php),
+            0x43 => Some(Self::Ruby),
+            0x44 => Some(Self::LuaJit),
+            0x45 => Some(Self::Lua),
+            0x60 => Some(Self::Position),
+            0x61 => Some(Self::Mark),
             0xff => Some(Self::Kernel),
             _ => None,
         }
@@ -61,7 +98,7 @@ impl FrameTag {
 }
 
 /// A frame: bits 0–55 the payload, bits 56–63 the [`FrameTag`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct FrameWord(pub u64);
 
@@ -74,10 +111,48 @@ impl FrameWord {
         Self((tag as u64) << TAG_SHIFT | payload as u64)
     }
 
+    /// A function of a runtime's, by its address.
+    #[inline(always)]
+    pub const fn function(kind: RuntimeKind, address: u64) -> Self {
+        let tag = FrameTag::CPython as u64 + kind as u64;
+        Self(tag << TAG_SHIFT | (address & FUNCTION_BITS))
+    }
+
+    /// Where in the function before it.
+    #[inline(always)]
+    pub const fn position(check: u32, position: u32) -> Self {
+        let check = (check & CHECK_BITS) as u64;
+        Self((FrameTag::Position as u64) << TAG_SHIFT | check << 32 | position as u64)
+    }
+
+    /// The runtime whose function it is; none of any other frame.
+    #[inline(always)]
+    pub const fn runtime(self) -> Option<RuntimeKind> {
+        RuntimeKind::from_code(((self.0 >> TAG_SHIFT) as u8).wrapping_sub(FrameTag::CPython as u8))
+    }
+
+    /// The address of a runtime's function.
+    #[inline(always)]
+    pub const fn function_address(self) -> u64 {
+        self.0 & FUNCTION_BITS
+    }
+
+    /// The check in a position.
+    #[inline(always)]
+    pub const fn check(self) -> u32 {
+        (self.0 >> 32) as u32 & CHECK_BITS
+    }
+
     /// The frame of code at this address.
     #[inline(always)]
     pub const fn at(address: u64) -> Self {
         Self(address)
+    }
+
+    /// Whether it is an address of a program's.
+    #[inline(always)]
+    pub const fn is_native(self) -> bool {
+        self.0 >> TAG_SHIFT == FrameTag::Native as u64
     }
 
     /// What it is; none if that is not known.
@@ -124,6 +199,23 @@ mod tests {
             let frame = FrameWord::at(address);
             assert_eq!((frame.tag(), frame.address()), (Some(tag), address));
         }
+    }
+
+    #[test]
+    fn functions_and_positions_return_what_they_were_made_of() {
+        for kind in RuntimeKind::ALL {
+            let word = FrameWord::function(kind, 0x7fff_1234_5678);
+            assert_eq!(word.runtime(), Some(kind));
+            assert_eq!(word.function_address(), 0x7fff_1234_5678);
+            assert!(word.tag().is_some());
+        }
+        let word = FrameWord::position(0x00ab_cdef, u32::MAX);
+        assert_eq!((word.check(), word.number()), (0x00ab_cdef, u32::MAX));
+        assert_eq!(
+            (word.tag(), word.runtime()),
+            (Some(FrameTag::Position), None)
+        );
+        assert_eq!(FrameWord::at(0x40_1000).runtime(), None);
     }
 
     #[test]

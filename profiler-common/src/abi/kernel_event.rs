@@ -1,7 +1,7 @@
 //! Kernel events: what the kernel half reports between two drains.
 
 use super::CodeKey;
-use super::layout::boundary;
+use super::layout::{Zero, boundary};
 
 /// What a kernel event reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub enum KernelEventKind {
     UnknownCode = 2,
     /// What lies at an address that was sampled: the record begins a [`MappingEventRecord`].
     Mapping = 3,
+    /// What a function of an interpreter's is called that was sampled: the record begins a [`FunctionEventRecord`].
+    Function = 4,
 }
 
 impl KernelEventKind {
@@ -25,6 +27,7 @@ impl KernelEventKind {
             1 => Some(Self::HalfFull),
             2 => Some(Self::UnknownCode),
             3 => Some(Self::Mapping),
+            4 => Some(Self::Function),
             _ => None,
         }
     }
@@ -40,7 +43,8 @@ boundary! {
         pub tgid: u32,
         /// The process's [`SampleKey::incarnation`](super::SampleKey::incarnation).
         pub incarnation: u64,
-        /// For `UnknownCode`, an address in that code; for `Mapping`, where the mapping begins; otherwise zero.
+        /// For `UnknownCode`, an address in that code; for `Mapping`, where the mapping begins; for `Function`, its frame word;
+        /// otherwise zero.
         pub address: u64,
     }
 }
@@ -61,6 +65,77 @@ boundary! {
         pub code: CodeKey,
     }
 }
+
+boundary! {
+    /// A function of an interpreter's, when it was first sampled in a process. Behind it stand the strings, one after the other,
+    /// each as long as said: what the function belongs to, its name, its file.
+    #[repr(C)]
+    pub struct FunctionEventRecord {
+        /// In which process, and which function.
+        pub event: KernelEventRecord,
+        /// What to add to an address of the runtime's file to have the address in the process.
+        pub bias: u64,
+        /// Whatever else the runtime has to say ([`Strings::extra`](crate::runtime::Strings::extra)).
+        pub extra: u64,
+        /// What tells functions at one address apart.
+        pub check: u32,
+        /// The number of the runtime's descriptor.
+        pub descriptor: u32,
+        /// The line at which the definition begins; zero if it is not known.
+        pub first_line: u32,
+        /// What the function belongs to: a [`CopiedString`].
+        pub owner: CopiedString,
+        /// Its name.
+        pub name: CopiedString,
+        /// Its file.
+        pub file: CopiedString,
+    }
+}
+
+/// A string behind a [`FunctionEventRecord`]. Bits 0–15: its bytes; bits 16–23: its
+/// [`Encoding`](crate::runtime::Encoding); bit 24: whether it was longer, and its end is missing; bit 25: its beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct CopiedString(pub u32);
+
+impl Zero for CopiedString {
+    const ZERO: Self = Self(0);
+}
+
+impl CopiedString {
+    /// Its end is missing.
+    pub const NO_END: u32 = 1 << 24;
+    /// Its beginning is missing.
+    pub const NO_BEGINNING: u32 = 1 << 25;
+
+    /// A string of so many bytes, at most 65,535, in an encoding.
+    #[inline(always)]
+    pub const fn new(bytes: u32, encoding: u32, missing: u32) -> Self {
+        Self(bytes & 0xffff | (encoding & 0xff) << 16 | missing)
+    }
+
+    /// Its length in bytes.
+    pub const fn bytes(self) -> usize {
+        (self.0 & 0xffff) as usize
+    }
+
+    /// The number of its encoding.
+    pub const fn encoding(self) -> u8 {
+        (self.0 >> 16) as u8
+    }
+}
+
+/// Words of a [`FunctionEventRecord`].
+pub const FUNCTION_EVENT_WORDS: usize = size_of::<FunctionEventRecord>() / 8;
+
+/// The most bytes that are copied of what a function belongs to.
+pub const OWNER_BYTES: usize = 128;
+
+/// The most bytes that are copied of a function's name.
+pub const FUNCTION_NAME_BYTES: usize = 160;
+
+/// The most bytes that are copied of the path of a function's file. Of longer ones the end is kept.
+pub const FUNCTION_FILE_BYTES: usize = 256;
 
 /// Words of a [`MappingEventRecord`].
 pub const MAPPING_EVENT_WORDS: usize = size_of::<MappingEventRecord>() / 8;

@@ -125,6 +125,8 @@ kernel_layout! {
         task_ran: task_struct.se.sum_exec_runtime,
         /// How long it had run when it last got the CPU.
         task_ran_before: task_struct.se.prev_sum_exec_runtime,
+        /// Its thread pointer: what `arch_prctl` and `clone` set (`arch/x86/include/asm/processor.h`). Zero where there is none.
+        task_thread_pointer: task_struct.thread.fsbase else 0,
         /// How deep the PID's namespace is nested.
         pid_level: pid.level,
         /// Its numbers, one for each level of namespaces.

@@ -31,8 +31,9 @@ pub use counter::{Class, Counter};
 pub use counters::{COUNTERS_WORDS, Control, Counters, Live, SIDES, SYMBOL_BYTES, Side};
 pub use frame_word::{FrameTag, FrameWord, NAME_WORDS};
 pub use kernel_event::{
-    KernelEventKind, KernelEventRecord, MAPPING_EVENT_WORDS, MappingEventRecord, NAME_BYTES,
-    PATH_BYTES, PATH_STEPS,
+    CopiedString, FUNCTION_EVENT_WORDS, FUNCTION_FILE_BYTES, FUNCTION_NAME_BYTES,
+    FunctionEventRecord, KernelEventKind, KernelEventRecord, MAPPING_EVENT_WORDS,
+    MappingEventRecord, NAME_BYTES, OWNER_BYTES, PATH_BYTES, PATH_STEPS,
 };
 pub use kernel_layout::{
     Assumed, FaultLayout, FileLayout, KernelField, KernelLayout, MappingLayout, Path, TaskLayout,
@@ -42,7 +43,7 @@ pub use programs::{MAX_EVENTS, ProgramId};
 pub use sample::{COMM_BYTES, KEY_WORDS, SampleKey, Stamp, Tally, ThreadState};
 pub use stack::{
     BLOCK_WORDS, Block, Header, KERNEL_SCRATCH_WORDS, MAX_KERNEL_FRAMES, MAX_USER_FRAMES,
-    PADDING_WORDS, RECORD_BLOCKS, StackEnd, StackPosition, USER_SCRATCH_WORDS,
+    MAX_USER_WORDS, PADDING_WORDS, RECORD_BLOCKS, StackEnd, StackPosition, USER_SCRATCH_WORDS,
 };
 pub use table::{How, MAX_RULES, Origin, PageRows, Row, Rule, Slot, TABLE_PAGE_BITS};
 pub use thread::{
@@ -71,6 +72,7 @@ pub const BOUNDARY: &[StructLayout] = &[
     Asleep::LAYOUT,
     KernelEventRecord::LAYOUT,
     MappingEventRecord::LAYOUT,
+    FunctionEventRecord::LAYOUT,
     Code::LAYOUT,
     CodeKey::LAYOUT,
     Row::LAYOUT,

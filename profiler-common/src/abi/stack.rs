@@ -1,11 +1,14 @@
 //! Stacks as they are stored in the kernel and read by user space.
 //!
-//! A stack is a *record*: one [`Header`] word, its frames from leaf to root, then zeros up to a whole number
-//! of *blocks*. Records are stored one after the other. A block is one cache line, so comparing and copying
+//! A stack is a *record*: one [`Header`] word, the words of its frames from leaf to root, then zeros up to a
+//! whole number of *blocks*. Records are stored one after the other. A block is one cache line, so comparing and copying
 //! go line by line.
 
-/// The most frames kept of one user stack.
+/// The most frames kept of one user stack, native ones and those of interpreters together.
 pub const MAX_USER_FRAMES: usize = 1024;
+
+/// The most words kept of one user stack: a frame of an interpreter takes two.
+pub const MAX_USER_WORDS: usize = 2 * MAX_USER_FRAMES;
 
 /// The most frames kept of one kernel stack: the default of `kernel.perf_event_max_stack`, which the
 /// kernel's own walker obeys (`include/linux/perf_event.h`, `PERF_MAX_STACK_DEPTH`).
@@ -14,22 +17,22 @@ pub const MAX_KERNEL_FRAMES: usize = 127;
 /// Words in one block: 64 bytes, one cache line.
 pub const BLOCK_WORDS: usize = 8;
 
-/// Blocks in the longest record: the header and [`MAX_USER_FRAMES`] addresses.
-pub const RECORD_BLOCKS: usize = (1 + MAX_USER_FRAMES).div_ceil(BLOCK_WORDS);
+/// Blocks in the longest record: the header and [`MAX_USER_WORDS`].
+pub const RECORD_BLOCKS: usize = (1 + MAX_USER_WORDS).div_ceil(BLOCK_WORDS);
 
 /// How many zeros the kernel half writes behind the last frame: enough to fill its block, wherever the frame
 /// is in it.
 pub const PADDING_WORDS: usize = BLOCK_WORDS - 1;
 
 /// Words of the longest user stack's record while it is built.
-pub const USER_SCRATCH_WORDS: usize = scratch(MAX_USER_FRAMES);
+pub const USER_SCRATCH_WORDS: usize = scratch(MAX_USER_WORDS);
 
 /// Words of the longest kernel stack's record while it is built.
 pub const KERNEL_SCRATCH_WORDS: usize = scratch(MAX_KERNEL_FRAMES);
 
-/// Header, addresses and padding, in whole blocks.
-const fn scratch(frames: usize) -> usize {
-    (1 + frames + PADDING_WORDS).next_multiple_of(BLOCK_WORDS)
+/// Header, words and padding, in whole blocks.
+const fn scratch(words: usize) -> usize {
+    (1 + words + PADDING_WORDS).next_multiple_of(BLOCK_WORDS)
 }
 
 /// One value of the stack store.
@@ -106,15 +109,15 @@ impl StackEnd {
     }
 }
 
-/// The first word of a record: bits 0–15 the number of frames, bits 16–23 the [`StackEnd`], bit 24 whether it
+/// The first word of a record: bits 0–15 the number of words, bits 16–23 the [`StackEnd`], bit 24 whether it
 /// is an [`fp_fallback`](Self::is_fp_fallback), bit 25 whether it is a [pair](Self::is_pair).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header(pub u64);
 
 impl Header {
-    /// The header of a stack of `frames` frames.
-    pub const fn new(frames: u16, end: StackEnd) -> Self {
-        Self(frames as u64 | (end as u64) << 16)
+    /// The header of a stack of so many words.
+    pub const fn new(words: u16, end: StackEnd) -> Self {
+        Self(words as u64 | (end as u64) << 16)
     }
 
     /// The same header, of a walk with a frame-pointer fallback.
@@ -131,8 +134,8 @@ impl Header {
         self.0 >> 25 & 1 != 0
     }
 
-    /// The number of frames behind the header.
-    pub const fn frames(self) -> usize {
+    /// The number of words behind the header.
+    pub const fn words(self) -> usize {
         (self.0 & 0xffff) as usize
     }
 
@@ -147,9 +150,9 @@ impl Header {
         self.0 >> 24 & 1 != 0
     }
 
-    /// How many blocks a record of `frames` addresses takes.
-    pub const fn blocks(frames: u32) -> u32 {
-        (frames + 1).div_ceil(BLOCK_WORDS as u32)
+    /// How many blocks a record of so many words takes.
+    pub const fn blocks(words: u32) -> u32 {
+        (words + 1).div_ceil(BLOCK_WORDS as u32)
     }
 }
 
@@ -183,11 +186,11 @@ mod tests {
         for (code, end) in StackEnd::ALL.into_iter().enumerate() {
             assert_eq!(end as usize, code);
             let header = Header::new(1024, end);
-            assert_eq!(header.frames(), 1024);
+            assert_eq!(header.words(), 1024);
             assert_eq!(header.end(), Some(end));
         }
         assert_eq!(Header(0xff_0000).end(), None);
-        assert!(Header::PAIR.is_pair() && Header::PAIR.frames() == 12);
+        assert!(Header::PAIR.is_pair() && Header::PAIR.words() == 12);
         assert!(!Header::new(1024, StackEnd::Root).fp_fallback().is_pair());
     }
 
@@ -201,11 +204,11 @@ mod tests {
     }
 
     #[test]
-    fn blocks_hold_the_header_and_every_address() {
+    fn blocks_hold_the_header_and_every_word() {
         assert_eq!(Header::blocks(0), 1);
         assert_eq!(Header::blocks(7), 1);
         assert_eq!(Header::blocks(8), 2);
-        let most = u32::try_from(MAX_USER_FRAMES).unwrap();
+        let most = u32::try_from(MAX_USER_WORDS).unwrap();
         assert_eq!(Header::blocks(most) as usize, RECORD_BLOCKS);
     }
 }

@@ -97,10 +97,16 @@ mod tests {
     use super::super::memory::Recorded;
     use super::*;
 
+    fn at_thread(thread_pointer: u64) -> Recorded {
+        Recorded {
+            thread_pointer,
+            ..Recorded::default()
+        }
+    }
+
     #[test]
     fn glibc_values_are_found_in_the_first_and_in_later_blocks() {
-        let mut process = Recorded::default();
-        process.thread_pointer = 0x7000_0000;
+        let mut process = at_thread(0x7000_0000);
         process.words(0x7000_0000 + 1296, &[0x7000_0310, 0x5000]);
         process.words(0x7000_0310 + 16 * 3 + 8, &[0xabc]);
         process.words(0x5000 + 16 + 8, &[0xdef]);
@@ -116,8 +122,7 @@ mod tests {
 
     #[test]
     fn musl_values_are_found() {
-        let mut process = Recorded::default();
-        process.thread_pointer = 0x7000_0000;
+        let mut process = at_thread(0x7000_0000);
         process.words(0x7000_0080, &[0x9000]);
         process.words(0x9000 + 5 * 8, &[0x123]);
         assert_eq!(specific(&process, Libc::Musl, 5), Some(0x123));
@@ -125,8 +130,7 @@ mod tests {
 
     #[test]
     fn thread_local_variables_are_found_by_module() {
-        let mut process = Recorded::default();
-        process.thread_pointer = 0x7000_0000;
+        let mut process = at_thread(0x7000_0000);
         process.words(0x7000_0008, &[0x6000]);
         process.words(0x6000 + 16 * 2, &[0x8000]);
         process.words(0x6000 + 16 * 3, &[u64::MAX]);

@@ -5,7 +5,7 @@
 //! process need not be inspected while it lives, and each sample is named by what was mapped then, whatever the process
 //! does later. A file's path is reported with its first mapping.
 
-use super::wake_up;
+use super::{function_event, send_record};
 use crate::{
     platform::{
         config::{self, config},
@@ -21,8 +21,8 @@ use crate::{
 use core::{hint::black_box, ops::ControlFlow};
 use profiler_common::{
     abi::{
-        Counter, Header, KernelEventKind, MAPPING_EVENT_WORDS, MAX_USER_FRAMES, PATH_BYTES,
-        PATH_STEPS, SampleKey, Switches,
+        Counter, FrameWord, Header, KernelEventKind, MAPPING_EVENT_WORDS, MAX_USER_WORDS,
+        PATH_BYTES, PATH_STEPS, SampleKey, Switches,
     },
     intern::Hash,
 };
@@ -32,6 +32,9 @@ const KNOWN: u32 = 1;
 
 /// Something could not be reported.
 const DROPPED: u32 = 2;
+
+/// A function could not be reported.
+const FUNCTION_DROPPED: u32 = 4;
 
 subprog! {
     /// Reports the mappings of the user stack in the scratch memory, for the process whose key is there, unless that was
@@ -74,9 +77,11 @@ fn stack(cpu_slot: u32, scratch: &'static Scratch, counters: &Counters) -> bool 
         cpu_slot,
         reported: 0,
     };
-    repeat(MAX_USER_FRAMES as u32, &mut frames);
+    repeat(MAX_USER_WORDS as u32, &mut frames);
     if frames.reported & DROPPED != 0 {
         counters::bump(counters, Counter::MappingEventsDropped);
+    } else if frames.reported & FUNCTION_DROPPED != 0 {
+        counters::bump(counters, Counter::FunctionEventsDropped);
     } else {
         slot.store(hash.0);
     }
@@ -87,7 +92,7 @@ fn stack(cpu_slot: u32, scratch: &'static Scratch, counters: &Counters) -> bool 
 struct Frames {
     scratch: &'static Scratch,
     cpu_slot: u32,
-    /// [`KNOWN`] and [`DROPPED`].
+    /// [`KNOWN`], [`DROPPED`] and [`FUNCTION_DROPPED`].
     reported: u32,
 }
 
@@ -97,12 +102,22 @@ impl Turn for Frames {
         let scratch = self.scratch;
         let place = scratch.user.get(1 + black_box(index as usize));
         let Some(place) =
-            place.filter(|_| (index as usize) < Header(scratch.user[0].load()).frames())
+            place.filter(|_| (index as usize) < Header(scratch.user[0].load()).words())
         else {
             return ControlFlow::Break(());
         };
+        let word = FrameWord(place.load());
+        if config::has(Switches::RUNTIMES) && !word.is_native() {
+            if let Some(position) = scratch.user.get(2 + black_box(index as usize))
+                && word.runtime().is_some()
+                && !function_event::report_function(self.cpu_slot, word.0, position.load())
+            {
+                self.reported |= FUNCTION_DROPPED;
+            }
+            return ControlFlow::Continue(());
+        }
         // A caller is looked up inside its call, as in user space.
-        let address = place.load().wrapping_sub(u64::from(index > 0));
+        let address = word.address().wrapping_sub(u64::from(index > 0));
         for range in &scratch.report.ranges {
             if range.start.load() <= address && address < range.end.load() {
                 return ControlFlow::Continue(());
@@ -179,7 +194,7 @@ fn report(cpu_slot: u32, scratch: &'static Scratch, address: u64) -> u32 {
     }
     // A process that makes code, or runs an unknown file, is inspected while it lives.
     let is_priority = key.is_anonymous() || report.length.load() != 0;
-    if !send(&report.record, &report.length, is_priority) {
+    if !send_record::<MAPPING_EVENT_WORDS>(&report.record, &report.length, is_priority) {
         return DROPPED;
     }
     known.store(whole.0);
@@ -187,19 +202,6 @@ fn report(cpu_slot: u32, scratch: &'static Scratch, address: u64) -> u32 {
         file_known.store(file.0);
     }
     KNOWN
-}
-
-/// Puts the record, with a path of so many bytes, into the queue; false if that is full.
-#[inline(always)]
-fn send(record: &'static [Word; REPORT_WORDS], length: &Word, is_priority: bool) -> bool {
-    // From memory, and hidden from the compiler: the verifier must see the comparison.
-    let bytes = black_box(MAPPING_EVENT_WORDS * 8 + length.load() as usize);
-    if bytes > REPORT_WORDS * 8 {
-        return false;
-    }
-    KERNEL_EVENTS
-        .output::<[u8]>(memory::first_bytes(record, bytes), wake_up(is_priority))
-        .is_ok()
 }
 
 subprog! {

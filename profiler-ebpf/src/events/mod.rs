@@ -1,18 +1,22 @@
 //! Kernel events: what user space should know before the next drain.
 
+pub(crate) mod function_event;
 pub(crate) mod mapping_event;
 
 use crate::{
     platform::{
         config::{self, config},
-        maps::{ANNOUNCED, ANNOUNCED_SLOTS, Counters, KERNEL_EVENTS, Scratch},
+        maps::{ANNOUNCED, ANNOUNCED_SLOTS, Counters, KERNEL_EVENTS, REPORT_WORDS, Scratch},
+        memory,
         subprog::subprog,
+        word::Word,
     },
     sample::{context::SampleContext, counters},
 };
 use aya_ebpf::bindings::{
     BPF_RB_AVAIL_DATA, BPF_RB_FORCE_WAKEUP, BPF_RB_NO_WAKEUP, BPF_RB_RING_SIZE,
 };
+use core::hint::black_box;
 use profiler_common::{
     abi::{Counter, KernelEventKind, KernelEventRecord, SampleKey, Switches, used_clock},
     intern::Hash,
@@ -116,4 +120,21 @@ pub(crate) fn wake_up(is_priority: bool) -> u64 {
             BPF_RB_NO_WAKEUP
         },
     )
+}
+
+/// Puts a record of so many words, with so many bytes behind it, into the queue; false if that is full.
+#[inline(always)]
+pub(crate) fn send_record<const WORDS: usize>(
+    record: &'static [Word; REPORT_WORDS],
+    length: &Word,
+    is_priority: bool,
+) -> bool {
+    // From memory, and hidden from the compiler: the verifier must see the comparison.
+    let bytes = black_box(WORDS * 8 + length.load() as usize);
+    if bytes > REPORT_WORDS * 8 {
+        return false;
+    }
+    KERNEL_EVENTS
+        .output::<[u8]>(memory::first_bytes(record, bytes), wake_up(is_priority))
+        .is_ok()
 }

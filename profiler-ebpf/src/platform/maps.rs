@@ -22,6 +22,7 @@ use profiler_common::{
         PATH_BYTES, SLAB_WORDS, SYMBOL_BYTES, Switches, ThreadEntry, USER_SCRATCH_WORDS,
         WakerEntry,
     },
+    runtime::{CURSOR_WORDS, DESCRIPTOR_WORDS, DESCRIPTORS, RuntimeKind},
     walk::{
         maple::PIVOTS,
         native::{FRAME_WORDS, Frame},
@@ -58,7 +59,52 @@ pub(crate) struct Scratch {
     pub(crate) context: Context,
     pub(crate) wait: Wait,
     pub(crate) report: Report,
+    pub(crate) chains: Chains,
 }
+
+/// The chains of interpreters that a walk follows.
+#[repr(C)]
+pub(crate) struct Chains {
+    /// One bit for each [`RuntimeKind`]: whether its chain was begun.
+    pub(crate) begun: Word,
+    /// Whether nothing more comes of it.
+    pub(crate) over: Word,
+    /// How many words of the stack are not of native frames.
+    pub(crate) words: Word,
+    /// How many steps were taken along chains in this walk.
+    pub(crate) steps: Word,
+    /// The thread's.
+    pub(crate) thread_pointer: Word,
+    /// The native frame that is looked at: a [`profiler_common::runtime::NativeFrame`].
+    pub(crate) address: Word,
+    pub(crate) sp: Word,
+    pub(crate) caller_sp: Word,
+    pub(crate) is_first: Word,
+    /// Where the next word of the stack goes.
+    pub(crate) place: Word,
+    /// Where the level's first word is.
+    pub(crate) level: Word,
+    /// The flags of the last step.
+    pub(crate) flags: Word,
+    /// By [`RuntimeKind`].
+    pub(crate) of: [Chain; RUNTIME_KINDS],
+}
+
+/// Places for kinds of runtimes: a power of two.
+pub(crate) const RUNTIME_KINDS: usize = RuntimeKind::ALL.len().next_power_of_two();
+
+/// The chain of one runtime.
+#[repr(C)]
+pub(crate) struct Chain {
+    /// The number of the file's descriptor.
+    pub(crate) descriptor: Word,
+    /// What to add to an address of the file's.
+    pub(crate) bias: Word,
+    pub(crate) cursor: [Word; CURSOR_WORDS],
+}
+
+/// What user space says of a file with a runtime.
+pub(crate) type Descriptor = [Word; DESCRIPTOR_WORDS];
 
 /// Whose firing it is; see [`crate::sample::context::SampleContext`].
 #[repr(C)]
@@ -91,8 +137,21 @@ pub(crate) struct Report {
     pub(crate) turn: Word,
     /// The last of them, which need not be looked at again for the same stack.
     pub(crate) ranges: [Range; FOUND],
-    /// A [`profiler_common::abi::MappingEventRecord`], and the path behind it.
+    /// A [`profiler_common::abi::MappingEventRecord`], and the path behind it; or a
+    /// [`profiler_common::abi::FunctionEventRecord`], and its strings.
     pub(crate) record: [Word; REPORT_WORDS],
+    /// Where a function's strings lie: what it belongs to, its name, its file.
+    pub(crate) pieces: [Piece; 3],
+    pub(crate) first_line: Word,
+    pub(crate) extra: Word,
+}
+
+/// A [`profiler_common::runtime::Piece`].
+#[repr(C)]
+pub(crate) struct Piece {
+    pub(crate) address: Word,
+    pub(crate) bytes: Word,
+    pub(crate) encoding: Word,
 }
 
 /// Addresses that were looked at.
@@ -111,8 +170,8 @@ pub(crate) struct Walk {
     /// The first frame's registers by their DWARF numbers.
     pub(crate) registers: [Word; 16],
     frame: [Word; FRAME_WORDS],
-    /// How many frames are noted.
-    pub(crate) frames: Word,
+    /// How many words are noted.
+    pub(crate) words: Word,
     /// Why it ended; a [`profiler_common::abi::StackEnd`].
     pub(crate) end: Word,
     /// Not zero once a frame pointer was followed where an object's rows say nothing.
@@ -161,6 +220,10 @@ pub(crate) struct Known {
     pub(crate) turn: Word,
     /// Which of `found` is looked at.
     pub(crate) current: Word,
+    /// The descriptor of a runtime that was met in this process, or zero.
+    pub(crate) runtime: Word,
+    /// What to add to an address of that runtime's file.
+    pub(crate) bias: Word,
     /// The last answers.
     pub(crate) found: [Found; FOUND],
 }
@@ -182,7 +245,7 @@ impl Found {
     /// Code without rows.
     pub(crate) const NO_TABLE: u64 = CodeState::BARE.0;
     /// Code of a file that has not been published.
-    pub(crate) const UNKNOWN: u64 = 1 << 40;
+    pub(crate) const UNKNOWN: u64 = 1 << 35;
 }
 
 impl Scratch {
@@ -216,6 +279,13 @@ impl Walk {
             *word = place.load();
         }
         Frame::from_words(words)
+    }
+
+    /// The stack pointer of the frame that is looked at.
+    #[inline(always)]
+    pub(crate) fn sp(&self) -> u64 {
+        // As `Frame::words` has it.
+        self.frame[1].load()
     }
 
     /// Sets the frame to look at next.
@@ -349,6 +419,18 @@ pub(crate) type Slab = btf_maps::Array<[Half; SLAB_WORDS], 1, { BPF_F_MMAPABLE a
 /// most is set at load from the limit on memory).
 #[btf_map]
 pub(crate) static SLABS: btf_maps::ArrayOfMaps<Slab, 1> = btf_maps::ArrayOfMaps::new();
+
+/// What user space says of files with runtimes: 32 KiB. The first place is not used.
+#[map]
+pub(crate) static RUNTIMES: Array<Descriptor> =
+    Array::with_max_entries(DESCRIPTORS as u32, BPF_F_MMAPABLE);
+
+/// Functions of interpreters that were reported lately: slot by hash, as in [`ANNOUNCED`]. 16,384 slots, 128 KiB.
+#[map]
+pub(crate) static FUNCTIONS: Array<Word> = Array::with_max_entries(FUNCTION_SLOTS, 0);
+
+/// Slots of [`FUNCTIONS`].
+pub(crate) const FUNCTION_SLOTS: u32 = 16 << 10;
 
 /// What user space asked for with [`crate::walk::mappings::note_code`]: a [`profiler_common::abi::CodeKey`].
 #[map]

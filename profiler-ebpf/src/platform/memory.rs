@@ -5,15 +5,20 @@ use crate::platform::{
     maps::{REPORT_WORDS, STACK_WORDS},
     word::Word,
 };
+use aya_ebpf::cty::c_void;
 use aya_ebpf::helpers::{
     bpf_probe_read_kernel,
     generated::{
         bpf_probe_read_kernel as bpf_copy_kernel, bpf_probe_read_kernel_str, bpf_probe_read_user,
+        bpf_probe_read_user_str,
     },
 };
 use core::hint::black_box;
 use profiler_common::{
-    abi::{MAPPING_EVENT_WORDS, NAME_BYTES, NAME_WORDS, PATH_BYTES},
+    abi::{
+        FUNCTION_EVENT_WORDS, FUNCTION_FILE_BYTES, FUNCTION_NAME_BYTES, MAPPING_EVENT_WORDS,
+        NAME_BYTES, NAME_WORDS, OWNER_BYTES, PATH_BYTES,
+    },
     walk::{Memory, maple::PIVOTS},
 };
 
@@ -113,6 +118,74 @@ pub(crate) fn copy_name(
     (1..=NAME_BYTES as i64)
         .contains(&copied)
         .then_some(copied as usize)
+}
+
+/// Strings may begin so many bytes behind the record of a function.
+const STRINGS_BYTES: usize = OWNER_BYTES + FUNCTION_NAME_BYTES;
+
+/// The longest string, its NUL included.
+const STRING_BYTES: usize = FUNCTION_FILE_BYTES;
+const _: () = assert!(FUNCTION_EVENT_WORDS * 8 + STRINGS_BYTES + STRING_BYTES <= REPORT_WORDS * 8);
+
+/// Where a string goes that begins `length` bytes behind the record of a function.
+#[inline(always)]
+fn string_place(record: &'static [Word; REPORT_WORDS], length: u64) -> Option<*mut c_void> {
+    // Hidden from the compiler, which would compare before it has the number that is used.
+    let length = black_box(length as usize);
+    if length > STRINGS_BYTES {
+        return None;
+    }
+    // SAFETY: so far behind the record there is room for the longest string.
+    let place = unsafe {
+        let strings = record[FUNCTION_EVENT_WORDS].as_ptr().cast::<u8>();
+        strings.add(length)
+    };
+    Some(place.cast())
+}
+
+/// Appends bytes of the running process, at most [`STRING_BYTES`], to the `length` bytes behind the record of a function;
+/// false if they cannot be read.
+#[inline(always)]
+pub(crate) fn copy_user(
+    record: &'static [Word; REPORT_WORDS],
+    length: u64,
+    address: u64,
+    bytes: u64,
+) -> bool {
+    let Some(place) = string_place(record, length) else {
+        return false;
+    };
+    // As above.
+    let bytes = black_box(bytes);
+    if bytes > STRING_BYTES as u64 {
+        return false;
+    }
+    // SAFETY: there is room for as many bytes; the source is checked by the helper.
+    unsafe { bpf_probe_read_user(place, bytes as u32, address as *const _) == 0 }
+}
+
+/// As [`copy_user`], up to a NUL, of at most `most` bytes with it. Returns the number of bytes without it; zero if they cannot
+/// be read.
+#[inline(always)]
+pub(crate) fn copy_user_text(
+    record: &'static [Word; REPORT_WORDS],
+    length: u64,
+    address: u64,
+    most: u64,
+) -> u64 {
+    let Some(place) = string_place(record, length) else {
+        return 0;
+    };
+    let most = black_box(most);
+    if most > STRING_BYTES as u64 {
+        return 0;
+    }
+    // SAFETY: as for `copy_user`.
+    let copied = unsafe { bpf_probe_read_user_str(place, most as u32, address as *const _) };
+    if copied <= 0 || copied > STRING_BYTES as i64 {
+        return 0;
+    }
+    copied as u64 - 1
 }
 
 /// The first `bytes` bytes of a record of a mapping; there must be as many.

@@ -58,7 +58,7 @@ impl<const WORDS: usize> Sealed<WORDS> {
         words[0].store(header.0);
         // From memory, so that the verifier forgets the number's range: the code that follows is then verified once, and
         // not once for each way here.
-        let frames = Header(words[0].load()).frames();
+        let frames = Header(words[0].load()).words();
         if frames > WORDS - 1 - PADDING_WORDS {
             return None;
         }

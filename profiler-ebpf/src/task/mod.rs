@@ -183,6 +183,13 @@ pub(crate) fn does_without_memory() -> bool {
     depth > 1
 }
 
+/// The running thread's thread pointer. Programs that set it themselves (`wrfsbase`) are seen with the one that they had when
+/// they last got the CPU.
+#[inline(always)]
+pub(crate) fn thread_pointer() -> u64 {
+    memory::kernel(current_address() + u64::from(config!(layout.task_thread_pointer)))
+}
+
 /// For how long the running thread has had the CPU this time, as the scheduler knows when it takes it
 /// away: `se.sum_exec_runtime` less what that was when it came (`include/linux/sched.h`).
 #[inline(always)]

@@ -48,8 +48,8 @@ pub(crate) fn look_up(
         if let Some(hash) = find_code(cpu_slot, address) {
             let context = SampleContext::of(cpu_slot)?;
             if log::is_on() {
-                let frames = walk.frames.load();
-                log::note(Happened::UnknownCode, context.ids.tgid, frames, address);
+                let words = walk.words.load();
+                log::note(Happened::UnknownCode, context.ids.tgid, words, address);
             }
             events::unknown_code(context, address, hash);
         }
@@ -148,8 +148,11 @@ fn refresh(cpu_slot: u32) -> Option<()> {
     walk.code_changes.store(code_changes);
     let changes = mappings::changes(space);
     let [process, memory, state, second] = &known.stamp;
-    let difference = renew(process, context.incarnation)
-        | renew(memory, space)
+    let other = renew(process, context.incarnation) | renew(memory, space);
+    if other != 0 {
+        known.runtime.store(0);
+    }
+    let difference = other
         | renew(state, u64::from(changes.unwrap_or(0)) | code_changes << 32)
         | renew(second, used_clock(context.now))
         | u64::from(changes.is_none());

@@ -35,7 +35,7 @@ impl Turn for PointerWalk {
             return ControlFlow::Break(());
         }
         place.store(self.registers.ip);
-        walk.frames.store(u64::from(index) + 1);
+        walk.words.store(u64::from(index) + 1);
         match frame_pointer::step(self.registers, &UserMemory) {
             Step::Caller(registers) => {
                 self.registers = registers;
@@ -64,13 +64,13 @@ fn walk(cpu_slot: u32, scratch: &'static Scratch) {
     if walk.is_at_entry() {
         // The function has not made its frame yet.
         scratch.user[1].store(walk.frame().ip);
-        walk.frames.store(1);
+        walk.words.store(1);
         if let ControlFlow::Break(end) = rules::follow_rule(cpu_slot, Rule::ENTRY) {
             return walk.end.store(end);
         }
     }
     // From memory, so that the verifier treats both ways here as one.
-    let before = walk.frames.load() as u32;
+    let before = walk.words.load() as u32;
     let Some(registers) = walk.frame().registers(&UserMemory) else {
         return walk.end.store(StackEnd::NoFramePointer as u64);
     };

@@ -120,7 +120,7 @@ const STACK_BYTES: u64 = (STACK_WORDS as u64 - 1) * 8;
 /// Whether all return addresses are in their words.
 #[inline(always)]
 fn is_this(kept: &KernelStacks, stack: &KernelStack) -> bool {
-    let frames = Header(stack.header.load()).frames();
+    let frames = Header(stack.header.load()).words();
     let words = kept.words.load();
     for (index, noted) in stack.frames.iter().enumerate() {
         if index >= frames {
@@ -156,7 +156,7 @@ fn insert(cpu_slot: u32) -> Option<()> {
     let kept = KERNEL_STACKS.get(task::cpu())?;
     let walked = &SCRATCH.get(cpu_slot)?.kernel;
     let header = Header(walked[0].load());
-    let frames = header.frames();
+    let frames = header.words();
     if frames > CACHED_FRAMES || header.end() != Some(StackEnd::Root) {
         return None;
     }
@@ -238,7 +238,7 @@ impl Turn for Place {
             return ControlFlow::Break(());
         };
         let (address, last) = (address.load(), kept.last.load());
-        let frames = Header(walked[0].load()).frames();
+        let frames = Header(walked[0].load()).words();
         let place = match found.load() {
             0 if last == 0 && index < OWN_FRAMES => OWN,
             // Behind all others.

@@ -7,4 +7,5 @@ pub(crate) mod kernel;
 pub(crate) mod kstack_cache;
 pub(crate) mod mappings;
 pub(crate) mod rules;
+pub(crate) mod runtime;
 pub(crate) mod user;

@@ -15,11 +15,11 @@ use crate::{
     },
     sample::context::SampleContext,
     task::{self, UserMode},
-    walk::{code_cache, frame_pointers, mappings, rules},
+    walk::{code_cache, frame_pointers, mappings, rules, runtime},
 };
 use core::{hint::black_box, ops::ControlFlow};
 use profiler_common::{
-    abi::{CodeState, Header, MAX_USER_FRAMES, Rule, StackEnd, Switches},
+    abi::{CodeState, Header, MAX_USER_FRAMES, MAX_USER_WORDS, Rule, StackEnd, Switches},
     walk::{Step, frame_pointer, native::Frame},
 };
 
@@ -47,17 +47,23 @@ impl UserWalk {
     /// Notes the frame and puts its caller in its place, or says why there is none.
     #[inline(always)]
     fn step(&self, index: u32) -> ControlFlow<u64> {
-        if index >= MAX_USER_FRAMES as u32 {
+        let others = self.other_words();
+        // A frame of an interpreter has two words.
+        if index + others.div_ceil(2) >= MAX_USER_FRAMES as u32 {
             return end(StackEnd::Truncated);
         }
         // Hidden from the compiler, which would compute the place before it has checked the number.
-        let Some(place) = self.scratch.user.get(1 + black_box(index as usize)) else {
+        let index_of_word = black_box((index + others) as usize);
+        if index_of_word >= MAX_USER_WORDS {
+            return end(StackEnd::Truncated);
+        }
+        let Some(place) = self.scratch.user.get(1 + index_of_word) else {
             return end(StackEnd::Truncated);
         };
         let frame = self.scratch.walk.frame();
         if index == 0 && self.scratch.walk.is_at_entry() {
             // Whatever is known of the function: its first instruction has changed nothing yet.
-            self.note(place, index, &frame);
+            self.note(place, index, others, &frame);
             return rules::follow_rule(self.cpu_slot, Rule::ENTRY);
         }
         let address = frame.lookup();
@@ -70,11 +76,29 @@ impl UserWalk {
             // process is ending, or becoming another program, and its memory is gone.
             return end(StackEnd::Implausible);
         }
-        self.note(place, index, &frame);
-        match kind {
+        self.note(place, index, others, &frame);
+        let outcome = self.leave(place, index, &frame, found, address);
+        if config::has(Switches::RUNTIMES) && CodeState(kind).runtime() != 0 {
+            let own_address = address.wrapping_add(found.shift.load());
+            return runtime::enter(self.cpu_slot, own_address, frame.sp, index == 0, outcome);
+        }
+        outcome
+    }
+
+    /// Puts the frame's caller in its place, or says why there is none.
+    #[inline(always)]
+    fn leave(
+        &self,
+        place: &Word,
+        index: u32,
+        frame: &Frame,
+        found: &'static Found,
+        address: u64,
+    ) -> ControlFlow<u64> {
+        match found.kind.load() {
             Found::UNKNOWN => end(StackEnd::NotLoaded),
             Found::NO_TABLE if config::has(Switches::FRAME_POINTERS) => {
-                self.by_frame_pointer(&frame)
+                self.by_frame_pointer(frame)
             }
             Found::NO_TABLE => end(StackEnd::NoRow),
             state if !CodeState(state).has_table() => end(StackEnd::NotLoaded),
@@ -83,7 +107,7 @@ impl UserWalk {
                 table as u32,
                 address.wrapping_add(found.shift.load()),
             ) {
-                Some(Rule::MISSING) if config::has(Switches::FRAME_POINTERS) => self.guess(&frame),
+                Some(Rule::MISSING) if config::has(Switches::FRAME_POINTERS) => self.guess(frame),
                 Some(rule) => {
                     if rule.is_signal() && index > 0 {
                         // A handler returns to the trampoline's first byte, which nothing called.
@@ -97,9 +121,20 @@ impl UserWalk {
     }
 
     #[inline(always)]
-    fn note(&self, place: &Word, index: u32, frame: &Frame) {
+    fn note(&self, place: &Word, index: u32, others: u32, frame: &Frame) {
         place.store(if index == 0 { frame.ip } else { frame.shown() });
-        self.scratch.walk.frames.store(u64::from(index) + 1);
+        let words = u64::from(index) + u64::from(others) + 1;
+        self.scratch.walk.words.store(words);
+    }
+
+    /// How many words there are that are not native frames.
+    #[inline(always)]
+    fn other_words(&self) -> u32 {
+        if config::has(Switches::RUNTIMES) {
+            self.scratch.chains.words.load() as u32
+        } else {
+            0
+        }
     }
 
     /// Leaves code of which its object's rows say nothing: by frame pointer, if that leads to code.
@@ -152,28 +187,28 @@ subprog! {
 fn walk(cpu_slot: u32, scratch: &'static Scratch) {
     let walk = &scratch.walk;
     walk.fp_fallback.store(0);
-    walk.frames.store(0);
+    walk.words.store(0);
     match task::user_registers(walk) {
         UserMode::None => {}
         // The first frame is known; how 32-bit frames lie is not our business.
         UserMode::Compat => {
             scratch.user[1].store(walk.frame().ip);
-            walk.frames.store(1);
+            walk.words.store(1);
             walk.end.store(StackEnd::Compat as u64);
         }
         UserMode::Native => native(cpu_slot, scratch),
     }
-    let frames = walk.frames.load();
+    let words = walk.words.load();
     if log::is_on()
-        && frames != 0
+        && words != 0
         && walk.end.load() != StackEnd::Root as u64
         && let Some(context) = SampleContext::of(cpu_slot)
     {
         let happened = Happened::WalkEnded(walk.end.load());
-        log::note(happened, context.ids.tgid, frames, walk.frame().ip);
+        log::note(happened, context.ids.tgid, words, walk.frame().ip);
     }
-    let header = Header(frames | walk.end.load() << 16);
-    scratch.user[0].store(if frames == 0 {
+    let header = Header(words | walk.end.load() << 16);
+    scratch.user[0].store(if words == 0 {
         0
     } else if walk.fp_fallback.load() != 0 {
         header.fp_fallback().0
@@ -200,5 +235,11 @@ fn native(cpu_slot: u32, scratch: &'static Scratch) {
     if !config::has(Switches::UNWIND_ROWS) {
         return frame_pointers::walk_frame_pointers(cpu_slot);
     }
+    if config::has(Switches::RUNTIMES) {
+        runtime::reset(&scratch.chains);
+    }
     repeat(TURNS, &mut UserWalk { scratch, cpu_slot });
+    if config::has(Switches::RUNTIMES) && runtime::has_rest(scratch) {
+        runtime::show_rest(cpu_slot);
+    }
 }

@@ -27,7 +27,7 @@ pub(super) struct OutputArgs {
     /// Put a frame `-` between user and kernel frames
     #[arg(long)]
     pub(super) delimited: bool,
-    /// Mark kernel frames (_[k]) and JIT-compiled frames (_[j]) in folded text
+    /// Mark frames in folded text: kernel (_[k]), JIT-compiled (_[j]), interpreted (_[py])
     #[arg(long)]
     pub(super) annotate: bool,
     #[command(flatten)]
@@ -97,6 +97,9 @@ pub(super) struct NameArgs {
     /// Show file and line of user frames
     #[arg(long)]
     pub(super) lines: bool,
+    /// Show the interpreters' own frames beside what they run: _PyEval_EvalFrameDefault
+    #[arg(long)]
+    pub(super) interpreter_frames: bool,
     /// Omit template and generic arguments: std::vector::push_back
     #[arg(long, conflicts_with = "no_demangle")]
     pub(super) simplify: bool,

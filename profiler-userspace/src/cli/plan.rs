@@ -255,6 +255,7 @@ fn capture(stacks: &StackArgs, events: &[Event]) -> Result<Capture> {
             threads: stacks.per_thread,
             cpus: stacks.per_cpu,
         },
+        runtimes: !stacks.no_runtimes,
     })
 }
 
@@ -293,6 +294,7 @@ pub(super) fn naming(names: NameArgs) -> Naming {
         },
         inlined: names.inline,
         lines: names.lines,
+        interpreter_frames: names.interpreter_frames,
         kernel_lines: false,
         memory: names.max_symbol_memory.unwrap_or_default(),
     }

@@ -124,6 +124,9 @@ pub(super) struct StackArgs {
     /// Keep samples of idle CPUs (whole machine only)
     #[arg(short = 'I', long)]
     pub(super) include_idle: bool,
+    /// Leave out the functions that interpreters run (Python): native frames alone
+    #[arg(long)]
+    pub(super) no_runtimes: bool,
     /// Separate threads
     #[arg(long)]
     pub(super) per_thread: bool,

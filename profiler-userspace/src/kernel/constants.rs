@@ -16,6 +16,10 @@ pub(super) fn config(request: &Request, support: &Support, sizes: &Sizes) -> Con
     let rows = Switches::UNWIND_ROWS.with(Switches::USER_STACKS);
     let rows = request.switches.has(rows) && support.can_find_mappings();
     let tell = request.switches.has(Switches::USER_STACKS) && support.can_find_mappings();
+    let runtimes = rows
+        && request.switches.has(Switches::RUNTIMES)
+        && support.bpf_loop != Some(false)
+        && support.thread_pointer();
     let waits = request.waits().cloned().unwrap_or_default();
     let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     Config {
@@ -25,6 +29,8 @@ pub(super) fn config(request: &Request, support: &Support, sizes: &Sizes) -> Con
             .without(Switches::UNWIND_ROWS)
             .with_if(Switches::UNWIND_ROWS, rows)
             .with_if(Switches::MAPPING_EVENTS, tell)
+            .without(Switches::RUNTIMES)
+            .with_if(Switches::RUNTIMES, runtimes)
             .with_if(Switches::TASK_LAYOUT, support.layout.is_some())
             .with_if(Switches::PID_NAMESPACE, support.pid_namespace.is_some())
             .with_if(Switches::PLAIN_LOOPS, support.bpf_loop == Some(false))
@@ -68,6 +74,7 @@ pub(super) fn config(request: &Request, support: &Support, sizes: &Sizes) -> Con
         files: support.files.unwrap_or_default(),
         faults: faults(request, support),
         switch_cpu_slots: request.lasting_event() as u32 * sizes.cpus,
+        reserved: 0,
         cpus: sizes.cpus,
         weighed: request.weighed,
     }

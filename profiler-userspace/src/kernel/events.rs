@@ -3,10 +3,11 @@
 //! In: records of the ring buffer. Out: [`KernelEvent`]s. Pure but for the reading of the queue itself; a record that
 //! makes no sense is none.
 
-use crate::process::{MappingEvent, ProcessKey};
+use crate::process::{CopiedText, FunctionEvent, MappingEvent, ProcessKey};
 use aya::maps::{MapData, RingBuf};
 use profiler_common::abi::{
-    CodeKey, KernelEventKind, KernelEventRecord, MAPPING_EVENT_WORDS, MappingEventRecord,
+    CodeKey, CopiedString, FUNCTION_EVENT_WORDS, FrameWord, KernelEventKind, KernelEventRecord,
+    MAPPING_EVENT_WORDS, MappingEventRecord,
 };
 use std::os::fd::{AsFd as _, BorrowedFd};
 
@@ -31,6 +32,8 @@ pub enum KernelEvent {
     UnknownCode(ProcessKey, u64),
     /// What lies at an address that was sampled.
     Mapping(MappingEvent),
+    /// What an interpreter's function is called that was sampled.
+    Function(FunctionEvent),
 }
 
 /// The queue of what the kernel half reports.
@@ -82,6 +85,9 @@ fn parse(record: &[u8]) -> Option<KernelEvent> {
         KernelEventKind::UnknownCode => {
             return Some(KernelEvent::UnknownCode(process_key, event.address));
         }
+        KernelEventKind::Function => {
+            return function(&event, process_key, record, word).map(KernelEvent::Function);
+        }
         KernelEventKind::Mapping => {}
     }
     let mapped = MappingEventRecord {
@@ -105,6 +111,40 @@ fn parse(record: &[u8]) -> Option<KernelEvent> {
             code: mapped.code,
             names: names.collect(),
         })
+    })
+}
+
+/// The fields of a [`FunctionEventRecord`](profiler_common::abi::FunctionEventRecord), and its strings.
+fn function(
+    event: &KernelEventRecord,
+    process_key: ProcessKey,
+    record: &[u8],
+    word: impl Fn(usize) -> Option<u64>,
+) -> Option<FunctionEvent> {
+    let [bias, extra, who, first, last] = [word(3)?, word(4)?, word(5)?, word(6)?, word(7)?];
+    let mut rest = record.get(FUNCTION_EVENT_WORDS * 8..)?;
+    let mut next = |copied: u64| -> Option<CopiedText> {
+        let copied = CopiedString(copied as u32);
+        let (bytes, behind) = rest.split_at_checked(copied.bytes())?;
+        rest = behind;
+        Some(CopiedText {
+            bytes: bytes.into(),
+            encoding: copied.encoding(),
+            lacks_beginning: copied.0 & CopiedString::NO_BEGINNING != 0,
+            lacks_end: copied.0 & CopiedString::NO_END != 0,
+        })
+    };
+    Some(FunctionEvent {
+        process_key,
+        function: FrameWord(event.address),
+        check: who as u32,
+        descriptor: (who >> 32) as u32,
+        bias,
+        extra,
+        first_line: first as u32,
+        owner: next(first >> 32)?,
+        name: next(last)?,
+        file: next(last >> 32)?,
     })
 }
 
@@ -134,6 +174,33 @@ mod tests {
             seen.names,
             [b"cat".as_slice().into(), b"bin".as_slice().into()]
         );
+    }
+
+    #[test]
+    fn a_function_is_read_with_its_strings() {
+        let string = |bytes, missing| u64::from(CopiedString::new(bytes, 1, missing).0);
+        let words = [
+            4 | 7 << 32,
+            11,
+            0x40 << 56 | 0x1000,
+            0x5000,
+            0,
+            0xabc | 3 << 32,
+            12 | string(0, 0) << 32,
+            string(4, 0) | string(2, CopiedString::NO_BEGINNING) << 32,
+        ];
+        let Some(KernelEvent::Function(seen)) = parse(&record(&words, b"workpy")) else {
+            panic!()
+        };
+        assert_eq!((seen.check, seen.descriptor, seen.bias), (0xabc, 3, 0x5000));
+        assert_eq!((seen.first_line, &*seen.owner.bytes), (12, &b""[..]));
+        assert_eq!(
+            (&*seen.name.bytes, &*seen.file.bytes),
+            (&b"work"[..], &b"py"[..])
+        );
+        assert!(seen.file.lacks_beginning && !seen.file.lacks_end);
+        // Fewer bytes than the strings have.
+        assert_eq!(parse(&record(&words, b"work")), None);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::constants::config;
 use super::counters::CounterMap;
+use super::descriptors::Descriptors;
 use super::errors::{loading, missing};
 use super::events::{Events, queue_bytes};
 use super::files::FileKeys;
@@ -87,9 +88,10 @@ pub(super) fn load(request: Request, support: &Support) -> Result<Kernel> {
     let keys = FileKeys::new(array(&mut ebpf, "ASKED_CODE")?);
     // All maps must live until the programs that name them are loaded.
     let (code, rules) = (array(&mut ebpf, "CODE")?, array(&mut ebpf, "RULES")?);
+    let runtimes = array(&mut ebpf, "RUNTIMES")?;
     let tables = if rows {
         let slabs = maps_of(&mut ebpf, "SLABS")?;
-        let shared = [&code, &rules, &counters, &control];
+        let shared = [&code, &rules, &counters, &control, &runtimes];
         Some(Tables::new(
             slabs,
             shared,
@@ -133,6 +135,8 @@ pub(super) fn load(request: Request, support: &Support) -> Result<Kernel> {
         keys,
         tables,
         logs,
+        runtimes: Descriptors::new(&runtimes)?,
+        shows_runtimes: config.switches.has(Switches::RUNTIMES),
         reports_mappings: config.switches.has(Switches::MAPPING_EVENTS),
         follows_targets: support.layout.is_some() && request.target != TargetKind::All,
         walks_user_stacks: request.switches.has(Switches::USER_STACKS),

@@ -10,6 +10,7 @@ mod attach;
 mod btf;
 mod constants;
 mod counters;
+mod descriptors;
 mod errors;
 mod events;
 mod files;
@@ -44,10 +45,12 @@ use crate::profile::raw::{RawProfile, RawStack};
 use crate::targets::UprobeSite;
 use crate::unwind::loader::CodeKeys;
 use counters::CounterMap;
+use descriptors::Descriptors;
 use events::Events;
 use files::FileKeys;
 use logs::Logs;
 use profiler_common::abi::{CodeKey, Counter, Counters};
+use profiler_common::runtime::DESCRIPTOR_WORDS;
 use programs::Programs;
 use request::Wanted;
 use std::collections::HashSet;
@@ -71,6 +74,9 @@ pub struct Kernel {
     names: SymbolNames,
     keys: FileKeys,
     tables: Option<Tables>,
+    runtimes: Descriptors,
+    /// Whether the kernel half shows the frames of interpreters.
+    shows_runtimes: bool,
     /// Where the kernel half logs; none where that is not wanted.
     logs: Option<Logs>,
     /// Whether the kernel half reports what lies at sampled addresses.
@@ -323,6 +329,16 @@ impl Kernel {
     /// are walked without.
     pub fn take_tables(&mut self) -> Option<Tables> {
         self.tables.take()
+    }
+
+    /// Whether the kernel half shows the frames of interpreters, if that was asked for.
+    pub fn shows_runtimes(&self) -> bool {
+        self.shows_runtimes
+    }
+
+    /// The words of the descriptor of this number.
+    pub fn descriptor(&self, number: u32) -> Option<[u64; DESCRIPTOR_WORDS]> {
+        self.runtimes.get(number)
     }
 
     /// Whether the kernel half reports what lies at the addresses that are sampled; it does from Linux 6.1 on.

@@ -230,7 +230,7 @@ impl Store {
         while block < filled {
             positions.insert(block as u32);
             let header = Header(shared.words()[block * BLOCK_WORDS].load(Relaxed));
-            block += Header::blocks(header.frames() as u32) as usize;
+            block += Header::blocks(header.words() as u32) as usize;
         }
         Ok(positions)
     }
@@ -448,7 +448,7 @@ fn pair(record: &[AtomicU64]) -> Pair {
 /// The stack whose record begins at the first word.
 fn stack(record: &[AtomicU64]) -> RawStack {
     let header = Header(record[0].load(Relaxed));
-    let frames = header.frames().min(record.len() - 1);
+    let frames = header.words().min(record.len() - 1);
     let words: Vec<u64> = record[1..=frames]
         .iter()
         .map(|word| word.load(Relaxed))

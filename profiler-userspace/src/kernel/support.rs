@@ -40,6 +40,12 @@ impl Support {
         self.mapping.is_some() && self.bpf_loop != Some(false)
     }
 
+    /// Whether the kernel half can find a thread's own memory, by which interpreters' frames are found.
+    pub(super) fn thread_pointer(&self) -> bool {
+        let layout = self.layout.as_ref();
+        layout.is_some_and(|layout| layout.task_thread_pointer != 0)
+    }
+
     /// Which page faults are watched, of those that are wanted.
     pub(super) fn page_faults(&self, io: Option<&Io>) -> PageFaults {
         let wanted = io.is_some_and(|io| io.kinds.has(FileKinds::FILES)) && self.mapping.is_some();

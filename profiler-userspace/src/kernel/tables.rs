@@ -13,6 +13,7 @@ use profiler_common::abi::{
     PageRows, Row, Rule, SLAB_WORDS,
 };
 use profiler_common::intern::Hash;
+use profiler_common::runtime::{DESCRIPTOR_WORDS, DESCRIPTORS};
 use std::mem::offset_of;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
@@ -35,6 +36,9 @@ pub struct Tables {
     pub(super) rules: Shared,
     pub(super) counters: Shared,
     pub(super) control: Shared,
+    /// The descriptors of runtimes, and how many there are, with the one that is not used.
+    pub(super) runtimes: Shared,
+    pub(super) descriptors: usize,
     pub(super) seed: u64,
 }
 
@@ -83,11 +87,35 @@ impl TableStore for Tables {
         }
     }
 
+    fn add_runtime(&mut self, words: &[u64; DESCRIPTOR_WORDS]) -> Option<u8> {
+        let all = self.runtimes.words().chunks_exact(DESCRIPTOR_WORDS);
+        let is_same = |place: &[AtomicU64]| {
+            let words = place.iter().zip(words);
+            words
+                .into_iter()
+                .all(|(word, new)| word.load(Relaxed) == *new)
+        };
+        let known = all.take(self.descriptors).skip(1).position(is_same);
+        if let Some(known) = known {
+            return u8::try_from(known + 1).ok();
+        }
+        if self.descriptors >= DESCRIPTORS {
+            return None;
+        }
+        let place = &self.runtimes.words()[self.descriptors * DESCRIPTOR_WORDS..];
+        for (place, word) in place.iter().zip(words) {
+            place.store(*word, Relaxed);
+        }
+        self.descriptors += 1;
+        u8::try_from(self.descriptors - 1).ok()
+    }
+
     fn publish(
         &self,
         key: CodeKey,
         table: Option<&StoredTable>,
         segments: &[CodeSegment],
+        runtime: u8,
     ) -> usize {
         let base = table
             .and_then(|table| table.pages.as_ref())
@@ -97,7 +125,8 @@ impl TableStore for Tables {
             let state = match segment.first_page {
                 Some((page, place)) => {
                     let first = base.wrapping_add(place * 2);
-                    CodeState::table(first.wrapping_sub((page as u32).wrapping_mul(2)))
+                    let pages = first.wrapping_sub((page as u32).wrapping_mul(2));
+                    CodeState::table(pages).with_runtime(runtime)
                 }
                 None => CodeState::BARE,
             };
@@ -132,7 +161,7 @@ impl TableStore for Tables {
 impl Tables {
     pub(super) fn new(
         slabs: MapData,
-        [code, rules, counters, control]: [&MapData; 4],
+        [code, rules, counters, control, runtimes]: [&MapData; 5],
         cpu_slots: usize,
         seed: u64,
     ) -> Result<Self> {
@@ -142,6 +171,8 @@ impl Tables {
             rules: map("RULES", rules, 0, MAX_RULES)?,
             counters: map("COUNTERS", counters, 0, cpu_slots * COUNTERS_WORDS)?,
             control: map("CONTROL", control, 0, size_of::<Control>() / 8)?,
+            runtimes: map("RUNTIMES", runtimes, 0, DESCRIPTORS * DESCRIPTOR_WORDS)?,
+            descriptors: 1,
             seed,
         })
     }

@@ -274,6 +274,7 @@ const fn kind(kind: FrameKind) -> &'static str {
         FrameKind::Label => "label",
         FrameKind::User => "user",
         FrameKind::Jit => "jit",
+        FrameKind::Interpreted(_) => "interpreted",
         FrameKind::Inlined => "inlined",
         FrameKind::Kernel => "kernel",
         FrameKind::Mark => "mark",

@@ -86,6 +86,14 @@ impl File<'_, '_> {
                         FrameKind::Kernel => " [k]",
                         FrameKind::Jit => " [j]",
                         FrameKind::Inlined => " [i]",
+                        FrameKind::Interpreted(_) => match frame.kind.language() {
+                            Some("py") => " [py]",
+                            Some("perl") => " [perl]",
+                            Some("php") => " [php]",
+                            Some("rb") => " [rb]",
+                            Some("luajit") => " [luajit]",
+                            _ => " [lua]",
+                        },
                         _ => "",
                     };
                     (format!("{}{suffix}", function.name), file.to_owned())

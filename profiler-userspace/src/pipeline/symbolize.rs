@@ -10,11 +10,12 @@ use crate::pipeline::progress::Progress;
 use crate::plan::{Event, Output};
 use crate::process::Processes;
 use crate::profile::normalized::NormalizedProfile;
-use crate::profile::{Profile, Unit};
+use crate::profile::{Profile, Unit, interpreters};
 use crate::report::distro::Distro;
 use crate::report::findings::Finding;
 use crate::report::text::counted;
 use crate::report::{debug_info, kernel_lines, names};
+use crate::runtime;
 use crate::symbolize::{
     self, KernelLines, KernelLining, KernelNames, KernelSymbols, Naming, Objects, Sources, Stored,
     Symbolized, Unsymbolized,
@@ -111,6 +112,10 @@ impl<'a> Symbolizer<'a> {
             (stored, symbolized)
         });
         let distro = Distro::here(self.client.is_some());
+        let symbolized = symbolized.map(|symbolized| Symbolized {
+            profile: self.shown(symbolized.profile),
+            ..symbolized
+        });
         let mut remarks = on_code(code, kernel, &distro);
         remarks.extend(self.on_fetching());
         let on_names =
@@ -155,7 +160,15 @@ impl<'a> Symbolizer<'a> {
         let mut remarks = self.on_fetching();
         remarks.extend(names::on_names(&unsymbolized, firings, &distro));
         remarks.extend(debug_info::on_details(&skipped, self.naming.memory.bytes));
-        (profile, remarks)
+        (self.shown(profile), remarks)
+    }
+
+    /// A profile without the interpreters' own frames, unless these were asked for.
+    fn shown(&self, profile: Profile) -> Profile {
+        if self.naming.interpreter_frames {
+            return profile;
+        }
+        interpreters::without_loops(profile, runtime::glue)
     }
 
     /// Does work that takes names from elsewhere, with a line on the terminal until it is done.

@@ -189,6 +189,7 @@ mod tests {
                 user_stacks: true,
                 call_graph: CallGraph::Auto,
                 kernel_stacks: true,
+                runtimes: true,
                 include_idle: false,
                 per_thread: false,
                 per_cpu: false,

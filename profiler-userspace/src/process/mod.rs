@@ -5,6 +5,7 @@
 //! Never names anything, and never fails: a process that has gone has no mappings.
 
 mod backing;
+mod functions;
 mod jit_maps;
 mod liveness;
 mod mapping_events;
@@ -18,6 +19,7 @@ mod shortage;
 pub mod vdso;
 
 pub use backing::{Backing, BackingId, MappedFile};
+pub use functions::{CopiedText, FunctionEvent, FunctionLines, RuntimeFunction};
 pub use mapping_events::{MappingEvent, Todo, Unopened};
 pub use mappings::{Place, Process};
 pub use opening::{Opened, Owner};

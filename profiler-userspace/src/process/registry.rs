@@ -4,17 +4,19 @@
 //! puts together know nothing of it: who still runs, what is mapped, which files are open, where JIT code is described.
 
 use super::backing::Backings;
+use super::functions::Functions;
 use super::jit_maps::{self, JitMaps};
 use super::liveness::Liveness;
 use super::mapping_events::Reported;
 use super::mappings::{Mapping, Process, Reading};
 use super::open_files::OpenFiles;
 use super::{
-    Backing, BackingId, MappingEvent, Opened, Owner, ProcessKey, Runtime, Shortage, Todo, Unopened,
+    Backing, BackingId, FunctionEvent, MappingEvent, Opened, Owner, ProcessKey, Runtime,
+    RuntimeFunction, Shortage, Todo, Unopened,
 };
 use crate::object::RegularFile;
 use foldhash::HashMap;
-use profiler_common::abi::CodeKey;
+use profiler_common::abi::{CodeKey, FrameWord};
 use std::collections::HashSet;
 use std::io::{self, ErrorKind};
 
@@ -39,6 +41,7 @@ pub struct Processes {
     pub(super) liveness: Liveness,
     backings: Backings,
     jit_maps: JitMaps,
+    functions: Functions,
     pub(super) open_files: OpenFiles,
     // What the kernel half knows the vDSO by.
     vdso: Option<CodeKey>,
@@ -258,6 +261,21 @@ impl Processes {
         })
     }
 
+    /// Keeps what the kernel half reported of an interpreter's function.
+    pub fn add_function(&mut self, event: &FunctionEvent, function: RuntimeFunction) {
+        self.functions.add(event, function);
+    }
+
+    /// What the two words of an interpreter's frame stand for, if that was reported.
+    pub fn function(
+        &self,
+        process_key: ProcessKey,
+        function: FrameWord,
+        position: FrameWord,
+    ) -> Option<&RuntimeFunction> {
+        self.functions.get(process_key, function, position)
+    }
+
     /// Which runtime a process seems to be, by the names of its files.
     pub fn runtime(&self, process_key: ProcessKey) -> Option<Runtime> {
         Runtime::of(self.get(process_key)?, &self.backings)
@@ -268,6 +286,7 @@ impl Processes {
         Shortage {
             files: self.open_files.turned_away(),
             code_maps: self.jit_maps.turned_away(),
+            functions: self.functions.turned_away(),
             ..self.shortage
         }
     }
@@ -295,6 +314,7 @@ impl Processes {
     pub fn let_go(&mut self, process_key: ProcessKey) {
         self.known.remove(&process_key);
         self.jit_maps.let_go(process_key);
+        self.functions.let_go(process_key);
         self.liveness.forget(process_key);
     }
 }

@@ -17,6 +17,8 @@ pub struct Shortage {
     pub mappings: usize,
     /// Readings that were forgotten for later ones of the same process.
     pub readings: usize,
+    /// Functions of interpreters that were not kept.
+    pub functions: usize,
 }
 
 /// The most mapped files that are kept open: half of the limit.

@@ -85,6 +85,10 @@ pub(crate) fn frame_name(frame: &Frame, annotate: bool) -> Cow<'_, str> {
     let suffix = match frame.kind {
         FrameKind::Kernel if annotate => KERNEL_SUFFIX,
         FrameKind::Jit if annotate => JIT_SUFFIX,
+        FrameKind::Interpreted(_) if annotate => {
+            let language = frame.kind.language().unwrap_or_default();
+            return Cow::Owned(format!("{name}_[{language}]"));
+        }
         FrameKind::Inlined => INLINED_SUFFIX,
         _ => return name,
     };

@@ -3,6 +3,7 @@
 //! In: names. Out: plain values. Never knows where a frame comes from.
 
 use profiler_common::abi::ThreadState;
+use profiler_common::runtime::RuntimeKind;
 
 /// What one level of a stack is. Decides annotations, colours, and where the delimiter goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -15,6 +16,8 @@ pub enum FrameKind {
     User,
     /// A function that a runtime compiled while the program ran.
     Jit,
+    /// A function that an interpreter runs.
+    Interpreted(RuntimeKind),
     /// A function that was compiled into the one below it, and has no frame of its own in memory.
     Inlined,
     /// A function of the kernel.
@@ -62,7 +65,25 @@ impl From<&Self> for FrameRef<'_> {
 impl FrameKind {
     /// Whether this is code of the program's side, however it was made.
     pub fn is_user(self) -> bool {
-        matches!(self, Self::User | Self::Jit | Self::Inlined)
+        matches!(
+            self,
+            Self::User | Self::Jit | Self::Interpreted(_) | Self::Inlined
+        )
+    }
+
+    /// What outputs call the language of an interpreter's functions: `py`.
+    pub fn language(self) -> Option<&'static str> {
+        let Self::Interpreted(runtime) = self else {
+            return None;
+        };
+        Some(match runtime {
+            RuntimeKind::CPython => "py",
+            RuntimeKind::Perl => "perl",
+            RuntimeKind::Php => "php",
+            RuntimeKind::Ruby => "rb",
+            RuntimeKind::LuaJit => "luajit",
+            RuntimeKind::Lua => "lua",
+        })
     }
 }
 

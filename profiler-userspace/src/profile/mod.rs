@@ -9,6 +9,7 @@ mod call_tree;
 pub mod fold;
 mod frame;
 mod frames;
+pub mod interpreters;
 pub mod marks;
 mod merge;
 mod model;

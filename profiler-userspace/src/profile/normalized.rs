@@ -25,6 +25,8 @@ pub struct NamedFunction {
     pub file: Arc<str>,
     /// The line, from 1; 0 where it was not asked for, or is not known.
     pub line: u32,
+    /// The line at which it is defined, where many functions have its name and readers need more to tell it from others; else 0.
+    pub defined: u32,
 }
 
 impl NamedFunction {
@@ -35,6 +37,7 @@ impl NamedFunction {
             kind,
             file: Arc::default(),
             line: 0,
+            defined: 0,
         }
     }
 }

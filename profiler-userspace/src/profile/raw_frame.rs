@@ -2,7 +2,7 @@
 //!
 //! In: the words of a record. Out: frames, from leaf to root, and words again. Pure.
 
-use profiler_common::abi::{FrameTag, FrameWord};
+use profiler_common::abi::{FrameTag, FrameWord, StackEnd};
 
 /// One frame.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -23,6 +23,12 @@ pub enum RawFrame {
     PageIn,
     /// The name of the file that the next frame is about. Bytes from the target: anything may be in it.
     FileName(Box<FileName>),
+    /// A function that an interpreter runs. A [`Position`](Self::Position) follows.
+    Function(FrameWord),
+    /// Where in the function before it.
+    Position(FrameWord),
+    /// Here the walk of native frames broke; what follows are frames of an interpreter.
+    Mark(StackEnd),
     /// A word of no known kind.
     Unknown(u64),
 }
@@ -55,6 +61,19 @@ impl RawFrame {
                     let name = bytes.take_while(|&byte| byte != 0).collect();
                     Self::FileName(Box::new(FileName(name)))
                 }
+                Some(FrameTag::Position) => Self::Position(word),
+                Some(FrameTag::Mark) => {
+                    let end = u8::try_from(number).ok().and_then(StackEnd::from_code);
+                    Self::Mark(end.unwrap_or(StackEnd::Implausible))
+                }
+                Some(
+                    FrameTag::CPython
+                    | FrameTag::Perl
+                    | FrameTag::Php
+                    | FrameTag::Ruby
+                    | FrameTag::LuaJit
+                    | FrameTag::Lua,
+                ) => Self::Function(word),
                 None => Self::Unknown(word.0),
             });
         }

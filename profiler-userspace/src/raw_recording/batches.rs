@@ -16,6 +16,7 @@ use crate::profile::normalized::{
     Label, Location, LocationIndex, NormalizedKey, NormalizedStack, NormalizedStackIndex,
     ObjectIndex, Sums, WakerIndex,
 };
+use profiler_common::runtime::RuntimeKind;
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt as _;
@@ -100,9 +101,13 @@ impl<'a, 'o> Batches<'a, 'o> {
         if batch.sample_weights == batch.sample_counts {
             batch.sample_weights.clear();
         }
-        if batch.name_lines.iter().all(|line| *line == 0) {
+        let have_no_file = batch.name_files.iter().all(|file| *file == 0);
+        if have_no_file && batch.name_lines.iter().all(|line| *line == 0) {
             batch.name_files.clear();
             batch.name_lines.clear();
+        }
+        if batch.name_defined.iter().all(|line| *line == 0) {
+            batch.name_defined.clear();
         }
         if batch.sample_wakers.iter().all(|waker| *waker == 0) {
             batch.sample_wakers.clear();
@@ -346,6 +351,7 @@ impl<'a, 'o> Batches<'a, 'o> {
         self.batch.name_kinds.push(kind_number(function.kind));
         self.batch.name_files.push(file);
         self.batch.name_lines.push(function.line);
+        self.batch.name_defined.push(function.defined);
         self.known.bytes += 120 + function.name.len();
         Ok(self.known.names.give(function.clone()))
     }
@@ -401,12 +407,18 @@ impl<'a, 'o> Batches<'a, 'o> {
 }
 
 /// The format's numbers of the kinds that named locations have.
-pub(super) const KINDS: [(FrameKind, u32); 5] = [
+pub(super) const KINDS: [(FrameKind, u32); 11] = [
     (FrameKind::User, 0),
     (FrameKind::Jit, 1),
     (FrameKind::Inlined, 2),
     (FrameKind::Kernel, 3),
     (FrameKind::Mark, 4),
+    (FrameKind::Interpreted(RuntimeKind::CPython), 5),
+    (FrameKind::Interpreted(RuntimeKind::Perl), 6),
+    (FrameKind::Interpreted(RuntimeKind::Php), 7),
+    (FrameKind::Interpreted(RuntimeKind::Ruby), 8),
+    (FrameKind::Interpreted(RuntimeKind::LuaJit), 9),
+    (FrameKind::Interpreted(RuntimeKind::Lua), 10),
 ];
 
 fn kind_number(kind: FrameKind) -> u32 {

@@ -11,7 +11,7 @@ use std::io::{self, Read, Write};
 pub(super) const MAGIC: [u8; 8] = *b"\x93FBPF\r\n\x1a";
 
 /// The version of the format, which stands behind the magic.
-pub(super) const VERSION: u8 = 8;
+pub(super) const VERSION: u8 = 9;
 
 /// The most bytes of a message.
 pub(super) const MOST_UNPACKED: usize = 1 << 20;

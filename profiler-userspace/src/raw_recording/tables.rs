@@ -109,6 +109,10 @@ impl Tables {
         if batch.name_files.len() != lines || (lines > 0 && lines != names.len()) {
             return Err(Stop::Nonsense("there is a line of no name"));
         }
+        let defined = batch.name_defined.len();
+        if defined > 0 && defined != names.len() {
+            return Err(Stop::Nonsense("there is a definition of no name"));
+        }
         for (at, (name, kind)) in names.into_iter().zip(&batch.name_kinds).enumerate() {
             budget.spend_for_number(120 + name.len())?;
             let line = batch.name_lines.get(at).copied().unwrap_or(0);
@@ -131,6 +135,7 @@ impl Tables {
                     kind: *kind,
                     file,
                     line,
+                    defined: batch.name_defined.get(at).copied().unwrap_or(0),
                 },
                 normalized: None,
             });

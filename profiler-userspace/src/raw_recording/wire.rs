@@ -133,7 +133,7 @@ pub(super) struct Batch {
     /// Paths of source files.
     #[prost(string, repeated, tag = "34")]
     pub(super) files: Vec<String>,
-    /// One more than a file's number, 0 for none. None at all where no name has a line.
+    /// One more than a file's number, 0 for none. None at all where no name has a file.
     #[prost(uint32, repeated, tag = "35")]
     pub(super) name_files: Vec<u32>,
     #[prost(uint32, repeated, tag = "36")]
@@ -145,6 +145,10 @@ pub(super) struct Batch {
     /// Differences from the one before in this section.
     #[prost(sint64, repeated, tag = "38")]
     pub(super) label_starts: Vec<i64>,
+
+    /// None at all where no name has such a line.
+    #[prost(uint32, repeated, tag = "39")]
+    pub(super) name_defined: Vec<u32>,
 }
 
 /// Section 3: the end of a whole file.

@@ -7,7 +7,10 @@
 use super::rescans::RescanQueue;
 use super::tables::Tables;
 use crate::kernel::{Kernel, KernelEvent};
-use crate::process::{Look, MappingEvent, ProcessKey, Processes, Todo, Unopened, vdso};
+use crate::process::{
+    FunctionEvent, Look, MappingEvent, ProcessKey, Processes, Todo, Unopened, vdso,
+};
+use crate::runtime;
 use crate::unwind::loader::CodeKeys as _;
 use crate::unwind::loader::Priority;
 use std::time::{Duration, Instant};
@@ -46,6 +49,7 @@ impl EventHandler {
         while let Some(event) = kernel.next_event() {
             match event {
                 KernelEvent::Mapping(event) => self.take_in_mapping(kernel, &event),
+                KernelEvent::Function(event) => self.take_in_function(kernel, &event),
                 KernelEvent::NewProcess(process_key) => self.meet(kernel, process_key),
                 KernelEvent::UnknownCode(process_key, address) => {
                     unpublished.push((process_key, address));
@@ -81,6 +85,15 @@ impl EventHandler {
                     self.scan(kernel, event.process_key);
                 }
             }
+        }
+    }
+
+    fn take_in_function(&mut self, kernel: &Kernel, event: &FunctionEvent) {
+        let descriptor = kernel.descriptor(event.descriptor);
+        if let Some(function) =
+            descriptor.and_then(|descriptor| runtime::function(event, &descriptor))
+        {
+            self.processes.add_function(event, function);
         }
     }
 

@@ -72,6 +72,7 @@ impl KernelSymbols {
         let function = self.functions.get(&address);
         let source = function.and_then(|function| function.source.as_ref());
         NamedFunction {
+            defined: 0,
             name: function.map_or_else(|| at("kernel", address), |function| function.name.clone()),
             kind: FrameKind::Kernel,
             file: source.map_or_else(Arc::default, |source| Arc::clone(&source.file)),

@@ -10,6 +10,8 @@ use syscalls::{x86, x86_64};
 pub(super) fn name(frame: &RawFrame) -> Option<String> {
     let name = match frame {
         RawFrame::Native(_) | RawFrame::Kernel(_) => return None,
+        // Of user stacks, where these are no leaf's.
+        RawFrame::Function(_) | RawFrame::Position(_) | RawFrame::Mark(_) => return None,
         RawFrame::SystemCall(number) => match x86_64::Sysno::new(*number as usize) {
             Some(call) => format!("[{}]", call.name()),
             None => format!("[system call {number}]"),

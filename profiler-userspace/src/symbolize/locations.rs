@@ -13,6 +13,7 @@ use crate::object::{Fetch, FileOffset};
 use crate::profile::normalized::{self, NamedFunction, NormalizedProfile, ObjectIndex};
 use crate::profile::{
     FrameKind, Function, FunctionIndex, Line, Lines, Location, Mapping, MappingIndex, Profile,
+    with_line,
 };
 use foldhash::HashMap;
 use std::cmp::Reverse;
@@ -72,10 +73,14 @@ pub(super) fn symbolize(
                 .or_default()
                 .push((FileOffset(offset), place)),
             normalized::Location::Named(name) => {
-                building.place_named(place, &normalized.names()[name as usize]);
+                building.place_named(
+                    place,
+                    &normalized.names()[name as usize],
+                    sources.naming.lines,
+                );
             }
             normalized::Location::Kernel(address) => {
-                building.place_named(place, &kernel.function(address));
+                building.place_named(place, &kernel.function(address), true);
             }
             normalized::Location::Unknown => {}
         }
@@ -186,18 +191,27 @@ impl<'p> Building<'p> {
         }
     }
 
-    fn place_named(&mut self, place: usize, function: &NamedFunction) {
+    /// `lines`: whether those of interpreters' functions are shown. All others have one only if that was asked for.
+    fn place_named(&mut self, place: usize, function: &NamedFunction, lines: bool) {
         let NamedFunction {
             name,
             kind,
             file,
             line,
+            defined,
         } = function;
-        let source = (*line > 0).then(|| SourceLine {
+        let is_interpreted = matches!(kind, FrameKind::Interpreted(_));
+        let line = if is_interpreted && !lines { 0 } else { *line };
+        let source = (line > 0 || is_interpreted).then(|| SourceLine {
             file: Arc::clone(file),
-            line: *line,
+            line,
         });
-        let lines = self.lines_of(name.clone(), String::new(), source.as_ref());
+        let name = if line == 0 {
+            with_line(name, file, *defined)
+        } else {
+            name.clone()
+        };
+        let lines = self.lines_of(name, String::new(), source.as_ref());
         let mapping = (*kind == FrameKind::Kernel).then(|| self.kernel());
         self.locations[place] = Location {
             mapping,

@@ -80,6 +80,8 @@ pub struct Naming {
     pub inlined: bool,
     /// File and line in the name of each frame, from DWARF.
     pub lines: bool,
+    /// The native frames of interpreters: their loops, and what leads to these and from these.
+    pub interpreter_frames: bool,
     /// File and line in the name of the kernel's frames, from its DWARF.
     pub kernel_lines: bool,
     /// The most memory that naming may hold at once.
@@ -241,15 +243,26 @@ pub fn readable(name: &[u8]) -> String {
 ///
 /// The leaf is where the CPU was. Every other address is where a call will return to: the instruction
 /// behind the call. If the call was the last thing in its function, because it never returns, that
-/// instruction is already the next function's. One byte earlier is still the call.
+/// instruction is already the next function's. One byte earlier is still the call. The kernel half counts on that where it puts
+/// an interpreter's frames in front of the leaf.
 fn lookups(stack: &RawStack) -> impl Iterator<Item = u64> {
-    let code = stack.frames.iter().filter_map(RawFrame::address);
-    code.zip(0u32..).map(|(address, depth)| {
-        if depth == 0 {
-            address
-        } else {
-            address.saturating_sub(1)
-        }
+    lookups_of_frames(stack).flatten()
+}
+
+/// As [`lookups`], for each frame; none of what is no code.
+fn lookups_of_frames(stack: &RawStack) -> impl Iterator<Item = Option<u64>> {
+    let mut is_leaf = true;
+    stack.frames.iter().map(move |frame| {
+        let address = frame.address();
+        let address = address.map(|address| {
+            if is_leaf {
+                address
+            } else {
+                address.saturating_sub(1)
+            }
+        });
+        is_leaf &= address.is_none() && !matches!(frame, RawFrame::Function(_));
+        address
     })
 }
 

@@ -8,18 +8,22 @@
 use super::code_map;
 use super::demangle::visible;
 use super::leaf;
-use super::lookups;
 use super::objects::Objects;
+use super::{lookups, lookups_of_frames};
 use crate::process::{Place, Process, ProcessKey, Processes};
 use crate::profile::FrameKind;
 use crate::profile::normalized::{
     Label, Location, LocationIndex, NamedFunction, NormalizedKey, NormalizedProfile,
     NormalizedStack, NormalizedStackIndex, NormalizedWaker, Sums,
 };
-use crate::profile::raw::{Parts, RawProfile, RawSample, RawStack, StackIndex, Waker, Who};
+use crate::profile::raw::{
+    Parts, RawFrame, RawProfile, RawSample, RawStack, StackIndex, Waker, Who,
+};
 use foldhash::{HashMap, HashSet};
+use profiler_common::abi::FrameWord;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Addresses that no program's code has, at either end. They come of walks that went astray, and are
 /// not worth reading a process's mappings again.
@@ -74,6 +78,7 @@ type Stacks = (Option<NormalizedStackIndex>, Option<NormalizedStackIndex>);
 /// What is known of a raw profile while it is being normalized.
 struct Known<'a> {
     raw: &'a RawProfile,
+    processes: &'a Processes,
     locations: HashMap<ProcessKey, Locations>,
     // Stacks by whose they are, so that each is translated once.
     users: HashMap<(ProcessKey, StackIndex), Option<NormalizedStackIndex>>,
@@ -155,6 +160,7 @@ impl Normalizer {
         }
         let mut known = Known {
             raw: &raw_now,
+            processes,
             locations: known,
             users: HashMap::default(),
             kernels: HashMap::default(),
@@ -208,6 +214,7 @@ impl Normalizer {
         let process_key = ProcessKey::from(who);
         let Known {
             raw,
+            processes,
             locations,
             users,
             kernels,
@@ -218,9 +225,7 @@ impl Normalizer {
                 (*users.entry((process_key, index)).or_insert_with(|| {
                     let stack = raw.stack(index);
                     let locations = locations.get(&process_key)?;
-                    let locations: Option<Box<[LocationIndex]>> = lookups(stack)
-                        .map(|address| locations.of(address))
-                        .collect();
+                    let locations = self.user_locations(process_key, stack, locations, processes);
                     Some(self.stack(stack, locations?))
                 }))?,
             ),
@@ -245,6 +250,73 @@ impl Normalizer {
             })
         });
         Some((user, kernel))
+    }
+
+    /// The locations of a user stack; none if one of them has to wait.
+    fn user_locations(
+        &mut self,
+        process_key: ProcessKey,
+        stack: &RawStack,
+        locations: &Locations,
+        processes: &Processes,
+    ) -> Option<Box<[LocationIndex]>> {
+        let mut all = Vec::with_capacity(stack.frames.len());
+        let mut function = None;
+        for (frame, address) in stack.frames.iter().zip(lookups_of_frames(stack)) {
+            if let Some(address) = address {
+                all.push(locations.of(address)?);
+            }
+            match (frame, function) {
+                (RawFrame::Position(position), Some(function)) => {
+                    all.push(self.interpreted(processes, process_key, function, *position));
+                }
+                (RawFrame::Mark(end), _) => {
+                    let mark = end.mark().unwrap_or("[implausible caller]");
+                    let location = self
+                        .normalized
+                        .name(NamedFunction::new(mark, FrameKind::Mark));
+                    all.push(self.normalized.location(location));
+                }
+                _ => {}
+            }
+            function = match frame {
+                RawFrame::Function(word) => Some(*word),
+                _ => None,
+            };
+        }
+        Some(all.into())
+    }
+
+    /// What the two words of an interpreter's frame stand for.
+    fn interpreted(
+        &mut self,
+        processes: &Processes,
+        process_key: ProcessKey,
+        word: FrameWord,
+        position: FrameWord,
+    ) -> LocationIndex {
+        let function = match processes.function(process_key, word, position) {
+            Some(function) => NamedFunction {
+                name: visible(function.name.as_bytes()),
+                kind: FrameKind::Interpreted(function.kind),
+                file: Arc::clone(&function.file),
+                line: function.line(position.number()),
+                defined: if function.is_nameless {
+                    function.first_line
+                } else {
+                    0
+                },
+            },
+            None => {
+                self.objects.nameless_functions += 1;
+                let kind = word
+                    .runtime()
+                    .map_or(FrameKind::User, FrameKind::Interpreted);
+                NamedFunction::new("[function without a name]", kind)
+            }
+        };
+        let location = self.normalized.name(function);
+        self.normalized.location(location)
     }
 
     fn stack(&mut self, raw: &RawStack, locations: Box<[LocationIndex]>) -> NormalizedStackIndex {

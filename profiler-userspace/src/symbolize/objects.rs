@@ -60,12 +60,19 @@ pub struct Objects {
     /// How many processes' samples were normalized, by the parts that these are of.
     sampled: HashMap<Parts, usize>,
     pub(super) cut_maps: usize,
+    /// How many frames were of functions of interpreters that were never reported.
+    pub(super) nameless_functions: usize,
 }
 
 impl Objects {
     /// How many runtimes listed more code than was read.
     pub fn cut_maps(&self) -> usize {
         self.cut_maps
+    }
+
+    /// How many frames, of distinct stacks, were of functions of interpreters that were never reported.
+    pub fn nameless_functions(&self) -> usize {
+        self.nameless_functions
     }
 
     /// How many processes' samples were normalized that are of these parts.

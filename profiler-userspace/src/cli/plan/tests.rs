@@ -86,6 +86,7 @@ fn without_flags_the_whole_machine_is_recorded_until_ctrl_c() {
             user_stacks: true,
             call_graph: CallGraph::Auto,
             kernel_stacks: true,
+            runtimes: true,
             include_idle: false,
             per_thread: false,
             per_cpu: false,

@@ -23,7 +23,7 @@ const WINDOW: &str = "window";
 const LOSS: &str = "loss";
 
 /// Names and colors of kinds of frames, by the number that [`category`] gives.
-const CATEGORIES: [(&str, &str); 7] = [
+const CATEGORIES: [(&str, &str); 8] = [
     ("Other", "grey"),
     ("User", "yellow"),
     ("Kernel", "orange"),
@@ -31,6 +31,7 @@ const CATEGORIES: [(&str, &str); 7] = [
     ("Mark", "darkgrey"),
     ("Off-CPU", "lightblue"),
     ("Runnable", "red"),
+    ("Interpreted", "magenta"),
 ];
 
 /// The category of a frame.
@@ -40,6 +41,7 @@ pub(super) const fn category(kind: FrameKind) -> u32 {
         FrameKind::User | FrameKind::Inlined => 1,
         FrameKind::Kernel => 2,
         FrameKind::Jit => 3,
+        FrameKind::Interpreted(_) => 7,
         FrameKind::Mark => 4,
         FrameKind::State(ThreadState::Blocked | ThreadState::Woken) => 5,
         FrameKind::State(ThreadState::Runnable) => 6,

@@ -132,7 +132,7 @@ fn kind(kind: FrameKind) -> u32 {
         FrameKind::Process => 1,
         FrameKind::Label => 2,
         FrameKind::User => 3,
-        FrameKind::Jit => 4,
+        FrameKind::Jit | FrameKind::Interpreted(_) => 4,
         FrameKind::Inlined => 5,
         FrameKind::Kernel => 6,
         FrameKind::Mark => 7,

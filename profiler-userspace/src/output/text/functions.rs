@@ -97,6 +97,10 @@ impl<'a> Functions<'a> {
             FrameKind::Kernel => name.push_str(" [k]"),
             FrameKind::Jit => name.push_str(" [j]"),
             FrameKind::Inlined => name.push_str(" [i]"),
+            FrameKind::Interpreted(_) => {
+                let language = kind.language().unwrap_or_default();
+                name.push_str(&format!(" [{language}]"));
+            }
             _ => {}
         }
         Some(Function {
@@ -155,13 +159,14 @@ impl<'a> Functions<'a> {
     }
 
     /// How much was counted in each kind of code.
-    pub(super) fn shares(&self, tree: &CallTree) -> [(&'static str, u64); 5] {
+    pub(super) fn shares(&self, tree: &CallTree) -> [(&'static str, u64); 6] {
         let mut shares = [
             ("user", 0),
             ("JIT", 0),
             ("inlined", 0),
             ("kernel", 0),
             ("without a stack", 0),
+            ("interpreted", 0),
         ];
         for sample in tree.samples() {
             let kind = self
@@ -169,6 +174,7 @@ impl<'a> Functions<'a> {
                 .map(|(frame, _)| tree.frame(frame).kind);
             let place = match kind {
                 Some(FrameKind::Jit) => 1,
+                Some(FrameKind::Interpreted(_)) => 5,
                 Some(FrameKind::Inlined) => 2,
                 Some(FrameKind::Kernel) => 3,
                 Some(_) => 0,

@@ -4,14 +4,15 @@
 //! it. If there is no room, the least recently used table is evicted.
 
 use super::{CodeSegment, TableStore};
+use crate::runtime::Detected;
 use crate::unwind::{self, RuleSet, UnwindTable};
 use profiler_common::abi::{CodeKey, TABLE_PAGE_BITS};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::{Duration, Instant};
 
 /// What has been loaded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Loaded {
     /// Objects with a table.
     pub(crate) tables: usize,
@@ -31,6 +32,10 @@ pub(crate) struct Loaded {
     pub(crate) left_out: usize,
     /// Rules for which there was no number.
     pub(crate) rules_refused: usize,
+    /// Runtimes whose frames are shown, each once: `CPython 3.11`.
+    pub(crate) runtimes: BTreeSet<String>,
+    /// Those whose frames are not, with why.
+    pub(crate) runtimes_left_out: BTreeMap<String, &'static str>,
     /// The time that making them took.
     pub(crate) time: Duration,
 }
@@ -82,7 +87,7 @@ impl<S: TableStore> TableCache<S> {
 
     /// What is installed.
     pub(super) fn loaded(&self) -> Loaded {
-        self.loaded
+        self.loaded.clone()
     }
 
     /// Whether a file's table is to be made. If so, the answer is no for others until it is
@@ -103,11 +108,13 @@ impl<S: TableStore> TableCache<S> {
         &mut self,
         key: CodeKey,
         made: Result<UnwindTable, unwind::Error>,
+        runtime: Option<Detected>,
         began: Instant,
     ) {
         self.claimed.remove(&key);
+        let runtime = runtime.map_or(0, |runtime| self.add_runtime(runtime));
         // If a map cannot be created there is no table: walks end there and are counted.
-        if self.put(key, made).is_err() {
+        if self.put(key, made, runtime).is_err() {
             self.loaded.refused += 1;
         }
         self.loaded.time += began.elapsed();
@@ -115,10 +122,29 @@ impl<S: TableStore> TableCache<S> {
         self.loaded.rules_refused = self.rules.refused();
     }
 
+    /// The number of a runtime's descriptor; zero if its frames are not shown.
+    fn add_runtime(&mut self, runtime: Detected) -> u8 {
+        let number = runtime.words.and_then(|words| {
+            let number = self.store.add_runtime(&words);
+            number.ok_or("there are too many others of other builds")
+        });
+        match number {
+            Ok(number) => {
+                self.loaded.runtimes.insert(runtime.name);
+                number
+            }
+            Err(why) => {
+                self.loaded.runtimes_left_out.insert(runtime.name, why);
+                0
+            }
+        }
+    }
+
     fn put(
         &mut self,
         key: CodeKey,
         made: Result<UnwindTable, unwind::Error>,
+        runtime: u8,
     ) -> Result<(), S::Error> {
         let mut table = match made {
             Ok(table) if !table.is_empty() => table,
@@ -155,7 +181,9 @@ impl<S: TableStore> TableCache<S> {
         if let Some(cached) = self.tables.get_mut(&contents) {
             cached.keys.push(key);
             let segments = segments(&table);
-            self.loaded.left_out += self.store.publish(key, Some(&cached.stored), &segments);
+            self.loaded.left_out +=
+                self.store
+                    .publish(key, Some(&cached.stored), &segments, runtime);
         }
         self.published.insert(key, Some(contents));
         Ok(())
@@ -163,7 +191,7 @@ impl<S: TableStore> TableCache<S> {
 
     fn publish_no_table(&mut self, key: CodeKey) {
         self.loaded.no_table += 1;
-        self.loaded.left_out += self.store.publish(key, None, &[CodeSegment::NO_TABLE]);
+        self.loaded.left_out += self.store.publish(key, None, &[CodeSegment::NO_TABLE], 0);
         self.published.insert(key, None);
     }
 

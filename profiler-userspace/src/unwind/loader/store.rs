@@ -4,6 +4,7 @@
 //! module; this module does not know `kernel`.
 
 use profiler_common::abi::{CodeKey, PageRows, Row, Rule};
+use profiler_common::runtime::DESCRIPTOR_WORDS;
 use std::fs::File;
 
 /// Unwind tables in the kernel.
@@ -28,13 +29,16 @@ pub trait TableStore: Send + 'static {
         pages: &[PageRows],
         rows: &[Row],
     ) -> Result<Option<Self::Stored>, Self::Error>;
-    /// Lets the kernel half see a file's code. `table`: where the pages of its segments are stored. Returns for how many
-    /// segments the index had no room.
+    /// Makes the descriptor of a runtime known. Returns its number; none if there is no room.
+    fn add_runtime(&mut self, words: &[u64; DESCRIPTOR_WORDS]) -> Option<u8>;
+    /// Lets the kernel half see a file's code. `table`: where the pages of its segments are stored. `runtime`: the number of the
+    /// descriptor of the runtime in it, or zero. Returns for how many segments the index had no room.
     fn publish(
         &self,
         key: CodeKey,
         table: Option<&Self::Stored>,
         segments: &[CodeSegment],
+        runtime: u8,
     ) -> usize;
     /// When a walk last came to the file's code, in [`used_clock`](profiler_common::abi::used_clock)'s
     /// terms; zero if none did.

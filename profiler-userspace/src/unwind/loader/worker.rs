@@ -7,6 +7,7 @@ use super::cache::{Loaded, TableCache};
 use super::queue::{Job, JobQueue, OnIdle, Priority};
 use super::{TableStore, lock};
 use crate::priority::RaisedPriority;
+use crate::runtime;
 use crate::unwind::UnwindTable;
 use profiler_common::abi::CodeKey;
 use std::fs::File;
@@ -81,5 +82,6 @@ fn run<S: TableStore>(job: &Job, cache: &Mutex<TableCache<S>>) {
     }
     // The memory is made meanwhile.
     let table = UnwindTable::read_expecting(&job.file, |bytes| lock(cache).reserve(bytes));
-    lock(cache).insert(job.key, table, began);
+    let runtime = runtime::detect(&job.file);
+    lock(cache).insert(job.key, table, runtime, began);
 }

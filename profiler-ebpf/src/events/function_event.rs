@@ -1,0 +1,156 @@
+//! Function events: reports to user space what a function of an interpreter's is called, once for each function of each
+//! process, when it is first sampled.
+//!
+//! In: the two words of a frame of the running thread. Out: a record in the queue
+//! ([`profiler_common::abi::FunctionEventRecord`]). The function runs now, so its name is what it is called, whatever becomes
+//! of its memory later.
+
+use super::send_record;
+use crate::{
+    platform::{
+        config::config,
+        loops::{Turn, repeat},
+        maps::{FUNCTION_SLOTS, FUNCTIONS, RUNTIME_KINDS, Scratch},
+        memory,
+        subprog::subprog,
+    },
+    walk::runtime,
+};
+use core::ops::ControlFlow;
+use profiler_common::{
+    abi::{
+        CopiedString, FUNCTION_EVENT_WORDS, FUNCTION_FILE_BYTES, FUNCTION_NAME_BYTES, FrameTag,
+        FrameWord, KernelEventKind, OWNER_BYTES, SampleKey,
+    },
+    intern::Hash,
+    runtime::Encoding,
+};
+
+subprog! {
+    /// Reports a function, given the words of its frame, of the process whose key is in the scratch memory, unless that was
+    /// done recently. False if the queue is full.
+    pub(crate) fn report_function(cpu_slot: u32, function: u64, position: u64) -> bool {
+        match Scratch::of(cpu_slot) {
+            Some(scratch) => report(cpu_slot, scratch, FrameWord(function), FrameWord(position)),
+            None => true,
+        }
+    }
+}
+
+#[inline(always)]
+fn report(
+    cpu_slot: u32,
+    scratch: &'static Scratch,
+    function: FrameWord,
+    position: FrameWord,
+) -> bool {
+    let incarnation = scratch.key[SampleKey::INCARNATION_WORD].load();
+    let tgid = scratch.key[SampleKey::TGID_WORD].load() as u32;
+    let hash = Hash::new(config!(seed))
+        .with(incarnation)
+        .with(u64::from(tgid))
+        .with(function.0)
+        .with(u64::from(position.check()));
+    let Some(slot) = FUNCTIONS.get(hash.slot(0, FUNCTION_SLOTS - 1)) else {
+        return true;
+    };
+    if slot.load() == hash.0 {
+        return true;
+    }
+    let kind = (function.0 >> 56).wrapping_sub(FrameTag::CPython as u64);
+    let Some(chain) = scratch.chains.of.get(kind as usize & (RUNTIME_KINDS - 1)) else {
+        return true;
+    };
+    if !runtime::strings_of(kind, cpu_slot, function.function_address()) {
+        return true;
+    }
+    let report = &scratch.report;
+    report.length.store(0);
+    let mut strings = Strings {
+        scratch,
+        copied: [0; 3],
+    };
+    repeat(3, &mut strings);
+    let [owner, name, file] = strings.copied;
+    let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+    // The fields of `FunctionEventRecord`, in order.
+    let words: [u64; FUNCTION_EVENT_WORDS] = [
+        pair(KernelEventKind::Function as u32, tgid),
+        incarnation,
+        function.0,
+        chain.bias.load(),
+        report.extra.load(),
+        pair(position.check(), chain.descriptor.load() as u32),
+        pair(report.first_line.load() as u32, owner),
+        pair(name, file),
+    ];
+    for (place, word) in report.record.iter().zip(words) {
+        place.store(word);
+    }
+    // Lines are read while the process lives.
+    if !send_record::<FUNCTION_EVENT_WORDS>(&report.record, &report.length, true) {
+        return false;
+    }
+    slot.store(hash.0);
+    true
+}
+
+/// Copies one string after the other behind the record.
+struct Strings {
+    scratch: &'static Scratch,
+    /// A [`CopiedString`] each.
+    copied: [u32; 3],
+}
+
+impl Turn for Strings {
+    #[inline(always)]
+    fn turn(&mut self, index: u32) -> ControlFlow<()> {
+        let report = &self.scratch.report;
+        let Some(piece) = report.pieces.get(index as usize) else {
+            return ControlFlow::Break(());
+        };
+        let most = match index {
+            0 => OWNER_BYTES,
+            1 => FUNCTION_NAME_BYTES,
+            _ => FUNCTION_FILE_BYTES,
+        } as u64;
+        let (address, encoding) = (piece.address.load(), piece.encoding.load());
+        let length = report.length.load();
+        let (bytes, missing) = if address == 0 {
+            (0, 0)
+        } else if encoding == Encoding::CString as u64 {
+            let bytes = memory::copy_user_text(&report.record, length, address, most);
+            let missing = if bytes + 1 >= most {
+                CopiedString::NO_END
+            } else {
+                0
+            };
+            (bytes, missing)
+        } else {
+            let whole = piece.bytes.load();
+            let (skip, bytes, missing) = if whole <= most {
+                (0, whole, 0)
+            } else if index == 2 {
+                // The limit is a multiple of every width.
+                (whole - most, most, CopiedString::NO_BEGINNING)
+            } else {
+                (0, most, CopiedString::NO_END)
+            };
+            let from = address.wrapping_add(skip);
+            let copied = memory::copy_user(&report.record, length, from, bytes);
+            (if copied { bytes } else { 0 }, missing)
+        };
+        report.length.store(length.wrapping_add(bytes));
+        let word = CopiedString::new(bytes as u32, encoding as u32, missing).0;
+        if let Some(place) = self.copied.get_mut(index as usize) {
+            *place = word;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+const _: () = assert!(
+    OWNER_BYTES.is_multiple_of(4)
+        && FUNCTION_NAME_BYTES.is_multiple_of(4)
+        && FUNCTION_FILE_BYTES.is_multiple_of(4)
+);

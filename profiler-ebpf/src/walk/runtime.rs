@@ -1,0 +1,505 @@
+//! Puts the frames of interpreters into the stack of native frames, each level in front of the native frame that runs it.
+//!
+//! In: a native frame in a runtime's object that was just noted, and its caller's registers. Out: the words of the level's
+//! frames, and behind them the native frame's. Where the native walk broke, a mark and the rest of the chain. Which frames
+//! these are, [`profiler_common::runtime`] decides. One line in the table at the end of this file for each runtime.
+
+use crate::{
+    platform::{
+        loops::{Turn, repeat},
+        maps::{Chain, Chains, Descriptor, KNOWN, Known, RUNTIME_KINDS, RUNTIMES, Scratch},
+        memory::UserMemory,
+        subprog::subprog,
+    },
+    sample::counters,
+    task,
+};
+use core::{hint::black_box, marker::PhantomData, ops::ControlFlow};
+use profiler_common::{
+    abi::{CodeState, Counter, FrameTag, FrameWord, MAX_USER_FRAMES, MAX_USER_WORDS, StackEnd},
+    runtime::{
+        Begin, ChainFrame, Cursor, NativeFrame, Process, Runtime, RuntimeKind, cpython::CPython,
+    },
+    walk::Memory,
+};
+
+/// Steps of one walk along chains, at most: forged memory must not hold up the CPU.
+const MOST_STEPS: u64 = 4 * MAX_USER_FRAMES as u64;
+
+/// The native walk has no caller of the frame.
+const NO_CALLER: u64 = 2;
+
+/// Forgets the last walk's chains.
+#[inline(always)]
+pub(crate) fn reset(chains: &Chains) {
+    chains.begun.store(0);
+    chains.over.store(0);
+    chains.words.store(0);
+    chains.steps.store(0);
+}
+
+/// Puts what the frame that was noted last runs in front of it. `address` is the object's own, and `outcome` what came of the
+/// step to the frame's caller.
+#[inline(always)]
+pub(crate) fn enter(
+    cpu_slot: u32,
+    address: u64,
+    sp: u64,
+    is_first: bool,
+    outcome: ControlFlow<u64>,
+) -> ControlFlow<u64> {
+    let no_caller = if outcome.is_break() { NO_CALLER } else { 0 };
+    insert_level(cpu_slot, address, sp, u64::from(is_first) | no_caller)?;
+    outcome
+}
+
+subprog! {
+    /// See [`enter`].
+    fn insert_level(cpu_slot: u32, address: u64, sp: u64, flags: u64) -> ControlFlow<u64> {
+        match Scratch::of(cpu_slot) {
+            Some(scratch) => insert(cpu_slot, scratch, address, sp, flags),
+            None => ControlFlow::Continue(()),
+        }
+    }
+}
+
+#[inline(always)]
+fn insert(
+    cpu_slot: u32,
+    scratch: &'static Scratch,
+    address: u64,
+    sp: u64,
+    flags: u64,
+) -> ControlFlow<u64> {
+    let Some(known) = known(scratch) else {
+        return ControlFlow::Continue(());
+    };
+    let current = known.current.load() as usize;
+    let Some(found) = known.found.get(current & (known.found.len() - 1)) else {
+        return ControlFlow::Continue(());
+    };
+    let descriptor = CodeState(found.kind.load()).runtime();
+    let bias = 0u64.wrapping_sub(found.shift.load());
+    known.runtime.store(u64::from(descriptor));
+    known.bias.store(bias);
+    if flags & NO_CALLER != 0 {
+        // Which level's it is cannot be told; what is left is shown behind the mark.
+        return ControlFlow::Continue(());
+    }
+    let chains = &scratch.chains;
+    let Some(kind) = prepare(chains, descriptor, bias) else {
+        return ControlFlow::Continue(());
+    };
+    chains.address.store(address);
+    chains.sp.store(sp);
+    chains.caller_sp.store(scratch.walk.sp());
+    chains.is_first.store(flags & 1);
+    level_of(kind, cpu_slot)
+}
+
+/// What is kept of the process.
+#[inline(always)]
+fn known(scratch: &'static Scratch) -> Option<&'static Known> {
+    scratch
+        .walk
+        .known
+        .get(scratch.walk.place.load() as usize & (KNOWN - 1))
+}
+
+/// Prepares the chain of a descriptor's runtime; none if nothing more comes of it. Returns the number of the runtime.
+#[inline(always)]
+fn prepare(chains: &'static Chains, descriptor: u32, bias: u64) -> Option<u64> {
+    let kind = RUNTIMES.get(descriptor)?[0].load() & (RUNTIME_KINDS as u64 - 1);
+    let bit = 1 << kind;
+    if chains.over.load() & bit != 0 {
+        return None;
+    }
+    if chains.begun.load() & bit == 0 {
+        let chain = chains.of.get(kind as usize)?;
+        chain.descriptor.store(u64::from(descriptor));
+        chain.bias.store(bias);
+        for word in &chain.cursor {
+            word.store(0);
+        }
+        chains.thread_pointer.store(task::thread_pointer());
+    }
+    Some(kind)
+}
+
+/// Whether frames of interpreters may be missing below the end of a walk.
+#[inline(always)]
+pub(crate) fn has_rest(scratch: &'static Scratch) -> bool {
+    let end = scratch.walk.end.load();
+    if end == StackEnd::Truncated as u64 || scratch.walk.words.load() == 0 {
+        return false;
+    }
+    let left = scratch.chains.begun.load() & !scratch.chains.over.load();
+    end != StackEnd::Root as u64 || left != 0
+}
+
+subprog! {
+    /// Shows what is left of the chain of the process's runtime behind a mark that says why the native walk ended.
+    pub(crate) fn show_rest(cpu_slot: u32) {
+        if let Some(scratch) = Scratch::of(cpu_slot) {
+            rest(cpu_slot, scratch);
+        }
+    }
+}
+
+#[inline(always)]
+fn rest(cpu_slot: u32, scratch: &'static Scratch) -> Option<()> {
+    let known = known(scratch)?;
+    let descriptor = known.runtime.load() as u32;
+    if descriptor == 0 {
+        return None;
+    }
+    let kind = prepare(&scratch.chains, descriptor, known.bias.load())?;
+    rest_of(kind, cpu_slot);
+    Some(())
+}
+
+/// What a runtime's code sees of the running process.
+#[derive(Clone, Copy)]
+pub(crate) struct View {
+    scratch: &'static Scratch,
+    chain: &'static Chain,
+    descriptor: &'static Descriptor,
+}
+
+impl View {
+    /// As a runtime of this kind sees it, whose chain was prepared.
+    #[inline(always)]
+    pub(crate) fn of(scratch: &'static Scratch, kind: RuntimeKind) -> Option<Self> {
+        let chain = scratch.chains.of.get(kind as usize)?;
+        let descriptor = RUNTIMES.get(chain.descriptor.load() as u32)?;
+        Some(Self {
+            scratch,
+            chain,
+            descriptor,
+        })
+    }
+
+    #[inline(always)]
+    fn native(&self) -> NativeFrame {
+        let chains = &self.scratch.chains;
+        NativeFrame {
+            address: chains.address.load(),
+            sp: chains.sp.load(),
+            caller_sp: chains.caller_sp.load(),
+            is_first: chains.is_first.load(),
+        }
+    }
+}
+
+impl Memory for View {
+    #[inline(always)]
+    fn read<const N: usize>(&self, address: u64) -> Option<[u64; N]> {
+        UserMemory.read(address)
+    }
+}
+
+impl Process for View {
+    #[inline(always)]
+    fn descriptor(&self, index: usize) -> u64 {
+        self.descriptor.get(index).map_or(0, |word| word.load())
+    }
+
+    #[inline(always)]
+    fn bias(&self) -> u64 {
+        self.chain.bias.load()
+    }
+
+    #[inline(always)]
+    fn thread_pointer(&self) -> u64 {
+        self.scratch.chains.thread_pointer.load()
+    }
+
+    #[inline(always)]
+    fn register(&self, number: u8) -> u64 {
+        let registers = &self.scratch.walk.registers;
+        registers[usize::from(number) & (registers.len() - 1)].load()
+    }
+}
+
+impl Cursor for View {
+    #[inline(always)]
+    fn get(&self, index: usize) -> u64 {
+        self.chain.cursor.get(index).map_or(0, |word| word.load())
+    }
+
+    #[inline(always)]
+    fn set(&self, index: usize, value: u64) {
+        if let Some(word) = self.chain.cursor.get(index) {
+            word.store(value);
+        }
+    }
+}
+
+/// Puts a level of this runtime's in front of the native frame that was noted last, if that runs one.
+#[inline(always)]
+fn level<R: Runtime>(cpu_slot: u32, kind: RuntimeKind) -> ControlFlow<u64> {
+    let Some(scratch) = Scratch::of(cpu_slot) else {
+        return ControlFlow::Continue(());
+    };
+    let Some(view) = View::of(scratch, kind) else {
+        return ControlFlow::Continue(());
+    };
+    let chains = &scratch.chains;
+    if !begin::<R>(&view, kind, &view.native()) || !R::is_level(&view, &view, &view.native()) {
+        return ControlFlow::Continue(());
+    }
+    let Some((place, last)) = word_before(scratch, scratch.walk.words.load()) else {
+        return ControlFlow::Continue(());
+    };
+    chains.level.store(place);
+    chains.place.store(place);
+    take_steps::<R, false>(view, kind);
+    let place = chains.place.load();
+    let more = place.wrapping_sub(chains.level.load());
+    chains.words.store(chains.words.load().wrapping_add(more));
+    if chains.flags.load() & u64::from(TRUNCATED) != 0 {
+        scratch.walk.words.store(place);
+        return ControlFlow::Break(StackEnd::Truncated as u64);
+    }
+    // Hidden from the compiler, which would check another number than the one that is used.
+    let Some(word) = scratch.user.get(1 + black_box(place as usize)) else {
+        return ControlFlow::Break(StackEnd::Truncated as u64);
+    };
+    // Of frames that are not the first, user space takes the address one byte earlier.
+    let moved = more != 0 && chains.is_first.load() != 0;
+    word.store(last.wrapping_add(u64::from(moved)));
+    scratch.walk.words.store(place.wrapping_add(1));
+    ControlFlow::Continue(())
+}
+
+/// The number of the last word of a stack of so many, and the word.
+#[inline(always)]
+fn word_before(scratch: &'static Scratch, words: u64) -> Option<(u64, u64)> {
+    let last = scratch.user.get(black_box(words as usize))?;
+    Some((words.wrapping_sub(1), last.load()))
+}
+
+/// Shows what is left of this runtime's chain.
+#[inline(always)]
+fn rest_of_chain<R: Runtime>(cpu_slot: u32, kind: RuntimeKind) {
+    let Some(scratch) = Scratch::of(cpu_slot) else {
+        return;
+    };
+    let Some(view) = View::of(scratch, kind) else {
+        return;
+    };
+    let (walk, chains) = (&scratch.walk, &scratch.chains);
+    if !begin::<R>(&view, kind, &NativeFrame::ANY) {
+        return;
+    }
+    let end = walk.end.load();
+    let why = if end == StackEnd::Root as u64 {
+        // The interpreter has more levels than there are native frames to run them.
+        StackEnd::Implausible as u64
+    } else {
+        end
+    };
+    let words = walk.words.load();
+    let Some(mark) = scratch.user.get(1 + black_box(words as usize)) else {
+        return;
+    };
+    mark.store(FrameWord::new(FrameTag::Mark, why as u32).0);
+    chains.words.store(chains.words.load().wrapping_add(1));
+    chains.level.store(words.wrapping_add(1));
+    chains.place.store(words.wrapping_add(1));
+    R::is_level(&view, &view, &NativeFrame::ANY);
+    take_steps::<R, true>(view, kind);
+    let place = chains.place.load();
+    if place <= words.wrapping_add(1) {
+        return;
+    }
+    walk.words.store(place);
+    walk.end
+        .store(if chains.flags.load() & u64::from(TRUNCATED) != 0 {
+            StackEnd::Truncated as u64
+        } else {
+            StackEnd::Root as u64
+        });
+    if let Some(counters) = counters::counters(cpu_slot) {
+        counters::bump(counters, Counter::ChainsWithoutStack);
+    }
+}
+
+/// Whether the chain has begun, now or before.
+#[inline(always)]
+fn begin<R: Runtime>(view: &View, kind: RuntimeKind, native: &NativeFrame) -> bool {
+    let chains = &view.scratch.chains;
+    let bit = 1u64 << kind as u64;
+    if chains.begun.load() & bit != 0 {
+        return true;
+    }
+    let begin = R::begin(view, view, native);
+    if let Begin::Begun = begin {
+        chains.begun.store(chains.begun.load() | bit);
+        return true;
+    }
+    if let Begin::Nothing = begin {
+        chains.over.store(chains.over.load() | bit);
+    }
+    false
+}
+
+/// Beside the flags of [`ChainFrame`]: there is no room for more frames.
+const TRUNCATED: u32 = 1 << 31;
+
+#[inline(always)]
+fn take_steps<R: Runtime, const REST: bool>(view: View, kind: RuntimeKind) {
+    view.scratch.chains.flags.store(0);
+    let mut steps = Steps::<R, REST> {
+        view,
+        kind,
+        runtime: PhantomData,
+    };
+    // One more than there is room for frames, to see whether the chain goes on.
+    repeat(MAX_USER_FRAMES as u32 + 1, &mut steps);
+}
+
+/// One step along a chain after the other: to the end of the level, or of the chain for what is left of it.
+struct Steps<R, const REST: bool> {
+    view: View,
+    kind: RuntimeKind,
+    runtime: PhantomData<R>,
+}
+
+impl<R: Runtime, const REST: bool> Turn for Steps<R, REST> {
+    #[inline(always)]
+    fn turn(&mut self, _: u32) -> ControlFlow<()> {
+        let scratch = self.view.scratch;
+        let chains = &scratch.chains;
+        let steps = chains.steps.load();
+        chains.steps.store(steps.wrapping_add(1));
+        let frame = if steps < MOST_STEPS {
+            R::step(&self.view, &self.view)
+        } else {
+            ChainFrame::broken()
+        };
+        let place = if frame.flags & ChainFrame::RETRACT != 0 {
+            chains.level.load()
+        } else {
+            chains.place.load()
+        };
+        let others = chains
+            .words
+            .load()
+            .wrapping_add(place.wrapping_sub(chains.level.load()));
+        let is_full = place.wrapping_sub(others / 2) >= MAX_USER_FRAMES as u64;
+        chains.flags.store(u64::from(frame.flags));
+        chains.place.store(place);
+        if frame.flags & (ChainFrame::FRAME | ChainFrame::BROKEN) != 0 {
+            // Hidden from the compiler, which would check another number than the one that is used.
+            let first = black_box(place as usize);
+            if is_full || first > MAX_USER_WORDS - 2 {
+                chains.flags.store(u64::from(TRUNCATED));
+                return ControlFlow::Break(());
+            }
+            let Some([function, position]) = scratch.user.get(1 + first..3 + first) else {
+                return ControlFlow::Break(());
+            };
+            if frame.flags & ChainFrame::FRAME != 0 {
+                function.store(FrameWord::function(self.kind, frame.function).0);
+                position.store(FrameWord::position(frame.check, frame.position).0);
+                chains.place.store(place.wrapping_add(2));
+            } else {
+                function.store(FrameWord::new(FrameTag::Mark, StackEnd::Implausible as u32).0);
+                chains.place.store(place.wrapping_add(1));
+            }
+        }
+        if frame.flags & ChainFrame::CHAIN_ENDS != 0 {
+            let over = chains.over.load() | 1 << self.kind as u64;
+            chains.over.store(over);
+            return ControlFlow::Break(());
+        }
+        if frame.flags & ChainFrame::LEVEL_ENDS == 0 {
+            return ControlFlow::Continue(());
+        }
+        if !REST {
+            return ControlFlow::Break(());
+        }
+        let place = chains.place.load();
+        let more = place.wrapping_sub(chains.level.load());
+        chains.words.store(chains.words.load().wrapping_add(more));
+        chains.level.store(place);
+        R::is_level(&self.view, &self.view, &NativeFrame::ANY);
+        ControlFlow::Continue(())
+    }
+}
+
+/// The runtimes: kind, type, and the names of the subprograms that show a level, the rest, and find strings.
+macro_rules! runtimes {
+    ($($kind:ident $runtime:ty, $level:ident $rest:ident $strings:ident;)+) => {
+        $(
+            subprog! {
+                fn $level(cpu_slot: u32) -> ControlFlow<u64> {
+                    level::<$runtime>(cpu_slot, RuntimeKind::$kind)
+                }
+            }
+
+            subprog! {
+                fn $rest(cpu_slot: u32) {
+                    rest_of_chain::<$runtime>(cpu_slot, RuntimeKind::$kind);
+                }
+            }
+
+            subprog! {
+                fn $strings(cpu_slot: u32, function: u64) -> bool {
+                    put_strings::<$runtime>(cpu_slot, RuntimeKind::$kind, function).is_some()
+                }
+            }
+        )+
+
+        /// The level of the runtime with this number.
+        #[inline(always)]
+        fn level_of(kind: u64, cpu_slot: u32) -> ControlFlow<u64> {
+            $(if kind == RuntimeKind::$kind as u64 {
+                return $level(cpu_slot);
+            })+
+            ControlFlow::Continue(())
+        }
+
+        /// The rest of the chain of the runtime with this number.
+        #[inline(always)]
+        fn rest_of(kind: u64, cpu_slot: u32) {
+            $(if kind == RuntimeKind::$kind as u64 {
+                return $rest(cpu_slot);
+            })+
+        }
+
+        /// Puts where the strings of a function of the runtime with this number lie into the scratch memory; false if there is
+        /// no such function.
+        #[inline(always)]
+        pub(crate) fn strings_of(kind: u64, cpu_slot: u32, function: u64) -> bool {
+            $(if kind == RuntimeKind::$kind as u64 {
+                return $strings(cpu_slot, function);
+            })+
+            false
+        }
+    };
+}
+
+#[inline(always)]
+fn put_strings<R: Runtime>(cpu_slot: u32, kind: RuntimeKind, function: u64) -> Option<()> {
+    let scratch = Scratch::of(cpu_slot)?;
+    let strings = R::strings(&View::of(scratch, kind)?, function)?;
+    let report = &scratch.report;
+    for (place, piece) in report
+        .pieces
+        .iter()
+        .zip([strings.owner, strings.name, strings.file])
+    {
+        place.address.store(piece.address);
+        place.bytes.store(u64::from(piece.bytes));
+        place.encoding.store(u64::from(piece.encoding));
+    }
+    report.first_line.store(u64::from(strings.first_line));
+    report.extra.store(strings.extra);
+    Some(())
+}
+
+runtimes! {
+    CPython CPython, cpython_level cpython_rest cpython_strings;
+}

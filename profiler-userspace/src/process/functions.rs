@@ -1,0 +1,203 @@
+//! Functions of interpreters, as the kernel half reported them when they were first sampled.
+//!
+//! In: function events, and what runtimes make of them. Out: what a frame's two words stand for: a name, a file, a
+//! line. A function's address may be used again by another; the check in the frame tells them apart.
+
+use super::ProcessKey;
+use foldhash::HashMap;
+use profiler_common::abi::FrameWord;
+use profiler_common::runtime::RuntimeKind;
+use std::sync::Arc;
+
+/// The most functions that are kept of all processes; each takes a few hundred bytes.
+const MOST: usize = 1 << 18;
+
+/// What the kernel half reported of a function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FunctionEvent {
+    /// The process.
+    pub process_key: ProcessKey,
+    /// The first word of its frames.
+    pub function: FrameWord,
+    /// What tells functions at one address apart.
+    pub check: u32,
+    /// The number of the descriptor of its runtime.
+    pub descriptor: u32,
+    /// What to add to an address of the runtime's file to have the address in the process.
+    pub bias: u64,
+    /// Whatever else the runtime had to say.
+    pub extra: u64,
+    /// The line at which the definition begins; zero if it is not known.
+    pub first_line: u32,
+    /// What it belongs to.
+    pub owner: CopiedText,
+    /// Its name.
+    pub name: CopiedText,
+    /// Its file.
+    pub file: CopiedText,
+}
+
+/// A string of the process's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CopiedText {
+    /// As it stood in memory.
+    pub bytes: Box<[u8]>,
+    /// The number of an [`Encoding`](profiler_common::runtime::Encoding).
+    pub encoding: u8,
+    /// It was longer, and this is the end of it.
+    pub lacks_beginning: bool,
+    /// It was longer, and this is the beginning.
+    pub lacks_end: bool,
+}
+
+/// A function of an interpreter's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuntimeFunction {
+    /// Whose.
+    pub kind: RuntimeKind,
+    /// Its qualified name. Any characters at all.
+    pub name: String,
+    /// Whether many functions have this name, so that readers want to see where it is defined.
+    pub is_nameless: bool,
+    /// Its file, with its directories.
+    pub file: Arc<str>,
+    /// The line at which the definition begins; zero if it is not known.
+    pub first_line: u32,
+    /// What positions in it are.
+    pub lines: FunctionLines,
+}
+
+/// What positions in a function are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FunctionLines {
+    /// Nobody knows: the first line stands for all.
+    None,
+    /// Lines.
+    Position,
+    /// Places in code: ends, ascending, each with the line of what lies before it; zero is no line.
+    Table(Box<[(u32, u32)]>),
+}
+
+impl RuntimeFunction {
+    /// The line of a position; zero if it is not known.
+    pub fn line(&self, position: u32) -> u32 {
+        let line = match &self.lines {
+            FunctionLines::None => 0,
+            FunctionLines::Position => position,
+            FunctionLines::Table(table) => {
+                let place = table.partition_point(|(end, _)| *end <= position);
+                table.get(place).map_or(0, |(_, line)| *line)
+            }
+        };
+        if line == 0 { self.first_line } else { line }
+    }
+}
+
+/// The functions of all processes.
+#[derive(Debug, Default)]
+pub(super) struct Functions {
+    of: HashMap<ProcessKey, HashMap<(u64, u32), RuntimeFunction>>,
+    kept: usize,
+    turned_away: usize,
+}
+
+impl Functions {
+    /// Keeps a function, unless there are too many.
+    pub(super) fn add(&mut self, event: &FunctionEvent, function: RuntimeFunction) {
+        if self.kept >= MOST {
+            self.turned_away += 1;
+            return;
+        }
+        let functions = self.of.entry(event.process_key).or_default();
+        let before = functions.insert((event.function.0, event.check), function);
+        self.kept += usize::from(before.is_none());
+    }
+
+    /// What the words of a frame stand for.
+    pub(super) fn get(
+        &self,
+        process_key: ProcessKey,
+        function: FrameWord,
+        position: FrameWord,
+    ) -> Option<&RuntimeFunction> {
+        let functions = self.of.get(&process_key)?;
+        functions.get(&(function.0, position.check()))
+    }
+
+    /// Forgets those of a process.
+    pub(super) fn let_go(&mut self, process_key: ProcessKey) {
+        let gone = self.of.remove(&process_key);
+        self.kept -= gone.map_or(0, |functions| functions.len());
+    }
+
+    /// How many were not kept.
+    pub(super) fn turned_away(&self) -> usize {
+        self.turned_away
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn function(lines: FunctionLines) -> RuntimeFunction {
+        RuntimeFunction {
+            kind: RuntimeKind::CPython,
+            name: "f".to_owned(),
+            is_nameless: false,
+            file: Arc::from("f.py"),
+            first_line: 7,
+            lines,
+        }
+    }
+
+    #[test]
+    fn positions_become_lines() {
+        assert_eq!(function(FunctionLines::None).line(20), 7);
+        assert_eq!(function(FunctionLines::Position).line(20), 20);
+        assert_eq!(function(FunctionLines::Position).line(0), 7);
+        let table = FunctionLines::Table([(4, 8), (6, 0), (10, 9)].into());
+        let function = function(table);
+        for (position, line) in [(0, 8), (3, 8), (4, 7), (6, 9), (9, 9), (10, 7)] {
+            assert_eq!(function.line(position), line, "{position}");
+        }
+    }
+
+    #[test]
+    fn functions_at_one_address_are_told_apart_and_forgotten() {
+        let mut functions = Functions::default();
+        let process_key = ProcessKey {
+            tgid: 1,
+            incarnation: 2,
+        };
+        let word = FrameWord::function(RuntimeKind::CPython, 0x1000);
+        for (check, name) in [(1, "one"), (2, "two")] {
+            let event = FunctionEvent {
+                process_key,
+                function: word,
+                check,
+                descriptor: 1,
+                bias: 0,
+                extra: 0,
+                first_line: 1,
+                owner: CopiedText::default(),
+                name: CopiedText::default(),
+                file: CopiedText::default(),
+            };
+            let function = RuntimeFunction {
+                name: name.to_owned(),
+                ..function(FunctionLines::None)
+            };
+            functions.add(&event, function);
+        }
+        let name = |functions: &Functions, check| {
+            let found = functions.get(process_key, word, FrameWord::position(check, 5));
+            found.map(|function| function.name.clone())
+        };
+        assert_eq!(name(&functions, 1).as_deref(), Some("one"));
+        assert_eq!(name(&functions, 2).as_deref(), Some("two"));
+        assert_eq!(name(&functions, 3), None);
+        functions.let_go(process_key);
+        assert_eq!((name(&functions, 1), functions.kept), (None, 0));
+    }
+}

@@ -1,0 +1,117 @@
+//! Stacks without the native frames that are nothing but an interpreter at work.
+//!
+//! In: a profile with frames of interpreters. Out: the same weights, on stacks in which the interpreter's loop, and the
+//! functions that lead to it and from it, are left out beside what they run. What lies between stays: a sort that calls back,
+//! an extension, the program that embeds the interpreter.
+
+use super::FrameKind;
+use super::model::Profile;
+use super::normalized::{LocationIndex, NormalizedStack, NormalizedStackIndex};
+use foldhash::HashMap;
+use profiler_common::runtime::RuntimeKind;
+
+/// Leaves the interpreters' own frames out. `glue`: the names of a runtime's.
+#[must_use]
+pub fn without_loops(
+    mut profile: Profile,
+    glue: impl Fn(RuntimeKind) -> &'static [&'static str],
+) -> Profile {
+    let kinds: Vec<Option<RuntimeKind>> = profile
+        .locations()
+        .iter()
+        .map(|location| match location.kind {
+            FrameKind::Interpreted(kind) => Some(kind),
+            _ => None,
+        })
+        .collect();
+    if kinds.iter().all(Option::is_none) {
+        return profile;
+    }
+    let mut shorter: HashMap<NormalizedStackIndex, NormalizedStackIndex> = HashMap::default();
+    let mut shorten = |profile: &mut Profile, index: NormalizedStackIndex| {
+        if let Some(known) = shorter.get(&index) {
+            return *known;
+        }
+        let stack = profile.stack_at(index);
+        let kept = kept(profile, &kinds, &stack.locations, &glue);
+        let stack = NormalizedStack {
+            locations: kept,
+            ..*stack
+        };
+        let new = profile.stack(stack);
+        shorter.insert(index, new);
+        new
+    };
+    for at in 0..profile.samples.len() {
+        if let Some(user) = profile.samples[at].user {
+            profile.samples[at].user = Some(shorten(&mut profile, user));
+        }
+    }
+    for at in 0..profile.wakers.len() {
+        if let Some(user) = profile.wakers[at].user {
+            profile.wakers[at].user = Some(shorten(&mut profile, user));
+        }
+    }
+    profile
+}
+
+/// The locations that are shown, from leaf to root.
+fn kept(
+    profile: &Profile,
+    kinds: &[Option<RuntimeKind>],
+    locations: &[LocationIndex],
+    glue: &impl Fn(RuntimeKind) -> &'static [&'static str],
+) -> Box<[LocationIndex]> {
+    let kind = |at: usize| kinds[locations[at].0 as usize];
+    let mut hidden = vec![false; locations.len()];
+    // The runtime's own object, once its loop was met.
+    let mut object = None;
+    for at in 0..locations.len() {
+        let Some(runtime) = kind(at) else { continue };
+        let names = glue(runtime);
+        // The loop stands towards the root of the last frame that it runs.
+        for place in at + 1..locations.len() {
+            if kind(place).is_some() {
+                break;
+            }
+            let location = profile.location_at(locations[place]);
+            let is_loop = place == at + 1 && location.kind == FrameKind::User;
+            object = object.or(location.mapping.filter(|_| is_loop));
+            if !is_loop && !is_glue(profile, locations[place], names, object) {
+                break;
+            }
+            hidden[place] = true;
+        }
+        // What it calls stands towards the leaf. Where the thread is, is no glue.
+        let is_called = (0..at).rev().find(|place| kind(*place).is_some());
+        for place in (is_called.map_or(at, |called| called + 1)..at).rev() {
+            if !is_glue(profile, locations[place], names, object) {
+                break;
+            }
+            hidden[place] = true;
+        }
+    }
+    let all = locations.iter().zip(hidden);
+    all.filter(|(_, hidden)| !hidden)
+        .map(|(location, _)| *location)
+        .collect()
+}
+
+/// Whether a native frame only leads to the loop or from it: by its name, or because it has none and lies in the runtime's own
+/// object.
+fn is_glue(
+    profile: &Profile,
+    location: LocationIndex,
+    names: &[&str],
+    object: Option<super::model::MappingIndex>,
+) -> bool {
+    let name = profile.name_at(location);
+    let location = profile.location_at(location);
+    if location.kind != FrameKind::User {
+        return false;
+    }
+    let is_nameless = name.starts_with('[') && name.ends_with(']');
+    // The compiler's parts of a function: `.cold`, `.part.0`, `.constprop.0`.
+    let stem = name.split('.').next().unwrap_or(name);
+    names.contains(&stem) || (is_nameless && object.is_some() && location.mapping == object)
+}

@@ -1,0 +1,350 @@
+//! CPython 3.8 to 3.14: how it is recognized, where its offsets come from, which functions are glue.
+//!
+//! In: an object's file. Out: a descriptor. From 3.13 on, offsets come from the table that the runtime keeps for its debuggers
+//! (`_Py_DebugOffsets`, `Include/internal/pycore_debug_offsets.h`); before, from a table by version, each row of which was
+//! compared with the DWARF of a build. The address of the thread's key is read out of a function that uses it.
+
+mod lines;
+
+pub(super) use lines::lines;
+
+use super::image::{Image, Symbol};
+use super::{Detected, Words};
+use profiler_common::runtime::{
+    DESCRIPTOR_WORDS, RuntimeKind,
+    cpython::{Shape, at},
+    first_word,
+    thread::Libc,
+};
+
+/// The native functions that are the loop, or stand directly around it.
+pub(super) const GLUE: &[&str] = &[
+    "_PyEval_EvalFrameDefault",
+    "_PyEval_EvalFrame",
+    "_PyEval_Vector",
+    "_PyEval_EvalCode",
+    "_PyEval_EvalCodeWithName",
+    "PyEval_EvalCodeEx",
+    "PyEval_EvalCode",
+    "PyEval_EvalFrameEx",
+    "function_code_fastcall",
+    "_PyFunction_Vectorcall",
+    "_PyFunction_FastCallDict",
+    "_PyObject_Vectorcall",
+    "_PyObject_VectorcallTstate",
+    "_PyObject_VectorcallDictTstate",
+    "PyObject_Vectorcall",
+    "PyObject_VectorcallDict",
+    "PyObject_VectorcallMethod",
+    "PyObject_CallOneArg",
+    "PyObject_CallNoArgs",
+    "_PyObject_Call",
+    "_PyObject_Call_Prepend",
+    "_PyObject_CallFunctionVa",
+    "_PyObject_CallMethodIdObjArgs",
+    "_PyObject_FastCallDict",
+    "_PyObject_FastCallDictTstate",
+    "_PyObject_MakeTpCall",
+    "PyObject_Call",
+    "PyObject_CallFunctionObjArgs",
+    "PyObject_CallObject",
+    "PyVectorcall_Call",
+    "_PyVectorcall_Call",
+    "_PyVectorcall_Call.isra.0",
+    "call_function",
+    "do_call_core",
+    "trace_call_function",
+    "method_vectorcall",
+    "object_vacall",
+    "cfunction_vectorcall_NOARGS",
+    "cfunction_vectorcall_O",
+    "cfunction_vectorcall_FASTCALL",
+    "cfunction_vectorcall_FASTCALL_KEYWORDS",
+    "cfunction_call",
+    "cfunction_call_varargs",
+    "method_vectorcall_NOARGS",
+    "method_vectorcall_O",
+    "method_vectorcall_FASTCALL",
+    "method_vectorcall_FASTCALL_KEYWORDS",
+    "method_vectorcall_VARARGS",
+    "method_vectorcall_VARARGS_KEYWORDS",
+    "gen_send_ex",
+    "gen_send_ex2",
+    "gen_iternext",
+];
+
+/// What differs from version to version, as far as the runtime does not say so itself.
+struct Version {
+    minor: u8,
+    /// `autoTSSkey` in `_PyRuntime`, for builds in which it cannot be read out of the code.
+    key: u64,
+    shape: Shape,
+    words: &'static [(usize, u64)],
+}
+
+/// The words of 3.8 and 3.9.
+const OLD: &[(usize, u64)] = &[
+    (at::HEAD, 24),
+    (at::FRAME_LINKS, 24),
+    (at::FRAME_POSITION, 104),
+    (at::CODE_STRINGS, 104),
+    (at::CODE_FIRST_LINE, 40),
+    (at::STRING_ASCII, 48),
+    (at::STRING_OTHER, 72),
+];
+
+const VERSIONS: &[Version] = &[
+    Version {
+        minor: 8,
+        key: 1392,
+        shape: Shape::FrameInLoop,
+        words: OLD,
+    },
+    Version {
+        minor: 9,
+        key: 584,
+        shape: Shape::FrameInLoop,
+        words: OLD,
+    },
+    Version {
+        minor: 10,
+        key: 584,
+        shape: Shape::FrameAtAddress,
+        words: &[
+            (at::HEAD, 24),
+            (at::BOUNDARY, 48),
+            (at::CFRAME_PREVIOUS, 8),
+            (at::FRAME_LINKS, 24),
+            (at::FRAME_POSITION, 96),
+            (at::POSITION_SHIFT, 1),
+            (at::CODE_STRINGS, 104),
+            (at::CODE_FIRST_LINE, 40),
+            (at::STRING_ASCII, 48),
+            (at::STRING_OTHER, 72),
+        ],
+    },
+    Version {
+        minor: 11,
+        key: 592,
+        shape: Shape::EntryFlag,
+        words: &[
+            (at::HEAD, 56),
+            (at::CFRAME_FRAME, 8),
+            (at::CFRAME_PREVIOUS, 16),
+            (at::FRAME_LINKS, 32),
+            (at::FRAME_POSITION, 56),
+            (at::FRAME_OWNER, 68 - 56),
+            (at::CODE_BYTES, 184),
+            (at::CODE_STRINGS, 112),
+            (at::CODE_FIRST_LINE, 72),
+            (at::STRING_ASCII, 48),
+            (at::STRING_OTHER, 72),
+        ],
+    },
+    Version {
+        minor: 12,
+        key: 1544,
+        shape: Shape::EntryAndAddress,
+        words: &[
+            (at::HEAD, 56),
+            (at::CFRAME_FRAME, 0),
+            (at::CFRAME_PREVIOUS, 8),
+            (at::FRAME_LINKS, 0),
+            (at::FRAME_POSITION, 56),
+            (at::FRAME_OWNER, 70 - 56),
+            (at::CODE_BYTES, 192),
+            (at::CODE_STRINGS, 112),
+            (at::CODE_FIRST_LINE, 68),
+            (at::CODE_VERSION, 92),
+            (at::CODE_FIRST_TRACEABLE, 176),
+            (at::STRING_ASCII, 40),
+            (at::STRING_OTHER, 56),
+        ],
+    },
+    Version {
+        minor: 13,
+        key: 2160,
+        shape: Shape::EntryFrame,
+        words: &[(at::STRING_ASCII, 40), (at::STRING_OTHER, 56)],
+    },
+    Version {
+        minor: 14,
+        key: 0,
+        shape: Shape::EntryFrame,
+        words: &[(at::STRING_ASCII, 40), (at::STRING_OTHER, 56)],
+    },
+];
+
+/// What `_Py_DebugOffsets` begins with.
+const COOKIE: u64 = u64::from_le_bytes(*b"xdebugpy");
+
+/// Recognizes CPython by what it exports.
+pub(super) fn detect(image: &Image<'_>) -> Option<Detected> {
+    let runtime = image.symbol("_PyRuntime")?;
+    let code_type = image.symbol("PyCode_Type")?;
+    let evaluate = image.symbol("_PyEval_EvalFrameDefault")?;
+    let (major, minor) = version(image)?;
+    let name = format!("CPython {major}.{minor}");
+    let detected = |words| Detected {
+        kind: RuntimeKind::CPython,
+        name: name.clone(),
+        words,
+    };
+    let row = VERSIONS.iter().find(|row| (3, row.minor) == (major, minor));
+    let Some(row) = row else {
+        return Some(detected(Err("its version is not known")));
+    };
+    let mut words: Words = [0; DESCRIPTOR_WORDS];
+    words[0] = first_word(
+        RuntimeKind::CPython,
+        u32::from(major) << 16 | u32::from(minor) << 8,
+    );
+    words[at::SHAPE] = row.shape as u64;
+    words[at::CODE_TYPE] = code_type.address;
+    words[at::LIBC] = if image.needs("libc.musl") {
+        Libc::Musl
+    } else {
+        Libc::Glibc
+    } as u64;
+    for &(place, word) in row.words {
+        words[place] = word;
+    }
+    if let Shape::FrameInLoop = row.shape {
+        if evaluate.size == 0 {
+            return Some(detected(Err("it does not say how long its loop is")));
+        }
+        words[at::LOOP] = evaluate.address;
+        words[at::LOOP + 1] = evaluate.address.saturating_add(evaluate.size);
+    }
+    if minor >= 13
+        && let Err(why) = put_debug_offsets(image, runtime, &mut words)
+    {
+        return Some(detected(Err(why)));
+    }
+    words[at::KEY] = match key(image, runtime) {
+        Some(key) => key,
+        None if row.key != 0 => runtime.address.wrapping_add(row.key),
+        None => return Some(detected(Err("where it keeps its threads is not known"))),
+    };
+    Some(detected(Ok(Box::new(words))))
+}
+
+/// Major and minor version.
+fn version(image: &Image<'_>) -> Option<(u8, u8)> {
+    if let Some(version) = image.symbol("Py_Version") {
+        let mut bytes = [0; 4];
+        image.copy(version.address, &mut bytes)?;
+        let [_, _, minor, major] = bytes;
+        return Some((major, minor));
+    }
+    // Before 3.11 there is no such number. Each version exports something that the one before has not.
+    const FIRSTS: [(&str, u8); 3] = [
+        ("PyModule_AddObjectRef", 10),
+        ("PyObject_CallNoArgs", 9),
+        ("PyCode_NewWithPosOnlyArgs", 8),
+    ];
+    let first = FIRSTS.iter().find(|(name, _)| image.symbol(name).is_some());
+    Some((3, first.map_or(7, |(_, minor)| *minor)))
+}
+
+/// Takes offsets out of `_Py_DebugOffsets`, with which `_PyRuntime` begins.
+fn put_debug_offsets(
+    image: &Image<'_>,
+    runtime: Symbol,
+    words: &mut Words,
+) -> Result<(), &'static str> {
+    const NOT_THERE: &str = "its table of offsets is not there";
+    const OTHER: &str = "its frames lie otherwise than in the versions that are known";
+    let table: [u64; 64] = image.words(runtime.address).ok_or(NOT_THERE)?;
+    let [cookie, version, free_threaded, ..] = table;
+    if cookie != COOKIE {
+        return Err(NOT_THERE);
+    }
+    if free_threaded != 0 {
+        return Err("its free-threaded build is not understood");
+    }
+    // Behind cookie, version and flag: words of the runtime (size first), of an interpreter, of a thread, of a frame, of code.
+    let is_3_14 = version >> 16 & 0xff >= 14;
+    let thread = if is_3_14 { 22 } else { 19 };
+    let frame = thread + 9;
+    let code = frame + if is_3_14 { 8 } else { 6 };
+    let get = |place: usize| table[place];
+    let (current, previous, executable) = (get(thread + 4), get(frame + 1), get(frame + 2));
+    let (instruction, owner) = (get(frame + 3), get(frame + 5));
+    let [file, name, qualified, _table, first_line] =
+        [code + 1, code + 2, code + 3, code + 4, code + 5].map(get);
+    let bytecode = get(code + 9);
+    let is_known = executable == 0
+        && previous == 8
+        && (instruction + 8..instruction + 24).contains(&owner)
+        && name == file + 8
+        && qualified == file + 16
+        && (16..4096).contains(&bytecode)
+        && [current, instruction, file, first_line]
+            .iter()
+            .all(|word| *word < 4096);
+    if !is_known {
+        return Err(OTHER);
+    }
+    for (place, word) in [
+        (at::HEAD, current),
+        (at::FRAME_LINKS, executable),
+        (at::FRAME_POSITION, instruction),
+        (at::FRAME_OWNER, owner - instruction),
+        (at::CODE_BYTES, bytecode),
+        (at::CODE_STRINGS, file),
+        (at::CODE_FIRST_LINE, first_line),
+        // As in 3.12: `co_nlocalsplus`, `co_framesize`, `co_nlocals`, `co_ncellvars`, `co_nfreevars` stand between.
+        (at::CODE_VERSION, first_line + 24),
+        // `_co_firsttraceable`, `co_extra`, and the bytecode.
+        (at::CODE_FIRST_TRACEABLE, bytecode - 16),
+    ] {
+        words[place] = word;
+    }
+    Ok(())
+}
+
+/// The address of `_PyRuntime.autoTSSkey`, which `PyGILState_GetThisThreadState` hands to `PyThread_tss_get`: the highest
+/// address within `_PyRuntime` that its first instructions form.
+fn key(image: &Image<'_>, runtime: Symbol) -> Option<u64> {
+    /// Instructions behind these are another function's, or come after the call.
+    const BYTES: usize = 96;
+    let function = image.symbol("PyGILState_GetThisThreadState")?;
+    let length = usize::try_from(function.size).ok()?.clamp(16, BYTES);
+    let mut code = [0; BYTES];
+    image.copy(function.address, &mut code[..length])?;
+    let inside = |address: &u64| {
+        let offset = address.wrapping_sub(runtime.address);
+        offset > 0 && offset < runtime.size && offset.is_multiple_of(4)
+    };
+    let number = |at: usize| -> Option<u32> {
+        let bytes = code[..length].get(at..at + 4)?;
+        Some(u32::from_le_bytes(bytes.try_into().ok()?))
+    };
+    (0..length).find_map(|at| {
+        let rest = &code[at..length];
+        let address = match rest {
+            // lea disp32(%rip), %rdi
+            [0x48, 0x8d, 0x3d, ..] => {
+                let next = function.address.wrapping_add(at as u64 + 7);
+                next.wrapping_add_signed(i64::from(number(at + 3)? as i32))
+            }
+            // mov $imm32, %edi, where addresses have 32 bits
+            [0xbf, ..] => u64::from(number(at + 1)?),
+            // add $imm32, %rdi, onto the address of _PyRuntime
+            [0x48, 0x81, 0xc7, ..] => runtime.address.wrapping_add(u64::from(number(at + 3)?)),
+            // lea disp32(%rax), %rdi; the same with other registers
+            [0x48, 0x8d, register, ..] if register & 0xf8 == 0xb8 && *register != 0xbc => {
+                runtime.address.wrapping_add(u64::from(number(at + 3)?))
+            }
+            _ => return None,
+        };
+        Some(address).filter(inside)
+    })
+}
+
+/// Modules, lambdas, comprehensions: their names are those of many.
+pub(super) fn is_nameless(name: &str) -> bool {
+    let last = name.rsplit('.').next().unwrap_or_default();
+    last.starts_with('<')
+}

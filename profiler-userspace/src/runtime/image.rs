@@ -1,0 +1,301 @@
+//! An object's file, as far as runtimes are recognized by it: dynamic symbols by name, and initialized data by address.
+//!
+//! In: an open file. Out: addresses and words. A symbol is found through the hash table that the dynamic linker uses, so a
+//! file is asked in a few small reads, however many symbols it has. Trusts no number in the file.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+
+/// Program headers and entries of the dynamic section that are looked at.
+const MOST_HEADERS: usize = 128;
+const MOST_DYNAMIC: usize = 512;
+/// Symbols of one chain of a hash table that are looked at.
+const MOST_CHAIN: u32 = 4096;
+/// The longest name that is compared, in bytes.
+const NAME_BYTES: usize = 96;
+
+/// Bytes of a symbol (`Elf64_Sym`).
+const SYMBOL_BYTES: u64 = 24;
+
+/// The object's own address and the size of a symbol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Symbol {
+    /// Where it begins.
+    pub address: u64,
+    /// Its size in bytes; zero where the object does not say.
+    pub size: u64,
+    /// Its type (`STT_…`).
+    pub kind: u8,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    address: u64,
+    offset: u64,
+    bytes: u64,
+}
+
+/// An object for x86-64.
+#[derive(Debug)]
+pub struct Image<'f> {
+    file: &'f File,
+    segments: Vec<Segment>,
+    /// Tags and values of the dynamic section.
+    dynamic: Vec<(u64, u64)>,
+    /// Size and alignment of the thread-local storage, if there is any.
+    thread_local: Option<(u64, u64)>,
+}
+
+const PT_LOAD: u32 = 1;
+const PT_DYNAMIC: u32 = 2;
+const PT_TLS: u32 = 7;
+const DT_NEEDED: u64 = 1;
+const DT_HASH: u64 = 4;
+const DT_STRTAB: u64 = 5;
+const DT_SYMTAB: u64 = 6;
+const DT_SONAME: u64 = 14;
+const DT_GNU_HASH: u64 = 0x6fff_fef5;
+
+impl<'f> Image<'f> {
+    /// The object in a file; none if it is none for x86-64, or has no dynamic section.
+    pub fn read(file: &'f File) -> Option<Self> {
+        let header = bytes_at::<64>(file, 0)?;
+        let is_elf = header.starts_with(b"\x7fELF\x02\x01");
+        let half = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
+        if !is_elf || half(18) != 62 || half(54) != 56 {
+            return None;
+        }
+        let first = u64::from_le_bytes(header[32..40].try_into().ok()?);
+        let mut image = Self {
+            file,
+            segments: Vec::new(),
+            dynamic: Vec::new(),
+            thread_local: None,
+        };
+        let mut dynamic = None;
+        for index in 0..usize::from(half(56)).min(MOST_HEADERS) {
+            let header = bytes_at::<56>(file, first.checked_add(56 * index as u64)?)?;
+            let word = |at: usize| -> u64 {
+                let bytes = header[at..at + 8].try_into();
+                u64::from_le_bytes(bytes.unwrap_or_default())
+            };
+            let segment = Segment {
+                offset: word(8),
+                address: word(16),
+                bytes: word(32),
+            };
+            match word(0) as u32 {
+                PT_LOAD => image.segments.push(segment),
+                PT_DYNAMIC => dynamic = Some(segment),
+                PT_TLS => image.thread_local = Some((word(40), word(48))),
+                _ => {}
+            }
+        }
+        let dynamic = dynamic?;
+        for index in 0..(dynamic.bytes / 16).min(MOST_DYNAMIC as u64) {
+            let entry = bytes_at::<16>(file, dynamic.offset.checked_add(16 * index)?)?;
+            let (tag, value) = entry.split_at(8);
+            let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());
+            if number(tag) == 0 {
+                break;
+            }
+            image.dynamic.push((number(tag), number(value)));
+        }
+        Some(image)
+    }
+
+    /// A symbol that the object exports.
+    pub fn symbol(&self, name: &str) -> Option<Symbol> {
+        let symbols = self.dynamic(DT_SYMTAB)?;
+        let names = self.dynamic(DT_STRTAB)?;
+        let is_it = |index: u32| -> Option<Symbol> {
+            let place = symbols.checked_add(u64::from(index).checked_mul(SYMBOL_BYTES)?)?;
+            let [first, address, size] = self.words::<3>(place)?;
+            let (string, kind, section) = (first as u32, (first >> 32) as u8 & 15, first >> 48);
+            let is_defined = section != 0;
+            let it = Symbol {
+                address,
+                size,
+                kind,
+            };
+            (is_defined && self.has_name(names, string, name)).then_some(it)
+        };
+        match self.dynamic(DT_GNU_HASH) {
+            Some(table) => self.by_gnu_hash(table, name, is_it),
+            None => self.by_hash(self.dynamic(DT_HASH)?, name, is_it),
+        }
+    }
+
+    /// Whether the object needs a library whose name begins so.
+    pub fn needs(&self, name: &str) -> bool {
+        self.has_dynamic_name(DT_NEEDED, name)
+    }
+
+    /// Whether the object calls itself by a name that begins so.
+    pub fn is_called(&self, name: &str) -> bool {
+        self.has_dynamic_name(DT_SONAME, name)
+    }
+
+    fn has_dynamic_name(&self, tag: u64, name: &str) -> bool {
+        let Some(names) = self.dynamic(DT_STRTAB) else {
+            return false;
+        };
+        let mut all = self.dynamic.iter().filter(|(other, _)| *other == tag);
+        all.any(|(_, string)| {
+            let mut bytes = [0; NAME_BYTES];
+            let place = names.checked_add(*string);
+            let read = place.and_then(|place| self.copy(place, &mut bytes[..name.len()]));
+            read.is_some() && &bytes[..name.len()] == name.as_bytes()
+        })
+    }
+
+    /// Size and alignment of the thread-local storage, if there is any.
+    pub fn thread_local(&self) -> Option<(u64, u64)> {
+        self.thread_local
+    }
+
+    /// Initialized words at an address of the object's own.
+    pub fn words<const N: usize>(&self, address: u64) -> Option<[u64; N]> {
+        let mut words = [0; N];
+        let mut place = address;
+        for word in &mut words {
+            let mut bytes = [0; 8];
+            self.copy(place, &mut bytes)?;
+            *word = u64::from_le_bytes(bytes);
+            place = place.checked_add(8)?;
+        }
+        Some(words)
+    }
+
+    /// Copies initialized bytes at an address of the object's own.
+    pub fn copy(&self, address: u64, into: &mut [u8]) -> Option<()> {
+        let segment = self.segments.iter().find(|segment| {
+            let into_segment = address.checked_sub(segment.address);
+            let end = into_segment.and_then(|from| from.checked_add(into.len() as u64));
+            end.is_some_and(|end| end <= segment.bytes)
+        })?;
+        let offset = segment.offset.checked_add(address - segment.address)?;
+        self.file.read_exact_at(into, offset).ok()
+    }
+
+    fn dynamic(&self, tag: u64) -> Option<u64> {
+        let mut all = self.dynamic.iter();
+        Some(all.find(|(other, _)| *other == tag)?.1)
+    }
+
+    fn has_name(&self, names: u64, string: u32, name: &str) -> bool {
+        let mut bytes = [0; NAME_BYTES];
+        let length = name.len() + 1;
+        let place = names.checked_add(u64::from(string));
+        let read = place.and_then(|place| self.copy(place, bytes.get_mut(..length)?));
+        read.is_some() && &bytes[..name.len()] == name.as_bytes() && bytes[name.len()] == 0
+    }
+
+    fn half(&self, address: u64) -> Option<u32> {
+        let mut bytes = [0; 4];
+        self.copy(address, &mut bytes)?;
+        Some(u32::from_le_bytes(bytes))
+    }
+
+    /// As `dl-lookup.c` of glibc does.
+    fn by_gnu_hash(
+        &self,
+        table: u64,
+        name: &str,
+        is_it: impl Fn(u32) -> Option<Symbol>,
+    ) -> Option<Symbol> {
+        let hash = name.bytes().fold(5381u32, |hash, byte| {
+            hash.wrapping_mul(33).wrapping_add(u32::from(byte))
+        });
+        let [buckets, first, filter] =
+            [0, 4, 8].map(|at| table.checked_add(at).and_then(|at| self.half(at)));
+        let (buckets, first, filter) = (buckets?, first?, filter?);
+        let starts = table
+            .checked_add(16)?
+            .checked_add(u64::from(filter).checked_mul(8)?)?;
+        let bucket = u64::from(hash.checked_rem(buckets)?);
+        let mut index = self.half(starts.checked_add(4 * bucket)?)?;
+        if index < first {
+            return None;
+        }
+        let chains = starts.checked_add(4 * u64::from(buckets))?;
+        for _ in 0..MOST_CHAIN {
+            let link = self.half(chains.checked_add(4 * u64::from(index - first))?)?;
+            if (link ^ hash) >> 1 == 0
+                && let Some(symbol) = is_it(index)
+            {
+                return Some(symbol);
+            }
+            if link & 1 != 0 {
+                return None;
+            }
+            index = index.checked_add(1)?;
+        }
+        None
+    }
+
+    /// As the System V ABI has it.
+    fn by_hash(
+        &self,
+        table: u64,
+        name: &str,
+        is_it: impl Fn(u32) -> Option<Symbol>,
+    ) -> Option<Symbol> {
+        let hash = name.bytes().fold(0u32, |hash, byte| {
+            let hash = (hash << 4).wrapping_add(u32::from(byte));
+            let high = hash & 0xf000_0000;
+            (hash ^ high >> 24) & !high
+        });
+        let buckets = self.half(table)?;
+        let starts = table.checked_add(8)?;
+        let bucket = u64::from(hash.checked_rem(buckets)?);
+        let mut index = self.half(starts.checked_add(4 * bucket)?)?;
+        let chains = starts.checked_add(4 * u64::from(buckets))?;
+        for _ in 0..MOST_CHAIN {
+            if index == 0 {
+                return None;
+            }
+            if let Some(symbol) = is_it(index) {
+                return Some(symbol);
+            }
+            index = self.half(chains.checked_add(4 * u64::from(index))?)?;
+        }
+        None
+    }
+}
+
+fn bytes_at<const N: usize>(file: &File, offset: u64) -> Option<[u8; N]> {
+    let mut bytes = [0; N];
+    file.read_exact_at(&mut bytes, offset).ok()?;
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    #[test]
+    fn a_library_s_symbols_are_found_by_name() {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let path = maps.lines().find_map(|line| {
+            let path = line.split_whitespace().nth(5)?;
+            path.contains("libc.so").then(|| path.to_owned())
+        });
+        let Some(path) = path else { return };
+        let file = File::open(path).unwrap();
+        let image = Image::read(&file).unwrap();
+        assert!(image.symbol("getenv").is_some_and(|symbol| symbol.size > 0));
+        assert_eq!(image.symbol("no_such_function_anywhere"), None);
+        assert!(image.is_called("libc."));
+    }
+
+    #[test]
+    fn what_is_no_object_is_none() {
+        for bytes in [&b""[..], b"#!/bin/sh\n", b"\x7fELF\x02\x01", &[0x7f; 300]] {
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(bytes).unwrap();
+            assert!(Image::read(&file).is_none());
+        }
+    }
+}

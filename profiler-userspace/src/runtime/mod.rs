@@ -1,0 +1,164 @@
+//! Runtimes whose frames are shown: how their files are recognized, and what their functions are called.
+//!
+//! In: an object's file; what the kernel half copied of a function. Out: the words of a descriptor, with which the kernel half
+//! follows the runtime's frames ([`profiler_common::runtime`]); a function's name, file and lines. Detection is by content,
+//! never by a file's name. Everything read may be forged: what makes no sense is no runtime, or no name.
+//!
+//! One row in [`RUNTIMES`] for each.
+
+mod cpython;
+mod image;
+mod memory;
+
+pub use image::Image;
+pub use memory::TargetMemory;
+
+use crate::process::{FunctionEvent, FunctionLines, RuntimeFunction};
+use profiler_common::runtime::{DESCRIPTOR_WORDS, Encoding, RuntimeKind};
+use std::fs::File;
+use std::sync::Arc;
+
+/// The words of a descriptor.
+pub type Words = [u64; DESCRIPTOR_WORDS];
+
+/// A runtime in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Detected {
+    /// Which.
+    pub kind: RuntimeKind,
+    /// The runtime and its version: `CPython 3.11`.
+    pub name: String,
+    /// How its frames are found; otherwise why they are not, as the end of a sentence: `its version is not known`.
+    pub words: Result<Box<Words>, &'static str>,
+}
+
+/// What is to be known of a runtime beside its frames.
+struct Row {
+    kind: RuntimeKind,
+    /// Recognizes it in a file.
+    detect: fn(&Image<'_>) -> Option<Detected>,
+    /// Whether a function's name does not tell it from others, so that file and line of its definition are shown, too.
+    is_nameless: fn(&str) -> bool,
+    /// What positions in a function are, as far as that is read from the process while it lives.
+    lines: fn(&TargetMemory, function: u64) -> FunctionLines,
+    /// The native functions that are the interpreter's loop, or lead to it and from it.
+    glue: &'static [&'static str],
+}
+
+/// All runtimes.
+const RUNTIMES: &[Row] = &[Row {
+    kind: RuntimeKind::CPython,
+    detect: cpython::detect,
+    is_nameless: cpython::is_nameless,
+    lines: cpython::lines,
+    glue: cpython::GLUE,
+}];
+
+fn row(kind: RuntimeKind) -> Option<&'static Row> {
+    RUNTIMES.iter().find(|row| row.kind == kind)
+}
+
+/// The runtime in a file, if there is one.
+pub fn detect(file: &File) -> Option<Detected> {
+    let image = Image::read(file)?;
+    RUNTIMES.iter().find_map(|row| (row.detect)(&image))
+}
+
+/// The native functions of a runtime that are left out unless they are asked for: its loop, and what leads to it and from it.
+pub fn glue(kind: RuntimeKind) -> &'static [&'static str] {
+    row(kind).map_or(&[], |row| row.glue)
+}
+
+/// The function that an event is about. Lines are read from the process, if it still runs the same code there.
+pub fn function(event: &FunctionEvent, descriptor: &Words) -> Option<RuntimeFunction> {
+    let kind = event.function.runtime()?;
+    let row = row(kind)?;
+    let name = text(&event.name);
+    let owner = text(&event.owner);
+    let memory = TargetMemory::new(event.process_key.tgid, *descriptor, event.bias);
+    let is_same = || memory.check(kind, event.function.function_address()) == Some(event.check);
+    let lines = if is_same() {
+        let lines = (row.lines)(&memory, event.function.function_address());
+        if is_same() {
+            lines
+        } else {
+            FunctionLines::None
+        }
+    } else {
+        FunctionLines::None
+    };
+    let is_nameless = name.is_empty() || (row.is_nameless)(&name);
+    let name = match (owner.is_empty(), name.is_empty()) {
+        (_, true) => "<anonymous>".to_owned(),
+        (true, false) => name,
+        (false, false) => format!("{owner}.{name}"),
+    };
+    Some(RuntimeFunction {
+        kind,
+        name,
+        is_nameless,
+        file: Arc::from(text(&event.file)),
+        first_line: event.first_line,
+        lines,
+    })
+}
+
+/// A string of the process's as text. What is no text is replaced, and what is missing is told.
+fn text(copied: &crate::process::CopiedText) -> String {
+    let bytes = &copied.bytes;
+    let from_units = |width: usize| -> String {
+        let units = bytes.chunks_exact(width).map(|unit| {
+            let code = unit
+                .iter()
+                .rev()
+                .fold(0u32, |code, byte| code << 8 | u32::from(*byte));
+            char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)
+        });
+        units.collect()
+    };
+    let text = match Encoding::from_code(copied.encoding) {
+        Some(Encoding::Latin1) => from_units(1),
+        Some(Encoding::Ucs2) => from_units(2),
+        Some(Encoding::Ucs4) => from_units(4),
+        Some(Encoding::CString | Encoding::Bytes) | None => {
+            String::from_utf8_lossy(bytes).into_owned()
+        }
+    };
+    match (copied.lacks_beginning, copied.lacks_end) {
+        (true, _) => format!("…{text}"),
+        (_, true) => format!("{text}…"),
+        _ => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::CopiedText;
+
+    #[test]
+    fn every_runtime_has_one_row() {
+        for (place, row) in RUNTIMES.iter().enumerate() {
+            assert!(RUNTIMES[..place].iter().all(|other| other.kind != row.kind));
+            assert!(!glue(row.kind).is_empty());
+        }
+    }
+
+    #[test]
+    fn strings_of_every_encoding_become_text() {
+        let copied = |bytes: &[u8], encoding: Encoding| {
+            text(&CopiedText {
+                bytes: bytes.into(),
+                encoding: encoding as u8,
+                lacks_beginning: false,
+                lacks_end: false,
+            })
+        };
+        assert_eq!(copied(b"caf\xe9", Encoding::Latin1), "café");
+        assert_eq!(copied(&[0x42, 0x04, 0x3e, 0x04], Encoding::Ucs2), "то");
+        assert_eq!(copied(&[0x40, 0xf6, 1, 0], Encoding::Ucs4), "🙀");
+        assert_eq!(copied(&[0x00, 0xd8], Encoding::Ucs2), "\u{fffd}");
+        assert_eq!(copied("été".as_bytes(), Encoding::Bytes), "été");
+        assert_eq!(copied(b"\xff", Encoding::CString), "\u{fffd}");
+    }
+}
