@@ -232,7 +232,8 @@ pub(crate) fn cache() -> PathBuf {
     folder
 }
 
-pub(crate) fn source(relative: &str) -> PathBuf {
+/// The path of a file under `workloads/`.
+pub fn source(relative: &str) -> PathBuf {
     // What cargo says now comes first: the sources may have moved since this was compiled.
     let package = env::var_os("CARGO_MANIFEST_DIR").unwrap_or(env!("CARGO_MANIFEST_DIR").into());
     Path::new(&package).join("workloads").join(relative)

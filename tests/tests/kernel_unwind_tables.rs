@@ -67,7 +67,7 @@ fn table_memory_is_limited_and_reused() {
         first_page: Some((0, 0)),
     };
     let table = stored.pop().expect("four were stored");
-    assert_eq!(tables.publish(key, Some(&table), &[part]), 0);
+    assert_eq!(tables.publish(key, Some(&table), &[part], 0), 0);
     assert_eq!(tables.last_used(key), 0);
     tables.withdraw(&[key]).expect("no firing is under way");
     tables.release(table);
@@ -107,12 +107,12 @@ fn a_full_index_rejects_tables_and_counts_them() {
     };
     let parts = vec![CodeSegment::NO_TABLE; 40];
     assert_eq!(
-        tables.publish(key, None, &parts),
+        tables.publish(key, None, &parts, 0),
         8,
         "32 slots are looked at"
     );
     tables.withdraw(&[key]).expect("no firing is under way");
-    assert_eq!(tables.publish(key, None, &parts), 8);
+    assert_eq!(tables.publish(key, None, &parts, 0), 8);
 }
 
 #[kernel_test]

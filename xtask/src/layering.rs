@@ -102,7 +102,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "kernel",
         &["probe", "process", "profile", "targets", "unwind"],
     ),
-    ("symbolize", &["interp", "object", "process", "profile"]),
+    ("symbolize", &["object", "process", "profile"]),
     ("input", &["pprof", "profile"]),
     ("output", &["pprof", "profile"]),
     (

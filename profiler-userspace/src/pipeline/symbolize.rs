@@ -221,7 +221,8 @@ fn on_code(code: Code<'_>, kernel: &KernelAnswer, distro: &Distro) -> Vec<Findin
         )));
     }
     let (shortage, cut_maps) = (code.processes.shortage(), code.objects.cut_maps());
-    remarks.extend(names::on_shortage(&shortage, cut_maps));
+    let nameless = code.objects.nameless_functions();
+    remarks.extend(names::on_shortage(&shortage, cut_maps, nameless));
     let lining = kernel.lining.as_ref();
     remarks.extend(lining.and_then(|lining| kernel_lines::on_lines(lining, distro)));
     remarks

@@ -97,6 +97,7 @@ fn raw_recording(
                     0 => 0,
                     _ => value as u32,
                 },
+                defined: 0,
             }),
             object => Location::At {
                 object: ObjectIndex(object as u32 - 2),

@@ -52,6 +52,7 @@ impl Balance<'_> {
             self.stacks.fp_fallback,
         ));
         findings.extend(losses::dropped_events(self.counters));
+        findings.extend(losses::dropped_functions(self.counters));
         findings.extend(self.remarks.iter().cloned());
         Summary {
             title: self.subject.to_owned(),

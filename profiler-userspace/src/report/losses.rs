@@ -71,6 +71,17 @@ pub(super) fn dropped_events(counters: &Counters) -> Option<Finding> {
     })
 }
 
+/// Events about functions of interpreters that found the queue full.
+pub(super) fn dropped_functions(counters: &Counters) -> Option<Finding> {
+    let dropped = counters.get(Counter::FunctionEventsDropped);
+    (dropped > 0).then(|| {
+        Finding::note(format!(
+            "{} dropped (queue full): some frames may be [function without a name]; lower -F",
+            counted(dropped, "function event"),
+        ))
+    })
+}
+
 fn nonzero(counters: &Counters, class: Class) -> impl Iterator<Item = (Counter, u64)> {
     let all = Counter::ALL.iter();
     all.map(|&counter| (counter, counters.get(counter)))

@@ -72,7 +72,11 @@ pub(crate) fn on_fetching(fetched: &Fetched) -> Vec<Finding> {
 }
 
 /// What to say of mappings and files that were not kept: only where names may be missing for it.
-pub(crate) fn on_shortage(shortage: &Shortage, cut_maps: usize) -> Vec<Finding> {
+pub(crate) fn on_shortage(
+    shortage: &Shortage,
+    cut_maps: usize,
+    nameless_functions: usize,
+) -> Vec<Finding> {
     let counted = |count: usize, noun| counted(count as u64, noun);
     let mut findings = Vec::new();
     if shortage.files > 0 {
@@ -99,6 +103,18 @@ pub(crate) fn on_shortage(shortage: &Shortage, cut_maps: usize) -> Vec<Finding> 
              time or fewer processes",
             counted(shortage.mappings, "reading"),
             counted(shortage.readings, "reading")
+        )));
+    }
+    if shortage.functions > 0 {
+        findings.push(Finding::note(format!(
+            "no room for the names of {} of interpreters; record for less time or fewer processes",
+            counted(shortage.functions, "function"),
+        )));
+    }
+    if nameless_functions > 0 {
+        findings.push(Finding::note(format!(
+            "{} of interpreters without a name: it could not be read or not be reported",
+            counted(nameless_functions, "frame"),
         )));
     }
     findings
@@ -295,21 +311,24 @@ mod tests {
 
     #[test]
     fn everything_left_out_is_reported_with_a_number() {
-        assert!(on_shortage(&Shortage::default(), 0).is_empty());
+        assert!(on_shortage(&Shortage::default(), 0, 0).is_empty());
         let shortage = Shortage {
             files: 1,
             code_maps: 1234,
             mappings: 5,
             readings: 1,
+            functions: 7,
         };
-        let findings = on_shortage(&shortage, 2);
+        let findings = on_shortage(&shortage, 2, 3);
         let sentences: Vec<String> = findings.into_iter().map(|finding| finding.text).collect();
-        assert_eq!(sentences.len(), 4);
+        assert_eq!(sentences.len(), 6);
         for (sentence, part) in sentences.iter().zip([
             "1 mapped file could",
             "1,234 processes",
             "2 perf map or jitdumps",
             "5 readings of",
+            "names of 7 functions",
+            "3 frames of interpreters without a name",
         ]) {
             assert!(sentence.contains(part), "{sentence}");
         }

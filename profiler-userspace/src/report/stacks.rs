@@ -70,5 +70,10 @@ pub(crate) fn on_tables(loaded: &Loaded) -> Vec<Finding> {
             counted(loaded.rules_refused as u64, "rule"),
         )));
     }
+    for (runtime, why) in &loaded.runtimes_left_out {
+        findings.push(Finding::note(format!(
+            "{runtime}: only native frames are shown, because {why}"
+        )));
+    }
     findings
 }

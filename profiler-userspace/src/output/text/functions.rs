@@ -90,7 +90,7 @@ impl<'a> Functions<'a> {
         let module = match mapping {
             Some(mapping) => &*self.profile.mappings()[mapping.0 as usize].module,
             None if kind == FrameKind::Kernel => "kernel",
-            None => "",
+            None => kind.language().unwrap_or_default(),
         };
         let mut name = visible(&name).into_owned();
         match kind {

@@ -109,6 +109,14 @@ fn missing_unwind_tables_are_reported_with_a_remedy() {
     assert!(with(|loaded| loaded.too_large = 2).contains("2 objects with"));
     assert!(with(|loaded| loaded.left_out = 1).contains("1 code segment"));
     assert!(with(|loaded| loaded.rules_refused = 2).contains("2 rules left out"));
+    let unknown = with(|loaded| {
+        let why = "its version is not known";
+        loaded.runtimes_left_out.insert("CPython 3.99".into(), why);
+    });
+    assert_eq!(
+        unknown,
+        "CPython 3.99: only native frames are shown, because its version is not known"
+    );
 }
 
 #[test]
@@ -121,4 +129,6 @@ fn dropped_mapping_events_are_counted() {
         &[],
     );
     assert!(text.contains("1,234 mapping events dropped"), "{text}");
+    let text = balance(&[(Counter::FunctionEventsDropped, 7)], &[]);
+    assert!(text.contains("7 function events dropped"), "{text}");
 }

@@ -48,6 +48,7 @@ static USUAL: Naming = Naming {
     inlined: false,
     lines: false,
     kernel_lines: false,
+    interpreter_frames: false,
     memory: USUAL_MEMORY,
 };
 

@@ -1,0 +1,185 @@
+//! The functions that Python runs, between native and kernel frames: whose truth is known, in every way in which they come to
+//! run, deep ones, short-lived ones, and those that are made and dropped.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use flame_bpf_tests::{
+    Grammar, Invocation, NEARLY_ALL, Run, Stack, Workload, kernel_test, require, source, tool,
+};
+
+/// As in `kernel_on_cpu`: three standard deviations at 6,000 samples.
+const TOLERANCE: f64 = 0.02;
+
+/// What ends the name of each function of Python's with `--annotate`.
+const SUFFIX: &str = "_[py]";
+
+/// The distribution's Python; another that is called so, otherwise.
+fn python() -> Result<PathBuf, String> {
+    let usual = Path::new("/usr/bin/python3");
+    if usual.is_file() {
+        return Ok(usual.to_owned());
+    }
+    tool("python3")
+}
+
+fn start(python: &Path, name: &str, arguments: &[&str]) -> Workload {
+    let mut command = Command::new(python);
+    let script = source(&format!("python/{name}"));
+    Workload::start(command.arg("-S").arg(script).args(arguments))
+}
+
+fn record(flags: &str, pid: u32) -> Run {
+    Invocation::new(flags)
+        .flag("-p", pid)
+        .run()
+        .expect_no_panic()
+        .expect_code(0)
+}
+
+/// The functions of Python's in a stack, from the root, without where those without a name are defined.
+fn functions(stack: &Stack) -> Vec<String> {
+    let functions = stack
+        .frames
+        .iter()
+        .filter_map(|frame| frame.strip_suffix(SUFFIX));
+    let names = functions.map(|frame| frame.split_once(" (").map_or(frame, |(name, _)| name));
+    names.map(str::to_owned).collect()
+}
+
+#[kernel_test(timing)]
+fn shares_of_python_functions_are_as_measured() {
+    let python = require!(python());
+    let workload = start(&python, "shares.py", &[]);
+    let folded = record("-f -F 997 -d 6", workload.pid()).folded();
+    let shares = workload.stop().shares();
+    for (phase, truth) in &shares {
+        let shown = folded.share_among(
+            |stack| shares.iter().any(|(phase, _)| stack.has(phase)),
+            |stack| stack.has(phase),
+        );
+        assert!(
+            (shown - truth).abs() < TOLERANCE,
+            "{phase}: {shown}, {truth} in {folded}"
+        );
+    }
+    let chain = ["main", "measured", "long_phase", "burn"];
+    assert!(folded.any(|stack| stack.has_chain(&chain)), "{folded}");
+    // The interpreter's loop is shown only if it is asked for.
+    let is_loop = |stack: &Stack| stack.has("_PyEval_EvalFrameDefault");
+    assert!(!folded.any(is_loop), "{folded}");
+}
+
+#[kernel_test]
+fn every_stack_is_a_chain_that_the_python_program_allows() {
+    let python = require!(python());
+    let workload = start(&python, "chains.py", &[]);
+    let folded = record("-f -F 1997 -d 4 --annotate", workload.pid()).folded();
+    let said = workload.stop();
+    Grammar::of(&said).check(&folded, functions);
+}
+
+#[kernel_test]
+fn nine_hundred_python_functions_are_whole_and_five_thousand_are_marked() {
+    let python = require!(python());
+    for (depth, is_whole) in [("900", true), ("5000", false)] {
+        let workload = start(&python, "deep.py", &[depth]);
+        let folded = record("-f -F 997 -d 1", workload.pid()).folded();
+        let stack = folded.heaviest();
+        let calls = stack
+            .frames
+            .iter()
+            .filter(|frame| *frame == "descend")
+            .count();
+        assert_eq!(stack.has("[truncated]"), !is_whole, "{stack:?}");
+        if is_whole {
+            assert_eq!(calls, 901, "{stack:?}");
+        } else {
+            assert!((1000..=1024).contains(&calls), "{calls} in {stack:?}");
+        }
+    }
+}
+
+#[kernel_test]
+fn python_that_runs_for_20_ms_has_its_names() {
+    let python = require!(python());
+    let script = source("python/short.py");
+    let script = script.to_str().expect("the path is text");
+    let folded = Invocation::new("-f -F 1997")
+        .command(&python, &["-S", script])
+        .run()
+        .expect_no_panic()
+        .expect_code(0)
+        .folded();
+    assert!(folded.any(|stack| stack.has("brief_work")), "{folded}");
+}
+
+#[kernel_test]
+fn functions_that_are_made_and_dropped_never_have_each_other_s_names() {
+    let python = require!(python());
+    let workload = start(&python, "dropped.py", &[]);
+    let folded = record("-f -F 1997 -d 3", workload.pid()).folded();
+    let number = |stack: &Stack, prefix: &str| -> Option<String> {
+        let numbered = stack
+            .frames
+            .iter()
+            .find_map(|frame| frame.strip_prefix(prefix));
+        numbered.map(str::to_owned)
+    };
+    let mut told = 0;
+    for stack in &folded.stacks {
+        let (made, tells) = (number(stack, "made_"), number(stack, "tell_"));
+        if tells.is_some() {
+            assert_eq!(made, tells, "{stack:?}");
+            told += stack.weight;
+        }
+    }
+    assert!(told > folded.total() / 4, "{told} in {folded}");
+}
+
+#[kernel_test]
+fn lines_are_those_that_run_in_python() {
+    let python = require!(python());
+    let workload = start(&python, "lines.py", &[]);
+    let folded = record("-f -F 997 -d 1 --lines", workload.pid()).folded();
+    let on_line =
+        folded.share(|stack| stack.mentions("lines.py:7") || stack.mentions("lines.py:6"));
+    assert!(on_line > NEARLY_ALL, "{on_line} in {folded}");
+    assert!(
+        folded.share(|stack| stack.mentions("lines.py:11")) > NEARLY_ALL,
+        "{folded}"
+    );
+}
+
+#[kernel_test]
+fn python_s_own_frames_are_shown_if_they_are_asked_for() {
+    let python = require!(python());
+    let workload = start(&python, "lines.py", &[]);
+    let is_loop = |stack: &Stack| stack.has("_PyEval_EvalFrameDefault");
+    let all = record("-f -F 997 -d 1 --interpreter-frames", workload.pid()).folded();
+    assert!(all.share(is_loop) > NEARLY_ALL, "{all}");
+    assert!(all.share(|stack| stack.has("burn")) > NEARLY_ALL, "{all}");
+    let native = record("-f -F 997 -d 1 --no-runtimes", workload.pid()).folded();
+    assert!(!native.any(|stack| stack.has("burn")), "{native}");
+    assert!(native.any(is_loop), "{native}");
+}
+
+#[kernel_test]
+fn raw_recordings_keep_python_s_names() {
+    let python = require!(python());
+    let folder = tempfile::tempdir().expect("there is room for a folder");
+    let raw = folder.path().join("python.fbpf");
+    let workload = start(&python, "lines.py", &[]);
+    Invocation::new("-F 997 -d 1")
+        .flag("-p", workload.pid())
+        .flag("-o", raw.display())
+        .run()
+        .expect_code(0);
+    drop(workload);
+    let rendered = Invocation::new(&format!("render {} -f", raw.display()))
+        .run()
+        .expect_code(0)
+        .folded();
+    let share = rendered.share(|stack| stack.has("burn"));
+    assert!(share > NEARLY_ALL, "{share} in {rendered}");
+}
