@@ -10,10 +10,9 @@ use crate::{
     platform::{
         config::{self, config},
         loops::{Turn, repeat},
-        maps::{Counters, FOUND, KERNEL_EVENTS, REPORT_WORDS, REPORTED, REPORTED_SLOTS, Scratch},
+        maps::{Counters, FOUND, REPORTED, REPORTED_SLOTS, Scratch},
         memory,
         subprog::subprog,
-        word::Word,
     },
     sample::counters,
     walk::{code_index, mappings},
