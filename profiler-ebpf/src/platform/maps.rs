@@ -80,6 +80,10 @@ pub(crate) struct Chains {
     pub(crate) sp: Word,
     pub(crate) caller_sp: Word,
     pub(crate) is_first: Word,
+    /// The number of the runtime whose level is being shown, plus one; zero if none is.
+    pub(crate) pending: Word,
+    /// The word of the native frame that runs it, which goes behind it.
+    pub(crate) last: Word,
     /// Where the next word of the stack goes.
     pub(crate) place: Word,
     /// Where the level's first word is.

@@ -13,7 +13,7 @@ use aya_ebpf::helpers::{
         bpf_probe_read_user_str,
     },
 };
-use core::hint::black_box;
+use core::{hint::black_box, mem::MaybeUninit};
 use profiler_common::{
     abi::{
         FUNCTION_EVENT_WORDS, FUNCTION_FILE_BYTES, FUNCTION_NAME_BYTES, MAPPING_EVENT_WORDS,
@@ -28,7 +28,8 @@ pub(crate) struct UserMemory;
 impl Memory for UserMemory {
     #[inline(always)]
     fn read<const N: usize>(&self, address: u64) -> Option<[u64; N]> {
-        let mut words = [0u64; N];
+        // Not zeros: to write these would be a call that takes stack of its own.
+        let mut words = MaybeUninit::<[u64; N]>::uninit();
         // SAFETY: the destination is as large as said; the source is checked by the helper.
         let failed = unsafe {
             bpf_probe_read_user(
@@ -37,7 +38,11 @@ impl Memory for UserMemory {
                 address as *const _,
             )
         };
-        (failed == 0).then_some(words)
+        if failed != 0 {
+            return None;
+        }
+        // SAFETY: the helper has filled it; any bytes are words.
+        Some(unsafe { words.assume_init() })
     }
 }
 

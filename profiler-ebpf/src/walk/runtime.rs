@@ -36,6 +36,25 @@ pub(crate) fn reset(chains: &Chains) {
     chains.over.store(0);
     chains.words.store(0);
     chains.steps.store(0);
+    chains.pending.store(0);
+}
+
+/// The most turns of a walk that take steps along chains: one more of each runtime tells that there were too many.
+pub(crate) const TURNS: u32 = MOST_STEPS as u32 + RUNTIME_KINDS as u32;
+
+/// Whether an interpreter's frames are being shown.
+#[inline(always)]
+pub(crate) fn is_pending(scratch: &'static Scratch) -> bool {
+    scratch.chains.pending.load() != 0
+}
+
+/// Shows the next of an interpreter's frames.
+#[inline(always)]
+pub(crate) fn go_on(cpu_slot: u32) -> ControlFlow<u64> {
+    match Scratch::of(cpu_slot) {
+        Some(scratch) => step_of(scratch.chains.pending.load().wrapping_sub(1), cpu_slot),
+        None => ControlFlow::Break(StackEnd::Truncated as u64),
+    }
 }
 
 /// Puts what the frame that was noted last runs in front of it. `address` is the object's own, and `outcome` what came of the
@@ -251,9 +270,28 @@ fn level<R: Runtime>(cpu_slot: u32, kind: RuntimeKind) -> ControlFlow<u64> {
     let Some((place, last)) = word_before(scratch, scratch.walk.words.load()) else {
         return ControlFlow::Continue(());
     };
+    chains.last.store(last);
     chains.level.store(place);
     chains.place.store(place);
-    take_steps::<R, false>(view, kind);
+    chains.flags.store(0);
+    chains.pending.store(kind as u64 + 1);
+    ControlFlow::Continue(())
+}
+
+/// Takes a step along this runtime's chain; behind the last of a level, puts the native frame that runs it.
+#[inline(always)]
+fn step<R: Runtime>(cpu_slot: u32, kind: RuntimeKind) -> ControlFlow<u64> {
+    let Some(scratch) = Scratch::of(cpu_slot) else {
+        return ControlFlow::Break(StackEnd::Truncated as u64);
+    };
+    let Some(view) = View::of(scratch, kind) else {
+        return ControlFlow::Break(StackEnd::Truncated as u64);
+    };
+    if take_step::<R, false>(&view, kind).is_continue() {
+        return ControlFlow::Continue(());
+    }
+    let chains = &scratch.chains;
+    chains.pending.store(0);
     let place = chains.place.load();
     let more = place.wrapping_sub(chains.level.load());
     chains.words.store(chains.words.load().wrapping_add(more));
@@ -267,7 +305,7 @@ fn level<R: Runtime>(cpu_slot: u32, kind: RuntimeKind) -> ControlFlow<u64> {
     };
     // Of frames that are not the first, user space takes the address one byte earlier.
     let moved = more != 0 && chains.is_first.load() != 0;
-    word.store(last.wrapping_add(u64::from(moved)));
+    word.store(chains.last.load().wrapping_add(u64::from(moved)));
     scratch.walk.words.store(place.wrapping_add(1));
     ControlFlow::Continue(())
 }
@@ -308,7 +346,14 @@ fn rest_of_chain<R: Runtime>(cpu_slot: u32, kind: RuntimeKind) {
     chains.level.store(words.wrapping_add(1));
     chains.place.store(words.wrapping_add(1));
     R::is_level(&view, &view, &NativeFrame::ANY);
-    take_steps::<R, true>(view, kind);
+    chains.flags.store(0);
+    let mut steps = Steps::<R> {
+        view,
+        kind,
+        runtime: PhantomData,
+    };
+    // One more than there is room for frames, to see whether the chain goes on.
+    repeat(MAX_USER_FRAMES as u32 + 1, &mut steps);
     let place = chains.place.load();
     if place <= words.wrapping_add(1) {
         return;
@@ -347,95 +392,95 @@ fn begin<R: Runtime>(view: &View, kind: RuntimeKind, native: &NativeFrame) -> bo
 /// Beside the flags of [`ChainFrame`]: there is no room for more frames.
 const TRUNCATED: u32 = 1 << 31;
 
-#[inline(always)]
-fn take_steps<R: Runtime, const REST: bool>(view: View, kind: RuntimeKind) {
-    view.scratch.chains.flags.store(0);
-    let mut steps = Steps::<R, REST> {
-        view,
-        kind,
-        runtime: PhantomData,
-    };
-    // One more than there is room for frames, to see whether the chain goes on.
-    repeat(MAX_USER_FRAMES as u32 + 1, &mut steps);
-}
-
-/// One step along a chain after the other: to the end of the level, or of the chain for what is left of it.
-struct Steps<R, const REST: bool> {
+/// What is left of a chain, one step after the other.
+struct Steps<R> {
     view: View,
     kind: RuntimeKind,
     runtime: PhantomData<R>,
 }
 
-impl<R: Runtime, const REST: bool> Turn for Steps<R, REST> {
+impl<R: Runtime> Turn for Steps<R> {
     #[inline(always)]
     fn turn(&mut self, _: u32) -> ControlFlow<()> {
-        let scratch = self.view.scratch;
-        let chains = &scratch.chains;
-        let steps = chains.steps.load();
-        chains.steps.store(steps.wrapping_add(1));
-        let frame = if steps < MOST_STEPS {
-            R::step(&self.view, &self.view)
-        } else {
-            ChainFrame::broken()
-        };
-        let place = if frame.flags & ChainFrame::RETRACT != 0 {
-            chains.level.load()
-        } else {
-            chains.place.load()
-        };
-        let others = chains
-            .words
-            .load()
-            .wrapping_add(place.wrapping_sub(chains.level.load()));
-        let is_full = place.wrapping_sub(others / 2) >= MAX_USER_FRAMES as u64;
-        chains.flags.store(u64::from(frame.flags));
-        chains.place.store(place);
-        if frame.flags & (ChainFrame::FRAME | ChainFrame::BROKEN) != 0 {
-            // Hidden from the compiler, which would check another number than the one that is used.
-            let first = black_box(place as usize);
-            if is_full || first > MAX_USER_WORDS - 2 {
-                chains.flags.store(u64::from(TRUNCATED));
-                return ControlFlow::Break(());
-            }
-            let Some([function, position]) = scratch.user.get(1 + first..3 + first) else {
-                return ControlFlow::Break(());
-            };
-            if frame.flags & ChainFrame::FRAME != 0 {
-                function.store(FrameWord::function(self.kind, frame.function).0);
-                position.store(FrameWord::position(frame.check, frame.position).0);
-                chains.place.store(place.wrapping_add(2));
-            } else {
-                function.store(FrameWord::new(FrameTag::Mark, StackEnd::Implausible as u32).0);
-                chains.place.store(place.wrapping_add(1));
-            }
-        }
-        if frame.flags & ChainFrame::CHAIN_ENDS != 0 {
-            let over = chains.over.load() | 1 << self.kind as u64;
-            chains.over.store(over);
-            return ControlFlow::Break(());
-        }
-        if frame.flags & ChainFrame::LEVEL_ENDS == 0 {
-            return ControlFlow::Continue(());
-        }
-        if !REST {
-            return ControlFlow::Break(());
-        }
-        let place = chains.place.load();
-        let more = place.wrapping_sub(chains.level.load());
-        chains.words.store(chains.words.load().wrapping_add(more));
-        chains.level.store(place);
-        R::is_level(&self.view, &self.view, &NativeFrame::ANY);
-        ControlFlow::Continue(())
+        take_step::<R, true>(&self.view, self.kind)
     }
 }
 
-/// The runtimes: kind, type, and the names of the subprograms that show a level, the rest, and find strings.
+/// Takes one step along a chain; breaks behind the last of the level, or of the chain for what is left of it.
+#[inline(always)]
+fn take_step<R: Runtime, const REST: bool>(view: &View, kind: RuntimeKind) -> ControlFlow<()> {
+    let scratch = view.scratch;
+    let chains = &scratch.chains;
+    let steps = chains.steps.load();
+    chains.steps.store(steps.wrapping_add(1));
+    let frame = if steps < MOST_STEPS {
+        R::step(view, view)
+    } else {
+        ChainFrame::broken()
+    };
+    let place = if frame.flags & ChainFrame::RETRACT != 0 {
+        chains.level.load()
+    } else {
+        chains.place.load()
+    };
+    let others = chains
+        .words
+        .load()
+        .wrapping_add(place.wrapping_sub(chains.level.load()));
+    let is_full = place.wrapping_sub(others / 2) >= MAX_USER_FRAMES as u64;
+    chains.flags.store(u64::from(frame.flags));
+    chains.place.store(place);
+    if frame.flags & (ChainFrame::FRAME | ChainFrame::BROKEN) != 0 {
+        // Hidden from the compiler, which would check another number than the one that is used.
+        let first = black_box(place as usize);
+        if is_full || first > MAX_USER_WORDS - 2 {
+            chains.flags.store(u64::from(TRUNCATED));
+            return ControlFlow::Break(());
+        }
+        let Some([function, position]) = scratch.user.get(1 + first..3 + first) else {
+            return ControlFlow::Break(());
+        };
+        if frame.flags & ChainFrame::FRAME != 0 {
+            function.store(FrameWord::function(kind, frame.function).0);
+            position.store(FrameWord::position(frame.check, frame.position).0);
+            chains.place.store(place.wrapping_add(2));
+        } else {
+            function.store(FrameWord::new(FrameTag::Mark, StackEnd::Implausible as u32).0);
+            chains.place.store(place.wrapping_add(1));
+        }
+    }
+    if frame.flags & ChainFrame::CHAIN_ENDS != 0 {
+        let over = chains.over.load() | 1 << kind as u64;
+        chains.over.store(over);
+        return ControlFlow::Break(());
+    }
+    if frame.flags & ChainFrame::LEVEL_ENDS == 0 {
+        return ControlFlow::Continue(());
+    }
+    if !REST {
+        return ControlFlow::Break(());
+    }
+    let place = chains.place.load();
+    let more = place.wrapping_sub(chains.level.load());
+    chains.words.store(chains.words.load().wrapping_add(more));
+    chains.level.store(place);
+    R::is_level(view, view, &NativeFrame::ANY);
+    ControlFlow::Continue(())
+}
+
+/// The runtimes: kind, type, and the names of the subprograms that enter a level, take a step, show the rest, and find strings.
 macro_rules! runtimes {
-    ($($kind:ident $runtime:ty, $level:ident $rest:ident $strings:ident;)+) => {
+    ($($kind:ident $runtime:ty, $level:ident $step:ident $rest:ident $strings:ident;)+) => {
         $(
             subprog! {
                 fn $level(cpu_slot: u32) -> ControlFlow<u64> {
                     level::<$runtime>(cpu_slot, RuntimeKind::$kind)
+                }
+            }
+
+            subprog! {
+                fn $step(cpu_slot: u32) -> ControlFlow<u64> {
+                    step::<$runtime>(cpu_slot, RuntimeKind::$kind)
                 }
             }
 
@@ -459,6 +504,15 @@ macro_rules! runtimes {
                 return $level(cpu_slot);
             })+
             ControlFlow::Continue(())
+        }
+
+        /// A step along the chain of the runtime with this number.
+        #[inline(always)]
+        fn step_of(kind: u64, cpu_slot: u32) -> ControlFlow<u64> {
+            $(if kind == RuntimeKind::$kind as u64 {
+                return $step(cpu_slot);
+            })+
+            ControlFlow::Break(StackEnd::Truncated as u64)
         }
 
         /// The rest of the chain of the runtime with this number.
@@ -501,5 +555,5 @@ fn put_strings<R: Runtime>(cpu_slot: u32, kind: RuntimeKind, function: u64) -> O
 }
 
 runtimes! {
-    CPython CPython, cpython_level cpython_rest cpython_strings;
+    CPython CPython, cpython_level cpython_step cpython_rest cpython_strings;
 }

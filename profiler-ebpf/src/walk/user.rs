@@ -32,8 +32,8 @@ struct UserWalk {
 
 impl Turn for UserWalk {
     #[inline(always)]
-    fn turn(&mut self, index: u32) -> ControlFlow<()> {
-        match self.step(index) {
+    fn turn(&mut self, _: u32) -> ControlFlow<()> {
+        match self.step() {
             ControlFlow::Continue(()) => ControlFlow::Continue(()),
             ControlFlow::Break(end) => {
                 self.scratch.walk.end.store(end);
@@ -44,10 +44,15 @@ impl Turn for UserWalk {
 }
 
 impl UserWalk {
-    /// Notes the frame and puts its caller in its place, or says why there is none.
+    /// Notes the frame and puts its caller in its place, or says why there is none. Where an interpreter's frames are being
+    /// shown, takes one step along these instead: a loop inside this one would need too much stack.
     #[inline(always)]
-    fn step(&self, index: u32) -> ControlFlow<u64> {
+    fn step(&self) -> ControlFlow<u64> {
+        if config::has(Switches::RUNTIMES) && runtime::is_pending(self.scratch) {
+            return runtime::go_on(self.cpu_slot);
+        }
         let others = self.other_words();
+        let index = (self.scratch.walk.words.load() as u32).wrapping_sub(others);
         // A frame of an interpreter has two words.
         if index + others.div_ceil(2) >= MAX_USER_FRAMES as u32 {
             return end(StackEnd::Truncated);
@@ -220,6 +225,9 @@ fn walk(cpu_slot: u32, scratch: &'static Scratch) {
 /// One turn more than there is room for frames, which notes that the stack goes on.
 const TURNS: u32 = MAX_USER_FRAMES as u32 + 1;
 
+/// As many, and the steps along chains of interpreters.
+const TURNS_WITH_CHAINS: u32 = TURNS + runtime::TURNS;
+
 #[inline(always)]
 fn native(cpu_slot: u32, scratch: &'static Scratch) {
     scratch.walk.end.store(StackEnd::Truncated as u64);
@@ -235,10 +243,13 @@ fn native(cpu_slot: u32, scratch: &'static Scratch) {
     if !config::has(Switches::UNWIND_ROWS) {
         return frame_pointers::walk_frame_pointers(cpu_slot);
     }
-    if config::has(Switches::RUNTIMES) {
+    let turns = if config::has(Switches::RUNTIMES) {
         runtime::reset(&scratch.chains);
-    }
-    repeat(TURNS, &mut UserWalk { scratch, cpu_slot });
+        TURNS_WITH_CHAINS
+    } else {
+        TURNS
+    };
+    repeat(turns, &mut UserWalk { scratch, cpu_slot });
     if config::has(Switches::RUNTIMES) && runtime::has_rest(scratch) {
         runtime::show_rest(cpu_slot);
     }
