@@ -31,7 +31,10 @@ pub(crate) fn graph(sources: &[Source], folder: &Path) -> Graph {
         .flat_map(|(module, (_, names))| names.tests.iter().map(|test| child(module, test)))
         .collect();
     files.retain(|module, _| !tests.iter().any(|test| module.starts_with(test)));
-    let modules = Modules { files };
+    let modules = Modules {
+        files,
+        library: library(folder),
+    };
     let uses = |(module, (path, names)): (&Vec<String>, &(PathBuf, Names))| {
         let paths = names.private_uses().chain(&names.paths);
         let holders = paths.filter_map(|path| modules.holder(module, path));
@@ -40,6 +43,17 @@ pub(crate) fn graph(sources: &[Source], folder: &Path) -> Graph {
         (path.clone(), used.collect())
     };
     modules.files.iter().map(uses).collect()
+}
+
+/// What the crate whose sources lie in `folder` is called in paths, where its own files call it by its name.
+fn library(folder: &Path) -> &'static str {
+    if folder.starts_with("profiler-common") {
+        "profiler_common"
+    } else if folder.starts_with("profiler-userspace") {
+        "flame_bpf"
+    } else {
+        "crate"
+    }
 }
 
 /// The module that a file of a crate holds; none of the names stands for the crate's root.
@@ -67,6 +81,8 @@ fn child(module: &[String], name: &str) -> Vec<String> {
 
 struct Modules {
     files: BTreeMap<Vec<String>, (PathBuf, Names)>,
+    /// The crate's name in paths: that of another crate leads to nothing here.
+    library: &'static str,
 }
 
 /// Where a path leads.
@@ -90,9 +106,10 @@ impl Modules {
         let hops = hops.checked_sub(1)?;
         let (first, rest) = path.split_first()?;
         match first.as_str() {
-            "crate" | "flame_bpf" | "profiler_common" => {
+            name if name == "crate" || name == self.library => {
                 self.within(self.root(first, here), rest, hops)
             }
+            "flame_bpf" | "profiler_common" => None,
             "self" => self.within(here.to_vec(), rest, hops),
             "super" => {
                 let (_, parent) = here.split_last()?;
