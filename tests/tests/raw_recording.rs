@@ -361,12 +361,12 @@ fn a_truncated_raw_recording_is_reported() {
 fn a_file_that_is_no_raw_recording_is_refused_with_a_reason() {
     let whole = bytes(&recording());
     let mut later = whole.clone();
-    later[8] = 9;
+    later[8] = 99;
     for (bytes, reason) in [
         (&b""[..], "there is no stack in it"),
         (b"app;main 3\napp;main\n", "line 2 has no weight"),
         (&whole[..60], "not one sample of it is whole"),
-        (&later, "its format is version 9"),
+        (&later, "its format is version 99"),
     ] {
         let (folder, path) = file(bytes);
         let out = folder.path().join("x.svg");

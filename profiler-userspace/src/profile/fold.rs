@@ -21,18 +21,55 @@ pub(crate) use parse::stack;
 pub use parse::{MOST_MEMORY, ParseError, parse};
 
 use super::{Frame, FrameId, FrameKind, Profile, View, ViewSample};
+use profiler_common::runtime::RuntimeKind;
 use std::borrow::Cow;
 use std::io::{self, Write};
 use std::ops::Range;
 
 /// The frame that stands between the user and the kernel part of a stack.
 const DELIMITER: &str = "-";
-/// What marks a kernel frame.
-const KERNEL_SUFFIX: &str = "_[k]";
-/// What marks a frame of code that a runtime made.
-const JIT_SUFFIX: &str = "_[j]";
-/// What marks a frame that was compiled into the one before it.
-const INLINED_SUFFIX: &str = "_[i]";
+/// What ends the names of each kind of frame with `--annotate` (of inlined ones always), and what a name ends in instead
+/// that has such an end of its own: only the kernel's frames may say that they are the kernel's, and so on.
+const SUFFIXES: [(FrameKind, &str, &str); 9] = [
+    (FrameKind::Kernel, "_[k]", "_(k)"),
+    (FrameKind::Jit, "_[j]", "_(j)"),
+    (FrameKind::Inlined, "_[i]", "_(i)"),
+    (
+        FrameKind::Interpreted(RuntimeKind::CPython),
+        "_[py]",
+        "_(py)",
+    ),
+    (
+        FrameKind::Interpreted(RuntimeKind::Perl),
+        "_[perl]",
+        "_(perl)",
+    ),
+    (FrameKind::Interpreted(RuntimeKind::Php), "_[php]", "_(php)"),
+    (FrameKind::Interpreted(RuntimeKind::Ruby), "_[rb]", "_(rb)"),
+    (
+        FrameKind::Interpreted(RuntimeKind::LuaJit),
+        "_[luajit]",
+        "_(luajit)",
+    ),
+    (FrameKind::Interpreted(RuntimeKind::Lua), "_[lua]", "_(lua)"),
+];
+
+/// The end of this kind's names; empty where there is none.
+fn suffix(kind: FrameKind) -> &'static str {
+    let row = SUFFIXES.iter().find(|(suffixed, ..)| *suffixed == kind);
+    row.map_or("", |(_, suffix, _)| suffix)
+}
+
+/// The kind whose names end as this one does.
+fn kind_by_suffix(name: &str) -> Option<FrameKind> {
+    if name.as_bytes().last() != Some(&b']') {
+        return None;
+    }
+    let row = SUFFIXES
+        .iter()
+        .find(|(_, suffix, _)| name.ends_with(suffix));
+    row.map(|(kind, ..)| *kind)
+}
 /// What an empty name or an empty stack reads as.
 const UNKNOWN: &str = "[unknown]";
 /// How much text is gathered before it is written.
@@ -82,16 +119,13 @@ pub(crate) fn write(view: &View, style: FoldStyle, out: &mut dyn Write) -> io::R
 /// How `frame` reads in a line.
 pub(crate) fn frame_name(frame: &Frame, annotate: bool) -> Cow<'_, str> {
     let name = name::frame(&frame.name);
-    let suffix = match frame.kind {
-        FrameKind::Kernel if annotate => KERNEL_SUFFIX,
-        FrameKind::Jit if annotate => JIT_SUFFIX,
-        FrameKind::Interpreted(_) if annotate => {
-            let language = frame.kind.language().unwrap_or_default();
-            return Cow::Owned(format!("{name}_[{language}]"));
-        }
-        FrameKind::Inlined => INLINED_SUFFIX,
-        _ => return name,
-    };
+    if !annotate && frame.kind != FrameKind::Inlined {
+        return name;
+    }
+    let suffix = suffix(frame.kind);
+    if suffix.is_empty() {
+        return name;
+    }
     Cow::Owned(name.into_owned() + suffix)
 }
 

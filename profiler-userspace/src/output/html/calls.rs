@@ -8,6 +8,7 @@ use crate::profile::fold::visible;
 use crate::profile::{CallTree, FrameId, FrameKind, NodeIndex, Profile};
 use indexmap::IndexSet;
 use profiler_common::abi::ThreadState;
+use profiler_common::runtime::RuntimeKind;
 
 /// A function, as the viewer tells functions apart.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -132,12 +133,18 @@ fn kind(kind: FrameKind) -> u32 {
         FrameKind::Process => 1,
         FrameKind::Label => 2,
         FrameKind::User => 3,
-        FrameKind::Jit | FrameKind::Interpreted(_) => 4,
-        FrameKind::Inlined => 5,
-        FrameKind::Kernel => 6,
-        FrameKind::Mark => 7,
-        FrameKind::State(ThreadState::Running | ThreadState::Ran) => 8,
-        FrameKind::State(ThreadState::Runnable) => 9,
-        FrameKind::State(ThreadState::Blocked | ThreadState::Woken) => 10,
+        FrameKind::Jit => 4,
+        FrameKind::Interpreted(RuntimeKind::CPython) => 5,
+        FrameKind::Interpreted(RuntimeKind::Perl) => 6,
+        FrameKind::Interpreted(RuntimeKind::Php) => 7,
+        FrameKind::Interpreted(RuntimeKind::Ruby) => 8,
+        FrameKind::Interpreted(RuntimeKind::LuaJit) => 9,
+        FrameKind::Interpreted(RuntimeKind::Lua) => 10,
+        FrameKind::Inlined => 11,
+        FrameKind::Kernel => 12,
+        FrameKind::Mark => 13,
+        FrameKind::State(ThreadState::Running | ThreadState::Ran) => 14,
+        FrameKind::State(ThreadState::Runnable) => 15,
+        FrameKind::State(ThreadState::Blocked | ThreadState::Woken) => 16,
     }
 }

@@ -5,7 +5,7 @@
 //! already stays as it is, so that doing this twice is doing it once.
 //! Never: an empty name.
 
-use super::{DELIMITER, INLINED_SUFFIX, JIT_SUFFIX, KERNEL_SUFFIX, UNKNOWN};
+use super::{DELIMITER, SUFFIXES, UNKNOWN};
 use std::borrow::Cow;
 
 /// A frame's name as folded text can hold it.
@@ -30,12 +30,7 @@ pub(super) fn frame(name: &str) -> Cow<'_, str> {
         }
         name = Cow::Owned(text);
     }
-    // Only the kernel's frames may say that they are the kernel's, and so on.
-    for (suffix, other) in [
-        (KERNEL_SUFFIX, "_(k)"),
-        (JIT_SUFFIX, "_(j)"),
-        (INLINED_SUFFIX, "_(i)"),
-    ] {
+    for (_, suffix, other) in SUFFIXES {
         if let Some(stem) = name.strip_suffix(suffix) {
             return Cow::Owned(format!("{stem}{other}"));
         }

@@ -10,7 +10,7 @@
 //! `[tid 1]` or `[cpu 1]` beside the process is a label.
 
 use super::name::reads_as_number;
-use super::{DELIMITER, INLINED_SUFFIX, JIT_SUFFIX, KERNEL_SUFFIX, visible};
+use super::{DELIMITER, kind_by_suffix, suffix, visible};
 use crate::profile::frames::FrameProfile;
 use crate::profile::{FrameKind, FrameRef, Profile, Unit, Window, is_mark};
 use foldhash::HashMap;
@@ -155,16 +155,7 @@ fn frames<'a>(stack: &'a str, kinds: &mut Vec<FrameKind>) -> Vec<FrameRef<'a>> {
         .filter(|&(at, _)| Some(at) != border);
     frames
         .map(|(_, (&name, &kind))| {
-            let suffix = match kind {
-                FrameKind::Kernel => KERNEL_SUFFIX,
-                FrameKind::Jit => JIT_SUFFIX,
-                FrameKind::Inlined => INLINED_SUFFIX,
-                _ => "",
-            };
-            let name = match suffix.is_empty() {
-                true => name,
-                false => name.strip_suffix(suffix).unwrap_or(name),
-            };
+            let name = name.strip_suffix(suffix(kind)).unwrap_or(name);
             FrameRef { name, kind }
         })
         .collect()
@@ -174,15 +165,15 @@ fn frames<'a>(stack: &'a str, kinds: &mut Vec<FrameKind>) -> Vec<FrameRef<'a>> {
 fn guess_kinds(names: &[&str], border: Option<usize>, kinds: &mut Vec<FrameKind>) {
     // All that says more of a frame than its name ends so, and few names do.
     let is_special = |name: &str| name.as_bytes().last() == Some(&b']');
-    let ends_in = |name: &str, suffix| is_special(name) && name.ends_with(suffix);
-    let annotated = names.iter().any(|name| ends_in(name, KERNEL_SUFFIX));
+    let is_kernel = |name: &str| kind_by_suffix(name) == Some(FrameKind::Kernel);
+    let annotated = names.iter().any(|name| is_kernel(name));
     kinds.clear();
     let mut process_seen = false;
     let mut beside_process = true;
     for (at, name) in names.iter().enumerate() {
         let special = is_special(name);
         let kernel = if annotated {
-            ends_in(name, KERNEL_SUFFIX)
+            is_kernel(name)
         } else {
             border.is_some_and(|border| at > border) && !(special && is_mark(name))
         };
@@ -190,10 +181,8 @@ fn guess_kinds(names: &[&str], border: Option<usize>, kinds: &mut Vec<FrameKind>
             FrameKind::Kernel
         } else if special && beside_process && is_label(name) {
             FrameKind::Label
-        } else if ends_in(name, JIT_SUFFIX) {
-            FrameKind::Jit
-        } else if ends_in(name, INLINED_SUFFIX) {
-            FrameKind::Inlined
+        } else if let Some(kind) = kind_by_suffix(name).filter(|kind| *kind != FrameKind::Kernel) {
+            kind
         } else if !process_seen && beside_process {
             process_seen = true;
             FrameKind::Process

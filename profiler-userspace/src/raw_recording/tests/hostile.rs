@@ -97,7 +97,7 @@ fn dangling_indices_are_refused() {
         &|batch| batch.segment_sizes = vec![1],
         &|batch| {
             batch.names = vec!["x".to_owned()];
-            batch.name_kinds = vec![9];
+            batch.name_kinds = vec![99];
         },
         &|batch| {
             batch.names = vec!["x".to_owned()];

@@ -30,6 +30,7 @@ const TINTS = {
   [KIND.inlined]: [284, 12, 58, 78],
   [KIND.kernel]: [207, 9, 72, 70],
 };
+const INTERPRETED_TINT = [54, 6, 84, 64];
 const COLD_TINTS = { [KIND.kernel]: [214, 6, 62, 66] };
 const COLD_TINT = [196, 8, 55, 76];
 const WARM_TINTS = { [KIND.kernel]: [24, 6, 68, 60] };
@@ -75,8 +76,6 @@ function tint(name, [hue, spread, saturation, lightness]) {
   return fromHsl(hue + turn * spread, saturation / 100, lightness / 100 + shade * 0.07);
 }
 
-const SUFFIXES = { [KIND.kernel]: '_[k]', [KIND.jit]: '_[j]', [KIND.inlined]: '_[i]' };
-
 // The colours of all frames. `by` is `kind`, `module` or `state`; the latter needs how much of each frame's weight is of
 // which state.
 function frameColors(frames, by, activity, shares) {
@@ -95,7 +94,7 @@ function frameColors(frames, by, activity, shares) {
     if (by === 'state') {
       return readable(mixed(own, kind, shares, i));
     }
-    const tints = activity === 'waiting' ? COLD_TINTS[kind] || COLD_TINT : TINTS[kind];
+    const tints = activity === 'waiting' ? COLD_TINTS[kind] || COLD_TINT : TINTS[kind] || INTERPRETED_TINT;
     return readable(tint(by === 'module' ? '' : own, tints));
   });
 }
@@ -141,7 +140,7 @@ function legendOf(tree, frames, colors, by) {
   }
   order.sort((a, b) => frames.kind[a] - frames.kind[b] || used[b] - used[a]);
   for (const i of order) {
-    note(KIND_LABELS[frames.kind[i]], colors[i]);
+    note(isInterpreted(frames.kind[i]) ? 'interpreted' : KIND_LABELS[frames.kind[i]], colors[i]);
   }
   return seen;
 }

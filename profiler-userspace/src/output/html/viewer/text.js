@@ -84,6 +84,6 @@ function foldedName(name, kind) {
     return '[unknown]';
   }
   let text = name.replace(/;/g, ':').replace(/^ +| +$/g, (spaces) => '_'.repeat(spaces.length));
-  text = text.replace(/ (?=[\d.]*$)/, '_').replace(/^# /, '#_').replace(/^[-#]$/, '[$&]').replace(/_\[([kji])\]$/, '_($1)');
-  return text + (kind === KIND.kernel ? '_[k]' : kind === KIND.jit ? '_[j]' : kind === KIND.inlined ? '_[i]' : '');
+  text = text.replace(/ (?=[\d.]*$)/, '_').replace(/^# /, '#_').replace(/^[-#]$/, '[$&]').replace(/_\[([kji]|py|perl|php|rb|luajit|lua)\]$/, '_($1)');
+  return text + (SUFFIXES[kind] || '');
 }
