@@ -7,6 +7,7 @@
 
 pub mod cli;
 pub mod clock;
+mod code;
 pub mod debuginfod;
 mod desktop;
 pub mod input;

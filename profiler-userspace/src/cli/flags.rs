@@ -100,6 +100,9 @@ pub(super) struct NameArgs {
     /// Show the interpreters' own frames beside what they run: _PyEval_EvalFrameDefault
     #[arg(long)]
     pub(super) interpreter_frames: bool,
+    /// Show each address that has no name, not the function it lies in
+    #[arg(long)]
+    pub(super) addresses: bool,
     /// Omit template and generic arguments: std::vector::push_back
     #[arg(long, conflicts_with = "no_demangle")]
     pub(super) simplify: bool,

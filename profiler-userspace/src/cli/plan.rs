@@ -295,6 +295,7 @@ pub(super) fn naming(names: NameArgs) -> Naming {
         inlined: names.inline,
         lines: names.lines,
         interpreter_frames: names.interpreter_frames,
+        addresses: names.addresses,
         kernel_lines: false,
         memory: names.max_symbol_memory.unwrap_or_default(),
     }

@@ -265,9 +265,13 @@ impl<'p> Building<'p> {
             let address = address.map_or(offset.0, |address| address.0);
             let lines = match symbol {
                 Symbol::Named(index) => functions[*index],
-                Symbol::Unsymbolized => {
+                Symbol::Within(_) | Symbol::Unsymbolized => {
                     self.found.unsymbolized[*place] = code;
-                    self.lines_of(at(&module, address), String::new(), None)
+                    let shown = match symbol {
+                        Symbol::Within(begin) => begin.0,
+                        _ => address,
+                    };
+                    self.lines_of(at(&module, shown), String::new(), None)
                 }
             };
             self.locations[*place] = Location {

@@ -3,7 +3,7 @@
 //! In: raw profiles, drain by drain, which [`Normalizer`] makes a [`NormalizedProfile`] one of; the [`Processes`] that they
 //! are of, and a source of kernel names. Out: a [`Profile`] of the same weight. Each location in each object is
 //! named once, several objects at a time. Nothing is ever dropped: what has
-//! no name is shown by where it lies, and what lies nowhere as `[unknown]`.
+//! no name is shown by where its function begins, and what lies nowhere as `[unknown]`.
 
 mod backings;
 mod code_map;
@@ -82,6 +82,8 @@ pub struct Naming {
     pub lines: bool,
     /// The native frames of interpreters: their loops, and what leads to these and from these.
     pub interpreter_frames: bool,
+    /// Each address without a name as itself, not as the function that it lies in.
+    pub addresses: bool,
     /// File and line in the name of the kernel's frames, from its DWARF.
     pub kernel_lines: bool,
     /// The most memory that naming may hold at once.
@@ -220,17 +222,19 @@ pub fn name_object(
         memory: &MemoryBudget::new(naming.memory),
     };
     let named = native::name(&Opened::ours(file), path, &offsets, sources);
+    let module = path.file_name().unwrap_or_default();
+    let shown = visible(module.as_bytes());
     let frames = |symbol: &native::Symbol| match symbol {
         native::Symbol::Named(index) => {
             let function = &named.functions[*index];
             let levels = std::iter::once(&function.outermost).chain(&function.inlined);
             levels.map(native::Level::shown).collect()
         }
+        native::Symbol::Within(begin) => vec![at(&shown, begin.0)],
         native::Symbol::Unsymbolized => Vec::new(),
     };
     let mut skipped = SkippedDebugInfo::default();
-    let module = path.file_name().unwrap_or_default();
-    skipped.note(&visible(module.as_bytes()), named.asked);
+    skipped.note(&shown, named.asked);
     (named.of.iter().map(frames).collect(), skipped)
 }
 

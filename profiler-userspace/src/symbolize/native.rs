@@ -8,13 +8,15 @@
 //!
 //! Symbols come first because they are there for the whole of an object and cost milliseconds; reading
 //! DWARF can cost seconds and hundreds of megabytes. Next to a symbol table it has nothing to add: what
-//! no symbol covers is a linker's stub or padding.
+//! no symbol covers is a linker's stub or padding. What is left then is shown as the function that it lies in, as far
+//! as [`crate::code`] finds it.
 
 use super::Naming;
 use super::demangle::{Demangling, demangle, visible};
 use super::dwarf::{self, Asked, Question, SourceLine};
 use super::memory_budget::{MemoryBudget, MemoryPermit, NAMES_BYTES};
 use super::symbol_table::{self, Found};
+use crate::code;
 use crate::object::{
     BuildId, DebugFile, Elf, ElfAddress, Fetch, FileOffset, RegularFile, Search, Segment, Segments,
 };
@@ -78,6 +80,8 @@ impl Level {
 pub(super) enum Symbol {
     /// An index into the functions.
     Named(usize),
+    /// No name, but the function that it lies in begins there.
+    Within(ElfAddress),
     /// No name.
     Unsymbolized,
 }
@@ -246,7 +250,43 @@ impl Object<'_> {
             let places = if detailed { asked } else { unsymbolized };
             self.detail(&mut named, &places, debug, search, sources);
         }
+        if !sources.naming.addresses {
+            self.place(&mut named, sources.memory);
+        }
         named
+    }
+
+    /// Finds the functions of what has no name.
+    fn place(&self, named: &mut Named, memory: &MemoryBudget) {
+        let Some(file) = self.file else {
+            return;
+        };
+        let nameless = named.of.iter().zip(&named.addresses).enumerate();
+        let nameless = nameless.filter(|(_, (symbol, _))| **symbol == Symbol::Unsymbolized);
+        let mut places: Places = nameless
+            .filter_map(|(at, (_, address))| Some(((*address)?, at)))
+            .collect();
+        if places.is_empty() {
+            return;
+        }
+        places.sort_unstable();
+        let _permit = memory.acquire(NAMES_BYTES);
+        let addresses: Vec<ElfAddress> = places.iter().map(|(address, _)| *address).collect();
+        let functions = code::functions(file, self.elf, &addresses);
+        for ((_, at), function) in places.into_iter().zip(functions) {
+            named.of[at] = match function {
+                Some(code::Function::Named(name)) => {
+                    let outermost = named.level(name.as_bytes(), Demangling::Off);
+                    named.functions.push(Function {
+                        outermost,
+                        inlined: Vec::new(),
+                    });
+                    Symbol::Named(named.functions.len() - 1)
+                }
+                Some(code::Function::Begins(begin)) => Symbol::Within(begin),
+                None => Symbol::Unsymbolized,
+            };
+        }
     }
 
     /// Adds what DWARF has: the object's own, or that of its debug file, which may be known already.
@@ -374,8 +414,10 @@ impl Named {
         // The linker's name is the one that the function has without all this.
         let known = match (self.of[at], &outermost.name) {
             (Symbol::Named(index), _) => self.functions[index].outermost.clone(),
-            (Symbol::Unsymbolized, Some(name)) => self.level(name, naming.demangling),
-            (Symbol::Unsymbolized, None) => return,
+            (Symbol::Within(_) | Symbol::Unsymbolized, Some(name)) => {
+                self.level(name, naming.demangling)
+            }
+            (Symbol::Within(_) | Symbol::Unsymbolized, None) => return,
         };
         let source = |line: Option<SourceLine>| line.filter(|_| naming.lines);
         let function = Function {

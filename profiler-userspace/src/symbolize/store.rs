@@ -106,7 +106,10 @@ pub fn store(
                     let name = found.functions[*index].outermost.name.clone();
                     (of(name), UnsymbolizedId::default())
                 }
-                (Symbol::Unsymbolized, Some(later)) => (later, UnsymbolizedId::default()),
+                (Symbol::Within(_) | Symbol::Unsymbolized, Some(later)) => {
+                    (later, UnsymbolizedId::default())
+                }
+                (Symbol::Within(begin), None) => (of(at(module, begin.0)), code),
                 (Symbol::Unsymbolized, None) => {
                     let address = address.map_or(offset.0, |address| address.0);
                     (of(at(module, address)), code)

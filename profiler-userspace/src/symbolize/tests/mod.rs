@@ -47,6 +47,7 @@ static USUAL: Naming = Naming {
     demangling: Demangling::Full,
     inlined: false,
     lines: false,
+    addresses: false,
     kernel_lines: false,
     interpreter_frames: false,
     memory: USUAL_MEMORY,

@@ -66,7 +66,7 @@ fn name_from(
     let mut named = native::name(&opened, &below, &[offset], sources);
     match named.of[0] {
         Symbol::Named(index) => Some(named.functions.swap_remove(index).outermost.name),
-        Symbol::Unsymbolized => {
+        Symbol::Within(_) | Symbol::Unsymbolized => {
             assert!(
                 named.addresses[0].is_some(),
                 "the offset was taken from the program"

@@ -1,0 +1,123 @@
+//! Machine code that no symbol names: where its functions begin, and what the file says of them besides.
+//!
+//! In: an open ELF file for 64-bit x86, and addresses in its code. Out: for each the [`Function`] that it lies in. Reads what
+//! other tables than those of symbols give away: unwind descriptions, linkage tables, the entry point, arrays of functions,
+//! dynamic symbols, and, where these leave a gap, the targets of direct calls. Files may be hostile: every read has
+//! a bound, and what contradicts itself is nothing known.
+
+mod calls;
+mod descriptions;
+mod image;
+mod linkage;
+mod relocations;
+mod start;
+
+use crate::object::{Bounded, Elf, ElfAddress};
+use descriptions::Descriptions;
+use image::Image;
+use std::fs::File;
+use std::ops::Range;
+
+/// How much of a file its tables may take, in bytes: descriptions of a browser take a third of it.
+const MAX_TABLES_BYTES: u64 = 64 << 20;
+
+/// What is known of the function at an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Function {
+    /// What it is called by all.
+    Named(String),
+    /// Where it begins.
+    Begins(ElfAddress),
+}
+
+/// The functions that `addresses`, which ascend, lie in; none for what is no code, or no known file.
+pub(crate) fn functions(file: &File, elf: &Elf, addresses: &[ElfAddress]) -> Vec<Option<Function>> {
+    let data = &Bounded::with_budget(file, MAX_TABLES_BYTES);
+    let Some(image) = Image::read(data) else {
+        return vec![None; addresses.len()];
+    };
+    let stubs = linkage::stubs(&image, file, elf, addresses);
+    let described = Descriptions::read(&image);
+    let start = start::Start::find(&image, file);
+    let mut gaps: Vec<Range<u64>> = Vec::new();
+    let placed: Vec<Option<Placed>> = addresses
+        .iter()
+        .zip(stubs)
+        .map(|(&ElfAddress(address), stub)| {
+            if let Some(stub) = stub {
+                return Some(Placed::Known(stub));
+            }
+            let code = image.code_at(address)?;
+            let around = match described.around(address) {
+                Ok(begin) => return Some(Placed::Known(start.function(begin))),
+                Err(gap) => gap.start.max(code.start)..gap.end.min(code.end),
+            };
+            if gaps.last() != Some(&around) {
+                gaps.push(around.clone());
+            }
+            Some(Placed::Between(around))
+        })
+        .collect();
+    // Gaps ascend, as addresses do.
+    let begins = beginnings(&image, file, elf, &start, &gaps);
+    placed
+        .into_iter()
+        .zip(addresses)
+        .map(|(placed, address)| match placed? {
+            Placed::Known(function) => Some(function),
+            Placed::Between(gap) => {
+                let behind = begins.partition_point(|begin| *begin <= address.0);
+                let last = begins[..behind].last().copied();
+                let begin = last.filter(|begin| gap.contains(begin));
+                Some(start.function(begin.unwrap_or_else(|| image.skip_padding(gap.start))))
+            }
+        })
+        .collect()
+}
+
+/// What is known of an address before gaps are searched.
+enum Placed {
+    Known(Function),
+    /// In code between descriptions.
+    Between(Range<u64>),
+}
+
+/// The beginnings of functions in `gaps`, ascending.
+fn beginnings(
+    image: &Image<'_>,
+    file: &File,
+    elf: &Elf,
+    start: &start::Start,
+    gaps: &[Range<u64>],
+) -> Vec<u64> {
+    if gaps.is_empty() {
+        return Vec::new();
+    }
+    let within = |address: u64| {
+        let behind = gaps.partition_point(|gap| gap.start <= address);
+        gaps[..behind]
+            .last()
+            .is_some_and(|gap| gap.contains(&address))
+    };
+    let mut found: Vec<u64> = start.addresses().filter(|&begin| within(begin)).collect();
+    found.extend(
+        image
+            .listed(file)
+            .into_iter()
+            .filter(|&begin| within(begin)),
+    );
+    let dynamic = Elf {
+        symbols: None,
+        ..elf.clone()
+    };
+    dynamic.each_function(file, |function| {
+        found.extend(function.address.map(|at| at.0).filter(|&at| within(at)));
+    });
+    found.extend(calls::targets(image, file, &within));
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! What the loader writes into the image, and by which symbols.
+//!
+//! In: relocations with addends, as all of 64-bit x86 are. Out: addends or names of those at some places. See the System V
+//! ABI, AMD64 supplement, section 4.4.
+
+use super::image::{Image, Part, read};
+use crate::object::Elf;
+use object::LittleEndian as Little;
+use object::elf::{R_X86_64_RELATIVE, Rela64, Sym64};
+use object::pod::{from_bytes, slice_from_all_bytes};
+use std::collections::HashMap;
+use std::fs::File;
+
+type Relocation = Rela64<Little>;
+
+/// How much of one section of relocations is read, in bytes: five million relocations.
+const MAX_BYTES: u64 = 128 << 20;
+
+/// How much is read at a time, in bytes: whole relocations.
+const BLOCK_BYTES: u64 = 24 << 14;
+
+/// A name may have so many bytes.
+const MAX_NAME_BYTES: usize = 4096;
+
+/// Calls `visit` for each relocation, with its number in its part.
+fn each(file: &File, part: Part, mut visit: impl FnMut(u64, &Relocation)) {
+    let size = part.bytes.min(MAX_BYTES);
+    let mut at = 0;
+    while at < size {
+        let block = read(
+            file,
+            part.offset.saturating_add(at),
+            BLOCK_BYTES.min(size - at) as usize,
+        );
+        let whole = block.len() - block.len() % size_of::<Relocation>();
+        if whole == 0 {
+            return;
+        }
+        let all: &[Relocation] = slice_from_all_bytes(&block[..whole]).unwrap_or_default();
+        let first = at / size_of::<Relocation>() as u64;
+        for (number, relocation) in (first..).zip(all) {
+            visit(number, relocation);
+        }
+        at += whole as u64;
+    }
+}
+
+/// The addresses that are written into `arrays`.
+pub(super) fn relative(image: &Image<'_>, file: &File, arrays: &[Part]) -> Vec<u64> {
+    let mut found = Vec::new();
+    if arrays.is_empty() {
+        return found;
+    }
+    for (_, part) in image.relocations() {
+        each(file, part, |_, relocation| {
+            let place = relocation.r_offset.get(Little);
+            let within = |array: &Part| array.addresses().contains(&place);
+            if relocation.r_type(Little, false) == R_X86_64_RELATIVE && arrays.iter().any(within) {
+                found.push(relocation.r_addend.get(Little).cast_unsigned());
+            }
+        });
+    }
+    found
+}
+
+/// A place whose relocation is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Slot {
+    /// By the address that is written to.
+    Address(u64),
+    /// By the number among the linkage table's own.
+    Number(u64),
+}
+
+/// The names of the symbols that `slots` are relocated by, where they have one.
+pub(super) fn names(
+    image: &Image<'_>,
+    file: &File,
+    elf: &Elf,
+    slots: impl Iterator<Item = Slot>,
+) -> HashMap<Slot, String> {
+    let mut symbols: HashMap<Slot, Option<u32>> = slots.map(|slot| (slot, None)).collect();
+    let mut names = HashMap::new();
+    let Some(table) = elf.dynamic_symbols.as_ref().filter(|_| !symbols.is_empty()) else {
+        return names;
+    };
+    for (section, part) in image.relocations() {
+        let is_linkage = section == b".rela.plt";
+        each(file, part, |number, relocation| {
+            let symbol = relocation.r_sym(Little, false);
+            let address = Slot::Address(relocation.r_offset.get(Little));
+            let number = is_linkage.then_some(Slot::Number(number));
+            for slot in std::iter::once(address).chain(number) {
+                if let Some(known) = symbols.get_mut(&slot) {
+                    *known = Some(symbol).filter(|&symbol| symbol != 0);
+                }
+            }
+        });
+    }
+    for (slot, symbol) in symbols {
+        let name = symbol.and_then(|symbol| {
+            let size = size_of::<Sym64<Little>>();
+            let at = (u64::from(symbol)).checked_mul(size as u64)?;
+            let at = table.symbols.start.checked_add(at)?;
+            let bytes = (at < table.symbols.end).then(|| read(file, at, size))?;
+            let (symbol, _) = from_bytes::<Sym64<Little>>(&bytes).ok()?;
+            let at = table
+                .names
+                .start
+                .checked_add(symbol.st_name.get(Little).into())?;
+            let bytes = (at < table.names.end).then(|| read(file, at, MAX_NAME_BYTES))?;
+            let name = bytes.split(|&byte| byte == 0).next()?;
+            (!name.is_empty()).then(|| String::from_utf8_lossy(name).into_owned())
+        });
+        names.extend(name.map(|name| (slot, name)));
+    }
+    names
+}
