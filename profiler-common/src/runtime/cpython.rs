@@ -12,7 +12,7 @@ mod chain;
 mod code;
 mod layout;
 
-pub use layout::{Shape, at};
+pub use layout::{CODE_BEGIN, Shape, at};
 
 use super::{Begin, ChainFrame, Cursor, NativeFrame, Process, Runtime, Strings};
 

@@ -1,7 +1,8 @@
 //! A process made of words, for the tests of runtimes.
 
 use super::{
-    Begin, CURSOR_WORDS, ChainFrame, Cursor, DESCRIPTOR_WORDS, NativeFrame, Process, Runtime,
+    Begin, CURSOR_WORDS, ChainFrame, Cursor, DESCRIPTOR_WORDS, FETCH_WORDS, NativeFrame, Process,
+    Runtime,
 };
 use crate::walk::Memory;
 use std::{cell::Cell, collections::BTreeMap, vec::Vec};
@@ -16,6 +17,7 @@ pub(crate) struct Recorded {
     pub(crate) bias: u64,
     pub(crate) thread_pointer: u64,
     pub(crate) registers: [u64; 16],
+    pub(crate) fetched: Cell<[u64; FETCH_WORDS]>,
 }
 
 impl Default for Recorded {
@@ -26,6 +28,7 @@ impl Default for Recorded {
             bias: 0,
             thread_pointer: 0,
             registers: [0; 16],
+            fetched: Cell::default(),
         }
     }
 }
@@ -46,7 +49,10 @@ impl Recorded {
 impl Memory for Recorded {
     fn read<const N: usize>(&self, address: u64) -> Option<[u64; N]> {
         let mut words = [0; N];
-        for (word, at) in words.iter_mut().zip((address..).step_by(8)) {
+        for (word, at) in words
+            .iter_mut()
+            .zip((0..).map(|index| address.wrapping_add(8 * index)))
+        {
             for place in 0..8 {
                 let byte = *self.memory.get(&at.wrapping_add(place))?;
                 *word |= u64::from(byte) << (8 * place);
@@ -71,6 +77,25 @@ impl Process for Recorded {
 
     fn register(&self, number: u8) -> u64 {
         self.registers[usize::from(number & 15)]
+    }
+
+    fn fetch(&self, address: u64, bytes: u64) -> bool {
+        let mut words = [0; FETCH_WORDS];
+        if bytes > 8 * FETCH_WORDS as u64 {
+            return false;
+        }
+        for place in 0..bytes {
+            let Some(byte) = self.memory.get(&address.wrapping_add(place)) else {
+                return false;
+            };
+            words[(place / 8) as usize] |= u64::from(*byte) << (place % 8 * 8);
+        }
+        self.fetched.set(words);
+        true
+    }
+
+    fn fetched(&self, index: usize) -> u64 {
+        self.fetched.get().get(index).copied().unwrap_or(0)
     }
 }
 

@@ -23,6 +23,9 @@ pub const DESCRIPTORS: usize = 64;
 /// Words of a cursor: what a runtime keeps from one step along a chain to the next.
 pub const CURSOR_WORDS: usize = 8;
 
+/// Words of the longest structure that is copied at once: [`Process::fetch`].
+pub const FETCH_WORDS: usize = 24;
+
 /// Which runtime it is. The discriminant is the lowest byte of a descriptor's word 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
@@ -80,6 +83,20 @@ pub trait Process: Memory {
 
     /// A register of the thread's innermost native frame, by its DWARF number (System V ABI, AMD64 supplement, figure 3.36).
     fn register(&self, number: u8) -> u64;
+
+    /// Copies so many bytes, at most 8 × [`FETCH_WORDS`], to where [`fetched`](Self::fetched) has them, until the next call. One
+    /// copy of a whole structure costs little more than that of a word, and takes no stack. False if any byte cannot be read.
+    fn fetch(&self, address: u64, bytes: u64) -> bool;
+
+    /// A word of what was fetched last; zero beyond [`FETCH_WORDS`]. What lies behind the bytes that were fetched may be anything.
+    fn fetched(&self, index: usize) -> u64;
+
+    /// The word of what was fetched last that begins `offset` bytes in, where it is aligned; otherwise what of it lies in the
+    /// same eight bytes.
+    #[inline(always)]
+    fn fetched_at(&self, offset: u64) -> u64 {
+        self.fetched((offset / 8) as usize) >> (offset % 8 * 8)
+    }
 }
 
 /// Word 0 of a descriptor: bits 0–7 the [`RuntimeKind`], bits 8–39 the version, `major << 16 | minor << 8 | patch`.

@@ -22,7 +22,7 @@ use profiler_common::{
         PATH_BYTES, SLAB_WORDS, SYMBOL_BYTES, Switches, ThreadEntry, USER_SCRATCH_WORDS,
         WakerEntry,
     },
-    runtime::{CURSOR_WORDS, DESCRIPTOR_WORDS, DESCRIPTORS, RuntimeKind},
+    runtime::{CURSOR_WORDS, DESCRIPTOR_WORDS, DESCRIPTORS, FETCH_WORDS, RuntimeKind},
     walk::{
         maple::PIVOTS,
         native::{FRAME_WORDS, Frame},
@@ -90,6 +90,8 @@ pub(crate) struct Chains {
     pub(crate) level: Word,
     /// The flags of the last step.
     pub(crate) flags: Word,
+    /// What was read of the process last; see [`profiler_common::runtime::Process::fetch`].
+    pub(crate) fetched: [Word; FETCH_WORDS],
     /// By [`RuntimeKind`].
     pub(crate) of: [Chain; RUNTIME_KINDS],
 }

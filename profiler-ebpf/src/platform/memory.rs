@@ -19,6 +19,7 @@ use profiler_common::{
         FUNCTION_EVENT_WORDS, FUNCTION_FILE_BYTES, FUNCTION_NAME_BYTES, MAPPING_EVENT_WORDS,
         NAME_BYTES, NAME_WORDS, OWNER_BYTES, PATH_BYTES,
     },
+    runtime::FETCH_WORDS,
     walk::{Memory, maple::PIVOTS},
 };
 
@@ -44,6 +45,26 @@ impl Memory for UserMemory {
         // SAFETY: the helper has filled it; any bytes are words.
         Some(unsafe { words.assume_init() })
     }
+}
+
+/// Copies bytes of the running process's memory to the beginning of `into`; false if there is no room or any is unreadable.
+#[inline(always)]
+pub(crate) fn fetch(into: &'static [Word; FETCH_WORDS], address: u64, bytes: u64) -> bool {
+    // Hidden from the compiler, which would check another number than the one that is used.
+    let bytes = black_box(bytes);
+    if bytes > size_of_val(into) as u64 {
+        return false;
+    }
+    // SAFETY: the destination is at least as large as said, and made to be written through shared references; the source is
+    // checked by the helper.
+    let failed = unsafe {
+        bpf_probe_read_user(
+            into.as_ptr().cast::<c_void>().cast_mut(),
+            bytes as u32,
+            address as *const _,
+        )
+    };
+    failed == 0
 }
 
 /// Reads a value in kernel memory; zero if the address is invalid.

@@ -8,7 +8,7 @@ use crate::{
     platform::{
         loops::{Turn, repeat},
         maps::{Chain, Chains, Descriptor, KNOWN, Known, RUNTIME_KINDS, RUNTIMES, Scratch},
-        memory::UserMemory,
+        memory::{self, UserMemory},
         subprog::subprog,
     },
     sample::counters,
@@ -237,6 +237,17 @@ impl Process for View {
     fn register(&self, number: u8) -> u64 {
         let registers = &self.scratch.walk.registers;
         registers[usize::from(number) & (registers.len() - 1)].load()
+    }
+
+    #[inline(always)]
+    fn fetch(&self, address: u64, bytes: u64) -> bool {
+        memory::fetch(&self.scratch.chains.fetched, address, bytes)
+    }
+
+    #[inline(always)]
+    fn fetched(&self, index: usize) -> u64 {
+        let fetched = &self.scratch.chains.fetched;
+        fetched.get(black_box(index)).map_or(0, |word| word.load())
     }
 }
 

@@ -11,8 +11,8 @@ pub(super) use lines::lines;
 use super::image::{Image, Symbol};
 use super::{Detected, Words};
 use profiler_common::runtime::{
-    DESCRIPTOR_WORDS, RuntimeKind,
-    cpython::{Shape, at},
+    DESCRIPTOR_WORDS, FETCH_WORDS, RuntimeKind,
+    cpython::{CODE_BEGIN, Shape, at},
     first_word,
     thread::Libc,
 };
@@ -86,7 +86,7 @@ struct Version {
 const OLD: &[(usize, u64)] = &[
     (at::HEAD, 24),
     (at::FRAME_LINKS, 24),
-    (at::FRAME_POSITION, 104),
+    (at::FRAME_POSITION, 104 - 24),
     (at::CODE_STRINGS, 104),
     (at::CODE_FIRST_LINE, 40),
     (at::STRING_ASCII, 48),
@@ -115,7 +115,7 @@ const VERSIONS: &[Version] = &[
             (at::BOUNDARY, 48),
             (at::CFRAME_PREVIOUS, 8),
             (at::FRAME_LINKS, 24),
-            (at::FRAME_POSITION, 96),
+            (at::FRAME_POSITION, 96 - 24),
             (at::POSITION_SHIFT, 1),
             (at::CODE_STRINGS, 104),
             (at::CODE_FIRST_LINE, 40),
@@ -132,8 +132,8 @@ const VERSIONS: &[Version] = &[
             (at::CFRAME_FRAME, 8),
             (at::CFRAME_PREVIOUS, 16),
             (at::FRAME_LINKS, 32),
-            (at::FRAME_POSITION, 56),
-            (at::FRAME_OWNER, 68 - 56),
+            (at::FRAME_POSITION, 56 - 32),
+            (at::FRAME_OWNER, 68 - 32),
             (at::CODE_BYTES, 184),
             (at::CODE_STRINGS, 112),
             (at::CODE_FIRST_LINE, 72),
@@ -151,7 +151,7 @@ const VERSIONS: &[Version] = &[
             (at::CFRAME_PREVIOUS, 8),
             (at::FRAME_LINKS, 0),
             (at::FRAME_POSITION, 56),
-            (at::FRAME_OWNER, 70 - 56),
+            (at::FRAME_OWNER, 70),
             (at::CODE_BYTES, 192),
             (at::CODE_STRINGS, 112),
             (at::CODE_FIRST_LINE, 68),
@@ -221,12 +221,34 @@ pub(super) fn detect(image: &Image<'_>) -> Option<Detected> {
     {
         return Some(detected(Err(why)));
     }
+    if !put_lengths(&mut words) {
+        return Some(detected(Err("its structures are longer than is known")));
+    }
     words[at::KEY] = match key(image, runtime) {
         Some(key) => key,
         None if row.key != 0 => runtime.address.wrapping_add(row.key),
         None => return Some(detected(Err("where it keeps its threads is not known"))),
     };
     Some(detected(Ok(Box::new(words))))
+}
+
+/// Puts how much of a frame and of a code object is read; false if that is too much to be read at once.
+fn put_lengths(words: &mut Words) -> bool {
+    let owner = words[at::FRAME_OWNER];
+    let end_of_frame = words[at::FRAME_POSITION].max(owner) / 8 * 8 + 8;
+    let strings = words[at::CODE_STRINGS].saturating_add(24);
+    let numbers = [
+        at::CODE_FIRST_LINE,
+        at::CODE_VERSION,
+        at::CODE_FIRST_TRACEABLE,
+    ];
+    let end_of_numbers = numbers.map(|place| words[place].saturating_add(4));
+    let end_of_code = end_of_numbers.into_iter().fold(strings, u64::max);
+    words[at::FRAME_BYTES] = end_of_frame;
+    words[at::CODE_READ] = end_of_code.next_multiple_of(8) - CODE_BEGIN;
+    [at::FRAME_BYTES, at::CODE_READ]
+        .iter()
+        .all(|place| words[*place] <= 8 * FETCH_WORDS as u64)
 }
 
 /// Major and minor version.
@@ -290,7 +312,7 @@ fn put_debug_offsets(
         (at::HEAD, current),
         (at::FRAME_LINKS, executable),
         (at::FRAME_POSITION, instruction),
-        (at::FRAME_OWNER, owner - instruction),
+        (at::FRAME_OWNER, owner),
         (at::CODE_BYTES, bytecode),
         (at::CODE_STRINGS, file),
         (at::CODE_FIRST_LINE, first_line),

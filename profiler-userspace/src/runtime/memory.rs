@@ -4,8 +4,9 @@
 //! torn: whoever reads asks for a function's check before and after.
 
 use super::Words;
-use profiler_common::runtime::{Process, Runtime as _, RuntimeKind, cpython::CPython};
+use profiler_common::runtime::{FETCH_WORDS, Process, Runtime as _, RuntimeKind, cpython::CPython};
 use profiler_common::walk::Memory;
+use std::cell::Cell;
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
@@ -16,6 +17,7 @@ pub struct TargetMemory {
     file: Option<File>,
     words: Words,
     bias: u64,
+    fetched: Cell<[u64; FETCH_WORDS]>,
 }
 
 impl TargetMemory {
@@ -25,6 +27,7 @@ impl TargetMemory {
             file: File::open(format!("/proc/{tgid}/mem")).ok(),
             words,
             bias,
+            fetched: Cell::default(),
         }
     }
 
@@ -73,5 +76,23 @@ impl Process for TargetMemory {
     /// Not known from outside.
     fn register(&self, _: u8) -> u64 {
         0
+    }
+
+    fn fetch(&self, address: u64, bytes: u64) -> bool {
+        let mut buffer = [0; 8 * FETCH_WORDS];
+        let copied = usize::try_from(bytes)
+            .ok()
+            .and_then(|bytes| buffer.get_mut(..bytes))
+            .and_then(|buffer| self.copy(address, buffer));
+        let mut words = [0; FETCH_WORDS];
+        for (word, bytes) in words.iter_mut().zip(buffer.as_chunks().0) {
+            *word = u64::from_le_bytes(*bytes);
+        }
+        self.fetched.set(words);
+        copied.is_some()
+    }
+
+    fn fetched(&self, index: usize) -> u64 {
+        self.fetched.get().get(index).copied().unwrap_or(0)
     }
 }

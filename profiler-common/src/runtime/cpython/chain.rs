@@ -141,27 +141,27 @@ struct Frame {
 
 #[inline(always)]
 fn read_frame(process: &impl Process, address: u64) -> Option<Frame> {
-    let [a, b, c] = process.read(address.wrapping_add(process.descriptor(at::FRAME_LINKS)))?;
-    let place = address.wrapping_add(process.descriptor(at::FRAME_POSITION));
+    let links = address.wrapping_add(process.descriptor(at::FRAME_LINKS));
+    if !process.fetch(links, process.descriptor(at::FRAME_BYTES)) {
+        return None;
+    }
+    let position = process.fetched_at(process.descriptor(at::FRAME_POSITION));
     let shape = shape(process);
     if let Shape::FrameInLoop | Shape::FrameAtAddress = shape {
-        let [position] = process.read(place)?;
         return Some(Frame {
             address,
-            code: b,
-            previous: a,
+            code: process.fetched(1),
+            previous: process.fetched(0),
             position: position & 0xffff_ffff,
             owner: 0,
         });
     }
-    let [position, second, third] = process.read(place)?;
-    let owner = process.descriptor(at::FRAME_OWNER);
-    let word = if owner >= 16 { third } else { second };
-    let owner = word >> ((owner & 7) * 8) & 0xff;
+    let owner = process.fetched_at(process.descriptor(at::FRAME_OWNER)) & 0xff;
+    let code = process.fetched(0);
     let (code, previous) = if let Shape::EntryFlag = shape {
-        (a, c)
+        (code, process.fetched(2))
     } else {
-        (a & !REFERENCE_TAGS, b)
+        (code & !REFERENCE_TAGS, process.fetched(1))
     };
     Some(Frame {
         address,
@@ -307,23 +307,25 @@ fn skip_level(process: &impl Process, cursor: &impl Cursor) -> ChainFrame {
 /// The frame's function and where it is; broken if it has no code object.
 #[inline(always)]
 fn show(process: &impl Process, frame: Frame) -> ChainFrame {
-    let Some(check) = code::check(process, frame.code) else {
+    if !code::fetch(process, frame.code) {
         return ChainFrame::broken();
-    };
+    }
     let bytes = process.descriptor(at::CODE_BYTES);
     let position = if bytes == 0 {
         frame.position << process.descriptor(at::POSITION_SHIFT)
     } else {
         frame.position.wrapping_sub(frame.code.wrapping_add(bytes))
     };
-    let first = process.descriptor(at::CODE_FIRST_TRACEABLE);
-    if first != 0 && frame.owner != OWNED_BY_GENERATOR {
-        let [first] = process.read(frame.code.wrapping_add(first)).unwrap_or([0]);
+    if process.descriptor(at::CODE_FIRST_TRACEABLE) != 0 && frame.owner != OWNED_BY_GENERATOR {
+        let first = code::field(process, at::CODE_FIRST_TRACEABLE);
         // In instructions of two bytes. `_PyFrame_IsIncomplete`: the function has not begun, or is a shim.
         if (position as i64) < ((first & 0x7fff_ffff) << 1) as i64 {
             return ChainFrame::none(0);
         }
     }
+    let Some(check) = code::check_fetched(process) else {
+        return ChainFrame::broken();
+    };
     ChainFrame {
         function: frame.code & FUNCTION_BITS,
         check: check & CHECK_BITS,

@@ -1,6 +1,6 @@
 //! Code objects: what tells them apart, and where their names and files are.
 
-use super::layout::{Shape, at};
+use super::layout::{CODE_BEGIN, Shape, at};
 use crate::{
     intern::Hash,
     runtime::{Encoding, Piece, Process, Strings, check_of},
@@ -9,29 +9,45 @@ use crate::{
 /// See [`Runtime::check`](crate::runtime::Runtime::check).
 #[inline(always)]
 pub(super) fn check(process: &impl Process, function: u64) -> Option<u32> {
-    let [kind] = process.read(function.wrapping_add(8))?;
+    if fetch(process, function) {
+        check_fetched(process)
+    } else {
+        None
+    }
+}
+
+/// Fetches a code object; false if there is none.
+#[inline(always)]
+pub(super) fn fetch(process: &impl Process, function: u64) -> bool {
     let expected = process
         .bias()
         .wrapping_add(process.descriptor(at::CODE_TYPE));
-    if kind != expected {
-        return None;
+    let address = function.wrapping_add(CODE_BEGIN);
+    process.fetch(address, process.descriptor(at::CODE_READ)) && process.fetched(0) == expected
+}
+
+/// What stands in a code object that was fetched, at an offset in it that the descriptor has.
+#[inline(always)]
+pub(super) fn field(process: &impl Process, offset: usize) -> u64 {
+    process.fetched_at(process.descriptor(offset).wrapping_sub(CODE_BEGIN))
+}
+
+/// The check of a code object that was fetched.
+#[inline(always)]
+pub(super) fn check_fetched(process: &impl Process) -> Option<u32> {
+    let hash = Hash::new(0).with(u64::from(field(process, at::CODE_FIRST_LINE) as u32));
+    if process.descriptor(at::CODE_VERSION) != 0 {
+        let version = field(process, at::CODE_VERSION) & 0xffff_ffff;
+        return Some(check_of(hash.with(version)));
     }
-    let version = process.descriptor(at::CODE_VERSION);
-    let hash = Hash::new(0).with(u64::from(first_line(process, function)?));
-    if version != 0 {
-        let [version] = process.read(function.wrapping_add(version))?;
-        return Some(check_of(hash.with(version & 0xffff_ffff)));
-    }
-    let [file, name, qualified] =
-        process.read(function.wrapping_add(process.descriptor(at::CODE_STRINGS)))?;
+    let strings = process
+        .descriptor(at::CODE_STRINGS)
+        .wrapping_sub(CODE_BEGIN);
+    let file = process.fetched_at(strings);
+    // The qualified name has the name in it.
+    let name = process.fetched_at(strings.wrapping_add(if is_qualified(process) { 16 } else { 8 }));
     let hash = with_string(process, hash, file)?;
-    let hash = with_string(process, hash, name)?;
-    let hash = if is_qualified(process) && qualified != name {
-        with_string(process, hash, qualified)?
-    } else {
-        hash
-    };
-    Some(check_of(hash))
+    Some(check_of(with_string(process, hash, name)?))
 }
 
 /// See [`Runtime::strings`](crate::runtime::Runtime::strings).

@@ -20,11 +20,11 @@ pub mod at {
     pub const CFRAME_FRAME: usize = 7;
     /// In a `_PyCFrame` or `CFrame`: that of the next level.
     pub const CFRAME_PREVIOUS: usize = 8;
-    /// In a frame: three words with the links; which they are, the shape says.
+    /// In a frame: where what is read of it begins, which is two or three words with the links; which they are, the shape says.
     pub const FRAME_LINKS: usize = 9;
-    /// In a frame: where it is in its code.
+    /// In a frame, from `FRAME_LINKS`: where it is in its code.
     pub const FRAME_POSITION: usize = 10;
-    /// In a frame, in bytes from `FRAME_POSITION`, below 24: the byte that tells entry frames.
+    /// In a frame, from `FRAME_LINKS`: the byte that tells entry frames.
     pub const FRAME_OWNER: usize = 11;
     /// In a code object: its bytecode, where positions are addresses.
     pub const CODE_BYTES: usize = 12;
@@ -45,9 +45,16 @@ pub mod at {
     /// The addresses of the loop and of its cold part: begin, end, begin, end. Needed by
     /// [`Shape::FrameInLoop`](super::Shape::FrameInLoop), a hint for [`Shape::EntryFrame`](super::Shape::EntryFrame).
     pub const LOOP: usize = 20;
+    /// How many bytes are read of a frame, from `FRAME_LINKS`.
+    pub const FRAME_BYTES: usize = 24;
+    /// How many bytes are read of a code object, from [`CODE_BEGIN`](super::CODE_BEGIN).
+    pub const CODE_READ: usize = 25;
     /// The highest word in use.
-    pub const LAST: usize = LOOP + 3;
+    pub const LAST: usize = CODE_READ;
 }
+
+/// In a code object: its type (`PyObject.ob_type`), with which what is read of it begins.
+pub const CODE_BEGIN: u64 = 8;
 
 /// What a level is, and how its native frame is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

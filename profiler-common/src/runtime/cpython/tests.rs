@@ -43,7 +43,9 @@ fn old(shape: Shape) -> Recorded {
             (at::BOUNDARY, 48),
             (at::CFRAME_PREVIOUS, 8),
             (at::FRAME_LINKS, 24),
-            (at::FRAME_POSITION, 104),
+            (at::FRAME_POSITION, 104 - 24),
+            (at::FRAME_BYTES, 88),
+            (at::CODE_READ, 120),
             (at::CODE_STRINGS, 104),
             (at::CODE_FIRST_LINE, 40),
             (at::STRING_ASCII, 48),
@@ -62,8 +64,10 @@ fn python_3_11() -> Recorded {
             (at::CFRAME_FRAME, 8),
             (at::CFRAME_PREVIOUS, 16),
             (at::FRAME_LINKS, 32),
-            (at::FRAME_POSITION, 56),
-            (at::FRAME_OWNER, 68 - 56),
+            (at::FRAME_POSITION, 56 - 32),
+            (at::FRAME_OWNER, 68 - 32),
+            (at::FRAME_BYTES, 40),
+            (at::CODE_READ, 128),
             (at::CODE_BYTES, 184),
             (at::CODE_STRINGS, 112),
             (at::CODE_FIRST_LINE, 72),
@@ -89,7 +93,9 @@ fn python_3_13() -> Recorded {
             (at::HEAD, 72),
             (at::FRAME_LINKS, 0),
             (at::FRAME_POSITION, 56),
-            (at::FRAME_OWNER, 70 - 56),
+            (at::FRAME_OWNER, 70),
+            (at::FRAME_BYTES, 72),
+            (at::CODE_READ, 184),
             (at::CODE_BYTES, 200),
             (at::CODE_STRINGS, 112),
             (at::CODE_FIRST_LINE, 68),
@@ -112,6 +118,7 @@ fn text(process: &mut Recorded, address: u64, text: &str) {
 
 /// A code object named after a string.
 fn code(process: &mut Recorded, address: u64, name: &str) {
+    process.words(address, &[0; 28]);
     process.words(address + 8, &[BIAS + CODE_TYPE]);
     for place in [
         at::CODE_FIRST_LINE,
@@ -185,7 +192,7 @@ fn frames_of_3_8_go_one_to_each_native_frame_of_the_loop() {
     code(&mut process, 0xb000, "outer");
     process.words(STATE + 24, &[0x1_0000]);
     for (frame, back, its_code) in [(0x1_0000, 0x2_0000, 0xa000), (0x2_0000, 0, 0xb000)] {
-        process.words(frame + 24, &[back, its_code, 0]);
+        process.words(frame + 24, &[back, its_code, 0, 0, 0, 0, 0, 0, 0, 0]);
         process.words(frame + 104, &[6]);
     }
     let mut stack = natives(&[64, 64, 64, 64]);
@@ -217,7 +224,7 @@ fn frames_of_3_10_belong_where_their_cframes_lie() {
     process.words(inner + 8, &[outer]);
     process.words(outer + 8, &[STATE + 100]);
     for (frame, back, its_code) in [(0x1_0000, 0x2_0000, 0xa000), (0x2_0000, 0, 0xb000)] {
-        process.words(frame + 24, &[back, its_code, 0]);
+        process.words(frame + 24, &[back, its_code, 0, 0, 0, 0, 0, 0, 0, 0]);
         process.words(frame + 104, &[6]);
     }
     let shown = walk::<CPython>(&process, &stack, false);
