@@ -10,6 +10,7 @@ pub mod clock;
 mod code;
 pub mod debuginfod;
 mod desktop;
+pub mod diff;
 pub mod input;
 pub mod inspect;
 pub mod kernel;

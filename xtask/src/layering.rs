@@ -119,6 +119,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("raw_recording", &["clock", "object", "profile"]),
     ("clock", &[]),
     ("desktop", &[]),
+    ("diff", &["profile"]),
     ("pprof", &[]),
     ("priority", &[]),
     ("object", &[]),
@@ -141,6 +142,7 @@ const DOORS: &[(&str, &[&str])] = &[
         &["input/pprof", "output", "pprof", "raw_recording"],
     ),
     ("regex", &["output/text_style", "profile/select"]),
+    ("statrs", &["diff/stats"]),
     ("tokio", &["session"]),
     ("ureq", &["debuginfod"]),
 ];
