@@ -14,6 +14,7 @@ pub mod diff;
 pub mod input;
 pub mod inspect;
 pub mod kernel;
+pub mod live;
 pub mod object;
 pub mod output;
 pub mod pipeline;

@@ -43,6 +43,8 @@ pub struct Plan {
     /// How long each window of the raw recording is that is the one output of the one event; none where it has no
     /// windows.
     pub window: Option<Duration>,
+    /// Whether it is shown on the terminal while it goes on. Then events have no outputs.
+    pub live: bool,
     /// How long the windows are that outputs tell of; none for what is usual.
     pub resolution: Option<Duration>,
     /// Whether the first picture is opened in a browser.
@@ -76,7 +78,7 @@ pub struct Event {
     pub perf_event: PerfEventChoice,
     /// How often that is to be.
     pub sampling: Sampling,
-    /// Where the profile goes; never empty, no place twice, and none of another event's but a shared page or a file whose
+    /// Where the profile goes; never empty unless it is only shown, no place twice, and none of another event's but a shared page or a file whose
     /// format takes several.
     pub outputs: Vec<Output>,
 }

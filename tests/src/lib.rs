@@ -14,6 +14,7 @@ mod browser;
 mod feature;
 mod folded;
 pub mod go_pprof;
+pub mod golden;
 mod grammar;
 mod invocation;
 mod loading;

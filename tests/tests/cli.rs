@@ -220,7 +220,6 @@ fn commands_of_other_tools_are_answered_with_ours() {
         ("record ./prog", "flame-bpf -- ./prog"),
         ("./prog --flag", "flame-bpf -- ./prog --flag"),
         ("report --stdio", "flame-bpf -p PID -d 10"),
-        ("top", "flame-bpf -a -d 10"),
     ] {
         let said = refused(flags);
         assert!(

@@ -3,12 +3,12 @@
 //! In: one profile, written by hand to be as awkward as real ones are. Out: a difference, if any.
 //! `cargo xtask bless` accepts what is written now; `git diff` then shows what that means.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use flame_bpf::output::{self, Format, MinWidth, Style};
 use flame_bpf::profile::fold::FoldStyle;
 use flame_bpf::profile::{Frame, FrameKind, FrameProfile, Profile, Unit, Window};
+use flame_bpf_tests::golden::compare;
 use flame_bpf_tests::{Graph, PageData, in_windows};
 
 /// Names that programs have and names that they could have to do harm.
@@ -138,34 +138,6 @@ fn written(format: Format, style: &Style) -> String {
     let mut bytes = Vec::new();
     output::write(&profile(), format, style, &mut bytes).expect("a vector takes everything");
     String::from_utf8(bytes).expect("both formats are UTF-8")
-}
-
-#[track_caller]
-fn compare(name: &str, actual: &str) {
-    let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "golden", name]
-        .iter()
-        .collect();
-    if std::env::var_os("FLAME_BPF_BLESS").is_some_and(|value| value == "1") {
-        std::fs::write(&path, actual).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        return;
-    }
-    let advice = "If what is written now is right, accept it with `cargo xtask bless`.";
-    let expected = std::fs::read_to_string(&path)
-        .unwrap_or_else(|error| panic!("{}: {error}\n{advice}", path.display()));
-    let (mut left, mut right) = (expected.lines(), actual.lines());
-    for line in 1.. {
-        match (left.next(), right.next()) {
-            (None, None) => break,
-            (expected, actual) => assert!(
-                expected == actual,
-                "tests/golden/{name}, line {line}:\n  expected {expected:?}\n   written {actual:?}\n{advice}"
-            ),
-        }
-    }
-    assert!(
-        expected == actual,
-        "tests/golden/{name} differs in its line ends\n{advice}"
-    );
 }
 
 /// Sizes and offsets of what crosses the boundary to the kernel half: a change to the layout is then

@@ -17,6 +17,7 @@ pub(crate) fn bless() -> Result<()> {
     for tests in [
         &["--test=raw_recording", "to_the_byte"][..],
         &["--test=golden"],
+        &["--test=live_screens", "screen"],
         &["--test=pprof", "the_bytes_of"],
         &["--test=formats", "the_bytes_of"],
         &["--test=inputs", "by_what_is_in_them"],

@@ -52,6 +52,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "desktop",
             "input",
             "kernel",
+            "live",
             "object",
             "output",
             "plan",
@@ -104,6 +105,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("symbolize", &["code", "object", "process", "profile"]),
     ("input", &["pprof", "profile"]),
+    ("live", &["output", "profile"]),
     ("output", &["pprof", "profile"]),
     (
         "unwind",
@@ -141,6 +143,7 @@ const DOORS: &[(&str, &[&str])] = &[
         "prost",
         &["input/pprof", "output", "pprof", "raw_recording"],
     ),
+    ("ratatui", &["live"]),
     ("regex", &["output/text_style", "profile/select"]),
     ("statrs", &["diff/stats"]),
     ("tokio", &["session"]),

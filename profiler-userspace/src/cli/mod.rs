@@ -48,7 +48,7 @@ pub enum Task {
 #[command(
     name = "flame-bpf",
     version,
-    override_usage = "flame-bpf [OPTIONS] [DURATION] [-- COMMAND [ARGS]...]\n       flame-bpf render FILE [OPTIONS]",
+    override_usage = "flame-bpf [OPTIONS] [DURATION] [-- COMMAND [ARGS]...]\n       flame-bpf top [OPTIONS]\n       flame-bpf render FILE [OPTIONS]",
     after_help = help::EXAMPLES,
     after_long_help = format!("{}\n\n{}", help::EXAMPLES, help::READING),
     args_conflicts_with_subcommands = true,
@@ -64,6 +64,9 @@ struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
+    /// Show on the terminal where time goes, while it goes on; takes all options of a recording
+    #[command(override_usage = "flame-bpf top [OPTIONS] [DURATION] [-- COMMAND [ARGS]...]")]
+    Top(Box<record::RecordArgs>),
     Render(Box<render::RenderArgs>),
     #[command(subcommand)]
     Inspect(inspect::Inspect),
@@ -108,6 +111,10 @@ fn read(arguments: &[OsString], stdout_is_terminal: bool) -> Result<Task, Exit> 
     let task = match command {
         Some(Command::Render(args)) => {
             render::build(*args, stdout_is_terminal).map(|rendering| Task::Render(rendering.into()))
+        }
+        Some(Command::Top(mut args)) => {
+            args.live.live = true;
+            plan::build(*args, stdout_is_terminal).map(|plan| Task::Record(plan.into()))
         }
         Some(Command::Inspect(args)) => args.task(),
         Some(Command::Completions(args)) => {
@@ -191,7 +198,7 @@ mod tests {
             let program = std::iter::once("flame-bpf".to_owned());
             match parse(program.chain(words).map(OsString::from), true) {
                 Ok(Task::Record(plan)) => {
-                    prop_assert!(plan.events.iter().all(|event| !event.outputs.is_empty()));
+                    prop_assert!(plan.events.iter().all(|event| event.outputs.is_empty() == plan.live));
                     prop_assert!(!plan.events.is_empty());
                     prop_assert!(plan.target != crate::plan::Target::Launched || plan.launch.is_some());
                     prop_assert!(plan.launch.is_none_or(|command| !command.is_empty()));

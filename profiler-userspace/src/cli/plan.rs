@@ -12,7 +12,7 @@ use anyhow::{Result, anyhow, bail, ensure};
 use super::event_spec::EventSpec;
 use super::flags::{LookArgs, NameArgs, OutputArgs};
 use super::off_cpu::Asked;
-use super::record::{KernelNameArgs, RecordArgs, SamplingArgs, ScopeArgs, StackArgs};
+use super::record::{KernelNameArgs, LiveArgs, RecordArgs, SamplingArgs, ScopeArgs, StackArgs};
 use super::value::{self, Ids, shell_word};
 use crate::debuginfod::Servers;
 use crate::output::{Format, Style};
@@ -50,6 +50,7 @@ pub(super) fn build(args: RecordArgs, stdout_is_terminal: bool) -> Result<Plan> 
         names,
         of_kernel,
         look,
+        live: LiveArgs { live },
         running,
     } = args;
     let asked = off_cpu.asked()?;
@@ -103,7 +104,11 @@ pub(super) fn build(args: RecordArgs, stdout_is_terminal: bool) -> Result<Plan> 
         !running.quiet || running.verbose == 0,
         "-q prints less and -v prints more; keep one of them"
     );
-    let outputs = events::outputs(&specs, &output, stdout_is_terminal)?;
+    let outputs = match live {
+        true => refusal::with_live(&output, &windows, &chart, &of_kernel, &off_cpu)
+            .map(|()| vec![Vec::new(); specs.len().max(1)])?,
+        false => events::outputs(&specs, &output, stdout_is_terminal)?,
+    };
     let mut events = events::events(&probe, &specs, &sampling, outputs)?;
     if let Some(waits) = beside {
         let event = events::beside(waits, off_cpu.outputs_beside(), &mut events)?;
@@ -116,8 +121,8 @@ pub(super) fn build(args: RecordArgs, stdout_is_terminal: bool) -> Result<Plan> 
     chart.check(outputs(), look.reverse)?;
     refusal::with_chart(&events, &chart)?;
     let selection = select.selection();
-    refusal::of_selection(&selection, &stacks, &events)?;
-    let is_drawn = outputs().any(Output::is_drawn);
+    refusal::of_selection(&selection, &stacks, &events, live)?;
+    let is_drawn = live || outputs().any(Output::is_drawn);
     let style = Style {
         chart: chart.flamechart,
         ..style(&look, &output, is_drawn)?
@@ -131,6 +136,7 @@ pub(super) fn build(args: RecordArgs, stdout_is_terminal: bool) -> Result<Plan> 
         events,
         duration,
         window: windows.window,
+        live,
         resolution: chart.recorded(),
         opens: opens(&output, is_drawn)?,
         capture,

@@ -46,6 +46,8 @@ pub(super) struct RecordArgs {
     #[command(flatten)]
     pub(super) look: LookArgs,
     #[command(flatten)]
+    pub(super) live: LiveArgs,
+    #[command(flatten)]
     pub(super) running: RunningArgs,
 }
 
@@ -141,6 +143,14 @@ pub(super) struct WindowArgs {
     /// Write a window of the raw recording every 10s, 1m ...; `render --from --to` picks some
     #[arg(long, value_name = "DURATION", value_parser = value::window, allow_negative_numbers = true)]
     pub(super) window: Option<Duration>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Output")]
+pub(super) struct LiveArgs {
+    /// Show it on the terminal while it goes on, as `flame-bpf top` does; `s` saves what is seen
+    #[arg(long)]
+    pub(super) live: bool,
 }
 
 #[derive(Debug, clap::Args)]

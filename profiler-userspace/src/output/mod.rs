@@ -24,6 +24,7 @@ pub use html::{Section, write_page};
 pub(crate) use style::length;
 use style::timed;
 pub use style::{MinWidth, Palette, Style};
+pub use svg::frame_color;
 pub use text::hottest;
 pub use text_style::{Peek, TextStyle};
 pub use together::Together;

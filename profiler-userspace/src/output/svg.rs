@@ -20,9 +20,9 @@ mod paint;
 mod pixels;
 mod tree;
 
-use super::{Error, Style, timed};
+use super::{Error, Palette, Style, timed};
 use crate::profile::fold::{FoldStyle, Folded, Order};
-use crate::profile::{Profile, View};
+use crate::profile::{Frame, FrameKind, Profile, View};
 use chart::Chart;
 use layout::Layout;
 use paint::Paints;
@@ -31,6 +31,17 @@ use tree::Tree;
 
 /// Frames always carry their annotations here: the palettes read it, and nobody sees it.
 const ANNOTATED: bool = true;
+
+/// The colour that a frame has in a palette, as red, green and blue; black text on it can be read. `time`: for how long its
+/// threads ran, and for how long they did not.
+pub fn frame_color(palette: Palette, name: &str, kind: FrameKind, time: [f64; 2]) -> [u8; 3] {
+    let frame = Frame {
+        name: name.to_owned(),
+        kind,
+    };
+    let color = colors::of_frame(palette, &frame, time);
+    [color.r, color.g, color.b]
+}
 
 /// Draws the view of a profile. Fails on one without weight, and on a style that cannot be drawn.
 pub(super) fn write(view: &View, style: &Style, out: &mut dyn Write) -> Result<(), Error> {

@@ -10,6 +10,7 @@ mod facts;
 pub(crate) mod finish;
 mod foreign;
 mod input;
+pub(crate) mod live;
 mod normalize;
 pub(crate) mod progress;
 mod read_summary;

@@ -183,6 +183,7 @@ mod tests {
             }],
             duration: None,
             window: None,
+            live: false,
             resolution: None,
             opens: false,
             capture: Capture {

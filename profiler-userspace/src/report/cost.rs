@@ -19,9 +19,17 @@ pub(crate) struct Cost {
 }
 
 impl Cost {
+    /// The CPU time of this process up to now.
+    pub(crate) fn cpu_time() -> Duration {
+        let cpu = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+        Duration::new(
+            u64::try_from(cpu.tv_sec).unwrap_or(0),
+            u32::try_from(cpu.tv_nsec).unwrap_or(0),
+        )
+    }
+
     /// What was used up to now.
     pub(crate) fn now(map_bytes: u64) -> Self {
-        let cpu = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let peak = status.lines().find_map(|line| {
             let kib: u64 = line
@@ -33,10 +41,7 @@ impl Cost {
             Some(kib * 1024)
         });
         Self {
-            cpu: Duration::new(
-                u64::try_from(cpu.tv_sec).unwrap_or(0),
-                u32::try_from(cpu.tv_nsec).unwrap_or(0),
-            ),
+            cpu: Self::cpu_time(),
             peak_bytes: peak.unwrap_or(0),
             map_bytes,
         }

@@ -12,7 +12,7 @@ use rustix::fd::OwnedFd;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, IsTerminal as _};
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -27,6 +27,17 @@ pub(crate) struct SuspendedCommand {
     spawning: JoinHandle<io::Result<Child>>,
 }
 
+/// Where a command may say something, and be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Says {
+    /// Where we may.
+    All,
+    /// On stderr, so that stdout holds our output and nothing else.
+    AllOnStderr,
+    /// Not on the terminal, which shows something else.
+    NothingOnTerminals,
+}
+
 /// A command that runs.
 pub(crate) struct Running {
     child: Child,
@@ -35,17 +46,30 @@ pub(crate) struct Running {
 }
 
 impl SuspendedCommand {
-    /// Forks. With `stdout_is_ours`, what the command prints goes to stderr, so that stdout holds our
-    /// output and nothing else.
-    pub(crate) fn start(command: &[OsString], stdout_is_ours: bool) -> Result<Self> {
+    /// Forks.
+    pub(crate) fn start(command: &[OsString], says: Says) -> Result<Self> {
         let (program, arguments) = command.split_first().context("there is no command")?;
         let name = program.to_string_lossy().into_owned();
         let (gate_read, gate) = pipe_with(PipeFlags::CLOEXEC)?;
         let (pid_read, pid_write) = pipe_with(PipeFlags::CLOEXEC)?;
         let mut command = Command::new(program);
         command.args(arguments);
-        if stdout_is_ours {
-            command.stdout(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?));
+        match says {
+            Says::All => {}
+            Says::AllOnStderr => {
+                command.stdout(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?));
+            }
+            Says::NothingOnTerminals => {
+                if io::stdin().is_terminal() {
+                    command.stdin(Stdio::null());
+                }
+                if io::stdout().is_terminal() {
+                    command.stdout(Stdio::null());
+                }
+                if io::stderr().is_terminal() {
+                    command.stderr(Stdio::null());
+                }
+            }
         }
         let parents_end = gate.as_raw_fd();
         // SAFETY: between fork and exec this makes four system calls (close, getpid, write, read) and
@@ -185,7 +209,7 @@ mod tests {
         let trace = folder.path().join("trace");
         let suspended = SuspendedCommand::start(
             &shell(&format!("echo ran > {}; exit 7", trace.display())),
-            false,
+            Says::All,
         )
         .unwrap();
         std::thread::sleep(std::time::Duration::from_millis(50));
@@ -200,9 +224,11 @@ mod tests {
         let _alone = alone();
         let folder = tempfile::tempdir().unwrap();
         let trace = folder.path().join("trace");
-        let suspended =
-            SuspendedCommand::start(&shell(&format!("echo ran > {}", trace.display())), false)
-                .unwrap();
+        let suspended = SuspendedCommand::start(
+            &shell(&format!("echo ran > {}", trace.display())),
+            Says::All,
+        )
+        .unwrap();
         let SuspendedCommand { gate, spawning, .. } = suspended;
         drop(gate);
         assert!(spawning.join().unwrap().is_err());
@@ -212,14 +238,15 @@ mod tests {
     #[test]
     fn fatal_signals_are_reported_as_by_a_shell() {
         let _alone = alone();
-        let suspended = SuspendedCommand::start(&shell("kill -TERM $$; sleep 5"), false).unwrap();
+        let suspended =
+            SuspendedCommand::start(&shell("kill -TERM $$; sleep 5"), Says::All).unwrap();
         assert_eq!(wait(&mut suspended.release().unwrap()), 128 + 15);
     }
 
     #[test]
     fn a_program_that_does_not_exist_is_named() {
         let _alone = alone();
-        let suspended = SuspendedCommand::start(&["/no/such/program".into()], false).unwrap();
+        let suspended = SuspendedCommand::start(&["/no/such/program".into()], Says::All).unwrap();
         let error = format!("{:#}", suspended.release().err().unwrap());
         assert!(error.contains("/no/such/program"), "{error}");
     }

@@ -7,6 +7,7 @@ mod attach;
 mod collector;
 mod events;
 mod launch;
+mod live;
 mod rescans;
 mod sampling;
 mod signals;
@@ -16,6 +17,7 @@ use crate::desktop;
 use crate::kernel::{Kernel, Support};
 use crate::output::sink::Sink;
 use crate::pipeline::finish::finish;
+use crate::pipeline::live::{self as watched, Live};
 use crate::pipeline::prepare;
 use crate::pipeline::recording_info::RecordingInfo;
 use crate::pipeline::windows::{self, Windows};
@@ -27,7 +29,7 @@ use crate::report::findings::Finding;
 use crate::targets::tasks;
 use anyhow::{Context as _, Result};
 use attach::{Attached, attach, cpus, no_rows};
-use launch::SuspendedCommand;
+use launch::{Says, SuspendedCommand};
 use profiler_common::abi::FileKinds;
 use sampling::Session;
 use signals::Signals;
@@ -60,8 +62,12 @@ async fn record(plan: &Plan) -> Result<u8> {
     let mut signals = Signals::listen()?;
     let suspended = match &plan.launch {
         Some(command) => {
-            let stdout_is_ours = sinks.iter().any(Sink::is_stdout);
-            Some(SuspendedCommand::start(command, stdout_is_ours)?)
+            let says = match plan.live {
+                true => Says::NothingOnTerminals,
+                false if sinks.iter().any(Sink::is_stdout) => Says::AllOnStderr,
+                false => Says::All,
+            };
+            Some(SuspendedCommand::start(command, says)?)
         }
         None => None,
     };
@@ -89,10 +95,22 @@ async fn record(plan: &Plan) -> Result<u8> {
         recording_info.take_in(asleep);
     }
     let mut windows = Windows::of(&plan, &recording_info, &sinks);
+    let mut live = (plan.live)
+        .then(|| signals.live.begin(&plan, &recording_info))
+        .transpose()?;
     let mut command = suspended.map(SuspendedCommand::release).transpose()?;
     let stop = session
-        .sample(&plan, &ids, &mut signals, &mut command, windows.as_mut())
-        .await?;
+        .sample(
+            &plan,
+            &ids,
+            &mut signals,
+            &mut command,
+            (windows.as_mut(), live.as_mut()),
+        )
+        .await;
+    // The terminal is as it was before anything else is said.
+    let shown = live.map(Live::end);
+    let stop = stop?;
     recording_info.ended(stop, session.elapsed());
     let written = windows.map(Windows::written);
     // Somebody waits for the graph. Without debug information it is a matter of milliseconds of work, and should be one of
@@ -104,9 +122,10 @@ async fn record(plan: &Plan) -> Result<u8> {
     let finishing = tokio::task::spawn_blocking(move || {
         let _raised = (is_quick && written.is_none()).then(RaisedPriority::new);
         let recorded = session.end()?;
-        match written {
-            Some(written) => windows::finish(recorded, &plan, recording_info, &sinks, written),
-            None => finish(recorded, &plan, recording_info, &sinks),
+        match (written, shown) {
+            (_, Some(shown)) => Ok(watched::finish(recorded, &plan, recording_info, shown)),
+            (Some(written), _) => windows::finish(recorded, &plan, recording_info, &sinks, written),
+            (None, None) => finish(recorded, &plan, recording_info, &sinks),
         }
     });
     let Some(report) = signals.unless_interrupted(finishing).await? else {

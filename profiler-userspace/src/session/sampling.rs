@@ -5,10 +5,12 @@
 use super::collector::Collector;
 use super::events::EventHandler;
 use super::launch::Running;
+use super::live::{self, Wanted};
 use super::signals::Signals;
 use super::tables::Tables;
 use crate::kernel::Kernel;
 use crate::pipeline::Recorded;
+use crate::pipeline::live::Live;
 use crate::pipeline::progress::Progress;
 use crate::pipeline::recording_info::{Before, Stop};
 use crate::pipeline::symbolize::Code;
@@ -80,10 +82,10 @@ impl Session {
         ids: &[u32],
         signals: &mut Signals,
         command: &mut Option<Running>,
-        mut windows: Option<&mut Windows<'_>>,
+        (mut windows, mut live): (Option<&mut Windows<'_>>, Option<&mut Live<'_>>),
     ) -> Result<Stop> {
         let _raised = RaisedPriority::new();
-        let progress = Progress::new(plan.duration, plan.verbosity.quiet);
+        let progress = Progress::new(plan.duration, plan.verbosity.quiet || plan.live);
         let watched = if plan.target == Target::Launched {
             &[]
         } else {
@@ -114,6 +116,15 @@ impl Session {
                         break Stop::CommandEnded;
                     }
                 }
+                asked = signals.live.next(), if live.is_some() => {
+                    let Some(live) = &live else { continue };
+                    match asked {
+                        Some(Wanted::End) => break Stop::Interrupted,
+                        Some(Wanted::Stop) => live::stop(live.viewing()),
+                        Some(Wanted::GoOn) => live.viewing().go_on(),
+                        None => {}
+                    }
+                }
                 ready = self.events.readable() => {
                     ready.context("cannot listen for kernel events")?.clear_ready();
                     self.take_in_events()?;
@@ -132,12 +143,20 @@ impl Session {
                 _ = tick.tick() => {
                     // Not every event wakes us up.
                     self.take_in_events()?;
-                    self.print_logs();
+                    match &mut live {
+                        Some(live) => live.say_later(&self.logs().0),
+                        None => drop(self.print_logs()),
+                    }
                     self.collector.drain_if_full(&mut self.kernel, &mut self.handler)?;
                     if let Some(windows) = &mut windows
                         && windows.is_over(self.elapsed())
                     {
                         self.write_window(windows)?;
+                    }
+                    if let Some(live) = &mut live
+                        && live.is_over(self.elapsed())
+                    {
+                        self.show_window(live)?;
                     }
                     if progress.is_visible() {
                         progress.sampling(self.elapsed(), &self.so_far(plan));
@@ -158,11 +177,18 @@ impl Session {
 
     /// Prints what the kernel half logged; returns how many lines it dropped so far.
     fn print_logs(&mut self) -> u64 {
-        let (lines, dropped) = self.kernel.log_lines();
-        for line in lines {
-            report::print(&format!("flame-bpf: kernel half: {line}\n"));
-        }
+        let (text, dropped) = self.logs();
+        report::print(&text);
         dropped
+    }
+
+    /// What the kernel half logged, and how many lines it dropped so far.
+    fn logs(&mut self) -> (String, u64) {
+        let (lines, dropped) = self.kernel.log_lines();
+        let said = lines
+            .into_iter()
+            .map(|line| format!("flame-bpf: kernel half: {line}\n"));
+        (said.collect(), dropped)
     }
 
     /// How many samples there are so far: of what the recording is about, or of each thing.
@@ -220,6 +246,17 @@ impl Session {
             objects: &objects,
         };
         windows.write(normalized, code, &mut self.kernel, until)?;
+        self.handler.processes.close_deleted();
+        Ok(())
+    }
+
+    /// Shows what was recorded in the window that is over.
+    fn show_window(&mut self, live: &mut Live<'_>) -> Result<()> {
+        let until = self.elapsed();
+        self.collector.drain(&mut self.kernel, &mut self.handler)?;
+        let (normalized, objects) = self.collector.take(&mut self.handler);
+        let processes = &self.handler.processes;
+        live.show(normalized, objects, processes, &mut self.kernel, until);
         self.handler.processes.close_deleted();
         Ok(())
     }

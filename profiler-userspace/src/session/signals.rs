@@ -3,6 +3,7 @@
 //! In: SIGINT, SIGTERM, SIGHUP, SIGCHLD. Out: an end of waiting: for the recording's end, for graphs, for the command.
 
 use super::launch::Running;
+use super::live::LiveSignals;
 use anyhow::{Context as _, Result};
 use rustix::process::Signal;
 use std::time::Duration;
@@ -21,6 +22,8 @@ pub(super) struct Signals {
     pub(super) ends: Ends,
     /// The end of a child.
     pub(super) child: Listener,
+    /// What is about the terminal, where there is a live view.
+    pub(super) live: LiveSignals,
 }
 
 /// Those that ask for the end.
@@ -55,6 +58,7 @@ impl Signals {
                 hangup: listen(SignalKind::hangup())?,
             },
             child: listen(SignalKind::child())?,
+            live: LiveSignals::default(),
         })
     }
 

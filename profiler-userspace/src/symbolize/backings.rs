@@ -18,7 +18,18 @@ pub(super) fn look_up(
     offsets: &[FileOffset],
 ) -> Answer {
     let backing = processes.backing(object.backing);
-    let (named, reached) = match open(object, processes) {
+    answer(object, backing, open(object, processes), sources, offsets)
+}
+
+/// The symbols at some offsets of an object, as it was opened; none if it could not be.
+pub(super) fn answer(
+    object: &Object,
+    backing: &Backing,
+    opened: Option<(Opened, PathBuf)>,
+    sources: Sources<'_>,
+    offsets: &[FileOffset],
+) -> Answer {
+    let (named, reached) = match opened {
         Some((opened, path)) => (
             native::name(&opened, &path, offsets, sources),
             match opened.root == Path::new("/") {
@@ -32,10 +43,15 @@ pub(super) fn look_up(
         code: unsymbolized(object, backing, &named, reached),
         named,
         module: module(backing),
-        path: match backing {
-            Backing::File(file) => file.path.clone(),
-            Backing::Vdso | Backing::Memory { .. } => PathBuf::new(),
-        },
+        path: path(backing),
+    }
+}
+
+/// Where it was when it was mapped; empty where that was no file.
+pub(super) fn path(backing: &Backing) -> PathBuf {
+    match backing {
+        Backing::File(file) => file.path.clone(),
+        Backing::Vdso | Backing::Memory { .. } => PathBuf::new(),
     }
 }
 

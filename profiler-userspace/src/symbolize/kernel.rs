@@ -46,18 +46,35 @@ pub struct KernelSymbols {
 impl KernelSymbols {
     /// The functions of all of the kernel's locations in a profile.
     pub fn of(normalized: &NormalizedProfile, names: &mut KernelNames<'_>) -> Self {
-        let address = |location: &Location| match *location {
-            Location::Kernel(address) => Some(address),
-            Location::At { .. } | Location::Named(_) | Location::Unknown => None,
-        };
-        let mut addresses: Vec<u64> = normalized.locations().iter().filter_map(address).collect();
-        addresses.sort_unstable();
+        let addresses = Self::addresses(normalized);
         let (functions, naming) = names.name(&addresses);
         let functions = addresses.into_iter().zip(functions);
         Self {
             functions: functions
                 .filter_map(|(address, function)| Some((address, function?)))
                 .collect(),
+            naming,
+        }
+    }
+
+    /// The addresses of all of the kernel's locations in a profile, ascending.
+    pub(super) fn addresses(normalized: &NormalizedProfile) -> Vec<u64> {
+        let address = |location: &Location| match *location {
+            Location::Kernel(address) => Some(address),
+            Location::At { .. } | Location::Named(_) | Location::Unknown => None,
+        };
+        let mut addresses: Vec<u64> = normalized.locations().iter().filter_map(address).collect();
+        addresses.sort_unstable();
+        addresses
+    }
+
+    /// Functions that are known already.
+    pub(super) fn known(
+        functions: impl Iterator<Item = (u64, KernelFunction)>,
+        naming: KernelNaming,
+    ) -> Self {
+        Self {
+            functions: functions.collect(),
             naming,
         }
     }
@@ -148,7 +165,10 @@ impl<'a> KernelNames<'a> {
     }
 
     /// Names for `addresses`, which are ascending and distinct.
-    fn name(&mut self, addresses: &[u64]) -> (Vec<Option<KernelFunction>>, KernelNaming) {
+    pub(super) fn name(
+        &mut self,
+        addresses: &[u64],
+    ) -> (Vec<Option<KernelFunction>>, KernelNaming) {
         let (names, naming) = self.name_functions(addresses);
         let function = |name: Option<String>| {
             Some(KernelFunction {

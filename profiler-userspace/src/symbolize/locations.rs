@@ -55,11 +55,11 @@ pub(super) struct Found {
     pub(super) skipped: SkippedDebugInfo,
 }
 
-/// Adds to an empty `profile` what is at each of the locations of `normalized`.
+/// Adds to an empty `profile` what is at each of the locations of `normalized`, by so many threads.
 pub(super) fn symbolize(
     normalized: &NormalizedProfile,
     kernel: &KernelSymbols,
-    sources: &Sources<'_>,
+    (sources, threads): (&Sources<'_>, usize),
     profile: &mut Profile,
     unsymbolized: &mut UnsymbolizedTable,
     look_up: LookUp<'_>,
@@ -108,16 +108,10 @@ pub(super) fn symbolize(
     report(0);
     let ask =
         |wanted: &Wanted, fetch: Option<&Fetch<'_>>| look_up(wanted.object, &wanted.offsets, fetch);
-    parallel::each(
-        &wanted,
-        parallel::threads(),
-        sources.fetch,
-        &ask,
-        |number, answer| {
-            building.take(&wanted[number], answer, unsymbolized);
-            report(number + 1);
-        },
-    );
+    parallel::each(&wanted, threads, sources.fetch, &ask, |number, answer| {
+        building.take(&wanted[number], answer, unsymbolized);
+        report(number + 1);
+    });
     building.finish()
 }
 

@@ -15,6 +15,8 @@ mod interrupts;
 mod kernel;
 mod kernel_function;
 mod kernel_lines;
+mod known_kernel;
+mod known_names;
 mod leaf;
 mod locations;
 mod memory_budget;
@@ -39,6 +41,8 @@ pub use interrupts::without_interrupted;
 pub use kernel::{AskKernel, KernelNames, KernelNaming, KernelSymbols};
 pub use kernel_function::KernelFunction;
 pub use kernel_lines::{KernelFiles, KernelLines, KernelLining};
+pub use known_kernel::KnownKernel;
+pub use known_names::{Answered, KnownNames, Question};
 pub use memory_budget::SymbolMemory;
 pub use normalize::Normalizer;
 pub use objects::Objects;
@@ -119,15 +123,23 @@ pub fn symbolize(
         };
         backings::look_up(objects.get(index), processes, sources, offsets)
     };
-    build(normalized, unit, kernel, sources, &look_up)
+    build(
+        normalized,
+        unit,
+        kernel,
+        sources,
+        parallel::threads(),
+        &look_up,
+    )
 }
 
-/// Finds symbols for everything in `normalized`, whose objects `look_up` knows.
+/// Finds symbols for everything in `normalized`, whose objects `look_up` knows, by so many `threads`.
 fn build(
     normalized: NormalizedProfile,
     unit: Unit,
     kernel: &KernelSymbols,
     sources: &Sources<'_>,
+    threads: usize,
     look_up: LookUp<'_>,
 ) -> Symbolized {
     let mut profile = Profile::new(unit, normalized.window);
@@ -136,7 +148,7 @@ fn build(
     let found = locations::symbolize(
         &normalized,
         kernel,
-        sources,
+        (sources, threads),
         &mut profile,
         &mut unsymbolized,
         look_up,

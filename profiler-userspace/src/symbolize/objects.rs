@@ -18,7 +18,7 @@ const MAX_OWNERS: usize = 16;
 
 /// What makes two places lie in one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Key {
+pub(super) struct Key {
     backing: BackingId,
     /// Whose memory it is, if it is memory.
     maker: Option<ProcessKey>,
@@ -89,6 +89,15 @@ impl Objects {
     /// The object of that number.
     pub(super) fn get(&self, index: ObjectIndex) -> &Object {
         &self.all[index.0 as usize]
+    }
+
+    /// What tells each object apart, by its number.
+    pub(super) fn keys(&self) -> Vec<Key> {
+        let mut keys: Vec<(ObjectIndex, Key)> = (self.indices.iter())
+            .map(|(key, index)| (*index, *key))
+            .collect();
+        keys.sort_unstable_by_key(|(index, _)| *index);
+        keys.into_iter().map(|(_, key)| key).collect()
     }
 
     /// How frames call what is behind an object.

@@ -14,7 +14,7 @@ use super::native::{self, Named, Symbol};
 use super::unsymbolized::{
     Reached, Unsymbolized, UnsymbolizedCode, UnsymbolizedId, UnsymbolizedTable,
 };
-use super::{Objects, Sources, Symbolized, at, build};
+use super::{Objects, Sources, Symbolized, at, build, parallel};
 use crate::object::{Elf, Fetch, FileOffset, RecordedObject};
 use crate::process::{Backing, MappedFile, Opened, Processes};
 use crate::profile::normalized::{
@@ -250,6 +250,7 @@ pub fn symbolize_stored(
         unit,
         &KernelSymbols::default(),
         sources,
+        parallel::threads(),
         &look_up,
     )
 }

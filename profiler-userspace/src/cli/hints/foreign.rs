@@ -19,11 +19,6 @@ pub(super) const VERBS: &[(&str, &str, Option<&str>)] = &[
         "flame-bpf writes folded stacks itself",
         Some("flame-bpf -a -d 10 -o stacks.folded"),
     ),
-    (
-        "top",
-        "flame-bpf has no live view; record for a while instead",
-        Some("flame-bpf -a -d 10"),
-    ),
     ("help", "help is a flag", Some("flame-bpf --help")),
     (
         "trace",

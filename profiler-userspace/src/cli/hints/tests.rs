@@ -122,7 +122,6 @@ fn verbs_of_other_tools_are_answered() {
         ("record -p nginx", "flame-bpf -p PID -d 10"),
         ("report --stdio", "flame-bpf -p PID -d 10"),
         ("script", "flame-bpf -a -d 10 -o stacks.folded"),
-        ("top -F 99", "flame-bpf -a -d 10"),
         ("help", "flame-bpf --help"),
     ] {
         assert_eq!(tip(typed), ours, "{typed}");

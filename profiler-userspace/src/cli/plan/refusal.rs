@@ -2,9 +2,11 @@
 //!
 //! In: flags that are right one by one. Out: nothing, or a sentence that names the one to leave out.
 
-use super::{SamplingArgs, ScopeArgs, StackArgs};
+use super::{KernelNameArgs, OutputArgs, SamplingArgs, ScopeArgs, StackArgs};
 use crate::cli::chart::ChartArgs;
 use crate::cli::event_spec::EventSpec;
+use crate::cli::off_cpu::OffCpuArgs;
+use crate::cli::record::WindowArgs;
 use crate::plan::{Event, Output};
 use crate::probe::{Probe, Waits};
 use crate::profile::select::{Selection, Who};
@@ -119,6 +121,41 @@ pub(super) fn with_window(events: &[Event], chart: &ChartArgs) -> Result<()> {
     Ok(())
 }
 
+/// What is shown as it comes is not written.
+pub(super) fn with_live(
+    output: &OutputArgs,
+    windows: &WindowArgs,
+    chart: &ChartArgs,
+    of_kernel: &KernelNameArgs,
+    off_cpu: &OffCpuArgs,
+) -> Result<()> {
+    let written = [
+        ("-o", !output.output.is_empty()),
+        ("-f", output.folded),
+        ("--report", output.text.is_on_stdout(&[])),
+        ("--open", output.open),
+        ("--window", windows.window.is_some()),
+        ("--flamechart", chart.flamechart),
+        ("--resolution", chart.resolution.is_some()),
+    ];
+    if let Some((flag, _)) = written.into_iter().find(|(_, given)| *given) {
+        bail!(
+            "a live view writes nothing by itself, so {flag} does not go with it; press `s` in it to save what is seen, or \
+             record without --live and `top`"
+        );
+    }
+    ensure!(
+        off_cpu.outputs_beside().is_empty(),
+        "--off-cpu-output writes a file, and a live view writes none; with --wall it shows all of the time, and `c` \
+         switches between running and waiting"
+    );
+    ensure!(
+        !of_kernel.kernel_lines,
+        "--kernel-lines takes longer than a live view may; leave it out, or record without --live and `top`"
+    );
+    Ok(())
+}
+
 /// What has no windows is no chart.
 pub(super) fn with_chart(events: &[Event], chart: &ChartArgs) -> Result<()> {
     let is_wall = |event: &Event| matches!(event.probe, Probe::Wall(_));
@@ -139,6 +176,7 @@ pub(super) fn of_selection(
     selection: &Selection,
     stacks: &StackArgs,
     events: &[Event],
+    live: bool,
 ) -> Result<()> {
     let is_by_id = |who: &Who| matches!(who, Who::Id(_));
     ensure!(
@@ -147,7 +185,7 @@ pub(super) fn of_selection(
     );
     let outputs = || events.iter().flat_map(|event| &event.outputs);
     ensure!(
-        selection.is_all() || outputs().any(|output| output.format().is_some()),
+        selection.is_all() || live || outputs().any(|output| output.format().is_some()),
         "a raw recording keeps everything; select when it is drawn, with `flame-bpf render`"
     );
     Ok(())

@@ -80,6 +80,7 @@ fn without_flags_the_whole_machine_is_recorded_until_ctrl_c() {
         }],
         duration: None,
         window: None,
+        live: false,
         resolution: None,
         opens: false,
         capture: Capture {

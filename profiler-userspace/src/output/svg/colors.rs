@@ -133,6 +133,23 @@ pub(super) fn looks(palette: Palette, view: &View) -> HashMap<String, Look> {
     }
 }
 
+/// The colour of a frame alone, whose threads ran and waited for so long.
+pub(super) fn of_frame(palette: Palette, frame: &Frame, [ran, waited]: [f64; 2]) -> Color {
+    let by_name = matches!(frame.kind, FrameKind::Mark | FrameKind::State(_));
+    match palette {
+        _ if by_name => mark(frame.kind).color,
+        Palette::COLD => cold(frame).readable(),
+        Palette::WALL => {
+            let time = Time([ran, waited, 0.0].map(|part| part.round() as u64));
+            time.mix([warm(frame), cold(frame), RUNNABLE]).readable()
+        }
+        _ => match palette.hue() {
+            Some((hue, spread)) => tint(&frame.name, (hue, 70, 66), spread).readable(),
+            None => land(&frame.name, frame.kind).color,
+        },
+    }
+}
+
 /// Looks that depend on nothing but a frame. Where two frames read the same, the one that says more of it counts.
 fn by_name(view: &View, hue: Option<(u16, u16)>) -> HashMap<String, Look> {
     let mut kinds: HashMap<String, FrameKind> = HashMap::new();

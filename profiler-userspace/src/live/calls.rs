@@ -1,0 +1,392 @@
+//! What was counted since the live view began, as one tree of calls for each owner.
+//!
+//! In: profiles of windows, as outputs show them. Out: nodes with what was counted at each, while running and while waiting.
+//! Memory is bounded: owners beyond a number are told apart by name alone, and where there are too many nodes, the lightest
+//! are joined under a mark.
+//! Never: loses a weight, but where it is asked to let old ones fade.
+
+use crate::profile::{
+    CallTree, Code, Frame, FrameKind, Function, IndexSet, Labels, Mapping, Profile, Unit,
+};
+use foldhash::HashMap;
+use profiler_common::abi::ThreadState;
+
+/// More nodes than this are not kept. Of the whole machine, a minute has about 5,000.
+const MOST_NODES: usize = 60_000;
+
+/// So many owners are told apart by process ID and thread ID.
+const MOST_OWNERS: usize = 512;
+
+/// So many new owners of a window are, those with the most weight.
+const MOST_NEW_OWNERS: usize = 32;
+
+/// The mark that stands for stacks that are too rare to be kept.
+pub(super) const JOINED: &str = "[rare stacks]";
+
+/// Whom a tree belongs to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Owner {
+    /// The name of the process, or of the thread.
+    pub(super) comm: String,
+    /// The process ID; none of owners that are told apart by name alone.
+    pub(super) pid: Option<u32>,
+    /// When the process began, as in [`Labels::start`].
+    pub(super) start: u64,
+    /// The thread ID, where threads are told apart.
+    pub(super) tid: Option<u32>,
+    /// The CPU, where CPUs are told apart.
+    pub(super) cpu: Option<u32>,
+}
+
+impl Owner {
+    fn new(labels: &Labels) -> Self {
+        Self {
+            comm: labels.comm.clone().unwrap_or_default(),
+            pid: labels.pid,
+            start: labels.start,
+            tid: labels.tid,
+            cpu: labels.cpu,
+        }
+    }
+
+    /// The same, by name alone.
+    fn nameless(&self) -> Self {
+        Self {
+            comm: self.comm.clone(),
+            ..Self::default()
+        }
+    }
+}
+
+/// A frame that code has, or a mark, with all that saving it takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Place {
+    /// The function, or what holds the mark's name: an index into [`Calls::functions`].
+    pub(super) function: u32,
+    /// An index into [`Calls::mappings`].
+    pub(super) mapping: Option<u32>,
+    /// The line, from 1; 0 where it is not known.
+    pub(super) line: u32,
+    /// What it is.
+    pub(super) kind: FrameKind,
+}
+
+/// What a node stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum What {
+    /// All that an owner did: an index into [`Calls::owners`].
+    Owner(u32),
+    /// A call.
+    Place(Place),
+}
+
+/// What was counted. Not whole numbers, because what fades does so by parts.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Sums {
+    /// Weights of threads that ran, and of those that did not.
+    pub(super) weight: [f64; 2],
+    /// Firings, of both.
+    pub(super) count: [f64; 2],
+}
+
+impl Sums {
+    fn add(&mut self, other: &Self, factor: f64) {
+        for state in 0..2 {
+            self.weight[state] += other.weight[state] * factor;
+            self.count[state] += other.count[state] * factor;
+        }
+    }
+
+    fn all(&self) -> f64 {
+        self.weight[0] + self.weight[1]
+    }
+}
+
+/// A node of a tree.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    /// Who called it, which always has a lower index; none of owners.
+    pub(super) parent: Option<u32>,
+    pub(super) what: What,
+    /// What was counted here, and not in what it called.
+    pub(super) own: Sums,
+}
+
+/// Trees of calls, with all that they refer to.
+#[derive(Clone, Debug)]
+pub(super) struct Calls {
+    /// What the weights count.
+    pub(super) unit: Unit,
+    pub(super) functions: IndexSet<Function>,
+    pub(super) mappings: IndexSet<Mapping>,
+    pub(super) owners: IndexSet<Owner>,
+    pub(super) nodes: Vec<Node>,
+    children: HashMap<(Option<u32>, What), u32>,
+    /// How many nodes were joined so far.
+    pub(super) joined: u64,
+}
+
+impl Calls {
+    /// Nothing counted yet.
+    pub(super) fn new(unit: Unit) -> Self {
+        Self {
+            unit,
+            functions: IndexSet::default(),
+            mappings: IndexSet::default(),
+            owners: IndexSet::default(),
+            nodes: Vec::new(),
+            children: HashMap::default(),
+            joined: 0,
+        }
+    }
+
+    /// Adds a profile, each weight multiplied by `factor`.
+    pub(super) fn add(&mut self, profile: &Profile, factor: f64) {
+        let tree = CallTree::new(profile);
+        let owners = self.new_owners(profile, &tree);
+        let places: Vec<Place> = tree
+            .frames()
+            .map(|(frame, code)| self.place(profile, frame, code))
+            .collect();
+        // Nodes of the profile's tree by owner, as nodes of this one.
+        let mut known: HashMap<(u32, u32), u32> = HashMap::default();
+        let mut path = Vec::new();
+        for sample in tree.samples() {
+            let owner = owners[sample.labels.0 as usize];
+            let mut next = sample.node;
+            let mut at = loop {
+                let Some(node) = next else {
+                    break self.child(None, What::Owner(owner));
+                };
+                if let Some(known) = known.get(&(owner, node.0)) {
+                    break *known;
+                }
+                path.push(node);
+                next = tree.nodes()[node.0 as usize].parent;
+            };
+            while let Some(node) = path.pop() {
+                let frame = tree.nodes()[node.0 as usize].frame;
+                at = self.child(Some(at), What::Place(places[frame.index()]));
+                known.insert((owner, node.0), at);
+            }
+            let state = usize::from(!ran(sample.thread_state));
+            let own = &mut self.nodes[at as usize].own;
+            own.weight[state] += sample.weight as f64 * factor;
+            own.count[state] += sample.count as f64 * factor;
+        }
+        self.keep_bounds(MOST_NODES, MOST_OWNERS);
+    }
+
+    /// Multiplies all weights. What has nearly vanished is forgotten.
+    pub(super) fn fade(&mut self, factor: f64) {
+        for node in &mut self.nodes {
+            for state in 0..2 {
+                node.own.weight[state] *= factor;
+                node.own.count[state] *= factor;
+            }
+        }
+        let least = self.total() / 1e6;
+        let totals = self.totals();
+        let vanished = totals.iter().filter(|total| **total < least).count();
+        if vanished > self.nodes.len() / 4 {
+            self.rebuild(|calls, node| (totals[node] >= least).then(|| calls.nodes[node].what));
+        }
+    }
+
+    /// The sum of all weights.
+    pub(super) fn total(&self) -> f64 {
+        self.nodes.iter().map(|node| node.own.all()).sum()
+    }
+
+    /// Of each node what was counted in it and in all that it called.
+    fn totals(&self) -> Vec<f64> {
+        let mut totals: Vec<f64> = self.nodes.iter().map(|node| node.own.all()).collect();
+        for (index, node) in self.nodes.iter().enumerate().rev() {
+            if let Some(parent) = node.parent {
+                totals[parent as usize] += totals[index];
+            }
+        }
+        totals
+    }
+
+    /// The owners of a profile's labels, as indices.
+    fn new_owners(&mut self, profile: &Profile, tree: &CallTree) -> Vec<u32> {
+        let mut weights = vec![0_u64; profile.all_labels().len()];
+        for sample in tree.samples() {
+            let weight = &mut weights[sample.labels.0 as usize];
+            *weight = weight.saturating_add(sample.weight);
+        }
+        let all: Vec<Owner> = profile.all_labels().map(Owner::new).collect();
+        let mut new: Vec<usize> = (0..all.len())
+            .filter(|label| self.owners.get_index_of(&all[*label]).is_none())
+            .collect();
+        new.sort_by_key(|label| std::cmp::Reverse(weights[*label]));
+        for label in new.into_iter().take(MOST_NEW_OWNERS) {
+            self.owners.insert(all[label].clone());
+        }
+        let index = |owner: Owner| match self.owners.get_index_of(&owner) {
+            Some(index) => index as u32,
+            None => self.owners.insert_full(owner.nameless()).0 as u32,
+        };
+        all.into_iter().map(index).collect()
+    }
+
+    fn place(&mut self, profile: &Profile, frame: &Frame, code: Option<Code>) -> Place {
+        let function = match code {
+            Some(code) => profile.function_at(code.function).clone(),
+            None => Function {
+                name: frame.name.clone(),
+                ..Function::default()
+            },
+        };
+        let mapping = code.and_then(|code| code.mapping);
+        let mapping = mapping.map(|index| {
+            let mapping = profile.mappings()[index.0 as usize].clone();
+            self.mappings.insert_full(mapping).0 as u32
+        });
+        Place {
+            function: self.functions.insert_full(function).0 as u32,
+            mapping,
+            line: code.map_or(0, |code| code.line),
+            kind: frame.kind,
+        }
+    }
+
+    /// The node of a call, which is added when it is not there yet.
+    fn child(&mut self, parent: Option<u32>, what: What) -> u32 {
+        *self.children.entry((parent, what)).or_insert_with(|| {
+            self.nodes.push(Node {
+                parent,
+                what,
+                own: Sums::default(),
+            });
+            self.nodes.len() as u32 - 1
+        })
+    }
+
+    /// Joins the lightest owners and nodes, where there are more than may be.
+    fn keep_bounds(&mut self, most_nodes: usize, most_owners: usize) {
+        if self.owners.len() > most_owners {
+            self.join_owners(most_owners / 2);
+        }
+        if self.nodes.len() > most_nodes {
+            self.join_nodes(most_nodes / 2);
+        }
+    }
+
+    /// Has so many owners with an ID, those with the most weight. The others are told apart by name.
+    fn join_owners(&mut self, most: usize) {
+        let totals = self.totals();
+        let mut by_weight: Vec<(usize, f64)> = (self.nodes.iter().zip(&totals))
+            .filter_map(|(node, total)| match node.what {
+                What::Owner(owner) => Some((owner as usize, *total)),
+                What::Place(_) => None,
+            })
+            .collect();
+        by_weight.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let mut keeps = vec![false; self.owners.len()];
+        for (owner, _) in by_weight.into_iter().take(most) {
+            keeps[owner] = true;
+        }
+        let mut again = IndexSet::default();
+        let numbers: Vec<u32> = (self.owners.iter().zip(keeps))
+            .map(|(owner, is_kept)| {
+                let owner = match is_kept {
+                    true => owner.clone(),
+                    false => owner.nameless(),
+                };
+                again.insert_full(owner).0 as u32
+            })
+            .collect();
+        self.owners = again;
+        self.rebuild(|calls, node| {
+            Some(match calls.nodes[node].what {
+                What::Owner(owner) => What::Owner(numbers[owner as usize]),
+                what => what,
+            })
+        });
+    }
+
+    /// Has so many nodes at most, those with the most weight. What others counted is at a mark above their callers.
+    fn join_nodes(&mut self, most: usize) {
+        let totals = self.totals();
+        let mut sorted = totals.clone();
+        sorted.sort_unstable_by(|a, b| b.total_cmp(a));
+        let least = sorted[most];
+        let before = self.nodes.len();
+        self.rebuild(|calls, node| (totals[node] > least).then(|| calls.nodes[node].what));
+        self.joined += (before - self.nodes.len()) as u64;
+    }
+
+    /// Builds all anew, with the nodes that `change` makes of those that there are. What was counted in one that it makes
+    /// none of is at a mark in the place of the first of its callers that is not there any more.
+    fn rebuild(&mut self, change: impl Fn(&Self, usize) -> Option<What>) {
+        let mut new = Self {
+            owners: std::mem::take(&mut self.owners),
+            joined: self.joined,
+            ..Self::new(self.unit.clone())
+        };
+        // Where each node is now, and whether that is the mark.
+        let mut moved: Vec<(Option<u32>, bool)> = Vec::with_capacity(self.nodes.len());
+        for (index, node) in self.nodes.iter().enumerate() {
+            let (parent, is_joined) = match node.parent {
+                Some(parent) => moved[parent as usize],
+                None => (None, false),
+            };
+            let at = match change(self, index).filter(|_| !is_joined) {
+                Some(What::Place(place)) => {
+                    let place = self.moved_place(place, &mut new);
+                    (Some(new.child(parent, What::Place(place))), false)
+                }
+                Some(owner) => (Some(new.child(parent, owner)), false),
+                None if node.own.all() > 0.0 && !is_joined => (Some(new.mark(parent)), true),
+                None => (parent, is_joined),
+            };
+            if let Some(at) = at.0 {
+                new.nodes[at as usize].own.add(&node.own, 1.0);
+            }
+            moved.push(at);
+        }
+        *self = new;
+    }
+
+    /// The mark of rare stacks, which a caller has, or an owner of its own.
+    fn mark(&mut self, parent: Option<u32>) -> u32 {
+        let parent = parent.unwrap_or_else(|| {
+            let owner = self.owners.insert_full(Owner {
+                comm: JOINED.to_owned(),
+                ..Owner::default()
+            });
+            self.child(None, What::Owner(owner.0 as u32))
+        });
+        let function = self.functions.insert_full(Function {
+            name: JOINED.to_owned(),
+            ..Function::default()
+        });
+        let place = Place {
+            function: function.0 as u32,
+            mapping: None,
+            line: 0,
+            kind: FrameKind::Mark,
+        };
+        self.child(Some(parent), What::Place(place))
+    }
+
+    fn moved_place(&self, place: Place, new: &mut Self) -> Place {
+        let function = self.functions[place.function as usize].clone();
+        let mapping = place.mapping.map(|index| {
+            let mapping = self.mappings[index as usize].clone();
+            new.mappings.insert_full(mapping).0 as u32
+        });
+        Place {
+            function: new.functions.insert_full(function).0 as u32,
+            mapping,
+            ..place
+        }
+    }
+}
+
+/// Whether a thread was on a CPU.
+fn ran(thread_state: ThreadState) -> bool {
+    matches!(thread_state, ThreadState::Running | ThreadState::Ran)
+}

@@ -1,0 +1,92 @@
+//! The table of functions: what was counted in each, and in all that it called.
+//!
+//! In: a shape that begins at the roots. Out: rows, the most first. A function that called itself counts once. Marks are no
+//! functions: time at a mark is that of the function below it.
+
+use super::calls::{Calls, What};
+use super::shape::{Name, ROOT, Shape};
+use crate::profile::FrameKind;
+use crate::profile::fold::visible;
+use foldhash::HashMap;
+
+/// A function of a module.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct FunctionRow {
+    pub(super) name: Name,
+    /// What it lies in; empty if that is not known.
+    pub(super) module: String,
+    /// What was counted in it alone.
+    pub(super) own: f64,
+    /// What was counted in it and what it called.
+    pub(super) total: f64,
+}
+
+/// The functions of a shape made of these calls.
+pub(super) fn functions(shape: &Shape, calls: &Calls) -> Vec<FunctionRow> {
+    let mut rows: Vec<FunctionRow> = Vec::new();
+    let mut known: HashMap<(u32, Option<u32>), usize> = HashMap::default();
+    // How often each function is on the path to the node that is looked at.
+    let mut open: Vec<u32> = Vec::new();
+    // A node, the row that its own weight is of, and whether it was entered already.
+    let mut todo: Vec<(u32, Option<usize>, bool)> = vec![(ROOT, None, false)];
+    while let Some((index, below, was_entered)) = todo.pop() {
+        let node = shape.node(index);
+        let row = is_function(shape, index).then(|| {
+            let mapping = mapping(calls, node.source);
+            *known.entry((node.name, mapping)).or_insert_with(|| {
+                rows.push(FunctionRow {
+                    name: shape.name(index).clone(),
+                    module: module(calls, mapping, shape.name(index).kind),
+                    own: 0.0,
+                    total: 0.0,
+                });
+                open.push(0);
+                rows.len() - 1
+            })
+        });
+        if was_entered {
+            if let Some(row) = row {
+                open[row] -= 1;
+            }
+            continue;
+        }
+        if let Some(row) = row {
+            if open[row] == 0 {
+                rows[row].total += node.weight();
+            }
+            open[row] += 1;
+        }
+        let innermost = row.or(below);
+        if let Some(row) = innermost {
+            rows[row].own += node.own;
+        }
+        todo.push((index, below, true));
+        todo.extend((node.children.iter()).map(|child| (*child, innermost, false)));
+    }
+    rows.sort_by(|a, b| {
+        let by_own = b.own.total_cmp(&a.own);
+        let by_total = by_own.then_with(|| b.total.total_cmp(&a.total));
+        by_total.then_with(|| (&a.name.text, &a.module).cmp(&(&b.name.text, &b.module)))
+    });
+    rows
+}
+
+fn is_function(shape: &Shape, index: u32) -> bool {
+    let kind = shape.name(index).kind;
+    index != ROOT && (kind.is_user() || kind == FrameKind::Kernel)
+}
+
+fn mapping(calls: &Calls, source: Option<u32>) -> Option<u32> {
+    match calls.nodes[source? as usize].what {
+        What::Place(place) => place.mapping,
+        What::Owner(_) => None,
+    }
+}
+
+fn module(calls: &Calls, mapping: Option<u32>, kind: FrameKind) -> String {
+    match mapping {
+        Some(mapping) => visible(&calls.mappings[mapping as usize].module).into_owned(),
+        None if kind == FrameKind::Kernel => "kernel".to_owned(),
+        None => kind.language().unwrap_or_default().to_owned(),
+    }
+}

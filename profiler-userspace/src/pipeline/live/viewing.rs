@@ -1,0 +1,347 @@
+//! Shows windows on a thread of its own.
+//!
+//! In: windows, names that come late, keys. Out: the screen, and files where what is seen is saved. A window is shown at once,
+//! and again when its names have come. The screen is drawn when something came, and not otherwise.
+
+use super::{LiveWindow, Names, lock};
+use crate::live::{self, Action, Channel, Event, Input, Look, Status, Terminal, Top, Update};
+use crate::output::{self, sink::Sink};
+use crate::pipeline::recording_info::RecordingInfo;
+use crate::pipeline::view::{style, viewed};
+use crate::plan::Plan;
+use crate::profile::{Activity, Origin, Profile};
+use crate::raw_recording;
+use anyhow::{Context as _, Result, bail};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
+
+/// So many windows may wait for names. Older ones are kept with what they have.
+const MOST_WAITING: usize = 20;
+
+/// What the reader wants that is not ours to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// The recording is to end.
+    End,
+    /// All that the terminal runs is to stop until it is continued.
+    Suspend,
+}
+
+/// What the thread is told.
+enum Message {
+    Window(Box<LiveWindow>, Status),
+    Named,
+    Came(Event),
+    /// The process is about to stop; an answer is waited for.
+    Suspend(Sender<()>),
+    Continue,
+    End,
+}
+
+/// Tells the thread something.
+#[derive(Clone)]
+pub(super) struct Teller(Sender<Message>);
+
+impl Teller {
+    /// Names have come.
+    pub(super) fn named(&self) {
+        self.tell(Message::Named);
+    }
+
+    fn tell(&self, message: Message) {
+        // It has ended, and somebody else says why.
+        let _ended = self.0.send(message);
+    }
+}
+
+/// The thread that shows windows.
+pub(crate) struct Viewing {
+    teller: Teller,
+    thread: JoinHandle<Result<()>>,
+    input: Input,
+}
+
+impl Viewing {
+    /// Takes the terminal and starts the thread. `asked` is called with what the reader wants.
+    pub(super) fn start(
+        plan: &Plan,
+        recording_info: &RecordingInfo,
+        names: Names,
+        asked: impl Fn(Asked) + Send + Sync + 'static,
+    ) -> Result<Self> {
+        let terminal = Terminal::take().context(
+            "cannot show a live view: there is no terminal; record to a file, as with -d 10 -o x.svg",
+        )?;
+        let size = terminal.size().context("the terminal has no size")?;
+        let look = Look::detect(|name| std::env::var(name).ok());
+        let channels = plan.events.iter().map(|event| {
+            let palette = event.probe.view().palette();
+            Channel {
+                name: event.name(),
+                title: plan
+                    .title
+                    .clone()
+                    .unwrap_or_else(|| recording_info.timeless_title(plan, event)),
+                unit: event.unit(),
+                palette: plan.colors.unwrap_or(palette),
+                has_both: event.probe.view().activity == Activity::Both,
+            }
+        });
+        let top = Top::new(
+            channels.collect(),
+            plan.capture.label_frames.threads,
+            look,
+            size,
+        );
+        let (sender, messages) = channel();
+        let teller = Teller(sender);
+        let keys = teller.clone();
+        let input = Input::read(move |event| keys.0.send(Message::Came(event)).is_ok())
+            .context("cannot start the thread that reads keys")?;
+        let view = View {
+            plan: plan.clone(),
+            terminal,
+            top,
+            names,
+            waiting: Vec::new(),
+            began: Instant::now(),
+        };
+        let asked = Arc::new(asked);
+        let thread = thread::Builder::new()
+            .name("view".to_owned())
+            .spawn(move || {
+                let at_end = AtEnd(Arc::clone(&asked));
+                let shown = view.run(&messages, &*asked);
+                drop(at_end);
+                shown
+            })
+            .context("cannot start the thread that draws")?;
+        Ok(Self {
+            teller,
+            thread,
+            input,
+        })
+    }
+
+    pub(super) fn sender(&self) -> Teller {
+        self.teller.clone()
+    }
+
+    pub(super) fn show(&self, window: LiveWindow, status: Status) {
+        self.teller.tell(Message::Window(Box::new(window), status));
+    }
+
+    /// Gives the terminal back before the process stops.
+    pub(crate) fn suspend(&self) {
+        let (done, is_done) = channel();
+        self.teller.tell(Message::Suspend(done));
+        // A thread that has ended has given it back.
+        let _ended = is_done.recv();
+    }
+
+    /// Takes the terminal again.
+    pub(crate) fn go_on(&self) {
+        self.teller.tell(Message::Continue);
+    }
+
+    /// Gives the terminal back for good. Returns what went wrong, as a sentence; nothing if nothing did.
+    pub(super) fn end(self) -> String {
+        drop(self.input);
+        self.teller.tell(Message::End);
+        match self.thread.join() {
+            Ok(Ok(())) => String::new(),
+            Ok(Err(error)) => format!("flame-bpf: the live view ended early: {error:#}\n"),
+            // The panic has said what it was.
+            Err(_) => "flame-bpf: the live view failed unexpectedly\n".to_owned(),
+        }
+    }
+}
+
+/// Has the recording end when the thread does, also by a panic.
+struct AtEnd<F: Fn(Asked)>(Arc<F>);
+
+impl<F: Fn(Asked)> Drop for AtEnd<F> {
+    fn drop(&mut self) {
+        (self.0)(Asked::End);
+    }
+}
+
+/// What the thread has.
+struct View {
+    plan: Plan,
+    terminal: Terminal,
+    top: Top,
+    names: Names,
+    /// Windows whose names are not all known, the oldest first.
+    waiting: Vec<LiveWindow>,
+    began: Instant,
+}
+
+impl View {
+    fn run(mut self, messages: &Receiver<Message>, asked: &impl Fn(Asked)) -> Result<()> {
+        self.draw()?;
+        while let Ok(first) = messages.recv() {
+            // What came while it was drawn is drawn once.
+            let mut next = Some(first);
+            while let Some(message) = next {
+                if !self.take(message, asked)? {
+                    return Ok(());
+                }
+                next = messages.try_recv().ok();
+            }
+            self.draw()?;
+        }
+        Ok(())
+    }
+
+    /// Does what a message asks for; false at the end.
+    fn take(&mut self, message: Message, asked: &impl Fn(Asked)) -> Result<bool> {
+        match message {
+            Message::Window(window, status) => {
+                self.top.note(status);
+                self.window(*window);
+            }
+            Message::Named => self.name_again(),
+            Message::Came(event) => self.obey(&event, asked)?,
+            Message::Suspend(done) => {
+                self.terminal.leave();
+                let _nobody_waits = done.send(());
+            }
+            Message::Continue => {
+                self.terminal.leave();
+                self.terminal.enter().context("the terminal has gone")?;
+                let (columns, rows) = self.terminal.size()?;
+                self.top.resize(columns, rows);
+            }
+            Message::End => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn obey(&mut self, event: &Event, asked: &impl Fn(Asked)) -> Result<()> {
+        let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        match live::obey(&mut self.top, event, now) {
+            Action::Draw => {}
+            Action::Quit => asked(Asked::End),
+            Action::Suspend => asked(Asked::Suspend),
+            Action::Redraw => self.terminal.clear()?,
+            Action::Save(path) => {
+                let message = match self.save(&path) {
+                    Ok(message) => message,
+                    Err(error) => format!("{error:#}"),
+                };
+                self.top.say(message);
+            }
+        }
+        Ok(())
+    }
+
+    fn draw(&mut self) -> Result<()> {
+        if !Terminal::is_taken() {
+            return Ok(());
+        }
+        let top = &self.top;
+        let shown = self.terminal.show(|buffer| live::draw(top, buffer));
+        shown.context("the terminal has gone")
+    }
+
+    /// Shows a window, with the names that are known.
+    fn window(&mut self, window: LiveWindow) {
+        let again = self.show(window, false);
+        self.waiting.extend(again);
+        if self.waiting.len() > MOST_WAITING {
+            let oldest = self.waiting.remove(0);
+            self.show(oldest, true);
+        }
+    }
+
+    /// Shows windows again that wait for names, with those that have come.
+    fn name_again(&mut self) {
+        for window in std::mem::take(&mut self.waiting) {
+            let again = self.show(window, false);
+            self.waiting.extend(again);
+        }
+    }
+
+    /// Shows a window; returns it if it is to be shown again. `for_good`: whatever names it has.
+    fn show(&mut self, window: LiveWindow, for_good: bool) -> Option<LiveWindow> {
+        let mut all_final = true;
+        let mut profiles = Vec::with_capacity(window.events.len());
+        for (event, normalized) in self.plan.events.iter().zip(&window.events) {
+            let (profile, is_final) = lock(&self.names).symbolize(
+                normalized.clone(),
+                &window.objects,
+                event.unit(),
+                &window.kernel,
+                &self.plan.naming,
+            );
+            all_final &= is_final;
+            let origin = Origin {
+                started: None,
+                period_ns: event.period_ns(),
+                activity: event.probe.view().activity,
+            };
+            let off_cpu = event.probe.off_cpu_view(self.plan.capture.kernel_stacks);
+            profiles.push(viewed(profile, origin, off_cpu));
+        }
+        let profiles = profiles.into_iter().map(|profile| self.selected(profile));
+        let profiles = profiles.collect();
+        self.top.take(Update {
+            number: window.number,
+            is_final: all_final || for_good,
+            profiles,
+        });
+        (!all_final && !for_good).then_some(window)
+    }
+
+    /// What is wanted of a profile. That nothing is left of a window says nothing.
+    fn selected(&mut self, mut profile: Profile) -> Profile {
+        let selection = &self.plan.selection;
+        if selection.is_all() || profile.samples().is_empty() {
+            return profile;
+        }
+        match selection.of(profile.clone()) {
+            Ok(selected) => selected.profile,
+            Err(error) => {
+                self.top.say(error.to_string());
+                profile.clear();
+                profile
+            }
+        }
+    }
+
+    /// Writes what is seen.
+    fn save(&self, path: &Path) -> Result<String> {
+        let is_raw = path
+            .extension()
+            .is_some_and(|of| of == raw_recording::EXTENSION);
+        if is_raw {
+            bail!("a raw recording keeps addresses, and these are gone; record with -o x.fbpf");
+        }
+        let format = output::Format::from_path(path)?;
+        let mut profile = self.top.profile();
+        let event = &self.plan.events[self.top.channel()];
+        profile.origin = Origin {
+            started: None,
+            period_ns: event.period_ns(),
+            activity: event.probe.view().activity,
+        };
+        if profile.samples().is_empty() {
+            bail!("there is nothing to save yet");
+        }
+        let title = self.top.title();
+        let told = (title.clone(), title);
+        let style = style(&self.plan.style, self.plan.colors, told, &profile);
+        let sink = Sink::prepare(path)?;
+        sink.deliver(|out| output::write(&profile, format, &style, out))?;
+        let sum = profile.unit.shown(profile.total_weight());
+        Ok(format!(
+            "wrote {}: {sum} {}",
+            path.display(),
+            profile.unit.noun()
+        ))
+    }
+}
