@@ -28,6 +28,7 @@ mod run;
 mod said;
 pub mod stacks;
 mod svg;
+pub mod tmux;
 mod walked;
 mod windows;
 mod workload;
