@@ -39,6 +39,21 @@ impl Grammar {
         }
     }
 
+    /// The same of functions whose names lack what they are defined in, up to the last `separator`.
+    #[must_use]
+    pub fn unqualified(self, separator: char) -> Self {
+        let shorten = |chain: Vec<String>| -> Vec<String> {
+            let names = chain
+                .iter()
+                .map(|name| name.rsplit(separator).next().unwrap_or(name));
+            names.map(str::to_owned).collect()
+        };
+        Self {
+            often: self.often.into_iter().map(shorten).collect(),
+            allowed: self.allowed.into_iter().map(shorten).collect(),
+        }
+    }
+
     /// Checks that nearly all stacks are allowed and that no chain is missing. `functions` says which of a stack's frames are
     /// the program's functions, from the root.
     ///

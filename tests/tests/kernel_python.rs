@@ -1,6 +1,8 @@
 //! The functions that Python runs, between native and kernel frames: whose truth is known, in every way in which they come to
 //! run, deep ones, short-lived ones, and those that are made and dropped.
 
+use std::env;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -21,6 +23,31 @@ fn python() -> Result<PathBuf, String> {
         return Ok(usual.to_owned());
     }
     tool("python3")
+}
+
+/// Those of pyenv that are understood.
+fn other_pythons() -> Result<Vec<PathBuf>, String> {
+    let home = env::var_os("HOME").unwrap_or_default();
+    let root =
+        env::var_os("PYENV_ROOT").map_or_else(|| Path::new(&home).join(".pyenv"), PathBuf::from);
+    let versions =
+        fs::read_dir(root.join("versions")).map_err(|error| format!("pyenv: {error}"))?;
+    let understood = |name: &str| {
+        let minor = name.strip_prefix("3.")?.split('.').next()?;
+        minor
+            .parse()
+            .ok()
+            .filter(|minor: &u8| (8..=14).contains(minor))
+    };
+    let found: Vec<PathBuf> = versions
+        .flatten()
+        .filter(|version| understood(&version.file_name().to_string_lossy()).is_some())
+        .map(|version| version.path().join("bin/python3"))
+        .collect();
+    match found.is_empty() {
+        true => Err("pyenv has no version of Python that is understood".to_owned()),
+        false => Ok(found),
+    }
 }
 
 fn start(python: &Path, name: &str, arguments: &[&str]) -> Workload {
@@ -77,6 +104,35 @@ fn every_stack_is_a_chain_that_the_python_program_allows() {
     let folded = record("-f -F 1997 -d 4 --annotate", workload.pid()).folded();
     let said = workload.stop();
     Grammar::of(&said).check(&folded, functions);
+}
+
+#[kernel_test]
+fn fifty_random_stops_are_as_the_interpreter_says() {
+    let python = require!(python());
+    let workload = start(&python, "stops.py", &[]);
+    let folded = record("-f -F 1997 -d 5 --annotate", workload.pid()).folded();
+    Grammar::of(&workload.stop()).check(&folded, functions);
+}
+
+#[kernel_test]
+fn chains_are_allowed_in_every_other_version_of_python_here() {
+    for python in require!(other_pythons()) {
+        let workload = start(&python, "chains.py", &[]);
+        let folded = record("-f -F 1997 -d 3 --annotate", workload.pid()).folded();
+        let said = workload.stop();
+        // Before 3.11, functions do not know what they are defined in.
+        let is_qualified = Command::new(&python)
+            .args(["-c", "import sys; sys.exit(sys.version_info < (3, 11))"])
+            .status()
+            .expect("it runs")
+            .success();
+        let grammar = Grammar::of(&said);
+        if is_qualified {
+            grammar.check(&folded, functions);
+        } else {
+            grammar.unqualified('.').check(&folded, functions);
+        }
+    }
 }
 
 #[kernel_test]
