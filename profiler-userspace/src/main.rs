@@ -18,6 +18,9 @@ fn main() -> ExitCode {
     let done = match task {
         Task::Record(plan) => session::run(&plan).map(ExitCode::from),
         Task::Render(rendering) => pipeline::render(&rendering).map(|()| ExitCode::SUCCESS),
+        Task::Diff(diffing) => {
+            pipeline::diff(&diffing).map(|outcome| ExitCode::from(outcome.exit_code()))
+        }
         Task::InspectNames(asked) => {
             let InspectNames {
                 file,

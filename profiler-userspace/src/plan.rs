@@ -6,6 +6,7 @@
 //! [`Plan::default_title`] and [`Sampling::check`].
 //! Never: parses, prints, reads a file, or asks the kernel anything.
 
+mod diffing;
 mod perf_event;
 mod title;
 
@@ -21,6 +22,7 @@ use crate::probe::{Probe, Waits};
 use crate::profile::select::Selection;
 use crate::profile::{LabelFrames, Unit};
 use crate::symbolize::Naming;
+pub use diffing::{DiffOutput, Diffing};
 pub use perf_event::{
     DEFAULT_HZ, PerfEvent, PerfEventChoice, PerfEventKind, Sampling, SamplingError,
 };

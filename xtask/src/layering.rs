@@ -18,6 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "raw_recording",
             "clock",
             "debuginfod",
+            "diff",
             "output",
             "plan",
             "probe",
@@ -50,6 +51,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "clock",
             "debuginfod",
             "desktop",
+            "diff",
             "input",
             "kernel",
             "live",
@@ -93,6 +95,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "clock",
             "debuginfod",
+            "diff",
             "output",
             "probe",
             "profile",
@@ -106,7 +109,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("symbolize", &["code", "object", "process", "profile"]),
     ("input", &["pprof", "profile"]),
     ("live", &["output", "profile"]),
-    ("output", &["pprof", "profile"]),
+    ("output", &["diff", "pprof", "profile"]),
     (
         "unwind",
         &[

@@ -9,6 +9,7 @@
 
 mod calls;
 mod chart;
+mod diff;
 mod event_spec;
 mod flags;
 mod generated;
@@ -25,7 +26,7 @@ mod value;
 
 pub use inspect::{InspectNames, InspectUnwind};
 
-use crate::plan::{Plan, Rendering};
+use crate::plan::{Diffing, Plan, Rendering};
 use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory as _, Parser as _};
 use std::ffi::OsString;
@@ -37,6 +38,8 @@ pub enum Task {
     Record(Box<Plan>),
     /// Symbolize and draw a raw recording.
     Render(Box<Rendering>),
+    /// Compare two sides of recordings.
+    Diff(Box<Diffing>),
     /// Symbolize addresses of one object.
     InspectNames(InspectNames),
     /// Print the unwind table of one object.
@@ -48,7 +51,7 @@ pub enum Task {
 #[command(
     name = "flame-bpf",
     version,
-    override_usage = "flame-bpf [OPTIONS] [DURATION] [-- COMMAND [ARGS]...]\n       flame-bpf top [OPTIONS]\n       flame-bpf render FILE [OPTIONS]",
+    override_usage = "flame-bpf [OPTIONS] [DURATION] [-- COMMAND [ARGS]...]\n       flame-bpf top [OPTIONS]\n       flame-bpf render FILE [OPTIONS]\n       flame-bpf diff BEFORE AFTER [OPTIONS]",
     after_help = help::EXAMPLES,
     after_long_help = format!("{}\n\n{}", help::EXAMPLES, help::READING),
     args_conflicts_with_subcommands = true,
@@ -68,6 +71,7 @@ enum Command {
     #[command(override_usage = "flame-bpf top [OPTIONS] [DURATION] [-- COMMAND [ARGS]...]")]
     Top(Box<record::RecordArgs>),
     Render(Box<render::RenderArgs>),
+    Diff(Box<diff::DiffArgs>),
     #[command(subcommand)]
     Inspect(inspect::Inspect),
     Completions(generated::CompletionsArgs),
@@ -116,6 +120,7 @@ fn read(arguments: &[OsString], stdout_is_terminal: bool) -> Result<Task, Exit> 
             args.live.live = true;
             plan::build(*args, stdout_is_terminal).map(|plan| Task::Record(plan.into()))
         }
+        Some(Command::Diff(args)) => diff::build(*args).map(|diffing| Task::Diff(diffing.into())),
         Some(Command::Inspect(args)) => args.task(),
         Some(Command::Completions(args)) => {
             return Err(generated::completions(&args, Args::command()));

@@ -1,6 +1,22 @@
 //! What changed between two sides of recordings, and what of that is noise.
 //!
 //! In: profiles, before and after. Out: a [`Comparison`] of functions and of the tree of calls, and whether it meets a
-//! condition. Never: files, and never a claim that the recordings do not bear.
+//! [`Condition`]. Never: files, and never a claim that the recordings do not bear.
+//!
+//! [`matching`] says which frame is which in another build, [`entries`] makes one tree of both sides, [`compare`] tests
+//! its parts with [`stats`], [`shift`] finds what only moved.
 
+mod compare;
+mod condition;
+mod entries;
+mod matching;
+mod model;
+mod shift;
 pub mod stats;
+#[cfg(test)]
+mod tests;
+
+pub use compare::{CompareError, Wanted, compare};
+pub use condition::{Answer, Condition, Outcome, ParseError};
+pub use matching::Class;
+pub use model::{Change, Comparison, Function, Node, Quantity, Side, Sight, Tests, Verdict};

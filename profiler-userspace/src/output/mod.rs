@@ -4,6 +4,7 @@
 //! is complete or not there.
 //! Never: the network, or the terminal; what goes wrong is a value.
 
+mod diff;
 mod firefox;
 mod html;
 mod json;
@@ -20,6 +21,7 @@ mod text_style;
 mod together;
 mod value_types;
 
+pub use diff::{DiffFormat, Report as DiffReport, summary as diff_summary, write as write_diff};
 pub use html::{Section, write_page};
 pub(crate) use style::length;
 use style::timed;
@@ -255,6 +257,12 @@ pub enum Error {
     /// The file's name does not end in a known extension.
     #[error("cannot tell a format from the name `{}`; let it end in {}, or in .fbpf for a raw recording", path.display(), Format::known_extensions("or"))]
     UnknownFormat {
+        /// The name as given.
+        path: PathBuf,
+    },
+    /// The file's name does not end in an extension that comparisons can have.
+    #[error("cannot tell a format from the name `{}`; let it end in .txt, .json or .folded", path.display())]
+    NoDiffFormat {
         /// The name as given.
         path: PathBuf,
     },

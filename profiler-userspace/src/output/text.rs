@@ -18,7 +18,8 @@ use super::{Error, Style};
 use crate::profile::fold::visible;
 use crate::profile::{CallTree, Profile};
 use functions::Functions;
-use layout::{percent, wrapped};
+use layout::percent;
+pub(super) use layout::{shortened, wrapped};
 use std::fmt::Write as _;
 use std::io::Write;
 

@@ -6,12 +6,14 @@
 //! [`write`]. The conductors [`finish`], [`windows`] and [`render`] differ in where windows come from and where outputs go.
 
 mod closing;
+mod diff;
 mod facts;
 pub(crate) mod finish;
 mod foreign;
 mod input;
 pub(crate) mod live;
 mod normalize;
+mod pieces;
 pub(crate) mod progress;
 mod read_summary;
 pub(crate) mod recording_info;
@@ -24,6 +26,7 @@ mod view;
 pub(crate) mod windows;
 mod write;
 
+pub use diff::diff;
 pub use render::render;
 
 use crate::kernel::Kernel;

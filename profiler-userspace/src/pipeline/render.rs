@@ -6,20 +6,19 @@
 use super::prepare;
 use crate::desktop;
 use crate::output::length;
-use crate::pipeline::foreign::{self, Foreign};
-use crate::pipeline::input::{self, Input};
-use crate::pipeline::read_summary::{self, Shown};
+use crate::pipeline::input::Input;
+use crate::pipeline::pieces::{Asked, Piece, pieces};
 use crate::pipeline::select::select;
 use crate::pipeline::symbolize::Symbolizer;
-use crate::pipeline::view::{style, viewed};
+use crate::pipeline::view::style;
 use crate::pipeline::write::{write, wrote};
-use crate::plan::{Output, Rendering, RootPer};
+use crate::plan::{Output, Rendering};
 use crate::profile::fold::visible;
-use crate::profile::{MOST_WINDOWS, Origin, Profile, Unit, WindowTotals};
-use crate::raw_recording::{Read, Wanted};
-use crate::report::findings::{Finding, Summary};
+use crate::profile::{MOST_WINDOWS, Profile, WindowTotals};
+use crate::raw_recording::Wanted;
+use crate::report::findings::Finding;
 use crate::report::print;
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
@@ -43,13 +42,19 @@ pub fn render(asked: &Rendering) -> Result<()> {
     let read = |file: &PathBuf| Input::read(file, wanted, windows);
     let inputs: Vec<Input> = asked.files.iter().map(read).collect::<Result<_>>()?;
     let symbolizer = Symbolizer::new(&asked.naming, &asked.servers, asked.verbosity.quiet);
-    let pieces = pieces(asked, inputs, &symbolizer)?;
+    let files = Asked {
+        files: &asked.files,
+        sample_type: asked.sample_type.as_deref(),
+        root_per: asked.root_per,
+    };
+    let pieces = pieces(files, inputs, &symbolizer)?;
     let Piece {
         mut profile,
         title,
         mut summary,
         about,
         missing,
+        event: _,
     } = merged(pieces)?;
     divide(&mut profile, asked)?;
     let (profile, left_out) = select(profile, &asked.selection)?;
@@ -112,17 +117,6 @@ fn divide(profile: &mut Profile, asked: &Rendering) -> Result<()> {
     Ok(())
 }
 
-/// What an input comes to.
-struct Piece {
-    profile: Profile,
-    title: String,
-    summary: Summary,
-    /// Where it comes from, a fact to a line.
-    about: String,
-    /// What is to be said in any case; empty if nothing is.
-    missing: String,
-}
-
 /// All pieces as one.
 fn merged(mut pieces: Vec<Piece>) -> Result<Piece> {
     let mut all = pieces.remove(0);
@@ -141,106 +135,4 @@ fn merged(mut pieces: Vec<Piece>) -> Result<Piece> {
         all.missing.push_str(&piece.missing);
     }
     Ok(all)
-}
-
-/// What each input comes to, in the order of the inputs.
-fn pieces(
-    asked: &Rendering,
-    inputs: Vec<Input>,
-    symbolizer: &Symbolizer<'_>,
-) -> Result<Vec<Piece>> {
-    // Some do not say what they count, which is what the others do. So these come first.
-    let says_unit = |input: &Input| match input {
-        Input::Recording(_) => true,
-        Input::Foreign { kind, .. } => kind.has_unit(),
-    };
-    let numbered = asked.files.iter().zip(inputs).enumerate();
-    let (first, then): (Vec<_>, Vec<_>) = numbered.partition(|(_, (_, input))| says_unit(input));
-    let mut pieces: Vec<(usize, Piece)> = Vec::new();
-    for (number, (file, input)) in first.into_iter().chain(then) {
-        let name = input::name(file);
-        let unit = pieces.first().map(|(_, piece)| piece.profile.unit.clone());
-        let (mut piece, host) = match input {
-            Input::Recording(read) => {
-                ensure!(
-                    asked.sample_type.is_none(),
-                    "cannot render {name}: a raw recording counts one thing alone; leave --sample-type out"
-                );
-                let host = read.raw_recording.facts.host.clone();
-                (of_recording(symbolizer, *read), Some(host))
-            }
-            Input::Foreign { kind, bytes } => {
-                let wanted = input_wanted(asked, unit);
-                let foreign = foreign::read(&name, kind, &bytes, &wanted)?;
-                (Piece::from(foreign), None)
-            }
-        };
-        let source = match (asked.root_per, host) {
-            (None, _) => None,
-            (Some(RootPer::File), _) => Some(name),
-            (Some(RootPer::Host), Some(host)) => Some(host),
-            (Some(RootPer::Host), None) => bail!(
-                "cannot render {name}: it does not name its host, as raw recordings do; use --root-per file"
-            ),
-        };
-        if let Some(source) = source {
-            piece.profile.set_source(&source);
-        }
-        pieces.push((number, piece));
-    }
-    pieces.sort_by_key(|(number, _)| *number);
-    Ok(pieces.into_iter().map(|(_, piece)| piece).collect())
-}
-
-/// What is wanted of a profile of another tool, which stands beside others of this unit.
-fn input_wanted(asked: &Rendering, unit: Option<Unit>) -> crate::input::Wanted<'_> {
-    crate::input::Wanted {
-        unit: unit.unwrap_or(Unit::Samples),
-        sample_type: asked.sample_type.as_deref(),
-    }
-}
-
-impl From<Foreign> for Piece {
-    fn from(foreign: Foreign) -> Self {
-        let Foreign {
-            profile,
-            summary,
-            about,
-        } = foreign;
-        Self {
-            profile,
-            title: summary.title.clone(),
-            summary,
-            about,
-            missing: String::new(),
-        }
-    }
-}
-
-/// A raw recording, with names.
-fn of_recording(symbolizer: &Symbolizer<'_>, mut read: Read) -> Piece {
-    let normalized = std::mem::take(&mut read.raw_recording.normalized);
-    let shown = Shown::of(&normalized);
-    let facts = &read.raw_recording.facts;
-    let objects = &read.raw_recording.objects;
-    let (profile, on_names) = symbolizer.stored(normalized, objects, facts.unit.clone());
-    let origin = Origin {
-        started: Some(facts.started),
-        period_ns: facts.period_ns,
-        activity: facts.activity,
-    };
-    let mut summary = read_summary::summary(&read, &shown);
-    summary.findings.extend(on_names);
-    let missing = read_summary::missing(&read, &shown);
-    let missing = missing.map_or_else(String::new, |Finding { label, text }| {
-        let title = visible(&facts.title);
-        format!("flame-bpf: {title}: {label}: {text}\n")
-    });
-    Piece {
-        profile: viewed(profile, origin, facts.off_cpu),
-        title: read_summary::title(&read),
-        summary,
-        about: read_summary::about(&read, &shown),
-        missing,
-    }
 }

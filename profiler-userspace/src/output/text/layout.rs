@@ -18,7 +18,7 @@ pub(super) fn percent(part: u64, all: u64) -> String {
 }
 
 /// A name in at most so many columns.
-pub(super) fn shortened(name: &str, columns: usize) -> String {
+pub(in crate::output) fn shortened(name: &str, columns: usize) -> String {
     if name.width() <= columns {
         return name.to_owned();
     }
@@ -91,7 +91,7 @@ pub(super) fn padded(name: &str, columns: usize) -> String {
 const INDENT: &str = "    ";
 
 /// A text in lines of at most so many columns. Further lines are indented, and words that fit in none are divided.
-pub(super) fn wrapped(text: &str, columns: usize) -> Vec<String> {
+pub(in crate::output) fn wrapped(text: &str, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ').filter(|word| !word.is_empty()) {
         match lines.last_mut() {

@@ -1,0 +1,201 @@
+//! The command line of `flame-bpf diff`.
+//!
+//! In: the arguments of the process. Out: what to compare, and how, if that was asked for. Never opens a file.
+
+use super::flags::{NameArgs, SelectArgs};
+use super::plan;
+use crate::diff::{Condition, Wanted};
+use crate::output::DiffFormat;
+use crate::plan::{DiffOutput, Diffing, Verbosity};
+use anyhow::{Result, bail, ensure};
+use std::path::{Path, PathBuf};
+
+/// Compare recordings: what changed, what is noise, and an exit code for CI; needs no privileges
+#[derive(Debug, clap::Args)]
+#[command(
+    override_usage = "flame-bpf diff BEFORE AFTER [OPTIONS]\n       flame-bpf diff BEFORE... [OPTIONS] -- AFTER...",
+    after_help = "\
+Exit status: 0 compared, no condition met; 1 failed; 2 wrong usage; 3 a condition is met; 4 these
+recordings cannot tell whether one is.",
+    max_term_width = 120
+)]
+pub(super) struct DiffArgs {
+    /// Raw recordings (-o NAME.fbpf), which tell noise from change; or what else render reads. `-` for stdin
+    #[arg(value_name = "BEFORE", required = true)]
+    files: Vec<PathBuf>,
+    /// Several recordings of after, behind those of before: they also show what varies from run to run
+    #[arg(last = true, value_name = "AFTER")]
+    after: Vec<PathBuf>,
+    /// Write .txt (or `-`), .json or .folded (two columns). Repeatable [default: text on stdout]
+    #[arg(short, long, value_name = "FILE")]
+    output: Vec<PathBuf>,
+    /// Compare CPU time (or what is counted) for each second instead of shares, for loads that differ
+    #[arg(long)]
+    absolute: bool,
+    /// End with 3 if met, 4 if that cannot be told: 'self(parse_*) > +2%', 'total(f) > +1 point', 'any > +1 point'. Repeatable
+    #[arg(long, value_name = "CONDITION", value_parser = Condition::parse)]
+    fail_if: Vec<Condition>,
+    /// Take samples for independent where inputs have no windows, though they are not: finds far too much
+    #[arg(long)]
+    assume_independent: bool,
+    /// Compare this of what an input counts: a pprof sample type, a perf event, a bpftrace map
+    #[arg(long, value_name = "NAME")]
+    sample_type: Option<String>,
+    #[command(flatten)]
+    select: SelectArgs,
+    #[command(flatten)]
+    names: NameArgs,
+    /// Print only warnings and errors
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// What to compare.
+pub(super) fn build(args: DiffArgs) -> Result<Diffing> {
+    let (before, after) = sides(args.files, args.after)?;
+    let stdin = before
+        .iter()
+        .chain(&after)
+        .filter(|file| *file == Path::new("-"));
+    ensure!(
+        stdin.count() < 2,
+        "- is stdin, which can be read once; keep one of them"
+    );
+    Ok(Diffing {
+        before,
+        after,
+        sample_type: args.sample_type,
+        selection: args.select.selection(),
+        wanted: Wanted {
+            absolute: args.absolute,
+            assume_independent: args.assume_independent,
+        },
+        conditions: args.fail_if,
+        outputs: outputs(args.output)?,
+        servers: plan::servers(args.names.debuginfod.as_deref())?,
+        naming: plan::naming(args.names),
+        verbosity: Verbosity {
+            quiet: args.quiet,
+            verbose: 0,
+        },
+    })
+}
+
+/// Before and after, of what stands before and behind `--`.
+fn sides(mut files: Vec<PathBuf>, after: Vec<PathBuf>) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
+    if !after.is_empty() {
+        return Ok((files, after));
+    }
+    match files.len() {
+        1 => bail!(
+            "there is nothing to compare {} with; name what came after it",
+            files[0].display()
+        ),
+        2 => {
+            let after = files.split_off(1);
+            Ok((files, after))
+        }
+        many => bail!(
+            "{many} inputs, and nothing says which are before and which after; put -- between them, as in \
+             `flame-bpf diff A1 A2 -- B1 B2`"
+        ),
+    }
+}
+
+fn outputs(paths: Vec<PathBuf>) -> Result<Vec<DiffOutput>> {
+    let stdout = DiffOutput {
+        path: None,
+        format: DiffFormat::Text,
+    };
+    let mut outputs: Vec<DiffOutput> = Vec::new();
+    for path in paths {
+        let output = match path == Path::new("-") {
+            true => stdout.clone(),
+            false => DiffOutput {
+                format: DiffFormat::from_path(&path)?,
+                path: Some(path),
+            },
+        };
+        ensure!(
+            !outputs.contains(&output),
+            "-o {} is given twice; leave one out",
+            output.path.as_deref().unwrap_or(Path::new("-")).display()
+        );
+        outputs.push(output);
+    }
+    if outputs.is_empty() {
+        outputs.push(stdout);
+    }
+    Ok(outputs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{Exit, Task};
+    use std::ffi::OsString;
+
+    fn parse(line: &[&str]) -> Result<Diffing, Exit> {
+        let words = ["flame-bpf", "diff"].iter().chain(line);
+        match crate::cli::parse(words.map(OsString::from), true)? {
+            Task::Diff(diffing) => Ok(*diffing),
+            other => panic!("{line:?}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn two_files_are_before_and_after() {
+        let asked = parse(&["a.fbpf", "b.fbpf"]).unwrap();
+        assert_eq!(
+            (&*asked.before, &*asked.after),
+            (&["a.fbpf".into()][..], &["b.fbpf".into()][..])
+        );
+        assert_eq!(asked.outputs.len(), 1);
+        assert_eq!(asked.outputs[0].format, DiffFormat::Text);
+        assert_eq!(asked.outputs[0].path, None);
+    }
+
+    #[test]
+    fn several_stand_on_both_sides_of_two_dashes() {
+        let asked = parse(&[
+            "a", "b", "-o", "d.folded", "-o", "d.json", "--", "c", "d", "e",
+        ])
+        .unwrap();
+        assert_eq!((asked.before.len(), asked.after.len()), (2, 3));
+        let formats: Vec<_> = asked.outputs.iter().map(|output| output.format).collect();
+        assert_eq!(formats, [DiffFormat::Folded, DiffFormat::Json]);
+        let one = parse(&[
+            "a",
+            "--absolute",
+            "--fail-if",
+            "any > +1 point",
+            "--fail-if",
+            "self(f)>2%",
+            "--",
+            "b",
+        ])
+        .unwrap();
+        assert_eq!((one.conditions.len(), one.wanted.absolute), (2, true));
+    }
+
+    #[test]
+    fn anything_else_is_refused_and_help_is_given() {
+        for line in [
+            &["a"][..],
+            &[],
+            &["a", "b", "c"],
+            &["-", "-"],
+            &["a", "b", "-o", "d.fbpf"],
+            &["a", "b", "-o", "d.txt", "-o", "d.txt"],
+            &["a", "b", "--fail-if", "slower"],
+        ] {
+            assert_eq!(parse(line).unwrap_err().code, 2, "{line:?}");
+        }
+        let help = parse(&["--help"]).unwrap_err();
+        assert!(
+            help.code == 0 && help.text.contains("cannot tell"),
+            "{}",
+            help.text
+        );
+    }
+}

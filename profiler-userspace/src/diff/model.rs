@@ -1,0 +1,185 @@
+//! What came of a comparison.
+//!
+//! Values only: what each number means, in which unit. Who reads it is [`crate::output`], and a
+//! [`Condition`](super::Condition).
+
+use super::matching::Class;
+use super::stats::estimate::{Clusters, Estimate};
+use crate::profile::Unit;
+
+/// What is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantity {
+    /// Parts of everything, from 0 to 1.
+    Share,
+    /// Nanoseconds for each second of the recording.
+    Time,
+    /// Weight for each second of the recording, in the profiles' unit.
+    Rate,
+}
+
+/// What is said of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Verdict {
+    /// It is more than before.
+    More,
+    /// It is less than before.
+    Less,
+    /// It was not there before.
+    New,
+    /// It is not there any more.
+    Gone,
+    /// It has another name, or is part of what calls it: the cost is the same.
+    Shift,
+    /// The recordings do not say that anything changed.
+    Noise,
+    /// There are too few samples to say anything.
+    Few,
+    /// The recordings do not say how much they vary.
+    NoClaim,
+}
+
+impl Verdict {
+    /// As readers see it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::More => "more",
+            Self::Less => "less",
+            Self::New => "new",
+            Self::Gone => "gone",
+            Self::Shift => "shift",
+            Self::Noise => "noise",
+            Self::Few => "few samples",
+            Self::NoClaim => "no claim",
+        }
+    }
+
+    /// Whether it is beyond noise.
+    pub const fn is_change(self) -> bool {
+        matches!(
+            self,
+            Self::More | Self::Less | Self::New | Self::Gone | Self::Shift
+        )
+    }
+}
+
+/// A change of a function or of a node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// Values, in the comparison's quantity, and their error.
+    pub estimate: Estimate,
+    /// What was counted, in the profiles' unit.
+    pub weights: [u64; 2],
+    /// What is said of it.
+    pub verdict: Verdict,
+    /// Between what the difference lies; none where nothing is claimed.
+    pub interval: Option<[f64; 2]>,
+    /// A smaller difference would not have been found; none where nothing is claimed.
+    pub visible: Option<f64>,
+    /// One firing, in the profiles' unit, that is more than half of the difference.
+    pub lone: Option<u64>,
+    /// Where its cost came from or went, if that is a shift.
+    pub partner: Option<String>,
+}
+
+/// A function.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Function {
+    /// As it reads after, or before if it is not there any more.
+    pub name: String,
+    /// Whether it is of the program or the kernel.
+    pub class: Class,
+    /// What was counted in it.
+    pub itself: Change,
+    /// What was counted in it and all that it called.
+    pub total: Change,
+}
+
+/// A frame below those of its callers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// As it reads after, or before if it is not there any more.
+    pub name: String,
+    /// What it is.
+    pub class: Class,
+    /// How many frames are below it.
+    pub depth: usize,
+    /// What was counted right in it, in the comparison's quantity.
+    pub own: [f64; 2],
+    /// The same in the profiles' unit.
+    pub own_weights: [u64; 2],
+    /// Of it and all that it called.
+    pub change: Change,
+}
+
+/// One side.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Side {
+    /// How many recordings it has.
+    pub recordings: usize,
+    /// How many windows these have together.
+    pub windows: usize,
+    /// How long they took together, in seconds; none where that is not known.
+    pub seconds: Option<f64>,
+    /// How many samples it has.
+    pub samples: u64,
+    /// What was counted, in the profiles' unit.
+    pub weight: u64,
+    /// The value of everything, in the comparison's quantity.
+    pub total: f64,
+    /// The part of its weight on stacks with a function that reads differently on the other side.
+    pub loose: f64,
+}
+
+/// What could have been seen.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sight {
+    /// The value of a function that is a tenth of everything.
+    pub tenth: f64,
+    /// A smaller change of that function would not have been found.
+    pub least: f64,
+}
+
+/// How many things of one kind were tested.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tests {
+    /// How many.
+    pub tests: usize,
+    /// How many of them are beyond noise.
+    pub found: usize,
+}
+
+/// Both sides, compared.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// What the profiles count.
+    pub unit: Unit,
+    /// What is compared.
+    pub quantity: Quantity,
+    /// What noise is known from.
+    pub clusters: Clusters,
+    /// Whether anything is claimed.
+    pub claims: bool,
+    /// Before, and after.
+    pub sides: [Side; 2],
+    /// Functions, those that changed most first.
+    pub functions: Vec<Function>,
+    /// The tree of calls in preorder, callees by name.
+    pub nodes: Vec<Node>,
+    /// Of functions by themselves, of functions with what they called, of nodes.
+    pub tests: [Tests; 3],
+    /// None where nothing was tested.
+    pub sight: Option<Sight>,
+    /// What the one program of each side is called, where they differ and are taken for one.
+    pub programs: Option<[String; 2]>,
+}
+
+impl Comparison {
+    /// Functions whose change is beyond noise, in one way or the other.
+    pub fn changed(&self) -> usize {
+        let is_changed = |function: &&Function| {
+            function.itself.verdict.is_change() || function.total.verdict.is_change()
+        };
+        self.functions.iter().filter(is_changed).count()
+    }
+}

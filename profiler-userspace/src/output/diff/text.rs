@@ -1,0 +1,276 @@
+//! The comparison as text: what changed, what is noise, and what could not have been seen.
+//!
+//! In: a report. Out: lines of at most 80 columns but for names. The same bytes for the same report.
+
+use super::Report;
+use super::numbers::{change, time, unit, value};
+use crate::diff::stats::estimate::Clusters;
+use crate::diff::{Change, Class, Comparison, Function, Quantity, Side, Verdict};
+use crate::output::text::{shortened, wrapped};
+use crate::profile::Unit;
+use crate::profile::fold::visible;
+use std::fmt::Write as _;
+
+const COLUMNS: usize = 80;
+/// So many functions are shown, and all that changed.
+const ROWS: usize = 20;
+/// Columns before a function's name.
+const NUMBERS: usize = 50;
+
+/// All of it.
+pub(super) fn report(report: &Report<'_>) -> String {
+    let comparison = report.comparison;
+    let mut text = String::new();
+    for (side, title, which) in [
+        (&comparison.sides[0], &report.titles[0], "before"),
+        (&comparison.sides[1], &report.titles[1], "after"),
+    ] {
+        line(
+            &mut text,
+            &format!("{which}: {}: {}", visible(title), of_side(side, comparison)),
+        );
+    }
+    for part in on_matching(comparison) {
+        line(&mut text, &part);
+    }
+    if !comparison.claims {
+        line(&mut text, NO_INTERVALS);
+    }
+    table(comparison, "self", |function| &function.itself, &mut text);
+    table(comparison, "total", |function| &function.total, &mut text);
+    text.push('\n');
+    closing(report, &mut text);
+    text
+}
+
+/// What there is to say beside pictures.
+pub fn summary(report: &Report<'_>) -> String {
+    let mut text = String::new();
+    if !report.comparison.claims {
+        line(&mut text, NO_INTERVALS);
+    }
+    closing(report, &mut text);
+    text
+}
+
+const NO_INTERVALS: &str = "No intervals: the inputs do not say how much they vary. Record with -o NAME.fbpf, for a \
+                            second or more, to tell change from noise.";
+
+fn line(text: &mut String, said: &str) {
+    for line in wrapped(said, COLUMNS) {
+        let _ = writeln!(text, "{line}");
+    }
+}
+
+fn of_side(side: &Side, comparison: &Comparison) -> String {
+    let mut text = format!("{} samples", side.samples);
+    if side.recordings > 1 {
+        let _ = write!(text, " in {} recordings", side.recordings);
+    }
+    if side.seconds.is_some() {
+        let _ = write!(text, ", {} windows", side.windows);
+    }
+    if let Some(seconds) = side.seconds {
+        let _ = write!(text, ", {seconds:.1} s");
+    }
+    if comparison.quantity != Quantity::Share {
+        let all = value(comparison.quantity, side.total);
+        let _ = write!(text, ", {all} {}", unit(comparison));
+    }
+    text
+}
+
+fn on_matching(comparison: &Comparison) -> Vec<String> {
+    let mut parts = Vec::new();
+    if let Some([before, after]) = &comparison.programs {
+        parts.push(format!(
+            "{} and {} are taken for one program.",
+            visible(before),
+            visible(after)
+        ));
+    }
+    let loose = comparison.sides.each_ref().map(|side| side.loose * 100.0);
+    if loose.iter().any(|share| *share > 0.0) {
+        parts.push(format!(
+            "Matched loosely, by what of a name stays the same in every build: stacks of {:.1}% before, {:.1}% after.",
+            loose[0], loose[1]
+        ));
+    }
+    parts
+}
+
+fn table(
+    comparison: &Comparison,
+    which: &str,
+    of: impl Fn(&Function) -> &Change,
+    text: &mut String,
+) {
+    let there = comparison
+        .functions
+        .iter()
+        .filter(|function| of(function).weights != [0, 0]);
+    let mut rows: Vec<&Function> = there.collect();
+    let all = rows.len();
+    rows.sort_by(|a, b| {
+        let key = |function: &Function| {
+            let change = of(function);
+            (change.verdict.is_change(), change.estimate.change().abs())
+        };
+        let ((a_changed, a_by), (b_changed, b_by)) = (key(a), key(b));
+        (b_changed.cmp(&a_changed))
+            .then_with(|| b_by.total_cmp(&a_by))
+            .then_with(|| a.name.cmp(&b.name))
+    });
+    let changed = rows
+        .iter()
+        .filter(|function| of(function).verdict.is_change())
+        .count();
+    rows.truncate(ROWS.max(changed));
+    let _ = writeln!(
+        text,
+        "\n{:>7} {:>7} {:>7}  {:<15} {:<8} function",
+        "before",
+        "after",
+        "change",
+        unit(comparison),
+        which
+    );
+    for function in &rows {
+        row(comparison, function, of(function), text);
+    }
+    let rest = all - rows.len();
+    if rest > 0 {
+        let _ = writeln!(
+            text,
+            "{rest} more, none of which changed beyond noise; -o NAME.json has all"
+        );
+    }
+}
+
+fn row(comparison: &Comparison, function: &Function, of: &Change, text: &mut String) {
+    let quantity = comparison.quantity;
+    let interval = of.interval.map_or_else(String::new, |[low, high]| {
+        format!("[{}, {}]", change(quantity, low), change(quantity, high))
+    });
+    let mut name = shortened(&visible(&function.name), COLUMNS - NUMBERS);
+    if function.class == Class::Kernel {
+        name.push_str(" [k]");
+    }
+    let [before, after] = of.estimate.values.map(|value_of| value(quantity, value_of));
+    let _ = writeln!(
+        text,
+        "{before:>7} {after:>7} {:>7}  {interval:<15} {:<8} {name}",
+        change(quantity, of.estimate.change()),
+        of.verdict.word(),
+    );
+    let mut more: Vec<String> = Vec::new();
+    if let Some(partner) = &of.partner {
+        let direction = if of.estimate.change() > 0.0 {
+            "from"
+        } else {
+            "to"
+        };
+        more.push(format!("cost moved {direction} {}", visible(partner)));
+    }
+    if comparison.unit == Unit::Nanoseconds && of.verdict != Verdict::Few {
+        let mean = |side: usize| {
+            let count = of.estimate.samples[side];
+            let mean = of.weights[side] as f64 / count.max(1) as f64;
+            format!("{count} × {}", time(mean))
+        };
+        more.push(format!("{} before, {} after", mean(0), mean(1)));
+    }
+    if let Some(wait) = of.lone {
+        more.push(format!("one of {}", time(wait as f64)));
+    }
+    if !more.is_empty() {
+        let _ = writeln!(text, "{:25}{}", "", more.join("; "));
+    }
+}
+
+/// What it comes to, and what could not have been seen.
+fn closing(report: &Report<'_>, text: &mut String) {
+    let comparison = report.comparison;
+    if comparison.claims {
+        let tested = comparison.tests[1].tests;
+        line(
+            text,
+            &format!(
+                "{} of {} functions changed beyond noise; {tested} have enough samples to tell. Of such findings 5% are \
+                 expected to be false.",
+                comparison.changed(),
+                comparison.functions.len(),
+            ),
+        );
+        line(text, &sight(comparison));
+        line(text, why(comparison));
+    }
+    for (condition, answer) in report.answers {
+        line(
+            text,
+            &format!(
+                "{}: {condition}: {}.",
+                answer.outcome.word(),
+                visible(&answer.reason)
+            ),
+        );
+    }
+}
+
+fn sight(comparison: &Comparison) -> String {
+    let Some(sight) = comparison.sight else {
+        return "No function has enough samples to be tested: record for longer.".to_owned();
+    };
+    let in_unit = |value: f64| {
+        let text = match comparison.quantity {
+            Quantity::Share => format!("{:.2}", value * 100.0),
+            Quantity::Time => format!("{:.2}", value / 1e6),
+            Quantity::Rate => change(comparison.quantity, value)
+                .trim_start_matches('+')
+                .to_owned(),
+        };
+        format!("±{text} {}", unit(comparison))
+    };
+    let longer = match (comparison.clusters, &comparison.sides) {
+        (Clusters::Recordings, sides) => format!(
+            "{} and {} recordings",
+            sides[0].recordings * 4,
+            sides[1].recordings * 4
+        ),
+        (
+            _,
+            [
+                Side {
+                    seconds: Some(before),
+                    ..
+                },
+                Side {
+                    seconds: Some(after),
+                    ..
+                },
+            ],
+        ) => {
+            format!("recordings of {:.0} and {:.0} s", before * 4.0, after * 4.0)
+        }
+        _ => "four times as many samples".to_owned(),
+    };
+    format!(
+        "Changes below {} of a function of 10% cannot be seen here; {longer} would show {}.",
+        in_unit(sight.least),
+        in_unit(sight.least / 2.0)
+    )
+}
+
+fn why(comparison: &Comparison) -> &'static str {
+    match comparison.clusters {
+        Clusters::Windows => {
+            "One recording a side: this says that the recordings differ, not why. Several of each, as in `diff A1 A2 A3 \
+             -- B1 B2 B3`, rule out what differs from run to run."
+        }
+        Clusters::Recordings => "Noise is what differs from run to run of the same side.",
+        Clusters::Samples => {
+            "Samples are taken for independent, as was asked for. They are not: equal programs are called different \
+             this way."
+        }
+    }
+}

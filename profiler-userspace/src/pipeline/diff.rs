@@ -1,0 +1,131 @@
+//! Conducts a comparison: both sides come from files, and the result goes to outputs.
+//!
+//! In: raw recordings and profiles of other tools, before and after. Out: the outputs, and whether a condition is met.
+//! Never touches the kernel half, and needs no privileges.
+
+use crate::diff::{self, Outcome};
+use crate::output::sink::Sink;
+use crate::output::{DiffReport, diff_summary, write_diff};
+use crate::pipeline::input::Input;
+use crate::pipeline::pieces::{Asked, Piece, pieces};
+use crate::pipeline::select::select;
+use crate::pipeline::symbolize::Symbolizer;
+use crate::plan::Diffing;
+use crate::profile::fold::visible;
+use crate::profile::{LabelFrames, Profile};
+use crate::report::print;
+use anyhow::{Context as _, Result, ensure};
+use std::path::PathBuf;
+
+/// By how many windows samples are told apart at most. A recording has 20 to 40, of which neighbours are put together
+/// where there are more than this.
+const WINDOWS: usize = 100;
+
+/// Compares as asked.
+///
+/// # Errors
+/// When an input cannot be read, when the sides cannot be compared, or when an output cannot be written.
+pub fn diff(asked: &Diffing) -> Result<Outcome> {
+    let sink = |path: &Option<PathBuf>| match path {
+        Some(path) => Ok(Sink::prepare(path)?),
+        None => Ok(Sink::stdout()),
+    };
+    let outputs = asked.outputs.iter();
+    let sinks: Vec<Sink> = outputs
+        .map(|output| sink(&output.path))
+        .collect::<Result<_>>()?;
+    let symbolizer = Symbolizer::new(&asked.naming, &asked.servers, asked.verbosity.quiet);
+    let files: Vec<PathBuf> = asked.before.iter().chain(&asked.after).cloned().collect();
+    let read = |file: &PathBuf| Input::read(file, None, WINDOWS);
+    let inputs: Vec<Input> = files.iter().map(read).collect::<Result<_>>()?;
+    let wanted = Asked {
+        files: &files,
+        sample_type: asked.sample_type.as_deref(),
+        root_per: None,
+    };
+    let mut before = pieces(wanted, inputs, &symbolizer)?;
+    one_event(&files, &before)?;
+    for piece in &before {
+        print(&piece.missing);
+    }
+    let after = before.split_off(asked.before.len());
+    let titles = [title(&before), title(&after)];
+    let sides = [profiles(before, asked)?, profiles(after, asked)?];
+    let comparison = diff::compare(&sides, asked.wanted)?;
+    drop(sides);
+    let conditions = asked.conditions.iter();
+    let answers: Vec<_> = conditions
+        .map(|condition| (condition.to_string(), condition.of(&comparison)))
+        .collect();
+    let report = DiffReport {
+        comparison: &comparison,
+        titles: &titles,
+        answers: &answers,
+    };
+    let mut files = Vec::new();
+    for (sink, output) in sinks.iter().zip(&asked.outputs) {
+        sink.deliver(|out| write_diff(&report, output.format, out))?;
+        if !sink.is_stdout() {
+            files.push(format!("wrote: {}\n", sink.name().display()));
+        }
+    }
+    if !asked.verbosity.quiet {
+        if sinks.iter().all(|sink| !sink.is_stdout()) {
+            print(&diff_summary(&report));
+        }
+        print(&files.concat());
+    }
+    let outcomes = answers.iter().map(|(_, answer)| answer.outcome);
+    Ok(outcomes.max().unwrap_or(Outcome::NotMet))
+}
+
+/// Refuses recordings of different events, whose shares have nothing to do with each other.
+fn one_event(files: &[PathBuf], pieces: &[Piece]) -> Result<()> {
+    let mut events = files
+        .iter()
+        .zip(pieces)
+        .filter_map(|(file, piece)| Some((file, piece.event.as_ref()?)));
+    let Some((first, event)) = events.next() else {
+        return Ok(());
+    };
+    if let Some((other, found)) = events.find(|(_, other)| *other != event) {
+        anyhow::bail!(
+            "cannot compare {} with {}: one is of {}, the other of {}; record both with the same -e",
+            first.display(),
+            other.display(),
+            visible(event),
+            visible(found)
+        );
+    }
+    Ok(())
+}
+
+fn title(pieces: &[Piece]) -> String {
+    let first = pieces
+        .first()
+        .map_or_else(String::new, |piece| visible(&piece.title).into_owned());
+    match pieces.len() {
+        0 | 1 => first,
+        many => format!("{first}, and {} more", many - 1),
+    }
+}
+
+/// What of each input is compared. Threads and CPUs have other numbers in each run.
+fn profiles(pieces: Vec<Piece>, asked: &Diffing) -> Result<Vec<Profile>> {
+    let selected = |piece: Piece| -> Result<Profile> {
+        let title = piece.title;
+        let (mut profile, _) = select(piece.profile, &asked.selection)
+            .with_context(|| format!("cannot compare {}", visible(&title)))?;
+        profile.label_frames = LabelFrames {
+            threads: false,
+            cpus: false,
+        };
+        ensure!(
+            !profile.samples().is_empty(),
+            "{}: there is not one sample; record while the target is busy",
+            visible(&title)
+        );
+        Ok(profile)
+    };
+    pieces.into_iter().map(selected).collect()
+}
