@@ -14,6 +14,10 @@ const MOST_CHAIN: u32 = 4096;
 /// The longest name that is compared, in bytes.
 const NAME_BYTES: usize = 96;
 
+/// Bytes of a segment that are searched for text, and how many at a time.
+const MOST_SEARCHED: u64 = 64 << 20;
+const CHUNK: usize = 64 << 10;
+
 /// Bytes of a symbol (`Elf64_Sym`).
 const SYMBOL_BYTES: u64 = 24;
 
@@ -44,11 +48,14 @@ pub struct Image<'f> {
     dynamic: Vec<(u64, u64)>,
     /// Size and alignment of the thread-local storage, if there is any.
     thread_local: Option<(u64, u64)>,
+    /// The address of `.eh_frame_hdr`.
+    frame_index: Option<u64>,
 }
 
 const PT_LOAD: u32 = 1;
 const PT_DYNAMIC: u32 = 2;
 const PT_TLS: u32 = 7;
+const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
 const DT_NEEDED: u64 = 1;
 const DT_HASH: u64 = 4;
 const DT_STRTAB: u64 = 5;
@@ -71,6 +78,7 @@ impl<'f> Image<'f> {
             segments: Vec::new(),
             dynamic: Vec::new(),
             thread_local: None,
+            frame_index: None,
         };
         let mut dynamic = None;
         for index in 0..usize::from(half(56)).min(MOST_HEADERS) {
@@ -87,6 +95,7 @@ impl<'f> Image<'f> {
             match word(0) as u32 {
                 PT_LOAD => image.segments.push(segment),
                 PT_DYNAMIC => dynamic = Some(segment),
+                PT_GNU_EH_FRAME => image.frame_index = Some(segment.address),
                 PT_TLS => image.thread_local = Some((word(40), word(48))),
                 _ => {}
             }
@@ -152,6 +161,42 @@ impl<'f> Image<'f> {
     /// Size and alignment of the thread-local storage, if there is any.
     pub fn thread_local(&self) -> Option<(u64, u64)> {
         self.thread_local
+    }
+
+    /// The address of the index of its frame table (`.eh_frame_hdr`), if there is one.
+    pub fn frame_index(&self) -> Option<u64> {
+        self.frame_index
+    }
+
+    /// The first text in the object that begins with `before`, is `length` bytes long and `is_it`.
+    pub fn find(
+        &self,
+        before: &[u8],
+        length: usize,
+        is_it: impl Fn(&[u8]) -> bool,
+    ) -> Option<Vec<u8>> {
+        let mut chunk = vec![0; CHUNK];
+        self.segments.iter().find_map(|segment| {
+            let end = segment
+                .address
+                .checked_add(segment.bytes.min(MOST_SEARCHED))?;
+            let mut place = segment.address;
+            while place < end {
+                let bytes = usize::try_from(end - place).unwrap_or(CHUNK).min(CHUNK);
+                let chunk = &mut chunk[..bytes];
+                self.copy(place, chunk)?;
+                let mut all = chunk.windows(length);
+                if let Some(found) = all.find(|found| found.starts_with(before) && is_it(found)) {
+                    return Some(found.to_vec());
+                }
+                if bytes < CHUNK {
+                    break;
+                }
+                // What lies across two chunks is seen whole in the next.
+                place = place.checked_add((CHUNK - length) as u64)?;
+            }
+            None
+        })
     }
 
     /// Initialized words at an address of the object's own.

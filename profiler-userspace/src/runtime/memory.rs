@@ -4,7 +4,9 @@
 //! torn: whoever reads asks for a function's check before and after.
 
 use super::Words;
-use profiler_common::runtime::{FETCH_WORDS, Process, Runtime as _, RuntimeKind, cpython::CPython};
+use profiler_common::runtime::{
+    FETCH_WORDS, Process, Runtime as _, RuntimeKind, cpython::CPython, php::Php,
+};
 use profiler_common::walk::Memory;
 use std::cell::Cell;
 use std::fs::File;
@@ -35,6 +37,7 @@ impl TargetMemory {
     pub fn check(&self, kind: RuntimeKind, function: u64) -> Option<u32> {
         match kind {
             RuntimeKind::CPython => CPython::check(self, function),
+            RuntimeKind::Php => Php::check(self, function),
             _ => None,
         }
     }

@@ -6,9 +6,11 @@
 //!
 //! One row in [`RUNTIMES`] for each.
 
+mod cold;
 mod cpython;
 mod image;
 mod memory;
+mod php;
 
 pub use image::Image;
 pub use memory::TargetMemory;
@@ -37,22 +39,48 @@ struct Row {
     kind: RuntimeKind,
     /// Recognizes it in a file.
     detect: fn(&Image<'_>) -> Option<Detected>,
+    /// Stands between what a function belongs to and its name.
+    separator: &'static str,
+    /// What a function without a name is called.
+    unnamed: &'static str,
     /// Whether a function's name does not tell it from others, so that file and line of its definition are shown, too.
     is_nameless: fn(&str) -> bool,
-    /// What positions in a function are, as far as that is read from the process while it lives.
-    lines: fn(&TargetMemory, function: u64) -> FunctionLines,
+    /// What positions in a function are.
+    lines: Lines,
     /// The native functions that are the interpreter's loop, or lead to it and from it.
     glue: &'static [&'static str],
 }
 
+/// What positions in functions are.
+#[derive(Clone, Copy)]
+enum Lines {
+    /// Lines.
+    Position,
+    /// Places in code, whose lines are read from the process while it lives.
+    Read(fn(&TargetMemory, function: u64) -> FunctionLines),
+}
+
 /// All runtimes.
-const RUNTIMES: &[Row] = &[Row {
-    kind: RuntimeKind::CPython,
-    detect: cpython::detect,
-    is_nameless: cpython::is_nameless,
-    lines: cpython::lines,
-    glue: cpython::GLUE,
-}];
+const RUNTIMES: &[Row] = &[
+    Row {
+        kind: RuntimeKind::CPython,
+        detect: cpython::detect,
+        separator: ".",
+        unnamed: "<anonymous>",
+        is_nameless: cpython::is_nameless,
+        lines: Lines::Read(cpython::lines),
+        glue: cpython::GLUE,
+    },
+    Row {
+        kind: RuntimeKind::Php,
+        detect: php::detect,
+        separator: "::",
+        unnamed: "<file>",
+        is_nameless: php::is_nameless,
+        lines: Lines::Position,
+        glue: php::GLUE,
+    },
+];
 
 fn row(kind: RuntimeKind) -> Option<&'static Row> {
     RUNTIMES.iter().find(|row| row.kind == kind)
@@ -75,23 +103,15 @@ pub fn function(event: &FunctionEvent, descriptor: &Words) -> Option<RuntimeFunc
     let row = row(kind)?;
     let name = text(&event.name);
     let owner = text(&event.owner);
-    let memory = TargetMemory::new(event.process_key.tgid, *descriptor, event.bias);
-    let is_same = || memory.check(kind, event.function.function_address()) == Some(event.check);
-    let lines = if is_same() {
-        let lines = (row.lines)(&memory, event.function.function_address());
-        if is_same() {
-            lines
-        } else {
-            FunctionLines::None
-        }
-    } else {
-        FunctionLines::None
-    };
-    let is_nameless = name.is_empty() || (row.is_nameless)(&name);
     let name = match (owner.is_empty(), name.is_empty()) {
-        (_, true) => "<anonymous>".to_owned(),
+        (_, true) => row.unnamed.to_owned(),
         (true, false) => name,
-        (false, false) => format!("{owner}.{name}"),
+        (false, false) => format!("{owner}{}{name}", row.separator),
+    };
+    let is_nameless = name == row.unnamed || (row.is_nameless)(&name);
+    let lines = match row.lines {
+        Lines::Position => FunctionLines::Position,
+        Lines::Read(read) => read_lines(event, descriptor, read).unwrap_or(FunctionLines::None),
     };
     Some(RuntimeFunction {
         kind,
@@ -101,6 +121,20 @@ pub fn function(event: &FunctionEvent, descriptor: &Words) -> Option<RuntimeFunc
         first_line: event.first_line,
         lines,
     })
+}
+
+/// Reads lines from the process, if it runs the same code before and after.
+fn read_lines(
+    event: &FunctionEvent,
+    descriptor: &Words,
+    read: fn(&TargetMemory, u64) -> FunctionLines,
+) -> Option<FunctionLines> {
+    let kind = event.function.runtime()?;
+    let address = event.function.function_address();
+    let memory = TargetMemory::new(event.process_key.tgid, *descriptor, event.bias);
+    let is_same = || memory.check(kind, address) == Some(event.check);
+    let lines = is_same().then(|| read(&memory, address))?;
+    is_same().then_some(lines)
 }
 
 /// A string of the process's as text. What is no text is replaced, and what is missing is told.
@@ -121,7 +155,9 @@ fn text(copied: &crate::process::CopiedText) -> String {
         Some(Encoding::Ucs2) => from_units(2),
         Some(Encoding::Ucs4) => from_units(4),
         Some(Encoding::CString | Encoding::Bytes) | None => {
-            String::from_utf8_lossy(bytes).into_owned()
+            // What stands behind a NUL tells the runtime's own names apart, and is not for readers.
+            let end = bytes.iter().position(|byte| *byte == 0);
+            String::from_utf8_lossy(&bytes[..end.unwrap_or(bytes.len())]).into_owned()
         }
     };
     match (copied.lacks_beginning, copied.lacks_end) {
@@ -160,5 +196,7 @@ mod tests {
         assert_eq!(copied(&[0x00, 0xd8], Encoding::Ucs2), "\u{fffd}");
         assert_eq!(copied("été".as_bytes(), Encoding::Bytes), "été");
         assert_eq!(copied(b"\xff", Encoding::CString), "\u{fffd}");
+        let anonymous = b"class@anonymous\0/srv/a.php:3$0";
+        assert_eq!(copied(anonymous, Encoding::Bytes), "class@anonymous");
     }
 }

@@ -1,0 +1,159 @@
+//! The chain of frames.
+
+use super::{
+    function::{Function, line, mark_of},
+    layout::{CALL_TOP, FRAME_BYTES, at, frame},
+};
+use crate::runtime::{Begin, CHECK_BITS, ChainFrame, Cursor, FUNCTION_BITS, Process};
+
+/// The words of the cursor.
+pub(super) mod word {
+    /// The next frame of the chain.
+    pub(in super::super) const FRAME: usize = 0;
+    /// A frame to be shown before it, which the loop has unlinked already; zero if there is none.
+    pub(in super::super) const UNLINKED: usize = 1;
+    /// The instruction that the level is at; zero if its frame says it.
+    pub(in super::super) const INSTRUCTION: usize = 2;
+    /// Whether a level has been found.
+    pub(in super::super) const HAS_BEGUN: usize = 3;
+    /// How many frames without a function have been passed.
+    pub(in super::super) const PASSED: usize = 4;
+    /// The frame before the next, which has been shown.
+    pub(in super::super) const LAST: usize = 5;
+    /// The file of the last function, a `zend_string`.
+    pub(in super::super) const FILE: usize = 6;
+    /// What that is told by.
+    pub(in super::super) const FILE_MARK: usize = 7;
+}
+
+/// The most frames without a function that a chain may have. Generators that delegate to others have one each, and fibers.
+const MAX_PASSED: u64 = 256;
+
+/// A `zend_execute_data`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Frame {
+    pub(super) instruction: u64,
+    /// A `zend_function`, or zero.
+    pub(super) function: u64,
+    pub(super) is_top: bool,
+    pub(super) previous: u64,
+}
+
+impl Frame {
+    /// The frame at an address.
+    #[inline(always)]
+    pub(super) fn read(process: &impl Process, address: u64) -> Option<Self> {
+        if !process.fetch(address, FRAME_BYTES) {
+            return None;
+        }
+        Some(Self {
+            instruction: process.fetched(frame::INSTRUCTION),
+            function: process.fetched(frame::FUNCTION),
+            is_top: process.fetched(frame::INFO) & CALL_TOP != 0,
+            previous: process.fetched(frame::PREVIOUS),
+        })
+    }
+}
+
+/// See [`Runtime::begin`](crate::runtime::Runtime::begin).
+#[inline(always)]
+pub(super) fn begin(process: &impl Process, cursor: &impl Cursor) -> Begin {
+    let place = process.bias().wrapping_add(process.descriptor(at::CURRENT));
+    let [frame] = process.read(place).unwrap_or([0]);
+    cursor.set(word::FRAME, frame);
+    // The outermost loop may have unlinked its frame and still run: then there is none.
+    Begin::Begun
+}
+
+/// See [`Runtime::step`](crate::runtime::Runtime::step).
+#[inline(always)]
+pub(super) fn step(process: &impl Process, cursor: &impl Cursor) -> ChainFrame {
+    let unlinked = cursor.get(word::UNLINKED);
+    cursor.set(word::UNLINKED, 0);
+    let address = if unlinked == 0 {
+        cursor.get(word::FRAME)
+    } else {
+        unlinked
+    };
+    if address == 0 {
+        return ChainFrame::none(ChainFrame::LEVEL_ENDS | ChainFrame::CHAIN_ENDS);
+    }
+    let Some(frame) = Frame::read(process, address) else {
+        return ChainFrame::broken();
+    };
+    if unlinked == 0 {
+        cursor.set(word::FRAME, frame.previous);
+        cursor.set(word::LAST, address);
+    }
+    let more = frame.previous != 0;
+    if frame.function == 0 {
+        return pass(cursor, more);
+    }
+    show(process, cursor, &frame, more)
+}
+
+/// A frame that stands for no function: a generator's that delegates to another, or what fibers begin with.
+#[inline(always)]
+fn pass(cursor: &impl Cursor, more: bool) -> ChainFrame {
+    let passed = cursor.get(word::PASSED) + 1;
+    cursor.set(word::PASSED, passed);
+    if passed > MAX_PASSED {
+        return ChainFrame::broken();
+    }
+    ChainFrame::none(ends(false, more))
+}
+
+#[inline(always)]
+fn show(process: &impl Process, cursor: &impl Cursor, frame: &Frame, more: bool) -> ChainFrame {
+    let Some(function) = Function::read(process, frame.function) else {
+        return ChainFrame::broken();
+    };
+    if function.is_dummy() {
+        return pass(cursor, more);
+    }
+    let mark = mark_of_file(process, cursor, function.file);
+    let Some(check) = mark.and_then(|mark| function.check(process, mark)) else {
+        return ChainFrame::broken();
+    };
+    let mut position = 0;
+    let mut flags = ends(false, more);
+    if function.is_user() {
+        let instruction = match cursor.get(word::INSTRUCTION) {
+            0 => frame.instruction,
+            instruction => instruction,
+        };
+        cursor.set(word::INSTRUCTION, 0);
+        position = line(process, instruction).unwrap_or(0);
+        flags = ends(frame.is_top, more);
+    }
+    ChainFrame {
+        function: frame.function & FUNCTION_BITS,
+        check: check & CHECK_BITS,
+        position,
+        flags: flags | ChainFrame::FRAME,
+    }
+}
+
+/// What a file is told by. Functions that call each other are often of one file, which is read once.
+#[inline(always)]
+fn mark_of_file(process: &impl Process, cursor: &impl Cursor, file: u64) -> Option<u64> {
+    if file == 0 {
+        return Some(0);
+    }
+    if file == cursor.get(word::FILE) {
+        return Some(cursor.get(word::FILE_MARK));
+    }
+    let mark = mark_of(process, file)?;
+    cursor.set(word::FILE, file);
+    cursor.set(word::FILE_MARK, mark);
+    Some(mark)
+}
+
+#[inline(always)]
+const fn ends(level: bool, more: bool) -> u32 {
+    match (level, more) {
+        (_, false) => ChainFrame::LEVEL_ENDS | ChainFrame::CHAIN_ENDS,
+        (true, true) => ChainFrame::LEVEL_ENDS,
+        (false, true) => 0,
+    }
+}

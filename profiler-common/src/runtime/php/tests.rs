@@ -1,0 +1,386 @@
+//! Chains in memory made as PHP 8.2 lays it out.
+
+extern crate std;
+
+use super::{Php, at};
+use crate::runtime::{
+    Encoding, NativeFrame, Runtime,
+    memory::{Recorded, Shown, walk},
+};
+use proptest::prelude::*;
+use std::{vec, vec::Vec};
+
+const BIAS: u64 = 0x5500_0000_0000;
+const CURRENT: u64 = 0x1000;
+const LOOP: u64 = 0x4000;
+const BODY: u64 = 0x4020;
+const COLD: u64 = 0x2000;
+
+const MAIN: u64 = 0x7f00_0001_0000;
+const SORT: u64 = 0x7f00_0001_0100;
+const COMPARE: u64 = 0x7f00_0001_0200;
+
+const FILE: u64 = 0x7f00_0002_0000;
+const CODE_OF_FILE: u64 = 0x7f00_0003_0000;
+const USORT: u64 = 0x7f00_0003_1000;
+const ITEM_COMPARE: u64 = 0x7f00_0003_2000;
+const ITEM: u64 = 0x7f00_0004_0000;
+
+const TOP: u64 = 1 << 17;
+
+fn text(process: &mut Recorded, address: u64, hash: u64, text: &str) {
+    process.words(address, &[1, hash, text.len() as u64]);
+    process.bytes(address + 24, text.as_bytes());
+    process.bytes(address + 24 + text.len() as u64, &[0; 8]);
+}
+
+/// A function with its name at +0x400 and ten instructions at +0x600, on lines 100 to 109 from its own first line.
+fn function(process: &mut Recorded, address: u64, kind: u64, name: &str, class: u64, line: u64) {
+    text(process, address + 0x400, 0, name);
+    let name = if name.is_empty() { 0 } else { address + 0x400 };
+    process.words(address, &[0; 21]);
+    process.words(address, &[kind, name, class]);
+    process.words(address + 80, &[10, address + 0x600]);
+    process.words(address + 152, &[FILE, line]);
+    for place in 0..10 {
+        let line = line + 100 + place;
+        process.words(address + 0x600 + 32 * place + 24, &[line]);
+    }
+}
+
+fn instruction(function: u64, place: u64) -> u64 {
+    function + 0x600 + 32 * place
+}
+
+fn frame(process: &mut Recorded, address: u64, function: u64, place: u64, info: u64, next: u64) {
+    let instruction = instruction(function, place);
+    process.words(address, &[instruction, 0, 0, function, 0, info, next]);
+}
+
+/// `Item::compare`, called by `usort`, called by the code of a file.
+fn process() -> Recorded {
+    let mut process = Recorded {
+        bias: BIAS,
+        ..Recorded::default()
+    };
+    for (place, word) in [
+        (at::CURRENT, CURRENT),
+        (at::OPCODES, 88),
+        (at::OPCODE_COUNT, 80),
+        (at::FILE, 152),
+        (at::BODY, BODY),
+        (at::LOOP, LOOP),
+        (at::LOOP + 1, 0x5000),
+        (at::LOOP + 2, COLD),
+        (at::LOOP + 3, 0x2100),
+    ] {
+        process.descriptor[place] = word;
+    }
+    text(&mut process, FILE, 77, "/srv/a.php");
+    process.words(ITEM, &[0, ITEM + 0x100]);
+    text(&mut process, ITEM + 0x100, 78, "Item");
+    function(&mut process, CODE_OF_FILE, 2, "", 0, 1);
+    function(&mut process, USORT, 1, "usort", 0, 0);
+    function(&mut process, ITEM_COMPARE, 2, "compare", ITEM, 7);
+    frame(&mut process, MAIN, CODE_OF_FILE, 4, TOP, 0);
+    frame(&mut process, SORT, USORT, 0, 0, MAIN);
+    frame(&mut process, COMPARE, ITEM_COMPARE, 2, TOP, SORT);
+    process.words(BIAS + CURRENT, &[COMPARE]);
+    process
+}
+
+/// A native frame; `saved` is what the function that it calls saved, first to last.
+fn native(process: &mut Recorded, address: u64, sp: u64, saved: [u64; 2]) -> NativeFrame {
+    process.words(sp - 32, &[0x55, saved[1], saved[0]]);
+    NativeFrame {
+        address,
+        sp,
+        caller_sp: sp + 0xa0,
+        is_first: 0,
+    }
+}
+
+const STACK: u64 = 0x7ffc_0000_0000;
+
+/// The loop in a callback, the sort that calls it, the loop in the file's code.
+fn stack(process: &mut Recorded) -> [NativeFrame; 3] {
+    let inner = NativeFrame {
+        is_first: 1,
+        ..native(process, LOOP + 0x100, STACK, [0, 0])
+    };
+    process.registers[14] = COMPARE;
+    process.registers[15] = instruction(ITEM_COMPARE, 3);
+    [
+        inner,
+        native(process, 0x9000, STACK + 0x1000, [0, 0]),
+        native(
+            process,
+            LOOP + 0x200,
+            STACK + 0x2000,
+            [instruction(CODE_OF_FILE, 4), MAIN],
+        ),
+    ]
+}
+
+fn shown(function: u64, position: u32) -> Shown {
+    Shown::Function { function, position }
+}
+
+const USORT_SHOWN: Shown = Shown::Function {
+    function: USORT,
+    position: 0,
+};
+
+#[test]
+fn a_callback_stands_before_its_loop_and_the_sort_behind() {
+    let mut process = process();
+    let stack = stack(&mut process);
+    let expected = [
+        shown(ITEM_COMPARE, 110),
+        Shown::Native(0),
+        Shown::Native(1),
+        USORT_SHOWN,
+        shown(CODE_OF_FILE, 105),
+        Shown::Native(2),
+    ];
+    assert_eq!(walk::<Php>(&process, &stack, false), expected);
+    // Where the registers are not the loop's, the frame says the instruction.
+    process.descriptor[at::BODY] = 0;
+    process.registers = [0; 16];
+    let mut saved = expected;
+    saved[0] = shown(ITEM_COMPARE, 109);
+    assert_eq!(walk::<Php>(&process, &stack, false), saved);
+}
+
+#[test]
+fn the_cold_part_of_the_loop_is_the_loop() {
+    let mut process = process();
+    let mut stack = stack(&mut process);
+    stack[2].address = COLD + 0x20;
+    let shown = walk::<Php>(&process, &stack, false);
+    assert_eq!(
+        shown[3..],
+        [
+            USORT_SHOWN,
+            self::shown(CODE_OF_FILE, 105),
+            Shown::Native(2)
+        ]
+    );
+    // What lies behind either part is not.
+    stack[2].address = COLD + 0x100;
+    assert_eq!(walk::<Php>(&process, &stack, false).len(), 4);
+}
+
+#[test]
+fn the_rest_of_the_chain_follows_where_the_native_walk_breaks() {
+    let mut process = process();
+    let stack = stack(&mut process);
+    let rest = [USORT_SHOWN, shown(CODE_OF_FILE, 105)];
+    let walked = walk::<Php>(&process, &stack[..2], true);
+    assert_eq!(
+        walked[..3],
+        [shown(ITEM_COMPARE, 110), Shown::Native(0), Shown::Native(1)]
+    );
+    assert_eq!(walked[3..], rest);
+    let walked = walk::<Php>(&process, &[], true);
+    assert_eq!(walked[0], shown(ITEM_COMPARE, 109));
+    assert_eq!(walked[1..], rest);
+}
+
+#[test]
+fn an_unlinked_frame_that_still_runs_has_its_level() {
+    // The callback has returned and frees what it leaves: the loop itself, or a function that it calls.
+    for is_first in [1, 0] {
+        let mut process = process();
+        let mut stack = stack(&mut process);
+        process.words(BIAS + CURRENT, &[SORT]);
+        stack[0] = native(&mut process, LOOP + 0x100, STACK, [COMPARE, 0x1234]);
+        stack[0].is_first = is_first;
+        let walked = walk::<Php>(&process, &stack, false);
+        let line = if is_first == 1 { 110 } else { 109 };
+        assert_eq!(walked[..2], [shown(ITEM_COMPARE, line), Shown::Native(0)]);
+        assert_eq!(walked[3..5], [USORT_SHOWN, shown(CODE_OF_FILE, 105)]);
+    }
+}
+
+#[test]
+fn a_frame_that_was_shown_is_not_unlinked() {
+    // What the loop called keeps the callback's frame where others save the loop's.
+    let mut process = process();
+    let mut stack = stack(&mut process);
+    frame(&mut process, COMPARE, ITEM_COMPARE, 2, TOP, MAIN);
+    stack[2] = native(&mut process, LOOP + 0x200, STACK + 0x2000, [COMPARE, 0]);
+    let walked = walk::<Php>(&process, &stack, false);
+    assert_eq!(walked[3..], [shown(CODE_OF_FILE, 105), Shown::Native(2)]);
+}
+
+#[test]
+fn a_loop_that_is_about_to_return_has_no_level() {
+    let mut process = process();
+    let stack = stack(&mut process);
+    process.words(BIAS + CURRENT, &[SORT]);
+    process.registers[14] = 0x1234;
+    let walked = walk::<Php>(&process, &stack, false);
+    assert_eq!(walked[..2], [Shown::Native(0), Shown::Native(1)]);
+    assert_eq!(walked[2..4], [USORT_SHOWN, shown(CODE_OF_FILE, 105)]);
+}
+
+#[test]
+fn a_loop_that_has_just_been_entered_has_its_level() {
+    let mut process = process();
+    let mut stack = stack(&mut process);
+    stack[0].address = LOOP + 4;
+    process.registers[14] = 0x1234;
+    let walked = walk::<Php>(&process, &stack, false);
+    assert_eq!(walked[..2], [shown(ITEM_COMPARE, 109), Shown::Native(0)]);
+}
+
+#[test]
+fn a_function_whose_loop_is_not_entered_yet_is_not_shown() {
+    let mut process = process();
+    let stack = stack(&mut process);
+    let walked = walk::<Php>(&process, &stack[1..], false);
+    let expected = [
+        Shown::Native(0),
+        USORT_SHOWN,
+        shown(CODE_OF_FILE, 105),
+        Shown::Native(1),
+    ];
+    assert_eq!(walked, expected);
+}
+
+#[test]
+fn included_code_that_has_just_been_linked_is_in_the_level() {
+    let mut process = process();
+    let stack = stack(&mut process);
+    frame(&mut process, COMPARE, ITEM_COMPARE, 0, 0, MAIN);
+    process.registers[14] = MAIN;
+    let walked = walk::<Php>(&process, &stack[..1], false);
+    let expected = [
+        shown(ITEM_COMPARE, 107),
+        shown(CODE_OF_FILE, 105),
+        Shown::Native(0),
+    ];
+    assert_eq!(walked, expected);
+}
+
+#[test]
+fn frames_without_a_function_are_passed() {
+    let mut process = process();
+    let stack = stack(&mut process);
+    process.words(SORT, &[0, 0, 0, 0, 0, 0, MAIN]);
+    let walked = walk::<Php>(&process, &stack, false);
+    assert_eq!(walked[3..], [shown(CODE_OF_FILE, 105), Shown::Native(2)]);
+    // Nor one whose function has no name, and is no code.
+    frame(&mut process, SORT, USORT, 0, 0, MAIN);
+    function(&mut process, USORT, 1, "", 0, 0);
+    let walked = walk::<Php>(&process, &stack, false);
+    assert_eq!(walked[3..], [shown(CODE_OF_FILE, 105), Shown::Native(2)]);
+    // But not for ever.
+    process.words(SORT, &[0, 0, 0, 0, 0, 0, SORT]);
+    let walked = walk::<Php>(&process, &stack, false);
+    assert_eq!(walked[3..], [Shown::Broken, Shown::Native(2)]);
+}
+
+#[test]
+fn an_endless_chain_ends() {
+    let mut process = process();
+    let stack = stack(&mut process);
+    frame(&mut process, SORT, USORT, 0, 0, SORT);
+    let walked = walk::<Php>(&process, &stack, false);
+    assert_eq!(walked.len(), 1024 + 1);
+}
+
+#[test]
+fn memory_that_is_no_function_is_a_mark() {
+    let mut process = process();
+    let stack = stack(&mut process);
+    process.words(CODE_OF_FILE, &[3]);
+    let walked = walk::<Php>(&process, &stack, false);
+    assert_eq!(walked[3..], [USORT_SHOWN, Shown::Broken, Shown::Native(2)]);
+}
+
+#[test]
+fn a_process_that_runs_no_php_shows_native_frames() {
+    let mut process = process();
+    let stack = stack(&mut process);
+    process.words(BIAS + CURRENT, &[0]);
+    process.registers = [0; 16];
+    let only_native = vec![Shown::Native(0), Shown::Native(1), Shown::Native(2)];
+    assert_eq!(walk::<Php>(&process, &stack, true), only_native);
+    process.memory.clear();
+    assert_eq!(walk::<Php>(&process, &stack, true), only_native);
+}
+
+#[test]
+fn functions_at_one_address_have_different_checks() {
+    let mut process = process();
+    let mut checks = vec![];
+    for (name, class, line) in [
+        ("compare", ITEM, 7),
+        ("compared", ITEM, 7),
+        ("compare", 0, 7),
+        ("compare", ITEM, 8),
+    ] {
+        function(&mut process, ITEM_COMPARE, 2, name, class, line);
+        checks.push(Php::check(&process, ITEM_COMPARE).unwrap());
+    }
+    function(&mut process, ITEM_COMPARE, 2, "compare", ITEM, 7);
+    for hash in [1000, 1001] {
+        process.words(FILE + 8, &[hash]);
+        checks.push(Php::check(&process, ITEM_COMPARE).unwrap());
+    }
+    for (place, one) in checks.iter().enumerate() {
+        assert!(!checks[..place].contains(one), "{checks:?}");
+    }
+}
+
+#[test]
+fn strings_are_found() {
+    let process = process();
+    let strings = Php::strings(&process, ITEM_COMPARE).unwrap();
+    assert_eq!(
+        (strings.owner.address, strings.owner.bytes),
+        (ITEM + 0x118, 4)
+    );
+    assert_eq!(
+        (strings.name.address, strings.name.bytes),
+        (ITEM_COMPARE + 0x418, 7)
+    );
+    assert_eq!((strings.file.address, strings.file.bytes), (FILE + 24, 10));
+    assert_eq!(strings.name.encoding, Encoding::Bytes as u32);
+    assert_eq!((strings.first_line, strings.extra), (7, 0));
+    let strings = Php::strings(&process, USORT).unwrap();
+    assert_eq!((strings.owner.address, strings.file.address), (0, 0));
+    assert_eq!((strings.first_line, strings.extra), (0, 1));
+    assert_eq!(
+        Php::strings(&process, CODE_OF_FILE).unwrap().name.address,
+        0
+    );
+    assert_eq!(Php::strings(&process, FILE + 0x1000), None);
+}
+
+proptest! {
+    #[test]
+    fn broken_memory_ends_and_keeps_the_native_frames(
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>(), any::<prop::sample::Index>()), 1..40),
+        breaks: bool,
+    ) {
+        let mut process = process();
+        let stack = stack(&mut process);
+        let places: Vec<u64> = process.memory.keys().copied().collect();
+        let pointers = [MAIN, SORT, COMPARE, USORT, ITEM_COMPARE, CODE_OF_FILE, 0, u64::MAX];
+        for (place, byte, pointer) in changes {
+            let place = places[place.index(places.len())];
+            if byte & 1 == 0 {
+                process.bytes(place, &[byte]);
+            } else {
+                process.words(place & !7, &[*pointer.get(&pointers)]);
+            }
+        }
+        let natives = |shown: &&Shown| matches!(shown, Shown::Native(_));
+        let walked = walk::<Php>(&process, &stack, breaks);
+        prop_assert_eq!(walked.iter().filter(natives).count(), 3);
+        prop_assert!(walked.len() <= 1024 + 3);
+    }
+}

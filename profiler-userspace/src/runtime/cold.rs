@@ -1,0 +1,157 @@
+//! Where the rarely used part of a function lies, which compilers put apart from the rest.
+//!
+//! In: an object's file and a function's address. Out: the addresses of the other part. Stripped objects do not name it, but
+//! their `.eh_frame` has an entry for each part, and GCC writes those of one function one after the other. The entry of a
+//! second part is told by its first instruction, which says where the caller's frame is: where a function begins, the common
+//! entry says it. Layouts: Linux Standard Base, Core, chapter "Exception Frames".
+
+use super::Image;
+use std::ops::Range;
+
+/// What `.eh_frame_hdr` begins with: version 1; the address of `.eh_frame` relative to its place, in four bytes; the number
+/// of entries in four bytes; entries relative to the section, in four bytes each. All linkers write this.
+const HEADER: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
+/// Bytes of the header.
+const HEADER_BYTES: u64 = 12;
+/// Bytes of an entry of its table: a function's address, and that of its entry in `.eh_frame`.
+const ENTRY_BYTES: u64 = 8;
+
+/// `DW_CFA_def_cfa`, `DW_CFA_def_cfa_register`, `DW_CFA_def_cfa_offset` (DWARF 5, section 7.24).
+const DEFINE_FRAME: std::ops::RangeInclusive<u8> = 0x0c..=0x0e;
+
+/// The addresses of the second part of the function at an address, if it has one.
+pub(super) fn cold_part(image: &Image<'_>, function: u64) -> Option<Range<u64>> {
+    let entry = entry_of(image, function)?;
+    let (addresses, next, _) = read_entry(image, entry)?;
+    if addresses.start != function {
+        return None;
+    }
+    let (addresses, _, first) = read_entry(image, next)?;
+    DEFINE_FRAME.contains(&first).then_some(addresses)
+}
+
+/// The address of a function's entry in `.eh_frame`.
+fn entry_of(image: &Image<'_>, function: u64) -> Option<u64> {
+    let header = image.frame_index()?;
+    if number(image, header)?.to_le_bytes() != HEADER {
+        return None;
+    }
+    let place = |index: u32| -> Option<u64> {
+        let offset = HEADER_BYTES + ENTRY_BYTES * u64::from(index);
+        header.checked_add(offset)
+    };
+    let relative = |at: u64| Some(header.wrapping_add_signed(i64::from(number(image, at)? as i32)));
+    let (mut low, mut high) = (0, number(image, header.checked_add(8)?)?);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let address = relative(place(middle)?)?;
+        match address.cmp(&function) {
+            std::cmp::Ordering::Equal => return relative(place(middle)?.checked_add(4)?),
+            std::cmp::Ordering::Less => low = middle + 1,
+            std::cmp::Ordering::Greater => high = middle,
+        }
+    }
+    None
+}
+
+/// The addresses that an entry of `.eh_frame` is about, the address of the next entry, and its first instruction.
+fn read_entry(image: &Image<'_>, entry: u64) -> Option<(Range<u64>, u64, u8)> {
+    let length = number(image, entry)?;
+    let next = entry.checked_add(4)?.checked_add(u64::from(length))?;
+    // The end of the table, an entry of 64 bits, and one that is common to others.
+    if length == 0 || length == u32::MAX || number(image, entry.checked_add(4)?)? == 0 {
+        return None;
+    }
+    let place = entry.checked_add(8)?;
+    let begin = place.wrapping_add_signed(i64::from(number(image, place)? as i32));
+    let bytes = number(image, place.checked_add(4)?)?;
+    // Between: additional data, as long as the first byte says.
+    let mut byte = [0];
+    let additional = place.checked_add(8)?;
+    image.copy(additional, &mut byte)?;
+    let first = additional.checked_add(1 + u64::from(byte[0]))?;
+    image.copy(first, &mut byte)?;
+    let end = begin.checked_add(u64::from(bytes))?;
+    Some((begin..end, next, byte[0]))
+}
+
+fn number(image: &Image<'_>, address: u64) -> Option<u32> {
+    let mut bytes = [0; 4];
+    image.copy(address, &mut bytes)?;
+    Some(u32::from_le_bytes(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::io::Write as _;
+
+    const INDEX: usize = 0x200;
+    const FRAMES: usize = 0x300;
+    const FUNCTION: u32 = 0x1000;
+    const COLD: u32 = 0x800;
+
+    /// An object with an index of one function, and entries of two parts, the second of which begins with an instruction.
+    fn object(instruction: u8, is_followed: bool) -> File {
+        let mut bytes = vec![0; 0x400];
+        let mut put = |at: usize, new: &[u8]| bytes[at..at + new.len()].copy_from_slice(new);
+        put(0, b"\x7fELF\x02\x01");
+        put(18, &62u16.to_le_bytes());
+        put(32, &64u64.to_le_bytes());
+        put(54, &[56, 0, 3, 0]);
+        let segments = [
+            (1u32, 0u64, 0x400u64),
+            (2, 0x1f0, 16),
+            (0x6474_e550, INDEX as u64, 0x40),
+        ];
+        for (place, (kind, address, length)) in segments.into_iter().enumerate() {
+            let at = 64 + 56 * place;
+            put(at, &kind.to_le_bytes());
+            for (field, word) in [(8, address), (16, address), (32, length), (40, length)] {
+                put(at + field, &word.to_le_bytes());
+            }
+        }
+        let relative = |to: u32, from: usize| to.wrapping_sub(from as u32).to_le_bytes();
+        put(INDEX, &HEADER);
+        put(INDEX + 4, &relative(FRAMES as u32, INDEX + 4));
+        put(INDEX + 8, &1u32.to_le_bytes());
+        put(INDEX + 12, &relative(FUNCTION, INDEX));
+        put(INDEX + 16, &relative(FRAMES as u32, INDEX));
+        // Length, distance to what is common, addresses, no additional data, instructions.
+        for (at, begin, first) in [(FRAMES, FUNCTION, 0x42), (FRAMES + 24, COLD, instruction)] {
+            let length = if at == FRAMES || is_followed {
+                20u32
+            } else {
+                0
+            };
+            put(at, &length.to_le_bytes());
+            put(at + 4, &1u32.to_le_bytes());
+            put(at + 8, &relative(begin, at + 8));
+            put(at + 12, &0x40u32.to_le_bytes());
+            put(at + 17, &[first]);
+        }
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&bytes).unwrap();
+        file
+    }
+
+    fn found(file: &File, function: u32) -> Option<Range<u64>> {
+        cold_part(&Image::read(file).unwrap(), u64::from(function))
+    }
+
+    #[test]
+    fn the_second_part_of_a_function_is_the_entry_behind_its_own() {
+        assert_eq!(found(&object(0x0e, true), FUNCTION), Some(0x800..0x840));
+        assert_eq!(found(&object(0x0c, true), FUNCTION), Some(0x800..0x840));
+    }
+
+    #[test]
+    fn another_function_is_no_second_part() {
+        // One that runs an instruction first, one that never moves its frame, none at all, no such function.
+        assert_eq!(found(&object(0x41, true), FUNCTION), None);
+        assert_eq!(found(&object(0, true), FUNCTION), None);
+        assert_eq!(found(&object(0x0e, false), FUNCTION), None);
+        assert_eq!(found(&object(0x0e, true), FUNCTION + 1), None);
+    }
+}

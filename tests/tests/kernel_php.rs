@@ -1,0 +1,233 @@
+//! The functions that PHP runs, between native and kernel frames: whose truth is known, in every way in which they come to
+//! run, deep ones, short-lived ones, and those of a FastCGI worker.
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use flame_bpf_tests::{
+    Grammar, Invocation, NEARLY_ALL, Run, Stack, Workload, kernel_test, require, source, tool,
+};
+use rustix::process::{Pid, Signal, kill_process_group};
+use tempfile::tempdir;
+
+/// As in `kernel_on_cpu`: three standard deviations at 6,000 samples.
+const TOLERANCE: f64 = 0.02;
+
+/// What ends the name of each function of PHP's with `--annotate`.
+const SUFFIX: &str = "_[php]";
+
+fn script(name: &str) -> PathBuf {
+    source(&format!("php/{name}"))
+}
+
+fn start(name: &str, arguments: &[&str]) -> Workload {
+    // Without the machine's own extensions, which may change how code runs.
+    let mut command = Command::new("php");
+    Workload::start(command.arg("-n").arg(script(name)).args(arguments))
+}
+
+fn record(flags: &str, pid: u32) -> Run {
+    Invocation::new(flags)
+        .flag("-p", pid)
+        .run()
+        .expect_no_panic()
+        .expect_code(0)
+}
+
+/// The functions of PHP's in a stack, from the root, without where those without a name are defined, which since 8.4 is in
+/// the names of closures.
+fn functions(stack: &Stack) -> Vec<String> {
+    let functions = stack
+        .frames
+        .iter()
+        .filter_map(|frame| frame.strip_suffix(SUFFIX));
+    let names = functions.map(|frame| match frame.split_once(" (") {
+        Some((name, _)) => name,
+        None if frame.starts_with("{closure:") => "Work\\{closure}",
+        None => frame,
+    });
+    names.map(str::to_owned).collect()
+}
+
+#[kernel_test(timing)]
+fn shares_of_php_functions_are_as_measured() {
+    require!(tool("php"));
+    let workload = start("shares.php", &[]);
+    let folded = record("-f -F 997 -d 6", workload.pid()).folded();
+    let shares = workload.stop().shares();
+    for (phase, truth) in &shares {
+        let shown = folded.share_among(
+            |stack| shares.iter().any(|(phase, _)| stack.has(phase)),
+            |stack| stack.has(phase),
+        );
+        assert!(
+            (shown - truth).abs() < TOLERANCE,
+            "{phase}: {shown}, {truth} in {folded}"
+        );
+    }
+    let chain = ["measured", "short_phase", "array_map"];
+    assert!(folded.any(|stack| stack.has_chain(&chain)), "{folded}");
+    // The interpreter's loop is shown only if it is asked for.
+    assert!(!folded.any(|stack| stack.has("execute_ex")), "{folded}");
+}
+
+#[kernel_test]
+fn every_stack_of_php_is_a_chain_that_the_program_allows() {
+    require!(tool("php"));
+    let workload = start("chains.php", &[]);
+    let folded = record("-f -F 1997 -d 4 --annotate", workload.pid()).folded();
+    let said = workload.stop();
+    Grammar::of(&said).check(&folded, functions);
+}
+
+#[kernel_test]
+fn nine_hundred_php_functions_are_whole_and_five_thousand_are_marked() {
+    require!(tool("php"));
+    for (depth, is_whole) in [("900", true), ("5000", false)] {
+        let workload = start("deep.php", &[depth]);
+        let folded = record("-f -F 997 -d 1", workload.pid()).folded();
+        let stack = folded.heaviest();
+        let calls = stack
+            .frames
+            .iter()
+            .filter(|frame| *frame == "descend")
+            .count();
+        assert_eq!(stack.has("[truncated]"), !is_whole, "{stack:?}");
+        if is_whole {
+            assert_eq!(calls, 901, "{stack:?}");
+        } else {
+            assert!((1000..=1024).contains(&calls), "{calls} in {stack:?}");
+        }
+    }
+}
+
+#[kernel_test]
+fn php_that_runs_for_20_ms_has_its_names() {
+    require!(tool("php"));
+    let brief = script("short.php");
+    let script = brief.to_str().expect("the path is text");
+    let php = tool("php").expect("it was asked for");
+    let folded = Invocation::new("-f -F 1997")
+        .command(&php, &["-n", script])
+        .run()
+        .expect_no_panic()
+        .expect_code(0)
+        .folded();
+    assert!(folded.any(|stack| stack.has("brief_work")), "{folded}");
+}
+
+#[kernel_test]
+fn lines_are_those_that_run_in_php() {
+    require!(tool("php"));
+    let workload = start("lines.php", &[]);
+    let folded = record("-f -F 997 -d 1 --lines", workload.pid()).folded();
+    let on_line = folded.share(|stack| stack.mentions("lines.php:8"));
+    assert!(on_line > NEARLY_ALL, "{on_line} in {folded}");
+    assert!(
+        folded.any(|stack| stack.mentions("lines.php:13")),
+        "{folded}"
+    );
+}
+
+#[kernel_test]
+fn php_s_own_frames_are_shown_if_they_are_asked_for() {
+    require!(tool("php"));
+    let workload = start("lines.php", &[]);
+    let all = record("-f -F 997 -d 1 --interpreter-frames", workload.pid()).folded();
+    let loops = all.share(|stack| {
+        stack.has_chain(&["<file>", "burn", "execute_ex"]) || stack.has("execute_ex")
+    });
+    assert!(loops > NEARLY_ALL, "{all}");
+    let native = record("-f -F 997 -d 1 --no-runtimes", workload.pid()).folded();
+    assert!(!native.any(|stack| stack.has("burn")), "{native}");
+    assert!(native.any(|stack| stack.has("execute_ex")), "{native}");
+}
+
+/// A FastCGI server, which is killed with its workers when this is dropped.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        kill_process_group(Pid::from_child(&self.0), Signal::KILL).ok();
+        self.0.wait().ok();
+    }
+}
+
+/// A record of the FastCGI protocol (version 1, request 1).
+fn fast_cgi(kind: u8, content: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(content.len()).expect("contents are short");
+    let [high, low] = length.to_be_bytes();
+    [&[1, kind, 0, 1, high, low, 0, 0], content].concat()
+}
+
+/// Asks a FastCGI server for a script.
+fn ask(socket: &Path, script: &str) -> io::Result<UnixStream> {
+    let mut stream = UnixStream::connect(socket)?;
+    let parameters: Vec<u8> = [("SCRIPT_FILENAME", script), ("REQUEST_METHOD", "GET")]
+        .into_iter()
+        .flat_map(|(name, value)| {
+            let length = |text: &str| u8::try_from(text.len()).expect("parameters are short");
+            let lengths = [length(name), length(value)];
+            [&lengths[..], name.as_bytes(), value.as_bytes()].concat()
+        })
+        .collect();
+    // A responder; its parameters and their end; nothing to read.
+    let request = [
+        fast_cgi(1, &[0, 1, 0, 0, 0, 0, 0, 0]),
+        fast_cgi(4, &parameters),
+        fast_cgi(4, &[]),
+        fast_cgi(5, &[]),
+    ];
+    stream.write_all(&request.concat())?;
+    Ok(stream)
+}
+
+#[kernel_test]
+fn a_fast_cgi_worker_shows_the_functions_of_its_requests() {
+    let fpm = [
+        "php-fpm",
+        "php-fpm8.4",
+        "php-fpm8.3",
+        "php-fpm8.2",
+        "php-fpm8.1",
+    ];
+    let Some(fpm) = fpm.into_iter().find_map(|name| tool(name).ok()) else {
+        require!(Err::<(), _>("php-fpm is not installed".to_owned()));
+        return;
+    };
+    let folder = tempdir().expect("a temporary folder can be made");
+    let (socket, settings) = (folder.path().join("socket"), folder.path().join("fpm.conf"));
+    let text = format!(
+        "[global]\nerror_log = /dev/null\n[www]\nuser = root\ngroup = root\nlisten = {}\npm = static\npm.max_children = 1\n",
+        socket.display()
+    );
+    fs::write(&settings, text).expect("a file can be written");
+    let page = folder.path().join("page.php");
+    fs::copy(script("page.php"), &page).expect("a file can be copied");
+    let mut command = Command::new(fpm);
+    command.args(["-n", "-F", "-R", "-y"]).arg(&settings);
+    let server = command.stderr(Stdio::null()).process_group(0).spawn();
+    let _server = Server(server.expect("it is installed"));
+    let mut running = Invocation::new("-f -a -F 997 -d 3 --annotate").start();
+    running.wait_until_attached();
+    let begin = Instant::now();
+    let page = page.to_str().expect("the path is text");
+    let _answer = loop {
+        match ask(&socket, page) {
+            Ok(stream) => break stream,
+            Err(error) => assert!(begin.elapsed() < Duration::from_secs(20), "{error}"),
+        }
+        thread::sleep(Duration::from_millis(20));
+    };
+    let folded = running.finish().expect_no_panic().expect_code(0).folded();
+    let chain = ["<file>", "Page::render"];
+    let rendered = folded.only(|stack| functions(stack).starts_with(&chain.map(str::to_owned)));
+    let weight: u64 = rendered.map(|stack| stack.weight).sum();
+    assert!(weight > 500, "{weight} samples in {folded}");
+}
