@@ -11,6 +11,7 @@
 
 pub mod cpython;
 pub mod php;
+pub mod ruby;
 pub mod thread;
 
 use crate::walk::Memory;

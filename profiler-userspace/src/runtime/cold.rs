@@ -30,6 +30,12 @@ pub(super) fn cold_part(image: &Image<'_>, function: u64) -> Option<Range<u64>> 
     DEFINE_FRAME.contains(&first).then_some(addresses)
 }
 
+/// The addresses of the function that begins at an address, without a second part.
+pub(super) fn extent(image: &Image<'_>, function: u64) -> Option<Range<u64>> {
+    let (addresses, _, _) = read_entry(image, entry_of(image, function)?)?;
+    (addresses.start == function).then_some(addresses)
+}
+
 /// The address of a function's entry in `.eh_frame`.
 fn entry_of(image: &Image<'_>, function: u64) -> Option<u64> {
     let header = image.frame_index()?;

@@ -14,6 +14,8 @@ const MOST_CHAIN: u32 = 4096;
 /// The longest name that is compared, in bytes.
 const NAME_BYTES: usize = 96;
 
+/// Bytes of relocations that are looked at.
+const MOST_RELOCATIONS: u64 = 16 << 20;
 /// Bytes of a segment that are searched for text, and how many at a time.
 const MOST_SEARCHED: u64 = 64 << 20;
 const CHUNK: usize = 64 << 10;
@@ -50,10 +52,12 @@ pub struct Image<'f> {
     thread_local: Option<(u64, u64)>,
     /// The address of `.eh_frame_hdr`.
     frame_index: Option<u64>,
+    is_executable: bool,
 }
 
 const PT_LOAD: u32 = 1;
 const PT_DYNAMIC: u32 = 2;
+const PT_INTERP: u32 = 3;
 const PT_TLS: u32 = 7;
 const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
 const DT_NEEDED: u64 = 1;
@@ -79,6 +83,7 @@ impl<'f> Image<'f> {
             dynamic: Vec::new(),
             thread_local: None,
             frame_index: None,
+            is_executable: false,
         };
         let mut dynamic = None;
         for index in 0..usize::from(half(56)).min(MOST_HEADERS) {
@@ -95,6 +100,7 @@ impl<'f> Image<'f> {
             match word(0) as u32 {
                 PT_LOAD => image.segments.push(segment),
                 PT_DYNAMIC => dynamic = Some(segment),
+                PT_INTERP => image.is_executable = true,
                 PT_GNU_EH_FRAME => image.frame_index = Some(segment.address),
                 PT_TLS => image.thread_local = Some((word(40), word(48))),
                 _ => {}
@@ -161,6 +167,38 @@ impl<'f> Image<'f> {
     /// Size and alignment of the thread-local storage, if there is any.
     pub fn thread_local(&self) -> Option<(u64, u64)> {
         self.thread_local
+    }
+
+    /// Whether it is a program rather than a library: it names its dynamic linker.
+    pub fn is_executable(&self) -> bool {
+        self.is_executable
+    }
+
+    /// The address of a word into which the dynamic linker writes the number of this module, by which its thread-local
+    /// variables are found. None if it has none: of programs, and where variables lie at fixed distances.
+    pub fn module_word(&self) -> Option<u64> {
+        const DT_RELA: u64 = 7;
+        const DT_RELASZ: u64 = 8;
+        const R_X86_64_DTPMOD64: u32 = 16;
+        const ENTRY_BYTES: usize = 24;
+        let symbols = self.dynamic(DT_SYMTAB)?;
+        let bytes = self.dynamic(DT_RELASZ)?.min(MOST_RELOCATIONS);
+        let mut relocations = vec![0; usize::try_from(bytes).ok()?];
+        self.copy(self.dynamic(DT_RELA)?, &mut relocations)?;
+        relocations.chunks_exact(ENTRY_BYTES).find_map(|entry| {
+            let number = |at: usize| -> Option<u64> {
+                Some(u64::from_le_bytes(entry[at..at + 8].try_into().ok()?))
+            };
+            let (place, info) = (number(0)?, number(8)?);
+            if info as u32 != R_X86_64_DTPMOD64 {
+                return None;
+            }
+            let symbol = symbols.checked_add((info >> 32) * SYMBOL_BYTES)?;
+            let [first] = self.words(symbol)?;
+            // Of a variable of another module's, that module's number is written.
+            let is_own = info >> 32 == 0 || first >> 48 != 0;
+            is_own.then_some(place)
+        })
     }
 
     /// The address of the index of its frame table (`.eh_frame_hdr`), if there is one.

@@ -5,7 +5,7 @@
 
 use super::Words;
 use profiler_common::runtime::{
-    FETCH_WORDS, Process, Runtime as _, RuntimeKind, cpython::CPython, php::Php,
+    FETCH_WORDS, Process, Runtime as _, RuntimeKind, cpython::CPython, php::Php, ruby::Ruby,
 };
 use profiler_common::walk::Memory;
 use std::cell::Cell;
@@ -38,6 +38,7 @@ impl TargetMemory {
         match kind {
             RuntimeKind::CPython => CPython::check(self, function),
             RuntimeKind::Php => Php::check(self, function),
+            RuntimeKind::Ruby => Ruby::check(self, function),
             _ => None,
         }
     }

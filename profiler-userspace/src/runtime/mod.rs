@@ -11,6 +11,7 @@ mod cpython;
 mod image;
 mod memory;
 mod php;
+mod ruby;
 
 pub use image::Image;
 pub use memory::TargetMemory;
@@ -79,6 +80,15 @@ const RUNTIMES: &[Row] = &[
         is_nameless: php::is_nameless,
         lines: Lines::Position,
         glue: php::GLUE,
+    },
+    Row {
+        kind: RuntimeKind::Ruby,
+        detect: ruby::detect,
+        separator: "#",
+        unnamed: "<anonymous>",
+        is_nameless: ruby::is_nameless,
+        lines: Lines::Read(ruby::lines),
+        glue: ruby::GLUE,
     },
 ];
 

@@ -1,0 +1,379 @@
+//! Chains in memory made as Ruby 3.1 lays it out.
+
+extern crate std;
+
+use super::{Access, Length, Ruby, at, layout::FRAME_BYTES};
+use crate::runtime::{
+    Encoding, NativeFrame, Runtime,
+    memory::{Recorded, Shown, walk},
+};
+use proptest::prelude::*;
+use std::{vec, vec::Vec};
+
+const BIAS: u64 = 0x7f00_0000_0000;
+const THREAD: u64 = 0x5500_0000_0000;
+const BLOCK: u64 = 0x5500_0000_1000;
+const MODULE: u64 = 0x1000;
+const CONTEXT: u64 = 0x5500_0000_2000;
+const STACK: u64 = 0x5500_0010_0000;
+const STACK_WORDS: u64 = 0x1000;
+
+const EXECUTE: u64 = 0x4000;
+const LOOP: u64 = 0x6000;
+const LOOP_BODY: u64 = 0x6020;
+const NATIVE: u64 = 0x7ffc_0000_0000;
+
+const MAIN: u64 = 0x5500_0020_0000;
+const COMPARE: u64 = 0x5500_0020_1000;
+
+const FINISH: u64 = 0x20;
+const METHOD: u64 = 0x1111_0001;
+const IN_BLOCK: u64 = 0x2222_0001;
+const EVAL: u64 = 0x7777_0001;
+const C: u64 = 0x5555_0081;
+
+/// The place of a frame, counted from the outermost.
+const fn place(number: u64) -> u64 {
+    STACK + 8 * STACK_WORDS - (2 + number) * FRAME_BYTES
+}
+
+fn text(process: &mut Recorded, address: u64, text: &str) {
+    process.bytes(address, &[0; 48]);
+    if text.len() < 24 {
+        process.words(address, &[5 | (text.len() as u64) << 14, 0]);
+        process.bytes(address + 16, text.as_bytes());
+    } else {
+        let flags = 5 | 1 << 13;
+        process.words(address, &[flags, 0, text.len() as u64, address + 0x40]);
+        process.bytes(address + 0x40, text.as_bytes());
+    }
+}
+
+/// An `rb_iseq_t`, with its body at +0x100, code at +0x200, label at +0x400, path at +0x500.
+fn iseq(process: &mut Recorded, address: u64, label: &str, line: u64) {
+    process.words(address + 16, &[address + 0x100]);
+    process.words(address + 0x100, &[0; 12]);
+    process.words(address + 0x108, &[address + 0x200]);
+    let location = [address + 0x500, 0, address + 0x400, line << 1 | 1];
+    process.words(address + 0x140, &location);
+    text(process, address + 0x400, label);
+    text(process, address + 0x500, "/srv/app/with/a/long/name.rb");
+}
+
+/// A frame at its place, with what its environment's flags are, at a word of its code.
+fn frame(process: &mut Recorded, number: u64, iseq: u64, word: u64, flags: u64) {
+    let environment = STACK + 8 * number;
+    let instruction = if iseq == 0 {
+        0
+    } else {
+        iseq + 0x200 + 8 * word
+    };
+    process.words(environment, &[flags]);
+    process.words(place(number), &[instruction, 0, iseq, 0, environment]);
+}
+
+/// A block that a sort calls, which the main program calls.
+fn process() -> Recorded {
+    let mut process = Recorded {
+        bias: BIAS,
+        thread_pointer: THREAD,
+        ..Recorded::default()
+    };
+    for (place, word) in [
+        (at::ACCESS, Access::Module as u64),
+        (at::PLACE, MODULE),
+        (at::OFFSET, 8),
+        (at::EXECUTE, EXECUTE),
+        (at::EXECUTE + 1, EXECUTE + 0x1000),
+        (at::LOOP, LOOP),
+        (at::LOOP + 1, LOOP + 0x1000),
+        (at::BODY, LOOP_BODY),
+    ] {
+        process.descriptor[place] = word;
+    }
+    process.words(BIAS + MODULE, &[1]);
+    process.words(THREAD + 8, &[THREAD + 0x100]);
+    process.words(THREAD + 0x100 + 16, &[BLOCK]);
+    process.words(BLOCK + 8, &[CONTEXT]);
+    process.words(CONTEXT, &[STACK, STACK_WORDS, place(2)]);
+    iseq(&mut process, MAIN, "<main>", 1);
+    iseq(&mut process, COMPARE, "block in <main>", 3);
+    frame(&mut process, 0, MAIN, 6, EVAL | FINISH);
+    frame(&mut process, 1, 0, 0, C);
+    frame(&mut process, 2, COMPARE, 4, IN_BLOCK | FINISH);
+    process
+}
+
+fn native(process: &mut Recorded, address: u64, sp: u64, saved: u64) -> NativeFrame {
+    process.words(sp - 32, &[0x66, 0x55, saved]);
+    NativeFrame {
+        address,
+        sp,
+        caller_sp: sp + 0x100,
+        is_first: 0,
+    }
+}
+
+/// The loop and what called it, twice, with the sort between.
+fn stack(process: &mut Recorded) -> [NativeFrame; 5] {
+    process.registers[15] = place(2);
+    process.registers[14] = COMPARE + 0x200 + 8 * 5;
+    let first = NativeFrame {
+        is_first: 1,
+        ..native(process, LOOP + 0x100, NATIVE, 0)
+    };
+    [
+        first,
+        native(process, EXECUTE + 0x100, NATIVE + 0x100, 0),
+        native(process, 0x9000, NATIVE + 0x200, 0),
+        native(process, LOOP + 0x200, NATIVE + 0x300, place(0)),
+        native(process, EXECUTE + 0x100, NATIVE + 0x400, 0),
+    ]
+}
+
+fn shown(iseq: u64, position: u32) -> Shown {
+    Shown::Function {
+        function: iseq + 0x100,
+        position,
+    }
+}
+
+#[test]
+fn a_block_stands_before_its_loop_and_what_called_it_behind() {
+    let mut process = process();
+    let stack = stack(&mut process);
+    let expected = [
+        shown(COMPARE, 4),
+        Shown::Native(0),
+        Shown::Native(1),
+        Shown::Native(2),
+        shown(MAIN, 5),
+        Shown::Native(3),
+        Shown::Native(4),
+    ];
+    assert_eq!(walk::<Ruby>(&process, &stack, false), expected);
+    // Where the registers are not the loop's, the frame says the instruction.
+    process.descriptor[at::BODY] = 0;
+    process.registers = [0; 16];
+    let walked = walk::<Ruby>(&process, &stack, false);
+    assert_eq!(walked[0], shown(COMPARE, 3));
+    assert_eq!(walked[1..], expected[1..]);
+}
+
+#[test]
+fn a_level_without_the_loop_stands_before_what_handles_exceptions() {
+    let mut process = process();
+    let stack = stack(&mut process);
+    let natives = [
+        native(&mut process, 0x9000, NATIVE, 0),
+        stack[1],
+        stack[2],
+        stack[3],
+    ];
+    let walked = walk::<Ruby>(&process, &natives, false);
+    assert_eq!(
+        walked[..3],
+        [Shown::Native(0), shown(COMPARE, 3), Shown::Native(1)]
+    );
+    assert_eq!(walked[3..5], [Shown::Native(2), shown(MAIN, 5)]);
+}
+
+#[test]
+fn what_has_left_its_frame_has_no_level() {
+    let mut process = process();
+    let stack = stack(&mut process);
+    process.words(CONTEXT + 16, &[place(1)]);
+    // The loop, which is about to return, and the function that called it.
+    process.registers[15] = 0x1234;
+    for natives in [&stack[..], &stack[1..]] {
+        let mut natives = natives.to_vec();
+        natives[0].is_first = 1;
+        let walked = walk::<Ruby>(&process, &natives, false);
+        let before = natives.len() - 2;
+        assert_eq!(walked[before], shown(MAIN, 5), "{walked:?}");
+        assert_eq!(walked[before + 1], Shown::Native(before));
+    }
+}
+
+#[test]
+fn an_unlinked_frame_that_still_runs_has_its_level() {
+    let mut process = process();
+    let stack = stack(&mut process);
+    process.words(CONTEXT + 16, &[place(1)]);
+    let walked = walk::<Ruby>(&process, &stack, false);
+    assert_eq!(walked[..2], [shown(COMPARE, 3), Shown::Native(0)]);
+    assert_eq!(walked[4], shown(MAIN, 5));
+}
+
+#[test]
+fn a_block_whose_loop_is_not_entered_yet_is_not_shown() {
+    let mut process = process();
+    let stack = stack(&mut process);
+    let walked = walk::<Ruby>(&process, &stack[2..], false);
+    assert_eq!(walked[..2], [Shown::Native(0), shown(MAIN, 5)]);
+}
+
+#[test]
+fn a_method_that_the_same_loop_runs_is_of_its_level() {
+    let mut process = process();
+    let stack = stack(&mut process);
+    frame(&mut process, 3, COMPARE, 8, METHOD);
+    process.words(CONTEXT + 16, &[place(3)]);
+    process.registers[15] = place(3);
+    process.registers[14] = COMPARE + 0x200 + 8 * 9;
+    let walked = walk::<Ruby>(&process, &stack, false);
+    assert_eq!(
+        walked[..3],
+        [shown(COMPARE, 8), shown(COMPARE, 3), Shown::Native(0)]
+    );
+}
+
+#[test]
+fn the_rest_of_the_chain_follows_where_the_native_walk_breaks() {
+    let mut process = process();
+    let stack = stack(&mut process);
+    let walked = walk::<Ruby>(&process, &stack[..2], true);
+    assert_eq!(walked[3..], [shown(MAIN, 5)]);
+    assert_eq!(
+        walk::<Ruby>(&process, &[], true),
+        [shown(COMPARE, 3), shown(MAIN, 5)]
+    );
+}
+
+#[test]
+fn a_program_s_own_thread_variables_are_below_the_thread_pointer() {
+    let mut process = process();
+    process.descriptor[at::ACCESS] = Access::Executable as u64;
+    process.descriptor[at::PLACE] = 0x40;
+    process.words(THREAD - 0x40, &[CONTEXT]);
+    assert_eq!(
+        walk::<Ruby>(&process, &[], true),
+        [shown(COMPARE, 3), shown(MAIN, 5)]
+    );
+}
+
+#[test]
+fn a_thread_without_ruby_has_no_chain() {
+    let mut process = process();
+    let stack = stack(&mut process);
+    let only_native: Vec<Shown> = (0..stack.len()).map(Shown::Native).collect();
+    process.words(BLOCK + 8, &[0]);
+    assert_eq!(walk::<Ruby>(&process, &stack, true), only_native);
+    process.words(THREAD + 0x100 + 16, &[u64::MAX]);
+    assert_eq!(walk::<Ruby>(&process, &stack, true), only_native);
+}
+
+#[test]
+fn memory_that_is_no_function_is_a_mark() {
+    let mut process = process();
+    let stack = stack(&mut process);
+    process.words(MAIN + 0x400, &[7]);
+    let walked = walk::<Ruby>(&process, &stack, false);
+    assert_eq!(walked[4..6], [Shown::Broken, Shown::Native(3)]);
+}
+
+#[test]
+fn functions_at_one_address_have_different_checks() {
+    let mut process = process();
+    let mut checks = vec![];
+    for (label, line) in [
+        ("call", 3),
+        ("calm", 3),
+        ("call", 4),
+        ("call_the_next", 3),
+        ("call_the_nest", 3),
+        ("call_the_next_of_all_the_others", 3),
+        ("call_the_next_of_all_the_other", 3),
+    ] {
+        iseq(&mut process, COMPARE, label, line);
+        checks.push(Ruby::check(&process, COMPARE + 0x100).unwrap());
+    }
+    for (place, one) in checks.iter().enumerate() {
+        assert!(!checks[..place].contains(one), "{checks:?}");
+    }
+    // What stands behind a string does not count, nor do the collector's marks.
+    iseq(&mut process, COMPARE, "call", 3);
+    process.bytes(COMPARE + 0x400 + 16 + 4, b"garbage");
+    process.bytes(COMPARE + 0x400, &[5 | 1 << 5]);
+    assert_eq!(Ruby::check(&process, COMPARE + 0x100).unwrap(), checks[0]);
+}
+
+#[test]
+fn strings_are_found() {
+    let mut process = process();
+    let body = COMPARE + 0x100;
+    let strings = Ruby::strings(&process, body).unwrap();
+    assert_eq!(
+        (strings.name.address, strings.name.bytes),
+        (COMPARE + 0x410, 15)
+    );
+    assert_eq!(
+        (strings.file.address, strings.file.bytes),
+        (COMPARE + 0x540, 28)
+    );
+    assert_eq!(strings.file.encoding, Encoding::Bytes as u32);
+    assert_eq!((strings.first_line, strings.owner.address), (3, 0));
+    // A path may be an array of itself and of its full form: in place, or elsewhere.
+    let path = COMPARE + 0x500;
+    process.words(body + 64, &[path + 0x200]);
+    process.words(path + 0x200, &[7 | 1 << 13, 0, path, path, 0]);
+    assert_eq!(Ruby::strings(&process, body).unwrap().file, strings.file);
+    process.words(path + 0x200, &[7, 0, 2, 2, path + 0x300]);
+    process.words(path + 0x300, &[path]);
+    assert_eq!(Ruby::strings(&process, body).unwrap().file, strings.file);
+}
+
+#[test]
+fn strings_and_lines_of_3_2_are_found() {
+    let mut process = process();
+    process.descriptor[at::LENGTH] = Length::InFront as u64;
+    let (body, label, path) = (COMPARE + 0x100, COMPARE + 0x400, COMPARE + 0x500);
+    let mut write = |text: &str, line: u64| {
+        process.words(label, &[5, 0, text.len() as u64, 0, 0]);
+        process.bytes(label + 24, text.as_bytes());
+        process.words(body + 88, &[9 << 32 | line]);
+        Ruby::check(&process, body).unwrap()
+    };
+    let checks = [
+        write("call", 3),
+        write("calm", 3),
+        write("call", 4),
+        write("call_the_next", 3),
+        write("call_the_nest", 3),
+        write("call_the_next_of_all_the_others", 3),
+        write("call_the_next_of_all_the_other", 3),
+        write("compare", 3),
+    ];
+    for (place, one) in checks.iter().enumerate() {
+        assert!(!checks[..place].contains(one), "{checks:?}");
+    }
+    let strings = Ruby::strings(&process, body).unwrap();
+    assert_eq!((strings.name.address, strings.name.bytes), (label + 24, 7));
+    assert_eq!((strings.file.address, strings.file.bytes), (path + 64, 28));
+    assert_eq!(strings.first_line, 3);
+}
+
+proptest! {
+    #[test]
+    fn broken_memory_ends_and_keeps_the_native_frames(
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>(), any::<prop::sample::Index>()), 1..40),
+        breaks: bool,
+    ) {
+        let mut process = process();
+        let stack = stack(&mut process);
+        let places: Vec<u64> = process.memory.keys().copied().collect();
+        let pointers = [place(0), place(2), MAIN, COMPARE, CONTEXT, STACK, 0, u64::MAX];
+        for (place, byte, pointer) in changes {
+            let place = places[place.index(places.len())];
+            if byte & 1 == 0 {
+                process.bytes(place, &[byte]);
+            } else {
+                process.words(place & !7, &[*pointer.get(&pointers)]);
+            }
+        }
+        let natives = |shown: &&Shown| matches!(shown, Shown::Native(_));
+        let walked = walk::<Ruby>(&process, &stack, breaks);
+        prop_assert_eq!(walked.iter().filter(natives).count(), 5);
+        prop_assert!(walked.len() <= 1024 + 5);
+    }
+}

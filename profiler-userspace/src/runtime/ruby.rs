@@ -1,0 +1,194 @@
+//! Ruby 3.1 and 3.2: how it is recognized, which functions are glue.
+//!
+//! In: an object's file. Out: a descriptor. Where the thread's variable is found, and which function is the loop, is read out
+//! of the object; offsets are those of the version's headers.
+
+mod lines;
+
+pub(super) use lines::lines;
+
+use super::cold::{cold_part, extent};
+use super::image::{Image, Symbol};
+use super::{Detected, Words};
+use profiler_common::runtime::{
+    DESCRIPTOR_WORDS, RuntimeKind, first_word,
+    ruby::{Access, Length, at},
+    thread::Libc,
+};
+use std::ops::Range;
+
+/// The native functions that are the loop, or stand directly around it.
+pub(super) const GLUE: &[&str] = &[
+    "rb_vm_exec",
+    "vm_exec_core",
+    "vm_exec",
+    "vm_sendish",
+    "vm_call_cfunc",
+    "vm_call_cfunc_with_frame",
+    "vm_call_method",
+    "vm_call_method_each_type",
+    "vm_call_general",
+    "vm_invoke_block",
+    "vm_call_opt_call",
+    "vm_call_opt_send",
+    "invoke_block_from_c_bh",
+    "invoke_iseq_block_from_c",
+    "rb_vm_invoke_proc",
+    "rb_vm_call0",
+    "vm_call0_body",
+    "rb_vm_call_kw",
+    "rb_call0",
+    "rb_yield",
+    "rb_yield_0",
+    "rb_yield_1",
+    "rb_yield_values",
+    "rb_yield_values2",
+    "rb_block_call",
+    "rb_iterate0",
+    "rb_funcallv",
+    "rb_funcallv_kw",
+    "rb_funcall",
+    "rb_check_funcall",
+];
+
+/// The symbol type of thread-local variables (`STT_TLS`).
+const THREAD_LOCAL: u8 = 6;
+
+/// Recognizes Ruby by what it exports.
+pub(super) fn detect(image: &Image<'_>) -> Option<Detected> {
+    let version = image.symbol("ruby_version")?;
+    image.symbol("ruby_description")?;
+    let mut text = [0; 5];
+    image.copy(version.address, &mut text)?;
+    let text = std::str::from_utf8(&text).ok()?;
+    let (major, rest) = text.split_once('.')?;
+    let (minor, _) = rest.split_once('.')?;
+    Some(Detected {
+        kind: RuntimeKind::Ruby,
+        name: format!("Ruby {major}.{minor}"),
+        words: match (major, minor) {
+            ("3", "1") => words(image, 1, Length::InFlags),
+            ("3", "2") => words(image, 2, Length::InFront),
+            _ => Err("its version is not known"),
+        },
+    })
+}
+
+fn words(image: &Image<'_>, minor: u32, length: Length) -> Result<Box<Words>, &'static str> {
+    let execute = image
+        .symbol("rb_vm_exec")
+        .filter(|execute| execute.size > 0)
+        .ok_or("it does not say where its loop is")?;
+    let context = image
+        .symbol("ruby_current_ec")
+        .filter(|context| context.kind == THREAD_LOCAL)
+        .ok_or("where it keeps its threads is not known")?;
+    let mut words: Words = [0; DESCRIPTOR_WORDS];
+    words[0] = first_word(RuntimeKind::Ruby, 3 << 16 | minor << 8);
+    words[at::LENGTH] = length as u64;
+    words[at::LIBC] = if image.needs("libc.musl") {
+        Libc::Musl
+    } else {
+        Libc::Glibc
+    } as u64;
+    put_access(image, context, &mut words).ok_or("how it finds its threads is not known")?;
+    let end = execute.address.saturating_add(execute.size);
+    put_function(image, execute.address..end, at::EXECUTE, &mut words);
+    if let Some(inner) = inner_loop(image, execute) {
+        words[at::BODY] = body(image, inner.start).unwrap_or(0);
+        put_function(image, inner, at::LOOP, &mut words);
+    }
+    Ok(Box::new(words))
+}
+
+fn put_function(image: &Image<'_>, function: Range<u64>, place: usize, words: &mut Words) {
+    [words[place], words[place + 1]] = [function.start, function.end];
+    if let Some(cold) = cold_part(image, function.start) {
+        [words[place + 2], words[place + 3]] = [cold.start, cold.end];
+    }
+}
+
+/// Says how the variable of a thread is found.
+fn put_access(image: &Image<'_>, context: Symbol, words: &mut Words) -> Option<()> {
+    if let Some(module) = image.module_word() {
+        words[at::ACCESS] = Access::Module as u64;
+        words[at::PLACE] = module;
+        words[at::OFFSET] = context.address;
+        return Some(());
+    }
+    if !image.is_executable() {
+        return None;
+    }
+    let (bytes, alignment) = image.thread_local()?;
+    let bytes = bytes.checked_next_multiple_of(alignment.max(1))?;
+    words[at::ACCESS] = Access::Executable as u64;
+    words[at::PLACE] = bytes.checked_sub(context.address)?;
+    Some(())
+}
+
+/// The addresses of `vm_exec_core`, which is not exported: the largest function that `rb_vm_exec` calls.
+fn inner_loop(image: &Image<'_>, execute: Symbol) -> Option<Range<u64>> {
+    /// A loop has some hundred instructions of Ruby's; what else is called is far smaller.
+    const SMALLEST: u64 = 8 << 10;
+    /// More of a function is not looked at.
+    const MOST: u64 = 64 << 10;
+    let mut code = vec![0; usize::try_from(execute.size.min(MOST)).ok()?];
+    image.copy(execute.address, &mut code)?;
+    // `call rel32`.
+    let calls = code.windows(5).enumerate().filter_map(|(place, bytes)| {
+        let (&0xe8, distance) = bytes.split_first()? else {
+            return None;
+        };
+        let distance = i32::from_le_bytes(distance.try_into().ok()?);
+        let next = execute.address.wrapping_add(place as u64 + 5);
+        extent(image, next.wrapping_add_signed(i64::from(distance)))
+    });
+    let largest = calls.max_by_key(|function| function.end - function.start)?;
+    (largest.end - largest.start >= SMALLEST).then_some(largest)
+}
+
+/// Where the body of the loop begins if it keeps its frame in register 15 and its instruction in register 14: behind what
+/// loads the instruction.
+fn body(image: &Image<'_>, function: u64) -> Option<u64> {
+    /// `mov (%r15), %r14`.
+    const LOAD: &[u8] = &[0x4d, 0x8b, 0x37];
+    let mut code = [0; 128];
+    image.copy(function, &mut code)?;
+    let place = code.windows(LOAD.len()).position(|window| window == LOAD)?;
+    function.checked_add((place + LOAD.len()) as u64)
+}
+
+/// All: the classes of methods are not known, and many methods have one name.
+pub(super) fn is_nameless(_: &str) -> bool {
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+
+    #[test]
+    fn an_installed_ruby_is_recognized() {
+        let Ok(file) = File::open("/usr/lib/x86_64-linux-gnu/libruby-3.1.so.3.1") else {
+            return;
+        };
+        let detected = detect(&Image::read(&file).unwrap()).unwrap();
+        assert_eq!(
+            (detected.kind, &*detected.name),
+            (RuntimeKind::Ruby, "Ruby 3.1")
+        );
+        let words = detected.words.unwrap();
+        assert_eq!(words[at::ACCESS], Access::Module as u64);
+        assert!(words[at::EXECUTE + 1] > words[at::EXECUTE]);
+        let first = words[at::LOOP];
+        assert!(words[at::LOOP + 1] - first > 8 << 10);
+        assert!((first + 3..first + 128).contains(&words[at::BODY]));
+    }
+
+    #[test]
+    fn other_objects_are_no_ruby() {
+        let file = File::open(std::env::current_exe().unwrap()).unwrap();
+        assert_eq!(detect(&Image::read(&file).unwrap()), None);
+    }
+}
