@@ -10,6 +10,7 @@
 //! the runtime's object, and asks of each such frame whether it is the next level. See `docs/runtimes.md`.
 
 pub mod cpython;
+pub mod perl;
 pub mod php;
 pub mod ruby;
 pub mod thread;

@@ -19,7 +19,7 @@ use profiler_common::{
     abi::{CodeState, Counter, FrameTag, FrameWord, MAX_USER_FRAMES, MAX_USER_WORDS, StackEnd},
     runtime::{
         Begin, ChainFrame, Cursor, NativeFrame, Process, Runtime, RuntimeKind, cpython::CPython,
-        php::Php, ruby::Ruby,
+        perl::Perl, php::Php, ruby::Ruby,
     },
     walk::Memory,
 };
@@ -570,4 +570,5 @@ runtimes! {
     CPython CPython, cpython_level cpython_step cpython_rest cpython_strings;
     Php Php, php_level php_step php_rest php_strings;
     Ruby Ruby, ruby_level ruby_step ruby_rest ruby_strings;
+    Perl Perl, perl_level perl_step perl_rest perl_strings;
 }

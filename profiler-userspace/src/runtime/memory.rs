@@ -5,7 +5,8 @@
 
 use super::Words;
 use profiler_common::runtime::{
-    FETCH_WORDS, Process, Runtime as _, RuntimeKind, cpython::CPython, php::Php, ruby::Ruby,
+    FETCH_WORDS, Process, Runtime as _, RuntimeKind, cpython::CPython, perl::Perl, php::Php,
+    ruby::Ruby,
 };
 use profiler_common::walk::Memory;
 use std::cell::Cell;
@@ -37,6 +38,7 @@ impl TargetMemory {
     pub fn check(&self, kind: RuntimeKind, function: u64) -> Option<u32> {
         match kind {
             RuntimeKind::CPython => CPython::check(self, function),
+            RuntimeKind::Perl => Perl::check(self, function),
             RuntimeKind::Php => Php::check(self, function),
             RuntimeKind::Ruby => Ruby::check(self, function),
             _ => None,

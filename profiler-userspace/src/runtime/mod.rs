@@ -10,6 +10,7 @@ mod cold;
 mod cpython;
 mod image;
 mod memory;
+mod perl;
 mod php;
 mod ruby;
 
@@ -71,6 +72,15 @@ const RUNTIMES: &[Row] = &[
         is_nameless: cpython::is_nameless,
         lines: Lines::Read(cpython::lines),
         glue: cpython::GLUE,
+    },
+    Row {
+        kind: RuntimeKind::Perl,
+        detect: perl::detect,
+        separator: "::",
+        unnamed: "<file>",
+        is_nameless: perl::is_nameless,
+        lines: Lines::Position,
+        glue: perl::GLUE,
     },
     Row {
         kind: RuntimeKind::Php,

@@ -1,0 +1,118 @@
+//! perl 5: how it is recognized, where its offsets come from, which functions are glue.
+//!
+//! In: an object's file. Out: a descriptor. perl exports its version (`PL_version`, `PL_subversion`), its loops, and if it has
+//! ithreads the key under which each thread keeps its interpreter (`PL_thr_key`). Offsets are those of 5.36 to 5.42, as
+//! `offsetof` has them; the kernel half believes them of an interpreter that has one of these loops where they say.
+
+use super::image::Image;
+use super::{Detected, Words};
+use profiler_common::runtime::{DESCRIPTOR_WORDS, RuntimeKind, first_word, perl::at, thread::Libc};
+
+/// The native functions that are the loop, or stand directly around it.
+pub(super) const GLUE: &[&str] = &[
+    "Perl_runops_standard",
+    "Perl_runops_debug",
+    "perl_run",
+    "S_run_body",
+    "S_docatch",
+    "Perl_call_sv",
+    "Perl_call_method",
+    "S_call_body",
+    "Perl_call_list",
+    "S_sortcv",
+    "S_amagic_ncmp",
+    "Perl_amagic_call",
+    "Perl_magic_methcall",
+];
+
+/// The minor versions whose layout is known, and where in an interpreter its loop stands (`Irunops`): all that differs.
+const VERSIONS: &[(u8, u64)] = &[(36, 0x8f0), (38, 0x818), (40, 0x818), (42, 0x818)];
+
+/// Recognizes perl by what it exports.
+pub(super) fn detect(image: &Image<'_>) -> Option<Detected> {
+    let standard = image.symbol("Perl_runops_standard")?;
+    let version = byte(image, "PL_version")?;
+    let patch = byte(image, "PL_subversion")?;
+    let words = || -> Result<Box<Words>, &'static str> {
+        let key = image
+            .symbol("PL_thr_key")
+            .ok_or("its build without ithreads is not understood")?;
+        let row = VERSIONS.iter().find(|row| row.0 == version);
+        let (_, runops) = row.ok_or("its version is not known")?;
+        if standard.size == 0 {
+            return Err("it does not say how long its loop is");
+        }
+        let mut words: Words = [0; DESCRIPTOR_WORDS];
+        let number = 5 << 16 | u32::from(version) << 8 | u32::from(patch);
+        words[0] = first_word(RuntimeKind::Perl, number);
+        words[at::KEY] = key.address;
+        words[at::RUNOPS] = *runops;
+        let libc = if image.needs("libc.musl") {
+            Libc::Musl
+        } else {
+            Libc::Glibc
+        };
+        words[at::LIBC] = libc as u64;
+        // Without the second, no address lies in its range.
+        let debugging = image.symbol("Perl_runops_debug").unwrap_or(standard);
+        for (place, function) in [(at::LOOP, standard), (at::LOOP + 2, debugging)] {
+            words[place] = function.address;
+            words[place + 1] = function.address.saturating_add(function.size);
+        }
+        Ok(Box::new(words))
+    };
+    Some(Detected {
+        kind: RuntimeKind::Perl,
+        name: format!("Perl 5.{version}"),
+        words: words(),
+    })
+}
+
+/// A variable of one byte that the object exports.
+fn byte(image: &Image<'_>, name: &str) -> Option<u8> {
+    let mut byte = [0];
+    image.copy(image.symbol(name)?.address, &mut byte)?;
+    Some(byte[0])
+}
+
+/// Subs without a name.
+pub(super) fn is_nameless(name: &str) -> bool {
+    name.ends_with("::__ANON__")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+
+    #[test]
+    fn an_installed_perl_is_recognized() {
+        let Ok(file) = File::open("/usr/bin/perl") else {
+            return;
+        };
+        let detected = detect(&Image::read(&file).unwrap()).unwrap();
+        assert_eq!(detected.kind, RuntimeKind::Perl);
+        assert!(detected.name.starts_with("Perl 5."), "{detected:?}");
+        if VERSIONS
+            .iter()
+            .any(|row| detected.name == format!("Perl 5.{}", row.0))
+        {
+            let words = detected.words.unwrap();
+            assert!(words[at::KEY] != 0);
+            assert!(words[at::LOOP + 1] > words[at::LOOP]);
+            assert!(words[at::LOOP + 3] > words[at::LOOP + 2]);
+        }
+    }
+
+    #[test]
+    fn other_objects_are_no_perl() {
+        let file = File::open(std::env::current_exe().unwrap()).unwrap();
+        assert_eq!(detect(&Image::read(&file).unwrap()), None);
+    }
+
+    #[test]
+    fn subs_without_a_name_are_nameless() {
+        assert!(is_nameless("main::__ANON__"));
+        assert!(!is_nameless("main::work"));
+    }
+}
