@@ -7,8 +7,8 @@ use crate::object::Bounded;
 use object::LittleEndian as Little;
 use object::elf::{
     DF_1_PIE, DT_DEBUG, DT_FINI, DT_FLAGS_1, DT_INIT, EM_X86_64, ET_EXEC, FileHeader64, PF_X,
-    PT_DYNAMIC, PT_LOAD, ProgramHeader64, SHF_EXECINSTR, SHT_FINI_ARRAY, SHT_INIT_ARRAY,
-    SHT_NOBITS, SHT_PREINIT_ARRAY, SHT_RELA, SectionHeader64,
+    PT_DYNAMIC, PT_LOAD, ProgramHeader64, SHF_EXECINSTR, SHF_WRITE, SHT_FINI_ARRAY, SHT_INIT_ARRAY,
+    SHT_NOBITS, SHT_PREINIT_ARRAY, SHT_PROGBITS, SHT_RELA, SectionHeader64,
 };
 use object::read::ReadRef;
 use object::read::elf::{FileHeader as _, ProgramHeader as _, SectionHeader as _, SectionTable};
@@ -135,6 +135,19 @@ impl<'data> Image<'data> {
         (section.sh_type(Little) != SHT_NOBITS).then(|| (part(section), section.sh_entsize(Little)))
     }
 
+    /// Sections of data that a program may write to, or the loader.
+    pub(super) fn data(&self) -> impl Iterator<Item = Part> {
+        let writable = |section: &&Section| {
+            let flags = section.sh_flags(Little);
+            flags & u64::from(SHF_WRITE) != 0 && section.sh_type(Little) == SHT_PROGBITS
+        };
+        self.sections
+            .iter()
+            .filter(writable)
+            .map(part)
+            .take(MAX_PARTS)
+    }
+
     /// Where relocations are, each part with its section's name.
     pub(super) fn relocations(&self) -> impl Iterator<Item = (&'data [u8], Part)> {
         let all = self.sections.iter();
@@ -206,7 +219,7 @@ impl<'data> Image<'data> {
             let words = bytes.as_chunks::<8>().0.iter();
             listed.extend(words.map(|word| u64::from_le_bytes(*word)));
         }
-        listed.extend(relocations::relative(self, file, &arrays));
+        relocations::each_relative(self, file, &arrays, |_, function| listed.push(function));
         listed
     }
 }

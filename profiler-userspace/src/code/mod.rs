@@ -7,10 +7,13 @@
 
 mod calls;
 mod descriptions;
+mod go;
 mod image;
 mod linkage;
 mod relocations;
 mod start;
+
+pub(crate) use go::GoFunctions;
 
 use crate::object::{Bounded, Elf, ElfAddress};
 use descriptions::Descriptions;

@@ -45,22 +45,25 @@ fn each(file: &File, part: Part, mut visit: impl FnMut(u64, &Relocation)) {
     }
 }
 
-/// The addresses that are written into `arrays`.
-pub(super) fn relative(image: &Image<'_>, file: &File, arrays: &[Part]) -> Vec<u64> {
-    let mut found = Vec::new();
-    if arrays.is_empty() {
-        return found;
+/// Calls `visit` with each place in `parts` into which the loader writes an address, and that address, before relocation.
+pub(super) fn each_relative(
+    image: &Image<'_>,
+    file: &File,
+    parts: &[Part],
+    mut visit: impl FnMut(u64, u64),
+) {
+    if parts.is_empty() {
+        return;
     }
     for (_, part) in image.relocations() {
         each(file, part, |_, relocation| {
             let place = relocation.r_offset.get(Little);
-            let within = |array: &Part| array.addresses().contains(&place);
-            if relocation.r_type(Little, false) == R_X86_64_RELATIVE && arrays.iter().any(within) {
-                found.push(relocation.r_addend.get(Little).cast_unsigned());
+            let within = |part: &Part| part.addresses().contains(&place);
+            if relocation.r_type(Little, false) == R_X86_64_RELATIVE && parts.iter().any(within) {
+                visit(place, relocation.r_addend.get(Little).cast_unsigned());
             }
         });
     }
-    found
 }
 
 /// A place whose relocation is asked for.

@@ -23,7 +23,8 @@ pub struct Bounded<'f> {
 }
 
 impl<'f> Bounded<'f> {
-    pub(super) fn new(file: &'f File) -> Self {
+    /// A file of which as much may be read as headers and small tables take.
+    pub fn new(file: &'f File) -> Self {
         Self::with_budget(file, 0)
     }
 

@@ -3,7 +3,8 @@
 //! In: an open object and offsets into it. Out: for each offset a name, or the address that a
 //! disassembler would show for it. Sources in order, each asked for what the former left: the object's
 //! own symbol table; if it was stripped, that of its debug file, or the minimal one that it carries
-//! packed in itself; the symbols for other objects, if there are more of them than in a full table; and DWARF, if there
+//! packed in itself; the symbols for other objects, if there are more of them than in a full table; the table that
+//! Go's runtime has of its functions; and DWARF, if there
 //! was no symbol table at all.
 //!
 //! Symbols come first because they are there for the whole of an object and cost milliseconds; reading
@@ -16,9 +17,11 @@ use super::demangle::{Demangling, demangle, visible};
 use super::dwarf::{self, Asked, Question, SourceLine};
 use super::memory_budget::{MemoryBudget, MemoryPermit, NAMES_BYTES};
 use super::symbol_table::{self, Found};
-use crate::code;
+use super::{go, nameless};
+use crate::code::{self, GoFunctions};
 use crate::object::{
-    BuildId, DebugFile, Elf, ElfAddress, Fetch, FileOffset, RegularFile, Search, Segment, Segments,
+    Bounded, BuildId, DebugFile, Elf, ElfAddress, Fetch, FileOffset, RegularFile, Search, Segment,
+    Segments,
 };
 use crate::process::Opened;
 use crate::profile::with_line;
@@ -239,57 +242,48 @@ impl Object<'_> {
                 symbol_table::look_up(file, elf, table, addresses)
             });
         }
-        let only_dwarf = stripped && !has_debug_file && minimal.is_none() && elf.debug.has_dwarf();
+        let data = self.file.map(Bounded::new);
+        let go = self.file.zip(data.as_ref());
+        let go = go.and_then(|(file, data)| GoFunctions::find(data, file));
+        if let Some(go) = &go {
+            named.take(&mut unsymbolized, Demangling::Off, |addresses| {
+                go::names(go, addresses)
+            });
+        }
+        let only_dwarf = stripped
+            && !has_debug_file
+            && minimal.is_none()
+            && go.is_none()
+            && elf.debug.has_dwarf();
         named.is_object = true;
         named.code = CodeRange::of(&elf.segments);
-        named.has_symbols = !stripped || has_debug_file || minimal.is_some() || only_dwarf;
+        named.has_symbols =
+            !stripped || has_debug_file || minimal.is_some() || go.is_some() || only_dwarf;
         named.build_id.clone_from(&elf.build_id);
         let detailed = sources.naming.inlined || sources.naming.lines;
         drop((permit, minimal));
         if only_dwarf || detailed {
             let places = if detailed { asked } else { unsymbolized };
-            self.detail(&mut named, &places, debug, search, sources);
+            let found = self.detail(&mut named, &places, debug, search, sources);
+            if let Some(go) = go.filter(|_| !found) {
+                let addresses = places.iter().map(|(address, _)| *address);
+                go::details(&go, addresses, |number, levels| {
+                    named.detail(places[number].1, levels, sources.naming);
+                });
+            }
         }
-        if !sources.naming.addresses {
-            self.place(&mut named, sources.memory);
+        if let Some(file) = self.file.filter(|_| !sources.naming.addresses) {
+            let _permit = sources.memory.acquire(NAMES_BYTES);
+            let places = named.nameless();
+            nameless::place(file, elf, places, |at, function| {
+                named.place(at, function);
+            });
         }
         named
     }
 
-    /// Finds the functions of what has no name.
-    fn place(&self, named: &mut Named, memory: &MemoryBudget) {
-        let Some(file) = self.file else {
-            return;
-        };
-        let nameless = named.of.iter().zip(&named.addresses).enumerate();
-        let nameless = nameless.filter(|(_, (symbol, _))| **symbol == Symbol::Unsymbolized);
-        let mut places: Places = nameless
-            .filter_map(|(at, (_, address))| Some(((*address)?, at)))
-            .collect();
-        if places.is_empty() {
-            return;
-        }
-        places.sort_unstable();
-        let _permit = memory.acquire(NAMES_BYTES);
-        let addresses: Vec<ElfAddress> = places.iter().map(|(address, _)| *address).collect();
-        let functions = code::functions(file, self.elf, &addresses);
-        for ((_, at), function) in places.into_iter().zip(functions) {
-            named.of[at] = match function {
-                Some(code::Function::Named(name)) => {
-                    let outermost = named.level(name.as_bytes(), Demangling::Off);
-                    named.functions.push(Function {
-                        outermost,
-                        inlined: Vec::new(),
-                    });
-                    Symbol::Named(named.functions.len() - 1)
-                }
-                Some(code::Function::Begins(begin)) => Symbol::Within(begin),
-                None => Symbol::Unsymbolized,
-            };
-        }
-    }
-
-    /// Adds what DWARF has: the object's own, or that of its debug file, which may be known already.
+    /// Adds what DWARF has: the object's own, or that of its debug file, which may be known already. Says
+    /// whether there is any.
     fn detail(
         &self,
         named: &mut Named,
@@ -297,7 +291,7 @@ impl Object<'_> {
         debug: Option<DebugFile>,
         search: Search<'_>,
         sources: Sources<'_>,
-    ) {
+    ) -> bool {
         let has_dwarf = |found: &Elf| found.debug.has_dwarf();
         let source = match debug.filter(|debug| has_dwarf(&debug.elf)) {
             Some(debug) => Some(debug),
@@ -305,7 +299,7 @@ impl Object<'_> {
             None => search.find(self.path, self.elf, has_dwarf),
         };
         let Some(source) = source else {
-            return;
+            return false;
         };
         let shared = search.find_shared(&source);
         let wanted = [Some(&source), shared.as_ref()];
@@ -324,6 +318,7 @@ impl Object<'_> {
         };
         let asked = dwarf::look_up(question, &addresses, take);
         named.asked = asked;
+        true
     }
 }
 
@@ -353,6 +348,30 @@ impl Named {
             addresses: vec![None; offsets],
             ..Self::default()
         }
+    }
+
+    /// What has no name, by its address and its number.
+    fn nameless(&self) -> Places {
+        let all = self.of.iter().zip(&self.addresses).enumerate();
+        let nameless = all.filter(|(_, (symbol, _))| **symbol == Symbol::Unsymbolized);
+        nameless
+            .filter_map(|(at, (_, address))| Some(((*address)?, at)))
+            .collect()
+    }
+
+    /// Notes in which function something lies.
+    fn place(&mut self, at: usize, function: code::Function) {
+        self.of[at] = match function {
+            code::Function::Begins(begin) => Symbol::Within(begin),
+            code::Function::Named(name) => {
+                let outermost = self.level(name.as_bytes(), Demangling::Off);
+                self.functions.push(Function {
+                    outermost,
+                    inlined: Vec::new(),
+                });
+                Symbol::Named(self.functions.len() - 1)
+            }
+        };
     }
 
     /// Asks one source for what has no name yet, and keeps its answers.
