@@ -111,6 +111,25 @@ pub(super) const PROGRAMS: &[Program] = &[
         ..plain("xz", &["xz-utils"], include_str!("scripts/xz.sh"))
     },
     Program {
+        needs: &["sort"],
+        shape: Shape::Commands,
+        comms: &["sort"],
+        ..plain("sort", &["coreutils"], include_str!("scripts/sort.sh"))
+    },
+    Program {
+        needs: &["gawk"],
+        ..plain("gawk", &["gawk"], include_str!("scripts/gawk.sh"))
+    },
+    Program {
+        needs: &["zstd"],
+        comms: &["zstd"],
+        ..plain("zstd", &["zstd"], include_str!("scripts/zstd.sh"))
+    },
+    Program {
+        needs: &["go"],
+        ..plain("go-stripped", &["golang-go"], include_str!("scripts/go.sh"))
+    },
+    Program {
         needs: &["sqlite3"],
         ..plain("sqlite3", &["sqlite3"], include_str!("scripts/sqlite3.sh"))
     },

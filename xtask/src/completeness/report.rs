@@ -39,6 +39,8 @@ pub(super) struct Shares {
     samples: u64,
     /// Frames of all of them.
     frames: u64,
+    /// Samples whose top frame has a name.
+    named: u64,
     /// Samples whose stacks are incomplete, by the mark that says why.
     marked: BTreeMap<&'static str, u64>,
 }
@@ -86,6 +88,9 @@ impl Shares {
             }
             shares.samples += weight;
             shares.frames += weight * depth;
+            // What has none is `[module+0x1234]` or `[unknown]`, and without a frame there is only the mark.
+            let top = frames.last().filter(|frame| !frame.starts_with('['));
+            shares.named += top.map_or(0, |_| weight);
             if let Some(mark) = mark {
                 *shares.marked.entry(mark).or_default() += weight;
             }
@@ -96,6 +101,11 @@ impl Shares {
     /// The share of the stacks that go down to the root.
     fn complete(&self) -> f64 {
         1.0 - self.marked.values().sum::<u64>() as f64 / self.samples as f64
+    }
+
+    /// The share of the stacks whose top frame has a name.
+    fn named(&self) -> f64 {
+        self.named as f64 / self.samples as f64
     }
 
     fn rest(&self) -> String {
@@ -129,22 +139,23 @@ impl fmt::Display for Report {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             out,
-            "| program | samples | down to the root | mean depth | the rest |"
+            "| program | samples | down to the root | top frame named | mean depth | the rest |"
         )?;
-        writeln!(out, "| --- | ---: | ---: | ---: | --- |")?;
+        writeln!(out, "| --- | ---: | ---: | ---: | ---: | --- |")?;
         for (name, outcome) in &self.rows {
             match outcome {
                 Outcome::Profiled(shares) => writeln!(
                     out,
-                    "| {name} | {} | {:.2}% | {:.1} | {} |",
+                    "| {name} | {} | {:.2}% | {:.1}% | {:.1} | {} |",
                     shares.samples,
                     // Rounded down: what is not whole does not look so.
                     (shares.complete() * 10000.0).floor() / 100.0,
+                    (shares.named() * 1000.0).floor() / 10.0,
                     shares.frames as f64 / shares.samples as f64,
                     shares.rest()
                 ),
                 Outcome::Absent(reason) | Outcome::Failed(reason) => {
-                    writeln!(out, "| {name} | | | | {} |", reason.replace('|', "/"))
+                    writeln!(out, "| {name} | | | | | {} |", reason.replace('|', "/"))
                 }
             }?;
         }
@@ -176,6 +187,15 @@ mod tests {
     }
 
     #[test]
+    fn a_top_frame_in_brackets_has_no_name() {
+        let folded = b"a;main;[sort+0x8850] 3\na;main 6\na;[unknown] 1\na;[truncated] 1\n";
+        let Outcome::Profiled(shares) = Outcome::of(folded, &[]).unwrap() else {
+            panic!("there are samples");
+        };
+        assert_eq!((shares.samples, shares.named), (11, 6));
+    }
+
+    #[test]
     fn all_threads_are_counted_unless_some_are_named() {
         assert_eq!(Shares::read(FOLDED, &[]).unwrap().samples, 200);
         assert!(Shares::read("no weight\n", &[]).is_err());
@@ -190,8 +210,11 @@ mod tests {
         report.add("poor", Outcome::Profiled(shares()));
         assert!(!report.is_good());
         let text = report.to_string();
-        assert!(text.contains("| fine | 1 | 100.00% | 1.0 |  |"), "{text}");
-        assert!(text.contains("| poor | 100 | 91.00% |"), "{text}");
+        assert!(
+            text.contains("| fine | 1 | 100.00% | 100.0% | 1.0 |  |"),
+            "{text}"
+        );
+        assert!(text.contains("| poor | 100 | 91.00% | 100.0% |"), "{text}");
     }
 
     #[test]
