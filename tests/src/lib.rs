@@ -16,6 +16,7 @@ mod folded;
 pub mod go_pprof;
 pub mod golden;
 mod grammar;
+mod interpreter;
 mod invocation;
 mod loading;
 mod made_up;
@@ -43,6 +44,7 @@ pub use feature::{
 pub use flame_bpf_test_macros::kernel_test;
 pub use folded::{ALL_BUT_A_FEW, Folded, NEARLY_ALL, Stack, assert_near};
 pub use grammar::Grammar;
+pub use interpreter::{Interpreter, profile};
 pub use invocation::{Invocation, Running};
 pub use loading::{AUTO, BOTH, load, load_probe, load_probes, programs, without_loops};
 pub use made_up::{MadeUp, MadeUpFrame, MadeUpSample, WORST};

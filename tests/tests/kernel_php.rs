@@ -11,66 +11,37 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use flame_bpf_tests::{
-    Grammar, Invocation, NEARLY_ALL, Run, Stack, Workload, kernel_test, require, source, tool,
+    Grammar, Interpreter, Invocation, NEARLY_ALL, Stack, kernel_test, profile, require, source,
+    tool,
 };
 use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::tempdir;
 
-/// As in `kernel_on_cpu`: three standard deviations at 6,000 samples.
-const TOLERANCE: f64 = 0.02;
-
-/// What ends the name of each function of PHP's with `--annotate`.
-const SUFFIX: &str = "_[php]";
-
-fn script(name: &str) -> PathBuf {
-    source(&format!("php/{name}"))
-}
-
-fn start(name: &str, arguments: &[&str]) -> Workload {
-    // Without the machine's own extensions, which may change how code runs.
-    let mut command = Command::new("php");
-    Workload::start(command.arg("-n").arg(script(name)).args(arguments))
-}
-
-fn record(flags: &str, pid: u32) -> Run {
-    Invocation::new(flags)
-        .flag("-p", pid)
-        .run()
-        .expect_no_panic()
-        .expect_code(0)
-}
+/// Without the machine's own extensions, which may change how code runs.
+const PHP: Interpreter = Interpreter {
+    command: "php",
+    arguments: &["-n"],
+    folder: "php",
+    suffix: "_[php]",
+};
 
 /// The functions of PHP's in a stack, from the root, without where those without a name are defined, which since 8.4 is in
 /// the names of closures.
 fn functions(stack: &Stack) -> Vec<String> {
-    let functions = stack
-        .frames
-        .iter()
-        .filter_map(|frame| frame.strip_suffix(SUFFIX));
-    let names = functions.map(|frame| match frame.split_once(" (") {
-        Some((name, _)) => name,
-        None if frame.starts_with("{closure:") => "Work\\{closure}",
-        None => frame,
-    });
+    let names = PHP
+        .functions(stack)
+        .map(|frame| match frame.split_once(" (") {
+            Some((name, _)) => name,
+            None if frame.starts_with("{closure:") => "Work\\{closure}",
+            None => frame,
+        });
     names.map(str::to_owned).collect()
 }
 
 #[kernel_test(timing)]
 fn shares_of_php_functions_are_as_measured() {
     require!(tool("php"));
-    let workload = start("shares.php", &[]);
-    let folded = record("-f -F 997 -d 6", workload.pid()).folded();
-    let shares = workload.stop().shares();
-    for (phase, truth) in &shares {
-        let shown = folded.share_among(
-            |stack| shares.iter().any(|(phase, _)| stack.has(phase)),
-            |stack| stack.has(phase),
-        );
-        assert!(
-            (shown - truth).abs() < TOLERANCE,
-            "{phase}: {shown}, {truth} in {folded}"
-        );
-    }
+    let folded = PHP.check_shares("shares.php");
     let chain = ["measured", "short_phase", "array_map"];
     assert!(folded.any(|stack| stack.has_chain(&chain)), "{folded}");
     // The interpreter's loop is shown only if it is asked for.
@@ -80,8 +51,8 @@ fn shares_of_php_functions_are_as_measured() {
 #[kernel_test]
 fn every_stack_of_php_is_a_chain_that_the_program_allows() {
     require!(tool("php"));
-    let workload = start("chains.php", &[]);
-    let folded = record("-f -F 1997 -d 4 --annotate", workload.pid()).folded();
+    let workload = PHP.start("chains.php", &[]);
+    let folded = profile("-f -F 1997 -d 4 --annotate", &workload).folded();
     let said = workload.stop();
     Grammar::of(&said).check(&folded, functions);
 }
@@ -89,44 +60,21 @@ fn every_stack_of_php_is_a_chain_that_the_program_allows() {
 #[kernel_test]
 fn nine_hundred_php_functions_are_whole_and_five_thousand_are_marked() {
     require!(tool("php"));
-    for (depth, is_whole) in [("900", true), ("5000", false)] {
-        let workload = start("deep.php", &[depth]);
-        let folded = record("-f -F 997 -d 1", workload.pid()).folded();
-        let stack = folded.heaviest();
-        let calls = stack
-            .frames
-            .iter()
-            .filter(|frame| *frame == "descend")
-            .count();
-        assert_eq!(stack.has("[truncated]"), !is_whole, "{stack:?}");
-        if is_whole {
-            assert_eq!(calls, 901, "{stack:?}");
-        } else {
-            assert!((1000..=1024).contains(&calls), "{calls} in {stack:?}");
-        }
-    }
+    PHP.check_depths("deep.php", "descend");
 }
 
 #[kernel_test]
 fn php_that_runs_for_20_ms_has_its_names() {
-    require!(tool("php"));
-    let brief = script("short.php");
-    let script = brief.to_str().expect("the path is text");
-    let php = tool("php").expect("it was asked for");
-    let folded = Invocation::new("-f -F 1997")
-        .command(&php, &["-n", script])
-        .run()
-        .expect_no_panic()
-        .expect_code(0)
-        .folded();
+    let php = require!(tool("php"));
+    let folded = PHP.run(&php, "-f -F 1997", "short.php");
     assert!(folded.any(|stack| stack.has("brief_work")), "{folded}");
 }
 
 #[kernel_test]
 fn lines_are_those_that_run_in_php() {
     require!(tool("php"));
-    let workload = start("lines.php", &[]);
-    let folded = record("-f -F 997 -d 1 --lines", workload.pid()).folded();
+    let workload = PHP.start("lines.php", &[]);
+    let folded = profile("-f -F 997 -d 1 --lines", &workload).folded();
     let on_line = folded.share(|stack| stack.mentions("lines.php:8"));
     assert!(on_line > NEARLY_ALL, "{on_line} in {folded}");
     assert!(
@@ -138,13 +86,13 @@ fn lines_are_those_that_run_in_php() {
 #[kernel_test]
 fn php_s_own_frames_are_shown_if_they_are_asked_for() {
     require!(tool("php"));
-    let workload = start("lines.php", &[]);
-    let all = record("-f -F 997 -d 1 --interpreter-frames", workload.pid()).folded();
+    let workload = PHP.start("lines.php", &[]);
+    let all = profile("-f -F 997 -d 1 --interpreter-frames", &workload).folded();
     let loops = all.share(|stack| {
         stack.has_chain(&["<file>", "burn", "execute_ex"]) || stack.has("execute_ex")
     });
     assert!(loops > NEARLY_ALL, "{all}");
-    let native = record("-f -F 997 -d 1 --no-runtimes", workload.pid()).folded();
+    let native = profile("-f -F 997 -d 1 --no-runtimes", &workload).folded();
     assert!(!native.any(|stack| stack.has("burn")), "{native}");
     assert!(native.any(|stack| stack.has("execute_ex")), "{native}");
 }
@@ -209,7 +157,7 @@ fn a_fast_cgi_worker_shows_the_functions_of_its_requests() {
     );
     fs::write(&settings, text).expect("a file can be written");
     let page = folder.path().join("page.php");
-    fs::copy(script("page.php"), &page).expect("a file can be copied");
+    fs::copy(source("php/page.php"), &page).expect("a file can be copied");
     let mut command = Command::new(fpm);
     command.args(["-n", "-F", "-R", "-y"]).arg(&settings);
     let server = command.stderr(Stdio::null()).process_group(0).spawn();
