@@ -5,14 +5,14 @@ use std::fs;
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use flame_bpf_tests::{
-    Grammar, Interpreter, Invocation, NEARLY_ALL, Stack, kernel_test, profile, require, source,
-    tool,
+    ALL_BUT_A_FEW, Grammar, Interpreter, Invocation, NEARLY_ALL, Stack, kernel_test, profile,
+    require, source, tool,
 };
 use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::tempdir;
@@ -44,8 +44,9 @@ fn shares_of_php_functions_are_as_measured() {
     let folded = PHP.check_shares("shares.php");
     let chain = ["measured", "short_phase", "array_map"];
     assert!(folded.any(|stack| stack.has_chain(&chain)), "{folded}");
-    // The interpreter's loop is shown only if it is asked for.
-    assert!(!folded.any(|stack| stack.has("execute_ex")), "{folded}");
+    // The interpreter's loop is shown only if it is asked for, or runs nothing: when it is about to return.
+    let without = folded.share(|stack| !stack.has("execute_ex"));
+    assert!(without > ALL_BUT_A_FEW, "{without} in {folded}");
 }
 
 #[kernel_test]
@@ -174,8 +175,11 @@ fn a_fast_cgi_worker_shows_the_functions_of_its_requests() {
         thread::sleep(Duration::from_millis(20));
     };
     let folded = running.finish().expect_no_panic().expect_code(0).folded();
-    let chain = ["<file>", "Page::render"];
-    let rendered = folded.only(|stack| functions(stack).starts_with(&chain.map(str::to_owned)));
-    let weight: u64 = rendered.map(|stack| stack.weight).sum();
-    assert!(weight > 500, "{weight} samples in {folded}");
+    let chain = ["<file>", "Page::render"].map(str::to_owned);
+    let renders = |stack: &Stack| functions(stack).starts_with(&chain);
+    let weight: u64 = folded.only(renders).map(|stack| stack.weight).sum();
+    // How much of a CPU the worker has is the machine's business.
+    assert!(weight > 50, "{weight} samples in {folded}");
+    let share = folded.share_among(|stack| !functions(stack).is_empty(), renders);
+    assert!(share > NEARLY_ALL, "{share} in {folded}");
 }
