@@ -3,7 +3,7 @@
 //! In: a comparison. Out: met, not met, or that these recordings cannot tell, each with the reason. What cannot be told is
 //! never taken for what is not so. Never: met by a change that may be noise.
 
-use super::model::{Change, Comparison, Function, Quantity};
+use super::model::{Change, Comparison, Function, Quantity, Verdict};
 use std::fmt;
 
 /// A limit to the changes of some functions.
@@ -224,6 +224,12 @@ impl Condition {
         let visible = change.visible.map_or(f64::INFINITY, in_unit);
         let shown = |value: f64| self.shown(value * side);
         let verdict = |outcome, reason| Answer { outcome, reason };
+        // Whoever asks for any function asks for what costs more, not for what has another name now.
+        if self.subject.is_none() && change.verdict == Verdict::Shift {
+            let partner = change.partner.as_deref().unwrap_or("another function");
+            let reason = format!("the cost of {name} moved between it and {partner}");
+            return verdict(Outcome::NotMet, reason);
+        }
         debug_assert!(quantity == Quantity::Share || self.unit != Unit::Points);
         if moved > limit && is_sure {
             let reason = format!("{name} changed by {}, which is no noise", shown(moved));

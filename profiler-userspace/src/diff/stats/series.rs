@@ -104,11 +104,15 @@ impl Series {
         self.base.len()
     }
 
-    /// Whether each recording has enough windows to say how much it varies.
+    /// Whether each recording has enough windows to say how much it varies. Those in which nothing was counted say nothing.
     pub fn varies(&self) -> bool {
+        let said = |windows: &Range<usize>| {
+            let base = &self.base[windows.clone()];
+            base.iter().filter(|base| **base > 0.0).count()
+        };
         self.recordings
             .iter()
-            .all(|windows| windows.len() >= LEAST_WINDOWS)
+            .all(|windows| said(windows) >= LEAST_WINDOWS)
     }
 
     /// The sum of what values are divided by.
@@ -178,6 +182,15 @@ mod tests {
         assert_eq!(groups, [0..2, 2..3, 3..5, 5..6]);
         assert_eq!(series.groups(1).len(), 5);
         assert_eq!(series.recordings().len(), 2);
+    }
+
+    #[test]
+    fn a_program_that_was_busy_in_few_windows_does_not_say_how_much_it_varies() {
+        let mut windows = vec![0.0; 40];
+        windows[..9].fill(100.0);
+        assert!(!Series::new(&[windows.clone()], 900).varies());
+        windows[39] = 1.0;
+        assert!(Series::new(&[windows], 901).varies());
     }
 
     #[test]
