@@ -152,10 +152,13 @@ fn row(comparison: &Comparison, function: &Function, of: &Change, text: &mut Str
     let interval = of.interval.map_or_else(String::new, |[low, high]| {
         format!("[{}, {}]", change(quantity, low), change(quantity, high))
     });
-    let mut name = shortened(&visible(&function.name), COLUMNS - NUMBERS);
-    if function.class == Class::Kernel {
-        name.push_str(" [k]");
-    }
+    let mark = if function.class == Class::Kernel {
+        " [k]"
+    } else {
+        ""
+    };
+    let room = COLUMNS - NUMBERS - mark.len();
+    let name = shortened(&visible(&function.name), room) + mark;
     let [before, after] = of.estimate.values.map(|value_of| value(quantity, value_of));
     let _ = writeln!(
         text,
