@@ -5,14 +5,18 @@
 //! are joined under a mark.
 //! Never: loses a weight, but where it is asked to let old ones fade.
 
+use crate::profile::fold::visible;
 use crate::profile::{
-    CallTree, Code, Frame, FrameKind, Function, IndexSet, Labels, Mapping, Profile, Unit,
+    CallTree, Code, Frame, FrameKind, Function, IndexSet, Labels, Mapping, Profile, Unit, with_line,
 };
 use foldhash::HashMap;
 use profiler_common::abi::ThreadState;
+use std::borrow::Cow;
+use std::hash::Hash;
+use std::sync::Arc;
 
 /// More nodes than this are not kept. Of the whole machine, a minute has about 5,000.
-const MOST_NODES: usize = 60_000;
+const MOST_NODES: usize = 24_000;
 
 /// So many owners are told apart by process ID and thread ID.
 const MOST_OWNERS: usize = 512;
@@ -58,6 +62,14 @@ impl Owner {
     }
 }
 
+/// What a frame is called.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Name {
+    /// As readers see it; nothing in it would be obeyed by a terminal.
+    pub(super) text: Arc<str>,
+    pub(super) kind: FrameKind,
+}
+
 /// A frame that code has, or a mark, with all that saving it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Place {
@@ -69,6 +81,8 @@ pub(super) struct Place {
     pub(super) line: u32,
     /// What it is.
     pub(super) kind: FrameKind,
+    /// How it reads: an index into [`Calls::names`]. All else decides this.
+    pub(super) name: u32,
 }
 
 /// What a node stands for.
@@ -120,6 +134,9 @@ pub(super) struct Calls {
     pub(super) functions: IndexSet<Function>,
     pub(super) mappings: IndexSet<Mapping>,
     pub(super) owners: IndexSet<Owner>,
+    pub(super) names: IndexSet<Name>,
+    /// How functions read, by their numbers and lines.
+    known_names: HashMap<(u32, u32, FrameKind), u32>,
     pub(super) nodes: Vec<Node>,
     children: HashMap<(Option<u32>, What), u32>,
     /// How many nodes were joined so far.
@@ -134,6 +151,8 @@ impl Calls {
             functions: IndexSet::default(),
             mappings: IndexSet::default(),
             owners: IndexSet::default(),
+            names: IndexSet::default(),
+            known_names: HashMap::default(),
             nodes: Vec::new(),
             children: HashMap::default(),
             joined: 0,
@@ -232,24 +251,59 @@ impl Calls {
     }
 
     fn place(&mut self, profile: &Profile, frame: &Frame, code: Option<Code>) -> Place {
-        let function = match code {
-            Some(code) => profile.function_at(code.function).clone(),
-            None => Function {
-                name: frame.name.clone(),
-                ..Function::default()
-            },
-        };
         let mapping = code.and_then(|code| code.mapping);
         let mapping = mapping.map(|index| {
-            let mapping = profile.mappings()[index.0 as usize].clone();
-            self.mappings.insert_full(mapping).0 as u32
+            let mapping = &profile.mappings()[index.0 as usize];
+            number(&mut self.mappings, mapping)
         });
-        Place {
-            function: self.functions.insert_full(function).0 as u32,
-            mapping,
-            line: code.map_or(0, |code| code.line),
-            kind: frame.kind,
+        match code {
+            Some(code) => {
+                let function = profile.function_at(code.function);
+                self.place_of(function, mapping, code.line, frame.kind)
+            }
+            None => {
+                let function = Function {
+                    name: frame.name.clone(),
+                    ..Function::default()
+                };
+                self.place_of(&function, mapping, 0, frame.kind)
+            }
         }
+    }
+
+    fn place_of(
+        &mut self,
+        function: &Function,
+        mapping: Option<u32>,
+        line: u32,
+        kind: FrameKind,
+    ) -> Place {
+        let function_number = number(&mut self.functions, function);
+        let key = (function_number, line, kind);
+        let place = |name| Place {
+            function: function_number,
+            mapping,
+            line,
+            kind,
+            name,
+        };
+        if let Some(name) = self.known_names.get(&key) {
+            return place(*name);
+        }
+        let text = match line {
+            0 => visible(&function.name),
+            line => Cow::Owned({
+                let name = with_line(&function.name, &function.file, line);
+                visible(&name).into_owned()
+            }),
+        };
+        let name = Name {
+            text: Arc::from(&*text),
+            kind,
+        };
+        let name = self.names.insert_full(name).0 as u32;
+        self.known_names.insert(key, name);
+        place(name)
     }
 
     /// The node of a call, which is added when it is not there yet.
@@ -265,7 +319,7 @@ impl Calls {
     }
 
     /// Joins the lightest owners and nodes, where there are more than may be.
-    fn keep_bounds(&mut self, most_nodes: usize, most_owners: usize) {
+    pub(super) fn keep_bounds(&mut self, most_nodes: usize, most_owners: usize) {
         if self.owners.len() > most_owners {
             self.join_owners(most_owners / 2);
         }
@@ -359,31 +413,33 @@ impl Calls {
             });
             self.child(None, What::Owner(owner.0 as u32))
         });
-        let function = self.functions.insert_full(Function {
+        let function = Function {
             name: JOINED.to_owned(),
             ..Function::default()
-        });
-        let place = Place {
-            function: function.0 as u32,
-            mapping: None,
-            line: 0,
-            kind: FrameKind::Mark,
         };
+        let place = self.place_of(&function, None, 0, FrameKind::Mark);
         self.child(Some(parent), What::Place(place))
     }
 
     fn moved_place(&self, place: Place, new: &mut Self) -> Place {
-        let function = self.functions[place.function as usize].clone();
-        let mapping = place.mapping.map(|index| {
-            let mapping = self.mappings[index as usize].clone();
-            new.mappings.insert_full(mapping).0 as u32
-        });
+        let function = &self.functions[place.function as usize];
+        let mapping = place.mapping;
+        let mapping =
+            mapping.map(|index| number(&mut new.mappings, &self.mappings[index as usize]));
+        let name = self.names[place.name as usize].clone();
         Place {
-            function: new.functions.insert_full(function).0 as u32,
+            function: number(&mut new.functions, function),
             mapping,
+            name: new.names.insert_full(name).0 as u32,
             ..place
         }
     }
+}
+
+/// The number of a value in a set, to which a copy is added when it is not there yet.
+fn number<T: Clone + Hash + Eq>(set: &mut IndexSet<T>, value: &T) -> u32 {
+    let known = set.get_index_of(value);
+    known.unwrap_or_else(|| set.insert_full(value.clone()).0) as u32
 }
 
 /// Whether a thread was on a CPU.

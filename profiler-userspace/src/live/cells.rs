@@ -189,10 +189,7 @@ impl Painter<'_> {
             }
             canvas.cell(end - 1, self.line, edge, Style::new());
         }
-        let name = match node {
-            ROOT => "all",
-            node => &self.top.shape.name(node).text,
-        };
+        let name = &self.top.shape.name(node).text;
         let label = fit(name, columns, self.top.look.cut());
         canvas.text(first, self.line, &label, style);
     }

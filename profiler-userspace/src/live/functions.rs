@@ -3,8 +3,8 @@
 //! In: a shape that begins at the roots. Out: rows, the most first. A function that called itself counts once. Marks are no
 //! functions: time at a mark is that of the function below it.
 
-use super::calls::{Calls, What};
-use super::shape::{Name, ROOT, Shape};
+use super::calls::{Calls, Name, What};
+use super::shape::{ROOT, Shape};
 use crate::profile::FrameKind;
 use crate::profile::fold::visible;
 use foldhash::HashMap;

@@ -1,7 +1,7 @@
 //! What keys there are, and what colours mean.
 
+use super::calls::Name;
 use super::canvas::Canvas;
-use super::shape::Name;
 use super::top::Top;
 use crate::profile::FrameKind;
 use ratatui::style::Style;
@@ -53,7 +53,7 @@ pub(super) fn draw(top: &Top, canvas: &mut Canvas<'_>) {
     let mut column = 0;
     for (text, kind) in kinds {
         let name = Name {
-            text: text.to_owned(),
+            text: text.into(),
             kind,
         };
         let style = canvas.look.frame(palette, &name, [1.0, 0.0], true);

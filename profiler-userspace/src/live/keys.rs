@@ -157,7 +157,7 @@ pub(super) fn enter(top: &mut Top) {
         }
         View::Functions => {
             if let Some(row) = top.functions.get(state.row[0]) {
-                let name = row.name.text.clone();
+                let name = row.name.text.to_string();
                 search::for_name(top, &name);
                 show(top, View::Flame);
                 search::go(top, false);

@@ -3,7 +3,7 @@
 //! In: the environment's variables, a frame's kind and name. Out: styles of cells. Kinds are told by hue, names by shades
 //! of it; without colours by what stands between frames.
 
-use super::shape::Name;
+use super::calls::Name;
 use crate::output::{Palette, frame_color};
 use crate::profile::FrameKind;
 use ratatui::style::{Color, Modifier, Style};

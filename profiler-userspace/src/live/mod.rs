@@ -14,6 +14,8 @@ mod help;
 mod input;
 mod keys;
 mod label;
+#[cfg(test)]
+mod laws;
 mod look;
 mod mouse;
 mod numbers;

@@ -4,8 +4,8 @@
 //! there, with files and modules as they were recorded.
 //! Never: addresses, which are not kept; all that lies in one function is one place.
 
-use super::calls::{Calls, Owner, Place, What};
-use super::shape::{self, Grouping, Name, Time, Wanted};
+use super::calls::{Calls, Name, Owner, Place, What};
+use super::shape::{self, Grouping, Time, Wanted};
 use crate::profile::normalized::{LocationIndex, NormalizedStack, NormalizedStackIndex};
 use crate::profile::{
     FrameKind, Labels, LabelsIndex, Line, Location, Profile, Sample, Window, WindowIndex, marks,
@@ -63,7 +63,7 @@ impl<'a> Saving<'a> {
                     return (&self.calls.owners[owner as usize], places);
                 }
                 What::Place(place) => {
-                    if self.wanted.kernel || place.kind != FrameKind::Kernel {
+                    if shape::is_shown(place.kind, self.wanted) {
                         places.push(place);
                     }
                     index = node.parent.map_or(0, |parent| parent as usize);
@@ -79,7 +79,7 @@ impl<'a> Saving<'a> {
         if zoom.is_empty() {
             return true;
         }
-        let name = |place: &Place| shape::place_name(self.calls, *place);
+        let name = |place: &Place| self.calls.names[place.name as usize].clone();
         let owner = shape::owner_name(owner, self.wanted.grouping);
         let mut stack: Vec<Name> = owner.into_iter().chain(places.iter().map(name)).collect();
         if self.wanted.reverse {

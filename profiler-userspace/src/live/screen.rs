@@ -186,15 +186,15 @@ fn selected(top: &Top) -> String {
             }
             None => format!("{}; ? for help, q to end", top.state.view.name()),
         },
-        (View::Flame | View::Tree, node) => top.shape.name(node).text.clone(),
+        (View::Flame | View::Tree, node) => top.shape.name(node).text.to_string(),
         (View::Functions, _) => {
             let row = top.functions.get(top.state.row[0]);
-            row.map(|row| row.name.text.clone()).unwrap_or_default()
+            row.map(|row| row.name.text.to_string()).unwrap_or_default()
         }
         (View::Processes, _) => {
             let row = top.processes.get(top.state.row[1]);
             let name = row.and_then(|row| owner_name(&row.owner, Grouping::Threads));
-            name.map(|name| name.text).unwrap_or_default()
+            name.map(|name| name.text.to_string()).unwrap_or_default()
         }
     }
 }

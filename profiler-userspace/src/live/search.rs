@@ -40,9 +40,9 @@ pub(super) fn of_selected(top: &mut Top) {
     let state = &top.state;
     let name = match state.view {
         View::Flame | View::Tree if state.selected != ROOT => {
-            Some(top.shape.name(state.selected).text.clone())
+            Some(top.shape.name(state.selected).text.to_string())
         }
-        View::Functions => (top.functions.get(state.row[0])).map(|row| row.name.text.clone()),
+        View::Functions => (top.functions.get(state.row[0])).map(|row| row.name.text.to_string()),
         _ => None,
     };
     if let Some(name) = name {
@@ -99,11 +99,11 @@ pub(super) fn go(top: &mut Top, back: bool) {
             after(at, found.len(), back).map(|place| found[place] as usize)
         }
         View::Functions => {
-            let names = top.functions.iter().map(|row| row.name.text.clone());
+            let names = top.functions.iter().map(|row| &*row.name.text);
             in_table(names, pattern, top.state.row[0], back)
         }
         View::Processes => {
-            let names = top.processes.iter().map(|row| row.owner.comm.clone());
+            let names = top.processes.iter().map(|row| &*row.owner.comm);
             in_table(names, pattern, top.state.row[1], back)
         }
     };
@@ -115,8 +115,8 @@ pub(super) fn go(top: &mut Top, back: bool) {
     follow(top);
 }
 
-fn in_table(
-    names: impl Iterator<Item = String>,
+fn in_table<'a>(
+    names: impl Iterator<Item = &'a str>,
     pattern: &Pattern,
     row: usize,
     back: bool,

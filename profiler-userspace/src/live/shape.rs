@@ -3,9 +3,9 @@
 //! In: [`Calls`], and what of them is wanted. Out: nodes with shares, sorted by name, from all that was counted down to the
 //! last call; and back into a profile, for saving. The sum of all nodes is that of what is wanted.
 
-use super::calls::{Calls, Owner, Place, What};
+use super::calls::{Calls, Name, Owner, What};
 use crate::profile::fold::visible;
-use crate::profile::{FrameKind, IndexSet, with_line};
+use crate::profile::{FrameKind, IndexSet};
 use foldhash::HashMap;
 
 /// Which time is shown, of threads that ran and of those that waited.
@@ -59,18 +59,10 @@ impl Default for Wanted {
     }
 }
 
-/// What a node is called.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Name {
-    /// As readers see it; nothing in it would be obeyed by a terminal.
-    pub(super) text: String,
-    pub(super) kind: FrameKind,
-}
-
 /// A node.
 #[derive(Clone, Debug)]
 pub(super) struct ShapeNode {
-    /// An index into [`Shape::names`]; meaningless at the root.
+    /// An index into [`Shape::names`].
     pub(super) name: u32,
     /// The node below; the root is its own.
     pub(super) parent: u32,
@@ -105,6 +97,9 @@ pub(super) struct Shape {
 /// The node that all others stand on.
 pub(super) const ROOT: u32 = 0;
 
+/// What it is called.
+const ALL: &str = "all";
+
 impl Shape {
     /// The tree of what is wanted.
     pub(super) fn new(calls: &Calls, wanted: &Wanted) -> Self {
@@ -123,14 +118,7 @@ impl Shape {
 
     /// What a node is called.
     pub(super) fn name(&self, index: u32) -> &Name {
-        static ALL: Name = Name {
-            text: String::new(),
-            kind: FrameKind::Mark,
-        };
-        match index {
-            ROOT => &ALL,
-            _ => &self.names[self.node(index).name as usize],
-        }
+        &self.names[self.node(index).name as usize]
     }
 
     /// What was counted in all.
@@ -202,22 +190,36 @@ impl<'a> Builder<'a> {
             calls,
             wanted,
             shape: Shape {
-                names: IndexSet::default(),
+                names: calls.names.clone(),
                 nodes: vec![root],
             },
             known: HashMap::default(),
             names: Vec::with_capacity(calls.nodes.len()),
         };
-        // A name is made once for each place, and places are fewer than nodes.
-        let mut of_what: HashMap<What, Option<u32>> = HashMap::default();
-        for node in &calls.nodes {
-            let name = *of_what.entry(node.what).or_insert_with(|| {
-                let name = name(calls, wanted, node.what)?;
+        builder.shape.nodes[0].name = builder.name(ALL);
+        let owners = calls.owners.iter();
+        let owners: Vec<Option<u32>> = owners
+            .map(|owner| {
+                let name = owner_name(owner, wanted.grouping)?;
                 Some(builder.shape.names.insert_full(name).0 as u32)
-            });
+            })
+            .collect();
+        for node in &calls.nodes {
+            let name = match node.what {
+                What::Owner(owner) => owners[owner as usize],
+                What::Place(place) => is_shown(place.kind, wanted).then_some(place.name),
+            };
             builder.names.push(name);
         }
         builder
+    }
+
+    fn name(&mut self, text: &str) -> u32 {
+        let name = Name {
+            text: text.into(),
+            kind: FrameKind::Label,
+        };
+        self.shape.names.insert_full(name).0 as u32
     }
 
     /// Whether a node's owner is wanted.
@@ -322,47 +324,23 @@ impl<'a> Builder<'a> {
             below[0] += total[0];
             below[1] += total[1];
         }
-        let mut order: Vec<u32> = (0..shape.names.len() as u32).collect();
-        let key = |name: u32| {
-            let Name { text, kind } = &shape.names[name as usize];
-            (text.as_str(), *kind)
-        };
-        order.sort_unstable_by(|a, b| key(*a).cmp(&key(*b)));
-        let mut rank = vec![0_u32; order.len()];
-        for (place, name) in order.into_iter().enumerate() {
-            rank[name as usize] = place as u32;
-        }
         let is_empty: Vec<bool> = shape.nodes.iter().map(|n| n.weight() <= 0.0).collect();
         let names: Vec<u32> = shape.nodes.iter().map(|node| node.name).collect();
+        let name = |child: &u32| &shape.names[names[*child as usize] as usize];
         for node in &mut shape.nodes {
             node.children.retain(|child| !is_empty[*child as usize]);
-            let rank = |child: &u32| rank[names[*child as usize] as usize];
-            node.children.sort_unstable_by_key(rank);
+            node.children.sort_unstable_by(|a, b| {
+                let (a, b) = (name(a), name(b));
+                (&a.text, a.kind).cmp(&(&b.text, b.kind))
+            });
         }
         shape
     }
 }
 
-/// How a node reads; none if it is not shown.
-fn name(calls: &Calls, wanted: &Wanted, what: What) -> Option<Name> {
-    let place = match what {
-        What::Owner(owner) => return owner_name(&calls.owners[owner as usize], wanted.grouping),
-        What::Place(place) => place,
-    };
-    (wanted.kernel || place.kind != FrameKind::Kernel).then(|| place_name(calls, place))
-}
-
-/// How a call reads.
-pub(super) fn place_name(calls: &Calls, place: Place) -> Name {
-    let function = &calls.functions[place.function as usize];
-    let text = match place.line {
-        0 => visible(&function.name).into_owned(),
-        line => visible(&with_line(&function.name, &function.file, line)).into_owned(),
-    };
-    Name {
-        text,
-        kind: place.kind,
-    }
+/// Whether frames of such a kind are shown.
+pub(super) fn is_shown(kind: FrameKind, wanted: &Wanted) -> bool {
+    wanted.kernel || kind != FrameKind::Kernel
 }
 
 /// How an owner reads, as far as owners are told apart.
@@ -375,7 +353,7 @@ pub(super) fn owner_name(owner: &Owner, grouping: Grouping) -> Option<Name> {
         _ => comm.into_owned(),
     };
     Some(Name {
-        text,
+        text: text.into(),
         kind: FrameKind::Process,
     })
 }

@@ -3,7 +3,8 @@
 //! In: nothing. Out: plain values, which [`super::keys`] changes and [`super::screen`] shows.
 
 use super::accumulated::Keeping;
-use super::shape::{Name, ROOT, Wanted};
+use super::calls::Name;
+use super::shape::{ROOT, Wanted};
 use crate::profile::select::Pattern;
 use std::collections::HashSet;
 

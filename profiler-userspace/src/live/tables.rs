@@ -2,10 +2,11 @@
 //!
 //! In: rows. Out: cells, a heading first, the selected row marked.
 
+use super::calls::Name;
 use super::canvas::Canvas;
 use super::label::{fit, padded};
 use super::numbers::percent;
-use super::shape::{Grouping, Name, owner_name};
+use super::shape::{Grouping, owner_name};
 use super::state::View;
 use super::top::Top;
 use crate::profile::FrameKind;
@@ -159,7 +160,7 @@ fn kind_shown(name: &Name) -> String {
         FrameKind::Inlined => "i",
         kind => match kind.language() {
             Some(language) => language,
-            None => return name.text.clone(),
+            None => return name.text.to_string(),
         },
     };
     format!("{} [{kind}]", name.text)

@@ -13,7 +13,7 @@ use ratatui::crossterm::terminal::{
 };
 use ratatui::crossterm::{execute, queue};
 use std::fs::File;
-use std::io::{self, Write as _};
+use std::io::{self, BufWriter, Write as _};
 use std::panic;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Once};
@@ -26,6 +26,9 @@ const TTY: &str = "/dev/tty";
 /// What threads are called that find names: they go on after a panic, which broken files may cause.
 pub const NAMING_THREAD: &str = "naming";
 
+/// A screen, or most of one, is written at once.
+const BUFFER_BYTES: usize = 64 * 1024;
+
 /// How often it is looked whether what is typed is still wanted.
 const PATIENCE: Duration = Duration::from_millis(250);
 
@@ -34,7 +37,7 @@ static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// The terminal, ours until this is dropped.
 pub struct Terminal {
-    inner: ratatui::Terminal<CrosstermBackend<File>>,
+    inner: ratatui::Terminal<CrosstermBackend<BufWriter<File>>>,
 }
 
 impl Terminal {
@@ -45,7 +48,10 @@ impl Terminal {
     pub fn take() -> io::Result<Self> {
         let tty = File::options().read(true).write(true).open(TTY)?;
         give_back_on_panic();
-        let inner = ratatui::Terminal::new(CrosstermBackend::new(tty))?;
+        let inner = ratatui::Terminal::new(CrosstermBackend::new(BufWriter::with_capacity(
+            BUFFER_BYTES,
+            tty,
+        )))?;
         let mut terminal = Self { inner };
         terminal.enter()?;
         Ok(terminal)

@@ -154,6 +154,11 @@ impl Top {
         (self.columns, self.rows) = (columns, rows);
     }
 
+    /// Of so many files names are still being looked for.
+    pub fn note_naming(&mut self, files: usize) {
+        self.status.naming = files;
+    }
+
     /// Shows the root at the top, or stacks from their other end.
     pub fn turn(&mut self, inverted: bool, reverse: bool) {
         self.state.icicle = inverted;

@@ -2,7 +2,8 @@
 //!
 //! In: a shape, and which nodes are turned. Out: lines with what joins them to those above.
 
-use super::shape::{Name, ROOT, Shape};
+use super::calls::Name;
+use super::shape::{ROOT, Shape};
 use std::collections::HashSet;
 
 /// A node with at least such a share of all is open, unless it was turned.

@@ -194,15 +194,8 @@ impl KnownNames {
         known.code = code;
     }
 
-    /// What a window brought, with the names that are known; and whether these are all that there will be.
-    pub fn symbolize(
-        &self,
-        normalized: NormalizedProfile,
-        objects: &Objects,
-        unit: Unit,
-        kernel: &KernelSymbols,
-        naming: &Naming,
-    ) -> (Profile, bool) {
+    /// Whether there are all names for what a window brought that there will be.
+    pub fn is_complete(&self, normalized: &NormalizedProfile, objects: &Objects) -> bool {
         let keys = objects.keys();
         let is_open = |location: &Location| match *location {
             Location::At { object, offset } => (self.objects.get(&keys[object.0 as usize]))
@@ -210,7 +203,19 @@ impl KnownNames {
                 .is_some_and(Option::is_none),
             _ => false,
         };
-        let is_final = !normalized.locations().iter().any(is_open);
+        self.open == 0 || !normalized.locations().iter().any(is_open)
+    }
+
+    /// What a window brought, with the names that are known.
+    pub fn symbolize(
+        &self,
+        normalized: NormalizedProfile,
+        objects: &Objects,
+        unit: Unit,
+        kernel: &KernelSymbols,
+        naming: &Naming,
+    ) -> Profile {
+        let keys = objects.keys();
         let look_up = |index: ObjectIndex, offsets: &[FileOffset], _: Option<&Fetch<'_>>| {
             self.answer(keys[index.0 as usize], offsets)
         };
@@ -220,8 +225,7 @@ impl KnownNames {
             progress: None,
         };
         // What is known already is not worth a thread.
-        let symbolized = build(normalized, unit, kernel, &sources, 1, &look_up);
-        (symbolized.profile, is_final)
+        build(normalized, unit, kernel, &sources, 1, &look_up).profile
     }
 
     /// What is known of places of an object.

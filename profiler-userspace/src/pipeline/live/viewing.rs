@@ -108,6 +108,7 @@ impl Viewing {
             names,
             waiting: Vec::new(),
             began: Instant::now(),
+            is_stale: true,
         };
         let asked = Arc::new(asked);
         let thread = thread::Builder::new()
@@ -169,6 +170,13 @@ impl<F: Fn(Asked)> Drop for AtEnd<F> {
     }
 }
 
+/// A window whose names are not all known.
+struct Waiting {
+    window: LiveWindow,
+    /// Whether it is shown with those that are.
+    is_shown: bool,
+}
+
 /// What the thread has.
 struct View {
     plan: Plan,
@@ -176,8 +184,10 @@ struct View {
     top: Top,
     names: Names,
     /// Windows whose names are not all known, the oldest first.
-    waiting: Vec<LiveWindow>,
+    waiting: Vec<Waiting>,
     began: Instant,
+    /// Whether the screen shows something else than it should.
+    is_stale: bool,
 }
 
 impl View {
@@ -204,13 +214,14 @@ impl View {
                 self.top.note(status);
                 self.window(*window);
             }
-            Message::Named => self.name_again(),
+            Message::Named => self.show_complete(),
             Message::Came(event) => self.obey(&event, asked)?,
             Message::Suspend(done) => {
                 self.terminal.leave();
                 let _nobody_waits = done.send(());
             }
             Message::Continue => {
+                self.is_stale = true;
                 self.terminal.leave();
                 self.terminal.enter().context("the terminal has gone")?;
                 let (columns, rows) = self.terminal.size()?;
@@ -222,6 +233,7 @@ impl View {
     }
 
     fn obey(&mut self, event: &Event, asked: &impl Fn(Asked)) -> Result<()> {
+        self.is_stale = true;
         let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         match live::obey(&mut self.top, event, now) {
             Action::Draw => {}
@@ -240,45 +252,62 @@ impl View {
     }
 
     fn draw(&mut self) -> Result<()> {
-        if !Terminal::is_taken() {
+        if !self.is_stale || !Terminal::is_taken() {
             return Ok(());
         }
+        self.is_stale = false;
+        self.top.note_naming(lock(&self.names).open());
         let top = &self.top;
         let shown = self.terminal.show(|buffer| live::draw(top, buffer));
         shown.context("the terminal has gone")
     }
 
-    /// Shows a window, with the names that are known.
+    /// Takes in a window. It is shown when its names have come, which usually is at once; but not later than the next one.
     fn window(&mut self, window: LiveWindow) {
-        let again = self.show(window, false);
-        self.waiting.extend(again);
+        for mut waiting in std::mem::take(&mut self.waiting) {
+            if !std::mem::replace(&mut waiting.is_shown, true) {
+                self.show(&waiting.window, false);
+            }
+            self.waiting.push(waiting);
+        }
+        self.waiting.push(Waiting {
+            window,
+            is_shown: false,
+        });
         if self.waiting.len() > MOST_WAITING {
             let oldest = self.waiting.remove(0);
-            self.show(oldest, true);
+            self.show(&oldest.window, true);
+        }
+        self.show_complete();
+    }
+
+    /// Shows windows, for good, whose names have all come.
+    fn show_complete(&mut self) {
+        for waiting in std::mem::take(&mut self.waiting) {
+            let LiveWindow {
+                events, objects, ..
+            } = &waiting.window;
+            let names = lock(&self.names);
+            let is_complete = events.iter().all(|event| names.is_complete(event, objects));
+            drop(names);
+            match is_complete {
+                true => self.show(&waiting.window, true),
+                false => self.waiting.push(waiting),
+            }
         }
     }
 
-    /// Shows windows again that wait for names, with those that have come.
-    fn name_again(&mut self) {
-        for window in std::mem::take(&mut self.waiting) {
-            let again = self.show(window, false);
-            self.waiting.extend(again);
-        }
-    }
-
-    /// Shows a window; returns it if it is to be shown again. `for_good`: whatever names it has.
-    fn show(&mut self, window: LiveWindow, for_good: bool) -> Option<LiveWindow> {
-        let mut all_final = true;
+    /// Shows a window, with the names that are known. `is_final`: it will not be shown again.
+    fn show(&mut self, window: &LiveWindow, is_final: bool) {
         let mut profiles = Vec::with_capacity(window.events.len());
         for (event, normalized) in self.plan.events.iter().zip(&window.events) {
-            let (profile, is_final) = lock(&self.names).symbolize(
+            let profile = lock(&self.names).symbolize(
                 normalized.clone(),
                 &window.objects,
                 event.unit(),
                 &window.kernel,
                 &self.plan.naming,
             );
-            all_final &= is_final;
             let origin = Origin {
                 started: None,
                 period_ns: event.period_ns(),
@@ -289,12 +318,12 @@ impl View {
         }
         let profiles = profiles.into_iter().map(|profile| self.selected(profile));
         let profiles = profiles.collect();
+        self.is_stale = true;
         self.top.take(Update {
             number: window.number,
-            is_final: all_final || for_good,
+            is_final,
             profiles,
         });
-        (!all_final && !for_good).then_some(window)
     }
 
     /// What is wanted of a profile. That nothing is left of a window says nothing.
