@@ -4,7 +4,7 @@ use super::memory_budget::MemoryBudget;
 use super::native::{self, Sources, Symbol};
 use super::program::Workshop;
 use super::{Naming, TWO_FUNCTIONS, USUAL, USUAL_MEMORY};
-use crate::object::{BuildId, Elf, Fetch, FileOffset, RegularFile};
+use crate::object::{BuildId, Elf, ElfAddress, Fetch, FileOffset, RegularFile};
 use crate::process::Opened;
 use ::object::read::elf::{ElfFile64, ProgramHeader as _};
 use ::object::{Endianness, Object as _, ObjectSymbol as _};
@@ -132,6 +132,34 @@ fn a_debug_file_is_found_by_its_link() {
     }
     stripped.move_debug("elsewhere/bare.debug");
     assert_eq!(stripped.name(), None);
+}
+
+#[test]
+fn stripped_code_is_its_function_or_each_address_itself() {
+    let Some(stripped) = Stripped::make("none") else {
+        return;
+    };
+    fs::remove_file(&stripped.debug).unwrap();
+    // One byte into the function.
+    let inside = FileOffset(stripped.inner.0 + 1);
+    let symbol = |addresses| {
+        let naming = Naming {
+            addresses,
+            ..Naming::default()
+        };
+        let sources = Sources {
+            naming: &naming,
+            ..HERE
+        };
+        let (opened, below) = opened(&stripped.shop, &stripped.bare);
+        let named = native::name(&opened, &below, &[inside], sources);
+        assert!(!named.has_symbols, "the summary says what to install");
+        (named.of[0], named.addresses[0].unwrap())
+    };
+    let (symbol_of_function, ElfAddress(address)) = symbol(false);
+    let begin = Symbol::Within(ElfAddress(address - 1));
+    assert_eq!(symbol_of_function, begin);
+    assert_eq!(symbol(true), (Symbol::Unsymbolized, ElfAddress(address)));
 }
 
 #[test]
