@@ -1,5 +1,5 @@
-//! Measures what flame-bpf costs, beside perf, libbpf-tools, blazesym, inferno, flamegraph.pl and `go tool pprof` where
-//! they are installed.
+//! Measures what flame-bpf costs, beside perf, libbpf-tools, blazesym, inferno, flamegraph.pl, `go tool pprof` and py-spy
+//! where they are installed.
 //!
 //! In: which figures are wanted. Out: tables on stdout, one row to a figure and peer. It never says which figure is good
 //! enough, and it leaves nothing behind: not a process, not a file, not a changed setting of the kernel.
@@ -13,6 +13,7 @@ mod cost;
 mod figure;
 mod firing;
 mod hostile;
+mod interpreters;
 pub(crate) mod interrupt;
 mod large;
 mod machine;
@@ -73,6 +74,8 @@ enum Section {
     Hostile,
     /// Writing a million samples in each format
     Outputs,
+    /// Functions of Python, beside py-spy
+    Interpreters,
 }
 
 /// What the first half hands to the second.
@@ -115,7 +118,7 @@ pub(crate) fn bench(choice: &Choice) -> Result<()> {
     let flame_bpf = build::flame_bpf(&workspace)?;
     let blazesym = build::blazesym(&workspace)?;
     let programs = workspace.target.join("bench");
-    workload::build(&workspace.root.join("tests/workloads/c"), &programs)?;
+    workload::build(&workspace.root.join("tests/workloads"), &programs)?;
     if choice.wants(Section::Symbols) {
         large::build(&programs)?;
     }
@@ -145,7 +148,7 @@ pub(crate) fn measure(order: &Order) -> Result<()> {
     println!("{}", machine::describe());
     let choice = &order.choice;
     let programs = Programs::new(&order.programs);
-    let sections: [(Section, Measure); 10] = [
+    let sections: [(Section, Measure); 11] = [
         (Section::Slowdown, slowdown::measure),
         (Section::Storm, storm::measure),
         (Section::Switches, switches::measure),
@@ -156,6 +159,7 @@ pub(crate) fn measure(order: &Order) -> Result<()> {
         (Section::Symbols, symbols::measure),
         (Section::Hostile, hostile::measure),
         (Section::Outputs, outputs::measure),
+        (Section::Interpreters, interpreters::measure),
     ];
     let ours = |name, more: &str| peer::flame_bpf(name, &order.flame_bpf, more);
     let mut profilers = vec![

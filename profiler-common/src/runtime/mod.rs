@@ -91,7 +91,7 @@ pub trait Process: Memory {
     /// copy of a whole structure costs little more than that of a word, and takes no stack. False if any byte cannot be read.
     fn fetch(&self, address: u64, bytes: u64) -> bool;
 
-    /// A word of what was fetched last; zero beyond [`FETCH_WORDS`]. What lies behind the bytes that were fetched may be anything.
+    /// A word of what was fetched last, below [`FETCH_WORDS`]. What lies behind the bytes that were fetched may be anything.
     fn fetched(&self, index: usize) -> u64;
 
     /// The word of what was fetched last that begins `offset` bytes in, where it is aligned; otherwise what of it lies in the

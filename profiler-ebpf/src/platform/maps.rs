@@ -91,13 +91,16 @@ pub(crate) struct Chains {
     /// The flags of the last step.
     pub(crate) flags: Word,
     /// What was read of the process last; see [`profiler_common::runtime::Process::fetch`].
-    pub(crate) fetched: [Word; FETCH_WORDS],
+    pub(crate) fetched: [Word; FETCHED_PLACES],
     /// By [`RuntimeKind`].
     pub(crate) of: [Chain; RUNTIME_KINDS],
 }
 
 /// Places for kinds of runtimes: a power of two.
 pub(crate) const RUNTIME_KINDS: usize = RuntimeKind::ALL.len().next_power_of_two();
+
+/// Places for what was read of the process: a power of two, so that the verifier need not follow what becomes of others.
+pub(crate) const FETCHED_PLACES: usize = FETCH_WORDS.next_power_of_two();
 
 /// The chain of one runtime.
 #[repr(C)]

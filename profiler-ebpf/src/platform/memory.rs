@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "the kernel's reading helpers take raw pointers")]
 
 use crate::platform::{
-    maps::{REPORT_WORDS, STACK_WORDS},
+    maps::{FETCHED_PLACES, REPORT_WORDS, STACK_WORDS},
     word::Word,
 };
 use aya_ebpf::cty::c_void;
@@ -19,7 +19,6 @@ use profiler_common::{
         FUNCTION_EVENT_WORDS, FUNCTION_FILE_BYTES, FUNCTION_NAME_BYTES, MAPPING_EVENT_WORDS,
         NAME_BYTES, NAME_WORDS, OWNER_BYTES, PATH_BYTES,
     },
-    runtime::FETCH_WORDS,
     walk::{Memory, maple::PIVOTS},
 };
 
@@ -49,7 +48,7 @@ impl Memory for UserMemory {
 
 /// Copies bytes of the running process's memory to the beginning of `into`; false if there is no room or any is unreadable.
 #[inline(always)]
-pub(crate) fn fetch(into: &'static [Word; FETCH_WORDS], address: u64, bytes: u64) -> bool {
+pub(crate) fn fetch(into: &'static [Word; FETCHED_PLACES], address: u64, bytes: u64) -> bool {
     // Hidden from the compiler, which would check another number than the one that is used.
     let bytes = black_box(bytes);
     if bytes > size_of_val(into) as u64 {

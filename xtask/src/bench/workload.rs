@@ -1,6 +1,6 @@
 //! The programs that are profiled.
 //!
-//! In: C sources. Out: running programs, which are gone when their value is.
+//! In: sources in C and Python. Out: running programs, which are gone when their value is.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -29,12 +29,15 @@ const SWITCH: &str = "bench_switch";
 /// Keeps one CPU busy.
 const LOAD: &str = "bench_load";
 
+/// Works a fixed amount under a stack of a given depth, in Python.
+const PYTHON: &str = "bench.py";
+
 /// Where the programs are.
 pub(super) struct Programs {
     folder: PathBuf,
 }
 
-/// Compiles the programs from `sources` into `folder`.
+/// Compiles, or copies, the programs from `sources` into `folder`.
 pub(super) fn build(sources: &Path, folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     for name in [STACK, STORM, SWITCH, LOAD] {
@@ -44,8 +47,10 @@ pub(super) fn build(sources: &Path, folder: &Path) -> Result<()> {
             .args(["-fno-shrink-wrap", "-fno-optimize-sibling-calls"])
             .arg("-o")
             .arg(folder.join(name))
-            .arg(sources.join(name).with_extension("c")))?;
+            .arg(sources.join("c").join(name).with_extension("c")))?;
     }
+    fs::copy(sources.join("python").join(PYTHON), folder.join(PYTHON))
+        .with_context(|| format!("cannot copy {PYTHON}"))?;
     Ok(())
 }
 
@@ -72,14 +77,17 @@ impl Programs {
             Kind::Storm => STORM,
             Kind::Switch => SWITCH,
         };
-        Ok(Workload {
-            program: Running::start(&self.folder.join(name), cpu)?,
-        })
+        Workload::start(Command::new(self.folder.join(name)), cpu)
+    }
+
+    /// The program that works under functions of Python's, for its interpreter.
+    pub(super) fn python(&self) -> PathBuf {
+        self.folder.join(PYTHON)
     }
 
     /// Keeps the CPUs busy for as long as the value lives.
     pub(super) fn loads(&self, cpus: impl Iterator<Item = usize>) -> Result<Vec<Running>> {
-        cpus.map(|cpu| Running::start(&self.folder.join(LOAD), cpu))
+        cpus.map(|cpu| Running::start(Command::new(self.folder.join(LOAD)), cpu))
             .collect()
     }
 }
@@ -101,6 +109,16 @@ pub(super) struct Workload {
 }
 
 impl Workload {
+    /// Starts a program that does what it is told, on one CPU.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub(super) fn start(command: Command, cpu: usize) -> Result<Self> {
+        Ok(Self {
+            program: Running::start(command, cpu)?,
+        })
+    }
+
     /// Its process ID.
     pub(super) fn pid(&self) -> u32 {
         self.program.child.id()
@@ -140,15 +158,16 @@ pub(super) struct Running {
 }
 
 impl Running {
-    fn start(path: &Path, cpu: usize) -> Result<Self> {
-        let mut child = Command::new(path)
+    fn start(mut command: Command, cpu: usize) -> Result<Self> {
+        let name = format!("{command:?}");
+        let mut child = command
             .arg(cpu.to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             // Ctrl-C on the terminal is ours alone, so that things end in order.
             .process_group(0)
             .spawn()
-            .with_context(|| format!("cannot start {}", path.display()))?;
+            .with_context(|| format!("cannot start {name}"))?;
         let input = child.stdin.take().context("its input was asked for")?;
         let output = child.stdout.take().context("its output was asked for")?;
         let (sender, lines) = mpsc::channel();
@@ -166,7 +185,7 @@ impl Running {
         };
         match running.answer()?.as_str() {
             "ready" => Ok(running),
-            other => bail!("{} printed {other:?} instead of \"ready\"", path.display()),
+            other => bail!("{name} printed {other:?} instead of \"ready\""),
         }
     }
 

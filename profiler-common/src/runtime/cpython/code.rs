@@ -95,30 +95,21 @@ fn with_string(process: &impl Process, hash: Hash, string: u64) -> Option<Hash> 
     if own != u64::MAX {
         return Some(hash.with(own));
     }
-    const TAIL: u64 = 48;
-    // Before the first character stand numbers that do not change while the string lives.
+    // Before the first character stand numbers that do not change while the string lives: its length and what follows it.
     let end = string
         .wrapping_add(process.descriptor(at::STRING_ASCII))
         .wrapping_add(length);
-    let place = if length < TAIL {
-        string.wrapping_add(process.descriptor(at::STRING_ASCII))
-    } else {
-        end.wrapping_sub(TAIL)
-    };
-    let words: [u64; 6] = process.read(place).unwrap_or_default();
-    let mut hash = hash.with(length);
-    for (index, word) in words.into_iter().enumerate() {
-        // Behind the end may stand anything.
-        let left = length.saturating_sub(8 * index as u64);
-        let kept = if left >= 8 {
-            word
-        } else {
-            word & ((1 << (8 * left)) - 1)
-        };
-        hash = hash.with(kept);
-    }
-    Some(hash)
+    let [a, b, c, d] = process.read(end.wrapping_sub(TAIL_BYTES))?;
+    Some(hash.with(length).with(a).with(b).with(c).with(d))
 }
+
+/// How much is read of the end of a string that has no hash.
+const TAIL_BYTES: u64 = 32;
+
+/// Where the characters begin in strings of versions whose code objects have no numbers.
+const SMALLEST_HEADER: u64 = 48;
+
+const _: () = assert!(STRING_LENGTH + TAIL_BYTES <= SMALLEST_HEADER);
 
 /// Where a string's characters are.
 #[inline(always)]

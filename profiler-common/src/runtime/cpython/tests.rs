@@ -109,6 +109,7 @@ fn python_3_13() -> Recorded {
 
 /// A string of ASCII characters, whose hash nobody has asked for.
 fn text(process: &mut Recorded, address: u64, text: &str) {
+    process.words(address, &[0; 6]);
     let state = 1 << 2 | 1 << 5 | 1 << 6;
     process.words(address + 16, &[text.len() as u64, u64::MAX, state]);
     let ascii = process.descriptor(at::STRING_ASCII);

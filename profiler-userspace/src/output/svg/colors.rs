@@ -72,7 +72,7 @@ type Tone = (u16, u16, u16);
 const PROCESS: Tone = (46, 34, 76);
 const PROGRAM: Tone = (28, 88, 66);
 const JIT: Tone = (112, 52, 64);
-const INTERPRETED: Tone = (54, 84, 64);
+const INTERPRETED: Tone = (166, 46, 62);
 const INLINED: Tone = (284, 58, 78);
 const KERNEL: Tone = (207, 72, 70);
 const WARM: Tone = (34, 88, 66);
@@ -177,7 +177,7 @@ fn land(name: &str, kind: FrameKind) -> Look {
         FrameKind::Process | FrameKind::Label => (PROCESS, 6, Meaning::Process),
         FrameKind::User => (PROGRAM, 14, Meaning::Program),
         FrameKind::Jit => (JIT, 12, Meaning::Jit),
-        FrameKind::Interpreted(_) => (INTERPRETED, 6, Meaning::Interpreted),
+        FrameKind::Interpreted(_) => (INTERPRETED, 8, Meaning::Interpreted),
         FrameKind::Inlined => (INLINED, 12, Meaning::Inlined),
         FrameKind::Kernel => (KERNEL, 9, Meaning::Kernel),
         FrameKind::Mark | FrameKind::State(_) => return mark(kind),

@@ -30,7 +30,7 @@ const TINTS = {
   [KIND.inlined]: [284, 12, 58, 78],
   [KIND.kernel]: [207, 9, 72, 70],
 };
-const INTERPRETED_TINT = [54, 6, 84, 64];
+const INTERPRETED_TINT = [166, 8, 46, 62];
 const COLD_TINTS = { [KIND.kernel]: [214, 6, 62, 66] };
 const COLD_TINT = [196, 8, 55, 76];
 const WARM_TINTS = { [KIND.kernel]: [24, 6, 68, 60] };
