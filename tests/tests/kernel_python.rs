@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use flame_bpf_tests::{
-    Grammar, Invocation, NEARLY_ALL, Run, Stack, Workload, kernel_test, require, source, tool,
+    ALL_BUT_A_FEW, Grammar, Invocation, NEARLY_ALL, Run, Stack, Workload, kernel_test, require,
+    source, tool,
 };
 
 /// As in `kernel_on_cpu`: three standard deviations at 6,000 samples.
@@ -218,6 +219,24 @@ fn python_s_own_frames_are_shown_if_they_are_asked_for() {
     let native = record("-f -F 997 -d 1 --no-runtimes", workload.pid()).folded();
     assert!(!native.any(|stack| stack.has("burn")), "{native}");
     assert!(native.any(is_loop), "{native}");
+}
+
+#[kernel_test]
+fn python_s_functions_are_shown_behind_code_that_cannot_be_unwound() {
+    let python = require!(python());
+    let workload = start(&python, "broken.py", &[]);
+    let folded = record("-f -F 997 -d 2", workload.pid()).folded();
+    let is_marked =
+        |stack: &Stack| stack.has("[no frame pointer]") || stack.has("[unwind info not loaded]");
+    let share = folded.share_among(is_marked, |stack| {
+        stack.has_chain(&["main", "in_made_code"])
+    });
+    assert!(share > ALL_BUT_A_FEW, "{share} in {folded}");
+    assert!(folded.share(is_marked) > 0.3, "{folded}");
+    assert!(
+        folded.any(|stack| stack.has_chain(&["main", "burn"])),
+        "{folded}"
+    );
 }
 
 #[kernel_test]

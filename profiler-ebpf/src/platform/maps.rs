@@ -82,6 +82,8 @@ pub(crate) struct Chains {
     pub(crate) is_first: Word,
     /// The number of the runtime whose level is being shown, plus one; zero if none is.
     pub(crate) pending: Word,
+    /// Not zero once the native walk has ended and the rest of a chain is shown.
+    pub(crate) is_rest: Word,
     /// The word of the native frame that runs it, which goes behind it.
     pub(crate) last: Word,
     /// Where the next word of the stack goes.

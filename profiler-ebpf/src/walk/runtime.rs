@@ -14,7 +14,7 @@ use crate::{
     sample::counters,
     task,
 };
-use core::{hint::black_box, marker::PhantomData, ops::ControlFlow};
+use core::{hint::black_box, ops::ControlFlow};
 use profiler_common::{
     abi::{CodeState, Counter, FrameTag, FrameWord, MAX_USER_FRAMES, MAX_USER_WORDS, StackEnd},
     runtime::{
@@ -38,6 +38,7 @@ pub(crate) fn reset(chains: &Chains) {
     chains.words.store(0);
     chains.steps.store(0);
     chains.pending.store(0);
+    chains.is_rest.store(0);
 }
 
 /// The most turns of a walk that take steps along chains: one more of each runtime tells that there were too many.
@@ -173,9 +174,88 @@ fn rest(cpu_slot: u32, scratch: &'static Scratch) -> Option<()> {
     if descriptor == 0 {
         return None;
     }
-    let kind = prepare(&scratch.chains, descriptor, known.bias.load())?;
-    rest_of(kind, cpu_slot);
+    let (walk, chains) = (&scratch.walk, &scratch.chains);
+    let kind = prepare(chains, descriptor, known.bias.load())?;
+    chains.is_rest.store(1);
+    enter_any_level(kind, cpu_slot, chains);
+    if chains.pending.load() == 0 {
+        return None;
+    }
+    let end = walk.end.load();
+    let why = if end == StackEnd::Root as u64 {
+        // The interpreter has more levels than there are native frames to run them.
+        StackEnd::Implausible as u64
+    } else {
+        end
+    };
+    let words = walk.words.load();
+    let mark = scratch.user.get(1 + black_box(words as usize))?;
+    mark.store(FrameWord::new(FrameTag::Mark, why as u32).0);
+    chains.words.store(chains.words.load().wrapping_add(1));
+    chains.level.store(words.wrapping_add(1));
+    chains.place.store(words.wrapping_add(1));
+    chains.flags.store(0);
+    // One more than there is room for frames, to see whether the chain goes on.
+    let mut levels = Rest { cpu_slot, kind };
+    repeat(MAX_USER_FRAMES as u32 + 1, &mut levels);
+    let place = chains.place.load();
+    if place <= words.wrapping_add(1) {
+        return None;
+    }
+    walk.words.store(place);
+    let is_truncated = chains.flags.load() & u64::from(TRUNCATED) != 0;
+    walk.end.store(if is_truncated {
+        StackEnd::Truncated as u64
+    } else {
+        StackEnd::Root as u64
+    });
+    counters::bump(counters::counters(cpu_slot)?, Counter::ChainsWithoutStack);
     Some(())
+}
+
+/// What is left of a chain, one step after the other.
+struct Rest {
+    cpu_slot: u32,
+    kind: u64,
+}
+
+impl Turn for Rest {
+    #[inline(always)]
+    fn turn(&mut self, _: u32) -> ControlFlow<()> {
+        if step_of(self.kind, self.cpu_slot).is_continue() {
+            return ControlFlow::Continue(());
+        }
+        let Some(scratch) = Scratch::of(self.cpu_slot) else {
+            return ControlFlow::Break(());
+        };
+        let chains = &scratch.chains;
+        let over = u64::from(TRUNCATED | ChainFrame::CHAIN_ENDS);
+        if chains.flags.load() & over != 0 {
+            return ControlFlow::Break(());
+        }
+        let place = chains.place.load();
+        let more = place.wrapping_sub(chains.level.load());
+        chains.words.store(chains.words.load().wrapping_add(more));
+        chains.level.store(place);
+        enter_any_level(self.kind, self.cpu_slot, chains);
+        ControlFlow::Continue(())
+    }
+}
+
+/// Begins the chain, if it is not, and enters its next level, whichever native frame runs it.
+#[inline(always)]
+fn enter_any_level(kind: u64, cpu_slot: u32, chains: &'static Chains) {
+    let NativeFrame {
+        address,
+        sp,
+        caller_sp,
+        is_first,
+    } = NativeFrame::ANY;
+    chains.address.store(address);
+    chains.sp.store(sp);
+    chains.caller_sp.store(caller_sp);
+    chains.is_first.store(is_first);
+    let _: ControlFlow<u64> = level_of(kind, cpu_slot);
 }
 
 /// What a runtime's code sees of the running process.
@@ -266,7 +346,8 @@ impl Cursor for View {
     }
 }
 
-/// Puts a level of this runtime's in front of the native frame that was noted last, if that runs one.
+/// Puts a level of this runtime's in front of the native frame that was noted last, if that runs one. Of the rest of a chain,
+/// the next level is entered in any case.
 #[inline(always)]
 fn level<R: Runtime>(cpu_slot: u32, kind: RuntimeKind) -> ControlFlow<u64> {
     let Some(scratch) = Scratch::of(cpu_slot) else {
@@ -276,7 +357,15 @@ fn level<R: Runtime>(cpu_slot: u32, kind: RuntimeKind) -> ControlFlow<u64> {
         return ControlFlow::Continue(());
     };
     let chains = &scratch.chains;
-    if !begin::<R>(&view, kind, &view.native()) || !R::is_level(&view, &view, &view.native()) {
+    if !begin::<R>(&view, kind, &view.native()) {
+        return ControlFlow::Continue(());
+    }
+    let is_level = R::is_level(&view, &view, &view.native());
+    if chains.is_rest.load() != 0 {
+        chains.pending.store(kind as u64 + 1);
+        return ControlFlow::Continue(());
+    }
+    if !is_level {
         return ControlFlow::Continue(());
     }
     let Some((place, last)) = word_before(scratch, scratch.walk.words.load()) else {
@@ -290,7 +379,8 @@ fn level<R: Runtime>(cpu_slot: u32, kind: RuntimeKind) -> ControlFlow<u64> {
     ControlFlow::Continue(())
 }
 
-/// Takes a step along this runtime's chain; behind the last of a level, puts the native frame that runs it.
+/// Takes a step along this runtime's chain; behind the last of a level, puts the native frame that runs it. Of the rest of a
+/// chain, breaks there.
 #[inline(always)]
 fn step<R: Runtime>(cpu_slot: u32, kind: RuntimeKind) -> ControlFlow<u64> {
     let Some(scratch) = Scratch::of(cpu_slot) else {
@@ -299,10 +389,13 @@ fn step<R: Runtime>(cpu_slot: u32, kind: RuntimeKind) -> ControlFlow<u64> {
     let Some(view) = View::of(scratch, kind) else {
         return ControlFlow::Break(StackEnd::Truncated as u64);
     };
-    if take_step::<R, false>(&view, kind).is_continue() {
+    if take_step::<R>(&view, kind).is_continue() {
         return ControlFlow::Continue(());
     }
     let chains = &scratch.chains;
+    if chains.is_rest.load() != 0 {
+        return ControlFlow::Break(StackEnd::Root as u64);
+    }
     chains.pending.store(0);
     let place = chains.place.load();
     let more = place.wrapping_sub(chains.level.load());
@@ -329,59 +422,6 @@ fn word_before(scratch: &'static Scratch, words: u64) -> Option<(u64, u64)> {
     Some((words.wrapping_sub(1), last.load()))
 }
 
-/// Shows what is left of this runtime's chain.
-#[inline(always)]
-fn rest_of_chain<R: Runtime>(cpu_slot: u32, kind: RuntimeKind) {
-    let Some(scratch) = Scratch::of(cpu_slot) else {
-        return;
-    };
-    let Some(view) = View::of(scratch, kind) else {
-        return;
-    };
-    let (walk, chains) = (&scratch.walk, &scratch.chains);
-    if !begin::<R>(&view, kind, &NativeFrame::ANY) {
-        return;
-    }
-    let end = walk.end.load();
-    let why = if end == StackEnd::Root as u64 {
-        // The interpreter has more levels than there are native frames to run them.
-        StackEnd::Implausible as u64
-    } else {
-        end
-    };
-    let words = walk.words.load();
-    let Some(mark) = scratch.user.get(1 + black_box(words as usize)) else {
-        return;
-    };
-    mark.store(FrameWord::new(FrameTag::Mark, why as u32).0);
-    chains.words.store(chains.words.load().wrapping_add(1));
-    chains.level.store(words.wrapping_add(1));
-    chains.place.store(words.wrapping_add(1));
-    R::is_level(&view, &view, &NativeFrame::ANY);
-    chains.flags.store(0);
-    let mut steps = Steps::<R> {
-        view,
-        kind,
-        runtime: PhantomData,
-    };
-    // One more than there is room for frames, to see whether the chain goes on.
-    repeat(MAX_USER_FRAMES as u32 + 1, &mut steps);
-    let place = chains.place.load();
-    if place <= words.wrapping_add(1) {
-        return;
-    }
-    walk.words.store(place);
-    walk.end
-        .store(if chains.flags.load() & u64::from(TRUNCATED) != 0 {
-            StackEnd::Truncated as u64
-        } else {
-            StackEnd::Root as u64
-        });
-    if let Some(counters) = counters::counters(cpu_slot) {
-        counters::bump(counters, Counter::ChainsWithoutStack);
-    }
-}
-
 /// Whether the chain has begun, now or before.
 #[inline(always)]
 fn begin<R: Runtime>(view: &View, kind: RuntimeKind, native: &NativeFrame) -> bool {
@@ -404,23 +444,9 @@ fn begin<R: Runtime>(view: &View, kind: RuntimeKind, native: &NativeFrame) -> bo
 /// Beside the flags of [`ChainFrame`]: there is no room for more frames.
 const TRUNCATED: u32 = 1 << 31;
 
-/// What is left of a chain, one step after the other.
-struct Steps<R> {
-    view: View,
-    kind: RuntimeKind,
-    runtime: PhantomData<R>,
-}
-
-impl<R: Runtime> Turn for Steps<R> {
-    #[inline(always)]
-    fn turn(&mut self, _: u32) -> ControlFlow<()> {
-        take_step::<R, true>(&self.view, self.kind)
-    }
-}
-
-/// Takes one step along a chain; breaks behind the last of the level, or of the chain for what is left of it.
+/// Takes one step along a chain; breaks behind the last of the level.
 #[inline(always)]
-fn take_step<R: Runtime, const REST: bool>(view: &View, kind: RuntimeKind) -> ControlFlow<()> {
+fn take_step<R: Runtime>(view: &View, kind: RuntimeKind) -> ControlFlow<()> {
     let scratch = view.scratch;
     let chains = &scratch.chains;
     let steps = chains.steps.load();
@@ -469,20 +495,12 @@ fn take_step<R: Runtime, const REST: bool>(view: &View, kind: RuntimeKind) -> Co
     if frame.flags & ChainFrame::LEVEL_ENDS == 0 {
         return ControlFlow::Continue(());
     }
-    if !REST {
-        return ControlFlow::Break(());
-    }
-    let place = chains.place.load();
-    let more = place.wrapping_sub(chains.level.load());
-    chains.words.store(chains.words.load().wrapping_add(more));
-    chains.level.store(place);
-    R::is_level(view, view, &NativeFrame::ANY);
-    ControlFlow::Continue(())
+    ControlFlow::Break(())
 }
 
-/// The runtimes: kind, type, and the names of the subprograms that enter a level, take a step, show the rest, and find strings.
+/// The runtimes: kind, type, and the names of the subprograms that enter a level, take a step, and find strings.
 macro_rules! runtimes {
-    ($($kind:ident $runtime:ty, $level:ident $step:ident $rest:ident $strings:ident;)+) => {
+    ($($kind:ident $runtime:ty, $level:ident $step:ident $strings:ident;)+) => {
         $(
             subprog! {
                 fn $level(cpu_slot: u32) -> ControlFlow<u64> {
@@ -493,12 +511,6 @@ macro_rules! runtimes {
             subprog! {
                 fn $step(cpu_slot: u32) -> ControlFlow<u64> {
                     step::<$runtime>(cpu_slot, RuntimeKind::$kind)
-                }
-            }
-
-            subprog! {
-                fn $rest(cpu_slot: u32) {
-                    rest_of_chain::<$runtime>(cpu_slot, RuntimeKind::$kind);
                 }
             }
 
@@ -525,14 +537,6 @@ macro_rules! runtimes {
                 return $step(cpu_slot);
             })+
             ControlFlow::Break(StackEnd::Truncated as u64)
-        }
-
-        /// The rest of the chain of the runtime with this number.
-        #[inline(always)]
-        fn rest_of(kind: u64, cpu_slot: u32) {
-            $(if kind == RuntimeKind::$kind as u64 {
-                return $rest(cpu_slot);
-            })+
         }
 
         /// Puts where the strings of a function of the runtime with this number lie into the scratch memory; false if there is
@@ -567,8 +571,8 @@ fn put_strings<R: Runtime>(cpu_slot: u32, kind: RuntimeKind, function: u64) -> O
 }
 
 runtimes! {
-    CPython CPython, cpython_level cpython_step cpython_rest cpython_strings;
-    Php Php, php_level php_step php_rest php_strings;
-    Ruby Ruby, ruby_level ruby_step ruby_rest ruby_strings;
-    Perl Perl, perl_level perl_step perl_rest perl_strings;
+    CPython CPython, cpython_level cpython_step cpython_strings;
+    Php Php, php_level php_step php_strings;
+    Ruby Ruby, ruby_level ruby_step ruby_strings;
+    Perl Perl, perl_level perl_step perl_strings;
 }

@@ -32,7 +32,7 @@ const CPU_SLOT_BYTES: u64 = (size_of::<Counters>()
 /// The walk itself: the key, the frame, registers, a node of the tree of mappings, and what is kept from one
 /// firing to the next, which is 8 processes' mappings in 24 words each and 128 rules in 4 words each; the chains of
 /// interpreters, 8 of them in 10 words each, and 32 words of their memory; where a function's strings lie.
-const WALK_WORDS: usize = 64 + 8 * 24 + 128 * 4 + (14 + 32 + 8 * 10) + 11;
+const WALK_WORDS: usize = 64 + 8 * 24 + 128 * 4 + (15 + 32 + 8 * 10) + 11;
 
 /// The record of a mapping event, with its path.
 const MAPPING_EVENT_RECORD_WORDS: usize = MAPPING_EVENT_WORDS + (PATH_BYTES + NAME_BYTES) / 8 + 12;

@@ -100,8 +100,10 @@ impl Function {
 /// Whether there is a function at an address, written in PHP.
 #[inline(always)]
 pub(super) fn is_user(process: &impl Process, function: u64) -> bool {
-    let [kind] = process.read(function).unwrap_or([0]);
-    let kind = kind & 0xff;
+    if !process.fetch(function, 8) {
+        return false;
+    }
+    let kind = process.fetched(0) & 0xff;
     kind == USER || kind == EVAL
 }
 
