@@ -1,4 +1,4 @@
-//! Ruby 3.1 and 3.2: `rb_control_frame_t`s.
+//! Ruby 3.1 to 3.3: `rb_control_frame_t`s.
 //!
 //! Each thread has a variable `ruby_current_ec`, which leads to the stack of frames of the fiber that it runs. Functions
 //! written in C have frames too, which are passed: they are native frames. Each call of `rb_vm_exec` is one level, whose

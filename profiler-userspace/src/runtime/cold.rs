@@ -36,6 +36,28 @@ pub(super) fn extent(image: &Image<'_>, function: u64) -> Option<Range<u64>> {
     (addresses.start == function).then_some(addresses)
 }
 
+/// Where all functions and second parts begin, from the lowest address. None if that is not told.
+pub(super) fn starts(image: &Image<'_>) -> Option<Vec<u64>> {
+    /// More are not believed.
+    const MOST: u32 = 1 << 22;
+    let header = image.frame_index()?;
+    if number(image, header)?.to_le_bytes() != HEADER {
+        return None;
+    }
+    let count = number(image, header.checked_add(8)?)?;
+    if count > MOST {
+        return None;
+    }
+    let mut table = vec![0; count as usize * ENTRY_BYTES as usize];
+    image.copy(header.checked_add(HEADER_BYTES)?, &mut table)?;
+    let starts = table.chunks_exact(ENTRY_BYTES as usize).map(|entry| {
+        let distance = i32::from_le_bytes([entry[0], entry[1], entry[2], entry[3]]);
+        header.wrapping_add_signed(i64::from(distance))
+    });
+    let starts: Vec<u64> = starts.collect();
+    starts.is_sorted().then_some(starts)
+}
+
 /// The address of a function's entry in `.eh_frame`.
 fn entry_of(image: &Image<'_>, function: u64) -> Option<u64> {
     let header = image.frame_index()?;

@@ -1,8 +1,9 @@
-//! Ruby 3.1 and 3.2: how it is recognized, which functions are glue.
+//! Ruby 3.1 to 3.3: how it is recognized, which functions are glue.
 //!
 //! In: an object's file. Out: a descriptor. Where the thread's variable is found, and which function is the loop, is read out
 //! of the object; offsets are those of the version's headers.
 
+mod hidden;
 mod lines;
 
 pub(super) use lines::lines;
@@ -54,6 +55,9 @@ pub(super) const GLUE: &[&str] = &[
 /// The symbol type of thread-local variables (`STT_TLS`).
 const THREAD_LOCAL: u8 = 6;
 
+/// Bytes of the smallest loop: it has some hundred instructions of Ruby's, and what else `rb_vm_exec` calls is far smaller.
+const SMALLEST: u64 = 8 << 10;
+
 /// Recognizes Ruby by what it exports.
 pub(super) fn detect(image: &Image<'_>) -> Option<Detected> {
     let version = image.symbol("ruby_version")?;
@@ -67,34 +71,53 @@ pub(super) fn detect(image: &Image<'_>) -> Option<Detected> {
         kind: RuntimeKind::Ruby,
         name: format!("Ruby {major}.{minor}"),
         words: match (major, minor) {
-            ("3", "1") => words(image, 1, Length::InFlags),
-            ("3", "2") => words(image, 2, Length::InFront),
+            ("3", "1") => words(image, 1, Length::InFlags, 64),
+            ("3", "2") => words(image, 2, Length::InFront, 64),
+            ("3", "3") => words(image, 3, Length::InFront, 56),
             _ => Err("its version is not known"),
         },
     })
 }
 
-fn words(image: &Image<'_>, minor: u32, length: Length) -> Result<Box<Words>, &'static str> {
-    let execute = image
-        .symbol("rb_vm_exec")
-        .filter(|execute| execute.size > 0)
-        .ok_or("it does not say where its loop is")?;
-    let context = image
-        .symbol("ruby_current_ec")
-        .filter(|context| context.kind == THREAD_LOCAL)
-        .ok_or("where it keeps its threads is not known")?;
+/// The offsets of a minor version: where strings keep their length, and bytes of a frame.
+fn words(
+    image: &Image<'_>,
+    minor: u32,
+    length: Length,
+    frame_bytes: u64,
+) -> Result<Box<Words>, &'static str> {
     let mut words: Words = [0; DESCRIPTOR_WORDS];
     words[0] = first_word(RuntimeKind::Ruby, 3 << 16 | minor << 8);
     words[at::LENGTH] = length as u64;
+    words[at::FRAME_BYTES] = frame_bytes;
     words[at::LIBC] = if image.needs("libc.musl") {
         Libc::Musl
     } else {
         Libc::Glibc
     } as u64;
-    put_access(image, context, &mut words).ok_or("how it finds its threads is not known")?;
-    let end = execute.address.saturating_add(execute.size);
-    put_function(image, execute.address..end, at::EXECUTE, &mut words);
-    if let Some(inner) = inner_loop(image, execute) {
+    let exported = image.symbol("ruby_current_ec");
+    match exported.filter(|context| context.kind == THREAD_LOCAL) {
+        Some(context) => put_access(image, context, &mut words),
+        None => hidden::context(image).map(|variable| {
+            words[at::ACCESS] = Access::Module as u64;
+            [words[at::PLACE], words[at::OFFSET]] = variable;
+        }),
+    }
+    .ok_or("how it finds its threads is not known")?;
+    let exported = image.symbol("rb_vm_exec");
+    let (execute, inner) = match exported.filter(|execute| execute.size > 0) {
+        Some(execute) => {
+            let end = execute.address.saturating_add(execute.size);
+            (execute.address..end, inner_loop(image, execute))
+        }
+        None => {
+            let (execute, inner) =
+                hidden::functions(image).ok_or("where its loop is is not known")?;
+            (execute, Some(inner))
+        }
+    };
+    put_function(image, execute, at::EXECUTE, &mut words);
+    if let Some(inner) = inner {
         words[at::BODY] = body(image, inner.start).unwrap_or(0);
         put_function(image, inner, at::LOOP, &mut words);
     }
@@ -128,8 +151,6 @@ fn put_access(image: &Image<'_>, context: Symbol, words: &mut Words) -> Option<(
 
 /// The addresses of `vm_exec_core`, which is not exported: the largest function that `rb_vm_exec` calls.
 fn inner_loop(image: &Image<'_>, execute: Symbol) -> Option<Range<u64>> {
-    /// A loop has some hundred instructions of Ruby's; what else is called is far smaller.
-    const SMALLEST: u64 = 8 << 10;
     /// More of a function is not looked at.
     const MOST: u64 = 64 << 10;
     let mut code = vec![0; usize::try_from(execute.size.min(MOST)).ok()?];

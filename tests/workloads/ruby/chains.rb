@@ -191,6 +191,6 @@ puts 'end'
 $stdout.flush
 WAYS = %i[making sorting sorting_by_block iterating enumerating calling missing strings evaluating in_an_instance fibers
           enumerators threads throwing defaults replacing procs].freeze
-loop do
+[nil].cycle do
   WAYS.each { |way| send(way) }
 end

@@ -2,7 +2,7 @@
 
 use super::{
     iseq,
-    layout::{Access, C_BLOCK, C_FUNCTION, DUMMY, FINISH, FRAME_BYTES, ISEQ_BODY, KIND, at, frame},
+    layout::{Access, C_BLOCK, C_FUNCTION, DUMMY, FINISH, ISEQ_BODY, KIND, at, frame},
 };
 use crate::runtime::{
     Begin, CHECK_BITS, ChainFrame, Cursor, FUNCTION_BITS, Process,
@@ -89,7 +89,8 @@ fn find(process: &impl Process, cursor: &impl Cursor) -> Option<()> {
     }
     let [stack, words, frame] = process.read(context)?;
     let end = stack.wrapping_add(words.wrapping_mul(8));
-    cursor.set(word::END, end.wrapping_sub(2 * FRAME_BYTES));
+    let frames = process.descriptor(at::FRAME_BYTES).wrapping_mul(2);
+    cursor.set(word::END, end.wrapping_sub(frames));
     cursor.set(word::FRAME, frame);
     (frame != 0).then_some(())
 }
@@ -104,7 +105,7 @@ pub(super) fn step(process: &impl Process, cursor: &impl Cursor) -> ChainFrame {
     let Some(frame) = Frame::read(process, address) else {
         return ChainFrame::broken();
     };
-    let next = address.wrapping_add(FRAME_BYTES);
+    let next = address.wrapping_add(process.descriptor(at::FRAME_BYTES));
     cursor.set(word::FRAME, next);
     let flags = if next > end {
         ChainFrame::LEVEL_ENDS | ChainFrame::CHAIN_ENDS

@@ -1,4 +1,4 @@
-//! What a descriptor of Ruby says, and the layouts of Ruby 3.1 and 3.2.
+//! What a descriptor of Ruby says, and the layouts of Ruby 3.1 to 3.3.
 
 use crate::runtime::DESCRIPTOR_WORDS;
 
@@ -22,8 +22,10 @@ pub mod at {
     pub const BODY: usize = 13;
     /// Where strings keep their length: a [`Length`](super::Length).
     pub const LENGTH: usize = 14;
+    /// Bytes of an `rb_control_frame_t`.
+    pub const FRAME_BYTES: usize = 15;
     /// The highest word in use.
-    pub const LAST: usize = LENGTH;
+    pub const LAST: usize = FRAME_BYTES;
 }
 
 /// How a thread's variables are found.
@@ -49,9 +51,7 @@ pub enum Length {
 
 const _: () = assert!(at::LAST < DESCRIPTOR_WORDS);
 
-/// Bytes of an `rb_control_frame_t`.
-pub(super) const FRAME_BYTES: u64 = 64;
-/// The words of one, as far as they are read: `pc`, `iseq`, `ep`.
+/// The words of an `rb_control_frame_t`, as far as they are read: `pc`, `iseq`, `ep`.
 pub(super) mod frame {
     /// `pc`.
     pub(in super::super) const INSTRUCTION: usize = 0;

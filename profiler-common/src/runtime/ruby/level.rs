@@ -2,7 +2,7 @@
 
 use super::{
     chain::{Frame, word},
-    layout::{FRAME_BYTES, at},
+    layout::at,
 };
 use crate::runtime::{Cursor, NativeFrame, Process};
 
@@ -86,21 +86,22 @@ fn is_running(process: &impl Process, cursor: &impl Cursor) -> bool {
         cursor.set(word::INSTRUCTION, process.register(INSTRUCTION_REGISTER));
         return true;
     }
-    if frame == head.wrapping_sub(FRAME_BYTES) {
+    if frame == head.wrapping_sub(process.descriptor(at::FRAME_BYTES)) {
         // Unlinked, and not left yet.
         if is_last(process, frame) {
             cursor.set(word::FRAME, frame);
         }
         return true;
     }
-    is_frame(cursor, frame)
+    is_frame(process, cursor, frame)
 }
 
 /// Whether a word is the address of a frame of the chain.
 #[inline(always)]
-fn is_frame(cursor: &impl Cursor, address: u64) -> bool {
+fn is_frame(process: &impl Process, cursor: &impl Cursor, address: u64) -> bool {
     let (head, end) = (cursor.get(word::FRAME), cursor.get(word::END));
-    head <= address && address <= end && end.wrapping_sub(address) % FRAME_BYTES == 0
+    let bytes = process.descriptor(at::FRAME_BYTES);
+    head <= address && address <= end && end.wrapping_sub(address).checked_rem(bytes) == Some(0)
 }
 
 /// Between a frame's being linked and the loop's being called for it, the chain begins with a level that nothing runs. It has
@@ -109,7 +110,7 @@ fn is_frame(cursor: &impl Cursor, address: u64) -> bool {
 fn skip_unentered(process: &impl Process, cursor: &impl Cursor, saved: &[u64; SAVED]) {
     let mut running = 0;
     for &word in saved {
-        if is_frame(cursor, word) {
+        if is_frame(process, cursor, word) {
             running = word;
         }
     }
@@ -119,7 +120,7 @@ fn skip_unentered(process: &impl Process, cursor: &impl Cursor, saved: &[u64; SA
             return;
         }
         let is_end = is_last(process, frame);
-        frame = frame.wrapping_add(FRAME_BYTES);
+        frame = frame.wrapping_add(process.descriptor(at::FRAME_BYTES));
         if is_end {
             cursor.set(word::FRAME, frame);
             return;

@@ -2,7 +2,7 @@
 
 extern crate std;
 
-use super::{Access, Length, Ruby, at, layout::FRAME_BYTES};
+use super::{Access, Length, Ruby, at};
 use crate::runtime::{
     Encoding, NativeFrame, Runtime,
     memory::{Recorded, Shown, walk},
@@ -17,6 +17,7 @@ const MODULE: u64 = 0x1000;
 const CONTEXT: u64 = 0x5500_0000_2000;
 const STACK: u64 = 0x5500_0010_0000;
 const STACK_WORDS: u64 = 0x1000;
+const FRAME_BYTES: u64 = 64;
 
 const EXECUTE: u64 = 0x4000;
 const LOOP: u64 = 0x6000;
@@ -88,6 +89,7 @@ fn process() -> Recorded {
         (at::LOOP, LOOP),
         (at::LOOP + 1, LOOP + 0x1000),
         (at::BODY, LOOP_BODY),
+        (at::FRAME_BYTES, FRAME_BYTES),
     ] {
         process.descriptor[place] = word;
     }

@@ -1,0 +1,103 @@
+//! Where Ruby keeps what it does not export: since 3.3 a thread's variable, and the functions that run a level.
+//!
+//! In: an object's file. Out: their places, read out of code. The variable is the first that `rb_errinfo` asks for. The loop,
+//! `vm_exec_core`, is the one large function that loads its first instruction through registers of its own, and what calls it
+//! is `rb_vm_exec`. Where there is more than one candidate, none is believed.
+
+use super::super::cold::{extent, starts};
+use super::super::image::Image;
+use super::{SMALLEST, body};
+use std::ops::Range;
+
+/// The most code that is looked through, in bytes.
+const MOST_CODE: u64 = 64 << 20;
+
+/// `ruby_current_ec`: the address of the word with the module's number, and where it lies in the module's block. Read out of
+/// the code for the general dynamic model (*ELF Handling For Thread-Local Storage*, 4.1.6).
+pub(super) fn context(image: &Image<'_>) -> Option<[u64; 2]> {
+    /// `data16 lea DISTANCE(%rip), %rdi`.
+    const ADDRESS: &[u8] = &[0x66, 0x48, 0x8d, 0x3d];
+    /// Bytes of that, and of the call of `__tls_get_addr` behind it.
+    const BYTES: usize = 8;
+    /// `mov (%rax), %rax`: what is asked for is the variable's value.
+    const LOAD: &[u8] = &[0x48, 0x8b, 0x00];
+    let function = image.symbol("rb_errinfo")?;
+    let mut code = [0; 32];
+    image.copy(function.address, &mut code)?;
+    let place = code.windows(ADDRESS.len()).position(|it| it == ADDRESS)?;
+    let distance = code.get(place + ADDRESS.len()..place + BYTES)?;
+    let behind = code.get(place + 2 * BYTES..)?;
+    if !behind.starts_with(LOAD) {
+        return None;
+    }
+    let distance = i32::from_le_bytes(distance.try_into().ok()?);
+    let next = function.address.checked_add((place + BYTES) as u64)?;
+    let pair = next.wrapping_add_signed(i64::from(distance));
+    let [_, offset] = image.words(pair)?;
+    Some([pair, offset])
+}
+
+/// `rb_vm_exec` and `vm_exec_core`.
+pub(super) fn functions(image: &Image<'_>) -> Option<(Range<u64>, Range<u64>)> {
+    let starts = starts(image)?;
+    let large = starts
+        .windows(2)
+        .filter(|pair| pair[1] - pair[0] >= SMALLEST);
+    let inner = only(large.filter_map(|pair| {
+        body(image, pair[0])?;
+        Some(pair[0])
+    }))?;
+    let (first, last) = (*starts.first()?, *starts.last()?);
+    let bytes = last
+        .checked_sub(first)
+        .filter(|bytes| *bytes <= MOST_CODE)?;
+    let mut code = vec![0; usize::try_from(bytes).ok()?];
+    image.copy(first, &mut code)?;
+    // `call rel32`.
+    let callers = code.windows(5).enumerate().filter_map(|(place, bytes)| {
+        let (&0xe8, distance) = bytes.split_first()? else {
+            return None;
+        };
+        let distance = i32::from_le_bytes(distance.try_into().ok()?);
+        let at = first + place as u64;
+        let called = at.wrapping_add(5).wrapping_add_signed(i64::from(distance));
+        let caller = starts
+            .partition_point(|start| *start <= at)
+            .checked_sub(1)?;
+        (called == inner).then(|| starts[caller])
+    });
+    let execute = only(callers)?;
+    Some((extent(image, execute)?, extent(image, inner)?))
+}
+
+/// What all are, if they are one and the same.
+fn only(mut all: impl Iterator<Item = u64>) -> Option<u64> {
+    let first = all.next()?;
+    all.all(|other| other == first).then_some(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::inner_loop;
+    use super::*;
+    use std::fs::File;
+
+    #[test]
+    fn what_an_object_exports_is_found_without_that() {
+        let Ok(file) = File::open("/usr/lib/x86_64-linux-gnu/libruby-3.1.so.3.1") else {
+            return;
+        };
+        let image = Image::read(&file).unwrap();
+        let exported = image.symbol("rb_vm_exec").unwrap();
+        let (execute, inner) = functions(&image).unwrap();
+        assert_eq!(execute.start, exported.address);
+        assert_eq!(Some(inner), inner_loop(&image, exported));
+    }
+
+    #[test]
+    fn only_what_is_one_is_believed() {
+        assert_eq!(only([].into_iter()), None);
+        assert_eq!(only([7, 7].into_iter()), Some(7));
+        assert_eq!(only([7, 8].into_iter()), None);
+    }
+}
