@@ -89,6 +89,12 @@ boundary! {
         pub name: CopiedString,
         /// Its file.
         pub file: CopiedString,
+        /// The word of the frame behind it, if that is of the same runtime; else zero.
+        pub caller: u64,
+        /// Where it is in that: its second word.
+        pub call: u64,
+        /// Its own second word.
+        pub position: u64,
     }
 }
 

@@ -10,12 +10,13 @@
 //! the runtime's object, and asks of each such frame whether it is the next level. See `docs/runtimes.md`.
 
 pub mod cpython;
+pub mod lua;
 pub mod perl;
 pub mod php;
 pub mod ruby;
 pub mod thread;
 
-use crate::walk::Memory;
+use crate::walk::{Memory, native::Kept};
 
 /// Words of a descriptor: what user space says of a file with a runtime.
 pub const DESCRIPTOR_WORDS: usize = 64;
@@ -126,6 +127,10 @@ pub struct NativeFrame {
     pub caller_sp: u64,
     /// 1 if it is the thread's innermost frame, else 0.
     pub is_first: u64,
+    /// Its rbp.
+    pub fp: Kept,
+    /// Its rbx.
+    pub bx: Kept,
 }
 
 impl NativeFrame {
@@ -135,7 +140,22 @@ impl NativeFrame {
         sp: 0,
         caller_sp: u64::MAX,
         is_first: 0,
+        fp: Kept::LOST,
+        bx: Kept::LOST,
     };
+
+    /// Whether it is [`NativeFrame::ANY`].
+    #[inline(always)]
+    pub const fn is_any(&self) -> bool {
+        self.sp == 0
+    }
+
+    /// The value of its rbx or rbp, as far as it is known.
+    #[inline(always)]
+    pub fn register(&self, memory: &impl Memory, is_bx: bool) -> Option<u64> {
+        let kept = if is_bx { self.bx } else { self.fp };
+        kept.read(memory).ok()
+    }
 }
 
 /// What [`Runtime::begin`] found.
@@ -257,6 +277,10 @@ pub struct Strings {
 /// Called inside an interrupt, on memory that may be torn, freed or forged. So: few reads, each checked; neighbouring words
 /// in one read, of at most eight words; no loops but short fixed ones; no signed division; `#[inline(always)]` everywhere.
 pub trait Runtime {
+    /// Whether frames may be left at the root of a stack that no native frame runs: those of coroutines, which are resumed
+    /// in another native frame than the one that they began in.
+    const OUTLIVES_NATIVE_FRAMES: bool = false;
+
     /// Finds the head of the running thread's chain. Where a native walk broke before it came to the runtime's object, it is
     /// asked about [`NativeFrame::ANY`].
     fn begin(process: &impl Process, cursor: &impl Cursor, native: &NativeFrame) -> Begin;

@@ -14,15 +14,16 @@ use crate::abi::{How, Origin, Rule, Slot, StackEnd};
 ///
 /// Not an enum with payloads: the compiler would leave the payload of the empty variant uninitialized, and
 /// the verifier rejects programs that move uninitialized values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
     how: KeptHow,
     number: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 enum KeptHow {
+    #[default]
     Lost = 0,
     Value = 1,
     At = 2,

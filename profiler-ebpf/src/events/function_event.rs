@@ -16,48 +16,53 @@ use crate::{
     },
     walk::runtime,
 };
-use core::ops::ControlFlow;
+use core::{hint::black_box, ops::ControlFlow};
 use profiler_common::{
     abi::{
         CopiedString, FUNCTION_EVENT_WORDS, FUNCTION_FILE_BYTES, FUNCTION_NAME_BYTES, FrameTag,
-        FrameWord, KernelEventKind, OWNER_BYTES, SampleKey,
+        FrameWord, Header, KernelEventKind, OWNER_BYTES, SampleKey,
     },
     intern::Hash,
-    runtime::Encoding,
+    runtime::{Encoding, RuntimeKind},
 };
 
 subprog! {
-    /// Reports a function, given the words of its frame, of the process whose key is in the scratch memory, unless that was
+    /// Reports a function, given the place of its frame in the stack, of the process whose key is in the scratch memory, unless that was
     /// done recently. False if the queue is full.
-    pub(crate) fn report_function(cpu_slot: u32, function: u64, position: u64) -> bool {
-        match Scratch::of(cpu_slot) {
-            Some(scratch) => report(cpu_slot, scratch, FrameWord(function), FrameWord(position)),
-            None => true,
-        }
+    pub(crate) fn report_function(cpu_slot: u32, place: u32) -> bool {
+        Scratch::of(cpu_slot).is_none_or(|scratch| report(cpu_slot, scratch, place as usize))
     }
 }
 
 #[inline(always)]
-fn report(
-    cpu_slot: u32,
-    scratch: &'static Scratch,
-    function: FrameWord,
-    position: FrameWord,
-) -> bool {
+fn report(cpu_slot: u32, scratch: &'static Scratch, place: usize) -> bool {
+    // Hidden from the compiler, which would check another number than the one that is used.
+    let word = |index: usize| {
+        let word = scratch.user.get(index + black_box(place));
+        word.map_or(0, |word| word.load())
+    };
+    let (function, position) = (FrameWord(word(1)), FrameWord(word(2)));
+    let (caller, call) = (word(3), word(4));
+    let kind = (function.0 >> 56).wrapping_sub(FrameTag::CPython as u64);
+    // Of another stack, where this one ends.
+    let is_behind = place + 3 < Header(scratch.user[0].load()).words();
+    let is_called = is_behind && names_by_call(kind) && caller >> 56 == function.0 >> 56;
+    let (caller, call) = if is_called { (caller, call) } else { (0, 0) };
     let incarnation = scratch.key[SampleKey::INCARNATION_WORD].load();
     let tgid = scratch.key[SampleKey::TGID_WORD].load() as u32;
     let hash = Hash::new(config!(seed))
         .with(incarnation)
         .with(u64::from(tgid))
         .with(function.0)
-        .with(u64::from(position.check()));
+        .with(u64::from(position.check()))
+        .with(caller)
+        .with(call);
     let Some(slot) = FUNCTIONS.get(hash.slot(0, FUNCTION_SLOTS - 1)) else {
         return true;
     };
     if slot.load() == hash.0 {
         return true;
     }
-    let kind = (function.0 >> 56).wrapping_sub(FrameTag::CPython as u64);
     let Some(chain) = scratch.chains.of.get(kind as usize & (RUNTIME_KINDS - 1)) else {
         return true;
     };
@@ -83,6 +88,9 @@ fn report(
         pair(position.check(), chain.descriptor.load() as u32),
         pair(report.first_line.load() as u32, owner),
         pair(name, file),
+        caller,
+        call,
+        position.0,
     ];
     for (place, word) in report.record.iter().zip(words) {
         place.store(word);
@@ -93,6 +101,12 @@ fn report(
     }
     slot.store(hash.0);
     true
+}
+
+/// Whether functions of the runtime with this number are called what the code calls them that calls them.
+#[inline(always)]
+fn names_by_call(kind: u64) -> bool {
+    kind == RuntimeKind::LuaJit as u64 || kind == RuntimeKind::Lua as u64
 }
 
 /// Copies one string after the other behind the record.

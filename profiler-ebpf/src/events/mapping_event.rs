@@ -107,10 +107,7 @@ impl Turn for Frames {
         };
         let word = FrameWord(place.load());
         if config::has(Switches::RUNTIMES) && !word.is_native() {
-            if let Some(position) = scratch.user.get(2 + black_box(index as usize))
-                && word.runtime().is_some()
-                && !function_event::report_function(self.cpu_slot, word.0, position.load())
-            {
+            if word.runtime().is_some() && !function_event::report_function(self.cpu_slot, index) {
                 self.reported |= FUNCTION_DROPPED;
             }
             return ControlFlow::Continue(());

@@ -80,6 +80,8 @@ pub(crate) struct Chains {
     pub(crate) sp: Word,
     pub(crate) caller_sp: Word,
     pub(crate) is_first: Word,
+    /// What is known of its rbp and rbx: the last words of a [`Frame`].
+    pub(crate) registers: [Word; 3],
     /// The number of the runtime whose level is being shown, plus one; zero if none is.
     pub(crate) pending: Word,
     /// Not zero once the native walk has ended and the rest of a chain is shown.
@@ -297,6 +299,15 @@ impl Walk {
     pub(crate) fn sp(&self) -> u64 {
         // As `Frame::words` has it.
         self.frame[1].load()
+    }
+
+    /// What is known of the rbp and rbx of the frame that is looked at; see [`kept_registers`].
+    #[inline(always)]
+    pub(crate) fn save_registers(&self, into: &[Word; 3]) {
+        // As `Frame::words` has it.
+        for (place, word) in into.iter().zip(&self.frame[2..]) {
+            place.store(word.load());
+        }
     }
 
     /// Sets the frame to look at next.

@@ -19,9 +19,12 @@ use profiler_common::{
     abi::{CodeState, Counter, FrameTag, FrameWord, MAX_USER_FRAMES, MAX_USER_WORDS, StackEnd},
     runtime::{
         Begin, ChainFrame, Cursor, NativeFrame, Process, Runtime, RuntimeKind, cpython::CPython,
-        perl::Perl, php::Php, ruby::Ruby,
+        lua::Lua, perl::Perl, php::Php, ruby::Ruby,
     },
-    walk::Memory,
+    walk::{
+        Memory,
+        native::{FRAME_WORDS, Frame},
+    },
 };
 
 /// Steps of one walk along chains, at most: forged memory must not hold up the CPU.
@@ -57,6 +60,12 @@ pub(crate) fn go_on(cpu_slot: u32) -> ControlFlow<u64> {
         Some(scratch) => step_of(scratch.chains.pending.load().wrapping_sub(1), cpu_slot),
         None => ControlFlow::Break(StackEnd::Truncated as u64),
     }
+}
+
+/// Saves what is known of the registers of the frame that was noted last, before the walk goes on to its caller.
+#[inline(always)]
+pub(crate) fn save_registers(scratch: &'static Scratch) {
+    scratch.walk.save_registers(&scratch.chains.registers);
 }
 
 /// Puts what the frame that was noted last runs in front of it. `address` is the object's own, and `outcome` what came of the
@@ -182,24 +191,29 @@ fn rest(cpu_slot: u32, scratch: &'static Scratch) -> Option<()> {
         return None;
     }
     let end = walk.end.load();
-    let why = if end == StackEnd::Root as u64 {
-        // The interpreter has more levels than there are native frames to run them.
-        StackEnd::Implausible as u64
-    } else {
-        end
-    };
-    let words = walk.words.load();
-    let mark = scratch.user.get(1 + black_box(words as usize))?;
-    mark.store(FrameWord::new(FrameTag::Mark, why as u32).0);
-    chains.words.store(chains.words.load().wrapping_add(1));
-    chains.level.store(words.wrapping_add(1));
-    chains.place.store(words.wrapping_add(1));
+    let is_root = end == StackEnd::Root as u64;
+    let is_usual = is_root && outlives_native_frames(kind);
+    let mut words = walk.words.load();
+    if !is_usual {
+        let why = if is_root {
+            // The interpreter has more levels than there are native frames to run them.
+            StackEnd::Implausible as u64
+        } else {
+            end
+        };
+        let mark = scratch.user.get(1 + black_box(words as usize))?;
+        mark.store(FrameWord::new(FrameTag::Mark, why as u32).0);
+        chains.words.store(chains.words.load().wrapping_add(1));
+        words = words.wrapping_add(1);
+    }
+    chains.level.store(words);
+    chains.place.store(words);
     chains.flags.store(0);
     // One more than there is room for frames, to see whether the chain goes on.
     let mut levels = Rest { cpu_slot, kind };
     repeat(MAX_USER_FRAMES as u32 + 1, &mut levels);
     let place = chains.place.load();
-    if place <= words.wrapping_add(1) {
+    if place <= words {
         return None;
     }
     walk.words.store(place);
@@ -209,7 +223,9 @@ fn rest(cpu_slot: u32, scratch: &'static Scratch) -> Option<()> {
     } else {
         StackEnd::Root as u64
     });
-    counters::bump(counters::counters(cpu_slot)?, Counter::ChainsWithoutStack);
+    if !is_usual {
+        counters::bump(counters::counters(cpu_slot)?, Counter::ChainsWithoutStack);
+    }
     Some(())
 }
 
@@ -245,16 +261,20 @@ impl Turn for Rest {
 /// Begins the chain, if it is not, and enters its next level, whichever native frame runs it.
 #[inline(always)]
 fn enter_any_level(kind: u64, cpu_slot: u32, chains: &'static Chains) {
-    let NativeFrame {
-        address,
-        sp,
-        caller_sp,
-        is_first,
-    } = NativeFrame::ANY;
-    chains.address.store(address);
-    chains.sp.store(sp);
-    chains.caller_sp.store(caller_sp);
-    chains.is_first.store(is_first);
+    const ANY: NativeFrame = NativeFrame::ANY;
+    const LOST: Frame = Frame {
+        fp: ANY.fp,
+        bx: ANY.bx,
+        ..Frame::from_words([0; FRAME_WORDS])
+    };
+    let [_, _, registers @ ..] = LOST.words();
+    chains.address.store(ANY.address);
+    chains.sp.store(ANY.sp);
+    chains.caller_sp.store(ANY.caller_sp);
+    chains.is_first.store(ANY.is_first);
+    for (place, word) in chains.registers.iter().zip(registers) {
+        place.store(word);
+    }
     let _: ControlFlow<u64> = level_of(kind, cpu_slot);
 }
 
@@ -282,11 +302,16 @@ impl View {
     #[inline(always)]
     fn native(&self) -> NativeFrame {
         let chains = &self.scratch.chains;
+        let [fp, bx, kinds] = [0, 1, 2].map(|place: usize| chains.registers[place].load());
+        // As `Frame::words` has it.
+        let frame = Frame::from_words([0, 0, fp, bx, kinds]);
         NativeFrame {
             address: chains.address.load(),
             sp: chains.sp.load(),
             caller_sp: chains.caller_sp.load(),
             is_first: chains.is_first.load(),
+            fp: frame.fp,
+            bx: frame.bx,
         }
     }
 }
@@ -539,6 +564,15 @@ macro_rules! runtimes {
             ControlFlow::Break(StackEnd::Truncated as u64)
         }
 
+        /// See [`Runtime::OUTLIVES_NATIVE_FRAMES`], of the runtime with this number.
+        #[inline(always)]
+        fn outlives_native_frames(kind: u64) -> bool {
+            $(if kind == RuntimeKind::$kind as u64 {
+                return <$runtime as Runtime>::OUTLIVES_NATIVE_FRAMES;
+            })+
+            false
+        }
+
         /// Puts where the strings of a function of the runtime with this number lie into the scratch memory; false if there is
         /// no such function.
         #[inline(always)]
@@ -575,4 +609,5 @@ runtimes! {
     Php Php, php_level php_step php_strings;
     Ruby Ruby, ruby_level ruby_step ruby_strings;
     Perl Perl, perl_level perl_step perl_strings;
+    Lua Lua, lua_level lua_step lua_strings;
 }

@@ -82,8 +82,12 @@ impl UserWalk {
             return end(StackEnd::Implausible);
         }
         self.note(place, index, others, &frame);
+        let is_runtime_s = config::has(Switches::RUNTIMES) && CodeState(kind).runtime() != 0;
+        if is_runtime_s {
+            runtime::save_registers(self.scratch);
+        }
         let outcome = self.leave(place, index, &frame, found, address);
-        if config::has(Switches::RUNTIMES) && CodeState(kind).runtime() != 0 {
+        if is_runtime_s {
             let own_address = address.wrapping_add(found.shift.load());
             return runtime::enter(self.cpu_slot, own_address, frame.sp, index == 0, outcome);
         }

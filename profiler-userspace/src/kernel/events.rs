@@ -145,6 +145,9 @@ fn function(
         owner: next(first >> 32)?,
         name: next(last)?,
         file: next(last >> 32)?,
+        caller: Some(FrameWord(word(8)?)).filter(|caller| caller.0 != 0),
+        call: FrameWord(word(9)?),
+        position: FrameWord(word(10)?),
     })
 }
 
@@ -188,11 +191,16 @@ mod tests {
             0xabc | 3 << 32,
             12 | string(0, 0) << 32,
             string(4, 0) | string(2, CopiedString::NO_BEGINNING) << 32,
+            0x40 << 56 | 0x2000,
+            0x60 << 56 | 17,
+            0x60 << 56 | 18,
         ];
         let Some(KernelEvent::Function(seen)) = parse(&record(&words, b"workpy")) else {
             panic!()
         };
         assert_eq!((seen.check, seen.descriptor, seen.bias), (0xabc, 3, 0x5000));
+        assert_eq!(seen.caller.map(|it| it.function_address()), Some(0x2000));
+        assert_eq!((seen.call.number(), seen.position.number()), (17, 18));
         assert_eq!((seen.first_line, &*seen.owner.bytes), (12, &b""[..]));
         assert_eq!(
             (&*seen.name.bytes, &*seen.file.bytes),

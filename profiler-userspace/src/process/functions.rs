@@ -7,6 +7,7 @@ use super::ProcessKey;
 use foldhash::HashMap;
 use profiler_common::abi::FrameWord;
 use profiler_common::runtime::RuntimeKind;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 /// The most functions that are kept of all processes; each takes a few hundred bytes.
@@ -35,6 +36,13 @@ pub struct FunctionEvent {
     pub name: CopiedText,
     /// Its file.
     pub file: CopiedText,
+    /// The function whose frame is behind this one's, if it is of the same runtime: told only where functions are called what
+    /// their callers call them.
+    pub caller: Option<FrameWord>,
+    /// Where it is in that, and the check of that function.
+    pub call: FrameWord,
+    /// Where it is itself, and its check.
+    pub position: FrameWord,
 }
 
 /// A string of the process's.
@@ -57,6 +65,8 @@ pub struct RuntimeFunction {
     pub kind: RuntimeKind,
     /// Its qualified name. Any characters at all.
     pub name: String,
+    /// Whether it is a name that stands for none.
+    pub is_unnamed: bool,
     /// Whether many functions have this name, so that readers want to see where it is defined.
     pub is_nameless: bool,
     /// Its file, with its directories.
@@ -109,8 +119,17 @@ impl Functions {
             return;
         }
         let functions = self.of.entry(event.process_key).or_default();
-        let before = functions.insert((event.function.0, event.check), function);
-        self.kept += usize::from(before.is_none());
+        match functions.entry((event.function.0, event.check)) {
+            Entry::Vacant(place) => {
+                place.insert(function);
+                self.kept += 1;
+            }
+            // One caller may have a name for it, another none.
+            Entry::Occupied(mut place) if place.get().is_unnamed => {
+                place.insert(function);
+            }
+            Entry::Occupied(_) => {}
+        }
     }
 
     /// What the words of a frame stand for.
@@ -144,6 +163,7 @@ mod tests {
         RuntimeFunction {
             kind: RuntimeKind::CPython,
             name: "f".to_owned(),
+            is_unnamed: false,
             is_nameless: false,
             file: Arc::from("f.py"),
             first_line: 7,
@@ -183,6 +203,9 @@ mod tests {
                 owner: CopiedText::default(),
                 name: CopiedText::default(),
                 file: CopiedText::default(),
+                caller: None,
+                call: FrameWord(0),
+                position: FrameWord(0),
             };
             let function = RuntimeFunction {
                 name: name.to_owned(),

@@ -40,46 +40,93 @@ pub(super) fn extent(image: &Image<'_>, function: u64) -> Option<Range<u64>> {
 pub(super) fn starts(image: &Image<'_>) -> Option<Vec<u64>> {
     /// More are not believed.
     const MOST: u32 = 1 << 22;
-    let header = image.frame_index()?;
-    if number(image, header)?.to_le_bytes() != HEADER {
+    let index = Index::of(image)?;
+    if index.entries > MOST {
         return None;
     }
-    let count = number(image, header.checked_add(8)?)?;
-    if count > MOST {
-        return None;
-    }
-    let mut table = vec![0; count as usize * ENTRY_BYTES as usize];
-    image.copy(header.checked_add(HEADER_BYTES)?, &mut table)?;
+    let mut table = vec![0; index.entries as usize * ENTRY_BYTES as usize];
+    image.copy(index.header.checked_add(HEADER_BYTES)?, &mut table)?;
     let starts = table.chunks_exact(ENTRY_BYTES as usize).map(|entry| {
         let distance = i32::from_le_bytes([entry[0], entry[1], entry[2], entry[3]]);
-        header.wrapping_add_signed(i64::from(distance))
+        index.header.wrapping_add_signed(i64::from(distance))
     });
     let starts: Vec<u64> = starts.collect();
     starts.is_sorted().then_some(starts)
 }
 
+/// The largest function that begins within some addresses.
+pub(super) fn largest(image: &Image<'_>, within: Range<u64>) -> Option<Range<u64>> {
+    /// More functions are not looked at.
+    const MOST: usize = 1 << 14;
+    let index = Index::of(image)?;
+    let all = (index.first_from(within.start)?..index.entries).take(MOST);
+    let functions = all.map_while(|place| {
+        let function = index.function(place)?;
+        within.contains(&function).then_some(place)
+    });
+    let extents = functions.filter_map(|place| {
+        let (addresses, _, _) = read_entry(image, index.entry(place)?)?;
+        Some(addresses)
+    });
+    extents.max_by_key(|addresses| addresses.end.saturating_sub(addresses.start))
+}
+
 /// The address of a function's entry in `.eh_frame`.
 fn entry_of(image: &Image<'_>, function: u64) -> Option<u64> {
-    let header = image.frame_index()?;
-    if number(image, header)?.to_le_bytes() != HEADER {
-        return None;
+    let index = Index::of(image)?;
+    let place = index.first_from(function)?;
+    (index.function(place)? == function).then_some(())?;
+    index.entry(place)
+}
+
+/// The table of `.eh_frame_hdr`, which is sorted by the functions' addresses.
+struct Index<'i> {
+    image: &'i Image<'i>,
+    header: u64,
+    entries: u32,
+}
+
+impl<'i> Index<'i> {
+    fn of(image: &'i Image<'i>) -> Option<Self> {
+        let header = image.frame_index()?;
+        (number(image, header)?.to_le_bytes() == HEADER).then_some(())?;
+        let entries = number(image, header.checked_add(8)?)?;
+        Some(Self {
+            image,
+            header,
+            entries,
+        })
     }
-    let place = |index: u32| -> Option<u64> {
-        let offset = HEADER_BYTES + ENTRY_BYTES * u64::from(index);
-        header.checked_add(offset)
-    };
-    let relative = |at: u64| Some(header.wrapping_add_signed(i64::from(number(image, at)? as i32)));
-    let (mut low, mut high) = (0, number(image, header.checked_add(8)?)?);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        let address = relative(place(middle)?)?;
-        match address.cmp(&function) {
-            std::cmp::Ordering::Equal => return relative(place(middle)?.checked_add(4)?),
-            std::cmp::Ordering::Less => low = middle + 1,
-            std::cmp::Ordering::Greater => high = middle,
+
+    /// The address of a function, by its place.
+    fn function(&self, place: u32) -> Option<u64> {
+        self.relative(place, 0)
+    }
+
+    /// The address of its entry in `.eh_frame`.
+    fn entry(&self, place: u32) -> Option<u64> {
+        self.relative(place, 4)
+    }
+
+    fn relative(&self, place: u32, field: u64) -> Option<u64> {
+        let offset = HEADER_BYTES + ENTRY_BYTES * u64::from(place) + field;
+        let distance = number(self.image, self.header.checked_add(offset)?)? as i32;
+        Some(self.header.wrapping_add_signed(i64::from(distance)))
+    }
+
+    /// The place of the first function that begins at an address or behind it.
+    fn first_from(&self, address: u64) -> Option<u32> {
+        let (mut low, mut high) = (0, self.entries);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.function(middle)? < address {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
         }
+        (low < self.entries).then_some(low)
     }
-    None
 }
 
 /// The addresses that an entry of `.eh_frame` is about, the address of the next entry, and its first instruction.

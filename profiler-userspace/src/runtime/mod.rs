@@ -9,6 +9,7 @@
 mod cold;
 mod cpython;
 mod image;
+mod lua;
 mod memory;
 mod perl;
 mod php;
@@ -51,6 +52,8 @@ struct Row {
     lines: Lines,
     /// The native functions that are the interpreter's loop, or lead to it and from it.
     glue: &'static [&'static str],
+    /// Completes what the event says, where functions have no names of their own.
+    complete: Option<fn(&FunctionEvent, &TargetMemory, &mut RuntimeFunction)>,
 }
 
 /// What positions in functions are.
@@ -72,6 +75,7 @@ const RUNTIMES: &[Row] = &[
         is_nameless: cpython::is_nameless,
         lines: Lines::Read(cpython::lines),
         glue: cpython::GLUE,
+        complete: None,
     },
     Row {
         kind: RuntimeKind::Perl,
@@ -81,6 +85,7 @@ const RUNTIMES: &[Row] = &[
         is_nameless: perl::is_nameless,
         lines: Lines::Position,
         glue: perl::GLUE,
+        complete: None,
     },
     Row {
         kind: RuntimeKind::Php,
@@ -90,6 +95,7 @@ const RUNTIMES: &[Row] = &[
         is_nameless: php::is_nameless,
         lines: Lines::Position,
         glue: php::GLUE,
+        complete: None,
     },
     Row {
         kind: RuntimeKind::Ruby,
@@ -99,6 +105,17 @@ const RUNTIMES: &[Row] = &[
         is_nameless: ruby::is_nameless,
         lines: Lines::Read(ruby::lines),
         glue: ruby::GLUE,
+        complete: None,
+    },
+    Row {
+        kind: RuntimeKind::Lua,
+        detect: lua::detect,
+        separator: ".",
+        unnamed: "<anonymous>",
+        is_nameless: |_| true,
+        lines: Lines::Read(lua::lines),
+        glue: lua::GLUE,
+        complete: Some(lua::complete),
     },
 ];
 
@@ -133,14 +150,20 @@ pub fn function(event: &FunctionEvent, descriptor: &Words) -> Option<RuntimeFunc
         Lines::Position => FunctionLines::Position,
         Lines::Read(read) => read_lines(event, descriptor, read).unwrap_or(FunctionLines::None),
     };
-    Some(RuntimeFunction {
+    let mut function = RuntimeFunction {
         kind,
+        is_unnamed: name == row.unnamed,
         name,
         is_nameless,
         file: Arc::from(text(&event.file)),
         first_line: event.first_line,
         lines,
-    })
+    };
+    if let Some(complete) = row.complete {
+        let memory = TargetMemory::new(event.process_key.tgid, *descriptor, event.bias);
+        complete(event, &memory, &mut function);
+    }
+    Some(function)
 }
 
 /// Reads lines from the process, if it runs the same code before and after.

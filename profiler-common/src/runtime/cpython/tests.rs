@@ -175,6 +175,7 @@ fn natives(sizes: &[u64]) -> Vec<NativeFrame> {
                 sp,
                 caller_sp: sp + size,
                 is_first: 0,
+                ..NativeFrame::default()
             };
             sp += size;
             native

@@ -140,6 +140,7 @@ fn natives<const N: usize>() -> [NativeFrame; N] {
         sp: STACK + 0x100 * place as u64,
         caller_sp: STACK + 0x100 * place as u64 + 0x10,
         is_first: 0,
+        ..NativeFrame::default()
     })
 }
 

@@ -97,6 +97,7 @@ fn native(process: &mut Recorded, address: u64, sp: u64, saved: [u64; 2]) -> Nat
         sp,
         caller_sp: sp + 0xa0,
         is_first: 0,
+        ..NativeFrame::default()
     }
 }
 

@@ -113,6 +113,7 @@ fn native(process: &mut Recorded, address: u64, sp: u64, saved: u64) -> NativeFr
         sp,
         caller_sp: sp + 0x100,
         is_first: 0,
+        ..NativeFrame::default()
     }
 }
 

@@ -1,0 +1,161 @@
+//! The functions that PUC Lua runs, between native and kernel frames: whose truth is known, in every way in which they come to
+//! run, deep ones, and short-lived ones. Each with 5.4 and 5.3.
+
+use std::process::Command;
+
+use flame_bpf_tests::{
+    Grammar, Invocation, NEARLY_ALL, Run, Stack, Workload, kernel_test, require, source, tool,
+};
+
+/// As in `kernel_on_cpu`: three standard deviations at 6,000 samples.
+const TOLERANCE: f64 = 0.02;
+
+/// What ends the name of each function of Lua's with `--annotate`.
+const SUFFIX: &str = "_[lua]";
+
+fn start(lua: &str, name: &str, arguments: &[&str]) -> Workload {
+    let script = source(&format!("lua/{name}"));
+    Workload::start(Command::new(lua).arg(script).args(arguments))
+}
+
+fn record(flags: &str, workload: &Workload) -> Run {
+    Invocation::new(flags)
+        .flag("-p", workload.pid())
+        .run()
+        .expect_no_panic()
+        .expect_code(0)
+}
+
+/// Whether a frame is of a function, wherever that is defined.
+fn is_of(frame: &str, function: &str) -> bool {
+    frame
+        .strip_prefix(function)
+        .is_some_and(|rest| rest.starts_with(" ("))
+}
+
+/// The functions of Lua's in a stack, from the root, without where they are defined; those without a name with their line.
+fn functions(stack: &Stack) -> Vec<String> {
+    let functions = stack
+        .frames
+        .iter()
+        .filter_map(|frame| frame.strip_suffix(SUFFIX));
+    let names = functions.map(|frame| {
+        let (name, place) = frame.rsplit_once(" (").unwrap_or((frame, ""));
+        match place.rsplit_once(':') {
+            Some((_, line)) if name == "<anonymous>" => {
+                format!("{name}:{}", line.trim_end_matches(')'))
+            }
+            _ => name.to_owned(),
+        }
+    });
+    names.collect()
+}
+
+fn check_shares(lua: &str) {
+    let workload = start(lua, "shares.lua", &["8"]);
+    let folded = record("-f -F 997 -d 6", &workload).folded();
+    let shares = workload.stop_by_itself().shares();
+    let has = |stack: &Stack, phase: &str| stack.frames.iter().any(|frame| is_of(frame, phase));
+    for (phase, truth) in &shares {
+        let shown = folded.share_among(
+            |stack| shares.iter().any(|(phase, _)| has(stack, phase)),
+            |stack| has(stack, phase),
+        );
+        assert!(
+            (shown - truth).abs() < TOLERANCE,
+            "{phase}: {shown}, {truth} in {folded}"
+        );
+    }
+}
+
+fn check_grammar(lua: &str) {
+    let workload = start(lua, "chains.lua", &[]);
+    let folded = record("-f -F 1997 -d 4 --annotate", &workload).folded();
+    Grammar::of(&workload.stop()).check(&folded, functions);
+}
+
+fn check_depth(lua: &str) {
+    for (depth, is_whole) in [("900", true), ("5000", false)] {
+        let workload = start(lua, "deep.lua", &[depth]);
+        let folded = record("-f -F 997 -d 1", &workload).folded();
+        let stack = folded.heaviest();
+        let calls = stack
+            .frames
+            .iter()
+            .filter(|frame| is_of(frame, "descend"))
+            .count();
+        assert_eq!(stack.has("[truncated]"), !is_whole, "{stack:?}");
+        if is_whole {
+            assert_eq!(calls, 901, "{stack:?}");
+        } else {
+            assert!((1000..=1024).contains(&calls), "{calls} in {stack:?}");
+        }
+    }
+}
+
+fn check_lines(lua: &str) {
+    let workload = start(lua, "lines.lua", &[]);
+    let folded = record("-f -F 997 -d 1 --lines", &workload).folded();
+    for line in ["lines.lua:6", "lines.lua:12"] {
+        let on_line = folded.share(|stack| stack.mentions(line));
+        assert!(on_line > NEARLY_ALL, "{line}: {on_line} in {folded}");
+    }
+}
+
+#[kernel_test(timing)]
+fn shares_of_lua_5_4_functions_are_as_measured() {
+    require!(tool("lua5.4"));
+    check_shares("lua5.4");
+}
+
+#[kernel_test(timing)]
+fn shares_of_lua_5_3_functions_are_as_measured() {
+    require!(tool("lua5.3"));
+    check_shares("lua5.3");
+}
+
+#[kernel_test]
+fn every_stack_is_a_chain_that_the_lua_5_4_program_allows() {
+    require!(tool("lua5.4"));
+    check_grammar("lua5.4");
+}
+
+#[kernel_test]
+fn every_stack_is_a_chain_that_the_lua_5_3_program_allows() {
+    require!(tool("lua5.3"));
+    check_grammar("lua5.3");
+}
+
+#[kernel_test]
+fn nine_hundred_lua_functions_are_whole_and_five_thousand_are_marked() {
+    for lua in ["lua5.4", "lua5.3"] {
+        require!(tool(lua));
+        check_depth(lua);
+    }
+}
+
+#[kernel_test]
+fn lines_are_those_that_run_in_lua() {
+    for lua in ["lua5.4", "lua5.3"] {
+        require!(tool(lua));
+        check_lines(lua);
+    }
+}
+
+#[kernel_test]
+fn lua_that_runs_for_20_ms_has_its_functions() {
+    let lua = require!(tool("lua5.4"));
+    let script = source("lua/short.lua");
+    let script = script.to_str().expect("the path is text");
+    let folded = Invocation::new("-f -F 1997")
+        .command(&lua, &[script])
+        .run()
+        .expect_no_panic()
+        .expect_code(0)
+        .folded();
+    // What its caller calls it is read from the process, which may be gone.
+    assert!(
+        folded.any(|stack| stack.mentions("short.lua:3")),
+        "{folded}"
+    );
+}
