@@ -98,16 +98,27 @@ fn nameless(frame: &str, module: &str) -> bool {
 fn a_stripped_program_shows_its_module_and_offsets() {
     let workload = Program::c("shares").stripped().start(&[]);
     let folded = workload.profiled();
-    // main, work_round, a chain of one to three functions, burn.
+    // Below main, which what calls it gives away: work_round, a chain of one to three functions, burn.
     let whole = |stack: &Stack| {
-        stack
-            .frames
-            .iter()
-            .filter(|frame| nameless(frame, "shares"))
-            .count()
-            >= 4
+        stack.position("main").is_some_and(|main| {
+            let below = &stack.frames[main + 1..];
+            below.len() >= 3 && below.iter().all(|frame| nameless(frame, "shares"))
+        })
     };
     assert!(folded.share(whole) > NEARLY_ALL, "{folded}");
+    let mut functions: Vec<&String> = folded
+        .stacks
+        .iter()
+        .filter(|stack| whole(stack))
+        .flat_map(|stack| &stack.frames)
+        .filter(|frame| nameless(frame, "shares"))
+        .collect();
+    functions.sort_unstable();
+    functions.dedup();
+    assert!(
+        functions.len() <= 9,
+        "one name for each of nine functions: {functions:?}"
+    );
     assert!(!folded.any(|stack| stack.has("alpha")), "{folded}");
 }
 

@@ -7,7 +7,7 @@ use super::Function;
 use super::image::{Image, read};
 use super::relocations::{self, Slot};
 use crate::object::{Elf, ElfAddress};
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic, OpKind, Register};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic, Register};
 use std::fs::File;
 use std::ops::Range;
 
@@ -61,7 +61,7 @@ pub(super) fn stubs(
     let function = |stub: Stub| {
         let name = stub.slot.and_then(|slot| names.get(&slot));
         name.map_or(Function::Begins(ElfAddress(stub.begin)), |name| {
-            Function::Named(format!("{name}@plt"))
+            Function::Stub(name.clone())
         })
     };
     found.into_iter().map(|stub| stub.map(function)).collect()
@@ -78,8 +78,9 @@ fn slot(stub: &[u8], begin: u64) -> Option<Slot> {
                 let through = instruction.memory_base() == Register::RIP;
                 return through.then(|| Slot::Address(instruction.memory_displacement64()));
             }
-            Mnemonic::Push if instruction.op0_kind() != OpKind::Memory => {
-                return Some(Slot::Number(instruction.immediate(0)));
+            Mnemonic::Push => {
+                let pushed = instruction.try_immediate(0).ok();
+                return pushed.map(Slot::Number);
             }
             _ => return None,
         }

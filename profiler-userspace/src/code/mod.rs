@@ -29,6 +29,8 @@ const MAX_TABLES_BYTES: u64 = 64 << 20;
 pub(crate) enum Function {
     /// What it is called by all.
     Named(String),
+    /// A stub of the linkage table: the linker's name of the function that it leads to.
+    Stub(String),
     /// Where it begins.
     Begins(ElfAddress),
 }

@@ -37,6 +37,9 @@ const MAX_NAMES_BYTES: usize = 64 << 20;
 /// What is kept of a name beyond, in bytes.
 const MAX_SHORT_BYTES: usize = 256;
 
+/// What follows the name of the function that a stub of the linkage table leads to.
+const STUB: &str = "@plt";
+
 /// How names are wanted, and where they may come from beside the objects themselves.
 #[derive(Clone, Copy)]
 pub(super) struct Sources<'a> {
@@ -276,7 +279,7 @@ impl Object<'_> {
             let _permit = sources.memory.acquire(NAMES_BYTES);
             let places = named.nameless();
             nameless::place(file, elf, places, |at, function| {
-                named.place(at, function);
+                named.place(at, function, sources.naming.demangling);
             });
         }
         named
@@ -360,18 +363,20 @@ impl Named {
     }
 
     /// Notes in which function something lies.
-    fn place(&mut self, at: usize, function: code::Function) {
-        self.of[at] = match function {
-            code::Function::Begins(begin) => Symbol::Within(begin),
-            code::Function::Named(name) => {
-                let outermost = self.level(name.as_bytes(), Demangling::Off);
-                self.functions.push(Function {
-                    outermost,
-                    inlined: Vec::new(),
-                });
-                Symbol::Named(self.functions.len() - 1)
+    fn place(&mut self, at: usize, function: code::Function, demangling: Demangling) {
+        let outermost = match function {
+            code::Function::Begins(begin) => {
+                self.of[at] = Symbol::Within(begin);
+                return;
             }
+            code::Function::Named(name) => self.level(name.as_bytes(), Demangling::Off),
+            code::Function::Stub(name) => self.stub(name.as_bytes(), demangling),
         };
+        self.of[at] = Symbol::Named(self.functions.len());
+        self.functions.push(Function {
+            outermost,
+            inlined: Vec::new(),
+        });
     }
 
     /// Asks one source for what has no name yet, and keeps its answers.
@@ -422,6 +427,16 @@ impl Named {
             system_name,
             source: None,
         }
+    }
+
+    /// A stub of the linkage table, as perf and objdump call it: by the function that it leads to.
+    fn stub(&mut self, function: &[u8], demangling: Demangling) -> Level {
+        let mut level = self.level(function, demangling);
+        level.name.push_str(STUB);
+        if !level.system_name.is_empty() {
+            level.system_name.push_str(STUB);
+        }
+        level
     }
 
     /// Adds what DWARF has of an offset, as far as that is wanted.

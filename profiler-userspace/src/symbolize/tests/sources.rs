@@ -1,5 +1,6 @@
 //! Where an object's names come from, and in which order.
 
+use super::demangle::Demangling;
 use super::memory_budget::MemoryBudget;
 use super::native::{self, Sources, Symbol};
 use super::program::Workshop;
@@ -7,7 +8,7 @@ use super::{Naming, TWO_FUNCTIONS, USUAL, USUAL_MEMORY};
 use crate::object::{BuildId, Elf, ElfAddress, Fetch, FileOffset, RegularFile};
 use crate::process::Opened;
 use ::object::read::elf::{ElfFile64, ProgramHeader as _};
-use ::object::{Endianness, Object as _, ObjectSymbol as _};
+use ::object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol as _};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -160,6 +161,53 @@ fn stripped_code_is_its_function_or_each_address_itself() {
     let begin = Symbol::Within(ElfAddress(address - 1));
     assert_eq!(symbol_of_function, begin);
     assert_eq!(symbol(true), (Symbol::Unsymbolized, ElfAddress(address)));
+}
+
+#[test]
+fn a_linkage_stub_is_its_function_at_plt() {
+    let shop = Workshop::new();
+    let library = "namespace outer { int call(int x) { return x + 1; } }";
+    let program =
+        "namespace outer { int call(int); } int main(int c, char **) { return outer::call(c); }";
+    let made = shop
+        .compile("g++", "libouter.so", library, &["-shared", "-fPIC"])
+        .and_then(|library| {
+            let flags = ["-O1", "-s", "-Wl,-z,lazy,--no-as-needed", library.to_str()?];
+            shop.compile("g++", "program", program, &flags)
+        });
+    let Some(program) = made else {
+        return;
+    };
+    let shown = |demangling| {
+        let naming = Naming {
+            demangling,
+            ..Naming::default()
+        };
+        let sources = Sources {
+            naming: &naming,
+            ..HERE
+        };
+        let bytes = fs::read(&program).unwrap();
+        let file = ElfFile64::<'_, Endianness>::parse(bytes.as_slice()).unwrap();
+        let (start, size) = [".plt.sec", ".plt"]
+            .iter()
+            .find_map(|name| file.section_by_name(name)?.file_range())
+            .unwrap();
+        let stubs = (start..start + size).step_by(8);
+        stubs
+            .filter_map(|at| name_from(&shop, &program, FileOffset(at), sources))
+            .collect::<Vec<_>>()
+    };
+    let demangled = shown(Demangling::Full);
+    assert!(
+        demangled.contains(&"outer::call@plt".to_owned()),
+        "{demangled:?}"
+    );
+    let mangled = shown(Demangling::Off);
+    assert!(
+        mangled.contains(&"_ZN5outer4callEi@plt".to_owned()),
+        "{mangled:?}"
+    );
 }
 
 #[test]
