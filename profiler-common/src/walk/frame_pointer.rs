@@ -22,7 +22,7 @@ pub fn step(registers: Registers, memory: &impl Memory) -> Step {
         // Frames are above the stack pointer, each above the last: a chain that turns back is broken.
         return Step::End(StackEnd::NoFramePointer);
     }
-    let Some([caller_fp, return_address]) = memory.read::<2>(fp) else {
+    let Some([caller_fp, return_address]) = memory.read_upward::<2>(fp) else {
         return Step::End(StackEnd::Unreadable);
     };
     if return_address == 0 {

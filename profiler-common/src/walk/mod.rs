@@ -4,6 +4,7 @@
 //! through [`Memory`], so the same step runs in the kernel, in tests over a slice, and over captured stacks.
 //! Loops are the kernel half's business, because the verifier limits them.
 
+pub mod ahead;
 pub mod bisect;
 pub mod frame_pointer;
 pub mod maple;
@@ -16,6 +17,12 @@ use crate::abi::StackEnd;
 pub trait Memory {
     /// `N` consecutive words at `address`; none if any of them cannot be read.
     fn read<const N: usize>(&self, address: u64) -> Option<[u64; N]>;
+
+    /// As [`read`](Self::read), where words above these are likely to be read next, and this way: return addresses.
+    #[inline(always)]
+    fn read_upward<const N: usize>(&self, address: u64) -> Option<[u64; N]> {
+        self.read(address)
+    }
 }
 
 /// What is known of a frame's registers.

@@ -301,13 +301,13 @@ pub fn advance(
     } else if fp == Kept::at(cfa.wrapping_sub(16)) {
         // The frame record of code with frame pointers, in one read.
         let [value, ip] = memory
-            .read::<2>(cfa.wrapping_sub(16))
+            .read_upward::<2>(cfa.wrapping_sub(16))
             .ok_or(StackEnd::Unreadable)?;
         fp = Kept::value(value);
         ip
     } else {
         let [ip] = memory
-            .read::<1>(cfa.wrapping_sub(8))
+            .read_upward::<1>(cfa.wrapping_sub(8))
             .ok_or(StackEnd::Unreadable)?;
         ip
     };

@@ -24,6 +24,7 @@ use profiler_common::{
     },
     runtime::{CURSOR_WORDS, DESCRIPTOR_WORDS, DESCRIPTORS, FETCH_WORDS, RuntimeKind},
     walk::{
+        ahead::AHEAD,
         maple::PIVOTS,
         native::{FRAME_WORDS, Frame},
     },
@@ -199,6 +200,18 @@ pub(crate) struct Walk {
     pub(crate) at_entry: Word,
     /// Rules that were found lately, each at the place that its address has.
     pub(crate) rules: [Remembered; REMEMBERED],
+    /// What was read of the stack last.
+    pub(crate) stack: StackCopy,
+}
+
+/// A copy of words of a user stack; see [`profiler_common::walk::ahead`].
+#[repr(C)]
+pub(crate) struct StackCopy {
+    /// The address of the first, in bytes.
+    pub(crate) start: Word,
+    /// How many there are.
+    pub(crate) count: Word,
+    pub(crate) words: [Word; AHEAD],
 }
 
 /// For how many addresses rules are kept from one firing to the next. A power of two. Finding a rule

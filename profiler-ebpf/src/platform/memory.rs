@@ -19,7 +19,7 @@ use profiler_common::{
         FUNCTION_EVENT_WORDS, FUNCTION_FILE_BYTES, FUNCTION_NAME_BYTES, MAPPING_EVENT_WORDS,
         NAME_BYTES, NAME_WORDS, OWNER_BYTES, PATH_BYTES,
     },
-    walk::{Memory, maple::PIVOTS},
+    walk::{Memory, ahead::AHEAD, maple::PIVOTS},
 };
 
 /// The memory of the process that is running.
@@ -44,6 +44,20 @@ impl Memory for UserMemory {
         // SAFETY: the helper has filled it; any bytes are words.
         Some(unsafe { words.assume_init() })
     }
+}
+
+/// Copies words of the running process's stack; false if any of them is unreadable.
+#[inline(always)]
+pub(crate) fn copy_user_stack(into: &'static [Word; AHEAD], address: u64, bytes: u64) -> bool {
+    // Hidden from the compiler, which would check another number than the one that is used.
+    let bytes = black_box(bytes);
+    if bytes > 8 * AHEAD as u64 {
+        return false;
+    }
+    // SAFETY: there is room for as many bytes; the source is checked by the helper.
+    let failed =
+        unsafe { bpf_probe_read_user(into[0].as_ptr().cast(), bytes as u32, address as *const _) };
+    failed == 0
 }
 
 /// Copies bytes of the running process's memory to the beginning of `into`; false if there is no room or any is unreadable.

@@ -4,10 +4,9 @@ use crate::{
     platform::{
         loops::{PLAIN_FRAMES, Turn, repeat_anywhere},
         maps::Scratch,
-        memory::UserMemory,
         subprog::subprog,
     },
-    walk::rules,
+    walk::{rules, stack_memory::StackMemory},
 };
 use core::{hint::black_box, ops::ControlFlow};
 use profiler_common::{
@@ -36,7 +35,7 @@ impl Turn for PointerWalk {
         }
         place.store(self.registers.ip);
         walk.words.store(u64::from(index) + 1);
-        match frame_pointer::step(self.registers, &UserMemory) {
+        match frame_pointer::step(self.registers, &StackMemory(&walk.stack)) {
             Step::Caller(registers) => {
                 self.registers = registers;
                 ControlFlow::Continue(())
@@ -71,7 +70,7 @@ fn walk(cpu_slot: u32, scratch: &'static Scratch) {
     }
     // From memory, so that the verifier treats both ways here as one.
     let before = walk.words.load() as u32;
-    let Some(registers) = walk.frame().registers(&UserMemory) else {
+    let Some(registers) = walk.frame().registers(&StackMemory(&walk.stack)) else {
         return walk.end.store(StackEnd::NoFramePointer as u64);
     };
     let mut walk = PointerWalk {

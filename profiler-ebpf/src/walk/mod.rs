@@ -8,4 +8,5 @@ pub(crate) mod kstack_cache;
 pub(crate) mod mappings;
 pub(crate) mod rules;
 pub(crate) mod runtime;
+pub(crate) mod stack_memory;
 pub(crate) mod user;

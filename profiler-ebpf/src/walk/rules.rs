@@ -2,10 +2,10 @@
 
 use crate::platform::{
     maps::{REMEMBERED, RULES, SLABS, Scratch, Walk},
-    memory::UserMemory,
     subprog::subprog,
     word::Half,
 };
+use crate::walk::stack_memory::StackMemory;
 use core::ops::ControlFlow;
 use profiler_common::{
     abi::{PageRows, Row, Rule, SLAB_WORDS, StackEnd, TABLE_PAGE_BITS, slab_of},
@@ -34,7 +34,7 @@ subprog! {
             Some(word.load())
         };
         let mut frame = walk.frame();
-        match native::advance(rule, &mut frame, register, &UserMemory) {
+        match native::advance(rule, &mut frame, register, &StackMemory(&walk.stack)) {
             Ok(()) => {
                 walk.put(frame);
                 ControlFlow::Continue(())

@@ -9,13 +9,12 @@ use crate::{
         log::{self, Happened},
         loops::{Turn, repeat},
         maps::{Found, Scratch},
-        memory::UserMemory,
         subprog::subprog,
         word::Word,
     },
     sample::context::SampleContext,
     task::{self, UserMode},
-    walk::{code_cache, frame_pointers, mappings, rules, runtime},
+    walk::{code_cache, frame_pointers, mappings, rules, runtime, stack_memory::StackMemory},
 };
 use core::{hint::black_box, ops::ControlFlow};
 use profiler_common::{
@@ -163,11 +162,16 @@ impl UserWalk {
     }
 
     #[inline(always)]
+    fn memory(&self) -> StackMemory {
+        StackMemory(&self.scratch.walk.stack)
+    }
+
+    #[inline(always)]
     fn by_frame_pointer(&self, frame: &Frame) -> ControlFlow<u64> {
-        let Some(registers) = frame.registers(&UserMemory) else {
+        let Some(registers) = frame.registers(&self.memory()) else {
             return end(StackEnd::NoFramePointer);
         };
-        match frame_pointer::step(registers, &UserMemory) {
+        match frame_pointer::step(registers, &self.memory()) {
             Step::Caller(registers) => {
                 self.scratch.walk.put(Frame::called(registers));
                 ControlFlow::Continue(())
@@ -197,6 +201,7 @@ fn walk(cpu_slot: u32, scratch: &'static Scratch) {
     let walk = &scratch.walk;
     walk.fp_fallback.store(0);
     walk.words.store(0);
+    StackMemory(&walk.stack).forget();
     match task::user_registers(walk) {
         UserMode::None => {}
         // The first frame is known; how 32-bit frames lie is not our business.
