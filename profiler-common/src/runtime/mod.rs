@@ -11,6 +11,7 @@
 
 pub mod cpython;
 pub mod lua;
+pub mod luajit;
 pub mod perl;
 pub mod php;
 pub mod ruby;
@@ -21,7 +22,8 @@ use crate::walk::{Memory, native::Kept};
 /// Words of a descriptor: what user space says of a file with a runtime.
 pub const DESCRIPTOR_WORDS: usize = 64;
 
-/// The most descriptors at a time. Descriptor 0 means "no runtime" and is never filled.
+/// The most descriptors at a time. Descriptor 0 means "no runtime": bit *k* of its first word says whether a file has the runtime
+/// whose [`RuntimeKind`] is *k*.
 pub const DESCRIPTORS: usize = 64;
 
 /// Words of a cursor: what a runtime keeps from one step along a chain to the next.

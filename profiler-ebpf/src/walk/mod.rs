@@ -5,6 +5,7 @@ pub(crate) mod code_index;
 pub(crate) mod frame_pointers;
 pub(crate) mod kernel;
 pub(crate) mod kstack_cache;
+pub(crate) mod machine_code;
 pub(crate) mod mappings;
 pub(crate) mod rules;
 pub(crate) mod runtime;

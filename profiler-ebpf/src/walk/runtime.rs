@@ -19,7 +19,7 @@ use profiler_common::{
     abi::{CodeState, Counter, FrameTag, FrameWord, MAX_USER_FRAMES, MAX_USER_WORDS, StackEnd},
     runtime::{
         Begin, ChainFrame, Cursor, NativeFrame, Process, Runtime, RuntimeKind, cpython::CPython,
-        lua::Lua, perl::Perl, php::Php, ruby::Ruby,
+        lua::Lua, luajit::LuaJit, perl::Perl, php::Php, ruby::Ruby,
     },
     walk::{
         Memory,
@@ -129,7 +129,7 @@ fn insert(
 
 /// What is kept of the process.
 #[inline(always)]
-fn known(scratch: &'static Scratch) -> Option<&'static Known> {
+pub(crate) fn known(scratch: &'static Scratch) -> Option<&'static Known> {
     scratch
         .walk
         .known
@@ -609,5 +609,6 @@ runtimes! {
     Php Php, php_level php_step php_strings;
     Ruby Ruby, ruby_level ruby_step ruby_strings;
     Perl Perl, perl_level perl_step perl_strings;
+    LuaJit LuaJit, luajit_level luajit_step luajit_strings;
     Lua Lua, lua_level lua_step lua_strings;
 }

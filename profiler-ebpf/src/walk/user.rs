@@ -14,7 +14,10 @@ use crate::{
     },
     sample::context::SampleContext,
     task::{self, UserMode},
-    walk::{code_cache, frame_pointers, mappings, rules, runtime, stack_memory::StackMemory},
+    walk::{
+        code_cache, frame_pointers, machine_code, mappings, rules, runtime,
+        stack_memory::StackMemory,
+    },
 };
 use core::{hint::black_box, ops::ControlFlow};
 use profiler_common::{
@@ -84,6 +87,10 @@ impl UserWalk {
         let is_runtime_s = config::has(Switches::RUNTIMES) && CodeState(kind).runtime() != 0;
         if is_runtime_s {
             runtime::save_registers(self.scratch);
+            if index == 0 {
+                let own_address = address.wrapping_add(found.shift.load());
+                machine_code::settle_first(self.cpu_slot, CodeState(kind).runtime(), own_address);
+            }
         }
         let outcome = self.leave(place, index, &frame, found, address);
         if is_runtime_s {
@@ -105,6 +112,12 @@ impl UserWalk {
     ) -> ControlFlow<u64> {
         match found.kind.load() {
             Found::UNKNOWN => end(StackEnd::NotLoaded),
+            Found::NO_TABLE
+                if config::has(Switches::RUNTIMES)
+                    && machine_code::leave(self.cpu_slot, self.scratch, index == 0) =>
+            {
+                ControlFlow::Continue(())
+            }
             Found::NO_TABLE if config::has(Switches::FRAME_POINTERS) => {
                 self.by_frame_pointer(frame)
             }

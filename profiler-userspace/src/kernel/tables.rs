@@ -106,6 +106,9 @@ impl TableStore for Tables {
         for (place, word) in place.iter().zip(words) {
             place.store(*word, Relaxed);
         }
+        // The first tells the kernel half which runtimes there are.
+        let kind = words[0] & 0xff;
+        self.runtimes.words()[0].fetch_or(1 << kind, Relaxed);
         self.descriptors += 1;
         u8::try_from(self.descriptors - 1).ok()
     }

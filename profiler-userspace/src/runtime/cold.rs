@@ -27,7 +27,7 @@ pub(super) fn cold_part(image: &Image<'_>, function: u64) -> Option<Range<u64>> 
         return None;
     }
     let (addresses, _, first) = read_entry(image, next)?;
-    DEFINE_FRAME.contains(&first).then_some(addresses)
+    DEFINE_FRAME.contains(&first[0]).then_some(addresses)
 }
 
 /// The addresses of the function that begins at an address, without a second part.
@@ -56,6 +56,26 @@ pub(super) fn starts(image: &Image<'_>) -> Option<Vec<u64>> {
 
 /// The largest function that begins within some addresses.
 pub(super) fn largest(image: &Image<'_>, within: Range<u64>) -> Option<Range<u64>> {
+    largest_of(image, within, |_| true)
+}
+
+/// The largest function that begins within some addresses, and of which the first instruction of its entry says that its frame has
+/// so many bytes.
+pub(super) fn largest_with_frame(
+    image: &Image<'_>,
+    within: Range<u64>,
+    bytes: u8,
+) -> Option<Range<u64>> {
+    largest_of(image, within, |instructions| {
+        instructions == [*DEFINE_FRAME.end(), bytes]
+    })
+}
+
+fn largest_of(
+    image: &Image<'_>,
+    within: Range<u64>,
+    is_it: impl Fn([u8; 2]) -> bool,
+) -> Option<Range<u64>> {
     /// More functions are not looked at.
     const MOST: usize = 1 << 14;
     let index = Index::of(image)?;
@@ -65,8 +85,8 @@ pub(super) fn largest(image: &Image<'_>, within: Range<u64>) -> Option<Range<u64
         within.contains(&function).then_some(place)
     });
     let extents = functions.filter_map(|place| {
-        let (addresses, _, _) = read_entry(image, index.entry(place)?)?;
-        Some(addresses)
+        let (addresses, _, first) = read_entry(image, index.entry(place)?)?;
+        is_it(first).then_some(addresses)
     });
     extents.max_by_key(|addresses| addresses.end.saturating_sub(addresses.start))
 }
@@ -129,8 +149,8 @@ impl<'i> Index<'i> {
     }
 }
 
-/// The addresses that an entry of `.eh_frame` is about, the address of the next entry, and its first instruction.
-fn read_entry(image: &Image<'_>, entry: u64) -> Option<(Range<u64>, u64, u8)> {
+/// The addresses that an entry of `.eh_frame` is about, the address of the next entry, and its first two bytes of instructions.
+fn read_entry(image: &Image<'_>, entry: u64) -> Option<(Range<u64>, u64, [u8; 2])> {
     let length = number(image, entry)?;
     let next = entry.checked_add(4)?.checked_add(u64::from(length))?;
     // The end of the table, an entry of 64 bits, and one that is common to others.
@@ -145,9 +165,10 @@ fn read_entry(image: &Image<'_>, entry: u64) -> Option<(Range<u64>, u64, u8)> {
     let additional = place.checked_add(8)?;
     image.copy(additional, &mut byte)?;
     let first = additional.checked_add(1 + u64::from(byte[0]))?;
-    image.copy(first, &mut byte)?;
+    let mut instructions = [0; 2];
+    image.copy(first, &mut instructions)?;
     let end = begin.checked_add(u64::from(bytes))?;
-    Some((begin..end, next, byte[0]))
+    Some((begin..end, next, instructions))
 }
 
 fn number(image: &Image<'_>, address: u64) -> Option<u32> {

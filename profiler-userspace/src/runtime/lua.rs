@@ -8,7 +8,7 @@ mod function;
 mod names;
 mod proto;
 
-pub(super) use function::{complete, lines};
+pub(super) use function::{complete, complete_with, lines, twice};
 
 use super::cold::{cold_part, largest};
 use super::image::Image;

@@ -5,8 +5,8 @@
 
 use super::Words;
 use profiler_common::runtime::{
-    FETCH_WORDS, Process, Runtime as _, RuntimeKind, cpython::CPython, lua::Lua, perl::Perl,
-    php::Php, ruby::Ruby,
+    FETCH_WORDS, Process, Runtime as _, RuntimeKind, cpython::CPython, lua::Lua, luajit::LuaJit,
+    perl::Perl, php::Php, ruby::Ruby,
 };
 use profiler_common::walk::Memory;
 use std::cell::Cell;
@@ -41,8 +41,8 @@ impl TargetMemory {
             RuntimeKind::Perl => Perl::check(self, function),
             RuntimeKind::Php => Php::check(self, function),
             RuntimeKind::Ruby => Ruby::check(self, function),
+            RuntimeKind::LuaJit => LuaJit::check(self, function),
             RuntimeKind::Lua => Lua::check(self, function),
-            _ => None,
         }
     }
 

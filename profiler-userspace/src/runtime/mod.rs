@@ -10,6 +10,7 @@ mod cold;
 mod cpython;
 mod image;
 mod lua;
+mod luajit;
 mod memory;
 mod perl;
 mod php;
@@ -106,6 +107,16 @@ const RUNTIMES: &[Row] = &[
         lines: Lines::Read(ruby::lines),
         glue: ruby::GLUE,
         complete: None,
+    },
+    Row {
+        kind: RuntimeKind::LuaJit,
+        detect: luajit::detect,
+        separator: ".",
+        unnamed: "<anonymous>",
+        is_nameless: |_| true,
+        lines: Lines::Read(luajit::lines),
+        glue: luajit::GLUE,
+        complete: Some(luajit::complete),
     },
     Row {
         kind: RuntimeKind::Lua,

@@ -6,6 +6,7 @@
 use super::{names, proto::Proto};
 use crate::process::{FunctionEvent, FunctionLines, RuntimeFunction};
 use crate::runtime::TargetMemory;
+use profiler_common::abi::FrameWord;
 use profiler_common::runtime::RuntimeKind;
 use profiler_common::runtime::lua::NOT_CALLED_BY_NEXT;
 use std::sync::Arc;
@@ -49,7 +50,7 @@ fn steps_to_lines(steps: &[u8], absolute: &[u32], first: u32) -> Vec<u32> {
 }
 
 /// Ends and lines, for positions without the mark and for those with it.
-fn twice(lines: &[u32]) -> Box<[(u32, u32)]> {
+pub(in crate::runtime) fn twice(lines: &[u32]) -> Box<[(u32, u32)]> {
     let mut table: Vec<(u32, u32)> = Vec::new();
     for mark in [0, NOT_CALLED_BY_NEXT] {
         for (place, line) in lines.iter().enumerate() {
@@ -63,35 +64,47 @@ fn twice(lines: &[u32]) -> Box<[(u32, u32)]> {
     table.into()
 }
 
-/// Completes what the event says: the file has the compiler's mark in front, and the name is what the caller's code calls the
-/// function.
+/// See [`complete_with`].
 pub(in crate::runtime) fn complete(
     event: &FunctionEvent,
     memory: &TargetMemory,
     function: &mut RuntimeFunction,
+) {
+    let name =
+        |memory: &TargetMemory, caller, call| names::of_called(&Proto::new(memory, caller), call);
+    complete_with(event, memory, function, RuntimeKind::Lua, name);
+}
+
+/// Completes what the event says: the file has the compiler's mark in front, and the name is what the caller's code calls the
+/// function. `name_of` reads that, given the caller and the number of the instruction that calls.
+pub(in crate::runtime) fn complete_with(
+    event: &FunctionEvent,
+    memory: &TargetMemory,
+    function: &mut RuntimeFunction,
+    kind: RuntimeKind,
+    name_of: impl Fn(&TargetMemory, u64, u32) -> Option<String>,
 ) {
     function.file = file(&function.file);
     if function.first_line == 0 {
         function.first_line = 1;
         "<main>".clone_into(&mut function.name);
         function.is_unnamed = false;
-    } else if let Some(name) = called(event, memory) {
+        return;
+    }
+    if event.position.number() & NOT_CALLED_BY_NEXT != 0 {
+        return;
+    }
+    let Some(caller) = event.caller.map(FrameWord::function_address) else {
+        return;
+    };
+    let is_same = || memory.check(kind, caller) == Some(event.call.check());
+    let call = event.call.number() & !NOT_CALLED_BY_NEXT;
+    // What was read counts only if the caller was there before and after.
+    let name = is_same().then(|| name_of(memory, caller, call)).flatten();
+    if let Some(name) = name.filter(|_| is_same()) {
         function.name = name;
         function.is_unnamed = false;
     }
-}
-
-/// What the code of the function behind calls it.
-fn called(event: &FunctionEvent, memory: &TargetMemory) -> Option<String> {
-    if event.position.number() & NOT_CALLED_BY_NEXT != 0 {
-        return None;
-    }
-    let caller = event.caller?.function_address();
-    let is_same = || memory.check(RuntimeKind::Lua, caller) == Some(event.call.check());
-    is_same().then_some(())?;
-    let call = event.call.number() & !NOT_CALLED_BY_NEXT;
-    let name = names::of_called(&Proto::new(memory, caller), call)?;
-    is_same().then_some(name)
 }
 
 /// `@` and a path, `=` and a name, or the program's text, of which the first line is shown.

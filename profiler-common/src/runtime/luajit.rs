@@ -1,0 +1,62 @@
+//! LuaJIT 2.1 with 64-bit pointers (GC64): frames on a `lua_State`'s stack.
+//!
+//! The interpreter is written in assembly, and keeps a native frame of 80 bytes for each of its calls, whose second and third
+//! words are the `lua_State` and the next instruction. Each is one level. The `lua_State` says in turn where that native frame
+//! is (`cframe`), so that one is known by the other. Coroutines lie above each other in the same way.
+//!
+//! Machine code has no unwind rows. It runs in the native frame of the interpreter that it was entered from, somewhat below:
+//! [`is_frame`] tells it, and the walk goes on from there.
+//!
+//! Sources: `lj_obj.h`, `lj_frame.h`, `vm_x64.dasc`, `lj_debug.c` of the version of 20 March 2022, and OpenResty's of 19 January
+//! 2023.
+
+mod chain;
+mod function;
+mod layout;
+
+pub use chain::{Interpreter, is_frame};
+pub use layout::{DISPATCH, FRAME_STEP, MOST_FRAME_STEPS, NOT_CALLED_BY_NEXT, at};
+
+use super::{Begin, ChainFrame, Cursor, NativeFrame, Process, Runtime, Strings};
+
+/// LuaJIT.
+#[derive(Clone, Copy, Debug)]
+pub struct LuaJit;
+
+impl Runtime for LuaJit {
+    const OUTLIVES_NATIVE_FRAMES: bool = true;
+
+    #[inline(always)]
+    fn begin(_: &impl Process, _: &impl Cursor, native: &NativeFrame) -> Begin {
+        if native.is_any() {
+            Begin::NotHere
+        } else {
+            Begin::Begun
+        }
+    }
+
+    #[inline(always)]
+    fn is_level(process: &impl Process, cursor: &impl Cursor, native: &NativeFrame) -> bool {
+        chain::is_level(process, cursor, native)
+    }
+
+    /// The function is a `GCproto`, the position the number of an instruction, and [`NOT_CALLED_BY_NEXT`] beside it.
+    #[inline(always)]
+    fn step(process: &impl Process, cursor: &impl Cursor) -> ChainFrame {
+        chain::step(process, cursor)
+    }
+
+    #[inline(always)]
+    fn check(process: &impl Process, function: u64) -> Option<u32> {
+        function::check(process, function)
+    }
+
+    /// Only the file: functions have no names. `extra` is zero.
+    #[inline(always)]
+    fn strings(process: &impl Process, function: u64) -> Option<Strings> {
+        function::strings(process, function)
+    }
+}
+
+#[cfg(test)]
+mod tests;

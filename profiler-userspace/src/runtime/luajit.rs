@@ -1,0 +1,135 @@
+//! LuaJIT 2.1: how it is recognized, what its functions are called.
+//!
+//! In: an object's file. Out: a descriptor. The interpreter is one piece of assembly, with one entry in `.eh_frame` that says
+//! that its native frame has 80 bytes. Where a `global_State` keeps the running `lua_State`, its instructions say, which differ
+//! from build to build.
+
+mod function;
+mod names;
+mod proto;
+
+pub(super) use function::{complete, lines};
+
+use super::cold::largest_with_frame;
+use super::image::Image;
+use super::{Detected, Words};
+use profiler_common::runtime::{DESCRIPTOR_WORDS, RuntimeKind, first_word, luajit::at};
+
+/// The native functions that are the interpreter, or stand directly around it.
+pub(super) const GLUE: &[&str] = &[
+    "lj_BC_FUNCC",
+    "lj_vm_call",
+    "lj_vm_pcall",
+    "lj_vm_cpcall",
+    "lj_vm_resume",
+    "lj_vm_ffi_callback",
+    "lj_vm_ffi_call",
+    "lj_ccall_func",
+    "lj_ccallback_enter",
+    "lj_cf_ffi_meta___call",
+    "lj_cf_coroutine_resume",
+    "lua_call",
+    "lua_pcall",
+    "lua_cpcall",
+    "lua_resume",
+];
+
+/// Recognizes LuaJIT by what it exports.
+pub(super) fn detect(image: &Image<'_>) -> Option<Detected> {
+    let set_mode = image.symbol("luaJIT_setmode")?;
+    // Since 2.1.
+    let is_known = image.symbol("luaJIT_profile_start").is_some();
+    Some(Detected {
+        kind: RuntimeKind::LuaJit,
+        name: format!("LuaJIT 2.{}", u8::from(is_known)),
+        words: if is_known {
+            words(image, set_mode.address)
+        } else {
+            Err("its version is not known")
+        },
+    })
+}
+
+/// How far the parts of the library lie from each other, at most.
+const NEAR: u64 = 1 << 20;
+/// Bytes of the interpreter's native frame.
+const FRAME_BYTES: u8 = 80;
+/// The interpreter is no smaller, and not much larger.
+const SMALLEST: u64 = 8 << 10;
+const LARGEST: u64 = 64 << 10;
+
+fn words(image: &Image<'_>, near: u64) -> Result<Box<Words>, &'static str> {
+    let near = near.saturating_sub(NEAR)..near.saturating_add(NEAR);
+    let interpreter = largest_with_frame(image, near, FRAME_BYTES)
+        .filter(|addresses| (SMALLEST..LARGEST).contains(&(addresses.end - addresses.start)))
+        .ok_or("its interpreter is not one with 64-bit pointers")?;
+    let mut words: Words = [0; DESCRIPTOR_WORDS];
+    words[0] = first_word(RuntimeKind::LuaJit, 2 << 16 | 1 << 8);
+    [words[at::LOOP], words[at::LOOP + 1]] = [interpreter.start, interpreter.end];
+    let mut code = vec![0; (interpreter.end - interpreter.start) as usize];
+    image
+        .copy(interpreter.start, &mut code)
+        .ok_or("its interpreter cannot be read")?;
+    words[at::CURRENT_STATE] =
+        current_state(&code).ok_or("where it keeps the running state is not known")?;
+    Ok(Box::new(words))
+}
+
+/// Where `cur_L` is in a `global_State`: `lj_vm_call` adds to that what leads to the table of instructions, in r14, and stores the
+/// state relative to that.
+fn current_state(code: &[u8]) -> Option<u64> {
+    let number = |bytes: &[u8]| Some(i32::from_le_bytes(bytes.get(..4)?.try_into().ok()?));
+    // add $imm32, %r14
+    let table = code.windows(7).find_map(|bytes| {
+        let distance = bytes.strip_prefix(&[0x49, 0x81, 0xc6])?;
+        number(distance)
+    })?;
+    // mov %rbp, disp32(%r14); movl $-1, disp32(%r14)
+    let state = code.windows(18).find_map(|bytes| {
+        let rest = bytes.strip_prefix(&[0x49, 0x89, 0xae])?;
+        let marks = &rest[4..];
+        let is_followed = marks.starts_with(&[0x41, 0xc7, 0x86]) && marks[7..] == [0xff; 4];
+        is_followed.then(|| number(rest))?
+    })?;
+    let place = i64::from(table) + i64::from(state);
+    u64::try_from(place).ok().filter(|place| *place < 4096)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+
+    #[test]
+    fn an_installed_luajit_is_recognized() {
+        let Ok(file) = File::open("/usr/bin/luajit") else {
+            return;
+        };
+        let detected = detect(&Image::read(&file).unwrap()).unwrap();
+        assert_eq!(
+            (detected.kind, &*detected.name),
+            (RuntimeKind::LuaJit, "LuaJIT 2.1")
+        );
+        let words = detected.words.unwrap();
+        assert!(words[at::LOOP + 1] - words[at::LOOP] > SMALLEST);
+        assert_eq!(words[at::CURRENT_STATE], 0x170);
+    }
+
+    #[test]
+    fn the_running_state_is_where_the_interpreter_puts_it() {
+        let mut code = vec![0x90; 8];
+        code.extend([0x49, 0x81, 0xc6, 0xa8, 0x0f, 0, 0, 0x90]);
+        code.extend([0x49, 0x89, 0xae, 0xc8, 0xf1, 0xff, 0xff]);
+        code.extend([
+            0x41, 0xc7, 0x86, 0x10, 0xf1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+        ]);
+        assert_eq!(current_state(&code), Some(0x170));
+        assert_eq!(current_state(&code[..20]), None);
+    }
+
+    #[test]
+    fn other_objects_are_no_luajit() {
+        let file = File::open(std::env::current_exe().unwrap()).unwrap();
+        assert_eq!(detect(&Image::read(&file).unwrap()), None);
+    }
+}
