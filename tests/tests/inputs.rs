@@ -92,7 +92,7 @@ fn a_broken_file_is_refused_by_name_and_line_and_leaves_no_output() {
         fs::write(&file, text).expect("a file can be written");
         render(&file, &format!("-o {}", output.display()))
             .expect_code(1)
-            .expect_stderr(&format!("cannot render {}", file.display()))
+            .expect_stderr(&format!("cannot read {}", file.display()))
             .expect_stderr(said);
         assert!(!output.exists(), "{said}");
     }

@@ -372,7 +372,7 @@ fn a_file_that_is_no_raw_recording_is_refused_with_a_reason() {
         let out = folder.path().join("x.svg");
         let run = render(&path, &format!("-o {}", out.display())).expect_code(1);
         assert!(
-            run.stderr.starts_with("flame-bpf: cannot render "),
+            run.stderr.starts_with("flame-bpf: cannot read "),
             "{}",
             run.stderr
         );

@@ -24,7 +24,7 @@ pub(crate) struct Foreign {
 pub(crate) fn read(name: &str, kind: Kind, bytes: &[u8], wanted: &Wanted<'_>) -> Result<Foreign> {
     let reading = kind.read(bytes, wanted);
     let Reading { profile, notes } =
-        reading.with_context(|| format!("cannot render {name}: read as {}", kind.name()))?;
+        reading.with_context(|| format!("cannot read {name}: read as {}", kind.name()))?;
     let weight = profile.unit.shown(profile.total_weight());
     let recorded = format!(
         "{}: {} {} in {}",

@@ -41,7 +41,7 @@ impl Input {
             let size = file.metadata()?.len();
             Self::from(BufReader::new(file), size, wanted, windows)
         };
-        read().with_context(|| format!("cannot render {}", name(path)))
+        read().with_context(|| format!("cannot read {}", name(path)))
     }
 
     /// Reads an input that is probably so large.

@@ -59,7 +59,7 @@ pub(super) fn pieces(
             Input::Recording(read) => {
                 ensure!(
                     asked.sample_type.is_none(),
-                    "cannot render {name}: a raw recording counts one thing alone; leave --sample-type out"
+                    "cannot read {name}: a raw recording counts one thing alone; leave --sample-type out"
                 );
                 let host = read.raw_recording.facts.host.clone();
                 (of_recording(symbolizer, *read), Some(host))
@@ -75,7 +75,7 @@ pub(super) fn pieces(
             (Some(RootPer::File), _) => Some(name),
             (Some(RootPer::Host), Some(host)) => Some(host),
             (Some(RootPer::Host), None) => bail!(
-                "cannot render {name}: it does not name its host, as raw recordings do; use --root-per file"
+                "cannot read {name}: it does not name its host, as raw recordings do; use --root-per file"
             ),
         };
         if let Some(source) = source {
