@@ -22,6 +22,8 @@ pub struct GraphFrame {
     pub kind: String,
     /// As in `rgb(1,2,3)`.
     pub color: String,
+    /// What is said of it instead of its weight; empty if nothing.
+    pub note: String,
 }
 
 /// What a graph carries for its script.
@@ -30,7 +32,7 @@ pub struct Graph {
     /// Title, subtitle, unit, balance.
     pub texts: Vec<String>,
     /// Whether something was lost, whether it grows downwards, a frame's height, the least width in millionths,
-    /// whether that is a share, whether it is a flame chart.
+    /// whether that is a share, whether it is a flame chart, whether frames are hatched, how many notes there are.
     pub settings: Vec<u64>,
     /// All frames in preorder, from the root.
     pub frames: Vec<GraphFrame>,
@@ -95,7 +97,7 @@ impl<'a> Bytes<'a> {
         let size = self.number()?;
         let texts = std::str::from_utf8(self.take(size)?).map_err(|error| error.to_string())?;
         let mut texts: Vec<String> = texts.split('\n').map(str::to_owned).collect();
-        let settings = self.numbers(6)?;
+        let settings = self.numbers(8)?;
         let legend_size = self.number()?;
         self.take(3 * legend_size)?;
         let name_count = self.number()?;
@@ -103,6 +105,9 @@ impl<'a> Bytes<'a> {
         let colors = self.take(3 * name_count)?;
         let count = self.number()?;
         let ups = self.numbers(count - 1)?;
+        if ups.iter().any(|up| *up > count) {
+            return Err("a frame above the root".to_owned());
+        }
         let places = self.numbers(count - 1)?;
         let mut owns = self.numbers(count)?;
         let mut times = None;
@@ -117,7 +122,8 @@ impl<'a> Bytes<'a> {
             return Err(format!("{} bytes too many", self.0.len()));
         }
         let mut behind = texts.split_off(4);
-        let names = behind.split_off(legend_size as usize);
+        let mut names = behind.split_off(legend_size as usize);
+        let notes = names.split_off(name_count as usize);
         let mut fresh = 0;
         let mut depth = 0;
         let mut frames = Vec::new();
@@ -149,6 +155,7 @@ impl<'a> Bytes<'a> {
                     .checked_sub(1)
                     .map_or_else(String::new, |kind| behind[kind].clone()),
                 color: format!("rgb({},{},{})", rgb[0], rgb[1], rgb[2]),
+                note: notes.get(name).cloned().unwrap_or_default(),
             });
         }
         Ok(Graph {

@@ -3,9 +3,9 @@
 //! In: the arguments of the process. Out: what to compare, and how, if that was asked for. Never opens a file.
 
 use super::flags::{NameArgs, SelectArgs};
-use super::plan;
+use super::{plan, value};
 use crate::diff::{Condition, Wanted};
-use crate::output::DiffFormat;
+use crate::output::{DiffFormat, Style};
 use crate::plan::{DiffOutput, Diffing, Verbosity};
 use anyhow::{Result, bail, ensure};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,9 @@ use std::path::{Path, PathBuf};
     override_usage = "flame-bpf diff BEFORE AFTER [OPTIONS]\n       flame-bpf diff BEFORE... [OPTIONS] -- AFTER...",
     after_help = "\
 Exit status: 0 compared, no condition met; 1 failed; 2 wrong usage; 3 a condition is met; 4 these
-recordings cannot tell whether one is.",
+recordings cannot tell whether one is.
+
+Colours: red is more, blue is less, grey is noise; hatched where the inputs do not say how much they vary.",
     max_term_width = 120
 )]
 pub(super) struct DiffArgs {
@@ -26,7 +28,7 @@ pub(super) struct DiffArgs {
     /// Several recordings of after, behind those of before: they also show what varies from run to run
     #[arg(last = true, value_name = "AFTER")]
     after: Vec<PathBuf>,
-    /// Write .txt (or `-`), .json or .folded (two columns). Repeatable [default: text on stdout]
+    /// Write .svg, .html, .txt (or `-`), .json or .folded (two columns). Repeatable [default: text on stdout]
     #[arg(short, long, value_name = "FILE")]
     output: Vec<PathBuf>,
     /// Compare CPU time (or what is counted) for each second instead of shares, for loads that differ
@@ -45,6 +47,15 @@ pub(super) struct DiffArgs {
     select: SelectArgs,
     #[command(flatten)]
     names: NameArgs,
+    /// Title [default: the names of both sides]
+    #[arg(long, value_name = "TEXT")]
+    title: Option<String>,
+    /// Width of the image [default: as wide as the window]
+    #[arg(long, value_name = "PIXELS", value_parser = value::pixels)]
+    width: Option<u32>,
+    /// Grow downward, as icicles do
+    #[arg(long)]
+    inverted: bool,
     /// Print only warnings and errors
     #[arg(short, long)]
     quiet: bool,
@@ -61,6 +72,12 @@ pub(super) fn build(args: DiffArgs) -> Result<Diffing> {
         stdin.count() < 2,
         "- is stdin, which can be read once; keep one of them"
     );
+    let style = Style {
+        width: args.width,
+        inverted: args.inverted,
+        ..Style::default()
+    };
+    style.check()?;
     Ok(Diffing {
         before,
         after,
@@ -72,6 +89,8 @@ pub(super) fn build(args: DiffArgs) -> Result<Diffing> {
         },
         conditions: args.fail_if,
         outputs: outputs(args.output)?,
+        style,
+        title: args.title,
         servers: plan::servers(args.names.debuginfod.as_deref())?,
         naming: plan::naming(args.names),
         verbosity: Verbosity {
@@ -83,6 +102,12 @@ pub(super) fn build(args: DiffArgs) -> Result<Diffing> {
 
 /// Before and after, of what stands before and behind `--`.
 fn sides(mut files: Vec<PathBuf>, after: Vec<PathBuf>) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
+    if let Some(option) = after.iter().find(|file| is_option(file)) {
+        bail!(
+            "{0} behind -- is taken for a recording; name options before --, and a file of that name as ./{0}",
+            option.display()
+        );
+    }
     if !after.is_empty() {
         return Ok((files, after));
     }
@@ -100,6 +125,12 @@ fn sides(mut files: Vec<PathBuf>, after: Vec<PathBuf>) -> Result<(Vec<PathBuf>, 
              `flame-bpf diff A1 A2 -- B1 B2`"
         ),
     }
+}
+
+/// Whether it reads like an option. `-` alone is stdin.
+fn is_option(file: &Path) -> bool {
+    let name = file.as_os_str().as_encoded_bytes();
+    name.len() > 1 && name[0] == b'-'
 }
 
 fn outputs(paths: Vec<PathBuf>) -> Result<Vec<DiffOutput>> {
@@ -188,6 +219,7 @@ mod tests {
             &["a", "b", "-o", "d.fbpf"],
             &["a", "b", "-o", "d.txt", "-o", "d.txt"],
             &["a", "b", "--fail-if", "slower"],
+            &["a", "b", "--width", "3"],
         ] {
             assert_eq!(parse(line).unwrap_err().code, 2, "{line:?}");
         }

@@ -21,7 +21,7 @@ Examples:
   flame-bpf render x.fbpf -o x.svg         ... draw later, on any machine
   sudo flame-bpf -a --window 10s -o day.fbpf              record until Ctrl-C ...
   flame-bpf render day.fbpf --from 14:05 --to 14:10       ... draw five minutes of it
-  flame-bpf diff before.fbpf after.fbpf                   what changed, and what is noise
+  flame-bpf diff before.fbpf after.fbpf -o d.svg          what changed, and what is noise
 
 If stdout is a pipe or a file and no output is named, folded stacks go there; messages go to stderr.
 Needs Linux 5.15, and root or CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE.

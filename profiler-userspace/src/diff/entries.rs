@@ -3,7 +3,7 @@
 //! In: profiles of each side. Out: nodes in preorder, callees by name, and for each node and window what was counted right
 //! there. A frame is one node on both sides if its stable name and its callers' are the same. Weight is conserved.
 
-use super::matching::{self, Class};
+use super::matching::{Class, SameBuilds};
 use crate::profile::{
     CallTree, Frame, FrameId, FrameKind, IndexSet, NodeIndex, Profile, TreeSample,
 };
@@ -35,16 +35,17 @@ impl Name {
             true => &self.names[0],
             false => &self.names[1],
         };
-        match all.contains(&self.stable) {
-            true => &self.stable,
-            false => all.iter().min().map_or(&*self.stable, |name| name),
+        match all.iter().next() {
+            Some(only) if all.len() == 1 => only,
+            _ => &self.stable,
         }
     }
 
-    /// Whether it is on both sides, and reads differently.
+    /// Whether it is on both sides, and nowhere reads the same.
     pub(super) fn is_loose(&self) -> bool {
         let [before, after] = &self.names;
-        self.class.is_code() && !before.is_empty() && !after.is_empty() && before != after
+        let is_on_both = !before.is_empty() && !after.is_empty();
+        self.class.is_code() && is_on_both && before.is_disjoint(after)
     }
 }
 
@@ -90,7 +91,10 @@ pub(super) struct Tree {
 impl Tree {
     /// Of these profiles, by side.
     pub(super) fn new(sides: &[Vec<Profile>; 2]) -> Self {
-        let mut growing = Growing::default();
+        let mut growing = Growing {
+            same_builds: SameBuilds::new(sides),
+            ..Growing::default()
+        };
         growing.names_of_programs(sides);
         for (side, profiles) in sides.iter().enumerate() {
             let mut window = 0;
@@ -129,6 +133,7 @@ struct Growing {
     entries: HashMap<(usize, usize, usize, usize), Sums>,
     /// What the program of each side is called, where each has one and they differ.
     program: Option<[String; 2]>,
+    same_builds: SameBuilds,
 }
 
 /// What stands for the program where both sides have one, of different names.
@@ -155,7 +160,7 @@ impl Growing {
         let names: Vec<NameIndex> = tree
             .frames()
             .map(|(frame, _)| {
-                let stable = matching::stable(frame).into_owned();
+                let stable = self.same_builds.stable(frame).into_owned();
                 self.name(stable, Class::of(frame.kind), &frame.name, side)
             })
             .collect();
@@ -217,7 +222,7 @@ impl Growing {
                     name: comm.to_owned(),
                     kind: FrameKind::Process,
                 };
-                matching::stable(&frame).into_owned()
+                self.same_builds.stable(&frame).into_owned()
             }
         };
         let name = self.name(stable, Class::Owner, comm, side);

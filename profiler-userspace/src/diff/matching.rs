@@ -1,10 +1,12 @@
 //! Which function of one build is which of another.
 //!
 //! In: a frame's name. Out: the part of it that stays the same when the program is built again: compilers number what they
-//! copy, split and hash. Code without a name is known by its module alone. Never: a guess from where a function is called.
+//! copy, split and hash. Code without a name is known by its module, and by its offset if that was not built again.
+//! Never: a guess from where a function is called.
 
-use crate::profile::{Frame, FrameKind};
+use crate::profile::{Frame, FrameKind, Profile};
 use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 
 /// What compilers and linkers put behind the name of a part or a copy of a function, each perhaps with a number.
 const PARTS: [&str; 6] = ["isra", "constprop", "part", "cold", "lto_priv", "llvm"];
@@ -41,13 +43,44 @@ impl Class {
     }
 }
 
-/// What a frame is known by in every build.
-pub(super) fn stable(frame: &Frame) -> Cow<'_, str> {
-    match Class::of(frame.kind) {
-        Class::Owner => owner(&frame.name),
-        Class::User => code(&frame.name),
-        Class::Kernel => code(&frame.name),
-        Class::Mark => Cow::Borrowed(&frame.name),
+/// The modules that both sides ran in the same builds, as their build IDs say.
+#[derive(Debug, Default)]
+pub(super) struct SameBuilds(HashSet<String>);
+
+impl SameBuilds {
+    /// Those of both sides.
+    pub(super) fn new(sides: &[Vec<Profile>; 2]) -> Self {
+        let [before, after] = sides.each_ref().map(|profiles| {
+            let mut builds: HashMap<&str, HashSet<&[u8]>> = HashMap::new();
+            for mapping in profiles.iter().flat_map(Profile::mappings) {
+                let ids = builds.entry(&mapping.module).or_default();
+                ids.insert(&mapping.build_id);
+            }
+            builds
+        });
+        let is_same = |module: &str, ids: &HashSet<&[u8]>| {
+            after.get(module) == Some(ids) && ids.len() == 1 && ids.iter().all(|id| !id.is_empty())
+        };
+        Self(
+            before
+                .iter()
+                .filter(|(module, ids)| is_same(module, ids))
+                .map(|(module, _)| (*module).to_owned())
+                .collect(),
+        )
+    }
+
+    /// What a frame is known by on both sides.
+    pub(super) fn stable<'a>(&self, frame: &'a Frame) -> Cow<'a, str> {
+        let name = &frame.name;
+        match Class::of(frame.kind) {
+            Class::Owner => owner(name),
+            Class::Mark => Cow::Borrowed(name),
+            // A file tells what has no name of its own: `<module> (a.py:1)`.
+            _ if matches!(frame.kind, FrameKind::Interpreted(_)) => without_line_number(name),
+            _ if unnamed(name).is_some_and(|module| self.0.contains(module)) => Cow::Borrowed(name),
+            _ => code(name),
+        }
     }
 }
 
@@ -102,21 +135,23 @@ fn without_version(module: &str) -> &str {
 
 /// Without ` (file.c:12)`.
 fn without_line(name: &str) -> &str {
-    let line = name
-        .strip_suffix(')')
-        .and_then(|name| name.rsplit_once(" ("));
-    match line {
-        Some((function, place)) => {
-            let number = place.rsplit_once(':').map(|(_, number)| number);
-            let is_number =
-                |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-            match number.is_some_and(is_number) {
-                true => function,
-                false => name,
-            }
-        }
-        None => name,
+    split_line(name).map_or(name, |(function, _)| function)
+}
+
+/// `f (a.py)` of `f (a.py:12)`.
+fn without_line_number(name: &str) -> Cow<'_, str> {
+    match split_line(name) {
+        Some((function, file)) => Cow::Owned(format!("{function} ({file})")),
+        None => Cow::Borrowed(name),
     }
+}
+
+/// Function and file of `f (file.c:12)`.
+fn split_line(name: &str) -> Option<(&str, &str)> {
+    let (function, place) = name.strip_suffix(')')?.rsplit_once(" (")?;
+    let (file, number) = place.rsplit_once(':')?;
+    let is_number = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
+    is_number.then_some((function, file))
 }
 
 /// Without `.isra.0`, `.cold` and the like, as linkers write them or as demanglers do: ` [clone .isra.0]`.
@@ -178,6 +213,8 @@ fn without_numbers(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profile::{Mapping, Unit, Window};
+    use profiler_common::runtime::RuntimeKind;
     use proptest::prelude::*;
 
     #[test]
@@ -211,6 +248,52 @@ mod tests {
             ("[unknown]", "[unknown]"),
         ] {
             assert_eq!(code(name), stable);
+        }
+    }
+
+    #[test]
+    fn interpreted_functions_keep_their_file() {
+        let kind = FrameKind::Interpreted(RuntimeKind::CPython);
+        let stable = |name: &str| {
+            let name = name.to_owned();
+            let frame = Frame { name, kind };
+            SameBuilds::default().stable(&frame).into_owned()
+        };
+        assert_eq!(stable("<module> (a.py:1)"), "<module> (a.py)");
+        assert_eq!(stable("f.part.0 (b)"), "f.part.0 (b)");
+    }
+
+    #[test]
+    fn code_without_a_name_keeps_its_offset_in_a_module_of_one_build() {
+        let profile = |ids: [&[u8]; 3]| {
+            let mut profile = Profile::new(Unit::Samples, Window::default());
+            for (module, build_id) in ["libsame.so.1", "libnew.so.1", "libsilent.so.1"]
+                .into_iter()
+                .zip(ids)
+            {
+                profile.mapping(Mapping {
+                    module: module.to_owned(),
+                    build_id: build_id.into(),
+                    ..Mapping::default()
+                });
+            }
+            profile
+        };
+        let same = SameBuilds::new(&[
+            vec![profile([b"a", b"b", b""])],
+            vec![profile([b"a", b"c", b""])],
+        ]);
+        for (name, stable) in [
+            ("[libsame.so.1+0x1f]", "[libsame.so.1+0x1f]"),
+            ("[libnew.so.1+0x1f]", "[libnew.so]"),
+            ("[libsilent.so.1+0x1f]", "[libsilent.so]"),
+        ] {
+            let name = name.to_owned();
+            let frame = Frame {
+                name,
+                kind: FrameKind::User,
+            };
+            assert_eq!(same.stable(&frame), stable);
         }
     }
 

@@ -261,7 +261,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// The file's name does not end in an extension that comparisons can have.
-    #[error("cannot tell a format from the name `{}`; let it end in .txt, .json or .folded", path.display())]
+    #[error("cannot tell a format from the name `{}`; let it end in .svg, .html, .txt, .json or .folded", path.display())]
     NoDiffFormat {
         /// The name as given.
         path: PathBuf,

@@ -5,7 +5,7 @@
 
 use crate::diff::{self, Outcome};
 use crate::output::sink::Sink;
-use crate::output::{DiffReport, diff_summary, write_diff};
+use crate::output::{DiffReport, Style, diff_summary, write_diff};
 use crate::pipeline::input::Input;
 use crate::pipeline::pieces::{Asked, Piece, pieces};
 use crate::pipeline::select::select;
@@ -62,9 +62,13 @@ pub fn diff(asked: &Diffing) -> Result<Outcome> {
         titles: &titles,
         answers: &answers,
     };
+    let style = Style {
+        title: (asked.title.clone()).unwrap_or_else(|| format!("{} → {}", titles[0], titles[1])),
+        ..asked.style.clone()
+    };
     let mut files = Vec::new();
     for (sink, output) in sinks.iter().zip(&asked.outputs) {
-        sink.deliver(|out| write_diff(&report, output.format, out))?;
+        sink.deliver(|out| write_diff(&report, output.format, &style, out))?;
         if !sink.is_stdout() {
             files.push(format!("wrote: {}\n", sink.name().display()));
         }

@@ -3,7 +3,7 @@
 use super::Verbosity;
 use crate::debuginfod::Servers;
 use crate::diff::{Condition, Wanted};
-use crate::output::DiffFormat;
+use crate::output::{DiffFormat, Style};
 use crate::profile::select::Selection;
 use crate::symbolize::Naming;
 use std::path::PathBuf;
@@ -25,6 +25,10 @@ pub struct Diffing {
     pub conditions: Vec<Condition>,
     /// Where the result goes; never empty, and no place twice.
     pub outputs: Vec<DiffOutput>,
+    /// How graphs look, but for their title.
+    pub style: Style,
+    /// The title that was asked for; none means the names of both sides.
+    pub title: Option<String>,
     /// How code is named.
     pub naming: Naming,
     /// Who is asked for debug files that are not here.

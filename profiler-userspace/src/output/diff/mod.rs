@@ -4,11 +4,14 @@
 //! the comparison.
 
 mod folded;
+mod html;
 mod json;
 mod numbers;
+mod svg;
 mod text;
 
-use super::Error;
+use super::svg::Widths;
+use super::{Error, Style};
 use crate::diff::{Answer, Comparison};
 use std::io::Write;
 use std::path::Path;
@@ -17,6 +20,10 @@ pub use text::summary;
 /// What a comparison can be written as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiffFormat {
+    /// A flame graph of both sides.
+    Svg,
+    /// A page with graphs of both sides and all functions.
+    Html,
     /// A table of what changed, for terminals and logs.
     Text,
     /// All functions and nodes, for programs.
@@ -44,6 +51,8 @@ impl DiffFormat {
     pub fn from_path(path: &Path) -> Result<Self, Error> {
         let extension = path.extension().unwrap_or_default().to_ascii_lowercase();
         let all = [
+            ("svg", Self::Svg),
+            ("html", Self::Html),
             ("txt", Self::Text),
             ("json", Self::Json),
             ("folded", Self::Folded),
@@ -60,9 +69,16 @@ impl DiffFormat {
 /// Writes a comparison.
 ///
 /// # Errors
-/// When the bytes are refused.
-pub fn write(report: &Report<'_>, format: DiffFormat, out: &mut dyn Write) -> Result<(), Error> {
+/// When the style cannot be drawn, or the bytes are refused.
+pub fn write(
+    report: &Report<'_>,
+    format: DiffFormat,
+    style: &Style,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
     match format {
+        DiffFormat::Svg => svg::graph(report, Widths::Both, style, out)?,
+        DiffFormat::Html => html::write(report, style, out)?,
         DiffFormat::Text => out.write_all(text::report(report).as_bytes())?,
         DiffFormat::Json => json::write(report, out)?,
         DiffFormat::Folded => folded::write(report.comparison, out)?,

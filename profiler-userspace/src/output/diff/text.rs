@@ -53,6 +53,38 @@ pub fn summary(report: &Report<'_>) -> String {
     text
 }
 
+/// The same as whole sentences: what it comes to first.
+pub(super) fn summary_lines(report: &Report<'_>) -> Vec<String> {
+    let comparison = report.comparison;
+    let mut lines: Vec<String> = Vec::new();
+    if comparison.claims {
+        lines.extend([
+            found(comparison),
+            sight(comparison),
+            why(comparison).to_owned(),
+        ]);
+    } else {
+        lines.push(NO_INTERVALS.to_owned());
+    }
+    let sides = comparison
+        .sides
+        .iter()
+        .zip(report.titles)
+        .zip(["Before", "After"]);
+    lines.extend(sides.map(|((side, title), which)| {
+        format!("{which}: {}: {}", visible(title), of_side(side, comparison))
+    }));
+    lines.extend(on_matching(comparison));
+    lines.extend(report.answers.iter().map(|(condition, answer)| {
+        format!(
+            "{}: {condition}: {}.",
+            answer.outcome.word(),
+            visible(&answer.reason)
+        )
+    }));
+    lines
+}
+
 const NO_INTERVALS: &str = "No intervals: the inputs do not say how much they vary. Record with -o NAME.fbpf, for a \
                             second or more, to tell change from noise.";
 
@@ -195,16 +227,7 @@ fn row(comparison: &Comparison, function: &Function, of: &Change, text: &mut Str
 fn closing(report: &Report<'_>, text: &mut String) {
     let comparison = report.comparison;
     if comparison.claims {
-        let tested = comparison.tests[1].tests;
-        line(
-            text,
-            &format!(
-                "{} of {} functions changed beyond noise; {tested} have enough samples to tell. Of such findings 5% are \
-                 expected to be false.",
-                comparison.changed(),
-                comparison.functions.len(),
-            ),
-        );
+        line(text, &found(comparison));
         line(text, &sight(comparison));
         line(text, why(comparison));
     }
@@ -218,6 +241,16 @@ fn closing(report: &Report<'_>, text: &mut String) {
             ),
         );
     }
+}
+
+fn found(comparison: &Comparison) -> String {
+    format!(
+        "{} of {} functions changed beyond noise; {} have enough samples to tell. Of such findings 5% are expected to be \
+         false.",
+        comparison.changed(),
+        comparison.functions.len(),
+        comparison.tests[1].tests,
+    )
 }
 
 fn sight(comparison: &Comparison) -> String {

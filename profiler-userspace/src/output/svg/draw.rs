@@ -13,6 +13,7 @@ use super::tree::Tree;
 use crate::output::Style;
 use crate::output::style::MARGIN;
 use crate::profile::fold::visible;
+use std::cell::RefCell;
 use std::fmt::Write as _;
 
 /// The height of a line of text outside of frames.
@@ -28,6 +29,9 @@ const LABEL_MARGIN: f64 = 3.0;
 /// What follows light and dark mode; the attribute beside it is for readers that know of neither.
 const INK: &str = r##"fill="#1b1b1b" style="fill:light-dark(#1b1b1b,#e8e8e8)""##;
 const JOINED: &str = r##"fill="#c9c9c9" style="fill:light-dark(#c9c9c9,#62666c)""##;
+/// Lines across frames, and how far they are from each other in pixels.
+const HATCH: &str = r##"fill="none" stroke="#000" stroke-opacity="0.25" pointer-events="none""##;
+const HATCH_STEP: f64 = 8.0;
 const LOST: &str = r##"fill="#b00020" style="fill:light-dark(#b00020,#ff8a80)""##;
 
 /// What there is to read beside the frames.
@@ -109,6 +113,7 @@ pub(super) fn draw(
         height: f64::from(style.height),
         levels: layout.levels,
         inverted: style.inverted,
+        hatches: RefCell::default(),
     };
     frames.draw(layout, &mut pen.body);
     pen.y = frames.top + frames.height * f64::from(layout.levels) + 4.0;
@@ -216,6 +221,8 @@ struct Frames<'a> {
     height: f64,
     levels: u32,
     inverted: bool,
+    /// Where frames are that are hatched: left, top, width.
+    hatches: RefCell<Vec<(f64, f64, f64)>>,
 }
 
 impl Frames<'_> {
@@ -234,6 +241,36 @@ impl Frames<'_> {
             self.frame(*index, span, body);
         }
         body.push_str("</g>");
+        self.hatch(body);
+    }
+
+    /// Lines across frames of which nothing is claimed.
+    fn hatch(&self, body: &mut String) {
+        let hatches = self.hatches.take();
+        if hatches.is_empty() {
+            return;
+        }
+        let _ = write!(body, r#"<path {HATCH} d=""#);
+        let height = self.height - 1.0;
+        for (x, y, width) in hatches {
+            let mut at = x - height;
+            while at < x + width {
+                let (from, to) = (at.max(x), (at + height).min(x + width));
+                if from < to {
+                    let (low, high) = (y + height - (from - at), y + height - (to - at));
+                    let _ = write!(
+                        body,
+                        "M{} {}L{} {}",
+                        Pixels(from),
+                        Pixels(low),
+                        Pixels(to),
+                        Pixels(high)
+                    );
+                }
+                at += HATCH_STEP;
+            }
+        }
+        body.push_str(r#""/>"#);
     }
 
     fn frame(&self, index: usize, span: &Span, body: &mut String) {
@@ -252,6 +289,10 @@ impl Frames<'_> {
             self.height - 1.0,
             self.paints.of_names[node.name as usize].color,
         );
+        if self.paints.is_hatched && index > 0 {
+            // The rectangle is closed below, the lines come before its label.
+            self.hatches.borrow_mut().push((x.0, y.0, width));
+        }
         if span.width < LEAST_TITLED {
             body.push_str("/>");
             return;
@@ -280,6 +321,9 @@ impl Frames<'_> {
     /// How much a frame stands for, and in a chart when that was.
     fn numbers(&self, index: usize) -> String {
         let node = &self.tree.nodes[index];
+        if let Some(note) = self.paints.notes.get(node.name as usize) {
+            return escape(note);
+        }
         let noun = escape(self.noun);
         let share = |part: u64, all: u64| part as f64 * 100.0 / all.max(1) as f64;
         let Some(chart) = self.chart else {
@@ -323,7 +367,7 @@ fn grouped(number: u64) -> String {
 }
 
 /// The text as XML content or the value of an attribute.
-pub(super) fn escape(text: &str) -> String {
+pub(in crate::output) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in visible(text).chars() {
         match c {

@@ -5,9 +5,10 @@
 //!
 //! Numbers are little endian in groups of seven bits, the top bit set on all but the last byte:
 //!
-//! - the texts' size in bytes, then the texts, a line each: title, subtitle, unit, balance, the legend's labels, names;
+//! - the texts' size in bytes, then the texts, a line each: title, subtitle, unit, balance, the legend's labels, names, notes;
 //! - whether something was lost, whether the graph grows downwards, a frame's height, the least width in millionths of
-//!   a pixel or of a percent, whether it is the latter, and whether it is a flame chart;
+//!   a pixel or of a percent, whether it is the latter, whether it is a flame chart, whether frames are hatched, and how
+//!   many notes there are: as many as names, or none;
 //! - the size of the legend, and three bytes for each of its colours;
 //! - the number of names, and for each its place in the legend plus one, then for each three bytes of colour;
 //! - the number of frames, and in preorder from the one behind the root: by how much each is nearer to the root than
@@ -53,6 +54,7 @@ pub(super) fn pack(
         .into_iter()
         .chain(labels)
         .chain(names)
+        .chain(paints.notes.iter().map(|note| &**note))
         .collect();
     let lines = lines.join("\n");
     number(lines.len() as u64, &mut bytes);
@@ -68,6 +70,8 @@ pub(super) fn pack(
     number((least * 1e6) as u64, &mut bytes);
     number(is_share.into(), &mut bytes);
     number(chart.is_some().into(), &mut bytes);
+    number(paints.is_hatched.into(), &mut bytes);
+    number(paints.notes.len() as u64, &mut bytes);
 
     number(paints.legend.len() as u64, &mut bytes);
     for (_, color) in &paints.legend {
@@ -206,7 +210,7 @@ mod tests {
         let lines = String::from_utf8(reader.skip(size)).expect("UTF-8");
         let lines: Vec<&str> = lines.split('\n').collect();
         assert_eq!(lines[..4], ["Flame Graph", "", "samples", ""]);
-        assert_eq!(reader.numbers(6), [0, 1, 16, 250_000, 1, 0]);
+        assert_eq!(reader.numbers(8), [0, 1, 16, 250_000, 1, 0, 0, 0]);
         let legend = reader.number();
         assert_eq!(legend as usize, paints.legend.len());
         reader.skip(3 * legend);

@@ -24,6 +24,10 @@ pub(super) struct Paints {
     pub(super) of_names: Vec<Paint>,
     /// What colours mean, with one of them for each meaning.
     pub(super) legend: Vec<(&'static str, Color)>,
+    /// What is said of a frame instead of its weight, by the tree's names; empty where its weight is what there is to say.
+    pub(super) notes: Vec<String>,
+    /// Whether frames are hatched, since nothing is claimed of them.
+    pub(super) is_hatched: bool,
 }
 
 impl Paints {
@@ -51,6 +55,8 @@ impl Paints {
                 .iter()
                 .map(|meaning| (meaning.label(), meaning.sample()))
                 .collect(),
+            notes: Vec::new(),
+            is_hatched: false,
         }
     }
 }

@@ -83,7 +83,7 @@ impl Tree {
     }
 
     /// Moves callees to the left edge of their callers, so that what a frame did itself is on its right.
-    fn pack_left(&mut self) {
+    pub(super) fn pack_left(&mut self) {
         // For each depth where the next node there begins.
         let mut next: Vec<u64> = vec![0];
         for node in &mut self.nodes {

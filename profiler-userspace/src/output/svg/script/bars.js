@@ -153,7 +153,11 @@ function describe(node) {
     const part = Math.min(weight, graph.weight[view.zoom]);
     numbers += ', ' + percent(part, graph.weight[view.zoom]) + ' of zoomed';
   }
-  if (shown !== 0 ? entry : false) {
+  const note = graph.notes[graph.name[shown]];
+  if (note) {
+    numbers = note;
+  }
+  if (shown !== 0 ? (note ? false : entry) : false) {
     numbers += ', ' + entry.label;
   }
   const span = isAncestor(view.zoom, shown) ? isDrawn(shown) ? null : spanOf(shown) : null;

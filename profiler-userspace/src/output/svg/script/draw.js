@@ -104,7 +104,25 @@ function drawFrame(node, y, x, width, classes) {
     x: rounded(x), y: y, width: rounded(less(2, width) ? width - 0.5 : width), height: graph.height - 1,
     fill: hit ? MATCH : graph.color[name], 'class': classes + (hit ? ' fg-hit' : ''),
   });
+  if (graph.hatched ? node !== 0 : false) {
+    svgElement(layers.frames, 'path', { 'class': 'fg-hatch', d: hatching(y, x, width) });
+  }
   label(layers.frames, node, y, x, width);
+}
+
+// Lines across a frame of which nothing is claimed.
+function hatching(y, x, width) {
+  const height = graph.height - 1;
+  const lines = [];
+  for (let at = x - height; less(at, x + width); at += 8) {
+    const from = Math.max(at, x);
+    const to = Math.min(at + height, x + width);
+    if (less(from, to)) {
+      const low = rounded(y + height - (from - at));
+      lines.push('M' + rounded(from) + ' ' + low + 'L' + rounded(to) + ' ' + rounded(y + height - (to - at)));
+    }
+  }
+  return lines.join('');
 }
 
 function label(parent, node, y, x, width) {

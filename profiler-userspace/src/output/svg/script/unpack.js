@@ -65,14 +65,16 @@ function unpack(buffer) {
   const graph = {
     title: texts[0], subtitle: texts[1], noun: texts[2], balance: texts[3],
     lossy: number() === 1, inverted: number() === 1, height: number(), least: number() / 1e6, share: number() === 1,
-    chart: number() === 1,
+    chart: number() === 1, hatched: number() === 1,
   };
+  const notes = number();
   const entries = number();
   graph.legend = colors(entries).map(function (color, i) {
     return { label: texts[4 + i], color: color };
   });
   const names = number();
   graph.names = texts.slice(4 + entries, 4 + entries + names);
+  graph.notes = texts.slice(4 + entries + names, 4 + entries + names + notes);
   graph.entry = numbers(names);
   graph.color = colors(names);
 
