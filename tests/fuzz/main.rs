@@ -10,6 +10,7 @@
 mod child;
 mod corpus;
 mod inputs;
+mod memory;
 mod mutate;
 mod names;
 mod raw;

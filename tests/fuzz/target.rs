@@ -13,7 +13,7 @@ use flame_bpf::profile::{Unit, fold};
 use flame_bpf::unwind::{UnwindTable, show};
 
 use crate::corpus::{self, Seed};
-use crate::{inputs, mutate, names, raw};
+use crate::{inputs, memory, mutate, names, raw};
 
 /// A reader of what others wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,11 +34,13 @@ pub(crate) enum Target {
     Symbols,
     /// The readers of profiles of other tools.
     Inputs,
+    /// Walks along chains of interpreters.
+    Memory,
 }
 
 /// There is no such target.
 #[derive(Debug, thiserror::Error)]
-#[error("the targets are unwind, elf, maps, folded, code-map, symbols, raw and inputs")]
+#[error("the targets are unwind, elf, maps, folded, code-map, symbols, raw, inputs and memory")]
 pub(crate) struct UnknownTarget;
 
 impl FromStr for Target {
@@ -52,7 +54,7 @@ impl FromStr for Target {
 }
 
 impl Target {
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Unwind,
         Self::Elf,
         Self::Maps,
@@ -61,6 +63,7 @@ impl Target {
         Self::Symbols,
         Self::Raw,
         Self::Inputs,
+        Self::Memory,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -73,6 +76,7 @@ impl Target {
             Self::CodeMap => "code-map",
             Self::Symbols => "symbols",
             Self::Inputs => "inputs",
+            Self::Memory => "memory",
         }
     }
 
@@ -85,6 +89,7 @@ impl Target {
             Self::Folded => Ok(corpus::folded()),
             Self::Raw => raw::corpus(),
             Self::Inputs => Ok(inputs::corpus()),
+            Self::Memory => memory::corpus(),
         }
     }
 
@@ -101,6 +106,7 @@ impl Target {
                 mutate::text(one, other, &mut rng)
             }
             Self::Raw => raw::input(one, other, &mut rng),
+            Self::Memory => memory::input(one, &mut rng),
         }
     }
 
@@ -122,6 +128,7 @@ impl Target {
             Self::CodeMap => names::read_code_map(input),
             Self::Symbols => names::read_symbols(input),
             Self::Inputs => inputs::read(input),
+            Self::Memory => memory::read(input),
         }
     }
 }

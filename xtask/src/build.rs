@@ -45,19 +45,21 @@ pub(crate) fn blazesym(workspace: &Workspace) -> Result<PathBuf> {
 
 /// The program that feeds broken input, optimized but with every check.
 pub(crate) fn fuzz(workspace: &Workspace) -> Result<PathBuf> {
-    const NAME: &str = "flame-bpf-fuzz";
-    let made = executables(
-        cargo().args([
-            "build",
-            "--profile=fuzz",
-            "--package=flame-bpf-tests",
-            "--bin",
-            NAME,
-        ]),
-        workspace,
-    )?;
-    let found = made.into_iter().find(|executable| executable.name == NAME);
-    Ok(found.context("cargo made no flame-bpf-fuzz")?.path)
+    of_tests("flame-bpf-fuzz", &["--profile=fuzz"], workspace)
+}
+
+/// The program that records interpreters' memory.
+pub(crate) fn record_memory(workspace: &Workspace) -> Result<PathBuf> {
+    of_tests("flame-bpf-record-memory", &[], workspace)
+}
+
+/// A program of the tests' package.
+fn of_tests(name: &str, arguments: &[&str], workspace: &Workspace) -> Result<PathBuf> {
+    let package = ["build", "--package=flame-bpf-tests", "--bin", name];
+    let made = executables(cargo().args(package).args(arguments), workspace)?;
+    let found = made.into_iter().find(|executable| executable.name == name);
+    let found = found.with_context(|| format!("cargo made no {name}"))?;
+    Ok(found.path)
 }
 
 /// Every test executable of the workspace's default members.

@@ -15,7 +15,7 @@ use crate::workspace::Workspace;
 /// What to feed, and for how long.
 #[derive(Args)]
 pub(crate) struct Choice {
-    /// unwind, elf, maps, folded, code-map, symbols, raw, inputs, or all, which share the time
+    /// unwind, elf, maps, folded, code-map, symbols, raw, inputs, memory, or all, which share the time
     #[arg(default_value = "all")]
     target: String,
     /// How long

@@ -25,6 +25,7 @@ mod links;
 mod object_code;
 mod object_lint;
 mod outcome;
+mod record_memory;
 mod root;
 mod run;
 mod source;
@@ -74,6 +75,8 @@ enum Chore {
     Bench(bench::Choice),
     /// Feed broken input to everything that reads what others wrote
     Fuzz(fuzz::Choice),
+    /// Record what a walk reads of an interpreter's memory, for the tests
+    RecordMemory(record_memory::Choice),
     /// Profile stock programs at work, and count how many stacks go down to the root
     Completeness(completeness::Choice),
     /// The half of `completeness` that runs as root
@@ -113,6 +116,7 @@ fn run(args: Args) -> Result<bool> {
         Chore::Vm(choice) => return vm::vm(&choice),
         Chore::Bench(choice) => bench::bench(&choice)?,
         Chore::Fuzz(choice) => return fuzz::fuzz(&choice),
+        Chore::RecordMemory(choice) => return record_memory::record(&choice),
         Chore::Completeness(choice) => completeness::completeness(&choice)?,
         Chore::CompletenessMeasure(order) => return completeness::measure(&order),
         Chore::BenchMeasure(order) => bench::measure(&order)?,

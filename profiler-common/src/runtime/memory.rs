@@ -1,23 +1,32 @@
-//! A process made of words, for the tests of runtimes.
+//! Chains on the host, for tests: over memory that was made or recorded, and walked as the kernel half does.
+//!
+//! In: a process, and the native frames in the runtime's object. Out: what is shown of them. Never: more frames or steps than the
+//! kernel half would take.
 
 use super::{
     Begin, CURSOR_WORDS, ChainFrame, Cursor, DESCRIPTOR_WORDS, FETCH_WORDS, NativeFrame, Process,
     Runtime,
 };
-use crate::walk::Memory;
+use crate::{abi::MAX_USER_FRAMES, walk::Memory};
 use std::{cell::Cell, collections::BTreeMap, vec::Vec};
 
 extern crate std;
 
-/// Memory in which only what was put can be read.
+/// A process of whose memory only what was put can be read.
 #[derive(Clone, Debug)]
-pub(crate) struct Recorded {
-    pub(crate) memory: BTreeMap<u64, u8>,
-    pub(crate) descriptor: [u64; DESCRIPTOR_WORDS],
-    pub(crate) bias: u64,
-    pub(crate) thread_pointer: u64,
-    pub(crate) registers: [u64; 16],
-    pub(crate) fetched: Cell<[u64; FETCH_WORDS]>,
+pub struct Recorded {
+    /// Bytes by their addresses.
+    pub memory: BTreeMap<u64, u8>,
+    /// See [`Process::descriptor`].
+    pub descriptor: [u64; DESCRIPTOR_WORDS],
+    /// See [`Process::bias`].
+    pub bias: u64,
+    /// See [`Process::thread_pointer`].
+    pub thread_pointer: u64,
+    /// The first sixteen registers by their DWARF numbers.
+    pub registers: [u64; 16],
+    /// What was fetched last.
+    pub fetched: Cell<[u64; FETCH_WORDS]>,
 }
 
 impl Default for Recorded {
@@ -35,12 +44,12 @@ impl Default for Recorded {
 
 impl Recorded {
     /// Puts bytes at an address.
-    pub(crate) fn bytes(&mut self, address: u64, bytes: &[u8]) {
+    pub fn bytes(&mut self, address: u64, bytes: &[u8]) {
         self.memory.extend((address..).zip(bytes.iter().copied()));
     }
 
     /// Puts words at an address.
-    pub(crate) fn words(&mut self, address: u64, words: &[u64]) {
+    pub fn words(&mut self, address: u64, words: &[u64]) {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         self.bytes(address, &bytes);
     }
@@ -101,7 +110,7 @@ impl Process for Recorded {
 
 /// A cursor on the host.
 #[derive(Debug, Default)]
-pub(crate) struct Place([Cell<u64>; CURSOR_WORDS]);
+struct Place([Cell<u64>; CURSOR_WORDS]);
 
 impl Cursor for Place {
     fn get(&self, index: usize) -> u64 {
@@ -113,75 +122,105 @@ impl Cursor for Place {
     }
 }
 
-/// What a walk over native frames shows: an index of `natives`, a frame of the chain, or a mark where that broke.
+/// What a walk over native frames shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shown {
+pub enum Shown {
+    /// A native frame, by its place among those that were given.
     Native(usize),
-    Function { function: u64, position: u32 },
+    /// A frame of the chain.
+    Function {
+        /// See [`ChainFrame::function`].
+        function: u64,
+        /// See [`ChainFrame::position`].
+        position: u32,
+    },
+    /// A mark, where the chain broke.
     Broken,
 }
 
-/// The most frames that a chain may have in tests: the kernel half has a limit too.
-const MOST: usize = 1024;
+/// The most frames that are shown.
+const MOST_FRAMES: usize = MAX_USER_FRAMES;
+/// The most steps along a chain.
+const MOST_STEPS: usize = 4 * MOST_FRAMES;
 
 /// Walks native frames, all in the runtime's object, as the kernel half does. If the walk `breaks` behind the last, the rest
 /// of the chain follows.
-pub(crate) fn walk<R: Runtime>(
-    process: &Recorded,
+pub fn walk<R: Runtime>(
+    process: &impl Process,
     natives: &[NativeFrame],
     breaks: bool,
 ) -> Vec<Shown> {
-    let cursor = Place::default();
-    let mut shown = Vec::new();
-    let (mut begun, mut over) = (false, false);
+    let mut walk = Walk {
+        process,
+        cursor: Place::default(),
+        shown: Vec::new(),
+        steps: 0,
+        begun: false,
+        over: false,
+    };
     for (index, native) in natives.iter().enumerate() {
-        if !begun && !over {
-            match R::begin(process, &cursor, native) {
-                Begin::Begun => begun = true,
-                Begin::NotHere => {}
-                Begin::Nothing => over = true,
-            }
+        if walk.begin::<R>(native) && R::is_level(process, &walk.cursor, native) {
+            walk.level::<R>();
         }
-        if begun && !over && R::is_level(process, &cursor, native) {
-            over = level::<R>(process, &cursor, &mut shown);
-        }
-        shown.push(Shown::Native(index));
+        walk.shown.push(Shown::Native(index));
     }
-    if breaks && !begun && !over {
-        match R::begin(process, &cursor, &NativeFrame::ANY) {
-            Begin::Begun => {}
-            _ => over = true,
-        }
+    while breaks && walk.begin::<R>(&NativeFrame::ANY) {
+        R::is_level(process, &walk.cursor, &NativeFrame::ANY);
+        walk.level::<R>();
     }
-    while breaks && !over {
-        R::is_level(process, &cursor, &NativeFrame::ANY);
-        over = level::<R>(process, &cursor, &mut shown);
-    }
-    shown
+    walk.shown
 }
 
-/// The frames of a level; whether the chain is over.
-fn level<R: Runtime>(process: &Recorded, cursor: &Place, shown: &mut Vec<Shown>) -> bool {
-    let before = shown.len();
-    loop {
-        let frame = R::step(process, cursor);
-        if frame.flags & ChainFrame::RETRACT != 0 {
-            shown.truncate(before);
+struct Walk<'p, P> {
+    process: &'p P,
+    cursor: Place,
+    shown: Vec<Shown>,
+    steps: usize,
+    begun: bool,
+    over: bool,
+}
+
+impl<P: Process> Walk<'_, P> {
+    /// Begins the chain, if it is not; whether more of it comes.
+    fn begin<R: Runtime>(&mut self, native: &NativeFrame) -> bool {
+        if !self.begun && !self.over {
+            match R::begin(self.process, &self.cursor, native) {
+                Begin::Begun => self.begun = true,
+                Begin::NotHere => self.over = native.is_any(),
+                Begin::Nothing => self.over = true,
+            }
         }
-        if frame.flags & ChainFrame::FRAME != 0 {
-            shown.push(Shown::Function {
-                function: frame.function,
-                position: frame.position,
-            });
-        }
-        if frame.flags & ChainFrame::BROKEN != 0 {
-            shown.push(Shown::Broken);
-        }
-        if shown.len() >= MOST || frame.flags & ChainFrame::CHAIN_ENDS != 0 {
-            return true;
-        }
-        if frame.flags & ChainFrame::LEVEL_ENDS != 0 {
-            return false;
+        self.begun && !self.over
+    }
+
+    /// The frames of a level.
+    fn level<R: Runtime>(&mut self) {
+        let before = self.shown.len();
+        loop {
+            self.steps += 1;
+            let frame = if self.steps <= MOST_STEPS {
+                R::step(self.process, &self.cursor)
+            } else {
+                ChainFrame::broken()
+            };
+            if frame.flags & ChainFrame::RETRACT != 0 {
+                self.shown.truncate(before);
+            }
+            if frame.flags & ChainFrame::FRAME != 0 {
+                self.shown.push(Shown::Function {
+                    function: frame.function,
+                    position: frame.position,
+                });
+            }
+            if frame.flags & ChainFrame::BROKEN != 0 {
+                self.shown.push(Shown::Broken);
+            }
+            if self.shown.len() >= MOST_FRAMES || frame.flags & ChainFrame::CHAIN_ENDS != 0 {
+                self.over = true;
+            }
+            if self.over || frame.flags & ChainFrame::LEVEL_ENDS != 0 {
+                return;
+            }
         }
     }
 }

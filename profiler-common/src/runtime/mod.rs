@@ -12,6 +12,8 @@
 pub mod cpython;
 pub mod lua;
 pub mod luajit;
+#[cfg(any(test, feature = "recorded"))]
+pub mod memory;
 pub mod perl;
 pub mod php;
 pub mod ruby;
@@ -313,9 +315,6 @@ pub const CHECK_BITS: u32 = (1 << 24) - 1;
 pub const fn check_of(hash: crate::intern::Hash) -> u32 {
     (hash.0 >> 40) as u32
 }
-
-#[cfg(test)]
-pub(crate) mod memory;
 
 #[cfg(test)]
 mod tests {

@@ -5,7 +5,6 @@
 #![expect(clippy::print_stdout, reason = "the comparison says how far it agreed")]
 
 mod perf;
-mod walk;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,12 +12,12 @@ use std::ops::Range;
 use std::path::Path;
 use std::process::Command;
 
+use flame_bpf_tests::native_walk::{Mapped, RBP, RIP, RSP, Registers, Stack, walk_natively};
 use flame_bpf_tests::require;
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{ExplicitModuleSectionInfo, Module, Unwinder as _};
 use object::{Object as _, ObjectSection as _};
 use profiler_common::abi::StackEnd;
-use walk::{Mapped, RBP, RIP, RSP, Registers, Stack, walk};
 
 /// One moment of the program.
 struct Capture {
@@ -97,6 +96,12 @@ fn module(path: &str, bytes: &[u8], code: Range<u64>, bias: u64) -> Module<Vec<u
             ..Default::default()
         },
     )
+}
+
+/// Walks by our rules: the callers, and why there are no more.
+fn walk(registers: &Registers, stack: &Stack, mapped: &[Mapped]) -> (Vec<u64>, StackEnd) {
+    let (frames, end) = walk_natively(registers, stack, mapped);
+    (frames.iter().skip(1).map(|frame| frame.ip).collect(), end)
 }
 
 /// Walks with framehop; none if it could not say that it reached the root.

@@ -12,7 +12,8 @@ use linux_perf_data::linux_perf_event_reader::{CpuMode, EventRecord, Mmap2Record
 use linux_perf_data::{PerfFileReader, PerfFileRecord};
 use profiler_common::abi::StackEnd;
 
-use crate::walk::{Mapped, Registers, Stack, walk};
+use crate::walk;
+use flame_bpf_tests::native_walk::{Mapped, RIP, RSP, Registers, Stack};
 
 /// Bytes of stack that are copied with each sample: perf's most.
 const STACK_BYTES: u32 = 65_528;
@@ -127,7 +128,7 @@ fn copy(sample: &SampleRecord<'_>) -> Option<(Moment, (Registers, Stack))> {
         .map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes")))
         .collect();
     let stack = Stack {
-        start: values[crate::walk::RSP],
+        start: values[RSP],
         words,
     };
     Some(((sample.timestamp?, sample.tid?), (values, stack)))
@@ -191,7 +192,7 @@ fn compare() -> Result<(), String> {
         match theirs.get(moment) {
             Some(unwound) if reached => {
                 both += 1;
-                let places = places(registers[crate::walk::RIP], &callers, &mapped);
+                let places = places(registers[RIP], &callers, &mapped);
                 same += usize::from(places == *unwound);
             }
             Some(_) => {

@@ -312,7 +312,9 @@ fn show(process: &impl Process, frame: Frame) -> ChainFrame {
     }
     let bytes = process.descriptor(at::CODE_BYTES);
     let position = if bytes == 0 {
-        frame.position << process.descriptor(at::POSITION_SHIFT)
+        frame
+            .position
+            .wrapping_shl(process.descriptor(at::POSITION_SHIFT) as u32)
     } else {
         frame.position.wrapping_sub(frame.code.wrapping_add(bytes))
     };

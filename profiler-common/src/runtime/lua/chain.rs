@@ -183,7 +183,7 @@ impl Call {
     fn read(process: &impl Process, address: u64) -> Option<Self> {
         // `callstatus` is last.
         let place = process.descriptor(at::CALL_STATUS);
-        if !process.fetch(address, place + 8) {
+        if !process.fetch(address, place.wrapping_add(8)) {
             return None;
         }
         Some(Self {

@@ -39,7 +39,7 @@ impl Proto {
     pub(super) fn read(process: &impl Process, address: u64) -> Option<Self> {
         // `source` is the last of what is needed.
         let source = process.descriptor(at::PROTO_SOURCE);
-        if !process.fetch(address, source + 8)
+        if !process.fetch(address, source.wrapping_add(8))
             || process.fetched(1) & 0xff != process.descriptor(at::PROTO_TYPE)
         {
             return None;

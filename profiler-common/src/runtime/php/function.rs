@@ -39,7 +39,10 @@ impl Function {
         if !(kind == INTERNAL || is_whole && (kind == USER || kind == EVAL)) {
             return None;
         }
-        let (mut file, mut line) = (process.fetched_at(file), process.fetched_at(file + 8));
+        let (mut file, mut line) = (
+            process.fetched_at(file),
+            process.fetched_at(file.wrapping_add(8)),
+        );
         if kind == INTERNAL {
             (file, line) = (0, 0);
         }

@@ -1,4 +1,6 @@
-//! Walking by unwind rules on the host, in memory that was copied.
+//! Walking by unwind rules on the host.
+//!
+//! In: registers, the memory of a process that does not run meanwhile, and what is mapped into it. Out: its native frames.
 
 use std::fs;
 use std::ops::Range;
@@ -11,23 +13,28 @@ use profiler_common::walk::native::{self, Frame};
 use profiler_common::walk::{Memory, Registers as FirstRegisters, Step};
 
 /// The general registers in the order of DWARF's numbers, then the instruction pointer.
-pub(crate) type Registers = [u64; 17];
+pub type Registers = [u64; 17];
 
 /// The position of the instruction pointer behind the general registers.
-pub(crate) const RIP: usize = 16;
-pub(crate) const RBX: usize = 3;
-pub(crate) const RBP: usize = 6;
-pub(crate) const RSP: usize = 7;
+pub const RIP: usize = 16;
+/// The place of the stack pointer among the registers.
+pub const RSP: usize = 7;
+/// The place of the frame pointer among the registers.
+pub const RBP: usize = 6;
+const RBX: usize = 3;
 
 /// A stack that was copied.
-pub(crate) struct Stack {
+#[derive(Debug)]
+pub struct Stack {
     /// Where its first word was.
-    pub(crate) start: u64,
-    pub(crate) words: Vec<u64>,
+    pub start: u64,
+    /// Its words, upwards.
+    pub words: Vec<u64>,
 }
 
 impl Stack {
-    pub(crate) fn word(&self, address: u64) -> Option<u64> {
+    /// The word at an address.
+    pub fn word(&self, address: u64) -> Option<u64> {
         let into = usize::try_from(address.checked_sub(self.start)?).ok()?;
         if !into.is_multiple_of(8) {
             return None;
@@ -47,18 +54,24 @@ impl Memory for Stack {
 }
 
 /// Code of one object, where the program had it.
-pub(crate) struct Mapped {
-    pub(crate) code: Range<u64>,
+#[derive(Debug)]
+pub struct Mapped {
+    /// Where it was.
+    pub code: Range<u64>,
     /// The place in the file of its first byte.
-    pub(crate) offset: u64,
+    pub offset: u64,
     /// How far addresses are from the object's own.
-    pub(crate) bias: u64,
+    pub bias: u64,
     table: UnwindTable,
 }
 
 impl Mapped {
-    /// Code at these addresses, and the file that it comes from; none if that cannot be had.
-    pub(crate) fn new(code: Range<u64>, offset: u64, path: &str) -> Option<(Self, Vec<u8>)> {
+    /// Code at these addresses, and the bytes of the file that it comes from; none if these cannot be had.
+    ///
+    /// # Panics
+    ///
+    /// When the file is not what is mapped.
+    pub fn new(code: Range<u64>, offset: u64, path: &str) -> Option<(Self, Vec<u8>)> {
         let bytes = if path == "[vdso]" {
             own_vdso()?
         } else {
@@ -96,33 +109,35 @@ fn own_vdso() -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Walks by unwind rules: the callers, and why there are no more.
-pub(crate) fn walk(
+/// Walks by unwind rules: the frames, the first included, and why there are no more.
+///
+/// # Panics
+///
+/// When an object has no rule for its own code.
+pub fn walk_natively(
     registers: &Registers,
-    stack: &Stack,
+    memory: &impl Memory,
     mapped: &[Mapped],
-) -> (Vec<u64>, StackEnd) {
+) -> (Vec<Frame>, StackEnd) {
     let first = FirstRegisters {
         ip: registers[RIP],
         sp: registers[RSP],
         fp: registers[RBP],
     };
     let mut frame = Frame::running(first, registers[RBX]);
-    let mut callers = Vec::new();
+    let mut frames = Vec::new();
     loop {
         let lookup = frame.lookup();
         let Some(object) = mapped.iter().find(|object| object.code.contains(&lookup)) else {
-            return (callers, StackEnd::NotLoaded);
+            return (frames, StackEnd::NotLoaded);
         };
+        frames.push(frame);
         let address = ElfAddress(lookup.wrapping_sub(object.bias));
         let rule = object.table.rule_at(address).expect("mapped code is code");
         let register = |number: u8| registers.get(usize::from(number)).copied();
-        match native::step(rule, &frame, register, stack) {
-            Step::Caller(caller) => {
-                callers.push(caller.ip);
-                frame = caller;
-            }
-            Step::End(end) => return (callers, end),
+        match native::step(rule, &frame, register, memory) {
+            Step::Caller(caller) => frame = caller,
+            Step::End(end) => return (frames, end),
         }
     }
 }
