@@ -13,6 +13,7 @@ mod binary;
 mod browser;
 mod feature;
 mod folded;
+mod go;
 pub mod go_pprof;
 pub mod golden;
 mod grammar;
@@ -45,6 +46,7 @@ pub use feature::{
 };
 pub use flame_bpf_test_macros::kernel_test;
 pub use folded::{ALL_BUT_A_FEW, Folded, NEARLY_ALL, Stack, assert_near};
+pub use go::go_toolchains;
 pub use grammar::Grammar;
 pub use interpreter::{Interpreter, profile};
 pub use invocation::{Invocation, Running};

@@ -113,7 +113,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "unwind",
         &[
-            "kernel", "object", "priority", "process", "profile", "runtime", "targets",
+            "code", "kernel", "object", "priority", "process", "profile", "runtime", "targets",
         ],
     ),
     ("runtime", &["object", "process"]),
@@ -137,7 +137,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("aya_log", &["kernel/logs"]),
     ("blazesym", &["symbolize"]),
     ("base64", &["output/html", "output/svg"]),
-    ("iced_x86", &["code"]),
+    ("iced_x86", &["code", "unwind"]),
     ("inferno", &["input/collapse"]),
     ("clap", &["cli"]),
     ("jiff", &["clock"]),

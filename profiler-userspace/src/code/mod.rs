@@ -13,7 +13,9 @@ mod linkage;
 mod relocations;
 mod start;
 
-pub(crate) use go::GoFunctions;
+#[cfg(test)]
+pub(crate) use go::testing;
+pub(crate) use go::{Frames, GoFunctions};
 
 use crate::object::{Bounded, Elf, ElfAddress};
 use descriptions::Descriptions;

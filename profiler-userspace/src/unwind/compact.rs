@@ -3,7 +3,7 @@
 //! In: the ranges of code, and stretches with their rules. Out: a table without redundant rows, in which each
 //! page's rows can be read alone. Pure.
 
-use super::eh_frame::Found;
+use super::found::Found;
 use super::rules::RuleSet;
 use super::{CodeRange, UnwindTable, low_of, page_of};
 use profiler_common::abi::{PageRows, Row};

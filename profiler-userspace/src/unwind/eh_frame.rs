@@ -4,10 +4,11 @@
 //! [`Rule::UNSUPPORTED`] from there on; one that cannot be parsed at all is left out. Each byte is read a
 //! bounded number of times, whatever the sections contain.
 
+use super::found::{Change, Found, Stretch, count};
 use super::program::{Effect, Factors, Nonsense, Program, State};
-use super::rules::RuleSet;
 use super::source::Sources;
-use super::{Statistics, x86_64};
+use super::{go, x86_64};
+use crate::code::GoFunctions;
 use gimli::{
     BaseAddresses, CieOrFde, CommonInformationEntry, DebugFrame, EhFrame, EndianSlice,
     FrameDescriptionEntry, LittleEndian, UnwindOffset, UnwindSection,
@@ -32,77 +33,21 @@ const MAX_PARTS: usize = 4;
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
-/// From this offset on, this rule holds.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Change {
-    /// The offset from the beginning of the stretch, in bytes.
-    pub(super) after: u32,
-    /// The index of the rule.
-    pub(super) rule: u16,
-}
-
-/// The code that one description covers.
-#[derive(Clone, Debug)]
-pub(super) struct Stretch {
-    pub(super) addresses: Range<u64>,
-    /// Where its changes are stored. The first is at its beginning.
-    pub(super) changes: Range<u32>,
-}
-
-/// Everything that was found.
-#[derive(Debug, Default)]
-pub(super) struct Found {
-    /// Sorted by start, all starts distinct.
-    pub(super) stretches: Vec<Stretch>,
-    pub(super) changes: Vec<Change>,
-    pub(super) rules: RuleSet,
-    pub(super) statistics: Statistics,
-}
-
-impl Found {
-    /// Adds what was found in another part of a section.
-    fn absorb(&mut self, other: Self) {
-        let statistics = &mut self.statistics;
-        statistics.strays += other.statistics.strays;
-        statistics.broken += other.statistics.broken;
-        if self.stretches.is_empty() && self.changes.is_empty() {
-            self.rules = other.rules;
-            self.changes = other.changes;
-            self.stretches = other.stretches;
-            return;
-        }
-        let places = self.rules.adopt(other.rules.rules());
-        let before = count(self.changes.len());
-        self.changes
-            .extend(other.changes.into_iter().map(|change| Change {
-                rule: places[usize::from(change.rule)],
-                ..change
-            }));
-        self.stretches
-            .extend(other.stretches.into_iter().map(|stretch| Stretch {
-                changes: stretch.changes.start + before..stretch.changes.end + before,
-                ..stretch
-            }));
-    }
-}
-
-/// Reads all descriptions of the object's code. `.debug_frame` is used where `.eh_frame` has none.
-pub(super) fn collect(sources: &Sources<'_>) -> Found {
+/// Reads all descriptions of the object's code. Where `.eh_frame` has none, those of a Go program are used, and where there
+/// are none of these, `.debug_frame`: Go's linker writes it from the same table, without the frame pointer.
+pub(super) fn collect(sources: &Sources<'_>, go: Option<&mut GoFunctions<'_>>) -> Found {
     let mut found = Found::default();
     if let Some(section) = &sources.eh_frame {
         let section = EhFrame::from(EndianSlice::new(&section.bytes, LittleEndian));
         read(&section, sources, &mut found);
     }
-    sort(&mut found);
+    found.sort();
+    if let Some(program) = go {
+        found.add_where_silent(|found| go::describe(program, &sources.code, found));
+    }
     if let Some(section) = &sources.debug_frame {
-        let known = std::mem::take(&mut found.stretches);
         let section = DebugFrame::from(EndianSlice::new(&section.bytes, LittleEndian));
-        read(&section, sources, &mut found);
-        found
-            .stretches
-            .retain(|stretch| !touches(&known, &stretch.addresses));
-        found.stretches.extend(known);
-        sort(&mut found);
+        found.add_where_silent(|found| read(&section, sources, found));
     }
     describe_linkage(sources, &mut found);
     found.statistics.descriptions = count(found.stretches.len());
@@ -120,7 +65,7 @@ fn describe_linkage(sources: &Sources<'_>, found: &mut Found) {
         };
         let addresses = section.address..end;
         let within = |part: &Range<u64>| part.start <= addresses.start && part.end >= end;
-        if !sources.code.iter().any(within) || touches(&found.stretches, &addresses) {
+        if !sources.code.iter().any(within) || found.touches(&addresses) {
             continue;
         }
         let first = count(found.changes.len());
@@ -134,30 +79,7 @@ fn describe_linkage(sources: &Sources<'_>, found: &mut Found) {
         });
     }
     found.stretches.extend(added);
-    sort(found);
-}
-
-/// Whether any of the sorted stretches has an address in the range.
-fn touches(sorted: &[Stretch], range: &Range<u64>) -> bool {
-    let behind = sorted.partition_point(|stretch| stretch.addresses.start < range.end);
-    sorted[..behind]
-        .last()
-        .is_some_and(|stretch| stretch.addresses.end > range.start)
-}
-
-fn sort(found: &mut Found) {
-    let before = found.stretches.len();
-    found
-        .stretches
-        .sort_by_key(|stretch| stretch.addresses.start);
-    found
-        .stretches
-        .dedup_by_key(|stretch| stretch.addresses.start);
-    found.statistics.overlaps += count(before - found.stretches.len());
-}
-
-fn count(number: usize) -> u32 {
-    u32::try_from(number).unwrap_or(u32::MAX)
+    found.sort();
 }
 
 /// What descriptions share (a CIE).

@@ -5,11 +5,13 @@
 //! file's unwind sections, and trusts no size in a file. Only [`loader`] and [`offline`] touch the machine.
 //!
 //! [`source`] finds the sections, [`eh_frame`] reads their descriptions, [`program`] runs the instructions of
-//! one, [`x86_64`] turns the result into rules, and [`compact`] lays them out.
+//! one, [`x86_64`] turns the result into rules, [`go`] makes those of Go's functions, and [`compact`] lays them out.
 
 mod compact;
 mod eh_frame;
 mod expression;
+mod found;
+mod go;
 pub mod loader;
 pub(crate) mod offline;
 mod program;
@@ -25,12 +27,16 @@ mod x86_64;
 pub use rules::RuleSet;
 pub use show::show;
 
+use crate::code::GoFunctions;
 use crate::object::{Bounded, ElfAddress};
 use object::read::ReadRef;
 use profiler_common::abi::{PageRows, Row, Rule, TABLE_PAGE_BITS};
 use profiler_common::walk::bisect::Span;
 use std::fs::File;
 use std::ops::Range;
+
+/// How many bytes of Go's own table make one of rows, at least.
+const GO_TABLE_SHARE: u64 = 4;
 
 /// Why an object has no table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -119,23 +125,26 @@ impl UnwindTable {
     pub fn read_expecting(file: &File, expect: impl FnOnce(u64)) -> Result<Self, Error> {
         let data = &Bounded::with_budget(file, source::MAX_BYTES);
         let sources = source::Sources::find(data)?;
+        let mut go = GoFunctions::find(data, file);
         // 0.59 to 0.87 bytes of table for each byte of the sections, in distributions' large objects.
-        expect(sources.bytes() / 5 * 4);
-        Ok(Self::make(sources))
+        let of_go = go.as_ref().map_or(0, GoFunctions::table_bytes);
+        expect(sources.bytes() / 5 * 4 + of_go / GO_TABLE_SHARE);
+        Ok(Self::make(sources, go.as_mut()))
     }
 
-    /// Makes the table of the ELF file in `data`.
+    /// Makes the table of the ELF file in `data`, without what only Go's own table knows.
     ///
     /// # Errors
     /// As for [`read`](Self::read).
     pub fn parse<'a, R: ReadRef<'a>>(data: R) -> Result<Self, Error> {
-        source::Sources::find(data).map(Self::make)
+        source::Sources::find(data).map(|sources| Self::make(sources, None))
     }
 
-    fn make(sources: source::Sources<'_>) -> Self {
-        let found = eh_frame::collect(&sources);
+    fn make(sources: source::Sources<'_>, mut go: Option<&mut GoFunctions<'_>>) -> Self {
+        let found = eh_frame::collect(&sources, go.as_deref_mut());
         let mut table = compact::lay_out(&sources.code, &found);
-        table.origin.section_bytes = sources.bytes();
+        let of_go = go.map_or(0, |go| go.table_bytes());
+        table.origin.section_bytes = sources.bytes() + of_go;
         table.loads = sources.loads;
         table.rules = found.rules.into_rules();
         table

@@ -1,6 +1,6 @@
 #![expect(clippy::print_stdout, reason = "tests say why they were skipped")]
 
-use super::eh_frame::{Change, Found, Stretch};
+use super::found::{Change, Found, Stretch};
 use super::*;
 use ::object::{Object as _, ObjectSection as _};
 use profiler_common::abi::{How, Origin, Slot};
@@ -244,7 +244,7 @@ fn from_section(bytes: Vec<u8>, address: u64, code: &[Range<u64>]) -> (UnwindTab
         linkage: Vec::new(),
         bases: gimli::BaseAddresses::default().set_eh_frame(address),
     };
-    let found = eh_frame::collect(&sources);
+    let found = eh_frame::collect(&sources, None);
     (table(code, &found), found)
 }
 

@@ -22,6 +22,10 @@ pub(super) const NAMES: [&str; 16] = [
     "r14", "r15",
 ];
 
+/// The rule of code that handlers of signals return to: there the stack pointer is at the saved registers, `ucontext_t`, of
+/// which rsp is at this offset (`struct sigcontext_64` in Linux's `arch/x86/include/uapi/asm/sigcontext.h`).
+pub(super) const SIGNAL_RETURN: Rule = Rule::new(How::Signal, RSP, 160);
+
 /// The rule for this state. `signal` is whether the description is marked as a signal frame.
 pub(super) fn rule(state: &State, signal: bool) -> Rule {
     unusual_return(state, signal)

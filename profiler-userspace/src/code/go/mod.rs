@@ -6,8 +6,11 @@
 //! `cmd/link/internal/ld/pcln.go`. A file may be hostile: every table is read within its bounds, and all
 //! lookups together take a bounded number of steps.
 
+mod frames;
 mod module;
 mod table;
+
+pub(crate) use frames::Frames;
 
 use super::image::Image;
 use crate::object::Bounded;
@@ -55,8 +58,15 @@ impl<'f> GoFunctions<'f> {
     pub(crate) fn find(data: &'f Bounded<'f>, file: &'f File) -> Option<Self> {
         let image = Image::read(data)?;
         let names: [&[u8]; 2] = [b".gopclntab", b".data.rel.ro.gopclntab"];
-        let (part, _) = names.iter().find_map(|name| image.section_part(name))?;
-        let table = Table::read(file, part)?;
+        let table = match names.iter().find_map(|name| image.section_part(name)) {
+            Some((part, _)) => Table::read(file, part)?,
+            // A linker of C makes one section of several.
+            None => {
+                image.section_part(b".go.buildinfo")?;
+                let (part, _) = image.section_part(b".data.rel.ro")?;
+                Table::search(file, part)?
+            }
+        };
         let module = Module::find(&image, file, &table)?;
         Some(Self {
             file,
@@ -132,5 +142,7 @@ impl<'f> GoFunctions<'f> {
     }
 }
 
+#[cfg(test)]
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;

@@ -1,9 +1,10 @@
 //! The table itself: functions by address, their names, and values that change along their code.
 
 use super::Function;
-use crate::code::image::Part;
+use crate::code::image::{Part, read};
 use std::cell::Cell;
 use std::fs::File;
+use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt as _;
 
 /// How many bytes of values may be read in all: some seconds' work, what a million addresses take.
@@ -37,6 +38,16 @@ impl Format {
     }
 }
 
+/// A table up to this size is kept in memory while all of it is read, in bytes: the largest known has a third of that.
+const MAX_HELD_BYTES: u64 = 64 << 20;
+
+/// How much is read at a time to find a table, in bytes, and how much in all.
+const SEARCH_BYTES: usize = 64 << 10;
+const MAX_SEARCHED_BYTES: u64 = 256 << 20;
+
+/// Tables begin at multiples of this (`cmd/link/internal/ld/data.go`, `dodata`).
+const ALIGNMENT: usize = 32;
+
 /// How an inlined function is listed.
 pub(super) struct InlinedLayout {
     /// How many bytes it takes.
@@ -55,6 +66,8 @@ pub(super) struct Values(u32);
 pub(super) struct Table<'f> {
     file: &'f File,
     part: Part,
+    /// All bytes, if they are kept.
+    held: Option<Vec<u8>>,
     pub(super) format: Format,
     /// The size of the shortest instruction, in bytes: the unit of value tables.
     unit: u64,
@@ -76,6 +89,7 @@ impl<'f> Table<'f> {
         let mut table = Self {
             file,
             part,
+            held: None,
             format: Format::Go116,
             unit: 1,
             functions: 0,
@@ -110,9 +124,66 @@ impl<'f> Table<'f> {
         (table.records.checked_add(size)? <= part.bytes).then_some(table)
     }
 
+    /// Finds a table in a larger part of its file, which holds other data, too.
+    pub(super) fn search(file: &'f File, part: Part) -> Option<Self> {
+        const STEP: u64 = SEARCH_BYTES as u64;
+        let bytes = part.bytes.min(MAX_SEARCHED_BYTES);
+        let blocks = (0..bytes).step_by(SEARCH_BYTES);
+        let mut places = blocks.flat_map(|block| {
+            let size = STEP.min(bytes - block) as usize;
+            let read = read(file, part.offset.saturating_add(block), size);
+            let heads = read.chunks(ALIGNMENT).enumerate();
+            let is_head = |head: &[u8]| {
+                let magic = head.first_chunk().map(|magic| u32::from_le_bytes(*magic));
+                magic.and_then(Format::of).is_some() && head.get(4..8) == Some(&[0, 0, 1, 8])
+            };
+            let found: Vec<u64> = heads
+                .filter(|(_, head)| is_head(head))
+                .map(|(number, _)| block + (number * ALIGNMENT) as u64)
+                .collect();
+            found
+        });
+        places.find_map(|place| {
+            let rest = Part {
+                address: part.address.checked_add(place)?,
+                offset: part.offset.checked_add(place)?,
+                bytes: part.bytes - place,
+            };
+            Self::read(file, rest)
+        })
+    }
+
     /// Where the table is in memory, before relocation.
     pub(super) fn address(&self) -> u64 {
         self.part.address
+    }
+
+    /// Reads all of the table at once: for whoever wants every function.
+    pub(super) fn hold(&mut self) {
+        if self.part.bytes <= MAX_HELD_BYTES {
+            self.held = Some(read(self.file, self.part.offset, self.part.bytes as usize));
+        }
+    }
+
+    /// How many bytes it has.
+    pub(super) fn bytes(&self) -> u64 {
+        self.part.bytes
+    }
+
+    /// How many functions it lists.
+    pub(super) fn functions(&self) -> u64 {
+        self.functions
+    }
+
+    /// A function by its number, in code that begins at `text`, and where the next one begins.
+    pub(super) fn numbered(&self, number: u64, text: u64) -> Option<(Function, u64)> {
+        let place = self.place(number)?.checked_add(self.entry_bytes() / 2)?;
+        let function = Function {
+            entry: text.checked_add(self.begin(number)?)?,
+            record: self.records.checked_add(self.number(place)?)?,
+        };
+        let next = text.checked_add(self.begin(number.checked_add(1)?)?)?;
+        Some((function, next))
     }
 
     /// The function that has code at an address, in code that begins at `text`.
@@ -127,16 +198,9 @@ impl<'f> Table<'f> {
                 false => high = middle,
             }
         }
-        let number = low.checked_sub(1)?;
         // Behind the last function stands where it ends.
-        if self.begin(number.checked_add(1)?)? <= wanted {
-            return None;
-        }
-        let place = self.place(number)?.checked_add(self.entry_bytes() / 2)?;
-        Some(Function {
-            entry: text.checked_add(self.begin(number)?)?,
-            record: self.records.checked_add(self.number(place)?)?,
-        })
+        let (function, next) = self.numbered(low.checked_sub(1)?, text)?;
+        (address < next).then_some(function)
     }
 
     /// The name of the function with that record.
@@ -164,6 +228,17 @@ impl<'f> Table<'f> {
             Values(self.field(record, 4)?),
             Values(self.field(record, 5)?),
         ))
+    }
+
+    /// The table of the sizes of a function's frame.
+    pub(super) fn size_values(&self, record: u64) -> Option<Values> {
+        self.field(record, 3).map(Values)
+    }
+
+    /// What the runtime needs to know of a function; see `internal/abi.FuncFlag`.
+    pub(super) fn flags(&self, record: u64) -> Option<u8> {
+        let [_, flags, ..] = self.field(record, self.fields() - 1)?.to_le_bytes();
+        Some(flags)
     }
 
     /// One of a function's further tables.
@@ -200,6 +275,24 @@ impl<'f> Table<'f> {
 
     /// The value that holds at an offset in a function; none if its table ends before.
     pub(super) fn value(&self, values: Values, at: u64) -> Option<i32> {
+        let mut found = None;
+        self.each_value(values, |end, value| match at < end {
+            true => {
+                found = Some(value);
+                ControlFlow::Break(())
+            }
+            false => ControlFlow::Continue(()),
+        })?;
+        found
+    }
+
+    /// Calls `visit` with each value of a table, in order, and the offset in the function at which it ceases to hold, until
+    /// `visit` has enough. None if the table is damaged behind what was visited.
+    pub(super) fn each_value(
+        &self,
+        values: Values,
+        mut visit: impl FnMut(u64, i32) -> ControlFlow<()>,
+    ) -> Option<()> {
         // At the first byte of all is no table.
         let start = (values.0 != 0).then(|| self.values.checked_add(values.0.into()))??;
         let mut bytes = Stream {
@@ -213,15 +306,15 @@ impl<'f> Table<'f> {
         loop {
             let change = bytes.number()?;
             if change == 0 && !is_first {
-                return None;
+                return Some(());
             }
             is_first = false;
             // The lowest bit is the sign.
             let magnitude = (change >> 1).cast_signed();
             value = value.wrapping_add(magnitude ^ -(change & 1).cast_signed());
             end = end.checked_add(u64::from(bytes.number()?).checked_mul(self.unit)?)?;
-            if at < end {
-                return Some(value);
+            if visit(end, value).is_break() {
+                return Some(());
             }
         }
     }
@@ -236,7 +329,7 @@ impl<'f> Table<'f> {
         }
     }
 
-    /// A word of a record: 0 its name, 4 its files, 5 its lines, 6 how many tables, 7 its unit.
+    /// A word of a record: 0 its name, 3 the sizes of its frame, 4 its files, 5 its lines, 6 how many tables, 7 its unit.
     fn field(&self, record: u64, number: u32) -> Option<u32> {
         // First stands where it begins.
         let skipped = match self.format {
@@ -286,6 +379,10 @@ impl<'f> Table<'f> {
         if end > self.part.bytes {
             return None;
         }
+        if let Some(held) = &self.held {
+            let at = usize::try_from(at).ok()?;
+            return held.get(at..)?.first_chunk().copied();
+        }
         let offset = self.part.offset.checked_add(at)?;
         self.file.read_exact_at(&mut bytes, offset).ok()?;
         Some(bytes)
@@ -309,10 +406,19 @@ impl<'f> Table<'f> {
     /// Some bytes from here on.
     fn block(&self, at: u64) -> Option<Vec<u8>> {
         let left = usize::try_from(self.part.bytes.checked_sub(at)?).unwrap_or(usize::MAX);
-        let offset = self.part.offset.checked_add(at)?;
-        let mut bytes = vec![0; left.min(BLOCK_BYTES)];
-        let count = self.file.read_at(&mut bytes, offset).ok()?;
-        bytes.truncate(count);
+        let wanted = left.min(BLOCK_BYTES);
+        let (bytes, count) = if let Some(held) = &self.held {
+            let rest = held.get(usize::try_from(at).ok()?..)?;
+            let bytes = rest[..rest.len().min(wanted)].to_vec();
+            let count = bytes.len();
+            (bytes, count)
+        } else {
+            let offset = self.part.offset.checked_add(at)?;
+            let mut bytes = vec![0; wanted];
+            let count = self.file.read_at(&mut bytes, offset).ok()?;
+            bytes.truncate(count);
+            (bytes, count)
+        };
         self.steps.set(self.steps.get().checked_sub(count as u64)?);
         Some(bytes)
     }

@@ -1,13 +1,13 @@
 //! Functions of Go programs: of real ones against their symbols, and of tables made up.
 
+use super::testing::{build, toolchains};
 use super::*;
 use crate::code::image::Part;
 use crate::object::{Elf, ElfAddress};
 use proptest::prelude::*;
 use std::collections::HashMap;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 const PROGRAM: &str = r#"
 package main
@@ -30,38 +30,6 @@ func hot(n int) int {
 func main() { fmt.Println(hot(1000)) }
 "#;
 
-/// The Go toolchains of this machine.
-fn toolchains() -> Vec<PathBuf> {
-    let known = [
-        "/usr/local/go/bin/go",
-        "/usr/bin/go",
-        "/usr/lib/go-1.19/bin/go",
-    ];
-    let there = known.iter().map(PathBuf::from).filter(|path| path.exists());
-    let mut there: Vec<PathBuf> = there.filter_map(|path| path.canonicalize().ok()).collect();
-    there.dedup();
-    assert!(!there.is_empty(), "these tests take a Go toolchain");
-    there
-}
-
-fn build(go: &Path, folder: &Path, name: &str, flags: &[&str]) -> PathBuf {
-    std::fs::write(folder.join("main.go"), PROGRAM).unwrap();
-    std::fs::write(folder.join("go.mod"), "module example.com/hot\ngo 1.18\n").unwrap();
-    let output = folder.join(name);
-    let status = Command::new(go)
-        .current_dir(folder)
-        .envs([("CGO_ENABLED", "0"), ("GOTOOLCHAIN", "local")])
-        .arg("build")
-        .args(flags)
-        .arg("-o")
-        .arg(&output)
-        .arg(".")
-        .status()
-        .unwrap();
-    assert!(status.success(), "{} {flags:?}", go.display());
-    output
-}
-
 fn symbols(path: &Path) -> HashMap<String, u64> {
     let file = File::open(path).unwrap();
     let mut found = HashMap::new();
@@ -78,9 +46,9 @@ fn a_stripped_go_program_has_the_names_that_its_symbols_had() {
     for go in toolchains() {
         for mode in [&[][..], &["-buildmode=pie"]] {
             let folder = tempfile::tempdir().unwrap();
-            let whole = build(&go, folder.path(), "whole", mode);
+            let whole = build(&go, folder.path(), PROGRAM, "whole", mode);
             let flags = [mode, &["-ldflags=-s -w"]].concat();
-            let file = File::open(build(&go, folder.path(), "bare", &flags)).unwrap();
+            let file = File::open(build(&go, folder.path(), PROGRAM, "bare", &flags)).unwrap();
             let known = symbols(&whole);
             let data = &Bounded::with_budget(&file, 1 << 20);
             let found = GoFunctions::find(data, &file).expect("a Go program");
@@ -124,7 +92,7 @@ fn inlined_functions_and_lines_are_those_of_the_source() {
             &["-ldflags=-s -w", "-buildmode=pie"],
         ] {
             let folder = tempfile::tempdir().unwrap();
-            let file = File::open(build(&go, folder.path(), "bare", mode)).unwrap();
+            let file = File::open(build(&go, folder.path(), PROGRAM, "bare", mode)).unwrap();
             let data = &Bounded::with_budget(&file, 1 << 20);
             let found = GoFunctions::find(data, &file).expect("a Go program");
             let code = found.image.code_at(found.module.text).unwrap();

@@ -29,7 +29,7 @@ fn read_this_program(parts: usize, cut: impl Fn(&[u8]) -> &[u8]) -> Found {
     let section = EhFrame::from(EndianSlice::new(cut(&section.bytes), LittleEndian));
     let mut found = Found::default();
     read_in_parts(&section, &sources, parts, &mut found);
-    sort(&mut found);
+    found.sort();
     found
 }
 

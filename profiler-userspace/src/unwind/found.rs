@@ -1,0 +1,99 @@
+//! What was found in an object's tables: stretches of code with their rules.
+//!
+//! In: what the readers of tables add. Out: [`Found`], sorted, to be laid out. Never reads a file.
+
+use super::Statistics;
+use super::rules::RuleSet;
+use std::ops::Range;
+
+/// From this offset on, this rule holds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Change {
+    /// The offset from the beginning of the stretch, in bytes.
+    pub(super) after: u32,
+    /// The index of the rule.
+    pub(super) rule: u16,
+}
+
+/// The code that one description covers.
+#[derive(Clone, Debug)]
+pub(super) struct Stretch {
+    pub(super) addresses: Range<u64>,
+    /// Where its changes are stored. The first is at its beginning.
+    pub(super) changes: Range<u32>,
+}
+
+/// Everything that was found.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// Sorted by start, all starts distinct.
+    pub(super) stretches: Vec<Stretch>,
+    pub(super) changes: Vec<Change>,
+    pub(super) rules: RuleSet,
+    pub(super) statistics: Statistics,
+}
+
+impl Found {
+    /// Adds what `read` finds, where nothing is known yet.
+    pub(super) fn add_where_silent(&mut self, read: impl FnOnce(&mut Self)) {
+        let known = std::mem::take(&mut self.stretches);
+        read(self);
+        self.stretches
+            .retain(|stretch| !touches(&known, &stretch.addresses));
+        self.stretches.extend(known);
+        self.sort();
+    }
+
+    /// Whether any of its stretches, which are sorted, has an address in the range.
+    pub(super) fn touches(&self, range: &Range<u64>) -> bool {
+        touches(&self.stretches, range)
+    }
+
+    /// Sorts its stretches; of those with the same beginning one is kept.
+    pub(super) fn sort(&mut self) {
+        let before = self.stretches.len();
+        self.stretches
+            .sort_by_key(|stretch| stretch.addresses.start);
+        self.stretches
+            .dedup_by_key(|stretch| stretch.addresses.start);
+        self.statistics.overlaps += count(before - self.stretches.len());
+    }
+
+    /// Adds what was found in another part of a section.
+    pub(super) fn absorb(&mut self, other: Self) {
+        let statistics = &mut self.statistics;
+        statistics.strays += other.statistics.strays;
+        statistics.broken += other.statistics.broken;
+        if self.stretches.is_empty() && self.changes.is_empty() {
+            self.rules = other.rules;
+            self.changes = other.changes;
+            self.stretches = other.stretches;
+            return;
+        }
+        let places = self.rules.adopt(other.rules.rules());
+        let before = count(self.changes.len());
+        self.changes
+            .extend(other.changes.into_iter().map(|change| Change {
+                rule: places[usize::from(change.rule)],
+                ..change
+            }));
+        self.stretches
+            .extend(other.stretches.into_iter().map(|stretch| Stretch {
+                changes: stretch.changes.start + before..stretch.changes.end + before,
+                ..stretch
+            }));
+    }
+}
+
+/// Whether any of the sorted stretches has an address in the range.
+fn touches(sorted: &[Stretch], range: &Range<u64>) -> bool {
+    let behind = sorted.partition_point(|stretch| stretch.addresses.start < range.end);
+    sorted[..behind]
+        .last()
+        .is_some_and(|stretch| stretch.addresses.end > range.start)
+}
+
+/// A number of things, as tables count them.
+pub(super) fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}

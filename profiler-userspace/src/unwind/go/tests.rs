@@ -1,0 +1,299 @@
+//! Rows of Go's functions: of real programs against what reading their code gives and against their `.debug_frame`, and of
+//! tables that are damaged.
+
+use super::*;
+use crate::code::testing::{build, toolchains};
+use crate::object::{Bounded, ElfAddress};
+use crate::unwind::UnwindTable;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::Path;
+
+const PROGRAM: &str = r#"
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"sort"
+	"time"
+)
+
+//go:noinline
+func hot(n int) int {
+	var room [300]int
+	for i := range room {
+		room[i] = i * n % 7
+	}
+	sort.Ints(room[:])
+	return room[n%300]
+}
+
+func main() {
+	defer fmt.Println(hot(len(os.Args)), time.Now())
+	http.DefaultClient.Timeout = time.Second
+}
+"#;
+
+/// Everything that is read of a program's frames, with its code.
+fn frames(path: &Path) -> Vec<(Frames, Vec<u8>)> {
+    let file = File::open(path).unwrap();
+    let data = &Bounded::with_budget(&file, 1 << 20);
+    let mut found = Vec::new();
+    let mut program = GoFunctions::find(data, &file).expect("a Go program");
+    program.each_frames(|program, frames| {
+        let code = program.code(&frames.addresses, usize::MAX);
+        found.push((frames, code));
+    });
+    found
+}
+
+/// The rule at each of these offsets, which ascend.
+fn rules_at(changes: &[(u32, Rule)], offsets: impl Iterator<Item = u32>) -> Vec<Rule> {
+    let rule = |at: u32| {
+        let behind = changes.partition_point(|(after, _)| *after <= at);
+        changes[..behind]
+            .last()
+            .map_or(Rule::MISSING, |(_, rule)| *rule)
+    };
+    offsets.map(rule).collect()
+}
+
+#[test]
+fn rows_of_compiled_functions_are_those_that_reading_the_code_gives() {
+    for go in toolchains() {
+        let folder = tempfile::tempdir().unwrap();
+        let bare = build(&go, folder.path(), PROGRAM, "bare", &["-ldflags=-s -w"]);
+        let (mut functions, mut all, mut agreed) = (0, 0, 0);
+        let mut style = None;
+        for (frames, code) in frames(&bare) {
+            if frames.is_assembly || frames.moves_stack || is_outermost(&frames) {
+                continue;
+            }
+            functions += 1;
+            let quick = compiled(&frames.sizes, |place| {
+                *style.get_or_insert_with(|| Prologue::of(&code, place))
+            });
+            let read = assembly::rules(&code, &frames.sizes, false, Switch::Unknown);
+            let offsets = || read.iter().map(|(after, _)| *after);
+            let pairs = rules_at(&quick, offsets())
+                .into_iter()
+                .zip(rules_at(&read, offsets()));
+            for (quick, read) in pairs {
+                all += 1;
+                agreed += usize::from(quick == read);
+            }
+        }
+        assert!(
+            functions > 2000 && agreed * 10_000 >= all * 9_999,
+            "{agreed} of {all}"
+        );
+    }
+}
+
+#[test]
+fn rows_agree_with_the_debug_frame_of_go_s_linker() {
+    for go in toolchains() {
+        for mode in [&[][..], &["-buildmode=pie"]] {
+            let folder = tempfile::tempdir().unwrap();
+            let whole = build(&go, folder.path(), PROGRAM, "whole", mode);
+            let file = File::open(&whole).unwrap();
+            let ours = UnwindTable::read(&file).unwrap();
+            let theirs = UnwindTable::parse(std::fs::read(&whole).unwrap().as_slice()).unwrap();
+            let (mut all, mut differing) = (0, BTreeMap::new());
+            for (frames, _) in frames(&whole) {
+                if frames.moves_stack || is_outermost(&frames) || is_signal_return(&frames) {
+                    continue;
+                }
+                let end = frames.sizes.last().unwrap().0;
+                // The last byte may be a handler's way back from signals.
+                for at in (0..end - 1).step_by(3) {
+                    let address = ElfAddress(frames.addresses.start + at);
+                    let [ours, theirs] = [&ours, &theirs].map(|table| table.rule_at(address));
+                    let cfa = |rule: Option<Rule>| {
+                        rule.map(|rule| (rule.how(), rule.base(), rule.operand()))
+                    };
+                    all += 1;
+                    if cfa(ours) != cfa(theirs) {
+                        *differing
+                            .entry(String::from_utf8(frames.name.clone()).unwrap())
+                            .or_insert(0) += 1;
+                    }
+                }
+            }
+            let sum: i32 = differing.values().sum();
+            assert!(all > 300_000, "{all}");
+            // `syscall.rawVforkSyscall` takes its own return address from the stack, for one instruction.
+            assert!(sum <= 1, "{sum} of {all}: {differing:?}");
+        }
+    }
+}
+
+#[test]
+fn the_runtime_s_own_functions_have_the_rules_that_it_follows_itself() {
+    for go in toolchains() {
+        for mode in [
+            &["-ldflags=-s -w"][..],
+            &["-ldflags=-s -w", "-buildmode=pie"],
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let bare = build(&go, folder.path(), PROGRAM, "bare", mode);
+            let file = File::open(&bare).unwrap();
+            let table = UnwindTable::read(&file).unwrap();
+            let by_name: Vec<_> = frames(&bare)
+                .into_iter()
+                .map(|(frames, _)| (String::from_utf8(frames.name).unwrap(), frames.addresses))
+                .collect();
+            // What compiled code calls it through may have the same name.
+            let rules = |name: &str| -> Vec<Vec<Rule>> {
+                let all =
+                    by_name
+                        .iter()
+                        .filter(|(known, _)| known == name)
+                        .map(|(_, addresses)| {
+                            let mut rules: Vec<_> = addresses
+                                .clone()
+                                .filter_map(|at| table.rule_at(ElfAddress(at)))
+                                .collect();
+                            rules.dedup();
+                            rules
+                        });
+                all.collect()
+            };
+            for root in [
+                "runtime.goexit",
+                "runtime.mstart",
+                "runtime.rt0_go",
+                "_rt0_amd64_linux",
+            ] {
+                assert!(
+                    rules(root).iter().any(|found| found[0] == Rule::ROOT),
+                    "{root}"
+                );
+            }
+            for (name, wanted) in [
+                ("runtime.systemstack", by_pointer()),
+                ("runtime.asmcgocall", by_pointer()),
+                ("runtime.cgocallback", by_pointer()),
+                ("runtime.nanotime1", by_pointer()),
+                ("runtime.mcall", Rule::ROOT),
+                ("runtime.morestack", Rule::ROOT),
+            ] {
+                let found = rules(name);
+                // New linkers leave it out of programs without C.
+                assert!(
+                    !found.is_empty() || name == "runtime.cgocallback",
+                    "no {name}"
+                );
+                if found.is_empty() {
+                    continue;
+                }
+                // Before they change to the other stack, they are functions like any others.
+                let entry = Rule::ENTRY.with_slots(Origin::Cfa, Slot::SAME, Slot::LOST);
+                assert!(
+                    found.iter().all(|found| found[0] == entry),
+                    "{name}: {found:?}"
+                );
+                assert!(
+                    found.iter().any(|found| found.contains(&wanted)),
+                    "{name}: {found:?}"
+                );
+            }
+            let back = by_name
+                .iter()
+                .find(|(name, _)| name.starts_with("runtime.sigreturn"));
+            let (_, back) = back.expect("a way back from signals");
+            for at in [back.start - 1, back.start, back.start + 7] {
+                assert_eq!(table.rule_at(ElfAddress(at)), Some(x86_64::SIGNAL_RETURN));
+            }
+        }
+    }
+}
+
+/// How a frame of 24 bytes is made and left in both ways, and `ret`.
+const PUSHED: &[u8] = &[
+    0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x10, 0x90, 0x48, 0x83, 0xc4, 0x10, 0x5d, 0xc3,
+];
+const STORED: &[u8] = &[
+    0x48, 0x83, 0xec, 0x18, 0x48, 0x89, 0x6c, 0x24, 0x10, 0x48, 0x8d, 0x6c, 0x24, 0x10, 0x90, 0x48,
+    0x8b, 0x6c, 0x24, 0x10, 0x48, 0x83, 0xc4, 0x18, 0xc3,
+];
+
+#[test]
+fn the_frame_pointer_is_the_caller_s_until_it_is_saved() {
+    let sizes = [(1, 0), (8, 8), (13, 24), (14, 8), (15, 0)];
+    let kept = frame(24, saved());
+    let wanted = [
+        (0, frame(0, Slot::SAME)),
+        (1, frame(8, saved())),
+        (8, kept),
+        (13, frame(8, saved())),
+        (14, frame(0, Slot::SAME)),
+    ];
+    assert_eq!(compiled(&sizes, |_| Prologue::Push), wanted);
+    let read = assembly::rules(PUSHED, &sizes, false, Switch::Unknown);
+    assert_eq!(rules_at(&read, 0..15), rules_at(&wanted, 0..15));
+    let sizes = [(4, 0), (24, 24), (25, 0)];
+    let wanted = [
+        (0, frame(0, Slot::SAME)),
+        (4, frame(24, Slot::SAME)),
+        (9, kept),
+        (24, frame(0, Slot::SAME)),
+    ];
+    assert_eq!(compiled(&sizes, |_| Prologue::Store), wanted);
+    let read = assembly::rules(STORED, &sizes, false, Switch::Unknown);
+    assert_eq!(rules_at(&read, 0..25), rules_at(&wanted, 0..25));
+}
+
+#[test]
+fn sizes_that_no_frame_has_are_no_rule() {
+    for size in [-8, 4, i32::MAX, i32::MIN] {
+        assert_eq!(frame(size, saved()), Rule::MISSING);
+        compiled(&[(4, size), (8, 8)], |_| Prologue::Store);
+    }
+}
+
+#[test]
+fn a_damaged_program_is_read_without_a_panic_and_in_proportion() {
+    use std::os::unix::fs::FileExt as _;
+    let go = toolchains().pop().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let small = "package main\nfunc main() { println(1) }\n";
+    let whole = std::fs::read(build(
+        &go,
+        folder.path(),
+        small,
+        "bare",
+        &["-ldflags=-s -w"],
+    ))
+    .unwrap();
+    let table = {
+        use object::{Object as _, ObjectSection as _};
+        let file = object::File::parse(whole.as_slice()).unwrap();
+        let section = file.section_by_name(".gopclntab").unwrap();
+        section.file_range().unwrap()
+    };
+    let file = tempfile::tempfile().unwrap();
+    file.write_all_at(&whole, 0).unwrap();
+    let mut rng = fastrand::Rng::with_seed(7);
+    for _ in 0..60 {
+        let mut places = Vec::new();
+        for number in 0..rng.usize(1..40) {
+            // The header decides most.
+            let within = if number % 4 == 0 {
+                64.min(table.1)
+            } else {
+                table.1
+            };
+            let at = table.0 + rng.u64(..within);
+            file.write_all_at(&[rng.u8(..)], at).unwrap();
+            places.push(at);
+        }
+        let read = UnwindTable::read(&file).unwrap();
+        assert!(read.rows.len() <= whole.len(), "{} rows", read.rows.len());
+        for at in places {
+            file.write_all_at(&whole[at as usize..][..1], at).unwrap();
+        }
+    }
+}
