@@ -9,14 +9,13 @@ use super::send_record;
 use crate::{
     platform::{
         config::config,
-        loops::{Turn, repeat},
-        maps::{FUNCTION_SLOTS, FUNCTIONS, RUNTIME_KINDS, Scratch},
+        maps::{FUNCTION_SLOTS, FUNCTIONS, RUNTIME_KINDS, Report, Scratch},
         memory,
         subprog::subprog,
     },
     walk::runtime,
 };
-use core::{hint::black_box, ops::ControlFlow};
+use core::hint::black_box;
 use profiler_common::{
     abi::{
         CopiedString, FUNCTION_EVENT_WORDS, FUNCTION_FILE_BYTES, FUNCTION_NAME_BYTES, FrameTag,
@@ -71,12 +70,7 @@ fn report(cpu_slot: u32, scratch: &'static Scratch, place: usize) -> bool {
     }
     let report = &scratch.report;
     report.length.store(0);
-    let mut strings = Strings {
-        scratch,
-        copied: [0; 3],
-    };
-    repeat(3, &mut strings);
-    let [owner, name, file] = strings.copied;
+    let [owner, name, file] = [0, 1, 2].map(|index| copy_string(cpu_slot, index));
     let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
     // The fields of `FunctionEventRecord`, in order.
     let words: [u64; FUNCTION_EVENT_WORDS] = [
@@ -109,58 +103,51 @@ fn names_by_call(kind: u64) -> bool {
     kind == RuntimeKind::LuaJit as u64 || kind == RuntimeKind::Lua as u64
 }
 
-/// Copies one string after the other behind the record.
-struct Strings {
-    scratch: &'static Scratch,
-    /// A [`CopiedString`] each.
-    copied: [u32; 3],
+subprog! {
+    /// Copies one of the strings behind the record and the strings before it; a [`CopiedString`].
+    fn copy_string(cpu_slot: u32, index: u32) -> u32 {
+        Scratch::of(cpu_slot).map_or(0, |scratch| copy(&scratch.report, index))
+    }
 }
 
-impl Turn for Strings {
-    #[inline(always)]
-    fn turn(&mut self, index: u32) -> ControlFlow<()> {
-        let report = &self.scratch.report;
-        let Some(piece) = report.pieces.get(index as usize) else {
-            return ControlFlow::Break(());
-        };
-        let most = match index {
-            0 => OWNER_BYTES,
-            1 => FUNCTION_NAME_BYTES,
-            _ => FUNCTION_FILE_BYTES,
-        } as u64;
-        let (address, encoding) = (piece.address.load(), piece.encoding.load());
-        let length = report.length.load();
-        let (bytes, missing) = if address == 0 {
-            (0, 0)
-        } else if encoding == Encoding::CString as u64 {
-            let bytes = memory::copy_user_text(&report.record, length, address, most);
-            let missing = if bytes + 1 >= most {
-                CopiedString::NO_END
-            } else {
-                0
-            };
-            (bytes, missing)
+#[inline(always)]
+fn copy(report: &'static Report, index: u32) -> u32 {
+    let Some(piece) = report.pieces.get(index as usize) else {
+        return 0;
+    };
+    let most = match index {
+        0 => OWNER_BYTES,
+        1 => FUNCTION_NAME_BYTES,
+        _ => FUNCTION_FILE_BYTES,
+    } as u64;
+    let (address, encoding) = (piece.address.load(), piece.encoding.load());
+    let length = report.length.load();
+    let (bytes, missing) = if address == 0 {
+        (0, 0)
+    } else if encoding == Encoding::CString as u64 {
+        let bytes = memory::copy_user_text(&report.record, length, address, most);
+        let missing = if bytes + 1 >= most {
+            CopiedString::NO_END
         } else {
-            let whole = piece.bytes.load();
-            let (skip, bytes, missing) = if whole <= most {
-                (0, whole, 0)
-            } else if index == 2 {
-                // The limit is a multiple of every width.
-                (whole - most, most, CopiedString::NO_BEGINNING)
-            } else {
-                (0, most, CopiedString::NO_END)
-            };
-            let from = address.wrapping_add(skip);
-            let copied = memory::copy_user(&report.record, length, from, bytes);
-            (if copied { bytes } else { 0 }, missing)
+            0
         };
-        report.length.store(length.wrapping_add(bytes));
-        let word = CopiedString::new(bytes as u32, encoding as u32, missing).0;
-        if let Some(place) = self.copied.get_mut(index as usize) {
-            *place = word;
-        }
-        ControlFlow::Continue(())
-    }
+        (bytes, missing)
+    } else {
+        let whole = piece.bytes.load();
+        let (skip, bytes, missing) = if whole <= most {
+            (0, whole, 0)
+        } else if index == 2 {
+            // The limit is a multiple of every width.
+            (whole - most, most, CopiedString::NO_BEGINNING)
+        } else {
+            (0, most, CopiedString::NO_END)
+        };
+        let from = address.wrapping_add(skip);
+        let copied = memory::copy_user(&report.record, length, from, bytes);
+        (if copied { bytes } else { 0 }, missing)
+    };
+    report.length.store(length.wrapping_add(bytes));
+    CopiedString::new(bytes as u32, encoding as u32, missing).0
 }
 
 const _: () = assert!(

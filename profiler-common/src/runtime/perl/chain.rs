@@ -144,45 +144,88 @@ fn is_in_loop(process: &impl Process, address: u64) -> bool {
 /// See [`Runtime::step`](crate::runtime::Runtime::step).
 #[inline(always)]
 pub(super) fn step(process: &impl Process, cursor: &impl Cursor) -> ChainFrame {
-    for _ in 0..PASSED {
-        let left = cursor.get(word::LEFT);
-        if left == 0 {
-            return end_of_stack(process, cursor);
-        }
-        let left = left.wrapping_sub(1);
-        cursor.set(word::LEFT, left);
-        let Some(context) = Context::read(process, cursor.get(word::CONTEXTS), left) else {
-            return ChainFrame::broken();
-        };
-        if context.is_sub() {
-            return sub(process, cursor, &context);
-        }
-        if context.is_eval() {
-            if !context.is_called_from_c() {
-                cursor.set(word::TOP_ENV, context.top_env);
-            }
-            if !context.is_block() {
-                return code(process, cursor, &context);
-            }
-        }
-        if left == 0 && cursor.get(word::PREVIOUS) != 0 && !context.is_substitution() {
-            cursor.set(word::STATEMENT, context.statement);
-        }
-        if context.is_deferred() {
-            return ChainFrame::none(end_of_level(process, cursor));
-        }
+    let mut frame = next(process, cursor);
+    // Looked at in one place, since the verifier goes through all of it at each.
+    let ends = frame.flags & (ChainFrame::LEVEL_ENDS | ChainFrame::CHAIN_ENDS);
+    if ends == ChainFrame::LEVEL_ENDS && !find_level(process, cursor) {
+        frame.flags |= ChainFrame::CHAIN_ENDS;
     }
-    ChainFrame::none(0)
+    frame
 }
 
-/// The flags of the last frame of a level.
+/// The next frame. At the end of a level, whether another comes next is not looked at.
 #[inline(always)]
-fn end_of_level(process: &impl Process, cursor: &impl Cursor) -> u32 {
-    if find_level(process, cursor) {
-        ChainFrame::LEVEL_ENDS
-    } else {
-        ChainFrame::LEVEL_ENDS | ChainFrame::CHAIN_ENDS
+fn next(process: &impl Process, cursor: &impl Cursor) -> ChainFrame {
+    let mut found = Found::Nothing;
+    // What is found is dealt with behind the loop, since the verifier goes through all that is in it at each turn.
+    for _ in 0..PASSED {
+        found = pass(process, cursor);
+        if found != Found::Nothing {
+            break;
+        }
     }
+    match found {
+        Found::Nothing => ChainFrame::none(0),
+        Found::EndOfStack => end_of_stack(process, cursor),
+        Found::Broken => ChainFrame::broken(),
+        Found::Function => {
+            let context = Context::fetched(process);
+            if context.is_sub() {
+                sub(process, cursor, &context)
+            } else {
+                code(process, cursor, &context)
+            }
+        }
+        Found::EndOfLevel => ChainFrame::none(ChainFrame::LEVEL_ENDS),
+    }
+}
+
+/// What the next context is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+enum Found {
+    /// One without a function.
+    Nothing,
+    /// There is none: the stack ends.
+    EndOfStack,
+    /// It cannot be read.
+    Broken,
+    /// That of a function, which was fetched.
+    Function,
+    /// That of a block for which the loop was called.
+    EndOfLevel,
+}
+
+/// Passes the next context.
+#[inline(always)]
+fn pass(process: &impl Process, cursor: &impl Cursor) -> Found {
+    let left = cursor.get(word::LEFT);
+    if left == 0 {
+        return Found::EndOfStack;
+    }
+    let left = left.wrapping_sub(1);
+    cursor.set(word::LEFT, left);
+    let Some(context) = Context::read(process, cursor.get(word::CONTEXTS), left) else {
+        return Found::Broken;
+    };
+    if context.is_sub() {
+        return Found::Function;
+    }
+    if context.is_eval() {
+        if !context.is_called_from_c() {
+            cursor.set(word::TOP_ENV, context.top_env);
+        }
+        if !context.is_block() {
+            return Found::Function;
+        }
+    }
+    if left == 0 && cursor.get(word::PREVIOUS) != 0 && !context.is_substitution() {
+        cursor.set(word::STATEMENT, context.statement);
+    }
+    if context.is_deferred() {
+        return Found::EndOfLevel;
+    }
+    Found::Nothing
 }
 
 /// The code of the main program's file, at the end of the oldest stack; otherwise the level only ends.
@@ -190,7 +233,7 @@ fn end_of_level(process: &impl Process, cursor: &impl Cursor) -> u32 {
 fn end_of_stack(process: &impl Process, cursor: &impl Cursor) -> ChainFrame {
     if cursor.get(word::PREVIOUS) != 0 {
         return match leave_stack(process, cursor) {
-            Some(()) => ChainFrame::none(end_of_level(process, cursor)),
+            Some(()) => ChainFrame::none(ChainFrame::LEVEL_ENDS),
             None => ChainFrame::broken(),
         };
     }
@@ -210,14 +253,14 @@ fn sub(process: &impl Process, cursor: &impl Cursor, context: &Context) -> Chain
     cursor.set(word::SHOWN, 1);
     cursor.set(word::STATEMENT, context.statement);
     let address = context.sub & FUNCTION_BITS;
-    let check = function::check(process, address);
+    let check = function::check_of_sub(process, address);
     let is_shown = check.is_some() && !context.is_fake();
     if check.is_none() && !is_newest {
         return ChainFrame::broken();
     }
     // The newest context may have been counted before it was filled.
     let ends = if check.is_some() && ends_level(process, cursor, context) {
-        end_of_level(process, cursor)
+        ChainFrame::LEVEL_ENDS
     } else {
         0
     };
@@ -256,7 +299,7 @@ fn code(process: &impl Process, cursor: &impl Cursor, context: &Context) -> Chai
     cursor.set(word::STATEMENT, context.statement);
     cursor.set(word::SHOWN, 1);
     let ends = if context.is_called_from_c() {
-        end_of_level(process, cursor)
+        ChainFrame::LEVEL_ENDS
     } else {
         0
     };
@@ -273,10 +316,9 @@ fn file(process: &impl Process, statement: u64, flags: u32) -> ChainFrame {
     let Some((line, file)) = place(process, statement) else {
         return ChainFrame::none(flags);
     };
-    let key = function::key_of_file(file);
-    match function::check(process, key) {
+    match function::check_of_file(process, file) {
         Some(check) if file != 0 => ChainFrame {
-            function: key,
+            function: function::key_of_file(file),
             check: check & CHECK_BITS,
             position: line,
             flags: flags | ChainFrame::FRAME,

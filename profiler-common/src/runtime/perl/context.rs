@@ -56,13 +56,19 @@ impl Context {
         if !process.fetch(address, CONTEXT_BYTES) {
             return None;
         }
-        Some(Self {
+        Some(Self::fetched(process))
+    }
+
+    /// The one that was fetched last.
+    #[inline(always)]
+    pub(super) fn fetched(process: &impl Process) -> Self {
+        Self {
             kind: process.fetched(context::KIND) & 0xff,
             statement: process.fetched(context::STATEMENT),
             returns_to: process.fetched(context::RETURNS_TO),
             sub: process.fetched(context::SUB),
             top_env: process.fetched(context::TOP_ENV),
-        })
+        }
     }
 
     #[inline(always)]

@@ -100,11 +100,23 @@ fn glob(process: &impl Process, address: u64) -> Option<(u64, u64)> {
 #[inline(always)]
 pub(super) fn check(process: &impl Process, key: u64) -> Option<u32> {
     if key & FILE != 0 {
-        let name = key & !FILE;
-        process.read::<1>(name)?;
-        return Some(check_of(hash_of_text(process, name)));
+        check_of_file(process, key & !FILE)
+    } else {
+        check_of_sub(process, key)
     }
-    let sub = Sub::read(process, key)?;
+}
+
+/// The check of the code of the file whose name is at an address.
+#[inline(always)]
+pub(super) fn check_of_file(process: &impl Process, name: u64) -> Option<u32> {
+    process.read::<1>(name)?;
+    Some(check_of(hash_of_text(process, name)))
+}
+
+/// The check of a sub, if there is one at an address.
+#[inline(always)]
+pub(super) fn check_of_sub(process: &impl Process, address: u64) -> Option<u32> {
+    let sub = Sub::read(process, address)?;
     // perl numbers what it compiles (`PL_cop_seqmax`), so no two subs that were compiled one after the other at one place are
     // alike, whatever their names are and wherever these stand. A sub that gets another name has it elsewhere.
     let hash = Hash::new(sub.start).with(sub.file).with(sub.name);
