@@ -159,3 +159,20 @@ fn lua_that_runs_for_20_ms_has_its_functions() {
         "{folded}"
     );
 }
+
+#[kernel_test]
+fn the_interpreter_s_own_frames_are_unnamed_only_where_they_are_shown() {
+    require!(tool("lua5.4"));
+    // Debian's has no symbols.
+    let workload = start("lua5.4", "deep.lua", &["20"]);
+    for (flags, is_shown) in [("", false), ("--interpreter-frames", true)] {
+        let run = record(&format!("-f -F 997 -d 1 {flags}"), &workload);
+        let mut frames = run
+            .folded()
+            .stacks
+            .into_iter()
+            .flat_map(|stack| stack.frames);
+        assert_eq!(frames.any(|frame| frame.starts_with("[lua")), is_shown);
+        assert_eq!(run.stderr.contains("unnamed: "), is_shown, "{}", run.stderr);
+    }
+}

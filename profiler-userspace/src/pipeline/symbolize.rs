@@ -112,10 +112,7 @@ impl<'a> Symbolizer<'a> {
             (stored, symbolized)
         });
         let distro = Distro::here(self.client.is_some());
-        let symbolized = symbolized.map(|symbolized| Symbolized {
-            profile: self.shown(symbolized.profile),
-            ..symbolized
-        });
+        let symbolized = symbolized.map(|symbolized| self.without_loops(symbolized));
         let mut remarks = on_code(code, kernel, &distro);
         remarks.extend(self.on_fetching());
         let on_names =
@@ -130,7 +127,7 @@ impl<'a> Symbolizer<'a> {
         let mut on_profile = remarks;
         if let Some(symbolized) = &symbolized {
             let limit = self.naming.memory.bytes;
-            on_profile.extend(on_names(&symbolized.unsymbolized));
+            on_profile.extend(on_names(&symbolized.unsymbolized()));
             on_profile.extend(debug_info::on_details(&symbolized.skipped, limit));
         }
         SymbolizedEvent {
@@ -149,26 +146,25 @@ impl<'a> Symbolizer<'a> {
         unit: Unit,
     ) -> (Profile, Vec<Finding>) {
         let firings = normalized.total_count();
-        let Symbolized {
-            profile,
-            unsymbolized,
-            skipped,
-        } = self.with_sources(|sources| {
+        let symbolized = self.with_sources(|sources| {
             symbolize::symbolize_stored(normalized, objects, unit, sources)
         });
+        let symbolized = self.without_loops(symbolized);
         let distro = Distro::here(self.client.is_some());
         let mut remarks = self.on_fetching();
+        let unsymbolized = symbolized.unsymbolized();
         remarks.extend(names::on_names(&unsymbolized, firings, &distro));
-        remarks.extend(debug_info::on_details(&skipped, self.naming.memory.bytes));
-        (self.shown(profile), remarks)
+        let limit = self.naming.memory.bytes;
+        remarks.extend(debug_info::on_details(&symbolized.skipped, limit));
+        (symbolized.profile, remarks)
     }
 
-    /// A profile without the interpreters' own frames, unless these were asked for.
-    fn shown(&self, profile: Profile) -> Profile {
+    /// Leaves the interpreters' own frames out, unless these were asked for.
+    fn without_loops(&self, symbolized: Symbolized) -> Symbolized {
         if self.naming.interpreter_frames {
-            return profile;
+            return symbolized;
         }
-        interpreters::without_loops(profile, runtime::glue)
+        symbolized.with_profile(|profile| interpreters::without_loops(profile, runtime::glue))
     }
 
     /// Does work that takes names from elsewhere, with a line on the terminal until it is done.

@@ -58,6 +58,7 @@ use crate::profile::normalized::{Label, NormalizedProfile, NormalizedStack, Norm
 use crate::profile::raw::{RawFrame, RawStack};
 use crate::profile::{Labels, LabelsIndex, Profile, Sample, Unit, Waker};
 use demangle::visible;
+use foldhash::HashMap;
 use locations::LookUp;
 use memory_budget::MemoryBudget;
 use std::os::unix::ffi::OsStrExt as _;
@@ -69,10 +70,54 @@ use unsymbolized::{UnsymbolizedId, UnsymbolizedTable};
 pub struct Symbolized {
     /// The profile.
     pub profile: Profile,
-    /// The programs' code that had no names, that of most samples first.
-    pub unsymbolized: Vec<Unsymbolized>,
     /// What the limit on memory did to names.
     pub skipped: SkippedDebugInfo,
+    /// The code that had no names.
+    table: UnsymbolizedTable,
+    /// Of each location of the profile.
+    of_locations: Vec<UnsymbolizedId>,
+}
+
+impl Symbolized {
+    /// With another profile in place of this one, which has the same locations.
+    #[must_use]
+    pub fn with_profile(self, change: impl FnOnce(Profile) -> Profile) -> Self {
+        Self {
+            profile: change(self.profile),
+            ..self
+        }
+    }
+
+    /// The programs' code that has no names and that stacks of the profile have, that of most samples first.
+    pub fn unsymbolized(&self) -> Vec<Unsymbolized> {
+        let profile = &self.profile;
+        let mut table = self.table.clone();
+        let mut of_stacks: HashMap<NormalizedStackIndex, Box<[UnsymbolizedId]>> =
+            HashMap::default();
+        for sample in profile.samples() {
+            let waker = sample.waker.map(|index| profile.waker_at(index));
+            let woke = waker.map_or([None; 2], |waker| [waker.user, waker.kernel]);
+            let stacks = [sample.user, sample.kernel].into_iter().chain(woke);
+            let stacks: Vec<NormalizedStackIndex> = stacks.flatten().collect();
+            for &index in &stacks {
+                let met = of_stacks.entry(index);
+                met.or_insert_with(|| self.of_stack(profile.stack_at(index)));
+            }
+            let met = stacks.iter().flat_map(|index| &of_stacks[index]);
+            table.count(met.copied(), sample.count);
+        }
+        table.into_most_first()
+    }
+
+    fn of_stack(&self, stack: &NormalizedStack) -> Box<[UnsymbolizedId]> {
+        let of_locations = stack.locations.iter();
+        let all = of_locations.map(|at| self.of_locations[at.0 as usize]);
+        let mut all: Vec<UnsymbolizedId> = all
+            .filter(|code| *code != UnsymbolizedId::default())
+            .collect();
+        all.dedup();
+        all.into()
+    }
 }
 
 /// How code is to be named.
@@ -146,16 +191,15 @@ fn build(
 ) -> Symbolized {
     let mut profile = Profile::new(unit, normalized.window);
     profile.windows.clone_from(&normalized.windows);
-    let mut unsymbolized = UnsymbolizedTable::default();
+    let mut table = UnsymbolizedTable::default();
     let found = locations::symbolize(
         &normalized,
         kernel,
         (sources, threads),
         &mut profile,
-        &mut unsymbolized,
+        &mut table,
         look_up,
     );
-    count_unsymbolized(&normalized, &found.unsymbolized, &mut unsymbolized);
     for waker in normalized.wakers() {
         let labels = labels(&waker.label, &mut profile);
         profile.waker(Waker {
@@ -183,32 +227,9 @@ fn build(
     profile.take_stacks(normalized.into_stacks());
     Symbolized {
         profile,
-        unsymbolized: unsymbolized.into_most_first(),
         skipped: found.skipped,
-    }
-}
-
-/// Counts for how many firings something at their locations has no name.
-fn count_unsymbolized(
-    normalized: &NormalizedProfile,
-    of_locations: &[UnsymbolizedId],
-    unsymbolized: &mut UnsymbolizedTable,
-) {
-    let of_stack = |stack: &NormalizedStack| -> Box<[UnsymbolizedId]> {
-        let unsymbolized = stack.locations.iter().map(|at| of_locations[at.0 as usize]);
-        let mut unsymbolized: Vec<UnsymbolizedId> = unsymbolized
-            .filter(|code| *code != UnsymbolizedId::default())
-            .collect();
-        unsymbolized.dedup();
-        unsymbolized.into()
-    };
-    let of_stacks: Vec<Box<[UnsymbolizedId]>> = normalized.stacks().iter().map(of_stack).collect();
-    for (key, sums) in normalized.samples() {
-        let waker = key.waker.map(|index| normalized.waker_at(index));
-        let woke = waker.map_or([None; 2], |waker| [waker.user, waker.kernel]);
-        let stacks = [key.user, key.kernel].into_iter().chain(woke).flatten();
-        let met = stacks.flat_map(|index: NormalizedStackIndex| &of_stacks[index.0 as usize]);
-        unsymbolized.count(met.copied(), sums.count);
+        table,
+        of_locations: found.unsymbolized,
     }
 }
 

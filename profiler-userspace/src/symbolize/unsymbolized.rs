@@ -61,7 +61,7 @@ pub struct Unsymbolized {
 pub(super) struct UnsymbolizedId(Option<u32>);
 
 /// All code without names that was met.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct UnsymbolizedTable {
     all: Vec<Unsymbolized>,
     ids: HashMap<UnsymbolizedCode, UnsymbolizedId>,
