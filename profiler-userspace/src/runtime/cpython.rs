@@ -5,6 +5,7 @@
 //! compared with the DWARF of a build. The address of the thread's key is read out of a function that uses it.
 
 mod lines;
+mod offsets;
 
 pub(super) use lines::lines;
 
@@ -175,9 +176,6 @@ const VERSIONS: &[Version] = &[
     },
 ];
 
-/// What `_Py_DebugOffsets` begins with.
-const COOKIE: u64 = u64::from_le_bytes(*b"xdebugpy");
-
 /// Recognizes CPython by what it exports.
 pub(super) fn detect(image: &Image<'_>) -> Option<Detected> {
     let runtime = image.symbol("_PyRuntime")?;
@@ -216,10 +214,12 @@ pub(super) fn detect(image: &Image<'_>) -> Option<Detected> {
         words[at::LOOP] = evaluate.address;
         words[at::LOOP + 1] = evaluate.address.saturating_add(evaluate.size);
     }
-    if minor >= 13
-        && let Err(why) = put_debug_offsets(image, runtime, &mut words)
-    {
-        return Some(detected(Err(why)));
+    if minor >= 13 {
+        let table = image.words(runtime.address);
+        let put = table.ok_or(offsets::NOT_THERE);
+        if let Err(why) = put.and_then(|table| offsets::put(&table, &mut words)) {
+            return Some(detected(Err(why)));
+        }
     }
     if !put_lengths(&mut words) {
         return Some(detected(Err("its structures are longer than is known")));
@@ -267,63 +267,6 @@ fn version(image: &Image<'_>) -> Option<(u8, u8)> {
     ];
     let first = FIRSTS.iter().find(|(name, _)| image.symbol(name).is_some());
     Some((3, first.map_or(7, |(_, minor)| *minor)))
-}
-
-/// Takes offsets out of `_Py_DebugOffsets`, with which `_PyRuntime` begins.
-fn put_debug_offsets(
-    image: &Image<'_>,
-    runtime: Symbol,
-    words: &mut Words,
-) -> Result<(), &'static str> {
-    const NOT_THERE: &str = "its table of offsets is not there";
-    const OTHER: &str = "its frames lie otherwise than in the versions that are known";
-    let table: [u64; 64] = image.words(runtime.address).ok_or(NOT_THERE)?;
-    let [cookie, version, free_threaded, ..] = table;
-    if cookie != COOKIE {
-        return Err(NOT_THERE);
-    }
-    if free_threaded != 0 {
-        return Err("its free-threaded build is not understood");
-    }
-    // Behind cookie, version and flag: words of the runtime (size first), of an interpreter, of a thread, of a frame, of code.
-    let is_3_14 = version >> 16 & 0xff >= 14;
-    let thread = if is_3_14 { 22 } else { 19 };
-    let frame = thread + 9;
-    let code = frame + if is_3_14 { 8 } else { 6 };
-    let get = |place: usize| table[place];
-    let (current, previous, executable) = (get(thread + 4), get(frame + 1), get(frame + 2));
-    let (instruction, owner) = (get(frame + 3), get(frame + 5));
-    let [file, name, qualified, _table, first_line] =
-        [code + 1, code + 2, code + 3, code + 4, code + 5].map(get);
-    let bytecode = get(code + 9);
-    let is_known = executable == 0
-        && previous == 8
-        && (instruction + 8..instruction + 24).contains(&owner)
-        && name == file + 8
-        && qualified == file + 16
-        && (16..4096).contains(&bytecode)
-        && [current, instruction, file, first_line]
-            .iter()
-            .all(|word| *word < 4096);
-    if !is_known {
-        return Err(OTHER);
-    }
-    for (place, word) in [
-        (at::HEAD, current),
-        (at::FRAME_LINKS, executable),
-        (at::FRAME_POSITION, instruction),
-        (at::FRAME_OWNER, owner),
-        (at::CODE_BYTES, bytecode),
-        (at::CODE_STRINGS, file),
-        (at::CODE_FIRST_LINE, first_line),
-        // As in 3.12: `co_nlocalsplus`, `co_framesize`, `co_nlocals`, `co_ncellvars`, `co_nfreevars` stand between.
-        (at::CODE_VERSION, first_line + 24),
-        // `_co_firsttraceable`, `co_extra`, and the bytecode.
-        (at::CODE_FIRST_TRACEABLE, bytecode - 16),
-    ] {
-        words[place] = word;
-    }
-    Ok(())
 }
 
 /// The address of `_PyRuntime.autoTSSkey`, which `PyGILState_GetThisThreadState` hands to `PyThread_tss_get`: the highest
