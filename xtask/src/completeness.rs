@@ -1,6 +1,6 @@
 //! Profiles stock programs at real work, and counts how many stacks go down to the root.
 //!
-//! In: which programs, and for how long. Out: a table in Markdown, and whether every program that ran is above the mark. It
+//! In: which programs, and for how long. Out: a table in Markdown, and whether every program that ran reached its target. It
 //! leaves no process and no file behind, and installs nothing unless it is told to.
 //!
 //! The chore has two halves, as `bench` does: the first builds, as the user who asked, the second profiles, as root.
@@ -95,7 +95,7 @@ pub(crate) fn completeness(choice: &Choice) -> Result<()> {
     Err(command.exec()).with_context(|| format!("cannot start {command:?}"))
 }
 
-/// Profiles, and prints the table; says whether every program that ran is above the mark.
+/// Profiles, and prints the table; says whether every program that ran reached its target.
 pub(crate) fn measure(order: &Order) -> Result<bool> {
     interrupt::listen()?;
     let choice = &order.choice;
@@ -119,7 +119,7 @@ pub(crate) fn measure(order: &Order) -> Result<bool> {
                 }
             },
         };
-        report.add(program.name, outcome);
+        report.add(program.name, program.target, outcome);
     }
     println!("{report}");
     Ok(report.is_good())

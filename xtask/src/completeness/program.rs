@@ -37,7 +37,15 @@ pub(super) struct Program {
     pub(super) variables: &'static [(&'static str, &'static str)],
     /// Its script.
     pub(super) script: &'static str,
+    /// The least share of its stacks that must go down to the root.
+    pub(super) target: f64,
 }
+
+/// The target of most.
+const TARGET: f64 = 0.995;
+
+/// That of programs whose code is made while they run, by what no file explains.
+const TARGET_OF_MADE_CODE: f64 = 0.95;
 
 impl Program {
     /// The first thing that is not there, and what brings it.
@@ -68,6 +76,7 @@ const fn plain(
         comms: &[],
         variables: &[],
         script,
+        target: TARGET,
     }
 }
 
@@ -127,7 +136,34 @@ pub(super) const PROGRAMS: &[Program] = &[
     },
     Program {
         needs: &["go"],
+        variables: &[("BUILD_FLAGS", "")],
+        ..plain("go", &["golang-go"], include_str!("scripts/go.sh"))
+    },
+    Program {
+        needs: &["go"],
+        variables: &[("BUILD_FLAGS", "-ldflags=-s")],
         ..plain("go-stripped", &["golang-go"], include_str!("scripts/go.sh"))
+    },
+    Program {
+        needs: &["go"],
+        variables: &[("BUILD_FLAGS", "-buildmode=pie -ldflags=-s")],
+        ..plain("go-pie", &["golang-go"], include_str!("scripts/go.sh"))
+    },
+    Program {
+        needs: &["go"],
+        shape: Shape::Commands,
+        comms: &["go", "compile", "link", "asm"],
+        ..plain(
+            "go-compile",
+            &["golang-go"],
+            include_str!("scripts/go-compile.sh"),
+        )
+    },
+    Program {
+        needs: &["esbuild"],
+        shape: Shape::Commands,
+        comms: &["esbuild"],
+        ..plain("esbuild", &["esbuild"], include_str!("scripts/esbuild.sh"))
     },
     Program {
         needs: &["sqlite3"],
@@ -186,6 +222,58 @@ pub(super) const PROGRAMS: &[Program] = &[
     Program {
         needs: &["ffmpeg"],
         ..plain("ffmpeg", &["ffmpeg"], include_str!("scripts/ffmpeg.sh"))
+    },
+    Program {
+        needs: &["ffmpeg"],
+        ..plain(
+            "ffmpeg-mpeg4",
+            &["ffmpeg"],
+            include_str!("scripts/ffmpeg-mpeg4.sh"),
+        )
+    },
+    Program {
+        needs: &["qemu-img"],
+        shape: Shape::Commands,
+        comms: &["qemu-img"],
+        ..plain(
+            "qemu-img",
+            &["qemu-utils"],
+            include_str!("scripts/qemu-img.sh"),
+        )
+    },
+    Program {
+        needs: &["gnuplot"],
+        ..plain(
+            "gnuplot",
+            &["gnuplot-nox"],
+            include_str!("scripts/gnuplot.sh"),
+        )
+    },
+    Program {
+        needs: &["gs"],
+        ..plain(
+            "ghostscript",
+            &["ghostscript"],
+            include_str!("scripts/ghostscript.sh"),
+        )
+    },
+    Program {
+        needs: &["chromium"],
+        ..plain(
+            "chromium",
+            &["chromium"],
+            include_str!("scripts/chromium.sh"),
+        )
+    },
+    Program {
+        needs: &["guile"],
+        target: TARGET_OF_MADE_CODE,
+        ..plain("guile", &["guile-3.0"], include_str!("scripts/guile.sh"))
+    },
+    Program {
+        needs: &["sbcl"],
+        target: TARGET_OF_MADE_CODE,
+        ..plain("sbcl", &["sbcl"], include_str!("scripts/sbcl.sh"))
     },
     Program {
         needs: &["convert-im6.q16"],

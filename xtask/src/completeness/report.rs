@@ -7,9 +7,6 @@ use std::fmt;
 
 use anyhow::{Context as _, Result};
 
-/// The least share of the stacks of a program that must go down to the root.
-const TARGET: f64 = 0.995;
-
 /// The frames that flame-bpf puts below the outermost one it found, if that is not the root.
 const MARKS: [&str; 8] = [
     "[truncated]",
@@ -45,10 +42,18 @@ pub(super) struct Shares {
     marked: BTreeMap<&'static str, u64>,
 }
 
+/// One program.
+struct Row {
+    name: &'static str,
+    /// The least share of its stacks that must go down to the root.
+    target: f64,
+    outcome: Outcome,
+}
+
 /// All programs.
 #[derive(Default)]
 pub(super) struct Report {
-    rows: Vec<(&'static str, Outcome)>,
+    rows: Vec<Row>,
 }
 
 impl Outcome {
@@ -120,15 +125,19 @@ impl Shares {
 }
 
 impl Report {
-    /// One more program.
-    pub(super) fn add(&mut self, name: &'static str, outcome: Outcome) {
-        self.rows.push((name, outcome));
+    /// One more program, and the least share of its stacks that must go down to the root.
+    pub(super) fn add(&mut self, name: &'static str, target: f64, outcome: Outcome) {
+        self.rows.push(Row {
+            name,
+            target,
+            outcome,
+        });
     }
 
-    /// Whether every program that is here ran and is above the mark.
+    /// Whether every program that is here ran and reached its target.
     pub(super) fn is_good(&self) -> bool {
-        self.rows.iter().all(|(_, outcome)| match outcome {
-            Outcome::Profiled(shares) => shares.complete() >= TARGET,
+        self.rows.iter().all(|row| match &row.outcome {
+            Outcome::Profiled(shares) => shares.complete() >= row.target,
             Outcome::Absent(_) => true,
             Outcome::Failed(_) => false,
         })
@@ -142,7 +151,7 @@ impl fmt::Display for Report {
             "| program | samples | down to the root | top frame named | mean depth | the rest |"
         )?;
         writeln!(out, "| --- | ---: | ---: | ---: | ---: | --- |")?;
-        for (name, outcome) in &self.rows {
+        for Row { name, outcome, .. } in &self.rows {
             match outcome {
                 Outcome::Profiled(shares) => writeln!(
                     out,
@@ -202,12 +211,18 @@ mod tests {
     }
 
     #[test]
-    fn a_report_passes_only_if_all_its_rows_do() {
+    fn a_report_passes_only_if_every_row_reaches_its_target() {
         let mut report = Report::default();
-        report.add("fine", Outcome::of(b"a;b 1\n", &[]).unwrap());
-        report.add("missing", Outcome::Absent("it is not installed".into()));
+        report.add("fine", 1.0, Outcome::of(b"a;b 1\n", &[]).unwrap());
+        report.add(
+            "missing",
+            1.0,
+            Outcome::Absent("it is not installed".into()),
+        );
         assert!(report.is_good());
-        report.add("poor", Outcome::Profiled(shares()));
+        report.add("poor", 0.91, Outcome::Profiled(shares()));
+        assert!(report.is_good());
+        report.add("poorer", 0.92, Outcome::Profiled(shares()));
         assert!(!report.is_good());
         let text = report.to_string();
         assert!(

@@ -1,4 +1,4 @@
-# A Go program without symbols and debug information: allocating, sorting, hashing, and maps, in several goroutines.
+# A Go program: allocating, sorting, hashing, and maps, in several goroutines.
 prepare() {
     cat > main.go <<'END'
 package main
@@ -40,6 +40,6 @@ func main() {
 }
 END
     printf 'module example.com/hot\n\ngo 1.18\n' > go.mod
-    HOME=$PWD GOFLAGS=-mod=mod CGO_ENABLED=0 go build -ldflags='-s -w' -o hot .
+    HOME=$PWD GOFLAGS=-mod=mod CGO_ENABLED=0 go build $BUILD_FLAGS -o hot .
 }
 work() { exec ./hot; }
