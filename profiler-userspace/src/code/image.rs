@@ -91,9 +91,19 @@ impl<'data> Image<'data> {
             .filter(|segment| segment.p_type(Little) == PT_LOAD)
     }
 
+    /// Whether it is a program that always has the same addresses.
+    pub(super) fn is_fixed(&self) -> bool {
+        self.header.e_type(Little) == ET_EXEC
+    }
+
+    /// The entry point; libraries have one, too.
+    pub(super) fn start(&self) -> u64 {
+        self.header.e_entry(Little)
+    }
+
     /// The entry point, if it is a program.
     pub(super) fn entry(&self) -> Option<u64> {
-        let entry = self.header.e_entry(Little);
+        let entry = self.start();
         let is_program = self.header.e_type(Little) == ET_EXEC
             || self.dynamic(DT_DEBUG).is_some()
             || self

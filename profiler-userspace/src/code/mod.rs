@@ -12,10 +12,12 @@ mod image;
 mod linkage;
 mod relocations;
 mod start;
+mod undescribed;
 
 #[cfg(test)]
 pub(crate) use go::testing;
 pub(crate) use go::{Frames, GoFunctions};
+pub(crate) use undescribed::Undescribed;
 
 use crate::object::{Bounded, Elf, ElfAddress};
 use descriptions::Descriptions;

@@ -6,7 +6,7 @@
 use super::image::{Image, Part, read};
 use crate::object::Elf;
 use object::LittleEndian as Little;
-use object::elf::{R_X86_64_RELATIVE, Rela64, Sym64};
+use object::elf::{R_X86_64_IRELATIVE, R_X86_64_RELATIVE, Rela64, Sym64};
 use object::pod::{from_bytes, slice_from_all_bytes};
 use std::collections::HashMap;
 use std::fs::File;
@@ -61,6 +61,18 @@ pub(super) fn each_relative(
             let within = |part: &Part| part.addresses().contains(&place);
             if relocation.r_type(Little, false) == R_X86_64_RELATIVE && parts.iter().any(within) {
                 visit(place, relocation.r_addend.get(Little).cast_unsigned());
+            }
+        });
+    }
+}
+
+/// Calls `visit` with each address that the loader writes, before relocation.
+pub(super) fn each_address(image: &Image<'_>, file: &File, mut visit: impl FnMut(u64)) {
+    for (_, part) in image.relocations() {
+        each(file, part, |_, relocation| {
+            let kind = relocation.r_type(Little, false);
+            if matches!(kind, R_X86_64_RELATIVE | R_X86_64_IRELATIVE) {
+                visit(relocation.r_addend.get(Little).cast_unsigned());
             }
         });
     }

@@ -44,6 +44,12 @@ impl Found {
         self.sort();
     }
 
+    /// The addresses of its stretches.
+    pub(super) fn addresses(&self) -> Vec<Range<u64>> {
+        let all = self.stretches.iter();
+        all.map(|stretch| stretch.addresses.clone()).collect()
+    }
+
     /// Whether any of its stretches, which are sorted, has an address in the range.
     pub(super) fn touches(&self, range: &Range<u64>) -> bool {
         touches(&self.stretches, range)

@@ -5,8 +5,10 @@
 //! file's unwind sections, and trusts no size in a file. Only [`loader`] and [`offline`] touch the machine.
 //!
 //! [`source`] finds the sections, [`eh_frame`] reads their descriptions, [`program`] runs the instructions of
-//! one, [`x86_64`] turns the result into rules, [`go`] makes those of Go's functions, and [`compact`] lays them out.
+//! one, [`x86_64`] turns the result into rules, [`go`] makes those of Go's functions, [`assembly`] those of code that
+//! nothing describes, and [`compact`] lays them out.
 
+mod assembly;
 mod compact;
 mod eh_frame;
 mod expression;
@@ -27,7 +29,7 @@ mod x86_64;
 pub use rules::RuleSet;
 pub use show::show;
 
-use crate::code::GoFunctions;
+use crate::code::{GoFunctions, Undescribed};
 use crate::object::{Bounded, ElfAddress};
 use object::read::ReadRef;
 use profiler_common::abi::{PageRows, Row, Rule, TABLE_PAGE_BITS};
@@ -106,6 +108,10 @@ pub struct Statistics {
     pub broken: u32,
     /// Rule changes in the descriptions, before compaction.
     pub changes: u32,
+    /// Bytes of code that nothing describes.
+    pub undescribed_bytes: u64,
+    /// Those of them for which rows were read from the code itself.
+    pub read_bytes: u64,
 }
 
 impl UnwindTable {
@@ -129,19 +135,28 @@ impl UnwindTable {
         // 0.59 to 0.87 bytes of table for each byte of the sections, in distributions' large objects.
         let of_go = go.as_ref().map_or(0, GoFunctions::table_bytes);
         expect(sources.bytes() / 5 * 4 + of_go / GO_TABLE_SHARE);
-        Ok(Self::make(sources, go.as_mut()))
+        Ok(Self::make(sources, go.as_mut(), |described| {
+            Undescribed::read(data, file, described)
+        }))
     }
 
-    /// Makes the table of the ELF file in `data`, without what only Go's own table knows.
+    /// Makes the table of the ELF file in `data`, without what only Go's own table knows, or the code itself.
     ///
     /// # Errors
     /// As for [`read`](Self::read).
     pub fn parse<'a, R: ReadRef<'a>>(data: R) -> Result<Self, Error> {
-        source::Sources::find(data).map(|sources| Self::make(sources, None))
+        source::Sources::find(data).map(|sources| Self::make(sources, None, |_| None))
     }
 
-    fn make(sources: source::Sources<'_>, mut go: Option<&mut GoFunctions<'_>>) -> Self {
-        let found = eh_frame::collect(&sources, go.as_deref_mut());
+    fn make(
+        sources: source::Sources<'_>,
+        mut go: Option<&mut GoFunctions<'_>>,
+        undescribed: impl FnOnce(&[Range<u64>]) -> Option<Undescribed>,
+    ) -> Self {
+        let mut found = eh_frame::collect(&sources, go.as_deref_mut());
+        if let Some(code) = undescribed(&found.addresses()) {
+            found.add_where_silent(|found| assembly::describe(&code, found));
+        }
         let mut table = compact::lay_out(&sources.code, &found);
         let of_go = go.map_or(0, |go| go.table_bytes());
         table.origin.section_bytes = sources.bytes() + of_go;
@@ -152,7 +167,7 @@ impl UnwindTable {
 
     /// Whether no address has a rule.
     pub fn is_empty(&self) -> bool {
-        self.origin.descriptions == 0
+        self.origin.descriptions == 0 && self.origin.read_bytes == 0
     }
 
     /// The table's memory in the kernel, in bytes, without the shared rules.

@@ -7,7 +7,7 @@
     reason = "the proof says what it compared, and what it could not"
 )]
 
-mod objects;
+pub(super) mod objects;
 
 use super::{Error, UnwindTable};
 use crate::object::ElfAddress;

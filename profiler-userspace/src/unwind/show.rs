@@ -64,6 +64,13 @@ fn sizes(text: &mut String, table: &UnwindTable) {
         origin.overlaps,
         origin.broken,
     );
+    if origin.undescribed_bytes > 0 {
+        let _ = writeln!(
+            text,
+            "and from {} of {} bytes of code that nothing describes",
+            origin.read_bytes, origin.undescribed_bytes,
+        );
+    }
 }
 
 /// The address of the row that holds at an address: in the same page, but not necessarily at the address.
@@ -83,7 +90,7 @@ fn line(text: &mut String, table: &UnwindTable, start: u64, row: usize) {
 }
 
 /// A rule in words.
-fn describe(rule: Rule) -> String {
+pub(super) fn describe(rule: Rule) -> String {
     let base = name(i64::from(rule.base()));
     let low = signed(rule.low());
     let frame = match rule.how() {

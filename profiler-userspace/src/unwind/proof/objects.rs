@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 /// Files by which the proof goes, if they are there.
-pub(super) fn candidates() -> Vec<PathBuf> {
+pub(in crate::unwind) fn candidates() -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> = [
         "/lib64/ld-linux-x86-64.so.2",
         "/lib/ld-musl-x86_64.so.1",

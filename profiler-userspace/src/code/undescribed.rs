@@ -1,0 +1,341 @@
+//! Code that no table describes, and where functions may begin in it.
+//!
+//! In: an open ELF file, and the code that is described. Out: the rest, and the addresses in it to which symbols, calls,
+//! relocations and data lead. Described code is searched for the bytes of calls and addresses; what is found counts
+//! only where an instruction begins. Files may be hostile: every read has a bound.
+
+use super::image::{Image, Part, read};
+use super::{relocations, start};
+use crate::object::{Bounded, Elf};
+use iced_x86::{Decoder, DecoderOptions, Mnemonic, Register};
+use std::fs::File;
+use std::ops::Range;
+
+/// The most undescribed code of one file that is considered, in bytes: a few seconds' work.
+const MAX_BYTES: u64 = 32 << 20;
+
+/// How much of a file's code and data is searched for addresses, in bytes: a second's work.
+const MAX_SEARCHED_BYTES: u64 = 512 << 20;
+
+/// How much is searched at a time, in bytes.
+const BLOCK_BYTES: usize = 1 << 20;
+
+/// The most addresses that are kept.
+const MAX_FOUND: usize = 1 << 20;
+
+/// Between described functions, so little is padding.
+const PADDING_BYTES: u64 = 16;
+
+/// How much code is read at the entry point, in bytes.
+const START_BYTES: usize = 16;
+
+/// Code that no table describes.
+#[derive(Debug, Default)]
+pub(crate) struct Undescribed {
+    /// Its addresses and bytes, ascending and disjoint.
+    pub(crate) parts: Vec<(u64, Vec<u8>)>,
+    /// Where functions begin: symbols and calls say so.
+    pub(crate) certain: Vec<u64>,
+    /// Where functions probably begin: their addresses are taken.
+    pub(crate) likely: Vec<u64>,
+    /// Where the program is started.
+    pub(crate) started: Option<u64>,
+}
+
+impl Undescribed {
+    /// That of a file, other than in the `described` ranges, which ascend by their start; none if there is none, or the file
+    /// is not read. `data` must be of the same file.
+    pub(crate) fn read<'f>(
+        data: &'f Bounded<'f>,
+        file: &'f File,
+        described: &[Range<u64>],
+    ) -> Option<Self> {
+        let image = Image::read(data)?;
+        let gaps = gaps(&image, described);
+        let mut left = MAX_BYTES;
+        let mut found = Self::default();
+        for gap in gaps {
+            let bytes = gap.bytes.min(left);
+            let bytes = read(file, gap.offset, usize::try_from(bytes).unwrap_or(0));
+            if !is_padding(&bytes) {
+                left -= bytes.len() as u64;
+                found.parts.push((gap.address, bytes));
+            }
+        }
+        if found.parts.is_empty() {
+            return None;
+        }
+        found.find_beginnings(&image, file, described);
+        Some(found)
+    }
+
+    /// Whether an address is in it.
+    fn contains(&self, address: u64) -> bool {
+        let behind = self.parts.partition_point(|part| part.0 <= address);
+        let part = self.parts[..behind].last();
+        part.is_some_and(|(start, bytes)| address - start < bytes.len() as u64)
+    }
+
+    fn find_beginnings(&mut self, image: &Image<'_>, file: &File, described: &[Range<u64>]) {
+        let started = Some(image.start()).filter(|&start| {
+            // Also the loader is started by the kernel; other libraries' entries are of no use.
+            let code = image.bytes(file, start, START_BYTES);
+            self.contains(start) && (image.entry() == Some(start) || is_start(&code))
+        });
+        let start = start::Start::find(image, file);
+        let (mut certain, mut likely) = (image.listed(file), Vec::new());
+        certain.extend(start.addresses().filter(|&at| Some(at) != started));
+        if let Some(elf) = Elf::read(file) {
+            elf.each_function(file, |function| {
+                // The part of a function that is rarely run begins in its middle.
+                if !function.name.ends_with(b".cold") {
+                    certain.extend(function.address.map(|address| address.0));
+                }
+            });
+        }
+        relocations::each_address(image, file, |address| {
+            if self.contains(address) {
+                likely.push(address);
+            }
+        });
+        let mut search = Search {
+            wanted: self,
+            bounds: self.bounds(),
+            left: MAX_SEARCHED_BYTES,
+            references: Vec::new(),
+        };
+        if image.is_fixed() {
+            // Elsewhere the loader writes all addresses.
+            for part in image.data() {
+                search.words(file, part, &mut likely);
+            }
+        }
+        for &part in &image.code {
+            search.code(file, part);
+        }
+        let references = search.references;
+        confirm(
+            image,
+            file,
+            described,
+            references,
+            |reference| match reference.is_call {
+                true => certain.push(reference.target),
+                false => likely.push(reference.target),
+            },
+        );
+        for all in [&mut certain, &mut likely] {
+            all.retain(|&address| self.contains(address));
+            all.sort_unstable();
+            all.dedup();
+        }
+        self.certain = certain;
+        self.likely = likely;
+        self.started = started;
+    }
+
+    fn bounds(&self) -> Range<u64> {
+        let end = |part: &(u64, Vec<u8>)| part.0.saturating_add(part.1.len() as u64);
+        self.parts.first().map_or(0, |part| part.0)..self.parts.last().map_or(0, end)
+    }
+}
+
+/// Code outside of the `described` ranges.
+fn gaps(image: &Image<'_>, described: &[Range<u64>]) -> Vec<Part> {
+    let mut gaps = Vec::new();
+    let mut reached = 0;
+    for part in &image.code {
+        let code = part.addresses();
+        let mut at = code.start.max(reached);
+        let mut add = |gap: Range<u64>| {
+            if gap.start < gap.end && gap.end <= code.end {
+                gaps.push(Part {
+                    address: gap.start,
+                    offset: part.offset.saturating_add(gap.start - part.address),
+                    bytes: gap.end - gap.start,
+                });
+            }
+        };
+        let first = described.partition_point(|range| range.end <= at);
+        for range in described.get(first..).unwrap_or_default() {
+            if range.start >= code.end {
+                break;
+            }
+            let is_padding = range.start.saturating_sub(at) < PADDING_BYTES
+                && range.start.is_multiple_of(PADDING_BYTES);
+            if !is_padding {
+                add(at..range.start);
+            }
+            at = at.max(range.end);
+        }
+        add(at..code.end);
+        reached = at.max(code.end);
+    }
+    gaps
+}
+
+/// Whether this is the code at which the kernel starts a program: it clears the frame pointer, or takes what is on the
+/// stack (System V ABI, AMD64 supplement, section 3.4.1).
+fn is_start(code: &[u8]) -> bool {
+    let mut decoder = Decoder::new(64, code, DecoderOptions::NONE);
+    let first = decoder
+        .iter()
+        .find(|instruction| instruction.mnemonic() != Mnemonic::Endbr64);
+    first.is_some_and(|first| match first.mnemonic() {
+        Mnemonic::Xor => first.op0_register().full_register() == Register::RBP,
+        Mnemonic::Mov => first.op1_register() == Register::RSP,
+        _ => false,
+    })
+}
+
+/// Whether nothing here runs.
+fn is_padding(bytes: &[u8]) -> bool {
+    let bytes = match bytes.iter().position(|&byte| byte != 0) {
+        // Linkers fill up with zeros at the end.
+        Some(_) => bytes,
+        None => return true,
+    };
+    let mut decoder = Decoder::new(64, bytes, DecoderOptions::NONE);
+    decoder
+        .iter()
+        .all(|instruction| matches!(instruction.mnemonic(), Mnemonic::Nop | Mnemonic::Int3))
+}
+
+/// What may be an instruction that refers to undescribed code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Reference {
+    /// Where the instruction is.
+    at: u64,
+    /// What it refers to.
+    target: u64,
+    is_call: bool,
+}
+
+/// Searches bytes for addresses.
+struct Search<'u> {
+    wanted: &'u Undescribed,
+    bounds: Range<u64>,
+    left: u64,
+    references: Vec<Reference>,
+}
+
+impl Search<'_> {
+    /// Calls `visit` with the blocks of a part and their addresses, each with the first bytes of the next.
+    fn blocks(&mut self, file: &File, part: Part, visit: &mut dyn FnMut(&mut Self, u64, &[u8])) {
+        /// The longest thing that is searched.
+        const OVERLAP: usize = 8;
+        let size = part.bytes.min(self.left);
+        self.left -= size;
+        let mut at = 0;
+        while at < size {
+            let offset = part.offset.saturating_add(at);
+            let most = usize::try_from(size - at).unwrap_or(usize::MAX);
+            let block = read(file, offset, most.min(BLOCK_BYTES + OVERLAP));
+            if block.is_empty() {
+                return;
+            }
+            visit(self, part.address.wrapping_add(at), &block);
+            at += BLOCK_BYTES as u64;
+        }
+    }
+
+    /// Whether an address is of undescribed code.
+    fn wants(&self, address: u64) -> bool {
+        self.bounds.contains(&address) && self.wanted.contains(address)
+    }
+
+    /// Finds addresses in data.
+    fn words(&mut self, file: &File, part: Part, found: &mut Vec<u64>) {
+        self.blocks(file, part, &mut |search, _, block| {
+            for word in block.as_chunks::<8>().0 {
+                let word = u64::from_le_bytes(*word);
+                if search.wants(word) && found.len() < MAX_FOUND {
+                    found.push(word);
+                }
+            }
+        });
+    }
+
+    /// Finds what may be calls, jumps and `lea reg, [rip+n]`.
+    fn code(&mut self, file: &File, part: Part) {
+        self.blocks(file, part, &mut |search, address, block| {
+            for (place, window) in block.windows(7).enumerate() {
+                // Where the four bytes of the distance are.
+                let distance = match window {
+                    [0xe8 | 0xe9, ..] => 1,
+                    [0x48 | 0x4c, 0x8d, operands, ..] if operands & 0xc7 == 0x05 => 3,
+                    _ => continue,
+                };
+                let Some(&bytes) = window[distance..].first_chunk::<4>() else {
+                    continue;
+                };
+                let at = address.wrapping_add(place as u64);
+                let behind = at.wrapping_add(distance as u64 + 4);
+                let target = behind.wrapping_add_signed(i32::from_le_bytes(bytes).into());
+                if search.wants(target) && search.references.len() < MAX_FOUND {
+                    search.references.push(Reference {
+                        at,
+                        target,
+                        is_call: window[0] == 0xe8,
+                    });
+                }
+            }
+        });
+    }
+}
+
+/// Calls `visit` with those of the references that are instructions of described code.
+fn confirm(
+    image: &Image<'_>,
+    file: &File,
+    described: &[Range<u64>],
+    mut references: Vec<Reference>,
+    mut visit: impl FnMut(Reference),
+) {
+    references.sort_unstable();
+    references.dedup();
+    let mut references = references.into_iter().peekable();
+    while let Some(first) = references.next() {
+        let behind = described.partition_point(|range| range.start <= first.at);
+        let around = described[..behind].last();
+        let Some(around) = around.filter(|range| range.contains(&first.at)) else {
+            continue;
+        };
+        let mut wanted = vec![first];
+        while let Some(next) = references.next_if(|next| around.contains(&next.at)) {
+            wanted.push(next);
+        }
+        let bytes = usize::try_from(around.end - around.start).unwrap_or(usize::MAX);
+        let code = image.bytes(file, around.start, bytes.min(BLOCK_BYTES));
+        let mut decoder = Decoder::with_ip(64, &code, around.start, DecoderOptions::NONE);
+        let mut wanted = wanted.into_iter().peekable();
+        while decoder.can_decode() && wanted.peek().is_some() {
+            let ip = decoder.decode().ip();
+            while let Some(reference) = wanted.next_if(|reference| reference.at <= ip) {
+                if reference.at == ip {
+                    visit(reference);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_way_in_is_known_by_its_first_instruction() {
+        assert!(is_start(b"\x48\x89\xe7\xe8\0\0\0\0"));
+        assert!(is_start(b"\xf3\x0f\x1e\xfa\x31\xed"));
+        assert!(!is_start(b"\x55\x48\x89\xe5"));
+        assert!(!is_start(b""));
+    }
+
+    #[test]
+    fn filling_is_no_code() {
+        assert!(is_padding(b"\0\0\0\0\0"));
+        assert!(is_padding(b"\x0f\x1f\x40\x00\x90\xcc"));
+        assert!(!is_padding(b"\x90\xc3"));
+    }
+}
