@@ -76,6 +76,13 @@ fn cfa(state: &State) -> Option<Cfa> {
     {
         return None;
     }
+    // Code made by compilers that keep frame pointers may call functions that take their arguments off the stack, as
+    // those of V8's own do: then the stack pointer is not where it seems.
+    if state.register(RBP) == Value::At(Base::Cfa, -16)
+        && state.word(Base::Cfa, -16) == Value::Caller(RBP as u8)
+    {
+        return from(RBP);
+    }
     let others = (0..16).filter(|register| !BASES.contains(register));
     BASES[..3]
         .iter()
@@ -105,7 +112,8 @@ fn saved(state: &State, register: usize) -> Saved {
     if state.register(register) == wanted {
         return Saved::Same;
     }
-    let in_frame = state.words().find_map(|&(base, offset, value)| {
+    // The first that was stored is nearest to the return address; others are copies.
+    let in_frame = state.words().rev().find_map(|&(base, offset, value)| {
         (value == wanted && base == Base::Cfa).then(|| Saved::Offset(offset.into()))
     });
     let elsewhere = || {

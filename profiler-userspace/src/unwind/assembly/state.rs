@@ -108,7 +108,7 @@ impl State {
     }
 
     /// The words that hold something known.
-    pub(super) fn words(&self) -> impl Iterator<Item = &Slot> {
+    pub(super) fn words(&self) -> impl DoubleEndedIterator<Item = &Slot> {
         self.slots.iter()
     }
 

@@ -105,7 +105,7 @@ fn a_frame_of_unknown_size_is_found_by_its_pointer() {
     assert_eq!(
         rules(code, &[4, 7, 8, 9]),
         [
-            "cfa=rsp+16 rbp=[cfa-16]",
+            "cfa=rbp+16 rbp=[cfa-16]",
             "cfa=rbp+16 rbp=[cfa-16]",
             "cfa=rbp+16 rbp=[cfa-16]",
             "cfa=rsp+8"
