@@ -105,6 +105,19 @@ fn shape(operations: &[Op<'_>]) -> Expression {
                 ..
             },
             PlusConstant { value },
+        ]
+        // The same in SBCL's assembly, where it enters Lisp.
+        | [
+            RegisterOffset {
+                register, offset, ..
+            },
+            Deref {
+                size: 8,
+                space: false,
+                ..
+            },
+            UnsignedConstant { value },
+            Plus,
         ] => Expression::Memory {
             register: register.0,
             offset,
@@ -158,5 +171,68 @@ fn shape(operations: &[Op<'_>]) -> Expression {
             threshold,
         },
         _ => Expression::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RBP: u16 = 6;
+    const RSP: u16 = 7;
+
+    fn read(bytes: &[u8]) -> Expression {
+        let encoding = gimli::Encoding {
+            address_size: 8,
+            format: gimli::Format::Dwarf32,
+            version: 5,
+        };
+        Expression::read(
+            gimli::Expression(EndianSlice::new(bytes, LittleEndian)),
+            encoding,
+        )
+    }
+
+    #[test]
+    fn the_word_at_a_place_may_have_something_added_in_two_ways() {
+        let memory = |register, offset, addend| Expression::Memory {
+            register,
+            offset,
+            addend,
+        };
+        // breg6 -8, deref: GCC, for a realigned stack.
+        assert_eq!(read(&[0x76, 0x78, 0x06]), memory(RBP, -8, 0));
+        // breg7 16, deref, plus_uconst 8: OpenSSL.
+        assert_eq!(read(&[0x77, 0x10, 0x06, 0x23, 0x08]), memory(RSP, 16, 8));
+        // breg6 0, deref, lit16, plus: SBCL.
+        assert_eq!(read(&[0x76, 0x00, 0x06, 0x40, 0x22]), memory(RBP, 0, 16));
+    }
+
+    #[test]
+    fn the_expression_of_linkage_tables_is_known() {
+        let bytes = [
+            0x77, 0x08, 0x80, 0x00, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22,
+        ];
+        let linkage = Expression::Linkage {
+            register: RSP,
+            offset: 8,
+            threshold: 11,
+        };
+        assert_eq!(read(&bytes), linkage);
+    }
+
+    #[test]
+    fn what_is_cut_or_longer_is_another_expression() {
+        for bytes in [
+            &[][..],
+            // breg6 without its offset; lit16 is not added, or subtracted; four bytes are read; more than is known.
+            &[0x76],
+            &[0x76, 0x00, 0x06, 0x40],
+            &[0x76, 0x00, 0x06, 0x40, 0x1c],
+            &[0x76, 0x00, 0x94, 0x04],
+            &[0x96; MOST + 1],
+        ] {
+            assert_eq!(read(bytes), Expression::Other, "{bytes:?}");
+        }
     }
 }
