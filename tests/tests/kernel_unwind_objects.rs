@@ -76,6 +76,24 @@ fn a_function_interrupted_at_its_first_instruction_has_its_caller() {
 }
 
 #[kernel_test]
+fn a_stack_of_makecontext_begins_at_what_it_returns_to() {
+    let coroutine = Recipe::c("coroutine");
+    for program in [coroutine.make(), coroutine.linked("-static").make()] {
+        let folded = profile(&program, &[]);
+        for stack in &folded.stacks {
+            assert_eq!(stack.mark(), None, "{:?} in {folded}", stack.frames);
+        }
+        let above = |stack: &Stack| stack.leaf() == "burn";
+        let whole = folded.share_among(above, |stack| {
+            stack.frames[1..] == ["__start_context", "coroutine", "inside", "burn"]
+        });
+        assert!(whole > ALL_BUT_A_FEW, "{whole:.3} are whole in {folded}");
+        let share = folded.share(above);
+        assert!(share > 0.5, "the coroutine has {share:.3} of {folded}");
+    }
+}
+
+#[kernel_test]
 fn the_caller_of_the_vdso_is_found() {
     require!(file_contains(
         "/sys/devices/system/clocksource/clocksource0/current_clocksource",

@@ -243,6 +243,8 @@ fn unwind_sections_are_as_the_recipe_asks() {
 
 #[test]
 fn interrupted_workloads_continue() {
+    let coroutine = Recipe::c("coroutine").make();
+    assert_eq!(coroutine.start(&[]).stop(), Said::default());
     let signals = Recipe::c("signals").make();
     for stack in ["usual", "below", "above"] {
         let workload = signals.start(&[stack]);

@@ -6,6 +6,7 @@
 //! a bound, and what contradicts itself is nothing known.
 
 mod calls;
+mod context;
 mod descriptions;
 mod go;
 mod image;
@@ -39,6 +40,12 @@ pub(crate) enum Function {
     Begins(ElfAddress),
 }
 
+/// Where the stacks of coroutines begin, if this file is a C library that makes some: `__start_context`. What was started returns
+/// to its first byte, so its callees are looked up one byte before. `data` must be of the same file.
+pub(crate) fn start_context<'f>(data: &'f Bounded<'f>, file: &'f File) -> Option<u64> {
+    context::start_context(&Image::read(data)?, file, &Elf::read(file)?)
+}
+
 /// The functions that `addresses`, which ascend, lie in; none for what is no code, or no known file.
 pub(crate) fn functions(file: &File, elf: &Elf, addresses: &[ElfAddress]) -> Vec<Option<Function>> {
     let data = &Bounded::with_budget(file, MAX_TABLES_BYTES);
@@ -47,7 +54,7 @@ pub(crate) fn functions(file: &File, elf: &Elf, addresses: &[ElfAddress]) -> Vec
     };
     let stubs = linkage::stubs(&image, file, elf, addresses);
     let described = Descriptions::read(&image);
-    let start = start::Start::find(&image, file);
+    let start = start::Start::find(&image, file).with_context(&image, file, elf);
     let mut gaps: Vec<Range<u64>> = Vec::new();
     let placed: Vec<Option<Placed>> = addresses
         .iter()
@@ -55,6 +62,9 @@ pub(crate) fn functions(file: &File, elf: &Elf, addresses: &[ElfAddress]) -> Vec
         .map(|(&ElfAddress(address), stub)| {
             if let Some(stub) = stub {
                 return Some(Placed::Known(stub));
+            }
+            if let Some(function) = start.returned_to(address) {
+                return Some(Placed::Known(function));
             }
             let code = image.code_at(address)?;
             let around = match described.around(address) {

@@ -1,12 +1,14 @@
-//! Where a program begins.
+//! Where a program's stacks begin.
 //!
-//! In: the code at the entry point. Out: that function, and the one that it hands to `__libc_start_main`, which is `main`.
+//! In: the code at the entry point. Out: that function, and the one that it hands to `__libc_start_main`, which is `main`;
+//! of a C library, the function that coroutines return to.
 //! The code is the C library's `crt1.o`; see the System V ABI, AMD64 supplement, section 3.4.1, on what the stack
 //! and the registers hold there. Other beginnings are known by their address alone.
 
 use super::Function;
+use super::context::start_context;
 use super::image::Image;
-use crate::object::ElfAddress;
+use crate::object::{Elf, ElfAddress};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use std::fs::File;
 
@@ -18,19 +20,37 @@ const START_BYTES: usize = 64;
 pub(super) struct Start {
     entry: Option<u64>,
     main: Option<u64>,
+    context: Option<u64>,
 }
 
 impl Start {
-    /// Those of a file; none if it is no program.
+    /// Those of a program; none in a library.
     pub(super) fn find(image: &Image<'_>, file: &File) -> Self {
-        let Some(entry) = image.entry().filter(|&at| image.code_at(at).is_some()) else {
-            return Self::default();
-        };
-        let code = image.bytes(file, entry, START_BYTES);
+        let is_code = |&at: &u64| image.code_at(at).is_some();
+        let entry = image.entry().filter(is_code);
+        let main = entry.and_then(|entry| {
+            let code = image.bytes(file, entry, START_BYTES);
+            handed_over(&code, entry).filter(is_code)
+        });
         Self {
-            entry: Some(entry),
-            main: handed_over(&code, entry).filter(|&at| image.code_at(at).is_some()),
+            entry,
+            main,
+            context: None,
         }
+    }
+
+    /// With where coroutines begin.
+    pub(super) fn with_context(self, image: &Image<'_>, file: &File, elf: &Elf) -> Self {
+        Self {
+            context: start_context(image, file, elf),
+            ..self
+        }
+    }
+
+    /// What an address is that functions return to although nothing before it calls: the byte before a function's first.
+    pub(super) fn returned_to(&self, address: u64) -> Option<Function> {
+        let begin = self.context.filter(|&at| at == address.wrapping_add(1))?;
+        Some(self.function(begin))
     }
 
     /// What is known of the function that begins at an address.
@@ -38,6 +58,7 @@ impl Start {
         match Some(begin) {
             at if at == self.main => Function::Named("main".to_owned()),
             at if at == self.entry => Function::Named("_start".to_owned()),
+            at if at == self.context => Function::Named("__start_context".to_owned()),
             _ => Function::Begins(ElfAddress(begin)),
         }
     }

@@ -4,6 +4,7 @@
 
 use super::Statistics;
 use super::rules::RuleSet;
+use profiler_common::abi::Rule;
 use std::ops::Range;
 
 /// From this offset on, this rule holds.
@@ -63,6 +64,28 @@ impl Found {
         self.stretches
             .dedup_by_key(|stretch| stretch.addresses.start);
         self.statistics.overlaps += count(before - self.stretches.len());
+    }
+
+    /// Makes the function that begins at an address the outermost frame of stacks, also for those that return to its first byte
+    /// and are looked up one byte before. Code before it that is described keeps its rules.
+    pub(super) fn end_stacks_at(&mut self, begin: u64) {
+        let place = self
+            .stretches
+            .partition_point(|stretch| stretch.addresses.start < begin);
+        let free = place
+            .checked_sub(1)
+            .is_none_or(|before| self.stretches[before].addresses.end < begin);
+        let Some(stretch) = self.stretches.get_mut(place) else {
+            return;
+        };
+        if stretch.addresses.start != begin {
+            return;
+        }
+        stretch.addresses.start = begin.saturating_sub(u64::from(free));
+        let first = count(self.changes.len());
+        let rule = self.rules.place(Rule::ROOT);
+        self.changes.push(Change { after: 0, rule });
+        stretch.changes = first..first + 1;
     }
 
     /// Adds what was found in another part of a section.

@@ -29,7 +29,7 @@ mod x86_64;
 pub use rules::RuleSet;
 pub use show::show;
 
-use crate::code::{GoFunctions, Undescribed};
+use crate::code::{self, GoFunctions, Undescribed};
 use crate::object::{Bounded, ElfAddress};
 use object::read::ReadRef;
 use profiler_common::abi::{PageRows, Row, Rule, TABLE_PAGE_BITS};
@@ -135,7 +135,8 @@ impl UnwindTable {
         // 0.59 to 0.87 bytes of table for each byte of the sections, in distributions' large objects.
         let of_go = go.as_ref().map_or(0, GoFunctions::table_bytes);
         expect(sources.bytes() / 5 * 4 + of_go / GO_TABLE_SHARE);
-        Ok(Self::make(sources, go.as_mut(), |described| {
+        let context = code::start_context(data, file);
+        Ok(Self::make(sources, go.as_mut(), context, |described| {
             Undescribed::read(data, file, described)
         }))
     }
@@ -145,15 +146,19 @@ impl UnwindTable {
     /// # Errors
     /// As for [`read`](Self::read).
     pub fn parse<'a, R: ReadRef<'a>>(data: R) -> Result<Self, Error> {
-        source::Sources::find(data).map(|sources| Self::make(sources, None, |_| None))
+        source::Sources::find(data).map(|sources| Self::make(sources, None, None, |_| None))
     }
 
     fn make(
         sources: source::Sources<'_>,
         mut go: Option<&mut GoFunctions<'_>>,
+        context: Option<u64>,
         undescribed: impl FnOnce(&[Range<u64>]) -> Option<Undescribed>,
     ) -> Self {
         let mut found = eh_frame::collect(&sources, go.as_deref_mut());
+        if let Some(begin) = context {
+            found.end_stacks_at(begin);
+        }
         if let Some(code) = undescribed(&found.addresses()) {
             found.add_where_silent(|found| assembly::describe(&code, found));
         }

@@ -178,6 +178,27 @@ fn eh_frame_is_found_without_section_headers() {
 }
 
 #[test]
+fn stacks_end_at_a_function_that_is_returned_to_and_one_byte_before() {
+    let code = 0x1000..0x2000;
+    let rule = Rule::new(How::Offset, 7, 8);
+    for (before, at_byte_before) in [(0x1f0, Rule::ROOT), (0x200, rule)] {
+        let mut found = found(&[
+            (0x1100..0x1000 + before, &[(0, rule)]),
+            (0x1200..0x1220, &[(0, rule), (4, Rule::UNSUPPORTED)]),
+            (0x1230..0x1240, &[(0, rule)]),
+        ]);
+        found.end_stacks_at(0x1234);
+        found.end_stacks_at(0x1200);
+        let table = table(std::slice::from_ref(&code), &found);
+        let at = |address| table.rule_at(ElfAddress(address)).unwrap();
+        assert_eq!(at(0x11ff), at_byte_before);
+        assert_eq!([at(0x1200), at(0x1210), at(0x121f)], [Rule::ROOT; 3]);
+        assert_eq!(at(0x1220), Rule::MISSING);
+        assert_eq!([at(0x1100), at(0x1234)], [rule; 2]);
+    }
+}
+
+#[test]
 fn debug_frame_fills_gaps_of_eh_frame() {
     let folder = tempfile::tempdir().unwrap();
     let without = [

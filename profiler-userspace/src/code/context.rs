@@ -1,0 +1,112 @@
+//! Where the stack of a coroutine begins.
+//!
+//! In: a C library. Out: the function to which the stacks of `makecontext` return, glibc's `__start_context`
+//! (`sysdeps/unix/sysv/linux/x86_64/__start_context.S`). It is the outermost frame of such a stack, and it is never
+//! called: what was started returns to its first byte. Nothing exports it; `makecontext` takes its address.
+
+use super::image::Image;
+use crate::object::Elf;
+use iced_x86::{Decoder, DecoderOptions, Mnemonic, Register};
+use std::fs::File;
+use std::ops::Range;
+
+/// The most code of `makecontext` that is read, in bytes. It has 660 in glibc 2.36.
+const MAX_BYTES: u64 = 4096;
+
+/// How `__start_context` begins, in glibc 2.2.5 to 2.42: `mov rsp, rbx; mov rdi, [rsp]; test rdi, rdi; je`. Where
+/// the processor checks the targets of jumps, `endbr64` stands before it.
+const BEGINNING: [u8; 11] = *b"\x48\x89\xdc\x48\x8b\x3c\x24\x48\x85\xff\x74";
+const ENDBR64: [u8; 4] = *b"\xf3\x0f\x1e\xfa";
+
+/// The address of `__start_context`; none in what is not glibc.
+pub(super) fn start_context(image: &Image<'_>, file: &File, elf: &Elf) -> Option<u64> {
+    let body = makecontext(file, elf)?;
+    let bytes = usize::try_from((body.end - body.start).min(MAX_BYTES)).ok()?;
+    let code = image.bytes(file, body.start, bytes);
+    let mut decoder = Decoder::with_ip(64, &code, body.start, DecoderOptions::NONE);
+    while decoder.can_decode() {
+        let instruction = decoder.decode();
+        if instruction.mnemonic() != Mnemonic::Lea || instruction.memory_base() != Register::RIP {
+            continue;
+        }
+        let target = instruction.memory_displacement64();
+        let is_code = image.code_at(target).is_some();
+        if is_code && is_start_context(&image.bytes(file, target, ENDBR64.len() + BEGINNING.len()))
+        {
+            return Some(target);
+        }
+    }
+    None
+}
+
+fn is_start_context(code: &[u8]) -> bool {
+    let code = code.strip_prefix(&ENDBR64).unwrap_or(code);
+    code.starts_with(&BEGINNING)
+}
+
+/// The code of `makecontext`, as dynamic symbols say, or in a static program all symbols.
+fn makecontext(file: &File, elf: &Elf) -> Option<Range<u64>> {
+    let mut elf = elf.clone();
+    if elf.dynamic_symbols.is_some() {
+        elf.symbols = None;
+    }
+    let mut found = None;
+    elf.each_function(file, |function| {
+        if matches!(function.name, b"makecontext" | b"__makecontext") {
+            found = function
+                .address
+                .map(|at| at.0..at.0.saturating_add(function.size));
+        }
+    });
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::Bounded;
+    use std::process::Command;
+
+    #[test]
+    fn what_makecontext_returns_to_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let (source, program) = (folder.path().join("a.c"), folder.path().join("a"));
+        let text = "#include <ucontext.h>\nstatic void f(void) {}\n\
+            int main(void) { static ucontext_t c; getcontext(&c); makecontext(&c, f, 0); }\n";
+        std::fs::write(&source, text).unwrap();
+        let built = Command::new("gcc")
+            .args(["-static", "-o"])
+            .args([&program, &source])
+            .status();
+        assert!(built.unwrap().success());
+        let file = File::open(&program).unwrap();
+        let elf = Elf::read(&file).unwrap();
+        let data = Bounded::with_budget(&file, 1 << 20);
+        let found = start_context(&Image::read(&data).unwrap(), &file, &elf);
+        let mut truth = None;
+        elf.each_function(&file, |function| {
+            if function.name == b"__start_context" {
+                truth = function.address.map(|at| at.0);
+            }
+        });
+        assert!(truth.is_some());
+        assert_eq!(found, truth);
+    }
+
+    #[test]
+    fn a_file_without_makecontext_has_none() {
+        let file = File::open(std::env::current_exe().unwrap()).unwrap();
+        let data = Bounded::with_budget(&file, 1 << 20);
+        let elf = Elf::read(&file).unwrap();
+        let image = Image::read(&data).unwrap();
+        assert_eq!(start_context(&image, &file, &elf), None);
+    }
+
+    #[test]
+    fn it_is_known_by_its_first_instructions() {
+        assert!(is_start_context(&BEGINNING));
+        assert!(is_start_context(&[&ENDBR64[..], &BEGINNING].concat()));
+        assert!(!is_start_context(&BEGINNING[1..]));
+        assert!(!is_start_context(b""));
+    }
+}
