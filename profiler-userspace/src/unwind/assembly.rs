@@ -7,9 +7,11 @@
 
 mod effect;
 mod flow;
+mod leaves;
 mod parts;
 #[cfg(test)]
 mod proof;
+mod registers;
 mod rule;
 mod state;
 mod states;

@@ -1,6 +1,6 @@
 //! What an instruction does to registers and stack.
 //!
-//! In: a state and an instruction. Out: the state behind it. Not followed: stores through pointers that are not into
+//! In: a state and an instruction that is no call. Out: the state behind it. Not followed: stores through pointers that are not into
 //! the frame, which in a correct program never reach what a function has saved; and where instructions go on.
 
 use super::state::{RBP, RSP, State, Value, moved};
@@ -8,7 +8,7 @@ use iced_x86::{
     Code, FlowControl, Instruction, InstructionInfoFactory, OpAccess, OpKind, Register,
 };
 
-/// Changes `state` as the instruction at place `at` does. A call counts as returned.
+/// Changes `state` as the instruction at place `at` does. Calls are for [`State::after_call`].
 pub(super) fn follow(
     state: &mut State,
     instruction: &Instruction,
@@ -16,10 +16,6 @@ pub(super) fn follow(
     at: u32,
 ) {
     match instruction.flow_control() {
-        FlowControl::Call | FlowControl::IndirectCall => {
-            state.after_call();
-            return;
-        }
         FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch
             if !writes_counter(instruction) =>
         {
@@ -158,6 +154,24 @@ fn number(register: Register) -> Option<usize> {
     register.is_gpr64().then(|| register.number())
 }
 
+/// The numbers of the general registers that an instruction writes, in whole or in part.
+pub(super) fn written(
+    instruction: &Instruction,
+    factory: &mut InstructionInfoFactory,
+) -> impl Iterator<Item = usize> {
+    let used = factory.info(instruction).used_registers();
+    used.iter()
+        .filter(|used| is_write(used.access()))
+        .filter_map(|used| number(used.register().full_register()))
+}
+
+const fn is_write(access: OpAccess) -> bool {
+    matches!(
+        access,
+        OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite
+    )
+}
+
 /// What any other instruction writes is unknown.
 fn anything(
     state: &mut State,
@@ -166,12 +180,6 @@ fn anything(
     at: u32,
 ) {
     let info = factory.info(instruction);
-    let is_write = |access: OpAccess| {
-        matches!(
-            access,
-            OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite
-        )
-    };
     let is_stack = instruction.is_stack_instruction();
     for used in info.used_memory() {
         let is_plain = used.index() == Register::None
@@ -185,12 +193,8 @@ fn anything(
             state.overwrite(base, offset, bytes);
         }
     }
-    for used in info.used_registers() {
-        let register = used.register().full_register();
-        if let Some(register) = number(register)
-            && is_write(used.access())
-            && !(is_stack && register == RSP)
-        {
+    for register in written(instruction, factory) {
+        if !(is_stack && register == RSP) {
             state.set(register, Value::Unknown, at);
         }
     }

@@ -3,6 +3,8 @@
 //! In: assignments, and other states. Out: a [`State`]. What is not known for certain is [`Value::Unknown`]. Never
 //! looks at an instruction: [`effect`](super::effect) does.
 
+use super::registers::Registers;
+
 /// The numbers of registers, as instructions encode them.
 pub(super) const RBX: usize = 3;
 pub(super) const RSP: usize = 4;
@@ -99,6 +101,14 @@ impl State {
         }
     }
 
+    /// Whether the frame is known only by a register that calls may change, or that walks do not follow.
+    pub(super) fn hangs_on_a_register(&self) -> bool {
+        let holds = |register: usize| matches!(self.registers[register], Value::At(Base::Cfa, _));
+        !matches!(self.stack(), Some((Base::Cfa, _)))
+            && ![RBP, RBX].into_iter().any(holds)
+            && (0..16).any(holds)
+    }
+
     /// What the word at a place holds.
     pub(super) fn word(&self, base: Base, offset: i32) -> Value {
         let found = self
@@ -190,10 +200,10 @@ impl State {
             .retain(|slot| slot.0 != base || slot.1 >= end || slot.1.saturating_add(8) <= offset);
     }
 
-    /// A function was called and has returned.
-    pub(super) fn after_call(&mut self) {
+    /// A function was called and has returned. It left the registers `unwritten` as they were, whatever it should do.
+    pub(super) fn after_call(&mut self, unwritten: Registers) {
         for register in 0..16 {
-            if register != RSP && !KEPT.contains(&register) {
+            if register != RSP && !KEPT.contains(&register) && !unwritten.has(register) {
                 self.registers[register] = Value::Unknown;
             }
         }
@@ -204,12 +214,13 @@ impl State {
         }
     }
 
-    /// What of this state can be used while a function is called: walks follow rsp, rbp and rbx alone.
-    pub(super) fn while_calling(&self) -> Self {
+    /// What of this state can be used while a function is called: walks follow rsp, rbp and rbx alone, and one call deep all
+    /// that is `unwritten` meanwhile.
+    pub(super) fn while_calling(&self, unwritten: Registers) -> Self {
         let mut left = self.clone();
-        left.after_call();
+        left.after_call(unwritten);
         for (register, value) in left.registers.iter_mut().enumerate() {
-            let is_followed = [RSP, RBP, RBX].contains(&register);
+            let is_followed = [RSP, RBP, RBX].contains(&register) || unwritten.has(register);
             if !is_followed && *value != Value::Caller(register as u8) {
                 *value = Value::Unknown;
             }

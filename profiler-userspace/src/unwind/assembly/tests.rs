@@ -59,6 +59,32 @@ fn pushes_and_pops_are_followed() {
 }
 
 #[test]
+fn a_frame_is_found_by_a_register_that_the_called_function_does_not_write() {
+    // 0: mov rcx, rsp; and rsp, -32; call 32; nop; mov rsp, rcx; ret
+    let caller = b"\x48\x89\xe1\x48\x83\xe4\xe0\xe8\x14\0\0\0\x90\x48\x89\xcc\xc3";
+    let rules = |helper: &[u8]| {
+        let padding = [0xcc; 15];
+        let table = table(&[&caller[..], &padding, helper].concat(), &[0, 32], &[]);
+        words(&table, &[7, 12, 16])
+    };
+    // xor eax, eax; jne; inc edx; ret
+    let by_register = ["cfa=rcx+8", "cfa=rcx+8", "cfa=rsp+8"];
+    assert_eq!(rules(b"\x31\xc0\x75\x02\xff\xc2\xc3"), by_register);
+    let unknown = ["no unwind info"; 3];
+    // xor cl, cl; ret
+    assert_eq!(rules(b"\x30\xc9\xc3"), unknown);
+    // It calls, makes a system call, or leads elsewhere: syscall; ret / call; ret / jmp rax / jmp to nowhere
+    for helper in [
+        &b"\x0f\x05\xc3"[..],
+        b"\xe8\xdb\xff\xff\xff\xc3",
+        b"\xff\xe0",
+        b"\xe9\0\x01\0\0",
+    ] {
+        assert_eq!(rules(helper), unknown, "{helper:x?}");
+    }
+}
+
+#[test]
 fn a_register_is_found_where_it_was_saved() {
     // mov [rsp-8], rbx; xor ebx, ebx; mov rbx, [rsp-8]; ret
     let code = b"\x48\x89\x5c\x24\xf8\x31\xdb\x48\x8b\x5c\x24\xf8\xc3";

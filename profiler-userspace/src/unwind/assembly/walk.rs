@@ -4,7 +4,9 @@
 //! both know is known. Never chooses where to begin: [`flow`](super::flow) does.
 
 use super::effect;
+use super::leaves::Leaves;
 use super::parts::{Parts, is_padding};
+use super::registers::Registers;
 use super::state::{Base, State};
 use super::states::States;
 use super::visited::{Reached, Visited};
@@ -109,6 +111,7 @@ pub(super) struct Walk<'c> {
     pub(super) endless: HashSet<Callee>,
     /// Where a way behind a call came first.
     after_calls: HashSet<u32>,
+    leaves: Leaves,
     factory: InstructionInfoFactory,
 }
 
@@ -127,6 +130,7 @@ impl<'c> Walk<'c> {
             computed: BTreeMap::new(),
             endless: HashSet::new(),
             after_calls: HashSet::new(),
+            leaves: Leaves::default(),
             factory: InstructionInfoFactory::new(),
             parts,
         }
@@ -263,9 +267,13 @@ impl<'c> Walk<'c> {
                 return Err(Refusal::Contradiction);
             }
             let is_call = instruction.is_call_near() || instruction.is_call_near_indirect();
+            let unwritten = match is_call {
+                true => self.unwritten(&instruction, &state),
+                false => Registers::default(),
+            };
             if is_call {
                 // Frames that have called are found by the state here.
-                number = self.states.number(&state.while_calling());
+                number = self.states.number(&state.while_calling(unwritten));
             }
             self.visited.set(place, number, instruction.len());
             only_padding &= is_padding(&instruction);
@@ -281,7 +289,11 @@ impl<'c> Walk<'c> {
                 }
                 return Ok(());
             }
-            effect::follow(&mut state, &instruction, &mut self.factory, place);
+            if is_call {
+                state.after_call(unwritten);
+            } else {
+                effect::follow(&mut state, &instruction, &mut self.factory, place);
+            }
             if state != *self.states.get(number) {
                 number = self.states.number(&state);
             }
@@ -306,6 +318,18 @@ impl<'c> Walk<'c> {
             place = next;
         }
         Ok(())
+    }
+
+    /// The registers that a called function leaves as they were, if the frame hangs on one.
+    fn unwritten(&mut self, call: &Instruction, state: &State) -> Registers {
+        if !state.hangs_on_a_register() || call.op0_kind() != OpKind::NearBranch64 {
+            return Registers::default();
+        }
+        let Some(place) = self.parts.place(call.near_branch_target()) else {
+            return Registers::default();
+        };
+        let (factory, steps) = (&mut self.factory, &mut self.steps_left);
+        self.leaves.unwritten(&self.parts, place, factory, steps)
     }
 
     /// Whether more than one way leads to a place: jumps, or besides the instruction that this way came from another one.
