@@ -78,7 +78,7 @@ pub(crate) fn functions(file: &File, elf: &Elf, addresses: &[ElfAddress]) -> Vec
         })
         .collect();
     // Gaps ascend, as addresses do.
-    let begins = beginnings(&image, file, elf, &start, &gaps);
+    let begins = beginnings(&image, file, elf, &start, &described, &gaps);
     placed
         .into_iter()
         .zip(addresses)
@@ -107,6 +107,7 @@ fn beginnings(
     file: &File,
     elf: &Elf,
     start: &start::Start,
+    described: &Descriptions,
     gaps: &[Range<u64>],
 ) -> Vec<u64> {
     if gaps.is_empty() {
@@ -133,6 +134,8 @@ fn beginnings(
         found.extend(function.address.map(|at| at.0).filter(|&at| within(at)));
     });
     found.extend(calls::targets(image, file, &within));
+    let taken = Undescribed::taken(image, file, described.ranges());
+    found.extend(taken.into_iter().filter(|&begin| within(begin)));
     found.sort_unstable();
     found.dedup();
     found

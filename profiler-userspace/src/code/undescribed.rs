@@ -26,6 +26,9 @@ const MAX_FOUND: usize = 1 << 20;
 /// Between described functions, so little is padding.
 const PADDING_BYTES: u64 = 16;
 
+/// Compilers and assemblers begin functions at multiples of this.
+const ALIGNMENT: u64 = 16;
+
 /// How much code is read at the entry point, in bytes.
 const START_BYTES: usize = 16;
 
@@ -51,7 +54,24 @@ impl Undescribed {
         described: &[Range<u64>],
     ) -> Option<Self> {
         let image = Image::read(data)?;
-        let gaps = gaps(&image, described);
+        let mut found = Self::code(&image, file, described)?;
+        found.find_beginnings(&image, file, described);
+        Some(found)
+    }
+
+    /// The aligned addresses in undescribed code that described code or data takes: of functions, and of tables among them.
+    pub(super) fn taken(image: &Image<'_>, file: &File, described: &[Range<u64>]) -> Vec<u64> {
+        let Some(mut found) = Self::code(image, file, described) else {
+            return Vec::new();
+        };
+        found.find_beginnings(image, file, described);
+        found.likely.retain(|begin| begin.is_multiple_of(ALIGNMENT));
+        found.likely
+    }
+
+    /// The code alone; none if there is none.
+    fn code(image: &Image<'_>, file: &File, described: &[Range<u64>]) -> Option<Self> {
+        let gaps = gaps(image, described);
         let mut left = MAX_BYTES;
         let mut found = Self::default();
         for gap in gaps {
@@ -62,11 +82,7 @@ impl Undescribed {
                 found.parts.push((gap.address, bytes));
             }
         }
-        if found.parts.is_empty() {
-            return None;
-        }
-        found.find_beginnings(&image, file, described);
-        Some(found)
+        (!found.parts.is_empty()).then_some(found)
     }
 
     /// Whether an address is in it.

@@ -139,8 +139,8 @@ impl<'a> Names<'a> {
 
     fn into_found(self) -> Found {
         let mut found = Found {
-            names: Vec::new(),
             of: vec![None; self.of.len()],
+            ..Found::default()
         };
         for (of, latest) in found.of.iter_mut().zip(self.of) {
             let Some(Latest::Named(name)) = latest else {

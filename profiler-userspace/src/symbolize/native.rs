@@ -137,6 +137,9 @@ pub(super) struct Named {
     pub(super) asked: Asked,
     // How much the names of functions take, in bytes.
     name_bytes: usize,
+    // What has the name of the last dynamic symbol before it, which has no size: its address, its number, and where that
+    // symbol's function begins.
+    behind: Vec<(ElfAddress, usize, ElfAddress)>,
 }
 
 /// Names the `offsets` into the object that was mapped under `path`.
@@ -241,9 +244,14 @@ impl Object<'_> {
         });
         let tables = [full, minimal.as_ref().and_then(symbols), own(dynamic)];
         for (file, elf, table) in tables.into_iter().flatten() {
+            // Where only what other objects need has a symbol, most functions behind one have none.
+            named.behind.clear();
             named.take(&mut unsymbolized, sources.naming.demangling, |addresses| {
                 symbol_table::look_up(file, elf, table, addresses)
             });
+        }
+        if dynamic.is_none() {
+            named.behind.clear();
         }
         let data = self.file.map(Bounded::new);
         let go = self.file.zip(data.as_ref());
@@ -275,9 +283,13 @@ impl Object<'_> {
                 });
             }
         }
-        if let Some(file) = self.file.filter(|_| !sources.naming.addresses) {
+        if let Some(file) = self.file {
             let _permit = sources.memory.acquire(NAMES_BYTES);
-            let places = named.nameless();
+            named.take_back(file, elf);
+            let places = match sources.naming.addresses {
+                true => Places::new(),
+                false => named.nameless(),
+            };
             nameless::place(file, elf, places, |at, function| {
                 named.place(at, function, sources.naming.demangling);
             });
@@ -362,6 +374,22 @@ impl Named {
             .collect()
     }
 
+    /// Takes back the names of dynamic symbols without a size where another function begins behind them.
+    fn take_back(&mut self, file: &File, elf: &Elf) {
+        let behind = std::mem::take(&mut self.behind);
+        let places = behind.iter().enumerate();
+        let places = places
+            .map(|(number, (address, ..))| (*address, number))
+            .collect();
+        nameless::place(file, elf, places, |number, function| {
+            let (_, at, symbol) = behind[number];
+            let is_its = matches!(function, code::Function::Begins(begin) if begin <= symbol);
+            if !is_its && matches!(self.of[at], Symbol::Named(_)) {
+                self.of[at] = Symbol::Unsymbolized;
+            }
+        });
+    }
+
     /// Notes in which function something lies.
     fn place(&mut self, at: usize, function: code::Function, demangling: Demangling) {
         let outermost = match function {
@@ -391,6 +419,11 @@ impl Named {
         }
         let addresses: Vec<ElfAddress> = unsymbolized.iter().map(|(address, _)| *address).collect();
         let found = ask(&addresses);
+        let behind = found.behind.iter();
+        self.behind.extend(behind.map(|&(number, begin)| {
+            let (address, at) = unsymbolized[number];
+            (address, at, begin)
+        }));
         let first = self.functions.len();
         for name in &found.names {
             let outermost = self.level(name, demangling);

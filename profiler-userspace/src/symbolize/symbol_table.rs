@@ -72,6 +72,8 @@ pub(super) struct Found {
     pub names: Vec<Vec<u8>>,
     /// For each address the index of its symbol, if there is one.
     pub of: Vec<Option<usize>>,
+    /// The addresses, by their numbers, that no symbol covers and that lie behind one without a size, and where that begins.
+    pub behind: Vec<(usize, ElfAddress)>,
 }
 
 /// Finds the symbol of each of `addresses`, which ascend: the innermost symbol that covers it; else the
@@ -100,8 +102,8 @@ pub(super) fn look_up(
     };
     if swept.is_none() {
         return Found {
-            names: Vec::new(),
             of: vec![None; addresses.len()],
+            ..Found::default()
         };
     }
     // Each symbol was recorded only at the first address behind its start.
@@ -114,8 +116,13 @@ pub(super) fn look_up(
     // Adjacent addresses are often in the same function.
     let mut functions: Vec<Candidate> = Vec::new();
     let mut of = Vec::with_capacity(addresses.len());
-    for (nearest, address) in nearest.iter().zip(addresses) {
+    let mut behind = Vec::new();
+    for (number, (nearest, address)) in nearest.iter().zip(addresses).enumerate() {
         let best = nearest.best(elf, *address);
+        if let Some(best) = best.filter(|best| nearest.covering.is_none() && best.start < address.0)
+        {
+            behind.push((number, ElfAddress(best.start)));
+        }
         functions.extend(best.filter(|best| functions.last() != Some(best)));
         of.push(best.map(|_| functions.len() - 1));
     }
@@ -129,7 +136,7 @@ pub(super) fn look_up(
         })
         .collect();
     let of = of.into_iter().map(|of| numbers[of?]).collect();
-    Found { names, of }
+    Found { names, of, behind }
 }
 
 /// What is looked up in a table.

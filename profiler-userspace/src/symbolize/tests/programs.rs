@@ -55,6 +55,64 @@ fn exported_functions_of_a_stripped_program_have_names() {
     );
 }
 
+/// Assembly as nasm makes it: of three functions one is exported, and none has a size.
+const ASSEMBLY: &str = r#"
+#include <stdio.h>
+__asm__(".text\n.p2align 4\n.globl exported\nexported:\n lea 1(%rdi), %eax\n ret\n"
+        ".p2align 4\ntaken:\n lea 2(%rdi), %eax\n ret\n"
+        ".p2align 4\ncalled:\n lea 3(%rdi), %eax\n ret\n");
+extern int exported(int), taken(int), called(int);
+int (*volatile pointer)(int) = taken;
+int main(void) {
+    printf("%p %p\n", (void *)exported, (void *)taken);
+    fflush(stdout);
+    getchar();
+    return pointer(called(1));
+}
+"#;
+
+#[test]
+fn an_exported_function_without_a_size_ends_where_another_begins() {
+    let shop = Workshop::new();
+    let flags = [
+        "-O1",
+        "-s",
+        "-rdynamic",
+        "-no-pie",
+        "-Wl,-Ttext-segment=0x10000000",
+    ];
+    let Some(program) = shop.compile("gcc", "sizeless", ASSEMBLY, &flags) else {
+        return;
+    };
+    let mut running = Running::start(&program);
+    let [exported, taken] = running.addresses()[..] else {
+        panic!("it prints two addresses");
+    };
+    assert_eq!(taken, exported + 16);
+    // All but the first are return addresses.
+    let stack = [
+        exported,
+        exported + 4,
+        taken + 1,
+        taken + 4,
+        taken + 17,
+        taken + 20,
+    ];
+    let other = |at: u64| format!("[sizeless+{at:#x}]");
+    let wanted = [
+        "exported".to_owned(),
+        "exported".to_owned(),
+        other(taken),
+        other(taken),
+        other(taken + 16),
+        other(taken + 16),
+    ];
+    assert_eq!(
+        names(&mut Processes::new(), running.process_key(), &stack),
+        wanted
+    );
+}
+
 #[test]
 fn exported_functions_missing_from_the_full_table_have_names() {
     let shop = Workshop::new();
