@@ -10,7 +10,7 @@ use flame_bpf::profile::{
     Activity, FrameKind, Function, Labels, Line, Location, Mapping, Origin, Profile, Sample, Unit,
     Window, WindowIndex, WindowTotals,
 };
-use profiler_common::abi::{StackEnd, ThreadState};
+use profiler_common::abi::{Fallbacks, StackEnd, ThreadState};
 
 /// Names that break what does not expect them.
 pub const WORST: &[&str] = &[
@@ -192,7 +192,7 @@ impl Maker {
         let stack = NormalizedStack {
             locations: chosen.iter().rev().map(|(location, _)| *location).collect(),
             end,
-            fp_fallback: false,
+            fallbacks: Fallbacks::NONE,
         };
         (Some(self.profile.stack(stack)), frames)
     }

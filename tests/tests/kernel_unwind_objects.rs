@@ -210,7 +210,13 @@ fn a_stack_ends_at_a_function_whose_code_cannot_be_followed() {
 #[kernel_test]
 fn a_function_without_unwind_info_is_passed_by_its_code() {
     for flags in ["", "-fno-omit-frame-pointer"] {
-        let folded = profile(&gap("gap_middle", flags), &[]);
+        let workload = gap("gap_middle", flags).start(&[]);
+        let folded = Invocation::new("-f -U -F 997 -d 1")
+            .flag("-p", workload.pid())
+            .run()
+            .expect_code(0)
+            .expect_stderr("pass code without unwind instructions by what its instructions do")
+            .folded();
         folded.assert_honest(&GAP);
         let whole = folded.share_among(
             |stack| stack.leaf() == "burn",

@@ -16,7 +16,7 @@ use flame_bpf::profile::{Activity, FrameKind, Unit, Window, WindowIndex, WindowT
 use flame_bpf::profile::{OffCpuView, Wakers};
 use flame_bpf::raw_recording::{self, Facts, RawRecording, Writer};
 use flame_bpf_tests::{Invocation, Run};
-use profiler_common::abi::{StackEnd, ThreadState};
+use profiler_common::abi::{Fallbacks, StackEnd, ThreadState};
 use tempfile::{TempDir, tempdir};
 
 /// An object that is on no machine.
@@ -50,7 +50,7 @@ fn recording() -> RawRecording {
     let jit = named("LazyCompile:~render /app/<view>.js:7", FrameKind::Jit);
     let read = named("vfs_read", FrameKind::Kernel);
     let entry = named("entry_SYSCALL_64_after_hwframe", FrameKind::Kernel);
-    let mut stack = |locations: &[Location], end, fp_fallback| -> NormalizedStackIndex {
+    let mut stack = |locations: &[Location], end, fallbacks| -> NormalizedStackIndex {
         let locations = locations
             .iter()
             .map(|location| normalized.location(*location))
@@ -58,18 +58,22 @@ fn recording() -> RawRecording {
         normalized.stack(NormalizedStack {
             locations,
             end,
-            fp_fallback,
+            fallbacks,
         })
     };
     let main = [at(0, 0x1234), at(0, 0x1100), at(1, 0x1fff)];
-    let user = stack(&main, StackEnd::Root, false);
+    let user = stack(&main, StackEnd::Root, Fallbacks::NONE);
     let deeper = stack(
         &[&[jit, at(0, 0x2222)][..], &main].concat(),
         StackEnd::Truncated,
-        true,
+        Fallbacks::FRAME_POINTER,
     );
-    let astray = stack(&[Location::Unknown, at(2, 0x77)], StackEnd::NoRow, false);
-    let kernel = stack(&[read, entry], StackEnd::Root, false);
+    let astray = stack(
+        &[Location::Unknown, at(2, 0x77)],
+        StackEnd::NoRow,
+        Fallbacks::NONE,
+    );
+    let kernel = stack(&[read, entry], StackEnd::Root, Fallbacks::NONE);
     let mut add = |comm: &[u8], tid: Option<u32>, user, kernel, thread_state, count, weight| {
         let mut padded = [0; 16];
         padded[..comm.len()].copy_from_slice(comm);

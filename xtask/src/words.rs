@@ -45,7 +45,7 @@ const HUNTED: &[Hunted] = &[
     names("doing", "ThreadState"),
     names("heard", "received"),
     names("hearing", "events"),
-    everywhere("guessed", "fp_fallback"),
+    everywhere("guessed", "Fallbacks"),
     names("hired", "spawned"),
     names("house", "layering"),
     names("unsteady", "flaky"),

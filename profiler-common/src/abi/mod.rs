@@ -6,6 +6,7 @@ mod code;
 mod config;
 mod counter;
 mod counters;
+mod fallbacks;
 mod frame_word;
 mod kernel_event;
 mod kernel_layout;
@@ -29,6 +30,7 @@ pub use code::{
 pub use config::{CallChoice, Config, Switches, TargetKind};
 pub use counter::{Class, Counter};
 pub use counters::{COUNTERS_WORDS, Control, Counters, Live, SIDES, SYMBOL_BYTES, Side};
+pub use fallbacks::Fallbacks;
 pub use frame_word::{FrameTag, FrameWord, NAME_WORDS};
 pub use kernel_event::{
     CopiedString, FUNCTION_EVENT_WORDS, FUNCTION_FILE_BYTES, FUNCTION_NAME_BYTES,

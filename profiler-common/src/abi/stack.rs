@@ -4,6 +4,8 @@
 //! whole number of *blocks*. Records are stored one after the other. A block is one cache line, so comparing and copying
 //! go line by line.
 
+use super::Fallbacks;
+
 /// The most frames kept of one user stack, native ones and those of interpreters together.
 pub const MAX_USER_FRAMES: usize = 1024;
 
@@ -109,8 +111,8 @@ impl StackEnd {
     }
 }
 
-/// The first word of a record: bits 0–15 the number of words, bits 16–23 the [`StackEnd`], bit 24 whether it
-/// is an [`fp_fallback`](Self::is_fp_fallback), bit 25 whether it is a [pair](Self::is_pair).
+/// The first word of a record: bits 0–15 the number of words, bits 16–23 the [`StackEnd`], bits 24–30 the
+/// [`Fallbacks`], bit 31 whether it is a [pair](Self::is_pair).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header(pub u64);
 
@@ -120,18 +122,24 @@ impl Header {
         Self(words as u64 | (end as u64) << 16)
     }
 
-    /// The same header, of a walk with a frame-pointer fallback.
+    /// The header of a stack of so many words, from the number of a [`StackEnd`] and the bits of a [`Fallbacks`].
+    #[inline(always)]
+    pub const fn of_words(words: u64, end: u64, fallbacks: u64) -> Self {
+        Self(words | end << 16 | fallbacks << 24)
+    }
+
+    /// The same header, of a walk that used these.
     #[must_use]
-    pub const fn fp_fallback(self) -> Self {
-        Self(self.0 | 1 << 24)
+    pub const fn with_fallbacks(self, fallbacks: Fallbacks) -> Self {
+        Self(self.0 | (fallbacks.bits() as u64) << 24)
     }
 
     /// The header of a [`WaitPair`](super::WaitPair), which is no stack.
-    pub const PAIR: Self = Self((size_of::<super::WaitPair>() as u64 / 8) | 1 << 25);
+    pub const PAIR: Self = Self((size_of::<super::WaitPair>() as u64 / 8) | 1 << 31);
 
     /// Whether a [`WaitPair`](super::WaitPair) follows.
     pub const fn is_pair(self) -> bool {
-        self.0 >> 25 & 1 != 0
+        self.0 >> 31 & 1 != 0
     }
 
     /// The number of words behind the header.
@@ -144,10 +152,9 @@ impl Header {
         StackEnd::from_code((self.0 >> 16) as u8)
     }
 
-    /// Whether the walk followed a frame pointer through code that its object's unwind rows leave out: a
-    /// caller may be missing.
-    pub const fn is_fp_fallback(self) -> bool {
-        self.0 >> 24 & 1 != 0
+    /// What the walk used beside unwind instructions; none if the word is not a header.
+    pub const fn fallbacks(self) -> Option<Fallbacks> {
+        Fallbacks::from_bits((self.0 >> 24 & 0x7f) as u8)
     }
 
     /// How many blocks a record of so many words takes.
@@ -191,7 +198,14 @@ mod tests {
         }
         assert_eq!(Header(0xff_0000).end(), None);
         assert!(Header::PAIR.is_pair() && Header::PAIR.words() == 12);
-        assert!(!Header::new(1024, StackEnd::Root).fp_fallback().is_pair());
+        for fallbacks in Fallbacks::EACH {
+            let header = Header::new(1024, StackEnd::Root).with_fallbacks(fallbacks);
+            assert_eq!(header.fallbacks(), Some(fallbacks));
+            assert_eq!(header.end(), Some(StackEnd::Root));
+            let bits = u64::from(fallbacks.bits());
+            assert_eq!(Header::of_words(1024, StackEnd::Root as u64, bits), header);
+            assert!(!header.is_pair());
+        }
     }
 
     #[test]

@@ -43,7 +43,7 @@ boundary! {
 /// | ---   | --- |
 /// | 0–31  | the operand: one signed number, or two signed halves ([`How`] says which) |
 /// | 32–35 | the base: a register, numbered as in DWARF |
-/// | 36–39 | the [`How`] |
+/// | 36–39 | the [`How`]; 10 and 11 are 1 and 2, [read from code](Rule::is_from_code) |
 /// | 40–41 | the [`Origin`] of the next two |
 /// | 42–52 | the [`Slot`] of the caller's frame pointer |
 /// | 53–63 | the [`Slot`] of the caller's rbx |
@@ -88,8 +88,8 @@ impl How {
     pub const fn from_code(code: u8) -> Self {
         match code {
             0 => Self::Missing,
-            1 => Self::Offset,
-            2 => Self::Memory,
+            1 | 10 => Self::Offset,
+            2 | 11 => Self::Memory,
             3 => Self::IndexedMemory,
             4 => Self::Linkage,
             5 => Self::Signal,
@@ -157,6 +157,9 @@ impl Slot {
 
 const SLOT_MASK: u64 = 0x7ff;
 
+/// What is added to the number of a [`How`] that was read from code: the largest of those that are not.
+const FROM_CODE: u64 = How::Unsupported as u64;
+
 /// The stack pointer's DWARF number on x86-64.
 const STACK_POINTER: u8 = crate::walk::x86_64::RSP;
 
@@ -196,6 +199,22 @@ impl Rule {
     #[inline(always)]
     pub const fn how(self) -> How {
         How::from_code((self.0 >> 36 & 15) as u8)
+    }
+
+    /// The same rule, as one that user space read from the code itself, not from unwind instructions. Only
+    /// [`How::Offset`] and [`How::Memory`] can say so.
+    #[must_use]
+    pub const fn from_code(self) -> Self {
+        match self.how() {
+            How::Offset | How::Memory if !self.is_from_code() => Self(self.0 + (FROM_CODE << 36)),
+            _ => self,
+        }
+    }
+
+    /// Whether it was read from the code itself.
+    #[inline(always)]
+    pub const fn is_from_code(self) -> bool {
+        self.0 >> 36 & 15 > FROM_CODE
     }
 
     /// Whether it is for the code to which a signal handler returns.
@@ -259,6 +278,7 @@ mod tests {
             assert_eq!(How::from_code(code) as u8, code);
         }
         assert_eq!(How::from_code(12), How::Unsupported);
+        assert_eq!([10, 11].map(How::from_code), [How::Offset, How::Memory]);
         for code in 0..4 {
             assert_eq!(Origin::from_code(code) as u8, code);
         }
@@ -290,6 +310,11 @@ mod tests {
                 .with_slots(Origin::from_code(origin), Slot(fp), Slot(bx));
             prop_assert_eq!((rule.how() as u8, rule.base(), rule.operand()), (how, base, i64::from(operand)));
             prop_assert_eq!((rule.origin() as u8, rule.fp(), rule.bx()), (origin, Slot(fp), Slot(bx)));
+            let read = rule.from_code();
+            prop_assert_eq!(read.is_from_code(), matches!(rule.how(), How::Offset | How::Memory));
+            prop_assert_eq!(read.from_code(), read);
+            prop_assert_eq!(read.how(), rule.how());
+            prop_assert_eq!((read.base(), read.operand(), read.fp()), (rule.base(), rule.operand(), rule.fp()));
         }
 
         #[test]

@@ -17,10 +17,10 @@ use aya_ebpf::{
 };
 use profiler_common::{
     abi::{
-        self, ASLEEP_WORDS, BLOCK_WORDS, CODE_SLOT_BITS, CodeState, KERNEL_SCRATCH_WORDS,
-        KEY_WORDS, LastRequest, MAPPING_EVENT_WORDS, MAX_KERNEL_FRAMES, MAX_RULES, NAME_BYTES,
-        PATH_BYTES, SLAB_WORDS, SYMBOL_BYTES, Switches, ThreadEntry, USER_SCRATCH_WORDS,
-        WakerEntry,
+        self, ASLEEP_WORDS, BLOCK_WORDS, CODE_SLOT_BITS, CodeState, Fallbacks,
+        KERNEL_SCRATCH_WORDS, KEY_WORDS, LastRequest, MAPPING_EVENT_WORDS, MAX_KERNEL_FRAMES,
+        MAX_RULES, NAME_BYTES, PATH_BYTES, SLAB_WORDS, SYMBOL_BYTES, Switches, ThreadEntry,
+        USER_SCRATCH_WORDS, WakerEntry,
     },
     runtime::{CURSOR_WORDS, DESCRIPTOR_WORDS, DESCRIPTORS, FETCH_WORDS, RuntimeKind},
     walk::{
@@ -188,8 +188,8 @@ pub(crate) struct Walk {
     pub(crate) words: Word,
     /// Why it ended; a [`profiler_common::abi::StackEnd`].
     pub(crate) end: Word,
-    /// Not zero once a frame pointer was followed where an object's rows say nothing.
-    pub(crate) fp_fallback: Word,
+    /// What was used beside unwind instructions: the bits of a [`profiler_common::abi::Fallbacks`].
+    pub(crate) fallbacks: Word,
     /// Which of `known` is the process's.
     pub(crate) place: Word,
     /// What was found lately in the memory of several processes.
@@ -295,6 +295,13 @@ impl Walk {
     #[inline(always)]
     pub(crate) fn is_at_entry(&self) -> bool {
         config::has(Switches::AT_ENTRY) && self.at_entry.load() != 0
+    }
+
+    /// Notes that something else than unwind instructions was used.
+    #[inline(always)]
+    pub(crate) fn add_fallback(&self, fallback: Fallbacks) {
+        let used = self.fallbacks.load();
+        self.fallbacks.store(used | u64::from(fallback.bits()));
     }
 
     /// The frame that is looked at.

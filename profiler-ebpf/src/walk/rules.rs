@@ -8,7 +8,7 @@ use crate::platform::{
 use crate::walk::stack_memory::StackMemory;
 use core::ops::ControlFlow;
 use profiler_common::{
-    abi::{PageRows, Row, Rule, SLAB_WORDS, StackEnd, TABLE_PAGE_BITS, slab_of},
+    abi::{Fallbacks, PageRows, Row, Rule, SLAB_WORDS, StackEnd, TABLE_PAGE_BITS, slab_of},
     walk::{
         bisect::{MAX_NARROWINGS, Span},
         native,
@@ -36,6 +36,9 @@ subprog! {
         let mut frame = walk.frame();
         match native::advance(rule, &mut frame, register, &StackMemory(&walk.stack)) {
             Ok(()) => {
+                if rule.is_from_code() {
+                    walk.add_fallback(Fallbacks::CODE);
+                }
                 walk.put(frame);
                 ControlFlow::Continue(())
             }

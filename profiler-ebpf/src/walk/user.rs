@@ -21,7 +21,9 @@ use crate::{
 };
 use core::{hint::black_box, ops::ControlFlow};
 use profiler_common::{
-    abi::{CodeState, Header, MAX_USER_FRAMES, MAX_USER_WORDS, Rule, StackEnd, Switches},
+    abi::{
+        CodeState, Fallbacks, Header, MAX_USER_FRAMES, MAX_USER_WORDS, Rule, StackEnd, Switches,
+    },
     walk::{Step, frame_pointer, native::Frame},
 };
 
@@ -163,7 +165,7 @@ impl UserWalk {
     fn guess(&self, frame: &Frame) -> ControlFlow<u64> {
         match self.by_frame_pointer(frame) {
             ControlFlow::Continue(()) => {
-                self.scratch.walk.fp_fallback.store(1);
+                self.scratch.walk.add_fallback(Fallbacks::FRAME_POINTER);
                 ControlFlow::Continue(())
             }
             // Assembly that begins a thread clears the frame pointer. In a leaf it may hold anything.
@@ -212,7 +214,7 @@ subprog! {
 #[inline(always)]
 fn walk(cpu_slot: u32, scratch: &'static Scratch) {
     let walk = &scratch.walk;
-    walk.fp_fallback.store(0);
+    walk.fallbacks.store(0);
     walk.words.store(0);
     StackMemory(&walk.stack).forget();
     match task::user_registers(walk) {
@@ -234,13 +236,9 @@ fn walk(cpu_slot: u32, scratch: &'static Scratch) {
         let happened = Happened::WalkEnded(walk.end.load());
         log::note(happened, context.ids.tgid, words, walk.frame().ip);
     }
-    let header = Header(words | walk.end.load() << 16);
-    scratch.user[0].store(if words == 0 {
-        0
-    } else if walk.fp_fallback.load() != 0 {
-        header.fp_fallback().0
-    } else {
-        header.0
+    scratch.user[0].store(match words {
+        0 => 0,
+        _ => Header::of_words(words, walk.end.load(), walk.fallbacks.load()).0,
     });
 }
 

@@ -16,7 +16,7 @@ use crate::profile::{
     MappingIndex, OffCpuView, Profile, Sample, Unit, Wakers, Window, WindowIndex,
 };
 use crate::profile::{is_mark, marks};
-use profiler_common::abi::{StackEnd, ThreadState};
+use profiler_common::abi::{Fallbacks, StackEnd, ThreadState};
 use prost::Message as _;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -366,7 +366,7 @@ impl<'a> Reader<'a> {
                 profile.stack(NormalizedStack {
                     locations: locations.into(),
                     end: StackEnd::Root,
-                    fp_fallback: false,
+                    fallbacks: Fallbacks::NONE,
                 })
             })
         };

@@ -4,7 +4,7 @@
 
 use crate::profile::raw::{RawFrame, RawStack};
 use profiler_common::abi::{
-    ASLEEP_WORDS, Asleep, KeptRegisters, MAX_KERNEL_FRAMES, StackEnd, ThreadState,
+    ASLEEP_WORDS, Asleep, Fallbacks, KeptRegisters, MAX_KERNEL_FRAMES, StackEnd, ThreadState,
 };
 use std::mem::offset_of;
 
@@ -76,7 +76,7 @@ pub(super) fn parse(bytes: &[u8]) -> Vec<Sleeping> {
             ],
             kernel: (!addresses.is_empty()).then(|| RawStack {
                 frames: RawFrame::of_words(addresses),
-                fp_fallback: false,
+                fallbacks: Fallbacks::NONE,
                 end: if frames == MAX_KERNEL_FRAMES {
                     StackEnd::Truncated
                 } else {

@@ -383,13 +383,8 @@ impl Store {
         let words = (first - start + blocks as usize) * BLOCK_WORDS;
         let shared = map("STACKS", &self.maps.stacks, start * BLOCK_WORDS, words)?;
         let record = &shared.words()[(first - start) * BLOCK_WORDS..];
-        let header = Header::new(frames, stack.end);
-        let header = if stack.fp_fallback {
-            header.fp_fallback().0
-        } else {
-            header.0
-        };
-        let contents = std::iter::once(header).chain(addresses.iter().copied());
+        let header = Header::new(frames, stack.end).with_fallbacks(stack.fallbacks);
+        let contents = std::iter::once(header.0).chain(addresses.iter().copied());
         for (place, word) in record.iter().zip(contents.chain(std::iter::repeat(0))) {
             place.store(word, Relaxed);
         }
@@ -456,7 +451,7 @@ fn stack(record: &[AtomicU64]) -> RawStack {
     RawStack {
         frames: RawFrame::of_words(&words),
         end: header.end().unwrap_or(StackEnd::Unreadable),
-        fp_fallback: header.is_fp_fallback(),
+        fallbacks: header.fallbacks().unwrap_or_default(),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::profile::{
     FrameKind, Labels, LabelsIndex, Line, Location, Profile, Sample, Window, WindowIndex, marks,
 };
 use foldhash::HashMap;
-use profiler_common::abi::{StackEnd, ThreadState};
+use profiler_common::abi::{Fallbacks, StackEnd, ThreadState};
 
 /// The profile of what is wanted of these calls, as far as it leads through `zoom`.
 pub(super) fn profile(calls: &Calls, wanted: &Wanted, zoom: &[Name], window: Window) -> Profile {
@@ -141,7 +141,7 @@ impl<'a> Saving<'a> {
             self.profile.stack(NormalizedStack {
                 locations: locations.into(),
                 end: StackEnd::Root,
-                fp_fallback: false,
+                fallbacks: Fallbacks::NONE,
             })
         })
     }

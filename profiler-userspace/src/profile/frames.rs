@@ -9,7 +9,7 @@ use super::{Frame, FrameKind, FrameRef, WindowIndex};
 use foldhash::HashMap;
 use foldhash::fast::RandomState;
 use indexmap::{Equivalent, IndexMap};
-use profiler_common::abi::{StackEnd, ThreadState};
+use profiler_common::abi::{Fallbacks, StackEnd, ThreadState};
 
 /// A frame without others that were compiled into it.
 type Single = (Box<str>, FrameKind);
@@ -119,7 +119,7 @@ impl FrameProfile {
             self.profile.stack(NormalizedStack {
                 locations: locations.into(),
                 end: StackEnd::Root,
-                fp_fallback: false,
+                fallbacks: Fallbacks::NONE,
             })
         })
     }

@@ -9,7 +9,7 @@ use super::raw::Who;
 use super::{FrameKind, Window, WindowIndex, WindowTotals, number};
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
-use profiler_common::abi::{StackEnd, ThreadState};
+use profiler_common::abi::{Fallbacks, StackEnd, ThreadState};
 use std::sync::Arc;
 
 pub use super::IndexSet;
@@ -75,8 +75,8 @@ pub struct NormalizedStack {
     pub locations: Box<[LocationIndex]>,
     /// Why the walk stopped.
     pub end: StackEnd,
-    /// Whether a frame pointer was followed where a caller may be missing.
-    pub fp_fallback: bool,
+    /// What the walk used beside unwind instructions.
+    pub fallbacks: Fallbacks,
 }
 
 /// An index into the [`NormalizedProfile`]'s stacks.
@@ -363,14 +363,18 @@ mod tests {
             locations,
             [LocationIndex(0), LocationIndex(1), LocationIndex(0)]
         );
-        let mut stack = |fp_fallback| {
+        let mut stack = |fallbacks| {
             normalized.stack(NormalizedStack {
                 locations: locations.clone().into(),
                 end: StackEnd::Root,
-                fp_fallback,
+                fallbacks,
             })
         };
-        let (one, again, other) = (stack(false), stack(false), stack(true));
+        let (one, again, other) = (
+            stack(Fallbacks::NONE),
+            stack(Fallbacks::NONE),
+            stack(Fallbacks::CODE),
+        );
         assert_eq!(one, again);
         assert_ne!(one, other);
         let key = NormalizedKey {
@@ -411,7 +415,7 @@ mod tests {
             normalized.stack(NormalizedStack {
                 locations: [location].into(),
                 end: StackEnd::Root,
-                fp_fallback: false,
+                fallbacks: Fallbacks::NONE,
             })
         };
         let (left_out, wait, wake) = (stack(1), stack(2), stack(3));

@@ -6,7 +6,7 @@
 use super::WindowIndex;
 pub use super::raw_frame::{FileName, RawFrame};
 use foldhash::HashMap;
-use profiler_common::abi::{StackEnd, ThreadState};
+use profiler_common::abi::{Fallbacks, StackEnd, ThreadState};
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
@@ -33,9 +33,8 @@ pub struct RawStack {
     pub frames: Box<[RawFrame]>,
     /// Why the walk stopped.
     pub end: StackEnd,
-    /// Whether it went by frame pointer through code that its object's unwind instructions leave out,
-    /// where a caller may be missing.
-    pub fp_fallback: bool,
+    /// What it used beside unwind instructions.
+    pub fallbacks: Fallbacks,
 }
 
 /// An index into the [`RawProfile`]'s `stacks`.

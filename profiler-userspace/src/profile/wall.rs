@@ -142,7 +142,7 @@ mod tests {
     use crate::profile::normalized::{
         Label, Location, NormalizedStack, ObjectIndex, Sums as Counted,
     };
-    use profiler_common::abi::StackEnd;
+    use profiler_common::abi::{Fallbacks, StackEnd};
     use proptest::prelude::*;
 
     const SHOWN: How = How {
@@ -179,7 +179,7 @@ mod tests {
         let user = normalized.stack(NormalizedStack {
             locations: [location].into(),
             end: StackEnd::Root,
-            fp_fallback: false,
+            fallbacks: Fallbacks::NONE,
         });
         let key = NormalizedKey {
             user: Some(user),

@@ -7,8 +7,8 @@ use super::RawRecording;
 use super::known::Known;
 use super::section::{self, Kind};
 use super::wire::{
-    Batch, FP_FALLBACK, LOCATION_NAMED, LOCATION_OBJECT, LOCATION_UNKNOWN, STEP_CALLEE, STEP_NEW,
-    STEP_NEXT, Window,
+    Batch, FALLBACKS_SHIFT, LOCATION_NAMED, LOCATION_OBJECT, LOCATION_UNKNOWN, STEP_CALLEE,
+    STEP_NEW, STEP_NEXT, Window,
 };
 use crate::object::RecordedObject;
 use crate::profile::FrameKind;
@@ -220,7 +220,7 @@ impl<'a, 'o> Batches<'a, 'o> {
         for location in stack.locations.iter().rev() {
             locations.push(self.location(*location)?);
         }
-        let end = stack.end as u32 | if stack.fp_fallback { FP_FALLBACK } else { 0 };
+        let end = stack.end as u32 | u32::from(stack.fallbacks.bits()) << FALLBACKS_SHIFT;
         let (shared, node, base) = self.known.tree.find(locations.iter().copied());
         let known = (shared == locations.len()).then(|| self.known.stacks.get(&(node, end)));
         let number = match known.flatten() {

@@ -8,13 +8,13 @@ use super::batches::KINDS;
 use super::budget::{Budget, Stop};
 use super::callees::Callees;
 use super::wire::{
-    Batch, FP_FALLBACK, LOCATION_NAMED, LOCATION_OBJECT, LOCATION_UNKNOWN, STEP_CALLEE, STEP_NEW,
-    STEP_NEXT,
+    Batch, FALLBACKS_SHIFT, LOCATION_NAMED, LOCATION_OBJECT, LOCATION_UNKNOWN, STEP_CALLEE,
+    STEP_NEW, STEP_NEXT,
 };
 use crate::profile::normalized::{
     Label, Location, LocationIndex, NamedFunction, NormalizedStackIndex, ObjectIndex, WakerIndex,
 };
-use profiler_common::abi::StackEnd;
+use profiler_common::abi::{Fallbacks, StackEnd};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -76,7 +76,7 @@ struct StackEntry {
     /// Where its own locations begin. They end where those of the next begin.
     begins: u32,
     end: StackEnd,
-    fp_fallback: bool,
+    fallbacks: Fallbacks,
     normalized: Option<NormalizedStackIndex>,
 }
 
@@ -200,10 +200,14 @@ impl Tables {
             budget.spend_for_number(64 + 16 * length)?;
             let base = self.base(batch.stack_bases[at], &mut last_base, shared)?;
             let flags = batch.stack_ends[at];
-            let end = u8::try_from(flags & !FP_FALLBACK)
-                .ok()
-                .and_then(StackEnd::from_code)
+            let end = StackEnd::from_code((flags & 0xff) as u8)
                 .ok_or(Stop::Nonsense("there is a stack with an unknown end"))?;
+            let fallbacks = u8::try_from(flags >> FALLBACKS_SHIFT)
+                .ok()
+                .and_then(Fallbacks::from_bits)
+                .ok_or(Stop::Nonsense(
+                    "there is a stack that was walked in an unknown way",
+                ))?;
             let begins = self.own.len();
             let callees = self.callees.bytes();
             let mut caller = shared.checked_sub(1).map(|last| self.own_at(base, last));
@@ -221,7 +225,7 @@ impl Tables {
                 shared,
                 begins: u32::try_from(begins).map_err(|_| Stop::Full)?,
                 end,
-                fp_fallback: flags & FP_FALLBACK != 0,
+                fallbacks,
                 normalized: None,
             });
         }
@@ -371,10 +375,10 @@ impl Tables {
         }
     }
 
-    /// Why a stack ends, and whether a frame pointer was followed where a caller may be missing.
-    pub(super) fn end_of(&self, stack: u32) -> (StackEnd, bool) {
+    /// Why a stack ends, and what the walk used beside unwind instructions.
+    pub(super) fn end_of(&self, stack: u32) -> (StackEnd, Fallbacks) {
         let stack = &self.stacks[stack as usize];
-        (stack.end, stack.fp_fallback)
+        (stack.end, stack.fallbacks)
     }
 
     /// The profile's own index for a stack, once there is one.

@@ -238,11 +238,11 @@ impl Taken {
         for location in numbers {
             locations.push(self.location(location)?);
         }
-        let (end, fp_fallback) = self.tables.end_of(stack);
+        let (end, fallbacks) = self.tables.end_of(stack);
         let index = self.normalized.stack(NormalizedStack {
             locations: locations.into(),
             end,
-            fp_fallback,
+            fallbacks,
         });
         *self.tables.normalized(stack) = Some(index);
         Ok(Some(index))

@@ -11,7 +11,7 @@ use crate::profile::normalized::{
     ObjectIndex, Sums,
 };
 use crate::profile::{FrameKind, Window, WindowIndex};
-use profiler_common::abi::{StackEnd, ThreadState};
+use profiler_common::abi::{Fallbacks, StackEnd, ThreadState};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -117,7 +117,7 @@ fn raw_recording(
             normalized.stack(NormalizedStack {
                 locations,
                 end: StackEnd::ALL[at % StackEnd::ALL.len()],
-                fp_fallback: at % 2 == 1,
+                fallbacks: Fallbacks::from_bits(at as u8 % 4).unwrap(),
             })
         })
         .collect();
@@ -192,7 +192,7 @@ fn resolved(raw_recording: &RawRecording) -> BTreeMap<(Label, String), (u64, u64
         let stack = |index| {
             let stack = normalized.stack_at(index);
             let locations: Vec<String> = stack.locations.iter().map(location).collect();
-            format!("{:?}", (locations, stack.end, stack.fp_fallback))
+            format!("{:?}", (locations, stack.end, stack.fallbacks))
         };
         let both = [key.user, key.kernel].map(|index| index.map(stack));
         let waker = key.waker.map(|index| {

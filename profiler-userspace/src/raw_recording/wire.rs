@@ -200,8 +200,8 @@ pub(super) const STEP_NEXT: u32 = 1;
 /// It is the latest callee, or as many before it as the step is more than this.
 pub(super) const STEP_CALLEE: u32 = 2;
 
-/// The bit of `stack_ends` that says that a frame pointer was followed where a caller may be missing.
-pub(super) const FP_FALLBACK: u32 = 1 << 8;
+/// From this bit of `stack_ends` on are the [`profiler_common::abi::Fallbacks`]; below it is how the walk ended.
+pub(super) const FALLBACKS_SHIFT: u32 = 8;
 
 /// The bits of a [`Head`]'s `off_cpu`: waits are shown, as the others say.
 pub(super) const VIEW: u32 = 1;

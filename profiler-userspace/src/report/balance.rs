@@ -47,10 +47,7 @@ impl Balance<'_> {
         findings.extend(losses::lost(self.counters, self.noun));
         findings.extend(losses::left_out(self.counters, self.idle_is_offered));
         findings.extend(losses::open_waits(self.counters, self.noun));
-        findings.extend(stacks::incomplete(
-            &self.stacks.ends,
-            self.stacks.fp_fallback,
-        ));
+        findings.extend(stacks::incomplete(&self.stacks.ends, self.stacks.fallbacks));
         findings.extend(losses::dropped_events(self.counters));
         findings.extend(losses::dropped_functions(self.counters));
         findings.extend(self.remarks.iter().cloned());

@@ -4,7 +4,7 @@
 
 use crate::profile::normalized::NormalizedProfile;
 use crate::symbolize;
-use profiler_common::abi::StackEnd;
+use profiler_common::abi::{Fallbacks, StackEnd};
 use std::collections::BTreeMap;
 
 /// What was counted of the stacks of a window, or of several.
@@ -18,8 +18,8 @@ pub(crate) struct StackCounts {
     pub(crate) weight: u64,
     /// How many firings' user stacks ended in each way.
     pub(crate) ends: BTreeMap<StackEnd, u64>,
-    /// How many firings' user stacks were walked by frame pointers in part.
-    pub(crate) fp_fallback: u64,
+    /// How many firings' user stacks used each fallback, in the order of [`Fallbacks::EACH`].
+    pub(crate) fallbacks: [u64; Fallbacks::EACH.len()],
 }
 
 impl StackCounts {
@@ -30,7 +30,7 @@ impl StackCounts {
             firings: normalized.total_count(),
             weight: normalized.total_weight(),
             ends: symbolize::stack_ends(normalized),
-            fp_fallback: symbolize::fp_fallback(normalized),
+            fallbacks: symbolize::fallbacks(normalized),
         }
     }
 
@@ -39,7 +39,9 @@ impl StackCounts {
         self.samples += other.samples;
         self.firings += other.firings;
         self.weight = self.weight.saturating_add(other.weight);
-        self.fp_fallback += other.fp_fallback;
+        for (sum, more) in self.fallbacks.iter_mut().zip(other.fallbacks) {
+            *sum += more;
+        }
         for (end, count) in other.ends {
             *self.ends.entry(end).or_default() += count;
         }

@@ -5,27 +5,45 @@
 use super::findings::Finding;
 use super::text::{counted, mebibytes, share};
 use crate::unwind::loader::Loaded;
-use profiler_common::abi::StackEnd;
+use profiler_common::abi::{Fallbacks, StackEnd};
 use std::collections::BTreeMap;
 
-/// Stacks that are incomplete, by how they ended.
-pub(super) fn incomplete(ends: &BTreeMap<StackEnd, u64>, fp_fallback: u64) -> Vec<Finding> {
+/// Stacks that are incomplete, by how they ended, and those that are complete thanks to something else than unwind instructions.
+pub(super) fn incomplete(
+    ends: &BTreeMap<StackEnd, u64>,
+    fallbacks: [u64; Fallbacks::EACH.len()],
+) -> Vec<Finding> {
     let all: u64 = ends.values().sum();
-    let finding = |count: u64, cause: &str| {
+    let finding = |kind, count: u64, what: &str| {
         (count > 0).then(|| {
             let share = share(count, all);
-            Finding::new("incomplete", format!("{share} of user stacks {cause}"))
+            Finding::new(kind, format!("{share} of user stacks {what}"))
         })
     };
-    let mut findings: Vec<Finding> = StackEnd::ALL
-        .into_iter()
-        .filter_map(|end| finding(ends.get(&end).copied().unwrap_or(0), cause(end)?))
-        .collect();
-    findings.extend(finding(
-        fp_fallback,
-        "use frame pointers in code without unwind tables; a caller may be missing",
-    ));
-    findings
+    let ended = StackEnd::ALL.into_iter().filter_map(|end| {
+        let count = ends.get(&end).copied().unwrap_or(0);
+        finding("incomplete", count, cause(end)?)
+    });
+    let used = Fallbacks::EACH.into_iter().zip(fallbacks);
+    let used = used.filter_map(|(fallback, count)| {
+        let (kind, what) = use_of(fallback);
+        finding(kind, count, what)
+    });
+    ended.chain(used).collect()
+}
+
+/// What there is to say of stacks that used something else than unwind instructions.
+const fn use_of(fallback: Fallbacks) -> (&'static str, &'static str) {
+    match fallback {
+        Fallbacks::FRAME_POINTER => (
+            "incomplete",
+            "use frame pointers in code without unwind tables; a caller may be missing",
+        ),
+        _ => (
+            "walked",
+            "pass code without unwind instructions by what its instructions do",
+        ),
+    }
 }
 
 /// Why a stack ended; none if it is complete.
@@ -76,4 +94,31 @@ pub(crate) fn on_tables(loaded: &Loaded) -> Vec<Finding> {
         )));
     }
     findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_share_of_stacks_that_used_a_fallback_is_said() {
+        let ends = BTreeMap::from([(StackEnd::Root, 90), (StackEnd::NoRow, 10)]);
+        let lines = |fallbacks| {
+            let found = incomplete(&ends, fallbacks);
+            let lines = found
+                .iter()
+                .map(|found| format!("{}: {}", found.label, found.text));
+            lines.collect::<Vec<_>>()
+        };
+        let ended = "incomplete: 10.0% of user stacks end in code without unwind instructions";
+        assert_eq!(lines([0, 0]), [ended]);
+        assert_eq!(
+            lines([20, 50]),
+            [
+                ended,
+                "incomplete: 20.0% of user stacks use frame pointers in code without unwind tables; a caller may be missing",
+                "walked: 50.0% of user stacks pass code without unwind instructions by what its instructions do",
+            ]
+        );
+    }
 }

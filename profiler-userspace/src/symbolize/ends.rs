@@ -5,7 +5,7 @@
 use super::objects::Objects;
 use crate::process::Processes;
 use crate::profile::normalized::{Location, NormalizedProfile, NormalizedStack};
-use profiler_common::abi::StackEnd;
+use profiler_common::abi::{Fallbacks, StackEnd};
 use std::collections::BTreeMap;
 
 /// How many firings' user stacks ended in each way.
@@ -17,12 +17,19 @@ pub fn stack_ends(normalized: &NormalizedProfile) -> BTreeMap<StackEnd, u64> {
     counts
 }
 
-/// How many firings' user stacks were fp_fallback in part; see [`NormalizedStack::fp_fallback`].
-pub fn fp_fallback(normalized: &NormalizedProfile) -> u64 {
-    user_stacks(normalized)
-        .filter(|(stack, _)| stack.fp_fallback)
-        .map(|(_, count)| count)
-        .sum()
+/// How many firings' user stacks used each fallback, in the order of [`Fallbacks::EACH`].
+pub fn fallbacks(normalized: &NormalizedProfile) -> [u64; Fallbacks::EACH.len()] {
+    let mut counts = [0; _];
+    for (stack, count) in user_stacks(normalized) {
+        for (sum, fallback) in counts.iter_mut().zip(Fallbacks::EACH) {
+            *sum += if stack.fallbacks.has(fallback) {
+                count
+            } else {
+                0
+            };
+        }
+    }
+    counts
 }
 
 /// How many firings' user stacks ended before their root, by the reason and by the module in which the

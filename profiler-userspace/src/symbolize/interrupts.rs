@@ -42,7 +42,7 @@ mod tests {
     use super::*;
     use crate::profile::normalized::{Label, NormalizedKey, NormalizedStack, ObjectIndex, Sums};
     use crate::symbolize::KernelNames;
-    use profiler_common::abi::{StackEnd, ThreadState};
+    use profiler_common::abi::{Fallbacks, StackEnd, ThreadState};
 
     #[test]
     fn frames_interrupted_by_an_interrupt_are_dropped() {
@@ -55,7 +55,7 @@ mod tests {
             normalized.stack(NormalizedStack {
                 locations,
                 end: StackEnd::Root,
-                fp_fallback: false,
+                fallbacks: Fallbacks::NONE,
             })
         };
         let user = stack(&[Location::At {

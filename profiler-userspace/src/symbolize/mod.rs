@@ -38,7 +38,7 @@ pub use code_map::{CodeMap, names_in};
 pub use counting::Counting;
 pub use demangle::Demangling;
 pub use dwarf::SourceLine;
-pub use ends::{cut_short, fp_fallback, stack_ends};
+pub use ends::{cut_short, fallbacks, stack_ends};
 pub use interrupts::without_interrupted;
 pub use kernel::{AskKernel, KernelNames, KernelNaming, KernelSymbols};
 pub use kernel_function::KernelFunction;

@@ -323,7 +323,7 @@ impl Normalizer {
         self.normalized.stack(NormalizedStack {
             locations,
             end: raw.end,
-            fp_fallback: raw.fp_fallback,
+            fallbacks: raw.fallbacks,
         })
     }
 

@@ -7,7 +7,7 @@ use crate::object::{Elf, ElfAddress, FileOffset};
 use crate::process::{BackingId, Owner, ProcessKey, Processes};
 use crate::profile::raw::{RawFrame, RawStack};
 use crate::unwind::UnwindTable;
-use profiler_common::abi::{KeptRegisters, MAX_USER_FRAMES, Rule, StackEnd};
+use profiler_common::abi::{Fallbacks, KeptRegisters, MAX_USER_FRAMES, Rule, StackEnd};
 use profiler_common::walk::native::{self, Frame};
 use profiler_common::walk::{Memory, Registers, Step, frame_pointer};
 use std::collections::HashMap;
@@ -61,7 +61,7 @@ impl<'a> OfflineWalker<'a> {
     ) -> Option<(RawStack, bool)> {
         let stack = |addresses: Vec<u64>, end| RawStack {
             frames: RawFrame::of_addresses(addresses),
-            fp_fallback: false,
+            fallbacks: Fallbacks::NONE,
             end,
         };
         match kept {

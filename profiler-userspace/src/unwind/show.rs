@@ -86,7 +86,12 @@ fn line(text: &mut String, table: &UnwindTable, start: u64, row: usize) {
         .and_then(|row| table.rules.get(usize::from(row.rule)))
         .copied()
         .unwrap_or(Rule::MISSING);
-    let _ = writeln!(text, "{start:#14x}  {}", describe(rule));
+    let source = if rule.is_from_code() {
+        "  (read from code)"
+    } else {
+        ""
+    };
+    let _ = writeln!(text, "{start:#14x}  {}{source}", describe(rule));
 }
 
 /// A rule in words.

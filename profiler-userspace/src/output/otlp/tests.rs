@@ -5,7 +5,7 @@ use crate::profile::{
     Sample, Unit, Window, WindowIndex, WindowTotals, fold,
 };
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
-use profiler_common::abi::{StackEnd, ThreadState};
+use profiler_common::abi::{Fallbacks, StackEnd, ThreadState};
 use std::collections::HashSet;
 use wire::ProfilesDictionary;
 
@@ -316,7 +316,7 @@ fn mappings_have_their_build_ids_once() {
         let user = Some(profile.stack(NormalizedStack {
             locations: [location].into(),
             end: StackEnd::Truncated,
-            fp_fallback: false,
+            fallbacks: Fallbacks::NONE,
         }));
         profile.push(Sample {
             labels,

@@ -3,7 +3,7 @@ use crate::profile::fold::{FoldStyle, fold};
 use crate::profile::{
     Function, Labels, LabelsIndex, Line, Location, Sample, Unit, Waker, Wakers, Window,
 };
-use profiler_common::abi::StackEnd;
+use profiler_common::abi::{Fallbacks, StackEnd};
 
 /// A thread's labels and stacks, from frames that are marked as in `_p:sh;main;_k:schedule`.
 fn thread(
@@ -45,7 +45,7 @@ fn thread(
             profile.stack(NormalizedStack {
                 locations: locations.into(),
                 end: StackEnd::Root,
-                fp_fallback: false,
+                fallbacks: Fallbacks::NONE,
             })
         })
     });

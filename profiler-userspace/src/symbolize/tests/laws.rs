@@ -32,7 +32,7 @@ fn stack() -> impl Strategy<Value = Arc<RawStack>> {
             Arc::new(RawStack {
                 frames: RawFrame::of_addresses(addresses),
                 end,
-                fp_fallback: false,
+                fallbacks: Fallbacks::NONE,
             })
         })
 }

@@ -14,7 +14,7 @@ use super::*;
 use crate::process::ProcessKey;
 use crate::profile::raw::{Parts, RawFrame, RawProfile, RawSample, StackIndex, Who};
 use crate::profile::{FrameKind, View};
-use profiler_common::abi::{StackEnd, ThreadState};
+use profiler_common::abi::{Fallbacks, StackEnd, ThreadState};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ fn raw(process_key: ProcessKey, addresses: &[u64]) -> RawProfile {
     raw.stacks.push(Arc::new(RawStack {
         frames: RawFrame::of_addresses(addresses.iter().copied()),
         end: StackEnd::Root,
-        fp_fallback: false,
+        fallbacks: Fallbacks::NONE,
     }));
     raw.samples.push(RawSample {
         thread_state: ThreadState::Running,
@@ -114,7 +114,7 @@ fn a_stack_runs_from_labels_to_user_to_kernel_frames() {
     raw.stacks.push(Arc::new(RawStack {
         frames: RawFrame::of_addresses([0x1000, 0x2001]),
         end: StackEnd::Root,
-        fp_fallback: false,
+        fallbacks: Fallbacks::NONE,
     }));
     raw.samples[0].kernel = Some(StackIndex(1));
     raw.samples[0].who.cpu = Some(3);

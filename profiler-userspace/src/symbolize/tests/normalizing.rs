@@ -37,7 +37,7 @@ fn symbols(
             let stack = index.map(|index| normalized.stack_at(index));
             parts.push(format!(
                 "{:?}",
-                stack.map(|stack| (stack.end, stack.fp_fallback))
+                stack.map(|stack| (stack.end, stack.fallbacks))
             ));
             parts.extend(
                 stack

@@ -53,7 +53,7 @@ pub(super) fn rule(state: &State) -> Rule {
     }
     match x86_64::rule(&described, false) {
         Rule::UNSUPPORTED => Rule::MISSING,
-        rule => rule,
+        rule => rule.from_code(),
     }
 }
 
