@@ -3,12 +3,13 @@
 //! In: registers, the memory of a process that does not run meanwhile, and what is mapped into it. Out: its native frames.
 
 use std::fs;
+use std::io::Write as _;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
 use flame_bpf::object::{Elf, ElfAddress, FileOffset};
 use flame_bpf::unwind::UnwindTable;
-use profiler_common::abi::StackEnd;
+use profiler_common::abi::{Rule, StackEnd};
 use profiler_common::walk::native::{self, Frame};
 use profiler_common::walk::{Memory, Registers as FirstRegisters, Step};
 
@@ -62,7 +63,44 @@ pub struct Mapped {
     pub offset: u64,
     /// How far addresses are from the object's own.
     pub bias: u64,
+    /// The file.
+    pub path: String,
     table: UnwindTable,
+}
+
+/// Makes an ELF file look as if it had no unwind instructions: `.eh_frame` has no bytes, and nothing tells where its index is.
+fn hide_unwind_sections(bytes: &mut [u8]) {
+    use object::elf::{FileHeader64, PT_GNU_EH_FRAME, SHT_NOBITS};
+    use object::read::elf::{FileHeader as _, ProgramHeader as _};
+    let endian = object::LittleEndian;
+    let header = FileHeader64::<object::LittleEndian>::parse(&*bytes).expect("an ELF file");
+    let at = |table: u64, entry: u16, number: usize| table as usize + usize::from(entry) * number;
+    let sections = header.sections(endian, &*bytes).expect("sections");
+    let segments = header.program_headers(endian, &*bytes).expect("segments");
+    let mut words: Vec<(usize, u32)> = Vec::new();
+    for (number, section) in sections.iter().enumerate() {
+        if sections.section_name(endian, section) == Ok(b".eh_frame") {
+            let place = at(
+                header.e_shoff.get(endian),
+                header.e_shentsize.get(endian),
+                number,
+            );
+            words.push((place + 4, SHT_NOBITS));
+        }
+    }
+    for (number, segment) in segments.iter().enumerate() {
+        if segment.p_type(endian) == PT_GNU_EH_FRAME {
+            let place = at(
+                header.e_phoff.get(endian),
+                header.e_phentsize.get(endian),
+                number,
+            );
+            words.push((place, 0));
+        }
+    }
+    for (place, word) in words {
+        bytes[place..place + 4].copy_from_slice(&word.to_le_bytes());
+    }
 }
 
 impl Mapped {
@@ -84,15 +122,44 @@ impl Mapped {
             .expect("what is mapped is in a segment");
         let bias = code.start.wrapping_sub(address.0);
         let table = UnwindTable::parse(bytes.as_slice()).expect("an x86-64 object");
+        let path = path.to_owned();
         Some((
             Self {
                 code,
                 offset,
                 bias,
+                path,
                 table,
             },
             bytes,
         ))
+    }
+
+    /// The same code, with rows that are read from it as if its file had no unwind instructions.
+    ///
+    /// # Panics
+    ///
+    /// When the file is not there any more.
+    #[must_use]
+    pub fn read_from_code(&self) -> Self {
+        let mut bytes = fs::read(&self.path).expect("it was read before");
+        hide_unwind_sections(&mut bytes);
+        let mut file = tempfile::tempfile().expect("a temporary file");
+        file.write_all(&bytes).expect("room for a file");
+        Self {
+            code: self.code.clone(),
+            path: self.path.clone(),
+            table: UnwindTable::read(&file).expect("an x86-64 object"),
+            ..*self
+        }
+    }
+
+    /// Whether the row for an address of the process is there, and was read from code.
+    pub fn is_read_from_code(&self, address: u64) -> bool {
+        let rule = self
+            .table
+            .rule_at(ElfAddress(address.wrapping_sub(self.bias)));
+        rule.is_some_and(Rule::is_from_code)
     }
 }
 

@@ -4,6 +4,7 @@
 
 #![expect(clippy::print_stdout, reason = "the comparison says how far it agreed")]
 
+mod from_code;
 mod perf;
 
 use std::collections::BTreeMap;

@@ -23,7 +23,7 @@ const STACK_BYTES: u32 = 65_528;
 const PERF_REGISTERS: [u64; 17] = [0, 3, 2, 1, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23, 8];
 
 /// When a sample was taken, in nanoseconds, and of which thread.
-type Moment = (u64, i32);
+pub(super) type Moment = (u64, i32);
 
 /// Functions that keep a compiler busy.
 fn source() -> String {
@@ -55,19 +55,35 @@ fn record(folder: &Path) -> Result<(), String> {
     let compiler = String::from_utf8_lossy(&compiler.stdout).trim().to_owned();
     std::fs::write(folder.join("source.i"), source())
         .expect("a temporary folder can be written to");
+    let compiles = [
+        "-quiet",
+        "-O2",
+        "-fpreprocessed",
+        "source.i",
+        "-o",
+        "source.s",
+    ];
+    copy_stacks(
+        folder,
+        499,
+        STACK_BYTES,
+        &[&[compiler.as_str()], &compiles[..]].concat(),
+    )
+}
+
+/// Has perf copy the stacks of a command into `perf.data`: so many a second, each so many bytes.
+pub(super) fn copy_stacks(
+    folder: &Path,
+    rate: u32,
+    bytes: u32,
+    command: &[&str],
+) -> Result<(), String> {
     let recorded = Command::new("perf")
         .current_dir(folder)
-        .args(["record", "-q", "-e", "cpu-clock:u", "-F", "499"])
-        .args(["--call-graph", &format!("dwarf,{STACK_BYTES}")])
-        .args(["-o", "perf.data", "--", &compiler])
-        .args([
-            "-quiet",
-            "-O2",
-            "-fpreprocessed",
-            "source.i",
-            "-o",
-            "source.s",
-        ])
+        .args(["record", "-q", "-e", "cpu-clock:u", "-F", &rate.to_string()])
+        .args(["--call-graph", &format!("dwarf,{bytes}")])
+        .args(["-o", "perf.data", "--"])
+        .args(command)
         .output();
     // perf's own code may differ from the command's; what counts is what it has written.
     match recorded {
@@ -81,7 +97,7 @@ fn record(folder: &Path) -> Result<(), String> {
 }
 
 /// What was copied of each sample in user mode, and where code lay.
-fn copies(file: &Path) -> (BTreeMap<Moment, (Registers, Stack)>, Vec<Mapped>) {
+pub(super) fn copies(file: &Path) -> (BTreeMap<Moment, (Registers, Stack)>, Vec<Mapped>) {
     let file = File::open(file).expect("perf has written it");
     let PerfFileReader {
         mut perf_file,

@@ -106,16 +106,25 @@ fn stored(state: &State, register: usize) -> Option<Cfa> {
     })
 }
 
-/// Where the caller's register is.
+/// Where the caller's register is. A function that has saved one may call others that do not keep it, as those
+/// inside OpenSSL's `ecp_nistz256_point_add`; so what was saved comes first.
 fn saved(state: &State, register: usize) -> Saved {
     let wanted = Value::Caller(register as u8);
-    if state.register(register) == wanted {
+    // The first that was stored is nearest to the return address; others are copies.
+    let saved = state
+        .words()
+        .rev()
+        .filter(|(base, _, value)| *value == wanted && *base == Base::Cfa);
+    let in_frame = saved.map(|slot| slot.1).next();
+    let is_own = |offset: &i32| match state.stack() {
+        Some((Base::Cfa, stack)) => *offset >= stack,
+        _ => true,
+    };
+    let is_same = state.register(register) == wanted;
+    if is_same && !in_frame.is_some_and(|offset| is_own(&offset)) {
         return Saved::Same;
     }
-    // The first that was stored is nearest to the return address; others are copies.
-    let in_frame = state.words().rev().find_map(|&(base, offset, value)| {
-        (value == wanted && base == Base::Cfa).then(|| Saved::Offset(offset.into()))
-    });
+    let in_frame = in_frame.map(|offset| Saved::Offset(offset.into()));
     let elsewhere = || {
         let (base, stack) = state.stack()?;
         state.words().find_map(|&(of, offset, value)| {

@@ -154,6 +154,36 @@ impl State {
         }
     }
 
+    /// The same, where all that is counted from what the stack pointer is counted from is counted from the stack pointer here,
+    /// at a place: so two states whose stacks were set apart can be compared.
+    fn counted_anew(&self, at: u32) -> Self {
+        let mut anew = self.clone();
+        let (Some((base, stack)), here) = (self.stack(), Base::Set(at)) else {
+            return anew;
+        };
+        if base != here {
+            anew.forget(here);
+        }
+        let moved = |of: Base, offset: i32| match of == base {
+            true => (here, offset.saturating_sub(stack)),
+            false => (of, offset),
+        };
+        let value = |value| match value {
+            Value::At(of, offset) => {
+                let (of, offset) = moved(of, offset);
+                Value::At(of, offset)
+            }
+            _ => value,
+        };
+        anew.registers = anew.registers.map(value);
+        for slot in &mut anew.slots {
+            let (of, offset) = moved(slot.0, slot.1);
+            *slot = (of, offset, value(slot.2));
+        }
+        anew.slots.sort_unstable_by_key(|slot| (slot.0, slot.1));
+        anew
+    }
+
     /// Forgets all that is counted from `base`.
     fn forget(&mut self, base: Base) {
         let is_of = |value: Value| matches!(value, Value::At(of, _) if of == base);
@@ -230,6 +260,12 @@ impl State {
 
     /// What holds here whether one came in this state or in the other; `at` is the place.
     pub(super) fn meet(&self, other: &Self, at: u32) -> Self {
+        if let (Some((ours @ Base::Set(_), _)), Some((theirs @ Base::Set(_), _))) =
+            (self.stack(), other.stack())
+            && ours != theirs
+        {
+            return self.counted_anew(at).meet(&other.counted_anew(at), at);
+        }
         let mut met = self.clone();
         for (ours, theirs) in met.registers.iter_mut().zip(&other.registers) {
             if ours != theirs {

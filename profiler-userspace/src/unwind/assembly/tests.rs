@@ -46,13 +46,13 @@ fn pushes_and_pops_are_followed() {
         rules(code, &[0, 1, 2, 6, 10, 11, 15, 16, 17]),
         [
             "cfa=rsp+8",
-            "cfa=rsp+16",
-            "cfa=rsp+24",
-            "cfa=rsp+48",
-            "cfa=rsp+48",
-            "cfa=rsp+48",
-            "cfa=rsp+24",
-            "cfa=rsp+16",
+            "cfa=rsp+16 rbp=[cfa-16]",
+            "cfa=rsp+24 rbp=[cfa-16] rbx=[cfa-24]",
+            "cfa=rsp+48 rbp=[cfa-16] rbx=[cfa-24]",
+            "cfa=rsp+48 rbp=[cfa-16] rbx=[cfa-24]",
+            "cfa=rsp+48 rbp=[cfa-16] rbx=[cfa-24]",
+            "cfa=rsp+24 rbp=[cfa-16] rbx=[cfa-24]",
+            "cfa=rsp+16 rbp=[cfa-16]",
             "cfa=rsp+8"
         ]
     );
@@ -85,6 +85,25 @@ fn a_frame_is_found_by_a_register_that_the_called_function_does_not_write() {
 }
 
 #[test]
+fn stacks_that_were_set_apart_have_the_words_that_both_stored() {
+    // mov rax, rsp; test edi, edi; je; and rsp, -64; jmp; and rsp, -128; then for both: mov [rsp+8], rax; jne back to
+    // the second `and`; xor eax, eax; mov rsp, [rsp+8]; ret
+    let code = b"\x48\x89\xe0\x85\xff\x74\x06\x48\x83\xe4\xc0\xeb\x04\x48\x83\xe4\x80\
+        \x48\x89\x44\x24\x08\x75\xf5\x31\xc0\x48\x8b\x64\x24\x08\xc3";
+    assert_eq!(
+        rules(code, &[13, 17, 22, 24, 26, 31]),
+        [
+            "cfa=rax+8",
+            "cfa=rax+8",
+            "cfa=[rsp+8]+8",
+            "cfa=[rsp+8]+8",
+            "cfa=[rsp+8]+8",
+            "cfa=rsp+8"
+        ]
+    );
+}
+
+#[test]
 fn a_register_is_found_where_it_was_saved() {
     // mov [rsp-8], rbx; xor ebx, ebx; mov rbx, [rsp-8]; ret
     let code = b"\x48\x89\x5c\x24\xf8\x31\xdb\x48\x8b\x5c\x24\xf8\xc3";
@@ -101,9 +120,9 @@ fn an_aligned_frame_is_found_by_the_stack_pointer_that_it_keeps() {
     assert_eq!(
         rules(code, &[8, 12, 17, 19, 24, 25]),
         [
-            "cfa=rsp+104",
-            "cfa=r9+16",
-            "cfa=[rsp+80]+16",
+            "cfa=rsp+104 rbx=[cfa-16]",
+            "cfa=r9+16 rbx=[cfa-16]",
+            "cfa=[rsp+80]+16 rbx=[cfa-16]",
             "cfa=[rsp+80]+16 rbx=[cfa-16]",
             "cfa=rsp+16 rbx=[cfa-16]",
             "cfa=rsp+8"
@@ -181,12 +200,12 @@ fn what_a_computed_jump_leads_to_has_the_frame_of_the_jump() {
     assert_eq!(
         rules(code, &[1, 3, 4, 9, 10, 11, 12]),
         [
-            "cfa=rsp+16",
+            "cfa=rsp+16 rbx=[cfa-16]",
             "no unwind info",
-            "cfa=rsp+16",
+            "cfa=rsp+16 rbx=[cfa-16]",
             "cfa=rsp+16 rbx=[cfa-16]",
             "cfa=rsp+8",
-            "cfa=rsp+16",
+            "cfa=rsp+16 rbx=[cfa-16]",
             "cfa=rsp+8"
         ]
     );
@@ -207,7 +226,12 @@ fn a_call_that_never_returns_leads_to_nothing() {
     );
     assert_eq!(
         words(&table(code, &[0, 9], &[]), &[4, 9, 10, 11]),
-        ["cfa=rsp+16", "cfa=rsp+8", "cfa=rsp+16", "cfa=rsp+8"]
+        [
+            "cfa=rsp+16",
+            "cfa=rsp+8",
+            "cfa=rsp+16 rbx=[cfa-16]",
+            "cfa=rsp+8"
+        ]
     );
 }
 
