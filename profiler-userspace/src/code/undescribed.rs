@@ -109,8 +109,10 @@ impl Undescribed {
                 }
             });
         }
+        // Data also holds the labels of computed jumps, such as those of interpreters' loops, which are seldom aligned.
+        let is_likely = |address: u64| address.is_multiple_of(ALIGNMENT) && self.contains(address);
         relocations::each_address(image, file, |address| {
-            if self.contains(address) {
+            if is_likely(address) {
                 likely.push(address);
             }
         });
@@ -265,7 +267,8 @@ impl Search<'_> {
         self.blocks(file, part, &mut |search, _, block| {
             for word in block.as_chunks::<8>().0 {
                 let word = u64::from_le_bytes(*word);
-                if search.wants(word) && found.len() < MAX_FOUND {
+                let is_likely = word.is_multiple_of(ALIGNMENT) && search.wants(word);
+                if is_likely && found.len() < MAX_FOUND {
                     found.push(word);
                 }
             }

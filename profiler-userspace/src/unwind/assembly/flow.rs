@@ -7,6 +7,7 @@ use super::parts::Parts;
 use super::states::States;
 use super::walk::{Callee, Refusal, Trust, Walk};
 use crate::code::Undescribed;
+use std::collections::HashSet;
 use std::ops::Range;
 
 /// Follows all code from all beginnings.
@@ -31,6 +32,8 @@ struct Flow<'c> {
     certain: Vec<u32>,
     likely: Vec<u32>,
     started: Option<u32>,
+    /// Which of the beginnings that were followed are no more than likely.
+    likely_begins: HashSet<u32>,
 }
 
 impl<'c> Flow<'c> {
@@ -43,6 +46,7 @@ impl<'c> Flow<'c> {
             likely: places(&code.likely),
             started: code.started.and_then(|at| parts.place(at)),
             walk: Walk::new(parts),
+            likely_begins: HashSet::new(),
         }
     }
 
@@ -90,6 +94,7 @@ impl<'c> Flow<'c> {
     fn all_likely(&mut self, all: &[u32]) -> Result<(), Refusal> {
         for &place in all {
             if self.walk.visited.at(place).is_none() {
+                self.likely_begins.insert(place);
                 self.begin(place, States::CALLED, Trust::Likely)?;
             }
         }
@@ -111,6 +116,11 @@ impl<'c> Flow<'c> {
     fn hidden_in(&mut self, extent: &Range<u32>) -> Result<(), Refusal> {
         let mut from = extent.start;
         let mut jumping = self.jumping(extent);
+        if self.likely_begins.contains(&extent.start) && jumping.is_some_and(|at| self.is_bare(at))
+        {
+            // It may be a label of a computed jump itself, taken for a function.
+            return Ok(());
+        }
         while let Some(state) = jumping
             && let Some(&end) = self.walk.ends.range(from..extent.end).next()
         {
@@ -127,6 +137,11 @@ impl<'c> Flow<'c> {
             }
         }
         Ok(())
+    }
+
+    /// Whether a state has nothing on the stack but the return address.
+    fn is_bare(&self, state: u32) -> bool {
+        self.walk.states.get(state).stack() == self.walk.states.get(States::CALLED).stack()
     }
 
     /// The state at all computed jumps of a function; none if their frames differ.
