@@ -1,6 +1,10 @@
 //! The functions that PUC Lua runs, between native and kernel frames: whose truth is known, in every way in which they come to
 //! run, deep ones, and short-lived ones. Each with 5.4 and 5.3.
 
+use std::env;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use flame_bpf_tests::{
@@ -13,7 +17,26 @@ const TOLERANCE: f64 = 0.02;
 /// What ends the name of each function of Lua's with `--annotate`.
 const SUFFIX: &str = "_[lua]";
 
-fn start(lua: &str, name: &str, arguments: &[&str]) -> Workload {
+/// Those of luaenv that are understood: what other compilers made of the interpreter's loop.
+fn other_luas() -> Result<Vec<PathBuf>, String> {
+    let home = env::var_os("HOME").unwrap_or_default();
+    let root =
+        env::var_os("LUAENV_ROOT").map_or_else(|| Path::new(&home).join(".luaenv"), PathBuf::from);
+    let versions =
+        fs::read_dir(root.join("versions")).map_err(|error| format!("luaenv: {error}"))?;
+    let understood = |name: &str| name.starts_with("5.3.") || name.starts_with("5.4.");
+    let found: Vec<PathBuf> = versions
+        .flatten()
+        .filter(|version| understood(&version.file_name().to_string_lossy()))
+        .map(|version| version.path().join("bin/lua"))
+        .collect();
+    match found.is_empty() {
+        true => Err("luaenv has no version of Lua that is understood".to_owned()),
+        false => Ok(found),
+    }
+}
+
+fn start(lua: impl AsRef<OsStr>, name: &str, arguments: &[&str]) -> Workload {
     let script = source(&format!("lua/{name}"));
     Workload::start(Command::new(lua).arg(script).args(arguments))
 }
@@ -51,7 +74,7 @@ fn functions(stack: &Stack) -> Vec<String> {
     names.collect()
 }
 
-fn check_shares(lua: &str) {
+fn check_shares(lua: impl AsRef<OsStr>) {
     let workload = start(lua, "shares.lua", &["8"]);
     let folded = record("-f -F 997 -d 6", &workload).folded();
     let shares = workload.stop_by_itself().shares();
@@ -68,7 +91,7 @@ fn check_shares(lua: &str) {
     }
 }
 
-fn check_grammar(lua: &str) {
+fn check_grammar(lua: impl AsRef<OsStr>) {
     let workload = start(lua, "chains.lua", &[]);
     let folded = record("-f -F 1997 -d 4 --annotate", &workload).folded();
     Grammar::of(&workload.stop()).check(&folded, functions);
@@ -124,6 +147,20 @@ fn every_stack_is_a_chain_that_the_lua_5_4_program_allows() {
 fn every_stack_is_a_chain_that_the_lua_5_3_program_allows() {
     require!(tool("lua5.3"));
     check_grammar("lua5.3");
+}
+
+#[kernel_test]
+fn every_stack_is_a_chain_that_the_program_allows_with_every_lua_of_luaenv() {
+    for lua in require!(other_luas()) {
+        check_grammar(lua);
+    }
+}
+
+#[kernel_test(timing)]
+fn shares_of_functions_are_as_measured_with_every_lua_of_luaenv() {
+    for lua in require!(other_luas()) {
+        check_shares(lua);
+    }
 }
 
 #[kernel_test]

@@ -1,6 +1,10 @@
 //! The functions that perl runs, between native and kernel frames: whose truth is known, in every way in which they come to
 //! run, deep ones, and short-lived ones.
 
+use std::env;
+use std::fs;
+use std::path::Path;
+
 use flame_bpf_tests::{
     ALL_BUT_A_FEW, Grammar, Interpreter, NEARLY_ALL, Stack, kernel_test, profile, require, tool,
 };
@@ -11,6 +15,39 @@ const PERL: Interpreter = Interpreter {
     folder: "perl",
     suffix: "_[perl]",
 };
+
+/// Those of perlbrew, which are without ithreads unless they were asked for.
+fn other_perls() -> Result<Vec<Interpreter>, String> {
+    let home = env::var_os("HOME").unwrap_or_default();
+    let root = env::var_os("PERLBREW_ROOT").map_or_else(
+        || Path::new(&home).join("perl5/perlbrew"),
+        |root| Path::new(&root).to_owned(),
+    );
+    let perls = fs::read_dir(root.join("perls")).map_err(|error| format!("perlbrew: {error}"))?;
+    let understood = |name: &str| {
+        let minor = name.strip_prefix("perl-5.")?.split('.').next()?;
+        ["36", "38", "40", "42"].contains(&minor).then_some(())
+    };
+    let found: Vec<Interpreter> = perls
+        .flatten()
+        .filter(|perl| understood(&perl.file_name().to_string_lossy()).is_some())
+        .filter_map(|perl| {
+            perl.path()
+                .join("bin/perl")
+                .into_os_string()
+                .into_string()
+                .ok()
+        })
+        .map(|perl| Interpreter {
+            command: perl.leak(),
+            ..PERL
+        })
+        .collect();
+    match found.is_empty() {
+        true => Err("perlbrew has no version of perl that is understood".to_owned()),
+        false => Ok(found),
+    }
+}
 
 /// The functions of perl's in a stack, from the root, without where those without a name are defined, and without the
 /// numbers of evals.
@@ -40,6 +77,27 @@ fn every_stack_of_perl_is_a_chain_that_the_program_allows() {
     let workload = PERL.start("chains.pl", &[]);
     let folded = profile("-f -F 1997 -d 4 --annotate", &workload).folded();
     Grammar::of(&workload.stop()).check(&folded, functions);
+}
+
+#[kernel_test]
+fn every_stack_is_a_chain_that_the_program_allows_with_every_perl_of_perlbrew() {
+    for perl in require!(other_perls()) {
+        let workload = perl.start("chains.pl", &[]);
+        let folded = profile("-f -F 1997 -d 4 --annotate", &workload).folded();
+        Grammar::of(&workload.stop()).check(&folded, functions);
+        perl.check_depths("deep.pl", "main::descend");
+    }
+}
+
+#[kernel_test(timing)]
+fn shares_and_lines_are_as_measured_with_every_perl_of_perlbrew() {
+    for perl in require!(other_perls()) {
+        perl.check_shares("shares.pl");
+        let workload = perl.start("lines.pl", &[]);
+        let folded = profile("-f -F 997 -d 1 --lines", &workload).folded();
+        let on_line = folded.share(|stack| stack.mentions("lines.pl:6"));
+        assert!(on_line > NEARLY_ALL, "{on_line} in {folded}");
+    }
 }
 
 #[kernel_test]

@@ -1,6 +1,6 @@
-//! perl 5 with ithreads: context stacks.
+//! perl 5: context stacks.
 //!
-//! Each interpreter, one for each thread that runs Perl, has stacks of contexts (`PERL_CONTEXT`) in a list (`PERL_SI`), newest
+//! Each interpreter, one for each thread that runs Perl, or without ithreads one for the process, has stacks of contexts (`PERL_CONTEXT`) in a list (`PERL_SI`), newest
 //! first: of subs, evals, loops and blocks. The statement (`COP`) that runs now is the interpreter's, and each context holds
 //! the one that ran when it was entered. Each call of the loop, `Perl_runops_standard`, is one level. It ends with a sub that
 //! C code called, or with the oldest context of a stack. An `eval` may call the loop again in the midst of a level
@@ -23,8 +23,8 @@ pub struct Perl;
 
 impl Runtime for Perl {
     #[inline(always)]
-    fn begin(process: &impl Process, cursor: &impl Cursor, _: &NativeFrame) -> Begin {
-        chain::begin(process, cursor)
+    fn begin(process: &impl Process, cursor: &impl Cursor, native: &NativeFrame) -> Begin {
+        chain::begin(process, cursor, native)
     }
 
     #[inline(always)]

@@ -3,7 +3,8 @@
 //! In: an object's file and a function's address. Out: the addresses of the other part. Stripped objects do not name it, but
 //! their `.eh_frame` has an entry for each part, and GCC writes those of one function one after the other. The entry of a
 //! second part is told by its first instruction, which says where the caller's frame is: where a function begins, the common
-//! entry says it. Layouts: Linux Standard Base, Core, chapter "Exception Frames".
+//! entry says it. Programs that no dynamic linker loads may lack the index, `.eh_frame_hdr`; then all of the table is read.
+//! Layouts: Linux Standard Base, Core, chapter "Exception Frames".
 
 use super::Image;
 use std::ops::Range;
@@ -41,17 +42,33 @@ pub(super) fn starts(image: &Image<'_>) -> Option<Vec<u64>> {
     /// More are not believed.
     const MOST: u32 = 1 << 22;
     let index = Index::of(image)?;
+    let header = match &index.place {
+        Place::Read(entries) => return Some(entries.iter().map(|(start, _)| *start).collect()),
+        Place::Header(header) => *header,
+    };
     if index.entries > MOST {
         return None;
     }
     let mut table = vec![0; index.entries as usize * ENTRY_BYTES as usize];
-    image.copy(index.header.checked_add(HEADER_BYTES)?, &mut table)?;
+    image.copy(header.checked_add(HEADER_BYTES)?, &mut table)?;
     let starts = table.chunks_exact(ENTRY_BYTES as usize).map(|entry| {
         let distance = i32::from_le_bytes([entry[0], entry[1], entry[2], entry[3]]);
-        index.header.wrapping_add_signed(i64::from(distance))
+        header.wrapping_add_signed(i64::from(distance))
     });
     let starts: Vec<u64> = starts.collect();
     starts.is_sorted().then_some(starts)
+}
+
+/// All functions and second parts of at least so many bytes.
+pub(super) fn larger(image: &Image<'_>, bytes: u64) -> Vec<Range<u64>> {
+    let Some(index) = Index::of(image) else {
+        return Vec::new();
+    };
+    let all = (0..index.entries).filter_map(|place| {
+        let (addresses, _, _) = read_entry(image, index.entry(place)?)?;
+        (addresses.end.checked_sub(addresses.start)? >= bytes).then_some(addresses)
+    });
+    all.collect()
 }
 
 /// The largest function that begins within some addresses.
@@ -99,39 +116,60 @@ fn entry_of(image: &Image<'_>, function: u64) -> Option<u64> {
     index.entry(place)
 }
 
-/// The table of `.eh_frame_hdr`, which is sorted by the functions' addresses.
+/// A table of functions, sorted by their addresses.
 struct Index<'i> {
     image: &'i Image<'i>,
-    header: u64,
+    place: Place,
     entries: u32,
+}
+
+/// Where a table of functions is.
+enum Place {
+    /// In `.eh_frame_hdr`, at this address.
+    Header(u64),
+    /// Functions, and their entries in `.eh_frame`.
+    Read(Vec<(u64, u64)>),
 }
 
 impl<'i> Index<'i> {
     fn of(image: &'i Image<'i>) -> Option<Self> {
-        let header = image.frame_index()?;
+        let Some(header) = image.frame_index() else {
+            let entries = read_entries(image, image.frames()?);
+            return Some(Self {
+                image,
+                entries: u32::try_from(entries.len()).ok()?,
+                place: Place::Read(entries),
+            });
+        };
         (number(image, header)?.to_le_bytes() == HEADER).then_some(())?;
         let entries = number(image, header.checked_add(8)?)?;
         Some(Self {
             image,
-            header,
+            place: Place::Header(header),
             entries,
         })
     }
 
     /// The address of a function, by its place.
     fn function(&self, place: u32) -> Option<u64> {
-        self.relative(place, 0)
+        match &self.place {
+            Place::Header(header) => self.relative(*header, place, 0),
+            Place::Read(entries) => Some(entries.get(place as usize)?.0),
+        }
     }
 
     /// The address of its entry in `.eh_frame`.
     fn entry(&self, place: u32) -> Option<u64> {
-        self.relative(place, 4)
+        match &self.place {
+            Place::Header(header) => self.relative(*header, place, 4),
+            Place::Read(entries) => Some(entries.get(place as usize)?.1),
+        }
     }
 
-    fn relative(&self, place: u32, field: u64) -> Option<u64> {
+    fn relative(&self, header: u64, place: u32, field: u64) -> Option<u64> {
         let offset = HEADER_BYTES + ENTRY_BYTES * u64::from(place) + field;
-        let distance = number(self.image, self.header.checked_add(offset)?)? as i32;
-        Some(self.header.wrapping_add_signed(i64::from(distance)))
+        let distance = number(self.image, header.checked_add(offset)?)? as i32;
+        Some(header.wrapping_add_signed(i64::from(distance)))
     }
 
     /// The place of the first function that begins at an address or behind it.
@@ -171,6 +209,41 @@ fn read_entry(image: &Image<'_>, entry: u64) -> Option<(Range<u64>, u64, [u8; 2]
     Some((begin..end, next, instructions))
 }
 
+/// Functions and their entries, of a whole `.eh_frame`.
+fn read_entries(image: &Image<'_>, section: Range<u64>) -> Vec<(u64, u64)> {
+    /// What is common to entries: version 1, addresses that are relative and of four bytes (`zR`), the alignments of x86-64.
+    const USUAL: [u8; 9] = [1, b'z', b'R', 0, 1, 0x78, 16, 1, 0x1b];
+    let mut entries = Vec::new();
+    let mut common = (0, false);
+    let mut place = section.start;
+    while place < section.end {
+        let (Some(length), Some(distance)) = (number(image, place), number(image, place + 4))
+        else {
+            break;
+        };
+        if length == 0 || length == u32::MAX {
+            break;
+        }
+        let mut is_usual = |address: u64| {
+            if common.0 != address {
+                let mut bytes = [0; USUAL.len()];
+                let is_read = image.copy(address.wrapping_add(8), &mut bytes).is_some();
+                common = (address, is_read && bytes == USUAL);
+            }
+            common.1
+        };
+        if distance != 0
+            && is_usual((place + 4).wrapping_sub(u64::from(distance)))
+            && let Some((addresses, _, _)) = read_entry(image, place)
+        {
+            entries.push((addresses.start, place));
+        }
+        place += 4 + u64::from(length);
+    }
+    entries.sort_unstable();
+    entries
+}
+
 fn number(image: &Image<'_>, address: u64) -> Option<u32> {
     let mut bytes = [0; 4];
     image.copy(address, &mut bytes)?;
@@ -181,7 +254,7 @@ fn number(image: &Image<'_>, address: u64) -> Option<u32> {
 mod tests {
     use super::*;
     use std::fs::File;
-    use std::io::Write as _;
+    use std::io::{Seek as _, SeekFrom, Write as _};
 
     const INDEX: usize = 0x200;
     const FRAMES: usize = 0x300;
@@ -230,6 +303,49 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&bytes).unwrap();
         file
+    }
+
+    /// An object as [`object`], without an index, with a table of sections and what is common to entries.
+    fn object_without_index(common: u8) -> File {
+        let mut file = object(0x0e, true);
+        let mut put = |at: u64, new: &[u8]| {
+            file.seek(SeekFrom::Start(at)).unwrap();
+            file.write_all(new).unwrap();
+        };
+        // The third segment is none of these.
+        put(64 + 2 * 56, &[0; 8]);
+        // Sections at 0x500, of which the second is the table and the third has the names.
+        put(40, &0x500u64.to_le_bytes());
+        put(60, &[3, 0, 2, 0]);
+        put(0x500, &[0; 192]);
+        put(0x500 + 64, &1u32.to_le_bytes());
+        put(0x500 + 64 + 16, &0x2e0u64.to_le_bytes());
+        put(0x500 + 64 + 32, &0x60u64.to_le_bytes());
+        put(0x500 + 128 + 24, &0x4c0u64.to_le_bytes());
+        put(0x4c0, b"\0.eh_frame\0");
+        // 28 bytes up to the entries, which are relative to it.
+        put(0x2e0, &28u32.to_le_bytes());
+        put(0x2e8, &[1, b'z', b'R', 0, 1, 0x78, 16, 1, common]);
+        for entry in [FRAMES as u64, FRAMES as u64 + 24] {
+            put(entry + 4, &(entry as u32 + 4 - 0x2e0).to_le_bytes());
+        }
+        file
+    }
+
+    #[test]
+    fn without_an_index_the_table_is_read() {
+        let file = object_without_index(0x1b);
+        let image = Image::read(&file).unwrap();
+        let parts = [0x800..0x840, 0x1000..0x1040];
+        assert_eq!(larger(&image, 0x40), parts);
+        assert_eq!(larger(&image, 0x41), []);
+        assert_eq!(starts(&image), Some(vec![0x800, 0x1000]));
+        assert_eq!(extent(&image, 0x1000), Some(parts[1].clone()));
+        assert_eq!(cold_part(&image, 0x1000), Some(parts[0].clone()));
+        assert_eq!(largest(&image, 0..0x900), Some(parts[0].clone()));
+        // Addresses in another form are not read.
+        let file = object_without_index(0x03);
+        assert_eq!(larger(&Image::read(&file).unwrap(), 1), []);
     }
 
     fn found(file: &File, function: u32) -> Option<Range<u64>> {

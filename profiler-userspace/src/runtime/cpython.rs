@@ -15,7 +15,6 @@ use profiler_common::runtime::{
     DESCRIPTOR_WORDS, FETCH_WORDS, RuntimeKind,
     cpython::{CODE_BEGIN, Shape, at},
     first_word,
-    thread::Libc,
 };
 
 /// The native functions that are the loop, or stand directly around it.
@@ -199,11 +198,7 @@ pub(super) fn detect(image: &Image<'_>) -> Option<Detected> {
     );
     words[at::SHAPE] = row.shape as u64;
     words[at::CODE_TYPE] = code_type.address;
-    words[at::LIBC] = if image.needs("libc.musl") {
-        Libc::Musl
-    } else {
-        Libc::Glibc
-    } as u64;
+    words[at::LIBC] = image.libc() as u64;
     for &(place, word) in row.words {
         words[place] = word;
     }

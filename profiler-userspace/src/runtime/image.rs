@@ -3,7 +3,9 @@
 //! In: an open file. Out: addresses and words. A symbol is found through the hash table that the dynamic linker uses, so a
 //! file is asked in a few small reads, however many symbols it has. Trusts no number in the file.
 
+use profiler_common::runtime::thread::Libc;
 use std::fs::File;
+use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
 /// Program headers and entries of the dynamic section that are looked at.
@@ -52,7 +54,10 @@ pub struct Image<'f> {
     thread_local: Option<(u64, u64)>,
     /// The address of `.eh_frame_hdr`.
     frame_index: Option<u64>,
+    /// Where the section headers are in the file, how many there are, and which has their names.
+    sections: (u64, u16, u16),
     is_executable: bool,
+    is_static: bool,
 }
 
 const PT_LOAD: u32 = 1;
@@ -68,7 +73,7 @@ const DT_SONAME: u64 = 14;
 const DT_GNU_HASH: u64 = 0x6fff_fef5;
 
 impl<'f> Image<'f> {
-    /// The object in a file; none if it is none for x86-64, or has no dynamic section.
+    /// The object in a file; none if it is none for x86-64. One without a dynamic section exports nothing.
     pub fn read(file: &'f File) -> Option<Self> {
         let header = bytes_at::<64>(file, 0)?;
         let is_elf = header.starts_with(b"\x7fELF\x02\x01");
@@ -83,7 +88,13 @@ impl<'f> Image<'f> {
             dynamic: Vec::new(),
             thread_local: None,
             frame_index: None,
+            sections: (
+                u64::from_le_bytes(header[40..48].try_into().ok()?),
+                half(60),
+                half(62),
+            ),
             is_executable: false,
+            is_static: false,
         };
         let mut dynamic = None;
         for index in 0..usize::from(half(56)).min(MOST_HEADERS) {
@@ -106,7 +117,10 @@ impl<'f> Image<'f> {
                 _ => {}
             }
         }
-        let dynamic = dynamic?;
+        let Some(dynamic) = dynamic else {
+            image.is_static = true;
+            return Some(image);
+        };
         for index in 0..(dynamic.bytes / 16).min(MOST_DYNAMIC as u64) {
             let entry = bytes_at::<16>(file, dynamic.offset.checked_add(16 * index)?)?;
             let (tag, value) = entry.split_at(8);
@@ -146,6 +160,15 @@ impl<'f> Image<'f> {
         self.has_dynamic_name(DT_NEEDED, name)
     }
 
+    /// The C library that it needs. musl calls itself `libc.so`, and distributions' is `libc.musl-x86_64.so.1`.
+    pub fn libc(&self) -> Libc {
+        if self.needs("libc.musl") || self.needs("libc.so\0") {
+            Libc::Musl
+        } else {
+            Libc::Glibc
+        }
+    }
+
     /// Whether the object calls itself by a name that begins so.
     pub fn is_called(&self, name: &str) -> bool {
         self.has_dynamic_name(DT_SONAME, name)
@@ -172,6 +195,11 @@ impl<'f> Image<'f> {
     /// Whether it is a program rather than a library: it names its dynamic linker.
     pub fn is_executable(&self) -> bool {
         self.is_executable
+    }
+
+    /// Whether it is a program without a dynamic section, which exports nothing.
+    pub fn is_static(&self) -> bool {
+        self.is_static
     }
 
     /// The address of a word into which the dynamic linker writes the number of this module, by which its thread-local
@@ -204,6 +232,32 @@ impl<'f> Image<'f> {
     /// The address of the index of its frame table (`.eh_frame_hdr`), if there is one.
     pub fn frame_index(&self) -> Option<u64> {
         self.frame_index
+    }
+
+    /// The addresses of its frame table (`.eh_frame`), by the section's name.
+    pub fn frames(&self) -> Option<Range<u64>> {
+        const NAME: &[u8] = b".eh_frame\0";
+        const HEADER_BYTES: u64 = 64;
+        let (first, count, names) = self.sections;
+        let section = |index: u16| -> Option<[u64; 8]> {
+            let place = first.checked_add(HEADER_BYTES * u64::from(index))?;
+            let bytes = bytes_at::<64>(self.file, place)?;
+            let (words, _) = bytes.as_chunks::<8>();
+            let mut section = [0; 8];
+            for (word, bytes) in section.iter_mut().zip(words) {
+                *word = u64::from_le_bytes(*bytes);
+            }
+            Some(section)
+        };
+        // Name and type, flags, address, offset, bytes.
+        let [_, _, _, names, ..] = section(names)?;
+        (0..count).find_map(|index| {
+            let [name, _, address, _, bytes, ..] = section(index)?;
+            let name = names.checked_add(u64::from(name as u32))?;
+            let is_it = bytes_at::<{ NAME.len() }>(self.file, name)? == NAME;
+            let end = address.checked_add(bytes)?;
+            (is_it && address != 0).then_some(address..end)
+        })
     }
 
     /// The first text in the object that begins with `before`, is `length` bytes long and `is_it`.
@@ -371,6 +425,18 @@ mod tests {
         assert!(image.symbol("getenv").is_some_and(|symbol| symbol.size > 0));
         assert_eq!(image.symbol("no_such_function_anywhere"), None);
         assert!(image.is_called("libc."));
+    }
+
+    #[test]
+    fn the_frame_table_is_found_by_its_section() {
+        let file = File::open(std::env::current_exe().unwrap()).unwrap();
+        let image = Image::read(&file).unwrap();
+        assert!(!image.is_static());
+        let frames = image.frames().unwrap();
+        // Its first entry is what is common to others.
+        let [first] = image.words(frames.start).unwrap();
+        assert_eq!(first >> 32, 0);
+        assert!(frames.end - frames.start > 1000);
     }
 
     #[test]

@@ -1,16 +1,17 @@
 //! PUC Lua 5.3 and 5.4: how it is recognized, what its functions are called.
 //!
 //! In: an object's file. Out: a descriptor. The version is that of `lua_ident`, which is exported. The loop, `luaV_execute`, is
-//! not: it is the largest function near those that are. In which registers it keeps what, its first instructions say;
-//! offsets are those of the versions' headers.
+//! not: it is the largest function near those that are. Where it keeps what, its instructions say; offsets are those of the
+//! versions' headers.
 
+mod assembly;
 mod function;
 mod names;
 mod proto;
 
 pub(super) use function::{complete, complete_with, lines, twice};
 
-use super::cold::{cold_part, largest};
+use super::cold::{cold_part, larger, largest};
 use super::image::Image;
 use super::{Detected, Words};
 use profiler_common::runtime::{DESCRIPTOR_WORDS, RuntimeKind, first_word, lua::at};
@@ -46,12 +47,15 @@ pub(super) const GLUE: &[&str] = &[
 /// What differs from version to version.
 struct Version {
     minor: u8,
+    /// The bits of an instruction that say which it is.
+    codes: u32,
     words: &'static [(usize, u64)],
 }
 
 const VERSIONS: &[Version] = &[
     Version {
         minor: 3,
+        codes: 0x3f,
         words: &[
             (at::STATE_CALL, 32),
             (at::CALL_INSTRUCTION, 5),
@@ -66,6 +70,7 @@ const VERSIONS: &[Version] = &[
     },
     Version {
         minor: 4,
+        codes: 0x7f,
         words: &[
             (at::CALL_INSTRUCTION, 4),
             (at::CALL_STATUS, 56),
@@ -79,12 +84,16 @@ const VERSIONS: &[Version] = &[
     },
 ];
 
-/// Recognizes Lua by what it exports.
+/// Recognizes Lua by what it exports, or if that is nothing, by its text.
 pub(super) fn detect(image: &Image<'_>) -> Option<Detected> {
-    let create = image.symbol("lua_newstate")?;
-    let minor = minor(image)?;
+    let create = image.symbol("lua_newstate");
+    let minor = match create {
+        Some(_) => minor(image)?,
+        None if image.is_static() => minor_by_text(image)?,
+        None => return None,
+    };
     let words = match VERSIONS.iter().find(|version| version.minor == minor) {
-        Some(version) => words(image, create.address, version),
+        Some(version) => words(image, create.map(|create| create.address), version),
         None => Err("its version is not known"),
     };
     Some(Detected {
@@ -94,16 +103,25 @@ pub(super) fn detect(image: &Image<'_>) -> Option<Detected> {
     })
 }
 
-/// The minor version: `$LuaVersion: Lua 5.4.4  Copyright …`.
+/// What stands in front of the minor version: `$LuaVersion: Lua 5.4.4  Copyright …`.
+const BEFORE: &[u8] = b"$LuaVersion: Lua 5.";
+
+/// The minor version, by `lua_ident`.
 fn minor(image: &Image<'_>) -> Option<u8> {
-    const BEFORE: &[u8] = b"Lua 5.";
-    let mut text = [0; 32];
+    let mut text = [0; BEFORE.len() + 1];
     image.copy(image.symbol("lua_ident")?.address, &mut text)?;
-    let places = text.windows(BEFORE.len() + 1);
-    let digit = places
-        .filter_map(|window| window.strip_prefix(BEFORE))
-        .find_map(|rest| rest.first().filter(|digit| digit.is_ascii_digit()))?;
-    Some(digit - b'0')
+    minor_of(&text)
+}
+
+/// As [`minor`], of a program that exports nothing.
+fn minor_by_text(image: &Image<'_>) -> Option<u8> {
+    let text = image.find(BEFORE, BEFORE.len() + 1, |text| minor_of(text).is_some())?;
+    minor_of(&text)
+}
+
+fn minor_of(text: &[u8]) -> Option<u8> {
+    let digit = text.strip_prefix(BEFORE)?.first()?;
+    digit.is_ascii_digit().then(|| digit - b'0')
 }
 
 /// How far the parts of the library lie from each other, at most.
@@ -111,76 +129,34 @@ const NEAR: u64 = 256 << 10;
 /// A loop of 80 instructions is no smaller.
 const SMALLEST: u64 = 4 << 10;
 
-fn words(image: &Image<'_>, create: u64, version: &Version) -> Result<Box<Words>, &'static str> {
-    let near = create.saturating_sub(NEAR)..create.saturating_add(NEAR);
-    let execute = largest(image, near)
-        .filter(|function| function.end - function.start >= SMALLEST)
-        .ok_or("where its loop is is not known")?;
+fn words(
+    image: &Image<'_>,
+    create: Option<u64>,
+    version: &Version,
+) -> Result<Box<Words>, &'static str> {
+    let execute = match create {
+        Some(create) => {
+            let near = create.saturating_sub(NEAR)..create.saturating_add(NEAR);
+            largest(image, near).filter(|function| function.end - function.start >= SMALLEST)
+        }
+        None => {
+            let mut functions = larger(image, SMALLEST).into_iter();
+            functions.find(|function| assembly::takes_codes(image, function, version.codes))
+        }
+    };
+    let execute = execute.ok_or("where its loop is is not known")?;
     let mut words: Words = [0; DESCRIPTOR_WORDS];
     words[0] = first_word(RuntimeKind::Lua, 5 << 16 | u32::from(version.minor) << 8);
     for &(place, word) in version.words {
         words[place] = word;
     }
-    put_registers(image, execute.start, &mut words)
+    assembly::put(image, &execute, &mut words)
         .ok_or("its loop keeps its calls where they cannot be followed")?;
     [words[at::LOOP], words[at::LOOP + 1]] = [execute.start, execute.end];
     if let Some(cold) = cold_part(image, execute.start) {
         [words[at::LOOP + 2], words[at::LOOP + 3]] = [cold.start, cold.end];
     }
     Ok(Box::new(words))
-}
-
-/// `%rbx` and `%rbp`, as instructions number them.
-const RBX: u8 = 3;
-const RBP: u8 = 5;
-
-/// Says in which registers the loop keeps its `CallInfo` and its next instruction: the first instruction that loads
-/// `savedpc` names the former, the first that steps over an instruction the latter.
-fn put_registers(image: &Image<'_>, execute: u64, words: &mut Words) -> Option<()> {
-    /// The instructions in front of the first of Lua's.
-    const BYTES: usize = 160;
-    let mut code = [0; BYTES];
-    image.copy(execute, &mut code)?;
-    // `mov %rsp, %rbp`: the register is a frame pointer.
-    let is_frame_pointer = code[..32]
-        .windows(3)
-        .any(|bytes| bytes == [0x48, 0x89, 0xe5]);
-    let saved = (8 * words[at::CALL_INSTRUCTION]) as u8;
-    let mut loads = code.windows(4).enumerate();
-    let (place, register) = loads.find_map(|(place, bytes)| match *bytes {
-        // mov disp8(%rbx or %rbp), …
-        [0x48 | 0x4c, 0x8b, mode, by] if mode & 0xc0 == 0x40 && by == saved => {
-            let base = mode & 7;
-            let is_followed = base == RBX || base == RBP && !is_frame_pointer;
-            is_followed.then_some((place, base))
-        }
-        _ => None,
-    })?;
-    words[at::BODY] = execute.checked_add(place as u64)?;
-    words[at::CALL_REGISTER] = dwarf(register);
-    if version_keeps_instruction(words) {
-        let step = code[place..].windows(4).find_map(|bytes| match *bytes {
-            // lea 4(…), …
-            [prefix @ 0x48..=0x4f, 0x8d, mode, 4] if mode & 0xc0 == 0x40 => {
-                Some((mode >> 3 & 7) | (prefix & 4) << 1)
-            }
-            _ => None,
-        });
-        words[at::INSTRUCTION_REGISTER] = step.map_or(0, |register| dwarf(register) + 1);
-    }
-    Some(())
-}
-
-/// Since 5.4 the loop has its next instruction in a variable.
-fn version_keeps_instruction(words: &Words) -> bool {
-    words[at::STATE_CALL] == 0
-}
-
-/// The DWARF number of a register (System V ABI, AMD64 supplement, figure 3.36).
-fn dwarf(register: u8) -> u64 {
-    const FIRST: [u64; 8] = [0, 2, 1, 3, 7, 6, 4, 5];
-    let others = u64::from(register);
-    FIRST.get(usize::from(register)).copied().unwrap_or(others)
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! perl 5: how it is recognized, where its offsets come from, which functions are glue.
 //!
 //! In: an object's file. Out: a descriptor. perl exports its version (`PL_version`, `PL_subversion`), its loops, and if it has
-//! ithreads the key under which each thread keeps its interpreter (`PL_thr_key`). Offsets are those of 5.36 to 5.42, as
+//! ithreads the key under which each thread keeps its interpreter (`PL_thr_key`), otherwise what an interpreter consists of. Offsets are those of 5.36 to 5.42, as
 //! `offsetof` has them; the kernel half believes them of an interpreter that has one of these loops where they say.
 
 use super::image::Image;
 use super::{Detected, Words};
-use profiler_common::runtime::{DESCRIPTOR_WORDS, RuntimeKind, first_word, perl::at, thread::Libc};
+use profiler_common::runtime::{DESCRIPTOR_WORDS, RuntimeKind, first_word, perl::at};
 
 /// The native functions that are the loop, or stand directly around it.
 pub(super) const GLUE: &[&str] = &[
@@ -34,9 +34,6 @@ pub(super) fn detect(image: &Image<'_>) -> Option<Detected> {
     let version = byte(image, "PL_version")?;
     let patch = byte(image, "PL_subversion")?;
     let words = || -> Result<Box<Words>, &'static str> {
-        let key = image
-            .symbol("PL_thr_key")
-            .ok_or("its build without ithreads is not understood")?;
         let row = VERSIONS.iter().find(|row| row.0 == version);
         let (_, runops) = row.ok_or("its version is not known")?;
         if standard.size == 0 {
@@ -45,14 +42,15 @@ pub(super) fn detect(image: &Image<'_>) -> Option<Detected> {
         let mut words: Words = [0; DESCRIPTOR_WORDS];
         let number = 5 << 16 | u32::from(version) << 8 | u32::from(patch);
         words[0] = first_word(RuntimeKind::Perl, number);
-        words[at::KEY] = key.address;
-        words[at::RUNOPS] = *runops;
-        let libc = if image.needs("libc.musl") {
-            Libc::Musl
-        } else {
-            Libc::Glibc
-        };
-        words[at::LIBC] = libc as u64;
+        match image.symbol("PL_thr_key") {
+            Some(key) => {
+                words[at::KEY] = key.address;
+                words[at::RUNOPS] = *runops;
+            }
+            None => put_globals(image, &mut words)
+                .ok_or("it has no ithreads and does not say where its interpreter is")?,
+        }
+        words[at::LIBC] = image.libc() as u64;
         // Without the second, no address lies in its range.
         let debugging = image.symbol("Perl_runops_debug").unwrap_or(standard);
         for (place, function) in [(at::LOOP, standard), (at::LOOP + 2, debugging)] {
@@ -66,6 +64,19 @@ pub(super) fn detect(image: &Image<'_>) -> Option<Detected> {
         name: format!("Perl 5.{version}"),
         words: words(),
     })
+}
+
+/// Says where the variables of a perl without ithreads are.
+fn put_globals(image: &Image<'_>, words: &mut Words) -> Option<()> {
+    for (place, name) in [
+        (at::RUNOPS, "PL_runops"),
+        (at::OP, "PL_op"),
+        (at::STATEMENT, "PL_curcop"),
+        (at::STACK, "PL_curstackinfo"),
+    ] {
+        words[place] = image.symbol(name)?.address;
+    }
+    Some(())
 }
 
 /// A variable of one byte that the object exports.

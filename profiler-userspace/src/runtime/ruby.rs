@@ -14,7 +14,6 @@ use super::{Detected, Words};
 use profiler_common::runtime::{
     DESCRIPTOR_WORDS, RuntimeKind, first_word,
     ruby::{Access, Length, at},
-    thread::Libc,
 };
 use std::ops::Range;
 
@@ -90,11 +89,7 @@ fn words(
     words[0] = first_word(RuntimeKind::Ruby, 3 << 16 | minor << 8);
     words[at::LENGTH] = length as u64;
     words[at::FRAME_BYTES] = frame_bytes;
-    words[at::LIBC] = if image.needs("libc.musl") {
-        Libc::Musl
-    } else {
-        Libc::Glibc
-    } as u64;
+    words[at::LIBC] = image.libc() as u64;
     let exported = image.symbol("ruby_current_ec");
     match exported.filter(|context| context.kind == THREAD_LOCAL) {
         Some(context) => put_access(image, context, &mut words),

@@ -1,26 +1,17 @@
 //! The chain of `CallInfo`s, and its levels.
 
 use super::{
+    call::Call,
     function::{self, Proto},
-    layout::{INSTRUCTION_BYTES, NOT_CALLED_BY_NEXT, TAIL, at},
+    layout::{FIRST_ARGUMENT, INSTRUCTION_BYTES, NOT_CALLED_BY_NEXT, TAIL, at, word},
+    state,
 };
 use crate::runtime::{CHECK_BITS, ChainFrame, Cursor, FUNCTION_BITS, NativeFrame, Process};
 
-/// The words of the cursor.
-mod word {
-    /// The next `CallInfo`; zero if there is none.
-    pub(super) const CALL: usize = 0;
-    /// The `CallInfo` that the native frame of the loop runs; zero once it was come to.
-    pub(super) const RUNNING: usize = 1;
-    /// The instruction behind the one that it is at; zero if the `CallInfo` says it.
-    pub(super) const INSTRUCTION: usize = 2;
-}
-
-/// Registers by their DWARF numbers: the first two arguments of a function.
-const FIRST_ARGUMENT: u8 = 5;
+/// Registers by their DWARF numbers: the second argument of a function, and those that walks follow.
 const SECOND_ARGUMENT: u8 = 4;
-/// rbx; otherwise rbp is meant.
 const RBX: u64 = 3;
+const RBP: u64 = 6;
 
 /// See [`Runtime::is_level`](crate::runtime::Runtime::is_level).
 #[inline(always)]
@@ -29,6 +20,7 @@ pub(super) fn is_level(process: &impl Process, cursor: &impl Cursor, native: &Na
         cursor.set(word::RUNNING, 0);
         return true;
     }
+    let inner = note(cursor, native);
     if !is_in_loop(process, native.address) {
         return false;
     }
@@ -36,19 +28,30 @@ pub(super) fn is_level(process: &impl Process, cursor: &impl Cursor, native: &Na
     let is_entering = native.is_first != 0
         && process.descriptor(at::LOOP) <= native.address
         && native.address < body;
-    let call = if is_entering {
-        entered(process)
+    let register = process.descriptor(at::CALL_REGISTER);
+    let is_told = process.descriptor(at::CALL_IN_FRAME) != 0 || register == RBX || register == RBP;
+    let call = if !is_told {
+        state::first_call(process, cursor, native, is_entering, inner)
     } else {
-        native.register(process, process.descriptor(at::CALL_REGISTER) == RBX)
+        let call = if is_entering {
+            entered(process)
+        } else {
+            told(process, native, register)
+        };
+        // About to return, or there is something else for a few instructions.
+        call.filter(|call| is_of_lua(process, *call))
     };
-    let Some(call) = call.filter(|call| is_of_lua(process, *call)) else {
-        // About to return, or the register has something else for a few instructions.
+    let Some(call) = call else {
         return false;
     };
     if cursor.get(word::CALL) == 0 {
         cursor.set(word::CALL, call);
     }
     cursor.set(word::RUNNING, call);
+    // 5.3's loop marks its first by itself.
+    if is_entering && process.descriptor(at::STATE_CALL) != 0 {
+        cursor.set(word::UNMARKED, call);
+    }
     let register = process.descriptor(at::INSTRUCTION_REGISTER);
     let is_known = native.is_first != 0 && !is_entering && register != 0;
     cursor.set(
@@ -70,6 +73,34 @@ fn is_in_loop(process: &impl Process, address: u64) -> bool {
     within(at::LOOP) || within(at::LOOP + 2)
 }
 
+/// Notes a native frame of the object, and says how many there are further in, if none is of another object.
+#[inline(always)]
+fn note(cursor: &impl Cursor, native: &NativeFrame) -> Option<u64> {
+    let inner = cursor.get(word::FOLLOWING);
+    let is_followed = native.is_first != 0 || native.sp == cursor.get(word::FOLLOWED);
+    if !is_followed {
+        return None;
+    }
+    cursor.set(word::FOLLOWED, native.caller_sp);
+    cursor.set(word::FOLLOWING, inner.wrapping_add(1));
+    Some(inner)
+}
+
+/// The `CallInfo` that a native frame of the loop runs, where it is in a register that is followed, or in that frame.
+#[inline(always)]
+fn told(process: &impl Process, native: &NativeFrame, register: u64) -> Option<u64> {
+    if process.descriptor(at::CALL_IN_FRAME) == 0 {
+        return native.register(process, register == RBX);
+    }
+    let base = if register == RBP {
+        native.register(process, false)?
+    } else {
+        native.sp
+    };
+    let [call] = process.read(base.wrapping_add(process.descriptor(at::CALL_OFFSET)))?;
+    Some(call)
+}
+
 /// The `CallInfo` that the loop has just been called for.
 #[inline(always)]
 fn entered(process: &impl Process) -> Option<u64> {
@@ -83,7 +114,7 @@ fn entered(process: &impl Process) -> Option<u64> {
 
 /// Whether an address is that of a `CallInfo` of a function written in Lua.
 #[inline(always)]
-fn is_of_lua(process: &impl Process, call: u64) -> bool {
+pub(super) fn is_of_lua(process: &impl Process, call: u64) -> bool {
     let Some([function]) = process.read(call) else {
         return false;
     };
@@ -122,10 +153,10 @@ pub(super) fn step(process: &impl Process, cursor: &impl Cursor) -> ChainFrame {
     } else {
         0
     };
+    let is_fresh = call.is_fresh(process) || address == cursor.get(word::UNMARKED);
     // Callers of a coroutine's that was resumed come before the level of who resumed it.
-    let has_ended =
-        call.status & process.descriptor(at::FRESH) != 0 && (address == running || running == 0);
-    show(process, &call, &proto, instruction, has_ended)
+    let has_ended = is_fresh && (address == running || running == 0);
+    show(process, &call, &proto, instruction, is_fresh, has_ended)
 }
 
 #[inline(always)]
@@ -134,6 +165,7 @@ fn show(
     call: &Call,
     proto: &Proto,
     instruction: u64,
+    is_fresh: bool,
     has_ended: bool,
 ) -> ChainFrame {
     let Some(check) = proto.check(process) else {
@@ -154,8 +186,7 @@ fn show(
     } else {
         0
     };
-    let unnamed = TAIL | process.descriptor(at::FRESH);
-    let mark = if call.status & unnamed != 0 {
+    let mark = if is_fresh || call.status & TAIL != 0 {
         NOT_CALLED_BY_NEXT
     } else {
         0
@@ -166,32 +197,5 @@ fn show(
         check: check & CHECK_BITS,
         position: number | mark,
         flags: ChainFrame::FRAME | ends,
-    }
-}
-
-/// A `CallInfo`.
-struct Call {
-    function: u64,
-    previous: u64,
-    /// The instruction behind the one that was saved last; of functions written in C, anything.
-    instruction: u64,
-    status: u64,
-}
-
-impl Call {
-    #[inline(always)]
-    fn read(process: &impl Process, address: u64) -> Option<Self> {
-        // `callstatus` is last.
-        let place = process.descriptor(at::CALL_STATUS);
-        if !process.fetch(address, place.wrapping_add(8)) {
-            return None;
-        }
-        Some(Self {
-            function: process.fetched(0),
-            previous: process.fetched(2),
-            instruction: process.fetched(process.descriptor(at::CALL_INSTRUCTION) as usize),
-            status: process.fetched_at(place) >> (process.descriptor(at::STATUS_SHIFT) & 63)
-                & 0xffff,
-        })
     }
 }

@@ -6,9 +6,9 @@ use crate::runtime::DESCRIPTOR_WORDS;
 pub mod at {
     /// The addresses of `luaV_execute` and of its cold part: begin, end, begin, end.
     pub const LOOP: usize = 1;
-    /// From where on the loop keeps its `CallInfo` in its register.
+    /// From where on the loop keeps its `CallInfo` where the next words say.
     pub const BODY: usize = 5;
-    /// That register, by its DWARF number: one that the walk follows.
+    /// The register of the `CallInfo`, by its DWARF number; or of the address that [`CALL_OFFSET`] is added to.
     pub const CALL_REGISTER: usize = 6;
     /// The register of the next instruction, by its DWARF number and one more; zero if it is kept in the `CallInfo` only.
     pub const INSTRUCTION_REGISTER: usize = 7;
@@ -30,11 +30,45 @@ pub mod at {
     pub const LINE_SHIFT: usize = 15;
     /// In a `Proto`: `source`.
     pub const PROTO_SOURCE: usize = 16;
+    /// 1 if the loop keeps its `CallInfo` in its native frame, else 0.
+    pub const CALL_IN_FRAME: usize = 17;
+    /// Where in the native frame: from rsp or rbp.
+    pub const CALL_OFFSET: usize = 18;
+    /// From where on the loop has saved its caller's registers.
+    pub const SAVED: usize = 19;
+    /// Where the loop has saved its caller's rbp: from its caller's stack pointer.
+    pub const SAVED_RBP: usize = 20;
+    /// How many words follow that say where the loop returns to, and where its `lua_State` is then: as [`site`](super::site)
+    /// has it.
+    pub const SITES: usize = 21;
+    /// The first of these.
+    pub const FIRST_SITE: usize = 22;
     /// The highest word in use.
-    pub const LAST: usize = PROTO_SOURCE;
+    pub const LAST: usize = FIRST_SITE + super::MOST_SITES - 1;
 }
 
 const _: () = assert!(at::LAST < DESCRIPTOR_WORDS);
+
+/// The most places that a descriptor can say the loop is called from.
+pub const MOST_SITES: usize = 42;
+
+/// The word that says of an address that the loop returns to that the `lua_State` is so many bytes, a multiple of eight, from
+/// the stack pointer behind the return; or if `is_by_rbp`, from rbp. None if the numbers do not fit.
+pub const fn site(returns_to: u64, offset: i64, is_by_rbp: bool) -> Option<u64> {
+    if returns_to >> 48 != 0 || offset as i16 as i64 != offset || offset % 8 != 0 {
+        return None;
+    }
+    Some(returns_to << 16 | offset as u16 as u64 | is_by_rbp as u64)
+}
+
+/// In a `lua_State`: the word whose lowest byte is its type.
+pub(super) const STATE_TYPE: u64 = 8;
+/// The type of a `lua_State` (`LUA_TTHREAD`).
+pub(super) const STATE: u64 = 8;
+/// In a `lua_State`: `ci`, as a word of what begins with [`STATE_TYPE`].
+pub(super) const STATE_NEWEST: usize = 3;
+/// In a `CallInfo`: `next`, as a word.
+pub(super) const NEXT: usize = 3;
 
 /// In a position: the function of the next frame did not call this one by the instruction that it is at. A function in C did, or
 /// it was a tail call, so that the caller is gone.
@@ -55,3 +89,26 @@ pub(super) const LONG_STRING: u64 = 0x14;
 pub(super) const STRING_BYTES: u64 = 24;
 /// Bytes of an instruction.
 pub(super) const INSTRUCTION_BYTES: u64 = 4;
+
+/// The register, by its DWARF number, that has the first argument of a function.
+pub(super) const FIRST_ARGUMENT: u8 = 5;
+
+/// The words of the cursor.
+pub(super) mod word {
+    /// The next `CallInfo`; zero if there is none.
+    pub(in super::super) const CALL: usize = 0;
+    /// The `CallInfo` that the native frame of the loop runs; zero once it was come to.
+    pub(in super::super) const RUNNING: usize = 1;
+    /// The instruction behind the one that it is at; zero if the `CallInfo` says it.
+    pub(in super::super) const INSTRUCTION: usize = 2;
+    /// The `lua_State` whose levels were shown last; zero if there is none.
+    pub(in super::super) const STATE: usize = 3;
+    /// Up to which stack pointer native frames of the object follow each other from the innermost.
+    pub(in super::super) const FOLLOWED: usize = 4;
+    /// The `CallInfo` that the loop has not marked yet.
+    pub(in super::super) const UNMARKED: usize = 5;
+    /// How many native frames of the object these are.
+    pub(in super::super) const FOLLOWING: usize = 6;
+    /// Whether the innermost native frame of the loop is about to return.
+    pub(in super::super) const LEFT: usize = 7;
+}

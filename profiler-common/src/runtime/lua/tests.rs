@@ -219,7 +219,13 @@ fn a_loop_that_is_being_entered_has_its_call_in_its_arguments() {
             process.registers[4] = 0xa000;
         }
         let shown = walk::<Lua>(&process, &stack, false);
-        assert_eq!(shown[..2], [function(A, 4), b()]);
+        let expected = if is_5_3(&process) {
+            // Its loop marks what it was called for by itself.
+            [function(A, 4 | NOT_CALLED_BY_NEXT), Shown::Native(0)]
+        } else {
+            [function(A, 4), b()]
+        };
+        assert_eq!(shown[..2], expected);
         // In its body the register counts.
         stack[0].address = BODY;
         let shown = walk::<Lua>(&process, &stack, false);
@@ -378,4 +384,207 @@ fn broken_memory_ends_in_marks() {
             }
         }
     }
+}
+
+const RETURN: u64 = 0x9800;
+const STATE: u64 = 0x5_0000;
+const OTHER_STATE: u64 = 0x6_0000;
+
+/// The same program, of a Lua whose loop keeps its call in r14, which the walk does not follow.
+fn unfollowed(mut process: Recorded) -> Recorded {
+    process.descriptor[at::CALL_REGISTER] = 14;
+    process.descriptor[at::SAVED] = LOOP + 0x10;
+    process.descriptor[at::SITES] = 2;
+    process.descriptor[at::FIRST_SITE] = site(RETURN - 0x100, -24, false).unwrap();
+    process.descriptor[at::FIRST_SITE + 1] = site(RETURN, -56, false).unwrap();
+    process
+}
+
+/// A `lua_State` at its newest `CallInfo`.
+fn state(process: &mut Recorded, address: u64, newest: u64) {
+    process.words(address + 8, &[8, 0, 0, newest]);
+}
+
+/// Has a native frame of the loop return to where its state is saved.
+fn called_with(process: &mut Recorded, native: &NativeFrame, state: u64) {
+    process.words(native.caller_sp - 56, &[state, 1, 2, 3, 4, 5, RETURN]);
+}
+
+/// As `two_levels`, where the first frame is of the loop's own object, and nobody has saved r14.
+fn two_levels_by_state(process: Recorded) -> (Recorded, Vec<NativeFrame>) {
+    let (mut process, stack) = two_levels(unfollowed(process));
+    state(&mut process, STATE, 0xa000);
+    for native in [&stack[1], &stack[3]] {
+        called_with(&mut process, native, STATE);
+    }
+    process.words(stack[1].sp - 56, &[7, 7, 7, 7, 7, 7]);
+    process.registers[14] = 0xa000;
+    (process, stack)
+}
+
+#[test]
+fn a_loop_whose_call_is_not_followed_has_the_levels_of_its_state() {
+    for process in [lua_5_4(), lua_5_3()] {
+        let (mut process, stack) = two_levels_by_state(process);
+        let expected = [
+            Shown::Native(0),
+            function(A, 4),
+            b(),
+            Shown::Native(1),
+            Shown::Native(2),
+            c(),
+            Shown::Native(3),
+            Shown::Native(4),
+        ];
+        assert_eq!(walk::<Lua>(&process, &stack, false), expected);
+        assert_eq!(walk::<Lua>(&process, &stack, true), expected);
+        // A place that it is not known to return to, and what is no state.
+        process.words(stack[3].caller_sp - 8, &[RETURN + 1]);
+        let marked = [&expected[..5], &[Shown::Broken], &expected[6..]].concat();
+        assert_eq!(walk::<Lua>(&process, &stack, false), marked);
+        called_with(&mut process, &stack[3], 0x7777_0000);
+        assert_eq!(walk::<Lua>(&process, &stack, false), marked);
+    }
+}
+
+#[test]
+fn a_state_in_the_frame_that_called_the_loop_is_found() {
+    let (mut process, stack) = two_levels_by_state(lua_5_4());
+    process.descriptor[at::FIRST_SITE + 1] = site(RETURN, 0, false).unwrap();
+    for native in [&stack[1], &stack[3]] {
+        process.words(native.caller_sp - 56, &[0; 6]);
+        process.words(native.caller_sp, &[STATE]);
+    }
+    let shown = walk::<Lua>(&process, &stack, false);
+    assert_eq!(shown[1..3], [function(A, 4), b()]);
+    assert_eq!(shown[5], c());
+    // By that frame's rbp, which the loop has saved.
+    process.descriptor[at::FIRST_SITE + 1] = site(RETURN, -0x40, true).unwrap();
+    process.descriptor[at::SAVED_RBP] = (-16i64) as u64;
+    for native in [&stack[1], &stack[3]] {
+        process.words(native.caller_sp, &[0]);
+        process.words(native.caller_sp - 16, &[native.caller_sp + 0x80]);
+        process.words(native.caller_sp + 0x40, &[STATE]);
+    }
+    assert_eq!(walk::<Lua>(&process, &stack, false), shown);
+}
+
+#[test]
+fn levels_of_a_coroutine_are_followed_by_those_of_who_resumed_it() {
+    let (mut process, stack) = two_levels_by_state(lua_5_4());
+    // The coroutine's chain ends: `c` is its resumer's.
+    call(&mut process, 0xb000, Some((B, 5)), 0xb800, 4);
+    call(&mut process, 0xb800, None, 0, 2);
+    state(&mut process, OTHER_STATE, 0xc000);
+    called_with(&mut process, &stack[3], OTHER_STATE);
+    let expected = [
+        Shown::Native(0),
+        function(A, 4),
+        b(),
+        Shown::Native(1),
+        Shown::Native(2),
+        c(),
+        Shown::Native(3),
+        Shown::Native(4),
+    ];
+    assert_eq!(walk::<Lua>(&process, &stack, false), expected);
+}
+
+#[test]
+fn a_loop_that_is_entered_has_its_state_in_a_register() {
+    for process in [lua_5_4(), lua_5_3()] {
+        let (mut process, mut stack) = two_levels_by_state(process);
+        stack.remove(0);
+        stack[0].is_first = 1;
+        stack[0].address = LOOP + 4;
+        process.words(stack[0].caller_sp - 56, &[0; 6]);
+        process.registers[5] = STATE;
+        process.registers[14] = 0;
+        // 5.3 marks what it was called for by itself.
+        if is_5_3(&process) {
+            call(&mut process, 0xa000, Some((A, 4)), 0xc000, 0);
+            let shown = walk::<Lua>(&process, &stack, false);
+            assert_eq!(
+                shown[..2],
+                [function(A, 4 | NOT_CALLED_BY_NEXT), Shown::Native(0)]
+            );
+            assert_eq!(shown[3], function(C, 6 | NOT_CALLED_BY_NEXT));
+        } else {
+            let shown = walk::<Lua>(&process, &stack, false);
+            assert_eq!(shown[..2], [function(A, 4), b()]);
+        }
+    }
+}
+
+#[test]
+fn a_loop_whose_last_call_has_returned_runs_no_level() {
+    let (mut process, mut stack) = two_levels_by_state(lua_5_4());
+    // `b` is what the loop was called for, and its caller is the newest again.
+    state(&mut process, STATE, 0xc000);
+    process.words(0xc000 + 24, &[0xb000]);
+    let at_rest = [Shown::Native(0), Shown::Native(1), Shown::Native(2), c()];
+    stack[0].is_first = 1;
+    // In the register that nobody has saved, and saved by the function that the loop called.
+    process.registers[14] = 0xb000;
+    assert_eq!(walk::<Lua>(&process, &stack, false)[..4], at_rest);
+    process.registers[14] = 0x1234;
+    process.words(stack[1].sp - 24, &[0xb000]);
+    assert_eq!(walk::<Lua>(&process, &stack, false)[..4], at_rest);
+    // If it was not called for it, it goes on with the newest.
+    process.words(0xb000 + 56, &[0]);
+    assert_eq!(walk::<Lua>(&process, &stack, false)[1], c());
+    // The loop itself, which has its caller's registers back.
+    call(&mut process, 0xb000, Some((B, 5)), 0xc000, 4);
+    process.words(0xc000 + 24, &[0xb000]);
+    stack.remove(0);
+    stack[0].is_first = 1;
+    for register in [0xb000, 0x1234] {
+        process.registers[14] = register;
+        assert_eq!(
+            walk::<Lua>(&process, &stack, false)[..3],
+            [at_rest[0], at_rest[1], c()]
+        );
+    }
+}
+
+#[test]
+fn what_is_about_to_be_called_is_not_running() {
+    let (mut process, stack) = two_levels_by_state(lua_5_4());
+    // A function in C has `a` as its next, which the loop has not begun.
+    call(&mut process, 0xa000, Some((A, 4)), 0xa800, 0);
+    call(&mut process, 0xa800, None, 0xb000, 2);
+    let shown = walk::<Lua>(&process, &stack, false);
+    assert_eq!(shown[1..3], [b(), Shown::Native(1)]);
+}
+
+#[test]
+fn a_call_in_the_loop_s_own_frame_is_read_from_there() {
+    for base in [6, 7] {
+        let (mut process, stack) = two_levels(lua_5_4());
+        process.descriptor[at::CALL_REGISTER] = base;
+        process.descriptor[at::CALL_IN_FRAME] = 1;
+        process.descriptor[at::CALL_OFFSET] = (-8i64) as u64;
+        let mut natives = stack.clone();
+        for (native, call) in [(1, 0xa000), (3, 0xd000)] {
+            natives[native].fp = Kept::value(natives[native].caller_sp - 0x10);
+            let place = if base == 6 {
+                natives[native].caller_sp - 0x10
+            } else {
+                natives[native].sp
+            };
+            process.words(place - 8, &[call]);
+        }
+        let shown = walk::<Lua>(&process, &natives, false);
+        assert_eq!(shown[1..3], [function(A, 4), b()]);
+        assert_eq!(shown[5], c());
+    }
+}
+
+#[test]
+fn a_site_that_does_not_fit_is_none() {
+    assert_eq!(site(0x1234, -24, false), Some(0x1234_ffe8));
+    assert_eq!(site(0x1234, 24, true), Some(0x1234_0019));
+    assert_eq!(site(1 << 48, 0, false), None);
+    assert_eq!(site(0, 1 << 15, false), None);
+    assert_eq!(site(0, 4, false), None);
 }

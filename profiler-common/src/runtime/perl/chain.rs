@@ -37,7 +37,11 @@ const BETWEEN: usize = 6;
 
 /// See [`Runtime::begin`](crate::runtime::Runtime::begin).
 #[inline(always)]
-pub(super) fn begin(process: &impl Process, cursor: &impl Cursor) -> Begin {
+pub(super) fn begin(process: &impl Process, cursor: &impl Cursor, native: &NativeFrame) -> Begin {
+    if process.descriptor(at::KEY) == 0 && native.is_any() {
+        // Whether it is this thread that runs Perl is told by a native frame of perl's.
+        return Begin::NotHere;
+    }
     match try_begin(process, cursor) {
         Some(true) => Begin::Begun,
         _ => Begin::Nothing,
@@ -46,28 +50,67 @@ pub(super) fn begin(process: &impl Process, cursor: &impl Cursor) -> Begin {
 
 #[inline(always)]
 fn try_begin(process: &impl Process, cursor: &impl Cursor) -> Option<bool> {
-    let [key] = process.read(process.bias().wrapping_add(process.descriptor(at::KEY)))?;
-    let libc = Libc::from_word(process.descriptor(at::LIBC));
-    let interpreter = thread::specific(process, libc, key & 0xffff_ffff)?;
-    let [runops] = process.read(interpreter.wrapping_add(process.descriptor(at::RUNOPS)))?;
-    let runops = runops.wrapping_sub(process.bias());
+    let running = Running::read(process)?;
+    let runops = running.runops.wrapping_sub(process.bias());
     // An interpreter that has another loop, or none, is not one of the layout that is known.
     if runops != process.descriptor(at::LOOP) && runops != process.descriptor(at::LOOP + 2) {
         return None;
     }
-    let [op] = process.read(interpreter.wrapping_add(OP))?;
-    let [statement, _, newest] = process.read(interpreter.wrapping_add(STATEMENT))?;
-    cursor.set(word::OP, op);
-    cursor.set(word::STATEMENT, statement);
-    let stack = Stack::read(process, newest)?;
+    cursor.set(word::OP, running.op);
+    cursor.set(word::STATEMENT, running.statement);
+    let stack = Stack::read(process, running.newest)?;
     enter(cursor, &stack);
     // Between two calls of a sub by `sort` and the like, its context is there and does not run.
-    if op == 0 && (stack.kind == SORT || stack.kind == MULTICALL) && stack.count != 0 {
+    if running.op == 0 && (stack.kind == SORT || stack.kind == MULTICALL) && stack.count != 0 {
         let oldest = Context::read(process, stack.contexts, 0)?;
         cursor.set(word::STATEMENT, oldest.statement);
         leave_stack(process, cursor)?;
     }
     Some(find_level(process, cursor))
+}
+
+/// What an interpreter says of what it runs.
+struct Running {
+    /// The address of its loop.
+    runops: u64,
+    /// The operation.
+    op: u64,
+    statement: u64,
+    /// The newest stack.
+    newest: u64,
+}
+
+impl Running {
+    #[inline(always)]
+    fn read(process: &impl Process) -> Option<Self> {
+        if process.descriptor(at::KEY) == 0 {
+            return Some(Self {
+                runops: global(process, at::RUNOPS)?,
+                op: global(process, at::OP)?,
+                statement: global(process, at::STATEMENT)?,
+                newest: global(process, at::STACK)?,
+            });
+        }
+        let key = global(process, at::KEY)?;
+        let libc = Libc::from_word(process.descriptor(at::LIBC));
+        let interpreter = thread::specific(process, libc, key & 0xffff_ffff)?;
+        let [runops] = process.read(interpreter.wrapping_add(process.descriptor(at::RUNOPS)))?;
+        let [op] = process.read(interpreter.wrapping_add(OP))?;
+        let [statement, _, newest] = process.read(interpreter.wrapping_add(STATEMENT))?;
+        Some(Self {
+            runops,
+            op,
+            statement,
+            newest,
+        })
+    }
+}
+
+/// A variable of the object's, whose address a word of the descriptor is.
+#[inline(always)]
+fn global(process: &impl Process, word: usize) -> Option<u64> {
+    let [value] = process.read(process.bias().wrapping_add(process.descriptor(word)))?;
+    Some(value)
 }
 
 /// Sets the cursor to the newest context of a stack.
@@ -316,6 +359,7 @@ fn file(process: &impl Process, statement: u64, flags: u32) -> ChainFrame {
     let Some((line, file)) = place(process, statement) else {
         return ChainFrame::none(flags);
     };
+    let file = function::name_of_file(process, file);
     match function::check_of_file(process, file) {
         Some(check) if file != 0 => ChainFrame {
             function: function::key_of_file(file),

@@ -131,7 +131,7 @@ impl Context {
     }
 }
 
-/// Line and file, a C string, of a statement; none if there is no statement.
+/// Line and file of a statement, as it has them; none if there is no statement.
 #[inline(always)]
 pub(super) fn place(process: &impl Process, statement: u64) -> Option<(u32, u64)> {
     if statement == 0 {

@@ -6,8 +6,8 @@
 use super::{
     context::place,
     layout::{
-        BODY, BODY_BYTES, EFFECTIVE, FORMAT, GLOB, GLOB_NAME, HAS_NAME, HASH, NAME_BYTES, NAMED,
-        STASH_NAME, SUB, body,
+        BODY, BODY_BYTES, EFFECTIVE, FILE_PREFIX, FILE_PREFIX_BYTES, FORMAT, GLOB, GLOB_NAME,
+        HAS_NAME, HASH, NAME_BYTES, NAMED, STASH_NAME, SUB, at, body,
     },
 };
 use crate::{
@@ -29,6 +29,22 @@ const EVAL_MASK: u64 = u64::from_le_bytes(*b"\xff\xff\xff\xff\xff\xff\0\0");
 #[inline(always)]
 pub(super) const fn key_of_file(name: u64) -> u64 {
     (name | FILE) & FUNCTION_BITS
+}
+
+/// The address of a file's name, a C string, of what a statement has for its file; zero if there is none.
+#[inline(always)]
+pub(super) fn name_of_file(process: &impl Process, file: u64) -> u64 {
+    if process.descriptor(at::KEY) != 0 || file == 0 {
+        return file;
+    }
+    let Some((name, _)) = glob(process, file) else {
+        return 0;
+    };
+    let text = name.wrapping_add(NAME_BYTES);
+    match process.read(text) {
+        Some([first]) if first & 0xffff == FILE_PREFIX => text.wrapping_add(FILE_PREFIX_BYTES),
+        _ => 0,
+    }
 }
 
 /// A sub or format.

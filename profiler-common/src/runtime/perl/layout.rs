@@ -1,19 +1,26 @@
-//! What a descriptor of perl says, and the layout of what perl keeps: that of 5.36 to 5.42 with ithreads, as `offsetof` has it.
+//! What a descriptor of perl says, and the layout of what perl keeps: that of 5.36 to 5.42, as `offsetof` has it. With ithreads
+//! and without it is the same, but for the interpreter and the file of a statement.
 
 use crate::runtime::DESCRIPTOR_WORDS;
 
 /// The words of a descriptor. Addresses are the object's own.
 pub mod at {
-    /// The address of `PL_thr_key`.
+    /// The address of `PL_thr_key`; zero of a perl without ithreads.
     pub const KEY: usize = 1;
     /// A [`Libc`](crate::runtime::thread::Libc).
     pub const LIBC: usize = 2;
     /// The addresses of the loops, `Perl_runops_standard` and `Perl_runops_debug`: begin, end, begin, end.
     pub const LOOP: usize = 3;
-    /// In an interpreter: `Irunops`, the address of the loop.
+    /// In an interpreter: `Irunops`, the address of the loop. Without ithreads the address of `PL_runops`, which has it.
     pub const RUNOPS: usize = LOOP + 4;
+    /// Without ithreads, the address of `PL_op`.
+    pub const OP: usize = RUNOPS + 1;
+    /// Without ithreads, the address of `PL_curcop`.
+    pub const STATEMENT: usize = OP + 1;
+    /// Without ithreads, the address of `PL_curstackinfo`.
+    pub const STACK: usize = STATEMENT + 1;
     /// The highest word in use.
-    pub const LAST: usize = RUNOPS;
+    pub const LAST: usize = STACK;
 }
 
 const _: () = assert!(at::LAST < DESCRIPTOR_WORDS);
@@ -52,7 +59,8 @@ pub(super) const FAKE: u64 = 0x80;
 /// In `cx_type` of an eval: of a block (`CXp_TRYBLOCK`).
 pub(super) const BLOCK: u64 = 0x40;
 
-/// In a `COP`: a word whose upper half is `cop_line`, and two words later `cop_file`.
+/// In a `COP`: a word whose upper half is `cop_line`, and two words later `cop_file`, a C string, or without ithreads
+/// `cop_filegv`.
 pub(super) const COP_LINE: u64 = 0x20;
 
 /// `SVt_PVGV`.
@@ -93,3 +101,7 @@ pub(super) const EFFECTIVE: u64 = 0x38;
 pub(super) const STASH_NAME: u64 = 0x20;
 /// In a `HEK`: its bytes, behind its hash and its length.
 pub(super) const NAME_BYTES: u64 = 8;
+/// What the name of the glob of a file begins with, which is not the file's.
+pub(super) const FILE_PREFIX: u64 = u16::from_le_bytes(*b"_<") as u64;
+/// Bytes of [`FILE_PREFIX`].
+pub(super) const FILE_PREFIX_BYTES: u64 = 2;

@@ -376,3 +376,63 @@ proptest! {
         prop_assert!(walked.len() <= 1024 + 3);
     }
 }
+
+/// The glob of a file, as statements have it without ithreads.
+const FILE_GLOB: u64 = 0x7f00_0006_1000;
+/// Variables of a perl without ithreads.
+const VARIABLES: u64 = 0x8000;
+
+/// As [`process`], without ithreads.
+fn process_without_threads() -> Recorded {
+    let mut process = process();
+    process.descriptor[at::KEY] = 0;
+    process.descriptor[at::RUNOPS] = VARIABLES;
+    process.descriptor[at::OP] = VARIABLES + 0x40;
+    process.descriptor[at::STATEMENT] = VARIABLES + 0x80;
+    process.descriptor[at::STACK] = VARIABLES + 0xc0;
+    for (place, word) in [BIAS + LOOP, OP, statement(12), MAIN]
+        .into_iter()
+        .enumerate()
+    {
+        process.words(BIAS + VARIABLES + 0x40 * place as u64, &[word]);
+    }
+    process.words(THREAD + 1296, &[0]);
+    process.words(FILE_GLOB, &[FILE_GLOB + 0x100, 9 << 32, 0]);
+    process.words(FILE_GLOB + 0x120, &[FILE_GLOB + 0x200, PACKAGE]);
+    name(&mut process, FILE_GLOB + 0x200, "_</srv/a.pl", 0);
+    for line in 1..50 {
+        process.words(statement(line) + 0x20, &[line << 32, 0, FILE_GLOB]);
+    }
+    process
+}
+
+#[test]
+fn a_perl_without_ithreads_has_its_interpreter_in_variables() {
+    let process = process_without_threads();
+    // The name of the file, behind the hash, the length and `_<` of the glob's.
+    let file = FILE_GLOB + 0x200 + 8 + 2;
+    let expected = [shown(WORK, 12), shown(file | OF_FILE, 30), Shown::Native(0)];
+    assert_eq!(walk::<Perl>(&process, &natives::<1>(), false), expected);
+    // Of a thread that has no frame of perl's, it is not known whether it runs Perl.
+    assert_eq!(walk::<Perl>(&process, &[], true), []);
+    let strings = Perl::strings(&process, file | OF_FILE).unwrap();
+    assert_eq!((strings.file.address, strings.name.address), (file, 0));
+}
+
+#[test]
+fn a_perl_without_ithreads_is_believed_if_it_makes_sense() {
+    for (place, word) in [(0, BIAS + 0x9999), (3, 0x1234), (3, OP)] {
+        let mut process = process_without_threads();
+        process.words(BIAS + VARIABLES + 0x40 * place, &[word]);
+        let walked = walk::<Perl>(&process, &natives::<1>(), false);
+        assert_eq!(walked, [Shown::Native(0)]);
+    }
+    // A glob that is none, and one that is not a file's.
+    let mut process = process_without_threads();
+    name(&mut process, FILE_GLOB + 0x200, "STDOUT", 0);
+    let walked = walk::<Perl>(&process, &natives::<1>(), false);
+    assert_eq!(walked, [shown(WORK, 12), Shown::Native(0)]);
+    process.words(FILE_GLOB, &[0, 0, 0]);
+    let walked = walk::<Perl>(&process, &natives::<1>(), false);
+    assert_eq!(walked, [shown(WORK, 12), Shown::Native(0)]);
+}
