@@ -11,6 +11,7 @@
 mod chain;
 mod code;
 mod layout;
+mod seen;
 
 pub use layout::{CODE_BEGIN, Shape, at};
 

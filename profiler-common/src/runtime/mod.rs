@@ -29,7 +29,7 @@ pub const DESCRIPTOR_WORDS: usize = 64;
 pub const DESCRIPTORS: usize = 64;
 
 /// Words of a cursor: what a runtime keeps from one step along a chain to the next.
-pub const CURSOR_WORDS: usize = 8;
+pub const CURSOR_WORDS: usize = 24;
 
 /// Words of the longest structure that is copied at once: [`Process::fetch`].
 pub const FETCH_WORDS: usize = 24;

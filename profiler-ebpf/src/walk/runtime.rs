@@ -360,12 +360,14 @@ impl Process for View {
 impl Cursor for View {
     #[inline(always)]
     fn get(&self, index: usize) -> u64 {
-        self.chain.cursor.get(index).map_or(0, |word| word.load())
+        // Hidden from the compiler, which would bound another number than the one that is used.
+        let word = self.chain.cursor.get(black_box(index));
+        word.map_or(0, |word| word.load())
     }
 
     #[inline(always)]
     fn set(&self, index: usize, value: u64) {
-        if let Some(word) = self.chain.cursor.get(index) {
+        if let Some(word) = self.chain.cursor.get(black_box(index)) {
             word.store(value);
         }
     }

@@ -1,11 +1,11 @@
 //! The chain of a thread's frames, and its levels.
 
 use super::{
-    code,
     layout::{Shape, at, shape},
+    seen,
 };
 use crate::runtime::{
-    Begin, CHECK_BITS, ChainFrame, Cursor, FUNCTION_BITS, NativeFrame, Process,
+    Begin, ChainFrame, Cursor, FUNCTION_BITS, NativeFrame, Process,
     thread::{self, Libc},
 };
 
@@ -182,7 +182,7 @@ fn advance(process: &impl Process, cursor: &impl Cursor, frame: Frame) -> ChainF
         Shape::EntryAndAddress if is_entry => return leave_shared_level(process, cursor, frame),
         _ => {}
     }
-    let shown = show(process, frame);
+    let shown = show(process, cursor, frame);
     if shown.flags & ChainFrame::BROKEN != 0 {
         return unbelievable(process, cursor);
     }
@@ -306,10 +306,10 @@ fn skip_level(process: &impl Process, cursor: &impl Cursor) -> ChainFrame {
 
 /// The frame's function and where it is; broken if it has no code object.
 #[inline(always)]
-fn show(process: &impl Process, frame: Frame) -> ChainFrame {
-    if !code::fetch(process, frame.code) {
+fn show(process: &impl Process, cursor: &impl Cursor, frame: Frame) -> ChainFrame {
+    let Some(code) = seen::code(process, cursor, frame.code) else {
         return ChainFrame::broken();
-    }
+    };
     let bytes = process.descriptor(at::CODE_BYTES);
     let position = if bytes == 0 {
         frame
@@ -319,18 +319,14 @@ fn show(process: &impl Process, frame: Frame) -> ChainFrame {
         frame.position.wrapping_sub(frame.code.wrapping_add(bytes))
     };
     if process.descriptor(at::CODE_FIRST_TRACEABLE) != 0 && frame.owner != OWNED_BY_GENERATOR {
-        let first = code::field(process, at::CODE_FIRST_TRACEABLE);
         // In instructions of two bytes. `_PyFrame_IsIncomplete`: the function has not begun, or is a shim.
-        if (position as i64) < ((first & 0x7fff_ffff) << 1) as i64 {
+        if (position as i64) < i64::from(code.first_traceable) << 1 {
             return ChainFrame::none(0);
         }
     }
-    let Some(check) = code::check_fetched(process) else {
-        return ChainFrame::broken();
-    };
     ChainFrame {
         function: frame.code & FUNCTION_BITS,
-        check: check & CHECK_BITS,
+        check: code.check,
         position: position as u32,
         flags: ChainFrame::FRAME,
     }

@@ -9,11 +9,16 @@ use crate::{
 /// See [`Runtime::check`](crate::runtime::Runtime::check).
 #[inline(always)]
 pub(super) fn check(process: &impl Process, function: u64) -> Option<u32> {
-    if fetch(process, function) {
-        check_fetched(process)
-    } else {
-        None
+    if !fetch(process, function) {
+        return None;
     }
+    let parts = parts(process);
+    let file = if has_version(process) {
+        0
+    } else {
+        number(process, parts.file)?
+    };
+    check_of_parts(process, parts, file)
 }
 
 /// Fetches a code object; false if there is none.
@@ -32,22 +37,55 @@ pub(super) fn field(process: &impl Process, offset: usize) -> u64 {
     process.fetched_at(process.descriptor(offset).wrapping_sub(CODE_BEGIN))
 }
 
-/// The check of a code object that was fetched.
+/// What tells a code object from others.
+#[derive(Clone, Copy)]
+pub(super) struct Parts {
+    /// What stands in the code object itself.
+    own: Hash,
+    /// Its file, a string. Not looked at where each code object has a number.
+    pub(super) file: u64,
+    /// Its name, a string.
+    name: u64,
+}
+
+/// The parts of a code object that was fetched.
 #[inline(always)]
-pub(super) fn check_fetched(process: &impl Process) -> Option<u32> {
-    let hash = Hash::new(0).with(u64::from(field(process, at::CODE_FIRST_LINE) as u32));
-    if process.descriptor(at::CODE_VERSION) != 0 {
+pub(super) fn parts(process: &impl Process) -> Parts {
+    let own = Hash::new(0).with(u64::from(field(process, at::CODE_FIRST_LINE) as u32));
+    if has_version(process) {
         let version = field(process, at::CODE_VERSION) & 0xffff_ffff;
-        return Some(check_of(hash.with(version)));
+        return Parts {
+            own: own.with(version),
+            file: 0,
+            name: 0,
+        };
     }
     let strings = process
         .descriptor(at::CODE_STRINGS)
         .wrapping_sub(CODE_BEGIN);
-    let file = process.fetched_at(strings);
     // The qualified name has the name in it.
-    let name = process.fetched_at(strings.wrapping_add(if is_qualified(process) { 16 } else { 8 }));
-    let hash = with_string(process, hash, file)?;
-    Some(check_of(with_string(process, hash, name)?))
+    let name = if is_qualified(process) { 16 } else { 8 };
+    Parts {
+        own,
+        file: process.fetched_at(strings),
+        name: process.fetched_at(strings.wrapping_add(name)),
+    }
+}
+
+/// The check of a code object, where [`number`] stands for its file.
+#[inline(always)]
+pub(super) fn check_of_parts(process: &impl Process, parts: Parts, file: u64) -> Option<u32> {
+    if has_version(process) {
+        return Some(check_of(parts.own));
+    }
+    let name = number(process, parts.name)?;
+    Some(check_of(parts.own.with(file).with(name)))
+}
+
+/// Whether no two code objects have the same number.
+#[inline(always)]
+pub(super) fn has_version(process: &impl Process) -> bool {
+    process.descriptor(at::CODE_VERSION) != 0
 }
 
 /// See [`Runtime::strings`](crate::runtime::Runtime::strings).
@@ -88,19 +126,27 @@ const STRING_LENGTH: u64 = 16;
 /// In a string: bits 2–4 the size of a character, bit 5 whether they follow, bit 6 whether they are ASCII.
 const STRING_STATE: u64 = 32;
 
-/// Mixes a string in: by the runtime's own hash of it, or where there is none, by its length and its end.
+/// What stands for a string in checks: the runtime's own hash of it, or where there is none, one of its length and its end.
+/// What was fetched before is gone.
 #[inline(always)]
-fn with_string(process: &impl Process, hash: Hash, string: u64) -> Option<Hash> {
-    let [length, own] = process.read(string.wrapping_add(STRING_LENGTH))?;
+pub(super) fn number(process: &impl Process, string: u64) -> Option<u64> {
+    if !process.fetch(string.wrapping_add(STRING_LENGTH), 16) {
+        return None;
+    }
+    let (length, own) = (process.fetched(0), process.fetched(1));
     if own != u64::MAX {
-        return Some(hash.with(own));
+        return Some(own);
     }
     // Before the first character stand numbers that do not change while the string lives: its length and what follows it.
     let end = string
         .wrapping_add(process.descriptor(at::STRING_ASCII))
         .wrapping_add(length);
-    let [a, b, c, d] = process.read(end.wrapping_sub(TAIL_BYTES))?;
-    Some(hash.with(length).with(a).with(b).with(c).with(d))
+    if !process.fetch(end.wrapping_sub(TAIL_BYTES), TAIL_BYTES) {
+        return None;
+    }
+    let [a, b, c, d] = [0, 1, 2, 3].map(|index| process.fetched(index));
+    let hash = Hash::new(length).with(a).with(b).with(c).with(d);
+    Some(hash.0)
 }
 
 /// How much is read of the end of a string that has no hash.

@@ -3,10 +3,14 @@
 extern crate std;
 
 use super::{CPython, Shape, at};
-use crate::runtime::{
-    Encoding, NativeFrame, Process as _, Runtime,
-    memory::{Recorded, Shown, walk},
+use crate::{
+    runtime::{
+        Encoding, NativeFrame, Process, Runtime,
+        memory::{Recorded, Shown, walk},
+    },
+    walk::Memory,
 };
+use core::cell::Cell;
 use std::{vec, vec::Vec};
 
 const BIAS: u64 = 0x7f00_0000_0000;
@@ -524,4 +528,85 @@ fn broken_memory_ends_in_marks_and_never_in_a_wrong_function() {
             }
         }
     }
+}
+
+/// Memory that counts what is read of it.
+struct Counted<'a> {
+    memory: &'a Recorded,
+    reads: Cell<usize>,
+}
+
+impl Memory for Counted<'_> {
+    fn read<const N: usize>(&self, address: u64) -> Option<[u64; N]> {
+        self.reads.set(self.reads.get() + 1);
+        self.memory.read(address)
+    }
+}
+
+impl Process for Counted<'_> {
+    fn descriptor(&self, index: usize) -> u64 {
+        self.memory.descriptor(index)
+    }
+
+    fn bias(&self) -> u64 {
+        self.memory.bias()
+    }
+
+    fn thread_pointer(&self) -> u64 {
+        self.memory.thread_pointer()
+    }
+
+    fn register(&self, number: u8) -> u64 {
+        self.memory.register(number)
+    }
+
+    fn fetch(&self, address: u64, bytes: u64) -> bool {
+        self.reads.set(self.reads.get() + 1);
+        self.memory.fetch(address, bytes)
+    }
+
+    fn fetched(&self, index: usize) -> u64 {
+        self.memory.fetched(index)
+    }
+}
+
+#[test]
+fn a_frame_of_a_function_that_the_walk_has_met_takes_one_read() {
+    let mut process = old(Shape::FrameInLoop);
+    // More than are remembered, and neighbours in one file.
+    let codes: Vec<u64> = (0..20).map(|number| 0xa000 + 0x1000 * number).collect();
+    for &address in &codes {
+        code(&mut process, address, &std::format!("function_{address:x}"));
+        let strings = process.descriptor(at::CODE_STRINGS);
+        process.words(address + strings, &[0xa400]);
+    }
+    process.words(STATE + 24, &[0x100_0000]);
+    let mut chain = |codes: &[u64]| {
+        for (number, its_code) in codes.iter().enumerate() {
+            let frame = 0x100_0000 + 0x1000 * number as u64;
+            let is_last = number + 1 == codes.len();
+            let back = if is_last { 0 } else { frame + 0x1000 };
+            process.words(frame + 24, &[back, *its_code, 0, 0, 0, 0, 0, 0, 0, 0]);
+            process.words(frame + 104, &[6]);
+        }
+        let counted = Counted {
+            memory: &process,
+            reads: Cell::new(0),
+        };
+        let stack = natives(&std::vec![64; codes.len() + 1]);
+        let shown = walk::<CPython>(&counted, &stack, false);
+        let functions = shown.iter().filter_map(|shown| match shown {
+            Shown::Function { function, .. } => Some(*function),
+            _ => None,
+        });
+        assert_eq!(functions.collect::<Vec<_>>(), codes);
+        counted.reads.get()
+    };
+    let one = chain(&[codes[0]]);
+    assert_eq!(chain(&[codes[0]; 9]), one + 8);
+    // Two that call each other, of one file: the other's code and name are read besides.
+    let in_turn: Vec<u64> = codes[..2].iter().cycle().take(10).copied().collect();
+    assert_eq!(chain(&in_turn), one + 9 + 3);
+    // Each once: the frame, the code and the name, of which the end stands for a hash that nobody asked for.
+    assert_eq!(chain(&codes), one + 19 * 4);
 }
