@@ -1,6 +1,7 @@
 //! The functions that LuaJIT runs, in its interpreter and in machine code: whose truth is known, in every way in which they come to
 //! run, deep ones.
 
+use std::fs;
 use std::process::Command;
 
 use flame_bpf_tests::{
@@ -33,8 +34,17 @@ fn is_of(frame: &str, function: &str) -> bool {
         .is_some_and(|rest| rest.starts_with(" ("))
 }
 
+/// The line on which `chains.lua` defines what all of its functions run.
+fn burn_line() -> String {
+    let text = fs::read_to_string(source("lua/chains.lua")).expect("it is there");
+    let line = text.lines().position(|line| line == "function burn()");
+    (line.expect("it is defined") + 1).to_string()
+}
+
 /// The functions of LuaJIT's in a stack, from the root, without where they are defined; those without a name with their line.
+/// One that is first seen behind a tail call has the name of the function that made the call, and a line of its own.
 fn functions(stack: &Stack) -> Vec<String> {
+    let burn = burn_line();
     let functions = stack
         .frames
         .iter()
@@ -44,6 +54,9 @@ fn functions(stack: &Stack) -> Vec<String> {
         match place.rsplit_once(':') {
             Some((_, line)) if name == "<anonymous>" => {
                 format!("{name}:{}", line.trim_end_matches(')'))
+            }
+            Some((_, line)) if name == "tail_called" && line.trim_end_matches(')') == burn => {
+                "burn".to_owned()
             }
             _ => name.to_owned(),
         }
