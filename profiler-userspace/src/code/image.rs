@@ -2,13 +2,12 @@
 //!
 //! In: the file's headers, read within a bound. Out: bytes of sections, and bytes at addresses.
 
-use super::relocations;
 use crate::object::Bounded;
 use object::LittleEndian as Little;
 use object::elf::{
-    DF_1_PIE, DT_DEBUG, DT_FINI, DT_FLAGS_1, DT_INIT, EM_X86_64, ET_EXEC, FileHeader64, PF_X,
-    PT_DYNAMIC, PT_LOAD, ProgramHeader64, SHF_EXECINSTR, SHF_WRITE, SHT_FINI_ARRAY, SHT_INIT_ARRAY,
-    SHT_NOBITS, SHT_PREINIT_ARRAY, SHT_PROGBITS, SHT_RELA, SectionHeader64,
+    DF_1_PIE, DT_DEBUG, DT_FLAGS_1, EM_X86_64, ET_EXEC, FileHeader64, PF_X, PT_DYNAMIC, PT_LOAD,
+    ProgramHeader64, SHF_EXECINSTR, SHF_WRITE, SHT_FINI_ARRAY, SHT_INIT_ARRAY, SHT_NOBITS,
+    SHT_PREINIT_ARRAY, SHT_PROGBITS, SHT_RELA, SectionHeader64,
 };
 use object::read::ReadRef;
 use object::read::elf::{FileHeader as _, ProgramHeader as _, SectionHeader as _, SectionTable};
@@ -22,9 +21,6 @@ type Segment = ProgramHeader64<Little>;
 
 /// At most so many sections or segments of code are considered, and so many arrays of functions.
 const MAX_PARTS: usize = 256;
-
-/// How many functions of an array are considered.
-const MAX_LISTED_BYTES: u64 = 1 << 20;
 
 /// Where bytes of the image are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,7 +109,7 @@ impl<'data> Image<'data> {
     }
 
     /// The value of the first entry with this tag in the dynamic section.
-    fn dynamic(&self, tag: i64) -> Option<u64> {
+    pub(super) fn dynamic(&self, tag: i64) -> Option<u64> {
         let mut all = self
             .segments
             .iter()
@@ -209,28 +205,13 @@ impl<'data> Image<'data> {
         }
     }
 
-    /// The functions that are called when the object is loaded and unloaded.
-    pub(super) fn listed(&self, file: &File) -> Vec<u64> {
-        let mut listed: Vec<u64> = [DT_INIT, DT_FINI]
-            .into_iter()
-            .filter_map(|tag| self.dynamic(tag))
-            .collect();
+    /// The arrays of functions that are called when the object is loaded and unloaded.
+    pub(super) fn function_arrays(&self) -> Vec<Part> {
         let arrays = self.sections.iter().filter(|section| {
             let kind = section.sh_type(Little);
             [SHT_INIT_ARRAY, SHT_FINI_ARRAY, SHT_PREINIT_ARRAY].contains(&kind)
         });
-        let arrays: Vec<Part> = arrays.map(part).take(MAX_PARTS).collect();
-        for array in &arrays {
-            let bytes = read(
-                file,
-                array.offset,
-                array.bytes.min(MAX_LISTED_BYTES) as usize,
-            );
-            let words = bytes.as_chunks::<8>().0.iter();
-            listed.extend(words.map(|word| u64::from_le_bytes(*word)));
-        }
-        relocations::each_relative(self, file, &arrays, |_, function| listed.push(function));
-        listed
+        arrays.map(part).take(MAX_PARTS).collect()
     }
 }
 

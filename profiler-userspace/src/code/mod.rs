@@ -11,6 +11,7 @@ mod descriptions;
 mod go;
 mod image;
 mod linkage;
+mod listed;
 mod relocations;
 mod start;
 mod undescribed;
@@ -121,8 +122,7 @@ fn beginnings(
     };
     let mut found: Vec<u64> = start.addresses().filter(|&begin| within(begin)).collect();
     found.extend(
-        image
-            .listed(file)
+        listed::listed(image, file)
             .into_iter()
             .filter(|&begin| within(begin)),
     );

@@ -5,6 +5,7 @@
 //! only where an instruction begins. Files may be hostile: every read has a bound.
 
 use super::image::{Image, Part, read};
+use super::listed::listed;
 use super::{relocations, start};
 use crate::object::{Bounded, Elf};
 use iced_x86::{Decoder, DecoderOptions, Mnemonic, Register};
@@ -99,7 +100,7 @@ impl Undescribed {
             self.contains(start) && (image.entry() == Some(start) || is_start(&code))
         });
         let start = start::Start::find(image, file);
-        let (mut certain, mut likely) = (image.listed(file), Vec::new());
+        let (mut certain, mut likely) = (listed(image, file), Vec::new());
         certain.extend(start.addresses().filter(|&at| Some(at) != started));
         if let Some(elf) = Elf::read(file) {
             elf.each_function(file, |function| {
