@@ -165,11 +165,8 @@ fn compare(path: &Path) -> Option<Tally> {
 #[test]
 fn rows_read_from_code_agree_with_the_compilers() {
     let mut sum = Tally::default();
-    let (mut objects, mut exact) = (0, 0);
     for path in objects::candidates() {
         if let Some(tally) = compare(&path) {
-            objects += 1;
-            exact += usize::from(tally.wrong * 1000 <= tally.compared);
             sum.followed += tally.followed;
             sum.compared += tally.compared;
             sum.wrong += tally.wrong;
@@ -183,13 +180,10 @@ fn rows_read_from_code_agree_with_the_compilers() {
         sum.compared * 100 >= sum.followed * 95,
         "much of the code is not followed: {sum:?}"
     );
-    println!("{exact} of {objects} objects lead to the same caller at 999 of 1000 instructions");
-    assert!(exact * 5 >= objects * 4, "{exact} of {objects}");
-    // Loops of interpreters are the worst: data holds their labels, which look like functions.
     for different in [sum.wrong, sum.wrong_slots, sum.undecided] {
         assert!(
-            different * 100 <= sum.compared,
-            "one in a hundred is not as the compiler says: {sum:?}"
+            different * 1000 <= sum.compared,
+            "one in a thousand is not as the compiler says: {sum:?}"
         );
     }
 }
