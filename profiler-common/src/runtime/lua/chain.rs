@@ -29,14 +29,15 @@ pub(super) fn is_level(process: &impl Process, cursor: &impl Cursor, native: &Na
         && process.descriptor(at::LOOP) <= native.address
         && native.address < body;
     let register = process.descriptor(at::CALL_REGISTER);
-    let is_told = process.descriptor(at::CALL_IN_FRAME) != 0 || register == RBX || register == RBP;
-    let call = if !is_told {
+    let is_followed =
+        process.descriptor(at::CALL_IN_FRAME) != 0 || register == RBX || register == RBP;
+    let call = if !is_followed {
         state::first_call(process, cursor, native, is_entering, inner)
     } else {
         let call = if is_entering {
             entered(process)
         } else {
-            told(process, native, register)
+            followed(process, native, register)
         };
         // About to return, or there is something else for a few instructions.
         call.filter(|call| is_of_lua(process, *call))
@@ -88,7 +89,7 @@ fn note(cursor: &impl Cursor, native: &NativeFrame) -> Option<u64> {
 
 /// The `CallInfo` that a native frame of the loop runs, where it is in a register that is followed, or in that frame.
 #[inline(always)]
-fn told(process: &impl Process, native: &NativeFrame, register: u64) -> Option<u64> {
+fn followed(process: &impl Process, native: &NativeFrame, register: u64) -> Option<u64> {
     if process.descriptor(at::CALL_IN_FRAME) == 0 {
         return native.register(process, register == RBX);
     }

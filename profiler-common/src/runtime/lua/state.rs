@@ -1,8 +1,8 @@
 //! Where a level begins if only the `lua_State` is known: at its newest `CallInfo`, or behind the level that was last.
 //!
-//! A loop that is about to return, or about to be called, has no level or none yet, though its state may say otherwise. Of the
-//! innermost native frame of the loop that is told by the register of its `CallInfo`: as it is, or as the function that it
-//! called has saved it.
+//! A loop that is about to return, or that is just called, has no level, whatever the `lua_State` says. For the innermost
+//! native frame of the loop the register that holds its `CallInfo` decides: its value now, or what the function that the loop
+//! called has saved of it.
 
 use super::{
     call::Call,
@@ -14,12 +14,12 @@ use core::hint::black_box;
 /// Registers that a function may save, which are the words below its return address.
 const SAVED: usize = 6;
 
-/// While it is found out whether the innermost loop is about to return: it has what is the state's newest; it has what returned.
+/// A bit of [`word::LEFT`]: the innermost loop's register holds the state's newest `CallInfo`, or the one before.
 const RUNS: u64 = 2;
-/// See [`RUNS`].
+/// A bit of [`word::LEFT`]: that register holds the `CallInfo` behind the newest, which has returned.
 const RETURNED: u64 = 4;
 
-/// So many functions are at work when a call returns: `luaD_poscall`, and `moveresults`, which that calls.
+/// How many functions of the object are further in while a call returns: `luaD_poscall` and `moveresults`.
 const RETURNING: u64 = 2;
 
 /// No address: the chain is marked as broken there.

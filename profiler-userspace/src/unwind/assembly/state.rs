@@ -102,7 +102,7 @@ impl State {
     }
 
     /// Whether the frame is known only by a register that calls may change, or that walks do not follow.
-    pub(super) fn hangs_on_a_register(&self) -> bool {
+    pub(super) fn needs_scratch_register(&self) -> bool {
         let holds = |register: usize| matches!(self.registers[register], Value::At(Base::Cfa, _));
         !matches!(self.stack(), Some((Base::Cfa, _)))
             && ![RBP, RBX].into_iter().any(holds)
@@ -156,7 +156,7 @@ impl State {
 
     /// The same, where all that is counted from what the stack pointer is counted from is counted from the stack pointer here,
     /// at a place: so two states whose stacks were set apart can be compared.
-    fn counted_anew(&self, at: u32) -> Self {
+    fn rebased(&self, at: u32) -> Self {
         let mut anew = self.clone();
         let (Some((base, stack)), here) = (self.stack(), Base::Set(at)) else {
             return anew;
@@ -264,7 +264,7 @@ impl State {
             (self.stack(), other.stack())
             && ours != theirs
         {
-            return self.counted_anew(at).meet(&other.counted_anew(at), at);
+            return self.rebased(at).meet(&other.rebased(at), at);
         }
         let mut met = self.clone();
         for (ours, theirs) in met.registers.iter_mut().zip(&other.registers) {

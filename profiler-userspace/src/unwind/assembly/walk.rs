@@ -320,9 +320,9 @@ impl<'c> Walk<'c> {
         Ok(())
     }
 
-    /// The registers that a called function leaves as they were, if the frame hangs on one.
+    /// The registers that a called function leaves as they were, if the frame can be found only by a scratch register.
     fn unwritten(&mut self, call: &Instruction, state: &State) -> Registers {
-        if !state.hangs_on_a_register() || call.op0_kind() != OpKind::NearBranch64 {
+        if !state.needs_scratch_register() || call.op0_kind() != OpKind::NearBranch64 {
             return Registers::default();
         }
         let Some(place) = self.parts.place(call.near_branch_target()) else {
