@@ -45,7 +45,6 @@ const HUNTED: &[Hunted] = &[
     names("doing", "ThreadState"),
     names("heard", "received"),
     names("hearing", "events"),
-    everywhere("guessed", "Fallbacks"),
     names("hired", "spawned"),
     names("house", "layering"),
     names("unsteady", "flaky"),

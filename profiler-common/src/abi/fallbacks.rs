@@ -13,12 +13,15 @@ impl Fallbacks {
     /// A [rule](super::Rule) that was read from the code itself.
     pub const CODE: Self = Self(2);
 
+    /// A return address that was looked for in the words of the stack ([`guess`](crate::walk::guess)).
+    pub const GUESS: Self = Self(4);
+
     /// Each of them alone.
-    pub const EACH: [Self; 2] = [Self::FRAME_POINTER, Self::CODE];
+    pub const EACH: [Self; 3] = [Self::FRAME_POINTER, Self::CODE, Self::GUESS];
 
     /// The set with these bits; none if one of them is unknown.
     pub const fn from_bits(bits: u8) -> Option<Self> {
-        if bits & !(Self::FRAME_POINTER.0 | Self::CODE.0) == 0 {
+        if bits & !(Self::FRAME_POINTER.0 | Self::CODE.0 | Self::GUESS.0) == 0 {
             Some(Self(bits))
         } else {
             None
@@ -49,9 +52,11 @@ mod tests {
     #[test]
     fn a_set_of_fallbacks_has_what_was_added() {
         let both = Fallbacks::FRAME_POINTER.with(Fallbacks::CODE);
-        assert!(Fallbacks::EACH.into_iter().all(|each| both.has(each)));
+        let all = both.with(Fallbacks::GUESS);
+        assert!(Fallbacks::EACH.into_iter().all(|each| all.has(each)));
+        assert!(!both.has(Fallbacks::GUESS));
         assert!(!Fallbacks::CODE.has(Fallbacks::FRAME_POINTER));
-        assert_eq!(Fallbacks::from_bits(both.bits()), Some(both));
+        assert_eq!(Fallbacks::from_bits(all.bits()), Some(all));
         assert_eq!(Fallbacks::from_bits(1 << Fallbacks::EACH.len()), None);
     }
 }

@@ -46,7 +46,7 @@ pub enum FrameTag {
     /// Where in the function before it: bits 0–31 what names a line, bits 32–55 what tells functions at one address apart.
     Position = 0x60,
     /// Here the walk of native frames broke, for the reason in the payload, a [`StackEnd`](super::StackEnd). What follows are
-    /// the frames of an interpreter, which are found without it.
+    /// the frames of an interpreter, which are found without it; or, behind a [`Guess`](super::StackEnd::Guess), callers.
     Mark = 0x61,
     /// An address of the kernel's.
     Kernel = 0xff,

@@ -63,11 +63,14 @@ pub enum StackEnd {
     Implausible = 7,
     /// The next frame's unwind instructions were not in the kernel yet.
     NotLoaded = 8,
+    /// No end, but a mark within a stack: the caller behind it was looked for in the words of the stack
+    /// ([`guess`](crate::walk::guess)).
+    Guess = 9,
 }
 
 impl StackEnd {
     /// Every end, in the order of the discriminants.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Root,
         Self::Truncated,
         Self::Unreadable,
@@ -77,6 +80,7 @@ impl StackEnd {
         Self::BadRow,
         Self::Implausible,
         Self::NotLoaded,
+        Self::Guess,
     ];
 
     /// The mark that stands for what is missing below the outermost frame; none at the root.
@@ -91,6 +95,7 @@ impl StackEnd {
             Self::BadRow => Some("[unwind info not understood]"),
             Self::Implausible => Some("[implausible caller]"),
             Self::NotLoaded => Some("[unwind info not loaded]"),
+            Self::Guess => Some("[guessed caller]"),
         }
     }
 
@@ -106,6 +111,7 @@ impl StackEnd {
             6 => Some(Self::BadRow),
             7 => Some(Self::Implausible),
             8 => Some(Self::NotLoaded),
+            9 => Some(Self::Guess),
             _ => None,
         }
     }

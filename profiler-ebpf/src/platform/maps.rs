@@ -202,6 +202,39 @@ pub(crate) struct Walk {
     pub(crate) rules: [Remembered; REMEMBERED],
     /// What was read of the stack last.
     pub(crate) stack: StackCopy,
+    /// The search for a return address.
+    pub(crate) guess: Guess,
+}
+
+/// A search for a return address; see [`crate::walk::guess`].
+#[repr(C)]
+pub(crate) struct Guess {
+    /// The stack pointer of the last frame in code that no file explains.
+    pub(crate) sp: Word,
+    /// How many words there were when that was noted; zero if there is none.
+    pub(crate) noted: Word,
+    /// How many words there were when the walk's first search began; zero if none did.
+    pub(crate) first_words: Word,
+    /// How many of these were no native frames.
+    pub(crate) first_others: Word,
+    /// How the walk ends if nothing is found; a [`profiler_common::abi::StackEnd`].
+    pub(crate) end: Word,
+    /// [`Walk::fallbacks`] when the first search began.
+    pub(crate) fallbacks: Word,
+    /// As `first_words`, when the last search began.
+    pub(crate) words: Word,
+    /// As `first_others`, when the last search began.
+    pub(crate) others: Word,
+    /// What the chains were then.
+    pub(crate) stamp: Word,
+    /// The address of the next word to look at.
+    pub(crate) place: Word,
+    /// Where the words end that are looked at.
+    pub(crate) last: Word,
+    /// Not zero if the last row that was not followed is a root's.
+    pub(crate) is_root_row: Word,
+    /// Not zero while the frame that is looked at is no more than such a word.
+    pub(crate) is_trying: Word,
 }
 
 /// A copy of words of a user stack; see [`profiler_common::walk::ahead`].
@@ -250,6 +283,8 @@ pub(crate) struct Known {
     pub(crate) runtime: Word,
     /// What to add to an address of that runtime's file.
     pub(crate) bias: Word,
+    /// How many searches for return addresses found nothing, one after the other; see [`crate::walk::guess`].
+    pub(crate) fruitless: Word,
     /// The last answers.
     pub(crate) found: [Found; FOUND],
 }

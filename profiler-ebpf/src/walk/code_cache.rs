@@ -80,11 +80,11 @@ fn find(
     found.end.store(address.wrapping_add(1));
     found.kind.store(Found::NOWHERE);
     let mapping = mappings::find(space, scratch, address)?;
+    found.start.store(mapping.start);
+    found.end.store(mapping.end);
     if !mapping.is_executable() {
         return None;
     }
-    found.start.store(mapping.start);
-    found.end.store(mapping.end);
     let (key, offset) = mapping.code();
     if key.is_anonymous() {
         found.kind.store(Found::NO_TABLE);
@@ -151,6 +151,7 @@ fn refresh(cpu_slot: u32) -> Option<()> {
     let other = renew(process, context.incarnation) | renew(memory, space);
     if other != 0 {
         known.runtime.store(0);
+        known.fruitless.store(0);
     }
     let difference = other
         | renew(state, u64::from(changes.unwrap_or(0)) | code_changes << 32)

@@ -1,6 +1,7 @@
 //! Unwind tables: from an object's address to the rule there, and from a rule to the caller.
 
 use crate::platform::{
+    config,
     maps::{REMEMBERED, RULES, SLABS, Scratch, Walk},
     subprog::subprog,
     word::Half,
@@ -8,7 +9,10 @@ use crate::platform::{
 use crate::walk::stack_memory::StackMemory;
 use core::ops::ControlFlow;
 use profiler_common::{
-    abi::{Fallbacks, PageRows, Row, Rule, SLAB_WORDS, StackEnd, TABLE_PAGE_BITS, slab_of},
+    abi::{
+        Fallbacks, How, PageRows, Row, Rule, SLAB_WORDS, StackEnd, Switches, TABLE_PAGE_BITS,
+        slab_of,
+    },
     walk::{
         bisect::{MAX_NARROWINGS, Span},
         native,
@@ -42,7 +46,13 @@ subprog! {
                 walk.put(frame);
                 ControlFlow::Continue(())
             }
-            Err(end) => ControlFlow::Break(end as u64),
+            Err(end) => {
+                if config::has(Switches::GUESS) {
+                    let is_root_row = matches!(rule.how(), How::Root);
+                    walk.guess.is_root_row.store(u64::from(is_root_row));
+                }
+                ControlFlow::Break(end as u64)
+            }
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     sample::context::SampleContext,
     task::{self, UserMode},
     walk::{
-        code_cache, frame_pointers, machine_code, mappings, rules, runtime,
+        code_cache, frame_pointers, guess, machine_code, mappings, rules, runtime,
         stack_memory::StackMemory,
     },
 };
@@ -39,15 +39,26 @@ impl Turn for UserWalk {
     fn turn(&mut self, _: u32) -> ControlFlow<()> {
         match self.step() {
             ControlFlow::Continue(()) => ControlFlow::Continue(()),
-            ControlFlow::Break(end) => {
-                self.scratch.walk.end.store(end);
-                ControlFlow::Break(())
-            }
+            ControlFlow::Break(end) => self.finish(end),
         }
     }
 }
 
 impl UserWalk {
+    /// Ends the walk, unless there is another caller to try.
+    #[inline(always)]
+    fn finish(&self, end: u64) -> ControlFlow<()> {
+        let mut end = end;
+        if config::has(Switches::GUESS) && guess::is_in_doubt(&self.scratch.walk, end) {
+            match guess::guess_caller(self.cpu_slot, end) {
+                ControlFlow::Continue(()) => return ControlFlow::Continue(()),
+                ControlFlow::Break(as_before) => end = as_before,
+            }
+        }
+        self.scratch.walk.end.store(end);
+        ControlFlow::Break(())
+    }
+
     /// Notes the frame and puts its caller in its place, or says why there is none. Where an interpreter's frames are being
     /// shown, takes one step along these instead: a loop inside this one would need too much stack.
     #[inline(always)]
@@ -80,6 +91,9 @@ impl UserWalk {
             return end(StackEnd::Implausible);
         };
         let kind = found.kind.load();
+        if config::has(Switches::GUESS) && guess::is_trying(&self.scratch.walk) {
+            return guess::settle(self.scratch, place, kind, address);
+        }
         if kind == Found::NOWHERE {
             // Not noted: where no code is, there was no call. That goes for the first frame, too: the
             // process is ending, or becoming another program, and its memory is gone.
@@ -121,6 +135,9 @@ impl UserWalk {
                 ControlFlow::Continue(())
             }
             Found::NO_TABLE if config::has(Switches::FRAME_POINTERS) => {
+                if config::has(Switches::GUESS) {
+                    guess::note(&self.scratch.walk, frame.sp);
+                }
                 self.by_frame_pointer(frame)
             }
             Found::NO_TABLE => end(StackEnd::NoRow),
@@ -130,7 +147,9 @@ impl UserWalk {
                 table as u32,
                 address.wrapping_add(found.shift.load()),
             ) {
-                Some(Rule::MISSING) if config::has(Switches::FRAME_POINTERS) => self.guess(frame),
+                Some(Rule::MISSING) if config::has(Switches::FRAME_POINTERS) => {
+                    self.leave_gap(frame)
+                }
                 Some(rule) => {
                     if rule.is_signal() && index > 0 {
                         // A handler returns to the trampoline's first byte, which nothing called.
@@ -153,7 +172,7 @@ impl UserWalk {
     /// How many words there are that are not native frames.
     #[inline(always)]
     fn other_words(&self) -> u32 {
-        if config::has(Switches::RUNTIMES) {
+        if config::has(Switches::RUNTIMES) || config::has(Switches::GUESS) {
             self.scratch.chains.words.load() as u32
         } else {
             0
@@ -162,7 +181,7 @@ impl UserWalk {
 
     /// Leaves code of which its object's rows say nothing: by frame pointer, if that leads to code.
     #[inline(always)]
-    fn guess(&self, frame: &Frame) -> ControlFlow<u64> {
+    fn leave_gap(&self, frame: &Frame) -> ControlFlow<u64> {
         match self.by_frame_pointer(frame) {
             ControlFlow::Continue(()) => {
                 self.scratch.walk.add_fallback(Fallbacks::FRAME_POINTER);
@@ -245,9 +264,6 @@ fn walk(cpu_slot: u32, scratch: &'static Scratch) {
 /// One turn more than there is room for frames, which notes that the stack goes on.
 const TURNS: u32 = MAX_USER_FRAMES as u32 + 1;
 
-/// As many, and the steps along chains of interpreters.
-const TURNS_WITH_CHAINS: u32 = TURNS + runtime::TURNS;
-
 #[inline(always)]
 fn native(cpu_slot: u32, scratch: &'static Scratch) {
     scratch.walk.end.store(StackEnd::Truncated as u64);
@@ -263,13 +279,21 @@ fn native(cpu_slot: u32, scratch: &'static Scratch) {
     if !config::has(Switches::UNWIND_ROWS) {
         return frame_pointers::walk_frame_pointers(cpu_slot);
     }
-    let turns = if config::has(Switches::RUNTIMES) {
+    let mut turns = TURNS;
+    if config::has(Switches::RUNTIMES) {
+        turns += runtime::TURNS;
+    }
+    if config::has(Switches::RUNTIMES) || config::has(Switches::GUESS) {
         runtime::reset(&scratch.chains);
-        TURNS_WITH_CHAINS
-    } else {
-        TURNS
-    };
+    }
+    if config::has(Switches::GUESS) {
+        guess::reset(&scratch.walk.guess);
+        turns += guess::TURNS;
+    }
     repeat(turns, &mut UserWalk { scratch, cpu_slot });
+    if config::has(Switches::GUESS) {
+        guess::finish(scratch);
+    }
     if config::has(Switches::RUNTIMES) && runtime::has_rest(scratch) {
         runtime::show_rest(cpu_slot);
     }

@@ -262,6 +262,7 @@ fn capture(stacks: &StackArgs, events: &[Event]) -> Result<Capture> {
             cpus: stacks.per_cpu,
         },
         runtimes: !stacks.no_runtimes,
+        guess: !stacks.no_guess,
     })
 }
 

@@ -129,6 +129,9 @@ pub(super) struct StackArgs {
     /// Leave out the functions that interpreters run (Python): native frames alone
     #[arg(long)]
     pub(super) no_runtimes: bool,
+    /// In code of no file, where frame pointers end, do not look for callers in the stack's words
+    #[arg(long)]
+    pub(super) no_guess: bool,
     /// Separate threads
     #[arg(long)]
     pub(super) per_thread: bool,

@@ -20,6 +20,7 @@ pub(super) fn config(request: &Request, support: &Support, sizes: &Sizes) -> Con
         && request.switches.has(Switches::RUNTIMES)
         && support.bpf_loop != Some(false)
         && support.thread_pointer();
+    let guess = rows && request.switches.has(Switches::GUESS) && support.bpf_loop != Some(false);
     let waits = request.waits().cloned().unwrap_or_default();
     let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     Config {
@@ -31,6 +32,8 @@ pub(super) fn config(request: &Request, support: &Support, sizes: &Sizes) -> Con
             .with_if(Switches::MAPPING_EVENTS, tell)
             .without(Switches::RUNTIMES)
             .with_if(Switches::RUNTIMES, runtimes)
+            .without(Switches::GUESS)
+            .with_if(Switches::GUESS, guess)
             .with_if(Switches::TASK_LAYOUT, support.layout.is_some())
             .with_if(Switches::PID_NAMESPACE, support.pid_namespace.is_some())
             .with_if(Switches::PLAIN_LOOPS, support.bpf_loop == Some(false))

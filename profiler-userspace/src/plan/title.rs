@@ -191,6 +191,7 @@ mod tests {
                 call_graph: CallGraph::Auto,
                 kernel_stacks: true,
                 runtimes: true,
+                guess: true,
                 include_idle: false,
                 per_thread: false,
                 per_cpu: false,

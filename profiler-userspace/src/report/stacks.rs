@@ -39,6 +39,10 @@ const fn use_of(fallback: Fallbacks) -> (&'static str, &'static str) {
             "incomplete",
             "use frame pointers in code without unwind tables; a caller may be missing",
         ),
+        Fallbacks::GUESS => (
+            "walked",
+            "pass code that no file explains by a caller looked for in the stack (marked [guessed caller])",
+        ),
         _ => (
             "walked",
             "pass code without unwind instructions by what its instructions do",
@@ -49,7 +53,8 @@ const fn use_of(fallback: Fallbacks) -> (&'static str, &'static str) {
 /// Why a stack ended; none if it is complete.
 fn cause(end: StackEnd) -> Option<&'static str> {
     Some(match end {
-        StackEnd::Root => return None,
+        // The second is none.
+        StackEnd::Root | StackEnd::Guess => return None,
         StackEnd::NoFramePointer => {
             "were walked by frame pointers only; callers in code built without them are missing"
         }
@@ -111,13 +116,14 @@ mod tests {
             lines.collect::<Vec<_>>()
         };
         let ended = "incomplete: 10.0% of user stacks end in code without unwind instructions";
-        assert_eq!(lines([0, 0]), [ended]);
+        assert_eq!(lines([0, 0, 0]), [ended]);
         assert_eq!(
-            lines([20, 50]),
+            lines([20, 50, 10]),
             [
                 ended,
                 "incomplete: 20.0% of user stacks use frame pointers in code without unwind tables; a caller may be missing",
                 "walked: 50.0% of user stacks pass code without unwind instructions by what its instructions do",
+                "walked: 10.0% of user stacks pass code that no file explains by a caller looked for in the stack (marked [guessed caller])",
             ]
         );
     }

@@ -138,6 +138,10 @@ fn switches(plan: &Plan) -> Switches {
             capture.kernel_stacks || reasons || wakers || wall || leaf_words,
         )
         .with_if(Switches::RUNTIMES, capture.user_stacks && capture.runtimes)
+        .with_if(
+            Switches::GUESS,
+            capture.guess && capture.call_graph == CallGraph::Auto,
+        )
         .with_if(Switches::INCLUDE_IDLE, capture.include_idle)
         .with_if(Switches::PER_THREAD, capture.per_thread || wall)
         .with_if(Switches::PER_CPU, capture.per_cpu)

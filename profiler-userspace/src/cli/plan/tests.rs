@@ -88,6 +88,7 @@ fn without_flags_the_whole_machine_is_recorded_until_ctrl_c() {
             call_graph: CallGraph::Auto,
             kernel_stacks: true,
             runtimes: true,
+            guess: true,
             include_idle: false,
             per_thread: false,
             per_cpu: false,
