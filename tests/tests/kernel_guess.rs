@@ -43,10 +43,12 @@ fn share_of(run: &Run, chain: &[&str]) -> f64 {
 #[kernel_test]
 fn the_caller_of_nameless_code_is_found_in_the_stack() {
     require!(has_machine_code());
-    let run = profile(&[], "");
-    let share = share_of(&run, &["main", "keep_calling", MARK, "*"]);
-    assert!(share > NEARLY_ALL, "{}", run.folded());
-    assert!(run.stderr.contains(MARK), "{}", run.stderr);
+    for arguments in [&[][..], &["shared"]] {
+        let run = profile(arguments, "");
+        let share = share_of(&run, &["main", "keep_calling", MARK, "*"]);
+        assert!(share > NEARLY_ALL, "{}", run.folded());
+        assert!(run.stderr.contains(MARK), "{}", run.stderr);
+    }
 }
 
 #[kernel_test]

@@ -183,3 +183,26 @@ fn a_fast_cgi_worker_shows_the_functions_of_its_requests() {
     let share = folded.share_among(|stack| !functions(stack).is_empty(), renders);
     assert!(share > NEARLY_ALL, "{share} in {folded}");
 }
+
+/// With the compiler that OPcache has; `all_functions` compiles before the first call.
+const COMPILED: Interpreter = Interpreter {
+    arguments: &[
+        "-n",
+        "-dzend_extension=opcache",
+        "-dopcache.enable_cli=1",
+        "-dopcache.jit=1205",
+        "-dopcache.jit_buffer_size=64M",
+    ],
+    ..PHP
+};
+
+#[kernel_test]
+fn php_functions_that_its_compiler_made_are_shown() {
+    require!(tool("php"));
+    let compiled = COMPILED.start("lines.php", &[]);
+    let folded = profile("-f -U -F 997 -d 1 --annotate", &compiled).folded();
+    let is_compiled = folded.any(|stack| stack.mentions("[anon"));
+    require!(is_compiled.then_some(()).ok_or("this PHP does not compile"));
+    let shown = folded.share(|stack| functions(stack) == ["<file>", "burn"]);
+    assert!(shown > NEARLY_ALL, "{folded}");
+}

@@ -1,6 +1,8 @@
 //! The functions that Ruby runs, between native and kernel frames: whose truth is known, in every way in which they come to
 //! run, deep ones.
 
+use std::process::Command;
+
 use flame_bpf_tests::{
     ALL_BUT_A_FEW, Grammar, Interpreter, NEARLY_ALL, Stack, kernel_test, profile, require, tool,
 };
@@ -45,6 +47,31 @@ fn every_stack_is_a_chain_that_a_ruby_program_allows() {
         }
         functions
     });
+}
+
+/// Whether there is a Ruby with this compiler.
+fn compiles(option: &str) -> Result<(), String> {
+    let ruby = tool("ruby")?;
+    let ran = Command::new(ruby).args([option, "-e", "1"]).output();
+    match ran.is_ok_and(|output| output.status.success()) {
+        true => Ok(()),
+        false => Err(format!("this ruby does not understand {option}")),
+    }
+}
+
+#[kernel_test]
+fn functions_that_a_compiler_of_ruby_s_made_are_shown() {
+    require!(compiles("--yjit"));
+    const COMPILED: Interpreter = Interpreter {
+        arguments: &["--disable=gems", "--yjit", "--yjit-call-threshold=2"],
+        ..RUBY
+    };
+    let workload = COMPILED.start("compiled.rb", &[]);
+    let folded = profile("-f -U -F 997 -d 1 --annotate", &workload).folded();
+    assert!(folded.any(|stack| stack.mentions("[anon")), "{folded}");
+    let chain = ["<main>", "outer", "block in outer", "inner"];
+    let shown = folded.share(|stack| functions(stack) == chain);
+    assert!(shown > NEARLY_ALL, "{folded}");
 }
 
 #[kernel_test]

@@ -25,6 +25,7 @@ pub struct LuaJit;
 
 impl Runtime for LuaJit {
     const OUTLIVES_NATIVE_FRAMES: bool = true;
+    const MAKES_CODE: bool = true;
 
     #[inline(always)]
     fn begin(_: &impl Process, _: &impl Cursor, native: &NativeFrame) -> Begin {

@@ -285,6 +285,11 @@ pub trait Runtime {
     /// in another native frame than the one that they began in.
     const OUTLIVES_NATIVE_FRAMES: bool = false;
 
+    /// Whether it compiles functions at run time to code that runs within levels of its loop. What stands in the stack above
+    /// such code does not tell how many of its functions lie between: they are shown behind the mark that the native walk ends
+    /// with, and no caller is [looked for](crate::walk::guess).
+    const MAKES_CODE: bool = false;
+
     /// Finds the head of the running thread's chain. Where a native walk broke before it came to the runtime's object, it is
     /// asked about [`NativeFrame::ANY`].
     fn begin(process: &impl Process, cursor: &impl Cursor, native: &NativeFrame) -> Begin;

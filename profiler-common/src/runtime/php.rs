@@ -22,6 +22,8 @@ use super::{Begin, ChainFrame, Cursor, NativeFrame, Process, Runtime, Strings};
 pub struct Php;
 
 impl Runtime for Php {
+    const MAKES_CODE: bool = true;
+
     #[inline(always)]
     fn begin(process: &impl Process, cursor: &impl Cursor, _: &NativeFrame) -> Begin {
         chain::begin(process, cursor)

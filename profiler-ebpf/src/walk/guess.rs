@@ -7,6 +7,7 @@
 
 use crate::{
     platform::{
+        config,
         loops::{Turn, repeat},
         maps::{Chains, Guess, Known, Scratch, Walk},
         memory::UserMemory,
@@ -17,7 +18,7 @@ use crate::{
 };
 use core::ops::ControlFlow;
 use profiler_common::{
-    abi::{CodeState, Fallbacks, FrameTag, FrameWord, MAX_USER_FRAMES, StackEnd},
+    abi::{CodeState, Fallbacks, FrameTag, FrameWord, MAX_USER_FRAMES, StackEnd, Switches},
     walk::{
         Memory,
         guess::{MOST_WORDS, ends_in_call, is_worthwhile, may_be_code},
@@ -108,6 +109,9 @@ fn go_on(scratch: &'static Scratch, end: u64) -> ControlFlow<u64> {
     if words != 0 && guess.noted.load() == words && guess.is_trying.load() == 0 {
         // Nothing was noted since: here is where the walk does not go on.
         if !is_open {
+            if config::has(Switches::RUNTIMES) && runtime::makes_code(known) {
+                return ControlFlow::Break(end);
+            }
             let fruitless = known.fruitless.load();
             if !is_worthwhile(fruitless) {
                 known.fruitless.store(fruitless.wrapping_add(1));
@@ -127,13 +131,14 @@ fn go_on(scratch: &'static Scratch, end: u64) -> ControlFlow<u64> {
     } else if !is_open {
         return ControlFlow::Break(end);
     }
+    // An interpreter's level was found on the way, which tells that the caller is right; and its functions are not shown twice.
+    if guess.stamp.load() != stamp(chains) {
+        return ControlFlow::Break(end);
+    }
     walk.words.store(guess.words.load());
     chains.words.store(guess.others.load());
     walk.fallbacks.store(guess.fallbacks.load());
-    // What an interpreter runs was shown on the way. It cannot be shown again from the same place.
-    if guess.stamp.load() != stamp(chains) {
-        chains.over.store(u64::MAX);
-    } else if try_next(walk, guess) {
+    if try_next(walk, guess) {
         return ControlFlow::Continue(());
     }
     give_up(walk, chains, known);
@@ -219,8 +224,8 @@ pub(crate) fn finish(scratch: &'static Scratch) {
         return;
     }
     let frames = walk.words.load().wrapping_sub(chains.words.load());
-    let is_root = walk.end.load() == StackEnd::Root as u64;
-    if is_root || frames.wrapping_add(chains.words.load() / 2) >= MAX_USER_FRAMES as u64 - 1 {
+    let has_ended = walk.end.load() != StackEnd::Truncated as u64;
+    if has_ended || frames.wrapping_add(chains.words.load() / 2) >= MAX_USER_FRAMES as u64 - 1 {
         walk.add_fallback(Fallbacks::GUESS);
         known.fruitless.store(0);
         return;

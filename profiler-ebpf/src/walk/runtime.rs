@@ -136,6 +136,16 @@ pub(crate) fn known(scratch: &'static Scratch) -> Option<&'static Known> {
         .get(scratch.walk.place.load() as usize & (KNOWN - 1))
 }
 
+/// Whether a runtime was met in the process that [makes code](Runtime::MAKES_CODE).
+#[inline(always)]
+pub(crate) fn makes_code(known: &Known) -> bool {
+    let descriptor = known.runtime.load() as u32;
+    descriptor != 0
+        && RUNTIMES
+            .get(descriptor)
+            .is_some_and(|words| makes_code_of(words[0].load() & (RUNTIME_KINDS as u64 - 1)))
+}
+
 /// Prepares the chain of a descriptor's runtime; none if nothing more comes of it. Returns the number of the runtime.
 #[inline(always)]
 fn prepare(chains: &'static Chains, descriptor: u32, bias: u64) -> Option<u64> {
@@ -571,6 +581,15 @@ macro_rules! runtimes {
         fn outlives_native_frames(kind: u64) -> bool {
             $(if kind == RuntimeKind::$kind as u64 {
                 return <$runtime as Runtime>::OUTLIVES_NATIVE_FRAMES;
+            })+
+            false
+        }
+
+        /// See [`Runtime::MAKES_CODE`], of the runtime with this number.
+        #[inline(always)]
+        fn makes_code_of(kind: u64) -> bool {
+            $(if kind == RuntimeKind::$kind as u64 {
+                return <$runtime as Runtime>::MAKES_CODE;
             })+
             false
         }

@@ -89,14 +89,27 @@ fn under_root(file: &MappedFile, root: &Path) -> Option<Opened> {
 
 /// The file as the kernel holds it for the mapping, whatever became of its path.
 fn through_mapping(file: &MappedFile, owner: &Owner) -> Option<Opened> {
-    let tgid = owner.process_key.tgid;
-    let Range { start, end } = owner.mapping;
-    let link = format!("/proc/{tgid}/map_files/{start:x}-{end:x}");
-    let opened = RegularFile::open(Path::new(&link)).ok()?;
+    let opened = held(owner)?;
     is_same(file.number, opened.number).then(|| Opened {
         file: opened,
-        root: PathBuf::from(format!("/proc/{tgid}/root")),
+        root: PathBuf::from(format!("/proc/{}/root", owner.process_key.tgid)),
     })
+}
+
+/// The nameless file as which the kernel holds shared memory; none if the mapping is the process's own.
+pub(super) fn shared_memory(owner: &Owner, liveness: &Liveness) -> Option<RegularFile> {
+    let is_current = liveness.is_latest(owner.process_key);
+    is_current.then(|| held(owner)).flatten()
+}
+
+/// What the kernel holds for a mapping.
+fn held(owner: &Owner) -> Option<RegularFile> {
+    let Range { start, end } = owner.mapping;
+    let tgid = owner.process_key.tgid;
+    RegularFile::open(Path::new(&format!(
+        "/proc/{tgid}/map_files/{start:x}-{end:x}"
+    )))
+    .ok()
 }
 
 /// Whether a file was last written at the same time as the one of the mapping event.

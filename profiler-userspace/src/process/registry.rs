@@ -10,6 +10,7 @@ use super::liveness::Liveness;
 use super::mapping_events::Reported;
 use super::mappings::{Mapping, Process, Reading};
 use super::open_files::OpenFiles;
+use super::opening;
 use super::{
     Backing, BackingId, FunctionEvent, MappingEvent, Opened, Owner, ProcessKey, Runtime,
     RuntimeFunction, Shortage, Todo, Unopened,
@@ -240,6 +241,11 @@ impl Processes {
     pub fn open(&self, backing: BackingId, owners: &[Owner]) -> Option<Opened> {
         self.open_files
             .open(backing, owners, &self.backings, &self.liveness)
+    }
+
+    /// Opens the memory that a process shares with others where it has mapped some.
+    pub(crate) fn open_shared_memory(&self, owner: &Owner) -> Option<RegularFile> {
+        opening::shared_memory(owner, &self.liveness)
     }
 
     /// Closes the files that are deleted and no longer mapped by any process that is known.

@@ -2,7 +2,8 @@
  * Runs machine code that no file holds and that keeps no frame pointer: it saves a register and six words of its own before it
  * counts, and then calls back. Among these words are the address of a function, and an address behind a call that is over.
  *
- * With "back" most of the time goes into `called_back`; with "nested" this runs the nameless code once more.
+ * With "back" most of the time goes into `called_back`; with "nested" this runs the nameless code once more; with "shared"
+ * the code is in memory that could be shared with other processes.
  * Ends with code 77 on an architecture for which it has no code.
  */
 #include "workload.h"
@@ -74,7 +75,9 @@ int main(int argc, char **argv)
 {
     if (sizeof code == 1)
         return 77;
-    void *memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const char *how = argc > 1 ? argv[1] : "";
+    int sharing = strcmp(how, "shared") ? MAP_PRIVATE : MAP_SHARED;
+    void *memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, sharing | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return 1;
     memcpy(memory, code, sizeof code);
@@ -86,9 +89,9 @@ int main(int argc, char **argv)
     words[2] = words;
     words[5] = memory;
     announce("");
-    if (argc > 1 && !strcmp(argv[1], "back"))
+    if (!strcmp(how, "back"))
         keep_calling(1000, called_back);
-    else if (argc > 1 && !strcmp(argv[1], "nested"))
+    else if (!strcmp(how, "nested"))
         keep_calling(1000, run_again);
     else
         keep_calling(1000000, nothing);

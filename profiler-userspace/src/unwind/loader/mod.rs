@@ -169,10 +169,12 @@ impl<S: TableStore> TableLoader<S> {
             mapping,
             seen: SystemTime::now(),
         };
-        let Some(opened) = processes.open(backing, &[owner]) else {
-            return false;
+        let opened = match processes.backing(backing) {
+            // Known as code that has no table, it is walked as other memory is.
+            Backing::Memory { .. } => processes.open_shared_memory(&owner),
+            _ => processes.open(backing, &[owner]).map(|opened| opened.file),
         };
-        self.load(keys, priority, &opened.file)
+        opened.is_some_and(|opened| self.load(keys, priority, &opened))
     }
 
     /// Loads the table of a file of which it is known what the kernel half knows it by.
