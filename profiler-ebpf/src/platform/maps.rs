@@ -215,18 +215,14 @@ pub(crate) struct Guess {
     pub(crate) noted: Word,
     /// How many words there were when the walk's first search began; zero if none did.
     pub(crate) first_words: Word,
-    /// How many of these were no native frames.
-    pub(crate) first_others: Word,
     /// How the walk ends if nothing is found; a [`profiler_common::abi::StackEnd`].
     pub(crate) end: Word,
     /// [`Walk::fallbacks`] when the first search began.
     pub(crate) fallbacks: Word,
     /// As `first_words`, when the last search began.
     pub(crate) words: Word,
-    /// As `first_others`, when the last search began.
-    pub(crate) others: Word,
-    /// What the chains were then.
-    pub(crate) stamp: Word,
+    /// What the chains were when the first search began, and when the last did.
+    pub(crate) chains: [SavedChains; 2],
     /// The address of the next word to look at.
     pub(crate) place: Word,
     /// Where the words end that are looked at.
@@ -235,6 +231,17 @@ pub(crate) struct Guess {
     pub(crate) is_root_row: Word,
     /// Not zero while the frame that is looked at is no more than such a word.
     pub(crate) is_trying: Word,
+}
+
+/// What [`Chains`] go back to.
+#[repr(C)]
+pub(crate) struct SavedChains {
+    pub(crate) begun: Word,
+    pub(crate) over: Word,
+    pub(crate) words: Word,
+    pub(crate) steps: Word,
+    /// By [`RuntimeKind`]; only of those that were begun.
+    pub(crate) cursors: [[Word; CURSOR_WORDS]; RUNTIME_KINDS],
 }
 
 /// A copy of words of a user stack; see [`profiler_common::walk::ahead`].

@@ -118,25 +118,20 @@ fn go_on(scratch: &'static Scratch, end: u64) -> ControlFlow<u64> {
                 return ControlFlow::Break(end);
             }
             guess.first_words.store(words);
-            guess.first_others.store(chains.words.load());
             guess.end.store(end);
             guess.fallbacks.store(walk.fallbacks.load());
+            runtime::save(chains, &guess.chains[0]);
         }
         guess.words.store(words);
-        guess.others.store(chains.words.load());
-        guess.stamp.store(stamp(chains));
+        runtime::save(chains, &guess.chains[1]);
         let place = guess.sp.load().wrapping_add(7) & !7;
         guess.place.store(place);
         guess.last.store(place.wrapping_add(8 * MOST_WORDS));
     } else if !is_open {
         return ControlFlow::Break(end);
     }
-    // An interpreter's level was found on the way, which tells that the caller is right; and its functions are not shown twice.
-    if guess.stamp.load() != stamp(chains) {
-        return ControlFlow::Break(end);
-    }
     walk.words.store(guess.words.load());
-    chains.words.store(guess.others.load());
+    runtime::go_back(chains, &guess.chains[1]);
     walk.fallbacks.store(guess.fallbacks.load());
     if try_next(walk, guess) {
         return ControlFlow::Continue(());
@@ -147,20 +142,14 @@ fn go_on(scratch: &'static Scratch, end: u64) -> ControlFlow<u64> {
 
 /// Goes back to where the first search began.
 #[inline(always)]
-fn give_up(walk: &Walk, chains: &Chains, known: &Known) {
+fn give_up(walk: &'static Walk, chains: &'static Chains, known: &Known) {
     let guess = &walk.guess;
     walk.words.store(guess.first_words.load());
-    chains.words.store(guess.first_others.load());
+    runtime::go_back(chains, &guess.chains[0]);
     guess.first_words.store(0);
     known
         .fruitless
         .store(known.fruitless.load().wrapping_add(1));
-}
-
-/// Another number whenever something of the chains has changed.
-#[inline(always)]
-fn stamp(chains: &Chains) -> u64 {
-    chains.begun.load() << 48 ^ chains.over.load() << 32 ^ chains.steps.load()
 }
 
 /// Puts the next word that may be a return address in the place of the frame; false if there is none.

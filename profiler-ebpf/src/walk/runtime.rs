@@ -7,7 +7,9 @@
 use crate::{
     platform::{
         loops::{Turn, repeat},
-        maps::{Chain, Chains, Descriptor, KNOWN, Known, RUNTIME_KINDS, RUNTIMES, Scratch},
+        maps::{
+            Chain, Chains, Descriptor, KNOWN, Known, RUNTIME_KINDS, RUNTIMES, SavedChains, Scratch,
+        },
         memory::{self, UserMemory},
         subprog::subprog,
     },
@@ -42,6 +44,71 @@ pub(crate) fn reset(chains: &Chains) {
     chains.steps.store(0);
     chains.pending.store(0);
     chains.is_rest.store(0);
+}
+
+/// Saves what a walk along these chains has come to.
+#[inline(always)]
+pub(crate) fn save(chains: &'static Chains, saved: &'static SavedChains) {
+    saved.begun.store(chains.begun.load());
+    saved.over.store(chains.over.load());
+    saved.words.store(chains.words.load());
+    saved.steps.store(chains.steps.load());
+    copy_cursors(chains, saved, false);
+}
+
+/// Goes back to what was saved.
+#[inline(always)]
+pub(crate) fn go_back(chains: &'static Chains, saved: &'static SavedChains) {
+    chains.begun.store(saved.begun.load());
+    chains.over.store(saved.over.load());
+    chains.words.store(saved.words.load());
+    chains.steps.store(saved.steps.load());
+    chains.pending.store(0);
+    copy_cursors(chains, saved, true);
+}
+
+/// Copies the cursors of the chains that were begun.
+#[inline(always)]
+fn copy_cursors(chains: &'static Chains, saved: &'static SavedChains, is_back: bool) {
+    let begun = saved.begun.load();
+    if begun != 0 {
+        let mut copying = Copying {
+            chains,
+            saved,
+            begun,
+            is_back,
+        };
+        repeat(RUNTIME_KINDS as u32, &mut copying);
+    }
+}
+
+/// One cursor in each turn.
+struct Copying {
+    chains: &'static Chains,
+    saved: &'static SavedChains,
+    begun: u64,
+    is_back: bool,
+}
+
+impl Turn for Copying {
+    #[inline(always)]
+    fn turn(&mut self, kind: u32) -> ControlFlow<()> {
+        let kind = kind as usize & (RUNTIME_KINDS - 1);
+        let (Some(chain), Some(saved)) = (self.chains.of.get(kind), self.saved.cursors.get(kind))
+        else {
+            return ControlFlow::Break(());
+        };
+        if self.begun >> kind & 1 != 0 {
+            for (own, saved) in chain.cursor.iter().zip(saved) {
+                if self.is_back {
+                    own.store(saved.load());
+                } else {
+                    saved.store(own.load());
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
 }
 
 /// The most turns of a walk that take steps along chains: one more of each runtime tells that there were too many.

@@ -15,7 +15,8 @@ const STACK_BYTES: u32 = 8192;
 const WORK: &str = "for work in sha256 sha512 'rsa2048' ecdsap256 ed25519 '-evp aes-128-gcm' '-evp aes-256-cbc' \
     '-evp chacha20-poly1305' '-evp sha3-256'; do openssl speed -seconds SECONDS -bytes 1024 $work || exit; done";
 
-fn compare(rate: u32, seconds: &str, least: usize) -> Result<(), String> {
+/// Says of at least so many stacks that none is wrong and that no more than so many in a thousand end early.
+fn compare(rate: u32, seconds: &str, least: usize, most_short: usize) -> Result<(), String> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let work = WORK.replace("SECONDS", seconds);
     copy_stacks(folder.path(), rate, STACK_BYTES, &["sh", "-c", &work])?;
@@ -57,7 +58,7 @@ fn compare(rate: u32, seconds: &str, least: usize) -> Result<(), String> {
     assert!(compared >= least, "{compared} of {}", copies.len());
     assert_eq!(wrong, 0);
     assert!(
-        short * 1000 <= compared * 5,
+        short * 1000 <= compared * most_short,
         "{short} of {compared} end early"
     );
     Ok(())
@@ -65,12 +66,13 @@ fn compare(rate: u32, seconds: &str, least: usize) -> Result<(), String> {
 
 #[test]
 fn callers_by_rows_read_from_code_are_those_of_unwind_instructions() {
-    require!(compare(499, "1", 1000));
+    // About 4 end early, and some more by chance.
+    require!(compare(499, "1", 1000, 10));
 }
 
 /// As many as take a minute and hundreds of megabytes.
 #[test]
 #[ignore = "copies hundreds of megabytes"]
 fn ten_thousand_stacks_by_rows_read_from_code_have_the_right_callers() {
-    require!(compare(1999, "3", 10_000));
+    require!(compare(1999, "3", 10_000, 5));
 }
