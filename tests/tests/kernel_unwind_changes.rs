@@ -102,7 +102,8 @@ fn a_library_replaced_while_in_use_is_unwound() {
     profile(&workload, "1.5").assert_complete(&PLUGIN);
 }
 
-/// What was found at an address at one firing is kept for the next, and must not outlive the mapping.
+/// What was found at an address at one firing is kept for the next, and must not outlive the mapping. Both libraries return to
+/// the same addresses.
 #[kernel_test]
 fn libraries_mapped_at_the_same_address_in_turn_are_unwound() {
     let plugin = |name: &str, room: &str| {
@@ -114,7 +115,7 @@ fn libraries_mapped_at_the_same_address_in_turn_are_unwound() {
             .expect("our paths are plain")
             .to_owned()
     };
-    let small = plugin("small.so", "-DROOM=64");
+    let small = plugin("small.so", "-DROOM=5000");
     let large = plugin("large.so", "-DROOM=9000");
     let workload = Recipe::c("swap").make().start(&[&small, &large]);
     let folded = profile(&workload, "3");

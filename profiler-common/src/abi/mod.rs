@@ -45,7 +45,8 @@ pub use programs::{MAX_EVENTS, ProgramId};
 pub use sample::{COMM_BYTES, KEY_WORDS, SampleKey, Stamp, Tally, ThreadState};
 pub use stack::{
     BLOCK_WORDS, Block, Header, KERNEL_SCRATCH_WORDS, MAX_KERNEL_FRAMES, MAX_USER_FRAMES,
-    MAX_USER_WORDS, PADDING_WORDS, RECORD_BLOCKS, StackEnd, StackPosition, USER_SCRATCH_WORDS,
+    MAX_USER_WORDS, PADDING_WORDS, RECORD_BLOCKS, SCRATCH_BYTES, StackEnd, StackPosition,
+    USER_SCRATCH_WORDS,
 };
 pub use table::{How, MAX_RULES, Origin, PageRows, Row, Rule, Slot, TABLE_PAGE_BITS};
 pub use thread::{

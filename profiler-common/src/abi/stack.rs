@@ -32,6 +32,9 @@ pub const USER_SCRATCH_WORDS: usize = scratch(MAX_USER_WORDS);
 /// Words of the longest kernel stack's record while it is built.
 pub const KERNEL_SCRATCH_WORDS: usize = scratch(MAX_KERNEL_FRAMES);
 
+/// What firings of one event put their records together in, on one CPU; the kernel half says what it holds.
+pub const SCRATCH_BYTES: usize = 39_360;
+
 /// Header, words and padding, in whole blocks.
 const fn scratch(words: usize) -> usize {
     (1 + words + PADDING_WORDS).next_multiple_of(BLOCK_WORDS)

@@ -163,6 +163,9 @@ const FROM_CODE: u64 = How::Unsupported as u64;
 /// The stack pointer's DWARF number on x86-64.
 const STACK_POINTER: u8 = crate::walk::x86_64::RSP;
 
+/// The frame pointer's.
+const FRAME_POINTER: u8 = crate::walk::x86_64::RBP;
+
 impl Rule {
     /// The rule of code without unwind instructions.
     pub const MISSING: Self = Self(0);
@@ -215,6 +218,16 @@ impl Rule {
     #[inline(always)]
     pub const fn is_from_code(self) -> bool {
         self.0 >> 36 & 15 > FROM_CODE
+    }
+
+    /// Whether it says no more than distances: of the CFA from the stack or frame pointer, and of saved registers from the
+    /// CFA. Those of compiled code with few exceptions. None that was [read from code](Self::is_from_code) is.
+    #[inline(always)]
+    pub const fn is_plain(self) -> bool {
+        let has_plain_base = self.base() == STACK_POINTER || self.base() == FRAME_POINTER;
+        has_plain_base
+            && self.0 >> 36 & 15 == How::Offset as u64
+            && self.0 >> 40 & 3 == Origin::Cfa as u64
     }
 
     /// Whether it is for the code to which a signal handler returns.
@@ -285,10 +298,29 @@ mod tests {
     }
 
     #[test]
-    fn plain_rules_have_their_documented_meaning() {
+    fn rules_without_parts_have_their_documented_meaning() {
         assert_eq!(Rule::MISSING.how(), How::Missing);
         assert_eq!(Rule::ROOT.how(), How::Root);
         assert_eq!(Rule::UNSUPPORTED.how(), How::Unsupported);
+    }
+
+    #[test]
+    fn only_distances_from_the_stack_or_frame_pointer_are_plain() {
+        for how in (0..16).map(How::from_code) {
+            for base in 0..16 {
+                let is_plain = how == How::Offset && (base == 6 || base == 7);
+                assert_eq!(
+                    Rule::new(how, base, 16).is_plain(),
+                    is_plain,
+                    "{how:?} {base}"
+                );
+            }
+        }
+        let rule = Rule::new(How::Offset, 7, 16);
+        assert!(!rule.from_code().is_plain());
+        for origin in (1..4).map(Origin::from_code) {
+            assert!(!rule.with_slots(origin, Slot(-2), Slot::SAME).is_plain());
+        }
     }
 
     #[test]

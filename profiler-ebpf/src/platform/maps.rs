@@ -19,8 +19,8 @@ use profiler_common::{
     abi::{
         self, ASLEEP_WORDS, BLOCK_WORDS, CODE_SLOT_BITS, CodeState, Fallbacks,
         KERNEL_SCRATCH_WORDS, KEY_WORDS, LastRequest, MAPPING_EVENT_WORDS, MAX_KERNEL_FRAMES,
-        MAX_RULES, NAME_BYTES, PATH_BYTES, SLAB_WORDS, SYMBOL_BYTES, Switches, ThreadEntry,
-        USER_SCRATCH_WORDS, WakerEntry,
+        MAX_RULES, NAME_BYTES, PATH_BYTES, SCRATCH_BYTES, SLAB_WORDS, SYMBOL_BYTES, Switches,
+        ThreadEntry, USER_SCRATCH_WORDS, WakerEntry,
     },
     runtime::{CURSOR_WORDS, DESCRIPTOR_WORDS, DESCRIPTORS, FETCH_WORDS, RuntimeKind},
     walk::{
@@ -61,7 +61,12 @@ pub(crate) struct Scratch {
     pub(crate) wait: Wait,
     pub(crate) report: Report,
     pub(crate) chains: Chains,
+    /// Rules of return addresses, each in the set that its address has. Behind all else: the rest is within reach of an
+    /// instruction's offset, of 16 bits, so that it takes no registers of its own.
+    pub(crate) returns: [ReturnRules; RETURN_SETS],
 }
+
+const _: () = assert!(size_of::<Scratch>() == SCRATCH_BYTES);
 
 /// The chains of interpreters that a walk follows.
 #[repr(C)]
@@ -200,6 +205,10 @@ pub(crate) struct Walk {
     pub(crate) at_entry: Word,
     /// Rules that were found lately, each at the place that its address has.
     pub(crate) rules: [Remembered; REMEMBERED],
+    /// The number of what lies where in the process's memory; see [`Known::memory_state`].
+    pub(crate) memory_state: Word,
+    /// The last number given.
+    pub(crate) memory_states: Word,
     /// What was read of the stack last.
     pub(crate) stack: StackCopy,
     /// The search for a return address.
@@ -270,6 +279,23 @@ pub(crate) struct Remembered {
     pub(crate) rule: Word,
 }
 
+/// In how many sets rules of return addresses are kept: a power of two. 8 KiB.
+pub(crate) const RETURN_SETS: usize = 128;
+
+/// A set of rules of return addresses: a line of memory. The first is the latest.
+#[repr(C, align(64))]
+pub(crate) struct ReturnRules(pub(crate) [ReturnRule; 2]);
+
+/// The rule of a return address of one process, in one state of its memory.
+#[repr(C, align(32))]
+pub(crate) struct ReturnRule {
+    pub(crate) address: Word,
+    /// See [`Known::memory_state`]; zero if there is no rule here yet.
+    pub(crate) memory_state: Word,
+    /// A [plain](profiler_common::abi::Rule::is_plain) one.
+    pub(crate) rule: Word,
+}
+
 /// For how many processes answers are kept from one firing to the next. A power of two.
 pub(crate) const KNOWN: usize = 8;
 
@@ -282,6 +308,9 @@ pub(crate) struct Known {
     /// Which process, and which state of its mappings and of the index of code; see
     /// [`crate::walk::code_cache::refresh`].
     pub(crate) stamp: [Word; 4],
+    /// A number that no other stamp has or had on this CPU slot; zero where the kernel does not count changes of
+    /// mappings.
+    pub(crate) memory_state: Word,
     /// How often the kernel was asked what lies at an address.
     pub(crate) turn: Word,
     /// Which of `found` is looked at.

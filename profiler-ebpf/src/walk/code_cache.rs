@@ -161,7 +161,16 @@ fn refresh(cpu_slot: u32) -> Option<()> {
         for found in &known.found {
             found.end.store(0);
         }
+        known.memory_state.store(match changes {
+            Some(_) => {
+                let number = walk.memory_states.load().wrapping_add(1);
+                walk.memory_states.store(number);
+                number
+            }
+            None => 0,
+        });
     }
+    walk.memory_state.store(known.memory_state.load());
     Some(())
 }
 

@@ -15,7 +15,7 @@ use crate::{
     sample::context::SampleContext,
     task::{self, UserMode},
     walk::{
-        code_cache, frame_pointers, guess, machine_code, mappings, rules, runtime,
+        code_cache, frame_pointers, guess, machine_code, mappings, return_rules, rules, runtime,
         stack_memory::StackMemory,
     },
 };
@@ -66,6 +66,9 @@ impl UserWalk {
         if config::has(Switches::RUNTIMES) && runtime::is_pending(self.scratch) {
             return runtime::go_on(self.cpu_slot);
         }
+        if self.scratch.walk.memory_state.load() != 0 && !self.is_trying() {
+            return_rules::follow_return_rules(self.cpu_slot);
+        }
         let others = self.other_words();
         let index = (self.scratch.walk.words.load() as u32).wrapping_sub(others);
         // A frame of an interpreter has two words.
@@ -91,7 +94,7 @@ impl UserWalk {
             return end(StackEnd::Implausible);
         };
         let kind = found.kind.load();
-        if config::has(Switches::GUESS) && guess::is_trying(&self.scratch.walk) {
+        if self.is_trying() {
             return guess::settle(self.scratch, place, kind, address);
         }
         if kind == Found::NOWHERE {
@@ -114,6 +117,12 @@ impl UserWalk {
             return runtime::enter(self.cpu_slot, own_address, frame.sp, index == 0, outcome);
         }
         outcome
+    }
+
+    /// Whether the frame that is looked at is no more than a word that may be a return address.
+    #[inline(always)]
+    fn is_trying(&self) -> bool {
+        config::has(Switches::GUESS) && guess::is_trying(&self.scratch.walk)
     }
 
     /// Puts the frame's caller in its place, or says why there is none.
@@ -154,6 +163,9 @@ impl UserWalk {
                     if rule.is_signal() && index > 0 {
                         // A handler returns to the trampoline's first byte, which nothing called.
                         place.store(frame.ip.wrapping_add(1));
+                    }
+                    if CodeState(table).runtime() == 0 {
+                        return_rules::keep_return_rule(self.cpu_slot, rule);
                     }
                     rules::follow_rule(self.cpu_slot, rule)
                 }

@@ -4,10 +4,7 @@
 
 use super::Error;
 use super::events::queue_bytes;
-use profiler_common::abi::{
-    Block, Counters, KERNEL_SCRATCH_WORDS, MAPPING_EVENT_WORDS, NAME_BYTES, PATH_BYTES, SIDES,
-    Tally, USER_SCRATCH_WORDS,
-};
+use profiler_common::abi::{Block, Counters, SCRATCH_BYTES, SIDES, Tally};
 
 /// Numbers of entries of the maps that are sized at load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,18 +21,8 @@ pub(super) struct Sizes {
     pub(super) blocks: u32,
 }
 
-/// What one event takes on one CPU: its counters and its scratch space.
-const CPU_SLOT_BYTES: u64 = (size_of::<Counters>()
-    + 8 * (USER_SCRATCH_WORDS + KERNEL_SCRATCH_WORDS + WALK_WORDS + MAPPING_EVENT_RECORD_WORDS))
-    as u64;
-
-/// The walk itself: the key, the frame, registers, a node of the tree of mappings, and what is kept from one
-/// firing to the next, which is 8 processes' mappings in 24 words each and 128 rules in 4 words each; the chains of
-/// interpreters, 8 of them in 10 words each, and 32 words of their memory; where a function's strings lie.
-const WALK_WORDS: usize = 64 + 8 * 24 + 128 * 4 + (15 + 32 + 8 * 10) + 11;
-
-/// The record of a mapping event, with its path.
-const MAPPING_EVENT_RECORD_WORDS: usize = MAPPING_EVENT_WORDS + (PATH_BYTES + NAME_BYTES) / 8 + 12;
+/// What one event takes on one CPU: its counters and its scratch memory.
+const CPU_SLOT_BYTES: u64 = (size_of::<Counters>() + SCRATCH_BYTES) as u64;
 
 /// The positions of the queue of kernel events, announced processes, reported mappings, reported functions, descriptors of
 /// runtimes, control, symbol name, constants; each map's page roundings and bookkeeping.

@@ -1,5 +1,6 @@
 /*
- * What `host` loads.
+ * What `host` and `swap` load. Wherever in the outer frame a return address is looked for, there is one: who has the size
+ * of the frame wrong does not notice.
  *
  * -DROOM=BYTES   the least size of each frame
  */
@@ -19,7 +20,8 @@ FRAME __attribute__((visibility("hidden"))) int plugin_inner(void)
 
 FRAME int plugin_outer(void)
 {
-    volatile char room[ROOM * 3];
-    room[0] = room[ROOM - 1] = 1;
-    return plugin_inner() + room[0];
+    void *volatile room[(ROOM * 3 + 7) / 8];
+    for (unsigned i = 0; i < sizeof room / sizeof *room; i++)
+        room[i] = __builtin_return_address(0);
+    return plugin_inner() + (room[0] != 0);
 }

@@ -1,6 +1,9 @@
 extern crate std;
 use super::*;
-use proptest::prelude::{any, prop_assert, proptest};
+use proptest::{
+    collection::vec,
+    prelude::{Just, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest},
+};
 use std::collections::HashMap;
 
 const SP: u64 = 0x7000_0000;
@@ -252,6 +255,45 @@ proptest! {
         if let Step::Caller(caller) = step(rule, &frame, register, &Everywhere(content)) {
             prop_assert!(is_user_address(caller.ip));
         }
+    }
+}
+
+/// Some registers of a frame: known, saved or lost.
+fn any_register() -> impl Strategy<Value = Kept> {
+    (0u64..3, 0u64..64).prop_map(|(how, word)| Kept::from_parts(how, SP + 8 * word))
+}
+
+/// A slot near the CFA, or one of the special values.
+fn any_slot() -> impl Strategy<Value = Slot> {
+    prop_oneof![
+        Just(Slot::SAME),
+        Just(Slot::LOST),
+        (-8i16..2).prop_map(Slot)
+    ]
+}
+
+proptest! {
+    #[test]
+    fn a_plain_rule_is_followed_as_any_other(
+        base in prop_oneof![Just(RSP), Just(RBP)],
+        operand in -64i32..128, fp_slot in any_slot(), bx_slot in any_slot(),
+        fp in any_register(), bx in any_register(), is_first in any::<bool>(),
+        stack in vec(prop_oneof![Just(CODE), Just(0), Just(1), (0u64..64).prop_map(|word| SP + 8 * word)], 64),
+    ) {
+        let memory = Words((SP..).step_by(8).zip(stack).collect());
+        let rule = Rule::new(How::Offset, base, operand & !3).with_slots(Origin::Cfa, fp_slot, bx_slot);
+        prop_assert!(rule.is_plain());
+        let reached = if is_first { Reached::CalledFirst } else { Reached::Called };
+        let frame = Frame { sp: SP + 64, fp, bx, reached, ..running() };
+        let mut caller = frame;
+        let outcome = match advance_plain(rule, &mut caller, &memory) {
+            Ok(()) => Step::Caller(caller),
+            Err(end) => {
+                prop_assert_eq!(caller, frame);
+                Step::End(end)
+            }
+        };
+        prop_assert_eq!(outcome, run(rule, frame, &memory));
     }
 }
 

@@ -1,0 +1,133 @@
+//! Follows frames whose return addresses have known rules: what lies there need not be looked up.
+//!
+//! In: the frame that is looked at, in the scratch memory. Out: its place in the walk's record and its callers', up to the first
+//! whose rule is not known.
+//!
+//! A rule is kept for one number of the state of a process's memory, which is another one after each change of its mappings
+//! and of the index of code. Not kept are rules of a runtime's code, whose frames may run interpreted ones.
+
+use crate::{
+    platform::{
+        config,
+        loops::{Turn, repeat},
+        maps::{RETURN_SETS, ReturnRule, ReturnRules, Scratch},
+        subprog::subprog,
+    },
+    walk::stack_memory::StackMemory,
+};
+use core::{hint::black_box, ops::ControlFlow};
+use profiler_common::{
+    abi::{MAX_USER_FRAMES, MAX_USER_WORDS, Rule, Switches},
+    walk::native,
+};
+
+subprog! {
+    /// Keeps the rule of the frame that is looked at, if it is one to follow by [`follow_return_rules`].
+    pub(crate) fn keep_return_rule(cpu_slot: u32, rule: Rule) {
+        if let Some(scratch) = Scratch::of(cpu_slot) {
+            keep(scratch, rule);
+        }
+    }
+}
+
+#[inline(always)]
+fn keep(scratch: &'static Scratch, rule: Rule) {
+    let state = scratch.walk.memory_state.load();
+    let frame = scratch.walk.frame();
+    if state == 0 || !rule.is_plain() || !frame.has_called() {
+        return;
+    }
+    let ReturnRules([first, second]) = set(scratch, frame.ip);
+    if first.memory_state.load() == state {
+        second.address.store(first.address.load());
+        second.memory_state.store(state);
+        second.rule.store(first.rule.load());
+    }
+    first.address.store(frame.ip);
+    first.memory_state.store(state);
+    first.rule.store(rule.0);
+}
+
+/// The set of a return address.
+#[inline(always)]
+fn set(scratch: &'static Scratch, address: u64) -> &'static ReturnRules {
+    &scratch.returns[(address ^ address >> 8) as usize & (RETURN_SETS - 1)]
+}
+
+/// The rule of a return address, if it is kept.
+#[inline(always)]
+fn find(scratch: &'static Scratch, address: u64) -> Option<Rule> {
+    let state = scratch.walk.memory_state.load();
+    let holds =
+        |one: &ReturnRule| one.address.load() == address && one.memory_state.load() == state;
+    let ReturnRules([first, second]) = set(scratch, address);
+    if holds(first) {
+        Some(Rule(first.rule.load()))
+    } else if holds(second) {
+        Some(Rule(second.rule.load()))
+    } else {
+        None
+    }
+}
+
+subprog! {
+    /// Notes the frame that is looked at and its callers, as far as their rules are kept.
+    pub(crate) fn follow_return_rules(cpu_slot: u32) {
+        if let Some(scratch) = Scratch::of(cpu_slot)
+            && scratch.walk.frame().has_called()
+        {
+            repeat(room(scratch), &mut Callers { scratch });
+        }
+    }
+}
+
+/// For how many native frames more there is room.
+#[inline(always)]
+fn room(scratch: &'static Scratch) -> u32 {
+    let others = if config::has(Switches::RUNTIMES) || config::has(Switches::GUESS) {
+        scratch.chains.words.load()
+    } else {
+        0
+    };
+    // A frame of an interpreter has two words.
+    let frames = scratch.walk.words.load().wrapping_sub(others / 2);
+    (MAX_USER_FRAMES as u32).saturating_sub(frames as u32)
+}
+
+/// Frames, one in each turn.
+struct Callers {
+    scratch: &'static Scratch,
+}
+
+impl Turn for Callers {
+    #[inline(always)]
+    fn turn(&mut self, _: u32) -> ControlFlow<()> {
+        match self.step() {
+            Some(()) => ControlFlow::Continue(()),
+            None => ControlFlow::Break(()),
+        }
+    }
+}
+
+impl Callers {
+    /// Notes the frame and puts its caller in its place; none, and nothing is changed, if that takes more than its rule.
+    #[inline(always)]
+    fn step(&self) -> Option<()> {
+        let Scratch { user, walk, .. } = self.scratch;
+        let mut frame = walk.frame();
+        let address = frame.ip;
+        let rule = find(self.scratch, address)?;
+        let words = walk.words.load();
+        // Hidden from the compiler, which would compute the place before it has checked the number.
+        let index = black_box(words as usize);
+        if index >= MAX_USER_WORDS {
+            return None;
+        }
+        // It counts once it is noted that there is a word more.
+        user.get(1 + index)?.store(address);
+        native::advance_plain(rule, &mut frame, &StackMemory(&walk.stack)).ok()?;
+        walk.words.store(words.wrapping_add(1));
+        walk.put(frame);
+        Some(())
+    }
+}
