@@ -168,6 +168,10 @@ fn insert(
     sp: u64,
     flags: u64,
 ) -> ControlFlow<u64> {
+    let chains = &scratch.chains;
+    // At once, or they would be kept on the stack, of which older kernels have just enough.
+    chains.address.store(address);
+    chains.sp.store(sp);
     let Some(known) = known(scratch) else {
         return ControlFlow::Continue(());
     };
@@ -183,12 +187,9 @@ fn insert(
         // Which level's it is cannot be told; what is left is shown behind the mark.
         return ControlFlow::Continue(());
     }
-    let chains = &scratch.chains;
     let Some(kind) = prepare(chains, descriptor, bias) else {
         return ControlFlow::Continue(());
     };
-    chains.address.store(address);
-    chains.sp.store(sp);
     chains.caller_sp.store(scratch.walk.sp());
     chains.is_first.store(flags & 1);
     level_of(kind, cpu_slot)
