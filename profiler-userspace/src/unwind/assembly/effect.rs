@@ -150,7 +150,7 @@ fn place(state: &State, instruction: &Instruction) -> Value {
 }
 
 /// The number of a general register of eight bytes.
-fn number(register: Register) -> Option<usize> {
+pub(super) fn number(register: Register) -> Option<usize> {
     register.is_gpr64().then(|| register.number())
 }
 

@@ -253,6 +253,33 @@ fn a_place_in_the_middle_of_a_function_is_not_taken_for_a_beginning() {
 }
 
 #[test]
+fn what_does_as_no_function_may_is_a_label() {
+    let rules = |code: &[u8], trust: [&[u64]; 2]| {
+        let code = [b"\x31\xc0\xc3", code].concat();
+        words(&table(&code, trust[0], trust[1]), &[3])
+    };
+    let labels: [&[u8]; 4] = [
+        b"\x8b\x03\xc3",     // mov eax, [rbx]; ret
+        b"\xff\xd0\xc3",     // call rax, with a stack that is not aligned; ret
+        b"\x31\xdb\xc3",     // xor ebx, ebx; ret
+        b"\x31\xdb\xff\xe0", // xor ebx, ebx; jmp rax
+    ];
+    for code in labels {
+        assert_eq!(rules(code, [&[0], &[3]]), ["no unwind info"], "{code:x?}");
+        // What is one for certain may do as it likes.
+        assert_eq!(rules(code, [&[0, 3], &[]]), ["cfa=rsp+8"], "{code:x?}");
+    }
+    let functions: [&[u8]; 3] = [
+        b"\x50\xff\xd0\x59\xc3",     // push rax; call rax; pop rcx; ret
+        b"\x53\x31\xdb\x5b\xc3",     // push rbx; xor ebx, ebx; pop rbx; ret
+        b"\xe8\xf8\xff\xff\xff\xc3", // call 0; ret
+    ];
+    for code in functions {
+        assert_eq!(rules(code, [&[0], &[3]]), ["cfa=rsp+8"], "{code:x?}");
+    }
+}
+
+#[test]
 fn the_first_function_of_a_program_has_no_caller() {
     let code = Undescribed {
         // xor ebp, ebp; hlt

@@ -7,7 +7,7 @@ use super::effect;
 use super::leaves::Leaves;
 use super::parts::{Parts, is_padding};
 use super::registers::Registers;
-use super::state::{Base, State};
+use super::state::{Base, KEPT, State, Value};
 use super::states::States;
 use super::visited::{Reached, Visited};
 use iced_x86::{
@@ -95,6 +95,8 @@ pub(super) struct Walk<'c> {
     pub(super) visited: Visited,
     pub(super) states: States,
     steps_left: usize,
+    /// How sure it is that what is followed now is a function.
+    trust: Trust,
     /// Where functions begin.
     pub(super) begins: BTreeSet<u32>,
     /// Where functions begin that are called and not followed yet.
@@ -122,6 +124,7 @@ impl<'c> Walk<'c> {
             visited: Visited::new(parts.places()),
             states: States::new(),
             steps_left: parts.places().saturating_mul(MAX_STEPS_PER_BYTE),
+            trust: Trust::Certain,
             begins: BTreeSet::new(),
             called: Vec::new(),
             taken: BTreeSet::new(),
@@ -141,6 +144,7 @@ impl<'c> Walk<'c> {
     /// # Errors
     /// There was too much to follow.
     pub(super) fn begin(&mut self, place: u32, state: u32, trust: Trust) -> Result<(), Refusal> {
+        self.trust = trust;
         let called_before = self.called.len();
         let mut behind_calls = Vec::new();
         let mut left = Left::default();
@@ -264,6 +268,9 @@ impl<'c> Walk<'c> {
             self.steps_left = self.steps_left.checked_sub(1).ok_or(Refusal::Budget)?;
             decoder.decode_out(&mut instruction);
             if instruction.is_invalid() {
+                return Err(Refusal::Contradiction);
+            }
+            if self.trust == Trust::Likely && is_unlike_functions(&instruction, &state) {
                 return Err(Refusal::Contradiction);
             }
             let is_call = instruction.is_call_near() || instruction.is_call_near_indirect();
@@ -416,4 +423,24 @@ impl<'c> Walk<'c> {
             _ => Ok(instruction.mnemonic() != Mnemonic::Hlt),
         }
     }
+}
+
+/// Whether no function does this, in this state, that another may call by its address (System V ABI, AMD64 supplement,
+/// sections 3.2.1 and 3.2.2): then a label of a computed jump was taken for one. Direct calls tell nothing: assembly
+/// calls its own helpers with any stack.
+fn is_unlike_functions(instruction: &Instruction, state: &State) -> bool {
+    let changes_kept =
+        |&register: &usize| state.register(register) != Value::Caller(register as u8);
+    // What a function finds in the registers that it keeps is its caller's business.
+    let base = effect::number(instruction.memory_base());
+    base.is_some_and(|base| matches!(state.register(base), Value::Caller(_)))
+        || match instruction.flow_control() {
+            FlowControl::IndirectCall => {
+                matches!(state.stack(), Some((Base::Cfa, offset)) if offset % 16 != 0)
+            }
+            FlowControl::Return | FlowControl::IndirectBranch => {
+                state.stack() == Some((Base::Cfa, -8)) && KEPT.iter().any(changes_kept)
+            }
+            _ => false,
+        }
 }
