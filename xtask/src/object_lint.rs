@@ -14,6 +14,13 @@ use crate::object_code::Code;
 /// What tells the kernel which of its functions the programs may call.
 const LICENSE: &[u8] = b"Dual MIT/GPL\0";
 
+/// How much stack functions may take that call one another, each rounded up to [`STACK_STEP`], in bytes
+/// (`check_max_stack_depth` in Linux 6.1's `kernel/bpf/verifier.c`).
+const STACK_BYTES: u64 = 512;
+
+/// See [`STACK_BYTES`].
+const STACK_STEP: u64 = 32;
+
 /// Checks an object; returns its size, its programs and the kernel functions that it calls.
 pub(crate) fn lint(bytes: &[u8]) -> Result<String> {
     let file = object::File::parse(bytes).context("the BPF object is no object file")?;
@@ -58,6 +65,16 @@ pub(crate) fn lint(bytes: &[u8]) -> Result<String> {
             "these functions call in a circle, which the kernel refuses: {}",
             circle.join(" -> ")
         ));
+    } else {
+        for program in code.programs() {
+            let (bytes, chain) = deepest(&program.name, &code);
+            if bytes > STACK_BYTES {
+                wrong.push(format!(
+                    "these functions take {bytes} bytes of stack together, of {STACK_BYTES}: {}",
+                    chain.join(" -> ")
+                ));
+            }
+        }
     }
     for path in absolute_paths(&file) {
         wrong.push(format!("it holds an absolute path, {path}"));
@@ -127,6 +144,19 @@ fn circle_from<'code>(
     chain.pop();
     cleared.insert(name);
     found
+}
+
+/// The calls from a function on that take the most stack, and how much that is in bytes. No call may lead back.
+fn deepest<'code>(name: &'code str, code: &'code Code) -> (u64, Vec<&'code str>) {
+    let function = code.functions.iter().find(|other| other.name == name);
+    let own = function.map_or(0, |function| function.stack_bytes).max(1);
+    let callees = code.calls.get(name).into_iter().flatten();
+    let (bytes, mut chain) = callees
+        .map(|callee| deepest(callee, code))
+        .max()
+        .unwrap_or_default();
+    chain.insert(0, name);
+    (own.next_multiple_of(STACK_STEP) + bytes, chain)
 }
 
 /// Paths of the machine where the object was made, in any section that holds text.
