@@ -28,11 +28,11 @@ use flame_bpf::process::{CopiedText, FunctionEvent, ProcessKey};
 use flame_bpf::runtime;
 use profiler_common::abi::FrameWord;
 use profiler_common::runtime::{
-    DESCRIPTOR_WORDS, Encoding, NativeFrame, Piece, Process, Runtime, RuntimeKind,
+    DESCRIPTOR_WORDS, Described, Encoding, NativeFrame, Piece, Process, Runtime, RuntimeKind,
     cpython::CPython,
     lua::Lua,
     luajit::LuaJit,
-    memory::{Recorded, Shown, walk},
+    memory::{Recorded, Shown, walk, walk_asking_each},
     perl::Perl,
     php::Php,
     ruby::Ruby,
@@ -259,11 +259,13 @@ impl<P: Bytes> Memory for Noting<P> {
     }
 }
 
-impl<P: Bytes> Process for Noting<P> {
+impl<P: Bytes> Described for Noting<P> {
     fn descriptor(&self, index: usize) -> u64 {
         self.descriptor.get(index).copied().unwrap_or(0)
     }
+}
 
+impl<P: Bytes> Process for Noting<P> {
     fn bias(&self) -> u64 {
         self.bias
     }
@@ -308,6 +310,11 @@ fn walk_in(process: &impl Process, natives: &[NativeFrame], breaks: bool) -> Wal
 
 fn walk_of<R: Runtime>(process: &impl Process, natives: &[NativeFrame], breaks: bool) -> Walk {
     let shown = walk::<R>(process, natives, breaks);
+    assert_eq!(
+        shown,
+        walk_asking_each::<R>(process, natives, breaks),
+        "what is passed runs no level"
+    );
     let mut names = BTreeMap::new();
     let lines = shown.iter().map(|shown| match *shown {
         Shown::Native(_) => "native".to_owned(),

@@ -15,16 +15,23 @@ mod seen;
 
 pub use layout::{CODE_BEGIN, Shape, at};
 
-use super::{Begin, ChainFrame, Cursor, NativeFrame, Process, Runtime, Strings};
+use super::{Begin, ChainFrame, Cursor, Described, NativeFrame, Process, Runtime, Strings};
 
 /// CPython.
 #[derive(Clone, Copy, Debug)]
 pub struct CPython;
 
 impl Runtime for CPython {
+    const BOUNDARY: usize = chain::BOUNDARY;
+
     #[inline(always)]
     fn begin(process: &impl Process, cursor: &impl Cursor, _: &NativeFrame) -> Begin {
         chain::begin(process, cursor)
+    }
+
+    #[inline(always)]
+    fn may_run_level(file: &impl Described, address: u64) -> bool {
+        chain::may_run_level(file, address)
     }
 
     #[inline(always)]

@@ -19,7 +19,7 @@ mod state;
 
 pub use layout::{MOST_SITES, NOT_CALLED_BY_NEXT, at, site};
 
-use super::{Begin, ChainFrame, Cursor, NativeFrame, Process, Runtime, Strings};
+use super::{Begin, ChainFrame, Cursor, Described, NativeFrame, Process, Runtime, Strings};
 
 /// PUC Lua.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +35,11 @@ impl Runtime for Lua {
         } else {
             Begin::Begun
         }
+    }
+
+    #[inline(always)]
+    fn may_run_level(file: &impl Described, address: u64) -> bool {
+        chain::may_run_level(file, address)
     }
 
     #[inline(always)]

@@ -17,7 +17,7 @@ mod layout;
 pub use chain::{Interpreter, is_frame};
 pub use layout::{DISPATCH, FRAME_STEP, MOST_FRAME_STEPS, NOT_CALLED_BY_NEXT, at};
 
-use super::{Begin, ChainFrame, Cursor, NativeFrame, Process, Runtime, Strings};
+use super::{Begin, ChainFrame, Cursor, Described, NativeFrame, Process, Runtime, Strings};
 
 /// LuaJIT.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +34,11 @@ impl Runtime for LuaJit {
         } else {
             Begin::Begun
         }
+    }
+
+    #[inline(always)]
+    fn may_run_level(file: &impl Described, address: u64) -> bool {
+        Interpreter::holds(file, address)
     }
 
     #[inline(always)]

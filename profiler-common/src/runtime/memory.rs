@@ -4,8 +4,8 @@
 //! kernel half would take.
 
 use super::{
-    Begin, CURSOR_WORDS, ChainFrame, Cursor, DESCRIPTOR_WORDS, FETCH_WORDS, NativeFrame, Process,
-    Runtime,
+    Begin, CURSOR_WORDS, ChainFrame, Cursor, DESCRIPTOR_WORDS, Described, FETCH_WORDS, NativeFrame,
+    Process, Runtime,
 };
 use crate::{abi::MAX_USER_FRAMES, walk::Memory};
 use std::{cell::Cell, collections::BTreeMap, vec::Vec};
@@ -71,11 +71,13 @@ impl Memory for Recorded {
     }
 }
 
-impl Process for Recorded {
+impl Described for Recorded {
     fn descriptor(&self, index: usize) -> u64 {
         self.descriptor.get(index).copied().unwrap_or(0)
     }
+}
 
+impl Process for Recorded {
     fn bias(&self) -> u64 {
         self.bias
     }
@@ -143,12 +145,30 @@ const MOST_FRAMES: usize = MAX_USER_FRAMES;
 /// The most steps along a chain.
 const MOST_STEPS: usize = 4 * MOST_FRAMES;
 
-/// Walks native frames, all in the runtime's object, as the kernel half does. If the walk `breaks` behind the last, the rest
-/// of the chain follows.
+/// Walks native frames, all in the runtime's object, as the kernel half does: those that certainly run no level are passed. If
+/// the walk `breaks` behind the last, the rest of the chain follows.
 pub fn walk<R: Runtime>(
     process: &impl Process,
     natives: &[NativeFrame],
     breaks: bool,
+) -> Vec<Shown> {
+    walk_all::<R>(process, natives, breaks, true)
+}
+
+/// As [`walk`], and asks about each native frame: what the kernel half does where it meets them for the first time.
+pub fn walk_asking_each<R: Runtime>(
+    process: &impl Process,
+    natives: &[NativeFrame],
+    breaks: bool,
+) -> Vec<Shown> {
+    walk_all::<R>(process, natives, breaks, false)
+}
+
+fn walk_all<R: Runtime>(
+    process: &impl Process,
+    natives: &[NativeFrame],
+    breaks: bool,
+    passes: bool,
 ) -> Vec<Shown> {
     let mut walk = Walk {
         process,
@@ -159,7 +179,8 @@ pub fn walk<R: Runtime>(
         over: false,
     };
     for (index, native) in natives.iter().enumerate() {
-        if walk.begin::<R>(native) && R::is_level(process, &walk.cursor, native) {
+        let is_passed = passes && walk.runs_no_level::<R>(native);
+        if !is_passed && walk.begin::<R>(native) && R::is_level(process, &walk.cursor, native) {
             walk.level::<R>();
         }
         walk.shown.push(Shown::Native(index));
@@ -191,6 +212,15 @@ impl<P: Process> Walk<'_, P> {
             }
         }
         self.begun && !self.over
+    }
+
+    /// Whether it is certain that a native frame runs no level.
+    fn runs_no_level<R: Runtime>(&self, native: &NativeFrame) -> bool {
+        let boundary = self.cursor.0.get(R::BOUNDARY).map_or(0, Cell::get);
+        native.is_first == 0
+            && (self.over
+                || !R::may_run_level(self.process, native.address)
+                || self.begun && boundary != 0 && native.caller_sp <= boundary)
     }
 
     /// The frames of a level.

@@ -77,12 +77,25 @@ impl RuntimeKind {
     }
 }
 
-/// What a runtime's code sees of the process that is walked, and of the file that its runtime is in.
-pub trait Process: Memory {
+/// What a runtime's code sees of the file that its runtime is in.
+pub trait Described {
     /// Word `index` of the file's descriptor; zero beyond [`DESCRIPTOR_WORDS`]. Word 0 is [`first_word`]; each runtime says
     /// what the others are.
     fn descriptor(&self, index: usize) -> u64;
 
+    /// Whether an address of the file's own is in a function or its cold part, whose begin, end, begin and end are the words from
+    /// `first` on.
+    #[inline(always)]
+    fn is_within(&self, first: usize, address: u64) -> bool {
+        let within = |first: usize| {
+            self.descriptor(first) <= address && address < self.descriptor(first + 1)
+        };
+        within(first) || within(first + 2)
+    }
+}
+
+/// What a runtime's code sees of the process that is walked, and of the file that its runtime is in.
+pub trait Process: Memory + Described {
     /// What to add to an address of the file's own to have the address in the process.
     fn bias(&self) -> u64;
 
@@ -289,6 +302,14 @@ pub trait Runtime {
     /// such code does not tell how many of its functions lie between: they are shown behind the mark that the native walk ends
     /// with, and no caller is [looked for](crate::walk::guess).
     const MAKES_CODE: bool = false;
+
+    /// The word of the cursor that holds an address in the native frame of the next level, or zero while it is not known; at
+    /// least [`CURSOR_WORDS`] if there is none. Native frames that lie below such an address run no level.
+    const BOUNDARY: usize = CURSOR_WORDS;
+
+    /// Whether a native frame at this address, the object's own, may run a level. Says no only where
+    /// [`is_level`](Self::is_level) says no, and does nothing else, whatever the frame and the cursor.
+    fn may_run_level(file: &impl Described, address: u64) -> bool;
 
     /// Finds the head of the running thread's chain. Where a native walk broke before it came to the runtime's object, it is
     /// asked about [`NativeFrame::ANY`].

@@ -15,7 +15,7 @@ mod layout;
 
 pub use layout::at;
 
-use super::{Begin, ChainFrame, Cursor, NativeFrame, Process, Runtime, Strings};
+use super::{Begin, ChainFrame, Cursor, Described, NativeFrame, Process, Runtime, Strings};
 
 /// perl 5.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +25,12 @@ impl Runtime for Perl {
     #[inline(always)]
     fn begin(process: &impl Process, cursor: &impl Cursor, native: &NativeFrame) -> Begin {
         chain::begin(process, cursor, native)
+    }
+
+    #[inline(always)]
+    fn may_run_level(file: &impl Described, address: u64) -> bool {
+        // Where there is no key, any native frame of perl's tells that it is this thread that runs Perl.
+        file.descriptor(at::KEY) == 0 || file.is_within(at::LOOP, address)
     }
 
     #[inline(always)]

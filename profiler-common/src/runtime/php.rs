@@ -15,7 +15,7 @@ mod level;
 
 pub use layout::at;
 
-use super::{Begin, ChainFrame, Cursor, NativeFrame, Process, Runtime, Strings};
+use super::{Begin, ChainFrame, Cursor, Described, NativeFrame, Process, Runtime, Strings};
 
 /// PHP.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +27,11 @@ impl Runtime for Php {
     #[inline(always)]
     fn begin(process: &impl Process, cursor: &impl Cursor, _: &NativeFrame) -> Begin {
         chain::begin(process, cursor)
+    }
+
+    #[inline(always)]
+    fn may_run_level(file: &impl Described, address: u64) -> bool {
+        file.is_within(at::LOOP, address)
     }
 
     #[inline(always)]

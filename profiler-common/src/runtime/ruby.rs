@@ -14,7 +14,7 @@ mod level;
 
 pub use layout::{Access, Length, at};
 
-use super::{Begin, ChainFrame, Cursor, NativeFrame, Process, Runtime, Strings};
+use super::{Begin, ChainFrame, Cursor, Described, NativeFrame, Process, Runtime, Strings};
 
 /// Ruby.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +26,11 @@ impl Runtime for Ruby {
     #[inline(always)]
     fn begin(process: &impl Process, cursor: &impl Cursor, _: &NativeFrame) -> Begin {
         chain::begin(process, cursor)
+    }
+
+    #[inline(always)]
+    fn may_run_level(file: &impl Described, address: u64) -> bool {
+        file.is_within(at::LOOP, address) || file.is_within(at::EXECUTE, address)
     }
 
     #[inline(always)]

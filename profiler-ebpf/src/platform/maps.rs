@@ -294,6 +294,8 @@ pub(crate) struct ReturnRule {
     pub(crate) memory_state: Word,
     /// A [plain](profiler_common::abi::Rule::is_plain) one.
     pub(crate) rule: Word,
+    /// The [`RuntimeKind`] whose levels a frame there may run, plus one; zero if it runs none.
+    pub(crate) runtime: Word,
 }
 
 /// For how many processes answers are kept from one firing to the next. A power of two.

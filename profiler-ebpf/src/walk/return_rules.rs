@@ -4,7 +4,7 @@
 //! whose rule is not known.
 //!
 //! A rule is kept for one number of the state of a process's memory, which is another one after each change of its mappings
-//! and of the index of code. Not kept are rules of a runtime's code, whose frames may run interpreted ones.
+//! and of the index of code. Frames that may run interpreted ones are followed only where it is certain that they do not.
 
 use crate::{
     platform::{
@@ -13,7 +13,7 @@ use crate::{
         maps::{RETURN_SETS, ReturnRule, ReturnRules, Scratch},
         subprog::subprog,
     },
-    walk::stack_memory::StackMemory,
+    walk::{runtime, stack_memory::StackMemory},
 };
 use core::{hint::black_box, ops::ControlFlow};
 use profiler_common::{
@@ -22,16 +22,17 @@ use profiler_common::{
 };
 
 subprog! {
-    /// Keeps the rule of the frame that is looked at, if it is one to follow by [`follow_return_rules`].
-    pub(crate) fn keep_return_rule(cpu_slot: u32, rule: Rule) {
+    /// Keeps the rule of the frame that is looked at, if it is one to follow by [`follow_return_rules`]. `descriptor`: of the
+    /// runtime in its object, or zero. `address`: the object's own.
+    pub(crate) fn keep_return_rule(cpu_slot: u32, rule: Rule, descriptor: u32, address: u64) {
         if let Some(scratch) = Scratch::of(cpu_slot) {
-            keep(scratch, rule);
+            keep(scratch, rule, descriptor, address);
         }
     }
 }
 
 #[inline(always)]
-fn keep(scratch: &'static Scratch, rule: Rule) {
+fn keep(scratch: &'static Scratch, rule: Rule, descriptor: u32, address: u64) {
     let state = scratch.walk.memory_state.load();
     let frame = scratch.walk.frame();
     if state == 0 || !rule.is_plain() || !frame.has_called() {
@@ -42,10 +43,18 @@ fn keep(scratch: &'static Scratch, rule: Rule) {
         second.address.store(first.address.load());
         second.memory_state.store(state);
         second.rule.store(first.rule.load());
+        second.runtime.store(first.runtime.load());
     }
     first.address.store(frame.ip);
     first.memory_state.store(state);
     first.rule.store(rule.0);
+    first
+        .runtime
+        .store(if config::has(Switches::RUNTIMES) && descriptor != 0 {
+            runtime::may_run_level(descriptor, address)
+        } else {
+            0
+        });
 }
 
 /// The set of a return address.
@@ -54,17 +63,17 @@ fn set(scratch: &'static Scratch, address: u64) -> &'static ReturnRules {
     &scratch.returns[(address ^ address >> 8) as usize & (RETURN_SETS - 1)]
 }
 
-/// The rule of a return address, if it is kept.
+/// What is kept of a return address.
 #[inline(always)]
-fn find(scratch: &'static Scratch, address: u64) -> Option<Rule> {
+fn find(scratch: &'static Scratch, address: u64) -> Option<&'static ReturnRule> {
     let state = scratch.walk.memory_state.load();
     let holds =
         |one: &ReturnRule| one.address.load() == address && one.memory_state.load() == state;
     let ReturnRules([first, second]) = set(scratch, address);
     if holds(first) {
-        Some(Rule(first.rule.load()))
+        Some(first)
     } else if holds(second) {
-        Some(Rule(second.rule.load()))
+        Some(second)
     } else {
         None
     }
@@ -116,7 +125,7 @@ impl Callers {
         let Scratch { user, walk, .. } = self.scratch;
         let mut frame = walk.frame();
         let address = frame.ip;
-        let rule = find(self.scratch, address)?;
+        let kept = find(self.scratch, address)?;
         let words = walk.words.load();
         // Hidden from the compiler, which would compute the place before it has checked the number.
         let index = black_box(words as usize);
@@ -125,7 +134,14 @@ impl Callers {
         }
         // It counts once it is noted that there is a word more.
         user.get(1 + index)?.store(address);
+        let rule = Rule(kept.rule.load());
         native::advance_plain(rule, &mut frame, &StackMemory(&walk.stack)).ok()?;
+        if config::has(Switches::RUNTIMES) {
+            let runtime = kept.runtime.load();
+            if runtime != 0 && !runtime::runs_no_level(self.scratch, runtime, frame.sp) {
+                return None;
+            }
+        }
         walk.words.store(words.wrapping_add(1));
         walk.put(frame);
         Some(())

@@ -15,13 +15,14 @@ use crate::{
     },
     sample::counters,
     task,
+    walk::stack_memory::StackMemory,
 };
 use core::{hint::black_box, ops::ControlFlow};
 use profiler_common::{
     abi::{CodeState, Counter, FrameTag, FrameWord, MAX_USER_FRAMES, MAX_USER_WORDS, StackEnd},
     runtime::{
-        Begin, ChainFrame, Cursor, NativeFrame, Process, Runtime, RuntimeKind, cpython::CPython,
-        lua::Lua, luajit::LuaJit, perl::Perl, php::Php, ruby::Ruby,
+        Begin, CURSOR_WORDS, ChainFrame, Cursor, Described, NativeFrame, Process, Runtime,
+        RuntimeKind, cpython::CPython, lua::Lua, luajit::LuaJit, perl::Perl, php::Php, ruby::Ruby,
     },
     walk::{
         Memory,
@@ -147,6 +148,12 @@ pub(crate) fn enter(
 ) -> ControlFlow<u64> {
     let no_caller = if outcome.is_break() { NO_CALLER } else { 0 };
     insert_level(cpu_slot, address, sp, u64::from(is_first) | no_caller)?;
+    if let Some(scratch) = Scratch::of(cpu_slot)
+        && is_pending(scratch)
+    {
+        // Many levels are of one frame: this saves a turn.
+        go_on(cpu_slot)?;
+    }
     outcome
 }
 
@@ -212,6 +219,39 @@ pub(crate) fn makes_code(known: &Known) -> bool {
         && RUNTIMES
             .get(descriptor)
             .is_some_and(|words| makes_code_of(words[0].load() & (RUNTIME_KINDS as u64 - 1)))
+}
+
+/// Whose levels a native frame at an address of its object's own may run: the number of the runtime with this descriptor, plus
+/// one. Zero if it runs none.
+#[inline(always)]
+pub(crate) fn may_run_level(descriptor: u32, address: u64) -> u64 {
+    let Some(words) = RUNTIMES.get(descriptor) else {
+        return 0;
+    };
+    let kind = words[0].load() & (RUNTIME_KINDS as u64 - 1);
+    if may_run_level_of(kind, &File(words), address) {
+        kind + 1
+    } else {
+        0
+    }
+}
+
+/// Whether a native frame that may run a level of a runtime's, by [`may_run_level`], runs none, being below `caller_sp`.
+#[inline(always)]
+pub(crate) fn runs_no_level(scratch: &'static Scratch, runtime: u64, caller_sp: u64) -> bool {
+    let chains = &scratch.chains;
+    let kind = runtime.wrapping_sub(1) & (RUNTIME_KINDS as u64 - 1);
+    if chains.over.load() >> kind & 1 != 0 {
+        return true;
+    }
+    if chains.begun.load() >> kind & 1 == 0 {
+        return false;
+    }
+    let (Some(word), Some(chain)) = (boundary_of(kind), chains.of.get(kind as usize)) else {
+        return false;
+    };
+    let boundary = chain.cursor.get(word).map_or(0, |word| word.load());
+    caller_sp <= boundary
 }
 
 /// Prepares the chain of a descriptor's runtime; none if nothing more comes of it. Returns the number of the runtime.
@@ -356,6 +396,16 @@ fn enter_any_level(kind: u64, cpu_slot: u32, chains: &'static Chains) {
     let _: ControlFlow<u64> = level_of(kind, cpu_slot);
 }
 
+/// What a runtime's code sees of the runtime's file.
+struct File(&'static Descriptor);
+
+impl Described for File {
+    #[inline(always)]
+    fn descriptor(&self, index: usize) -> u64 {
+        self.0.get(index).map_or(0, |word| word.load())
+    }
+}
+
 /// What a runtime's code sees of the running process.
 #[derive(Clone, Copy)]
 pub(crate) struct View {
@@ -399,14 +449,22 @@ impl Memory for View {
     fn read<const N: usize>(&self, address: u64) -> Option<[u64; N]> {
         UserMemory.read(address)
     }
+
+    /// From the copy of the stack if it is there. Nothing is copied: the native walk would have to do so again.
+    #[inline(always)]
+    fn read_upward<const N: usize>(&self, address: u64) -> Option<[u64; N]> {
+        StackMemory(&self.scratch.walk.stack).read_copied(address)
+    }
+}
+
+impl Described for View {
+    #[inline(always)]
+    fn descriptor(&self, index: usize) -> u64 {
+        File(self.descriptor).descriptor(index)
+    }
 }
 
 impl Process for View {
-    #[inline(always)]
-    fn descriptor(&self, index: usize) -> u64 {
-        self.descriptor.get(index).map_or(0, |word| word.load())
-    }
-
     #[inline(always)]
     fn bias(&self) -> u64 {
         self.chain.bias.load()
@@ -660,6 +718,25 @@ macro_rules! runtimes {
                 return <$runtime as Runtime>::MAKES_CODE;
             })+
             false
+        }
+
+        /// See [`Runtime::BOUNDARY`], of the runtime with this number; none if it has none.
+        #[inline(always)]
+        fn boundary_of(kind: u64) -> Option<usize> {
+            $(if kind == RuntimeKind::$kind as u64 {
+                let word = <$runtime as Runtime>::BOUNDARY;
+                return (word < CURSOR_WORDS).then_some(word);
+            })+
+            None
+        }
+
+        /// See [`Runtime::may_run_level`], of the runtime with this number.
+        #[inline(always)]
+        fn may_run_level_of(kind: u64, file: &File, address: u64) -> bool {
+            $(if kind == RuntimeKind::$kind as u64 {
+                return <$runtime as Runtime>::may_run_level(file, address);
+            })+
+            true
         }
 
         /// Puts where the strings of a function of the runtime with this number lie into the scratch memory; false if there is

@@ -37,6 +37,16 @@ impl StackMemory {
         Some(words)
     }
 
+    /// Words that are probably in the stack, from the copy if they are there; otherwise the copy stays as it is.
+    #[inline(always)]
+    pub(crate) fn read_copied<const N: usize>(&self, address: u64) -> Option<[u64; N]> {
+        let StackCopy { start, count, .. } = self.0;
+        match ahead::place(start.load(), count.load(), address, N as u64) {
+            Some(first) => self.words(first),
+            None => UserMemory.read(address),
+        }
+    }
+
     /// Copies `bytes` bytes from this address on.
     #[inline(always)]
     fn copy(&self, address: u64, bytes: u64) -> bool {

@@ -164,9 +164,13 @@ impl UserWalk {
                         // A handler returns to the trampoline's first byte, which nothing called.
                         place.store(frame.ip.wrapping_add(1));
                     }
-                    if CodeState(table).runtime() == 0 {
-                        return_rules::keep_return_rule(self.cpu_slot, rule);
-                    }
+                    let runtime = if config::has(Switches::RUNTIMES) {
+                        CodeState(table).runtime()
+                    } else {
+                        0
+                    };
+                    let own_address = address.wrapping_add(found.shift.load());
+                    return_rules::keep_return_rule(self.cpu_slot, rule, runtime, own_address);
                     rules::follow_rule(self.cpu_slot, rule)
                 }
                 None => end(StackEnd::NotLoaded),

@@ -5,8 +5,8 @@
 
 use super::Words;
 use profiler_common::runtime::{
-    FETCH_WORDS, Process, Runtime as _, RuntimeKind, cpython::CPython, lua::Lua, luajit::LuaJit,
-    perl::Perl, php::Php, ruby::Ruby,
+    Described, FETCH_WORDS, Process, Runtime as _, RuntimeKind, cpython::CPython, lua::Lua,
+    luajit::LuaJit, perl::Perl, php::Php, ruby::Ruby,
 };
 use profiler_common::walk::Memory;
 use std::cell::Cell;
@@ -66,11 +66,13 @@ impl Memory for TargetMemory {
     }
 }
 
-impl Process for TargetMemory {
+impl Described for TargetMemory {
     fn descriptor(&self, index: usize) -> u64 {
         self.words.get(index).copied().unwrap_or(0)
     }
+}
 
+impl Process for TargetMemory {
     fn bias(&self) -> u64 {
         self.bias
     }

@@ -5,7 +5,7 @@ use super::{
     seen,
 };
 use crate::runtime::{
-    Begin, ChainFrame, Cursor, FUNCTION_BITS, NativeFrame, Process,
+    Begin, ChainFrame, Cursor, Described, FUNCTION_BITS, NativeFrame, Process,
     thread::{self, Libc},
 };
 
@@ -27,6 +27,9 @@ mod word {
     /// Its caller's.
     pub(super) const CALLER_SP: usize = 4;
 }
+
+/// See [`Runtime::BOUNDARY`](crate::runtime::Runtime::BOUNDARY).
+pub(super) const BOUNDARY: usize = word::BOUNDARY;
 
 /// Tag bits of a reference (3.14, `_PyStackRef`).
 const REFERENCE_TAGS: u64 = 3;
@@ -50,13 +53,21 @@ pub(super) fn is_level(process: &impl Process, cursor: &impl Cursor, native: &Na
     cursor.set(word::CALLER_SP, native.caller_sp);
     let boundary = cursor.get(word::BOUNDARY);
     match shape(process) {
-        Shape::FrameInLoop => is_in_loop(process, native),
+        Shape::FrameInLoop => process.is_within(at::LOOP, native.address),
         Shape::EntryFrame if boundary == 0 => {
             let tall = native.caller_sp.wrapping_sub(native.sp) >= ENTRY_FRAME_BYTES;
-            tall && (process.descriptor(at::LOOP) == 0 || is_in_loop(process, native))
+            tall && (process.descriptor(at::LOOP) == 0
+                || process.is_within(at::LOOP, native.address))
         }
         _ => native.sp <= boundary && boundary < native.caller_sp,
     }
+}
+
+/// See [`Runtime::may_run_level`](crate::runtime::Runtime::may_run_level).
+#[inline(always)]
+pub(super) fn may_run_level(file: &impl Described, address: u64) -> bool {
+    // The others go by addresses in the native stack.
+    !matches!(shape(file), Shape::FrameInLoop) || file.is_within(at::LOOP, address)
 }
 
 /// See [`Runtime::step`](crate::runtime::Runtime::step).
@@ -70,16 +81,6 @@ pub(super) fn step(process: &impl Process, cursor: &impl Cursor) -> ChainFrame {
         Some(frame) => advance(process, cursor, frame),
         None => unbelievable(process, cursor),
     }
-}
-
-/// Whether a native frame is one of the loop.
-#[inline(always)]
-fn is_in_loop(process: &impl Process, native: &NativeFrame) -> bool {
-    let within = |first: usize| {
-        process.descriptor(first) <= native.address
-            && native.address < process.descriptor(first + 1)
-    };
-    within(at::LOOP) || within(at::LOOP + 2)
 }
 
 /// The thread's `PyThreadState`.
@@ -215,7 +216,7 @@ fn leave_frame(cursor: &impl Cursor, frame: Frame) -> u32 {
 fn leave_frame_at_address(process: &impl Process, cursor: &impl Cursor, frame: Frame) -> u32 {
     let cframe = cursor.get(word::BOUNDARY);
     let next = cframe.wrapping_add(process.descriptor(at::CFRAME_PREVIOUS));
-    let [previous] = process.read(next).unwrap_or([0]);
+    let [previous] = process.read_upward(next).unwrap_or([0]);
     cursor.set(word::BOUNDARY, previous);
     leave_frame(cursor, frame)
 }
@@ -228,7 +229,7 @@ fn leave_frame_at_address(process: &impl Process, cursor: &impl Cursor, frame: F
 fn leave_level(process: &impl Process, cursor: &impl Cursor, outer: u64) -> u32 {
     let cframe = cursor.get(word::BOUNDARY);
     let next = cframe.wrapping_add(process.descriptor(at::CFRAME_PREVIOUS));
-    let [previous] = process.read(next).unwrap_or([0]);
+    let [previous] = process.read_upward(next).unwrap_or([0]);
     if enter_cframe(process, cursor, previous).is_none() {
         return level_ends(false);
     }

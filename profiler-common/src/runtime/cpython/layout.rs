@@ -1,6 +1,6 @@
 //! What a descriptor of CPython says, and what a level is.
 
-use crate::runtime::{DESCRIPTOR_WORDS, Process};
+use crate::runtime::{DESCRIPTOR_WORDS, Described};
 
 /// The words of a descriptor. Addresses are the object's own, offsets are in bytes.
 pub mod at {
@@ -86,8 +86,8 @@ impl Shape {
 }
 
 #[inline(always)]
-pub(super) fn shape(process: &impl Process) -> Shape {
-    Shape::from_word(process.descriptor(at::SHAPE))
+pub(super) fn shape(file: &impl Described) -> Shape {
+    Shape::from_word(file.descriptor(at::SHAPE))
 }
 
 const _: () = assert!(at::LAST < DESCRIPTOR_WORDS);

@@ -5,7 +5,7 @@ extern crate std;
 use super::{CPython, Shape, at};
 use crate::{
     runtime::{
-        Encoding, NativeFrame, Process, Runtime,
+        Described, Encoding, NativeFrame, Process, Runtime,
         memory::{Recorded, Shown, walk},
     },
     walk::Memory,
@@ -543,11 +543,13 @@ impl Memory for Counted<'_> {
     }
 }
 
-impl Process for Counted<'_> {
+impl Described for Counted<'_> {
     fn descriptor(&self, index: usize) -> u64 {
         self.memory.descriptor(index)
     }
+}
 
+impl Process for Counted<'_> {
     fn bias(&self) -> u64 {
         self.memory.bias()
     }

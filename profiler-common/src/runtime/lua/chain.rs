@@ -6,7 +6,9 @@ use super::{
     layout::{FIRST_ARGUMENT, INSTRUCTION_BYTES, NOT_CALLED_BY_NEXT, TAIL, at, word},
     state,
 };
-use crate::runtime::{CHECK_BITS, ChainFrame, Cursor, FUNCTION_BITS, NativeFrame, Process};
+use crate::runtime::{
+    CHECK_BITS, ChainFrame, Cursor, Described, FUNCTION_BITS, NativeFrame, Process,
+};
 
 /// Registers by their DWARF numbers: the second argument of a function, and those that walks follow.
 const SECOND_ARGUMENT: u8 = 4;
@@ -21,7 +23,7 @@ pub(super) fn is_level(process: &impl Process, cursor: &impl Cursor, native: &Na
         return true;
     }
     let inner = note(cursor, native);
-    if !is_in_loop(process, native.address) {
+    if !process.is_within(at::LOOP, native.address) {
         return false;
     }
     let body = process.descriptor(at::BODY);
@@ -29,9 +31,7 @@ pub(super) fn is_level(process: &impl Process, cursor: &impl Cursor, native: &Na
         && process.descriptor(at::LOOP) <= native.address
         && native.address < body;
     let register = process.descriptor(at::CALL_REGISTER);
-    let is_followed =
-        process.descriptor(at::CALL_IN_FRAME) != 0 || register == RBX || register == RBP;
-    let call = if !is_followed {
+    let call = if !is_followed(process) {
         state::first_call(process, cursor, native, is_entering, inner)
     } else {
         let call = if is_entering {
@@ -64,14 +64,6 @@ pub(super) fn is_level(process: &impl Process, cursor: &impl Cursor, native: &Na
         },
     );
     true
-}
-
-#[inline(always)]
-fn is_in_loop(process: &impl Process, address: u64) -> bool {
-    let within = |first: usize| {
-        process.descriptor(first) <= address && address < process.descriptor(first + 1)
-    };
-    within(at::LOOP) || within(at::LOOP + 2)
 }
 
 /// Notes a native frame of the object, and says how many there are further in, if none is of another object.
@@ -120,6 +112,20 @@ pub(super) fn is_of_lua(process: &impl Process, call: u64) -> bool {
         return false;
     };
     function::proto_of(process, function).is_some()
+}
+
+/// See [`Runtime::may_run_level`](crate::runtime::Runtime::may_run_level).
+#[inline(always)]
+pub(super) fn may_run_level(file: &impl Described, address: u64) -> bool {
+    // Where the loop's call is not followed, the native frames in front of the loop's are counted.
+    !is_followed(file) || file.is_within(at::LOOP, address)
+}
+
+/// Whether the native walk follows what the loop keeps its call in.
+#[inline(always)]
+fn is_followed(file: &impl Described) -> bool {
+    let register = file.descriptor(at::CALL_REGISTER);
+    file.descriptor(at::CALL_IN_FRAME) != 0 || register == RBX || register == RBP
 }
 
 /// See [`Runtime::step`](crate::runtime::Runtime::step).

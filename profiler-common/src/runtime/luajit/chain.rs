@@ -7,7 +7,9 @@ use super::{
         PROTO_BYTES, STATE_FRAME, STATE_WORDS, THREAD, at,
     },
 };
-use crate::runtime::{CHECK_BITS, ChainFrame, Cursor, FUNCTION_BITS, NativeFrame, Process};
+use crate::runtime::{
+    CHECK_BITS, ChainFrame, Cursor, Described, FUNCTION_BITS, NativeFrame, Process,
+};
 use crate::walk::Memory;
 
 /// The words of the cursor.
@@ -67,8 +69,8 @@ pub struct Interpreter;
 impl Interpreter {
     /// Whether an address of the object's own is in the interpreter.
     #[inline(always)]
-    pub fn holds(process: &impl Process, address: u64) -> bool {
-        process.descriptor(at::LOOP) <= address && address < process.descriptor(at::LOOP + 1)
+    pub fn holds(file: &impl Described, address: u64) -> bool {
+        file.descriptor(at::LOOP) <= address && address < file.descriptor(at::LOOP + 1)
     }
 }
 

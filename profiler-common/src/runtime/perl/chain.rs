@@ -160,7 +160,7 @@ fn find_level(process: &impl Process, cursor: &impl Cursor) -> bool {
 /// See [`Runtime::is_level`](crate::runtime::Runtime::is_level).
 #[inline(always)]
 pub(super) fn is_level(process: &impl Process, cursor: &impl Cursor, native: &NativeFrame) -> bool {
-    if !is_in_loop(process, native.address) {
+    if !process.is_within(at::LOOP, native.address) {
         return false;
     }
     let last = cursor.get(word::LOOP_SP);
@@ -173,15 +173,6 @@ pub(super) fn is_level(process: &impl Process, cursor: &impl Cursor, native: &Na
     }
     // An eval called the loop in the midst of the level that was last.
     !(last < env && env < native.sp)
-}
-
-/// Whether a native frame is one of the loop.
-#[inline(always)]
-fn is_in_loop(process: &impl Process, address: u64) -> bool {
-    let within = |first: usize| {
-        process.descriptor(first) <= address && address < process.descriptor(first + 1)
-    };
-    within(at::LOOP) || within(at::LOOP + 2)
 }
 
 /// See [`Runtime::step`](crate::runtime::Runtime::step).

@@ -22,7 +22,7 @@ const SAVED: usize = 3;
 #[inline(always)]
 pub(super) fn is_level(process: &impl Process, cursor: &impl Cursor, native: &NativeFrame) -> bool {
     cursor.set(word::INSTRUCTION, 0);
-    if !is_in_loop(process, native.address) {
+    if !process.is_within(at::LOOP, native.address) {
         return false;
     }
     let body = process.descriptor(at::BODY);
@@ -38,15 +38,6 @@ pub(super) fn is_level(process: &impl Process, cursor: &impl Cursor, native: &Na
     }
     let entered = process.descriptor(at::LOOP) <= native.address && native.address < body;
     entered || is_running(process, cursor)
-}
-
-/// Whether a native frame is one of the loop.
-#[inline(always)]
-fn is_in_loop(process: &impl Process, address: u64) -> bool {
-    let within = |first: usize| {
-        process.descriptor(first) <= address && address < process.descriptor(first + 1)
-    };
-    within(at::LOOP) || within(at::LOOP + 2)
 }
 
 /// The loop itself runs, so its registers are known. If they do not hold one of its frames, it is about to return: the frame

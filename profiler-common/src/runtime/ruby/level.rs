@@ -21,12 +21,12 @@ const MAX_LOOK: usize = 4;
 pub(super) fn is_level(process: &impl Process, cursor: &impl Cursor, native: &NativeFrame) -> bool {
     cursor.set(word::INSTRUCTION, 0);
     let is_innermost = cursor.get(word::HAS_BEGUN) == 0;
-    if is_within(process, at::LOOP, native.address) {
+    if process.is_within(at::LOOP, native.address) {
         cursor.set(word::LOOP_END, native.caller_sp);
         cursor.set(word::HAS_BEGUN, 1);
         return is_loop_s(process, cursor, native, is_innermost);
     }
-    if !is_within(process, at::EXECUTE, native.address) {
+    if !process.is_within(at::EXECUTE, native.address) {
         return false;
     }
     cursor.set(word::HAS_BEGUN, 1);
@@ -38,15 +38,6 @@ pub(super) fn is_level(process: &impl Process, cursor: &impl Cursor, native: &Na
     native.is_first == 0
         || process.descriptor(at::LOOP) == 0
         || is_last(process, cursor.get(word::FRAME))
-}
-
-/// Whether an address is within a function or its cold part.
-#[inline(always)]
-fn is_within(process: &impl Process, first: usize, address: u64) -> bool {
-    let within = |first: usize| {
-        process.descriptor(first) <= address && address < process.descriptor(first + 1)
-    };
-    within(first) || within(first + 2)
 }
 
 #[inline(always)]

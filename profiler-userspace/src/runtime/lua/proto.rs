@@ -3,7 +3,7 @@
 //! In: its address (`lobject.h` of 5.3 and 5.4). Out: its numbers and its arrays, as far as they can be read.
 
 use crate::runtime::TargetMemory;
-use profiler_common::runtime::Process as _;
+use profiler_common::runtime::Described as _;
 use profiler_common::walk::Memory as _;
 
 /// The most elements of an array that are read.

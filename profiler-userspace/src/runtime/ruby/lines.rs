@@ -6,7 +6,7 @@
 use crate::process::FunctionLines;
 use crate::runtime::TargetMemory;
 use profiler_common::runtime::{
-    Process as _,
+    Described as _,
     ruby::{Length, at},
 };
 use profiler_common::walk::Memory as _;
