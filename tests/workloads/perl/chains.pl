@@ -3,8 +3,11 @@
 # program runs until it is killed. Where a function that Perl's C code calls runs, it stands behind the one that has it called.
 use strict;
 use warnings;
+use feature qw(try defer);
+no warnings qw(experimental::try experimental::defer);
+use Digest::MD5 qw(md5);
 use FindBin;
-use List::Util qw(first);
+use List::Util qw(first reduce);
 
 sub burn {
     my $sum = 0;
@@ -52,6 +55,38 @@ sub burning { die }
 sub forwarded { goto &burn }
 sub go { forwarded() }
 sub callback { my $found = first { burn(); 0 } 1, 2 }
+sub reduced { my $sum = reduce { burn() } 1, 2 }
+my $bytes = 'a' x 100_000;
+sub digested { md5($bytes) }
+
+package Holder { sub work { main::burn() } }
+sub by_method { Holder->work }
+sub by_lexical_sub {
+    my sub inner { burn() }
+    inner();
+}
+package Handle { sub TIEHANDLE { return bless [] } sub PRINT { main::burn() } }
+tie *HANDLE, 'Handle';
+sub printed { print HANDLE 'a' }
+package Callable { use overload '&{}' => \&code; sub code { main::burn(); return \&main::burn } }
+my $callable = bless [], 'Callable';
+sub by_code { $callable->() }
+sub by_warning { local $SIG{__WARN__} = sub { burn() }; warn "no\n" }
+sub by_death { local $SIG{__DIE__} = sub { burn() }; eval { die "no\n" } }
+sub by_try { try { burn() } catch ($error) { die $error } }
+sub by_catch { try { die "no\n" } catch ($error) { burn() } }
+sub by_defer { defer { burn() } }
+sub by_begin { eval 'BEGIN { burn() } 1' or die $@ }
+package Imported { sub import { main::burn() } $INC{'Imported.pm'} = 1 }
+sub by_import { eval 'use Imported; 1' or die $@ }
+sub by_hook { local @INC = (sub { burn(); return }); eval { require Not::There } }
+format PAGE =
+@>>>>>>>
+burn()
+.
+open my $page, '>', '/dev/null' or die;
+select((select($page), $~ = 'PAGE')[0]);
+sub written { write $page }
 
 my @chains = (
     'by_sub;compare;burn', 'by_block;burn', 'by_call;compare;burn', 'by_pattern;burn',
@@ -60,14 +95,29 @@ my @chains = (
     'call_anonymous;__ANON__;burn', 'fetch_tied;Tied::FETCH;burn', 'overloaded;Number::add;burn',
     'destroyed;Temporary::DESTROY;burn', 'autoloaded;Loaded::AUTOLOAD;burn', 'substitute;burn',
     'signaled;on_signal;burn', 'replaced;__ANON__;burn', 'go;burn', 'callback;__ANON__;burn',
+    'reduced;__ANON__;burn', 'digested', 'by_method;Holder::work;burn', 'by_lexical_sub;inner;burn',
+    'printed;Handle::PRINT;burn', 'by_code;Callable::code;burn', 'by_code;burn', 'by_warning;__ANON__;burn', 'by_death;__ANON__;burn',
+    'by_try;burn', 'by_catch;burn', 'by_defer;burn', 'by_begin;(eval);BEGIN;burn',
+    'by_import;(eval);BEGIN;Imported::import;burn', 'by_hook;__ANON__;burn', 'written;PAGE;burn',
 );
+# Classes are of 5.38.
+if ($] >= 5.038) {
+    eval q{
+        use feature 'class';
+        no warnings 'experimental::class';
+        class Point { field $x = main::burn(); method length { main::burn() } ADJUST { main::burn() } }
+        sub by_class { Point->new->length }
+    1} or die $@;
+    push @chains, 'by_class;Point::__ANON__;burn', 'by_class;Point::length;burn';
+}
 $| = 1;
 print "ready\n";
 for my $chain (@chains) {
     print 'chain <file>;', join(';', map { /::|[<(]/ ? $_ : "main::$_" } split /;/, $chain), "\n";
 }
 print "rare <file>;main::go;main::forwarded\n";
-my @subs = do { no strict 'refs'; map { /^(\w+)/; \&{$1} } @chains };
+my %is_there;
+my @subs = do { no strict 'refs'; map { /^(\w+)/; $is_there{$1}++ ? () : \&{$1} } @chains };
 while (1) {
     $_->() for @subs;
 }
