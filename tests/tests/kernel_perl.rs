@@ -1,9 +1,11 @@
 //! The functions that perl runs, between native and kernel frames: whose truth is known, in every way in which they come to
-//! run, deep ones, and short-lived ones.
+//! run, deep ones, short-lived ones, and those that are made and dropped.
 
+use std::collections::HashSet;
 use std::env;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use flame_bpf_tests::{
     ALL_BUT_A_FEW, Grammar, Interpreter, NEARLY_ALL, Stack, kernel_test, profile, require, tool,
@@ -74,17 +76,45 @@ fn shares_of_perl_subs_are_as_measured() {
 #[kernel_test]
 fn every_stack_of_perl_is_a_chain_that_the_program_allows() {
     require!(tool("perl"));
-    let workload = PERL.start("chains.pl", &[]);
+    check_chains(&PERL, "chains.pl");
+}
+
+#[kernel_test]
+fn fifty_random_stops_are_as_perl_says_in_a_signal_handler() {
+    require!(tool("perl"));
+    check_chains(&PERL, "stops.pl");
+}
+
+#[kernel_test]
+fn each_thread_of_perl_has_its_own_chain() {
+    require!(tool("perl"));
+    require!(has_ithreads());
+    check_chains(&PERL, "threads.pl");
+}
+
+/// Checks that every stack of a program is a chain that it allows.
+#[track_caller]
+fn check_chains(perl: &Interpreter, program: &str) {
+    let workload = perl.start(program, &[]);
     let folded = profile("-f -F 1997 -d 4 --annotate", &workload).folded();
     Grammar::of(&workload.stop()).check(&folded, functions);
+}
+
+fn has_ithreads() -> Result<(), String> {
+    let loads = Command::new(PERL.command)
+        .args(["-Mthreads", "-e", "1"])
+        .output();
+    match loads {
+        Ok(output) if output.status.success() => Ok(()),
+        _ => Err("perl has no ithreads".to_owned()),
+    }
 }
 
 #[kernel_test]
 fn every_stack_is_a_chain_that_the_program_allows_with_every_perl_of_perlbrew() {
     for perl in require!(other_perls()) {
-        let workload = perl.start("chains.pl", &[]);
-        let folded = profile("-f -F 1997 -d 4 --annotate", &workload).folded();
-        Grammar::of(&workload.stop()).check(&folded, functions);
+        check_chains(&perl, "chains.pl");
+        check_chains(&perl, "stops.pl");
         perl.check_depths("deep.pl", "main::descend");
     }
 }
@@ -114,6 +144,44 @@ fn perl_that_runs_for_20_ms_has_its_names() {
         folded.any(|stack| stack.has("main::brief_work")),
         "{folded}"
     );
+}
+
+#[kernel_test]
+fn children_that_perl_forks_for_20_ms_have_their_names() {
+    let perl = require!(tool("perl"));
+    let folded = PERL.run(&perl, "-f -F 1997", "forks.pl");
+    let called = |stack: &Stack| stack.has("main::spawn") && stack.has("main::in_child");
+    assert!(folded.any(called), "{folded}");
+}
+
+#[kernel_test]
+fn perl_subs_that_are_made_and_dropped_do_not_have_each_other_s_names() {
+    require!(tool("perl"));
+    let workload = PERL.start("dropped.pl", &[]);
+    let folded = profile("-f -F 1997 -d 3", &workload).folded();
+    let number = |stack: &Stack, prefix: &str| -> Option<u64> {
+        let mut frames = stack.frames.iter();
+        let name = frames.find_map(|frame| frame.strip_prefix(prefix))?;
+        name.trim_end_matches(')').parse().ok()
+    };
+    let (mut told, mut wrong, mut strings) = (0, Vec::new(), HashSet::new());
+    for stack in &folded.stacks {
+        let Some(tells) = number(stack, "Made::tell_") else {
+            continue;
+        };
+        let (made, string) = (number(stack, "Made::made_"), number(stack, "(eval "));
+        told += stack.weight;
+        strings.insert(tells);
+        // perl numbers strings as they are run.
+        if (made, string) != (Some(tells), Some(tells + 1)) {
+            wrong.push(stack);
+        }
+    }
+    assert!(told > folded.total() / 2, "{told} in {folded}");
+    assert!(strings.len() > 500, "{}", strings.len());
+    // The checks of what was at one address have 24 bits, so that of thousands two may be alike.
+    let share = wrong.iter().map(|stack| stack.weight).sum::<u64>() as f64 / told as f64;
+    assert!(share < 0.002, "{share} have wrong names: {wrong:?}");
 }
 
 #[kernel_test]
