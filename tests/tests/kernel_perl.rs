@@ -8,7 +8,8 @@ use std::path::Path;
 use std::process::Command;
 
 use flame_bpf_tests::{
-    ALL_BUT_A_FEW, Grammar, Interpreter, NEARLY_ALL, Stack, kernel_test, profile, require, tool,
+    ALL_BUT_A_FEW, Grammar, Interpreter, NEARLY_ALL, Recipe, Stack, kernel_test, profile, require,
+    tool,
 };
 
 const PERL: Interpreter = Interpreter {
@@ -83,6 +84,39 @@ fn every_stack_of_perl_is_a_chain_that_the_program_allows() {
 fn fifty_random_stops_are_as_perl_says_in_a_signal_handler() {
     require!(tool("perl"));
     check_chains(&PERL, "stops.pl");
+}
+
+#[kernel_test]
+fn perl_that_exports_nothing_is_recognized_in_programs_that_are_stripped() {
+    for perl in require!(embedded_perls()) {
+        check_chains(&perl, "recorded.pl");
+        perl.check_depths("deep.pl", "main::descend");
+    }
+}
+
+/// Programs that the distribution's `libperl.a` is linked into, without exports and symbols: with shared libraries, and without.
+fn embedded_perls() -> Result<Vec<Interpreter>, String> {
+    let perl = tool("perl")?;
+    let tell = "use Config; print qq($Config{archlibexp}/CORE $Config{ccflags})";
+    let told = Command::new(perl).args(["-e", tell]).output();
+    let told = told.map_err(|error| format!("perl: {error}"))?;
+    let flags = String::from_utf8_lossy(&told.stdout).into_owned();
+    let archive = Path::new("/usr/lib/x86_64-linux-gnu/libperl.a");
+    if !archive.is_file() {
+        return Err("libperl-dev is not installed".to_owned());
+    }
+    let link = format!("{} -lm -lcrypt -ldl -s", archive.display());
+    let programs = [("perl-dynamic", ""), ("perl-static", "-static")];
+    let programs = programs.map(|(name, how)| {
+        let recipe = Recipe::c("perl").compiled(&format!("-I{flags}"));
+        let program = recipe.named(name).linked(&format!("{link} {how}")).make();
+        let path = program.path().display().to_string();
+        Interpreter {
+            command: path.leak(),
+            ..PERL
+        }
+    });
+    Ok(programs.into())
 }
 
 #[kernel_test]

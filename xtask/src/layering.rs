@@ -137,7 +137,10 @@ const DOORS: &[(&str, &[&str])] = &[
     ("aya_log", &["kernel/logs"]),
     ("blazesym", &["symbolize"]),
     ("base64", &["output/html", "output/svg"]),
-    ("iced_x86", &["code", "runtime/lua", "unwind"]),
+    (
+        "iced_x86",
+        &["code", "runtime/lua", "runtime/perl", "unwind"],
+    ),
     ("inferno", &["input/collapse"]),
     ("clap", &["cli"]),
     ("jiff", &["clock"]),

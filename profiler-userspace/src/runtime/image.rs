@@ -22,6 +22,8 @@ const MOST_RELOCATIONS: u64 = 16 << 20;
 const MOST_SEARCHED: u64 = 64 << 20;
 const CHUNK: usize = 64 << 10;
 
+/// Bytes of a relocation (`Elf64_Rela`).
+const RELOCATION_BYTES: usize = 24;
 /// Bytes of a symbol (`Elf64_Sym`).
 const SYMBOL_BYTES: u64 = 24;
 
@@ -69,6 +71,9 @@ const DT_NEEDED: u64 = 1;
 const DT_HASH: u64 = 4;
 const DT_STRTAB: u64 = 5;
 const DT_SYMTAB: u64 = 6;
+const DT_RELA: u64 = 7;
+const DT_RELASZ: u64 = 8;
+const DT_STRSZ: u64 = 10;
 const DT_SONAME: u64 = 14;
 const DT_GNU_HASH: u64 = 0x6fff_fef5;
 
@@ -160,6 +165,74 @@ impl<'f> Image<'f> {
         self.has_dynamic_name(DT_NEEDED, name)
     }
 
+    /// Whether the object needs libraries. What needs none is linked statically, or is a dynamic linker.
+    pub fn has_libraries(&self) -> bool {
+        self.dynamic(DT_NEEDED).is_some()
+    }
+
+    /// Whether the object's dynamic strings, among them what it imports, contain all these names. Those of an object that has
+    /// more than a program usually has are not looked at.
+    pub fn mentions(&self, names: &[&str]) -> bool {
+        const MOST: u64 = 1 << 20;
+        let strings = || -> Option<Vec<u8>> {
+            let bytes = self.dynamic(DT_STRSZ).filter(|bytes| *bytes <= MOST)?;
+            let mut strings = vec![0; usize::try_from(bytes).ok()?];
+            self.copy(self.dynamic(DT_STRTAB)?, &mut strings)?;
+            Some(strings)
+        };
+        let Some(strings) = strings() else {
+            return false;
+        };
+        let mut missing: Vec<&[u8]> = names.iter().map(|name| name.as_bytes()).collect();
+        for string in strings.split(|byte| *byte == 0) {
+            // Linkers keep one string for all that end alike.
+            missing.retain(|name| !string.ends_with(name));
+            if missing.is_empty() {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Where the object has the address of something: where its relocations write it, or if it lies at fixed addresses, where
+    /// it stands.
+    pub fn pointers_to(&self, address: u64) -> Vec<u64> {
+        const R_X86_64_RELATIVE: u64 = 8;
+        if let Some(relocations) = self.relocations() {
+            let words = relocations.chunks_exact(RELOCATION_BYTES).map(|entry| {
+                let mut words = [0; 3];
+                for (word, bytes) in words.iter_mut().zip(entry.as_chunks::<8>().0) {
+                    *word = u64::from_le_bytes(*bytes);
+                }
+                words
+            });
+            let relative =
+                words.filter(|[_, info, to]| *info == R_X86_64_RELATIVE && *to == address);
+            let written: Vec<u64> = relative.map(|[place, ..]| place).collect();
+            if !written.is_empty() {
+                return written;
+            }
+        }
+        let mut standing = Vec::new();
+        for segment in &self.segments {
+            let Ok(bytes) = usize::try_from(segment.bytes.min(MOST_SEARCHED)) else {
+                continue;
+            };
+            let mut contents = vec![0; bytes];
+            if self.copy(segment.address, &mut contents).is_none() {
+                continue;
+            }
+            let first = segment.address.wrapping_neg() as usize % 8;
+            let words = contents.get(first..).unwrap_or_default().as_chunks::<8>().0;
+            let places = words.iter().enumerate().filter_map(|(number, word)| {
+                let place = segment.address.checked_add((first + 8 * number) as u64)?;
+                (u64::from_le_bytes(*word) == address).then_some(place)
+            });
+            standing.extend(places);
+        }
+        standing
+    }
+
     /// The C library that it needs. musl calls itself `libc.so`, and distributions' is `libc.musl-x86_64.so.1`.
     pub fn libc(&self) -> Libc {
         if self.needs("libc.musl") || self.needs("libc.so\0") {
@@ -205,28 +278,33 @@ impl<'f> Image<'f> {
     /// The address of a word into which the dynamic linker writes the number of this module, by which its thread-local
     /// variables are found. None if it has none: of programs, and where variables lie at fixed distances.
     pub fn module_word(&self) -> Option<u64> {
-        const DT_RELA: u64 = 7;
-        const DT_RELASZ: u64 = 8;
         const R_X86_64_DTPMOD64: u32 = 16;
-        const ENTRY_BYTES: usize = 24;
         let symbols = self.dynamic(DT_SYMTAB)?;
+        let relocations = self.relocations()?;
+        relocations
+            .chunks_exact(RELOCATION_BYTES)
+            .find_map(|entry| {
+                let number = |at: usize| -> Option<u64> {
+                    Some(u64::from_le_bytes(entry[at..at + 8].try_into().ok()?))
+                };
+                let (place, info) = (number(0)?, number(8)?);
+                if info as u32 != R_X86_64_DTPMOD64 {
+                    return None;
+                }
+                let symbol = symbols.checked_add((info >> 32) * SYMBOL_BYTES)?;
+                let [first] = self.words(symbol)?;
+                // Of a variable of another module's, that module's number is written.
+                let is_own = info >> 32 == 0 || first >> 48 != 0;
+                is_own.then_some(place)
+            })
+    }
+
+    /// The bytes of its relocations (`Elf64_Rela`), as many as are looked at.
+    fn relocations(&self) -> Option<Vec<u8>> {
         let bytes = self.dynamic(DT_RELASZ)?.min(MOST_RELOCATIONS);
         let mut relocations = vec![0; usize::try_from(bytes).ok()?];
         self.copy(self.dynamic(DT_RELA)?, &mut relocations)?;
-        relocations.chunks_exact(ENTRY_BYTES).find_map(|entry| {
-            let number = |at: usize| -> Option<u64> {
-                Some(u64::from_le_bytes(entry[at..at + 8].try_into().ok()?))
-            };
-            let (place, info) = (number(0)?, number(8)?);
-            if info as u32 != R_X86_64_DTPMOD64 {
-                return None;
-            }
-            let symbol = symbols.checked_add((info >> 32) * SYMBOL_BYTES)?;
-            let [first] = self.words(symbol)?;
-            // Of a variable of another module's, that module's number is written.
-            let is_own = info >> 32 == 0 || first >> 48 != 0;
-            is_own.then_some(place)
-        })
+        Some(relocations)
     }
 
     /// The address of the index of its frame table (`.eh_frame_hdr`), if there is one.
@@ -277,9 +355,16 @@ impl<'f> Image<'f> {
                 let bytes = usize::try_from(end - place).unwrap_or(CHUNK).min(CHUNK);
                 let chunk = &mut chunk[..bytes];
                 self.copy(place, chunk)?;
-                let mut all = chunk.windows(length);
-                if let Some(found) = all.find(|found| found.starts_with(before) && is_it(found)) {
-                    return Some(found.to_vec());
+                let mut rest = &*chunk;
+                // Nearly all bytes are passed by the first comparison alone.
+                while let Some(next) = rest.iter().position(|byte| Some(byte) == before.first()) {
+                    let Some(found) = rest.get(next..next + length) else {
+                        break;
+                    };
+                    if found.starts_with(before) && is_it(found) {
+                        return Some(found.to_vec());
+                    }
+                    rest = &rest[next + 1..];
                 }
                 if bytes < CHUNK {
                     break;
