@@ -191,6 +191,12 @@ fn read_lines(
     is_same().then_some(lines)
 }
 
+/// What all candidates are, if they are one and the same.
+fn only<T: PartialEq>(mut all: impl Iterator<Item = T>) -> Option<T> {
+    let first = all.next()?;
+    all.all(|other| other == first).then_some(first)
+}
+
 /// A string of the process's as text. What is no text is replaced, and what is missing is told.
 fn text(copied: &crate::process::CopiedText) -> String {
     let bytes = &copied.bytes;
@@ -232,6 +238,13 @@ mod tests {
             assert!(RUNTIMES[..place].iter().all(|other| other.kind != row.kind));
             assert!(!glue(row.kind).is_empty());
         }
+    }
+
+    #[test]
+    fn only_what_is_one_is_believed() {
+        assert_eq!(only::<u64>([].into_iter()), None);
+        assert_eq!(only([7, 7].into_iter()), Some(7));
+        assert_eq!(only([7, 8].into_iter()), None);
     }
 
     #[test]

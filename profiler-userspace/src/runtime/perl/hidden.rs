@@ -7,6 +7,7 @@
 
 use super::super::cold::{extent, starts};
 use super::super::image::Image;
+use super::super::only;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
@@ -277,12 +278,6 @@ fn most<K: Copy + Eq>(all: &HashMap<K, u32>) -> Option<K> {
     let others = all.iter().filter(|(other, _)| *other != place);
     let next = others.map(|(_, times)| *times).max().unwrap_or(0);
     (*times >= FEWEST && *times >= next.saturating_mul(2)).then_some(*place)
-}
-
-/// What all are, if they are one and the same.
-fn only<T: PartialEq>(mut all: impl Iterator<Item = T>) -> Option<T> {
-    let first = all.next()?;
-    all.all(|other| other == first).then_some(first)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 
 use super::super::cold::{extent, starts};
 use super::super::image::Image;
+use super::super::only;
 use super::{SMALLEST, body};
 use std::ops::Range;
 
@@ -70,12 +71,6 @@ pub(super) fn functions(image: &Image<'_>) -> Option<(Range<u64>, Range<u64>)> {
     Some((extent(image, execute)?, extent(image, inner)?))
 }
 
-/// What all are, if they are one and the same.
-fn only(mut all: impl Iterator<Item = u64>) -> Option<u64> {
-    let first = all.next()?;
-    all.all(|other| other == first).then_some(first)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::inner_loop;
@@ -92,12 +87,5 @@ mod tests {
         let (execute, inner) = functions(&image).unwrap();
         assert_eq!(execute.start, exported.address);
         assert_eq!(Some(inner), inner_loop(&image, exported));
-    }
-
-    #[test]
-    fn only_what_is_one_is_believed() {
-        assert_eq!(only([].into_iter()), None);
-        assert_eq!(only([7, 7].into_iter()), Some(7));
-        assert_eq!(only([7, 8].into_iter()), None);
     }
 }
