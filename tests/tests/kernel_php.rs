@@ -59,6 +59,35 @@ fn every_stack_of_php_is_a_chain_that_the_program_allows() {
 }
 
 #[kernel_test]
+fn fifty_random_stops_are_as_php_says() {
+    require!(tool("php"));
+    let workload = PHP.start("stops.php", &[]);
+    let folded = profile("-f -F 1997 -d 5 --annotate", &workload).folded();
+    Grammar::of(&workload.stop()).check(&folded, functions);
+}
+
+#[kernel_test]
+fn php_closures_that_are_made_and_dropped_never_have_each_other_s_lines() {
+    require!(tool("php"));
+    let workload = PHP.start("dropped.php", &[]);
+    let folded = profile("-f -F 1997 -d 3 --annotate", &workload).folded();
+    let mut told = 0;
+    for stack in &folded.stacks {
+        let closures = PHP
+            .functions(stack)
+            .filter(|frame| frame.contains("{closure"));
+        let lines: Vec<&str> = closures
+            .filter_map(|frame| Some(frame.trim_end_matches([')', '}']).rsplit_once(':')?.1))
+            .collect();
+        if let [made, tells] = lines[..] {
+            assert_eq!(made, tells, "{stack:?}");
+            told += stack.weight;
+        }
+    }
+    assert!(told > folded.total() / 4, "{told} in {folded}");
+}
+
+#[kernel_test]
 fn nine_hundred_php_functions_are_whole_and_five_thousand_are_marked() {
     require!(tool("php"));
     PHP.check_depths("deep.php", "descend");

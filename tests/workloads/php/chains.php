@@ -250,7 +250,7 @@ $chains = [
     ['magic', 'Item::__get', 'burn'],
     ['generating', 'numbers', 'burn'],
     ['generating', 'burn'],
-    ['delegating', 'numbers', 'burn'],
+    ['delegating', 'delegating_numbers', 'numbers', 'burn'],
     ['delegating', 'burn'],
     ['iterating', 'Many::getIterator', 'burn'],
     ['iterating', 'burn'],

@@ -2,7 +2,10 @@
 
 use super::{
     function::{Function, line, mark_of},
-    layout::{CALL_TOP, FRAME_BYTES, at, frame},
+    layout::{
+        CALL_TOP, FRAME_BYTES, GENERATOR_FRAME, GENERATOR_PARENT, GENERATOR_PLACEHOLDER, OBJECT,
+        TYPE, at, frame,
+    },
 };
 use crate::runtime::{Begin, CHECK_BITS, ChainFrame, Cursor, FUNCTION_BITS, Process};
 
@@ -26,8 +29,10 @@ pub(super) mod word {
     pub(in super::super) const FILE_MARK: usize = 7;
 }
 
-/// The most frames without a function that a chain may have. Generators that delegate to others have one each, and fibers.
+/// The most frames without a function that a chain may have: what fibers begin with, and generators that delegate to others.
 const MAX_PASSED: u64 = 256;
+/// The most generators that delegate to each other.
+const MAX_DELEGATION: usize = 8;
 
 /// A `zend_execute_data`.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +40,8 @@ pub(super) struct Frame {
     pub(super) instruction: u64,
     /// A `zend_function`, or zero.
     pub(super) function: u64,
+    /// If it has no function: the generator for which it stands, or zero.
+    generator: u64,
     pub(super) is_top: bool,
     pub(super) previous: u64,
 }
@@ -46,10 +53,18 @@ impl Frame {
         if !process.fetch(address, FRAME_BYTES) {
             return None;
         }
+        let this = process.fetched(frame::THIS);
+        let info = process.fetched(frame::INFO);
+        let stands_for_generator = address.wrapping_sub(this) == GENERATOR_PLACEHOLDER;
         Some(Self {
             instruction: process.fetched(frame::INSTRUCTION),
             function: process.fetched(frame::FUNCTION),
-            is_top: process.fetched(frame::INFO) & CALL_TOP != 0,
+            generator: if stands_for_generator && info & TYPE == OBJECT {
+                this
+            } else {
+                0
+            },
+            is_top: info & CALL_TOP != 0,
             previous: process.fetched(frame::PREVIOUS),
         })
     }
@@ -81,23 +96,82 @@ pub(super) fn step(process: &impl Process, cursor: &impl Cursor) -> ChainFrame {
     let Some(frame) = Frame::read(process, address) else {
         return ChainFrame::broken();
     };
+    let last = cursor.get(word::LAST);
     if unlinked == 0 {
         cursor.set(word::FRAME, frame.previous);
         cursor.set(word::LAST, address);
     }
+    let mut frame = frame;
     let more = frame.previous != 0;
     if frame.function == 0 {
-        return pass(cursor, more);
+        let (generator, own) = delegating(process, frame.generator, last);
+        let delegating = if own == 0 {
+            None
+        } else {
+            Frame::read(process, own)
+        };
+        let Some(delegating) = delegating else {
+            return pass(cursor, more);
+        };
+        cursor.set(word::LAST, own);
+        if generator != frame.generator {
+            // There are others behind.
+            cursor.set(word::FRAME, address);
+            if is_too_much(cursor) {
+                return ChainFrame::broken();
+            }
+        }
+        // Its loop is not running: it waits for the other's.
+        frame = Frame {
+            is_top: false,
+            previous: frame.previous,
+            ..delegating
+        };
     }
     show(process, cursor, &frame, more)
 }
 
-/// A frame that stands for no function: a generator's that delegates to another, or what fibers begin with.
+/// Of the generators that a frame stands for, the one that delegates to that whose frame was shown last, and its frame; zeros
+/// if there is none. They are linked the other way round.
 #[inline(always)]
-fn pass(cursor: &impl Cursor, more: bool) -> ChainFrame {
+fn delegating(process: &impl Process, outermost: u64, last: u64) -> (u64, u64) {
+    let mut generator = outermost;
+    if generator == 0 {
+        return (0, 0);
+    }
+    let [mut own] = process
+        .read(generator.wrapping_add(GENERATOR_FRAME))
+        .unwrap_or([0]);
+    for _ in 0..MAX_DELEGATION {
+        let [parent] = process
+            .read(generator.wrapping_add(GENERATOR_PARENT))
+            .unwrap_or([0]);
+        let [of_parent] = process
+            .read(parent.wrapping_add(GENERATOR_FRAME))
+            .unwrap_or([0]);
+        if of_parent == 0 {
+            return (0, 0);
+        }
+        if of_parent == last {
+            return (generator, own);
+        }
+        (generator, own) = (parent, of_parent);
+    }
+    (0, 0)
+}
+
+/// Counts frames without a function; whether there are too many.
+#[inline(always)]
+fn is_too_much(cursor: &impl Cursor) -> bool {
     let passed = cursor.get(word::PASSED) + 1;
     cursor.set(word::PASSED, passed);
-    if passed > MAX_PASSED {
+    passed > MAX_PASSED
+}
+
+/// A frame that stands for no function: what fibers begin with.
+#[inline(always)]
+fn pass(cursor: &impl Cursor, more: bool) -> ChainFrame {
+    if is_too_much(cursor) {
         return ChainFrame::broken();
     }
     ChainFrame::none(ends(false, more))

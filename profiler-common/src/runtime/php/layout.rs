@@ -29,6 +29,8 @@ pub(super) mod frame {
     pub(in super::super) const INSTRUCTION: usize = 0;
     /// `func`.
     pub(in super::super) const FUNCTION: usize = 3;
+    /// `This.value`.
+    pub(in super::super) const THIS: usize = 4;
     /// Its lower half is `This.u1.type_info`.
     pub(in super::super) const INFO: usize = 5;
     /// `prev_execute_data`.
@@ -38,6 +40,18 @@ pub(super) mod frame {
 pub(super) const FRAME_BYTES: u64 = 8 * (frame::PREVIOUS as u64 + 1);
 /// In a `type_info`: the frame was called from C, by a new call of the loop if its function is written in PHP.
 pub(super) const CALL_TOP: u64 = 1 << 17;
+
+/// In a `type_info`: the type, and that of an object.
+pub(super) const TYPE: u64 = 0xff;
+/// See [`TYPE`].
+pub(super) const OBJECT: u64 = 8;
+
+/// In a `zend_generator`: the frame of its function.
+pub(super) const GENERATOR_FRAME: u64 = 56;
+/// The generator that it delegates to.
+pub(super) const GENERATOR_PARENT: u64 = 152;
+/// The frame without a function that stands in the chain for all that delegate to the one that runs: `execute_fake`.
+pub(super) const GENERATOR_PLACEHOLDER: u64 = 184;
 
 /// The first words of a `zend_function`: one whose lowest byte is its kind, `function_name`, `scope`.
 pub(super) const FUNCTION_BYTES: u64 = 24;

@@ -284,6 +284,55 @@ fn frames_without_a_function_are_passed() {
 }
 
 #[test]
+fn generators_that_delegate_to_others_are_shown() {
+    /// The object of a generator, with its frame behind it.
+    const fn generator(number: u64) -> u64 {
+        0x5600_0000_0000 + 0x1000 * number
+    }
+    const FRAME: u64 = 0x400;
+    for depth in [2, 3, 8] {
+        let mut process = process();
+        // The callback is a generator, and the others delegate to it, one to the next.
+        let stands_for = generator(depth - 1);
+        for number in 0..depth {
+            let own = if number == 0 {
+                COMPARE
+            } else {
+                generator(number) + FRAME
+            };
+            let parent = if number == 0 {
+                0
+            } else {
+                generator(number - 1)
+            };
+            process.words(generator(number) + 56, &[own]);
+            process.words(generator(number) + 152, &[parent]);
+            if number > 0 {
+                frame(&mut process, own, ITEM_COMPARE, number, TOP, 0x77);
+            }
+        }
+        let placeholder = stands_for + 184;
+        process.words(placeholder, &[0, 0, 0, 0, stands_for, 8, SORT]);
+        frame(&mut process, COMPARE, ITEM_COMPARE, 2, TOP, placeholder);
+        let natives = stack(&mut process);
+        let walked = walk::<Php>(&process, &natives, false);
+        let functions: Vec<u64> = walked
+            .iter()
+            .filter_map(|shown| match shown {
+                Shown::Function { function, .. } => Some(*function),
+                _ => None,
+            })
+            .collect();
+        let mut expected = vec![ITEM_COMPARE; depth as usize];
+        expected.extend([USORT, CODE_OF_FILE]);
+        assert_eq!(functions, expected, "{walked:?}");
+        // They run nothing: the level is that of whoever asked for a value.
+        assert_eq!(walked[1], Shown::Native(0));
+        assert_eq!(walked[2], Shown::Native(1));
+    }
+}
+
+#[test]
 fn an_endless_chain_ends() {
     let mut process = process();
     let stack = stack(&mut process);
