@@ -1,5 +1,5 @@
 //! The functions that Ruby runs, between native and kernel frames: whose truth is known, in every way in which they come to
-//! run, deep ones.
+//! run, deep ones, short-lived ones, and those that lie where others lay.
 
 use std::process::Command;
 
@@ -49,6 +49,57 @@ fn every_stack_is_a_chain_that_a_ruby_program_allows() {
     });
 }
 
+/// A function as Ruby's own account has it: without the class.
+fn without_class(function: String) -> String {
+    let (part, method) = match function.rsplit_once(" in ") {
+        Some((part, method)) => (format!("{part} in "), method),
+        None => (String::new(), &*function),
+    };
+    let method = method.rsplit(['#', '.']).next().unwrap_or(method);
+    part + method
+}
+
+#[kernel_test]
+fn fifty_random_stops_are_as_ruby_says() {
+    require!(tool("ruby"));
+    let workload = RUBY.start("stops.rb", &[]);
+    let folded = profile("-f -F 1997 -d 5 --annotate", &workload).folded();
+    Grammar::of(&workload.stop()).check(&folded, |stack| {
+        functions(stack).into_iter().map(without_class).collect()
+    });
+}
+
+#[kernel_test]
+fn ruby_that_runs_for_20_ms_has_its_names_and_its_child_too() {
+    let ruby = require!(tool("ruby"));
+    let folded = RUBY.run(&ruby, "-f -F 1997", "short.rb");
+    for function in ["Object#child_work", "Object#parent_work"] {
+        let has = |stack: &Stack| stack.has_chain(&[function, "Brief.work"]);
+        assert!(folded.any(has), "{function} in {folded}");
+    }
+}
+
+#[kernel_test]
+fn ruby_classes_that_are_made_and_dropped_never_have_each_other_s_names() {
+    require!(tool("ruby"));
+    let workload = RUBY.start("dropped.rb", &[]);
+    let folded = profile("-f -F 1997 -d 3", &workload).folded();
+    let number = |stack: &Stack, begin: &str, end: &str| -> Option<String> {
+        let mut frames = stack.frames.iter();
+        let number = frames.find_map(|frame| frame.strip_prefix(begin)?.strip_suffix(end));
+        number.map(str::to_owned)
+    };
+    let mut told = 0;
+    for stack in &folded.stacks {
+        let made = number(stack, "Made", "#made");
+        if let Some(tells) = number(stack, "Tell", ".tell") {
+            assert_eq!(made, Some(tells), "{stack:?}");
+            told += stack.weight;
+        }
+    }
+    assert!(told > folded.total() / 4, "{told} in {folded}");
+}
+
 /// Whether there is a Ruby with this compiler.
 fn compiles(option: &str) -> Result<(), String> {
     let ruby = tool("ruby")?;
@@ -69,7 +120,12 @@ fn functions_that_a_compiler_of_ruby_s_made_are_shown() {
     let workload = COMPILED.start("compiled.rb", &[]);
     let folded = profile("-f -U -F 997 -d 1 --annotate", &workload).folded();
     assert!(folded.any(|stack| stack.mentions("[anon")), "{folded}");
-    let chain = ["<main>", "outer", "block in outer", "inner"];
+    let chain = [
+        "<main>",
+        "Object#outer",
+        "block in Object#outer",
+        "Object#inner",
+    ];
     let shown = folded.share(|stack| functions(stack) == chain);
     assert!(shown > NEARLY_ALL, "{folded}");
 }
@@ -77,7 +133,7 @@ fn functions_that_a_compiler_of_ruby_s_made_are_shown() {
 #[kernel_test]
 fn nine_hundred_ruby_functions_are_whole_and_five_thousand_are_marked() {
     require!(tool("ruby"));
-    RUBY.check_depths("deep.rb", "descend");
+    RUBY.check_depths("deep.rb", "Object#descend");
 }
 
 #[kernel_test]

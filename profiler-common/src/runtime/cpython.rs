@@ -22,7 +22,7 @@ use super::{Begin, ChainFrame, Cursor, Described, NativeFrame, Process, Runtime,
 pub struct CPython;
 
 impl Runtime for CPython {
-    const BOUNDARY: usize = chain::BOUNDARY;
+    const BOUNDARY: Option<usize> = Some(chain::BOUNDARY);
 
     #[inline(always)]
     fn begin(process: &impl Process, cursor: &impl Cursor, _: &NativeFrame) -> Begin {

@@ -216,7 +216,7 @@ impl<P: Process> Walk<'_, P> {
 
     /// Whether it is certain that a native frame runs no level.
     fn runs_no_level<R: Runtime>(&self, native: &NativeFrame) -> bool {
-        let boundary = self.cursor.0.get(R::BOUNDARY).map_or(0, Cell::get);
+        let boundary = R::BOUNDARY.map_or(0, |word| self.cursor.get(word));
         native.is_first == 0
             && (self.over
                 || !R::may_run_level(self.process, native.address)

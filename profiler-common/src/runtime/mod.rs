@@ -303,13 +303,17 @@ pub trait Runtime {
     /// with, and no caller is [looked for](crate::walk::guess).
     const MAKES_CODE: bool = false;
 
-    /// The word of the cursor that holds an address in the native frame of the next level, or zero while it is not known; at
-    /// least [`CURSOR_WORDS`] if there is none. Native frames that lie below such an address run no level.
-    const BOUNDARY: usize = CURSOR_WORDS;
+    /// The word of the cursor that holds an address in the native frame of the next level, or zero while it is not known;
+    /// none if there is no such word. Native frames that lie below such an address run no level.
+    const BOUNDARY: Option<usize> = None;
 
     /// Whether a native frame at this address, the object's own, may run a level. Says no only where
     /// [`is_level`](Self::is_level) says no, and does nothing else, whatever the frame and the cursor.
     fn may_run_level(file: &impl Described, address: u64) -> bool;
+
+    /// The word of the cursor that has, behind a step that shows a function, the address of the runtime's own frame, for
+    /// [`Runtime::owner`]; none if that is not needed.
+    const OWN_FRAME: Option<usize> = None;
 
     /// Finds the head of the running thread's chain. Where a native walk broke before it came to the runtime's object, it is
     /// asked about [`NativeFrame::ANY`].
@@ -328,6 +332,14 @@ pub trait Runtime {
 
     /// Where the strings of a function lie.
     fn strings(process: &impl Process, function: u64) -> Option<Strings>;
+
+    /// What a function belongs to, if that is only known of a call of it: from the runtime's own frame, as
+    /// [`Runtime::OWN_FRAME`] says. Called once, when the function is first seen; becomes [`Strings::owner`] and
+    /// [`Strings::extra`].
+    #[inline(always)]
+    fn owner(_process: &impl Process, _function: u64, _own_frame: u64) -> Option<(Piece, u64)> {
+        None
+    }
 }
 
 /// The bits of an address in a frame word: [`ChainFrame::function`].

@@ -11,10 +11,11 @@ mod chain;
 mod iseq;
 mod layout;
 mod level;
+mod owner;
 
-pub use layout::{Access, Length, at};
+pub use layout::{Access, ClassPath, Length, at};
 
-use super::{Begin, ChainFrame, Cursor, Described, NativeFrame, Process, Runtime, Strings};
+use super::{Begin, ChainFrame, Cursor, Described, NativeFrame, Piece, Process, Runtime, Strings};
 
 /// Ruby.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +23,7 @@ pub struct Ruby;
 
 impl Runtime for Ruby {
     const MAKES_CODE: bool = true;
+    const OWN_FRAME: Option<usize> = Some(chain::word::SHOWN);
 
     #[inline(always)]
     fn begin(process: &impl Process, cursor: &impl Cursor, _: &NativeFrame) -> Begin {
@@ -53,6 +55,12 @@ impl Runtime for Ruby {
     #[inline(always)]
     fn strings(process: &impl Process, function: u64) -> Option<Strings> {
         iseq::strings(process, function)
+    }
+
+    /// The path of a method's class or module, and 1 if the method is one of the class itself.
+    #[inline(always)]
+    fn owner(process: &impl Process, function: u64, own_frame: u64) -> Option<(Piece, u64)> {
+        owner::owner(process, function, own_frame)
     }
 }
 

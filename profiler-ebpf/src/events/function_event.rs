@@ -65,7 +65,7 @@ fn report(cpu_slot: u32, scratch: &'static Scratch, place: usize) -> bool {
     let Some(chain) = scratch.chains.of.get(kind as usize & (RUNTIME_KINDS - 1)) else {
         return true;
     };
-    if !runtime::strings_of(kind, cpu_slot, function.function_address()) {
+    if !runtime::strings_of(kind, cpu_slot, function.function_address(), place as u32) {
         return true;
     }
     let report = &scratch.report;

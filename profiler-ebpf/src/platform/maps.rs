@@ -19,8 +19,8 @@ use profiler_common::{
     abi::{
         self, ASLEEP_WORDS, BLOCK_WORDS, CODE_SLOT_BITS, CodeState, Fallbacks,
         KERNEL_SCRATCH_WORDS, KEY_WORDS, LastRequest, MAPPING_EVENT_WORDS, MAX_KERNEL_FRAMES,
-        MAX_RULES, NAME_BYTES, PATH_BYTES, SCRATCH_BYTES, SLAB_WORDS, SYMBOL_BYTES, Switches,
-        ThreadEntry, USER_SCRATCH_WORDS, WakerEntry,
+        MAX_RULES, MAX_USER_FRAMES, NAME_BYTES, PATH_BYTES, SCRATCH_BYTES, SLAB_WORDS,
+        SYMBOL_BYTES, Switches, ThreadEntry, USER_SCRATCH_WORDS, WakerEntry,
     },
     runtime::{CURSOR_WORDS, DESCRIPTOR_WORDS, DESCRIPTORS, FETCH_WORDS, RuntimeKind},
     walk::{
@@ -104,6 +104,8 @@ pub(crate) struct Chains {
     pub(crate) fetched: [Word; FETCHED_PLACES],
     /// By [`RuntimeKind`].
     pub(crate) of: [Chain; RUNTIME_KINDS],
+    /// The addresses of the runtime's own frames, by half the place of their words in the stack, which are two each.
+    pub(crate) own_frames: [Word; MAX_USER_FRAMES],
 }
 
 /// Places for kinds of runtimes: a power of two.

@@ -21,8 +21,8 @@ use core::{hint::black_box, ops::ControlFlow};
 use profiler_common::{
     abi::{CodeState, Counter, FrameTag, FrameWord, MAX_USER_FRAMES, MAX_USER_WORDS, StackEnd},
     runtime::{
-        Begin, CURSOR_WORDS, ChainFrame, Cursor, Described, NativeFrame, Process, Runtime,
-        RuntimeKind, cpython::CPython, lua::Lua, luajit::LuaJit, perl::Perl, php::Php, ruby::Ruby,
+        Begin, ChainFrame, Cursor, Described, NativeFrame, Process, Runtime, RuntimeKind,
+        cpython::CPython, lua::Lua, luajit::LuaJit, perl::Perl, php::Php, ruby::Ruby,
     },
     walk::{
         Memory,
@@ -644,6 +644,11 @@ fn take_step<R: Runtime>(view: &View, kind: RuntimeKind) -> ControlFlow<()> {
         if frame.flags & ChainFrame::FRAME != 0 {
             function.store(FrameWord::function(kind, frame.function).0);
             position.store(FrameWord::position(frame.check, frame.position).0);
+            if let Some(word) = R::OWN_FRAME
+                && let Some(own) = chains.own_frames.get(black_box(first / 2))
+            {
+                own.store(view.get(word));
+            }
             chains.place.store(place.wrapping_add(2));
         } else {
             function.store(FrameWord::new(FrameTag::Mark, StackEnd::Implausible as u32).0);
@@ -678,8 +683,9 @@ macro_rules! runtimes {
             }
 
             subprog! {
-                fn $strings(cpu_slot: u32, function: u64) -> bool {
-                    put_strings::<$runtime>(cpu_slot, RuntimeKind::$kind, function).is_some()
+                fn $strings(cpu_slot: u32, function: u64, place: u32) -> bool {
+                    put_strings::<$runtime>(cpu_slot, RuntimeKind::$kind, function, place)
+                        .is_some()
                 }
             }
         )+
@@ -724,8 +730,7 @@ macro_rules! runtimes {
         #[inline(always)]
         fn boundary_of(kind: u64) -> Option<usize> {
             $(if kind == RuntimeKind::$kind as u64 {
-                let word = <$runtime as Runtime>::BOUNDARY;
-                return (word < CURSOR_WORDS).then_some(word);
+                return <$runtime as Runtime>::BOUNDARY;
             })+
             None
         }
@@ -739,12 +744,12 @@ macro_rules! runtimes {
             true
         }
 
-        /// Puts where the strings of a function of the runtime with this number lie into the scratch memory; false if there is
-        /// no such function.
+        /// Puts where the strings of a function of the runtime with this number lie into the scratch memory, given the place of
+        /// its frame in the stack; false if there is no such function.
         #[inline(always)]
-        pub(crate) fn strings_of(kind: u64, cpu_slot: u32, function: u64) -> bool {
+        pub(crate) fn strings_of(kind: u64, cpu_slot: u32, function: u64, place: u32) -> bool {
             $(if kind == RuntimeKind::$kind as u64 {
-                return $strings(cpu_slot, function);
+                return $strings(cpu_slot, function, place);
             })+
             false
         }
@@ -752,9 +757,21 @@ macro_rules! runtimes {
 }
 
 #[inline(always)]
-fn put_strings<R: Runtime>(cpu_slot: u32, kind: RuntimeKind, function: u64) -> Option<()> {
+fn put_strings<R: Runtime>(
+    cpu_slot: u32,
+    kind: RuntimeKind,
+    function: u64,
+    place: u32,
+) -> Option<()> {
     let scratch = Scratch::of(cpu_slot)?;
-    let strings = R::strings(&View::of(scratch, kind)?, function)?;
+    let view = View::of(scratch, kind)?;
+    let mut strings = R::strings(&view, function)?;
+    if R::OWN_FRAME.is_some()
+        && let Some(own) = scratch.chains.own_frames.get(black_box(place as usize / 2))
+        && let Some((owner, extra)) = R::owner(&view, function, own.load())
+    {
+        (strings.owner, strings.extra) = (owner, extra);
+    }
     let report = &scratch.report;
     for (place, piece) in report
         .pieces

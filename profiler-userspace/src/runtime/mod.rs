@@ -106,7 +106,7 @@ const RUNTIMES: &[Row] = &[
         is_nameless: ruby::is_nameless,
         lines: Lines::Read(ruby::lines),
         glue: ruby::GLUE,
-        complete: None,
+        complete: Some(ruby::complete),
     },
     Row {
         kind: RuntimeKind::LuaJit,

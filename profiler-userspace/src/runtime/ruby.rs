@@ -5,15 +5,17 @@
 
 mod hidden;
 mod lines;
+mod names;
 
 pub(super) use lines::lines;
+pub(super) use names::complete;
 
 use super::cold::{cold_part, extent};
 use super::image::{Image, Symbol};
 use super::{Detected, Words};
 use profiler_common::runtime::{
     DESCRIPTOR_WORDS, RuntimeKind, first_word,
-    ruby::{Access, Length, at},
+    ruby::{Access, ClassPath, Length, at},
 };
 use std::ops::Range;
 
@@ -90,6 +92,12 @@ fn words(
     words[at::LENGTH] = length as u64;
     words[at::FRAME_BYTES] = frame_bytes;
     words[at::LIBC] = image.libc() as u64;
+    let object = image.symbol("rb_cObject").map(|object| object.address);
+    (words[at::CLASS_PATH], words[at::OBJECT], words[at::LOCAL]) = match (minor, object) {
+        (1, Some(object)) => (ClassPath::Variable as u64, object, 8 * 22),
+        (3, _) => (ClassPath::Field as u64, 0, 8 * 21),
+        _ => (ClassPath::Unknown as u64, 0, 0),
+    };
     let exported = image.symbol("ruby_current_ec");
     match exported.filter(|context| context.kind == THREAD_LOCAL) {
         Some(context) => put_access(image, context, &mut words),
@@ -174,7 +182,7 @@ fn body(image: &Image<'_>, function: u64) -> Option<u64> {
     function.checked_add((place + LOAD.len()) as u64)
 }
 
-/// All: the classes of methods are not known, and many methods have one name.
+/// All whose class is not known, because many methods have one name; see [`complete`] for the others.
 pub(super) fn is_nameless(_: &str) -> bool {
     true
 }

@@ -28,6 +28,7 @@ class Item
   def to_s
     burn.to_s
   end
+  alias written to_s
 
   define_method(:defined) { |extra| burn + extra }
 
@@ -50,6 +51,77 @@ class Item
     yield burn
   end
   include Enumerable
+end
+
+class Special < Item
+  def to_s
+    super
+  end
+end
+
+# What several classes include belongs to the module.
+module Common
+  def common
+    burn
+  end
+
+  def lent
+    burn
+  end
+end
+
+class First
+  include Common
+end
+
+class Second
+  include Common
+  define_method(:taken, Common.instance_method(:lent))
+end
+
+module Tools
+  module_function
+
+  def tool
+    burn
+  end
+end
+
+module Around
+  def wrapped
+    super
+  end
+end
+
+module Outer
+  class Inner
+    prepend Around
+
+    class << self
+      def single
+        burn
+      end
+
+      def define(name)
+        define_method(name) { burn }
+      end
+    end
+
+    define(:made)
+
+    def wrapped
+      [1].each { [1].each { burn } }
+    end
+  end
+end
+
+# Classes and objects that have no names.
+NAMELESS = [Class.new { def nameless = burn }.new, Object.new].freeze
+
+class << NAMELESS[1]
+  def own
+    burn
+  end
 end
 
 class Failure < StandardError
@@ -143,13 +215,71 @@ def procs
   $block.call(1)
 end
 
+def commons
+  First.new.common
+  Second.new.common
+end
+
+def taking
+  Second.new.taken
+end
+
+def tooling
+  Tools.tool
+end
+
+def nesting
+  Outer::Inner.single
+  Outer::Inner.new.made
+  Outer::Inner.new.wrapped
+end
+
+def inheriting
+  Special.new(1).to_s
+end
+
+def other_names
+  $items[0].written
+end
+
+def nameless_ones
+  NAMELESS[0].nameless
+  NAMELESS[1].own
+end
+
+# What a match found is kept where the method was.
+def matching
+  'banana' =~ /n/
+  burn
+end
+
+def collecting
+  $round += 1
+  GC.start(full_mark: false) if ($round % 8).zero?
+end
+
+$round = 0
 $block = ->(value) { value + burn }
 
 $items = [3, 1, 2].map { |value| Item.new(value) }
 
+# The classes of methods, where they are not those of `Object`.
+CLASSES = {
+  '<=>' => 'Item#', 'to_s' => 'Item#', 'method_missing' => 'Item#', 'each' => 'Item#', 'make' => 'Item.'
+}.freeze
+
+# A label with the class of its method: `block in each` is `block in Item#each`.
+def qualified(label)
+  return label if label.match?(/[#.<^]/) && label != '<=>'
+
+  part, _, method = label.rpartition(' in ')
+  "#{part}#{' in ' unless part.empty?}#{CLASSES.fetch(method, 'Object#')}#{method}"
+end
+
 OUTER = ['<main>', 'block in <main>', 'block (2 levels) in <main>'].freeze
+# What has no class begins with `^`.
 CHAINS = [
-  %w[making make initialize burn],
+  %w[making make Item#initialize burn],
   %w[sorting <=> burn],
   ['sorting_by_block', 'block in sorting_by_block', 'burn'],
   ['iterating', 'block in iterating', 'burn'],
@@ -160,12 +290,25 @@ CHAINS = [
   %w[strings to_s burn],
   ['evaluating', 'evaluating', 'burn'],
   ['in_an_instance', 'block in in_an_instance', 'burn'],
-  %w[throwing thrower initialize burn],
+  %w[throwing thrower Failure#initialize burn],
   ['throwing', 'rescue in throwing', 'burn'],
   %w[throwing burn],
   ['defaults', 'block in defaults', 'burn'],
   ['replacing', 'block in replacing', 'burn'],
-  ['procs', 'block in <main>', 'burn']
+  ['procs', 'block in <main>', 'burn'],
+  %w[commons Common#common burn],
+  %w[taking ^lent burn],
+  %w[tooling Tools.tool burn],
+  %w[nesting Outer::Inner.single burn],
+  ['nesting', 'block in Outer::Inner.define', 'burn'],
+  ['nesting', 'Around#wrapped', 'Outer::Inner#wrapped', 'block in Outer::Inner#wrapped',
+   'block (2 levels) in Outer::Inner#wrapped', 'burn'],
+  %w[inheriting Special#to_s to_s burn],
+  %w[other_names to_s burn],
+  %w[nameless_ones ^nameless burn],
+  %w[nameless_ones ^own burn],
+  %w[matching burn],
+  %w[collecting GC.start]
 ].map { |chain| OUTER + chain } + [
   # What has a stack of its own begins there.
   ['block in fibers', 'burn'],
@@ -178,19 +321,23 @@ RARE = [
   %w[threads],
   ['throwing', 'ensure in throwing', 'burn'],
   %w[sorting_by_block],
-  %w[enumerating each]
+  %w[enumerating each],
+  %w[inheriting Item#initialize burn],
+  %w[collecting Integer#zero?]
 ].map { |chain| OUTER + chain } + [
   ['each', 'block in enumerators', 'burn'],
   # A thread or fiber that runs nothing of Ruby's yet, or no more.
   []
 ]
 puts 'ready'
-CHAINS.each { |chain| puts "chain #{chain.join(';')}" }
-RARE.each { |chain| puts "rare #{chain.join(';')}" }
+{ chain: CHAINS, rare: RARE }.each do |word, chains|
+  chains.each { |chain| puts "#{word} #{chain.map { |label| qualified(label).delete('^') }.join(';')}" }
+end
 puts 'end'
 $stdout.flush
 WAYS = %i[making sorting sorting_by_block iterating enumerating calling missing strings evaluating in_an_instance fibers
-          enumerators threads throwing defaults replacing procs].freeze
+          enumerators threads throwing defaults replacing procs commons taking tooling nesting inheriting other_names
+          nameless_ones matching collecting].freeze
 [nil].cycle do
   WAYS.each { |way| send(way) }
 end

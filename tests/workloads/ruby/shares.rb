@@ -36,4 +36,4 @@ until stopped
     spent[phase] += cpu_ns - before
   end
 end
-spent.each { |phase, nanoseconds| puts "truth #{phase} #{nanoseconds}" }
+spent.each { |phase, nanoseconds| puts "truth Object##{phase} #{nanoseconds}" }

@@ -21,13 +21,16 @@ pub(super) mod word {
     pub(in super::super) const LOOP_END: usize = 3;
     /// Whether a native frame of a level has been met.
     pub(in super::super) const HAS_BEGUN: usize = 4;
+    /// The frame that was shown last.
+    pub(in super::super) const SHOWN: usize = 5;
 }
 
 /// An `rb_control_frame_t`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
     instruction: u64,
-    iseq: u64,
+    pub(super) iseq: u64,
+    pub(super) environment: u64,
     flags: u64,
 }
 
@@ -38,10 +41,12 @@ impl Frame {
         if !process.fetch(address, frame::BYTES) {
             return None;
         }
-        let [flags] = process.read(process.fetched(frame::ENVIRONMENT))?;
+        let environment = process.fetched(frame::ENVIRONMENT);
+        let [flags] = process.read(environment)?;
         Some(Self {
             instruction: process.fetched(frame::INSTRUCTION),
             iseq: process.fetched(frame::ISEQ),
+            environment,
             flags,
         })
     }
@@ -122,6 +127,7 @@ pub(super) fn step(process: &impl Process, cursor: &impl Cursor) -> ChainFrame {
         instruction => instruction,
     };
     cursor.set(word::INSTRUCTION, 0);
+    cursor.set(word::SHOWN, address);
     show(process, frame.iseq, instruction, flags)
 }
 

@@ -44,13 +44,16 @@ fn first_line(process: &impl Process) -> Option<u32> {
     (line & 1 != 0).then_some((line >> 1) as u32)
 }
 
-/// The check of a body that was fetched.
+/// The check of a body that was fetched. Where the code lies, and which method it is of, tells those apart that differ in their
+/// class only, which the body does not know.
 #[inline(always)]
 pub(super) fn check_fetched(process: &impl Process) -> Option<u32> {
     let label = process.fetched(body::LABEL);
     let hash = Hash::new(process.fetched(body::PATH))
         .with(u64::from(first_line(process)?))
-        .with(label);
+        .with(label)
+        .with(process.fetched(body::CODE))
+        .with(process.fetched_at(process.descriptor(at::LOCAL)));
     if !process.fetch(label, LABEL_BYTES) {
         return None;
     }
@@ -111,7 +114,7 @@ fn file(process: &impl Process, path: u64) -> Option<Piece> {
 
 /// Where the bytes of a string are.
 #[inline(always)]
-fn string(process: &impl Process, string: u64) -> Option<Piece> {
+pub(super) fn string(process: &impl Process, string: u64) -> Option<Piece> {
     let [flags, _, length, bytes] = process.read(string)?;
     if flags & TYPE != STRING {
         return None;

@@ -24,8 +24,14 @@ pub mod at {
     pub const LENGTH: usize = 14;
     /// Bytes of an `rb_control_frame_t`.
     pub const FRAME_BYTES: usize = 15;
+    /// Where classes keep their paths: a [`ClassPath`](super::ClassPath).
+    pub const CLASS_PATH: usize = 16;
+    /// Of [`ClassPath::Variable`](super::ClassPath::Variable): the address of `rb_cObject`.
+    pub const OBJECT: usize = 17;
+    /// In a body: `local_iseq`; zero if that is not known.
+    pub const LOCAL: usize = 18;
     /// The highest word in use.
-    pub const LAST: usize = FRAME_BYTES;
+    pub const LAST: usize = LOCAL;
 }
 
 /// How a thread's variables are found.
@@ -47,6 +53,18 @@ pub enum Length {
     InFlags = 0,
     /// Since 3.2: in front of the bytes or their address. A function's first line is a number.
     InFront = 1,
+}
+
+/// Where classes keep their paths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum ClassPath {
+    /// It is not known: methods are shown without their classes.
+    Unknown = 0,
+    /// 3.1: among their variables, in a table of their own.
+    Variable = 1,
+    /// 3.3: in the class itself.
+    Field = 2,
 }
 
 const _: () = assert!(at::LAST < DESCRIPTOR_WORDS);
@@ -86,9 +104,48 @@ pub(super) mod body {
     pub(in super::super) const LABEL: usize = 10;
     /// `first_lineno`.
     pub(in super::super) const LINE: usize = 11;
-    /// How much is read.
-    pub(in super::super) const BYTES: u64 = 8 * (LINE as u64 + 1);
+    /// How much is read: up to `local_iseq`, whose place differs.
+    pub(in super::super) const BYTES: u64 = 8 * 23;
 }
+
+/// In the word that `ep` of a frame points to: the frame is a method's, or of whatever else has variables of its own.
+pub(super) const LOCAL: u64 = 2;
+/// The bits of the word in front of it that are no address of the enclosing frame's `ep`.
+pub(super) const PREVIOUS_MARKS: u64 = 3;
+
+/// In the flags of an object of the runtime's own: which one (`IMEMO_MASK`), and its type.
+pub(super) const OWN_TYPE: u64 = 0xf << 12 | TYPE;
+/// A `vm_svar`, which keeps what stood in its place.
+pub(super) const SPECIAL_VARIABLES: u64 = 2 << 12 | 0x1a;
+/// A `rb_callable_method_entry_t`: flags, `defined_class`, `def`, `called_id`, `owner`.
+pub(super) const METHOD_ENTRY: u64 = 6 << 12 | 0x1a;
+
+/// In the first word of a `rb_method_definition_t`: its type, which is zero of a method written in Ruby. Then come `iseqptr`
+/// and `cref`.
+pub(super) const DEFINITION_TYPE: u64 = 0xf;
+/// In 3.1: how many other entries have the definition (`alias_count`).
+pub(super) const ALIASES_OF_3_1: u64 = 0xffff_ffe0;
+/// In 3.3: whether another entry has the definition (`aliased`).
+pub(super) const ALIASED: u64 = 1 << 6;
+/// In a `rb_cref_t`: its class.
+pub(super) const CREF_CLASS: u64 = 16;
+
+/// A class.
+pub(super) const CLASS: u64 = 2;
+/// A module.
+pub(super) const MODULE: u64 = 3;
+/// In the flags of a class: it is the singleton class of an object.
+pub(super) const SINGLETON: u64 = 1 << 12;
+/// In 3.1, in an `rb_classext_t`: the table of variables.
+pub(super) const VARIABLES: u64 = 8;
+/// In an `st_table`: `entries_bound`, then the entries, of three words: hash, key, value.
+pub(super) const TABLE_BOUND: u64 = 40;
+/// In 3.3: the object of a singleton class.
+pub(super) const ATTACHED: u64 = 128;
+/// In 3.3: a word with whether the path is permanent, then the path.
+pub(super) const PATH: u64 = 144;
+/// In that word.
+pub(super) const IS_PERMANENT: u64 = 1 << 40;
 
 /// In the flags of an object: which type it is.
 pub(super) const TYPE: u64 = 0x1f;

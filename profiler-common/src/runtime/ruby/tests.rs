@@ -2,7 +2,7 @@
 
 extern crate std;
 
-use super::{Access, Length, Ruby, at};
+use super::{Access, ClassPath, Length, Ruby, at};
 use crate::runtime::{
     Encoding, NativeFrame, Runtime,
     memory::{Recorded, Shown, walk},
@@ -53,7 +53,7 @@ fn text(process: &mut Recorded, address: u64, text: &str) {
 /// An `rb_iseq_t`, with its body at +0x100, code at +0x200, label at +0x400, path at +0x500.
 fn iseq(process: &mut Recorded, address: u64, label: &str, line: u64) {
     process.words(address + 16, &[address + 0x100]);
-    process.words(address + 0x100, &[0; 12]);
+    process.words(address + 0x100, &[0; 24]);
     process.words(address + 0x108, &[address + 0x200]);
     let location = [address + 0x500, 0, address + 0x400, line << 1 | 1];
     process.words(address + 0x140, &location);
@@ -299,6 +299,18 @@ fn functions_at_one_address_have_different_checks() {
     process.bytes(COMPARE + 0x400 + 16 + 4, b"garbage");
     process.bytes(COMPARE + 0x400, &[5 | 1 << 5]);
     assert_eq!(Ruby::check(&process, COMPARE + 0x100).unwrap(), checks[0]);
+    // Methods of two classes may differ in nothing else than in where their parts lie.
+    process.descriptor[at::LOCAL] = LOCAL;
+    let mut checks = vec![];
+    for place in [8, LOCAL] {
+        for word in [0x70, 0x80] {
+            process.words(COMPARE + 0x100 + place, &[word]);
+            checks.push(Ruby::check(&process, COMPARE + 0x100).unwrap());
+        }
+    }
+    for (place, one) in checks.iter().enumerate() {
+        assert!(!checks[..place].contains(one), "{checks:?}");
+    }
 }
 
 #[test]
@@ -354,6 +366,143 @@ fn strings_and_lines_of_3_2_are_found() {
     assert_eq!((strings.name.address, strings.name.bytes), (label + 24, 7));
     assert_eq!((strings.file.address, strings.file.bytes), (path + 64, 28));
     assert_eq!(strings.first_line, 3);
+}
+
+const METHOD_ISEQ: u64 = 0x5500_0030_0000;
+const ENTRY: u64 = 0x5500_0031_0000;
+const DEFINITION: u64 = 0x5500_0031_1000;
+const CREF: u64 = 0x5500_0031_2000;
+const SPECIAL: u64 = 0x5500_0031_3000;
+const OBJECT: u64 = 0x5500_0032_0000;
+const LIST: u64 = 0x5500_0033_0000;
+const SINGLETON: u64 = 0x5500_0034_0000;
+const PATH_NAME: u64 = 0xf01;
+const ATTACHED_NAME: u64 = 0xc11;
+const LOCAL: u64 = 8 * 22;
+
+/// A class or module, whose class is another, and its first variable.
+fn class(process: &mut Recorded, address: u64, flags: u64, class_of: u64, variable: [u64; 2]) {
+    process.words(address, &[flags, class_of, 0, address + 0x200]);
+    process.words(address + 0x208, &[address + 0x300]);
+    process.words(address + 0x300, &[0, 0, 1, 0, 0, 1, address + 0x400]);
+    process.words(address + 0x400, &[0x77, variable[0], variable[1]]);
+    // As 3.3 has it: what it is attached to, and its path.
+    let is_attached = variable[0] == ATTACHED_NAME;
+    let (attached, path) = match is_attached {
+        true => (variable[1], 0),
+        false => (0, variable[1]),
+    };
+    process.words(
+        address + 128,
+        &[attached, 0, u64::from(!is_attached) << 40, path],
+    );
+}
+
+/// A method `each` of the class `List`, its frame at place 3, and a block in it, whose frame is at place 4.
+fn method(class_path: ClassPath) -> Recorded {
+    let mut process = process();
+    process.descriptor[at::CLASS_PATH] = class_path as u64;
+    process.descriptor[at::OBJECT] = 0x2000;
+    process.descriptor[at::LOCAL] = LOCAL;
+    process.words(BIAS + 0x2000, &[OBJECT]);
+    text(&mut process, OBJECT + 0x800, "Object");
+    text(&mut process, LIST + 0x800, "List");
+    class(&mut process, OBJECT, 2, 0, [PATH_NAME, OBJECT + 0x800]);
+    class(&mut process, LIST, 2, SINGLETON, [PATH_NAME, LIST + 0x800]);
+    class(
+        &mut process,
+        SINGLETON,
+        2 | 1 << 12,
+        0,
+        [ATTACHED_NAME, LIST],
+    );
+    iseq(&mut process, METHOD_ISEQ, "each", 7);
+    process.words(METHOD_ISEQ + 0x100 + LOCAL, &[METHOD_ISEQ]);
+    process.words(COMPARE + 0x100 + LOCAL, &[METHOD_ISEQ]);
+    process.words(ENTRY, &[0x1a | 6 << 12, LIST, DEFINITION, 0x99, LIST]);
+    process.words(DEFINITION, &[0, METHOD_ISEQ, CREF]);
+    process.words(CREF, &[0x1a | 1 << 12, 0, LIST]);
+    let environment = |number: u64| STACK + 0x100 * number;
+    for (number, iseq, kind) in [(3, METHOD_ISEQ, METHOD | 2), (4, COMPARE, IN_BLOCK)] {
+        frame(&mut process, number, iseq, 4, kind);
+        process.words(place(number) + 32, &[environment(number)]);
+        let previous = environment(number - 1) | 1;
+        process.words(environment(number) - 16, &[ENTRY, previous, kind]);
+    }
+    process
+}
+
+/// The owner of what runs at a place.
+fn owner(process: &Recorded, number: u64, iseq: u64) -> Option<(u64, u32, u64)> {
+    let (path, is_singleton) = Ruby::owner(process, iseq + 0x100, place(number))?;
+    Some((path.address, path.bytes, is_singleton))
+}
+
+#[test]
+fn methods_and_their_blocks_belong_to_classes() {
+    for class_path in [ClassPath::Variable, ClassPath::Field] {
+        let mut process = method(class_path);
+        let list = Some((LIST + 0x810, 4, 0));
+        assert_eq!(owner(&process, 3, METHOD_ISEQ), list);
+        assert_eq!(owner(&process, 4, COMPARE), list);
+        // What a match found has taken the entry's place.
+        process.words(SPECIAL, &[0x1a | 2 << 12, ENTRY, 0, 0, 0]);
+        process.words(STACK + 0x300 - 16, &[SPECIAL]);
+        assert_eq!(owner(&process, 4, COMPARE), list);
+        // A method of the class itself.
+        process.words(ENTRY + 32, &[SINGLETON]);
+        let own = Some((LIST + 0x810, 4, 1));
+        assert_eq!(owner(&process, 3, METHOD_ISEQ), own);
+        // Of `module_function`, which gives the method to the module, too.
+        process.words(DEFINITION, &[1 << 6]);
+        assert_eq!(owner(&process, 3, METHOD_ISEQ), own);
+        process.descriptor[at::CLASS_PATH] = ClassPath::Unknown as u64;
+        assert_eq!(owner(&process, 3, METHOD_ISEQ), None);
+    }
+}
+
+#[test]
+fn classes_that_are_not_certain_are_left_out() {
+    type Change = fn(&mut Recorded);
+    let changes: [Change; 9] = [
+        // The frame is another function's by now.
+        |process| process.words(place(3) + 16, &[COMPARE]),
+        // A method that is made of a block, and what is no method entry.
+        |process| process.words(DEFINITION, &[4]),
+        |process| process.words(ENTRY, &[0x1a | 1 << 12]),
+        // The entry is that of another method.
+        |process| process.words(DEFINITION + 8, &[COMPARE]),
+        // It was given to another class.
+        |process| {
+            process.words(DEFINITION, &[1 << 6]);
+            process.words(CREF + 16, &[OBJECT]);
+        },
+        // A class without a name, and what is no class.
+        |process| class(process, LIST, 2, SINGLETON, [0xabc, 0]),
+        |process| process.words(LIST, &[5]),
+        // The singleton class of an object, and one of another class.
+        |process| {
+            process.words(ENTRY + 32, &[SINGLETON]);
+            process.words(LIST, &[1]);
+        },
+        |process| {
+            process.words(ENTRY + 32, &[SINGLETON]);
+            process.words(LIST + 8, &[OBJECT]);
+        },
+    ];
+    for class_path in [ClassPath::Variable, ClassPath::Field] {
+        for (number, change) in changes.iter().enumerate() {
+            let mut process = method(class_path);
+            change(&mut process);
+            if number == 5 && class_path == ClassPath::Field {
+                process.words(LIST + 144, &[0]);
+            }
+            assert_eq!(owner(&process, 3, METHOD_ISEQ), None, "{number}");
+        }
+    }
+    let mut process = method(ClassPath::Variable);
+    text(&mut process, OBJECT + 0x800, "Subject");
+    assert_eq!(owner(&process, 3, METHOD_ISEQ), None);
 }
 
 proptest! {
