@@ -59,6 +59,27 @@ pub(super) fn starts(image: &Image<'_>) -> Option<Vec<u64>> {
     starts.is_sorted().then_some(starts)
 }
 
+/// All functions and second parts that begin within some addresses, from the lowest.
+pub(super) fn functions(image: &Image<'_>, within: Range<u64>) -> Vec<Range<u64>> {
+    /// More are not looked at.
+    const MOST: usize = 1 << 16;
+    let Some(index) = Index::of(image) else {
+        return Vec::new();
+    };
+    let Some(first) = index.first_from(within.start) else {
+        return Vec::new();
+    };
+    let starts = (first..index.entries).take(MOST).map_while(|place| {
+        let start = index.function(place)?;
+        within.contains(&start).then_some((place, start))
+    });
+    let all = starts.filter_map(|(place, start)| {
+        let (addresses, _, _) = read_entry(image, index.entry(place)?)?;
+        (addresses.start == start).then_some(addresses)
+    });
+    all.collect()
+}
+
 /// All functions and second parts of at least so many bytes.
 pub(super) fn larger(image: &Image<'_>, bytes: u64) -> Vec<Range<u64>> {
     let Some(index) = Index::of(image) else {
@@ -343,6 +364,10 @@ mod tests {
         assert_eq!(extent(&image, 0x1000), Some(parts[1].clone()));
         assert_eq!(cold_part(&image, 0x1000), Some(parts[0].clone()));
         assert_eq!(largest(&image, 0..0x900), Some(parts[0].clone()));
+        assert_eq!(functions(&image, 0..0x2000), parts);
+        assert_eq!(functions(&image, 0x900..0x2000), parts[1..]);
+        assert_eq!(functions(&image, 0..0x1000), parts[..1]);
+        assert_eq!(functions(&image, 0x1001..0x2000), []);
         // Addresses in another form are not read.
         let file = object_without_index(0x03);
         assert_eq!(larger(&Image::read(&file).unwrap(), 1), []);

@@ -3,6 +3,7 @@
 //! In: an open file. Out: addresses and words. A symbol is found through the hash table that the dynamic linker uses, so a
 //! file is asked in a few small reads, however many symbols it has. Trusts no number in the file.
 
+use memchr::memmem::Finder;
 use profiler_common::runtime::thread::Libc;
 use std::fs::File;
 use std::ops::Range;
@@ -18,6 +19,9 @@ const NAME_BYTES: usize = 96;
 
 /// Bytes of relocations that are looked at.
 const MOST_RELOCATIONS: u64 = 16 << 20;
+/// Symbols of others' and bytes of their names that are looked at together.
+const MOST_IMPORTS: u32 = 1 << 16;
+const MOST_NAMES: u64 = 4 << 20;
 /// Bytes of a segment that are searched for text, and how many at a time.
 const MOST_SEARCHED: u64 = 64 << 20;
 const CHUNK: usize = 64 << 10;
@@ -314,7 +318,11 @@ impl<'f> Image<'f> {
 
     /// The addresses of its frame table (`.eh_frame`), by the section's name.
     pub fn frames(&self) -> Option<Range<u64>> {
-        const NAME: &[u8] = b".eh_frame\0";
+        self.section(b".eh_frame\0")
+    }
+
+    /// The addresses of the section of that name, which ends with a NUL.
+    fn section<const N: usize>(&self, wanted: &[u8; N]) -> Option<Range<u64>> {
         const HEADER_BYTES: u64 = 64;
         let (first, count, names) = self.sections;
         let section = |index: u16| -> Option<[u64; 8]> {
@@ -332,10 +340,40 @@ impl<'f> Image<'f> {
         (0..count).find_map(|index| {
             let [name, _, address, _, bytes, ..] = section(index)?;
             let name = names.checked_add(u64::from(name as u32))?;
-            let is_it = bytes_at::<{ NAME.len() }>(self.file, name)? == NAME;
+            let is_it = bytes_at::<N>(self.file, name)? == *wanted;
             let end = address.checked_add(bytes)?;
             (is_it && address != 0).then_some(address..end)
         })
+    }
+
+    /// Whether the object uses a function of another's.
+    pub fn imports(&self, name: &str) -> bool {
+        self.has_import(name).unwrap_or(false)
+    }
+
+    fn has_import(&self, name: &str) -> Option<bool> {
+        let symbols = self.dynamic(DT_SYMTAB)?;
+        let names = self.dynamic(DT_STRTAB)?;
+        // Symbols of others' come first, before those that the hash table leads to.
+        let count = match self.dynamic(DT_GNU_HASH) {
+            Some(table) => self.half(table.checked_add(4)?)?,
+            None => self.half(self.dynamic(DT_HASH)?.checked_add(4)?)?,
+        };
+        let mut table = vec![0; count.min(MOST_IMPORTS) as usize * SYMBOL_BYTES as usize];
+        self.copy(symbols, &mut table)?;
+        let strings = self.dynamic(DT_STRSZ)?;
+        let mut text = vec![0; usize::try_from(strings.min(MOST_NAMES)).ok()?];
+        self.copy(names, &mut text)?;
+        let found = table.chunks_exact(SYMBOL_BYTES as usize).any(|symbol| {
+            let string = u32::from_le_bytes([symbol[0], symbol[1], symbol[2], symbol[3]]);
+            match text.get(string as usize..) {
+                Some([]) | None => self.has_name(names, string, name),
+                Some(rest) => rest
+                    .strip_prefix(name.as_bytes())
+                    .is_some_and(|rest| rest.first() == Some(&0)),
+            }
+        });
+        Some(found)
     }
 
     /// The first text in the object that begins with `before`, is `length` bytes long and `is_it`.
@@ -345,35 +383,53 @@ impl<'f> Image<'f> {
         length: usize,
         is_it: impl Fn(&[u8]) -> bool,
     ) -> Option<Vec<u8>> {
-        let mut chunk = vec![0; CHUNK];
-        self.segments.iter().find_map(|segment| {
-            let end = segment
-                .address
-                .checked_add(segment.bytes.min(MOST_SEARCHED))?;
-            let mut place = segment.address;
-            while place < end {
-                let bytes = usize::try_from(end - place).unwrap_or(CHUNK).min(CHUNK);
-                let chunk = &mut chunk[..bytes];
-                self.copy(place, chunk)?;
-                let mut rest = &*chunk;
-                // Nearly all bytes are passed by the first comparison alone.
-                while let Some(next) = rest.iter().position(|byte| Some(byte) == before.first()) {
-                    let Some(found) = rest.get(next..next + length) else {
-                        break;
-                    };
-                    if found.starts_with(before) && is_it(found) {
-                        return Some(found.to_vec());
-                    }
-                    rest = &rest[next + 1..];
-                }
-                if bytes < CHUNK {
-                    break;
-                }
-                // What lies across two chunks is seen whole in the next.
-                place = place.checked_add((CHUNK - length) as u64)?;
-            }
-            None
+        let mut all = self.segments.iter();
+        all.find_map(|segment| {
+            let end = segment.address.checked_add(segment.bytes)?;
+            self.find_within(segment.address..end, before, length, &is_it)
         })
+    }
+
+    /// As [`find`](Self::find), in constants only, as far as the object tells where they are.
+    pub fn find_constant(
+        &self,
+        before: &[u8],
+        length: usize,
+        is_it: impl Fn(&[u8]) -> bool,
+    ) -> Option<Vec<u8>> {
+        match self.section(b".rodata\0") {
+            Some(section) => self.find_within(section, before, length, &is_it),
+            None => self.find(before, length, is_it),
+        }
+    }
+
+    fn find_within(
+        &self,
+        within: Range<u64>,
+        before: &[u8],
+        length: usize,
+        is_it: &impl Fn(&[u8]) -> bool,
+    ) -> Option<Vec<u8>> {
+        let finder = Finder::new(before);
+        let end = within.end.min(within.start.checked_add(MOST_SEARCHED)?);
+        let mut chunk = vec![0; CHUNK];
+        let mut place = within.start;
+        while place < end {
+            let bytes = usize::try_from(end - place).unwrap_or(CHUNK).min(CHUNK);
+            let chunk = &mut chunk[..bytes];
+            self.copy(place, chunk)?;
+            let mut all = finder.find_iter(chunk).map(|at| &chunk[at..]);
+            let found = all.find_map(|rest| rest.get(..length).filter(|found| is_it(found)));
+            if let Some(found) = found {
+                return Some(found.to_vec());
+            }
+            if bytes < CHUNK {
+                break;
+            }
+            // What lies across two chunks is seen whole in the next.
+            place = place.checked_add((CHUNK - length) as u64)?;
+        }
+        None
     }
 
     /// Initialized words at an address of the object's own.

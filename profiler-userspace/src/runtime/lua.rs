@@ -15,6 +15,7 @@ use super::cold::{cold_part, larger, largest};
 use super::image::Image;
 use super::{Detected, Words};
 use profiler_common::runtime::{DESCRIPTOR_WORDS, RuntimeKind, first_word, lua::at};
+use std::ops::Range;
 
 /// The native functions that are the loop, or stand directly around it.
 pub(super) const GLUE: &[&str] = &[
@@ -84,12 +85,14 @@ const VERSIONS: &[Version] = &[
     },
 ];
 
-/// Recognizes Lua by what it exports, or if that is nothing, by its text.
+/// Recognizes Lua by what it exports, or by its text. An object that is linked dynamically and does not import `strcoll`, by which
+/// `lvm.c` compares strings, is not searched for text, nor is one that needs the library.
 pub(super) fn detect(image: &Image<'_>) -> Option<Detected> {
     let create = image.symbol("lua_newstate");
+    let may_be_hidden = || image.is_static() || !image.needs("liblua") && image.imports("strcoll");
     let minor = match create {
-        Some(_) => minor(image)?,
-        None if image.is_static() => minor_by_text(image)?,
+        Some(_) => minor(image).or_else(|| minor_by_text(image))?,
+        None if may_be_hidden() => minor_by_text(image)?,
         None => return None,
     };
     let words = match VERSIONS.iter().find(|version| version.minor == minor) {
@@ -110,17 +113,31 @@ const BEFORE: &[u8] = b"$LuaVersion: Lua 5.";
 fn minor(image: &Image<'_>) -> Option<u8> {
     let mut text = [0; BEFORE.len() + 1];
     image.copy(image.symbol("lua_ident")?.address, &mut text)?;
-    minor_of(&text)
+    digit(text.strip_prefix(BEFORE)?)
 }
 
-/// As [`minor`], of a program that exports nothing.
+/// As [`minor`], by text: that of `lua_ident`, which linkers may drop; otherwise the value of `_VERSION`, `Lua 5.4`, if there is a
+/// message of the loop's, too (`ldebug.c`). Other programs may tell versions.
 fn minor_by_text(image: &Image<'_>) -> Option<u8> {
-    let text = image.find(BEFORE, BEFORE.len() + 1, |text| minor_of(text).is_some())?;
-    minor_of(&text)
+    const VERSION: &[u8] = b"Lua 5.";
+    const MESSAGE: &[u8] = b"attempt to compare two %s values\0";
+    let found = |text: &[u8]| {
+        let digit = digit(text.strip_prefix(VERSION)?)?;
+        (text.get(VERSION.len() + 1) == Some(&0)).then_some(digit)
+    };
+    let ident = image.find_constant(BEFORE, BEFORE.len() + 1, |text| {
+        digit(&text[BEFORE.len()..]).is_some()
+    });
+    if let Some(text) = ident {
+        return digit(text.strip_prefix(BEFORE)?);
+    }
+    let text = image.find_constant(VERSION, VERSION.len() + 2, |text| found(text).is_some())?;
+    image.find_constant(MESSAGE, MESSAGE.len(), |_| true)?;
+    found(&text)
 }
 
-fn minor_of(text: &[u8]) -> Option<u8> {
-    let digit = text.strip_prefix(BEFORE)?.first()?;
+fn digit(text: &[u8]) -> Option<u8> {
+    let digit = text.first()?;
     digit.is_ascii_digit().then(|| digit - b'0')
 }
 
@@ -134,15 +151,13 @@ fn words(
     create: Option<u64>,
     version: &Version,
 ) -> Result<Box<Words>, &'static str> {
+    let is_loop = |function: &Range<u64>| assembly::takes_codes(image, function, version.codes);
     let execute = match create {
         Some(create) => {
             let near = create.saturating_sub(NEAR)..create.saturating_add(NEAR);
             largest(image, near).filter(|function| function.end - function.start >= SMALLEST)
         }
-        None => {
-            let mut functions = larger(image, SMALLEST).into_iter();
-            functions.find(|function| assembly::takes_codes(image, function, version.codes))
-        }
+        None => larger(image, SMALLEST).into_iter().find(is_loop),
     };
     let execute = execute.ok_or("where its loop is is not known")?;
     let mut words: Words = [0; DESCRIPTOR_WORDS];

@@ -39,8 +39,7 @@ pub(super) fn is_level(process: &impl Process, cursor: &impl Cursor, native: &Na
         } else {
             followed(process, native, register)
         };
-        // About to return, or there is something else for a few instructions.
-        call.filter(|call| is_of_lua(process, *call))
+        call.and_then(|call| running(process, call))
     };
     let Some(call) = call else {
         return false;
@@ -103,6 +102,21 @@ fn entered(process: &impl Process) -> Option<u64> {
     }
     let [call] = process.read(process.register(FIRST_ARGUMENT).wrapping_add(place))?;
     Some(call)
+}
+
+/// The `CallInfo` that the loop runs while it keeps this one. Where a function stood its result does when it has returned: the loop
+/// then goes on with its caller, or is about to return itself if that is not its own. None, too, if there is something else for a few
+/// instructions.
+#[inline(always)]
+fn running(process: &impl Process, address: u64) -> Option<u64> {
+    if is_of_lua(process, address) {
+        return Some(address);
+    }
+    let call = Call::read(process, address)?;
+    let (previous, is_fresh) = (call.previous, call.is_fresh(process));
+    let [_, _, _, next] = process.read(previous)?;
+    let has_returned = next == address && !is_fresh;
+    (has_returned && is_of_lua(process, previous)).then_some(previous)
 }
 
 /// Whether an address is that of a `CallInfo` of a function written in Lua.
@@ -175,6 +189,11 @@ fn show(
     is_fresh: bool,
     has_ended: bool,
 ) -> ChainFrame {
+    let ends = if has_ended { ChainFrame::LEVEL_ENDS } else { 0 };
+    // The result of a function that has returned, which stands in its place, may be a function itself.
+    if call.instruction.wrapping_sub(proto.code) > proto.instructions * INSTRUCTION_BYTES {
+        return ChainFrame::none(ends);
+    }
     let Some(check) = proto.check(process) else {
         return ChainFrame::broken();
     };
@@ -198,7 +217,6 @@ fn show(
     } else {
         0
     };
-    let ends = if has_ended { ChainFrame::LEVEL_ENDS } else { 0 };
     ChainFrame {
         function: proto.address & FUNCTION_BITS,
         check: check & CHECK_BITS,

@@ -265,6 +265,41 @@ fn a_loop_that_is_left_runs_no_level() {
 }
 
 #[test]
+fn where_a_function_stood_its_result_stands_when_it_has_returned() {
+    for process in [lua_5_4(), lua_5_3()] {
+        let (mut process, stack) = two_levels(process);
+        process.words(0xb000 + 24, &[0xa000]);
+        // A number.
+        process.words(0xa000 + 0x80, &[7, 3]);
+        let shown = walk::<Lua>(&process, &stack, false);
+        assert_eq!(shown[..3], [Shown::Native(0), b(), Shown::Native(1)]);
+        // Only if it is a call of the caller's.
+        process.words(0xb000 + 24, &[0xa100]);
+        let shown = walk::<Lua>(&process, &stack, false);
+        assert_eq!(shown[..2], [Shown::Native(0), Shown::Native(1)]);
+        // Another function.
+        proto(&mut process, 0x4_0000, 9, "@/srv/app.lua");
+        process.words(0xa000 + 0x80, &[0xa000 + 0xa0, 0x46]);
+        process.words(0xa000 + 0xa0, &[0, 6, 0, 0x4_0000]);
+        let shown = walk::<Lua>(&process, &stack, false);
+        assert_eq!(shown[..3], [Shown::Native(0), b(), Shown::Native(1)]);
+    }
+}
+
+#[test]
+fn a_loop_whose_own_call_has_returned_runs_no_level() {
+    for process in [lua_5_4(), lua_5_3()] {
+        let (mut process, mut stack) = two_levels(process);
+        stack[1].fp = Kept::value(0xb000);
+        process.words(0xc000 + 24, &[0xb000]);
+        process.words(0xb000 + 0x80, &[7, 3]);
+        let shown = walk::<Lua>(&process, &stack, false);
+        let natives = [0, 1, 2].map(Shown::Native);
+        assert_eq!(shown[..4], [natives[0], natives[1], natives[2], c()]);
+    }
+}
+
+#[test]
 fn callers_of_a_resumed_coroutine_come_before_who_resumed_it() {
     let (mut process, stack) = two_levels(lua_5_4());
     // The coroutine's: `a` was called through a function in C by `b`, in a loop that is gone.

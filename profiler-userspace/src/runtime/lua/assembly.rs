@@ -11,7 +11,7 @@ use iced_x86::{
     OpKind, Register,
 };
 use profiler_common::runtime::lua::{MOST_SITES, at, site};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 /// Larger functions are not decoded.
@@ -60,10 +60,13 @@ pub(super) fn put(image: &Image<'_>, execute: &Range<u64>, words: &mut Words) ->
     let instructions = code.instructions();
     let saved = 8 * words[at::CALL_INSTRUCTION];
     let call = call_place(&instructions, saved)?;
-    let begin = instructions
-        .iter()
-        .find(|instruction| reads_instruction(instruction, saved, call, &instructions))?;
-    words[at::BODY] = begin.ip();
+    let body = kept_from(&instructions, words[at::STATE_CALL], call).or_else(|| {
+        let mut all = instructions.iter();
+        let begin =
+            all.find(|instruction| reads_instruction(instruction, saved, call, &instructions));
+        begin.map(Instruction::ip)
+    })?;
+    words[at::BODY] = body;
     match call {
         Place::Register(register) => words[at::CALL_REGISTER] = dwarf(register)?,
         Place::Frame(base, offset) => {
@@ -73,7 +76,7 @@ pub(super) fn put(image: &Image<'_>, execute: &Range<u64>, words: &mut Words) ->
         }
     }
     if words[at::STATE_CALL] == 0 {
-        words[at::INSTRUCTION_REGISTER] = next_instruction(&instructions, begin.ip())
+        words[at::INSTRUCTION_REGISTER] = next_instruction(&instructions, body)
             .and_then(dwarf)
             .map_or(0, |number| number + 1);
     }
@@ -83,32 +86,107 @@ pub(super) fn put(image: &Image<'_>, execute: &Range<u64>, words: &mut Words) ->
     put_sites(image, execute, &instructions, words)
 }
 
-/// Where the `CallInfo` is: by most of the stores of the next instruction.
+/// Where the `CallInfo` is: by most of the stores of the next instruction; if they do not agree, by most of the loads and stores.
 fn call_place(instructions: &[Instruction], saved: u64) -> Option<Place> {
-    let mut votes: HashMap<Place, usize> = HashMap::new();
-    for (number, instruction) in instructions.iter().enumerate() {
-        let is_store = instruction.mnemonic() == Mnemonic::Mov
-            && instruction.op0_kind() == OpKind::Memory
-            && instruction.memory_displacement64() == saved
-            && instruction.memory_index() == Register::None;
-        let is_word = instruction.op1_register().is_gpr64();
-        let base = instruction.memory_base();
-        if !is_store || !is_word || base == Register::RSP {
-            continue;
+    let is_store = |instruction: &Instruction| {
+        instruction.op0_kind() == OpKind::Memory && instruction.op1_register().is_gpr64()
+    };
+    let is_load = |instruction: &Instruction| {
+        instruction.op1_kind() == OpKind::Memory && instruction.op0_register().is_gpr64()
+    };
+    let most_by = |is_it: &dyn Fn(&Instruction) -> bool| {
+        let mut votes: HashMap<Place, usize> = HashMap::new();
+        for (number, instruction) in instructions.iter().enumerate() {
+            let base = instruction.memory_base();
+            if instruction.mnemonic() != Mnemonic::Mov
+                || !is_it(instruction)
+                || instruction.memory_displacement64() != saved
+                || instruction.memory_index() != Register::None
+                || base == Register::RSP
+            {
+                continue;
+            }
+            // Registers that calls preserve may have it for a moment only, too.
+            let loaded = loaded_from(&instructions[..number], base);
+            let place = loaded.or_else(|| is_kept(base).then_some(Place::Register(base)));
+            if let Some(place) = place {
+                *votes.entry(place).or_default() += 1;
+            }
         }
-        let place = if is_kept(base) {
-            Some(Place::Register(base))
-        } else {
-            loaded_from(&instructions[..number], base)
-        };
-        if let Some(place) = place {
-            *votes.entry(place).or_default() += 1;
+        let (place, most) = votes.iter().max_by_key(|(_, votes)| **votes)?;
+        let all: usize = votes.values().sum();
+        // A state stores its newest at the same place, but rarely.
+        (most * 3 > all * 2).then_some(*place)
+    };
+    most_by(&is_store)
+        .or_else(|| most_by(&|instruction| is_store(instruction) || is_load(instruction)))
+}
+
+/// From where on the loop has its `CallInfo` where it keeps that: behind the instruction that first puts it there. None if that is
+/// not among those that run one after the other where the loop begins. `state_call` is as [`at::STATE_CALL`].
+fn kept_from(instructions: &[Instruction], state_call: u64, call: Place) -> Option<u64> {
+    let mut info = InstructionInfoFactory::new();
+    let (mut states, mut calls) = (HashSet::new(), HashSet::new());
+    let (has_first, argument) = match state_call {
+        0 => (&mut calls, Register::RSI),
+        _ => (&mut states, Register::RDI),
+    };
+    has_first.insert(Place::Register(argument));
+    let first = instructions
+        .iter()
+        .take_while(|instruction| instruction.flow_control() == FlowControl::Next);
+    for instruction in first {
+        let is_move = instruction.mnemonic() == Mnemonic::Mov;
+        let from = is_move.then(|| moved_from(instruction)).flatten();
+        let is_of_state = is_move
+            && instruction.op1_kind() == OpKind::Memory
+            && instruction.memory_displacement64() == state_call
+            && states.contains(&Place::Register(instruction.memory_base()));
+        let is_call =
+            from.is_some_and(|from| calls.contains(&from)) || state_call != 0 && is_of_state;
+        let is_state = from.is_some_and(|from| states.contains(&from));
+        let mut written = Vec::new();
+        if let Some(place) =
+            frame_place(instruction).filter(|_| instruction.op0_kind() == OpKind::Memory)
+        {
+            written.push(place);
+        }
+        let used = info.info(instruction).used_registers().iter();
+        let registers =
+            used.filter(|used| !matches!(used.access(), OpAccess::Read | OpAccess::CondRead));
+        written.extend(registers.map(|used| Place::Register(used.register().full_register())));
+        for place in written {
+            states.remove(&place);
+            calls.remove(&place);
+            if is_state {
+                states.insert(place);
+            }
+            if is_call {
+                calls.insert(place);
+            }
+        }
+        if is_call && calls.contains(&call) {
+            return Some(instruction.next_ip());
         }
     }
-    let (place, most) = votes.iter().max_by_key(|(_, votes)| **votes)?;
-    let all: usize = votes.values().sum();
-    // A state stores its newest at the same place, but rarely.
-    (most * 3 > all * 2).then_some(*place)
+    None
+}
+
+/// Where a move takes its value from, if that is a register or a place in the native frame.
+fn moved_from(instruction: &Instruction) -> Option<Place> {
+    match instruction.op1_kind() {
+        OpKind::Register => Some(Place::Register(instruction.op1_register())),
+        OpKind::Memory => frame_place(instruction),
+        _ => None,
+    }
+}
+
+/// The place in the native frame that an instruction is about.
+fn frame_place(instruction: &Instruction) -> Option<Place> {
+    let base = instruction.memory_base();
+    let is_frame = matches!(base, Register::RSP | Register::RBP)
+        && instruction.memory_index() == Register::None;
+    is_frame.then(|| Place::Frame(base, instruction.memory_displacement64() as i64))
 }
 
 /// The place in the native frame that a register was loaded from last.
@@ -123,14 +201,11 @@ fn loaded_from(before: &[Instruction], register: Register) -> Option<Place> {
 }
 
 fn frame_load(instruction: &Instruction, register: Register) -> Option<Place> {
-    let base = instruction.memory_base();
     let is_load = instruction.mnemonic() == Mnemonic::Mov
         && instruction.op0_kind() == OpKind::Register
         && instruction.op0_register() == register
-        && instruction.op1_kind() == OpKind::Memory
-        && instruction.memory_index() == Register::None
-        && matches!(base, Register::RSP | Register::RBP);
-    is_load.then(|| Place::Frame(base, instruction.memory_displacement64() as i64))
+        && instruction.op1_kind() == OpKind::Memory;
+    is_load.then(|| frame_place(instruction)).flatten()
 }
 
 /// Whether it loads the next instruction by the `CallInfo` where that is kept.
@@ -179,19 +254,14 @@ fn put_sites(
 ) -> Option<()> {
     let (saves, end) = saves(instructions);
     words[at::SAVED] = end;
+    // Only behind these is the state found.
+    words[at::BODY] = words[at::BODY].max(end);
     words[at::SAVED_RBP] = *saves.get(&Register::RBP)? as u64;
     let mut sites = Vec::new();
-    let starts = cold::starts(image)?;
     let near = execute.start.saturating_sub(NEAR)..execute.end.saturating_add(NEAR);
-    let first = starts.partition_point(|start| *start < near.start);
-    for &start in starts[first..]
-        .iter()
-        .take_while(|start| **start < near.end)
-    {
-        let Some(function) = cold::extent(image, start) else {
-            continue;
-        };
-        let Some(code) = Code::read(image, function) else {
+    let functions = cold::functions(image, near);
+    for function in &functions {
+        let Some(code) = Code::read(image, function.clone()) else {
             continue;
         };
         let instructions = code.instructions();
@@ -205,10 +275,10 @@ fn put_sites(
                     sites.extend(returns(&instructions, number, &saves));
                 }
                 FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch
-                    if is_to(instruction) && start != execute.start =>
+                    if is_to(instruction) && function.start != execute.start =>
                 {
                     // It returns to who called this function: by its address, which is given to who calls it.
-                    sites.extend(indirect(image, &starts, start, &near, &saves));
+                    sites.extend(indirect(image, &functions, function.start, &saves));
                 }
                 _ => {}
             }
@@ -286,19 +356,19 @@ fn first_argument(function: &[Instruction], call: usize) -> Option<Place> {
 /// The sites of indirect calls in the function that is called next where the address of a function is made its second argument.
 fn indirect(
     image: &Image<'_>,
-    starts: &[u64],
+    functions: &[Range<u64>],
     function: u64,
-    near: &Range<u64>,
     saves: &HashMap<Register, i64>,
 ) -> Vec<u64> {
     let mut sites = Vec::new();
-    let first = starts.partition_point(|start| *start < near.start);
-    for &start in starts[first..]
-        .iter()
-        .take_while(|start| **start < near.end)
-    {
-        let code = cold::extent(image, start).and_then(|function| Code::read(image, function));
-        let Some(code) = code else { continue };
+    let code_of = |start: u64| {
+        let place = functions.binary_search_by_key(&start, |function| function.start);
+        Code::read(image, functions[place.ok()?].clone())
+    };
+    for other in functions {
+        let Some(code) = Code::read(image, other.clone()) else {
+            continue;
+        };
         let instructions = code.instructions();
         let given = instructions.iter().position(|instruction| {
             let is_address = instruction.mnemonic() == Mnemonic::Lea
@@ -315,10 +385,9 @@ fn indirect(
             let is_call = instruction.flow_control() == FlowControl::Call;
             is_call.then(|| instruction.near_branch_target())
         });
-        let code = runner
-            .and_then(|runner| cold::extent(image, runner))
-            .and_then(|function| Code::read(image, function));
-        let Some(code) = code else { continue };
+        let Some(code) = runner.and_then(code_of) else {
+            continue;
+        };
         let instructions = code.instructions();
         for (number, instruction) in instructions.iter().enumerate() {
             if instruction.flow_control() == FlowControl::IndirectCall {
@@ -423,6 +492,47 @@ mod tests {
             Some(Place::Frame(Register::RSP, 0x10))
         );
         assert_eq!(call_place(&decode(&[STORE_BY_RAX]), 0x20), None);
+    }
+
+    #[test]
+    fn a_register_that_was_just_loaded_from_the_frame_is_not_where_the_call_is_kept() {
+        const LOAD_RBX: &[u8] = &[0x48, 0x8b, 0x5c, 0x24, 0x10];
+        const STORE_BY_RBX: &[u8] = &[0x48, 0x89, 0x43, 0x20];
+        let instructions = decode(&[LOAD_RBX, STORE_BY_RBX]);
+        assert_eq!(
+            call_place(&instructions, 0x20),
+            Some(Place::Frame(Register::RSP, 0x10))
+        );
+    }
+
+    #[test]
+    fn loads_count_where_stores_do_not_agree() {
+        const LOAD_BY_R14: &[u8] = &[0x49, 0x8b, 0x46, 0x20];
+        let instructions = decode(&[STORE_BY_R14, STORE_BY_R12, LOAD_BY_R14, LOAD_BY_R14]);
+        assert_eq!(
+            call_place(&instructions, 0x20),
+            Some(Place::Register(Register::R14))
+        );
+    }
+
+    #[test]
+    fn the_call_is_kept_from_where_the_argument_is_first_moved_there() {
+        const RSI_TO_R11: &[u8] = &[0x49, 0x89, 0xf3];
+        const R11_TO_FRAME: &[u8] = &[0x4c, 0x89, 0x5c, 0x24, 0x08];
+        const RSI_TO_R14: &[u8] = &[0x49, 0x89, 0xf6];
+        const STATE_S_TO_RAX: &[u8] = &[0x48, 0x8b, 0x47, 0x20];
+        const RAX_TO_RBX: &[u8] = &[0x48, 0x89, 0xc3];
+        let frame = Place::Frame(Register::RSP, 8);
+        let by_frame = decode(&[RSI_TO_R11, NOTHING, R11_TO_FRAME, NOTHING]);
+        assert_eq!(kept_from(&by_frame, 0, frame), Some(0x1009));
+        let r14 = Place::Register(Register::R14);
+        assert_eq!(kept_from(&decode(&[RSI_TO_R14]), 0, r14), Some(0x1003));
+        let rbx = Place::Register(Register::RBX);
+        let by_state = decode(&[STATE_S_TO_RAX, RAX_TO_RBX]);
+        assert_eq!(kept_from(&by_state, 0x20, rbx), Some(0x1007));
+        assert_eq!(kept_from(&by_state, 0x28, rbx), None);
+        // Behind a call the argument is gone.
+        assert_eq!(kept_from(&decode(&[CALL, RSI_TO_R14]), 0, r14), None);
     }
 
     #[test]
