@@ -35,10 +35,12 @@ fn other_pythons() -> Result<Vec<PathBuf>, String> {
         fs::read_dir(root.join("versions")).map_err(|error| format!("pyenv: {error}"))?;
     let understood = |name: &str| {
         let minor = name.strip_prefix("3.")?.split('.').next()?;
+        // Free-threaded builds are called so.
+        let is_free_threaded = name.ends_with('t');
         minor
             .parse()
             .ok()
-            .filter(|minor: &u8| (8..=14).contains(minor))
+            .filter(|minor: &u8| (8..=14).contains(minor) && (!is_free_threaded || *minor == 13))
     };
     let found: Vec<PathBuf> = versions
         .flatten()
@@ -101,39 +103,96 @@ fn shares_of_python_functions_are_as_measured() {
 #[kernel_test]
 fn every_stack_is_a_chain_that_the_python_program_allows() {
     let python = require!(python());
-    let workload = start(&python, "chains.py", &[]);
-    let folded = record("-f -F 1997 -d 4 --annotate", workload.pid()).folded();
-    let said = workload.stop();
-    Grammar::of(&said).check(&folded, functions);
+    check_grammar(
+        &python,
+        start(&python, "chains.py", &[]),
+        "-f -F 1997 -d 4 --annotate",
+    );
 }
 
 #[kernel_test]
 fn fifty_random_stops_are_as_the_interpreter_says() {
     let python = require!(python());
-    let workload = start(&python, "stops.py", &[]);
-    let folded = record("-f -F 1997 -d 5 --annotate", workload.pid()).folded();
-    Grammar::of(&workload.stop()).check(&folded, functions);
+    check_grammar(
+        &python,
+        start(&python, "stops.py", &[]),
+        "-f -F 1997 -d 5 --annotate",
+    );
+}
+
+/// Checks that the stacks of a program are chains that it allows.
+fn check_grammar(python: &Path, workload: Workload, flags: &str) {
+    let folded = record(flags, workload.pid()).folded();
+    let grammar = Grammar::of(&workload.stop());
+    // Before 3.11, functions do not know what they are defined in.
+    let is_qualified = Command::new(python)
+        .args(["-c", "import sys; sys.exit(sys.version_info < (3, 11))"])
+        .status()
+        .expect("it runs")
+        .success();
+    if is_qualified {
+        grammar.check(&folded, functions);
+    } else {
+        grammar.unqualified('.').check(&folded, functions);
+    }
 }
 
 #[kernel_test]
 fn chains_are_allowed_in_every_other_version_of_python_here() {
     for python in require!(other_pythons()) {
-        let workload = start(&python, "chains.py", &[]);
-        let folded = record("-f -F 1997 -d 3 --annotate", workload.pid()).folded();
-        let said = workload.stop();
-        // Before 3.11, functions do not know what they are defined in.
-        let is_qualified = Command::new(&python)
-            .args(["-c", "import sys; sys.exit(sys.version_info < (3, 11))"])
-            .status()
-            .expect("it runs")
-            .success();
-        let grammar = Grammar::of(&said);
-        if is_qualified {
-            grammar.check(&folded, functions);
-        } else {
-            grammar.unqualified('.').check(&folded, functions);
-        }
+        check_grammar(
+            &python,
+            start(&python, "chains.py", &[]),
+            "-f -F 1997 -d 3 --annotate",
+        );
     }
+}
+
+#[kernel_test]
+fn an_interpreter_that_runs_another_is_shown_behind_it() {
+    let mut pythons = vec![require!(python())];
+    pythons.extend(other_pythons().unwrap_or_default());
+    for python in pythons {
+        check_grammar(
+            &python,
+            start(&python, "interpreters.py", &[]),
+            "-f -F 1997 -d 3 --annotate",
+        );
+    }
+}
+
+#[kernel_test]
+fn greenlets_have_their_own_chains() {
+    let python = require!(python());
+    let has_greenlets = Command::new(&python)
+        .args(["-c", "import greenlet"])
+        .output()
+        .is_ok_and(|output| output.status.success());
+    require!(
+        has_greenlets
+            .then_some(())
+            .ok_or("greenlet is not installed for Python")
+    );
+    // It is where `-S` does not look.
+    let workload = Workload::start(Command::new(&python).arg(source("python/greenlets.py")));
+    check_grammar(&python, workload, "-f -F 1997 -d 2 --annotate");
+}
+
+#[kernel_test]
+fn processes_that_python_forks_have_their_chains() {
+    let python = require!(python());
+    let script = source("python/pool.py");
+    let script = script.to_str().expect("the path is text");
+    let folded = Invocation::new("-f -F 997")
+        .command(&python, &["-S", script])
+        .run()
+        .expect_no_panic()
+        .expect_code(0)
+        .folded();
+    let chain = ["worker", "mapstar", "work", "burn"];
+    let share = folded.share_among(|stack| stack.has("burn"), |stack| stack.has_chain(&chain));
+    assert!(share > ALL_BUT_A_FEW, "{share} in {folded}");
+    assert!(folded.share(|stack| stack.has("burn")) > 0.5, "{folded}");
 }
 
 #[kernel_test]

@@ -11,9 +11,11 @@
 mod chain;
 mod code;
 mod layout;
+mod level;
+mod outer;
 mod seen;
 
-pub use layout::{CODE_BEGIN, Shape, at};
+pub use layout::{CODE_BEGIN, FREE_THREADED_HEAD, Shape, at};
 
 use super::{Begin, ChainFrame, Cursor, Described, NativeFrame, Process, Runtime, Strings};
 

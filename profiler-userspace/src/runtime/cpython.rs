@@ -85,6 +85,7 @@ struct Version {
 /// The words of 3.8 and 3.9.
 const OLD: &[(usize, u64)] = &[
     (at::HEAD, 24),
+    (at::THREAD_ID, 176),
     (at::FRAME_LINKS, 24),
     (at::FRAME_POSITION, 104 - 24),
     (at::CODE_STRINGS, 104),
@@ -112,6 +113,8 @@ const VERSIONS: &[Version] = &[
         shape: Shape::FrameAtAddress,
         words: &[
             (at::HEAD, 24),
+            (at::THREAD_ID, 176),
+            (at::RUNNING_BEFORE_KEY, 16),
             (at::BOUNDARY, 48),
             (at::CFRAME_PREVIOUS, 8),
             (at::FRAME_LINKS, 24),
@@ -129,6 +132,8 @@ const VERSIONS: &[Version] = &[
         shape: Shape::EntryFlag,
         words: &[
             (at::HEAD, 56),
+            (at::THREAD_ID, 152),
+            (at::RUNNING_BEFORE_KEY, 16),
             (at::CFRAME_FRAME, 8),
             (at::CFRAME_PREVIOUS, 16),
             (at::FRAME_LINKS, 32),
@@ -147,6 +152,9 @@ const VERSIONS: &[Version] = &[
         shape: Shape::EntryAndAddress,
         words: &[
             (at::HEAD, 56),
+            (at::THREAD_ID, 136),
+            (at::INTERPRETER_NEXT, 0),
+            (at::INTERPRETER_THREADS, 72),
             (at::CFRAME_FRAME, 0),
             (at::CFRAME_PREVIOUS, 8),
             (at::FRAME_LINKS, 0),
@@ -209,11 +217,24 @@ pub(super) fn detect(image: &Image<'_>) -> Option<Detected> {
         words[at::LOOP] = evaluate.address;
         words[at::LOOP + 1] = evaluate.address.saturating_add(evaluate.size);
     }
+    match minor {
+        // 3.8 has `getframe` between.
+        8 => words[at::RUNNING_BEFORE_KEY] = 24,
+        9 => words[at::RUNNING_BEFORE_KEY] = 16,
+        12.. => {
+            words[at::RUNTIME] = runtime.address;
+            words[at::RUNTIME_BYTES] = runtime.size;
+        }
+        _ => {}
+    }
     if minor >= 13 {
         let table = image.words(runtime.address);
         let put = table.ok_or(offsets::NOT_THERE);
         if let Err(why) = put.and_then(|table| offsets::put(&table, &mut words)) {
             return Some(detected(Err(why)));
+        }
+        for place in [at::STRING_ASCII, at::STRING_OTHER] {
+            words[place] += words[at::HEAD_MORE];
         }
     }
     if !put_lengths(&mut words) {
@@ -240,7 +261,8 @@ fn put_lengths(words: &mut Words) -> bool {
     let end_of_numbers = numbers.map(|place| words[place].saturating_add(4));
     let end_of_code = end_of_numbers.into_iter().fold(strings, u64::max);
     words[at::FRAME_BYTES] = end_of_frame;
-    words[at::CODE_READ] = end_of_code.next_multiple_of(8) - CODE_BEGIN;
+    let begin = words[at::HEAD_MORE].saturating_add(CODE_BEGIN);
+    words[at::CODE_READ] = end_of_code.next_multiple_of(8).saturating_sub(begin);
     [at::FRAME_BYTES, at::CODE_READ]
         .iter()
         .all(|place| words[*place] <= 8 * FETCH_WORDS as u64)

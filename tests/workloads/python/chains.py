@@ -102,6 +102,10 @@ def with_exec():
     exec(CODE)
 
 
+def with_eval():
+    eval("burn()")
+
+
 def with_lambda():
     return list(map(lambda value: burn(value), (1, 2, 3)))
 
@@ -139,6 +143,15 @@ def with_coroutines():
         pass
 
 
+async def forever():
+    while True:
+        await first()
+
+
+def with_event_loop():
+    asyncio.new_event_loop().run_until_complete(forever())
+
+
 ITEMS = [Item(3), Item(1), Item(2)]
 CODE = compile("burn()", "text", "exec")
 LIBC = ctypes.CDLL(None)
@@ -155,6 +168,7 @@ WAYS = {
     with_generator: "produced;burn",
     with_generator_in_c: "produced;burn",
     with_exec: "<module>;burn",
+    with_eval: "<module>;burn",
     with_lambda: "with_lambda.<locals>.<lambda>;burn",
     with_qsort: "compared_by_libc;burn",
     with_coroutines: "first;second;third;burn",
@@ -176,15 +190,21 @@ def run():
 def main():
     print("ready", flush=True)
     for way, calls in WAYS.items():
-        for root in ("<module>;main;run", THREAD):
+        for root in ("<module>;main;run", f"{THREAD};run"):
             print(f"chain {root};{way.__name__};{calls}", flush=True)
+    print(f"chain {THREAD};with_event_loop;{EVENT_LOOP};forever;first;second;third;burn", flush=True)
     for calls in RARE:
-        for root in ("<module>;main;run", THREAD):
+        for root in ("<module>;main;run", f"{THREAD};run"):
             print(f"rare {root};{calls}", flush=True)
-    threading.Thread(target=run, daemon=True).start()
+    for other in (run, with_event_loop):
+        threading.Thread(target=other, daemon=True).start()
     run()
 
 
-THREAD = "Thread._bootstrap;Thread._bootstrap_inner;Thread.run;run"
+THREAD = "Thread._bootstrap;Thread._bootstrap_inner;Thread.run"
+EVENT_LOOP = ";".join(
+    f"BaseEventLoop.{name}" for name in ("run_until_complete", "run_forever", "_run_once")
+)
+EVENT_LOOP += ";Handle._run"
 
 main()

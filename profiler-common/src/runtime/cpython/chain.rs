@@ -2,31 +2,15 @@
 
 use super::{
     layout::{Shape, at, shape},
-    seen,
+    level::{enter, enter_cframe, enter_level, word},
+    outer, seen,
 };
-use crate::runtime::{
-    Begin, ChainFrame, Cursor, Described, FUNCTION_BITS, NativeFrame, Process,
-    thread::{self, Libc},
-};
+use crate::runtime::{Begin, ChainFrame, Cursor, Described, FUNCTION_BITS, NativeFrame, Process};
 
 /// `FRAME_OWNED_BY_CSTACK`, 3.14's `FRAME_OWNED_BY_INTERPRETER`: an entry frame (`pycore_frame.h`).
 const OWNED_BY_LOOP: u64 = 3;
 /// `FRAME_OWNED_BY_GENERATOR`.
 const OWNED_BY_GENERATOR: u64 = 1;
-
-/// The words of the cursor.
-mod word {
-    /// The next frame.
-    pub(super) const FRAME: usize = 0;
-    /// The first frame of the level.
-    pub(super) const LEVEL: usize = 1;
-    /// What lies in the level's native frame; zero if that is not known yet.
-    pub(super) const BOUNDARY: usize = 2;
-    /// The native frame's stack pointer.
-    pub(super) const SP: usize = 3;
-    /// Its caller's.
-    pub(super) const CALLER_SP: usize = 4;
-}
 
 /// See [`Runtime::BOUNDARY`](crate::runtime::Runtime::BOUNDARY).
 pub(super) const BOUNDARY: usize = word::BOUNDARY;
@@ -40,7 +24,7 @@ const ENTRY_FRAME_BYTES: u64 = 80;
 /// See [`Runtime::begin`](crate::runtime::Runtime::begin).
 #[inline(always)]
 pub(super) fn begin(process: &impl Process, cursor: &impl Cursor) -> Begin {
-    match head(process) {
+    match outer::innermost(process, cursor) {
         Some(state) if enter(process, cursor, state).is_some() => Begin::Begun,
         _ => Begin::Nothing,
     }
@@ -73,6 +57,9 @@ pub(super) fn may_run_level(file: &impl Described, address: u64) -> bool {
 /// See [`Runtime::step`](crate::runtime::Runtime::step).
 #[inline(always)]
 pub(super) fn step(process: &impl Process, cursor: &impl Cursor) -> ChainFrame {
+    if let Some(step) = outer::search(process, cursor) {
+        return step;
+    }
     let frame = cursor.get(word::FRAME);
     if frame == 0 {
         return end_of_chain(process, cursor);
@@ -81,52 +68,6 @@ pub(super) fn step(process: &impl Process, cursor: &impl Cursor) -> ChainFrame {
         Some(frame) => advance(process, cursor, frame),
         None => unbelievable(process, cursor),
     }
-}
-
-/// The thread's `PyThreadState`.
-#[inline(always)]
-fn head(process: &impl Process) -> Option<u64> {
-    let key = process.bias().wrapping_add(process.descriptor(at::KEY));
-    let [key] = process.read(key)?;
-    if key & 0xffff_ffff == 0 {
-        return None;
-    }
-    let libc = Libc::from_word(process.descriptor(at::LIBC));
-    thread::specific(process, libc, key >> 32)
-}
-
-/// Puts the innermost level of a thread into the cursor; none if there is none.
-#[inline(always)]
-fn enter(process: &impl Process, cursor: &impl Cursor, state: u64) -> Option<()> {
-    let [head] = process.read(state.wrapping_add(process.descriptor(at::HEAD)))?;
-    match shape(process) {
-        Shape::EntryFlag | Shape::EntryAndAddress => return enter_cframe(process, cursor, head),
-        Shape::FrameAtAddress => {
-            let [cframe] = process.read(state.wrapping_add(process.descriptor(at::BOUNDARY)))?;
-            cursor.set(word::BOUNDARY, cframe);
-        }
-        Shape::FrameInLoop | Shape::EntryFrame => {}
-    }
-    enter_level(cursor, head);
-    (head != 0).then_some(())
-}
-
-/// Puts the level of a `_PyCFrame` into the cursor.
-#[inline(always)]
-fn enter_cframe(process: &impl Process, cursor: &impl Cursor, cframe: u64) -> Option<()> {
-    if cframe == 0 {
-        return None;
-    }
-    let [frame] = process.read(cframe.wrapping_add(process.descriptor(at::CFRAME_FRAME)))?;
-    cursor.set(word::BOUNDARY, cframe);
-    enter_level(cursor, frame);
-    Some(())
-}
-
-#[inline(always)]
-fn enter_level(cursor: &impl Cursor, frame: u64) {
-    cursor.set(word::LEVEL, frame);
-    cursor.set(word::FRAME, frame);
 }
 
 /// What is known of a frame.
@@ -179,7 +120,7 @@ fn advance(process: &impl Process, cursor: &impl Cursor, frame: Frame) -> ChainF
     let shape = shape(process);
     let is_entry = frame.owner == OWNED_BY_LOOP;
     match shape {
-        Shape::EntryFrame if is_entry => return leave_entry_frame(cursor, frame),
+        Shape::EntryFrame if is_entry => return leave_entry_frame(process, cursor, frame),
         Shape::EntryAndAddress if is_entry => return leave_shared_level(process, cursor, frame),
         _ => {}
     }
@@ -189,7 +130,7 @@ fn advance(process: &impl Process, cursor: &impl Cursor, frame: Frame) -> ChainF
     }
     cursor.set(word::FRAME, frame.previous);
     let ends = match shape {
-        Shape::FrameInLoop => leave_frame(cursor, frame),
+        Shape::FrameInLoop => leave_frame(process, cursor, frame),
         Shape::FrameAtAddress => leave_frame_at_address(process, cursor, frame),
         // `is_entry` is a flag in the place of the owner.
         Shape::EntryFlag if frame.owner & 1 != 0 => leave_level(process, cursor, frame.previous),
@@ -206,9 +147,9 @@ fn advance(process: &impl Process, cursor: &impl Cursor, frame: Frame) -> ChainF
 
 /// A frame that is a level of its own, found by the loop's code.
 #[inline(always)]
-fn leave_frame(cursor: &impl Cursor, frame: Frame) -> u32 {
+fn leave_frame(process: &impl Process, cursor: &impl Cursor, frame: Frame) -> u32 {
     enter_level(cursor, frame.previous);
-    level_ends(frame.previous != 0)
+    level_ends(process, cursor, frame.previous != 0)
 }
 
 /// A frame that is a level of its own, with a `CFrame`.
@@ -218,7 +159,7 @@ fn leave_frame_at_address(process: &impl Process, cursor: &impl Cursor, frame: F
     let next = cframe.wrapping_add(process.descriptor(at::CFRAME_PREVIOUS));
     let [previous] = process.read_upward(next).unwrap_or([0]);
     cursor.set(word::BOUNDARY, previous);
-    leave_frame(cursor, frame)
+    leave_frame(process, cursor, frame)
 }
 
 /// The last frame of a level with a `_PyCFrame` was come to. `outer`: the frame behind it.
@@ -231,7 +172,7 @@ fn leave_level(process: &impl Process, cursor: &impl Cursor, outer: u64) -> u32 
     let next = cframe.wrapping_add(process.descriptor(at::CFRAME_PREVIOUS));
     let [previous] = process.read_upward(next).unwrap_or([0]);
     if enter_cframe(process, cursor, previous).is_none() {
-        return level_ends(false);
+        return level_ends(process, cursor, false);
     }
     let frame = cursor.get(word::FRAME);
     let retract = if frame == outer {
@@ -239,7 +180,7 @@ fn leave_level(process: &impl Process, cursor: &impl Cursor, outer: u64) -> u32 
     } else {
         ChainFrame::RETRACT
     };
-    level_ends(frame != 0) | retract
+    level_ends(process, cursor, frame != 0) | retract
 }
 
 /// The entry frame of 3.12, which lies beside the `_PyCFrame`.
@@ -250,7 +191,7 @@ fn leave_shared_level(process: &impl Process, cursor: &impl Cursor, frame: Frame
 
 /// The entry frame of 3.13 and later, which lies in the loop's native frame.
 #[inline(always)]
-fn leave_entry_frame(cursor: &impl Cursor, frame: Frame) -> ChainFrame {
+fn leave_entry_frame(process: &impl Process, cursor: &impl Cursor, frame: Frame) -> ChainFrame {
     let belongs =
         cursor.get(word::SP) <= frame.address && frame.address < cursor.get(word::CALLER_SP);
     if !belongs {
@@ -261,15 +202,16 @@ fn leave_entry_frame(cursor: &impl Cursor, frame: Frame) -> ChainFrame {
     }
     cursor.set(word::BOUNDARY, 0);
     enter_level(cursor, frame.previous);
-    ChainFrame::none(level_ends(frame.previous != 0))
+    ChainFrame::none(level_ends(process, cursor, frame.previous != 0))
 }
 
+/// The flags of a step behind which a level ends, of which `more` are behind it in this interpreter.
 #[inline(always)]
-const fn level_ends(more: bool) -> u32 {
+fn level_ends(process: &impl Process, cursor: &impl Cursor, more: bool) -> u32 {
     if more {
         ChainFrame::LEVEL_ENDS
     } else {
-        ChainFrame::LEVEL_ENDS | ChainFrame::CHAIN_ENDS
+        outer::leave_state(process, cursor)
     }
 }
 
@@ -278,7 +220,7 @@ const fn level_ends(more: bool) -> u32 {
 fn end_of_chain(process: &impl Process, cursor: &impl Cursor) -> ChainFrame {
     match shape(process) {
         Shape::EntryFlag | Shape::EntryAndAddress => skip_level(process, cursor),
-        _ => ChainFrame::none(level_ends(false)),
+        _ => ChainFrame::none(level_ends(process, cursor, false)),
     }
 }
 

@@ -27,14 +27,20 @@ pub(super) fn fetch(process: &impl Process, function: u64) -> bool {
     let expected = process
         .bias()
         .wrapping_add(process.descriptor(at::CODE_TYPE));
-    let address = function.wrapping_add(CODE_BEGIN);
+    let address = function.wrapping_add(begin(process));
     process.fetch(address, process.descriptor(at::CODE_READ)) && process.fetched(0) == expected
 }
 
 /// What stands in a code object that was fetched, at an offset in it that the descriptor has.
 #[inline(always)]
 pub(super) fn field(process: &impl Process, offset: usize) -> u64 {
-    process.fetched_at(process.descriptor(offset).wrapping_sub(CODE_BEGIN))
+    process.fetched_at(process.descriptor(offset).wrapping_sub(begin(process)))
+}
+
+/// In a code object: where what is read of it begins.
+#[inline(always)]
+fn begin(process: &impl Process) -> u64 {
+    process.descriptor(at::HEAD_MORE).wrapping_add(CODE_BEGIN)
 }
 
 /// What tells a code object from others.
@@ -62,7 +68,7 @@ pub(super) fn parts(process: &impl Process) -> Parts {
     }
     let strings = process
         .descriptor(at::CODE_STRINGS)
-        .wrapping_sub(CODE_BEGIN);
+        .wrapping_sub(begin(process));
     // The qualified name has the name in it.
     let name = if is_qualified(process) { 16 } else { 8 };
     Parts {
@@ -120,7 +126,8 @@ fn first_line(process: &impl Process, function: u64) -> Option<u32> {
     Some(line as u32)
 }
 
-/// In a string: its length in characters, and its hash, -1 if nobody has asked for it (`PyASCIIObject`).
+/// In a string: its length in characters, and its hash, -1 if nobody has asked for it (`PyASCIIObject`). Where objects have longer
+/// heads, [`at::HEAD_MORE`] comes on top.
 const STRING_LENGTH: u64 = 16;
 
 /// In a string: bits 2–4 the size of a character, bit 5 whether they follow, bit 6 whether they are ASCII.
@@ -160,7 +167,8 @@ const _: () = assert!(STRING_LENGTH + TAIL_BYTES <= SMALLEST_HEADER);
 /// Where a string's characters are.
 #[inline(always)]
 fn string(process: &impl Process, address: u64) -> Option<Piece> {
-    let [length, _, state] = process.read(address.wrapping_add(STRING_LENGTH))?;
+    let head = address.wrapping_add(process.descriptor(at::HEAD_MORE));
+    let [length, _, state] = process.read(head.wrapping_add(STRING_LENGTH))?;
     let (width, is_compact, is_ascii) = (state >> 2 & 7, state >> 5 & 1, state >> 6 & 1);
     let known = width == 1 || width == 2 || width == 4;
     if is_compact == 0 || !known || length > u64::from(u32::MAX >> 3) {

@@ -47,14 +47,32 @@ pub mod at {
     pub const LOOP: usize = 20;
     /// How many bytes are read of a frame, from `FRAME_LINKS`.
     pub const FRAME_BYTES: usize = 24;
-    /// How many bytes are read of a code object, from [`CODE_BEGIN`](super::CODE_BEGIN).
+    /// How many bytes are read of a code object, from its type: see [`CODE_BEGIN`](super::CODE_BEGIN).
     pub const CODE_READ: usize = 25;
+    /// How much longer an object's head is than with the GIL: `ob_type` ends it. Zero, or [`FREE_THREADED_HEAD`](super::FREE_THREADED_HEAD).
+    pub const HEAD_MORE: usize = 26;
+    /// In a thread state: `thread_id`.
+    pub const THREAD_ID: usize = 27;
+    /// How many bytes before the key the state of the thread that runs stands (`gilstate.tstate_current`, up to 3.11); else zero.
+    pub const RUNNING_BEFORE_KEY: usize = 28;
+    /// The address of `_PyRuntime`, in which the first interpreter lies (since 3.12).
+    pub const RUNTIME: usize = 29;
+    /// How many bytes it has.
+    pub const RUNTIME_BYTES: usize = 30;
+    /// In an interpreter: the next older one (since 3.12).
+    pub const INTERPRETER_NEXT: usize = 31;
+    /// In an interpreter: its newest thread state (since 3.12).
+    pub const INTERPRETER_THREADS: usize = 32;
     /// The highest word in use.
-    pub const LAST: usize = CODE_READ;
+    pub const LAST: usize = INTERPRETER_THREADS;
 }
 
-/// In a code object: its type (`PyObject.ob_type`), with which what is read of it begins.
+/// In a code object: its type (`PyObject.ob_type`), with which what is read of it begins. [`at::HEAD_MORE`] comes on top.
 pub const CODE_BEGIN: u64 = 8;
+
+/// How much longer an object's head is in free-threaded builds (`ob_tid`, `ob_flags`, `ob_mutex`, `ob_gc_bits`, `ob_ref_local`
+/// and `ob_ref_shared` in place of `ob_refcnt`, `Include/object.h` of 3.13).
+pub const FREE_THREADED_HEAD: u64 = 16;
 
 /// What a level is, and how its native frame is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use profiler_common::walk::Memory as _;
 /// The longest table that is read, in bytes.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// In a bytes object: its length, and where its bytes begin.
+/// In a bytes object: its length, and where its bytes begin. Where objects have longer heads, [`at::HEAD_MORE`] comes on top.
 const LENGTH: u64 = 16;
 const BYTES: u64 = 32;
 
@@ -28,6 +28,7 @@ fn read(memory: &TargetMemory, code: u64) -> Option<Box<[(u32, u32)]>> {
     // Behind file, name, and since 3.11 the qualified name.
     let [table] = memory.read(strings.wrapping_add(if minor >= 11 { 24 } else { 16 }))?;
     let [first] = memory.read(code.wrapping_add(memory.descriptor(at::CODE_FIRST_LINE)))?;
+    let table = table.wrapping_add(memory.descriptor(at::HEAD_MORE));
     let [length] = memory.read(table.wrapping_add(LENGTH))?;
     if length > MOST_BYTES {
         return None;
