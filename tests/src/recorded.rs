@@ -344,7 +344,7 @@ fn name_of<R: Runtime>(process: &impl Process, address: u64) -> Option<String> {
             tgid: 0,
             incarnation: 0,
         },
-        function: FrameWord::function(kind, address),
+        function: FrameWord::function(kind, address, check),
         check,
         descriptor: 0,
         bias: process.bias(),

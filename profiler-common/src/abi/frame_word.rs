@@ -6,7 +6,7 @@
 //!
 //! A frame of an interpreter is two words: its function, tagged with the [`RuntimeKind`], and its [`Position`].
 
-use crate::runtime::{CHECK_BITS, FUNCTION_BITS, RuntimeKind};
+use crate::runtime::{FUNCTION_BITS, RuntimeKind};
 
 /// The most words of a file's name: the kernel knows none longer than 255 bytes (`include/uapi/linux/limits.h`,
 /// `NAME_MAX`).
@@ -43,7 +43,8 @@ pub enum FrameTag {
     LuaJit = 0x44,
     /// Of one that PUC Lua runs.
     Lua = 0x45,
-    /// Where in the function before it: bits 0–31 what names a line, bits 32–55 what tells functions at one address apart.
+    /// Where in the function before it: bits 0–31 what names a line, bits 32–55 most of what tells
+    /// functions at one address apart; the rest is in bits 48–55 of the function.
     Position = 0x60,
     /// Here the walk of native frames broke, for the reason in the payload, a [`StackEnd`](super::StackEnd). What follows are
     /// the frames of an interpreter, which are found without it; or, behind a [`Guess`](super::StackEnd::Guess), callers.
@@ -104,6 +105,13 @@ pub struct FrameWord(pub u64);
 
 const TAG_SHIFT: u32 = 56;
 
+/// A check has 32 bits: the lower ones are with the position, the others with the function.
+const POSITION_CHECK_BITS: u32 = 24;
+const POSITION_CHECK_MASK: u32 = (1 << POSITION_CHECK_BITS) - 1;
+const HIGH_CHECK_SHIFT: u32 = 48;
+
+const _: () = assert!(FUNCTION_BITS == (1 << HIGH_CHECK_SHIFT) - 1);
+
 impl FrameWord {
     /// A frame of this kind.
     #[inline(always)]
@@ -111,17 +119,18 @@ impl FrameWord {
         Self((tag as u64) << TAG_SHIFT | payload as u64)
     }
 
-    /// A function of a runtime's, by its address.
+    /// A function of a runtime's, by its address, and what of its check has no place in the [position](Self::position).
     #[inline(always)]
-    pub const fn function(kind: RuntimeKind, address: u64) -> Self {
+    pub const fn function(kind: RuntimeKind, address: u64, check: u32) -> Self {
         let tag = FrameTag::CPython as u64 + kind as u64;
-        Self(tag << TAG_SHIFT | (address & FUNCTION_BITS))
+        let high = (check >> POSITION_CHECK_BITS) as u64;
+        Self(tag << TAG_SHIFT | high << HIGH_CHECK_SHIFT | (address & FUNCTION_BITS))
     }
 
     /// Where in the function before it.
     #[inline(always)]
     pub const fn position(check: u32, position: u32) -> Self {
-        let check = (check & CHECK_BITS) as u64;
+        let check = (check & POSITION_CHECK_MASK) as u64;
         Self((FrameTag::Position as u64) << TAG_SHIFT | check << 32 | position as u64)
     }
 
@@ -137,10 +146,12 @@ impl FrameWord {
         self.0 & FUNCTION_BITS
     }
 
-    /// The check in a position.
+    /// The check of a function that this is a position in.
     #[inline(always)]
-    pub const fn check(self) -> u32 {
-        (self.0 >> 32) as u32 & CHECK_BITS
+    pub const fn check_of(self, function: Self) -> u32 {
+        let low = (self.0 >> 32) as u32 & POSITION_CHECK_MASK;
+        let high = (function.0 >> HIGH_CHECK_SHIFT) as u8;
+        low | (high as u32) << POSITION_CHECK_BITS
     }
 
     /// The frame of code at this address.
@@ -204,13 +215,15 @@ mod tests {
     #[test]
     fn functions_and_positions_return_what_they_were_made_of() {
         for kind in RuntimeKind::ALL {
-            let word = FrameWord::function(kind, 0x7fff_1234_5678);
+            let word = FrameWord::function(kind, 0x7fff_1234_5678, 0x1200_0000);
             assert_eq!(word.runtime(), Some(kind));
             assert_eq!(word.function_address(), 0x7fff_1234_5678);
             assert!(word.tag().is_some());
         }
-        let word = FrameWord::position(0x00ab_cdef, u32::MAX);
-        assert_eq!((word.check(), word.number()), (0x00ab_cdef, u32::MAX));
+        let check = 0x98ab_cdef;
+        let word = FrameWord::position(check, u32::MAX);
+        let function = FrameWord::function(RuntimeKind::Perl, 0x7fff_1234_5678, check);
+        assert_eq!((word.check_of(function), word.number()), (check, u32::MAX));
         assert_eq!(
             (word.tag(), word.runtime()),
             (Some(FrameTag::Position), None)

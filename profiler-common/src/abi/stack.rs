@@ -33,7 +33,7 @@ pub const USER_SCRATCH_WORDS: usize = scratch(MAX_USER_WORDS);
 pub const KERNEL_SCRATCH_WORDS: usize = scratch(MAX_KERNEL_FRAMES);
 
 /// What firings of one event put their records together in, on one CPU; the kernel half says what it holds.
-pub const SCRATCH_BYTES: usize = 47_552;
+pub const SCRATCH_BYTES: usize = 41_408;
 
 /// Header, words and padding, in whole blocks.
 const fn scratch(words: usize) -> usize {

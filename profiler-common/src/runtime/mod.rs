@@ -190,9 +190,9 @@ pub enum Begin {
 /// What a step along the chain found. Numbers only: the verifier rejects moves of what may be uninitialized.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChainFrame {
-    /// The address of the function's object: 56 bits. Of a frame without [`ChainFrame::FRAME`], anything.
+    /// The address of the function's object: the bits of [`FUNCTION_BITS`]. Of a frame without [`ChainFrame::FRAME`], anything.
     pub function: u64,
-    /// What tells functions at one address apart: 24 bits.
+    /// What tells functions at one address apart.
     pub check: u32,
     /// Where in the function: names a line, in the runtime's own way.
     pub position: u32,
@@ -342,16 +342,14 @@ pub trait Runtime {
     }
 }
 
-/// The bits of an address in a frame word: [`ChainFrame::function`].
-pub const FUNCTION_BITS: u64 = (1 << 56) - 1;
-
-/// The bits of [`ChainFrame::check`].
-pub const CHECK_BITS: u32 = (1 << 24) - 1;
+/// The bits of a function's address in a frame word: [`ChainFrame::function`]. A program has addresses of more than 47 bits only
+/// where it asks for them (`Documentation/arch/x86/x86_64/5level-paging.rst`); bit 47 is the runtime's own.
+pub const FUNCTION_BITS: u64 = (1 << 48) - 1;
 
 /// The check made of a hash.
 #[inline(always)]
 pub const fn check_of(hash: crate::intern::Hash) -> u32 {
-    (hash.0 >> 40) as u32
+    (hash.0 >> 32) as u32
 }
 
 #[cfg(test)]

@@ -53,7 +53,8 @@ fn report(cpu_slot: u32, scratch: &'static Scratch, place: usize) -> bool {
         .with(incarnation)
         .with(u64::from(tgid))
         .with(function.0)
-        .with(u64::from(position.check()))
+        // Without what names a line. The rest of the check is in the function's word.
+        .with(position.0 >> 32)
         .with(caller)
         .with(call);
     let Some(slot) = FUNCTIONS.get(hash.slot(0, FUNCTION_SLOTS - 1)) else {
@@ -79,7 +80,7 @@ fn report(cpu_slot: u32, scratch: &'static Scratch, place: usize) -> bool {
         function.0,
         chain.bias.load(),
         report.extra.load(),
-        pair(position.check(), chain.descriptor.load() as u32),
+        pair(position.check_of(function), chain.descriptor.load() as u32),
         pair(report.first_line.load() as u32, owner),
         pair(name, file),
         caller,

@@ -104,8 +104,10 @@ pub(crate) struct Chains {
     pub(crate) fetched: [Word; FETCHED_PLACES],
     /// By [`RuntimeKind`].
     pub(crate) of: [Chain; RUNTIME_KINDS],
-    /// The addresses of the runtime's own frames, by half the place of their words in the stack, which are two each.
-    pub(crate) own_frames: [Word; MAX_USER_FRAMES],
+    /// The address of the first of the runtime's own frames; zero if none was shown.
+    pub(crate) own_base: Word,
+    /// How far from it the others lie, as [`crate::walk::runtime`] packs that.
+    pub(crate) own_frames: [Word; MAX_USER_FRAMES / 4],
 }
 
 /// Places for kinds of runtimes: a power of two.

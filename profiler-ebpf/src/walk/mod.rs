@@ -8,6 +8,7 @@ pub(crate) mod kernel;
 pub(crate) mod kstack_cache;
 pub(crate) mod machine_code;
 pub(crate) mod mappings;
+mod own_frames;
 mod return_rules;
 pub(crate) mod rules;
 pub(crate) mod runtime;

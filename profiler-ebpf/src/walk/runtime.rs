@@ -15,7 +15,7 @@ use crate::{
     },
     sample::counters,
     task,
-    walk::stack_memory::StackMemory,
+    walk::{own_frames, stack_memory::StackMemory},
 };
 use core::{hint::black_box, ops::ControlFlow};
 use profiler_common::{
@@ -45,6 +45,7 @@ pub(crate) fn reset(chains: &Chains) {
     chains.steps.store(0);
     chains.pending.store(0);
     chains.is_rest.store(0);
+    chains.own_base.store(0);
 }
 
 /// Saves what a walk along these chains has come to.
@@ -642,12 +643,10 @@ fn take_step<R: Runtime>(view: &View, kind: RuntimeKind) -> ControlFlow<()> {
             return ControlFlow::Break(());
         };
         if frame.flags & ChainFrame::FRAME != 0 {
-            function.store(FrameWord::function(kind, frame.function).0);
+            function.store(FrameWord::function(kind, frame.function, frame.check).0);
             position.store(FrameWord::position(frame.check, frame.position).0);
-            if let Some(word) = R::OWN_FRAME
-                && let Some(own) = chains.own_frames.get(black_box(first / 2))
-            {
-                own.store(view.get(word));
+            if let Some(word) = R::OWN_FRAME {
+                own_frames::note(chains, first, view.get(word));
             }
             chains.place.store(place.wrapping_add(2));
         } else {
@@ -766,11 +765,11 @@ fn put_strings<R: Runtime>(
     let scratch = Scratch::of(cpu_slot)?;
     let view = View::of(scratch, kind)?;
     let mut strings = R::strings(&view, function)?;
-    if R::OWN_FRAME.is_some()
-        && let Some(own) = scratch.chains.own_frames.get(black_box(place as usize / 2))
-        && let Some((owner, extra)) = R::owner(&view, function, own.load())
-    {
-        (strings.owner, strings.extra) = (owner, extra);
+    if R::OWN_FRAME.is_some() {
+        let own = own_frames::address(&scratch.chains, place as usize);
+        if let Some((owner, extra)) = R::owner(&view, function, own) {
+            (strings.owner, strings.extra) = (owner, extra);
+        }
     }
     let report = &scratch.report;
     for (place, piece) in report

@@ -140,7 +140,7 @@ impl Functions {
         position: FrameWord,
     ) -> Option<&RuntimeFunction> {
         let functions = self.of.get(&process_key)?;
-        functions.get(&(function.0, position.check()))
+        functions.get(&(function.0, position.check_of(function)))
     }
 
     /// Forgets those of a process.
@@ -190,11 +190,11 @@ mod tests {
             tgid: 1,
             incarnation: 2,
         };
-        let word = FrameWord::function(RuntimeKind::CPython, 0x1000);
-        for (check, name) in [(1, "one"), (2, "two")] {
+        let word = |check| FrameWord::function(RuntimeKind::CPython, 0x1000, check);
+        for (check, name) in [(1, "one"), (2, "two"), (0x0100_0001, "three")] {
             let event = FunctionEvent {
                 process_key,
-                function: word,
+                function: word(check),
                 check,
                 descriptor: 1,
                 bias: 0,
@@ -214,11 +214,12 @@ mod tests {
             functions.add(&event, function);
         }
         let name = |functions: &Functions, check| {
-            let found = functions.get(process_key, word, FrameWord::position(check, 5));
+            let found = functions.get(process_key, word(check), FrameWord::position(check, 5));
             found.map(|function| function.name.clone())
         };
         assert_eq!(name(&functions, 1).as_deref(), Some("one"));
         assert_eq!(name(&functions, 2).as_deref(), Some("two"));
+        assert_eq!(name(&functions, 0x0100_0001).as_deref(), Some("three"));
         assert_eq!(name(&functions, 3), None);
         functions.let_go(process_key);
         assert_eq!((name(&functions, 1), functions.kept), (None, 0));

@@ -34,25 +34,20 @@ pub(super) struct Code {
     pub(super) first_traceable: u32,
 }
 
-/// A check has 24 bits, the rest is for the other.
-const CHECK_BITS: u32 = 24;
-
 impl Code {
     #[inline(always)]
     const fn into_word(self) -> u64 {
-        self.check as u64 | (self.first_traceable as u64) << CHECK_BITS
+        self.check as u64 | (self.first_traceable as u64) << 32
     }
 
     #[inline(always)]
     const fn from_word(word: u64) -> Self {
         Self {
-            check: word as u32 & crate::runtime::CHECK_BITS,
-            first_traceable: (word >> CHECK_BITS) as u32,
+            check: word as u32,
+            first_traceable: (word >> 32) as u32,
         }
     }
 }
-
-const _: () = assert!(crate::runtime::CHECK_BITS == (1 << CHECK_BITS) - 1);
 
 /// What is at this address; none if that is no code object.
 #[inline(always)]
@@ -86,7 +81,7 @@ fn read(process: &impl Process, cursor: &impl Cursor, address: u64) -> Option<Co
     };
     let check = code::check_of_parts(process, parts, file)?;
     Some(Code {
-        check: check & crate::runtime::CHECK_BITS,
+        check,
         first_traceable,
     })
 }

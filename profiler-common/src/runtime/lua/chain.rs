@@ -6,9 +6,7 @@ use super::{
     layout::{FIRST_ARGUMENT, INSTRUCTION_BYTES, NOT_CALLED_BY_NEXT, TAIL, at, word},
     state,
 };
-use crate::runtime::{
-    CHECK_BITS, ChainFrame, Cursor, Described, FUNCTION_BITS, NativeFrame, Process,
-};
+use crate::runtime::{ChainFrame, Cursor, Described, FUNCTION_BITS, NativeFrame, Process};
 
 /// Registers by their DWARF numbers: the second argument of a function, and those that walks follow.
 const SECOND_ARGUMENT: u8 = 4;
@@ -219,7 +217,7 @@ fn show(
     };
     ChainFrame {
         function: proto.address & FUNCTION_BITS,
-        check: check & CHECK_BITS,
+        check,
         position: number | mark,
         flags: ChainFrame::FRAME | ends,
     }

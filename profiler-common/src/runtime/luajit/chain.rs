@@ -7,9 +7,7 @@ use super::{
         PROTO_BYTES, STATE_FRAME, STATE_WORDS, THREAD, at,
     },
 };
-use crate::runtime::{
-    CHECK_BITS, ChainFrame, Cursor, Described, FUNCTION_BITS, NativeFrame, Process,
-};
+use crate::runtime::{ChainFrame, Cursor, Described, FUNCTION_BITS, NativeFrame, Process};
 use crate::walk::Memory;
 
 /// The words of the cursor.
@@ -228,7 +226,7 @@ fn show(
     let mark = if called_by_lua { 0 } else { NOT_CALLED_BY_NEXT };
     ChainFrame {
         function: proto.address & FUNCTION_BITS,
-        check: check & CHECK_BITS,
+        check,
         position: number | mark,
         flags: ChainFrame::FRAME | ends,
     }

@@ -6,7 +6,7 @@ use super::{
     layout::{MULTICALL, OP, SORT, STATEMENT, at},
 };
 use crate::runtime::{
-    Begin, CHECK_BITS, ChainFrame, Cursor, FUNCTION_BITS, NativeFrame, Process,
+    Begin, ChainFrame, Cursor, FUNCTION_BITS, NativeFrame, Process,
     thread::{self, Libc},
 };
 
@@ -303,7 +303,7 @@ fn sub(process: &impl Process, cursor: &impl Cursor, context: &Context) -> Chain
     }
     ChainFrame {
         function: address,
-        check: check.unwrap_or(0) & CHECK_BITS,
+        check: check.unwrap_or(0),
         position: place(process, statement).map_or(0, |(line, _)| line),
         flags: ends | ChainFrame::FRAME,
     }
@@ -354,7 +354,7 @@ fn file(process: &impl Process, statement: u64, flags: u32) -> ChainFrame {
     match function::check_of_file(process, file) {
         Some(check) if file != 0 => ChainFrame {
             function: function::key_of_file(file),
-            check: check & CHECK_BITS,
+            check,
             position: line,
             flags: flags | ChainFrame::FRAME,
         },

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// In a key: it is the address of a file's name.
-const FILE: u64 = 1 << 55;
+const FILE: u64 = 1 << 47;
 /// The longest name that is believed, in bytes.
 const MAX_NAME: u32 = 1 << 16;
 /// How many words of a file's name are looked at.

@@ -28,7 +28,7 @@ const STATEMENTS: u64 = 0x7f00_0007_0000;
 const STACK: u64 = 0x7ffc_0000_0000;
 
 /// What a function's key has beside the address of a file's name.
-const OF_FILE: u64 = 1 << 55;
+const OF_FILE: u64 = 1 << 47;
 
 const SUB: u64 = 9;
 const EVAL: u64 = 11;

@@ -7,7 +7,7 @@ use super::{
         TYPE, at, frame,
     },
 };
-use crate::runtime::{Begin, CHECK_BITS, ChainFrame, Cursor, FUNCTION_BITS, Process};
+use crate::runtime::{Begin, ChainFrame, Cursor, FUNCTION_BITS, Process};
 
 /// The words of the cursor.
 pub(super) mod word {
@@ -202,7 +202,7 @@ fn show(process: &impl Process, cursor: &impl Cursor, frame: &Frame, more: bool)
     }
     ChainFrame {
         function: frame.function & FUNCTION_BITS,
-        check: check & CHECK_BITS,
+        check,
         position,
         flags: flags | ChainFrame::FRAME,
     }

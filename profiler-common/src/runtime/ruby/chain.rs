@@ -5,7 +5,7 @@ use super::{
     layout::{Access, C_BLOCK, C_FUNCTION, DUMMY, FINISH, ISEQ_BODY, KIND, at, frame},
 };
 use crate::runtime::{
-    Begin, CHECK_BITS, ChainFrame, Cursor, FUNCTION_BITS, Process,
+    Begin, ChainFrame, Cursor, FUNCTION_BITS, Process,
     thread::{self, Libc},
 };
 
@@ -144,7 +144,7 @@ fn show(process: &impl Process, iseq: u64, instruction: u64, flags: u32) -> Chai
     };
     ChainFrame {
         function: body & FUNCTION_BITS,
-        check: check & CHECK_BITS,
+        check,
         position: (place as u32).saturating_sub(1),
         flags: flags | ChainFrame::FRAME,
     }

@@ -6,7 +6,6 @@
 use super::{names, proto::Proto};
 use crate::process::{FunctionEvent, FunctionLines, RuntimeFunction};
 use crate::runtime::TargetMemory;
-use profiler_common::abi::FrameWord;
 use profiler_common::runtime::RuntimeKind;
 use profiler_common::runtime::lua::NOT_CALLED_BY_NEXT;
 use std::sync::Arc;
@@ -94,10 +93,11 @@ pub(in crate::runtime) fn complete_with(
     if event.position.number() & NOT_CALLED_BY_NEXT != 0 {
         return;
     }
-    let Some(caller) = event.caller.map(FrameWord::function_address) else {
+    let Some(word) = event.caller else {
         return;
     };
-    let is_same = || memory.check(kind, caller) == Some(event.call.check());
+    let caller = word.function_address();
+    let is_same = || memory.check(kind, caller) == Some(event.call.check_of(word));
     let call = event.call.number() & !NOT_CALLED_BY_NEXT;
     // What was read counts only if the caller was there before and after.
     let name = is_same().then(|| name_of(memory, caller, call)).flatten();
