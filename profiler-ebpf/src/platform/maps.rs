@@ -106,7 +106,7 @@ pub(crate) struct Chains {
     pub(crate) of: [Chain; RUNTIME_KINDS],
     /// The address of the first of the runtime's own frames; zero if none was shown.
     pub(crate) own_base: Word,
-    /// How far from it the others lie, as [`crate::walk::runtime`] packs that.
+    /// How far from it the others lie, as [`crate::walk::own_frames`] packs that.
     pub(crate) own_frames: [Word; MAX_USER_FRAMES / 4],
 }
 
