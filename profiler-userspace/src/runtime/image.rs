@@ -19,9 +19,6 @@ const NAME_BYTES: usize = 96;
 
 /// Bytes of relocations that are looked at.
 const MOST_RELOCATIONS: u64 = 16 << 20;
-/// Symbols of others' and bytes of their names that are looked at together.
-const MOST_IMPORTS: u32 = 1 << 16;
-const MOST_NAMES: u64 = 4 << 20;
 /// Bytes of a segment that are searched for text, and how many at a time.
 const MOST_SEARCHED: u64 = 64 << 20;
 const CHUNK: usize = 64 << 10;
@@ -177,7 +174,7 @@ impl<'f> Image<'f> {
     /// Whether the object's dynamic strings, among them what it imports, contain all these names. Those of an object that has
     /// more than a program usually has are not looked at.
     pub fn mentions(&self, names: &[&str]) -> bool {
-        const MOST: u64 = 1 << 20;
+        const MOST: u64 = 4 << 20;
         let strings = || -> Option<Vec<u8>> {
             let bytes = self.dynamic(DT_STRSZ).filter(|bytes| *bytes <= MOST)?;
             let mut strings = vec![0; usize::try_from(bytes).ok()?];
@@ -344,36 +341,6 @@ impl<'f> Image<'f> {
             let end = address.checked_add(bytes)?;
             (is_it && address != 0).then_some(address..end)
         })
-    }
-
-    /// Whether the object uses a function of another's.
-    pub fn imports(&self, name: &str) -> bool {
-        self.has_import(name).unwrap_or(false)
-    }
-
-    fn has_import(&self, name: &str) -> Option<bool> {
-        let symbols = self.dynamic(DT_SYMTAB)?;
-        let names = self.dynamic(DT_STRTAB)?;
-        // Symbols of others' come first, before those that the hash table leads to.
-        let count = match self.dynamic(DT_GNU_HASH) {
-            Some(table) => self.half(table.checked_add(4)?)?,
-            None => self.half(self.dynamic(DT_HASH)?.checked_add(4)?)?,
-        };
-        let mut table = vec![0; count.min(MOST_IMPORTS) as usize * SYMBOL_BYTES as usize];
-        self.copy(symbols, &mut table)?;
-        let strings = self.dynamic(DT_STRSZ)?;
-        let mut text = vec![0; usize::try_from(strings.min(MOST_NAMES)).ok()?];
-        self.copy(names, &mut text)?;
-        let found = table.chunks_exact(SYMBOL_BYTES as usize).any(|symbol| {
-            let string = u32::from_le_bytes([symbol[0], symbol[1], symbol[2], symbol[3]]);
-            match text.get(string as usize..) {
-                Some([]) | None => self.has_name(names, string, name),
-                Some(rest) => rest
-                    .strip_prefix(name.as_bytes())
-                    .is_some_and(|rest| rest.first() == Some(&0)),
-            }
-        });
-        Some(found)
     }
 
     /// The first text in the object that begins with `before`, is `length` bytes long and `is_it`.

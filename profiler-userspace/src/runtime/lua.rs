@@ -89,7 +89,8 @@ const VERSIONS: &[Version] = &[
 /// `lvm.c` compares strings, is not searched for text, nor is one that needs the library.
 pub(super) fn detect(image: &Image<'_>) -> Option<Detected> {
     let create = image.symbol("lua_newstate");
-    let may_be_hidden = || image.is_static() || !image.needs("liblua") && image.imports("strcoll");
+    let may_be_hidden =
+        || image.is_static() || !image.needs("liblua") && image.mentions(&["strcoll"]);
     let minor = match create {
         Some(_) => minor(image).or_else(|| minor_by_text(image))?,
         None if may_be_hidden() => minor_by_text(image)?,
