@@ -1,34 +1,31 @@
 //! Puts the frames of interpreters into the stack of native frames, each level in front of the native frame that runs it.
 //!
 //! In: a native frame in a runtime's object that was just noted, and its caller's registers. Out: the words of the level's
-//! frames, and behind them the native frame's. Where the native walk broke, a mark and the rest of the chain. Which frames
-//! these are, [`profiler_common::runtime`] decides. One line in the table at the end of this file for each runtime.
+//! frames, and behind them the native frame's; [`rest`] shows what is left where the native walk broke. Which frames these are,
+//! [`profiler_common::runtime`] decides of what it sees by a [`view`]. One line in the table at the end of this file for each
+//! runtime.
+
+pub(crate) mod rest;
+mod view;
 
 use crate::{
     platform::{
         loops::{Turn, repeat},
-        maps::{
-            Chain, Chains, Descriptor, KNOWN, Known, RUNTIME_KINDS, RUNTIMES, SavedChains, Scratch,
-        },
-        memory::{self, UserMemory},
+        maps::{Chains, KNOWN, Known, RUNTIME_KINDS, RUNTIMES, SavedChains, Scratch},
         subprog::subprog,
     },
-    sample::counters,
     task,
-    walk::{own_frames, stack_memory::StackMemory},
+    walk::own_frames,
 };
 use core::{hint::black_box, ops::ControlFlow};
 use profiler_common::{
-    abi::{CodeState, Counter, FrameTag, FrameWord, MAX_USER_FRAMES, MAX_USER_WORDS, StackEnd},
+    abi::{CodeState, FrameTag, FrameWord, MAX_USER_FRAMES, MAX_USER_WORDS, StackEnd},
     runtime::{
-        Begin, ChainFrame, Cursor, Described, NativeFrame, Process, Runtime, RuntimeKind,
-        cpython::CPython, lua::Lua, luajit::LuaJit, perl::Perl, php::Php, ruby::Ruby,
-    },
-    walk::{
-        Memory,
-        native::{FRAME_WORDS, Frame},
+        Begin, ChainFrame, Cursor, NativeFrame, Runtime, RuntimeKind, cpython::CPython, lua::Lua,
+        luajit::LuaJit, perl::Perl, php::Php, ruby::Ruby,
     },
 };
+use view::{File, View};
 
 /// Steps of one walk along chains, at most: forged memory must not hold up the CPU.
 const MOST_STEPS: u64 = 4 * MAX_USER_FRAMES as u64;
@@ -275,241 +272,6 @@ fn prepare(chains: &'static Chains, descriptor: u32, bias: u64) -> Option<u64> {
     Some(kind)
 }
 
-/// Whether frames of interpreters may be missing below the end of a walk.
-#[inline(always)]
-pub(crate) fn has_rest(scratch: &'static Scratch) -> bool {
-    let end = scratch.walk.end.load();
-    if end == StackEnd::Truncated as u64 || scratch.walk.words.load() == 0 {
-        return false;
-    }
-    let left = scratch.chains.begun.load() & !scratch.chains.over.load();
-    end != StackEnd::Root as u64 || left != 0
-}
-
-subprog! {
-    /// Shows what is left of the chain of the process's runtime behind a mark that says why the native walk ended.
-    pub(crate) fn show_rest(cpu_slot: u32) {
-        if let Some(scratch) = Scratch::of(cpu_slot) {
-            rest(cpu_slot, scratch);
-        }
-    }
-}
-
-#[inline(always)]
-fn rest(cpu_slot: u32, scratch: &'static Scratch) -> Option<()> {
-    let known = known(scratch)?;
-    let descriptor = known.runtime.load() as u32;
-    if descriptor == 0 {
-        return None;
-    }
-    let (walk, chains) = (&scratch.walk, &scratch.chains);
-    let kind = prepare(chains, descriptor, known.bias.load())?;
-    chains.is_rest.store(1);
-    enter_any_level(kind, cpu_slot, chains);
-    if chains.pending.load() == 0 {
-        return None;
-    }
-    let end = walk.end.load();
-    let is_root = end == StackEnd::Root as u64;
-    let is_usual = is_root && outlives_native_frames(kind);
-    let mut words = walk.words.load();
-    if !is_usual {
-        let why = if is_root {
-            // The interpreter has more levels than there are native frames to run them.
-            StackEnd::Implausible as u64
-        } else {
-            end
-        };
-        let mark = scratch.user.get(1 + black_box(words as usize))?;
-        mark.store(FrameWord::new(FrameTag::Mark, why as u32).0);
-        chains.words.store(chains.words.load().wrapping_add(1));
-        words = words.wrapping_add(1);
-    }
-    chains.level.store(words);
-    chains.place.store(words);
-    chains.flags.store(0);
-    // One more than there is room for frames, to see whether the chain goes on.
-    let mut levels = Rest { cpu_slot, kind };
-    repeat(MAX_USER_FRAMES as u32 + 1, &mut levels);
-    let place = chains.place.load();
-    if place <= words {
-        return None;
-    }
-    walk.words.store(place);
-    let is_truncated = chains.flags.load() & u64::from(TRUNCATED) != 0;
-    walk.end.store(if is_truncated {
-        StackEnd::Truncated as u64
-    } else {
-        StackEnd::Root as u64
-    });
-    if !is_usual {
-        counters::bump(counters::counters(cpu_slot)?, Counter::ChainsWithoutStack);
-    }
-    Some(())
-}
-
-/// What is left of a chain, one step after the other.
-struct Rest {
-    cpu_slot: u32,
-    kind: u64,
-}
-
-impl Turn for Rest {
-    #[inline(always)]
-    fn turn(&mut self, _: u32) -> ControlFlow<()> {
-        if step_of(self.kind, self.cpu_slot).is_continue() {
-            return ControlFlow::Continue(());
-        }
-        let Some(scratch) = Scratch::of(self.cpu_slot) else {
-            return ControlFlow::Break(());
-        };
-        let chains = &scratch.chains;
-        let over = u64::from(TRUNCATED | ChainFrame::CHAIN_ENDS);
-        if chains.flags.load() & over != 0 {
-            return ControlFlow::Break(());
-        }
-        let place = chains.place.load();
-        let more = place.wrapping_sub(chains.level.load());
-        chains.words.store(chains.words.load().wrapping_add(more));
-        chains.level.store(place);
-        enter_any_level(self.kind, self.cpu_slot, chains);
-        ControlFlow::Continue(())
-    }
-}
-
-/// Begins the chain, if it is not, and enters its next level, whichever native frame runs it.
-#[inline(always)]
-fn enter_any_level(kind: u64, cpu_slot: u32, chains: &'static Chains) {
-    const ANY: NativeFrame = NativeFrame::ANY;
-    const LOST: Frame = Frame {
-        fp: ANY.fp,
-        bx: ANY.bx,
-        ..Frame::from_words([0; FRAME_WORDS])
-    };
-    let [_, _, registers @ ..] = LOST.words();
-    chains.address.store(ANY.address);
-    chains.sp.store(ANY.sp);
-    chains.caller_sp.store(ANY.caller_sp);
-    chains.is_first.store(ANY.is_first);
-    for (place, word) in chains.registers.iter().zip(registers) {
-        place.store(word);
-    }
-    let _: ControlFlow<u64> = level_of(kind, cpu_slot);
-}
-
-/// What a runtime's code sees of the runtime's file.
-struct File(&'static Descriptor);
-
-impl Described for File {
-    #[inline(always)]
-    fn descriptor(&self, index: usize) -> u64 {
-        self.0.get(index).map_or(0, |word| word.load())
-    }
-}
-
-/// What a runtime's code sees of the running process.
-#[derive(Clone, Copy)]
-pub(crate) struct View {
-    scratch: &'static Scratch,
-    chain: &'static Chain,
-    descriptor: &'static Descriptor,
-}
-
-impl View {
-    /// As a runtime of this kind sees it, whose chain was prepared.
-    #[inline(always)]
-    pub(crate) fn of(scratch: &'static Scratch, kind: RuntimeKind) -> Option<Self> {
-        let chain = scratch.chains.of.get(kind as usize)?;
-        let descriptor = RUNTIMES.get(chain.descriptor.load() as u32)?;
-        Some(Self {
-            scratch,
-            chain,
-            descriptor,
-        })
-    }
-
-    #[inline(always)]
-    fn native(&self) -> NativeFrame {
-        let chains = &self.scratch.chains;
-        let [fp, bx, kinds] = [0, 1, 2].map(|place: usize| chains.registers[place].load());
-        // As `Frame::words` has it.
-        let frame = Frame::from_words([0, 0, fp, bx, kinds]);
-        NativeFrame {
-            address: chains.address.load(),
-            sp: chains.sp.load(),
-            caller_sp: chains.caller_sp.load(),
-            is_first: chains.is_first.load(),
-            fp: frame.fp,
-            bx: frame.bx,
-        }
-    }
-}
-
-impl Memory for View {
-    #[inline(always)]
-    fn read<const N: usize>(&self, address: u64) -> Option<[u64; N]> {
-        UserMemory.read(address)
-    }
-
-    /// From the copy of the stack if it is there. Nothing is copied: the native walk would have to do so again.
-    #[inline(always)]
-    fn read_upward<const N: usize>(&self, address: u64) -> Option<[u64; N]> {
-        StackMemory(&self.scratch.walk.stack).read_copied(address)
-    }
-}
-
-impl Described for View {
-    #[inline(always)]
-    fn descriptor(&self, index: usize) -> u64 {
-        File(self.descriptor).descriptor(index)
-    }
-}
-
-impl Process for View {
-    #[inline(always)]
-    fn bias(&self) -> u64 {
-        self.chain.bias.load()
-    }
-
-    #[inline(always)]
-    fn thread_pointer(&self) -> u64 {
-        self.scratch.chains.thread_pointer.load()
-    }
-
-    #[inline(always)]
-    fn register(&self, number: u8) -> u64 {
-        let registers = &self.scratch.walk.registers;
-        registers[usize::from(number) & (registers.len() - 1)].load()
-    }
-
-    #[inline(always)]
-    fn fetch(&self, address: u64, bytes: u64) -> bool {
-        memory::fetch(&self.scratch.chains.fetched, address, bytes)
-    }
-
-    #[inline(always)]
-    fn fetched(&self, index: usize) -> u64 {
-        let fetched = &self.scratch.chains.fetched;
-        fetched[index & (fetched.len() - 1)].load()
-    }
-}
-
-impl Cursor for View {
-    #[inline(always)]
-    fn get(&self, index: usize) -> u64 {
-        // Hidden from the compiler, which would bound another number than the one that is used.
-        let word = self.chain.cursor.get(black_box(index));
-        word.map_or(0, |word| word.load())
-    }
-
-    #[inline(always)]
-    fn set(&self, index: usize, value: u64) {
-        if let Some(word) = self.chain.cursor.get(black_box(index)) {
-            word.store(value);
-        }
-    }
-}
-
 /// Puts a level of this runtime's in front of the native frame that was noted last, if that runs one. Of the rest of a chain,
 /// the next level is entered in any case.
 #[inline(always)]
@@ -589,7 +351,7 @@ fn word_before(scratch: &'static Scratch, words: u64) -> Option<(u64, u64)> {
 /// Whether the chain has begun, now or before.
 #[inline(always)]
 fn begin<R: Runtime>(view: &View, kind: RuntimeKind, native: &NativeFrame) -> bool {
-    let chains = &view.scratch.chains;
+    let chains = &view.scratch().chains;
     let bit = 1u64 << kind as u64;
     if chains.begun.load() & bit != 0 {
         return true;
@@ -611,7 +373,7 @@ const TRUNCATED: u32 = 1 << 31;
 /// Takes one step along a chain; breaks behind the last of the level.
 #[inline(always)]
 fn take_step<R: Runtime>(view: &View, kind: RuntimeKind) -> ControlFlow<()> {
-    let scratch = view.scratch;
+    let scratch = view.scratch();
     let chains = &scratch.chains;
     let steps = chains.steps.load();
     chains.steps.store(steps.wrapping_add(1));

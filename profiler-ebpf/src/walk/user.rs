@@ -310,7 +310,7 @@ fn native(cpu_slot: u32, scratch: &'static Scratch) {
     if config::has(Switches::GUESS) {
         guess::finish(scratch);
     }
-    if config::has(Switches::RUNTIMES) && runtime::has_rest(scratch) {
-        runtime::show_rest(cpu_slot);
+    if config::has(Switches::RUNTIMES) && runtime::rest::has_rest(scratch) {
+        runtime::rest::show_rest(cpu_slot);
     }
 }
