@@ -1,0 +1,58 @@
+//! Memory that is broken at will.
+
+extern crate std;
+
+use super::{
+    CPython, at,
+    outer::{two_interpreters_of_3_11, two_interpreters_of_3_13},
+    two_levels_of_3_11, two_levels_of_3_13,
+};
+use crate::runtime::{
+    Runtime,
+    memory::{Shown, walk},
+};
+use std::vec::Vec;
+
+#[test]
+fn broken_memory_ends_in_marks_and_never_in_a_wrong_function() {
+    // A linear congruential generator (Knuth, MMIX): the same numbers each time.
+    let mut state = 1u64;
+    let mut random = move |below: usize| -> usize {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    for (process, stack) in [
+        two_levels_of_3_11(),
+        two_levels_of_3_13(),
+        two_interpreters_of_3_11(),
+        two_interpreters_of_3_13(),
+    ] {
+        let places: Vec<u64> = process.memory.keys().copied().collect();
+        for _ in 0..4000 {
+            let mut broken = process.clone();
+            for _ in 0..=random(4) {
+                let place = places[random(places.len())];
+                match random(4) {
+                    0 => drop(broken.memory.remove(&place)),
+                    1 => {
+                        broken.descriptor[random(at::LAST + 1)] = places[random(places.len())];
+                    }
+                    // A pointer to somewhere else that can be read.
+                    2 => broken.words(place & !7, &[places[random(places.len())]]),
+                    _ => broken.bytes(place, &[random(256) as u8]),
+                }
+            }
+            let shown = walk::<CPython>(&broken, &stack, random(2) == 0);
+            assert!(shown.len() <= 1024 + stack.len() + 1, "{}", shown.len());
+            let natives = shown.iter().filter(|one| matches!(one, Shown::Native(_)));
+            assert_eq!(natives.count(), stack.len());
+            for one in shown {
+                if let Shown::Function { function, .. } = one {
+                    assert!(CPython::check(&broken, function).is_some(), "{one:?}");
+                }
+            }
+        }
+    }
+}
