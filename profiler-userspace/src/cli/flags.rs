@@ -97,7 +97,7 @@ pub(super) struct NameArgs {
     /// Show file and line of user frames
     #[arg(long)]
     pub(super) lines: bool,
-    /// Show the interpreters' own frames beside what they run: _PyEval_EvalFrameDefault
+    /// Show the interpreters' own frames, too, such as _PyEval_EvalFrameDefault
     #[arg(long)]
     pub(super) interpreter_frames: bool,
     /// Show each address that has no name, not the function it lies in

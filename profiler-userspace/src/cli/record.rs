@@ -126,7 +126,7 @@ pub(super) struct StackArgs {
     /// Keep samples of idle CPUs (whole machine only)
     #[arg(short = 'I', long)]
     pub(super) include_idle: bool,
-    /// Leave out the functions that interpreters run (Python): native frames alone
+    /// Show native frames alone, not the functions that interpreters run (Python, perl, PHP, Ruby, Lua)
     #[arg(long)]
     pub(super) no_runtimes: bool,
     /// In code of no file, where frame pointers end, do not look for callers in the stack's words
