@@ -21,37 +21,42 @@ use aya_ebpf::{
     macros::{perf_event, raw_tracepoint, uprobe},
     programs::{PerfEventContext, ProbeContext, RawTracePointContext},
 };
+use platform::successors;
+use profiler_common::abi::ProgramId;
 
 /// Makes an entry point of each program, which runs the function of its name in [`run`].
 macro_rules! entry_points {
-    ($($(#[$doc:meta])+ $kind:ident $($tracepoint:literal)? $name:ident $id:ident;)+) => {
-        $(entry_points!(@$kind $($tracepoint)? [$(#[$doc])+] $name);)+
+    ($($(#[$doc:meta])+ $kind:ident $($tracepoint:literal)? $name:ident $id:ident $($walks:ident)?;)+) => {
+        $(entry_points!(@$kind $($tracepoint)? [$(#[$doc])+] $name $id);)+
     };
-    (@perf_event [$($doc:tt)+] $name:ident) => {
+    (@perf_event [$($doc:tt)+] $name:ident $id:ident) => {
         $($doc)+
         #[perf_event]
         pub(crate) fn $name(ctx: PerfEventContext) -> u32 {
+            successors::run_of_perf_event(&ctx, ProgramId::$id);
             run::$name(&ctx);
             0
         }
     };
-    (@uprobe [$($doc:tt)+] $name:ident) => {
+    (@uprobe [$($doc:tt)+] $name:ident $id:ident) => {
         $($doc)+
         #[uprobe]
         pub(crate) fn $name(ctx: ProbeContext) -> u32 {
+            successors::run_of_uprobe(&ctx, ProgramId::$id);
             run::$name(&ctx);
             0
         }
     };
-    (@raw_tracepoint $tracepoint:literal [$($doc:tt)+] $name:ident) => {
+    (@raw_tracepoint $tracepoint:literal [$($doc:tt)+] $name:ident $id:ident) => {
         $($doc)+
         #[raw_tracepoint(tracepoint = $tracepoint)]
         pub(crate) fn $name(ctx: RawTracePointContext) -> i32 {
+            successors::run_of_raw_tracepoint(&ctx, ProgramId::$id);
             run::$name(&ctx);
             0
         }
     };
-    (@task_iterator [$($doc:tt)+] $name:ident) => {
+    (@task_iterator [$($doc:tt)+] $name:ident $id:ident) => {
         $($doc)+
         #[expect(unsafe_code, reason = "aya has no macro for this kind of program")]
         #[unsafe(link_section = "iter/task")]

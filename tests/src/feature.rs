@@ -92,6 +92,19 @@ pub fn tool(name: &str) -> Result<PathBuf, String> {
         .ok_or_else(|| format!("{name} is not installed"))
 }
 
+/// The distribution's Python; another that is called so, otherwise.
+///
+/// # Errors
+///
+/// When there is none.
+pub fn python() -> Result<PathBuf, String> {
+    let usual = Path::new("/usr/bin/python3");
+    if usual.is_file() {
+        return Ok(usual.to_owned());
+    }
+    tool("python3")
+}
+
 /// Asks for at least `count` CPUs that this process may use, and gives their numbers.
 ///
 /// # Errors

@@ -42,7 +42,7 @@ pub use binary::binary;
 pub use browser::Browser;
 pub use feature::{
     PrivateCopy, Sysctl, Turn, allowed_cpus, announce_timing, file_contains, files_in, kernel_turn,
-    skip, tool, walks_by_tables,
+    python, skip, tool, walks_by_tables,
 };
 pub use flame_bpf_test_macros::kernel_test;
 pub use folded::{ALL_BUT_A_FEW, Folded, NEARLY_ALL, Stack, assert_near};
@@ -50,7 +50,9 @@ pub use go::go_toolchains;
 pub use grammar::Grammar;
 pub use interpreter::{Interpreter, profile};
 pub use invocation::{Invocation, Running};
-pub use loading::{AUTO, BOTH, load, load_probe, load_probes, programs, without_loops};
+pub use loading::{
+    AUTO, BOTH, INTERPRETED, load, load_probe, load_probes, load_runtimes, programs, without_loops,
+};
 pub use made_up::{MadeUp, MadeUpFrame, MadeUpSample, WORST};
 pub use page::{GraphPage, draw_graph, titled};
 pub use page_data::PageData;

@@ -9,6 +9,7 @@ use crate::feature::broken;
 use flame_bpf::kernel::{Kernel, Request, Support};
 use flame_bpf::probe::Probe;
 use profiler_common::abi::{Switches, TargetKind};
+use profiler_common::runtime::RuntimeKinds;
 
 /// User and kernel stacks.
 pub const BOTH: Switches = Switches::USER_STACKS.with(Switches::KERNEL_STACKS);
@@ -17,6 +18,9 @@ pub const BOTH: Switches = Switches::USER_STACKS.with(Switches::KERNEL_STACKS);
 pub const AUTO: Switches = BOTH
     .with(Switches::UNWIND_ROWS)
     .with(Switches::FRAME_POINTERS);
+
+/// As [`AUTO`], with the frames of interpreters.
+pub const INTERPRETED: Switches = AUTO.with(Switches::RUNTIMES).with(Switches::GUESS);
 
 /// Loads the programs of on-CPU sampling, and prints what the verifier saw of each; `what` is told with it.
 ///
@@ -54,6 +58,22 @@ pub fn load_probes(
     target: TargetKind,
     support: &Support,
 ) -> Kernel {
+    load_runtimes(what, probes, switches, target, support, RuntimeKinds::ALL)
+}
+
+/// As [`load_probes`], with what shows the frames of these runtimes, if `switches` ask for frames of interpreters.
+///
+/// # Panics
+/// As [`load`].
+#[track_caller]
+pub fn load_runtimes(
+    what: &str,
+    probes: Vec<Probe>,
+    switches: Switches,
+    target: TargetKind,
+    support: &Support,
+    runtimes: RuntimeKinds,
+) -> Kernel {
     let request = Request {
         switches,
         target,
@@ -63,7 +83,11 @@ pub fn load_probes(
         probes,
         weighed: 0b1010_1010,
     };
-    let kernel = Kernel::load(request, support).unwrap_or_else(|error| {
+    let loaded = Kernel::load(request, support).and_then(|mut kernel| {
+        kernel.load_probes(runtimes)?;
+        Ok(kernel)
+    });
+    let kernel = loaded.unwrap_or_else(|error| {
         let cause = std::error::Error::source(&error);
         broken(&format!("{what}: {error}: {cause:?}"))
     });

@@ -7,6 +7,7 @@ use flame_bpf_tests::{
     without_loops,
 };
 use profiler_common::abi::{CallWeight, FileKinds, MAX_EVENTS, Switches, TargetKind};
+use profiler_common::runtime::RuntimeKinds;
 
 #[kernel_test]
 fn the_verifier_accepts_every_off_cpu_switch() {
@@ -229,7 +230,11 @@ fn wall_time_loads_the_wake_up_programs() {
             })],
             weighed: 0,
         };
-        let kernel = Kernel::load(request, &support)
+        let loaded = Kernel::load(request, &support).and_then(|mut kernel| {
+            kernel.load_probes(RuntimeKinds::ALL)?;
+            Ok(kernel)
+        });
+        let kernel = loaded
             .unwrap_or_else(|error| panic!("{error}: {:?}", std::error::Error::source(&error)));
         let loaded = programs(&kernel);
         for name in ["asleep", "fork", "off_cpu", "on_cpu", "woken"] {

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use flame_bpf_tests::{
-    ALL_BUT_A_FEW, Grammar, Invocation, NEARLY_ALL, Run, Stack, Workload, kernel_test, require,
-    source, tool,
+    ALL_BUT_A_FEW, Grammar, Invocation, NEARLY_ALL, Run, Stack, Workload, kernel_test, python,
+    require, source,
 };
 
 /// As in `kernel_on_cpu`: three standard deviations at 6,000 samples.
@@ -16,15 +16,6 @@ const TOLERANCE: f64 = 0.02;
 
 /// What ends the name of each function of Python's with `--annotate`.
 const SUFFIX: &str = "_[py]";
-
-/// The distribution's Python; another that is called so, otherwise.
-fn python() -> Result<PathBuf, String> {
-    let usual = Path::new("/usr/bin/python3");
-    if usual.is_file() {
-        return Ok(usual.to_owned());
-    }
-    tool("python3")
-}
 
 /// Those of pyenv that are understood.
 fn other_pythons() -> Result<Vec<PathBuf>, String> {

@@ -3,6 +3,7 @@
 
 use super::layout::{Zero, boundary};
 use super::{FaultLayout, FileLayout, MappingLayout, TaskLayout};
+use crate::runtime::RuntimeKinds;
 
 /// Which tasks are sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +88,8 @@ switches! {
     /// Show the frames of interpreters. [`TaskLayout`] and [`MappingLayout`] hold true offsets then, that of the thread pointer
     /// among them, and user stacks are walked by unwind rows.
     RUNTIMES,
+    /// A successor of the program runs in its place as soon as there is one.
+    SUCCESSORS,
     /// Write log lines: why walks ended, and what was not found.
     LOG,
 }
@@ -180,7 +183,7 @@ boundary! {
         /// The first CPU slot of the probe of switches: so many times the number of possible CPUs as there are events before
         /// its own.
         pub switch_cpu_slots: u32,
-        /// Always zero; here so that there is no padding.
-        pub reserved: u32,
+        /// The runtimes whose frames are shown.
+        pub runtimes: RuntimeKinds,
     }
 }

@@ -8,37 +8,37 @@ macro_rules! programs {
     ($each:ident) => {
         $each! {
             /// A clock tick or a counter overflow: where is the CPU?
-            perf_event on_cpu OnCpu;
+            perf_event on_cpu OnCpu walks;
             /// A CPU goes from one task to another: for how long was the one away, and when did the other leave?
-            raw_tracepoint "sched_switch" off_cpu OffCpu;
+            raw_tracepoint "sched_switch" off_cpu OffCpu walks;
             /// A thread is ready to run again.
             raw_tracepoint "sched_wakeup" woken Woken;
             /// A thread is being woken: by whom?
-            raw_tracepoint "sched_waking" waking Waking;
+            raw_tracepoint "sched_waking" waking Waking walks;
             /// The kernel comes by a tracepoint, whichever user space attaches this to.
-            raw_tracepoint "sched_switch" tracepoint Tracepoint;
+            raw_tracepoint "sched_switch" tracepoint Tracepoint walks;
             /// As `tracepoint`, for the second event.
-            raw_tracepoint "sched_switch" tracepoint_1 Tracepoint1;
+            raw_tracepoint "sched_switch" tracepoint_1 Tracepoint1 walks;
             /// As `tracepoint`, for the third event.
-            raw_tracepoint "sched_switch" tracepoint_2 Tracepoint2;
+            raw_tracepoint "sched_switch" tracepoint_2 Tracepoint2 walks;
             /// As `tracepoint`, for the fourth event.
-            raw_tracepoint "sched_switch" tracepoint_3 Tracepoint3;
+            raw_tracepoint "sched_switch" tracepoint_3 Tracepoint3 walks;
             /// As `tracepoint`, for the fifth event.
-            raw_tracepoint "sched_switch" tracepoint_4 Tracepoint4;
+            raw_tracepoint "sched_switch" tracepoint_4 Tracepoint4 walks;
             /// As `tracepoint`, for the sixth event.
-            raw_tracepoint "sched_switch" tracepoint_5 Tracepoint5;
+            raw_tracepoint "sched_switch" tracepoint_5 Tracepoint5 walks;
             /// As `tracepoint`, for the seventh event.
-            raw_tracepoint "sched_switch" tracepoint_6 Tracepoint6;
+            raw_tracepoint "sched_switch" tracepoint_6 Tracepoint6 walks;
             /// As `tracepoint`, for the eighth event.
-            raw_tracepoint "sched_switch" tracepoint_7 Tracepoint7;
+            raw_tracepoint "sched_switch" tracepoint_7 Tracepoint7 walks;
             /// A program calls a function, whichever user space attaches this to.
-            uprobe function Function;
+            uprobe function Function walks;
             /// A program asks its C library for memory.
-            uprobe allocation Allocation;
+            uprobe allocation Allocation walks;
             /// A thread makes a system call.
-            raw_tracepoint "sys_enter" call Call;
+            raw_tracepoint "sys_enter" call Call walks;
             /// A thread makes a system call, and its return is waited for.
-            raw_tracepoint "sys_enter" call_begin CallBegin;
+            raw_tracepoint "sys_enter" call_begin CallBegin walks;
             /// A thread returns from a system call.
             raw_tracepoint "sys_exit" call_end CallEnd;
             /// A program touches memory that is not there, or not as it wants it.
@@ -46,13 +46,13 @@ macro_rules! programs {
             /// The kernel does, as a rule on behalf of a system call.
             raw_tracepoint "page_fault_kernel" fault_in_kernel FaultInKernel;
             /// The memory is there, and a page had to be read.
-            perf_event fault_major FaultMajor;
+            perf_event fault_major FaultMajor walks;
             /// A thread has, or has not, the lock of its process's mappings: does it begin a page fault anew?
             raw_tracepoint "mmap_lock_acquire_returned" fault_locks FaultLocks;
             /// A thread gives that lock back: is a page there that it has waited for?
-            raw_tracepoint "mmap_lock_released" fault_unlocks FaultUnlocks;
+            raw_tracepoint "mmap_lock_released" fault_unlocks FaultUnlocks walks;
             /// A thread begins to wait for a lock of the kernel's.
-            raw_tracepoint "contention_begin" lock_begin LockBegin;
+            raw_tracepoint "contention_begin" lock_begin LockBegin walks;
             /// A thread does not wait for a lock of the kernel's any more.
             raw_tracepoint "contention_end" lock_end LockEnd;
             /// A thread ends, perhaps within a call.
@@ -72,7 +72,7 @@ macro_rules! programs {
 }
 
 macro_rules! ids {
-    ($($(#[$doc:meta])+ $kind:ident $($tracepoint:literal)? $name:ident $id:ident;)+) => {
+    ($($(#[$doc:meta])+ $kind:ident $($tracepoint:literal)? $name:ident $id:ident $($walks:ident)?;)+) => {
         /// A program of the BPF object.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum ProgramId {
@@ -86,6 +86,12 @@ macro_rules! ids {
             /// Its name in the object.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$id => stringify!($name),)+ }
+            }
+
+            /// Whether it walks user stacks, so that it differs by the runtimes that are shown. It has a place among the
+            /// successors then, by its discriminant.
+            pub const fn walks(self) -> bool {
+                match self { $(Self::$id => !stringify!($($walks)?).is_empty(),)+ }
             }
         }
     };

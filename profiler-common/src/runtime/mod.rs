@@ -10,6 +10,7 @@
 //! the runtime's object, and asks of each such frame whether it is the next level. See `docs/runtimes.md`.
 
 pub mod cpython;
+mod kinds;
 pub mod lua;
 pub mod luajit;
 #[cfg(any(test, feature = "recorded"))]
@@ -19,13 +20,14 @@ pub mod php;
 pub mod ruby;
 pub mod thread;
 
+pub use kinds::RuntimeKinds;
+
 use crate::walk::{Memory, native::Kept};
 
 /// Words of a descriptor: what user space says of a file with a runtime.
 pub const DESCRIPTOR_WORDS: usize = 64;
 
-/// The most descriptors at a time. Descriptor 0 means "no runtime": bit *k* of its first word says whether a file has the runtime
-/// whose [`RuntimeKind`] is *k*.
+/// The most descriptors at a time. Descriptor 0 means "no runtime": its first word is the [`RuntimeKinds`] that files have.
 pub const DESCRIPTORS: usize = 64;
 
 /// Words of a cursor: what a runtime keeps from one step along a chain to the next.

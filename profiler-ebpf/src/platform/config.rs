@@ -6,9 +6,10 @@
 
 use profiler_common::abi::{Config, Switches, Zero as _};
 
-/// Overwritten by user space in the object's read-only section before loading; a running program never sees these
-/// values.
+/// Overwritten by user space before loading; a running program never sees these values. In a section of its own, which is a
+/// map of its own: so user space can put another in its place before it loads programs again.
 #[unsafe(no_mangle)]
+#[unsafe(link_section = ".rodata.config")]
 static CONFIG: Config = Config::ZERO;
 
 /// Reads one field of the configuration. A macro, because each read must name its field as a place: then the verifier sees

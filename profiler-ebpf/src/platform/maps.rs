@@ -13,13 +13,13 @@ use aya_ebpf::{
     bindings::BPF_F_MMAPABLE,
     btf_maps,
     macros::{btf_map, map},
-    maps::{Array, HashMap, RingBuf},
+    maps::{Array, HashMap, ProgramArray, RingBuf},
 };
 use profiler_common::{
     abi::{
         self, ASLEEP_WORDS, BLOCK_WORDS, CODE_SLOT_BITS, CodeState, Fallbacks,
         KERNEL_SCRATCH_WORDS, KEY_WORDS, LastRequest, MAPPING_EVENT_WORDS, MAX_KERNEL_FRAMES,
-        MAX_RULES, MAX_USER_FRAMES, NAME_BYTES, PATH_BYTES, SCRATCH_BYTES, SLAB_WORDS,
+        MAX_RULES, MAX_USER_FRAMES, NAME_BYTES, PATH_BYTES, ProgramId, SCRATCH_BYTES, SLAB_WORDS,
         SYMBOL_BYTES, Switches, ThreadEntry, USER_SCRATCH_WORDS, WakerEntry,
     },
     runtime::{CURSOR_WORDS, DESCRIPTOR_WORDS, DESCRIPTORS, FETCH_WORDS, RuntimeKind},
@@ -543,6 +543,21 @@ pub(crate) static SLABS: btf_maps::ArrayOfMaps<Slab, 1> = btf_maps::ArrayOfMaps:
 #[map]
 pub(crate) static RUNTIMES: Array<Descriptor> =
     Array::with_max_entries(DESCRIPTORS as u32, BPF_F_MMAPABLE);
+
+/// Successors of perf events' programs, by [`ProgramId`]. The kernel wants all programs of such a map to be of one type.
+#[map]
+pub(crate) static NEXT_PERF_EVENT: ProgramArray =
+    ProgramArray::with_max_entries(ProgramId::ALL.len() as u32, 0);
+
+/// As [`NEXT_PERF_EVENT`], of uprobes' programs.
+#[map]
+pub(crate) static NEXT_UPROBE: ProgramArray =
+    ProgramArray::with_max_entries(ProgramId::ALL.len() as u32, 0);
+
+/// As [`NEXT_PERF_EVENT`], of raw tracepoints' programs.
+#[map]
+pub(crate) static NEXT_TRACEPOINT: ProgramArray =
+    ProgramArray::with_max_entries(ProgramId::ALL.len() as u32, 0);
 
 /// Functions of interpreters that were reported lately: slot by hash, as in [`ANNOUNCED`]. 16,384 slots, 128 KiB.
 #[map]

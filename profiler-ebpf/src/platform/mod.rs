@@ -6,4 +6,5 @@ pub(crate) mod loops;
 pub(crate) mod maps;
 pub(crate) mod memory;
 pub(crate) mod subprog;
+pub(crate) mod successors;
 pub(crate) mod word;

@@ -10,6 +10,7 @@ mod view;
 
 use crate::{
     platform::{
+        config::config,
         loops::{Turn, repeat},
         maps::{Chains, KNOWN, Known, RUNTIME_KINDS, RUNTIMES, SavedChains, Scratch},
         subprog::subprog,
@@ -427,26 +428,39 @@ fn take_step<R: Runtime>(view: &View, kind: RuntimeKind) -> ControlFlow<()> {
     ControlFlow::Break(())
 }
 
+/// Whether frames of this runtime are shown. The verifier drops what belongs to others.
+#[inline(always)]
+fn is_shown(kind: RuntimeKind) -> bool {
+    config!(runtimes).has(kind)
+}
+
 /// The runtimes: kind, type, and the names of the subprograms that enter a level, take a step, and find strings.
 macro_rules! runtimes {
     ($($kind:ident $runtime:ty, $level:ident $step:ident $strings:ident;)+) => {
         $(
             subprog! {
                 fn $level(cpu_slot: u32) -> ControlFlow<u64> {
+                    if !is_shown(RuntimeKind::$kind) {
+                        return ControlFlow::Continue(());
+                    }
                     level::<$runtime>(cpu_slot, RuntimeKind::$kind)
                 }
             }
 
             subprog! {
                 fn $step(cpu_slot: u32) -> ControlFlow<u64> {
+                    if !is_shown(RuntimeKind::$kind) {
+                        return ControlFlow::Break(StackEnd::Truncated as u64);
+                    }
                     step::<$runtime>(cpu_slot, RuntimeKind::$kind)
                 }
             }
 
             subprog! {
                 fn $strings(cpu_slot: u32, function: u64, place: u32) -> bool {
-                    put_strings::<$runtime>(cpu_slot, RuntimeKind::$kind, function, place)
-                        .is_some()
+                    is_shown(RuntimeKind::$kind)
+                        && put_strings::<$runtime>(cpu_slot, RuntimeKind::$kind, function, place)
+                            .is_some()
                 }
             }
         )+

@@ -4,7 +4,7 @@
 use super::counters::CounterMap;
 use super::errors::{is_refusal, privilege};
 use super::perf_link::{self, Policy, Source};
-use super::programs::Programs;
+use super::programs::{Link, Programs};
 use super::request::Wanted;
 use super::{Error, Result, btf, missed};
 use crate::probe::{AttachPoint, Occurrence};
@@ -54,7 +54,7 @@ fn attach_to_event(
         .map_err(|error| failed(format!("the event {}", source.name), error))?;
     for &cpu in cpus {
         match perf_link::attach(fd.as_fd(), source, cpu, event as u64) {
-            Ok(link) => links.push(link),
+            Ok(link) => links.push(Link::PerfEvent(link)),
             Err(error) => match open_error(source, cpu, error) {
                 // A CPU may go offline meanwhile; it is a failure only if none is left.
                 Error::NoEvent { .. } if !links.is_empty() && !is_online(cpu) => {}
@@ -102,9 +102,13 @@ fn attach_occurrence(
 }
 
 fn attach_tracepoint(programs: &mut Programs, program: ProgramId, name: &str) -> Result<()> {
-    let program: &mut RawTracePoint = programs.get(program)?;
-    match program.attach(name) {
-        Ok(_) => Ok(()),
+    let loaded: &mut RawTracePoint = programs.get(program)?;
+    let link = loaded.attach(name).and_then(|link| loaded.take_link(link));
+    match link {
+        Ok(link) => {
+            programs.keep_links(program, [Link::Tracepoint(link)]);
+            Ok(())
+        }
         Err(ProgramError::SyscallError(error))
             if error.io_error.kind() == io::ErrorKind::NotFound =>
         {
@@ -127,7 +131,8 @@ fn attach_functions(
     program: ProgramId,
     sites: &[UprobeSite],
 ) -> Result<()> {
-    let program: &mut UProbe = programs.get(program)?;
+    let mut links = Vec::new();
+    let loaded: &mut UProbe = programs.get(program)?;
     for entry in sites {
         let scope = entry
             .process
@@ -139,12 +144,14 @@ fn attach_functions(
             location: place,
             cookie: Some(entry.cookie),
         };
-        match program.attach(point, path, scope) {
-            Ok(_) => {}
+        let link = loaded.attach(point, path, scope);
+        match link.and_then(|link| loaded.take_link(link)) {
+            Ok(link) => links.push(Link::Function(link)),
             Err(ProgramError::UProbeError(_)) => return Err(Error::NoFunctionProbes),
             Err(error) => return Err(failed(format!("the function {}", entry.name), error)),
         }
     }
+    programs.keep_links(program, links);
     Ok(())
 }
 
@@ -166,36 +173,23 @@ pub(super) fn detach(
     for wanted in wanted.iter().rev() {
         let name = wanted.program;
         programs.close_links(name);
-        match &wanted.at {
-            AttachPoint::PerfEvent => {
-                let program: &mut PerfEvent = programs.get(name)?;
-                unloaded("the perf event", program.unload())?;
-            }
-            AttachPoint::Occurrence(occurrence) => {
-                let program: &mut PerfEvent = programs.get(name)?;
-                unloaded(&format!("the event {}", occurrence.name), program.unload())?;
-            }
+        let what = match &wanted.at {
+            AttachPoint::PerfEvent => "the perf event".to_owned(),
+            AttachPoint::Occurrence(occurrence) => format!("the event {}", occurrence.name),
             AttachPoint::Tracepoint(tracepoint) => {
-                let program: &mut RawTracePoint = programs.get(name)?;
-                let missed = program
-                    .fd()
-                    .map_or(0, |program| missed::runs(program.as_fd()));
                 if wanted.begins {
+                    let missed = programs.attached(name).map_or(0, missed::runs);
                     counters.add(wanted.event, Counter::Fired, missed);
                     counters.add(wanted.event, Counter::LostReentered, missed);
                 }
-                let program: &mut RawTracePoint = programs.get(name)?;
-                unloaded(&format!("the tracepoint {tracepoint}"), program.unload())?;
+                format!("the tracepoint {tracepoint}")
             }
-            AttachPoint::Functions => {
-                let program: &mut UProbe = programs.get(name)?;
-                unloaded("the functions", program.unload())?;
-            }
-        }
+            AttachPoint::Functions => "the functions".to_owned(),
+        };
+        unloaded(&what, programs.unload(name))?;
     }
-    let fork: &mut RawTracePoint = programs.get(ProgramId::Fork)?;
-    unloaded("the tracepoint sched_process_fork", fork.unload())?;
-    Ok(())
+    let fork = programs.unload(ProgramId::Fork);
+    unloaded("the tracepoint sched_process_fork", fork)
 }
 
 fn unloaded(what: &str, result: std::result::Result<(), ProgramError>) -> Result<()> {

@@ -1,7 +1,7 @@
 //! The constants that programs are loaded with.
 //!
 //! In: what to sample, what the kernel offers, and how large the maps are. Out: a [`Config`]. The verifier knows
-//! its values, and drops the code that they switch off.
+//! its values, and drops the code that they switch off. Pure.
 
 use super::size::Sizes;
 use super::{Request, Support};
@@ -9,17 +9,15 @@ use crate::probe::{PageFaults, Probe, ThreadKind, Wakers};
 use profiler_common::abi::{
     CallChoice, CallWeight, Config, FaultLayout, FileKinds, Switches, WantedCalls,
 };
+use profiler_common::runtime::RuntimeKinds;
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
+/// The constants, without runtimes: see [`showing`].
 pub(super) fn config(request: &Request, support: &Support, sizes: &Sizes) -> Config {
     let rows = Switches::UNWIND_ROWS.with(Switches::USER_STACKS);
     let rows = request.switches.has(rows) && support.can_find_mappings();
     let tell = request.switches.has(Switches::USER_STACKS) && support.can_find_mappings();
-    let runtimes = rows
-        && request.switches.has(Switches::RUNTIMES)
-        && support.bpf_loop != Some(false)
-        && support.thread_pointer();
     let guess = rows && request.switches.has(Switches::GUESS) && support.bpf_loop != Some(false);
     let waits = request.waits().cloned().unwrap_or_default();
     let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
@@ -31,7 +29,6 @@ pub(super) fn config(request: &Request, support: &Support, sizes: &Sizes) -> Con
             .with_if(Switches::UNWIND_ROWS, rows)
             .with_if(Switches::MAPPING_EVENTS, tell)
             .without(Switches::RUNTIMES)
-            .with_if(Switches::RUNTIMES, runtimes)
             .without(Switches::GUESS)
             .with_if(Switches::GUESS, guess)
             .with_if(Switches::TASK_LAYOUT, support.layout.is_some())
@@ -77,9 +74,31 @@ pub(super) fn config(request: &Request, support: &Support, sizes: &Sizes) -> Con
         files: support.files.unwrap_or_default(),
         faults: faults(request, support),
         switch_cpu_slots: request.lasting_event() as u32 * sizes.cpus,
-        reserved: 0,
+        runtimes: RuntimeKinds::NONE,
         cpus: sizes.cpus,
         weighed: request.weighed,
+    }
+}
+
+/// Whether programs with these constants can show the frames of interpreters, if that is wanted.
+pub(super) fn shows_runtimes(config: &Config, request: &Request, support: &Support) -> bool {
+    config.switches.has(Switches::UNWIND_ROWS)
+        && request.switches.has(Switches::RUNTIMES)
+        && support.bpf_loop != Some(false)
+        && support.thread_pointer()
+}
+
+/// The same constants of programs that show the frames of these runtimes, and have successors or not.
+pub(super) fn showing(config: &Config, runtimes: RuntimeKinds, successors: bool) -> Config {
+    let others = (config.switches)
+        .without(Switches::RUNTIMES)
+        .without(Switches::SUCCESSORS);
+    Config {
+        switches: others
+            .with_if(Switches::RUNTIMES, runtimes != RuntimeKinds::NONE)
+            .with_if(Switches::SUCCESSORS, successors),
+        runtimes,
+        ..*config
     }
 }
 

@@ -5,7 +5,7 @@
 use super::Result;
 use super::shared::{Shared, map};
 use aya::maps::MapData;
-use profiler_common::runtime::{DESCRIPTOR_WORDS, DESCRIPTORS};
+use profiler_common::runtime::{DESCRIPTOR_WORDS, DESCRIPTORS, RuntimeKinds};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// All of them.
@@ -17,6 +17,11 @@ impl Descriptors {
     pub(super) fn new(runtimes: &MapData) -> Result<Self> {
         let words = map("RUNTIMES", runtimes, 0, DESCRIPTORS * DESCRIPTOR_WORDS)?;
         Ok(Self { words })
+    }
+
+    /// The runtimes in the files that were looked at until now.
+    pub(super) fn runtimes(&self) -> RuntimeKinds {
+        RuntimeKinds(self.words.words()[0].load(Relaxed) as u32)
     }
 
     /// That of a number, if there may be one.

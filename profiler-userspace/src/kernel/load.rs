@@ -1,6 +1,7 @@
-//! Loading: constants in, sizes in, programs verified.
+//! Loading: constants in, sizes in, maps made.
 
-use super::constants::config;
+use super::config_map::ConfigMap;
+use super::constants::{config, shows_runtimes};
 use super::counters::CounterMap;
 use super::descriptors::Descriptors;
 use super::errors::{loading, missing};
@@ -28,7 +29,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// The BPF object that `cargo xtask bpf` made.
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../../profiler-ebpf/prebuilt/flame.bpf.o");
 
-/// Creates the maps and loads the programs; attaches nothing yet.
+/// Creates the maps and loads the programs that are no probe's.
 pub(super) fn load(request: Request, support: &Support) -> Result<Kernel> {
     if support.pid_namespace.is_some() && support.layout.is_none() {
         return Err(Error::NamespaceWithoutBtf);
@@ -75,8 +76,8 @@ pub(super) fn load(request: Request, support: &Support) -> Result<Kernel> {
         .map_err(loading)?;
     let wants_logs = config.switches.has(Switches::LOG);
     let logs = wants_logs.then(|| Logs::new(&mut ebpf)).transpose()?;
-    let control = array(&mut ebpf, "CONTROL")?;
-    let counters = array(&mut ebpf, "COUNTERS")?;
+    let control_map = array(&mut ebpf, "CONTROL")?;
+    let counters_map = array(&mut ebpf, "COUNTERS")?;
     let targets = array(&mut ebpf, "TARGETS")?;
     let store = StoreMaps {
         tallies: array(&mut ebpf, "TALLIES")?,
@@ -86,12 +87,12 @@ pub(super) fn load(request: Request, support: &Support) -> Result<Kernel> {
     };
     let names = SymbolNames::new(array(&mut ebpf, "SYMBOL")?);
     let keys = FileKeys::new(array(&mut ebpf, "ASKED_CODE")?);
-    // All maps must live until the programs that name them are loaded.
+    let config_map = ConfigMap::new(array(&mut ebpf, ".rodata.config")?);
     let (code, rules) = (array(&mut ebpf, "CODE")?, array(&mut ebpf, "RULES")?);
     let runtimes = array(&mut ebpf, "RUNTIMES")?;
     let tables = if rows {
         let slabs = maps_of(&mut ebpf, "SLABS")?;
-        let shared = [&code, &rules, &counters, &control, &runtimes];
+        let shared = [&code, &rules, &counters_map, &control_map, &runtimes];
         Some(Tables::new(
             slabs,
             shared,
@@ -114,18 +115,21 @@ pub(super) fn load(request: Request, support: &Support) -> Result<Kernel> {
         hash("WAKERS", room.wakers).and_then(|map| HashMap::try_from(map).ok()),
         thread_bytes,
     );
-    let control = map("CONTROL", &control, 0, size_of::<Control>() / 8)?;
+    let control = map("CONTROL", &control_map, 0, size_of::<Control>() / 8)?;
     let words = sizes.cpu_slots as usize * COUNTERS_WORDS;
     let counters = CounterMap::new(
-        map("COUNTERS", &counters, 0, words)?,
+        map("COUNTERS", &counters_map, 0, words)?,
         sizes.cpus,
         request.events(),
         request.lasting_event(),
     );
     let mut wanted = request.programs();
     wanted.extend(request.page_fault_programs(support.page_faults(request.io())));
+    let runtime_descriptors = Descriptors::new(&runtimes)?;
+    // In our memory or in use elsewhere; programs that are loaded later name them by these descriptors.
+    let named = vec![control_map, counters_map, targets, code, rules, runtimes];
     let mut kernel = Kernel {
-        programs: Programs::new(ebpf),
+        programs: Programs::new(ebpf, named, config_map)?,
         wanted,
         store: Store::new(control, store, sizes, &request),
         counters,
@@ -135,13 +139,17 @@ pub(super) fn load(request: Request, support: &Support) -> Result<Kernel> {
         keys,
         tables,
         logs,
-        runtimes: Descriptors::new(&runtimes)?,
-        shows_runtimes: config.switches.has(Switches::RUNTIMES),
+        runtimes: runtime_descriptors,
+        shows_runtimes: shows_runtimes(&config, &request, support),
+        can_follow_runtimes: support.tail_calls,
+        config,
         reports_mappings: config.switches.has(Switches::MAPPING_EVENTS),
         follows_targets: support.layout.is_some() && request.target != TargetKind::All,
         walks_user_stacks: request.switches.has(Switches::USER_STACKS),
     };
-    kernel.programs.load(&kernel.wanted, support)?;
+    if support.pid_namespace.is_some() {
+        kernel.programs.note_own_level()?;
+    }
     if request.waits().is_some() {
         kernel.threads.load_listing(&mut kernel.programs);
     }

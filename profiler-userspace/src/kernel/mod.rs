@@ -8,6 +8,7 @@
 mod asleep;
 mod attach;
 mod btf;
+mod config_map;
 mod constants;
 mod counters;
 mod descriptors;
@@ -49,8 +50,8 @@ use descriptors::Descriptors;
 use events::Events;
 use files::FileKeys;
 use logs::Logs;
-use profiler_common::abi::{CodeKey, Counter, Counters};
-use profiler_common::runtime::DESCRIPTOR_WORDS;
+use profiler_common::abi::{CodeKey, Config, Counter, Counters};
+use profiler_common::runtime::{DESCRIPTOR_WORDS, RuntimeKinds};
 use programs::Programs;
 use request::Wanted;
 use std::collections::HashSet;
@@ -77,6 +78,10 @@ pub struct Kernel {
     runtimes: Descriptors,
     /// Whether the kernel half shows the frames of interpreters.
     shows_runtimes: bool,
+    /// Whether programs can have successors.
+    can_follow_runtimes: bool,
+    /// The constants that the programs of the probes were last loaded with.
+    config: Config,
     /// Where the kernel half logs; none where that is not wanted.
     logs: Option<Logs>,
     /// Whether the kernel half reports what lies at sampled addresses.
@@ -233,9 +238,37 @@ impl Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Kernel {
-    /// Creates the maps and loads the programs; attaches nothing yet.
+    /// Creates the maps and loads the programs that are no probe's: enough for tables to be filled.
     pub fn load(request: Request, support: &Support) -> Result<Self> {
         load::load(request, support)
+    }
+
+    /// Loads the programs of the probes, with what shows the frames of these runtimes, if that is wanted; attaches nothing
+    /// yet.
+    pub fn load_probes(&mut self, runtimes: RuntimeKinds) -> Result<()> {
+        let (runtimes, successors) = match (self.shows_runtimes, self.can_follow_runtimes) {
+            (false, _) => (RuntimeKinds::NONE, false),
+            (true, false) => (RuntimeKinds::ALL, false),
+            (true, true) => (runtimes, true),
+        };
+        self.config = constants::showing(&self.config, runtimes, successors);
+        self.programs.load(&self.wanted, &self.config)
+    }
+
+    /// The runtimes in the files that were looked at until now.
+    pub fn found_runtimes(&self) -> RuntimeKinds {
+        self.runtimes.runtimes()
+    }
+
+    /// Shows the frames of all runtimes that were found until now, from the next firing on.
+    pub fn follow_runtimes(&mut self) -> Result<()> {
+        let shown = self.config.runtimes;
+        let found = self.found_runtimes();
+        if !self.shows_runtimes || shown.has_all(found) {
+            return Ok(());
+        }
+        self.config = constants::showing(&self.config, shown.with(found), false);
+        self.programs.succeed(&self.wanted, &self.config)
     }
 
     /// The programs that are loaded, with what the verifier says of them.
@@ -243,7 +276,7 @@ impl Kernel {
         self.programs.verified()
     }
 
-    /// Attaches the programs for tracepoints, and those for the functions at `sites`; sampling begins here.
+    /// After [`Kernel::load_probes`], attaches the programs for tracepoints, and those for the functions at `sites`; sampling begins here.
     pub fn attach_programs(&mut self, sites: &[UprobeSite]) -> Result<()> {
         if self.follows_targets {
             attach::attach_fork(&mut self.programs)?;

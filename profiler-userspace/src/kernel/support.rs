@@ -32,6 +32,9 @@ pub struct Support {
     pub pid_namespace: Option<u32>,
     /// All task IDs are below this.
     pub task_ids: u32,
+    /// Whether programs with subprograms may go on in others. Where programs are not compiled, they may not
+    /// (`check_helper_call` in `kernel/bpf/verifier.c`).
+    pub tail_calls: bool,
 }
 
 impl Support {
@@ -85,6 +88,8 @@ impl Support {
                 .and_then(|text| text.trim().parse().ok())
                 .unwrap_or(MOST_TASK_IDS)
                 .min(MOST_TASK_IDS),
+            tail_calls: fs::read_to_string("/proc/sys/net/core/bpf_jit_enable")
+                .map_or(true, |text| text.trim() != "0"),
         }
     }
 }

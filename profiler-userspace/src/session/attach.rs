@@ -188,15 +188,26 @@ fn load(plan: &Plan, ids: &[u32], support: &Support) -> Result<(Kernel, Option<T
     let mut kernel = Kernel::load(request, support)?;
     // Not before: a command has the limits that we came with.
     allow_many_files();
-    let Some(tables) = kernel.take_tables() else {
-        return Ok((kernel, None));
-    };
-    let mut tables = Tables::start(tables, &mut kernel)?;
+    let tables = kernel.take_tables();
+    let tables = tables.map(|tables| load_tables(plan, named, tables, &mut kernel));
+    let tables = tables.transpose()?;
+    kernel.load_probes(kernel.found_runtimes())?;
+    Ok((kernel, tables))
+}
+
+/// Loads the unwind tables that will surely be needed.
+fn load_tables(
+    plan: &Plan,
+    named: &[u32],
+    tables: kernel::Tables,
+    kernel: &mut Kernel,
+) -> Result<Tables> {
+    let mut tables = Tables::start(tables, kernel)?;
     let command = plan.launch.as_deref().and_then(command::program);
     let libraries = command.as_deref().map(needed_libs_of).unwrap_or_default();
     let files = command.iter().chain(&libraries).map(PathBuf::as_path);
-    tables.loader.prepare(&mut kernel, named, files);
-    Ok((kernel, Some(tables)))
+    tables.loader.prepare(kernel, named, files);
+    Ok(tables)
 }
 
 /// A kernel that samples.

@@ -139,6 +139,13 @@ impl Session {
                         tables.loader.load_next(&mut self.kernel);
                     }
                 }
+                () = has_new_runtime(self.handler.tables.as_ref()) => {
+                    let failure = self.follow_runtimes();
+                    match &mut live {
+                        Some(live) => live.say_later(&failure),
+                        None => report::print(&failure),
+                    }
+                }
                 () = at(self.started, next_end), if next_end.is_some() => self.end_window()?,
                 _ = tick.tick() => {
                     // Not every event wakes us up.
@@ -173,6 +180,17 @@ impl Session {
         self.stopped = Some(self.started.elapsed());
         progress.clear();
         Ok(stop)
+    }
+
+    /// Has the kernel half show the frames of a runtime that was met. Returns what to say if it does not; nothing otherwise.
+    fn follow_runtimes(&mut self) -> String {
+        match self.kernel.follow_runtimes() {
+            Ok(()) => String::new(),
+            Err(error) => format!(
+                "flame-bpf: interpreters that the recording met later are shown by their native frames: {:#}\n",
+                anyhow::Error::from(error)
+            ),
+        }
     }
 
     /// Prints what the kernel half logged; returns how many lines it dropped so far.
@@ -320,6 +338,13 @@ async fn at(began: Instant, elapsed: Option<Duration>) {
 async fn has_time(tables: Option<&Tables>) {
     match tables {
         Some(tables) => tables.has_time().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn has_new_runtime(tables: Option<&Tables>) {
+    match tables {
+        Some(tables) => tables.has_new_runtime().await,
         None => std::future::pending().await,
     }
 }

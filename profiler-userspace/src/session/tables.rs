@@ -12,11 +12,17 @@ use tokio::sync::Notify;
 pub(super) struct Tables {
     pub(super) loader: TableLoader<kernel::Tables>,
     idle: Arc<Notify>,
+    new_runtime: Arc<Notify>,
 }
 
 impl Tables {
     /// Starts the loader.
-    pub(super) fn start(tables: kernel::Tables, kernel: &mut Kernel) -> Result<Self> {
+    pub(super) fn start(mut tables: kernel::Tables, kernel: &mut Kernel) -> Result<Self> {
+        let new_runtime = Arc::new(Notify::new());
+        tables.on_new_runtime({
+            let new_runtime = Arc::clone(&new_runtime);
+            move || new_runtime.notify_one()
+        });
         let idle = Arc::new(Notify::new());
         let on_idle = {
             let idle = Arc::clone(&idle);
@@ -24,7 +30,11 @@ impl Tables {
         };
         let loader = TableLoader::start(tables, kernel, on_idle)
             .context("cannot start the thread that loads unwind tables")?;
-        Ok(Self { loader, idle })
+        Ok(Self {
+            loader,
+            idle,
+            new_runtime,
+        })
     }
 
     /// Returns when the loader has nothing to do and there is a process left to load; never, if there is none.
@@ -33,5 +43,10 @@ impl Tables {
             std::future::pending::<()>().await;
         }
         self.idle.notified().await;
+    }
+
+    /// Returns when a file has a runtime that none had before.
+    pub(super) async fn has_new_runtime(&self) {
+        self.new_runtime.notified().await;
     }
 }

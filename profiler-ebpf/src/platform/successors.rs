@@ -1,0 +1,41 @@
+//! Successors of programs: the same programs, loaded later with more runtimes.
+//!
+//! What shows the frames of interpreters is loaded for those that are there. When another is met, user space loads the
+//! programs that walk stacks again and puts them here: from the next firing on they run in place of those that are attached.
+#![expect(unsafe_code, reason = "a tail call does not return")]
+
+use crate::platform::{config, maps};
+use aya_ebpf::{
+    EbpfContext,
+    maps::ProgramArray,
+    programs::{PerfEventContext, ProbeContext, RawTracePointContext},
+};
+use profiler_common::abi::{ProgramId, Switches};
+
+/// Runs the successor of a program of perf events, if there is one, and does not return then.
+#[inline(always)]
+pub(crate) fn run_of_perf_event(ctx: &PerfEventContext, program: ProgramId) {
+    run(&maps::NEXT_PERF_EVENT, ctx, program);
+}
+
+/// As [`run_of_perf_event`], of a uprobe's program.
+#[inline(always)]
+pub(crate) fn run_of_uprobe(ctx: &ProbeContext, program: ProgramId) {
+    run(&maps::NEXT_UPROBE, ctx, program);
+}
+
+/// As [`run_of_perf_event`], of a raw tracepoint's program.
+#[inline(always)]
+pub(crate) fn run_of_raw_tracepoint(ctx: &RawTracePointContext, program: ProgramId) {
+    run(&maps::NEXT_TRACEPOINT, ctx, program);
+}
+
+/// With a number that is known to the verifier, this is a jump that the kernel writes when there is a successor, and an
+/// instruction that does nothing before.
+#[inline(always)]
+fn run(successors: &ProgramArray, ctx: &impl EbpfContext, program: ProgramId) {
+    if program.walks() && config::has(Switches::SUCCESSORS) {
+        // SAFETY: the successor has the same context; nothing has been done or taken yet that would have to be undone.
+        unsafe { successors.tail_call(ctx, program as u32) };
+    }
+}
