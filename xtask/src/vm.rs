@@ -30,8 +30,8 @@ use newc::Archive;
 /// Debian's stable kernels, the oldest first.
 const VERSIONS: [&str; 2] = ["6.1", "6.12"];
 
-/// How long a machine may run; it takes a tenth to a fifth of this.
-const LIMIT: Duration = Duration::from_secs(180);
+/// How long a machine may run; where nothing else runs, it takes a third of this.
+const LIMIT: Duration = Duration::from_secs(300);
 
 /// What the workloads are compiled with that have frame pointers: as for the tests, every function is a frame of its
 /// own, even one that ends in calling another.
@@ -48,6 +48,15 @@ const WORKLOADS: [(&str, &str, &str); 5] = [
     ("chain", "chain", POINTERS),
     ("bare_chain", "chain", NO_POINTERS),
 ];
+
+/// Where Debian's Python is: another one in the path may be a script.
+const PYTHON: &str = "/usr/bin/python3";
+
+/// The interpreters that `vm/interpreters.sh` starts, besides Python.
+const INTERPRETERS: [&str; 5] = ["lua5.4", "luajit", "perl", "php", "ruby"];
+
+/// What Python cannot start without, of the folder of its encodings.
+const ENCODINGS: [&str; 3] = ["__init__.py", "aliases.py", "utf_8.py"];
 
 /// Which kernels to boot.
 #[derive(Args)]
@@ -230,7 +239,16 @@ fn emulate(image: &Path, archive: &Path, console: &Path) -> Result<bool> {
 fn file_system(workspace: &Workspace, folder: &Path) -> Result<Vec<u8>> {
     let flame_bpf = build::flame_bpf(workspace)?;
     let busybox = debian::in_path("busybox").context("busybox was installed and is not in PATH")?;
-    let mut programs = vec![("flame-bpf", flame_bpf), ("busybox", busybox)];
+    let mut programs = vec![
+        ("flame-bpf", flame_bpf),
+        ("busybox", busybox),
+        ("python3", PathBuf::from(PYTHON)),
+    ];
+    for name in INTERPRETERS {
+        let path = debian::in_path(name);
+        let path = path.with_context(|| format!("{name} was installed and is not in PATH"))?;
+        programs.push((name, path));
+    }
     for (name, source, flags) in WORKLOADS {
         let made = folder.join(name);
         compile(workspace, source, flags, &made)?;
@@ -241,16 +259,40 @@ fn file_system(workspace: &Workspace, folder: &Path) -> Result<Vec<u8>> {
         archive.folder(folder)?;
     }
     archive.file("init", include_bytes!("vm/init.sh"))?;
+    archive.file("bin/interpreters", include_bytes!("vm/interpreters.sh"))?;
+    let encodings = encodings()?;
+    for name in ENCODINGS {
+        let file = encodings.join(name);
+        archive.file(&archived(&file), &read(&file)?)?;
+    }
     let mut libraries = BTreeSet::new();
     for (name, path) in &programs {
         archive.file(&format!("bin/{name}"), &read(path)?)?;
         libraries.extend(shared_libraries(path)?);
     }
     for library in libraries {
-        let name = library.trim_start_matches('/');
-        archive.file(name, &read(Path::new(&library))?)?;
+        let library = Path::new(&library);
+        archive.file(&archived(library), &read(library)?)?;
     }
     archive.finish()
+}
+
+/// How a file of this machine is called in the archive.
+fn archived(file: &Path) -> String {
+    let name = file.to_string_lossy();
+    name.trim_start_matches('/').to_owned()
+}
+
+/// The folder of Python's encodings.
+fn encodings() -> Result<PathBuf> {
+    const ASK: &str = "import encodings; print(encodings.__path__[0], end='')";
+    let said = Command::new(PYTHON)
+        .args(["-S", "-E", "-c", ASK])
+        .output()
+        .with_context(|| format!("cannot start {PYTHON}"))?;
+    Ok(PathBuf::from(
+        String::from_utf8_lossy(&said.stdout).into_owned(),
+    ))
 }
 
 /// Compiles a workload so that it needs nothing of the machine that it runs on.

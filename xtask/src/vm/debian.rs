@@ -18,6 +18,12 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("qemu-system-x86_64", "qemu-system-x86"),
     ("busybox", "busybox-static"),
     ("gcc", "gcc"),
+    ("lua5.4", "lua5.4"),
+    ("luajit", "luajit"),
+    ("perl", "perl-base"),
+    ("php", "php-cli"),
+    ("ruby", "ruby"),
+    ("/usr/bin/python3", "python3-minimal"),
 ];
 
 /// How a kernel package is called around its version.

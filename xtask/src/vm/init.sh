@@ -58,6 +58,16 @@ alloc() {
     return $code
 }
 
+# What follows the interpreters is loaded for those that are there, and again when Python comes.
+interpreted() {
+    interpreters >/tmp/pids
+    sleep 5
+    flame-bpf -v --annotate -p "$(tr '\n' , </tmp/pids | sed 's/,$//')" -d 8 -F 199 -f
+    code=$?
+    kill $(cat /tmp/pids)
+    return $code
+}
+
 echo "@@ kernel $(uname -r)"
 shares >/dev/null &
 shares=$!
@@ -100,5 +110,6 @@ step locks flame-bpf -v --locks -p $waits -d 1 -f
 kill $waits
 step launch launch
 step alloc alloc
+step interpreted interpreted
 echo "@@ end"
 poweroff -f

@@ -16,6 +16,8 @@ struct Expected {
 enum Shape {
     /// Some stack holds these frames.
     Holds(&'static str),
+    /// For each of these, some stack holds it.
+    HoldsAll(&'static [&'static str]),
     /// Some stack holds these frames; weights are times or bytes.
     Waits(&'static str),
     /// The workload `shares`: nearly all stacks hold its root frames, and its chains come in their order.
@@ -169,6 +171,18 @@ const STEPS: &[Expected] = &[
         exit: 0,
         shape: Shape::Waits(";main;printf;"),
     },
+    Expected {
+        step: "interpreted",
+        exit: 0,
+        shape: Shape::HoldsAll(&[
+            ";work ((command line):1)_[lua]",
+            ";work ((command line):1)_[luajit]",
+            ";main::work_[perl]",
+            ";work_[php]",
+            ";Object#work_[rb]",
+            ";work_[py]",
+        ]),
+    },
 ];
 
 /// Programs that are loaded to be run once and are not listed, with the step that cannot pass without them: the kernel's own
@@ -261,6 +275,10 @@ impl Shape {
         match self {
             Self::Holds(frames) | Self::Waits(frames) if holding(frames) > 0 => Ok(()),
             Self::Holds(frames) | Self::Waits(frames) => Err(format!("no stack holds {frames}")),
+            Self::HoldsAll(all) => match all.iter().find(|frames| holding(frames) == 0) {
+                Some(frames) => Err(format!("no stack holds {frames}")),
+                None => Ok(()),
+            },
             Self::Shares => {
                 let work = holding(WORK);
                 if work * 100 < total * (100 - MISSED) {
