@@ -139,7 +139,13 @@ const DOORS: &[(&str, &[&str])] = &[
     ("base64", &["output/html", "output/svg"]),
     (
         "iced_x86",
-        &["code", "runtime/lua", "runtime/perl", "unwind"],
+        &[
+            "code",
+            "runtime/lua",
+            "runtime/perl",
+            "runtime/php",
+            "unwind",
+        ],
     ),
     ("inferno", &["input/collapse"]),
     ("clap", &["cli"]),

@@ -4,10 +4,13 @@
 //! text (`ZEND_MODULE_BUILD_ID`, `Zend/zend_modules.h`) together with whether it is thread-safe. Offsets are those of the
 //! version's headers (`Zend/zend_globals.h`, `Zend/zend_compile.h`).
 
+mod hidden;
+
 use super::cold::cold_part;
-use super::image::{Image, Symbol};
+use super::image::Image;
 use super::{Detected, Words};
 use profiler_common::runtime::{DESCRIPTOR_WORDS, RuntimeKind, first_word, php::at};
+use std::ops::Range;
 
 /// The native functions that are the loop, or stand directly around it.
 pub(super) const GLUE: &[&str] = &[
@@ -63,27 +66,49 @@ const VERSIONS: &[Version] = &[
 /// `current_execute_data` in `executor_globals`, in all versions above.
 const CURRENT: u64 = 488;
 
-/// Recognizes PHP by what it exports.
+/// Recognizes PHP by what it exports; one that is linked statically by the text that names its build, and by its code.
 pub(super) fn detect(image: &Image<'_>) -> Option<Detected> {
-    let execute = image.symbol("execute_ex")?;
-    image.symbol("zend_vm_kind")?;
+    let is_exported =
+        image.symbol("execute_ex").is_some() && image.symbol("zend_vm_kind").is_some();
+    if !is_exported && image.has_libraries() {
+        return None;
+    }
     let (version, build) = build(image);
+    if !is_exported && build.is_empty() {
+        return None;
+    }
     let name = match version {
         Some(version) => format!("PHP 8.{}", version.minor),
         None => "PHP".to_owned(),
     };
-    let globals = image.symbol("executor_globals");
+    let places = || match is_exported {
+        true => exported(image),
+        false => hidden::find(image).ok_or("where its loop and its frames are is not known"),
+    };
     Some(Detected {
         kind: RuntimeKind::Php,
         name,
-        words: words(image, execute, globals, version, &build),
+        words: words(image, places, version, &build),
     })
+}
+
+/// The loop, and where the innermost frame is kept, of a PHP that exports these.
+fn exported(image: &Image<'_>) -> Result<(Range<u64>, u64), &'static str> {
+    let globals = image
+        .symbol("executor_globals")
+        .filter(|globals| globals.size > CURRENT)
+        .ok_or("where it keeps its frames is not known")?;
+    let execute = image
+        .symbol("execute_ex")
+        .filter(|execute| execute.size > 0)
+        .ok_or("it does not say how long its loop is")?;
+    let execute = execute.address..execute.address.saturating_add(execute.size);
+    Ok((execute, globals.address.wrapping_add(CURRENT)))
 }
 
 fn words(
     image: &Image<'_>,
-    execute: Symbol,
-    globals: Option<Symbol>,
+    places: impl Fn() -> Result<(Range<u64>, u64), &'static str>,
     version: Option<&Version>,
     build: &[u8],
 ) -> Result<Box<Words>, &'static str> {
@@ -94,20 +119,14 @@ fn words(
     if build != b",NTS\0" {
         return Err("its debug build is not understood");
     }
-    let globals = globals
-        .filter(|globals| globals.size > CURRENT)
-        .ok_or("where it keeps its frames is not known")?;
-    if execute.size == 0 {
-        return Err("it does not say how long its loop is");
-    }
+    let (execute, current) = places()?;
     let mut words: Words = [0; DESCRIPTOR_WORDS];
     words[0] = first_word(RuntimeKind::Php, 8 << 16 | u32::from(version.minor) << 8);
-    words[at::CURRENT] = globals.address.wrapping_add(CURRENT);
+    words[at::CURRENT] = current;
     [words[at::OPCODE_COUNT], words[at::OPCODES], words[at::FILE]] = version.words;
-    words[at::BODY] = body(image, execute).unwrap_or(0);
-    words[at::LOOP] = execute.address;
-    words[at::LOOP + 1] = execute.address.saturating_add(execute.size);
-    if let Some(cold) = cold_part(image, execute.address) {
+    words[at::BODY] = body(image, execute.start).unwrap_or(0);
+    [words[at::LOOP], words[at::LOOP + 1]] = [execute.start, execute.end];
+    if let Some(cold) = cold_part(image, execute.start) {
         [words[at::LOOP + 2], words[at::LOOP + 3]] = [cold.start, cold.end];
     }
     Ok(Box::new(words))
@@ -132,13 +151,13 @@ fn build(image: &Image<'_>) -> (Option<&'static Version>, Vec<u8>) {
 
 /// Where the body of `execute_ex` begins if it keeps its frame in register 14: behind the instruction that moves its argument
 /// there. Builds by other compilers than GCC keep it elsewhere.
-fn body(image: &Image<'_>, execute: Symbol) -> Option<u64> {
+fn body(image: &Image<'_>, execute: u64) -> Option<u64> {
     /// `mov %rdi, %r14`.
     const MOVE: &[u8] = &[0x49, 0x89, 0xfe];
     let mut code = [0; 96];
-    image.copy(execute.address, &mut code)?;
+    image.copy(execute, &mut code)?;
     let place = code.windows(MOVE.len()).position(|window| window == MOVE)?;
-    execute.address.checked_add((place + MOVE.len()) as u64)
+    execute.checked_add((place + MOVE.len()) as u64)
 }
 
 /// Closures, and methods of classes without a name.
