@@ -13,7 +13,7 @@ mod function;
 mod layout;
 mod level;
 
-pub use layout::at;
+pub use layout::{CURRENT_EXECUTE_DATA, at};
 
 use super::{Begin, ChainFrame, Cursor, Described, NativeFrame, Process, Runtime, Strings};
 

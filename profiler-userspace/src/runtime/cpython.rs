@@ -206,6 +206,7 @@ pub(super) fn detect(image: &Image<'_>) -> Option<Detected> {
     );
     words[at::SHAPE] = row.shape as u64;
     words[at::CODE_TYPE] = code_type.address;
+    words[at::CODE_TYPE_SLOT] = image.slot_of("PyCode_Type").unwrap_or(0);
     words[at::LIBC] = image.libc() as u64;
     for &(place, word) in row.words {
         words[place] = word;

@@ -17,7 +17,7 @@ const MOST_CHAIN: u32 = 4096;
 /// The longest name that is compared, in bytes.
 const NAME_BYTES: usize = 96;
 
-/// Bytes of relocations that are looked at.
+/// Bytes of relocations (`DT_RELA`) that are looked at.
 const MOST_RELOCATIONS: u64 = 16 << 20;
 /// Bytes of a segment that are searched for text, and how many at a time.
 const MOST_SEARCHED: u64 = 64 << 20;
@@ -199,20 +199,13 @@ impl<'f> Image<'f> {
     /// it stands.
     pub fn pointers_to(&self, address: u64) -> Vec<u64> {
         const R_X86_64_RELATIVE: u64 = 8;
-        if let Some(relocations) = self.relocations() {
-            let words = relocations.chunks_exact(RELOCATION_BYTES).map(|entry| {
-                let mut words = [0; 3];
-                for (word, bytes) in words.iter_mut().zip(entry.as_chunks::<8>().0) {
-                    *word = u64::from_le_bytes(*bytes);
-                }
-                words
-            });
-            let relative =
-                words.filter(|[_, info, to]| *info == R_X86_64_RELATIVE && *to == address);
-            let written: Vec<u64> = relative.map(|[place, ..]| place).collect();
-            if !written.is_empty() {
-                return written;
-            }
+        let relocations = self.relocations().into_iter();
+        let written: Vec<u64> = relocations
+            .filter(|[_, info, to]| *info == R_X86_64_RELATIVE && *to == address)
+            .map(|[place, ..]| place)
+            .collect();
+        if !written.is_empty() {
+            return written;
         }
         let mut standing = Vec::new();
         for segment in &self.segments {
@@ -281,31 +274,52 @@ impl<'f> Image<'f> {
     pub fn module_word(&self) -> Option<u64> {
         const R_X86_64_DTPMOD64: u32 = 16;
         let symbols = self.dynamic(DT_SYMTAB)?;
-        let relocations = self.relocations()?;
-        relocations
-            .chunks_exact(RELOCATION_BYTES)
-            .find_map(|entry| {
-                let number = |at: usize| -> Option<u64> {
-                    Some(u64::from_le_bytes(entry[at..at + 8].try_into().ok()?))
-                };
-                let (place, info) = (number(0)?, number(8)?);
-                if info as u32 != R_X86_64_DTPMOD64 {
-                    return None;
-                }
-                let symbol = symbols.checked_add((info >> 32) * SYMBOL_BYTES)?;
-                let [first] = self.words(symbol)?;
-                // Of a variable of another module's, that module's number is written.
-                let is_own = info >> 32 == 0 || first >> 48 != 0;
-                is_own.then_some(place)
-            })
+        self.relocations().into_iter().find_map(|[place, info, _]| {
+            if info as u32 != R_X86_64_DTPMOD64 {
+                return None;
+            }
+            let symbol = symbols.checked_add((info >> 32) * SYMBOL_BYTES)?;
+            let [first] = self.words(symbol)?;
+            // Of a variable of another module's, that module's number is written.
+            let is_own = info >> 32 == 0 || first >> 48 != 0;
+            is_own.then_some(place)
+        })
     }
 
-    /// The bytes of its relocations (`Elf64_Rela`), as many as are looked at.
-    fn relocations(&self) -> Option<Vec<u8>> {
-        let bytes = self.dynamic(DT_RELASZ)?.min(MOST_RELOCATIONS);
-        let mut relocations = vec![0; usize::try_from(bytes).ok()?];
-        self.copy(self.dynamic(DT_RELA)?, &mut relocations)?;
-        Some(relocations)
+    /// Its relocations (`Elf64_Rela`), as many as are looked at: place, type and symbol, and what is added.
+    fn relocations(&self) -> Vec<[u64; 3]> {
+        let copied = || -> Option<Vec<u8>> {
+            let bytes = self.dynamic(DT_RELASZ)?.min(MOST_RELOCATIONS);
+            let mut relocations = vec![0; usize::try_from(bytes).ok()?];
+            self.copy(self.dynamic(DT_RELA)?, &mut relocations)?;
+            Some(relocations)
+        };
+        let copied = copied().unwrap_or_default();
+        let entries = copied.chunks_exact(RELOCATION_BYTES).map(|entry| {
+            let mut words = [0; 3];
+            for (word, bytes) in words.iter_mut().zip(entry.as_chunks::<8>().0) {
+                *word = u64::from_le_bytes(*bytes);
+            }
+            words
+        });
+        entries.collect()
+    }
+
+    /// Where the dynamic linker writes the address of a variable that the object exports, and by which the object uses it: a
+    /// program that uses it, too, may have a copy in the object's place. None if the object uses its own in any case.
+    pub fn slot_of(&self, name: &str) -> Option<u64> {
+        const R_X86_64_GLOB_DAT: u32 = 6;
+        let symbols = self.dynamic(DT_SYMTAB)?;
+        let names = self.dynamic(DT_STRTAB)?;
+        let is_it = |symbol: u64| -> Option<bool> {
+            let place = symbols.checked_add(symbol.checked_mul(SYMBOL_BYTES)?)?;
+            let [first] = self.words::<1>(place)?;
+            Some(self.has_name(names, first as u32, name))
+        };
+        let mut slots = self.relocations().into_iter().filter(|[_, info, _]| {
+            *info as u32 == R_X86_64_GLOB_DAT && is_it(info >> 32) == Some(true)
+        });
+        slots.next().map(|[place, ..]| place)
     }
 
     /// The address of the index of its frame table (`.eh_frame_hdr`), if there is one.
@@ -520,15 +534,19 @@ mod tests {
     use super::*;
     use std::io::Write as _;
 
-    #[test]
-    fn a_library_s_symbols_are_found_by_name() {
+    /// The C library that this process has mapped.
+    fn libc() -> File {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let path = maps.lines().find_map(|line| {
             let path = line.split_whitespace().nth(5)?;
-            path.contains("libc.so").then(|| path.to_owned())
+            path.contains("/libc.so").then(|| path.to_owned())
         });
-        let Some(path) = path else { return };
-        let file = File::open(path).unwrap();
+        File::open(path.unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_library_s_symbols_are_found_by_name() {
+        let file = libc();
         let image = Image::read(&file).unwrap();
         assert!(image.symbol("getenv").is_some_and(|symbol| symbol.size > 0));
         assert_eq!(image.symbol("no_such_function_anywhere"), None);
@@ -554,5 +572,15 @@ mod tests {
             file.write_all(bytes).unwrap();
             assert!(Image::read(&file).is_none());
         }
+    }
+
+    #[test]
+    fn a_variable_that_programs_may_have_a_copy_of_has_a_slot() {
+        let file = libc();
+        let image = Image::read(&file).unwrap();
+        let slot = image.slot_of("stdout").unwrap();
+        assert_ne!(slot, image.symbol("stdout").unwrap().address);
+        assert_eq!(image.slot_of("stdou"), None);
+        assert_eq!(image.slot_of("no such variable"), None);
     }
 }

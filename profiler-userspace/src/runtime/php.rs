@@ -9,7 +9,8 @@ mod hidden;
 use super::cold::cold_part;
 use super::image::Image;
 use super::{Detected, Words};
-use profiler_common::runtime::{DESCRIPTOR_WORDS, RuntimeKind, first_word, php::at};
+use profiler_common::runtime::php::{CURRENT_EXECUTE_DATA, at};
+use profiler_common::runtime::{DESCRIPTOR_WORDS, RuntimeKind, first_word};
 use std::ops::Range;
 
 /// The native functions that are the loop, or stand directly around it.
@@ -63,9 +64,6 @@ const VERSIONS: &[Version] = &[
     },
 ];
 
-/// `current_execute_data` in `executor_globals`, in all versions above.
-const CURRENT: u64 = 488;
-
 /// Recognizes PHP by what it exports; one that is linked statically by the text that names its build, and by its code.
 pub(super) fn detect(image: &Image<'_>) -> Option<Detected> {
     let is_exported =
@@ -92,23 +90,35 @@ pub(super) fn detect(image: &Image<'_>) -> Option<Detected> {
     })
 }
 
-/// The loop, and where the innermost frame is kept, of a PHP that exports these.
-fn exported(image: &Image<'_>) -> Result<(Range<u64>, u64), &'static str> {
+/// The loop, and where the innermost frame is kept.
+struct Places {
+    execute: Range<u64>,
+    /// The address of `executor_globals`.
+    globals: u64,
+    /// See [`at::SLOT`].
+    slot: Option<u64>,
+}
+
+/// Those of a PHP that exports these.
+fn exported(image: &Image<'_>) -> Result<Places, &'static str> {
     let globals = image
         .symbol("executor_globals")
-        .filter(|globals| globals.size > CURRENT)
+        .filter(|globals| globals.size > CURRENT_EXECUTE_DATA)
         .ok_or("where it keeps its frames is not known")?;
     let execute = image
         .symbol("execute_ex")
         .filter(|execute| execute.size > 0)
         .ok_or("it does not say how long its loop is")?;
-    let execute = execute.address..execute.address.saturating_add(execute.size);
-    Ok((execute, globals.address.wrapping_add(CURRENT)))
+    Ok(Places {
+        execute: execute.address..execute.address.saturating_add(execute.size),
+        globals: globals.address,
+        slot: image.slot_of("executor_globals"),
+    })
 }
 
 fn words(
     image: &Image<'_>,
-    places: impl Fn() -> Result<(Range<u64>, u64), &'static str>,
+    places: impl Fn() -> Result<Places, &'static str>,
     version: Option<&Version>,
     build: &[u8],
 ) -> Result<Box<Words>, &'static str> {
@@ -119,10 +129,15 @@ fn words(
     if build != b",NTS\0" {
         return Err("its debug build is not understood");
     }
-    let (execute, current) = places()?;
+    let Places {
+        execute,
+        globals,
+        slot,
+    } = places()?;
     let mut words: Words = [0; DESCRIPTOR_WORDS];
     words[0] = first_word(RuntimeKind::Php, 8 << 16 | u32::from(version.minor) << 8);
-    words[at::CURRENT] = current;
+    words[at::CURRENT] = globals.wrapping_add(CURRENT_EXECUTE_DATA);
+    words[at::SLOT] = slot.unwrap_or(0);
     [words[at::OPCODE_COUNT], words[at::OPCODES], words[at::FILE]] = version.words;
     words[at::BODY] = body(image, execute.start).unwrap_or(0);
     [words[at::LOOP], words[at::LOOP + 1]] = [execute.start, execute.end];

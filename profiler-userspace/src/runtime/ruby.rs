@@ -98,6 +98,7 @@ fn words(
         (3, _) => (ClassPath::Field as u64, 0, 8 * 21),
         _ => (ClassPath::Unknown as u64, 0, 0),
     };
+    words[at::OBJECT_SLOT] = image.slot_of("rb_cObject").unwrap_or(0);
     let exported = image.symbol("ruby_current_ec");
     match exported.filter(|context| context.kind == THREAD_LOCAL) {
         Some(context) => put_access(image, context, &mut words),

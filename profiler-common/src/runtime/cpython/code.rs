@@ -24,11 +24,18 @@ pub(super) fn check(process: &impl Process, function: u64) -> Option<u32> {
 /// Fetches a code object; false if there is none.
 #[inline(always)]
 pub(super) fn fetch(process: &impl Process, function: u64) -> bool {
-    let expected = process
-        .bias()
-        .wrapping_add(process.descriptor(at::CODE_TYPE));
     let address = function.wrapping_add(begin(process));
-    process.fetch(address, process.descriptor(at::CODE_READ)) && process.fetched(0) == expected
+    process.fetch(address, process.descriptor(at::CODE_READ))
+        && is_code_type(process, process.fetched(0))
+}
+
+/// Whether this is `PyCode_Type`, the library's own or the program's.
+#[inline(always)]
+fn is_code_type(process: &impl Process, address: u64) -> bool {
+    let own = process.descriptor(at::CODE_TYPE);
+    let slot = process.descriptor(at::CODE_TYPE_SLOT);
+    address == process.bias().wrapping_add(own)
+        || slot != 0 && process.read(process.bias().wrapping_add(slot)) == Some([address])
 }
 
 /// What stands in a code object that was fetched, at an offset in it that the descriptor has.

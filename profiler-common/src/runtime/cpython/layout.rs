@@ -63,8 +63,11 @@ pub mod at {
     pub const INTERPRETER_NEXT: usize = 31;
     /// In an interpreter: its newest thread state (since 3.12).
     pub const INTERPRETER_THREADS: usize = 32;
+    /// The address of the word that holds the address of `PyCode_Type`, in a library; otherwise zero. A program that uses the
+    /// type itself has the library's in its own memory.
+    pub const CODE_TYPE_SLOT: usize = 33;
     /// The highest word in use.
-    pub const LAST: usize = INTERPRETER_THREADS;
+    pub const LAST: usize = CODE_TYPE_SLOT;
 }
 
 /// In a code object: its type (`PyObject.ob_type`), with which what is read of it begins. [`at::HEAD_MORE`] comes on top.

@@ -522,6 +522,21 @@ fn objects_of_free_threaded_builds_have_longer_heads() {
     assert_eq!(CPython::check(&process, 0xa000), None);
 }
 
+#[test]
+fn code_objects_whose_type_lies_in_the_program_are_known() {
+    const SLOT: u64 = 0x9000;
+    const TYPE: u64 = 0x55_5555_7000;
+    let mut process = old(Shape::FrameAtAddress);
+    code(&mut process, 0xa000, "f");
+    let own = CPython::check(&process, 0xa000);
+    process.words(0xa000 + 8, &[TYPE]);
+    assert_eq!(CPython::check(&process, 0xa000), None);
+    process.descriptor[at::CODE_TYPE_SLOT] = SLOT;
+    process.words(BIAS + SLOT, &[TYPE]);
+    assert!(own.is_some());
+    assert_eq!(CPython::check(&process, 0xa000), own);
+}
+
 /// Memory broken at will: chains end, and nothing is shown that is no code object.
 /// Memory that counts what is read of it.
 struct Counted<'a> {

@@ -3,8 +3,8 @@
 use super::{
     function::{Function, line, mark_of},
     layout::{
-        CALL_TOP, FRAME_BYTES, GENERATOR_FRAME, GENERATOR_PARENT, GENERATOR_PLACEHOLDER, OBJECT,
-        TYPE, at, frame,
+        CALL_TOP, CURRENT_EXECUTE_DATA, FRAME_BYTES, GENERATOR_FRAME, GENERATOR_PARENT,
+        GENERATOR_PLACEHOLDER, OBJECT, TYPE, at, frame,
     },
 };
 use crate::runtime::{Begin, ChainFrame, Cursor, FUNCTION_BITS, Process};
@@ -73,7 +73,15 @@ impl Frame {
 /// See [`Runtime::begin`](crate::runtime::Runtime::begin).
 #[inline(always)]
 pub(super) fn begin(process: &impl Process, cursor: &impl Cursor) -> Begin {
-    let place = process.bias().wrapping_add(process.descriptor(at::CURRENT));
+    let slot = process.descriptor(at::SLOT);
+    let place = if slot == 0 {
+        process.bias().wrapping_add(process.descriptor(at::CURRENT))
+    } else {
+        let [globals] = process
+            .read(process.bias().wrapping_add(slot))
+            .unwrap_or([0]);
+        globals.wrapping_add(CURRENT_EXECUTE_DATA)
+    };
     let [frame] = process.read(place).unwrap_or([0]);
     cursor.set(word::FRAME, frame);
     // The outermost loop may have unlinked its frame and still run: then there is none.

@@ -17,11 +17,17 @@ pub mod at {
     pub const BODY: usize = 5;
     /// The addresses of `execute_ex` and of its cold part: begin, end, begin, end.
     pub const LOOP: usize = 6;
+    /// The address of the word that holds the address of `executor_globals`; zero if [`CURRENT`] holds. A program that is
+    /// linked with a libphp.so may have the library's variables in its own memory.
+    pub const SLOT: usize = LOOP + 4;
     /// The highest word in use.
-    pub const LAST: usize = LOOP + 3;
+    pub const LAST: usize = SLOT;
 }
 
 const _: () = assert!(at::LAST < DESCRIPTOR_WORDS);
+
+/// In `executor_globals`, in all versions that are understood: `current_execute_data`.
+pub const CURRENT_EXECUTE_DATA: u64 = 488;
 
 /// The words of a frame.
 pub(super) mod frame {

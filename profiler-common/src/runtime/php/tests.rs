@@ -2,7 +2,7 @@
 
 extern crate std;
 
-use super::{Php, at};
+use super::{CURRENT_EXECUTE_DATA, Php, at};
 use crate::runtime::{
     Encoding, NativeFrame, Runtime,
     memory::{Recorded, Shown, walk},
@@ -151,6 +151,21 @@ fn a_callback_stands_before_its_loop_and_the_sort_behind() {
     let mut saved = expected;
     saved[0] = shown(ITEM_COMPARE, 109);
     assert_eq!(walk::<Php>(&process, &stack, false), saved);
+}
+
+#[test]
+fn variables_of_a_library_that_lie_in_the_program_are_found() {
+    const SLOT: u64 = 0x9000;
+    const GLOBALS: u64 = 0x55_5555_7000;
+    let mut process = process();
+    let stack = stack(&mut process);
+    let own = walk::<Php>(&process, &stack, false);
+    process.descriptor[at::SLOT] = SLOT;
+    process.words(BIAS + SLOT, &[GLOBALS]);
+    process.words(GLOBALS + CURRENT_EXECUTE_DATA, &[COMPARE]);
+    // The library's own are not in use.
+    process.words(BIAS + CURRENT, &[SORT]);
+    assert_eq!(walk::<Php>(&process, &stack, false), own);
 }
 
 #[test]

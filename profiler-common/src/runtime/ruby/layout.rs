@@ -30,8 +30,11 @@ pub mod at {
     pub const OBJECT: usize = 17;
     /// In a body: `local_iseq`; zero if that is not known.
     pub const LOCAL: usize = 18;
+    /// Of the same: the address of the word that holds the address of `rb_cObject`, in a library; otherwise zero. A program that
+    /// uses the variable itself has the library's in its own memory.
+    pub const OBJECT_SLOT: usize = 19;
     /// The highest word in use.
-    pub const LAST: usize = LOCAL;
+    pub const LAST: usize = OBJECT_SLOT;
 }
 
 /// How a thread's variables are found.

@@ -117,7 +117,11 @@ fn variables(process: &impl Process, class: u64) -> Option<(u64, u64)> {
 /// path is its first variable.
 #[inline(always)]
 fn path_among_variables(process: &impl Process, class: u64) -> Option<u64> {
-    let object = process.bias().wrapping_add(process.descriptor(at::OBJECT));
+    let mut object = process.bias().wrapping_add(process.descriptor(at::OBJECT));
+    let slot = process.descriptor(at::OBJECT_SLOT);
+    if slot != 0 {
+        [object] = process.read(process.bias().wrapping_add(slot))?;
+    }
     let [object] = process.read(object)?;
     let (_, entries) = variables(process, object)?;
     let [_, name, path] = process.read(entries)?;

@@ -462,6 +462,20 @@ fn methods_and_their_blocks_belong_to_classes() {
 }
 
 #[test]
+fn a_class_object_that_lies_in_the_program_names_the_others() {
+    const SLOT: u64 = 0x9000;
+    const VARIABLE: u64 = 0x55_5555_7000;
+    let mut process = method(ClassPath::Variable);
+    process.words(BIAS + 0x2000, &[0]);
+    assert_eq!(owner(&process, 3, METHOD_ISEQ), None);
+    process.descriptor[at::OBJECT_SLOT] = SLOT;
+    process.words(BIAS + SLOT, &[VARIABLE]);
+    process.words(VARIABLE, &[OBJECT]);
+    let list = Some((LIST + 0x810, 4, 0));
+    assert_eq!(owner(&process, 3, METHOD_ISEQ), list);
+}
+
+#[test]
 fn classes_that_are_not_certain_are_left_out() {
     type Change = fn(&mut Recorded);
     let changes: [Change; 9] = [

@@ -1,14 +1,14 @@
 //! Where a PHP that exports nothing, being linked statically, has its loop and its innermost frame.
 //!
-//! In: an object's file. Out: `execute_ex`, and the address of `executor_globals.current_execute_data`, read out of code. The loop
-//! is the one large function that moves its argument to register 14 and stores that register as the innermost frame over and
+//! In: an object's file. Out: `execute_ex`, and the address of `executor_globals`, read out of code. The loop is the one large function that moves its argument to register 14 and stores that register as the innermost frame over and
 //! over. Where there is more than one candidate, none is believed.
 
 use super::super::cold::larger;
 use super::super::image::Image;
 use super::super::only;
-use super::{CURRENT, body};
+use super::{Places, body};
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
+use profiler_common::runtime::php::CURRENT_EXECUTE_DATA;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -20,13 +20,18 @@ const LARGEST: u64 = 1 << 20;
 const FEWEST: u32 = 5;
 
 /// `execute_ex`, and where the innermost frame is kept.
-pub(super) fn find(image: &Image<'_>) -> Option<(Range<u64>, u64)> {
+pub(super) fn find(image: &Image<'_>) -> Option<Places> {
     let all = larger(image, SMALLEST).into_iter();
-    only(all.filter_map(|function| {
+    let (execute, current) = only(all.filter_map(|function| {
         body(image, function.start)?;
         let current = current(image, &function)?;
         Some((function, current))
-    }))
+    }))?;
+    Some(Places {
+        execute,
+        globals: current.checked_sub(CURRENT_EXECUTE_DATA)?,
+        slot: None,
+    })
 }
 
 /// Where a function stores register 14 most often: a variable, or what lies as far behind one as the innermost frame does in
@@ -78,7 +83,9 @@ fn stored(instruction: &Instruction, addresses: &HashMap<Register, u64>) -> Opti
     let distance = instruction.memory_displacement64();
     match instruction.memory_base() {
         Register::None | Register::RIP => Some(distance),
-        base if distance == CURRENT => addresses.get(&base)?.checked_add(CURRENT),
+        base if distance == CURRENT_EXECUTE_DATA => {
+            addresses.get(&base)?.checked_add(CURRENT_EXECUTE_DATA)
+        }
         _ => None,
     }
 }
@@ -118,17 +125,17 @@ mod tests {
             return;
         };
         let image = Image::read(&file).unwrap();
-        let (execute, current) = find(&image).unwrap();
+        let found = find(&image).unwrap();
         let exported = image.symbol("execute_ex").unwrap();
-        assert_eq!(execute.start, exported.address);
+        assert_eq!(found.execute.start, exported.address);
         let globals = image.symbol("executor_globals").unwrap();
-        assert_eq!(current, globals.address + CURRENT);
+        assert_eq!(found.globals, globals.address);
     }
 
     #[test]
     fn other_objects_have_no_loop() {
         let file = File::open(std::env::current_exe().unwrap()).unwrap();
-        assert_eq!(find(&Image::read(&file).unwrap()), None);
+        assert!(find(&Image::read(&file).unwrap()).is_none());
     }
 
     #[test]
