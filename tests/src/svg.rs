@@ -36,6 +36,8 @@ pub struct Graph {
     pub settings: Vec<u64>,
     /// All frames in preorder, from the root.
     pub frames: Vec<GraphFrame>,
+    /// Of a flame chart: when each window begins and ends, in nanoseconds.
+    pub windows: Vec<(u64, u64)>,
 }
 
 impl Graph {
@@ -111,12 +113,13 @@ impl<'a> Bytes<'a> {
         let places = self.numbers(count - 1)?;
         let mut owns = self.numbers(count)?;
         let mut times = None;
+        let mut windows = Vec::new();
         if settings[5] == 1 {
             let gaps = self.numbers(count - 1)?;
             times = Some(times_of(&ups, &gaps, &owns));
             owns = self.numbers(count)?;
-            let windows = self.number()?;
-            self.numbers(3 * windows)?;
+            let window_count = self.number()?;
+            windows = windows_of(&self.numbers(3 * window_count)?);
         }
         if !self.0.is_empty() {
             return Err(format!("{} bytes too many", self.0.len()));
@@ -162,8 +165,20 @@ impl<'a> Bytes<'a> {
             texts,
             settings,
             frames,
+            windows,
         })
     }
+}
+
+/// When windows begin and end, by the gap before each, how long it is, and its weight.
+fn windows_of(numbers: &[u64]) -> Vec<(u64, u64)> {
+    let mut behind = 0;
+    let windows = numbers.chunks_exact(3).map(|window| {
+        let start = behind + window[0];
+        behind = start + window[1];
+        (start, behind)
+    });
+    windows.collect()
 }
 
 /// When frames begin and end, by how much nearer to the root each is than a child of the one before, the gap to its left,
