@@ -2,15 +2,25 @@
 
 First the call chains that there are and that there may be are said, as `chain FUNCTION;FUNCTION;…` and `rare FUNCTION;…` lines
 from root to leaf, behind `ready`; then the program runs until it is killed.
+
+Three threads do so. In a round each runs every way for the same CPU time, and then waits for the others: who gives up the GIL
+in C code and takes it back at once wins it again and again, so that others would stand still for seconds.
 """
 
+import _thread
 import asyncio
 import ctypes
 import functools
 import re
 import threading
+import time
 
 TURNS = 300
+# For how long a way is run in a round.
+SECONDS = 0.001
+# The main thread waits for the others at the end of a round, and they wait for it before the next.
+ENDED = _thread.allocate_lock(), _thread.allocate_lock()
+BEGINS = _thread.allocate_lock(), _thread.allocate_lock()
 
 
 def burn(*_):
@@ -143,9 +153,23 @@ def with_coroutines():
         pass
 
 
+def meet(number):
+    if number is None:
+        for ended in ENDED:
+            ended.acquire()
+        for begins in BEGINS:
+            begins.release()
+    else:
+        ENDED[number].release()
+        BEGINS[number].acquire()
+
+
 async def forever():
     while True:
-        await first()
+        end = time.thread_time() + SECONDS
+        while time.thread_time() < end:
+            await first()
+        meet(1)
 
 
 def with_event_loop():
@@ -178,13 +202,17 @@ RARE = [
     # `re.sub` looks for the compiled expression, whose class has functions, too.
     "with_substitution;sub;_compile;RegexFlag.__and__",
     "with_substitution;_compile",
+    "meet",
 ]
 
 
-def run():
+def run(number=None):
     while True:
         for way in WAYS:
-            way()
+            end = time.thread_time() + SECONDS
+            while time.thread_time() < end:
+                way()
+        meet(number)
 
 
 def main():
@@ -193,11 +221,14 @@ def main():
         for root in ("<module>;main;run", f"{THREAD};run"):
             print(f"chain {root};{way.__name__};{calls}", flush=True)
     print(f"chain {THREAD};with_event_loop;{EVENT_LOOP};forever;first;second;third;burn", flush=True)
+    print(f"rare {THREAD};with_event_loop;{EVENT_LOOP};forever;meet", flush=True)
     for calls in RARE:
         for root in ("<module>;main;run", f"{THREAD};run"):
             print(f"rare {root};{calls}", flush=True)
-    for other in (run, with_event_loop):
-        threading.Thread(target=other, daemon=True).start()
+    for lock in ENDED + BEGINS:
+        lock.acquire()
+    threading.Thread(target=run, args=(0,), daemon=True).start()
+    threading.Thread(target=with_event_loop, daemon=True).start()
     run()
 
 
