@@ -11,6 +11,7 @@
 mod balance;
 mod binary;
 mod browser;
+mod definition;
 mod feature;
 mod folded;
 mod go;
@@ -40,6 +41,7 @@ mod workload;
 pub use balance::Balance;
 pub use binary::binary;
 pub use browser::Browser;
+pub use definition::defined_functions;
 pub use feature::{
     PrivateCopy, Sysctl, Turn, allowed_cpus, announce_timing, file_contains, files_in, kernel_turn,
     python, skip, tool, walks_by_tables,

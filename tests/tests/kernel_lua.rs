@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use flame_bpf_tests::{
-    Grammar, Invocation, NEARLY_ALL, Run, Stack, Workload, kernel_test, require, source, tool,
+    Grammar, Invocation, NEARLY_ALL, Run, Stack, Workload, defined_functions, kernel_test, require,
+    source, tool,
 };
 
 /// As in `kernel_on_cpu`: three standard deviations at 6,000 samples.
@@ -97,6 +98,14 @@ fn check_grammar(lua: impl AsRef<OsStr>) {
     Grammar::of(&workload.stop()).check(&folded, functions);
 }
 
+fn check_stops(lua: &str) {
+    let workload = start(lua, "stops.lua", &["4"]);
+    // Until it ends, so that each place has its samples however busy the machine is.
+    let folded = record("-f -F 1997 --annotate", &workload).folded();
+    Grammar::of(&workload.stop_by_itself())
+        .check(&folded, |stack| defined_functions(stack, SUFFIX));
+}
+
 fn check_depth(lua: &str) {
     for (depth, is_whole) in [("900", true), ("5000", false)] {
         let workload = start(lua, "deep.lua", &[depth]);
@@ -147,6 +156,18 @@ fn every_stack_is_a_chain_that_the_lua_5_4_program_allows() {
 fn every_stack_is_a_chain_that_the_lua_5_3_program_allows() {
     require!(tool("lua5.3"));
     check_grammar("lua5.3");
+}
+
+#[kernel_test]
+fn fifty_random_stops_are_as_lua_5_4_says() {
+    require!(tool("lua5.4"));
+    check_stops("lua5.4");
+}
+
+#[kernel_test]
+fn fifty_random_stops_are_as_lua_5_3_says() {
+    require!(tool("lua5.3"));
+    check_stops("lua5.3");
 }
 
 #[kernel_test]

@@ -5,7 +5,8 @@ use std::fs;
 use std::process::Command;
 
 use flame_bpf_tests::{
-    Grammar, Invocation, NEARLY_ALL, Run, Stack, Workload, kernel_test, require, source, tool,
+    Grammar, Invocation, NEARLY_ALL, Run, Stack, Workload, defined_functions, kernel_test, require,
+    source, tool,
 };
 
 /// As in `kernel_on_cpu`: three standard deviations at 6,000 samples.
@@ -99,6 +100,19 @@ fn every_stack_is_a_chain_that_the_luajit_program_allows() {
     let workload = start("-joff", "chains.lua", &[]);
     let folded = record("-f -F 1997 -d 4 --annotate", &workload).folded();
     Grammar::of(&workload.stop()).check(&folded, functions);
+}
+
+#[kernel_test]
+fn fifty_random_stops_are_as_luajit_says() {
+    require!(tool("luajit"));
+    // The places are said before anything has run often enough to be compiled.
+    for mode in ["-joff", "-jon"] {
+        let workload = start(mode, "stops.lua", &["4"]);
+        // Until it ends, so that each place has its samples however busy the machine is.
+        let folded = record("-f -F 1997 --annotate", &workload).folded();
+        Grammar::of(&workload.stop_by_itself())
+            .check(&folded, |stack| defined_functions(stack, SUFFIX));
+    }
 }
 
 #[kernel_test]
