@@ -37,30 +37,30 @@ struct Version {
     /// `ZEND_MODULE_API_NO`.
     interface: &'static [u8],
     minor: u8,
-    /// In a `zend_op_array`: `last`, `opcodes`, `filename`.
-    words: [u64; 3],
+    /// In a `zend_op_array`: `last`, `opcodes`, `filename`, `T`.
+    words: [u64; 4],
 }
 
 const VERSIONS: &[Version] = &[
     Version {
         interface: b"20210902",
         minor: 1,
-        words: [68, 72, 144],
+        words: [68, 72, 144, 64],
     },
     Version {
         interface: b"20220829",
         minor: 2,
-        words: [80, 88, 152],
+        words: [80, 88, 152, 56],
     },
     Version {
         interface: b"20230831",
         minor: 3,
-        words: [76, 80, 144],
+        words: [76, 80, 144, 64],
     },
     Version {
         interface: b"20240924",
         minor: 4,
-        words: [96, 104, 168],
+        words: [96, 104, 168, 72],
     },
 ];
 
@@ -138,7 +138,12 @@ fn words(
     words[0] = first_word(RuntimeKind::Php, 8 << 16 | u32::from(version.minor) << 8);
     words[at::CURRENT] = globals.wrapping_add(CURRENT_EXECUTE_DATA);
     words[at::SLOT] = slot.unwrap_or(0);
-    [words[at::OPCODE_COUNT], words[at::OPCODES], words[at::FILE]] = version.words;
+    [
+        words[at::OPCODE_COUNT],
+        words[at::OPCODES],
+        words[at::FILE],
+        words[at::TEMPORARIES],
+    ] = version.words;
     words[at::BODY] = body(image, execute.start).unwrap_or(0);
     [words[at::LOOP], words[at::LOOP + 1]] = [execute.start, execute.end];
     if let Some(cold) = cold_part(image, execute.start) {

@@ -3,8 +3,8 @@
 use super::{
     function::{Function, line, mark_of},
     layout::{
-        CALL_TOP, CURRENT_EXECUTE_DATA, FRAME_BYTES, GENERATOR_FRAME, GENERATOR_PARENT,
-        GENERATOR_PLACEHOLDER, OBJECT, TYPE, at, frame,
+        CALL_GENERATOR, CALL_TOP, CURRENT_EXECUTE_DATA, FRAME_BYTES, GENERATOR_FRAME,
+        GENERATOR_PARENT, GENERATOR_PLACEHOLDER, OBJECT, TYPE, at, frame,
     },
 };
 use crate::runtime::{Begin, ChainFrame, Cursor, FUNCTION_BITS, Process};
@@ -43,6 +43,9 @@ pub(super) struct Frame {
     /// If it has no function: the generator for which it stands, or zero.
     generator: u64,
     pub(super) is_top: bool,
+    pub(super) is_generator: bool,
+    /// How many arguments it was called with.
+    pub(super) arguments: u64,
     pub(super) previous: u64,
 }
 
@@ -65,6 +68,8 @@ impl Frame {
                 0
             },
             is_top: info & CALL_TOP != 0,
+            is_generator: info & CALL_GENERATOR != 0,
+            arguments: info >> 32,
             previous: process.fetched(frame::PREVIOUS),
         })
     }

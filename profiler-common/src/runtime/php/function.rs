@@ -1,8 +1,8 @@
 //! `zend_function`s: what tells them apart, and where their names and files are.
 
 use super::layout::{
-    CLASS_NAME, EVAL, FUNCTION_BYTES, INTERNAL, OP_BYTES, OP_LINE, STRING_BYTES, STRING_HASH, USER,
-    at,
+    CLASS_NAME, EVAL, FRAME_VALUES, FUNCTION_BYTES, INTERNAL, OP_BYTES, OP_LINE, PARAMETERS,
+    STRING_BYTES, STRING_HASH, USER, at,
 };
 use crate::{
     intern::Hash,
@@ -97,6 +97,32 @@ impl Function {
             first_line: self.line,
             extra: u64::from(!self.is_user()),
         })
+    }
+}
+
+/// How many values a frame of a function takes that was called with so many arguments (`zend_vm_calc_used_stack`).
+#[inline(always)]
+pub(super) fn values(process: &impl Process, function: u64, arguments: u64) -> Option<u64> {
+    let count = process.descriptor(at::OPCODE_COUNT);
+    if !process.fetch(function, count.wrapping_add(4)) {
+        return None;
+    }
+    let lower = |word: u64| word & 0xffff_ffff;
+    let temporaries = lower(process.fetched_at(process.descriptor(at::TEMPORARIES)));
+    let variables = lower(process.fetched_at(count.wrapping_sub(4)));
+    let parameters = lower(process.fetched(PARAMETERS));
+    let always = FRAME_VALUES.wrapping_add(arguments);
+    match process.fetched(0) & 0xff {
+        USER => Some(
+            always
+                .wrapping_add(temporaries)
+                .wrapping_add(variables)
+                .wrapping_sub(parameters.min(arguments)),
+        ),
+        // In 8.1 these have none, and what stands there is no number of values.
+        INTERNAL if temporaries <= 1 => Some(always.wrapping_add(temporaries)),
+        INTERNAL => Some(always),
+        _ => None,
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::{
     chain::{Frame, word},
-    function::{has_instruction, is_user},
-    layout::at,
+    function::{has_instruction, is_user, values},
+    layout::{VALUE_BYTES, at},
 };
 use crate::runtime::{Cursor, NativeFrame, Process};
 
@@ -70,6 +70,9 @@ fn is_called(
     saved: &[u64; SAVED],
     is_innermost: bool,
 ) -> bool {
+    if unlink_in_place(process, cursor) {
+        return true;
+    }
     let expected = running(process, cursor.get(word::FRAME));
     for place in 0..SAVED {
         if saved[place] == expected {
@@ -117,11 +120,40 @@ fn unlink(process: &impl Process, cursor: &impl Cursor, address: u64) -> bool {
     if frame.previous != cursor.get(word::FRAME) {
         return false;
     }
+    // A generator begins as a frame on the stack, which still stands there after it has moved.
+    let inner = Frame::read(process, cursor.get(word::LAST));
+    if inner.is_some_and(|inner| inner.is_generator && inner.function == frame.function) {
+        return false;
+    }
     let is_unlinked = is_user(process, frame.function);
     if is_unlinked {
         cursor.set(word::UNLINKED, address);
+        // It is shown once.
+        cursor.set(word::LAST, address);
     }
     is_unlinked
+}
+
+/// As [`unlink`], whichever registers were saved. A frame stands behind its caller's, and that of what it has called behind
+/// it, so the one that was unlinked fits between two that are linked.
+#[inline(always)]
+fn unlink_in_place(process: &impl Process, cursor: &impl Cursor) -> bool {
+    let inner = cursor.get(word::LAST);
+    if inner == 0 {
+        return false;
+    }
+    let Some(address) = end(process, cursor.get(word::FRAME)) else {
+        return false;
+    };
+    address != inner && end(process, address) == Some(inner) && unlink(process, cursor, address)
+}
+
+/// Where a frame ends.
+#[inline(always)]
+fn end(process: &impl Process, address: u64) -> Option<u64> {
+    let frame = Frame::read(process, address)?;
+    let values = values(process, frame.function, frame.arguments)?;
+    Some(address.wrapping_add(values.wrapping_mul(VALUE_BYTES)))
 }
 
 /// Between a function's being linked and the loop's being called for it, and likewise behind, the chain begins with a level

@@ -2,7 +2,7 @@
 
 extern crate std;
 
-use super::{CURRENT_EXECUTE_DATA, Php, at};
+use super::{CURRENT_EXECUTE_DATA, Php, at, layout::CALL_GENERATOR};
 use crate::runtime::{
     Encoding, NativeFrame, Runtime,
     memory::{Recorded, Shown, walk},
@@ -217,6 +217,50 @@ fn an_unlinked_frame_that_still_runs_has_its_level() {
         assert_eq!(walked[..2], [shown(ITEM_COMPARE, line), Shown::Native(0)]);
         assert_eq!(walked[3..5], [USORT_SHOWN, shown(CODE_OF_FILE, 105)]);
     }
+}
+
+#[test]
+fn an_unlinked_frame_is_found_by_where_it_stands() {
+    // A function has returned, and the destructor of what it leaves runs: nobody has saved the loop's registers.
+    const HOLDER: u64 = 0x7f00_0003_3000;
+    const SIZE: u64 = 16 * 5;
+    let mut process = process();
+    process.descriptor[at::TEMPORARIES] = 56;
+    let mut stack = stack(&mut process);
+    function(&mut process, HOLDER, 2, "holder", 0, 20);
+    let (holder, destructor) = (MAIN + SIZE, MAIN + 2 * SIZE);
+    frame(&mut process, holder, HOLDER, 3, 0, MAIN);
+    frame(&mut process, destructor, ITEM_COMPARE, 2, TOP, MAIN);
+    process.words(BIAS + CURRENT, &[destructor]);
+    process.registers[14] = destructor;
+    stack[2] = native(&mut process, LOOP + 0x200, STACK + 0x2000, [0, 0]);
+    let expected = [
+        shown(ITEM_COMPARE, 110),
+        Shown::Native(0),
+        Shown::Native(1),
+        shown(HOLDER, 123),
+        shown(CODE_OF_FILE, 105),
+        Shown::Native(2),
+    ];
+    assert_eq!(walk::<Php>(&process, &stack, false), expected);
+    // It does not fit between the others: a frame from before.
+    process.words(HOLDER + 56, &[1]);
+    let walked = walk::<Php>(&process, &stack, false);
+    assert_eq!(walked[3..], [shown(CODE_OF_FILE, 105), Shown::Native(2)]);
+}
+
+#[test]
+fn a_generator_that_has_moved_is_shown_once() {
+    const OLD: u64 = 0x7f00_0001_0300;
+    let mut process = process();
+    let mut stack = stack(&mut process);
+    let info = TOP | CALL_GENERATOR;
+    frame(&mut process, COMPARE, ITEM_COMPARE, 2, info, MAIN);
+    // Where it stood before still says who called it, and the loop has the address in a register.
+    frame(&mut process, OLD, ITEM_COMPARE, 1, TOP, MAIN);
+    stack[2] = native(&mut process, LOOP + 0x200, STACK + 0x2000, [0, OLD]);
+    let walked = walk::<Php>(&process, &stack, false);
+    assert_eq!(walked[3..], [shown(CODE_OF_FILE, 105), Shown::Native(2)]);
 }
 
 #[test]
