@@ -109,6 +109,14 @@ pub fn profile(flags: &str, workload: &Workload) -> Run {
         .expect_code(0)
 }
 
+/// What a running program does in so many seconds of CPU time, with the interpreter's functions annotated.
+#[track_caller]
+pub fn annotated(workload: &Workload, seconds: f64) -> Folded {
+    Invocation::new("-f -F 1997 --annotate")
+        .run_for_cpu_time(workload, seconds)
+        .folded()
+}
+
 /// Whether a frame is of a function, wherever that is defined.
 fn is_of(frame: &str, function: &str) -> bool {
     frame

@@ -128,6 +128,18 @@ impl Invocation {
         (running.finish().expect_no_panic().expect_code(0), said)
     }
 
+    /// Runs on a workload until that has used so much CPU time meanwhile: so a busy machine gives as many samples of what it does
+    /// as an idle one.
+    pub fn run_for_cpu_time(&self, workload: &Workload, seconds: f64) -> Run {
+        let mut running = self.clone().flag("-p", workload.pid()).start();
+        running.wait_until_attached();
+        let begin = workload.cpu_ns();
+        let enough = Duration::from_secs_f64(seconds).as_nanos() as u64;
+        running.wait_for(|_| workload.cpu_ns().saturating_sub(begin) >= enough);
+        running.signal(Signal::INT);
+        running.finish().expect_no_panic().expect_code(0)
+    }
+
     /// Runs to the end.
     pub fn run(&self) -> Run {
         self.start().finish()

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use flame_bpf_tests::{
-    Grammar, Invocation, NEARLY_ALL, Run, Stack, Workload, defined_functions, kernel_test, require,
-    source, tool,
+    Grammar, Invocation, NEARLY_ALL, Run, Stack, Workload, annotated, defined_functions,
+    kernel_test, require, source, tool,
 };
 
 /// As in `kernel_on_cpu`: three standard deviations at 6,000 samples.
@@ -94,16 +94,14 @@ fn check_shares(lua: impl AsRef<OsStr>) {
 
 fn check_grammar(lua: impl AsRef<OsStr>) {
     let workload = start(lua, "chains.lua", &[]);
-    let folded = record("-f -F 1997 -d 4 --annotate", &workload).folded();
+    let folded = annotated(&workload, 4.0);
     Grammar::of(&workload.stop()).check(&folded, functions);
 }
 
 fn check_stops(lua: &str) {
-    let workload = start(lua, "stops.lua", &["4"]);
-    // Until it ends, so that each place has its samples however busy the machine is.
-    let folded = record("-f -F 1997 --annotate", &workload).folded();
-    Grammar::of(&workload.stop_by_itself())
-        .check(&folded, |stack| defined_functions(stack, SUFFIX));
+    let workload = start(lua, "stops.lua", &[]);
+    let folded = annotated(&workload, 4.0);
+    Grammar::of(&workload.stop()).check(&folded, |stack| defined_functions(stack, SUFFIX));
 }
 
 fn check_depth(lua: &str) {

@@ -5,8 +5,8 @@ use std::fs;
 use std::process::Command;
 
 use flame_bpf_tests::{
-    Grammar, Invocation, NEARLY_ALL, Run, Stack, Workload, defined_functions, kernel_test, require,
-    source, tool,
+    Grammar, Invocation, NEARLY_ALL, Run, Stack, Workload, annotated, defined_functions,
+    kernel_test, require, source, tool,
 };
 
 /// As in `kernel_on_cpu`: three standard deviations at 6,000 samples.
@@ -98,7 +98,7 @@ fn shares_of_compiled_luajit_functions_are_as_measured() {
 fn every_stack_is_a_chain_that_the_luajit_program_allows() {
     require!(tool("luajit"));
     let workload = start("-joff", "chains.lua", &[]);
-    let folded = record("-f -F 1997 -d 4 --annotate", &workload).folded();
+    let folded = annotated(&workload, 4.0);
     Grammar::of(&workload.stop()).check(&folded, functions);
 }
 
@@ -107,11 +107,9 @@ fn fifty_random_stops_are_as_luajit_says() {
     require!(tool("luajit"));
     // The places are said before anything has run often enough to be compiled.
     for mode in ["-joff", "-jon"] {
-        let workload = start(mode, "stops.lua", &["4"]);
-        // Until it ends, so that each place has its samples however busy the machine is.
-        let folded = record("-f -F 1997 --annotate", &workload).folded();
-        Grammar::of(&workload.stop_by_itself())
-            .check(&folded, |stack| defined_functions(stack, SUFFIX));
+        let workload = start(mode, "stops.lua", &[]);
+        let folded = annotated(&workload, 4.0);
+        Grammar::of(&workload.stop()).check(&folded, |stack| defined_functions(stack, SUFFIX));
     }
 }
 

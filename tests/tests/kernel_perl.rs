@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::Command;
 
 use flame_bpf_tests::{
-    ALL_BUT_A_FEW, Grammar, Interpreter, NEARLY_ALL, Recipe, Stack, kernel_test, profile, require,
-    tool,
+    ALL_BUT_A_FEW, Grammar, Interpreter, NEARLY_ALL, Recipe, Stack, annotated, kernel_test,
+    profile, require, tool,
 };
 
 const PERL: Interpreter = Interpreter {
@@ -130,7 +130,7 @@ fn each_thread_of_perl_has_its_own_chain() {
 #[track_caller]
 fn check_chains(perl: &Interpreter, program: &str) {
     let workload = perl.start(program, &[]);
-    let folded = profile("-f -F 1997 -d 4 --annotate", &workload).folded();
+    let folded = annotated(&workload, 4.0);
     Grammar::of(&workload.stop()).check(&folded, functions);
 }
 

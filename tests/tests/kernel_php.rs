@@ -11,8 +11,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use flame_bpf_tests::{
-    ALL_BUT_A_FEW, Grammar, Interpreter, Invocation, NEARLY_ALL, Stack, kernel_test, profile,
-    require, source, tool,
+    ALL_BUT_A_FEW, Grammar, Interpreter, Invocation, NEARLY_ALL, Stack, annotated, kernel_test,
+    profile, require, source, tool,
 };
 use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::tempdir;
@@ -53,7 +53,7 @@ fn shares_of_php_functions_are_as_measured() {
 fn every_stack_of_php_is_a_chain_that_the_program_allows() {
     require!(tool("php"));
     let workload = PHP.start("chains.php", &[]);
-    let folded = profile("-f -F 1997 -d 4 --annotate", &workload).folded();
+    let folded = annotated(&workload, 4.0);
     let said = workload.stop();
     Grammar::of(&said).check(&folded, functions);
 }
@@ -62,7 +62,7 @@ fn every_stack_of_php_is_a_chain_that_the_program_allows() {
 fn fifty_random_stops_are_as_php_says() {
     require!(tool("php"));
     let workload = PHP.start("stops.php", &[]);
-    let folded = profile("-f -F 1997 -d 5 --annotate", &workload).folded();
+    let folded = annotated(&workload, 5.0);
     Grammar::of(&workload.stop()).check(&folded, functions);
 }
 
@@ -70,7 +70,7 @@ fn fifty_random_stops_are_as_php_says() {
 fn php_closures_that_are_made_and_dropped_never_have_each_other_s_lines() {
     require!(tool("php"));
     let workload = PHP.start("dropped.php", &[]);
-    let folded = profile("-f -F 1997 -d 3 --annotate", &workload).folded();
+    let folded = annotated(&workload, 3.0);
     let mut told = 0;
     for stack in &folded.stacks {
         let closures = PHP

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use flame_bpf_tests::{
-    ALL_BUT_A_FEW, Grammar, Invocation, NEARLY_ALL, Run, Stack, Workload, kernel_test, python,
-    require, source,
+    ALL_BUT_A_FEW, Grammar, Invocation, NEARLY_ALL, Run, Stack, Workload, annotated, kernel_test,
+    python, require, source,
 };
 
 /// As in `kernel_on_cpu`: three standard deviations at 6,000 samples.
@@ -94,26 +94,18 @@ fn shares_of_python_functions_are_as_measured() {
 #[kernel_test]
 fn every_stack_is_a_chain_that_the_python_program_allows() {
     let python = require!(python());
-    check_grammar(
-        &python,
-        start(&python, "chains.py", &[]),
-        "-f -F 1997 -d 4 --annotate",
-    );
+    check_grammar(&python, start(&python, "chains.py", &[]), 4.0);
 }
 
 #[kernel_test]
 fn fifty_random_stops_are_as_the_interpreter_says() {
     let python = require!(python());
-    check_grammar(
-        &python,
-        start(&python, "stops.py", &[]),
-        "-f -F 1997 -d 5 --annotate",
-    );
+    check_grammar(&python, start(&python, "stops.py", &[]), 5.0);
 }
 
-/// Checks that the stacks of a program are chains that it allows.
-fn check_grammar(python: &Path, workload: Workload, flags: &str) {
-    let folded = record(flags, workload.pid()).folded();
+/// Checks that the stacks of a program, for so long of its CPU time, are chains that it allows.
+fn check_grammar(python: &Path, workload: Workload, seconds: f64) {
+    let folded = annotated(&workload, seconds);
     let grammar = Grammar::of(&workload.stop());
     // Before 3.11, functions do not know what they are defined in.
     let is_qualified = Command::new(python)
@@ -131,11 +123,7 @@ fn check_grammar(python: &Path, workload: Workload, flags: &str) {
 #[kernel_test]
 fn chains_are_allowed_in_every_other_version_of_python_here() {
     for python in require!(other_pythons()) {
-        check_grammar(
-            &python,
-            start(&python, "chains.py", &[]),
-            "-f -F 1997 -d 3 --annotate",
-        );
+        check_grammar(&python, start(&python, "chains.py", &[]), 2.0);
     }
 }
 
@@ -144,11 +132,7 @@ fn an_interpreter_that_runs_another_is_shown_behind_it() {
     let mut pythons = vec![require!(python())];
     pythons.extend(other_pythons().unwrap_or_default());
     for python in pythons {
-        check_grammar(
-            &python,
-            start(&python, "interpreters.py", &[]),
-            "-f -F 1997 -d 3 --annotate",
-        );
+        check_grammar(&python, start(&python, "interpreters.py", &[]), 2.0);
     }
 }
 
@@ -166,7 +150,7 @@ fn greenlets_have_their_own_chains() {
     );
     // It is where `-S` does not look.
     let workload = Workload::start(Command::new(&python).arg(source("python/greenlets.py")));
-    check_grammar(&python, workload, "-f -F 1997 -d 2 --annotate");
+    check_grammar(&python, workload, 2.0);
 }
 
 #[kernel_test]

@@ -1,7 +1,7 @@
 -- Stops at 50 places that chance chooses, and burns there; what `debug.getinfo` says there is the truth.
 --
 -- First each place is visited once, to say its functions as a `chain FUNCTION;FUNCTION;…` line from root to leaf; then all of
--- them as often as the first argument says. A function is what the code of any of its callers calls it, and the line on which it
+-- them again and again, until it is killed. A function is what the code of any of its callers calls it, and the line on which it
 -- is defined: `step:12`.
 
 local STOPS = 50
@@ -335,6 +335,6 @@ for _, lines in ipairs(places) do
   print('chain ' .. table.concat(chain, ';'))
 end
 io.stdout:flush()
-for _ = 1, tonumber(arg[1]) do
+while true do
   visit(paths)
 end
