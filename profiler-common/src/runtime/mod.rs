@@ -15,6 +15,7 @@ pub mod lua;
 pub mod luajit;
 #[cfg(any(test, feature = "recorded"))]
 pub mod memory;
+pub mod own_frames;
 pub mod perl;
 pub mod php;
 pub mod ruby;

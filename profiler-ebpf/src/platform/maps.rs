@@ -22,7 +22,7 @@ use profiler_common::{
         MAX_RULES, MAX_USER_FRAMES, NAME_BYTES, PATH_BYTES, ProgramId, SCRATCH_BYTES, SLAB_WORDS,
         SYMBOL_BYTES, Switches, ThreadEntry, USER_SCRATCH_WORDS, WakerEntry,
     },
-    runtime::{CURSOR_WORDS, DESCRIPTOR_WORDS, DESCRIPTORS, FETCH_WORDS, RuntimeKind},
+    runtime::{CURSOR_WORDS, DESCRIPTOR_WORDS, DESCRIPTORS, FETCH_WORDS, RuntimeKind, own_frames},
     walk::{
         ahead::AHEAD,
         maple::PIVOTS,
@@ -106,8 +106,8 @@ pub(crate) struct Chains {
     pub(crate) of: [Chain; RUNTIME_KINDS],
     /// The address of the first of the runtime's own frames; zero if none was shown.
     pub(crate) own_base: Word,
-    /// How far from it the others lie, as [`crate::walk::own_frames`] packs that.
-    pub(crate) own_frames: [Word; MAX_USER_FRAMES / 4],
+    /// How far from it the others lie, as [`profiler_common::runtime::own_frames`] packs that.
+    pub(crate) own_frames: [Word; MAX_USER_FRAMES / own_frames::IN_WORD],
 }
 
 /// Places for kinds of runtimes: a power of two.
