@@ -2,8 +2,7 @@
 //! they switch off.
 
 use super::layout::{Zero, boundary};
-use super::{FaultLayout, FileLayout, MappingLayout, TaskLayout};
-use crate::runtime::RuntimeKinds;
+use super::{FaultLayout, FileLayout, MappingLayout, RuntimeKinds, TaskLayout};
 
 /// Which tasks are sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,6 +13,8 @@ mod kernel_layout;
 mod layout;
 mod pod;
 mod programs;
+mod runtime_kind;
+mod runtime_kinds;
 mod sample;
 mod stack;
 mod table;
@@ -31,7 +33,7 @@ pub use config::{CallChoice, Config, Switches, TargetKind};
 pub use counter::{Class, Counter};
 pub use counters::{COUNTERS_WORDS, Control, Counters, Live, SIDES, SYMBOL_BYTES, Side};
 pub use fallbacks::Fallbacks;
-pub use frame_word::{FrameTag, FrameWord, NAME_WORDS};
+pub use frame_word::{FUNCTION_BITS, FrameTag, FrameWord, NAME_WORDS};
 pub use kernel_event::{
     CopiedString, FUNCTION_EVENT_WORDS, FUNCTION_FILE_BYTES, FUNCTION_NAME_BYTES,
     FunctionEventRecord, KernelEventKind, KernelEventRecord, MAPPING_EVENT_WORDS,
@@ -42,6 +44,8 @@ pub use kernel_layout::{
 };
 pub use layout::{StructLayout, Zero};
 pub use programs::{MAX_EVENTS, ProgramId};
+pub use runtime_kind::RuntimeKind;
+pub use runtime_kinds::RuntimeKinds;
 pub use sample::{COMM_BYTES, KEY_WORDS, SampleKey, Stamp, Tally, ThreadState};
 pub use stack::{
     BLOCK_WORDS, Block, Header, KERNEL_SCRATCH_WORDS, MAX_KERNEL_FRAMES, MAX_USER_FRAMES,

@@ -10,7 +10,6 @@
 //! the runtime's object, and asks of each such frame whether it is the next level. See `docs/runtimes.md`.
 
 pub mod cpython;
-mod kinds;
 pub mod lua;
 pub mod luajit;
 #[cfg(any(test, feature = "recorded"))]
@@ -21,7 +20,7 @@ pub mod php;
 pub mod ruby;
 pub mod thread;
 
-pub use kinds::RuntimeKinds;
+pub use crate::abi::{FUNCTION_BITS, RuntimeKind, RuntimeKinds};
 
 use crate::walk::{Memory, native::Kept};
 
@@ -36,49 +35,6 @@ pub const CURSOR_WORDS: usize = 24;
 
 /// Words of the longest structure that is copied at once: [`Process::fetch`].
 pub const FETCH_WORDS: usize = 24;
-
-/// Which runtime it is. The discriminant is the lowest byte of a descriptor's word 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum RuntimeKind {
-    /// CPython: Python.
-    CPython = 0,
-    /// perl 5.
-    Perl = 1,
-    /// PHP, the Zend engine.
-    Php = 2,
-    /// CRuby.
-    Ruby = 3,
-    /// LuaJIT.
-    LuaJit = 4,
-    /// PUC Lua.
-    Lua = 5,
-}
-
-impl RuntimeKind {
-    /// All of them, in the order of the discriminants.
-    pub const ALL: [Self; 6] = [
-        Self::CPython,
-        Self::Perl,
-        Self::Php,
-        Self::Ruby,
-        Self::LuaJit,
-        Self::Lua,
-    ];
-
-    /// The kind with this discriminant, if there is one.
-    pub const fn from_code(code: u8) -> Option<Self> {
-        match code {
-            0 => Some(Self::CPython),
-            1 => Some(Self::Perl),
-            2 => Some(Self::Php),
-            3 => Some(Self::Ruby),
-            4 => Some(Self::LuaJit),
-            5 => Some(Self::Lua),
-            _ => None,
-        }
-    }
-}
 
 /// What a runtime's code sees of the file that its runtime is in.
 pub trait Described {
@@ -344,10 +300,6 @@ pub trait Runtime {
         None
     }
 }
-
-/// The bits of a function's address in a frame word: [`ChainFrame::function`]. A program has addresses of more than 47 bits only
-/// where it asks for them (`Documentation/arch/x86/x86_64/5level-paging.rst`); bit 47 is the runtime's own.
-pub const FUNCTION_BITS: u64 = (1 << 48) - 1;
 
 /// The check made of a hash.
 #[inline(always)]

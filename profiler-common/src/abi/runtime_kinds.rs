@@ -1,7 +1,6 @@
 //! Sets of runtimes.
 
-use super::RuntimeKind;
-use crate::abi::Zero;
+use super::{RuntimeKind, Zero};
 
 /// A set of runtimes: bit *k* stands for the one whose [`RuntimeKind`] is *k*.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
