@@ -229,6 +229,24 @@ fn a_function_without_unwind_info_is_passed_by_its_code() {
     }
 }
 
+#[kernel_test]
+fn code_that_keeps_frame_pointers_has_its_direct_callers_without_being_read() {
+    let folded = profile(&Recipe::c("kept").make(), &[]);
+    let in_hot = |stack: &Stack| stack.leaf() == "hot";
+    let called = folded.share_among(in_hot, |stack| {
+        stack.begins_at_start()
+            && ["one_caller", "other_caller"]
+                .iter()
+                .any(|caller| stack.has_chain(&["main", caller, "hot"]))
+    });
+    assert!(called > ALL_BUT_A_FEW, "{called:.3} are whole in {folded}");
+    let share = folded.share(in_hot);
+    assert!(share > 0.3, "the short function has {share:.3} of {folded}");
+    for stack in &folded.stacks {
+        assert!(stack.begins_at_start(), "{:?} in {folded}", stack.frames);
+    }
+}
+
 /// GCC does not say that such a function's last three instructions have given the frame pointer back, so
 /// whoever believes it misses callers there, or finds none.
 #[kernel_test]

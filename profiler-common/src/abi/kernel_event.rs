@@ -17,6 +17,8 @@ pub enum KernelEventKind {
     Mapping = 3,
     /// What a function of an interpreter's is called that was sampled: the record begins a [`FunctionEventRecord`].
     Function = 4,
+    /// A walk came to code that the table of its file leaves out.
+    UndescribedCode = 5,
 }
 
 impl KernelEventKind {
@@ -28,6 +30,7 @@ impl KernelEventKind {
             2 => Some(Self::UnknownCode),
             3 => Some(Self::Mapping),
             4 => Some(Self::Function),
+            5 => Some(Self::UndescribedCode),
             _ => None,
         }
     }
@@ -43,7 +46,7 @@ boundary! {
         pub tgid: u32,
         /// The process's [`SampleKey::incarnation`](super::SampleKey::incarnation).
         pub incarnation: u64,
-        /// For `UnknownCode`, an address in that code; for `Mapping`, where the mapping begins; for `Function`, its frame word;
+        /// For `UnknownCode` and `UndescribedCode`, an address in that code; for `Mapping`, where the mapping begins; for `Function`, its frame word;
         /// otherwise zero.
         pub address: u64,
     }

@@ -43,7 +43,7 @@ boundary! {
 /// | ---   | --- |
 /// | 0–31  | the operand: one signed number, or two signed halves ([`How`] says which) |
 /// | 32–35 | the base: a register, numbered as in DWARF |
-/// | 36–39 | the [`How`]; 10 and 11 are 1 and 2, [read from code](Rule::is_from_code) |
+/// | 36–39 | the [`How`]; 10 and 11 are 1 and 2, [read from code](Rule::is_from_code), 12 is [`Rule::FRAME_POINTER`]'s |
 /// | 40–41 | the [`Origin`] of the next two |
 /// | 42–52 | the [`Slot`] of the caller's frame pointer |
 /// | 53–63 | the [`Slot`] of the caller's rbx |
@@ -88,7 +88,7 @@ impl How {
     pub const fn from_code(code: u8) -> Self {
         match code {
             0 => Self::Missing,
-            1 | 10 => Self::Offset,
+            1 | 10 | 12 => Self::Offset,
             2 | 11 => Self::Memory,
             3 => Self::IndexedMemory,
             4 => Self::Linkage,
@@ -160,6 +160,9 @@ const SLOT_MASK: u64 = 0x7ff;
 /// What is added to the number of a [`How`] that was read from code: the largest of those that are not.
 const FROM_CODE: u64 = How::Unsupported as u64;
 
+/// The number of the [`How`] of [`Rule::FRAME_POINTER`].
+const KEPT_FRAME_POINTER: u64 = 12;
+
 /// The stack pointer's DWARF number on x86-64.
 const STACK_POINTER: u8 = crate::walk::x86_64::RSP;
 
@@ -174,6 +177,17 @@ impl Rule {
     /// The rule of a function's first instruction: only the return address is on its stack (System V ABI,
     /// AMD64 supplement, section 3.2.2).
     pub const ENTRY: Self = Self::new(How::Offset, STACK_POINTER, 8);
+    /// The rule of code that nothing describes and that keeps frame pointers, as far as a sample of its functions tells:
+    /// the caller's frame pointer and the return address are where rbp points to, which must be further up in the stack.
+    pub const FRAME_POINTER: Self = Self(
+        Self::new(How::Offset, FRAME_POINTER, 16)
+            .with_slots(Origin::Cfa, Slot(-2), Slot::LOST)
+            .0
+            + ((KEPT_FRAME_POINTER - How::Offset as u64) << 36),
+    );
+    /// The rule between the first two instructions of a function that keeps a frame pointer, `push rbp` and `mov rbp, rsp`.
+    pub const FRAME_POINTER_PUSHED: Self =
+        Self::new(How::Offset, STACK_POINTER, 16).with_slots(Origin::Cfa, Slot(-2), Slot::SAME);
     /// The rule of unwind instructions that no rule expresses.
     pub const UNSUPPORTED: Self = Self((How::Unsupported as u64) << 36);
 
@@ -217,7 +231,14 @@ impl Rule {
     /// Whether it was read from the code itself.
     #[inline(always)]
     pub const fn is_from_code(self) -> bool {
-        self.0 >> 36 & 15 > FROM_CODE
+        let code = self.0 >> 36 & 15;
+        code > FROM_CODE && code < KEPT_FRAME_POINTER
+    }
+
+    /// Whether it is [`FRAME_POINTER`](Self::FRAME_POINTER).
+    #[inline(always)]
+    pub const fn is_frame_pointer(self) -> bool {
+        self.0 >> 36 & 15 == KEPT_FRAME_POINTER
     }
 
     /// Whether it says no more than distances: of the CFA from the stack or frame pointer, and of saved registers from the
@@ -226,7 +247,7 @@ impl Rule {
     pub const fn is_plain(self) -> bool {
         let has_plain_base = self.base() == STACK_POINTER || self.base() == FRAME_POINTER;
         has_plain_base
-            && self.0 >> 36 & 15 == How::Offset as u64
+            && (self.0 >> 36 & 15 == How::Offset as u64 || self.is_frame_pointer())
             && self.0 >> 40 & 3 == Origin::Cfa as u64
     }
 
@@ -290,8 +311,11 @@ mod tests {
         for code in 0..=9 {
             assert_eq!(How::from_code(code) as u8, code);
         }
-        assert_eq!(How::from_code(12), How::Unsupported);
-        assert_eq!([10, 11].map(How::from_code), [How::Offset, How::Memory]);
+        assert_eq!(How::from_code(13), How::Unsupported);
+        assert_eq!(
+            [10, 11, 12].map(How::from_code),
+            [How::Offset, How::Memory, How::Offset]
+        );
         for code in 0..4 {
             assert_eq!(Origin::from_code(code) as u8, code);
         }
@@ -321,6 +345,19 @@ mod tests {
         for origin in (1..4).map(Origin::from_code) {
             assert!(!rule.with_slots(origin, Slot(-2), Slot::SAME).is_plain());
         }
+    }
+
+    #[test]
+    fn the_rule_of_kept_frame_pointers_is_plain_and_not_read_from_code() {
+        let rule = Rule::FRAME_POINTER;
+        assert!(rule.is_frame_pointer() && rule.is_plain() && !rule.is_from_code());
+        assert_eq!(
+            (rule.how(), rule.base(), rule.operand()),
+            (How::Offset, 6, 16)
+        );
+        assert_eq!((rule.fp(), rule.bx()), (Slot(-2), Slot::LOST));
+        let alike = Rule::new(How::Offset, 6, 16);
+        assert!(!alike.is_frame_pointer() && !alike.from_code().is_frame_pointer());
     }
 
     #[test]

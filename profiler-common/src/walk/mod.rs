@@ -8,6 +8,7 @@ pub mod ahead;
 pub mod bisect;
 pub mod frame_pointer;
 pub mod guess;
+pub mod innermost;
 pub mod maple;
 pub mod native;
 pub mod x86_64;

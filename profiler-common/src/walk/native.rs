@@ -109,6 +109,8 @@ pub enum Reached {
     CalledFirst,
     /// It will return there.
     Called,
+    /// It will return there, as the frame record says to which [`Rule::FRAME_POINTER`] led.
+    Pointed,
 }
 
 /// What is known of one frame.
@@ -152,7 +154,8 @@ impl Frame {
                 1 => Reached::Interrupted,
                 2 => Reached::Waiting,
                 3 => Reached::CalledFirst,
-                _ => Reached::Called,
+                4 => Reached::Called,
+                _ => Reached::Pointed,
             },
         }
     }
@@ -193,7 +196,10 @@ impl Frame {
     /// Whether a callee of the frame is known.
     #[inline(always)]
     pub const fn has_called(&self) -> bool {
-        matches!(self.reached, Reached::CalledFirst | Reached::Called)
+        matches!(
+            self.reached,
+            Reached::CalledFirst | Reached::Called | Reached::Pointed
+        )
     }
 
     /// The address to look up rows by. A call that never returns may be the last instruction of its function;
@@ -202,7 +208,9 @@ impl Frame {
     pub const fn lookup(&self) -> u64 {
         match self.reached {
             Reached::Running | Reached::Interrupted => self.ip,
-            Reached::Waiting | Reached::CalledFirst | Reached::Called => self.ip.wrapping_sub(1),
+            Reached::Waiting | Reached::CalledFirst | Reached::Called | Reached::Pointed => {
+                self.ip.wrapping_sub(1)
+            }
         }
     }
 
@@ -211,7 +219,11 @@ impl Frame {
     #[inline(always)]
     pub const fn shown(&self) -> u64 {
         match self.reached {
-            Reached::Running | Reached::Waiting | Reached::CalledFirst | Reached::Called => self.ip,
+            Reached::Running
+            | Reached::Waiting
+            | Reached::CalledFirst
+            | Reached::Called
+            | Reached::Pointed => self.ip,
             Reached::Interrupted => self.ip.wrapping_add(1),
         }
     }
@@ -264,7 +276,7 @@ pub fn advance(
         Reached::Running | Reached::Waiting | Reached::CalledFirst => {
             register(number).ok_or(StackEnd::BadRow)
         }
-        Reached::Interrupted | Reached::Called => Err(StackEnd::BadRow),
+        Reached::Interrupted | Reached::Called | Reached::Pointed => Err(StackEnd::BadRow),
     };
     let how = rule.how();
     match how {
@@ -304,7 +316,15 @@ pub fn advance(
         // Returned above.
         How::Missing | How::Root | How::Unsupported => return Err(StackEnd::BadRow),
     };
-    if !leads_on(frame.sp, cfa, how, rule.base()) {
+    if rule.is_frame_pointer() {
+        // `_start` and new threads begin with a frame pointer of zero, as the ABI asks.
+        if base == 0 {
+            return Err(StackEnd::Root);
+        }
+        if cfa <= frame.sp || !leads_on(frame.sp, cfa, how, rule.base()) {
+            return Err(StackEnd::NoFramePointer);
+        }
+    } else if !leads_on(frame.sp, cfa, how, rule.base()) {
         return Err(StackEnd::Implausible);
     }
     let fp = kept(rule.fp(), frame.fp, rule, frame, cfa, &unusual, memory);
@@ -320,6 +340,7 @@ pub fn advance(
         fp,
         bx,
         reached: match reached {
+            _ if rule.is_frame_pointer() => Reached::Pointed,
             Reached::Running | Reached::Waiting => Reached::CalledFirst,
             _ => Reached::Called,
         },
@@ -340,7 +361,14 @@ pub fn advance_plain(rule: Rule, frame: &mut Frame, memory: &impl Memory) -> Res
         frame.sp
     };
     let cfa = base.wrapping_add_signed(rule.operand());
-    if !leads_on(frame.sp, cfa, How::Offset, rule.base()) {
+    // By a frame pointer that only evidence vouches for, callers are never on another stack.
+    let is_pointed = rule.is_frame_pointer();
+    if !leads_on(
+        frame.sp,
+        cfa,
+        How::Offset,
+        if is_pointed { RSP } else { rule.base() },
+    ) {
         return Err(StackEnd::Implausible);
     }
     let (ip, fp) = returned(cfa, frame.fp.moved(rule.fp(), cfa), memory)?;
@@ -349,7 +377,11 @@ pub fn advance_plain(rule: Rule, frame: &mut Frame, memory: &impl Memory) -> Res
         sp: cfa,
         fp,
         bx: frame.bx.moved(rule.bx(), cfa),
-        reached: Reached::Called,
+        reached: if is_pointed {
+            Reached::Pointed
+        } else {
+            Reached::Called
+        },
     };
     Ok(())
 }

@@ -47,10 +47,10 @@ fn new_process(counters: &Counters, tgid: u32, incarnation: u64) {
     }
 }
 
-/// Announces code at `address` of the context's process that is not installed, unless it was announced a moment ago.
-/// `hash`: the file's.
+/// Announces code at `address` of the context's process of which something is not installed, unless it was announced a moment
+/// ago. `hash`: the file's.
 #[inline(always)]
-pub(crate) fn unknown_code(context: SampleContext, address: u64, hash: Hash) {
+pub(crate) fn code(kind: KernelEventKind, context: SampleContext, address: u64, hash: Hash) {
     let SampleContext {
         ids,
         incarnation,
@@ -65,7 +65,6 @@ pub(crate) fn unknown_code(context: SampleContext, address: u64, hash: Hash) {
     ) else {
         return;
     };
-    let kind = KernelEventKind::UnknownCode;
     if slot.load() != hash.0 && send(counters, kind, ids.tgid, incarnation, address) {
         slot.store(hash.0);
     }

@@ -14,7 +14,10 @@ use crate::{
     sample::context::SampleContext,
     walk::{code_index, mappings},
 };
-use profiler_common::{abi::used_clock, intern::Hash};
+use profiler_common::{
+    abi::{KernelEventKind, used_clock},
+    intern::Hash,
+};
 
 /// What is mapped at an address: from the cache, or looked up.
 #[inline(always)]
@@ -51,7 +54,7 @@ pub(crate) fn look_up(
                 let words = walk.words.load();
                 log::note(Happened::UnknownCode, context.ids.tgid, words, address);
             }
-            events::unknown_code(context, address, hash);
+            events::code(KernelEventKind::UnknownCode, context, address, hash);
         }
     }
     known.found.get(known.current.load() as usize & (FOUND - 1))

@@ -10,18 +10,17 @@ use crate::{
         config,
         loops::{Turn, repeat},
         maps::{Chains, Guess, Known, Scratch, Walk},
-        memory::UserMemory,
         subprog::subprog,
         word::Word,
     },
-    walk::{runtime, stack_memory::StackMemory},
+    walk::{innermost::follows_call, runtime, stack_memory::StackMemory},
 };
 use core::ops::ControlFlow;
 use profiler_common::{
     abi::{CodeState, Fallbacks, FrameTag, FrameWord, MAX_USER_FRAMES, StackEnd, Switches},
     walk::{
         Memory,
-        guess::{MOST_WORDS, ends_in_call, is_worthwhile, may_be_code},
+        guess::{MOST_WORDS, is_worthwhile, may_be_code},
         native::{Frame, Kept, Reached},
     },
 };
@@ -79,14 +78,6 @@ pub(crate) fn settle(
     walk.words.store(walk.words.load().wrapping_add(1));
     others.store(others.load().wrapping_add(1));
     ControlFlow::Continue(())
-}
-
-subprog! {
-    /// Whether a call ends at this address, plus one.
-    fn follows_call(address: u64) -> bool {
-        let bytes = UserMemory.read::<1>(address.wrapping_sub(7));
-        bytes.is_some_and(|[bytes]| ends_in_call(bytes))
-    }
 }
 
 subprog! {

@@ -4,6 +4,7 @@ pub(crate) mod code_cache;
 pub(crate) mod code_index;
 pub(crate) mod frame_pointers;
 mod guess;
+mod innermost;
 pub(crate) mod kernel;
 pub(crate) mod kstack_cache;
 pub(crate) mod machine_code;

@@ -4,8 +4,9 @@
 //! [`frame_pointers`] lead on.
 
 use crate::{
+    events,
     platform::{
-        config,
+        config::{self, config},
         log::{self, Happened},
         loops::{Turn, repeat},
         maps::{Found, Scratch},
@@ -15,16 +16,21 @@ use crate::{
     sample::context::SampleContext,
     task::{self, UserMode},
     walk::{
-        code_cache, frame_pointers, guess, machine_code, mappings, return_rules, rules, runtime,
-        stack_memory::StackMemory,
+        code_cache, frame_pointers, guess, innermost, machine_code, mappings, return_rules, rules,
+        runtime, stack_memory::StackMemory,
     },
 };
 use core::{hint::black_box, ops::ControlFlow};
 use profiler_common::{
     abi::{
-        CodeState, Fallbacks, Header, MAX_USER_FRAMES, MAX_USER_WORDS, Rule, StackEnd, Switches,
+        CodeState, Fallbacks, Header, KernelEventKind, MAX_USER_FRAMES, MAX_USER_WORDS, Rule,
+        StackEnd, Switches,
     },
-    walk::{Step, frame_pointer, native::Frame},
+    intern::Hash,
+    walk::{
+        Step, frame_pointer,
+        native::{Frame, Reached},
+    },
 };
 
 /// A user stack being walked. What changes from frame to frame is in the scratch memory: the verifier
@@ -102,6 +108,11 @@ impl UserWalk {
             // process is ending, or becoming another program, and its memory is gone.
             return end(StackEnd::Implausible);
         }
+        if let Reached::Pointed = frame.reached
+            && !innermost::follows_call(address)
+        {
+            return end(StackEnd::NoFramePointer);
+        }
         self.note(place, index, others, &frame);
         let is_runtime_s = config::has(Switches::RUNTIMES) && CodeState(kind).runtime() != 0;
         if is_runtime_s {
@@ -156,8 +167,20 @@ impl UserWalk {
                 table as u32,
                 address.wrapping_add(found.shift.load()),
             ) {
-                Some(Rule::MISSING) if config::has(Switches::FRAME_POINTERS) => {
-                    self.leave_gap(frame)
+                Some(Rule::MISSING) => {
+                    announce_gap(self.cpu_slot, table, address);
+                    if config::has(Switches::FRAME_POINTERS) {
+                        self.leave_gap(frame)
+                    } else {
+                        end(StackEnd::NoRow)
+                    }
+                }
+                Some(rule) if index == 0 && rule.is_frame_pointer() => {
+                    let known = innermost::innermost_rule(self.cpu_slot);
+                    if known.is_none() {
+                        self.scratch.walk.add_fallback(Fallbacks::FRAME_POINTER);
+                    }
+                    rules::follow_rule(self.cpu_slot, known.unwrap_or(rule))
                 }
                 Some(rule) => {
                     if rule.is_signal() && index > 0 {
@@ -227,6 +250,16 @@ impl UserWalk {
                 ControlFlow::Continue(())
             }
             Step::End(why) => end(why),
+        }
+    }
+}
+
+subprog! {
+    /// Asks user space to read code that its file's table leaves out.
+    fn announce_gap(cpu_slot: u32, table: u64, address: u64) {
+        if let Some(context) = SampleContext::of(cpu_slot) {
+            let hash = Hash::new(config!(seed)).with(table);
+            events::code(KernelEventKind::UndescribedCode, context, address, hash);
         }
     }
 }

@@ -216,7 +216,7 @@ impl<'data> Image<'data> {
 }
 
 /// Whether these bytes behind a function are no code that runs.
-fn is_padding(bytes: &[u8], address: u64) -> bool {
+pub(super) fn is_padding(bytes: &[u8], address: u64) -> bool {
     use iced_x86::{Decoder, DecoderOptions, Mnemonic};
     let mut decoder = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE);
     let all_zero = bytes.iter().all(|&byte| byte == 0);

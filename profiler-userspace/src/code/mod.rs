@@ -10,6 +10,7 @@ mod context;
 mod descriptions;
 mod go;
 mod image;
+mod kept;
 mod linkage;
 mod listed;
 mod relocations;
@@ -19,7 +20,7 @@ mod undescribed;
 #[cfg(test)]
 pub(crate) use go::testing;
 pub(crate) use go::{Frames, GoFunctions};
-pub(crate) use undescribed::Undescribed;
+pub(crate) use undescribed::{Undescribed, WithoutTable};
 
 use crate::object::{Bounded, Elf, ElfAddress};
 use descriptions::Descriptions;
@@ -79,12 +80,22 @@ pub(crate) fn functions(file: &File, elf: &Elf, addresses: &[ElfAddress]) -> Vec
         })
         .collect();
     // Gaps ascend, as addresses do.
+    let is_kept = !gaps.is_empty()
+        && kept::keeps_frame_pointers(file, &undescribed::gaps(&image, described.ranges()));
+    if is_kept {
+        gaps.clear();
+    }
     let begins = beginnings(&image, file, elf, &start, &described, &gaps);
     placed
         .into_iter()
         .zip(addresses)
         .map(|(placed, address)| match placed? {
             Placed::Known(function) => Some(function),
+            Placed::Between(gap) if is_kept => {
+                let begin = kept::begin(&image, file, address.0, &gap);
+                let begin = begin.unwrap_or_else(|| image.skip_padding(gap.start));
+                Some(start.function(begin))
+            }
             Placed::Between(gap) => {
                 let behind = begins.partition_point(|begin| *begin <= address.0);
                 let last = begins[..behind].last().copied();

@@ -5,6 +5,7 @@
 //! only where an instruction begins. Files may be hostile: every read has a bound.
 
 use super::image::{Image, Part, read};
+use super::kept;
 use super::listed::listed;
 use super::{relocations, start};
 use crate::object::{Bounded, Elf};
@@ -33,6 +34,38 @@ const ALIGNMENT: u64 = 16;
 /// How much code is read at the entry point, in bytes.
 const START_BYTES: usize = 16;
 
+/// What is to be done about code that no table describes.
+#[derive(Debug)]
+pub(crate) enum WithoutTable {
+    /// It keeps frame pointers: these ranges, ascending and disjoint.
+    KeepsFramePointers(Vec<Range<u64>>),
+    /// It can be read. These are its bytes, where reading was asked for.
+    Readable(Option<Undescribed>),
+}
+
+impl WithoutTable {
+    /// That of a file, other than in the `described` ranges, which ascend by their start; none if there is none. What can be read
+    /// is, if `reads` says so. `data` must be of the same file.
+    pub(crate) fn find<'f>(
+        data: &'f Bounded<'f>,
+        file: &'f File,
+        described: &[Range<u64>],
+        reads: bool,
+    ) -> Option<Self> {
+        let image = Image::read(data)?;
+        let gaps = gaps(&image, described);
+        if gaps.is_empty() {
+            return None;
+        }
+        if kept::keeps_frame_pointers(file, &gaps) {
+            let ranges = gaps.iter().map(Part::addresses).collect();
+            return Some(Self::KeepsFramePointers(ranges));
+        }
+        let read = reads.then(|| Undescribed::in_gaps(&image, file, described, gaps));
+        Some(Self::Readable(read.flatten()))
+    }
+}
+
 /// Code that no table describes.
 #[derive(Debug, Default)]
 pub(crate) struct Undescribed {
@@ -47,32 +80,39 @@ pub(crate) struct Undescribed {
 }
 
 impl Undescribed {
-    /// That of a file, other than in the `described` ranges, which ascend by their start; none if there is none, or the file
-    /// is not read. `data` must be of the same file.
+    /// As [`WithoutTable::find`], whether it keeps frame pointers or not.
+    #[cfg(test)]
     pub(crate) fn read<'f>(
         data: &'f Bounded<'f>,
         file: &'f File,
         described: &[Range<u64>],
     ) -> Option<Self> {
         let image = Image::read(data)?;
-        let mut found = Self::code(&image, file, described)?;
-        found.find_beginnings(&image, file, described);
+        Self::in_gaps(&image, file, described, gaps(&image, described))
+    }
+
+    fn in_gaps(
+        image: &Image<'_>,
+        file: &File,
+        described: &[Range<u64>],
+        gaps: Vec<Part>,
+    ) -> Option<Self> {
+        let mut found = Self::code(file, gaps)?;
+        found.find_beginnings(image, file, described);
         Some(found)
     }
 
     /// The aligned addresses in undescribed code that described code or data takes: of functions, and of tables among them.
     pub(super) fn taken(image: &Image<'_>, file: &File, described: &[Range<u64>]) -> Vec<u64> {
-        let Some(mut found) = Self::code(image, file, described) else {
+        let Some(mut found) = Self::in_gaps(image, file, described, gaps(image, described)) else {
             return Vec::new();
         };
-        found.find_beginnings(image, file, described);
         found.likely.retain(|begin| begin.is_multiple_of(ALIGNMENT));
         found.likely
     }
 
     /// The code alone; none if there is none.
-    fn code(image: &Image<'_>, file: &File, described: &[Range<u64>]) -> Option<Self> {
-        let gaps = gaps(image, described);
+    fn code(file: &File, gaps: Vec<Part>) -> Option<Self> {
         let mut left = MAX_BYTES;
         let mut found = Self::default();
         for gap in gaps {
@@ -160,7 +200,7 @@ impl Undescribed {
 }
 
 /// Code outside of the `described` ranges.
-fn gaps(image: &Image<'_>, described: &[Range<u64>]) -> Vec<Part> {
+pub(super) fn gaps(image: &Image<'_>, described: &[Range<u64>]) -> Vec<Part> {
     let mut gaps = Vec::new();
     let mut reached = 0;
     for part in &image.code {

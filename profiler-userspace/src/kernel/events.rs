@@ -30,6 +30,8 @@ pub enum KernelEvent {
     HalfFull,
     /// A walk of this process came to code without a table, at this address.
     UnknownCode(ProcessKey, u64),
+    /// A walk of this process came to an address in code that the table of its file leaves out.
+    UndescribedCode(ProcessKey, u64),
     /// What lies at an address that was sampled.
     Mapping(MappingEvent),
     /// What an interpreter's function is called that was sampled.
@@ -84,6 +86,9 @@ fn parse(record: &[u8]) -> Option<KernelEvent> {
         KernelEventKind::HalfFull => return Some(KernelEvent::HalfFull),
         KernelEventKind::UnknownCode => {
             return Some(KernelEvent::UnknownCode(process_key, event.address));
+        }
+        KernelEventKind::UndescribedCode => {
+            return Some(KernelEvent::UndescribedCode(process_key, event.address));
         }
         KernelEventKind::Function => {
             return function(&event, process_key, record, word).map(KernelEvent::Function);

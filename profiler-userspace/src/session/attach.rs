@@ -9,10 +9,12 @@ use crate::plan::{CallGraph, Event, PerfEvent, PerfEventChoice, Plan, Sampling, 
 use crate::probe::{Probe, Wakers};
 use crate::report;
 use crate::targets::needed_libs::needed_libs_of;
+use crate::targets::tasks::CpuTimes;
 use crate::targets::{UprobeSite, allocators, command, uprobe_sites};
 use anyhow::{Context as _, Result, bail};
 use profiler_common::abi::{Switches, TargetKind};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// The CPUs to sample on: those that run, or those of them that were named.
 pub(super) fn cpus(named: Option<&[u32]>) -> Result<Vec<u32>> {
@@ -116,6 +118,9 @@ fn source(event: &Event) -> Source {
     }
 }
 
+/// How long a recording of the whole machine waits for the tables of what runs on it, at most.
+const MAX_WAIT_FOR_TABLES: Duration = Duration::from_millis(300);
+
 /// So many `-v` ask for log lines of the kernel half.
 const LOGS: u8 = 3;
 
@@ -185,11 +190,13 @@ fn load(plan: &Plan, ids: &[u32], support: &Support) -> Result<(Kernel, Option<T
     } else {
         ids
     };
+    let before = (plan.target == Target::All).then(CpuTimes::look);
     let mut kernel = Kernel::load(request, support)?;
     // Not before: a command has the limits that we came with.
     allow_many_files();
     let tables = kernel.take_tables();
-    let tables = tables.map(|tables| load_tables(plan, named, tables, &mut kernel));
+    let tables =
+        tables.map(|tables| load_tables(plan, named, before.as_ref(), tables, &mut kernel));
     let tables = tables.transpose()?;
     kernel.load_probes(kernel.found_runtimes())?;
     Ok((kernel, tables))
@@ -199,6 +206,7 @@ fn load(plan: &Plan, ids: &[u32], support: &Support) -> Result<(Kernel, Option<T
 fn load_tables(
     plan: &Plan,
     named: &[u32],
+    before: Option<&CpuTimes>,
     tables: kernel::Tables,
     kernel: &mut Kernel,
 ) -> Result<Tables> {
@@ -206,7 +214,13 @@ fn load_tables(
     let command = plan.launch.as_deref().and_then(command::program);
     let libraries = command.as_deref().map(needed_libs_of).unwrap_or_default();
     let files = command.iter().chain(&libraries).map(PathBuf::as_path);
-    tables.loader.prepare(kernel, named, files);
+    if let Some(before) = before {
+        let deadline = Instant::now() + MAX_WAIT_FOR_TABLES;
+        let pids = before.likely_to_run();
+        tables.loader.prepare_until(kernel, pids, deadline);
+    } else {
+        tables.loader.prepare(kernel, named, files);
+    }
     Ok(tables)
 }
 

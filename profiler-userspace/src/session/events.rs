@@ -12,7 +12,7 @@ use crate::process::{
 };
 use crate::runtime;
 use crate::unwind::loader::CodeKeys as _;
-use crate::unwind::loader::Priority;
+use crate::unwind::loader::{Depth, Priority};
 use std::time::{Duration, Instant};
 
 /// A process is young for this long. Those that are older have loaded what they begin with.
@@ -52,19 +52,22 @@ impl EventHandler {
                 KernelEvent::Function(event) => self.take_in_function(kernel, &event),
                 KernelEvent::NewProcess(process_key) => self.meet(kernel, process_key),
                 KernelEvent::UnknownCode(process_key, address) => {
-                    unpublished.push((process_key, address));
+                    unpublished.push((process_key, address, Depth::Described));
+                }
+                KernelEvent::UndescribedCode(process_key, address) => {
+                    unpublished.push((process_key, address, Depth::Code));
                 }
                 KernelEvent::HalfFull => drain = true,
             }
         }
         // The mapping event for the address comes behind this one.
-        for (process_key, address) in unpublished {
+        for (process_key, address, depth) in unpublished {
             self.meet(kernel, process_key);
             if let Some(tables) = &mut self.tables {
                 let processes = &mut self.processes;
                 tables
                     .loader
-                    .load_at(kernel, processes, process_key, address);
+                    .load_at(kernel, processes, process_key, address, depth);
             }
         }
         drain
@@ -145,7 +148,14 @@ impl EventHandler {
             && let Some(tables) = &mut self.tables
         {
             let loader = &mut tables.loader;
-            loader.load_process(kernel, &self.processes, process_key, Priority::High);
+            let processes = &self.processes;
+            loader.load_process(
+                kernel,
+                processes,
+                process_key,
+                Priority::High,
+                Depth::Described,
+            );
         }
         look != Look::Gone
     }

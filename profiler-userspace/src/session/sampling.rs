@@ -94,7 +94,7 @@ impl Session {
         if let Some(tables) = &mut self.handler.tables
             && plan.target == Target::All
         {
-            tables.loader.load_in_background(tasks::busiest());
+            tables.loader.load_in_background();
         }
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);

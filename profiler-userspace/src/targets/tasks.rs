@@ -2,6 +2,7 @@
 
 use crate::plan::Target;
 use anyhow::{Result, bail};
+use std::collections::HashMap;
 use std::fs;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ struct Stat {
     state: u8,
     cpu_ticks: u64,
     threads: u64,
+    started_ticks: u64,
 }
 
 impl Stat {
@@ -24,11 +26,18 @@ impl Stat {
             state: *fields.first()?.as_bytes().first()?,
             cpu_ticks: number(11)? + number(12)?,
             threads: number(17)?,
+            started_ticks: number(19)?,
         })
     }
 
     fn read(id: u32) -> Option<Self> {
         Self::parse(&fs::read(format!("/proc/{id}/stat")).ok()?)
+    }
+
+    /// For how many thousandths of its life it has run, at so many ticks since the machine was started.
+    fn permille(self, now_ticks: u64) -> u64 {
+        let life = now_ticks.saturating_sub(self.started_ticks).max(1);
+        self.cpu_ticks.saturating_mul(1000) / life
     }
 
     /// A zombie has ended, unless it is the first thread of a process whose other threads go on.
@@ -100,18 +109,47 @@ pub(crate) fn cpu_time(ids: &[u32]) -> Duration {
 
 /// The PIDs of all processes that have used CPU time, the busiest first.
 pub(crate) fn busiest() -> Vec<u32> {
-    let Ok(entries) = fs::read_dir("/proc") else {
-        return Vec::new();
-    };
-    let pids = entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let mut used: Vec<(u64, u32)> = pids
-        .filter_map(|pid| Some((Stat::read(pid)?.cpu_ticks, pid)))
-        .filter(|&(ticks, _)| ticks > 0)
+    let mut used: Vec<(u64, u32)> = all()
+        .filter(|(_, stat)| stat.cpu_ticks > 0)
+        .map(|(pid, stat)| (stat.cpu_ticks, pid))
         .collect();
     used.sort_unstable_by(|left, right| right.cmp(left));
     used.into_iter().map(|(_, pid)| pid).collect()
+}
+
+/// All processes.
+fn all() -> impl Iterator<Item = (u32, Stat)> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter_map(|pid: u32| Some((pid, Stat::read(pid)?)))
+}
+
+/// The CPU time that each process had used at some moment.
+pub(crate) struct CpuTimes(HashMap<u32, u64>);
+
+impl CpuTimes {
+    /// That of now.
+    pub(crate) fn look() -> Self {
+        Self(all().map(|(pid, stat)| (pid, stat.cpu_ticks)).collect())
+    }
+
+    /// The PIDs of processes that are likely to run in the next seconds: those that have run since then, the busiest first; then
+    /// those that ran for a noticeable share of their lives.
+    pub(crate) fn likely_to_run(&self) -> Vec<u32> {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        let per_second = rustix::param::clock_ticks_per_second();
+        let now = u64::try_from(now.tv_sec).unwrap_or(0) * per_second;
+        let mut likely: Vec<(u64, u64, u32)> = all()
+            .map(|(pid, stat)| {
+                let before = self.0.get(&pid).copied().unwrap_or(0);
+                let since = stat.cpu_ticks.saturating_sub(before);
+                (since, stat.permille(now), pid)
+            })
+            .filter(|&(since, permille, _)| since > 0 || permille > 0)
+            .collect();
+        likely.sort_unstable_by(|left, right| right.cmp(left));
+        likely.into_iter().map(|(_, _, pid)| pid).collect()
+    }
 }
 
 /// The name of a process or thread.
@@ -134,7 +172,8 @@ mod tests {
             Stat {
                 state: b'R',
                 cpu_ticks: 12,
-                threads: 3
+                threads: 3,
+                started_ticks: 100
             }
         );
         assert_eq!(Stat::parse(b"42 (x) R 1"), None);
@@ -147,9 +186,33 @@ mod tests {
             state,
             cpu_ticks: 0,
             threads,
+            started_ticks: 0,
         };
         assert!(stat(b'S', 1).runs() && stat(b'Z', 2).runs());
         assert!(!stat(b'Z', 1).runs() && !stat(b'X', 1).runs());
+    }
+
+    #[test]
+    fn a_process_is_likely_to_run_if_it_has_run_lately_or_often() {
+        let stat = |cpu_ticks, started_ticks| Stat {
+            state: b'S',
+            cpu_ticks,
+            threads: 1,
+            started_ticks,
+        };
+        assert_eq!(stat(50, 1000).permille(2000), 50);
+        assert_eq!(stat(1, 0).permille(100_000), 0);
+        assert_eq!(
+            stat(3, 2000).permille(2000),
+            3000,
+            "its clock is a coarse one"
+        );
+        let before = CpuTimes::look();
+        let began = std::time::Instant::now();
+        let own = std::process::id();
+        while !before.likely_to_run().contains(&own) {
+            assert!(began.elapsed() < Duration::from_secs(60));
+        }
     }
 
     #[test]

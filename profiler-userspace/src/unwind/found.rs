@@ -45,6 +45,20 @@ impl Found {
         self.sort();
     }
 
+    /// Adds code that keeps frame pointers.
+    pub(super) fn add_kept(&mut self, ranges: Vec<Range<u64>>) {
+        let first = count(self.changes.len());
+        let rule = self.rules.place(Rule::FRAME_POINTER);
+        self.changes.push(Change { after: 0, rule });
+        for addresses in ranges {
+            let bytes = addresses.end - addresses.start;
+            self.statistics.undescribed_bytes += bytes;
+            self.statistics.kept_bytes += bytes;
+            let changes = first..first + 1;
+            self.stretches.push(Stretch { addresses, changes });
+        }
+    }
+
     /// The addresses of its stretches.
     pub(super) fn addresses(&self) -> Vec<Range<u64>> {
         let all = self.stretches.iter();

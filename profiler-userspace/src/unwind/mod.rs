@@ -29,7 +29,7 @@ mod x86_64;
 pub use rules::RuleSet;
 pub use show::show;
 
-use crate::code::{self, GoFunctions, Undescribed};
+use crate::code::{self, GoFunctions, WithoutTable};
 use crate::object::{Bounded, ElfAddress};
 use object::read::ReadRef;
 use profiler_common::abi::{PageRows, Row, Rule, TABLE_PAGE_BITS};
@@ -56,6 +56,15 @@ pub enum Error {
         "it claims more code or unwind instructions than are believed; its frame pointers can still be walked"
     )]
     TooLarge,
+}
+
+/// How much of a file is read for its table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// What its tables describe, and whether the rest keeps frame pointers: milliseconds.
+    Described,
+    /// Also code that nothing describes: tenths of a second, where there is much of it.
+    Code,
 }
 
 /// How to find the caller from each address of an object's code.
@@ -112,23 +121,31 @@ pub struct Statistics {
     pub undescribed_bytes: u64,
     /// Those of them for which rows were read from the code itself.
     pub read_bytes: u64,
+    /// Those of them that keep frame pointers, as a sample says.
+    pub kept_bytes: u64,
+    /// Whether there is code that nothing describes and that was not read.
+    pub has_unread: bool,
 }
 
 impl UnwindTable {
-    /// Makes the table of an open file.
+    /// Makes the table of an open file, [as deep](Depth::Code) as can be.
     ///
     /// # Errors
     /// See [`Error`]. An object without unwind sections is no error: its table has no rule.
     pub fn read(file: &File) -> Result<Self, Error> {
-        Self::read_expecting(file, |_| ())
+        Self::read_expecting(file, Depth::Code, |_| ())
     }
 
-    /// As [`read`](Self::read). Calls `expect` with the estimated [size](Self::bytes) of the table before the
+    /// As [`read`](Self::read), to this depth. Calls `expect` with the estimated [size](Self::bytes) of the table before the
     /// long part of the work.
     ///
     /// # Errors
     /// As for [`read`](Self::read).
-    pub fn read_expecting(file: &File, expect: impl FnOnce(u64)) -> Result<Self, Error> {
+    pub fn read_expecting(
+        file: &File,
+        depth: Depth,
+        expect: impl FnOnce(u64),
+    ) -> Result<Self, Error> {
         let data = &Bounded::with_budget(file, source::MAX_BYTES);
         let sources = source::Sources::find(data)?;
         let mut go = GoFunctions::find(data, file);
@@ -137,7 +154,7 @@ impl UnwindTable {
         expect(sources.bytes() / 5 * 4 + of_go / GO_TABLE_SHARE);
         let context = code::start_context(data, file);
         Ok(Self::make(sources, go.as_mut(), context, |described| {
-            Undescribed::read(data, file, described)
+            WithoutTable::find(data, file, described, depth == Depth::Code)
         }))
     }
 
@@ -153,14 +170,21 @@ impl UnwindTable {
         sources: source::Sources<'_>,
         mut go: Option<&mut GoFunctions<'_>>,
         context: Option<u64>,
-        undescribed: impl FnOnce(&[Range<u64>]) -> Option<Undescribed>,
+        without_table: impl FnOnce(&[Range<u64>]) -> Option<WithoutTable>,
     ) -> Self {
         let mut found = eh_frame::collect(&sources, go.as_deref_mut());
         if let Some(begin) = context {
             found.end_stacks_at(begin);
         }
-        if let Some(code) = undescribed(&found.addresses()) {
-            found.add_where_silent(|found| assembly::describe(&code, found));
+        match without_table(&found.addresses()) {
+            Some(WithoutTable::KeepsFramePointers(ranges)) => {
+                found.add_where_silent(|found| found.add_kept(ranges));
+            }
+            Some(WithoutTable::Readable(Some(code))) => {
+                found.add_where_silent(|found| assembly::describe(&code, found));
+            }
+            Some(WithoutTable::Readable(None)) => found.statistics.has_unread = true,
+            None => {}
         }
         let mut table = compact::lay_out(&sources.code, &found);
         let of_go = go.map_or(0, |go| go.table_bytes());
@@ -172,7 +196,14 @@ impl UnwindTable {
 
     /// Whether no address has a rule.
     pub fn is_empty(&self) -> bool {
-        self.origin.descriptions == 0 && self.origin.read_bytes == 0
+        let Statistics {
+            descriptions,
+            read_bytes,
+            kept_bytes,
+            has_unread,
+            ..
+        } = self.origin;
+        descriptions == 0 && read_bytes == 0 && kept_bytes == 0 && !has_unread
     }
 
     /// The table's memory in the kernel, in bytes, without the shared rules.

@@ -6,7 +6,7 @@
 use crate::object::{Elf, ElfAddress, FileOffset};
 use crate::process::{BackingId, Owner, ProcessKey, Processes};
 use crate::profile::raw::{RawFrame, RawStack};
-use crate::unwind::UnwindTable;
+use crate::unwind::{Depth, UnwindTable};
 use profiler_common::abi::{Fallbacks, KeptRegisters, MAX_USER_FRAMES, Rule, StackEnd};
 use profiler_common::walk::native::{self, Frame};
 use profiler_common::walk::{Memory, Registers, Step, frame_pointer};
@@ -119,7 +119,9 @@ impl<'a> OfflineWalker<'a> {
             let opened = processes.open(place.backing, &[owner])?;
             Some(Object {
                 elf: Elf::read(&opened.file.file)?,
-                table: UnwindTable::read(&opened.file.file).ok()?,
+                // Those who wait are seldom in code that nothing describes, and there are many files.
+                table: UnwindTable::read_expecting(&opened.file.file, Depth::Described, |_| ())
+                    .ok()?,
             })
         });
         let object = object.as_ref()?;

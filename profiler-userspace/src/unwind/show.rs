@@ -64,7 +64,13 @@ fn sizes(text: &mut String, table: &UnwindTable) {
         origin.overlaps,
         origin.broken,
     );
-    if origin.undescribed_bytes > 0 {
+    if origin.kept_bytes > 0 {
+        let _ = writeln!(
+            text,
+            "and {} bytes of code that nothing describes and that keeps frame pointers",
+            origin.kept_bytes,
+        );
+    } else if origin.undescribed_bytes > 0 {
         let _ = writeln!(
             text,
             "and from {} of {} bytes of code that nothing describes",
@@ -88,6 +94,8 @@ fn line(text: &mut String, table: &UnwindTable, start: u64, row: usize) {
         .unwrap_or(Rule::MISSING);
     let source = if rule.is_from_code() {
         "  (read from code)"
+    } else if rule.is_frame_pointer() {
+        "  (frame pointer)"
     } else {
         ""
     };

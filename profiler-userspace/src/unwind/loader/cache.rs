@@ -5,7 +5,7 @@
 
 use super::{CodeSegment, TableStore};
 use crate::runtime::Detected;
-use crate::unwind::{self, RuleSet, UnwindTable};
+use crate::unwind::{self, Depth, RuleSet, UnwindTable};
 use profiler_common::abi::{CodeKey, TABLE_PAGE_BITS};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
@@ -62,6 +62,8 @@ pub(super) struct TableCache<S: TableStore> {
     tables: HashMap<Contents, CachedTable<S::Stored>>,
     /// Files that are installed, including those without a table.
     published: HashMap<CodeKey, Option<Contents>>,
+    /// Those of them with code that nothing describes and that was not read.
+    unread: HashSet<CodeKey>,
     /// Files whose tables are being made.
     claimed: HashSet<CodeKey>,
     /// Files whose tables found no room: not worth trying again and again.
@@ -79,6 +81,7 @@ impl<S: TableStore> TableCache<S> {
             hasher: RandomState::new(),
             tables: HashMap::new(),
             published: HashMap::new(),
+            unread: HashSet::new(),
             claimed: HashSet::new(),
             refused: HashSet::new(),
             loaded: Loaded::default(),
@@ -92,10 +95,12 @@ impl<S: TableStore> TableCache<S> {
 
     /// Whether a file's table is to be made. If so, the answer is no for others until it is
     /// [inserted](Self::insert).
-    pub(super) fn claim(&mut self, key: CodeKey) -> bool {
-        !self.published.contains_key(&key)
-            && !self.refused.contains(&key)
-            && self.claimed.insert(key)
+    pub(super) fn claim(&mut self, key: CodeKey, depth: Depth) -> bool {
+        let is_wanted = match depth {
+            Depth::Described => !self.published.contains_key(&key),
+            Depth::Code => !self.published.contains_key(&key) || self.unread.contains(&key),
+        };
+        is_wanted && !self.refused.contains(&key) && self.claimed.insert(key)
     }
 
     /// Makes room in advance for a table of about so many bytes.
@@ -146,10 +151,12 @@ impl<S: TableStore> TableCache<S> {
         made: Result<UnwindTable, unwind::Error>,
         runtime: u8,
     ) -> Result<(), S::Error> {
+        let was_unread = self.unread.remove(&key);
         let mut table = match made {
             Ok(table) if !table.is_empty() => table,
             no_table => {
                 self.loaded.too_large += usize::from(no_table == Err(unwind::Error::TooLarge));
+                self.take_back(key)?;
                 self.publish_no_table(key);
                 return Ok(());
             }
@@ -178,6 +185,15 @@ impl<S: TableStore> TableCache<S> {
                 },
             );
         }
+        if table.origin.has_unread {
+            self.unread.insert(key);
+        }
+        if was_unread {
+            if self.published.get(&key) == Some(&Some(contents)) {
+                return Ok(());
+            }
+            self.take_back(key)?;
+        }
         if let Some(cached) = self.tables.get_mut(&contents) {
             cached.keys.push(key);
             let segments = segments(&table);
@@ -186,6 +202,27 @@ impl<S: TableStore> TableCache<S> {
                     .publish(key, Some(&cached.stored), &segments, runtime);
         }
         self.published.insert(key, Some(contents));
+        Ok(())
+    }
+
+    /// Takes back what is published of a file, and its table if no other file has that.
+    fn take_back(&mut self, key: CodeKey) -> Result<(), S::Error> {
+        let Some(published) = self.published.remove(&key) else {
+            return Ok(());
+        };
+        self.store.withdraw(&[key])?;
+        let Some(contents) = published else {
+            return Ok(());
+        };
+        if let Some(cached) = self.tables.get_mut(&contents) {
+            cached.keys.retain(|&other| other != key);
+            if cached.keys.is_empty()
+                && let Some(cached) = self.tables.remove(&contents)
+            {
+                self.store.release(cached.stored);
+                self.loaded.tables -= 1;
+            }
+        }
         Ok(())
     }
 
@@ -229,6 +266,7 @@ impl<S: TableStore> TableCache<S> {
         };
         for key in &keys {
             self.published.remove(key);
+            self.unread.remove(key);
         }
         self.store.withdraw(&keys)?;
         self.store.release(stored);

@@ -13,6 +13,8 @@ pub(crate) use cache::Loaded;
 pub(crate) use queue::Priority;
 pub use store::{CodeKeys, CodeSegment, TableStore};
 
+pub(crate) use super::Depth;
+
 use crate::object::{FileNumber, RegularFile};
 use crate::process::{Backing, BackingId, Owner, ProcessKey, Processes, vdso};
 use profiler_common::abi::CodeKey;
@@ -20,7 +22,7 @@ use std::collections::{HashSet, VecDeque};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 use worker::Workers;
 
 /// Decides whose tables are loaded, and when.
@@ -56,7 +58,8 @@ impl<S: TableStore> TableLoader<S> {
     fn load_vdso(&self, keys: &mut impl CodeKeys) {
         let key = vdso::mapping().and_then(|mapping| keys.code_key_at(mapping.start));
         if let (Some(key), Some(image)) = (key, vdso::image()) {
-            self.workers.push(Priority::High, key, image.file);
+            self.workers
+                .push(Priority::High, key, image.file, Depth::Code);
         }
     }
 
@@ -68,17 +71,35 @@ impl<S: TableStore> TableLoader<S> {
         files: impl Iterator<Item = &'a Path>,
     ) {
         for &id in ids {
-            self.load_running(keys, id);
+            self.load_running(keys, id, Priority::Low, Depth::Code);
         }
         for opened in files.filter_map(|path| RegularFile::open(path).ok()) {
-            self.load(keys, Priority::High, &opened);
+            self.load(keys, Priority::High, &opened, Depth::Code);
         }
         self.workers.wait_until_idle();
     }
 
-    /// Loads the tables of all these processes as time permits, one [at a time](Self::load_next).
-    pub(crate) fn load_in_background(&mut self, pids: Vec<u32>) {
+    /// Loads the tables of these processes, the first ones first, and returns when they are in place, but no later than at the
+    /// deadline. [`load_in_background`](Self::load_in_background) goes on with the rest.
+    pub(crate) fn prepare_until(
+        &mut self,
+        keys: &mut impl CodeKeys,
+        pids: Vec<u32>,
+        deadline: Instant,
+    ) {
         self.waiting = pids.into();
+        self.workers.set_preparing(true);
+        while Instant::now() < deadline
+            && let Some(pid) = self.waiting.pop_front()
+        {
+            self.load_running(keys, pid, Priority::Low, Depth::Described);
+        }
+        self.workers.wait_until(deadline);
+        self.workers.set_preparing(false);
+    }
+
+    /// Loads the tables of the processes that are left as time permits, one [at a time](Self::load_next).
+    pub(crate) fn load_in_background(&mut self) {
         self.workers.notify_when_idle();
     }
 
@@ -90,20 +111,26 @@ impl<S: TableStore> TableLoader<S> {
     /// Loads the tables of the next process that waits.
     pub(crate) fn load_next(&mut self, keys: &mut impl CodeKeys) {
         if let Some(pid) = self.waiting.pop_front() {
-            self.load_running(keys, pid);
+            self.load_running(keys, pid, Priority::Low, Depth::Described);
             self.workers.notify_when_idle();
         }
     }
 
     /// Loads what a running task maps.
-    fn load_running(&mut self, keys: &mut impl CodeKeys, id: u32) {
+    fn load_running(
+        &mut self,
+        keys: &mut impl CodeKeys,
+        id: u32,
+        priority: Priority,
+        depth: Depth,
+    ) {
         let mut processes = Processes::new();
         let process_key = ProcessKey {
             tgid: id,
             incarnation: 0,
         };
         processes.see(process_key);
-        self.load_process(keys, &processes, process_key, Priority::Low);
+        self.load_process(keys, &processes, process_key, priority, depth);
     }
 
     /// Loads what a process that was seen maps.
@@ -113,6 +140,7 @@ impl<S: TableStore> TableLoader<S> {
         processes: &Processes,
         process_key: ProcessKey,
         priority: Priority,
+        depth: Depth,
     ) {
         let code: Vec<_> = processes
             .get(process_key)
@@ -124,33 +152,46 @@ impl<S: TableStore> TableLoader<S> {
                 continue;
             };
             if !self.opened.contains(&file.number)
-                && self.open(keys, processes, process_key, backing, mapping, priority)
+                && self.open(
+                    keys,
+                    processes,
+                    (process_key, mapping),
+                    backing,
+                    priority,
+                    depth,
+                )
             {
                 self.opened.insert(file.number);
             }
         }
     }
 
-    /// Loads the code that a walk came to and did not know.
+    /// Loads the code that a walk came to and did not know, or that its file's table leaves out.
     pub(crate) fn load_at(
         &mut self,
         keys: &mut impl CodeKeys,
         processes: &mut Processes,
         process_key: ProcessKey,
         address: u64,
+        depth: Depth,
     ) {
         let place = |processes: &Processes| processes.get(process_key)?.place(address);
         if place(processes).is_none() {
             processes.look(process_key);
         }
         if let Some(place) = place(processes) {
+            // Reading code takes time, and walks go on without.
+            let priority = match depth {
+                Depth::Described => Priority::High,
+                Depth::Code => Priority::Low,
+            };
             self.open(
                 keys,
                 processes,
-                process_key,
+                (process_key, place.mapping),
                 place.backing,
-                place.mapping,
-                Priority::High,
+                priority,
+                depth,
             );
         }
     }
@@ -159,10 +200,10 @@ impl<S: TableStore> TableLoader<S> {
         &self,
         keys: &mut impl CodeKeys,
         processes: &Processes,
-        process_key: ProcessKey,
+        (process_key, mapping): (ProcessKey, Range<u64>),
         backing: BackingId,
-        mapping: Range<u64>,
         priority: Priority,
+        depth: Depth,
     ) -> bool {
         let owner = Owner {
             process_key,
@@ -174,21 +215,28 @@ impl<S: TableStore> TableLoader<S> {
             Backing::Memory { .. } => processes.open_shared_memory(&owner),
             _ => processes.open(backing, &[owner]).map(|opened| opened.file),
         };
-        opened.is_some_and(|opened| self.load(keys, priority, &opened))
+        opened.is_some_and(|opened| self.load(keys, priority, &opened, depth))
     }
 
     /// Loads the table of a file of which it is known what the kernel half knows it by.
     pub(crate) fn load_known(&self, key: CodeKey, opened: &RegularFile) {
         if let Ok(file) = opened.file.try_clone() {
-            self.workers.push(Priority::High, key, file);
+            self.workers
+                .push(Priority::High, key, file, Depth::Described);
         }
     }
 
-    fn load(&self, keys: &mut impl CodeKeys, priority: Priority, opened: &RegularFile) -> bool {
+    fn load(
+        &self,
+        keys: &mut impl CodeKeys,
+        priority: Priority,
+        opened: &RegularFile,
+        depth: Depth,
+    ) -> bool {
         let (Some(key), Ok(file)) = (keys.code_key(&opened.file), opened.file.try_clone()) else {
             return false;
         };
-        self.workers.push(priority, key, file);
+        self.workers.push(priority, key, file, depth);
         true
     }
 

@@ -1,14 +1,16 @@
 //! Jobs on their way to the threads that make unwind tables.
 //!
 //! In: open files, and how soon their tables are needed. Out: one job at a time, those of high priority first.
-//! Never: a job of high priority waits behind a normal one, because one of the workers takes no others.
+//! Never: a job of high priority waits behind a normal one once sampling has begun, because one of the workers takes no others
+//! then.
 
-use super::lock;
+use super::{Depth, lock};
 use profiler_common::abi::CodeKey;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::ops::Deref;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 /// How soon a table is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +25,7 @@ pub(crate) enum Priority {
 pub(super) struct Job {
     pub(super) key: CodeKey,
     pub(super) file: File,
+    pub(super) depth: Depth,
 }
 
 /// Called when all jobs are done, once for each [request](JobQueue::notify_when_idle).
@@ -41,6 +44,8 @@ struct State {
     low: VecDeque<Job>,
     /// Jobs that were taken and are not done.
     running: usize,
+    /// Whether nothing is sampled yet: all workers take all jobs.
+    preparing: bool,
     /// Whether `on_idle` is to be called when all jobs are done.
     notify: bool,
     /// Whether a worker has panicked: its job will never be done.
@@ -55,7 +60,8 @@ impl State {
     fn pop(&mut self, least: Priority) -> Option<(Priority, Job)> {
         let high = self.high.pop_front().map(|job| (Priority::High, job));
         high.or_else(|| {
-            let low = (least == Priority::Low).then(|| self.low.pop_front())?;
+            let takes_all = least == Priority::Low || self.preparing;
+            let low = takes_all.then(|| self.low.pop_front())?;
             low.map(|job| (Priority::Low, job))
         })
     }
@@ -103,6 +109,25 @@ impl JobQueue {
         let mut state = lock(&self.state);
         while !state.is_idle() && !state.worker_lost {
             state = self.wait(state);
+        }
+    }
+
+    /// Says whether nothing is sampled yet.
+    pub(super) fn set_preparing(&self, preparing: bool) {
+        lock(&self.state).preparing = preparing;
+        self.changed.notify_all();
+    }
+
+    /// As [`wait_until_idle`](Self::wait_until_idle), at most until then.
+    pub(super) fn wait_until(&self, deadline: Instant) {
+        let mut state = lock(&self.state);
+        while !state.is_idle() && !state.worker_lost {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            let waited = self.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
@@ -168,6 +193,7 @@ mod tests {
                 modified: 1,
             },
             file: File::open("/dev/null").unwrap(),
+            depth: Depth::Described,
         }
     }
 
@@ -213,6 +239,27 @@ mod tests {
         assert_eq!(calls.load(Relaxed), 1, "nobody asked again");
         queue.notify_when_idle();
         assert_eq!(calls.load(Relaxed), 2, "there was nothing to do");
+    }
+
+    #[test]
+    fn a_wait_with_a_deadline_ends_then_whatever_is_left_to_do() {
+        let queue = queue();
+        queue.wait_until(Instant::now() + std::time::Duration::from_secs(60));
+        queue.push(Priority::Low, job(1));
+        queue.wait_until(Instant::now());
+        assert_eq!(queue.pop(Priority::Low).key.inode, 1);
+    }
+
+    #[test]
+    fn before_sampling_all_workers_take_all_jobs() {
+        let queue = queue();
+        queue.push(Priority::Low, job(1));
+        queue.push(Priority::Low, job(2));
+        queue.set_preparing(true);
+        assert_eq!(queue.pop(Priority::High).key.inode, 1);
+        queue.set_preparing(false);
+        queue.push(Priority::High, job(3));
+        assert_eq!(queue.pop(Priority::High).key.inode, 3);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use super::cache::{Loaded, TableCache};
 use super::queue::{Job, JobQueue, OnIdle, Priority};
-use super::{TableStore, lock};
+use super::{Depth, TableStore, lock};
 use crate::priority::RaisedPriority;
 use crate::runtime;
 use crate::unwind::UnwindTable;
@@ -53,9 +53,9 @@ impl<S: TableStore> Workers<S> {
         Ok(())
     }
 
-    /// Asks for a file's table. A file that is published already is left alone.
-    pub(super) fn push(&self, priority: Priority, key: CodeKey, file: File) {
-        self.queue.push(priority, Job { key, file });
+    /// Asks for a file's table. A file that is published as deep is left alone.
+    pub(super) fn push(&self, priority: Priority, key: CodeKey, file: File, depth: Depth) {
+        self.queue.push(priority, Job { key, file, depth });
     }
 
     /// Has `on_idle` called as soon as all that was asked for is in place.
@@ -68,6 +68,16 @@ impl<S: TableStore> Workers<S> {
         self.queue.wait_until_idle();
     }
 
+    /// Says whether nothing is sampled yet: all threads take all jobs.
+    pub(super) fn set_preparing(&self, preparing: bool) {
+        self.queue.set_preparing(preparing);
+    }
+
+    /// As [`wait_until_idle`](Self::wait_until_idle), at most until then.
+    pub(super) fn wait_until(&self, deadline: Instant) {
+        self.queue.wait_until(deadline);
+    }
+
     /// What is in place by now.
     pub(super) fn loaded(&self) -> Loaded {
         lock(&self.cache).loaded()
@@ -77,11 +87,12 @@ impl<S: TableStore> Workers<S> {
 /// Makes a file's table and puts it in place. It is made without holding the others up.
 fn run<S: TableStore>(job: &Job, cache: &Mutex<TableCache<S>>) {
     let began = Instant::now();
-    if !lock(cache).claim(job.key) {
+    if !lock(cache).claim(job.key, job.depth) {
         return;
     }
     // The memory is made meanwhile.
-    let table = UnwindTable::read_expecting(&job.file, |bytes| lock(cache).reserve(bytes));
+    let table =
+        UnwindTable::read_expecting(&job.file, job.depth, |bytes| lock(cache).reserve(bytes));
     let runtime = runtime::detect(&job.file);
     lock(cache).insert(job.key, table, runtime, began);
 }
