@@ -4,7 +4,7 @@
 //! to its end, one instruction after the other. Data among it is read as instructions, too; so a target counts only
 //! where a function can begin: aligned, or behind an instruction that never goes on.
 
-use super::image::{Image, read};
+use super::image::{ALIGNMENT, Image, read};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic};
 use std::fs::File;
 
@@ -13,9 +13,6 @@ const MAX_CODE_BYTES: u64 = 128 << 20;
 
 /// How much is read at a time, in bytes.
 const BLOCK_BYTES: u64 = 1 << 20;
-
-/// Functions begin at multiples of this, unless they are packed.
-const ALIGNMENT: u64 = 16;
 
 /// At most so many targets are kept.
 const MAX_TARGETS: usize = 1 << 20;

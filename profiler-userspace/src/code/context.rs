@@ -16,7 +16,7 @@ const MAX_BYTES: u64 = 4096;
 /// How `__start_context` begins, in glibc 2.2.5 to 2.42: `mov rsp, rbx; mov rdi, [rsp]; test rdi, rdi; je`. Where
 /// the processor checks the targets of jumps, `endbr64` stands before it.
 const BEGINNING: [u8; 11] = *b"\x48\x89\xdc\x48\x8b\x3c\x24\x48\x85\xff\x74";
-const ENDBR64: [u8; 4] = *b"\xf3\x0f\x1e\xfa";
+pub(super) const ENDBR64: [u8; 4] = *b"\xf3\x0f\x1e\xfa";
 
 /// The address of `__start_context`; none in what is not glibc.
 pub(super) fn start_context(image: &Image<'_>, file: &File, elf: &Elf) -> Option<u64> {

@@ -19,6 +19,9 @@ type Header = FileHeader64<Little>;
 type Section = SectionHeader64<Little>;
 type Segment = ProgramHeader64<Little>;
 
+/// Compilers, assemblers and linkers begin functions at multiples of this, unless they pack them.
+pub(super) const ALIGNMENT: u64 = 16;
+
 /// At most so many sections or segments of code are considered, and so many arrays of functions.
 const MAX_PARTS: usize = 256;
 
@@ -183,7 +186,6 @@ impl<'data> Image<'data> {
 
     /// The first byte that is no padding: an address behind a function, up to which linkers align the next.
     pub(super) fn skip_padding(&self, address: u64) -> u64 {
-        const ALIGNMENT: u64 = 16;
         let aligned = address.next_multiple_of(ALIGNMENT);
         let Ok(wanted) = usize::try_from(aligned - address) else {
             return address;

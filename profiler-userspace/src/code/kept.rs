@@ -3,7 +3,8 @@
 //! In: the undescribed code of a file. Out: whether it keeps frame pointers, by a sample of its functions; and the beginning of the
 //! function around an address. Neither reads more than a small part of the file, however large it is.
 
-use super::image::{Image, Part, is_padding, read};
+use super::context::ENDBR64;
+use super::image::{ALIGNMENT, Image, Part, is_padding, read};
 use std::fs::File;
 use std::ops::Range;
 
@@ -23,13 +24,10 @@ const MIN_FUNCTIONS: usize = 32;
 /// it, none of codecs' and of what compilers make by default; leaves need none.
 const MIN_PERCENT: usize = 60;
 
-/// Functions begin at multiples of this.
-const ALIGNMENT: u64 = 16;
-
 /// How far a function's beginning is looked for before an address, in bytes.
 const MAX_FUNCTION_BYTES: u64 = 64 << 10;
 
-/// What fills the space between functions where it does not run.
+/// The byte that fills the space between functions where it does not run.
 const INT3: u8 = 0xcc;
 
 /// Whether undescribed code keeps frame pointers.
@@ -66,7 +64,7 @@ pub(super) fn keeps_frame_pointers(file: &File, gaps: &[Part]) -> bool {
 pub(super) fn begin(image: &Image<'_>, file: &File, address: u64, gap: &Range<u64>) -> Option<u64> {
     let lowest = gap.start.max(address.saturating_sub(MAX_FUNCTION_BYTES));
     let mut end = address.saturating_add(1).min(gap.end);
-    // What is at an address is told by the bytes before and behind it.
+    // The bytes before and behind a place tell whether a function begins there.
     const MARGIN: u64 = 32;
     while end > lowest {
         let start = lowest.max(end.saturating_sub(WINDOW_BYTES));
@@ -94,7 +92,7 @@ fn places(address: u64, bytes: usize) -> impl DoubleEndedIterator<Item = usize> 
 /// Whether a function sets up its frame in its first instructions: `push rbp; mov rbp, rsp`, behind `endbr64` where the processor
 /// checks the targets of jumps.
 fn sets_up_frame(code: &[u8]) -> bool {
-    let code = code.strip_prefix(b"\xf3\x0f\x1e\xfa").unwrap_or(code);
+    let code = code.strip_prefix(&ENDBR64).unwrap_or(code);
     code.starts_with(b"\x55\x48\x89\xe5") || code.starts_with(b"\x55\x48\x8b\xec")
 }
 
@@ -117,8 +115,8 @@ fn follows_filling(code: &[u8], at: usize) -> bool {
     }
 }
 
-/// Whether a return, and nothing but instructions that do nothing, stand at the end of these bytes. GCC fills so, within functions
-/// as well, which is why this is no more than a sample.
+/// Whether a return, and nothing but instructions that do nothing, stand at the end of these bytes. GCC fills so, also between a
+/// return and a label of the same function: there a function is split in two.
 fn follows_nops(before: &[u8]) -> bool {
     const RET: u8 = 0xc3;
     (1..ALIGNMENT as usize).any(|filling| {

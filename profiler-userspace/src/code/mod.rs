@@ -79,12 +79,12 @@ pub(crate) fn functions(file: &File, elf: &Elf, addresses: &[ElfAddress]) -> Vec
             Some(Placed::Between(around))
         })
         .collect();
-    // Gaps ascend, as addresses do.
     let is_kept = !gaps.is_empty()
         && kept::keeps_frame_pointers(file, &undescribed::gaps(&image, described.ranges()));
     if is_kept {
         gaps.clear();
     }
+    // Gaps ascend, as addresses do.
     let begins = beginnings(&image, file, elf, &start, &described, &gaps);
     placed
         .into_iter()

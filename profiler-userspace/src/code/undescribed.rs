@@ -4,7 +4,7 @@
 //! relocations and data lead. Described code is searched for the bytes of calls and addresses; what is found counts
 //! only where an instruction begins. Files may be hostile: every read has a bound.
 
-use super::image::{Image, Part, read};
+use super::image::{ALIGNMENT, Image, Part, read};
 use super::kept;
 use super::listed::listed;
 use super::{relocations, start};
@@ -28,13 +28,10 @@ const MAX_FOUND: usize = 1 << 20;
 /// Between described functions, so little is padding.
 const PADDING_BYTES: u64 = 16;
 
-/// Compilers and assemblers begin functions at multiples of this.
-const ALIGNMENT: u64 = 16;
-
 /// How much code is read at the entry point, in bytes.
 const START_BYTES: usize = 16;
 
-/// What is to be done about code that no table describes.
+/// Code that no table describes, by the way in which it is walked.
 #[derive(Debug)]
 pub(crate) enum WithoutTable {
     /// It keeps frame pointers: these ranges, ascending and disjoint.

@@ -61,7 +61,7 @@ pub enum Error {
 /// How much of a file is read for its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
-    /// What its tables describe, and whether the rest keeps frame pointers: milliseconds.
+    /// Its tables, and a sample of the rest, which tells whether that keeps frame pointers: milliseconds.
     Described,
     /// Also code that nothing describes: tenths of a second, where there is much of it.
     Code,

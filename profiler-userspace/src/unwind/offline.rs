@@ -8,7 +8,8 @@ use crate::process::{BackingId, Owner, ProcessKey, Processes};
 use crate::profile::raw::{RawFrame, RawStack};
 use crate::unwind::{Depth, UnwindTable};
 use profiler_common::abi::{Fallbacks, KeptRegisters, MAX_USER_FRAMES, Rule, StackEnd};
-use profiler_common::walk::native::{self, Frame};
+use profiler_common::walk::guess::ends_in_call;
+use profiler_common::walk::native::{self, Frame, Reached};
 use profiler_common::walk::{Memory, Registers, Step, frame_pointer};
 use std::collections::HashMap;
 use std::fs::File;
@@ -28,6 +29,12 @@ impl Memory for ProcessMemory {
         }
         Some(words)
     }
+}
+
+/// Whether a call ends where a frame will resume.
+fn follows_call(frame: &Frame, memory: &ProcessMemory) -> bool {
+    let before = memory.read::<1>(frame.ip.wrapping_sub(8));
+    before.is_some_and(|[bytes]| ends_in_call(bytes))
 }
 
 /// How to find callers in one object.
@@ -79,6 +86,12 @@ impl<'a> OfflineWalker<'a> {
             }
             addresses.push(frame.ip);
             match self.step(process_key, &frame, &memory) {
+                // A frame pointer that only a sample of functions vouches for: as in the kernel half.
+                Step::Caller(caller)
+                    if caller.reached == Reached::Pointed && !follows_call(&caller, &memory) =>
+                {
+                    break StackEnd::NoFramePointer;
+                }
                 Step::Caller(caller) => frame = caller,
                 Step::End(end) => break end,
             }

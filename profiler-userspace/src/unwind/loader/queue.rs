@@ -1,8 +1,7 @@
 //! Jobs on their way to the threads that make unwind tables.
 //!
 //! In: open files, and how soon their tables are needed. Out: one job at a time, those of high priority first.
-//! Never: a job of high priority waits behind a normal one once sampling has begun, because one of the workers takes no others
-//! then.
+//! One of the workers takes no others once sampling has begun, so that these wait behind no normal job that is taken from then on.
 
 use super::{Depth, lock};
 use profiler_common::abi::CodeKey;
