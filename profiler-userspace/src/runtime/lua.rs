@@ -182,9 +182,10 @@ mod tests {
 
     #[test]
     fn installed_luas_are_recognized() {
-        for (path, name, register) in [
-            ("/usr/bin/lua5.3", "Lua 5.3", 0),
-            ("/usr/bin/lua5.4", "Lua 5.4", 14),
+        // 5.3's loop marks its call by itself, which takes a few instructions.
+        for (path, name, register, marking) in [
+            ("/usr/bin/lua5.3", "Lua 5.3", 0, 1..64),
+            ("/usr/bin/lua5.4", "Lua 5.4", 14, 0..1),
         ] {
             let Ok(file) = File::open(path) else { continue };
             let detected = detect(&Image::read(&file).unwrap()).unwrap();
@@ -195,6 +196,7 @@ mod tests {
             assert!((begin + 16..begin + 80).contains(&words[at::BODY]));
             assert_eq!(words[at::CALL_REGISTER], 6);
             assert_eq!(words[at::INSTRUCTION_REGISTER], register);
+            assert!(marking.contains(&words[at::MARKED].saturating_sub(words[at::BODY])));
         }
     }
 

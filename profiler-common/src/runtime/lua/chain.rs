@@ -25,9 +25,12 @@ pub(super) fn is_level(process: &impl Process, cursor: &impl Cursor, native: &Na
         return false;
     }
     let body = process.descriptor(at::BODY);
-    let is_entering = native.is_first != 0
-        && process.descriptor(at::LOOP) <= native.address
-        && native.address < body;
+    let begins_before = |end: u64| {
+        native.is_first != 0
+            && process.descriptor(at::LOOP) <= native.address
+            && native.address < end
+    };
+    let is_entering = begins_before(body);
     let register = process.descriptor(at::CALL_REGISTER);
     let call = if !is_followed(process) {
         state::first_call(process, cursor, native, is_entering, inner)
@@ -46,8 +49,8 @@ pub(super) fn is_level(process: &impl Process, cursor: &impl Cursor, native: &Na
         cursor.set(word::CALL, call);
     }
     cursor.set(word::RUNNING, call);
-    // 5.3's loop marks its first by itself.
-    if is_entering && process.descriptor(at::STATE_CALL) != 0 {
+    // 5.3's loop marks its first by itself, a few instructions behind those that find it.
+    if begins_before(process.descriptor(at::MARKED)) {
         cursor.set(word::UNMARKED, call);
     }
     let register = process.descriptor(at::INSTRUCTION_REGISTER);

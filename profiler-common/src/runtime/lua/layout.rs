@@ -38,11 +38,13 @@ pub mod at {
     pub const SAVED: usize = 19;
     /// Where the loop has saved its caller's rbp: from its caller's stack pointer.
     pub const SAVED_RBP: usize = 20;
+    /// From where on the loop has marked the `CallInfo` that it was called for with [`FRESH`]; zero if that is done before the call.
+    pub const MARKED: usize = 21;
     /// How many words follow that say where the loop returns to, and where its `lua_State` is then: as [`site`](super::site)
     /// has it.
-    pub const SITES: usize = 21;
+    pub const SITES: usize = 22;
     /// The first of these.
-    pub const FIRST_SITE: usize = 22;
+    pub const FIRST_SITE: usize = 23;
     /// The highest word in use.
     pub const LAST: usize = FIRST_SITE + super::MOST_SITES - 1;
 }
@@ -50,7 +52,7 @@ pub mod at {
 const _: () = assert!(at::LAST < DESCRIPTOR_WORDS);
 
 /// The most places that a descriptor can say the loop is called from.
-pub const MOST_SITES: usize = 42;
+pub const MOST_SITES: usize = 41;
 
 /// The word that says of an address that the loop returns to that the `lua_State` is so many bytes, a multiple of eight, from
 /// the stack pointer behind the return; or if `is_by_rbp`, from rbp. None if the numbers do not fit.

@@ -9,6 +9,7 @@ use std::{vec, vec::Vec};
 const BIAS: u64 = 0;
 const LOOP: u64 = 0x4000;
 const BODY: u64 = 0x4040;
+const MARKED: u64 = BODY + 0x10;
 
 fn lua_5_4() -> Recorded {
     described(
@@ -32,6 +33,7 @@ fn lua_5_3() -> Recorded {
         3,
         &[
             (at::STATE_CALL, 32),
+            (at::MARKED, MARKED),
             (at::CALL_INSTRUCTION, 5),
             (at::CALL_STATUS, 64),
             (at::STATUS_SHIFT, 16),
@@ -230,6 +232,12 @@ fn a_loop_that_is_being_entered_has_its_call_in_its_arguments() {
         stack[0].address = BODY;
         let shown = walk::<Lua>(&process, &stack, false);
         assert_eq!(shown[0], Shown::Native(0));
+        stack[0].fp = Kept::value(0xa000);
+        let shown = walk::<Lua>(&process, &stack, false);
+        assert_eq!(shown[..2], expected);
+        stack[0].address = MARKED;
+        let shown = walk::<Lua>(&process, &stack, false);
+        assert_eq!(shown[..2], [function(A, 4), b()]);
     }
 }
 

@@ -67,6 +67,9 @@ pub(super) fn put(image: &Image<'_>, execute: &Range<u64>, words: &mut Words) ->
         begin.map(Instruction::ip)
     })?;
     words[at::BODY] = body;
+    if words[at::STATE_CALL] != 0 {
+        words[at::MARKED] = marked_from(&instructions, words).map_or(body, |from| from.max(body));
+    }
     match call {
         Place::Register(register) => words[at::CALL_REGISTER] = dwarf(register)?,
         Place::Frame(base, offset) => {
@@ -170,6 +173,22 @@ fn kept_from(instructions: &[Instruction], state_call: u64, call: Place) -> Opti
         }
     }
     None
+}
+
+/// From where on the loop has marked the `CallInfo` it was called for: behind the first instruction that writes `callstatus`. None if
+/// that is not among those that run one after the other where the loop begins.
+fn marked_from(instructions: &[Instruction], words: &Words) -> Option<u64> {
+    let status = words[at::CALL_STATUS] + words[at::STATUS_SHIFT] / 8;
+    let mut first = instructions
+        .iter()
+        .take_while(|instruction| instruction.flow_control() == FlowControl::Next);
+    let marks = first.find(|instruction| {
+        matches!(instruction.mnemonic(), Mnemonic::Or | Mnemonic::Mov)
+            && instruction.op0_kind() == OpKind::Memory
+            && instruction.memory_base() != Register::RSP
+            && instruction.memory_displacement64() == status
+    })?;
+    Some(marks.next_ip())
 }
 
 /// Where a move takes its value from, if that is a register or a place in the native frame.
