@@ -32,11 +32,23 @@ pub(super) fn attach_event(
     source: &Source,
     cpus: &[u32],
 ) -> Result<()> {
-    let is_own = |wanted: &Wanted| wanted.at == AttachPoint::PerfEvent && wanted.event == event;
-    match wanted.iter().find(|wanted| is_own(wanted)) {
-        Some(Wanted { program, .. }) => attach_to_event(programs, *program, event, source, cpus),
+    match of_event(wanted, event) {
+        Some(program) => attach_to_event(programs, program, event, source, cpus),
         None => Ok(()),
     }
+}
+
+/// Detaches an event's program from its perf event. It stays loaded.
+pub(super) fn detach_event(programs: &mut Programs, wanted: &[Wanted], event: usize) {
+    if let Some(program) = of_event(wanted, event) {
+        programs.close_links(program);
+    }
+}
+
+/// The program of a perf event.
+fn of_event(wanted: &[Wanted], event: usize) -> Option<ProgramId> {
+    let is_own = |wanted: &&Wanted| wanted.at == AttachPoint::PerfEvent && wanted.event == event;
+    wanted.iter().find(is_own).map(|wanted| wanted.program)
 }
 
 /// `event`: what the program is told where it fires.

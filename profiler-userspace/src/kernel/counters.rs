@@ -12,6 +12,8 @@ pub(super) struct CounterMap {
     cpus: usize,
     /// What is counted here, of each event.
     own: Vec<Counters>,
+    /// What was counted before the recording, of each event.
+    before: Vec<Counters>,
     /// The event that counts firings which last longer than a run of a program.
     lasting: usize,
 }
@@ -23,6 +25,7 @@ impl CounterMap {
             shared,
             cpus: cpus as usize,
             own: vec![Counters::EMPTY; events],
+            before: vec![Counters::EMPTY; events],
             lasting,
         }
     }
@@ -32,8 +35,17 @@ impl CounterMap {
         self.own.len()
     }
 
+    /// Forgets what was counted until now. No program may run.
+    pub(super) fn forget(&mut self) {
+        self.before = (0..self.events()).map(|event| self.sum(event)).collect();
+    }
+
     /// An event's counters of every CPU, added up.
     pub(super) fn of(&self, event: usize) -> Counters {
+        self.sum(event).since(&self.before[event])
+    }
+
+    fn sum(&self, event: usize) -> Counters {
         let mut sum = self.own[event];
         let cpu_slots = self.shared.words().chunks_exact(COUNTERS_WORDS);
         for cpu in cpu_slots.skip(event * self.cpus).take(self.cpus) {

@@ -298,6 +298,14 @@ impl Kernel {
         attach::attach_event(&mut self.programs, &self.wanted, event, source, cpus)
     }
 
+    /// Detaches an event's program again, and forgets all that was counted until now: it was a trial. No other event may be attached.
+    pub fn end_trial(&mut self, event: usize) -> Result<()> {
+        attach::detach_event(&mut self.programs, &self.wanted, event);
+        self.drain(&mut RawProfile::default())?;
+        self.counters.forget();
+        Ok(())
+    }
+
     /// Detaches everything. When this returns, no program runs and none will.
     pub fn detach(&mut self) -> Result<()> {
         self.threads.end(threads::now_ns());

@@ -20,8 +20,11 @@ pub use image::Image;
 pub use memory::TargetMemory;
 
 use crate::process::{FunctionEvent, FunctionLines, RuntimeFunction};
+use memchr::memmem;
 use profiler_common::runtime::{DESCRIPTOR_WORDS, Encoding, RuntimeKind};
+use std::ffi::OsStr;
 use std::fs::File;
+use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
 /// The words of a descriptor.
@@ -41,6 +44,8 @@ pub struct Detected {
 /// What is to be known of a runtime beside its frames.
 struct Row {
     kind: RuntimeKind,
+    /// Stands in the names of files that have it, as a rule.
+    in_file_names: &'static str,
     /// Recognizes it in a file.
     detect: fn(&Image<'_>) -> Option<Detected>,
     /// Stands between what a function belongs to and its name.
@@ -66,10 +71,17 @@ enum Lines {
     Read(fn(&TargetMemory, function: u64) -> FunctionLines),
 }
 
+/// Whether a file of this name is likely to have a runtime, and worth to be looked at early. What is in it, its content says.
+pub(crate) fn is_likely_in(file_name: &OsStr) -> bool {
+    let is_in = |part: &str| memmem::find(file_name.as_bytes(), part.as_bytes()).is_some();
+    RUNTIMES.iter().any(|runtime| is_in(runtime.in_file_names))
+}
+
 /// All runtimes.
 const RUNTIMES: &[Row] = &[
     Row {
         kind: RuntimeKind::CPython,
+        in_file_names: "python",
         detect: cpython::detect,
         separator: ".",
         unnamed: "<anonymous>",
@@ -80,6 +92,7 @@ const RUNTIMES: &[Row] = &[
     },
     Row {
         kind: RuntimeKind::Perl,
+        in_file_names: "perl",
         detect: perl::detect,
         separator: "::",
         unnamed: "<file>",
@@ -90,6 +103,7 @@ const RUNTIMES: &[Row] = &[
     },
     Row {
         kind: RuntimeKind::Php,
+        in_file_names: "php",
         detect: php::detect,
         separator: "::",
         unnamed: "<file>",
@@ -100,6 +114,7 @@ const RUNTIMES: &[Row] = &[
     },
     Row {
         kind: RuntimeKind::Ruby,
+        in_file_names: "ruby",
         detect: ruby::detect,
         separator: "#",
         unnamed: "<anonymous>",
@@ -110,6 +125,7 @@ const RUNTIMES: &[Row] = &[
     },
     Row {
         kind: RuntimeKind::LuaJit,
+        in_file_names: "luajit",
         detect: luajit::detect,
         separator: ".",
         unnamed: "<anonymous>",
@@ -120,6 +136,7 @@ const RUNTIMES: &[Row] = &[
     },
     Row {
         kind: RuntimeKind::Lua,
+        in_file_names: "lua",
         detect: lua::detect,
         separator: ".",
         unnamed: "<anonymous>",

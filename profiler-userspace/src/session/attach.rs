@@ -3,18 +3,22 @@
 //! In: the plan, what this kernel supports. Out: the kernel, its unwind tables, and the plan as it is carried out: with
 //! the first event that this machine has, where that was left open.
 
+use super::events::EventHandler;
 use super::tables::Tables;
+use super::warm_up;
 use crate::kernel::{self, Kernel, Policy, Request, Source, Support};
 use crate::plan::{CallGraph, Event, PerfEvent, PerfEventChoice, Plan, Sampling, Target};
 use crate::probe::{Probe, Wakers};
+use crate::process::MappedFile;
 use crate::report;
+use crate::runtime;
 use crate::targets::needed_libs::needed_libs_of;
 use crate::targets::tasks::CpuTimes;
 use crate::targets::{UprobeSite, allocators, command, uprobe_sites};
 use anyhow::{Context as _, Result, bail};
 use profiler_common::abi::{Switches, TargetKind};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The CPUs to sample on: those that run, or those of them that were named.
 pub(super) fn cpus(named: Option<&[u32]>) -> Result<Vec<u32>> {
@@ -92,13 +96,17 @@ fn attach_to(
         event.sampling.check(event.perf_event(), highest_rate())?;
     }
     let (mut kernel, tables) = load(&plan, ids, support)?;
+    let mut handler = EventHandler::new(&mut kernel, tables);
     kernel.attach_programs(sites)?;
+    if warm_up::is_wanted(&plan) {
+        warm_up::warm_up(&mut kernel, &mut handler, cpus)?;
+    }
     for (number, event) in on_events() {
         kernel.attach_event(number, &source(event), cpus)?;
     }
     Ok(Attached {
         kernel,
-        tables,
+        handler,
         plan,
     })
 }
@@ -117,9 +125,6 @@ fn source(event: &Event) -> Source {
         },
     }
 }
-
-/// How long a recording of the whole machine waits for the tables of what runs on it, at most.
-const MAX_WAIT_FOR_TABLES: Duration = Duration::from_millis(300);
 
 /// So many `-v` ask for log lines of the kernel half.
 const LOGS: u8 = 3;
@@ -215,9 +220,14 @@ fn load_tables(
     let libraries = command.as_deref().map(needed_libs_of).unwrap_or_default();
     let files = command.iter().chain(&libraries).map(PathBuf::as_path);
     if let Some(before) = before {
-        let deadline = Instant::now() + MAX_WAIT_FOR_TABLES;
+        let deadline = Instant::now() + warm_up::MAX_TIME;
+        // Which interpreters there are decides which programs are loaded. What else is needed, the first walks say.
+        let is_wanted =
+            |file: &MappedFile| !warm_up::is_wanted(plan) || runtime::is_likely_in(file.module());
         let pids = before.likely_to_run();
-        tables.loader.prepare_until(kernel, pids, deadline);
+        tables
+            .loader
+            .prepare_until(kernel, &pids, is_wanted, deadline);
     } else {
         tables.loader.prepare(kernel, named, files);
     }
@@ -227,8 +237,7 @@ fn load_tables(
 /// A kernel that samples.
 pub(super) struct Attached {
     pub(super) kernel: Kernel,
-    /// None where stacks are walked by frame pointers alone.
-    pub(super) tables: Option<Tables>,
+    pub(super) handler: EventHandler,
     /// The plan as it is carried out.
     pub(super) plan: Plan,
 }

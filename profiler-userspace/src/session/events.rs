@@ -12,7 +12,7 @@ use crate::process::{
 };
 use crate::runtime;
 use crate::unwind::loader::CodeKeys as _;
-use crate::unwind::loader::{Depth, Priority};
+use crate::unwind::loader::Depth;
 use std::time::{Duration, Instant};
 
 /// A process is young for this long. Those that are older have loaded what they begin with.
@@ -140,22 +140,17 @@ impl EventHandler {
         }
     }
 
-    /// Reads the mappings of a process, and has the tables made of what it maps, before a walk comes there; false if
-    /// it has gone.
+    /// Reads the mappings of a process; false if it has gone. Of what a young one maps it has the tables made, before a walk comes
+    /// there. Older ones have run for long without most of it.
     fn scan(&mut self, kernel: &mut Kernel, process_key: ProcessKey) -> bool {
         let look = self.processes.look(process_key);
         if look == Look::Changed
+            && is_young(process_key)
             && let Some(tables) = &mut self.tables
         {
-            let loader = &mut tables.loader;
-            let processes = &self.processes;
-            loader.load_process(
-                kernel,
-                processes,
-                process_key,
-                Priority::High,
-                Depth::Described,
-            );
+            tables
+                .loader
+                .load_process(kernel, &self.processes, process_key);
         }
         look != Look::Gone
     }

@@ -12,6 +12,7 @@ mod rescans;
 mod sampling;
 mod signals;
 mod tables;
+mod warm_up;
 
 use crate::desktop;
 use crate::kernel::{Kernel, Support};
@@ -79,12 +80,13 @@ async fn record(plan: &Plan) -> Result<u8> {
     let support = Support::detect();
     let Attached {
         kernel,
-        tables,
+        handler,
         plan,
     } = attach(plan, &ids, &support, &cpus)?;
-    remark_on_lacks(&plan, &support, tables.is_some(), &mut recording_info);
+    let has_tables = handler.tables.is_some();
+    remark_on_lacks(&plan, &support, has_tables, &mut recording_info);
     print_details(&plan, &kernel);
-    let mut session = Session::new(&plan, kernel, tables)?;
+    let mut session = Session::new(&plan, kernel, handler)?;
     // What is about to be launched waits for us alone, and is no concern of anybody's.
     if let Some(waits) = plan.waits()
         && plan.target != Target::Launched

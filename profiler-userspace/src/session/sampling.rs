@@ -52,13 +52,12 @@ pub(super) struct Session {
 
 impl Session {
     /// Takes over what is attached and sampling.
-    pub(super) fn new(plan: &Plan, mut kernel: Kernel, tables: Option<Tables>) -> Result<Self> {
+    pub(super) fn new(plan: &Plan, kernel: Kernel, handler: EventHandler) -> Result<Self> {
         let events = kernel
             .events_fd()
             .try_clone_to_owned()
             .and_then(listen)
             .context("cannot listen for kernel events")?;
-        let handler = EventHandler::new(&mut kernel, tables);
         Ok(Self {
             kernel,
             handler,
@@ -91,11 +90,6 @@ impl Session {
         } else {
             ids
         };
-        if let Some(tables) = &mut self.handler.tables
-            && plan.target == Target::All
-        {
-            tables.loader.load_in_background();
-        }
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let deadline = self.started + plan.duration.unwrap_or(Duration::MAX / 4);
@@ -133,11 +127,6 @@ impl Session {
                     if !self.handler.rescans.is_empty() =>
                 {
                     self.handler.rescan(&mut self.kernel);
-                }
-                () = has_time(self.handler.tables.as_ref()) => {
-                    if let Some(tables) = &mut self.handler.tables {
-                        tables.loader.load_next(&mut self.kernel);
-                    }
                 }
                 () = has_new_runtime(self.handler.tables.as_ref()) => {
                     let failure = self.follow_runtimes();
@@ -331,13 +320,6 @@ impl Session {
 async fn at(began: Instant, elapsed: Option<Duration>) {
     match elapsed {
         Some(elapsed) => tokio::time::sleep_until((began + elapsed).into()).await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn has_time(tables: Option<&Tables>) {
-    match tables {
-        Some(tables) => tables.has_time().await,
         None => std::future::pending().await,
     }
 }

@@ -1,6 +1,6 @@
 //! The loader of unwind tables, beside the event loop.
 //!
-//! In: the kernel's tables. Out: the loader, and a wake-up when it has nothing to do and more could be loaded.
+//! In: the kernel's tables. Out: the loader, and a wake-up when a file has a runtime that none had before.
 
 use crate::kernel::{self, Kernel};
 use crate::unwind::loader::TableLoader;
@@ -11,7 +11,6 @@ use tokio::sync::Notify;
 /// Loads the tables of what is sampled.
 pub(super) struct Tables {
     pub(super) loader: TableLoader<kernel::Tables>,
-    idle: Arc<Notify>,
     new_runtime: Arc<Notify>,
 }
 
@@ -23,26 +22,12 @@ impl Tables {
             let new_runtime = Arc::clone(&new_runtime);
             move || new_runtime.notify_one()
         });
-        let idle = Arc::new(Notify::new());
-        let on_idle = {
-            let idle = Arc::clone(&idle);
-            move || idle.notify_one()
-        };
-        let loader = TableLoader::start(tables, kernel, on_idle)
+        let loader = TableLoader::start(tables, kernel)
             .context("cannot start the thread that loads unwind tables")?;
         Ok(Self {
             loader,
-            idle,
             new_runtime,
         })
-    }
-
-    /// Returns when the loader has nothing to do and there is a process left to load; never, if there is none.
-    pub(super) async fn has_time(&self) {
-        if !self.loader.has_waiting() {
-            std::future::pending::<()>().await;
-        }
-        self.idle.notified().await;
     }
 
     /// Returns when a file has a runtime that none had before.

@@ -22,8 +22,8 @@ mod walk;
 
 use super::found::{Change, Found, Stretch, count};
 use crate::code::Undescribed;
+use foldhash::{HashMap, HashMapExt as _};
 use profiler_common::abi::Rule;
-use std::collections::HashMap;
 
 /// Adds rows for undescribed code.
 pub(super) fn describe(code: &Undescribed, found: &mut Found) {

@@ -2,8 +2,8 @@
 //!
 //! In: rules. Out: the index of each in one list without duplicates.
 
+use foldhash::{HashMap, HashMapExt as _};
 use profiler_common::abi::{MAX_RULES, Rule};
-use std::collections::HashMap;
 
 /// The binary logarithm of how many rules are found without the map.
 const RECENT_BITS: u32 = 10;

@@ -7,7 +7,7 @@ use super::parts::Parts;
 use super::states::States;
 use super::walk::{Callee, Refusal, Trust, Walk};
 use crate::code::Undescribed;
-use std::collections::HashSet;
+use foldhash::{HashSet, HashSetExt as _};
 use std::ops::Range;
 
 /// Follows all code from all beginnings.

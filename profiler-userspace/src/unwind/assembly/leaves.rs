@@ -6,8 +6,8 @@
 use super::effect::written;
 use super::parts::Parts;
 use super::registers::Registers;
+use foldhash::{HashMap, HashSet, HashSetExt as _};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, OpKind};
-use std::collections::{HashMap, HashSet};
 
 /// The longest function that is looked at, in instructions. Helpers of x264 have 150.
 const MAX_INSTRUCTIONS: usize = 2048;

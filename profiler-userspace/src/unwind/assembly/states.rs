@@ -3,7 +3,7 @@
 //! In: states. Out: the number of each, the same for equal ones.
 
 use super::state::State;
-use std::collections::HashMap;
+use foldhash::{HashMap, HashMapExt as _};
 
 /// The most different states. When there are more, nothing is known where one of the others would be.
 const MAX_STATES: usize = 1 << 18;

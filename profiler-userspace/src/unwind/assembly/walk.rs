@@ -10,11 +10,12 @@ use super::registers::Registers;
 use super::state::{Base, KEPT, State, Value};
 use super::states::States;
 use super::visited::{Reached, Visited};
+use foldhash::{HashSet, HashSetExt as _};
 use iced_x86::{
     Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic,
     OpKind,
 };
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How often each byte of code may be decoded, on average. A tenth of this is usual.
 const MAX_STEPS_PER_BYTE: usize = 4;

@@ -6,9 +6,10 @@
 use super::{CodeSegment, TableStore};
 use crate::runtime::Detected;
 use crate::unwind::{self, Depth, RuleSet, UnwindTable};
+use foldhash::quality::RandomState;
 use profiler_common::abi::{CodeKey, TABLE_PAGE_BITS};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::hash::{BuildHasher as _, RandomState};
+use std::hash::BuildHasher as _;
 use std::time::{Duration, Instant};
 
 /// What has been loaded.
@@ -78,7 +79,7 @@ impl<S: TableStore> TableCache<S> {
             store,
             rules: RuleSet::new(),
             known_rules: 0,
-            hasher: RandomState::new(),
+            hasher: RandomState::default(),
             tables: HashMap::new(),
             published: HashMap::new(),
             unread: HashSet::new(),

@@ -1,5 +1,5 @@
-//! Which files need unwind tables: those of the targets before sampling begins, those of all running
-//! processes in the background, and those that walks come to and do not know.
+//! Which files need unwind tables: those of the targets before sampling begins, those of new processes, and those that walks
+//! come to and do not know.
 //!
 //! In: processes, and files that the kernel half does not know. Out: jobs for the workers. Each file is opened once; one that
 //! cannot be opened is tried again when it is met again. Never names the kernel: it is given a [`TableStore`].
@@ -16,9 +16,9 @@ pub use store::{CodeKeys, CodeSegment, TableStore};
 pub(crate) use super::Depth;
 
 use crate::object::{FileNumber, RegularFile};
-use crate::process::{Backing, BackingId, Owner, ProcessKey, Processes, vdso};
+use crate::process::{Backing, BackingId, MappedFile, Owner, ProcessKey, Processes, vdso};
 use profiler_common::abi::CodeKey;
-use std::collections::{HashSet, VecDeque};
+use std::collections::HashSet;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -30,25 +30,17 @@ pub(crate) struct TableLoader<S: TableStore> {
     workers: Workers<S>,
     /// Files that were opened.
     opened: HashSet<FileNumber>,
-    /// Running processes whose files are still to be loaded, the busiest first.
-    waiting: VecDeque<u32>,
 }
 
 impl<S: TableStore> TableLoader<S> {
-    /// Starts the workers. `on_idle` is called when they have nothing to do and [there are processes
-    /// left](Self::has_waiting).
+    /// Starts the workers.
     ///
     /// # Errors
     /// The system has no thread to spare.
-    pub(crate) fn start(
-        store: S,
-        keys: &mut impl CodeKeys,
-        on_idle: impl Fn() + Send + Sync + 'static,
-    ) -> std::io::Result<Self> {
+    pub(crate) fn start(store: S, keys: &mut impl CodeKeys) -> std::io::Result<Self> {
         let loader = Self {
-            workers: Workers::start(store, Box::new(on_idle))?,
+            workers: Workers::start(store)?,
             opened: HashSet::new(),
-            waiting: VecDeque::new(),
         };
         loader.load_vdso(keys);
         Ok(loader)
@@ -71,7 +63,7 @@ impl<S: TableStore> TableLoader<S> {
         files: impl Iterator<Item = &'a Path>,
     ) {
         for &id in ids {
-            self.load_running(keys, id, Priority::Low, Depth::Code);
+            self.load_running(keys, id, Depth::Code, |_| true);
         }
         for opened in files.filter_map(|path| RegularFile::open(path).ok()) {
             self.load(keys, Priority::High, &opened, Depth::Code);
@@ -79,50 +71,38 @@ impl<S: TableStore> TableLoader<S> {
         self.workers.wait_until_idle();
     }
 
-    /// Loads the tables of these processes, the first ones first, and returns when they are in place, but no later than at the
-    /// deadline. [`load_in_background`](Self::load_in_background) goes on with the rest.
+    /// Loads the tables of those files of these processes that are wanted, the first processes first, and returns when they are in
+    /// place, but no later than at the deadline.
     pub(crate) fn prepare_until(
         &mut self,
         keys: &mut impl CodeKeys,
-        pids: Vec<u32>,
+        pids: &[u32],
+        is_wanted: impl Fn(&MappedFile) -> bool,
         deadline: Instant,
     ) {
-        self.waiting = pids.into();
         self.workers.set_preparing(true);
-        while Instant::now() < deadline
-            && let Some(pid) = self.waiting.pop_front()
-        {
-            self.load_running(keys, pid, Priority::Low, Depth::Described);
+        for &pid in pids {
+            if Instant::now() >= deadline {
+                break;
+            }
+            self.load_running(keys, pid, Depth::Described, &is_wanted);
         }
         self.workers.wait_until(deadline);
         self.workers.set_preparing(false);
     }
 
-    /// Loads the tables of the processes that are left as time permits, one [at a time](Self::load_next).
-    pub(crate) fn load_in_background(&mut self) {
-        self.workers.notify_when_idle();
+    /// Whether all that was asked for is in place.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.workers.is_idle()
     }
 
-    /// Whether processes are left whose tables are to be loaded in the background.
-    pub(crate) fn has_waiting(&self) -> bool {
-        !self.waiting.is_empty()
-    }
-
-    /// Loads the tables of the next process that waits.
-    pub(crate) fn load_next(&mut self, keys: &mut impl CodeKeys) {
-        if let Some(pid) = self.waiting.pop_front() {
-            self.load_running(keys, pid, Priority::Low, Depth::Described);
-            self.workers.notify_when_idle();
-        }
-    }
-
-    /// Loads what a running task maps.
+    /// Loads those files that a running task maps and that are wanted.
     fn load_running(
         &mut self,
         keys: &mut impl CodeKeys,
         id: u32,
-        priority: Priority,
         depth: Depth,
+        is_wanted: impl Fn(&MappedFile) -> bool,
     ) {
         let mut processes = Processes::new();
         let process_key = ProcessKey {
@@ -130,7 +110,12 @@ impl<S: TableStore> TableLoader<S> {
             incarnation: 0,
         };
         processes.see(process_key);
-        self.load_process(keys, &processes, process_key, priority, depth);
+        self.load_mapped(
+            keys,
+            (&processes, process_key),
+            (Priority::Low, depth),
+            is_wanted,
+        );
     }
 
     /// Loads what a process that was seen maps.
@@ -139,8 +124,17 @@ impl<S: TableStore> TableLoader<S> {
         keys: &mut impl CodeKeys,
         processes: &Processes,
         process_key: ProcessKey,
-        priority: Priority,
-        depth: Depth,
+    ) {
+        let urgent = (Priority::High, Depth::Described);
+        self.load_mapped(keys, (processes, process_key), urgent, |_| true);
+    }
+
+    fn load_mapped(
+        &mut self,
+        keys: &mut impl CodeKeys,
+        (processes, process_key): (&Processes, ProcessKey),
+        (priority, depth): (Priority, Depth),
+        is_wanted: impl Fn(&MappedFile) -> bool,
     ) {
         let code: Vec<_> = processes
             .get(process_key)
@@ -151,7 +145,8 @@ impl<S: TableStore> TableLoader<S> {
             let Backing::File(file) = processes.backing(backing) else {
                 continue;
             };
-            if !self.opened.contains(&file.number)
+            if is_wanted(file)
+                && !self.opened.contains(&file.number)
                 && self.open(
                     keys,
                     processes,

@@ -25,16 +25,31 @@ pub(super) struct Job {
     pub(super) key: CodeKey,
     pub(super) file: File,
     pub(super) depth: Depth,
+    /// About how much there is to do: the file's size in bytes.
+    size: u64,
 }
 
-/// Called when all jobs are done, once for each [request](JobQueue::notify_when_idle).
-pub(crate) type OnIdle = Box<dyn Fn() + Send + Sync>;
+/// Files of this size and more are alike, in bytes: what takes long in them is not known before.
+const LARGE_BYTES: u64 = 8 << 20;
+
+impl Job {
+    /// A file's table is to be made.
+    pub(super) fn new(key: CodeKey, file: File, depth: Depth) -> Self {
+        let bytes = file.metadata().map_or(0, |metadata| metadata.len());
+        Self {
+            key,
+            file,
+            depth,
+            size: bytes.min(LARGE_BYTES),
+        }
+    }
+}
 
 /// Jobs waiting for a worker.
+#[derive(Default)]
 pub(super) struct JobQueue {
     state: Mutex<State>,
     changed: Condvar,
-    on_idle: OnIdle,
 }
 
 #[derive(Default)]
@@ -45,8 +60,6 @@ struct State {
     running: usize,
     /// Whether nothing is sampled yet: all workers take all jobs.
     preparing: bool,
-    /// Whether `on_idle` is to be called when all jobs are done.
-    notify: bool,
     /// Whether a worker has panicked: its job will never be done.
     worker_lost: bool,
 }
@@ -67,22 +80,15 @@ impl State {
 }
 
 impl JobQueue {
-    /// An empty queue.
-    pub(super) fn new(on_idle: OnIdle) -> Self {
-        Self {
-            state: Mutex::default(),
-            changed: Condvar::new(),
-            on_idle,
-        }
-    }
-
-    /// Adds a job behind others of its priority.
+    /// Adds a job behind others of its priority, and in front of those that may take longer by far.
     pub(super) fn push(&self, priority: Priority, job: Job) {
         let mut state = lock(&self.state);
-        match priority {
-            Priority::High => state.high.push_back(job),
-            Priority::Low => state.low.push_back(job),
-        }
+        let jobs = match priority {
+            Priority::High => &mut state.high,
+            Priority::Low => &mut state.low,
+        };
+        let is_before = |other: &Job| other.size <= job.size;
+        jobs.insert(jobs.partition_point(is_before), job);
         drop(state);
         self.changed.notify_all();
     }
@@ -130,17 +136,9 @@ impl JobQueue {
         }
     }
 
-    /// Calls `on_idle` as soon as all jobs are done, at once if they are.
-    pub(super) fn notify_when_idle(&self) {
-        let mut state = lock(&self.state);
-        state.notify = true;
-        self.notify(&mut state);
-    }
-
-    fn notify(&self, state: &mut State) {
-        if state.is_idle() && std::mem::take(&mut state.notify) {
-            (self.on_idle)();
-        }
+    /// Whether all jobs are done.
+    pub(super) fn is_idle(&self) -> bool {
+        lock(&self.state).is_idle()
     }
 
     fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
@@ -171,7 +169,6 @@ impl Drop for RunningJob<'_> {
         let mut state = lock(&self.queue.state);
         state.running -= 1;
         state.worker_lost |= std::thread::panicking();
-        self.queue.notify(&mut state);
         drop(state);
         self.queue.changed.notify_all();
     }
@@ -180,29 +177,19 @@ impl Drop for RunningJob<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
-    use std::sync::atomic::AtomicUsize;
-    use std::sync::atomic::Ordering::Relaxed;
 
     fn job(inode: u64) -> Job {
-        Job {
-            key: CodeKey {
-                device: 1,
-                inode,
-                modified: 1,
-            },
-            file: File::open("/dev/null").unwrap(),
-            depth: Depth::Described,
-        }
-    }
-
-    fn queue() -> JobQueue {
-        JobQueue::new(Box::new(|| ()))
+        let key = CodeKey {
+            device: 1,
+            inode,
+            modified: 1,
+        };
+        Job::new(key, File::open("/dev/null").unwrap(), Depth::Described)
     }
 
     #[test]
     fn jobs_of_high_priority_come_first_and_have_a_worker_of_their_own() {
-        let queue = queue();
+        let queue = JobQueue::default();
         queue.push(Priority::Low, job(1));
         queue.push(Priority::High, job(2));
         queue.push(Priority::High, job(3));
@@ -219,30 +206,33 @@ mod tests {
     }
 
     #[test]
+    fn small_files_come_before_large_ones() {
+        let queue = JobQueue::default();
+        for (inode, size) in [(1, 1 << 20), (2, 1 << 10), (3, 1 << 20), (4, 1)] {
+            let size = size + LARGE_BYTES * u64::from(inode == 1);
+            let job = Job { size, ..job(inode) };
+            queue.push(Priority::Low, job);
+        }
+        let order: [u64; 4] = std::array::from_fn(|_| queue.pop(Priority::Low).key.inode);
+        assert_eq!(order, [4, 2, 3, 1]);
+    }
+
+    #[test]
     fn the_queue_is_idle_when_all_taken_jobs_are_done() {
-        let calls = Arc::new(AtomicUsize::new(0));
-        let counted = Arc::clone(&calls);
-        let queue = JobQueue::new(Box::new(move || {
-            counted.fetch_add(1, Relaxed);
-        }));
+        let queue = JobQueue::default();
         queue.wait_until_idle();
         queue.push(Priority::Low, job(1));
-        queue.notify_when_idle();
+        assert!(!queue.is_idle());
         let taken = queue.pop(Priority::Low);
-        assert_eq!(calls.load(Relaxed), 0);
+        assert!(!queue.is_idle());
         drop(taken);
-        assert_eq!(calls.load(Relaxed), 1);
+        assert!(queue.is_idle());
         queue.wait_until_idle();
-        queue.push(Priority::Low, job(1));
-        drop(queue.pop(Priority::Low));
-        assert_eq!(calls.load(Relaxed), 1, "nobody asked again");
-        queue.notify_when_idle();
-        assert_eq!(calls.load(Relaxed), 2, "there was nothing to do");
     }
 
     #[test]
     fn a_wait_with_a_deadline_ends_then_whatever_is_left_to_do() {
-        let queue = queue();
+        let queue = JobQueue::default();
         queue.wait_until(Instant::now() + std::time::Duration::from_secs(60));
         queue.push(Priority::Low, job(1));
         queue.wait_until(Instant::now());
@@ -251,7 +241,7 @@ mod tests {
 
     #[test]
     fn before_sampling_all_workers_take_all_jobs() {
-        let queue = queue();
+        let queue = JobQueue::default();
         queue.push(Priority::Low, job(1));
         queue.push(Priority::Low, job(2));
         queue.set_preparing(true);
@@ -263,7 +253,7 @@ mod tests {
 
     #[test]
     fn a_panicked_worker_blocks_nobody() {
-        let queue = queue();
+        let queue = JobQueue::default();
         queue.push(Priority::Low, job(1));
         queue.push(Priority::Low, job(2));
         let gone = std::thread::scope(|scope| {

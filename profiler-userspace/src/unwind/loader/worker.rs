@@ -4,7 +4,7 @@
 //! instructions, is published as such and walked by frame pointers.
 
 use super::cache::{Loaded, TableCache};
-use super::queue::{Job, JobQueue, OnIdle, Priority};
+use super::queue::{Job, JobQueue, Priority};
 use super::{Depth, TableStore, lock};
 use crate::priority::RaisedPriority;
 use crate::runtime;
@@ -22,13 +22,13 @@ pub(super) struct Workers<S: TableStore> {
 
 impl<S: TableStore> Workers<S> {
     /// Starts the threads: one for all jobs, and one for those of high priority alone, so that none of those
-    /// waits behind a large table that is not. `on_idle` is called [when asked](Self::notify_when_idle).
+    /// waits behind a large table that is not.
     ///
     /// # Errors
     /// The system has no thread to spare.
-    pub(super) fn start(store: S, on_idle: OnIdle) -> std::io::Result<Self> {
+    pub(super) fn start(store: S) -> std::io::Result<Self> {
         let workers = Self {
-            queue: Arc::new(JobQueue::new(on_idle)),
+            queue: Arc::new(JobQueue::default()),
             cache: Arc::new(Mutex::new(TableCache::new(store))),
         };
         workers.spawn("unwind-tables", Priority::Low)?;
@@ -55,12 +55,12 @@ impl<S: TableStore> Workers<S> {
 
     /// Asks for a file's table. A file that is published as deep is left alone.
     pub(super) fn push(&self, priority: Priority, key: CodeKey, file: File, depth: Depth) {
-        self.queue.push(priority, Job { key, file, depth });
+        self.queue.push(priority, Job::new(key, file, depth));
     }
 
-    /// Has `on_idle` called as soon as all that was asked for is in place.
-    pub(super) fn notify_when_idle(&self) {
-        self.queue.notify_when_idle();
+    /// Whether all that was asked for is in place.
+    pub(super) fn is_idle(&self) -> bool {
+        self.queue.is_idle()
     }
 
     /// Waits until all that was asked for is in place.
