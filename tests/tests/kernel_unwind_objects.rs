@@ -247,6 +247,33 @@ fn code_that_keeps_frame_pointers_has_its_direct_callers_without_being_read() {
     }
 }
 
+#[kernel_test]
+fn functions_without_a_frame_among_others_are_read_once_samples_come_to_them() {
+    let program = Recipe::c("kept").make();
+    let workload = program.start(&[]);
+    let run = Invocation::new("-f -U -F 997 -d 3 -v")
+        .flag("-p", workload.pid())
+        .run()
+        .expect_no_panic()
+        .expect_code(0);
+    let folded = run.folded();
+    let in_bare = |stack: &Stack| stack.leaf() == "bare";
+    let called = folded.share_among(in_bare, |stack| {
+        stack.begins_at_start() && stack.has_chain(&["main", "bare_caller", "bare"])
+    });
+    // Until it was read, its caller is missing.
+    assert!(called > 0.5, "{called:.3} are whole in {folded}");
+    let functions = run
+        .stderr
+        .split_once(" functions read from their code")
+        .and_then(|(before, _)| before.rsplit(' ').next()?.parse::<usize>().ok());
+    assert!(
+        functions.is_some_and(|count| (1..50).contains(&count)),
+        "of 100,000 functions only those with samples are read: {}",
+        run.stderr
+    );
+}
+
 /// GCC does not say that such a function's last three instructions have given the frame pointer back, so
 /// whoever believes it misses callers there, or finds none.
 #[kernel_test]

@@ -179,12 +179,11 @@ impl Rule {
     pub const ENTRY: Self = Self::new(How::Offset, STACK_POINTER, 8);
     /// The rule of code that nothing describes and that keeps frame pointers, as far as a sample of its functions tells:
     /// the caller's frame pointer and the return address are where rbp points to, which must be further up in the stack.
-    pub const FRAME_POINTER: Self = Self(
-        Self::new(How::Offset, FRAME_POINTER, 16)
-            .with_slots(Origin::Cfa, Slot(-2), Slot::LOST)
-            .0
-            + ((KEPT_FRAME_POINTER - How::Offset as u64) << 36),
-    );
+    pub const FRAME_POINTER: Self =
+        Self(Self::SET_UP_FRAME_POINTER.0 + ((KEPT_FRAME_POINTER - How::Offset as u64) << 36));
+    /// The rule of a function that has set up a frame pointer, as its instructions show.
+    pub const SET_UP_FRAME_POINTER: Self =
+        Self::new(How::Offset, FRAME_POINTER, 16).with_slots(Origin::Cfa, Slot(-2), Slot::LOST);
     /// The rule between the first two instructions of a function that keeps a frame pointer, `push rbp` and `mov rbp, rsp`.
     pub const FRAME_POINTER_PUSHED: Self =
         Self::new(How::Offset, STACK_POINTER, 16).with_slots(Origin::Cfa, Slot(-2), Slot::SAME);

@@ -102,7 +102,12 @@ subprog! {
         };
         // A process need not be looked at immediately if its mappings are reported, or not wanted.
         let can_wait = config::has(Switches::MAPPING_EVENTS) || !config::has(Switches::USER_STACKS);
-        let is_priority = event.kind != KernelEventKind::NewProcess as u32 || !can_wait;
+        let is_priority = match KernelEventKind::from_code(event.kind) {
+            Some(KernelEventKind::NewProcess) => !can_wait,
+            // Walks go on without what it asks for.
+            Some(KernelEventKind::UndescribedCode) => false,
+            _ => true,
+        };
         KERNEL_EVENTS.output::<KernelEventRecord>(&event, wake_up(is_priority)).is_ok()
     }
 }

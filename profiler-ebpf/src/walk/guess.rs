@@ -69,7 +69,7 @@ pub(crate) fn settle(
     kind: u64,
     address: u64,
 ) -> ControlFlow<u64> {
-    if !CodeState(kind).has_table() || !follows_call(address) {
+    if !CodeState(kind).has_table() || !follows_call(address, false) {
         return ControlFlow::Break(StackEnd::Implausible as u64);
     }
     let (walk, others) = (&scratch.walk, &scratch.chains.words);

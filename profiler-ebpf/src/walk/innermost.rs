@@ -13,10 +13,10 @@ use profiler_common::{
 };
 
 subprog! {
-    /// Whether a call ends at this address, plus one.
-    pub(crate) fn follows_call(address: u64) -> bool {
+    /// Whether a call ends at this address, plus one; `otherwise` where its bytes cannot be read.
+    pub(crate) fn follows_call(address: u64, otherwise: bool) -> bool {
         let bytes = UserMemory.read::<1>(address.wrapping_sub(7));
-        bytes.is_some_and(|[bytes]| ends_in_call(bytes))
+        bytes.map_or(otherwise, |[bytes]| ends_in_call(bytes))
     }
 }
 
@@ -29,6 +29,6 @@ subprog! {
         let rule = innermost::rule(before, at)?;
         let place = frame.sp.wrapping_add(innermost::return_address_at(rule));
         let [word] = StackMemory(&walk.stack).read_upward::<1>(place)?;
-        follows_call(word.wrapping_sub(1)).then_some(rule)
+        follows_call(word.wrapping_sub(1), false).then_some(rule)
     }
 }

@@ -108,8 +108,9 @@ impl UserWalk {
             // process is ending, or becoming another program, and its memory is gone.
             return end(StackEnd::Implausible);
         }
+        // Code that ran before its process was forked, as in Chromium's zygotes, need not be in the new one's page tables.
         if let Reached::Pointed = frame.reached
-            && !innermost::follows_call(address)
+            && !innermost::follows_call(address, true)
         {
             return end(StackEnd::NoFramePointer);
         }
@@ -176,6 +177,7 @@ impl UserWalk {
                     }
                 }
                 Some(rule) if index == 0 && rule.is_frame_pointer() => {
+                    announce_gap(self.cpu_slot, table, address);
                     let known = innermost::innermost_rule(self.cpu_slot);
                     if known.is_none() {
                         self.scratch.walk.add_fallback(Fallbacks::FRAME_POINTER);
@@ -183,6 +185,10 @@ impl UserWalk {
                     rules::follow_rule(self.cpu_slot, known.unwrap_or(rule))
                 }
                 Some(rule) => {
+                    if rule.is_frame_pointer() {
+                        // Without one of its own, its caller goes missing.
+                        announce_gap(self.cpu_slot, table, address);
+                    }
                     if rule.is_signal() && index > 0 {
                         // A handler returns to the trampoline's first byte, which nothing called.
                         place.store(frame.ip.wrapping_add(1));
@@ -255,10 +261,10 @@ impl UserWalk {
 }
 
 subprog! {
-    /// Asks user space to read code that its file's table leaves out.
+    /// Asks user space to read the function at an address, which its file's table leaves out.
     fn announce_gap(cpu_slot: u32, table: u64, address: u64) {
         if let Some(context) = SampleContext::of(cpu_slot) {
-            let hash = Hash::new(config!(seed)).with(table);
+            let hash = Hash::new(config!(seed)).with(table).with(address);
             events::code(KernelEventKind::UndescribedCode, context, address, hash);
         }
     }

@@ -5,6 +5,7 @@
 //! dynamic symbols, and, where these leave a gap, the targets of direct calls. Files may be hostile: every read has
 //! a bound, and what contradicts itself is nothing known.
 
+mod around;
 mod calls;
 mod context;
 mod descriptions;
@@ -14,9 +15,11 @@ mod kept;
 mod linkage;
 mod listed;
 mod relocations;
+mod signs;
 mod start;
 mod undescribed;
 
+pub(crate) use around::Functions;
 #[cfg(test)]
 pub(crate) use go::testing;
 pub(crate) use go::{Frames, GoFunctions};
@@ -92,7 +95,7 @@ pub(crate) fn functions(file: &File, elf: &Elf, addresses: &[ElfAddress]) -> Vec
         .map(|(placed, address)| match placed? {
             Placed::Known(function) => Some(function),
             Placed::Between(gap) if is_kept => {
-                let begin = kept::begin(&image, file, address.0, &gap);
+                let begin = around::begin(&image, file, address.0, &gap);
                 let begin = begin.unwrap_or_else(|| image.skip_padding(gap.start));
                 Some(start.function(begin))
             }

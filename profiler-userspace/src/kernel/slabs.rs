@@ -10,6 +10,7 @@ use profiler_common::abi::{SLAB_BITS, SLAB_WORDS, slab_of};
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread::{Builder, JoinHandle};
 
@@ -58,6 +59,22 @@ struct Slab {
     free: Vec<Range<u32>>,
 }
 
+impl Slab {
+    /// Calls `use_them` with so many words from one on, in pairs; it is the first of one.
+    fn with_pairs<T>(
+        &self,
+        first: u32,
+        words: u32,
+        use_them: impl FnOnce(&[AtomicU64]) -> T,
+    ) -> Result<T> {
+        // Mappings begin at a page: 512 words of eight bytes.
+        let (from, pairs) = (first as usize / 2, words.div_ceil(PAIR) as usize);
+        let skip = from - from % 512;
+        let mapped = map("SLABS", self.map.map(), skip, from - skip + pairs)?;
+        Ok(use_them(&mapped.words()[from - skip..]))
+    }
+}
+
 /// The numbers of slabs that were to be made, and what came of each.
 type Made = Vec<(usize, Result<SlabMap>)>;
 
@@ -72,6 +89,11 @@ impl Stored {
     /// Where the first word is.
     pub(super) fn place(&self) -> u32 {
         self.place
+    }
+
+    /// How many there are, with what fills them up to pairs.
+    pub(super) fn words(&self) -> u32 {
+        self.words
     }
 }
 
@@ -150,18 +172,33 @@ impl Slabs {
         let Place::There(slab) = &self.slabs[number] else {
             return Ok(None);
         };
-        // Mappings begin at a page: 512 words of eight bytes.
-        let (from, pairs) = (first as usize / 2, wanted as usize / 2);
-        let skip = from - from % 512;
-        let mapped = map("SLABS", slab.map.map(), skip, from - skip + pairs)?;
-        for (place, pair) in mapped.words()[from - skip..].iter().zip(words.chunks(2)) {
-            let high = pair.get(1).copied().unwrap_or(0);
-            place.store(u64::from(pair[0]) | u64::from(high) << 32, Relaxed);
-        }
+        slab.with_pairs(first, wanted, |pairs| {
+            for (place, pair) in pairs.iter().zip(words.chunks(2)) {
+                let high = pair.get(1).copied().unwrap_or(0);
+                place.store(u64::from(pair[0]) | u64::from(high) << 32, Relaxed);
+            }
+        })?;
         Ok(Some(Stored {
             place: (number as u32) << SLAB_BITS | first,
             words: wanted,
         }))
+    }
+
+    /// So many words, which were stored, from a place on.
+    pub(super) fn read(&self, place: u32, words: u32) -> Result<Vec<u32>> {
+        let (number, first) = slab_of(place);
+        let Some(Place::There(slab)) = self.slabs.get(number as usize) else {
+            return Ok(Vec::new());
+        };
+        let before = first % PAIR;
+        slab.with_pairs(first - before, before + words, |pairs| {
+            let words_of = |pair: &AtomicU64| {
+                let pair = pair.load(Relaxed);
+                [pair as u32, (pair >> 32) as u32]
+            };
+            let all = pairs.iter().flat_map(words_of);
+            all.skip(before as usize).take(words as usize).collect()
+        })
     }
 
     /// Gives room back. Nobody may be reading it.

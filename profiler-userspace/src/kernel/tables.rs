@@ -14,6 +14,7 @@ use profiler_common::abi::{
 };
 use profiler_common::intern::Hash;
 use profiler_common::runtime::{DESCRIPTOR_WORDS, DESCRIPTORS};
+use std::collections::HashMap;
 use std::mem::offset_of;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
@@ -49,6 +50,20 @@ pub struct Tables {
 pub struct StoredTable {
     rows: Vec<Stored>,
     pages: Option<Stored>,
+    /// Rows that are in the place of those of a page.
+    replaced: HashMap<u32, Stored>,
+}
+
+/// A row as the kernel half reads it.
+fn word_of(row: &Row) -> u32 {
+    u32::from(row.low) | u32::from(row.rule) << 16
+}
+
+fn row_of(word: u32) -> Row {
+    Row {
+        low: word as u16,
+        rule: (word >> 16) as u16,
+    }
 }
 
 impl TableStore for Tables {
@@ -145,6 +160,60 @@ impl TableStore for Tables {
         left_out
     }
 
+    fn rows(&self, table: &StoredTable, page: u32) -> Result<Vec<Row>> {
+        let Some(pages) = &table.pages else {
+            return Ok(Vec::new());
+        };
+        let [first, count] = self.slabs.read(pages.place() + page * 2, 2)?[..] else {
+            return Ok(Vec::new());
+        };
+        let words = self.slabs.read(first, count)?;
+        Ok(words.into_iter().map(row_of).collect())
+    }
+
+    fn replace(
+        &mut self,
+        table: &mut StoredTable,
+        keys: &[CodeKey],
+        pages: &[(u32, Vec<Row>)],
+    ) -> Result<bool> {
+        let Some(before) = table.pages.clone() else {
+            return Ok(false);
+        };
+        let mut directory = self.slabs.read(before.place(), before.words())?;
+        let mut new = Vec::new();
+        let stored = self.store_pages(pages, &mut directory, &mut new);
+        let stored = stored.and_then(|is_there| match is_there {
+            true => self.slabs.store(&directory),
+            false => Ok(None),
+        });
+        let Ok(Some(after)) = stored else {
+            for (_, rows) in &new {
+                self.slabs.release(rows);
+            }
+            return stored.map(|_| false);
+        };
+        // One word for each segment: a walk has the old pages or the new ones.
+        let moved = after.place().wrapping_sub(before.place());
+        for slot in keys.iter().flat_map(|&key| self.of(key)) {
+            let state = CodeState(slot[STATE].load(Relaxed));
+            let runtime = state.runtime() as u8;
+            let state = CodeState::table(state.pages().wrapping_add(moved)).with_runtime(runtime);
+            slot[STATE].store(state.0, Release);
+        }
+        self.tell_of_change();
+        table.pages = Some(after);
+        let mut unused = vec![before];
+        for (page, rows) in new {
+            unused.extend(table.replaced.insert(page, rows));
+        }
+        grace::wait(self.counters.words())?;
+        for stored in &unused {
+            self.slabs.release(stored);
+        }
+        Ok(true)
+    }
+
     fn last_used(&self, key: CodeKey) -> u64 {
         self.of(key)
             .map(|slot| slot[USED].load(Relaxed))
@@ -215,11 +284,7 @@ impl Tables {
             };
             let range = first.first as usize..(last.first + last.count) as usize;
             words.clear();
-            words.extend(
-                rows[range]
-                    .iter()
-                    .map(|row| u32::from(row.low) | u32::from(row.rule) << 16),
-            );
+            words.extend(rows[range].iter().map(word_of));
             let Some(chunk) = self.slabs.store(&words)? else {
                 return Ok(false);
             };
@@ -231,6 +296,28 @@ impl Tables {
         }
         stored.pages = self.slabs.store(&directory)?;
         Ok(stored.pages.is_some())
+    }
+
+    /// Stores the rows of pages, and notes in the directory where they are; false if there is no room.
+    fn store_pages(
+        &mut self,
+        pages: &[(u32, Vec<Row>)],
+        directory: &mut [u32],
+        stored: &mut Vec<(u32, Stored)>,
+    ) -> Result<bool> {
+        for (page, rows) in pages {
+            let words: Vec<u32> = rows.iter().map(word_of).collect();
+            let place = *page as usize * 2;
+            let Some(place) = directory.get_mut(place..place + 2) else {
+                return Ok(false);
+            };
+            let Some(chunk) = self.slabs.store(&words)? else {
+                return Ok(false);
+            };
+            place.copy_from_slice(&[chunk.place(), words.len() as u32]);
+            stored.push((*page, chunk));
+        }
+        Ok(true)
     }
 
     fn put(&self, key: CodeKey, segment: &CodeSegment, state: CodeState) -> bool {
@@ -258,7 +345,8 @@ impl Tables {
     }
 
     fn release_memory(&mut self, table: &StoredTable) {
-        for stored in table.rows.iter().chain(&table.pages) {
+        let all = table.rows.iter().chain(&table.pages);
+        for stored in all.chain(table.replaced.values()) {
             self.slabs.release(stored);
         }
     }

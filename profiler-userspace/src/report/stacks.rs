@@ -93,6 +93,13 @@ pub(crate) fn on_tables(loaded: &Loaded) -> Vec<Finding> {
             counted(loaded.rules_refused as u64, "rule"),
         )));
     }
+    if loaded.functions_left_out > 0 {
+        findings.push(Finding::note(format!(
+            "{} without unwind instructions left unread, as reading {} had taken 1% of a CPU; a longer recording reads more",
+            counted(loaded.functions_left_out as u64, "place"),
+            counted(loaded.functions as u64, "function"),
+        )));
+    }
     for (runtime, why) in &loaded.runtimes_left_out {
         findings.push(Finding::note(format!(
             "{runtime}: only native frames are shown, because {why}"

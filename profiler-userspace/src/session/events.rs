@@ -12,7 +12,6 @@ use crate::process::{
 };
 use crate::runtime;
 use crate::unwind::loader::CodeKeys as _;
-use crate::unwind::loader::Depth;
 use std::time::{Duration, Instant};
 
 /// A process is young for this long. Those that are older have loaded what they begin with.
@@ -45,30 +44,37 @@ impl EventHandler {
     /// Takes in all events that are in the queue; returns whether one asks for a drain.
     pub(super) fn take_in(&mut self, kernel: &mut Kernel) -> bool {
         let mut drain = false;
-        let mut unpublished = Vec::new();
+        let (mut unknown, mut undescribed) = (Vec::new(), Vec::new());
         while let Some(event) = kernel.next_event() {
             match event {
                 KernelEvent::Mapping(event) => self.take_in_mapping(kernel, &event),
                 KernelEvent::Function(event) => self.take_in_function(kernel, &event),
                 KernelEvent::NewProcess(process_key) => self.meet(kernel, process_key),
                 KernelEvent::UnknownCode(process_key, address) => {
-                    unpublished.push((process_key, address, Depth::Described));
+                    unknown.push((process_key, address));
                 }
                 KernelEvent::UndescribedCode(process_key, address) => {
-                    unpublished.push((process_key, address, Depth::Code));
+                    undescribed.push((process_key, address));
                 }
                 KernelEvent::HalfFull => drain = true,
             }
         }
         // The mapping event for the address comes behind this one.
-        for (process_key, address, depth) in unpublished {
+        for (process_key, address) in unknown {
             self.meet(kernel, process_key);
             if let Some(tables) = &mut self.tables {
                 let processes = &mut self.processes;
                 tables
                     .loader
-                    .load_at(kernel, processes, process_key, address, depth);
+                    .load_at(kernel, processes, process_key, address);
             }
+        }
+        if !undescribed.is_empty()
+            && let Some(tables) = &mut self.tables
+        {
+            tables
+                .loader
+                .read_functions(kernel, &mut self.processes, &undescribed);
         }
         drain
     }

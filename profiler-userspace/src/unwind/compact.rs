@@ -121,7 +121,78 @@ impl Writer {
     }
 }
 
+/// A page's rows, with others from the first of `new` on up to `end`, both offsets in the page.
+pub(super) fn lay_over(rows: &[Row], new: &[Row], end: u32) -> Vec<Row> {
+    let Some(first) = new.first() else {
+        return rows.to_vec();
+    };
+    let behind = rows.partition_point(|row| u32::from(row.low) <= end);
+    // What held at the end holds there again.
+    let at_end = rows[..behind].last().and_then(|last| {
+        let low = u16::try_from(end).ok()?;
+        Some(Row { low, ..*last })
+    });
+    let before = rows.iter().take_while(|row| row.low < first.low).copied();
+    let mut all: Vec<Row> = before.chain(new.iter().copied()).collect();
+    all.extend(at_end);
+    all.extend(rows[behind..].iter().copied());
+    all.dedup_by_key(|row| row.rule);
+    all
+}
+
 /// Rows and pages are fewer than bytes of code, whose number is bounded.
 fn place(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
+
+    fn rule_at(rows: &[Row], low: u32) -> u16 {
+        let behind = rows.partition_point(|row| u32::from(row.low) <= low);
+        rows[behind - 1].rule
+    }
+
+    fn rows(from: u32, rules: &[(u8, u16)]) -> Vec<Row> {
+        let mut low = from;
+        let row = |&(gap, rule): &(u8, u16)| {
+            let row = Row {
+                low: low as u16,
+                rule,
+            };
+            low += 1 + u32::from(gap);
+            row
+        };
+        rules.iter().map(row).collect()
+    }
+
+    proptest! {
+        /// Where others are laid these hold, and elsewhere what held before.
+        #[test]
+        fn rows_that_are_laid_over_others_hold_there_and_nowhere_else(
+            before in proptest::collection::vec((0u8..20, 0u16..4), 1..40),
+            new in proptest::collection::vec((0u8..20, 0u16..4), 1..10),
+            from in 0u32..400, bytes in 1u32..60,
+        ) {
+            let (before, new) = (rows(0, &before), rows(from, &new));
+            let end = u32::from(new[new.len() - 1].low) + bytes;
+            let laid = lay_over(&before, &new, end);
+            for low in 0..1000 {
+                let expected = if (from..end).contains(&low) { &new } else { &before };
+                prop_assert_eq!(rule_at(&laid, low), rule_at(expected, low));
+            }
+            prop_assert_eq!(laid[0].low, 0);
+            prop_assert!(laid.windows(2).all(|pair| pair[0].low < pair[1].low && pair[0].rule != pair[1].rule));
+        }
+    }
+
+    #[test]
+    fn rows_up_to_the_end_of_a_page_have_nothing_behind() {
+        let row = |low, rule| Row { low, rule };
+        let laid = lay_over(&[row(0, 1)], &[row(0xfff0, 2)], 1 << 16);
+        assert_eq!(laid, [row(0, 1), row(0xfff0, 2)]);
+        assert_eq!(lay_over(&laid, &[], 1 << 16), laid);
+    }
 }

@@ -13,6 +13,7 @@ mod compact;
 mod eh_frame;
 mod expression;
 mod found;
+mod functions;
 mod go;
 pub mod loader;
 pub(crate) mod offline;
@@ -20,6 +21,7 @@ mod program;
 #[cfg(test)]
 mod proof;
 mod rules;
+mod set_up;
 mod show;
 mod source;
 #[cfg(test)]
@@ -192,6 +194,15 @@ impl UnwindTable {
         table.loads = sources.loads;
         table.rules = found.rules.into_rules();
         table
+    }
+
+    /// The address of a position in the file, if it is in code.
+    pub(crate) fn address_of(&self, position: u64) -> Option<u64> {
+        let load = self
+            .loads
+            .iter()
+            .find(|load| load.file.contains(&position))?;
+        Some(load.address + (position - load.file.start))
     }
 
     /// Whether no address has a rule.

@@ -5,11 +5,15 @@
 
 use super::{CodeSegment, TableStore};
 use crate::runtime::Detected;
-use crate::unwind::{self, Depth, RuleSet, UnwindTable};
+use crate::unwind::compact::lay_over;
+use crate::unwind::functions::{Functions, Gap, ReadFunction};
+use crate::unwind::{self, RuleSet, UnwindTable, low_of, page_of};
 use foldhash::quality::RandomState;
-use profiler_common::abi::{CodeKey, TABLE_PAGE_BITS};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use profiler_common::abi::{CodeKey, Row, Rule, TABLE_PAGE_BITS};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, hash_map};
 use std::hash::BuildHasher as _;
+use std::ops::Range;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// What has been loaded.
@@ -39,7 +43,17 @@ pub(crate) struct Loaded {
     pub(crate) runtimes_left_out: BTreeMap<String, &'static str>,
     /// The time that making them took.
     pub(crate) time: Duration,
+    /// Functions that nothing describes and whose rows were read from their code.
+    pub(crate) functions: usize,
+    /// How often a function was left out, because reading others had taken as long as it may.
+    pub(crate) functions_left_out: usize,
 }
+
+/// In so many places of one file code is known not to be followed, at most.
+const MAX_GIVEN_UP: usize = 1024;
+
+/// What is kept of a table with code that nothing describes and that was not read: all but the rows.
+pub(super) type Outline = UnwindTable;
 
 /// A table, and the files it is installed for.
 struct CachedTable<T> {
@@ -47,6 +61,24 @@ struct CachedTable<T> {
     keys: Vec<CodeKey>,
     /// Its sequence number.
     order: usize,
+    /// None where everything is described or was read.
+    outline: Option<Arc<Outline>>,
+    /// The rows of pages, by number, that functions were put into or looked for in: reading them from the kernel takes longer.
+    pages: HashMap<u32, Vec<Row>>,
+}
+
+impl<T> CachedTable<T> {
+    /// The rows of a page.
+    fn rows<S: TableStore<Stored = T>>(
+        &mut self,
+        store: &S,
+        page: u32,
+    ) -> Result<&mut Vec<Row>, S::Error> {
+        Ok(match self.pages.entry(page) {
+            hash_map::Entry::Occupied(page) => page.into_mut(),
+            hash_map::Entry::Vacant(free) => free.insert(store.rows(&self.stored, page)?),
+        })
+    }
 }
 
 /// A table's identity: a hash of its contents that cannot be foreseen. A file with many copies, as in
@@ -63,8 +95,8 @@ pub(super) struct TableCache<S: TableStore> {
     tables: HashMap<Contents, CachedTable<S::Stored>>,
     /// Files that are installed, including those without a table.
     published: HashMap<CodeKey, Option<Contents>>,
-    /// Those of them with code that nothing describes and that was not read.
-    unread: HashSet<CodeKey>,
+    /// Code of files that cannot be followed.
+    given_up: HashMap<CodeKey, Vec<Range<u64>>>,
     /// Files whose tables are being made.
     claimed: HashSet<CodeKey>,
     /// Files whose tables found no room: not worth trying again and again.
@@ -82,7 +114,7 @@ impl<S: TableStore> TableCache<S> {
             hasher: RandomState::default(),
             tables: HashMap::new(),
             published: HashMap::new(),
-            unread: HashSet::new(),
+            given_up: HashMap::new(),
             claimed: HashSet::new(),
             refused: HashSet::new(),
             loaded: Loaded::default(),
@@ -96,12 +128,125 @@ impl<S: TableStore> TableCache<S> {
 
     /// Whether a file's table is to be made. If so, the answer is no for others until it is
     /// [inserted](Self::insert).
-    pub(super) fn claim(&mut self, key: CodeKey, depth: Depth) -> bool {
-        let is_wanted = match depth {
-            Depth::Described => !self.published.contains_key(&key),
-            Depth::Code => !self.published.contains_key(&key) || self.unread.contains(&key),
+    pub(super) fn claim(&mut self, key: CodeKey) -> bool {
+        let is_known = self.published.contains_key(&key) || self.refused.contains(&key);
+        !is_known && self.claimed.insert(key)
+    }
+
+    /// The outline of a file's table, if some of its code has no rows yet.
+    pub(super) fn outline(&self, key: CodeKey) -> Option<Arc<Outline>> {
+        self.table(key)?.outline.clone()
+    }
+
+    fn table(&self, key: CodeKey) -> Option<&CachedTable<S::Stored>> {
+        self.tables.get(self.published.get(&key)?.as_ref()?)
+    }
+
+    /// The code around an address of a file that has no rows yet, in its page of the table and those next to it; none if the address
+    /// has a row, or cannot have one.
+    pub(super) fn gap(&mut self, key: CodeKey, address: u64) -> Option<Gap> {
+        let given_up = self.given_up.get(&key);
+        if given_up.is_some_and(|codes| codes.iter().any(|code| code.contains(&address))) {
+            return None;
+        }
+        let kept = self.rules.place(Rule::FRAME_POINTER);
+        let is_unread = |row: &&(u64, u16)| row.1 == RuleSet::MISSING || row.1 == kept;
+        let contents = self.published.get(&key)?.as_ref()?;
+        let table = self.tables.get_mut(contents)?;
+        let outline = Arc::clone(table.outline.as_ref()?);
+        let mut ranges = outline.ranges.iter().map(|range| &range.addresses);
+        let range = ranges.find(|range| range.contains(&address))?;
+        let page = page_of(address);
+        let mut rows: Vec<(u64, u16)> = Vec::new();
+        let mut end = range.end;
+        for page in page.saturating_sub(1)..=page + 1 {
+            let begin = page << TABLE_PAGE_BITS;
+            let first = begin.max(range.start);
+            if page_of(first) != page || first >= range.end {
+                continue;
+            }
+            let of_page = table.rows(&self.store, outline.page_at(first)?).ok()?;
+            rows.extend(
+                of_page
+                    .iter()
+                    .map(|row| (begin + u64::from(row.low), row.rule)),
+            );
+            end = range.end.min(begin + (1 << TABLE_PAGE_BITS));
+        }
+        let behind = rows.partition_point(|row| row.0 <= address);
+        let (before, after) = rows.split_at(behind);
+        let row = before.last().filter(is_unread)?;
+        let start = before.iter().rev().take_while(is_unread).last()?.0;
+        let next = after.iter().find(|row| !is_unread(row));
+        Some(Gap {
+            addresses: start.max(range.start)..next.map_or(end, |row| row.0),
+            keeps_frame_pointers: row.1 == kept,
+        })
+    }
+
+    /// Puts the rows of functions into the table of a file.
+    pub(super) fn add_functions(&mut self, key: CodeKey, functions: Functions) {
+        if !functions.read.is_empty() && self.put_functions(key, &functions.read).is_err() {
+            self.loaded.refused += 1;
+        }
+        let given_up = self.given_up.entry(key).or_default();
+        // What is left out here is looked at again, within the budget.
+        let room = MAX_GIVEN_UP.saturating_sub(given_up.len());
+        given_up.extend(functions.given_up.into_iter().take(room));
+        self.loaded.bytes = self.store.bytes();
+    }
+
+    fn put_functions(&mut self, key: CodeKey, functions: &[ReadFunction]) -> Result<(), S::Error> {
+        let stretches = functions.iter().flat_map(ReadFunction::stretches);
+        let stretches: Vec<(u64, Vec<(u64, u16)>)> = stretches
+            .map(|(end, changes)| {
+                let place = |(address, rule)| (address, self.rules.place(rule));
+                (end, changes.into_iter().map(place).collect())
+            })
+            .collect();
+        self.tell_rules();
+        let Some(Some(contents)) = self.published.get(&key) else {
+            return Ok(());
         };
-        is_wanted && !self.refused.contains(&key) && self.claimed.insert(key)
+        let Some(table) = self.tables.get_mut(contents) else {
+            return Ok(());
+        };
+        let Some(outline) = table.outline.clone() else {
+            return Ok(());
+        };
+        let mut changed = BTreeSet::new();
+        for (end, changes) in stretches {
+            for (address, rows, end) in by_page(&changes, end) {
+                let Some(number) = outline.page_at(address) else {
+                    continue;
+                };
+                let page = table.rows(&self.store, number)?;
+                *page = lay_over(page, &rows, end);
+                changed.insert(number);
+            }
+        }
+        let of_page = |number| Some((number, table.pages.get(&number)?.clone()));
+        let pages: Vec<(u32, Vec<Row>)> = changed.into_iter().filter_map(of_page).collect();
+        match self.store.replace(&mut table.stored, &table.keys, &pages)? {
+            true => self.loaded.functions += functions.len(),
+            false => {
+                self.loaded.refused += 1;
+                table.pages.clear();
+            }
+        }
+        Ok(())
+    }
+
+    /// Has the kernel half know the rules that are new.
+    fn tell_rules(&mut self) {
+        let new = &self.rules.rules()[self.known_rules..];
+        self.store.set_rules(self.known_rules, new);
+        self.known_rules = self.rules.rules().len();
+    }
+
+    /// Counts functions that are left out.
+    pub(super) fn leave_out_functions(&mut self, count: usize) {
+        self.loaded.functions_left_out += count;
     }
 
     /// Makes room in advance for a table of about so many bytes.
@@ -152,21 +297,20 @@ impl<S: TableStore> TableCache<S> {
         made: Result<UnwindTable, unwind::Error>,
         runtime: u8,
     ) -> Result<(), S::Error> {
-        let was_unread = self.unread.remove(&key);
         let mut table = match made {
             Ok(table) if !table.is_empty() => table,
             no_table => {
                 self.loaded.too_large += usize::from(no_table == Err(unwind::Error::TooLarge));
-                self.take_back(key)?;
                 self.publish_no_table(key);
                 return Ok(());
             }
         };
         table.adopt(&mut self.rules);
-        self.store
-            .set_rules(self.known_rules, &self.rules.rules()[self.known_rules..]);
-        self.known_rules = self.rules.rules().len();
-        let contents = self.hasher.hash_one((&table.rows, &table.pages));
+        self.tell_rules();
+        let is_open = table.origin.has_unread || table.origin.kept_bytes > 0;
+        // Rows of functions will be put into it, which another file need not have.
+        let whose = is_open.then_some(key);
+        let contents = self.hasher.hash_one((&table.rows, &table.pages, whose));
         if !self.tables.contains_key(&contents) {
             let Some(stored) = self.store(&table)? else {
                 self.loaded.refused += 1;
@@ -177,23 +321,23 @@ impl<S: TableStore> TableCache<S> {
             self.loaded.tables += 1;
             self.loaded.rows += table.rows.len();
             let keys = Vec::new();
+            let outline = is_open.then(|| {
+                Arc::new(Outline {
+                    ranges: table.ranges.clone(),
+                    loads: table.loads.clone(),
+                    ..Outline::default()
+                })
+            });
             self.tables.insert(
                 contents,
                 CachedTable {
                     stored,
                     keys,
                     order,
+                    outline,
+                    pages: HashMap::new(),
                 },
             );
-        }
-        if table.origin.has_unread {
-            self.unread.insert(key);
-        }
-        if was_unread {
-            if self.published.get(&key) == Some(&Some(contents)) {
-                return Ok(());
-            }
-            self.take_back(key)?;
         }
         if let Some(cached) = self.tables.get_mut(&contents) {
             cached.keys.push(key);
@@ -203,27 +347,6 @@ impl<S: TableStore> TableCache<S> {
                     .publish(key, Some(&cached.stored), &segments, runtime);
         }
         self.published.insert(key, Some(contents));
-        Ok(())
-    }
-
-    /// Takes back what is published of a file, and its table if no other file has that.
-    fn take_back(&mut self, key: CodeKey) -> Result<(), S::Error> {
-        let Some(published) = self.published.remove(&key) else {
-            return Ok(());
-        };
-        self.store.withdraw(&[key])?;
-        let Some(contents) = published else {
-            return Ok(());
-        };
-        if let Some(cached) = self.tables.get_mut(&contents) {
-            cached.keys.retain(|&other| other != key);
-            if cached.keys.is_empty()
-                && let Some(cached) = self.tables.remove(&contents)
-            {
-                self.store.release(cached.stored);
-                self.loaded.tables -= 1;
-            }
-        }
         Ok(())
     }
 
@@ -267,13 +390,40 @@ impl<S: TableStore> TableCache<S> {
         };
         for key in &keys {
             self.published.remove(key);
-            self.unread.remove(key);
         }
         self.store.withdraw(&keys)?;
         self.store.release(stored);
         self.loaded.evicted += 1;
         Ok(true)
     }
+}
+
+/// The parts of changes that are in one page each: an address in it, its rows, and where they end in it.
+fn by_page(changes: &[(u64, u16)], end: u64) -> Vec<(u64, Vec<Row>, u32)> {
+    const BYTES: u64 = 1 << TABLE_PAGE_BITS;
+    let Some(&(start, _)) = changes.first() else {
+        return Vec::new();
+    };
+    let pages = page_of(start)..=page_of(end.saturating_sub(1).max(start));
+    pages
+        .map(|page| {
+            let begin = page << TABLE_PAGE_BITS;
+            let before = changes.partition_point(|change| change.0 <= begin);
+            // What holds where the page begins.
+            let first = changes[..before]
+                .last()
+                .map(|&(_, rule)| Row { low: 0, rule });
+            let inside = changes[before..]
+                .iter()
+                .take_while(|change| change.0 < begin + BYTES);
+            let inside = inside.map(|&(address, rule)| Row {
+                low: low_of(address),
+                rule,
+            });
+            let rows = first.into_iter().chain(inside).collect();
+            (start.max(begin), rows, (end - begin).min(BYTES) as u32)
+        })
+        .collect()
 }
 
 /// The segments of a file that a table is for.
@@ -293,4 +443,27 @@ fn segments(table: &UnwindTable) -> Vec<CodeSegment> {
             })
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_divided_by_pages() {
+        let row = |low, rule| Row { low, rule };
+        assert_eq!(by_page(&[], 10), []);
+        let within = by_page(&[(0x1_0010, 3), (0x1_0020, 4)], 0x1_0030);
+        assert_eq!(within, [(0x1_0010, vec![row(0x10, 3), row(0x20, 4)], 0x30)]);
+        let across = by_page(&[(0x1_fff0, 3), (0x2_0008, 4)], 0x3_0000);
+        assert_eq!(
+            across,
+            [
+                (0x1_fff0, vec![row(0xfff0, 3)], 0x1_0000),
+                (0x2_0000, vec![row(0, 3), row(8, 4)], 0x1_0000),
+            ]
+        );
+        let from_a_page = by_page(&[(0x2_0000, 3)], 0x2_0001);
+        assert_eq!(from_a_page, [(0x2_0000, vec![row(0, 3)], 1)]);
+    }
 }

@@ -4,6 +4,7 @@
 //! In: processes, and files that the kernel half does not know. Out: jobs for the workers. Each file is opened once; one that
 //! cannot be opened is tried again when it is met again. Never names the kernel: it is given a [`TableStore`].
 
+mod budget;
 mod cache;
 mod queue;
 mod store;
@@ -16,9 +17,10 @@ pub use store::{CodeKeys, CodeSegment, TableStore};
 pub(crate) use super::Depth;
 
 use crate::object::{FileNumber, RegularFile};
-use crate::process::{Backing, BackingId, MappedFile, Owner, ProcessKey, Processes, vdso};
+use crate::process::{Backing, BackingId, MappedFile, Owner, Place, ProcessKey, Processes, vdso};
 use profiler_common::abi::CodeKey;
-use std::collections::HashSet;
+use queue::Wanted;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -51,7 +53,7 @@ impl<S: TableStore> TableLoader<S> {
         let key = vdso::mapping().and_then(|mapping| keys.code_key_at(mapping.start));
         if let (Some(key), Some(image)) = (key, vdso::image()) {
             self.workers
-                .push(Priority::High, key, image.file, Depth::Code);
+                .push(Priority::High, key, image.file, Wanted::Table(Depth::Code));
         }
     }
 
@@ -125,8 +127,8 @@ impl<S: TableStore> TableLoader<S> {
         processes: &Processes,
         process_key: ProcessKey,
     ) {
-        let urgent = (Priority::High, Depth::Described);
-        self.load_mapped(keys, (processes, process_key), urgent, |_| true);
+        let soon = (Priority::High, Depth::Described);
+        self.load_mapped(keys, (processes, process_key), soon, |_| true);
     }
 
     fn load_mapped(
@@ -147,77 +149,60 @@ impl<S: TableStore> TableLoader<S> {
             };
             if is_wanted(file)
                 && !self.opened.contains(&file.number)
-                && self.open(
-                    keys,
-                    processes,
-                    (process_key, mapping),
-                    backing,
-                    priority,
-                    depth,
-                )
+                && let Some(opened) = open(processes, (process_key, mapping), backing)
+                && self.load(keys, priority, &opened, depth)
             {
                 self.opened.insert(file.number);
             }
         }
     }
 
-    /// Loads the code that a walk came to and did not know, or that its file's table leaves out.
+    /// Loads the code that a walk came to and did not know.
     pub(crate) fn load_at(
         &mut self,
         keys: &mut impl CodeKeys,
         processes: &mut Processes,
         process_key: ProcessKey,
         address: u64,
-        depth: Depth,
     ) {
-        let place = |processes: &Processes| processes.get(process_key)?.place(address);
-        if place(processes).is_none() {
-            processes.look(process_key);
-        }
-        if let Some(place) = place(processes) {
-            // Reading code takes time, and walks go on without.
-            let priority = match depth {
-                Depth::Described => Priority::High,
-                Depth::Code => Priority::Low,
-            };
-            self.open(
-                keys,
-                processes,
-                (process_key, place.mapping),
-                place.backing,
-                priority,
-                depth,
-            );
+        if let Some(place) = place(processes, process_key, address)
+            && let Some(opened) = open(processes, (process_key, place.mapping), place.backing)
+        {
+            self.load(keys, Priority::High, &opened, Depth::Described);
         }
     }
 
-    fn open(
-        &self,
+    /// Has the functions read that walks came to and that the tables of their files leave out. Walks go on without.
+    pub(crate) fn read_functions(
+        &mut self,
         keys: &mut impl CodeKeys,
-        processes: &Processes,
-        (process_key, mapping): (ProcessKey, Range<u64>),
-        backing: BackingId,
-        priority: Priority,
-        depth: Depth,
-    ) -> bool {
-        let owner = Owner {
-            process_key,
-            mapping,
-            seen: SystemTime::now(),
-        };
-        let opened = match processes.backing(backing) {
-            // Known as code that has no table, it is walked as other memory is.
-            Backing::Memory { .. } => processes.open_shared_memory(&owner),
-            _ => processes.open(backing, &[owner]).map(|opened| opened.file),
-        };
-        opened.is_some_and(|opened| self.load(keys, priority, &opened, depth))
+        processes: &mut Processes,
+        met: &[(ProcessKey, u64)],
+    ) {
+        let mut files: HashMap<BackingId, (ProcessKey, Range<u64>, Vec<u64>)> = HashMap::new();
+        for &(process_key, address) in met {
+            if let Some(place) = place(processes, process_key, address) {
+                let none_yet = || (process_key, place.mapping, Vec::new());
+                let file = files.entry(place.backing).or_insert_with(none_yet);
+                file.2.push(place.offset);
+            }
+        }
+        for (backing, (process_key, mapping, positions)) in files {
+            let Some(opened) = open(processes, (process_key, mapping), backing) else {
+                continue;
+            };
+            if let Some(key) = keys.code_key(&opened.file) {
+                let wanted = Wanted::Functions(positions);
+                self.workers.push(Priority::Low, key, opened.file, wanted);
+            }
+        }
     }
 
     /// Loads the table of a file of which it is known what the kernel half knows it by.
     pub(crate) fn load_known(&self, key: CodeKey, opened: &RegularFile) {
         if let Ok(file) = opened.file.try_clone() {
             self.workers
-                .push(Priority::High, key, file, Depth::Described);
+                .push(Priority::High, key, file, Wanted::Table(Depth::Described));
         }
     }
 
@@ -231,13 +216,40 @@ impl<S: TableStore> TableLoader<S> {
         let (Some(key), Ok(file)) = (keys.code_key(&opened.file), opened.file.try_clone()) else {
             return false;
         };
-        self.workers.push(priority, key, file, depth);
+        self.workers.push(priority, key, file, Wanted::Table(depth));
         true
     }
 
     /// What has been loaded by now.
     pub(crate) fn loaded(&self) -> Loaded {
         self.workers.loaded()
+    }
+}
+
+/// What a process has mapped at an address.
+fn place(processes: &mut Processes, process_key: ProcessKey, address: u64) -> Option<Place> {
+    let place = |processes: &Processes| processes.get(process_key)?.place(address);
+    if place(processes).is_none() {
+        processes.look(process_key);
+    }
+    place(processes)
+}
+
+/// Opens the file of a mapping.
+fn open(
+    processes: &Processes,
+    (process_key, mapping): (ProcessKey, Range<u64>),
+    backing: BackingId,
+) -> Option<RegularFile> {
+    let owner = Owner {
+        process_key,
+        mapping,
+        seen: SystemTime::now(),
+    };
+    match processes.backing(backing) {
+        // Known as code that has no table, it is walked as other memory is.
+        Backing::Memory { .. } => processes.open_shared_memory(&owner),
+        _ => processes.open(backing, &[owner]).map(|opened| opened.file),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Jobs on their way to the threads that make unwind tables.
 //!
 //! In: open files, and how soon their tables are needed. Out: one job at a time, those of high priority first.
-//! One of the workers takes no others once sampling has begun, so that these wait behind no normal job that is taken from then on.
+//! One of the workers takes no others once walks come to files, and no large ones, so that the rest waits behind none of these.
 
 use super::{Depth, lock};
 use profiler_common::abi::CodeKey;
@@ -20,11 +20,20 @@ pub(crate) enum Priority {
     Low,
 }
 
-/// A file whose table is to be made.
+/// What is to be made of a file.
+#[derive(Debug)]
+pub(super) enum Wanted {
+    /// Its table.
+    Table(Depth),
+    /// Rows of the functions around these positions in it.
+    Functions(Vec<u64>),
+}
+
+/// A file of which something is to be made.
 pub(super) struct Job {
     pub(super) key: CodeKey,
     pub(super) file: File,
-    pub(super) depth: Depth,
+    pub(super) wanted: Wanted,
     /// About how much there is to do: the file's size in bytes.
     size: u64,
 }
@@ -33,13 +42,17 @@ pub(super) struct Job {
 const LARGE_BYTES: u64 = 8 << 20;
 
 impl Job {
-    /// A file's table is to be made.
-    pub(super) fn new(key: CodeKey, file: File, depth: Depth) -> Self {
-        let bytes = file.metadata().map_or(0, |metadata| metadata.len());
+    /// This is to be made of a file.
+    pub(super) fn new(key: CodeKey, file: File, wanted: Wanted) -> Self {
+        let bytes = match wanted {
+            Wanted::Table(_) => file.metadata().map_or(0, |metadata| metadata.len()),
+            // The table that they go into is made before.
+            Wanted::Functions(_) => LARGE_BYTES,
+        };
         Self {
             key,
             file,
-            depth,
+            wanted,
             size: bytes.min(LARGE_BYTES),
         }
     }
@@ -70,9 +83,11 @@ impl State {
     }
 
     fn pop(&mut self, least: Priority) -> Option<(Priority, Job)> {
-        let high = self.high.pop_front().map(|job| (Priority::High, job));
-        high.or_else(|| {
-            let takes_all = least == Priority::Low || self.preparing;
+        let takes_all = least == Priority::Low || self.preparing;
+        // What comes meanwhile may be small, and need not wait for what is large.
+        let is_taken = |job: &mut Job| takes_all || job.size < LARGE_BYTES;
+        let high = self.high.pop_front_if(is_taken);
+        high.map(|job| (Priority::High, job)).or_else(|| {
             let low = takes_all.then(|| self.low.pop_front())?;
             low.map(|job| (Priority::Low, job))
         })
@@ -184,7 +199,25 @@ mod tests {
             inode,
             modified: 1,
         };
-        Job::new(key, File::open("/dev/null").unwrap(), Depth::Described)
+        let file = File::open("/dev/null").unwrap();
+        Job::new(key, file, Wanted::Table(Depth::Described))
+    }
+
+    #[test]
+    fn large_jobs_are_left_to_the_worker_for_all() {
+        let queue = JobQueue::default();
+        let large = Job {
+            size: LARGE_BYTES,
+            ..job(1)
+        };
+        queue.push(Priority::High, large);
+        let waits = std::thread::scope(|scope| {
+            let thread = scope.spawn(|| queue.pop(Priority::High).key.inode);
+            assert_eq!(queue.pop(Priority::Low).key.inode, 1);
+            queue.push(Priority::High, job(2));
+            thread.join().unwrap()
+        });
+        assert_eq!(waits, 2);
     }
 
     #[test]

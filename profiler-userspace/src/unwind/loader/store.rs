@@ -40,6 +40,16 @@ pub trait TableStore: Send + 'static {
         segments: &[CodeSegment],
         runtime: u8,
     ) -> usize;
+    /// The rows of one page of a table, by its number among those stored.
+    fn rows(&self, table: &Self::Stored, page: u32) -> Result<Vec<Row>, Self::Error>;
+    /// Puts others in the place of the rows of some pages of a table, which is published for `keys`; false if there is no room, and
+    /// nothing is changed. No walk sees some of these pages as they were and others as they are.
+    fn replace(
+        &mut self,
+        table: &mut Self::Stored,
+        keys: &[CodeKey],
+        pages: &[(u32, Vec<Row>)],
+    ) -> Result<bool, Self::Error>;
     /// When a walk last came to the file's code, in [`used_clock`](profiler_common::abi::used_clock)'s
     /// terms; zero if none did.
     fn last_used(&self, key: CodeKey) -> u64;

@@ -3,12 +3,14 @@
 //! In: jobs. Out: tables in the kernel, and [`Loaded`], which counts them. A file that is no object, or has no unwind
 //! instructions, is published as such and walked by frame pointers.
 
+use super::budget::Budget;
 use super::cache::{Loaded, TableCache};
-use super::queue::{Job, JobQueue, Priority};
-use super::{Depth, TableStore, lock};
+use super::queue::{Job, JobQueue, Priority, Wanted};
+use super::{TableStore, lock};
 use crate::priority::RaisedPriority;
 use crate::runtime;
-use crate::unwind::UnwindTable;
+use crate::unwind::functions::Functions;
+use crate::unwind::{Depth, UnwindTable};
 use profiler_common::abi::CodeKey;
 use std::fs::File;
 use std::sync::{Arc, Mutex};
@@ -18,6 +20,7 @@ use std::time::Instant;
 pub(super) struct Workers<S: TableStore> {
     queue: Arc<JobQueue>,
     cache: Arc<Mutex<TableCache<S>>>,
+    budget: Arc<Mutex<Budget>>,
 }
 
 impl<S: TableStore> Workers<S> {
@@ -30,6 +33,7 @@ impl<S: TableStore> Workers<S> {
         let workers = Self {
             queue: Arc::new(JobQueue::default()),
             cache: Arc::new(Mutex::new(TableCache::new(store))),
+            budget: Arc::new(Mutex::new(Budget::new())),
         };
         workers.spawn("unwind-tables", Priority::Low)?;
         workers.spawn("unwind-urgent", Priority::High)?;
@@ -38,6 +42,7 @@ impl<S: TableStore> Workers<S> {
 
     fn spawn(&self, name: &str, least: Priority) -> std::io::Result<()> {
         let (queue, cache) = (Arc::clone(&self.queue), Arc::clone(&self.cache));
+        let budget = Arc::clone(&self.budget);
         // Nobody waits for its end: what it does is of no use once sampling is over.
         let _thread = std::thread::Builder::new()
             .name(name.to_owned())
@@ -47,15 +52,20 @@ impl<S: TableStore> Workers<S> {
                     let raised = RaisedPriority::new();
                     let job = queue.pop(least);
                     let _raised = (job.priority == Priority::High).then_some(raised);
-                    run(&job, &cache);
+                    match &job.wanted {
+                        Wanted::Table(depth) => make_table(&job, *depth, &cache),
+                        Wanted::Functions(positions) => {
+                            read_functions(&job, positions, &cache, &mut lock(&budget));
+                        }
+                    }
                 }
             })?;
         Ok(())
     }
 
-    /// Asks for a file's table. A file that is published as deep is left alone.
-    pub(super) fn push(&self, priority: Priority, key: CodeKey, file: File, depth: Depth) {
-        self.queue.push(priority, Job::new(key, file, depth));
+    /// Asks for something of a file. If it is its table, a file that has one is left alone.
+    pub(super) fn push(&self, priority: Priority, key: CodeKey, file: File, wanted: Wanted) {
+        self.queue.push(priority, Job::new(key, file, wanted));
     }
 
     /// Whether all that was asked for is in place.
@@ -85,14 +95,45 @@ impl<S: TableStore> Workers<S> {
 }
 
 /// Makes a file's table and puts it in place. It is made without holding the others up.
-fn run<S: TableStore>(job: &Job, cache: &Mutex<TableCache<S>>) {
+fn make_table<S: TableStore>(job: &Job, depth: Depth, cache: &Mutex<TableCache<S>>) {
     let began = Instant::now();
-    if !lock(cache).claim(job.key, job.depth) {
+    if !lock(cache).claim(job.key) {
         return;
     }
     // The memory is made meanwhile.
-    let table =
-        UnwindTable::read_expecting(&job.file, job.depth, |bytes| lock(cache).reserve(bytes));
+    let table = UnwindTable::read_expecting(&job.file, depth, |bytes| lock(cache).reserve(bytes));
     let runtime = runtime::detect(&job.file);
     lock(cache).insert(job.key, table, runtime, began);
+}
+
+/// At most so many functions are read at a time: others wait for the table's rows meanwhile.
+const MOST_AT_ONCE: usize = 64;
+
+/// Reads the functions around these positions in a file whose table leaves them out, as far as there is time.
+fn read_functions<S: TableStore>(
+    job: &Job,
+    positions: &[u64],
+    cache: &Mutex<TableCache<S>>,
+    budget: &mut Budget,
+) {
+    let Some(outline) = lock(cache).outline(job.key) else {
+        return;
+    };
+    let mut addresses: Vec<u64> = positions
+        .iter()
+        .filter_map(|position| outline.address_of(*position))
+        .collect();
+    addresses.sort_unstable();
+    addresses.dedup();
+    let mut left = addresses.as_slice();
+    while !left.is_empty() && budget.has_time() {
+        let (now, later) = left.split_at(left.len().min(MOST_AT_ONCE));
+        left = later;
+        budget.spend(|| {
+            let gap = |address| lock(cache).gap(job.key, address);
+            let functions = Functions::around(&job.file, now, gap);
+            lock(cache).add_functions(job.key, functions);
+        });
+    }
+    lock(cache).leave_out_functions(left.len());
 }

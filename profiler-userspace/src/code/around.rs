@@ -1,0 +1,185 @@
+//! The function around an address that nothing describes, by the bytes nearby: its beginning alone, never the file's list.
+//!
+//! In: an address, and the code around it that is not described. Out: where its function may begin, the nearest place first, and the
+//! bytes from there to where the next may. No more than 64 KiB to either side are read, however large the file is.
+
+use super::image::Image;
+use super::signs::{Sign, places};
+use super::undescribed::Undescribed;
+use crate::object::Bounded;
+use std::fs::File;
+use std::ops::Range;
+
+/// How far a function's beginning is looked for before an address, in bytes.
+const MAX_FUNCTION_BYTES: u64 = 64 << 10;
+
+/// How much is read at a time, in bytes.
+const WINDOW_BYTES: u64 = 4096;
+
+/// So many bytes before and behind a place tell whether a function begins there.
+const MARGIN: u64 = 32;
+
+/// How much of a file's headers is read, in bytes.
+const MAX_HEADER_BYTES: u64 = 1 << 20;
+
+/// At so many places before an address a function is supposed to begin, until one proves right.
+const MAX_TRIES: usize = 6;
+
+/// The functions around addresses of a file.
+pub(crate) struct Functions<'f> {
+    image: Image<'f>,
+    file: &'f File,
+}
+
+impl<'f> Functions<'f> {
+    /// The data that [`of`](Self::of) needs.
+    pub(crate) fn headers(file: &'f File) -> Bounded<'f> {
+        Bounded::with_budget(file, MAX_HEADER_BYTES)
+    }
+
+    /// Those of a file with these headers; none if it is no file with such code.
+    pub(crate) fn of(headers: &'f Bounded<'f>, file: &'f File) -> Option<Self> {
+        let image = Image::read(headers)?;
+        Some(Self { image, file })
+    }
+
+    /// The functions that an address may lie in, the likeliest first. `gap`: the code around it that is not described, or less.
+    pub(crate) fn around(
+        &self,
+        address: u64,
+        gap: &Range<u64>,
+    ) -> impl Iterator<Item = Undescribed> {
+        let section = self.image.code_at(address).unwrap_or(address..address);
+        let gap = gap.start.max(section.start)..gap.end.min(section.end);
+        let end = end(&self.image, self.file, address, &gap);
+        // What goes before the gap is another function.
+        let first = self.image.skip_padding(gap.start);
+        let is_near = first <= address && address - first < MAX_FUNCTION_BYTES;
+        let mut next = Some(address);
+        let begins = std::iter::from_fn(move || {
+            let found = nearest(&self.image, self.file, next?, &gap, Sign::Jump)?;
+            next = found.0.checked_sub(1);
+            Some(found)
+        });
+        let first = is_near.then_some((first, Sign::Jump));
+        begins
+            .take(MAX_TRIES)
+            .chain(first)
+            .map(move |(begin, sign)| {
+                let bytes = usize::try_from(end - begin).unwrap_or(0);
+                let bytes = self.image.bytes(self.file, begin, bytes);
+                let mut code = Undescribed::default();
+                match sign {
+                    Sign::Certain => code.certain.push(begin),
+                    Sign::Return | Sign::Jump => code.likely.push(begin),
+                }
+                code.parts.push((begin, bytes));
+                code
+            })
+    }
+}
+
+/// The beginning of the function around an address in a gap between descriptions; none if there is none near before it.
+pub(super) fn begin(image: &Image<'_>, file: &File, address: u64, gap: &Range<u64>) -> Option<u64> {
+    nearest(image, file, address, gap, Sign::Return).map(|(begin, _)| begin)
+}
+
+/// The nearest place before an address where a function seems to begin, by no less than this sign.
+fn nearest(
+    image: &Image<'_>,
+    file: &File,
+    address: u64,
+    gap: &Range<u64>,
+    least: Sign,
+) -> Option<(u64, Sign)> {
+    let lowest = gap.start.max(address.saturating_sub(MAX_FUNCTION_BYTES));
+    let mut end = address.saturating_add(1).min(gap.end);
+    while end > lowest {
+        let start = lowest.max(end.saturating_sub(WINDOW_BYTES));
+        let from = gap.start.max(start.saturating_sub(MARGIN));
+        let to = gap.end.min(end.saturating_add(MARGIN));
+        let code = image.bytes(file, from, usize::try_from(to - from).ok()?);
+        let mut places = places(from, code.len()).rev();
+        let found = places.find_map(|at| {
+            let is_within = (start..end).contains(&from.wrapping_add(at as u64));
+            let sign = Sign::at(&code, at).filter(|&sign| is_within && sign <= least)?;
+            Some((from + at as u64, sign))
+        });
+        if found.is_some() {
+            return found;
+        }
+        end = start;
+    }
+    None
+}
+
+/// Where the function around an address ends at the latest: where another begins, or so far behind it that none does.
+fn end(image: &Image<'_>, file: &File, address: u64, gap: &Range<u64>) -> u64 {
+    let highest = gap.end.min(address.saturating_add(MAX_FUNCTION_BYTES));
+    let mut start = address.saturating_add(1);
+    while start < highest {
+        let end = highest.min(start.saturating_add(WINDOW_BYTES));
+        let from = gap.start.max(start.saturating_sub(MARGIN));
+        let to = gap.end.min(end.saturating_add(MARGIN));
+        let code = image.bytes(file, from, usize::try_from(to - from).unwrap_or(0));
+        let found = places(from, code.len()).find(|&at| {
+            let is_within = (start..end).contains(&from.wrapping_add(at as u64));
+            is_within && Sign::at(&code, at).is_some_and(|sign| sign <= Sign::Return)
+        });
+        if let Some(found) = found {
+            return from + found as u64;
+        }
+        start = end;
+    }
+    highest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_of_a_program_that_keeps_frame_pointers_are_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let (source, program) = (folder.path().join("a.c"), folder.path().join("a"));
+        let body = "volatile int v; int main(void) { return 0; }\n";
+        let functions = (0..40).map(|number| {
+            format!("int f{number}(int a) {{ for (int i = 0; i < a; i++) v += i * {number}; return v; }}\n")
+        });
+        let text: String = std::iter::once(body.to_owned()).chain(functions).collect();
+        std::fs::write(&source, text).unwrap();
+        let built = std::process::Command::new("gcc")
+            .args([
+                "-O1",
+                "-fno-omit-frame-pointer",
+                "-falign-functions=16",
+                "-o",
+            ])
+            .args([&program, &source])
+            .status();
+        assert!(built.unwrap().success());
+        let file = File::open(&program).unwrap();
+        let data = Bounded::with_budget(&file, 1 << 20);
+        let image = Image::read(&data).unwrap();
+        let elf = crate::object::Elf::read(&file).unwrap();
+        let mut seen = 0;
+        elf.each_function(&file, |function| {
+            let Some(at) = function.address.filter(|_| function.name.starts_with(b"f")) else {
+                return;
+            };
+            if function.size == 0 || !function.name[1..].iter().all(u8::is_ascii_digit) {
+                return;
+            }
+            let code = image.code_at(at.0).unwrap();
+            for address in at.0..at.0 + function.size {
+                assert_eq!(
+                    begin(&image, &file, address, &code),
+                    Some(at.0),
+                    "{address:#x}"
+                );
+            }
+            seen += 1;
+        });
+        assert_eq!(seen, 40);
+    }
+}

@@ -1,0 +1,115 @@
+//! What speaks for it that a function begins at a place in code, by the bytes there and before it.
+//!
+//! In: bytes. Out: a [`Sign`]. Never reads a file.
+
+use super::context::ENDBR64;
+use super::image::{ALIGNMENT, is_padding};
+
+/// The byte that fills the space between functions where it does not run.
+pub(super) const INT3: u8 = 0xcc;
+
+/// What speaks for it that a function begins at a place, the best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Sign {
+    /// It sets up a frame, or follows what never runs.
+    Certain,
+    /// Before it stand a return, and instructions that do nothing.
+    Return,
+    /// Before it stand a jump, and instructions that do nothing: it may be a label as well.
+    Jump,
+}
+
+impl Sign {
+    /// That at an offset in code, as far as the bytes around it tell.
+    pub(super) fn at(code: &[u8], at: usize) -> Option<Self> {
+        if sets_up_frame(&code[at..]) || follows_int3(code, at) {
+            Some(Self::Certain)
+        } else if follows_nops(code, at, returns) {
+            Some(Self::Return)
+        } else {
+            follows_nops(code, at, ends_function).then_some(Self::Jump)
+        }
+    }
+}
+
+/// The offsets in so many bytes of code, the first at this address, where a function can begin.
+pub(super) fn places(address: u64, bytes: usize) -> impl DoubleEndedIterator<Item = usize> {
+    let first = (address.next_multiple_of(ALIGNMENT) - address) as usize;
+    (first..bytes).step_by(ALIGNMENT as usize)
+}
+
+/// Whether a function sets up its frame in its first instructions: `push rbp; mov rbp, rsp`, behind `endbr64` where the processor
+/// checks the targets of jumps.
+pub(super) fn sets_up_frame(code: &[u8]) -> bool {
+    let code = code.strip_prefix(&ENDBR64).unwrap_or(code);
+    code.starts_with(b"\x55\x48\x89\xe5") || code.starts_with(b"\x55\x48\x8b\xec")
+}
+
+/// Whether at this offset something begins that stands behind the end of a function and what fills up to it.
+pub(super) fn follows_filling(code: &[u8], at: usize) -> bool {
+    follows_int3(code, at) || follows_nops(code, at, returns)
+}
+
+/// Whether at this offset something begins that stands behind filling that does not run.
+fn follows_int3(code: &[u8], at: usize) -> bool {
+    let (before, behind) = code.split_at(at);
+    if behind.first().is_none_or(|&first| first == INT3) {
+        return false;
+    }
+    let filling = before.iter().rev().take_while(|&&byte| byte == INT3);
+    match filling.count() {
+        // Instructions hold such bytes, too, but hardly two.
+        2.. => true,
+        1 => ends_function(&before[..before.len() - 1]),
+        _ => false,
+    }
+}
+
+/// Whether the end of a function, and nothing but instructions that do nothing, stand at the end of these bytes. GCC fills so, also
+/// between such an end and a label of the same function: there a function is split in two.
+fn follows_nops(code: &[u8], at: usize, is_end: impl Fn(&[u8]) -> bool) -> bool {
+    let (before, behind) = code.split_at(at);
+    // The last byte of instructions that do nothing; most others are told apart by it.
+    let may_be_filling = matches!(before.last(), Some(0x00 | 0x90));
+    if !may_be_filling || behind.first().is_none_or(|&first| first == INT3) {
+        return false;
+    }
+    (1..ALIGNMENT as usize).any(|filling| {
+        before.len() > filling
+            && is_end(&before[..before.len() - filling])
+            && is_padding(&before[before.len() - filling..], 0)
+    })
+}
+
+/// Whether these bytes end with a return.
+fn returns(code: &[u8]) -> bool {
+    code.ends_with(b"\xc3")
+}
+
+/// Whether these bytes end with a return, a jump, or what never goes on.
+fn ends_function(code: &[u8]) -> bool {
+    returns(code)
+        || code.ends_with(b"\x0f\x0b")
+        || code.len() >= 5 && code[code.len() - 5] == 0xe9
+        || code.len() >= 2 && code[code.len() - 2] == 0xeb
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_functions_are_filled_up_with_ends_them() {
+        assert!(follows_filling(b"\xc3\xcc\x41", 2));
+        assert!(follows_filling(b"\x90\xcc\xcc\x41", 3));
+        assert!(follows_filling(b"\xe9\0\0\0\0\xcc\x41", 6));
+        assert!(follows_filling(b"\xc3\x66\x90\x41", 3));
+        assert!(
+            !follows_filling(b"\x90\xcc\x41", 2),
+            "a byte of an instruction"
+        );
+        assert!(!follows_filling(b"\xc3\xcc\xcc", 2), "more filling");
+        assert!(!follows_filling(b"\x90\x66\x90\x41", 3), "a label");
+        assert!(!follows_filling(b"\x41", 0));
+    }
+}

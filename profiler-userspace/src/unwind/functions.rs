@@ -1,0 +1,205 @@
+//! Rows of single functions, read from their code: of those that samples came to and that nothing describes.
+//!
+//! In: a file, addresses in it, and what of the code around each has no rows. Out: [`ReadFunction`]s, whose rules are their own.
+//! What cannot be followed gets no row.
+
+use super::found::Found;
+use super::{assembly, set_up};
+use crate::code::{self, Undescribed};
+use profiler_common::abi::Rule;
+use std::fs::File;
+use std::ops::Range;
+
+/// Code around an address of which nothing is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Gap {
+    /// Its addresses, or those near the address.
+    pub(super) addresses: Range<u64>,
+    /// Whether it is code that keeps frame pointers, as far as a sample tells.
+    pub(super) keeps_frame_pointers: bool,
+}
+
+/// What was read of a function.
+pub(super) struct ReadFunction {
+    /// Where nothing was known before.
+    pub(super) within: Range<u64>,
+    found: Found,
+}
+
+/// From this address on, this rule holds.
+pub(super) type Change = (u64, Rule);
+
+impl ReadFunction {
+    /// Its stretches of code: where each ends, and its changes, the first of which is at its beginning.
+    pub(super) fn stretches(&self) -> impl Iterator<Item = (u64, Vec<Change>)> {
+        self.found.stretches.iter().filter_map(|stretch| {
+            let addresses = &stretch.addresses;
+            let is_within =
+                self.within.start <= addresses.start && addresses.end <= self.within.end;
+            let changes = stretch.changes.start as usize..stretch.changes.end as usize;
+            let changes = self.found.changes.get(changes).unwrap_or_default();
+            let rules = self.found.rules.rules();
+            let rule = |number: u16| rules.get(usize::from(number)).copied();
+            let changes: Vec<Change> = changes
+                .iter()
+                .filter_map(|change| {
+                    let address = addresses.start + u64::from(change.after);
+                    Some((address, rule(change.rule)?))
+                })
+                .collect();
+            (is_within && !changes.is_empty()).then_some((addresses.end, changes))
+        })
+    }
+
+    fn covers(&self, address: u64) -> bool {
+        self.found.touches(&(address..address + 1))
+    }
+}
+
+/// Functions that were read, and code that cannot be followed.
+#[derive(Default)]
+pub(super) struct Functions {
+    pub(super) read: Vec<ReadFunction>,
+    pub(super) given_up: Vec<Range<u64>>,
+}
+
+impl Functions {
+    /// Those around addresses of a file. `gap` says what is not known around one; none if nothing is to be read there.
+    pub(super) fn around(
+        file: &File,
+        addresses: &[u64],
+        mut gap: impl FnMut(u64) -> Option<Gap>,
+    ) -> Self {
+        let mut functions = Self::default();
+        let headers = code::Functions::headers(file);
+        let Some(all) = code::Functions::of(&headers, file) else {
+            return functions;
+        };
+        for &address in addresses {
+            if functions.has(address) {
+                continue;
+            }
+            let Some(gap) = gap(address) else { continue };
+            match function(&all, address, &gap) {
+                Ok(read) => functions.read.push(read),
+                Err(code) => functions.given_up.push(code),
+            }
+        }
+        functions
+    }
+
+    fn has(&self, address: u64) -> bool {
+        self.read.iter().any(|function| function.covers(address))
+            || self.given_up.iter().any(|code| code.contains(&address))
+    }
+}
+
+/// Rows of a function. Where code keeps frame pointers, one that begins by setting up its own needs no more than a look.
+fn rows(code: &Undescribed, keeps_frame_pointers: bool) -> Found {
+    let by_set_up = || {
+        let (begin, bytes) = code.parts.first()?;
+        set_up::describe(*begin, bytes)
+    };
+    keeps_frame_pointers
+        .then(by_set_up)
+        .flatten()
+        .unwrap_or_else(|| {
+            let mut found = Found::default();
+            assembly::describe(code, &mut found);
+            found.sort();
+            found
+        })
+}
+
+/// The function around an address; where none can be followed, the code that its address is in.
+fn function(
+    functions: &code::Functions<'_>,
+    address: u64,
+    gap: &Gap,
+) -> Result<ReadFunction, Range<u64>> {
+    let mut nearest = address..address + 1;
+    for code in functions.around(address, &gap.addresses) {
+        let found = rows(&code, gap.keeps_frame_pointers);
+        let within = gap.addresses.clone();
+        let read = ReadFunction { within, found };
+        if read.covers(address) {
+            return Ok(read);
+        }
+        if let Some((begin, bytes)) = code.parts.first()
+            && nearest.end == address + 1
+        {
+            nearest = *begin..(begin + bytes.len() as u64).max(nearest.end);
+        }
+    }
+    Err(nearest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::ElfAddress;
+    use crate::unwind::{Depth, UnwindTable};
+    use profiler_common::abi::How;
+
+    /// Where the functions of this program are looked for as if nothing described them, what is found agrees with what does.
+    #[test]
+    fn single_functions_have_the_rows_that_the_compiler_says() {
+        /// From one address to the next, in bytes.
+        const STEP: usize = 20_011;
+        let file = File::open(std::env::current_exe().unwrap()).unwrap();
+        let table = UnwindTable::read_expecting(&file, Depth::Described, |_| ()).unwrap();
+        let code = table.ranges.iter().map(|range| range.addresses.clone());
+        let code = code.max_by_key(|code| code.end - code.start).unwrap();
+        let (mut all, mut followed, mut wrong) = (0, 0, 0);
+        for address in code.clone().step_by(STEP) {
+            let described = table.rule_at(ElfAddress(address));
+            let Some(described) = described.filter(|rule| rule.how() == How::Offset) else {
+                continue;
+            };
+            all += 1;
+            let gap = Gap {
+                addresses: code.clone(),
+                keeps_frame_pointers: false,
+            };
+            let functions = Functions::around(&file, &[address], |_| Some(gap.clone()));
+            let Some(read) = functions.read.first() else {
+                assert!(functions.given_up[0].contains(&address));
+                continue;
+            };
+            followed += 1;
+            let stretches = read.stretches();
+            let around = stretches.filter(|(end, all)| (all[0].0..*end).contains(&address));
+            let changes: Vec<Change> = around.flat_map(|(_, changes)| changes).collect();
+            let rule = changes.iter().rev().find(|change| change.0 <= address);
+            let rule = rule.unwrap().1;
+            // The frame may be found by either register.
+            let is_comparable = rule.how() == How::Offset && rule.base() == described.base();
+            wrong += usize::from(is_comparable && rule.operand() != described.operand());
+        }
+        assert!(
+            all > 100 && followed * 10 > all * 8,
+            "{followed} of {all} are followed"
+        );
+        assert!(wrong * 200 <= followed, "{wrong} of {followed} are wrong");
+    }
+
+    #[test]
+    fn only_what_is_within_the_gap_counts() {
+        let mut found = Found::default();
+        let rule = found.rules.place(Rule::ENTRY);
+        found
+            .changes
+            .push(super::super::found::Change { after: 0, rule });
+        for addresses in [10..20, 20..30, 30..40] {
+            let changes = 0..1;
+            let stretch = super::super::found::Stretch { addresses, changes };
+            found.stretches.push(stretch);
+        }
+        let read = ReadFunction {
+            within: 15..30,
+            found,
+        };
+        let stretches: Vec<_> = read.stretches().collect();
+        assert_eq!(stretches, [(30, vec![(20, Rule::ENTRY)])]);
+    }
+}
