@@ -10,7 +10,7 @@ use fastrand::Rng;
 use flame_bpf::object::{Elf, ElfAddress, FileOffset};
 use flame_bpf::process::proc_maps;
 use flame_bpf::profile::{Unit, fold};
-use flame_bpf::unwind::{UnwindTable, show};
+use flame_bpf::unwind::{UnwindTable, show, stretches_around};
 
 use crate::corpus::{self, Seed};
 use crate::{inputs, memory, mutate, names, raw};
@@ -173,6 +173,13 @@ fn elf(input: &[u8]) {
     let Ok(file) = flame_bpf::object::RegularFile::in_memory("input", input) else {
         return;
     };
+    if let Ok(table) = UnwindTable::parse(input) {
+        let ranges = table.ranges.iter().take(8).map(|range| &range.addresses);
+        let addresses: Vec<u64> = ranges
+            .flat_map(|range| [range.start, range.start / 2 + range.end / 2, range.end - 1])
+            .collect();
+        black_box(stretches_around(&file.file, &addresses));
+    }
     elf.each_function(&file.file, |function| {
         black_box(function.name.len());
     });

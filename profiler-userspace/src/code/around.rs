@@ -66,7 +66,7 @@ impl<'f> Functions<'f> {
             .take(MAX_TRIES)
             .chain(first)
             .map(move |(begin, sign)| {
-                let bytes = usize::try_from(end - begin).unwrap_or(0);
+                let bytes = usize::try_from(end.saturating_sub(begin)).unwrap_or(0);
                 let bytes = self.image.bytes(self.file, begin, bytes);
                 let mut code = Undescribed::default();
                 match sign {
@@ -98,7 +98,7 @@ fn nearest(
         let start = lowest.max(end.saturating_sub(WINDOW_BYTES));
         let from = gap.start.max(start.saturating_sub(MARGIN));
         let to = gap.end.min(end.saturating_add(MARGIN));
-        let code = image.bytes(file, from, usize::try_from(to - from).ok()?);
+        let code = image.bytes(file, from, usize::try_from(to.checked_sub(from)?).ok()?);
         let mut places = places(from, code.len()).rev();
         let found = places.find_map(|at| {
             let is_within = (start..end).contains(&from.wrapping_add(at as u64));
@@ -121,7 +121,8 @@ fn end(image: &Image<'_>, file: &File, address: u64, gap: &Range<u64>) -> u64 {
         let end = highest.min(start.saturating_add(WINDOW_BYTES));
         let from = gap.start.max(start.saturating_sub(MARGIN));
         let to = gap.end.min(end.saturating_add(MARGIN));
-        let code = image.bytes(file, from, usize::try_from(to - from).unwrap_or(0));
+        let bytes = usize::try_from(to.saturating_sub(from)).unwrap_or(0);
+        let code = image.bytes(file, from, bytes);
         let found = places(from, code.len()).find(|&at| {
             let is_within = (start..end).contains(&from.wrapping_add(at as u64));
             is_within && Sign::at(&code, at).is_some_and(|sign| sign <= Sign::Return)

@@ -52,7 +52,7 @@ impl ReadFunction {
     }
 
     fn covers(&self, address: u64) -> bool {
-        self.found.touches(&(address..address + 1))
+        self.found.touches(&(address..address.saturating_add(1)))
     }
 }
 
@@ -117,7 +117,8 @@ fn function(
     address: u64,
     gap: &Gap,
 ) -> Result<ReadFunction, Range<u64>> {
-    let mut nearest = address..address + 1;
+    let alone = address..address.saturating_add(1);
+    let mut nearest = alone.clone();
     for code in functions.around(address, &gap.addresses) {
         let found = rows(&code, gap.keeps_frame_pointers);
         let within = gap.addresses.clone();
@@ -126,12 +127,31 @@ fn function(
             return Ok(read);
         }
         if let Some((begin, bytes)) = code.parts.first()
-            && nearest.end == address + 1
+            && nearest == alone
         {
-            nearest = *begin..(begin + bytes.len() as u64).max(nearest.end);
+            let end = begin.saturating_add(bytes.len() as u64);
+            nearest = *begin..end.max(alone.end);
         }
     }
     Err(nearest)
+}
+
+/// How many stretches of rows the functions around these addresses of a file have, if nothing is known of the code near them.
+pub fn stretches_around(file: &File, addresses: &[u64]) -> usize {
+    const NEAR: u64 = 1 << 16;
+    let stretches = [false, true].map(|keeps_frame_pointers| {
+        let functions = Functions::around(file, addresses, |address| {
+            let addresses = address.saturating_sub(NEAR)..address.saturating_add(NEAR);
+            Some(Gap {
+                addresses,
+                keeps_frame_pointers,
+            })
+        });
+        let read = functions.read.iter();
+        read.map(|function| function.stretches().count())
+            .sum::<usize>()
+    });
+    stretches.iter().sum()
 }
 
 #[cfg(test)]

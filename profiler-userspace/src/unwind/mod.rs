@@ -28,6 +28,7 @@ mod source;
 mod tests;
 mod x86_64;
 
+pub use functions::stretches_around;
 pub use rules::RuleSet;
 pub use show::show;
 

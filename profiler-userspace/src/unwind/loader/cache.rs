@@ -159,7 +159,7 @@ impl<S: TableStore> TableCache<S> {
         let page = page_of(address);
         let mut rows: Vec<(u64, u16)> = Vec::new();
         let mut end = range.end;
-        for page in page.saturating_sub(1)..=page + 1 {
+        for page in page.saturating_sub(1)..=(page + 1).min(u64::MAX >> TABLE_PAGE_BITS) {
             let begin = page << TABLE_PAGE_BITS;
             let first = begin.max(range.start);
             if page_of(first) != page || first >= range.end {
@@ -171,7 +171,7 @@ impl<S: TableStore> TableCache<S> {
                     .iter()
                     .map(|row| (begin + u64::from(row.low), row.rule)),
             );
-            end = range.end.min(begin + (1 << TABLE_PAGE_BITS));
+            end = range.end.min(begin.saturating_add(1 << TABLE_PAGE_BITS));
         }
         let behind = rows.partition_point(|row| row.0 <= address);
         let (before, after) = rows.split_at(behind);
@@ -415,7 +415,7 @@ fn by_page(changes: &[(u64, u16)], end: u64) -> Vec<(u64, Vec<Row>, u32)> {
                 .map(|&(_, rule)| Row { low: 0, rule });
             let inside = changes[before..]
                 .iter()
-                .take_while(|change| change.0 < begin + BYTES);
+                .take_while(|change| change.0 - begin < BYTES);
             let inside = inside.map(|&(address, rule)| Row {
                 low: low_of(address),
                 rule,
