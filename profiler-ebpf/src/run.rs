@@ -1,7 +1,7 @@
 //! What each program does, by its name in the object ([`profiler_common::programs!`]).
 //!
 //! In: the context of one run. Out: what the probe does with it. A tracepoint's program knows its event by
-//! its making: see `docs/architecture.md`.
+//! its making: see `docs/internals/architecture.md`.
 
 use crate::{
     probe::{

@@ -1,6 +1,6 @@
 //! Rules that no compiler checks: who may use whom, and where `unsafe` may be.
 //!
-//! In: the workspace's Rust files. Out: what breaks a rule, and what is about to. The rules are `docs/architecture.md`'s.
+//! In: the workspace's Rust files. Out: what breaks a rule, and what is about to. The rules are `docs/internals/architecture.md`'s.
 
 use std::path::Path;
 
