@@ -40,7 +40,7 @@ fn times(folded: &Folded, wanted: impl Fn(&Stack) -> bool) -> Times {
     }
 }
 
-/// What a run showed, what the kernel's accounts say, and the seconds that these leave out.
+/// A run, the kernel's accounts of its threads, and the seconds that these leave out.
 fn record(flags: &str, arguments: &[&str]) -> (Run, Vec<Account>, f64) {
     let workload = Program::c("wall").start(arguments);
     let before = stolen();

@@ -46,8 +46,8 @@ boundary! {
         pub tgid: u32,
         /// The process's [`SampleKey::incarnation`](super::SampleKey::incarnation).
         pub incarnation: u64,
-        /// For `UnknownCode` and `UndescribedCode`, an address in that code; for `Mapping`, where the mapping begins; for `Function`, its frame word;
-        /// otherwise zero.
+        /// For `UnknownCode` and `UndescribedCode`, an address in that code; for `Mapping`, where the mapping begins; for
+        /// `Function`, its frame word; otherwise zero.
         pub address: u64,
     }
 }

@@ -52,7 +52,7 @@ impl<'f> Functions<'f> {
         let section = self.image.code_at(address).unwrap_or(address..address);
         let gap = gap.start.max(section.start)..gap.end.min(section.end);
         let end = end(&self.image, self.file, address, &gap);
-        // What goes before the gap is another function.
+        // Another function ends where the gap begins.
         let first = self.image.skip_padding(gap.start);
         let is_near = first <= address && address - first < MAX_FUNCTION_BYTES;
         let mut next = Some(address);

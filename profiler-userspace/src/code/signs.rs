@@ -1,4 +1,4 @@
-//! What speaks for it that a function begins at a place in code, by the bytes there and before it.
+//! Signs that a function begins at a place in code, by the bytes there and before it.
 //!
 //! In: bytes. Out: a [`Sign`]. Never reads a file.
 
@@ -8,7 +8,7 @@ use super::image::{ALIGNMENT, is_padding};
 /// The byte that fills the space between functions where it does not run.
 pub(super) const INT3: u8 = 0xcc;
 
-/// What speaks for it that a function begins at a place, the best first.
+/// A sign that a function begins at a place, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Sign {
     /// It sets up a frame, or follows what never runs.

@@ -12,7 +12,7 @@ pub(super) struct CounterMap {
     cpus: usize,
     /// What is counted here, of each event.
     own: Vec<Counters>,
-    /// What was counted before the recording, of each event.
+    /// Counts of the time before the recording, of each event.
     before: Vec<Counters>,
     /// The event that counts firings which last longer than a run of a program.
     lasting: usize,

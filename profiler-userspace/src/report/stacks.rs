@@ -95,8 +95,9 @@ pub(crate) fn on_tables(loaded: &Loaded) -> Vec<Finding> {
     }
     if loaded.functions_left_out > 0 {
         findings.push(Finding::note(format!(
-            "{} without unwind instructions left unread, as reading {} had taken 1% of a CPU; a longer recording reads more",
-            counted(loaded.functions_left_out as u64, "place"),
+            "functions without unwind instructions were left unread {}, as reading {} had taken 1% of a CPU; \
+             a longer recording reads more",
+            counted(loaded.functions_left_out as u64, "time"),
             counted(loaded.functions as u64, "function"),
         )));
     }

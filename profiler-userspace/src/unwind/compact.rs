@@ -127,7 +127,7 @@ pub(super) fn lay_over(rows: &[Row], new: &[Row], end: u32) -> Vec<Row> {
         return rows.to_vec();
     };
     let behind = rows.partition_point(|row| u32::from(row.low) <= end);
-    // What held at the end holds there again.
+    // The rule that held at the end holds there again.
     let at_end = rows[..behind].last().and_then(|last| {
         let low = u16::try_from(end).ok()?;
         Some(Row { low, ..*last })

@@ -1,7 +1,7 @@
 //! Rows of single functions, read from their code: of those that samples came to and that nothing describes.
 //!
 //! In: a file, addresses in it, and what of the code around each has no rows. Out: [`ReadFunction`]s, whose rules are their own.
-//! What cannot be followed gets no row.
+//! Code that cannot be followed gets no row.
 
 use super::found::Found;
 use super::{assembly, set_up};
@@ -19,7 +19,7 @@ pub(super) struct Gap {
     pub(super) keeps_frame_pointers: bool,
 }
 
-/// What was read of a function.
+/// A function that was read.
 pub(super) struct ReadFunction {
     /// Where nothing was known before.
     pub(super) within: Range<u64>,
@@ -136,7 +136,8 @@ fn function(
     Err(nearest)
 }
 
-/// How many stretches of rows the functions around these addresses of a file have, if nothing is known of the code near them.
+/// The number of stretches of rows that the functions around these addresses of a file have, if nothing is known of the code near
+/// them: for feeding broken files.
 pub fn stretches_around(file: &File, addresses: &[u64]) -> usize {
     const NEAR: u64 = 1 << 16;
     let stretches = [false, true].map(|keeps_frame_pointers| {

@@ -110,7 +110,7 @@ fn missing_unwind_tables_are_reported_with_a_remedy() {
     assert!(with(|loaded| loaded.too_large = 2).contains("2 objects with"));
     assert!(with(|loaded| loaded.left_out = 1).contains("1 code segment"));
     assert!(with(|loaded| loaded.rules_refused = 2).contains("2 rules left out"));
-    assert!(with(|loaded| loaded.functions_left_out = 2).contains("2 places without"));
+    assert!(with(|loaded| loaded.functions_left_out = 2).contains("left unread 2 times"));
     let unknown = with(|loaded| {
         let why = "its version is not known";
         loaded.runtimes_left_out.insert("CPython 3.99".into(), why);

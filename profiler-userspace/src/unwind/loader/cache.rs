@@ -45,14 +45,15 @@ pub(crate) struct Loaded {
     pub(crate) time: Duration,
     /// Functions that nothing describes and whose rows were read from their code.
     pub(crate) functions: usize,
-    /// How often a function was left out, because reading others had taken as long as it may.
+    /// How often an address was left out, because reading functions had taken as long as it may. It counts again each second in
+    /// which samples come to it.
     pub(crate) functions_left_out: usize,
 }
 
 /// In so many places of one file code is known not to be followed, at most.
 const MAX_GIVEN_UP: usize = 1024;
 
-/// What is kept of a table with code that nothing describes and that was not read: all but the rows.
+/// A table with code that nothing describes and that was not read, without its rows.
 pub(super) type Outline = UnwindTable;
 
 /// A table, and the files it is installed for.
@@ -190,7 +191,7 @@ impl<S: TableStore> TableCache<S> {
             self.loaded.refused += 1;
         }
         let given_up = self.given_up.entry(key).or_default();
-        // What is left out here is looked at again, within the budget.
+        // Others are looked at again, within the budget.
         let room = MAX_GIVEN_UP.saturating_sub(given_up.len());
         given_up.extend(functions.given_up.into_iter().take(room));
         self.loaded.bytes = self.store.bytes();
@@ -409,7 +410,7 @@ fn by_page(changes: &[(u64, u16)], end: u64) -> Vec<(u64, Vec<Row>, u32)> {
         .map(|page| {
             let begin = page << TABLE_PAGE_BITS;
             let before = changes.partition_point(|change| change.0 <= begin);
-            // What holds where the page begins.
+            // The rule that holds where the page begins.
             let first = changes[..before]
                 .last()
                 .map(|&(_, rule)| Row { low: 0, rule });

@@ -70,7 +70,7 @@ impl<S: TableStore> TableLoader<S> {
         for opened in files.filter_map(|path| RegularFile::open(path).ok()) {
             self.load(keys, Priority::High, &opened, Depth::Code);
         }
-        self.workers.wait_until_idle();
+        self.workers.wait_until_idle(None);
     }
 
     /// Loads the tables of those files of these processes that are wanted, the first processes first, and returns when they are in
@@ -89,7 +89,7 @@ impl<S: TableStore> TableLoader<S> {
             }
             self.load_running(keys, pid, Depth::Described, &is_wanted);
         }
-        self.workers.wait_until(deadline);
+        self.workers.wait_until_idle(Some(deadline));
         self.workers.set_preparing(false);
     }
 
@@ -226,7 +226,7 @@ impl<S: TableStore> TableLoader<S> {
     }
 }
 
-/// What a process has mapped at an address.
+/// The mapping of a process at an address.
 fn place(processes: &mut Processes, process_key: ProcessKey, address: u64) -> Option<Place> {
     let place = |processes: &Processes| processes.get(process_key)?.place(address);
     if place(processes).is_none() {

@@ -20,7 +20,7 @@ pub(crate) enum Priority {
     Low,
 }
 
-/// What is to be made of a file.
+/// The work that is wanted on a file.
 #[derive(Debug)]
 pub(super) enum Wanted {
     /// Its table.
@@ -84,7 +84,7 @@ impl State {
 
     fn pop(&mut self, least: Priority) -> Option<(Priority, Job)> {
         let takes_all = least == Priority::Low || self.preparing;
-        // What comes meanwhile may be small, and need not wait for what is large.
+        // Small ones that come meanwhile need not wait for a large one.
         let is_taken = |job: &mut Job| takes_all || job.size < LARGE_BYTES;
         let high = self.high.pop_front_if(is_taken);
         high.map(|job| (Priority::High, job)).or_else(|| {
@@ -124,24 +124,20 @@ impl JobQueue {
         }
     }
 
-    /// Waits until all jobs are done.
-    pub(super) fn wait_until_idle(&self) {
-        let mut state = lock(&self.state);
-        while !state.is_idle() && !state.worker_lost {
-            state = self.wait(state);
-        }
-    }
-
     /// Says whether nothing is sampled yet.
     pub(super) fn set_preparing(&self, preparing: bool) {
         lock(&self.state).preparing = preparing;
         self.changed.notify_all();
     }
 
-    /// As [`wait_until_idle`](Self::wait_until_idle), at most until then.
-    pub(super) fn wait_until(&self, deadline: Instant) {
+    /// Waits until all jobs are done, at most until the deadline.
+    pub(super) fn wait_until_idle(&self, deadline: Option<Instant>) {
         let mut state = lock(&self.state);
         while !state.is_idle() && !state.worker_lost {
+            let Some(deadline) = deadline else {
+                state = self.wait(state);
+                continue;
+            };
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return;
@@ -253,22 +249,22 @@ mod tests {
     #[test]
     fn the_queue_is_idle_when_all_taken_jobs_are_done() {
         let queue = JobQueue::default();
-        queue.wait_until_idle();
+        queue.wait_until_idle(None);
         queue.push(Priority::Low, job(1));
         assert!(!queue.is_idle());
         let taken = queue.pop(Priority::Low);
         assert!(!queue.is_idle());
         drop(taken);
         assert!(queue.is_idle());
-        queue.wait_until_idle();
+        queue.wait_until_idle(None);
     }
 
     #[test]
     fn a_wait_with_a_deadline_ends_then_whatever_is_left_to_do() {
         let queue = JobQueue::default();
-        queue.wait_until(Instant::now() + std::time::Duration::from_secs(60));
+        queue.wait_until_idle(Some(Instant::now() + std::time::Duration::from_secs(60)));
         queue.push(Priority::Low, job(1));
-        queue.wait_until(Instant::now());
+        queue.wait_until_idle(Some(Instant::now()));
         assert_eq!(queue.pop(Priority::Low).key.inode, 1);
     }
 
@@ -298,6 +294,6 @@ mod tests {
             thread.join()
         });
         assert!(gone.is_err());
-        queue.wait_until_idle();
+        queue.wait_until_idle(None);
     }
 }

@@ -73,19 +73,14 @@ impl<S: TableStore> Workers<S> {
         self.queue.is_idle()
     }
 
-    /// Waits until all that was asked for is in place.
-    pub(super) fn wait_until_idle(&self) {
-        self.queue.wait_until_idle();
-    }
-
     /// Says whether nothing is sampled yet: all threads take all jobs.
     pub(super) fn set_preparing(&self, preparing: bool) {
         self.queue.set_preparing(preparing);
     }
 
-    /// As [`wait_until_idle`](Self::wait_until_idle), at most until then.
-    pub(super) fn wait_until(&self, deadline: Instant) {
-        self.queue.wait_until(deadline);
+    /// Waits until all that was asked for is in place, at most until the deadline.
+    pub(super) fn wait_until_idle(&self, deadline: Option<Instant>) {
+        self.queue.wait_until_idle(deadline);
     }
 
     /// What is in place by now.
