@@ -108,11 +108,14 @@ impl UserWalk {
             // process is ending, or becoming another program, and its memory is gone.
             return end(StackEnd::Implausible);
         }
-        // Code that ran before its process was forked, as in Chromium's zygotes, need not be in the new one's page tables.
         if let Reached::Pointed = frame.reached
-            && !innermost::follows_call(address, true)
+            && !innermost::follows_call(address, false)
         {
-            return end(StackEnd::NoFramePointer);
+            if !innermost::follows_call(address, true) {
+                return end(StackEnd::NoFramePointer);
+            }
+            // Code that has not run for long need not be in the process's page tables, and cannot be read then.
+            self.scratch.walk.add_fallback(Fallbacks::FRAME_POINTER);
         }
         self.note(place, index, others, &frame);
         let is_runtime_s = config::has(Switches::RUNTIMES) && CodeState(kind).runtime() != 0;
