@@ -5,8 +5,8 @@
 
 use crate::object::BuildId;
 use crate::profile::fold::visible;
+use memchr::memmem::Finder;
 use std::fs;
-use std::io::{BufRead as _, BufReader};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
@@ -139,11 +139,14 @@ fn owner(lists: &Path, path: &Path) -> Option<String> {
         .filter(|list| list.extension().is_some_and(|end| end == "list"))
         .collect();
     entries.sort();
+    let finder = Finder::new(old);
     entries.into_iter().find_map(|list| {
-        let mut lines = BufReader::new(fs::File::open(&list).ok()?)
-            .split(b'\n')
-            .map_while(Result::ok);
-        let held = lines.any(|line| line == wanted || line == old);
+        let text = fs::read(&list).ok()?;
+        let held = finder.find_iter(&text).any(|at| {
+            let begin = text[..at].rsplit(|&byte| byte == b'\n').next();
+            let is_whole = [Some(&b'\n'), None].contains(&text.get(at + old.len()));
+            is_whole && matches!(begin, Some(b"" | b"/usr"))
+        });
         let name = list.file_stem()?.to_str()?;
         // An architecture may follow.
         held.then(|| name.split(':').next().unwrap_or(name).to_owned())
