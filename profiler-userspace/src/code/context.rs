@@ -4,9 +4,10 @@
 //! (`sysdeps/unix/sysv/linux/x86_64/__start_context.S`). It is the outermost frame of such a stack, and it is never
 //! called: what was started returns to its first byte. Nothing exports it; `makecontext` takes its address.
 
-use super::image::Image;
+use super::image::{Image, read};
 use crate::object::Elf;
 use iced_x86::{Decoder, DecoderOptions, Mnemonic, Register};
+use memchr::memmem::Finder;
 use std::fs::File;
 use std::ops::Range;
 
@@ -50,6 +51,14 @@ fn makecontext(file: &File, elf: &Elf) -> Option<Range<u64>> {
     if elf.dynamic_symbols.is_some() {
         elf.symbols = None;
     }
+    // Few files name it, and some have a hundred thousand names.
+    let names = [&elf.symbols, &elf.dynamic_symbols].map(|it| it.as_ref().map(|it| &it.names));
+    let mut names = names.into_iter().flatten();
+    let finder = Finder::new("makecontext");
+    names.find(|range| {
+        let bytes = usize::try_from(range.end.saturating_sub(range.start));
+        bytes.is_ok_and(|bytes| finder.find(&read(file, range.start, bytes)).is_some())
+    })?;
     let mut found = None;
     elf.each_function(file, |function| {
         if matches!(function.name, b"makecontext" | b"__makecontext") {

@@ -73,11 +73,6 @@ impl Descriptions {
         Self(found)
     }
 
-    /// The code that is described: disjoint, ascending.
-    pub(super) fn ranges(&self) -> &[Range<u64>] {
-        &self.0
-    }
-
     /// Where the function begins that covers an address; else the gap in which that lies.
     pub(super) fn around(&self, address: u64) -> Result<u64, Range<u64>> {
         let behind = self.0.partition_point(|range| range.start <= address);

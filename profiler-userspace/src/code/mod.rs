@@ -2,11 +2,10 @@
 //!
 //! In: an open ELF file for 64-bit x86, and addresses in its code. Out: for each the [`Function`] that it lies in. Reads what
 //! other tables than those of symbols give away: unwind descriptions, linkage tables, the entry point, arrays of functions,
-//! dynamic symbols, and, where these leave a gap, the targets of direct calls. Files may be hostile: every read has
+//! dynamic symbols, and, where these leave a gap, the bytes before the address. Files may be hostile: every read has
 //! a bound, and what contradicts itself is nothing known.
 
 mod around;
-mod calls;
 mod context;
 mod descriptions;
 mod go;
@@ -82,27 +81,19 @@ pub(crate) fn functions(file: &File, elf: &Elf, addresses: &[ElfAddress]) -> Vec
             Some(Placed::Between(around))
         })
         .collect();
-    let is_kept = !gaps.is_empty()
-        && kept::keeps_frame_pointers(file, &undescribed::gaps(&image, described.ranges()));
-    if is_kept {
-        gaps.clear();
-    }
     // Gaps ascend, as addresses do.
-    let begins = beginnings(&image, file, elf, &start, &described, &gaps);
+    let begins = beginnings(&image, file, elf, &start, &gaps);
     placed
         .into_iter()
         .zip(addresses)
         .map(|(placed, address)| match placed? {
             Placed::Known(function) => Some(function),
-            Placed::Between(gap) if is_kept => {
-                let begin = around::begin(&image, file, address.0, &gap);
-                let begin = begin.unwrap_or_else(|| image.skip_padding(gap.start));
-                Some(start.function(begin))
-            }
             Placed::Between(gap) => {
                 let behind = begins.partition_point(|begin| *begin <= address.0);
-                let last = begins[..behind].last().copied();
-                let begin = last.filter(|begin| gap.contains(begin));
+                let listed = begins[..behind].last().copied();
+                let listed = listed.filter(|begin| gap.contains(begin));
+                let by_bytes = around::begin(&image, file, address.0, &gap);
+                let begin = listed.max(by_bytes);
                 Some(start.function(begin.unwrap_or_else(|| image.skip_padding(gap.start))))
             }
         })
@@ -116,13 +107,12 @@ enum Placed {
     Between(Range<u64>),
 }
 
-/// The beginnings of functions in `gaps`, ascending.
+/// The beginnings of functions in `gaps` that the file lists for whatever reason, ascending.
 fn beginnings(
     image: &Image<'_>,
     file: &File,
     elf: &Elf,
     start: &start::Start,
-    described: &Descriptions,
     gaps: &[Range<u64>],
 ) -> Vec<u64> {
     if gaps.is_empty() {
@@ -147,9 +137,6 @@ fn beginnings(
     dynamic.each_function(file, |function| {
         found.extend(function.address.map(|at| at.0).filter(|&at| within(at)));
     });
-    found.extend(calls::targets(image, file, &within));
-    let taken = Undescribed::taken(image, file, described.ranges());
-    found.extend(taken.into_iter().filter(|&begin| within(begin)));
     found.sort_unstable();
     found.dedup();
     found

@@ -103,11 +103,15 @@ pub(super) fn names(
         let is_linkage = section == b".rela.plt";
         each(file, part, |number, relocation| {
             let symbol = relocation.r_sym(Little, false);
+            // Nearly all have none, and there may be a million.
+            if symbol == 0 {
+                return;
+            }
             let address = Slot::Address(relocation.r_offset.get(Little));
             let number = is_linkage.then_some(Slot::Number(number));
             for slot in std::iter::once(address).chain(number) {
                 if let Some(known) = symbols.get_mut(&slot) {
-                    *known = Some(symbol).filter(|&symbol| symbol != 0);
+                    *known = Some(symbol);
                 }
             }
         });

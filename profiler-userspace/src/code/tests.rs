@@ -13,7 +13,7 @@ __attribute__((noinline, noclone)) static int compare(const void *a, const void 
     return *(const int *)a - *(const int *)b;
 }
 __attribute__((noinline, noclone)) static int deep(int n) { return n ? deep(n - 1) + numbers[n & 63] : 0; }
-__asm__(".text\n.p2align 4\n.type bare, @function\nbare:\n lea 1(%rdi), %eax\n ret\n.p2align 4\n"
+__asm__(".text\n.p2align 4\n ret\n.p2align 4\n.type bare, @function\nbare:\n lea 1(%rdi), %eax\n ret\n.p2align 4\n"
         "other:\n lea 2(%rdi), %eax\n ret\n");
 extern int bare(int), other(int);
 int main(int argc, char **argv) {
@@ -112,7 +112,7 @@ fn every_address_of_a_stripped_program_is_shown_as_its_function() {
 }
 
 #[test]
-fn assembly_that_nothing_describes_begins_where_calls_lead() {
+fn assembly_that_nothing_describes_begins_behind_the_return_before() {
     for flags in [&["-pie", "-fPIE"][..], &["-no-pie"]] {
         let built = build(flags);
         let bare = built.range("bare").start;

@@ -99,15 +99,6 @@ impl Undescribed {
         Some(found)
     }
 
-    /// The aligned addresses in undescribed code that described code or data takes: of functions, and of tables among them.
-    pub(super) fn taken(image: &Image<'_>, file: &File, described: &[Range<u64>]) -> Vec<u64> {
-        let Some(mut found) = Self::in_gaps(image, file, described, gaps(image, described)) else {
-            return Vec::new();
-        };
-        found.likely.retain(|begin| begin.is_multiple_of(ALIGNMENT));
-        found.likely
-    }
-
     /// The code alone; none if there is none.
     fn code(file: &File, gaps: Vec<Part>) -> Option<Self> {
         let mut left = MAX_BYTES;
