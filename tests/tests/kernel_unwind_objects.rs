@@ -274,6 +274,34 @@ fn functions_without_a_frame_among_others_are_read_once_samples_come_to_them() {
     );
 }
 
+#[kernel_test]
+fn a_large_file_is_unwound_by_what_it_describes_where_samples_are() {
+    let program = Recipe::c("described").make();
+    let workload = program.start(&[]);
+    let run = Invocation::new("-f -U -F 997 -d 3 -v")
+        .flag("-p", workload.pid())
+        .run()
+        .expect_no_panic()
+        .expect_code(0);
+    let folded = run.folded();
+    let chain = ["main", "outer", "inner", "hot"];
+    let in_hot = |stack: &Stack| stack.leaf() == "hot";
+    let whole = folded.share_among(in_hot, |stack| {
+        stack.begins_at_start() && stack.has_chain(&chain)
+    });
+    assert!(whole > ALL_BUT_A_FEW, "{whole:.3} are whole in {folded}");
+    let rows = run
+        .stderr
+        .split_once(" rows, ")
+        .and_then(|(before, _)| before.rsplit(' ').next())
+        .and_then(|rows| rows.replace(',', "").parse::<usize>().ok());
+    assert!(
+        rows.is_some_and(|rows| rows < 100_000),
+        "of 180,000 rows only those of the code with samples are made: {}",
+        run.stderr
+    );
+}
+
 /// GCC does not say that such a function's last three instructions have given the frame pointer back, so
 /// whoever believes it misses callers there, or finds none.
 #[kernel_test]

@@ -19,6 +19,8 @@ pub enum KernelEventKind {
     Function = 4,
     /// A walk came to code that the table of its file leaves out.
     UndescribedCode = 5,
+    /// A walk came to code that its file describes, where that was not read yet.
+    UnreadCode = 6,
 }
 
 impl KernelEventKind {
@@ -31,6 +33,7 @@ impl KernelEventKind {
             3 => Some(Self::Mapping),
             4 => Some(Self::Function),
             5 => Some(Self::UndescribedCode),
+            6 => Some(Self::UnreadCode),
             _ => None,
         }
     }
@@ -46,8 +49,8 @@ boundary! {
         pub tgid: u32,
         /// The process's [`SampleKey::incarnation`](super::SampleKey::incarnation).
         pub incarnation: u64,
-        /// For `UnknownCode` and `UndescribedCode`, an address in that code; for `Mapping`, where the mapping begins; for
-        /// `Function`, its frame word; otherwise zero.
+        /// For `UnknownCode`, `UndescribedCode` and `UnreadCode`, an address in that code; for `Mapping`, where the mapping
+        /// begins; for `Function`, its frame word; otherwise zero.
         pub address: u64,
     }
 }

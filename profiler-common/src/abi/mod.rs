@@ -52,7 +52,9 @@ pub use stack::{
     MAX_USER_WORDS, PADDING_WORDS, RECORD_BLOCKS, SCRATCH_BYTES, StackEnd, StackPosition,
     USER_SCRATCH_WORDS,
 };
-pub use table::{How, MAX_RULES, Origin, PageRows, Row, Rule, Slot, TABLE_PAGE_BITS};
+pub use table::{
+    How, MAX_RULES, Origin, PageRows, READ_TOGETHER_BITS, Row, Rule, Slot, TABLE_PAGE_BITS,
+};
 pub use thread::{
     ASLEEP_WORDS, Asleep, FaultPhase, KeptRegisters, PageFault, States, TaskState, ThreadEntry,
     WAKE_RACE_NS, WaitPair, WakerEntry,

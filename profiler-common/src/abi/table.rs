@@ -10,6 +10,9 @@ use super::layout::boundary;
 /// The binary logarithm of a page's size in bytes.
 pub const TABLE_PAGE_BITS: u32 = 16;
 
+/// Descriptions of code are read for stretches of so many addresses at a time, where a file has many.
+pub const READ_TOGETHER_BITS: u32 = 18;
+
 /// The number of rules that rows can name.
 pub const MAX_RULES: usize = 1 << 16;
 
@@ -172,6 +175,8 @@ const FRAME_POINTER: u8 = crate::walk::x86_64::RBP;
 impl Rule {
     /// The rule of code without unwind instructions.
     pub const MISSING: Self = Self(0);
+    /// The rule of code that its file describes, where that was not read yet. What it is followed by says [`How::Missing`], too.
+    pub const UNREAD: Self = Self(1);
     /// The rule of the outermost frame.
     pub const ROOT: Self = Self((How::Root as u64) << 36);
     /// The rule of a function's first instruction: only the return address is on its stack (System V ABI,

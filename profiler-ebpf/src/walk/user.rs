@@ -23,8 +23,8 @@ use crate::{
 use core::{hint::black_box, ops::ControlFlow};
 use profiler_common::{
     abi::{
-        CodeState, Fallbacks, Header, KernelEventKind, MAX_USER_FRAMES, MAX_USER_WORDS, Rule,
-        StackEnd, Switches,
+        CodeState, Fallbacks, Header, KernelEventKind, MAX_USER_FRAMES, MAX_USER_WORDS,
+        READ_TOGETHER_BITS, Rule, StackEnd, Switches,
     },
     intern::Hash,
     walk::{
@@ -171,8 +171,12 @@ impl UserWalk {
                 table as u32,
                 address.wrapping_add(found.shift.load()),
             ) {
+                Some(Rule::UNREAD) => {
+                    announce(self.cpu_slot, KernelEventKind::UnreadCode, table, address);
+                    end(StackEnd::NotLoaded)
+                }
                 Some(Rule::MISSING) => {
-                    announce_gap(self.cpu_slot, table, address);
+                    self.announce_gap(table, address);
                     if config::has(Switches::FRAME_POINTERS) {
                         self.leave_gap(frame)
                     } else {
@@ -180,7 +184,7 @@ impl UserWalk {
                     }
                 }
                 Some(rule) if index == 0 && rule.is_frame_pointer() => {
-                    announce_gap(self.cpu_slot, table, address);
+                    self.announce_gap(table, address);
                     let known = innermost::innermost_rule(self.cpu_slot);
                     if known.is_none() {
                         self.scratch.walk.add_fallback(Fallbacks::FRAME_POINTER);
@@ -190,7 +194,7 @@ impl UserWalk {
                 Some(rule) => {
                     if rule.is_frame_pointer() {
                         // Without one of its own, its caller goes missing.
-                        announce_gap(self.cpu_slot, table, address);
+                        self.announce_gap(table, address);
                     }
                     if rule.is_signal() && index > 0 {
                         // A handler returns to the trampoline's first byte, which nothing called.
@@ -208,6 +212,13 @@ impl UserWalk {
                 None => end(StackEnd::NotLoaded),
             },
         }
+    }
+
+    /// Asks for rows of the function at an address, which its file's table leaves out.
+    #[inline(always)]
+    fn announce_gap(&self, table: u64, address: u64) {
+        let kind = KernelEventKind::UndescribedCode;
+        announce(self.cpu_slot, kind, table, address);
     }
 
     #[inline(always)]
@@ -264,11 +275,15 @@ impl UserWalk {
 }
 
 subprog! {
-    /// Asks user space to read the function at an address, which its file's table leaves out.
-    fn announce_gap(cpu_slot: u32, table: u64, address: u64) {
+    /// Asks user space to read what the table of a file leaves out at an address.
+    fn announce(cpu_slot: u32, kind: KernelEventKind, table: u64, address: u64) {
         if let Some(context) = SampleContext::of(cpu_slot) {
-            let hash = Hash::new(config!(seed)).with(table).with(address);
-            events::code(KernelEventKind::UndescribedCode, context, address, hash);
+            let place = match kind {
+                KernelEventKind::UnreadCode => address >> READ_TOGETHER_BITS,
+                _ => address,
+            };
+            let hash = Hash::new(config!(seed)).with(table).with(place);
+            events::code(kind, context, address, hash);
         }
     }
 }

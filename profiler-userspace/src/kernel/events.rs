@@ -32,6 +32,8 @@ pub enum KernelEvent {
     UnknownCode(ProcessKey, u64),
     /// A walk of this process came to an address in code that the table of its file leaves out.
     UndescribedCode(ProcessKey, u64),
+    /// A walk of this process came to an address in code that its file describes, where that was not read yet.
+    UnreadCode(ProcessKey, u64),
     /// What lies at an address that was sampled.
     Mapping(MappingEvent),
     /// What an interpreter's function is called that was sampled.
@@ -89,6 +91,9 @@ fn parse(record: &[u8]) -> Option<KernelEvent> {
         }
         KernelEventKind::UndescribedCode => {
             return Some(KernelEvent::UndescribedCode(process_key, event.address));
+        }
+        KernelEventKind::UnreadCode => {
+            return Some(KernelEvent::UnreadCode(process_key, event.address));
         }
         KernelEventKind::Function => {
             return function(&event, process_key, record, word).map(KernelEvent::Function);

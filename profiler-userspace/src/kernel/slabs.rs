@@ -90,11 +90,6 @@ impl Stored {
     pub(super) fn place(&self) -> u32 {
         self.place
     }
-
-    /// How many there are, with what fills them up to pairs.
-    pub(super) fn words(&self) -> u32 {
-        self.words
-    }
 }
 
 impl Slabs {
@@ -163,9 +158,17 @@ impl Slabs {
 
     /// Stores words, at most [`SLAB_WORDS`], together; none if there is no room.
     pub(super) fn store(&mut self, words: &[u32]) -> Result<Option<Stored>> {
-        let wanted = u32::try_from(words.len())
-            .expect("at most a slab")
-            .next_multiple_of(PAIR);
+        let stored = self.store_parts(&[words])?;
+        Ok(stored.and_then(|mut stored| stored.pop()))
+    }
+
+    /// Stores several parts, at most [`SLAB_WORDS`] in all, each of which can be given back alone; none if there is no room for all.
+    pub(super) fn store_parts<W: AsRef<[u32]>>(
+        &mut self,
+        parts: &[W],
+    ) -> Result<Option<Vec<Stored>>> {
+        let words = |part: &W| (part.as_ref().len() as u32).next_multiple_of(PAIR);
+        let wanted = parts.iter().map(words).sum();
         let Some((number, first)) = self.room(wanted)? else {
             return Ok(None);
         };
@@ -173,15 +176,22 @@ impl Slabs {
             return Ok(None);
         };
         slab.with_pairs(first, wanted, |pairs| {
-            for (place, pair) in pairs.iter().zip(words.chunks(2)) {
+            let all = parts.iter().flat_map(|part| part.as_ref().chunks(2));
+            for (place, pair) in pairs.iter().zip(all) {
                 let high = pair.get(1).copied().unwrap_or(0);
                 place.store(u64::from(pair[0]) | u64::from(high) << 32, Relaxed);
             }
         })?;
-        Ok(Some(Stored {
-            place: (number as u32) << SLAB_BITS | first,
-            words: wanted,
-        }))
+        let mut place = (number as u32) << SLAB_BITS | first;
+        let stored = parts.iter().map(|part| {
+            let stored = Stored {
+                place,
+                words: words(part),
+            };
+            place += stored.words;
+            stored
+        });
+        Ok(Some(stored.collect()))
     }
 
     /// So many words, which were stored, from a place on.

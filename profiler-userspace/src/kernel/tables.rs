@@ -19,6 +19,9 @@ use std::mem::offset_of;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
+/// So many pages are stored in one piece, if there is room for all.
+const TOGETHER: usize = 16;
+
 /// Words of a slot of the index of code.
 const SLOT_WORDS: usize = size_of::<Code>() / 8;
 
@@ -50,6 +53,8 @@ pub struct Tables {
 pub struct StoredTable {
     rows: Vec<Stored>,
     pages: Option<Stored>,
+    /// The words of `pages`: for each page where its rows are, and how many.
+    directory: Vec<u32>,
     /// Rows that are in the place of those of a page.
     replaced: HashMap<u32, Stored>,
 }
@@ -161,10 +166,8 @@ impl TableStore for Tables {
     }
 
     fn rows(&self, table: &StoredTable, page: u32) -> Result<Vec<Row>> {
-        let Some(pages) = &table.pages else {
-            return Ok(Vec::new());
-        };
-        let [first, count] = self.slabs.read(pages.place() + page * 2, 2)?[..] else {
+        let place = page as usize * 2;
+        let Some(&[first, count]) = table.directory.get(place..place + 2) else {
             return Ok(Vec::new());
         };
         let words = self.slabs.read(first, count)?;
@@ -180,7 +183,7 @@ impl TableStore for Tables {
         let Some(before) = table.pages.clone() else {
             return Ok(false);
         };
-        let mut directory = self.slabs.read(before.place(), before.words())?;
+        let mut directory = table.directory.clone();
         let mut new = Vec::new();
         let stored = self.store_pages(pages, &mut directory, &mut new);
         let stored = stored.and_then(|is_there| match is_there {
@@ -193,6 +196,7 @@ impl TableStore for Tables {
             }
             return stored.map(|_| false);
         };
+        table.directory = directory;
         // One word for each segment: a walk has the old pages or the new ones.
         let moved = after.place().wrapping_sub(before.place());
         for slot in keys.iter().flat_map(|&key| self.of(key)) {
@@ -295,6 +299,7 @@ impl Tables {
             rest = later;
         }
         stored.pages = self.slabs.store(&directory)?;
+        stored.directory = directory;
         Ok(stored.pages.is_some())
     }
 
@@ -305,17 +310,25 @@ impl Tables {
         directory: &mut [u32],
         stored: &mut Vec<(u32, Stored)>,
     ) -> Result<bool> {
-        for (page, rows) in pages {
-            let words: Vec<u32> = rows.iter().map(word_of).collect();
-            let place = *page as usize * 2;
-            let Some(place) = directory.get_mut(place..place + 2) else {
-                return Ok(false);
-            };
-            let Some(chunk) = self.slabs.store(&words)? else {
-                return Ok(false);
-            };
-            place.copy_from_slice(&[chunk.place(), words.len() as u32]);
-            stored.push((*page, chunk));
+        let words_of = |(_, rows): &(u32, Vec<Row>)| rows.iter().map(word_of).collect();
+        let words: Vec<Vec<u32>> = pages.iter().map(words_of).collect();
+        // A page has fewer rows than a sixteenth of a slab has words, but for hostile ones.
+        for (pages, words) in pages.chunks(TOGETHER).zip(words.chunks(TOGETHER)) {
+            let count: usize = words.iter().map(|words| words.len() + 1).sum();
+            let parts = if count <= SLAB_WORDS { TOGETHER } else { 1 };
+            for (pages, words) in pages.chunks(parts).zip(words.chunks(parts)) {
+                let Some(chunks) = self.slabs.store_parts(words)? else {
+                    return Ok(false);
+                };
+                let all = pages.iter().zip(words).zip(chunks);
+                for (((page, _), words), chunk) in all {
+                    let place = *page as usize * 2;
+                    if let Some(place) = directory.get_mut(place..place + 2) {
+                        place.copy_from_slice(&[chunk.place(), words.len() as u32]);
+                    }
+                    stored.push((*page, chunk));
+                }
+            }
         }
         Ok(true)
     }

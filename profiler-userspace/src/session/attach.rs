@@ -15,6 +15,7 @@ use crate::runtime;
 use crate::targets::needed_libs::needed_libs_of;
 use crate::targets::tasks::CpuTimes;
 use crate::targets::{UprobeSite, allocators, command, uprobe_sites};
+use crate::unwind::loader::Depth;
 use anyhow::{Context as _, Result, bail};
 use profiler_common::abi::{Switches, TargetKind};
 use std::path::{Path, PathBuf};
@@ -229,7 +230,14 @@ fn load_tables(
             .loader
             .prepare_until(kernel, &pids, is_wanted, deadline);
     } else {
-        tables.loader.prepare(kernel, named, files);
+        // Walks that say what else is needed come before the recording, or are many.
+        let is_outline = warm_up::is_wanted(plan) || plan.launch.is_some();
+        let depth = if is_outline {
+            Depth::Outline
+        } else {
+            Depth::Described
+        };
+        tables.loader.prepare(kernel, named, files, depth);
     }
     Ok(tables)
 }

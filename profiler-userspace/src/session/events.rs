@@ -44,7 +44,7 @@ impl EventHandler {
     /// Takes in all events that are in the queue; returns whether one asks for a drain.
     pub(super) fn take_in(&mut self, kernel: &mut Kernel) -> bool {
         let mut drain = false;
-        let (mut unknown, mut undescribed) = (Vec::new(), Vec::new());
+        let (mut unknown, mut unread, mut undescribed) = (Vec::new(), Vec::new(), Vec::new());
         while let Some(event) = kernel.next_event() {
             match event {
                 KernelEvent::Mapping(event) => self.take_in_mapping(kernel, &event),
@@ -52,6 +52,9 @@ impl EventHandler {
                 KernelEvent::NewProcess(process_key) => self.meet(kernel, process_key),
                 KernelEvent::UnknownCode(process_key, address) => {
                     unknown.push((process_key, address));
+                }
+                KernelEvent::UnreadCode(process_key, address) => {
+                    unread.push((process_key, address));
                 }
                 KernelEvent::UndescribedCode(process_key, address) => {
                     undescribed.push((process_key, address));
@@ -69,12 +72,9 @@ impl EventHandler {
                     .load_at(kernel, processes, process_key, address);
             }
         }
-        if !undescribed.is_empty()
-            && let Some(tables) = &mut self.tables
-        {
-            tables
-                .loader
-                .read_functions(kernel, &mut self.processes, &undescribed);
+        if let Some(Tables { loader, .. }) = &mut self.tables {
+            loader.read_descriptions(kernel, &mut self.processes, &unread);
+            loader.read_functions(kernel, &mut self.processes, &undescribed);
         }
         drain
     }
@@ -89,7 +89,7 @@ impl EventHandler {
             }
             Todo::Open(file) => {
                 self.open(kernel, &file, event);
-                if file.is_new {
+                if file.is_new && is_young(event.process_key) {
                     // It may be the first of many that a new program brings.
                     self.scan(kernel, event.process_key);
                 }

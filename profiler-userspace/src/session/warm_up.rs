@@ -1,4 +1,4 @@
-//! The moments before a recording of the whole machine: samples that are thrown away, whose walks say which code runs.
+//! The moments before a recording: samples that are thrown away, whose walks say which code runs.
 //!
 //! In: programs that are loaded, with nothing attached. Out: the same, with the unwind tables of what runs in place. Of the
 //! hundreds of files that a machine's processes map, samples come to a few dozen; only these are read.
@@ -21,9 +21,9 @@ const QUIET: Duration = Duration::from_millis(60);
 /// Nanoseconds from one sample to the next: also where the recording itself is to have few.
 const PERIOD_NS: u64 = 1_000_000;
 
-/// Whether a recording is preceded by this: where it is of nothing but samples of the whole machine, and walks need tables.
+/// Whether a recording is preceded by this: where it is of nothing but samples of what runs already, and walks need tables.
 pub(super) fn is_wanted(plan: &Plan) -> bool {
-    plan.target == Target::All
+    plan.target != Target::Launched
         && plan.capture.user_stacks
         && plan.capture.call_graph != CallGraph::Fp
         && plan.events.iter().all(|event| event.probe == Probe::OnCpu)

@@ -18,6 +18,9 @@ pub(super) fn lay_out(code: &[Range<u64>], found: &Found) -> UnwindTable {
         let first = found
             .stretches
             .partition_point(|stretch| stretch.addresses.start < part.start);
+        // Where a part is not all of the code, the one before may reach into it.
+        let reaches = |before: &usize| found.stretches[*before].addresses.end > part.start;
+        let first = first.checked_sub(1).filter(reaches).unwrap_or(first);
         let stretches = found.stretches.get(first..).unwrap_or_default();
         let within = stretches
             .iter()
@@ -35,7 +38,7 @@ pub(super) fn lay_out(code: &[Range<u64>], found: &Found) -> UnwindTable {
             for change in found.changes.get(changes).unwrap_or_default() {
                 let address = stretch.addresses.start + u64::from(change.after);
                 if address < end {
-                    writer.put(address, change.rule);
+                    writer.put(address.max(part.start), change.rule);
                 }
             }
             if end < next {
@@ -140,6 +143,29 @@ pub(super) fn lay_over(rows: &[Row], new: &[Row], end: u32) -> Vec<Row> {
     all
 }
 
+/// A page's rows, with others in the place of one rule, wherever that holds. Both begin with the page.
+pub(super) fn fill(rows: &[Row], unread: u16, new: &[Row]) -> Vec<Row> {
+    let mut all: Vec<Row> = Vec::with_capacity(rows.len() + new.len());
+    let (mut rows, mut new) = (rows.iter().peekable(), new.iter().peekable());
+    let (mut old, mut read) = (RuleSet::MISSING, RuleSet::MISSING);
+    let next = |row: Option<&&Row>| row.map_or(u32::MAX, |row| u32::from(row.low));
+    loop {
+        let low = next(rows.peek()).min(next(new.peek()));
+        let Ok(low) = u16::try_from(low) else {
+            all.dedup_by_key(|row| row.rule);
+            return all;
+        };
+        old = rows
+            .next_if(|row| row.low == low)
+            .map_or(old, |row| row.rule);
+        read = new
+            .next_if(|row| row.low == low)
+            .map_or(read, |row| row.rule);
+        let rule = if old == unread { read } else { old };
+        all.push(Row { low, rule });
+    }
+}
+
 /// Rows and pages are fewer than bytes of code, whose number is bounded.
 fn place(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
@@ -185,6 +211,23 @@ mod tests {
             }
             prop_assert_eq!(laid[0].low, 0);
             prop_assert!(laid.windows(2).all(|pair| pair[0].low < pair[1].low && pair[0].rule != pair[1].rule));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn rows_fill_what_is_unread_and_nothing_else(
+            before in proptest::collection::vec((0u8..20, 0u16..4), 1..40),
+            new in proptest::collection::vec((0u8..20, 4u16..8), 1..40),
+        ) {
+            const UNREAD: u16 = 1;
+            let (before, new) = (rows(0, &before), rows(0, &new));
+            let filled = fill(&before, UNREAD, &new);
+            for low in 0..1000 {
+                let expected = if rule_at(&before, low) == UNREAD { &new } else { &before };
+                prop_assert_eq!(rule_at(&filled, low), rule_at(expected, low));
+            }
+            prop_assert!(filled.windows(2).all(|pair| pair[0].low < pair[1].low && pair[0].rule != pair[1].rule));
         }
     }
 

@@ -1,6 +1,6 @@
 //! Reads unwind sections: from descriptions (FDEs) to stretches of code with their rules.
 //!
-//! In: sections, large ones read by several threads. Out: [`Found`]. A description that is damaged gets
+//! In: sections, or places in one. Out: [`Found`]. A description that is damaged gets
 //! [`Rule::UNSUPPORTED`] from there on; one that cannot be parsed at all is left out. Each byte is read a
 //! bounded number of times, whatever the sections contain.
 
@@ -11,32 +11,31 @@ use super::{go, x86_64};
 use crate::code::GoFunctions;
 use gimli::{
     BaseAddresses, CieOrFde, CommonInformationEntry, DebugFrame, EhFrame, EndianSlice,
-    FrameDescriptionEntry, LittleEndian, UnwindOffset, UnwindSection,
+    FrameDescriptionEntry, LittleEndian, PartialFrameDescriptionEntry, UnwindOffset, UnwindSection,
 };
 use profiler_common::abi::Rule;
 use std::collections::HashMap;
-use std::num::NonZero;
 use std::ops::Range;
 use std::rc::Rc;
-use std::thread::{self, Builder};
 
 /// The most shared entries (CIEs). Honest sections stay far below, because linkers merge them into a few, or
 /// a few for each source file; hostile ones would be held in memory many times over.
 const MAX_COMMONS: usize = 1 << 17;
 
-/// How many bytes of a section justify a thread: some milliseconds of work.
-const PART_BYTES: usize = 256 << 10;
-
-/// The most threads for one section. Walks end where there is no table yet, so tables are made in a hurry;
-/// but other programs need the machine too.
-const MAX_PARTS: usize = 4;
-
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
 /// Reads all descriptions of the object's code. Where `.eh_frame` has none, those of a Go program are used, and where there
 /// are none of these, `.debug_frame`: Go's linker writes it from the same table, without the frame pointer.
-pub(super) fn collect(sources: &Sources<'_>, go: Option<&mut GoFunctions<'_>>) -> Found {
+///
+/// What a section describes that is only indexed has [`Rule::UNREAD`]; `unread` are its addresses.
+pub(super) fn collect(
+    sources: &Sources<'_>,
+    unread: Vec<Range<u64>>,
+    go: Option<&mut GoFunctions<'_>>,
+) -> Found {
     let mut found = Found::default();
+    found.statistics.has_unread = !unread.is_empty();
+    found.add_alike(unread, Rule::UNREAD);
     if let Some(section) = &sources.eh_frame {
         let section = EhFrame::from(EndianSlice::new(&section.bytes, LittleEndian));
         read(&section, sources, &mut found);
@@ -91,86 +90,41 @@ struct Common<'a> {
     initial: Result<State, Nonsense>,
 }
 
-/// Reads one section, in parts.
+/// Reads one section.
 fn read<'a, S>(section: &S, sources: &Sources<'_>, found: &mut Found)
-where
-    S: UnwindSection<Slice<'a>> + Sync,
-{
-    let bytes = section.section().len();
-    let processors = thread::available_parallelism().map_or(1, NonZero::get);
-    let parts = (bytes / PART_BYTES).clamp(1, processors.min(MAX_PARTS));
-    read_in_parts(section, sources, parts, found);
-}
-
-/// Reads one section, each part in a thread.
-fn read_in_parts<'a, S>(section: &S, sources: &Sources<'_>, parts: usize, found: &mut Found)
-where
-    S: UnwindSection<Slice<'a>> + Sync,
-{
-    let bytes = section.section().len();
-    let begin = |part: usize| part * (bytes / parts);
-    let end = |part: usize| {
-        if part + 1 == parts {
-            bytes
-        } else {
-            begin(part + 1)
-        }
-    };
-    let read = |part: usize| read_part(section, sources, begin(part)..end(part));
-    thread::scope(|scope| {
-        // Threads inherit the priority of the one that starts them.
-        let others: Vec<_> = (1..parts)
-            .map(|part| Builder::new().spawn_scoped(scope, move || read(part)))
-            .collect();
-        found.absorb(read(0));
-        for (part, other) in (1..parts).zip(others) {
-            let other = other.ok().and_then(|thread| thread.join().ok());
-            // If no thread can be started, the part is read here.
-            found.absorb(other.unwrap_or_else(|| read(part)));
-        }
-    });
-}
-
-/// Reads the descriptions that begin in this part of a section.
-fn read_part<'a, S>(section: &S, sources: &Sources<'_>, part: Range<usize>) -> Found
 where
     S: UnwindSection<Slice<'a>>,
 {
-    let mut found = Found::default();
-    let mut reading = Reading {
-        bases: &sources.bases,
-        commons: HashMap::new(),
-        latest: None,
-        budget: section.section().len(),
-        section: section.clone(),
-        program: Program::new(),
-    };
-    let is_last = part.end == section.section().len();
+    let mut reading = Reading::of(section, &sources.bases);
     let mut entries = section.entries(&sources.bases);
     loop {
         match entries.next() {
             Ok(Some(CieOrFde::Cie(_))) => {}
-            Ok(Some(CieOrFde::Fde(partial))) if partial.offset() < part.start => {}
-            Ok(Some(CieOrFde::Fde(partial))) if partial.offset() >= part.end => break,
-            Ok(Some(CieOrFde::Fde(partial))) => {
-                let Some(common) = reading.common(partial.cie_offset()) else {
-                    found.statistics.broken += 1;
-                    continue;
-                };
-                match partial.parse(|_, _, _| Ok(common.entry.clone())) {
-                    Ok(entry) => reading.describe(&entry, &common, &sources.code, &mut found),
-                    Err(_) => found.statistics.broken += 1,
-                }
-            }
+            Ok(Some(CieOrFde::Fde(partial))) => reading.take(&partial, &sources.code, found),
             Ok(None) => break,
             Err(_) => {
-                // All threads see this entry; one of them counts it.
-                found.statistics.broken += u32::from(is_last);
+                found.statistics.broken += 1;
                 break;
             }
         }
     }
-    found
+}
+
+/// Reads the descriptions at these places of a section.
+pub(super) fn read_some<'a>(
+    section: &EhFrame<Slice<'a>>,
+    bases: &BaseAddresses,
+    places: &[usize],
+    code: &[Range<u64>],
+    found: &mut Found,
+) {
+    let mut reading = Reading::of(section, bases);
+    for &place in places {
+        match section.partial_fde_from_offset(bases, place.into()) {
+            Ok(partial) => reading.take(&partial, code, found),
+            Err(_) => found.statistics.broken += 1,
+        }
+    }
 }
 
 /// A section being read.
@@ -186,10 +140,38 @@ struct Reading<'a, 'bases, S> {
     program: Program,
 }
 
-impl<'a, S> Reading<'a, '_, S>
+impl<'a, 'bases, S> Reading<'a, 'bases, S>
 where
     S: UnwindSection<Slice<'a>>,
 {
+    fn of(section: &S, bases: &'bases BaseAddresses) -> Self {
+        Self {
+            bases,
+            commons: HashMap::new(),
+            latest: None,
+            budget: section.section().len(),
+            section: section.clone(),
+            program: Program::new(),
+        }
+    }
+
+    /// Adds what a description says.
+    fn take(
+        &mut self,
+        partial: &PartialFrameDescriptionEntry<'_, S, Slice<'a>>,
+        code: &[Range<u64>],
+        found: &mut Found,
+    ) {
+        let Some(common) = self.common(partial.cie_offset()) else {
+            found.statistics.broken += 1;
+            return;
+        };
+        match partial.parse(|_, _, _| Ok(common.entry.clone())) {
+            Ok(entry) => self.describe(&entry, &common, code, found),
+            Err(_) => found.statistics.broken += 1,
+        }
+    }
+
     /// The shared entry at `offset` and its initial state; none if it cannot be read.
     fn common(&mut self, offset: S::Offset) -> Option<Rc<Common<'a>>> {
         let place = UnwindOffset::into(offset);

@@ -47,16 +47,23 @@ impl Found {
 
     /// Adds code that keeps frame pointers.
     pub(super) fn add_kept(&mut self, ranges: Vec<Range<u64>>) {
+        let bytes = ranges.iter().map(|range| range.end - range.start);
+        let bytes: u64 = bytes.sum();
+        self.statistics.undescribed_bytes += bytes;
+        self.statistics.kept_bytes += bytes;
+        self.add_alike(ranges, Rule::FRAME_POINTER);
+    }
+
+    /// Adds code that has one rule.
+    pub(super) fn add_alike(&mut self, ranges: Vec<Range<u64>>, rule: Rule) {
         let first = count(self.changes.len());
-        let rule = self.rules.place(Rule::FRAME_POINTER);
+        let rule = self.rules.place(rule);
         self.changes.push(Change { after: 0, rule });
-        for addresses in ranges {
-            let bytes = addresses.end - addresses.start;
-            self.statistics.undescribed_bytes += bytes;
-            self.statistics.kept_bytes += bytes;
-            let changes = first..first + 1;
-            self.stretches.push(Stretch { addresses, changes });
-        }
+        let stretch = |addresses| Stretch {
+            addresses,
+            changes: first..first + 1,
+        };
+        self.stretches.extend(ranges.into_iter().map(stretch));
     }
 
     /// The addresses of its stretches.
@@ -100,31 +107,6 @@ impl Found {
         let rule = self.rules.place(Rule::ROOT);
         self.changes.push(Change { after: 0, rule });
         stretch.changes = first..first + 1;
-    }
-
-    /// Adds what was found in another part of a section.
-    pub(super) fn absorb(&mut self, other: Self) {
-        let statistics = &mut self.statistics;
-        statistics.strays += other.statistics.strays;
-        statistics.broken += other.statistics.broken;
-        if self.stretches.is_empty() && self.changes.is_empty() {
-            self.rules = other.rules;
-            self.changes = other.changes;
-            self.stretches = other.stretches;
-            return;
-        }
-        let places = self.rules.adopt(other.rules.rules());
-        let before = count(self.changes.len());
-        self.changes
-            .extend(other.changes.into_iter().map(|change| Change {
-                rule: places[usize::from(change.rule)],
-                ..change
-            }));
-        self.stretches
-            .extend(other.stretches.into_iter().map(|stretch| Stretch {
-                changes: stretch.changes.start + before..stretch.changes.end + before,
-                ..stretch
-            }));
     }
 }
 

@@ -4,7 +4,7 @@
 //! ([`profiler_common::abi::Row`]). Making one is pure over bytes, takes time and memory in proportion to the
 //! file's unwind sections, and trusts no size in a file. Only [`loader`] and [`offline`] touch the machine.
 //!
-//! [`source`] finds the sections, [`eh_frame`] reads their descriptions, [`program`] runs the instructions of
+//! [`source`] finds the sections, [`eh_frame`] reads their descriptions, those of a large one as far as [`index`] says, [`program`] runs the instructions of
 //! one, [`x86_64`] turns the result into rules, [`go`] makes those of Go's functions, [`assembly`] those of code that
 //! nothing describes, and [`compact`] lays them out.
 
@@ -15,6 +15,7 @@ mod expression;
 mod found;
 mod functions;
 mod go;
+mod index;
 pub mod loader;
 pub(crate) mod offline;
 mod program;
@@ -64,6 +65,8 @@ pub enum Error {
 /// How much of a file is read for its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
+    /// As below, but of large tables only which code they describe: the rest where walks come to.
+    Outline,
     /// Its tables, and a sample of the rest, which tells whether that keeps frame pointers: milliseconds.
     Described,
     /// Also code that nothing describes: tenths of a second, where there is much of it.
@@ -85,6 +88,8 @@ pub struct UnwindTable {
     pub rules: Vec<Rule>,
     /// What it was made from.
     pub origin: Statistics,
+    /// Where the descriptions are that were left out.
+    pub(crate) index: Option<source::Places>,
 }
 
 /// One executable part of an object.
@@ -150,13 +155,16 @@ impl UnwindTable {
         expect: impl FnOnce(u64),
     ) -> Result<Self, Error> {
         let data = &Bounded::with_budget(file, source::MAX_BYTES);
-        let sources = source::Sources::find(data)?;
+        let context = code::start_context(data, file);
+        // Its rule is put in the place of another.
+        let is_outline = depth == Depth::Outline && context.is_none();
+        let (sources, unread) = sources(data, file, is_outline)?;
         let mut go = GoFunctions::find(data, file);
         // 0.59 to 0.87 bytes of table for each byte of the sections, in distributions' large objects.
         let of_go = go.as_ref().map_or(0, GoFunctions::table_bytes);
         expect(sources.bytes() / 5 * 4 + of_go / GO_TABLE_SHARE);
-        let context = code::start_context(data, file);
-        Ok(Self::make(sources, go.as_mut(), context, |described| {
+        let go = go.as_mut();
+        Ok(Self::make(sources, unread, go, context, |described| {
             WithoutTable::find(data, file, described, depth == Depth::Code)
         }))
     }
@@ -166,16 +174,18 @@ impl UnwindTable {
     /// # Errors
     /// As for [`read`](Self::read).
     pub fn parse<'a, R: ReadRef<'a>>(data: R) -> Result<Self, Error> {
-        source::Sources::find(data).map(|sources| Self::make(sources, None, None, |_| None))
+        source::Sources::find(data, source::Large::Read)
+            .map(|sources| Self::make(sources, Vec::new(), None, None, |_| None))
     }
 
     fn make(
         sources: source::Sources<'_>,
+        unread: Vec<Range<u64>>,
         mut go: Option<&mut GoFunctions<'_>>,
         context: Option<u64>,
         without_table: impl FnOnce(&[Range<u64>]) -> Option<WithoutTable>,
     ) -> Self {
-        let mut found = eh_frame::collect(&sources, go.as_deref_mut());
+        let mut found = eh_frame::collect(&sources, unread, go.as_deref_mut());
         if let Some(begin) = context {
             found.end_stacks_at(begin);
         }
@@ -193,6 +203,7 @@ impl UnwindTable {
         let of_go = go.map_or(0, |go| go.table_bytes());
         table.origin.section_bytes = sources.bytes() + of_go;
         table.loads = sources.loads;
+        table.index = sources.index;
         table.rules = found.rules.into_rules();
         table
     }
@@ -244,6 +255,15 @@ impl UnwindTable {
         u32::try_from(page).ok()?.checked_add(range.first_page)
     }
 
+    /// The rows of a page, by its index in [`pages`](Self::pages).
+    pub(crate) fn rows_of(&self, page: u32) -> &[Row] {
+        let Some(&PageRows { first, count }) = self.pages.get(page as usize) else {
+            return &[];
+        };
+        let rows = first as usize..(first + count) as usize;
+        self.rows.get(rows).unwrap_or_default()
+    }
+
     /// The rule for an address, found as the kernel half finds it; none outside of code.
     pub fn rule_at(&self, address: ElfAddress) -> Option<Rule> {
         let row = self.rows.get(self.row_at(address)?)?;
@@ -266,6 +286,27 @@ impl UnwindTable {
         }
         Some(span.first() as usize)
     }
+}
+
+/// What a table is made from, and which code is described by what was not read, if an outline is enough.
+fn sources<'f>(
+    data: &'f Bounded<'f>,
+    file: &File,
+    is_outline: bool,
+) -> Result<(source::Sources<'f>, Vec<Range<u64>>), Error> {
+    use source::{Large, Sources};
+    if is_outline {
+        let sources = Sources::find(data, Large::Left)?;
+        let Some(places) = &sources.index else {
+            return Ok((sources, Vec::new()));
+        };
+        let index = index::Index::open(file, places);
+        let unread = index.and_then(|mut index| index.described(&sources.code));
+        if let Some(unread) = unread {
+            return Ok((sources, unread));
+        }
+    }
+    Ok((Sources::find(data, Large::Read)?, Vec::new()))
 }
 
 /// The number of the page that contains an address.

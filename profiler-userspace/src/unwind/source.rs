@@ -8,10 +8,12 @@
 use super::{Error, Load, x86_64};
 use crate::object::Packing;
 use gimli::{BaseAddresses, EhFrameHdr, EndianSlice, LittleEndian, Pointer};
-use object::elf::{FileHeader64, PF_X, PT_GNU_EH_FRAME, PT_LOAD, ProgramHeader64, SHT_NOBITS};
+use object::elf::{
+    FileHeader64, PF_X, PT_GNU_EH_FRAME, PT_LOAD, ProgramHeader64, SHT_NOBITS, SectionHeader64,
+};
 use object::read::ReadRef;
 use object::read::elf::{
-    CompressionHeader as _, FileHeader as _, ProgramHeader as _, SectionHeader as _,
+    CompressionHeader as _, FileHeader as _, ProgramHeader as _, SectionHeader as _, SectionTable,
 };
 use object::{FileKind, LittleEndian as Little};
 use std::borrow::Cow;
@@ -29,6 +31,29 @@ const MAX_CODE_BYTES: u64 = 4 << 30;
 /// The most ranges of code.
 const MAX_CODE_RANGES: usize = 1024;
 
+/// A section of fewer bytes is read whole: some milliseconds' work.
+const LARGE_BYTES: u64 = 256 << 10;
+
+/// The most bytes of an index: eight for each description, and few have less than this in the section itself.
+const MAX_INDEX_BYTES: u64 = 16 << 20;
+
+/// Where a section is, in bytes: in the file, and in memory before relocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(super) address: u64,
+    pub(super) offset: u64,
+    pub(super) bytes: u64,
+}
+
+/// Where the descriptions of a file are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Places {
+    pub(super) index: Place,
+    pub(super) frames: Place,
+    /// The bases that addresses in them may be relative to.
+    pub(super) bases: BaseAddresses,
+}
+
 /// A section's bytes.
 #[derive(Debug)]
 pub(super) struct Section<'data> {
@@ -44,6 +69,8 @@ pub(super) struct Sources<'data> {
     /// Where the code is in the file.
     pub(super) loads: Vec<Load>,
     pub(super) eh_frame: Option<Section<'data>>,
+    /// Where it is and its index, where it is large and was not read.
+    pub(super) index: Option<Places>,
     pub(super) debug_frame: Option<Section<'data>>,
     /// Procedure linkage tables, which some linkers do not describe.
     pub(super) linkage: Vec<Section<'data>>,
@@ -51,11 +78,19 @@ pub(super) struct Sources<'data> {
     pub(super) bases: BaseAddresses,
 }
 
+/// Whether a large `.eh_frame` with an index is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Large {
+    Read,
+    /// Its index is, in its place.
+    Left,
+}
+
 type Header = FileHeader64<Little>;
 type Segment = ProgramHeader64<Little>;
 
 impl<'data> Sources<'data> {
-    pub(super) fn find<R: ReadRef<'data>>(data: R) -> Result<Self, Error> {
+    pub(super) fn find<R: ReadRef<'data>>(data: R, large: Large) -> Result<Self, Error> {
         let header = match FileKind::parse(data).map_err(|_| Error::NotElf)? {
             FileKind::Elf64 => Header::parse(data).map_err(|_| Error::NotElf)?,
             FileKind::Elf32 => return Err(Error::OtherMachine),
@@ -76,16 +111,20 @@ impl<'data> Sources<'data> {
             code: code(&loads)?,
             loads,
             eh_frame: None,
+            index: None,
             debug_frame: None,
             linkage: Vec::new(),
             bases: BaseAddresses::default(),
         };
-        sources.read_sections(header, data);
-        if sources.eh_frame.is_none() {
+        sources.read_sections(header, data, large);
+        if sources.eh_frame.is_none() && sources.index.is_none() {
             sources.eh_frame = by_index(segments, data);
         }
         if let Some(section) = &sources.eh_frame {
             sources.bases = std::mem::take(&mut sources.bases).set_eh_frame(section.address);
+        }
+        if let Some(places) = &mut sources.index {
+            places.bases = sources.bases.clone().set_eh_frame(places.frames.address);
         }
         Ok(sources)
     }
@@ -94,10 +133,11 @@ impl<'data> Sources<'data> {
     pub(super) fn bytes(&self) -> u64 {
         let sections = [&self.eh_frame, &self.debug_frame];
         let bytes = |section: &Section<'_>| section.bytes.len() as u64;
-        sections.into_iter().flatten().map(bytes).sum()
+        let index = self.index.as_ref().map_or(0, |places| places.index.bytes);
+        sections.into_iter().flatten().map(bytes).sum::<u64>() + index
     }
 
-    fn read_sections<R: ReadRef<'data>>(&mut self, header: &Header, data: R) {
+    fn read_sections<R: ReadRef<'data>>(&mut self, header: &Header, data: R, large: Large) {
         let endian = Little;
         let Ok(sections) = header.sections(endian, data) else {
             return;
@@ -111,6 +151,12 @@ impl<'data> Sources<'data> {
                 Ok(b".text") => self.bases = std::mem::take(&mut self.bases).set_text(address),
                 Ok(b".got") => self.bases = std::mem::take(&mut self.bases).set_got(address),
                 Ok(b".eh_frame") if self.eh_frame.is_none() => {
+                    if large == Large::Left {
+                        self.index = index(&sections, section, data);
+                    }
+                    if self.index.is_some() {
+                        continue;
+                    }
                     self.eh_frame = bytes(section, data).map(|bytes| Section { bytes, address });
                 }
                 Ok(b".debug_frame") if self.debug_frame.is_none() => {
@@ -137,9 +183,34 @@ fn has_too_large<'data, R: ReadRef<'data>>(header: &Header, data: R) -> bool {
     })
 }
 
+/// Where a large section of descriptions is, and its index; none if it has none, or is not large.
+fn index<'data, R: ReadRef<'data>>(
+    sections: &SectionTable<'data, Header, R>,
+    frames: &SectionHeader64<Little>,
+    data: R,
+) -> Option<Places> {
+    let is_packed = frames.compression(Little, data).ok()?.is_some();
+    let (_, index) = sections.section_by_name(Little, b".eh_frame_hdr")?;
+    let place = |section: &SectionHeader64<Little>| Place {
+        address: section.sh_addr(Little),
+        offset: section.sh_offset(Little),
+        bytes: section.sh_size(Little),
+    };
+    let places = Places {
+        index: place(index),
+        frames: place(frames),
+        bases: BaseAddresses::default(),
+    };
+    let is_usable = !is_packed
+        && index.sh_type(Little) != SHT_NOBITS
+        && (1..=MAX_INDEX_BYTES).contains(&places.index.bytes)
+        && (LARGE_BYTES..=MAX_SECTION_BYTES).contains(&places.frames.bytes);
+    is_usable.then_some(places)
+}
+
 /// The bytes of a section, unpacked; none if it is absent or exceeds the limit.
 fn bytes<'data, R: ReadRef<'data>>(
-    section: &object::elf::SectionHeader64<Little>,
+    section: &SectionHeader64<Little>,
     data: R,
 ) -> Option<Cow<'data, [u8]>> {
     if section.sh_size(Little) > MAX_SECTION_BYTES {

@@ -241,7 +241,7 @@ fn an_object_other_than_64_bit_x86_is_refused() {
 
 /// The unwind section of this program, and where its code is: small enough to damage it often.
 fn piece() -> (Vec<u8>, u64, Vec<Range<u64>>) {
-    let sources = source::Sources::find(PROGRAM.as_slice()).unwrap();
+    let sources = source::Sources::find(PROGRAM.as_slice(), source::Large::Read).unwrap();
     let section = sources.eh_frame.unwrap();
     (
         section.bytes[..20_000].to_vec(),
@@ -258,6 +258,7 @@ fn from_section(bytes: Vec<u8>, address: u64, code: &[Range<u64>]) -> (UnwindTab
             bytes: bytes.clone().into(),
             address,
         }),
+        index: None,
         debug_frame: Some(source::Section {
             bytes: bytes.into(),
             address,
@@ -265,7 +266,7 @@ fn from_section(bytes: Vec<u8>, address: u64, code: &[Range<u64>]) -> (UnwindTab
         linkage: Vec::new(),
         bases: gimli::BaseAddresses::default().set_eh_frame(address),
     };
-    let found = eh_frame::collect(&sources, None);
+    let found = eh_frame::collect(&sources, Vec::new(), None);
     (table(code, &found), found)
 }
 

@@ -154,8 +154,8 @@ fn usual(state: &State) -> Option<Rule> {
 /// Adds where rbp and rbx are saved. Both are relative to one origin, rbp's; a slot relative to another is
 /// lost.
 fn with_slots(rule: Rule, state: &State) -> Rule {
-    let slots = [state.saved[FP], state.saved[BX]].map(slot);
-    let [(fp_origin, fp), (bx_origin, bx)] = slots;
+    let (fp_origin, fp) = slot(state.saved[FP]);
+    let (bx_origin, bx) = slot(state.saved[BX]);
     let origin = fp_origin.or(bx_origin).unwrap_or(Origin::Cfa);
     let bx = if bx_origin.is_some_and(|other| other != origin) {
         Slot::LOST

@@ -3,13 +3,13 @@
 //! In: tables, and the files they are of. Out: each table stored once and installed for all files that have
 //! it. If there is no room, the least recently used table is evicted.
 
+mod additions;
+
 use super::{CodeSegment, TableStore};
 use crate::runtime::Detected;
-use crate::unwind::compact::lay_over;
-use crate::unwind::functions::{Functions, Gap, ReadFunction};
-use crate::unwind::{self, RuleSet, UnwindTable, low_of, page_of};
+use crate::unwind::{self, RuleSet, UnwindTable};
 use foldhash::quality::RandomState;
-use profiler_common::abi::{CodeKey, Row, Rule, TABLE_PAGE_BITS};
+use profiler_common::abi::{CodeKey, Row, TABLE_PAGE_BITS};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, hash_map};
 use std::hash::BuildHasher as _;
 use std::ops::Range;
@@ -50,10 +50,7 @@ pub(crate) struct Loaded {
     pub(crate) functions_left_out: usize,
 }
 
-/// In so many places of one file code is known not to be followed, at most.
-const MAX_GIVEN_UP: usize = 1024;
-
-/// A table with code that nothing describes and that was not read, without its rows.
+/// A table with code that was not read, without its rows.
 pub(super) type Outline = UnwindTable;
 
 /// A table, and the files it is installed for.
@@ -62,10 +59,14 @@ struct CachedTable<T> {
     keys: Vec<CodeKey>,
     /// Its sequence number.
     order: usize,
-    /// None where everything is described or was read.
+    /// None where everything was read.
     outline: Option<Arc<Outline>>,
     /// The rows of pages, by number, that functions were put into or looked for in: reading them from the kernel takes longer.
     pages: HashMap<u32, Vec<Row>>,
+    /// Pages whose descriptions were read after the others.
+    read: HashSet<u32>,
+    /// How often some were.
+    reads: u32,
 }
 
 impl<T> CachedTable<T> {
@@ -141,101 +142,6 @@ impl<S: TableStore> TableCache<S> {
 
     fn table(&self, key: CodeKey) -> Option<&CachedTable<S::Stored>> {
         self.tables.get(self.published.get(&key)?.as_ref()?)
-    }
-
-    /// The code around an address of a file that has no rows yet, in its page of the table and those next to it; none if the address
-    /// has a row, or cannot have one.
-    pub(super) fn gap(&mut self, key: CodeKey, address: u64) -> Option<Gap> {
-        let given_up = self.given_up.get(&key);
-        if given_up.is_some_and(|codes| codes.iter().any(|code| code.contains(&address))) {
-            return None;
-        }
-        let kept = self.rules.place(Rule::FRAME_POINTER);
-        let is_unread = |row: &&(u64, u16)| row.1 == RuleSet::MISSING || row.1 == kept;
-        let contents = self.published.get(&key)?.as_ref()?;
-        let table = self.tables.get_mut(contents)?;
-        let outline = Arc::clone(table.outline.as_ref()?);
-        let mut ranges = outline.ranges.iter().map(|range| &range.addresses);
-        let range = ranges.find(|range| range.contains(&address))?;
-        let page = page_of(address);
-        let mut rows: Vec<(u64, u16)> = Vec::new();
-        let mut end = range.end;
-        for page in page.saturating_sub(1)..=(page + 1).min(u64::MAX >> TABLE_PAGE_BITS) {
-            let begin = page << TABLE_PAGE_BITS;
-            let first = begin.max(range.start);
-            if page_of(first) != page || first >= range.end {
-                continue;
-            }
-            let of_page = table.rows(&self.store, outline.page_at(first)?).ok()?;
-            rows.extend(
-                of_page
-                    .iter()
-                    .map(|row| (begin + u64::from(row.low), row.rule)),
-            );
-            end = range.end.min(begin.saturating_add(1 << TABLE_PAGE_BITS));
-        }
-        let behind = rows.partition_point(|row| row.0 <= address);
-        let (before, after) = rows.split_at(behind);
-        let row = before.last().filter(is_unread)?;
-        let start = before.iter().rev().take_while(is_unread).last()?.0;
-        let next = after.iter().find(|row| !is_unread(row));
-        Some(Gap {
-            addresses: start.max(range.start)..next.map_or(end, |row| row.0),
-            keeps_frame_pointers: row.1 == kept,
-        })
-    }
-
-    /// Puts the rows of functions into the table of a file.
-    pub(super) fn add_functions(&mut self, key: CodeKey, functions: Functions) {
-        if !functions.read.is_empty() && self.put_functions(key, &functions.read).is_err() {
-            self.loaded.refused += 1;
-        }
-        let given_up = self.given_up.entry(key).or_default();
-        // Others are looked at again, within the budget.
-        let room = MAX_GIVEN_UP.saturating_sub(given_up.len());
-        given_up.extend(functions.given_up.into_iter().take(room));
-        self.loaded.bytes = self.store.bytes();
-    }
-
-    fn put_functions(&mut self, key: CodeKey, functions: &[ReadFunction]) -> Result<(), S::Error> {
-        let stretches = functions.iter().flat_map(ReadFunction::stretches);
-        let stretches: Vec<(u64, Vec<(u64, u16)>)> = stretches
-            .map(|(end, changes)| {
-                let place = |(address, rule)| (address, self.rules.place(rule));
-                (end, changes.into_iter().map(place).collect())
-            })
-            .collect();
-        self.tell_rules();
-        let Some(Some(contents)) = self.published.get(&key) else {
-            return Ok(());
-        };
-        let Some(table) = self.tables.get_mut(contents) else {
-            return Ok(());
-        };
-        let Some(outline) = table.outline.clone() else {
-            return Ok(());
-        };
-        let mut changed = BTreeSet::new();
-        for (end, changes) in stretches {
-            for (address, rows, end) in by_page(&changes, end) {
-                let Some(number) = outline.page_at(address) else {
-                    continue;
-                };
-                let page = table.rows(&self.store, number)?;
-                *page = lay_over(page, &rows, end);
-                changed.insert(number);
-            }
-        }
-        let of_page = |number| Some((number, table.pages.get(&number)?.clone()));
-        let pages: Vec<(u32, Vec<Row>)> = changed.into_iter().filter_map(of_page).collect();
-        match self.store.replace(&mut table.stored, &table.keys, &pages)? {
-            true => self.loaded.functions += functions.len(),
-            false => {
-                self.loaded.refused += 1;
-                table.pages.clear();
-            }
-        }
-        Ok(())
     }
 
     /// Has the kernel half know the rules that are new.
@@ -326,6 +232,8 @@ impl<S: TableStore> TableCache<S> {
                 Arc::new(Outline {
                     ranges: table.ranges.clone(),
                     loads: table.loads.clone(),
+                    origin: table.origin,
+                    index: table.index.clone(),
                     ..Outline::default()
                 })
             });
@@ -337,6 +245,8 @@ impl<S: TableStore> TableCache<S> {
                     order,
                     outline,
                     pages: HashMap::new(),
+                    read: HashSet::new(),
+                    reads: 0,
                 },
             );
         }
@@ -399,34 +309,6 @@ impl<S: TableStore> TableCache<S> {
     }
 }
 
-/// The parts of changes that are in one page each: an address in it, its rows, and where they end in it.
-fn by_page(changes: &[(u64, u16)], end: u64) -> Vec<(u64, Vec<Row>, u32)> {
-    const BYTES: u64 = 1 << TABLE_PAGE_BITS;
-    let Some(&(start, _)) = changes.first() else {
-        return Vec::new();
-    };
-    let pages = page_of(start)..=page_of(end.saturating_sub(1).max(start));
-    pages
-        .map(|page| {
-            let begin = page << TABLE_PAGE_BITS;
-            let before = changes.partition_point(|change| change.0 <= begin);
-            // The rule that holds where the page begins.
-            let first = changes[..before]
-                .last()
-                .map(|&(_, rule)| Row { low: 0, rule });
-            let inside = changes[before..]
-                .iter()
-                .take_while(|change| change.0 - begin < BYTES);
-            let inside = inside.map(|&(address, rule)| Row {
-                low: low_of(address),
-                rule,
-            });
-            let rows = first.into_iter().chain(inside).collect();
-            (start.max(begin), rows, (end - begin).min(BYTES) as u32)
-        })
-        .collect()
-}
-
 /// The segments of a file that a table is for.
 fn segments(table: &UnwindTable) -> Vec<CodeSegment> {
     table
@@ -444,27 +326,4 @@ fn segments(table: &UnwindTable) -> Vec<CodeSegment> {
             })
         })
         .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn changes_are_divided_by_pages() {
-        let row = |low, rule| Row { low, rule };
-        assert_eq!(by_page(&[], 10), []);
-        let within = by_page(&[(0x1_0010, 3), (0x1_0020, 4)], 0x1_0030);
-        assert_eq!(within, [(0x1_0010, vec![row(0x10, 3), row(0x20, 4)], 0x30)]);
-        let across = by_page(&[(0x1_fff0, 3), (0x2_0008, 4)], 0x3_0000);
-        assert_eq!(
-            across,
-            [
-                (0x1_fff0, vec![row(0xfff0, 3)], 0x1_0000),
-                (0x2_0000, vec![row(0, 3), row(8, 4)], 0x1_0000),
-            ]
-        );
-        let from_a_page = by_page(&[(0x2_0000, 3)], 0x2_0001);
-        assert_eq!(from_a_page, [(0x2_0000, vec![row(0, 3)], 1)]);
-    }
 }

@@ -52,8 +52,12 @@ impl<S: TableStore> TableLoader<S> {
     fn load_vdso(&self, keys: &mut impl CodeKeys) {
         let key = vdso::mapping().and_then(|mapping| keys.code_key_at(mapping.start));
         if let (Some(key), Some(image)) = (key, vdso::image()) {
-            self.workers
-                .push(Priority::High, key, image.file, Wanted::Table(Depth::Code));
+            self.workers.push(
+                Priority::High,
+                key,
+                image.file,
+                Wanted::Table(Depth::Code, None),
+            );
         }
     }
 
@@ -63,12 +67,13 @@ impl<S: TableStore> TableLoader<S> {
         keys: &mut impl CodeKeys,
         ids: &[u32],
         files: impl Iterator<Item = &'a Path>,
+        depth: Depth,
     ) {
         for &id in ids {
-            self.load_running(keys, id, Depth::Code, |_| true);
+            self.load_running(keys, id, depth, |_| true);
         }
         for opened in files.filter_map(|path| RegularFile::open(path).ok()) {
-            self.load(keys, Priority::High, &opened, Depth::Code);
+            self.load(keys, Priority::High, &opened, Wanted::Table(depth, None));
         }
         self.workers.wait_until_idle(None);
     }
@@ -87,7 +92,7 @@ impl<S: TableStore> TableLoader<S> {
             if Instant::now() >= deadline {
                 break;
             }
-            self.load_running(keys, pid, Depth::Described, &is_wanted);
+            self.load_running(keys, pid, Depth::Outline, &is_wanted);
         }
         self.workers.wait_until_idle(Some(deadline));
         self.workers.set_preparing(false);
@@ -127,7 +132,7 @@ impl<S: TableStore> TableLoader<S> {
         processes: &Processes,
         process_key: ProcessKey,
     ) {
-        let soon = (Priority::High, Depth::Described);
+        let soon = (Priority::High, Depth::Outline);
         self.load_mapped(keys, (processes, process_key), soon, |_| true);
     }
 
@@ -150,7 +155,7 @@ impl<S: TableStore> TableLoader<S> {
             if is_wanted(file)
                 && !self.opened.contains(&file.number)
                 && let Some(opened) = open(processes, (process_key, mapping), backing)
-                && self.load(keys, priority, &opened, depth)
+                && self.load(keys, priority, &opened, Wanted::Table(depth, None))
             {
                 self.opened.insert(file.number);
             }
@@ -168,8 +173,19 @@ impl<S: TableStore> TableLoader<S> {
         if let Some(place) = place(processes, process_key, address)
             && let Some(opened) = open(processes, (process_key, place.mapping), place.backing)
         {
-            self.load(keys, Priority::High, &opened, Depth::Described);
+            let wanted = Wanted::Table(Depth::Outline, Some(place.offset));
+            self.load(keys, Priority::High, &opened, wanted);
         }
+    }
+
+    /// Has the descriptions read of code that walks came to and that the tables of their files leave out so far.
+    pub(crate) fn read_descriptions(
+        &mut self,
+        keys: &mut impl CodeKeys,
+        processes: &mut Processes,
+        met: &[(ProcessKey, u64)],
+    ) {
+        self.read_more(keys, processes, met, Priority::High, Wanted::Descriptions);
     }
 
     /// Has the functions read that walks came to and that the tables of their files leave out. Walks go on without.
@@ -178,6 +194,17 @@ impl<S: TableStore> TableLoader<S> {
         keys: &mut impl CodeKeys,
         processes: &mut Processes,
         met: &[(ProcessKey, u64)],
+    ) {
+        self.read_more(keys, processes, met, Priority::Low, Wanted::Functions);
+    }
+
+    fn read_more(
+        &self,
+        keys: &mut impl CodeKeys,
+        processes: &mut Processes,
+        met: &[(ProcessKey, u64)],
+        priority: Priority,
+        wanted: impl Fn(Vec<u64>) -> Wanted,
     ) {
         let mut files: HashMap<BackingId, (ProcessKey, Range<u64>, Vec<u64>)> = HashMap::new();
         for &(process_key, address) in met {
@@ -191,18 +218,19 @@ impl<S: TableStore> TableLoader<S> {
             let Some(opened) = open(processes, (process_key, mapping), backing) else {
                 continue;
             };
-            if let Some(key) = keys.code_key(&opened.file) {
-                let wanted = Wanted::Functions(positions);
-                self.workers.push(Priority::Low, key, opened.file, wanted);
-            }
+            self.load(keys, priority, &opened, wanted(positions));
         }
     }
 
     /// Loads the table of a file of which it is known what the kernel half knows it by.
     pub(crate) fn load_known(&self, key: CodeKey, opened: &RegularFile) {
         if let Ok(file) = opened.file.try_clone() {
-            self.workers
-                .push(Priority::High, key, file, Wanted::Table(Depth::Described));
+            self.workers.push(
+                Priority::High,
+                key,
+                file,
+                Wanted::Table(Depth::Outline, None),
+            );
         }
     }
 
@@ -211,12 +239,12 @@ impl<S: TableStore> TableLoader<S> {
         keys: &mut impl CodeKeys,
         priority: Priority,
         opened: &RegularFile,
-        depth: Depth,
+        wanted: Wanted,
     ) -> bool {
         let (Some(key), Ok(file)) = (keys.code_key(&opened.file), opened.file.try_clone()) else {
             return false;
         };
-        self.workers.push(priority, key, file, Wanted::Table(depth));
+        self.workers.push(priority, key, file, wanted);
         true
     }
 

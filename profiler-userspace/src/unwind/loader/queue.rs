@@ -23,8 +23,10 @@ pub(crate) enum Priority {
 /// The work that is wanted on a file.
 #[derive(Debug)]
 pub(super) enum Wanted {
-    /// Its table.
-    Table(Depth),
+    /// Its table, with rows at this position in it at least.
+    Table(Depth, Option<u64>),
+    /// Rows of what it describes around these positions.
+    Descriptions(Vec<u64>),
     /// Rows of the functions around these positions in it.
     Functions(Vec<u64>),
 }
@@ -45,7 +47,8 @@ impl Job {
     /// This is to be made of a file.
     pub(super) fn new(key: CodeKey, file: File, wanted: Wanted) -> Self {
         let bytes = match wanted {
-            Wanted::Table(_) => file.metadata().map_or(0, |metadata| metadata.len()),
+            Wanted::Descriptions(_) => 0,
+            Wanted::Table(..) => file.metadata().map_or(0, |metadata| metadata.len()),
             // The table that they go into is made before.
             Wanted::Functions(_) => LARGE_BYTES,
         };
@@ -196,7 +199,7 @@ mod tests {
             modified: 1,
         };
         let file = File::open("/dev/null").unwrap();
-        Job::new(key, file, Wanted::Table(Depth::Described))
+        Job::new(key, file, Wanted::Table(Depth::Outline, None))
     }
 
     #[test]

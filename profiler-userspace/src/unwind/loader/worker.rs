@@ -10,9 +10,11 @@ use super::{TableStore, lock};
 use crate::priority::RaisedPriority;
 use crate::runtime;
 use crate::unwind::functions::Functions;
+use crate::unwind::index::Index;
 use crate::unwind::{Depth, UnwindTable};
 use profiler_common::abi::CodeKey;
 use std::fs::File;
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -53,7 +55,13 @@ impl<S: TableStore> Workers<S> {
                     let job = queue.pop(least);
                     let _raised = (job.priority == Priority::High).then_some(raised);
                     match &job.wanted {
-                        Wanted::Table(depth) => make_table(&job, *depth, &cache),
+                        Wanted::Table(depth, position) => {
+                            make_table(&job, *depth, &cache);
+                            read_descriptions(&job, position.as_slice(), &cache);
+                        }
+                        Wanted::Descriptions(positions) => {
+                            read_descriptions(&job, positions, &cache);
+                        }
                         Wanted::Functions(positions) => {
                             read_functions(&job, positions, &cache, &mut lock(&budget));
                         }
@@ -99,6 +107,27 @@ fn make_table<S: TableStore>(job: &Job, depth: Depth, cache: &Mutex<TableCache<S
     let table = UnwindTable::read_expecting(&job.file, depth, |bytes| lock(cache).reserve(bytes));
     let runtime = runtime::detect(&job.file);
     lock(cache).insert(job.key, table, runtime, began);
+}
+
+/// Reads what a file describes around these positions, if its table leaves it out.
+fn read_descriptions<S: TableStore>(job: &Job, positions: &[u64], cache: &Mutex<TableCache<S>>) {
+    let Some(outline) = lock(cache).outline(job.key) else {
+        return;
+    };
+    let addresses = positions.iter();
+    let addresses = addresses.filter_map(|position| outline.address_of(*position));
+    let mut stretches: Vec<Range<u64>> = addresses
+        .flat_map(|address| lock(cache).unread(job.key, address))
+        .collect();
+    stretches.sort_by_key(|stretch| stretch.start);
+    stretches.dedup();
+    let places = outline.index.as_ref().filter(|_| !stretches.is_empty());
+    let index = places.and_then(|places| Index::open(&job.file, places));
+    if let Some(mut index) = index {
+        let code = outline.ranges.iter().map(|range| range.addresses.clone());
+        let found = index.read(&stretches, &code.collect::<Vec<_>>());
+        lock(cache).add_descriptions(job.key, &stretches, &found);
+    }
 }
 
 /// At most so many functions are read at a time: others wait for the table's rows meanwhile.
