@@ -30,7 +30,7 @@ use newc::Archive;
 /// Debian's stable kernels, the oldest first.
 const VERSIONS: [&str; 2] = ["6.1", "6.12"];
 
-/// How long a machine may run; where nothing else runs, it takes a third of this or less.
+/// How long a machine may run; where nothing else runs, it takes less than half of this.
 const LIMIT: Duration = Duration::from_secs(900);
 
 /// So many lines of a machine's console are shown where it did not do well: what a kernel says that panics.
