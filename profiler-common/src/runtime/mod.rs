@@ -120,10 +120,10 @@ impl NativeFrame {
         bx: Kept::LOST,
     };
 
-    /// Whether it is [`NativeFrame::ANY`].
+    /// Whether it is [`NativeFrame::ANY`]. Either pointer alone may be any number in a process that sets it.
     #[inline(always)]
     pub const fn is_any(&self) -> bool {
-        self.sp == 0
+        self.sp == Self::ANY.sp && self.caller_sp == Self::ANY.caller_sp
     }
 
     /// The value of its rbx or rbp, as far as it is known.

@@ -13,6 +13,7 @@ mod context;
 mod function;
 mod layout;
 
+pub use function::OF_FILE;
 pub use layout::at;
 
 use super::{Begin, ChainFrame, Cursor, Described, NativeFrame, Process, Runtime, Strings};

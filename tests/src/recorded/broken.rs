@@ -8,13 +8,9 @@ use std::collections::BTreeSet;
 use anyhow::{Result, ensure};
 use fastrand::Rng;
 use profiler_common::abi::MAX_USER_FRAMES;
-use profiler_common::runtime::{DESCRIPTOR_WORDS, RuntimeKind, memory::Shown};
+use profiler_common::runtime::{DESCRIPTOR_WORDS, RuntimeKind, memory::Shown, perl};
 
 use super::{Recording, Walk};
-
-/// In the key of a perl function: it is no sub, but the code of the file whose name is there. A name is known by nothing but
-/// that some statement says where it is.
-const PERL_FILE: u64 = 1 << 55;
 
 /// Numbers at which readers of structures break.
 const NUMBERS: [u64; 12] = [
@@ -116,7 +112,8 @@ pub fn check_broken(broken: &Recording) -> Result<Walk> {
         .collect();
     for (shown, line) in walk.shown.iter().zip(&walk.lines) {
         if let Shown::Function { function, .. } = shown {
-            let is_file = broken.kind() == Some(RuntimeKind::Perl) && function & PERL_FILE != 0;
+            // The name of perl's file is known by nothing but that some statement says where it is.
+            let is_file = broken.kind() == Some(RuntimeKind::Perl) && function & perl::OF_FILE != 0;
             ensure!(
                 is_file || known.contains(function),
                 "{line:?} is shown, where there is no such function"

@@ -1,7 +1,7 @@
 extern crate std;
 
 use super::*;
-use crate::runtime::memory::{Recorded, Shown, walk};
+use crate::runtime::memory::{Recorded, Shown, walk, walk_asking_each};
 use crate::runtime::{Encoding, RuntimeKind, first_word};
 use crate::walk::native::Kept;
 use std::{vec, vec::Vec};
@@ -195,6 +195,18 @@ fn levels_belong_where_the_loop_says_that_it_runs_them() {
         assert_eq!(rest[4..], [expected[5]]);
         assert_eq!(walk::<Lua>(&process, &[], true), []);
     }
+}
+
+#[test]
+fn a_native_frame_at_stack_pointer_zero_stands_for_no_other() {
+    let (process, mut stack) = two_levels(lua_5_4());
+    let expected = walk::<Lua>(&process, &stack, false);
+    stack[2].sp = NativeFrame::ANY.sp;
+    assert_eq!(walk::<Lua>(&process, &stack, false), expected);
+    assert_eq!(walk_asking_each::<Lua>(&process, &stack, false), expected);
+    stack[2].sp = 0x7ffd_0000_0200;
+    stack[2].caller_sp = NativeFrame::ANY.caller_sp;
+    assert_eq!(walk_asking_each::<Lua>(&process, &stack, false), expected);
 }
 
 #[test]

@@ -15,8 +15,8 @@ use crate::{
     runtime::{Encoding, FUNCTION_BITS, Piece, Process, Strings, check_of},
 };
 
-/// In a key: it is the address of a file's name.
-const FILE: u64 = 1 << 47;
+/// In a function's key: it is no sub, but the code of the file whose name is there.
+pub const OF_FILE: u64 = 1 << 47;
 /// The longest name that is believed, in bytes.
 const MAX_NAME: u32 = 1 << 16;
 /// How many words of a file's name are looked at.
@@ -28,7 +28,7 @@ const EVAL_MASK: u64 = u64::from_le_bytes(*b"\xff\xff\xff\xff\xff\xff\0\0");
 /// The key of the code of a file whose name is at an address.
 #[inline(always)]
 pub(super) const fn key_of_file(name: u64) -> u64 {
-    (name | FILE) & FUNCTION_BITS
+    (name | OF_FILE) & FUNCTION_BITS
 }
 
 /// The address of a file's name, a C string, of what a statement has for its file; zero if there is none.
@@ -115,8 +115,8 @@ fn glob(process: &impl Process, address: u64) -> Option<(u64, u64)> {
 /// See [`Runtime::check`](crate::runtime::Runtime::check).
 #[inline(always)]
 pub(super) fn check(process: &impl Process, key: u64) -> Option<u32> {
-    if key & FILE != 0 {
-        check_of_file(process, key & !FILE)
+    if key & OF_FILE != 0 {
+        check_of_file(process, key & !OF_FILE)
     } else {
         check_of_sub(process, key)
     }
@@ -167,8 +167,8 @@ fn hash_of_text(process: &impl Process, text: u64) -> Hash {
 /// See [`Runtime::strings`](crate::runtime::Runtime::strings).
 #[inline(always)]
 pub(super) fn strings(process: &impl Process, key: u64) -> Option<Strings> {
-    if key & FILE != 0 {
-        let name = key & !FILE;
+    if key & OF_FILE != 0 {
+        let name = key & !OF_FILE;
         let [word] = process.read(name)?;
         let text = c_string(name);
         let is_eval = word & EVAL_MASK == EVAL;

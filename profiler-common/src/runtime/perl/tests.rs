@@ -2,7 +2,7 @@
 
 extern crate std;
 
-use super::{Perl, at};
+use super::{OF_FILE, Perl, at};
 use crate::runtime::{
     Encoding, NativeFrame, Runtime,
     memory::{Recorded, Shown, walk},
@@ -26,9 +26,6 @@ const FILE: u64 = 0x7f00_0006_0000;
 const EVAL_FILE: u64 = 0x7f00_0006_0100;
 const STATEMENTS: u64 = 0x7f00_0007_0000;
 const STACK: u64 = 0x7ffc_0000_0000;
-
-/// What a function's key has beside the address of a file's name.
-const OF_FILE: u64 = 1 << 47;
 
 const SUB: u64 = 9;
 const EVAL: u64 = 11;
