@@ -247,31 +247,105 @@ fn code_that_keeps_frame_pointers_has_its_direct_callers_without_being_read() {
     }
 }
 
-#[kernel_test]
-fn functions_without_a_frame_among_others_are_read_once_samples_come_to_them() {
-    let program = Recipe::c("kept").make();
+/// Profiles a program for three seconds. Also the number of its functions that were read from their code.
+fn profile_and_functions(program: &Program, flags: &str) -> (Folded, usize) {
     let workload = program.start(&[]);
-    let run = Invocation::new("-f -U -F 997 -d 3 -v")
+    let run = Invocation::new(&format!("-f -U -F 997 -d 3 -v {flags}"))
         .flag("-p", workload.pid())
         .run()
         .expect_no_panic()
         .expect_code(0);
-    let folded = run.folded();
+    let functions = run
+        .stderr
+        .split_once(" functions read from their code")
+        .and_then(|(before, _)| before.rsplit(' ').next()?.parse().ok())
+        .unwrap_or(0);
+    (run.folded(), functions)
+}
+
+/// Panics if a stack shows a call that the program does not make. Where a stack begins with a mark, what that hides may be missing.
+#[track_caller]
+fn assert_calls(folded: &Folded, calls: &[[&str; 2]]) {
+    for stack in &folded.stacks {
+        let main = stack.position("main");
+        let frames = main.map_or(&stack.frames[1..], |main| &stack.frames[main..]);
+        assert!(
+            main.is_some() || stack.mark().is_some(),
+            "{:?} in {folded}",
+            stack.frames
+        );
+        for pair in frames.windows(2).filter(|pair| !pair[0].starts_with('[')) {
+            let is_made = calls
+                .iter()
+                .any(|call| pair[0] == call[0] && pair[1] == call[1]);
+            assert!(is_made, "{pair:?} of {:?} in {folded}", stack.frames);
+        }
+    }
+}
+
+#[kernel_test]
+fn functions_without_a_frame_among_others_are_read_once_samples_come_to_them() {
+    let (folded, functions) = profile_and_functions(&Recipe::c("kept").make(), "");
     let in_bare = |stack: &Stack| stack.leaf() == "bare";
     let called = folded.share_among(in_bare, |stack| {
         stack.begins_at_start() && stack.has_chain(&["main", "bare_caller", "bare"])
     });
     // Until it was read, its caller is missing.
     assert!(called > 0.5, "{called:.3} are whole in {folded}");
-    let functions = run
-        .stderr
-        .split_once(" functions read from their code")
-        .and_then(|(before, _)| before.rsplit(' ').next()?.parse::<usize>().ok());
     assert!(
-        functions.is_some_and(|count| (1..50).contains(&count)),
-        "of 100,000 functions only those with samples are read: {}",
-        run.stderr
+        (1..50).contains(&functions),
+        "of 100,000 functions only those with samples are read, not {functions}"
     );
+}
+
+#[kernel_test]
+fn fifty_megabytes_that_nothing_describes_are_read_where_samples_are() {
+    const KINDS: [&str; 3] = ["late", "pointed", "general"];
+    for flags in ["", "-DWITHOUT_FRAMES"] {
+        let program = Recipe::c("undescribed").compiled(flags).make();
+        let (folded, functions) = profile_and_functions(&program, "");
+        for kind in KINDS {
+            let chain = ["main", "spread", kind, "leaf"];
+            let whole = folded.share_among(
+                |stack| stack.leaf() == "leaf" && stack.has(kind),
+                |stack| stack.begins_at_start() && stack.has_chain(&chain),
+            );
+            assert!(
+                whole > NEARLY_ALL,
+                "{flags}: {whole:.3} of {kind} in {folded}"
+            );
+        }
+        let called = folded.share_among(
+            |stack| stack.leaf() == "leaf",
+            |stack| KINDS.iter().any(|kind| stack.has_chain(&[*kind, "leaf"])),
+        );
+        assert!(called > ALL_BUT_A_FEW, "{flags}: {called:.3} in {folded}");
+        assert!(
+            (3..50).contains(&functions),
+            "{flags}: {functions} functions are read"
+        );
+    }
+}
+
+#[kernel_test]
+fn frames_that_lead_astray_show_no_calls_that_were_not_made() {
+    let program = Recipe::c("false_frames").make();
+    let from_main = ["circle", "decoy", "nowhere"];
+    let mut calls: Vec<[&str; 2]> = from_main.iter().map(|from| ["main", *from]).collect();
+    calls.extend(from_main.iter().map(|from| [*from, "hot"]));
+    let (folded, _) = profile_and_functions(&program, "");
+    assert_calls(&folded, &calls);
+    let whole = folded.share_among(
+        |stack| stack.leaf() == "hot",
+        |stack| stack.begins_at_start(),
+    );
+    assert!(whole > NEARLY_ALL, "{whole:.3} are whole in {folded}");
+    // A frame that is not set up yet, or not any more, hides the direct caller from frame pointers.
+    calls.push(["main", "hot"]);
+    let (folded, _) = profile_and_functions(&program, "--call-graph fp");
+    assert_calls(&folded, &calls);
+    let marked = folded.share(|stack| stack.mark().is_some());
+    assert!(marked > NEARLY_ALL, "{marked:.3} are marked in {folded}");
 }
 
 #[kernel_test]
@@ -300,6 +374,27 @@ fn a_large_file_is_unwound_by_what_it_describes_where_samples_are() {
         "of 180,000 rows only those of the code with samples are made: {}",
         run.stderr
     );
+}
+
+/// What is read together is so in the file, whose addresses and those of a process lie differently in it. A walk asks once a second,
+/// so that what one recording misses is chance.
+#[kernel_test]
+fn descriptions_of_neighbours_that_are_not_read_together_are_both_read() {
+    let program = Recipe::c("parts").make();
+    for _ in 0..6 {
+        let folded = profile(&program, &[]);
+        for function in ["before", "behind"] {
+            let chain = ["main", "both", function];
+            let whole = folded.share_among(
+                |stack| stack.leaf() == function,
+                |stack| stack.begins_at_start() && stack.has_chain(&chain),
+            );
+            assert!(
+                whole > ALL_BUT_A_FEW,
+                "{whole:.3} of {function} in {folded}"
+            );
+        }
+    }
 }
 
 /// GCC does not say that such a function's last three instructions have given the frame pointer back, so

@@ -172,7 +172,16 @@ impl UserWalk {
                 address.wrapping_add(found.shift.load()),
             ) {
                 Some(Rule::UNREAD) => {
-                    announce(self.cpu_slot, KernelEventKind::UnreadCode, table, address);
+                    // What is read together is so in the file.
+                    let own_address = address.wrapping_add(found.shift.load());
+                    let part = own_address >> READ_TOGETHER_BITS;
+                    announce(
+                        self.cpu_slot,
+                        KernelEventKind::UnreadCode,
+                        table,
+                        address,
+                        part,
+                    );
                     end(StackEnd::NotLoaded)
                 }
                 Some(Rule::MISSING) => {
@@ -218,7 +227,7 @@ impl UserWalk {
     #[inline(always)]
     fn announce_gap(&self, table: u64, address: u64) {
         let kind = KernelEventKind::UndescribedCode;
-        announce(self.cpu_slot, kind, table, address);
+        announce(self.cpu_slot, kind, table, address, address);
     }
 
     #[inline(always)]
@@ -275,14 +284,10 @@ impl UserWalk {
 }
 
 subprog! {
-    /// Asks user space to read what the table of a file leaves out at an address.
-    fn announce(cpu_slot: u32, kind: KernelEventKind, table: u64, address: u64) {
+    /// Asks user space to read what the table of a file leaves out at an address. `part`: the same for addresses that are read together.
+    fn announce(cpu_slot: u32, kind: KernelEventKind, table: u64, address: u64, part: u64) {
         if let Some(context) = SampleContext::of(cpu_slot) {
-            let place = match kind {
-                KernelEventKind::UnreadCode => address >> READ_TOGETHER_BITS,
-                _ => address,
-            };
-            let hash = Hash::new(config!(seed)).with(table).with(place);
+            let hash = Hash::new(config!(seed)).with(table).with(part);
             events::code(kind, context, address, hash);
         }
     }

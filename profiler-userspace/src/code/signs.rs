@@ -15,7 +15,7 @@ pub(super) enum Sign {
     Certain,
     /// Before it stand a return, and instructions that do nothing.
     Return,
-    /// Before it stand a jump, and instructions that do nothing: it may be a label as well.
+    /// Before it stand a jump, and instructions that do nothing, or a return alone: it may be a label as well.
     Jump,
 }
 
@@ -27,7 +27,8 @@ impl Sign {
         } else if follows_nops(code, at, returns) {
             Some(Self::Return)
         } else {
-            follows_nops(code, at, ends_function).then_some(Self::Jump)
+            let may_begin = returns(&code[..at]) || follows_nops(code, at, ends_function);
+            may_begin.then_some(Self::Jump)
         }
     }
 }
@@ -111,5 +112,11 @@ mod tests {
         assert!(!follows_filling(b"\xc3\xcc\xcc", 2), "more filling");
         assert!(!follows_filling(b"\x90\x66\x90\x41", 3), "a label");
         assert!(!follows_filling(b"\x41", 0));
+    }
+
+    #[test]
+    fn a_function_may_begin_where_another_returns() {
+        assert_eq!(Sign::at(b"\x90\xc3\x41\x57", 2), Some(Sign::Jump));
+        assert_eq!(Sign::at(b"\x90\x90\x41\x57", 2), None);
     }
 }

@@ -4,6 +4,7 @@
  *
  *     main;outer;inner;hot
  */
+#include "others.h"
 #include "workload.h"
 
 void outer(unsigned long turns);
@@ -40,17 +41,7 @@ __asm__(".text\n"
         ".endm\n"
         "caller outer, inner, %rdi\n"
         "caller inner, hot, $1000\n"
-        ".rept 60000\n"
-        ".p2align 6\n"
-        ".cfi_startproc\n"
-        "push %rbx\n"
-        ".cfi_def_cfa_offset 16\n"
-        ".cfi_offset %rbx, -16\n"
-        "pop %rbx\n"
-        ".cfi_def_cfa_offset 8\n"
-        "ret\n"
-        ".cfi_endproc\n"
-        ".endr\n"
+        "others 60000\n"
         ".p2align 6\n"
         ".type hot, @function\n"
         "hot: .cfi_startproc\n"
