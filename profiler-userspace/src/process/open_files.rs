@@ -12,11 +12,16 @@ use super::{Backing, BackingId, Opened, Owner, ProcessKey, opening};
 use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt as _;
 
+/// Fewer files than this stay open: programs run again, and opening takes time.
+const FEW: usize = 256;
+
 /// Open files by what they are behind.
 #[derive(Debug, Default)]
 pub(super) struct OpenFiles {
     files: HashMap<BackingId, Opened>,
     most: usize,
+    /// So many are no reason to close any.
+    few: usize,
     /// Files that were not kept, for lack of room.
     turned_away: HashSet<BackingId>,
 }
@@ -26,6 +31,7 @@ impl OpenFiles {
     pub(super) fn taking() -> Self {
         Self {
             most: most_files(),
+            few: FEW,
             ..Self::default()
         }
     }
@@ -106,10 +112,28 @@ impl OpenFiles {
         }
     }
 
-    /// Closes the files that are deleted and no longer mapped by any process that is known.
-    pub(super) fn close_deleted(&mut self, mapped: &HashSet<BackingId>) {
-        self.files
-            .retain(|backing, opened| mapped.contains(backing) || !is_deleted(opened));
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.files.len()
+    }
+
+    /// Closes the files that no process that is known maps any more and that nobody will ask for: those that are deleted, if all
+    /// of their code has its names by now; and where there are many, those that can be opened again.
+    pub(super) fn close_unused(
+        &mut self,
+        mapped: &HashSet<BackingId>,
+        backings: &Backings,
+        are_named: bool,
+    ) {
+        let are_many = self.files.len() > self.few;
+        self.files.retain(|backing, opened| {
+            let is_of_use = match backings.get(*backing) {
+                _ if is_deleted(opened) => !are_named,
+                Backing::File(file) => !(are_many && opening::is_in_place(file, opened)),
+                _ => true,
+            };
+            mapped.contains(backing) || is_of_use
+        });
     }
 }
 
@@ -121,10 +145,31 @@ fn is_deleted(opened: &Opened) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{MappingEvent, Processes, Todo};
+    use super::super::{MappingEvent, Processes, Todo, registry::tests::sleeping};
     use super::*;
     use crate::object::RegularFile;
     use profiler_common::abi::CodeKey;
+
+    #[test]
+    fn where_there_are_many_files_that_can_be_opened_again_are_closed_once_nothing_maps_them() {
+        let (mut child, process_key) = sleeping();
+        let mut processes = Processes::holding_files();
+        processes.see(process_key);
+        processes.open_files.few = 0;
+        let held = processes.open_files.files.len();
+        assert!(held > 0);
+        processes.close_unused();
+        assert_eq!(processes.open_files.files.len(), held, "it still runs");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        processes.let_go(process_key);
+        processes.open_files.few = held;
+        processes.close_unused();
+        assert_eq!(processes.open_files.files.len(), held, "they are few");
+        processes.open_files.few = 0;
+        processes.close_unused();
+        assert_eq!(processes.open_files.files.len(), 0);
+    }
 
     #[test]
     fn files_beyond_the_descriptor_limit_are_counted_once() {

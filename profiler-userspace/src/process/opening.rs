@@ -87,6 +87,12 @@ fn under_root(file: &MappedFile, root: &Path) -> Option<Opened> {
     })
 }
 
+/// Whether a file that was opened is still where it was, and anybody finds it there.
+pub(super) fn is_in_place(file: &MappedFile, opened: &Opened) -> bool {
+    let again = || under_root(file, Path::new("/"));
+    opened.root == Path::new("/") && again().is_some_and(|it| it.file.number == opened.file.number)
+}
+
 /// The file as the kernel holds it for the mapping, whatever became of its path.
 fn through_mapping(file: &MappedFile, owner: &Owner) -> Option<Opened> {
     let opened = held(owner)?;
@@ -311,14 +317,14 @@ mod tests {
         };
         sleeping.end();
         // It may run again.
-        processes.close_deleted();
+        processes.close_named();
         assert!(is_open(&processes));
         fs::remove_file(sleeping.path()).unwrap();
-        processes.close_deleted();
+        processes.close_named();
         assert!(is_open(&processes), "who mapped it has not been let go");
         processes.let_go(process_key);
         assert!(is_open(&processes));
-        processes.close_deleted();
+        processes.close_named();
         assert!(!is_open(&processes));
     }
 

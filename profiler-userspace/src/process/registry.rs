@@ -248,10 +248,20 @@ impl Processes {
         opening::shared_memory(owner, &self.liveness)
     }
 
-    /// Closes the files that are deleted and no longer mapped by any process that is known.
-    pub fn close_deleted(&mut self) {
+    /// Closes files that no process that is known maps any more, where many are open and they can be opened again.
+    pub fn close_unused(&mut self) {
+        self.close(false);
+    }
+
+    /// As [`close_unused`](Self::close_unused), once all code that was sampled has its names: deleted files, too.
+    pub fn close_named(&mut self) {
+        self.close(true);
+    }
+
+    fn close(&mut self, are_named: bool) {
         let mapped: HashSet<BackingId> = self.known.values().flat_map(Process::backings).collect();
-        self.open_files.close_deleted(&mapped);
+        self.open_files
+            .close_unused(&mapped, &self.backings, are_named);
     }
 
     /// The perf map of a process, as it is now.
@@ -310,6 +320,11 @@ impl Processes {
         self.known.len()
     }
 
+    /// How many files are kept open.
+    pub fn open_files(&self) -> usize {
+        self.open_files.len()
+    }
+
     /// Whether none is known.
     pub fn is_empty(&self) -> bool {
         self.known.is_empty()
@@ -326,4 +341,4 @@ impl Processes {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -14,6 +14,9 @@ use anyhow::Result;
 /// a kilobyte each.
 const FEWEST_CROWDED: usize = 1024;
 
+/// Files that may be open before those that nothing maps any more are looked for and closed.
+const FEWEST_MANY_FILES: usize = 512;
+
 /// What was drained so far.
 pub(super) struct Collector {
     /// What cannot be normalized yet.
@@ -21,6 +24,8 @@ pub(super) struct Collector {
     normalizer: Normalizer,
     /// So many known processes are a crowd, in which most may have ended.
     crowd: usize,
+    /// And so many open files are many, most of which nothing may need.
+    many_files: usize,
 }
 
 impl Collector {
@@ -30,17 +35,20 @@ impl Collector {
             raw: RawProfile::default(),
             normalizer: Normalizer::new(),
             crowd: FEWEST_CROWDED,
+            many_files: FEWEST_MANY_FILES,
         }
     }
 
-    /// Drains when a side is half full, or when there are so many processes that those of them that have ended should
-    /// be let go.
+    /// Drains when a side is half full, or when there are so many processes, or files of theirs, that those of them that have ended
+    /// should be let go.
     pub(super) fn drain_if_full(
         &mut self,
         kernel: &mut Kernel,
         handler: &mut EventHandler,
     ) -> Result<()> {
-        if !kernel.is_half_full() && handler.processes.len() < self.crowd {
+        let is_crowded = handler.processes.len() >= self.crowd
+            || handler.processes.open_files() >= self.many_files;
+        if !kernel.is_half_full() && !is_crowded {
             return Ok(());
         }
         self.drain(kernel, handler)
@@ -57,6 +65,8 @@ impl Collector {
         handler.take_in(kernel);
         self.normalizer
             .take(&mut self.raw, &mut handler.processes, &ended);
+        handler.processes.close_unused();
+        self.many_files = (2 * handler.processes.open_files()).max(FEWEST_MANY_FILES);
         self.crowd = (2 * handler.processes.len()).max(FEWEST_CROWDED);
         Ok(())
     }

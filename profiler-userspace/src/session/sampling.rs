@@ -253,7 +253,7 @@ impl Session {
             objects: &objects,
         };
         windows.write(normalized, code, &mut self.kernel, until)?;
-        self.handler.processes.close_deleted();
+        self.handler.processes.close_named();
         Ok(())
     }
 
@@ -264,7 +264,7 @@ impl Session {
         let (normalized, objects) = self.collector.take(&mut self.handler);
         let processes = &self.handler.processes;
         live.show(normalized, objects, processes, &mut self.kernel, until);
-        self.handler.processes.close_deleted();
+        self.handler.processes.close_named();
         Ok(())
     }
 

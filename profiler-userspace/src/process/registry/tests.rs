@@ -43,9 +43,9 @@ fn an_exited_process_has_no_mappings() {
     assert!(!processes.refresh(gone));
 }
 
-#[test]
-fn mappings_are_kept_after_the_process_exits() {
-    let mut child = std::process::Command::new("sleep")
+/// A program that sleeps.
+pub(in super::super) fn sleeping() -> (std::process::Child, ProcessKey) {
+    let child = std::process::Command::new("sleep")
         .arg("60")
         .spawn()
         .unwrap();
@@ -53,6 +53,12 @@ fn mappings_are_kept_after_the_process_exits() {
         tgid: child.id(),
         incarnation: 1,
     };
+    (child, process_key)
+}
+
+#[test]
+fn mappings_are_kept_after_the_process_exits() {
+    let (mut child, process_key) = sleeping();
     let mut processes = Processes::new();
     processes.see(process_key);
     child.kill().unwrap();
