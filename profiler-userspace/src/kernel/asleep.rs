@@ -2,6 +2,7 @@
 //!
 //! In: the bytes of its iteration over all tasks. Out: [`Sleeping`] threads. Pure.
 
+use crate::process::ProcessKey;
 use crate::profile::raw::{RawFrame, RawStack};
 use profiler_common::abi::{
     ASLEEP_WORDS, Asleep, Fallbacks, KeptRegisters, MAX_KERNEL_FRAMES, StackEnd, ThreadState,
@@ -32,6 +33,16 @@ pub struct Sleeping {
     pub registers: [u64; 4],
     /// Its kernel stack.
     pub kernel: Option<RawStack>,
+}
+
+impl Sleeping {
+    /// Its process.
+    pub fn process_key(&self) -> ProcessKey {
+        ProcessKey {
+            tgid: self.tgid,
+            incarnation: self.incarnation,
+        }
+    }
 }
 
 /// All threads that the bytes describe.

@@ -341,10 +341,20 @@ impl Kernel {
         self.counters.of(event)
     }
 
-    /// The targets' threads that are off the CPU now, with what is known of them. To be asked once, when
-    /// the probe is attached; what is done with the answer is [`Kernel::put_to_sleep`].
+    /// Whether threads that are off the CPU can be listed.
+    pub fn can_list(&self) -> bool {
+        self.threads.can_list()
+    }
+
+    /// The targets' threads that are off the CPU now, with what is known of them. What is done with the answer, once the probe is
+    /// attached, is [`Kernel::put_to_sleep`].
     pub fn asleep(&mut self) -> Result<Vec<Sleeping>> {
         self.threads.asleep(&mut self.programs)
+    }
+
+    /// Unloads the program that lists threads, after the last such list.
+    pub fn end_listing(&mut self) -> Result<()> {
+        Threads::end_listing(&mut self.programs)
     }
 
     /// Lets the time off the CPU of a thread that was asleep before the recording count from its

@@ -188,8 +188,13 @@ impl Threads {
         })();
     }
 
-    /// The targets' threads that are off the CPU now, with what is known of them. To be asked once, when
-    /// the probe is attached; what is done with the answer is [`Threads::put_to_sleep`].
+    /// Whether threads can be listed.
+    pub(super) fn can_list(&self) -> bool {
+        self.listing.is_ok()
+    }
+
+    /// The targets' threads that are off the CPU now, with what is known of them. What is done with the answer, once the probe is
+    /// attached, is [`Threads::put_to_sleep`].
     pub(super) fn asleep(&mut self, programs: &mut Programs) -> Result<Vec<Sleeping>> {
         std::mem::replace(&mut self.listing, Ok(()))?;
         let program: &mut Iter = programs.get(ProgramId::Asleep)?;
@@ -208,10 +213,15 @@ impl Threads {
             Ok(bytes)
         })()
         .map_err(|error| rejected(ProgramId::Asleep, error))?;
+        Ok(asleep::parse(&listed))
+    }
+
+    /// Unloads the program that lists threads.
+    pub(super) fn end_listing(programs: &mut Programs) -> Result<()> {
+        let program: &mut Iter = programs.get(ProgramId::Asleep)?;
         program
             .unload()
-            .map_err(|error| rejected(ProgramId::Asleep, error))?;
-        Ok(asleep::parse(&listed))
+            .map_err(|error| rejected(ProgramId::Asleep, error))
     }
 
     /// Lets the time off the CPU of a thread that was asleep before the recording count from its

@@ -16,6 +16,7 @@ use crate::targets::needed_libs::needed_libs_of;
 use crate::targets::tasks::CpuTimes;
 use crate::targets::{UprobeSite, allocators, command, uprobe_sites};
 use crate::unwind::loader::Depth;
+use crate::unwind::offline::OfflineWalker;
 use anyhow::{Context as _, Result, bail};
 use profiler_common::abi::{Switches, TargetKind};
 use std::path::{Path, PathBuf};
@@ -98,6 +99,10 @@ fn attach_to(
     }
     let (mut kernel, tables) = load(&plan, ids, support)?;
     let mut handler = EventHandler::new(&mut kernel, tables);
+    let mut walker = OfflineWalker::default();
+    if warm_up::asks_asleep(&plan) {
+        warm_up::look_at_asleep(&mut kernel, &mut handler, &mut walker);
+    }
     kernel.attach_programs(sites)?;
     if warm_up::is_wanted(&plan) {
         warm_up::warm_up(&mut kernel, &mut handler, cpus)?;
@@ -108,6 +113,7 @@ fn attach_to(
     Ok(Attached {
         kernel,
         handler,
+        walker,
         plan,
     })
 }
@@ -222,9 +228,9 @@ fn load_tables(
     let files = command.iter().chain(&libraries).map(PathBuf::as_path);
     if let Some(before) = before {
         let deadline = Instant::now() + warm_up::MAX_TIME;
-        // Which interpreters there are decides which programs are loaded. What else is needed, the first walks say.
-        let is_wanted =
-            |file: &MappedFile| !warm_up::is_wanted(plan) || runtime::is_likely_in(file.module());
+        // Which interpreters there are decides which programs are loaded. What else is needed, walks say that come first.
+        let walks_first = warm_up::is_wanted(plan) || warm_up::asks_asleep(plan);
+        let is_wanted = |file: &MappedFile| !walks_first || runtime::is_likely_in(file.module());
         let pids = before.likely_to_run();
         tables
             .loader
@@ -246,6 +252,8 @@ fn load_tables(
 pub(super) struct Attached {
     pub(super) kernel: Kernel,
     pub(super) handler: EventHandler,
+    /// What has walked the stacks of those who are asleep, if they were looked at.
+    pub(super) walker: OfflineWalker,
     /// The plan as it is carried out.
     pub(super) plan: Plan,
 }

@@ -63,16 +63,11 @@ impl EventHandler {
             }
         }
         // The mapping event for the address comes behind this one.
-        for (process_key, address) in unknown {
+        for &(process_key, _) in &unknown {
             self.meet(kernel, process_key);
-            if let Some(tables) = &mut self.tables {
-                let processes = &mut self.processes;
-                tables
-                    .loader
-                    .load_at(kernel, processes, process_key, address);
-            }
         }
         if let Some(Tables { loader, .. }) = &mut self.tables {
+            loader.load_met(kernel, &mut self.processes, &unknown);
             loader.read_descriptions(kernel, &mut self.processes, &unread);
             loader.read_functions(kernel, &mut self.processes, &undescribed);
         }

@@ -81,6 +81,7 @@ async fn record(plan: &Plan) -> Result<u8> {
     let Attached {
         kernel,
         handler,
+        mut walker,
         plan,
     } = attach(plan, &ids, &support, &cpus)?;
     let has_tables = handler.tables.is_some();
@@ -93,9 +94,10 @@ async fn record(plan: &Plan) -> Result<u8> {
     {
         // Where they wait may not be wanted.
         let walked = plan.capture.user_stacks && waits.wakers != Wakers::Alone;
-        let asleep = session.find_asleep(walked);
+        let asleep = session.find_asleep(&mut walker, walked);
         recording_info.take_in(asleep);
     }
+    drop(walker);
     let mut windows = Windows::of(&plan, &recording_info, &sinks);
     let mut live = (plan.live)
         .then(|| signals.live.begin(&plan, &recording_info))

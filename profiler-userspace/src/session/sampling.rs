@@ -18,7 +18,6 @@ use crate::pipeline::timeline::{Divided, Timeline};
 use crate::pipeline::windows::Windows;
 use crate::plan::{Plan, Target};
 use crate::priority::RaisedPriority;
-use crate::process::ProcessKey;
 use crate::report::{
     self,
     text::{counted, grouped},
@@ -269,21 +268,29 @@ impl Session {
     }
 
     /// Looks for threads that are off the CPU, and has their time counted from the recording's beginning.
-    pub(super) fn find_asleep(&mut self, user_stacks: bool) -> Result<Before> {
+    pub(super) fn find_asleep(
+        &mut self,
+        walker: &mut OfflineWalker,
+        user_stacks: bool,
+    ) -> Result<Before> {
         let mut before = Before::default();
-        let mut walker = OfflineWalker::new(&mut self.handler.processes);
+        let processes = &mut self.handler.processes;
         for sleeping in self.kernel.asleep()? {
-            let process_key = ProcessKey {
-                tgid: sleeping.tgid,
-                incarnation: sleeping.incarnation,
-            };
             let user = user_stacks
-                .then(|| walker.walk(process_key, sleeping.kept, sleeping.registers))
+                .then(|| {
+                    walker.walk(
+                        processes,
+                        sleeping.process_key(),
+                        sleeping.kept,
+                        sleeping.registers,
+                    )
+                })
                 .flatten();
             before.incomplete += usize::from(user.as_ref().is_some_and(|(_, readable)| !readable));
             let user = user.map(|(stack, _)| stack);
             self.kernel.put_to_sleep(&sleeping, user.as_ref())?;
         }
+        self.kernel.end_listing()?;
         Ok(before)
     }
 

@@ -1,13 +1,16 @@
-//! The moments before a recording: samples that are thrown away, whose walks say which code runs.
+//! The moments before a recording: samples that are thrown away, whose walks say which code runs; or the stacks of those who are
+//! asleep, which say where they will wait.
 //!
 //! In: programs that are loaded, with nothing attached. Out: the same, with the unwind tables of what runs in place. Of the
 //! hundreds of files that a machine's processes map, samples come to a few dozen; only these are read.
 
 use super::events::EventHandler;
+use super::tables::Tables;
 use crate::kernel::{Kernel, Policy, Source};
 use crate::plan::{CallGraph, PerfEvent, Plan, Target};
 use crate::priority::RaisedPriority;
-use crate::probe::Probe;
+use crate::probe::{Probe, Wakers};
+use crate::unwind::offline::OfflineWalker;
 use anyhow::{Context as _, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::time::{Duration, Instant};
@@ -27,6 +30,44 @@ pub(super) fn is_wanted(plan: &Plan) -> bool {
         && plan.capture.user_stacks
         && plan.capture.call_graph != CallGraph::Fp
         && plan.events.iter().all(|event| event.probe == Probe::OnCpu)
+}
+
+/// Whether a recording is preceded by a look at those who are asleep: where it is of the waits of the whole machine, and walks need
+/// tables.
+pub(super) fn asks_asleep(plan: &Plan) -> bool {
+    plan.target == Target::All
+        && plan.capture.user_stacks
+        && plan.capture.call_graph != CallGraph::Fp
+        && plan
+            .waits()
+            .is_some_and(|waits| waits.wakers != Wakers::Alone)
+}
+
+/// Walks the stacks of those who are asleep, and has the tables read of the code that they are in, for [`MAX_TIME`] at most.
+pub(super) fn look_at_asleep(
+    kernel: &mut Kernel,
+    handler: &mut EventHandler,
+    walker: &mut OfflineWalker,
+) {
+    let deadline = Instant::now() + MAX_TIME;
+    let Some(Tables { loader, .. }) = &mut handler.tables else {
+        return;
+    };
+    // Who cannot be listed now, cannot when the recording begins: then the reason is told.
+    let asleep = kernel.can_list().then(|| kernel.asleep());
+    for sleeping in asleep.into_iter().flatten().flatten() {
+        if Instant::now() >= deadline {
+            break;
+        }
+        walker.walk(
+            &mut handler.processes,
+            sleeping.process_key(),
+            sleeping.kept,
+            sleeping.registers,
+        );
+    }
+    loader.load_met(kernel, &mut handler.processes, &walker.met());
+    loader.wait_until(deadline);
 }
 
 /// Samples until the tables of what runs are in place, or for [`MAX_TIME`].

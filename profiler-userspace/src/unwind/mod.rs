@@ -270,6 +270,24 @@ impl UnwindTable {
         self.rules.get(usize::from(row.rule)).copied()
     }
 
+    /// The rule for an address, which the descriptions of its file have and the table leaves out.
+    fn described_at(&self, file: &File, address: ElfAddress) -> Option<Rule> {
+        let mut index = index::Index::open(file, self.index.as_ref()?)?;
+        let code: Vec<Range<u64>> = self
+            .ranges
+            .iter()
+            .map(|range| range.addresses.clone())
+            .collect();
+        let alone = address.0..address.0.checked_add(1)?;
+        let found = index.read(std::slice::from_ref(&alone), &code);
+        let mut read = compact::lay_out(&[alone], &found);
+        read.rules = found.rules.rules().to_vec();
+        match read.rule_at(address)? {
+            Rule::MISSING if self.origin.kept_bytes > 0 => Some(Rule::FRAME_POINTER),
+            rule => Some(rule),
+        }
+    }
+
     /// The index of the row that holds at an address.
     fn row_at(&self, ElfAddress(address): ElfAddress) -> Option<usize> {
         let before = |range: &CodeRange| range.addresses.start <= address;

@@ -3,11 +3,13 @@
 //! In: a thread's registers, and the mappings and memory of its process. Out: its stack. It is valid while
 //! the thread sleeps; the caller discards it if the thread woke up meanwhile.
 
-use crate::object::{Elf, ElfAddress, FileOffset};
+use crate::object::{Elf, ElfAddress, FileOffset, RegularFile};
 use crate::process::{BackingId, Owner, ProcessKey, Processes};
 use crate::profile::raw::{RawFrame, RawStack};
 use crate::unwind::{Depth, UnwindTable};
-use profiler_common::abi::{Fallbacks, KeptRegisters, MAX_USER_FRAMES, Rule, StackEnd};
+use profiler_common::abi::{
+    Fallbacks, KeptRegisters, MAX_USER_FRAMES, READ_TOGETHER_BITS, Rule, StackEnd,
+};
 use profiler_common::walk::guess::ends_in_call;
 use profiler_common::walk::native::{self, Frame, Reached};
 use profiler_common::walk::{Memory, Registers, Step, frame_pointer};
@@ -41,27 +43,55 @@ fn follows_call(frame: &Frame, memory: &ProcessMemory) -> bool {
 struct Object {
     elf: Elf,
     table: UnwindTable,
+    /// Where the table leaves descriptions out.
+    file: Option<RegularFile>,
+    /// Rules from there.
+    described: HashMap<u64, Option<Rule>>,
+}
+
+impl Object {
+    fn read(file: RegularFile) -> Option<Self> {
+        // Those who wait are seldom in code that nothing describes, and there are many files.
+        let table = UnwindTable::read_expecting(&file.file, Depth::Outline, |_| ()).ok()?;
+        Some(Self {
+            elf: Elf::read(&file.file)?,
+            file: table.index.is_some().then_some(file),
+            table,
+            described: HashMap::new(),
+        })
+    }
+
+    fn rule_at(&mut self, address: ElfAddress) -> Option<Rule> {
+        let (table, file) = (&self.table, self.file.as_ref());
+        match table.rule_at(address)? {
+            Rule::UNREAD => {
+                let described = || table.described_at(&file?.file, address);
+                *self.described.entry(address.0).or_insert_with(described)
+            }
+            rule => Some(rule),
+        }
+    }
 }
 
 /// Walks stacks of other processes.
-pub(crate) struct OfflineWalker<'a> {
-    processes: &'a mut Processes,
+#[derive(Default)]
+pub(crate) struct OfflineWalker {
     objects: HashMap<BackingId, Option<Object>>,
+    /// An address of each part of a file that stacks were in.
+    met: HashMap<(BackingId, u64), (ProcessKey, u64)>,
 }
 
-impl<'a> OfflineWalker<'a> {
-    /// A walker that records the mappings it finds in `processes`.
-    pub(crate) fn new(processes: &'a mut Processes) -> Self {
-        Self {
-            processes,
-            objects: HashMap::new(),
-        }
+impl OfflineWalker {
+    /// An address of each part of each file that the stacks so far were in, with a process that maps it.
+    pub(crate) fn met(&self) -> Vec<(ProcessKey, u64)> {
+        self.met.values().copied().collect()
     }
 
     /// The user stack of a thread, from its registers (instruction, stack and frame pointer, rbx), and
-    /// whether its memory could be read. None for a kernel thread.
+    /// whether its memory could be read. None for a kernel thread. The mappings that are found are recorded in `processes`.
     pub(crate) fn walk(
         &mut self,
+        processes: &mut Processes,
         process_key: ProcessKey,
         kept: KeptRegisters,
         [ip, sp, fp, bx]: [u64; 4],
@@ -76,7 +106,7 @@ impl<'a> OfflineWalker<'a> {
             KeptRegisters::Compat => return Some((stack(vec![ip], StackEnd::Compat), true)),
             KeptRegisters::Native => {}
         }
-        self.processes.see(process_key);
+        processes.see(process_key);
         let memory = ProcessMemory(File::open(format!("/proc/{}/mem", process_key.tgid)).ok());
         let mut addresses = Vec::new();
         let mut frame = Frame::running(Registers { ip, sp, fp }, bx);
@@ -85,7 +115,7 @@ impl<'a> OfflineWalker<'a> {
                 break StackEnd::Truncated;
             }
             addresses.push(frame.ip);
-            match self.step(process_key, &frame, &memory) {
+            match self.step(processes, process_key, &frame, &memory) {
                 // A frame pointer that only a sample of functions vouches for: as in the kernel half.
                 Step::Caller(caller)
                     if caller.reached == Reached::Pointed && !follows_call(&caller, &memory) =>
@@ -102,11 +132,12 @@ impl<'a> OfflineWalker<'a> {
     /// The caller of a frame: by its object's rule, else by frame pointer.
     fn step(
         &mut self,
+        processes: &Processes,
         process_key: ProcessKey,
         frame: &Frame,
         memory: &ProcessMemory,
     ) -> Step<Frame> {
-        let rule = self.rule(process_key, frame.lookup());
+        let rule = self.rule(processes, process_key, frame.lookup());
         if let Some(rule) = rule.filter(|&rule| rule != Rule::MISSING) {
             // Other registers are unknown; the few rules that need them are for code that makes no calls.
             return native::step(rule, frame, |_| None, memory);
@@ -120,25 +151,26 @@ impl<'a> OfflineWalker<'a> {
         }
     }
 
-    fn rule(&mut self, process_key: ProcessKey, address: u64) -> Option<Rule> {
-        let place = self.processes.get(process_key)?.place(address)?;
+    fn rule(
+        &mut self,
+        processes: &Processes,
+        process_key: ProcessKey,
+        address: u64,
+    ) -> Option<Rule> {
+        let place = processes.get(process_key)?.place(address)?;
         let owner = Owner {
             process_key,
             mapping: place.mapping,
             seen: place.seen,
         };
-        let processes = &*self.processes;
-        let object = self.objects.entry(place.backing).or_insert_with(|| {
-            let opened = processes.open(place.backing, &[owner])?;
-            Some(Object {
-                elf: Elf::read(&opened.file.file)?,
-                // Those who wait are seldom in code that nothing describes, and there are many files.
-                table: UnwindTable::read_expecting(&opened.file.file, Depth::Described, |_| ())
-                    .ok()?,
-            })
-        });
-        let object = object.as_ref()?;
-        let ElfAddress(address) = object.elf.segments.address(FileOffset(place.offset))?;
-        object.table.rule_at(ElfAddress(address))
+        let object = self
+            .objects
+            .entry(place.backing)
+            .or_insert_with(|| Object::read(processes.open(place.backing, &[owner])?.file));
+        let object = object.as_mut()?;
+        let own_address = object.elf.segments.address(FileOffset(place.offset))?;
+        let part = (place.backing, own_address.0 >> READ_TOGETHER_BITS);
+        self.met.entry(part).or_insert((process_key, address));
+        object.rule_at(own_address)
     }
 }

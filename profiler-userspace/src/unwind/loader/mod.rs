@@ -56,7 +56,7 @@ impl<S: TableStore> TableLoader<S> {
                 Priority::High,
                 key,
                 image.file,
-                Wanted::Table(Depth::Code, None),
+                Wanted::Table(Depth::Code, Vec::new()),
             );
         }
     }
@@ -73,7 +73,12 @@ impl<S: TableStore> TableLoader<S> {
             self.load_running(keys, id, depth, |_| true);
         }
         for opened in files.filter_map(|path| RegularFile::open(path).ok()) {
-            self.load(keys, Priority::High, &opened, Wanted::Table(depth, None));
+            self.load(
+                keys,
+                Priority::High,
+                &opened,
+                Wanted::Table(depth, Vec::new()),
+            );
         }
         self.workers.wait_until_idle(None);
     }
@@ -94,6 +99,12 @@ impl<S: TableStore> TableLoader<S> {
             }
             self.load_running(keys, pid, Depth::Outline, &is_wanted);
         }
+        self.wait_until(deadline);
+    }
+
+    /// Returns when all that was asked for is in place, but no later than at the deadline. Nothing is sampled meanwhile.
+    pub(crate) fn wait_until(&self, deadline: Instant) {
+        self.workers.set_preparing(true);
         self.workers.wait_until_idle(Some(deadline));
         self.workers.set_preparing(false);
     }
@@ -155,27 +166,22 @@ impl<S: TableStore> TableLoader<S> {
             if is_wanted(file)
                 && !self.opened.contains(&file.number)
                 && let Some(opened) = open(processes, (process_key, mapping), backing)
-                && self.load(keys, priority, &opened, Wanted::Table(depth, None))
+                && self.load(keys, priority, &opened, Wanted::Table(depth, Vec::new()))
             {
                 self.opened.insert(file.number);
             }
         }
     }
 
-    /// Loads the code that a walk came to and did not know.
-    pub(crate) fn load_at(
+    /// Loads the code that walks came to and did not know.
+    pub(crate) fn load_met(
         &mut self,
         keys: &mut impl CodeKeys,
         processes: &mut Processes,
-        process_key: ProcessKey,
-        address: u64,
+        met: &[(ProcessKey, u64)],
     ) {
-        if let Some(place) = place(processes, process_key, address)
-            && let Some(opened) = open(processes, (process_key, place.mapping), place.backing)
-        {
-            let wanted = Wanted::Table(Depth::Outline, Some(place.offset));
-            self.load(keys, Priority::High, &opened, wanted);
-        }
+        let wanted = |positions| Wanted::Table(Depth::Outline, positions);
+        self.read_more(keys, processes, met, Priority::High, wanted);
     }
 
     /// Has the descriptions read of code that walks came to and that the tables of their files leave out so far.
@@ -229,7 +235,7 @@ impl<S: TableStore> TableLoader<S> {
                 Priority::High,
                 key,
                 file,
-                Wanted::Table(Depth::Outline, None),
+                Wanted::Table(Depth::Outline, Vec::new()),
             );
         }
     }

@@ -23,8 +23,8 @@ pub(crate) enum Priority {
 /// The work that is wanted on a file.
 #[derive(Debug)]
 pub(super) enum Wanted {
-    /// Its table, with rows at this position in it at least.
-    Table(Depth, Option<u64>),
+    /// Its table, with rows at these positions in it at least.
+    Table(Depth, Vec<u64>),
     /// Rows of what it describes around these positions.
     Descriptions(Vec<u64>),
     /// Rows of the functions around these positions in it.
@@ -199,7 +199,7 @@ mod tests {
             modified: 1,
         };
         let file = File::open("/dev/null").unwrap();
-        Job::new(key, file, Wanted::Table(Depth::Outline, None))
+        Job::new(key, file, Wanted::Table(Depth::Outline, Vec::new()))
     }
 
     #[test]

@@ -55,9 +55,9 @@ impl<S: TableStore> Workers<S> {
                     let job = queue.pop(least);
                     let _raised = (job.priority == Priority::High).then_some(raised);
                     match &job.wanted {
-                        Wanted::Table(depth, position) => {
+                        Wanted::Table(depth, positions) => {
                             make_table(&job, *depth, &cache);
-                            read_descriptions(&job, position.as_slice(), &cache);
+                            read_descriptions(&job, positions, &cache);
                         }
                         Wanted::Descriptions(positions) => {
                             read_descriptions(&job, positions, &cache);
