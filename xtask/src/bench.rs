@@ -10,6 +10,7 @@
 mod bpf;
 mod command;
 mod cost;
+mod crowd;
 mod figure;
 mod firing;
 mod hostile;
@@ -64,6 +65,8 @@ enum Section {
     Firing,
     /// CPU time, memory and disk of 10 s of the whole machine
     Cost,
+    /// The same beside a browser, interpreters, a codec and compilers, where they are installed
+    Crowd,
     /// From Ctrl-C to the graph
     Stop,
     /// From start to the first sample
@@ -118,7 +121,9 @@ pub(crate) fn bench(choice: &Choice) -> Result<()> {
     let flame_bpf = build::flame_bpf(&workspace)?;
     let blazesym = build::blazesym(&workspace)?;
     let programs = workspace.target.join("bench");
-    workload::build(&workspace.root.join("tests/workloads"), &programs)?;
+    let sources = workspace.root.join("tests/workloads");
+    workload::build(&sources, &programs)?;
+    crowd::build(&sources, &programs)?;
     if choice.wants(Section::Symbols) {
         large::build(&programs)?;
     }
@@ -148,12 +153,13 @@ pub(crate) fn measure(order: &Order) -> Result<()> {
     println!("{}", machine::describe());
     let choice = &order.choice;
     let programs = Programs::new(&order.programs);
-    let sections: [(Section, Measure); 11] = [
+    let sections: [(Section, Measure); 12] = [
         (Section::Slowdown, slowdown::measure),
         (Section::Storm, storm::measure),
         (Section::Switches, switches::measure),
         (Section::Firing, firing::measure),
         (Section::Cost, cost::measure),
+        (Section::Crowd, crowd::measure),
         (Section::Stop, cost::stop),
         (Section::Startup, cost::startup),
         (Section::Symbols, symbols::measure),

@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::bpf::{Programs, Statistics};
-use super::command::{MESSAGES, PRINTED, run};
+use super::command::{MESSAGES, PRINTED};
 use super::figure::{Table, Unit};
 use super::peer::{Profiler, Recording, Request};
 use super::{Bench, interrupt, machine};
@@ -34,14 +34,8 @@ pub(super) fn measure(bench: &Bench) -> Result<Table> {
             seconds: Some(SECONDS),
             cpu: None,
         };
-        let recorded = run(&profiler.line(request), folder.path())?;
-        let disk = written(folder.path())?;
-        let converted = profiler.finish(folder.path())?;
-        Ok([
-            recorded.cpu_s + converted.cpu_s,
-            recorded.peak_mib.max(converted.peak_mib),
-            disk,
-        ])
+        let used = profiler.record(request, folder.path())?;
+        Ok([used.cpu_s, used.peak_mib, written(folder.path())?])
     })?;
     let title = format!("What {SECONDS} s of the whole machine at {RATE} Hz cost");
     let mut table = Table::new(title);

@@ -74,7 +74,7 @@ fn debug_bytes(path: &Path) -> Result<u64> {
 }
 
 /// The source of a unit.
-fn unit() -> String {
+pub(super) fn unit() -> String {
     let mut text = "struct state { struct state *next; long total; int kind; };\n".to_owned();
     for number in 0..FUNCTIONS {
         let _ = writeln!(

@@ -14,6 +14,9 @@ use tempfile::TempDir;
 use super::command::{PRINTED, Running, Usage, last_message, run};
 use super::{bpf, interrupt};
 
+/// The profiler of waits in libbpf-tools.
+const OFFCPUTIME: &str = "offcputime";
+
 /// Where flame-bpf draws.
 const GRAPH: &str = "flame.svg";
 
@@ -28,6 +31,8 @@ pub(super) struct Profiler {
     program: PathBuf,
     /// What follows the program, before the rate.
     record: String,
+    /// What stands before the rate; nothing of one that has none.
+    rate: &'static str,
     /// What stands before a number of seconds.
     length: &'static str,
     /// Turns what was recorded into text.
@@ -61,9 +66,19 @@ pub(super) fn flame_bpf(name: &'static str, program: &Path, more: &str) -> Profi
         name,
         program: program.to_owned(),
         record: format!("-q -e cpu-clock -o {GRAPH} {more}"),
+        rate: "-F",
         length: "-d",
         convert: None,
         uses_bpf: true,
+    }
+}
+
+/// flame-bpf as it records waits, with more arguments: each of them, so there is no rate.
+pub(super) fn flame_bpf_of_waits(name: &'static str, program: &Path, more: &str) -> Profiler {
+    Profiler {
+        record: format!("-q --off-cpu -o {GRAPH} {more}"),
+        rate: "",
+        ..flame_bpf(name, program, "")
     }
 }
 
@@ -72,12 +87,27 @@ pub(super) fn perf() -> Option<Profiler> {
     Some(perf_at(find("perf")?, "perf record -g", "-g"))
 }
 
+/// libbpf-tools' `offcputime`, if it is installed. It prints text.
+pub(super) fn offcputime() -> Option<Profiler> {
+    Some(Profiler {
+        name: OFFCPUTIME,
+        program: find(OFFCPUTIME)?,
+        // By itself it keeps 1,024 stacks.
+        record: "--stack-storage-size=16384".into(),
+        rate: "",
+        length: "",
+        convert: None,
+        uses_bpf: true,
+    })
+}
+
 fn perf_at(program: PathBuf, name: &'static str, more: &str) -> Profiler {
     Profiler {
         name,
         program,
         // Without -N it copies objects to a cache in the home folder, once and not each time.
         record: format!("record -q -a -N -e cpu-clock -k mono -o perf.data {more}"),
+        rate: "-F",
         length: "-- sleep",
         // Without lines of inlined functions, which take it minutes.
         convert: Some("perf script --no-inline -i perf.data"),
@@ -95,7 +125,9 @@ impl Profiler {
     /// The command line that records.
     pub(super) fn line(&self, request: Request) -> String {
         let mut line = format!("exec '{}' {}", self.program.display(), self.record);
-        line += &format!(" -F {}", request.rate);
+        if !self.rate.is_empty() {
+            line += &format!(" {} {}", self.rate, request.rate);
+        }
         if let Some(cpu) = request.cpu {
             line += &format!(" -C {cpu}");
         }
@@ -103,6 +135,20 @@ impl Profiler {
             line += &format!(" {} {seconds}", self.length);
         }
         line
+    }
+
+    /// Records in `folder` and makes what is made of that; what both used.
+    ///
+    /// # Errors
+    /// When it recorded nothing.
+    pub(super) fn record(&self, request: Request, folder: &Path) -> Result<Usage> {
+        let recorded = run(&self.line(request), folder)?;
+        let made = self.finish(folder)?;
+        Ok(Usage {
+            cpu_s: recorded.cpu_s + made.cpu_s,
+            peak_mib: recorded.peak_mib.max(made.peak_mib),
+            success: true,
+        })
     }
 
     /// Turns what lies in `folder` into text, where that is another command, and looks whether there is anything.
@@ -135,8 +181,7 @@ impl Profiler {
             seconds: Some(1),
             cpu: None,
         };
-        run(&self.line(request), folder.path())?;
-        self.finish(folder.path()).map(|_| ())
+        self.record(request, folder.path()).map(|_| ())
     }
 }
 
