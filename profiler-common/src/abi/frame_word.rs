@@ -34,19 +34,9 @@ pub enum FrameTag {
     PageIn = 0x05,
     /// A file's name: as many words follow as the payload says, of eight bytes each, filled up with zeros.
     FileName = 0x06,
-    /// A function of a program that CPython runs, by the address of its code object. A [`Position`](Self::Position) follows
-    /// this and each of the five below.
-    CPython = 0x40,
-    /// Of one that perl runs.
-    Perl = 0x41,
-    /// Of one that PHP runs.
-    Php = 0x42,
-    /// Of one that Ruby runs.
-    Ruby = 0x43,
-    /// Of one that LuaJIT runs.
-    LuaJit = 0x44,
-    /// Of one that PUC Lua runs.
-    Lua = 0x45,
+    /// A function that a runtime runs, by the runtime's address of it. The tag is this and the [`RuntimeKind`], up to
+    /// [`Position`](Self::Position), which follows it.
+    Function = 0x40,
     /// Where in the function before it: bits 0–31 what names a line, bits 32–55 most of what tells
     /// functions at one address apart; the rest is in bits 48–55 of the function.
     Position = 0x60,
@@ -59,7 +49,7 @@ pub enum FrameTag {
 
 impl FrameTag {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 11] = [
         Self::Native,
         Self::SystemCall,
         Self::CompatSystemCall,
@@ -67,12 +57,7 @@ impl FrameTag {
         Self::UserLock,
         Self::PageIn,
         Self::FileName,
-        Self::CPython,
-        Self::Perl,
-        Self::Php,
-        Self::Ruby,
-        Self::LuaJit,
-        Self::Lua,
+        Self::Function,
         Self::Position,
         Self::Mark,
         Self::Kernel,
@@ -88,19 +73,25 @@ impl FrameTag {
             0x04 => Some(Self::UserLock),
             0x05 => Some(Self::PageIn),
             0x06 => Some(Self::FileName),
-            0x40 => Some(Self::CPython),
-            0x41 => Some(Self::Perl),
-            0x42 => Some(Self::Php),
-            0x43 => Some(Self::Ruby),
-            0x44 => Some(Self::LuaJit),
-            0x45 => Some(Self::Lua),
             0x60 => Some(Self::Position),
             0x61 => Some(Self::Mark),
             0xff => Some(Self::Kernel),
+            _ if function_of(code).is_some() => Some(Self::Function),
             _ => None,
         }
     }
 }
+
+/// The runtime whose functions have this tag.
+#[inline(always)]
+const fn function_of(code: u8) -> Option<RuntimeKind> {
+    RuntimeKind::from_code(code.wrapping_sub(FrameTag::Function as u8))
+}
+
+const _: () = assert!(
+    FrameTag::Function as usize + RuntimeKind::ALL.len() <= FrameTag::Position as usize,
+    "functions' tags end before that of positions"
+);
 
 /// A frame: bits 0–55 the payload, bits 56–63 the [`FrameTag`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -126,7 +117,7 @@ impl FrameWord {
     /// A function of a runtime's, by its address, and what of its check has no place in the [position](Self::position).
     #[inline(always)]
     pub const fn function(kind: RuntimeKind, address: u64, check: u32) -> Self {
-        let tag = FrameTag::CPython as u64 + kind as u64;
+        let tag = FrameTag::Function as u64 + kind as u64;
         let high = (check >> POSITION_CHECK_BITS) as u64;
         Self(tag << TAG_SHIFT | high << HIGH_CHECK_SHIFT | (address & FUNCTION_BITS))
     }
@@ -141,7 +132,7 @@ impl FrameWord {
     /// The runtime whose function it is; none of any other frame.
     #[inline(always)]
     pub const fn runtime(self) -> Option<RuntimeKind> {
-        RuntimeKind::from_code(((self.0 >> TAG_SHIFT) as u8).wrapping_sub(FrameTag::CPython as u8))
+        function_of((self.0 >> TAG_SHIFT) as u8)
     }
 
     /// The address of a runtime's function.
@@ -222,7 +213,7 @@ mod tests {
             let word = FrameWord::function(kind, 0x7fff_1234_5678, 0x1200_0000);
             assert_eq!(word.runtime(), Some(kind));
             assert_eq!(word.function_address(), 0x7fff_1234_5678);
-            assert!(word.tag().is_some());
+            assert_eq!(word.tag(), Some(FrameTag::Function));
         }
         let check = 0x98ab_cdef;
         let word = FrameWord::position(check, u32::MAX);

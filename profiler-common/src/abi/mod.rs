@@ -10,10 +10,10 @@ mod fallbacks;
 mod frame_word;
 mod kernel_event;
 mod kernel_layout;
+mod kinds;
 mod layout;
 mod pod;
 mod programs;
-mod runtime_kind;
 mod runtime_kinds;
 mod sample;
 mod stack;
@@ -42,9 +42,9 @@ pub use kernel_event::{
 pub use kernel_layout::{
     Assumed, FaultLayout, FileLayout, KernelField, KernelLayout, MappingLayout, Path, TaskLayout,
 };
+pub use kinds::RuntimeKind;
 pub use layout::{StructLayout, Zero};
 pub use programs::{MAX_EVENTS, ProgramId};
-pub use runtime_kind::RuntimeKind;
 pub use runtime_kinds::RuntimeKinds;
 pub use sample::{COMM_BYTES, KEY_WORDS, SampleKey, Stamp, Tally, ThreadState};
 pub use stack::{

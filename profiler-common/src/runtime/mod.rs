@@ -312,15 +312,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runtime_kinds_are_found_by_their_codes() {
-        for (code, kind) in RuntimeKind::ALL.into_iter().enumerate() {
-            assert_eq!(kind as usize, code);
-            assert_eq!(RuntimeKind::from_code(code as u8), Some(kind));
-        }
-        assert_eq!(RuntimeKind::from_code(6), None);
-    }
-
-    #[test]
     fn encodings_are_found_by_their_codes() {
         use Encoding::*;
         for encoding in [CString, Latin1, Ucs2, Ucs4, Bytes] {

@@ -42,7 +42,7 @@ fn report(cpu_slot: u32, scratch: &'static Scratch, place: usize) -> bool {
     };
     let (function, position) = (FrameWord(word(1)), FrameWord(word(2)));
     let (caller, call) = (word(3), word(4));
-    let kind = (function.0 >> 56).wrapping_sub(FrameTag::CPython as u64);
+    let kind = (function.0 >> 56).wrapping_sub(FrameTag::Function as u64);
     // Of another stack, where this one ends.
     let is_behind = place + 3 < Header(scratch.user[0].load()).words();
     let is_called = is_behind && names_by_call(kind) && caller >> 56 == function.0 >> 56;

@@ -66,14 +66,7 @@ impl RawFrame {
                     let end = u8::try_from(number).ok().and_then(StackEnd::from_code);
                     Self::Mark(end.unwrap_or(StackEnd::Implausible))
                 }
-                Some(
-                    FrameTag::CPython
-                    | FrameTag::Perl
-                    | FrameTag::Php
-                    | FrameTag::Ruby
-                    | FrameTag::LuaJit
-                    | FrameTag::Lua,
-                ) => Self::Function(word),
+                Some(FrameTag::Function) => Self::Function(word),
                 None => Self::Unknown(word.0),
             });
         }
