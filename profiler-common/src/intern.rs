@@ -49,7 +49,7 @@ impl Hash {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot(pub u64);
 
-/// What a slot means for a given hash.
+/// Meaning of a slot for a given hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Probe {
     /// Free: the entry is not stored.
@@ -67,7 +67,7 @@ impl Slot {
         Self((hash.tag() as u64) << 32 | (entry as u64 + 1))
     }
 
-    /// What this slot means for `hash`.
+    /// Meaning of this slot for `hash`.
     #[inline(always)]
     pub const fn probe(self, hash: Hash) -> Probe {
         if self.0 == 0 {

@@ -47,7 +47,7 @@ pub const fn is_looked_at(gap: u64, period: u64, random: u32) -> bool {
     gap >= period || (random as u64).wrapping_mul(period) < gap << 32
 }
 
-/// What a wait of `spent` nanoseconds that was looked at weighs. A mean gap of zero is that of a wait which was sure to be.
+/// Weight of a sampled wait of `spent` nanoseconds. A mean gap of zero: it was sure to be sampled.
 #[inline(always)]
 pub const fn weight(spent: u64, gap: u64, period: u64) -> u64 {
     if gap == 0 || gap >= period {
@@ -96,7 +96,7 @@ mod tests {
             let mut gap = 0;
             for before in [0, 77, 77, 77] {
                 gap = mean_gap(gap, before, 77 + period + since, period);
-                // What cannot be divided without a rest is lost from the mean.
+                // Integer divisions lose remainders, so the mean stays a little below the period.
                 prop_assert!(gap > period - 2 * MEMORY);
             }
             prop_assert!(is_looked_at(period, period, random));

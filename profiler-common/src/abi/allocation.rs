@@ -113,7 +113,7 @@ impl Asking {
         called || is_same_call && self.function.number() != last.number
     }
 
-    /// What to keep: everything of a separate request; of a part, only the code.
+    /// The record to keep: everything of a separate request; of a part, only the code.
     #[inline(always)]
     pub const fn keep(&self, last: &LastRequest, is_part: bool) -> LastRequest {
         let (start, end) = (self.entry, self.entry.wrapping_add(self.function.length()));

@@ -14,7 +14,7 @@ pub enum WantedCalls {
     Futex = 2,
 }
 
-/// What a call weighs.
+/// Weight of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum CallWeight {
@@ -116,7 +116,7 @@ pub const fn waits_for_lock(number: u64, operation: u64) -> bool {
     }
 }
 
-/// What is kept of the kernel lock a thread waits for: its address, which is even, and in the lowest bit
+/// The kernel lock that a thread waits for: its address, which is even, and in the lowest bit
 /// whether the thread spins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]

@@ -41,7 +41,7 @@ boundary! {
         pub start: W,
         /// Its end in the file, in bytes.
         pub end: W,
-        /// What to add to a file offset to get the object's own address.
+        /// Distance from file offsets to the object's own addresses: address = offset + shift.
         pub shift: W,
         /// A [`CodeState`]; written last.
         pub state: W,
@@ -56,15 +56,15 @@ pub const CODE_SLOT_BITS: u32 = 13;
 /// How many slots are looked at for a file, at most.
 pub const CODE_PROBES: u32 = 32;
 
-/// What [`Code::used`] counts in: about seconds, so that a slot is seldom written to.
+/// Clock of [`Code::used`]: counts about seconds, so that a slot is seldom written to.
 #[inline(always)]
 pub const fn used_clock(now_ns: u64) -> u64 {
     now_ns >> 30
 }
 
-/// What a slot holds. Bits 0–31: where the [`PageRows`](super::PageRows) of the object's page 0 would
-/// be, in words of table memory, if there were one; it may wrap around. Bits 40–47: the number of the file's runtime
-/// descriptor, zero if it has none. Zero is a slot never used, behind which no more of the same hash are.
+/// Contents of a slot. Bits 0–31: where the [`PageRows`](super::PageRows) of the object's page 0
+/// would be, in words of table memory, if there were one; it may wrap around. Bits 40–47: the
+/// file's runtime descriptor, or zero. All zero: a slot never used, which ends a search for a hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct CodeState(pub u64);

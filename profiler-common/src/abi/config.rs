@@ -1,5 +1,5 @@
-//! What is fixed when the programs are loaded. The verifier knows these values and drops the code that
-//! they switch off.
+//! Configuration of the programs, fixed when they are loaded. The verifier knows these values and
+//! drops the code that they switch off.
 
 use super::layout::{Zero, boundary};
 use super::{FaultLayout, FileLayout, MappingLayout, RuntimeKinds, TaskLayout};
@@ -16,7 +16,7 @@ pub enum TargetKind {
     Threads = 2,
 }
 
-/// What is wanted of each sample, as bits of one word.
+/// Switches of a recording, as bits of one word: its options, and properties of the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Switches(pub u32);
@@ -128,7 +128,7 @@ boundary! {
     pub struct CallChoice {
         /// Which calls; a [`WantedCalls`](super::WantedCalls).
         pub wanted: u32,
-        /// What they weigh; a [`CallWeight`](super::CallWeight).
+        /// Their weight; a [`CallWeight`](super::CallWeight).
         pub weight: u32,
         /// Of which files; a [`FileKinds`](super::FileKinds).
         pub kinds: u32,
@@ -141,7 +141,7 @@ boundary! {
     pub struct Config {
         /// Random: makes the hashes of this run unforeseeable for the programs that are sampled.
         pub seed: u64,
-        /// What is wanted.
+        /// The switches that are on.
         pub switches: Switches,
         /// Which tasks; a [`TargetKind`].
         pub target: u32,

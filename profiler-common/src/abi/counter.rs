@@ -1,6 +1,6 @@
 //! The balance: where every firing went.
 
-/// What a counter says about firings.
+/// Class of a counter: its part in the balance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// The firing happened. There is one such counter.
@@ -32,7 +32,7 @@ macro_rules! counters {
                 match self { $(Self::$variant => $name,)* }
             }
 
-            /// What the counter says about firings.
+            /// The counter's part in the balance.
             pub const fn class(self) -> Class {
                 match self { $(Self::$variant => Class::$class,)* }
             }

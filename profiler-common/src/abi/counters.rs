@@ -47,7 +47,7 @@ impl Counters {
             .sum()
     }
 
-    /// What was counted since these counters stood at `before`.
+    /// Growth of the counters since they stood at `before`.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         let mut counters = *self;

@@ -1,6 +1,6 @@
-//! What walks use where there are no unwind instructions.
+//! Fallbacks of walks, for code without unwind instructions.
 
-/// What a walk used where there were no unwind instructions: a set, one bit each.
+/// Fallbacks that a walk used where there were no unwind instructions: a set, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(transparent)]
 pub struct Fallbacks(u8);

@@ -16,7 +16,7 @@ pub const FUNCTION_BITS: u64 = (1 << 48) - 1;
 /// `NAME_MAX`).
 pub const NAME_WORDS: usize = 32;
 
-/// What a [`FrameWord`] is.
+/// Kind of a [`FrameWord`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum FrameTag {
@@ -161,7 +161,7 @@ impl FrameWord {
         self.0 >> TAG_SHIFT == FrameTag::Native as u64
     }
 
-    /// What it is; none if that is not known.
+    /// Its kind; none if that is not known.
     #[inline(always)]
     pub const fn tag(self) -> Option<FrameTag> {
         FrameTag::from_code((self.0 >> TAG_SHIFT) as u8)

@@ -3,7 +3,7 @@
 use super::CodeKey;
 use super::layout::{Zero, boundary};
 
-/// What a kernel event reports.
+/// Kind of a kernel event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum KernelEventKind {
@@ -13,9 +13,9 @@ pub enum KernelEventKind {
     HalfFull = 1,
     /// A walk came to code that has not been published.
     UnknownCode = 2,
-    /// What lies at an address that was sampled: the record begins a [`MappingEventRecord`].
+    /// The mapping at a sampled address: it begins a [`MappingEventRecord`].
     Mapping = 3,
-    /// What a function of an interpreter's is called that was sampled: the record begins a [`FunctionEventRecord`].
+    /// Names of a sampled function of an interpreter: it begins a [`FunctionEventRecord`].
     Function = 4,
     /// A walk came to code that the table of its file leaves out.
     UndescribedCode = 5,
@@ -61,13 +61,13 @@ boundary! {
     /// the file up to the root directory, each ended by a NUL.
     #[repr(C)]
     pub struct MappingEventRecord {
-        /// Whose mapping, and where it begins.
+        /// Head of the record, with the process and the start of the mapping.
         pub event: KernelEventRecord,
         /// Where it ends.
         pub end: u64,
         /// The offset of its first byte in the file.
         pub offset: u64,
-        /// What the kernel half knows the file by.
+        /// The file key of the mapped file.
         pub code: CodeKey,
     }
 }
@@ -79,17 +79,17 @@ boundary! {
     pub struct FunctionEventRecord {
         /// In which process, and which function.
         pub event: KernelEventRecord,
-        /// What to add to an address of the runtime's file to have the address in the process.
+        /// Load bias of the runtime's file: added to an address of its own, it gives the process's.
         pub bias: u64,
         /// Whatever else the runtime has to say ([`Strings::extra`](crate::runtime::Strings::extra)).
         pub extra: u64,
-        /// What tells functions at one address apart.
+        /// Check of the function: distinguishes functions at one address.
         pub check: u32,
         /// The number of the runtime's descriptor.
         pub descriptor: u32,
         /// The line at which the definition begins; zero if it is not known.
         pub first_line: u32,
-        /// What the function belongs to: a [`CopiedString`].
+        /// Owner of the function, such as its class: a [`CopiedString`].
         pub owner: CopiedString,
         /// Its name.
         pub name: CopiedString,

@@ -162,7 +162,7 @@ kernel_layout! {
         vma_flags: vm_area_struct.vm_flags,
         /// The first mapped page of the file; the file follows.
         vma_offset: vm_area_struct.vm_pgoff,
-        /// What describes the kernel's own mappings.
+        /// Description of a mapping of the kernel's own, such as the vDSO.
         vma_private: vm_area_struct.vm_private_data,
         /// An open file's inode.
         file_inode: file.f_inode,

@@ -88,7 +88,7 @@ pub const BOUNDARY: &[StructLayout] = &[
     PageRows::LAYOUT,
 ];
 
-/// What is asked of the kernel's type information: each layout's name, fields and assumptions.
+/// Layouts to look up in the kernel's type information: name, fields and assumptions of each.
 pub const KERNEL_LAYOUTS: &[(&str, &[KernelField], &[Assumed])] = &[
     ("TaskLayout", TaskLayout::FIELDS, TaskLayout::ASSUMED),
     (

@@ -1,4 +1,4 @@
-//! What is counted, and for whom.
+//! Tallies and their keys: who was sampled, where, and in which thread state.
 
 use super::StackPosition;
 use super::layout::{Zero, boundary};
@@ -10,8 +10,8 @@ pub const COMM_BYTES: usize = 16;
 pub const KEY_WORDS: usize = 6;
 
 boundary! {
-    /// Who was sampled, and where. Two firings with equal keys share one [`Tally`]; only what the user
-    /// asked to tell apart is ever different from zero.
+    /// Process, thread and stacks of samples. Firings with equal keys share one [`Tally`]; only
+    /// parts that the user asked to tell apart are ever different from zero.
     #[repr(C)]
     pub struct SampleKey {
         /// When the process's first thread began, in nanoseconds since boot, plus the number of `exec`s
@@ -99,7 +99,7 @@ impl SampleKey {
     }
 }
 
-/// What a thread was doing while the time that a sample stands for went by.
+/// State of a thread during the time that a sample stands for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum ThreadState {
@@ -117,8 +117,8 @@ pub enum ThreadState {
     Woken = 4,
 }
 
-/// Where a key's stacks come from: bits 0–23 the epoch in which they were stored ([`Live::epoch`]), bits 24–27 what
-/// the thread was [`ThreadState`], bits 28–31 which event of the recording counts it.
+/// Where a key's stacks come from: bits 0–23 the epoch in which they were stored ([`Live::epoch`]),
+/// bits 24–27 the [`ThreadState`], bits 28–31 which event of the recording counts it.
 ///
 /// [`Live::epoch`]: super::Live::epoch
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -158,7 +158,7 @@ impl Stamp {
         self.0 & Self::LAST_EPOCH
     }
 
-    /// What the thread was doing.
+    /// The thread's state.
     pub const fn thread_state(self) -> ThreadState {
         match self.0 >> 24 & 0xf {
             1 => ThreadState::Blocked,
@@ -178,7 +178,7 @@ boundary! {
         pub weight: W,
         /// The number of firings.
         pub count: W,
-        /// Whose they are.
+        /// The key that they share.
         pub key: K,
     }
 }

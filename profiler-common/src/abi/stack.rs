@@ -32,7 +32,7 @@ pub const USER_SCRATCH_WORDS: usize = scratch(MAX_USER_WORDS);
 /// Words of the longest kernel stack's record while it is built.
 pub const KERNEL_SCRATCH_WORDS: usize = scratch(MAX_KERNEL_FRAMES);
 
-/// What firings of one event put their records together in, on one CPU; the kernel half says what it holds.
+/// Bytes of scratch memory for one event's firings on one CPU; the kernel half defines its fields.
 pub const SCRATCH_BYTES: usize = 41_408;
 
 /// Header, words and padding, in whole blocks.
@@ -161,7 +161,7 @@ impl Header {
         StackEnd::from_code((self.0 >> 16) as u8)
     }
 
-    /// What the walk used beside unwind instructions; none if the word is not a header.
+    /// The walk's fallbacks beside unwind instructions; none if the word is not a header.
     pub const fn fallbacks(self) -> Option<Fallbacks> {
         Fallbacks::from_bits((self.0 >> 24 & 0x7f) as u8)
     }

@@ -104,7 +104,7 @@ impl How {
     }
 }
 
-/// What the slots of a rule are relative to.
+/// Origin that a rule's slots are relative to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Origin {
@@ -160,7 +160,7 @@ impl Slot {
 
 const SLOT_MASK: u64 = 0x7ff;
 
-/// What is added to the number of a [`How`] that was read from code: the largest of those that are not.
+/// Offset of the number of a [`How`] that was read from code: the largest number of the others.
 const FROM_CODE: u64 = How::Unsupported as u64;
 
 /// The number of the [`How`] of [`Rule::FRAME_POINTER`].
@@ -285,7 +285,7 @@ impl Rule {
         (self.0 >> 16) as i16 as i64
     }
 
-    /// What the slots are relative to.
+    /// The origin of the slots.
     #[inline(always)]
     pub const fn origin(self) -> Origin {
         Origin::from_code((self.0 >> 40) as u8)

@@ -79,7 +79,7 @@ impl TaskState {
         }
     }
 
-    /// What a thread in this state is doing.
+    /// The [`ThreadState`] of a thread in this state of the kernel's.
     #[inline(always)]
     pub const fn thread_state(self) -> ThreadState {
         match self {
@@ -118,7 +118,7 @@ impl States {
 }
 
 boundary! {
-    /// What is kept of a thread from one firing to the next.
+    /// Record of a thread from one firing to the next.
     #[repr(C)]
     pub struct ThreadEntry<W = u64> {
         /// When it left the CPU, or began what firings wait for the end of, in nanoseconds by the monotonic clock; zero while
@@ -135,7 +135,7 @@ boundary! {
         /// How far the beginnings of its last waits lay apart on average, where not every wait is looked at; see
         /// [`wait_sampling`](crate::wait_sampling). Zero until it has waited twice.
         pub interval: W,
-        /// The [`AwaitedLock`](super::AwaitedLock) or the file that it waits for.
+        /// The [`AwaitedLock`](super::AwaitedLock) that it waits for; zero in a call.
         pub awaited: W,
         /// The page fault that it is in, where calls are waited for.
         pub fault: PageFault<W>,
@@ -156,7 +156,7 @@ boundary! {
         pub address: W,
     }
 
-    /// Who woke a thread, kept until the thread is back.
+    /// Waker of a thread, kept until the thread is back.
     #[repr(C)]
     pub struct WakerEntry<W = u64> {
         /// When, in nanoseconds by the monotonic clock; zero if nobody has since.
@@ -235,7 +235,7 @@ boundary! {
         pub tid: u32,
         /// See [`SampleKey::incarnation`](super::SampleKey::incarnation).
         pub incarnation: u64,
-        /// What it is [`ThreadState`].
+        /// The thread's state; a [`ThreadState`].
         pub thread_state: u32,
         /// How its registers are to be understood; a [`KeptRegisters`].
         pub kept: u32,
@@ -243,9 +243,9 @@ boundary! {
         pub ip: u64,
         /// User mode's stack pointer.
         pub sp: u64,
-        /// What user mode keeps in the frame-pointer register.
+        /// User mode's frame-pointer register.
         pub fp: u64,
-        /// What user mode keeps in the other register that frames are found by, `rbx` on x86-64.
+        /// User mode's other register that frames are found by, `rbx` on x86-64.
         pub bx: u64,
         /// The thread's name, NUL-padded, as two words.
         pub comm: [u64; 2],

@@ -25,7 +25,7 @@ pub struct Recorded {
     pub thread_pointer: u64,
     /// The first sixteen registers by their DWARF numbers.
     pub registers: [u64; 16],
-    /// What was fetched last.
+    /// The words that were fetched last.
     pub fetched: Cell<[u64; FETCH_WORDS]>,
 }
 
@@ -124,7 +124,7 @@ impl Cursor for Place {
     }
 }
 
-/// What a walk over native frames shows.
+/// An entry of the stack that a walk over native frames shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shown {
     /// A native frame, by its place among those that were given.

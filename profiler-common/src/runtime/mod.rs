@@ -36,7 +36,7 @@ pub const CURSOR_WORDS: usize = 24;
 /// Words of the longest structure that is copied at once: [`Process::fetch`].
 pub const FETCH_WORDS: usize = 24;
 
-/// What a runtime's code sees of the file that its runtime is in.
+/// The file that a runtime is in, as the runtime's code sees it.
 pub trait Described {
     /// Word `index` of the file's descriptor; zero beyond [`DESCRIPTOR_WORDS`]. Word 0 is [`first_word`]; each runtime says
     /// what the others are.
@@ -53,9 +53,9 @@ pub trait Described {
     }
 }
 
-/// What a runtime's code sees of the process that is walked, and of the file that its runtime is in.
+/// The process that is walked and the runtime's file in it, as the runtime's code sees them.
 pub trait Process: Memory + Described {
-    /// What to add to an address of the file's own to have the address in the process.
+    /// Load bias of the file: added to an address of its own, it gives the address in the process.
     fn bias(&self) -> u64;
 
     /// The thread pointer (`fs` on x86-64) of the thread that is walked; zero if it is not known.
@@ -134,7 +134,7 @@ impl NativeFrame {
     }
 }
 
-/// What [`Runtime::begin`] found.
+/// Result of [`Runtime::begin`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Begin {
@@ -146,12 +146,12 @@ pub enum Begin {
     Nothing,
 }
 
-/// What a step along the chain found. Numbers only: the verifier rejects moves of what may be uninitialized.
+/// Result of a step along the chain. Numbers only: the verifier rejects moves of undefined values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChainFrame {
     /// The address of the function's object: the bits of [`FUNCTION_BITS`]. Of a frame without [`ChainFrame::FRAME`], anything.
     pub function: u64,
-    /// What tells functions at one address apart.
+    /// Check of the function: distinguishes functions at one address.
     pub check: u32,
     /// Where in the function: names a line, in the runtime's own way.
     pub position: u32,
@@ -162,7 +162,7 @@ pub struct ChainFrame {
 impl ChainFrame {
     /// There is a frame to show. Without it, the step only went on.
     pub const FRAME: u32 = 1;
-    /// What comes next belongs to another native frame.
+    /// The next frame belongs to another native frame.
     pub const LEVEL_ENDS: u32 = 2;
     /// Nothing comes next.
     pub const CHAIN_ENDS: u32 = 4;
@@ -170,7 +170,7 @@ impl ChainFrame {
     /// the runtime wants to go on: at the same level, of another native frame, or behind it. Goes with `LEVEL_ENDS`, and
     /// without `FRAME`.
     pub const RETRACT: u32 = 8;
-    /// What is next could not be read, or is nothing that the runtime would have there: a mark is shown in its place.
+    /// The next frame could not be read, or cannot be the runtime's: a mark is shown in its place.
     pub const BROKEN: u32 = 16;
 
     /// A step without a frame.
@@ -233,10 +233,10 @@ pub struct Piece {
     pub encoding: u32,
 }
 
-/// What a function is called, and where it stands: read in the kernel when the function is first seen.
+/// Names and place of a function: read in the kernel when the function is first seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Strings {
-    /// What the function belongs to: a class, a package. None of it in runtimes whose names are qualified.
+    /// Owner of the function: a class, a package. None in runtimes whose names are qualified.
     pub owner: Piece,
     /// Its name.
     pub name: Piece,
@@ -292,7 +292,7 @@ pub trait Runtime {
     /// Where the strings of a function lie.
     fn strings(process: &impl Process, function: u64) -> Option<Strings>;
 
-    /// What a function belongs to, if that is only known of a call of it: from the runtime's own frame, as
+    /// Owner of a function, if only a call of it tells: from the runtime's own frame, as
     /// [`Runtime::OWN_FRAME`] says. Called once, when the function is first seen; becomes [`Strings::owner`] and
     /// [`Strings::extra`].
     #[inline(always)]

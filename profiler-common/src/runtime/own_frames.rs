@@ -59,7 +59,7 @@ mod tests {
     use super::*;
     use crate::abi::{MAX_USER_FRAMES, MAX_USER_WORDS};
 
-    /// What the kernel half does: a word by its number.
+    /// Stand-in for the kernel half: keeps words by their numbers.
     struct Frames {
         base: u64,
         words: [u64; MAX_USER_FRAMES / IN_WORD],

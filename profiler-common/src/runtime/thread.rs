@@ -39,7 +39,7 @@ const GLIBC_VALUE: u64 = 8;
 const MUSL_VALUES: u64 = 0x80;
 /// Keys that there may be (`PTHREAD_KEYS_MAX`).
 const KEYS: u64 = 1024;
-/// What stands in place of a thread-local block that was never touched (glibc's `TLS_DTV_UNALLOCATED`).
+/// Address of a thread-local block that was never touched (glibc's `TLS_DTV_UNALLOCATED`).
 const UNALLOCATED: u64 = u64::MAX;
 
 /// The thread's value of a key; none if it has none.

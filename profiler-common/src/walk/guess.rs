@@ -9,7 +9,7 @@ use super::is_user_address;
 /// a few hundred bytes of its own.
 pub const MOST_WORDS: u64 = 64;
 
-/// What lies as near as this to a word of a stack is that stack, in bytes.
+/// Addresses this near to a word of a stack, in bytes, are in that stack.
 const NEAR_BYTES: u64 = 1 << 16;
 
 /// Whether `word`, found at the address `place` of a stack, may be a return address, as far as it tells itself.

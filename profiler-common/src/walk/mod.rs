@@ -27,7 +27,7 @@ pub trait Memory {
     }
 }
 
-/// What is known of a frame's registers.
+/// Registers of a frame, as far as they are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Registers {
     /// The instruction pointer: where execution is (first frame) or will resume (all others).

@@ -113,7 +113,7 @@ pub enum Reached {
     Pointed,
 }
 
-/// What is known of one frame.
+/// Registers of one frame, as far as they are known, and how it was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// Where execution is or will resume.

@@ -1,4 +1,4 @@
-//! What is specific to x86-64 in a walk: register numbers, and the layout of signal frames.
+//! x86-64 specifics of a walk: register numbers, and the layout of signal frames.
 //!
 //! Numbers are DWARF's (System V ABI, AMD64 supplement, figure 3.36).
 

@@ -70,7 +70,7 @@ pub(super) fn step(process: &impl Process, cursor: &impl Cursor) -> ChainFrame {
     }
 }
 
-/// What is known of a frame.
+/// Fields of a frame, as far as they are read.
 #[derive(Clone, Copy)]
 struct Frame {
     address: u64,
@@ -224,7 +224,7 @@ fn end_of_chain(process: &impl Process, cursor: &impl Cursor) -> ChainFrame {
     }
 }
 
-/// What the cursor holds is no frame. The first of a level with a `_PyCFrame` may not be set yet.
+/// Handles a cursor without a frame. The first of a level with a `_PyCFrame` may not be set yet.
 #[inline(always)]
 fn unbelievable(process: &impl Process, cursor: &impl Cursor) -> ChainFrame {
     let is_first = cursor.get(word::FRAME) == cursor.get(word::LEVEL);

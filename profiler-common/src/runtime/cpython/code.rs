@@ -38,7 +38,7 @@ fn is_code_type(process: &impl Process, address: u64) -> bool {
         || slot != 0 && process.read(process.bias().wrapping_add(slot)) == Some([address])
 }
 
-/// What stands in a code object that was fetched, at an offset in it that the descriptor has.
+/// Field of a code object that was fetched, at an offset that the descriptor has.
 #[inline(always)]
 pub(super) fn field(process: &impl Process, offset: usize) -> u64 {
     process.fetched_at(process.descriptor(offset).wrapping_sub(begin(process)))
@@ -50,10 +50,10 @@ fn begin(process: &impl Process) -> u64 {
     process.descriptor(at::HEAD_MORE).wrapping_add(CODE_BEGIN)
 }
 
-/// What tells a code object from others.
+/// Parts of a code object that distinguish it from others.
 #[derive(Clone, Copy)]
 pub(super) struct Parts {
-    /// What stands in the code object itself.
+    /// Hash of the fields in the code object itself.
     own: Hash,
     /// Its file, a string. Not looked at where each code object has a number.
     pub(super) file: u64,
@@ -140,8 +140,8 @@ const STRING_LENGTH: u64 = 16;
 /// In a string: bits 2–4 the size of a character, bit 5 whether they follow, bit 6 whether they are ASCII.
 const STRING_STATE: u64 = 32;
 
-/// What stands for a string in checks: the runtime's own hash of it, or where there is none, one of its length and its end.
-/// What was fetched before is gone.
+/// Number of a string in checks: the runtime's own hash of it, or where there is none, one of its
+/// length and its end. Overwrites the memory that was fetched before.
 #[inline(always)]
 pub(super) fn number(process: &impl Process, string: u64) -> Option<u64> {
     if !process.fetch(string.wrapping_add(STRING_LENGTH), 16) {

@@ -1,4 +1,4 @@
-//! What a descriptor of CPython says, and what a level is.
+//! Contents of a descriptor of CPython, and the shapes of levels.
 
 use crate::runtime::{DESCRIPTOR_WORDS, Described};
 
@@ -77,7 +77,7 @@ pub const CODE_BEGIN: u64 = 8;
 /// and `ob_ref_shared` in place of `ob_refcnt`, `Include/object.h` of 3.13).
 pub const FREE_THREADED_HEAD: u64 = 16;
 
-/// What a level is, and how its native frame is told.
+/// Shape of a level: how far it reaches, and how its native frame is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Shape {

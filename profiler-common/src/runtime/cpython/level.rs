@@ -11,7 +11,7 @@ pub(super) mod word {
     pub(in super::super) const FRAME: usize = 0;
     /// The first frame of the level.
     pub(in super::super) const LEVEL: usize = 1;
-    /// What lies in the level's native frame; zero if that is not known yet.
+    /// The `_PyCFrame`, `CFrame` or frame in the level's native frame; zero while it is not known.
     pub(in super::super) const BOUNDARY: usize = 2;
     /// The native frame's stack pointer.
     pub(in super::super) const SP: usize = 3;

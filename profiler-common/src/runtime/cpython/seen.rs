@@ -14,7 +14,7 @@ use crate::{
 mod word {
     /// The file of the code object that was read last: the address of a string.
     pub(super) const FILE: usize = 6;
-    /// What stands for that string in checks.
+    /// Number of that string in checks.
     pub(super) const FILE_NUMBER: usize = 7;
     /// The places, of two words each: the address, and the rest as one number.
     pub(super) const PLACES: usize = 8;
@@ -25,7 +25,7 @@ const PLACES: usize = 8;
 
 const _: () = assert!(word::PLACES + 2 * PLACES <= CURSOR_WORDS);
 
-/// What a frame needs of its code object.
+/// Data of a code object that its frames need.
 #[derive(Clone, Copy)]
 pub(super) struct Code {
     /// See [`code::check`].
@@ -49,7 +49,7 @@ impl Code {
     }
 }
 
-/// What is at this address; none if that is no code object.
+/// The code object at this address; none if there is none.
 #[inline(always)]
 pub(super) fn code(process: &impl Process, cursor: &impl Cursor, address: u64) -> Option<Code> {
     let place = Hash::new(0).with(address).tag() as usize & (PLACES - 1);

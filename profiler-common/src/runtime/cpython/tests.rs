@@ -447,7 +447,7 @@ fn code_objects_at_one_address_have_different_checks() {
     for (place, one) in checks.iter().enumerate() {
         assert!(!checks[..place].contains(one), "{checks:?}");
     }
-    // What stands behind a string does not count.
+    // Bytes behind a string do not count.
     code(&mut process, 0xa000, "make_0001");
     process.bytes(0xa000 + 0x500 + 48 + 9, b"garbage");
     assert_eq!(check(&process), checks[0]);

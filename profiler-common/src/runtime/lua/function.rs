@@ -29,7 +29,7 @@ pub(super) struct Proto {
     pub(super) instructions: u64,
     source: u64,
     first_line: u32,
-    /// What hardly two functions share.
+    /// Hash of fields that hardly two functions share.
     hash: Hash,
 }
 
@@ -80,7 +80,7 @@ pub(super) fn strings(process: &impl Process, function: u64) -> Option<Strings> 
     let proto = Proto::read(process, function)?;
     let source = Text::read(process, proto.source)?;
     let [first] = process.read(source.bytes)?;
-    // What is no path and no name is the program's text.
+    // A source that is no path and no name is the program's text.
     let most = match first as u8 {
         b'@' | b'=' => MAX_STRING,
         _ => MAX_TEXT,

@@ -1,4 +1,4 @@
-//! What a descriptor of PUC Lua says, and what 5.3 and 5.4 have in common.
+//! Contents of a descriptor of PUC Lua, and the layouts that 5.3 and 5.4 have in common.
 
 use crate::runtime::DESCRIPTOR_WORDS;
 

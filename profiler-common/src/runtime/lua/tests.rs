@@ -188,7 +188,7 @@ fn levels_belong_where_the_loop_says_that_it_runs_them() {
             Shown::Native(4),
         ];
         assert_eq!(walk::<Lua>(&process, &stack, false), expected);
-        // What is left of the chain holds no function.
+        // The rest of the chain holds no function.
         assert_eq!(walk::<Lua>(&process, &stack, true), expected);
         let rest = walk::<Lua>(&process, &stack[..2], true);
         assert_eq!(rest[..4], expected[..4]);

@@ -34,7 +34,7 @@ mod kind {
     pub(super) const ALL: u64 = 7;
     /// Called from C.
     pub(super) const C: u64 = 1;
-    /// What goes on behind a metamethod, or behind a callback from C.
+    /// A continuation behind a metamethod, or behind a callback from C.
     pub(super) const CONTINUATION: u64 = 2;
     /// The function's own, below its variable arguments.
     pub(super) const VARIABLE: u64 = 3;

@@ -32,7 +32,7 @@ pub(super) struct Proto {
     pub(super) instructions: u64,
     source: u64,
     first_line: u32,
-    /// What hardly two functions share.
+    /// Hash of fields that hardly two functions share.
     hash: Hash,
 }
 
@@ -89,7 +89,7 @@ pub(super) fn strings(process: &impl Process, function: u64) -> Option<Strings> 
     let length = hash >> 32;
     let bytes = proto.source.wrapping_add(STRING_BYTES);
     let [first] = process.read(bytes)?;
-    // What is no path and no name is the program's text.
+    // A source that is no path and no name is the program's text.
     let most = match first as u8 {
         b'@' | b'=' => MAX_STRING,
         _ => MAX_TEXT,

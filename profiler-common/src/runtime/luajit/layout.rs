@@ -1,4 +1,4 @@
-//! What a descriptor of LuaJIT says, and what all builds with 64-bit pointers have in common.
+//! Contents of a descriptor of LuaJIT, and the layouts common to builds with 64-bit pointers.
 
 use crate::runtime::DESCRIPTOR_WORDS;
 

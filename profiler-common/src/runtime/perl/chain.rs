@@ -69,7 +69,7 @@ fn try_begin(process: &impl Process, cursor: &impl Cursor) -> Option<bool> {
     Some(find_level(process, cursor))
 }
 
-/// What an interpreter says of what it runs.
+/// Running state of an interpreter.
 struct Running {
     /// The address of its loop.
     runops: u64,
@@ -191,7 +191,7 @@ pub(super) fn step(process: &impl Process, cursor: &impl Cursor) -> ChainFrame {
 #[inline(always)]
 fn next(process: &impl Process, cursor: &impl Cursor) -> ChainFrame {
     let mut found = Found::Nothing;
-    // What is found is dealt with behind the loop, since the verifier goes through all that is in it at each turn.
+    // The result is handled behind the loop: the verifier goes through a loop's body at each turn.
     for _ in 0..PASSED {
         found = pass(process, cursor);
         if found != Found::Nothing {
@@ -214,7 +214,7 @@ fn next(process: &impl Process, cursor: &impl Cursor) -> ChainFrame {
     }
 }
 
-/// What the next context is.
+/// Kind of the next context.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 enum Found {

@@ -34,7 +34,7 @@ impl Stack {
     }
 }
 
-/// What a context is of.
+/// A context (`PERL_CONTEXT`), as far as it is read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Context {
     kind: u64,
@@ -124,7 +124,7 @@ impl Context {
         (self.is(0) && oldest) || (self.is_sub() && self.is_fake()) || self.is_deferred()
     }
 
-    /// What `call_sv` puts around a sub that may die (`G_EVAL`).
+    /// Whether it is the guard that `call_sv` puts around a sub that may die (`G_EVAL`).
     #[inline(always)]
     pub(super) const fn is_guard(&self) -> bool {
         self.is_eval() && self.is_block() && self.is_called_from_c()

@@ -21,7 +21,7 @@ pub const OF_FILE: u64 = 1 << 47;
 const MAX_NAME: u32 = 1 << 16;
 /// How many words of a file's name are looked at.
 const FILE_WORDS: usize = 16;
-/// What the names of strings that are run begin with.
+/// Beginning of the names of strings that are run as code.
 const EVAL: u64 = u64::from_le_bytes(*b"(eval \0\0");
 const EVAL_MASK: u64 = u64::from_le_bytes(*b"\xff\xff\xff\xff\xff\xff\0\0");
 

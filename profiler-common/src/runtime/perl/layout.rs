@@ -1,5 +1,5 @@
-//! What a descriptor of perl says, and the layout of what perl keeps: that of 5.36 to 5.42, as `offsetof` has it. With ithreads
-//! and without it is the same, but for the interpreter and the file of a statement.
+//! Contents of a descriptor of perl, and the layouts of perl's structures in 5.36 to 5.42, as
+//! `offsetof` has them. Alike with and without ithreads, but for interpreter and statement's file.
 
 use crate::runtime::DESCRIPTOR_WORDS;
 
@@ -101,7 +101,7 @@ pub(super) const EFFECTIVE: u64 = 0x38;
 pub(super) const STASH_NAME: u64 = 0x20;
 /// In a `HEK`: its bytes, behind its hash and its length.
 pub(super) const NAME_BYTES: u64 = 8;
-/// What the name of the glob of a file begins with, which is not the file's.
+/// Prefix of the name of a file's glob, which the file's own name lacks.
 pub(super) const FILE_PREFIX: u64 = u16::from_le_bytes(*b"_<") as u64;
 /// Bytes of [`FILE_PREFIX`].
 pub(super) const FILE_PREFIX_BYTES: u64 = 2;

@@ -342,7 +342,7 @@ fn subs_at_one_address_have_different_checks() {
     for (place, one) in checks.iter().enumerate() {
         assert!(!checks[..place].contains(one), "{checks:?}");
     }
-    // What stands behind the end of a file's name is not part of it.
+    // Bytes behind the end of a file's name are not part of it.
     let before = Perl::check(&process, FILE | OF_FILE);
     process.bytes(FILE + 12, b"abc");
     assert_eq!(Perl::check(&process, FILE | OF_FILE), before);

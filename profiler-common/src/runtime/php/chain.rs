@@ -25,7 +25,7 @@ pub(super) mod word {
     pub(in super::super) const LAST: usize = 5;
     /// The file of the last function, a `zend_string`.
     pub(in super::super) const FILE: usize = 6;
-    /// What that is told by.
+    /// Mark of that file, as [`mark_of_file`](super::mark_of_file) has it.
     pub(in super::super) const FILE_MARK: usize = 7;
 }
 
@@ -221,7 +221,7 @@ fn show(process: &impl Process, cursor: &impl Cursor, frame: &Frame, more: bool)
     }
 }
 
-/// What a file is told by. Functions that call each other are often of one file, which is read once.
+/// Mark of a file. Functions that call each other are often of one file, which is read once.
 #[inline(always)]
 fn mark_of_file(process: &impl Process, cursor: &impl Cursor, file: u64) -> Option<u64> {
     if file == 0 {

@@ -12,7 +12,7 @@ use crate::{
 /// The longest string that is believed, in bytes.
 const MAX_STRING: u64 = 1 << 20;
 
-/// What is known of a function.
+/// Fields of a function, as far as they are read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Function {
     kind: u64,
@@ -77,9 +77,9 @@ impl Function {
         Some(name)
     }
 
-    /// What tells functions at one address apart: name, file and line, not where these are written, because requests use the
-    /// same memory one after another. Of a class, where it is: its methods' files and lines are its own. `file_mark` is what
-    /// [`mark_of`] says of the file.
+    /// Check that distinguishes functions at one address: of name, file and line, not of where they
+    /// are written, because requests use the same memory in turn. Of a class, its address: files
+    /// and lines of its methods are its own. `file_mark` is the file's [`mark_of`].
     #[inline(always)]
     pub(super) fn check(&self, process: &impl Process, file_mark: u64) -> Option<u32> {
         let hash = Hash::new(u64::from(self.line)).with(self.kind);
@@ -154,7 +154,7 @@ pub(super) fn line(process: &impl Process, instruction: u64) -> Option<u32> {
     Some(line as u32)
 }
 
-/// What a string is told by: the runtime's own hash of it, or where there is none, its length and its last bytes. Zero of none.
+/// Mark of a string: the runtime's hash of it; without one, its length and end. Zero of none.
 #[inline(always)]
 pub(super) fn mark_of(process: &impl Process, string: u64) -> Option<u64> {
     if string == 0 {

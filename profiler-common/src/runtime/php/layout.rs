@@ -1,4 +1,4 @@
-//! What a descriptor of PHP says, and what is the same in all versions.
+//! Contents of a descriptor of PHP, and the layouts that all versions share.
 
 use crate::runtime::DESCRIPTOR_WORDS;
 

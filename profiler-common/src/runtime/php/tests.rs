@@ -182,7 +182,7 @@ fn the_cold_part_of_the_loop_is_the_loop() {
             Shown::Native(2)
         ]
     );
-    // What lies behind either part is not.
+    // An address behind either part is not in the loop.
     stack[2].address = COLD + 0x100;
     assert_eq!(walk::<Php>(&process, &stack, false).len(), 4);
 }
@@ -265,7 +265,7 @@ fn a_generator_that_has_moved_is_shown_once() {
 
 #[test]
 fn a_frame_that_was_shown_is_not_unlinked() {
-    // What the loop called keeps the callback's frame where others save the loop's.
+    // The loop's callee keeps the callback's frame in the register where others save the loop's.
     let mut process = process();
     let mut stack = stack(&mut process);
     frame(&mut process, COMPARE, ITEM_COMPARE, 2, TOP, MAIN);

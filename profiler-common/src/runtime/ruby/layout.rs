@@ -1,4 +1,4 @@
-//! What a descriptor of Ruby says, and the layouts of Ruby 3.1 to 3.3.
+//! Contents of a descriptor of Ruby, and the layouts of Ruby 3.1 to 3.3.
 
 use crate::runtime::DESCRIPTOR_WORDS;
 
@@ -90,7 +90,7 @@ pub(super) const KIND: u64 = 0x7fff_0001;
 pub(super) const C_FUNCTION: u64 = 0x5555_0001;
 /// A block written in C.
 pub(super) const C_BLOCK: u64 = 0x6666_0001;
-/// What a thread begins with.
+/// The dummy frame that a thread begins with.
 pub(super) const DUMMY: u64 = 0x7999_0001;
 /// It is the outermost frame of its level.
 pub(super) const FINISH: u64 = 0x20;

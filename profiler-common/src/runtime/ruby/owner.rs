@@ -80,7 +80,7 @@ fn read_entry(process: &impl Process, address: u64) -> Option<[u64; 5]> {
     (entry[0] & OWN_TYPE == METHOD_ENTRY).then_some(entry)
 }
 
-/// What has the name: the class or module itself, or which one it is the singleton class of.
+/// The named class or module: `class` itself, or the one that it is the singleton class of.
 #[inline(always)]
 fn named(process: &impl Process, class: u64, has_fields: bool) -> Option<u64> {
     let [flags] = process.read(class)?;

@@ -294,7 +294,7 @@ fn functions_at_one_address_have_different_checks() {
     for (place, one) in checks.iter().enumerate() {
         assert!(!checks[..place].contains(one), "{checks:?}");
     }
-    // What stands behind a string does not count, nor do the collector's marks.
+    // Bytes behind a string do not count, nor do the collector's marks.
     iseq(&mut process, COMPARE, "call", 3);
     process.bytes(COMPARE + 0x400 + 16 + 4, b"garbage");
     process.bytes(COMPARE + 0x400, &[5 | 1 << 5]);
@@ -445,7 +445,7 @@ fn methods_and_their_blocks_belong_to_classes() {
         let list = Some((LIST + 0x810, 4, 0));
         assert_eq!(owner(&process, 3, METHOD_ISEQ), list);
         assert_eq!(owner(&process, 4, COMPARE), list);
-        // What a match found has taken the entry's place.
+        // Special variables, such as a match's, have taken the entry's place.
         process.words(SPECIAL, &[0x1a | 2 << 12, ENTRY, 0, 0, 0]);
         process.words(STACK + 0x300 - 16, &[SPECIAL]);
         assert_eq!(owner(&process, 4, COMPARE), list);

@@ -42,7 +42,7 @@ fn an_interpreter_that_runs_another_is_shown_behind_it_in_3_11() {
     let shown = walk::<CPython>(&process, &stack, false);
     assert_eq!(shown, walk::<CPython>(&of_one, &stack, false));
     assert!(shown.contains(&function(0xa000, 10)) && shown.contains(&function(0xc000, 10)));
-    // What runs is another thread's: this one waits.
+    // The state that runs is another thread's: this thread waits.
     process.words(INNER + 152, &[THREAD + 0x1000]);
     let outer = walk::<CPython>(&process, &stack, false);
     assert!(!outer.contains(&function(0xa000, 10)), "{outer:?}");
