@@ -1,4 +1,4 @@
-//! What each program does, by its name in the object ([`profiler_common::programs!`]).
+//! Entry points of the programs, by their names in the object ([`profiler_common::programs!`]).
 //!
 //! In: the context of one run. Out: what the probe does with it. A tracepoint's program knows its event by
 //! its making: see `docs/internals/architecture.md`.

@@ -21,7 +21,7 @@ const NO_WAKEUP: u64 = 1;
 /// The longest [`Happened::text`], in bytes.
 const TEXT_BYTES: usize = 40;
 
-/// What a line is about.
+/// Occurrence that a line reports.
 #[derive(Clone, Copy)]
 pub(crate) enum Happened {
     /// A walk of a user stack ended before the root; the number is a [`StackEnd`].

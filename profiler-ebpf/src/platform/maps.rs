@@ -36,7 +36,7 @@ pub(crate) type Counters = abi::Counters<Word>;
 /// Which sides are live and how far they are filled.
 pub(crate) type Control = abi::Control<Word>;
 
-/// What is counted for one key.
+/// Weight and count of one key.
 pub(crate) type Tally = abi::Tally<Word, [Word; KEY_WORDS]>;
 
 /// One block of the stack store.
@@ -53,7 +53,7 @@ pub(crate) struct Scratch {
     /// The words of a [`profiler_common::abi::SampleKey`].
     pub(crate) key: [Word; KEY_WORDS],
     pub(crate) walk: Walk,
-    /// What was read of a node of the tree of mappings.
+    /// Words read of a node of the tree of mappings.
     pub(crate) node: [Word; PIVOTS + 1],
     /// Not zero while a firing that others may interrupt uses this.
     pub(crate) taken: Word,
@@ -86,7 +86,7 @@ pub(crate) struct Chains {
     pub(crate) sp: Word,
     pub(crate) caller_sp: Word,
     pub(crate) is_first: Word,
-    /// What is known of its rbp and rbx: the last words of a [`Frame`].
+    /// Its rbp and rbx, as far as they are known: the last words of a [`Frame`].
     pub(crate) registers: [Word; 3],
     /// The number of the runtime whose level is being shown, plus one; zero if none is.
     pub(crate) pending: Word,
@@ -100,7 +100,7 @@ pub(crate) struct Chains {
     pub(crate) level: Word,
     /// The flags of the last step.
     pub(crate) flags: Word,
-    /// What was read of the process last; see [`profiler_common::runtime::Process::fetch`].
+    /// Words read of the process last; see [`profiler_common::runtime::Process::fetch`].
     pub(crate) fetched: [Word; FETCHED_PLACES],
     /// By [`RuntimeKind`].
     pub(crate) of: [Chain; RUNTIME_KINDS],
@@ -121,15 +121,15 @@ pub(crate) const FETCHED_PLACES: usize = FETCH_WORDS.next_power_of_two();
 pub(crate) struct Chain {
     /// The number of the file's descriptor.
     pub(crate) descriptor: Word,
-    /// What to add to an address of the file's.
+    /// Load bias of the file.
     pub(crate) bias: Word,
     pub(crate) cursor: [Word; CURSOR_WORDS],
 }
 
-/// What user space says of a file with a runtime.
+/// User space's description of a file with a runtime.
 pub(crate) type Descriptor = [Word; DESCRIPTOR_WORDS];
 
-/// Whose firing it is; see [`crate::sample::context::SampleContext`].
+/// Context of a firing; see [`crate::sample::context::SampleContext`].
 #[repr(C)]
 pub(crate) struct Context {
     /// The process's ID, and the thread's in the lower half.
@@ -197,11 +197,11 @@ pub(crate) struct Walk {
     pub(crate) words: Word,
     /// Why it ended; a [`profiler_common::abi::StackEnd`].
     pub(crate) end: Word,
-    /// What was used beside unwind instructions: the bits of a [`profiler_common::abi::Fallbacks`].
+    /// Fallbacks beside unwind instructions: the bits of a [`profiler_common::abi::Fallbacks`].
     pub(crate) fallbacks: Word,
     /// Which of `known` is the process's.
     pub(crate) place: Word,
-    /// What was found lately in the memory of several processes.
+    /// Recent findings in the memory of several processes.
     pub(crate) known: [Known; KNOWN],
     /// How often the index of code had changed when the walk began.
     pub(crate) code_changes: Word,
@@ -213,7 +213,7 @@ pub(crate) struct Walk {
     pub(crate) memory_state: Word,
     /// The last number given.
     pub(crate) memory_states: Word,
-    /// What was read of the stack last.
+    /// Words read of the stack last.
     pub(crate) stack: StackCopy,
     /// The search for a return address.
     pub(crate) guess: Guess,
@@ -234,7 +234,7 @@ pub(crate) struct Guess {
     pub(crate) fallbacks: Word,
     /// As `first_words`, when the last search began.
     pub(crate) words: Word,
-    /// What the chains were when the first search began, and when the last did.
+    /// The chains' state when the first search began, and when the last did.
     pub(crate) chains: [SavedChains; 2],
     /// The address of the next word to look at.
     pub(crate) place: Word,
@@ -246,7 +246,7 @@ pub(crate) struct Guess {
     pub(crate) is_trying: Word,
 }
 
-/// What [`Chains`] go back to.
+/// State that [`Chains`] go back to.
 #[repr(C)]
 pub(crate) struct SavedChains {
     pub(crate) begun: Word,
@@ -308,7 +308,7 @@ pub(crate) const KNOWN: usize = 8;
 /// How many answers are kept of one process: stacks go back and forth between few objects. A power of two.
 pub(crate) const FOUND: usize = 4;
 
-/// What was found in the memory of one process.
+/// Recent findings in the memory of one process.
 #[repr(C)]
 pub(crate) struct Known {
     /// Which process, and which state of its mappings and of the index of code; see
@@ -323,7 +323,7 @@ pub(crate) struct Known {
     pub(crate) current: Word,
     /// The descriptor of a runtime that was met in this process, or zero.
     pub(crate) runtime: Word,
-    /// What to add to an address of that runtime's file.
+    /// Load bias of that runtime's file.
     pub(crate) bias: Word,
     /// How many searches for return addresses found nothing, one after the other; see [`crate::walk::guess`].
     pub(crate) fruitless: Word,
@@ -331,12 +331,12 @@ pub(crate) struct Known {
     pub(crate) found: [Found; FOUND],
 }
 
-/// What lies at the addresses of one range.
+/// Cached answer for the addresses of one range: the code there.
 #[repr(C)]
 pub(crate) struct Found {
     pub(crate) start: Word,
     pub(crate) end: Word,
-    /// What to add to an address to have the object's own.
+    /// Distance from an address to the object's own: own = address + shift.
     pub(crate) shift: Word,
     /// The [`CodeState`] of published code, or one of the constants.
     pub(crate) kind: Word,
@@ -398,7 +398,7 @@ impl Walk {
         self.frame[1].load()
     }
 
-    /// What is known of the rbp and rbx of the frame that is looked at; see [`kept_registers`].
+    /// Saves rbp and rbx of the frame that is looked at, as far as known; see [`kept_registers`].
     #[inline(always)]
     pub(crate) fn save_registers(&self, into: &[Word; 3]) {
         // As `Frame::words` has it.
@@ -416,10 +416,10 @@ impl Walk {
     }
 }
 
-/// What is kept of the kernel stacks with which a CPU's threads began to wait.
+/// Cache of the kernel stacks with which a CPU's threads began to wait.
 #[repr(C, align(64))]
 pub(crate) struct KernelStacks {
-    /// What was read of the running task's kernel stack.
+    /// Words read of the running task's kernel stack.
     pub(crate) stack: [Word; STACK_WORDS],
     /// How many words of it.
     pub(crate) words: Word,
@@ -539,7 +539,7 @@ pub(crate) type Slab = btf_maps::Array<[Half; SLAB_WORDS], 1, { BPF_F_MMAPABLE a
 #[btf_map]
 pub(crate) static SLABS: btf_maps::ArrayOfMaps<Slab, 1> = btf_maps::ArrayOfMaps::new();
 
-/// What user space says of files with runtimes: 32 KiB. The first place is not used.
+/// User space's descriptions of files with runtimes: 32 KiB. The first has the kinds of all files.
 #[map]
 pub(crate) static RUNTIMES: Array<Descriptor> =
     Array::with_max_entries(DESCRIPTORS as u32, BPF_F_MMAPABLE);
@@ -566,11 +566,11 @@ pub(crate) static FUNCTIONS: Array<Word> = Array::with_max_entries(FUNCTION_SLOT
 /// Slots of [`FUNCTIONS`].
 pub(crate) const FUNCTION_SLOTS: u32 = 16 << 10;
 
-/// What user space asked for with [`crate::walk::mappings::note_code`]: a [`profiler_common::abi::CodeKey`].
+/// Result of [`crate::walk::mappings::note_code`]: a [`profiler_common::abi::CodeKey`].
 #[map]
 pub(crate) static ASKED_CODE: Array<[Word; 3]> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
-/// What the kernel calls an address; see [`crate::symbol`].
+/// The kernel's name for an address; see [`crate::symbol`].
 #[map]
 pub(crate) static SYMBOL: Array<[u8; SYMBOL_BYTES]> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
@@ -585,8 +585,8 @@ pub(crate) static THREADS: HashMap<u32, ThreadEntry> = HashMap::with_max_entries
 #[map]
 pub(crate) static REQUESTS: HashMap<u32, LastRequest> = HashMap::with_max_entries(1, 0);
 
-/// Who woke the threads that are off the CPU, by the IDs of these in the initial namespace (size set at load: as
-/// [`THREADS`], where wakers are wanted).
+/// Wakers of the threads that are off the CPU, by the IDs of these in the initial namespace (size
+/// set at load: as [`THREADS`], where wakers are wanted).
 #[map]
 pub(crate) static WAKERS: HashMap<u32, WakerEntry> = HashMap::with_max_entries(1, 0);
 

@@ -1,4 +1,4 @@
-//! What the kernel provides to a program: maps, memory, loops, constants.
+//! Services of the kernel to a program: maps, memory, loops, constants.
 
 pub(crate) mod config;
 pub(crate) mod log;

@@ -1,7 +1,7 @@
 //! Successors of programs: the same programs, loaded later with more runtimes.
 //!
-//! What shows the frames of interpreters is loaded for those that are there. When another is met, user space loads the
-//! programs that walk stacks again and puts them here: from the next firing on they run in place of those that are attached.
+//! Programs are loaded with code for the interpreters that are there. For another, user space loads
+//! those that walk stacks again and puts them here: they run instead from the next firing on.
 #![expect(unsafe_code, reason = "a tail call does not return")]
 
 use crate::platform::{config, maps};

@@ -12,8 +12,8 @@
 //! Code of the kernel: `do_user_addr_fault` in `arch/x86/mm/fault.c`, `mm_account_fault` in `mm/memory.c`, `filemap_fault` in
 //! `mm/filemap.c`.
 //!
-//! What is known of a fault is in the thread's entry among the [`threads`]. A fault in the midst of a call that is waited for
-//! is part of that.
+//! State of a fault is in the thread's entry among the [`threads`]. A fault in the midst of a call
+//! that is waited for is part of that call.
 
 use super::{syscall::put_named_leaf, timed};
 use crate::{
@@ -216,8 +216,8 @@ fn fire(end: End, address: u64) {
     counters::bump(counters, Counter::Left);
 }
 
-/// What [`take`] says where there was no firing. Not an option, whose number would be undefined then: the compiler may copy it
-/// all the same, and the verifier does not let it.
+/// Result of [`take`] without a firing. Not an option, whose number would be undefined then: the
+/// compiler may copy it all the same, and the verifier does not let it.
 const NO_FIRING: u32 = u32::MAX;
 
 /// Records a firing, if it is one, and says what became of it.

@@ -43,7 +43,7 @@ pub(crate) fn look(iteration: &Iteration) {
     else {
         return;
     };
-    // What runs has no stacks that stay as they are.
+    // A running thread has no stacks that stay as they are.
     let (frames, (kept, registers), thread_state) = if runs {
         (0, (KeptRegisters::None, [0; 4]), ThreadState::Ran)
     } else {

@@ -28,7 +28,7 @@ subprog! {
         if let Some(entry) = threads::make(task::initial_id()) {
             entry.await_this(awaited);
         }
-        // What walking took is no part of the time.
+        // The time that walking took is not counted.
         match record::make_key(cpu_slot, ThreadState::Blocked) {
             Ok(()) => record::begin_wait(cpu_slot, task::now()),
             Err(outcome) => Some(outcome),
@@ -115,7 +115,7 @@ fn settle(cpu_slot: u32, entry: &threads::Entry, spent_ns: u64, moved: u64) -> O
     outcome
 }
 
-/// What a firing weighs that took so long, and moved so many bytes.
+/// Weight of a firing that took so long, and moved so many bytes.
 #[inline(always)]
 pub(crate) fn weight(spent_ns: u64, moved: u64) -> u64 {
     if config!(calls.weight) == CallWeight::Time as u32 {

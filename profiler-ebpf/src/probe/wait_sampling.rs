@@ -14,7 +14,7 @@ pub(crate) fn is_sampled(entry: &threads::Entry, now: u64) -> bool {
     wait_sampling::is_looked_at(interval, period, task::random())
 }
 
-/// What time off the CPU weighs; see [`threads::Entry::interval_ns`].
+/// Weight of time off the CPU; see [`threads::Entry::interval_ns`].
 #[inline(always)]
 pub(crate) fn weight(spent_ns: u64, interval_ns: u64) -> u64 {
     match config!(wait_sample_period_ns) {

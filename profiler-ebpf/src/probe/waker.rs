@@ -1,4 +1,4 @@
-//! Who wakes whom: each wait that was ended is counted together with what its waker did then. Both keys are
+//! Wakers: each wait that was ended is counted together with what its waker did then. Both keys are
 //! stored as one record, a pair, in the place of a kernel stack.
 //!
 //! A waker runs with the woken thread's `pi_lock` held and interrupts off, as a switch does, and so the two never

@@ -1,4 +1,4 @@
-//! Whose firing it is: determined once and kept in the scratch memory of the CPU slot.
+//! Context of a firing: determined once and kept in the scratch memory of the CPU slot.
 
 use crate::{
     platform::{
@@ -9,12 +9,12 @@ use crate::{
     task::{self, Ids},
 };
 
-/// Whose stack is walked, when and where.
+/// Process, time and CPU slot of a firing.
 #[derive(Clone, Copy)]
 pub(crate) struct SampleContext {
     pub(crate) ids: Ids,
     pub(crate) incarnation: u64,
-    /// Whose counters and scratch memory are used.
+    /// Slot whose counters and scratch memory are used.
     pub(crate) cpu_slot: u32,
     /// When the firing began.
     pub(crate) now: u64,

@@ -1,4 +1,4 @@
-//! Who is sampled, whether it is wanted, and the counters of each outcome.
+//! Samples: the task, whether it is wanted, and the counters of each outcome.
 
 pub(crate) mod context;
 pub(crate) mod counters;

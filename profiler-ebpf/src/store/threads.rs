@@ -1,4 +1,4 @@
-//! What is kept of threads while they are off the CPU.
+//! Entries of threads, with data kept while they are off the CPU.
 //!
 //! An entry is made at a thread's first switch and taken away at its last. In between it is only looked
 //! up: at most one CPU has to do with a thread at a time, so its words need no more care than others.
@@ -77,7 +77,7 @@ impl Entry {
         set(&self.0.since)
     }
 
-    /// What the thread waits for.
+    /// The thread's `AwaitedLock`; zero of a call.
     #[inline(always)]
     pub(crate) fn awaited(&self) -> u64 {
         self.0.awaited.load()
@@ -250,7 +250,7 @@ pub(crate) struct WakerOf(&'static WakerEntry<Word>);
 /// A waker that is yet to be noted.
 static NOBODY: &WakerEntry = &WakerEntry::ZERO;
 
-/// Who woke a thread last, if anybody was seen to.
+/// The last waker of a thread, if one was seen.
 #[inline(always)]
 pub(crate) fn waker(id: u32) -> Option<WakerOf> {
     let value = WAKERS.get_ptr_mut(id)?;

@@ -1,4 +1,4 @@
-//! Who is running: IDs as the user sees them, name, identity, user registers.
+//! The running task: IDs as the user sees them, name, identity, user registers.
 #![expect(
     unsafe_code,
     reason = "registers are read through pointers that the verifier vouches for"
@@ -334,7 +334,7 @@ pub(crate) fn initial_id_of(task: u64) -> u32 {
     memory::kernel(task + u64::from(config!(layout.task_pid)))
 }
 
-/// What a task iterator's program is given (`struct bpf_iter__task` in `kernel/bpf/task_iter.c`).
+/// Context of a task iterator's program (`struct bpf_iter__task` in `kernel/bpf/task_iter.c`).
 #[repr(C)]
 pub(crate) struct Iteration {
     meta: *const IterationMeta,

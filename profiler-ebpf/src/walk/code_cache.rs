@@ -19,7 +19,7 @@ use profiler_common::{
     intern::Hash,
 };
 
-/// What is mapped at an address: from the cache, or looked up.
+/// The code mapped at an address: from the cache, or looked up.
 #[inline(always)]
 pub(crate) fn look_up(
     cpu_slot: u32,
@@ -93,7 +93,7 @@ fn find(
         found.kind.store(Found::NO_TABLE);
         return None;
     }
-    // What to add to an address to get the file offset.
+    // Distance from an address to its file offset.
     let in_file = offset.wrapping_sub(mapping.start);
     match code_index::find(key, address.wrapping_add(in_file)) {
         Some(slot) => {

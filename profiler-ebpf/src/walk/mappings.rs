@@ -1,4 +1,4 @@
-//! What lies where: the kernel's own mappings of the process that is running.
+//! Mappings by address: the kernel's own of the process that is running.
 //!
 //! Read without a lock. The helper that finds a mapping (`bpf_find_vma`) takes one, which inside an
 //! interrupt it can do only once in each firing. The firing is in an RCU read section, as all programs
@@ -63,7 +63,7 @@ pub(crate) fn find(space: u64, scratch: &'static Scratch, address: u64) -> Optio
     (start <= address && address < end).then_some(Mapping { vma, start, end })
 }
 
-/// What the tree of mappings holds for an address.
+/// Entry for an address in the tree of mappings.
 #[inline(always)]
 fn entry(space: u64, words: &'static [Word; PIVOTS + 1], address: u64) -> Option<u64> {
     let mut descent = Descent {
@@ -82,7 +82,7 @@ struct Descent {
     address: u64,
     /// The way to the next node.
     entry: u64,
-    /// What the tree holds; zero as long as that is not known.
+    /// Entry that was found; zero as long as none is.
     found: u64,
 }
 
@@ -119,7 +119,7 @@ impl Mapping {
         flags & EXECUTABLE != 0
     }
 
-    /// What is mapped, and the offset of the mapping's first byte in it.
+    /// Key of the code that is mapped, and the offset of the mapping's first byte in its file.
     #[inline(always)]
     pub(crate) fn code(self) -> (CodeKey, u64) {
         let at = self.vma + u64::from(config!(mapping.vma_offset));

@@ -63,7 +63,7 @@ fn set(scratch: &'static Scratch, address: u64) -> &'static ReturnRules {
     &scratch.returns[(address ^ address >> 8) as usize & (RETURN_SETS - 1)]
 }
 
-/// What is kept of a return address.
+/// The rule that is kept for a return address.
 #[inline(always)]
 fn find(scratch: &'static Scratch, address: u64) -> Option<&'static ReturnRule> {
     let state = scratch.walk.memory_state.load();

@@ -201,7 +201,7 @@ fn insert(
     level_of(kind, cpu_slot)
 }
 
-/// What is kept of the process.
+/// Recent findings in the process.
 #[inline(always)]
 pub(crate) fn known(scratch: &'static Scratch) -> Option<&'static Known> {
     scratch
@@ -220,8 +220,8 @@ pub(crate) fn makes_code(known: &Known) -> bool {
             .is_some_and(|words| makes_code_of(words[0].load() & (RUNTIME_KINDS as u64 - 1)))
 }
 
-/// Whose levels a native frame at an address of its object's own may run: the number of the runtime with this descriptor, plus
-/// one. Zero if it runs none.
+/// Number, plus one, of this descriptor's runtime, if a native frame at an address of the object's
+/// own may run its levels; else zero.
 #[inline(always)]
 pub(crate) fn may_run_level(descriptor: u32, address: u64) -> u64 {
     let Some(words) = RUNTIMES.get(descriptor) else {

@@ -172,7 +172,7 @@ impl UserWalk {
                 address.wrapping_add(found.shift.load()),
             ) {
                 Some(Rule::UNREAD) => {
-                    // What is read together is so in the file.
+                    // Stretches that are read together are of the object's own addresses.
                     let own_address = address.wrapping_add(found.shift.load());
                     let part = own_address >> READ_TOGETHER_BITS;
                     announce(

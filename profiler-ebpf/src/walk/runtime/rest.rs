@@ -92,7 +92,7 @@ fn rest(cpu_slot: u32, scratch: &'static Scratch) -> Option<()> {
     Some(())
 }
 
-/// What is left of a chain, one step after the other.
+/// The rest of a chain, one step after the other.
 struct Rest {
     cpu_slot: u32,
     kind: u64,

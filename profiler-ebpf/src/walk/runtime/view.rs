@@ -1,5 +1,5 @@
-//! What a runtime's code sees while its chain is followed: the file's descriptor, the process's memory, the thread's registers
-//! and the cursor.
+//! View of a runtime's code while its chain is followed: the file's descriptor, the process's
+//! memory, the thread's registers and the cursor.
 //!
 //! In: a CPU slot's scratch memory. Out: words of it, and of the running process. Never: decides anything.
 
@@ -16,7 +16,7 @@ use profiler_common::{
     walk::{Memory, native::Frame},
 };
 
-/// What a runtime's code sees of the runtime's file.
+/// The runtime's file, as the runtime's code sees it.
 pub(super) struct File(pub(super) &'static Descriptor);
 
 impl Described for File {
@@ -26,7 +26,7 @@ impl Described for File {
     }
 }
 
-/// What a runtime's code sees of the running process.
+/// The running process, as a runtime's code sees it.
 #[derive(Clone, Copy)]
 pub(super) struct View {
     scratch: &'static Scratch,
