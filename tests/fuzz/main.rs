@@ -28,7 +28,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use flame_bpf::symbolize::Counting;
 use target::Target;
 
-/// What symbolizing may take is counted as it is in the command.
+/// The command's allocator, which counts the memory that symbolizing takes.
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 

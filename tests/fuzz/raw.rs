@@ -166,7 +166,7 @@ pub(crate) fn read(input: &[u8]) {
     let mut text = Vec::new();
     fold::fold(&profile, fold::FoldStyle::default(), &mut text).expect("memory can be written");
     black_box(text);
-    // What was read can be written, and is the same then.
+    // A recording that was read can be written, and is the same then.
     let mut again = Vec::new();
     raw_recording::write(&raw_recording, &mut again).expect("what was read can be written");
     let again = raw_recording::read(&*again, None, 40).expect("what was written can be read");

@@ -1,4 +1,4 @@
-//! What is fed, and with what.
+//! Targets: the parsers that are fed, and their inputs.
 //!
 //! In: an input's number. Out: the input, and its being read to the end, as flame-bpf reads such a thing.
 
@@ -80,7 +80,7 @@ impl Target {
         }
     }
 
-    /// What inputs are made from.
+    /// Seeds that inputs are made from.
     pub(crate) fn corpus(self) -> Result<Vec<Seed>> {
         match self {
             Self::Unwind | Self::Elf | Self::Symbols => corpus::objects(),
@@ -189,7 +189,7 @@ fn folded(input: &[u8]) {
     let Ok(profile) = fold::parse(input, Unit::Samples) else {
         return;
     };
-    // What can be read can be written, and then read without loss.
+    // A profile that can be read can be written, and then read without loss.
     let mut text = Vec::new();
     let style = fold::FoldStyle::default();
     fold::fold(&profile, style, &mut text).expect("memory can be written");

@@ -61,7 +61,7 @@ fn record(arguments: &[String]) -> Result<()> {
         let (version, recording) = Stopped::new(&interpreter)?.record()?;
         match agrees(&recording, &interpreter.chain) {
             Ok(()) => {
-                // What is read again is what was shown.
+                // The recording shows the same when it is read again.
                 let text = recording.to_string();
                 let again = Recording::parse(&text)?.replay();
                 ensure!(

@@ -16,7 +16,7 @@ use crate::feature::tool;
 
 /// How long an answer may take on a machine that does other things, too.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What it says it is: pages may treat a browser that calls itself headless differently.
+/// Its user agent: pages may treat a browser that calls itself headless differently.
 const NAME: &str = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36";
 /// The protocol's pipes are descriptors 3 and 4.
 const WITH_PIPES: &str = r#"exec "$@" 3<&0 4>&1 </dev/null >/dev/null 2>&1"#;
@@ -29,7 +29,7 @@ pub struct Browser {
     answers: Receiver<Value>,
     next: u64,
     session: Option<String>,
-    /// What went wrong in the page.
+    /// Exceptions of the page's scripts.
     errors: Vec<String>,
     /// The addresses that the page asked for.
     requests: Vec<String>,
@@ -247,7 +247,7 @@ impl Browser {
         &self.requests
     }
 
-    /// What the page's scripts have thrown since it was opened.
+    /// Exceptions that the page's scripts have thrown since it was opened.
     pub fn errors(&self) -> &[String] {
         &self.errors
     }

@@ -1,4 +1,4 @@
-//! What this machine lets a test do: privilege, tools, CPUs, sysctls.
+//! Features of this machine that tests need: privilege, tools, CPUs, sysctls.
 //!
 //! Each question answers `Err(reason)` where a test should be skipped; see [`crate::require!`].
 
@@ -50,7 +50,7 @@ pub struct Turn {
     _lock: File,
 }
 
-/// What this kernel offers, if that is enough to walk by unwind tables.
+/// Features of this kernel, if they are enough to walk by unwind tables.
 ///
 /// # Errors
 ///

@@ -8,7 +8,7 @@ use std::process::Command;
 /// Whether `go tool pprof` is here.
 ///
 /// # Errors
-/// What to install if it is not.
+/// A hint to install it if it is not.
 pub fn has_pprof() -> Result<(), String> {
     let help = Command::new("go").args(["tool", "pprof", "-h"]).output();
     let is_here = help.is_ok_and(|help| !help.stderr.is_empty() || !help.stdout.is_empty());
@@ -18,7 +18,7 @@ pub fn has_pprof() -> Result<(), String> {
     }
 }
 
-/// What `go tool pprof` prints with these flags.
+/// Output of `go tool pprof` with these flags.
 ///
 /// # Panics
 /// When it fails, or says anything on stderr.

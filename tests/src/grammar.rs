@@ -16,11 +16,11 @@ pub struct Grammar {
 }
 
 impl Grammar {
-    /// What a workload said.
+    /// The chains that a workload said.
     ///
     /// # Panics
     ///
-    /// When it said nothing.
+    /// When it said none.
     #[track_caller]
     pub fn of(said: &Said) -> Self {
         let chains = |word: &'static str| {

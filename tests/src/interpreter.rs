@@ -17,11 +17,11 @@ const TOLERANCE: f64 = 0.02;
 pub struct Interpreter {
     /// Its name, which is looked up in `PATH`.
     pub command: &'static str,
-    /// What stands before the program: to leave the machine's own settings out.
+    /// Arguments before the program: to leave the machine's own settings out.
     pub arguments: &'static [&'static str],
     /// The folder under `workloads/`.
     pub folder: &'static str,
-    /// What ends the name of each of its functions with `--annotate`.
+    /// Suffix of the names of its functions with `--annotate`.
     pub suffix: &'static str,
 }
 
@@ -109,7 +109,8 @@ pub fn profile(flags: &str, workload: &Workload) -> Run {
         .expect_code(0)
 }
 
-/// What a running program does in so many seconds of CPU time, with the interpreter's functions annotated.
+/// Profile of a running program over so many seconds of CPU time, with the interpreter's functions
+/// annotated.
 #[track_caller]
 pub fn annotated(workload: &Workload, seconds: f64) -> Folded {
     Invocation::new("-f -F 1997 --annotate")

@@ -319,7 +319,7 @@ fn probes(pid: u32) -> usize {
     open_files(pid).iter().filter(probe).count()
 }
 
-/// What the file descriptors of `pid` point at.
+/// Targets of the file descriptors of `pid`.
 fn open_files(pid: u32) -> Vec<String> {
     let Ok(files) = fs::read_dir(format!("/proc/{pid}/fd")) else {
         return Vec::new();

@@ -112,7 +112,7 @@ pub fn programs(kernel: &Kernel) -> Vec<String> {
     names
 }
 
-/// What a kernel offers that has no `bpf_loop`, and so walks by frame pointers alone.
+/// Features of a kernel that has no `bpf_loop`, and so walks by frame pointers alone.
 pub fn without_loops() -> Support {
     Support {
         bpf_loop: Some(false),

@@ -47,7 +47,7 @@ pub const WORST: &[&str] = &[
 /// A frame of a stack: its name, and whether it is the kernel's, made at run time, or inlined.
 pub type MadeUpFrame = (String, FrameKind);
 
-/// What was counted for a stack.
+/// A sample of a made-up profile: a stack and its weight.
 #[derive(Clone, Debug)]
 pub struct MadeUpSample {
     /// Root first.

@@ -44,7 +44,7 @@ pub fn titled(title: &str) -> Style {
 /// A browser that shows a graph.
 #[derive(Debug)]
 pub struct GraphPage {
-    /// What it is seen in.
+    /// The browser that shows it.
     pub browser: Browser,
     folder: TempDir,
 }

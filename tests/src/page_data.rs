@@ -9,7 +9,7 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use flate2::read::ZlibDecoder;
 use serde_json::Value;
 
-/// What a page carries.
+/// Data that a page carries.
 #[derive(Debug)]
 pub struct PageData {
     /// Names, and what there is to say of each profile.

@@ -18,7 +18,7 @@ use crate::workload::Workload;
 /// How rustc spells symbols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mangling {
-    /// What stable rustc does unless told otherwise.
+    /// The default of stable rustc.
     Default,
     /// The scheme that starts with `_R`.
     V0,
@@ -234,7 +234,7 @@ pub(crate) fn cache() -> PathBuf {
 
 /// The path of a file under `workloads/`.
 pub fn source(relative: &str) -> PathBuf {
-    // What cargo says now comes first: the sources may have moved since this was compiled.
+    // Cargo's present answer comes first: the sources may have moved since this was compiled.
     let package = env::var_os("CARGO_MANIFEST_DIR").unwrap_or(env!("CARGO_MANIFEST_DIR").into());
     Path::new(&package).join("workloads").join(relative)
 }

@@ -10,7 +10,7 @@ use std::process::Command;
 use crate::feature::tool;
 use crate::program::{Program, cached, read, run, source};
 
-/// What every part is compiled with, before its own flags. Sibling calls are jumps, which leave no
+/// Compiler flags of every part, before its own flags. Sibling calls are jumps, which leave no
 /// frame behind.
 const COMMON: &str =
     "-std=gnu11 -O2 -fomit-frame-pointer -fno-optimize-sibling-calls -pthread -DFRAMELESS";
@@ -140,7 +140,7 @@ fn words(flags: &str) -> impl Iterator<Item = String> {
 /// When it cannot.
 pub fn compiles_32_bit() -> Result<(), String> {
     tool("gcc")?;
-    // What it needs beyond itself is the C library's headers and start files for such programs.
+    // Beyond itself it needs the C library's headers and start files for such programs.
     let found = Command::new("gcc")
         .args(["-m32", "-print-file-name=crt1.o"])
         .output()

@@ -45,17 +45,17 @@ const MOST_TEXT: u64 = 256;
 /// Frames of a program: what was read of it, and what came of that.
 #[derive(Clone, Debug)]
 pub struct Recording {
-    /// What was read.
+    /// The memory, registers and descriptor that were read.
     pub process: Recorded,
     /// The native frames in the runtime's object, from leaf to root.
     pub natives: Vec<NativeFrame>,
     /// Whether the native walk ended before the root.
     pub breaks: bool,
-    /// What the walk showed, from leaf to root.
+    /// The stack that the walk showed, from leaf to root.
     pub shows: Vec<String>,
 }
 
-/// What a walk along a chain shows, with the names of functions.
+/// Result of a walk along a chain, with the names of functions.
 #[derive(Clone, Debug)]
 pub struct Walk {
     /// From leaf to root.
@@ -333,7 +333,7 @@ fn walk_of<R: Runtime>(process: &impl Process, natives: &[NativeFrame], breaks: 
     Walk { shown, lines }
 }
 
-/// What the function at an address is called, and where it is defined.
+/// Name of the function at an address, and the place of its definition.
 fn name_of<R: Runtime>(process: &impl Process, address: u64) -> Option<String> {
     let kind = kind_of(process)?;
     let check = R::check(process, address)?;

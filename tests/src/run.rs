@@ -1,4 +1,4 @@
-//! What one run of flame-bpf left behind.
+//! Outcome of one run of flame-bpf.
 //!
 //! In: exit status, stdout and stderr as [`crate::Running`] collected them. Out: the same, read as folded
 //! stacks and as a balance where a test asks for that.
@@ -12,7 +12,7 @@ use crate::balance::Balance;
 use crate::feature::broken;
 use crate::folded::Folded;
 
-/// What one run of flame-bpf left behind.
+/// Outcome of one run of flame-bpf: its exit status and output.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// How it ended.

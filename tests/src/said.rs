@@ -1,4 +1,4 @@
-//! What a workload says at its end: what it measured and counted itself.
+//! Output of a workload at its end: its own measurements and counts.
 //!
 //! In: its lines behind `ready`. Out: times, shares and numbers by function. A line is
 //! `truth FUNCTION NANOSECONDS`, or `truth FUNCTION TID RAN WAITED PASSED` of a thread by the kernel's accounts, in

@@ -18,15 +18,15 @@ pub struct GraphFrame {
     pub own: u64,
     /// Of a flame chart: when it begins and ends, in nanoseconds.
     pub time: Option<(u64, u64)>,
-    /// What the legend says of it; empty if nothing.
+    /// Its kind, as in the legend; empty if none.
     pub kind: String,
     /// As in `rgb(1,2,3)`.
     pub color: String,
-    /// What is said of it instead of its weight; empty if nothing.
+    /// Text that is shown instead of its weight; empty if none.
     pub note: String,
 }
 
-/// What a graph carries for its script.
+/// Data that a graph carries for its script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Graph {
     /// Title, subtitle, unit, balance.
@@ -72,7 +72,7 @@ impl Graph {
     }
 }
 
-/// What is not yet read.
+/// The bytes that are not read yet.
 struct Bytes<'a>(&'a [u8]);
 
 impl<'a> Bytes<'a> {

@@ -1,4 +1,4 @@
-//! What a walk should have found.
+//! Checks of walks: whether a program's stacks are as they should be.
 //!
 //! In: folded user stacks, and the truth about the program. Out: whether each stack is complete, or says
 //! why it is not. Never believes a stack by its share alone: one frame that was never called is a failure.

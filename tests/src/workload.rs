@@ -72,7 +72,7 @@ impl Workload {
         self.child.id()
     }
 
-    /// What the workload said behind `ready`: thread or process IDs, as its source says.
+    /// Words of the workload behind `ready`: thread or process IDs, as its source says.
     pub fn words(&self) -> &[String] {
         &self.words
     }
@@ -82,7 +82,7 @@ impl Workload {
         cpu_ns(self.pid())
     }
 
-    /// What a second of this program alone hold, sampled 997 times a second.
+    /// Profile of a second of this program alone, sampled 997 times a second.
     pub fn profiled(&self) -> Folded {
         Invocation::new("-f -F 997 -d 1")
             .flag("-p", self.pid())

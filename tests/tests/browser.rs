@@ -128,7 +128,8 @@ fn what_leads_on_stays_in_view() {
     page.no_errors();
 }
 
-/// What publishing systems do to posts: entities for what ends a CDATA section, and paragraphs where lines are blank.
+/// Changes of publishing systems to posts: entities for the end of a CDATA section, and paragraphs
+/// at blank lines.
 fn mangled(html: &str) -> String {
     let lines: Vec<String> = html
         .replace("]]>", "]]&gt;")

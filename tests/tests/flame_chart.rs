@@ -68,7 +68,7 @@ fn an_svg_shows_when_frames_were_there_and_zooms_into_time() {
             ".fg-numbers",
             "0.000 s to 0.100 s, 10 samples, 100.00% of what was counted then, 33.33% of all, program",
         );
-        // What is in the middle of everything is nothing.
+        // The middle of everything is empty.
         page.browser.point(f64::from(width) / 2.0, y);
         page.expect(
             ".fg-numbers",

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::tempdir;
 
-/// What a golden file's name ends in.
+/// Extensions of the golden files.
 const FORMATS: [&str; 5] = ["txt", "speedscope.json", "json", "json.gz", "otlp"];
 
 fn golden(name: &str) -> PathBuf {

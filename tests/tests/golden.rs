@@ -97,7 +97,7 @@ fn profile() -> Profile {
             ],
             8,
         ),
-        // What someone could call things in order to be seen elsewhere, or not at all.
+        // Names that someone could choose in order to be seen elsewhere, or not at all.
         (
             vec![frame("a;b\nc 1", Process), frame("\u{1b}[2J\u{7}", User)],
             2,

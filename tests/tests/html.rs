@@ -15,7 +15,7 @@ const NOTHING: [&str; 0] = [];
 
 type Stacks = Vec<(Vec<Frame>, u64)>;
 
-/// What a page is looked at on.
+/// Screen that a page is looked at on.
 #[derive(Clone, Copy, Debug)]
 struct Screen {
     size: (u32, u32),
@@ -124,7 +124,7 @@ fn open<'b>(browser: &'b mut Browser, path: &Path, screen: Screen) -> &'b mut Br
     browser
 }
 
-/// What an element says.
+/// Text of an element.
 #[track_caller]
 fn text(page: &mut Browser, id: &str) -> String {
     let text = page.ask(&format!("document.getElementById('{id}').textContent"));

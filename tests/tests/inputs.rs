@@ -110,7 +110,7 @@ fn several_files_are_one_profile_with_a_root_for_each_on_request() {
     assert_eq!(folded.total(), 2 * 2414);
     let root = systemtap.display().to_string();
     assert_eq!(folded.weight(|stack| stack.root() == root), 2 * 2414);
-    // What a stack of SystemTap's weighs is not said; perf's events beside it are times.
+    // The weights of SystemTap's stacks have no unit; perf's events beside them are times.
     let run = render(&systemtap, &format!("{} -f", perf.display())).expect_code(0);
     assert!(run.folded().total() > 2414);
     render(&systemtap, "-f --root-per host")

@@ -33,7 +33,7 @@ fn is_named(folded: &Folded) -> bool {
         && folded.share(|stack| stack.has("burn")) > NEARLY_ALL
 }
 
-/// What `strip` takes from a program, in a folder.
+/// The debug information that `strip` takes from a program, as a file in a folder.
 fn debug_file(program: &Program, folder: &Path) -> PathBuf {
     let debug = folder.join("made.debug");
     let made = Command::new("objcopy")

@@ -36,7 +36,7 @@ impl Recorded {
         self.said.number("truth", function)
     }
 
-    /// What was written of the event that is called so in the balance.
+    /// Profile of the event with this name in the balance, from the file that was written of it.
     #[track_caller]
     fn folded(&self, event: &str, file: &str) -> Folded {
         let balance = self.run.balance_of(event);
@@ -323,7 +323,8 @@ fn off_cpu_time_can_be_recorded_beside_several_events() {
     let off = recorded.run.folded_file(&file);
     let slept = off.weight(in_it("nap"));
     assert!(slept > 150 * 100, "{slept} µs in {off}");
-    // Whoever switches has made its frame already, also where functions are watched that have not.
+    // The thread that switches has made its frame already, also where functions are watched
+    // that have not.
     assert!(
         off.any(|stack| stack.has_chain(&["main", "nap"]) && stack.mentions("nanosleep")),
         "{off}"

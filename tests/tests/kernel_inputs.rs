@@ -1,4 +1,4 @@
-//! What perf and bpftrace write on this machine, read by `render`; and a recording of which a part is shown.
+//! Outputs of perf and bpftrace on this machine, read by `render`; and a recording shown in part.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -18,7 +18,7 @@ fn has(program: &str, package: &str) -> Result<(), String> {
     }
 }
 
-/// What a shell's command writes to stdout, in a file.
+/// Saves a shell command's stdout in a file.
 fn saved(command: &str, to: &Path) {
     let line = format!("{command} > {}", to.display());
     let run = Command::new("sh").args(["-c", &line]).output();

@@ -15,7 +15,7 @@ use flame_bpf_tests::{
 /// As in `kernel_on_cpu`: three standard deviations at 6,000 samples.
 const TOLERANCE: f64 = 0.02;
 
-/// What ends the name of each function of Lua's with `--annotate`.
+/// Suffix of the names of Lua's functions with `--annotate`.
 const SUFFIX: &str = "_[lua]";
 
 /// Those of luaenv that are understood: what other compilers made of the interpreter's loop.
@@ -209,7 +209,7 @@ fn lua_that_runs_for_20_ms_has_its_functions() {
         .expect_no_panic()
         .expect_code(0)
         .folded();
-    // What its caller calls it is read from the process, which may be gone.
+    // Its name at the call is read from the process, which may be gone.
     assert!(
         folded.any(|stack| stack.mentions("short.lua:3")),
         "{folded}"

@@ -12,7 +12,7 @@ use flame_bpf_tests::{
 /// As in `kernel_on_cpu`: three standard deviations at 6,000 samples.
 const TOLERANCE: f64 = 0.02;
 
-/// What ends the name of each function of LuaJIT's with `--annotate`.
+/// Suffix of the names of LuaJIT's functions with `--annotate`.
 const SUFFIX: &str = "_[luajit]";
 
 fn start(mode: &str, name: &str, arguments: &[&str]) -> Workload {

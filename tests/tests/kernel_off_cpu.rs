@@ -29,7 +29,7 @@ fn assert_true_times(program: &Program) {
         let shown = folded.seconds(|stack| stack.has(&function));
         assert_near(&function, shown, measured, TOLERANCE * measured, &folded);
     }
-    // What spins is never blocked.
+    // A spinning thread is never blocked.
     let blocked = folded.weight(|stack| stack.has("spinner") && stack.leaf() != RUNNABLE);
     assert_eq!(blocked, 0, "{folded}");
 }

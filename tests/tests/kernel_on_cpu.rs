@@ -1,4 +1,4 @@
-//! What the on-CPU probe sees of programs whose truth is known: shares, call chains, both kinds of
+//! On-CPU profiles of programs whose truth is known: shares, call chains, both kinds of
 //! frames, depth.
 
 use std::path::Path;

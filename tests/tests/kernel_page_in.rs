@@ -2,8 +2,8 @@
 
 use flame_bpf_tests::{Folded, Invocation, Program, Said, allowed_cpus, kernel_test, require};
 
-/// What is shown of the time in faults that read one page each, of what the program measured; it counts its own way into the
-/// kernel, and the walking of its stack.
+/// Share that is shown of the time in faults that read one page each, as the program measured it:
+/// with its own way into the kernel, and the walking of its stack.
 const SHOWN: std::ops::RangeInclusive<f64> = 0.7..=1.01;
 
 /// As [`SHOWN`], where the kernel reads on: there are as many faults again that find their page.
@@ -82,7 +82,7 @@ fn every_page_in_is_counted_at_the_access() {
             "{}",
             recorded.folded
         );
-        // What is in memory, what never was in a file, and what a call had to wait for that is counted itself.
+        // No page-ins: pages in memory or of no file, and waits of a call, which is counted itself.
         for function in ["touches_again", "takes_memory", "writes_pages"] {
             assert_eq!(
                 recorded.weight(function, "[page-in]"),
@@ -149,7 +149,7 @@ fn a_filter_for_pipes_drops_page_ins() {
 fn waiting_for_the_mmap_lock_is_not_a_page_in() {
     require!(allowed_cpus(2));
     let program = Program::c_without_frame_pointers("contended");
-    // What it says goes into a pipe, and is all that must be there.
+    // The workload's lines go into a pipe: these calls alone need be recorded.
     let recorded = record(&program, "--io=count --io-kind files,pipes");
     assert!(
         recorded.said.number("switches", "touches") > 0,

@@ -14,7 +14,7 @@ use flame_bpf_tests::{
 /// As in `kernel_on_cpu`: three standard deviations at 6,000 samples.
 const TOLERANCE: f64 = 0.02;
 
-/// What ends the name of each function of Python's with `--annotate`.
+/// Suffix of the names of Python's functions with `--annotate`.
 const SUFFIX: &str = "_[py]";
 
 /// Those of pyenv that are understood.

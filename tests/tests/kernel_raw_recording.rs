@@ -83,7 +83,7 @@ fn a_rendered_recording_equals_the_direct_output() {
         };
         assert!(!ours(&at_once).is_empty(), "{flags}");
         assert_eq!(ours(&folded), ours(&at_once), "{flags}");
-        // What the recording said of itself is said again.
+        // The messages of the recording are printed again.
         let said: Vec<&str> = recorded.run.stderr.lines().take(3).collect();
         assert!(said[1].starts_with("recorded: "), "{said:?}");
         assert!(

@@ -19,7 +19,7 @@ const RUBY: Interpreter = Interpreter {
 /// The functions of Ruby's in a stack, from the root, without where they are defined: `block (2 levels) in <main>`.
 fn functions(stack: &Stack) -> Vec<String> {
     let names = RUBY.functions(stack).map(|frame| {
-        // What is evaluated has `(eval)` for a file.
+        // Evaluated code has `(eval)` for a file.
         let end = frame.find(" ((eval)").or_else(|| frame.rfind(" ("));
         frame[..end.unwrap_or(frame.len())].to_owned()
     });

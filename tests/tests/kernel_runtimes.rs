@@ -12,7 +12,7 @@ fn is_of(stack: &Stack, comm: &str) -> bool {
     first.is_some_and(|first| first.starts_with(comm))
 }
 
-/// What was recorded of a command of the shell's, all of it counted.
+/// Profile of a command of the shell's, all of it counted.
 fn record(flags: &str, command: &str) -> Folded {
     let folder = tempdir().expect("a temporary folder can be made");
     let path = folder.path().join("late.folded");

@@ -188,7 +188,7 @@ fn programs_deleted_after_milliseconds_have_names() {
     assert!(folded.any(theirs), "{folded}");
     let placed = folded.share_among(theirs, is_placed);
     assert!(placed >= 0.99, "{placed:.4}: {folded}");
-    // Whose file was not opened in time is shown by the file's name.
+    // A program whose file was not opened in time is shown by the file's name.
     let named = folded.share_among(theirs, |stack| is_placed(stack) && !stack.mentions("[once"));
     assert!(named > NEARLY_ALL, "{named:.4}: {folded}");
 }

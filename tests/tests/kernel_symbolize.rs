@@ -214,7 +214,7 @@ fn one_pid_has_the_names_from_before_and_after_exec() {
     }
 }
 
-/// What stands between `a<number>` and `z` in a hostile name, so that it can be found again however
+/// Middles of hostile names, between `a<number>` and `z`, so that each can be found again however
 /// an output writes the middle.
 const HOSTILE: [&[u8]; 10] = [
     b";",

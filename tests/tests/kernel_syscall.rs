@@ -6,7 +6,7 @@ use flame_bpf_tests::{Balance, Folded, Invocation, Program, Run, Said, assert_ne
 /// kernel.
 const TOLERANCE: f64 = 0.05;
 
-/// What a recording of a whole workload gave. The workload began when the probe was attached.
+/// Recording of a whole workload, which began when the probe was attached.
 struct Recorded {
     run: Run,
     folded: Folded,
@@ -225,7 +225,8 @@ fn lock_waits_are_shown_with_their_measured_time() {
         stack.has("mapper") && stack.frames.iter().any(|frame| frame.starts_with("[rwsem"))
     };
     assert!(recorded.folded.any(of_kernel), "{}", recorded.folded);
-    // What looks at locks is cut off. Another probe that waits for a lock itself, to send a notice, is a wait, too.
+    // The lock probe's own frames are cut off. A wait of another probe for a lock, to send a
+    // kernel event, is a wait, too.
     let ours = |frame: &String| frame.starts_with("__traceiter_contention");
     assert!(
         !recorded.folded.any(|stack| stack.frames.iter().any(ours)),

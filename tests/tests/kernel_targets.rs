@@ -29,7 +29,7 @@ fn two_processes_are_shown_in_proportion_to_their_cpu_time() {
     let (spent_a, spent_b) = (a.cpu_ns() - before.0, b.cpu_ns() - before.1);
     let truth = spent_a as f64 / (spent_a + spent_b) as f64;
     let seen = folded.share(|stack| stack.root() == "worker_a");
-    // What was measured outside the recording is not the very span that was recorded.
+    // The CPU time was measured outside the recording, over a span that is not quite the same.
     assert!(
         (seen - truth).abs() < 0.05,
         "{truth:.3} is shown as {seen:.3} in {folded}"

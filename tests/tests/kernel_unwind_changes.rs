@@ -102,8 +102,8 @@ fn a_library_replaced_while_in_use_is_unwound() {
     profile(&workload, "1.5").assert_complete(&PLUGIN);
 }
 
-/// What was found at an address at one firing is kept for the next, and must not outlive the mapping. Both libraries return to
-/// the same addresses.
+/// Answers for an address are kept from one firing to the next, and must not outlive the mapping.
+/// Both libraries return to the same addresses.
 #[kernel_test]
 fn libraries_mapped_at_the_same_address_in_turn_are_unwound() {
     let plugin = |name: &str, room: &str| {

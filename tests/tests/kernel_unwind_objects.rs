@@ -376,8 +376,8 @@ fn a_large_file_is_unwound_by_what_it_describes_where_samples_are() {
     );
 }
 
-/// What is read together is so in the file, whose addresses and those of a process lie differently in it. A walk asks once a second,
-/// so that what one recording misses is chance.
+/// Descriptions are read for stretches of the file's own addresses, which begin elsewhere than
+/// those of a process's. A walk asks once a second, so that what one recording misses is chance.
 #[kernel_test]
 fn descriptions_of_neighbours_that_are_not_read_together_are_both_read() {
     let program = Recipe::c("parts").make();

@@ -5,7 +5,7 @@ use flame_bpf_tests::{Invocation, Program, Run, Stack, kernel_test};
 /// How long the waits are compared for.
 const SECONDS: f64 = 4.0;
 
-/// What stands between a wait and its end.
+/// Separator between a wait and its end.
 const WOKEN_BY: &str = "--";
 
 /// Waits that only `giver` ends.
@@ -33,7 +33,7 @@ fn given(truth: &[(String, f64)]) -> f64 {
         .sum()
 }
 
-/// What stands for a waker that the kernel did not report.
+/// Frame in place of a waker that the kernel did not report.
 const UNSEEN: &str = "[waker not seen]";
 
 /// The frames before and behind the separator, both from root to leaf.

@@ -1,4 +1,4 @@
-//! What holds for every format, whatever a profile is of and however it is called.
+//! Laws of every format, whatever a profile is of and however it is called.
 //!
 //! In: profiles that were made up from seeds. Out: a difference between what went into a format and what a reader of the
 //! tests' own finds in it.
@@ -174,7 +174,7 @@ fn every_format_holds_every_stack_and_all_of_its_weight() {
             let samples = made_up.samples.iter();
             if let Names::Escaped | Names::BehindLabels = names {
                 let labels = usize::from(matches!(names, Names::BehindLabels));
-                // What has no frame is shown as one.
+                // A stack without frames is shown as one frame.
                 let depth = |frames: usize| if labels == 1 { frames.max(1) } else { frames };
                 let expected = by_depth(samples.map(|sample| {
                     let depth = depth(sample.frames.len() + labels * sample.labels);

@@ -21,7 +21,7 @@ struct Scene {
 impl Scene {
     fn new() -> Self {
         let folder = tempdir().expect("a temporary folder can be made");
-        // Whoever opens may look around here.
+        // The opener, whoever runs it, may look around here.
         let open = Permissions::from_mode(0o777);
         fs::set_permissions(folder.path(), open.clone()).expect("it is ours");
         let scene = Self { folder };
@@ -52,7 +52,7 @@ impl Scene {
             .expect("it runs")
     }
 
-    /// What the opener wrote down, if it was called.
+    /// The line that the opener wrote, if it was called.
     fn called(&self) -> Option<String> {
         fs::read_to_string(self.path("called")).ok()
     }

@@ -48,7 +48,7 @@ fn change(recording: &mut Recording, rng: &mut Rng) {
             }
         }
         3 => process.words(address & !7, &[number(rng)]),
-        // What stands elsewhere, so that addresses lead to what is something else.
+        // Bytes from elsewhere, so that addresses lead to something of another kind.
         4..=6 => {
             let byte = |place| process.memory.get(&((other & !7) + place)).copied();
             let bytes: [u8; 8] = std::array::from_fn(|place| byte(place as u64).unwrap_or(0));

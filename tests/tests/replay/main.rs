@@ -23,7 +23,7 @@ use profiler_common::abi::StackEnd;
 /// One moment of the program.
 struct Capture {
     registers: Registers,
-    /// Who called, as the C library says.
+    /// Callers, as the C library's `backtrace` says.
     callers: Vec<u64>,
     stack: Stack,
 }
@@ -169,7 +169,7 @@ fn replay(flags: &[&str], strip: bool) -> Result<(), String> {
     }
     println!("{flags:?}: {ends:?}, {by_library} as the C library, {by_framehop} as framehop");
     let reached = ends.get(&StackEnd::Root).copied().unwrap_or(0);
-    // What is missing is code of the vDSO, which is no file here.
+    // The other walks end in code of the vDSO, which is no file here.
     let missing = ends.get(&StackEnd::NotLoaded).copied().unwrap_or(0);
     assert_eq!(reached + missing, captures.len(), "{flags:?}: {ends:?}");
     assert!(reached * 2 > captures.len(), "{flags:?}: {ends:?}");

@@ -96,7 +96,7 @@ pub(super) fn copy_stacks(
     }
 }
 
-/// What was copied of each sample in user mode, and where code lay.
+/// Registers and stack of each sample in user mode, as copied, and the mappings of code.
 pub(super) fn copies(file: &Path) -> (BTreeMap<Moment, (Registers, Stack)>, Vec<Mapped>) {
     let file = File::open(file).expect("perf has written it");
     let PerfFileReader {
