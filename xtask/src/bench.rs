@@ -55,13 +55,13 @@ pub(crate) struct Choice {
 /// A group of figures that are taken together.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Section {
-    /// What a program of fixed work loses
+    /// Time that a program of fixed work loses
     Slowdown,
-    /// What processes that live for as short as can be lose
+    /// CPU time that the shortest-lived processes lose
     Storm,
-    /// What a switch between threads loses while waits are recorded
+    /// Time that a switch between threads loses while waits are recorded
     Switches,
-    /// What a firing, and each frame, takes in the kernel
+    /// Time that a firing, and each frame, takes in the kernel
     Firing,
     /// CPU time, memory and disk of 10 s of the whole machine
     Cost,
@@ -81,7 +81,7 @@ enum Section {
     Interpreters,
 }
 
-/// What the first half hands to the second.
+/// Arguments that the first half passes to the second.
 #[derive(Args)]
 pub(crate) struct Order {
     #[command(flatten)]
@@ -97,7 +97,7 @@ pub(crate) struct Order {
     programs: PathBuf,
 }
 
-/// What every section measures with.
+/// Profilers, programs and settings of every section's measurements.
 struct Bench {
     /// flame-bpf first, then the peers that run here.
     profilers: Vec<Profiler>,

@@ -139,7 +139,7 @@ fn flags(workspace: &Workspace, rustc: &Rustc, linker: &Path) -> Result<Vec<Stri
     Ok(flags)
 }
 
-/// What the kernel calls the processor: the BPF crate reads its registers by this name.
+/// The kernel's name for the processor: the BPF crate reads its registers by this name.
 fn arch(host: &str) -> Result<&str> {
     match host.split('-').next() {
         Some(arch @ ("x86_64" | "aarch64")) => Ok(arch),

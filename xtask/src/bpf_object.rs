@@ -1,4 +1,4 @@
-//! What is left out of a linked BPF object before it ships.
+//! Stripping of a linked BPF object before it ships.
 //!
 //! In: an ELF file fresh from the linker. Out: the same without debug sections, which are large and tell where they were
 //! made. It never touches programs, maps, or BTF.

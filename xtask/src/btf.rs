@@ -55,7 +55,7 @@ impl<'section> Btf<'section> {
         Ok(u32::from_le_bytes(*bytes))
     }
 
-    /// What follows the header, from `offset` on.
+    /// The bytes behind the header, from `offset` on.
     fn body(&self, offset: u32) -> Result<&'section [u8]> {
         let start = self.word(4)? as usize + offset as usize;
         self.0.get(start..).context("BTF ends before its own parts")

@@ -44,12 +44,12 @@ pub(crate) struct Choice {
     /// Leave each program's folded stacks in this folder
     #[arg(long)]
     keep: Option<PathBuf>,
-    /// What else flame-bpf gets, split at white space
+    /// Further arguments of flame-bpf, split at white space
     #[arg(long, default_value = "", allow_hyphen_values = true)]
     flags: String,
 }
 
-/// What the first half hands to the second.
+/// Arguments that the first half passes to the second.
 #[derive(Args)]
 pub(crate) struct Order {
     #[command(flatten)]
@@ -138,7 +138,7 @@ fn install(programs: &[&Program]) -> Result<()> {
     }
     packages.sort_unstable();
     packages.dedup();
-    // What it prints is no part of the table.
+    // Its output is no part of the table.
     let quiet = |arguments: &[&str]| {
         let mut command = Command::new("apt-get");
         command

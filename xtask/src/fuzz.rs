@@ -12,7 +12,7 @@ use clap::Args;
 use crate::build;
 use crate::workspace::Workspace;
 
-/// What to feed, and for how long.
+/// Target to feed, and for how long.
 #[derive(Args)]
 pub(crate) struct Choice {
     /// unwind, elf, maps, folded, code-map, symbols, raw, inputs, memory, or all, which share the time

@@ -45,7 +45,7 @@ pub(crate) fn graph(sources: &[Source], folder: &Path) -> Graph {
     modules.files.iter().map(uses).collect()
 }
 
-/// What the crate whose sources lie in `folder` is called in paths, where its own files call it by its name.
+/// Name of the crate whose sources lie in `folder`, in paths of its own files that call it by name.
 fn library(folder: &Path) -> &'static str {
     if folder.starts_with("profiler-common") {
         "profiler_common"
@@ -142,7 +142,7 @@ impl Modules {
             .or(Some(Place::Item(module)))
     }
 
-    /// What `name` stands for in a module: a module below it, or what a `use` brings there.
+    /// The meaning of `name` in a module: a module below it, or an item that a `use` brings there.
     fn member(&self, module: &[String], name: &str, rest: &[String], hops: usize) -> Option<Place> {
         let top: &[String] = if module == ["main.rs"] { &[] } else { module };
         let below = child(top, name);
@@ -173,7 +173,7 @@ impl Modules {
     }
 }
 
-/// What a `use` brings into a file.
+/// An item that a `use` brings into a file.
 struct Use {
     path: Vec<String>,
     /// The name that it has there; `*` for all that is in `path`.

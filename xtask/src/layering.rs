@@ -225,7 +225,7 @@ pub(crate) fn violations(sources: &[Source]) -> Vec<String> {
     wrong
 }
 
-/// What breaks no rule yet, one sentence each.
+/// Warnings: everything that breaks no rule yet, one sentence each.
 pub(crate) fn warnings(sources: &[Source]) -> Vec<String> {
     let mut warnings = Vec::new();
     for source in sources {
@@ -266,7 +266,7 @@ impl Place {
         }
     }
 
-    /// What is wrong with using the path `used` here.
+    /// Objection to using the path `used` here, if there is one.
     fn objection(&self, used: &[String]) -> Option<String> {
         let door = DOORS.iter().find(|(name, _)| *name == used[0]);
         if let Some((name, folders)) = door.filter(|_| used.len() > 1) {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
-/// What stands before a link's target in Markdown and in the HTML that Markdown may hold, and what ends it.
+/// Marks before a link's target in Markdown and in the HTML that Markdown may hold, and its ends.
 const OPENINGS: [(&str, &[char]); 3] =
     [("](", &[')', ' ']), ("src=\"", &['"']), ("href=\"", &['"'])];
 

@@ -53,7 +53,7 @@ struct Args {
 enum Chore {
     /// Build flame-bpf and run it as root
     Run {
-        /// What flame-bpf gets
+        /// Arguments of flame-bpf
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },

@@ -19,7 +19,7 @@ const INSTRUCTION: u64 = 8;
 /// The opcode of a call.
 const CALL: u8 = 0x85;
 
-/// What a call's source register says of its target.
+/// The source register of a call to one of the kernel's helpers.
 const TO_KERNEL: u8 = 0;
 
 /// The opcode that loads an address into a register, which may be a function's that the kernel is to call.
@@ -37,7 +37,7 @@ const FRAME_POINTER: u8 = 10;
 /// How the names of the sections begin whose functions are no programs.
 const SHARED: &str = ".text";
 
-/// What an object's code consists of.
+/// The functions of an object, and their calls.
 #[derive(Debug, Default)]
 pub(crate) struct Code {
     /// Every function, in the order of the file.

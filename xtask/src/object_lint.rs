@@ -11,7 +11,7 @@ use object::{Object as _, ObjectSection as _};
 use crate::btf;
 use crate::object_code::Code;
 
-/// What tells the kernel which of its functions the programs may call.
+/// License that lets the programs call the kernel's GPL-only functions.
 const LICENSE: &[u8] = b"Dual MIT/GPL\0";
 
 /// How much stack functions may take that call one another, each rounded up to [`STACK_STEP`], in bytes

@@ -1,4 +1,4 @@
-//! What came of running tests and checks.
+//! Outcome of running tests and checks.
 //!
 //! In: what [`crate::transcript`] read of each test executable, and what came of running a test again. Out: how many passed,
 //! failed and were skipped, by name, and which took longest.
@@ -27,7 +27,7 @@ pub(crate) struct Outcome {
 pub(crate) struct Failure {
     /// The executable and the test, such as `kernel_x::a`.
     pub(crate) test: String,
-    /// What it said first, where that is known.
+    /// Its first message, where that is known.
     pub(crate) reason: Option<String>,
     /// Whether it measures time and failed in nothing else, so that it may be run again.
     pub(crate) is_of_time: bool,

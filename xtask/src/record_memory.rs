@@ -14,7 +14,7 @@ use crate::workspace::Workspace;
 /// Which interpreter.
 #[derive(Args)]
 pub(crate) struct Choice {
-    /// What the recording is called: the runtime's name and its version, such as cpython-3.13
+    /// Name of the recording: the runtime's name and its version, such as cpython-3.13
     name: String,
     /// The interpreter, and what stands before its program
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]

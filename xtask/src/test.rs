@@ -64,7 +64,7 @@ pub(crate) fn test(choice: &Choice) -> Result<bool> {
         run_as_root(&kernel, &binary, choice, &mut outcome)?;
     }
     let as_root = start.elapsed() - on_host;
-    // What goes wrong before the first kernel boots must not take the tests' results along.
+    // A failure before the first kernel boots must not take the tests' results along.
     if choice.vm
         && let Err(error) = vm::boot_all(&mut outcome)
     {

@@ -1,4 +1,4 @@
-//! What one test executable says.
+//! Transcript of one test executable.
 //!
 //! In: the lines that it prints, and when. Out: an account of its tests, added to an [`Outcome`].
 //!
@@ -14,7 +14,7 @@ use crate::outcome::{Failure, Outcome};
 /// How much is kept of what a test says when it fails.
 const REASON: usize = 200;
 
-/// What one test executable said so far.
+/// Transcript of one test executable so far.
 #[derive(Default)]
 pub(crate) struct Transcript {
     passed: usize,
@@ -160,7 +160,7 @@ fn count(counts: &str, word: &str) -> usize {
 mod tests {
     use super::*;
 
-    /// What comes of these lines, of which one comes each second.
+    /// Outcome of these lines, of which one comes each second.
     fn outcome(lines: &str, ended_well: bool) -> Outcome {
         let mut transcript = Transcript::default();
         for (second, line) in (1..).zip(lines.lines()) {

@@ -36,11 +36,11 @@ const LIMIT: Duration = Duration::from_secs(900);
 /// So many lines of a machine's console are shown where it did not do well: what a kernel says that panics.
 const LAST_LINES: usize = 60;
 
-/// What the workloads are compiled with that have frame pointers: as for the tests, every function is a frame of its
-/// own, even one that ends in calling another.
+/// Compiler flags of the workloads with frame pointers: as for the tests, every function is a frame
+/// of its own, even one that ends in calling another.
 const POINTERS: &str = "-O1 -fno-omit-frame-pointer -fno-shrink-wrap -fno-optimize-sibling-calls";
 
-/// And what without: as distributions build, but for jumps in the place of calls, which leave no frame behind.
+/// Those without: as distributions build, but no sibling call is a jump, which leaves no frame.
 const NO_POINTERS: &str = "-O2 -fomit-frame-pointer -fno-optimize-sibling-calls -DFRAMELESS";
 
 /// The workloads that the script starts: their names, those of their sources, and how they are compiled.
@@ -58,7 +58,7 @@ const PYTHON: &str = "/usr/bin/python3";
 /// The interpreters that `vm/interpreters.sh` starts, besides Python.
 const INTERPRETERS: [&str; 5] = ["lua5.4", "luajit", "perl", "php", "ruby"];
 
-/// What Python cannot start without, of the folder of its encodings.
+/// Files of the folder of its encodings that Python cannot start without.
 const ENCODINGS: [&str; 3] = ["__init__.py", "aliases.py", "utf_8.py"];
 
 /// Which kernels to boot.
@@ -120,7 +120,7 @@ fn check(version: &str, name: &str) -> String {
     format!("vm {version}::{name}")
 }
 
-/// What all machines have in common.
+/// Files and programs that all machines have in common.
 struct Machines {
     /// Where all that is made and downloaded lies.
     folder: PathBuf,

@@ -1,4 +1,4 @@
-//! What the kernel knows of running BPF programs.
+//! The kernel's statistics of running BPF programs.
 //!
 //! In: a process ID. Out: the CPU time of its threads, how often its programs ran, how long that took, and how much memory
 //! its maps hold. The kernel keeps the times only while [`Statistics`] lives.
@@ -39,7 +39,7 @@ pub(super) struct Programs {
     files: Vec<(String, PathBuf)>,
 }
 
-/// What they did.
+/// Runs of such programs.
 #[derive(Clone, Copy, Default, PartialEq, Debug)]
 pub(super) struct Runs {
     /// How often they were run.
@@ -69,7 +69,7 @@ impl Programs {
         self.files.is_empty()
     }
 
-    /// What they have done since they were loaded, or since statistics are kept.
+    /// Their runs since they were loaded, or since statistics are kept.
     pub(super) fn runs(&self) -> Runs {
         let mut sum = Runs::default();
         for (_, path) in &self.files {

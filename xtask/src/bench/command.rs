@@ -17,10 +17,10 @@ use wait4::Wait4 as _;
 
 use super::interrupt;
 
-/// What a command prints goes to this file in its folder.
+/// File in a command's folder for its stdout.
 pub(super) const PRINTED: &str = "printed";
 
-/// What it complains of goes to this one.
+/// File in a command's folder for its stderr.
 pub(super) const MESSAGES: &str = "messages";
 
 /// bpftrace takes tens of seconds to print the stacks of a busy machine.
@@ -29,7 +29,7 @@ const LONGEST: Duration = Duration::from_secs(300);
 /// How soon the end of a command is noticed.
 const STEP: Duration = Duration::from_micros(200);
 
-/// What a command and all that it waited for used.
+/// Resources that a command used, with all that it waited for.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Usage {
     /// CPU time in user and kernel mode, in seconds.

@@ -1,4 +1,4 @@
-//! What a profiler uses for itself, and how long one waits for it.
+//! A profiler's own use of CPU, memory and disk, and the waiting for it.
 //!
 //! In: a machine kept busy by a known load. Out: CPU time, memory and bytes on disk of a whole run; the time from its start
 //! to its first sample, and from Ctrl-C to the end. Never counts what reading the profile in a viewer takes.

@@ -10,7 +10,7 @@ pub(super) struct Figure {
     values: Vec<f64>,
 }
 
-/// What a quantity is counted in.
+/// Unit of a quantity.
 #[derive(Clone, Copy)]
 pub(super) enum Unit {
     /// Hundredths.
@@ -150,7 +150,7 @@ impl Table {
     }
 }
 
-/// What `ours` is of `theirs`; a difference that drowned in noise has no ratio.
+/// Ratio of `ours` to `theirs`; a difference that drowned in noise has none.
 fn ratio(ours: f64, theirs: f64) -> String {
     let ratio = ours / theirs;
     if !(ours > 0.0 && theirs > 0.0) {

@@ -1,4 +1,4 @@
-//! What one firing takes in the kernel, and what each frame adds to it.
+//! Time of one firing in the kernel, and of each frame.
 //!
 //! In: a program under stacks of several depths. Out: the kernel's own measure of the BPF programs that sample it. Never
 //! counts what the interrupt takes before and after them; `slowdown` has that.

@@ -1,4 +1,4 @@
-//! What becomes of who names the code of hostile objects.
+//! Survival and cost of naming the code of hostile objects.
 //!
 //! In: an object that is cut short while it is read, and one whose compressed debug information is huge. Out: how often
 //! flame-bpf and blazesym live through the first, and what the second takes. Profilers read objects as root that any user

@@ -1,4 +1,4 @@
-//! What it takes to see the functions of Python.
+//! Cost of seeing the functions of Python.
 //!
 //! In: a program of Python's with fixed work under a stack of a given depth. Out: how much longer it takes while it is
 //! profiled, what the profiler uses meanwhile and how many samples it took, beside py-spy where that is installed; and what
@@ -29,7 +29,7 @@ const SECONDS: f64 = 4.0;
 /// From the difference between these depths, in frames, follows what a frame takes.
 const DEPTHS: [u32; 2] = [10, 210];
 
-/// What a profiler needs until it samples, with room to spare.
+/// Time that a profiler needs until it samples, with room to spare.
 const SETTLING: Duration = Duration::from_millis(1000);
 
 /// A profiler of one process, whose folded text is in the file `out.folded`.
@@ -134,7 +134,7 @@ fn tools(bench: &Bench) -> Vec<Tool> {
     tools
 }
 
-/// What became of a profiled run.
+/// Figures of a profiled run.
 struct Profiled {
     /// In seconds of the program's CPU.
     took: f64,
@@ -175,7 +175,7 @@ impl Tool {
     }
 }
 
-/// What a frame takes, in nanoseconds.
+/// Time that a frame takes, in nanoseconds.
 fn frame(bench: &Bench, program: &mut Workload, turns: u64) -> Result<Figure> {
     let _statistics = Statistics::keep()?;
     let tool = &tools(bench)[0];

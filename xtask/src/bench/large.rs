@@ -13,7 +13,7 @@ use object::{Object as _, ObjectSection as _};
 
 use crate::workspace::run;
 
-/// What the program is called.
+/// Name of the program.
 const NAME: &str = "bench_large";
 
 /// The size of its debug sections, in bytes.

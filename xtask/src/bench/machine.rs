@@ -17,7 +17,7 @@ pub(super) fn load() -> String {
     words.join(" ")
 }
 
-/// What the figures depend on.
+/// Properties of the machine that the figures depend on.
 pub(super) fn describe() -> String {
     let about = read("/proc/cpuinfo");
     let model = about.lines().find(|line| line.starts_with("model name"));

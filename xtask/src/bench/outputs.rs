@@ -1,4 +1,4 @@
-//! What it takes to write each format.
+//! Cost of writing each format.
 //!
 //! In: a million samples of a hundred thousand stacks, as folded text, a line for each sample. Out: CPU time and memory to
 //! make each format of it, beside what inferno, flamegraph.pl and `go tool pprof` take for theirs. Never looks at the
@@ -87,7 +87,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Table> {
     Ok(table)
 }
 
-/// What a command took.
+/// CPU time and memory that a command took.
 #[derive(Clone)]
 struct Measured {
     name: &'static str,

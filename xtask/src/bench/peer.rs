@@ -20,7 +20,7 @@ const OFFCPUTIME: &str = "offcputime";
 /// Where flame-bpf draws.
 const GRAPH: &str = "flame.svg";
 
-/// What perf events need from being opened to sampling at their rate, with room to spare.
+/// Time that perf events need from being opened to sampling at their rate, with room to spare.
 const SETTLING: Duration = Duration::from_millis(300);
 
 /// A profiler.
@@ -29,11 +29,11 @@ pub(super) struct Profiler {
     /// As in the tables.
     pub(super) name: &'static str,
     program: PathBuf,
-    /// What follows the program, before the rate.
+    /// Arguments behind the program, before the rate.
     record: String,
-    /// What stands before the rate; nothing of one that has none.
+    /// Option for the rate; empty for a profiler that has none.
     rate: &'static str,
-    /// What stands before a number of seconds.
+    /// Option for a number of seconds.
     length: &'static str,
     /// Turns what was recorded into text.
     convert: Option<&'static str>,
@@ -41,7 +41,7 @@ pub(super) struct Profiler {
     pub(super) uses_bpf: bool,
 }
 
-/// What is asked of a recorder.
+/// Request to a recorder.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Request {
     /// Samples a second on each CPU.

@@ -1,4 +1,4 @@
-//! What a profiler takes from the program that it samples.
+//! Slowdown of a program by the profiler that samples it.
 //!
 //! In: a program of fixed work on one CPU. Out: how much longer it takes, and the time that each sample took from it. Each
 //! profiled run is compared with the bare runs just before and after it, so that a machine that gets faster or slower does

@@ -1,4 +1,4 @@
-//! What a profiler takes from processes that live for as short as can be.
+//! Time that a profiler takes from processes that live for as short as can be.
 //!
 //! In: a program that makes processes on one CPU. Out: how much of that CPU the profiler's BPF program has, and how much the
 //! profiler itself uses meanwhile. Never compares the storm's own speed: it changes by more than any profiler takes.
@@ -14,7 +14,7 @@ use super::{Bench, bpf, interrupt, machine};
 
 const RATE: u32 = 997;
 
-/// What the processes do, and the number by which the program knows it.
+/// Actions of the processes, and the numbers by which the program knows them.
 const KINDS: [(&str, u32); 2] = [("fork, exit", 1), ("fork, exec, exit", 2)];
 
 /// How long a storm takes, in seconds.
@@ -24,7 +24,7 @@ const SECONDS: f64 = 4.0;
 pub(super) fn measure(bench: &Bench) -> Result<Table> {
     let cpu = machine::cpus() - 1;
     let mut program = bench.programs.start(Kind::Storm, cpu)?;
-    // What no profiler can lower: everybody is interrupted, and only this process, which waits, is recorded.
+    // The floor: all are interrupted, and only this process, which waits, is recorded.
     let filter = format!("-p {}", std::process::id());
     let alone = peer::flame_bpf("interrupts alone", &bench.flame_bpf, &filter);
     let ours = bench.profilers.iter().filter(|one| one.uses_bpf);

@@ -1,4 +1,4 @@
-//! What recording waits takes from programs that switch all the time.
+//! Cost of recording waits, for programs that switch all the time.
 //!
 //! In: two that hand each other the turn on one CPU. Out: nanoseconds for each switch: bare, and while waits are recorded
 //! of them, or of somebody else. Each run is compared with the bare ones just before and after it. Never counts time in
@@ -15,7 +15,7 @@ use super::peer::find;
 use super::workload::Kind;
 use super::{Bench, interrupt, machine};
 
-/// What the two do, and the number by which the program knows it.
+/// Ways of the two to hand over, and the numbers by which the program knows them.
 const KINDS: [(&str, u32); 2] = [("through pipes", 1), ("by a futex", 2)];
 
 /// One goes and one comes: the turn goes there and back.
@@ -24,7 +24,7 @@ const SWITCHES_A_TURN: f64 = 2.0;
 /// How long they hand each other the turn.
 const SECONDS: f64 = 3.0;
 
-/// What recorders need to begin: none says when it is ready in a way that all have.
+/// Time that recorders need to begin: none says when it is ready in a way that all have.
 const SETTLING: Duration = Duration::from_millis(1500);
 
 /// The name, the program and its arguments before `-p PID`; none of a program stands for flame-bpf.
@@ -96,7 +96,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Table> {
     Ok(table)
 }
 
-/// What `work` returns while the waits of a process are being recorded.
+/// Result of `work` while the waits of a process are being recorded.
 fn recorded(
     ours: bool,
     program: &Path,

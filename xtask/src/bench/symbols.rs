@@ -1,4 +1,4 @@
-//! What it takes to name the code of large objects.
+//! Cost of naming the code of large objects.
 //!
 //! In: objects that are installed here, and how many of their addresses to name. Out: CPU time and memory for names alone,
 //! with lines, and with inlined functions, beside blazesym and other programs that do the same. Never compares the names.
@@ -25,7 +25,7 @@ const COUNTS: [usize; 3] = [1, 100, 10_000];
 /// More than this is not asked of a program that reads all DWARF for each address.
 const MOST_OF_SLOW: usize = 100;
 
-/// What is wanted of an address, and how it is asked for: of flame-bpf, blazesym, addr2line and llvm-symbolizer.
+/// Data about an address, and the flags of flame-bpf, blazesym, addr2line and llvm-symbolizer.
 const MODES: [(&str, [&str; 4]); 3] = [
     ("names", ["", "names", "-fC", "--no-inlines"]),
     ("lines", ["--lines", "lines", "-fC", "--no-inlines"]),

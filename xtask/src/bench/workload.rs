@@ -92,7 +92,7 @@ impl Programs {
     }
 }
 
-/// What a program does when it is told two numbers.
+/// Kind of work that a program does when it is told two numbers.
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
     /// Works under so many frames, so many turns.

@@ -19,7 +19,7 @@ const MARKS: [&str; 8] = [
     "[unwind info not loaded]",
 ];
 
-/// What became of one program.
+/// Outcome of one program.
 pub(super) enum Outcome {
     /// It was profiled.
     Profiled(Shares),
@@ -93,7 +93,7 @@ impl Shares {
             }
             shares.samples += weight;
             shares.frames += weight * depth;
-            // What has none is `[module+0x1234]` or `[unknown]`, and without a frame there is only the mark.
+            // Unnamed frames are `[module+0x1234]` or `[unknown]`; a stack may hold only the mark.
             let top = frames.last().filter(|frame| !frame.starts_with('['));
             shares.named += top.map_or(0, |_| weight);
             if let Some(mark) = mark {

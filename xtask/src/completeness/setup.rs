@@ -1,4 +1,4 @@
-//! What a program works with: a folder, a port, and the processes started there.
+//! Setup of a program: a folder, a port, and the processes started there.
 //!
 //! In: a program. Out: its processes' IDs while they run. Everything is gone when the value is: servers are asked to end first,
 //! as their administrators would.
@@ -29,7 +29,7 @@ const TIME_IS_UP: i32 = 124;
 /// How often something is looked at.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// What programs need to get going: connections, first compilations of virtual machines.
+/// Time that programs need to get going: connections, first compilations of virtual machines.
 const WARM_UP: Duration = Duration::from_secs(2);
 
 /// The file that a program's script is in.
@@ -216,7 +216,7 @@ impl Setup {
 
 impl Drop for Setup {
     fn drop(&mut self) {
-        // What loads a server goes before it.
+        // A server's load ends before the server.
         while let Some(mut child) = self.children.pop() {
             end(&mut child, Signal::INT);
         }

@@ -1,4 +1,4 @@
-//! What Debian's packages provide: the emulator, and kernels that are only booted, never installed.
+//! Packages of Debian: the emulator, and kernels that are only booted, never installed.
 //!
 //! In: a kernel version. Out: its image in a folder, kept there for the next time. Only installing programs and refreshing
 //! the package lists needs root; both are named where root is out of reach.
@@ -112,7 +112,7 @@ fn fetch(release: &str, folder: &Path) -> Result<PathBuf> {
     let package = format!("{prefix}{release}{suffix}");
     println!("vm: fetching {package}");
     let scratch = folder.join("package");
-    // What an interrupted run left.
+    // Files that an interrupted run left.
     if scratch.exists() {
         fs::remove_dir_all(&scratch).context("cannot remove an unpacked package")?;
     }

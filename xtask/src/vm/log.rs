@@ -1,4 +1,4 @@
-//! What the machine said on its console.
+//! Log of the machine's console.
 //!
 //! In: the console's text, which the script `init.sh` writes between marks. Out: the kernel's version and the lines of each
 //! step. It judges nothing.
@@ -22,9 +22,9 @@ pub(super) struct Log {
 pub(super) struct Step {
     /// As the script calls it.
     pub(super) name: String,
-    /// What it printed.
+    /// Lines of its stdout.
     pub(super) out: Vec<String>,
-    /// What it said beside that.
+    /// Lines of its stderr.
     pub(super) errors: Vec<String>,
     /// Its exit code, unless the machine stopped first.
     pub(super) exit: Option<i32>,
@@ -39,7 +39,7 @@ pub(super) struct Verified {
     pub(super) instructions: u64,
 }
 
-/// What the lines belong to that follow a mark.
+/// Part of the log that the lines behind a mark belong to.
 enum Place {
     Outside,
     Out,

@@ -1,18 +1,18 @@
-//! What each step of `init.sh` must come to.
+//! Verdict on each step of `init.sh`.
 //!
 //! In: the log of one machine. Out: each step's name, and what is wrong with it if something is. Shares and presence count,
 //! never numbers of samples: an emulated machine runs at no speed in particular.
 
 use super::log::{Log, Step};
 
-/// What a step must come to.
+/// Expected result of a step.
 struct Expected {
     step: &'static str,
     exit: i32,
     shape: Shape,
 }
 
-/// What its folded stacks must look like.
+/// Expected shape of its folded stacks.
 enum Shape {
     /// Some stack holds these frames.
     Holds(&'static str),

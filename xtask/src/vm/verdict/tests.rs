@@ -23,7 +23,7 @@ fn log(name: &str, out: &str, errors: &str, exit: i32) -> Log {
     }
 }
 
-/// What is wrong with a step `process` that says this.
+/// The fault of a step `process` with this output, if there is one.
 fn wrong(out: &str, errors: &str, exit: i32) -> Option<String> {
     let log = log("process", out, errors, exit);
     judge(&log, &["on_cpu".to_owned()]).remove(1).err()
@@ -64,7 +64,7 @@ fn a_profile_of_another_shape_fails_with_a_reason() {
     said(&swapped, COUNTERS, 0, "should fall");
 }
 
-/// What is wrong with stacks in the shape of `step`.
+/// The fault of stacks in the shape of `step`, if there is one.
 fn misshapen(step: &str, stacks: &[(&str, u64)]) -> Option<String> {
     let expected = STEPS.iter().find(|expected| expected.step == step);
     let total = stacks.iter().map(|(_, weight)| weight).sum();
