@@ -79,7 +79,9 @@ fn layers(workspace: &Workspace) -> Result<()> {
 }
 
 fn words(workspace: &Workspace) -> Result<()> {
-    let mut wrong = words::in_code(&Source::all(&workspace.root)?);
+    let sources = Source::all(&workspace.root)?;
+    let mut wrong = words::in_code(&sources);
+    wrong.extend(words::questions(&sources));
     for document in links::documents(&workspace.root)? {
         let text = fs::read_to_string(&document)
             .with_context(|| format!("cannot read {}", document.display()))?;

@@ -1,4 +1,5 @@
-//! Words that the field has better ones for, and that were hunted down once.
+//! Words that the field has better ones for, and that were hunted down once; words that comments
+//! do not begin with.
 //!
 //! In: the Rust files and the documents. Out: each place where such a word came back, and the word to use.
 //! Never: strings. What a user reads is the tests' business.
@@ -76,6 +77,40 @@ const HUNTED: &[Hunted] = &[
 
 /// Names that hold such a word and are not ours.
 const FOREIGN: &[&str] = &["track_caller"];
+
+/// Words that no line of a comment begins with: its subject comes first.
+const QUESTIONS: &[&str] = &["What", "Who", "Whoever", "Whom", "Whose"];
+
+/// Files and folders where lines may still begin so. The list may only become shorter.
+const ASKING: &[&str] = &["profiler-userspace"];
+
+/// Every line of a comment that begins with a question word, one sentence each.
+pub(crate) fn questions(sources: &[Source]) -> Vec<String> {
+    let may_ask = |source: &&Source| ASKING.iter().any(|place| source.path.starts_with(place));
+    let mut wrong = Vec::new();
+    for source in sources.iter().filter(|source| !may_ask(source)) {
+        for (number, line) in (1..).zip(source.text.lines()) {
+            if let Some(word) = question(line) {
+                wrong.push(format!(
+                    "{}:{number}: the comment begins with {word}: begin with its noun or verb",
+                    source.path.display()
+                ));
+            }
+        }
+    }
+    wrong
+}
+
+/// The question word that a line begins with, if it is a comment's.
+fn question(line: &str) -> Option<&str> {
+    let comment = line.trim_start().strip_prefix("//")?;
+    let text = comment.strip_prefix(['/', '!']).unwrap_or(comment);
+    let first = text
+        .trim_start()
+        .split(|letter: char| !letter.is_alphanumeric() && letter != '_')
+        .next()?;
+    QUESTIONS.contains(&first).then_some(first)
+}
 
 /// Every hunted word that came back to the code, one sentence each.
 pub(crate) fn in_code(sources: &[Source]) -> Vec<String> {
@@ -178,6 +213,50 @@ mod tests {
     fn longer_words_and_foreign_names_are_left_alone() {
         let said = said("#[track_caller] fn tracking_seatbelts() {} // keep track of the house");
         assert!(said.is_empty(), "{said:?}");
+    }
+
+    fn asked(path: &str, text: &str) -> Vec<String> {
+        questions(&[Source::new(Path::new(path), text.to_owned()).expect("Rust")])
+    }
+
+    #[test]
+    fn a_line_of_a_comment_may_not_begin_with_a_question_word() {
+        for text in [
+            "//! What it does.",
+            "    /// Whose it is.",
+            "//Who is there.",
+            "// Whom it serves,",
+            "// it serves\n\t// Whoever: comes",
+        ] {
+            assert_eq!(asked("x.rs", text).len(), 1, "{text}");
+        }
+        assert_eq!(
+            asked(
+                "a/x.rs",
+                "//! Doors.\n\n/// What a door is.\nstruct Door;\n"
+            ),
+            ["a/x.rs:3: the comment begins with What: begin with its noun or verb"]
+        );
+    }
+
+    #[test]
+    fn other_words_and_places_may_ask() {
+        for text in [
+            "// Whatever, and What",
+            "// A door: what it is",
+            "// what it is",
+            "fn a() {} // What it does.",
+            "const A: &str = \"// What\";",
+        ] {
+            assert_eq!(asked("x.rs", text), [""; 0], "{text}");
+        }
+        for place in ASKING {
+            assert!(asked(&format!("{place}/x.rs"), "// What it is.").is_empty());
+        }
+        assert_eq!(
+            asked("profiler-userspace-x/x.rs", "// What it is.").len(),
+            1
+        );
     }
 
     #[test]
