@@ -31,7 +31,7 @@ impl Moment {
             [digit, b':', ..] if digit.is_ascii_digit() => &early,
             _ => text,
         };
-        // What has only a date is read as its midnight by one parser and refused by the other.
+        // Texts with a date alone are read as its midnight by one parser and refused by the other.
         if let Ok(time) = text.parse::<Time>()
             && text.contains(':')
             && !text.contains('-')

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// What opens a file with the program that its owner prefers: of xdg-utils, on all desktops.
+/// Command of xdg-utils that opens a file with the program that its owner prefers, on all desktops.
 const OPENER: &str = "xdg-open";
 
 /// How long the opener is watched. What lives longer is the browser itself.
@@ -29,7 +29,7 @@ const MOST_ENVIRONMENT: u64 = 1 << 20;
 
 /// One of these must be there, or there is no screen.
 const DISPLAYS: [&str; 2] = ["WAYLAND_DISPLAY", "DISPLAY"];
-/// What a program needs to be part of a session.
+/// Environment variables that a program needs to be part of a session.
 const SESSION: [&str; 13] = [
     "BROWSER",
     "DBUS_SESSION_BUS_ADDRESS",
@@ -128,7 +128,7 @@ fn start(
     Ok(None)
 }
 
-/// Who called us through sudo.
+/// The user that called us through sudo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Caller {
     uid: u32,
@@ -305,7 +305,7 @@ mod tests {
         );
         let none = session(&[root, tmux]);
         assert_eq!(value(&none, "DISPLAY"), None);
-        // Whoever is not known has no home rather than root's.
+        // A caller of whom nothing is known has no home, rather than root's.
         assert_eq!(
             value(&session(&[b"HOME=/root\0DISPLAY=:0\0"]), "HOME"),
             None

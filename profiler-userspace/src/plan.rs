@@ -28,17 +28,17 @@ pub use perf_event::{
 };
 pub use title::TitleFacts;
 
-/// What one recording was asked to do.
+/// One recording, as it was asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// Whose stacks are sampled.
+    /// Processes or threads whose stacks are sampled.
     pub target: Target,
     /// A command to run, program first; never empty. It is the target when that is
     /// [`Target::Launched`]; beside any other target it is the clock: recording ends when it does.
     pub launch: Option<Vec<OsString>>,
     /// The CPUs to sample on, sorted and distinct; none means every CPU.
     pub cpus: Option<Vec<u32>>,
-    /// What is recorded, of the same target in the same time; never empty. Waits beside others come last.
+    /// Events, all of the same target in the same time; never empty. Waits beside others come last.
     pub events: Vec<Event>,
     /// When to stop at the latest; none means at Ctrl-C, or when the target or the command ends.
     pub duration: Option<Duration>,
@@ -51,15 +51,15 @@ pub struct Plan {
     pub resolution: Option<Duration>,
     /// Whether the first picture is opened in a browser.
     pub opens: bool,
-    /// What is kept of each firing.
+    /// Stacks and labels to keep of each firing.
     pub capture: Capture,
     /// The title that was asked for; none means [`Plan::default_title`].
     pub title: Option<String>,
-    /// What of the profile outputs show; raw recordings keep all of it.
+    /// The part of the profile that outputs show; raw recordings keep all of it.
     pub selection: Selection,
     /// How code is named.
     pub naming: Naming,
-    /// Who is asked for debug files that are not here.
+    /// Servers to ask for debug files that are not here.
     pub servers: Servers,
     /// How the result looks, but for its title and notes, which only the recording can fill in, and its colours.
     pub style: Style,
@@ -74,9 +74,9 @@ pub struct Plan {
 /// One thing that is recorded, into a profile of its own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// What triggers samples.
+    /// Trigger of samples.
     pub probe: Probe,
-    /// What makes the probe fire, where that is an event.
+    /// The perf event on which the probe fires, where it fires on one.
     pub perf_event: PerfEventChoice,
     /// How often that is to be.
     pub sampling: Sampling,
@@ -119,7 +119,7 @@ impl Event {
         }
     }
 
-    /// What weights count.
+    /// Unit of the weights.
     pub fn unit(&self) -> Unit {
         self.probe.unit().unwrap_or_else(|| {
             if self.is_weighed() {
@@ -208,7 +208,7 @@ impl Default for MemoryLimits {
     }
 }
 
-/// Whose stacks are sampled.
+/// Processes or threads whose stacks are sampled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// Every process on the machine.
@@ -221,7 +221,7 @@ pub enum Target {
     Launched,
 }
 
-/// What is kept of each firing.
+/// Stacks and labels to keep of each firing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capture {
     /// Walk user stacks.
@@ -265,7 +265,7 @@ pub enum Output {
     File {
         /// Where, as the user wrote it.
         path: PathBuf,
-        /// What is written there.
+        /// Format of the file.
         format: Format,
     },
     /// A raw recording, to be named and drawn later.
@@ -314,7 +314,7 @@ impl Output {
         }
     }
 
-    /// What sentences call it.
+    /// Its name in sentences.
     pub fn name(&self) -> String {
         match self {
             Self::Stdout(_) => "standard output".to_owned(),
@@ -325,7 +325,7 @@ impl Output {
     }
 }
 
-/// What stacks of several inputs begin with.
+/// Root frame of the stacks, where there are several inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RootPer {
     /// The name of the input.
@@ -334,7 +334,7 @@ pub enum RootPer {
     Host,
 }
 
-/// What is to be made of raw recordings and profiles of other tools.
+/// Rendering of raw recordings and profiles of other tools.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rendering {
     /// Raw recordings and profiles of other tools, which are shown together; never empty. `-` is stdin.
@@ -343,7 +343,7 @@ pub struct Rendering {
     pub sample_type: Option<String>,
     /// Whether inputs are told apart.
     pub root_per: Option<RootPer>,
-    /// What of the profile is shown.
+    /// The part of the profile that is shown.
     pub selection: Selection,
     /// Where in the recording's time the first window lies that is wanted; none for its beginning.
     pub from: Option<Moment>,
@@ -359,7 +359,7 @@ pub struct Rendering {
     pub resolution: Option<Duration>,
     /// How code is named.
     pub naming: Naming,
-    /// Who is asked for debug files that are not here.
+    /// Servers to ask for debug files that are not here.
     pub servers: Servers,
     /// How the result looks, but for its title, notes and colours.
     pub style: Style,

@@ -37,7 +37,7 @@ pub(crate) struct Profile {
     pub(crate) default_sample_type: i64,
 }
 
-/// What a value counts, and in which unit: numbers of texts.
+/// Meaning and unit of a value: indices of texts.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(crate) struct ValueType {
     #[prost(int64, tag = "1")]

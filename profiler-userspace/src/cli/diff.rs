@@ -61,7 +61,7 @@ pub(super) struct DiffArgs {
     quiet: bool,
 }
 
-/// What to compare.
+/// The comparison that the arguments ask for.
 pub(super) fn build(args: DiffArgs) -> Result<Diffing> {
     let (before, after) = sides(args.files, args.after)?;
     let stdin = before

@@ -1,4 +1,4 @@
-//! What stands behind `-e`: an event, a tracepoint, or a function.
+//! Arguments of `-e`: an event, a tracepoint, or a function.
 //!
 //! In: what was typed. Out: a [`EventSpec`], or a sentence for a person who typed something else. Never: asks
 //! whether this machine has it.
@@ -7,10 +7,10 @@ use super::perf_event;
 use crate::plan::PerfEvent;
 use crate::probe::{Function, Tracepoint};
 
-/// What makes samples, as typed.
+/// Source of samples, as typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum EventSpec {
-    /// What `perf_event_open` counts.
+    /// A perf event, counted by `perf_event_open`.
     PerfEvent(PerfEvent),
     /// A place in the kernel.
     Tracepoint(Tracepoint),
@@ -19,7 +19,7 @@ pub(super) enum EventSpec {
 }
 
 impl EventSpec {
-    /// What it is called.
+    /// The name in messages and in names of outputs.
     pub(super) fn name(&self) -> String {
         match self {
             Self::PerfEvent(perf_event) => perf_event.name.to_string(),

@@ -61,7 +61,7 @@ pub(super) struct SelectArgs {
 }
 
 impl SelectArgs {
-    /// What is asked for, on any CPU.
+    /// The selection that the flags ask for, on any CPU.
     pub(super) fn selection(self) -> Selection {
         let all = |owners: Vec<value::Owners>| -> Vec<Who> {
             owners.into_iter().flat_map(|owners| owners.0).collect()

@@ -1,4 +1,4 @@
-//! What is generated from the definition of the command line: completions of shells, and the man page.
+//! Text generated from the definition of the command line: shell completions, and the man page.
 //!
 //! In: the definition. Out: text for stdout.
 

@@ -1,4 +1,4 @@
-//! What the help says beside the flags.
+//! Texts of the help other than those of the flags: examples, and how to read a graph.
 
 /// Commands that work as they stand, with a PID put in.
 pub(super) const EXAMPLES: &str = "\

@@ -16,7 +16,8 @@ use self::foreign::{BCC_LETTERS, EXAMPLE, FLAGS, Flag, Instead, SUFFIX, TOOLS, V
 use super::value::{duration, shell_word};
 use crate::output::Format;
 
-/// What to know about `typed` (without the program's name), and the command that would do it.
+/// Advice on the command line `typed` (without the program's name), and the command that would do
+/// it.
 ///
 /// `accepted` says whether flame-bpf would obey a command line, again without the program's name.
 pub(super) fn advice(typed: &[OsString], accepted: impl Fn(&[OsString]) -> bool) -> Option<String> {
@@ -131,14 +132,14 @@ fn own(flag: &str) -> Option<bool> {
         .map(|arg| arg.get_action().takes_values() && !arg.is_require_equals_set())
 }
 
-/// What became of one flag.
+/// Translation of one flag: by itself, with its value, or none.
 enum Translated {
     Alone,
     WithValue,
     Not,
 }
 
-/// Whose flags a line uses besides ours.
+/// The tool whose flags a line uses besides ours.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Tongue {
     /// bcc's `profile`.
@@ -154,7 +155,7 @@ enum Tongue {
 /// A command line of ours in the making.
 #[derive(Default)]
 struct Spelling {
-    /// Whose line it is.
+    /// The tool that the line seems to be for.
     tongue: Tongue,
     /// Letters of flags without value.
     letters: String,

@@ -65,7 +65,7 @@ pub struct InspectUnwind {
 }
 
 impl Inspect {
-    /// What to do.
+    /// The task that the arguments ask for.
     pub(super) fn task(self) -> Result<Task> {
         Ok(match self {
             Self::Names(args) => Task::InspectNames(InspectNames {

@@ -31,7 +31,7 @@ use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory as _, Parser as _};
 use std::ffi::OsString;
 
-/// What to do.
+/// The task of a run: a subcommand with its arguments.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Task {
     /// Record, and write what was recorded.
@@ -82,8 +82,8 @@ enum Command {
 /// Reads the command line, the program's own name first.
 ///
 /// # Errors
-/// What to print, and the exit code to end with, where there is nothing to do: help that was
-/// asked for, or a command line that cannot be obeyed.
+/// Text to print, and the exit code, where there is nothing to do: help that was asked for, or a
+/// command line that cannot be obeyed.
 pub fn parse(
     arguments: impl IntoIterator<Item = OsString>,
     stdout_is_terminal: bool,
@@ -137,7 +137,7 @@ fn read(arguments: &[OsString], stdout_is_terminal: bool) -> Result<Task, Exit> 
 /// How to end instead of recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exit {
-    /// What to print: on stdout where `code` is 0, on stderr otherwise. Ends with a newline.
+    /// Text to print: on stdout where `code` is 0, on stderr otherwise. Ends with a newline.
     pub text: String,
     /// The exit code: 0 for help, the version and what is generated, 2 for a command line that cannot be obeyed.
     pub code: u8,

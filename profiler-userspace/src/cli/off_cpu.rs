@@ -73,7 +73,7 @@ impl OffCpuArgs {
         &self.off_cpu_output
     }
 
-    /// What was asked for.
+    /// The waits that the flags ask for; an error where flags do not go together.
     pub(super) fn asked(&self) -> Result<Asked> {
         let wakers = self.wakers()?;
         if self.wall {

@@ -245,7 +245,7 @@ fn capture(stacks: &StackArgs, events: &[Event]) -> Result<Capture> {
         "--call-graph says how user stacks are walked, and -K leaves them out; keep one of them"
     );
     let outputs = events.iter().flat_map(|event| &event.outputs);
-    // What is rendered of it later would not know that nobody asked for them.
+    // Rendered later, a raw recording would show threads and CPUs although nobody asked for them.
     let has_raw = outputs.clone().any(|output| output.format().is_none());
     let wants =
         |of: fn(Format) -> bool| !has_raw && outputs.clone().any(|o| o.format().is_some_and(of));

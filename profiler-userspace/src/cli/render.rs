@@ -65,7 +65,7 @@ fn root_per(text: &str) -> Result<RootPer, String> {
     }
 }
 
-/// What to render.
+/// The rendering that the arguments ask for.
 pub(super) fn build(args: RenderArgs, stdout_is_terminal: bool) -> Result<Rendering> {
     ensure!(
         !args.quiet || args.verbose == 0,

@@ -1,4 +1,4 @@
-//! What two sides are to be compared, and how.
+//! Comparisons: two sides, and how they are compared.
 
 use super::Verbosity;
 use crate::debuginfod::Servers;
@@ -8,7 +8,7 @@ use crate::profile::select::Selection;
 use crate::symbolize::Naming;
 use std::path::PathBuf;
 
-/// What is to be made of recordings of two sides.
+/// Comparison of recordings of two sides.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Diffing {
     /// Raw recordings and profiles of other tools, of before; never empty. `-` is stdin.
@@ -17,11 +17,11 @@ pub struct Diffing {
     pub after: Vec<PathBuf>,
     /// Which of the things that an input counts is compared; none for the usual one.
     pub sample_type: Option<String>,
-    /// What of the profiles is compared.
+    /// The part of the profiles that is compared.
     pub selection: Selection,
     /// How they are compared.
     pub wanted: Wanted,
-    /// What ends the process with another code.
+    /// Conditions that end the process with another exit code.
     pub conditions: Vec<Condition>,
     /// Where the result goes; never empty, and no place twice.
     pub outputs: Vec<DiffOutput>,
@@ -31,7 +31,7 @@ pub struct Diffing {
     pub title: Option<String>,
     /// How code is named.
     pub naming: Naming,
-    /// Who is asked for debug files that are not here.
+    /// Servers to ask for debug files that are not here.
     pub servers: Servers,
     /// How much is said on stderr.
     pub verbosity: Verbosity,
@@ -42,6 +42,6 @@ pub struct Diffing {
 pub struct DiffOutput {
     /// Where, as the user wrote it; none for stdout.
     pub path: Option<PathBuf>,
-    /// What is written there.
+    /// Format of the output.
     pub format: DiffFormat,
 }

@@ -10,7 +10,7 @@ use super::{Event, PerfEvent, Plan, Sampling, Target};
 use crate::probe::{ThreadKind, Waits};
 use profiler_common::abi::TaskState;
 
-/// What only the recording knows.
+/// Facts that only the recording knows.
 #[derive(Clone, Copy)]
 pub struct TitleFacts<'a> {
     /// How long was really recorded; none where that stands elsewhere.
@@ -108,7 +108,7 @@ fn rate(sampling: Sampling, perf_event: &PerfEvent) -> String {
     }
 }
 
-/// What was left out of the times off the CPU, in few words.
+/// Waits that were left out of the times off the CPU, in few words.
 fn narrowed(waits: &Waits) -> Vec<String> {
     let mut parts = Vec::new();
     if waits.states != Waits::all_states(waits.wakers) {

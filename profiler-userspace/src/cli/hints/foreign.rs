@@ -1,4 +1,4 @@
-//! What other profilers call things, as tables.
+//! Verbs, tool names and flags of other profilers, as tables.
 //!
 //! In: nothing. Out: rows for [`super`] to look things up in. Never: our own flags; those are read
 //! from their declaration.
@@ -42,13 +42,13 @@ pub(super) const TOOLS: &[(&str, &str, &str)] = &[
     ("wakeuptime", "--wakeup", "flame-bpf --wakeup -p PID -d 10"),
 ];
 
-/// What Debian has behind the names of bcc's tools.
+/// Suffix that Debian adds to the names of bcc's tools.
 pub(super) const SUFFIX: &str = "-bpfcc";
 
 /// Shown for a verb whose command line cannot be translated.
 pub(super) const EXAMPLE: &str = "flame-bpf -p PID -d 10";
 
-/// What to write instead of a flag.
+/// Replacement of a flag.
 #[derive(Clone, Copy)]
 pub(super) enum Instead<'a> {
     /// Nothing.

@@ -1,6 +1,6 @@
 use std::ffi::OsString;
 
-/// What flame-bpf says to a command line at a terminal.
+/// The answer to a command line typed at a terminal.
 #[track_caller]
 fn said(line: &str) -> String {
     let words = std::iter::once("flame-bpf")
@@ -116,7 +116,7 @@ fn verbs_of_other_tools_are_answered() {
         ("record ./prog", "flame-bpf -- ./prog"),
         ("record -o out.svg -p 185", "flame-bpf -o out.svg -p 185"),
         ("flamegraph -p 185", "flame-bpf -p 185"),
-        // What cannot be translated gets an example.
+        // Command lines that cannot be translated get an example.
         ("record -p", "flame-bpf -p PID -d 10"),
         ("record -b -p 185", "flame-bpf -p PID -d 10"),
         ("record -p nginx", "flame-bpf -p PID -d 10"),
@@ -145,7 +145,7 @@ fn names_of_bcc_tools_are_answered() {
             "flame-bpf -f --off-wake -p 185 5",
         ),
         ("wakeuptime -f -p 185 5", "flame-bpf -f --wakeup -p 185 5"),
-        // What cannot be translated gets an example.
+        // Command lines that cannot be translated get an example.
         ("offcputime --state x", "flame-bpf --off-cpu -p PID -d 10"),
         ("wakeuptime -p nginx", "flame-bpf --wakeup -p PID -d 10"),
         (

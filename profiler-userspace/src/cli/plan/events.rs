@@ -1,4 +1,4 @@
-//! What is recorded side by side, and where each of it goes.
+//! Events of one recording, and the outputs of each.
 //!
 //! In: flags that are right one by one. Out: [`Event`]s with their outputs, or a sentence about flags that do not go
 //! together. Never: looks at the machine.
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// The most characters of an event's name in that of a file: functions may have names that no file can have.
 const NAME_LENGTH: usize = 80;
 
-/// What was named to be sampled; nothing if nothing was.
+/// Events named by flags; empty if none was named.
 pub(super) fn specs(sampling: &SamplingArgs) -> Result<Vec<EventSpec>> {
     let short = [
         (sampling.page_faults, "page-faults"),

@@ -1,4 +1,4 @@
-//! What does not go together with a probe.
+//! Flags that do not go together with a probe.
 //!
 //! In: flags that are right one by one. Out: nothing, or a sentence that names the one to leave out.
 
@@ -13,7 +13,7 @@ use crate::profile::select::{Selection, Who};
 use crate::raw_recording;
 use anyhow::{Result, bail, ensure};
 
-/// What begins and ends is recorded alone.
+/// Probes of calls are recorded alone, without perf events.
 pub(super) fn perf_event(flag: &str, sampling: &SamplingArgs) -> Result<()> {
     let given = [
         ("-e", !sampling.event.is_empty()),
@@ -28,7 +28,7 @@ pub(super) fn perf_event(flag: &str, sampling: &SamplingArgs) -> Result<()> {
     }
 }
 
-/// What threads come by is everywhere, and all of it is counted.
+/// Calls, tracepoints and functions are recorded on all CPUs, and every firing counts.
 pub(super) fn with_place(what: &str, sampling: &SamplingArgs, scope: &ScopeArgs) -> Result<()> {
     ensure!(
         sampling.freq.is_none() && sampling.count.is_none(),
@@ -37,7 +37,7 @@ pub(super) fn with_place(what: &str, sampling: &SamplingArgs, scope: &ScopeArgs)
     everywhere(what, scope)
 }
 
-/// What does not go with what was named to be sampled.
+/// Flags that do not go with the events that `specs` name.
 pub(super) fn with_event_specs(
     specs: &[EventSpec],
     sampling: &SamplingArgs,
@@ -75,7 +75,7 @@ pub(super) fn everywhere(what: &str, scope: &ScopeArgs) -> Result<()> {
     Ok(())
 }
 
-/// What says something of a CPU, or of how often to look, has no meaning off the CPU.
+/// Flags about CPUs, or about how often to sample, have no meaning off the CPU.
 pub(super) fn with_off_cpu(
     asked: &str,
     sampling: &SamplingArgs,
@@ -121,7 +121,7 @@ pub(super) fn with_window(events: &[Event], chart: &ChartArgs) -> Result<()> {
     Ok(())
 }
 
-/// What is shown as it comes is not written.
+/// Live views write no files.
 pub(super) fn with_live(
     output: &OutputArgs,
     windows: &WindowArgs,
@@ -156,7 +156,7 @@ pub(super) fn with_live(
     Ok(())
 }
 
-/// What has no windows is no chart.
+/// Charts need windows, which `--wall` does not have.
 pub(super) fn with_chart(events: &[Event], chart: &ChartArgs) -> Result<()> {
     let is_wall = |event: &Event| matches!(event.probe, Probe::Wall(_));
     let given = [

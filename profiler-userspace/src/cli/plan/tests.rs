@@ -192,7 +192,7 @@ fn a_number_that_looks_like_a_pid_is_not_taken_for_hours() {
         Some(Duration::from_secs(7200))
     );
     assert_eq!(plan("-p 7 2h").duration, Some(Duration::from_secs(7200)));
-    // What the shell makes of `-p $(pgrep NAME)`.
+    // As the shell expands `-p $(pgrep NAME)`.
     let two = refusal("-p 23456 23457");
     assert!(
         two.contains("-p 23457") && two.contains("-d 23457"),
@@ -226,7 +226,7 @@ fn who_chooses_among_threads_gets_them_and_others_do_not_see_it() {
         ("-o a.folded -o a.json.gz", (true, false, false, false)),
         ("--per-thread -o a.svg -o a.html", (true, true, true, false)),
         ("--off-cpu -o a.html", (true, false, false, false)),
-        // What is rendered of it later shows all that it tells apart.
+        // Rendered later, a raw recording shows all keys that it has, so the page adds none.
         ("-o a.fbpf -o a.html", (false, false, false, false)),
     ] {
         assert_eq!(keys(line), expected, "{line}");
