@@ -33,10 +33,10 @@ use std::ops::Range;
 /// How much of a file its tables may take, in bytes: descriptions of a browser take a third of it.
 const MAX_TABLES_BYTES: u64 = 64 << 20;
 
-/// What is known of the function at an address.
+/// Name or beginning of the function at an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Function {
-    /// What it is called by all.
+    /// The name that all programs have for it: `main`, `_start`, `__start_context`.
     Named(String),
     /// A stub of the linkage table: the linker's name of the function that it leads to.
     Stub(String),
@@ -100,7 +100,7 @@ pub(crate) fn functions(file: &File, elf: &Elf, addresses: &[ElfAddress]) -> Vec
         .collect()
 }
 
-/// What is known of an address before gaps are searched.
+/// Place of an address before gaps are searched.
 enum Placed {
     Known(Function),
     /// In code between descriptions.

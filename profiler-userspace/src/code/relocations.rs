@@ -1,4 +1,4 @@
-//! What the loader writes into the image, and by which symbols.
+//! Relocations of an image: values that the loader writes, and the symbols that they are of.
 //!
 //! In: relocations with addends, as all of 64-bit x86 are. Out: addends or names of those at some places. See the System V
 //! ABI, AMD64 supplement, section 4.4.

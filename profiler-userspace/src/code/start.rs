@@ -47,13 +47,14 @@ impl Start {
         }
     }
 
-    /// What an address is that functions return to although nothing before it calls: the byte before a function's first.
+    /// The function whose first byte is a return address, although no call precedes it. As all
+    /// return addresses, it is looked up one byte before.
     pub(super) fn returned_to(&self, address: u64) -> Option<Function> {
         let begin = self.context.filter(|&at| at == address.wrapping_add(1))?;
         Some(self.function(begin))
     }
 
-    /// What is known of the function that begins at an address.
+    /// Name or beginning of the function that begins at an address.
     pub(super) fn function(&self, begin: u64) -> Function {
         match Some(begin) {
             at if at == self.main => Function::Named("main".to_owned()),

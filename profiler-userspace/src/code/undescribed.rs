@@ -248,12 +248,12 @@ fn is_padding(bytes: &[u8]) -> bool {
         .all(|instruction| matches!(instruction.mnemonic(), Mnemonic::Nop | Mnemonic::Int3))
 }
 
-/// What may be an instruction that refers to undescribed code.
+/// Bytes that may be an instruction that refers to undescribed code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Reference {
     /// Where the instruction is.
     at: u64,
-    /// What it refers to.
+    /// The address that it refers to.
     target: u64,
     is_call: bool,
 }

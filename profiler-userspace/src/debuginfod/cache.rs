@@ -17,7 +17,7 @@ const MISSING_FOR: Duration = Duration::from_secs(600);
 /// The name of the file in a build's directory.
 const NAME: &str = "debuginfo";
 
-/// What the cache knows of a build.
+/// State of a build in the cache.
 #[derive(Debug)]
 pub(super) enum Cached {
     File(RegularFile),
@@ -48,7 +48,7 @@ impl Cache {
         Some(self.0.as_ref()?.join(id.to_string()))
     }
 
-    /// What is known of a build.
+    /// The cached file of a build, or what is known instead.
     pub(super) fn get(&self, id: &BuildId) -> Cached {
         let Some(path) = self.of(id).map(|directory| directory.join(NAME)) else {
             return Cached::Nothing;

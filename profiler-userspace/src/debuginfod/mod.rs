@@ -88,7 +88,7 @@ fn addresses(text: &str) -> Vec<String> {
     found
 }
 
-/// What was fetched.
+/// Totals of the files fetched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fetched {
     /// Files that came over the network.
@@ -198,7 +198,7 @@ impl<'a> Client<'a> {
         None
     }
 
-    /// What has been fetched so far.
+    /// Totals of the files fetched so far.
     pub fn fetched(&self) -> Fetched {
         self.fetched.get()
     }

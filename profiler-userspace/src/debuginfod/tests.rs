@@ -179,7 +179,7 @@ fn the_next_server_is_asked_and_a_failing_one_skipped() {
         assert!(client.find(&other).is_none());
         assert_eq!(client.fetched().failed, fails);
         assert_eq!((bad.asked(), good.asked()), (2 - usize::from(fails), 2));
-        // Who did not answer may have it.
+        // The server that did not answer may have it, so no miss is cached.
         assert_eq!(cache.path().join(other.to_string()).exists(), !fails);
     }
 }

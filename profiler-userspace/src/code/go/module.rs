@@ -1,4 +1,5 @@
-//! What the runtime knows of a program beside its table (`runtime.moduledata`): where code and lists begin.
+//! The `runtime.moduledata` of a Go program: where code and lists begin, which its table does not
+//! say.
 //!
 //! It has no symbol, but begins with the table's address and that of the table's names. In position-independent programs
 //! both are written by the loader, and stand in relocations.
@@ -26,7 +27,7 @@ const TEXT: u64 = 22;
 pub(super) struct Module {
     /// Its code; zero where functions are listed by address.
     pub(super) text: u64,
-    /// What functions' data are relative to.
+    /// The address that functions' data are relative to.
     pub(super) data: Option<u64>,
 }
 

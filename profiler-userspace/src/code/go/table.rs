@@ -235,7 +235,7 @@ impl<'f> Table<'f> {
         self.field(record, 3).map(Values)
     }
 
-    /// What the runtime needs to know of a function; see `internal/abi.FuncFlag`.
+    /// Flags of a function for the runtime; see `internal/abi.FuncFlag`.
     pub(super) fn flags(&self, record: u64) -> Option<u8> {
         let [_, flags, ..] = self.field(record, self.fields() - 1)?.to_le_bytes();
         Some(flags)
