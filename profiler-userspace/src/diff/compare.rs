@@ -30,9 +30,9 @@ pub enum CompareError {
     /// They count different things.
     #[error("one input counts {one}, another {other}; compare recordings of one event")]
     Unit {
-        /// What one counts.
+        /// Unit of one input.
         one: String,
-        /// What another counts.
+        /// Unit of another input.
         other: String,
     },
     /// Nobody knows how long something took.
@@ -99,7 +99,8 @@ fn seconds(profile: &Profile) -> f64 {
     profile.windows.iter().map(length).sum()
 }
 
-/// What a window's weights are multiplied by: time for each sample, and what was lost in it.
+/// Factors of each window's weights: the time that a sample stands for, and a correction for
+/// losses.
 fn factors(profile: &Profile, unit: &Unit, quantity: Quantity) -> Vec<f64> {
     let period = match quantity {
         Quantity::Time if *unit != Unit::Nanoseconds => {
@@ -125,7 +126,7 @@ fn factors(profile: &Profile, unit: &Unit, quantity: Quantity) -> Vec<f64> {
     }
 }
 
-/// What is divided by, window by window.
+/// Divisor of each window's weights: its length, or for shares its whole weight.
 fn base(profile: &Profile, quantity: Quantity) -> Vec<f64> {
     if quantity != Quantity::Share {
         return profile.windows.iter().map(length).collect();
@@ -145,7 +146,7 @@ struct Row {
     lone: [u64; 2],
 }
 
-/// What all comparisons of things share.
+/// Data that all comparisons of things share.
 struct Comparing {
     tree: Tree,
     unit: Unit,
@@ -442,7 +443,8 @@ impl Comparing {
         }
     }
 
-    /// What could have been seen of a function of a tenth: as much as of those that were there, scaled.
+    /// The least visible change of a function of a tenth of everything, scaled from those that were
+    /// there.
     fn sight(&self, functions: &[Change]) -> Option<Sight> {
         let all = match self.quantity {
             Quantity::Share => 1.0,

@@ -1,7 +1,7 @@
 //! Conditions that a change may meet: `self(parse_*) > +2%`.
 //!
-//! In: a comparison. Out: met, not met, or that these recordings cannot tell, each with the reason. What cannot be told is
-//! never taken for what is not so. Never: met by a change that may be noise.
+//! In: a comparison. Out: met, not met, or that these recordings cannot tell, each with the reason.
+//! Undecided never counts as not met. Never: met by a change that may be noise.
 
 use super::model::{Change, Comparison, Function, Quantity, Verdict};
 use std::fmt;
@@ -30,7 +30,7 @@ enum Part {
     Total,
 }
 
-/// What a limit is in.
+/// Unit of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unit {
     /// Percent of what the function was before.
@@ -49,7 +49,7 @@ enum Unit {
 )]
 pub struct ParseError(&'static str);
 
-/// What came of a condition.
+/// Result of checking a condition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
     /// Which.
@@ -79,7 +79,7 @@ impl Outcome {
         }
     }
 
-    /// What the process ends with.
+    /// The exit code of the process.
     pub const fn exit_code(self) -> u8 {
         match self {
             Self::NotMet => 0,
@@ -224,7 +224,7 @@ impl Condition {
         let visible = change.visible.map_or(f64::INFINITY, in_unit);
         let shown = |value: f64| self.shown(value * side);
         let verdict = |outcome, reason| Answer { outcome, reason };
-        // Whoever asks for any function asks for what costs more, not for what has another name now.
+        // Conditions on `any` are about changed costs, not about another name of the same cost.
         if self.subject.is_none() && change.verdict == Verdict::Shift {
             let partner = change.partner.as_deref().unwrap_or("another function");
             let reason = format!("the cost of {name} moved between it and {partner}");

@@ -60,7 +60,7 @@ pub(super) struct Node {
     pub(super) end: usize,
 }
 
-/// What was counted at a node in a window.
+/// Weight and count at a node in a window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Entry {
     pub(super) node: usize,
@@ -84,7 +84,7 @@ pub(super) struct Tree {
     pub(super) entries: Vec<Entry>,
     /// The weight of stacks with a frame that the other side calls differently, by side.
     pub(super) loose: [u64; 2],
-    /// What the one program of each side is called, where they are taken for one.
+    /// Names of the one program of each side, where they are taken for one.
     pub(super) programs: Option<[String; 2]>,
 }
 
@@ -106,7 +106,7 @@ impl Tree {
         growing.sorted()
     }
 
-    /// What was counted at a node and all that it called.
+    /// Entries of a node and of all that it called.
     pub(super) fn below(&self, node: usize) -> &[Entry] {
         let end = self.nodes[node].end;
         let place = |node: usize| self.entries.partition_point(|entry| entry.node < node);
@@ -131,12 +131,12 @@ struct Growing {
     children: HashMap<(Option<usize>, NameIndex), usize>,
     /// By node, own node, side and window.
     entries: HashMap<(usize, usize, usize, usize), Sums>,
-    /// What the program of each side is called, where each has one and they differ.
+    /// Names of the program of each side, where each has one and they differ.
     program: Option<[String; 2]>,
     same_builds: SameBuilds,
 }
 
-/// What stands for the program where both sides have one, of different names.
+/// Placeholder for the program where both sides have one, of different names.
 const PROGRAM: &str = "program";
 
 impl Growing {

@@ -8,10 +8,11 @@ use crate::profile::{Frame, FrameKind, Profile};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-/// What compilers and linkers put behind the name of a part or a copy of a function, each perhaps with a number.
+/// Suffixes that compilers and linkers add to the name of a part or a copy of a function, each
+/// perhaps with a number.
 const PARTS: [&str; 6] = ["isra", "constprop", "part", "cold", "lto_priv", "llvm"];
 
-/// What of frames with equal names is told apart.
+/// Classes of frames, which are told apart even if their names are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Class {
     /// A process or thread.
@@ -20,7 +21,7 @@ pub enum Class {
     User,
     /// Code of the kernel.
     Kernel,
-    /// What stands for no function.
+    /// A mark: it stands for no function.
     Mark,
 }
 
@@ -70,7 +71,7 @@ impl SameBuilds {
         )
     }
 
-    /// What a frame is known by on both sides.
+    /// The name that a frame is matched by on both sides.
     pub(super) fn stable<'a>(&self, frame: &'a Frame) -> Cow<'a, str> {
         let name = &frame.name;
         match Class::of(frame.kind) {

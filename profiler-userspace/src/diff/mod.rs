@@ -1,4 +1,4 @@
-//! What changed between two sides of recordings, and what of that is noise.
+//! Changes between two sides of recordings, and which of them are noise.
 //!
 //! In: profiles, before and after. Out: a [`Comparison`] of functions and of the tree of calls, and whether it meets a
 //! [`Condition`]. Never: files, and never a claim that the recordings do not bear.

@@ -1,13 +1,13 @@
-//! What came of a comparison.
+//! Result of a comparison.
 //!
-//! Values only: what each number means, in which unit. Who reads it is [`crate::output`], and a
+//! Values only: the meaning of each number, and its unit. Read by [`crate::output`] and
 //! [`Condition`](super::Condition).
 
 use super::matching::Class;
 use super::stats::estimate::{Clusters, Estimate};
 use crate::profile::Unit;
 
-/// What is compared.
+/// Quantity that is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
     /// Parts of everything, from 0 to 1.
@@ -18,7 +18,7 @@ pub enum Quantity {
     Rate,
 }
 
-/// What is said of a change.
+/// Verdict on a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verdict {
     /// It is more than before.
@@ -68,9 +68,9 @@ impl Verdict {
 pub struct Change {
     /// Values, in the comparison's quantity, and their error.
     pub estimate: Estimate,
-    /// What was counted, in the profiles' unit.
+    /// Weights of both sides, in the profiles' unit.
     pub weights: [u64; 2],
-    /// What is said of it.
+    /// Verdict on the change.
     pub verdict: Verdict,
     /// Between what the difference lies; none where nothing is claimed.
     pub interval: Option<[f64; 2]>,
@@ -89,9 +89,9 @@ pub struct Function {
     pub name: String,
     /// Whether it is of the program or the kernel.
     pub class: Class,
-    /// What was counted in it.
+    /// Change of its own weight, without callees.
     pub itself: Change,
-    /// What was counted in it and all that it called.
+    /// Change of its weight with all that it called.
     pub total: Change,
 }
 
@@ -100,11 +100,11 @@ pub struct Function {
 pub struct Node {
     /// As it reads after, or before if it is not there any more.
     pub name: String,
-    /// What it is.
+    /// Class of the frame.
     pub class: Class,
     /// How many frames are below it.
     pub depth: usize,
-    /// What was counted right in it, in the comparison's quantity.
+    /// Own values of both sides, without callees, in the comparison's quantity.
     pub own: [f64; 2],
     /// The same in the profiles' unit.
     pub own_weights: [u64; 2],
@@ -123,7 +123,7 @@ pub struct Side {
     pub seconds: Option<f64>,
     /// How many samples it has.
     pub samples: u64,
-    /// What was counted, in the profiles' unit.
+    /// Its weight, in the profiles' unit.
     pub weight: u64,
     /// The value of everything, in the comparison's quantity.
     pub total: f64,
@@ -131,7 +131,7 @@ pub struct Side {
     pub loose: f64,
 }
 
-/// What could have been seen.
+/// Sensitivity: the smallest change that would have been found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sight {
     /// The value of a function that is a tenth of everything.
@@ -152,11 +152,11 @@ pub struct Tests {
 /// Both sides, compared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// What the profiles count.
+    /// Unit of the profiles.
     pub unit: Unit,
-    /// What is compared.
+    /// Quantity that is compared.
     pub quantity: Quantity,
-    /// What noise is known from.
+    /// Sampling units that the noise is estimated from.
     pub clusters: Clusters,
     /// Whether anything is claimed.
     pub claims: bool,
@@ -170,7 +170,7 @@ pub struct Comparison {
     pub tests: [Tests; 3],
     /// None where nothing was tested.
     pub sight: Option<Sight>,
-    /// What the one program of each side is called, where they differ and are taken for one.
+    /// Names of the one program of each side, where they differ and are taken for one.
     pub programs: Option<[String; 2]>,
 }
 

@@ -69,7 +69,7 @@ pub(super) fn find(nodes: &mut [Node], functions: &mut [Function]) {
     }
 }
 
-/// What of a function's change is known to have moved.
+/// Parts of a function's change that are known to have moved, and where to or from.
 #[derive(Default)]
 struct Moved {
     total: f64,

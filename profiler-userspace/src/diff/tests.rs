@@ -207,7 +207,7 @@ fn a_renamed_function_is_a_shift_of_cost() {
         .iter()
         .filter(|node| node.change.verdict == Verdict::Shift);
     assert_eq!(shifted.count(), 4);
-    // Whoever asks for any function is not told of another name; whoever asks for this one is.
+    // Another name does not meet a condition on `any`; it meets one on this function.
     assert_eq!(outcome("any > +5 points", &comparison), Outcome::NotMet);
     let own = outcome("total(analyse) > +5 points", &comparison);
     assert_eq!(own, Outcome::Met);

@@ -15,7 +15,7 @@ use std::cell::Cell;
 use std::io::{self, BufRead, Read};
 use std::panic::{self, AssertUnwindSafe};
 
-/// What inferno says of a beginning. It takes an empty text for a mistake of ours.
+/// Whether inferno recognizes a beginning. It takes an empty text for a mistake of ours.
 fn applies(head: &Head<'_>, mut folder: impl Collapse) -> bool {
     !head.is_binary && !head.text.is_empty() && folder.is_applicable(&head.text) == Some(true)
 }

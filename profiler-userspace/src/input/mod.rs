@@ -27,7 +27,7 @@ const HEAD_BYTES: usize = 64 * 1024;
 
 /// A row of the table of kinds.
 struct Row {
-    /// What sentences call it.
+    /// Its name in sentences.
     name: &'static str,
     /// Whether it says what its weights count. What does not is read in the unit of the files beside it.
     has_unit: bool,
@@ -149,7 +149,7 @@ impl Kind {
         })
     }
 
-    /// What sentences call it.
+    /// Its name in sentences.
     pub fn name(self) -> &'static str {
         KINDS[self.0].name
     }
@@ -172,10 +172,10 @@ impl Kind {
     }
 }
 
-/// What is wanted of a file.
+/// Options for reading a file.
 #[derive(Clone, Debug)]
 pub struct Wanted<'a> {
-    /// What the weights count, where the file does not say it.
+    /// Unit of the weights, where the file does not say it.
     pub unit: Unit,
     /// Which of the things that the file counts; none for the one that is usual.
     pub sample_type: Option<&'a str>,
@@ -192,12 +192,12 @@ impl Wanted<'_> {
     }
 }
 
-/// What came of a file.
+/// Result of reading a file.
 #[derive(Clone, Debug)]
 pub struct Reading {
-    /// What is in it.
+    /// The profile in it.
     pub profile: Profile,
-    /// What there is to say of it: a label, and a line of text. May hold characters of the file.
+    /// Notes on it: a label, and a line of text. May hold characters of the file.
     pub notes: Vec<(&'static str, String)>,
 }
 
@@ -218,7 +218,7 @@ pub enum Error {
     Line {
         /// Counted from one.
         line: usize,
-        /// What is wrong, and what was expected.
+        /// The problem, and what was expected.
         problem: String,
     },
     /// Folded text that is none.
@@ -237,7 +237,7 @@ impl Error {
     }
 }
 
-/// What decides the kind of a file.
+/// The beginning of a file, which decides its kind.
 struct Head<'a> {
     bytes: &'a [u8],
     /// The beginning as text, without a line that is cut.

@@ -1,4 +1,4 @@
-//! What `perf script` prints.
+//! Output of `perf script`.
 //!
 //! In: events, each a line and then its stack from the leaf on. Out: a profile of one event, the first unless another is
 //! asked for, whose weights are its periods; and what was left out.

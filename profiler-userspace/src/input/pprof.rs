@@ -207,7 +207,7 @@ impl<'a> Reader<'a> {
         }
         let is_blocked = |sample: &Sample| sample.thread_state == ThreadState::Blocked;
         if made.profile.samples().iter().any(is_blocked) {
-            // What was waited for is a frame already.
+            // The reason of a wait is a frame already.
             made.profile.off_cpu = Some(OffCpuView {
                 scheduler: false,
                 reasons: false,
@@ -219,7 +219,7 @@ impl<'a> Reader<'a> {
         Ok(made.profile)
     }
 
-    /// What a type counts, and by what its values are multiplied.
+    /// Unit of a sample type, and the factor that its values are multiplied by.
     fn unit(&self, of: ValueType) -> (Unit, u64) {
         match (self.text(of.kind), self.text(of.unit)) {
             (_, "nanoseconds" | "ns") => (Unit::Nanoseconds, 1),
@@ -321,7 +321,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What a location without a function is called.
+    /// Name of a location without a function.
     fn unnamed(&self, location: &pprof::Location) -> String {
         let mapping = self
             .message
@@ -386,7 +386,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Whose a sample is, in the words of our own files and those of others.
+    /// Owner and thread state of a sample, by labels of our own files and those of others.
     fn labels<'s>(&'s self, sample: &pprof::Sample) -> (Labels, &'s str) {
         let mut labels = Labels::default();
         let mut state = "";
@@ -414,7 +414,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What a thread did, by the label that our own files have. The frame that says so is taken away, since views add it.
+/// Thread state, by the label that our own files have. The frame that says so is taken away, since
+/// views add it.
 fn take_state(profile: &Profile, state: &str, locations: &mut Vec<LocationIndex>) -> ThreadState {
     let (mark, thread_state) = match state {
         "blocked" => return ThreadState::Blocked,
@@ -435,7 +436,7 @@ fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// What code in a mapping of this name is.
+/// Kind of the code in a mapping of this name.
 fn kind(mapping: &str) -> FrameKind {
     let is_kernel = mapping.starts_with("[kernel")
         || mapping.ends_with(".ko")

@@ -33,7 +33,7 @@ fn is_number(line: &str) -> bool {
     line.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// What SystemTap says beside stacks.
+/// Whether a line is a remark of SystemTap's, which stands beside stacks.
 fn is_remark(line: &str) -> bool {
     line.starts_with("WARNING:") || line.starts_with("Pass ")
 }

@@ -29,7 +29,7 @@ fn annotated(profile: &Profile) -> String {
     String::from_utf8(text).unwrap()
 }
 
-/// What is said of a file that is broken.
+/// The error for a broken file.
 fn refused(text: &str) -> String {
     match read(text.as_bytes(), &USUAL) {
         Ok((kind, reading)) => panic!("{}: {}", kind.name(), annotated(&reading.profile)),

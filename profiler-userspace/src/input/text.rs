@@ -1,4 +1,4 @@
-//! What readers of text share.
+//! Parts that readers of text share.
 //!
 //! In: lines. Out: excerpts that errors can quote, stacks of frames, sums that do not overflow.
 
@@ -7,7 +7,7 @@ use crate::profile::fold::{MOST_MEMORY, visible};
 use crate::profile::{Frame, FrameProfile, Labels};
 use std::borrow::Cow;
 
-/// What is said of more stacks than fit in [`MOST_MEMORY`].
+/// The error for more stacks than fit in [`MOST_MEMORY`].
 pub(super) const TOO_MANY: &str = "the stacks up to here take 2 GiB of memory; divide the file";
 
 /// So much of hostile text as an error can quote.

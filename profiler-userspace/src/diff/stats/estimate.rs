@@ -6,7 +6,7 @@
 use super::series::{Group, Ratio, Series};
 use super::student;
 
-/// What a value is.
+/// Meaning of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
     /// A part of everything.
@@ -15,7 +15,7 @@ pub enum Measure {
     Rate,
 }
 
-/// What is drawn at random.
+/// Sampling units: drawn at random, each with all its samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clusters {
     /// Windows: this says whether the recordings differ, not why.
@@ -29,11 +29,11 @@ pub enum Clusters {
 /// Both sides of a comparison.
 #[derive(Clone, Debug)]
 pub struct Sides {
-    /// What came before, and after.
+    /// Series before, and after.
     pub series: [Series; 2],
-    /// What their values are.
+    /// Meaning of their values.
     pub measure: Measure,
-    /// What is drawn at random.
+    /// Sampling units.
     pub clusters: Clusters,
     recordings: [Vec<Group>; 2],
 }

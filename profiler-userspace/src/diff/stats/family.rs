@@ -6,7 +6,7 @@
 
 use super::ALPHA;
 
-/// What came of a family of tests.
+/// Results of a family of tests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Family {
     /// For each test whether it is significant.
@@ -36,8 +36,9 @@ impl Family {
         self.significant.len()
     }
 
-    /// What intervals of significant changes leave out: having been chosen for their distance, they are wider, so that as
-    /// many of them hold what they should as of others.
+    /// Error probability of the intervals of significant changes. These were chosen for their
+    /// distance, so their intervals are wider: then as many of them hold the true value as of
+    /// others.
     pub fn alpha_of_found(&self) -> f64 {
         match self.found {
             0 => ALPHA,

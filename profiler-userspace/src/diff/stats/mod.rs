@@ -1,4 +1,4 @@
-//! What is change and what is noise: statistics of two series of windows.
+//! Change and noise: statistics of two series of windows.
 //!
 //! In: numbers. Out: numbers. Never: names, files, or chance that is not the same on each run.
 //!

@@ -9,7 +9,7 @@ use std::ops::Range;
 /// One side: recordings one behind the other, each in windows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// What a window's values are divided by.
+    /// Divisor of each window's values.
     base: Vec<f64>,
     /// The windows of each recording.
     recordings: Vec<Range<usize>>,
