@@ -1,4 +1,4 @@
-//! What the kernel half reports of threads that left the CPU before the recording began.
+//! Threads that left the CPU before the recording began, as the kernel half reports them.
 //!
 //! In: the bytes of its iteration over all tasks. Out: [`Sleeping`] threads. Pure.
 

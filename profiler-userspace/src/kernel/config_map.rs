@@ -23,7 +23,7 @@ const READ_ONLY: u32 = 1 << 7;
 /// The number of `BPF_MAP_FREEZE`.
 const MAP_FREEZE: usize = 22;
 
-/// What `BPF_MAP_FREEZE` takes of `union bpf_attr`.
+/// The fields of `union bpf_attr` for `BPF_MAP_FREEZE`.
 #[repr(C)]
 struct MapFreeze {
     map: i32,

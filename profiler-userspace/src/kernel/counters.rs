@@ -5,12 +5,12 @@ use super::{Result, grace};
 use profiler_common::abi::{COUNTERS_WORDS, Counter, Counters};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// What the kernel half counts, and what is counted here of firings that it did not see begin or end.
+/// Counters of the kernel half, and own counters for firings that it did not see begin or end.
 pub(super) struct CounterMap {
     /// The map, in our memory for as long as we live: the CPUs of each event, one event after the other.
     shared: Shared,
     cpus: usize,
-    /// What is counted here, of each event.
+    /// Own counters of each event.
     own: Vec<Counters>,
     /// Counts of the time before the recording, of each event.
     before: Vec<Counters>,

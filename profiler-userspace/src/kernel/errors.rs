@@ -1,4 +1,4 @@
-//! What went wrong, from what aya and the kernel say of it. Pure, but for a look at the kernel's lockdown.
+//! Errors, from the answers of aya and the kernel. Pure, but for a look at the kernel's lockdown.
 
 use super::Error;
 use aya::EbpfError;

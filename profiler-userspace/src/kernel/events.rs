@@ -21,7 +21,7 @@ pub(super) fn queue_bytes(cpus: u32) -> u32 {
         .next_power_of_two()
 }
 
-/// What the kernel half reports.
+/// A kernel event: a report of the kernel half.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KernelEvent {
     /// A process was sampled that had not been seen before, or not lately.
@@ -34,9 +34,9 @@ pub enum KernelEvent {
     UndescribedCode(ProcessKey, u64),
     /// A walk of this process came to an address in code that its file describes, where that was not read yet.
     UnreadCode(ProcessKey, u64),
-    /// What lies at an address that was sampled.
+    /// The mapping at a sampled address.
     Mapping(MappingEvent),
-    /// What an interpreter's function is called that was sampled.
+    /// Name and place of an interpreter's function that was sampled.
     Function(FunctionEvent),
 }
 

@@ -1,4 +1,4 @@
-//! The grace period: until nobody uses any more what has been taken out of the kernel half's sight.
+//! The grace period: until no program can still use removed data.
 //!
 //! The counters are what it is told by. A firing counts itself as begun (a full barrier) before it looks at
 //! anything, and as ended after it last touched anything. So once every probe has ended on every CPU as many

@@ -100,7 +100,7 @@ pub enum Error {
          run with sudo, or grant them once: sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace=ep \"$(command -v flame-bpf)\"{hint}"
     )]
     Privilege {
-        /// What was refused.
+        /// The operation that was refused.
         what: String,
         /// More to try, with its own punctuation; empty if there is nothing.
         hint: String,
@@ -115,7 +115,7 @@ pub enum Error {
     MapMemory {
         /// The limit asked for, in bytes.
         limit: u64,
-        /// What would do, in MiB.
+        /// The least limit that is enough, in MiB.
         least: u64,
     },
     /// A map could not be made.
@@ -171,7 +171,7 @@ pub enum Error {
     /// A perf event or tracepoint could not be attached for another reason.
     #[error("cannot attach to {what}")]
     Attach {
-        /// What was to be attached to.
+        /// The attach point, for the message.
         what: String,
         /// The kernel's answer.
         #[source]
@@ -214,9 +214,9 @@ pub enum Error {
     /// aya failed in a way that it should not.
     #[error("unexpected failure of the BPF loader while {step}: {detail}")]
     Loader {
-        /// What was being done.
+        /// The step that failed.
         step: &'static str,
-        /// What it said.
+        /// The details of the failure.
         detail: String,
     },
 }
@@ -371,7 +371,7 @@ impl Kernel {
         self.threads.waking()
     }
 
-    /// What all maps take, in bytes.
+    /// Memory of all maps but those of unwind tables, in bytes.
     pub fn map_bytes(&self) -> u64 {
         self.store.sizes.bytes() + self.threads.bytes
     }

@@ -51,13 +51,14 @@ struct Attributes {
 /// The bit of the flags that makes the period a frequency.
 const FREQUENCY: u64 = 1 << 10;
 
-/// What the kernel asks of an event to which programs are attached: `PERF_SAMPLE_RAW`.
+/// `PERF_SAMPLE_RAW`: the kernel demands it of an event that programs are attached to.
 const SAMPLE_RAW: u64 = 1 << 10;
 
 /// `PERF_FLAG_FD_CLOEXEC`.
 const CLOSE_ON_EXEC: usize = 1 << 3;
 
-/// What `BPF_LINK_CREATE` takes of `union bpf_attr` for a perf event (`include/uapi/linux/bpf.h`).
+/// The fields of `union bpf_attr` that `BPF_LINK_CREATE` reads for a perf event
+/// (`include/uapi/linux/bpf.h`).
 #[repr(C)]
 struct LinkCreate {
     program: i32,

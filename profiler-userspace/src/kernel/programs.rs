@@ -29,7 +29,7 @@ pub struct Verified {
     pub instructions: Option<u32>,
 }
 
-/// What attaches a program until this is closed.
+/// Link of a program, which is attached until this is closed.
 #[expect(dead_code, reason = "nothing is done with it but to close it")]
 pub(super) enum Link {
     /// To a perf event.

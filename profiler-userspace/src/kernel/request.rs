@@ -1,12 +1,12 @@
-//! What the kernel half is asked for, and which programs that needs. Pure.
+//! Requests to the kernel half, and the programs that they need. Pure.
 
 use crate::probe::{AttachPoint, Attachment, Io, PageFaults, Probe, ProbeSpec, Waits, Wakers};
 use profiler_common::abi::{CallWeight, ProgramId, Switches, TargetKind};
 
-/// What to sample, and what of it to keep.
+/// Probes to attach, and the parts of each sample to keep.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// What is wanted of each sample. What the kernel supports is added at load.
+    /// Parts of each sample that are wanted. Features of this kernel are added at load.
     pub switches: Switches,
     /// Which tasks.
     pub target: TargetKind,
@@ -16,9 +16,9 @@ pub struct Request {
     pub map_memory: u64,
     /// The memory limit of unwind tables, in bytes.
     pub unwind_memory: u64,
-    /// What triggers samples: the probe of each event, at least one and at most
-    /// [`MAX_EVENTS`](profiler_common::abi::MAX_EVENTS). If there are several, they are events, tracepoints
-    /// and functions, and one may be of waits.
+    /// Triggers of samples: the probe of each event, at least one and at most
+    /// [`MAX_EVENTS`](profiler_common::abi::MAX_EVENTS). If there are several, they are events,
+    /// tracepoints and functions, and one may be of waits.
     pub probes: Vec<Probe>,
     /// One bit for each event: whether its samples weigh the period of its event.
     pub weighed: u32,
@@ -28,7 +28,7 @@ pub struct Request {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
     pub(super) program: ProgramId,
-    /// What it is attached to.
+    /// Point that it is attached to.
     pub(super) at: AttachPoint,
     /// The event it fires for; of a program that several share, the first of them.
     pub(super) event: usize,

@@ -21,7 +21,7 @@ pub(super) struct Sizes {
     pub(super) blocks: u32,
 }
 
-/// What one event takes on one CPU: its counters and its scratch memory.
+/// Memory of one event on one CPU: its counters and its scratch memory.
 const CPU_SLOT_BYTES: u64 = (size_of::<Counters>() + SCRATCH_BYTES) as u64;
 
 /// The positions of the queue of kernel events, announced processes, reported mappings, reported functions, descriptors of
@@ -70,7 +70,7 @@ impl Sizes {
             }
             sizes = larger;
         }
-        // What doubling left over goes to the stacks, which need it most.
+        // Memory that doubling left over goes to the stacks, which need it most.
         while sizes.blocks < enough_blocks {
             let larger = Self {
                 blocks: sizes.blocks + BLOCK_STEP,

@@ -108,12 +108,12 @@ impl Slabs {
         Ok(slabs)
     }
 
-    /// What the slabs may take, in bytes.
+    /// Memory limit of the slabs, in bytes.
     pub(super) fn limit(&self) -> u64 {
         self.slabs.len() as u64 * SLAB_BYTES
     }
 
-    /// What the slabs take, in bytes.
+    /// Memory of the slabs, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         let is_taken = |place: &&Place| !matches!(place, Place::Empty);
         self.slabs.iter().filter(is_taken).count() as u64 * SLAB_BYTES
@@ -126,7 +126,7 @@ impl Slabs {
             Place::Empty | Place::Coming => None,
         };
         let largest = self.slabs.iter().filter_map(free).max().unwrap_or(0) as usize;
-        // What is little shares a slab with others.
+        // Small tables share a slab with others.
         if words <= largest || words < SLAB_WORDS / 2 && !self.coming.is_empty() {
             return;
         }

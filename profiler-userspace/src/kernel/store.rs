@@ -87,7 +87,7 @@ pub(super) struct Store {
     maps: StoreMaps,
     pub(super) sizes: Sizes,
     drained: Drained,
-    /// What is wanted of each sample.
+    /// Parts of each sample that are wanted.
     switches: Switches,
     /// Whether threads that are off the CPU, or in a call, name stacks.
     threads_name_stacks: bool,
@@ -282,7 +282,8 @@ impl Store {
         Ok(())
     }
 
-    /// What was counted for a key whose stacks have been read; `into` takes these.
+    /// The sample of a key whose stacks have been read, with its weight and count; `into` takes the
+    /// stacks.
     pub(super) fn sample(
         &self,
         key: &SampleKey,
@@ -367,7 +368,7 @@ impl Store {
 
     /// Appends a stack to the live side of the store, as the kernel half does. None if it is full.
     pub(super) fn append(&self, stack: &RawStack) -> Result<Option<StackPosition>> {
-        // What is walked from outside is code.
+        // Stacks that were walked from outside hold nothing but addresses.
         let addresses: Vec<u64> = stack.frames.iter().filter_map(RawFrame::address).collect();
         let frames = u16::try_from(addresses.len()).unwrap_or(u16::MAX);
         let blocks = u64::from(Header::blocks(u32::from(frames)));

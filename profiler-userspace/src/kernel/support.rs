@@ -1,4 +1,4 @@
-//! What this kernel supports, determined once at the start.
+//! Features of this kernel, determined once at the start.
 
 use super::btf::{BTF_PATH, Btf};
 use super::layout::{fault_layout, layout, structs};

@@ -19,7 +19,8 @@ impl SymbolNames {
         Self { printed }
     }
 
-    /// What the kernel calls each address; see [`Kernel::name_symbols`](super::Kernel::name_symbols).
+    /// The kernel's name of each address; see
+    /// [`Kernel::name_symbols`](super::Kernel::name_symbols).
     pub(super) fn ask(
         &self,
         programs: &mut Programs,

@@ -22,14 +22,14 @@ use std::time::Duration;
 
 use super::asleep::Sleeping;
 
-/// What one entry of a hash takes: key, value, and what the kernel keeps with each (56 bytes of
+/// Memory of one entry of a hash: key, value, and the kernel's own data with each (56 bytes of
 /// `struct htab_elem`, and two buckets' 16 bytes at worst).
 const fn entry_bytes<V>() -> u64 {
     (size_of::<u32>() as u64).next_multiple_of(8) + size_of::<V>() as u64 + 56 + 2 * 16
 }
 
-/// What each CPU takes, for kernel stacks that were walked lately: 128 of them in 32 words each, and 1.5 KiB for the one that
-/// is looked at.
+/// Memory of each CPU for kernel stacks that were walked lately: 128 of them in 32 words each, and
+/// 1.5 KiB for the one that is looked at.
 pub(super) const KERNEL_STACK_BYTES: u64 = 128 * 32 * 8 + 1536;
 
 /// The part of the memory limit that goes to the table: one eighth.
@@ -47,12 +47,12 @@ pub(super) struct ThreadRoom {
     pub(super) wakers: u32,
     /// Of threads that ask for memory.
     pub(super) requests: u32,
-    /// What all of it takes, in bytes.
+    /// Memory of all of them, in bytes.
     pub(super) bytes: u64,
 }
 
 impl ThreadRoom {
-    /// What a recording has use for, within its limit on memory.
+    /// The room that a recording needs, within its limit on memory.
     pub(super) fn new(request: &Request) -> Self {
         let none = Self {
             threads: 1,
@@ -96,15 +96,15 @@ pub(super) struct Threads {
     listing: Result<()>,
     /// None where the probe has no use for it.
     table: Option<HashMap<MapData, u32, ThreadEntry>>,
-    /// Who woke them; none where that is not wanted.
+    /// Wakers of these threads; none where they are not wanted.
     wakers: Option<HashMap<MapData, u32, WakerEntry>>,
-    /// What is kept of threads takes so much, in bytes, with what is kept of kernel stacks.
+    /// Memory for threads and for kernel stacks that were walked lately, in bytes.
     pub(super) bytes: u64,
-    /// What is wanted of each sample.
+    /// Parts of each sample that are wanted.
     switches: Switches,
     /// Which waits are wanted.
     waits: Waits,
-    /// What firings that last weigh.
+    /// Weight of firings that begin with one run and end with another.
     weight: Option<CallWeight>,
     /// Whether what is waited for are locks.
     of_locks: bool,
@@ -115,7 +115,7 @@ pub(super) struct Threads {
     ended_ns: u64,
 }
 
-/// What an entry says that its thread does.
+/// Activity of a thread, as its entry says.
 enum Activity {
     /// It is off the CPU, or in what it began, since then.
     Away(u64),
@@ -392,8 +392,7 @@ impl Threads {
         Ok(())
     }
 
-    /// Who ended the wait of a thread that is off the CPU; none if nobody did before the recording's end, or was seen
-    /// to.
+    /// The waker of a thread that is off the CPU; none if none was seen before the recording's end.
     fn ended(&self, id: u32, since: u64) -> Option<WakerEntry> {
         let waker = self.wakers.as_ref()?.get(&id, 0).ok()?;
         let earliest = since.saturating_sub(WAKE_RACE_NS);
