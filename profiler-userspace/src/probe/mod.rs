@@ -31,7 +31,7 @@ pub use wall::Wall;
 use crate::profile::{OffCpuView, Unit};
 use profiler_common::abi::CallWeight;
 
-/// What triggers a sample.
+/// Trigger of samples.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Probe {
     /// A clock or a counter on each CPU. Which one is the plan's event; it decides the unit, too.
@@ -70,12 +70,12 @@ impl Probe {
         }
     }
 
-    /// What the title begins with; none where the event decides.
+    /// Beginning of the title; none where the event decides.
     pub fn subject(&self) -> Option<String> {
         self.spec().subject
     }
 
-    /// What one firing is called in sentences.
+    /// Name of one firing in sentences.
     pub fn noun(&self) -> &'static str {
         self.spec().noun
     }
@@ -85,8 +85,8 @@ impl Probe {
         self.spec().view
     }
 
-    /// What is made of its stacks before they are shown, where they have frames of the scheduler or of the probe itself.
-    /// `kernel_stacks`: whether kernel frames are shown.
+    /// Changes to its stacks before they are shown, where they have frames of the scheduler or of
+    /// the probe itself. `kernel_stacks`: whether kernel frames are shown.
     pub fn off_cpu_view(&self, kernel_stacks: bool) -> Option<OffCpuView> {
         let waits = self.waits();
         (waits.is_some() || !self.is_on_event()).then(|| OffCpuView {
@@ -98,7 +98,7 @@ impl Probe {
         })
     }
 
-    /// What weights count; none where the event decides.
+    /// Unit of the weights; none where the event decides.
     pub fn unit(&self) -> Option<Unit> {
         self.spec().unit
     }

@@ -50,7 +50,7 @@ impl Waits {
     pub const fn all_states(wakers: Wakers) -> States {
         match wakers {
             Wakers::None => States::ALL,
-            // Who could go on is not woken.
+            // Runnable threads are not woken.
             Wakers::Alone | Wakers::Above => States::ALL.without(TaskState::Runnable),
         }
     }

@@ -4,24 +4,25 @@ use super::View;
 use crate::profile::Unit;
 use profiler_common::abi::{CallWeight, ProgramId};
 
-/// What there is to know of a probe.
+/// Properties of a probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbeSpec {
     /// Its programs, in the order in which they are attached.
     pub programs: Vec<Attachment>,
     /// How many of the kernel half's events it is: one, or one of samples and one of what lasts.
     pub events: usize,
-    /// What firings weigh that begin with one run of a program and end with another; none if all are over at once.
+    /// Weight of firings that begin with one run of a program and end with another, and the event
+    /// that counts them; none if all are over at once.
     pub timed: Option<Timed>,
     /// Whether the kernel half keeps something of each thread from one firing to the next.
     pub keeps_threads: bool,
     /// Whether a frame at the leaf says what was sampled, which is no place in the kernel alone.
     pub names_leaf: bool,
-    /// What the title begins with; none where the event decides.
+    /// Beginning of the title; none where the event decides.
     pub subject: Option<String>,
-    /// What one firing is called in sentences.
+    /// Name of one firing in sentences.
     pub noun: &'static str,
-    /// What weights count; none where the event decides.
+    /// Unit of the weights; none where the event decides.
     pub unit: Option<Unit>,
     /// How its graphs look unless the user says otherwise.
     pub view: View,
@@ -32,7 +33,7 @@ pub struct ProbeSpec {
 pub struct Attachment {
     /// The program, of the first event if each event has its own.
     pub program: ProgramId,
-    /// What it is attached to.
+    /// Point that it is attached to.
     pub at: AttachPoint,
     /// Whether a firing begins with a run of it.
     pub begins: bool,
@@ -40,7 +41,7 @@ pub struct Attachment {
     pub event: usize,
 }
 
-/// What a BPF program is attached to.
+/// Attach point of a BPF program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AttachPoint {
     /// The plan's event, on each CPU.
@@ -56,7 +57,7 @@ pub enum AttachPoint {
 /// An event that the kernel itself counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Occurrence {
-    /// What messages call it.
+    /// Its name in messages.
     pub name: &'static str,
     /// Its number (`include/uapi/linux/perf_event.h`, `enum perf_sw_ids`).
     pub number: u64,
@@ -65,7 +66,7 @@ pub struct Occurrence {
 /// Firings that begin with one run of a program and end with another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timed {
-    /// What they weigh.
+    /// Their weight.
     pub weight: CallWeight,
     /// Which of the probe's events counts them.
     pub event: usize,

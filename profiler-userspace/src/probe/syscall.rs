@@ -50,7 +50,7 @@ pub(super) fn thread_end() -> Attachment {
 /// Which reads, writes and syncs are wanted, and how they are shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Io {
-    /// What they weigh.
+    /// Their weight.
     pub weight: CallWeight,
     /// Of which kinds of files. Mapped files are [`FileKinds::FILES`], but for devices.
     pub kinds: FileKinds,

@@ -7,10 +7,10 @@ use super::Wakers;
 use crate::output::Palette;
 use crate::profile::{Activity, Profile};
 
-/// What the stacks of a graph are of.
+/// Kind of the stacks in a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct View {
-    /// What the threads did.
+    /// Activity of the threads.
     pub activity: Activity,
     /// How it is shown who ended their waits.
     pub wakers: Wakers,
@@ -51,7 +51,7 @@ impl View {
         }
     }
 
-    /// What the colours mean, where that is not obvious.
+    /// Meaning of the colours, where it is not obvious.
     pub const fn subtitle(self) -> Option<&'static str> {
         match (self.activity, self.wakers) {
             (_, Wakers::Above) => Some(OF_WAKERS),

@@ -1,4 +1,4 @@
-//! Who ends waits.
+//! Wakers, which end waits.
 
 use super::{AttachPoint, Attachment, Wakers};
 use profiler_common::abi::ProgramId;

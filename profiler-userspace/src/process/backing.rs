@@ -1,4 +1,5 @@
-//! What is behind mappings. Each backing is stored once, however many processes map it.
+//! Backings of mappings: files, the vDSO, memory. Each is stored once, however many processes map
+//! it.
 //!
 //! In: entries of `/proc/PID/maps`. Out: [`Backing`]s by index. Never opens anything.
 
@@ -52,7 +53,7 @@ impl MappedFile {
     }
 }
 
-/// What is behind a mapping.
+/// Backing of a mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Backing {
     /// A file, or a memory file.
@@ -174,7 +175,7 @@ impl Backings {
         self.reported.insert(code, id);
     }
 
-    /// What a mapping event had under this key.
+    /// The backing that a mapping event had under this key.
     pub(super) fn reported(&self, code: CodeKey) -> Option<(BackingId, &Backing)> {
         let id = *self.reported.get(&code)?;
         Some((id, self.get(id)))

@@ -13,24 +13,24 @@ use std::sync::Arc;
 /// The most functions that are kept of all processes; each takes a few hundred bytes.
 const MOST: usize = 1 << 18;
 
-/// What the kernel half reported of a function.
+/// A function, as the kernel half reported it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionEvent {
     /// The process.
     pub process_key: ProcessKey,
     /// The first word of its frames.
     pub function: FrameWord,
-    /// What tells functions at one address apart.
+    /// Check that tells functions at one address apart.
     pub check: u32,
     /// The number of the descriptor of its runtime.
     pub descriptor: u32,
-    /// What to add to an address of the runtime's file to have the address in the process.
+    /// Load bias: the address in the process, less the address in the runtime's file.
     pub bias: u64,
     /// Whatever else the runtime had to say.
     pub extra: u64,
     /// The line at which the definition begins; zero if it is not known.
     pub first_line: u32,
-    /// What it belongs to.
+    /// Name of the class or package that it belongs to, if the runtime has any.
     pub owner: CopiedText,
     /// Its name.
     pub name: CopiedText,
@@ -61,7 +61,7 @@ pub struct CopiedText {
 /// A function of an interpreter's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuntimeFunction {
-    /// Whose.
+    /// Its runtime.
     pub kind: RuntimeKind,
     /// Its qualified name. Any characters at all.
     pub name: String,
@@ -73,11 +73,11 @@ pub struct RuntimeFunction {
     pub file: Arc<str>,
     /// The line at which the definition begins; zero if it is not known.
     pub first_line: u32,
-    /// What positions in it are.
+    /// Meaning of positions in it.
     pub lines: FunctionLines,
 }
 
-/// What positions in a function are.
+/// Meaning of positions in a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FunctionLines {
     /// Nobody knows: the first line stands for all.
@@ -132,7 +132,7 @@ impl Functions {
         }
     }
 
-    /// What the words of a frame stand for.
+    /// The function that the words of a frame stand for.
     pub(super) fn get(
         &self,
         process_key: ProcessKey,

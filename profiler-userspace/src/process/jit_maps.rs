@@ -38,7 +38,7 @@ struct Place {
     users: Vec<u32>,
 }
 
-/// What was found for one process.
+/// Place of one process's map, and the map if there is one.
 #[derive(Debug)]
 struct Found {
     place: Place,

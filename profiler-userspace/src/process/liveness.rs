@@ -15,7 +15,7 @@ use std::time::Duration;
 /// The inode number of the initial time namespace (`include/linux/proc_ns.h`, `PROC_TIME_INIT_INO`).
 const INITIAL_TIME_NAMESPACE: u64 = 0xefff_fffa;
 
-/// What `/proc/PID/stat` counts time in (`include/asm-generic/param.h`, `USER_HZ`).
+/// Unit of times in `/proc/PID/stat` (`include/asm-generic/param.h`, `USER_HZ`).
 const TICK: Duration = Duration::from_millis(10);
 
 /// Which program runs under each PID.

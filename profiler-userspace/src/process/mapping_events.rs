@@ -40,7 +40,7 @@ pub struct Unopened {
     pub is_new: bool,
 }
 
-/// What to do about a mapping that was reported.
+/// Action to take on a mapping that was reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Todo {
     /// Nothing more.
@@ -51,7 +51,7 @@ pub enum Todo {
     Open(Unopened),
 }
 
-/// What a mapping event says of its process.
+/// Result of adding a mapping event to its process.
 pub(super) enum Reported {
     /// Code that needs nothing more.
     Known,
@@ -170,7 +170,7 @@ fn path(names: &[Box<[u8]>]) -> Option<Option<PathBuf>> {
     Some(Some(PathBuf::from(OsString::from_vec(path))))
 }
 
-/// What to call a file whose names could not be read.
+/// Name of a file whose own names could not be read.
 fn nameless(code: CodeKey) -> PathBuf {
     PathBuf::from(format!("inode:{}", code.inode))
 }

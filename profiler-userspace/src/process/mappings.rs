@@ -1,4 +1,4 @@
-//! What one process has mapped, as read from `/proc/PID/maps` and as the kernel half reported.
+//! Mappings of one process, as read from `/proc/PID/maps` and as reported by the kernel half.
 //!
 //! In: readings and mapping events. Out: what an address lies in. Never reads a file of the process's own.
 
@@ -13,10 +13,10 @@ use std::time::SystemTime;
 /// the rest are unknown, unless mapping events have them; see [`Shortage`].
 const MAX_MAPPINGS: usize = 16 << 10;
 
-/// What an address lies in.
+/// Place of an address: a mapping, and the offset in its backing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// What is mapped there.
+    /// The backing that is mapped there.
     pub backing: BackingId,
     /// For a file, the offset in it; otherwise how far into the mapping.
     pub offset: u64,
@@ -74,13 +74,13 @@ pub struct Process {
     pub(super) looked_at: bool,
     // Oldest first. Empty if it had ended before the first could be read.
     pub(super) readings: Vec<Reading>,
-    // What the kernel half reported: files, and memory of which a reading may say more.
+    // Mappings reported by the kernel half: files, and memory of which a reading may say more.
     pub(super) reported: ReportedMappings,
     pub(super) reported_memory: ReportedMappings,
 }
 
 impl Process {
-    /// What an address lies in, if that is known.
+    /// The place of an address, if it is known.
     pub fn place(&self, address: u64) -> Option<Place> {
         let read = || {
             self.readings.iter().find_map(|reading| {
@@ -94,7 +94,7 @@ impl Process {
             .or_else(|| self.reported_memory.place(address))
     }
 
-    /// What the process maps as code and where, by the last reading.
+    /// Mappings of code, by the last reading: backings and their addresses.
     pub fn code(&self) -> impl Iterator<Item = (BackingId, Range<u64>)> {
         let last = self.readings.last();
         let mappings = last.map(|reading| &*reading.mappings).unwrap_or_default();
@@ -188,7 +188,7 @@ impl ReportedMappings {
         self.layers.push(vec![mapping]);
     }
 
-    /// What an address lay in first.
+    /// The place of an address in the first mapping that was reported there.
     pub(super) fn place(&self, address: u64) -> Option<Place> {
         let mut layers = self.layers.iter();
         let mapping = layers.find_map(|layer| find(layer, address))?;

@@ -108,7 +108,7 @@ pub(super) fn shared_memory(owner: &Owner, liveness: &Liveness) -> Option<Regula
     is_current.then(|| held(owner)).flatten()
 }
 
-/// What the kernel holds for a mapping.
+/// The file that the kernel holds for a mapping.
 fn held(owner: &Owner) -> Option<RegularFile> {
     let Range { start, end } = owner.mapping;
     let tgid = owner.process_key.tgid;

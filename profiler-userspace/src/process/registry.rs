@@ -24,12 +24,12 @@ use std::io::{self, ErrorKind};
 /// The most readings kept of one process; see [`Processes::refresh`].
 const MAX_READINGS: usize = 8;
 
-/// What reading a process showed.
+/// Result of reading a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
     /// Nothing: it has ended, or runs another program.
     Gone,
-    /// What was known.
+    /// Nothing new.
     Same,
     /// More than was known.
     Changed,
@@ -44,7 +44,7 @@ pub struct Processes {
     jit_maps: JitMaps,
     functions: Functions,
     pub(super) open_files: OpenFiles,
-    // What the kernel half knows the vDSO by.
+    // Key by which the kernel half knows the vDSO.
     vdso: Option<CodeKey>,
     refused: usize,
     shortage: Shortage,
@@ -180,7 +180,7 @@ impl Processes {
         self.known.get(&process_key)
     }
 
-    /// What a [`Place`] of these processes lies in.
+    /// The backing of a [`Place`] of these processes.
     pub fn backing(&self, id: BackingId) -> &Backing {
         self.backings.get(id)
     }
@@ -282,7 +282,7 @@ impl Processes {
         self.functions.add(event, function);
     }
 
-    /// What the two words of an interpreter's frame stand for, if that was reported.
+    /// The function that the two words of an interpreter's frame stand for, if it was reported.
     pub fn function(
         &self,
         process_key: ProcessKey,
@@ -297,7 +297,7 @@ impl Processes {
         Runtime::of(self.get(process_key)?, &self.backings)
     }
 
-    /// What was left out, because there was no room for it.
+    /// Amounts left out, because there was no room for them.
     pub fn shortage(&self) -> Shortage {
         Shortage {
             files: self.open_files.turned_away(),

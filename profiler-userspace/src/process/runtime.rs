@@ -61,7 +61,7 @@ impl Runtime {
             .find_map(|(sign, runtime)| is_there(sign).then_some(*runtime))
     }
 
-    /// What a process seems to be.
+    /// The runtime that a process seems to be.
     pub(super) fn of(process: &Process, backings: &Backings) -> Option<Self> {
         let read = process.readings.iter();
         let mappings = read

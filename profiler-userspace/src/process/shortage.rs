@@ -1,11 +1,11 @@
-//! What was left out, because there was no room for it.
+//! Amounts left out, because there was no room for them.
 //!
 //! In: the limit on open files of this process, which keeps the files of others open. Out: how many may be kept,
 //! and [`Shortage`]: how many were not, and what else exceeded a limit.
 
 use rustix::process::{Resource, getrlimit};
 
-/// What of the processes exceeded a limit. The report says so.
+/// Amounts of process data that exceeded a limit. The report says so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shortage {
     /// Mapped files that were not kept open. They have names if they are still there at the end.
