@@ -1,4 +1,4 @@
-//! What is kept of windows: all of them, those of late, or the last.
+//! Accumulated windows: all of them, those of late, or the last.
 //!
 //! In: the profile of each window, once before all of its names are known and once with them. Out: [`Calls`]. A window
 //! whose names come late counts at once, under what its code is called until then, and no window counts twice.
@@ -8,7 +8,7 @@ use crate::profile::{Profile, Unit};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// What becomes of a window when the next one comes.
+/// Fate of a window when the next one comes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Keeping {
     /// It is kept.
@@ -20,7 +20,7 @@ pub(super) enum Keeping {
     Last,
 }
 
-/// What is left of a weight that fades, with each window.
+/// Factor of a weight that fades, with each window.
 const FADE: f64 = 7.0 / 8.0;
 
 impl Keeping {

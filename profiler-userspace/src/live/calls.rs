@@ -1,4 +1,4 @@
-//! What was counted since the live view began, as one tree of calls for each owner.
+//! Trees of calls since the live view began, one for each owner.
 //!
 //! In: profiles of windows, as outputs show them. Out: nodes with what was counted at each, while running and while waiting.
 //! Memory is bounded: owners beyond a number are told apart by name alone, and where there are too many nodes, the lightest
@@ -27,7 +27,7 @@ const MOST_NEW_OWNERS: usize = 32;
 /// The mark that stands for stacks that are too rare to be kept.
 pub(super) const JOINED: &str = "[rare stacks]";
 
-/// Whom a tree belongs to.
+/// Owner of a tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Owner {
     /// The name of the process, or of the thread.
@@ -62,7 +62,7 @@ impl Owner {
     }
 }
 
-/// What a frame is called.
+/// Name of a frame.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Name {
     /// As readers see it; nothing in it would be obeyed by a terminal.
@@ -79,13 +79,13 @@ pub(super) struct Place {
     pub(super) mapping: Option<u32>,
     /// The line, from 1; 0 where it is not known.
     pub(super) line: u32,
-    /// What it is.
+    /// Kind of the frame.
     pub(super) kind: FrameKind,
     /// How it reads: an index into [`Calls::names`]. All else decides this.
     pub(super) name: u32,
 }
 
-/// What a node stands for.
+/// Meaning of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum What {
     /// All that an owner did: an index into [`Calls::owners`].
@@ -94,7 +94,7 @@ pub(super) enum What {
     Place(Place),
 }
 
-/// What was counted. Not whole numbers, because what fades does so by parts.
+/// Sums of a node. Not whole numbers, because fading takes parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Sums {
     /// Weights of threads that ran, and of those that did not.
@@ -119,17 +119,17 @@ impl Sums {
 /// A node of a tree.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
-    /// Who called it, which always has a lower index; none of owners.
+    /// The caller's node, which always has a lower index; none of owners.
     pub(super) parent: Option<u32>,
     pub(super) what: What,
-    /// What was counted here, and not in what it called.
+    /// Sums of this node alone, without callees.
     pub(super) own: Sums,
 }
 
 /// Trees of calls, with all that they refer to.
 #[derive(Clone, Debug)]
 pub(super) struct Calls {
-    /// What the weights count.
+    /// Unit of the weights.
     pub(super) unit: Unit,
     pub(super) functions: IndexSet<Function>,
     pub(super) mappings: IndexSet<Mapping>,

@@ -162,7 +162,7 @@ impl Painter<'_> {
         };
         let is_below = top.state.zoom != node && top.shape.is_above(top.state.zoom, node);
         let style = match is_below && node != ROOT {
-            // What is zoomed to was called by these.
+            // Nodes below the zoomed one are its callers.
             true => style.add_modifier(Modifier::DIM),
             false => style,
         };

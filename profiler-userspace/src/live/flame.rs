@@ -8,7 +8,7 @@
 use super::shape::{ROOT, Shape};
 use std::ops::Range;
 
-/// What stands on a span.
+/// Content of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Filling {
     /// A node of the shape.
@@ -47,7 +47,7 @@ struct Scale {
 
 impl Scale {
     fn edge(self, at: f64) -> u32 {
-        // What rounding of sums of parts lost must not move an edge by a unit.
+        // Rounding errors of sums of parts must not move an edge by a unit.
         let units = at / self.total * f64::from(self.units) + 1e-6;
         (units as u32).min(self.units)
     }
@@ -91,8 +91,8 @@ pub(super) fn rows(shape: &Shape, zoom: u32, columns: u16, cell: u32) -> Vec<Row
     rows
 }
 
-/// What stands above the nodes of a level, which begin at these weights; and the next level. What narrow nodes called is a
-/// part of that level, and is joined there.
+/// The pieces above the nodes of a level, which begin at these weights; and the next level. Callees
+/// of narrow nodes are a part of that level, and are joined there.
 fn children(shape: &Shape, level: &[(u32, f64)], scale: Scale) -> (Vec<Piece>, Vec<(u32, f64)>) {
     let mut pieces: Vec<Piece> = Vec::new();
     let mut next = Vec::new();

@@ -13,11 +13,11 @@ use foldhash::HashMap;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct FunctionRow {
     pub(super) name: Name,
-    /// What it lies in; empty if that is not known.
+    /// The module that it lies in; empty if that is not known.
     pub(super) module: String,
-    /// What was counted in it alone.
+    /// Its own weight, without callees.
     pub(super) own: f64,
-    /// What was counted in it and what it called.
+    /// Its weight with all that it called.
     pub(super) total: f64,
 }
 

@@ -1,4 +1,4 @@
-//! What keys there are, and what colours mean.
+//! Help: the keys, and the meaning of the colours.
 
 use super::calls::Name;
 use super::canvas::Canvas;

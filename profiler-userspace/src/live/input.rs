@@ -1,4 +1,4 @@
-//! What comes from the terminal.
+//! Events of the terminal.
 //!
 //! In: keys, clicks, another size. Out: the live view as it is then, and what is left to be done outside of it.
 

@@ -1,4 +1,4 @@
-//! What keys do.
+//! Actions of the keys.
 //!
 //! In: a key and the live view. Out: the view as it is then, and what is left to be done outside of it.
 

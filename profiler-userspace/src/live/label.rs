@@ -16,7 +16,7 @@ pub(super) fn fit(name: &str, columns: usize, cut: &str) -> String {
         return String::new();
     }
     let room = columns - cut.width();
-    // What a function is called stands at the end, and that is most of what readers look for.
+    // The function's own name stands at the end, and readers mostly look for that.
     let front = room * 2 / 5;
     let mut label = take(name.chars(), front);
     label.push_str(cut);

@@ -1,4 +1,4 @@
-//! What holds for any calls, whatever is asked for.
+//! Laws that hold for any calls, whatever is asked for.
 
 use super::calls::Calls;
 use super::flame::{Filling, rows};
@@ -86,7 +86,8 @@ proptest! {
             prop_assert!(row.iter().all(|span| !span.range.is_empty() && span.range.end <= units));
             prop_assert!(row.is_sorted_by(|one, next| one.range.end <= next.range.start));
             for span in row {
-                // What is rounded is the edges, so a frame is at most a unit wider or narrower than it should be.
+                // Rounding is at the edges, so a frame is at most a unit wider or narrower than it
+                // should be.
                 if let Filling::Node(node) = span.filling {
                     let exact = shape.node(node).weight() / shape.total() * f64::from(units);
                     let width = f64::from(span.range.end - span.range.start);

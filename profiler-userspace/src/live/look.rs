@@ -1,4 +1,4 @@
-//! What a terminal can show, and how frames look on it.
+//! Abilities of the terminal, and the look of frames on it.
 //!
 //! In: the environment's variables, a frame's kind and name. Out: styles of cells. Kinds are told by hue, names by shades
 //! of it; without colours by what stands between frames.
@@ -21,7 +21,7 @@ pub enum Colors {
     True,
 }
 
-/// What a terminal can show.
+/// Abilities of the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
     /// Which colours.
@@ -31,7 +31,7 @@ pub struct Look {
 }
 
 impl Look {
-    /// What the environment says of the terminal.
+    /// The terminal's abilities, by the environment.
     pub fn detect(variable: impl Fn(&str) -> Option<String>) -> Self {
         let of = |name: &str| variable(name).filter(|value| !value.is_empty());
         let term = of("TERM").unwrap_or_default();
@@ -55,7 +55,7 @@ impl Look {
         }
     }
 
-    /// What stands for what was cut out of a name.
+    /// Mark of a part that was cut out of a name.
     pub(super) fn cut(self) -> &'static str {
         if self.unicode { "…" } else { ".." }
     }
@@ -98,7 +98,7 @@ impl Look {
         }
     }
 
-    /// What is selected.
+    /// Style of the selected row or frame.
     pub(super) fn selected(self) -> Style {
         match self.colors {
             Colors::None => Style::new().add_modifier(Modifier::REVERSED | Modifier::BOLD),
@@ -109,7 +109,7 @@ impl Look {
         }
     }
 
-    /// What was searched for.
+    /// Style of matches of a search.
     pub(super) fn matching(self) -> Style {
         match self.colors {
             Colors::None => Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED),
@@ -129,7 +129,7 @@ impl Look {
         }
     }
 
-    /// What must not be overlooked.
+    /// Style of warnings.
     pub(super) fn warning(self) -> Style {
         match self.colors {
             Colors::None => Style::new().add_modifier(Modifier::BOLD),

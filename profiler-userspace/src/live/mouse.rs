@@ -1,4 +1,4 @@
-//! What the mouse does.
+//! Actions of the mouse.
 //!
 //! In: where it was clicked or turned, and the live view. Out: the view as it is then.
 

@@ -5,7 +5,7 @@
 use super::calls::{Calls, Owner, What};
 use super::shape::Time;
 
-/// What was counted of an owner.
+/// Weights of an owner, while it ran and while it did not.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ProcessRow {
     pub(super) owner: Owner,
@@ -13,7 +13,7 @@ pub(super) struct ProcessRow {
 }
 
 impl ProcessRow {
-    /// What was counted in all.
+    /// Its whole weight.
     pub(super) fn weight(&self) -> f64 {
         self.time[0] + self.time[1]
     }

@@ -1,4 +1,4 @@
-//! What is on the screen as a profile, for every format.
+//! The content of the screen as a profile, for every format.
 //!
 //! In: the calls, what of them is wanted, and the names that lead to what is zoomed to. Out: a profile of the stacks through
 //! there, with files and modules as they were recorded.
@@ -131,7 +131,7 @@ impl<'a> Saving<'a> {
     }
 
     fn stack_of(&mut self, places: &[Place]) -> Option<NormalizedStackIndex> {
-        // What was compiled into a function stands behind it.
+        // Inlined functions stand behind the function that they were compiled into.
         let is_next = |_: &Place, next: &Place| next.kind == FrameKind::Inlined;
         let mut locations: Vec<LocationIndex> = (places.chunk_by(is_next))
             .map(|places| self.location(places))

@@ -59,7 +59,7 @@ fn body(top: &Top, canvas: &mut Canvas<'_>) {
     }
 }
 
-/// What is recorded, how much, and what was lost.
+/// Header: the title, and how much was recorded and lost.
 fn header(top: &Top, canvas: &mut Canvas<'_>) {
     let (style, columns) = (canvas.look.bar(), usize::from(canvas.columns));
     let channel = &top.channels[top.state.channel];
@@ -110,7 +110,7 @@ fn take_end(text: &str, columns: usize, cut: &str) -> String {
     }
 }
 
-/// What of the event is shown is of the same event.
+/// Counts of the event that is shown: recorded, filtered, lost.
 fn counts(top: &Top) -> [u64; 3] {
     let counts = top.status.counts.get(top.state.channel);
     counts.copied().unwrap_or_default()
@@ -136,7 +136,7 @@ fn seconds(elapsed: Duration) -> String {
     }
 }
 
-/// What is not shown as usual.
+/// Filters and other settings that are not the usual ones.
 fn filters(top: &Top) -> Vec<String> {
     let wanted = &top.state.wanted;
     let mut filters = Vec::new();
@@ -158,7 +158,7 @@ fn filters(top: &Top) -> Vec<String> {
     filters
 }
 
-/// What is selected, what is typed, or what came of it.
+/// The selected name, the text being typed, or the result of the last key.
 fn footer(top: &Top, canvas: &mut Canvas<'_>) {
     let (row, style) = (top.rows - 1, canvas.look.bar());
     let columns = usize::from(canvas.columns);

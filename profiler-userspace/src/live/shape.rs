@@ -34,7 +34,7 @@ pub(super) enum Grouping {
     Nothing,
 }
 
-/// What of the calls is wanted.
+/// Selection and grouping of the calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
     pub(super) time: Time,
@@ -66,9 +66,9 @@ pub(super) struct ShapeNode {
     pub(super) name: u32,
     /// The node below; the root is its own.
     pub(super) parent: u32,
-    /// What was counted here and above, of threads that ran, and of those that did not.
+    /// Weight of this node and all above, of threads that ran, and of those that did not.
     pub(super) total: [f64; 2],
-    /// What was counted here alone.
+    /// Weight of this node alone.
     pub(super) own: f64,
     /// The same in firings.
     pub(super) own_count: f64,
@@ -81,7 +81,7 @@ pub(super) struct ShapeNode {
 }
 
 impl ShapeNode {
-    /// What was counted here and above.
+    /// Weight of this node and all above.
     pub(super) fn weight(&self) -> f64 {
         self.total[0] + self.total[1]
     }
@@ -97,7 +97,7 @@ pub(super) struct Shape {
 /// The node that all others stand on.
 pub(super) const ROOT: u32 = 0;
 
-/// What it is called.
+/// Its name.
 const ALL: &str = "all";
 
 impl Shape {
@@ -116,12 +116,12 @@ impl Shape {
         &self.nodes[index as usize]
     }
 
-    /// What a node is called.
+    /// Name of a node.
     pub(super) fn name(&self, index: u32) -> &Name {
         &self.names[self.node(index).name as usize]
     }
 
-    /// What was counted in all.
+    /// The whole weight.
     pub(super) fn total(&self) -> f64 {
         self.node(ROOT).weight()
     }
@@ -230,7 +230,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// What was counted at a node, of the time that is wanted.
+    /// Weights and firings of a node, of the time that is wanted.
     fn own(&self, node: usize) -> ([f64; 2], f64) {
         let own = &self.calls.nodes[node].own;
         let of = |sums: &[f64; 2]| match self.wanted.time {

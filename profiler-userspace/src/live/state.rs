@@ -1,4 +1,4 @@
-//! What the reader of the live view has asked for.
+//! Settings of the live view that its reader made.
 //!
 //! In: nothing. Out: plain values, which [`super::keys`] changes and [`super::screen`] shows.
 
@@ -8,7 +8,7 @@ use super::shape::{ROOT, Wanted};
 use crate::profile::select::Pattern;
 use std::collections::HashSet;
 
-/// What fills the screen.
+/// View that fills the screen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum View {
     #[default]
@@ -22,7 +22,7 @@ impl View {
     /// In the order of their keys.
     pub(super) const ALL: [Self; 4] = [Self::Flame, Self::Functions, Self::Tree, Self::Processes];
 
-    /// What the header calls it.
+    /// Its name in the header.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Flame => "flame graph",
@@ -40,10 +40,10 @@ impl View {
     }
 }
 
-/// What is being typed at the bottom of the screen.
+/// Text being typed at the bottom of the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Prompt {
-    /// What to search for.
+    /// A pattern to search for.
     Search(String),
     /// Where to save.
     Save(String),
@@ -72,7 +72,7 @@ pub(super) struct State {
     pub(super) frozen: bool,
     pub(super) help: bool,
     pub(super) prompt: Option<Prompt>,
-    /// What was searched for last.
+    /// The last pattern that was searched for.
     pub(super) search: Option<Pattern>,
     /// Why what is being typed is no pattern.
     pub(super) search_error: Option<String>,
@@ -86,7 +86,7 @@ pub(super) struct State {
     pub(super) scrolled: [usize; View::ALL.len()],
     /// Nodes of the tree that are open, or closed, otherwise than is usual.
     pub(super) turned: HashSet<Vec<Name>>,
-    /// What came of the last key.
+    /// Result of the last key.
     pub(super) message: Option<String>,
     pub(super) click: Option<Click>,
 }

@@ -23,7 +23,7 @@ use std::time::Duration;
 /// Where terminals are, whatever stdin and stdout are.
 const TTY: &str = "/dev/tty";
 
-/// What threads are called that find names: they go on after a panic, which broken files may cause.
+/// Name of the threads that find names: they go on after a panic, which broken files may cause.
 pub const NAMING_THREAD: &str = "naming";
 
 /// A screen, or most of one, is written at once.
@@ -127,7 +127,7 @@ fn give_back() {
     }
 }
 
-/// What a panic says is seen on the terminal as it was.
+/// Gives the terminal back before a panic prints its message, so that it is seen.
 fn give_back_on_panic() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -143,7 +143,7 @@ fn give_back_on_panic() {
     });
 }
 
-/// What is typed, clicked and resized, read by a thread of its own until this is dropped.
+/// Keys, clicks and resizes, read by a thread of its own until this is dropped.
 pub struct Input {
     is_wanted: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,

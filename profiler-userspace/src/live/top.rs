@@ -24,11 +24,11 @@ const MOST_LINES: usize = 20_000;
 /// One event of a recording.
 #[derive(Clone, Debug)]
 pub struct Channel {
-    /// What it is called where there are several.
+    /// Its name where there are several.
     pub name: String,
-    /// What is recorded, and how.
+    /// Title: the subject of the recording, and its settings.
     pub title: String,
-    /// What its weights count.
+    /// Unit of its weights.
     pub unit: Unit,
     /// The colours of its frames.
     pub palette: Palette,
@@ -43,7 +43,7 @@ pub struct Update {
     pub number: u64,
     /// Whether it will not come again with better names.
     pub is_final: bool,
-    /// What each event brought.
+    /// The profile of each event.
     pub profiles: Vec<Profile>,
 }
 
@@ -54,15 +54,15 @@ pub struct Status {
     pub elapsed: Duration,
     /// Of each event how many firings were recorded, were not wanted, and were lost.
     pub counts: Vec<[u64; 3]>,
-    /// What share of one CPU all this takes, in this process and in the kernel.
+    /// Share of one CPU that the profiler takes, in this process and in the kernel.
     pub cost: f64,
     /// Of how many files names are still being looked for.
     pub naming: usize,
-    /// What else there is to say.
+    /// Anything else to tell the reader.
     pub remark: Option<String>,
 }
 
-/// What is to be done.
+/// Action to take after an event of the terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// The screen may have changed.
@@ -73,7 +73,7 @@ pub enum Action {
     Suspend,
     /// The screen is to be drawn from nothing.
     Redraw,
-    /// What is seen is to be written to a file.
+    /// The view is to be written to a file.
     Save(PathBuf),
 }
 
@@ -88,7 +88,7 @@ pub struct Top {
     pub(super) columns: u16,
     pub(super) rows: u16,
     accumulated: Vec<Accumulated>,
-    /// What is shown instead of what comes.
+    /// The calls that are shown instead of later ones.
     frozen: Option<Calls>,
     pub(super) shape: Shape,
     /// Only where they are shown.
@@ -170,7 +170,7 @@ impl Top {
         self.state.message = Some(message);
     }
 
-    /// What is seen, as a profile.
+    /// The view as a profile.
     pub fn profile(&self) -> Profile {
         let window = Window {
             start: Duration::ZERO,
@@ -184,7 +184,7 @@ impl Top {
         }
     }
 
-    /// What the event is called that is shown.
+    /// Title of the event that is shown.
     pub fn title(&self) -> String {
         let channel = &self.channels[self.state.channel];
         format!("{}, seen live", channel.title)
