@@ -92,7 +92,7 @@ pub struct SymbolTable {
     pub names: Range<u64>,
 }
 
-/// What an ELF file says about itself.
+/// Layout, segments, build ID, symbol tables and code of an ELF file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Elf {
     /// Its word size and byte order.

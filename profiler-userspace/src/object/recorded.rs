@@ -8,7 +8,7 @@ use super::{BuildId, Elf, RegularFile, Segments};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// What identifies the recorded object.
+/// Proof that a file is the recorded object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Proof {
     /// Its build ID; if there is one, nothing else is compared.

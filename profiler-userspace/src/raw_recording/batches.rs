@@ -39,7 +39,7 @@ pub(super) struct Batches<'a, 'o> {
     stacks: Vec<u32>,
     // The number of the first stack that this raw recording adds.
     first: u32,
-    // What the next entries of this batch are relative to.
+    // Values that the next entries of this batch are relative to.
     last: Last,
 }
 
@@ -317,7 +317,7 @@ impl<'a, 'o> Batches<'a, 'o> {
         let key = match self.raw_recording.normalized.location_at(index) {
             Location::At { object, offset } => (LOCATION_OBJECT + self.object(object)?, offset),
             Location::Named(name) => (LOCATION_NAMED, u64::from(self.name(name)?)),
-            // What the kernel calls its addresses is known to that kernel alone.
+            // Kernel addresses have a meaning in that kernel alone.
             Location::Kernel(_) | Location::Unknown => (LOCATION_UNKNOWN, 0),
         };
         let number = match self.known.locations.get(&key) {

@@ -8,10 +8,10 @@ pub(super) enum Stop {
     Nonsense(&'static str),
 }
 
-/// What may still be taken into memory, in bytes by a rough estimate.
+/// Memory that a file's contents may still take, in bytes by a rough estimate.
 pub(super) struct Budget {
     left: u64,
-    // What the numbers took that a file may begin anew.
+    // Bytes spent on values that have a number; a file may begin its numbers anew.
     numbers: u64,
 }
 

@@ -8,7 +8,8 @@ use std::collections::HashMap;
 /// How many callees of a location are known at most. Few places call more, and none becomes costly.
 const MOST: usize = 64;
 
-/// What has followed each location, by their numbers, the latest first; none stands for what comes before the root.
+/// Callees of each location, by their numbers, the latest first. None stands for the caller of the
+/// root.
 #[derive(Debug, Default)]
 pub(super) struct Callees(HashMap<Option<u32>, Vec<u32>>);
 
@@ -35,7 +36,7 @@ impl Callees {
         BYTES * self.0.len()
     }
 
-    /// What stood there, which is the latest from now on.
+    /// The callee at a place, which is the latest from now on.
     pub(super) fn at(&mut self, caller: Option<u32>, place: usize) -> Option<u32> {
         let callees = self.0.get_mut(&caller)?;
         let callees = callees.get_mut(..=place)?;

@@ -1,4 +1,4 @@
-//! What has been written of a raw recording, by value: so that what is there is not written again.
+//! Values that a raw recording already holds, so that none is written twice.
 
 use super::callees::Callees;
 use crate::object::RecordedObject;
@@ -75,7 +75,7 @@ impl Tree {
     }
 }
 
-/// What one kind of thing is numbered by: from 0 on, in the order in which they came.
+/// Numbers of the values of one kind: from 0 on, in the order in which they came.
 #[derive(Debug)]
 pub(super) struct Numbers<T>(HashMap<T, u32>);
 

@@ -34,21 +34,21 @@ use std::io;
 use std::ops::Range;
 use std::time::SystemTime;
 
-/// What names of raw recordings end in, without the dot.
+/// Extension of the names of raw recordings, without the dot.
 pub const EXTENSION: &str = "fbpf";
 
-/// What is known of a recording beside its samples.
+/// Facts about a recording beside its samples.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// Who wrote the file.
+    /// The program that wrote the file.
     pub writer: String,
     /// The title that its graph would have.
     pub title: String,
-    /// What one firing is called.
+    /// Name of one firing.
     pub noun: String,
     /// The event that was sampled.
     pub event: String,
-    /// What weights count.
+    /// Unit of the weights.
     pub unit: Unit,
     /// The machine's name.
     pub host: String,
@@ -60,7 +60,7 @@ pub struct Facts {
     pub started: SystemTime,
     /// How much time of a CPU a sample stands for, in nanoseconds; none if it does not stand for time.
     pub period_ns: Option<u64>,
-    /// What threads did whose stacks these are.
+    /// Activity of the threads whose stacks these are.
     pub activity: Activity,
     /// How waits are to be shown; none where there are none.
     pub off_cpu: Option<OffCpuView>,
@@ -73,10 +73,10 @@ pub struct RawRecording {
     pub facts: Facts,
     /// Its samples. The kernel's locations have names.
     pub normalized: NormalizedProfile,
-    /// What locations lie in, by their objects' numbers.
+    /// Objects that locations lie in, by number.
     pub objects: Vec<RecordedObject>,
-    /// What the recording said at its end: the balance, but for what naming objects adds to it. None in
-    /// a file that ends early.
+    /// Summary from the end of the recording: the balance, but for what naming objects adds to it.
+    /// None in a file that ends early.
     pub closing: Option<String>,
 }
 
@@ -103,7 +103,7 @@ pub enum Error {
     Nonsense {
         /// The section's number.
         section: u64,
-        /// What is wrong.
+        /// The problem.
         what: &'static str,
     },
     /// It has other windows than were asked for.

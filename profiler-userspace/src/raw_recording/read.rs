@@ -42,10 +42,10 @@ pub enum Missing {
     TooLarge,
 }
 
-/// What was read.
+/// Result of reading a file.
 #[derive(Clone, Debug)]
 pub struct Read {
-    /// What is whole.
+    /// The part that is whole.
     pub raw_recording: RawRecording,
     /// Why that is not all, if it is not.
     pub missing: Option<Missing>,
@@ -139,7 +139,7 @@ impl Far {
     }
 }
 
-/// What was read so far.
+/// State of reading a file.
 struct Reading<'w> {
     head: Option<Head>,
     windows: Seen<'w>,
@@ -167,7 +167,7 @@ fn nonsense(section: u64, what: &'static str) -> Error {
     Error::Nonsense { section, what }
 }
 
-/// What a message says, of the section that has this number.
+/// Decodes a message of the section that has this number.
 fn decode<T: prost::Message + Default>(number: u64, message: &[u8]) -> Result<T, End> {
     T::decode(message).map_err(|_| {
         End::Error(nonsense(

@@ -35,7 +35,7 @@ const PRESET: u32 = 4;
 /// Kind, packed length, unpacked length, checksum.
 const HEADER_BYTES: usize = 1 + 4 + 4 + 4;
 
-/// What a section holds.
+/// Kind of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// [`super::wire::Head`], first.
@@ -48,7 +48,7 @@ pub(super) enum Kind {
     Window = 4,
 }
 
-/// What there is at a place in a file.
+/// Result of reading at a place in a file.
 pub(super) enum Found {
     /// A whole section.
     Section(Section),

@@ -1,4 +1,5 @@
-//! What a raw recording refers to by number: names, places in code, stacks, threads, and who woke them.
+//! Tables of a raw recording, whose entries are referred to by number: names, places in code,
+//! stacks, threads, and wakers.
 //!
 //! In: batches, one after the other, and how much memory there is. Out: tables of what the numbers stand for, each of which is
 //! checked, so that those in the tables lead somewhere. A file may have far more than what is wanted of it, and may begin
@@ -21,7 +22,7 @@ use std::sync::Arc;
 /// No stack is longer: a user stack has 1,024 frames, a kernel stack 127.
 const MOST_FRAMES: usize = 4096;
 
-/// What the numbers stand for.
+/// Entries by number.
 #[derive(Default)]
 pub(super) struct Tables {
     /// Indices of objects, which are in the profile at once: there are few.
@@ -39,7 +40,7 @@ pub(super) struct Tables {
     next_location: u32,
 }
 
-/// What a function is called, and the profile's own for it, once there is one.
+/// Name of a function, and the profile's own location for it, once there is one.
 pub(super) struct NameEntry {
     pub(super) function: NamedFunction,
     pub(super) normalized: Option<Location>,
@@ -60,7 +61,7 @@ pub(super) enum Place {
     At { object: ObjectIndex, offset: u64 },
 }
 
-/// Who woke a thread, by the numbers of stacks, one more, and zero for none.
+/// Waker of a thread, by the numbers of stacks, one more, and zero for none.
 #[derive(Clone, Copy)]
 pub(super) struct WakerEntry {
     pub(super) label: Label,

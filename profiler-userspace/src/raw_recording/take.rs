@@ -1,4 +1,4 @@
-//! What is taken from the batches of a raw recording.
+//! Samples taken from the batches of a raw recording.
 //!
 //! In: batches, one after the other, and how much memory there is. Out: a [`NormalizedProfile`] of those samples that are wanted,
 //! and its objects, or why a batch cannot be taken. Every number is checked; a budget is spent before much memory is.
@@ -18,7 +18,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 
-/// What was taken from the batches so far.
+/// Samples taken from the batches so far, with all that they refer to.
 pub(super) struct Taken {
     budget: Budget,
     tables: Tables,
@@ -208,7 +208,7 @@ impl Taken {
     fn sample(&mut self, key: NormalizedKey, sums: Sums) -> Result<(), Stop> {
         let before = self.normalized.samples().len();
         self.normalized.add(key, sums);
-        // What several windows have takes no more than what one has.
+        // Samples of several windows with the same key take no more memory than one.
         if self.normalized.samples().len() == before {
             return Ok(());
         }

@@ -24,7 +24,7 @@ pub struct Windows {
     pub lost: u64,
     /// In how many of them any was.
     pub lost_in: usize,
-    /// What the last of them said at its end; empty where it says nothing.
+    /// Summary from the end of the last of them; empty where there is none.
     pub closing: String,
     /// Whether it was recorded window by window.
     pub is_continuous: bool,
@@ -35,11 +35,11 @@ pub struct Windows {
 pub(super) enum Divided {
     /// They are.
     AsBefore,
-    /// What was taken of two neighbours is to be put together.
+    /// Samples of two neighbours are to be put together.
     Less,
 }
 
-/// What was seen of windows so far.
+/// Windows seen so far.
 pub(super) struct Seen<'a> {
     wanted: Wanted<'a>,
     all: usize,

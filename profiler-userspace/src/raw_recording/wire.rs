@@ -34,7 +34,7 @@ pub(super) struct Head {
     /// Whether it was recorded window by window, each of which says what was lost in it.
     #[prost(bool, tag = "13")]
     pub(super) windows: bool,
-    /// What threads did whose stacks these are.
+    /// Activity of the threads whose stacks these are.
     #[prost(uint32, tag = "14")]
     pub(super) activity: u32,
     /// 0 if a sample stands for no time.
@@ -185,15 +185,16 @@ pub(super) struct Window {
     pub(super) busy_ns: u64,
 }
 
-/// What a [`Batch`]'s `location_kinds` say, other than an object's number behind these.
+/// Kinds of a [`Batch`]'s `location_kinds`; behind these are objects' numbers. This one: no
+/// location is known.
 pub(super) const LOCATION_UNKNOWN: u32 = 0;
 /// The value is a name's number.
 pub(super) const LOCATION_NAMED: u32 = 1;
 /// The value is an offset into the object whose number is the kind less this.
 pub(super) const LOCATION_OBJECT: u32 = 2;
 
-/// What a [`Batch`]'s `stack_steps` say, other than the place among the callees of the location before, behind these: it is the
-/// first location that no stack had before.
+/// Steps of a [`Batch`]'s `stack_steps`; behind these are places among the callees of the location
+/// before. This one: the first location that no stack had before.
 pub(super) const STEP_NEW: u32 = 0;
 /// It is the next one of `stack_locations`.
 pub(super) const STEP_NEXT: u32 = 1;

@@ -214,7 +214,7 @@ fn by_bases(normalized: &NormalizedProfile, bases: &[Option<u32>]) -> Vec<Normal
     order.into_iter().map(NormalizedStackIndex).collect()
 }
 
-/// What is known of a raw recording before anything is recorded.
+/// Facts of a raw recording that are known before anything is recorded.
 fn head(facts: &Facts) -> Head {
     let (unit, event) = match &facts.unit {
         Unit::Samples => (0, &facts.event),

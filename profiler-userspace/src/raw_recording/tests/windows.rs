@@ -250,7 +250,7 @@ fn unwanted_windows_leave_memory_for_wanted_ones() {
     }
     let limited = within(0..60, 1 << 20);
     assert_eq!(limited.missing, Some(Missing::TooLarge));
-    // What was not taken is counted, be it in windows of which nothing was.
+    // Firings that were not taken are counted, even those of windows that were left out whole.
     let all = windows.iter().map(|window| window.normalized.total_count());
     assert_eq!(limited.recorded, all.sum::<u64>());
     assert!((1..limited.recorded).contains(&limited.raw_recording.normalized.total_count()));
