@@ -1,4 +1,4 @@
-//! What was recorded, lost and left out.
+//! The balance of a recording: firings recorded, lost and left out.
 //!
 //! In: counters and what was counted of the stacks. Out: a [`Summary`], for stderr and for the outputs that can carry it.
 
@@ -22,26 +22,26 @@ pub(crate) fn extent(normalized: &NormalizedProfile, processes: usize) -> String
 
 /// All that a recording, or a window of it, can say of what was sampled.
 pub(crate) struct Balance<'a> {
-    /// What was sampled, as in a title.
+    /// Subject of the samples, as in a title.
     pub(crate) subject: &'a str,
-    /// What one firing is called.
+    /// Name of one firing.
     pub(crate) noun: &'a str,
     /// Whether weights are time, in nanoseconds.
     pub(crate) is_time: bool,
     /// The kernel half's counters.
     pub(crate) counters: &'a Counters,
-    /// What they spread over.
+    /// Numbers of the stacks and processes that they spread over, as text.
     pub(crate) extent: &'a str,
-    /// What was counted of the stacks.
+    /// Counts of the stacks.
     pub(crate) stacks: &'a StackCounts,
     /// Whether idle CPUs could have been recorded, had it been asked for.
     pub(crate) idle_is_offered: bool,
-    /// What else there is to say.
+    /// Other findings.
     pub(crate) remarks: &'a [Finding],
 }
 
 impl Balance<'_> {
-    /// What was recorded, lost and left out: the part that belongs into outputs.
+    /// Findings on what was recorded, lost and left out: the part that belongs into outputs.
     pub(crate) fn summary(&self) -> Summary {
         let mut findings = vec![self.recorded()];
         findings.extend(losses::lost(self.counters, self.noun));

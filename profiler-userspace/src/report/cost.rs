@@ -1,4 +1,4 @@
-//! What a recording cost.
+//! Cost of a recording.
 //!
 //! In: the kernel half's counters, and what this process used. Out: a finding.
 
@@ -7,14 +7,14 @@ use super::text::{mebibytes, seconds};
 use profiler_common::abi::{Class, Counter, Counters};
 use std::time::Duration;
 
-/// What the profiler itself used.
+/// CPU time and memory that the profiler itself used.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cost {
     /// CPU time of this process.
     pub(crate) cpu: Duration,
     /// The most memory that was ever resident, in bytes.
     pub(crate) peak_bytes: u64,
-    /// What the BPF maps took, in bytes.
+    /// Memory of the BPF maps, in bytes.
     pub(crate) map_bytes: u64,
 }
 
@@ -28,7 +28,7 @@ impl Cost {
         )
     }
 
-    /// What was used up to now.
+    /// CPU time and memory used up to now.
     pub(crate) fn now(map_bytes: u64) -> Self {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let peak = status.lines().find_map(|line| {
@@ -48,7 +48,7 @@ impl Cost {
     }
 }
 
-/// What it cost, by the counters of all probes.
+/// The finding on the cost, by the counters of all probes.
 pub(crate) fn cost(counters: &[Counters], cost: &Cost) -> Finding {
     // The off-CPU program runs twice for each wait, but once for two if both threads of a switch are targets.
     let runs = |counters: &Counters| match counters.get(Counter::Entered) {

@@ -12,13 +12,13 @@ use std::cmp::Reverse;
 /// So many objects are named, those with the most places first.
 const MOST_OBJECTS: usize = 3;
 
-/// What to say of debug information, of which naming may hold so many bytes.
+/// Findings on debug information, of which naming may hold so many bytes.
 pub(crate) fn on_details(skipped: &SkippedDebugInfo, limit: u64) -> Vec<Finding> {
     let sentences = [on_memory(skipped, limit), on_missing(skipped)];
     sentences.into_iter().flatten().collect()
 }
 
-/// What to say of debug information that took more memory than that.
+/// The finding on debug information that took more memory than that.
 fn on_memory(skipped: &SkippedDebugInfo, limit: u64) -> Option<Finding> {
     let limit = mebibytes(limit);
     if skipped.left.is_empty() {
@@ -52,7 +52,7 @@ fn on_memory(skipped: &SkippedDebugInfo, limit: u64) -> Option<Finding> {
     ))
 }
 
-/// What to say of debug information that the compiler kept apart and that is not there.
+/// The finding on split debug information that is missing.
 fn on_missing(skipped: &SkippedDebugInfo) -> Option<Finding> {
     let all = skipped.missing.iter();
     let (module, (count, such_as)) = all.max_by_key(|(_, (count, _))| *count)?;

@@ -52,7 +52,7 @@ impl Distro {
         }
     }
 
-    /// What brings the symbols of the object at `path`.
+    /// Commands or flags that bring the symbols of the object at `path`.
     pub(crate) fn symbols_of(&self, path: &Path, build_id: Option<&BuildId>) -> String {
         let command = match self.family {
             Some(Family::Debian | Family::Ubuntu) => self.debian(path),
@@ -68,7 +68,7 @@ impl Distro {
         }
     }
 
-    /// What brings the debug information of the kernel of that release.
+    /// The command that installs the debug information of the kernel of that release.
     pub(crate) fn kernel_lines(&self, release: &str) -> Option<String> {
         let release = visible(release);
         match self.family? {
@@ -85,7 +85,7 @@ impl Distro {
         self.servers_asked
     }
 
-    /// What brings symbols whatever the distribution.
+    /// The flag that brings symbols whatever the distribution.
     pub(crate) fn anywhere(&self) -> &'static str {
         match self.servers_asked {
             true => "use --debug-dir DIR with its debug file",

@@ -19,7 +19,7 @@ const MOST_COLUMNS: usize = 110;
 /// One fact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
-    /// What it is about, in a word or two.
+    /// Its subject, in a word or two.
     pub(crate) label: String,
     /// The fact itself: one line, without a full stop.
     pub(crate) text: String,
@@ -40,17 +40,17 @@ impl Finding {
     }
 }
 
-/// What there is to say of a recording, or of one event in it.
+/// Findings on a recording, or on one event in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Summary {
-    /// What was recorded, as in a title.
+    /// Subject of the recording, as in a title.
     pub(crate) title: String,
     pub(crate) findings: Vec<Finding>,
 }
 
 impl Summary {
-    /// What [`lines`](Self::lines) wrote, perhaps into a file that somebody else changed: control characters are made visible.
-    /// A line without a label is a note.
+    /// Parses the output of [`lines`](Self::lines), perhaps from a file that somebody else changed:
+    /// control characters are made visible. A line without a label is a note.
     pub(crate) fn parse(text: &str) -> Self {
         let mut lines = text.lines().map(visible);
         let mut summary = Self {

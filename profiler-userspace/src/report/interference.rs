@@ -1,4 +1,4 @@
-//! What an event was not sampled for, because another event's program was at work.
+//! Time in which an event was not sampled, because another event's program was at work.
 //!
 //! In: the events, and how long the programs of each ran. Out: a sentence for the balance.
 //!
@@ -19,8 +19,8 @@ use std::time::Duration;
 /// part in so many.
 const WORTH_ONE_IN: u32 = 1000;
 
-/// What to say of the event of this number, where looking at others took long. `counters`: of all events; `watched`: for how
-/// long, on how many CPUs.
+/// The finding on the event of this number, where the programs of others took long. `counters`: of
+/// all events; `watched`: for how long, on how many CPUs.
 pub(crate) fn within_others(
     events: &[Event],
     number: usize,
@@ -163,7 +163,7 @@ mod tests {
                 && cycles.contains("up to about 1,500 samples"),
             "{cycles}"
         );
-        // What is counted one by one does not happen in a program.
+        // Events that are counted one by one do not happen in a program.
         assert_eq!((said(&events, 1, 500), said(&events, 2, 500)), (None, None));
         // Less than half of a sample is not worth a sentence.
         assert_eq!(said(&events, 0, 4), None);

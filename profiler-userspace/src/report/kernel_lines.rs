@@ -21,7 +21,7 @@ fn release() -> String {
     machine.release().to_string_lossy().into_owned()
 }
 
-/// What to say of lines of the kernel that are missing.
+/// The finding on missing lines of the kernel.
 pub(crate) fn on_lines(lining: &KernelLining, distro: &Distro) -> Option<Finding> {
     let asked = distro.servers_asked();
     let or_fetch = if asked { "" } else { ", or use --debuginfod" };

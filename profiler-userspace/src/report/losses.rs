@@ -1,4 +1,4 @@
-//! What was lost or left out, and what would have kept it.
+//! Findings on firings that were lost or left out, and on how to keep them.
 //!
 //! In: the kernel half's counters. Out: a finding for each of them that is not zero.
 
@@ -6,7 +6,7 @@ use super::findings::Finding;
 use super::text::{counted, grouped};
 use profiler_common::abi::{Class, Counter, Counters};
 
-/// What was lost; or that nothing was.
+/// Findings on losses, or that there were none.
 pub(super) fn lost(counters: &Counters, noun: &str) -> Vec<Finding> {
     let findings = each_loss(counters, noun);
     if findings.is_empty() {
@@ -15,7 +15,7 @@ pub(super) fn lost(counters: &Counters, noun: &str) -> Vec<Finding> {
     findings
 }
 
-/// What was lost, by cause.
+/// Findings on losses, one for each cause.
 pub(super) fn each_loss(counters: &Counters, noun: &str) -> Vec<Finding> {
     nonzero(counters, Class::Lost)
         .map(|(counter, count)| {
@@ -27,7 +27,7 @@ pub(super) fn each_loss(counters: &Counters, noun: &str) -> Vec<Finding> {
         .collect()
 }
 
-/// What was left out because it was asked for.
+/// The finding on firings that were left out on request.
 pub(super) fn left_out(counters: &Counters, idle_is_offered: bool) -> Option<Finding> {
     let phrases: Vec<String> = nonzero(counters, Class::Filtered)
         .map(|(counter, count)| format!("{} {}", grouped(count), filter(counter, idle_is_offered)))

@@ -1,4 +1,4 @@
-//! What a recording says of itself: facts in, sentences out.
+//! Reports of recordings on themselves: facts in, sentences out.
 //!
 //! In: counters, what names were missing and why, what it cost. Out: text for stderr, and for outputs that can carry it.
 //! Never records, symbolizes or writes a file.

@@ -28,7 +28,7 @@ const MOST_PIDS: usize = 3;
 /// The share of one CPU's time that looking at waits may take before there is something to say of it, in percent.
 const DEAR_PERCENT: u128 = 5;
 
-/// What to say where recording every wait was expensive.
+/// The finding on waits, where recording every one was expensive.
 pub(crate) fn on_switches(
     waits: &Waits,
     counters: &Counters,
@@ -50,7 +50,7 @@ pub(crate) fn on_switches(
     })
 }
 
-/// What to say of debug files that were fetched, or should have been.
+/// Findings on debug files that were fetched, or should have been.
 pub(crate) fn on_fetching(fetched: &Fetched) -> Vec<Finding> {
     let mut findings = Vec::new();
     if fetched.files > 0 {
@@ -71,7 +71,7 @@ pub(crate) fn on_fetching(fetched: &Fetched) -> Vec<Finding> {
     findings
 }
 
-/// What to say of mappings and files that were not kept: only where names may be missing for it.
+/// Findings on mappings and files that were not kept: only where names may be missing for it.
 pub(crate) fn on_shortage(
     shortage: &Shortage,
     cut_maps: usize,
@@ -120,7 +120,7 @@ pub(crate) fn on_shortage(
     findings
 }
 
-/// What to say of code without names, that of most samples first.
+/// Findings on code without names, that of most samples first.
 pub(crate) fn on_names(
     unsymbolized: &[Unsymbolized],
     samples: u64,
@@ -159,7 +159,8 @@ struct Made {
     pids: Vec<u32>,
 }
 
-/// What the makers have in common: what they seem to be, and whether their perf maps have other code.
+/// Common properties of makers of code: the runtime they seem to be, and whether their perf maps
+/// have other code.
 type Makers = (Option<Runtime>, bool);
 
 fn makers(unsymbolized: &[Unsymbolized]) -> BTreeMap<Makers, Made> {

@@ -1,4 +1,4 @@
-//! What to say when there is not one sample.
+//! The error when there is not one sample.
 //!
 //! In: the plan, and what the recording knows. Out: a sentence.
 
@@ -17,7 +17,7 @@ pub(crate) struct Nothing<'a> {
     /// Whether the recording ended because the targets did.
     pub(crate) target_ended: bool,
     pub(crate) counters: &'a Counters,
-    /// What else there is to say.
+    /// Other findings.
     pub(crate) remarks: &'a [Finding],
 }
 

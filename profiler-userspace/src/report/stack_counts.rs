@@ -1,4 +1,4 @@
-//! What was counted of stacks.
+//! Counts of stacks.
 //!
 //! In: a normalized profile of a window. Out: sums that a balance tells of, and that add up over windows.
 
@@ -7,7 +7,7 @@ use crate::symbolize;
 use profiler_common::abi::{Fallbacks, StackEnd};
 use std::collections::BTreeMap;
 
-/// What was counted of the stacks of a window, or of several.
+/// Counts of the stacks of a window, or of several.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StackCounts {
     /// How many owners on how many stacks.

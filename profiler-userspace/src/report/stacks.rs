@@ -32,7 +32,7 @@ pub(super) fn incomplete(
     ended.chain(used).collect()
 }
 
-/// What there is to say of stacks that used something else than unwind instructions.
+/// Label and phrase for stacks that used a fallback instead of unwind instructions.
 const fn use_of(fallback: Fallbacks) -> (&'static str, &'static str) {
     match fallback {
         Fallbacks::FRAME_POINTER => (
@@ -68,7 +68,7 @@ fn cause(end: StackEnd) -> Option<&'static str> {
     })
 }
 
-/// What there is to say of unwind tables: only what someone can do something about.
+/// Findings on unwind tables: only those that someone can do something about.
 pub(crate) fn on_tables(loaded: &Loaded) -> Vec<Finding> {
     let mut findings = Vec::new();
     if loaded.evicted > 0 || loaded.refused > 0 {

@@ -1,4 +1,4 @@
-//! What `-v` prints: counters and numbers that are no findings.
+//! Output of `-v`: counters and numbers that are no findings.
 //!
 //! In: counters, and what was counted. Out: lines of a name and a number.
 

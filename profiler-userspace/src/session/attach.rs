@@ -136,7 +136,7 @@ fn source(event: &Event) -> Source {
 /// So many `-v` ask for log lines of the kernel half.
 const LOGS: u8 = 3;
 
-/// What of each sample is wanted.
+/// Parts of each sample that are wanted.
 fn switches(plan: &Plan) -> Switches {
     let capture = plan.capture;
     // Kernel frames say what was waited for, even where these are not shown.
@@ -252,7 +252,7 @@ fn load_tables(
 pub(super) struct Attached {
     pub(super) kernel: Kernel,
     pub(super) handler: EventHandler,
-    /// What has walked the stacks of those who are asleep, if they were looked at.
+    /// Walker of the stacks of sleeping threads; it walked them if they were looked at.
     pub(super) walker: OfflineWalker,
     /// The plan as it is carried out.
     pub(super) plan: Plan,

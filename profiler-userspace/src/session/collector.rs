@@ -17,9 +17,9 @@ const FEWEST_CROWDED: usize = 1024;
 /// Files that may be open before those that nothing maps any more are looked for and closed.
 const FEWEST_MANY_FILES: usize = 512;
 
-/// What was drained so far.
+/// Samples drained so far.
 pub(super) struct Collector {
-    /// What cannot be normalized yet.
+    /// Samples that cannot be normalized yet.
     raw: RawProfile,
     normalizer: Normalizer,
     /// So many known processes are a crowd, in which most may have ended.
@@ -87,12 +87,12 @@ impl Collector {
         self.raw.samples.len() + self.normalizer.samples()
     }
 
-    /// What is drained from now on is of the next window.
+    /// Begins the next window: samples drained from now on are of that one.
     pub(super) fn next_window(&mut self) {
         self.raw.window.0 += 1;
     }
 
-    /// What was drained of two neighbours is of one window.
+    /// Joins each two neighbouring windows to one.
     pub(super) fn halve_windows(&mut self) {
         self.normalizer.halve_windows();
         self.raw.halve_windows();

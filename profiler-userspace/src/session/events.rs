@@ -1,4 +1,4 @@
-//! What follows from the kernel half's events.
+//! Reactions to the kernel half's events.
 //!
 //! In: [`KernelEvent`]s. Out: [`Processes`] that know what lay at each sampled address, with the files behind it held
 //! open; unwind tables asked for. A process's own mappings are read where that says more: which other files it maps,

@@ -126,7 +126,7 @@ impl SuspendedCommand {
 }
 
 impl Running {
-    /// What the command is called.
+    /// Name of the command.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }

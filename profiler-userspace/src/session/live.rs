@@ -17,7 +17,7 @@ const TERMINAL_STOP: i32 = Signal::TSTP.as_raw();
 /// SIGCONT.
 const GO_ON: i32 = Signal::CONT.as_raw();
 
-/// What is to be done.
+/// Action that is wanted next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
     /// The recording is to end.
@@ -28,7 +28,7 @@ pub(super) enum Wanted {
     GoOn,
 }
 
-/// What is listened to while there is a live view.
+/// Signals and requests that are listened to while there is a live view.
 #[derive(Default)]
 pub(super) struct LiveSignals(Option<Listening>);
 
@@ -56,12 +56,12 @@ impl LiveSignals {
             asked,
         });
         Live::start(plan, recording_info, move |wanted| {
-            // Who would listen has ended.
+            // The session may have ended, and its receiver with it.
             let _ended = ask.send(wanted);
         })
     }
 
-    /// What is to be done next; never, if there is no live view.
+    /// The next action; never, if there is no live view.
     pub(super) async fn next(&mut self) -> Option<Wanted> {
         let Some(listening) = &mut self.0 else {
             return std::future::pending().await;

@@ -88,7 +88,7 @@ async fn record(plan: &Plan) -> Result<u8> {
     remark_on_lacks(&plan, &support, has_tables, &mut recording_info);
     print_details(&plan, &kernel);
     let mut session = Session::new(&plan, kernel, handler)?;
-    // What is about to be launched waits for us alone, and is no concern of anybody's.
+    // A command about to be launched waits for us alone, which is no concern of anybody's.
     if let Some(waits) = plan.waits()
         && plan.target != Target::Launched
     {

@@ -188,7 +188,7 @@ impl Session {
         dropped
     }
 
-    /// What the kernel half logged, and how many lines it dropped so far.
+    /// Log lines of the kernel half, and how many it dropped so far.
     fn logs(&mut self) -> (String, u64) {
         let (lines, dropped) = self.kernel.log_lines();
         let said = lines

@@ -22,7 +22,7 @@ pub(super) struct Signals {
     pub(super) ends: Ends,
     /// The end of a child.
     pub(super) child: Listener,
-    /// What is about the terminal, where there is a live view.
+    /// Signals and requests of the terminal, where there is a live view.
     pub(super) live: LiveSignals,
 }
 
@@ -62,7 +62,7 @@ impl Signals {
         })
     }
 
-    /// What `work` returns; nothing if a signal comes first and the work is not nearly done.
+    /// Result of `work`; none if a signal comes first and the work is not nearly done.
     pub(super) async fn unless_interrupted<T>(
         &mut self,
         mut work: JoinHandle<Result<T>>,

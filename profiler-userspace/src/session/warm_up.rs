@@ -53,7 +53,7 @@ pub(super) fn look_at_asleep(
     let Some(Tables { loader, .. }) = &mut handler.tables else {
         return;
     };
-    // Who cannot be listed now, cannot when the recording begins: then the reason is told.
+    // Threads that cannot be listed now, cannot when the recording begins: then the reason is told.
     let asleep = kernel.can_list().then(|| kernel.asleep());
     for sleeping in asleep.into_iter().flatten().flatten() {
         if Instant::now() >= deadline {
