@@ -9,8 +9,9 @@
 use super::Image;
 use std::ops::Range;
 
-/// What `.eh_frame_hdr` begins with: version 1; the address of `.eh_frame` relative to its place, in four bytes; the number
-/// of entries in four bytes; entries relative to the section, in four bytes each. All linkers write this.
+/// Beginning of `.eh_frame_hdr`: version 1; the address of `.eh_frame` relative to its place, in
+/// four bytes; the number of entries in four bytes; entries relative to the section, in four bytes
+/// each. All linkers write this.
 const HEADER: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
 /// Bytes of the header.
 const HEADER_BYTES: u64 = 12;
@@ -232,7 +233,8 @@ fn read_entry(image: &Image<'_>, entry: u64) -> Option<(Range<u64>, u64, [u8; 2]
 
 /// Functions and their entries, of a whole `.eh_frame`.
 fn read_entries(image: &Image<'_>, section: Range<u64>) -> Vec<(u64, u64)> {
-    /// What is common to entries: version 1, addresses that are relative and of four bytes (`zR`), the alignments of x86-64.
+    /// The usual CIE: version 1, addresses that are relative and of four bytes (`zR`), the
+    /// alignments of x86-64.
     const USUAL: [u8; 9] = [1, b'z', b'R', 0, 1, 0x78, 16, 1, 0x1b];
     let mut entries = Vec::new();
     let mut common = (0, false);

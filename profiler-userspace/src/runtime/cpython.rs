@@ -73,7 +73,7 @@ pub(super) const GLUE: &[&str] = &[
     "gen_iternext",
 ];
 
-/// What differs from version to version, as far as the runtime does not say so itself.
+/// Differences between versions, as far as the runtime does not tell them itself.
 struct Version {
     minor: u8,
     /// `autoTSSkey` in `_PyRuntime`, for builds in which it cannot be read out of the code.

@@ -407,7 +407,7 @@ impl<'f> Image<'f> {
             if bytes < CHUNK {
                 break;
             }
-            // What lies across two chunks is seen whole in the next.
+            // Texts that lie across two chunks are seen whole in the next.
             place = place.checked_add((CHUNK - length) as u64)?;
         }
         None

@@ -45,7 +45,7 @@ pub(super) const GLUE: &[&str] = &[
     "lua_resume",
 ];
 
-/// What differs from version to version.
+/// Differences between versions.
 struct Version {
     minor: u8,
     /// The bits of an instruction that say which it is.
@@ -107,7 +107,7 @@ pub(super) fn detect(image: &Image<'_>) -> Option<Detected> {
     })
 }
 
-/// What stands in front of the minor version: `$LuaVersion: Lua 5.4.4  Copyright …`.
+/// Text in front of the minor version: `$LuaVersion: Lua 5.4.4  Copyright …`.
 const BEFORE: &[u8] = b"$LuaVersion: Lua 5.";
 
 /// The minor version, by `lua_ident`.

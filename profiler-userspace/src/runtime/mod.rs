@@ -41,7 +41,7 @@ pub struct Detected {
     pub words: Result<Box<Words>, &'static str>,
 }
 
-/// What is to be known of a runtime beside its frames.
+/// Properties of a runtime beside its frames.
 struct Row {
     kind: RuntimeKind,
     /// Stands in the names of files that have it, as a rule.
@@ -50,11 +50,11 @@ struct Row {
     detect: fn(&Image<'_>) -> Option<Detected>,
     /// Stands between what a function belongs to and its name.
     separator: &'static str,
-    /// What a function without a name is called.
+    /// Name for a function that has none.
     unnamed: &'static str,
     /// Whether a function's name does not tell it from others, so that file and line of its definition are shown, too.
     is_nameless: fn(&str) -> bool,
-    /// What positions in a function are.
+    /// Meaning of positions in a function.
     lines: Lines,
     /// The native functions that are the interpreter's loop, or lead to it and from it.
     glue: &'static [&'static str],
@@ -62,7 +62,7 @@ struct Row {
     complete: Option<fn(&FunctionEvent, &TargetMemory, &mut RuntimeFunction)>,
 }
 
-/// What positions in functions are.
+/// Meaning of positions in functions.
 #[derive(Clone, Copy)]
 enum Lines {
     /// Lines.
@@ -208,7 +208,7 @@ fn read_lines(
     is_same().then_some(lines)
 }
 
-/// What all candidates are, if they are one and the same.
+/// The common value, if all candidates agree.
 fn only<T: PartialEq>(mut all: impl Iterator<Item = T>) -> Option<T> {
     let first = all.next()?;
     all.all(|other| other == first).then_some(first)
@@ -232,7 +232,7 @@ fn text(copied: &crate::process::CopiedText) -> String {
         Some(Encoding::Ucs2) => from_units(2),
         Some(Encoding::Ucs4) => from_units(4),
         Some(Encoding::CString | Encoding::Bytes) | None => {
-            // What stands behind a NUL tells the runtime's own names apart, and is not for readers.
+            // Bytes behind a NUL tell the runtime's own names apart, and are not for readers.
             let end = bytes.iter().position(|byte| *byte == 0);
             String::from_utf8_lossy(&bytes[..end.unwrap_or(bytes.len())]).into_owned()
         }

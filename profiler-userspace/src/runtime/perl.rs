@@ -52,7 +52,7 @@ pub(super) fn detect(image: &Image<'_>) -> Option<Detected> {
     }
 }
 
-/// What is detected of a version. `put` says where its loops and its interpreters are.
+/// Result of detecting a version. `put` says where its loops and its interpreters are.
 fn detected(
     (minor, patch): (u8, u8),
     put: impl Fn(&mut Words) -> Result<(), &'static str>,

@@ -32,7 +32,7 @@ pub(super) const GLUE: &[&str] = &[
     "zend_generator_resume",
 ];
 
-/// What differs from version to version.
+/// Differences between versions.
 struct Version {
     /// `ZEND_MODULE_API_NO`.
     interface: &'static [u8],

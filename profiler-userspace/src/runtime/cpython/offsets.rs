@@ -9,7 +9,7 @@ use profiler_common::runtime::cpython::{CODE_BEGIN, FREE_THREADED_HEAD, at};
 /// How many words of it are looked at.
 const WORDS: usize = 64;
 
-/// What it begins with.
+/// The cookie that it begins with.
 const COOKIE: u64 = u64::from_le_bytes(*b"xdebugpy");
 
 /// No offset is as large.

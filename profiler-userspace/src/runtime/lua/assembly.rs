@@ -339,7 +339,7 @@ fn returns(function: &[Instruction], number: usize, saves: &HashMap<Register, i6
 /// Where a function keeps its first argument during a call.
 fn first_argument(function: &[Instruction], call: usize) -> Option<Place> {
     let before = &function[..call];
-    // What the call's own first argument is taken from.
+    // The source of the call's own first argument.
     let argument = before
         .iter()
         .rev()

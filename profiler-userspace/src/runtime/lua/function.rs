@@ -1,4 +1,4 @@
-//! What a function of Lua's is called, which file it is in, and which line each of its instructions is of.
+//! Name and file of a function of Lua's, and the line of each of its instructions.
 //!
 //! In: a `Proto` in the process (`lobject.h`, `ldebug.c` of 5.3 and 5.4). Out: pairs of an end in instructions and a line, for
 //! positions with and without [`NOT_CALLED_BY_NEXT`].
@@ -99,7 +99,7 @@ pub(in crate::runtime) fn complete_with(
     let caller = word.function_address();
     let is_same = || memory.check(kind, caller) == Some(event.call.check_of(word));
     let call = event.call.number() & !NOT_CALLED_BY_NEXT;
-    // What was read counts only if the caller was there before and after.
+    // A name counts only if the caller was there before and after it was read.
     let name = is_same().then(|| name_of(memory, caller, call)).flatten();
     if let Some(name) = name.filter(|_| is_same()) {
         function.name = name;

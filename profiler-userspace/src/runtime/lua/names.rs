@@ -1,4 +1,4 @@
-//! What the code of a caller calls the function that it calls.
+//! Names of functions, as the code of their callers has them.
 //!
 //! In: a caller's `Proto` and the number of the instruction that calls. Out: the name of the global, field, method, upvalue or
 //! local variable that was put into the called register, as `debug.getinfo` has it. The instructions are those of
@@ -12,7 +12,7 @@ const MOST_MOVES: usize = 8;
 /// The longest name that is read, in bytes.
 const MOST_NAME: usize = 256;
 
-/// What an instruction does with registers, as far as names are concerned.
+/// Effect of an instruction on registers, as far as names are concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Effect {
     /// Copies a register.

@@ -1,4 +1,4 @@
-//! What a function of LuaJIT's is called, which file it is in, and which line each of its instructions is of.
+//! Name and file of a function of LuaJIT's, and the line of each of its instructions.
 //!
 //! In: a `GCproto` in the process (`lj_obj.h`, `lj_debug.c`). Out: pairs of an end in instructions and a line.
 

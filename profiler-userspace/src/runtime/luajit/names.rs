@@ -1,4 +1,4 @@
-//! What the code of a caller calls the function that it calls, as `lj_debug.c` finds it.
+//! Names of functions, as the code of their callers has them and `lj_debug.c` finds them.
 //!
 //! In: a caller's `GCproto` and the number of the instruction that calls. Out: the name of the global, field, method, upvalue or
 //! local variable that was put into the called slot. The instructions are those of `lj_bc.h`: bits 0–7 the operation, 8–15 A,

@@ -1,4 +1,4 @@
-//! What is read of a `GCproto` for its lines and for names: `lj_obj.h`.
+//! Fields of a `GCproto` that lines and names need: `lj_obj.h`.
 //!
 //! In: an address in a process. Out: a number there, if it can be read.
 

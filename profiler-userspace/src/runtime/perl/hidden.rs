@@ -13,7 +13,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::ops::Range;
 
-/// What `perl -v` begins with, as `perl.c` has it.
+/// Beginning of the output of `perl -v`, as `perl.c` has it.
 const TEXT: &[u8] = b"This is perl 5, version ";
 /// Bytes of that up to behind the numbers.
 const TEXT_BYTES: usize = TEXT.len() + 20;
@@ -56,7 +56,7 @@ fn numbers(text: &[u8]) -> Option<(u8, u8)> {
     Some((minor.parse().ok()?, patch.parse().ok()?))
 }
 
-/// What is known of a perl that exports nothing.
+/// The loop and the interpreter of a perl that exports nothing.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Hidden {
     /// `Perl_runops_standard`.
@@ -118,7 +118,7 @@ enum Op {
     Variable(u64),
 }
 
-/// What code uses, and how often.
+/// Functions and variables that code uses, and how often.
 #[derive(Default)]
 struct Uses {
     /// Functions that look like the loop, and where they store the next operation.
@@ -272,7 +272,7 @@ fn count<K: Eq + Hash>(all: &mut HashMap<K, u32>, key: K) {
     *all.entry(key).or_default() += 1;
 }
 
-/// What is used often, and twice as often as anything else.
+/// The key that is used often, and twice as often as any other.
 fn most<K: Copy + Eq>(all: &HashMap<K, u32>) -> Option<K> {
     let (place, times) = all.iter().max_by_key(|(_, times)| **times)?;
     let others = all.iter().filter(|(other, _)| *other != place);

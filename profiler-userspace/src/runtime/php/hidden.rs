@@ -106,7 +106,7 @@ fn address(instruction: &Instruction) -> Option<u64> {
     }
 }
 
-/// What is stored at often, and twice as often as anything else.
+/// The address that is stored at often, and twice as often as any other.
 fn most(all: &HashMap<u64, u32>) -> Option<u64> {
     let (place, times) = all.iter().max_by_key(|(_, times)| **times)?;
     let others = all.iter().filter(|(other, _)| *other != place);

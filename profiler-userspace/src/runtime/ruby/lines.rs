@@ -115,7 +115,7 @@ mod tests {
             .fold(0, |word, number| word << 7 | number);
         let table = [word, 0, 0, 0, 0, 0];
         assert_eq!(*pairs(9, &table, &[7, 9, 8]), [(2, 7), (5, 9), (9, 8)]);
-        // What the table does not know has no line.
+        // Positions beyond the table have no line.
         assert_eq!(
             *pairs(10, &table, &[7, 9, 8]),
             [(2, 7), (5, 9), (9, 8), (10, 0)]

@@ -7,7 +7,7 @@ use super::super::text;
 use crate::process::{FunctionEvent, RuntimeFunction};
 use crate::runtime::TargetMemory;
 
-/// What stands between what a label says of a part of a method, and the method.
+/// Text between a part of a method and the method, in a label.
 const WITHIN: &str = " in ";
 
 /// Names a function with its class, if that is known. Of blocks there may be several in a method, so file and line tell which.
