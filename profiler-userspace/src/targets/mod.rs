@@ -24,6 +24,6 @@ pub struct UprobeSite {
     pub offset: u64,
     /// The watched process, or any of its threads; none to watch all processes, also future ones.
     pub process: Option<NonZeroU32>,
-    /// What the program is passed there: the event's number; for an allocator, which function it is.
+    /// The attach cookie: the event's number; for an allocator, which function it is.
     pub cookie: u64,
 }

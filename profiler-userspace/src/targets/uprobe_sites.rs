@@ -116,7 +116,7 @@ fn positions(target: &UprobeTarget, function: &Function) -> Result<BTreeSet<u64>
     bail!("{why}{stripped}{}", near(file, &elf, &function.name))
 }
 
-/// What a file has under a name.
+/// Functions of one name in a file.
 #[derive(Default)]
 struct Found {
     addresses: BTreeSet<ElfAddress>,

@@ -27,7 +27,8 @@ type Slice<'a> = EndianSlice<'a, LittleEndian>;
 /// Reads all descriptions of the object's code. Where `.eh_frame` has none, those of a Go program are used, and where there
 /// are none of these, `.debug_frame`: Go's linker writes it from the same table, without the frame pointer.
 ///
-/// What a section describes that is only indexed has [`Rule::UNREAD`]; `unread` are its addresses.
+/// Code that is described by a section that is only indexed has [`Rule::UNREAD`]; `unread` are its
+/// addresses.
 pub(super) fn collect(
     sources: &Sources<'_>,
     unread: Vec<Range<u64>>,
@@ -81,7 +82,7 @@ fn describe_linkage(sources: &Sources<'_>, found: &mut Found) {
     found.sort();
 }
 
-/// What descriptions share (a CIE).
+/// Shared part of descriptions (a CIE).
 #[derive(Debug)]
 struct Common<'a> {
     entry: CommonInformationEntry<Slice<'a>>,

@@ -1,4 +1,4 @@
-//! What was found in an object's tables: stretches of code with their rules.
+//! Stretches of code with their rules, as found in an object's tables.
 //!
 //! In: what the readers of tables add. Out: [`Found`], sorted, to be laid out. Never reads a file.
 

@@ -90,7 +90,7 @@ fn is_outermost(frames: &Frames) -> bool {
     begins || (frames.is_outermost && name != b"runtime.sigtramp")
 }
 
-/// What a function leads to after it has changed to another stack.
+/// The frame that a walk goes on with from a function that has changed to another stack.
 fn switch(name: &[u8]) -> Switch {
     match name {
         // The goroutine is left for good: it may run elsewhere by now, on another stack.

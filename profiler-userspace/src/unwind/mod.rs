@@ -86,7 +86,7 @@ pub struct UnwindTable {
     pub rows: Vec<Row>,
     /// The rules the rows refer to.
     pub rules: Vec<Rule>,
-    /// What it was made from.
+    /// Statistics of the unwind sections that it was made from.
     pub origin: Statistics,
     /// Where the descriptions are that were left out.
     pub(crate) index: Option<source::Places>,
@@ -110,7 +110,7 @@ pub struct Load {
     pub address: u64,
 }
 
-/// What was found in an object's unwind sections.
+/// Statistics of an object's unwind sections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// Bytes of unwind sections.
@@ -306,7 +306,7 @@ impl UnwindTable {
     }
 }
 
-/// What a table is made from, and which code is described by what was not read, if an outline is enough.
+/// Sources of a table, and the code whose descriptions were not read, if an outline is enough.
 fn sources<'f>(
     data: &'f Bounded<'f>,
     file: &File,

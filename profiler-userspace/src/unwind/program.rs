@@ -27,7 +27,7 @@ pub(super) enum Saved {
     Computed,
 }
 
-/// What holds from one address on.
+/// State from one address on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct State {
     /// The register that the CFA is relative to.
@@ -62,9 +62,9 @@ pub(super) struct Factors {
 pub(super) enum Effect {
     /// It changed the state.
     State,
-    /// What follows holds from so many bytes further on.
+    /// Later changes hold from so many bytes further on.
     Advance(u64),
-    /// What follows holds from this address on.
+    /// Later changes hold from this address on.
     Jump(u64),
 }
 

@@ -55,7 +55,7 @@ fn register(number: u16) -> u64 {
         }
 }
 
-/// What there is to know of the caller. A register that nobody keeps is none.
+/// Caller of a frame. A register that nobody keeps is none.
 #[derive(Debug, PartialEq, Eq)]
 enum Answer {
     Root,
@@ -167,7 +167,7 @@ impl Theirs<'_, '_> {
     }
 }
 
-/// What a step by the rule finds.
+/// The caller that a step by the rule finds.
 fn ours(rule: Rule, ip: u64) -> Answer {
     let registers = Registers {
         ip,
@@ -251,7 +251,7 @@ fn compare(bytes: &[u8], table: &UnwindTable) -> Tally {
                 };
                 let mut expected = theirs.caller(row);
                 let found = ours(rule, ip);
-                // What nothing is ever found by but a trampoline's frame may be given up.
+                // Rows may give up rbx where only a trampoline's frame is ever found by it.
                 if let (
                     Answer::Caller {
                         bx: ours @ None, ..

@@ -1,4 +1,4 @@
-//! What an instruction does to registers and stack.
+//! Effects of an instruction on registers and stack.
 //!
 //! In: a state and an instruction that is no call. Out: the state behind it. Not followed: stores through pointers that are not into
 //! the frame, which in a correct program never reach what a function has saved; and where instructions go on.
@@ -172,7 +172,7 @@ const fn is_write(access: OpAccess) -> bool {
     )
 }
 
-/// What any other instruction writes is unknown.
+/// Makes unknown all that any other instruction writes.
 fn anything(
     state: &mut State,
     instruction: &Instruction,

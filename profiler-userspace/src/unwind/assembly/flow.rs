@@ -131,7 +131,7 @@ impl<'c> Flow<'c> {
                 let known = self.walk.computed.len();
                 self.begin(place, state, Trust::Likely)?;
                 if self.walk.computed.len() != known {
-                    // What was found has computed jumps of its own.
+                    // The code that was found has computed jumps of its own.
                     jumping = self.jumping(extent);
                 }
             }

@@ -1,4 +1,4 @@
-//! What functions that call nothing leave as it was.
+//! Registers that functions without calls leave as they were.
 //!
 //! In: the place where such a function begins. Out: the general registers that none of its instructions writes. Assembly
 //! shares helpers that keep no convention: x264's `hadamard_ac` holds its caller's stack pointer in rcx while it calls one.

@@ -1,4 +1,4 @@
-//! What is known of registers and stack before an instruction.
+//! Registers and stack before an instruction, as far as known.
 //!
 //! In: assignments, and other states. Out: a [`State`]. What is not known for certain is [`Value::Unknown`]. Never
 //! looks at an instruction: [`effect`](super::effect) does.
@@ -22,20 +22,21 @@ const RED_ZONE: i32 = 128;
 /// Frames larger than this are not followed, in bytes.
 const MAX_FRAME: i64 = 1 << 24;
 
-/// What an address is counted from.
+/// Origin that an address is counted from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Base {
     /// The stack pointer before the function was called.
     Cfa,
-    /// What the stack pointer was set to when this place was last passed: something unknown, or aligned.
+    /// The value that the stack pointer was set to when this place was last passed: something
+    /// unknown, or aligned.
     Set(u32),
 }
 
-/// What a register or a word of the stack holds.
+/// Value of a register or of a word of the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Value {
     Unknown,
-    /// What the caller had in this register.
+    /// The caller's value of this register.
     Caller(u8),
     /// The return address.
     Return,
@@ -46,7 +47,7 @@ pub(super) enum Value {
 /// A word of the stack, and where it is.
 type Slot = (Base, i32, Value);
 
-/// What is known before an instruction.
+/// Registers and stack before an instruction, as far as known.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct State {
     registers: [Value; 16],
@@ -88,12 +89,12 @@ impl State {
         }
     }
 
-    /// What a register holds.
+    /// Value of a register.
     pub(super) const fn register(&self, register: usize) -> Value {
         self.registers[register & 15]
     }
 
-    /// What the stack pointer is.
+    /// Value of the stack pointer, if it is known.
     pub(super) const fn stack(&self) -> Option<(Base, i32)> {
         match self.registers[RSP] {
             Value::At(base, offset) => Some((base, offset)),
@@ -109,7 +110,7 @@ impl State {
             && (0..16).any(holds)
     }
 
-    /// What the word at a place holds.
+    /// Value of the word at a place.
     pub(super) fn word(&self, base: Base, offset: i32) -> Value {
         let found = self
             .slots
@@ -244,8 +245,8 @@ impl State {
         }
     }
 
-    /// What of this state can be used while a function is called: walks follow rsp, rbp and rbx alone, and one call deep all
-    /// that is `unwritten` meanwhile.
+    /// The part of this state that can be used while a function is called: walks follow rsp, rbp
+    /// and rbx alone, and one call deep all that is `unwritten` meanwhile.
     pub(super) fn while_calling(&self, unwritten: Registers) -> Self {
         let mut left = self.clone();
         left.after_call(unwritten);
@@ -258,7 +259,8 @@ impl State {
         left
     }
 
-    /// What holds here whether one came in this state or in the other; `at` is the place.
+    /// The meet of two states, which holds whether one came in this or in the other; `at` is the
+    /// place.
     pub(super) fn meet(&self, other: &Self, at: u32) -> Self {
         if let (Some((ours @ Base::Set(_), _)), Some((theirs @ Base::Set(_), _))) =
             (self.stack(), other.stack())

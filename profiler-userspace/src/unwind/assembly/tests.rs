@@ -266,7 +266,7 @@ fn what_does_as_no_function_may_is_a_label() {
     ];
     for code in labels {
         assert_eq!(rules(code, [&[0], &[3]]), ["no unwind info"], "{code:x?}");
-        // What is one for certain may do as it likes.
+        // Functions that are certain may do as they like.
         assert_eq!(rules(code, [&[0, 3], &[]]), ["cfa=rsp+8"], "{code:x?}");
     }
     let functions: [&[u8]; 3] = [

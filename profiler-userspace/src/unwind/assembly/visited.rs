@@ -29,7 +29,7 @@ impl Reached {
 #[derive(Debug)]
 pub(super) struct Visited {
     pages: Vec<Option<Box<[Reached; PAGE]>>>,
-    /// What was there before each change.
+    /// The entry before each change.
     journal: Vec<(u32, Reached)>,
 }
 
@@ -44,7 +44,7 @@ impl Visited {
         }
     }
 
-    /// What was reached at a place.
+    /// The entry of a place; none if it was not reached.
     pub(super) fn at(&self, place: u32) -> Option<Reached> {
         let place = place as usize;
         let page = self.pages.get(place / PAGE)?.as_ref()?;

@@ -32,9 +32,9 @@ pub(super) enum Refusal {
 /// How sure it is that a function begins at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trust {
-    /// What contradicts it is taken for a call that never returns.
+    /// A contradiction is taken for a call that never returns.
     Certain,
-    /// What contradicts it shows that it is none.
+    /// A contradiction shows that there is no function.
     Likely,
 }
 
@@ -49,7 +49,7 @@ struct Way {
     after_call: Option<Callee>,
 }
 
-/// What is called: an address, or the place in memory that holds it.
+/// Callee: an address, or the place in memory that holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Callee {
     Address(u64),
@@ -73,7 +73,7 @@ impl Callee {
 /// Where a function's ways were left.
 #[derive(Debug, Default)]
 struct Left {
-    /// What follows instructions that never go on.
+    /// Places behind instructions that never go on.
     ends: Vec<u32>,
     /// Computed jumps, with the state there.
     computed: Vec<(u32, u32)>,
@@ -106,7 +106,7 @@ pub(super) struct Walk<'c> {
     pub(super) taken: BTreeSet<u32>,
     /// Where jumps lead.
     targets: HashSet<u32>,
-    /// What follows instructions that never go on.
+    /// Places behind instructions that never go on.
     pub(super) ends: BTreeSet<u32>,
     /// Jumps to what a register or memory says, with the state there.
     pub(super) computed: BTreeMap<u32, u32>,
@@ -432,7 +432,7 @@ impl<'c> Walk<'c> {
 fn is_unlike_functions(instruction: &Instruction, state: &State) -> bool {
     let changes_kept =
         |&register: &usize| state.register(register) != Value::Caller(register as u8);
-    // What a function finds in the registers that it keeps is its caller's business.
+    // Callee-saved registers hold the caller's values, which no function uses as addresses.
     let base = effect::number(instruction.memory_base());
     base.is_some_and(|base| matches!(state.register(base), Value::Caller(_)))
         || match instruction.flow_control() {

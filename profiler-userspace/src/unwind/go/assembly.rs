@@ -11,7 +11,8 @@ use iced_x86::{
 };
 use profiler_common::abi::{Rule, Slot};
 
-/// What a function leads to after it has changed to another stack, if its frame pointer is not its own.
+/// Frame that a walk goes on with from a function that has changed to another stack, if its frame
+/// pointer is not its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Switch {
     /// Nothing: walks end.
@@ -34,7 +35,7 @@ enum Stack {
     Called,
 }
 
-/// What is known at an instruction.
+/// State before an instruction.
 struct State {
     stack: Stack,
     /// Where the caller's frame pointer is saved, from the CFA.
@@ -107,7 +108,7 @@ impl State {
 
     /// Where the caller's frame pointer is.
     fn slot(&self, size: i32) -> Slot {
-        // What is below the stack pointer is gone.
+        // Words below the stack pointer are gone.
         let is_there = |saved: &i64| *saved >= -8 - i64::from(size);
         match self.saved.filter(is_there) {
             Some(saved) => Slot::at(saved).unwrap_or(Slot::LOST),
@@ -116,7 +117,7 @@ impl State {
         }
     }
 
-    /// What an instruction changes; `size` is that of the frame before it, `next` that behind.
+    /// Applies an instruction; `size` is that of the frame before it, `next` that behind.
     fn follow(
         &mut self,
         instruction: &Instruction,
@@ -133,7 +134,7 @@ impl State {
             && !instruction.is_stack_instruction()
             && grown(instruction) != Some(i64::from(next) - i64::from(size));
         self.stack = match (self.stack, instruction.flow_control()) {
-            // What follows is reached by a jump from the function's middle.
+            // Code behind a return is reached by a jump from the function's middle.
             (_, FlowControl::Return) => Stack::Own,
             (Stack::Other, FlowControl::Call | FlowControl::IndirectCall) => Stack::Called,
             (Stack::Called, _) if does_to_stack => Stack::Own,
@@ -143,7 +144,8 @@ impl State {
         let moves = instruction.flow_control() == FlowControl::Next
             && writes(instruction, factory, Register::RSP);
         if size > 0 && next == 0 && !moves {
-            // What follows is reached by a jump from before the frame was made: the way to `runtime.morestack`.
+            // Code behind this is reached by a jump from before the frame was made: the way to
+            // `runtime.morestack`.
             self.is_framed = false;
             self.is_caller_s = true;
         } else if instruction.flow_control() == FlowControl::Return && next > 0 {

@@ -145,7 +145,7 @@ fn the_runtime_s_own_functions_have_the_rules_that_it_follows_itself() {
                 .into_iter()
                 .map(|(frames, _)| (String::from_utf8(frames.name).unwrap(), frames.addresses))
                 .collect();
-            // What compiled code calls it through may have the same name.
+            // Wrappers through which compiled code calls it may have the same name.
             let rules = |name: &str| -> Vec<Vec<Rule>> {
                 let all =
                     by_name

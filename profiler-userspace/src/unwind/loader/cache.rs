@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What has been loaded.
+/// Totals of what was loaded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Loaded {
     /// Objects with a table.
@@ -123,7 +123,7 @@ impl<S: TableStore> TableCache<S> {
         }
     }
 
-    /// What is installed.
+    /// Totals of what is installed.
     pub(super) fn loaded(&self) -> Loaded {
         self.loaded.clone()
     }

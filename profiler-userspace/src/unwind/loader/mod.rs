@@ -254,7 +254,7 @@ impl<S: TableStore> TableLoader<S> {
         true
     }
 
-    /// What has been loaded by now.
+    /// Totals of what has been loaded by now.
     pub(crate) fn loaded(&self) -> Loaded {
         self.workers.loaded()
     }

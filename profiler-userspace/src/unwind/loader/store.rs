@@ -1,4 +1,4 @@
-//! What the loader needs of the kernel half.
+//! Interface of the kernel half's tables, as the loader needs it.
 //!
 //! In: rows, rules, and which files they are for. Out: nothing. The kernel half's side of it is in `kernel`, which knows this
 //! module; this module does not know `kernel`.
@@ -14,9 +14,9 @@ pub trait TableStore: Send + 'static {
     /// Why a table cannot be stored.
     type Error;
 
-    /// What the tables may take in the kernel, in bytes.
+    /// Memory limit of the tables in the kernel, in bytes.
     fn limit(&self) -> u64;
-    /// What the tables take in the kernel, in bytes.
+    /// Memory of the tables in the kernel, in bytes.
     fn bytes(&self) -> u64;
     /// Begins to make room for a table of about so many bytes. Does not wait for it.
     fn reserve(&mut self, bytes: u64);
@@ -59,7 +59,7 @@ pub trait TableStore: Send + 'static {
     fn release(&mut self, table: Self::Stored);
 }
 
-/// Who says which key the kernel half knows code by.
+/// Source of the keys by which the kernel half knows code.
 pub trait CodeKeys {
     /// The key of an open file.
     fn code_key(&mut self, file: &File) -> Option<CodeKey>;
@@ -74,7 +74,7 @@ pub struct CodeSegment {
     pub start: u64,
     /// Where it ends in the file, in bytes.
     pub end: u64,
-    /// What to add to a position in the file to have the object's own address.
+    /// Shift from a position in the file to the object's own address.
     pub shift: u64,
     /// The page of its first address, and where that page's rows are among those stored; none for code
     /// that has no table and is walked by frame pointers.

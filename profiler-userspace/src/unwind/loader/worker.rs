@@ -91,7 +91,7 @@ impl<S: TableStore> Workers<S> {
         self.queue.wait_until_idle(deadline);
     }
 
-    /// What is in place by now.
+    /// Totals of what is in place by now.
     pub(super) fn loaded(&self) -> Loaded {
         lock(&self.cache).loaded()
     }
