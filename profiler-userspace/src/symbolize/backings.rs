@@ -1,4 +1,4 @@
-//! What lies behind the mappings of a recording, asked for names.
+//! Symbols of the objects that processes of a recording had mapped.
 //!
 //! In: an [`Object`] and offsets into it. Out: its symbols, and why the rest has none.
 
@@ -71,7 +71,7 @@ pub(super) fn open(object: &Object, processes: &Processes) -> Option<(Opened, Pa
     }
 }
 
-/// What is to be said of places without names.
+/// The code that places without names are in, if the report should have it.
 fn unsymbolized(
     object: &Object,
     backing: &Backing,
@@ -79,7 +79,7 @@ fn unsymbolized(
     reached: Reached,
 ) -> Option<UnsymbolizedCode> {
     match backing {
-        // What symbols leave in an object that has them are a linker's stubs.
+        // Symbols of an object that has them leave out only a linker's stubs.
         Backing::File(_) if named.has_symbols => None,
         Backing::File(file) if named.is_object || reached == Reached::Gone && !file.is_memory() => {
             Some(UnsymbolizedCode::Object {

@@ -1,4 +1,4 @@
-//! What DWARF knows of code: functions, inlined functions, lines.
+//! Functions, inlined functions and lines of code, from DWARF.
 //!
 //! In: an object with DWARF, the file it shares with others if there is one, and addresses. Out: for each
 //! address the functions it is in, the outermost first. Files are read page by page, and only the compilation
@@ -98,7 +98,7 @@ pub(super) struct Asked {
     pub(super) such_as: Option<PathBuf>,
 }
 
-/// What to ask.
+/// Question to DWARF: the files that have it, and limits.
 #[derive(Clone, Copy)]
 pub(super) struct Question<'a> {
     /// The object, or its debug file.
@@ -149,7 +149,7 @@ pub(super) fn look_up(
         while let Some(address) = addresses.get(rest) {
             let levels = at(&context, &split, address.0, &mut paths).unwrap_or_default();
             if pages.budget.is_over() {
-                // What does not fit after everything was freed will never fit.
+                // Results that do not fit after everything was freed will never fit.
                 if rest == first {
                     asked.left += 1;
                     rest += 1;

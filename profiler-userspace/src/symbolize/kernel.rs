@@ -35,7 +35,7 @@ pub struct KernelNames<'a> {
     lines: Option<&'a KernelLines<'a>>,
 }
 
-/// What the kernel's functions are called, asked once for all who want to know.
+/// Names of the kernel's functions, asked once for all who want to know.
 #[derive(Clone, Debug, Default)]
 pub struct KernelSymbols {
     functions: HashMap<u64, KernelFunction>,

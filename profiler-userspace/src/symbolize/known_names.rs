@@ -25,7 +25,7 @@ const MANY_PLACES: usize = 1 << 17;
 /// With more than this, all are.
 const MOST_PLACES: usize = 1 << 19;
 
-/// What was not seen in so many windows has not been seen for a while.
+/// Objects that were not seen in so many windows have not been seen for a while.
 const A_WHILE: u64 = 60;
 
 /// The names of a recording that is watched.
@@ -47,7 +47,7 @@ struct KnownObject {
     functions: Vec<Function>,
     /// None of those that are asked for.
     places: HashMap<FileOffset, Option<(Symbol, Option<ElfAddress>)>>,
-    /// What is known of the object as a whole; nothing before the first answer.
+    /// Answers about the object as a whole; empty before the first.
     whole: Named,
     code: Option<UnsymbolizedCode>,
     /// The last window that it was seen in.
@@ -101,7 +101,7 @@ impl KnownNames {
         self.open
     }
 
-    /// What has to be asked for the next window.
+    /// Questions that have to be asked for the next window.
     pub fn ask(
         &mut self,
         normalized: &NormalizedProfile,
@@ -206,7 +206,7 @@ impl KnownNames {
         self.open == 0 || !normalized.locations().iter().any(is_open)
     }
 
-    /// What a window brought, with the names that are known.
+    /// The profile of a window, with the names that are known.
     pub fn symbolize(
         &self,
         normalized: NormalizedProfile,
@@ -224,11 +224,11 @@ impl KnownNames {
             fetch: None,
             progress: None,
         };
-        // What is known already is not worth a thread.
+        // Lookups of known names are not worth a thread.
         build(normalized, unit, kernel, &sources, 1, &look_up).profile
     }
 
-    /// What is known of places of an object.
+    /// The names that are known of places of an object.
     fn answer(&self, key: Key, offsets: &[FileOffset]) -> Answer {
         let mut named = Named::nothing(offsets.len());
         let Some(known) = self.objects.get(&key) else {

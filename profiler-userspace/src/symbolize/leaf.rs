@@ -29,8 +29,8 @@ pub(super) fn name(frame: &RawFrame) -> Option<String> {
     Some(name)
 }
 
-/// What kind of lock a thread waits for, from the flags in the kernel's tracepoint (`LCB_F_…` in
-/// `include/trace/events/lock.h`).
+/// Kind of the lock that a thread waits for, from the flags in the kernel's tracepoint (`LCB_F_…`
+/// in `include/trace/events/lock.h`).
 fn lock(flags: u32) -> &'static str {
     const SPIN: u32 = 1;
     const READ: u32 = 2;

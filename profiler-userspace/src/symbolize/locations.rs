@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What is known of some offsets into an object.
+/// Answer for some offsets into an object.
 pub(super) struct Answer {
     /// Its symbols.
     pub(super) named: Named,
@@ -29,7 +29,7 @@ pub(super) struct Answer {
     pub(super) module: String,
     /// Where it was when it was mapped; empty where that was no file.
     pub(super) path: PathBuf,
-    /// What is to be said of offsets without names.
+    /// The code that offsets without names are in, if the report should have it.
     pub(super) code: Option<UnsymbolizedCode>,
 }
 
@@ -47,11 +47,11 @@ struct Wanted {
     places: Vec<usize>,
 }
 
-/// What was found out beside symbols.
+/// Results beside symbols.
 pub(super) struct Found {
-    /// What has no name at each location.
+    /// Code without a name at each location.
     pub(super) unsymbolized: Vec<UnsymbolizedId>,
-    /// What the limit on memory kept from being read.
+    /// Debug information that the memory limit kept from being read, or that is missing.
     pub(super) skipped: SkippedDebugInfo,
 }
 
@@ -98,7 +98,7 @@ pub(super) fn symbolize(
             }
         })
         .collect();
-    // What may have to be fetched from elsewhere, in limited time, is fetched where most is asked for.
+    // Objects with the most offsets come first: fetching from elsewhere has limited time.
     wanted.sort_by_key(|wanted| Reverse(wanted.offsets.len()));
     let report = |done| {
         if let Some(report) = sources.progress {

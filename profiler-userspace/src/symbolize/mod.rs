@@ -70,7 +70,7 @@ use unsymbolized::{UnsymbolizedId, UnsymbolizedTable};
 pub struct Symbolized {
     /// The profile.
     pub profile: Profile,
-    /// What the limit on memory did to names.
+    /// Debug information that the memory limit kept from being read, or that is missing.
     pub skipped: SkippedDebugInfo,
     /// The code that had no names.
     table: UnsymbolizedTable,
@@ -125,7 +125,7 @@ impl Symbolized {
 pub struct Naming {
     /// Directories of debug files to look in before any other, laid out as `/usr/lib/debug` is.
     pub debug_directories: Vec<PathBuf>,
-    /// What becomes of mangled names.
+    /// Treatment of mangled names.
     pub demangling: Demangling,
     /// Frames for functions that were compiled into others, from DWARF.
     pub inlined: bool,
@@ -305,7 +305,7 @@ fn lookups_of_frames(stack: &RawStack) -> impl Iterator<Item = Option<u64>> {
     })
 }
 
-/// Whose something is, in words that a profile has.
+/// Labels of an owner, in words that a profile has.
 fn labels(of: &Label, profile: &mut Profile) -> LabelsIndex {
     profile.labels(Labels {
         comm: Some(comm(&of.comm)),

@@ -34,16 +34,16 @@ use std::path::Path;
 /// thousand functions of C++ take a tenth of it.
 const MAX_NAMES_BYTES: usize = 64 << 20;
 
-/// What is kept of a name beyond, in bytes.
+/// The most that is kept of each name beyond that, in bytes.
 const MAX_SHORT_BYTES: usize = 256;
 
-/// What follows the name of the function that a stub of the linkage table leads to.
+/// Suffix of the name of the function that a stub of the linkage table leads to.
 const STUB: &str = "@plt";
 
 /// How names are wanted, and where they may come from beside the objects themselves.
 #[derive(Clone, Copy)]
 pub(super) struct Sources<'a> {
-    /// What is wanted.
+    /// Options of naming.
     pub(super) naming: &'a Naming,
     /// Fetches debug files that are not here.
     pub(super) fetch: Option<&'a Fetch<'a>>,
@@ -65,7 +65,7 @@ pub(super) struct Function {
 pub(super) struct Level {
     /// Its name, for readers.
     pub(super) name: String,
-    /// What the linker calls it; empty where that is the same.
+    /// The linker's name for it; empty where that is the same.
     pub(super) system_name: String,
     /// Where in its source, if that was asked for.
     pub(super) source: Option<SourceLine>,
@@ -81,7 +81,7 @@ impl Level {
     }
 }
 
-/// What is known of an offset.
+/// Result for an offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Symbol {
     /// An index into the functions.
@@ -116,7 +116,7 @@ impl CodeRange {
     }
 }
 
-/// What is known of some offsets.
+/// Results for some offsets.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Named {
     /// Functions; the same one may occur several times.
@@ -133,12 +133,12 @@ pub(super) struct Named {
     pub(super) has_symbols: bool,
     /// Which build of the object it is.
     pub(super) build_id: Option<BuildId>,
-    /// What asking its DWARF came to.
+    /// Result of asking its DWARF.
     pub(super) asked: Asked,
     // How much the names of functions take, in bytes.
     name_bytes: usize,
-    // What has the name of the last dynamic symbol before it, which has no size: its address, its number, and where that
-    // symbol's function begins.
+    // Offsets named by the last dynamic symbol before them, which has no size: their address, their
+    // number, and where that symbol's function begins.
     behind: Vec<(ElfAddress, usize, ElfAddress)>,
 }
 
@@ -319,7 +319,7 @@ impl Object<'_> {
         let shared = search.find_shared(&source);
         let wanted = [Some(&source), shared.as_ref()];
         let wanted = wanted.into_iter().flatten().map(dwarf::wanted_bytes);
-        // What is made of all that a file has takes about as much again.
+        // Parsed, the contents of a file take about as much memory again.
         let wanted = wanted.fold(0, u64::saturating_add).saturating_mul(2);
         let permit = sources.memory.acquire(wanted);
         let addresses: Vec<ElfAddress> = places.iter().map(|(address, _)| *address).collect();
@@ -365,7 +365,7 @@ impl Named {
         }
     }
 
-    /// What has no name, by its address and its number.
+    /// Offsets without a name: address and number.
     fn nameless(&self) -> Places {
         let all = self.of.iter().zip(&self.addresses).enumerate();
         let nameless = all.filter(|(_, (symbol, _))| **symbol == Symbol::Unsymbolized);

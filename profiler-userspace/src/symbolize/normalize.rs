@@ -57,7 +57,7 @@ impl Gathered {
     }
 }
 
-/// What the addresses of one process stand for; nothing where that has yet to be seen.
+/// Locations of the addresses of one process; none where they have yet to be seen.
 struct Locations {
     // Ascending and distinct.
     addresses: Vec<u64>,
@@ -75,7 +75,7 @@ impl Locations {
 /// A user and a kernel stack.
 type Stacks = (Option<NormalizedStackIndex>, Option<NormalizedStackIndex>);
 
-/// What is known of a raw profile while it is being normalized.
+/// Input and lookup tables for a raw profile while it is being normalized.
 struct Known<'a> {
     raw: &'a RawProfile,
     processes: &'a Processes,
@@ -90,7 +90,8 @@ struct Known<'a> {
 pub struct Normalizer {
     normalized: NormalizedProfile,
     objects: Objects,
-    /// Whose samples were normalized, of which parts, and who has not been let go since.
+    /// Processes whose samples were normalized and that were not let go since, and the samples'
+    /// parts.
     sampled: HashMap<ProcessKey, Parts>,
 }
 
@@ -233,7 +234,7 @@ impl Normalizer {
         let kernel = kernel.map(|index| {
             *kernels.entry(index).or_insert_with(|| {
                 let stack = raw.stack(index);
-                // What is no code comes before all that is.
+                // Frames that are no code come before all that are.
                 let named = stack.frames.iter().filter_map(leaf::name);
                 let mut locations: Vec<Location> = named
                     .map(|name| {
@@ -287,7 +288,7 @@ impl Normalizer {
         Some(all.into())
     }
 
-    /// What the two words of an interpreter's frame stand for.
+    /// The location of an interpreter's frame, by its two words.
     fn interpreted(
         &mut self,
         processes: &Processes,
@@ -327,8 +328,8 @@ impl Normalizer {
         })
     }
 
-    /// What addresses of a process stand for. Code that it made stands for nothing yet, unless these are
-    /// its last.
+    /// Locations of addresses of a process. Code that it made has none yet, unless these are its
+    /// last.
     fn locations(
         &mut self,
         process_key: ProcessKey,
@@ -419,8 +420,8 @@ fn keep(raw: &mut RawProfile, from: &RawProfile, sample: &RawSample) {
     });
 }
 
-/// What each address of a process lies in. Mappings that were read after an address was sampled, and do
-/// not cover it, never will.
+/// The place of each address of a process. Mappings that were read after an address was sampled,
+/// and do not cover it, never will.
 fn find(
     process_key: ProcessKey,
     addresses: &[u64],

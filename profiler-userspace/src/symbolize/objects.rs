@@ -1,8 +1,8 @@
 //! The objects that locations of a recording lie in.
 //!
 //! In: places of processes. Out: locations in numbered objects, and for each object what opening it takes.
-//! What lies behind mappings of several processes is one object, but for memory, in which each process makes
-//! code of its own.
+//! Mappings of one backing by several processes are one object, but for memory, in which each
+//! process makes code of its own.
 
 use super::demangle::visible;
 use crate::process::{Backing, BackingId, Owner, Place, ProcessKey, Processes, Runtime, vdso};
@@ -16,22 +16,22 @@ use std::time::SystemTime;
 /// may run for long, the others those that came last, which may still run.
 const MAX_OWNERS: usize = 16;
 
-/// What makes two places lie in one object.
+/// Key of an object: places that have the same are in one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     backing: BackingId,
-    /// Whose memory it is, if it is memory.
+    /// The process whose memory it is, if it is memory.
     maker: Option<ProcessKey>,
     /// Whether it is the image that the kernel maps into programs of 32 bits.
     narrow: bool,
 }
 
-/// Who made the code of an object that is memory.
+/// Process that made the code of an object that is memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Maker {
     /// The process ID.
     pub(super) tgid: u32,
-    /// What the process seems to be.
+    /// The runtime that the process seems to be.
     pub(super) runtime: Option<Runtime>,
     /// Whether its perf map or jitdump has any code.
     pub(super) has_code_map: bool,
@@ -40,11 +40,11 @@ pub(super) struct Maker {
 /// One object.
 #[derive(Clone, Debug)]
 pub(super) struct Object {
-    /// What it is.
+    /// Its backing.
     pub(super) backing: BackingId,
     /// Whether it is the image that the kernel maps into programs of 32 bits.
     pub(super) narrow: bool,
-    /// Who made it, if it is memory.
+    /// Its maker, if it is memory.
     pub(super) maker: Option<Maker>,
     /// Some of those that have it mapped.
     pub(super) owners: Vec<Owner>,
@@ -91,7 +91,7 @@ impl Objects {
         &self.all[index.0 as usize]
     }
 
-    /// What tells each object apart, by its number.
+    /// The key of each object, by its number.
     pub(super) fn keys(&self) -> Vec<Key> {
         let mut keys: Vec<(ObjectIndex, Key)> = (self.indices.iter())
             .map(|(key, index)| (*index, *key))

@@ -23,7 +23,7 @@ pub(super) fn threads() -> usize {
 /// Does one job; calls the given function to fetch files.
 pub(super) type Work<'a, Job, Done> = &'a (dyn Fn(&Job, Option<&Fetch<'_>>) -> Done + Sync);
 
-/// What a worker sends to the calling thread.
+/// Message from a worker to the calling thread.
 enum Message<Done> {
     /// The job with this number is done.
     Done(usize, Done),

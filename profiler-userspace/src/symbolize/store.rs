@@ -1,4 +1,4 @@
-//! What a raw recording keeps of a normalized profile, and names for what it kept.
+//! Parts of a normalized profile that a raw recording keeps, with the names that these need.
 //!
 //! In: a [`NormalizedProfile`] profile of this machine, now. Out: one that means the same anywhere and later: locations in
 //! objects that prove themselves, and names for all that could not be found any more: the kernel's functions,
@@ -25,18 +25,18 @@ use crate::profile::{FrameKind, Unit};
 use std::collections::{BTreeMap, HashMap};
 use std::os::unix::ffi::OsStrExt as _;
 
-/// What a raw recording keeps.
+/// Contents of a raw recording.
 #[derive(Clone, Debug)]
 pub struct Stored {
     /// The samples.
     pub normalized: NormalizedProfile,
-    /// What their locations lie in, by number.
+    /// Objects that their locations are in, by number.
     pub objects: Vec<RecordedObject>,
     /// The code that had no names and will have none later, that of most samples first.
     pub unsymbolized: Vec<Unsymbolized>,
 }
 
-/// What becomes of an object's locations.
+/// Decision on an object's locations.
 struct Kept {
     /// The number of an object that can be looked for later.
     object: Option<ObjectIndex>,
@@ -188,8 +188,8 @@ pub fn store(
     }
 }
 
-/// What becomes of an object: it is kept to be looked for later, or asked for names now, or both where it
-/// would not be found, but its debug file may be.
+/// Decides on an object: it is kept to be looked for later, or asked for names now, or both where
+/// it would not be found, but its debug file may be.
 fn keep(
     objects: &Objects,
     index: ObjectIndex,

@@ -46,7 +46,7 @@ struct Candidate {
     aliases: usize,
 }
 
-/// What is known so far of one address.
+/// Symbols found so far for one address.
 #[derive(Clone, Copy, Debug, Default)]
 struct Nearest {
     /// The innermost symbols that cover it.
@@ -139,7 +139,7 @@ pub(super) fn look_up(
     Found { names, of, behind }
 }
 
-/// What is looked up in a table.
+/// Question to a symbol table: the addresses to look up in it.
 struct Question<'a> {
     file: &'a File,
     elf: &'a Elf,

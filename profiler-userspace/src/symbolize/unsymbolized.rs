@@ -27,7 +27,7 @@ pub enum UnsymbolizedCode {
     Made {
         /// The process ID.
         tgid: u32,
-        /// What the process seems to be.
+        /// The runtime that the process seems to be.
         runtime: Option<Runtime>,
         /// Whether its perf map or jitdump has other code.
         has_code_map: bool,

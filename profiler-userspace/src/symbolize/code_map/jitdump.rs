@@ -21,7 +21,7 @@ const CODE_MOVE: u32 = 1;
 /// The header of each record: kind, size and time.
 const PREFIX_BYTES: u32 = 16;
 
-/// What precedes the name of code that was made.
+/// Bytes in front of the name of code that was made.
 const LOAD_BYTES: u32 = 40;
 
 /// The record of code that was moved.

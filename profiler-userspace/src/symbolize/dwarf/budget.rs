@@ -26,7 +26,7 @@ const STEPS_A_BYTE: u64 = 2;
 /// The limits, and what was used.
 #[derive(Debug)]
 pub(super) struct DwarfBudget {
-    /// What this thread held before, in bytes.
+    /// Memory that this thread held before, in bytes.
     before: i64,
     /// How much more it may hold before reading stops, in bytes.
     bytes: u64,

@@ -98,7 +98,7 @@ struct Reader<'a> {
     file: &'a File,
     /// Where the string table is.
     names: &'a Range<u64>,
-    /// What was read last, and its offset.
+    /// Bytes that were read last, of which `filled` are valid.
     buffer: Vec<u8>,
     filled: usize,
     /// Whether readahead was requested for all names.

@@ -43,7 +43,7 @@ impl Sieve {
     /// A sieve for addresses in ascending order, of which there is one at least, in an object with such sections of code.
     pub(super) fn new(addresses: &[ElfAddress], code: &[Option<Range<u64>>]) -> Option<Self> {
         let code = joined(code);
-        // What has no size reaches no further than its section.
+        // Symbols without a size reach no further than their section.
         let begins = |address: u64| {
             let before = code.partition_point(|code| code.start <= address);
             let around = code[..before].last();

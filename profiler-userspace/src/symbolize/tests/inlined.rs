@@ -1,4 +1,4 @@
-//! What is known of a function beside its plain name: inlined functions, lines, the linker's name.
+//! Details of a function beside its plain name: inlined functions, lines, the linker's name.
 
 use super::native::{self, Sources, Symbol};
 use super::program::Workshop;

@@ -1,4 +1,4 @@
-//! What holds for every raw profile.
+//! Laws that hold for every raw profile.
 
 use super::*;
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! What naming takes, whatever it is given.
+//! Memory and time that naming takes, whatever it is given.
 
 use super::memory_budget::NAMES_BYTES;
 use super::native;

@@ -8,7 +8,7 @@ use crate::profile::normalized::{Location, LocationIndex, Sums};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
-/// What is shown of all that was normalized.
+/// Folded stacks of all that was normalized.
 fn text(normalized: &NormalizedProfile, objects: &Objects, processes: &Processes) -> String {
     let kernel = KernelSymbols::of(normalized, &mut KernelNames::listed());
     let normalized = normalized.clone();
@@ -231,7 +231,7 @@ fn jit_code_is_normalized_when_its_process_ends() {
         normalizer.take(&mut all, &mut processes, &[]);
         assert_eq!((all.samples.len(), &all.stacks), (1, &as_before));
     }
-    // What it symbols in the meantime counts.
+    // Names that the process lists in the meantime count.
     let map = format!("/tmp/perf-{}.map", running.process_key().tgid);
     std::fs::write(&map, format!("{:x} 10 made_late\n", addresses[1] - 5)).unwrap();
     processes.refresh(running.process_key());

@@ -51,7 +51,7 @@ pub(super) fn offset_of(program: &Path, function: &str) -> FileOffset {
         .unwrap()
 }
 
-/// What a program's function is called, if debug files are looked for below the workshop.
+/// Name of a program's function, if debug files are looked for below the workshop.
 fn name(shop: &Workshop, program: &Path, offset: FileOffset) -> Option<String> {
     name_from(shop, program, offset, HERE)
 }
@@ -273,7 +273,7 @@ fn a_debug_file_missing_locally_is_fetched() {
     };
     assert_eq!(fetched(&fetch).as_deref(), Some("inner"));
     assert_eq!(fetched(&|_: &BuildId| None), None);
-    // Whoever was asked may answer with anything.
+    // Servers may answer with anything.
     let other = |_: &BuildId| RegularFile::open(Path::new("/proc/self/exe")).ok();
     assert_eq!(fetched(&other), None);
 }

@@ -282,7 +282,7 @@ fn a_dwp_package_with_a_broken_index_is_harmless() {
         broken[at] ^= 0xff;
         fs::write(&package, broken).unwrap();
         let symbols = symbols_of_function(&shop, "whole", "two", &[]);
-        // What the symbol table says is there all the same, so nothing panicked.
+        // The name from the symbol table is there all the same, so nothing panicked.
         assert!(
             symbols.is_object && symbols.functions[0].outermost.name.starts_with("two"),
             "{at}: {symbols:?}"
