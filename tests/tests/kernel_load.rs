@@ -1,7 +1,7 @@
 //! The verifier accepts every program, in every configuration that switches other code on.
 //!
-//! The instruction counts are printed; `docs/kernel.md` records them. Those of probes other than on-CPU are in
-//! `kernel_load_probes.rs`.
+//! The instruction counts are printed; `docs/internals/architecture.md` records them. Those of probes other than
+//! on-CPU are in `kernel_load_probes.rs`.
 
 use flame_bpf::kernel::{Kernel, Request, Support};
 use flame_bpf::probe::{Locks, Probe, Waits, Wakers, Wall};
