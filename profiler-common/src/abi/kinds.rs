@@ -7,7 +7,7 @@
 macro_rules! kinds {
     (
         $(#[$enum_doc:meta])*
-        pub enum $Kind:ident;
+        $vis:vis enum $Kind:ident;
         $(
             $(#[$doc:meta])*
             $name:ident = $code:literal, short: $short:literal, frame_type: $frame_type:literal;
@@ -16,16 +16,16 @@ macro_rules! kinds {
         $(#[$enum_doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
-        pub enum $Kind {
+        $vis enum $Kind {
             $($(#[$doc])* $name = $code,)+
         }
 
         impl $Kind {
             /// All of them, in the order of the discriminants.
-            pub const ALL: [Self; [$($code),+].len()] = [$(Self::$name),+];
+            $vis const ALL: [Self; [$($code),+].len()] = [$(Self::$name),+];
 
             /// The kind with this discriminant, if there is one.
-            pub const fn from_code(code: u8) -> Option<Self> {
+            $vis const fn from_code(code: u8) -> Option<Self> {
                 match code {
                     $($code => Some(Self::$name),)+
                     _ => None,
@@ -33,14 +33,14 @@ macro_rules! kinds {
             }
 
             /// The short name of the language: `py`, as in the suffix `_[py]` of folded text.
-            pub const fn short(self) -> &'static str {
+            $vis const fn short(self) -> &'static str {
                 match self {
                     $(Self::$name => $short,)+
                 }
             }
 
             /// The value of OpenTelemetry's attribute `profile.frame.type`; its own where the semantic conventions have none.
-            pub const fn frame_type(self) -> &'static str {
+            $vis const fn frame_type(self) -> &'static str {
                 match self {
                     $(Self::$name => $frame_type,)+
                 }
@@ -83,7 +83,7 @@ mod tests {
     mod made_up {
         kinds! {
             /// Runtimes of a test.
-            pub enum Kind;
+            pub(super) enum Kind;
             /// One that exists.
             CPython = 0, short: "py", frame_type: "cpython";
             /// One that does not.

@@ -7,7 +7,7 @@
 //!
 //! A runtime's frames form a *chain*, from the innermost to the outermost. Its *levels* are the parts of it that one native
 //! frame runs: the frame of the interpreter's loop. A walk begins the chain once, at the first native frame that lies in
-//! the runtime's object, and asks of each such frame whether it is the next level. See `docs/runtimes.md`.
+//! the runtime's object, and asks of each such frame whether it is the next level. See `docs/internals/runtimes.md`.
 
 pub mod cpython;
 pub mod lua;

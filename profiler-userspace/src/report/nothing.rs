@@ -7,7 +7,7 @@ use crate::plan::{Event, Output, Plan, Target};
 use profiler_common::abi::{Class, Counter, Counters};
 use std::time::Duration;
 
-/// A event that brought nothing.
+/// An event that brought nothing.
 pub(crate) struct Nothing<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) event: &'a Event,
