@@ -26,6 +26,11 @@ fn unzipped(bytes: &[u8]) -> Vec<u8> {
     plain
 }
 
+/// The text in a gzip stream.
+pub fn unzipped_text(bytes: &[u8]) -> String {
+    String::from_utf8(unzipped(bytes)).expect("UTF-8")
+}
+
 /// Folded text; its weights are as they are shown.
 pub fn of_folded(bytes: &[u8]) -> Stacks {
     let mut stacks = Stacks::new();
@@ -138,6 +143,17 @@ pub fn of_otlp(bytes: &[u8]) -> Stacks {
         }
     }
     stacks
+}
+
+/// Keys and texts of OTLP's attributes.
+pub fn attributes_of_otlp(bytes: &[u8]) -> Vec<String> {
+    let dictionary = Message::new(bytes).message(2);
+    let texts = dictionary.texts(5);
+    let attributes = dictionary.messages(6).into_iter().map(|attribute| {
+        let value = attribute.message(2).texts(1).join(" ");
+        format!("{} {value}\n", texts[attribute.number(1) as usize])
+    });
+    attributes.collect()
 }
 
 /// speedscope's first profile.

@@ -3,13 +3,16 @@
 //! In: one profile, written by hand to be as awkward as real ones are. Out: a difference, if any.
 //! `cargo xtask bless` accepts what is written now; `git diff` then shows what that means.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use flame_bpf::output::{self, Format, MinWidth, Style};
 use flame_bpf::profile::fold::FoldStyle;
-use flame_bpf::profile::{Frame, FrameKind, FrameProfile, Profile, Unit, Window};
+use flame_bpf::profile::{Frame, FrameKind, FrameProfile, Profile, Sample, Unit, Window};
 use flame_bpf_tests::golden::compare;
+use flame_bpf_tests::stacks::{self, Stacks};
 use flame_bpf_tests::{Graph, PageData, in_windows};
+use profiler_common::abi::{RuntimeKind, ThreadState};
 
 /// Names that programs have and names that they could have to do harm.
 fn profile() -> Profile {
@@ -290,24 +293,102 @@ fn a_reversed_icicle_with_every_option_is_as_in_the_golden() {
     compare("icicle.svg", &readable(&written(Format::SVG, &style)));
 }
 
-/// The data of an HTML page, a column a line; the viewer is the same in all pages.
+/// The viewer is the same in all pages.
 #[test]
 fn the_data_of_a_page_is_as_in_the_golden() {
-    use std::fmt::Write as _;
-
     let style = Style {
         title: "PID 1 <init> & co.</title>".to_owned(),
         subtitle: Some("a subtitle with <markup> & \u{0}".to_owned()),
         notes: "recorded: 108 samples\nLOST: 2\n</script>".to_owned(),
         ..Style::default()
     };
-    let html = Format::from_path(std::path::Path::new("x.html")).expect("it is a format");
-    let page = written(html, &style);
-    let data = PageData::read(&page);
+    compare("page.txt", &columns(&written(Format::HTML, &style)));
+}
+
+/// The data of a page, a column a line.
+fn columns(page: &str) -> String {
+    use std::fmt::Write as _;
+
+    let data = PageData::read(page);
     let mut text = serde_json::to_string_pretty(&data.header).expect("it was JSON");
     text.push('\n');
     for (name, column) in data.columns.iter().flatten() {
         writeln!(text, "{name} {column:?}").expect("a string takes all");
     }
-    compare("page.txt", &text);
+    text
+}
+
+/// A frame of every kind, all of one name.
+fn profile_of_all_kinds() -> Profile {
+    use FrameKind::{Inlined, Interpreted, Jit, Kernel, Mark, Process, User};
+    let frame = |kind| Frame {
+        name: "work".to_owned(),
+        kind,
+    };
+    let mut profile = FrameProfile::new(Profile::new(Unit::Samples, Window::default()));
+    let kinds = [User, Jit, Inlined, Kernel, Mark];
+    let kinds = kinds
+        .into_iter()
+        .chain(RuntimeKind::ALL.map(Interpreted))
+        .map(|kind| (kind, ThreadState::Running));
+    let states = [
+        ThreadState::Ran,
+        ThreadState::Runnable,
+        ThreadState::Blocked,
+        ThreadState::Woken,
+    ];
+    let all: Vec<_> = kinds.chain(states.map(|state| (Kernel, state))).collect();
+    for (weight, (kind, _)) in all.iter().enumerate() {
+        let stack = [Frame::cpu(1), frame(Process), frame(User), frame(*kind)];
+        profile.push(&stack, weight as u64 + 1, 1);
+    }
+    let mut profile = profile.into_profile();
+    let samples = profile.samples().to_vec();
+    profile.clear();
+    for (sample, (_, thread_state)) in samples.into_iter().zip(all) {
+        profile.push(Sample {
+            thread_state,
+            ..sample
+        });
+    }
+    profile
+}
+
+#[test]
+fn frames_of_every_kind_are_as_in_the_golden() {
+    for (extension, annotate) in Format::all()
+        .map(|format| (format.extension(), false))
+        .chain([("folded", true)])
+    {
+        let path = PathBuf::from(format!("kinds.{extension}"));
+        let format = Format::from_path(&path).expect("it is a format");
+        let style = Style {
+            fold: FoldStyle {
+                annotate,
+                ..FoldStyle::default()
+            },
+            ..Style::default()
+        };
+        let mut bytes = Vec::new();
+        output::write(&profile_of_all_kinds(), format, &style, &mut bytes)
+            .expect("a vector takes everything");
+        let text = || String::from_utf8(bytes.clone()).expect("the format is text");
+        match (extension, annotate) {
+            ("folded", true) => compare("kinds-annotated.folded", &text()),
+            ("svg", _) => compare("kinds.svg", &readable(&text())),
+            ("html", _) => compare("kinds.page.txt", &columns(&text())),
+            ("pb.gz", _) => compare("kinds.pprof.txt", &listed(&stacks::of_pprof(&bytes))),
+            ("json.gz", _) => compare("kinds.firefox.json", &stacks::unzipped_text(&bytes)),
+            ("otlp", _) => compare(
+                "kinds.otlp.txt",
+                &(listed(&stacks::of_otlp(&bytes)) + &stacks::attributes_of_otlp(&bytes).concat()),
+            ),
+            _ => compare(&path.to_string_lossy(), &text()),
+        }
+    }
+}
+
+fn listed(stacks: &Stacks) -> String {
+    let line = |(stack, weight): (&Vec<String>, &u64)| format!("{} {weight}\n", stack.join(";"));
+    stacks.iter().map(line).collect()
 }

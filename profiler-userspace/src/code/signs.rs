@@ -27,7 +27,8 @@ impl Sign {
         } else if follows_nops(code, at, returns) {
             Some(Self::Return)
         } else {
-            let may_begin = returns(&code[..at]) || follows_nops(code, at, ends_function);
+            let follows_return = returns(&code[..at]) && !reads_stack(&code[at..]);
+            let may_begin = follows_return || follows_nops(code, at, ends_function);
             may_begin.then_some(Self::Jump)
         }
     }
@@ -87,6 +88,12 @@ fn returns(code: &[u8]) -> bool {
     code.ends_with(b"\xc3")
 }
 
+/// Whether code begins with a load of a register from above the stack pointer: what code does in the middle of a function that
+/// keeps variables there, and hardly any at its beginning, where callers' frames are above it.
+fn reads_stack(code: &[u8]) -> bool {
+    matches!(code, [0x48 | 0x4c, 0x8b, modrm, 0x24, ..] if matches!(modrm & 0b1100_0111, 0x44 | 0x84))
+}
+
 /// Whether these bytes end with a return, a jump, or what never goes on.
 fn ends_function(code: &[u8]) -> bool {
     returns(code)
@@ -118,5 +125,8 @@ mod tests {
     fn a_function_may_begin_where_another_returns() {
         assert_eq!(Sign::at(b"\x90\xc3\x41\x57", 2), Some(Sign::Jump));
         assert_eq!(Sign::at(b"\x90\x90\x41\x57", 2), None);
+        // `mov rcx, [rsp + 0x18]`: a label behind a return.
+        assert_eq!(Sign::at(b"\x90\xc3\x48\x8b\x4c\x24\x18", 2), None);
+        assert_eq!(Sign::at(b"\x90\xc3\x4c\x8b\xac\x24\x18\x01\0\0", 2), None);
     }
 }

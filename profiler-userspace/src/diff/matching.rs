@@ -38,6 +38,16 @@ impl Class {
         }
     }
 
+    /// The kind of frame that stands for it.
+    pub fn frame_kind(self) -> FrameKind {
+        match self {
+            Self::Owner => FrameKind::Process,
+            Self::User => FrameKind::User,
+            Self::Kernel => FrameKind::Kernel,
+            Self::Mark => FrameKind::Mark,
+        }
+    }
+
     /// Whether it is of functions.
     pub fn is_code(self) -> bool {
         matches!(self, Self::User | Self::Kernel)

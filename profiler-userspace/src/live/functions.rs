@@ -86,7 +86,6 @@ fn mapping(calls: &Calls, source: Option<u32>) -> Option<u32> {
 fn module(calls: &Calls, mapping: Option<u32>, kind: FrameKind) -> String {
     match mapping {
         Some(mapping) => visible(&calls.mappings[mapping as usize].module).into_owned(),
-        None if kind == FrameKind::Kernel => "kernel".to_owned(),
-        None => kind.language().unwrap_or_default().to_owned(),
+        None => kind.module_without_file().to_owned(),
     }
 }

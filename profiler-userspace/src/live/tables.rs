@@ -2,14 +2,12 @@
 //!
 //! In: rows. Out: cells, a heading first, the selected row marked.
 
-use super::calls::Name;
 use super::canvas::Canvas;
 use super::label::{fit, padded};
 use super::numbers::percent;
 use super::shape::{Grouping, owner_name};
 use super::state::View;
 use super::top::Top;
-use crate::profile::FrameKind;
 use ratatui::style::{Modifier, Style};
 
 /// Columns of two shares, and of what is between them and names.
@@ -24,7 +22,11 @@ pub(super) fn functions(top: &Top, canvas: &mut Canvas<'_>) {
     heading_line(canvas, &heading);
     let all = top.shape.total();
     for (line, row, is_selected) in in_sight(top, &top.functions) {
-        let name = fit(&kind_shown(&row.name), names, top.look.cut());
+        let name = fit(
+            &row.name.kind.annotate(&row.name.text),
+            names,
+            top.look.cut(),
+        );
         let text = format!(
             "{} {}  {}  {}",
             percent(row.own, all),
@@ -68,7 +70,7 @@ pub(super) fn tree(top: &Top, canvas: &mut Canvas<'_>) {
             percent(node.weight(), all),
             " ".repeat(indent),
             fit(
-                &kind_shown(name),
+                &name.kind.annotate(&name.text),
                 columns.saturating_sub(used),
                 top.look.cut()
             )
@@ -150,18 +152,4 @@ fn style(top: &Top, is_selected: bool, is_met: bool) -> Style {
         (_, true) => top.look.matching(),
         _ => Style::new(),
     }
-}
-
-/// A name with what its code is, where that is no program's.
-fn kind_shown(name: &Name) -> String {
-    let kind = match name.kind {
-        FrameKind::Kernel => "k",
-        FrameKind::Jit => "j",
-        FrameKind::Inlined => "i",
-        kind => match kind.language() {
-            Some(language) => language,
-            None => return name.text.to_string(),
-        },
-    };
-    format!("{} [{kind}]", name.text)
 }

@@ -21,12 +21,13 @@ use calls::Calls;
 use owners::Owners;
 use packed::{Columns, Names};
 use profiler_common::abi::ThreadState;
+use profiler_common::runtime::RuntimeKind;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::time::Duration;
 
 /// What the data says it is; the number rises when the viewer has to change.
-const FORMAT: &str = "flame-bpf page 2";
+const FORMAT: &str = "flame-bpf page 3";
 
 /// One of the profiles that a page holds.
 #[derive(Clone, Debug)]
@@ -93,6 +94,7 @@ fn data(profiles: &[(&str, &Profile, &Style)], looks: &Style) -> std::io::Result
         "inverted": looks.inverted,
         "chart": looks.chart,
         "height": looks.height,
+        "runtimes": RuntimeKind::ALL.map(RuntimeKind::short),
         "names": names.all(),
         "profiles": sections,
     });

@@ -5,7 +5,7 @@
 //! Never: a weight that is rounded; they are whole numbers of the unit.
 
 use super::{Error, Style, owner};
-use crate::profile::{CallTree, FrameId, FrameKind, Profile, TreeSample, Unit};
+use crate::profile::{CallTree, FrameId, Profile, TreeSample, Unit};
 use indexmap::IndexMap;
 use serde_json::{Value, json};
 use std::io::{self, BufWriter, Write};
@@ -82,21 +82,7 @@ impl File<'_, '_> {
                         "" => module.unwrap_or_default(),
                         file => file,
                     };
-                    let suffix = match frame.kind {
-                        FrameKind::Kernel => " [k]",
-                        FrameKind::Jit => " [j]",
-                        FrameKind::Inlined => " [i]",
-                        FrameKind::Interpreted(_) => match frame.kind.language() {
-                            Some("py") => " [py]",
-                            Some("perl") => " [perl]",
-                            Some("php") => " [php]",
-                            Some("rb") => " [rb]",
-                            Some("luajit") => " [luajit]",
-                            _ => " [lua]",
-                        },
-                        _ => "",
-                    };
-                    (format!("{}{suffix}", function.name), file.to_owned())
+                    (frame.kind.annotate(&function.name), file.to_owned())
                 }
             };
             let (number, _) = known.insert_full((name, file), ());

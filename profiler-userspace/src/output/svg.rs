@@ -22,7 +22,6 @@ mod pixels;
 mod tree;
 
 use super::{Error, Palette, Style, timed};
-use crate::profile::fold::{FoldStyle, Folded, Order};
 use crate::profile::{Frame, FrameKind, Profile, View};
 use chart::Chart;
 pub(super) use differential::{Widths, write as write_differential};
@@ -31,9 +30,6 @@ use layout::Layout;
 use paint::Paints;
 use std::io::Write;
 use tree::Tree;
-
-/// Frames always carry their annotations here: the palettes read it, and nobody sees it.
-const ANNOTATED: bool = true;
 
 /// The colour that a frame has in a palette, as red, green and blue; black text on it can be read. `time`: for how long its
 /// threads ran, and for how long they did not.
@@ -52,18 +48,7 @@ pub(super) fn write(view: &View, style: &Style, out: &mut dyn Write) -> Result<(
     if view.total_weight() == 0 {
         return Err(Error::Empty);
     }
-    let order = if style.reverse {
-        Order::LeafFirst
-    } else {
-        Order::RootFirst
-    };
-    let fold_style = FoldStyle {
-        annotate: ANNOTATED,
-        ..style.fold
-    };
-    let folded = Folded::new(view, fold_style, order);
-    let tree = Tree::new(&folded);
-    drop(folded);
+    let tree = Tree::new(view, style);
     finish(view, &tree, None, style, out)
 }
 

@@ -71,19 +71,41 @@ impl FrameKind {
         )
     }
 
-    /// What outputs call the language of an interpreter's functions: `py`.
-    pub fn language(self) -> Option<&'static str> {
-        let Self::Interpreted(runtime) = self else {
-            return None;
-        };
-        Some(match runtime {
-            RuntimeKind::CPython => "py",
-            RuntimeKind::Perl => "perl",
-            RuntimeKind::Php => "php",
-            RuntimeKind::Ruby => "rb",
-            RuntimeKind::LuaJit => "luajit",
-            RuntimeKind::Lua => "lua",
-        })
+    /// The short name of a kind that a name does not tell by itself: `k`, `j`, `i`, or that of a runtime's language.
+    pub const fn short(self) -> Option<&'static str> {
+        match self {
+            Self::Kernel => Some("k"),
+            Self::Jit => Some("j"),
+            Self::Inlined => Some("i"),
+            Self::Interpreted(runtime) => Some(runtime.short()),
+            Self::Process | Self::Label | Self::User | Self::Mark | Self::State(_) => None,
+        }
+    }
+
+    /// The kind with this short name.
+    pub fn from_short(short: &str) -> Option<Self> {
+        let runtimes = RuntimeKind::ALL.into_iter().map(Self::Interpreted);
+        let mut all = [Self::Kernel, Self::Jit, Self::Inlined]
+            .into_iter()
+            .chain(runtimes);
+        all.find(|kind| kind.short() == Some(short))
+    }
+
+    /// A name with the kind's short name behind it: `work [py]`.
+    pub fn annotate(self, name: &str) -> String {
+        match self.short() {
+            Some(short) => format!("{name} [{short}]"),
+            None => name.to_owned(),
+        }
+    }
+
+    /// The module of code that is in no file.
+    pub fn module_without_file(self) -> &'static str {
+        match self {
+            Self::Kernel => "kernel",
+            Self::Interpreted(runtime) => runtime.short(),
+            _ => "",
+        }
     }
 }
 

@@ -406,22 +406,32 @@ impl<'a, 'o> Batches<'a, 'o> {
     }
 }
 
-/// The format's numbers of the kinds that named locations have.
-pub(super) const KINDS: [(FrameKind, u32); 11] = [
-    (FrameKind::User, 0),
-    (FrameKind::Jit, 1),
-    (FrameKind::Inlined, 2),
-    (FrameKind::Kernel, 3),
-    (FrameKind::Mark, 4),
-    (FrameKind::Interpreted(RuntimeKind::CPython), 5),
-    (FrameKind::Interpreted(RuntimeKind::Perl), 6),
-    (FrameKind::Interpreted(RuntimeKind::Php), 7),
-    (FrameKind::Interpreted(RuntimeKind::Ruby), 8),
-    (FrameKind::Interpreted(RuntimeKind::LuaJit), 9),
-    (FrameKind::Interpreted(RuntimeKind::Lua), 10),
-];
+/// The first of the format's numbers of interpreted functions; their [`RuntimeKind`] is added to it.
+const INTERPRETED: u32 = 5;
 
+/// The kind of a named location with this number in the format.
+pub(super) fn kind_of(number: u32) -> Option<FrameKind> {
+    Some(match number {
+        0 => FrameKind::User,
+        1 => FrameKind::Jit,
+        2 => FrameKind::Inlined,
+        3 => FrameKind::Kernel,
+        4 => FrameKind::Mark,
+        _ => {
+            let runtime = u8::try_from(number - INTERPRETED).ok()?;
+            FrameKind::Interpreted(RuntimeKind::from_code(runtime)?)
+        }
+    })
+}
+
+/// The format's number of a kind. Owners and states are told elsewhere.
 fn kind_number(kind: FrameKind) -> u32 {
-    let known = KINDS.iter().find(|(known, _)| *known == kind);
-    known.map_or(0, |(_, number)| *number)
+    match kind {
+        FrameKind::User | FrameKind::Process | FrameKind::Label | FrameKind::State(_) => 0,
+        FrameKind::Jit => 1,
+        FrameKind::Inlined => 2,
+        FrameKind::Kernel => 3,
+        FrameKind::Mark => 4,
+        FrameKind::Interpreted(runtime) => INTERPRETED + runtime as u32,
+    }
 }

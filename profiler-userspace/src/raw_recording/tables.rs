@@ -5,7 +5,7 @@
 //! checked, so that those in the tables lead somewhere. A file may have far more than what is wanted of it, and may begin
 //! its numbers anew; so nothing here is in the profile yet.
 
-use super::batches::KINDS;
+use super::batches::kind_of;
 use super::budget::{Budget, Stop};
 use super::callees::Callees;
 use super::wire::{
@@ -126,14 +126,12 @@ impl Tables {
                     .cloned()
                     .ok_or(Stop::Nonsense("there is a name whose file is not there"))?,
             };
-            let kind = KINDS.iter().find(|(_, number)| number == kind);
-            let Some((kind, _)) = kind else {
-                return Err(Stop::Nonsense("there is a name of an unknown kind"));
-            };
+            let kind =
+                kind_of(*kind).ok_or(Stop::Nonsense("there is a name of an unknown kind"))?;
             self.names.push(NameEntry {
                 function: NamedFunction {
                     name,
-                    kind: *kind,
+                    kind,
                     file,
                     line,
                     defined: batch.name_defined.get(at).copied().unwrap_or(0),

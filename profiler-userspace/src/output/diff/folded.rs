@@ -1,7 +1,7 @@
 //! Two columns: a stack, what was counted before, what was counted after. What draws differential graphs reads this.
 
-use crate::diff::{Class, Comparison};
-use crate::profile::{Frame, FrameKind, fold};
+use crate::diff::Comparison;
+use crate::profile::{Frame, fold};
 use std::io::{self, Write};
 
 /// Writes a line for each stack.
@@ -9,12 +9,7 @@ pub(super) fn write(comparison: &Comparison, out: &mut dyn Write) -> io::Result<
     let mut path: Vec<String> = Vec::new();
     for node in &comparison.nodes {
         path.truncate(node.depth);
-        let kind = match node.class {
-            Class::Owner => FrameKind::Process,
-            Class::User => FrameKind::User,
-            Class::Kernel => FrameKind::Kernel,
-            Class::Mark => FrameKind::Mark,
-        };
+        let kind = node.class.frame_kind();
         let name = node.name.clone();
         path.push(fold::frame_name(&Frame { name, kind }, false).into_owned());
         let [before, after] = node.own_weights.map(|weight| comparison.unit.shown(weight));

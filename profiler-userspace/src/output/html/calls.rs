@@ -8,7 +8,6 @@ use crate::profile::fold::visible;
 use crate::profile::{CallTree, FrameId, FrameKind, NodeIndex, Profile};
 use indexmap::IndexSet;
 use profiler_common::abi::ThreadState;
-use profiler_common::runtime::RuntimeKind;
 
 /// A function, as the viewer tells functions apart.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -127,6 +126,9 @@ impl Calls {
     }
 }
 
+/// The first number of interpreted functions in the viewer; their [`RuntimeKind`] is added to it.
+const INTERPRETED: u32 = 11;
+
 /// A kind's number in the viewer, where 0 is the root.
 fn kind(kind: FrameKind) -> u32 {
     match kind {
@@ -134,17 +136,12 @@ fn kind(kind: FrameKind) -> u32 {
         FrameKind::Label => 2,
         FrameKind::User => 3,
         FrameKind::Jit => 4,
-        FrameKind::Interpreted(RuntimeKind::CPython) => 5,
-        FrameKind::Interpreted(RuntimeKind::Perl) => 6,
-        FrameKind::Interpreted(RuntimeKind::Php) => 7,
-        FrameKind::Interpreted(RuntimeKind::Ruby) => 8,
-        FrameKind::Interpreted(RuntimeKind::LuaJit) => 9,
-        FrameKind::Interpreted(RuntimeKind::Lua) => 10,
-        FrameKind::Inlined => 11,
-        FrameKind::Kernel => 12,
-        FrameKind::Mark => 13,
-        FrameKind::State(ThreadState::Running | ThreadState::Ran) => 14,
-        FrameKind::State(ThreadState::Runnable) => 15,
-        FrameKind::State(ThreadState::Blocked | ThreadState::Woken) => 16,
+        FrameKind::Inlined => 5,
+        FrameKind::Kernel => 6,
+        FrameKind::Mark => 7,
+        FrameKind::State(ThreadState::Running | ThreadState::Ran) => 8,
+        FrameKind::State(ThreadState::Runnable) => 9,
+        FrameKind::State(ThreadState::Blocked | ThreadState::Woken) => 10,
+        FrameKind::Interpreted(runtime) => INTERPRETED + runtime as u32,
     }
 }

@@ -78,7 +78,12 @@ pub(super) fn frame_type(kind: FrameKind) -> Attributes {
     let kind = match kind {
         FrameKind::Kernel => Some("kernel"),
         FrameKind::User | FrameKind::Inlined => Some("native"),
-        _ => None,
+        FrameKind::Interpreted(runtime) => Some(runtime.frame_type()),
+        FrameKind::Jit
+        | FrameKind::Process
+        | FrameKind::Label
+        | FrameKind::Mark
+        | FrameKind::State(_) => None,
     };
     let kind = kind.map(|kind| Value::Text(kind.to_owned()));
     known([("profile.frame.type", kind)])

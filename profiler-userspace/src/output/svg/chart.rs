@@ -289,7 +289,7 @@ impl<'a> Arranging<'a> {
 }
 
 /// The tree of these nodes, with names in the order in which these first have them.
-fn in_use(names: &[String], mut nodes: Vec<Node>) -> Tree {
+fn in_use(names: &[crate::profile::Frame], mut nodes: Vec<Node>) -> Tree {
     let mut kept = Vec::new();
     let mut places: Vec<Option<u32>> = vec![None; names.len()];
     for node in &mut nodes {

@@ -1,13 +1,14 @@
 //! Our palettes: which colour a frame has, and what that means.
 //!
-//! In: a profile's view. Out: a [`Look`] for each name of a frame, always the same for the same view. Hues tell kinds
+//! In: a profile's view. Out: a [`Look`] for each frame of its tree, always the same for the same view. Hues tell kinds
 //! of code, or what threads did; a name's hash tells neighbours apart.
 
-use super::ANNOTATED;
 use super::color::Color;
+use super::tree::drawn;
 use crate::output::Palette;
-use crate::profile::{Frame, FrameId, FrameKind, View, ViewSample, fold};
+use crate::profile::{Frame, FrameId, FrameKind, View, ViewSample};
 use profiler_common::abi::ThreadState;
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 /// A line of the legend.
@@ -124,65 +125,64 @@ fn mark(kind: FrameKind) -> Look {
     }
 }
 
-/// A look for each name, annotated as in a [`Tree`](super::tree::Tree).
-pub(super) fn looks(palette: Palette, view: &View) -> HashMap<String, Look> {
-    match palette {
-        Palette::COLD => by_half(view),
-        Palette::WALL => by_time(view),
-        _ => by_name(view, palette.hue()),
-    }
+/// The look of each of a tree's names.
+pub(super) fn looks(palette: Palette, view: &View, names: &[Frame]) -> Vec<Look> {
+    let (times, meanings) = match palette {
+        Palette::COLD => (
+            by_half(view),
+            [Meaning::Waker, Meaning::Blocked, Meaning::Runnable],
+        ),
+        Palette::WALL => (
+            by_time(view),
+            [Meaning::OnCpu, Meaning::Blocked, Meaning::Runnable],
+        ),
+        _ => return names.iter().map(|frame| of_kind(palette, frame)).collect(),
+    };
+    let look = |frame: &Frame| match frame.kind {
+        FrameKind::Mark | FrameKind::State(_) => mark(frame.kind),
+        _ => {
+            let time = times.get(frame).copied().unwrap_or_default();
+            Look::new(time.color(frame), time.most(meanings))
+        }
+    };
+    names.iter().map(look).collect()
 }
 
 /// The colour of a frame alone, whose threads ran and waited for so long.
 pub(super) fn of_frame(palette: Palette, frame: &Frame, [ran, waited]: [f64; 2]) -> Color {
-    let by_name = matches!(frame.kind, FrameKind::Mark | FrameKind::State(_));
     match palette {
-        _ if by_name => mark(frame.kind).color,
+        _ if matches!(frame.kind, FrameKind::Mark | FrameKind::State(_)) => mark(frame.kind).color,
         Palette::COLD => cold(frame).readable(),
         Palette::WALL => {
             let time = Time([ran, waited, 0.0].map(|part| part.round() as u64));
-            time.mix([warm(frame), cold(frame), RUNNABLE]).readable()
+            time.color(frame).readable()
         }
-        _ => match palette.hue() {
-            Some((hue, spread)) => tint(&frame.name, (hue, 70, 66), spread).readable(),
-            None => land(&frame.name, frame.kind).color,
-        },
+        _ => of_kind(palette, frame).color,
     }
 }
 
-/// Looks that depend on nothing but a frame. Where two frames read the same, the one that says more of it counts.
-fn by_name(view: &View, hue: Option<(u16, u16)>) -> HashMap<String, Look> {
-    let mut kinds: HashMap<String, FrameKind> = HashMap::new();
-    for frame in view.frames() {
-        let name = fold::frame_name(frame, ANNOTATED).into_owned();
-        let kind = kinds.entry(name).or_insert(frame.kind);
-        *kind = frame.kind.max(*kind);
-    }
-    let look = |(name, kind): (String, FrameKind)| {
-        let look = match hue {
-            Some((hue, spread)) => Look {
-                color: tint(&name, (hue, 70, 66), spread).readable(),
-                meaning: None,
-            },
-            None => land(&name, kind),
-        };
-        (name, look)
-    };
-    kinds.into_iter().map(look).collect()
-}
-
-/// A hue for each kind of code.
-fn land(name: &str, kind: FrameKind) -> Look {
-    let (tone, spread, meaning) = match kind {
+/// Looks that depend on nothing but a frame: of one hue, or a hue for each kind of code.
+fn of_kind(palette: Palette, frame: &Frame) -> Look {
+    let (tone, spread, meaning) = match frame.kind {
         FrameKind::Process | FrameKind::Label => (PROCESS, 6, Meaning::Process),
         FrameKind::User => (PROGRAM, 14, Meaning::Program),
         FrameKind::Jit => (JIT, 12, Meaning::Jit),
         FrameKind::Interpreted(_) => (INTERPRETED, 8, Meaning::Interpreted),
         FrameKind::Inlined => (INLINED, 12, Meaning::Inlined),
         FrameKind::Kernel => (KERNEL, 9, Meaning::Kernel),
-        FrameKind::Mark | FrameKind::State(_) => return mark(kind),
+        FrameKind::Mark | FrameKind::State(_) => return mark(frame.kind),
     };
-    Look::new(tint(name, tone, spread), meaning)
+    let name = match frame.kind.short() {
+        Some(short) => Cow::Owned(format!("{}_[{short}]", frame.name)),
+        None => Cow::Borrowed(&*frame.name),
+    };
+    match palette.hue() {
+        Some((hue, spread)) => Look {
+            color: tint(&name, (hue, 70, 66), spread).readable(),
+            meaning: None,
+        },
+        None => Look::new(tint(&name, tone, spread), meaning),
+    }
 }
 
 /// A colour near this tone, its hue within so many degrees; always the same for a name.
@@ -226,8 +226,9 @@ impl Time {
         self.0[place] = self.0[place].saturating_add(weight);
     }
 
-    /// The mean of the three colours.
-    fn mix(self, colors: [Color; 3]) -> Color {
+    /// The mean of a frame's three colours.
+    fn color(self, frame: &Frame) -> Color {
+        let colors = [warm(frame), cold(frame), RUNNABLE];
         let whole: u128 = self.0.iter().map(|&part| u128::from(part)).sum();
         let mean = |channel: fn(&Color) -> u8| {
             let sum: u128 = colors
@@ -255,23 +256,19 @@ impl Time {
     }
 }
 
+/// Times of frames.
+type Times<'a> = HashMap<Cow<'a, Frame>, Time>;
+
 /// Warm as far as a frame's threads ran, cold as far as they were blocked, green as far as they waited for a CPU.
-fn by_time(view: &View) -> HashMap<String, Look> {
-    let meanings = [Meaning::OnCpu, Meaning::Blocked, Meaning::Runnable];
-    mixed(view, meanings, |sample| {
-        let ViewSample {
-            stack,
-            thread_state,
-            ..
-        } = sample;
-        [(stack, *thread_state), NOTHING]
+fn by_time(view: &View) -> Times<'_> {
+    times(view, |sample| {
+        [(&sample.stack, sample.thread_state), NOTHING]
     })
 }
 
 /// Cold as far as a frame's threads waited, warm as far as they ended waits.
-fn by_half(view: &View) -> HashMap<String, Look> {
-    let meanings = [Meaning::Waker, Meaning::Blocked, Meaning::Runnable];
-    mixed(view, meanings, |sample| {
+fn by_half(view: &View) -> Times<'_> {
+    times(view, |sample| {
         let (wait, woke) = sample.stack.split_at(sample.own);
         [(wait, ThreadState::Blocked), (woke, ThreadState::Running)]
     })
@@ -283,37 +280,20 @@ type Part<'a> = (&'a [FrameId], ThreadState);
 /// No part.
 const NOTHING: Part<'_> = (&[], ThreadState::Running);
 
-/// Colours by what threads did for how long, told by the parts of their stacks.
-fn mixed<'a>(
-    view: &'a View,
-    meanings: [Meaning; 3],
-    parts: impl Fn(&'a ViewSample) -> [Part<'a>; 2],
-) -> HashMap<String, Look> {
-    let mut times: HashMap<String, (&Frame, Time)> = HashMap::new();
+/// For how long threads did what, told by the parts of their stacks.
+fn times<'a>(view: &'a View, parts: impl Fn(&'a ViewSample) -> [Part<'a>; 2]) -> Times<'a> {
+    let mut times = Times::new();
     for sample in view.samples() {
         for (part, thread_state) in parts(sample) {
             let frames: HashSet<_> = part.iter().collect();
             for &frame in frames {
-                let frame = view.frame(frame);
-                let name = fold::frame_name(frame, ANNOTATED).into_owned();
-                let (known, time) = times.entry(name).or_insert((frame, Time::default()));
-                *known = frame.max(known);
+                let time = times.entry(drawn(view.frame(frame))).or_default();
                 // Whatever weighs nothing has a colour, too.
                 time.add(thread_state, sample.weight.max(1));
             }
         }
     }
-    let look = |(name, (frame, time)): (String, (&Frame, Time))| {
-        let look = match frame.kind {
-            FrameKind::Mark | FrameKind::State(_) => mark(frame.kind),
-            _ => Look::new(
-                time.mix([warm(frame), cold(frame), RUNNABLE]),
-                time.most(meanings),
-            ),
-        };
-        (name, look)
-    };
-    times.into_iter().map(look).collect()
+    times
 }
 
 /// Two numbers that are always the same for a name, and spread over names.
@@ -387,6 +367,12 @@ mod tests {
         View::new(&profile)
     }
 
+    fn color(palette: Palette, view: &View, name: &str) -> Color {
+        let frame = view.frames().find(|frame| frame.name == name);
+        let frame = drawn(frame.expect("it is in the view")).into_owned();
+        looks(palette, view, &[frame])[0].color
+    }
+
     #[test]
     fn a_frame_is_colored_by_how_much_its_threads_ran() {
         let (main, run, wait) = (
@@ -400,12 +386,11 @@ mod tests {
             (&[main, run], ThreadState::Runnable, &[], 0),
         ];
         let view = view(&stacks, Wakers::None);
-        let colors = looks(Palette::WALL, &view);
-        let of = |name: &str| colors[name].color;
+        let of = |name: &str| color(Palette::WALL, &view, name);
         let is_warm = |color: Color| u16::from(color.r) > u16::from(color.b) + 50;
         let is_cold = |color: Color| u16::from(color.b) > u16::from(color.r) + 50;
         assert!(is_warm(of("work")), "{:?}", of("work"));
-        assert!(is_cold(of("ksys_read_[k]")), "{:?}", of("ksys_read_[k]"));
+        assert!(is_cold(of("ksys_read")), "{:?}", of("ksys_read"));
         let mixed = of("main");
         assert!(!is_warm(mixed) && !is_cold(mixed), "{mixed:?}");
         assert_eq!(of(marks::RUNNABLE), RUNNABLE);
@@ -421,9 +406,8 @@ mod tests {
             (&[sh, wait], ThreadState::Woken, &[sh, wake], 50),
         ];
         let view = view(&stacks, Wakers::Above);
-        let colors = looks(Palette::COLD, &view);
-        let of = |name: &str| colors[name].color;
-        for (name, is_warm) in [("pipe_read_[k]", false), ("put", true), ("cat", true)] {
+        let of = |name: &str| color(Palette::COLD, &view, name);
+        for (name, is_warm) in [("pipe_read", false), ("put", true), ("cat", true)] {
             let color = of(name);
             let (red, blue) = (u16::from(color.r), u16::from(color.b));
             assert_eq!(red > blue + 50, is_warm, "{name}: {color:?}");
@@ -445,9 +429,8 @@ mod tests {
             1,
         );
         let view = view(&[stack], Wakers::None);
-        let colors = looks(Palette::COLD, &view);
-        for name in ["sh", "main", "schedule_[k]"] {
-            let color = colors[name].color;
+        for name in ["sh", "main", "schedule"] {
+            let color = color(Palette::COLD, &view, name);
             assert!(color.b > color.r, "{name}: {color:?}");
         }
     }

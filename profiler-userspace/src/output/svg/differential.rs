@@ -12,6 +12,8 @@ use super::tree::{Node, Tree};
 use super::{draw, pack, page};
 use crate::diff::{self, Comparison, Verdict};
 use crate::output::{Error, Style};
+use crate::profile::Frame;
+use crate::profile::fold::visible;
 use std::collections::BTreeSet;
 use std::io::Write;
 
@@ -98,16 +100,7 @@ fn tree(comparison: &Comparison, widths: Widths, note: Note<'_>) -> (Tree, Paint
         .iter()
         .map(|meaning| (meaning.label(), meaning.color(0.7)))
         .collect();
-    let mut tree = Tree {
-        names: vec!["all".to_owned()],
-        nodes: vec![Node {
-            name: 0,
-            depth: 0,
-            own: 0,
-            weight: 0,
-            left: 0,
-        }],
-    };
+    let mut tree = Tree::root();
     let mut paints = Paints {
         of_names: vec![Paint {
             color: Meaning::Noise.color(0.0),
@@ -119,8 +112,10 @@ fn tree(comparison: &Comparison, widths: Widths, note: Note<'_>) -> (Tree, Paint
     };
     for (node, weight) in all.iter().zip(&weights).filter(|(_, weight)| **weight > 0) {
         let name = u32::try_from(tree.names.len()).expect("fewer than 2^32 frames");
-        tree.names
-            .push(crate::profile::fold::visible(&node.name).into_owned());
+        tree.names.push(Frame {
+            name: visible(&node.name).into_owned(),
+            kind: node.class.frame_kind(),
+        });
         paints.notes.push(note(node));
         let meaning = Meaning::of(node);
         paints.of_names.push(Paint {

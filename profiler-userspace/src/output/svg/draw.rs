@@ -281,7 +281,7 @@ impl Frames<'_> {
             true => span.width - 0.5,
             false => span.width,
         };
-        let name = self.tree.shown_name(node);
+        let name = self.tree.name(node);
         let _ = write!(
             body,
             r#"<rect x="{x}" y="{y}" width="{}" height="{}" fill="{}""#,

@@ -116,14 +116,14 @@ fn enough(tree: &Tree, scale: f64, least: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::output::MinWidth;
-    use crate::profile::fold::{FoldStyle, Folded, Order, parse};
+    use crate::profile::fold::parse;
     use crate::profile::{Unit, View};
     use std::fmt::Write as _;
 
     fn layout(text: &str, minwidth: MinWidth) -> Layout {
         let profile = parse(text.as_bytes(), Unit::Samples).expect("folded text");
         let view = View::new(&profile);
-        let tree = Tree::new(&Folded::new(&view, FoldStyle::default(), Order::RootFirst));
+        let tree = Tree::new(&view, &Style::default());
         let style = Style {
             width: Some(1020),
             minwidth,

@@ -22,7 +22,7 @@ use super::chart::Chart;
 use super::color::Color;
 use super::draw::Texts;
 use super::paint::Paints;
-use super::tree::{Tree, shown};
+use super::tree::Tree;
 use crate::output::{MinWidth, Style};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use flate2::{Compression, write::ZlibEncoder};
@@ -49,7 +49,7 @@ pub(super) fn pack(
 ) -> io::Result<Packed> {
     let mut bytes = Vec::with_capacity(tree.nodes.len() * 4);
     let labels = paints.legend.iter().map(|(label, _)| *label);
-    let names = tree.names.iter().map(|name| shown(name));
+    let names = tree.names.iter().map(|frame| &*frame.name);
     let lines: Vec<&str> = [&*texts.title, &texts.subtitle, &texts.noun, &texts.balance]
         .into_iter()
         .chain(labels)
@@ -155,7 +155,7 @@ fn three(color: Color, bytes: &mut Vec<u8>) {
 mod tests {
     use super::*;
     use crate::output::Palette;
-    use crate::profile::fold::{FoldStyle, Folded, Order, parse};
+    use crate::profile::fold::parse;
     use crate::profile::{Unit, View};
     use flate2::read::ZlibDecoder;
     use std::io::Read as _;
@@ -190,7 +190,7 @@ mod tests {
         let text = "a;b;c 1\na;b 300\na;d_[k] 70000\nb 18446744073709000000\n";
         let profile = parse(text.as_bytes(), Unit::Samples).expect("folded text");
         let view = View::new(&profile);
-        let tree = Tree::new(&Folded::new(&view, FoldStyle::default(), Order::RootFirst));
+        let tree = Tree::new(&view, &Style::default());
         let paints = Paints::new(Palette::LAND, &view, &tree);
         let style = Style {
             minwidth: MinWidth::Percent(0.25),
@@ -215,11 +215,14 @@ mod tests {
         assert_eq!(legend as usize, paints.legend.len());
         reader.skip(3 * legend);
         let names = reader.number();
-        assert_eq!(lines[4 + legend as usize..], ["all", "a", "b", "c", "d"]);
+        assert_eq!(
+            lines[4 + legend as usize..],
+            ["all", "a", "b", "c", "d", "b"]
+        );
         reader.skip(names + 3 * names);
         let frames = reader.number();
         assert_eq!(reader.numbers(frames - 1), [0, 0, 0, 2, 2]);
-        assert_eq!(reader.numbers(frames - 1), [0, 0, 0, 0, 3]);
+        assert_eq!(reader.numbers(frames - 1), [0, 0, 0, 0, 0]);
         assert_eq!(
             reader.numbers(frames),
             [0, 0, 300, 1, 70_000, 18_446_744_073_709_000_000]

@@ -3,7 +3,7 @@
 //! In: a palette and the names of a tree. Out: a colour for each of them, and the meanings that occur.
 
 use super::color::Color;
-use super::colors::{self, Meaning};
+use super::colors::{self, Look, Meaning};
 use super::tree::Tree;
 use crate::output::Palette;
 use crate::profile::View;
@@ -32,25 +32,18 @@ pub(super) struct Paints {
 
 impl Paints {
     pub(super) fn new(palette: Palette, view: &View, tree: &Tree) -> Self {
-        let looks = colors::looks(palette, view);
-        // What is in no view: the root, the delimiter, stacks without frames.
-        let unknown = colors::unknown();
-        let look = |name: &String| looks.get(name).copied().unwrap_or(unknown);
-        let meanings: BTreeSet<Meaning> = tree.names[1..]
-            .iter()
-            .filter_map(|name| look(name).meaning)
-            .collect();
-        let paint = |name| {
-            let look = look(name);
-            Paint {
-                color: look.color,
-                entry: meanings
-                    .iter()
-                    .position(|known| Some(*known) == look.meaning),
-            }
+        let looks = colors::looks(palette, view, &tree.names);
+        // The root's means nothing.
+        let meanings: BTreeSet<Meaning> =
+            looks[1..].iter().filter_map(|look| look.meaning).collect();
+        let paint = |look: &Look| Paint {
+            color: look.color,
+            entry: meanings
+                .iter()
+                .position(|known| Some(*known) == look.meaning),
         };
         Self {
-            of_names: tree.names.iter().map(paint).collect(),
+            of_names: looks.iter().map(paint).collect(),
             legend: meanings
                 .iter()
                 .map(|meaning| (meaning.label(), meaning.sample()))

@@ -2,8 +2,9 @@ use super::*;
 use crate::output::MinWidth;
 use crate::output::Palette;
 use crate::profile::FrameKind;
-use crate::profile::fold::parse;
+use crate::profile::fold::{FoldStyle, parse};
 use crate::profile::{Frame, FrameProfile, Profile, Unit, Window};
+use profiler_common::runtime::RuntimeKind;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use roxmltree::{Document, Node};
@@ -88,7 +89,6 @@ fn hostile_text_is_escaped() {
         description,
         Some(format!("one\n{first}\n{second}\n--flag -").as_str())
     );
-    let name = SHOWN.replace(';', ":").replace(" 7", "_7");
     let titles: Vec<String> = boxes(&document)
         .into_iter()
         .map(|(title, _)| title)
@@ -97,7 +97,7 @@ fn hostile_text_is_escaped() {
     assert!(
         titles[1..]
             .iter()
-            .all(|title| *title == format!("{name} (10 {SHOWN}, 100.00%)")),
+            .all(|title| *title == format!("{SHOWN} (10 {SHOWN}, 100.00%)")),
         "{titles:?}"
     );
     let scripts = elements(&document, "script");
@@ -192,6 +192,16 @@ fn the_legend_holds_the_kinds_that_occur() {
 }
 
 #[test]
+fn names_of_all_kinds_are_drawn_without_suffixes() {
+    let kinds = ["k", "j", "i"].into_iter();
+    for short in kinds.chain(RuntimeKind::ALL.map(RuntimeKind::short)) {
+        let svg = draw(&read(&format!("a;work_[{short}] 1\n")), &Style::default());
+        let titles = titles(&svg);
+        assert_eq!(titles[2], "work (1 samples, 100.00%)", "{short}");
+    }
+}
+
+#[test]
 fn without_notes_there_is_no_description() {
     assert!(!draw(&read("a 1\n"), &Style::default()).contains("<desc>"));
 }
@@ -215,7 +225,7 @@ fn callees_of_one_function_are_adjacent() {
 #[test]
 fn weights_are_right_when_names_end_in_numbers() {
     let mut profile = FrameProfile::new(Profile::new(Unit::Samples, Window::default()));
-    for name in ["Worker 3", "# 4", " 5"] {
+    for name in ["Worker 3", "# 4", " 5", ""] {
         let frame = Frame {
             name: name.to_owned(),
             kind: FrameKind::Process,
@@ -228,10 +238,11 @@ fn weights_are_right_when_names_end_in_numbers() {
     assert_eq!(
         titles,
         [
-            "#_4 (10 samples, 33.33%)",
-            "Worker_3 (10 samples, 33.33%)",
-            "_5 (10 samples, 33.33%)",
-            "all (30 samples, 100.00%)"
+            " 5 (10 samples, 25.00%)",
+            "# 4 (10 samples, 25.00%)",
+            "Worker 3 (10 samples, 25.00%)",
+            "[unknown] (10 samples, 25.00%)",
+            "all (40 samples, 100.00%)"
         ]
     );
 }

@@ -1,9 +1,13 @@
 //! The frames of a flame graph as a tree.
 //!
-//! In: folded lines in order. Out: nodes in preorder, a root above all of them, and each distinct name once.
+//! In: a profile's view. Out: nodes in preorder, a root above all of them, callees by name, and each distinct name once.
 //! Never: a weight that is changed.
 
-use crate::profile::fold::Folded;
+use crate::output::Style;
+use crate::profile::fold::{self, Lines, Order, visible};
+use crate::profile::{Frame, FrameKind, View};
+use profiler_common::abi::ThreadState;
+use std::borrow::Cow;
 
 /// One frame: a name below those of its ancestors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,41 +27,35 @@ pub(super) struct Node {
 /// All frames. The root is the first; the callees of a frame follow it, in the order of the lines.
 #[derive(Debug)]
 pub(super) struct Tree {
-    /// As folded text has them, with annotations, in the order in which nodes first have them.
-    pub(super) names: Vec<String>,
+    /// As they are drawn, in the order in which nodes first have them. The first is the root's.
+    pub(super) names: Vec<Frame>,
     pub(super) nodes: Vec<Node>,
 }
 
 impl Tree {
-    /// The name of the root, which stands for everything.
-    const ALL: &'static str = "all";
-
-    /// The tree of these lines. Those without weight are left out.
-    pub(super) fn new(folded: &Folded<'_>) -> Self {
-        let mut tree = Self {
-            names: vec![Self::ALL.to_owned()],
-            nodes: vec![Node {
-                name: 0,
-                depth: 0,
-                own: 0,
-                weight: 0,
-                left: 0,
-            }],
+    /// The tree of a view's stacks. Those without weight are left out.
+    pub(super) fn new(view: &View, style: &Style) -> Self {
+        let order = match style.reverse {
+            true => Order::LeafFirst,
+            false => Order::RootFirst,
         };
+        let fixed = [delimiter(), unknown()].map(Cow::Owned);
+        let lines = Lines::new(view, style.fold.delimited, order, fixed, drawn);
+        let mut tree = Self::root();
         // For each rank of a name its place in `names`.
-        let mut places: Vec<Option<u32>> = vec![None; folded.names().len()];
+        let mut places: Vec<Option<u32>> = vec![None; lines.names().len()];
         // The nodes of the line before, from the root, and its ranks.
         let mut path: Vec<usize> = vec![0];
         let mut last: &[u32] = &[];
         let mut left = 0_u64;
-        for line in folded.lines().iter().filter(|line| line.weight() > 0) {
-            let stack = folded.stack(line);
+        for line in lines.iter().filter(|line| line.weight() > 0) {
+            let stack = lines.stack(line);
             let shared = last.iter().zip(stack).take_while(|(a, b)| a == b).count();
             path.truncate(shared + 1);
             for &rank in &stack[shared..] {
                 let names = &mut tree.names;
                 let name = *places[rank as usize].get_or_insert_with(|| {
-                    names.push(folded.names()[rank as usize].clone().into_owned());
+                    names.push(lines.names()[rank as usize].clone().into_owned());
                     names.len() as u32 - 1
                 });
                 path.push(tree.nodes.len());
@@ -82,6 +80,21 @@ impl Tree {
         tree
     }
 
+    /// A tree in which there is nothing yet but the root, which stands for everything.
+    pub(super) fn root() -> Self {
+        let node = Node {
+            name: 0,
+            depth: 0,
+            own: 0,
+            weight: 0,
+            left: 0,
+        };
+        Self {
+            names: vec![all()],
+            nodes: vec![node],
+        }
+    }
+
     /// Moves callees to the left edge of their callers, so that what a frame did itself is on its right.
     pub(super) fn pack_left(&mut self) {
         // For each depth where the next node there begins.
@@ -100,30 +113,60 @@ impl Tree {
         self.nodes[0].weight
     }
 
-    /// A frame's name without its annotation, which colours stand for.
-    pub(super) fn shown_name(&self, node: &Node) -> &str {
-        shown(&self.names[node.name as usize])
+    /// A node's name.
+    pub(super) fn name(&self, node: &Node) -> &str {
+        &self.names[node.name as usize].name
     }
 }
 
-/// A name without its annotation.
-pub(super) fn shown(name: &str) -> &str {
-    let plain = ["_[k]", "_[j]", "_[i]"]
-        .iter()
-        .find_map(|suffix| name.strip_suffix(suffix));
-    plain.unwrap_or(name)
+/// A frame as it is drawn: names that can be read, and one kind for what looks alike.
+pub(super) fn drawn(frame: &Frame) -> Cow<'_, Frame> {
+    let name = match &*frame.name {
+        "" => Cow::Borrowed(fold::UNKNOWN),
+        name => visible(name),
+    };
+    let kind = match frame.kind {
+        FrameKind::State(ThreadState::Woken) => FrameKind::State(ThreadState::Blocked),
+        FrameKind::State(ThreadState::Ran) => FrameKind::State(ThreadState::Running),
+        kind => kind,
+    };
+    if name == frame.name && kind == frame.kind {
+        return Cow::Borrowed(frame);
+    }
+    Cow::Owned(frame_of(&name, kind))
+}
+
+/// The root.
+pub(super) fn all() -> Frame {
+    frame_of("all", FrameKind::Mark)
+}
+
+/// What stands between the user and the kernel part of a stack.
+pub(super) fn delimiter() -> Frame {
+    frame_of(fold::DELIMITER, FrameKind::Mark)
+}
+
+/// What a stack without frames reads as.
+pub(super) fn unknown() -> Frame {
+    frame_of(fold::UNKNOWN, FrameKind::Mark)
+}
+
+fn frame_of(name: &str, kind: FrameKind) -> Frame {
+    Frame {
+        name: name.to_owned(),
+        kind,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::fold::{FoldStyle, Order, parse};
-    use crate::profile::{Unit, View};
+    use crate::profile::Unit;
+    use crate::profile::fold::parse;
 
     fn tree(text: &str) -> Tree {
         let profile = parse(text.as_bytes(), Unit::Samples).expect("folded text");
-        let view = View::new(&profile);
-        Tree::new(&Folded::new(&view, FoldStyle::default(), Order::RootFirst))
+        Tree::new(&View::new(&profile), &Style::default())
     }
 
     #[test]
@@ -134,7 +177,7 @@ mod tests {
             .iter()
             .map(|node| {
                 (
-                    tree.shown_name(node),
+                    tree.name(node),
                     node.depth,
                     node.own,
                     node.weight,

@@ -89,22 +89,10 @@ impl<'a> Functions<'a> {
         let mapping = code.and_then(|code| code.mapping);
         let module = match mapping {
             Some(mapping) => &*self.profile.mappings()[mapping.0 as usize].module,
-            None if kind == FrameKind::Kernel => "kernel",
-            None => kind.language().unwrap_or_default(),
+            None => kind.module_without_file(),
         };
-        let mut name = visible(&name).into_owned();
-        match kind {
-            FrameKind::Kernel => name.push_str(" [k]"),
-            FrameKind::Jit => name.push_str(" [j]"),
-            FrameKind::Inlined => name.push_str(" [i]"),
-            FrameKind::Interpreted(_) => {
-                let language = kind.language().unwrap_or_default();
-                name.push_str(&format!(" [{language}]"));
-            }
-            _ => {}
-        }
         Some(Function {
-            name,
+            name: kind.annotate(&visible(&name)),
             module: visible(module).into_owned(),
         })
     }

@@ -167,15 +167,15 @@ proptest! {
     fn leaf_first_lines_are_the_same_stacks_reversed(profile in any_profile()) {
         let view = View::new(&profile);
         let lines = |order| {
-            let folded = Folded::new(&view, STYLES[3], order);
-            let line = |line: &Line| {
-                let mut stack: Vec<_> = folded.stack(line).iter().map(|&rank| folded.names[rank as usize].clone().into_owned()).collect();
+            let read = |frame| frame_name(frame, true);
+            let all = Lines::new(&view, true, order, [DELIMITER, UNKNOWN].map(Cow::Borrowed), read);
+            let mut lines: Vec<_> = all.iter().map(|line| {
+                let mut stack: Vec<_> = all.stack(line).iter().map(|&rank| all.names()[rank as usize].clone().into_owned()).collect();
                 if order == Order::LeafFirst {
                     stack.reverse();
                 }
-                (stack, line.weight)
-            };
-            let mut lines: Vec<_> = folded.lines().iter().map(line).collect();
+                (stack, line.weight())
+            }).collect();
             lines.sort();
             lines
         };

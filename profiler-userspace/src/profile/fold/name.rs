@@ -5,7 +5,7 @@
 //! already stays as it is, so that doing this twice is doing it once.
 //! Never: an empty name.
 
-use super::{DELIMITER, SUFFIXES, UNKNOWN};
+use super::{DELIMITER, UNKNOWN, split_suffix};
 use std::borrow::Cow;
 
 /// A frame's name as folded text can hold it.
@@ -30,10 +30,10 @@ pub(super) fn frame(name: &str) -> Cow<'_, str> {
         }
         name = Cow::Owned(text);
     }
-    for (_, suffix, other) in SUFFIXES {
-        if let Some(stem) = name.strip_suffix(suffix) {
-            return Cow::Owned(format!("{stem}{other}"));
-        }
+    // Only the kernel's frames may say that they are the kernel's, and so on.
+    if let Some((stem, kind)) = split_suffix(&name) {
+        let short = kind.short().unwrap_or_default();
+        return Cow::Owned(format!("{stem}_({short})"));
     }
     name
 }

@@ -10,7 +10,7 @@
 //! `[tid 1]` or `[cpu 1]` beside the process is a label.
 
 use super::name::reads_as_number;
-use super::{DELIMITER, kind_by_suffix, suffix, visible};
+use super::{DELIMITER, split_suffix, visible};
 use crate::profile::frames::FrameProfile;
 use crate::profile::{FrameKind, FrameRef, Profile, Unit, Window, is_mark};
 use foldhash::HashMap;
@@ -155,7 +155,8 @@ fn frames<'a>(stack: &'a str, kinds: &mut Vec<FrameKind>) -> Vec<FrameRef<'a>> {
         .filter(|&(at, _)| Some(at) != border);
     frames
         .map(|(_, (&name, &kind))| {
-            let name = name.strip_suffix(suffix(kind)).unwrap_or(name);
+            let stem = split_suffix(name).filter(|(_, suffixed)| *suffixed == kind);
+            let name = stem.map_or(name, |(stem, _)| stem);
             FrameRef { name, kind }
         })
         .collect()
@@ -165,7 +166,8 @@ fn frames<'a>(stack: &'a str, kinds: &mut Vec<FrameKind>) -> Vec<FrameRef<'a>> {
 fn guess_kinds(names: &[&str], border: Option<usize>, kinds: &mut Vec<FrameKind>) {
     // All that says more of a frame than its name ends so, and few names do.
     let is_special = |name: &str| name.as_bytes().last() == Some(&b']');
-    let is_kernel = |name: &str| kind_by_suffix(name) == Some(FrameKind::Kernel);
+    let suffixed = |name: &str| split_suffix(name).map(|(_, kind)| kind);
+    let is_kernel = |name: &str| suffixed(name) == Some(FrameKind::Kernel);
     let annotated = names.iter().any(|name| is_kernel(name));
     kinds.clear();
     let mut process_seen = false;
@@ -181,7 +183,7 @@ fn guess_kinds(names: &[&str], border: Option<usize>, kinds: &mut Vec<FrameKind>
             FrameKind::Kernel
         } else if special && beside_process && is_label(name) {
             FrameKind::Label
-        } else if let Some(kind) = kind_by_suffix(name).filter(|kind| *kind != FrameKind::Kernel) {
+        } else if let Some(kind) = suffixed(name).filter(|kind| *kind != FrameKind::Kernel) {
             kind
         } else if !process_seen && beside_process {
             process_seen = true;

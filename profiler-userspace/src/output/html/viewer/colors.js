@@ -19,7 +19,10 @@ const KIND_LABELS = {
   [KIND.ran]: 'on a CPU',
   [KIND.runnable]: 'waiting for a CPU',
   [KIND.blocked]: 'blocked',
+  [KIND.interpreted]: 'interpreted',
 };
+
+const kindLabel = (kind) => KIND_LABELS[Math.min(kind, KIND.interpreted)];
 
 // Hue, by how much it varies, saturation and lightness.
 const TINTS = {
@@ -29,8 +32,8 @@ const TINTS = {
   [KIND.jit]: [112, 12, 52, 64],
   [KIND.inlined]: [284, 12, 58, 78],
   [KIND.kernel]: [207, 9, 72, 70],
+  [KIND.interpreted]: [166, 8, 46, 62],
 };
-const INTERPRETED_TINT = [166, 8, 46, 62];
 const COLD_TINTS = { [KIND.kernel]: [214, 6, 62, 66] };
 const COLD_TINT = [196, 8, 55, 76];
 const WARM_TINTS = { [KIND.kernel]: [24, 6, 68, 60] };
@@ -84,7 +87,7 @@ function frameColors(frames, by, activity, shares) {
     if (kind === KIND.root) {
       return ROOT_COLOR;
     }
-    if (kind >= KIND.mark) {
+    if (isMark(kind)) {
       return readable(kind === KIND.mark ? MARK_COLOR : STATE_COLORS[kind - KIND.ran]);
     }
     if (by === 'module' && frames.module[i] !== '') {
@@ -94,7 +97,7 @@ function frameColors(frames, by, activity, shares) {
     if (by === 'state') {
       return readable(mixed(own, kind, shares, i));
     }
-    const tints = activity === 'waiting' ? COLD_TINTS[kind] || COLD_TINT : TINTS[kind] || INTERPRETED_TINT;
+    const tints = activity === 'waiting' ? COLD_TINTS[kind] || COLD_TINT : TINTS[Math.min(kind, KIND.interpreted)];
     return readable(tint(by === 'module' ? '' : own, tints));
   });
 }
@@ -138,9 +141,11 @@ function legendOf(tree, frames, colors, by) {
     }
     return seen;
   }
-  order.sort((a, b) => frames.kind[a] - frames.kind[b] || used[b] - used[a]);
+  const labels = Object.values(KIND_LABELS);
+  const label = (i) => kindLabel(frames.kind[i]);
+  order.sort((a, b) => labels.indexOf(label(a)) - labels.indexOf(label(b)) || used[b] - used[a]);
   for (const i of order) {
-    note(isInterpreted(frames.kind[i]) ? 'interpreted' : KIND_LABELS[frames.kind[i]], colors[i]);
+    note(label(i), colors[i]);
   }
   return seen;
 }

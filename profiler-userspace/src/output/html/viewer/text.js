@@ -84,6 +84,10 @@ function foldedName(name, kind) {
     return '[unknown]';
   }
   let text = name.replace(/;/g, ':').replace(/^ +| +$/g, (spaces) => '_'.repeat(spaces.length));
-  text = text.replace(/ (?=[\d.]*$)/, '_').replace(/^# /, '#_').replace(/^[-#]$/, '[$&]').replace(/_\[([kji]|py|perl|php|rb|luajit|lua)\]$/, '_($1)');
+  text = text.replace(/ (?=[\d.]*$)/, '_').replace(/^# /, '#_').replace(/^[-#]$/, '[$&]');
+  const own = Object.values(SUFFIXES).find((suffix) => text.endsWith(suffix));
+  if (own) {
+    text = text.slice(0, -own.length) + own.replace('[', '(').replace(']', ')');
+  }
   return text + (SUFFIXES[kind] || '');
 }

@@ -5,17 +5,15 @@
 
 // What a frame is; the numbers are those of `calls.rs`.
 const KIND = {
-  root: 0, process: 1, label: 2, user: 3, jit: 4, python: 5, perl: 6, php: 7, ruby: 8, luajit: 9, lua: 10, inlined: 11,
-  kernel: 12, mark: 13, ran: 14, runnable: 15, blocked: 16,
+  root: 0, process: 1, label: 2, user: 3, jit: 4, inlined: 5, kernel: 6, mark: 7, ran: 8, runnable: 9, blocked: 10,
+  // The first of interpreted functions, whose runtimes the header lists.
+  interpreted: 11,
 };
 
-const isInterpreted = (kind) => kind >= KIND.python && kind <= KIND.lua;
+const isMark = (kind) => kind >= KIND.mark && kind < KIND.interpreted;
 
-// What ends a frame's name in folded text; the same as in `fold.rs`.
-const SUFFIXES = {
-  [KIND.kernel]: '_[k]', [KIND.jit]: '_[j]', [KIND.inlined]: '_[i]', [KIND.python]: '_[py]', [KIND.perl]: '_[perl]',
-  [KIND.php]: '_[php]', [KIND.ruby]: '_[rb]', [KIND.luajit]: '_[luajit]', [KIND.lua]: '_[lua]',
-};
+// What ends a frame's name in folded text, as in `fold.rs`; those of runtimes' functions are added from the header.
+const SUFFIXES = { [KIND.kernel]: '_[k]', [KIND.jit]: '_[j]', [KIND.inlined]: '_[i]' };
 
 async function unpack(text) {
   const binary = atob(text);
@@ -26,6 +24,9 @@ async function unpack(text) {
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('deflate'));
   const reader = numberReader(new Uint8Array(await new Response(stream).arrayBuffer()));
   const header = JSON.parse(new TextDecoder().decode(reader.bytes(reader.number())));
+  header.runtimes.forEach((short, i) => {
+    SUFFIXES[KIND.interpreted + i] = '_[' + short + ']';
+  });
   const profiles = header.profiles.map((section) => unpackProfile(section, header.names, reader));
   return { header, profiles };
 }

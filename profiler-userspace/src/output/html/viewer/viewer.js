@@ -251,7 +251,7 @@ function startViewer(page) {
     if (own.self[node] > 0 && own.end[node] > node + 1) {
       facts.push(percent(own.self[node], all) + ' self');
     }
-    const kind = KIND_LABELS[profile.frames.kind[frame]];
+    const kind = kindLabel(profile.frames.kind[frame]);
     if (kind) {
       facts.push(kind);
     }

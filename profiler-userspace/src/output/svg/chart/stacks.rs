@@ -4,17 +4,16 @@
 //! window the part of that tree in which something was counted.
 
 use super::spans;
-use crate::profile::fold::{self, FoldStyle};
-use crate::profile::{
-    CallTree, Frame, FrameKind, LabelsIndex, NodeIndex, Profile, TreeSample, WindowTotals,
-};
+use crate::output::svg::tree::{all, delimiter, drawn, unknown};
+use crate::profile::fold::{FoldStyle, kernel_part};
+use crate::profile::{CallTree, Frame, LabelsIndex, NodeIndex, Profile, TreeSample, WindowTotals};
 use std::collections::HashMap;
 use std::time::Duration;
 
 /// The stacks of a profile.
 pub(super) struct Stacks {
     /// The root's, and then each distinct one, sorted.
-    pub(super) names: Vec<String>,
+    pub(super) names: Vec<Frame>,
     /// For each node its name. Nodes are in preorder; the first is the root.
     nodes: Vec<u32>,
     /// For each node the one below it.
@@ -181,20 +180,13 @@ fn summed(mut samples: Vec<(u32, u32, u64)>) -> Vec<(u32, u32, u64)> {
     samples
 }
 
-/// The name that stands for everything.
-const ALL: &str = "all";
-/// What a stack without frames reads as, and what stands between the parts of a stack if that was asked for; as in folded
-/// text.
-const UNKNOWN: &str = "[unknown]";
-const DELIMITER: &str = "-";
-
 /// Makes a tree of paths, in the order in which these come.
 struct Paths<'a> {
     tree: &'a CallTree,
     profile: &'a Profile,
     style: FoldStyle,
-    names: Vec<String>,
-    numbers: HashMap<String, u32>,
+    names: Vec<Frame>,
+    numbers: HashMap<Frame, u32>,
     /// The node below, and the name.
     nodes: Vec<(u32, u32)>,
     known: HashMap<(u32, u32), u32>,
@@ -207,7 +199,7 @@ impl<'a> Paths<'a> {
             tree,
             profile,
             style,
-            names: vec![ALL.to_owned()],
+            names: vec![all()],
             numbers: HashMap::new(),
             nodes: vec![(0, 0)],
             known: HashMap::new(),
@@ -227,35 +219,35 @@ impl<'a> Paths<'a> {
             .map(|frame| tree.frame(frame))
             .collect();
         stack.reverse();
-        let split = kernel_part(&stack).filter(|_| self.style.delimited);
+        let split = kernel_part(&stack, |frame| frame.kind).filter(|_| self.style.delimited);
         let mut node = 0;
         for frame in self
             .profile
             .labels_at(sample.labels)
             .frames(self.profile.label_frames)
         {
-            node = self.step(node, &fold::frame_name(&frame, true));
+            node = self.step(node, &drawn(&frame));
         }
         for (depth, frame) in stack.into_iter().enumerate() {
             if split == Some(depth) {
-                node = self.step(node, DELIMITER);
+                node = self.step(node, &delimiter());
             }
-            node = self.step(node, &fold::frame_name(frame, true));
+            node = self.step(node, &drawn(frame));
         }
         if node == 0 {
-            node = self.step(node, UNKNOWN);
+            node = self.step(node, &unknown());
         }
         self.of_samples.insert(key, node);
         node
     }
 
-    fn step(&mut self, node: u32, name: &str) -> u32 {
+    fn step(&mut self, node: u32, name: &Frame) -> u32 {
         let number = match self.numbers.get(name) {
             Some(&number) => number,
             None => {
                 let number = self.names.len() as u32;
-                self.names.push(name.to_owned());
-                self.numbers.insert(name.to_owned(), number);
+                self.names.push(name.clone());
+                self.numbers.insert(name.clone(), number);
                 number
             }
         };
@@ -268,21 +260,8 @@ impl<'a> Paths<'a> {
     }
 }
 
-/// Where the kernel part begins in a stack that has user frames before it.
-fn kernel_part(stack: &[&Frame]) -> Option<usize> {
-    let is_kernel = |frame: &&Frame| frame.kind == FrameKind::Kernel;
-    let kernel = stack.iter().position(is_kernel)?;
-    let user = stack[..kernel]
-        .iter()
-        .rposition(|frame| frame.kind.is_user())?;
-    Some(user + 1)
-}
-
 /// The same tree in preorder, callees by name: names, names and parents by node, and where each node is now.
-fn in_order(
-    names: Vec<String>,
-    nodes: &[(u32, u32)],
-) -> (Vec<String>, Vec<u32>, Vec<u32>, Vec<u32>) {
+fn in_order(names: Vec<Frame>, nodes: &[(u32, u32)]) -> (Vec<Frame>, Vec<u32>, Vec<u32>, Vec<u32>) {
     let mut by_name: Vec<u32> = (0..names.len() as u32).collect();
     // The root's comes first, whatever it is called.
     by_name[1..].sort_unstable_by_key(|&number| &names[number as usize]);

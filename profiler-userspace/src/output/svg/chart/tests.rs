@@ -1,6 +1,5 @@
 use super::super::axis;
 use super::*;
-use crate::profile::fold::visible;
 use crate::profile::{
     Frame, FrameKind, FrameProfile, Sample, Unit, Window, WindowIndex, WindowTotals,
 };
@@ -45,7 +44,7 @@ fn frames(tree: &Tree, chart: &Chart) -> Vec<(u32, String, u64, u64, u64)> {
     frames
         .map(|(node, weight)| {
             let ms = |ns: u64| ns / 1_000_000;
-            let name = tree.shown_name(node).to_owned();
+            let name = tree.name(node).to_owned();
             let (left, right) = (ms(node.left), ms(node.left + node.weight));
             (node.depth, name, left, right, *weight)
         })
@@ -182,7 +181,7 @@ fn a_frame_is_told_with_the_windows_that_it_is_in() {
     let windows = [vec![("a", 1), ("b", 3)], vec![("b", 4)]];
     let (tree, chart) = super::tree(&profile(&windows), &Style::default()).expect("it has windows");
     let b = &tree.nodes[2];
-    assert_eq!(visible(tree.shown_name(b)), "b");
+    assert_eq!(tree.name(b), "b");
     let around = chart.around(b.left, b.left + b.weight);
     assert_eq!(
         (around.start, around.end, around.weight),
