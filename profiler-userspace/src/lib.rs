@@ -30,4 +30,5 @@ pub mod runtime;
 pub mod session;
 pub mod symbolize;
 mod targets;
+mod text;
 pub mod unwind;

@@ -42,6 +42,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "runtime",
             "symbolize",
             "targets",
+            "text",
             "unwind",
         ],
     ),
@@ -66,6 +67,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "runtime",
             "symbolize",
             "targets",
+            "text",
             "unwind",
         ],
     ),
@@ -83,6 +85,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "process",
             "profile",
             "symbolize",
+            "text",
             "unwind",
         ],
     ),
@@ -108,8 +111,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("symbolize", &["code", "object", "process", "profile"]),
     ("input", &["pprof", "profile"]),
-    ("live", &["output", "profile"]),
-    ("output", &["diff", "pprof", "profile"]),
+    ("live", &["output", "profile", "text"]),
+    ("output", &["diff", "pprof", "profile", "text"]),
     (
         "unwind",
         &[
@@ -129,6 +132,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("priority", &[]),
     ("object", &[]),
     ("profile", &[]),
+    ("text", &[]),
 ];
 
 /// A crate that has one door in userspace: the files or folders that may name it.

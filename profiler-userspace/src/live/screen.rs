@@ -5,12 +5,13 @@
 use super::accumulated::Keeping;
 use super::canvas::Canvas;
 use super::label::fit;
-use super::numbers::{grouped, percent, weight};
+use super::numbers::{percent, weight};
 use super::search;
 use super::shape::{Grouping, ROOT, Time, owner_name};
 use super::state::{Prompt, View};
 use super::top::Top;
 use super::{cells, help, tables};
+use crate::text::number::grouped;
 use ratatui::buffer::Buffer;
 use ratatui::style::Style;
 use std::time::Duration;

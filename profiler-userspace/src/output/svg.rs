@@ -13,7 +13,6 @@ mod color;
 mod colors;
 mod differential;
 mod draw;
-mod label;
 mod layout;
 mod pack;
 mod page;

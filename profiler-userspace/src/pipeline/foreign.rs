@@ -9,7 +9,7 @@ use crate::input::{Kind, Reading, Wanted};
 use crate::profile::Profile;
 use crate::profile::fold::visible;
 use crate::report::findings::{Finding, Summary};
-use crate::report::text::{counted, grouped};
+use crate::text::number::{counted, grouped};
 use anyhow::{Context as _, Result};
 
 /// A profile of another tool, and what there is to say of it.

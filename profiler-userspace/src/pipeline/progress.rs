@@ -1,7 +1,7 @@
 //! The progress line, on a terminal: elapsed time and samples so far; later, what is being named or fetched.
 
 use crate::debuginfod::Fetched;
-use crate::report::text::mebibytes;
+use crate::text::number::mebibytes;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::cell::RefCell;
 use std::io::IsTerminal as _;

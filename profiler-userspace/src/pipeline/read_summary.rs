@@ -7,7 +7,7 @@ use crate::profile::fold::visible;
 use crate::profile::normalized::NormalizedProfile;
 use crate::raw_recording::{Missing, RawRecording, Read, Windows};
 use crate::report::findings::{Finding, Summary};
-use crate::report::text::counted;
+use crate::text::number::counted;
 
 /// How much of a raw recording is shown.
 pub(crate) struct Shown {

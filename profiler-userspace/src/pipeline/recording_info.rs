@@ -4,8 +4,8 @@
 
 use crate::plan::{Event, Plan, TitleFacts};
 use crate::report::findings::Finding;
-use crate::report::text::counted;
 use crate::targets::tasks;
+use crate::text::number::counted;
 use anyhow::Result;
 use std::collections::HashMap;
 use std::time::Duration;

@@ -7,7 +7,7 @@ use crate::profile::fold::visible;
 use crate::profile::select::{LeftOut, Pattern, Reason, Selected, Selection, Who};
 use crate::profile::{Profile, Unit};
 use crate::report::findings::Finding;
-use crate::report::text::{grouped, share};
+use crate::text::number::{grouped, share};
 use anyhow::{Result, ensure};
 
 /// The wanted part of a profile, and what there is to say of the rest.
@@ -58,7 +58,11 @@ pub(crate) fn select(profile: Profile, selection: &Selection) -> Result<(Profile
 /// `12 samples (3.4%)`.
 fn weighed(unit: &Unit, weight: u64, all: u64) -> String {
     let shown = grouped(unit.shown(weight));
-    format!("{shown} {} ({})", unit.noun(), share(weight, all))
+    format!(
+        "{shown} {} ({})",
+        unit.noun(),
+        share(weight as f64, all as f64)
+    )
 }
 
 fn described(left_out: &LeftOut, selection: &Selection, unit: &Unit, all: u64) -> String {

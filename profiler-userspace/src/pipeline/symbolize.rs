@@ -13,13 +13,13 @@ use crate::profile::normalized::NormalizedProfile;
 use crate::profile::{Profile, Unit, interpreters};
 use crate::report::distro::Distro;
 use crate::report::findings::Finding;
-use crate::report::text::counted;
 use crate::report::{debug_info, kernel_lines, names};
 use crate::runtime;
 use crate::symbolize::{
     self, KernelLines, KernelLining, KernelNames, KernelSymbols, Naming, Objects, Sources, Stored,
     Symbolized, Unsymbolized,
 };
+use crate::text::number::counted;
 use std::cell::Cell;
 use std::rc::Rc;
 

@@ -4,10 +4,10 @@
 
 use super::findings::{Finding, Summary};
 use super::stack_counts::StackCounts;
-use super::text::{counted, seconds};
 use super::{losses, stacks};
 use crate::profile::normalized::NormalizedProfile;
 use crate::profile::wall::Sums;
+use crate::text::number::{counted, seconds};
 use profiler_common::abi::{Class, Counters};
 use std::time::Duration;
 

@@ -3,7 +3,7 @@
 //! In: the kernel half's counters, and what this process used. Out: a finding.
 
 use super::findings::Finding;
-use super::text::{mebibytes, seconds};
+use crate::text::number::{mebibytes, seconds};
 use profiler_common::abi::{Class, Counter, Counters};
 use std::time::Duration;
 

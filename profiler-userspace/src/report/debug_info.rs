@@ -4,9 +4,9 @@
 //! remedy.
 
 use super::findings::Finding;
-use super::text::{counted, mebibytes};
 use crate::profile::fold::visible;
 use crate::symbolize::SkippedDebugInfo;
+use crate::text::number::{counted, mebibytes};
 use std::cmp::Reverse;
 
 /// So many objects are named, those with the most places first.

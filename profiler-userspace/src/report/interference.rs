@@ -10,8 +10,8 @@
 //! compared with those that its period promises. Performance counters interrupt all of these, but not each other.
 
 use super::findings::Finding;
-use super::text::{counted, seconds};
 use crate::plan::{Event, PerfEvent, PerfEventKind, Sampling};
+use crate::text::number::{counted, seconds};
 use profiler_common::abi::{Class, Counter, Counters};
 use std::time::Duration;
 

@@ -4,10 +4,10 @@
 //! the reason and what brings them.
 
 use super::findings::Finding;
-use super::text::{counted, mebibytes};
 use crate::object::Fetch;
 use crate::report::distro::Distro;
 use crate::symbolize::{KernelFiles, KernelLines, KernelLining, Naming, SymbolMemory};
+use crate::text::number::{counted, mebibytes};
 
 /// Lines of the kernel that runs here; `fetch` is asked for what is not installed.
 pub(crate) fn lines<'a>(naming: &Naming, fetch: Option<&'a Fetch<'a>>) -> KernelLines<'a> {

@@ -3,7 +3,7 @@
 //! In: the kernel half's counters. Out: a finding for each of them that is not zero.
 
 use super::findings::Finding;
-use super::text::{counted, grouped};
+use crate::text::number::{counted, grouped};
 use profiler_common::abi::{Class, Counter, Counters};
 
 /// Findings on losses, or that there were none.

@@ -15,7 +15,6 @@ pub(crate) mod names;
 pub(crate) mod nothing;
 pub(crate) mod stack_counts;
 pub(crate) mod stacks;
-pub(crate) mod text;
 pub(crate) mod verbose;
 
 use std::io::Write as _;

@@ -4,13 +4,13 @@
 //! remedy. What hardly shows in a graph is not mentioned.
 
 use super::findings::Finding;
-use super::text::{counted, grouped, mebibytes, share};
 use crate::debuginfod::Fetched;
 use crate::probe::Waits;
 use crate::process::{Runtime, Shortage};
 use crate::profile::fold::visible;
 use crate::report::distro::Distro;
 use crate::symbolize::{Reached, Unsymbolized, UnsymbolizedCode};
+use crate::text::number::{counted, grouped, mebibytes, share};
 use profiler_common::abi::{Class, Counter, Counters};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -42,10 +42,7 @@ pub(crate) fn on_switches(
             "recording {} waits a second took {} of one CPU; --switch-sample 1ms records about a thousand a second of each \
              thread, weighted",
             grouped(per_second(counters.sum(Class::Fired))),
-            share(
-                u64::try_from(spent.as_micros()).unwrap_or(u64::MAX),
-                u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX)
-            ),
+            share(spent.as_secs_f64(), elapsed.as_secs_f64()),
         ))
     })
 }
@@ -139,7 +136,7 @@ pub(crate) fn on_names(
     let objects = objects.filter_map(|unsymbolized| {
         let sentence = on_object(
             &unsymbolized.code,
-            share(unsymbolized.count, samples),
+            share(unsymbolized.count as f64, samples as f64),
             distro,
         )?;
         Some((unsymbolized.count, sentence))
@@ -184,7 +181,7 @@ fn makers(unsymbolized: &[Unsymbolized]) -> BTreeMap<Makers, Made> {
 
 impl Made {
     fn sentence(&self, (runtime, has_code_map): Makers, samples: u64) -> String {
-        let share = share(self.count, samples);
+        let share = share(self.count as f64, samples as f64);
         let pids: Vec<String> = self
             .pids
             .iter()

@@ -3,7 +3,7 @@
 //! In: how stacks ended, and what the loader of tables did. Out: findings with a share and a cause.
 
 use super::findings::Finding;
-use super::text::{counted, mebibytes, share};
+use crate::text::number::{counted, mebibytes, share};
 use crate::unwind::loader::Loaded;
 use profiler_common::abi::{Fallbacks, StackEnd};
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ pub(super) fn incomplete(
     let all: u64 = ends.values().sum();
     let finding = |kind, count: u64, what: &str| {
         (count > 0).then(|| {
-            let share = share(count, all);
+            let share = share(count as f64, all as f64);
             Finding::new(kind, format!("{share} of user stacks {what}"))
         })
     };

@@ -2,7 +2,7 @@
 //!
 //! In: counters, and what was counted. Out: lines of a name and a number.
 
-use super::text::grouped;
+use crate::text::number::grouped;
 use crate::unwind::loader::Loaded;
 use profiler_common::abi::{Counter, Counters, StackEnd};
 use std::collections::BTreeMap;

@@ -196,7 +196,7 @@ fn print_details(plan: &Plan, kernel: &Kernel) {
     for program in kernel.verified() {
         let instructions = program.instructions.map_or_else(
             || "an unknown number of".to_owned(),
-            |count| report::text::grouped(u64::from(count)),
+            |count| crate::text::number::grouped(u64::from(count)),
         );
         text.push_str(&format!(
             "BPF program {}: {instructions} instructions verified\n",

@@ -18,11 +18,9 @@ use crate::pipeline::timeline::{Divided, Timeline};
 use crate::pipeline::windows::Windows;
 use crate::plan::{Plan, Target};
 use crate::priority::RaisedPriority;
-use crate::report::{
-    self,
-    text::{counted, grouped},
-};
+use crate::report::{self};
 use crate::targets::tasks;
+use crate::text::number::{counted, grouped};
 use crate::unwind::offline::OfflineWalker;
 use anyhow::{Context as _, Result};
 use profiler_common::abi::Class;

@@ -9,12 +9,13 @@ use std::io::{self, Write};
 const FRAME: &str = include_str!("viewer/viewer.html");
 const STYLE: &str = include_str!("viewer/viewer.css");
 /// The parts of the script, which share one scope.
-pub(super) const SCRIPT: [(&str, &str); 15] = [
+pub(super) const SCRIPT: [(&str, &str); 16] = [
     ("unpack.js", include_str!("viewer/unpack.js")),
     ("owners.js", include_str!("viewer/owners.js")),
     ("filter.js", include_str!("viewer/filter.js")),
     ("tree.js", include_str!("viewer/tree.js")),
     ("chart.js", include_str!("viewer/chart.js")),
+    ("label.js", include_str!("../web/label.js")),
     ("text.js", include_str!("viewer/text.js")),
     ("colors.js", include_str!("viewer/colors.js")),
     ("graph.js", include_str!("viewer/graph.js")),

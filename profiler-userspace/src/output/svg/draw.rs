@@ -5,7 +5,6 @@
 
 use super::axis;
 use super::chart::Chart;
-use super::label;
 use super::layout::{Layout, Span};
 use super::paint::Paints;
 use super::pixels::Pixels;
@@ -13,6 +12,8 @@ use super::tree::Tree;
 use crate::output::Style;
 use crate::output::style::MARGIN;
 use crate::profile::fold::visible;
+use crate::text::label::{CUT, fit};
+use crate::text::number::grouped;
 use std::cell::RefCell;
 use std::fmt::Write as _;
 
@@ -174,7 +175,7 @@ impl Pen {
 
     /// One line of text, unless it is empty.
     fn line(&mut self, text: &str, columns: usize, attributes: &str) {
-        if let Some(text) = label::fit(text, columns).filter(|text| !text.is_empty()) {
+        if let Some(text) = fit(text, columns, CUT).filter(|text| !text.is_empty()) {
             let y = Pixels(self.y + FONT_SIZE);
             let text = escape(&text);
             let _ = write!(
@@ -307,7 +308,7 @@ impl Frames<'_> {
         if self.height < FONT_SIZE {
             return;
         }
-        if let Some(label) = label::fit(name, columns) {
+        if let Some(label) = fit(name, columns, CUT) {
             let base = Pixels(y.0 + self.height / 2.0 + FONT_SIZE / 3.0);
             let _ = write!(
                 body,
@@ -351,19 +352,6 @@ impl Frames<'_> {
             Pixels(self.top + self.height * f64::from(row)),
         )
     }
-}
-
-/// A number with a comma between every three digits.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() * 4 / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// The text as XML content or the value of an attribute.

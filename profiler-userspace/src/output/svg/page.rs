@@ -11,7 +11,7 @@ use std::io::{self, Write};
 /// The parts of the script, which share one scope.
 const SCRIPT: [&str; 7] = [
     include_str!("script/unpack.js"),
-    include_str!("script/label.js"),
+    include_str!("../web/label.js"),
     include_str!("script/draw.js"),
     include_str!("script/axis.js"),
     include_str!("script/bars.js"),

@@ -4,9 +4,10 @@
 //! that called itself counts once. Marks are no functions: time at a mark is that of the function below it.
 
 use super::Report;
-use super::layout::{SHARE_COLUMNS, padded, percent, shortened};
+use super::layout::{SHARE_COLUMNS, padded, percent};
 use crate::profile::fold::visible;
 use crate::profile::{CallTree, Code, FrameId, FrameKind, NodeIndex, Profile, TreeSample};
+use crate::text::label::{CUT, without_middle};
 use foldhash::{HashMap, HashSet};
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -230,7 +231,7 @@ impl Report<'_> {
                 percent(sum, self.total),
                 percent(sums.total, self.total),
                 padded(name, names),
-                shortened(module, modules)
+                without_middle(module, modules, CUT)
             );
             let _ = writeln!(text, "{}", row.trim_end());
         }

@@ -1,0 +1,22 @@
+//! Names that are cut to their room: the script of files and pages does as the program does.
+
+use flame_bpf_tests::{Browser, require};
+
+const SCRIPT: &str = include_str!("../../profiler-userspace/src/output/web/label.js");
+/// Names, columns, and how they read.
+const NAMES: &str = include_str!("../../profiler-userspace/src/text/labels.tsv");
+
+#[test]
+fn the_script_cuts_names_as_the_program_does() {
+    let mut browser = require!(Browser::start());
+    browser.ask(&format!("{SCRIPT};globalThis.fit = fit"));
+    for line in NAMES.lines() {
+        let columns: Vec<&str> = line.split('\t').collect();
+        let [name, columns, label] = columns[..] else {
+            panic!("three columns: {line}");
+        };
+        let name = serde_json::to_string(name).expect("text is JSON");
+        let shown = browser.ask(&format!("fit({name}, {columns})"));
+        assert_eq!(shown, label, "{line}");
+    }
+}
