@@ -28,7 +28,8 @@ use flame_bpf::process::{CopiedText, FunctionEvent, ProcessKey};
 use flame_bpf::runtime;
 use profiler_common::abi::FrameWord;
 use profiler_common::runtime::{
-    DESCRIPTOR_WORDS, Described, Encoding, NativeFrame, Piece, Process, Runtime, RuntimeKind,
+    Chain, DESCRIPTOR_WORDS, Described, Encoding, FunctionInfo, NativeFrame, Piece, Process,
+    RuntimeKind,
     cpython::CPython,
     lua::Lua,
     luajit::LuaJit,
@@ -308,7 +309,7 @@ fn walk_in(process: &impl Process, natives: &[NativeFrame], breaks: bool) -> Wal
     }
 }
 
-fn walk_of<R: Runtime>(process: &impl Process, natives: &[NativeFrame], breaks: bool) -> Walk {
+fn walk_of<R: Chain>(process: &impl Process, natives: &[NativeFrame], breaks: bool) -> Walk {
     let shown = walk::<R>(process, natives, breaks);
     assert_eq!(
         shown,
@@ -334,7 +335,7 @@ fn walk_of<R: Runtime>(process: &impl Process, natives: &[NativeFrame], breaks: 
 }
 
 /// Name of the function at an address, and the place of its definition.
-fn name_of<R: Runtime>(process: &impl Process, address: u64) -> Option<String> {
+fn name_of<R: FunctionInfo>(process: &impl Process, address: u64) -> Option<String> {
     let kind = kind_of(process)?;
     let check = R::check(process, address)?;
     let strings = R::strings(process, address)?;

@@ -17,46 +17,9 @@ mod seen;
 
 pub use layout::{CODE_BEGIN, FREE_THREADED_HEAD, Shape, at};
 
-use super::{Begin, ChainFrame, Cursor, Described, NativeFrame, Process, Runtime, Strings};
-
 /// CPython.
 #[derive(Clone, Copy, Debug)]
 pub struct CPython;
-
-impl Runtime for CPython {
-    const BOUNDARY: Option<usize> = Some(chain::BOUNDARY);
-
-    #[inline(always)]
-    fn begin(process: &impl Process, cursor: &impl Cursor, _: &NativeFrame) -> Begin {
-        chain::begin(process, cursor)
-    }
-
-    #[inline(always)]
-    fn may_run_level(file: &impl Described, address: u64) -> bool {
-        chain::may_run_level(file, address)
-    }
-
-    #[inline(always)]
-    fn is_level(process: &impl Process, cursor: &impl Cursor, native: &NativeFrame) -> bool {
-        chain::is_level(process, cursor, native)
-    }
-
-    #[inline(always)]
-    fn step(process: &impl Process, cursor: &impl Cursor) -> ChainFrame {
-        chain::step(process, cursor)
-    }
-
-    #[inline(always)]
-    fn check(process: &impl Process, function: u64) -> Option<u32> {
-        code::check(process, function)
-    }
-
-    /// `extra` is zero: the line table is found from the function.
-    #[inline(always)]
-    fn strings(process: &impl Process, function: u64) -> Option<Strings> {
-        code::strings(process, function)
-    }
-}
 
 #[cfg(test)]
 mod tests;

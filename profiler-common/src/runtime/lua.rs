@@ -19,51 +19,9 @@ mod state;
 
 pub use layout::{MOST_SITES, NOT_CALLED_BY_NEXT, at, site};
 
-use super::{Begin, ChainFrame, Cursor, Described, NativeFrame, Process, Runtime, Strings};
-
 /// PUC Lua.
 #[derive(Clone, Copy, Debug)]
 pub struct Lua;
-
-impl Runtime for Lua {
-    const OUTLIVES_NATIVE_FRAMES: bool = true;
-
-    #[inline(always)]
-    fn begin(_: &impl Process, _: &impl Cursor, native: &NativeFrame) -> Begin {
-        if native.is_any() {
-            Begin::NotHere
-        } else {
-            Begin::Begun
-        }
-    }
-
-    #[inline(always)]
-    fn may_run_level(file: &impl Described, address: u64) -> bool {
-        chain::may_run_level(file, address)
-    }
-
-    #[inline(always)]
-    fn is_level(process: &impl Process, cursor: &impl Cursor, native: &NativeFrame) -> bool {
-        chain::is_level(process, cursor, native)
-    }
-
-    /// The function is a `Proto`, the position the number of an instruction, and [`NOT_CALLED_BY_NEXT`] beside it.
-    #[inline(always)]
-    fn step(process: &impl Process, cursor: &impl Cursor) -> ChainFrame {
-        chain::step(process, cursor)
-    }
-
-    #[inline(always)]
-    fn check(process: &impl Process, function: u64) -> Option<u32> {
-        function::check(process, function)
-    }
-
-    /// Only the file: functions have no names. `extra` is zero.
-    #[inline(always)]
-    fn strings(process: &impl Process, function: u64) -> Option<Strings> {
-        function::strings(process, function)
-    }
-}
 
 #[cfg(test)]
 mod tests;

@@ -14,55 +14,12 @@ mod chain;
 mod function;
 mod layout;
 
-pub use chain::{Interpreter, is_frame};
+pub use chain::is_frame;
 pub use layout::{DISPATCH, FRAME_STEP, MOST_FRAME_STEPS, NOT_CALLED_BY_NEXT, at};
-
-use super::{Begin, ChainFrame, Cursor, Described, NativeFrame, Process, Runtime, Strings};
 
 /// LuaJIT.
 #[derive(Clone, Copy, Debug)]
 pub struct LuaJit;
-
-impl Runtime for LuaJit {
-    const OUTLIVES_NATIVE_FRAMES: bool = true;
-    const MAKES_CODE: bool = true;
-
-    #[inline(always)]
-    fn begin(_: &impl Process, _: &impl Cursor, native: &NativeFrame) -> Begin {
-        if native.is_any() {
-            Begin::NotHere
-        } else {
-            Begin::Begun
-        }
-    }
-
-    #[inline(always)]
-    fn may_run_level(file: &impl Described, address: u64) -> bool {
-        Interpreter::holds(file, address)
-    }
-
-    #[inline(always)]
-    fn is_level(process: &impl Process, cursor: &impl Cursor, native: &NativeFrame) -> bool {
-        chain::is_level(process, cursor, native)
-    }
-
-    /// The function is a `GCproto`, the position the number of an instruction, and [`NOT_CALLED_BY_NEXT`] beside it.
-    #[inline(always)]
-    fn step(process: &impl Process, cursor: &impl Cursor) -> ChainFrame {
-        chain::step(process, cursor)
-    }
-
-    #[inline(always)]
-    fn check(process: &impl Process, function: u64) -> Option<u32> {
-        function::check(process, function)
-    }
-
-    /// Only the file: functions have no names. `extra` is zero.
-    #[inline(always)]
-    fn strings(process: &impl Process, function: u64) -> Option<Strings> {
-        function::strings(process, function)
-    }
-}
 
 #[cfg(test)]
 mod tests;

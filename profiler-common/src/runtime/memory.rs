@@ -4,8 +4,8 @@
 //! kernel half would take.
 
 use super::{
-    Begin, CURSOR_WORDS, ChainFrame, Cursor, DESCRIPTOR_WORDS, Described, FETCH_WORDS, NativeFrame,
-    Process, Runtime,
+    Begin, CURSOR_WORDS, Chain, ChainFrame, Cursor, DESCRIPTOR_WORDS, Described, FETCH_WORDS,
+    NativeFrame, Process,
 };
 use crate::{abi::MAX_USER_FRAMES, walk::Memory};
 use std::{cell::Cell, collections::BTreeMap, vec::Vec};
@@ -147,16 +147,12 @@ const MOST_STEPS: usize = 4 * MOST_FRAMES;
 
 /// Walks native frames, all in the runtime's object, as the kernel half does: those that certainly run no level are passed. If
 /// the walk `breaks` behind the last, the rest of the chain follows.
-pub fn walk<R: Runtime>(
-    process: &impl Process,
-    natives: &[NativeFrame],
-    breaks: bool,
-) -> Vec<Shown> {
+pub fn walk<R: Chain>(process: &impl Process, natives: &[NativeFrame], breaks: bool) -> Vec<Shown> {
     walk_all::<R>(process, natives, breaks, true)
 }
 
 /// As [`walk`], and asks about each native frame: what the kernel half does where it meets them for the first time.
-pub fn walk_asking_each<R: Runtime>(
+pub fn walk_asking_each<R: Chain>(
     process: &impl Process,
     natives: &[NativeFrame],
     breaks: bool,
@@ -164,7 +160,7 @@ pub fn walk_asking_each<R: Runtime>(
     walk_all::<R>(process, natives, breaks, false)
 }
 
-fn walk_all<R: Runtime>(
+fn walk_all<R: Chain>(
     process: &impl Process,
     natives: &[NativeFrame],
     breaks: bool,
@@ -203,7 +199,7 @@ struct Walk<'p, P> {
 
 impl<P: Process> Walk<'_, P> {
     /// Begins the chain, if it is not; whether more of it comes.
-    fn begin<R: Runtime>(&mut self, native: &NativeFrame) -> bool {
+    fn begin<R: Chain>(&mut self, native: &NativeFrame) -> bool {
         if !self.begun && !self.over {
             match R::begin(self.process, &self.cursor, native) {
                 Begin::Begun => self.begun = true,
@@ -215,7 +211,7 @@ impl<P: Process> Walk<'_, P> {
     }
 
     /// Whether it is certain that a native frame runs no level.
-    fn runs_no_level<R: Runtime>(&self, native: &NativeFrame) -> bool {
+    fn runs_no_level<R: Chain>(&self, native: &NativeFrame) -> bool {
         let boundary = R::BOUNDARY.map_or(0, |word| self.cursor.get(word));
         native.is_first == 0
             && (self.over
@@ -224,7 +220,7 @@ impl<P: Process> Walk<'_, P> {
     }
 
     /// The frames of a level.
-    fn level<R: Runtime>(&mut self) {
+    fn level<R: Chain>(&mut self) {
         let before = self.shown.len();
         loop {
             self.steps += 1;

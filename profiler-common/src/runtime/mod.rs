@@ -134,7 +134,7 @@ impl NativeFrame {
     }
 }
 
-/// Result of [`Runtime::begin`].
+/// Result of [`Chain::begin`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Begin {
@@ -248,11 +248,33 @@ pub struct Strings {
     pub extra: u64,
 }
 
-/// A runtime: how its chains are followed. Implemented by types without values.
+/// Functions of a runtime: how they are told apart and named. Implemented by types without values.
 ///
 /// Called inside an interrupt, on memory that may be torn, freed or forged. So: few reads, each checked; neighbouring words
 /// in one read, of at most eight words; no loops but short fixed ones; no signed division; `#[inline(always)]` everywhere.
-pub trait Runtime {
+/// The same goes for [`Chain`].
+pub trait FunctionInfo {
+    /// The word of a chain's cursor that has, behind a step that shows a function, the address of the runtime's own frame, for
+    /// [`FunctionInfo::owner`]; none if that is not needed.
+    const OWN_FRAME: Option<usize> = None;
+
+    /// The check of the function at an address, as [`ChainFrame::check`]; none if there is no function.
+    fn check(process: &impl Process, function: u64) -> Option<u32>;
+
+    /// Where the strings of a function lie.
+    fn strings(process: &impl Process, function: u64) -> Option<Strings>;
+
+    /// Owner of a function, if only a call of it tells: from the runtime's own frame, as
+    /// [`FunctionInfo::OWN_FRAME`] says. Called once, when the function is first seen; becomes [`Strings::owner`] and
+    /// [`Strings::extra`].
+    #[inline(always)]
+    fn owner(_process: &impl Process, _function: u64, _own_frame: u64) -> Option<(Piece, u64)> {
+        None
+    }
+}
+
+/// A runtime with frames in memory of its own, beside the native stack: how its chains are followed.
+pub trait Chain: FunctionInfo {
     /// Whether frames may be left at the root of a stack that no native frame runs: those of coroutines, which are resumed
     /// in another native frame than the one that they began in.
     const OUTLIVES_NATIVE_FRAMES: bool = false;
@@ -270,10 +292,6 @@ pub trait Runtime {
     /// [`is_level`](Self::is_level) says no, and does nothing else, whatever the frame and the cursor.
     fn may_run_level(file: &impl Described, address: u64) -> bool;
 
-    /// The word of the cursor that has, behind a step that shows a function, the address of the runtime's own frame, for
-    /// [`Runtime::owner`]; none if that is not needed.
-    const OWN_FRAME: Option<usize> = None;
-
     /// Finds the head of the running thread's chain. Where a native walk broke before it came to the runtime's object, it is
     /// asked about [`NativeFrame::ANY`].
     fn begin(process: &impl Process, cursor: &impl Cursor, native: &NativeFrame) -> Begin;
@@ -285,20 +303,6 @@ pub trait Runtime {
 
     /// The next frame of the chain.
     fn step(process: &impl Process, cursor: &impl Cursor) -> ChainFrame;
-
-    /// The check of the function at an address, as [`ChainFrame::check`]; none if there is no function.
-    fn check(process: &impl Process, function: u64) -> Option<u32>;
-
-    /// Where the strings of a function lie.
-    fn strings(process: &impl Process, function: u64) -> Option<Strings>;
-
-    /// Owner of a function, if only a call of it tells: from the runtime's own frame, as
-    /// [`Runtime::OWN_FRAME`] says. Called once, when the function is first seen; becomes [`Strings::owner`] and
-    /// [`Strings::extra`].
-    #[inline(always)]
-    fn owner(_process: &impl Process, _function: u64, _own_frame: u64) -> Option<(Piece, u64)> {
-        None
-    }
 }
 
 /// The check made of a hash.

@@ -1,4 +1,4 @@
-//! Where a runtime's own frames lie that were put into a stack: how that is packed, for [`Runtime::owner`](super::Runtime::owner).
+//! Where a runtime's own frames lie that were put into a stack: how that is packed, for [`FunctionInfo::owner`](super::FunctionInfo::owner).
 //!
 //! In: the address of a frame, that of the first that was shown, and the place of its words in the stack. Out: 16 bits, four
 //! frames to a word. All lie within the steps that a walk takes from the first, so a frame's bits are its distance from that one,

@@ -15,54 +15,9 @@ mod owner;
 
 pub use layout::{Access, ClassPath, Length, at};
 
-use super::{Begin, ChainFrame, Cursor, Described, NativeFrame, Piece, Process, Runtime, Strings};
-
 /// Ruby.
 #[derive(Clone, Copy, Debug)]
 pub struct Ruby;
-
-impl Runtime for Ruby {
-    const MAKES_CODE: bool = true;
-    const OWN_FRAME: Option<usize> = Some(chain::word::SHOWN);
-
-    #[inline(always)]
-    fn begin(process: &impl Process, cursor: &impl Cursor, _: &NativeFrame) -> Begin {
-        chain::begin(process, cursor)
-    }
-
-    #[inline(always)]
-    fn may_run_level(file: &impl Described, address: u64) -> bool {
-        file.is_within(at::LOOP, address) || file.is_within(at::EXECUTE, address)
-    }
-
-    #[inline(always)]
-    fn is_level(process: &impl Process, cursor: &impl Cursor, native: &NativeFrame) -> bool {
-        level::is_level(process, cursor, native)
-    }
-
-    /// The function is an `rb_iseq_constant_body`, the position the number of a word of its code.
-    #[inline(always)]
-    fn step(process: &impl Process, cursor: &impl Cursor) -> ChainFrame {
-        chain::step(process, cursor)
-    }
-
-    #[inline(always)]
-    fn check(process: &impl Process, function: u64) -> Option<u32> {
-        iseq::check(process, function)
-    }
-
-    /// `extra` is zero.
-    #[inline(always)]
-    fn strings(process: &impl Process, function: u64) -> Option<Strings> {
-        iseq::strings(process, function)
-    }
-
-    /// The path of a method's class or module, and 1 if the method is one of the class itself.
-    #[inline(always)]
-    fn owner(process: &impl Process, function: u64, own_frame: u64) -> Option<(Piece, u64)> {
-        owner::owner(process, function, own_frame)
-    }
-}
 
 #[cfg(test)]
 mod tests;

@@ -22,8 +22,8 @@ use core::{hint::black_box, ops::ControlFlow};
 use profiler_common::{
     abi::{CodeState, FrameTag, FrameWord, MAX_USER_FRAMES, MAX_USER_WORDS, StackEnd},
     runtime::{
-        Begin, ChainFrame, Cursor, NativeFrame, Runtime, RuntimeKind, cpython::CPython, lua::Lua,
-        luajit::LuaJit, perl::Perl, php::Php, ruby::Ruby,
+        Begin, Chain, ChainFrame, Cursor, FunctionInfo, NativeFrame, RuntimeKind, cpython::CPython,
+        lua::Lua, luajit::LuaJit, perl::Perl, php::Php, ruby::Ruby,
     },
 };
 use view::{File, View};
@@ -210,7 +210,7 @@ pub(crate) fn known(scratch: &'static Scratch) -> Option<&'static Known> {
         .get(scratch.walk.place.load() as usize & (KNOWN - 1))
 }
 
-/// Whether a runtime was met in the process that [makes code](Runtime::MAKES_CODE).
+/// Whether a runtime was met in the process that [makes code](Chain::MAKES_CODE).
 #[inline(always)]
 pub(crate) fn makes_code(known: &Known) -> bool {
     let descriptor = known.runtime.load() as u32;
@@ -276,7 +276,7 @@ fn prepare(chains: &'static Chains, descriptor: u32, bias: u64) -> Option<u64> {
 /// Puts a level of this runtime's in front of the native frame that was noted last, if that runs one. Of the rest of a chain,
 /// the next level is entered in any case.
 #[inline(always)]
-fn level<R: Runtime>(cpu_slot: u32, kind: RuntimeKind) -> ControlFlow<u64> {
+fn level<R: Chain>(cpu_slot: u32, kind: RuntimeKind) -> ControlFlow<u64> {
     let Some(scratch) = Scratch::of(cpu_slot) else {
         return ControlFlow::Continue(());
     };
@@ -309,7 +309,7 @@ fn level<R: Runtime>(cpu_slot: u32, kind: RuntimeKind) -> ControlFlow<u64> {
 /// Takes a step along this runtime's chain; behind the last of a level, puts the native frame that runs it. Of the rest of a
 /// chain, breaks there.
 #[inline(always)]
-fn step<R: Runtime>(cpu_slot: u32, kind: RuntimeKind) -> ControlFlow<u64> {
+fn step<R: Chain>(cpu_slot: u32, kind: RuntimeKind) -> ControlFlow<u64> {
     let Some(scratch) = Scratch::of(cpu_slot) else {
         return ControlFlow::Break(StackEnd::Truncated as u64);
     };
@@ -351,7 +351,7 @@ fn word_before(scratch: &'static Scratch, words: u64) -> Option<(u64, u64)> {
 
 /// Whether the chain has begun, now or before.
 #[inline(always)]
-fn begin<R: Runtime>(view: &View, kind: RuntimeKind, native: &NativeFrame) -> bool {
+fn begin<R: Chain>(view: &View, kind: RuntimeKind, native: &NativeFrame) -> bool {
     let chains = &view.scratch().chains;
     let bit = 1u64 << kind as u64;
     if chains.begun.load() & bit != 0 {
@@ -373,7 +373,7 @@ const TRUNCATED: u32 = 1 << 31;
 
 /// Takes one step along a chain; breaks behind the last of the level.
 #[inline(always)]
-fn take_step<R: Runtime>(view: &View, kind: RuntimeKind) -> ControlFlow<()> {
+fn take_step<R: Chain>(view: &View, kind: RuntimeKind) -> ControlFlow<()> {
     let scratch = view.scratch();
     let chains = &scratch.chains;
     let steps = chains.steps.load();
@@ -483,38 +483,38 @@ macro_rules! runtimes {
             ControlFlow::Break(StackEnd::Truncated as u64)
         }
 
-        /// See [`Runtime::OUTLIVES_NATIVE_FRAMES`], of the runtime with this number.
+        /// See [`Chain::OUTLIVES_NATIVE_FRAMES`], of the runtime with this number.
         #[inline(always)]
         fn outlives_native_frames(kind: u64) -> bool {
             $(if kind == RuntimeKind::$kind as u64 {
-                return <$runtime as Runtime>::OUTLIVES_NATIVE_FRAMES;
+                return <$runtime as Chain>::OUTLIVES_NATIVE_FRAMES;
             })+
             false
         }
 
-        /// See [`Runtime::MAKES_CODE`], of the runtime with this number.
+        /// See [`Chain::MAKES_CODE`], of the runtime with this number.
         #[inline(always)]
         fn makes_code_of(kind: u64) -> bool {
             $(if kind == RuntimeKind::$kind as u64 {
-                return <$runtime as Runtime>::MAKES_CODE;
+                return <$runtime as Chain>::MAKES_CODE;
             })+
             false
         }
 
-        /// See [`Runtime::BOUNDARY`], of the runtime with this number; none if it has none.
+        /// See [`Chain::BOUNDARY`], of the runtime with this number; none if it has none.
         #[inline(always)]
         fn boundary_of(kind: u64) -> Option<usize> {
             $(if kind == RuntimeKind::$kind as u64 {
-                return <$runtime as Runtime>::BOUNDARY;
+                return <$runtime as Chain>::BOUNDARY;
             })+
             None
         }
 
-        /// See [`Runtime::may_run_level`], of the runtime with this number.
+        /// See [`Chain::may_run_level`], of the runtime with this number.
         #[inline(always)]
         fn may_run_level_of(kind: u64, file: &File, address: u64) -> bool {
             $(if kind == RuntimeKind::$kind as u64 {
-                return <$runtime as Runtime>::may_run_level(file, address);
+                return <$runtime as Chain>::may_run_level(file, address);
             })+
             true
         }
@@ -532,7 +532,7 @@ macro_rules! runtimes {
 }
 
 #[inline(always)]
-fn put_strings<R: Runtime>(
+fn put_strings<R: FunctionInfo>(
     cpu_slot: u32,
     kind: RuntimeKind,
     function: u64,

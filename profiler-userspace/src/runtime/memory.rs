@@ -5,7 +5,7 @@
 
 use super::Words;
 use profiler_common::runtime::{
-    Described, FETCH_WORDS, Process, Runtime as _, RuntimeKind, cpython::CPython, lua::Lua,
+    Described, FETCH_WORDS, FunctionInfo as _, Process, RuntimeKind, cpython::CPython, lua::Lua,
     luajit::LuaJit, perl::Perl, php::Php, ruby::Ruby,
 };
 use profiler_common::walk::Memory;

@@ -1,19 +1,19 @@
 //! The chain of a thread's frames, and its levels.
 
 use super::{
+    CPython,
     layout::{Shape, at, shape},
     level::{enter, enter_cframe, enter_level, word},
     outer, seen,
 };
-use crate::runtime::{Begin, ChainFrame, Cursor, Described, FUNCTION_BITS, NativeFrame, Process};
+use crate::runtime::{
+    Begin, Chain, ChainFrame, Cursor, Described, FUNCTION_BITS, NativeFrame, Process,
+};
 
 /// `FRAME_OWNED_BY_CSTACK`, 3.14's `FRAME_OWNED_BY_INTERPRETER`: an entry frame (`pycore_frame.h`).
 const OWNED_BY_LOOP: u64 = 3;
 /// `FRAME_OWNED_BY_GENERATOR`.
 const OWNED_BY_GENERATOR: u64 = 1;
-
-/// See [`Runtime::BOUNDARY`](crate::runtime::Runtime::BOUNDARY).
-pub(super) const BOUNDARY: usize = word::BOUNDARY;
 
 /// Tag bits of a reference (3.14, `_PyStackRef`).
 const REFERENCE_TAGS: u64 = 3;
@@ -21,52 +21,52 @@ const REFERENCE_TAGS: u64 = 3;
 /// The smallest frame that may hold an entry frame.
 const ENTRY_FRAME_BYTES: u64 = 80;
 
-/// See [`Runtime::begin`](crate::runtime::Runtime::begin).
-#[inline(always)]
-pub(super) fn begin(process: &impl Process, cursor: &impl Cursor) -> Begin {
-    match outer::innermost(process, cursor) {
-        Some(state) if enter(process, cursor, state).is_some() => Begin::Begun,
-        _ => Begin::Nothing,
-    }
-}
+impl Chain for CPython {
+    const BOUNDARY: Option<usize> = Some(word::BOUNDARY);
 
-/// See [`Runtime::is_level`](crate::runtime::Runtime::is_level).
-#[inline(always)]
-pub(super) fn is_level(process: &impl Process, cursor: &impl Cursor, native: &NativeFrame) -> bool {
-    cursor.set(word::SP, native.sp);
-    cursor.set(word::CALLER_SP, native.caller_sp);
-    let boundary = cursor.get(word::BOUNDARY);
-    match shape(process) {
-        Shape::FrameInLoop => process.is_within(at::LOOP, native.address),
-        Shape::EntryFrame if boundary == 0 => {
-            let tall = native.caller_sp.wrapping_sub(native.sp) >= ENTRY_FRAME_BYTES;
-            tall && (process.descriptor(at::LOOP) == 0
-                || process.is_within(at::LOOP, native.address))
+    #[inline(always)]
+    fn begin(process: &impl Process, cursor: &impl Cursor, _: &NativeFrame) -> Begin {
+        match outer::innermost(process, cursor) {
+            Some(state) if enter(process, cursor, state).is_some() => Begin::Begun,
+            _ => Begin::Nothing,
         }
-        _ => native.sp <= boundary && boundary < native.caller_sp,
     }
-}
 
-/// See [`Runtime::may_run_level`](crate::runtime::Runtime::may_run_level).
-#[inline(always)]
-pub(super) fn may_run_level(file: &impl Described, address: u64) -> bool {
-    // The others go by addresses in the native stack.
-    !matches!(shape(file), Shape::FrameInLoop) || file.is_within(at::LOOP, address)
-}
+    #[inline(always)]
+    fn may_run_level(file: &impl Described, address: u64) -> bool {
+        // The others go by addresses in the native stack.
+        !matches!(shape(file), Shape::FrameInLoop) || file.is_within(at::LOOP, address)
+    }
 
-/// See [`Runtime::step`](crate::runtime::Runtime::step).
-#[inline(always)]
-pub(super) fn step(process: &impl Process, cursor: &impl Cursor) -> ChainFrame {
-    if let Some(step) = outer::search(process, cursor) {
-        return step;
+    #[inline(always)]
+    fn is_level(process: &impl Process, cursor: &impl Cursor, native: &NativeFrame) -> bool {
+        cursor.set(word::SP, native.sp);
+        cursor.set(word::CALLER_SP, native.caller_sp);
+        let boundary = cursor.get(word::BOUNDARY);
+        match shape(process) {
+            Shape::FrameInLoop => process.is_within(at::LOOP, native.address),
+            Shape::EntryFrame if boundary == 0 => {
+                let tall = native.caller_sp.wrapping_sub(native.sp) >= ENTRY_FRAME_BYTES;
+                tall && (process.descriptor(at::LOOP) == 0
+                    || process.is_within(at::LOOP, native.address))
+            }
+            _ => native.sp <= boundary && boundary < native.caller_sp,
+        }
     }
-    let frame = cursor.get(word::FRAME);
-    if frame == 0 {
-        return end_of_chain(process, cursor);
-    }
-    match read_frame(process, frame) {
-        Some(frame) => advance(process, cursor, frame),
-        None => unbelievable(process, cursor),
+
+    #[inline(always)]
+    fn step(process: &impl Process, cursor: &impl Cursor) -> ChainFrame {
+        if let Some(step) = outer::search(process, cursor) {
+            return step;
+        }
+        let frame = cursor.get(word::FRAME);
+        if frame == 0 {
+            return end_of_chain(process, cursor);
+        }
+        match read_frame(process, frame) {
+            Some(frame) => advance(process, cursor, frame),
+            None => unbelievable(process, cursor),
+        }
     }
 }
 

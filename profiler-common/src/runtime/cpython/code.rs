@@ -1,24 +1,47 @@
 //! Code objects: what tells them apart, and where their names and files are.
 
-use super::layout::{CODE_BEGIN, Shape, at};
+use super::{
+    CPython,
+    layout::{CODE_BEGIN, Shape, at},
+};
 use crate::{
     intern::Hash,
-    runtime::{Encoding, Piece, Process, Strings, check_of},
+    runtime::{Encoding, FunctionInfo, Piece, Process, Strings, check_of},
 };
 
-/// See [`Runtime::check`](crate::runtime::Runtime::check).
-#[inline(always)]
-pub(super) fn check(process: &impl Process, function: u64) -> Option<u32> {
-    if !fetch(process, function) {
-        return None;
+impl FunctionInfo for CPython {
+    #[inline(always)]
+    fn check(process: &impl Process, function: u64) -> Option<u32> {
+        if !fetch(process, function) {
+            return None;
+        }
+        let parts = parts(process);
+        let file = if has_version(process) {
+            0
+        } else {
+            number(process, parts.file)?
+        };
+        check_of_parts(process, parts, file)
     }
-    let parts = parts(process);
-    let file = if has_version(process) {
-        0
-    } else {
-        number(process, parts.file)?
-    };
-    check_of_parts(process, parts, file)
+
+    /// `extra` is zero: the line table is found from the function.
+    #[inline(always)]
+    fn strings(process: &impl Process, function: u64) -> Option<Strings> {
+        let [file, name, qualified] =
+            process.read(function.wrapping_add(process.descriptor(at::CODE_STRINGS)))?;
+        let name = if is_qualified(process) {
+            qualified
+        } else {
+            name
+        };
+        Some(Strings {
+            owner: Piece::default(),
+            name: string(process, name).unwrap_or_default(),
+            file: string(process, file).unwrap_or_default(),
+            first_line: first_line(process, function)?,
+            extra: 0,
+        })
+    }
 }
 
 /// Fetches a code object; false if there is none.
@@ -99,25 +122,6 @@ pub(super) fn check_of_parts(process: &impl Process, parts: Parts, file: u64) ->
 #[inline(always)]
 pub(super) fn has_version(process: &impl Process) -> bool {
     process.descriptor(at::CODE_VERSION) != 0
-}
-
-/// See [`Runtime::strings`](crate::runtime::Runtime::strings).
-#[inline(always)]
-pub(super) fn strings(process: &impl Process, function: u64) -> Option<Strings> {
-    let [file, name, qualified] =
-        process.read(function.wrapping_add(process.descriptor(at::CODE_STRINGS)))?;
-    let name = if is_qualified(process) {
-        qualified
-    } else {
-        name
-    };
-    Some(Strings {
-        owner: Piece::default(),
-        name: string(process, name).unwrap_or_default(),
-        file: string(process, file).unwrap_or_default(),
-        first_line: first_line(process, function)?,
-        extra: 0,
-    })
 }
 
 /// Since 3.11 a code object has a qualified name.

@@ -8,7 +8,7 @@ extern crate std;
 use super::{CPython, FREE_THREADED_HEAD, Shape, at};
 use crate::{
     runtime::{
-        Described, Encoding, NativeFrame, Process, Runtime,
+        Described, Encoding, FunctionInfo as _, NativeFrame, Process,
         memory::{Recorded, Shown, walk},
     },
     walk::Memory,

@@ -1,69 +1,128 @@
 //! The chain of `CallInfo`s, and its levels.
 
 use super::{
+    Lua,
     call::Call,
     function::{self, Proto},
     layout::{FIRST_ARGUMENT, INSTRUCTION_BYTES, NOT_CALLED_BY_NEXT, TAIL, at, word},
     state,
 };
-use crate::runtime::{ChainFrame, Cursor, Described, FUNCTION_BITS, NativeFrame, Process};
+use crate::runtime::{
+    Begin, Chain, ChainFrame, Cursor, Described, FUNCTION_BITS, NativeFrame, Process,
+};
 
 /// Registers by their DWARF numbers: the second argument of a function, and those that walks follow.
 const SECOND_ARGUMENT: u8 = 4;
 const RBX: u64 = 3;
 const RBP: u64 = 6;
 
-/// See [`Runtime::is_level`](crate::runtime::Runtime::is_level).
-#[inline(always)]
-pub(super) fn is_level(process: &impl Process, cursor: &impl Cursor, native: &NativeFrame) -> bool {
-    if native.is_any() {
-        cursor.set(word::RUNNING, 0);
-        return true;
-    }
-    let inner = note(cursor, native);
-    if !process.is_within(at::LOOP, native.address) {
-        return false;
-    }
-    let body = process.descriptor(at::BODY);
-    let begins_before = |end: u64| {
-        native.is_first != 0
-            && process.descriptor(at::LOOP) <= native.address
-            && native.address < end
-    };
-    let is_entering = begins_before(body);
-    let register = process.descriptor(at::CALL_REGISTER);
-    let call = if !is_followed(process) {
-        state::first_call(process, cursor, native, is_entering, inner)
-    } else {
-        let call = if is_entering {
-            entered(process)
+impl Chain for Lua {
+    const OUTLIVES_NATIVE_FRAMES: bool = true;
+
+    #[inline(always)]
+    fn begin(_: &impl Process, _: &impl Cursor, native: &NativeFrame) -> Begin {
+        if native.is_any() {
+            Begin::NotHere
         } else {
-            followed(process, native, register)
+            Begin::Begun
+        }
+    }
+
+    #[inline(always)]
+    fn may_run_level(file: &impl Described, address: u64) -> bool {
+        // Where the loop's call is not followed, the native frames in front of the loop's are counted.
+        !is_followed(file) || file.is_within(at::LOOP, address)
+    }
+
+    #[inline(always)]
+    fn is_level(process: &impl Process, cursor: &impl Cursor, native: &NativeFrame) -> bool {
+        if native.is_any() {
+            cursor.set(word::RUNNING, 0);
+            return true;
+        }
+        let inner = note(cursor, native);
+        if !process.is_within(at::LOOP, native.address) {
+            return false;
+        }
+        let body = process.descriptor(at::BODY);
+        let begins_before = |end: u64| {
+            native.is_first != 0
+                && process.descriptor(at::LOOP) <= native.address
+                && native.address < end
         };
-        call.and_then(|call| running(process, call))
-    };
-    let Some(call) = call else {
-        return false;
-    };
-    if cursor.get(word::CALL) == 0 {
-        cursor.set(word::CALL, call);
+        let is_entering = begins_before(body);
+        let register = process.descriptor(at::CALL_REGISTER);
+        let call = if !is_followed(process) {
+            state::first_call(process, cursor, native, is_entering, inner)
+        } else {
+            let call = if is_entering {
+                entered(process)
+            } else {
+                followed(process, native, register)
+            };
+            call.and_then(|call| running(process, call))
+        };
+        let Some(call) = call else {
+            return false;
+        };
+        if cursor.get(word::CALL) == 0 {
+            cursor.set(word::CALL, call);
+        }
+        cursor.set(word::RUNNING, call);
+        // 5.3's loop marks its first by itself, a few instructions behind those that find it.
+        if begins_before(process.descriptor(at::MARKED)) {
+            cursor.set(word::UNMARKED, call);
+        }
+        let register = process.descriptor(at::INSTRUCTION_REGISTER);
+        let is_known = native.is_first != 0 && !is_entering && register != 0;
+        cursor.set(
+            word::INSTRUCTION,
+            if is_known {
+                process.register(register.wrapping_sub(1) as u8)
+            } else {
+                0
+            },
+        );
+        true
     }
-    cursor.set(word::RUNNING, call);
-    // 5.3's loop marks its first by itself, a few instructions behind those that find it.
-    if begins_before(process.descriptor(at::MARKED)) {
-        cursor.set(word::UNMARKED, call);
-    }
-    let register = process.descriptor(at::INSTRUCTION_REGISTER);
-    let is_known = native.is_first != 0 && !is_entering && register != 0;
-    cursor.set(
-        word::INSTRUCTION,
-        if is_known {
-            process.register(register.wrapping_sub(1) as u8)
+
+    /// The function is a `Proto`, the position the number of an instruction, and [`NOT_CALLED_BY_NEXT`] beside it.
+    #[inline(always)]
+    fn step(process: &impl Process, cursor: &impl Cursor) -> ChainFrame {
+        let address = cursor.get(word::CALL);
+        let running = cursor.get(word::RUNNING);
+        if address == 0 {
+            cursor.set(word::CALL, running);
+            return ChainFrame::none(if running == 0 {
+                ChainFrame::LEVEL_ENDS | ChainFrame::CHAIN_ENDS
+            } else {
+                0
+            });
+        }
+        if address == running {
+            cursor.set(word::RUNNING, 0);
+        }
+        let Some(call) = Call::read(process, address) else {
+            return ChainFrame::broken();
+        };
+        cursor.set(word::CALL, call.previous);
+        let Some(proto) = function::proto_of(process, call.function) else {
+            // A function written in C, or the end of the chain.
+            return ChainFrame::none(0);
+        };
+        let Some(proto) = Proto::read(process, proto) else {
+            return ChainFrame::broken();
+        };
+        let instruction = if address == running {
+            cursor.get(word::INSTRUCTION)
         } else {
             0
-        },
-    );
-    true
+        };
+        let is_fresh = call.is_fresh(process) || address == cursor.get(word::UNMARKED);
+        // Callers of a coroutine's that was resumed come before the level of who resumed it.
+        let has_ended = is_fresh && (address == running || running == 0);
+        show(process, &call, &proto, instruction, is_fresh, has_ended)
+    }
 }
 
 /// Notes a native frame of the object, and says how many there are further in, if none is of another object.
@@ -129,56 +188,11 @@ pub(super) fn is_of_lua(process: &impl Process, call: u64) -> bool {
     function::proto_of(process, function).is_some()
 }
 
-/// See [`Runtime::may_run_level`](crate::runtime::Runtime::may_run_level).
-#[inline(always)]
-pub(super) fn may_run_level(file: &impl Described, address: u64) -> bool {
-    // Where the loop's call is not followed, the native frames in front of the loop's are counted.
-    !is_followed(file) || file.is_within(at::LOOP, address)
-}
-
 /// Whether the native walk follows what the loop keeps its call in.
 #[inline(always)]
 fn is_followed(file: &impl Described) -> bool {
     let register = file.descriptor(at::CALL_REGISTER);
     file.descriptor(at::CALL_IN_FRAME) != 0 || register == RBX || register == RBP
-}
-
-/// See [`Runtime::step`](crate::runtime::Runtime::step).
-#[inline(always)]
-pub(super) fn step(process: &impl Process, cursor: &impl Cursor) -> ChainFrame {
-    let address = cursor.get(word::CALL);
-    let running = cursor.get(word::RUNNING);
-    if address == 0 {
-        cursor.set(word::CALL, running);
-        return ChainFrame::none(if running == 0 {
-            ChainFrame::LEVEL_ENDS | ChainFrame::CHAIN_ENDS
-        } else {
-            0
-        });
-    }
-    if address == running {
-        cursor.set(word::RUNNING, 0);
-    }
-    let Some(call) = Call::read(process, address) else {
-        return ChainFrame::broken();
-    };
-    cursor.set(word::CALL, call.previous);
-    let Some(proto) = function::proto_of(process, call.function) else {
-        // A function written in C, or the end of the chain.
-        return ChainFrame::none(0);
-    };
-    let Some(proto) = Proto::read(process, proto) else {
-        return ChainFrame::broken();
-    };
-    let instruction = if address == running {
-        cursor.get(word::INSTRUCTION)
-    } else {
-        0
-    };
-    let is_fresh = call.is_fresh(process) || address == cursor.get(word::UNMARKED);
-    // Callers of a coroutine's that was resumed come before the level of who resumed it.
-    let has_ended = is_fresh && (address == running || running == 0);
-    show(process, &call, &proto, instruction, is_fresh, has_ended)
 }
 
 #[inline(always)]

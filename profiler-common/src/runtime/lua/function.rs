@@ -1,9 +1,12 @@
 //! Functions: what tells them apart, and where their files are.
 
-use super::layout::{CLOSURE, LONG_STRING, LUA_FUNCTION, SHORT_STRING, STRING_BYTES, at};
+use super::{
+    Lua,
+    layout::{CLOSURE, LONG_STRING, LUA_FUNCTION, SHORT_STRING, STRING_BYTES, at},
+};
 use crate::{
     intern::Hash,
-    runtime::{Encoding, Piece, Process, Strings, check_of},
+    runtime::{Encoding, FunctionInfo, Piece, Process, Strings, check_of},
 };
 
 /// The longest string that is believed, in bytes.
@@ -60,7 +63,7 @@ impl Proto {
         })
     }
 
-    /// See [`Runtime::check`](crate::runtime::Runtime::check).
+    /// See [`FunctionInfo::check`](crate::runtime::FunctionInfo::check).
     #[inline(always)]
     pub(super) fn check(&self, process: &impl Process) -> Option<u32> {
         let source = Text::read(process, self.source)?;
@@ -68,35 +71,36 @@ impl Proto {
     }
 }
 
-/// See [`Runtime::check`](crate::runtime::Runtime::check).
-#[inline(always)]
-pub(super) fn check(process: &impl Process, function: u64) -> Option<u32> {
-    Proto::read(process, function)?.check(process)
-}
+impl FunctionInfo for Lua {
+    #[inline(always)]
+    fn check(process: &impl Process, function: u64) -> Option<u32> {
+        Proto::read(process, function)?.check(process)
+    }
 
-/// See [`Runtime::strings`](crate::runtime::Runtime::strings).
-#[inline(always)]
-pub(super) fn strings(process: &impl Process, function: u64) -> Option<Strings> {
-    let proto = Proto::read(process, function)?;
-    let source = Text::read(process, proto.source)?;
-    let [first] = process.read(source.bytes)?;
-    // A source that is no path and no name is the program's text.
-    let most = match first as u8 {
-        b'@' | b'=' => MAX_STRING,
-        _ => MAX_TEXT,
-    };
-    let bytes = source.length;
-    Some(Strings {
-        owner: Piece::default(),
-        name: Piece::default(),
-        file: Piece {
-            address: source.bytes,
-            bytes: if bytes < most { bytes } else { most } as u32,
-            encoding: Encoding::Bytes as u32,
-        },
-        first_line: proto.first_line,
-        extra: 0,
-    })
+    /// Only the file: functions have no names. `extra` is zero.
+    #[inline(always)]
+    fn strings(process: &impl Process, function: u64) -> Option<Strings> {
+        let proto = Proto::read(process, function)?;
+        let source = Text::read(process, proto.source)?;
+        let [first] = process.read(source.bytes)?;
+        // A source that is no path and no name is the program's text.
+        let most = match first as u8 {
+            b'@' | b'=' => MAX_STRING,
+            _ => MAX_TEXT,
+        };
+        let bytes = source.length;
+        Some(Strings {
+            owner: Piece::default(),
+            name: Piece::default(),
+            file: Piece {
+                address: source.bytes,
+                bytes: if bytes < most { bytes } else { most } as u32,
+                encoding: Encoding::Bytes as u32,
+            },
+            first_line: proto.first_line,
+            extra: 0,
+        })
+    }
 }
 
 /// A string.

@@ -1,6 +1,8 @@
 extern crate std;
 
 use super::*;
+use crate::runtime::FunctionInfo as _;
+use crate::runtime::NativeFrame;
 use crate::runtime::memory::{Recorded, Shown, walk, walk_asking_each};
 use crate::runtime::{Encoding, RuntimeKind, first_word};
 use crate::walk::native::Kept;

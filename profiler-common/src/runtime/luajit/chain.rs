@@ -1,13 +1,16 @@
 //! The chain of frames on a `lua_State`'s stack, and its levels.
 
 use super::{
+    LuaJit,
     function::{Proto, proto_of, type_of},
     layout::{
         ADDRESS, FRAME_BYTES, FRAME_FLAGS, FUNCTION, INSTRUCTION_BYTES, NOT_CALLED_BY_NEXT,
         PROTO_BYTES, STATE_FRAME, STATE_WORDS, THREAD, at,
     },
 };
-use crate::runtime::{ChainFrame, Cursor, Described, FUNCTION_BITS, NativeFrame, Process};
+use crate::runtime::{
+    Begin, Chain, ChainFrame, Cursor, Described, FUNCTION_BITS, NativeFrame, Process,
+};
 use crate::walk::Memory;
 
 /// The words of the cursor.
@@ -60,28 +63,105 @@ pub fn is_frame(memory: &impl Memory, address: u64) -> bool {
     }
 }
 
-/// Where the interpreter is.
-#[derive(Clone, Copy, Debug)]
-pub struct Interpreter;
-
-impl Interpreter {
-    /// Whether an address of the object's own is in the interpreter.
-    #[inline(always)]
-    pub fn holds(file: &impl Described, address: u64) -> bool {
-        file.descriptor(at::LOOP) <= address && address < file.descriptor(at::LOOP + 1)
-    }
+/// Whether an address of the object's own is in the interpreter.
+#[inline(always)]
+pub(super) fn is_interpreter(file: &impl Described, address: u64) -> bool {
+    file.descriptor(at::LOOP) <= address && address < file.descriptor(at::LOOP + 1)
 }
 
-/// See [`Runtime::is_level`](crate::runtime::Runtime::is_level).
-#[inline(always)]
-pub(super) fn is_level(process: &impl Process, cursor: &impl Cursor, native: &NativeFrame) -> bool {
-    if native.is_any() {
-        return true;
+impl Chain for LuaJit {
+    const OUTLIVES_NATIVE_FRAMES: bool = true;
+    const MAKES_CODE: bool = true;
+
+    #[inline(always)]
+    fn begin(_: &impl Process, _: &impl Cursor, native: &NativeFrame) -> Begin {
+        if native.is_any() {
+            Begin::NotHere
+        } else {
+            Begin::Begun
+        }
     }
-    if !Interpreter::holds(process, native.address) {
-        return false;
+
+    #[inline(always)]
+    fn may_run_level(file: &impl Described, address: u64) -> bool {
+        is_interpreter(file, address)
     }
-    enter(process, cursor, native).is_some()
+
+    #[inline(always)]
+    fn is_level(process: &impl Process, cursor: &impl Cursor, native: &NativeFrame) -> bool {
+        if native.is_any() {
+            return true;
+        }
+        if !is_interpreter(process, native.address) {
+            return false;
+        }
+        enter(process, cursor, native).is_some()
+    }
+
+    /// The function is a `GCproto`, the position the number of an instruction, and [`NOT_CALLED_BY_NEXT`] beside it.
+    #[inline(always)]
+    fn step(process: &impl Process, cursor: &impl Cursor) -> ChainFrame {
+        let (frame, stack) = (cursor.get(word::FRAME), cursor.get(word::STACK));
+        if frame == 0 {
+            return ChainFrame::none(ChainFrame::LEVEL_ENDS | ChainFrame::CHAIN_ENDS);
+        }
+        if frame <= stack.wrapping_add(8) {
+            cursor.set(word::FRAME, 0);
+            return ChainFrame::none(ChainFrame::LEVEL_ENDS);
+        }
+        if !process.fetch(frame.wrapping_sub(24), 32) {
+            return ChainFrame::broken();
+        }
+        let [continuation, next, function, link] = [0, 1, 2, 3].map(|place| process.fetched(place));
+        let kind = link & kind::ALL;
+        let called_by_lua = link & kind::NOT_LUA == 0;
+        let instruction = cursor.get(word::INSTRUCTION);
+        let is_callback = kind == kind::CONTINUATION && continuation == CALLBACK;
+        let ends = kind == kind::C || kind == kind::PROTECTED_C || is_callback;
+        if called_by_lua {
+            // The call says where its caller's frame begins: `BC_CALL` and its like have that in bits 8 to 15.
+            let Some([call]) = process.read(link.wrapping_sub(INSTRUCTION_BYTES)) else {
+                return ChainFrame::broken();
+            };
+            cursor.set(word::INSTRUCTION, link);
+            cursor.set(
+                word::FRAME,
+                frame.wrapping_sub(8 * (2 + (call >> 8 & 0xff))),
+            );
+        } else {
+            if kind != kind::VARIABLE {
+                cursor.set(
+                    word::INSTRUCTION,
+                    if kind == kind::CONTINUATION && !is_callback {
+                        next
+                    } else {
+                        0
+                    },
+                );
+            }
+            let bytes = link & 0xffff_fff8;
+            cursor.set(
+                word::FRAME,
+                if bytes == 0 {
+                    0
+                } else {
+                    frame.wrapping_sub(bytes)
+                },
+            );
+        }
+        let ends = if ends { ChainFrame::LEVEL_ENDS } else { 0 };
+        if kind == kind::VARIABLE && !called_by_lua || function & ADDRESS == cursor.get(word::STATE)
+        {
+            return ChainFrame::none(ends);
+        }
+        show(
+            process,
+            function & ADDRESS,
+            instruction,
+            called_by_lua,
+            ends,
+        )
+    }
 }
 
 /// Puts the level of a native frame into the cursor.
@@ -130,70 +210,6 @@ fn innermost(
     let [current, base] = process.read(place)?;
     // Where in machine code it is, no instruction says.
     (current == state && base != 0).then_some((base, 0))
-}
-
-/// See [`Runtime::step`](crate::runtime::Runtime::step).
-#[inline(always)]
-pub(super) fn step(process: &impl Process, cursor: &impl Cursor) -> ChainFrame {
-    let (frame, stack) = (cursor.get(word::FRAME), cursor.get(word::STACK));
-    if frame == 0 {
-        return ChainFrame::none(ChainFrame::LEVEL_ENDS | ChainFrame::CHAIN_ENDS);
-    }
-    if frame <= stack.wrapping_add(8) {
-        cursor.set(word::FRAME, 0);
-        return ChainFrame::none(ChainFrame::LEVEL_ENDS);
-    }
-    if !process.fetch(frame.wrapping_sub(24), 32) {
-        return ChainFrame::broken();
-    }
-    let [continuation, next, function, link] = [0, 1, 2, 3].map(|place| process.fetched(place));
-    let kind = link & kind::ALL;
-    let called_by_lua = link & kind::NOT_LUA == 0;
-    let instruction = cursor.get(word::INSTRUCTION);
-    let is_callback = kind == kind::CONTINUATION && continuation == CALLBACK;
-    let ends = kind == kind::C || kind == kind::PROTECTED_C || is_callback;
-    if called_by_lua {
-        // The call says where its caller's frame begins: `BC_CALL` and its like have that in bits 8 to 15.
-        let Some([call]) = process.read(link.wrapping_sub(INSTRUCTION_BYTES)) else {
-            return ChainFrame::broken();
-        };
-        cursor.set(word::INSTRUCTION, link);
-        cursor.set(
-            word::FRAME,
-            frame.wrapping_sub(8 * (2 + (call >> 8 & 0xff))),
-        );
-    } else {
-        if kind != kind::VARIABLE {
-            cursor.set(
-                word::INSTRUCTION,
-                if kind == kind::CONTINUATION && !is_callback {
-                    next
-                } else {
-                    0
-                },
-            );
-        }
-        let bytes = link & 0xffff_fff8;
-        cursor.set(
-            word::FRAME,
-            if bytes == 0 {
-                0
-            } else {
-                frame.wrapping_sub(bytes)
-            },
-        );
-    }
-    let ends = if ends { ChainFrame::LEVEL_ENDS } else { 0 };
-    if kind == kind::VARIABLE && !called_by_lua || function & ADDRESS == cursor.get(word::STATE) {
-        return ChainFrame::none(ends);
-    }
-    show(
-        process,
-        function & ADDRESS,
-        instruction,
-        called_by_lua,
-        ends,
-    )
 }
 
 #[inline(always)]

@@ -1,9 +1,12 @@
 //! Functions: what tells them apart, and where their files are.
 
-use super::layout::{PROTO, PROTO_BYTES, PROTO_SOURCE, STRING, STRING_BYTES};
+use super::{
+    LuaJit,
+    layout::{PROTO, PROTO_BYTES, PROTO_SOURCE, STRING, STRING_BYTES},
+};
 use crate::{
     intern::Hash,
-    runtime::{Encoding, Piece, Process, Strings, check_of},
+    runtime::{Encoding, FunctionInfo, Piece, Process, Strings, check_of},
 };
 
 /// The longest string that is believed, in bytes.
@@ -59,7 +62,7 @@ impl Proto {
         })
     }
 
-    /// See [`Runtime::check`](crate::runtime::Runtime::check).
+    /// See [`FunctionInfo::check`](crate::runtime::FunctionInfo::check).
     #[inline(always)]
     pub(super) fn check(&self, process: &impl Process) -> Option<u32> {
         let [head, hash] = string(process, self.source)?;
@@ -75,34 +78,35 @@ fn string(process: &impl Process, address: u64) -> Option<[u64; 2]> {
     (head >> 8 & 0xff == STRING && hash >> 32 <= MAX_STRING).then_some([head, hash])
 }
 
-/// See [`Runtime::check`](crate::runtime::Runtime::check).
-#[inline(always)]
-pub(super) fn check(process: &impl Process, function: u64) -> Option<u32> {
-    Proto::read(process, function)?.check(process)
-}
+impl FunctionInfo for LuaJit {
+    #[inline(always)]
+    fn check(process: &impl Process, function: u64) -> Option<u32> {
+        Proto::read(process, function)?.check(process)
+    }
 
-/// See [`Runtime::strings`](crate::runtime::Runtime::strings).
-#[inline(always)]
-pub(super) fn strings(process: &impl Process, function: u64) -> Option<Strings> {
-    let proto = Proto::read(process, function)?;
-    let [_, hash] = string(process, proto.source)?;
-    let length = hash >> 32;
-    let bytes = proto.source.wrapping_add(STRING_BYTES);
-    let [first] = process.read(bytes)?;
-    // A source that is no path and no name is the program's text.
-    let most = match first as u8 {
-        b'@' | b'=' => MAX_STRING,
-        _ => MAX_TEXT,
-    };
-    Some(Strings {
-        owner: Piece::default(),
-        name: Piece::default(),
-        file: Piece {
-            address: bytes,
-            bytes: if length < most { length } else { most } as u32,
-            encoding: Encoding::Bytes as u32,
-        },
-        first_line: proto.first_line,
-        extra: 0,
-    })
+    /// Only the file: functions have no names. `extra` is zero.
+    #[inline(always)]
+    fn strings(process: &impl Process, function: u64) -> Option<Strings> {
+        let proto = Proto::read(process, function)?;
+        let [_, hash] = string(process, proto.source)?;
+        let length = hash >> 32;
+        let bytes = proto.source.wrapping_add(STRING_BYTES);
+        let [first] = process.read(bytes)?;
+        // A source that is no path and no name is the program's text.
+        let most = match first as u8 {
+            b'@' | b'=' => MAX_STRING,
+            _ => MAX_TEXT,
+        };
+        Some(Strings {
+            owner: Piece::default(),
+            name: Piece::default(),
+            file: Piece {
+                address: bytes,
+                bytes: if length < most { length } else { most } as u32,
+                encoding: Encoding::Bytes as u32,
+            },
+            first_line: proto.first_line,
+            extra: 0,
+        })
+    }
 }

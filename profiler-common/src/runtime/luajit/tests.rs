@@ -1,6 +1,8 @@
 extern crate std;
 
 use super::*;
+use crate::runtime::FunctionInfo as _;
+use crate::runtime::NativeFrame;
 use crate::runtime::memory::{Recorded, Shown, walk};
 use crate::runtime::{RuntimeKind, first_word};
 use std::vec::Vec;

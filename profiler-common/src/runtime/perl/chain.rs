@@ -1,12 +1,13 @@
 //! The chain of contexts, and which level a native frame runs.
 
 use super::{
+    Perl,
     context::{Context, Stack, place},
     function,
     layout::{MULTICALL, OP, SORT, STATEMENT, at},
 };
 use crate::runtime::{
-    Begin, ChainFrame, Cursor, FUNCTION_BITS, NativeFrame, Process,
+    Begin, Chain, ChainFrame, Cursor, Described, FUNCTION_BITS, NativeFrame, Process,
     thread::{self, Libc},
 };
 
@@ -35,16 +36,52 @@ const PASSED: usize = 6;
 /// How many stacks and guards may lie between two levels.
 const BETWEEN: usize = 6;
 
-/// See [`Runtime::begin`](crate::runtime::Runtime::begin).
-#[inline(always)]
-pub(super) fn begin(process: &impl Process, cursor: &impl Cursor, native: &NativeFrame) -> Begin {
-    if process.descriptor(at::KEY) == 0 && native.is_any() {
-        // Whether it is this thread that runs Perl is told by a native frame of perl's.
-        return Begin::NotHere;
+impl Chain for Perl {
+    #[inline(always)]
+    fn begin(process: &impl Process, cursor: &impl Cursor, native: &NativeFrame) -> Begin {
+        if process.descriptor(at::KEY) == 0 && native.is_any() {
+            // Whether it is this thread that runs Perl is told by a native frame of perl's.
+            return Begin::NotHere;
+        }
+        match try_begin(process, cursor) {
+            Some(true) => Begin::Begun,
+            _ => Begin::Nothing,
+        }
     }
-    match try_begin(process, cursor) {
-        Some(true) => Begin::Begun,
-        _ => Begin::Nothing,
+
+    #[inline(always)]
+    fn may_run_level(file: &impl Described, address: u64) -> bool {
+        // Where there is no key, any native frame of perl's tells that it is this thread that runs Perl.
+        file.descriptor(at::KEY) == 0 || file.is_within(at::LOOP, address)
+    }
+
+    #[inline(always)]
+    fn is_level(process: &impl Process, cursor: &impl Cursor, native: &NativeFrame) -> bool {
+        if !process.is_within(at::LOOP, native.address) {
+            return false;
+        }
+        let last = cursor.get(word::LOOP_SP);
+        let env = cursor.get(word::TOP_ENV);
+        cursor.set(word::LOOP_SP, native.sp);
+        cursor.set(word::TOP_ENV, 0);
+        if native.is_first != 0 && cursor.get(word::OP) == 0 {
+            // The loop is about to return: its contexts are gone.
+            return false;
+        }
+        // An eval called the loop in the midst of the level that was last.
+        !(last < env && env < native.sp)
+    }
+
+    /// The position is the line.
+    #[inline(always)]
+    fn step(process: &impl Process, cursor: &impl Cursor) -> ChainFrame {
+        let mut frame = next(process, cursor);
+        // Looked at in one place, since the verifier goes through all of it at each.
+        let ends = frame.flags & (ChainFrame::LEVEL_ENDS | ChainFrame::CHAIN_ENDS);
+        if ends == ChainFrame::LEVEL_ENDS && !find_level(process, cursor) {
+            frame.flags |= ChainFrame::CHAIN_ENDS;
+        }
+        frame
     }
 }
 
@@ -155,36 +192,6 @@ fn find_level(process: &impl Process, cursor: &impl Cursor) -> bool {
         }
     }
     true
-}
-
-/// See [`Runtime::is_level`](crate::runtime::Runtime::is_level).
-#[inline(always)]
-pub(super) fn is_level(process: &impl Process, cursor: &impl Cursor, native: &NativeFrame) -> bool {
-    if !process.is_within(at::LOOP, native.address) {
-        return false;
-    }
-    let last = cursor.get(word::LOOP_SP);
-    let env = cursor.get(word::TOP_ENV);
-    cursor.set(word::LOOP_SP, native.sp);
-    cursor.set(word::TOP_ENV, 0);
-    if native.is_first != 0 && cursor.get(word::OP) == 0 {
-        // The loop is about to return: its contexts are gone.
-        return false;
-    }
-    // An eval called the loop in the midst of the level that was last.
-    !(last < env && env < native.sp)
-}
-
-/// See [`Runtime::step`](crate::runtime::Runtime::step).
-#[inline(always)]
-pub(super) fn step(process: &impl Process, cursor: &impl Cursor) -> ChainFrame {
-    let mut frame = next(process, cursor);
-    // Looked at in one place, since the verifier goes through all of it at each.
-    let ends = frame.flags & (ChainFrame::LEVEL_ENDS | ChainFrame::CHAIN_ENDS);
-    if ends == ChainFrame::LEVEL_ENDS && !find_level(process, cursor) {
-        frame.flags |= ChainFrame::CHAIN_ENDS;
-    }
-    frame
 }
 
 /// The next frame. At the end of a level, whether another comes next is not looked at.

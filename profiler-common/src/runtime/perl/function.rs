@@ -4,6 +4,7 @@
 //! addresses do not have.
 
 use super::{
+    Perl,
     context::place,
     layout::{
         BODY, BODY_BYTES, EFFECTIVE, FILE_PREFIX, FILE_PREFIX_BYTES, FORMAT, GLOB, GLOB_NAME,
@@ -12,7 +13,7 @@ use super::{
 };
 use crate::{
     intern::Hash,
-    runtime::{Encoding, FUNCTION_BITS, Piece, Process, Strings, check_of},
+    runtime::{Encoding, FUNCTION_BITS, FunctionInfo, Piece, Process, Strings, check_of},
 };
 
 /// In a function's key: it is no sub, but the code of the file whose name is there.
@@ -112,13 +113,41 @@ fn glob(process: &impl Process, address: u64) -> Option<(u64, u64)> {
     Some((name, stash))
 }
 
-/// See [`Runtime::check`](crate::runtime::Runtime::check).
-#[inline(always)]
-pub(super) fn check(process: &impl Process, key: u64) -> Option<u32> {
-    if key & OF_FILE != 0 {
-        check_of_file(process, key & !OF_FILE)
-    } else {
-        check_of_sub(process, key)
+impl FunctionInfo for Perl {
+    #[inline(always)]
+    fn check(process: &impl Process, key: u64) -> Option<u32> {
+        if key & OF_FILE != 0 {
+            check_of_file(process, key & !OF_FILE)
+        } else {
+            check_of_sub(process, key)
+        }
+    }
+
+    /// `extra` is not used.
+    #[inline(always)]
+    fn strings(process: &impl Process, key: u64) -> Option<Strings> {
+        if key & OF_FILE != 0 {
+            let name = key & !OF_FILE;
+            let [word] = process.read(name)?;
+            let text = c_string(name);
+            let is_eval = word & EVAL_MASK == EVAL;
+            return Some(Strings {
+                name: if is_eval { text } else { Piece::default() },
+                file: text,
+                first_line: 1,
+                ..Strings::default()
+            });
+        }
+        let sub = Sub::read(process, key)?;
+        let (name, stash) = effective(process, &sub).or_else(|| sub.names(process))?;
+        Some(Strings {
+            owner: stash_name(process, stash).unwrap_or_default(),
+            name: text_of(process, name).unwrap_or_default(),
+            file: c_string(sub.file),
+            // The first operation of a sub is a statement.
+            first_line: place(process, sub.start).map_or(0, |(line, _)| line),
+            extra: 0,
+        })
     }
 }
 
@@ -162,33 +191,6 @@ fn hash_of_text(process: &impl Process, text: u64) -> Hash {
         hash = hash.with(word);
     }
     hash
-}
-
-/// See [`Runtime::strings`](crate::runtime::Runtime::strings).
-#[inline(always)]
-pub(super) fn strings(process: &impl Process, key: u64) -> Option<Strings> {
-    if key & OF_FILE != 0 {
-        let name = key & !OF_FILE;
-        let [word] = process.read(name)?;
-        let text = c_string(name);
-        let is_eval = word & EVAL_MASK == EVAL;
-        return Some(Strings {
-            name: if is_eval { text } else { Piece::default() },
-            file: text,
-            first_line: 1,
-            ..Strings::default()
-        });
-    }
-    let sub = Sub::read(process, key)?;
-    let (name, stash) = effective(process, &sub).or_else(|| sub.names(process))?;
-    Some(Strings {
-        owner: stash_name(process, stash).unwrap_or_default(),
-        name: text_of(process, name).unwrap_or_default(),
-        file: c_string(sub.file),
-        // The first operation of a sub is a statement.
-        first_line: place(process, sub.start).map_or(0, |(line, _)| line),
-        extra: 0,
-    })
 }
 
 /// Name and stash of the glob that a sub's glob was made an alias of.

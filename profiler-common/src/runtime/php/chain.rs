@@ -75,7 +75,7 @@ impl Frame {
     }
 }
 
-/// See [`Runtime::begin`](crate::runtime::Runtime::begin).
+/// See [`Chain::begin`](crate::runtime::Chain::begin).
 #[inline(always)]
 pub(super) fn begin(process: &impl Process, cursor: &impl Cursor) -> Begin {
     let slot = process.descriptor(at::SLOT);
@@ -93,7 +93,7 @@ pub(super) fn begin(process: &impl Process, cursor: &impl Cursor) -> Begin {
     Begin::Begun
 }
 
-/// See [`Runtime::step`](crate::runtime::Runtime::step).
+/// See [`Chain::step`](crate::runtime::Chain::step).
 #[inline(always)]
 pub(super) fn step(process: &impl Process, cursor: &impl Cursor) -> ChainFrame {
     let unlinked = cursor.get(word::UNLINKED);

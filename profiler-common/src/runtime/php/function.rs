@@ -1,12 +1,15 @@
 //! `zend_function`s: what tells them apart, and where their names and files are.
 
-use super::layout::{
-    CLASS_NAME, EVAL, FRAME_VALUES, FUNCTION_BYTES, INTERNAL, OP_BYTES, OP_LINE, PARAMETERS,
-    STRING_BYTES, STRING_HASH, USER, at,
+use super::{
+    Php,
+    layout::{
+        CLASS_NAME, EVAL, FRAME_VALUES, FUNCTION_BYTES, INTERNAL, OP_BYTES, OP_LINE, PARAMETERS,
+        STRING_BYTES, STRING_HASH, USER, at,
+    },
 };
 use crate::{
     intern::Hash,
-    runtime::{Encoding, Piece, Process, Strings, check_of},
+    runtime::{Encoding, FunctionInfo, Piece, Process, Strings, check_of},
 };
 
 /// The longest string that is believed, in bytes.
@@ -86,16 +89,25 @@ impl Function {
         let hash = hash.with(self.class).with(mark_of(process, self.name)?);
         Some(check_of(hash.with(file_mark)))
     }
+}
 
-    /// See [`Runtime::strings`](crate::runtime::Runtime::strings).
+impl FunctionInfo for Php {
     #[inline(always)]
-    pub(super) fn strings(&self, process: &impl Process) -> Option<Strings> {
+    fn check(process: &impl Process, function: u64) -> Option<u32> {
+        let function = Function::read(process, function)?;
+        function.check(process, mark_of(process, function.file)?)
+    }
+
+    /// `extra` is 1 of a function written in C, which has no file, else zero.
+    #[inline(always)]
+    fn strings(process: &impl Process, function: u64) -> Option<Strings> {
+        let function = Function::read(process, function)?;
         Some(Strings {
-            owner: string(process, self.class_name(process)?).unwrap_or_default(),
-            name: string(process, self.name).unwrap_or_default(),
-            file: string(process, self.file).unwrap_or_default(),
-            first_line: self.line,
-            extra: u64::from(!self.is_user()),
+            owner: string(process, function.class_name(process)?).unwrap_or_default(),
+            name: string(process, function.name).unwrap_or_default(),
+            file: string(process, function.file).unwrap_or_default(),
+            first_line: function.line,
+            extra: u64::from(!function.is_user()),
         })
     }
 }

@@ -1,11 +1,12 @@
 //! Which level a native frame runs.
 
 use super::{
-    chain::{Frame, word},
+    Php,
+    chain::{self, Frame, word},
     function::{has_instruction, is_user, values},
     layout::{VALUE_BYTES, at},
 };
-use crate::runtime::{Cursor, NativeFrame, Process};
+use crate::runtime::{Begin, Chain, ChainFrame, Cursor, Described, NativeFrame, Process};
 
 /// The register in which the loop keeps its frame, by its DWARF number.
 const FRAME_REGISTER: u8 = 14;
@@ -18,26 +19,45 @@ const MAX_LOOK: usize = 4;
 /// How many of the words are looked at that a called function saves.
 const SAVED: usize = 3;
 
-/// See [`Runtime::is_level`](crate::runtime::Runtime::is_level).
-#[inline(always)]
-pub(super) fn is_level(process: &impl Process, cursor: &impl Cursor, native: &NativeFrame) -> bool {
-    cursor.set(word::INSTRUCTION, 0);
-    if !process.is_within(at::LOOP, native.address) {
-        return false;
+impl Chain for Php {
+    const MAKES_CODE: bool = true;
+
+    #[inline(always)]
+    fn begin(process: &impl Process, cursor: &impl Cursor, _: &NativeFrame) -> Begin {
+        chain::begin(process, cursor)
     }
-    let body = process.descriptor(at::BODY);
-    let is_innermost = cursor.get(word::HAS_BEGUN) == 0;
-    cursor.set(word::HAS_BEGUN, 1);
-    if body == 0 {
-        return true;
+
+    #[inline(always)]
+    fn may_run_level(file: &impl Described, address: u64) -> bool {
+        file.is_within(at::LOOP, address)
     }
-    if native.is_first == 0 {
-        let saved = native.sp.wrapping_sub(8 + 8 * SAVED as u64);
-        let saved = process.read(saved).unwrap_or([0; SAVED]);
-        return is_called(process, cursor, &saved, is_innermost);
+
+    #[inline(always)]
+    fn is_level(process: &impl Process, cursor: &impl Cursor, native: &NativeFrame) -> bool {
+        cursor.set(word::INSTRUCTION, 0);
+        if !process.is_within(at::LOOP, native.address) {
+            return false;
+        }
+        let body = process.descriptor(at::BODY);
+        let is_innermost = cursor.get(word::HAS_BEGUN) == 0;
+        cursor.set(word::HAS_BEGUN, 1);
+        if body == 0 {
+            return true;
+        }
+        if native.is_first == 0 {
+            let saved = native.sp.wrapping_sub(8 + 8 * SAVED as u64);
+            let saved = process.read(saved).unwrap_or([0; SAVED]);
+            return is_called(process, cursor, &saved, is_innermost);
+        }
+        let entered = process.descriptor(at::LOOP) <= native.address && native.address < body;
+        entered || is_running(process, cursor)
     }
-    let entered = process.descriptor(at::LOOP) <= native.address && native.address < body;
-    entered || is_running(process, cursor)
+
+    /// The position is the line.
+    #[inline(always)]
+    fn step(process: &impl Process, cursor: &impl Cursor) -> ChainFrame {
+        chain::step(process, cursor)
+    }
 }
 
 /// The loop itself runs, so its registers are known. If they do not hold one of its frames, it is about to return: the frame

@@ -4,7 +4,7 @@ extern crate std;
 
 use super::{CURRENT_EXECUTE_DATA, Php, at, layout::CALL_GENERATOR};
 use crate::runtime::{
-    Encoding, NativeFrame, Runtime,
+    Encoding, FunctionInfo as _, NativeFrame,
     memory::{Recorded, Shown, walk},
 };
 use proptest::prelude::*;

@@ -69,7 +69,7 @@ impl Frame {
     }
 }
 
-/// See [`Runtime::begin`](crate::runtime::Runtime::begin).
+/// See [`Chain::begin`](crate::runtime::Chain::begin).
 #[inline(always)]
 pub(super) fn begin(process: &impl Process, cursor: &impl Cursor) -> Begin {
     match find(process, cursor) {
@@ -78,29 +78,7 @@ pub(super) fn begin(process: &impl Process, cursor: &impl Cursor) -> Begin {
     }
 }
 
-#[inline(always)]
-fn find(process: &impl Process, cursor: &impl Cursor) -> Option<()> {
-    let place = process.descriptor(at::PLACE);
-    let variable = if process.descriptor(at::ACCESS) == Access::Module as u64 {
-        let [module] = process.read(process.bias().wrapping_add(place))?;
-        let libc = Libc::from_word(process.descriptor(at::LIBC));
-        thread::dynamic_variable(process, libc, module, process.descriptor(at::OFFSET))?
-    } else {
-        thread::executable_variable(process, place)
-    };
-    let [context] = process.read(variable)?;
-    if context == 0 {
-        return None;
-    }
-    let [stack, words, frame] = process.read(context)?;
-    let end = stack.wrapping_add(words.wrapping_mul(8));
-    let frames = process.descriptor(at::FRAME_BYTES).wrapping_mul(2);
-    cursor.set(word::END, end.wrapping_sub(frames));
-    cursor.set(word::FRAME, frame);
-    (frame != 0).then_some(())
-}
-
-/// See [`Runtime::step`](crate::runtime::Runtime::step).
+/// See [`Chain::step`](crate::runtime::Chain::step).
 #[inline(always)]
 pub(super) fn step(process: &impl Process, cursor: &impl Cursor) -> ChainFrame {
     let (address, end) = (cursor.get(word::FRAME), cursor.get(word::END));
@@ -129,6 +107,28 @@ pub(super) fn step(process: &impl Process, cursor: &impl Cursor) -> ChainFrame {
     cursor.set(word::INSTRUCTION, 0);
     cursor.set(word::SHOWN, address);
     show(process, frame.iseq, instruction, flags)
+}
+
+#[inline(always)]
+fn find(process: &impl Process, cursor: &impl Cursor) -> Option<()> {
+    let place = process.descriptor(at::PLACE);
+    let variable = if process.descriptor(at::ACCESS) == Access::Module as u64 {
+        let [module] = process.read(process.bias().wrapping_add(place))?;
+        let libc = Libc::from_word(process.descriptor(at::LIBC));
+        thread::dynamic_variable(process, libc, module, process.descriptor(at::OFFSET))?
+    } else {
+        thread::executable_variable(process, place)
+    };
+    let [context] = process.read(variable)?;
+    if context == 0 {
+        return None;
+    }
+    let [stack, words, frame] = process.read(context)?;
+    let end = stack.wrapping_add(words.wrapping_mul(8));
+    let frames = process.descriptor(at::FRAME_BYTES).wrapping_mul(2);
+    cursor.set(word::END, end.wrapping_sub(frames));
+    cursor.set(word::FRAME, frame);
+    (frame != 0).then_some(())
 }
 
 #[inline(always)]

@@ -11,14 +11,20 @@ const MAX_STRING: u64 = 1 << 20;
 /// How much is read of the string that a function is called: all of it, in the smallest place that strings have.
 const LABEL_BYTES: u64 = 40;
 
-/// See [`Runtime::check`](crate::runtime::Runtime::check).
+/// See [`FunctionInfo::strings`](crate::runtime::FunctionInfo::strings).
 #[inline(always)]
-pub(super) fn check(process: &impl Process, body: u64) -> Option<u32> {
-    if fetch(process, body) {
-        check_fetched(process)
-    } else {
-        None
+pub(super) fn strings(process: &impl Process, body: u64) -> Option<Strings> {
+    if !fetch(process, body) {
+        return None;
     }
+    let (path, label) = (process.fetched(body::PATH), process.fetched(body::LABEL));
+    Some(Strings {
+        owner: Piece::default(),
+        first_line: first_line(process)?,
+        name: string(process, label).unwrap_or_default(),
+        file: file(process, path).unwrap_or_default(),
+        extra: 0,
+    })
 }
 
 /// Fetches a body; false if there is none.
@@ -79,22 +85,6 @@ pub(super) fn check_fetched(process: &impl Process) -> Option<u32> {
     };
     let hash = hash.with(is_elsewhere).with(length);
     Some(check_of(hash.with(first).with(second)))
-}
-
-/// See [`Runtime::strings`](crate::runtime::Runtime::strings).
-#[inline(always)]
-pub(super) fn strings(process: &impl Process, body: u64) -> Option<Strings> {
-    if !fetch(process, body) {
-        return None;
-    }
-    let (path, label) = (process.fetched(body::PATH), process.fetched(body::LABEL));
-    Some(Strings {
-        owner: Piece::default(),
-        first_line: first_line(process)?,
-        name: string(process, label).unwrap_or_default(),
-        file: file(process, path).unwrap_or_default(),
-        extra: 0,
-    })
 }
 
 /// The path, or the first of an array: the path as it was given, and in full.

@@ -1,10 +1,11 @@
 //! Which level a native frame runs.
 
 use super::{
-    chain::{Frame, word},
+    Ruby,
+    chain::{self, Frame, word},
     layout::at,
 };
-use crate::runtime::{Cursor, NativeFrame, Process};
+use crate::runtime::{Begin, Chain, ChainFrame, Cursor, Described, NativeFrame, Process};
 
 /// The register in which the loop keeps its frame, by its DWARF number.
 const FRAME_REGISTER: u8 = 15;
@@ -16,28 +17,47 @@ const SAVED: usize = 3;
 /// How many frames are looked at to find the end of a level that nothing runs yet.
 const MAX_LOOK: usize = 4;
 
-/// See [`Runtime::is_level`](crate::runtime::Runtime::is_level).
-#[inline(always)]
-pub(super) fn is_level(process: &impl Process, cursor: &impl Cursor, native: &NativeFrame) -> bool {
-    cursor.set(word::INSTRUCTION, 0);
-    let is_innermost = cursor.get(word::HAS_BEGUN) == 0;
-    if process.is_within(at::LOOP, native.address) {
-        cursor.set(word::LOOP_END, native.caller_sp);
+impl Chain for Ruby {
+    const MAKES_CODE: bool = true;
+
+    #[inline(always)]
+    fn begin(process: &impl Process, cursor: &impl Cursor, _: &NativeFrame) -> Begin {
+        chain::begin(process, cursor)
+    }
+
+    #[inline(always)]
+    fn may_run_level(file: &impl Described, address: u64) -> bool {
+        file.is_within(at::LOOP, address) || file.is_within(at::EXECUTE, address)
+    }
+
+    #[inline(always)]
+    fn is_level(process: &impl Process, cursor: &impl Cursor, native: &NativeFrame) -> bool {
+        cursor.set(word::INSTRUCTION, 0);
+        let is_innermost = cursor.get(word::HAS_BEGUN) == 0;
+        if process.is_within(at::LOOP, native.address) {
+            cursor.set(word::LOOP_END, native.caller_sp);
+            cursor.set(word::HAS_BEGUN, 1);
+            return is_loop_s(process, cursor, native, is_innermost);
+        }
+        if !process.is_within(at::EXECUTE, native.address) {
+            return false;
+        }
         cursor.set(word::HAS_BEGUN, 1);
-        return is_loop_s(process, cursor, native, is_innermost);
+        if native.sp == cursor.get(word::LOOP_END) {
+            return false;
+        }
+        // It has not called the loop yet, or no more; or it looks who handles an exception. What it is called for is marked, and
+        // unlinked before it returns.
+        native.is_first == 0
+            || process.descriptor(at::LOOP) == 0
+            || is_last(process, cursor.get(word::FRAME))
     }
-    if !process.is_within(at::EXECUTE, native.address) {
-        return false;
+
+    /// The function is an `rb_iseq_constant_body`, the position the number of a word of its code.
+    #[inline(always)]
+    fn step(process: &impl Process, cursor: &impl Cursor) -> ChainFrame {
+        chain::step(process, cursor)
     }
-    cursor.set(word::HAS_BEGUN, 1);
-    if native.sp == cursor.get(word::LOOP_END) {
-        return false;
-    }
-    // It has not called the loop yet, or no more; or it looks who handles an exception. What it is called for is marked, and
-    // unlinked before it returns.
-    native.is_first == 0
-        || process.descriptor(at::LOOP) == 0
-        || is_last(process, cursor.get(word::FRAME))
 }
 
 #[inline(always)]

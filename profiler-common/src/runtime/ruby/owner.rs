@@ -5,7 +5,8 @@
 //! were given to other classes than they were defined in.
 
 use super::{
-    chain::Frame,
+    Ruby,
+    chain::{Frame, word},
     iseq,
     layout::{
         ALIASED, ALIASES_OF_3_1, ATTACHED, CLASS, CREF_CLASS, ClassPath, DEFINITION_TYPE,
@@ -13,48 +14,67 @@ use super::{
         SINGLETON, SPECIAL_VARIABLES, TABLE_BOUND, TYPE, VARIABLES, at,
     },
 };
-use crate::runtime::{FUNCTION_BITS, Piece, Process};
+use crate::runtime::{FUNCTION_BITS, FunctionInfo, Piece, Process, Strings};
 
 /// The most blocks within each other that are left to come to their method.
 const MOST_BLOCKS: usize = 5;
 /// How many variables of a class are looked at.
 const MOST_VARIABLES: usize = 4;
 
-/// See [`Runtime::owner`](crate::runtime::Runtime::owner).
-#[inline(always)]
-pub(super) fn owner(process: &impl Process, body: u64, frame: u64) -> Option<(Piece, u64)> {
-    let class_path = process.descriptor(at::CLASS_PATH);
-    if class_path == ClassPath::Unknown as u64 || frame == 0 {
-        return None;
-    }
-    let frame = Frame::read(process, frame)?;
-    let [own] = process.read(frame.iseq.wrapping_add(ISEQ_BODY))?;
-    if own & FUNCTION_BITS != body {
-        return None;
-    }
-    let [local] = process.read(own.wrapping_add(process.descriptor(at::LOCAL)))?;
-    let [_, _, definition, _, class] = method_entry(process, frame.environment)?;
-    let [kind, iseq, cref] = process.read(definition)?;
-    if kind & DEFINITION_TYPE != 0 || iseq != local {
-        return None;
-    }
-    let has_fields = class_path == ClassPath::Field as u64;
-    let named = named(process, class, has_fields)?;
-    let aliases = if has_fields { ALIASED } else { ALIASES_OF_3_1 };
-    if kind & aliases != 0 {
-        let [defined_in] = process.read(cref.wrapping_add(CREF_CLASS))?;
-        if defined_in != class && defined_in != named {
-            return None;
+impl FunctionInfo for Ruby {
+    const OWN_FRAME: Option<usize> = Some(word::SHOWN);
+
+    #[inline(always)]
+    fn check(process: &impl Process, body: u64) -> Option<u32> {
+        if iseq::fetch(process, body) {
+            iseq::check_fetched(process)
+        } else {
+            None
         }
     }
-    let path = if has_fields {
-        let [marks, path] = process.read(named.wrapping_add(PATH))?;
-        (marks & IS_PERMANENT != 0).then_some(path)?
-    } else {
-        path_among_variables(process, named)?
-    };
-    let path = iseq::string(process, path)?;
-    Some((path, u64::from(named != class)))
+
+    /// `extra` is zero.
+    #[inline(always)]
+    fn strings(process: &impl Process, function: u64) -> Option<Strings> {
+        iseq::strings(process, function)
+    }
+
+    /// The path of a method's class or module, and 1 if the method is one of the class itself.
+    #[inline(always)]
+    fn owner(process: &impl Process, body: u64, frame: u64) -> Option<(Piece, u64)> {
+        let class_path = process.descriptor(at::CLASS_PATH);
+        if class_path == ClassPath::Unknown as u64 || frame == 0 {
+            return None;
+        }
+        let frame = Frame::read(process, frame)?;
+        let [own] = process.read(frame.iseq.wrapping_add(ISEQ_BODY))?;
+        if own & FUNCTION_BITS != body {
+            return None;
+        }
+        let [local] = process.read(own.wrapping_add(process.descriptor(at::LOCAL)))?;
+        let [_, _, definition, _, class] = method_entry(process, frame.environment)?;
+        let [kind, iseq, cref] = process.read(definition)?;
+        if kind & DEFINITION_TYPE != 0 || iseq != local {
+            return None;
+        }
+        let has_fields = class_path == ClassPath::Field as u64;
+        let named = named(process, class, has_fields)?;
+        let aliases = if has_fields { ALIASED } else { ALIASES_OF_3_1 };
+        if kind & aliases != 0 {
+            let [defined_in] = process.read(cref.wrapping_add(CREF_CLASS))?;
+            if defined_in != class && defined_in != named {
+                return None;
+            }
+        }
+        let path = if has_fields {
+            let [marks, path] = process.read(named.wrapping_add(PATH))?;
+            (marks & IS_PERMANENT != 0).then_some(path)?
+        } else {
+            path_among_variables(process, named)?
+        };
+        let path = iseq::string(process, path)?;
+        Some((path, u64::from(named != class)))
+    }
 }
 
 /// The entry of the method that a frame is of, or is within.

@@ -4,7 +4,7 @@ extern crate std;
 
 use super::{Access, ClassPath, Length, Ruby, at};
 use crate::runtime::{
-    Encoding, NativeFrame, Runtime,
+    Encoding, FunctionInfo as _, NativeFrame,
     memory::{Recorded, Shown, walk},
 };
 use proptest::prelude::*;

@@ -7,10 +7,8 @@ use super::{
     outer::{two_interpreters_of_3_11, two_interpreters_of_3_13},
     two_levels_of_3_11, two_levels_of_3_13,
 };
-use crate::runtime::{
-    Runtime,
-    memory::{Shown, walk},
-};
+use crate::runtime::FunctionInfo as _;
+use crate::runtime::memory::{Shown, walk};
 use std::vec::Vec;
 
 #[test]
