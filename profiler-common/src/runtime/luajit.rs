@@ -5,7 +5,7 @@
 //! is (`cframe`), so that one is known by the other. Coroutines lie above each other in the same way.
 //!
 //! Machine code has no unwind rows. It runs in the native frame of the interpreter that it was entered from, somewhat below:
-//! [`is_frame`] tells it, and the walk goes on from there.
+//! the `lua_State` tells it, and the walk goes on from there.
 //!
 //! Sources: `lj_obj.h`, `lj_frame.h`, `vm_x64.dasc`, `lj_debug.c` of the version of 20 March 2022, and OpenResty's of 19 January
 //! 2023.
@@ -13,9 +13,9 @@
 mod chain;
 mod function;
 mod layout;
+mod machine_code;
 
-pub use chain::is_frame;
-pub use layout::{DISPATCH, FRAME_STEP, MOST_FRAME_STEPS, NOT_CALLED_BY_NEXT, at};
+pub use layout::{NOT_CALLED_BY_NEXT, at};
 
 /// LuaJIT.
 #[derive(Clone, Copy, Debug)]

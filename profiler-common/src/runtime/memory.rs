@@ -4,10 +4,14 @@
 //! kernel half would take.
 
 use super::{
-    Begin, CURSOR_WORDS, Chain, ChainFrame, Cursor, DESCRIPTOR_WORDS, Described, FETCH_WORDS,
-    NativeFrame, Process,
+    Begin, CURSOR_WORDS, Chain, ChainFrame, CodeOwner, Cursor, DESCRIPTOR_WORDS, Described,
+    FETCH_WORDS, NativeFrame, Process,
 };
-use crate::{abi::MAX_USER_FRAMES, walk::Memory};
+use crate::{
+    abi::MAX_USER_FRAMES,
+    walk::{Memory, native::Frame},
+};
+use core::ops::ControlFlow;
 use std::{cell::Cell, collections::BTreeMap, vec::Vec};
 
 extern crate std;
@@ -186,6 +190,19 @@ fn walk_all<R: Chain>(
         walk.level::<R>();
     }
     walk.shown
+}
+
+/// The caller of a frame in a runtime's own code, as the kernel half finds it; none if the code is not the runtime's.
+pub fn caller_in_code<R: CodeOwner>(process: &impl Process, frame: &Frame) -> Option<Frame> {
+    let mut place = R::search_from(frame);
+    for _ in 0..R::TURNS {
+        match R::search(process, place) {
+            ControlFlow::Continue(next) => place = next,
+            ControlFlow::Break(0) => return None,
+            ControlFlow::Break(found) => return R::caller(process, frame, found),
+        }
+    }
+    None
 }
 
 struct Walk<'p, P> {

@@ -1,11 +1,12 @@
-//! The frames that interpreters keep in memory of their own: how they are found, one file per runtime.
+//! The frames of runtimes: how they are found, one file per runtime.
 //!
 //! In: a [`Process`], which is a process's memory and the descriptor of one of its files. Out: which frames belong in front
 //! of which native frame, in numbers only: no strings, no lines. Never: loops (the kernel half's business), memory read in
 //! any other way than through [`Process`], a panic. The same code runs in the kernel, in user space, and in tests over
 //! recorded memory.
 //!
-//! A runtime's frames form a *chain*, from the innermost to the outermost. Its *levels* are the parts of it that one native
+//! There are two doors. A [`CodeOwner`] has frames on the native stack, in code that it made. An interpreter's frames lie in memory
+//! of its own and form a [`Chain`], from the innermost to the outermost. Its *levels* are the parts of it that one native
 //! frame runs: the frame of the interpreter's loop. A walk begins the chain once, at the first native frame that lies in
 //! the runtime's object, and asks of each such frame whether it is the next level. See `docs/internals/runtimes.md`.
 
@@ -21,8 +22,18 @@ pub mod ruby;
 pub mod thread;
 
 pub use crate::abi::{FUNCTION_BITS, RuntimeKind, RuntimeKinds};
+pub use cpython::CPython;
+pub use lua::Lua;
+pub use luajit::LuaJit;
+pub use perl::Perl;
+pub use php::Php;
+pub use ruby::Ruby;
 
-use crate::walk::{Memory, native::Kept};
+use crate::walk::{
+    Memory,
+    native::{Frame, Kept},
+};
+use core::ops::ControlFlow;
 
 /// Words of a descriptor: what user space says of a file with a runtime.
 pub const DESCRIPTOR_WORDS: usize = 64;
@@ -252,11 +263,14 @@ pub struct Strings {
 ///
 /// Called inside an interrupt, on memory that may be torn, freed or forged. So: few reads, each checked; neighbouring words
 /// in one read, of at most eight words; no loops but short fixed ones; no signed division; `#[inline(always)]` everywhere.
-/// The same goes for [`Chain`].
+/// The same goes for [`Chain`] and [`CodeOwner`].
 pub trait FunctionInfo {
     /// The word of a chain's cursor that has, behind a step that shows a function, the address of the runtime's own frame, for
     /// [`FunctionInfo::owner`]; none if that is not needed.
     const OWN_FRAME: Option<usize> = None;
+
+    /// Whether functions have no names of their own, but are called what their callers' code calls them.
+    const NAMED_BY_CALLER: bool = false;
 
     /// The check of the function at an address, as [`ChainFrame::check`]; none if there is no function.
     fn check(process: &impl Process, function: u64) -> Option<u32>;
@@ -303,6 +317,57 @@ pub trait Chain: FunctionInfo {
 
     /// The next frame of the chain.
     fn step(process: &impl Process, cursor: &impl Cursor) -> ChainFrame;
+}
+
+/// A runtime with frames on the native stack in code of its own, which is in no file, or of which its file's rows are wrong: how
+/// these frames are left.
+pub trait CodeOwner: FunctionInfo {
+    /// Turns of a search, at most.
+    const TURNS: u32;
+
+    /// An address in the runtime's file, by the registers of a thread whose innermost frame is in the runtime's code, where no
+    /// frame in that file was met before in the process.
+    #[inline(always)]
+    fn anchor(_memory: &impl Memory, _register: impl Fn(u8) -> u64) -> Option<u64> {
+        None
+    }
+
+    /// Whether at an address of the file's own rows are wrong in a thread's innermost frame: its stack pointer is what the search
+    /// finds.
+    fn misplaces_stack_pointer(file: &impl Described, address: u64) -> bool;
+
+    /// Where the search begins for what proves that a frame's code is the runtime's.
+    fn search_from(frame: &Frame) -> u64;
+
+    /// One turn of the search: breaks with what it looks for, or zero if there is none, or goes on from another place.
+    fn search(process: &impl Process, place: u64) -> ControlFlow<u64, u64>;
+
+    /// The caller of a frame, by what the search found.
+    fn caller(process: &impl Process, frame: &Frame, found: u64) -> Option<Frame>;
+
+    /// The function of a frame, by what the search found, shown in place of its address; none if the frame's code says none. What
+    /// was compiled into it, user space tells by the position.
+    #[inline(always)]
+    fn function(_process: &impl Process, _frame: &Frame, _found: u64) -> Option<ChainFrame> {
+        None
+    }
+}
+
+/// Hands the table of runtimes to a macro. For each kind: the kernel half's subprogram that finds its strings; if it is a
+/// [`Chain`], the type that implements that, and the subprograms that enter a level and take a step; if it is a [`CodeOwner`], the
+/// type, and the subprogram that leaves its code.
+#[macro_export]
+macro_rules! runtimes {
+    ($with:ident) => {
+        $with! {
+            CPython cpython_strings, chain CPython cpython_level cpython_step;
+            Php php_strings, chain Php php_level php_step;
+            Ruby ruby_strings, chain Ruby ruby_level ruby_step;
+            Perl perl_strings, chain Perl perl_level perl_step;
+            LuaJit luajit_strings, chain LuaJit luajit_level luajit_step, code LuaJit leave_luajit_code;
+            Lua lua_strings, chain Lua lua_level lua_step;
+        }
+    };
 }
 
 /// The check made of a hash.

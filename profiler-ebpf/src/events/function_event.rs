@@ -22,7 +22,7 @@ use profiler_common::{
         FrameWord, Header, KernelEventKind, OWNER_BYTES, SampleKey,
     },
     intern::Hash,
-    runtime::{Encoding, RuntimeKind},
+    runtime::Encoding,
 };
 
 subprog! {
@@ -45,7 +45,8 @@ fn report(cpu_slot: u32, scratch: &'static Scratch, place: usize) -> bool {
     let kind = (function.0 >> 56).wrapping_sub(FrameTag::Function as u64);
     // Of another stack, where this one ends.
     let is_behind = place + 3 < Header(scratch.user[0].load()).words();
-    let is_called = is_behind && names_by_call(kind) && caller >> 56 == function.0 >> 56;
+    let is_called =
+        is_behind && runtime::is_named_by_caller(kind) && caller >> 56 == function.0 >> 56;
     let (caller, call) = if is_called { (caller, call) } else { (0, 0) };
     let incarnation = scratch.key[SampleKey::INCARNATION_WORD].load();
     let tgid = scratch.key[SampleKey::TGID_WORD].load() as u32;
@@ -96,12 +97,6 @@ fn report(cpu_slot: u32, scratch: &'static Scratch, place: usize) -> bool {
     }
     slot.store(hash.0);
     true
-}
-
-/// Whether functions of the runtime with this number are called what the code calls them that calls them.
-#[inline(always)]
-fn names_by_call(kind: u64) -> bool {
-    kind == RuntimeKind::LuaJit as u64 || kind == RuntimeKind::Lua as u64
 }
 
 subprog! {

@@ -407,6 +407,13 @@ impl Walk {
         }
     }
 
+    /// Sets the stack pointer of the frame that is looked at.
+    #[inline(always)]
+    pub(crate) fn set_sp(&self, sp: u64) {
+        // As `Frame::words` has it.
+        self.frame[1].store(sp);
+    }
+
     /// Sets the frame to look at next.
     #[inline(always)]
     pub(crate) fn put(&self, frame: Frame) {

@@ -2,8 +2,7 @@
 //!
 //! In: a native frame in a runtime's object that was just noted, and its caller's registers. Out: the words of the level's
 //! frames, and behind them the native frame's; [`rest`] shows what is left where the native walk broke. Which frames these are,
-//! [`profiler_common::runtime`] decides of what it sees by a [`view`]. One line in the table at the end of this file for each
-//! runtime.
+//! [`profiler_common::runtime`] decides of what it sees by a [`view`].
 
 pub(crate) mod rest;
 mod view;
@@ -13,20 +12,21 @@ use crate::{
         config::config,
         loops::{Turn, repeat},
         maps::{Chains, KNOWN, Known, RUNTIME_KINDS, RUNTIMES, SavedChains, Scratch},
+        memory::UserMemory,
         subprog::subprog,
     },
     task,
-    walk::own_frames,
+    walk::{own_frames, owned_code},
 };
 use core::{hint::black_box, ops::ControlFlow};
 use profiler_common::{
     abi::{CodeState, FrameTag, FrameWord, MAX_USER_FRAMES, MAX_USER_WORDS, StackEnd},
     runtime::{
-        Begin, Chain, ChainFrame, Cursor, FunctionInfo, NativeFrame, RuntimeKind, cpython::CPython,
-        lua::Lua, luajit::LuaJit, perl::Perl, php::Php, ruby::Ruby,
+        self, Begin, Chain, ChainFrame, CodeOwner, Cursor, FunctionInfo, NativeFrame, RuntimeKind,
     },
 };
-use view::{File, View};
+use view::File;
+pub(crate) use view::View;
 
 /// Steps of one walk along chains, at most: forged memory must not hold up the CPU.
 const MOST_STEPS: u64 = 4 * MAX_USER_FRAMES as u64;
@@ -178,17 +178,9 @@ fn insert(
     // At once, or they would be kept on the stack, of which older kernels have just enough.
     chains.address.store(address);
     chains.sp.store(sp);
-    let Some(known) = known(scratch) else {
+    let Some((descriptor, bias)) = meet(scratch) else {
         return ControlFlow::Continue(());
     };
-    let current = known.current.load() as usize;
-    let Some(found) = known.found.get(current & (known.found.len() - 1)) else {
-        return ControlFlow::Continue(());
-    };
-    let descriptor = CodeState(found.kind.load()).runtime();
-    let bias = 0u64.wrapping_sub(found.shift.load());
-    known.runtime.store(u64::from(descriptor));
-    known.bias.store(bias);
     if flags & NO_CALLER != 0 {
         // Which level's it is cannot be told; what is left is shown behind the mark.
         return ControlFlow::Continue(());
@@ -199,6 +191,19 @@ fn insert(
     chains.caller_sp.store(scratch.walk.sp());
     chains.is_first.store(flags & 1);
     level_of(kind, cpu_slot)
+}
+
+/// Descriptor and load bias of the file that was looked up last, which has a runtime: the process's from now on.
+#[inline(always)]
+pub(crate) fn meet(scratch: &'static Scratch) -> Option<(u32, u64)> {
+    let known = known(scratch)?;
+    let current = known.current.load() as usize;
+    let found = known.found.get(current & (known.found.len() - 1))?;
+    let descriptor = CodeState(found.kind.load()).runtime();
+    let bias = 0u64.wrapping_sub(found.shift.load());
+    known.runtime.store(u64::from(descriptor));
+    known.bias.store(bias);
+    Some((descriptor, bias))
 }
 
 /// Recent findings in the process.
@@ -251,6 +256,18 @@ pub(crate) fn runs_no_level(scratch: &'static Scratch, runtime: u64, caller_sp: 
     };
     let boundary = chain.cursor.get(word).map_or(0, |word| word.load());
     caller_sp <= boundary
+}
+
+/// Sets the file that a runtime's frames are seen in, unless its chain has begun. Returns the number of the runtime.
+#[inline(always)]
+pub(crate) fn describe(chains: &'static Chains, descriptor: u32, bias: u64) -> Option<u64> {
+    let kind = RUNTIMES.get(descriptor)?[0].load() & (RUNTIME_KINDS as u64 - 1);
+    if chains.begun.load() >> kind & 1 == 0 {
+        let chain = chains.of.get(kind as usize)?;
+        chain.descriptor.store(u64::from(descriptor));
+        chain.bias.store(bias);
+    }
+    Some(kind)
 }
 
 /// Prepares the chain of a descriptor's runtime; none if nothing more comes of it. Returns the number of the runtime.
@@ -434,89 +451,116 @@ fn is_shown(kind: RuntimeKind) -> bool {
     config!(runtimes).has(kind)
 }
 
-/// The runtimes: kind, type, and the names of the subprograms that enter a level, take a step, and find strings.
-macro_rules! runtimes {
-    ($($kind:ident $runtime:ty, $level:ident $step:ident $strings:ident;)+) => {
+/// Makes of the table of runtimes their subprograms, and what finds those of the runtime with a number.
+macro_rules! subprograms {
+    (
         $(
-            subprog! {
-                fn $level(cpu_slot: u32) -> ControlFlow<u64> {
-                    if !is_shown(RuntimeKind::$kind) {
-                        return ControlFlow::Continue(());
+            $kind:ident $strings:ident
+            $(, chain $chain:ident $level:ident $step:ident)?
+            $(, code $owner:ident $leave:ident)?;
+        )+
+    ) => {
+        $(
+            $(
+                subprog! {
+                    fn $level(cpu_slot: u32) -> ControlFlow<u64> {
+                        if !is_shown(RuntimeKind::$kind) {
+                            return ControlFlow::Continue(());
+                        }
+                        level::<runtime::$chain>(cpu_slot, RuntimeKind::$kind)
                     }
-                    level::<$runtime>(cpu_slot, RuntimeKind::$kind)
                 }
-            }
 
-            subprog! {
-                fn $step(cpu_slot: u32) -> ControlFlow<u64> {
-                    if !is_shown(RuntimeKind::$kind) {
-                        return ControlFlow::Break(StackEnd::Truncated as u64);
+                subprog! {
+                    fn $step(cpu_slot: u32) -> ControlFlow<u64> {
+                        if !is_shown(RuntimeKind::$kind) {
+                            return ControlFlow::Break(StackEnd::Truncated as u64);
+                        }
+                        step::<runtime::$chain>(cpu_slot, RuntimeKind::$kind)
                     }
-                    step::<$runtime>(cpu_slot, RuntimeKind::$kind)
                 }
-            }
+            )?
 
             subprog! {
                 fn $strings(cpu_slot: u32, function: u64, place: u32) -> bool {
                     is_shown(RuntimeKind::$kind)
-                        && put_strings::<$runtime>(cpu_slot, RuntimeKind::$kind, function, place)
+                        && put_strings::<runtime::$kind>(cpu_slot, RuntimeKind::$kind, function, place)
                             .is_some()
                 }
             }
+
+            $(
+                subprog! {
+                    fn $leave(cpu_slot: u32) -> bool {
+                        is_shown(RuntimeKind::$kind)
+                            && owned_code::to_caller::<runtime::$owner>(cpu_slot, RuntimeKind::$kind)
+                                .is_some()
+                    }
+                }
+            )?
         )+
 
         /// The level of the runtime with this number.
         #[inline(always)]
         fn level_of(kind: u64, cpu_slot: u32) -> ControlFlow<u64> {
-            $(if kind == RuntimeKind::$kind as u64 {
+            $($(if kind == RuntimeKind::$kind as u64 {
                 return $level(cpu_slot);
-            })+
+            })?)+
             ControlFlow::Continue(())
         }
 
         /// A step along the chain of the runtime with this number.
         #[inline(always)]
         fn step_of(kind: u64, cpu_slot: u32) -> ControlFlow<u64> {
-            $(if kind == RuntimeKind::$kind as u64 {
+            $($(if kind == RuntimeKind::$kind as u64 {
                 return $step(cpu_slot);
-            })+
+            })?)+
             ControlFlow::Break(StackEnd::Truncated as u64)
         }
 
         /// See [`Chain::OUTLIVES_NATIVE_FRAMES`], of the runtime with this number.
         #[inline(always)]
         fn outlives_native_frames(kind: u64) -> bool {
-            $(if kind == RuntimeKind::$kind as u64 {
-                return <$runtime as Chain>::OUTLIVES_NATIVE_FRAMES;
-            })+
+            $($(if kind == RuntimeKind::$kind as u64 {
+                return <runtime::$chain as Chain>::OUTLIVES_NATIVE_FRAMES;
+            })?)+
             false
         }
 
         /// See [`Chain::MAKES_CODE`], of the runtime with this number.
         #[inline(always)]
         fn makes_code_of(kind: u64) -> bool {
-            $(if kind == RuntimeKind::$kind as u64 {
-                return <$runtime as Chain>::MAKES_CODE;
-            })+
+            $($(if kind == RuntimeKind::$kind as u64 {
+                return <runtime::$chain as Chain>::MAKES_CODE;
+            })?)+
             false
         }
 
         /// See [`Chain::BOUNDARY`], of the runtime with this number; none if it has none.
         #[inline(always)]
         fn boundary_of(kind: u64) -> Option<usize> {
-            $(if kind == RuntimeKind::$kind as u64 {
-                return <$runtime as Chain>::BOUNDARY;
-            })+
+            $($(if kind == RuntimeKind::$kind as u64 {
+                return <runtime::$chain as Chain>::BOUNDARY;
+            })?)+
             None
         }
 
         /// See [`Chain::may_run_level`], of the runtime with this number.
         #[inline(always)]
         fn may_run_level_of(kind: u64, file: &File, address: u64) -> bool {
-            $(if kind == RuntimeKind::$kind as u64 {
-                return <$runtime as Chain>::may_run_level(file, address);
-            })+
+            $($(if kind == RuntimeKind::$kind as u64 {
+                return <runtime::$chain as Chain>::may_run_level(file, address);
+            })?)+
             true
+        }
+
+        /// See [`FunctionInfo::NAMED_BY_CALLER`], of the runtime with this number.
+        #[inline(always)]
+        pub(crate) fn is_named_by_caller(kind: u64) -> bool {
+            $(if kind == RuntimeKind::$kind as u64 {
+                return <runtime::$kind as FunctionInfo>::NAMED_BY_CALLER;
+            })+
+            false
         }
 
         /// Puts where the strings of a function of the runtime with this number lie into the scratch memory, given the place of
@@ -527,6 +571,44 @@ macro_rules! runtimes {
                 return $strings(cpu_slot, function, place);
             })+
             false
+        }
+
+        /// The runtimes that are [`CodeOwner`]s: bits of their numbers.
+        pub(crate) const CODE_OWNERS: u64 = 0 $($(| 1 << RuntimeKind::$owner as u64)?)+;
+
+        /// Leaves the code of the runtime with this number, if the frame is in it.
+        #[inline(always)]
+        pub(crate) fn leave_code_of(kind: u64, cpu_slot: u32) -> bool {
+            $($(if kind == RuntimeKind::$kind as u64 {
+                return $leave(cpu_slot);
+            })?)+
+            false
+        }
+
+        /// See [`CodeOwner::anchor`]: the first that says one.
+        #[inline(always)]
+        pub(crate) fn anchor(register: impl Fn(u8) -> u64 + Copy) -> Option<u64> {
+            $($(if let Some(address) = <runtime::$owner as CodeOwner>::anchor(&UserMemory, register) {
+                return Some(address);
+            })?)+
+            None
+        }
+
+        /// The stack pointer of the innermost frame, at an address of its object's own, if that is of the runtime with this number
+        /// and [misplaced](CodeOwner::misplaces_stack_pointer).
+        #[inline(always)]
+        pub(crate) fn stack_pointer_of(
+            kind: u64,
+            scratch: &'static Scratch,
+            address: u64,
+        ) -> Option<u64> {
+            $($(if kind == RuntimeKind::$kind as u64 {
+                let view = View::of(scratch, RuntimeKind::$kind)?;
+                if <runtime::$owner as CodeOwner>::misplaces_stack_pointer(&view, address) {
+                    return owned_code::find::<runtime::$owner>(&view);
+                }
+            })?)+
+            None
         }
     };
 }
@@ -562,11 +644,4 @@ fn put_strings<R: FunctionInfo>(
     Some(())
 }
 
-runtimes! {
-    CPython CPython, cpython_level cpython_step cpython_strings;
-    Php Php, php_level php_step php_strings;
-    Ruby Ruby, ruby_level ruby_step ruby_strings;
-    Perl Perl, perl_level perl_step perl_strings;
-    LuaJit LuaJit, luajit_level luajit_step luajit_strings;
-    Lua Lua, lua_level lua_step lua_strings;
-}
+profiler_common::runtimes!(subprograms);

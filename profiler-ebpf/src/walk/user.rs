@@ -16,7 +16,7 @@ use crate::{
     sample::context::SampleContext,
     task::{self, UserMode},
     walk::{
-        code_cache, frame_pointers, guess, innermost, machine_code, mappings, return_rules, rules,
+        code_cache, frame_pointers, guess, innermost, mappings, owned_code, return_rules, rules,
         runtime, stack_memory::StackMemory,
     },
 };
@@ -123,7 +123,7 @@ impl UserWalk {
             runtime::save_registers(self.scratch);
             if index == 0 {
                 let own_address = address.wrapping_add(found.shift.load());
-                machine_code::settle_first(self.cpu_slot, CodeState(kind).runtime(), own_address);
+                owned_code::settle_first(self.cpu_slot, own_address);
             }
         }
         let outcome = self.leave(place, index, &frame, found, address);
@@ -154,7 +154,7 @@ impl UserWalk {
             Found::UNKNOWN => end(StackEnd::NotLoaded),
             Found::NO_TABLE
                 if config::has(Switches::RUNTIMES)
-                    && machine_code::leave(self.cpu_slot, self.scratch, index == 0) =>
+                    && owned_code::leave(self.cpu_slot, self.scratch, index == 0) =>
             {
                 ControlFlow::Continue(())
             }

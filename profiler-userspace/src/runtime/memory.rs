@@ -4,10 +4,7 @@
 //! torn: whoever reads asks for a function's check before and after.
 
 use super::Words;
-use profiler_common::runtime::{
-    Described, FETCH_WORDS, FunctionInfo as _, Process, RuntimeKind, cpython::CPython, lua::Lua,
-    luajit::LuaJit, perl::Perl, php::Php, ruby::Ruby,
-};
+use profiler_common::runtime::{Described, FETCH_WORDS, FunctionInfo as _, Process, RuntimeKind};
 use profiler_common::walk::Memory;
 use std::cell::Cell;
 use std::fs::File;
@@ -36,14 +33,14 @@ impl TargetMemory {
 
     /// The check of the function at an address, if there is one.
     pub fn check(&self, kind: RuntimeKind, function: u64) -> Option<u32> {
-        match kind {
-            RuntimeKind::CPython => CPython::check(self, function),
-            RuntimeKind::Perl => Perl::check(self, function),
-            RuntimeKind::Php => Php::check(self, function),
-            RuntimeKind::Ruby => Ruby::check(self, function),
-            RuntimeKind::LuaJit => LuaJit::check(self, function),
-            RuntimeKind::Lua => Lua::check(self, function),
+        macro_rules! check {
+            ($($kind:ident $strings:ident $(, $door:ident $type:ident $($subprog:ident)+)+;)+) => {
+                match kind {
+                    $(RuntimeKind::$kind => profiler_common::runtime::$kind::check(self, function),)+
+                }
+            };
         }
+        profiler_common::runtimes!(check)
     }
 
     /// Copies bytes.

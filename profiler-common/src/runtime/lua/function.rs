@@ -72,6 +72,8 @@ impl Proto {
 }
 
 impl FunctionInfo for Lua {
+    const NAMED_BY_CALLER: bool = true;
+
     #[inline(always)]
     fn check(process: &impl Process, function: u64) -> Option<u32> {
         Proto::read(process, function)?.check(process)

@@ -4,14 +4,13 @@ use super::{
     LuaJit,
     function::{Proto, proto_of, type_of},
     layout::{
-        ADDRESS, FRAME_BYTES, FRAME_FLAGS, FUNCTION, INSTRUCTION_BYTES, NOT_CALLED_BY_NEXT,
-        PROTO_BYTES, STATE_FRAME, STATE_WORDS, THREAD, at,
+        ADDRESS, FRAME_BYTES, FUNCTION, INSTRUCTION_BYTES, NOT_CALLED_BY_NEXT, PROTO_BYTES,
+        STATE_WORDS, THREAD, at,
     },
 };
 use crate::runtime::{
     Begin, Chain, ChainFrame, Cursor, Described, FUNCTION_BITS, NativeFrame, Process,
 };
-use crate::walk::Memory;
 
 /// The words of the cursor.
 mod word {
@@ -47,21 +46,6 @@ mod kind {
 
 /// `LJ_CONT_FFI_CALLBACK`: in the place of a continuation, a callback from C.
 const CALLBACK: u64 = 1;
-
-/// Whether the interpreter has a native frame at an address: its `lua_State` says so.
-#[inline(always)]
-pub fn is_frame(memory: &impl Memory, address: u64) -> bool {
-    let Some([state]) = memory.read(address.wrapping_add(16)) else {
-        return false;
-    };
-    if state == 0 || state & 7 != 0 {
-        return false;
-    }
-    match memory.read(state.wrapping_add(STATE_FRAME)) {
-        Some([frame]) => frame & !FRAME_FLAGS == address,
-        None => false,
-    }
-}
 
 /// Whether an address of the object's own is in the interpreter.
 #[inline(always)]

@@ -79,6 +79,8 @@ fn string(process: &impl Process, address: u64) -> Option<[u64; 2]> {
 }
 
 impl FunctionInfo for LuaJit {
+    const NAMED_BY_CALLER: bool = true;
+
     #[inline(always)]
     fn check(process: &impl Process, function: u64) -> Option<u32> {
         Proto::read(process, function)?.check(process)

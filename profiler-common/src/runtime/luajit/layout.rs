@@ -18,15 +18,15 @@ const _: () = assert!(at::LAST < DESCRIPTOR_WORDS);
 
 /// The register in which machine code and the interpreter have the table of what runs each instruction (r14), by its DWARF
 /// number.
-pub const DISPATCH: u8 = 14;
+pub(super) const DISPATCH: u8 = 14;
 
 /// Bytes of the interpreter's native frame, its return address included.
 pub(super) const FRAME_BYTES: u64 = 80;
 /// The interpreter's frames lie at multiples of it.
-pub const FRAME_STEP: u64 = 16;
+pub(super) const FRAME_STEP: u64 = 16;
 /// Of how many places above machine code's stack pointer the interpreter's frame may be at one: code spills 256 slots of four
 /// bytes at most, and the fixed part has two steps.
-pub const MOST_FRAME_STEPS: u32 = 68;
+pub(super) const MAX_FRAME_STEPS: u32 = 68;
 
 /// In a `lua_State`: the first of the words that are read, with the type in the second byte; `glref`, `base`, `maxstack` and
 /// `stack` are the second, fourth, sixth and seventh.

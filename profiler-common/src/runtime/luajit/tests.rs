@@ -2,9 +2,9 @@ extern crate std;
 
 use super::*;
 use crate::runtime::FunctionInfo as _;
-use crate::runtime::NativeFrame;
-use crate::runtime::memory::{Recorded, Shown, walk};
-use crate::runtime::{RuntimeKind, first_word};
+use crate::runtime::memory::{Recorded, Shown, caller_in_code, walk};
+use crate::runtime::{CodeOwner as _, NativeFrame, RuntimeKind, first_word};
+use crate::walk::{Registers, native::Frame};
 use std::vec::Vec;
 
 const LOOP: u64 = 0x4000;
@@ -171,13 +171,25 @@ fn coroutines_lie_above_each_other() {
 }
 
 #[test]
-fn a_native_frame_is_the_interpreter_s_if_its_state_says_so() {
+fn machine_code_is_left_to_the_interpreter_whose_state_says_so() {
     let (process, _) = two_levels();
-    assert!(is_frame(&process, NATIVE + 0x100));
-    // An outer one, and none.
-    assert!(!is_frame(&process, NATIVE + 0x200));
-    assert!(!is_frame(&process, NATIVE));
-    assert!(!is_frame(&process, u64::MAX - 4));
+    let caller = |sp: u64| {
+        let frame = Frame::called(Registers {
+            ip: 0x7000_0000,
+            sp,
+            fp: 0,
+        });
+        caller_in_code::<LuaJit>(&process, &frame).map(|caller| (caller.ip, caller.sp))
+    };
+    let interpreter = Some((process.bias + LOOP + 1, NATIVE + 0x100));
+    let furthest = NATIVE + 0x100 - 16 * u64::from(LuaJit::TURNS - 1);
+    for sp in [NATIVE + 0x100, NATIVE + 0xf1, furthest] {
+        assert_eq!(caller(sp), interpreter, "{sp:#x}");
+    }
+    // Behind an inner one, too far, and none.
+    for sp in [NATIVE + 0x101, furthest - 16, 0, u64::MAX - 4] {
+        assert_eq!(caller(sp), None, "{sp:#x}");
+    }
 }
 
 #[test]

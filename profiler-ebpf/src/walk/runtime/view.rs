@@ -28,7 +28,7 @@ impl Described for File {
 
 /// The running process, as a runtime's code sees it.
 #[derive(Clone, Copy)]
-pub(super) struct View {
+pub(crate) struct View {
     scratch: &'static Scratch,
     chain: &'static Chain,
     descriptor: &'static Descriptor,
@@ -37,7 +37,7 @@ pub(super) struct View {
 impl View {
     /// As a runtime of this kind sees it, whose chain was prepared.
     #[inline(always)]
-    pub(super) fn of(scratch: &'static Scratch, kind: RuntimeKind) -> Option<Self> {
+    pub(crate) fn of(scratch: &'static Scratch, kind: RuntimeKind) -> Option<Self> {
         let chain = scratch.chains.of.get(kind as usize)?;
         let descriptor = RUNTIMES.get(chain.descriptor.load() as u32)?;
         Some(Self {
@@ -49,7 +49,7 @@ impl View {
 
     /// The scratch memory that it is seen from.
     #[inline(always)]
-    pub(super) fn scratch(&self) -> &'static Scratch {
+    pub(crate) fn scratch(&self) -> &'static Scratch {
         self.scratch
     }
 
