@@ -5,6 +5,7 @@
 //! Never names anything, and never fails: a process that has gone has no mappings.
 
 mod backing;
+mod code_maker;
 mod functions;
 mod jit_maps;
 mod liveness;
@@ -14,17 +15,16 @@ mod open_files;
 mod opening;
 pub mod proc_maps;
 mod registry;
-mod runtime;
 mod shortage;
 pub mod vdso;
 
 pub use backing::{Backing, BackingId, MappedFile};
+pub use code_maker::CodeMaker;
 pub use functions::{CopiedText, FunctionEvent, FunctionLines, RuntimeFunction};
 pub use mapping_events::{MappingEvent, Todo, Unopened};
 pub use mappings::{Place, Process};
 pub use opening::{Opened, Owner};
 pub use registry::{Look, Processes};
-pub use runtime::Runtime;
 pub use shortage::Shortage;
 
 use crate::profile::raw::Who;

@@ -12,7 +12,7 @@ use super::mappings::{Mapping, Process, Reading};
 use super::open_files::OpenFiles;
 use super::opening;
 use super::{
-    Backing, BackingId, FunctionEvent, MappingEvent, Opened, Owner, ProcessKey, Runtime,
+    Backing, BackingId, CodeMaker, FunctionEvent, MappingEvent, Opened, Owner, ProcessKey,
     RuntimeFunction, Shortage, Todo, Unopened,
 };
 use crate::object::RegularFile;
@@ -292,9 +292,9 @@ impl Processes {
         self.functions.get(process_key, function, position)
     }
 
-    /// Which runtime a process seems to be, by the names of its files.
-    pub fn runtime(&self, process_key: ProcessKey) -> Option<Runtime> {
-        Runtime::of(self.get(process_key)?, &self.backings)
+    /// Which maker of code a process seems to be, by the names of its files.
+    pub fn code_maker(&self, process_key: ProcessKey) -> Option<&'static CodeMaker> {
+        CodeMaker::of(self.get(process_key)?, &self.backings)
     }
 
     /// Amounts left out, because there was no room for them.

@@ -6,7 +6,7 @@
 use super::findings::Finding;
 use crate::debuginfod::Fetched;
 use crate::probe::Waits;
-use crate::process::{Runtime, Shortage};
+use crate::process::{CodeMaker, Shortage};
 use crate::profile::fold::visible;
 use crate::report::distro::Distro;
 use crate::symbolize::{Reached, Unsymbolized, UnsymbolizedCode};
@@ -156,20 +156,19 @@ struct Made {
     pids: Vec<u32>,
 }
 
-/// Common properties of makers of code: the runtime they seem to be, and whether their perf maps
-/// have other code.
-type Makers = (Option<Runtime>, bool);
+/// Common properties of processes that made code: the maker they seem to be, and whether their perf maps have other code.
+type Makers = (Option<&'static CodeMaker>, bool);
 
 fn makers(unsymbolized: &[Unsymbolized]) -> BTreeMap<Makers, Made> {
     let mut all: BTreeMap<Makers, Made> = BTreeMap::new();
     for unsymbolized in unsymbolized {
         if let UnsymbolizedCode::Made {
             tgid,
-            runtime,
+            maker,
             has_code_map,
         } = unsymbolized.code
         {
-            let made = all.entry((runtime, has_code_map)).or_default();
+            let made = all.entry((maker, has_code_map)).or_default();
             made.count += unsymbolized.count;
             if !made.pids.contains(&tgid) {
                 made.pids.push(tgid);
@@ -180,7 +179,7 @@ fn makers(unsymbolized: &[Unsymbolized]) -> BTreeMap<Makers, Made> {
 }
 
 impl Made {
-    fn sentence(&self, (runtime, has_code_map): Makers, samples: u64) -> String {
+    fn sentence(&self, (maker, has_code_map): Makers, samples: u64) -> String {
         let share = share(self.count as f64, samples as f64);
         let pids: Vec<String> = self
             .pids
@@ -194,49 +193,20 @@ impl Made {
         };
         let whose = format!(
             "{} (PID {}{more})",
-            runtime.map_or("a program", name_of),
+            maker.map_or("a program", |maker| maker.name),
             pids.join(", ")
         );
         let what = format!("{share} of samples, in code that {whose} generated");
         let first = self.pids.first().copied().unwrap_or_default();
-        match (runtime, has_code_map) {
-            (Some(Runtime::Java), true) => {
-                format!("{what} and its perf map lacks; run `jcmd {first} Compiler.perfmap`")
-            }
-            (_, true) => format!("{what} and its perf map lacks"),
-            (Some(runtime), false) => format!("{what}; {}", remedy(runtime, first)),
+        let advice = |text: &str| text.replace("{pid}", &first.to_string());
+        match (maker, has_code_map) {
+            (Some(maker), false) => format!("{what}; {}", advice(maker.remedy)),
             (None, false) => format!("{what}; there is no /tmp/perf-{first}.map"),
+            (_, true) => match maker.and_then(|maker| maker.renewal) {
+                Some(renewal) => format!("{what} and its perf map lacks; {}", advice(renewal)),
+                None => format!("{what} and its perf map lacks"),
+            },
         }
-    }
-}
-
-fn name_of(runtime: Runtime) -> &'static str {
-    match runtime {
-        Runtime::Node => "node",
-        Runtime::Java => "java",
-        Runtime::Python => "python",
-        Runtime::DotNet => ".NET",
-        Runtime::LuaJit => "LuaJIT",
-        Runtime::Php => "PHP",
-        Runtime::Ruby => "ruby",
-        Runtime::Beam => "the BEAM",
-    }
-}
-
-/// How to make a runtime write down the names of its code.
-fn remedy(runtime: Runtime, pid: u32) -> String {
-    match runtime {
-        Runtime::Node => "start it with --perf-basic-prof".to_owned(),
-        Runtime::Java => format!(
-            "run `jcmd {pid} Compiler.perfmap` while it runs (JDK 17 or later), or start it with \
-             -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit"
-        ),
-        Runtime::Python => "start it with -X perf (Python 3.12 or later)".to_owned(),
-        Runtime::DotNet => "start it with DOTNET_PerfMapEnabled=1".to_owned(),
-        Runtime::LuaJit => "build it with -DLUAJIT_USE_PERFTOOLS".to_owned(),
-        Runtime::Php => "start it with -d opcache.jit_debug=16".to_owned(),
-        Runtime::Ruby => "start it with --yjit-perf (Ruby 3.3 or later)".to_owned(),
-        Runtime::Beam => "start it with +JPperf true".to_owned(),
     }
 }
 
@@ -279,11 +249,12 @@ fn on_object(code: &UnsymbolizedCode, share: String, distro: &Distro) -> Option<
 mod tests {
     use super::*;
 
-    fn made(tgid: u32, runtime: Option<Runtime>, has_code_map: bool, count: u64) -> Unsymbolized {
+    /// `file`: what the maker has mapped.
+    fn made(tgid: u32, file: &str, has_code_map: bool, count: u64) -> Unsymbolized {
         Unsymbolized {
             code: UnsymbolizedCode::Made {
                 tgid,
-                runtime,
+                maker: CodeMaker::of_file(file),
                 has_code_map,
             },
             count,
@@ -334,18 +305,18 @@ mod tests {
     }
 
     #[test]
-    fn every_runtime_has_a_remedy() {
-        for (runtime, remedy) in [
-            (Runtime::Node, "--perf-basic-prof"),
-            (Runtime::Java, "`jcmd 7 Compiler.perfmap`"),
-            (Runtime::Python, "-X perf"),
-            (Runtime::DotNet, "DOTNET_PerfMapEnabled=1"),
-            (Runtime::LuaJit, "LUAJIT_USE_PERFTOOLS"),
-            (Runtime::Php, "opcache.jit_debug"),
-            (Runtime::Ruby, "--yjit-perf"),
-            (Runtime::Beam, "+JPperf true"),
+    fn every_maker_of_code_has_a_remedy() {
+        for (file, remedy) in [
+            ("node", "--perf-basic-prof"),
+            ("libjvm.so", "`jcmd 7 Compiler.perfmap`"),
+            ("python3", "-X perf"),
+            ("libcoreclr.so", "DOTNET_PerfMapEnabled=1"),
+            ("luajit", "LUAJIT_USE_PERFTOOLS"),
+            ("php", "opcache.jit_debug"),
+            ("ruby", "--yjit-perf"),
+            ("beam.smp", "+JPperf true"),
         ] {
-            let said = said(&[made(7, Some(runtime), false, 500)]);
+            let said = said(&[made(7, file, false, 500)]);
             assert_eq!(said.len(), 1);
             assert!(
                 said[0].starts_with("50.0% of samples, in code that")
@@ -357,10 +328,8 @@ mod tests {
     }
 
     #[test]
-    fn processes_of_one_runtime_share_a_sentence() {
-        let all: Vec<Unsymbolized> = (1..=5)
-            .map(|pid| made(pid, Some(Runtime::Node), false, 4))
-            .collect();
+    fn processes_of_one_maker_share_a_sentence() {
+        let all: Vec<Unsymbolized> = (1..=5).map(|pid| made(pid, "node", false, 4)).collect();
         let said = said(&all);
         assert_eq!(said.len(), 1);
         assert!(
@@ -371,11 +340,11 @@ mod tests {
 
     #[test]
     fn an_incomplete_perf_map_is_not_called_missing() {
-        let node = said(&[made(7, Some(Runtime::Node), true, 50)]);
+        let node = said(&[made(7, "node", true, 50)]);
         assert!(node[0].ends_with("and its perf map lacks"), "{node:?}");
-        let java = said(&[made(7, Some(Runtime::Java), true, 50)]);
+        let java = said(&[made(7, "libjvm.so", true, 50)]);
         assert!(java[0].contains("jcmd 7"), "{java:?}");
-        let other = said(&[made(7, None, false, 50)]);
+        let other = said(&[made(7, "a.out", false, 50)]);
         assert!(other[0].contains("/tmp/perf-7.map"), "{other:?}");
     }
 
@@ -387,8 +356,8 @@ mod tests {
             object("c", Reached::Elsewhere, 100),
             object("d", Reached::Here, 90),
             object("e", Reached::Here, 9),
-            made(7, None, false, 250),
-            made(8, Some(Runtime::Php), false, 9),
+            made(7, "a.out", false, 250),
+            made(8, "php", false, 9),
         ]);
         let starts: Vec<&str> = said.iter().map(|said| &said[..5]).collect();
         assert_eq!(starts, ["30.0%", "25.0%", "20.0%", "10.0%"]);

@@ -91,7 +91,7 @@ fn unsymbolized(
         }
         _ => object.maker.map(|maker| UnsymbolizedCode::Made {
             tgid: maker.tgid,
-            runtime: maker.runtime,
+            maker: maker.maker,
             has_code_map: maker.has_code_map,
         }),
     }

@@ -5,7 +5,7 @@
 //! process makes code of its own.
 
 use super::demangle::visible;
-use crate::process::{Backing, BackingId, Owner, Place, ProcessKey, Processes, Runtime, vdso};
+use crate::process::{Backing, BackingId, CodeMaker, Owner, Place, ProcessKey, Processes, vdso};
 use crate::profile::normalized::{Location, ObjectIndex};
 use crate::profile::raw::Parts;
 use std::collections::HashMap;
@@ -31,8 +31,8 @@ pub(super) struct Key {
 pub(super) struct Maker {
     /// The process ID.
     pub(super) tgid: u32,
-    /// The runtime that the process seems to be.
-    pub(super) runtime: Option<Runtime>,
+    /// The maker of code that the process seems to be.
+    pub(super) maker: Option<&'static CodeMaker>,
     /// Whether its perf map or jitdump has any code.
     pub(super) has_code_map: bool,
 }
@@ -126,7 +126,7 @@ impl Objects {
                 narrow: key.narrow,
                 maker: maker.map(|process_key| Maker {
                     tgid: process_key.tgid,
-                    runtime: processes.runtime(process_key),
+                    maker: processes.code_maker(process_key),
                     has_code_map,
                 }),
                 owners: Vec::new(),

@@ -4,7 +4,7 @@
 //! that of most samples first. Never: a remedy; reports have these.
 
 use crate::object::BuildId;
-use crate::process::Runtime;
+use crate::process::CodeMaker;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -27,8 +27,8 @@ pub enum UnsymbolizedCode {
     Made {
         /// The process ID.
         tgid: u32,
-        /// The runtime that the process seems to be.
-        runtime: Option<Runtime>,
+        /// The maker of code that the process seems to be.
+        maker: Option<&'static CodeMaker>,
         /// Whether its perf map or jitdump has other code.
         has_code_map: bool,
     },
@@ -112,7 +112,7 @@ mod tests {
     fn made(tgid: u32) -> UnsymbolizedCode {
         UnsymbolizedCode::Made {
             tgid,
-            runtime: None,
+            maker: None,
             has_code_map: false,
         }
     }
