@@ -45,6 +45,28 @@ pub struct FunctionEvent {
     pub position: FrameWord,
 }
 
+impl FunctionEvent {
+    /// One of a function without strings.
+    #[cfg(test)]
+    pub(crate) fn of(process_key: ProcessKey, function: FrameWord, check: u32) -> Self {
+        Self {
+            process_key,
+            function,
+            check,
+            descriptor: 1,
+            bias: 0,
+            extra: 0,
+            first_line: 1,
+            owner: CopiedText::default(),
+            name: CopiedText::default(),
+            file: CopiedText::default(),
+            caller: None,
+            call: FrameWord(0),
+            position: FrameWord(0),
+        }
+    }
+}
+
 /// A string of the process's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CopiedText {
@@ -75,6 +97,18 @@ pub struct RuntimeFunction {
     pub first_line: u32,
     /// Meaning of positions in it.
     pub lines: FunctionLines,
+    /// Calls that were compiled into it: ends of code, ascending, each with the calls within which what lies before it is, innermost
+    /// first.
+    pub inlined: Box<[(u32, Box<[InlinedCall]>)]>,
+}
+
+/// A call that was compiled into its caller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InlinedCall {
+    /// The function.
+    pub function: Arc<RuntimeFunction>,
+    /// Where in it.
+    pub position: u32,
 }
 
 /// Meaning of positions in a function.
@@ -100,6 +134,12 @@ impl RuntimeFunction {
             }
         };
         if line == 0 { self.first_line } else { line }
+    }
+
+    /// The calls compiled into it that a position is within, innermost first.
+    pub fn inlined_at(&self, position: u32) -> &[InlinedCall] {
+        let index = self.inlined.partition_point(|(end, _)| *end <= position);
+        self.inlined.get(index).map_or(&[], |(_, calls)| calls)
     }
 }
 
@@ -168,7 +208,31 @@ mod tests {
             file: Arc::from("f.py"),
             first_line: 7,
             lines,
+            inlined: Box::default(),
         }
+    }
+
+    #[test]
+    fn positions_within_inlined_calls_are_found() {
+        let call = |position| InlinedCall {
+            function: Arc::new(function(FunctionLines::Position)),
+            position,
+        };
+        let function = RuntimeFunction {
+            inlined: [
+                (4, Box::default()),
+                (6, [call(2), call(1)].into()),
+                (9, [call(1)].into()),
+            ]
+            .into(),
+            ..function(FunctionLines::None)
+        };
+        let depths = [0, 3, 4, 5, 6, 8, 9, u32::MAX].map(|position| {
+            let calls = function.inlined_at(position).iter();
+            calls.map(|call| call.position).collect::<Vec<u32>>()
+        });
+        let expected: [&[u32]; 8] = [&[], &[], &[2, 1], &[2, 1], &[1], &[1], &[], &[]];
+        assert_eq!(depths, expected);
     }
 
     #[test]
@@ -192,21 +256,7 @@ mod tests {
         };
         let word = |check| FrameWord::function(RuntimeKind::CPython, 0x1000, check);
         for (check, name) in [(1, "one"), (2, "two"), (0x0100_0001, "three")] {
-            let event = FunctionEvent {
-                process_key,
-                function: word(check),
-                check,
-                descriptor: 1,
-                bias: 0,
-                extra: 0,
-                first_line: 1,
-                owner: CopiedText::default(),
-                name: CopiedText::default(),
-                file: CopiedText::default(),
-                caller: None,
-                call: FrameWord(0),
-                position: FrameWord(0),
-            };
+            let event = FunctionEvent::of(process_key, word(check), check);
             let function = RuntimeFunction {
                 name: name.to_owned(),
                 ..function(FunctionLines::None)

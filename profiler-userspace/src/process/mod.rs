@@ -20,7 +20,7 @@ pub mod vdso;
 
 pub use backing::{Backing, BackingId, MappedFile};
 pub use code_maker::CodeMaker;
-pub use functions::{CopiedText, FunctionEvent, FunctionLines, RuntimeFunction};
+pub use functions::{CopiedText, FunctionEvent, FunctionLines, InlinedCall, RuntimeFunction};
 pub use mapping_events::{MappingEvent, Todo, Unopened};
 pub use mappings::{Place, Process};
 pub use opening::{Opened, Owner};

@@ -194,6 +194,7 @@ pub fn function(event: &FunctionEvent, descriptor: &Words) -> Option<RuntimeFunc
         file: Arc::from(text(&event.file)),
         first_line: event.first_line,
         lines,
+        inlined: Box::default(),
     };
     if let Some(complete) = row.complete {
         let memory = TargetMemory::new(event.process_key.tgid, *descriptor, event.bias);

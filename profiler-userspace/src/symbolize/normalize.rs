@@ -10,7 +10,7 @@ use super::demangle::visible;
 use super::leaf;
 use super::objects::Objects;
 use super::{lookups, lookups_of_frames};
-use crate::process::{Place, Process, ProcessKey, Processes};
+use crate::process::{Place, Process, ProcessKey, Processes, RuntimeFunction};
 use crate::profile::FrameKind;
 use crate::profile::normalized::{
     Label, Location, LocationIndex, NamedFunction, NormalizedKey, NormalizedProfile,
@@ -269,14 +269,12 @@ impl Normalizer {
             }
             match (frame, function) {
                 (RawFrame::Position(position), Some(function)) => {
-                    all.push(self.interpreted(processes, process_key, function, *position));
+                    let known = processes.function(process_key, function, *position);
+                    self.add_levels(&mut all, known, function, position.number());
                 }
                 (RawFrame::Mark(end), _) => {
                     let mark = end.mark().unwrap_or("[implausible caller]");
-                    let location = self
-                        .normalized
-                        .name(NamedFunction::new(mark, FrameKind::Mark));
-                    all.push(self.normalized.location(location));
+                    all.push(self.named(NamedFunction::new(mark, FrameKind::Mark)));
                 }
                 _ => {}
             }
@@ -288,34 +286,41 @@ impl Normalizer {
         Some(all.into())
     }
 
-    /// The location of an interpreter's frame, by its two words.
-    fn interpreted(
+    /// Adds the locations of a runtime's frame, by its two words: behind those of the calls that were compiled into its function.
+    fn add_levels(
         &mut self,
-        processes: &Processes,
-        process_key: ProcessKey,
+        all: &mut Vec<LocationIndex>,
+        function: Option<&RuntimeFunction>,
         word: FrameWord,
-        position: FrameWord,
-    ) -> LocationIndex {
-        let function = match processes.function(process_key, word, position) {
-            Some(function) => NamedFunction {
+        position: u32,
+    ) {
+        let Some(function) = function else {
+            self.objects.nameless_functions += 1;
+            let kind = word
+                .runtime()
+                .map_or(FrameKind::User, FrameKind::Interpreted);
+            all.push(self.named(NamedFunction::new("[function without a name]", kind)));
+            return;
+        };
+        let calls = function.inlined_at(position).iter();
+        let levels = calls.map(|call| (&*call.function, call.position));
+        for (function, position) in levels.chain([(function, position)]) {
+            all.push(self.named(NamedFunction {
                 name: visible(function.name.as_bytes()),
                 kind: FrameKind::Interpreted(function.kind),
                 file: Arc::clone(&function.file),
-                line: function.line(position.number()),
+                line: function.line(position),
                 defined: if function.is_nameless {
                     function.first_line
                 } else {
                     0
                 },
-            },
-            None => {
-                self.objects.nameless_functions += 1;
-                let kind = word
-                    .runtime()
-                    .map_or(FrameKind::User, FrameKind::Interpreted);
-                NamedFunction::new("[function without a name]", kind)
-            }
-        };
+            }));
+        }
+    }
+
+    /// The location of a function that has its name already.
+    fn named(&mut self, function: NamedFunction) -> LocationIndex {
         let location = self.normalized.name(function);
         self.normalized.location(location)
     }

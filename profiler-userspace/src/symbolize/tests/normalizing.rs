@@ -3,8 +3,11 @@
 use super::laws::profile;
 use super::program::{Running, Workshop};
 use super::*;
+use crate::process::{FunctionEvent, FunctionLines, InlinedCall, RuntimeFunction};
 use crate::profile::fold::{FoldStyle, fold};
 use crate::profile::normalized::{Location, LocationIndex, Sums};
+use profiler_common::abi::FrameWord;
+use profiler_common::runtime::RuntimeKind;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -243,5 +246,49 @@ fn jit_code_is_normalized_when_its_process_ends() {
     assert_eq!(
         text(&normalized, &objects, &processes),
         "test;main;made_late 1\n"
+    );
+}
+
+#[test]
+fn calls_that_were_compiled_into_a_function_are_levels_of_their_own() {
+    let function = |name: &str, inlined| RuntimeFunction {
+        kind: RuntimeKind::LuaJit,
+        name: name.to_owned(),
+        is_unnamed: false,
+        is_nameless: false,
+        file: Arc::from("f.lua"),
+        first_line: 1,
+        lines: FunctionLines::Position,
+        inlined,
+    };
+    let call = |name: &str| InlinedCall {
+        function: Arc::new(function(name, Box::default())),
+        position: 3,
+    };
+    let inlined = [
+        (8, Box::default()),
+        (16, [call("innermost"), call("inner")].into()),
+    ];
+    let process_key = ProcessKey {
+        // Above all IDs that there are.
+        tgid: 1 << 30,
+        incarnation: 1,
+    };
+    let word = FrameWord::function(RuntimeKind::LuaJit, 0x1000, 7);
+    let mut processes = Processes::new();
+    let event = FunctionEvent::of(process_key, word, 7);
+    processes.add_function(&event, function("outer", inlined.into()));
+    let mut raw = raw(process_key, &[]);
+    Arc::make_mut(&mut raw.stacks[0]).frames = [4, 8, 16]
+        .into_iter()
+        .flat_map(|position| {
+            let position = FrameWord::position(7, position);
+            [RawFrame::Function(word), RawFrame::Position(position)]
+        })
+        .collect();
+    let (normalized, objects) = normalized(&mut processes, &raw);
+    assert_eq!(
+        text(&normalized, &objects, &processes),
+        "test;outer;outer;inner;innermost;outer 1\n"
     );
 }
