@@ -7,13 +7,14 @@
 
 use super::send_record;
 use crate::{
+    events::scratch::Report,
     platform::{
         config::config,
-        maps::{FUNCTION_SLOTS, FUNCTIONS, RUNTIME_KINDS, Report, Scratch},
+        maps::{FUNCTION_SLOTS, FUNCTIONS, Scratch},
         memory,
         subprog::subprog,
     },
-    walk::runtime,
+    walk::runtime::{self, scratch::RUNTIME_KINDS},
 };
 use core::hint::black_box;
 use profiler_common::{
@@ -45,8 +46,9 @@ fn report(cpu_slot: u32, scratch: &'static Scratch, place: usize) -> bool {
     let kind = (function.0 >> 56).wrapping_sub(FrameTag::Function as u64);
     // Of another stack, where this one ends.
     let is_behind = place + 3 < Header(scratch.user[0].load()).words();
-    let is_called =
-        is_behind && runtime::is_named_by_caller(kind) && caller >> 56 == function.0 >> 56;
+    let is_called = is_behind
+        && runtime::NAMED_BY_CALLER >> (kind & (RUNTIME_KINDS as u64 - 1)) & 1 != 0
+        && caller >> 56 == function.0 >> 56;
     let (caller, call) = if is_called { (caller, call) } else { (0, 0) };
     let incarnation = scratch.key[SampleKey::INCARNATION_WORD].load();
     let tgid = scratch.key[SampleKey::TGID_WORD].load() as u32;

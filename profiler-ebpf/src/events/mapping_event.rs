@@ -10,12 +10,12 @@ use crate::{
     platform::{
         config::{self, config},
         loops::{Turn, repeat},
-        maps::{Counters, FOUND, REPORTED, REPORTED_SLOTS, Scratch},
+        maps::{Counters, REPORTED, REPORTED_SLOTS, Scratch},
         memory,
         subprog::subprog,
     },
     sample::counters,
-    walk::{code_index, mappings},
+    walk::{code_index, mappings, scratch::FOUND},
 };
 use core::{hint::black_box, ops::ControlFlow};
 use profiler_common::{

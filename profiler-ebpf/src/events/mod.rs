@@ -2,11 +2,13 @@
 
 pub(crate) mod function_event;
 pub(crate) mod mapping_event;
+pub(crate) mod scratch;
 
 use crate::{
+    events::scratch::REPORT_WORDS,
     platform::{
         config::{self, config},
-        maps::{ANNOUNCED, ANNOUNCED_SLOTS, Counters, KERNEL_EVENTS, REPORT_WORDS, Scratch},
+        maps::{ANNOUNCED, ANNOUNCED_SLOTS, Counters, KERNEL_EVENTS, Scratch},
         memory,
         subprog::subprog,
         word::Word,

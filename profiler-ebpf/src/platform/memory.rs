@@ -1,9 +1,10 @@
 //! Reads of memory that may not be there.
 #![expect(unsafe_code, reason = "the kernel's reading helpers take raw pointers")]
 
-use crate::platform::{
-    maps::{FETCHED_PLACES, REPORT_WORDS, STACK_WORDS},
-    word::Word,
+use crate::{
+    events::scratch::REPORT_WORDS,
+    platform::word::Word,
+    walk::{kstack_scratch::STACK_WORDS, runtime::scratch::FETCHED_PLACES},
 };
 use aya_ebpf::cty::c_void;
 use aya_ebpf::helpers::{

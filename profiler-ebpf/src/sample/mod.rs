@@ -3,3 +3,4 @@
 pub(crate) mod context;
 pub(crate) mod counters;
 pub(crate) mod filter;
+pub(crate) mod scratch;

@@ -10,12 +10,15 @@ mod arch;
 
 pub(crate) mod files;
 
-use crate::platform::{
-    config::{self, config},
-    maps::{CONTROL, Walk},
-    memory,
-    subprog::Scalar,
-    word::Word,
+use crate::{
+    platform::{
+        config::{self, config},
+        maps::CONTROL,
+        memory,
+        subprog::Scalar,
+        word::Word,
+    },
+    walk::scratch::Walk,
 };
 use aya_ebpf::{
     EbpfContext,

@@ -7,12 +7,15 @@ use crate::{
     events,
     platform::{
         log::{self, Happened},
-        maps::{CONTROL, FOUND, Found, KNOWN, Scratch},
+        maps::{CONTROL, Scratch},
         subprog::subprog,
         word::Word,
     },
     sample::context::SampleContext,
-    walk::{code_index, mappings},
+    walk::{
+        code_index, mappings,
+        scratch::{FOUND, Found, KNOWN},
+    },
 };
 use profiler_common::{
     abi::{KernelEventKind, used_clock},

@@ -9,11 +9,16 @@ use crate::{
     platform::{
         config,
         loops::{Turn, repeat},
-        maps::{Chains, Guess, Known, Scratch, Walk},
+        maps::Scratch,
         subprog::subprog,
         word::Word,
     },
-    walk::{innermost::follows_call, runtime, stack_memory::StackMemory},
+    walk::{
+        innermost::follows_call,
+        runtime::{self, scratch::Chains},
+        scratch::{Guess, Known, Walk},
+        stack_memory::StackMemory,
+    },
 };
 use core::ops::ControlFlow;
 use profiler_common::{
@@ -111,10 +116,10 @@ fn go_on(scratch: &'static Scratch, end: u64) -> ControlFlow<u64> {
             guess.first_words.store(words);
             guess.end.store(end);
             guess.fallbacks.store(walk.fallbacks.load());
-            runtime::save(chains, &guess.chains[0]);
+            runtime::scratch::save(chains, &guess.chains[0]);
         }
         guess.words.store(words);
-        runtime::save(chains, &guess.chains[1]);
+        runtime::scratch::save(chains, &guess.chains[1]);
         let place = guess.sp.load().wrapping_add(7) & !7;
         guess.place.store(place);
         guess.last.store(place.wrapping_add(8 * MOST_WORDS));
@@ -122,7 +127,7 @@ fn go_on(scratch: &'static Scratch, end: u64) -> ControlFlow<u64> {
         return ControlFlow::Break(end);
     }
     walk.words.store(guess.words.load());
-    runtime::go_back(chains, &guess.chains[1]);
+    runtime::scratch::go_back(chains, &guess.chains[1]);
     walk.fallbacks.store(guess.fallbacks.load());
     if try_next(walk, guess) {
         return ControlFlow::Continue(());
@@ -136,7 +141,7 @@ fn go_on(scratch: &'static Scratch, end: u64) -> ControlFlow<u64> {
 fn give_up(walk: &'static Walk, chains: &'static Chains, known: &Known) {
     let guess = &walk.guess;
     walk.words.store(guess.first_words.load());
-    runtime::go_back(chains, &guess.chains[0]);
+    runtime::scratch::go_back(chains, &guess.chains[0]);
     guess.first_words.store(0);
     known
         .fruitless

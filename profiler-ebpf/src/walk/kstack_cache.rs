@@ -20,15 +20,13 @@ use crate::{
     platform::{
         config::config,
         loops::{Turn, repeat},
-        maps::{
-            CACHED_FRAMES, CACHED_STACKS, KERNEL_STACKS, KernelStack, KernelStacks, SCRATCH,
-            STACK_WORDS,
-        },
+        maps::{KERNEL_STACKS, SCRATCH},
         memory,
         subprog::subprog,
         word::Word,
     },
     task,
+    walk::kstack_scratch::{CACHED_FRAMES, CACHED_STACKS, KernelStack, KernelStacks, STACK_WORDS},
 };
 use core::{hint::black_box, ops::ControlFlow};
 use profiler_common::{

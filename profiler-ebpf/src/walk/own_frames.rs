@@ -3,7 +3,7 @@
 //! In: the address of a frame, and the place of its words in the stack. Out: the address again, once it is to be told what the
 //! function belongs to. [`profiler_common::runtime::own_frames`] says how it is packed into the scratch memory.
 
-use crate::platform::maps::Chains;
+use crate::walk::runtime::scratch::Chains;
 use core::hint::black_box;
 use profiler_common::runtime::own_frames::{self, Position};
 

@@ -10,10 +10,14 @@ use crate::{
     platform::{
         config,
         loops::{Turn, repeat},
-        maps::{RETURN_SETS, ReturnRule, ReturnRules, Scratch},
+        maps::Scratch,
         subprog::subprog,
     },
-    walk::{runtime, stack_memory::StackMemory},
+    walk::{
+        runtime,
+        scratch::{RETURN_SETS, ReturnRule, ReturnRules},
+        stack_memory::StackMemory,
+    },
 };
 use core::{hint::black_box, ops::ControlFlow};
 use profiler_common::{

@@ -1,12 +1,17 @@
 //! Unwind tables: from an object's address to the rule there, and from a rule to the caller.
 
-use crate::platform::{
-    config,
-    maps::{REMEMBERED, RULES, SLABS, Scratch, Walk},
-    subprog::subprog,
-    word::Half,
+use crate::{
+    platform::{
+        config,
+        maps::{RULES, SLABS, Scratch},
+        subprog::subprog,
+        word::Half,
+    },
+    walk::{
+        scratch::{REMEMBERED, Walk},
+        stack_memory::StackMemory,
+    },
 };
-use crate::walk::stack_memory::StackMemory;
 use core::ops::ControlFlow;
 use profiler_common::{
     abi::{

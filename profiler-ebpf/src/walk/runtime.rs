@@ -4,112 +4,40 @@
 //! frames, and behind them the native frame's; [`rest`] shows what is left where the native walk broke. Which frames these are,
 //! [`profiler_common::runtime`] decides of what it sees by a [`view`].
 
+mod code_owner;
+pub(crate) mod owned_code;
 pub(crate) mod rest;
+pub(crate) mod scratch;
+mod table;
 mod view;
+
+pub(crate) use table::{NAMED_BY_CALLER, strings_of};
 
 use crate::{
     platform::{
-        config::config,
-        loops::{Turn, repeat},
-        maps::{Chains, KNOWN, Known, RUNTIME_KINDS, RUNTIMES, SavedChains, Scratch},
-        memory::UserMemory,
+        maps::{RUNTIMES, Scratch},
         subprog::subprog,
     },
     task,
-    walk::{own_frames, owned_code},
+    walk::{
+        own_frames,
+        scratch::{KNOWN, Known},
+    },
 };
 use core::{hint::black_box, ops::ControlFlow};
 use profiler_common::{
     abi::{CodeState, FrameTag, FrameWord, MAX_USER_FRAMES, MAX_USER_WORDS, StackEnd},
-    runtime::{
-        self, Begin, Chain, ChainFrame, CodeOwner, Cursor, FunctionInfo, NativeFrame, RuntimeKind,
-    },
+    runtime::{Begin, Chain, ChainFrame, Cursor, FunctionInfo, NativeFrame, RuntimeKind},
 };
-use view::File;
-pub(crate) use view::View;
+use scratch::{Chains, RUNTIME_KINDS};
+use table::{MAKE_CODE, boundary_of, level_of, may_run_level_of, step_of};
+use view::{File, View};
 
 /// Steps of one walk along chains, at most: forged memory must not hold up the CPU.
 const MOST_STEPS: u64 = 4 * MAX_USER_FRAMES as u64;
 
 /// The native walk has no caller of the frame.
 const NO_CALLER: u64 = 2;
-
-/// Forgets the last walk's chains.
-#[inline(always)]
-pub(crate) fn reset(chains: &Chains) {
-    chains.begun.store(0);
-    chains.over.store(0);
-    chains.words.store(0);
-    chains.steps.store(0);
-    chains.pending.store(0);
-    chains.is_rest.store(0);
-    chains.own_base.store(0);
-}
-
-/// Saves what a walk along these chains has come to.
-#[inline(always)]
-pub(crate) fn save(chains: &'static Chains, saved: &'static SavedChains) {
-    saved.begun.store(chains.begun.load());
-    saved.over.store(chains.over.load());
-    saved.words.store(chains.words.load());
-    saved.steps.store(chains.steps.load());
-    copy_cursors(chains, saved, false);
-}
-
-/// Goes back to what was saved.
-#[inline(always)]
-pub(crate) fn go_back(chains: &'static Chains, saved: &'static SavedChains) {
-    chains.begun.store(saved.begun.load());
-    chains.over.store(saved.over.load());
-    chains.words.store(saved.words.load());
-    chains.steps.store(saved.steps.load());
-    chains.pending.store(0);
-    copy_cursors(chains, saved, true);
-}
-
-/// Copies the cursors of the chains that were begun.
-#[inline(always)]
-fn copy_cursors(chains: &'static Chains, saved: &'static SavedChains, is_back: bool) {
-    let begun = saved.begun.load();
-    if begun != 0 {
-        let mut copying = Copying {
-            chains,
-            saved,
-            begun,
-            is_back,
-        };
-        repeat(RUNTIME_KINDS as u32, &mut copying);
-    }
-}
-
-/// One cursor in each turn.
-struct Copying {
-    chains: &'static Chains,
-    saved: &'static SavedChains,
-    begun: u64,
-    is_back: bool,
-}
-
-impl Turn for Copying {
-    #[inline(always)]
-    fn turn(&mut self, kind: u32) -> ControlFlow<()> {
-        let kind = kind as usize & (RUNTIME_KINDS - 1);
-        let (Some(chain), Some(saved)) = (self.chains.of.get(kind), self.saved.cursors.get(kind))
-        else {
-            return ControlFlow::Break(());
-        };
-        if self.begun >> kind & 1 != 0 {
-            for (own, saved) in chain.cursor.iter().zip(saved) {
-                if self.is_back {
-                    own.store(saved.load());
-                } else {
-                    saved.store(own.load());
-                }
-            }
-        }
-        ControlFlow::Continue(())
-    }
-}
 
 /// The most turns of a walk that take steps along chains: one more of each runtime tells that there were too many.
 pub(crate) const TURNS: u32 = MOST_STEPS as u32 + RUNTIME_KINDS as u32;
@@ -195,7 +123,7 @@ fn insert(
 
 /// Descriptor and load bias of the file that was looked up last, which has a runtime: the process's from now on.
 #[inline(always)]
-pub(crate) fn meet(scratch: &'static Scratch) -> Option<(u32, u64)> {
+fn meet(scratch: &'static Scratch) -> Option<(u32, u64)> {
     let known = known(scratch)?;
     let current = known.current.load() as usize;
     let found = known.found.get(current & (known.found.len() - 1))?;
@@ -220,9 +148,9 @@ pub(crate) fn known(scratch: &'static Scratch) -> Option<&'static Known> {
 pub(crate) fn makes_code(known: &Known) -> bool {
     let descriptor = known.runtime.load() as u32;
     descriptor != 0
-        && RUNTIMES
-            .get(descriptor)
-            .is_some_and(|words| makes_code_of(words[0].load() & (RUNTIME_KINDS as u64 - 1)))
+        && RUNTIMES.get(descriptor).is_some_and(|words| {
+            MAKE_CODE >> (words[0].load() & (RUNTIME_KINDS as u64 - 1)) & 1 != 0
+        })
 }
 
 /// Number, plus one, of this descriptor's runtime, if a native frame at an address of the object's
@@ -260,7 +188,7 @@ pub(crate) fn runs_no_level(scratch: &'static Scratch, runtime: u64, caller_sp: 
 
 /// Sets the file that a runtime's frames are seen in, unless its chain has begun. Returns the number of the runtime.
 #[inline(always)]
-pub(crate) fn describe(chains: &'static Chains, descriptor: u32, bias: u64) -> Option<u64> {
+fn describe(chains: &'static Chains, descriptor: u32, bias: u64) -> Option<u64> {
     let kind = RUNTIMES.get(descriptor)?[0].load() & (RUNTIME_KINDS as u64 - 1);
     if chains.begun.load() >> kind & 1 == 0 {
         let chain = chains.of.get(kind as usize)?;
@@ -445,174 +373,6 @@ fn take_step<R: Chain>(view: &View, kind: RuntimeKind) -> ControlFlow<()> {
     ControlFlow::Break(())
 }
 
-/// Whether frames of this runtime are shown. The verifier drops what belongs to others.
-#[inline(always)]
-fn is_shown(kind: RuntimeKind) -> bool {
-    config!(runtimes).has(kind)
-}
-
-/// Makes of the table of runtimes their subprograms, and what finds those of the runtime with a number.
-macro_rules! subprograms {
-    (
-        $(
-            $kind:ident $strings:ident
-            $(, chain $chain:ident $level:ident $step:ident)?
-            $(, code $owner:ident $leave:ident)?;
-        )+
-    ) => {
-        $(
-            $(
-                subprog! {
-                    fn $level(cpu_slot: u32) -> ControlFlow<u64> {
-                        if !is_shown(RuntimeKind::$kind) {
-                            return ControlFlow::Continue(());
-                        }
-                        level::<runtime::$chain>(cpu_slot, RuntimeKind::$kind)
-                    }
-                }
-
-                subprog! {
-                    fn $step(cpu_slot: u32) -> ControlFlow<u64> {
-                        if !is_shown(RuntimeKind::$kind) {
-                            return ControlFlow::Break(StackEnd::Truncated as u64);
-                        }
-                        step::<runtime::$chain>(cpu_slot, RuntimeKind::$kind)
-                    }
-                }
-            )?
-
-            subprog! {
-                fn $strings(cpu_slot: u32, function: u64, place: u32) -> bool {
-                    is_shown(RuntimeKind::$kind)
-                        && put_strings::<runtime::$kind>(cpu_slot, RuntimeKind::$kind, function, place)
-                            .is_some()
-                }
-            }
-
-            $(
-                subprog! {
-                    fn $leave(cpu_slot: u32) -> bool {
-                        is_shown(RuntimeKind::$kind)
-                            && owned_code::to_caller::<runtime::$owner>(cpu_slot, RuntimeKind::$kind)
-                                .is_some()
-                    }
-                }
-            )?
-        )+
-
-        /// The level of the runtime with this number.
-        #[inline(always)]
-        fn level_of(kind: u64, cpu_slot: u32) -> ControlFlow<u64> {
-            $($(if kind == RuntimeKind::$kind as u64 {
-                return $level(cpu_slot);
-            })?)+
-            ControlFlow::Continue(())
-        }
-
-        /// A step along the chain of the runtime with this number.
-        #[inline(always)]
-        fn step_of(kind: u64, cpu_slot: u32) -> ControlFlow<u64> {
-            $($(if kind == RuntimeKind::$kind as u64 {
-                return $step(cpu_slot);
-            })?)+
-            ControlFlow::Break(StackEnd::Truncated as u64)
-        }
-
-        /// See [`Chain::OUTLIVES_NATIVE_FRAMES`], of the runtime with this number.
-        #[inline(always)]
-        fn outlives_native_frames(kind: u64) -> bool {
-            $($(if kind == RuntimeKind::$kind as u64 {
-                return <runtime::$chain as Chain>::OUTLIVES_NATIVE_FRAMES;
-            })?)+
-            false
-        }
-
-        /// See [`Chain::MAKES_CODE`], of the runtime with this number.
-        #[inline(always)]
-        fn makes_code_of(kind: u64) -> bool {
-            $($(if kind == RuntimeKind::$kind as u64 {
-                return <runtime::$chain as Chain>::MAKES_CODE;
-            })?)+
-            false
-        }
-
-        /// See [`Chain::BOUNDARY`], of the runtime with this number; none if it has none.
-        #[inline(always)]
-        fn boundary_of(kind: u64) -> Option<usize> {
-            $($(if kind == RuntimeKind::$kind as u64 {
-                return <runtime::$chain as Chain>::BOUNDARY;
-            })?)+
-            None
-        }
-
-        /// See [`Chain::may_run_level`], of the runtime with this number.
-        #[inline(always)]
-        fn may_run_level_of(kind: u64, file: &File, address: u64) -> bool {
-            $($(if kind == RuntimeKind::$kind as u64 {
-                return <runtime::$chain as Chain>::may_run_level(file, address);
-            })?)+
-            true
-        }
-
-        /// See [`FunctionInfo::NAMED_BY_CALLER`], of the runtime with this number.
-        #[inline(always)]
-        pub(crate) fn is_named_by_caller(kind: u64) -> bool {
-            $(if kind == RuntimeKind::$kind as u64 {
-                return <runtime::$kind as FunctionInfo>::NAMED_BY_CALLER;
-            })+
-            false
-        }
-
-        /// Puts where the strings of a function of the runtime with this number lie into the scratch memory, given the place of
-        /// its frame in the stack; false if there is no such function.
-        #[inline(always)]
-        pub(crate) fn strings_of(kind: u64, cpu_slot: u32, function: u64, place: u32) -> bool {
-            $(if kind == RuntimeKind::$kind as u64 {
-                return $strings(cpu_slot, function, place);
-            })+
-            false
-        }
-
-        /// The runtimes that are [`CodeOwner`]s: bits of their numbers.
-        pub(crate) const CODE_OWNERS: u64 = 0 $($(| 1 << RuntimeKind::$owner as u64)?)+;
-
-        /// Leaves the code of the runtime with this number, if the frame is in it.
-        #[inline(always)]
-        pub(crate) fn leave_code_of(kind: u64, cpu_slot: u32) -> bool {
-            $($(if kind == RuntimeKind::$kind as u64 {
-                return $leave(cpu_slot);
-            })?)+
-            false
-        }
-
-        /// See [`CodeOwner::anchor`]: the first that says one.
-        #[inline(always)]
-        pub(crate) fn anchor(register: impl Fn(u8) -> u64 + Copy) -> Option<u64> {
-            $($(if let Some(address) = <runtime::$owner as CodeOwner>::anchor(&UserMemory, register) {
-                return Some(address);
-            })?)+
-            None
-        }
-
-        /// The stack pointer of the innermost frame, at an address of its object's own, if that is of the runtime with this number
-        /// and [misplaced](CodeOwner::misplaces_stack_pointer).
-        #[inline(always)]
-        pub(crate) fn stack_pointer_of(
-            kind: u64,
-            scratch: &'static Scratch,
-            address: u64,
-        ) -> Option<u64> {
-            $($(if kind == RuntimeKind::$kind as u64 {
-                let view = View::of(scratch, RuntimeKind::$kind)?;
-                if <runtime::$owner as CodeOwner>::misplaces_stack_pointer(&view, address) {
-                    return owned_code::find::<runtime::$owner>(&view);
-                }
-            })?)+
-            None
-        }
-    };
-}
-
 #[inline(always)]
 fn put_strings<R: FunctionInfo>(
     cpu_slot: u32,
@@ -643,5 +403,3 @@ fn put_strings<R: FunctionInfo>(
     report.extra.store(strings.extra);
     Some(())
 }
-
-profiler_common::runtimes!(subprograms);

@@ -2,9 +2,9 @@
 //!
 //! In: addresses. Out: the words there.
 
-use crate::platform::{
-    maps::StackCopy,
-    memory::{self, UserMemory},
+use crate::{
+    platform::memory::{self, UserMemory},
+    walk::scratch::StackCopy,
 };
 use core::hint::black_box;
 use profiler_common::walk::{

@@ -9,15 +9,15 @@ use crate::{
         config::{self, config},
         log::{self, Happened},
         loops::{Turn, repeat},
-        maps::{Found, Scratch},
+        maps::Scratch,
         subprog::subprog,
         word::Word,
     },
     sample::context::SampleContext,
     task::{self, UserMode},
     walk::{
-        code_cache, frame_pointers, guess, innermost, mappings, owned_code, return_rules, rules,
-        runtime, stack_memory::StackMemory,
+        code_cache, frame_pointers, guess, innermost, mappings, return_rules, rules, runtime,
+        scratch::Found, stack_memory::StackMemory,
     },
 };
 use core::{hint::black_box, ops::ControlFlow};
@@ -123,7 +123,7 @@ impl UserWalk {
             runtime::save_registers(self.scratch);
             if index == 0 {
                 let own_address = address.wrapping_add(found.shift.load());
-                owned_code::settle_first(self.cpu_slot, own_address);
+                runtime::owned_code::settle_first(self.cpu_slot, own_address);
             }
         }
         let outcome = self.leave(place, index, &frame, found, address);
@@ -154,7 +154,7 @@ impl UserWalk {
             Found::UNKNOWN => end(StackEnd::NotLoaded),
             Found::NO_TABLE
                 if config::has(Switches::RUNTIMES)
-                    && owned_code::leave(self.cpu_slot, self.scratch, index == 0) =>
+                    && runtime::owned_code::leave(self.cpu_slot, self.scratch, index == 0) =>
             {
                 ControlFlow::Continue(())
             }
@@ -362,7 +362,7 @@ fn native(cpu_slot: u32, scratch: &'static Scratch) {
         turns += runtime::TURNS;
     }
     if config::has(Switches::RUNTIMES) || config::has(Switches::GUESS) {
-        runtime::reset(&scratch.chains);
+        runtime::scratch::reset(&scratch.chains);
     }
     if config::has(Switches::GUESS) {
         guess::reset(&scratch.walk.guess);

@@ -3,14 +3,18 @@
 //! In: a walk that has ended. Out: behind its words a mark that says why, unless such an end is usual, and the frames that are
 //! left of the chain, level after level, whichever native frame runs them.
 
-use super::{TRUNCATED, known, level_of, outlives_native_frames, prepare, step_of};
+use super::{
+    TRUNCATED, known, prepare,
+    table::{OUTLIVE_NATIVE_FRAMES, level_of, step_of},
+};
 use crate::{
     platform::{
         loops::{Turn, repeat},
-        maps::{Chains, Scratch},
+        maps::Scratch,
         subprog::subprog,
     },
     sample::counters,
+    walk::runtime::scratch::Chains,
 };
 use core::{hint::black_box, ops::ControlFlow};
 use profiler_common::{
@@ -55,7 +59,7 @@ fn rest(cpu_slot: u32, scratch: &'static Scratch) -> Option<()> {
     }
     let end = walk.end.load();
     let is_root = end == StackEnd::Root as u64;
-    let is_usual = is_root && outlives_native_frames(kind);
+    let is_usual = is_root && OUTLIVE_NATIVE_FRAMES >> kind & 1 != 0;
     let mut words = walk.words.load();
     if !is_usual {
         let why = if is_root {

@@ -5,10 +5,10 @@
 
 use crate::{
     platform::{
-        maps::{Chain, Descriptor, RUNTIMES, Scratch},
+        maps::{Descriptor, RUNTIMES, Scratch},
         memory::{self, UserMemory},
     },
-    walk::stack_memory::StackMemory,
+    walk::{runtime::scratch::Chain, stack_memory::StackMemory},
 };
 use core::hint::black_box;
 use profiler_common::{
@@ -28,7 +28,7 @@ impl Described for File {
 
 /// The running process, as a runtime's code sees it.
 #[derive(Clone, Copy)]
-pub(crate) struct View {
+pub(super) struct View {
     scratch: &'static Scratch,
     chain: &'static Chain,
     descriptor: &'static Descriptor,
@@ -37,7 +37,7 @@ pub(crate) struct View {
 impl View {
     /// As a runtime of this kind sees it, whose chain was prepared.
     #[inline(always)]
-    pub(crate) fn of(scratch: &'static Scratch, kind: RuntimeKind) -> Option<Self> {
+    pub(super) fn of(scratch: &'static Scratch, kind: RuntimeKind) -> Option<Self> {
         let chain = scratch.chains.of.get(kind as usize)?;
         let descriptor = RUNTIMES.get(chain.descriptor.load() as u32)?;
         Some(Self {
@@ -49,7 +49,7 @@ impl View {
 
     /// The scratch memory that it is seen from.
     #[inline(always)]
-    pub(crate) fn scratch(&self) -> &'static Scratch {
+    pub(super) fn scratch(&self) -> &'static Scratch {
         self.scratch
     }
 

@@ -1,0 +1,83 @@
+//! Leaves a frame in the code of one runtime.
+//!
+//! In: the frame that is looked at. Out: in its place, its caller; and in place of its word its function's, where the runtime knows
+//! one. Whether the code is the runtime's and where it goes on, its [`CodeOwner`] decides.
+
+use super::view::View;
+use crate::platform::{
+    loops::{Turn, repeat},
+    maps::Scratch,
+};
+use core::{hint::black_box, marker::PhantomData, ops::ControlFlow};
+use profiler_common::{
+    abi::FrameWord,
+    runtime::{ChainFrame, CodeOwner, RuntimeKind},
+};
+
+/// Replaces the frame by its caller, if it is in this runtime's code.
+#[inline(always)]
+pub(super) fn to_caller<R: CodeOwner>(cpu_slot: u32, kind: RuntimeKind) -> Option<()> {
+    let scratch = Scratch::of(cpu_slot)?;
+    let view = View::of(scratch, kind)?;
+    let found = find::<R>(&view)?;
+    let frame = scratch.walk.frame();
+    let caller = R::caller(&view, &frame, found)?;
+    if let Some(function) = R::function(&view, &frame, found) {
+        show(scratch, kind, function);
+    }
+    scratch.walk.put(caller);
+    Some(())
+}
+
+/// Puts a function in place of the address that was noted last, unless there is no room.
+#[inline(always)]
+fn show(scratch: &'static Scratch, kind: RuntimeKind, frame: ChainFrame) -> Option<()> {
+    let words = scratch.walk.words.load();
+    // Hidden from the compiler, which would check another number than the one that is used.
+    let last = black_box(words as usize);
+    let Some([function, position]) = scratch.user.get(last..2 + last) else {
+        return None;
+    };
+    function.store(FrameWord::function(kind, frame.function, frame.check).0);
+    position.store(FrameWord::position(frame.check, frame.position).0);
+    scratch.walk.words.store(words.wrapping_add(1));
+    let chains = &scratch.chains;
+    chains.words.store(chains.words.load().wrapping_add(1));
+    Some(())
+}
+
+/// Finds what proves that the frame that is looked at is in the runtime's code.
+#[inline(always)]
+pub(super) fn find<R: CodeOwner>(view: &View) -> Option<u64> {
+    let mut search = Search::<R> {
+        view: *view,
+        place: R::search_from(&view.scratch().walk.frame()),
+        found: 0,
+        owner: PhantomData,
+    };
+    repeat(R::TURNS, &mut search);
+    (search.found != 0).then_some(search.found)
+}
+
+struct Search<R> {
+    view: View,
+    place: u64,
+    found: u64,
+    owner: PhantomData<R>,
+}
+
+impl<R: CodeOwner> Turn for Search<R> {
+    #[inline(always)]
+    fn turn(&mut self, _: u32) -> ControlFlow<()> {
+        match R::search(&self.view, self.place) {
+            ControlFlow::Continue(place) => {
+                self.place = place;
+                ControlFlow::Continue(())
+            }
+            ControlFlow::Break(found) => {
+                self.found = found;
+                ControlFlow::Break(())
+            }
+        }
+    }
+}
