@@ -42,7 +42,7 @@ pub struct Plan {
     pub events: Vec<Event>,
     /// When to stop at the latest; none means at Ctrl-C, or when the target or the command ends.
     pub duration: Option<Duration>,
-    /// How long each window of the raw recording is that is the one output of the one event; none where it has no
+    /// How long each window of the raw recordings is that are the one output of each event; none where they have no
     /// windows.
     pub window: Option<Duration>,
     /// Whether it is shown on the terminal while it goes on. Then events have no outputs.

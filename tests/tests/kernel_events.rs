@@ -2,6 +2,8 @@
 //! balance of its own.
 
 use std::fs;
+use std::thread;
+use std::time::Duration;
 
 use flame_bpf_tests::go_pprof::{has_pprof, pprof};
 use flame_bpf_tests::{
@@ -101,6 +103,55 @@ fn each_of_several_events_is_as_accurate_as_alone() {
         // Nothing of one is in another.
         assert!(!calls.any(in_it("touch")) && !faults.any(|stack| stack.has("counted")));
     }
+}
+
+#[kernel_test]
+fn windows_of_several_events_go_to_a_file_for_each() {
+    let folder = tempdir().expect("a temporary folder can be made");
+    let workload = Program::c("mixed").start(&[]);
+    let mut running = Invocation::new("-v --window 1s -e cpu-clock -e page-faults")
+        .flag("-p", workload.pid())
+        .path("-o", &folder.path().join("x.fbpf"))
+        .path("--off-cpu-output", &folder.path().join("waits.fbpf"))
+        .start();
+    running.wait_until_all_attached();
+    // The first window has no sample.
+    thread::sleep(Duration::from_millis(1500));
+    workload.proceed();
+    let said = workload.stop_by_itself();
+    let run = running.finish().expect_no_panic().expect_code(0);
+    let render = |event: &str, file: &str| {
+        let rendered = Invocation::new("render -f -v")
+            .arg(folder.path().join(file).display())
+            .run()
+            .expect_code(0);
+        let about = &rendered.stderr;
+        assert!(about.contains(&format!("event: {event}\n")), "{about}");
+        let windows = about
+            .split("windows: ")
+            .nth(1)
+            .and_then(|rest| rest.split(' ').next());
+        let windows = windows.and_then(|count| count.parse::<u64>().ok());
+        assert!(windows.is_some_and(|count| count >= 2), "{about}");
+        let balance = run.balance_of(event);
+        balance.assert_lossless();
+        let folded = rendered.folded();
+        if event != "off-CPU" {
+            assert_eq!(folded.total(), balance.recorded, "{event}: {folded}");
+        }
+        folded
+    };
+    let clock = render("cpu-clock", "x.cpu-clock.fbpf");
+    let spin = clock.share(in_it("spin"));
+    assert!(spin > 0.8, "{spin} in {clock}");
+    let faults = render("page-faults", "x.page-faults.fbpf");
+    let truth = said.number("truth", "touch");
+    assert_eq!(faults.weight(in_it("touch")), truth, "{faults}");
+    let waits = render("off-CPU", "waits.fbpf");
+    assert!(
+        waits.any(in_it("nap")) && !waits.any(in_it("touch")),
+        "{waits}"
+    );
 }
 
 #[kernel_test]

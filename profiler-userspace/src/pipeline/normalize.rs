@@ -13,8 +13,9 @@ use crate::profile::{Unit, wall};
 use crate::report::balance::{self, Balance};
 use crate::report::findings::{Finding, Summary};
 use crate::report::stack_counts::StackCounts;
+use crate::report::verbose;
 use crate::symbolize::{KernelSymbols, Objects, without_interrupted};
-use profiler_common::abi::Counters;
+use profiler_common::abi::{Class, Counter, Counters};
 
 /// What one event brought in a window.
 pub(crate) struct EventProfile<'a> {
@@ -32,6 +33,39 @@ pub(crate) struct EventProfile<'a> {
 }
 
 impl EventProfile<'_> {
+    /// Counts as recorded what was drained: later firings are of the next window.
+    pub(crate) fn count_drained(&mut self) {
+        let event = self.event.probe.spec().counting_event();
+        self.counters[event].counters[Counter::Recorded as usize] = self.stacks.firings;
+    }
+
+    /// Whether it is what the recording is about.
+    pub(crate) fn is_the_subject(&self, plan: &Plan) -> bool {
+        self.number == 0 && plan.has_one_subject()
+    }
+
+    /// Every counter where details are asked for, by the event's name unless it is the first of the recording's one subject.
+    pub(crate) fn details(&self, plan: &Plan) -> String {
+        let counters = self.counters.iter().enumerate();
+        let text = counters.map(|(number, counters)| {
+            let whose = match number == 0 && self.is_the_subject(plan) {
+                true => String::new(),
+                false => self.event.name() + " ",
+            };
+            verbose::counters(counters, &whose)
+        });
+        let is_wanted = plan.verbosity.verbose > 0;
+        is_wanted.then(|| text.collect()).unwrap_or_default()
+    }
+
+    /// The summary for stderr; where less is to be said, only if something was lost.
+    pub(crate) fn shown(&self, plan: &Plan, summary: &Summary) -> String {
+        match plan.verbosity.quiet && self.counted().sum(Class::Lost) == 0 {
+            true => String::new(),
+            false => summary.shown(),
+        }
+    }
+
     /// The counters of the firings that the profile is of.
     pub(crate) fn counted(&self) -> &Counters {
         &self.counters[self.event.probe.spec().counting_event()]

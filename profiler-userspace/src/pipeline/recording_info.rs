@@ -91,6 +91,14 @@ impl RecordingInfo {
         self.remarks.push(finding);
     }
 
+    /// Remarks on an event; those on the whole recording are not said twice where waits are recorded beside.
+    pub(crate) fn remarks_on(&self, number: usize, event: &Event) -> Vec<Finding> {
+        let of_waits = event.probe.waits().map(|_| &self.of_waits);
+        let of_all = (number == 0 || of_waits.is_none()).then_some(&self.remarks);
+        let all = of_all.into_iter().chain(of_waits);
+        all.flatten().cloned().collect()
+    }
+
     /// What graphs are called unless told otherwise.
     pub(crate) fn title(&self, plan: &Plan, event: &Event) -> String {
         self.titled(plan, event, Some(self.elapsed))

@@ -16,7 +16,7 @@ use crate::report::findings::Finding;
 use crate::report::{debug_info, kernel_lines, names};
 use crate::runtime;
 use crate::symbolize::{
-    self, KernelLines, KernelLining, KernelNames, KernelSymbols, Naming, Objects, Sources, Stored,
+    self, KernelNameCache, KernelNames, KernelSymbols, Naming, Objects, Sources, Stored,
     Symbolized, Unsymbolized,
 };
 use crate::text::number::counted;
@@ -31,13 +31,6 @@ pub(crate) struct Symbolizer<'a> {
     progress: Rc<Progress>,
     /// What of the fetched files there was something to say of already.
     said: Cell<Fetched>,
-}
-
-/// The names of all kernel functions in a window.
-pub(crate) struct KernelAnswer {
-    pub(crate) symbols: KernelSymbols,
-    /// How lines were found, if they were asked for.
-    lining: Option<KernelLining>,
 }
 
 /// What is known of a recording's code beside the kernel's.
@@ -76,16 +69,14 @@ impl<'a> Symbolizer<'a> {
         &self,
         normalized: &NormalizedProfile,
         kernel: &mut Kernel,
-    ) -> KernelAnswer {
+        names: &mut KernelNameCache,
+    ) -> KernelSymbols {
         self.with_sources(|sources| {
             let lines =
                 (self.naming.kernel_lines).then(|| kernel_lines::lines(self.naming, sources.fetch));
             let mut ask = |addresses: &[u64]| kernel.name_symbols(addresses);
-            let mut names = KernelNames::asked(&mut ask).with_lines(lines.as_ref());
-            KernelAnswer {
-                symbols: KernelSymbols::of(normalized, &mut names),
-                lining: lines.as_ref().map(KernelLines::lining),
-            }
+            let mut asked = KernelNames::asked(&mut ask).with_lines(lines.as_ref());
+            names.symbols(normalized, &mut asked)
         })
     }
 
@@ -95,19 +86,18 @@ impl<'a> Symbolizer<'a> {
         event: &Event,
         normalized: NormalizedProfile,
         code: Code<'_>,
-        kernel: &KernelAnswer,
+        kernel: &KernelSymbols,
     ) -> SymbolizedEvent {
         let Code { processes, objects } = code;
         let firings = normalized.total_count();
         let is_raw_recording = |output: &Output| output.format().is_none();
-        let symbols = &kernel.symbols;
         let (stored, symbolized) = self.with_sources(|sources| {
             let stored = (event.outputs.iter().any(is_raw_recording))
-                .then(|| symbolize::store(&normalized, objects, processes, symbols, sources));
+                .then(|| symbolize::store(&normalized, objects, processes, kernel, sources));
             let is_wanted = !event.outputs.iter().all(is_raw_recording);
             let symbolized = is_wanted.then(|| {
                 let unit = event.unit();
-                symbolize::symbolize(normalized, objects, unit, processes, symbols, sources)
+                symbolize::symbolize(normalized, objects, unit, processes, kernel, sources)
             });
             (stored, symbolized)
         });
@@ -204,9 +194,9 @@ impl<'a> Symbolizer<'a> {
 }
 
 /// What to say of names of the kernel, and of mappings that could not be read or kept.
-fn on_code(code: Code<'_>, kernel: &KernelAnswer, distro: &Distro) -> Vec<Finding> {
+fn on_code(code: Code<'_>, kernel: &KernelSymbols, distro: &Distro) -> Vec<Finding> {
     let mut remarks = Vec::new();
-    if let Some(complaint) = kernel.symbols.naming.complaint() {
+    if let Some(complaint) = kernel.naming.complaint() {
         remarks.push(Finding::note(complaint));
     }
     let refused = code.processes.refused();

@@ -17,11 +17,11 @@ mod warm_up;
 use crate::desktop;
 use crate::kernel::{Kernel, Support};
 use crate::output::sink::Sink;
-use crate::pipeline::finish::finish;
-use crate::pipeline::live::{self as watched, Live};
 use crate::pipeline::prepare;
 use crate::pipeline::recording_info::RecordingInfo;
-use crate::pipeline::windows::{self, Windows};
+use crate::pipeline::sink::files::Files;
+use crate::pipeline::sink::growing::GrowingFiles;
+use crate::pipeline::window::{Pipeline, WindowSink};
 use crate::plan::{CallGraph, Event, Output, Plan, Target};
 use crate::priority::RaisedPriority;
 use crate::probe::{Probe, Wakers};
@@ -35,6 +35,7 @@ use profiler_common::abi::FileKinds;
 use sampling::Session;
 use signals::Signals;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The exit code of a recording that a second Ctrl-C broke off, as a shell has it for SIGINT.
 const ABORTED: u8 = 130;
@@ -98,39 +99,30 @@ async fn record(plan: &Plan) -> Result<u8> {
         recording_info.take_in(asleep);
     }
     drop(walker);
-    let mut windows = Windows::of(&plan, &recording_info, &sinks);
-    let mut live = (plan.live)
-        .then(|| signals.live.begin(&plan, &recording_info))
-        .transpose()?;
+    let plan = Arc::new(plan);
+    let sink: Box<dyn WindowSink> = match plan.window {
+        _ if plan.live => Box::new(signals.live.begin(&plan, &recording_info)?),
+        Some(length) => Box::new(GrowingFiles::new(length, &plan, &recording_info, sinks)),
+        None => Box::new(Files(sinks)),
+    };
+    let mut pipeline = Pipeline::new(Arc::clone(&plan), sink);
     let mut command = suspended.map(SuspendedCommand::release).transpose()?;
     let stop = session
-        .sample(
-            &plan,
-            &ids,
-            &mut signals,
-            &mut command,
-            (windows.as_mut(), live.as_mut()),
-        )
+        .sample(&plan, &ids, &mut signals, &mut command, &mut pipeline)
         .await;
     // The terminal is as it was before anything else is said.
-    let shown = live.map(Live::end);
-    let stop = stop?;
-    recording_info.ended(stop, session.elapsed());
-    let written = windows.map(Windows::written);
+    signals.live.end();
+    recording_info.ended(stop?, session.elapsed());
     // Somebody waits for the graph. Without debug information it is a matter of milliseconds of work, and should be one of
     // milliseconds where others keep the CPUs busy, too.
     let picture = plan.all_outputs().find_map(Output::picture);
     let picture = picture.filter(|_| plan.opens).map(Path::to_owned);
     let naming = &plan.naming;
     let is_quick = !(naming.inlined || naming.lines || naming.kernel_lines);
+    let is_quick = is_quick && plan.window.is_none();
     let finishing = tokio::task::spawn_blocking(move || {
-        let _raised = (is_quick && written.is_none()).then(RaisedPriority::new);
-        let recorded = session.end()?;
-        match (written, shown) {
-            (_, Some(shown)) => Ok(watched::finish(recorded, &plan, recording_info, shown)),
-            (Some(written), _) => windows::finish(recorded, &plan, recording_info, &sinks, written),
-            (None, None) => finish(recorded, &plan, recording_info, &sinks),
-        }
+        let _raised = is_quick.then(RaisedPriority::new);
+        pipeline.end(session.end()?, recording_info)
     });
     let Some(report) = signals.unless_interrupted(finishing).await? else {
         return Ok(ABORTED);

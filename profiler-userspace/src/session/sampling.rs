@@ -5,17 +5,13 @@
 use super::collector::Collector;
 use super::events::EventHandler;
 use super::launch::Running;
-use super::live::{self, Wanted};
 use super::signals::Signals;
 use super::tables::Tables;
 use crate::kernel::Kernel;
-use crate::pipeline::Recorded;
-use crate::pipeline::live::Live;
 use crate::pipeline::progress::Progress;
 use crate::pipeline::recording_info::{Before, Stop};
-use crate::pipeline::symbolize::Code;
 use crate::pipeline::timeline::{Divided, Timeline};
-use crate::pipeline::windows::Windows;
+use crate::pipeline::window::{Pipeline, Recorded};
 use crate::plan::{Plan, Target};
 use crate::priority::RaisedPriority;
 use crate::report::{self};
@@ -78,7 +74,7 @@ impl Session {
         ids: &[u32],
         signals: &mut Signals,
         command: &mut Option<Running>,
-        (mut windows, mut live): (Option<&mut Windows<'_>>, Option<&mut Live<'_>>),
+        pipeline: &mut Pipeline,
     ) -> Result<Stop> {
         let _raised = RaisedPriority::new();
         let progress = Progress::new(plan.duration, plan.verbosity.quiet || plan.live);
@@ -107,15 +103,7 @@ impl Session {
                         break Stop::CommandEnded;
                     }
                 }
-                asked = signals.live.next(), if live.is_some() => {
-                    let Some(live) = &live else { continue };
-                    match asked {
-                        Some(Wanted::End) => break Stop::Interrupted,
-                        Some(Wanted::Stop) => live::stop(live.viewing()),
-                        Some(Wanted::GoOn) => live.viewing().go_on(),
-                        None => {}
-                    }
-                }
+                () = signals.live.until_end() => break Stop::Interrupted,
                 ready = self.events.readable() => {
                     ready.context("cannot listen for kernel events")?.clear_ready();
                     self.take_in_events()?;
@@ -126,30 +114,16 @@ impl Session {
                     self.handler.rescan(&mut self.kernel);
                 }
                 () = has_new_runtime(self.handler.tables.as_ref()) => {
-                    let failure = self.follow_runtimes();
-                    match &mut live {
-                        Some(live) => live.say_later(&failure),
-                        None => report::print(&failure),
-                    }
+                    signals.live.say(&self.follow_runtimes());
                 }
                 () = at(self.started, next_end), if next_end.is_some() => self.end_window()?,
                 _ = tick.tick() => {
                     // Not every event wakes us up.
                     self.take_in_events()?;
-                    match &mut live {
-                        Some(live) => live.say_later(&self.logs().0),
-                        None => drop(self.print_logs()),
-                    }
+                    signals.live.say(&self.logs().0);
                     self.collector.drain_if_full(&mut self.kernel, &mut self.handler)?;
-                    if let Some(windows) = &mut windows
-                        && windows.is_over(self.elapsed())
-                    {
-                        self.write_window(windows)?;
-                    }
-                    if let Some(live) = &mut live
-                        && live.is_over(self.elapsed())
-                    {
-                        self.show_window(live)?;
+                    if pipeline.is_over(self.elapsed()) {
+                        self.pass_window(pipeline)?;
                     }
                     if progress.is_visible() {
                         progress.sampling(self.elapsed(), &self.so_far(plan));
@@ -177,13 +151,6 @@ impl Session {
                 anyhow::Error::from(error)
             ),
         }
-    }
-
-    /// Prints what the kernel half logged; returns how many lines it dropped so far.
-    fn print_logs(&mut self) -> u64 {
-        let (text, dropped) = self.logs();
-        report::print(&text);
-        dropped
     }
 
     /// Log lines of the kernel half, and how many it dropped so far.
@@ -240,28 +207,14 @@ impl Session {
         }
     }
 
-    /// Writes what was recorded in the window that is over.
-    fn write_window(&mut self, windows: &mut Windows<'_>) -> Result<()> {
+    /// Passes on what was recorded in the window that is over.
+    fn pass_window(&mut self, pipeline: &mut Pipeline) -> Result<()> {
         let until = self.elapsed();
         self.collector.drain(&mut self.kernel, &mut self.handler)?;
-        let (normalized, objects) = self.collector.take(&mut self.handler);
-        let code = Code {
-            processes: &self.handler.processes,
-            objects: &objects,
-        };
-        windows.write(normalized, code, &mut self.kernel, until)?;
-        self.handler.processes.close_named();
-        Ok(())
-    }
-
-    /// Shows what was recorded in the window that is over.
-    fn show_window(&mut self, live: &mut Live<'_>) -> Result<()> {
-        let until = self.elapsed();
-        self.collector.drain(&mut self.kernel, &mut self.handler)?;
-        let (normalized, objects) = self.collector.take(&mut self.handler);
-        let processes = &self.handler.processes;
-        live.show(normalized, objects, processes, &mut self.kernel, until);
-        self.handler.processes.close_named();
+        let drained = self.collector.take(&mut self.handler);
+        let processes = &mut self.handler.processes;
+        pipeline.window(drained, processes, &mut self.kernel, until)?;
+        processes.close_named();
         Ok(())
     }
 
@@ -298,7 +251,8 @@ impl Session {
         self.kernel.detach()?;
         self.collector
             .drain_rest(&mut self.kernel, &mut self.handler)?;
-        let dropped = self.print_logs();
+        let (text, dropped) = self.logs();
+        report::print(&text);
         if dropped > 0 {
             report::print(&format!(
                 "flame-bpf: {} log lines of the kernel half were dropped: their buffer was full.\n",

@@ -103,7 +103,8 @@ mod tests {
             let names = ["try_to_wake_up", "asm_sysvec_apic_timer_interrupt", "main"];
             Some(names.map(|name| Some(name.to_owned())).to_vec())
         };
-        let kernel = KernelSymbols::of(&normalized, &mut KernelNames::asked(&mut ask));
+        let kernel =
+            KernelNameCache::default().symbols(&normalized, &mut KernelNames::asked(&mut ask));
         let left = without_interrupted(normalized, &kernel);
         let users: Vec<bool> = left
             .samples()

@@ -5,7 +5,7 @@
 //! address to name: printing its hundred thousand lines costs the kernel 30 ms.
 
 use super::kernel_function::{KernelFunction, readable};
-use super::{KernelLines, at};
+use super::{KernelLines, KernelLining, at};
 use crate::profile::FrameKind;
 use crate::profile::normalized::{Location, NamedFunction, NormalizedProfile};
 use blazesym::MaybeDefault;
@@ -38,25 +38,14 @@ pub struct KernelNames<'a> {
 /// Names of the kernel's functions, asked once for all who want to know.
 #[derive(Clone, Debug, Default)]
 pub struct KernelSymbols {
-    functions: HashMap<u64, KernelFunction>,
+    pub(super) functions: HashMap<u64, KernelFunction>,
     /// Where the names came from, or why they are missing.
     pub naming: KernelNaming,
+    /// How lines were found, if they were asked for.
+    pub lining: Option<KernelLining>,
 }
 
 impl KernelSymbols {
-    /// The functions of all of the kernel's locations in a profile.
-    pub fn of(normalized: &NormalizedProfile, names: &mut KernelNames<'_>) -> Self {
-        let addresses = Self::addresses(normalized);
-        let (functions, naming) = names.name(&addresses);
-        let functions = addresses.into_iter().zip(functions);
-        Self {
-            functions: functions
-                .filter_map(|(address, function)| Some((address, function?)))
-                .collect(),
-            naming,
-        }
-    }
-
     /// The addresses of all of the kernel's locations in a profile, ascending.
     pub(super) fn addresses(normalized: &NormalizedProfile) -> Vec<u64> {
         let address = |location: &Location| match *location {
@@ -66,17 +55,6 @@ impl KernelSymbols {
         let mut addresses: Vec<u64> = normalized.locations().iter().filter_map(address).collect();
         addresses.sort_unstable();
         addresses
-    }
-
-    /// Functions that are known already.
-    pub(super) fn known(
-        functions: impl Iterator<Item = (u64, KernelFunction)>,
-        naming: KernelNaming,
-    ) -> Self {
-        Self {
-            functions: functions.collect(),
-            naming,
-        }
     }
 
     /// The function at an address, if it has a name.
@@ -162,6 +140,11 @@ impl<'a> KernelNames<'a> {
     /// The same, with lines.
     pub fn with_lines(self, lines: Option<&'a KernelLines<'a>>) -> Self {
         Self { lines, ..self }
+    }
+
+    /// How lines were found the last time, if they are asked for.
+    pub(super) fn lining(&self) -> Option<KernelLining> {
+        self.lines.map(KernelLines::lining)
     }
 
     /// Names for `addresses`, which are ascending and distinct.

@@ -101,15 +101,19 @@ impl KnownNames {
         self.open
     }
 
-    /// Questions that have to be asked for the next window.
+    /// Begins the next window, and forgets what may be forgotten.
+    pub fn begin_window(&mut self) {
+        self.windows += 1;
+        self.forget();
+    }
+
+    /// Questions that have to be asked for an event of the window.
     pub fn ask(
         &mut self,
         normalized: &NormalizedProfile,
         objects: &Objects,
         processes: &Processes,
     ) -> Vec<Question> {
-        self.windows += 1;
-        self.forget();
         let mut wanted: HashMap<ObjectIndex, Vec<FileOffset>> = HashMap::default();
         for location in normalized.locations() {
             if let Location::At { object, offset } = *location {

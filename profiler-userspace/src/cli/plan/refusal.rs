@@ -106,16 +106,16 @@ pub(super) fn with_window(events: &[Event], chart: &ChartArgs) -> Result<()> {
         chart.resolution.is_none(),
         "--window says how long windows are, and so does --resolution; keep one of them"
     );
-    let [event] = events else {
-        bail!("--window records one event; leave out all -e but one, and --off-cpu-output");
-    };
+    let is_raw = |event: &Event| matches!(*event.outputs, [Output::RawRecording { .. }]);
     ensure!(
-        matches!(*event.outputs, [Output::RawRecording { .. }]),
-        "--window divides a raw recording; give one -o FILE.{}, and no other output",
+        events.iter().all(is_raw),
+        "--window divides raw recordings; give one -o FILE.{} for each event, and no other output",
         raw_recording::EXTENSION
     );
     ensure!(
-        !matches!(event.probe, Probe::Wall(_)),
+        !events
+            .iter()
+            .any(|event| matches!(event.probe, Probe::Wall(_))),
         "--wall accounts for whole recordings, so it has no windows; leave out --window"
     );
     Ok(())

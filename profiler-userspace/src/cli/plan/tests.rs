@@ -294,7 +294,9 @@ fn a_raw_recording_takes_no_style_flags() {
         assert!(refusal(line).contains("one -o FILE.fbpf"), "{line}");
     }
     assert!(refusal("--window 1m -o a.fbpf --wall").contains("--wall"));
-    assert!(refusal("--window 1m -o a.fbpf --off-cpu-output b.fbpf").contains("--off-cpu-output"));
+    let both = plan("-e cpu-clock -e page-faults --window 1m -o a.fbpf --off-cpu-output b.fbpf");
+    let files: Vec<_> = both.all_outputs().map(Output::name).collect();
+    assert_eq!(files, ["a.cpu-clock.fbpf", "a.page-faults.fbpf", "b.fbpf"]);
 }
 
 #[test]

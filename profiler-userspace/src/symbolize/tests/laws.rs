@@ -92,7 +92,7 @@ proptest! {
         };
         let mut processes = Processes::new();
         let (normalized, objects) = normalized(&mut processes, &raw);
-        let kernel = KernelSymbols::of(&normalized, &mut KernelNames::asked(&mut ask));
+        let kernel = KernelNameCache::default().symbols(&normalized, &mut KernelNames::asked(&mut ask));
         let profile = symbolize(normalized, &objects, Unit::Samples, &processes, &kernel, &usual()).profile;
         let profile = View::new(&profile);
         // Equal stacks are added up, so what is compared is what stacks of one shape weigh together.

@@ -87,7 +87,7 @@ fn normalized(processes: &mut Processes, raw: &RawProfile) -> (NormalizedProfile
 
 fn named_by(processes: &mut Processes, raw: &RawProfile) -> Vec<String> {
     let (normalized, objects) = normalized(processes, raw);
-    let kernel = KernelSymbols::of(&normalized, &mut KernelNames::listed());
+    let kernel = KernelNameCache::default().symbols(&normalized, &mut KernelNames::listed());
     let unit = Unit::Samples;
     let symbolized = symbolize(normalized, &objects, unit, processes, &kernel, &usual());
     let view = View::new(&symbolized.profile);
@@ -128,7 +128,7 @@ fn a_stack_runs_from_labels_to_user_to_kernel_frames() {
     };
     let mut processes = Processes::new();
     let (normalized, objects) = normalized(&mut processes, &raw);
-    let kernel = KernelSymbols::of(&normalized, &mut KernelNames::asked(&mut ask));
+    let kernel = KernelNameCache::default().symbols(&normalized, &mut KernelNames::asked(&mut ask));
     assert_eq!(
         stack_ends(&normalized),
         BTreeMap::from([(StackEnd::Truncated, 2)])

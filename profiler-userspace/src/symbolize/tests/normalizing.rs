@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 /// Folded stacks of all that was normalized.
 fn text(normalized: &NormalizedProfile, objects: &Objects, processes: &Processes) -> String {
-    let kernel = KernelSymbols::of(normalized, &mut KernelNames::listed());
+    let kernel = KernelNameCache::default().symbols(normalized, &mut KernelNames::listed());
     let normalized = normalized.clone();
     let unit = Unit::Samples;
     let named = symbolize(normalized, objects, unit, processes, &kernel, &usual());

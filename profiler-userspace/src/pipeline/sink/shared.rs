@@ -3,9 +3,9 @@
 //! In: the profile of one event after the other, and what there is to say of it. Out: one file with all of them, at the
 //! end. Profiles are kept until then.
 
-use super::write::name;
 use crate::output::sink::{Delivery, Sink};
 use crate::output::{self, Style, Together};
+use crate::pipeline::write::name;
 use crate::plan::Output;
 use crate::profile::Profile;
 use anyhow::{Context as _, Result};

@@ -21,16 +21,16 @@ use std::time::Instant;
 /// So many windows may wait for names. Older ones are kept with what they have.
 const MOST_WAITING: usize = 20;
 
-/// What the reader wants that is not ours to do.
+/// Requests of the reader for the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum ViewRequest {
     /// The recording is to end.
     End,
     /// All that the terminal runs is to stop until it is continued.
     Suspend,
 }
 
-/// What the thread is told.
+/// Messages to the thread.
 enum Message {
     Window(Box<LiveWindow>, Status),
     Named,
@@ -51,6 +51,11 @@ impl Teller {
         self.tell(Message::Named);
     }
 
+    /// A window is over.
+    pub(super) fn show(&self, window: LiveWindow, status: Status) {
+        self.tell(Message::Window(Box::new(window), status));
+    }
+
     fn tell(&self, message: Message) {
         // It has ended, and somebody else says why.
         let _ended = self.0.send(message);
@@ -65,12 +70,12 @@ pub(crate) struct Viewing {
 }
 
 impl Viewing {
-    /// Takes the terminal and starts the thread. `asked` is called with what the reader wants.
+    /// Takes the terminal and starts the thread. `request` is called with what the reader wants.
     pub(super) fn start(
         plan: &Plan,
         recording_info: &RecordingInfo,
         names: Names,
-        asked: impl Fn(Asked) + Send + Sync + 'static,
+        request: impl Fn(ViewRequest) + Send + Sync + 'static,
     ) -> Result<Self> {
         let terminal = Terminal::take().context(
             "cannot show a live view: there is no terminal; record to a file, as with -d 10 -o x.svg",
@@ -110,12 +115,12 @@ impl Viewing {
             began: Instant::now(),
             is_stale: true,
         };
-        let asked = Arc::new(asked);
+        let request = Arc::new(request);
         let thread = thread::Builder::new()
             .name("view".to_owned())
             .spawn(move || {
-                let at_end = AtEnd(Arc::clone(&asked));
-                let shown = view.run(&messages, &*asked);
+                let at_end = AtEnd(Arc::clone(&request));
+                let shown = view.run(&messages, &*request);
                 drop(at_end);
                 shown
             })
@@ -127,12 +132,8 @@ impl Viewing {
         })
     }
 
-    pub(super) fn sender(&self) -> Teller {
+    pub(super) fn teller(&self) -> Teller {
         self.teller.clone()
-    }
-
-    pub(super) fn show(&self, window: LiveWindow, status: Status) {
-        self.teller.tell(Message::Window(Box::new(window), status));
     }
 
     /// Gives the terminal back before the process stops.
@@ -149,7 +150,7 @@ impl Viewing {
     }
 
     /// Gives the terminal back for good. Returns what went wrong, as a sentence; nothing if nothing did.
-    pub(super) fn end(self) -> String {
+    pub(crate) fn end(self) -> String {
         drop(self.input);
         self.teller.tell(Message::End);
         match self.thread.join() {
@@ -162,11 +163,11 @@ impl Viewing {
 }
 
 /// Has the recording end when the thread does, also by a panic.
-struct AtEnd<F: Fn(Asked)>(Arc<F>);
+struct AtEnd<F: Fn(ViewRequest)>(Arc<F>);
 
-impl<F: Fn(Asked)> Drop for AtEnd<F> {
+impl<F: Fn(ViewRequest)> Drop for AtEnd<F> {
     fn drop(&mut self) {
-        (self.0)(Asked::End);
+        (self.0)(ViewRequest::End);
     }
 }
 
@@ -177,7 +178,7 @@ struct Waiting {
     is_shown: bool,
 }
 
-/// What the thread has.
+/// State of the thread.
 struct View {
     plan: Plan,
     terminal: Terminal,
@@ -191,13 +192,13 @@ struct View {
 }
 
 impl View {
-    fn run(mut self, messages: &Receiver<Message>, asked: &impl Fn(Asked)) -> Result<()> {
+    fn run(mut self, messages: &Receiver<Message>, request: &impl Fn(ViewRequest)) -> Result<()> {
         self.draw()?;
         while let Ok(first) = messages.recv() {
-            // What came while it was drawn is drawn once.
+            // All that came while it was drawn is drawn once.
             let mut next = Some(first);
             while let Some(message) = next {
-                if !self.take(message, asked)? {
+                if !self.take(message, request)? {
                     return Ok(());
                 }
                 next = messages.try_recv().ok();
@@ -208,14 +209,14 @@ impl View {
     }
 
     /// Does what a message asks for; false at the end.
-    fn take(&mut self, message: Message, asked: &impl Fn(Asked)) -> Result<bool> {
+    fn take(&mut self, message: Message, request: &impl Fn(ViewRequest)) -> Result<bool> {
         match message {
             Message::Window(window, status) => {
                 self.top.note(status);
                 self.window(*window);
             }
             Message::Named => self.show_complete(),
-            Message::Came(event) => self.obey(&event, asked)?,
+            Message::Came(event) => self.obey(&event, request)?,
             Message::Suspend(done) => {
                 self.terminal.leave();
                 let _nobody_waits = done.send(());
@@ -232,13 +233,13 @@ impl View {
         Ok(true)
     }
 
-    fn obey(&mut self, event: &Event, asked: &impl Fn(Asked)) -> Result<()> {
+    fn obey(&mut self, event: &Event, request: &impl Fn(ViewRequest)) -> Result<()> {
         self.is_stale = true;
         let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         match live::obey(&mut self.top, event, now) {
             Action::Draw => {}
-            Action::Quit => asked(Asked::End),
-            Action::Suspend => asked(Asked::Suspend),
+            Action::Quit => request(ViewRequest::End),
+            Action::Suspend => request(ViewRequest::Suspend),
             Action::Redraw => self.terminal.clear()?,
             Action::Save(path) => {
                 let message = match self.save(&path) {
@@ -326,7 +327,7 @@ impl View {
         });
     }
 
-    /// What is wanted of a profile. That nothing is left of a window says nothing.
+    /// The selected part of a profile. That nothing is left of a window says nothing.
     fn selected(&mut self, mut profile: Profile) -> Profile {
         let selection = &self.plan.selection;
         if selection.is_all() || profile.samples().is_empty() {

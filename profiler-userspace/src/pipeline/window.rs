@@ -1,0 +1,292 @@
+//! The line that every window of a recording passes, wherever it goes.
+//!
+//! In: normalized stacks, drained at the end of a window. Out: what each event brought in it, with the kernel's names, for a
+//! [`WindowSink`]; and at the end the closing text. Nothing of a window is kept but sums.
+
+use crate::kernel::Kernel;
+use crate::output::length;
+use crate::pipeline::normalize::{self, EventProfile};
+use crate::pipeline::recording_info::{RecordingInfo, Stop};
+use crate::pipeline::symbolize::{Code, Symbolizer};
+use crate::pipeline::timeline::Timeline;
+use crate::pipeline::write::wrote;
+use crate::plan::Plan;
+use crate::process::Processes;
+use crate::profile::Window;
+use crate::profile::normalized::NormalizedProfile;
+use crate::report::cost::{self, Cost};
+use crate::report::findings::{self, Finding};
+use crate::report::stack_counts::StackCounts;
+use crate::report::{stacks, verbose};
+use crate::symbolize::{KernelNameCache, KernelSymbols, Objects};
+use crate::unwind::loader::Loaded;
+use anyhow::Result;
+use profiler_common::abi::Counters;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Destination of a recording's windows.
+pub(crate) trait WindowSink: Send {
+    /// Length of the windows; none where the whole recording is one.
+    fn length(&self) -> Option<Duration>;
+
+    /// Takes a window that is over, while the recording goes on.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    fn window(&mut self, window: WindowProfile<'_>) -> Result<()>;
+
+    /// Takes the last window, and ends.
+    ///
+    /// # Errors
+    /// When something cannot be written.
+    fn end(self: Box<Self>, last: WindowProfile<'_>, ended: Ended<'_>) -> Result<Report>;
+}
+
+/// Events of a window, before programs' code has names.
+pub(crate) struct WindowProfile<'a> {
+    pub(crate) plan: &'a Plan,
+    /// Its number, from 1.
+    pub(crate) number: u64,
+    /// When it ended, from the recording's beginning on.
+    pub(crate) until: Duration,
+    pub(crate) events: Vec<EventProfile<'a>>,
+    pub(crate) objects: Objects,
+    pub(crate) processes: &'a Processes,
+    pub(crate) kernel: KernelSymbols,
+    pub(crate) symbolizer: Symbolizer<'a>,
+    /// Counters of all of the kernel half's events, from the recording's beginning on.
+    pub(crate) counters: Vec<Counters>,
+}
+
+impl WindowProfile<'_> {
+    /// Its code beside the kernel's.
+    pub(crate) fn code(&self) -> Code<'_> {
+        Code {
+            processes: self.processes,
+            objects: &self.objects,
+        }
+    }
+}
+
+/// A recording that has ended, before anything in its last window has a name.
+pub(crate) struct Recorded {
+    /// When its end began.
+    pub(crate) began: Instant,
+    /// The kernel half, detached: it still has the counters, and names kernel functions.
+    pub(crate) kernel: Kernel,
+    pub(crate) processes: Processes,
+    pub(crate) normalized: NormalizedProfile,
+    pub(crate) objects: Objects,
+    /// None where no output tells of windows.
+    pub(crate) timeline: Option<Timeline>,
+    /// None where stacks were walked by frame pointers alone.
+    pub(crate) loaded: Option<Loaded>,
+}
+
+/// Facts of a recording that has ended, over all of its windows.
+pub(crate) struct Ended<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) recording_info: RecordingInfo,
+    /// Of all of the kernel half's events.
+    pub(crate) counters: Vec<Counters>,
+    /// Counts of stacks, by event.
+    pub(crate) stacks: Vec<StackCounts>,
+    pub(crate) windows: u64,
+    pub(crate) timeline: Option<Timeline>,
+    /// When its end began, and how long draining took from then on.
+    pub(crate) began: Instant,
+    pub(crate) drained: Duration,
+}
+
+impl<'a> Ended<'a> {
+    /// All windows of each event, without their samples. `extent`: over what each spreads.
+    pub(crate) fn events(&self, extent: impl Fn(usize) -> String) -> Vec<EventProfile<'a>> {
+        let of_kernel = self.plan.kernel_events().zip(&self.stacks);
+        let events = self.plan.events.iter().zip(of_kernel).enumerate();
+        events
+            .map(|(number, (event, (kernel_events, stacks)))| EventProfile {
+                number,
+                event,
+                normalized: NormalizedProfile::default(),
+                stacks: stacks.clone(),
+                extent: extent(number),
+                counters: self.counters[kernel_events].to_vec(),
+                remarks: self.recording_info.remarks_on(number, event),
+            })
+            .collect()
+    }
+}
+
+/// Result of a recording's end.
+pub(crate) struct Report {
+    /// For stderr.
+    pub(crate) text: String,
+    /// Whether there was anything to write.
+    pub(crate) wrote: bool,
+    /// Names of the files that were written.
+    pub(crate) files: Vec<String>,
+}
+
+/// The windows of a recording that is under way.
+pub(crate) struct Pipeline {
+    plan: Arc<Plan>,
+    sink: Box<dyn WindowSink>,
+    kernel_names: KernelNameCache,
+    /// How many windows have ended.
+    windows: u64,
+    /// When the last of them did, from the recording's beginning on.
+    until: Duration,
+    /// Counters of the kernel half's events by then.
+    counters: Vec<Counters>,
+    /// Of all windows, by event.
+    stacks: Vec<StackCounts>,
+}
+
+impl Pipeline {
+    /// One that ends in `sink`.
+    pub(crate) fn new(plan: Arc<Plan>, sink: Box<dyn WindowSink>) -> Self {
+        Self {
+            stacks: vec![StackCounts::default(); plan.events.len()],
+            plan,
+            sink,
+            kernel_names: KernelNameCache::default(),
+            windows: 0,
+            until: Duration::ZERO,
+            counters: Vec::new(),
+        }
+    }
+
+    /// Whether a window is over when the recording has lasted so long.
+    pub(crate) fn is_over(&self, elapsed: Duration) -> bool {
+        let length = self.sink.length();
+        length.is_some_and(|length| elapsed >= self.until + length)
+    }
+
+    /// Passes on the window that ends now: `until` from the recording's beginning.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(crate) fn window(
+        &mut self,
+        drained: (NormalizedProfile, Objects),
+        processes: &Processes,
+        kernel: &mut Kernel,
+        until: Duration,
+    ) -> Result<()> {
+        let plan = Arc::clone(&self.plan);
+        let window = self.next(&plan, drained, processes, kernel, until);
+        self.sink.window(window)
+    }
+
+    fn next<'a>(
+        &mut self,
+        plan: &'a Plan,
+        (mut normalized, objects): (NormalizedProfile, Objects),
+        processes: &'a Processes,
+        kernel: &mut Kernel,
+        until: Duration,
+    ) -> WindowProfile<'a> {
+        normalized.window = Window {
+            start: Duration::ZERO,
+            end: until.saturating_sub(self.until),
+        };
+        let is_quiet = plan.verbosity.quiet || plan.live;
+        let symbolizer = Symbolizer::new(&plan.naming, &plan.servers, is_quiet);
+        let symbols = symbolizer.kernel(&normalized, kernel, &mut self.kernel_names);
+        let events = 0..kernel.events();
+        let counters: Vec<Counters> = events.map(|event| kernel.counters(event)).collect();
+        self.counters.resize(counters.len(), Counters::EMPTY);
+        let both = counters.iter().zip(&self.counters);
+        let counted: Vec<Counters> = both.map(|(now, before)| now.since(before)).collect();
+        let events = normalize::by_event(plan, normalized, (&objects, &symbols), &counted);
+        for (sum, profile) in self.stacks.iter_mut().zip(&events) {
+            sum.add(profile.stacks.clone());
+        }
+        self.windows += 1;
+        self.until = until;
+        self.counters.clone_from(&counters);
+        WindowProfile {
+            plan,
+            number: self.windows,
+            until,
+            events,
+            objects,
+            processes,
+            kernel: symbols,
+            symbolizer,
+            counters,
+        }
+    }
+
+    /// Passes on the last window. Returns the closing text.
+    ///
+    /// # Errors
+    /// When an output cannot be written.
+    pub(crate) fn end(
+        mut self,
+        recorded: Recorded,
+        mut recording_info: RecordingInfo,
+    ) -> Result<Report> {
+        let Recorded {
+            began,
+            mut kernel,
+            processes,
+            normalized,
+            objects,
+            timeline,
+            loaded,
+        } = recorded;
+        let drained = began.elapsed();
+        let plan = Arc::clone(&self.plan);
+        let elapsed = recording_info.elapsed;
+        if recording_info.stop == Stop::TargetEnded && self.sink.length().is_none() {
+            let seconds = elapsed.as_secs_f64();
+            let text = format!("the target ended after {seconds:.1} s");
+            recording_info.remark(Finding::note(text));
+        }
+        if let (Some(timeline), Some(asked)) = (&timeline, plan.resolution)
+            && timeline.length() > asked
+        {
+            recording_info.remark(Finding::note(format!(
+                "windows are of {}, not of {}: there would be too many; record for a shorter time, or less at once",
+                length(timeline.length()),
+                length(asked)
+            )));
+        }
+        let loaded = loaded.as_ref();
+        for sentence in loaded.into_iter().flat_map(stacks::on_tables) {
+            recording_info.remark(sentence);
+        }
+        let last = self.next(
+            &plan,
+            (normalized, objects),
+            &processes,
+            &mut kernel,
+            elapsed,
+        );
+        let counters = last.counters.clone();
+        let ended = Ended {
+            plan: &plan,
+            recording_info,
+            counters: counters.clone(),
+            stacks: self.stacks,
+            windows: self.windows,
+            timeline,
+            began,
+            drained,
+        };
+        let mut report = self.sink.end(last, ended)?;
+        if let Some(loaded) = loaded.filter(|_| plan.verbosity.verbose > 0) {
+            report.text.insert_str(0, &verbose::tables(loaded));
+        }
+        if (report.wrote || !report.files.is_empty()) && !plan.verbosity.quiet {
+            let tables = loaded.map_or(0, |loaded| loaded.bytes);
+            let cost = Cost::now(kernel.map_bytes() + tables);
+            let mut findings = vec![cost::cost(&counters, &cost)];
+            findings.extend(wrote(std::mem::take(&mut report.files)));
+            report.text.push_str(&findings::shown(&findings));
+        }
+        Ok(report)
+    }
+}
