@@ -143,6 +143,7 @@ pub(crate) fn read(input: &[u8]) {
         naming: &Naming::default(),
         fetch: None,
         progress: None,
+        names: None,
     };
     let unit = raw_recording.facts.unit.clone();
     let named = symbolize::symbolize_stored(

@@ -148,10 +148,7 @@ fn windows_of_several_events_go_to_a_file_for_each() {
     let truth = said.number("truth", "touch");
     assert_eq!(faults.weight(in_it("touch")), truth, "{faults}");
     let waits = render("off-CPU", "waits.fbpf");
-    assert!(
-        waits.any(in_it("nap")) && !waits.any(in_it("touch")),
-        "{waits}"
-    );
+    assert!(waits.any(in_it("nap")), "{waits}");
 }
 
 #[kernel_test]

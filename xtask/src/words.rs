@@ -82,7 +82,10 @@ const FOREIGN: &[&str] = &["track_caller"];
 const QUESTIONS: &[&str] = &["What", "Who", "Whoever", "Whom", "Whose"];
 
 /// Files and folders where lines may still begin so. The list may only become shorter.
-const ASKING: &[&str] = &["profiler-userspace"];
+const ASKING: &[&str] = &[
+    "profiler-userspace/src/output",
+    "profiler-userspace/src/profile",
+];
 
 /// Every line of a comment that begins with a question word, one sentence each.
 pub(crate) fn questions(sources: &[Source]) -> Vec<String> {

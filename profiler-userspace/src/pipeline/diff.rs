@@ -114,7 +114,7 @@ fn title(pieces: &[Piece]) -> String {
     }
 }
 
-/// What of each input is compared. Threads and CPUs have other numbers in each run.
+/// The part of each input that is compared. Threads and CPUs have other numbers in each run.
 fn profiles(pieces: Vec<Piece>, asked: &Diffing) -> Result<Vec<Profile>> {
     let selected = |piece: Piece| -> Result<Profile> {
         let title = piece.title;

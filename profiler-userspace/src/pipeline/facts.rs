@@ -1,4 +1,4 @@
-//! What a raw recording says of itself.
+//! Facts that a raw recording begins with.
 //!
 //! In: the plan of a recording, and what turned out. Out: a [`RawRecording`] of what was kept of a window.
 

@@ -1,4 +1,4 @@
-//! What is to be rendered, whatever kind of file it is in.
+//! Inputs that are to be rendered, whatever kind of file they are in.
 //!
 //! In: a path, or `-` for stdin. Out: a raw recording, or the bytes of a profile of another tool and their kind, told by
 //! how the file begins.
@@ -22,7 +22,7 @@ pub(crate) enum Input {
     },
 }
 
-/// What sentences call an input.
+/// Name of an input in sentences.
 pub(crate) fn name(path: &Path) -> String {
     match path == Path::new("-") {
         true => "stdin".to_owned(),

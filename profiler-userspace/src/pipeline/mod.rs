@@ -3,7 +3,7 @@
 //! In: normalized stacks of a recording, of one of its windows, or of a raw recording. Out: files, and the text to end with.
 //!
 //! Four steps, each in a file of its own, and each only after the one before: [`normalize`], [`symbolize`], [`view`],
-//! [`write`]. Windows of a recording pass [`window`], whatever their [`sink`]; [`render`] and [`diff`] read them from files.
+//! [`write`]. Windows of a recording pass [`window`], whatever their [`sink`]; [`render`] and [`diff`] read files.
 
 mod diff;
 mod facts;

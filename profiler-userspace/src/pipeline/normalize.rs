@@ -17,7 +17,7 @@ use crate::report::verbose;
 use crate::symbolize::{KernelSymbols, Objects, without_interrupted};
 use profiler_common::abi::{Class, Counter, Counters};
 
-/// What one event brought in a window.
+/// Profile of one event in a window.
 pub(crate) struct EventProfile<'a> {
     /// Its place in the plan.
     pub(crate) number: usize,
@@ -28,7 +28,7 @@ pub(crate) struct EventProfile<'a> {
     pub(crate) extent: String,
     /// Of each of the probe's events in the kernel half.
     pub(crate) counters: Vec<Counters>,
-    /// What there is to remark on how it came about.
+    /// Remarks on how it came about.
     pub(crate) remarks: Vec<Finding>,
 }
 
@@ -44,7 +44,7 @@ impl EventProfile<'_> {
         self.number == 0 && plan.has_one_subject()
     }
 
-    /// Every counter where details are asked for, by the event's name unless it is the first of the recording's one subject.
+    /// Every counter where details are asked for, by the event's name unless it is the first of the one subject.
     pub(crate) fn details(&self, plan: &Plan) -> String {
         let counters = self.counters.iter().enumerate();
         let text = counters.map(|(number, counters)| {
@@ -71,7 +71,7 @@ impl EventProfile<'_> {
         &self.counters[self.event.probe.spec().counting_event()]
     }
 
-    /// What was recorded, lost and left out, under a title and with remarks.
+    /// Summary of what was recorded, lost and left out, under a title and with remarks.
     pub(crate) fn balance(&self, plan: &Plan, title: &str, remarks: &[Finding]) -> Summary {
         let balance = Balance {
             subject: title,
@@ -87,7 +87,7 @@ impl EventProfile<'_> {
     }
 }
 
-/// What each event of a plan brought. `counters`: of all of the kernel half's events.
+/// The profile of each event of a plan. `counters`: of all of the kernel half's events.
 pub(crate) fn by_event<'a>(
     plan: &'a Plan,
     normalized: NormalizedProfile,

@@ -1,4 +1,4 @@
-//! What inputs come to: profiles with names.
+//! Profiles with names, one of each input.
 //!
 //! In: inputs of any kind. Out: for each a profile as it is viewed, and what there is to say of it. Never: puts inputs
 //! together.
@@ -16,7 +16,7 @@ use crate::report::findings::{Finding, Summary};
 use anyhow::{Result, bail, ensure};
 use std::path::PathBuf;
 
-/// What is read.
+/// Inputs, and how they are read.
 #[derive(Clone, Copy)]
 pub(super) struct Asked<'a> {
     pub(super) files: &'a [PathBuf],
@@ -25,20 +25,20 @@ pub(super) struct Asked<'a> {
     pub(super) root_per: Option<RootPer>,
 }
 
-/// What an input comes to.
+/// Profile of an input, and what there is to say of it.
 pub(super) struct Piece {
     pub(super) profile: Profile,
     pub(super) title: String,
     pub(super) summary: Summary,
     /// Where it comes from, a fact to a line.
     pub(super) about: String,
-    /// What is to be said in any case; empty if nothing is.
+    /// Sentences for stderr in any case; empty if there are none.
     pub(super) missing: String,
     /// The event of a raw recording.
     pub(super) event: Option<String>,
 }
 
-/// What each input comes to, in the order of the inputs.
+/// The profile of each input, in the order of the inputs.
 pub(super) fn pieces(
     asked: Asked<'_>,
     inputs: Vec<Input>,
@@ -87,7 +87,7 @@ pub(super) fn pieces(
     Ok(pieces.into_iter().map(|(_, piece)| piece).collect())
 }
 
-/// What is wanted of a profile of another tool, which stands beside others of this unit.
+/// The wanted part of a profile of another tool, which stands beside others of this unit.
 fn input_wanted(asked: Asked<'_>, unit: Option<Unit>) -> crate::input::Wanted<'_> {
     crate::input::Wanted {
         unit: unit.unwrap_or(Unit::Samples),

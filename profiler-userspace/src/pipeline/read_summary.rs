@@ -1,4 +1,4 @@
-//! What there is to say of a raw recording that was read.
+//! Summary of a raw recording that was read.
 //!
 //! In: what was read, and how much of it is shown. Out: a title, a summary, and what is missing.
 
@@ -29,7 +29,7 @@ impl Shown {
     }
 }
 
-/// What the recording said at its end, or what its windows say, and what is missing.
+/// Summary that the recording has from its end, or that of its windows, and what is missing.
 pub(crate) fn summary(read: &Read, shown: &Shown) -> Summary {
     let mut summary = match &read.raw_recording.closing {
         Some(closing) => Summary::parse(closing),
@@ -39,7 +39,7 @@ pub(crate) fn summary(read: &Read, shown: &Shown) -> Summary {
     summary
 }
 
-/// What the graph is called unless told otherwise: of windows, it says from when to when they are.
+/// Title of the graph unless told otherwise: of windows, it says from when to when they are.
 pub(crate) fn title(read: &Read) -> String {
     let title = &read.raw_recording.facts.title;
     let Windows {
@@ -59,7 +59,7 @@ pub(crate) fn title(read: &Read) -> String {
     format!("{title}, {from} to {to}")
 }
 
-/// What several windows say of what was recorded, and lost.
+/// Summary of several windows: what was recorded, and lost.
 fn of_windows(read: &Read, windows: &Windows, shown: &Shown) -> Summary {
     let noun = visible(&read.raw_recording.facts.noun);
     let lost = match windows.lost {
@@ -86,7 +86,7 @@ fn of_windows(read: &Read, windows: &Windows, shown: &Shown) -> Summary {
     }
 }
 
-/// What to say of a file that is not all there.
+/// Finding on a file that is not all there.
 pub(crate) fn missing(read: &Read, shown: &Shown) -> Option<Finding> {
     let why = match read.missing? {
         Missing::CutOff => "ends early",

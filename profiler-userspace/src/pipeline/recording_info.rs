@@ -1,4 +1,4 @@
-//! What a recording knows of itself beside its samples.
+//! Facts of a recording beside its samples.
 //!
 //! In: the plan, and what happens while it is carried out. Out: facts for titles and closing sentences.
 
@@ -23,14 +23,14 @@ pub(crate) enum Stop {
     CommandEnded,
 }
 
-/// What became of looking for threads that slept when the recording began.
+/// Result of looking for threads that slept when the recording began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Before {
     /// Threads whose memory could not be read.
     pub(crate) incomplete: usize,
 }
 
-/// What the recording knows and the plan does not.
+/// Facts that the recording knows and the plan does not.
 pub(crate) struct RecordingInfo {
     pub(crate) stop: Stop,
     pub(crate) elapsed: Duration,
@@ -40,12 +40,12 @@ pub(crate) struct RecordingInfo {
     comms: HashMap<u32, String>,
     pub(crate) cpu_before: Duration,
     pub(crate) remarks: Vec<Finding>,
-    /// What the part should say that is about waits.
+    /// Remarks for the part that is about waits.
     pub(crate) of_waits: Vec<Finding>,
 }
 
 impl RecordingInfo {
-    /// What can be seen before sampling begins.
+    /// Facts that can be seen before sampling begins.
     pub(crate) fn look(plan: &Plan, cpus: usize) -> Self {
         let named = tasks::ids(&plan.target);
         Self {
@@ -66,13 +66,13 @@ impl RecordingInfo {
         }
     }
 
-    /// What turned out.
+    /// Notes why and when sampling ended.
     pub(crate) fn ended(&mut self, stop: Stop, elapsed: Duration) {
         self.stop = stop;
         self.elapsed = elapsed;
     }
 
-    /// What became of looking for threads that were asleep before the recording began.
+    /// Takes in the result of looking for threads that were asleep before the recording began.
     pub(crate) fn take_in(&mut self, asleep: Result<Before>) {
         match asleep {
             Ok(before) if before.incomplete > 0 => self.of_waits.push(Finding::note(format!(
@@ -99,12 +99,12 @@ impl RecordingInfo {
         all.flatten().cloned().collect()
     }
 
-    /// What graphs are called unless told otherwise.
+    /// Title of graphs unless told otherwise.
     pub(crate) fn title(&self, plan: &Plan, event: &Event) -> String {
         self.titled(plan, event, Some(self.elapsed))
     }
 
-    /// What graphs are called whose time is told elsewhere.
+    /// Title of graphs whose time is told elsewhere.
     pub(crate) fn timeless_title(&self, plan: &Plan, event: &Event) -> String {
         self.titled(plan, event, None)
     }

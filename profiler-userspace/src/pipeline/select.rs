@@ -1,4 +1,4 @@
-//! What of a profile is shown, between names and looks.
+//! Selection of the part of a profile that is shown, between names and looks.
 //!
 //! In: a profile as it is viewed, and what is wanted of it. Out: that, and what was left out and why, for the summary.
 //! Nothing is left out without being said.

@@ -16,7 +16,7 @@ use crate::report::findings::Finding;
 use crate::report::{debug_info, kernel_lines, names};
 use crate::runtime;
 use crate::symbolize::{
-    self, KernelNameCache, KernelNames, KernelSymbols, Naming, Objects, Sources, Stored,
+    self, KernelNameCache, KernelNames, KernelSymbols, NameCache, Naming, Objects, Sources, Stored,
     Symbolized, Unsymbolized,
 };
 use crate::text::number::counted;
@@ -29,24 +29,24 @@ pub(crate) struct Symbolizer<'a> {
     /// None if no server is asked.
     client: Option<Client<'static>>,
     progress: Rc<Progress>,
-    /// What of the fetched files there was something to say of already.
+    /// Fetched files that there was something to say of already.
     said: Cell<Fetched>,
 }
 
-/// What is known of a recording's code beside the kernel's.
+/// Code of a recording beside the kernel's.
 #[derive(Clone, Copy)]
 pub(crate) struct Code<'a> {
     pub(crate) processes: &'a Processes,
     pub(crate) objects: &'a Objects,
 }
 
-/// What one event brought, as far as its outputs want it.
+/// Profile of an event with names, as far as its outputs want it.
 pub(crate) struct SymbolizedEvent {
     pub(crate) profile: Option<Profile>,
     pub(crate) stored: Option<Stored>,
-    /// What there is to remark on the profile's names.
+    /// Remarks on the profile's names.
     pub(crate) on_profile: Vec<Finding>,
-    /// What there is to remark on those of the raw recording.
+    /// Remarks on those of the raw recording.
     pub(crate) on_stored: Vec<Finding>,
 }
 
@@ -80,18 +80,20 @@ impl<'a> Symbolizer<'a> {
         })
     }
 
-    /// Names what an event brought, as far as its outputs want names.
+    /// Names what an event brought, as far as its outputs want names. `names`: those that others ask for, too.
     pub(crate) fn event(
         &self,
         event: &Event,
         normalized: NormalizedProfile,
         code: Code<'_>,
         kernel: &KernelSymbols,
+        names: Option<&NameCache>,
     ) -> SymbolizedEvent {
         let Code { processes, objects } = code;
         let firings = normalized.total_count();
         let is_raw_recording = |output: &Output| output.format().is_none();
         let (stored, symbolized) = self.with_sources(|sources| {
+            let sources = &Sources { names, ..*sources };
             let stored = (event.outputs.iter().any(is_raw_recording))
                 .then(|| symbolize::store(&normalized, objects, processes, kernel, sources));
             let is_wanted = !event.outputs.iter().all(is_raw_recording);
@@ -161,7 +163,7 @@ impl<'a> Symbolizer<'a> {
     fn with_sources<T>(&self, work: impl FnOnce(&Sources<'_>) -> T) -> T {
         let client = self.client.as_ref();
         let fetch = client.map(|client| |id: &BuildId| client.find(id));
-        // Whoever fetches says more of it.
+        // The client says more of what it fetches.
         let naming = client.is_none().then(|| self.progress.naming());
         let show = |done, all| {
             if let Some(naming) = &naming {
@@ -172,13 +174,14 @@ impl<'a> Symbolizer<'a> {
             naming: self.naming,
             fetch: fetch.as_ref().map(|fetch| fetch as &Fetch<'_>),
             progress: Some(&show),
+            names: None,
         });
         drop(naming);
         self.progress.clear();
         done
     }
 
-    /// What to say of files that were fetched since this was asked last.
+    /// Findings on files that were fetched since this was asked last.
     fn on_fetching(&self) -> Vec<Finding> {
         let Some(client) = &self.client else {
             return Vec::new();
@@ -193,7 +196,7 @@ impl<'a> Symbolizer<'a> {
     }
 }
 
-/// What to say of names of the kernel, and of mappings that could not be read or kept.
+/// Findings on names of the kernel, and on mappings that could not be read or kept.
 fn on_code(code: Code<'_>, kernel: &KernelSymbols, distro: &Distro) -> Vec<Finding> {
     let mut remarks = Vec::new();
     if let Some(complaint) = kernel.naming.complaint() {

@@ -130,14 +130,14 @@ impl Timeline {
         Divided::Less
     }
 
-    /// What happened in each window of one of the kernel half's events.
+    /// Totals of each window of one of the kernel half's events.
     pub(crate) fn of_event(&self, event: usize) -> Vec<WindowTotals> {
         let of = |window: &Vec<WindowTotals>| window.get(event).copied();
         self.windows.iter().filter_map(of).collect()
     }
 }
 
-/// What happened in a window, by what was counted in it.
+/// Totals of a window, by what was counted in it.
 pub(crate) fn totals(window: Window, counters: &Counters, busy_ns: u64) -> WindowTotals {
     WindowTotals {
         window,

@@ -16,7 +16,7 @@ pub(crate) fn viewed(mut profile: Profile, origin: Origin, view: Option<OffCpuVi
     }
 }
 
-/// What lasts is counted when it is over.
+/// Everything that lasts is counted when it is over.
 const ENDS: &str = "what lasted stands in the window in which it ended";
 
 /// How outputs look: as asked, and else as suits the profile.

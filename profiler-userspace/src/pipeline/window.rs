@@ -1,24 +1,24 @@
 //! The line that every window of a recording passes, wherever it goes.
 //!
-//! In: normalized stacks, drained at the end of a window. Out: what each event brought in it, with the kernel's names, for a
-//! [`WindowSink`]; and at the end the closing text. Nothing of a window is kept but sums.
+//! In: normalized stacks, drained at the end of a window. Out: the profile of each event in it, with the kernel's
+//! names, for a [`WindowSink`]; and at the end the closing text. Nothing of a window is kept but sums.
 
 use crate::kernel::Kernel;
 use crate::output::length;
 use crate::pipeline::normalize::{self, EventProfile};
 use crate::pipeline::recording_info::{RecordingInfo, Stop};
-use crate::pipeline::symbolize::{Code, Symbolizer};
+use crate::pipeline::symbolize::{Code, SymbolizedEvent, Symbolizer};
 use crate::pipeline::timeline::Timeline;
 use crate::pipeline::write::wrote;
-use crate::plan::Plan;
+use crate::plan::{Event, Plan};
 use crate::process::Processes;
 use crate::profile::Window;
 use crate::profile::normalized::NormalizedProfile;
 use crate::report::cost::{self, Cost};
-use crate::report::findings::{self, Finding};
+use crate::report::findings::{self, Finding, Summary};
 use crate::report::stack_counts::StackCounts;
 use crate::report::{stacks, verbose};
-use crate::symbolize::{KernelNameCache, KernelSymbols, Objects};
+use crate::symbolize::{KernelNameCache, KernelSymbols, NameCache, Objects};
 use crate::unwind::loader::Loaded;
 use anyhow::Result;
 use profiler_common::abi::Counters;
@@ -34,13 +34,13 @@ pub(crate) trait WindowSink: Send {
     ///
     /// # Errors
     /// When it cannot be written.
-    fn window(&mut self, window: WindowProfile<'_>) -> Result<()>;
+    fn window(&mut self, window: &mut WindowProfile<'_>) -> Result<()>;
 
     /// Takes the last window, and ends.
     ///
     /// # Errors
     /// When something cannot be written.
-    fn end(self: Box<Self>, last: WindowProfile<'_>, ended: Ended<'_>) -> Result<Report>;
+    fn end(self: Box<Self>, ended: Ended<'_>) -> Result<Report>;
 }
 
 /// Events of a window, before programs' code has names.
@@ -54,18 +54,24 @@ pub(crate) struct WindowProfile<'a> {
     pub(crate) objects: Objects,
     pub(crate) processes: &'a Processes,
     pub(crate) kernel: KernelSymbols,
-    pub(crate) symbolizer: Symbolizer<'a>,
+    symbolizer: Symbolizer<'a>,
     /// Counters of all of the kernel half's events, from the recording's beginning on.
     pub(crate) counters: Vec<Counters>,
 }
 
 impl WindowProfile<'_> {
-    /// Its code beside the kernel's.
-    pub(crate) fn code(&self) -> Code<'_> {
-        Code {
+    /// An event's stacks with names, as far as its outputs want them. `names`: those that others ask for, too.
+    pub(crate) fn symbolized(
+        &self,
+        event: &Event,
+        normalized: NormalizedProfile,
+        names: Option<&NameCache>,
+    ) -> SymbolizedEvent {
+        let code = Code {
             processes: self.processes,
             objects: &self.objects,
-        }
+        };
+        (self.symbolizer).event(event, normalized, code, &self.kernel, names)
     }
 }
 
@@ -86,13 +92,10 @@ pub(crate) struct Recorded {
 
 /// Facts of a recording that has ended, over all of its windows.
 pub(crate) struct Ended<'a> {
-    pub(crate) plan: &'a Plan,
+    pub(crate) last: WindowProfile<'a>,
     pub(crate) recording_info: RecordingInfo,
-    /// Of all of the kernel half's events.
-    pub(crate) counters: Vec<Counters>,
     /// Counts of stacks, by event.
-    pub(crate) stacks: Vec<StackCounts>,
-    pub(crate) windows: u64,
+    stacks: Vec<StackCounts>,
     pub(crate) timeline: Option<Timeline>,
     /// When its end began, and how long draining took from then on.
     pub(crate) began: Instant,
@@ -100,25 +103,36 @@ pub(crate) struct Ended<'a> {
 }
 
 impl<'a> Ended<'a> {
-    /// All windows of each event, without their samples. `extent`: over what each spreads.
-    pub(crate) fn events(&self, extent: impl Fn(usize) -> String) -> Vec<EventProfile<'a>> {
-        let of_kernel = self.plan.kernel_events().zip(&self.stacks);
-        let events = self.plan.events.iter().zip(of_kernel).enumerate();
+    /// All windows of each event, without their samples and extent.
+    pub(crate) fn events(&self) -> Vec<EventProfile<'a>> {
+        let plan = self.last.plan;
+        let of_kernel = plan.kernel_events().zip(&self.stacks);
+        let events = plan.events.iter().zip(of_kernel).enumerate();
         events
             .map(|(number, (event, (kernel_events, stacks)))| EventProfile {
                 number,
                 event,
                 normalized: NormalizedProfile::default(),
                 stacks: stacks.clone(),
-                extent: extent(number),
-                counters: self.counters[kernel_events].to_vec(),
+                extent: String::new(),
+                counters: self.last.counters[kernel_events].to_vec(),
                 remarks: self.recording_info.remarks_on(number, event),
             })
             .collect()
     }
+
+    /// Summary of all windows of an event, and the text for stderr.
+    pub(crate) fn summary(&self, all: &EventProfile<'_>) -> (Summary, String) {
+        let plan = self.last.plan;
+        let title = self.recording_info.title(plan, all.event);
+        let summary = all.balance(plan, &title, &all.remarks);
+        let text = all.details(plan) + &all.shown(plan, &summary);
+        (summary, text)
+    }
 }
 
 /// Result of a recording's end.
+#[derive(Default)]
 pub(crate) struct Report {
     /// For stderr.
     pub(crate) text: String,
@@ -175,8 +189,8 @@ impl Pipeline {
         until: Duration,
     ) -> Result<()> {
         let plan = Arc::clone(&self.plan);
-        let window = self.next(&plan, drained, processes, kernel, until);
-        self.sink.window(window)
+        let mut window = self.next(&plan, drained, processes, kernel, until);
+        self.sink.window(&mut window)
     }
 
     fn next<'a>(
@@ -267,16 +281,14 @@ impl Pipeline {
         );
         let counters = last.counters.clone();
         let ended = Ended {
-            plan: &plan,
+            last,
             recording_info,
-            counters: counters.clone(),
             stacks: self.stacks,
-            windows: self.windows,
             timeline,
             began,
             drained,
         };
-        let mut report = self.sink.end(last, ended)?;
+        let mut report = self.sink.end(ended)?;
         if let Some(loaded) = loaded.filter(|_| plan.verbosity.verbose > 0) {
             report.text.insert_str(0, &verbose::tables(loaded));
         }

@@ -78,12 +78,12 @@ pub(crate) fn write_raw_recordings(
     Ok(())
 }
 
-/// What messages call a place.
+/// Name of a place in messages.
 pub(crate) fn name(sink: &Sink) -> String {
     sink.name().display().to_string()
 }
 
-/// What there is to say of files that were written.
+/// Findings on files that were written.
 pub(crate) fn wrote(names: impl IntoIterator<Item = String>) -> impl Iterator<Item = Finding> {
     let names = names.into_iter();
     names.map(|name| Finding::new("wrote", name))

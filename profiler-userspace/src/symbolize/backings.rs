@@ -10,17 +10,6 @@ use crate::object::FileOffset;
 use crate::process::{Backing, Opened, Processes, vdso};
 use std::path::{Path, PathBuf};
 
-/// The symbols at some offsets of an object that processes had mapped.
-pub(super) fn look_up(
-    object: &Object,
-    processes: &Processes,
-    sources: Sources<'_>,
-    offsets: &[FileOffset],
-) -> Answer {
-    let backing = processes.backing(object.backing);
-    answer(object, backing, open(object, processes), sources, offsets)
-}
-
 /// The symbols at some offsets of an object, as it was opened; none if it could not be.
 pub(super) fn answer(
     object: &Object,

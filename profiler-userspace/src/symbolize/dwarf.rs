@@ -98,6 +98,16 @@ pub(super) struct Asked {
     pub(super) such_as: Option<PathBuf>,
 }
 
+impl Asked {
+    /// Adds what came of other addresses of the same object.
+    pub(super) fn add(&mut self, other: Self) {
+        self.left += other.left;
+        self.again |= other.again;
+        self.missing = self.missing.max(other.missing);
+        self.such_as = self.such_as.take().or(other.such_as);
+    }
+}
+
 /// Question to DWARF: the files that have it, and limits.
 #[derive(Clone, Copy)]
 pub(super) struct Question<'a> {

@@ -41,7 +41,7 @@ pub fn without_interrupted(
 mod tests {
     use super::*;
     use crate::profile::normalized::{Label, NormalizedKey, NormalizedStack, ObjectIndex, Sums};
-    use crate::symbolize::KernelNames;
+    use crate::symbolize::{KernelNameCache, KernelNames};
     use profiler_common::abi::{Fallbacks, StackEnd, ThreadState};
 
     #[test]

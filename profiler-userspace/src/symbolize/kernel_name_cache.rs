@@ -1,7 +1,7 @@
 //! Names of the kernel's functions, kept from window to window of a recording.
 //!
-//! In: the locations of each window, and a kernel that can be asked. Out: names. Each address is asked for once in a while,
-//! because modules and BPF programs come and go.
+//! In: the locations of each window, and a kernel that can be asked. Out: names. Each address is asked for once in a
+//! while, because modules and BPF programs come and go.
 
 use super::kernel::{KernelNames, KernelNaming, KernelSymbols};
 use super::kernel_function::KernelFunction;

@@ -37,6 +37,18 @@ pub(super) struct Answer {
 pub(super) type LookUp<'a> =
     &'a (dyn Fn(ObjectIndex, &[FileOffset], Option<&Fetch<'_>>) -> Answer + Sync);
 
+/// The offsets of all locations in objects, ascending.
+pub(super) fn offsets_of(normalized: &NormalizedProfile) -> BTreeMap<ObjectIndex, Vec<FileOffset>> {
+    let mut offsets: BTreeMap<ObjectIndex, Vec<FileOffset>> = BTreeMap::new();
+    for location in normalized.locations() {
+        if let normalized::Location::At { object, offset } = *location {
+            offsets.entry(object).or_default().push(FileOffset(offset));
+        }
+    }
+    offsets.values_mut().for_each(|of| of.sort_unstable());
+    offsets
+}
+
 /// The name of the kernel's mapping, as perf and pprof have it.
 const KERNEL: &str = "[kernel.kallsyms]";
 

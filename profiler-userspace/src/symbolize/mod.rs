@@ -17,10 +17,10 @@ mod kernel;
 mod kernel_function;
 mod kernel_lines;
 mod kernel_name_cache;
-mod known_names;
 mod leaf;
 mod locations;
 mod memory_budget;
+mod name_cache;
 mod nameless;
 mod native;
 mod normalize;
@@ -44,8 +44,8 @@ pub use kernel::{AskKernel, KernelNames, KernelNaming, KernelSymbols};
 pub use kernel_function::KernelFunction;
 pub use kernel_lines::{KernelFiles, KernelLines, KernelLining};
 pub use kernel_name_cache::KernelNameCache;
-pub use known_names::{Answered, KnownNames, Question};
 pub use memory_budget::SymbolMemory;
+pub use name_cache::{Answered, NameCache, Question};
 pub use normalize::Normalizer;
 pub use objects::Objects;
 pub use skipped_debug_info::SkippedDebugInfo;
@@ -149,6 +149,8 @@ pub struct Sources<'a> {
     pub fetch: Option<&'a Fetch<'a>>,
     /// Called as naming goes on: so many objects were looked up, of so many.
     pub progress: Option<&'a dyn Fn(usize, usize)>,
+    /// Names that were found before; none where nobody will ask again.
+    pub names: Option<&'a NameCache>,
 }
 
 /// Finds symbols for everything in `normalized`, whose locations lie in `objects` of `processes`.
@@ -160,7 +162,7 @@ pub fn symbolize(
     kernel: &KernelSymbols,
     sources: &Sources<'_>,
 ) -> Symbolized {
-    let naming = sources.naming;
+    let (naming, names) = (sources.naming, sources.names);
     let memory = MemoryBudget::new(naming.memory);
     let look_up = |index, offsets: &[FileOffset], fetch: Option<&Fetch<'_>>| {
         let sources = native::Sources {
@@ -168,7 +170,7 @@ pub fn symbolize(
             fetch,
             memory: &memory,
         };
-        backings::look_up(objects.get(index), processes, sources, offsets)
+        name_cache::look_up(names, (objects, index), processes, sources, offsets)
     };
     build(
         normalized,

@@ -56,6 +56,8 @@ pub(super) struct Object {
 #[derive(Debug, Default)]
 pub struct Objects {
     all: Vec<Object>,
+    /// Of each of them.
+    keys: Vec<Key>,
     indices: HashMap<Key, ObjectIndex>,
     /// How many processes' samples were normalized, by the parts that these are of.
     sampled: HashMap<Parts, usize>,
@@ -91,13 +93,9 @@ impl Objects {
         &self.all[index.0 as usize]
     }
 
-    /// The key of each object, by its number.
-    pub(super) fn keys(&self) -> Vec<Key> {
-        let mut keys: Vec<(ObjectIndex, Key)> = (self.indices.iter())
-            .map(|(key, index)| (*index, *key))
-            .collect();
-        keys.sort_unstable_by_key(|(index, _)| *index);
-        keys.into_iter().map(|(_, key)| key).collect()
+    /// The key of the object of that number.
+    pub(super) fn key(&self, index: ObjectIndex) -> Key {
+        self.keys[index.0 as usize]
     }
 
     /// How frames call what is behind an object.
@@ -121,6 +119,7 @@ impl Objects {
             narrow: *backing == Backing::Vdso && !vdso::is_ours(&place.mapping),
         };
         let object = *self.indices.entry(key).or_insert_with(|| {
+            self.keys.push(key);
             self.all.push(Object {
                 backing: key.backing,
                 narrow: key.narrow,

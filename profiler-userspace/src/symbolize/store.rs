@@ -8,13 +8,14 @@
 use super::backings;
 use super::demangle::visible;
 use super::kernel::KernelSymbols;
-use super::locations::Answer;
+use super::locations::{Answer, offsets_of};
 use super::memory_budget::MemoryBudget;
 use super::native::{self, Named, Symbol};
+use super::objects::Object;
 use super::unsymbolized::{
     Reached, Unsymbolized, UnsymbolizedCode, UnsymbolizedId, UnsymbolizedTable,
 };
-use super::{Objects, Sources, Symbolized, at, build, parallel};
+use super::{Objects, Sources, Symbolized, at, build, name_cache, parallel};
 use crate::object::{Elf, Fetch, FileOffset, RecordedObject};
 use crate::process::{Backing, MappedFile, Opened, Processes};
 use crate::profile::normalized::{
@@ -22,7 +23,7 @@ use crate::profile::normalized::{
     NormalizedStackIndex, NormalizedWaker, ObjectIndex, WakerIndex,
 };
 use crate::profile::{FrameKind, Unit};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt as _;
 
 /// Contents of a raw recording.
@@ -56,25 +57,21 @@ pub fn store(
     stored.windows.clone_from(&normalized.windows);
     let mut unsymbolized = UnsymbolizedTable::default();
     let mut found = Vec::new();
-    let mut offsets: BTreeMap<ObjectIndex, Vec<FileOffset>> = BTreeMap::new();
-    for location in normalized.locations() {
-        if let Location::At { object, offset } = *location {
-            offsets.entry(object).or_default().push(FileOffset(offset));
-        }
-    }
+    // Names without what may be fetched later are not kept.
+    let names = sources.names.filter(|_| sources.fetch.is_none());
     let asked = native::Sources {
         naming: sources.naming,
         fetch: None,
         memory: &MemoryBudget::new(sources.naming.memory),
     };
     let mut named: HashMap<Location, (Location, UnsymbolizedId)> = HashMap::new();
-    for (object, mut offsets) in offsets {
-        offsets.sort_unstable();
+    for (object, offsets) in offsets_of(normalized) {
         let was = |offset: &FileOffset| Location::At {
             object,
             offset: offset.0,
         };
-        let kept = keep(objects, object, processes, asked, &offsets, &mut found);
+        let ask = || name_cache::look_up(names, (objects, object), processes, asked, &offsets);
+        let kept = keep(objects.get(object), processes, ask, &mut found);
         let later = |offset: &FileOffset| {
             Some(Location::At {
                 object: kept.object?,
@@ -191,15 +188,11 @@ pub fn store(
 /// Decides on an object: it is kept to be looked for later, or asked for names now, or both where
 /// it would not be found, but its debug file may be.
 fn keep(
-    objects: &Objects,
-    index: ObjectIndex,
+    object: &Object,
     processes: &Processes,
-    sources: native::Sources<'_>,
-    offsets: &[FileOffset],
+    ask: impl FnOnce() -> Answer,
     found: &mut Vec<RecordedObject>,
 ) -> Kept {
-    let object = objects.get(index);
-    let ask = || Some(backings::look_up(object, processes, sources, offsets));
     let recorded = match processes.backing(object.backing) {
         Backing::File(file) => match backings::open(object, processes) {
             Some((opened, path)) => {
@@ -212,11 +205,11 @@ fn keep(
     let Some(recorded) = recorded else {
         return Kept {
             object: None,
-            answer: ask(),
+            answer: Some(ask()),
         };
     };
     let answer = match (&recorded.proof, recorded.find()) {
-        (Some(_), None) => ask(),
+        (Some(_), None) => Some(ask()),
         _ => None,
     };
     found.push(recorded);

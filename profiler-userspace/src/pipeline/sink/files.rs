@@ -1,4 +1,4 @@
-//! Sink of a recording whose outputs are written at its end: all of it is one window, and each event has outputs of its own.
+//! Sink of a recording whose outputs are written at its end: it is one window, and each event has outputs of its own.
 //!
 //! In: the one window. Out: files, and what there is to say of each event.
 
@@ -9,7 +9,7 @@ use crate::pipeline::facts;
 use crate::pipeline::normalize::{self, EventProfile};
 use crate::pipeline::recording_info::{RecordingInfo, Stop};
 use crate::pipeline::select::select;
-use crate::pipeline::symbolize::{Code, SymbolizedEvent, Symbolizer};
+use crate::pipeline::symbolize::SymbolizedEvent;
 use crate::pipeline::view::{style, viewed};
 use crate::pipeline::window::{Ended, Report, WindowProfile, WindowSink};
 use crate::pipeline::write::{self, write, write_raw_recordings};
@@ -19,7 +19,7 @@ use crate::profile::Profile;
 use crate::report::findings::{self, Finding};
 use crate::report::nothing::Nothing;
 use crate::report::{interference, names, verbose};
-use crate::symbolize::{self, KernelSymbols};
+use crate::symbolize::{self, NameCache};
 use crate::targets::tasks;
 use anyhow::{Context as _, Result};
 use std::time::Duration;
@@ -32,42 +32,36 @@ impl WindowSink for Files {
         None
     }
 
-    fn window(&mut self, _: WindowProfile<'_>) -> Result<()> {
+    fn window(&mut self, _: &mut WindowProfile<'_>) -> Result<()> {
         anyhow::bail!("the whole recording is one window")
     }
 
-    fn end(self: Box<Self>, mut last: WindowProfile<'_>, ended: Ended<'_>) -> Result<Report> {
-        let plan = ended.plan;
-        let mut events = std::mem::take(&mut last.events);
+    fn end(self: Box<Self>, mut ended: Ended<'_>) -> Result<Report> {
+        let plan = ended.last.plan;
+        let mut events = std::mem::take(&mut ended.last.events);
         if let Some(timeline) = &ended.timeline {
             normalize::divide(plan, &mut events, timeline);
         }
         let mut finishing = Finishing {
             plan,
-            symbolizer: &last.symbolizer,
-            code: last.code(),
-            kernel: &last.kernel,
+            names: (plan.events.len() > 1).then(NameCache::default),
             ended: &ended,
-            text: String::new(),
-            files: Vec::new(),
+            report: Report::default(),
             page: Vec::new(),
             shared: Shared::default(),
         };
         let mut sinks = self.0.as_slice();
-        let mut wrote = false;
         for profile in events {
             let (own, others) = sinks.split_at(profile.event.outputs.len());
             sinks = others;
-            wrote |= finishing.finish(profile, own)?;
+            finishing.finish(profile, own)?;
         }
         finishing.write_page(&self.0)?;
-        let mut files = finishing.files;
-        files.extend(finishing.shared.write()?);
-        Ok(Report {
-            text: finishing.text,
-            wrote,
-            files,
-        })
+        let Finishing {
+            mut report, shared, ..
+        } = finishing;
+        report.files.extend(shared.write()?);
+        Ok(report)
     }
 }
 
@@ -77,29 +71,27 @@ const HOTTEST: usize = 10;
 /// All that finishing needs, and what there is to say so far.
 struct Finishing<'a> {
     plan: &'a Plan,
-    symbolizer: &'a Symbolizer<'a>,
-    code: Code<'a>,
-    kernel: &'a KernelSymbols,
+    /// None where one event alone asks.
+    names: Option<NameCache>,
     ended: &'a Ended<'a>,
-    text: String,
-    /// Files that were written.
-    files: Vec<String>,
-    /// What goes on the page that several events share.
+    report: Report,
+    /// Sections of the page that several events share.
     page: Vec<(Section, Style)>,
     /// Those that are to be written at the end.
     shared: Shared<'a>,
 }
 
 impl<'a> Finishing<'a> {
-    /// Names and writes what one event brought. Says whether there was anything.
-    fn finish(&mut self, mut profile: EventProfile<'a>, sinks: &'a [Sink]) -> Result<bool> {
+    /// Names and writes what one event brought.
+    fn finish(&mut self, mut profile: EventProfile<'a>, sinks: &'a [Sink]) -> Result<()> {
         let (recording_info, began) = (&self.ended.recording_info, self.ended.began);
         let begun = began.elapsed();
         let (plan, verbosity, event) = (self.plan, self.plan.verbosity, profile.event);
         let remarks = self.remarks(&profile);
         let normalized = std::mem::take(&mut profile.normalized);
         let cut_short = (verbosity.verbose > 0).then(|| {
-            let Code { processes, objects } = self.code;
+            let last = &self.ended.last;
+            let (objects, processes) = (&last.objects, last.processes);
             symbolize::cut_short(&normalized, objects, processes, verbosity.verbose > 1)
         });
         let SymbolizedEvent {
@@ -108,8 +100,9 @@ impl<'a> Finishing<'a> {
             on_profile,
             on_stored,
         } = self
-            .symbolizer
-            .event(event, normalized, self.code, self.kernel);
+            .ended
+            .last
+            .symbolized(event, normalized, self.names.as_ref());
         let named = began.elapsed();
         let default_title = recording_info.title(plan, event);
         let title = match &plan.title {
@@ -129,12 +122,14 @@ impl<'a> Finishing<'a> {
             Some(_) => &on_profile,
             None => &on_stored,
         });
-        self.text.push_str(&profile.details(plan));
-        self.text.extend(cut_short.as_ref().map(verbose::cut_short));
+        self.report.text.push_str(&profile.details(plan));
+        self.report
+            .text
+            .extend(cut_short.as_ref().map(verbose::cut_short));
         if profile.stacks.samples == 0 {
             let remarks = [remarks, on_profile].concat();
-            self.text.push_str(&self.nothing(&profile, &remarks));
-            return Ok(false);
+            self.report.text.push_str(&self.nothing(&profile, &remarks));
+            return Ok(());
         }
         let origin = facts::origin(event, recording_info.elapsed);
         let off_cpu = event.probe.off_cpu_view(plan.capture.kernel_stacks);
@@ -156,7 +151,7 @@ impl<'a> Finishing<'a> {
                 shown
             }),
             Err(error) => {
-                // What was recorded is not lost by a pattern that is wrong.
+                // A wrong pattern does not lose what was recorded.
                 write_raw_recordings(&own, raw_recording)?;
                 return Err(error);
             }
@@ -180,19 +175,21 @@ impl<'a> Finishing<'a> {
             let shown = shown.as_ref().context("there is a profile")?;
             self.shared.add(place, &event.name(), shown, &style)?;
         }
-        self.files
+        self.report
+            .files
             .extend(write(&own, shown, &style, raw_recording)?);
         if verbosity.verbose > 0 {
-            self.text.push_str(&format!(
+            self.report.text.push_str(&format!(
                 "time: drained in {:.1} ms, named in {:.1} ms, written in {:.1} ms\n",
                 milliseconds(self.ended.drained),
                 milliseconds(named - begun),
                 milliseconds(began.elapsed() - named),
             ));
         }
-        self.text.push_str(&profile.shown(plan, &summary));
-        self.text.extend(hottest);
-        Ok(true)
+        self.report.text.push_str(&profile.shown(plan, &summary));
+        self.report.text.extend(hottest);
+        self.report.wrote = true;
+        Ok(())
     }
 
     /// Writes the page that several events share, if one is asked for.
@@ -205,19 +202,15 @@ impl<'a> Finishing<'a> {
         };
         let sections = std::mem::take(&mut self.page);
         if sink.deliver(|out| output::write_page(&sections, out))? == Delivery::Complete {
-            self.files.push(write::name(sink));
+            self.report.files.push(write::name(sink));
         }
         Ok(())
     }
 
-    /// What there is to remark on an event beside names.
+    /// Remarks on an event beside names.
     fn remarks(&self, profile: &EventProfile<'_>) -> Vec<Finding> {
         let (number, event) = (profile.number, profile.event);
-        let Ended {
-            recording_info,
-            counters,
-            ..
-        } = self.ended;
+        let (recording_info, counters) = (&self.ended.recording_info, &self.ended.last.counters);
         let all = [
             profile.remarks.clone(),
             recording_info.remarks_on(number, event),

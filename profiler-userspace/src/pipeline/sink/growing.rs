@@ -1,7 +1,7 @@
 //! Sink of a recording whose windows are written as soon as they are over.
 //!
-//! In: windows. Out: a raw recording for each event, which grows, and is whole after each of them. Nothing of a window is kept
-//! in memory but which stacks its file has.
+//! In: windows. Out: a raw recording for each event, which grows, and is whole after each of them. Nothing of a window
+//! is kept in memory but names, and which stacks its file has.
 
 use crate::output::sink::{Growing, Sink};
 use crate::pipeline::facts;
@@ -12,6 +12,7 @@ use crate::pipeline::window::{Ended, Report, WindowProfile, WindowSink};
 use crate::pipeline::write;
 use crate::plan::Plan;
 use crate::raw_recording::Writer;
+use crate::symbolize::NameCache;
 use crate::text::number::{counted, grouped};
 use anyhow::{Context as _, Result};
 use std::time::Duration;
@@ -21,6 +22,7 @@ pub(crate) struct GrowingFiles {
     length: Duration,
     host: String,
     files: Vec<GrowingFile>,
+    names: NameCache,
     /// How long all CPUs had been busy when the last window ended.
     busy_ns: u64,
 }
@@ -53,6 +55,7 @@ impl GrowingFiles {
             length,
             host: recording_info.host.clone(),
             files: files.collect(),
+            names: NameCache::default(),
             busy_ns: timeline::busy_ns(),
         }
     }
@@ -63,40 +66,30 @@ impl WindowSink for GrowingFiles {
         Some(self.length)
     }
 
-    fn window(&mut self, mut window: WindowProfile<'_>) -> Result<()> {
+    fn window(&mut self, window: &mut WindowProfile<'_>) -> Result<()> {
         let busy_ns = timeline::busy_ns();
         let busy = busy_ns.saturating_sub(std::mem::replace(&mut self.busy_ns, busy_ns));
+        self.names.begin_window();
         for profile in std::mem::take(&mut window.events) {
             let file = &mut self.files[profile.number];
-            file.window(profile, &window, &self.host, busy)?;
+            file.window(profile, window, (&self.host, &self.names), busy)?;
         }
         Ok(())
     }
 
-    fn end(mut self: Box<Self>, last: WindowProfile<'_>, ended: Ended<'_>) -> Result<Report> {
-        self.window(last)?;
-        let (plan, recording_info) = (ended.plan, &ended.recording_info);
-        let windows = counted(ended.windows, "window");
-        let bytes =
-            |number: usize| (self.files[number].begun.as_ref()).map_or(0, |(file, _)| file.bytes());
-        let extent = |number| format!("{windows}, {} bytes", grouped(bytes(number)));
-        let mut report = Report {
-            text: String::new(),
-            wrote: false,
-            files: (self.files.iter())
-                .map(|file| write::name(&file.sink))
-                .collect(),
-        };
-        let events = ended.events(extent);
-        for (mut all, file) in events.into_iter().zip(self.files) {
+    fn end(mut self: Box<Self>, mut ended: Ended<'_>) -> Result<Report> {
+        self.window(&mut ended.last)?;
+        let windows = counted(ended.last.number, "window");
+        let mut report = Report::default();
+        for (mut all, grown) in ended.events().into_iter().zip(self.files) {
+            let (mut file, writer) = grown.begun.context("a window was written")?;
+            all.extent = format!("{windows}, {} bytes", grouped(file.bytes()));
             all.count_drained();
-            let title = recording_info.title(plan, all.event);
-            let summary = all.balance(plan, &title, &all.remarks);
-            let (mut file, writer) = file.begun.context("a window was written")?;
+            let (summary, text) = ended.summary(&all);
             file.add(|out| writer.end(summary.lines(), out))?;
             report.wrote |= all.stacks.firings > 0;
-            report.text.push_str(&all.details(plan));
-            report.text.push_str(&all.shown(plan, &summary));
+            report.text.push_str(&text);
+            report.files.push(write::name(&grown.sink));
         }
         Ok(report)
     }
@@ -108,15 +101,14 @@ impl GrowingFile {
         &mut self,
         mut profile: EventProfile<'_>,
         window: &WindowProfile<'_>,
-        host: &str,
+        (host, names): (&str, &NameCache),
         busy_ns: u64,
     ) -> Result<()> {
         profile.count_drained();
         let (plan, event) = (window.plan, profile.event);
         let normalized = std::mem::take(&mut profile.normalized);
         let totals = timeline::totals(normalized.window, profile.counted(), busy_ns);
-        let symbolized =
-            (window.symbolizer).event(event, normalized, window.code(), &window.kernel);
+        let symbolized = window.symbolized(event, normalized, Some(names));
         let closing = profile.balance(plan, &self.title, &symbolized.on_stored);
         let stored = symbolized.stored.context("there is no raw recording")?;
         let told = (host, &*self.title);

@@ -1,7 +1,7 @@
 //! Sink of a recording that is watched: what each second brought goes to the terminal.
 //!
-//! In: windows. Out: windows for the thread that shows them, questions for the one that finds names; and at the end what there
-//! is to say. Never waits for either: all that may take long is done by these two.
+//! In: windows. Out: windows for the thread that shows them, questions for the one that finds names; and at the end a
+//! summary. Never waits for either: all that may take long is done by these two.
 
 mod naming;
 mod viewing;
@@ -14,12 +14,12 @@ use crate::pipeline::window::{Ended, Report, WindowProfile, WindowSink};
 use crate::plan::Plan;
 use crate::profile::normalized::NormalizedProfile;
 use crate::report::cost::Cost;
+use crate::symbolize::{KernelSymbols, NameCache, Objects};
 use crate::text::number::counted;
-use crate::symbolize::{KernelSymbols, KnownNames, Objects};
 use anyhow::Result;
 use naming::Naming;
 use profiler_common::abi::{Class, Counter};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use viewing::Teller;
 
@@ -35,26 +35,18 @@ pub(crate) struct LiveWindow {
     kernel: KernelSymbols,
 }
 
-/// Names, for those who ask and those who answer.
-pub(crate) type Names = Arc<Mutex<KnownNames>>;
-
-/// Poisoning is ignored: what a panic of another thread left stays valid.
-fn lock(names: &Names) -> MutexGuard<'_, KnownNames> {
-    names.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// The live view.
 pub(crate) struct Screen {
     teller: Teller,
     naming: Naming,
-    names: Names,
+    names: Arc<NameCache>,
     /// The CPU time of this process and the kernel half by the end of the last window, and when that was.
     cost: (Duration, Instant),
 }
 
 impl Screen {
-    /// Takes the terminal, and starts what is needed to show the windows of a plan. `request` is called with what the reader
-    /// wants.
+    /// Takes the terminal, and starts what is needed to show the windows of a plan. `request` is called with what the
+    /// reader wants.
     ///
     /// # Errors
     /// When there is no terminal, or no thread can be started.
@@ -63,7 +55,7 @@ impl Screen {
         recording_info: &RecordingInfo,
         request: impl Fn(ViewRequest) + Send + Sync + 'static,
     ) -> Result<(Self, Viewing)> {
-        let names = Names::default();
+        let names = Arc::<NameCache>::default();
         let viewing = Viewing::start(plan, recording_info, Arc::clone(&names), request)?;
         let teller = viewing.teller();
         let named = viewing.teller();
@@ -96,7 +88,7 @@ impl Screen {
             counts: counts.collect(),
             // Before the second window, it is of the start, too.
             cost: if before.is_zero() { 0.0 } else { share },
-            naming: lock(&self.names).open(),
+            naming: self.names.open(),
             remark: None,
         }
     }
@@ -107,44 +99,36 @@ impl WindowSink for Screen {
         Some(LENGTH)
     }
 
-    fn window(&mut self, window: WindowProfile<'_>) -> Result<()> {
-        let code = window.code();
-        let mut names = lock(&self.names);
-        names.begin_window();
+    fn window(&mut self, window: &mut WindowProfile<'_>) -> Result<()> {
+        self.names.begin_window();
         let events = window.events.iter();
-        let questions = events
-            .flat_map(|profile| names.ask(&profile.normalized, code.objects, code.processes))
-            .collect();
-        drop(names);
+        let questions = events.flat_map(|profile| {
+            (self.names).ask(&profile.normalized, &window.objects, window.processes)
+        });
         self.naming.ask(questions);
-        let status = self.status(&window);
-        let events = window.events.into_iter().map(|profile| profile.normalized);
+        let status = self.status(window);
+        let events = window.events.drain(..).map(|profile| profile.normalized);
         let window = LiveWindow {
             number: window.number,
             events: events.collect(),
-            objects: window.objects,
-            kernel: window.kernel,
+            objects: std::mem::take(&mut window.objects),
+            kernel: std::mem::take(&mut window.kernel),
         };
         self.teller.show(window, status);
         Ok(())
     }
 
     /// The last window is counted alone: the terminal is as it was.
-    fn end(self: Box<Self>, _: WindowProfile<'_>, ended: Ended<'_>) -> Result<Report> {
-        let plan = ended.plan;
-        let seen = format!("seen in {}", counted(ended.windows, "window"));
-        let mut text = String::new();
-        for all in ended.events(|_| seen.clone()) {
-            text.push_str(&all.details(plan));
-            let title = ended.recording_info.title(plan, all.event);
-            let summary = all.balance(plan, &title, &all.remarks);
-            text.push_str(&all.shown(plan, &summary));
-        }
-        // The live view writes no files.
-        Ok(Report {
-            text,
+    fn end(self: Box<Self>, ended: Ended<'_>) -> Result<Report> {
+        let mut report = Report {
+            // The live view writes no files.
             wrote: true,
-            files: Vec::new(),
-        })
+            ..Report::default()
+        };
+        for mut all in ended.events() {
+            all.extent = format!("seen in {}", counted(ended.last.number, "window"));
+            report.text.push_str(&ended.summary(&all).1);
+        }
+        Ok(report)
     }
 }

@@ -37,6 +37,7 @@ fn usual() -> Sources<'static> {
         naming: &USUAL,
         fetch: None,
         progress: None,
+        names: None,
     }
 }
 
@@ -86,10 +87,14 @@ fn normalized(processes: &mut Processes, raw: &RawProfile) -> (NormalizedProfile
 }
 
 fn named_by(processes: &mut Processes, raw: &RawProfile) -> Vec<String> {
+    named_from(&usual(), processes, raw)
+}
+
+fn named_from(sources: &Sources<'_>, processes: &mut Processes, raw: &RawProfile) -> Vec<String> {
     let (normalized, objects) = normalized(processes, raw);
     let kernel = KernelNameCache::default().symbols(&normalized, &mut KernelNames::listed());
     let unit = Unit::Samples;
-    let symbolized = symbolize(normalized, &objects, unit, processes, &kernel, &usual());
+    let symbolized = symbolize(normalized, &objects, unit, processes, &kernel, sources);
     let view = View::new(&symbolized.profile);
     let stack = view.samples()[0].stack.iter();
     stack.map(|id| view.frame(*id).name.clone()).collect()

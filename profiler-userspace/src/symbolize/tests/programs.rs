@@ -1,7 +1,7 @@
 //! Programs that tell where their functions are.
 
 use super::program::{Running, Workshop};
-use super::{TWO_FUNCTIONS, names};
+use super::{NameCache, Sources, TWO_FUNCTIONS, named_from, names, raw, usual};
 use crate::process::Processes;
 
 #[test]
@@ -20,6 +20,34 @@ fn functions_have_names_after_their_program_exits() {
         names(&mut processes, running.process_key(), &stack),
         ["inner", "outer"]
     );
+}
+
+#[test]
+fn names_that_are_kept_outlive_their_file() {
+    let shop = Workshop::new();
+    let Some(program) = shop.compile("gcc", "two", TWO_FUNCTIONS, &["-O1"]) else {
+        return;
+    };
+    let mut running = Running::start(&program);
+    let found = running.addresses();
+    let mut processes = Processes::new();
+    processes.see(running.process_key());
+    let kept = NameCache::default();
+    let sources = Sources {
+        names: Some(&kept),
+        ..usual()
+    };
+    let process_key = running.process_key();
+    let mut name = |address| {
+        let named = named_from(&sources, &mut processes, &raw(process_key, &[address]));
+        named.into_iter().next_back().unwrap()
+    };
+    assert_eq!(name(found[0]), "inner");
+    running.end();
+    std::fs::remove_file(&program).unwrap();
+    assert_eq!(name(found[0]), "inner");
+    let new = name(found[1]);
+    assert!(new.starts_with("[two+"), "{new}");
 }
 
 #[test]

@@ -2,14 +2,14 @@
 //!
 //! In: questions. Out: names that are known, and a word to whoever shows them.
 
-use super::{Names, lock};
 use crate::debuginfod::{Client, Limits};
 use crate::live::NAMING_THREAD;
 use crate::object::{BuildId, Fetch};
 use crate::plan::Plan;
-use crate::symbolize::{Answered, Question};
+use crate::symbolize::{NameCache, Question};
 use anyhow::{Context as _, Result};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -25,21 +25,27 @@ impl Naming {
     /// Starts it. `named` is called when names have come.
     pub(super) fn start(
         plan: &Plan,
-        names: Names,
+        names: Arc<NameCache>,
         named: impl Fn() + Send + 'static,
     ) -> Result<Self> {
-        let (questions, asked) = channel();
+        let (questions, asked) = channel::<Question>();
         let (naming, servers) = (plan.naming.clone(), plan.servers.clone());
         let work = move || {
             let client = Client::new(servers.addresses(), Limits::from_environment(), |_| {});
             let fetch = client.as_ref().map(|client| |id: &BuildId| client.find(id));
             let fetch = fetch.as_ref().map(|fetch| fetch as &Fetch<'_>);
-            answer(
-                &asked,
-                &names,
-                |question| question.answer(&naming, fetch),
-                &named,
-            );
+            while let Ok(first) = asked.recv() {
+                let mut next = Some(first);
+                let began = Instant::now();
+                // Those that have come meanwhile are answered before anybody hears of it, unless that takes long.
+                while let Some(question) = next.take() {
+                    names.learn(question.answer(&naming, fetch));
+                    if began.elapsed() < PATIENCE {
+                        next = asked.try_recv().ok();
+                    }
+                }
+                named();
+            }
         };
         thread::Builder::new()
             .name(NAMING_THREAD.to_owned())
@@ -49,32 +55,10 @@ impl Naming {
     }
 
     /// Asks.
-    pub(super) fn ask(&self, questions: Vec<Question>) {
+    pub(super) fn ask(&self, questions: impl Iterator<Item = Question>) {
         for question in questions {
             // It ends with the process.
             let _ended = self.questions.send(question);
         }
-    }
-}
-
-/// Answers one question after the other. Those that have come meanwhile are answered before anybody hears of it, unless that
-/// takes long.
-fn answer(
-    asked: &Receiver<Question>,
-    names: &Names,
-    answer: impl Fn(Question) -> Answered,
-    named: &impl Fn(),
-) {
-    while let Ok(first) = asked.recv() {
-        let mut next = Some(first);
-        let began = Instant::now();
-        while let Some(question) = next.take() {
-            let answered = answer(question);
-            lock(names).learn(answered);
-            if began.elapsed() < PATIENCE {
-                next = asked.try_recv().ok();
-            }
-        }
-        named();
     }
 }

@@ -3,20 +3,22 @@
 //! In: windows, names that come late, keys. Out: the screen, and files where what is seen is saved. A window is shown at once,
 //! and again when its names have come. The screen is drawn when something came, and not otherwise.
 
-use super::{LiveWindow, Names, lock};
+use super::LiveWindow;
 use crate::live::{self, Action, Channel, Event, Input, Look, Status, Terminal, Top, Update};
 use crate::output::{self, sink::Sink};
+use crate::pipeline::facts;
 use crate::pipeline::recording_info::RecordingInfo;
 use crate::pipeline::view::{style, viewed};
-use crate::plan::Plan;
+use crate::plan::{self, Plan};
 use crate::profile::{Activity, Origin, Profile};
 use crate::raw_recording;
+use crate::symbolize::NameCache;
 use anyhow::{Context as _, Result, bail};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// So many windows may wait for names. Older ones are kept with what they have.
 const MOST_WAITING: usize = 20;
@@ -74,7 +76,7 @@ impl Viewing {
     pub(super) fn start(
         plan: &Plan,
         recording_info: &RecordingInfo,
-        names: Names,
+        names: Arc<NameCache>,
         request: impl Fn(ViewRequest) + Send + Sync + 'static,
     ) -> Result<Self> {
         let terminal = Terminal::take().context(
@@ -171,6 +173,14 @@ impl<F: Fn(ViewRequest)> Drop for AtEnd<F> {
     }
 }
 
+/// Origin of an event's samples, whose time is told elsewhere.
+fn timeless(event: &plan::Event) -> Origin {
+    Origin {
+        started: None,
+        ..facts::origin(event, Duration::ZERO)
+    }
+}
+
 /// A window whose names are not all known.
 struct Waiting {
     window: LiveWindow,
@@ -183,7 +193,7 @@ struct View {
     plan: Plan,
     terminal: Terminal,
     top: Top,
-    names: Names,
+    names: Arc<NameCache>,
     /// Windows whose names are not all known, the oldest first.
     waiting: Vec<Waiting>,
     began: Instant,
@@ -257,7 +267,7 @@ impl View {
             return Ok(());
         }
         self.is_stale = false;
-        self.top.note_naming(lock(&self.names).open());
+        self.top.note_naming(self.names.open());
         let top = &self.top;
         let shown = self.terminal.show(|buffer| live::draw(top, buffer));
         shown.context("the terminal has gone")
@@ -288,9 +298,9 @@ impl View {
             let LiveWindow {
                 events, objects, ..
             } = &waiting.window;
-            let names = lock(&self.names);
-            let is_complete = events.iter().all(|event| names.is_complete(event, objects));
-            drop(names);
+            let is_complete = events
+                .iter()
+                .all(|event| self.names.is_complete(event, objects));
             match is_complete {
                 true => self.show(&waiting.window, true),
                 false => self.waiting.push(waiting),
@@ -302,20 +312,15 @@ impl View {
     fn show(&mut self, window: &LiveWindow, is_final: bool) {
         let mut profiles = Vec::with_capacity(window.events.len());
         for (event, normalized) in self.plan.events.iter().zip(&window.events) {
-            let profile = lock(&self.names).symbolize(
+            let profile = self.names.symbolize(
                 normalized.clone(),
                 &window.objects,
                 event.unit(),
                 &window.kernel,
                 &self.plan.naming,
             );
-            let origin = Origin {
-                started: None,
-                period_ns: event.period_ns(),
-                activity: event.probe.view().activity,
-            };
             let off_cpu = event.probe.off_cpu_view(self.plan.capture.kernel_stacks);
-            profiles.push(viewed(profile, origin, off_cpu));
+            profiles.push(viewed(profile, timeless(event), off_cpu));
         }
         let profiles = profiles.into_iter().map(|profile| self.selected(profile));
         let profiles = profiles.collect();
@@ -354,11 +359,7 @@ impl View {
         let format = output::Format::from_path(path)?;
         let mut profile = self.top.profile();
         let event = &self.plan.events[self.top.channel()];
-        profile.origin = Origin {
-            started: None,
-            period_ns: event.period_ns(),
-            activity: event.probe.view().activity,
-        };
+        profile.origin = timeless(event);
         if profile.samples().is_empty() {
             bail!("there is nothing to save yet");
         }

@@ -1,12 +1,13 @@
-//! Names that are kept from window to window of a recording that is watched, and that may come late.
+//! Names of programs' code, kept for all who ask: the windows and the events of a recording.
 //!
-//! In: the locations of each window. Out: questions, which another thread answers while sampling goes on, each about one
-//! object; and profiles, with the names that are known by then. A location is asked for once.
+//! In: locations in objects. Out: names. Sinks that may wait have new ones looked up; the live view asks questions,
+//! each about one object, which another thread answers while sampling goes on, and shows the names that are known by
+//! then. A location is looked up once.
 //! Never: opens what another file has replaced by the time that it is named; files are opened when they are asked for.
 
 use super::backings::{self, open};
 use super::kernel::KernelSymbols;
-use super::locations::Answer;
+use super::locations::{Answer, offsets_of};
 use super::memory_budget::MemoryBudget;
 use super::native::{self, Function, Named, Symbol};
 use super::objects::{Key, Object, Objects, module};
@@ -18,6 +19,7 @@ use crate::profile::normalized::{Location, NormalizedProfile, ObjectIndex};
 use crate::profile::{Profile, Unit};
 use foldhash::HashMap;
 use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// With more places than this, those in objects that have not been seen for a while are forgotten.
 const MANY_PLACES: usize = 1 << 17;
@@ -28,10 +30,13 @@ const MOST_PLACES: usize = 1 << 19;
 /// Objects that were not seen in so many windows have not been seen for a while.
 const A_WHILE: u64 = 60;
 
-/// The names of a recording that is watched.
+/// The names of a recording.
 #[derive(Debug, Default)]
-pub struct KnownNames {
-    objects: HashMap<Key, KnownObject>,
+pub struct NameCache(Mutex<Names>);
+
+#[derive(Debug, Default)]
+struct Names {
+    objects: HashMap<Key, CachedObject>,
     /// How many places there are in all of them.
     places: usize,
     /// How many windows there were.
@@ -41,7 +46,7 @@ pub struct KnownNames {
 }
 
 #[derive(Debug)]
-struct KnownObject {
+struct CachedObject {
     module: String,
     path: PathBuf,
     functions: Vec<Function>,
@@ -95,54 +100,51 @@ impl Question {
     }
 }
 
-impl KnownNames {
-    /// Of how many objects names are still being looked for.
-    pub fn open(&self) -> usize {
-        self.open
+impl NameCache {
+    /// Poisoning is ignored: what a panic of another thread left stays valid.
+    fn lock(&self) -> MutexGuard<'_, Names> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins the next window, and forgets what may be forgotten.
-    pub fn begin_window(&mut self) {
-        self.windows += 1;
-        self.forget();
+    /// Of how many objects names are still being looked for.
+    pub fn open(&self) -> usize {
+        self.lock().open
+    }
+
+    /// Begins the next window, and forgets what has not been seen for a while, where there is much.
+    pub fn begin_window(&self) {
+        let mut names = self.lock();
+        names.windows += 1;
+        if names.places > MANY_PLACES {
+            let least = names.windows.saturating_sub(A_WHILE);
+            names.objects.retain(|_, object| object.seen >= least);
+            names.places = (names.objects.values())
+                .map(|known| known.places.len())
+                .sum();
+        }
+        if names.places > MOST_PLACES {
+            names.objects.clear();
+            names.places = 0;
+        }
     }
 
     /// Questions that have to be asked for an event of the window.
     pub fn ask(
-        &mut self,
+        &self,
         normalized: &NormalizedProfile,
         objects: &Objects,
         processes: &Processes,
     ) -> Vec<Question> {
-        let mut wanted: HashMap<ObjectIndex, Vec<FileOffset>> = HashMap::default();
-        for location in normalized.locations() {
-            if let Location::At { object, offset } = *location {
-                wanted.entry(object).or_default().push(FileOffset(offset));
-            }
-        }
-        let keys = objects.keys();
+        let mut names = self.lock();
         let mut questions = Vec::new();
-        for (index, mut offsets) in wanted {
-            let (key, object) = (keys[index.0 as usize], objects.get(index));
+        for (index, offsets) in offsets_of(normalized) {
+            let (key, object) = (objects.key(index), objects.get(index));
             let backing = processes.backing(object.backing);
-            let known = self.objects.entry(key).or_insert_with(|| KnownObject {
-                module: module(backing),
-                path: backings::path(backing),
-                functions: Vec::new(),
-                places: HashMap::default(),
-                whole: Named::default(),
-                code: None,
-                seen: 0,
-            });
-            known.seen = self.windows;
-            offsets.retain(|offset| !known.places.contains_key(offset));
+            let offsets = names.meet(key, backing, &offsets);
             if offsets.is_empty() {
                 continue;
             }
-            offsets.sort_unstable();
-            (known.places).extend(offsets.iter().map(|offset| (*offset, None)));
-            self.places += offsets.len();
-            self.open += 1;
+            names.open += 1;
             questions.push(Question {
                 key,
                 object: object.clone(),
@@ -156,22 +158,99 @@ impl KnownNames {
         questions
     }
 
-    /// Forgets what has not been seen for a while, where there is much.
-    fn forget(&mut self) {
-        if self.places > MANY_PLACES {
-            let least = self.windows.saturating_sub(A_WHILE);
-            self.objects.retain(|_, object| object.seen >= least);
-            self.places = self.objects.values().map(|known| known.places.len()).sum();
-        }
-        if self.places > MOST_PLACES {
-            self.objects.clear();
-            self.places = 0;
-        }
+    /// Takes in an answer.
+    pub fn learn(&self, answered: Answered) {
+        let mut names = self.lock();
+        names.open = names.open.saturating_sub(1);
+        names.learn(answered);
     }
 
-    /// Takes in an answer.
-    pub fn learn(&mut self, answered: Answered) {
-        self.open = self.open.saturating_sub(1);
+    /// Whether there are all names for what a window brought that there will be.
+    pub fn is_complete(&self, normalized: &NormalizedProfile, objects: &Objects) -> bool {
+        let names = self.lock();
+        let is_open = |location: &Location| match *location {
+            Location::At { object, offset } => (names.objects.get(&objects.key(object)))
+                .and_then(|known| known.places.get(&FileOffset(offset)))
+                .is_some_and(Option::is_none),
+            _ => false,
+        };
+        names.open == 0 || !normalized.locations().iter().any(is_open)
+    }
+
+    /// The profile of a window, with the names that are known.
+    pub fn symbolize(
+        &self,
+        normalized: NormalizedProfile,
+        objects: &Objects,
+        unit: Unit,
+        kernel: &KernelSymbols,
+        naming: &Naming,
+    ) -> Profile {
+        let look_up = |index: ObjectIndex, offsets: &[FileOffset], _: Option<&Fetch<'_>>| {
+            self.lock().answer(objects.key(index), offsets)
+        };
+        let sources = Sources {
+            naming,
+            fetch: None,
+            progress: None,
+            names: None,
+        };
+        // Lookups of known names are not worth a thread.
+        build(normalized, unit, kernel, &sources, 1, &look_up).profile
+    }
+}
+
+/// The symbols at some ascending offsets of an object; those that the cache has are not looked up again.
+pub(super) fn look_up(
+    names: Option<&NameCache>,
+    (objects, index): (&Objects, ObjectIndex),
+    processes: &Processes,
+    sources: native::Sources<'_>,
+    offsets: &[FileOffset],
+) -> Answer {
+    let (key, object) = (objects.key(index), objects.get(index));
+    let backing = processes.backing(object.backing);
+    let ask = |offsets: &[FileOffset]| {
+        backings::answer(object, backing, open(object, processes), sources, offsets)
+    };
+    let Some(names) = names else {
+        return ask(offsets);
+    };
+    let new = names.lock().meet(key, backing, offsets);
+    if !new.is_empty() {
+        let answer = ask(&new);
+        names.lock().learn(Answered {
+            key,
+            offsets: new,
+            answer,
+        });
+    }
+    names.lock().answer(key, offsets)
+}
+
+impl Names {
+    /// Notes that an object was seen. Returns those of the offsets that were not, which are to be looked up.
+    fn meet(&mut self, key: Key, backing: &Backing, offsets: &[FileOffset]) -> Vec<FileOffset> {
+        let known = self.objects.entry(key).or_insert_with(|| CachedObject {
+            module: module(backing),
+            path: backings::path(backing),
+            functions: Vec::new(),
+            places: HashMap::default(),
+            whole: Named::default(),
+            code: None,
+            seen: 0,
+        });
+        known.seen = self.windows;
+        let is_new = |offset: &FileOffset| !known.places.contains_key(offset);
+        let new: Vec<FileOffset> = offsets.iter().copied().filter(is_new).collect();
+        known
+            .places
+            .extend(new.iter().map(|offset| (*offset, None)));
+        self.places += new.len();
+        new
+    }
+
+    fn learn(&mut self, answered: Answered) {
         let Answered {
             key,
             offsets,
@@ -194,42 +273,9 @@ impl KnownNames {
             };
             known.places.insert(offset, Some((symbol, address)));
         }
+        named.asked.add(std::mem::take(&mut known.whole.asked));
         known.whole = named;
         known.code = code;
-    }
-
-    /// Whether there are all names for what a window brought that there will be.
-    pub fn is_complete(&self, normalized: &NormalizedProfile, objects: &Objects) -> bool {
-        let keys = objects.keys();
-        let is_open = |location: &Location| match *location {
-            Location::At { object, offset } => (self.objects.get(&keys[object.0 as usize]))
-                .and_then(|known| known.places.get(&FileOffset(offset)))
-                .is_some_and(Option::is_none),
-            _ => false,
-        };
-        self.open == 0 || !normalized.locations().iter().any(is_open)
-    }
-
-    /// The profile of a window, with the names that are known.
-    pub fn symbolize(
-        &self,
-        normalized: NormalizedProfile,
-        objects: &Objects,
-        unit: Unit,
-        kernel: &KernelSymbols,
-        naming: &Naming,
-    ) -> Profile {
-        let keys = objects.keys();
-        let look_up = |index: ObjectIndex, offsets: &[FileOffset], _: Option<&Fetch<'_>>| {
-            self.answer(keys[index.0 as usize], offsets)
-        };
-        let sources = Sources {
-            naming,
-            fetch: None,
-            progress: None,
-        };
-        // Lookups of known names are not worth a thread.
-        build(normalized, unit, kernel, &sources, 1, &look_up).profile
     }
 
     /// The names that are known of places of an object.
@@ -243,6 +289,7 @@ impl KnownNames {
                 code: None,
             };
         };
+        named.asked.clone_from(&known.whole.asked);
         named.code.clone_from(&known.whole.code);
         named.build_id.clone_from(&known.whole.build_id);
         named.is_object = known.whole.is_object;
