@@ -23,6 +23,12 @@ pub(crate) struct Profile {
     /// UTF-8 by rights, which not all writers keep to.
     #[prost(bytes = "vec", repeated, tag = "6")]
     pub(crate) string_table: Vec<Vec<u8>>,
+    /// Functions that readers are to drop, with all that they called: a text that is a regular expression.
+    #[prost(int64, tag = "7")]
+    pub(crate) drop_frames: i64,
+    /// Those of them that stay.
+    #[prost(int64, tag = "8")]
+    pub(crate) keep_frames: i64,
     #[prost(int64, tag = "9")]
     pub(crate) time_nanos: i64,
     #[prost(int64, tag = "10")]

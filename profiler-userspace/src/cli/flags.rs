@@ -94,7 +94,7 @@ pub(super) struct NameArgs {
     /// Show inlined functions as frames of their own (_[i] in folded text)
     #[arg(long)]
     pub(super) inline: bool,
-    /// Show file and line of user frames
+    /// Show file and line of user frames, also those that profiles of other tools have
     #[arg(long)]
     pub(super) lines: bool,
     /// Show the interpreters' own frames, too, such as _PyEval_EvalFrameDefault

@@ -7,8 +7,8 @@
 //! order of keys. Offsets are left out, so that places in one function are one frame. `count()`, `sum()` and plain
 //! numbers are weights; of `stats()` the total is.
 
-use super::text::{Summed, address, excerpt, is_kernel_root, lines, no_such_type, without_offset};
-use super::{Error, Head, Reading, Wanted};
+use super::text::{Summed, address, excerpt, lines, no_such_type, without_offset};
+use super::{Error, Head, Reading, Wanted, kind};
 use crate::profile::fold::visible;
 use crate::profile::{Frame, FrameKind, FrameProfile, Profile, Window};
 
@@ -166,7 +166,7 @@ impl Entry {
                     }
                 }
                 Key::Stack(names) => {
-                    let is_kernel = names.last().is_some_and(|root| is_kernel_root(root));
+                    let is_kernel = names.last().is_some_and(|root| kind::is_kernel_root(root));
                     let (kind, part) = match is_kernel {
                         true => (FrameKind::Kernel, &mut kernel),
                         false => (FrameKind::User, &mut user),

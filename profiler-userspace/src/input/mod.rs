@@ -7,6 +7,7 @@
 
 mod bpftrace;
 mod collapse;
+mod kind;
 mod perf;
 mod pprof;
 mod systemtap;

@@ -1,341 +1,391 @@
 //! Output of `perf script`.
 //!
-//! In: events, each a line and then its stack from the leaf on. Out: a profile of one event, the first unless another is
-//! asked for, whose weights are its periods; and what was left out.
+//! In: events, each a line and then its stack from the leaf on. Out: a profile of one event, the heaviest unless another
+//! is asked for, whose weights are its periods; and what was left out. What perf prints beside events and their frames,
+//! such as records of mappings and lost data, is counted and told with the first line's number.
 //!
 //! Read here and not by inferno, which leaves out without a word what it does not understand, all events but one, and
 //! samples without a stack, and knows no process IDs apart from names.
 
-use super::text::{Summed, excerpt, is_kernel_address, lines, no_such_type};
+mod frame;
+mod header;
+
+use super::text::{Lines, Summed, lines, no_such_type};
 use super::{Error, Head, Reading, Wanted};
 use crate::profile::fold::visible;
-use crate::profile::{Frame, FrameKind, FrameProfile, Labels, Profile, Unit, Window};
+use crate::profile::{Frame, FrameProfile, FrameRef, Labels, Profile, SourceFrame, Unit, Window};
+use header::{First, Header, plain, without_unit};
 
-/// Whether the first line that is no comment is an event, or what is left of one where fields were left out, which is
-/// better explained than taken for folded text.
+/// What the thread is called that has no name, as in recordings.
+const NAMELESS: &str = "[nameless]";
+
+const EXPECTED: &str = "an event such as `bash 42 3.5: 1 cycles:`, as perf script without -F prints it, or with \
+                        -F comm,pid,tid,time,period,event,ip,sym,dso";
+
+/// Whether there is an event, or a line with less and a frame below it, before any other text but comments and records.
 pub(super) fn looks_so(head: &Head<'_>) -> bool {
-    let is_said = |line: &&str| !line.trim().is_empty() && !line.starts_with('#');
-    let mut lines = head.text.lines().filter(is_said);
-    let (Some(first), second) = (lines.next(), lines.next()) else {
+    let mut above_is_unsure = false;
+    let mut sure = 0;
+    if head.is_binary {
         return false;
-    };
-    let is_frame = |line: &str| {
-        let mut words = line.split_whitespace();
+    }
+    for line in head.text.lines().filter(|line| !line.trim().is_empty()) {
         let is_far_in = line.starts_with('\t') || line.starts_with("        ");
-        is_far_in && words.next().is_some_and(is_address) && words.next().is_some()
-    };
-    let is_less = || is_frame(first) || second.is_some_and(is_frame);
-    !head.is_binary && (Header::parse(first).is_some() || is_less())
-}
-
-/// The first line of an event: `comm PID/TID [CPU] TIME: PERIOD EVENT: REST`.
-#[derive(Clone, Copy)]
-struct Header<'a> {
-    comm: &'a str,
-    /// None where only the thread's ID is told.
-    pid: Option<u32>,
-    period: Option<u64>,
-    event: &'a str,
-    rest: &'a str,
-}
-
-impl<'a> Header<'a> {
-    fn parse(line: &'a str) -> Option<Self> {
-        // A name may hold numbers, too; the IDs are those behind which all is as it is behind IDs.
-        ids(line.trim()).find_map(|(comm, pid, behind)| Self::behind_ids(comm, pid, behind))
-    }
-
-    fn behind_ids(comm: &'a str, pid: Option<u32>, behind: &'a str) -> Option<Self> {
-        let mut words = Words(behind);
-        let mut word = words.next()?;
-        if word.starts_with('[') && word.ends_with(']') {
-            word = words.next()?;
-        }
-        let time = word.strip_suffix(':')?;
-        if !time
-            .bytes()
-            .all(|byte| byte.is_ascii_digit() || byte == b'.')
-        {
-            return None;
-        }
-        word = words.next()?;
-        let period = word.parse().ok();
-        if period.is_some() {
-            word = words.next()?;
-        }
-        let event = word.strip_suffix(':').filter(|event| !event.is_empty())?;
-        Some(Self {
-            comm,
-            pid,
-            period,
-            event,
-            rest: words.0.trim(),
-        })
-    }
-
-    /// The event without its modifiers: `cycles` of `cycles:ppp`.
-    fn plain_event(&self) -> &'a str {
-        match self.event.rsplit_once(':') {
-            Some((name, modifiers))
-                if modifiers
-                    .bytes()
-                    .all(|byte| b"ukhGHpPSDWeb".contains(&byte)) =>
-            {
-                name
+        let is_frame = frame::parse(line).is_some_and(|frame| {
+            let has_name = line.split_whitespace().nth(1).is_some();
+            frame.has_module || (is_far_in && has_name)
+        });
+        match First::sure(line) {
+            // Of a tracepoint, or of a recording without stacks, there are many.
+            Some(First::Sample(header)) if header.has_time() => return true,
+            Some(First::Sample(_)) => {
+                sure += 1;
+                above_is_unsure = true;
             }
-            _ => self.event,
+            Some(First::Record) => {}
+            None if is_frame && (above_is_unsure || is_far_in) => return true,
+            None if line.starts_with('#') => {}
+            None if sure > 0 && !line.starts_with(' ') => return false,
+            None => above_is_unsure = First::unsure(line).is_some(),
+        }
+        if sure > 1 {
+            return true;
         }
     }
-
-    fn unit(&self) -> Unit {
-        match (self.period, self.plain_event()) {
-            (None, _) => Unit::Samples,
-            (Some(_), "cpu-clock" | "task-clock") => Unit::Nanoseconds,
-            (Some(_), name) => Unit::Events(name.to_owned()),
-        }
-    }
-}
-
-/// Each place where the IDs may be: the name before them, the process ID, and what is behind them.
-fn ids(line: &str) -> impl Iterator<Item = (&str, Option<u32>, &str)> {
-    let mut start = 0;
-    line.split_inclusive(' ').filter_map(move |piece| {
-        let (word, begin) = (piece.trim_end(), start);
-        start += piece.len();
-        let (pid, tid) = word.split_once('/').unwrap_or(("", word));
-        // The idle task's thread has no ID that is its own; perf writes -1 where it knows none.
-        let is_id = |id: &str| id.parse::<u32>().is_ok() || id == "-1";
-        let is_ids = begin > 0 && is_id(tid) && (pid.is_empty() || is_id(pid));
-        is_ids.then(|| (line[..begin].trim(), pid.parse().ok(), &line[start..]))
-    })
-}
-
-/// Words, and what is behind those that were taken.
-struct Words<'a>(&'a str);
-
-impl<'a> Iterator for Words<'a> {
-    type Item = &'a str;
-
-    fn next(&mut self) -> Option<&'a str> {
-        let text = self.0.trim_start();
-        let end = text.find(char::is_whitespace).unwrap_or(text.len());
-        let (word, rest) = text.split_at(end);
-        self.0 = rest;
-        (!word.is_empty()).then_some(word)
-    }
+    sure > 0
 }
 
 pub(super) fn read(bytes: &[u8], wanted: &Wanted<'_>) -> Result<Reading, Error> {
+    let profile = Profile::new(Unit::Samples, Window::default());
     let mut reader = Reader {
-        wanted: wanted.sample_type,
-        summed: None,
-        others: Vec::new(),
+        summed: Summed::new(FrameProfile::new(profile)),
+        events: Vec::new(),
+        event_of: Vec::new(),
         open: None,
-        without_stack: 0,
-        unread: 0,
+        skips: false,
+        records: Lines::default(),
+        unread: Lines::default(),
+        columns: Lines::default(),
     };
     let mut last = 0;
     for (line, text) in lines(bytes) {
-        if !text.starts_with('#') {
-            reader.line(line, text.trim_end())?;
-        }
+        reader.line(line, text.trim_end())?;
         last = line;
     }
     reader.close(last)?;
-    let Reader {
-        summed,
-        others,
-        without_stack,
-        unread,
-        ..
-    } = reader;
-    let known = || others.iter().map(String::as_str);
-    let Some((shown, _, summed)) = summed else {
-        return Err(match wanted.sample_type {
-            Some(name) => no_such_type(name, known()),
-            None => {
-                Error::Whole("there is no event in it, such as `bash 42 3.5: 1 cycles:`".to_owned())
-            }
+    if reader.events.is_empty() {
+        return Err(match reader.unread.first() {
+            Some((line, text)) => Error::at(line, format!("{text} should be {EXPECTED}")),
+            None => Error::Whole(format!("there is no event in it: {EXPECTED}")),
         });
-    };
-    let mut reading = Reading::from(summed.frames.into_profile());
-    let mut note = |label, text: String| reading.notes.push((label, text));
-    if !others.is_empty() {
-        let others: Vec<_> = known().map(visible).collect();
-        let (others, shown) = (others.join(", "), visible(&shown));
-        note(
-            "not shown",
-            format!("{others}: shown is {shown}; choose with --sample-type"),
-        );
     }
-    if without_stack > 0 {
-        note(
-            "note",
-            format!("{without_stack} samples have no stack; perf record -g takes stacks"),
-        );
+    let group = reader.chosen(wanted.sample_type)?;
+    Ok(reader.reading(&group))
+}
+
+/// What was counted under one name.
+struct Event {
+    name: String,
+    weight: u64,
+    count: u64,
+    /// How many samples say no period.
+    without_period: u64,
+    /// How many samples have no stack.
+    without_stack: u64,
+}
+
+impl Event {
+    /// Its name, and how much it is.
+    fn told(&self) -> String {
+        let name = match &*self.name {
+            "" => "events without a name",
+            name => name,
+        };
+        format!("{} {}", self.weight, visible(name))
     }
-    if unread > 0 {
-        note(
-            "not shown",
-            format!("{unread} lines behind events and frames, such as of sources"),
-        );
-    }
-    Ok(reading)
 }
 
 /// A sample whose stack is not complete.
 struct Open {
-    /// Whether its event is the one that is shown.
-    is_shown: bool,
+    event: String,
     labels: Labels,
-    weight: u64,
-    /// From the leaf on.
-    stack: Vec<Frame>,
+    period: Option<u64>,
+    /// The line, where only a stack below tells that it is an event's.
+    unsure: Option<(usize, String)>,
+    /// From the leaf on, with file and line.
+    stack: Vec<(Frame, Box<str>, u32)>,
+    /// Whether a blank line has come.
+    has_gap: bool,
 }
 
-struct Reader<'a> {
-    wanted: Option<&'a str>,
-    /// The event that is shown, whether it has periods, and what was counted for it.
-    summed: Option<(String, bool, Summed)>,
-    /// Names of all other events.
-    others: Vec<String>,
+struct Reader {
+    summed: Summed,
+    events: Vec<Event>,
+    /// By the number of a sample: its event.
+    event_of: Vec<u32>,
     open: Option<Open>,
-    /// How many samples have no stack.
-    without_stack: u64,
-    /// Lines that are no frames.
-    unread: u64,
+    /// Whether frames are below a line that is no event.
+    skips: bool,
+    records: Lines,
+    /// Lines that are no events and no frames.
+    unread: Lines,
+    /// Lines with columns behind the module.
+    columns: Lines,
 }
 
-impl Reader<'_> {
+impl Reader {
     fn line(&mut self, line: usize, text: &str) -> Result<(), Error> {
         if text.is_empty() {
-            return self.close(line);
+            self.skips = false;
+            return match &mut self.open {
+                // Some put a blank line below an event's.
+                Some(open) if open.stack.is_empty() && !open.has_gap => {
+                    open.has_gap = true;
+                    Ok(())
+                }
+                _ => self.close(line),
+            };
+        }
+        // A thread's name may begin as comments do.
+        match First::sure(text).filter(|first| !text.starts_with("# ") || first.has_time()) {
+            Some(First::Sample(header)) => return self.begin(line, &header),
+            Some(First::Record) => {
+                self.records.add(line, text);
+                return self.close(line);
+            }
+            None if text.starts_with('#') => return Ok(()),
+            None => {}
         }
         let is_indented = text.starts_with([' ', '\t']);
-        if is_indented
-            && let Some(open) = &mut self.open
-            && let Some(frame) = frame(text)
+        let parsed = frame::parse(text).filter(|frame| is_indented || frame.has_module);
+        if let Some(parsed) = parsed {
+            return self.frame(line, text, parsed);
+        }
+        if let Some(open) = &mut self.open
+            && is_indented
         {
-            open.stack.extend(frame);
+            match (frame::source(text), open.stack.last_mut()) {
+                (Some((file, of)), Some((_, known, number))) if *number == 0 => {
+                    (*known, *number) = (file.into(), of);
+                }
+                _ => self.unread.add(line, text),
+            }
             return Ok(());
         }
-        if let Some(header) = Header::parse(text) {
-            self.close(line)?;
-            return self.begin(line, &header);
+        if !is_indented && let Some(First::Sample(header)) = First::unsure(text) {
+            self.begin(line, &header)?;
+            if let Some(open) = &mut self.open {
+                open.unsure = Some((line, text.to_owned()));
+            }
+            return Ok(());
+        }
+        self.unread.add(line, text);
+        self.skips = true;
+        self.close(line)
+    }
+
+    fn frame(&mut self, line: usize, text: &str, parsed: frame::Line) -> Result<(), Error> {
+        if self.skips {
+            self.unread.add(line, text);
+            return Ok(());
         }
         if self.open.is_none() {
-            let problem = format!(
-                "{} should be an event such as `bash 42 3.5: 1 cycles:`, as perf script without -F prints it, or with \
-                 -F comm,pid,tid,time,period,event,ip,sym,dso",
-                excerpt(text)
-            );
-            return Err(Error::at(line, problem));
+            // Of an event, all columns are left out.
+            self.open = Some(Open {
+                event: String::new(),
+                labels: Labels::default(),
+                period: None,
+                unsure: None,
+                stack: Vec::new(),
+                has_gap: false,
+            });
         }
-        let first = text.split_whitespace().next().unwrap_or_default();
-        if !is_indented || is_address(first) {
-            let problem = format!(
-                "{} should be a frame `ADDRESS NAME (MODULE)`, as perf script -F +ip,+sym,+dso prints it",
-                excerpt(text)
-            );
-            return Err(Error::at(line, problem));
+        if parsed.has_more {
+            self.columns.add(line, text);
         }
-        self.unread += 1;
+        if let (Some(open), Some(frame)) = (&mut self.open, parsed.frame) {
+            open.stack.push((frame, "".into(), 0));
+        }
         Ok(())
     }
 
+    /// The number of an event, to which a sample is added.
+    fn event(&mut self, name: &str, period: Option<u64>) -> usize {
+        let known = self.events.iter().rposition(|event| event.name == name);
+        let index = known.unwrap_or_else(|| {
+            self.events.push(Event {
+                name: name.to_owned(),
+                weight: 0,
+                count: 0,
+                without_period: 0,
+                without_stack: 0,
+            });
+            self.events.len() - 1
+        });
+        let event = &mut self.events[index];
+        event.weight = event.weight.saturating_add(period.unwrap_or(1));
+        event.count += 1;
+        event.without_period += u64::from(period.is_none());
+        index
+    }
+
     fn begin(&mut self, line: usize, header: &Header<'_>) -> Result<(), Error> {
-        let is_wanted = |name: &str| header.event == name || header.plain_event() == name;
-        if self.summed.is_none() && self.wanted.is_none_or(is_wanted) {
-            let profile = Profile::new(header.unit(), Window::default());
-            let summed = Summed::new(FrameProfile::new(profile));
-            let name = header.event.to_owned();
-            self.others.retain(|other| *other != name);
-            self.summed = Some((name, header.period.is_some(), summed));
-        }
-        let shown = self
-            .summed
-            .as_ref()
-            .filter(|(event, ..)| event == header.event);
-        match shown {
-            Some((event, has_periods, _)) if *has_periods != header.period.is_some() => {
-                let problem = format!(
-                    "some events {} have a period, and some have none",
-                    visible(event)
-                );
-                return Err(Error::at(line, problem));
-            }
-            None if !self.others.iter().any(|other| other == header.event) => {
-                self.others.push(header.event.to_owned());
-            }
-            _ => {}
-        }
+        self.close(line)?;
+        self.skips = false;
         // A stack of one frame is on the line of its event; other events have other things there.
-        let alone = frame(header.rest);
-        self.unread += u64::from(shown.is_some() && alone.is_none() && !header.rest.is_empty());
+        let alone = frame::parse(header.rest).filter(|frame| frame.has_module);
+        if !header.rest.is_empty() && alone.as_ref().is_none_or(|frame| frame.has_more) {
+            self.columns.add(line, header.rest);
+        }
+        let alone = alone.and_then(|alone| alone.frame);
+        let comm = header.comm.map(|comm| match comm {
+            "" => NAMELESS,
+            comm => comm,
+        });
         self.open = Some(Open {
-            is_shown: shown.is_some(),
+            event: header.event.to_owned(),
             labels: Labels {
-                comm: Some(header.comm.to_owned()),
+                comm: comm.map(str::to_owned),
                 pid: header.pid,
                 ..Labels::default()
             },
-            weight: header.period.unwrap_or(1),
-            stack: alone.flatten().into_iter().collect(),
+            period: header.period,
+            unsure: None,
+            stack: alone
+                .map(|frame| (frame, "".into(), 0))
+                .into_iter()
+                .collect(),
+            has_gap: false,
         });
         Ok(())
     }
 
     fn close(&mut self, line: usize) -> Result<(), Error> {
-        let (Some(mut open), Some((.., summed))) = (self.open.take(), &mut self.summed) else {
+        let Some(open) = self.open.take() else {
             return Ok(());
         };
-        if open.is_shown {
-            self.without_stack += u64::from(open.stack.is_empty());
-            open.stack.reverse();
-            summed.push_of(line, open.labels, &open.stack, (open.weight, 1))?;
+        if let Some((line, text)) = open.unsure.filter(|_| open.stack.is_empty()) {
+            self.unread.add(line, &text);
+            return Ok(());
         }
-        Ok(())
+        let event = self.event(&open.event, open.period);
+        self.events[event].without_stack += u64::from(open.stack.is_empty());
+        let frames = open.stack.iter().rev();
+        let stack: Vec<_> = frames
+            .map(|(frame, file, line)| SourceFrame {
+                frame: FrameRef::from(frame),
+                file,
+                line: *line,
+            })
+            .collect();
+        self.event_of.push(event as u32);
+        self.summed
+            .push_of(line, open.labels, &stack, (open.period.unwrap_or(1), 1))
     }
-}
 
-fn is_address(word: &str) -> bool {
-    !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_hexdigit())
-}
-
-/// The frame of a line `ADDRESS NAME+0xOFFSET (MODULE)`, or nothing where that stands for no function; none if the line
-/// is not one of a frame.
-fn frame(line: &str) -> Option<Option<Frame>> {
-    let (address, rest) = line.trim().split_once(' ')?;
-    let (name, module) = match rest.rsplit_once(" (") {
-        Some((name, module)) => (name.trim(), module),
-        None => ("", rest.strip_prefix('(')?),
-    };
-    let module = module.strip_suffix(')')?;
-    if !is_address(address) {
-        return None;
-    }
-    // A process's name and not a function's.
-    if name.starts_with('(') && name.ends_with(')') {
-        return Some(None);
-    }
-    let name = match name.rsplit_once("+0x") {
-        Some((name, offset)) if is_address(offset) => name,
-        _ => name,
-    };
-    let kind = match u64::from_str_radix(address, 16) {
-        _ if module == "inlined" => FrameKind::Inlined,
-        Ok(address) if is_kernel_address(address) => FrameKind::Kernel,
-        _ if module.starts_with("[kernel") || module.ends_with(".ko") => FrameKind::Kernel,
-        _ if module.starts_with("/tmp/perf-") || module.contains("/jitted-") => FrameKind::Jit,
-        _ => FrameKind::User,
-    };
-    let name = match name {
-        "" | "[unknown]" if module == "[unknown]" || module == "inlined" => "[unknown]".to_owned(),
-        "" | "[unknown]" => {
-            let file = module.rsplit('/').next().unwrap_or(module);
-            format!("[{}]", file.trim_matches(['[', ']']))
+    /// Which events are shown: those of one name, whatever their modifiers. Cores of two kinds count apart unless that
+    /// name is asked for.
+    fn chosen(&self, wanted: Option<&str>) -> Result<Vec<usize>, Error> {
+        let all = |is: &dyn Fn(&str) -> bool| {
+            let events = self.events.iter().enumerate();
+            let chosen: Vec<_> = events
+                .filter(|(_, event)| is(&event.name))
+                .map(|(at, _)| at)
+                .collect();
+            Some(chosen).filter(|chosen| !chosen.is_empty())
+        };
+        if let Some(name) = wanted {
+            return all(&|event| event == name)
+                .or_else(|| all(&|event| plain(event) == name))
+                .or_else(|| all(&|event| without_unit(plain(event)) == name))
+                .ok_or_else(|| no_such_type(name, self.events.iter().map(|event| &*event.name)));
         }
-        name => name.to_owned(),
-    };
-    Some(Some(Frame { name, kind }))
+        let weight = |name: &str| -> u64 {
+            let alike = self
+                .events
+                .iter()
+                .filter(|event| plain(&event.name) == name);
+            alike.map(|event| event.weight).fold(0, u64::saturating_add)
+        };
+        // Of equals, the first.
+        let names = self.events.iter().rev().map(|event| plain(&event.name));
+        let heaviest = names.max_by_key(|name| weight(name)).unwrap_or_default();
+        Ok(all(&|event| plain(event) == heaviest).unwrap_or_default())
+    }
+
+    /// The profile of these events, and what there is to say of the rest.
+    fn reading(self, chosen: &[usize]) -> Reading {
+        let events = |is_chosen: bool| {
+            let all = self.events.iter().enumerate();
+            all.filter(move |(at, _)| chosen.contains(at) == is_chosen)
+                .map(|(_, event)| event)
+        };
+        let told = |is_chosen| {
+            events(is_chosen)
+                .map(Event::told)
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        let without_period: u64 = events(true).map(|event| event.without_period).sum();
+        let count: u64 = events(true).map(|event| event.count).sum();
+        let mut notes = Vec::new();
+        let mut note = |label, text: String| notes.push((label, text));
+        if events(false).next().is_some() {
+            let shown = events(true)
+                .map(|event| visible(&event.name))
+                .collect::<Vec<_>>();
+            let text = format!(
+                "{}: shown is {}; choose with --sample-type",
+                told(false),
+                shown.join(" and ")
+            );
+            note("not shown", text);
+        }
+        if chosen.len() > 1 {
+            note("summed", told(true));
+        }
+        if (1..count).contains(&without_period) {
+            let text = format!(
+                "{without_period} of {count} samples have no period, so all are counted as one"
+            );
+            note("note", text);
+        }
+        let without_stack: u64 = events(true).map(|event| event.without_stack).sum();
+        if without_stack > 0 {
+            let text =
+                format!("{without_stack} samples have no stack; perf record -g takes stacks");
+            note("note", text);
+        }
+        for (lines, what) in [
+            (
+                &self.records,
+                "records that are no samples, such as of mappings and lost data",
+            ),
+            (&self.columns, "columns behind events and frames"),
+            (&self.unread, "lines that are no events and no frames"),
+        ] {
+            if let Some(text) = lines.told(what) {
+                note("not shown", text);
+            }
+        }
+        let name = chosen
+            .first()
+            .map_or("", |at| plain(&self.events[*at].name));
+        let mut profile = self.summed.frames.into_profile();
+        let samples = profile.samples().to_vec();
+        profile.clear();
+        profile.unit = match without_period {
+            0 => header::unit(name),
+            _ => Unit::Samples,
+        };
+        for (mut sample, event) in samples.into_iter().zip(self.event_of) {
+            if chosen.contains(&(event as usize)) {
+                if without_period > 0 {
+                    sample.weight = sample.count;
+                }
+                profile.push(sample);
+            }
+        }
+        Reading { profile, notes }
+    }
 }

@@ -1,26 +1,30 @@
 //! pprof: what `go tool pprof`, our own output and many other profilers write.
 //!
 //! In: a `profile.proto`. Out: a profile with its mappings, functions, lines, inlined functions and labels, of one of its
-//! sample types: the one that it names as usual, else the last, unless another is asked for. Our own file comes back as
+//! sample types: the one that it names as usual, else the heaviest, unless another is asked for. Our own file comes back as
 //! the profile that was written, as far as that can be seen in folded text.
 
-use super::text::no_such_type;
+mod dropping;
+mod labels;
+mod types;
+
+use super::kind::{self, file_name};
 use super::{Error, Head, Reading, Wanted};
 use crate::pprof::{self, ValueType};
-use crate::profile::fold::{MOST_MEMORY, visible};
+use crate::profile::fold::MOST_MEMORY;
+use crate::profile::is_mark;
 use crate::profile::normalized::{LocationIndex, NormalizedStack};
-use crate::profile::{
-    Activity, FrameKind, Function, FunctionIndex, Labels, Line, Location, Mapping,
-};
+use crate::profile::{Activity, FrameKind, Function, FunctionIndex, Line, Location, Mapping};
 use crate::profile::{
     MappingIndex, OffCpuView, Profile, Sample, Unit, Wakers, Window, WindowIndex,
 };
-use crate::profile::{is_mark, marks};
+use dropping::Dropping;
 use profiler_common::abi::{Fallbacks, StackEnd, ThreadState};
 use prost::Message as _;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+use types::Types;
 
 /// Whether the file is binary, and begins with a field of such a message.
 pub(super) fn looks_so(head: &Head<'_>) -> bool {
@@ -37,48 +41,20 @@ pub(super) fn read(bytes: &[u8], wanted: &Wanted<'_>) -> Result<Reading, Error> 
     let message = pprof::Profile::decode(bytes)
         .map_err(|error| Error::Whole(format!("it is no profile.proto: {error}")))?;
     let reader = Reader::new(&message)?;
-    let types: Vec<&str> = message
-        .sample_type
-        .iter()
-        .map(|one| reader.text(one.kind))
-        .collect();
-    let chosen = match wanted.sample_type {
-        Some(name) => types
-            .iter()
-            .position(|kind| *kind == name)
-            .ok_or_else(|| no_such_type(name, types.iter().copied()))?,
-        None => {
-            let usual = message
-                .sample_type
-                .iter()
-                .rposition(|one| one.kind == message.default_sample_type);
-            let last = types.len().checked_sub(1);
-            usual
-                .or(last)
-                .ok_or_else(|| Error::Whole("it has no sample type".to_owned()))?
-        }
-    };
-    let mut reading = Reading::from(reader.profile(chosen)?);
-    let others: Vec<_> = (types.iter().enumerate())
-        // The number of firings comes along.
-        .filter(|(at, kind)| *at != chosen && !is_count(kind, &types))
-        .map(|(_, kind)| visible(kind))
-        .collect();
-    if !others.is_empty() {
-        let (others, shown) = (others.join(", "), visible(types[chosen]));
-        let text = format!("{others}: shown is {shown}; choose with --sample-type");
-        reading.notes.push(("not shown", text));
+    let types = Types::new(&message, &reader);
+    let chosen = types.chosen(wanted.sample_type)?;
+    let (profile, dropped) = reader.profile(chosen)?;
+    let mut reading = Reading::from(profile);
+    if let Some(others) = types.others(chosen) {
+        reading.notes.push(("not shown", others));
     }
+    reading
+        .notes
+        .extend(dropped.map(|dropped| ("dropped", dropped)));
     let comments = message.comment.iter().map(|comment| reader.text(*comment));
     let comments = comments.map(|comment| ("comment", comment.to_owned()));
     reading.notes.extend(comments);
     Ok(reading)
-}
-
-/// Whether a type is how often that fired which another type weighs.
-fn is_count(kind: &str, types: &[&str]) -> bool {
-    let of = kind.strip_suffix("_samples");
-    kind == "samples" || of.is_some_and(|of| types.contains(&of))
 }
 
 struct Reader<'a> {
@@ -139,7 +115,8 @@ impl<'a> Reader<'a> {
         at.and_then(|at| self.texts.get(at)).map_or("", |text| text)
     }
 
-    fn profile(&self, chosen: usize) -> Result<Profile, Error> {
+    /// The profile of a sample type, and what was dropped of it because the file asks for that.
+    fn profile(&self, chosen: usize) -> Result<(Profile, Option<String>), Error> {
         let message = self.message;
         let (unit, factor) = self.unit(message.sample_type[chosen]);
         let duration = u64::try_from(message.duration_nanos).unwrap_or(0);
@@ -170,6 +147,7 @@ impl<'a> Reader<'a> {
         };
         origin.period_ns = origin.period_ns.filter(|period| *period > 0);
         self.add_locations(&mut made)?;
+        let mut dropping = Dropping::new(self, &mut made);
         let counts_of = |name: &str| {
             let mut types = message.sample_type.iter();
             types.position(|one| (self.text(one.kind), self.text(one.unit)) == (name, "count"))
@@ -201,7 +179,7 @@ impl<'a> Reader<'a> {
                 None => weight.min(1),
             };
             if weight > 0 || count > 0 {
-                self.add_sample(&mut made, sample, (weight, count))
+                self.add_sample(&mut made, sample, (weight, count), &mut dropping)
                     .map_err(|problem| at(&problem))?;
             }
         }
@@ -216,7 +194,8 @@ impl<'a> Reader<'a> {
                 wakers: Wakers::None,
             });
         }
-        Ok(made.profile)
+        let dropped = dropping.told(&made.profile.unit);
+        Ok((made.profile, dropped))
     }
 
     /// Unit of a sample type, and the factor that its values are multiplied by.
@@ -234,11 +213,11 @@ impl<'a> Reader<'a> {
 
     fn add_locations(&self, made: &mut Made) -> Result<(), Error> {
         let (message, profile) = (self.message, &mut made.profile);
-        let mappings: HashMap<u64, (MappingIndex, FrameKind)> = (message.mapping.iter())
+        let mappings: HashMap<u64, (MappingIndex, &str)> = (message.mapping.iter())
             .map(|mapping| {
                 let name = self.text(mapping.filename);
                 let index = profile.mapping(self.mapping(mapping));
-                (mapping.id, (index, kind(name)))
+                (mapping.id, (index, name))
             })
             .collect();
         let functions: HashMap<u64, FunctionIndex> = (message.function.iter())
@@ -282,9 +261,10 @@ impl<'a> Reader<'a> {
                 .last()
                 .map_or("", |line| &profile.function_at(line.function).name);
             let kind = match mapping {
-                Some((_, kind)) => *kind,
-                None if is_mark(name) => FrameKind::Mark,
-                None => FrameKind::User,
+                None if is_mark(name) && !kind::is_kernel_address(location.address) => {
+                    FrameKind::Mark
+                }
+                _ => kind::of_code(mapping.map_or("", |(_, module)| module), location.address),
             };
             let lines = profile.lines(lines);
             let index = profile.location(Location {
@@ -345,15 +325,17 @@ impl<'a> Reader<'a> {
         made: &mut Made,
         sample: &pprof::Sample,
         (weight, count): (u64, u64),
+        dropping: &mut Dropping,
     ) -> Result<(), String> {
-        let (labels, state) = self.labels(sample);
+        let (labels, state) = labels::of(sample, |number| self.text(number));
         let profile = &mut made.profile;
         let mut locations = Vec::with_capacity(sample.location_id.len());
         for id in &sample.location_id {
             let location = made.locations.get(id);
             locations.push(*location.ok_or_else(|| format!("there is no location {id}"))?);
         }
-        let thread_state = take_state(profile, state, &mut locations);
+        dropping.cut(&sample.location_id, &mut locations, weight);
+        let thread_state = labels::take_state(profile, state, &mut locations);
         // From the leaf on, up to the last that is not the kernel's, which is of the program.
         let is_kernel = |at: &LocationIndex| profile.location_at(*at).kind == FrameKind::Kernel;
         let kernel = locations
@@ -384,67 +366,5 @@ impl<'a> Reader<'a> {
             count,
         });
         Ok(())
-    }
-
-    /// Owner and thread state of a sample, by labels of our own files and those of others.
-    fn labels<'s>(&'s self, sample: &pprof::Sample) -> (Labels, &'s str) {
-        let mut labels = Labels::default();
-        let mut state = "";
-        for label in &sample.label {
-            let text = self.text(label.text);
-            let number = || match text {
-                "" => u32::try_from(label.number).ok(),
-                text => text.parse().ok(),
-            };
-            match self.text(label.key) {
-                "comm" | "process" | "process_name" | "thread" | "thread_name"
-                    if labels.comm.is_none() =>
-                {
-                    labels.comm = Some(text.to_owned()).filter(|_| label.number == 0);
-                }
-                "pid" | "process_id" => labels.pid = number(),
-                "tid" | "thread_id" => labels.tid = number(),
-                "cpu" => labels.cpu = number(),
-                "state" => state = self.text(label.text),
-                "source" => labels.source = Some(text.to_owned()),
-                _ => {}
-            }
-        }
-        (labels, state)
-    }
-}
-
-/// Thread state, by the label that our own files have. The frame that says so is taken away, since
-/// views add it.
-fn take_state(profile: &Profile, state: &str, locations: &mut Vec<LocationIndex>) -> ThreadState {
-    let (mark, thread_state) = match state {
-        "blocked" => return ThreadState::Blocked,
-        "runnable" => (marks::RUNNABLE, ThreadState::Runnable),
-        "running" => (marks::NOT_SAMPLED, ThreadState::Ran),
-        _ => return ThreadState::Running,
-    };
-    match locations.first() {
-        Some(leaf) if profile.name_at(*leaf) == mark => {
-            locations.remove(0);
-            thread_state
-        }
-        _ => ThreadState::Running,
-    }
-}
-
-fn file_name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
-}
-
-/// Kind of the code in a mapping of this name.
-fn kind(mapping: &str) -> FrameKind {
-    let is_kernel = mapping.starts_with("[kernel")
-        || mapping.ends_with(".ko")
-        || file_name(mapping).starts_with("vmlinux");
-    match mapping {
-        _ if is_kernel => FrameKind::Kernel,
-        "[jit]" => FrameKind::Jit,
-        _ if mapping.starts_with("/tmp/perf-") => FrameKind::Jit,
-        _ => FrameKind::User,
     }
 }

@@ -6,8 +6,8 @@
 //! ` 0x7f2b1c : [libc.so.6+0x1234/0x1000]` or the address alone. The offset is left out, so that places in one function
 //! are one frame.
 
-use super::text::{Summed, address, excerpt, is_kernel_address, lines, one_type, without_offset};
-use super::{Error, Head, Reading, Wanted};
+use super::text::{Summed, address, excerpt, lines, one_type, without_offset};
+use super::{Error, Head, Reading, Wanted, kind};
 use crate::profile::{Frame, FrameKind, FrameProfile, Profile, Window};
 
 /// Whether there are lines of addresses, and then one with a number.
@@ -107,10 +107,9 @@ fn frame(line: &str) -> Option<Frame> {
         Some((name, module)) => (name.trim_end(), module.strip_suffix(']')?),
         None => (rest, ""),
     };
-    let kernel = module == "kernel" || (is_kernel_address(address) && !module.contains('/'));
-    let kind = match kernel {
-        true => FrameKind::Kernel,
-        false => FrameKind::User,
+    let kind = match module {
+        "kernel" => FrameKind::Kernel,
+        module => kind::of_code(module, address),
     };
     let name = match name.is_empty() {
         true => first.to_owned(),

@@ -1,3 +1,6 @@
+mod perf;
+mod pprof;
+
 use super::*;
 use crate::profile::fold::FoldStyle;
 use proptest::collection::vec;
@@ -178,91 +181,6 @@ fn bpftrace_maps_that_are_broken_are_refused_by_line() {
     );
 }
 
-const PERF: &str = "# captured on: Sun Nov 22
-w 24873 15168.410097:    2004008 cpu-clock:ppp: 
-\t            1140 leaf+0x17 (/tmp/bt/w)
-\t            1140 work (inlined)
-\t            116d main+0xe (/tmp/bt/w)
-
-V8 Worker 3 7/24873 [002] 15168.5:    1000 cpu-clock:ppp: 
-\tffffffff8103ce3b do_syscall_64+0x1 ([kernel.kallsyms])
-  vmlinux.c:12
-\t    7f533952bc77 [unknown] (/usr/lib/libc.so.6)
-
-  idle    0/0     [000] 15168.6:       1000 cpu-clock:ppp:  ffffffff9aa3c8de [unknown] ([unknown])
-  w     24873/24873     [000] 15168.7:       1 sched:sched_switch: prev_comm=w prev_pid=3
-
-w 24873 15168.8:    2000 cpu-clock:ppp: 
-
-";
-
-#[test]
-fn perf_script_prints_events_and_their_stacks() {
-    let (kind, reading) = read(PERF.as_bytes(), &USUAL).unwrap();
-    assert_eq!(kind.name(), "perf script text");
-    let profile = &reading.profile;
-    assert_eq!(profile.unit, Unit::Nanoseconds);
-    assert_eq!(
-        (profile.total_weight(), profile.total_count()),
-        (2_008_008, 4)
-    );
-    assert_eq!(
-        annotated(profile),
-        "V8 Worker_3;[libc.so.6];do_syscall_64_[k] 1\nidle;[unknown]_[k] 1\nw 2\nw;main;work_[i];leaf 2004\n"
-    );
-    let pids: Vec<_> = (profile.samples().iter())
-        .map(|sample| profile.labels_at(sample.labels).pid)
-        .collect();
-    assert_eq!(pids, [None, Some(7), Some(0), None]);
-    assert_eq!(
-        notes(PERF),
-        [
-            "not shown: sched:sched_switch: shown is cpu-clock:ppp; choose with --sample-type",
-            "note: 1 samples have no stack; perf record -g takes stacks",
-            "not shown: 1 lines behind events and frames, such as of sources",
-        ]
-    );
-}
-
-#[test]
-fn another_event_of_perf_is_read_when_it_is_asked_for() {
-    let wanted = Wanted {
-        sample_type: Some("sched:sched_switch"),
-        ..USUAL
-    };
-    let (_, reading) = read(PERF.as_bytes(), &wanted).unwrap();
-    assert_eq!(annotated(&reading.profile), "w 1\n");
-    let without_periods =
-        "w 3 1.5: cycles: \n\t 1140 main (/w)\n\nw 3 1.6: cycles: \n\t 1140 main (/w)\n";
-    let (_, reading) = read(without_periods.as_bytes(), &USUAL).unwrap();
-    assert_eq!(annotated(&reading.profile), "w;main 2\n");
-    assert_eq!(reading.profile.unit, Unit::Samples);
-}
-
-#[test]
-fn perf_script_that_is_broken_is_refused_by_line() {
-    let cut = PERF.replace("main+0xe (/tmp/bt/w)", "main+0x");
-    assert!(
-        refused(&cut).starts_with("line 5: `116d main+0x` should be a frame"),
-        "{}",
-        refused(&cut)
-    );
-    let wrong = PERF.replace("V8 Worker 3 7/24873", "V8 Worker");
-    assert!(
-        refused(&wrong).starts_with("line 7: "),
-        "{}",
-        refused(&wrong)
-    );
-    let mixed = PERF.replace("    2000 cpu", " cpu");
-    assert!(
-        refused(&mixed).contains("some have none"),
-        "{}",
-        refused(&mixed)
-    );
-    let heavy = PERF.replace("2004008", "18446744073709551615");
-    assert!(refused(&heavy).contains("2^64"), "{}", refused(&heavy));
-}
-
 #[test]
 fn what_inferno_collapses_is_told_apart_and_read() {
     let dtrace = "CPU     ID\n\n  unix`a+0x1\n  unix`main+0x2\n   7\n";
@@ -337,16 +255,6 @@ fn what_people_take_for_a_profile_is_answered_with_what_to_give_instead() {
     // Names may begin so, too.
     let closure = kind_and_text("{closure};main 3\n");
     assert_eq!(closure.0, "folded text");
-    for less in [
-        "bash 42 3.5: \n\t           10 main\n\n",
-        "\n\t          295301 call_mut\n\t          250bcb run_test\n",
-    ] {
-        let error = refused(less);
-        assert!(
-            error.contains("-F comm,pid,tid,time,period,event,ip,sym,dso"),
-            "{error}"
-        );
-    }
 }
 
 proptest! {

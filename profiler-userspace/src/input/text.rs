@@ -4,7 +4,7 @@
 
 use super::{Error, Wanted};
 use crate::profile::fold::{MOST_MEMORY, visible};
-use crate::profile::{Frame, FrameProfile, Labels};
+use crate::profile::{Frame, FrameProfile, Labels, SourceFrame};
 use std::borrow::Cow;
 
 /// The error for more stacks than fit in [`MOST_MEMORY`].
@@ -27,6 +27,35 @@ pub(super) fn lines(bytes: &[u8]) -> impl Iterator<Item = (usize, Cow<'_, str>)>
         .split(|byte| *byte == b'\n')
         .map(String::from_utf8_lossy);
     (1..).zip(lines)
+}
+
+/// Lines that tell nothing of a profile: how many, and which is the first.
+#[derive(Default)]
+pub(super) struct Lines {
+    count: u64,
+    first: Option<(usize, String)>,
+}
+
+impl Lines {
+    /// Counts one.
+    pub(super) fn add(&mut self, line: usize, text: &str) {
+        self.count += 1;
+        self.first.get_or_insert_with(|| (line, excerpt(text)));
+    }
+
+    /// The first one's number, and how it begins.
+    pub(super) fn first(&self) -> Option<(usize, &str)> {
+        self.first.as_ref().map(|(line, text)| (*line, &**text))
+    }
+
+    /// What there is to say of them, if there are any.
+    pub(super) fn told(&self, what: &str) -> Option<String> {
+        let (line, text) = self.first()?;
+        Some(format!(
+            "{} {what}; the first is line {line}: {text}",
+            self.count
+        ))
+    }
 }
 
 /// Refuses a choice among types where there is but one.
@@ -78,7 +107,7 @@ impl Summed {
         &mut self,
         line: usize,
         labels: Labels,
-        stack: &[Frame],
+        stack: &[SourceFrame<'_>],
         (weight, count): (u64, u64),
     ) -> Result<(), Error> {
         self.add(line, weight)?;
@@ -95,30 +124,6 @@ impl Summed {
         }
         Ok(())
     }
-}
-
-/// Whether a name, or the address of a function without one, is the kernel's: what stacks of kernels begin with.
-pub(super) fn is_kernel_root(name: &str) -> bool {
-    const ENTRIES: [&str; 9] = [
-        "entry_SYSCALL",
-        "entry_SYSENTER",
-        "entry_INT80",
-        "asm_",
-        "ret_from_fork",
-        "secondary_startup",
-        "do_syscall_64",
-        "el0t_",
-        "el0_",
-    ];
-    match address(name) {
-        Some(address) => is_kernel_address(address),
-        None => ENTRIES.iter().any(|entry| name.starts_with(entry)),
-    }
-}
-
-/// Whether an address is in the half of them that is the kernel's.
-pub(super) fn is_kernel_address(address: u64) -> bool {
-    address >= 0xffff_8000_0000_0000
 }
 
 /// The address that a word is, such as `0x1f`.

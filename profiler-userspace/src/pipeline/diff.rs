@@ -42,6 +42,7 @@ pub fn diff(asked: &Diffing) -> Result<Outcome> {
         files: &files,
         sample_type: asked.sample_type.as_deref(),
         root_per: None,
+        lines: asked.naming.lines,
     };
     let mut before = pieces(wanted, inputs, &symbolizer)?;
     one_event(&files, &before)?;

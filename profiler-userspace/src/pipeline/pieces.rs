@@ -23,6 +23,8 @@ pub(super) struct Asked<'a> {
     /// Which of the things that an input counts is shown; none for the usual one.
     pub(super) sample_type: Option<&'a str>,
     pub(super) root_per: Option<RootPer>,
+    /// Whether lines of one function are frames of their own. Of recordings, symbols have none unless it is so.
+    pub(super) lines: bool,
 }
 
 /// Profile of an input, and what there is to say of it.
@@ -66,7 +68,8 @@ pub(super) fn pieces(
             }
             Input::Foreign { kind, bytes } => {
                 let wanted = input_wanted(asked, unit);
-                let foreign = foreign::read(&name, kind, &bytes, &wanted)?;
+                let mut foreign = foreign::read(&name, kind, &bytes, &wanted)?;
+                foreign.profile.line_frames = asked.lines;
                 (Piece::from(foreign), None)
             }
         };

@@ -46,6 +46,7 @@ pub fn render(asked: &Rendering) -> Result<()> {
         files: &asked.files,
         sample_type: asked.sample_type.as_deref(),
         root_per: asked.root_per,
+        lines: asked.naming.lines,
     };
     let pieces = pieces(files, inputs, &symbolizer)?;
     let Piece {

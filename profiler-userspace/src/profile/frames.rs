@@ -3,16 +3,46 @@
 //! In: frames from root to leaf. Out: a [`Profile`] whose [`View`](super::View) is these frames again. The labels in
 //! front are the sample's, inlined functions become lines of what they are in, and what the kernel has is its own stack.
 
-use super::model::{Function, FunctionIndex, Labels, Line, Location, Profile, Sample};
+use super::model::{Function, Labels, Line, Location, Profile, Sample};
 use super::normalized::{LocationIndex, NormalizedStack, NormalizedStackIndex};
-use super::{Frame, FrameKind, FrameRef, WindowIndex};
+use super::{FrameKind, FrameRef, WindowIndex};
 use foldhash::HashMap;
 use foldhash::fast::RandomState;
 use indexmap::{Equivalent, IndexMap};
 use profiler_common::abi::{Fallbacks, StackEnd, ThreadState};
 
+/// A frame, and where in its source it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SourceFrame<'a> {
+    /// The frame.
+    pub frame: FrameRef<'a>,
+    /// The source file; empty where it is not known.
+    pub file: &'a str,
+    /// The line, from 1; 0 where it is not known.
+    pub line: u32,
+}
+
+impl<'a, F> From<&'a F> for SourceFrame<'a>
+where
+    FrameRef<'a>: From<&'a F>,
+{
+    fn from(frame: &'a F) -> Self {
+        Self {
+            frame: frame.into(),
+            file: "",
+            line: 0,
+        }
+    }
+}
+
+impl From<&Self> for SourceFrame<'_> {
+    fn from(frame: &Self) -> Self {
+        *frame
+    }
+}
+
 /// A frame without others that were compiled into it.
-type Single = (Box<str>, FrameKind);
+type Single = (Box<str>, FrameKind, Box<str>, u32);
 
 /// Adds stacks of frames to a profile.
 #[derive(Debug)]
@@ -20,7 +50,7 @@ pub struct FrameProfile {
     profile: Profile,
     singles: IndexMap<Single, LocationIndex, RandomState>,
     /// Frames with others in them, by their functions, the innermost first, and the kind of the outermost.
-    locations: HashMap<(Box<[FunctionIndex]>, FrameKind), LocationIndex>,
+    locations: HashMap<(Box<[Line]>, FrameKind), LocationIndex>,
 }
 
 impl FrameProfile {
@@ -40,25 +70,24 @@ impl FrameProfile {
     {
         let stack: Vec<FrameRef<'a>> = stack.iter().map(FrameRef::from).collect();
         let (labels, stack) = labels(&stack);
-        self.push_refs(labels, stack, weight, count)
+        self.push_of(labels, stack, weight, count)
     }
 
-    /// Adds what was counted for a stack without labels in front.
-    pub fn push_of(&mut self, labels: Labels, stack: &[Frame], weight: u64, count: u64) {
-        let stack: Vec<FrameRef<'_>> = stack.iter().map(FrameRef::from).collect();
-        self.push_refs(labels, &stack, weight, count);
-    }
-
-    fn push_refs(
+    /// Adds what was counted for a stack without labels in front, and returns the place of its sample.
+    pub fn push_of<'a, F>(
         &mut self,
         labels: Labels,
-        stack: &[FrameRef<'_>],
+        stack: &'a [F],
         weight: u64,
         count: u64,
-    ) -> usize {
+    ) -> usize
+    where
+        SourceFrame<'a>: From<&'a F>,
+    {
+        let stack: Vec<SourceFrame<'a>> = stack.iter().map(SourceFrame::from).collect();
         let kernel = stack
             .iter()
-            .position(|frame| frame.kind == FrameKind::Kernel);
+            .position(|at| at.frame.kind == FrameKind::Kernel);
         let (user, kernel) = stack.split_at(kernel.unwrap_or(stack.len()));
         let sample = Sample {
             labels: self.profile.labels(labels),
@@ -102,14 +131,15 @@ impl FrameProfile {
         self.profile
     }
 
-    fn stack(&mut self, frames: &[FrameRef<'_>]) -> Option<NormalizedStackIndex> {
+    fn stack(&mut self, frames: &[SourceFrame<'_>]) -> Option<NormalizedStackIndex> {
         let mut locations = Vec::new();
         let mut rest = frames;
         while let Some((outermost, behind)) = rest.split_first() {
-            let is_code = outermost.kind.is_user() || outermost.kind == FrameKind::Kernel;
+            let kind = outermost.frame.kind;
+            let is_code = kind.is_user() || kind == FrameKind::Kernel;
             let inlined = behind
                 .iter()
-                .take_while(|frame| is_code && frame.kind == FrameKind::Inlined);
+                .take_while(|at| is_code && at.frame.kind == FrameKind::Inlined);
             let (inlined, behind) = behind.split_at(inlined.count());
             locations.push(self.location(outermost, inlined));
             rest = behind;
@@ -124,51 +154,62 @@ impl FrameProfile {
         })
     }
 
-    fn location(&mut self, outermost: &FrameRef<'_>, inlined: &[FrameRef<'_>]) -> LocationIndex {
+    fn location(
+        &mut self,
+        outermost: &SourceFrame<'_>,
+        inlined: &[SourceFrame<'_>],
+    ) -> LocationIndex {
         if inlined.is_empty() {
             return self.single(outermost);
         }
         let all = inlined.iter().rev().chain([outermost]);
-        let functions: Box<[FunctionIndex]> = all.map(|frame| self.function(frame.name)).collect();
+        let lines: Box<[Line]> = all.map(|at| self.line(at)).collect();
         let profile = &mut self.profile;
-        let new = |(functions, kind): &(Box<[FunctionIndex]>, FrameKind)| {
-            place(profile, functions, *kind)
-        };
+        let new = |(lines, kind): &(Box<[Line]>, FrameKind)| place(profile, lines, *kind);
         *self
             .locations
-            .entry((functions, outermost.kind))
+            .entry((lines, outermost.frame.kind))
             .or_insert_with_key(new)
     }
 
-    fn single(&mut self, frame: &FrameRef<'_>) -> LocationIndex {
-        if let Some(known) = self.singles.get(frame) {
+    fn single(&mut self, at: &SourceFrame<'_>) -> LocationIndex {
+        if let Some(known) = self.singles.get(at) {
             return *known;
         }
-        let function = self.function(frame.name);
-        let location = place(&mut self.profile, &[function], frame.kind);
+        let line = self.line(at);
+        let FrameRef { name, kind } = at.frame;
+        let location = place(&mut self.profile, &[line], kind);
         self.singles
-            .insert((frame.name.into(), frame.kind), location);
+            .insert((name.into(), kind, at.file.into(), at.line), location);
         location
     }
 
-    fn function(&mut self, name: &str) -> FunctionIndex {
-        self.profile.function(Function {
-            name: name.to_owned(),
+    fn line(&mut self, at: &SourceFrame<'_>) -> Line {
+        let function = self.profile.function(Function {
+            name: at.frame.name.to_owned(),
+            file: at.file.into(),
             ..Function::default()
-        })
+        });
+        Line {
+            function,
+            line: at.line,
+        }
     }
 }
 
-impl Equivalent<Single> for FrameRef<'_> {
-    fn equivalent(&self, (name, kind): &Single) -> bool {
-        (self.name, self.kind) == (name, *kind)
+impl Equivalent<Single> for SourceFrame<'_> {
+    fn equivalent(&self, (name, kind, file, line): &Single) -> bool {
+        let FrameRef {
+            name: own,
+            kind: of,
+        } = self.frame;
+        (own, of, self.file, self.line) == (name, *kind, file, *line)
     }
 }
 
-/// A location with these functions, the innermost first.
-fn place(profile: &mut Profile, functions: &[FunctionIndex], kind: FrameKind) -> LocationIndex {
-    let lines = functions.iter().map(|&function| Line { function, line: 0 });
-    let lines = profile.lines(lines);
+/// A location with these lines, the innermost first.
+fn place(profile: &mut Profile, lines: &[Line], kind: FrameKind) -> LocationIndex {
+    let lines = profile.lines(lines.iter().copied());
     profile.location(Location {
         mapping: None,
         address: 0,

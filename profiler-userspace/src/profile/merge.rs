@@ -77,11 +77,13 @@ impl Profile {
         let labels: Vec<LabelsIndex> = (other.labels.iter())
             .map(|labels| self.labels(labels.clone()))
             .collect();
+        // Lines that are not shown stay hidden beside those that are.
+        let has_lines = other.line_frames || !self.line_frames;
         let locations: Vec<LocationIndex> = (other.locations.iter())
             .map(|location| {
                 let lines = other.lines_at(location).iter().map(|line| Line {
                     function: functions[line.function.0 as usize],
-                    ..*line
+                    line: if has_lines { line.line } else { 0 },
                 });
                 let lines = self.lines(lines);
                 self.location(Location {

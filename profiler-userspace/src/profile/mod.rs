@@ -28,7 +28,7 @@ mod windows;
 pub use call_tree::{CallTree, Node, NodeIndex, TreeSample};
 pub(crate) use frame::is_mark;
 pub use frame::{Frame, FrameKind, FrameRef};
-pub use frames::FrameProfile;
+pub use frames::{FrameProfile, SourceFrame};
 pub use merge::MergeError;
 pub use model::{
     Function, FunctionIndex, LabelFrames, Labels, LabelsIndex, Line, Lines, Location, Mapping,

@@ -163,6 +163,9 @@ pub struct Profile {
     pub off_cpu: Option<OffCpuView>,
     /// Which labels stacks of frames begin with.
     pub label_frames: LabelFrames,
+    /// Whether lines of one function are frames of their own. Where lines cost work, they are there only if that is
+    /// wanted; files of other tools may have them all the same.
+    pub line_frames: bool,
     pub(super) mappings: IndexSet<Mapping>,
     pub(super) functions: IndexSet<Function>,
     pub(super) lines: Vec<Line>,
@@ -183,6 +186,7 @@ impl Profile {
             origin: Origin::default(),
             off_cpu: None,
             label_frames: LabelFrames::default(),
+            line_frames: true,
             mappings: IndexSet::default(),
             functions: IndexSet::default(),
             lines: Vec::new(),

@@ -252,6 +252,10 @@ impl<'a> Builder<'a> {
             self.begins.push(self.levels.len() as u32);
             let mut kind = location.kind;
             for line in profile.lines_at(location).iter().rev() {
+                let line = Line {
+                    line: if profile.line_frames { line.line } else { 0 },
+                    ..*line
+                };
                 let code = Code {
                     function: line.function,
                     line: line.line,
@@ -260,7 +264,7 @@ impl<'a> Builder<'a> {
                 let id = *known.entry((code, kind)).or_insert_with(|| {
                     // Where it lies tells frames apart only where somebody asks for it.
                     let code = (self.owner == Owner::Apart).then_some(code);
-                    let frame = (frame(profile, line, kind), code);
+                    let frame = (frame(profile, &line, kind), code);
                     FrameId(number(&mut self.frames, frame))
                 });
                 self.levels.push(id);
