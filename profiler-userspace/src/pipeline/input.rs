@@ -4,6 +4,7 @@
 //! how the file begins.
 
 use crate::input::{self, Kind};
+use crate::profile::fold::visible;
 use crate::raw_recording::{self, Read, Wanted};
 use anyhow::{Context as _, Result, ensure};
 use std::fs::File;
@@ -26,7 +27,7 @@ pub(crate) enum Input {
 pub(crate) fn name(path: &Path) -> String {
     match path == Path::new("-") {
         true => "stdin".to_owned(),
-        false => path.display().to_string(),
+        false => visible(&path.display().to_string()).into_owned(),
     }
 }
 

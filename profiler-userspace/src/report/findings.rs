@@ -70,14 +70,14 @@ impl Summary {
 
     /// The title, and each fact on a line of its own.
     pub(crate) fn lines(&self) -> String {
-        format!("{}\n{}", self.title, lines(&self.findings))
+        format!("{}\n{}", visible(&self.title), lines(&self.findings))
             .trim_end()
             .to_owned()
     }
 
     /// For stderr: a table on a terminal, lines elsewhere. Ends with a line break.
     pub(crate) fn shown(&self) -> String {
-        format!("{}\n{}", self.title, shown(&self.findings))
+        format!("{}\n{}", visible(&self.title), shown(&self.findings))
     }
 }
 
@@ -90,7 +90,7 @@ pub(crate) fn shown(findings: &[Finding]) -> String {
 }
 
 fn lines(findings: &[Finding]) -> String {
-    let line = |Finding { label, text }: &Finding| format!("{label}: {text}\n");
+    let line = |Finding { label, text }: &Finding| format!("{label}: {}\n", visible(text));
     findings.iter().map(line).collect()
 }
 
@@ -101,7 +101,7 @@ fn table(findings: &[Finding], columns: usize) -> String {
     for Finding { label, text } in findings {
         // A label is said once for the facts that share it.
         let mut shown = if label == label_before { "" } else { label };
-        for line in wrap(text, width) {
+        for line in wrap(&visible(text), width) {
             let _ = writeln!(table, "  {shown:<LABEL_COLUMNS$}{line}");
             shown = "";
         }

@@ -17,9 +17,39 @@ pub(crate) mod stack_counts;
 pub(crate) mod stacks;
 pub(crate) mod verbose;
 
+use crate::profile::fold::visible;
 use std::io::Write as _;
 
-/// Prints on stderr. A closed stderr is no error.
-pub(crate) fn print(text: &str) {
-    let _nobody_there = std::io::stderr().write_all(text.as_bytes());
+/// Prints on stderr, whatever a name in the text does to terminals. A closed stderr is no error.
+pub fn print(text: &str) {
+    let _nobody_there = std::io::stderr().write_all(printable(text).as_bytes());
+}
+
+/// Lines without characters that a terminal obeys.
+fn printable(text: &str) -> String {
+    let lines: Vec<_> = text.split('\n').map(visible).collect();
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::findings::{Finding, Summary};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn no_name_reaches_a_terminal_but_as_a_part_of_its_line(name in any::<String>(), escape in any::<bool>()) {
+            let name = if escape { format!("\u{1b}[31m\n{name}\u{202e}") } else { name };
+            let title = format!("on-CPU: {name}");
+            let findings = vec![Finding::new("names", name.clone())];
+            let summary = Summary { title, findings };
+            for text in [summary.shown(), summary.lines() + "\n"] {
+                let text = printable(&text);
+                prop_assert_eq!(text.lines().count(), 2, "{:?}", text);
+                prop_assert!(!text.replace('\n', "").contains(char::is_control));
+            }
+            prop_assert!(!printable(&name).replace('\n', "").contains(char::is_control));
+        }
+    }
 }
