@@ -106,6 +106,11 @@ impl Selection {
             .is_some_and(|view| view.wakers == Wakers::Alone);
         let mut matches = Matches::new(&profile, self);
         let mut selecting = Selecting {
+            owners: profile
+                .labels
+                .iter()
+                .map(|labels| OwnerMatch::new(self, labels))
+                .collect(),
             stacks: Stacks::new(self, &profile),
             profile,
             is_alone,
@@ -123,8 +128,24 @@ impl Selection {
                 None => selecting.profile.push(sample),
             }
         }
+        let owners = std::mem::take(&mut selecting.owners);
         if !self.root_at.is_empty() {
-            selecting.profile.without_owners(is_alone);
+            selecting
+                .profile
+                .change_owners(is_alone, |at, labels| owners[at].rooted(labels));
+        }
+        if owners.iter().any(|owner| owner.is_hidden) {
+            for of_wakers in [false, true] {
+                selecting
+                    .profile
+                    .change_owners(of_wakers, |at, labels| match owners.get(at) {
+                        Some(owner) if owner.is_hidden => Labels {
+                            comm: None,
+                            ..labels
+                        },
+                        _ => labels,
+                    });
+            }
         }
         Ok(Selected {
             profile: selecting.profile,
@@ -202,8 +223,56 @@ impl Owners {
     }
 }
 
+/// Whether the name of an owner, which a stack begins with, meets patterns for frames.
+#[derive(Clone, Copy)]
+struct OwnerMatch {
+    is_hidden: bool,
+    is_root: bool,
+}
+
+impl OwnerMatch {
+    fn new(selection: &Selection, labels: &Labels) -> Self {
+        let meets = |patterns: &[Pattern]| {
+            let name = labels.comm.as_ref();
+            name.is_some_and(|name| patterns.iter().any(|pattern| pattern.is_met_by(name)))
+        };
+        let is_hidden = meets(&selection.hide);
+        Self {
+            is_hidden,
+            is_root: !is_hidden && meets(&selection.root_at),
+        }
+    }
+
+    /// Labels without what stands before the new root; process IDs stay.
+    fn rooted(self, labels: Labels) -> Labels {
+        let Labels {
+            pid,
+            start,
+            comm,
+            tid,
+            ..
+        } = labels;
+        match self.is_root {
+            true => Labels {
+                pid,
+                start,
+                comm,
+                tid,
+                ..Labels::default()
+            },
+            false => Labels {
+                pid,
+                start,
+                ..Labels::default()
+            },
+        }
+    }
+}
+
 /// A selection that is under way.
 struct Selecting<'a> {
+    /// By labels of the profile as it was.
+    owners: Vec<OwnerMatch>,
     stacks: Stacks<'a>,
     profile: Profile,
     /// Whether the stacks that are shown are those of wakers.
@@ -245,12 +314,21 @@ impl Selecting<'_> {
                 return Err(Reason::RootAt);
             }
         } else {
-            let own = [sample.user, sample.kernel];
-            [sample.user, sample.kernel] = self.pair(own, true, &mut hides)?;
+            let (own, owner) = (
+                [sample.user, sample.kernel],
+                self.owners[sample.labels.0 as usize],
+            );
+            hides = owner.is_hidden;
+            [sample.user, sample.kernel] = self.pair(own, !owner.is_root, &mut hides)?;
         }
         if let Some(mut waker) = waker {
-            let before = [waker.user, waker.kernel];
-            [waker.user, waker.kernel] = self.pair(before, self.is_alone, &mut hides)?;
+            let (before, owner) = (
+                [waker.user, waker.kernel],
+                self.owners[waker.labels.0 as usize],
+            );
+            hides |= self.is_alone && owner.is_hidden;
+            let cuts = self.is_alone && !owner.is_root;
+            [waker.user, waker.kernel] = self.pair(before, cuts, &mut hides)?;
             if before != [waker.user, waker.kernel] {
                 sample.waker = Some(self.profile.waker(waker));
             }
@@ -282,22 +360,18 @@ impl Selecting<'_> {
 }
 
 impl Profile {
-    /// Has no names of owners any more that stacks would begin with; process IDs stay. Where stacks are `of_wakers`, those
-    /// are the wakers'.
-    fn without_owners(&mut self, of_wakers: bool) {
-        let plain = |labels: &Labels| Labels {
-            pid: labels.pid,
-            start: labels.start,
-            ..Labels::default()
-        };
-        let all: Vec<_> = self.labels.iter().map(plain).collect();
-        let numbers: Vec<_> = all.into_iter().map(|labels| self.labels(labels)).collect();
+    /// Has other labels for samples, or for wakers: those that `changed` makes of each, by its number.
+    fn change_owners(&mut self, of_wakers: bool, changed: impl Fn(usize, Labels) -> Labels) {
+        let all: Vec<_> = self.labels.iter().cloned().enumerate().collect();
+        let numbers: Vec<_> = (all.into_iter())
+            .map(|(at, labels)| self.labels(changed(at, labels)))
+            .collect();
         let of_samples = self.samples.iter_mut().map(|sample| &mut sample.labels);
         let of_wakers_too = self.wakers.iter_mut().map(|waker| &mut waker.labels);
-        let plain = |labels: &mut LabelsIndex| *labels = numbers[labels.0 as usize];
+        let change = |labels: &mut LabelsIndex| *labels = numbers[labels.0 as usize];
         match of_wakers {
-            true => of_wakers_too.for_each(plain),
-            false => of_samples.for_each(plain),
+            true => of_wakers_too.for_each(change),
+            false => of_samples.for_each(change),
         }
     }
 }

@@ -247,3 +247,35 @@ proptest! {
         prop_assert_eq!(selected.profile.total_count() + left_out, count);
     }
 }
+
+#[test]
+fn owners_are_hidden_and_rooted_at_as_frames_are() {
+    let threads = "worker-0;run;work 5\nworker-1;run;work 6\nmain;run 1\n";
+    let selected = |selection: Selection| {
+        let selected = selection
+            .of(parse(threads.as_bytes(), Unit::Samples).unwrap())
+            .unwrap();
+        (text(&selected.profile), selected.hidden)
+    };
+    let hide = Selection {
+        hide: patterns(&["worker-.*"]),
+        ..Selection::default()
+    };
+    assert_eq!(
+        selected(hide.clone()),
+        ("main;run 1\nrun;work 11\n".to_owned(), 11)
+    );
+    let root_at = Selection {
+        root_at: patterns(&["worker-0", "^work$"]),
+        ..Selection::default()
+    };
+    assert_eq!(
+        selected(root_at.clone()),
+        ("work 6\nworker-0;run;work 5\n".to_owned(), 0)
+    );
+    let both = Selection {
+        hide: hide.hide,
+        ..root_at
+    };
+    assert_eq!(selected(both), ("work 11\n".to_owned(), 11));
+}
