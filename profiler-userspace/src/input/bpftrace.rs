@@ -4,13 +4,15 @@
 //! map, the first that has stacks unless another is asked for, and which maps were left out.
 //!
 //! The first key that is a word is the process; stacks of the kernel stand behind those of the program, whatever the
-//! order of keys. Offsets are left out, so that places in one function are one frame. `count()`, `sum()` and plain
-//! numbers are weights; of `stats()` the total is.
+//! order of keys. A frame is `main+12`, with debug information `main+12@/src/main.c:14` and `[inlined] part@FILE:LINE`:
+//! offsets are left out, so that places in one function are one frame. `count()`, `sum()` and plain numbers are weights;
+//! of `stats()` the total is. What is no entry is told, and an entry that is broken, with the first line's number.
 
 use super::text::{Summed, address, excerpt, lines, no_such_type, without_offset};
 use super::{Error, Head, Reading, Wanted, kind};
 use crate::profile::fold::visible;
-use crate::profile::{Frame, FrameKind, FrameProfile, Profile, Window};
+use crate::profile::{FrameKind, FrameProfile, FrameRef, Profile, SourceFrame, Window};
+use std::collections::HashSet;
 
 /// Whether a map comes first, but for what bpftrace says at its beginning.
 pub(super) fn looks_so(head: &Head<'_>) -> bool {
@@ -25,9 +27,10 @@ pub(super) fn looks_so(head: &Head<'_>) -> bool {
 }
 
 /// A part of a map's key.
+#[derive(PartialEq, Eq, Hash)]
 enum Key {
     Word(String),
-    /// From the leaf on.
+    /// Lines, from the leaf on.
     Stack(Vec<String>),
 }
 
@@ -52,12 +55,9 @@ enum Value {
 pub(super) fn read(bytes: &[u8], wanted: &Wanted<'_>) -> Result<Reading, Error> {
     let mut reader = Reader::default();
     for (line, text) in lines(bytes) {
-        reader.line(line, &text)?;
+        reader.line(line, &text);
     }
-    if let Some(open) = &reader.open {
-        let problem = "the file ends within this entry; it should end in `]: NUMBER`";
-        return Err(Error::at(open.began, problem));
-    }
+    reader.abandon();
     let maps = maps(&reader.entries);
     let has_stacks = |map: &&&str| {
         let of_it = |entry: &&Entry| entry.map == ***map;
@@ -68,14 +68,34 @@ pub(super) fn read(bytes: &[u8], wanted: &Wanted<'_>) -> Result<Reading, Error> 
     let chosen = match wanted.sample_type {
         Some(name) => *(maps.iter().find(|map| **map == name || map[1..] == *name))
             .ok_or_else(|| no_such_type(name, known()))?,
-        None => *(maps.iter().find(has_stacks)).ok_or_else(|| {
-            Error::Whole("no map in it has a stack as a key, and a number as a value".to_owned())
-        })?,
+        None => match maps.iter().find(has_stacks) {
+            Some(map) => *map,
+            None => {
+                return Err(reader.broken.first.unwrap_or_else(|| {
+                    Error::Whole(
+                        "no map in it has a stack as a key, and a number as a value".to_owned(),
+                    )
+                }));
+            }
+        },
     };
     let profile = Profile::new(wanted.unit.clone(), Window::default());
     let mut summed = Summed::new(FrameProfile::new(profile));
+    let (mut keys, mut again) = (HashSet::new(), None);
     for entry in reader.entries.iter().filter(|entry| entry.map == chosen) {
-        entry.add(wanted, &mut summed)?;
+        match entry.weight(wanted) {
+            Ok(weight) => entry.add(weight, &mut summed)?,
+            Err(error) => reader.broken.add(error),
+        }
+        if !keys.insert(&entry.keys) {
+            again = again.or(Some(entry.line));
+        }
+    }
+    if summed.frames.is_empty() {
+        return Err(reader
+            .broken
+            .first
+            .unwrap_or_else(|| Error::Whole("there is no stack in it".to_owned())));
     }
     let mut reading = Reading::from(summed.frames.into_profile());
     let others: Vec<_> = known().filter(|map| *map != chosen).map(visible).collect();
@@ -85,6 +105,18 @@ pub(super) fn read(bytes: &[u8], wanted: &Wanted<'_>) -> Result<Reading, Error> 
             "{others}: shown is {}; choose with --sample-type",
             visible(chosen)
         );
+        reading.notes.push(("not shown", text));
+    }
+    if let Some(line) = again {
+        let map = visible(chosen);
+        let text = format!(
+            "{map} is printed again in line {line}, and all is added up; without clear({map}) behind print({map}) one \
+             firing counts several times"
+        );
+        reading.notes.push(("note", text));
+    }
+    if let Some(error) = &reader.broken.first {
+        let text = format!("{} entries; the first is in {error}", reader.broken.count);
         reading.notes.push(("not shown", text));
     }
     for remark in reader.remarks {
@@ -113,7 +145,14 @@ impl Entry {
         self.keys.iter().any(|key| matches!(key, Key::Stack(_)))
     }
 
-    fn add(&self, wanted: &Wanted<'_>, summed: &mut Summed) -> Result<(), Error> {
+    fn add(&self, weight: (u64, u64), summed: &mut Summed) -> Result<(), Error> {
+        let (stack, kernel) = self.stack();
+        let frames: Vec<_> = stack.iter().chain(&kernel).map(SourceFrame::from).collect();
+        summed.push(self.line, &frames, weight)
+    }
+
+    /// Its weight, and how many firings that is.
+    fn weight(&self, wanted: &Wanted<'_>) -> Result<(u64, u64), Error> {
         let (shown, count) = match &self.value {
             Value::Number(shown, count) => (*shown, *count),
             Value::Histogram => {
@@ -135,11 +174,11 @@ impl Entry {
             .unit
             .read(shown)
             .ok_or_else(|| Error::at(self.line, format!("{shown} is too large to be a weight")))?;
-        let count = count.unwrap_or_else(|| wanted.count(weight));
-        summed.push(self.line, &self.stack(), (weight, count))
+        Ok((weight, count.unwrap_or_else(|| wanted.count(weight))))
     }
 
-    fn stack(&self) -> Vec<Frame> {
+    /// Labels and the program's part, and the kernel's.
+    fn stack(&self) -> (Vec<At<'_>>, Vec<At<'_>>) {
         let (mut labels, mut user, mut kernel) = (Vec::new(), Vec::new(), Vec::new());
         let mut has_process = false;
         for key in &self.keys {
@@ -148,38 +187,99 @@ impl Entry {
                 Key::Word(word) if word.is_empty() => {}
                 Key::Word(word) => {
                     let is_process = !has_process && word.parse::<u64>().is_err();
-                    let name = word.clone();
-                    if is_process {
-                        has_process = true;
-                        labels.insert(
-                            0,
-                            Frame {
-                                name,
-                                kind: FrameKind::Process,
-                            },
-                        );
-                    } else {
-                        labels.push(Frame {
-                            name,
-                            kind: FrameKind::Label,
-                        });
-                    }
-                }
-                Key::Stack(names) => {
-                    let is_kernel = names.last().is_some_and(|root| kind::is_kernel_root(root));
-                    let (kind, part) = match is_kernel {
-                        true => (FrameKind::Kernel, &mut kernel),
-                        false => (FrameKind::User, &mut user),
+                    let (kind, at) = match is_process {
+                        true => (FrameKind::Process, 0),
+                        false => (FrameKind::Label, labels.len()),
                     };
-                    let names = names.iter().rev().cloned();
-                    part.extend(names.map(|name| Frame { name, kind }));
+                    has_process |= is_process;
+                    labels.insert(at, At::of(word, kind));
+                }
+                Key::Stack(lines) => {
+                    let mut frames: Vec<_> =
+                        lines.iter().rev().map(|line| At::parse(line)).collect();
+                    let root = frames.iter().find(|at| at.kind != FrameKind::Mark);
+                    let is_kernel = root.is_some_and(|root| kind::is_kernel_root(root.name));
+                    let part = if is_kernel { &mut kernel } else { &mut user };
+                    for at in frames
+                        .iter_mut()
+                        .filter(|at| is_kernel && at.kind == FrameKind::User)
+                    {
+                        at.kind = FrameKind::Kernel;
+                    }
+                    part.append(&mut frames);
                 }
             }
         }
         labels.append(&mut user);
-        labels.append(&mut kernel);
-        labels
+        (labels, kernel)
     }
+}
+
+/// A frame and where in its source it was.
+struct At<'a> {
+    name: &'a str,
+    kind: FrameKind,
+    file: &'a str,
+    line: u32,
+}
+
+impl<'a> From<&'a At<'a>> for SourceFrame<'a> {
+    fn from(at: &'a At<'a>) -> Self {
+        Self {
+            frame: FrameRef {
+                name: at.name,
+                kind: at.kind,
+            },
+            file: at.file,
+            line: at.line,
+        }
+    }
+}
+
+impl<'a> At<'a> {
+    fn of(name: &'a str, kind: FrameKind) -> Self {
+        Self {
+            name,
+            kind,
+            file: "",
+            line: 0,
+        }
+    }
+
+    /// A line of a stack: `main+14`, with debug information `main+14@/src/a.c:3`, or as perf has it,
+    /// `ffffffff813a2413 main+14 (/usr/bin/a)`.
+    fn parse(line: &'a str) -> Self {
+        if line == "<unwind failure>" {
+            return Self::of("[unwind failure]", FrameKind::Mark);
+        }
+        let (line, kind) = match line.strip_prefix("[inlined] ") {
+            Some(rest) => (rest, FrameKind::Inlined),
+            None => (line, FrameKind::User),
+        };
+        let (name, source) = with_source(line);
+        let (file, line) = source.unwrap_or(("", 0));
+        Self {
+            name: frame_name(name),
+            kind,
+            file,
+            line,
+        }
+    }
+}
+
+/// A frame, and the file and line behind it. A file may hold any character, and a name may hold an `@`; behind an offset
+/// there is nothing else.
+fn with_source(text: &str) -> (&str, Option<(&str, u32)>) {
+    let source = |at: usize| {
+        let (file, line) = text[at + 1..].rsplit_once(':')?;
+        Some((&text[..at], Some((file, line.parse().ok()?))))
+    };
+    let mut places = text.match_indices('@').map(|(at, _)| at);
+    let behind_offset = places
+        .clone()
+        .find(|at| without_offset(&text[..*at]).len() < *at);
+    let at = behind_offset.or_else(|| places.next());
+    at.and_then(source).unwrap_or((text, None))
 }
 
 /// An entry that has not ended.
@@ -198,41 +298,70 @@ struct Reader {
     remarks: Vec<String>,
     /// Whether the last entry's value is the lines that follow.
     in_histogram: bool,
+    broken: Broken,
+}
+
+/// Entries that are not read.
+#[derive(Default)]
+struct Broken {
+    count: u64,
+    first: Option<Error>,
+}
+
+impl Broken {
+    fn add(&mut self, error: Error) {
+        self.count += 1;
+        self.first.get_or_insert(error);
+    }
 }
 
 impl Reader {
-    fn line(&mut self, line: usize, text: &str) -> Result<(), Error> {
-        let text = text.strip_suffix('\r').unwrap_or(text);
+    /// Ends an entry that does not end as it should.
+    fn abandon(&mut self) {
         if let Some(open) = self.open.take() {
-            return self.within(line, text, open);
+            let problem = "this entry does not end; it should end in `]: NUMBER`";
+            self.broken.add(Error::at(open.began, problem));
         }
+    }
+
+    fn line(&mut self, line: usize, text: &str) {
+        let text = text.strip_suffix('\r').unwrap_or(text);
         if text.starts_with('@') {
+            self.abandon();
             self.in_histogram = false;
             return self.begin(line, text);
         }
+        if let Some(open) = self.open.take() {
+            return self.within(line, text, open);
+        }
         if text.trim().is_empty() {
             self.in_histogram = false;
-        } else if !self.in_histogram && !text.starts_with("Attaching ") {
-            self.remarks.push(format!("line {line}: {}", excerpt(text)));
+        } else if !self.in_histogram
+            && !text.starts_with("Attaching ")
+            && !text.starts_with("Attached ")
+        {
+            self.remark(line, text);
         }
-        Ok(())
+    }
+
+    fn remark(&mut self, line: usize, text: &str) {
+        self.remarks.push(format!("line {line}: {}", excerpt(text)));
     }
 
     /// A line that begins an entry, and perhaps ends it.
-    fn begin(&mut self, line: usize, text: &str) -> Result<(), Error> {
+    fn begin(&mut self, line: usize, text: &str) {
         let name_end = text.find(['[', ':']).unwrap_or(text.len());
         let map = text[..name_end].to_owned();
         let rest = &text[name_end..];
         if let Some(value) = rest.strip_prefix(':') {
-            self.end(line, map, Vec::new(), value);
-            return Ok(());
+            return self.end(line, map, Vec::new(), value);
         }
         let Some(keys) = rest.strip_prefix('[') else {
             let problem = format!(
                 "{} should be an entry such as `@[comm, ustack]: 7`",
                 excerpt(text)
             );
-            return Err(Error::at(line, problem));
+            return self.broken.add(Error::at(line, problem));
         };
         let open = Open {
             began: line,
@@ -241,29 +370,25 @@ impl Reader {
             stack: Vec::new(),
         };
         self.keys(line, keys, open);
-        Ok(())
     }
 
     /// A line of an entry that began before.
-    fn within(&mut self, line: usize, text: &str, mut open: Open) -> Result<(), Error> {
+    fn within(&mut self, line: usize, text: &str, mut open: Open) {
         if let Some(name) = text.strip_prefix([' ', '\t']) {
-            open.stack.push(frame_name(name).to_owned());
+            open.stack.push(name.trim().to_owned());
             self.open = Some(open);
-            return Ok(());
+            return;
         }
         if !text.starts_with([',', ']']) {
-            let problem = format!(
-                "{} is within the entry that begins in line {}; a frame, `,` or `]: NUMBER` should be here",
-                excerpt(text),
-                open.began
-            );
-            return Err(Error::at(line, problem));
+            // What else goes to the terminal may come in between.
+            self.remark(line, text);
+            self.open = Some(open);
+            return;
         }
         let stack = std::mem::take(&mut open.stack);
         open.keys.push(Key::Stack(stack));
         let rest = text.strip_prefix(',').unwrap_or(text);
         self.keys(line, rest, open);
-        Ok(())
     }
 
     /// Keys on one line, up to the end of the entry or to the stack that begins on the next line.
@@ -315,7 +440,7 @@ fn number(text: &str) -> Option<Value> {
     Some(Value::Number(total.parse().ok()?, Some(count)))
 }
 
-/// The function of a line: `main+14`, or as perf has it, `ffffffff813a2413 main+14 (/usr/bin/a)`.
+/// The function of a line without its source.
 fn frame_name(line: &str) -> &str {
     let line = line.trim();
     let Some((first, rest)) = line.split_once(' ') else {

@@ -7,7 +7,9 @@
 
 mod bpftrace;
 mod collapse;
+mod json;
 mod kind;
+mod other;
 mod perf;
 mod pprof;
 mod systemtap;
@@ -100,31 +102,24 @@ const KINDS: &[Row] = &[
         read: collapse::xctrace,
     },
     Row {
+        name: ".cpuprofile",
+        has_unit: true,
+        looks_so: json::is_cpuprofile,
+        read: json::cpuprofile,
+    },
+    Row {
+        name: "speedscope's JSON",
+        has_unit: true,
+        looks_so: json::is_speedscope,
+        read: json::speedscope,
+    },
+    Row {
         name: "folded text",
         has_unit: false,
-        looks_so: |head| !head.is_binary,
+        looks_so: |head| !head.is_binary && other::of_rest(head).is_none(),
         read: folded,
     },
 ];
-
-/// How files begin that people take for profiles, and what to give instead.
-const OTHERS: &[(&[u8], &str)] = &[
-    (
-        b"PERFILE2",
-        "it is of perf record; give what perf script makes of it: perf script -i FILE | flame-bpf render -",
-    ),
-    (b"\x7fELF", "it is a program or a core, and no profile"),
-    (b"<svg", IS_PICTURE),
-    (b"<!DOCTYPE", IS_PICTURE),
-    (b"<!doctype", IS_PICTURE),
-    (b"{\"", IS_JSON),
-    (b"{\n", IS_JSON),
-    (b"[{", IS_JSON),
-];
-
-const IS_PICTURE: &str = "it is a picture or a page; give what it was made of, such as a raw recording (.fbpf), pprof or folded text";
-
-const IS_JSON: &str = "it is JSON, which is not read; give a raw recording (.fbpf), pprof, folded text, or what bpftrace prints without -f json";
 
 /// A kind of file: a row's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,17 +131,21 @@ impl Kind {
     /// # Errors
     /// When it is none that is known.
     pub fn of(bytes: &[u8]) -> Result<Self, Error> {
-        if let Some((_, is)) = OTHERS.iter().find(|(begin, _)| bytes.starts_with(begin)) {
-            return Err(Error::Whole((*is).to_owned()));
+        if let Some(is) = other::of_magic(bytes) {
+            return Err(Error::Whole(is.to_owned()));
+        }
+        if bytes.trim_ascii().is_empty() {
+            let problem = "it is empty; did the command fail that should have written it?";
+            return Err(Error::Whole(problem.to_owned()));
         }
         let head = Head::of(bytes);
+        if let Some(is) = other::of_text(&head) {
+            return Err(Error::Whole(is.to_owned()));
+        }
         let known = KINDS.iter().position(|row| (row.looks_so)(&head));
-        known.map(Self).ok_or_else(|| {
-            let names: Vec<_> = KINDS.iter().map(|row| row.name).collect();
-            Error::Whole(format!(
-                "it is no raw recording (.fbpf), and none of: {}",
-                names.join(", ")
-            ))
+        known.map(Self).ok_or_else(|| match other::of_rest(&head) {
+            Some(is) => Error::Whole(is.to_owned()),
+            None => Error::Unknown(None),
         })
     }
 
@@ -228,6 +227,18 @@ pub enum Error {
     /// Something that no line is to blame for.
     #[error("{0}")]
     Whole(String),
+    /// A file of no kind that is known, and why it is no folded text, which is like nothing else.
+    #[error("it is no raw recording (.fbpf), and none of: {}{}", names(), no_folded(.0.as_ref()))]
+    Unknown(Option<fold::ParseError>),
+}
+
+fn names() -> String {
+    let names: Vec<_> = KINDS.iter().map(|row| row.name).collect();
+    names.join(", ")
+}
+
+fn no_folded(error: Option<&fold::ParseError>) -> String {
+    error.map_or_else(String::new, |error| format!("; for the last, {error}"))
 }
 
 impl Error {
@@ -264,13 +275,14 @@ impl<'a> Head<'a> {
     }
 }
 
-/// All bytes of a file, unpacked if it is gzipped.
+/// All bytes of a file, unpacked if it is gzipped, and in UTF-8 without a mark in front if it is text of an editor or of
+/// PowerShell.
 ///
 /// # Errors
 /// When it is larger than [`MOST_BYTES`], or packed and broken.
 pub fn unpacked(bytes: Vec<u8>) -> Result<Vec<u8>, Error> {
     if !bytes.starts_with(b"\x1f\x8b") {
-        return Ok(bytes);
+        return Ok(in_utf8(bytes));
     }
     let mut unpacked = Vec::new();
     let mut gzip = MultiGzDecoder::new(&*bytes).take(MOST_BYTES + 1);
@@ -284,10 +296,55 @@ pub fn unpacked(bytes: Vec<u8>) -> Result<Vec<u8>, Error> {
             "it is gzipped, and more than 1 GiB when unpacked; divide it".to_owned(),
         ));
     }
-    Ok(unpacked)
+    Ok(in_utf8(unpacked))
+}
+
+fn in_utf8(mut bytes: Vec<u8>) -> Vec<u8> {
+    if bytes.starts_with(b"\xef\xbb\xbf") {
+        bytes.drain(..3);
+        return bytes;
+    }
+    // Without a mark: letters, each with a zero beside it.
+    let is_text = |at: usize| {
+        let pairs = bytes
+            .get(..32)
+            .into_iter()
+            .flat_map(|bytes| bytes.chunks_exact(2));
+        bytes.len() >= 32 && { pairs }
+            .all(|pair| pair[1 - at] == 0 && matches!(pair[at], b'\t'..=b'~'))
+    };
+    let from: fn([u8; 2]) -> u16 = match () {
+        () if bytes.starts_with(b"\xff\xfe") || is_text(0) => u16::from_le_bytes,
+        () if bytes.starts_with(b"\xfe\xff") || is_text(1) => u16::from_be_bytes,
+        () => return bytes,
+    };
+    let units = bytes.chunks_exact(2).map(|pair| from([pair[0], pair[1]]));
+    let text: String = char::decode_utf16(units.filter(|unit| *unit != 0xfeff))
+        .map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER))
+        .collect();
+    text.into_bytes()
 }
 
 fn folded(bytes: &[u8], wanted: &Wanted<'_>) -> Result<Reading, Error> {
     text::one_type(wanted)?;
-    Ok(fold::parse(bytes, wanted.unit.clone())?.into())
+    let parsed = fold::parse_lines(bytes, wanted.unit.clone())?;
+    // A few lines that happen to end in a number do not make a text folded.
+    let is_folded = parsed.read > parsed.skipped;
+    let mut reading = Reading::from(parsed.profile);
+    if let Some(error) = parsed.first_skipped {
+        if !is_folded {
+            return Err(match error {
+                fold::ParseError::TwoWeights { .. } => error.into(),
+                error => Error::Unknown(Some(error)),
+            });
+        }
+        let text = format!("{} lines that hold no stack; {error}", parsed.skipped);
+        reading.notes.push(("not shown", text));
+    }
+    if parsed.is_rounded {
+        let text =
+            "weights are rounded in their last decimals, which changes no share by a billionth";
+        reading.notes.push(("note", text.to_owned()));
+    }
+    Ok(reading)
 }

@@ -158,25 +158,23 @@ fn another_map_of_bpftrace_is_read_when_it_is_asked_for() {
 }
 
 #[test]
-fn bpftrace_maps_that_are_broken_are_refused_by_line() {
-    let refusal = refused("@[\n    leaf\nmain\n]: 2\n");
-    assert!(
-        refusal.starts_with("line 3: `main` is within the entry that begins in line 1"),
-        "{refusal}"
-    );
-    let refusal = refused("@[\n    leaf\n]: 2\n@[\n    leaf\n");
-    assert!(
-        refusal.starts_with("line 4: the file ends within"),
-        "{refusal}"
-    );
-    let refusal = refused("@[\n    leaf\n]: -2\n@[\n    x\n]: 1\n");
-    assert!(
-        refusal.starts_with("line 3: `-2` is no weight"),
-        "{refusal}"
+fn entries_of_bpftrace_that_are_broken_are_told_by_line() {
+    let told = notes("@[\n    leaf\nLost 3 events\n]: 2\n@[\n    x\n]: -2\n@x y\n@[\n    leaf\n");
+    assert_eq!(
+        told,
+        [
+            "not shown: 3 entries; the first is in line 8: `@x y` should be an entry such as `@[comm, ustack]: 7`",
+            "bpftrace: line 3: `Lost 3 events`",
+        ]
     );
     let refusal = refused("@[a]: 3\n@x y\n");
     assert!(
         refusal.starts_with("line 2: `@x y` should be an entry"),
+        "{refusal}"
+    );
+    let refusal = refused("@[\n    leaf\n]: -2\n");
+    assert!(
+        refusal.contains("no map in it has a stack as a key"),
         "{refusal}"
     );
 }
@@ -238,7 +236,8 @@ fn a_file_of_no_kind_is_answered_with_the_kinds() {
         error.contains("pprof, bpftrace maps, perf script text"),
         "{error}"
     );
-    assert!(refused("").contains("no stack"));
+    assert!(refused("").contains("it is empty"));
+    assert!(refused("\n \n").contains("it is empty"));
 }
 
 #[test]
@@ -248,6 +247,23 @@ fn what_people_take_for_a_profile_is_answered_with_what_to_give_instead() {
         (b"<svg xmlns=\"http://www.w3.org/2000/svg\">", "(.fbpf)"),
         (b"{\"type\": \"map\", \"data\": {}}\n", "without -f json"),
         (b"\x7fELF\x02", "a program"),
+        (b"PK\x03\x04\x14\0\0\0", "unpack it"),
+        (b"{\n\"a\": 1}", "JSON"),
+        (b" {\"snapshot\":{}}", "heap snapshot"),
+        (b"[\n{\"ph\":\"B\"}", "trace events"),
+        (
+            b"<?xml version=\"1.0\" standalone=\"no\"?>\n<svg>",
+            "picture",
+        ),
+        (b"heap_v2/524288\n  t*: 1: 2 [0: 0]\n", "jeprof --collapsed"),
+        (
+            b"heap profile:  1: 2 [ 3: 4] @ heap_v2/524288\n",
+            "go tool pprof -proto",
+        ),
+        (
+            b"\0\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x10\x27\0\0",
+            "go tool pprof -proto",
+        ),
     ] {
         let error = Kind::of(begin).unwrap_err().to_string();
         assert!(error.contains(answer), "{error}");
@@ -255,6 +271,7 @@ fn what_people_take_for_a_profile_is_answered_with_what_to_give_instead() {
     // Names may begin so, too.
     let closure = kind_and_text("{closure};main 3\n");
     assert_eq!(closure.0, "folded text");
+    assert_eq!(kind_and_text("[unknown];main 3\n").0, "folded text");
 }
 
 proptest! {
@@ -264,4 +281,170 @@ proptest! {
         let (_, reading) = read(text.as_bytes(), &USUAL).unwrap();
         prop_assert_eq!(reading.profile.total_weight(), weights.iter().sum::<u64>());
     }
+}
+
+#[test]
+fn frames_of_bpftrace_may_have_sources_and_inlined_functions() {
+    let text = "Attached 1 probe\n\n@[\n    spin+37@/srv/app/loop.c:14\n    work+21@/srv/@app/loop.c:22\n    main+9\n]: 40\n\
+                @[\n    spin+41@/srv/app/loop.c:15\n    work+21@/srv/@app/loop.c:22\n    main+9\n]: 30\n\
+                @[\n    [inlined] clock@/srv/@app/loop.c:5\n    [inlined] tick@/srv/app/loop.c:8\n    work+30@/srv/app/loop.c:23\n    main+9\n]: 7\n\
+                @[\n    memcpy@GLIBC_2.14+3\n    <unwind failure>\n]: 2\n\
+                @[\n    vfs_read+1@/src/fs.c:3\n    entry_SYSCALL_64+7@/src/entry.S:1\n    <unwind failure>\n]: 1\n";
+    let (_, mut reading) = read(text.as_bytes(), &USUAL).unwrap();
+    let lines = annotated(&reading.profile);
+    assert!(
+        lines.contains("main;work (loop.c:22);spin (loop.c:14) 40\n"),
+        "{lines}"
+    );
+    assert!(
+        lines.contains("tick (loop.c:8)_[i];clock (loop.c:5)_[i] 7\n"),
+        "{lines}"
+    );
+    reading.profile.line_frames = false;
+    assert_eq!(
+        annotated(&reading.profile),
+        "[unwind failure];entry_SYSCALL_64_[k];vfs_read_[k] 1\n[unwind failure];memcpy@GLIBC_2.14 2\n\
+         main;work;spin 70\nmain;work;tick_[i];clock_[i] 7\n"
+    );
+    assert_eq!(notes(text), [""; 0]);
+}
+
+#[test]
+fn a_map_of_bpftrace_that_is_printed_twice_is_told() {
+    let once = "@[\n    leaf\n]: 2\n@[\n    other\n]: 3\n";
+    assert_eq!(notes(once), [""; 0]);
+    let twice = notes(&[once, "\n", once].concat());
+    assert!(
+        twice[0].starts_with("note: @ is printed again in line 10, and all"),
+        "{twice:?}"
+    );
+}
+
+#[test]
+fn folded_text_may_have_decimals() {
+    let with_unit = |text: &str| {
+        let (_, reading) = read(text.as_bytes(), &USUAL).unwrap();
+        (
+            annotated(&reading.profile),
+            reading.profile.unit.noun().to_owned(),
+        )
+    };
+    assert_eq!(
+        with_unit("main;parse 12.5\nmain;store 7.25\n"),
+        (
+            "main;parse 1250\nmain;store 725\n".to_owned(),
+            "samples/100".to_owned()
+        )
+    );
+    assert_eq!(
+        with_unit("a 12.0\nb 6.\nc .5e1\n"),
+        ("a 12\nb 6\nc 5\n".to_owned(), "samples".to_owned())
+    );
+    assert_eq!(notes("a 0.30000000000000004\nb 1\n").len(), 1);
+    let nanoseconds = Wanted {
+        unit: Unit::Nanoseconds,
+        ..USUAL
+    };
+    let (_, reading) = read(b"a 12.5\nb 7.25\n", &nanoseconds).unwrap();
+    assert_eq!(
+        (reading.profile.total_weight(), reading.profile.unit),
+        (19_750, Unit::Nanoseconds)
+    );
+}
+
+#[test]
+fn lines_of_folded_text_that_hold_no_stack_are_told() {
+    let text = "// a comment\na;b 1\na;c 12V.43\na;d 2\n";
+    let (_, reading) = read(b"a;b 1\na;d 2\nx\n", &USUAL).unwrap();
+    assert_eq!(reading.profile.total_weight(), 3);
+    assert_eq!(
+        notes("a;b 1\na;d 2\na;c 12V.43\n"),
+        [
+            "not shown: 1 lines that hold no stack; line 3 ends in `12V.43`, which is no weight: it should be a number below 2^64"
+        ]
+    );
+    let refusal = refused(text);
+    assert!(
+        refusal.contains("none of: pprof") && refusal.contains("; for the last, line 1 ends in"),
+        "{refusal}"
+    );
+    assert!(refused("a;b 1 2\na;c 3 4\n").contains("two weights"));
+}
+
+#[test]
+fn marks_and_encodings_of_editors_are_no_part_of_names() {
+    let text = "main;parse 3\r\nmain;store 4\r\n";
+    let units: Vec<u16> = text.encode_utf16().collect();
+    let of = |mark: &[u8], to: fn(u16) -> [u8; 2]| {
+        let bytes = units.iter().flat_map(|unit| to(*unit));
+        mark.iter().copied().chain(bytes).collect::<Vec<u8>>()
+    };
+    for bytes in [
+        [b"\xef\xbb\xbf", text.as_bytes()].concat(),
+        of(b"\xff\xfe", u16::to_le_bytes),
+        of(b"\xfe\xff", u16::to_be_bytes),
+        of(b"", u16::to_le_bytes),
+        of(b"", u16::to_be_bytes),
+    ] {
+        let (kind, reading) = read(&unpacked(bytes).unwrap(), &USUAL).unwrap();
+        assert_eq!(kind.name(), "folded text");
+        assert_eq!(annotated(&reading.profile), "main;parse 3\nmain;store 4\n");
+    }
+}
+
+#[test]
+fn cpuprofiles_are_read_by_the_time_between_samples() {
+    let text = r#" {"nodes":[{"id":1,"callFrame":{"functionName":"(root)","url":"","lineNumber":-1},"children":[2,3]},
+        {"id":2,"callFrame":{"functionName":"work","url":"file:///a.js","lineNumber":11}},
+        {"id":3,"callFrame":{"functionName":"","url":"/b.js","lineNumber":0}}],
+        "startTime":100,"endTime":150,"samples":[2,3,2],"timeDeltas":[10,20,5]}"#;
+    let (kind, reading) = read(text.as_bytes(), &USUAL).unwrap();
+    assert_eq!(kind.name(), ".cpuprofile");
+    assert_eq!(reading.profile.unit, Unit::Nanoseconds);
+    // From 110 to 130, to 135, to 150.
+    assert_eq!(
+        annotated(&reading.profile),
+        "(anonymous) (b.js:1) 5\nwork (a.js:12) 35\n"
+    );
+    let circle = text.replace("\"lineNumber\":11}", "\"lineNumber\":11},\"children\":[1]");
+    assert!(
+        refused(&circle).contains("calls itself"),
+        "{}",
+        refused(&circle)
+    );
+}
+
+#[test]
+fn speedscope_files_are_read_both_ways() {
+    let file = |profiles: &str| {
+        format!(
+            r#"{{"$schema":"https://www.speedscope.app/file-format-schema.json","activeProfileIndex":1,
+            "shared":{{"frames":[{{"name":"main"}},{{"name":"work","file":"/a.c","line":3}}]}},"profiles":[{profiles}]}}"#
+        )
+    };
+    let sampled = r#"{"type":"sampled","name":"one","unit":"seconds","samples":[[0,1],[0]],"weights":[1,0.5]}"#;
+    let evented = r#"{"type":"evented","name":"two","unit":"none","startValue":0,"events":[{"type":"O","frame":0,"at":0},
+        {"type":"O","frame":1,"at":2},{"type":"C","frame":1,"at":5},{"type":"C","frame":0,"at":6}]}"#;
+    let both = file(&[sampled, evented].join(","));
+    assert_eq!(
+        kind_and_text(&both),
+        (
+            "speedscope's JSON",
+            "main 3\nmain;work (a.c:3) 3\n".to_owned()
+        )
+    );
+    assert_eq!(
+        notes(&both),
+        ["not shown: one: shown is two; choose with --sample-type"]
+    );
+    assert_eq!(
+        kind_and_text(&file(sampled)).1,
+        "main 500000\nmain;work (a.c:3) 1000000\n"
+    );
+    let wrong = file(&sampled.replace("[0,1]", "[0,7]"));
+    assert!(
+        refused(&wrong).contains("there is no frame 7"),
+        "{}",
+        refused(&wrong)
+    );
 }

@@ -4,7 +4,7 @@
 
 use super::{Error, Wanted};
 use crate::profile::fold::{MOST_MEMORY, visible};
-use crate::profile::{Frame, FrameProfile, Labels, SourceFrame};
+use crate::profile::{FrameProfile, Labels, SourceFrame};
 use std::borrow::Cow;
 
 /// The error for more stacks than fit in [`MOST_MEMORY`].
@@ -90,13 +90,16 @@ impl Summed {
         Self { frames, total: 0 }
     }
 
-    /// Adds a stack that a line tells of.
-    pub(super) fn push(
+    /// Adds a stack that a line tells of, with its labels in front.
+    pub(super) fn push<'a, F>(
         &mut self,
         line: usize,
-        stack: &[Frame],
+        stack: &'a [F],
         (weight, count): (u64, u64),
-    ) -> Result<(), Error> {
+    ) -> Result<(), Error>
+    where
+        SourceFrame<'a>: From<&'a F>,
+    {
         self.add(line, weight)?;
         self.frames.push(stack, weight, count);
         Ok(())

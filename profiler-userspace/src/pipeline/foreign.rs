@@ -5,7 +5,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::input::{Kind, Reading, Wanted};
+use crate::input::{Error, Kind, Reading, Wanted};
 use crate::profile::Profile;
 use crate::profile::fold::visible;
 use crate::report::findings::{Finding, Summary};
@@ -23,8 +23,11 @@ pub(crate) struct Foreign {
 /// Reads an input of that name.
 pub(crate) fn read(name: &str, kind: Kind, bytes: &[u8], wanted: &Wanted<'_>) -> Result<Foreign> {
     let reading = kind.read(bytes, wanted);
-    let Reading { profile, notes } =
-        reading.with_context(|| format!("cannot read {name}: read as {}", kind.name()))?;
+    let what = match &reading {
+        Err(Error::Unknown(_)) => format!("cannot read {name}"),
+        _ => format!("cannot read {name}: read as {}", kind.name()),
+    };
+    let Reading { profile, notes } = reading.context(what)?;
     let weight = profile.unit.shown(profile.total_weight());
     let recorded = format!(
         "{}: {} {} in {}",

@@ -20,7 +20,7 @@ mod tests;
 pub(crate) use lines::{Lines, Order, kernel_part};
 pub use name::visible;
 pub(crate) use parse::stack;
-pub use parse::{MOST_MEMORY, ParseError, parse};
+pub use parse::{MOST_MEMORY, ParseError, Parsed, parse, parse_lines};
 
 use super::{Frame, FrameKind, Profile, View};
 use std::borrow::Cow;

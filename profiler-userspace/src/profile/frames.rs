@@ -66,11 +66,11 @@ impl FrameProfile {
     /// Adds what was counted for a stack, and returns the place of its sample.
     pub fn push<'a, F>(&mut self, stack: &'a [F], weight: u64, count: u64) -> usize
     where
-        FrameRef<'a>: From<&'a F>,
+        SourceFrame<'a>: From<&'a F>,
     {
-        let stack: Vec<FrameRef<'a>> = stack.iter().map(FrameRef::from).collect();
+        let stack: Vec<SourceFrame<'a>> = stack.iter().map(SourceFrame::from).collect();
         let (labels, stack) = labels(&stack);
-        self.push_of(labels, stack, weight, count)
+        self.push_sources(labels, stack, weight, count)
     }
 
     /// Adds what was counted for a stack without labels in front, and returns the place of its sample.
@@ -85,6 +85,16 @@ impl FrameProfile {
         SourceFrame<'a>: From<&'a F>,
     {
         let stack: Vec<SourceFrame<'a>> = stack.iter().map(SourceFrame::from).collect();
+        self.push_sources(labels, &stack, weight, count)
+    }
+
+    fn push_sources(
+        &mut self,
+        labels: Labels,
+        stack: &[SourceFrame<'_>],
+        weight: u64,
+        count: u64,
+    ) -> usize {
         let kernel = stack
             .iter()
             .position(|at| at.frame.kind == FrameKind::Kernel);
@@ -124,6 +134,11 @@ impl FrameProfile {
             .saturating_add(of::<NormalizedStack>(profile.stacks.len()))
             .saturating_add(of::<Function>(profile.functions().len()))
             .saturating_add(locations)
+    }
+
+    /// Whether nothing was added.
+    pub fn is_empty(&self) -> bool {
+        self.profile.samples.is_empty()
     }
 
     /// The profile.
@@ -219,34 +234,34 @@ fn place(profile: &mut Profile, lines: &[Line], kind: FrameKind) -> LocationInde
 }
 
 /// The labels that a stack begins with, in the order in which views show them, and the rest.
-fn labels<'a, 'b>(stack: &'b [FrameRef<'a>]) -> (Labels, &'b [FrameRef<'a>]) {
+fn labels<'a, 'b>(stack: &'b [SourceFrame<'a>]) -> (Labels, &'b [SourceFrame<'a>]) {
     let mut labels = Labels::default();
     let mut rest = stack;
-    let number = |frame: &FrameRef<'a>, start| {
-        let digits = frame.name.strip_prefix(start)?.strip_suffix(']')?;
+    let number = |at: &SourceFrame<'a>, start| {
+        let digits = at.frame.name.strip_prefix(start)?.strip_suffix(']')?;
         // A zero in front would be lost.
         let number: u32 = digits.parse().ok()?;
         (number.to_string() == digits).then_some(number)
     };
     if let Some((first, behind)) = rest.split_first()
-        && first.kind == FrameKind::Label
+        && first.frame.kind == FrameKind::Label
         && let Some(cpu) = number(first, "[cpu ")
         && behind
             .first()
-            .is_some_and(|next| next.kind == FrameKind::Process)
+            .is_some_and(|next| next.frame.kind == FrameKind::Process)
     {
         labels.cpu = Some(cpu);
         rest = behind;
     }
     if let Some((first, behind)) = rest.split_first()
-        && first.kind == FrameKind::Process
+        && first.frame.kind == FrameKind::Process
     {
-        labels.comm = Some(first.name.to_owned());
+        labels.comm = Some(first.frame.name.to_owned());
         rest = behind;
     }
     if labels.comm.is_some()
         && let Some((first, behind)) = rest.split_first()
-        && first.kind == FrameKind::Label
+        && first.frame.kind == FrameKind::Label
         && let Some(tid) = number(first, "[tid ")
     {
         labels.tid = Some(tid);

@@ -100,7 +100,9 @@ impl<'a> Header<'a> {
         }
         let event = match word {
             None => "",
-            Some(word) => word.strip_suffix(':').filter(|event| !event.is_empty())?,
+            Some(word) => word
+                .strip_suffix(':')
+                .filter(|event| !event.is_empty() && !event.contains(['[', '(', '"']))?,
         };
         Some(First::Sample(Self {
             comm,

@@ -1,8 +1,10 @@
 //! Folded text back to a profile.
 //!
 //! In: what [`super::fold`] or another tool wrote, and what its weights count.
-//! Out: a profile whose folded text is the same again, or which line is wrong and why.
+//! Out: a profile whose folded text is the same again, and which lines hold no stack and why.
 //! Never: a line that is skipped silently; only blank lines and comments (`# `) hold no stack.
+//!
+//! Weights with decimals are kept in the smallest unit that all lines share: hundredths of samples, say.
 //!
 //! The kind of a frame is read from what the text says of it. A line with `_[k]` in it is annotated
 //! throughout. In one without, all behind a `-` is the kernel's. `_[j]` is code that a runtime made and
@@ -20,17 +22,15 @@ use std::collections::hash_map::Entry;
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
     /// There is no second word.
-    #[error("line {line} has no weight: `{text}` should end in a space and a whole number")]
+    #[error("line {line} has no weight: `{text}` should end in a space and a number")]
     NoWeight {
         /// Counted from one.
         line: usize,
         /// The line's beginning.
         text: String,
     },
-    /// The last word is no number, or has a fraction, or is too large.
-    #[error(
-        "line {line} ends in `{weight}`, which is no weight: it should be a whole number below 2^64"
-    )]
+    /// The last word is no number, or is too large.
+    #[error("line {line} ends in `{weight}`, which is no weight: it should be a number below 2^64")]
     BadWeight {
         /// Counted from one.
         line: usize,
@@ -64,26 +64,75 @@ pub enum ParseError {
 /// The most memory that text may take, in bytes, beside its names: a small packed file may hold a great many lines.
 pub const MOST_MEMORY: u64 = 2 << 30;
 
+/// Folded text that was read.
+#[derive(Debug)]
+pub struct Parsed {
+    /// The stacks.
+    pub profile: Profile,
+    /// How many lines hold stacks.
+    pub read: u64,
+    /// How many lines hold none, and are neither blank nor comments.
+    pub skipped: u64,
+    /// Why the first of these does not.
+    pub first_skipped: Option<ParseError>,
+    /// Whether weights have more decimals than can tell on a share, and so were rounded.
+    pub is_rounded: bool,
+}
+
+/// Reads folded text, whose weights are in `unit`, and in which each line holds a stack.
+///
+/// # Errors
+/// At the first line that holds none.
+pub fn parse(text: &[u8], unit: Unit) -> Result<Profile, ParseError> {
+    let parsed = parse_lines(text, unit)?;
+    match parsed.first_skipped {
+        Some(error) => Err(error),
+        None => Ok(parsed.profile),
+    }
+}
+
 /// Reads folded text, whose weights are in `unit`.
 ///
 /// The text does not say how many firings a line stands for: it is as many as the weight where
 /// samples are what is counted, and else one, the least that there can have been.
 /// Invalid UTF-8 is replaced by U+FFFD, since names are whatever a program has put there.
-pub fn parse(text: &[u8], unit: Unit) -> Result<Profile, ParseError> {
+///
+/// # Errors
+/// When there are more stacks, or weights, than fit.
+pub fn parse_lines(text: &[u8], unit: Unit) -> Result<Parsed, ParseError> {
+    let text = String::from_utf8_lossy(text);
+    let lines = || {
+        let lines = text.split('\n').map(str::trim_ascii).enumerate();
+        let is_stack = |text: &str| !text.is_empty() && !text.starts_with("# ") && text != "#";
+        lines
+            .filter(move |(_, text)| is_stack(text))
+            .map(|(index, text)| (index + 1, text))
+    };
+    let (decimals, is_rounded) = decimals(
+        lines().filter_map(|(_, text)| text.rsplit([' ', '\t']).next()),
+        &unit,
+    );
+    let unit = match (unit, decimals) {
+        (Unit::Nanoseconds, _) => Unit::Nanoseconds,
+        (unit, 0) => unit,
+        (unit, decimals) => Unit::Events(format!("{}/{}", unit.noun(), 10_u64.pow(decimals))),
+    };
     let mut profile = FrameProfile::new(Profile::new(unit.clone(), Window::default()));
     let mut total = 0_u64;
     let mut kinds = Vec::new();
-    let text = String::from_utf8_lossy(text);
+    let (mut read, mut skipped, mut first_skipped) = (0, 0, None);
     // Some tools write a line for each sample: what reads alike is looked at once.
     let mut known: HashMap<&str, usize> = HashMap::default();
-    for (index, text) in text.split('\n').enumerate() {
-        let line = index + 1;
-        let text = text.trim_ascii();
-        if text.is_empty() || text.starts_with("# ") || text == "#" {
-            continue;
-        }
-        let (stack, shown) = split_weight(line, text)?;
-        let weight = unit.read(shown).ok_or(ParseError::TooHeavy { line })?;
+    for (line, text) in lines() {
+        let (stack, weight) = match split_weight(line, text, decimals) {
+            Ok(parts) => parts,
+            Err(error) => {
+                skipped += 1;
+                first_skipped = first_skipped.or(Some(error));
+                continue;
+            }
+        };
+        read += 1;
         total = total
             .checked_add(weight)
             .ok_or(ParseError::TooHeavy { line })?;
@@ -102,18 +151,98 @@ pub fn parse(text: &[u8], unit: Unit) -> Result<Profile, ParseError> {
             return Err(ParseError::TooMany { line });
         }
     }
-    Ok(profile.into_profile())
+    Ok(Parsed {
+        profile: profile.into_profile(),
+        read,
+        skipped,
+        first_skipped,
+        is_rounded,
+    })
 }
 
-fn split_weight(line: usize, text: &str) -> Result<(&str, u64), ParseError> {
+/// By how many decimals weights are scaled, and whether some have more: as many as it takes to hold each share to a
+/// billionth, and three where microseconds are read as nanoseconds.
+fn decimals<'a>(words: impl Iterator<Item = &'a str>, unit: &Unit) -> (u32, bool) {
+    /// The sum that tells a billionth apart.
+    const ENOUGH: f64 = 1e9;
+    let (mut most, mut total) = (0, 0.0);
+    for word in words {
+        if let Some(number) = Decimal::parse(word) {
+            most = most.max(number.decimals);
+            total += number.digits as f64 / 10_f64.powi(number.decimals as i32);
+        }
+    }
+    let needed =
+        (0..=MAX_DECIMALS).find(|decimals| total * 10_f64.powi(*decimals as i32) >= ENOUGH);
+    let decimals = match unit {
+        Unit::Nanoseconds => 3,
+        _ => most.min(needed.unwrap_or(MAX_DECIMALS)),
+    };
+    (decimals, most > decimals)
+}
+
+/// As many as a weight has room for.
+const MAX_DECIMALS: u32 = 18;
+
+/// A number as text has it: `12.5` is 125 with one decimal.
+struct Decimal {
+    digits: u128,
+    decimals: u32,
+}
+
+impl Decimal {
+    fn parse(word: &str) -> Option<Self> {
+        /// More say nothing, and would not fit.
+        const MAX_DIGITS: usize = 30;
+        let (number, exponent) = match word.split_once(['e', 'E']) {
+            Some((number, exponent)) => (
+                number,
+                exponent.parse::<i32>().ok().filter(|it| it.abs() <= 40)?,
+            ),
+            None => (word, 0),
+        };
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        if (whole.is_empty() && fraction.is_empty()) || !is_digits(whole) || !is_digits(fraction) {
+            return None;
+        }
+        let room = MAX_DIGITS.saturating_sub(whole.len());
+        let fraction = fraction[..fraction.len().min(room)].trim_end_matches('0');
+        let digits: u128 = format!("{whole}{fraction}").parse().ok()?;
+        match i32::try_from(fraction.len()).ok()? - exponent {
+            decimals @ 0.. => Some(Self {
+                digits,
+                decimals: decimals as u32,
+            }),
+            more => Some(Self {
+                digits: digits.checked_mul(10_u128.checked_pow(more.unsigned_abs())?)?,
+                decimals: 0,
+            }),
+        }
+    }
+
+    /// The number of units of so many decimals, rounded; none if it is 2^64 or more.
+    fn scaled(&self, decimals: u32) -> Option<u64> {
+        let scaled = match decimals.checked_sub(self.decimals) {
+            Some(more) => self.digits.checked_mul(10_u128.checked_pow(more)?)?,
+            None => match 10_u128.checked_pow(self.decimals - decimals) {
+                Some(divisor) => (self.digits + divisor / 2) / divisor,
+                None => 0,
+            },
+        };
+        u64::try_from(scaled).ok()
+    }
+}
+
+fn split_weight(line: usize, text: &str, decimals: u32) -> Result<(&str, u64), ParseError> {
     let Some((stack, word)) = text.rsplit_once([' ', '\t']) else {
         return Err(ParseError::NoWeight {
             line,
             text: excerpt(text),
         });
     };
-    let number = word.bytes().all(|byte| byte.is_ascii_digit());
-    let Some(weight) = number.then(|| word.parse().ok()).flatten() else {
+    let weight = Decimal::parse(word).and_then(|number| number.scaled(decimals));
+    let Some(weight) = weight else {
         return Err(ParseError::BadWeight {
             line,
             weight: excerpt(word),

@@ -260,19 +260,19 @@ fn a_parse_error_names_the_line_and_the_reason() {
     let cases = [
         (
             "a 1\nmain\n",
-            "line 2 has no weight: `main` should end in a space and a whole number",
+            "line 2 has no weight: `main` should end in a space and a number",
         ),
         (
-            "a;b 1.5",
-            "line 1 ends in `1.5`, which is no weight: it should be a whole number below 2^64",
+            "a;b 1.5x",
+            "line 1 ends in `1.5x`, which is no weight: it should be a number below 2^64",
         ),
         (
             "a;b -1",
-            "line 1 ends in `-1`, which is no weight: it should be a whole number below 2^64",
+            "line 1 ends in `-1`, which is no weight: it should be a number below 2^64",
         ),
         (
             "a;b 18446744073709551616",
-            "line 1 ends in `18446744073709551616`, which is no weight: it should be a whole number below 2^64",
+            "line 1 ends in `18446744073709551616`, which is no weight: it should be a number below 2^64",
         ),
         (
             "a 18446744073709551615\n\na 1",
@@ -284,7 +284,7 @@ fn a_parse_error_names_the_line_and_the_reason() {
         ),
         (
             "a \u{1b}[2J",
-            r"line 1 ends in `\u{1b}[2J`, which is no weight: it should be a whole number below 2^64",
+            r"line 1 ends in `\u{1b}[2J`, which is no weight: it should be a number below 2^64",
         ),
     ];
     for (text, wanted) in cases {
