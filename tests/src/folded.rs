@@ -177,9 +177,17 @@ fn parse_line(line: &str) -> Result<Stack, String> {
     let (stack, weight) = line
         .rsplit_once(' ')
         .ok_or_else(|| format!("no weight in folded line {line:?}"))?;
-    let weight = weight
-        .parse()
-        .map_err(|_| format!("no weight at the end of folded line {line:?}"))?;
+    // Short times are microseconds with decimals.
+    let whole = weight.parse::<u64>().ok();
+    let rounded = || {
+        weight
+            .parse::<f64>()
+            .ok()
+            .map(|weight| weight.max(1.0).round() as u64)
+    };
+    let weight = whole
+        .or_else(rounded)
+        .ok_or_else(|| format!("no weight at the end of folded line {line:?}"))?;
     let frames: Vec<String> = stack.split(';').map(str::to_owned).collect();
     if frames.iter().any(|frame| frame.trim().is_empty()) {
         return Err(format!("an empty frame in folded line {line:?}"));

@@ -47,8 +47,8 @@ pub(super) fn write(view: &View, style: &Style, out: &mut dyn Write) -> Result<(
     if view.total_weight() == 0 {
         return Err(Error::Empty);
     }
-    let tree = Tree::new(view, style);
-    finish(view, &tree, None, style, out)
+    let (tree, noun) = Tree::new(view, style);
+    finish(view, (&tree, noun), None, style, out)
 }
 
 /// Draws a profile in time. Fails on one without weight or without windows, and on a style that cannot be drawn.
@@ -68,19 +68,20 @@ pub(super) fn write_chart(
     };
     // Colours are those of the flame graph.
     let view = View::new(profile);
-    finish(&view, &tree, Some(&chart), &style, out)
+    let noun = view.unit.noun();
+    finish(&view, (&tree, noun), Some(&chart), &style, out)
 }
 
 fn finish(
     view: &View,
-    tree: &Tree,
+    (tree, noun): (&Tree, &str),
     chart: Option<&Chart>,
     style: &Style,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     let paints = Paints::new(style.colors, view, tree);
     let layout = Layout::new(tree, style);
-    let texts = draw::Texts::new(style, view.unit.noun());
+    let texts = draw::Texts::new(style, noun);
     let packed = pack::pack((tree, chart), &paints, &texts, style)?;
     let drawing = draw::draw((tree, chart), &paints, &layout, &texts, style);
     Ok(page::write(&drawing, &packed, out)?)

@@ -1,5 +1,7 @@
 use super::*;
-use crate::profile::{Unit, Window};
+use crate::profile::{Frame, FrameKind, FrameProfile, Unit, Window};
+use proptest::collection::vec;
+use proptest::prelude::*;
 
 #[test]
 fn the_file_name_decides_the_format() {
@@ -91,4 +93,60 @@ fn the_minimum_width_is_written_as_in_flamegraph_pl() {
         assert_eq!(text.parse::<MinWidth>().unwrap(), wanted);
     }
     assert_eq!(MinWidth::Percent(0.5).to_string(), "0.5%");
+}
+
+/// What outputs say of a function's share of a profile of short times.
+fn shares_of(big: u64, small: &[u64]) -> [f64; 3] {
+    use crate::profile::fold;
+    let mut profile = FrameProfile::new(Profile::new(Unit::Nanoseconds, Window::default()));
+    let stack = |name: String| {
+        let kind = FrameKind::User;
+        ["main".to_owned(), name].map(|name| Frame { name, kind })
+    };
+    profile.push(&stack("big".to_owned()), big, 1);
+    for (number, weight) in small.iter().enumerate() {
+        profile.push(&stack(format!("small_{number}")), *weight, 1);
+    }
+    let profile = profile.into_profile();
+    let written = |name: &str| {
+        let mut out = Vec::new();
+        let format = Format::from_path(Path::new(name)).unwrap();
+        write(&profile, format, &Style::default(), &mut out).unwrap();
+        out
+    };
+    let again = fold::parse(&written("x.folded"), Unit::Nanoseconds).unwrap();
+    let of_big = again.samples().iter().find(|sample| {
+        let stack = again.stack_at(sample.user.unwrap());
+        again.name_at(stack.locations[0]) == "big"
+    });
+    let folded = of_big.unwrap().weight as f64 / again.total_weight() as f64;
+    let svg = String::from_utf8(written("x.svg")).unwrap();
+    let percent = svg
+        .split_once("big (")
+        .unwrap()
+        .1
+        .split_once("%)")
+        .unwrap()
+        .0;
+    let svg: f64 = percent.rsplit(' ').next().unwrap().parse().unwrap();
+    let exact = big as f64 / profile.total_weight() as f64;
+    [exact, folded, svg / 100.0]
+}
+
+#[test]
+fn times_below_a_microsecond_keep_their_shares() {
+    let [exact, folded, svg] = shares_of(1000, &[2; 500]);
+    assert!(
+        (exact - 0.5).abs() < 1e-9 && (folded - 0.5).abs() < 1e-9 && (svg - 0.5).abs() < 1e-3,
+        "{folded} {svg}"
+    );
+}
+
+proptest! {
+    #[test]
+    fn all_outputs_agree_on_shares(big in 1..5_000_000_u64, small in vec(1..5_000_u64, 0..40)) {
+        let [exact, folded, svg] = shares_of(big, &small);
+        prop_assert!((exact - folded).abs() < 2e-3, "{exact} {folded}");
+        prop_assert!((exact - svg).abs() < 2e-3, "{exact} {svg}");
+    }
 }

@@ -77,7 +77,7 @@ pub(crate) fn write(view: &View, style: FoldStyle, out: &mut dyn Write) -> io::R
             chunk.push_str(&lines.names()[rank as usize]);
         }
         chunk.push(' ');
-        chunk.push_str(&line.weight().to_string());
+        chunk.push_str(&lines.weight_text(line));
         chunk.push('\n');
         if chunk.len() >= CHUNK_BYTES {
             out.write_all(chunk.as_bytes())?;

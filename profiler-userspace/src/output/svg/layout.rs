@@ -123,7 +123,7 @@ mod tests {
     fn layout(text: &str, minwidth: MinWidth) -> Layout {
         let profile = parse(text.as_bytes(), Unit::Samples).expect("folded text");
         let view = View::new(&profile);
-        let tree = Tree::new(&view, &Style::default());
+        let (tree, _) = Tree::new(&view, &Style::default());
         let style = Style {
             width: Some(1020),
             minwidth,

@@ -190,7 +190,7 @@ mod tests {
         let text = "a;b;c 1\na;b 300\na;d_[k] 70000\nb 18446744073709000000\n";
         let profile = parse(text.as_bytes(), Unit::Samples).expect("folded text");
         let view = View::new(&profile);
-        let tree = Tree::new(&view, &Style::default());
+        let (tree, _) = Tree::new(&view, &Style::default());
         let paints = Paints::new(Palette::LAND, &view, &tree);
         let style = Style {
             minwidth: MinWidth::Percent(0.25),

@@ -33,8 +33,8 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// The tree of a view's stacks. Those without weight are left out.
-    pub(super) fn new(view: &View, style: &Style) -> Self {
+    /// The tree of a view's stacks, and the plural noun of its weights. Stacks without weight are left out.
+    pub(super) fn new<'v>(view: &'v View, style: &Style) -> (Self, &'v str) {
         let order = match style.reverse {
             true => Order::LeafFirst,
             false => Order::RootFirst,
@@ -77,7 +77,7 @@ impl Tree {
             last = stack;
         }
         tree.pack_left();
-        tree
+        (tree, lines.noun(&view.unit))
     }
 
     /// A tree in which there is nothing yet but the root, which stands for everything.
@@ -166,7 +166,7 @@ mod tests {
 
     fn tree(text: &str) -> Tree {
         let profile = parse(text.as_bytes(), Unit::Samples).expect("folded text");
-        Tree::new(&View::new(&profile), &Style::default())
+        Tree::new(&View::new(&profile), &Style::default()).0
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! In: a view, and how a frame reads. Out: lines of ranks of names: small, and quick to sort, since ranks compare as
 //! names do. Never: a weight that is changed.
 
-use crate::profile::{Frame, FrameKind, View};
+use crate::profile::{Frame, FrameKind, Unit, View};
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -24,7 +24,19 @@ pub(crate) struct Line {
     weight: u64,
 }
 
+/// So much of the whole, one in so many, rounding may move.
+const ROUNDING: u64 = 1000;
+
+/// Whether rounding each line to the unit that readers see would move shares.
+fn is_fine(unit: &Unit, lines: &[Line]) -> bool {
+    let weights = lines.iter().map(|line| line.weight);
+    let total = weights.clone().fold(0, u64::saturating_add);
+    let moved = weights.map(|weight| unit.shown(weight).saturating_mul(1000).abs_diff(weight));
+    *unit == Unit::Nanoseconds && moved.fold(0, u64::saturating_add) > total / ROUNDING
+}
+
 impl Line {
+    /// How much was counted, in the unit that [`Lines::noun`] names.
     pub(crate) fn weight(&self) -> u64 {
         self.weight
     }
@@ -37,6 +49,8 @@ pub(crate) struct Lines<'a, N: ?Sized + ToOwned> {
     /// All stacks, one behind the other, as ranks.
     levels: Vec<u32>,
     lines: Vec<Line>,
+    /// Whether weights are nanoseconds: rounded to microseconds each, lines would not have the shares that stacks have.
+    is_fine: bool,
 }
 
 impl<'a, N: ?Sized + ToOwned + Ord> Lines<'a, N> {
@@ -80,13 +94,35 @@ impl<'a, N: ?Sized + ToOwned + Ord> Lines<'a, N> {
         }
         lines.sort_unstable_by(|a, b| levels[a.stack.clone()].cmp(&levels[b.stack.clone()]));
         sum_neighbours(&mut lines, &levels);
-        for line in &mut lines {
-            line.weight = view.unit.shown(line.weight);
+        let is_fine = is_fine(&view.unit, &lines);
+        if !is_fine {
+            for line in &mut lines {
+                line.weight = view.unit.shown(line.weight);
+            }
         }
         Self {
             names,
             levels,
             lines,
+            is_fine,
+        }
+    }
+
+    /// The plural noun behind a line's weight, in a profile that counts this.
+    pub(crate) fn noun<'u>(&self, unit: &'u Unit) -> &'u str {
+        match self.is_fine {
+            true => "ns",
+            false => unit.noun(),
+        }
+    }
+
+    /// A line's weight in folded text: microseconds where it is fine, for the files beside it.
+    pub(super) fn weight_text(&self, line: &Line) -> String {
+        let weight = line.weight;
+        match self.is_fine && !weight.is_multiple_of(1000) {
+            true => format!("{}.{:03}", weight / 1000, weight % 1000),
+            false if self.is_fine => (weight / 1000).to_string(),
+            false => weight.to_string(),
         }
     }
 
