@@ -3,10 +3,10 @@
 //! In: an address, and the code around it that is not described. Out: where its function may begin, the nearest place first, and the
 //! bytes from there to where the next may. No more than 64 KiB to either side are read, however large the file is.
 
-use super::image::Image;
+use super::padding;
 use super::signs::{Sign, places};
 use super::undescribed::Undescribed;
-use crate::object::Bounded;
+use crate::object::Image;
 use std::fs::File;
 use std::ops::Range;
 
@@ -19,28 +19,19 @@ const WINDOW_BYTES: u64 = 4096;
 /// So many bytes before and behind a place tell whether a function begins there.
 const MARGIN: u64 = 32;
 
-/// How much of a file's headers is read, in bytes.
-const MAX_HEADER_BYTES: u64 = 1 << 20;
-
 /// At so many places before an address a function is supposed to begin, until one proves right.
 const MAX_TRIES: usize = 6;
 
 /// The functions around addresses of a file.
 pub(crate) struct Functions<'f> {
     image: Image<'f>,
-    file: &'f File,
 }
 
 impl<'f> Functions<'f> {
-    /// The data that [`of`](Self::of) needs.
-    pub(crate) fn headers(file: &'f File) -> Bounded<'f> {
-        Bounded::with_budget(file, MAX_HEADER_BYTES)
-    }
-
-    /// Those of a file with these headers; none if it is no file with such code.
-    pub(crate) fn of(headers: &'f Bounded<'f>, file: &'f File) -> Option<Self> {
-        let image = Image::read(headers)?;
-        Some(Self { image, file })
+    /// Those of a file; none if it is no file with such code.
+    pub(crate) fn of(file: &'f File) -> Option<Self> {
+        let image = Image::read(file).ok()?;
+        Some(Self { image })
     }
 
     /// The functions that an address may lie in, the likeliest first. `gap`: the code around it that is not described, or less.
@@ -51,13 +42,13 @@ impl<'f> Functions<'f> {
     ) -> impl Iterator<Item = Undescribed> {
         let section = self.image.code_at(address).unwrap_or(address..address);
         let gap = gap.start.max(section.start)..gap.end.min(section.end);
-        let end = end(&self.image, self.file, address, &gap);
+        let end = end(&self.image, address, &gap);
         // Another function ends where the gap begins.
-        let first = self.image.skip_padding(gap.start);
+        let first = padding::skip(&self.image, gap.start);
         let is_near = first <= address && address - first < MAX_FUNCTION_BYTES;
         let mut next = Some(address);
         let begins = std::iter::from_fn(move || {
-            let found = nearest(&self.image, self.file, next?, &gap, Sign::Jump)?;
+            let found = nearest(&self.image, next?, &gap, Sign::Jump)?;
             next = found.0.checked_sub(1);
             Some(found)
         });
@@ -67,7 +58,7 @@ impl<'f> Functions<'f> {
             .chain(first)
             .map(move |(begin, sign)| {
                 let bytes = usize::try_from(end.saturating_sub(begin)).unwrap_or(0);
-                let bytes = self.image.bytes(self.file, begin, bytes);
+                let bytes = self.image.bytes(begin, bytes);
                 let mut code = Undescribed::default();
                 match sign {
                     Sign::Certain => code.certain.push(begin),
@@ -80,25 +71,19 @@ impl<'f> Functions<'f> {
 }
 
 /// The beginning of the function around an address in a gap between descriptions; none if there is none near before it.
-pub(super) fn begin(image: &Image<'_>, file: &File, address: u64, gap: &Range<u64>) -> Option<u64> {
-    nearest(image, file, address, gap, Sign::Return).map(|(begin, _)| begin)
+pub(super) fn begin(image: &Image<'_>, address: u64, gap: &Range<u64>) -> Option<u64> {
+    nearest(image, address, gap, Sign::Return).map(|(begin, _)| begin)
 }
 
 /// The nearest place before an address where a function seems to begin, by no less than this sign.
-fn nearest(
-    image: &Image<'_>,
-    file: &File,
-    address: u64,
-    gap: &Range<u64>,
-    least: Sign,
-) -> Option<(u64, Sign)> {
+fn nearest(image: &Image<'_>, address: u64, gap: &Range<u64>, least: Sign) -> Option<(u64, Sign)> {
     let lowest = gap.start.max(address.saturating_sub(MAX_FUNCTION_BYTES));
     let mut end = address.saturating_add(1).min(gap.end);
     while end > lowest {
         let start = lowest.max(end.saturating_sub(WINDOW_BYTES));
         let from = gap.start.max(start.saturating_sub(MARGIN));
         let to = gap.end.min(end.saturating_add(MARGIN));
-        let code = image.bytes(file, from, usize::try_from(to.checked_sub(from)?).ok()?);
+        let code = image.bytes(from, usize::try_from(to.checked_sub(from)?).ok()?);
         let mut places = places(from, code.len()).rev();
         let found = places.find_map(|at| {
             let is_within = (start..end).contains(&from.wrapping_add(at as u64));
@@ -114,7 +99,7 @@ fn nearest(
 }
 
 /// Where the function around an address ends at the latest: where another begins, or so far behind it that none does.
-fn end(image: &Image<'_>, file: &File, address: u64, gap: &Range<u64>) -> u64 {
+fn end(image: &Image<'_>, address: u64, gap: &Range<u64>) -> u64 {
     let highest = gap.end.min(address.saturating_add(MAX_FUNCTION_BYTES));
     let mut start = address.saturating_add(1);
     while start < highest {
@@ -122,7 +107,7 @@ fn end(image: &Image<'_>, file: &File, address: u64, gap: &Range<u64>) -> u64 {
         let from = gap.start.max(start.saturating_sub(MARGIN));
         let to = gap.end.min(end.saturating_add(MARGIN));
         let bytes = usize::try_from(to.saturating_sub(from)).unwrap_or(0);
-        let code = image.bytes(file, from, bytes);
+        let code = image.bytes(from, bytes);
         let found = places(from, code.len()).find(|&at| {
             let is_within = (start..end).contains(&from.wrapping_add(at as u64));
             is_within && Sign::at(&code, at).is_some_and(|sign| sign <= Sign::Return)
@@ -160,8 +145,7 @@ mod tests {
             .status();
         assert!(built.unwrap().success());
         let file = File::open(&program).unwrap();
-        let data = Bounded::with_budget(&file, 1 << 20);
-        let image = Image::read(&data).unwrap();
+        let image = Image::read(&file).unwrap();
         let elf = crate::object::Elf::read(&file).unwrap();
         let mut seen = 0;
         elf.each_function(&file, |function| {
@@ -173,11 +157,7 @@ mod tests {
             }
             let code = image.code_at(at.0).unwrap();
             for address in at.0..at.0 + function.size {
-                assert_eq!(
-                    begin(&image, &file, address, &code),
-                    Some(at.0),
-                    "{address:#x}"
-                );
+                assert_eq!(begin(&image, address, &code), Some(at.0), "{address:#x}");
             }
             seen += 1;
         });

@@ -4,8 +4,8 @@
 //! (`sysdeps/unix/sysv/linux/x86_64/__start_context.S`). It is the outermost frame of such a stack, and it is never
 //! called: what was started returns to its first byte. Nothing exports it; `makecontext` takes its address.
 
-use super::image::{Image, read};
-use crate::object::Elf;
+use crate::object::image::read_at;
+use crate::object::{Elf, Image};
 use iced_x86::{Decoder, DecoderOptions, Mnemonic, Register};
 use memchr::memmem::Finder;
 use std::fs::File;
@@ -20,10 +20,10 @@ const BEGINNING: [u8; 11] = *b"\x48\x89\xdc\x48\x8b\x3c\x24\x48\x85\xff\x74";
 pub(super) const ENDBR64: [u8; 4] = *b"\xf3\x0f\x1e\xfa";
 
 /// The address of `__start_context`; none in what is not glibc.
-pub(super) fn start_context(image: &Image<'_>, file: &File, elf: &Elf) -> Option<u64> {
-    let body = makecontext(file, elf)?;
+pub(super) fn start_context(image: &Image<'_>, elf: &Elf) -> Option<u64> {
+    let body = makecontext(image.file, elf)?;
     let bytes = usize::try_from((body.end - body.start).min(MAX_BYTES)).ok()?;
-    let code = image.bytes(file, body.start, bytes);
+    let code = image.bytes(body.start, bytes);
     let mut decoder = Decoder::with_ip(64, &code, body.start, DecoderOptions::NONE);
     while decoder.can_decode() {
         let instruction = decoder.decode();
@@ -32,8 +32,7 @@ pub(super) fn start_context(image: &Image<'_>, file: &File, elf: &Elf) -> Option
         }
         let target = instruction.memory_displacement64();
         let is_code = image.code_at(target).is_some();
-        if is_code && is_start_context(&image.bytes(file, target, ENDBR64.len() + BEGINNING.len()))
-        {
+        if is_code && is_start_context(&image.bytes(target, ENDBR64.len() + BEGINNING.len())) {
             return Some(target);
         }
     }
@@ -57,7 +56,7 @@ fn makecontext(file: &File, elf: &Elf) -> Option<Range<u64>> {
     let finder = Finder::new("makecontext");
     names.find(|range| {
         let bytes = usize::try_from(range.end.saturating_sub(range.start));
-        bytes.is_ok_and(|bytes| finder.find(&read(file, range.start, bytes)).is_some())
+        bytes.is_ok_and(|bytes| finder.find(&read_at(file, range.start, bytes)).is_some())
     })?;
     let mut found = None;
     elf.each_function(file, |function| {
@@ -73,7 +72,6 @@ fn makecontext(file: &File, elf: &Elf) -> Option<Range<u64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::object::Bounded;
     use std::process::Command;
 
     #[test]
@@ -90,8 +88,7 @@ mod tests {
         assert!(built.unwrap().success());
         let file = File::open(&program).unwrap();
         let elf = Elf::read(&file).unwrap();
-        let data = Bounded::with_budget(&file, 1 << 20);
-        let found = start_context(&Image::read(&data).unwrap(), &file, &elf);
+        let found = start_context(&Image::read(&file).unwrap(), &elf);
         let mut truth = None;
         elf.each_function(&file, |function| {
             if function.name == b"__start_context" {
@@ -105,10 +102,9 @@ mod tests {
     #[test]
     fn a_file_without_makecontext_has_none() {
         let file = File::open(std::env::current_exe().unwrap()).unwrap();
-        let data = Bounded::with_budget(&file, 1 << 20);
         let elf = Elf::read(&file).unwrap();
-        let image = Image::read(&data).unwrap();
-        assert_eq!(start_context(&image, &file, &elf), None);
+        let image = Image::read(&file).unwrap();
+        assert_eq!(start_context(&image, &elf), None);
     }
 
     #[test]

@@ -4,11 +4,12 @@
 //! section 10.6. Reads each byte a bounded number of times, whatever the section holds.
 
 use super::MAX_TABLES_BYTES;
-use super::image::Image;
+use crate::object::Image;
 use gimli::{
     BaseAddresses, CieOrFde, CommonInformationEntry, EhFrame, EndianSlice, LittleEndian,
     UnwindOffset, UnwindSection as _,
 };
+use object::LittleEndian as Little;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -25,9 +26,15 @@ impl Descriptions {
     /// Reads an object's descriptions.
     pub(super) fn read(image: &Image<'_>) -> Self {
         image
-            .section(b".eh_frame", MAX_TABLES_BYTES)
+            .section(b".eh_frame")
+            .and_then(|section| {
+                Some((
+                    section.sh_addr.get(Little),
+                    image.contents(section, MAX_TABLES_BYTES)?,
+                ))
+            })
             .map_or_else(Self::default, |(address, bytes)| {
-                Self::parse(address, bytes)
+                Self::parse(address, &bytes)
             })
     }
 

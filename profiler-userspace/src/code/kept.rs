@@ -3,8 +3,10 @@
 //! In: the undescribed code of a file. Out: whether it keeps frame pointers, by a sample of its functions, which is a small part of
 //! the file, however large that is.
 
-use super::image::{ALIGNMENT, Part, read};
+use super::padding::ALIGNMENT;
 use super::signs::{follows_filling, places, sets_up_frame};
+use crate::object::Part;
+use crate::object::image::read_at;
 use std::fs::File;
 
 /// Less undescribed code than this is read itself, in bytes: that says more than a frame pointer.
@@ -42,7 +44,7 @@ pub(super) fn keeps_frame_pointers(file: &File, gaps: &[Part]) -> bool {
         let Some(gap) = gap else { break };
         let into = (wanted - before).next_multiple_of(ALIGNMENT);
         let bytes = gap.bytes.saturating_sub(into).min(WINDOW_BYTES);
-        let code = read(file, gap.offset.saturating_add(into), bytes as usize);
+        let code = read_at(file, gap.offset.saturating_add(into), bytes as usize);
         let address = gap.address.wrapping_add(into);
         for begin in places(address, code.len()).filter(|&at| follows_filling(&code, at)) {
             functions += 1;

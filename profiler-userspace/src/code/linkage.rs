@@ -4,11 +4,11 @@
 //! supplement, section 5.2.
 
 use super::Function;
-use super::image::{Image, read};
 use super::relocations::{self, Slot};
-use crate::object::{Elf, ElfAddress};
+use crate::object::image::read_at;
+use crate::object::{Elf, ElfAddress, Image, Part};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic, Register};
-use std::fs::File;
+use object::LittleEndian as Little;
 use std::ops::Range;
 
 /// The sections that linkers put stubs in.
@@ -28,15 +28,15 @@ struct Stub {
 /// For each of `addresses` the stub that it lies in.
 pub(super) fn stubs(
     image: &Image<'_>,
-    file: &File,
     elf: &Elf,
     addresses: &[ElfAddress],
 ) -> Vec<Option<Function>> {
     let sections: Vec<(Range<u64>, u64, u64)> = SECTIONS
         .iter()
         .filter_map(|name| {
-            let (part, entry) = image.section_part(name)?;
-            let entry = match entry {
+            let section = image.section(name)?;
+            let part = Part::from(section);
+            let entry = match section.sh_entsize.get(Little) {
                 SMALL_BYTES => SMALL_BYTES,
                 _ => USUAL_BYTES,
             };
@@ -48,7 +48,7 @@ pub(super) fn stubs(
             .iter()
             .find(|(range, ..)| range.contains(&address))?;
         let into = (address - range.start) / entry * entry;
-        let bytes = read(file, offset.saturating_add(into), *entry as usize);
+        let bytes = read_at(image.file, offset.saturating_add(into), *entry as usize);
         let begin = range.start + into;
         Some(Stub {
             begin,
@@ -57,7 +57,7 @@ pub(super) fn stubs(
     };
     let found: Vec<Option<Stub>> = addresses.iter().map(stub).collect();
     let slots = found.iter().flatten().filter_map(|stub| stub.slot);
-    let names = relocations::names(image, file, elf, slots);
+    let names = relocations::names(image, elf, slots);
     let function = |stub: Stub| {
         let name = stub.slot.and_then(|slot| names.get(&slot));
         name.map_or(Function::Begins(ElfAddress(stub.begin)), |name| {

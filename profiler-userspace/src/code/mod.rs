@@ -9,10 +9,10 @@ mod around;
 mod context;
 mod descriptions;
 mod go;
-mod image;
 mod kept;
 mod linkage;
 mod listed;
+mod padding;
 mod relocations;
 mod signs;
 mod start;
@@ -24,9 +24,8 @@ pub(crate) use go::testing;
 pub(crate) use go::{Frames, GoFunctions};
 pub(crate) use undescribed::{Undescribed, WithoutTable};
 
-use crate::object::{Bounded, Elf, ElfAddress};
+use crate::object::{Elf, ElfAddress, Image};
 use descriptions::Descriptions;
-use image::Image;
 use std::fs::File;
 use std::ops::Range;
 
@@ -45,20 +44,19 @@ pub(crate) enum Function {
 }
 
 /// Where the stacks of coroutines begin, if this file is a C library that makes some: `__start_context`. What was started returns
-/// to its first byte, so its callees are looked up one byte before. `data` must be of the same file.
-pub(crate) fn start_context<'f>(data: &'f Bounded<'f>, file: &'f File) -> Option<u64> {
-    context::start_context(&Image::read(data)?, file, &Elf::read(file)?)
+/// to its first byte, so its callees are looked up one byte before.
+pub(crate) fn start_context(image: &Image<'_>) -> Option<u64> {
+    context::start_context(image, &Elf::read(image.file)?)
 }
 
 /// The functions that `addresses`, which ascend, lie in; none for what is no code, or no known file.
 pub(crate) fn functions(file: &File, elf: &Elf, addresses: &[ElfAddress]) -> Vec<Option<Function>> {
-    let data = &Bounded::with_budget(file, MAX_TABLES_BYTES);
-    let Some(image) = Image::read(data) else {
+    let Ok(image) = Image::read(file) else {
         return vec![None; addresses.len()];
     };
-    let stubs = linkage::stubs(&image, file, elf, addresses);
+    let stubs = linkage::stubs(&image, elf, addresses);
     let described = Descriptions::read(&image);
-    let start = start::Start::find(&image, file).with_context(&image, file, elf);
+    let start = start::Start::find(&image).with_context(&image, elf);
     let mut gaps: Vec<Range<u64>> = Vec::new();
     let placed: Vec<Option<Placed>> = addresses
         .iter()
@@ -82,7 +80,7 @@ pub(crate) fn functions(file: &File, elf: &Elf, addresses: &[ElfAddress]) -> Vec
         })
         .collect();
     // Gaps ascend, as addresses do.
-    let begins = beginnings(&image, file, elf, &start, &gaps);
+    let begins = beginnings(&image, elf, &start, &gaps);
     placed
         .into_iter()
         .zip(addresses)
@@ -92,9 +90,9 @@ pub(crate) fn functions(file: &File, elf: &Elf, addresses: &[ElfAddress]) -> Vec
                 let behind = begins.partition_point(|begin| *begin <= address.0);
                 let listed = begins[..behind].last().copied();
                 let listed = listed.filter(|begin| gap.contains(begin));
-                let by_bytes = around::begin(&image, file, address.0, &gap);
+                let by_bytes = around::begin(&image, address.0, &gap);
                 let begin = listed.max(by_bytes);
-                Some(start.function(begin.unwrap_or_else(|| image.skip_padding(gap.start))))
+                Some(start.function(begin.unwrap_or_else(|| padding::skip(&image, gap.start))))
             }
         })
         .collect()
@@ -108,13 +106,7 @@ enum Placed {
 }
 
 /// The beginnings of functions in `gaps` that the file lists for whatever reason, ascending.
-fn beginnings(
-    image: &Image<'_>,
-    file: &File,
-    elf: &Elf,
-    start: &start::Start,
-    gaps: &[Range<u64>],
-) -> Vec<u64> {
+fn beginnings(image: &Image<'_>, elf: &Elf, start: &start::Start, gaps: &[Range<u64>]) -> Vec<u64> {
     if gaps.is_empty() {
         return Vec::new();
     }
@@ -126,7 +118,7 @@ fn beginnings(
     };
     let mut found: Vec<u64> = start.addresses().filter(|&begin| within(begin)).collect();
     found.extend(
-        listed::listed(image, file)
+        listed::listed(image)
             .into_iter()
             .filter(|&begin| within(begin)),
     );
@@ -134,7 +126,7 @@ fn beginnings(
         symbols: None,
         ..elf.clone()
     };
-    dynamic.each_function(file, |function| {
+    dynamic.each_function(image.file, |function| {
         found.extend(function.address.map(|at| at.0).filter(|&at| within(at)));
     });
     found.sort_unstable();

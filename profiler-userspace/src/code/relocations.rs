@@ -3,60 +3,23 @@
 //! In: relocations with addends, as all of 64-bit x86 are. Out: addends or names of those at some places. See the System V
 //! ABI, AMD64 supplement, section 4.4.
 
-use super::image::{Image, Part, read};
-use crate::object::Elf;
+use crate::object::image::read_at;
+use crate::object::{Elf, Image, Part};
 use object::LittleEndian as Little;
-use object::elf::{R_X86_64_IRELATIVE, R_X86_64_RELATIVE, Rela64, Sym64};
-use object::pod::{from_bytes, slice_from_all_bytes};
+use object::elf::{R_X86_64_IRELATIVE, R_X86_64_RELATIVE, SHT_RELA, Sym64};
+use object::pod::from_bytes;
 use std::collections::HashMap;
-use std::fs::File;
-
-type Relocation = Rela64<Little>;
-
-/// How much of one section of relocations is read, in bytes: five million relocations.
-const MAX_BYTES: u64 = 128 << 20;
-
-/// How much is read at a time, in bytes: whole relocations.
-const BLOCK_BYTES: u64 = 24 << 14;
 
 /// A name may have so many bytes.
 const MAX_NAME_BYTES: usize = 4096;
 
-/// Calls `visit` for each relocation, with its number in its part.
-fn each(file: &File, part: Part, mut visit: impl FnMut(u64, &Relocation)) {
-    let size = part.bytes.min(MAX_BYTES);
-    let mut at = 0;
-    while at < size {
-        let block = read(
-            file,
-            part.offset.saturating_add(at),
-            BLOCK_BYTES.min(size - at) as usize,
-        );
-        let whole = block.len() - block.len() % size_of::<Relocation>();
-        if whole == 0 {
-            return;
-        }
-        let all: &[Relocation] = slice_from_all_bytes(&block[..whole]).unwrap_or_default();
-        let first = at / size_of::<Relocation>() as u64;
-        for (number, relocation) in (first..).zip(all) {
-            visit(number, relocation);
-        }
-        at += whole as u64;
-    }
-}
-
 /// Calls `visit` with each place in `parts` into which the loader writes an address, and that address, before relocation.
-pub(super) fn each_relative(
-    image: &Image<'_>,
-    file: &File,
-    parts: &[Part],
-    mut visit: impl FnMut(u64, u64),
-) {
+pub(super) fn each_relative(image: &Image<'_>, parts: &[Part], mut visit: impl FnMut(u64, u64)) {
     if parts.is_empty() {
         return;
     }
-    for (_, part) in image.relocations() {
-        each(file, part, |_, relocation| {
+    for section in image.sections_of_type(SHT_RELA) {
+        image.each_relocation(section.into(), |_, relocation| {
             let place = relocation.r_offset.get(Little);
             let within = |part: &Part| part.addresses().contains(&place);
             if relocation.r_type(Little, false) == R_X86_64_RELATIVE && parts.iter().any(within) {
@@ -67,9 +30,9 @@ pub(super) fn each_relative(
 }
 
 /// Calls `visit` with each address that the loader writes, before relocation.
-pub(super) fn each_address(image: &Image<'_>, file: &File, mut visit: impl FnMut(u64)) {
-    for (_, part) in image.relocations() {
-        each(file, part, |_, relocation| {
+pub(super) fn each_address(image: &Image<'_>, mut visit: impl FnMut(u64)) {
+    for section in image.sections_of_type(SHT_RELA) {
+        image.each_relocation(section.into(), |_, relocation| {
             let kind = relocation.r_type(Little, false);
             if matches!(kind, R_X86_64_RELATIVE | R_X86_64_IRELATIVE) {
                 visit(relocation.r_addend.get(Little).cast_unsigned());
@@ -90,7 +53,6 @@ pub(super) enum Slot {
 /// The names of the symbols that `slots` are relocated by, where they have one.
 pub(super) fn names(
     image: &Image<'_>,
-    file: &File,
     elf: &Elf,
     slots: impl Iterator<Item = Slot>,
 ) -> HashMap<Slot, String> {
@@ -99,9 +61,9 @@ pub(super) fn names(
     let Some(table) = elf.dynamic_symbols.as_ref().filter(|_| !symbols.is_empty()) else {
         return names;
     };
-    for (section, part) in image.relocations() {
-        let is_linkage = section == b".rela.plt";
-        each(file, part, |number, relocation| {
+    for section in image.sections_of_type(SHT_RELA) {
+        let is_linkage = image.section_name(section) == b".rela.plt";
+        image.each_relocation(section.into(), |number, relocation| {
             let symbol = relocation.r_sym(Little, false);
             // Nearly all have none, and there may be a million.
             if symbol == 0 {
@@ -121,13 +83,13 @@ pub(super) fn names(
             let size = size_of::<Sym64<Little>>();
             let at = (u64::from(symbol)).checked_mul(size as u64)?;
             let at = table.symbols.start.checked_add(at)?;
-            let bytes = (at < table.symbols.end).then(|| read(file, at, size))?;
+            let bytes = (at < table.symbols.end).then(|| read_at(image.file, at, size))?;
             let (symbol, _) = from_bytes::<Sym64<Little>>(&bytes).ok()?;
             let at = table
                 .names
                 .start
                 .checked_add(symbol.st_name.get(Little).into())?;
-            let bytes = (at < table.names.end).then(|| read(file, at, MAX_NAME_BYTES))?;
+            let bytes = (at < table.names.end).then(|| read_at(image.file, at, MAX_NAME_BYTES))?;
             let name = bytes.split(|&byte| byte == 0).next()?;
             (!name.is_empty()).then(|| String::from_utf8_lossy(name).into_owned())
         });

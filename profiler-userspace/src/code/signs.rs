@@ -3,7 +3,7 @@
 //! In: bytes. Out: a [`Sign`]. Never reads a file.
 
 use super::context::ENDBR64;
-use super::image::{ALIGNMENT, is_padding};
+use super::padding::{ALIGNMENT, is_padding};
 
 /// The byte that fills the space between functions where it does not run.
 pub(super) const INT3: u8 = 0xcc;

@@ -7,10 +7,8 @@
 
 use super::Function;
 use super::context::start_context;
-use super::image::Image;
-use crate::object::{Elf, ElfAddress};
+use crate::object::{Elf, ElfAddress, Image};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
-use std::fs::File;
 
 /// How much code is read at the entry point, in bytes.
 const START_BYTES: usize = 64;
@@ -25,11 +23,11 @@ pub(super) struct Start {
 
 impl Start {
     /// Those of a program; none in a library.
-    pub(super) fn find(image: &Image<'_>, file: &File) -> Self {
+    pub(super) fn find(image: &Image<'_>) -> Self {
         let is_code = |&at: &u64| image.code_at(at).is_some();
         let entry = image.entry().filter(is_code);
         let main = entry.and_then(|entry| {
-            let code = image.bytes(file, entry, START_BYTES);
+            let code = image.bytes(entry, START_BYTES);
             handed_over(&code, entry).filter(is_code)
         });
         Self {
@@ -40,9 +38,9 @@ impl Start {
     }
 
     /// With where coroutines begin.
-    pub(super) fn with_context(self, image: &Image<'_>, file: &File, elf: &Elf) -> Self {
+    pub(super) fn with_context(self, image: &Image<'_>, elf: &Elf) -> Self {
         Self {
-            context: start_context(image, file, elf),
+            context: start_context(image, elf),
             ..self
         }
     }

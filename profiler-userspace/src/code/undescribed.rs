@@ -4,11 +4,12 @@
 //! relocations and data lead. Described code is searched for the bytes of calls and addresses; what is found counts
 //! only where an instruction begins. Files may be hostile: every read has a bound.
 
-use super::image::{ALIGNMENT, Image, Part, read};
 use super::kept;
 use super::listed::listed;
+use super::padding::ALIGNMENT;
 use super::{relocations, start};
-use crate::object::{Bounded, Elf};
+use crate::object::image::read_at;
+use crate::object::{Elf, Image, Part};
 use iced_x86::{Decoder, DecoderOptions, Mnemonic, Register};
 use std::fs::File;
 use std::ops::Range;
@@ -42,23 +43,17 @@ pub(crate) enum WithoutTable {
 
 impl WithoutTable {
     /// That of a file, other than in the `described` ranges, which ascend by their start; none if there is none. What can be read
-    /// is, if `reads` says so. `data` must be of the same file.
-    pub(crate) fn find<'f>(
-        data: &'f Bounded<'f>,
-        file: &'f File,
-        described: &[Range<u64>],
-        reads: bool,
-    ) -> Option<Self> {
-        let image = Image::read(data)?;
-        let gaps = gaps(&image, described);
+    /// is, if `reads` says so.
+    pub(crate) fn find(image: &Image<'_>, described: &[Range<u64>], reads: bool) -> Option<Self> {
+        let gaps = gaps(image, described);
         if gaps.is_empty() {
             return None;
         }
-        if kept::keeps_frame_pointers(file, &gaps) {
+        if kept::keeps_frame_pointers(image.file, &gaps) {
             let ranges = gaps.iter().map(Part::addresses).collect();
             return Some(Self::KeepsFramePointers(ranges));
         }
-        let read = reads.then(|| Undescribed::in_gaps(&image, file, described, gaps));
+        let read = reads.then(|| Undescribed::in_gaps(image, described, gaps));
         Some(Self::Readable(read.flatten()))
     }
 }
@@ -79,23 +74,13 @@ pub(crate) struct Undescribed {
 impl Undescribed {
     /// As [`WithoutTable::find`], whether it keeps frame pointers or not.
     #[cfg(test)]
-    pub(crate) fn read<'f>(
-        data: &'f Bounded<'f>,
-        file: &'f File,
-        described: &[Range<u64>],
-    ) -> Option<Self> {
-        let image = Image::read(data)?;
-        Self::in_gaps(&image, file, described, gaps(&image, described))
+    pub(crate) fn read(image: &Image<'_>, described: &[Range<u64>]) -> Option<Self> {
+        Self::in_gaps(image, described, gaps(image, described))
     }
 
-    fn in_gaps(
-        image: &Image<'_>,
-        file: &File,
-        described: &[Range<u64>],
-        gaps: Vec<Part>,
-    ) -> Option<Self> {
-        let mut found = Self::code(file, gaps)?;
-        found.find_beginnings(image, file, described);
+    fn in_gaps(image: &Image<'_>, described: &[Range<u64>], gaps: Vec<Part>) -> Option<Self> {
+        let mut found = Self::code(image.file, gaps)?;
+        found.find_beginnings(image, described);
         Some(found)
     }
 
@@ -105,7 +90,7 @@ impl Undescribed {
         let mut found = Self::default();
         for gap in gaps {
             let bytes = gap.bytes.min(left);
-            let bytes = read(file, gap.offset, usize::try_from(bytes).unwrap_or(0));
+            let bytes = read_at(file, gap.offset, usize::try_from(bytes).unwrap_or(0));
             if !is_padding(&bytes) {
                 left -= bytes.len() as u64;
                 found.parts.push((gap.address, bytes));
@@ -121,17 +106,17 @@ impl Undescribed {
         part.is_some_and(|(start, bytes)| address - start < bytes.len() as u64)
     }
 
-    fn find_beginnings(&mut self, image: &Image<'_>, file: &File, described: &[Range<u64>]) {
+    fn find_beginnings(&mut self, image: &Image<'_>, described: &[Range<u64>]) {
         let started = Some(image.start()).filter(|&start| {
             // Also the loader is started by the kernel; other libraries' entries are of no use.
-            let code = image.bytes(file, start, START_BYTES);
+            let code = image.bytes(start, START_BYTES);
             self.contains(start) && (image.entry() == Some(start) || is_start(&code))
         });
-        let start = start::Start::find(image, file);
-        let (mut certain, mut likely) = (listed(image, file), Vec::new());
+        let start = start::Start::find(image);
+        let (mut certain, mut likely) = (listed(image), Vec::new());
         certain.extend(start.addresses().filter(|&at| Some(at) != started));
-        if let Some(elf) = Elf::read(file) {
-            elf.each_function(file, |function| {
+        if let Some(elf) = Elf::read(image.file) {
+            elf.each_function(image.file, |function| {
                 // The part of a function that is rarely run begins in its middle.
                 if !function.name.ends_with(b".cold") {
                     certain.extend(function.address.map(|address| address.0));
@@ -140,7 +125,7 @@ impl Undescribed {
         }
         // Data also holds the labels of computed jumps, such as those of interpreters' loops, which are seldom aligned.
         let is_likely = |address: u64| address.is_multiple_of(ALIGNMENT) && self.contains(address);
-        relocations::each_address(image, file, |address| {
+        relocations::each_address(image, |address| {
             if is_likely(address) {
                 likely.push(address);
             }
@@ -154,23 +139,19 @@ impl Undescribed {
         if image.is_fixed() {
             // Elsewhere the loader writes all addresses.
             for part in image.data() {
-                search.words(file, part, &mut likely);
+                search.words(image.file, part, &mut likely);
             }
         }
         for &part in &image.code {
-            search.code(file, part);
+            search.code(image.file, part);
         }
         let references = search.references;
-        confirm(
-            image,
-            file,
-            described,
-            references,
-            |reference| match reference.is_call {
+        confirm(image, described, references, |reference| {
+            match reference.is_call {
                 true => certain.push(reference.target),
                 false => likely.push(reference.target),
-            },
-        );
+            }
+        });
         for all in [&mut certain, &mut likely] {
             all.retain(|&address| self.contains(address));
             all.sort_unstable();
@@ -277,7 +258,7 @@ impl Search<'_> {
         while at < size {
             let offset = part.offset.saturating_add(at);
             let most = usize::try_from(size - at).unwrap_or(usize::MAX);
-            let block = read(file, offset, most.min(BLOCK_BYTES + OVERLAP));
+            let block = read_at(file, offset, most.min(BLOCK_BYTES + OVERLAP));
             if block.is_empty() {
                 return;
             }
@@ -335,7 +316,6 @@ impl Search<'_> {
 /// Calls `visit` with those of the references that are instructions of described code.
 fn confirm(
     image: &Image<'_>,
-    file: &File,
     described: &[Range<u64>],
     mut references: Vec<Reference>,
     mut visit: impl FnMut(Reference),
@@ -354,7 +334,7 @@ fn confirm(
             wanted.push(next);
         }
         let bytes = usize::try_from(around.end - around.start).unwrap_or(usize::MAX);
-        let code = image.bytes(file, around.start, bytes.min(BLOCK_BYTES));
+        let code = image.bytes(around.start, bytes.min(BLOCK_BYTES));
         let mut decoder = Decoder::with_ip(64, &code, around.start, DecoderOptions::NONE);
         let mut wanted = wanted.into_iter().peekable();
         while decoder.can_decode() && wanted.peek().is_some() {

@@ -3,10 +3,11 @@
 //! In: an open file. Out: its bytes, as the `object` crate asks for them. Never reads more than a
 //! fixed amount of one file, whatever sizes the file claims.
 
-use object::read::{ReadCache, ReadRef};
+use object::read::{ReadCache, ReadCacheOps, ReadRef};
 use std::cell::Cell;
 use std::fs::File;
 use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
 
 /// How many bytes of one file may be read this way. The headers and notes of the largest known objects
 /// take a few hundred kilobytes.
@@ -18,21 +19,16 @@ const STRING_BYTES: u64 = 4096;
 /// A file with a budget of bytes that may still be read.
 #[derive(Debug)]
 pub struct Bounded<'f> {
-    cache: ReadCache<&'f File>,
+    cache: ReadCache<Positioned<'f>>,
     left: Cell<u64>,
 }
 
 impl<'f> Bounded<'f> {
     /// A file of which as much may be read as headers and small tables take.
     pub fn new(file: &'f File) -> Self {
-        Self::with_budget(file, 0)
-    }
-
-    /// Raises the budget by `bytes`, for a table larger than the usual ones.
-    pub fn with_budget(file: &'f File, bytes: u64) -> Self {
         Self {
-            cache: ReadCache::new(file),
-            left: Cell::new(BUDGET_BYTES + bytes),
+            cache: ReadCache::new(Positioned { file, at: 0 }),
+            left: Cell::new(BUDGET_BYTES),
         }
     }
 
@@ -55,6 +51,34 @@ impl<'a> ReadRef<'a> for &'a Bounded<'_> {
     fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'a [u8], ()> {
         self.spend(STRING_BYTES)?;
         self.cache.read_bytes_at_until(range, delimiter)
+    }
+}
+
+/// Reads a file that others read, too, without its one position.
+#[derive(Debug)]
+struct Positioned<'f> {
+    file: &'f File,
+    at: u64,
+}
+
+impl ReadCacheOps for Positioned<'_> {
+    fn len(&mut self) -> Result<u64, ()> {
+        self.file.metadata().map(|it| it.len()).map_err(drop)
+    }
+
+    fn seek(&mut self, at: u64) -> Result<u64, ()> {
+        self.at = at;
+        Ok(at)
+    }
+
+    fn read(&mut self, into: &mut [u8]) -> Result<usize, ()> {
+        let count = self.file.read_at(into, self.at).map_err(drop)?;
+        self.at += count as u64;
+        Ok(count)
+    }
+
+    fn read_exact(&mut self, into: &mut [u8]) -> Result<(), ()> {
+        self.file.read_exact_at(into, self.at).map_err(drop)
     }
 }
 

@@ -217,7 +217,7 @@ impl Elf {
                 }
                 _ => {}
             }
-            let Some(name) = names.and_then(|names| name(names, section.sh_name(endian))) else {
+            let Some(name) = names.and_then(|names| name_at(names, section.sh_name(endian))) else {
                 continue;
             };
             let bytes = || section.data(endian, data).ok();
@@ -285,7 +285,7 @@ where
 }
 
 /// The NUL-terminated name at `offset`.
-fn name(names: &[u8], offset: u32) -> Option<&[u8]> {
+pub(super) fn name_at(names: &[u8], offset: u32) -> Option<&[u8]> {
     let rest = names.get(usize::try_from(offset).ok()?..)?;
     rest.split(|&byte| byte == 0).next()
 }

@@ -8,19 +8,22 @@ mod bounded;
 pub mod build_id;
 mod debug;
 mod debug_file;
+mod dynamic;
 mod elf;
 mod file;
 mod functions;
+pub mod image;
 mod recorded;
 mod split;
 
-pub use bounded::Bounded;
 pub use build_id::BuildId;
 pub use debug::{Debug, DebugLink, DebugSection, Packing, SharedLink};
 pub use debug_file::{DebugFile, Fetch, Search};
+pub use dynamic::Symbol;
 pub use elf::{Elf, Layout, Segment, Segments, SymbolTable};
 pub use file::{FileNumber, RegularFile};
 pub use functions::Function;
+pub use image::{Image, NoImage, Part};
 pub use recorded::{Proof, RecordedObject};
 
 /// A position in an object's file.

@@ -6,7 +6,8 @@
 //! entry says it. Programs that no dynamic linker loads may lack the index, `.eh_frame_hdr`; then all of the table is read.
 //! Layouts: Linux Standard Base, Core, chapter "Exception Frames".
 
-use super::Image;
+use crate::object::{Image, Part};
+use object::elf::PT_GNU_EH_FRAME;
 use std::ops::Range;
 
 /// Beginning of `.eh_frame_hdr`: version 1; the address of `.eh_frame` relative to its place, in
@@ -155,8 +156,12 @@ enum Place {
 
 impl<'i> Index<'i> {
     fn of(image: &'i Image<'i>) -> Option<Self> {
-        let Some(header) = image.frame_index() else {
-            let entries = read_entries(image, image.frames()?);
+        let index = image.of_type(PT_GNU_EH_FRAME).next();
+        let Some(header) = index.map(|index| Part::from(index).address) else {
+            let entries = read_entries(
+                image,
+                image.section(b".eh_frame").map(Part::from)?.addresses(),
+            );
             return Some(Self {
                 image,
                 entries: u32::try_from(entries.len()).ok()?,
@@ -288,7 +293,7 @@ mod tests {
     fn object(instruction: u8, is_followed: bool) -> File {
         let mut bytes = vec![0; 0x400];
         let mut put = |at: usize, new: &[u8]| bytes[at..at + new.len()].copy_from_slice(new);
-        put(0, b"\x7fELF\x02\x01");
+        put(0, b"\x7fELF\x02\x01\x01");
         put(18, &62u16.to_le_bytes());
         put(32, &64u64.to_le_bytes());
         put(54, &[56, 0, 3, 0]);
@@ -339,12 +344,14 @@ mod tests {
         put(64 + 2 * 56, &[0; 8]);
         // Sections at 0x500, of which the second is the table and the third has the names.
         put(40, &0x500u64.to_le_bytes());
-        put(60, &[3, 0, 2, 0]);
+        put(58, &[64, 0, 3, 0, 2, 0]);
         put(0x500, &[0; 192]);
         put(0x500 + 64, &1u32.to_le_bytes());
         put(0x500 + 64 + 16, &0x2e0u64.to_le_bytes());
+        put(0x500 + 64 + 24, &0x2e0u64.to_le_bytes());
         put(0x500 + 64 + 32, &0x60u64.to_le_bytes());
         put(0x500 + 128 + 24, &0x4c0u64.to_le_bytes());
+        put(0x500 + 128 + 32, &11u64.to_le_bytes());
         put(0x4c0, b"\0.eh_frame\0");
         // 28 bytes up to the entries, which are relative to it.
         put(0x2e0, &28u32.to_le_bytes());

@@ -9,8 +9,8 @@ mod offsets;
 
 pub(super) use lines::lines;
 
-use super::image::{Image, Symbol};
 use super::{Detected, Words};
+use crate::object::{Image, Symbol};
 use profiler_common::runtime::{
     DESCRIPTOR_WORDS, FETCH_WORDS, RuntimeKind,
     cpython::{CODE_BEGIN, Shape, at},

@@ -12,8 +12,8 @@ mod proto;
 pub(super) use function::{complete, complete_with, lines, twice};
 
 use super::cold::{cold_part, larger, largest};
-use super::image::Image;
-use super::{Detected, Words};
+use super::{Detected, Words, search};
+use crate::object::Image;
 use profiler_common::runtime::{DESCRIPTOR_WORDS, RuntimeKind, first_word, lua::at};
 use std::ops::Range;
 
@@ -126,14 +126,16 @@ fn minor_by_text(image: &Image<'_>) -> Option<u8> {
         let digit = digit(text.strip_prefix(VERSION)?)?;
         (text.get(VERSION.len() + 1) == Some(&0)).then_some(digit)
     };
-    let ident = image.find_constant(BEFORE, BEFORE.len() + 1, |text| {
+    let ident = search::find_constant(image, BEFORE, BEFORE.len() + 1, |text| {
         digit(&text[BEFORE.len()..]).is_some()
     });
     if let Some(text) = ident {
         return digit(text.strip_prefix(BEFORE)?);
     }
-    let text = image.find_constant(VERSION, VERSION.len() + 2, |text| found(text).is_some())?;
-    image.find_constant(MESSAGE, MESSAGE.len(), |_| true)?;
+    let text = search::find_constant(image, VERSION, VERSION.len() + 2, |text| {
+        found(text).is_some()
+    })?;
+    search::find_constant(image, MESSAGE, MESSAGE.len(), |_| true)?;
     found(&text)
 }
 

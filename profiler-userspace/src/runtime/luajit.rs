@@ -11,8 +11,8 @@ mod proto;
 pub(super) use function::{complete, lines};
 
 use super::cold::largest_with_frame;
-use super::image::Image;
 use super::{Detected, Words};
+use crate::object::Image;
 use profiler_common::runtime::{DESCRIPTOR_WORDS, RuntimeKind, first_word, luajit::at};
 
 /// The native functions that are the interpreter, or stand directly around it.

@@ -8,17 +8,17 @@
 
 mod cold;
 mod cpython;
-mod image;
 mod lua;
 mod luajit;
 mod memory;
 mod perl;
 mod php;
 mod ruby;
+mod search;
 
-pub use image::Image;
 pub use memory::TargetMemory;
 
+use crate::object::Image;
 use crate::process::{FunctionEvent, FunctionLines, RuntimeFunction};
 use memchr::memmem;
 use profiler_common::runtime::{DESCRIPTOR_WORDS, Encoding, RuntimeKind};
@@ -161,7 +161,7 @@ fn row(kind: RuntimeKind) -> &'static Row {
 
 /// The runtime in a file, if there is one.
 pub fn detect(file: &File) -> Option<Detected> {
-    let image = Image::read(file)?;
+    let image = Image::read(file).ok()?;
     RUNTIMES.iter().find_map(|row| (row.detect)(&image))
 }
 

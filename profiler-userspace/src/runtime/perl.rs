@@ -7,8 +7,8 @@
 
 mod hidden;
 
-use super::image::{Image, Symbol};
-use super::{Detected, Words};
+use super::{Detected, Words, search};
+use crate::object::{Image, Symbol};
 use hidden::Interpreter;
 use profiler_common::runtime::{DESCRIPTOR_WORDS, RuntimeKind, first_word, perl::at, thread::Libc};
 
@@ -120,11 +120,12 @@ fn put_hidden(image: &Image<'_>, words: &mut Words) -> Result<(), &'static str> 
             words[at::STACK] = stack;
         }
     }
-    let libc = if image.has_libraries() || image.find(GLIBC, GLIBC.len(), |_| true).is_some() {
-        image.libc()
-    } else {
-        Libc::Musl
-    };
+    let libc =
+        if image.has_libraries() || search::find(image, GLIBC, GLIBC.len(), |_| true).is_some() {
+            image.libc()
+        } else {
+            Libc::Musl
+        };
     words[at::LIBC] = libc as u64;
     Ok(())
 }

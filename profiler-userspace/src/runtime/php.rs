@@ -7,8 +7,8 @@
 mod hidden;
 
 use super::cold::cold_part;
-use super::image::Image;
-use super::{Detected, Words};
+use super::{Detected, Words, search};
+use crate::object::Image;
 use profiler_common::runtime::php::{CURRENT_EXECUTE_DATA, at};
 use profiler_common::runtime::{DESCRIPTOR_WORDS, RuntimeKind, first_word};
 use std::ops::Range;
@@ -161,7 +161,7 @@ fn build(image: &Image<'_>) -> (Option<&'static Version>, Vec<u8>) {
         digits.iter().all(u8::is_ascii_digit)
             && (rest.starts_with(b",NTS") || rest.starts_with(b",TS"))
     };
-    let Some(text) = image.find(BEFORE, 16, is_it) else {
+    let Some(text) = search::find(image, BEFORE, 16, is_it) else {
         return (None, Vec::new());
     };
     let (digits, build) = text[BEFORE.len() - 2..].split_at(DIGITS);

@@ -11,8 +11,8 @@ pub(super) use lines::lines;
 pub(super) use names::complete;
 
 use super::cold::{cold_part, extent};
-use super::image::{Image, Symbol};
 use super::{Detected, Words};
+use crate::object::{Image, Symbol};
 use profiler_common::runtime::{
     DESCRIPTOR_WORDS, RuntimeKind, first_word,
     ruby::{Access, ClassPath, Length, at},

@@ -20,7 +20,7 @@ use super::symbol_table::{self, Found};
 use super::{go, nameless};
 use crate::code::{self, GoFunctions};
 use crate::object::{
-    Bounded, BuildId, DebugFile, Elf, ElfAddress, Fetch, FileOffset, RegularFile, Search, Segment,
+    BuildId, DebugFile, Elf, ElfAddress, Fetch, FileOffset, Image, RegularFile, Search, Segment,
     Segments,
 };
 use crate::process::Opened;
@@ -253,9 +253,8 @@ impl Object<'_> {
         if dynamic.is_none() {
             named.behind.clear();
         }
-        let data = self.file.map(Bounded::new);
-        let go = self.file.zip(data.as_ref());
-        let go = go.and_then(|(file, data)| GoFunctions::find(data, file));
+        let image = self.file.and_then(|file| Image::read(file).ok());
+        let go = image.as_ref().and_then(GoFunctions::find);
         if let Some(go) = &go {
             named.take(&mut unsymbolized, Demangling::Off, |addresses| {
                 go::names(go, addresses)

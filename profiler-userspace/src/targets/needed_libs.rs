@@ -3,15 +3,9 @@
 //! In: the program's file. Out: its libraries, as its own dynamic linker finds them. The program does not
 //! run: glibc's and musl's linkers can list libraries.
 
-use object::LittleEndian;
-use object::elf::FileHeader64;
-use object::read::elf::{FileHeader as _, ProgramHeader as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-
-/// The linker's own name is a path.
-const MAX_INTERPRETER_BYTES: u64 = 4096;
 
 /// The program's dynamic linker and libraries; none for scripts and static programs.
 pub(crate) fn needed_libs_of(program: &Path) -> Vec<PathBuf> {
@@ -41,15 +35,10 @@ fn library(line: &[u8]) -> Option<PathBuf> {
 /// The path of the dynamic linker that the file names (`PT_INTERP`).
 fn interpreter(program: &Path) -> Option<PathBuf> {
     let opened = crate::object::RegularFile::open(program).ok()?;
-    let bounded = crate::object::Bounded::with_budget(&opened.file, MAX_INTERPRETER_BYTES);
-    let data = &bounded;
-    let header = FileHeader64::<LittleEndian>::parse(data).ok()?;
-    let endian = header.endian().ok()?;
-    let segments = header.program_headers(endian, data).ok()?;
-    let path = segments
-        .iter()
-        .find_map(|segment| segment.interpreter(endian, data).ok().flatten())?;
-    let path = Path::new(std::ffi::OsStr::from_bytes(path));
+    let path = crate::object::Image::read(&opened.file)
+        .ok()?
+        .interpreter()?;
+    let path = Path::new(std::ffi::OsStr::from_bytes(&path));
     path.is_absolute().then(|| path.to_owned())
 }
 

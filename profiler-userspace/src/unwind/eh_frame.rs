@@ -30,7 +30,7 @@ type Slice<'a> = EndianSlice<'a, LittleEndian>;
 /// Code that is described by a section that is only indexed has [`Rule::UNREAD`]; `unread` are its
 /// addresses.
 pub(super) fn collect(
-    sources: &Sources<'_>,
+    sources: &Sources,
     unread: Vec<Range<u64>>,
     go: Option<&mut GoFunctions<'_>>,
 ) -> Found {
@@ -56,7 +56,7 @@ pub(super) fn collect(
 }
 
 /// Adds code that linkers leave undescribed although its rules are known.
-fn describe_linkage(sources: &Sources<'_>, found: &mut Found) {
+fn describe_linkage(sources: &Sources, found: &mut Found) {
     let mut added = Vec::new();
     for section in &sources.linkage {
         let bytes = section.bytes.len() as u64;
@@ -92,7 +92,7 @@ struct Common<'a> {
 }
 
 /// Reads one section.
-fn read<'a, S>(section: &S, sources: &Sources<'_>, found: &mut Found)
+fn read<'a, S>(section: &S, sources: &Sources, found: &mut Found)
 where
     S: UnwindSection<Slice<'a>>,
 {

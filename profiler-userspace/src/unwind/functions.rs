@@ -71,8 +71,7 @@ impl Functions {
         mut gap: impl FnMut(u64) -> Option<Gap>,
     ) -> Self {
         let mut functions = Self::default();
-        let headers = code::Functions::headers(file);
-        let Some(all) = code::Functions::of(&headers, file) else {
+        let Some(all) = code::Functions::of(file) else {
             return functions;
         };
         for &address in addresses {

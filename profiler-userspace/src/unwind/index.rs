@@ -5,7 +5,8 @@
 
 use super::eh_frame;
 use super::found::Found;
-use super::source::{Place, Places};
+use super::source::Places;
+use crate::object::Part;
 use gimli::{BaseAddresses, EhFrame, EndianSlice, LittleEndian, UnwindSection as _};
 use memmap2::{Advice, MmapMut};
 use std::fs::File;
@@ -172,7 +173,7 @@ impl<'f> Index<'f> {
 /// A section of which only some is read; the rest is zero.
 struct Pieces<'f> {
     file: &'f File,
-    place: Place,
+    place: Part,
     /// Memory that is never written to takes none.
     bytes: MmapMut,
     /// Which blocks were read.
@@ -180,7 +181,7 @@ struct Pieces<'f> {
 }
 
 impl<'f> Pieces<'f> {
-    fn new(file: &'f File, place: Place) -> Option<Self> {
+    fn new(file: &'f File, place: Part) -> Option<Self> {
         let length = usize::try_from(place.bytes).ok()?;
         let bytes = MmapMut::map_anon(length).ok()?;
         // Few of its pages are written to.

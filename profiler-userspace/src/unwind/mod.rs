@@ -34,8 +34,7 @@ pub use rules::RuleSet;
 pub use show::show;
 
 use crate::code::{self, GoFunctions, WithoutTable};
-use crate::object::{Bounded, ElfAddress};
-use object::read::ReadRef;
+use crate::object::{ElfAddress, Image, NoImage, RegularFile};
 use profiler_common::abi::{PageRows, Row, Rule, TABLE_PAGE_BITS};
 use profiler_common::walk::bisect::Span;
 use std::fs::File;
@@ -60,6 +59,15 @@ pub enum Error {
         "it claims more code or unwind instructions than are believed; its frame pointers can still be walked"
     )]
     TooLarge,
+}
+
+impl From<NoImage> for Error {
+    fn from(reason: NoImage) -> Self {
+        match reason {
+            NoImage::NotElf => Self::NotElf,
+            NoImage::OtherMachine => Self::OtherMachine,
+        }
+    }
 }
 
 /// How much of a file is read for its table.
@@ -154,18 +162,18 @@ impl UnwindTable {
         depth: Depth,
         expect: impl FnOnce(u64),
     ) -> Result<Self, Error> {
-        let data = &Bounded::with_budget(file, source::MAX_BYTES);
-        let context = code::start_context(data, file);
+        let image = &Image::read(file)?;
+        let context = code::start_context(image);
         // Its rule is put in the place of another.
         let is_outline = depth == Depth::Outline && context.is_none();
-        let (sources, unread) = sources(data, file, is_outline)?;
-        let mut go = GoFunctions::find(data, file);
+        let (sources, unread) = sources(image, is_outline)?;
+        let mut go = GoFunctions::find(image);
         // 0.59 to 0.87 bytes of table for each byte of the sections, in distributions' large objects.
         let of_go = go.as_ref().map_or(0, GoFunctions::table_bytes);
         expect(sources.bytes() / 5 * 4 + of_go / GO_TABLE_SHARE);
         let go = go.as_mut();
         Ok(Self::make(sources, unread, go, context, |described| {
-            WithoutTable::find(data, file, described, depth == Depth::Code)
+            WithoutTable::find(image, described, depth == Depth::Code)
         }))
     }
 
@@ -173,13 +181,14 @@ impl UnwindTable {
     ///
     /// # Errors
     /// As for [`read`](Self::read).
-    pub fn parse<'a, R: ReadRef<'a>>(data: R) -> Result<Self, Error> {
-        source::Sources::find(data, source::Large::Read)
+    pub fn parse(data: &[u8]) -> Result<Self, Error> {
+        let file = RegularFile::in_memory("object", data).map_err(|_| Error::NotElf)?;
+        source::Sources::find(&Image::read(&file.file)?, source::Large::Read)
             .map(|sources| Self::make(sources, Vec::new(), None, None, |_| None))
     }
 
     fn make(
-        sources: source::Sources<'_>,
+        sources: source::Sources,
         unread: Vec<Range<u64>>,
         mut go: Option<&mut GoFunctions<'_>>,
         context: Option<u64>,
@@ -307,24 +316,23 @@ impl UnwindTable {
 }
 
 /// Sources of a table, and the code whose descriptions were not read, if an outline is enough.
-fn sources<'f>(
-    data: &'f Bounded<'f>,
-    file: &File,
+fn sources(
+    image: &Image<'_>,
     is_outline: bool,
-) -> Result<(source::Sources<'f>, Vec<Range<u64>>), Error> {
+) -> Result<(source::Sources, Vec<Range<u64>>), Error> {
     use source::{Large, Sources};
     if is_outline {
-        let sources = Sources::find(data, Large::Left)?;
+        let sources = Sources::find(image, Large::Left)?;
         let Some(places) = &sources.index else {
             return Ok((sources, Vec::new()));
         };
-        let index = index::Index::open(file, places);
+        let index = index::Index::open(image.file, places);
         let unread = index.and_then(|mut index| index.described(&sources.code));
         if let Some(unread) = unread {
             return Ok((sources, unread));
         }
     }
-    Ok((Sources::find(data, Large::Read)?, Vec::new()))
+    Ok((Sources::find(image, Large::Read)?, Vec::new()))
 }
 
 /// The number of the page that contains an address.

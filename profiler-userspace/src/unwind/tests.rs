@@ -241,7 +241,9 @@ fn an_object_other_than_64_bit_x86_is_refused() {
 
 /// The unwind section of this program, and where its code is: small enough to damage it often.
 fn piece() -> (Vec<u8>, u64, Vec<Range<u64>>) {
-    let sources = source::Sources::find(PROGRAM.as_slice(), source::Large::Read).unwrap();
+    let file = std::fs::File::open("/proc/self/exe").unwrap();
+    let image = crate::object::Image::read(&file).unwrap();
+    let sources = source::Sources::find(&image, source::Large::Read).unwrap();
     let section = sources.eh_frame.unwrap();
     (
         section.bytes[..20_000].to_vec(),
@@ -255,14 +257,11 @@ fn from_section(bytes: Vec<u8>, address: u64, code: &[Range<u64>]) -> (UnwindTab
         code: code.to_vec(),
         loads: Vec::new(),
         eh_frame: Some(source::Section {
-            bytes: bytes.clone().into(),
+            bytes: bytes.clone(),
             address,
         }),
         index: None,
-        debug_frame: Some(source::Section {
-            bytes: bytes.into(),
-            address,
-        }),
+        debug_frame: Some(source::Section { bytes, address }),
         linkage: Vec::new(),
         bases: gimli::BaseAddresses::default().set_eh_frame(address),
     };

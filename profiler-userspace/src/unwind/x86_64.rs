@@ -13,9 +13,6 @@ use profiler_common::abi::{How, Origin, Rule, Slot};
 use profiler_common::walk::x86_64::{RBP, RSP, SAVED_RBP, SAVED_RBX};
 use registers::{BX, FP, RA, SP};
 
-/// The ELF machine.
-pub(super) const MACHINE: u16 = object::elf::EM_X86_64;
-
 /// The DWARF numbers of this machine's registers.
 pub(super) const NAMES: [&str; 16] = [
     "rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11", "r12", "r13",

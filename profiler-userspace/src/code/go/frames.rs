@@ -67,7 +67,7 @@ impl GoFunctions<'_> {
     pub(crate) fn code(&self, addresses: &Range<u64>, most: usize) -> Vec<u8> {
         let bytes = addresses.end.saturating_sub(addresses.start);
         let wanted = usize::try_from(bytes).unwrap_or(usize::MAX).min(most);
-        self.image.bytes(self.file, addresses.start, wanted)
+        self.image.bytes(addresses.start, wanted)
     }
 
     /// How many bytes the table has.

@@ -12,10 +12,8 @@ mod table;
 
 pub(crate) use frames::Frames;
 
-use super::image::Image;
-use crate::object::Bounded;
+use crate::object::{Image, Part};
 use module::Module;
-use std::fs::File;
 use table::Table;
 
 /// One function at an address.
@@ -38,8 +36,7 @@ const INLINED_TREE: u32 = 3;
 
 /// A Go program's functions.
 pub(crate) struct GoFunctions<'f> {
-    file: &'f File,
-    image: Image<'f>,
+    image: &'f Image<'f>,
     table: Table<'f>,
     module: Module,
 }
@@ -54,22 +51,20 @@ struct Function {
 }
 
 impl<'f> GoFunctions<'f> {
-    /// Those of an object; none if it is not Go's. `data` must be of the same file.
-    pub(crate) fn find(data: &'f Bounded<'f>, file: &'f File) -> Option<Self> {
-        let image = Image::read(data)?;
+    /// Those of an object; none if it is not Go's.
+    pub(crate) fn find(image: &'f Image<'f>) -> Option<Self> {
         let names: [&[u8]; 2] = [b".gopclntab", b".data.rel.ro.gopclntab"];
-        let table = match names.iter().find_map(|name| image.section_part(name)) {
-            Some((part, _)) => Table::read(file, part)?,
+        let table = match names.iter().find_map(|name| image.section(name)) {
+            Some(section) => Table::read(image.file, section.into())?,
             // A linker of C makes one section of several.
             None => {
-                image.section_part(b".go.buildinfo")?;
-                let (part, _) = image.section_part(b".data.rel.ro")?;
-                Table::search(file, part)?
+                image.section(b".go.buildinfo")?;
+                let section = image.section(b".data.rel.ro")?;
+                Table::search(image.file, Part::from(section))?
             }
         };
-        let module = Module::find(&image, file, &table)?;
+        let module = Module::find(image, &table)?;
         Some(Self {
-            file,
             image,
             table,
             module,
@@ -127,7 +122,7 @@ impl<'f> GoFunctions<'f> {
         let layout = self.table.inlined_layout()?;
         let at = tree.checked_add(u64::from(index).checked_mul(layout.bytes)?)?;
         let wanted = usize::try_from(layout.bytes).ok()?;
-        let call = self.image.bytes(self.file, at, wanted);
+        let call = self.image.bytes(at, wanted);
         let word = |at: usize| Some(u32::from_le_bytes(*call.get(at..)?.first_chunk()?));
         let name = self.table.name(word(layout.name)?)?;
         Some((name, word(layout.parent)?.into()))

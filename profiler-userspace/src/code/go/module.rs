@@ -5,10 +5,10 @@
 //! both are written by the loader, and stand in relocations.
 
 use super::table::{Format, Table};
-use crate::code::image::{Image, Part, read};
 use crate::code::relocations;
+use crate::object::image::read_at;
+use crate::object::{Image, Part};
 use std::collections::HashMap;
-use std::fs::File;
 
 /// How much data is searched, in bytes.
 const MAX_SEARCHED_BYTES: u64 = 64 << 20;
@@ -33,7 +33,7 @@ pub(super) struct Module {
 
 impl Module {
     /// That of the program with this table; none if its code is not to be found.
-    pub(super) fn find(image: &Image<'_>, file: &File, table: &Table<'_>) -> Option<Self> {
+    pub(super) fn find(image: &Image<'_>, table: &Table<'_>) -> Option<Self> {
         // The place of what functions' data are relative to.
         let data = match table.format {
             Format::Go116 => None,
@@ -41,15 +41,15 @@ impl Module {
             Format::Go120 => Some(40),
         };
         let names = table.address().checked_add(table.names)?;
-        let candidates = relocated(image, file, table.address())
+        let candidates = relocated(image, table.address())
             .into_iter()
-            .chain(plain(image, file, table.address()));
+            .chain(plain(image, table.address()));
         for (address, words) in candidates {
             let word = |number: u64| {
                 let at = address.checked_add(number * 8)?;
                 let relocated = words.get(&at).copied();
                 relocated.or_else(|| {
-                    let bytes = image.bytes(file, at, 8);
+                    let bytes = image.bytes(at, 8);
                     Some(u64::from_le_bytes(*bytes.first_chunk()?))
                 })
             };
@@ -76,14 +76,14 @@ impl Module {
 type Candidate = (u64, HashMap<u64, u64>);
 
 /// The places into which the loader writes the table's address.
-fn relocated(image: &Image<'_>, file: &File, table: u64) -> Option<Candidate> {
+fn relocated(image: &Image<'_>, table: u64) -> Option<Candidate> {
     const EVERYWHERE: Part = Part {
         address: 0,
         offset: 0,
         bytes: u64::MAX,
     };
     let mut place = None;
-    relocations::each_relative(image, file, &[EVERYWHERE], |at, value| {
+    relocations::each_relative(image, &[EVERYWHERE], |at, value| {
         if value == table && place.is_none() {
             place = Some(at);
         }
@@ -95,18 +95,14 @@ fn relocated(image: &Image<'_>, file: &File, table: u64) -> Option<Candidate> {
         bytes: WORDS * 8,
     };
     let mut words = HashMap::new();
-    relocations::each_relative(image, file, &[around], |at, value| {
+    relocations::each_relative(image, &[around], |at, value| {
         words.insert(at, value);
     });
     Some((address, words))
 }
 
 /// The places in data where the table's address stands.
-fn plain<'i>(
-    image: &'i Image<'_>,
-    file: &'i File,
-    table: u64,
-) -> impl Iterator<Item = Candidate> + 'i {
+fn plain<'i>(image: &'i Image<'_>, table: u64) -> impl Iterator<Item = Candidate> + 'i {
     let mut left = MAX_SEARCHED_BYTES;
     let blocks = image.data().flat_map(|part| {
         let count = part.bytes.div_ceil(BLOCK_BYTES);
@@ -118,7 +114,7 @@ fn plain<'i>(
     });
     blocks.flat_map(move |(part, from)| {
         let size = (part.bytes - from).min(BLOCK_BYTES) as usize;
-        let bytes = read(file, part.offset.saturating_add(from), size);
+        let bytes = read_at(image.file, part.offset.saturating_add(from), size);
         let words = bytes.as_chunks::<8>().0.iter().zip(0u64..);
         let found = words.filter(|(word, _)| u64::from_le_bytes(**word) == table);
         let address = part.address.wrapping_add(from);

@@ -1,7 +1,8 @@
 //! The table itself: functions by address, their names, and values that change along their code.
 
 use super::Function;
-use crate::code::image::{Part, read};
+use crate::object::Part;
+use crate::object::image::read_at;
 use std::cell::Cell;
 use std::fs::File;
 use std::ops::ControlFlow;
@@ -131,7 +132,7 @@ impl<'f> Table<'f> {
         let blocks = (0..bytes).step_by(SEARCH_BYTES);
         let mut places = blocks.flat_map(|block| {
             let size = STEP.min(bytes - block) as usize;
-            let read = read(file, part.offset.saturating_add(block), size);
+            let read = read_at(file, part.offset.saturating_add(block), size);
             let heads = read.chunks(ALIGNMENT).enumerate();
             let is_head = |head: &[u8]| {
                 let magic = head.first_chunk().map(|magic| u32::from_le_bytes(*magic));
@@ -161,7 +162,11 @@ impl<'f> Table<'f> {
     /// Reads all of the table at once: for whoever wants every function.
     pub(super) fn hold(&mut self) {
         if self.part.bytes <= MAX_HELD_BYTES {
-            self.held = Some(read(self.file, self.part.offset, self.part.bytes as usize));
+            self.held = Some(read_at(
+                self.file,
+                self.part.offset,
+                self.part.bytes as usize,
+            ));
         }
     }
 

@@ -2,10 +2,11 @@
 
 use super::testing::{build, toolchains};
 use super::*;
-use crate::code::image::Part;
 use crate::object::{Elf, ElfAddress};
+use crate::object::{Image, Part};
 use proptest::prelude::*;
 use std::collections::HashMap;
+use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
 
@@ -50,8 +51,8 @@ fn a_stripped_go_program_has_the_names_that_its_symbols_had() {
             let flags = [mode, &["-ldflags=-s -w"]].concat();
             let file = File::open(build(&go, folder.path(), PROGRAM, "bare", &flags)).unwrap();
             let known = symbols(&whole);
-            let data = &Bounded::with_budget(&file, 1 << 20);
-            let found = GoFunctions::find(data, &file).expect("a Go program");
+            let image = Image::read(&file).unwrap();
+            let found = GoFunctions::find(&image).expect("a Go program");
             // Without symbols code lies elsewhere: names are compared by how far they are from each other.
             let shift = |at: u64| at.wrapping_sub(known["runtime.findfunc"]);
             let begin = (found.module.text..).step_by(16);
@@ -93,8 +94,8 @@ fn inlined_functions_and_lines_are_those_of_the_source() {
         ] {
             let folder = tempfile::tempdir().unwrap();
             let file = File::open(build(&go, folder.path(), PROGRAM, "bare", mode)).unwrap();
-            let data = &Bounded::with_budget(&file, 1 << 20);
-            let found = GoFunctions::find(data, &file).expect("a Go program");
+            let image = Image::read(&file).unwrap();
+            let found = GoFunctions::find(&image).expect("a Go program");
             let code = found.image.code_at(found.module.text).unwrap();
             let hot = code
                 .clone()

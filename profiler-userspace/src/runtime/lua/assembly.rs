@@ -4,8 +4,9 @@
 //! next instruction in its `CallInfo` wherever it calls something, and everything that calls it has the `lua_State` as its own
 //! first argument.
 
+use super::super::Words;
 use super::super::cold;
-use super::super::{Image, Words};
+use crate::object::Image;
 use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess,
     OpKind, Register,

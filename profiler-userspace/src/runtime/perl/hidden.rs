@@ -6,8 +6,8 @@
 //! than one candidate, none is believed; the kernel half then believes only an interpreter that has this loop.
 
 use super::super::cold::{extent, starts};
-use super::super::image::Image;
-use super::super::only;
+use super::super::{only, search};
+use crate::object::Image;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
@@ -45,7 +45,7 @@ pub(super) fn version(image: &Image<'_>) -> Option<(u8, u8)> {
     if image.has_libraries() && !image.mentions(&IMPORTED) {
         return None;
     }
-    let text = image.find(TEXT, TEXT_BYTES, |text| numbers(text).is_some())?;
+    let text = search::find(image, TEXT, TEXT_BYTES, |text| numbers(text).is_some())?;
     numbers(&text)
 }
 
@@ -93,7 +93,7 @@ pub(super) fn find(image: &Image<'_>) -> Option<Hidden> {
             // `pp_nextstate` makes of the operation the statement that runs, and errors tell its line.
             let mut statements = uses.lines.clone();
             statements.retain(|place, _| *place != op && uses.copies.contains(&(op, *place)));
-            let pointers = image.pointers_to(start);
+            let pointers = search::pointers_to(image, start);
             let called = pointers.into_iter().filter(|it| uses.called.contains(it));
             Interpreter::Variables {
                 runops: only(called)?,

@@ -4,9 +4,9 @@
 //! over. Where there is more than one candidate, none is believed.
 
 use super::super::cold::larger;
-use super::super::image::Image;
 use super::super::only;
 use super::{Places, body};
+use crate::object::Image;
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 use profiler_common::runtime::php::CURRENT_EXECUTE_DATA;
 use std::collections::HashMap;

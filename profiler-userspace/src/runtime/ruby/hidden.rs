@@ -5,9 +5,9 @@
 //! is `rb_vm_exec`. Where there is more than one candidate, none is believed.
 
 use super::super::cold::{extent, starts};
-use super::super::image::Image;
 use super::super::only;
 use super::{SMALLEST, body};
+use crate::object::Image;
 use std::ops::Range;
 
 /// The most code that is looked through, in bytes.

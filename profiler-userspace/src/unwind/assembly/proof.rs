@@ -9,10 +9,10 @@
 use super::rule::rule;
 use super::state::{Base, RBP, RBX, RSP, State, Value};
 use crate::code::Undescribed;
-use crate::object::{Bounded, ElfAddress};
+use crate::object::{ElfAddress, Image};
 use crate::unwind::proof::objects;
 use crate::unwind::show::describe;
-use crate::unwind::{Error, UnwindTable, source};
+use crate::unwind::{Error, UnwindTable};
 use profiler_common::abi::{How, Origin, Rule, Slot};
 use std::fs::File;
 use std::path::Path;
@@ -101,8 +101,7 @@ fn compare(path: &Path) -> Option<Tally> {
         Err(Error::NotElf) => return None,
         table => table.ok().filter(|table| !table.is_empty())?,
     };
-    let data = &Bounded::with_budget(&file, source::MAX_BYTES);
-    let code = Undescribed::read(data, &file, &[])?;
+    let code = Undescribed::read(&Image::read(&file).ok()?, &[])?;
     let bytes: usize = code.parts.iter().map(|part| part.1.len()).sum();
     if bytes > MAX_BYTES {
         return None;

@@ -1,13 +1,12 @@
 use super::*;
-use crate::object::Bounded;
+use crate::object::Image;
 use crate::unwind::source::Large;
 use std::fs::File;
 
 #[test]
 fn an_early_end_of_a_section_is_counted_once() {
     let file = File::open("/proc/self/exe").unwrap();
-    let data = Bounded::with_budget(&file, 1 << 30);
-    let sources = Sources::find(&data, Large::Read).unwrap();
+    let sources = Sources::find(&Image::read(&file).unwrap(), Large::Read).unwrap();
     let bytes = &sources.eh_frame.as_ref().unwrap().bytes;
     let read = |bytes: &[u8]| {
         let mut found = Found::default();

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::code::testing::{build, toolchains};
-use crate::object::{Bounded, ElfAddress};
+use crate::object::{ElfAddress, Image};
 use crate::unwind::UnwindTable;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -39,9 +39,9 @@ func main() {
 /// Everything that is read of a program's frames, with its code.
 fn frames(path: &Path) -> Vec<(Frames, Vec<u8>)> {
     let file = File::open(path).unwrap();
-    let data = &Bounded::with_budget(&file, 1 << 20);
+    let image = Image::read(&file).unwrap();
     let mut found = Vec::new();
-    let mut program = GoFunctions::find(data, &file).expect("a Go program");
+    let mut program = GoFunctions::find(&image).expect("a Go program");
     program.each_frames(|program, frames| {
         let code = program.code(&frames.addresses, usize::MAX);
         found.push((frames, code));

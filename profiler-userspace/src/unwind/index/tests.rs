@@ -60,7 +60,7 @@ fn index(address: u64, entries: &[(i32, i32)], section: &[u8]) -> (File, Places)
         bytes.extend(begin.to_le_bytes());
         bytes.extend(description.to_le_bytes());
     }
-    let place = |address, offset, bytes| Place {
+    let place = |address, offset, bytes| Part {
         address,
         offset,
         bytes,
