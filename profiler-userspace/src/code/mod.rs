@@ -29,9 +29,6 @@ use descriptions::Descriptions;
 use std::fs::File;
 use std::ops::Range;
 
-/// How much of a file its tables may take, in bytes: descriptions of a browser take a third of it.
-const MAX_TABLES_BYTES: u64 = 64 << 20;
-
 /// Name or beginning of the function at an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Function {
@@ -55,7 +52,7 @@ pub(crate) fn functions(file: &File, elf: &Elf, addresses: &[ElfAddress]) -> Vec
         return vec![None; addresses.len()];
     };
     let stubs = linkage::stubs(&image, elf, addresses);
-    let described = Descriptions::read(&image);
+    let mut described = Descriptions::of(&image);
     let start = start::Start::find(&image).with_context(&image, elf);
     let mut gaps: Vec<Range<u64>> = Vec::new();
     let placed: Vec<Option<Placed>> = addresses

@@ -53,7 +53,7 @@ pub(super) fn detect(image: &Image<'_>) -> Option<Detected> {
 /// How far the parts of the library lie from each other, at most.
 const NEAR: u64 = 1 << 20;
 /// Bytes of the interpreter's native frame.
-const FRAME_BYTES: u8 = 80;
+const FRAME_BYTES: u64 = 80;
 /// The interpreter is no smaller, and not much larger.
 const SMALLEST: u64 = 8 << 10;
 const LARGEST: u64 = 64 << 10;

@@ -34,7 +34,7 @@ pub use rules::RuleSet;
 pub use show::show;
 
 use crate::code::{self, GoFunctions, WithoutTable};
-use crate::object::{ElfAddress, Image, NoImage, RegularFile};
+use crate::object::{ElfAddress, FrameIndex, FrameSections, Image, NoImage, RegularFile};
 use profiler_common::abi::{PageRows, Row, Rule, TABLE_PAGE_BITS};
 use profiler_common::walk::bisect::Span;
 use std::fs::File;
@@ -97,7 +97,7 @@ pub struct UnwindTable {
     /// Statistics of the unwind sections that it was made from.
     pub origin: Statistics,
     /// Where the descriptions are that were left out.
-    pub(crate) index: Option<source::Places>,
+    pub(crate) index: Option<FrameSections>,
 }
 
 /// One executable part of an object.
@@ -281,14 +281,14 @@ impl UnwindTable {
 
     /// The rule for an address, which the descriptions of its file have and the table leaves out.
     fn described_at(&self, file: &File, address: ElfAddress) -> Option<Rule> {
-        let mut index = index::Index::open(file, self.index.as_ref()?)?;
+        let mut index = FrameIndex::open(file, self.index.as_ref()?)?;
         let code: Vec<Range<u64>> = self
             .ranges
             .iter()
             .map(|range| range.addresses.clone())
             .collect();
         let alone = address.0..address.0.checked_add(1)?;
-        let found = index.read(std::slice::from_ref(&alone), &code);
+        let found = index::read(&mut index, std::slice::from_ref(&alone), &code);
         let mut read = compact::lay_out(&[alone], &found);
         read.rules = found.rules.rules().to_vec();
         match read.rule_at(address)? {
@@ -326,8 +326,8 @@ fn sources(
         let Some(places) = &sources.index else {
             return Ok((sources, Vec::new()));
         };
-        let index = index::Index::open(image.file, places);
-        let unread = index.and_then(|mut index| index.described(&sources.code));
+        let index = FrameIndex::open(image.file, places);
+        let unread = index.and_then(|mut index| index::described(&mut index, &sources.code));
         if let Some(unread) = unread {
             return Ok((sources, unread));
         }

@@ -3,18 +3,15 @@
 //! In: an image. Out: its [`Sources`]: code, sections, addresses. Never trusts a size.
 //!
 //! `.eh_frame` is found by its section header; in a file without section headers, through the program header
-//! of its index (`PT_GNU_EH_FRAME`; Linux Standard Base 5.0, core, section 10.6).
+//! of its index.
 
 use super::{Error, Load};
-use crate::object::{Image, Part, image};
-use gimli::{BaseAddresses, EhFrameHdr, EndianSlice, LittleEndian, Pointer};
+use crate::object::{FrameSections, Image, MAX_FRAMES_BYTES, bases, image};
+use gimli::BaseAddresses;
 use object::LittleEndian as Little;
-use object::elf::{PF_X, PT_GNU_EH_FRAME, PT_LOAD, SHF_COMPRESSED, SHT_NOBITS};
+use object::elf::{PF_X, PT_LOAD, SHF_COMPRESSED};
 use object::read::elf::{ProgramHeader as _, SectionHeader as _};
 use std::ops::Range;
-
-/// The most bytes of one section, unpacked. The largest known, a browser's, has a third of that.
-const MAX_SECTION_BYTES: u64 = 64 << 20;
 
 /// The most bytes of code in one object: many times the largest known.
 const MAX_CODE_BYTES: u64 = 4 << 30;
@@ -24,18 +21,6 @@ const MAX_CODE_RANGES: usize = 1024;
 
 /// A section of fewer bytes is read whole: some milliseconds' work.
 const LARGE_BYTES: u64 = 256 << 10;
-
-/// The most bytes of an index: eight for each description, and few have less than this in the section itself.
-const MAX_INDEX_BYTES: u64 = 16 << 20;
-
-/// Where the descriptions of a file are.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Places {
-    pub(super) index: Part,
-    pub(super) frames: Part,
-    /// The bases that addresses in them may be relative to.
-    pub(super) bases: BaseAddresses,
-}
 
 /// A section's bytes.
 #[derive(Debug)]
@@ -53,7 +38,7 @@ pub(super) struct Sources {
     pub(super) loads: Vec<Load>,
     pub(super) eh_frame: Option<Section>,
     /// Where it is and its index, where it is large and was not read.
-    pub(super) index: Option<Places>,
+    pub(super) index: Option<FrameSections>,
     pub(super) debug_frame: Option<Section>,
     /// Procedure linkage tables, which some linkers do not describe.
     pub(super) linkage: Vec<Section>,
@@ -74,81 +59,55 @@ impl Sources {
         let loads = loads(image);
         // A table without it would look complete.
         let eh_frame = image.section(b".eh_frame");
-        if eh_frame.is_some_and(|section| section.sh_size(Little) > MAX_SECTION_BYTES) {
+        if eh_frame.is_some_and(|section| section.sh_size(Little) > MAX_FRAMES_BYTES) {
             return Err(Error::TooLarge);
         }
-        let mut sources = Self {
+        let read = |name: &[u8]| {
+            let section = image.section(name)?;
+            let bytes = image.contents(section, MAX_FRAMES_BYTES)?;
+            let address = section.sh_addr(Little);
+            Some(Section { bytes, address })
+        };
+        let index = match large {
+            Large::Left => eh_frame.and_then(|section| index(image, section)),
+            Large::Read => None,
+        };
+        let eh_frame = match &index {
+            None => read(b".eh_frame").or_else(|| by_index(image)),
+            Some(_) => None,
+        };
+        let mut bases = bases(image);
+        if let Some(section) = &eh_frame {
+            bases = bases.set_eh_frame(section.address);
+        }
+        let linkage = [&b".plt"[..], b".plt.sec", b".plt.got", b".iplt"].into_iter();
+        Ok(Self {
             code: code(&loads)?,
             loads,
-            eh_frame: None,
-            index: None,
-            debug_frame: None,
-            linkage: Vec::new(),
-            bases: BaseAddresses::default(),
-        };
-        sources.read_sections(image, large);
-        if sources.eh_frame.is_none() && sources.index.is_none() {
-            sources.eh_frame = by_index(image);
-        }
-        if let Some(section) = &sources.eh_frame {
-            sources.bases = std::mem::take(&mut sources.bases).set_eh_frame(section.address);
-        }
-        if let Some(places) = &mut sources.index {
-            places.bases = sources.bases.clone().set_eh_frame(places.frames.address);
-        }
-        Ok(sources)
+            eh_frame,
+            index,
+            debug_frame: read(b".debug_frame"),
+            linkage: linkage.filter_map(read).collect(),
+            bases,
+        })
     }
 
     /// The total size of the sections, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         let sections = [&self.eh_frame, &self.debug_frame];
         let bytes = |section: &Section| section.bytes.len() as u64;
-        let index = self.index.as_ref().map_or(0, |places| places.index.bytes);
+        let header = self.index.as_ref().and_then(|sections| sections.header);
+        let index = header.map_or(0, |header| header.bytes);
         sections.into_iter().flatten().map(bytes).sum::<u64>() + index
-    }
-
-    fn read_sections(&mut self, image: &Image<'_>, large: Large) {
-        for section in &image.sections {
-            let address = section.sh_addr(Little);
-            if section.sh_type(Little) == SHT_NOBITS {
-                continue;
-            }
-            let read = || {
-                let bytes = image.contents(section, MAX_SECTION_BYTES)?;
-                Some(Section { bytes, address })
-            };
-            match image.section_name(section) {
-                b".text" => self.bases = std::mem::take(&mut self.bases).set_text(address),
-                b".got" => self.bases = std::mem::take(&mut self.bases).set_got(address),
-                b".eh_frame" if self.eh_frame.is_none() => {
-                    if large == Large::Left {
-                        self.index = index(image, section);
-                    }
-                    if self.index.is_none() {
-                        self.eh_frame = read();
-                    }
-                }
-                b".debug_frame" if self.debug_frame.is_none() => self.debug_frame = read(),
-                b".plt" | b".plt.sec" | b".plt.got" | b".iplt" if self.linkage.len() < 8 => {
-                    self.linkage.extend(read());
-                }
-                _ => {}
-            }
-        }
     }
 }
 
 /// Where a large section of descriptions is, and its index; none if it has none, or is not large.
-fn index(image: &Image<'_>, frames: &image::Section) -> Option<Places> {
-    let places = Places {
-        index: image.section(b".eh_frame_hdr")?.into(),
-        frames: frames.into(),
-        bases: BaseAddresses::default(),
-    };
-    let is_usable = frames.sh_flags(Little) & u64::from(SHF_COMPRESSED) == 0
-        && (1..=MAX_INDEX_BYTES).contains(&places.index.bytes)
-        && (LARGE_BYTES..=MAX_SECTION_BYTES).contains(&places.frames.bytes);
-    is_usable.then_some(places)
+fn index(image: &Image<'_>, frames: &image::Section) -> Option<FrameSections> {
+    let is_packed = frames.sh_flags(Little) & u64::from(SHF_COMPRESSED) != 0;
+    let sections = FrameSections::of(image).filter(|_| !is_packed)?;
+    let is_large = sections.header.is_some() && sections.frames.bytes >= LARGE_BYTES;
+    is_large.then_some(sections)
 }
 
 /// The segments of the file that are mapped as code.
@@ -192,17 +151,10 @@ fn code(loads: &[Load]) -> Result<Vec<Range<u64>>, Error> {
     Ok(code)
 }
 
-/// `.eh_frame` found through the program header of its index: it ends somewhere in its segment.
+/// `.eh_frame` of a file without section headers: it ends somewhere in its segment.
 fn by_index(image: &Image<'_>) -> Option<Section> {
-    let index = image.of_type(PT_GNU_EH_FRAME).next()?.p_vaddr(Little);
-    let head = image.bytes(index, 64);
-    let bases = BaseAddresses::default().set_eh_frame_hdr(index);
-    let parsed = EhFrameHdr::from(EndianSlice::new(&head, LittleEndian))
-        .parse(&bases, 8)
-        .ok()?;
-    let Pointer::Direct(address) = parsed.eh_frame_ptr() else {
-        return None;
-    };
-    let bytes = image.bytes(address, MAX_SECTION_BYTES as usize);
+    let frames = FrameSections::of(image)?.frames;
+    let bytes = image.bytes(frames.address, frames.bytes as usize);
+    let address = frames.address;
     (!bytes.is_empty()).then_some(Section { bytes, address })
 }

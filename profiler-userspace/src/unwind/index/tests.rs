@@ -1,8 +1,10 @@
 use super::*;
-use crate::object::ElfAddress;
+use crate::object::{ElfAddress, FrameSections, Part};
 use crate::unwind::{Depth, UnwindTable, compact};
+use gimli::BaseAddresses;
 use profiler_common::abi::{READ_TOGETHER_BITS, Rule};
 use proptest::prelude::*;
+use std::fs::File;
 use std::io::Write as _;
 
 fn this_program() -> File {
@@ -31,16 +33,16 @@ fn stretches_have_the_rows_that_the_whole_section_has() {
         let stretch = (text.start >> READ_TOGETHER_BITS) + number;
         let stretch = stretch << READ_TOGETHER_BITS..(stretch + 1) << READ_TOGETHER_BITS;
         let places = outline.index.as_ref().unwrap();
-        let mut index = Index::open(&file, places).unwrap();
-        let found = index.read(std::slice::from_ref(&stretch), &code);
+        let mut index = FrameIndex::open(&file, places).unwrap();
+        let found = read(&mut index, std::slice::from_ref(&stretch), &code);
         assert_eq!(found.statistics.broken, 0);
-        let mut read = compact::lay_out(std::slice::from_ref(&stretch), &found);
-        read.rules = found.rules.rules().to_vec();
+        let mut rows = compact::lay_out(std::slice::from_ref(&stretch), &found);
+        rows.rules = found.rules.rules().to_vec();
         for address in stretch.step_by(STEP).map(ElfAddress) {
             let (known, expected) = (outline.rule_at(address), whole.rule_at(address));
             compared += 1;
             match known {
-                Some(Rule::UNREAD) => assert_eq!(read.rule_at(address), expected, "{address:?}"),
+                Some(Rule::UNREAD) => assert_eq!(rows.rule_at(address), expected, "{address:?}"),
                 known => {
                     assert_eq!(known, expected, "{address:?}");
                     undescribed += 1;
@@ -52,8 +54,8 @@ fn stretches_have_the_rows_that_the_whole_section_has() {
 }
 
 /// A file with an index at this address with these entries, and a section behind it that begins so.
-fn index(address: u64, entries: &[(i32, i32)], section: &[u8]) -> (File, Places) {
-    let mut bytes = HEAD.to_le_bytes().to_vec();
+fn index(address: u64, entries: &[(i32, i32)], section: &[u8]) -> (File, FrameSections) {
+    let mut bytes = [1, 0x1b, 0x03, 0x3b].to_vec();
     bytes.extend(0i32.to_le_bytes());
     bytes.extend((entries.len() as u32).to_le_bytes());
     for (begin, description) in entries {
@@ -72,8 +74,8 @@ fn index(address: u64, entries: &[(i32, i32)], section: &[u8]) -> (File, Places)
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(&bytes).unwrap();
     let bases = BaseAddresses::default();
-    let places = Places {
-        index,
+    let places = FrameSections {
+        header: Some(index),
         frames,
         bases,
     };
@@ -84,18 +86,18 @@ fn index(address: u64, entries: &[(i32, i32)], section: &[u8]) -> (File, Places)
 fn an_index_out_of_order_or_cut_is_not_used() {
     let code = 0..1 << 40;
     let code = std::slice::from_ref(&code);
-    let described = |entries: &[(i32, i32)], cut| {
+    let runs = |entries: &[(i32, i32)], cut| {
         let (file, mut places) = index(0x2000, entries, &[]);
-        places.index.bytes -= cut;
-        Index::open(&file, &places)?.described(code)
+        places.header.as_mut().unwrap().bytes -= cut;
+        described(&mut FrameIndex::open(&file, &places)?, code)
     };
     let near = [(0x100, 0x10), (0x200, 0x20)];
     // Where the last one ends is not known.
     let first = std::iter::once(0x2100..0x2200);
-    assert_eq!(described(&near, 0), Some(first.collect()));
-    assert_eq!(described(&near, 1), None);
-    assert_eq!(described(&[(0x200, 0), (0x100, 0)], 0), None);
-    assert_eq!(described(&[], 0), None);
+    assert_eq!(runs(&near, 0), Some(first.collect()));
+    assert_eq!(runs(&near, 1), None);
+    assert_eq!(runs(&[(0x200, 0), (0x100, 0)], 0), None);
+    assert_eq!(runs(&[], 0), None);
 }
 
 #[test]
@@ -108,10 +110,10 @@ fn one_description_is_not_read_again_and_again() {
     frames.extend(0x100u64.to_le_bytes());
     frames.extend(0x80u64.to_le_bytes());
     let (file, places) = index(0, &[(0x100, 0x1010); 100], &frames);
-    let mut index = Index::open(&file, &places).unwrap();
+    let mut index = FrameIndex::open(&file, &places).unwrap();
     let wanted = 0..1 << 40;
     let wanted = std::slice::from_ref(&wanted);
-    let found = index.read(wanted, wanted);
+    let found = read(&mut index, wanted, wanted);
     assert_eq!(found.stretches.len(), 1);
     assert_eq!(found.statistics.broken, 99);
 }
@@ -127,11 +129,11 @@ proptest! {
         let (file, places) = index(address, &entries, &[]);
         let code = 0..u64::MAX / 2;
         let code = std::slice::from_ref(&code);
-        let mut index = Index::open(&file, &places).unwrap();
-        if let Some(runs) = index.described(code) {
+        let mut index = FrameIndex::open(&file, &places).unwrap();
+        if let Some(runs) = described(&mut index, code) {
             prop_assert!(runs.windows(2).all(|pair| pair[0].end < pair[1].start));
             prop_assert!(runs.iter().all(|run| run.start < run.end));
         }
-        index.read(code, code);
+        read(&mut index, code, code);
     }
 }

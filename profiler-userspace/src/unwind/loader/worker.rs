@@ -7,10 +7,11 @@ use super::budget::Budget;
 use super::cache::{Loaded, TableCache};
 use super::queue::{Job, JobQueue, Priority, Wanted};
 use super::{TableStore, lock};
+use crate::object::FrameIndex;
 use crate::priority::RaisedPriority;
 use crate::runtime;
 use crate::unwind::functions::Functions;
-use crate::unwind::index::Index;
+use crate::unwind::index;
 use crate::unwind::{Depth, UnwindTable};
 use profiler_common::abi::CodeKey;
 use std::fs::File;
@@ -122,10 +123,10 @@ fn read_descriptions<S: TableStore>(job: &Job, positions: &[u64], cache: &Mutex<
     stretches.sort_by_key(|stretch| stretch.start);
     stretches.dedup();
     let places = outline.index.as_ref().filter(|_| !stretches.is_empty());
-    let index = places.and_then(|places| Index::open(&job.file, places));
+    let index = places.and_then(|places| FrameIndex::open(&job.file, places));
     if let Some(mut index) = index {
         let code = outline.ranges.iter().map(|range| range.addresses.clone());
-        let found = index.read(&stretches, &code.collect::<Vec<_>>());
+        let found = index::read(&mut index, &stretches, &code.collect::<Vec<_>>());
         lock(cache).add_descriptions(job.key, &stretches, &found);
     }
 }
