@@ -18,6 +18,7 @@ pub(super) fn is_cpuprofile(head: &Head<'_>) -> bool {
     let has = |key: &str| head.text.contains(key);
     is_json(head)
         && (has("\"callFrame\"") || has("\"callUID\""))
+        && !has("\"selfSize\"")
         && !has("\"traceEvents\"")
         && !has("\"ph\"")
 }

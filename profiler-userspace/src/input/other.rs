@@ -8,7 +8,7 @@ const PICTURE: &str = "it is a picture or a page; give what it was made of, such
 
 const ARCHIVE: &str = "it is an archive, or packed in another way than by gzip; unpack it";
 
-const GPERFTOOLS: &str = "it is in gperftools' own format, which go tool pprof understands: go tool pprof -proto PROGRAM FILE > x.pb.gz";
+const GPERFTOOLS: &str = "it is in the own format of gperftools, as some jemalloc's are, which go tool pprof understands: go tool pprof -proto PROGRAM FILE > x.pb.gz";
 
 /// Binary files, and others that no text begins like.
 const MAGIC: &[(&[u8], &str)] = &[
@@ -121,8 +121,8 @@ fn of_json(text: &str) -> &'static str {
     let has = |key: &str| text.contains(key);
     if has("\"traceEvents\"") || has("\"ph\"") {
         "it is Chrome's trace events, which are not read; give a .cpuprofile, as node --cpu-prof and the browser's tools save"
-    } else if has("\"snapshot\"") {
-        "it is a heap snapshot of JavaScript, which has no stacks"
+    } else if has("\"snapshot\"") || has("\"selfSize\"") {
+        "it is a heap snapshot or profile of JavaScript, which is not read; give a .cpuprofile"
     } else {
         "it is JSON, which is not read but for .cpuprofile and speedscope's; give a raw recording (.fbpf), pprof, folded \
          text, or what bpftrace prints without -f json"

@@ -106,7 +106,9 @@ fn without_arguments(name: &str) -> &str {
     let name = name.strip_prefix('.').unwrap_or(name);
     let is_argument = |at: usize| {
         let is_part = |part: &str| name[at..].starts_with(part);
-        !is_part("(anonymous namespace)") && !(is_part("()") && name[..at].ends_with("operator"))
+        let is_name =
+            is_part("(anonymous namespace)") || (is_part("()") && name[..at].ends_with("operator"));
+        !is_name
     };
     let mut places = name.match_indices('(').map(|(at, _)| at);
     places
