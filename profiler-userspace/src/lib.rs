@@ -25,7 +25,7 @@ pub mod probe;
 pub mod process;
 pub mod profile;
 pub mod raw_recording;
-pub mod report;
+mod report;
 pub mod runtime;
 pub mod session;
 pub mod symbolize;

@@ -2,7 +2,7 @@
 
 use flame_bpf::cli::{self, Exit, InspectNames, InspectUnwind, Task};
 use flame_bpf::symbolize::Counting;
-use flame_bpf::{inspect, pipeline, report, session};
+use flame_bpf::{inspect, pipeline, session};
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
         }
     };
     done.unwrap_or_else(|error| {
-        report::print(&format!("flame-bpf: {error:#}\n"));
+        pipeline::print(&format!("flame-bpf: {error:#}\n"));
         ExitCode::FAILURE
     })
 }

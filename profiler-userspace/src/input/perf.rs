@@ -9,6 +9,8 @@
 
 mod frame;
 mod header;
+#[cfg(test)]
+mod tests;
 
 use super::text::{Lines, Summed, lines, no_such_type};
 use super::{Error, Head, Reading, Wanted};

@@ -6,6 +6,8 @@
 
 mod dropping;
 mod labels;
+#[cfg(test)]
+mod tests;
 mod types;
 
 use super::kind::{self, file_name};

@@ -1,28 +1,25 @@
-mod perf;
-mod pprof;
-
 use super::*;
 use crate::profile::fold::FoldStyle;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-const USUAL: Wanted<'_> = Wanted {
+pub(super) const USUAL: Wanted<'_> = Wanted {
     unit: Unit::Samples,
     sample_type: None,
 };
 
-fn read(bytes: &[u8], wanted: &Wanted<'_>) -> Result<(Kind, Reading), Error> {
+pub(super) fn read(bytes: &[u8], wanted: &Wanted<'_>) -> Result<(Kind, Reading), Error> {
     let kind = Kind::of(bytes)?;
     Ok((kind, kind.read(bytes, wanted)?))
 }
 
 /// The kind of a file, and its profile as folded text with kernel frames marked.
-fn kind_and_text(text: &str) -> (&'static str, String) {
+pub(super) fn kind_and_text(text: &str) -> (&'static str, String) {
     let (kind, reading) = read(text.as_bytes(), &USUAL).unwrap();
     (kind.name(), annotated(&reading.profile))
 }
 
-fn annotated(profile: &Profile) -> String {
+pub(super) fn annotated(profile: &Profile) -> String {
     let style = FoldStyle {
         annotate: true,
         ..FoldStyle::default()
@@ -33,14 +30,14 @@ fn annotated(profile: &Profile) -> String {
 }
 
 /// The error for a broken file.
-fn refused(text: &str) -> String {
+pub(super) fn refused(text: &str) -> String {
     match read(text.as_bytes(), &USUAL) {
         Ok((kind, reading)) => panic!("{}: {}", kind.name(), annotated(&reading.profile)),
         Err(error) => error.to_string(),
     }
 }
 
-fn notes(text: &str) -> Vec<String> {
+pub(super) fn notes(text: &str) -> Vec<String> {
     let (_, reading) = read(text.as_bytes(), &USUAL).unwrap();
     let notes = reading.notes.into_iter();
     notes

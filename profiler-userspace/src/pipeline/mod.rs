@@ -23,6 +23,7 @@ mod view;
 pub(crate) mod window;
 mod write;
 
+pub use crate::report::print;
 pub use diff::diff;
 pub use render::render;
 

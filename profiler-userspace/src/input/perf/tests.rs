@@ -1,4 +1,8 @@
-use super::*;
+use crate::input::Wanted;
+use crate::input::tests::{USUAL, annotated, kind_and_text, notes, read, refused};
+use crate::profile::Unit;
+use proptest::collection::vec;
+use proptest::prelude::*;
 
 const PERF: &str = "# captured on: Sun Nov 22
 w 24873 15168.410097:    2004008 cpu-clock:ppp: 

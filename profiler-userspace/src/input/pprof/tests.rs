@@ -1,4 +1,5 @@
-use super::*;
+use crate::input::tests::{USUAL, annotated, read};
+use crate::input::{Reading, Wanted};
 use crate::pprof;
 use prost::Message as _;
 
@@ -81,7 +82,7 @@ impl Made {
             sample_type,
             ..USUAL
         };
-        let (kind, reading) = super::read(&self.message.encode_to_vec(), &wanted).unwrap();
+        let (kind, reading) = read(&self.message.encode_to_vec(), &wanted).unwrap();
         assert_eq!(kind.name(), "pprof");
         reading
     }
