@@ -316,7 +316,7 @@ impl Reader {
             return;
         }
         if !text.starts_with([',', ']']) {
-            // What else goes to the terminal may come in between.
+            // Other output to the terminal may come in between.
             self.remark(line, text);
             self.open = Some(open);
             return;

@@ -75,7 +75,7 @@ pub(super) fn without_deleted(module: &str) -> &str {
     module.strip_suffix(" (deleted)").unwrap_or(module)
 }
 
-/// What is behind the last slash.
+/// The part behind the last slash.
 pub(super) fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }

@@ -74,14 +74,14 @@ const GOROUTINES: &str =
 const CALLGRIND: &str =
     "it is callgrind's, which has no stacks; look at it with callgrind_annotate or kcachegrind";
 
-/// What a binary file is, if it is known and no profile.
+/// The format of a binary file, if it is known and no profile.
 pub(super) fn of_magic(bytes: &[u8]) -> Option<&'static str> {
     let tar = bytes.get(257..262) == Some(b"ustar");
     let known = MAGIC.iter().find(|(begin, _)| bytes.starts_with(begin));
     known.map(|(_, is)| *is).or(tar.then_some(ARCHIVE))
 }
 
-/// What a text is, if it is known by how it begins and no profile.
+/// The format of a text, if it is known by how it begins and no profile.
 pub(super) fn of_text(head: &Head<'_>) -> Option<&'static str> {
     let text = head.text.trim_start();
     let begins = |begin: &str| {
@@ -92,7 +92,7 @@ pub(super) fn of_text(head: &Head<'_>) -> Option<&'static str> {
     known.map(|(_, is)| *is)
 }
 
-/// What a text is that is of no kind, if it is known.
+/// The format of a text that is of no kind, if it is known.
 pub(super) fn of_rest(head: &Head<'_>) -> Option<&'static str> {
     let text = head.text.trim_start();
     let first = text.lines().next().unwrap_or_default();

@@ -18,7 +18,7 @@ use crate::profile::fold::visible;
 use crate::profile::{Frame, FrameProfile, FrameRef, Labels, Profile, SourceFrame, Unit, Window};
 use header::{First, Header, plain, without_unit};
 
-/// What the thread is called that has no name, as in recordings.
+/// The name of a thread that has none, as in recordings.
 const NAMELESS: &str = "[nameless]";
 
 const EXPECTED: &str = "an event such as `bash 42 3.5: 1 cycles:`, as perf script without -F prints it, or with \
@@ -85,7 +85,7 @@ pub(super) fn read(bytes: &[u8], wanted: &Wanted<'_>) -> Result<Reading, Error> 
     Ok(reader.reading(&group))
 }
 
-/// What was counted under one name.
+/// Counts under one name.
 struct Event {
     name: String,
     weight: u64,

@@ -48,7 +48,7 @@ impl Lines {
         self.first.as_ref().map(|(line, text)| (*line, &**text))
     }
 
-    /// What there is to say of them, if there are any.
+    /// A sentence about them, if there are any.
     pub(super) fn told(&self, what: &str) -> Option<String> {
         let (line, text) = self.first()?;
         Some(format!(

@@ -1,4 +1,4 @@
-//! What the dynamic linker reads of an object: exported symbols, needed libraries, relocations.
+//! An object as the dynamic linker reads it: exported symbols, needed libraries, relocations.
 //!
 //! In: an [`Image`]. Out: addresses. A symbol is found through the hash table that the dynamic linker uses, so a file is
 //! asked in a few small reads, however many symbols it has. See the System V ABI, chapter 5, "Dynamic Linking".

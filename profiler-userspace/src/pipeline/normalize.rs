@@ -55,7 +55,10 @@ impl EventProfile<'_> {
             verbose::counters(counters, &whose)
         });
         let is_wanted = plan.verbosity.verbose > 0;
-        is_wanted.then(|| text.collect()).unwrap_or_default()
+        match is_wanted {
+            true => text.collect(),
+            false => String::new(),
+        }
     }
 
     /// The summary for stderr; where less is to be said, only if something was lost.

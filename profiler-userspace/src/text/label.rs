@@ -95,9 +95,9 @@ struct Reader<'a> {
     cut: &'a str,
     text: String,
     begins: Vec<usize>,
-    /// What closes the brackets that are open and belong to the name.
+    /// Closing brackets of those that are open and belong to the name.
     kept: Vec<char>,
-    /// What closes the brackets that are open and left out.
+    /// Closing brackets of those that are open and left out.
     left_out: Vec<char>,
     /// How many square and curly brackets are open.
     nested: usize,

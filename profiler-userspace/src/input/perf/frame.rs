@@ -6,7 +6,7 @@
 use crate::input::kind;
 use crate::profile::{Frame, FrameKind};
 
-/// What a line of a frame holds.
+/// The parts of a frame's line.
 pub(super) struct Line {
     /// None where it stands for no function.
     pub(super) frame: Option<Frame>,

@@ -157,7 +157,7 @@ fn is_time(word: &str) -> bool {
     })
 }
 
-/// What `-F +misc` prints: where the sample was taken, by letters.
+/// The column that `-F +misc` prints: where the sample was taken, by letters.
 fn is_misc(word: &str) -> bool {
     word.len() <= 3 && word.bytes().all(|byte| b"KUHGgMESp".contains(&byte))
 }

@@ -84,7 +84,7 @@ impl Dropping {
         }
     }
 
-    /// What was asked for, and done.
+    /// The request, and what was done of it.
     pub(super) fn told(&self, unit: &Unit) -> Option<String> {
         let pattern = visible(&self.pattern);
         match &self.problem {
