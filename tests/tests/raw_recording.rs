@@ -367,7 +367,7 @@ fn a_file_that_is_no_raw_recording_is_refused_with_a_reason() {
     let mut later = whole.clone();
     later[8] = 99;
     for (bytes, reason) in [
-        (&b""[..], "there is no stack in it"),
+        (&b""[..], "it is empty"),
         (b"app;main 3\napp;main\n", "line 2 has no weight"),
         (&whole[..60], "not one sample of it is whole"),
         (&later, "its format is version 99"),
