@@ -68,7 +68,8 @@ pub struct Mapped {
     table: UnwindTable,
 }
 
-/// Makes an ELF file look as if it had no unwind instructions: `.eh_frame` has no bytes, and nothing tells where its index is.
+/// Makes an ELF file look as if it had no unwind instructions: `.eh_frame` and its index have no bytes, and no program
+/// header tells where the index is.
 fn hide_unwind_sections(bytes: &mut [u8]) {
     use object::elf::{FileHeader64, PT_GNU_EH_FRAME, SHT_NOBITS};
     use object::read::elf::{FileHeader as _, ProgramHeader as _};
@@ -79,7 +80,8 @@ fn hide_unwind_sections(bytes: &mut [u8]) {
     let segments = header.program_headers(endian, &*bytes).expect("segments");
     let mut words: Vec<(usize, u32)> = Vec::new();
     for (number, section) in sections.iter().enumerate() {
-        if sections.section_name(endian, section) == Ok(b".eh_frame") {
+        let name = sections.section_name(endian, section);
+        if matches!(name, Ok(b".eh_frame" | b".eh_frame_hdr")) {
             let place = at(
                 header.e_shoff.get(endian),
                 header.e_shentsize.get(endian),
