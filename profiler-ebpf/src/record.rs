@@ -4,7 +4,7 @@
 //! gets the events it needs.
 
 use crate::{
-    events::{self, mapping_event},
+    events::{self, function_event, mapping_event},
     platform::{
         config,
         log::{self, Happened},
@@ -85,6 +85,10 @@ pub(crate) fn walk_waiting(
 pub(crate) fn walk_user(scratch: &Scratch, cpu_slot: u32) {
     if config::has(Switches::USER_STACKS) {
         user::walk_user_stack(cpu_slot);
+        stacks::seal_user_stack(cpu_slot);
+        if config::has(Switches::MAPPING_EVENTS) {
+            mapping_event::check_stack(cpu_slot);
+        }
     } else {
         scratch.user[0].store(0);
     }
@@ -96,8 +100,8 @@ pub(crate) fn take(event: u32, cpu_slot: u32, weight: u64) -> Outcome {
     match store_and_count(cpu_slot, weight, event) {
         Ok(counted) => {
             // Called from here and not from there, where much of the BPF stack is in use.
-            if counted == Counted::First && !mapping_event::report_stack(cpu_slot) {
-                events::announce_process(cpu_slot);
+            if counted == Counted::First {
+                announce(cpu_slot);
             }
             Counter::Recorded.into()
         }
@@ -156,7 +160,7 @@ subprog! {
         };
         // Now and not when the thread is back: by then it may be about to end.
         events::announce_process(cpu_slot);
-        mapping_event::report_stack(cpu_slot);
+        function_event::report_functions(cpu_slot);
         let Some(entry) = threads::make(task::initial_id()) else {
             return lost;
         };
@@ -165,6 +169,16 @@ subprog! {
         let now = if config::has(Switches::WALL) { now } else { task::now() };
         entry.leave(now, &scratch.key);
         None
+    }
+}
+
+/// Has user space know the process in the scratch memory, unless its mappings do, and the functions of its interpreters.
+#[inline(always)]
+fn announce(cpu_slot: u32) {
+    function_event::report_functions(cpu_slot);
+    let check = Scratch::of(cpu_slot).map_or(0, |scratch| Header(scratch.user[0].load()).check());
+    if check == 0 {
+        events::announce_process(cpu_slot);
     }
 }
 

@@ -102,28 +102,68 @@ fn a_library_replaced_while_in_use_is_unwound() {
     profile(&workload, "1.5").assert_complete(&PLUGIN);
 }
 
+/// Two plugins that the dynamic linker maps at the same address in turn, and their inner functions.
+fn swapped_plugins(rooms: [&str; 2]) -> [(String, &'static str); 2] {
+    let plugin = |name: &str, room: &str, inner: &'static str| {
+        let recipe = Recipe::c("plugin").named(&format!("{inner}_{name}.so"));
+        let flags = format!("{room} -DINNER={inner}");
+        let recipe = recipe.compiled(&flags);
+        let plugin = recipe.shared().make();
+        let path = plugin.path().to_str().expect("our paths are plain");
+        (path.to_owned(), inner)
+    };
+    let [one, other] = rooms;
+    let name = format!("{}_{}", &one["-DROOM=".len()..], &other["-DROOM=".len()..]);
+    [
+        plugin(&name, one, "of_the_one"),
+        plugin(&name, other, "of_the_other"),
+    ]
+}
+
+/// Panics unless nearly all calls of plugins have the name of the one or of the other, each at least this share of them.
+#[track_caller]
+fn assert_told_apart(folded: &Folded, inner: [&str; 2], least: f64) {
+    let called = |stack: &Stack| stack.has("call_plugin");
+    let [one, other] = inner.map(|inner| folded.share_among(called, |stack| stack.has(inner)));
+    assert!(
+        one + other > 0.9 && one > least && other > least,
+        "{one:.3} and {other:.3} in {folded}"
+    );
+    let both = folded.weight(|stack| stack.has(inner[0]) && stack.has(inner[1]));
+    assert_eq!(both, 0, "stacks have both in {folded}");
+}
+
 /// Answers for an address are kept from one firing to the next, and must not outlive the mapping.
 /// Both libraries return to the same addresses.
 #[kernel_test]
-fn libraries_mapped_at_the_same_address_in_turn_are_unwound() {
-    let plugin = |name: &str, room: &str| {
-        let recipe = Recipe::c("plugin").named(name).compiled(room);
-        let plugin = recipe.shared().make();
-        plugin
-            .path()
-            .to_str()
-            .expect("our paths are plain")
-            .to_owned()
-    };
-    let small = plugin("small.so", "-DROOM=5000");
-    let large = plugin("large.so", "-DROOM=9000");
-    let workload = Recipe::c("swap").make().start(&[&small, &large]);
+fn libraries_mapped_at_the_same_address_in_turn_are_unwound_and_named() {
+    let plugins = swapped_plugins(["-DROOM=5000", "-DROOM=9000"]);
+    let [(small, _), (large, _)] = &plugins;
+    let workload = Recipe::c("swap").make().start(&[small, large]);
     let folded = profile(&workload, "3");
-    // Which of both it was at a sample's time does not follow from the address, so no names of theirs.
     let complete = folded
         .share(|stack| stack.mark().is_none() && stack.begins_at_start() && stack.has("main"));
     // Each swap needs tables anew, which takes milliseconds of the time.
     assert!(complete > 0.95, "{complete:.3} are complete in {folded}");
+    // Frames of 9000 bytes take longer to fill.
+    assert_told_apart(&folded, plugins.map(|(_, inner)| inner), 0.1);
+}
+
+/// The bytes of both libraries are the same but for names, so that nothing but the mapping tells them apart.
+#[kernel_test]
+fn equal_libraries_at_one_address_have_each_its_own_names() {
+    let plugins = swapped_plugins(["-DROOM=8", "-DROOM=8"]);
+    let inner = plugins.each_ref().map(|(_, inner)| *inner);
+    for flags in ["-f -U -F 997", "-f -F 997 -a"] {
+        let [(one, _), (other, _)] = &plugins;
+        let workload = Recipe::c("swap").make().start(&[one, other]);
+        let mut invocation = Invocation::new(flags).flag("-d", "2");
+        if !flags.contains("-a") {
+            invocation = invocation.flag("-p", workload.pid());
+        }
+        let run = invocation.run().expect_no_panic().expect_code(0);
+        assert_told_apart(&run.folded(), inner, 0.35);
+    }
 }
 
 #[kernel_test]

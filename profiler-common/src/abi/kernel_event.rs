@@ -1,7 +1,7 @@
 //! Kernel events: what the kernel half reports between two drains.
 
-use super::CodeKey;
 use super::layout::{Zero, boundary};
+use super::{CodeKey, MappingKey};
 
 /// Kind of a kernel event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +69,8 @@ boundary! {
         pub offset: u64,
         /// The file key of the mapped file.
         pub code: CodeKey,
+        /// Its key in the [checks](super::MappingCheck) of stacks.
+        pub mapping_key: MappingKey,
     }
 }
 

@@ -12,6 +12,7 @@ mod kernel_event;
 mod kernel_layout;
 mod kinds;
 mod layout;
+mod mapping_check;
 mod pod;
 mod programs;
 mod runtime_kinds;
@@ -44,6 +45,7 @@ pub use kernel_layout::{
 };
 pub use kinds::RuntimeKind;
 pub use layout::{StructLayout, Zero};
+pub use mapping_check::{MappingCheck, MappingKey};
 pub use programs::{MAX_EVENTS, ProgramId};
 pub use runtime_kinds::RuntimeKinds;
 pub use sample::{COMM_BYTES, KEY_WORDS, SampleKey, Stamp, Tally, ThreadState};

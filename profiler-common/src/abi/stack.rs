@@ -33,7 +33,7 @@ pub const USER_SCRATCH_WORDS: usize = scratch(MAX_USER_WORDS);
 pub const KERNEL_SCRATCH_WORDS: usize = scratch(MAX_KERNEL_FRAMES);
 
 /// Bytes of scratch memory for one event's firings on one CPU; the kernel half defines its fields.
-pub const SCRATCH_BYTES: usize = 41_408;
+pub const SCRATCH_BYTES: usize = 41_984;
 
 /// Header, words and padding, in whole blocks.
 const fn scratch(words: usize) -> usize {
@@ -121,7 +121,8 @@ impl StackEnd {
 }
 
 /// The first word of a record: bits 0–15 the number of words, bits 16–23 the [`StackEnd`], bits 24–30 the
-/// [`Fallbacks`], bit 31 whether it is a [pair](Self::is_pair).
+/// [`Fallbacks`], bit 31 whether it is a [pair](Self::is_pair), bits 32–63 the [`MappingCheck`](super::MappingCheck) of a
+/// user stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header(pub u64);
 
@@ -149,6 +150,19 @@ impl Header {
     /// Whether a [`WaitPair`](super::WaitPair) follows.
     pub const fn is_pair(self) -> bool {
         self.0 >> 31 & 1 != 0
+    }
+
+    /// The same header, of a stack whose mappings have this [check](super::MappingCheck).
+    #[inline(always)]
+    #[must_use]
+    pub const fn with_check(self, check: u32) -> Self {
+        Self(self.0 & 0xffff_ffff | (check as u64) << 32)
+    }
+
+    /// The check of its mappings; zero if they are not known.
+    #[inline(always)]
+    pub const fn check(self) -> u32 {
+        (self.0 >> 32) as u32
     }
 
     /// The number of words behind the header.
@@ -214,6 +228,9 @@ mod tests {
             let bits = u64::from(fallbacks.bits());
             assert_eq!(Header::of_words(1024, StackEnd::Root as u64, bits), header);
             assert!(!header.is_pair());
+            let checked = header.with_check(u32::MAX).with_check(5);
+            assert_eq!((checked.check(), header.check()), (5, 0));
+            assert_eq!(checked.with_check(0), header);
         }
     }
 

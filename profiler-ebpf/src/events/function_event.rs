@@ -9,27 +9,77 @@ use super::send_record;
 use crate::{
     events::scratch::Report,
     platform::{
-        config::config,
+        config::{self, config},
+        loops::{Turn, repeat},
         maps::{FUNCTION_SLOTS, FUNCTIONS, Scratch},
         memory,
         subprog::subprog,
     },
+    sample::counters,
     walk::runtime::{self, scratch::RUNTIME_KINDS},
 };
-use core::hint::black_box;
+use core::{hint::black_box, ops::ControlFlow};
 use profiler_common::{
     abi::{
-        CopiedString, FUNCTION_EVENT_WORDS, FUNCTION_FILE_BYTES, FUNCTION_NAME_BYTES, FrameTag,
-        FrameWord, Header, KernelEventKind, OWNER_BYTES, SampleKey,
+        CopiedString, Counter, FUNCTION_EVENT_WORDS, FUNCTION_FILE_BYTES, FUNCTION_NAME_BYTES,
+        FrameTag, FrameWord, Header, KernelEventKind, MAX_USER_WORDS, OWNER_BYTES, SampleKey,
+        Switches,
     },
     intern::Hash,
     runtime::Encoding,
 };
 
 subprog! {
+    /// Reports the functions of interpreters in the user stack in the scratch memory, of the process whose key is there.
+    pub(crate) fn report_functions(cpu_slot: u32) {
+        let (Some(scratch), Some(counters)) = (Scratch::of(cpu_slot), counters::counters(cpu_slot)) else {
+            return;
+        };
+        if !config::has(Switches::RUNTIMES)
+            || scratch.user[0].load() == 0
+            || scratch.chains.words.load() == 0
+        {
+            return;
+        }
+        let mut frames = Frames {
+            scratch,
+            cpu_slot,
+            dropped: 0,
+        };
+        repeat(MAX_USER_WORDS as u32, &mut frames);
+        if frames.dropped != 0 {
+            counters::bump(counters, Counter::FunctionEventsDropped);
+        }
+    }
+}
+
+/// One word of a stack after the other.
+struct Frames {
+    scratch: &'static Scratch,
+    cpu_slot: u32,
+    /// How many functions could not be reported.
+    dropped: u32,
+}
+
+impl Turn for Frames {
+    #[inline(always)]
+    fn turn(&mut self, index: u32) -> ControlFlow<()> {
+        let place = self.scratch.user.get(1 + black_box(index as usize));
+        let words = Header(self.scratch.user[0].load()).words();
+        let Some(place) = place.filter(|_| (index as usize) < words) else {
+            return ControlFlow::Break(());
+        };
+        if FrameWord(place.load()).runtime().is_some() && !report_function(self.cpu_slot, index) {
+            self.dropped += 1;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+subprog! {
     /// Reports a function, given the place of its frame in the stack, of the process whose key is in the scratch memory, unless that was
     /// done recently. False if the queue is full.
-    pub(crate) fn report_function(cpu_slot: u32, place: u32) -> bool {
+    fn report_function(cpu_slot: u32, place: u32) -> bool {
         Scratch::of(cpu_slot).is_none_or(|scratch| report(cpu_slot, scratch, place as usize))
     }
 }

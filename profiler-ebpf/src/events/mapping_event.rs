@@ -1,98 +1,96 @@
 //! Mapping events: reports to user space what is mapped at the addresses of a stack, once for each mapping of each process,
 //! as the kernel has it at the time of the sample.
 //!
-//! In: the user stack and the key in the scratch memory. Out: records in the queue ([`profiler_common::abi::MappingEventRecord`]). So a
-//! process need not be inspected while it lives, and each sample is named by what was mapped then, whatever the process
-//! does later. A file's path is reported with its first mapping.
+//! In: the user stack in the scratch memory. Out: the check of its mappings, in its header, and records in the queue
+//! ([`profiler_common::abi::MappingEventRecord`]). So a process need not be inspected while it lives, and each sample is
+//! named by what was mapped then, whatever the process does later. A file's path is reported with its first mapping.
 
-use super::{function_event, send_record};
+use super::send_record;
 use crate::{
     platform::{
-        config::{self, config},
+        config::config,
         loops::{Turn, repeat},
-        maps::{Counters, REPORTED, REPORTED_SLOTS, Scratch},
+        maps::{CHECKED, CHECKED_SLOTS, REPORTED, REPORTED_SLOTS, Scratch},
         memory,
         subprog::subprog,
     },
-    sample::counters,
-    walk::{code_index, mappings, scratch::FOUND},
+    sample::{context::SampleContext, counters},
+    walk::{code_cache, code_index, mappings},
 };
 use core::{hint::black_box, ops::ControlFlow};
 use profiler_common::{
     abi::{
         Counter, FrameWord, Header, KernelEventKind, MAPPING_EVENT_WORDS, MAX_USER_WORDS,
-        PATH_BYTES, PATH_STEPS, SampleKey, Switches,
+        MappingCheck, MappingKey, PATH_BYTES, PATH_STEPS,
     },
     intern::Hash,
 };
 
-/// Something of the process was reported: user space knows it.
-const KNOWN: u32 = 1;
-
-/// Something could not be reported.
-const DROPPED: u32 = 2;
-
-/// A function could not be reported.
-const FUNCTION_DROPPED: u32 = 4;
-
 subprog! {
-    /// Reports the mappings of the user stack in the scratch memory, for the process whose key is there, unless that was
-    /// done recently. Returns whether user space knows the process from it.
-    pub(crate) fn report_stack(cpu_slot: u32) -> bool {
-        if !config::has(Switches::MAPPING_EVENTS) || !config::has(Switches::USER_STACKS) {
-            return false;
+    /// Puts the check of its mappings into the header of the user stack in the scratch memory, which is complete. Those
+    /// that user space does not know are reported.
+    ///
+    /// As long as the process changes no mapping, the check of a stack stays the same, and is kept.
+    pub(crate) fn check_stack(cpu_slot: u32) {
+        if let (Some(scratch), Some(context)) = (Scratch::of(cpu_slot), SampleContext::of(cpu_slot)) {
+            check(cpu_slot, scratch, context);
         }
-        let (Some(scratch), Some(counters)) = (Scratch::of(cpu_slot), counters::counters(cpu_slot)) else {
-            return false;
-        };
-        stack(cpu_slot, scratch, counters)
     }
 }
 
 #[inline(always)]
-fn stack(cpu_slot: u32, scratch: &'static Scratch, counters: &Counters) -> bool {
-    if scratch.user[0].load() == 0 {
-        return false;
+fn check(cpu_slot: u32, scratch: &'static Scratch, context: SampleContext) {
+    let header = Header(scratch.user[0].load());
+    // Outside of our PID namespace, nobody looks for the names.
+    if header.0 == 0 || context.ids.tgid == 0 {
+        return;
     }
-    let key = &scratch.key;
-    // With the position of the stack and its epoch.
-    let hash = Hash::new(config!(seed))
-        .with(key[SampleKey::INCARNATION_WORD].load())
-        .with(u64::from(key[SampleKey::TGID_WORD].load() as u32))
-        .with(key[SampleKey::USER_WORD].load() >> 32)
-        .with(key[SampleKey::STAMP_WORD].load() >> 32);
-    let Some(slot) = REPORTED.get(hash.slot(0, REPORTED_SLOTS - 1)) else {
-        return false;
+    let Some(known) = code_cache::known(scratch) else {
+        return;
     };
-    if slot.load() == hash.0 {
-        return true;
+    let stamp = Hash(scratch.user_hash.load())
+        .with(context.incarnation)
+        .with(u64::from(context.ids.tgid))
+        .with(known.changes());
+    let may_keep = known.has_changes();
+    if may_keep && known.checked.load() == stamp.0 {
+        let check = known.check.load() as u32;
+        return scratch.user[0].store(header.with_check(check).0);
     }
-    for range in &scratch.report.ranges {
-        range.end.store(0);
+    let Some(slot) = CHECKED.get(stamp.slot(0, CHECKED_SLOTS - 1)) else {
+        return;
+    };
+    let kept = slot.load();
+    if may_keep && kept != 0 && (kept >> 32) as u32 == stamp.tag() {
+        known.keep_check(stamp, kept as u32);
+        return scratch.user[0].store(header.with_check(kept as u32).0);
     }
-    scratch.report.space.store(mappings::space());
     let mut frames = Frames {
         scratch,
         cpu_slot,
-        reported: 0,
+        check: MappingCheck::EMPTY,
+        has_dropped: false,
     };
     repeat(MAX_USER_WORDS as u32, &mut frames);
-    if frames.reported & DROPPED != 0 {
-        counters::bump(counters, Counter::MappingEventsDropped);
-    } else if frames.reported & FUNCTION_DROPPED != 0 {
-        counters::bump(counters, Counter::FunctionEventsDropped);
-    } else {
-        slot.store(hash.0);
+    let check = frames.check.finish();
+    scratch.user[0].store(header.with_check(check).0);
+    if frames.has_dropped {
+        if let Some(counters) = counters::counters(cpu_slot) {
+            counters::bump(counters, Counter::MappingEventsDropped);
+        }
+    } else if may_keep {
+        known.keep_check(stamp, check);
+        slot.store(u64::from(stamp.tag()) << 32 | u64::from(check));
     }
-    frames.reported & KNOWN != 0
 }
 
 /// One frame of a stack after the other.
 struct Frames {
     scratch: &'static Scratch,
     cpu_slot: u32,
-    /// [`KNOWN`], [`DROPPED`] and [`FUNCTION_DROPPED`].
-    reported: u32,
+    check: MappingCheck,
+    /// Whether a mapping could not be reported.
+    has_dropped: bool,
 }
 
 impl Turn for Frames {
@@ -106,72 +104,73 @@ impl Turn for Frames {
             return ControlFlow::Break(());
         };
         let word = FrameWord(place.load());
-        if config::has(Switches::RUNTIMES) && !word.is_native() {
-            if word.runtime().is_some() && !function_event::report_function(self.cpu_slot, index) {
-                self.reported |= FUNCTION_DROPPED;
-            }
+        if !word.is_native() {
             return ControlFlow::Continue(());
         }
         // A caller is looked up inside its call, as in user space.
         let address = word.address().wrapping_sub(u64::from(index > 0));
-        for range in &scratch.report.ranges {
-            if range.start.load() <= address && address < range.end.load() {
-                return ControlFlow::Continue(());
+        let Some(found) = code_cache::look_up(self.cpu_slot, scratch, address) else {
+            return ControlFlow::Break(());
+        };
+        let unreported = found.unreported.load();
+        if unreported != 0 {
+            if is_reported(unreported) || report_mapping(self.cpu_slot, address) {
+                found.unreported.store(0);
+            } else {
+                self.has_dropped = true;
             }
         }
-        self.reported |= report_address(self.cpu_slot, address);
+        self.check = self.check.with(MappingKey(found.mapping_key.load()));
         ControlFlow::Continue(())
     }
 }
 
+/// Whether the mapping with this hash was reported lately.
+#[inline(always)]
+fn is_reported(mapping: u64) -> bool {
+    let slot = REPORTED.get(Hash(mapping).slot(0, REPORTED_SLOTS - 1));
+    slot.is_none_or(|slot| slot.load() == mapping)
+}
+
 subprog! {
-    /// Reports the mapping at an address of the running process, unless that was done recently. [`KNOWN`] if user space
-    /// knows it, [`DROPPED`] if that failed, zero if there is no mapping it should know.
-    fn report_address(cpu_slot: u32, address: u64) -> u32 {
-        Scratch::of(cpu_slot).map_or(0, |scratch| report(cpu_slot, scratch, address))
+    /// Reports the mapping at an address of the running process; false if that failed.
+    fn report_mapping(cpu_slot: u32, address: u64) -> bool {
+        match (Scratch::of(cpu_slot), SampleContext::of(cpu_slot)) {
+            (Some(scratch), Some(context)) => report(scratch, context, address),
+            _ => true,
+        }
     }
 }
 
 #[inline(always)]
-fn report(cpu_slot: u32, scratch: &'static Scratch, address: u64) -> u32 {
-    let (report, key) = (&scratch.report, &scratch.key);
-    let incarnation = key[SampleKey::INCARNATION_WORD].load();
-    let tgid = key[SampleKey::TGID_WORD].load() as u32;
-    let turn = report.turn.load();
-    report.turn.store(turn.wrapping_add(1));
-    let Some(range) = report.ranges.get(turn as usize & (FOUND - 1)) else {
-        return 0;
+fn report(scratch: &'static Scratch, context: SampleContext, address: u64) -> bool {
+    let SampleContext {
+        ids,
+        incarnation,
+        cpu_slot,
+        ..
+    } = context;
+    let report = &scratch.report;
+    let Some(mapping) = mappings::find(mappings::space(), scratch, address) else {
+        return true;
     };
-    range.start.store(address);
-    range.end.store(address.wrapping_add(1));
-    let Some(mapping) = mappings::find(report.space.load(), scratch, address) else {
-        return 0;
-    };
-    range.start.store(mapping.start);
-    range.end.store(mapping.end);
-    if !mapping.is_executable() {
-        return 0;
-    }
     let (key, offset) = mapping.code();
     let file = code_index::hash(key);
-    let whole = file
-        .with(incarnation)
-        .with(u64::from(tgid))
-        .with(mapping.start)
-        .with(mapping.end)
-        .with(offset);
+    let hash = code_cache::hash_of_mapping(scratch, file, mapping, offset);
     let (Some(known), Some(file_known)) = (
-        REPORTED.get(whole.slot(0, REPORTED_SLOTS - 1)),
+        REPORTED.get(hash.slot(0, REPORTED_SLOTS - 1)),
         REPORTED.get(file.slot(0, REPORTED_SLOTS - 1)),
     ) else {
-        return 0;
+        return true;
     };
-    if known.load() == whole.0 {
-        return KNOWN;
-    }
+    let mapping_key = if key.is_anonymous() {
+        MappingKey::MEMORY
+    } else {
+        MappingKey::of_file(file, offset.wrapping_sub(mapping.start))
+    };
     // The fields of `MappingEventRecord`, in order.
     let words: [u64; MAPPING_EVENT_WORDS] = [
-        u64::from(KernelEventKind::Mapping as u32) | u64::from(tgid) << 32,
+        u64::from(KernelEventKind::Mapping as u32) | u64::from(ids.tgid) << 32,
         incarnation,
         mapping.start,
         mapping.end,
@@ -179,6 +178,7 @@ fn report(cpu_slot: u32, scratch: &'static Scratch, address: u64) -> u32 {
         key.device,
         key.inode,
         key.modified,
+        mapping_key.0,
     ];
     for (place, word) in report.record.iter().zip(words) {
         place.store(word);
@@ -191,13 +191,13 @@ fn report(cpu_slot: u32, scratch: &'static Scratch, address: u64) -> u32 {
     // A process that makes code, or runs an unknown file, is inspected while it lives.
     let is_priority = key.is_anonymous() || report.length.load() != 0;
     if !send_record::<MAPPING_EVENT_WORDS>(&report.record, &report.length, is_priority) {
-        return DROPPED;
+        return false;
     }
-    known.store(whole.0);
+    known.store(hash.0);
     if is_file {
         file_known.store(file.0);
     }
-    KNOWN
+    true
 }
 
 subprog! {

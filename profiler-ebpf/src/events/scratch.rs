@@ -2,22 +2,16 @@
 //!
 //! In: nothing but words. Never: reports.
 
-use crate::{platform::word::Word, walk::scratch::FOUND};
+use crate::platform::word::Word;
 use profiler_common::abi::{MAPPING_EVENT_WORDS, NAME_BYTES, PATH_BYTES};
 
 /// A mapping that is reported to user space.
 #[repr(C)]
 pub(crate) struct Report {
-    /// The process's `mm_struct`.
-    pub(crate) space: Word,
     /// How far the file's path has been put together.
     pub(crate) mount: Word,
     pub(crate) entry: Word,
     pub(crate) length: Word,
-    /// How many ranges were looked at.
-    pub(crate) turn: Word,
-    /// The last of them, which need not be looked at again for the same stack.
-    pub(crate) ranges: [Range; FOUND],
     /// A [`profiler_common::abi::MappingEventRecord`], and the path behind it; or a
     /// [`profiler_common::abi::FunctionEventRecord`], and its strings.
     pub(crate) record: [Word; REPORT_WORDS],
@@ -33,13 +27,6 @@ pub(crate) struct Piece {
     pub(crate) address: Word,
     pub(crate) bytes: Word,
     pub(crate) encoding: Word,
-}
-
-/// Addresses that were looked at.
-#[repr(C)]
-pub(crate) struct Range {
-    pub(crate) start: Word,
-    pub(crate) end: Word,
 }
 
 /// Words of the longest record of a mapping.

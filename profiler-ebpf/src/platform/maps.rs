@@ -50,6 +50,8 @@ pub(crate) type Code = abi::Code<Word>;
 #[repr(C, align(64))]
 pub(crate) struct Scratch {
     pub(crate) user: [Word; USER_SCRATCH_WORDS],
+    /// Hash of the user stack's record, without the check of its mappings.
+    pub(crate) user_hash: Word,
     pub(crate) kernel: [Word; KERNEL_SCRATCH_WORDS],
     /// The words of a [`profiler_common::abi::SampleKey`].
     pub(crate) key: [Word; KEY_WORDS],
@@ -60,8 +62,8 @@ pub(crate) struct Scratch {
     pub(crate) taken: Word,
     pub(crate) context: Context,
     pub(crate) wait: Wait,
-    pub(crate) report: Report,
     pub(crate) chains: Chains,
+    pub(crate) report: Report,
     /// Rules of return addresses, each in the set that its address has. Behind all else: the rest is within reach of an
     /// instruction's offset, of 16 bits, so that it takes no registers of its own.
     pub(crate) returns: [ReturnRules; RETURN_SETS],
@@ -130,13 +132,21 @@ pub(crate) static ANNOUNCED: Array<Word> = Array::with_max_entries(ANNOUNCED_SLO
 /// Slots of [`ANNOUNCED`].
 pub(crate) const ANNOUNCED_SLOTS: u32 = 4096;
 
-/// Mappings reported lately, the files behind them, and the stacks whose mappings were reported: slot by hash,
-/// as in [`ANNOUNCED`]. 32,768 slots, 256 KiB: a machine at work has a few thousand such mappings at a time.
+/// Mappings reported lately, and the files behind them: slot by hash, as in [`ANNOUNCED`]. 16,384 slots, 128 KiB: a
+/// machine at work has a few thousand such mappings at a time.
 #[map]
 pub(crate) static REPORTED: Array<Word> = Array::with_max_entries(REPORTED_SLOTS, 0);
 
 /// Slots of [`REPORTED`].
-pub(crate) const REPORTED_SLOTS: u32 = 32 << 10;
+pub(crate) const REPORTED_SLOTS: u32 = 16 << 10;
+
+/// Checks of the mappings of stacks that were seen lately, each of one process in one state of its mappings: slot by hash. In
+/// the upper half the hash's tag, in the lower the check. 16,384 slots, 128 KiB.
+#[map]
+pub(crate) static CHECKED: Array<Word> = Array::with_max_entries(CHECKED_SLOTS, 0);
+
+/// Slots of [`CHECKED`].
+pub(crate) const CHECKED_SLOTS: u32 = 16 << 10;
 
 /// Kernel events (size set at load): with the ring buffer's own header, a record of 32 bytes for each new process,
 /// and one of 72 and a path for each mapping that is sampled in it.

@@ -26,11 +26,27 @@ const PLAIN_BLOCKS: u32 = (KERNEL_SCRATCH_WORDS / BLOCK_WORDS) as u32;
 const _: () = assert!(Header::blocks(PLAIN_FRAMES) <= PLAIN_BLOCKS);
 
 subprog! {
-    /// The position of the user stack whose record is in the scratch memory; none if the store is full.
+    /// Completes the record of the user stack in the scratch memory, which holds its hash then.
+    pub(crate) fn seal_user_stack(cpu_slot: u32) {
+        if let Some(scratch) = Scratch::of(cpu_slot)
+            && let Some(sealed) = Sealed::new(&scratch.user, Header(scratch.user[0].load()))
+        {
+            scratch.user_hash.store(sealed.hash.0);
+        }
+    }
+}
+
+subprog! {
+    /// The position of the user stack whose record is in the scratch memory, complete and hashed; none if the store is full.
     pub(crate) fn intern_user_stack(cpu_slot: u32, side: u32, header: Header) -> Option<StackPosition> {
         let scratch = Scratch::of(cpu_slot)?;
         let counters = counters::counters(cpu_slot)?;
-        Sealed::new(&scratch.user, header)?.intern(counters, side)
+        let sealed = Sealed {
+            words: &scratch.user,
+            blocks: Header::blocks(header.words() as u32),
+            hash: Hash(scratch.user_hash.load()).with(u64::from(header.check())),
+        };
+        sealed.intern(counters, side)
     }
 }
 

@@ -6,6 +6,7 @@
 use crate::{
     events,
     platform::{
+        config,
         log::{self, Happened},
         maps::{CONTROL, Scratch},
         subprog::subprog,
@@ -13,14 +14,23 @@ use crate::{
     },
     sample::context::SampleContext,
     walk::{
-        code_index, mappings,
-        scratch::{FOUND, Found, KNOWN},
+        code_index,
+        mappings::{self, Mapping},
+        scratch::{FOUND, Found, KNOWN, Known},
     },
 };
 use profiler_common::{
-    abi::{KernelEventKind, used_clock},
+    abi::{KernelEventKind, MappingKey, Switches, used_clock},
     intern::Hash,
 };
+
+/// Findings that are kept of the process whose stack is being walked.
+#[inline(always)]
+pub(crate) fn known(scratch: &'static Scratch) -> Option<&'static Known> {
+    // From memory, so that the verifier treats all entries as one; the same for `current` below.
+    let place = scratch.walk.place.load() as usize & (KNOWN - 1);
+    scratch.walk.known.get(place)
+}
 
 /// The code mapped at an address: from the cache, or looked up.
 #[inline(always)]
@@ -29,10 +39,7 @@ pub(crate) fn look_up(
     scratch: &'static Scratch,
     address: u64,
 ) -> Option<&'static Found> {
-    let walk = &scratch.walk;
-    // From memory, so that the verifier treats all entries as one; the same for `current` below.
-    let place = walk.place.load() as usize & (KNOWN - 1);
-    let known = walk.known.get(place)?;
+    let known = known(scratch)?;
     // Most callers are in the same mapping as their callees.
     let found = known
         .found
@@ -54,7 +61,7 @@ pub(crate) fn look_up(
         if let Some(hash) = find_code(cpu_slot, address) {
             let context = SampleContext::of(cpu_slot)?;
             if log::is_on() {
-                let words = walk.words.load();
+                let words = scratch.walk.words.load();
                 log::note(Happened::UnknownCode, context.ids.tgid, words, address);
             }
             events::code(KernelEventKind::UnknownCode, context, address, hash);
@@ -68,7 +75,7 @@ subprog! {
     /// the hash of its file.
     fn find_code(cpu_slot: u32, address: u64) -> Option<Hash> {
         let scratch = Scratch::of(cpu_slot)?;
-        let known = scratch.walk.known.get(scratch.walk.place.load() as usize & (KNOWN - 1))?;
+        let known = known(scratch)?;
         let found = known.found.get(known.current.load() as usize & (FOUND - 1))?;
         let [_, space, ..] = &known.stamp;
         find(scratch, space.load(), found, address)
@@ -85,6 +92,8 @@ fn find(
     found.start.store(address);
     found.end.store(address.wrapping_add(1));
     found.kind.store(Found::NOWHERE);
+    found.mapping_key.store(MappingKey::NONE.0);
+    found.unreported.store(0);
     let mapping = mappings::find(space, scratch, address)?;
     found.start.store(mapping.start);
     found.end.store(mapping.end);
@@ -92,13 +101,25 @@ fn find(
         return None;
     }
     let (key, offset) = mapping.code();
+    let file = code_index::hash(key);
+    if config::has(Switches::MAPPING_EVENTS) {
+        let hash = hash_of_mapping(scratch, file, mapping, offset);
+        found.unreported.store(hash.0);
+    }
     if key.is_anonymous() {
+        found.mapping_key.store(MappingKey::MEMORY.0);
         found.kind.store(Found::NO_TABLE);
         return None;
     }
     // Distance from an address to its file offset.
     let in_file = offset.wrapping_sub(mapping.start);
-    match code_index::find(key, address.wrapping_add(in_file)) {
+    let mapping_key = MappingKey::of_file(file, in_file);
+    found.mapping_key.store(mapping_key.0);
+    if !config::has(Switches::UNWIND_ROWS) {
+        found.kind.store(Found::NO_TABLE);
+        return None;
+    }
+    match code_index::find(file, key, address.wrapping_add(in_file)) {
         Some(slot) => {
             code_index::note_use(slot, scratch.context.now.load());
             let first = slot.start.load().wrapping_sub(in_file) as i64;
@@ -121,9 +142,26 @@ fn find(
         None => {
             found.kind.store(Found::UNKNOWN);
             // Zero is no hash here.
-            Some(Hash(code_index::hash(key).0 | 1))
+            Some(Hash(file.0 | 1))
         }
     }
+}
+
+/// Hash of the process and a mapping, given the hash of its file and the offset in it.
+#[inline(always)]
+pub(crate) fn hash_of_mapping(
+    scratch: &'static Scratch,
+    file: Hash,
+    mapping: Mapping,
+    offset: u64,
+) -> Hash {
+    let context = &scratch.context;
+    // Of the IDs, the upper half is the process's.
+    file.with(context.incarnation.load())
+        .with(context.ids.load() >> 32)
+        .with(mapping.start)
+        .with(mapping.end)
+        .with(offset)
 }
 
 subprog! {

@@ -50,11 +50,11 @@ impl Probing {
     }
 }
 
-/// The slot of the byte at `offset` of a file.
+/// The slot of the byte at `offset` of a file with this [`hash`].
 #[inline(always)]
-pub(crate) fn find(key: CodeKey, offset: u64) -> Option<&'static Code> {
+pub(crate) fn find(hash: Hash, key: CodeKey, offset: u64) -> Option<&'static Code> {
     let mut probing = Probing {
-        hash: hash(key).slot(0, u32::MAX),
+        hash: hash.slot(0, u32::MAX),
         slot: SLOTS,
         key,
         offset,

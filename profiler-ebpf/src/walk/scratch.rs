@@ -6,6 +6,7 @@ use super::runtime::scratch::SavedChains;
 use crate::platform::{config, word::Word};
 use profiler_common::{
     abi::{CodeState, Fallbacks, Switches},
+    intern::Hash,
     walk::{
         ahead::AHEAD,
         native::{FRAME_WORDS, Frame},
@@ -184,6 +185,9 @@ pub(crate) struct Known {
     /// Which process, and which state of its mappings and of the index of code; see
     /// [`crate::walk::code_cache::refresh`].
     pub(crate) stamp: [Word; 4],
+    /// The last stack whose mappings were checked, and their check; see [`crate::events::mapping_event::check_stack`].
+    pub(crate) checked: Word,
+    pub(crate) check: Word,
     /// A number that no other stamp has or had on this CPU slot; zero where the kernel does not count changes of
     /// mappings.
     pub(crate) memory_state: Word,
@@ -201,6 +205,27 @@ pub(crate) struct Known {
     pub(crate) found: [Found; FOUND],
 }
 
+impl Known {
+    /// The number of the state of the process's mappings, as [`crate::walk::mappings::changes`] has it.
+    #[inline(always)]
+    pub(crate) fn changes(&self) -> u64 {
+        self.stamp[2].load() & u64::from(u32::MAX)
+    }
+
+    /// Keeps the check of a stack's mappings.
+    #[inline(always)]
+    pub(crate) fn keep_check(&self, stamp: Hash, check: u32) {
+        self.checked.store(stamp.0);
+        self.check.store(u64::from(check));
+    }
+
+    /// Whether the kernel counts changes of mappings.
+    #[inline(always)]
+    pub(crate) fn has_changes(&self) -> bool {
+        self.memory_state.load() != 0
+    }
+}
+
 /// Cached answer for the addresses of one range: the code there.
 #[repr(C)]
 pub(crate) struct Found {
@@ -210,6 +235,11 @@ pub(crate) struct Found {
     pub(crate) shift: Word,
     /// The [`CodeState`] of published code, or one of the constants.
     pub(crate) kind: Word,
+    /// The [`profiler_common::abi::MappingKey`].
+    pub(crate) mapping_key: Word,
+    /// Hash of the process and the mapping as long as user space may not know it, then zero; see
+    /// [`crate::events::mapping_event`].
+    pub(crate) unreported: Word,
 }
 
 impl Found {

@@ -16,8 +16,8 @@ use crate::{
     sample::context::SampleContext,
     task::{self, UserMode},
     walk::{
-        code_cache, frame_pointers, guess, innermost, mappings, return_rules, rules, runtime,
-        scratch::Found, stack_memory::StackMemory,
+        code_cache, frame_pointers, guess, innermost, return_rules, rules, runtime, scratch::Found,
+        stack_memory::StackMemory,
     },
 };
 use core::{hint::black_box, ops::ControlFlow};
@@ -314,8 +314,16 @@ fn walk(cpu_slot: u32, scratch: &'static Scratch) {
     walk.fallbacks.store(0);
     walk.words.store(0);
     StackMemory(&walk.stack).forget();
+    let has_memory = if config::has(Switches::UNWIND_ROWS) || config::has(Switches::MAPPING_EVENTS)
+    {
+        code_cache::refresh_code_cache(cpu_slot)
+    } else {
+        true
+    };
     match task::user_registers(walk) {
         UserMode::None => {}
+        // It is ending.
+        _ if !has_memory => {}
         // The first frame is known; how 32-bit frames lie is not our business.
         UserMode::Compat => {
             scratch.user[1].store(walk.frame().ip);
@@ -345,15 +353,6 @@ const TURNS: u32 = MAX_USER_FRAMES as u32 + 1;
 #[inline(always)]
 fn native(cpu_slot: u32, scratch: &'static Scratch) {
     scratch.walk.end.store(StackEnd::Truncated as u64);
-    let has_memory = if config::has(Switches::UNWIND_ROWS) {
-        code_cache::refresh_code_cache(cpu_slot)
-    } else {
-        !config::has(Switches::MAPPING_EVENTS) || mappings::space() != 0
-    };
-    if !has_memory {
-        // It is ending.
-        return;
-    }
     if !config::has(Switches::UNWIND_ROWS) {
         return frame_pointers::walk_frame_pointers(cpu_slot);
     }

@@ -88,6 +88,7 @@ pub(super) fn parse(bytes: &[u8]) -> Vec<Sleeping> {
             kernel: (!addresses.is_empty()).then(|| RawStack {
                 frames: RawFrame::of_words(addresses),
                 fallbacks: Fallbacks::NONE,
+                check: 0,
                 end: if frames == MAX_KERNEL_FRAMES {
                     StackEnd::Truncated
                 } else {

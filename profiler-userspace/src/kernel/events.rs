@@ -7,7 +7,7 @@ use crate::process::{CopiedText, FunctionEvent, MappingEvent, ProcessKey};
 use aya::maps::{MapData, RingBuf};
 use profiler_common::abi::{
     CodeKey, CopiedString, FUNCTION_EVENT_WORDS, FrameWord, KernelEventKind, KernelEventRecord,
-    MAPPING_EVENT_WORDS, MappingEventRecord,
+    MAPPING_EVENT_WORDS, MappingEventRecord, MappingKey,
 };
 use std::os::fd::{AsFd as _, BorrowedFd};
 
@@ -109,6 +109,7 @@ fn parse(record: &[u8]) -> Option<KernelEvent> {
             inode: word(6)?,
             modified: word(7)?,
         },
+        mapping_key: MappingKey(word(8)?),
     };
     let path = record.get(MAPPING_EVENT_WORDS * 8..)?;
     let names = path.split_inclusive(|&byte| byte == 0);
@@ -119,6 +120,7 @@ fn parse(record: &[u8]) -> Option<KernelEvent> {
             range: event.address..mapped.end,
             offset: mapped.offset,
             code: mapped.code,
+            mapping_key: mapped.mapping_key,
             names: names.collect(),
         })
     })
@@ -172,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_mapping_is_read_with_its_path() {
-        let words = [3 | 7 << 32, 11, 0x1000, 0x3000, 0x2000, 5, 6, 8];
+        let words = [3 | 7 << 32, 11, 0x1000, 0x3000, 0x2000, 5, 6, 8, 9];
         let Some(KernelEvent::Mapping(seen)) = parse(&record(&words, b"cat\0bin\0cut short"))
         else {
             panic!()
@@ -182,7 +184,7 @@ mod tests {
             (7, 11)
         );
         assert_eq!((seen.range, seen.offset), (0x1000..0x3000, 0x2000));
-        assert_eq!(seen.code.inode, 6);
+        assert_eq!((seen.code.inode, seen.mapping_key), (6, MappingKey(9)));
         assert_eq!(
             seen.names,
             [b"cat".as_slice().into(), b"bin".as_slice().into()]

@@ -453,6 +453,7 @@ fn stack(record: &[AtomicU64]) -> RawStack {
         frames: RawFrame::of_words(&words),
         end: header.end().unwrap_or(StackEnd::Unreadable),
         fallbacks: header.fallbacks().unwrap_or_default(),
+        check: header.check(),
     }
 }
 

@@ -5,10 +5,11 @@
 //! is as true as the sample: it goes before anything that is read of a process later.
 
 use super::backing::Backings;
-use super::mappings::{Mapping, Process};
+use super::mapping::Mapping;
+use super::mappings::Process;
 use super::{Backing, BackingId, MappedFile, Opened, ProcessKey};
 use crate::object::{FileNumber, RegularFile};
-use profiler_common::abi::CodeKey;
+use profiler_common::abi::{CodeKey, MappingKey};
 use std::ffi::OsString;
 use std::ops::Range;
 use std::os::unix::ffi::OsStringExt as _;
@@ -25,6 +26,8 @@ pub struct MappingEvent {
     pub offset: u64,
     /// The key by which the kernel half knows the file.
     pub code: CodeKey,
+    /// Its key in the checks of stacks.
+    pub mapping_key: MappingKey,
     /// The file's names from the last to the first; empty if they were reported before.
     pub names: Vec<Box<[u8]>>,
 }
@@ -76,12 +79,13 @@ impl MappingEvent {
             range: self.range.clone(),
             offset,
             backing,
+            mapping_key: self.mapping_key,
         };
         let code = self.code;
         if code.device == 0 && !code.is_anonymous() {
             // The kernel's own code: it is at hand.
             if Some(code) == vdso {
-                process.reported.add(mapping(backings.vdso(), 0));
+                process.add_reported(mapping(backings.vdso(), 0));
             }
             return Reported::Known;
         }
@@ -94,9 +98,7 @@ impl MappingEvent {
             if !code.is_anonymous() {
                 backings.bind(code, backing);
             }
-            let memory = &mut process.reported_memory;
-            let is_first = memory.seen.is_none();
-            memory.add(mapping(backing, 0));
+            let is_first = process.add_reported_memory(mapping(backing, 0));
             return Reported::Memory { is_first };
         }
         let known = backings.reported(code).map(|(backing, _)| backing);
@@ -108,7 +110,7 @@ impl MappingEvent {
             };
             backings.add_reported(code, file)
         });
-        process.reported.add(mapping(backing, self.offset));
+        process.add_reported(mapping(backing, self.offset));
         Reported::File(Unopened {
             backing,
             code,
@@ -191,6 +193,7 @@ fn number(code: CodeKey) -> FileNumber {
 mod tests {
     use super::super::Processes;
     use super::*;
+    use profiler_common::abi::MappingCheck;
     use std::time::SystemTime;
 
     fn process_key(tgid: u32, incarnation: u64) -> ProcessKey {
@@ -216,6 +219,7 @@ mod tests {
             range,
             offset: 0x1000,
             code: code(inode),
+            mapping_key: MappingKey(inode << 8),
             names: names.iter().map(|name| name.as_bytes().into()).collect(),
         }
     }
@@ -299,18 +303,53 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_two_mappings_at_one_address_counts() {
+    fn each_stack_has_the_mappings_that_give_its_check() {
         let mut processes = Processes::new();
         let one = process_key(GONE, 1);
-        processes.take_in(&mapping_event(one, 0x4000..0x6000, 7, &["first"]));
-        processes.take_in(&mapping_event(one, 0x5000..0x9000, 8, &["second"]));
+        let first = mapping_event(one, 0x4000..0x6000, 7, &["first"]);
+        let second = mapping_event(one, 0x5000..0x9000, 8, &["second"]);
+        for event in [&first, &second] {
+            processes.take_in(event);
+        }
         // Parts of what is known add nothing.
         let mut part = mapping_event(one, 0x5000..0x6000, 7, &[]);
         part.offset += 0x1000;
         processes.take_in(&part);
-        assert_eq!(module(&processes, one, 0x5800).unwrap().0, "first");
-        assert_eq!(module(&processes, one, 0x6800).unwrap().0, "second");
-        assert_eq!(processes.get(one).unwrap().reported.mappings().count(), 2);
+        let process = processes.get(one).unwrap();
+        assert_eq!(process.reported.mappings().count(), 2);
+        let addresses = [0x4800, 0x5800, 0x5900, 0x6800];
+        let named = |mappings: [&MappingEvent; 4]| {
+            let check = mappings.iter().fold(MappingCheck::EMPTY, |check, event| {
+                check.with(event.mapping_key)
+            });
+            let chosen = process.choices(addresses.into_iter(), check.finish());
+            let chosen = chosen.expect("two mappings lay at some of them");
+            let places = addresses.into_iter().zip(chosen);
+            let places = places.map(|(address, choice)| {
+                let place = process.place_in(address, choice)?;
+                match processes.backing(place.backing) {
+                    Backing::File(file) => Some(file.module().to_string_lossy().into_owned()),
+                    other => panic!("{other:?}"),
+                }
+            });
+            places.map(Option::unwrap_or_default).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            named([&first, &first, &first, &second]),
+            ["first", "first", "first", "second"]
+        );
+        assert_eq!(
+            named([&first, &second, &second, &second]),
+            ["first", "second", "second", "second"]
+        );
+        // Between the frames of a walk, the one made way for the other: no name is better than a wrong one.
+        assert_eq!(
+            named([&first, &first, &second, &second]),
+            ["first", "", "", "second"]
+        );
+        let alone = process.choices([0x4800, 0x6800].into_iter(), 5);
+        assert_eq!(alone, None, "one mapping lay there");
+        assert_eq!(process.choices(addresses.into_iter(), 0), None);
     }
 
     #[test]

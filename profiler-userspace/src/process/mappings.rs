@@ -3,7 +3,10 @@
 //! In: readings and mapping events. Out: what an address lies in. Never reads a file of the process's own.
 
 use super::backing::{Backing, BackingId, Backings};
+use super::mapping::{Mapping, Place, find};
 use super::proc_maps;
+use super::reported::{self, Choice, Choices, ReportedMappings};
+use profiler_common::abi::MappingKey;
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind};
 use std::ops::Range;
@@ -12,51 +15,6 @@ use std::time::SystemTime;
 /// The most executable mappings kept of one reading: a hundred times what programs have. Addresses in
 /// the rest are unknown, unless mapping events have them; see [`Shortage`].
 const MAX_MAPPINGS: usize = 16 << 10;
-
-/// Place of an address: a mapping, and the offset in its backing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The backing that is mapped there.
-    pub backing: BackingId,
-    /// For a file, the offset in it; otherwise how far into the mapping.
-    pub offset: u64,
-    /// The whole mapping.
-    pub mapping: Range<u64>,
-    /// When the mapping was seen.
-    pub seen: SystemTime,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Mapping {
-    pub(super) range: Range<u64>,
-    pub(super) offset: u64,
-    pub(super) backing: BackingId,
-}
-
-impl Mapping {
-    pub(super) fn place(&self, address: u64, seen: SystemTime) -> Place {
-        Place {
-            backing: self.backing,
-            offset: self.offset.wrapping_add(address - self.range.start),
-            mapping: self.range.clone(),
-            seen,
-        }
-    }
-
-    /// Whether the other mapping adds nothing.
-    fn says_the_same(&self, other: &Self) -> bool {
-        let within = self.range.start <= other.range.start && other.range.end <= self.range.end;
-        let ahead = other.range.start.wrapping_sub(self.range.start);
-        within && self.backing == other.backing && self.offset.wrapping_add(ahead) == other.offset
-    }
-}
-
-/// The mapping that an address lies in, of some that ascend.
-pub(super) fn find(mappings: &[Mapping], address: u64) -> Option<&Mapping> {
-    let after = mappings.partition_point(|mapping| mapping.range.start <= address);
-    let mapping = &mappings[after.checked_sub(1)?];
-    mapping.range.contains(&address).then_some(mapping)
-}
 
 #[derive(Debug)]
 pub(super) struct Reading {
@@ -77,21 +35,84 @@ pub struct Process {
     // Mappings reported by the kernel half: files, and memory of which a reading may say more.
     pub(super) reported: ReportedMappings,
     pub(super) reported_memory: ReportedMappings,
+    // Whether several mappings were reported at one address.
+    is_contested: bool,
 }
 
 impl Process {
-    /// The place of an address, if it is known.
+    /// Adds a file's mapping that was reported.
+    pub(super) fn add_reported(&mut self, mapping: Mapping) {
+        self.is_contested |=
+            self.reported.contest(&mapping) || self.reported_memory.contest(&mapping);
+        self.reported.add(mapping);
+    }
+
+    /// Adds memory that was reported. Whether it is the first.
+    pub(super) fn add_reported_memory(&mut self, mapping: Mapping) -> bool {
+        let is_first = self.reported_memory.seen.is_none();
+        self.is_contested |= self.reported.contest(&mapping);
+        self.reported_memory.add(mapping);
+        is_first
+    }
+
+    /// The place of an address, if it is known: the first of several.
     pub fn place(&self, address: u64) -> Option<Place> {
-        let read = || {
+        self.place_in(address, Choice::First)
+    }
+
+    /// The place of an address by the choice among what lay there.
+    pub fn place_in(&self, address: u64, choice: Choice) -> Option<Place> {
+        let read = |wanted: fn(&Mapping) -> bool| {
             self.readings.iter().find_map(|reading| {
-                let mapping = reading.find(address)?;
+                let mapping = reading.find(address).filter(|mapping| wanted(mapping))?;
                 Some(mapping.place(address, reading.taken))
             })
         };
-        self.reported
-            .place(address)
-            .or_else(read)
-            .or_else(|| self.reported_memory.place(address))
+        let file = |mapping: Option<&Mapping>| Some(mapping?.place(address, self.reported.seen?));
+        let memory = || {
+            let mapping = self.reported_memory.first(address)?;
+            Some(mapping.place(address, self.reported_memory.seen?))
+        };
+        match choice {
+            Choice::First => file(self.reported.first(address))
+                .or_else(|| read(|_| true))
+                .or_else(memory),
+            Choice::Layer(layer) => file(self.reported.in_layer(layer, address)),
+            Choice::Memory => {
+                read(|mapping| mapping.mapping_key == MappingKey::MEMORY).or_else(memory)
+            }
+            Choice::Unknown => None,
+        }
+    }
+
+    /// Which mappings the addresses of a stack with this check lay in; none where there is one for each.
+    pub fn choices(&self, addresses: impl Iterator<Item = u64>, check: u32) -> Option<Vec<Choice>> {
+        if !self.is_contested || check == 0 {
+            return None;
+        }
+        let frames: Vec<Choices> = addresses
+            .map(|address| self.at(address).collect())
+            .collect();
+        let is_contested = frames.iter().any(|choices| choices.len() > 1);
+        is_contested.then(|| reported::choose(&frames, check))
+    }
+
+    /// The places that an address may be in, at one time or another.
+    pub fn places(&self, address: u64) -> Vec<Place> {
+        let reported = self.at(address);
+        let mut places: Vec<Place> = reported
+            .filter_map(|(choice, _)| self.place_in(address, choice))
+            .collect();
+        if places.is_empty() {
+            places.extend(self.place(address));
+        }
+        places
+    }
+
+    fn at(&self, address: u64) -> impl Iterator<Item = (Choice, MappingKey)> {
+        let memory = self.reported_memory.first(address);
+        let memory = memory.map(|mapping| (Choice::Memory, mapping.mapping_key));
+        self.reported.at(address).chain(memory)
     }
 
     /// Mappings of code, by the last reading: backings and their addresses.
@@ -150,6 +171,11 @@ impl Reading {
                     // Elsewhere the number shown is an address, or means nothing.
                     offset: if in_file { entry.offset } else { 0 },
                     backing,
+                    mapping_key: if in_file {
+                        MappingKey::NONE
+                    } else {
+                        MappingKey::MEMORY
+                    },
                     range: entry.range,
                 });
             }
@@ -160,43 +186,5 @@ impl Reading {
             mappings: mappings.into_boxed_slice(),
         };
         Ok((reading, cut))
-    }
-}
-
-/// The mappings of one process that were reported.
-#[derive(Debug, Default)]
-pub(super) struct ReportedMappings {
-    /// Ascending, and without overlaps in each. Where another thing was mapped at an address later, it is
-    /// in a later one; samples do not say which of them they are of.
-    layers: Vec<Vec<Mapping>>,
-    /// When the last one came.
-    pub(super) seen: Option<SystemTime>,
-}
-
-impl ReportedMappings {
-    /// Adds a mapping, unless it is known.
-    pub(super) fn add(&mut self, mapping: Mapping) {
-        self.seen = Some(SystemTime::now());
-        for layer in &mut self.layers {
-            let at = layer.partition_point(|other| other.range.end <= mapping.range.start);
-            match layer.get(at) {
-                Some(other) if other.says_the_same(&mapping) => return,
-                Some(other) if other.range.start < mapping.range.end => {}
-                _ => return layer.insert(at, mapping),
-            }
-        }
-        self.layers.push(vec![mapping]);
-    }
-
-    /// The place of an address in the first mapping that was reported there.
-    pub(super) fn place(&self, address: u64) -> Option<Place> {
-        let mut layers = self.layers.iter();
-        let mapping = layers.find_map(|layer| find(layer, address))?;
-        Some(mapping.place(address, self.seen?))
-    }
-
-    /// All of them.
-    pub(super) fn mappings(&self) -> impl Iterator<Item = &Mapping> + Clone {
-        self.layers.iter().flatten()
     }
 }

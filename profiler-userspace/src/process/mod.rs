@@ -9,22 +9,26 @@ mod code_maker;
 mod functions;
 mod jit_maps;
 mod liveness;
+mod mapping;
 mod mapping_events;
 mod mappings;
 mod open_files;
 mod opening;
 pub mod proc_maps;
 mod registry;
+mod reported;
 mod shortage;
 pub mod vdso;
 
 pub use backing::{Backing, BackingId, MappedFile};
 pub use code_maker::CodeMaker;
 pub use functions::{CopiedText, FunctionEvent, FunctionLines, InlinedCall, RuntimeFunction};
+pub use mapping::Place;
 pub use mapping_events::{MappingEvent, Todo, Unopened};
-pub use mappings::{Place, Process};
+pub use mappings::Process;
 pub use opening::{Opened, Owner};
 pub use registry::{Look, Processes};
+pub use reported::Choice;
 pub use shortage::Shortage;
 
 use crate::profile::raw::Who;

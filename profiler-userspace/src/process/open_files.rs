@@ -148,7 +148,7 @@ mod tests {
     use super::super::{MappingEvent, Processes, Todo, registry::tests::sleeping};
     use super::*;
     use crate::object::RegularFile;
-    use profiler_common::abi::CodeKey;
+    use profiler_common::abi::{CodeKey, MappingKey};
 
     #[test]
     fn where_there_are_many_files_that_can_be_opened_again_are_closed_once_nothing_maps_them() {
@@ -189,6 +189,7 @@ mod tests {
                     inode,
                     modified: 1,
                 },
+                mapping_key: MappingKey(inode),
                 names: vec![b"x".as_slice().into()],
             };
             if let Todo::Open(unopened) = processes.take_in(&event) {

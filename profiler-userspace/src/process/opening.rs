@@ -142,6 +142,7 @@ mod tests {
     use super::*;
     use std::fs;
     use std::io;
+    use std::io::ErrorKind;
     use std::os::unix::fs::symlink;
     use std::process::{Child, Command};
     use std::time::Duration;
@@ -160,7 +161,15 @@ mod tests {
             let directory = tempfile::tempdir().unwrap();
             let path = directory.path().join("nap");
             fs::copy("/bin/sleep", &path).unwrap();
-            let child = Command::new(&path).arg("60").spawn().unwrap();
+            // Another test may have forked while the copy was being written, and hold it open until its own `exec`.
+            let child = loop {
+                match Command::new(&path).arg("60").spawn() {
+                    Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {
+                        std::thread::yield_now();
+                    }
+                    started => break started.unwrap(),
+                }
+            };
             let process_key = ProcessKey {
                 tgid: child.id(),
                 incarnation: 1,

@@ -7,8 +7,9 @@ use super::backing::Backings;
 use super::functions::Functions;
 use super::jit_maps::{self, JitMaps};
 use super::liveness::Liveness;
+use super::mapping::Mapping;
 use super::mapping_events::Reported;
-use super::mappings::{Mapping, Process, Reading};
+use super::mappings::{Process, Reading};
 use super::open_files::OpenFiles;
 use super::opening;
 use super::{

@@ -35,6 +35,9 @@ pub struct RawStack {
     pub end: StackEnd,
     /// What it used beside unwind instructions.
     pub fallbacks: Fallbacks,
+    /// The [check](profiler_common::abi::MappingCheck) of the mappings that a user stack's addresses lay in; zero if they are
+    /// not known.
+    pub check: u32,
 }
 
 /// An index into the [`RawProfile`]'s `stacks`.

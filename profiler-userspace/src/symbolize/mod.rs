@@ -287,13 +287,8 @@ pub fn readable(name: &[u8]) -> String {
 /// instruction is already the next function's. One byte earlier is still the call. The kernel half counts on that where it puts
 /// an interpreter's frames in front of the leaf.
 fn lookups(stack: &RawStack) -> impl Iterator<Item = u64> {
-    lookups_of_frames(stack).flatten()
-}
-
-/// As [`lookups`], for each frame; none of what is no code.
-fn lookups_of_frames(stack: &RawStack) -> impl Iterator<Item = Option<u64>> {
     let mut is_leaf = true;
-    stack.frames.iter().map(move |frame| {
+    stack.frames.iter().filter_map(move |frame| {
         let address = frame.address();
         let address = address.map(|address| {
             if is_leaf {

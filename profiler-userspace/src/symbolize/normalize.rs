@@ -8,9 +8,9 @@
 use super::code_map;
 use super::demangle::visible;
 use super::leaf;
+use super::lookups;
 use super::objects::Objects;
-use super::{lookups, lookups_of_frames};
-use crate::process::{Place, Process, ProcessKey, Processes, RuntimeFunction};
+use crate::process::{Choice, Place, Process, ProcessKey, Processes, RuntimeFunction};
 use crate::profile::FrameKind;
 use crate::profile::normalized::{
     Label, Location, LocationIndex, NamedFunction, NormalizedKey, NormalizedProfile,
@@ -29,16 +29,19 @@ use std::sync::Arc;
 /// not worth reading a process's mappings again.
 const PLAUSIBLE: Range<u64> = 1 << 12..1 << 56;
 
+/// An address, and the choice among what lay there.
+type Lookup = (u64, Choice);
+
 /// Distinct addresses, kept few while they come in.
 #[derive(Debug, Default)]
 struct Gathered {
-    addresses: Vec<u64>,
+    addresses: Vec<Lookup>,
     /// How many there may be before they are sorted out.
     limit: usize,
 }
 
 impl Gathered {
-    fn extend(&mut self, addresses: impl Iterator<Item = u64>) {
+    fn extend(&mut self, addresses: impl Iterator<Item = Lookup>) {
         self.addresses.extend(addresses);
         if self.addresses.len() > self.limit {
             self.sort_out();
@@ -51,7 +54,7 @@ impl Gathered {
         self.addresses.dedup();
     }
 
-    fn into_distinct(mut self) -> Vec<u64> {
+    fn into_distinct(mut self) -> Vec<Lookup> {
         self.sort_out();
         self.addresses
     }
@@ -60,13 +63,13 @@ impl Gathered {
 /// Locations of the addresses of one process; none where they have yet to be seen.
 struct Locations {
     // Ascending and distinct.
-    addresses: Vec<u64>,
+    addresses: Vec<Lookup>,
     // One for each address.
     locations: Vec<Option<LocationIndex>>,
 }
 
 impl Locations {
-    fn of(&self, address: u64) -> Option<LocationIndex> {
+    fn of(&self, address: Lookup) -> Option<LocationIndex> {
         let at = self.addresses.binary_search(&address);
         self.locations[at.expect("all addresses of the raw profile were gathered")]
     }
@@ -147,7 +150,7 @@ impl Normalizer {
         let raw_now = std::mem::take(raw);
         raw.window = window;
         let mut known = HashMap::default();
-        for (process_key, gathered) in gather(&raw_now) {
+        for (process_key, gathered) in gather(&raw_now, processes) {
             let addresses = gathered.into_distinct();
             let locations =
                 self.locations(process_key, &addresses, processes, is_last(process_key));
@@ -263,9 +266,13 @@ impl Normalizer {
     ) -> Option<Box<[LocationIndex]>> {
         let mut all = Vec::with_capacity(stack.frames.len());
         let mut function = None;
-        for (frame, address) in stack.frames.iter().zip(lookups_of_frames(stack)) {
-            if let Some(address) = address {
-                all.push(locations.of(address)?);
+        let process = processes.get(process_key);
+        let mut lookups = chosen(process, stack);
+        for frame in &stack.frames {
+            if frame.address().is_some()
+                && let Some(lookup) = lookups.next()
+            {
+                all.push(locations.of(lookup)?);
             }
             match (frame, function) {
                 (RawFrame::Position(position), Some(function)) => {
@@ -338,7 +345,7 @@ impl Normalizer {
     fn locations(
         &mut self,
         process_key: ProcessKey,
-        addresses: &[u64],
+        addresses: &[Lookup],
         processes: &mut Processes,
         last: bool,
     ) -> Vec<Option<LocationIndex>> {
@@ -353,7 +360,7 @@ impl Normalizer {
         let mut locations: Vec<Option<LocationIndex>> = vec![None; places.len()];
         let mut has_code_map = false;
         if last && !made.is_empty() {
-            let asked: Vec<u64> = made.iter().map(|at| addresses[*at]).collect();
+            let asked: Vec<u64> = made.iter().map(|at| addresses[*at].0).collect();
             let (found, whole) = code_map::name(processes, process_key, &asked);
             self.objects.cut_maps += usize::from(!whole);
             has_code_map = !found.names.is_empty();
@@ -385,7 +392,7 @@ impl Normalizer {
 }
 
 /// The distinct addresses of each process's user stacks.
-fn gather(raw: &RawProfile) -> BTreeMap<ProcessKey, Gathered> {
+fn gather(raw: &RawProfile, processes: &Processes) -> BTreeMap<ProcessKey, Gathered> {
     let mut gathered: BTreeMap<ProcessKey, Gathered> = BTreeMap::new();
     let mut known = HashSet::default();
     let own = raw.samples.iter().map(|sample| (&sample.who, sample.user));
@@ -395,13 +402,24 @@ fn gather(raw: &RawProfile) -> BTreeMap<ProcessKey, Gathered> {
         if let Some(index) = user
             && known.insert((process_key, index))
         {
+            let process = processes.get(process_key);
             gathered
                 .entry(process_key)
                 .or_default()
-                .extend(lookups(raw.stack(index)));
+                .extend(chosen(process, raw.stack(index)));
         }
     }
     gathered
+}
+
+/// The addresses of a user stack, each with the choice among what lay there.
+fn chosen(process: Option<&Process>, stack: &RawStack) -> impl Iterator<Item = Lookup> {
+    let choices = process.and_then(|process| process.choices(lookups(stack), stack.check));
+    let choices = choices.into_iter().flatten().map(Some);
+    let choices = choices.chain(std::iter::repeat(None));
+    lookups(stack)
+        .zip(choices)
+        .map(|(address, choice)| (address, choice.unwrap_or_default()))
 }
 
 /// Puts a sample back that has to wait.
@@ -429,14 +447,14 @@ fn keep(raw: &mut RawProfile, from: &RawProfile, sample: &RawSample) {
 /// and do not cover it, never will.
 fn find(
     process_key: ProcessKey,
-    addresses: &[u64],
+    addresses: &[Lookup],
     processes: &mut Processes,
 ) -> Vec<Option<Place>> {
     let known = |process: &Process| {
         let mut plausible = addresses
             .iter()
-            .filter(|address| PLAUSIBLE.contains(address));
-        plausible.all(|address| process.place(*address).is_some())
+            .filter(|(address, _)| PLAUSIBLE.contains(address));
+        plausible.all(|(address, _)| process.place(*address).is_some())
     };
     if !processes.get(process_key).is_some_and(known) {
         processes.look(process_key);
@@ -444,6 +462,6 @@ fn find(
     let process = processes.get(process_key);
     addresses
         .iter()
-        .map(|address| process?.place(*address))
+        .map(|(address, choice)| process?.place_in(*address, *choice))
         .collect()
 }

@@ -99,6 +99,7 @@ impl OfflineWalker {
         let stack = |addresses: Vec<u64>, end| RawStack {
             frames: RawFrame::of_addresses(addresses),
             fallbacks: Fallbacks::NONE,
+            check: 0,
             end,
         };
         match kept {

@@ -33,6 +33,7 @@ fn stack() -> impl Strategy<Value = Arc<RawStack>> {
                 frames: RawFrame::of_addresses(addresses),
                 end,
                 fallbacks: Fallbacks::NONE,
+                check: 0,
             })
         })
 }

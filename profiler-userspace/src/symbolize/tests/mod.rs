@@ -60,6 +60,7 @@ fn raw(process_key: ProcessKey, addresses: &[u64]) -> RawProfile {
         frames: RawFrame::of_addresses(addresses.iter().copied()),
         end: StackEnd::Root,
         fallbacks: Fallbacks::NONE,
+        check: 0,
     }));
     raw.samples.push(RawSample {
         thread_state: ThreadState::Running,
@@ -120,6 +121,7 @@ fn a_stack_runs_from_labels_to_user_to_kernel_frames() {
         frames: RawFrame::of_addresses([0x1000, 0x2001]),
         end: StackEnd::Root,
         fallbacks: Fallbacks::NONE,
+        check: 0,
     }));
     raw.samples[0].kernel = Some(StackIndex(1));
     raw.samples[0].who.cpu = Some(3);

@@ -214,7 +214,7 @@ impl<S: TableStore> TableLoader<S> {
     ) {
         let mut files: HashMap<BackingId, (ProcessKey, Range<u64>, Vec<u64>)> = HashMap::new();
         for &(process_key, address) in met {
-            if let Some(place) = place(processes, process_key, address) {
+            for place in places(processes, process_key, address) {
                 let none_yet = || (process_key, place.mapping, Vec::new());
                 let file = files.entry(place.backing).or_insert_with(none_yet);
                 file.2.push(place.offset);
@@ -260,13 +260,18 @@ impl<S: TableStore> TableLoader<S> {
     }
 }
 
-/// The mapping of a process at an address.
-fn place(processes: &mut Processes, process_key: ProcessKey, address: u64) -> Option<Place> {
-    let place = |processes: &Processes| processes.get(process_key)?.place(address);
-    if place(processes).is_none() {
-        processes.look(process_key);
+/// The mappings of a process at an address: where there were several, one after the other, any may be meant.
+fn places(processes: &mut Processes, process_key: ProcessKey, address: u64) -> Vec<Place> {
+    let places = |processes: &Processes| {
+        let process = processes.get(process_key);
+        process.map_or_else(Vec::new, |process| process.places(address))
+    };
+    let known = places(processes);
+    if !known.is_empty() {
+        return known;
     }
-    place(processes)
+    processes.look(process_key);
+    places(processes)
 }
 
 /// Opens the file of a mapping.
