@@ -4,7 +4,7 @@
 use std::thread;
 use std::time::Duration;
 
-use flame_bpf_tests::{Invocation, Program, Stack, assert_near, kernel_test};
+use flame_bpf_tests::{Invocation, Program, Stack, assert_near, kernel_test, require};
 use rustix::process::Signal;
 
 /// How long the waits are compared for.
@@ -301,4 +301,30 @@ fn waits_that_outlast_a_stack_epoch_are_not_lost() {
         "{slept} s of {took}: {balance:?}"
     );
     drop(waits);
+}
+
+/// The worker's registers are a copy of those of the thread that made it, with both pointers cleared.
+#[kernel_test]
+fn threads_without_a_user_mode_have_no_callers_in_it() {
+    let disabled = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled");
+    require!(match disabled.as_deref().map(str::trim) {
+        Ok("0") => Ok(()),
+        _ => Err("this kernel has io_uring disabled, or has none"),
+    });
+    let workload = Program::c("uring").start(&[]);
+    for flags in ["-f --off-cpu", "-f --wall"] {
+        let run = Invocation::new(flags)
+            .flag("-d", "1")
+            .flag("-p", workload.pid())
+            .run()
+            .expect_no_panic()
+            .expect_code(0);
+        let folded = run.folded();
+        let is_worker = |stack: &Stack| stack.root().starts_with("iou-wrk");
+        assert!(folded.weight(is_worker) > 0, "{folded}");
+        let callers = folded.share_among(is_worker, |stack| {
+            stack.mark().is_none() && stack.frames[1].starts_with("ret_from_fork")
+        });
+        assert_near("workers", callers, 1.0, 0.0, &folded);
+    }
 }

@@ -301,7 +301,7 @@ pub(crate) fn cookie(ctx: &impl EbpfContext) -> u64 {
 
 /// Which kind of user mode the running task left, or would resume.
 pub(crate) enum UserMode {
-    /// A kernel thread: there is none.
+    /// A kernel thread, or one of a process that the kernel made: there is none.
     None,
     /// A 32-bit program.
     Compat,

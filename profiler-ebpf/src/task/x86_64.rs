@@ -35,6 +35,14 @@ pub(super) fn is_user(cs: u64) -> bool {
     cs & 3 == 3
 }
 
+/// Whether a task with these registers has a user mode that it left. Threads that the kernel made in a process, such as
+/// io_uring's workers, have a copy of their maker's registers, in which both pointers are cleared for tools to see
+/// (`copy_thread` in `arch/x86/kernel/process.c`).
+#[inline(always)]
+fn has_user_mode(cs: u64, ip: u64, sp: u64) -> bool {
+    is_user(cs) && (ip | sp) != 0
+}
+
 /// As [`registers`], all that a later walk may ask for.
 #[inline(always)]
 pub(super) fn kept(regs: *const pt_regs) -> (KeptRegisters, [u64; 4]) {
@@ -45,7 +53,8 @@ pub(super) fn kept(regs: *const pt_regs) -> (KeptRegisters, [u64; 4]) {
             [(*regs).rip, (*regs).rsp, (*regs).rbp, (*regs).rbx],
         )
     };
-    if !is_user(cs) {
+    let [ip, sp, ..] = kept;
+    if !has_user_mode(cs, ip, sp) {
         (KeptRegisters::None, kept)
     } else if cs == USER_CS {
         (KeptRegisters::Native, kept)
@@ -85,7 +94,7 @@ pub(super) fn registers(regs: *const pt_regs, walk: &Walk) -> UserMode {
             regs.orig_rax,
         )
     };
-    if !is_user(cs) {
+    if !has_user_mode(cs, ip, sp) {
         return UserMode::None;
     }
     let registers = Registers { ip, sp, fp };
