@@ -149,7 +149,7 @@ pub(crate) static CHECKED: Array<Word> = Array::with_max_entries(CHECKED_SLOTS, 
 pub(crate) const CHECKED_SLOTS: u32 = 16 << 10;
 
 /// Kernel events (size set at load): with the ring buffer's own header, a record of 32 bytes for each new process,
-/// and one of 72 and a path for each mapping that is sampled in it.
+/// and one of 80 and a path for each mapping that is sampled in it.
 #[map]
 pub(crate) static KERNEL_EVENTS: RingBuf = RingBuf::with_byte_size(64 * 1024, 0);
 

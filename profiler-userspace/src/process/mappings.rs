@@ -110,8 +110,8 @@ impl Process {
     }
 
     fn at(&self, address: u64) -> impl Iterator<Item = (Choice, MappingKey)> {
-        let memory = self.reported_memory.first(address);
-        let memory = memory.map(|mapping| (Choice::Memory, mapping.mapping_key));
+        let memory = self.reported_memory.at(address);
+        let memory = memory.map(|(_, mapping_key)| (Choice::Memory, mapping_key));
         self.reported.at(address).chain(memory)
     }
 
