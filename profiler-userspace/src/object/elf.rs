@@ -5,6 +5,7 @@
 
 use super::bounded::Bounded;
 use super::debug::{Debug, DebugSection, Packing, debug_link, shared_link};
+use super::dynamic_table;
 use super::{BuildId, ElfAddress, FileOffset};
 use object::elf::{
     FileHeader32, FileHeader64, PF_X, PT_LOAD, SHF_EXECINSTR, SHT_DYNSYM, SHT_SYMTAB,
@@ -68,6 +69,13 @@ impl Segments {
         })
     }
 
+    /// The file's bytes from the one at an address to the end of its segment.
+    fn behind(&self, address: ElfAddress) -> Option<Range<u64>> {
+        let FileOffset(start) = self.offset(address)?;
+        let mut files = self.0.iter().map(|segment| &segment.file);
+        Some(start..files.find(|file| file.contains(&start))?.end)
+    }
+
     /// The address of the byte at `offset`. If segments overlap in the file, the executable one wins,
     /// because offsets come from code.
     pub fn address(&self, offset: FileOffset) -> Option<ElfAddress> {
@@ -103,7 +111,7 @@ pub struct Elf {
     pub build_id: Option<BuildId>,
     /// All symbols (`.symtab`); absent in a stripped file.
     pub symbols: Option<SymbolTable>,
-    /// The dynamic symbols (`.dynsym`).
+    /// The dynamic symbols (`.dynsym`, or what the dynamic linker takes for it).
     pub dynamic_symbols: Option<SymbolTable>,
     /// The address ranges of executable sections, by section index.
     pub code: Vec<Option<Range<u64>>>,
@@ -177,6 +185,11 @@ impl Elf {
             }
         }
         elf.read_sections::<H, R>(header, data);
+        if elf.dynamic_symbols.is_none() {
+            let behind = |address| elf.segments.behind(ElfAddress(address));
+            elf.dynamic_symbols = dynamic_table::find(header, endian, data, behind)
+                .map(|[symbols, names]| SymbolTable { symbols, names });
+        }
         Some(elf)
     }
 

@@ -9,6 +9,7 @@ pub mod build_id;
 mod debug;
 mod debug_file;
 mod dynamic;
+mod dynamic_table;
 mod elf;
 mod file;
 mod frames;
